@@ -1,0 +1,149 @@
+/* The one function through which all ops go: checks for NULL, computes, records. */
+#include <string.h>
+
+#include "autograd/node.h"
+#include "tensor/memory.h"
+#include "tensor/thread.h"
+
+static bool check_inputs(const rapt_op *op, int count, rapt_tensor *const *inputs)
+{
+    for (int i = 0; i < count; i++) {
+        bool optional = i < 32 && (op->optional >> i & 1);
+        if (!inputs[i] && !optional) return rapt_fail(RAPT_ERROR_NULL, op->name, "input %d is NULL", i);
+    }
+    return true;
+}
+
+static bool wants_gradient(const rapt_tensor *input)
+{
+    return input && input->link;
+}
+
+static int output_index(const rapt_call *call, const rapt_tensor *tensor)
+{
+    for (int k = 0; k < call->output_count; k++)
+        if (call->outputs[k] == tensor) return k;
+    return -1;
+}
+
+/* Outputs are saved as unlinked views, or the node would hold itself; leaves likewise, or the graph would hold them. */
+static bool save(rapt_node *node, const rapt_call *call)
+{
+    for (int k = 0; k < call->saved_count; k++) {
+        rapt_tensor *tensor = call->saved[k];
+        rapt_saved_tensor *saved = &node->saved[k];
+        saved->output = -1;
+        if (!tensor) continue;
+        saved->output = output_index(call, tensor);
+        if (saved->output >= 0)
+            tensor = rapt_new_alias(tensor, false);
+        else if (tensor->link && tensor->link->is_leaf)
+            tensor = rapt_new_alias(tensor, true);
+        if (!tensor) return false;
+        saved->tensor = rapt_retain(tensor);
+        saved->version = atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
+    }
+    return true;
+}
+
+/* False for an input that forward returned as it is, or a tensor that somebody else holds. */
+static bool is_new(const rapt_call *call, const rapt_tensor *output)
+{
+    for (int i = 0; i < call->count; i++)
+        if (call->inputs[i] == output) return false;
+    return !output->link && atomic_load_explicit(&output->references, memory_order_relaxed) == 1;
+}
+
+/* Replaces what is not new by a view of it, so that linking it changes nothing for its other holders. */
+static bool make_new(rapt_call *call, int output)
+{
+    rapt_tensor *old = call->outputs[output];
+    if (is_new(call, old)) return true;
+    call->outputs[output] = rapt_new_alias(old, false);
+    return call->outputs[output] != NULL;
+}
+
+static bool record(rapt_call *call)
+{
+    rapt_node *node = rapt_node_new(call->op, call->count, call->saved_count, call->output_count);
+    if (!node) return false;
+    if (call->op->options_size) memcpy(node->options, call->options, call->op->options_size);
+    bool good = true;
+    for (int k = 0; k < call->output_count && good; k++) good = make_new(call, k);
+    good = good && save(node, call);
+    if (good) {
+        for (int i = 0; i < call->count; i++) {
+            if (!wants_gradient(call->inputs[i])) continue;
+            node->edges[i] = (rapt_edge){rapt_node_retain(rapt_node_of(call->inputs[i])), call->inputs[i]->output};
+        }
+        for (int k = 0; k < call->output_count; k++) {
+            if (rapt_is_floating(call->outputs[k]))
+                rapt_node_attach(node, k, call->outputs[k]);
+            else
+                node->outputs[k].dtype = call->outputs[k]->dtype;
+        }
+    }
+    rapt_node_release(node);
+    return good;
+}
+
+static bool any_floating(const rapt_call *call)
+{
+    for (int k = 0; k < call->output_count; k++)
+        if (rapt_is_floating(call->outputs[k])) return true;
+    return false;
+}
+
+static bool run(rapt_call *call)
+{
+    const rapt_op *op = call->op;
+    rapt_thread *thread = rapt_this_thread();
+    if (!thread || !check_inputs(op, call->count, call->inputs)) return false;
+    bool off_before = thread->recording_off;
+    if (!off_before)
+        for (int i = 0; i < call->count && !call->recording; i++) call->recording = wants_gradient(call->inputs[i]);
+    thread->recording_off = true;
+    rapt_tensor *first = op->forward(call);
+    thread->recording_off = off_before;
+    if (!first || call->failed) return false;
+    call->outputs[0] = first;
+    for (int k = 1; k < call->output_count; k++)
+        if (!call->outputs[k]) return false;
+    return !call->recording || !any_floating(call) || record(call);
+}
+
+rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)
+{
+    rapt_tensor *output = NULL;
+    rapt_call call;
+    call.op = op;
+    call.options = options;
+    call.count = count;
+    call.inputs = inputs;
+    call.recording = call.failed = false;
+    call.saved_count = 0;
+    call.output_count = 1;
+    call.outputs = &output;
+    call.node = NULL;
+    return run(&call) ? output : NULL;
+}
+
+bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs, rapt_tensor **outputs)
+{
+    return rapt_apply_counted(op, options, count, inputs, op->outputs ? op->outputs : 1, outputs);
+}
+
+bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs, int output_count,
+                        rapt_tensor **outputs)
+{
+    memset(outputs, 0, (size_t)output_count * sizeof *outputs);
+    rapt_call call = {.op = op,
+                      .options = options,
+                      .count = count,
+                      .inputs = inputs,
+                      .output_count = output_count,
+                      .outputs = outputs};
+    if (run(&call)) return true;
+    memset(outputs, 0, (size_t)output_count * sizeof *outputs);
+    return false;
+}

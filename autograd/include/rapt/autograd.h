@@ -1,0 +1,10 @@
+/* Everything of the folder autograd, in one header. */
+#ifndef RAPT_AUTOGRAD_H
+#define RAPT_AUTOGRAD_H
+
+#include <rapt/gradcheck.h>
+#include <rapt/graph.h>
+#include <rapt/op.h>
+#include <rapt/ops.h>
+
+#endif

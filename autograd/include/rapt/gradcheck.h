@@ -1,0 +1,44 @@
+/* Is a gradient right? Compares the analytic derivative with central differences of fourth order, in float64. */
+#ifndef RAPT_GRADCHECK_H
+#define RAPT_GRADCHECK_H
+
+#include <rapt/graph.h>
+
+RAPT_BEGIN_DECLS
+
+/* The function under test: the inputs to one tensor, made of ops. It must compute the same for the same inputs. */
+typedef rapt_tensor *rapt_gradcheck_function(rapt_tensor *const *inputs, void *context);
+
+typedef struct rapt_gradcheck_options {
+    void *context;             /* handed to the function */
+    double step;               /* of the differences; 0 is 1e-4, times the element's size where that is over 1 */
+    double relative_tolerance; /* 0 is 1e-6 */
+    double absolute_tolerance; /* for derivatives near 0; 0 is 1e-9 */
+    bool second_order;         /* check the gradient of the gradient instead */
+    bool random_projection;    /* check one random direction of the Jacobian instead of all of it: four evaluations */
+    uint64_t seed;             /* of the projection and of the gradient that second order starts from */
+} rapt_gradcheck_options;
+
+typedef struct rapt_gradcheck_result {
+    bool passed;
+    int64_t checked;     /* derivatives that were compared */
+    double worst_error;  /* the largest |analytic − numeric| / (absolute_tolerance + |numeric|) seen */
+    int input;           /* where the worst failure is: which input (−1: a projection, over all of them), */
+    int64_t index;       /* which element of it, */
+    int64_t output;      /* which element of the output */
+    double analytic;     /* and the two values */
+    double numeric;
+    double tolerance;    /* |analytic − numeric| allowed there */
+    char message[512];   /* all of it as one sentence; "" when passed */
+} rapt_gradcheck_result;
+
+/* Checks d function / d input for every input that is a leaf requiring a gradient (which must be float64 and not have
+ * elements that share memory). For second order the gradient that backward starts from is one more input, after them.
+ * The inputs are changed while it runs and are as before when it returns. options may be NULL. An error inside the function makes the check fail and stands as rapt_error(). name
+ * appears in the message. */
+RAPT_API rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *function, int count,
+                                              rapt_tensor *const *inputs, const rapt_gradcheck_options *options);
+
+RAPT_END_DECLS
+
+#endif

@@ -1,0 +1,59 @@
+/* Gradients: leaves, backward, modes. The graph is recorded as ops run and freed as backward walks it. */
+#ifndef RAPT_GRAPH_H
+#define RAPT_GRAPH_H
+
+#include <stdio.h>
+
+#include <rapt/tensor.h>
+
+RAPT_BEGIN_DECLS
+
+/* Makes a floating tensor a leaf whose gradient backward computes, and returns it. NULL after an error (not floating,
+ * or the result of a recorded op). Doing it twice is harmless. */
+RAPT_API rapt_tensor *rapt_require_gradient(rapt_tensor *tensor);
+
+/* True for such a leaf and for everything that was computed from one. */
+RAPT_API bool rapt_requires_gradient(const rapt_tensor *tensor);
+
+/* The accumulated gradient of a leaf, owned by the leaf; NULL when it has none (yet). */
+RAPT_API rapt_tensor *rapt_gradient(const rapt_tensor *leaf);
+
+/* Drops a leaf's gradient, so that the next backward starts from nothing. */
+RAPT_API void rapt_clear_gradient(rapt_tensor *leaf);
+
+/* The same values (the same memory) outside any graph. */
+RAPT_API rapt_tensor *rapt_detach(rapt_tensor *tensor);
+
+enum rapt_backward_flags {
+    RAPT_RETAIN_GRAPH = 1, /* the graph can be walked again */
+    RAPT_CREATE_GRAPH = 2, /* the gradients are part of a graph themselves; implies RAPT_RETAIN_GRAPH */
+};
+
+/* Adds d root / d leaf to the gradient of every leaf that the root, a tensor of one element, was computed from, and
+ * frees the graph. False after an error. */
+RAPT_API bool rapt_backward(rapt_tensor *root);
+
+/* The same for several roots, with the gradient of each (NULL, or a NULL entry for a root of one element: 1) and flags. */
+RAPT_API bool rapt_backward_from(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags);
+
+/* Computes d roots / d inputs into results (tensors of the innermost scope; NULL where the roots do not depend on the
+ * input) and leaves the gradients of the leaves alone. Inputs may be leaves or results of ops. False after an error. */
+RAPT_API bool rapt_gradients(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int input_count,
+                             rapt_tensor *const *inputs, rapt_tensor **results, int flags);
+
+/* Whether the calling thread records a graph (true at first). Set returns what it was. */
+RAPT_API bool rapt_is_recording(void);
+RAPT_API bool rapt_set_recording(bool recording);
+RAPT_API void rapt_restore_recording(const bool *before);
+
+/* `RAPT_NO_GRADIENT;` at the top of a block: nothing is recorded until the block is left. */
+#define RAPT_NO_GRADIENT                                                                                               \
+    bool RAPT_JOIN(rapt_recording_line_, __LINE__)                                                                     \
+        __attribute__((cleanup(rapt_restore_recording), unused)) = rapt_set_recording(false)
+
+/* Writes the graph behind a tensor, one line an op (its name, output shape, inputs), or as Graphviz when dot is true. */
+RAPT_API bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot);
+
+RAPT_END_DECLS
+
+#endif

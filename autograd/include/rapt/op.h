@@ -1,0 +1,68 @@
+/* How an op is made: one function that computes and one that differentiates. The built-in ops use the same call. */
+#ifndef RAPT_OP_H
+#define RAPT_OP_H
+
+#include <rapt/graph.h>
+
+RAPT_BEGIN_DECLS
+
+/* One application of an op, handed to its two functions. */
+typedef struct rapt_call rapt_call;
+
+typedef struct rapt_op {
+    const char *name;
+
+    /* Computes and returns output 0 (further ones by rapt_call_set_output). The inputs are never NULL unless marked
+     * optional. Ops called here are not recorded. Returns NULL after rapt_fail, or when an op it called gave NULL. */
+    rapt_tensor *(*forward)(rapt_call *call);
+
+    /* Gives the gradient of each input that is wanted (rapt_call_wants) by rapt_call_give, from the gradient of the
+     * outputs and what forward saved: the vector-Jacobian product. A gradient may still have the broadcast shape; the
+     * engine sums it. Written with recorded ops, it can be differentiated itself. NULL: the op has no gradient, and
+     * backward through it is an error. */
+    bool (*vjp)(rapt_call *call);
+
+    size_t options_size;     /* bytes of the options that rapt_apply copies for the vjp; 0: none */
+    uint32_t optional;       /* bit i set: input i may be NULL */
+    int outputs;             /* 0 means 1 */
+    const char *no_gradient; /* where vjp is NULL: why, and what has a gradient instead, for the error message */
+} rapt_op;
+
+/* Runs an op and records it if gradients are wanted. NULL inputs give NULL (and an error, if none stands). options
+ * points to options_size bytes that may go after the call. Returns output 0 of the innermost scope, NULL after an error. */
+RAPT_API rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs);
+
+/* The same for an op of several outputs, which it writes to outputs[0 … op->outputs − 1]. */
+RAPT_API bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
+                              rapt_tensor **outputs);
+
+/* rapt_apply with the inputs written out: RAPT_APPLY(&op, NULL, a, b). */
+#define RAPT_APPLY(op, options, ...)                                                                                   \
+    rapt_apply((op), (options), (int)(sizeof((rapt_tensor *[]){__VA_ARGS__}) / sizeof(rapt_tensor *)),                 \
+               (rapt_tensor *[]){__VA_ARGS__})
+
+/* In forward and vjp. */
+RAPT_API const void *rapt_call_options(const rapt_call *call);
+RAPT_API int rapt_call_count(const rapt_call *call);             /* number of inputs */
+RAPT_API bool rapt_call_wants(const rapt_call *call, int input); /* does that input want a gradient? */
+
+/* In forward. An input; NULL for an absent optional one. */
+RAPT_API rapt_tensor *rapt_call_input(const rapt_call *call, int input);
+RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor);
+
+/* In forward: keeps an input, an output or an intermediate result for the vjp, in the order of the calls (8 at most).
+ * NULL is kept as NULL. Costs nothing when no gradient is wanted. */
+RAPT_API void rapt_call_save(rapt_call *call, rapt_tensor *tensor);
+
+/* In vjp. What was saved (NULL and an error if it has been changed in place since), the gradient of an output (NULL
+ * if nothing depends on that output), and the shape that an input had (NULL if it wants no gradient). */
+RAPT_API rapt_tensor *rapt_call_saved(rapt_call *call, int index);
+RAPT_API rapt_tensor *rapt_call_gradient(rapt_call *call, int output);
+RAPT_API const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank);
+
+/* In vjp: the gradient of an input. One that is not wanted is ignored. False when it is NULL. */
+RAPT_API bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient);
+
+RAPT_END_DECLS
+
+#endif

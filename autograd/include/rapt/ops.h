@@ -1,0 +1,137 @@
+/* The differentiable ops. Each gives a new tensor of the innermost scope, or NULL after an error; NULL in gives NULL out.
+ * Inputs of one op have one dtype; shapes broadcast as numpy's do where two tensors meet element by element. Negative axes
+ * count from the last. */
+#ifndef RAPT_OPS_H
+#define RAPT_OPS_H
+
+#include <rapt/op.h>
+
+RAPT_BEGIN_DECLS
+
+/* Axes written in place: rapt_sum(x, RAPT_AXES(0, 2), true). RAPT_ALL_AXES means every axis. */
+#define RAPT_AXES(...) ((int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))), ((const int[]){__VA_ARGS__})
+#define RAPT_ALL_AXES 0, NULL
+
+/* --- arithmetic, element by element, broadcasting --- */
+RAPT_API rapt_tensor *rapt_add(rapt_tensor *a, rapt_tensor *b);                     /* a + b */
+RAPT_API rapt_tensor *rapt_sub(rapt_tensor *a, rapt_tensor *b);                     /* a − b */
+RAPT_API rapt_tensor *rapt_mul(rapt_tensor *a, rapt_tensor *b);                     /* a · b */
+RAPT_API rapt_tensor *rapt_div(rapt_tensor *a, rapt_tensor *b);                     /* a / b; integers: floor, b = 0 is an error */
+RAPT_API rapt_tensor *rapt_pow(rapt_tensor *a, rapt_tensor *b);                     /* a ^ b, floating */
+RAPT_API rapt_tensor *rapt_maximum(rapt_tensor *a, rapt_tensor *b);                 /* NaN if either is; ties share the gradient */
+RAPT_API rapt_tensor *rapt_minimum(rapt_tensor *a, rapt_tensor *b);                 /* likewise */
+RAPT_API rapt_tensor *rapt_add_scalar(rapt_tensor *x, double value);                /* x + value */
+RAPT_API rapt_tensor *rapt_mul_scalar(rapt_tensor *x, double value);                /* x · value */
+RAPT_API rapt_tensor *rapt_pow_scalar(rapt_tensor *x, double exponent);             /* x ^ exponent, floating */
+
+/* --- functions of one tensor; floating, but for neg and abs --- */
+RAPT_API rapt_tensor *rapt_neg(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_abs(rapt_tensor *x);                                     /* gradient 0 at 0 */
+RAPT_API rapt_tensor *rapt_exp(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_log(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_sqrt(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_rsqrt(rapt_tensor *x);                                   /* 1 / √x */
+RAPT_API rapt_tensor *rapt_sin(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_cos(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_tanh(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_sigmoid(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_erf(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_relu(rapt_tensor *x);                                    /* gradient 0 at 0 */
+RAPT_API rapt_tensor *rapt_gelu(rapt_tensor *x);                                    /* x Φ(x), exact by erf */
+RAPT_API rapt_tensor *rapt_gelu_tanh(rapt_tensor *x);                               /* its tanh approximation */
+RAPT_API rapt_tensor *rapt_silu(rapt_tensor *x);                                    /* x σ(x) */
+RAPT_API rapt_tensor *rapt_clamp(rapt_tensor *x, double low, double high);          /* gradient 0 outside; low ≤ high */
+
+/* --- comparisons, to bool; not differentiable --- */
+RAPT_API rapt_tensor *rapt_equal(rapt_tensor *a, rapt_tensor *b);
+RAPT_API rapt_tensor *rapt_not_equal(rapt_tensor *a, rapt_tensor *b);
+RAPT_API rapt_tensor *rapt_less(rapt_tensor *a, rapt_tensor *b);
+RAPT_API rapt_tensor *rapt_less_equal(rapt_tensor *a, rapt_tensor *b);
+RAPT_API rapt_tensor *rapt_greater(rapt_tensor *a, rapt_tensor *b);
+RAPT_API rapt_tensor *rapt_greater_equal(rapt_tensor *a, rapt_tensor *b);
+RAPT_API rapt_tensor *rapt_logical_and(rapt_tensor *a, rapt_tensor *b);             /* of bool */
+RAPT_API rapt_tensor *rapt_logical_or(rapt_tensor *a, rapt_tensor *b);
+RAPT_API rapt_tensor *rapt_logical_not(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_where(rapt_tensor *condition, rapt_tensor *a, rapt_tensor *b); /* bool ? a : b */
+RAPT_API rapt_tensor *rapt_cast(rapt_tensor *x, rapt_dtype dtype);                  /* as C converts; differentiable between floats */
+
+/* --- reductions; axes as above, keep: reduced axes stay with size 1 --- */
+RAPT_API rapt_tensor *rapt_sum(rapt_tensor *x, int axis_count, const int *axes, bool keep);  /* bool and integers sum to int64 */
+RAPT_API rapt_tensor *rapt_mean(rapt_tensor *x, int axis_count, const int *axes, bool keep);
+RAPT_API rapt_tensor *rapt_var(rapt_tensor *x, int axis_count, const int *axes, bool keep, int correction); /* Σ(x−x̄)² / (n − correction) */
+RAPT_API rapt_tensor *rapt_max(rapt_tensor *x, int axis_count, const int *axes, bool keep);  /* ties share the gradient; empty: error */
+RAPT_API rapt_tensor *rapt_min(rapt_tensor *x, int axis_count, const int *axes, bool keep);
+RAPT_API rapt_tensor *rapt_argmax(rapt_tensor *x, int axis, bool keep);             /* int64; the first of equals; NaN wins */
+RAPT_API rapt_tensor *rapt_logsumexp(rapt_tensor *x, int axis_count, const int *axes, bool keep);
+RAPT_API rapt_tensor *rapt_cumsum(rapt_tensor *x, int axis);
+
+/* --- matrix products --- */
+/* (…, n, k) · (…, k, m) → (…, n, m); leading axes broadcast; transposed views are used as they are. A vector (k) on
+ * the left counts as (1, k), on the right as (k, 1), and that axis is dropped again. */
+RAPT_API rapt_tensor *rapt_matmul(rapt_tensor *a, rapt_tensor *b);
+/* x Wᵀ + b: x (…, in), weight (out, in), bias (out) or NULL → (…, out). */
+RAPT_API rapt_tensor *rapt_affine(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias);
+
+/* --- views: no element is copied (but by reshape of a tensor whose strides cannot express it, and contiguous) --- */
+RAPT_API rapt_tensor *rapt_reshape(rapt_tensor *x, int rank, const int64_t *shape); /* one size may be −1 */
+RAPT_API rapt_tensor *rapt_transpose(rapt_tensor *x, int axis, int other_axis);
+RAPT_API rapt_tensor *rapt_permute(rapt_tensor *x, int axis_count, const int *axes);
+RAPT_API rapt_tensor *rapt_slice(rapt_tensor *x, int axis, int64_t start, int64_t stop, int64_t step); /* step ≥ 1; bounds clip as Python's */
+RAPT_API rapt_tensor *rapt_select(rapt_tensor *x, int axis, int64_t index);         /* that axis goes */
+RAPT_API rapt_tensor *rapt_expand(rapt_tensor *x, int rank, const int64_t *shape);  /* sizes of 1 repeat; −1 keeps */
+RAPT_API rapt_tensor *rapt_squeeze(rapt_tensor *x, int axis);                       /* a size other than 1 is an error */
+RAPT_API rapt_tensor *rapt_unsqueeze(rapt_tensor *x, int axis);
+RAPT_API rapt_tensor *rapt_contiguous(rapt_tensor *x);
+/* Pieces of the given sizes along an axis (their sum must be its size), written to pieces[0 … count − 1]. */
+RAPT_API bool rapt_split(rapt_tensor *x, int axis, int count, const int64_t *sizes, rapt_tensor **pieces);
+
+/* --- putting together --- */
+RAPT_API rapt_tensor *rapt_concat(int count, rapt_tensor *const *tensors, int axis);
+RAPT_API rapt_tensor *rapt_stack(int count, rapt_tensor *const *tensors, int axis);
+RAPT_API rapt_tensor *rapt_pad(rapt_tensor *x, int axis, int64_t before, int64_t after, double value);
+RAPT_API rapt_tensor *rapt_flip(rapt_tensor *x, int axis_count, const int *axes);
+
+/* --- indices: int64 or int32, checked; a negative or too large one is an error that names it --- */
+RAPT_API rapt_tensor *rapt_embed(rapt_tensor *table, rapt_tensor *indices);         /* (n, d), (…) → (…, d) */
+RAPT_API rapt_tensor *rapt_index_select(rapt_tensor *x, int axis, rapt_tensor *indices); /* indices (m) */
+RAPT_API rapt_tensor *rapt_gather(rapt_tensor *x, int axis, rapt_tensor *indices);  /* as torch.gather */
+RAPT_API rapt_tensor *rapt_scatter_add(rapt_tensor *x, int axis, rapt_tensor *indices, rapt_tensor *source); /* a new tensor */
+RAPT_API rapt_tensor *rapt_one_hot(rapt_tensor *indices, int64_t classes, rapt_dtype dtype); /* (…) → (…, classes) */
+
+/* --- normalisation; floating --- */
+RAPT_API rapt_tensor *rapt_softmax(rapt_tensor *x, int axis);
+RAPT_API rapt_tensor *rapt_log_softmax(rapt_tensor *x, int axis);
+/* Over the last axis (d): weight and bias (d) or NULL. epsilon is inside the root (Ba et al. 2016). */
+RAPT_API rapt_tensor *rapt_layer_normalize(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias, double epsilon);
+/* x / √(mean x² + epsilon) · weight over the last axis; weight (d) or NULL (Zhang & Sennrich 2019). */
+RAPT_API rapt_tensor *rapt_rms_normalize(rapt_tensor *x, rapt_tensor *weight, double epsilon);
+/* Zeroes each element with the probability, in [0, 1], and scales the others by 1 / (1 − probability). */
+RAPT_API rapt_tensor *rapt_drop(rapt_tensor *x, double probability);
+
+/* --- losses --- */
+typedef enum rapt_reduction { RAPT_REDUCE_MEAN, RAPT_REDUCE_SUM, RAPT_REDUCE_NONE } rapt_reduction;
+
+typedef struct rapt_cross_entropy_options {
+    bool has_ignore_index;  /* leave out targets equal to ignore_index; the mean is over the others (none: 0) */
+    int64_t ignore_index;
+    double label_smoothing; /* ε in [0, 1]: (1 − ε)·one-hot + ε / classes */
+    rapt_reduction reduction;
+} rapt_cross_entropy_options;
+
+/* −log softmax(logits)[target]: logits (…, classes), targets (…) int64 or int32. options may be NULL. */
+RAPT_API rapt_tensor *rapt_cross_entropy(rapt_tensor *logits, rapt_tensor *targets,
+                                         const rapt_cross_entropy_options *options);
+/* −log_probabilities[target], shapes as above; ignore_index likewise, label_smoothing must be 0. */
+RAPT_API rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor *targets,
+                                    const rapt_cross_entropy_options *options);
+RAPT_API rapt_tensor *rapt_mse_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction);
+RAPT_API rapt_tensor *rapt_l1_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction);
+RAPT_API rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double delta, rapt_reduction reduction);
+/* Of logits and targets in [0, 1], stable for large logits. */
+RAPT_API rapt_tensor *rapt_bce_with_logits(rapt_tensor *logits, rapt_tensor *targets, rapt_reduction reduction);
+/* target · (log target − input), input holding log-probabilities; 0 where the target is 0. The mean is over elements. */
+RAPT_API rapt_tensor *rapt_kl_div(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction);
+
+RAPT_END_DECLS
+
+#endif

@@ -1,0 +1,116 @@
+/* Making, linking and freeing nodes. Freeing never recurses: a chain of a million ops must not touch the stack. */
+#include "autograd/node.h"
+
+#include <string.h>
+
+#include "tensor/memory.h"
+#include "tensor/thread.h"
+
+static _Atomic uint64_t next_sequence = 1;
+
+static void link_retain(rapt_graph_link *link)
+{
+    rapt_node_retain((rapt_node *)link);
+}
+
+static void op_link_release(rapt_graph_link *link, rapt_tensor *tensor)
+{
+    (void)tensor;
+    rapt_node_release((rapt_node *)link);
+}
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + 15) & ~(size_t)15;
+}
+
+rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs)
+{
+    size_t options_at = round_up(sizeof(rapt_node));
+    size_t edges_at = options_at + round_up(op ? op->options_size : 0);
+    size_t saved_at = edges_at + round_up((size_t)edges * sizeof(rapt_edge));
+    size_t outputs_at = saved_at + round_up((size_t)saved * sizeof(rapt_saved_tensor));
+    size_t bytes = outputs_at + (size_t)outputs * sizeof(rapt_output);
+    size_t capacity;
+    char *block = rapt_block_take(op ? op->name : "require_gradient", bytes, &capacity);
+    if (!block) return NULL;
+    rapt_node *node = (rapt_node *)(void *)block;
+    memset(node, 0, outputs_at);
+    node->link = (rapt_graph_link){.retain = link_retain, .release = op_link_release, .is_leaf = op == NULL};
+    node->references = 1;
+    node->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
+    node->op = op;
+    node->capacity = capacity;
+    node->edge_count = edges;
+    node->saved_count = saved;
+    node->output_count = outputs;
+    node->options = block + options_at;
+    node->edges = (rapt_edge *)(void *)(block + edges_at);
+    node->saved = (rapt_saved_tensor *)(void *)(block + saved_at);
+    node->outputs = (rapt_output *)(void *)(block + outputs_at);
+    for (int k = 0; k < outputs; k++) {
+        node->outputs[k].gradient = node->outputs[k].captured = NULL;
+        node->outputs[k].capture = false;
+    }
+    return node;
+}
+
+rapt_node *rapt_node_retain(rapt_node *node)
+{
+    if (node) atomic_fetch_add_explicit(&node->references, 1, memory_order_relaxed);
+    return node;
+}
+
+void rapt_node_clear(rapt_node *node)
+{
+    for (int k = 0; k < node->saved_count; k++) {
+        rapt_release(node->saved[k].tensor);
+        node->saved[k].tensor = NULL;
+    }
+    for (int k = 0; k < node->edge_count; k++) {
+        rapt_node_release(node->edges[k].node);
+        node->edges[k].node = NULL;
+    }
+    node->used = true;
+}
+
+static void node_free(rapt_node *node)
+{
+    rapt_node_clear(node);
+    for (int k = 0; k < node->output_count; k++) {
+        rapt_release(node->outputs[k].gradient);
+        rapt_release(node->outputs[k].captured);
+    }
+    rapt_release(node->gradient);
+    rapt_block_give(node, node->capacity);
+}
+
+/* Freeing a node releases others; those queue up here instead of nesting calls. */
+void rapt_node_release(rapt_node *node)
+{
+    if (!node || atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1) return;
+    static __thread __attribute__((tls_model("initial-exec"))) struct {
+        rapt_node *head;
+        bool running;
+    } worklist;
+    node->next = worklist.head;
+    worklist.head = node;
+    if (worklist.running) return;
+    worklist.running = true;
+    while (worklist.head) {
+        rapt_node *first = worklist.head;
+        worklist.head = first->next;
+        node_free(first);
+    }
+    worklist.running = false;
+}
+
+void rapt_node_attach(rapt_node *node, int output, rapt_tensor *tensor)
+{
+    rapt_output *o = &node->outputs[output];
+    o->dtype = tensor->dtype;
+    o->rank = tensor->rank;
+    memcpy(o->shape, tensor->shape, tensor->rank * sizeof *o->shape);
+    tensor->link = &rapt_node_retain(node)->link;
+    tensor->output = output;
+}

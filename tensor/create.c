@@ -1,0 +1,186 @@
+/* Tensors from nothing, from numbers and from each other; and changes in place. */
+#include <math.h>
+#include <string.h>
+
+#include "tensor/core.h"
+#include "tensor/map.h"
+
+rapt_tensor *rapt_empty(rapt_dtype dtype, int rank, const int64_t *shape)
+{
+    return rapt_new("empty", dtype, rank, shape);
+}
+
+rapt_tensor *rapt_empty_like(const rapt_tensor *tensor)
+{
+    if (!tensor) {
+        rapt_fail_null("empty_like", "tensor");
+        return NULL;
+    }
+    return rapt_new("empty_like", (rapt_dtype)tensor->dtype, tensor->rank, tensor->shape);
+}
+
+/* Puts a double into an element of any dtype, as C converts. */
+static void write_element(rapt_dtype dtype, double value, void *element)
+{
+    const int64_t stride = 0;
+    char *data[] = {element, (char *)&value};
+    rapt_kernel.elementwise.cast[dtype][RAPT_FLOAT64](1, data, (int64_t[]){stride, stride}, NULL);
+}
+
+static rapt_tensor *filled(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, double value)
+{
+    rapt_tensor *tensor = rapt_new(op, dtype, rank, shape);
+    if (!tensor) return NULL;
+    if (value == 0)
+        memset(tensor->data, 0, (size_t)tensor->count * rapt_dtype_size(dtype));
+    else if (!rapt_fill(tensor, value))
+        return NULL;
+    return tensor;
+}
+
+rapt_tensor *rapt_zeros(rapt_dtype dtype, int rank, const int64_t *shape)
+{
+    return filled("zeros", dtype, rank, shape, 0);
+}
+
+rapt_tensor *rapt_ones(rapt_dtype dtype, int rank, const int64_t *shape)
+{
+    return filled("ones", dtype, rank, shape, 1);
+}
+
+rapt_tensor *rapt_full(rapt_dtype dtype, int rank, const int64_t *shape, double value)
+{
+    return filled("full", dtype, rank, shape, value);
+}
+
+rapt_tensor *rapt_scalar(rapt_dtype dtype, double value)
+{
+    return filled("scalar", dtype, 0, NULL, value);
+}
+
+/* count numbers first, first + step, …; exact where double is. */
+static rapt_tensor *sequence(const char *op, rapt_dtype dtype, double first, double step, int64_t count)
+{
+    rapt_tensor *tensor = rapt_new(op, dtype, 1, &count);
+    if (!tensor) return NULL;
+    for (int64_t i = 0; i < count; i++)
+        write_element(dtype, first + (double)i * step, tensor->data + (size_t)i * rapt_dtype_size(dtype));
+    return tensor;
+}
+
+rapt_tensor *rapt_arange(rapt_dtype dtype, double start, double stop, double step)
+{
+    if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0) {
+        rapt_fail(RAPT_ERROR_VALUE, "arange", "start %g, stop %g and step %g must be finite and the step not 0", start, stop,
+                  step);
+        return NULL;
+    }
+    double count = ceil((stop - start) / step);
+    if (count > 1e15) {
+        rapt_fail(RAPT_ERROR_MEMORY, "arange", "%g elements are too many", count);
+        return NULL;
+    }
+    return sequence("arange", dtype, start, step, count > 0 ? (int64_t)count : 0);
+}
+
+rapt_tensor *rapt_linspace(rapt_dtype dtype, double first, double last, int64_t count)
+{
+    return sequence("linspace", dtype, first, count > 1 ? (last - first) / (double)(count - 1) : 0, count);
+}
+
+rapt_tensor *rapt_eye(rapt_dtype dtype, int64_t size)
+{
+    rapt_tensor *tensor = filled("eye", dtype, 2, (int64_t[]){size, size}, 0);
+    for (int64_t i = 0; tensor && i < size; i++)
+        write_element(dtype, 1, tensor->data + (size_t)(i * (size + 1)) * rapt_dtype_size(dtype));
+    return tensor;
+}
+
+rapt_tensor *rapt_from(rapt_dtype dtype, int rank, const int64_t *shape, const void *data)
+{
+    if (!data) {
+        rapt_fail_null("from", "data");
+        return NULL;
+    }
+    rapt_tensor *tensor = rapt_new("from", dtype, rank, shape);
+    if (tensor) memcpy(tensor->data, data, (size_t)tensor->count * rapt_dtype_size(dtype));
+    return tensor;
+}
+
+rapt_tensor *rapt_clone(const rapt_tensor *tensor)
+{
+    rapt_tensor *clone = rapt_empty_like(tensor);
+    if (!clone) return NULL;
+    rapt_map(rapt_kernel.elementwise.cast[clone->dtype][tensor->dtype], NULL, 1, 2, (const rapt_tensor *[]){clone, tensor});
+    return clone;
+}
+
+const rapt_tensor *rapt_as_contiguous(const rapt_tensor *tensor)
+{
+    return tensor && !tensor->contiguous ? rapt_clone(tensor) : tensor;
+}
+
+bool rapt_fill(rapt_tensor *tensor, double value)
+{
+    if (!rapt_begin_writing("fill", tensor)) return false;
+    double element; /* room for any dtype */
+    write_element((rapt_dtype)tensor->dtype, value, &element);
+    rapt_map(rapt_kernel.elementwise.fill[tensor->dtype], &element, 1, 1, (const rapt_tensor *[]){tensor});
+    return true;
+}
+
+/* The checks of an in-place op whose source broadcasts to the target. */
+static bool check_source(const char *op, rapt_tensor *target, const rapt_tensor *source)
+{
+    if (!target || !source) return rapt_fail_null(op, target ? "source" : "target");
+    int64_t shape[RAPT_MAX_RANK];
+    int rank = rapt_broadcast(op, target, source, shape);
+    if (rank < 0) return false;
+    bool same = rank == target->rank;
+    for (int axis = 0; same && axis < rank; axis++) same = shape[axis] == target->shape[axis];
+    if (!same) {
+        char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "source of shape %s does not broadcast to target of shape %s",
+                         rapt_shape_text(source->rank, source->shape, a), rapt_shape_text(target->rank, target->shape, b));
+    }
+    return rapt_begin_writing(op, target);
+}
+
+/* True when writing the target element by element could overwrite elements of the source before they are read. */
+static bool overlaps(const rapt_tensor *target, const rapt_tensor *source)
+{
+    if (target->storage != source->storage) return false;
+    if (target->data != source->data || target->rank != source->rank) return true;
+    return memcmp(target->strides, source->strides, target->rank * sizeof *target->strides) != 0;
+}
+
+bool rapt_copy(rapt_tensor *target, const rapt_tensor *source)
+{
+    if (!check_source("copy", target, source)) return false;
+    if (overlaps(target, source) && !(source = rapt_clone(source))) return false;
+    rapt_map(rapt_kernel.elementwise.cast[target->dtype][source->dtype], NULL, 1, 2,
+             (const rapt_tensor *[]){target, source});
+    return true;
+}
+
+bool rapt_add_in_place(rapt_tensor *target, const rapt_tensor *source, double factor)
+{
+    if (!check_source("add_in_place", target, source)) return false;
+    if (target->dtype != source->dtype || !rapt_is_floating(target))
+        return rapt_fail(RAPT_ERROR_DTYPE, "add_in_place", "target is %s, source is %s; one floating dtype expected",
+                         rapt_dtype_name((rapt_dtype)target->dtype), rapt_dtype_name((rapt_dtype)source->dtype));
+    if (overlaps(target, source) && !(source = rapt_clone(source))) return false;
+    rapt_map(rapt_kernel.elementwise.add_scaled[target->dtype], &factor, 1, 3,
+             (const rapt_tensor *[]){target, target, source});
+    return true;
+}
+
+bool rapt_scale_in_place(rapt_tensor *target, double factor)
+{
+    if (!rapt_begin_writing("scale_in_place", target)) return false;
+    if (!rapt_is_floating(target))
+        return rapt_fail(RAPT_ERROR_DTYPE, "scale_in_place", "target is %s; floating expected",
+                         rapt_dtype_name((rapt_dtype)target->dtype));
+    rapt_map(rapt_kernel.elementwise.scale[target->dtype], &factor, 1, 2, (const rapt_tensor *[]){target, target});
+    return true;
+}

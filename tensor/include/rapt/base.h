@@ -1,0 +1,53 @@
+/* What every public header needs: export marks, the version, element types and limits. */
+#ifndef RAPT_BASE_H
+#define RAPT_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RAPT_VERSION "0.1.0"
+
+#define RAPT_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+#define RAPT_BEGIN_DECLS extern "C" {
+#define RAPT_END_DECLS }
+#else
+#define RAPT_BEGIN_DECLS
+#define RAPT_END_DECLS
+#endif
+
+/* The most axes a tensor can have. */
+#define RAPT_MAX_RANK 8
+
+/* In a configuration struct 0 means "the default". Where a true zero is wanted, write RAPT_ZERO (a negative zero). */
+#define RAPT_ZERO (-0.0)
+
+RAPT_BEGIN_DECLS
+
+typedef enum rapt_dtype {
+    RAPT_FLOAT32,
+    RAPT_FLOAT64,
+    RAPT_INT64,
+    RAPT_INT32,
+    RAPT_UINT8,
+    RAPT_BOOL,
+} rapt_dtype;
+
+#define RAPT_DTYPE_COUNT 6
+
+typedef struct rapt_tensor rapt_tensor;
+
+/* Bytes of one element; 0 for a value that is no dtype. */
+RAPT_API size_t rapt_dtype_size(rapt_dtype dtype);
+
+/* "float32", "int64", ...; "invalid" for a value that is no dtype. */
+RAPT_API const char *rapt_dtype_name(rapt_dtype dtype);
+
+/* True for float32 and float64, the types that can carry gradients. */
+RAPT_API bool rapt_dtype_is_floating(rapt_dtype dtype);
+
+RAPT_END_DECLS
+
+#endif

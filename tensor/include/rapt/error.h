@@ -1,0 +1,50 @@
+/* Errors: no function aborts. A failing one returns NULL or false and the first error of the thread is kept. */
+#ifndef RAPT_ERROR_H
+#define RAPT_ERROR_H
+
+#include <rapt/base.h>
+
+RAPT_BEGIN_DECLS
+
+typedef enum rapt_error_code {
+    RAPT_OK,
+    RAPT_ERROR_NULL,        /* an argument is NULL that may not be */
+    RAPT_ERROR_SHAPE,       /* shapes or axes do not fit */
+    RAPT_ERROR_DTYPE,       /* element types do not fit */
+    RAPT_ERROR_VALUE,       /* a number, option or index is out of its range */
+    RAPT_ERROR_MEMORY,      /* the system gave no memory, or a size overflows */
+    RAPT_ERROR_FILE,        /* a file cannot be opened, read, written or renamed */
+    RAPT_ERROR_FORMAT,      /* a file's content is not what its format demands */
+    RAPT_ERROR_GRAPH,       /* backward was asked of something that has no graph, or of a graph already used */
+    RAPT_ERROR_UNSUPPORTED, /* this build or this op cannot do that; the message says what can */
+} rapt_error_code;
+
+/* The message of the first error of this thread since the last rapt_clear_error, "op: what is wrong"; NULL when there
+ * is none. The text stays valid until the error is cleared. */
+RAPT_API const char *rapt_error(void);
+
+/* The code of that error, RAPT_OK when there is none. */
+RAPT_API rapt_error_code rapt_error_get_code(void);
+
+/* The name of the op or function that failed first, "" when there is none. */
+RAPT_API const char *rapt_error_get_op(void);
+
+RAPT_API void rapt_clear_error(void);
+
+typedef void rapt_error_handler(rapt_error_code code, const char *message);
+
+/* Calls the handler at each first error of any thread, before the failing function returns; NULL calls none. Returns
+ * the handler that was installed before. */
+RAPT_API rapt_error_handler *rapt_on_error(rapt_error_handler *handler);
+
+/* A handler for rapt_on_error that prints the message on standard error and ends the program with status 1. */
+RAPT_API void rapt_exit_on_error(rapt_error_code code, const char *message);
+
+/* Records an error of your own op or layer and returns false; an error that already stands is kept. The format is
+ * printf's; the message becomes "op: text". */
+RAPT_API bool rapt_fail(rapt_error_code code, const char *op, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+RAPT_END_DECLS
+
+#endif

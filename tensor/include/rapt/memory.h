@@ -1,0 +1,59 @@
+/* Who owns a tensor: scopes, retain and release; and what the caching allocator holds. */
+#ifndef RAPT_MEMORY_H
+#define RAPT_MEMORY_H
+
+#include <rapt/base.h>
+
+RAPT_BEGIN_DECLS
+
+/* A tensor that a function returns belongs to the innermost open scope of the calling thread; the end of the scope
+ * drops it. Outside any scope it lives until its thread ends. */
+typedef int64_t rapt_scope;
+
+/* Opens a scope and returns its mark, or -1 when there is no memory for it. */
+RAPT_API rapt_scope rapt_scope_begin(void);
+
+/* Ends the scope with that mark and every forgotten one inside it. */
+RAPT_API void rapt_scope_end(rapt_scope scope);
+
+/* The function behind RAPT_SCOPE; it ends *scope. */
+RAPT_API void rapt_scope_cleanup(rapt_scope *scope);
+
+#define RAPT_JOIN_(a, b) a##b
+#define RAPT_JOIN(a, b) RAPT_JOIN_(a, b)
+
+/* `RAPT_SCOPE;` at the top of a block opens a scope that ends with the block, however it is left: break, continue and
+ * return keep the meaning they have in C. */
+#define RAPT_SCOPE                                                                                                     \
+    rapt_scope RAPT_JOIN(rapt_scope_line_, __LINE__)                                                                   \
+        __attribute__((cleanup(rapt_scope_cleanup), unused)) = rapt_scope_begin()
+
+/* Hands a tensor of the innermost scope to the scope around it, and returns it. A tensor that the innermost scope does
+ * not own is returned as it is. NULL gives NULL. */
+RAPT_API rapt_tensor *rapt_keep(rapt_tensor *tensor);
+
+/* Takes a share in the tensor for an owner that outlives scopes (a module, an optimizer, a global), and returns it.
+ * NULL gives NULL. */
+RAPT_API rapt_tensor *rapt_retain(rapt_tensor *tensor);
+
+/* Gives a share back; with the last one the tensor is freed. NULL does nothing. */
+RAPT_API void rapt_release(rapt_tensor *tensor);
+
+/* What the caching allocator of the whole process holds. */
+typedef struct rapt_memory_statistics {
+    int64_t live_bytes;         /* in use by tensors and graphs now */
+    int64_t peak_bytes;         /* the most that was in use since rapt_memory_reset_peak */
+    int64_t cached_bytes;       /* kept for reuse */
+    int64_t system_allocations; /* times the system was asked for memory: does not move in a steady training step */
+} rapt_memory_statistics;
+
+RAPT_API rapt_memory_statistics rapt_memory_get_statistics(void);
+
+RAPT_API void rapt_memory_reset_peak(void);
+
+/* Gives the unused blocks of the calling thread and of the shared cache back to the system. */
+RAPT_API void rapt_memory_trim(void);
+
+RAPT_END_DECLS
+
+#endif

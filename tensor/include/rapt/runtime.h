@@ -1,0 +1,23 @@
+/* What the library runs on: threads, instruction set, BLAS. RAPT_VERBOSE=1 in the environment prints it at start-up. */
+#ifndef RAPT_RUNTIME_H
+#define RAPT_RUNTIME_H
+
+#include <rapt/base.h>
+
+RAPT_BEGIN_DECLS
+
+/* The number of threads that ops use; results do not depend on it. Values below 1 are an error (false). The default
+ * is OpenMP's (OMP_NUM_THREADS, or one for each processor). */
+RAPT_API bool rapt_set_threads(int threads);
+RAPT_API int rapt_get_threads(void);
+
+/* The instruction-set level of the kernels in use: "baseline", "x86-64-v3" or "x86-64-v4". The environment variable
+ * RAPT_LEVEL (baseline, v3, v4) chooses a lower one than the processor has. */
+RAPT_API const char *rapt_get_level(void);
+
+/* One line with version, threads, level and BLAS. */
+RAPT_API const char *rapt_describe_runtime(void);
+
+RAPT_END_DECLS
+
+#endif

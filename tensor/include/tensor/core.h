@@ -1,0 +1,86 @@
+/* The tensor itself, for the library's own folders: header, storage, the link to the graph, and checks that all ops share. */
+#ifndef RAPT_TENSOR_CORE_H
+#define RAPT_TENSOR_CORE_H
+
+#include <stdatomic.h>
+
+#include <rapt/tensor.h>
+
+/* Memory that one or several tensors look at. The elements follow the header unless they are foreign. */
+typedef struct rapt_storage {
+    _Atomic int64_t references;
+    _Atomic uint64_t version; /* changes in place so far */
+    size_t capacity;          /* of the block that holds this header, as the allocator wants it back */
+    char *data;
+    void (*release_foreign)(void *owner); /* NULL: the elements follow this header */
+    void *foreign_owner;
+} rapt_storage;
+
+/* What ties a tensor to the graph. The folder tensor knows only this much of it. */
+typedef struct rapt_graph_link {
+    void (*retain)(struct rapt_graph_link *link);
+    void (*release)(struct rapt_graph_link *link, rapt_tensor *tensor); /* the tensor that is about to go */
+    bool is_leaf;
+} rapt_graph_link;
+
+struct rapt_tensor {
+    _Atomic int64_t references;
+    rapt_storage *storage;
+    char *data; /* the first element */
+    rapt_graph_link *link;
+    int64_t count;
+    int32_t output; /* which output of the node behind link this is */
+    uint8_t dtype;
+    uint8_t rank;
+    bool contiguous;
+    int64_t shape[RAPT_MAX_RANK];
+    int64_t strides[RAPT_MAX_RANK]; /* in elements; 0 where an axis is expanded */
+};
+
+/* The error of a NULL argument, unless an error stands already (then NULL is only its trace). Returns false. */
+bool rapt_fail_null(const char *op, const char *argument);
+
+/* False and an error when the dtype, rank or a size is bad or the bytes overflow; else *count is the number of elements. */
+bool rapt_check_shape(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, int64_t *count);
+
+/* rapt_empty under the name of an op. */
+rapt_tensor *rapt_new(const char *op, rapt_dtype dtype, int rank, const int64_t *shape);
+
+/* A tensor that looks at the storage of another, outside any graph. data is its first element. Strides in elements. */
+rapt_tensor *rapt_new_view(const rapt_tensor *base, char *data, int rank, const int64_t *shape, const int64_t *strides);
+
+/* A view of the same shape with the same link to the graph: another header for one tensor. */
+rapt_tensor *rapt_new_alias(const rapt_tensor *tensor, bool keep_link);
+
+/* A tensor around memory that somebody else owns; release(owner) is called when the last view of it goes. */
+rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, void *data, void (*release)(void *),
+                              void *owner);
+
+/* The tensor itself if contiguous, else a contiguous copy of the innermost scope. */
+const rapt_tensor *rapt_as_contiguous(const rapt_tensor *tensor);
+
+/* The axis counted from the first, or −1 and an error. extra: how many places past the last are allowed. */
+int rapt_check_axis(const char *op, int axis, int rank, int extra);
+
+/* The shape two shapes broadcast to (numpy's rules), its rank or −1 and an error. */
+int rapt_broadcast(const char *op, const rapt_tensor *a, const rapt_tensor *b, int64_t shape[RAPT_MAX_RANK]);
+
+/* Strides for reading the tensor as if it had that shape, which it broadcasts to. */
+void rapt_broadcast_strides(const rapt_tensor *tensor, int rank, const int64_t *shape, int64_t strides[RAPT_MAX_RANK]);
+
+/* "[2, 3]" into buffer; returns buffer. */
+#define RAPT_SHAPE_TEXT 192
+char *rapt_shape_text(int rank, const int64_t *shape, char buffer[RAPT_SHAPE_TEXT]);
+
+/* Counts a change in place. An error (false) when the tensor is the result of a recorded op. */
+bool rapt_begin_writing(const char *op, rapt_tensor *tensor);
+
+/* True when nobody else can see the elements: one header, one view. */
+bool rapt_is_unique(const rapt_tensor *tensor);
+
+static inline bool rapt_is_floating(const rapt_tensor *tensor)
+{
+    return tensor->dtype <= RAPT_FLOAT64;
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* The caching allocator: blocks of 64-byte-aligned memory, kept in size classes when they are given back. */
+#ifndef RAPT_TENSOR_MEMORY_H
+#define RAPT_TENSOR_MEMORY_H
+
+#include <rapt/memory.h>
+
+/* At least that many bytes; *capacity is what rapt_block_give wants to hear again. NULL and an error (under the op's
+ * name) when there is no memory. */
+void *rapt_block_take(const char *op, size_t bytes, size_t *capacity);
+void rapt_block_give(void *block, size_t capacity);
+
+/* Lists a tensor in the innermost scope, which takes over the caller's share. NULL passes through. When the list
+ * cannot grow the tensor is released and NULL returned. */
+rapt_tensor *rapt_scope_own(rapt_tensor *tensor);
+
+/* For tests: the count-th block asked for from now on, and all after it, fail; a negative count switches that off. */
+void rapt_memory_fail_after(int64_t count);
+
+#endif

@@ -1,0 +1,16 @@
+/* Work cut into pieces by size, never by the number of threads, so that results have the same bits on any number. */
+#ifndef RAPT_TENSOR_PARALLEL_H
+#define RAPT_TENSOR_PARALLEL_H
+
+#include <stdint.h>
+
+/* Works on the items [first, last). */
+typedef void rapt_task(void *context, int64_t first, int64_t last);
+
+/* Calls task for [0, count) in pieces of `grain` items, on all threads when there is more than one piece. */
+void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context);
+
+/* A grain that makes a piece about 16,384 elements of work when an item costs `cost` of them. */
+int64_t rapt_grain(int64_t cost);
+
+#endif

@@ -1,0 +1,16 @@
+/* Drawing from the calling thread's generator: an op reserves a range of blocks and may make its numbers twice. */
+#ifndef RAPT_TENSOR_RANDOM_H
+#define RAPT_TENSOR_RANDOM_H
+
+#include <rapt/random.h>
+
+/* Takes the blocks for that many elements, four to a block, and returns the state in which they begin. Element i belongs
+ * to word i % 4 of block offset + i / 4, which is how the kernels `dropout` and `bernoulli` read it. */
+rapt_random_state rapt_random_reserve(int64_t elements);
+
+/* out = uniform(i) < keep ? in · scale : 0 over `count` dense elements of a floating dtype, on all threads. The same
+ * state gives the same mask, so backward repeats forward's. */
+void rapt_random_dropout(rapt_random_state state, rapt_dtype dtype, int64_t count, void *out, const void *in, double keep,
+                         double scale);
+
+#endif

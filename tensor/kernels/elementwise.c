@@ -1,0 +1,134 @@
+/* Arithmetic and comparisons of two operands, conversion between dtypes, and the changes in place. */
+#include <math.h>
+
+#include "loop.h"
+
+/* Integers wrap around, as unsigned arithmetic does; their division rounds down, and by 0 gives 0 (ops refuse it). */
+static inline int64_t floor_divide(int64_t a, int64_t b)
+{
+    if (b == 0) return 0;
+    if (b == -1) return (int64_t)(0 - (uint64_t)a);
+    int64_t quotient = a / b;
+    return a % b != 0 && (a % b < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+#define WRAP(operator) (int64_t)((uint64_t)a operator(uint64_t) b)
+#define GREATER (a > b ? a : b)
+#define LESSER (a < b ? a : b)
+
+#define INTEGER_ARITHMETIC(T, dtype)                                                                                   \
+    RAPT_BINARY_LOOP(add_##dtype, T, T, WRAP(+))                                                                       \
+    RAPT_BINARY_LOOP(sub_##dtype, T, T, WRAP(-))                                                                       \
+    RAPT_BINARY_LOOP(mul_##dtype, T, T, WRAP(*))                                                                       \
+    RAPT_BINARY_LOOP(div_##dtype, T, T, floor_divide((int64_t)a, (int64_t)b))                                          \
+    RAPT_BINARY_LOOP(maximum_##dtype, T, T, GREATER)                                                                   \
+    RAPT_BINARY_LOOP(minimum_##dtype, T, T, LESSER)
+
+INTEGER_ARITHMETIC(int64_t, int64)
+INTEGER_ARITHMETIC(int32_t, int32)
+INTEGER_ARITHMETIC(uint8_t, uint8)
+
+/* a + b − b·0 … a NaN on either side wins, as in numpy's maximum. */
+#define FLOATING_ARITHMETIC(T, dtype, POW)                                                                             \
+    RAPT_BINARY_LOOP(add_##dtype, T, T, a + b)                                                                         \
+    RAPT_BINARY_LOOP(sub_##dtype, T, T, a - b)                                                                         \
+    RAPT_BINARY_LOOP(mul_##dtype, T, T, a *b)                                                                          \
+    RAPT_BINARY_LOOP(div_##dtype, T, T, a / b)                                                                         \
+    RAPT_BINARY_LOOP(pow_##dtype, T, T, POW(a, b))                                                                     \
+    RAPT_BINARY_LOOP(maximum_##dtype, T, T, a > b || a != a ? a : b)                                                   \
+    RAPT_BINARY_LOOP(minimum_##dtype, T, T, a < b || a != a ? a : b)                                                   \
+    RAPT_UNARY_LOOP(scale_##dtype, T, T, a *option)                                                                    \
+    RAPT_BINARY_LOOP(add_scaled_##dtype, T, T, a + option * b)
+
+FLOATING_ARITHMETIC(float, float32, powf)
+FLOATING_ARITHMETIC(double, float64, pow)
+
+#define COMPARISONS(T, dtype)                                                                                          \
+    RAPT_BINARY_LOOP(equal_##dtype, uint8_t, T, a == b)                                                                \
+    RAPT_BINARY_LOOP(not_equal_##dtype, uint8_t, T, a != b)                                                            \
+    RAPT_BINARY_LOOP(less_##dtype, uint8_t, T, a < b)                                                                  \
+    RAPT_BINARY_LOOP(less_equal_##dtype, uint8_t, T, a <= b)                                                           \
+    RAPT_BINARY_LOOP(greater_##dtype, uint8_t, T, a > b)                                                               \
+    RAPT_BINARY_LOOP(greater_equal_##dtype, uint8_t, T, a >= b)
+
+COMPARISONS(float, float32)
+COMPARISONS(double, float64)
+COMPARISONS(int64_t, int64)
+COMPARISONS(int32_t, int32)
+COMPARISONS(uint8_t, uint8)
+
+/* Conversion as C defines it; where C does not (NaN, out of range), to the nearest value, NaN to 0. */
+static inline double bounded(double a, double low, double high)
+{
+    return a != a ? 0 : a < low ? low : a > high ? high : a;
+}
+
+static inline int64_t int64_of(double a)
+{
+    return a >= 9223372036854775808.0 ? INT64_MAX : (int64_t)bounded(a, -9223372036854775808.0, 9223372036854774784.0);
+}
+
+#define CASTS(FROM, from, TO_INT64, TO_INT32, TO_UINT8)                                                                \
+    RAPT_UNARY_LOOP(cast_float32_##from, float, FROM, a)                                                               \
+    RAPT_UNARY_LOOP(cast_float64_##from, double, FROM, a)                                                              \
+    RAPT_UNARY_LOOP(cast_int64_##from, int64_t, FROM, TO_INT64)                                                        \
+    RAPT_UNARY_LOOP(cast_int32_##from, int32_t, FROM, TO_INT32)                                                        \
+    RAPT_UNARY_LOOP(cast_uint8_##from, uint8_t, FROM, TO_UINT8)                                                        \
+    RAPT_UNARY_LOOP(cast_bool_##from, uint8_t, FROM, a != 0)
+
+#define FLOATING_CASTS(FROM, from)                                                                                     \
+    CASTS(FROM, from, int64_of((double)a), bounded((double)a, INT32_MIN, INT32_MAX), bounded((double)a, 0, UINT8_MAX))
+#define INTEGER_CASTS(FROM, from) CASTS(FROM, from, a, a, a)
+
+FLOATING_CASTS(float, float32)
+FLOATING_CASTS(double, float64)
+INTEGER_CASTS(int64_t, int64)
+INTEGER_CASTS(int32_t, int32)
+INTEGER_CASTS(uint8_t, uint8)
+
+#define FILL(T, dtype)                                                                                                 \
+    static void fill_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)           \
+    {                                                                                                                  \
+        const T value = *(const T *)options;                                                                           \
+        for (int64_t i = 0; i < count; i++) *(T *)(void *)(data[0] + i * strides[0]) = value;                          \
+    }
+
+FILL(float, float32)
+FILL(double, float64)
+FILL(int64_t, int64)
+FILL(int32_t, int32)
+FILL(uint8_t, uint8)
+
+/* A row of a table: a loop for each dtype, bool sharing uint8's loop where it has one. */
+#define INTEGER_ROW(name) [RAPT_INT64] = name##_int64, [RAPT_INT32] = name##_int32, [RAPT_UINT8] = name##_uint8
+#define FLOATING_ROW(name) [RAPT_FLOAT32] = name##_float32, [RAPT_FLOAT64] = name##_float64
+#define NUMBER_ROW(name) {FLOATING_ROW(name), INTEGER_ROW(name)}
+#define FULL_ROW(name) {FLOATING_ROW(name), INTEGER_ROW(name), [RAPT_BOOL] = name##_uint8}
+
+void RAPT_AT_LEVEL(rapt_fill_elementwise)(rapt_kernels *kernels)
+{
+    kernels->elementwise = (rapt_elementwise_kernels){
+        .add = NUMBER_ROW(add),
+        .sub = NUMBER_ROW(sub),
+        .mul = NUMBER_ROW(mul),
+        .div = NUMBER_ROW(div),
+        .pow = {FLOATING_ROW(pow)},
+        .maximum = NUMBER_ROW(maximum),
+        .minimum = NUMBER_ROW(minimum),
+        .equal = FULL_ROW(equal),
+        .not_equal = FULL_ROW(not_equal),
+        .less = FULL_ROW(less),
+        .less_equal = FULL_ROW(less_equal),
+        .greater = FULL_ROW(greater),
+        .greater_equal = FULL_ROW(greater_equal),
+        .cast = {[RAPT_FLOAT32] = FULL_ROW(cast_float32),
+                 [RAPT_FLOAT64] = FULL_ROW(cast_float64),
+                 [RAPT_INT64] = FULL_ROW(cast_int64),
+                 [RAPT_INT32] = FULL_ROW(cast_int32),
+                 [RAPT_UINT8] = FULL_ROW(cast_uint8),
+                 [RAPT_BOOL] = FULL_ROW(cast_bool)},
+        .fill = FULL_ROW(fill),
+        .scale = {FLOATING_ROW(scale)},
+        .add_scaled = {FLOATING_ROW(add_scaled)},
+    };
+}

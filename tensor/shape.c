@@ -1,0 +1,103 @@
+/* Shapes and axes: the checks and the broadcasting that all ops share. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tensor/core.h"
+
+static const struct {
+    size_t size;
+    const char *name;
+} dtypes[RAPT_DTYPE_COUNT] = {
+    [RAPT_FLOAT32] = {4, "float32"}, [RAPT_FLOAT64] = {8, "float64"}, [RAPT_INT64] = {8, "int64"},
+    [RAPT_INT32] = {4, "int32"},     [RAPT_UINT8] = {1, "uint8"},     [RAPT_BOOL] = {1, "bool"},
+};
+
+static bool is_dtype(rapt_dtype dtype)
+{
+    return (unsigned)dtype < RAPT_DTYPE_COUNT;
+}
+
+size_t rapt_dtype_size(rapt_dtype dtype)
+{
+    return is_dtype(dtype) ? dtypes[dtype].size : 0;
+}
+
+const char *rapt_dtype_name(rapt_dtype dtype)
+{
+    return is_dtype(dtype) ? dtypes[dtype].name : "invalid";
+}
+
+bool rapt_dtype_is_floating(rapt_dtype dtype)
+{
+    return dtype == RAPT_FLOAT32 || dtype == RAPT_FLOAT64;
+}
+
+char *rapt_shape_text(int rank, const int64_t *shape, char buffer[RAPT_SHAPE_TEXT])
+{
+    int used = snprintf(buffer, RAPT_SHAPE_TEXT, "[");
+    for (int axis = 0; axis < rank; axis++)
+        used += snprintf(buffer + used, (size_t)(RAPT_SHAPE_TEXT - used), "%s%lld", axis ? ", " : "",
+                         (long long)shape[axis]);
+    snprintf(buffer + used, (size_t)(RAPT_SHAPE_TEXT - used), "]");
+    return buffer;
+}
+
+bool rapt_check_shape(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, int64_t *count)
+{
+    if (!is_dtype(dtype)) return rapt_fail(RAPT_ERROR_DTYPE, op, "%d is not a dtype", (int)dtype);
+    if (rank < 0 || rank > RAPT_MAX_RANK)
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "rank %d; 0 to %d expected", rank, RAPT_MAX_RANK);
+    if (rank > 0 && !shape) return rapt_fail_null(op, "shape");
+    int64_t bytes = (int64_t)rapt_dtype_size(dtype); /* with every 0 taken for 1, so that strides cannot overflow */
+    *count = 1;
+    for (int axis = 0; axis < rank; axis++) {
+        if (shape[axis] < 0)
+            return rapt_fail(RAPT_ERROR_SHAPE, op, "size %lld of axis %d is negative", (long long)shape[axis], axis);
+        *count *= shape[axis] == 0 || *count == 0 ? 0 : 1;
+        if (__builtin_mul_overflow(bytes, shape[axis] ? shape[axis] : 1, &bytes)) {
+            char text[RAPT_SHAPE_TEXT];
+            return rapt_fail(RAPT_ERROR_MEMORY, op, "a tensor of shape %s has more bytes than 64 bits can count",
+                             rapt_shape_text(rank, shape, text));
+        }
+    }
+    if (*count) *count = bytes / (int64_t)rapt_dtype_size(dtype);
+    return true;
+}
+
+int rapt_check_axis(const char *op, int axis, int rank, int extra)
+{
+    int places = rank + extra;
+    if (axis < -places || axis >= places) {
+        rapt_fail(RAPT_ERROR_SHAPE, op, "axis %d of a tensor of rank %d; %d to %d expected", axis, rank, -places,
+                  places - 1);
+        return -1;
+    }
+    return axis < 0 ? axis + places : axis;
+}
+
+int rapt_broadcast(const char *op, const rapt_tensor *a, const rapt_tensor *b, int64_t shape[RAPT_MAX_RANK])
+{
+    int rank = a->rank > b->rank ? a->rank : b->rank;
+    for (int i = 1; i <= rank; i++) {
+        int64_t size_a = i <= a->rank ? a->shape[a->rank - i] : 1;
+        int64_t size_b = i <= b->rank ? b->shape[b->rank - i] : 1;
+        if (size_a != size_b && size_a != 1 && size_b != 1) {
+            char text_a[RAPT_SHAPE_TEXT], text_b[RAPT_SHAPE_TEXT];
+            rapt_fail(RAPT_ERROR_SHAPE, op, "shapes %s and %s do not broadcast: sizes %lld and %lld, %d from the last axis",
+                      rapt_shape_text(a->rank, a->shape, text_a), rapt_shape_text(b->rank, b->shape, text_b),
+                      (long long)size_a, (long long)size_b, i - 1);
+            return -1;
+        }
+        shape[rank - i] = size_a == 1 ? size_b : size_a;
+    }
+    return rank;
+}
+
+void rapt_broadcast_strides(const rapt_tensor *tensor, int rank, const int64_t *shape, int64_t strides[RAPT_MAX_RANK])
+{
+    int missing = rank - tensor->rank;
+    for (int axis = 0; axis < rank; axis++) {
+        bool repeats = axis < missing || (tensor->shape[axis - missing] == 1 && shape[axis] != 1);
+        strides[axis] = repeats ? 0 : tensor->strides[axis - missing];
+    }
+}

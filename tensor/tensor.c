@@ -1,0 +1,161 @@
+/* Making, sharing and freeing tensors. */
+#include <string.h>
+
+#include "tensor/core.h"
+#include "tensor/memory.h"
+
+/* The elements begin one cache line behind the storage's own header. */
+enum { storage_header = 64 };
+_Static_assert(sizeof(rapt_storage) <= storage_header, "the storage header must fit before the elements");
+
+static rapt_storage *storage_new(const char *op, size_t bytes)
+{
+    size_t capacity;
+    rapt_storage *storage = rapt_block_take(op, storage_header + bytes, &capacity);
+    if (!storage) return NULL;
+    *storage = (rapt_storage){.references = 1, .capacity = capacity, .data = (char *)storage + storage_header};
+    return storage;
+}
+
+static void storage_release(rapt_storage *storage)
+{
+    if (atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) != 1) return;
+    if (storage->release_foreign) storage->release_foreign(storage->foreign_owner);
+    rapt_block_give(storage, storage->capacity);
+}
+
+/* A header without storage; its share goes to the caller. */
+static rapt_tensor *header_new(const char *op, rapt_dtype dtype, int rank, const int64_t *shape)
+{
+    size_t capacity;
+    rapt_tensor *tensor = rapt_block_take(op, sizeof *tensor, &capacity);
+    if (!tensor) return NULL;
+    tensor->references = 1;
+    tensor->storage = NULL;
+    tensor->data = NULL;
+    tensor->link = NULL;
+    tensor->output = 0;
+    tensor->dtype = (uint8_t)dtype;
+    tensor->rank = (uint8_t)rank;
+    tensor->count = 1;
+    for (int axis = 0; axis < rank; axis++) {
+        tensor->shape[axis] = shape[axis];
+        tensor->count *= shape[axis];
+    }
+    return tensor;
+}
+
+static void header_give(rapt_tensor *tensor)
+{
+    rapt_block_give(tensor, sizeof *tensor);
+}
+
+static void set_row_major_strides(rapt_tensor *tensor)
+{
+    int64_t stride = 1;
+    for (int axis = tensor->rank - 1; axis >= 0; axis--) {
+        tensor->strides[axis] = stride;
+        if (tensor->shape[axis] > 1) stride *= tensor->shape[axis];
+    }
+    tensor->contiguous = true;
+}
+
+static bool is_row_major(const rapt_tensor *tensor)
+{
+    int64_t stride = 1;
+    for (int axis = tensor->rank - 1; axis >= 0; axis--) {
+        if (tensor->shape[axis] == 1) continue;
+        if (tensor->strides[axis] != stride) return tensor->count == 0;
+        stride *= tensor->shape[axis];
+    }
+    return true;
+}
+
+rapt_tensor *rapt_new(const char *op, rapt_dtype dtype, int rank, const int64_t *shape)
+{
+    int64_t count;
+    if (!rapt_check_shape(op, dtype, rank, shape, &count)) return NULL;
+    rapt_tensor *tensor = header_new(op, dtype, rank, shape);
+    if (!tensor) return NULL;
+    tensor->storage = storage_new(op, (size_t)count * rapt_dtype_size(dtype));
+    if (!tensor->storage) {
+        header_give(tensor);
+        return NULL;
+    }
+    tensor->data = tensor->storage->data;
+    set_row_major_strides(tensor);
+    return rapt_scope_own(tensor);
+}
+
+rapt_tensor *rapt_new_view(const rapt_tensor *base, char *data, int rank, const int64_t *shape, const int64_t *strides)
+{
+    rapt_tensor *view = header_new("view", base->dtype, rank, shape);
+    if (!view) return NULL;
+    view->storage = base->storage;
+    atomic_fetch_add_explicit(&base->storage->references, 1, memory_order_relaxed);
+    view->data = data;
+    if (rank > 0) memcpy(view->strides, strides, (size_t)rank * sizeof *strides);
+    view->contiguous = is_row_major(view);
+    return rapt_scope_own(view);
+}
+
+rapt_tensor *rapt_new_alias(const rapt_tensor *tensor, bool keep_link)
+{
+    rapt_tensor *alias = rapt_new_view(tensor, tensor->data, tensor->rank, tensor->shape, tensor->strides);
+    if (alias && keep_link && tensor->link) {
+        alias->link = tensor->link;
+        alias->output = tensor->output;
+        tensor->link->retain(tensor->link);
+    }
+    return alias;
+}
+
+rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, void *data, void (*release)(void *),
+                              void *owner)
+{
+    int64_t count;
+    if (!rapt_check_shape("from_memory", dtype, rank, shape, &count)) return NULL;
+    rapt_tensor *tensor = header_new("from_memory", dtype, rank, shape);
+    if (!tensor) return NULL;
+    tensor->storage = storage_new("from_memory", 0);
+    if (!tensor->storage) {
+        header_give(tensor);
+        return NULL;
+    }
+    tensor->storage->release_foreign = release;
+    tensor->storage->foreign_owner = owner;
+    tensor->storage->data = tensor->data = data;
+    set_row_major_strides(tensor);
+    return rapt_scope_own(tensor);
+}
+
+rapt_tensor *rapt_retain(rapt_tensor *tensor)
+{
+    if (tensor) atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
+    return tensor;
+}
+
+void rapt_release(rapt_tensor *tensor)
+{
+    if (!tensor || atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) != 1) return;
+    if (tensor->link) tensor->link->release(tensor->link, tensor);
+    storage_release(tensor->storage);
+    header_give(tensor);
+}
+
+bool rapt_is_unique(const rapt_tensor *tensor)
+{
+    return atomic_load_explicit(&tensor->references, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&tensor->storage->references, memory_order_acquire) == 1;
+}
+
+bool rapt_begin_writing(const char *op, rapt_tensor *tensor)
+{
+    if (!tensor) return rapt_fail_null(op, "tensor");
+    if (tensor->link && !tensor->link->is_leaf)
+        return rapt_fail(RAPT_ERROR_GRAPH, op,
+                         "the tensor is the result of a recorded op, and a change in place would not be recorded; "
+                         "change a detached clone instead");
+    atomic_fetch_add_explicit(&tensor->storage->version, 1, memory_order_relaxed);
+    return true;
+}
