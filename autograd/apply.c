@@ -27,7 +27,7 @@ static int output_index(const rapt_call *call, const rapt_tensor *tensor)
 }
 
 /* Outputs are saved as unlinked views, or the node would hold itself; leaves likewise, or the graph would hold them. */
-static bool save(rapt_node *node, const rapt_call *call)
+static bool save(rapt_node *node, rapt_call *call)
 {
     for (int k = 0; k < call->saved_count; k++) {
         rapt_tensor *tensor = call->saved[k];
@@ -40,26 +40,33 @@ static bool save(rapt_node *node, const rapt_call *call)
         else if (tensor->link && tensor->link->is_leaf)
             tensor = rapt_new_alias(tensor, true);
         if (!tensor) return false;
-        saved->tensor = rapt_retain(tensor);
+        rapt_retain(tensor);
+        rapt_release(call->saved[k]);
+        call->saved[k] = NULL;
+        saved->tensor = tensor;
         saved->version = atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
     }
     return true;
 }
 
-/* False for an input that forward returned as it is, or a tensor that somebody else holds. */
-static bool is_new(const rapt_call *call, const rapt_tensor *output)
+/* False for an input or another output that forward returned as it is, or a tensor that somebody else holds. */
+static bool is_new(const rapt_call *call, int index)
 {
+    const rapt_tensor *output = call->outputs[index];
+    int64_t shares = 1; /* the scope's, and one for each time it is saved */
+    for (int k = 0; k < index; k++)
+        if (call->outputs[k] == output) return false;
     for (int i = 0; i < call->count; i++)
         if (call->inputs[i] == output) return false;
-    return !output->link && atomic_load_explicit(&output->references, memory_order_relaxed) == 1;
+    for (int k = 0; k < call->saved_count; k++) shares += call->saved[k] == output;
+    return !output->link && atomic_load_explicit(&output->references, memory_order_relaxed) == shares;
 }
 
 /* Replaces what is not new by a view of it, so that linking it changes nothing for its other holders. */
 static bool make_new(rapt_call *call, int output)
 {
-    rapt_tensor *old = call->outputs[output];
-    if (is_new(call, old)) return true;
-    call->outputs[output] = rapt_new_alias(old, false);
+    if (is_new(call, output)) return true;
+    call->outputs[output] = rapt_new_alias(call->outputs[output], false);
     return call->outputs[output] != NULL;
 }
 
@@ -105,11 +112,12 @@ static bool run(rapt_call *call)
     thread->recording_off = true;
     rapt_tensor *first = op->forward(call);
     thread->recording_off = off_before;
-    if (!first || call->failed) return false;
+    bool good = first && !call->failed;
     call->outputs[0] = first;
-    for (int k = 1; k < call->output_count; k++)
-        if (!call->outputs[k]) return false;
-    return !call->recording || !any_floating(call) || record(call);
+    for (int k = 1; k < call->output_count; k++) good = good && call->outputs[k];
+    good = good && (!call->recording || !any_floating(call) || record(call));
+    for (int k = 0; k < call->saved_count; k++) rapt_release(call->saved[k]);
+    return good;
 }
 
 rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)

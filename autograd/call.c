@@ -42,7 +42,7 @@ void rapt_call_save(rapt_call *call, rapt_tensor *tensor)
         rapt_fail(RAPT_ERROR_VALUE, call->op->name, "more than %d tensors saved", RAPT_MAX_SAVED);
         return;
     }
-    call->saved[call->saved_count++] = tensor;
+    call->saved[call->saved_count++] = rapt_retain(tensor);
 }
 
 rapt_tensor *rapt_call_saved(rapt_call *call, int index)

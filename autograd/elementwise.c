@@ -3,34 +3,71 @@
 
 #include <string.h>
 
+#include "autograd/node.h"
+
 static bool check_dtypes(const char *op, const rapt_loops loops, int count, rapt_tensor *const *inputs)
 {
     rapt_dtype dtype = (rapt_dtype)inputs[0]->dtype;
     for (int i = 1; i < count; i++)
         if (inputs[i]->dtype != dtype)
-            return rapt_fail(RAPT_ERROR_DTYPE, op, "input 0 is %s, input %d is %s; one dtype expected (rapt_cast converts)",
+            return rapt_fail(RAPT_ERROR_DTYPE, op,
+                             "input 0 is %s, input %d is %s; one dtype expected (rapt_cast converts)",
                              rapt_dtype_name(dtype), i, rapt_dtype_name((rapt_dtype)inputs[i]->dtype));
     if (!loops[dtype]) return rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s", rapt_dtype_name(dtype));
     return true;
 }
 
-rapt_tensor *rapt_elementwise(const char *op, const rapt_loops loops, int result, const void *options, int64_t cost, int count,
-                              rapt_tensor *const *inputs)
+static bool same_shapes(int count, rapt_tensor *const *inputs)
 {
-    if (!check_dtypes(op, loops, count, inputs)) return NULL;
+    for (int i = 1; i < count; i++) {
+        if (inputs[i]->rank != inputs[0]->rank) return false;
+        for (int axis = 0; axis < inputs[0]->rank; axis++)
+            if (inputs[i]->shape[axis] != inputs[0]->shape[axis]) return false;
+    }
+    return true;
+}
+
+/* The shape all inputs broadcast to, its rank or −1 and an error. */
+static int common_shape(const char *op, int count, rapt_tensor *const *inputs, int64_t shape[RAPT_MAX_RANK])
+{
     rapt_tensor shaped = *inputs[0]; /* the shape so far; broadcasting reads nothing else */
     for (int i = 1; i < count; i++) {
-        int64_t shape[RAPT_MAX_RANK];
         int rank = rapt_broadcast(op, &shaped, inputs[i], shape);
-        if (rank < 0) return NULL;
+        if (rank < 0) return -1;
         shaped.rank = (uint8_t)rank;
         memcpy(shaped.shape, shape, (size_t)rank * sizeof *shape);
     }
-    const rapt_tensor *operands[RAPT_MAX_OPERANDS];
-    rapt_tensor *output = rapt_new(op, result < 0 ? (rapt_dtype)inputs[0]->dtype : (rapt_dtype)result, shaped.rank, shaped.shape);
+    return shaped.rank;
+}
+
+rapt_tensor *rapt_elementwise_loop(const char *op, rapt_loop *loop, rapt_dtype result, const void *options,
+                                   int64_t cost, int count, rapt_tensor *const *inputs)
+{
+    rapt_tensor *output;
+    if (same_shapes(count, inputs)) {
+        output = rapt_new(op, result, inputs[0]->rank, inputs[0]->shape);
+    } else {
+        int64_t shape[RAPT_MAX_RANK];
+        int rank = common_shape(op, count, inputs, shape);
+        output = rank < 0 ? NULL : rapt_new(op, result, rank, shape);
+    }
     if (!output) return NULL;
-    operands[0] = output;
+    const rapt_tensor *operands[RAPT_MAX_OPERANDS] = {output};
     for (int i = 0; i < count; i++) operands[i + 1] = inputs[i];
-    rapt_map(loops[inputs[0]->dtype], options, cost, count + 1, operands);
+    rapt_map(loop, options, cost, count + 1, operands);
     return output;
+}
+
+rapt_tensor *rapt_elementwise(const char *op, const rapt_loops loops, int result, const void *options, int64_t cost,
+                              int count, rapt_tensor *const *inputs)
+{
+    if (!check_dtypes(op, loops, count, inputs)) return NULL;
+    rapt_dtype dtype = (rapt_dtype)inputs[0]->dtype;
+    return rapt_elementwise_loop(op, loops[dtype], result < 0 ? dtype : (rapt_dtype)result, options, cost, count,
+                                 inputs);
+}
+
+rapt_tensor *rapt_elementwise_call(const rapt_call *call, const rapt_loops loops, int64_t cost)
+{
+    return rapt_elementwise(call->op->name, loops, -1, call->options, cost, call->count, call->inputs);
 }

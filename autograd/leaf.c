@@ -65,6 +65,18 @@ void rapt_clear_gradient(rapt_tensor *leaf)
     rapt_release(gradient);
 }
 
+bool rapt_own_gradient(rapt_tensor *leaf)
+{
+    rapt_tensor *gradient = rapt_gradient(leaf);
+    if (!gradient || (rapt_is_unique(gradient) && !gradient->link)) return true;
+    RAPT_SCOPE;
+    rapt_tensor *copy = rapt_clone(gradient);
+    if (!copy) return false;
+    rapt_node_of(leaf)->gradient = rapt_retain(copy);
+    rapt_release(gradient);
+    return true;
+}
+
 rapt_tensor *rapt_detach(rapt_tensor *tensor)
 {
     if (!tensor) {

@@ -88,7 +88,7 @@ static void node_free(rapt_node *node)
 /* Freeing a node releases others; those queue up here instead of nesting calls. */
 void rapt_node_release(rapt_node *node)
 {
-    if (!node || atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1) return;
+    if (!node || !rapt_drop_reference(&node->references)) return;
     static __thread __attribute__((tls_model("initial-exec"))) struct {
         rapt_node *head;
         bool running;

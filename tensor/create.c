@@ -19,8 +19,7 @@ rapt_tensor *rapt_empty_like(const rapt_tensor *tensor)
     return rapt_new("empty_like", (rapt_dtype)tensor->dtype, tensor->rank, tensor->shape);
 }
 
-/* Puts a double into an element of any dtype, as C converts. */
-static void write_element(rapt_dtype dtype, double value, void *element)
+void rapt_write_element(rapt_dtype dtype, double value, void *element)
 {
     const int64_t stride = 0;
     char *data[] = {element, (char *)&value};
@@ -31,7 +30,7 @@ static rapt_tensor *filled(const char *op, rapt_dtype dtype, int rank, const int
 {
     rapt_tensor *tensor = rapt_new(op, dtype, rank, shape);
     if (!tensor) return NULL;
-    if (value == 0)
+    if (value == 0 && !signbit(value))
         memset(tensor->data, 0, (size_t)tensor->count * rapt_dtype_size(dtype));
     else if (!rapt_fill(tensor, value))
         return NULL;
@@ -64,7 +63,7 @@ static rapt_tensor *sequence(const char *op, rapt_dtype dtype, double first, dou
     rapt_tensor *tensor = rapt_new(op, dtype, 1, &count);
     if (!tensor) return NULL;
     for (int64_t i = 0; i < count; i++)
-        write_element(dtype, first + (double)i * step, tensor->data + (size_t)i * rapt_dtype_size(dtype));
+        rapt_write_element(dtype, first + (double)i * step, tensor->data + (size_t)i * rapt_dtype_size(dtype));
     return tensor;
 }
 
@@ -85,14 +84,16 @@ rapt_tensor *rapt_arange(rapt_dtype dtype, double start, double stop, double ste
 
 rapt_tensor *rapt_linspace(rapt_dtype dtype, double first, double last, int64_t count)
 {
-    return sequence("linspace", dtype, first, count > 1 ? (last - first) / (double)(count - 1) : 0, count);
+    rapt_tensor *tensor = sequence("linspace", dtype, first, count > 1 ? (last - first) / (double)(count - 1) : 0, count);
+    if (tensor && count > 1) rapt_write_element(dtype, last, tensor->data + (size_t)(count - 1) * rapt_dtype_size(dtype));
+    return tensor;
 }
 
 rapt_tensor *rapt_eye(rapt_dtype dtype, int64_t size)
 {
     rapt_tensor *tensor = filled("eye", dtype, 2, (int64_t[]){size, size}, 0);
     for (int64_t i = 0; tensor && i < size; i++)
-        write_element(dtype, 1, tensor->data + (size_t)(i * (size + 1)) * rapt_dtype_size(dtype));
+        rapt_write_element(dtype, 1, tensor->data + (size_t)(i * (size + 1)) * rapt_dtype_size(dtype));
     return tensor;
 }
 
@@ -124,7 +125,7 @@ bool rapt_fill(rapt_tensor *tensor, double value)
 {
     if (!rapt_begin_writing("fill", tensor)) return false;
     double element; /* room for any dtype */
-    write_element((rapt_dtype)tensor->dtype, value, &element);
+    rapt_write_element((rapt_dtype)tensor->dtype, value, &element);
     rapt_map(rapt_kernel.elementwise.fill[tensor->dtype], &element, 1, 1, (const rapt_tensor *[]){tensor});
     return true;
 }
@@ -182,5 +183,22 @@ bool rapt_scale_in_place(rapt_tensor *target, double factor)
         return rapt_fail(RAPT_ERROR_DTYPE, "scale_in_place", "target is %s; floating expected",
                          rapt_dtype_name((rapt_dtype)target->dtype));
     rapt_map(rapt_kernel.elementwise.scale[target->dtype], &factor, 1, 2, (const rapt_tensor *[]){target, target});
+    return true;
+}
+
+bool rapt_cast_in_place(rapt_tensor *tensor, rapt_dtype dtype)
+{
+    rapt_tensor *cast = rapt_new("cast_in_place", dtype, tensor->rank, tensor->shape);
+    if (!cast) return false;
+    rapt_map(rapt_kernel.elementwise.cast[dtype][tensor->dtype], NULL, 1, 2, (const rapt_tensor *[]){cast, tensor});
+    if (tensor->link) tensor->link->release(tensor->link, tensor);
+    tensor->link = NULL;
+    rapt_storage *storage = tensor->storage; /* goes with the header of the copy, which the scope owns */
+    tensor->storage = cast->storage;
+    tensor->data = cast->data;
+    tensor->dtype = cast->dtype;
+    memcpy(tensor->strides, cast->strides, sizeof cast->strides);
+    tensor->contiguous = true;
+    cast->storage = storage;
     return true;
 }

@@ -3,6 +3,8 @@
 
 #include "tensor/parallel.h"
 
+enum { tile = 16 };
+
 typedef struct walk {
     rapt_loop *loop;
     const void *options;
@@ -14,25 +16,37 @@ typedef struct walk {
     int64_t inner_strides[RAPT_MAX_OPERANDS];
     int64_t piece; /* elements of the inner axis in one item of work */
     int64_t pieces;
+    int64_t rows; /* items that differ only in the last outer axis and follow each other: its size, or 1 */
     char *data[RAPT_MAX_OPERANDS];
 } walk;
 
-/* The item-th piece: the outer position is item / pieces, the inner one item % pieces. */
+/* Where an item begins, and how long it is. Of the items the rows come first, then the pieces, then the other outer axes. */
+static int64_t locate(const walk *w, int64_t item, char *data[RAPT_MAX_OPERANDS])
+{
+    int64_t rest = item / w->rows;
+    int64_t start = rest % w->pieces * w->piece;
+    int64_t outer = rest / w->pieces * w->rows + item % w->rows;
+    for (int k = 0; k < w->operands; k++) data[k] = w->data[k] + start * w->inner_strides[k];
+    for (int axis = w->rank - 1; axis >= 0; axis--) {
+        int64_t position = outer % w->shape[axis];
+        outer /= w->shape[axis];
+        for (int k = 0; k < w->operands; k++) data[k] += position * w->strides[axis][k];
+    }
+    return start + w->piece < w->inner ? w->piece : w->inner - start;
+}
+
 static void run_items(void *context, int64_t first, int64_t last)
 {
     const walk *w = context;
-    for (int64_t item = first; item < last; item++) {
+    for (int64_t item = first; item < last;) {
         char *data[RAPT_MAX_OPERANDS];
-        int64_t start = item % w->pieces * w->piece;
-        int64_t length = start + w->piece < w->inner ? w->piece : w->inner - start;
-        for (int k = 0; k < w->operands; k++) data[k] = w->data[k] + start * w->inner_strides[k];
-        int64_t outer = item / w->pieces;
-        for (int axis = w->rank - 1; axis >= 0; axis--) {
-            int64_t position = outer % w->shape[axis];
-            outer /= w->shape[axis];
-            for (int k = 0; k < w->operands; k++) data[k] += position * w->strides[axis][k];
-        }
+        int64_t length = locate(w, item, data);
+        int64_t end = item + w->rows - item % w->rows;
         w->loop(length, data, w->inner_strides, w->options);
+        for (item++; item < end && item < last; item++) {
+            for (int k = 0; k < w->operands; k++) data[k] += w->strides[w->rank - 1][k];
+            w->loop(length, data, w->inner_strides, w->options);
+        }
     }
 }
 
@@ -73,18 +87,47 @@ static bool all_dense(const rapt_tensor *const *tensors, int count)
     return true;
 }
 
+/* True when some operand is dense along the last outer axis instead of the inner one, as a transposed matrix is. */
+static bool is_transposed(const walk *w)
+{
+    for (int k = 0; k < w->operands && w->rank > 0; k++)
+        if (w->strides[w->rank - 1][k] != 0 && w->strides[w->rank - 1][k] < w->inner_strides[k]) return true;
+    return false;
+}
+
+static void run_dense(rapt_loop *loop, const void *options, int count, const rapt_tensor *const *tensors)
+{
+    char *data[RAPT_MAX_OPERANDS];
+    int64_t strides[RAPT_MAX_OPERANDS];
+    for (int k = 0; k < count; k++) {
+        data[k] = tensors[k]->data;
+        strides[k] = (int64_t)rapt_dtype_size(tensors[k]->dtype);
+    }
+    loop(tensors[0]->count, data, strides, options);
+}
+
 void rapt_map(rapt_loop *loop, const void *options, int64_t cost, int count, const rapt_tensor *const *tensors)
 {
     if (tensors[0]->count == 0) return;
-    walk w = {.loop = loop, .options = options, .operands = count, .inner = 1};
-    for (int k = 0; k < count; k++) w.data[k] = tensors[k]->data;
-    if (all_dense(tensors, count)) {
+    const int64_t grain = rapt_grain(cost);
+    bool dense = all_dense(tensors, count);
+    if (dense && tensors[0]->count <= grain) {
+        run_dense(loop, options, count, tensors);
+        return;
+    }
+    walk w;
+    w.loop = loop;
+    w.options = options;
+    w.operands = count;
+    w.rank = 0;
+    w.inner = 1;
+    for (int k = 0; k < count; k++) {
+        w.data[k] = tensors[k]->data;
+        w.inner_strides[k] = 0;
+    }
+    if (dense) {
         w.inner = tensors[0]->count;
         for (int k = 0; k < count; k++) w.inner_strides[k] = (int64_t)rapt_dtype_size(tensors[k]->dtype);
-        if (w.inner <= rapt_grain(cost)) {
-            loop(w.inner, w.data, w.inner_strides, options);
-            return;
-        }
     } else {
         collect_axes(&w, tensors);
         if (w.rank > 0) {
@@ -94,9 +137,39 @@ void rapt_map(rapt_loop *loop, const void *options, int64_t cost, int count, con
     }
     int64_t outer = 1;
     for (int axis = 0; axis < w.rank; axis++) outer *= w.shape[axis];
-    int64_t grain = rapt_grain(cost);
-    w.piece = w.inner < grain ? w.inner : grain;
+    bool tiled = is_transposed(&w); /* short pieces: what one row brings to the cache serves the next rows */
+    int64_t longest = tiled ? tile : grain;
+    w.piece = w.inner < longest ? w.inner : longest;
     w.pieces = (w.inner + w.piece - 1) / w.piece;
-    int64_t items = outer * w.pieces;
-    rapt_parallel(items, w.pieces > 1 ? 1 : (grain + w.inner - 1) / w.inner, run_items, &w);
+    w.rows = w.rank > 0 && (tiled || w.pieces == 1) ? w.shape[w.rank - 1] : 1;
+    rapt_parallel(outer * w.pieces, (grain + w.piece - 1) / w.piece, run_items, &w);
+}
+
+/* A header for reading the tensor at index 0 of that axis. */
+static rapt_tensor without_axis(const rapt_tensor *tensor, int axis)
+{
+    rapt_tensor rest = *tensor;
+    rest.rank--;
+    rest.count = 1;
+    rest.contiguous = false;
+    for (int k = 0; k < rest.rank; k++) {
+        rest.shape[k] = tensor->shape[k < axis ? k : k + 1];
+        rest.strides[k] = tensor->strides[k < axis ? k : k + 1];
+        rest.count *= rest.shape[k];
+    }
+    return rest;
+}
+
+void rapt_map_along(int axis, rapt_loop *loop, const void *options, int64_t cost, int count,
+                    const rapt_tensor *const *tensors)
+{
+    rapt_tensor rests[RAPT_MAX_OPERANDS];
+    const rapt_tensor *operands[RAPT_MAX_OPERANDS];
+    for (int k = 0; k < count; k++) {
+        operands[k] = tensors[k];
+        if (tensors[k]->rank < tensors[0]->rank) continue;
+        rests[k] = without_axis(tensors[k], axis);
+        operands[k] = &rests[k];
+    }
+    rapt_map(loop, options, cost, count, operands);
 }

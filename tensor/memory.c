@@ -10,7 +10,13 @@
 #include "tensor/thread.h"
 
 /* Size classes: 64, 128, 192, 256, then four to each doubling, so that at most a fifth of a block is waste. */
-enum { alignment = 64, steps_per_doubling = 4, class_count = 4 * 58, private_classes = 64, private_limit = 64 };
+enum { alignment = 64, steps_per_doubling = 4, class_count = 4 * 58 };
+
+/* A thread keeps blocks of the small classes to itself, so many bytes of each, and exchanges batches with the others. */
+enum { private_classes = 64, private_bytes = 1 << 20, batch_bytes = 1 << 14 };
+
+/* The statistics hear of what a thread takes and gives when so many bytes have come together, or when it asks. */
+enum { uncounted_bytes = 1 << 16 };
 
 typedef struct free_block {
     struct free_block *next;
@@ -18,20 +24,22 @@ typedef struct free_block {
 
 typedef struct block_cache {
     free_block *head[private_classes];
-    int held[private_classes];
+    size_t bytes[private_classes];
+    int64_t uncounted, uncounted_peak; /* live bytes that live_bytes does not know of yet, and the most they were */
 } block_cache;
 
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 static free_block *shared_head[class_count];
 
-static _Atomic int64_t live_bytes, peak_bytes, cached_bytes, system_allocations;
+static _Atomic int64_t live_bytes, peak_bytes, system_bytes, system_allocations;
 static _Atomic int64_t fail_after = -1;
 
 static int class_of(size_t bytes)
 {
     size_t units = (bytes + alignment - 1) / alignment;
     if (units <= steps_per_doubling) return units == 0 ? 0 : (int)units - 1;
-    int doubling = 63 - __builtin_clzll((unsigned long long)(units - 1)); /* 2^doubling ≤ units − 1 < 2^(doubling + 1) */
+    int doubling =
+        63 - __builtin_clzll((unsigned long long)(units - 1)); /* 2^doubling ≤ units − 1 < 2^(doubling + 1) */
     size_t step = (size_t)1 << (doubling - 2);
     size_t within = (units - 1 - ((size_t)1 << doubling)) / step;
     return (doubling - 1) * steps_per_doubling + (int)within;
@@ -45,13 +53,30 @@ static size_t class_size(int class)
     return (((size_t)1 << doubling) + (within << (doubling - 2))) * alignment;
 }
 
-static void count_live(int64_t bytes)
+static void count_live(int64_t bytes, int64_t most)
 {
-    int64_t now = atomic_fetch_add_explicit(&live_bytes, bytes, memory_order_relaxed) + bytes;
+    int64_t reached = atomic_fetch_add_explicit(&live_bytes, bytes, memory_order_relaxed) + most;
     int64_t peak = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
-    while (now > peak && !atomic_compare_exchange_weak_explicit(&peak_bytes, &peak, now, memory_order_relaxed,
-                                                                memory_order_relaxed)) {
+    while (reached > peak && !atomic_compare_exchange_weak_explicit(&peak_bytes, &peak, reached, memory_order_relaxed,
+                                                                    memory_order_relaxed)) {
     }
+}
+
+static void count_cache(block_cache *cache)
+{
+    count_live(cache->uncounted, cache->uncounted_peak);
+    cache->uncounted = cache->uncounted_peak = 0;
+}
+
+static void count(block_cache *cache, int64_t bytes)
+{
+    if (!cache) {
+        count_live(bytes, bytes > 0 ? bytes : 0);
+        return;
+    }
+    cache->uncounted += bytes;
+    if (cache->uncounted > cache->uncounted_peak) cache->uncounted_peak = cache->uncounted;
+    if (cache->uncounted > uncounted_bytes || cache->uncounted < -uncounted_bytes) count_cache(cache);
 }
 
 static block_cache *thread_cache(void)
@@ -61,21 +86,50 @@ static block_cache *thread_cache(void)
     return thread ? thread->block_cache : NULL;
 }
 
-static free_block *take_cached(int class)
+static void push(free_block **head, free_block *block)
 {
-    free_block *block = NULL;
-    block_cache *cache = class < private_classes ? thread_cache() : NULL;
-    if (cache && cache->head[class]) {
-        block = cache->head[class];
-        cache->head[class] = block->next;
-        cache->held[class]--;
-        return block;
-    }
+    block->next = *head;
+    *head = block;
+}
+
+static free_block *pop(free_block **head)
+{
+    free_block *block = *head;
+    if (block) *head = block->next;
+    return block;
+}
+
+/* A block that others gave back; further ones of a small class move to the thread's cache. */
+static free_block *take_shared(block_cache *cache, int class)
+{
+    size_t size = class_size(class);
     pthread_mutex_lock(&shared_lock);
-    block = shared_head[class];
-    if (block) shared_head[class] = block->next;
+    free_block *block = pop(&shared_head[class]);
+    while (cache && class < private_classes && shared_head[class] && cache->bytes[class] + size <= batch_bytes) {
+        push(&cache->head[class], pop(&shared_head[class]));
+        cache->bytes[class] += size;
+    }
     pthread_mutex_unlock(&shared_lock);
     return block;
+}
+
+static free_block *take_cached(block_cache *cache, int class, size_t size)
+{
+    if (!cache || class >= private_classes || !cache->head[class]) return take_shared(cache, class);
+    cache->bytes[class] -= size;
+    return pop(&cache->head[class]);
+}
+
+/* Half of what the thread holds of a full class. */
+static void share_half(block_cache *cache, int class)
+{
+    size_t size = class_size(class);
+    pthread_mutex_lock(&shared_lock);
+    while (cache->bytes[class] > private_bytes / 2) {
+        push(&shared_head[class], pop(&cache->head[class]));
+        cache->bytes[class] -= size;
+    }
+    pthread_mutex_unlock(&shared_lock);
 }
 
 static bool injected_failure(void)
@@ -95,13 +149,13 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
     }
     int class = class_of(bytes);
     size_t size = class_size(class);
-    void *block = take_cached(class);
-    if (block) {
-        atomic_fetch_sub_explicit(&cached_bytes, (int64_t)size, memory_order_relaxed);
-    } else {
+    block_cache *cache = thread_cache();
+    void *block = take_cached(cache, class, size);
+    if (!block) {
         block = aligned_alloc(alignment, size);
         if (!block) {
             rapt_memory_trim();
+            cache = NULL; /* it is gone */
             block = aligned_alloc(alignment, size);
         }
         if (!block) {
@@ -109,8 +163,9 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
             return NULL;
         }
         atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&system_bytes, (int64_t)size, memory_order_relaxed);
     }
-    count_live((int64_t)size);
+    count(cache, (int64_t)size);
     *capacity = size;
     return block;
 }
@@ -119,36 +174,34 @@ void rapt_block_give(void *block, size_t capacity)
 {
     if (!block) return;
     int class = class_of(capacity);
-    free_block *freed = block;
-    atomic_fetch_sub_explicit(&live_bytes, (int64_t)capacity, memory_order_relaxed);
-    atomic_fetch_add_explicit(&cached_bytes, (int64_t)capacity, memory_order_relaxed);
-    block_cache *cache = class < private_classes ? thread_cache() : NULL;
-    if (cache && cache->held[class] < private_limit) {
-        freed->next = cache->head[class];
-        cache->head[class] = freed;
-        cache->held[class]++;
+    capacity = class_size(class); /* a caller may say what it asked for instead */
+    block_cache *cache = thread_cache();
+    count(cache, -(int64_t)capacity);
+    if (cache && class < private_classes && capacity <= private_bytes / 2) {
+        push(&cache->head[class], block);
+        cache->bytes[class] += capacity;
+        if (cache->bytes[class] > private_bytes) share_half(cache, class);
         return;
     }
     pthread_mutex_lock(&shared_lock);
-    freed->next = shared_head[class];
-    shared_head[class] = freed;
+    push(&shared_head[class], block);
     pthread_mutex_unlock(&shared_lock);
 }
 
 static void free_list(free_block **head, int class)
 {
-    while (*head) {
-        free_block *next = (*head)->next;
-        free(*head);
-        *head = next;
-        atomic_fetch_sub_explicit(&cached_bytes, (int64_t)class_size(class), memory_order_relaxed);
+    for (free_block *block = pop(head); block; block = pop(head)) {
+        free(block);
+        atomic_fetch_sub_explicit(&system_bytes, (int64_t)class_size(class), memory_order_relaxed);
     }
 }
 
 void rapt_block_cache_free(rapt_thread *thread)
 {
     block_cache *cache = thread->block_cache;
-    for (int class = 0; cache && class < private_classes; class ++) free_list(&cache->head[class], class);
+    if (!cache) return;
+    count_cache(cache);
+    for (int class = 0; class < private_classes; class ++) free_list(&cache->head[class], class);
     free(cache);
     thread->block_cache = NULL;
 }
@@ -169,15 +222,18 @@ void rapt_memory_fail_after(int64_t count)
 
 rapt_memory_statistics rapt_memory_get_statistics(void)
 {
+    block_cache *cache = thread_cache();
+    if (cache) count_cache(cache);
+    int64_t live = atomic_load(&live_bytes);
     return (rapt_memory_statistics){
-        .live_bytes = atomic_load(&live_bytes),
+        .live_bytes = live,
         .peak_bytes = atomic_load(&peak_bytes),
-        .cached_bytes = atomic_load(&cached_bytes),
+        .cached_bytes = atomic_load(&system_bytes) - live,
         .system_allocations = atomic_load(&system_allocations),
     };
 }
 
 void rapt_memory_reset_peak(void)
 {
-    atomic_store(&peak_bytes, atomic_load(&live_bytes));
+    atomic_store(&peak_bytes, rapt_memory_get_statistics().live_bytes);
 }

@@ -11,6 +11,7 @@
 #include <rapt/error.h>
 
 #include "tensor/kernels.h"
+#include "tensor/matmul.h"
 
 rapt_kernels rapt_kernel;
 
@@ -79,6 +80,7 @@ static __attribute__((constructor)) void start(void)
 #endif
     fill_table();
     atomic_store(&threads, omp_get_max_threads());
+    rapt_blas_start();
     const char *verbose = getenv("RAPT_VERBOSE");
     if (verbose && *verbose && strcmp(verbose, "0") != 0) fprintf(stderr, "%s\n", rapt_describe_runtime());
 }

@@ -19,7 +19,7 @@ static rapt_storage *storage_new(const char *op, size_t bytes)
 
 static void storage_release(rapt_storage *storage)
 {
-    if (atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) != 1) return;
+    if (!rapt_drop_reference(&storage->references)) return;
     if (storage->release_foreign) storage->release_foreign(storage->foreign_owner);
     rapt_block_give(storage, storage->capacity);
 }
@@ -110,6 +110,18 @@ rapt_tensor *rapt_new_alias(const rapt_tensor *tensor, bool keep_link)
     return alias;
 }
 
+const rapt_tensor *rapt_without_repeats(const rapt_tensor *tensor, int axes)
+{
+    int64_t shape[RAPT_MAX_RANK];
+    bool repeats = false;
+    for (int axis = 0; axis < tensor->rank; axis++) {
+        bool repeated = axis < axes && tensor->strides[axis] == 0 && tensor->shape[axis] > 1;
+        shape[axis] = repeated ? 1 : tensor->shape[axis];
+        repeats = repeats || repeated;
+    }
+    return repeats ? rapt_new_view(tensor, tensor->data, tensor->rank, shape, tensor->strides) : tensor;
+}
+
 rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, void *data, void (*release)(void *),
                               void *owner)
 {
@@ -137,7 +149,7 @@ rapt_tensor *rapt_retain(rapt_tensor *tensor)
 
 void rapt_release(rapt_tensor *tensor)
 {
-    if (!tensor || atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) != 1) return;
+    if (!tensor || !rapt_drop_reference(&tensor->references)) return;
     if (tensor->link) tensor->link->release(tensor->link, tensor);
     storage_release(tensor->storage);
     header_give(tensor);
@@ -156,6 +168,11 @@ bool rapt_begin_writing(const char *op, rapt_tensor *tensor)
         return rapt_fail(RAPT_ERROR_GRAPH, op,
                          "the tensor is the result of a recorded op, and a change in place would not be recorded; "
                          "change a detached clone instead");
+    for (int axis = 0; axis < tensor->rank; axis++)
+        if (tensor->strides[axis] == 0 && tensor->shape[axis] > 1)
+            return rapt_fail(RAPT_ERROR_SHAPE, op,
+                             "axis %d of the tensor is expanded: one element stands for %lld; change a clone instead", axis,
+                             (long long)tensor->shape[axis]);
     atomic_fetch_add_explicit(&tensor->storage->version, 1, memory_order_relaxed);
     return true;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "loop.h"
+#include "vector_math.h"
 
 /* Integers wrap around, as unsigned arithmetic does; their division rounds down, and by 0 gives 0 (ops refuse it). */
 static inline int64_t floor_divide(int64_t a, int64_t b)
@@ -12,17 +13,19 @@ static inline int64_t floor_divide(int64_t a, int64_t b)
     return a % b != 0 && (a % b < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-#define WRAP(operator) (int64_t)((uint64_t)a operator(uint64_t) b)
+#define WRAP(operator, other) (int64_t)((uint64_t)a operator(uint64_t)(other))
 #define GREATER (a > b ? a : b)
 #define LESSER (a < b ? a : b)
 
 #define INTEGER_ARITHMETIC(T, dtype)                                                                                   \
-    RAPT_BINARY_LOOP(add_##dtype, T, T, WRAP(+))                                                                       \
-    RAPT_BINARY_LOOP(sub_##dtype, T, T, WRAP(-))                                                                       \
-    RAPT_BINARY_LOOP(mul_##dtype, T, T, WRAP(*))                                                                       \
+    RAPT_BINARY_LOOP(add_##dtype, T, T, WRAP(+, b))                                                                    \
+    RAPT_BINARY_LOOP(sub_##dtype, T, T, WRAP(-, b))                                                                    \
+    RAPT_BINARY_LOOP(mul_##dtype, T, T, WRAP(*, b))                                                                    \
     RAPT_BINARY_LOOP(div_##dtype, T, T, floor_divide((int64_t)a, (int64_t)b))                                          \
     RAPT_BINARY_LOOP(maximum_##dtype, T, T, GREATER)                                                                   \
-    RAPT_BINARY_LOOP(minimum_##dtype, T, T, LESSER)
+    RAPT_BINARY_LOOP(minimum_##dtype, T, T, LESSER)                                                                    \
+    RAPT_UNARY_LOOP(scale_##dtype, T, T, WRAP(*, option))                                                              \
+    RAPT_UNARY_LOOP(shift_##dtype, T, T, WRAP(+, option))
 
 INTEGER_ARITHMETIC(int64_t, int64)
 INTEGER_ARITHMETIC(int32_t, int32)
@@ -37,10 +40,12 @@ INTEGER_ARITHMETIC(uint8_t, uint8)
     RAPT_BINARY_LOOP(pow_##dtype, T, T, POW(a, b))                                                                     \
     RAPT_BINARY_LOOP(maximum_##dtype, T, T, a > b || a != a ? a : b)                                                   \
     RAPT_BINARY_LOOP(minimum_##dtype, T, T, a < b || a != a ? a : b)                                                   \
+    RAPT_BINARY_LOOP(share_##dtype, T, T, a == b ? (T)0.5 : a < b ? (T)0 : (T)1)                                       \
     RAPT_UNARY_LOOP(scale_##dtype, T, T, a *option)                                                                    \
+    RAPT_UNARY_LOOP(shift_##dtype, T, T, a + option)                                                                   \
     RAPT_BINARY_LOOP(add_scaled_##dtype, T, T, a + option * b)
 
-FLOATING_ARITHMETIC(float, float32, powf)
+FLOATING_ARITHMETIC(float, float32, rapt_math_powf)
 FLOATING_ARITHMETIC(double, float64, pow)
 
 #define COMPARISONS(T, dtype)                                                                                          \
@@ -87,7 +92,7 @@ INTEGER_CASTS(int32_t, int32)
 INTEGER_CASTS(uint8_t, uint8)
 
 #define FILL(T, dtype)                                                                                                 \
-    static void fill_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)           \
+    static void fill_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)            \
     {                                                                                                                  \
         const T value = *(const T *)options;                                                                           \
         for (int64_t i = 0; i < count; i++) *(T *)(void *)(data[0] + i * strides[0]) = value;                          \
@@ -99,36 +104,48 @@ FILL(int64_t, int64)
 FILL(int32_t, int32)
 FILL(uint8_t, uint8)
 
-/* A row of a table: a loop for each dtype, bool sharing uint8's loop where it has one. */
-#define INTEGER_ROW(name) [RAPT_INT64] = name##_int64, [RAPT_INT32] = name##_int32, [RAPT_UINT8] = name##_uint8
-#define FLOATING_ROW(name) [RAPT_FLOAT32] = name##_float32, [RAPT_FLOAT64] = name##_float64
-#define NUMBER_ROW(name) {FLOATING_ROW(name), INTEGER_ROW(name)}
-#define FULL_ROW(name) {FLOATING_ROW(name), INTEGER_ROW(name), [RAPT_BOOL] = name##_uint8}
+RAPT_BINARY_LOOP(logical_and_bool, uint8_t, uint8_t, (a != 0) & (b != 0))
+RAPT_BINARY_LOOP(logical_or_bool, uint8_t, uint8_t, (a | b) != 0)
+RAPT_UNARY_LOOP(logical_not_bool, uint8_t, uint8_t, a == 0)
+
+/* Choosing copies bits, whatever they mean. */
+RAPT_CHOICE_LOOP(where_int64, int64_t)
+RAPT_CHOICE_LOOP(where_int32, int32_t)
+RAPT_CHOICE_LOOP(where_uint8, uint8_t)
 
 void RAPT_AT_LEVEL(rapt_fill_elementwise)(rapt_kernels *kernels)
 {
     kernels->elementwise = (rapt_elementwise_kernels){
-        .add = NUMBER_ROW(add),
-        .sub = NUMBER_ROW(sub),
-        .mul = NUMBER_ROW(mul),
-        .div = NUMBER_ROW(div),
-        .pow = {FLOATING_ROW(pow)},
-        .maximum = NUMBER_ROW(maximum),
-        .minimum = NUMBER_ROW(minimum),
-        .equal = FULL_ROW(equal),
-        .not_equal = FULL_ROW(not_equal),
-        .less = FULL_ROW(less),
-        .less_equal = FULL_ROW(less_equal),
-        .greater = FULL_ROW(greater),
-        .greater_equal = FULL_ROW(greater_equal),
-        .cast = {[RAPT_FLOAT32] = FULL_ROW(cast_float32),
-                 [RAPT_FLOAT64] = FULL_ROW(cast_float64),
-                 [RAPT_INT64] = FULL_ROW(cast_int64),
-                 [RAPT_INT32] = FULL_ROW(cast_int32),
-                 [RAPT_UINT8] = FULL_ROW(cast_uint8),
-                 [RAPT_BOOL] = FULL_ROW(cast_bool)},
-        .fill = FULL_ROW(fill),
-        .scale = {FLOATING_ROW(scale)},
-        .add_scaled = {FLOATING_ROW(add_scaled)},
+        .add = RAPT_NUMBER_ROW(add),
+        .sub = RAPT_NUMBER_ROW(sub),
+        .mul = RAPT_NUMBER_ROW(mul),
+        .div = RAPT_NUMBER_ROW(div),
+        .pow = {RAPT_FLOATING_ROW(pow)},
+        .maximum = RAPT_NUMBER_ROW(maximum),
+        .minimum = RAPT_NUMBER_ROW(minimum),
+        .equal = RAPT_FULL_ROW(equal),
+        .not_equal = RAPT_FULL_ROW(not_equal),
+        .less = RAPT_FULL_ROW(less),
+        .less_equal = RAPT_FULL_ROW(less_equal),
+        .greater = RAPT_FULL_ROW(greater),
+        .greater_equal = RAPT_FULL_ROW(greater_equal),
+        .cast = {[RAPT_FLOAT32] = RAPT_FULL_ROW(cast_float32),
+                 [RAPT_FLOAT64] = RAPT_FULL_ROW(cast_float64),
+                 [RAPT_INT64] = RAPT_FULL_ROW(cast_int64),
+                 [RAPT_INT32] = RAPT_FULL_ROW(cast_int32),
+                 [RAPT_UINT8] = RAPT_FULL_ROW(cast_uint8),
+                 [RAPT_BOOL] = RAPT_FULL_ROW(cast_bool)},
+        .fill = RAPT_FULL_ROW(fill),
+        .share = {RAPT_FLOATING_ROW(share)},
+        .logical_and = {[RAPT_BOOL] = logical_and_bool},
+        .logical_or = {[RAPT_BOOL] = logical_or_bool},
+        .logical_not = {[RAPT_BOOL] = logical_not_bool},
+        .where = {[RAPT_FLOAT32] = where_int32,
+                  [RAPT_FLOAT64] = where_int64,
+                  RAPT_INTEGER_ROW(where),
+                  [RAPT_BOOL] = where_uint8},
+        .scale = RAPT_NUMBER_ROW(scale),
+        .shift = RAPT_NUMBER_ROW(shift),
+        .add_scaled = {RAPT_FLOATING_ROW(add_scaled)},
     };
 }

@@ -8,15 +8,15 @@
 
 #define RAPT_SIMD _Pragma("omp simd")
 
-/* out = formula of a, where `option` is the options' number (a double) converted to IN. */
-#define RAPT_UNARY_LOOP(function, OUT, IN, formula)                                                                    \
-    static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)               \
+/* out = formula of a, where `prepare` may declare constants for the formula from the options. */
+#define RAPT_UNARY_LOOP_WITH(function, OUT, IN, prepare, formula)                                                      \
+    static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
     {                                                                                                                  \
-        const IN option = options ? (IN) * (const double *)options : (IN)0;                                            \
-        (void)option;                                                                                                  \
+        (void)options;                                                                                                 \
+        prepare;                                                                                                       \
+        OUT *out = (OUT *)(void *)data[0];                                                                             \
+        const IN *in = (const IN *)(void *)data[1];                                                                    \
         if (strides[0] == sizeof(OUT) && strides[1] == sizeof(IN)) {                                                   \
-            OUT *out = (OUT *)(void *)data[0];                                                                         \
-            const IN *in = (const IN *)(void *)data[1];                                                                \
             RAPT_SIMD for (int64_t i = 0; i < count; i++)                                                              \
             {                                                                                                          \
                 const IN a = in[i];                                                                                    \
@@ -29,6 +29,14 @@
             *(OUT *)(void *)(data[0] + i * strides[0]) = (OUT)(formula);                                               \
         }                                                                                                              \
     }
+
+/* The options' number (a double, 0 without options) converted to the type of the inputs. */
+#define RAPT_OPTION(IN)                                                                                                \
+    const IN option = options ? (IN) * (const double *)options : (IN)0;                                                \
+    (void)option
+
+/* out = formula of a and perhaps `option`. */
+#define RAPT_UNARY_LOOP(function, OUT, IN, formula) RAPT_UNARY_LOOP_WITH(function, OUT, IN, RAPT_OPTION(IN), formula)
 
 /* One case of a binary loop: a and b are read by the expressions read_a and read_b. */
 #define RAPT_BINARY_CASE_(OUT, IN, formula, read_a, read_b)                                                            \
@@ -45,12 +53,12 @@
         return;                                                                                                        \
     }
 
-/* out = formula of a and b, where `option` is as above. */
-#define RAPT_BINARY_LOOP(function, OUT, IN, formula)                                                                   \
-    static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)               \
+/* out = formula of a and b, where `prepare` is as above. */
+#define RAPT_BINARY_LOOP_WITH(function, OUT, IN, prepare, formula)                                                     \
+    static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
     {                                                                                                                  \
-        const IN option = options ? (IN) * (const double *)options : (IN)0;                                            \
-        (void)option;                                                                                                  \
+        (void)options;                                                                                                 \
+        prepare;                                                                                                       \
         const bool dense_a = strides[1] == sizeof(IN), dense_b = strides[2] == sizeof(IN);                             \
         if (strides[0] == sizeof(OUT) && count > 0) {                                                                  \
             if (dense_a && dense_b) RAPT_BINARY_CASE_(OUT, IN, formula, in_a[i], in_b[i])                              \
@@ -64,33 +72,53 @@
         }                                                                                                              \
     }
 
-/* out = formula of a, b and c, dense or strided. */
-#define RAPT_TERNARY_LOOP(function, OUT, A, B, C, formula)                                                             \
-    static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)               \
+/* out = formula of a and b and perhaps `option`. */
+#define RAPT_BINARY_LOOP(function, OUT, IN, formula) RAPT_BINARY_LOOP_WITH(function, OUT, IN, RAPT_OPTION(IN), formula)
+
+/* One case of a choosing loop: a and b are read by the expressions read_a and read_b. */
+#define RAPT_CHOICE_CASE_(T, read_a, read_b)                                                                           \
     {                                                                                                                  \
-        const B option = options ? (B) * (const double *)options : (B)0;                                               \
-        (void)option;                                                                                                  \
-        if (strides[0] == sizeof(OUT) && strides[1] == sizeof(A) && strides[2] == sizeof(B) &&                         \
-            strides[3] == sizeof(C)) {                                                                                 \
-            OUT *out = (OUT *)(void *)data[0];                                                                         \
-            const A *in_a = (const A *)(void *)data[1];                                                                \
-            const B *in_b = (const B *)(void *)data[2];                                                                \
-            const C *in_c = (const C *)(void *)data[3];                                                                \
-            RAPT_SIMD for (int64_t i = 0; i < count; i++)                                                              \
-            {                                                                                                          \
-                const A a = in_a[i];                                                                                   \
-                const B b = in_b[i];                                                                                   \
-                const C c = in_c[i];                                                                                   \
-                out[i] = (OUT)(formula);                                                                               \
-            }                                                                                                          \
-            return;                                                                                                    \
+        T *out = (T *)(void *)data[0];                                                                                 \
+        const uint8_t *condition = (const uint8_t *)(void *)data[1];                                                   \
+        const T *in_a = (const T *)(void *)data[2], *in_b = (const T *)(void *)data[3];                                \
+        const T first_a = *in_a, first_b = *in_b;                                                                      \
+        (void)first_a, (void)first_b;                                                                                  \
+        RAPT_SIMD for (int64_t i = 0; i < count; i++)                                                                  \
+        {                                                                                                              \
+            const T a = read_a, b = read_b;                                                                            \
+            out[i] = condition[i] ? a : b;                                                                             \
+        }                                                                                                              \
+        return;                                                                                                        \
+    }
+
+/* out = condition ? a : b, where the condition has one byte an element. */
+#define RAPT_CHOICE_LOOP(function, T)                                                                                  \
+    static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
+    {                                                                                                                  \
+        (void)options;                                                                                                 \
+        const bool dense_a = strides[2] == sizeof(T), dense_b = strides[3] == sizeof(T);                               \
+        if (strides[0] == sizeof(T) && strides[1] == 1 && count > 0) {                                                 \
+            if (dense_a && dense_b) RAPT_CHOICE_CASE_(T, in_a[i], in_b[i])                                             \
+            if (dense_a && strides[3] == 0) RAPT_CHOICE_CASE_(T, in_a[i], first_b)                                     \
+            if (strides[2] == 0 && dense_b) RAPT_CHOICE_CASE_(T, first_a, in_b[i])                                     \
         }                                                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                                          \
-            const A a = *(const A *)(void *)(data[1] + i * strides[1]);                                                \
-            const B b = *(const B *)(void *)(data[2] + i * strides[2]);                                                \
-            const C c = *(const C *)(void *)(data[3] + i * strides[3]);                                                \
-            *(OUT *)(void *)(data[0] + i * strides[0]) = (OUT)(formula);                                               \
+            const T a = *(const T *)(void *)(data[2] + i * strides[2]);                                                \
+            const T b = *(const T *)(void *)(data[3] + i * strides[3]);                                                \
+            *(T *)(void *)(data[0] + i * strides[0]) = data[1][i * strides[1]] ? a : b;                                \
         }                                                                                                              \
+    }
+
+/* A row of a table: a loop for each dtype, bool sharing uint8's loop where it has one. */
+#define RAPT_INTEGER_ROW(name) [RAPT_INT64] = name##_int64, [RAPT_INT32] = name##_int32, [RAPT_UINT8] = name##_uint8
+#define RAPT_FLOATING_ROW(name) [RAPT_FLOAT32] = name##_float32, [RAPT_FLOAT64] = name##_float64
+#define RAPT_NUMBER_ROW(name)                                                                                          \
+    {                                                                                                                  \
+        RAPT_FLOATING_ROW(name), RAPT_INTEGER_ROW(name)                                                                \
+    }
+#define RAPT_FULL_ROW(name)                                                                                            \
+    {                                                                                                                  \
+        RAPT_FLOATING_ROW(name), RAPT_INTEGER_ROW(name), [RAPT_BOOL] = name##_uint8                                    \
     }
 
 #endif

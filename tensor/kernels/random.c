@@ -16,51 +16,44 @@ static chance chance_of(double probability)
     return (chance){.last = (uint32_t)(hits - (hits > 0)), .any = hits > 0};
 }
 
-static inline uint32_t is_hit(uint32_t word, chance chance)
+static inline uint32_t is_hit(uint32_t word, chance one)
 {
-    return (word <= chance.last) & chance.any;
+    return (word <= one.last) & one.any;
 }
 
 /* A kernel that fills whole blocks in a loop that compilers vectorise; the elements of a last, partial block go through
  * a copy. `prepare` makes constants of the options a and b; `make` sets out[0] … out[per_block − 1] from `words`. */
 #define RANDOM_LOOP(function, T, per_block, prepare, make)                                                             \
-    static void function##_blocks(uint64_t seed, uint64_t index, int64_t blocks, T *all_out, const T *all_in,          \
-                                  double a, double b)                                                                  \
+    static void function##_blocks(uint64_t seed, uint64_t index, int64_t blocks, T *all, double a, double b)           \
     {                                                                                                                  \
-        (void)all_in, (void)b;                                                                                         \
+        (void)b;                                                                                                       \
         prepare;                                                                                                       \
         RAPT_SIMD for (int64_t i = 0; i < blocks; i++)                                                                 \
         {                                                                                                              \
             const struct rapt_philox_block words = rapt_philox(seed, 0, index + (uint64_t)i);                          \
-            T *out = all_out + per_block * i;                                                                          \
+            T *out = all + per_block * i;                                                                              \
             make;                                                                                                      \
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
-    static void function(rapt_random_state state, int64_t first, int64_t count, void *out, const void *in, double a,   \
-                         double b)                                                                                     \
+    static void function(rapt_random_state state, int64_t first, int64_t count, void *out, double a, double b)         \
     {                                                                                                                  \
         const uint64_t index = state.offset + (uint64_t)(first / per_block);                                           \
         const int64_t blocks = count / per_block, done = blocks * per_block;                                           \
-        const size_t rest = (size_t)(count - done) * sizeof(T);                                                        \
-        function##_blocks(state.seed, index, blocks, out, in, a, b);                                                   \
-        if (rest == 0) return;                                                                                         \
-        T last_out[per_block], last_in[per_block] = {0};                                                               \
-        if (in) memcpy(last_in, (const T *)in + done, rest);                                                           \
-        function##_blocks(state.seed, index + (uint64_t)blocks, 1, last_out, last_in, a, b);                           \
-        memcpy((T *)out + done, last_out, rest);                                                                       \
+        function##_blocks(state.seed, index, blocks, out, a, b);                                                       \
+        if (done == count) return;                                                                                     \
+        T last[per_block];                                                                                             \
+        function##_blocks(state.seed, index + (uint64_t)blocks, 1, last, a, b);                                        \
+        memcpy((T *)out + done, last, (size_t)(count - done) * sizeof(T));                                             \
     }
 
-/* The same for each of a block's four words: out[j] from word. */
-#define EACH_WORD(make)                                                                                                \
-    for (int j = 0; j < 4; j++) {                                                                                      \
-        const uint32_t word = words.word[j];                                                                           \
-        make;                                                                                                          \
-    }
+/* out[j] from each of the four words, written out: a loop inside would keep gcc from vectorising the one around it. */
+#define EACH_WORD(make) (out[0] = make(0), out[1] = make(1), out[2] = make(2), out[3] = make(3))
 
 #define SPAN(T) const T low = (T)a, width = (T)(b - a)
 
-RANDOM_LOOP(uniform_float32, float, 4, SPAN(float), EACH_WORD(out[j] = low + width * rapt_philox_uniform_float(word)))
+#define UNIFORM_WORD(j) low + width *rapt_philox_uniform_float(words.word[j])
+RANDOM_LOOP(uniform_float32, float, 4, SPAN(float), EACH_WORD(UNIFORM_WORD))
 
 RANDOM_LOOP(uniform_float64, double, 2, SPAN(double), {
     out[0] = low + width * rapt_philox_uniform_double(words.word[0], words.word[1]);
@@ -84,12 +77,30 @@ RANDOM_LOOP(normal_float64, double, 2, BELL(double), {
     out[1] = mean + deviation * pair.second;
 })
 
-RANDOM_LOOP(bernoulli_uint8, uint8_t, 4, const chance one = chance_of(a), EACH_WORD(out[j] = (uint8_t)is_hit(word, one)))
+#define HIT_WORD(j) (uint8_t) is_hit(words.word[j], one)
+RANDOM_LOOP(bernoulli_uint8, uint8_t, 4, const chance one = chance_of(a), EACH_WORD(HIT_WORD))
+
+/* In two passes over pieces that stay in the nearest cache: the mask, then the product. */
+enum { mask_size = 4096 };
 
 #define DROPOUT(function, T)                                                                                           \
-    RANDOM_LOOP(                                                                                                       \
-        function, T, 4, const chance keep = chance_of(a); const T scale = (T)b,                                        \
-        const T *in = all_in + 4 * i; EACH_WORD(const T kept = in[j] * scale; out[j] = is_hit(word, keep) ? kept : 0))
+    static void function(rapt_random_state state, int64_t first, int64_t count, void *out, const void *in,             \
+                         double keep, double scale)                                                                    \
+    {                                                                                                                  \
+        uint8_t mask[mask_size];                                                                                       \
+        const T factor = (T)scale;                                                                                     \
+        for (int64_t start = 0; start < count; start += mask_size) {                                                   \
+            const int64_t length = count - start < mask_size ? count - start : mask_size;                              \
+            const T *piece_in = (const T *)in + start;                                                                 \
+            T *piece_out = (T *)out + start;                                                                           \
+            bernoulli_uint8(state, first + start, length, mask, keep, 0);                                              \
+            RAPT_SIMD for (int64_t i = 0; i < length; i++)                                                             \
+            {                                                                                                          \
+                const T kept = piece_in[i] * factor;                                                                   \
+                piece_out[i] = mask[i] ? kept : 0;                                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
 
 DROPOUT(dropout_float32, float)
 DROPOUT(dropout_float64, double)

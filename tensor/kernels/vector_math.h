@@ -307,9 +307,15 @@ RAPT_MATH_INLINE float rapt_math_exp2_double(double z)
     return (float)(p * rapt_math_double_from_bits((rapt_math_bits_double(shifted) << 52) + (1023ull << 52)));
 }
 
-RAPT_MATH_INLINE int rapt_math_is_integer(float magnitude)
+// All bits where the condition holds: a mask stays a number when the compiler moves it out of a loop.
+RAPT_MATH_INLINE uint32_t rapt_math_mask(int condition)
 {
-    return (magnitude >= 0x1p23f) | ((magnitude + 0x1p23f) - 0x1p23f == magnitude);
+    return condition ? 0xffffffffu : 0u;
+}
+
+RAPT_MATH_INLINE uint32_t rapt_math_is_integer(float magnitude)
+{
+    return rapt_math_mask(magnitude >= 0x1p23f) | rapt_math_mask((magnitude + 0x1p23f) - 0x1p23f == magnitude);
 }
 
 // base^exponent with C's special cases (C11, F.10.4.4)
@@ -317,12 +323,13 @@ RAPT_MATH_INLINE float rapt_math_powf(float base, float exponent)
 {
     float magnitude = fabsf(base);
     float y = rapt_math_exp2_double((double)exponent * rapt_math_log2_double(magnitude));
-    int integer = rapt_math_is_integer(fabsf(exponent));
-    int odd = integer & !rapt_math_is_integer(0.5f * fabsf(exponent));
-    uint32_t sign = odd ? rapt_math_bits(base) & 0x80000000u : 0u;
-    y = rapt_math_from_bits(rapt_math_bits(y) ^ sign);
-    y = ((base < 0.0f) & (magnitude < INFINITY) & !integer) ? NAN : y;
-    int one = (base == 1.0f) | (exponent == 0.0f) | ((base == -1.0f) & (fabsf(exponent) == INFINITY));
+    uint32_t integer = rapt_math_is_integer(fabsf(exponent));
+    uint32_t odd = integer & ~rapt_math_is_integer(0.5f * fabsf(exponent));
+    y = rapt_math_from_bits(rapt_math_bits(y) ^ (odd & rapt_math_bits(base) & 0x80000000u));
+    uint32_t undefined = rapt_math_mask(base < 0.0f) & rapt_math_mask(magnitude < INFINITY) & ~integer;
+    y = undefined ? NAN : y;
+    uint32_t one = rapt_math_mask(base == 1.0f) | rapt_math_mask(exponent == 0.0f) |
+                   (rapt_math_mask(base == -1.0f) & rapt_math_mask(fabsf(exponent) == INFINITY));
     return one ? 1.0f : y;
 }
 

@@ -82,6 +82,9 @@ static inline rapt_node *rapt_node_of(const rapt_tensor *tensor)
     return (rapt_node *)tensor->link;
 }
 
+/* Makes a leaf's gradient, if it has one, a tensor that nobody else sees and that has no graph: safe to change in place. */
+bool rapt_own_gradient(rapt_tensor *leaf);
+
 /* rapt_apply_many for an op whose number of outputs is the caller's choice. */
 bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs, int output_count,
                         rapt_tensor **outputs);

@@ -39,7 +39,8 @@ RAPT_API rapt_tensor *rapt_retain(rapt_tensor *tensor);
 /* Gives a share back; with the last one the tensor is freed. NULL does nothing. */
 RAPT_API void rapt_release(rapt_tensor *tensor);
 
-/* What the caching allocator of the whole process holds. */
+/* What the caching allocator of the whole process holds. What other threads took or gave last may still be missing, up to
+ * 64 KiB for each of them. */
 typedef struct rapt_memory_statistics {
     int64_t live_bytes;         /* in use by tensors and graphs now */
     int64_t peak_bytes;         /* the most that was in use since rapt_memory_reset_peak */

@@ -52,6 +52,9 @@ rapt_tensor *rapt_new_view(const rapt_tensor *base, char *data, int rank, const 
 /* A view of the same shape with the same link to the graph: another header for one tensor. */
 rapt_tensor *rapt_new_alias(const rapt_tensor *tensor, bool keep_link);
 
+/* The tensor with a size of 1 for each of its first `axes` axes that repeats its elements (stride 0). NULL after an error. */
+const rapt_tensor *rapt_without_repeats(const rapt_tensor *tensor, int axes);
+
 /* A tensor around memory that somebody else owns; release(owner) is called when the last view of it goes. */
 rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, void *data, void (*release)(void *),
                               void *owner);
@@ -72,11 +75,25 @@ void rapt_broadcast_strides(const rapt_tensor *tensor, int rank, const int64_t *
 #define RAPT_SHAPE_TEXT 192
 char *rapt_shape_text(int rank, const int64_t *shape, char buffer[RAPT_SHAPE_TEXT]);
 
-/* Counts a change in place. An error (false) when the tensor is the result of a recorded op. */
+/* Puts a double into an element of any dtype, as C converts. */
+void rapt_write_element(rapt_dtype dtype, double value, void *element);
+
+/* Converts a floating tensor to another floating dtype, in place, and takes it out of the graph: a leaf has to be made one
+ * again. False after an error; the tensor is then as it was. */
+bool rapt_cast_in_place(rapt_tensor *tensor, rapt_dtype dtype);
+
+/* Counts a change in place. An error (false) when the tensor is the result of a recorded op or an expanded view. */
 bool rapt_begin_writing(const char *op, rapt_tensor *tensor);
 
 /* True when nobody else can see the elements: one header, one view. */
 bool rapt_is_unique(const rapt_tensor *tensor);
+
+/* Gives one share back; true when it was the last. Nobody can add one to the only share, so that one needs no exchange. */
+static inline bool rapt_drop_reference(_Atomic int64_t *references)
+{
+    return atomic_load_explicit(references, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
+}
 
 static inline bool rapt_is_floating(const rapt_tensor *tensor)
 {

@@ -21,25 +21,211 @@ typedef struct rapt_elementwise_kernels {
 #undef X
     rapt_loops cast[RAPT_DTYPE_COUNT]; /* cast[to][from] */
     rapt_loops fill;                   /* options: one element */
-    rapt_loops scale;                  /* out = a · factor; options: a double */
-    rapt_loops add_scaled;             /* out = a + factor · b; options: a double */
+    rapt_loops share;                  /* what a gets of the gradient of the larger of a and b: 0, ½ or 1 */
+    rapt_loops logical_and, logical_or, logical_not;
+    rapt_loops where;      /* out = a (one byte) ? b : c; by the dtype of b and c */
+    rapt_loops scale;      /* out = a · factor; options: a double */
+    rapt_loops shift;      /* out = a + number; options: a double */
+    rapt_loops add_scaled; /* out = a + factor · b; options: a double */
 } rapt_elementwise_kernels;
 
-/* The elements [first, first + count) of a fill, dense; first is a multiple of 4 and out (and in) point at that element.
- * What a and b are: uniform: lower and upper end; normal: mean and deviation; bernoulli: the chance of a 1; dropout: the
- * chance to be kept and the factor of what is kept, out = in · b or 0. */
-typedef void rapt_random_loop(rapt_random_state state, int64_t first, int64_t count, void *out, const void *in, double a,
-                              double b);
+/* Folds `count` elements, `stride` bytes apart, into each of `outputs` accumulators; output_stride bytes lie between the
+ * first elements of neighbouring outputs. Accumulators and centers (NULL where the fold has none) are double for floating
+ * dtypes, int64 for the others. */
+typedef void rapt_fold_loop(int64_t outputs, int64_t output_stride, int64_t count, int64_t stride, const char *in,
+                            void *accumulators, const void *centers);
+
+typedef struct rapt_fold {
+    rapt_fold_loop *rows[RAPT_DTYPE_COUNT];    /* output by output */
+    rapt_fold_loop *columns[RAPT_DTYPE_COUNT]; /* all outputs at once */
+    double number;                             /* what an accumulator starts from, floating dtypes */
+    int64_t integer;                           /* and the others */
+} rapt_fold;
+
+typedef struct rapt_reduce_kernels {
+    rapt_fold sum, max, min;
+    rapt_fold squares;      /* of the distance to the center */
+    rapt_fold exponentials; /* of the difference to the center */
+} rapt_reduce_kernels;
+
+/* The elements [first, first + count) of a fill, dense; first is a multiple of 4 and out points at that element. a and b
+ * are for uniform the lower and upper end, for normal the mean and deviation, for bernoulli a is the chance of a 1. */
+typedef void rapt_random_loop(rapt_random_state state, int64_t first, int64_t count, void *out, double a, double b);
+
+/* The same for out = in · scale with the chance `keep`, else 0. The mask is bernoulli's. */
+typedef void rapt_dropout_loop(rapt_random_state state, int64_t first, int64_t count, void *out, const void *in,
+                               double keep, double scale);
 
 typedef struct rapt_random_kernels {
-    rapt_random_loop *uniform[2], *normal[2], *dropout[2]; /* float32, float64 */
-    rapt_random_loop *bernoulli;                           /* uint8 */
+    rapt_random_loop *uniform[2], *normal[2]; /* float32, float64 */
+    rapt_dropout_loop *dropout[2];
+    rapt_random_loop *bernoulli; /* uint8 */
 } rapt_random_kernels;
+
+/* Functions of one operand, and their derivatives: name_backward takes the gradient and the operand. */
+#define RAPT_UNARY_KERNELS(X)                                                                                          \
+    X(neg)                                                                                                             \
+    X(abs) X(abs_backward) X(exp) X(log) X(sqrt) X(rsqrt) X(sin) X(cos) X(erf) X(square) X(cube) X(reciprocal)         \
+        X(power) X(clamp) X(clamp_backward)
+
+typedef struct rapt_unary_kernels {
+#define X(name) rapt_loops name;
+    RAPT_UNARY_KERNELS(X) /* options of power: a double; of clamp: low and high, two doubles */
+#undef X
+} rapt_unary_kernels;
+
+/* The derivatives of tanh, sigmoid and relu take the gradient and the function's value, the others gradient and operand. */
+#define RAPT_ACTIVATION_KERNELS(X)                                                                                     \
+    X(tanh)                                                                                                            \
+    X(tanh_backward) X(sigmoid) X(sigmoid_backward) X(relu) X(relu_backward) X(gelu) X(gelu_backward) X(gelu_tanh)     \
+        X(gelu_tanh_backward) X(silu) X(silu_backward)
+
+typedef struct rapt_activation_kernels {
+#define X(name) rapt_loops name;
+    RAPT_ACTIVATION_KERNELS(X)
+#undef X
+} rapt_activation_kernels;
+
+/* One step of a recurrent cell: the first row of each dense matrix of the batch. Backward reads kept, state, cell and
+ * next_cell, and writes its results to from_input and from_hidden. */
+typedef struct rapt_cell_data {
+    char *from_input, *from_hidden; /* (rows, gates · hidden): the projections that a step adds up */
+    char *state, *next_state;       /* (rows, hidden) */
+    char *cell, *next_cell;         /* LSTM */
+    char *kept;                     /* (rows, 4 · hidden): what backward needs of forward */
+    char *gradient, *cell_gradient; /* of next_state and next_cell from outside the recurrence, */
+    char *carry, *cell_carry;       /* and from the step after; in goes next_state's, out comes state's */
+} rapt_cell_data;
+
+typedef void rapt_cell_loop(int64_t first, int64_t last, int64_t hidden, const rapt_cell_data *data);
+
+typedef struct rapt_recurrent_kernels {
+    rapt_cell_loop *gru_forward[2], *gru_backward[2]; /* float32, float64 */
+    rapt_cell_loop *lstm_forward[2], *lstm_backward[2];
+} rapt_recurrent_kernels;
+
+/* Rows [first, last) of dense matrices; lengths has one number for each row. */
+typedef struct rapt_masked_softmax_kernels {
+    void (*forward[2])(int64_t first, int64_t last, int64_t columns, const int64_t *lengths, const void *x, void *y);
+    void (*backward[2])(int64_t first, int64_t last, int64_t columns, const int64_t *lengths, const void *y,
+                        const void *g, void *dx);
+} rapt_masked_softmax_kernels;
+
+/* Loops along one axis, for one place of the other axes an item. */
+typedef struct rapt_scan_options {
+    int64_t count, out_stride, in_stride; /* of that axis; strides in bytes */
+    bool reverse;
+} rapt_scan_options;
+
+typedef struct rapt_scan_kernels {
+    rapt_loops argmax; /* out: the int64 index of the first largest */
+    rapt_loops cumsum; /* in reverse from the last to the first; integers to int64 */
+} rapt_scan_kernels;
+
+/* Row by row, dense rows; options: an int64, the length of a row. y is the function's value, g the gradient. */
+typedef struct rapt_softmax_kernels {
+    rapt_loops softmax, log_softmax;                   /* out, x */
+    rapt_loops softmax_backward, log_softmax_backward; /* out, g, y */
+} rapt_softmax_kernels;
+
+/* Normalises dense rows of n elements; weight and bias may be NULL. mean and scale take a number for each row; where mean
+ * is NULL the rows are not centered. */
+typedef void rapt_normalize_loop(int64_t rows, int64_t n, double epsilon, const void *x, const void *weight,
+                                 const void *bias, void *mean, void *scale, void *out);
+
+/* dx, and unless dweight is NULL adds to dweight and dbias (n each), given the gradient g of out. */
+typedef void rapt_normalize_backward_loop(int64_t rows, int64_t n, const void *g, const void *x, const void *weight,
+                                          const void *mean, const void *scale, void *dx, void *dweight, void *dbias);
+
+typedef struct rapt_normalize_kernels {
+    rapt_normalize_loop *forward[2]; /* float32, float64 */
+    rapt_normalize_backward_loop *backward[2];
+} rapt_normalize_kernels;
+
+/* Cross-entropy of dense rows of logits. A row whose target is negative is left out: loss 0, gradient 0. smoothing is ε. */
+typedef void rapt_cross_entropy_loop(int64_t rows, int64_t classes, double smoothing, const void *logits,
+                                     const int64_t *targets, void *losses, void *log_sums);
+
+/* dx = g (softmax(x) − smoothed one-hot); g_step is 1 where every row has a g, 0 where one g is for all. */
+typedef void rapt_cross_entropy_backward_loop(int64_t rows, int64_t classes, double smoothing, const void *logits,
+                                              const int64_t *targets, const void *log_sums, const void *g,
+                                              int64_t g_step, void *dx);
+
+typedef struct rapt_loss_kernels {
+    rapt_cross_entropy_loop *cross_entropy[2]; /* float32, float64 */
+    rapt_cross_entropy_backward_loop *cross_entropy_backward[2];
+    rapt_loops bce_with_logits, kl_div; /* out, input, target */
+} rapt_loss_kernels;
+
+/* The numbers in an optimizer's formula, for one step of one parameter. share is what the new gradient counts. */
+typedef struct rapt_sgd_numbers {
+    double rate, decay, momentum, share;
+    bool nesterov;
+} rapt_sgd_numbers;
+
+typedef struct rapt_adam_numbers {
+    double decay; /* of p, goes into the gradient */
+    double keep;  /* what stays of p before the step */
+    double share1, beta2, share2;
+    double rate;       /* η / (1 − β₁ᵗ) */
+    double correction; /* 1 / √(1 − β₂ᵗ) */
+    double epsilon;
+} rapt_adam_numbers;
+
+typedef struct rapt_rmsprop_numbers {
+    double rate, decay, alpha, share, epsilon, momentum;
+} rapt_rmsprop_numbers;
+
+typedef struct rapt_adagrad_numbers {
+    double rate, decay, epsilon;
+} rapt_adagrad_numbers;
+
+/* Operands: the parameter (changed), its gradient (read), and the optimizer's state (changed). Options: the numbers. */
+typedef struct rapt_optimizer_kernels {
+    rapt_loops sgd;
+    rapt_loops sgd_momentum;  /* state: velocity */
+    rapt_loops adam;          /* state: first and second moment */
+    rapt_loops rmsprop[2][2]; /* [centered][momentum]; state: second moment, mean if centered, velocity if momentum */
+    rapt_loops adagrad;       /* state: sum of squares */
+} rapt_optimizer_kernels;
+
+/* data: out, in, indices (int64); options: an int64, the bytes from the place of one index to that of the next. */
+typedef struct rapt_index_kernels {
+    rapt_loops gather;      /* out = in at the index */
+    rapt_loops scatter_add; /* out at the index += in */
+} rapt_index_kernels;
+
+/* c = a · b, plus bias or, with accumulate, plus c, for a of (m, k) and b of (k, n). Strides in elements. bias may be NULL. */
+typedef struct rapt_small_product {
+    int64_t m, n, k; /* n and k are RAPT_SMALL_SIDE at most */
+    const void *a, *b, *bias;
+    void *c;
+    int64_t a_row, a_column, b_row, b_column, bias_row, bias_column, c_row, c_column;
+    bool accumulate;
+} rapt_small_product;
+
+#define RAPT_SMALL_SIDE 64
+
+typedef struct rapt_matmul_kernels {
+    void (*small[2])(const rapt_small_product *product); /* float32, float64 */
+} rapt_matmul_kernels;
 
 typedef struct rapt_kernels {
     const char *level;
     rapt_elementwise_kernels elementwise;
+    rapt_unary_kernels unary;
+    rapt_activation_kernels activation;
+    rapt_reduce_kernels reduce;
+    rapt_scan_kernels scan;
+    rapt_index_kernels index;
+    rapt_matmul_kernels matmul;
+    rapt_softmax_kernels softmax;
+    rapt_normalize_kernels normalize;
+    rapt_loss_kernels loss;
     rapt_random_kernels random;
+    rapt_recurrent_kernels recurrent;
+    rapt_optimizer_kernels optimizer;
+    rapt_masked_softmax_kernels masked_softmax;
 } rapt_kernels;
 
 /* The table of the level in use; filled before main. */
@@ -50,7 +236,9 @@ extern rapt_kernels rapt_kernel;
 #define RAPT_LEVEL_JOIN(name, level) RAPT_LEVEL_JOIN_(name, level)
 #define RAPT_AT_LEVEL(name) RAPT_LEVEL_JOIN(name, RAPT_LEVEL)
 
-#define RAPT_KERNEL_FAMILIES(X) X(elementwise) X(random)
+#define RAPT_KERNEL_FAMILIES(X)                                                                                        \
+    X(elementwise)                                                                                                     \
+    X(unary) X(activation) X(reduce) X(random) X(recurrent) X(optimizer) X(masked_softmax) X(scan) X(softmax) X(normalize) X(loss) X(index) X(matmul)
 
 #ifdef RAPT_LEVEL
 #define X(family) void RAPT_AT_LEVEL(rapt_fill_##family)(rapt_kernels * kernels);

@@ -8,9 +8,12 @@
  * to word i % 4 of block offset + i / 4, which is how the kernels `dropout` and `bernoulli` read it. */
 rapt_random_state rapt_random_reserve(int64_t elements);
 
+/* The same for elements of 64 bits, two to a block. */
+rapt_random_state rapt_random_reserve_pairs(int64_t elements);
+
 /* out = uniform(i) < keep ? in · scale : 0 over `count` dense elements of a floating dtype, on all threads. The same
  * state gives the same mask, so backward repeats forward's. */
-void rapt_random_dropout(rapt_random_state state, rapt_dtype dtype, int64_t count, void *out, const void *in, double keep,
-                         double scale);
+void rapt_random_dropout(rapt_random_state state, rapt_dtype dtype, int64_t count, void *out, const void *in,
+                         double keep, double scale);
 
 #endif

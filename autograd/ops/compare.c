@@ -1,0 +1,34 @@
+/* Comparisons of two tensors, and logic; their results are bool and nothing flows back through them. */
+#include <rapt/ops.h>
+
+#include "autograd/elementwise.h"
+
+#define COMPARISON(kernel)                                                                                             \
+    static rapt_tensor *kernel##_forward(rapt_call *call)                                                              \
+    {                                                                                                                  \
+        rapt_tensor *inputs[] = {rapt_call_input(call, 0), rapt_call_input(call, 1)};                                  \
+        return rapt_elementwise(#kernel, rapt_kernel.elementwise.kernel, RAPT_BOOL, NULL, 1, 2, inputs);               \
+    }                                                                                                                  \
+                                                                                                                       \
+    static const rapt_op kernel = {.name = #kernel, .forward = kernel##_forward};                                      \
+                                                                                                                       \
+    rapt_tensor *rapt_##kernel(rapt_tensor *a, rapt_tensor *b)                                                         \
+    {                                                                                                                  \
+        return RAPT_APPLY(&kernel, NULL, a, b);                                                                        \
+    }
+
+RAPT_COMPARE_KERNELS(COMPARISON)
+COMPARISON(logical_and)
+COMPARISON(logical_or)
+
+static rapt_tensor *logical_not_forward(rapt_call *call)
+{
+    return rapt_elementwise_call(call, rapt_kernel.elementwise.logical_not, 1);
+}
+
+static const rapt_op logical_not = {.name = "logical_not", .forward = logical_not_forward};
+
+rapt_tensor *rapt_logical_not(rapt_tensor *x)
+{
+    return RAPT_APPLY(&logical_not, NULL, x);
+}

@@ -1,0 +1,53 @@
+/* Dropout. Its mask is never stored: backward makes it again from the state that the random generator was in. */
+#include <rapt/ops.h>
+
+#include "tensor/core.h"
+#include "tensor/random.h"
+
+typedef struct drop_options {
+    double probability;
+    rapt_random_state state;
+} drop_options;
+
+/* y = x · mask / (1 − probability): dx = dy · mask / (1 − probability), the same op */
+static rapt_tensor *drop_forward(rapt_call *call)
+{
+    const drop_options *o = rapt_call_options(call);
+    rapt_tensor *x = rapt_call_input(call, 0);
+    if (!rapt_is_floating(x)) {
+        rapt_fail(RAPT_ERROR_DTYPE, "drop", "not defined for %s; float32 or float64 expected",
+                  rapt_dtype_name((rapt_dtype)x->dtype));
+        return NULL;
+    }
+    if (o->probability == 0) return rapt_new_alias(x, false);
+    if (o->probability == 1) return rapt_zeros((rapt_dtype)x->dtype, x->rank, x->shape);
+    double keep = 1 - o->probability;
+    const rapt_tensor *dense = rapt_as_contiguous(x);
+    rapt_tensor *y = rapt_new("drop", (rapt_dtype)x->dtype, x->rank, x->shape);
+    if (!dense || !y) return NULL;
+    rapt_random_dropout(o->state, (rapt_dtype)x->dtype, x->count, y->data, dense->data, keep, 1 / keep);
+    return y;
+}
+
+static bool drop_vjp(rapt_call *call);
+
+static const rapt_op drop = {.name = "drop",
+                             .forward = drop_forward,
+                             .vjp = drop_vjp,
+                             .options_size = sizeof(drop_options)};
+
+static bool drop_vjp(rapt_call *call)
+{
+    return rapt_call_give(call, 0, RAPT_APPLY(&drop, rapt_call_options(call), rapt_call_gradient(call, 0)));
+}
+
+rapt_tensor *rapt_drop(rapt_tensor *x, double probability)
+{
+    if (!(probability >= 0 && probability <= 1)) {
+        rapt_fail(RAPT_ERROR_VALUE, "drop", "probability %g; 0 to 1 expected", probability);
+        return NULL;
+    }
+    drop_options options = {.probability = probability};
+    if (x && probability > 0 && probability < 1) options.state = rapt_random_reserve(x->count);
+    return RAPT_APPLY(&drop, &options, x);
+}

@@ -1,0 +1,45 @@
+/* log Σ exp x over any axes, stable for every x. */
+#include <rapt/ops.h>
+
+#include <float.h>
+#include <math.h>
+
+#include "autograd/reduction.h"
+
+/* y = m + log Σ exp(x − m) with m = max x (0 where that is infinite): dx = exp(x − y) · dy */
+static rapt_tensor *logsumexp_forward(rapt_call *call)
+{
+    const rapt_reduce_kernels *folds = &rapt_kernel.reduce;
+    rapt_folding r;
+    if (!rapt_folding_begin(&r, call, true)) return NULL;
+    rapt_accumulator *center = rapt_folding_run(&r, &folds->max, &folds->max, NULL), *sums = NULL;
+    for (int64_t i = 0; center && i < r.shape.count; i++)
+        if (isinf(center[i].number)) center[i].number = 0;
+    if (center) sums = rapt_folding_run(&r, &folds->exponentials, &folds->sum, center);
+    for (int64_t i = 0; sums && i < r.shape.count; i++) sums[i].number = center[i].number + log(sums[i].number);
+    rapt_tensor *y = rapt_folding_end(&r, (rapt_dtype)r.x->dtype, sums);
+    rapt_call_save(call, rapt_call_input(call, 0));
+    rapt_call_save(call, y);
+    return y;
+}
+
+static bool logsumexp_vjp(rapt_call *call)
+{
+    rapt_tensor *x = rapt_call_saved(call, 0), *y = rapt_call_saved(call, 1);
+    if (!x || !y) return false;
+    /* where y is −∞, so is every x, and exp(x − y) would be NaN */
+    double lowest = y->dtype == RAPT_FLOAT32 ? -(double)FLT_MAX : -DBL_MAX;
+    rapt_tensor *finite = rapt_clamp(rapt_reduction_unfold(call, y), lowest, INFINITY);
+    rapt_tensor *g = rapt_reduction_unfold(call, rapt_call_gradient(call, 0));
+    return rapt_call_give(call, 0, rapt_mul(rapt_exp(rapt_sub(x, finite)), g));
+}
+
+static const rapt_op logsumexp = {.name = "logsumexp",
+                                  .forward = logsumexp_forward,
+                                  .vjp = logsumexp_vjp,
+                                  .options_size = sizeof(rapt_reduction_options)};
+
+rapt_tensor *rapt_logsumexp(rapt_tensor *x, int axis_count, const int *axes, bool keep)
+{
+    return rapt_reduction_apply(&logsumexp, x, axis_count, axes, keep, 0);
+}

@@ -1,0 +1,135 @@
+/* The losses that are made of other ops, or of one elementwise formula. */
+#include <rapt/ops.h>
+
+#include "autograd/elementwise.h"
+#include "autograd/loss.h"
+
+static rapt_tensor *reduce(const char *op, rapt_tensor *losses, rapt_reduction reduction)
+{
+    if (!rapt_check_reduction(op, reduction)) return NULL;
+    if (reduction == RAPT_REDUCE_MEAN) return rapt_mean(losses, RAPT_ALL_AXES, false);
+    return reduction == RAPT_REDUCE_SUM ? rapt_sum(losses, RAPT_ALL_AXES, false) : losses;
+}
+
+/* input − target, or NULL and an error in the name of the loss */
+static rapt_tensor *difference(const char *op, rapt_tensor *input, rapt_tensor *target)
+{
+    if (!input || !target) {
+        rapt_fail_null(op, input ? "target" : "input");
+        return NULL;
+    }
+    if (!rapt_is_floating(input) || input->dtype != target->dtype) {
+        rapt_fail(RAPT_ERROR_DTYPE, op, "input is %s, target is %s; one floating dtype expected",
+                  rapt_dtype_name((rapt_dtype)input->dtype), rapt_dtype_name((rapt_dtype)target->dtype));
+        return NULL;
+    }
+    int64_t shape[RAPT_MAX_RANK];
+    return rapt_broadcast(op, input, target, shape) < 0 ? NULL : rapt_sub(input, target);
+}
+
+/* d², d = input − target */
+rapt_tensor *rapt_mse_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction)
+{
+    rapt_tensor *d = difference("mse_loss", input, target);
+    return d ? reduce("mse_loss", rapt_mul(d, d), reduction) : NULL;
+}
+
+/* |d| */
+rapt_tensor *rapt_l1_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction)
+{
+    rapt_tensor *d = difference("l1_loss", input, target);
+    return d ? reduce("l1_loss", rapt_abs(d), reduction) : NULL;
+}
+
+/* d² / 2 where |d| ≤ delta, else delta (|d| − delta / 2); with c = d cut to ±delta both are c (d − c / 2) */
+rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double delta, rapt_reduction reduction)
+{
+    if (!(delta > 0)) {
+        rapt_fail(RAPT_ERROR_VALUE, "huber_loss", "delta %g; a number above 0 expected", delta);
+        return NULL;
+    }
+    rapt_tensor *d = difference("huber_loss", input, target);
+    if (!d) return NULL;
+    rapt_tensor *c = rapt_clamp(d, -delta, delta);
+    return reduce("huber_loss", rapt_mul(c, rapt_sub(d, rapt_mul_scalar(c, 0.5))), reduction);
+}
+
+/* y = max(x, 0) − x t + log(1 + exp(−|x|)): dx = (σ(x) − t) dy, dt = −x dy */
+static rapt_tensor *bce_forward(rapt_call *call)
+{
+    rapt_tensor *inputs[] = {rapt_call_input(call, 0), rapt_call_input(call, 1)};
+    rapt_call_save(call, inputs[0]);
+    rapt_call_save(call, rapt_call_wants(call, 0) ? inputs[1] : NULL);
+    return rapt_elementwise("bce_with_logits", rapt_kernel.loss.bce_with_logits, -1, NULL, 16, 2, inputs);
+}
+
+static bool bce_vjp(rapt_call *call)
+{
+    rapt_tensor *g = rapt_call_gradient(call, 0), *x = rapt_call_saved(call, 0);
+    bool good = true;
+    if (rapt_call_wants(call, 0))
+        good = rapt_call_give(call, 0, rapt_mul(g, rapt_sub(rapt_sigmoid(x), rapt_call_saved(call, 1))));
+    if (rapt_call_wants(call, 1)) good = good && rapt_call_give(call, 1, rapt_neg(rapt_mul(g, x)));
+    return good;
+}
+
+static const rapt_op bce_with_logits = {.name = "bce_with_logits", .forward = bce_forward, .vjp = bce_vjp};
+
+rapt_tensor *rapt_bce_with_logits(rapt_tensor *logits, rapt_tensor *targets, rapt_reduction reduction)
+{
+    rapt_tensor *losses = RAPT_APPLY(&bce_with_logits, NULL, logits, targets);
+    return losses ? reduce("bce_with_logits", losses, reduction) : NULL;
+}
+
+/* y = t (log t − x), 0 where t is 0: dx = −t dy, dt = (log t + 1 − x) dy, 0 where t is 0 */
+static rapt_tensor *kl_div_forward(rapt_call *call)
+{
+    rapt_tensor *inputs[] = {rapt_call_input(call, 0), rapt_call_input(call, 1)};
+    rapt_call_save(call, rapt_call_wants(call, 1) ? inputs[0] : NULL);
+    rapt_call_save(call, inputs[1]);
+    return rapt_elementwise("kl_div", rapt_kernel.loss.kl_div, -1, NULL, 16, 2, inputs);
+}
+
+static bool kl_div_vjp(rapt_call *call)
+{
+    rapt_tensor *g = rapt_call_gradient(call, 0), *t = rapt_call_saved(call, 1);
+    if (!t || (rapt_call_wants(call, 0) && !rapt_call_give(call, 0, rapt_neg(rapt_mul(g, t))))) return false;
+    if (!rapt_call_wants(call, 1)) return true;
+    rapt_tensor *zero = rapt_scalar((rapt_dtype)t->dtype, 0), *one = rapt_scalar((rapt_dtype)t->dtype, 1);
+    rapt_tensor *is_zero = rapt_equal(t, zero);
+    rapt_tensor *slope = rapt_sub(rapt_add(rapt_log(rapt_where(is_zero, one, t)), one), rapt_call_saved(call, 0));
+    return rapt_call_give(call, 1, rapt_where(is_zero, zero, rapt_mul(g, slope)));
+}
+
+static const rapt_op kl_div = {.name = "kl_div", .forward = kl_div_forward, .vjp = kl_div_vjp};
+
+rapt_tensor *rapt_kl_div(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction)
+{
+    rapt_tensor *losses = RAPT_APPLY(&kl_div, NULL, input, target);
+    return losses ? reduce("kl_div", losses, reduction) : NULL;
+}
+
+/* −x[target] of each row, 0 in the rows left out */
+rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor *targets,
+                           const rapt_cross_entropy_options *options)
+{
+    static const rapt_cross_entropy_options standard = {.reduction = RAPT_REDUCE_MEAN};
+    const rapt_cross_entropy_options *o = options ? options : &standard;
+    if (!log_probabilities || !targets) {
+        rapt_fail_null("nll_loss", log_probabilities ? "targets" : "log_probabilities");
+        return NULL;
+    }
+    if (o->label_smoothing != 0) {
+        rapt_fail(RAPT_ERROR_VALUE, "nll_loss", "label smoothing %g; 0 expected (cross_entropy smooths)",
+                  o->label_smoothing);
+        return NULL;
+    }
+    int64_t counted;
+    rapt_tensor *checked = rapt_check_targets("nll_loss", o, log_probabilities, targets, &counted);
+    if (!checked) return NULL;
+    rapt_tensor *zero = rapt_scalar((rapt_dtype)log_probabilities->dtype, 0), *first = rapt_scalar(RAPT_INT64, 0);
+    rapt_tensor *counts = rapt_greater_equal(checked, first);
+    rapt_tensor *indices = rapt_unsqueeze(rapt_maximum(checked, first), -1);
+    rapt_tensor *picked = rapt_squeeze(rapt_gather(log_probabilities, -1, indices), -1);
+    return rapt_reduce_counted(rapt_where(counts, rapt_neg(picked), zero), o->reduction, counted);
+}

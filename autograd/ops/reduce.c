@@ -1,0 +1,102 @@
+/* Sum, mean and variance over any axes. */
+#include <rapt/ops.h>
+
+#include <math.h>
+
+#include "autograd/reduction.h"
+
+#define SUM &rapt_kernel.reduce.sum
+
+/* y = Σ x: dx = dy along the folded axes */
+static rapt_tensor *sum_forward(rapt_call *call)
+{
+    rapt_folding r;
+    if (!rapt_folding_begin(&r, call, false)) return NULL;
+    rapt_accumulator *total = rapt_folding_run(&r, SUM, SUM, NULL);
+    return rapt_folding_end(&r, rapt_is_floating(r.x) ? (rapt_dtype)r.x->dtype : RAPT_INT64, total);
+}
+
+static bool sum_vjp(rapt_call *call)
+{
+    int rank;
+    const int64_t *shape = rapt_call_input_shape(call, 0, &rank);
+    rapt_tensor *g = rapt_reduction_unfold(call, rapt_call_gradient(call, 0));
+    return rapt_call_give(call, 0, rapt_expand(g, rank, shape));
+}
+
+static const rapt_op sum = {.name = "sum",
+                            .forward = sum_forward,
+                            .vjp = sum_vjp,
+                            .options_size = sizeof(rapt_reduction_options)};
+
+rapt_tensor *rapt_sum(rapt_tensor *x, int axis_count, const int *axes, bool keep)
+{
+    return rapt_reduction_apply(&sum, x, axis_count, axes, keep, 0);
+}
+
+static void divide(rapt_accumulator *results, int64_t count, double divisor)
+{
+    for (int64_t i = 0; results && i < count; i++) results[i].number /= divisor;
+}
+
+/* y = Σ x / n: dx = dy / n */
+static rapt_tensor *mean_forward(rapt_call *call)
+{
+    rapt_folding r;
+    if (!rapt_folding_begin(&r, call, true)) return NULL;
+    rapt_accumulator *mean = rapt_folding_run(&r, SUM, SUM, NULL);
+    divide(mean, r.shape.count, (double)r.shape.folded);
+    return rapt_folding_end(&r, (rapt_dtype)r.x->dtype, mean);
+}
+
+static bool mean_vjp(rapt_call *call)
+{
+    int rank;
+    const int64_t *shape = rapt_call_input_shape(call, 0, &rank);
+    rapt_tensor *g = rapt_mul_scalar(rapt_call_gradient(call, 0), 1 / (double)rapt_reduction_folded(call));
+    return rapt_call_give(call, 0, rapt_expand(rapt_reduction_unfold(call, g), rank, shape));
+}
+
+static const rapt_op mean = {.name = "mean",
+                             .forward = mean_forward,
+                             .vjp = mean_vjp,
+                             .options_size = sizeof(rapt_reduction_options)};
+
+rapt_tensor *rapt_mean(rapt_tensor *x, int axis_count, const int *axes, bool keep)
+{
+    return rapt_reduction_apply(&mean, x, axis_count, axes, keep, 0);
+}
+
+/* y = Σ (x − x̄)² / (n − correction): dx = 2 (x − x̄) / (n − correction) · dy */
+static rapt_tensor *var_forward(rapt_call *call)
+{
+    rapt_folding r;
+    if (!rapt_folding_begin(&r, call, true)) return NULL;
+    rapt_call_save(call, rapt_call_input(call, 0));
+    rapt_accumulator *center = rapt_folding_run(&r, SUM, SUM, NULL), *squares = NULL;
+    divide(center, r.shape.count, (double)r.shape.folded);
+    if (center) squares = rapt_folding_run(&r, &rapt_kernel.reduce.squares, SUM, center);
+    double degrees = (double)(r.shape.folded - r.options->correction);
+    divide(squares, r.shape.count, degrees > 0 ? degrees : 0);
+    return rapt_folding_end(&r, (rapt_dtype)r.x->dtype, squares);
+}
+
+static bool var_vjp(rapt_call *call)
+{
+    const rapt_reduction_options *o = rapt_call_options(call);
+    rapt_tensor *x = rapt_call_saved(call, 0);
+    rapt_tensor *centered = rapt_sub(x, rapt_mean(x, o->axis_count, o->axes, true));
+    double degrees = (double)(rapt_reduction_folded(call) - o->correction);
+    rapt_tensor *g = rapt_mul_scalar(rapt_call_gradient(call, 0), 2 / (degrees > 0 ? degrees : 0));
+    return rapt_call_give(call, 0, rapt_mul(centered, rapt_reduction_unfold(call, g)));
+}
+
+static const rapt_op var = {.name = "var",
+                            .forward = var_forward,
+                            .vjp = var_vjp,
+                            .options_size = sizeof(rapt_reduction_options)};
+
+rapt_tensor *rapt_var(rapt_tensor *x, int axis_count, const int *axes, bool keep, int correction)
+{
+    return rapt_reduction_apply(&var, x, axis_count, axes, keep, correction);
+}

@@ -1,0 +1,266 @@
+/* Parsing of command lines. */
+#include "command_line.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool wrong(const struct command_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool wrong(const struct command_line *line, const char *format, ...)
+{
+    fprintf(stderr, "%s: ", line->program);
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, " (%s --help lists all options)\n", line->program);
+    return false;
+}
+
+/* How many characters must be inserted, deleted, replaced or swapped with the next one to turn one name into the other
+   (optimal string alignment); names of more than 63 characters are far from all others. */
+static int name_distance(const char *a, const char *b)
+{
+    enum { LIMIT = 64 };
+    size_t rows = strlen(a), columns = strlen(b);
+    if (rows >= LIMIT || columns >= LIMIT) return LIMIT;
+    int distance[LIMIT][LIMIT];
+    for (size_t i = 0; i <= rows; i++) {
+        for (size_t j = 0; j <= columns; j++) {
+            int best = (int)(i + j);
+            if (i > 0 && j > 0) {
+                best = distance[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+                if (distance[i - 1][j] + 1 < best) best = distance[i - 1][j] + 1;
+                if (distance[i][j - 1] + 1 < best) best = distance[i][j - 1] + 1;
+                bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+                if (swapped && distance[i - 2][j - 2] + 1 < best) best = distance[i - 2][j - 2] + 1;
+            }
+            distance[i][j] = best;
+        }
+    }
+    return distance[rows][columns];
+}
+
+static bool is_near(const char *given, const char *name, int *best)
+{
+    int distance = name_distance(given, name), length = (int)strlen(name);
+    /* A beginning is near, too: --learn for --learning-rate. */
+    if (strlen(given) >= 4 && strncmp(given, name, strlen(given)) == 0) distance = 1;
+    if (distance >= *best || distance > 1 + length / 5) return false;
+    *best = distance;
+    return true;
+}
+
+static bool wrong_name(const struct command_line *line, const char *given)
+{
+    if (given[0] != '-') return wrong(line, "'%s' stands alone, but every argument belongs to an option", given);
+    const char *nearest = NULL;
+    int best = 64;
+    if (is_near(given, "--help", &best)) nearest = "--help";
+    for (const struct command_option *option = line->options; option->name || option->help; option++)
+        if (option->name && is_near(given, option->name, &best)) nearest = option->name;
+    if (nearest) return wrong(line, "there is no option '%s'; did you mean '%s'?", given, nearest);
+    return wrong(line, "there is no option '%s'", given);
+}
+
+static bool takes_number(const struct command_option *option)
+{
+    return option->integer || option->real;
+}
+
+static bool takes_value(const struct command_option *option)
+{
+    return takes_number(option) || option->string || option->choice;
+}
+
+/* " from 1 to 8", " of at least 1" or "", for sentences about what an option needs. */
+static void describe_range(const struct command_option *option, char *text, size_t size)
+{
+    const int64_t *integers = option->integer_range;
+    const double *reals = option->real_range;
+    text[0] = '\0';
+    if (option->integer && integers[1] == INT64_MAX)
+        snprintf(text, size, " of at least %" PRId64, integers[0]);
+    else if (option->integer && (integers[0] != 0 || integers[1] != 0))
+        snprintf(text, size, " from %" PRId64 " to %" PRId64, integers[0], integers[1]);
+    else if (option->real && isinf(reals[1]))
+        snprintf(text, size, " of at least %g", reals[0]);
+    else if (option->real && (reals[0] < 0 || reals[1] > 0))
+        snprintf(text, size, " from %g to %g", reals[0], reals[1]);
+}
+
+static bool set_number(const struct command_line *line, const struct command_option *option, const char *value)
+{
+    char range[96], *end;
+    describe_range(option, range, sizeof range);
+    const char *characters = option->integer ? "+-0123456789" : "+-0123456789.eE"; /* no spaces, hexadecimals, nan */
+    bool number = value[0] != '\0' && value[strspn(value, characters)] == '\0', inside;
+    errno = 0;
+    if (option->integer) {
+        int64_t integer = strtoimax(value, &end, 10);
+        inside =
+            errno == 0 && (!range[0] || (integer >= option->integer_range[0] && integer <= option->integer_range[1]));
+        if (number && *end == '\0' && inside) return *option->integer = integer, true;
+    } else {
+        double real = strtod(value, &end);
+        inside = isfinite(real) && (!range[0] || (real >= option->real_range[0] && real <= option->real_range[1]));
+        if (number && *end == '\0' && inside) return *option->real = real, true;
+    }
+    return wrong(line, "%s needs a %snumber%s, not '%s'", option->name, option->integer ? "whole " : "", range, value);
+}
+
+/* "a|b|c" */
+static void join_choices(const struct command_option *option, char *text, size_t size)
+{
+    size_t used = 0;
+    for (int i = 0; option->choices[i] && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? "|" : "", option->choices[i]);
+}
+
+static bool set_choice(const struct command_line *line, const struct command_option *option, const char *value)
+{
+    int nearest = -1, best = 64;
+    for (int i = 0; option->choices[i]; i++) {
+        if (strcmp(value, option->choices[i]) == 0) return *option->choice = i, true;
+        if (is_near(value, option->choices[i], &best)) nearest = i;
+    }
+    if (nearest >= 0)
+        return wrong(line, "%s has no choice '%s'; did you mean '%s'?", option->name, value, option->choices[nearest]);
+    char choices[256] = "";
+    join_choices(option, choices, sizeof choices);
+    return wrong(line, "%s needs one of %s, not '%s'", option->name, choices, value);
+}
+
+static bool set_value(const struct command_line *line, const struct command_option *option, const char *value)
+{
+    if (takes_number(option)) return set_number(line, option, value);
+    if (option->choice) return set_choice(line, option, value);
+    if (value[0] == '\0') return wrong(line, "%s needs a value that is not empty", option->name);
+    *option->string = value;
+    return true;
+}
+
+/* The option whose name is the first `length` bytes of the argument. */
+static const struct command_option *find(const struct command_line *line, const char *argument, size_t length)
+{
+    for (const struct command_option *option = line->options; option->name || option->help; option++)
+        if (option->name && strlen(option->name) == length && memcmp(option->name, argument, length) == 0)
+            return option;
+    return NULL;
+}
+
+static void describe_value(const struct command_option *option, char *text, size_t size)
+{
+    if (option->metavar || !option->choice)
+        snprintf(text, size, "%s", option->metavar ? option->metavar : "VALUE");
+    else
+        join_choices(option, text, size);
+}
+
+/* Takes the option at argv[*i], and its value, which may be the next argument; moves *i to the last one taken. */
+static bool take(const struct command_line *line, int argc, char **argv, int *i)
+{
+    const char *argument = argv[*i], *equals = strchr(argument, '=');
+    size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
+    const struct command_option *option = find(line, argument, length);
+    if (!option) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), argument);
+        return wrong_name(line, name);
+    }
+    if (equals && !takes_value(option)) return wrong(line, "%s takes no value, but has '%s'", option->name, equals + 1);
+    const char *value = equals ? equals + 1 : NULL;
+    if (!equals && takes_value(option) && *i + 1 < argc) {
+        const char *next = argv[*i + 1];
+        bool is_value = next[0] != '-' || next[1] == '\0' || (takes_number(option) && next[1] != '-');
+        if (is_value) value = next, ++*i;
+    }
+    if (!value && takes_value(option) && !option->is_optional) {
+        char metavar[128];
+        describe_value(option, metavar, sizeof metavar);
+        return wrong(line, "%s needs a value: %s %s", option->name, option->name, metavar);
+    }
+    if (value && !set_value(line, option, value)) return false;
+    if (option->flag) *option->flag = true;
+    return true;
+}
+
+enum command_line_result command_line_parse(const struct command_line *line, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0) continue;
+        command_line_help(line, stdout);
+        return COMMAND_LINE_HELP;
+    }
+    for (int i = 1; i < argc; i++)
+        if (!take(line, argc, argv, &i)) return COMMAND_LINE_WRONG;
+    return COMMAND_LINE_RUN;
+}
+
+enum { HELP_WIDTH = 80, WIDEST_NAMES = 30 };
+
+/* "  --name VALUE" */
+static int describe_option(const struct command_option *option, char *text, size_t size)
+{
+    char value[128];
+    if (!takes_value(option)) return snprintf(text, size, "  %s", option->name);
+    describe_value(option, value, sizeof value);
+    return snprintf(text, size, option->is_optional ? "  %s [%s]" : "  %s %s", option->name, value);
+}
+
+static void describe_default(const struct command_option *option, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (option->integer) snprintf(text, size, " (default: %" PRId64 ")", *option->integer);
+    if (option->real) snprintf(text, size, " (default: %g)", *option->real);
+    if (option->string && *option->string) snprintf(text, size, " (default: %s)", *option->string);
+    if (option->choice) snprintf(text, size, " (default: %s)", option->choices[*option->choice]);
+}
+
+/* Breaks the text between words; later lines start at the indent. Returns the column where it ended. */
+static int print_wrapped(FILE *stream, const char *text, int indent, int column)
+{
+    while (*text) {
+        int spaces = (int)strspn(text, " "), word = (int)strcspn(text + spaces, " ");
+        if (column > indent && column + spaces + word > HELP_WIDTH) {
+            fprintf(stream, "\n%*s", indent, "");
+            column = indent;
+            text += spaces, spaces = 0;
+        }
+        fprintf(stream, "%.*s", spaces + word, text);
+        column += spaces + word;
+        text += spaces + word;
+    }
+    return column;
+}
+
+void command_line_help(const struct command_line *line, FILE *stream)
+{
+    char text[512];
+    int indent = (int)strlen("  --help");
+    for (const struct command_option *option = line->options; option->name || option->help; option++) {
+        int width = option->name ? describe_option(option, text, sizeof text) : 0;
+        if (width > indent && width <= WIDEST_NAMES) indent = width;
+    }
+    indent += 2;
+    fprintf(stream, "usage: %s [OPTION]...\n\n%s\n\n", line->program, line->summary);
+    for (const struct command_option *option = line->options; option->name || option->help; option++) {
+        if (!option->name) {
+            fprintf(stream, "%s%s\n", option == line->options ? "" : "\n", option->help);
+            continue;
+        }
+        int width = describe_option(option, text, sizeof text);
+        fprintf(stream, width + 2 > indent ? "%s\n%*s" : "%s%*s", text, width + 2 > indent ? indent : indent - width,
+                "");
+        int column = print_wrapped(stream, option->help ? option->help : "", indent, indent);
+        describe_default(option, text, sizeof text);
+        print_wrapped(stream, text, indent, column);
+        fputc('\n', stream);
+    }
+    fprintf(stream, "  %-*sprint this text\n", indent - 2, "--help");
+    if (line->epilogue) fprintf(stream, "\n%s\n", line->epilogue);
+}

@@ -1,0 +1,45 @@
+/* Options of a program as a table: parsing, --help and complaints follow from it. */
+#ifndef EXAMPLES_COMMAND_LINE_H
+#define EXAMPLES_COMMAND_LINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* One option, "--name". At most one of integer, real, string and choice is set and says what value the option takes;
+   with flag alone it takes none. What they point to holds the default before, and the value after parsing.
+   A row without name is a heading (its help) in --help; a row with neither ends the table. */
+struct command_option {
+    const char *name;
+    const char *metavar; /* what --help calls the value; NULL: VALUE, or the choices */
+    const char *help;
+    bool *flag; /* true once the option was given */
+    int64_t *integer;
+    double *real;               /* finite */
+    const char **string;        /* points into argv; NULL is a default that --help leaves out */
+    int *choice;                /* index into choices */
+    const char *const *choices; /* closed by NULL */
+    int64_t integer_range[2];   /* smallest and largest; both 0: any */
+    double real_range[2];
+    bool is_optional; /* a string option that may come without value; needs flag */
+};
+
+struct command_line {
+    const char *program;
+    const char *summary; /* what it does: the first lines of --help */
+    const struct command_option *options;
+    const char *epilogue; /* the last lines of --help, or NULL */
+};
+
+enum command_line_result { COMMAND_LINE_RUN, COMMAND_LINE_HELP, COMMAND_LINE_WRONG };
+
+/* Sets what the options point to, from "--name value" and "--name=value". A value that is an argument of its own and
+   starts with '-' counts only for numbers; the others need "--name=-value".
+   HELP: --help or -h was given and printed on stdout, nothing is set; exit with 0.
+   WRONG: one sentence was printed on stderr; exit with 2. */
+enum command_line_result command_line_parse(const struct command_line *line, int argc, char **argv);
+
+/* --help: options in aligned columns with the defaults that their pointers hold. */
+void command_line_help(const struct command_line *line, FILE *stream);
+
+#endif

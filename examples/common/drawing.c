@@ -1,0 +1,192 @@
+/* Files, text and ticks of the pictures, through cairo. */
+#include "drawing.h"
+
+#include <cairo-svg.h>
+#include <errno.h>
+#include <fontconfig/fontconfig.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MARGIN = 6, PNG_SCALE = 2, MAX_SIDE = 8000 };
+
+bool drawing_fail(char *error, size_t error_size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error, error ? error_size : 0, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t length = strlen(path), suffix_length = strlen(suffix);
+    return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
+}
+
+/* What cairo and fontconfig keep for the next picture, which leak checkers would count. */
+static void release_fonts(void)
+{
+    cairo_debug_reset_static_data();
+    FcFini();
+}
+
+static void set_up(cairo_t *cairo)
+{
+    cairo_font_options_t *options = cairo_font_options_create();
+    cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE); /* the same widths on every surface */
+    cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
+    cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
+    cairo_set_font_options(cairo, options);
+    cairo_font_options_destroy(options);
+    cairo_select_font_face(cairo, "DejaVu Sans", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+    drawing_font(cairo, LABEL_SIZE);
+    cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
+}
+
+struct box {
+    double x, y, width, height;
+};
+
+static cairo_status_t measure(drawing_function *draw, const void *what, struct box *box)
+{
+    cairo_surface_t *surface = cairo_recording_surface_create(CAIRO_CONTENT_COLOR_ALPHA, NULL);
+    cairo_t *cairo = cairo_create(surface);
+    set_up(cairo);
+    draw(cairo, what);
+    cairo_status_t status = cairo_status(cairo);
+    double x, y, width, height;
+    cairo_recording_surface_ink_extents(surface, &x, &y, &width, &height);
+    /* Whole points, so that edges which draw puts on whole points stay sharp. */
+    box->x = floor(x) - MARGIN, box->y = floor(y) - MARGIN;
+    box->width = ceil(x + width) + MARGIN - box->x, box->height = ceil(y + height) + MARGIN - box->y;
+    cairo_destroy(cairo);
+    cairo_surface_destroy(surface);
+    return status;
+}
+
+static cairo_status_t write_bytes(void *file, const unsigned char *bytes, unsigned length)
+{
+    return fwrite(bytes, 1, length, file) == length ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
+}
+
+static cairo_status_t render(FILE *file, bool svg, drawing_function *draw, const void *what, const struct box *box)
+{
+    cairo_surface_t *surface =
+        svg ? cairo_svg_surface_create_for_stream(write_bytes, file, box->width, box->height)
+            : cairo_image_surface_create(CAIRO_FORMAT_RGB24, PNG_SCALE * (int)box->width, PNG_SCALE * (int)box->height);
+    cairo_t *cairo = cairo_create(surface);
+    cairo_set_source_rgb(cairo, 1, 1, 1);
+    cairo_paint(cairo);
+    set_up(cairo);
+    if (!svg) cairo_scale(cairo, PNG_SCALE, PNG_SCALE);
+    cairo_translate(cairo, -box->x, -box->y);
+    draw(cairo, what);
+    cairo_status_t status = cairo_status(cairo);
+    cairo_destroy(cairo);
+    if (!svg && !status) status = cairo_surface_write_to_png_stream(surface, write_bytes, file);
+    cairo_surface_finish(surface);
+    if (!status) status = cairo_surface_status(surface);
+    cairo_surface_destroy(surface);
+    return status;
+}
+
+/* Renders into the file beside the path and renames it; why says what went wrong. */
+static bool store(const char *path, const char *beside, drawing_function *draw, const void *what, const struct box *box,
+                  const char **why)
+{
+    FILE *file = fopen(beside, "wb");
+    if (!file) return *why = strerror(errno), false;
+    cairo_status_t status = render(file, ends_in(path, ".svg"), draw, what, box);
+    bool stored = !status && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    *why = status && status != CAIRO_STATUS_WRITE_ERROR ? cairo_status_to_string(status) : strerror(errno);
+    bool closed = fclose(file) == 0;
+    if (stored) {
+        stored = closed && rename(beside, path) == 0;
+        *why = strerror(errno);
+    }
+    if (!stored) remove(beside);
+    return stored;
+}
+
+bool drawing_write(const char *path, drawing_function *draw, const void *what, char *error, size_t error_size)
+{
+    if (!ends_in(path, ".svg") && !ends_in(path, ".png"))
+        return drawing_fail(error, error_size, "the picture '%s' must end in .svg or .png", path);
+    static bool registered;
+    if (!registered) registered = atexit(release_fonts) == 0;
+    struct box box;
+    cairo_status_t status = measure(draw, what, &box);
+    if (status)
+        return drawing_fail(error, error_size, "the picture '%s' cannot be drawn: %s", path,
+                            cairo_status_to_string(status));
+    if (!(box.width <= MAX_SIDE && box.height <= MAX_SIDE))
+        return drawing_fail(error, error_size, "the picture '%s' would be %.0f x %.0f points large, more than %d", path,
+                            box.width, box.height, MAX_SIDE);
+    char *beside;
+    if (asprintf(&beside, "%s.%ld.tmp", path, (long)getpid()) < 0)
+        return drawing_fail(error, error_size, "out of memory for the picture '%s'", path);
+    const char *why;
+    bool stored = store(path, beside, draw, what, &box, &why);
+    free(beside);
+    return stored || drawing_fail(error, error_size, "cannot write the picture '%s': %s", path, why);
+}
+
+void drawing_font(cairo_t *cairo, double size)
+{
+    cairo_set_font_size(cairo, size);
+}
+
+double drawing_text_width(cairo_t *cairo, const char *text)
+{
+    if (!text) return 0;
+    cairo_text_extents_t extents;
+    cairo_text_extents(cairo, text, &extents);
+    return extents.x_advance;
+}
+
+void drawing_text(cairo_t *cairo, const char *text, double x, double y, double anchor, double degrees)
+{
+    if (!text) return;
+    cairo_text_extents_t capital;
+    cairo_text_extents(cairo, "H", &capital);
+    cairo_save(cairo);
+    cairo_translate(cairo, x, y);
+    cairo_rotate(cairo, -degrees * acos(-1) / 180);
+    cairo_move_to(cairo, -anchor * drawing_text_width(cairo, text), capital.height / 2);
+    cairo_show_text(cairo, text);
+    cairo_restore(cairo);
+}
+
+const char *drawing_shorten(cairo_t *cairo, const char *label, char room[LABEL_ROOM])
+{
+    static const char ellipsis[] = "…";
+    size_t length = strlen(label);
+    if (length < LABEL_ROOM && drawing_text_width(cairo, label) <= MAX_LABEL_WIDTH) return strcpy(room, label);
+    if (length > LABEL_ROOM - sizeof ellipsis) length = LABEL_ROOM - sizeof ellipsis;
+    do {
+        while (length > 0 && ((unsigned char)label[length] & 0xc0) == 0x80) length--; /* not within a character */
+        memcpy(room, label, length);
+        memcpy(room + length, ellipsis, sizeof ellipsis);
+    } while (drawing_text_width(cairo, room) > MAX_LABEL_WIDTH && length-- > 0);
+    return room;
+}
+
+void drawing_line(cairo_t *cairo, double x0, double y0, double x1, double y1)
+{
+    cairo_set_line_width(cairo, 0.8);
+    cairo_move_to(cairo, x0, y0);
+    cairo_line_to(cairo, x1, y1);
+    cairo_stroke(cairo);
+}
+
+void drawing_frame(cairo_t *cairo, double x, double y, double width, double height)
+{
+    cairo_set_line_width(cairo, 0.8);
+    cairo_rectangle(cairo, x, y, width, height);
+    cairo_stroke(cairo);
+}

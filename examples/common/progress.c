@@ -1,0 +1,145 @@
+/* Progress bars and lines. */
+#include "progress.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ROOM = 256, WIDEST_BAR = 40, NARROWEST_BAR = 8 };
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+struct progress progress_start(FILE *stream, int64_t step, int64_t total)
+{
+    const char *kind = getenv("TERM");
+    bool on_terminal = isatty(fileno(stream)) && kind && strcmp(kind, "dumb") != 0;
+    double start = now();
+    return (struct progress){.stream = stream,
+                             .on_terminal = on_terminal,
+                             .total = total,
+                             .step = step,
+                             .interval = on_terminal ? 0.1 : 5,
+                             .last_update = start,
+                             .last_shown = start};
+}
+
+/* COLUMNS counts before the terminal's own answer, as for most programs. */
+static int terminal_width(FILE *stream)
+{
+    const char *columns = getenv("COLUMNS");
+    long width = columns ? strtol(columns, NULL, 10) : 0;
+    struct winsize size;
+    if (width <= 0 && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0) width = size.ws_col;
+    if (width <= 0) width = 80;
+    return width < ROOM ? (int)width : ROOM;
+}
+
+/* Appends a part after a gap, if it fits into the width; if not, nothing fits any more. */
+static void add(char room[ROOM], size_t *width, const char *part)
+{
+    size_t used = strlen(room), gap = used > 0 ? 2 : 0;
+    if (used + gap + strlen(part) > *width) *width = 0;
+    if (*width == 0) return;
+    memset(room + used, ' ', gap);
+    strcpy(room + used + gap, part);
+}
+
+static void format_time(char *text, size_t size, double seconds)
+{
+    int64_t whole = (int64_t)fmin(ceil(seconds), 1e9);
+    if (whole < 3600)
+        snprintf(text, size, "%" PRId64 ":%02" PRId64 " left", whole / 60, whole % 60);
+    else
+        snprintf(text, size, "%" PRId64 ":%02" PRId64 ":%02" PRId64 " left", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+/* Puts "[=====>    ]" in front, as wide as what is left allows. */
+static void add_bar(char room[ROOM], size_t width, double share)
+{
+    size_t used = strlen(room);
+    if (width < used + NARROWEST_BAR + 3) return;
+    size_t cells = width - used - 3 < WIDEST_BAR ? width - used - 3 : WIDEST_BAR,
+           full = (size_t)(share * (double)cells);
+    memmove(room + cells + 3, room, used + 1);
+    room[0] = '[';
+    memset(room + 1, '=', full);
+    memset(room + 1 + full, ' ', cells - full);
+    if (full < cells) room[1 + full] = '>';
+    room[cells + 1] = ']';
+    room[cells + 2] = ' ';
+}
+
+const char *progress_text(const struct progress *progress, double loss, int width, char room[ROOM])
+{
+    char part[64];
+    size_t limit = width > 0 && width < ROOM ? (size_t)width : ROOM - 1, left = limit;
+    room[0] = '\0';
+    snprintf(part, sizeof part, "step %" PRId64 "/%" PRId64, progress->step, progress->total);
+    add(room, &left, part);
+    if (isnan(loss)) loss = (double)NAN; /* without its sign */
+    snprintf(part, sizeof part, fabs(loss) < 1e4 ? "loss %.4f" : "loss %.4g", loss);
+    add(room, &left, part);
+    if (progress->recent_seconds > 0) {
+        snprintf(part, sizeof part, "%.0f tokens/s", progress->recent_tokens / progress->recent_seconds);
+        add(room, &left, part);
+    }
+    if (progress->recent_steps > 0 && progress->step < progress->total) {
+        double seconds_per_step = progress->recent_seconds / progress->recent_steps;
+        format_time(part, sizeof part, (double)(progress->total - progress->step) * seconds_per_step);
+        add(room, &left, part);
+    }
+    double share = progress->total > 0 ? (double)progress->step / (double)progress->total : 1;
+    if (width > 0) add_bar(room, limit, fmin(fmax(share, 0), 1));
+    return room;
+}
+
+void progress_step(struct progress *progress, double loss, int64_t num_tokens)
+{
+    double time = now(), seconds = time - progress->last_update, kept = exp(-seconds / 10);
+    progress->last_update = time;
+    progress->recent_seconds = kept * progress->recent_seconds + seconds;
+    progress->recent_steps = kept * progress->recent_steps + 1;
+    progress->recent_tokens = kept * progress->recent_tokens + (double)num_tokens;
+    progress->step++;
+    if (time - progress->last_shown < progress->interval && progress->step != progress->total) return;
+    progress->last_shown = time;
+    char room[ROOM];
+    if (progress->on_terminal) {
+        /* One column stays free: some terminals wrap when the last one is written. */
+        int width = terminal_width(progress->stream) - 1;
+        fprintf(progress->stream, "\r%s\033[K", progress_text(progress, loss, width > 0 ? width : 1, room));
+        progress->is_shown = true;
+    } else {
+        fprintf(progress->stream, "%s\n", progress_text(progress, loss, 0, room));
+    }
+    fflush(progress->stream);
+}
+
+void progress_print(struct progress *progress, const char *format, ...)
+{
+    if (progress->is_shown) fputs("\r\033[K", progress->stream);
+    progress->is_shown = false;
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(progress->stream, format, arguments);
+    va_end(arguments);
+    fputc('\n', progress->stream);
+    fflush(progress->stream);
+}
+
+void progress_end(struct progress *progress)
+{
+    if (progress->is_shown) fputc('\n', progress->stream);
+    progress->is_shown = false;
+    fflush(progress->stream);
+}

@@ -1,0 +1,81 @@
+/* Measuring a trained translator, and showing what it does. */
+#include "evaluate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bleu.h"
+#include "drawn.h"
+
+enum { batch_size = 256, shown = 10 };
+
+struct score {
+    int64_t count, exact;
+    struct corpus_bleu bleu;
+};
+
+/* Counts one translation; the first ten are printed. */
+static void count_translation(struct score *score, const char *source, const char *prediction, const char *reference)
+{
+    bool exact = strcmp(prediction, reference) == 0;
+    if (score->count < shown)
+        printf("  %s -> %s%s%s%s\n", source, prediction, exact ? "" : "  (not: ", exact ? "" : reference, exact ? "" : ")");
+    score->count++;
+    score->exact += exact;
+    corpus_bleu_add(&score->bleu, prediction, reference);
+}
+
+static bool score_batch(struct run *run, int64_t first, int64_t count, struct score *score)
+{
+    RAPT_SCOPE;
+    const struct pairs *pairs = run->pairs;
+    struct batch batch = batch_from_pairs(pairs, NULL, first, count);
+    rapt_tensor *translations = model_translate(run->model, &batch, pairs->target_vocabulary->begin, NULL);
+    const int64_t *ids = translations ? rapt_data(translations) : NULL;
+    for (int64_t i = 0; ids && i < count; i++) {
+        char *text = vocabulary_decode(pairs->target_vocabulary, ids + i * pairs->num_steps, pairs->num_steps);
+        if (!text) return rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a translation");
+        count_translation(score, pairs->source_texts[first + i], text, pairs->target_texts[first + i]);
+        free(text);
+    }
+    return ids != NULL;
+}
+
+/* The sentences of Dive into Deep Learning, 11.4, with the book's BLEU. */
+static bool score_book_sentences(struct run *run)
+{
+    static const char *const sentences[][2] = {{"go .", "va !"},
+                                               {"i lost .", "j'ai perdu ."},
+                                               {"he's calm .", "il est calme ."},
+                                               {"i'm home .", "je suis chez moi ."}};
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
+        struct translation translation;
+        if (!translate_sentence(run->model, run->pairs->source_vocabulary, run->pairs->target_vocabulary, run->pairs->num_steps,
+                                sentences[i][0], &translation))
+            return false;
+        printf("%s -> %s, bleu %.3f\n", sentences[i][0], translation.text, bleu(translation.text, sentences[i][1], 2));
+        translation_free(&translation);
+    }
+    return true;
+}
+
+bool evaluate(struct run *run)
+{
+    const struct pairs *pairs = run->pairs;
+    struct score score = {0};
+    bool has_test = pairs->num_test > 0;
+    int64_t first = pairs->num_train + (has_test ? pairs->num_validation : 0);
+    int64_t end = first + (has_test ? pairs->num_test : pairs->num_validation);
+    rapt_module_train(&run->model->module, false);
+    if (run->options->is_book && !score_book_sentences(run)) return false;
+    printf("translations of %s sentences:\n", has_test ? "test" : "validation");
+    for (; first < end; first += batch_size)
+        if (!score_batch(run, first, end - first < batch_size ? end - first : batch_size, &score)) return false;
+    if (!draw_attention(run) || !draw_losses(run)) return false;
+    if (!has_test) printf("this data has no test pairs; the validation pairs stand in for them\n");
+    printf("corpus BLEU-4: %.4f\n", corpus_bleu_score(&score.bleu));
+    printf("test exact match: %.2f %%\n", score.count ? 100.0 * (double)score.exact / (double)score.count : NAN);
+    return true;
+}

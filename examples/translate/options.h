@@ -1,0 +1,30 @@
+/* What the translator can be told. */
+#ifndef TRANSLATE_OPTIONS_H
+#define TRANSLATE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pairs.h"
+
+struct options {
+    const char *data; /* NULL: number names */
+    const char *out, *model, *sentence;
+    bool translates, resumes, is_book;
+    bool counts_padding; /* in the loss, as the book does */
+    int64_t seed, threads, epochs, steps, checkpoint_every;
+    int64_t batch_size, embedding, hidden, layers;
+    double dropout, learning_rate, clip;
+    int schedule; /* index of schedule_names */
+    struct pairs_options pairs;
+};
+
+extern const char *const schedule_names[];
+
+/* Reads the command line. -1: run; otherwise the program is to exit with that status, all is said. */
+int options_parse(int argc, char **argv, struct options *options);
+
+/* The options that decide the weights of a run, as a line: a run goes on only with the same. */
+void options_note(const struct options *options, const struct pairs *pairs, char *text, size_t size);
+
+#endif

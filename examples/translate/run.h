@@ -1,0 +1,41 @@
+/* A training run: what it consists of, and how it is saved and continued. */
+#ifndef TRANSLATE_RUN_H
+#define TRANSLATE_RUN_H
+
+#include <rapt.h>
+
+#include "model.h"
+#include "options.h"
+
+struct run {
+    const struct options *options;
+    const struct pairs *pairs;
+    struct model *model;
+    rapt_optimizer *optimizer;
+    rapt_tensor *order;  /* the training rows in the order of the current epoch */
+    rapt_tensor *curves; /* float64 (epochs, 2): training and validation loss after each epoch; NaN: not yet */
+    int64_t step;        /* steps done */
+    int64_t steps_per_epoch, total_steps;
+    double epoch_loss;             /* summed over the steps of the current epoch */
+    double recent_loss, last_loss; /* of the last step and of the one before */
+    char note[1024];
+};
+
+/* A new run: seeded, with a fresh model. False after an error. End it with run_end, also then. */
+bool run_begin(struct run *run, const struct options *options, const struct pairs *pairs);
+void run_end(struct run *run);
+
+/* Writes checkpoint.safetensors into the --out folder; reads it. */
+bool run_save(const struct run *run);
+bool run_resume(struct run *run);
+
+/* Trains until the epochs are done, --steps are, or Ctrl-C. False after an error. */
+bool run_train(struct run *run);
+
+/* The mean loss over the validation pairs. */
+double run_validate(struct run *run);
+
+/* DIR/name in text, which has size bytes. */
+const char *run_path(const struct options *options, const char *name, char *text, size_t size);
+
+#endif

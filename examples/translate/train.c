@@ -1,0 +1,106 @@
+/* The training loop. */
+#include <stdio.h>
+
+#include "interrupt.h"
+#include "progress.h"
+#include "run.h"
+
+static double learning_rate(const struct run *run)
+{
+    const rapt_schedule schedule = {
+        .kind = run->options->schedule == 1 ? RAPT_SCHEDULE_COSINE : RAPT_SCHEDULE_CONSTANT, .total = run->total_steps};
+    return run->options->learning_rate * rapt_schedule_factor(&schedule, run->step);
+}
+
+static const int64_t *padding(const struct run *run)
+{
+    return run->options->counts_padding ? NULL : &run->pairs->target_vocabulary->padding;
+}
+
+/* The training rows of the next step. */
+static struct batch next_batch(const struct run *run)
+{
+    int64_t first = run->step % run->steps_per_epoch * run->options->batch_size;
+    int64_t left = run->pairs->num_train - first;
+    const int64_t *rows = rapt_data(run->order);
+    return batch_from_pairs(run->pairs, rows + first, 0, left < run->options->batch_size ? left : run->options->batch_size);
+}
+
+static bool step(struct run *run, struct progress *progress)
+{
+    RAPT_SCOPE;
+    struct batch batch = next_batch(run);
+    rapt_tensor *loss = model_loss(run->model, &batch, padding(run));
+    bool good = rapt_backward(loss) && rapt_clip_gradient_norm(run->optimizer, run->options->clip, NULL) &&
+                rapt_optimizer_set_learning_rate(run->optimizer, learning_rate(run)) && rapt_optimizer_step(run->optimizer);
+    if (!good) return false;
+    run->last_loss = run->recent_loss;
+    run->recent_loss = rapt_item(loss);
+    run->epoch_loss += run->recent_loss;
+    run->step++;
+    progress_step(progress, run->recent_loss, batch.num_tokens);
+    return true;
+}
+
+double run_validate(struct run *run)
+{
+    RAPT_NO_GRADIENT;
+    int64_t first = run->pairs->num_train, end = first + run->pairs->num_validation, batches = 0;
+    double sum = 0;
+    rapt_module_train(&run->model->module, false);
+    for (; first < end; first += run->options->batch_size, batches++) {
+        RAPT_SCOPE;
+        int64_t count = end - first < run->options->batch_size ? end - first : run->options->batch_size;
+        struct batch batch = batch_from_pairs(run->pairs, NULL, first, count);
+        sum += rapt_item(model_loss(run->model, &batch, padding(run)));
+    }
+    rapt_module_train(&run->model->module, true);
+    return sum / (double)batches; /* the mean of the batches' means, as the book plots it; NaN without a pair */
+}
+
+static bool shuffle(struct run *run)
+{
+    RAPT_SCOPE;
+    return rapt_copy(run->order, rapt_randperm(run->pairs->num_train));
+}
+
+/* The book reports the mean of an epoch's last two batches; others want the mean of all. */
+static double training_loss(const struct run *run)
+{
+    bool two = run->options->is_book && run->steps_per_epoch > 1;
+    return two ? (run->recent_loss + run->last_loss) / 2 : run->epoch_loss / (double)run->steps_per_epoch;
+}
+
+static void end_epoch(struct run *run, struct progress *progress)
+{
+    int64_t epoch = run->step / run->steps_per_epoch;
+    double *losses = (double *)rapt_data_for_writing(run->curves) + 2 * (epoch - 1);
+    losses[0] = training_loss(run);
+    losses[1] = run_validate(run);
+    run->epoch_loss = 0;
+    progress_print(progress, "epoch %lld/%lld: training loss %.4f, validation loss %.4f", (long long)epoch,
+                   (long long)run->options->epochs, losses[0], losses[1]);
+}
+
+static bool is_checkpoint_due(const struct run *run, bool epoch_ended)
+{
+    int64_t every = run->options->checkpoint_every;
+    return every > 0 ? run->step % every == 0 : epoch_ended;
+}
+
+bool run_train(struct run *run)
+{
+    int64_t limit = run->options->steps;
+    int64_t end = limit > 0 && limit < run->total_steps ? limit : run->total_steps;
+    struct progress progress = progress_start(stderr, run->step, end);
+    bool good = true;
+    while (good && run->step < end && !interrupt_signal()) {
+        if (run->step % run->steps_per_epoch == 0) good = shuffle(run);
+        good = good && step(run, &progress);
+        bool epoch_ended = good && run->step % run->steps_per_epoch == 0;
+        if (epoch_ended) end_epoch(run, &progress);
+        if (good && is_checkpoint_due(run, epoch_ended)) good = run_save(run);
+    }
+    progress_end(&progress);
+    return good && run_save(run);
+}

@@ -1,0 +1,90 @@
+/* The translator: trains a sequence-to-sequence model with Bahdanau attention from scratch, or translates with one. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "evaluate.h"
+#include "interrupt.h"
+#include "options.h"
+#include "run.h"
+#include "saved_model.h"
+
+static int complain(const char *message)
+{
+    fprintf(stderr, "translate: %s\n", message);
+    return EXIT_FAILURE;
+}
+
+/* The library's first error, which names the file or op at fault. */
+static int complain_of_library(void)
+{
+    return complain(rapt_error() ? rapt_error() : "failed without a reason");
+}
+
+static bool make_folder(const char *path)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return true;
+    fprintf(stderr, "translate: cannot make the folder %s: %s\n", path, strerror(errno));
+    return false;
+}
+
+static void introduce(const struct run *run)
+{
+    const struct pairs *p = run->pairs;
+    printf("data: %lld training, %lld validation, %lld test pairs; vocabularies of %lld and %lld words\n", (long long)p->num_train,
+           (long long)p->num_validation, (long long)p->num_test, (long long)p->source_vocabulary->size,
+           (long long)p->target_vocabulary->size);
+    if (p->num_left_out > 0)
+        printf("left out: %lld pairs with a sentence of more than %lld tokens\n", (long long)p->num_left_out,
+               (long long)p->num_steps - 1);
+    rapt_module_print(&run->model->module, stdout);
+    fflush(stdout);
+}
+
+static int stop(const struct run *run, int signal)
+{
+    fprintf(stderr, "stopped after step %lld of %lld; the same command with --resume goes on from there\n", (long long)run->step,
+            (long long)run->total_steps);
+    return 128 + signal;
+}
+
+static int train(const struct options *options, const struct pairs *pairs)
+{
+    struct run run;
+    char path[4096];
+    int status = EXIT_SUCCESS;
+    interrupt_watch();
+    bool good = run_begin(&run, options, pairs) && (!options->resumes || run_resume(&run));
+    if (good) introduce(&run);
+    good = good && run_train(&run);
+    int signal = interrupt_signal();
+    interrupt_release();
+    if (good) good = saved_model_write(run_path(options, "model.safetensors", path, sizeof path), run.model, pairs);
+    if (good && signal)
+        status = stop(&run, signal);
+    else if (!good || !evaluate(&run))
+        status = complain_of_library();
+    run_end(&run);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct translate_error error;
+    char path[4096];
+    int status = options_parse(argc, argv, &options);
+    if (status >= 0) return status;
+    if (options.threads > 0) rapt_set_threads((int)options.threads);
+    if (options.translates)
+        return translate_text(options.model ? options.model : run_path(&options, "model.safetensors", path, sizeof path),
+                              options.sentence);
+    struct pairs *pairs = options.data ? pairs_from_file(options.data, &options.pairs, &error)
+                                       : pairs_from_numbers(&options.pairs, &error);
+    if (!pairs) return complain(error.message);
+    status = make_folder(options.out) ? train(&options, pairs) : EXIT_FAILURE;
+    pairs_free(pairs);
+    return status;
+}

@@ -1,0 +1,96 @@
+/* Bahdanau's decoder: at each step the state asks the encoder's outputs, and the answer goes into the next GRU step. */
+#include <stdlib.h>
+
+#include <rapt/seq2seq.h>
+
+#include "nn/bahdanau.h"
+
+static const rapt_module_class kind = {.name = "BahdanauDecoder"};
+
+rapt_bahdanau_decoder *rapt_bahdanau_decoder_new(const rapt_bahdanau_config *config)
+{
+    if (!rapt_bahdanau_check(kind.name, config)) return NULL;
+    rapt_bahdanau_decoder *decoder = rapt_module_new(sizeof *decoder, &kind);
+    if (!decoder) return NULL;
+    rapt_module *module = &decoder->module;
+    int64_t hidden = config->hidden, embedding = config->embedding;
+    decoder->attention = rapt_module_add_child(
+        module, "attention", (rapt_module *)rapt_additive_attention_new(hidden, hidden, hidden, config->dropout));
+    decoder->embedding =
+        rapt_module_add_child(module, "embedding", (rapt_module *)rapt_embedding_new(config->vocabulary, embedding));
+    decoder->rnn = rapt_module_add_child(
+        module, "rnn", (rapt_module *)rapt_gru_new(embedding + hidden, hidden, config->layers, config->dropout));
+    decoder->dense =
+        rapt_module_add_child(module, "dense", (rapt_module *)rapt_linear_new(hidden, config->vocabulary, RAPT_BIAS));
+    if (!rapt_bahdanau_init_gru(decoder->rnn)) module->failed = true;
+    return rapt_module_finish(module);
+}
+
+rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *decoder, rapt_tensor *encoder_outputs,
+                                                rapt_tensor *encoder_state, rapt_tensor *valid_lengths)
+{
+    rapt_bahdanau_state state = {.valid_lengths = valid_lengths, .hidden = encoder_state};
+    if (!decoder || !encoder_outputs || !encoder_state) {
+        rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL",
+                  !decoder ? "the decoder" : !encoder_outputs ? "the encoder's output" : "the encoder's state");
+        return state;
+    }
+    /* (T, B, hidden) → (B, T, hidden), dense, since every step reads them */
+    state.values = rapt_contiguous(rapt_transpose(encoder_outputs, 0, 1));
+    state.keys = state.values ? rapt_attention_prepare(decoder->attention, state.values) : NULL;
+    return state;
+}
+
+/* One step: the embedding (B, embedding) and the state to the last layer's new hidden state (1, B, hidden). */
+static rapt_tensor *step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state)
+{
+    rapt_tensor *query = rapt_unsqueeze(rapt_select(state->hidden, 0, -1), 1); /* (B, 1, hidden) */
+    rapt_tensor *context =
+        rapt_attention_pool(decoder->attention, query, state->keys, state->values, state->valid_lengths);
+    rapt_tensor *parts[] = {rapt_squeeze(context, 1), embedded};
+    rapt_tensor *input = rapt_unsqueeze(rapt_concat(2, parts, 1), 0); /* (1, B, hidden + embedding) */
+    return input ? rapt_gru_forward(decoder->rnn, input, state->hidden, &state->hidden) : NULL;
+}
+
+/* Runs all steps; outputs and weights (may be NULL) have room for one tensor a step. */
+static bool run(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state, rapt_tensor **outputs,
+                rapt_tensor **weights)
+{
+    rapt_attention *attention = decoder->attention;
+    bool kept_before = attention->keep_weights;
+    if (weights) attention->keep_weights = true;
+    int64_t steps = rapt_size(embedded, 1);
+    bool good = true;
+    for (int64_t t = 0; t < steps && good; t++) {
+        outputs[t] = step(decoder, rapt_select(embedded, 1, t), state);
+        if (weights && outputs[t]) weights[t] = rapt_detach(attention->weights);
+        good = outputs[t] && (!weights || weights[t]);
+    }
+    attention->keep_weights = kept_before;
+    return good;
+}
+
+rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_bahdanau_state *state,
+                                           rapt_tensor **weights)
+{
+    if (!decoder || !state || !state->keys) {
+        rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !decoder ? "the decoder" : "the state");
+        return NULL;
+    }
+    if (!rapt_bahdanau_check_tokens(kind.name, tokens)) return NULL;
+    rapt_tensor *embedded = rapt_embedding_forward(decoder->embedding, tokens); /* (B, T, embedding) */
+    if (!embedded) return NULL;
+    int64_t steps = rapt_size(tokens, 1);
+    rapt_tensor **outputs = calloc((size_t)(2 * steps) + 1, sizeof *outputs);
+    if (!outputs) {
+        rapt_fail(RAPT_ERROR_MEMORY, kind.name, "no memory for %lld steps", (long long)steps);
+        return NULL;
+    }
+    bool good = run(decoder, embedded, state, outputs, weights ? outputs + steps : NULL);
+    rapt_tensor *sequence = good ? rapt_concat((int)steps, outputs, 0) : NULL; /* (T, B, hidden) */
+    if (weights) *weights = good ? rapt_concat((int)steps, outputs + steps, 1) : NULL;
+    free(outputs);
+    /* (T, B, vocabulary) → (B, T, vocabulary) */
+    rapt_tensor *logits = sequence ? rapt_linear_forward(decoder->dense, sequence) : NULL;
+    return logits ? rapt_transpose(logits, 0, 1) : NULL;
+}

@@ -1,0 +1,59 @@
+/* Bahdanau's encoder: embedding, then a stack of GRUs. */
+#include <stdio.h>
+
+#include <rapt/initialize.h>
+#include <rapt/seq2seq.h>
+
+#include "nn/bahdanau.h"
+
+static const rapt_module_class kind = {.name = "BahdanauEncoder"};
+
+bool rapt_bahdanau_init_gru(rapt_gru *gru)
+{
+    rapt_recurrent *r = gru ? &gru->recurrent : NULL;
+    for (int i = 0; r && i < r->layers; i++)
+        if (!rapt_init_xavier_uniform(r->layer[i].weight_ih, 1) || !rapt_init_xavier_uniform(r->layer[i].weight_hh, 1))
+            return false;
+    return r != NULL;
+}
+
+bool rapt_bahdanau_check(const char *op, const rapt_bahdanau_config *config)
+{
+    if (!config) return rapt_fail(RAPT_ERROR_NULL, op, "the configuration is NULL");
+    if (config->vocabulary >= 1 && config->embedding >= 1 && config->hidden >= 1 && config->layers >= 1) return true;
+    return rapt_fail(RAPT_ERROR_VALUE, op, "vocabulary %lld, embedding %lld, hidden %lld, %d layers; 1 or more of each expected",
+                     (long long)config->vocabulary, (long long)config->embedding, (long long)config->hidden, config->layers);
+}
+
+rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *config)
+{
+    if (!rapt_bahdanau_check(kind.name, config)) return NULL;
+    rapt_bahdanau_encoder *encoder = rapt_module_new(sizeof *encoder, &kind);
+    if (!encoder) return NULL;
+    rapt_module *module = &encoder->module;
+    encoder->embedding = rapt_module_add_child(
+        module, "embedding", (rapt_module *)rapt_embedding_new(config->vocabulary, config->embedding));
+    encoder->rnn = rapt_module_add_child(
+        module, "rnn", (rapt_module *)rapt_gru_new(config->embedding, config->hidden, config->layers, config->dropout));
+    if (!rapt_bahdanau_init_gru(encoder->rnn)) module->failed = true;
+    return rapt_module_finish(module);
+}
+
+rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens, rapt_tensor **state)
+{
+    if (!encoder || !rapt_bahdanau_check_tokens(kind.name, tokens)) {
+        if (!encoder) rapt_fail(RAPT_ERROR_NULL, kind.name, "the encoder is NULL");
+        return NULL;
+    }
+    /* (B, T) → (T, B, embedding): recurrent layers go through time */
+    rapt_tensor *embedded = rapt_embedding_forward(encoder->embedding, rapt_transpose(tokens, 0, 1));
+    return embedded ? rapt_gru_forward(encoder->rnn, embedded, NULL, state) : NULL;
+}
+
+bool rapt_bahdanau_check_tokens(const char *op, const rapt_tensor *tokens)
+{
+    char text[128];
+    if (!tokens) return rapt_fail(RAPT_ERROR_NULL, op, "the tokens are NULL");
+    return rapt_rank(tokens) == 2 || rapt_fail(RAPT_ERROR_SHAPE, op, "tokens (B, T) expected, not %s",
+                                               rapt_describe(tokens, text, sizeof text));
+}

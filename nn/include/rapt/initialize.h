@@ -1,0 +1,24 @@
+/* Initial values of parameters, in place. fan_in and fan_out are the sizes of the last and the first axis, times those
+ * between. Each returns false after an error (NULL, not floating, rank below 2 where fans are needed). */
+#ifndef RAPT_INITIALIZE_H
+#define RAPT_INITIALIZE_H
+
+#include <rapt/autograd.h>
+
+RAPT_BEGIN_DECLS
+
+/* Uniform within ±gain·√(6 / (fan_in + fan_out)); normal with deviation gain·√(2 / (fan_in + fan_out)) (Glorot & Bengio
+ * 2010). A gain of 1 suits linear and tanh layers. */
+RAPT_API bool rapt_init_xavier_uniform(rapt_tensor *tensor, double gain);
+RAPT_API bool rapt_init_xavier_normal(rapt_tensor *tensor, double gain);
+
+/* Uniform within ±gain·√(3 / fan_in); normal with deviation gain / √fan_in (He et al. 2015). A gain of √2 suits relu. */
+RAPT_API bool rapt_init_kaiming_uniform(rapt_tensor *tensor, double gain);
+RAPT_API bool rapt_init_kaiming_normal(rapt_tensor *tensor, double gain);
+
+RAPT_API bool rapt_init_uniform(rapt_tensor *tensor, double low, double high);
+RAPT_API bool rapt_init_normal(rapt_tensor *tensor, double mean, double deviation);
+
+RAPT_END_DECLS
+
+#endif

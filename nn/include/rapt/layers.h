@@ -1,0 +1,68 @@
+/* The basic layers. Constructors give NULL after an error; forward functions take NULL and give NULL. */
+#ifndef RAPT_LAYERS_H
+#define RAPT_LAYERS_H
+
+#include <rapt/module.h>
+
+RAPT_BEGIN_DECLS
+
+enum rapt_layer_flags { RAPT_NO_BIAS = 0, RAPT_BIAS = 1 };
+
+/* y = x Wᵀ + b. weight (out, in) and bias (out) start uniform within ±1/√in, as PyTorch's do. */
+typedef struct rapt_linear {
+    rapt_module module;
+    rapt_tensor *weight, *bias; /* bias may be NULL */
+    int64_t in, out;
+} rapt_linear;
+
+RAPT_API rapt_linear *rapt_linear_new(int64_t in, int64_t out, int flags);
+RAPT_API rapt_tensor *rapt_linear_forward(rapt_linear *linear, rapt_tensor *x); /* (…, in) → (…, out) */
+
+/* A table of `count` vectors of `size` numbers, drawn from N(0, 1). */
+typedef struct rapt_embedding {
+    rapt_module module;
+    rapt_tensor *weight; /* (count, size) */
+} rapt_embedding;
+
+RAPT_API rapt_embedding *rapt_embedding_new(int64_t count, int64_t size);
+RAPT_API rapt_tensor *rapt_embedding_forward(rapt_embedding *embedding, rapt_tensor *indices); /* (…) → (…, size) */
+
+/* Normalises the last axis, then scales by weight (ones at first) and shifts by bias (zeros at first). */
+typedef struct rapt_layer_norm {
+    rapt_module module;
+    rapt_tensor *weight, *bias; /* (size) */
+    double epsilon;             /* 1e-5 */
+} rapt_layer_norm;
+
+RAPT_API rapt_layer_norm *rapt_layer_norm_new(int64_t size);
+RAPT_API rapt_tensor *rapt_layer_norm_forward(rapt_layer_norm *layer_norm, rapt_tensor *x);
+
+/* In training zeroes each element with the probability and scales the others up; in evaluation the identity. */
+typedef struct rapt_dropout {
+    rapt_module module;
+    double probability;
+} rapt_dropout;
+
+RAPT_API rapt_dropout *rapt_dropout_new(double probability);
+RAPT_API rapt_tensor *rapt_dropout_forward(rapt_dropout *dropout, rapt_tensor *x);
+
+/* An op of one tensor as a layer without parameters, for sequential: rapt_activation_new("ReLU", rapt_relu). */
+typedef rapt_tensor *rapt_activation_function(rapt_tensor *x);
+RAPT_API rapt_module *rapt_activation_new(const char *name, rapt_activation_function *function);
+
+/* Layers one after the other, named "0", "1", …; it owns them. */
+typedef struct rapt_sequential {
+    rapt_module module;
+} rapt_sequential;
+
+RAPT_API rapt_sequential *rapt_sequential_new(int count, rapt_module *const *layers);
+RAPT_API rapt_tensor *rapt_sequential_forward(rapt_sequential *sequential, rapt_tensor *x);
+
+/* rapt_sequential_new with the layers written out. */
+#define RAPT_SEQUENTIAL(...)                                                                                           \
+    rapt_sequential_new((int)(sizeof((rapt_module *[]){__VA_ARGS__}) / sizeof(rapt_module *)),                         \
+                        (rapt_module *[]){__VA_ARGS__})
+
+RAPT_END_DECLS
+
+#endif

@@ -1,0 +1,49 @@
+/* Recurrent layers over time-major sequences (T, B, …), with PyTorch's equations, names and weight layout. */
+#ifndef RAPT_RECURRENT_H
+#define RAPT_RECURRENT_H
+
+#include <rapt/module.h>
+
+RAPT_BEGIN_DECLS
+
+/* What a stack of recurrent layers holds: weight_ih_l0 (gates·hidden, in), weight_hh_l0 (gates·hidden, hidden), bias_ih_l0
+ * and bias_hh_l0 (gates·hidden), and so on for each layer; uniform within ±1/√hidden at first. */
+typedef struct rapt_recurrent {
+    rapt_module module;
+    int64_t in, hidden;
+    int layers, gates;
+    double dropout; /* between the layers, in training */
+    bool plain;     /* made of small ops instead of one fused op a layer: slower, and has second derivatives */
+    struct rapt_recurrent_layer {
+        rapt_tensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
+    } * layer;
+} rapt_recurrent;
+
+/* Gates r, z, n (Cho et al. 2014, the variant of cuDNN and PyTorch, whose reset gate acts after the product):
+ * r = σ(W_ir x + b_ir + W_hr h + b_hr), z = σ(W_iz x + b_iz + W_hz h + b_hz),
+ * n = tanh(W_in x + b_in + r·(W_hn h + b_hn)), h' = (1 − z)·n + z·h. */
+typedef struct rapt_gru {
+    rapt_recurrent recurrent;
+} rapt_gru;
+
+RAPT_API rapt_gru *rapt_gru_new(int64_t in, int64_t hidden, int layers, double dropout);
+
+/* x (T, B, in), state (layers, B, hidden) or NULL for zeros → outputs of the last layer (T, B, hidden). The last state of each
+ * layer goes to *final_state (layers, B, hidden) unless that is NULL. */
+RAPT_API rapt_tensor *rapt_gru_forward(rapt_gru *gru, rapt_tensor *x, rapt_tensor *state, rapt_tensor **final_state);
+
+/* Gates i, f, g, o (Hochreiter & Schmidhuber 1997, with Gers's forget gate):
+ * i, f, o = σ(W x + b + W h + b), g = tanh(W x + b + W h + b), c' = f·c + i·g, h' = o·tanh(c'). */
+typedef struct rapt_lstm {
+    rapt_recurrent recurrent;
+} rapt_lstm;
+
+RAPT_API rapt_lstm *rapt_lstm_new(int64_t in, int64_t hidden, int layers, double dropout);
+
+/* As rapt_gru_forward, with a hidden state and a cell state; both or neither are given. */
+RAPT_API rapt_tensor *rapt_lstm_forward(rapt_lstm *lstm, rapt_tensor *x, rapt_tensor *hidden, rapt_tensor *cell,
+                                        rapt_tensor **final_hidden, rapt_tensor **final_cell);
+
+RAPT_END_DECLS
+
+#endif

@@ -1,0 +1,60 @@
+/* Sequence to sequence with Bahdanau attention (Bahdanau et al. 2014, as GRUs). */
+#ifndef RAPT_SEQ2SEQ_H
+#define RAPT_SEQ2SEQ_H
+
+#include <rapt/attention.h>
+#include <rapt/recurrent.h>
+
+RAPT_BEGIN_DECLS
+
+typedef struct rapt_bahdanau_config {
+    int64_t vocabulary, embedding, hidden;
+    int layers;
+    double dropout;
+} rapt_bahdanau_config;
+
+/* Embedding and GRU; parameters embedding.weight, rnn.…; GRU weights start Xavier-uniform. */
+typedef struct rapt_bahdanau_encoder {
+    rapt_module module;
+    rapt_embedding *embedding;
+    rapt_gru *rnn;
+} rapt_bahdanau_encoder;
+
+RAPT_API rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *config);
+
+/* Tokens (B, T) integers → outputs (T, B, hidden); the final state (layers, B, hidden) to *state. */
+RAPT_API rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens,
+                                                    rapt_tensor **state);
+
+/* Attention over the encoder's outputs with the last layer's state as the query, then a GRU step on [context, embedding],
+ * then a linear layer to the vocabulary; parameters attention.…, embedding.weight, rnn.…, dense.…. */
+typedef struct rapt_bahdanau_decoder {
+    rapt_module module;
+    rapt_attention *attention;
+    rapt_embedding *embedding;
+    rapt_gru *rnn;
+    rapt_linear *dense;
+} rapt_bahdanau_decoder;
+
+RAPT_API rapt_bahdanau_decoder *rapt_bahdanau_decoder_new(const rapt_bahdanau_config *config);
+
+/* What a decoder carries from step to step: tensors of the caller's scope. */
+typedef struct rapt_bahdanau_state {
+    rapt_tensor *keys;          /* the prepared encoder outputs */
+    rapt_tensor *values;        /* the encoder outputs, (B, T, hidden) */
+    rapt_tensor *valid_lengths; /* (B) or NULL */
+    rapt_tensor *hidden;        /* (layers, B, hidden) */
+} rapt_bahdanau_state;
+
+/* The state before the first step, from what the encoder gave. keys is NULL after an error. */
+RAPT_API rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *decoder, rapt_tensor *encoder_outputs,
+                                                         rapt_tensor *encoder_state, rapt_tensor *valid_lengths);
+
+/* Tokens (B, T) → logits (B, T, vocabulary); the state moves on by T steps. With weights not NULL the attention weights
+ * (B, T, K) go there. */
+RAPT_API rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
+                                                    rapt_bahdanau_state *state, rapt_tensor **weights);
+
+RAPT_END_DECLS
+
+#endif

@@ -1,0 +1,55 @@
+/* Initial values of parameters. */
+#include <rapt/initialize.h>
+
+#include <math.h>
+
+/* fan_in and fan_out as the header defines them; false and an error when the tensor has none. */
+static bool fans(const char *op, const rapt_tensor *tensor, double *fan_in, double *fan_out)
+{
+    if (!tensor) return rapt_fail(RAPT_ERROR_NULL, op, "tensor is NULL");
+    int rank = rapt_rank(tensor);
+    if (rank < 2) return rapt_fail(RAPT_ERROR_SHAPE, op, "a tensor of rank 2 or more has fans, not one of rank %d", rank);
+    double between = 1;
+    for (int axis = 1; axis < rank - 1; axis++) between *= (double)rapt_size(tensor, axis);
+    *fan_in = (double)rapt_size(tensor, -1) * between;
+    *fan_out = (double)rapt_size(tensor, 0) * between;
+    return true;
+}
+
+bool rapt_init_uniform(rapt_tensor *tensor, double low, double high)
+{
+    return rapt_fill_uniform(tensor, low, high);
+}
+
+bool rapt_init_normal(rapt_tensor *tensor, double mean, double deviation)
+{
+    return rapt_fill_normal(tensor, mean, deviation);
+}
+
+bool rapt_init_xavier_uniform(rapt_tensor *tensor, double gain)
+{
+    double in, out;
+    if (!fans("init_xavier_uniform", tensor, &in, &out)) return false;
+    double bound = gain * sqrt(6 / (in + out));
+    return rapt_fill_uniform(tensor, -bound, bound);
+}
+
+bool rapt_init_xavier_normal(rapt_tensor *tensor, double gain)
+{
+    double in, out;
+    return fans("init_xavier_normal", tensor, &in, &out) && rapt_fill_normal(tensor, 0, gain * sqrt(2 / (in + out)));
+}
+
+bool rapt_init_kaiming_uniform(rapt_tensor *tensor, double gain)
+{
+    double in, out;
+    if (!fans("init_kaiming_uniform", tensor, &in, &out)) return false;
+    double bound = gain * sqrt(3 / in);
+    return rapt_fill_uniform(tensor, -bound, bound);
+}
+
+bool rapt_init_kaiming_normal(rapt_tensor *tensor, double gain)
+{
+    double in, out;
+    return fans("init_kaiming_normal", tensor, &in, &out) && rapt_fill_normal(tensor, 0, gain / sqrt(in));
+}

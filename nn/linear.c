@@ -1,0 +1,45 @@
+/* Linear: y = x Wᵀ + b. */
+#include <math.h>
+#include <stdio.h>
+
+#include <rapt/layers.h>
+
+static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
+{
+    rapt_linear *linear = (rapt_linear *)module;
+    return rapt_affine(x, linear->weight, linear->bias);
+}
+
+static void describe(const rapt_module *module, char *text, size_t size)
+{
+    const rapt_linear *linear = (const rapt_linear *)module;
+    snprintf(text, size, "%lld -> %lld%s", (long long)linear->in, (long long)linear->out, linear->bias ? ", bias" : "");
+}
+
+static const rapt_module_class kind = {.name = "Linear", .forward = forward, .describe = describe};
+
+/* A parameter of that shape, uniform within ±bound. */
+static rapt_tensor *uniform(int rank, const int64_t *shape, double bound)
+{
+    rapt_tensor *tensor = rapt_empty(RAPT_FLOAT32, rank, shape);
+    return tensor && rapt_fill_uniform(tensor, -bound, bound) ? tensor : NULL;
+}
+
+rapt_linear *rapt_linear_new(int64_t in, int64_t out, int flags)
+{
+    RAPT_SCOPE;
+    rapt_linear *linear = rapt_module_new(sizeof *linear, &kind);
+    if (!linear) return NULL;
+    linear->in = in;
+    linear->out = out;
+    double bound = in > 0 ? 1 / sqrt((double)in) : 0;
+    linear->weight = rapt_module_add_parameter(&linear->module, "weight", uniform(RAPT_SHAPE(out, in), bound));
+    if (flags & RAPT_BIAS)
+        linear->bias = rapt_module_add_parameter(&linear->module, "bias", uniform(RAPT_SHAPE(out), bound));
+    return rapt_module_finish(&linear->module);
+}
+
+rapt_tensor *rapt_linear_forward(rapt_linear *linear, rapt_tensor *x)
+{
+    return rapt_module_forward(linear ? &linear->module : NULL, x);
+}

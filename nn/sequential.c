@@ -1,0 +1,62 @@
+/* Sequential: layers one after the other; and ops of one tensor as layers. */
+#include <stdio.h>
+
+#include <rapt/layers.h>
+
+#include "nn/entry.h"
+
+typedef struct activation {
+    rapt_module module;
+    rapt_activation_function *function;
+    const char *name;
+} activation;
+
+static rapt_tensor *activation_forward(rapt_module *module, rapt_tensor *x)
+{
+    return ((activation *)module)->function(x);
+}
+
+static void activation_describe(const rapt_module *module, char *text, size_t size)
+{
+    snprintf(text, size, "%s", ((const activation *)module)->name);
+}
+
+static const rapt_module_class activation_kind = {
+    .name = "Activation", .forward = activation_forward, .describe = activation_describe};
+
+rapt_module *rapt_activation_new(const char *name, rapt_activation_function *function)
+{
+    if (!name || !function) {
+        rapt_fail(RAPT_ERROR_NULL, "Activation", "%s is NULL", name ? "function" : "name");
+        return NULL;
+    }
+    activation *layer = rapt_module_new(sizeof *layer, &activation_kind);
+    if (!layer) return NULL;
+    layer->function = function;
+    layer->name = name;
+    return &layer->module;
+}
+
+static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
+{
+    for (int i = 0; i < module->count && x; i++) x = rapt_module_forward(module->entries[i].child, x);
+    return x;
+}
+
+static const rapt_module_class kind = {.name = "Sequential", .forward = forward};
+
+rapt_sequential *rapt_sequential_new(int count, rapt_module *const *layers)
+{
+    rapt_sequential *sequential = rapt_module_new(sizeof *sequential, &kind);
+    for (int i = 0; i < count && layers; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        rapt_module_add_child(sequential ? &sequential->module : NULL, name, layers[i]);
+    }
+    return rapt_module_finish(sequential ? &sequential->module : NULL);
+}
+
+rapt_tensor *rapt_sequential_forward(rapt_sequential *sequential, rapt_tensor *x)
+{
+    return rapt_module_forward(sequential ? &sequential->module : NULL, x);
+}

@@ -1,0 +1,52 @@
+/* Single numbers, texts and tensors of a known shape in archives. */
+#include "optim/archive.h"
+
+#include <string.h>
+
+#include "tensor/core.h"
+
+bool rapt_archive_add_integer(rapt_archive *archive, const char *name, int64_t value)
+{
+    RAPT_SCOPE;
+    rapt_tensor *tensor = rapt_from(RAPT_INT64, 0, NULL, &value);
+    return tensor && rapt_archive_add(archive, name, tensor);
+}
+
+bool rapt_archive_get_integer(const char *op, const rapt_archive *archive, const char *name, int64_t *value)
+{
+    const int64_t limit = INT64_C(1) << 62;
+    const rapt_tensor *tensor = rapt_archive_get(op, archive, name, RAPT_INT64, 0, NULL);
+    if (!tensor) return false;
+    const int64_t found = *(const int64_t *)rapt_data(tensor);
+    if (found < 0 || found >= limit)
+        return rapt_fail(RAPT_ERROR_FORMAT, op, "%s is %lld; 0 or more expected, below 2^62", name, (long long)found);
+    *value = found;
+    return true;
+}
+
+static bool has_shape(const rapt_tensor *tensor, rapt_dtype dtype, int rank, const int64_t *shape)
+{
+    bool same = tensor->dtype == dtype && tensor->rank == rank;
+    for (int axis = 0; same && axis < rank; axis++) same = tensor->shape[axis] == shape[axis];
+    return same;
+}
+
+const rapt_tensor *rapt_archive_get(const char *op, const rapt_archive *archive, const char *name, rapt_dtype dtype,
+                                    int rank, const int64_t *shape)
+{
+    const rapt_tensor *tensor = rapt_archive_find(archive, name);
+    if (tensor && has_shape(tensor, dtype, rank, shape)) return tensor;
+    char found[RAPT_SHAPE_TEXT + 16] = "missing", expected[RAPT_SHAPE_TEXT];
+    if (tensor) rapt_describe(tensor, found, sizeof found);
+    rapt_fail(RAPT_ERROR_FORMAT, op, "%s is %s; %s %s expected", name, found, rapt_dtype_name(dtype),
+              rapt_shape_text(rank, shape, expected));
+    return NULL;
+}
+
+bool rapt_archive_check_text(const char *op, const rapt_archive *archive, const char *key, const char *expected)
+{
+    const char *found = rapt_archive_find_text(archive, key);
+    if (found && strcmp(found, expected) == 0) return true;
+    if (!found) return rapt_fail(RAPT_ERROR_FORMAT, op, "%s is missing; '%.150s' expected", key, expected);
+    return rapt_fail(RAPT_ERROR_FORMAT, op, "%s is '%.150s'; '%.150s' expected", key, found, expected);
+}

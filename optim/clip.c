@@ -1,0 +1,76 @@
+/* Clipping: gradients that are too long, or have elements too large, are cut before the step. */
+#include <math.h>
+
+#include "autograd/node.h"
+#include "optim/core.h"
+#include "tensor/map.h"
+#include "tensor/reduce.h"
+
+static bool check(const char *op, const rapt_optimizer *optimizer, double limit)
+{
+    if (!optimizer) return rapt_fail_null(op, "optimizer");
+    return limit > 0 || rapt_fail(RAPT_ERROR_VALUE, op, "the limit is %g; a number above 0 expected", limit);
+}
+
+/* Makes every gradient the leaf's own, so that a change reaches no other tensor. */
+static bool own_gradients(const rapt_optimizer *optimizer)
+{
+    for (int i = 0; i < optimizer->count; i++)
+        if (!rapt_own_gradient(optimizer->slots[i].parameter)) return false;
+    return true;
+}
+
+/* *sum += Σg² over one gradient, in double */
+static bool add_squares(const char *op, const rapt_tensor *gradient, double *sum)
+{
+    const rapt_accumulator center = {.number = 0};
+    rapt_accumulator squares;
+    rapt_reduction_shape shape;
+    if (!rapt_check_axes(op, gradient, 0, NULL, &shape) ||
+        !rapt_reduce(op, &rapt_kernel.reduce.squares, &rapt_kernel.reduce.sum, gradient, &shape, &center, &squares))
+        return false;
+    *sum += squares.number;
+    return true;
+}
+
+bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *norm)
+{
+    const char *op = "clip_gradient_norm";
+    if (!check(op, optimizer, limit)) return false;
+    double sum = 0;
+    for (int i = 0; i < optimizer->count; i++) {
+        const rapt_slot *slot = &optimizer->slots[i];
+        const rapt_tensor *gradient = rapt_gradient(slot->parameter);
+        if (!gradient) continue;
+        if (!add_squares(op, gradient, &sum)) return false;
+        if (!isfinite(sum))
+            return rapt_fail(RAPT_ERROR_VALUE, op,
+                             "the norm is %g, from the gradient of '%s' on; a finite one expected", sqrt(sum),
+                             slot->name);
+    }
+    const double length = sqrt(sum);
+    if (length > limit) {
+        if (!own_gradients(optimizer)) return false;
+        /* g · limit / norm */
+        for (int i = 0; i < optimizer->count; i++) {
+            rapt_tensor *gradient = rapt_gradient(optimizer->slots[i].parameter);
+            if (gradient && !rapt_scale_in_place(gradient, limit / length)) return false;
+        }
+    }
+    if (norm) *norm = length;
+    return true;
+}
+
+bool rapt_clip_gradient_value(rapt_optimizer *optimizer, double limit)
+{
+    const char *op = "clip_gradient_value";
+    if (!check(op, optimizer, limit) || !own_gradients(optimizer)) return false;
+    const double bounds[] = {-limit, limit};
+    for (int i = 0; i < optimizer->count; i++) {
+        rapt_tensor *gradient = rapt_gradient(optimizer->slots[i].parameter);
+        if (!gradient) continue;
+        if (!rapt_begin_writing(op, gradient)) return false;
+        rapt_map(rapt_kernel.unary.clamp[gradient->dtype], bounds, 1, 2, (const rapt_tensor *[]){gradient, gradient});
+    }
+    return true;
+}

@@ -1,0 +1,30 @@
+/* A whole training run in one safetensors file: parameters, optimizer, random state, and where the run stood. */
+#ifndef RAPT_CHECKPOINT_H
+#define RAPT_CHECKPOINT_H
+
+#include <rapt/optimizer.h>
+
+RAPT_BEGIN_DECLS
+
+/* What a run needs to go on as if it had never stopped. The pointers are to the caller's own objects. */
+typedef struct rapt_checkpoint {
+    rapt_module *module;
+    rapt_optimizer *optimizer; /* may be NULL; what a file has of one is then passed over */
+    int64_t step;              /* the next step, 0 or more */
+    rapt_tensor *order;        /* of the data, int64 (n); may be NULL */
+    rapt_tensor *records;      /* numbers of the caller's, such as the losses so far, float64 (n); may be NULL */
+    const char *note;          /* anything in words, such as the options of the run; may be NULL */
+} rapt_checkpoint;
+
+/* Writes the run, and the random state of the calling thread, so that at any moment the file is the old one or the new one.
+ * False after an error. */
+RAPT_API bool rapt_checkpoint_save(const char *path, const rapt_checkpoint *checkpoint);
+
+/* Reads into the module, optimizer and random state; sets step, order and records (tensors of the innermost scope; NULL when
+ * the file has none). note, when not NULL on entry, must equal the file's; so must the kinds of module and optimizer.
+ * Everything is checked first; after an error (false) nothing has changed. */
+RAPT_API bool rapt_checkpoint_load(const char *path, rapt_checkpoint *checkpoint);
+
+RAPT_END_DECLS
+
+#endif

@@ -1,0 +1,9 @@
+/* Everything of the folder optim, in one header. */
+#ifndef RAPT_OPTIM_H
+#define RAPT_OPTIM_H
+
+#include <rapt/checkpoint.h>
+#include <rapt/optimizer.h>
+#include <rapt/schedule.h>
+
+#endif

@@ -1,0 +1,244 @@
+/* What all optimizers share: their parameters, groups and learning rate, and the step around each kind's formula. */
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "autograd/node.h"
+#include "optim/core.h"
+#include "tensor/map.h"
+
+double rapt_or_default(double number, double otherwise)
+{
+    return number != 0 ? number : signbit(number) ? 0 : otherwise;
+}
+
+bool rapt_take_number(const char *op, const char *name, double number, double otherwise, double limit, double *result)
+{
+    *result = rapt_or_default(number, otherwise);
+    if (*result >= 0 && *result < limit) return true;
+    if (isinf(limit))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "%s is %g; a finite number from 0 on expected", name, *result);
+    return rapt_fail(RAPT_ERROR_VALUE, op, "%s is %g; a number from 0 to below %g expected", name, *result, limit);
+}
+
+void *rapt_optimizer_new(size_t size, const rapt_optimizer_class *kind)
+{
+    rapt_optimizer *optimizer = calloc(1, size);
+    if (optimizer)
+        optimizer->kind = kind;
+    else
+        rapt_fail(RAPT_ERROR_MEMORY, kind->name, "no memory for the optimizer");
+    return optimizer;
+}
+
+void rapt_optimizer_add_state(rapt_optimizer *optimizer, const char *name)
+{
+    optimizer->state_names[optimizer->state_count++] = name;
+}
+
+static const rapt_slot *find_parameter(const rapt_optimizer *optimizer, const rapt_tensor *parameter)
+{
+    for (int i = 0; i < optimizer->count; i++)
+        if (optimizer->slots[i].parameter == parameter) return &optimizer->slots[i];
+    return NULL;
+}
+
+/* A tensor that a module has under two names is one parameter, of the first name. */
+static bool add_once(const char *name, rapt_tensor *parameter, void *context)
+{
+    return find_parameter(context, parameter) || rapt_optimizer_add(context, name, parameter);
+}
+
+rapt_optimizer *rapt_optimizer_finish(rapt_optimizer *optimizer, bool good, rapt_module *module)
+{
+    optimizer->first_learning_rate = optimizer->learning_rate;
+    if (good && (!module || rapt_module_visit(module, RAPT_PARAMETERS, add_once, optimizer))) return optimizer;
+    rapt_optimizer_free(optimizer);
+    return NULL;
+}
+
+void rapt_optimizer_free(rapt_optimizer *optimizer)
+{
+    if (!optimizer) return;
+    for (int i = 0; i < optimizer->count; i++) {
+        rapt_slot *slot = &optimizer->slots[i];
+        for (int k = 0; k < RAPT_MAX_STATES; k++) rapt_release(slot->states[k]);
+        rapt_release(slot->parameter);
+        free(slot->name);
+    }
+    free(optimizer->slots);
+    free(optimizer->groups);
+    free(optimizer);
+}
+
+static bool check_name(const rapt_optimizer *optimizer, const char *name)
+{
+    const char *op = optimizer->kind->name;
+    if (!name) return rapt_fail_null(op, "the name of a parameter");
+    size_t length = strlen(name);
+    if (length == 0 || length >= RAPT_PARAMETER_NAME_SIZE)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "a parameter's name has %zu bytes; 1 to %d expected", length,
+                         RAPT_PARAMETER_NAME_SIZE - 1);
+    for (int i = 0; i < optimizer->count; i++)
+        if (strcmp(optimizer->slots[i].name, name) == 0)
+            return rapt_fail(RAPT_ERROR_VALUE, op, "the name '%s' is in use", name);
+    return true;
+}
+
+static bool check_parameter(const rapt_optimizer *optimizer, const char *name, const rapt_tensor *parameter)
+{
+    const char *op = optimizer->kind->name;
+    if (!parameter) return rapt_fail(RAPT_ERROR_NULL, op, "parameter '%s' is NULL", name);
+    if (!parameter->link || !parameter->link->is_leaf)
+        return rapt_fail(RAPT_ERROR_GRAPH, op, "'%s' is no leaf; a tensor after rapt_require_gradient expected", name);
+    for (int axis = 0; axis < parameter->rank; axis++)
+        if (parameter->strides[axis] == 0 && parameter->shape[axis] > 1)
+            return rapt_fail(RAPT_ERROR_SHAPE, op, "'%s' is expanded: several elements are one number", name);
+    const rapt_slot *same = find_parameter(optimizer, parameter);
+    return !same || rapt_fail(RAPT_ERROR_VALUE, op, "'%s' is there already, as '%s'", name, same->name);
+}
+
+bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor *parameter)
+{
+    if (!optimizer) return rapt_fail_null("optimizer_add", "optimizer");
+    if (!check_name(optimizer, name) || !check_parameter(optimizer, name, parameter)) return false;
+    if (optimizer->count == optimizer->capacity) {
+        int capacity = optimizer->capacity ? 2 * optimizer->capacity : 16;
+        rapt_slot *slots = realloc(optimizer->slots, (size_t)capacity * sizeof *slots);
+        if (!slots) return rapt_fail(RAPT_ERROR_MEMORY, optimizer->kind->name, "no memory for '%s'", name);
+        optimizer->slots = slots;
+        optimizer->capacity = capacity;
+    }
+    char *copy = strdup(name);
+    if (!copy) return rapt_fail(RAPT_ERROR_MEMORY, optimizer->kind->name, "no memory for '%s'", name);
+    optimizer->slots[optimizer->count++] = (rapt_slot){.name = copy, .parameter = rapt_retain(parameter), .group = -1};
+    return true;
+}
+
+static bool is_frozen(const rapt_group_config *group)
+{
+    return group->learning_rate == 0 && signbit(group->learning_rate);
+}
+
+bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config)
+{
+    const char *op = "optimizer_group";
+    if (!optimizer || !pattern || !config)
+        return rapt_fail_null(op, !optimizer ? "optimizer" : !pattern ? "pattern" : "config");
+    double checked;
+    if (!rapt_take_number(op, "learning_rate", config->learning_rate, 0, INFINITY, &checked) ||
+        !rapt_take_number(op, "weight_decay", config->weight_decay, 0, INFINITY, &checked))
+        return false;
+    bool any = false;
+    for (int i = 0; i < optimizer->count; i++) any = any || fnmatch(pattern, optimizer->slots[i].name, 0) == 0;
+    if (!any)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "no name of the %d parameters matches '%s'", optimizer->count, pattern);
+    size_t bytes = ((size_t)optimizer->group_count + 1) * sizeof *optimizer->groups;
+    rapt_group_config *groups = realloc(optimizer->groups, bytes);
+    if (!groups) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the group '%s'", pattern);
+    optimizer->groups = groups;
+    groups[optimizer->group_count] = *config;
+    for (int i = 0; i < optimizer->count; i++)
+        if (fnmatch(pattern, optimizer->slots[i].name, 0) == 0) optimizer->slots[i].group = optimizer->group_count;
+    optimizer->group_count++;
+    return true;
+}
+
+static bool takes_part(const rapt_optimizer *optimizer, const rapt_slot *slot)
+{
+    return rapt_gradient(slot->parameter) && (slot->group < 0 || !is_frozen(&optimizer->groups[slot->group]));
+}
+
+/* Makes the states that a parameter does not have yet. */
+static bool make_states(const rapt_optimizer *optimizer, rapt_slot *slot)
+{
+    for (int k = 0; k < optimizer->state_count; k++) {
+        if (!slot->states[k]) {
+            RAPT_SCOPE;
+            rapt_tensor *state = rapt_empty_like(slot->parameter);
+            if (!state || !rapt_fill(state, optimizer->first_state)) return false;
+            slot->states[k] = rapt_retain(state);
+        }
+        if (slot->states[k]->dtype != slot->parameter->dtype)
+            return rapt_fail(RAPT_ERROR_DTYPE, optimizer->kind->name,
+                             "'%s' is %s now, its %s is %s; an optimizer made after the cast expected", slot->name,
+                             rapt_dtype_name((rapt_dtype)slot->parameter->dtype), optimizer->state_names[k],
+                             rapt_dtype_name((rapt_dtype)slot->states[k]->dtype));
+    }
+    return true;
+}
+
+static rapt_update update_of(const rapt_optimizer *optimizer, const rapt_slot *slot)
+{
+    rapt_update update = {
+        .learning_rate = optimizer->learning_rate,
+        .weight_decay = optimizer->weight_decay,
+        .step = slot->steps + 1,
+        .operand_count = 2 + optimizer->state_count,
+        .operands = {slot->parameter, rapt_gradient(slot->parameter)},
+    };
+    for (int k = 0; k < optimizer->state_count; k++) update.operands[2 + k] = slot->states[k];
+    if (slot->group < 0) return update;
+    const rapt_group_config *group = &optimizer->groups[slot->group];
+    double first = optimizer->first_learning_rate;
+    double ratio = first > 0 ? optimizer->learning_rate / first : 1;
+    if (group->learning_rate > 0) update.learning_rate = group->learning_rate * ratio;
+    update.weight_decay = rapt_or_default(group->weight_decay, optimizer->weight_decay);
+    return update;
+}
+
+void rapt_update_run(const rapt_update *update, const rapt_loops loops, const void *numbers)
+{
+    enum { cost = 4 };
+    rapt_map(loops[update->operands[0]->dtype], numbers, cost, update->operand_count, update->operands);
+}
+
+bool rapt_optimizer_step(rapt_optimizer *optimizer)
+{
+    if (!optimizer) return rapt_fail_null("optimizer_step", "optimizer");
+    for (int i = 0; i < optimizer->count; i++) {
+        rapt_slot *slot = &optimizer->slots[i];
+        if (!takes_part(optimizer, slot)) continue;
+        if (!make_states(optimizer, slot) || !rapt_own_gradient(slot->parameter)) return false;
+    }
+    for (int i = 0; i < optimizer->count; i++) {
+        rapt_slot *slot = &optimizer->slots[i];
+        if (!takes_part(optimizer, slot) || !rapt_begin_writing(optimizer->kind->name, slot->parameter)) continue;
+        rapt_update update = update_of(optimizer, slot);
+        optimizer->kind->update(optimizer, &update);
+        slot->steps++;
+    }
+    optimizer->steps++;
+    rapt_optimizer_clear_gradients(optimizer);
+    return true;
+}
+
+void rapt_optimizer_clear_gradients(rapt_optimizer *optimizer)
+{
+    for (int i = 0; optimizer && i < optimizer->count; i++) rapt_clear_gradient(optimizer->slots[i].parameter);
+}
+
+double rapt_optimizer_get_learning_rate(const rapt_optimizer *optimizer)
+{
+    if (optimizer) return optimizer->learning_rate;
+    rapt_fail_null("optimizer_get_learning_rate", "optimizer");
+    return NAN;
+}
+
+bool rapt_optimizer_set_learning_rate(rapt_optimizer *optimizer, double learning_rate)
+{
+    const char *op = "optimizer_set_learning_rate";
+    if (!optimizer) return rapt_fail_null(op, "optimizer");
+    double checked;
+    if (!rapt_take_number(op, "learning_rate", learning_rate, 0, INFINITY, &checked)) return false;
+    optimizer->learning_rate = checked;
+    return true;
+}
+
+int64_t rapt_optimizer_get_steps(const rapt_optimizer *optimizer)
+{
+    if (optimizer) return optimizer->steps;
+    rapt_fail_null("optimizer_get_steps", "optimizer");
+    return 0;
+}

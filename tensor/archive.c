@@ -1,0 +1,153 @@
+/* Archives: tensors and texts by name, on their way to or from a file. */
+#include "tensor/archive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor/core.h"
+
+/* FNV-1a. */
+static uint64_t hash_of(const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* The slot where the name is or would be. There is always a free one. */
+static int64_t *slot_of(const rapt_names *names, const char *name)
+{
+    uint64_t slot = hash_of(name) % (uint64_t)names->slot_count;
+    while (names->slots[slot] >= 0 && strcmp(names->entries[names->slots[slot]].name, name) != 0)
+        slot = (slot + 1) % (uint64_t)names->slot_count;
+    return &names->slots[slot];
+}
+
+static void *find(const rapt_names *names, const char *name)
+{
+    if (names->count == 0) return NULL;
+    const int64_t index = *slot_of(names, name);
+    return index < 0 ? NULL : names->entries[index].value;
+}
+
+/* Room for one more, with at least half of the slots free. */
+static bool grow(rapt_names *names)
+{
+    if (names->count < names->capacity) return true;
+    const int64_t capacity = names->capacity ? names->capacity * 2 : 16;
+    rapt_named *entries = realloc(names->entries, (size_t)capacity * sizeof *entries);
+    if (!entries) return false;
+    names->entries = entries;
+    int64_t *slots = malloc((size_t)capacity * 2 * sizeof *slots);
+    if (!slots) return false;
+    free(names->slots);
+    names->slots = slots;
+    names->slot_count = capacity * 2;
+    names->capacity = capacity;
+    for (int64_t i = 0; i < names->slot_count; i++) slots[i] = -1;
+    for (int64_t i = 0; i < names->count; i++) *slot_of(names, entries[i].name) = i;
+    return true;
+}
+
+/* Takes over the value, but only when it returns true. */
+static bool add(const char *op, rapt_names *names, const char *name, void *value)
+{
+    if (find(names, name)) return rapt_fail(RAPT_ERROR_VALUE, op, "the name '%.200s' is in use already", name);
+    char *copy = strdup(name);
+    if (!copy || !grow(names)) {
+        free(copy);
+        return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the name '%.200s'", name);
+    }
+    *slot_of(names, copy) = names->count;
+    names->entries[names->count++] = (rapt_named){copy, value};
+    return true;
+}
+
+static void free_names(rapt_names *names)
+{
+    for (int64_t i = 0; i < names->count; i++) free(names->entries[i].name);
+    free(names->entries);
+    free(names->slots);
+}
+
+rapt_archive *rapt_archive_new(void)
+{
+    rapt_archive *archive = calloc(1, sizeof *archive);
+    if (!archive) rapt_fail(RAPT_ERROR_MEMORY, "archive_new", "no memory for an archive");
+    return archive;
+}
+
+void rapt_archive_free(rapt_archive *archive)
+{
+    if (!archive) return;
+    for (int64_t i = 0; i < archive->tensors.count; i++) rapt_release(archive->tensors.entries[i].value);
+    for (int64_t i = 0; i < archive->texts.count; i++) free(archive->texts.entries[i].value);
+    free_names(&archive->tensors);
+    free_names(&archive->texts);
+    free(archive);
+}
+
+bool rapt_archive_add(rapt_archive *archive, const char *name, rapt_tensor *tensor)
+{
+    if (!archive || !name || !tensor)
+        return rapt_fail_null("archive_add", !archive ? "archive" : !name ? "name" : "tensor");
+    if (strcmp(name, RAPT_METADATA_KEY) == 0)
+        return rapt_fail(RAPT_ERROR_VALUE, "archive_add", "the name '%s' is the format's own", RAPT_METADATA_KEY);
+    if (!add("archive_add", &archive->tensors, name, tensor)) return false;
+    rapt_retain(tensor);
+    return true;
+}
+
+bool rapt_archive_add_text(rapt_archive *archive, const char *key, const char *text)
+{
+    if (!archive || !key || !text)
+        return rapt_fail_null("archive_add_text", !archive ? "archive" : !key ? "key" : "text");
+    char *copy = strdup(text);
+    if (!copy)
+        return rapt_fail(RAPT_ERROR_MEMORY, "archive_add_text", "no memory for a text of %zu bytes", strlen(text));
+    if (add("archive_add_text", &archive->texts, key, copy)) return true;
+    free(copy);
+    return false;
+}
+
+rapt_tensor *rapt_archive_find(const rapt_archive *archive, const char *name)
+{
+    if (archive && name) return find(&archive->tensors, name);
+    rapt_fail_null("archive_find", archive ? "name" : "archive");
+    return NULL;
+}
+
+const char *rapt_archive_find_text(const rapt_archive *archive, const char *key)
+{
+    if (archive && key) return find(&archive->texts, key);
+    rapt_fail_null("archive_find_text", archive ? "key" : "archive");
+    return NULL;
+}
+
+int64_t rapt_archive_count(const rapt_archive *archive)
+{
+    if (archive) return archive->tensors.count;
+    rapt_fail_null("archive_count", "archive");
+    return 0;
+}
+
+static const rapt_named *entry_at(const char *op, const rapt_archive *archive, int64_t index)
+{
+    if (!archive) {
+        rapt_fail_null(op, "archive");
+        return NULL;
+    }
+    return index >= 0 && index < archive->tensors.count ? &archive->tensors.entries[index] : NULL;
+}
+
+const char *rapt_archive_name(const rapt_archive *archive, int64_t index)
+{
+    const rapt_named *entry = entry_at("archive_name", archive, index);
+    return entry ? entry->name : NULL;
+}
+
+rapt_tensor *rapt_archive_tensor(const rapt_archive *archive, int64_t index)
+{
+    const rapt_named *entry = entry_at("archive_tensor", archive, index);
+    return entry ? entry->value : NULL;
+}

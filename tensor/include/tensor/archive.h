@@ -1,0 +1,28 @@
+/* What an archive is made of, for the readers and writers of files. */
+#ifndef RAPT_TENSOR_ARCHIVE_H
+#define RAPT_TENSOR_ARCHIVE_H
+
+#include <rapt/tensor.h>
+
+/* Values by name, in the order in which they came. */
+typedef struct rapt_named {
+    char *name;
+    void *value;
+} rapt_named;
+
+typedef struct rapt_names {
+    rapt_named *entries;
+    int64_t count, capacity;
+    int64_t *slots; /* a hash table of indices into entries, -1 where free */
+    int64_t slot_count;
+} rapt_names;
+
+struct rapt_archive {
+    rapt_names tensors; /* of rapt_tensor, a share of each */
+    rapt_names texts;   /* of char */
+};
+
+/* The key of a safetensors header that is not a tensor. */
+#define RAPT_METADATA_KEY "__metadata__"
+
+#endif

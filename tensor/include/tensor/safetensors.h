@@ -1,0 +1,51 @@
+/* The safetensors format: 8 bytes of header size, a JSON header, and the bytes of all tensors without a gap.
+ * https://huggingface.co/docs/safetensors */
+#ifndef RAPT_TENSOR_SAFETENSORS_H
+#define RAPT_TENSOR_SAFETENSORS_H
+
+#include <jansson.h>
+
+#include <rapt/tensor.h>
+
+#define RAPT_SAFETENSORS_MAX_HEADER 100000000
+
+#define RAPT_IS_LITTLE_ENDIAN (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+
+/* A type of element in the file and the dtype that it becomes. */
+typedef struct rapt_stored_type {
+    const char *name;
+    size_t size; /* bytes of an element in the file */
+    rapt_dtype dtype;
+    void (*widen)(const void *in, int64_t count, float *out); /* NULL: the bytes are the dtype's */
+} rapt_stored_type;
+
+/* The type of that name in a header, NULL for one that is not known. */
+const rapt_stored_type *rapt_stored_type_find(const char *name);
+
+/* The name under which a dtype is written. */
+const char *rapt_stored_type_name(rapt_dtype dtype);
+
+/* A tensor as the header describes it. */
+typedef struct rapt_stored_tensor {
+    const char *name; /* of the JSON document */
+    const rapt_stored_type *type;
+    int rank;
+    int64_t shape[RAPT_MAX_RANK];
+    int64_t begin, end; /* in the bytes after the header */
+    int64_t position;   /* in the header */
+} rapt_stored_tensor;
+
+typedef struct rapt_stored_header {
+    json_t *document;
+    json_t *metadata; /* NULL when there is none */
+    rapt_stored_tensor *tensors;
+    int64_t count;
+} rapt_stored_header;
+
+/* Reads and checks a header; the tensors come in the order of their bytes. path is for the error. The header is to be
+ * freed with rapt_stored_header_free, also after an error (false). */
+bool rapt_stored_header_parse(const char *path, const char *text, size_t size, int64_t data_size,
+                              rapt_stored_header *header);
+void rapt_stored_header_free(rapt_stored_header *header);
+
+#endif

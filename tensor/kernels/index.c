@@ -1,0 +1,58 @@
+/* Elements read from and added to places that indices name. */
+#include <string.h>
+
+#include "loop.h"
+
+/* out = in at the index. data: out, in, indices (int64). options: the bytes from one index's place to the next one's. */
+#define GATHER(T, dtype)                                                                                               \
+    static void gather_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)          \
+    {                                                                                                                  \
+        const int64_t step = *(const int64_t *)options;                                                                \
+        if (strides[2] == 0 && strides[0] == sizeof(T) && strides[1] == sizeof(T)) {                                   \
+            memcpy(data[0], data[1] + *(const int64_t *)(void *)data[2] * step, (size_t)count * sizeof(T));            \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            const int64_t index = *(const int64_t *)(void *)(data[2] + i * strides[2]);                                \
+            *(T *)(void *)(data[0] + i * strides[0]) = *(const T *)(void *)(data[1] + i * strides[1] + index * step);  \
+        }                                                                                                              \
+    }
+
+GATHER(float, float32)
+GATHER(double, float64)
+GATHER(int64_t, int64)
+GATHER(int32_t, int32)
+GATHER(uint8_t, uint8)
+
+/* out at the index += in, one after the other. data and options as above. */
+#define SCATTER_ADD(T, dtype)                                                                                          \
+    static void scatter_add_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)     \
+    {                                                                                                                  \
+        const int64_t step = *(const int64_t *)options;                                                                \
+        if (strides[2] == 0 && strides[0] == sizeof(T) && strides[1] == sizeof(T)) {                                   \
+            T *out = (T *)(void *)(data[0] + *(const int64_t *)(void *)data[2] * step);                                \
+            const T *in = (const T *)(void *)data[1];                                                                  \
+            RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] += in[i];                                             \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            const int64_t index = *(const int64_t *)(void *)(data[2] + i * strides[2]);                                \
+            *(T *)(void *)(data[0] + i * strides[0] + index * step) += *(const T *)(void *)(data[1] + i * strides[1]); \
+        }                                                                                                              \
+    }
+
+SCATTER_ADD(float, float32)
+SCATTER_ADD(double, float64)
+
+void RAPT_AT_LEVEL(rapt_fill_index)(rapt_kernels *kernels)
+{
+    kernels->index = (rapt_index_kernels){
+        .gather = {[RAPT_FLOAT32] = gather_float32,
+                   [RAPT_FLOAT64] = gather_float64,
+                   [RAPT_INT64] = gather_int64,
+                   [RAPT_INT32] = gather_int32,
+                   [RAPT_UINT8] = gather_uint8,
+                   [RAPT_BOOL] = gather_uint8},
+        .scatter_add = {[RAPT_FLOAT32] = scatter_add_float32, [RAPT_FLOAT64] = scatter_add_float64},
+    };
+}

@@ -1,0 +1,78 @@
+/* Losses: cross-entropy of rows of logits, and the elementwise ones that need a formula of their own. */
+#include <math.h>
+
+#include "row.h"
+#include "vector_math.h"
+
+/* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x */
+#define CROSS_ENTROPY(T, dtype, EXP)                                                                                   \
+    RAPT_ROW_FOLD(sum_##dtype, T, double, 0, m + (double)a, m + a)                                                     \
+    RAPT_ROW_FOLD(largest_##dtype, T, T, -(T)INFINITY, RAPT_GREATER(a, m), RAPT_GREATER(a, m))                         \
+                                                                                                                       \
+    static void cross_entropy_##dtype(int64_t rows, int64_t classes, double smoothing, const void *logits,             \
+                                      const int64_t *targets, void *losses, void *log_sums)                            \
+    {                                                                                                                  \
+        for (int64_t j = 0; j < rows; j++) {                                                                           \
+            const T *x = (const T *)logits + j * classes;                                                              \
+            ((T *)losses)[j] = ((T *)log_sums)[j] = 0;                                                                 \
+            if (targets[j] < 0) continue;                                                                              \
+            const T m = largest_##dtype(classes, x, 0);                                                                \
+            double total = 0;                                                                                          \
+            _Pragma("omp simd reduction(+ : total)") for (int64_t i = 0; i < classes; i++) total +=                    \
+                (double)EXP(x[i] - m);                                                                                 \
+            const double remainder = log(total);                                                                       \
+            double loss = remainder + (1 - smoothing) * ((double)m - (double)x[targets[j]]);                           \
+            if (smoothing > 0) loss += smoothing * ((double)m - sum_##dtype(classes, x, 0) / (double)classes);         \
+            ((T *)losses)[j] = (T)loss;                                                                                \
+            ((T *)log_sums)[j] = (T)((double)m + remainder);                                                           \
+        }                                                                                                              \
+    }
+
+/* dx = g (exp(x − s) − (1 − ε) [i = target] − ε / classes) */
+#define CROSS_ENTROPY_BACKWARD(T, dtype, EXP)                                                                          \
+    static void cross_entropy_backward_##dtype(int64_t rows, int64_t classes, double smoothing, const void *logits,    \
+                                               const int64_t *targets, const void *log_sums, const void *g,            \
+                                               int64_t g_step, void *dx_data)                                          \
+    {                                                                                                                  \
+        const T uniform = (T)(smoothing / (double)classes);                                                            \
+        for (int64_t j = 0; j < rows; j++) {                                                                           \
+            const T *restrict x = (const T *)logits + j * classes;                                                     \
+            T *restrict dx = (T *)dx_data + j * classes;                                                               \
+            const T s = ((const T *)log_sums)[j], factor = ((const T *)g)[j * g_step];                                 \
+            if (targets[j] < 0) {                                                                                      \
+                for (int64_t i = 0; i < classes; i++) dx[i] = 0;                                                       \
+                continue;                                                                                              \
+            }                                                                                                          \
+            RAPT_SIMD for (int64_t i = 0; i < classes; i++) dx[i] = factor * (EXP(x[i] - s) - uniform);                \
+            dx[targets[j]] = factor * (EXP(x[targets[j]] - s) - uniform - (T)(1 - smoothing));                         \
+        }                                                                                                              \
+    }
+
+CROSS_ENTROPY(float, float32, rapt_math_expf)
+CROSS_ENTROPY(double, float64, exp)
+CROSS_ENTROPY_BACKWARD(float, float32, rapt_math_expf)
+CROSS_ENTROPY_BACKWARD(double, float64, exp)
+
+/* −b log σ(a) − (1 − b) log(1 − σ(a)) = max(a, 0) − a b + log(1 + exp(−|a|)) */
+RAPT_BINARY_LOOP(bce_with_logits_float32, float, float,
+                 (a > 0 ? a : 0) - a * b + rapt_math_log1pf(rapt_math_expf(-fabsf(a))))
+RAPT_BINARY_LOOP(bce_with_logits_float64, double, double, (a > 0 ? a : 0) - a * b + log1p(exp(-fabs(a))))
+
+/* b (log b − a), 0 where b is 0 */
+RAPT_BINARY_LOOP(kl_div_float32, float, float, b == 0 ? 0 : b * (rapt_math_logf(b) - a))
+RAPT_BINARY_LOOP(kl_div_float64, double, double, b == 0 ? 0 : b * (log(b) - a))
+
+#define ROW(name)                                                                                                      \
+    {                                                                                                                  \
+        [RAPT_FLOAT32] = name##_float32, [RAPT_FLOAT64] = name##_float64                                               \
+    }
+
+void RAPT_AT_LEVEL(rapt_fill_loss)(rapt_kernels *kernels)
+{
+    kernels->loss = (rapt_loss_kernels){
+        .cross_entropy = {cross_entropy_float32, cross_entropy_float64},
+        .cross_entropy_backward = {cross_entropy_backward_float32, cross_entropy_backward_float64},
+        .bce_with_logits = ROW(bce_with_logits),
+        .kl_div = ROW(kl_div),
+    };
+}

@@ -1,0 +1,127 @@
+/* The formulas of the optimizers: parameter p and its state are changed by gradient g in one pass. */
+#include <math.h>
+
+#include "loop.h"
+
+/* What a loop does with each operand: X(name, its place in data). T is `number` in there. */
+#define IS_DENSE(name, k) &&strides[k] == sizeof(number)
+#define POINTER(name, k) number *name##_at = (number *)(void *)data[k];
+#define LOAD(name, k) number name = name##_at[i];
+#define STORE(name, k) name##_at[i] = name;
+#define LOAD_STRIDED(name, k) number name = *(number *)(void *)(data[k] + i * strides[k]);
+#define STORE_STRIDED(name, k) *(number *)(void *)(data[k] + i * strides[k]) = name;
+
+/* And with each of the numbers in options. */
+#define CONSTANT(name)                                                                                                 \
+    const number name = (number)numbers->name;                                                                         \
+    (void)name;
+
+/* A loop over p, g and the operands of `state`, which the last argument, the formula, changes. */
+#define UPDATE_LOOP(function, T, state, numbers_type, constants, ...)                                                  \
+    static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
+    {                                                                                                                  \
+        typedef T number;                                                                                              \
+        const numbers_type *numbers = options;                                                                         \
+        constants(CONSTANT);                                                                                           \
+        if (strides[0] == sizeof(T) && strides[1] == sizeof(T) state(IS_DENSE)) {                                      \
+            POINTER(p, 0)                                                                                              \
+            POINTER(g, 1)                                                                                              \
+            state(POINTER);                                                                                            \
+            RAPT_SIMD for (int64_t i = 0; i < count; i++)                                                              \
+            {                                                                                                          \
+                LOAD(p, 0)                                                                                             \
+                LOAD(g, 1)                                                                                             \
+                state(LOAD);                                                                                           \
+                __VA_ARGS__                                                                                            \
+                STORE(p, 0)                                                                                            \
+                state(STORE);                                                                                          \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            LOAD_STRIDED(p, 0)                                                                                         \
+            LOAD_STRIDED(g, 1)                                                                                         \
+            state(LOAD_STRIDED);                                                                                       \
+            __VA_ARGS__                                                                                                \
+            STORE_STRIDED(p, 0)                                                                                        \
+            state(STORE_STRIDED);                                                                                      \
+        }                                                                                                              \
+    }
+
+#define NO_STATE(X)
+#define SGD_STATE(X) X(v, 2)
+#define SGD_NUMBERS(X) X(rate) X(decay) X(momentum) X(share)
+
+#define SGD(T, dtype)                                                                                                  \
+    UPDATE_LOOP(sgd_##dtype, T, NO_STATE, rapt_sgd_numbers, SGD_NUMBERS, g += decay * p; p -= rate * g;)               \
+    UPDATE_LOOP(sgd_momentum_##dtype, T, SGD_STATE, rapt_sgd_numbers, SGD_NUMBERS, g += decay * p;                     \
+                v = momentum * v + share * g; p -= rate * (numbers->nesterov ? g + momentum * v : v);)
+
+SGD(float, float32)
+SGD(double, float64)
+
+#define ADAM_STATE(X) X(m, 2) X(v, 3)
+#define ADAM_NUMBERS(X) X(decay) X(keep) X(share1) X(beta2) X(share2) X(rate) X(correction) X(epsilon)
+
+#define ADAM(T, dtype, SQRT)                                                                                           \
+    UPDATE_LOOP(adam_##dtype, T, ADAM_STATE, rapt_adam_numbers, ADAM_NUMBERS, g += decay * p; m += share1 * (g - m);   \
+                v = beta2 * v + share2 * g * g; p = keep * p - rate * m / (SQRT(v) * correction + epsilon);)
+
+ADAM(float, float32, sqrtf)
+ADAM(double, float64, sqrt)
+
+#define RMSPROP_STATE(X) X(v, 2)
+#define RMSPROP_CENTERED_STATE(X) X(v, 2) X(a, 3)
+#define RMSPROP_MOMENTUM_STATE(X) X(v, 2) X(b, 3)
+#define RMSPROP_FULL_STATE(X) X(v, 2) X(a, 3) X(b, 4)
+#define RMSPROP_NUMBERS(X) X(rate) X(decay) X(alpha) X(share) X(epsilon) X(momentum)
+
+#define SECOND_MOMENT                                                                                                  \
+    g += decay * p;                                                                                                    \
+    v = alpha * v + share * g * g;                                                                                     \
+    number spread = v;
+
+/* A variance is not negative, though rounding may make it so. */
+#define CENTER                                                                                                         \
+    a += share * (g - a);                                                                                              \
+    spread = v - a * a;                                                                                                \
+    spread = spread < 0 ? 0 : spread;
+
+#define STEP(SQRT) p -= rate * g / (SQRT(spread) + epsilon);
+#define STEP_WITH_MOMENTUM(SQRT)                                                                                       \
+    b = momentum * b + g / (SQRT(spread) + epsilon);                                                                   \
+    p -= rate * b;
+
+#define RMSPROP_LOOP(function, T, state, ...)                                                                          \
+    UPDATE_LOOP(function, T, state, rapt_rmsprop_numbers, RMSPROP_NUMBERS, __VA_ARGS__)
+
+#define RMSPROP(T, dtype, SQRT)                                                                                        \
+    RMSPROP_LOOP(rmsprop_##dtype, T, RMSPROP_STATE, SECOND_MOMENT STEP(SQRT))                                          \
+    RMSPROP_LOOP(rmsprop_centered_##dtype, T, RMSPROP_CENTERED_STATE, SECOND_MOMENT CENTER STEP(SQRT))                 \
+    RMSPROP_LOOP(rmsprop_momentum_##dtype, T, RMSPROP_MOMENTUM_STATE, SECOND_MOMENT STEP_WITH_MOMENTUM(SQRT))          \
+    RMSPROP_LOOP(rmsprop_full_##dtype, T, RMSPROP_FULL_STATE, SECOND_MOMENT CENTER STEP_WITH_MOMENTUM(SQRT))
+
+RMSPROP(float, float32, sqrtf)
+RMSPROP(double, float64, sqrt)
+
+#define ADAGRAD_STATE(X) X(s, 2)
+#define ADAGRAD_NUMBERS(X) X(rate) X(decay) X(epsilon)
+
+#define ADAGRAD(T, dtype, SQRT)                                                                                        \
+    UPDATE_LOOP(adagrad_##dtype, T, ADAGRAD_STATE, rapt_adagrad_numbers, ADAGRAD_NUMBERS, g += decay * p; s += g * g;  \
+                p -= rate * g / (SQRT(s) + epsilon);)
+
+ADAGRAD(float, float32, sqrtf)
+ADAGRAD(double, float64, sqrt)
+
+void RAPT_AT_LEVEL(rapt_fill_optimizer)(rapt_kernels *kernels)
+{
+    kernels->optimizer = (rapt_optimizer_kernels){
+        .sgd = {RAPT_FLOATING_ROW(sgd)},
+        .sgd_momentum = {RAPT_FLOATING_ROW(sgd_momentum)},
+        .adam = {RAPT_FLOATING_ROW(adam)},
+        .rmsprop = {{{RAPT_FLOATING_ROW(rmsprop)}, {RAPT_FLOATING_ROW(rmsprop_momentum)}},
+                    {{RAPT_FLOATING_ROW(rmsprop_centered)}, {RAPT_FLOATING_ROW(rmsprop_full)}}},
+        .adagrad = {RAPT_FLOATING_ROW(adagrad)},
+    };
+}

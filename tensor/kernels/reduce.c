@@ -1,0 +1,121 @@
+/* Folds: sums, extremes, squared deviations from a center and exponentials of them, along rows and along columns. */
+#include <math.h>
+
+#include "row.h"
+#include "vector_math.h"
+
+/* Output by output. */
+#define FOLD_ROWS(function, T, A, start, step, merge)                                                                  \
+    RAPT_ROW_FOLD(function##_dense, T, A, start, step, merge)                                                          \
+                                                                                                                       \
+    static void function##_rows(int64_t outputs, int64_t output_stride, int64_t count, int64_t stride, const char *in, \
+                                void *accumulators, const void *centers)                                               \
+    {                                                                                                                  \
+        A *result = accumulators;                                                                                      \
+        for (int64_t j = 0; j < outputs; j++, in += output_stride) {                                                   \
+            const A c = centers ? ((const A *)centers)[j] : (A)0;                                                      \
+            if (stride == sizeof(T)) {                                                                                 \
+                const A m = result[j], a = function##_dense(count, (const T *)(const void *)in, c);                    \
+                result[j] = merge;                                                                                     \
+                continue;                                                                                              \
+            }                                                                                                          \
+            A m = result[j];                                                                                           \
+            for (int64_t i = 0; i < count; i++) {                                                                      \
+                const T a = *(const T *)(const void *)(in + i * stride);                                               \
+                m = step;                                                                                              \
+            }                                                                                                          \
+            result[j] = m;                                                                                             \
+        }                                                                                                              \
+    }
+
+/* All outputs at once, four elements of each in a pass over the accumulators. */
+#define FOLD_COLUMNS(function, T, A, step)                                                                             \
+    static inline A function##_step(A m, T a, A c)                                                                     \
+    {                                                                                                                  \
+        (void)c;                                                                                                       \
+        return step;                                                                                                   \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void function##_columns(int64_t outputs, int64_t output_stride, int64_t count, int64_t stride,              \
+                                   const char *in, void *accumulators, const void *centers)                            \
+    {                                                                                                                  \
+        A *result = accumulators;                                                                                      \
+        const A *center = centers ? centers : accumulators;                                                            \
+        int64_t i = 0;                                                                                                 \
+        if (output_stride == sizeof(T)) {                                                                              \
+            for (; i + 4 <= count; i += 4, in += 4 * stride) {                                                         \
+                const T *a = (const T *)(const void *)in, *b = (const T *)(const void *)(in + stride);                 \
+                const T *d = (const T *)(const void *)(in + 2 * stride);                                               \
+                const T *e = (const T *)(const void *)(in + 3 * stride);                                               \
+                RAPT_SIMD for (int64_t j = 0; j < outputs; j++)                                                        \
+                {                                                                                                      \
+                    const A c = center[j], first = function##_step(result[j], a[j], c);                                \
+                    const A third = function##_step(function##_step(first, b[j], c), d[j], c);                         \
+                    result[j] = function##_step(third, e[j], c);                                                       \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (; i < count; i++, in += stride) {                                                                     \
+                const T *a = (const T *)(const void *)in;                                                              \
+                RAPT_SIMD for (int64_t j = 0; j < outputs; j++) result[j] =                                            \
+                    function##_step(result[j], a[j], center[j]);                                                       \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (; i < count; i++, in += stride)                                                                           \
+            for (int64_t j = 0; j < outputs; j++)                                                                      \
+                result[j] = function##_step(result[j], *(const T *)(const void *)(in + j * output_stride), center[j]); \
+    }
+
+#define FOLD(function, T, A, start, step, merge)                                                                       \
+    FOLD_ROWS(function, T, A, start, step, merge)                                                                      \
+    FOLD_COLUMNS(function, T, A, step)
+
+/* m is the accumulator, a the element, c the center. A NaN among the elements is the largest and the smallest. */
+#define SUM (m + (double)a)
+#define WRAPPING_SUM (int64_t)((uint64_t)m + (uint64_t)a)
+#define GREATER RAPT_GREATER((double)a, m)
+#define LESSER ((double)a < m || a != a ? (double)a : m)
+#define GREATER_INTEGER (a > m ? a : m)
+#define LESSER_INTEGER (a < m ? a : m)
+#define SQUARES (m + ((double)a - c) * ((double)a - c))
+
+#define FLOATING_FOLDS(T, dtype, EXP)                                                                                  \
+    FOLD(sum_##dtype, T, double, 0, SUM, SUM)                                                                          \
+    FOLD(max_##dtype, T, double, (double)-INFINITY, GREATER, GREATER)                                                  \
+    FOLD(min_##dtype, T, double, (double)INFINITY, LESSER, LESSER)                                                     \
+    FOLD(squares_##dtype, T, double, 0, SQUARES, SUM)                                                                  \
+    FOLD(exponentials_##dtype, T, double, 0, m + (double)EXP((T)((double)a - c)), SUM)
+
+FLOATING_FOLDS(float, float32, rapt_math_expf)
+FLOATING_FOLDS(double, float64, exp)
+
+#define INTEGER_FOLDS(T, dtype)                                                                                        \
+    FOLD(sum_##dtype, T, int64_t, 0, WRAPPING_SUM, WRAPPING_SUM)                                                       \
+    FOLD(max_##dtype, T, int64_t, INT64_MIN, GREATER_INTEGER, GREATER_INTEGER)                                         \
+    FOLD(min_##dtype, T, int64_t, INT64_MAX, LESSER_INTEGER, LESSER_INTEGER)
+
+INTEGER_FOLDS(int64_t, int64)
+INTEGER_FOLDS(int32_t, int32)
+INTEGER_FOLDS(uint8_t, uint8)
+
+#define FLOATING_ROW(name, loop) [RAPT_FLOAT32] = name##_float32_##loop, [RAPT_FLOAT64] = name##_float64_##loop
+#define FULL_ROW(name, loop)                                                                                           \
+    FLOATING_ROW(name, loop), [RAPT_INT64] = name##_int64_##loop, [RAPT_INT32] = name##_int32_##loop,                  \
+                              [RAPT_UINT8] = name##_uint8_##loop, [RAPT_BOOL] = name##_uint8_##loop
+
+void RAPT_AT_LEVEL(rapt_fill_reduce)(rapt_kernels *kernels)
+{
+    kernels->reduce = (rapt_reduce_kernels){
+        .sum = {.rows = {FULL_ROW(sum, rows)}, .columns = {FULL_ROW(sum, columns)}},
+        .max = {.rows = {FULL_ROW(max, rows)},
+                .columns = {FULL_ROW(max, columns)},
+                .number = (double)-INFINITY,
+                .integer = INT64_MIN},
+        .min = {.rows = {FULL_ROW(min, rows)},
+                .columns = {FULL_ROW(min, columns)},
+                .number = (double)INFINITY,
+                .integer = INT64_MAX},
+        .squares = {.rows = {FLOATING_ROW(squares, rows)}, .columns = {FLOATING_ROW(squares, columns)}},
+        .exponentials = {.rows = {FLOATING_ROW(exponentials, rows)}, .columns = {FLOATING_ROW(exponentials, columns)}},
+    };
+}

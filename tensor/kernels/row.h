@@ -1,0 +1,46 @@
+/* The template of a fold over one dense row: lanes that vectorise, folded pairwise, then the rest. */
+#ifndef RAPT_KERNELS_ROW_H
+#define RAPT_KERNELS_ROW_H
+
+#include "loop.h"
+
+enum { lane_count = 32 };
+
+/* A function (count, in, c) that folds a row: `step` gives the new accumulator from the old one m, the element a and the
+ * number c; `merge` from two accumulators m and a. */
+#define RAPT_ROW_FOLD(function, T, A, start, step, merge)                                                              \
+    static A function(int64_t count, const T *in, A c)                                                                 \
+    {                                                                                                                  \
+        (void)c;                                                                                                       \
+        A lanes[lane_count], rest = start;                                                                             \
+        int64_t i = 0;                                                                                                 \
+        if (count >= lane_count) {                                                                                     \
+            for (int lane = 0; lane < lane_count; lane++) lanes[lane] = start;                                         \
+            for (; i + lane_count <= count; i += lane_count) {                                                         \
+                RAPT_SIMD for (int lane = 0; lane < lane_count; lane++)                                                \
+                {                                                                                                      \
+                    const A m = lanes[lane];                                                                           \
+                    const T a = in[i + lane];                                                                          \
+                    lanes[lane] = step;                                                                                \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (int half = lane_count / 2; half > 0; half /= 2) {                                                     \
+                for (int lane = 0; lane < half; lane++) {                                                              \
+                    const A m = lanes[lane], a = lanes[lane + half];                                                   \
+                    lanes[lane] = merge;                                                                               \
+                }                                                                                                      \
+            }                                                                                                          \
+            rest = lanes[0];                                                                                           \
+        }                                                                                                              \
+        for (; i < count; i++) {                                                                                       \
+            const A m = rest;                                                                                          \
+            const T a = in[i];                                                                                         \
+            rest = step;                                                                                               \
+        }                                                                                                              \
+        return rest;                                                                                                   \
+    }
+
+/* The larger of two; a NaN is the largest. */
+#define RAPT_GREATER(a, m) ((a) > (m) || (a) != (a) ? (a) : (m))
+
+#endif

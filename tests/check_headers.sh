@@ -1,0 +1,34 @@
+#!/bin/sh
+# Every public header compiles alone, without a warning: check_headers.sh c|c++ [COMPILER]
+set -eu
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+case ${1:-} in
+c) compiler=${2:-${CC:-cc}} standard=c11 ;;
+c++) compiler=${2:-${CXX:-c++}} standard=c++17 ;;
+*) echo "usage: check_headers.sh c|c++ [COMPILER]" >&2 && exit 2 ;;
+esac
+if ! command -v "${compiler%% *}" >/dev/null; then
+    echo "check_headers: there is no $compiler here"
+    exit 77
+fi
+
+set --
+for folder in "$root"/include "$root"/*/include; do
+    set -- "$@" "-I$folder"
+done
+
+checked=0
+failed=0
+for header in "$root"/include/rapt.h "$root"/*/include/rapt/*.h; do
+    name=${header##*/include/}
+    # shellcheck disable=SC2086 # the compiler may come with options
+    if echo "#include <$name>" | $compiler -x "${standard%%[0-9]*}" -std=$standard -Wall -Wextra -Wpedantic -Werror \
+        "$@" -fsyntax-only -; then
+        checked=$((checked + 1))
+    else
+        echo "check_headers: $name does not compile alone as $standard" >&2
+        failed=$((failed + 1))
+    fi
+done
+echo "check_headers: $checked headers compile alone as $standard, $failed do not"
+[ "$failed" -eq 0 ] && [ "$checked" -gt 1 ]

@@ -1,0 +1,155 @@
+/* Rows: comparisons and logic, choice, conversion. */
+#include <math.h>
+
+#include "ops.h"
+
+#define BINARY(name, formula)                                                                                          \
+    static rapt_tensor *call_##name(rapt_tensor *const *in, const op_sample *s)                                        \
+    {                                                                                                                  \
+        (void)s;                                                                                                       \
+        return rapt_##name(in[0], in[1]);                                                                              \
+    }                                                                                                                  \
+    static double value_##name(const double *x, const op_sample *s)                                                    \
+    {                                                                                                                  \
+        (void)s;                                                                                                       \
+        return formula;                                                                                                \
+    }
+
+/* For floats all inputs differ; variant 1 compares a tensor with itself. */
+BINARY(equal, x[0] == x[1])
+BINARY(not_equal, x[0] != x[1])
+BINARY(less, x[0] < x[1])
+BINARY(less_equal, x[0] <= x[1])
+BINARY(greater, x[0] > x[1])
+BINARY(greater_equal, x[0] >= x[1])
+BINARY(logical_and, x[0] != 0 && x[1] != 0)
+BINARY(logical_or, x[0] != 0 || x[1] != 0)
+
+static rapt_tensor *call_logical_not(rapt_tensor *const *in, const op_sample *s)
+{
+    (void)s;
+    return rapt_logical_not(in[0]);
+}
+
+static double value_logical_not(const double *x, const op_sample *s)
+{
+    (void)s;
+    return x[0] == 0;
+}
+
+static rapt_tensor *call_where(rapt_tensor *const *in, const op_sample *s)
+{
+    (void)s;
+    return rapt_where(in[0], in[1], in[2]);
+}
+
+static double value_where(const double *x, const op_sample *s)
+{
+    (void)s;
+    return x[0] != 0 ? x[1] : x[2];
+}
+
+static rapt_tensor *call_cast(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_cast(in[0], (rapt_dtype)s->variant);
+}
+
+static double value_cast(const double *x, const op_sample *s)
+{
+    switch (s->variant) {
+    case RAPT_BOOL: return x[0] != 0;
+    case RAPT_UINT8: return x[0] < 0 && x[0] != trunc(x[0]) ? 0 : x[0] < 0 ? x[0] + 256 : trunc(x[0]);
+    case RAPT_INT64:
+    case RAPT_INT32: return trunc(x[0]);
+    default: return x[0];
+    }
+}
+
+static rapt_dtype cast_result(rapt_dtype dtype, const op_sample *s)
+{
+    (void)dtype;
+    return (rapt_dtype)s->variant;
+}
+
+/* Between floats cast is differentiable; gradcheck wants float64 out, so it goes through float32 never. */
+static rapt_tensor *call_cast_back(rapt_tensor *const *in, const op_sample *s)
+{
+    (void)s;
+    return rapt_cast(in[0], RAPT_FLOAT64);
+}
+
+static double value_same(const double *x, const op_sample *s)
+{
+    (void)s;
+    return x[0];
+}
+
+static rapt_dtype result_float64(rapt_dtype dtype, const op_sample *s)
+{
+    (void)dtype, (void)s;
+    return RAPT_FLOAT64;
+}
+
+static const op_sample pairs[] = {
+    {.in = {SHAPE(4, 6), SHAPE(4, 6)}}, {.in = {SHAPE(2, 1, 3), SHAPE(4, 1)}}, {.in = {SCALAR, SHAPE(5)}},
+    {.in = {SCALAR, SCALAR}},           {.in = {SHAPE(0, 2), SHAPE(2)}},       {.in = {SHAPE(1), SHAPE(1, 1)}},
+    {.in = {SHAPE(37, 1031), SHAPE(1031)}, .large = true},
+};
+
+static const op_sample misfits[] = {{.in = {SHAPE(2, 3), SHAPE(4, 3)}, .error = RAPT_ERROR_SHAPE}};
+
+static const op_sample singles[] = {
+    {.in = {SHAPE(3, 4)}}, {.in = {SCALAR}}, {.in = {SHAPE(0, 2)}}, {.in = {SHAPE(61, 1031)}, .large = true}};
+
+static const op_sample triples[] = {
+    {.in = {SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 4)}},
+    {.in = {SHAPE(3, 1), SHAPE(4), SHAPE(2, 1, 1)}},
+    {.in = {SHAPE(5), SCALAR, SCALAR}},
+    {.in = {SCALAR, SHAPE(2), SHAPE(2)}},
+    {.in = {SHAPE(2, 0), SHAPE(2, 1), SCALAR}},
+    {.in = {SHAPE(37, 1031), SHAPE(37, 1), SHAPE(1031)}, .large = true},
+};
+
+static const op_sample misfit_triples[] = {
+    {.in = {SHAPE(3), SHAPE(2), SHAPE(2)}, .error = RAPT_ERROR_SHAPE},
+    {.in = {SHAPE(3), SHAPE(3), SHAPE(2)}, .error = RAPT_ERROR_SHAPE},
+};
+
+static const op_sample dtypes[] = {
+    {.in = {SHAPE(3, 4)}, .variant = RAPT_FLOAT32}, {.in = {SHAPE(3, 4)}, .variant = RAPT_FLOAT64},
+    {.in = {SHAPE(3, 4)}, .variant = RAPT_INT64},   {.in = {SHAPE(3, 4)}, .variant = RAPT_INT32},
+    {.in = {SHAPE(5)}, .variant = RAPT_BOOL},       {.in = {SCALAR}, .variant = RAPT_FLOAT32},
+    {.in = {SHAPE(0, 2)}, .variant = RAPT_INT32},   {.in = {SHAPE(61, 1031)}, .variant = RAPT_FLOAT32, .large = true},
+};
+
+static const op_sample no_dtypes[] = {
+    {.in = {SHAPE(3)}, .variant = RAPT_DTYPE_COUNT, .error = RAPT_ERROR_DTYPE},
+    {.in = {SHAPE(3)}, .variant = -1, .error = RAPT_ERROR_DTYPE},
+};
+
+#define COMPARISON(op)                                                                                                 \
+    {                                                                                                                  \
+        .name = #op, .call = call_##op, .element = value_##op, .dtypes = all_dtypes, .result = result_bool,           \
+        SAMPLES(pairs), FAILURES(misfits)                                                                              \
+    }
+#define LOGIC(op) .name = #op, .call = call_##op, .element = value_##op, .dtypes = bool_dtype
+
+static const op_row rows[] = {
+    COMPARISON(equal),
+    COMPARISON(not_equal),
+    COMPARISON(less),
+    COMPARISON(less_equal),
+    COMPARISON(greater),
+    COMPARISON(greater_equal),
+    {LOGIC(logical_and), SAMPLES(pairs), FAILURES(misfits)},
+    {LOGIC(logical_or), SAMPLES(pairs), FAILURES(misfits)},
+    {LOGIC(logical_not), SAMPLES(singles)},
+    {.name = "where", .call = call_where, .element = value_where, .domain = {boolean}, .differentiable = 6,
+     .dtypes = all_dtypes, SAMPLES(triples), FAILURES(misfit_triples)},
+    {.name = "cast", .call = call_cast, .element = value_cast, .dtypes = all_dtypes, .result = cast_result,
+     SAMPLES(dtypes), FAILURES(no_dtypes)},
+    {.name = "cast", .call = call_cast_back, .element = value_same, .differentiable = 1, .result = result_float64,
+     .dtypes = all_dtypes, SAMPLES(singles)},
+};
+
+const op_family ops_compare = {rows, sizeof rows / sizeof *rows};

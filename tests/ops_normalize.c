@@ -1,0 +1,179 @@
+/* Rows: softmax, normalisation over the last axis, dropout. */
+#include <math.h>
+
+#include "ops.h"
+
+static rapt_tensor *call_softmax(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_softmax(in[0], s->axis);
+}
+
+static rapt_tensor *call_log_softmax(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_log_softmax(in[0], s->axis);
+}
+
+static rapt_tensor *call_layer_normalize(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_layer_normalize(in[0], in[1], in[2], s->real[0]);
+}
+
+static rapt_tensor *call_rms_normalize(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_rms_normalize(in[0], in[1], s->real[0]);
+}
+
+/* The same seed each time makes it a function. */
+static rapt_tensor *call_drop(rapt_tensor *const *in, const op_sample *s)
+{
+    rapt_seed(42);
+    return rapt_drop(in[0], s->real[0]);
+}
+
+static rapt_tensor *call_masked_softmax(rapt_tensor *const *in, const op_sample *s)
+{
+    (void)s;
+    return rapt_masked_softmax(in[0], in[1]);
+}
+
+/* Σ exp x along the axis, at the place of each element. */
+static array exponential_sums(const array *x, int axis)
+{
+    array sums = array_new(x->rank, x->shape);
+    ARRAY_EACH(*x, w) {
+        int64_t here = w.index[axis];
+        double value = exp(*array_at(x, x->rank, w.index));
+        for (w.index[axis] = 0; w.index[axis] < x->shape[axis]; w.index[axis]++)
+            *array_at(&sums, x->rank, w.index) += value;
+        w.index[axis] = here;
+    }
+    return sums;
+}
+
+static array reference_softmax(const array *in, const op_sample *s)
+{
+    array y = exponential_sums(&in[0], s->axis < 0 ? s->axis + in[0].rank : s->axis);
+    for (int64_t i = 0; i < y.count; i++) y.data[i] = exp(in[0].data[i]) / y.data[i];
+    return y;
+}
+
+static array reference_log_softmax(const array *in, const op_sample *s)
+{
+    array y = exponential_sums(&in[0], s->axis < 0 ? s->axis + in[0].rank : s->axis);
+    for (int64_t i = 0; i < y.count; i++) y.data[i] = in[0].data[i] - log(y.data[i]);
+    return y;
+}
+
+static array normalize(const array *in, double epsilon, bool centered, const array *weight, const array *bias)
+{
+    array y = array_new(in[0].rank, in[0].shape);
+    int64_t width = y.shape[y.rank - 1];
+    for (int64_t row = 0; row < y.count; row += width) {
+        const double *x = in[0].data + row;
+        double mean = 0, squares = 0;
+        for (int64_t i = 0; i < width && centered; i++) mean += x[i] / (double)width;
+        for (int64_t i = 0; i < width; i++) squares += (x[i] - mean) * (x[i] - mean) / (double)width;
+        for (int64_t i = 0; i < width; i++) {
+            y.data[row + i] = (x[i] - mean) / sqrt(squares + epsilon) * (weight->data ? weight->data[i] : 1);
+            if (bias && bias->data) y.data[row + i] += bias->data[i];
+        }
+    }
+    return y;
+}
+
+static array reference_layer_normalize(const array *in, const op_sample *s)
+{
+    return normalize(in, s->real[0], true, &in[1], &in[2]);
+}
+
+static array reference_rms_normalize(const array *in, const op_sample *s)
+{
+    return normalize(in, s->real[0], false, &in[1], NULL);
+}
+
+/* x times the mask, which is what ones become. */
+static array reference_drop(const array *in, const op_sample *s)
+{
+    RAPT_SCOPE;
+    rapt_seed(42);
+    array y = array_read(rapt_drop(rapt_ones(RAPT_FLOAT64, in[0].rank, in[0].shape), s->real[0]));
+    for (int64_t i = 0; i < y.count; i++) y.data[i] = y.data[i] != 0 ? in[0].data[i] / (1 - s->real[0]) : 0;
+    return y;
+}
+
+static array reference_masked_softmax(const array *in, const op_sample *s)
+{
+    const array *x = &in[0];
+    array y = array_new(x->rank, x->shape);
+    (void)s;
+    for (int64_t row = 0; row < x->shape[0] * x->shape[1]; row++) {
+        int64_t place[] = {row / x->shape[1], row % x->shape[1]};
+        double sum = 0, length = in[1].data ? *array_at(&in[1], in[1].rank, place) : (double)x->shape[2];
+        const double *from = x->data + row * x->shape[2];
+        double *to = y.data + row * x->shape[2];
+        for (int64_t key = 0; key < x->shape[2]; key++)
+            if ((double)key < length) sum += exp(from[key]);
+        for (int64_t key = 0; key < x->shape[2]; key++) to[key] = (double)key < length ? exp(from[key]) / sum : 0;
+    }
+    return y;
+}
+
+#define FAIL .error = RAPT_ERROR_SHAPE
+
+static const op_sample along[] = {
+    {.in = {SHAPE(3, 4)}, .axis = -1},         {.in = {SHAPE(3, 4)}, .axis = 0},  {.in = {SHAPE(2, 3, 2)}, .axis = 1},
+    {.in = {SHAPE(5)}, .axis = 0},             {.in = {SHAPE(1)}, .axis = 0},     {.in = {SHAPE(3, 1)}, .axis = -1},
+    {.in = {SHAPE(0, 3)}, .axis = 1},          {.in = {SHAPE(3, 0)}, .axis = 1},  {.in = {SHAPE(0, 3)}, .axis = 0},
+    {.in = {SHAPE(2, 19)}, .axis = 1},         {.in = {SHAPE(97, 307)}, .axis = 1, .large = true},
+    {.in = {SHAPE(307, 97)}, .axis = 0, .large = true},
+};
+static const op_sample bad_axes[] = {
+    {.in = {SHAPE(2, 3)}, .axis = 2, FAIL}, {.in = {SHAPE(2, 3)}, .axis = -3, FAIL}, {.in = {SCALAR}, .axis = 0, FAIL}};
+static const op_sample layers[] = {
+    {.in = {SHAPE(3, 4), SHAPE(4), SHAPE(4)}, .real = {1e-5}},   {.in = {SHAPE(2, 5), ABSENT, SHAPE(5)}, .real = {1e-5}},
+    {.in = {SHAPE(2, 5), SHAPE(5), ABSENT}, .real = {1e-2}},     {.in = {SHAPE(2, 2, 3), ABSENT, ABSENT}, .real = {0}},
+    {.in = {SHAPE(6), SHAPE(6), SHAPE(6)}, .real = {1e-5}},      {.in = {SHAPE(0, 4), SHAPE(4), SHAPE(4)}, .real = {1e-5}},
+    {.in = {SHAPE(3, 0), SHAPE(0), SHAPE(0)}, .real = {1e-5}},   {.in = {SHAPE(1, 19), SHAPE(19), SHAPE(19)}, .real = {0.5}},
+    {.in = {SHAPE(131, 307), SHAPE(307), SHAPE(307)}, .real = {1e-5}, .large = true},
+    {.in = {SHAPE(5003, 8), SHAPE(8), SHAPE(8)}, .real = {1e-5}, .large = true},
+};
+static const op_sample bad_layers[] = {
+    {.in = {SHAPE(3, 4), SHAPE(3), SHAPE(4)}, FAIL}, {.in = {SHAPE(3, 4), SHAPE(4), SHAPE(1, 4)}, FAIL},
+    {.in = {SCALAR, ABSENT, ABSENT}, FAIL}, {.in = {SHAPE(3), ABSENT, ABSENT}, .real = {-1}, .error = RAPT_ERROR_VALUE},
+    {.in = {SHAPE(3), ABSENT, ABSENT}, .real = {NAN}, .error = RAPT_ERROR_VALUE}};
+static const op_sample roots[] = {
+    {.in = {SHAPE(3, 4), SHAPE(4)}, .real = {1e-6}}, {.in = {SHAPE(2, 2, 3), ABSENT}, .real = {0}},
+    {.in = {SHAPE(6), SHAPE(6)}, .real = {1e-2}},    {.in = {SHAPE(0, 4), SHAPE(4)}, .real = {1e-6}},
+    {.in = {SHAPE(3, 0), SHAPE(0)}, .real = {1e-6}}, {.in = {SHAPE(131, 307), SHAPE(307)}, .real = {1e-6}, .large = true},
+};
+static const op_sample bad_roots[] = {
+    {.in = {SHAPE(3, 4), SHAPE(3)}, FAIL}, {.in = {SCALAR, ABSENT}, FAIL},
+    {.in = {SHAPE(3), ABSENT}, .real = {-1}, .error = RAPT_ERROR_VALUE}};
+static const op_sample drops[] = {
+    {.in = {SHAPE(3, 5)}, .real = {0.5}}, {.in = {SHAPE(7)}, .real = {0}}, {.in = {SHAPE(2, 3)}, .real = {1}},
+    {.in = {SCALAR}, .real = {0.25}},     {.in = {SHAPE(0, 2)}, .real = {0.5}}, {.in = {SHAPE(61, 1031)}, .real = {0.1}, .large = true}};
+static const op_sample bad_drops[] = {
+    {.in = {SHAPE(3)}, .real = {-0.1}, .error = RAPT_ERROR_VALUE}, {.in = {SHAPE(3)}, .real = {1.1}, .error = RAPT_ERROR_VALUE},
+    {.in = {SHAPE(3)}, .real = {NAN}, .error = RAPT_ERROR_VALUE}};
+static const op_sample masks[] = {
+    {.in = {SHAPE(3, 2, 4), SHAPE(3)}, .limit = 4},    {.in = {SHAPE(2, 3, 4), SHAPE(2, 3)}, .limit = 4},
+    {.in = {SHAPE(2, 2, 3), ABSENT}, .limit = 3},      {.in = {SHAPE(2, 2, 3), SHAPE(2)}, .limit = 0},
+    {.in = {SHAPE(0, 2, 3), SHAPE(0)}, .limit = 3},    {.in = {SHAPE(2, 2, 0), SHAPE(2)}, .limit = 3},
+    {.in = {SHAPE(2, 2, 3), SHAPE(2)}, .limit = 9},    {.in = {SHAPE(13, 17, 131), SHAPE(13, 17)}, .limit = 131, .large = true}};
+static const op_sample bad_masks[] = {
+    {.in = {SHAPE(2, 3), SHAPE(2)}, .limit = 3, FAIL}, {.in = {SHAPE(2, 3, 4), SHAPE(3)}, .limit = 3, FAIL},
+    {.in = {SHAPE(2, 3, 4), SHAPE(2, 4)}, .limit = 3, FAIL}, {.in = {SHAPE(2, 3, 4), SCALAR}, .limit = 3, FAIL}};
+
+#define ROW(op) .name = #op, .call = call_##op, .reference = reference_##op
+
+static const op_row rows[] = {
+    {ROW(softmax), .differentiable = 1, SAMPLES(along), FAILURES(bad_axes)},
+    {ROW(log_softmax), .differentiable = 1, SAMPLES(along), FAILURES(bad_axes)},
+    {ROW(layer_normalize), .differentiable = 7, .optional = 6, SAMPLES(layers), FAILURES(bad_layers)},
+    {ROW(rms_normalize), .differentiable = 3, .optional = 2, SAMPLES(roots), FAILURES(bad_roots)},
+    {ROW(drop), .differentiable = 1, SAMPLES(drops), FAILURES(bad_drops)},
+    {ROW(masked_softmax), .domain = {any_value, length64}, .differentiable = 1, .optional = 2, SAMPLES(masks), FAILURES(bad_masks)},
+    {ROW(masked_softmax), .domain = {any_value, any_value}, .differentiable = 1, .optional = 2, SAMPLES(masks)},
+};
+
+const op_family ops_normalize = {rows, sizeof rows / sizeof *rows};

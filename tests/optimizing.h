@@ -1,0 +1,39 @@
+/* Parameters and gradients for the tests of optimizers. */
+#ifndef RAPT_TESTS_OPTIMIZING_H
+#define RAPT_TESTS_OPTIMIZING_H
+
+#include "expect.h"
+
+#include <rapt/optim.h>
+
+/* A leaf with those values. */
+static inline rapt_tensor *parameter_from(rapt_dtype dtype, int64_t count, const double *values)
+{
+    rapt_tensor *tensor = rapt_empty(dtype, 1, &count);
+    cr_assert(rapt_copy(tensor, rapt_from(RAPT_FLOAT64, 1, &count, values)), "%s", rapt_error());
+    return rapt_require_gradient(tensor);
+}
+
+/* Adds to the leaf's gradient, as backward does. */
+static inline void give_gradient(rapt_tensor *leaf, rapt_tensor *gradient)
+{
+    cr_assert(rapt_backward_from(1, &leaf, &gradient, 0), "%s", rapt_error());
+}
+
+static inline void give_gradient_of(rapt_tensor *leaf, double value)
+{
+    RAPT_SCOPE;
+    give_gradient(leaf, rapt_full(rapt_get_dtype(leaf), rapt_rank(leaf), rapt_shape(leaf), value));
+}
+
+static inline double element(const rapt_tensor *tensor, int64_t index)
+{
+    return rapt_at(tensor, &index);
+}
+
+static inline bool same_bits(const rapt_tensor *a, const rapt_tensor *b)
+{
+    return memcmp(rapt_data(a), rapt_data(b), (size_t)rapt_count(a) * rapt_dtype_size(rapt_get_dtype(a))) == 0;
+}
+
+#endif

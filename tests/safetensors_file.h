@@ -1,0 +1,96 @@
+/* A directory for each test of safetensors, and a file in it to write, read and expect things of. */
+#ifndef RAPT_TESTS_SAFETENSORS_FILE_H
+#define RAPT_TESTS_SAFETENSORS_FILE_H
+
+#include "expect.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/rapt-safetensors-XXXXXX", path[64];
+
+static inline void make_directory(void)
+{
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/a.safetensors", directory);
+}
+
+/* How many files are in the directory; with clear they are removed. */
+static inline int files(bool clear)
+{
+    DIR *list = opendir(directory);
+    int count = 0;
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        char name[400];
+        if (entry->d_name[0] == '.') continue;
+        count++;
+        snprintf(name, sizeof name, "%s/%s", directory, entry->d_name);
+        if (clear) remove(name);
+    }
+    closedir(list);
+    return count;
+}
+
+static inline void remove_directory(void)
+{
+    files(true);
+    rmdir(directory);
+}
+
+static inline void write_file(const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+static inline char *read_file(size_t *size)
+{
+    char *bytes = malloc(100000);
+    FILE *file = fopen(path, "rb");
+    cr_assert(bytes && file);
+    *size = fread(bytes, 1, 100000, file);
+    fclose(file);
+    return bytes;
+}
+
+/* A file of that header and so many bytes of data 0, 1, 0, 1 … */
+static inline void write_header(const char *header, size_t data)
+{
+    char bytes[4096];
+    const size_t length = strlen(header);
+    cr_assert_lt(8 + length + data, sizeof bytes);
+    for (size_t i = 0; i < 8; i++) bytes[i] = (char)(length >> 8 * i);
+    memcpy(bytes + 8, header, length);
+    for (size_t i = 0; i < data; i++) bytes[8 + length + i] = i % 2;
+    write_file(bytes, 8 + length + data);
+}
+
+static inline void expect_refused(rapt_error_code code, const char *part)
+{
+    const int64_t live = rapt_memory_get_statistics().live_bytes;
+    cr_expect_null(rapt_load_safetensors(path), "expected: %s", part);
+    expect_error(code, part);
+    cr_expect_eq(rapt_memory_get_statistics().live_bytes, live);
+}
+
+static inline rapt_archive *load(void)
+{
+    rapt_archive *archive = rapt_load_safetensors(path);
+    cr_assert_not_null(archive, "%s", rapt_error());
+    return archive;
+}
+
+/* Tensors "one" and "two", full of that value. */
+static inline rapt_archive *small_archive(double value)
+{
+    rapt_archive *archive = rapt_archive_new();
+    cr_assert(rapt_archive_add(archive, "one", rapt_full(RAPT_FLOAT32, RAPT_SHAPE(3), value)));
+    cr_assert(rapt_archive_add(archive, "two", rapt_full(RAPT_FLOAT64, RAPT_SHAPE(2, 2), value)));
+    return archive;
+}
+
+#endif

@@ -1,0 +1,180 @@
+/* Clipping by global norm and by value. */
+#include "optimizing.h"
+
+#include <math.h>
+
+#include "tensor/memory.h"
+
+/* An optimizer of one float32 and one float64 parameter. */
+typedef struct fixture {
+    rapt_optimizer *optimizer;
+    rapt_tensor *p[2];
+} fixture;
+
+static fixture two_parameters(void)
+{
+    const double zeros[3] = {0};
+    fixture f = {rapt_sgd_new(NULL, NULL),
+                 {parameter_from(RAPT_FLOAT32, 2, zeros), parameter_from(RAPT_FLOAT64, 3, zeros)}};
+    cr_assert(rapt_optimizer_add(f.optimizer, "first", f.p[0]) && rapt_optimizer_add(f.optimizer, "second", f.p[1]));
+    return f;
+}
+
+static void give_first(const fixture *f, float a, float b)
+{
+    give_gradient(f->p[0], rapt_from(RAPT_FLOAT32, RAPT_SHAPE(2), (float[]){a, b}));
+}
+
+static void give_second(const fixture *f, double a, double b, double c)
+{
+    give_gradient(f->p[1], rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3), (double[]){a, b, c}));
+}
+
+static void expect_gradient(const rapt_tensor *p, const double *expected)
+{
+    const rapt_tensor *gradient = rapt_gradient(p);
+    for (int64_t i = 0; i < rapt_count(p); i++)
+        cr_expect_float_eq(element(gradient, i), expected[i], 1e-7, "element %d is %g, not %g", (int)i,
+                           element(gradient, i), expected[i]);
+}
+
+/* 2² + 4² + 5² + 6² = 9² */
+Test(clip, global_norm_over_both_dtypes)
+{
+    RAPT_SCOPE;
+    fixture f = two_parameters();
+    give_first(&f, 2, -4);
+    give_second(&f, 5, 0, 6);
+    double norm = 0;
+    cr_expect(rapt_clip_gradient_norm(f.optimizer, 9, &norm));
+    cr_expect_eq(norm, 9);
+    expect_gradient(f.p[0], (double[]){2, -4});
+    cr_expect(rapt_clip_gradient_norm(f.optimizer, (double)INFINITY, NULL));
+    expect_gradient(f.p[1], (double[]){5, 0, 6});
+    cr_expect(rapt_clip_gradient_norm(f.optimizer, 3, &norm));
+    cr_expect_eq(norm, 9);
+    expect_gradient(f.p[0], (double[]){2.0 / 3, -4.0 / 3});
+    expect_gradient(f.p[1], (double[]){5.0 / 3, 0, 2});
+    cr_expect(rapt_clip_gradient_norm(f.optimizer, 100, &norm));
+    cr_expect_float_eq(norm, 3, 1e-6);
+    rapt_optimizer_free(f.optimizer);
+    expect_no_error();
+}
+
+Test(clip, no_gradients_have_norm_zero)
+{
+    RAPT_SCOPE;
+    fixture f = two_parameters();
+    double norm = 1;
+    cr_expect(rapt_clip_gradient_norm(f.optimizer, 1, &norm));
+    cr_expect_eq(norm, 0);
+    cr_expect(rapt_clip_gradient_value(f.optimizer, 1));
+    rapt_optimizer_free(f.optimizer);
+    expect_no_error();
+}
+
+/* A million equal float32 numbers: summed in float32 the norm would be off in the third digit. */
+Test(clip, norm_of_many_is_accurate)
+{
+    RAPT_SCOPE;
+    rapt_tensor *p = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1000, 1000)));
+    rapt_optimizer *optimizer = rapt_sgd_new(NULL, NULL);
+    rapt_optimizer_add(optimizer, "p", p);
+    give_gradient_of(p, 0.1);
+    double norm = 0;
+    cr_expect(rapt_clip_gradient_norm(optimizer, 1000, &norm));
+    cr_expect_float_eq(norm, 1000 * (double)0.1f, 1e-9, "%.17g", norm);
+    give_gradient_of(p, 3e38 - 0.1);
+    cr_expect(rapt_clip_gradient_norm(optimizer, 1, &norm), "squares above float32's range");
+    cr_expect_float_eq(norm / 3e41, 1, 1e-6);
+    rapt_optimizer_free(optimizer);
+    expect_no_error();
+}
+
+Test(clip, norm_that_is_not_finite_is_an_error)
+{
+    RAPT_SCOPE;
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        fixture f = two_parameters();
+        give_second(&f, 3, 4, 5);
+        give_first(&f, 100, bad[i]);
+        double norm = -1;
+        cr_expect_not(rapt_clip_gradient_norm(f.optimizer, 1, &norm));
+        expect_error(RAPT_ERROR_VALUE, "'first'");
+        cr_expect_eq(norm, -1);
+        cr_expect_eq(element(rapt_gradient(f.p[0]), 0), 100);
+        expect_gradient(f.p[1], (double[]){3, 4, 5});
+        rapt_optimizer_free(f.optimizer);
+    }
+}
+
+Test(clip, value)
+{
+    RAPT_SCOPE;
+    fixture f = two_parameters();
+    give_first(&f, -7, NAN);
+    give_second(&f, 0.25, 0.5, INFINITY);
+    cr_expect(rapt_clip_gradient_value(f.optimizer, 0.5));
+    cr_expect_eq(element(rapt_gradient(f.p[0]), 0), -0.5);
+    cr_expect(isnan(element(rapt_gradient(f.p[0]), 1)));
+    expect_gradient(f.p[1], (double[]){0.25, 0.5, 0.5});
+    rapt_optimizer_free(f.optimizer);
+    expect_no_error();
+}
+
+/* With a graph the same tensor may be the gradient of two leaves; each is clipped once, and the tensor stays. */
+Test(clip, shared_gradient)
+{
+    RAPT_SCOPE;
+    const double zeros[2] = {0};
+    rapt_tensor *p[] = {parameter_from(RAPT_FLOAT64, 2, zeros), parameter_from(RAPT_FLOAT64, 2, zeros)};
+    rapt_tensor *gradient = rapt_from(RAPT_FLOAT64, RAPT_SHAPE(2), (double[]){4, 4});
+    cr_assert(rapt_backward_from(2, p, (rapt_tensor *[]){gradient, gradient}, RAPT_CREATE_GRAPH), "%s", rapt_error());
+    rapt_optimizer *optimizer = rapt_sgd_new(NULL, NULL);
+    cr_expect(rapt_optimizer_add(optimizer, "a", p[0]) && rapt_optimizer_add(optimizer, "b", p[1]));
+    cr_expect(rapt_clip_gradient_norm(optimizer, 4, NULL));
+    expect_gradient(p[0], (double[]){2, 2});
+    expect_gradient(p[1], (double[]){2, 2});
+    cr_expect_eq(element(gradient, 0), 4);
+    rapt_optimizer_free(optimizer);
+    expect_no_error();
+}
+
+Test(clip, bad_arguments)
+{
+    rapt_optimizer *optimizer = rapt_sgd_new(NULL, NULL);
+    const double bad[] = {0, -1, (double)NAN};
+    for (int i = 0; i < 3; i++) {
+        cr_expect_not(rapt_clip_gradient_norm(optimizer, bad[i], NULL));
+        expect_error(RAPT_ERROR_VALUE, "above 0");
+        cr_expect_not(rapt_clip_gradient_value(optimizer, bad[i]));
+        expect_error(RAPT_ERROR_VALUE, "above 0");
+    }
+    cr_expect_not(rapt_clip_gradient_norm(NULL, 1, NULL));
+    expect_error(RAPT_ERROR_NULL, "optimizer");
+    cr_expect_not(rapt_clip_gradient_value(NULL, 1));
+    expect_error(RAPT_ERROR_NULL, "optimizer");
+    rapt_optimizer_free(optimizer);
+}
+
+Test(clip, out_of_memory_keeps_gradients)
+{
+    RAPT_SCOPE;
+    rapt_tensor *p = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(100000)));
+    rapt_optimizer *optimizer = rapt_sgd_new(NULL, NULL);
+    rapt_optimizer_add(optimizer, "p", p);
+    give_gradient_of(p, 1);
+    int failures = 0;
+    for (;; failures++) {
+        rapt_memory_fail_after(failures);
+        bool good = rapt_clip_gradient_norm(optimizer, 1, NULL);
+        rapt_memory_fail_after(-1);
+        if (good) break;
+        expect_error(RAPT_ERROR_MEMORY, "no memory");
+        cr_expect_eq(element(rapt_gradient(p), 99999), 1);
+    }
+    cr_expect_gt(failures, 0);
+    cr_expect_float_eq(element(rapt_gradient(p), 99999), 1 / sqrt(100000.0), 1e-9);
+    rapt_optimizer_free(optimizer);
+}

@@ -1,0 +1,100 @@
+/* Errors: the first is kept, until it is cleared, for each thread. */
+#include "expect.h"
+
+#include <pthread.h>
+
+#include "tensor/core.h"
+
+Test(error, none_at_first)
+{
+    cr_expect_null(rapt_error());
+    cr_expect_eq(rapt_error_get_code(), RAPT_OK);
+    cr_expect_str_eq(rapt_error_get_op(), "");
+}
+
+Test(error, first_is_kept)
+{
+    cr_expect_not(rapt_fail(RAPT_ERROR_VALUE, "one", "%d apples", 3));
+    cr_expect_not(rapt_fail(RAPT_ERROR_SHAPE, "two", "later"));
+    cr_expect_str_eq(rapt_error(), "one: 3 apples");
+    cr_expect_eq(rapt_error_get_code(), RAPT_ERROR_VALUE);
+    cr_expect_str_eq(rapt_error_get_op(), "one");
+    rapt_clear_error();
+    cr_expect_null(rapt_error());
+    cr_expect_not(rapt_fail(RAPT_ERROR_SHAPE, "two", "later"));
+    cr_expect_str_eq(rapt_error(), "two: later");
+}
+
+Test(error, null_result_does_not_hide_the_cause)
+{
+    cr_expect_null(rapt_clone(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, -1))));
+    expect_error(RAPT_ERROR_SHAPE, "zeros: size -1 of axis 1 is negative");
+}
+
+Test(error, long_texts_are_cut)
+{
+    char text[2000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    rapt_fail(RAPT_ERROR_VALUE, text, "%s", text);
+    cr_expect_lt(strlen(rapt_error()), 600);
+    cr_expect_gt(strlen(rapt_error()), 400);
+    cr_expect_lt(strlen(rapt_error_get_op()), 100);
+}
+
+Test(error, no_op_name)
+{
+    rapt_fail(RAPT_ERROR_VALUE, NULL, "bad");
+    cr_expect_str_eq(rapt_error(), "rapt: bad");
+}
+
+static int handled;
+static char handled_message[600];
+
+static void handle(rapt_error_code code, const char *message)
+{
+    cr_expect_eq(code, RAPT_ERROR_VALUE);
+    snprintf(handled_message, sizeof handled_message, "%s", message);
+    handled++;
+}
+
+Test(error, handler_hears_first_errors)
+{
+    cr_expect_null(rapt_on_error(handle));
+    rapt_fail(RAPT_ERROR_VALUE, "op", "first");
+    rapt_fail(RAPT_ERROR_SHAPE, "op", "second");
+    cr_expect_eq(handled, 1);
+    cr_expect_str_eq(handled_message, "op: first");
+    rapt_clear_error();
+    rapt_fail(RAPT_ERROR_VALUE, "op", "third");
+    cr_expect_eq(handled, 2);
+    cr_expect_eq(rapt_on_error(NULL), handle);
+    rapt_clear_error();
+    rapt_fail(RAPT_ERROR_VALUE, "op", "fourth");
+    cr_expect_eq(handled, 2);
+}
+
+Test(error, exit_on_error, .exit_code = 1)
+{
+    rapt_on_error(rapt_exit_on_error);
+    rapt_fail(RAPT_ERROR_VALUE, "op", "the end");
+}
+
+static void *see_no_error(void *argument)
+{
+    (void)argument;
+    bool clean = rapt_error() == NULL;
+    rapt_fail(RAPT_ERROR_SHAPE, "other", "thread");
+    return clean ? "clean" : NULL;
+}
+
+Test(error, each_thread_has_its_own)
+{
+    pthread_t thread;
+    void *clean = NULL;
+    rapt_fail(RAPT_ERROR_VALUE, "this", "thread");
+    cr_assert_eq(pthread_create(&thread, NULL, see_no_error, NULL), 0);
+    pthread_join(thread, &clean);
+    cr_expect_not_null(clean);
+    cr_expect_str_eq(rapt_error(), "this: thread");
+}

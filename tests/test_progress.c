@@ -1,0 +1,233 @@
+/* Tests of examples/common/progress.c and interrupt.c: what a training run shows, and how it is stopped. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "interrupt.h"
+#include "progress.h"
+
+static const struct progress halfway = {.step = 600,
+                                        .total = 1200,
+                                        .recent_seconds = 10,
+                                        .recent_steps = 100,
+                                        .recent_tokens = 123456};
+
+static void expect_text(struct progress progress, double loss, int width, const char *expected)
+{
+    char room[256];
+    cr_expect_str_eq(progress_text(&progress, loss, width, room), expected);
+    cr_expect(width == 0 || strlen(room) <= (size_t)width);
+}
+
+Test(progress, text_without_limit_has_no_bar)
+{
+    expect_text(halfway, 0.12345, 0, "step 600/1200  loss 0.1235  12346 tokens/s  1:00 left");
+}
+
+Test(progress, text_gives_up_parts_from_the_right)
+{
+    expect_text(halfway, 2.5, 79, "[===========>           ] step 600/1200  loss 2.5000  12346 tokens/s  1:00 left");
+    expect_text(halfway, 2.5, 54, "step 600/1200  loss 2.5000  12346 tokens/s  1:00 left");
+    expect_text(halfway, 2.5, 44, "step 600/1200  loss 2.5000  12346 tokens/s");
+    expect_text(halfway, 2.5, 30, "step 600/1200  loss 2.5000");
+    expect_text(halfway, 2.5, 20, "step 600/1200");
+    expect_text(halfway, 2.5, 5, "");
+    for (int width = 1; width < 256; width++) {
+        char room[256];
+        cr_expect(strlen(progress_text(&halfway, 2.5, width, room)) <= (size_t)width);
+    }
+}
+
+Test(progress, text_of_extremes)
+{
+    struct progress progress = halfway;
+    progress.step = 1200;
+    expect_text(progress, NAN, 60, "[=================] step 1200/1200  loss nan  12346 tokens/s");
+    progress.step = 0, progress.recent_steps = 0, progress.recent_seconds = 0;
+    expect_text(progress, 1e9, 0, "step 0/1200  loss 1e+09");
+    progress = halfway, progress.total = INT64_MAX;
+    expect_text(progress, 1, 0, "step 600/9223372036854775807  loss 1.0000  12346 tokens/s  277777:46:40 left");
+    progress = halfway, progress.recent_steps = 5;
+    expect_text(progress, 1, 0, "step 600/1200  loss 1.0000  12346 tokens/s  20:00 left");
+    progress.recent_steps = 1;
+    expect_text(progress, 1, 0, "step 600/1200  loss 1.0000  12346 tokens/s  1:40:00 left");
+}
+
+/* What a run of `steps` steps writes elsewhere than on a terminal. */
+static char *record(int steps, double interval)
+{
+    FILE *file = tmpfile();
+    cr_assert_not_null(file);
+    struct progress progress = progress_start(file, 0, steps);
+    cr_expect_not(progress.on_terminal);
+    progress.interval = interval;
+    for (int step = 0; step < steps; step++) progress_step(&progress, 1.5, 64);
+    progress_print(&progress, "validation loss %.1f", 2.0);
+    progress_end(&progress);
+    static char text[4096];
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static int count(const char *text, char wanted)
+{
+    int n = 0;
+    for (; *text; text++) n += *text == wanted;
+    return n;
+}
+
+Test(progress, plain_lines_have_no_control_characters)
+{
+    const char *text = record(3, 0);
+    cr_expect_eq(count(text, '\n'), 4, "%s", text);
+    cr_expect(count(text, '\r') == 0 && count(text, '\033') == 0);
+    cr_expect(strstr(text, "step 1/3  loss 1.5000  ") == text, "%s", text);
+    cr_expect(strstr(text, "\nvalidation loss 2.0\n"));
+}
+
+Test(progress, plain_lines_come_every_few_seconds_and_at_the_end)
+{
+    const char *text = record(1000, 5);
+    cr_expect_eq(count(text, '\n'), 2, "%s", text);
+    cr_expect(strstr(text, "step 1000/1000  loss 1.5000  ") == text, "%s", text);
+}
+
+/* What was written to the file since the last call. */
+static const char *read_news(FILE *file, long *position)
+{
+    static char text[4096];
+    fseek(file, *position, SEEK_SET);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    *position = ftell(file);
+    return text;
+}
+
+Test(progress, bars_are_redrawn_in_place)
+{
+    long position = 0;
+    FILE *file = tmpfile();
+    cr_assert_not_null(file);
+    struct progress progress = progress_start(file, 1, 4);
+    progress.on_terminal = true, progress.interval = 0;
+    setenv("COLUMNS", "60", 1);
+    progress_step(&progress, 1.5, 0);
+    const char *text = read_news(file, &position);
+    cr_expect(strncmp(text, "\r[", 2) == 0 && strstr(text, "] step 2/4  loss 1.5000"), "%s", text);
+    cr_expect_str_eq(text + strlen(text) - 3, "\033[K");
+    cr_expect_eq(count(text, '\n'), 0);
+    cr_expect_eq(strlen(text), strlen("\r") + 59 + strlen("\033[K"));
+
+    setenv("COLUMNS", "20", 1);
+    progress_step(&progress, 1.5, 0);
+    cr_expect_str_eq(read_news(file, &position), "\r[======> ] step 3/4\033[K");
+    progress_print(&progress, "hello");
+    cr_expect_str_eq(read_news(file, &position), "\r\033[Khello\n");
+    progress_end(&progress);
+    cr_expect_str_eq(read_news(file, &position), "", "no bar is left to go below");
+    progress_step(&progress, 1.5, 0);
+    read_news(file, &position);
+    progress_end(&progress);
+    cr_expect_str_eq(read_news(file, &position), "\n");
+    fclose(file);
+}
+
+Test(progress, bars_are_redrawn_ten_times_a_second)
+{
+    long position = 0;
+    FILE *file = tmpfile();
+    cr_assert_not_null(file);
+    struct progress progress = progress_start(file, 0, 1000);
+    progress.on_terminal = true, progress.interval = 0.1;
+    for (int step = 0; step < 1000; step++) progress_step(&progress, 1.5, 64);
+    const char *text = read_news(file, &position);
+    cr_expect_leq(count(text, '\033'), 3, "%s", text);
+    cr_expect(strstr(text, "step 1000/1000"));
+    fclose(file);
+}
+
+Test(progress, terminals_are_recognised_and_measured)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = 60};
+    int reader = posix_openpt(O_RDWR | O_NOCTTY);
+    if (reader < 0 || grantpt(reader) != 0 || unlockpt(reader) != 0)
+        cr_skip_test("this machine has no pseudo-terminals");
+    FILE *terminal = fdopen(open(ptsname(reader), O_RDWR | O_NOCTTY), "r+");
+    cr_assert_not_null(terminal);
+    cr_assert_eq(ioctl(fileno(terminal), TIOCSWINSZ, &size), 0);
+    unsetenv("COLUMNS");
+    unsetenv("TERM");
+    cr_expect_not(progress_start(terminal, 0, 1).on_terminal);
+    setenv("TERM", "dumb", 1);
+    cr_expect_not(progress_start(terminal, 0, 1).on_terminal);
+    setenv("TERM", "xterm", 1);
+    struct progress progress = progress_start(terminal, 0, 2);
+    cr_expect(progress.on_terminal);
+    progress.interval = 0;
+    progress_step(&progress, 1.5, 0);
+    char text[256];
+    cr_expect_eq(read(reader, text, sizeof text), (ssize_t)(strlen("\r") + 59 + strlen("\033[K")));
+    fclose(terminal);
+    close(reader);
+}
+
+Test(interrupt, the_first_signal_is_noted)
+{
+    interrupt_watch();
+    cr_expect_eq(interrupt_signal(), 0);
+    raise(SIGINT);
+    cr_expect_eq(interrupt_signal(), SIGINT);
+    interrupt_watch();
+    cr_expect_eq(interrupt_signal(), 0);
+    raise(SIGTERM);
+    cr_expect_eq(interrupt_signal(), SIGTERM);
+}
+
+Test(interrupt, the_second_signal_ends_the_program, .signal = SIGTERM)
+{
+    interrupt_watch();
+    raise(SIGINT);
+    raise(SIGTERM);
+}
+
+Test(interrupt, released_signals_end_the_program, .signal = SIGINT)
+{
+    interrupt_watch();
+    interrupt_release();
+    raise(SIGINT);
+}
+
+Test(interrupt, ignored_signals_stay_ignored)
+{
+    signal(SIGHUP, SIG_IGN);
+    interrupt_watch();
+    raise(SIGHUP);
+    cr_expect_eq(interrupt_signal(), 0);
+    interrupt_release();
+    raise(SIGHUP);
+}
+
+Test(interrupt, a_closed_pipe_does_not_end_a_watched_run)
+{
+    int ends[2];
+    cr_assert_eq(pipe(ends), 0);
+    close(ends[0]);
+    interrupt_watch();
+    cr_expect_eq(write(ends[1], "x", 1), -1);
+}
+
+Test(interrupt, a_closed_pipe_ends_a_released_run, .signal = SIGPIPE)
+{
+    int ends[2];
+    cr_assert_eq(pipe(ends), 0);
+    close(ends[0]);
+    interrupt_watch();
+    interrupt_release();
+    cr_expect_eq(write(ends[1], "x", 1), 1);
+}

@@ -1,0 +1,173 @@
+/* safetensors: every way a file can be bad is noticed, and nothing of it stays in memory. */
+#include "safetensors_file.h"
+
+#include <sys/stat.h>
+
+TestSuite(safetensors_bad, .init = make_directory, .fini = remove_directory);
+
+#define TENSOR(dtype, shape, offsets) "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+#define TWO(first, second)                                                                                             \
+    "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" first "},"                                              \
+    "\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" second "}}"
+
+static const struct {
+    const char *header;
+    size_t data;
+    rapt_error_code code;
+    const char *message;
+} bad_headers[] = {
+    {"", 0, RAPT_ERROR_FORMAT, "does not begin with '{'"},
+    {"[]", 0, RAPT_ERROR_FORMAT, "does not begin with '{'"},
+    {"{", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {"{}}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {"{\"a\"}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {"{\"a\":1,}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {"{'a':1}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {"{\"\xff\":1}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {"{\"\\u0000\":1}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {"{\"a\":NaN}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {"{\"a\":99999999999999999999}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {TWO("[0,4]", "[4,8]") "{}", 8, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {"{\"a\":1,\"a\":2}", 0, RAPT_ERROR_FORMAT, "duplicate"},
+    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, RAPT_ERROR_FORMAT, "duplicate"},
+    {"{\"__metadata__\":[]}", 0, RAPT_ERROR_FORMAT, "__metadata__ is not an object of texts"},
+    {"{\"__metadata__\":{\"k\":1}}", 0, RAPT_ERROR_FORMAT, "the metadata 'k' is not a text"},
+    {"{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", 0, RAPT_ERROR_FORMAT, "duplicate"},
+    {"{\"a\":1}", 0, RAPT_ERROR_FORMAT, "tensor 'a' is not an object of dtype, shape and data_offsets"},
+    {"{\"a\":{}}", 0, RAPT_ERROR_FORMAT, "tensor 'a' is not an object"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0],\"x\":1}}", 0, RAPT_ERROR_FORMAT,
+     "and nothing else"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"offsets\":[0,0]}}", 0, RAPT_ERROR_FORMAT, "data_offsets of tensor 'a'"},
+    {"{\"a\":{\"type\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, RAPT_ERROR_FORMAT, "'a' has no dtype"},
+    {TENSOR("8", "[4]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "'a' has no dtype"},
+    {TENSOR("\"F8_E4M3\"", "[4]", "[0,4]"), 4, RAPT_ERROR_UNSUPPORTED, "has dtype F8_E4M3; F64, F32"},
+    {TENSOR("\"f32\"", "[1]", "[0,4]"), 4, RAPT_ERROR_UNSUPPORTED, "has dtype f32; F64, F32"},
+    {TENSOR("\"\"", "[4]", "[0,4]"), 4, RAPT_ERROR_UNSUPPORTED, "has dtype ; F64, F32"},
+    {TENSOR("\"U8\"", "4", "[0,4]"), 4, RAPT_ERROR_FORMAT, "'a' has no shape"},
+    {TENSOR("\"U8\"", "{}", "[0,4]"), 4, RAPT_ERROR_FORMAT, "'a' has no shape"},
+    {TENSOR("\"U8\"", "[-4]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "size 0 in the shape of tensor 'a' is not a count"},
+    {TENSOR("\"U8\"", "[1,4.0]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "size 1 in the shape of tensor 'a' is not a count"},
+    {TENSOR("\"U8\"", "[\"4\"]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "is not a count"},
+    {TENSOR("\"U8\"", "[null]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "is not a count"},
+    {TENSOR("\"U8\"", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1, RAPT_ERROR_UNSUPPORTED, "has rank 9; at most 8"},
+    {TENSOR("\"F64\"", "[4294967296,4294967296]", "[0,0]"), 0, RAPT_ERROR_FORMAT, "more bytes than 64 bits can count"},
+    {TENSOR("\"F64\"", "[0,4294967296,4294967296]", "[0,0]"), 0, RAPT_ERROR_FORMAT,
+     "more bytes than 64 bits can count"},
+    {TENSOR("\"F64\"", "[1152921504606846976]", "[0,0]"), 0, RAPT_ERROR_FORMAT, "more bytes than 64 bits can count"},
+    {TENSOR("\"U8\"", "[4]", "[0]"), 4, RAPT_ERROR_FORMAT, "data_offsets of tensor 'a' are not a begin and an end"},
+    {TENSOR("\"U8\"", "[4]", "[0,4,4]"), 4, RAPT_ERROR_FORMAT, "not a begin and an end"},
+    {TENSOR("\"U8\"", "[4]", "[-4,0]"), 4, RAPT_ERROR_FORMAT, "not a begin and an end"},
+    {TENSOR("\"U8\"", "[4]", "[4,0]"), 4, RAPT_ERROR_FORMAT, "not a begin and an end"},
+    {TENSOR("\"U8\"", "[4]", "[0,4.0]"), 4, RAPT_ERROR_FORMAT, "not a begin and an end"},
+    {TENSOR("\"U8\"", "[4]", "{\"0\":4}"), 4, RAPT_ERROR_FORMAT, "not a begin and an end"},
+    {TENSOR("\"U8\"", "[4]", "\"04\""), 4, RAPT_ERROR_FORMAT, "not a begin and an end"},
+    {TENSOR("\"U8\"", "[4]", "[0,3]"), 3, RAPT_ERROR_FORMAT, "has 3 bytes where its shape needs 4"},
+    {TENSOR("\"I64\"", "[]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "has 4 bytes where its shape needs 8"},
+    {TENSOR("\"F32\"", "[0]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "has 4 bytes where its shape needs 0"},
+    {TENSOR("\"U8\"", "[4]", "[0,4]"), 3, RAPT_ERROR_FORMAT, "ends at byte 4 of the data, of which there are 3"},
+    {TENSOR("\"U8\"", "[4]", "[9223372036854775803,9223372036854775807]"), 4, RAPT_ERROR_FORMAT,
+     "the file is cut short"},
+    {TENSOR("\"U8\"", "[4]", "[0,4]"), 5, RAPT_ERROR_FORMAT, "5 bytes of data where the tensors have 4"},
+    {TENSOR("\"U8\"", "[4]", "[1,5]"), 5, RAPT_ERROR_FORMAT, "the 1 bytes of data before tensor 'a' belong to none"},
+    {TENSOR("\"BOOL\"", "[2]", "[0,2]") "   ", 2, RAPT_OK, ""},
+    {"{}", 1, RAPT_ERROR_FORMAT, "1 bytes of data where the tensors have 0"},
+    {TWO("[0,4]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "tensors 'a' and 'b' overlap"},
+    {TWO("[3,7]", "[0,4]"), 7, RAPT_ERROR_FORMAT, "tensors 'b' and 'a' overlap"},
+    {TWO("[0,4]", "[5,9]"), 9, RAPT_ERROR_FORMAT, "before tensor 'b' belong to none"},
+};
+
+Test(safetensors_bad, bad_headers_are_refused)
+{
+    for (size_t i = 0; i < sizeof bad_headers / sizeof *bad_headers; i++) {
+        write_header(bad_headers[i].header, bad_headers[i].data);
+        if (bad_headers[i].code == RAPT_OK)
+            rapt_archive_free(load());
+        else
+            expect_refused(bad_headers[i].code, bad_headers[i].message);
+    }
+}
+
+Test(safetensors_bad, bad_data_is_refused)
+{
+    write_header(TENSOR("\"BOOL\"", "[2]", "[0,2]"), 2);
+    size_t size;
+    char *bytes = read_file(&size);
+    bytes[size - 1] = 2;
+    write_file(bytes, size);
+    expect_refused(RAPT_ERROR_FORMAT, "element 1 of bool tensor 'a' is 2; 0 or 1 expected");
+    free(bytes);
+}
+
+Test(safetensors_bad, deep_nesting_is_refused)
+{
+    enum { depth = 200000 };
+    static char bytes[8 + depth] = {0};
+    const uint64_t size = depth;
+    memcpy(bytes, &size, 8);
+    memset(bytes + 8, '[', depth);
+    memcpy(bytes + 8, "{\"a\":", 5);
+    write_file(bytes, sizeof bytes);
+    expect_refused(RAPT_ERROR_FORMAT, "maximum parsing depth");
+}
+
+Test(safetensors_bad, sizes_of_the_header_are_checked)
+{
+    const char *const messages[] = {"the file is cut short", "a header of 100000001 bytes; at most 100000000 expected",
+                                    "a header of 18446744073709551615 bytes", "a header of 9223372036854775808 bytes"};
+    const uint64_t sizes[] = {100000000, 100000001, UINT64_MAX, UINT64_C(1) << 63};
+    for (int i = 0; i < 4; i++) {
+        uint8_t bytes[10] = {0, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
+        for (int j = 0; j < 8; j++) bytes[j] = (uint8_t)(sizes[i] >> 8 * j);
+        write_file(bytes, sizeof bytes);
+        expect_refused(RAPT_ERROR_FORMAT, messages[i]);
+    }
+}
+
+Test(safetensors_bad, every_truncation_is_noticed)
+{
+    rapt_archive *archive = small_archive(1);
+    cr_assert(rapt_save_safetensors(path, archive));
+    rapt_archive_free(archive);
+    size_t size;
+    char *bytes = read_file(&size);
+    for (size_t length = 0; length < size; length++) {
+        write_file(bytes, length);
+        expect_refused(RAPT_ERROR_FORMAT, length < 8 ? "a safetensors file has 10 at least" : "the file is cut short");
+    }
+    write_file(bytes, size);
+    rapt_archive_free(load());
+    free(bytes);
+}
+
+/* Whatever happens to a byte, the answer is an archive or an error. */
+Test(safetensors_bad, every_changed_byte_is_survived)
+{
+    rapt_archive *archive = small_archive(1);
+    cr_assert(rapt_save_safetensors(path, archive));
+    rapt_archive_free(archive);
+    size_t size;
+    char *bytes = read_file(&size);
+    for (size_t i = 0; i < size; i++) {
+        for (int change = 1; change < 256; change *= 2) {
+            bytes[i] = (char)(bytes[i] ^ change);
+            write_file(bytes, size);
+            rapt_archive *changed = rapt_load_safetensors(path);
+            cr_expect_neq(changed == NULL, rapt_error() == NULL);
+            rapt_archive_free(changed);
+            rapt_clear_error();
+            bytes[i] = (char)(bytes[i] ^ change);
+        }
+    }
+    free(bytes);
+}
+
+Test(safetensors_bad, what_is_no_file_is_refused)
+{
+    expect_refused(RAPT_ERROR_FILE, "No such file");
+    cr_expect_null(rapt_load_safetensors(directory));
+    expect_error(RAPT_ERROR_FILE, "is not a regular file");
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    expect_refused(RAPT_ERROR_FILE, "is not a regular file");
+    cr_expect_null(rapt_load_safetensors(NULL));
+    expect_error(RAPT_ERROR_NULL, "path is NULL");
+}
