@@ -176,9 +176,8 @@ static bool analytic_row(checker *c, const double *cotangent, double *row)
 static void compare(checker *c, int64_t output, int64_t j, double analytic, double numeric)
 {
     rapt_gradcheck_result *r = c->result;
-    double floor = c->options.absolute_tolerance;
-    double error = fabs(analytic - numeric) / (floor + fabs(numeric));
-    double tolerance = floor + c->options.relative_tolerance * fabs(numeric);
+    double tolerance = c->options.absolute_tolerance + c->options.relative_tolerance * fabs(numeric);
+    double error = fabs(analytic - numeric) / tolerance;
     r->checked++;
     bool right = fabs(analytic - numeric) <= tolerance; /* false for NaN */
     if (error > r->worst_error || (!right && r->passed)) {

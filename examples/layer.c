@@ -81,7 +81,7 @@ static bool is_gradient_right(bool second_order)
                              rapt_require_gradient(rapt_scalar(RAPT_FLOAT64, 0.7))};
     rapt_gradcheck_result result = rapt_gradcheck("snake", call_snake, 2, inputs,
                                                   &(rapt_gradcheck_options){.second_order = second_order});
-    printf("gradcheck, order %d: %s (worst relative error %.1e)\n", second_order + 1,
+    printf("gradcheck, order %d: %s (worst error: %.0e of what is allowed)\n", second_order + 1,
            result.passed ? "right" : result.message, result.worst_error);
     return result.passed;
 }
@@ -94,7 +94,7 @@ int main(void)
 
     rapt_tensor *x = rapt_reshape(rapt_linspace(RAPT_FLOAT32, -3, 3, 200), RAPT_SHAPE(200, 1));
     rapt_tensor *target = rapt_add(x, rapt_sin(rapt_mul_scalar(x, 4))); /* a wave on a slope */
-    rapt_sequential *model = RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(1, 16, RAPT_BIAS), snake_layer_new(1),
+    rapt_sequential *model = RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(1, 16, RAPT_BIAS), snake_layer_new(4),
                                              (rapt_module *)rapt_linear_new(16, 1, RAPT_BIAS));
     rapt_module_print(&model->module, stdout);
     rapt_optimizer *adam = rapt_adam_new(&model->module, &(rapt_adam_config){.learning_rate = 1e-2});

@@ -75,9 +75,8 @@ static int64_t round_up(int64_t size, int64_t step)
 /* Not worth a call of BLAS. */
 static bool choose_no_tiles(product *p)
 {
-    enum { work = 4096 };
-    p->small =
-        p->m <= RAPT_SMALL_SIDE && p->n <= RAPT_SMALL_SIDE && p->k <= RAPT_SMALL_SIDE && p->m * p->n * p->k <= work;
+    enum { work = 4096, longest = 32 }; /* longer rows are worth BLAS's own kernels */
+    p->small = p->m <= RAPT_SMALL_SIDE && p->n <= RAPT_SMALL_SIDE && p->k <= longest && p->m * p->n * p->k <= work;
     p->tile_rows = p->m;
     p->tile_columns = p->n;
     return p->small;

@@ -93,6 +93,10 @@ extern const op_family ops_arithmetic, ops_unary, ops_compare, ops_reduce, ops_m
 const op_row *op_at(int i);
 #define EACH_OP(row) for (int row##_at = 0; row##_at >= 0; row##_at = -1) for (const op_row *row; (row = op_at(row##_at)); row##_at++)
 
+/* The dtypes that a row allows, and the widest of them, which the tests take that need only one. */
+unsigned op_dtypes(const op_row *row);
+rapt_dtype op_dtype(const op_row *row);
+
 /* How the elements of an input lie in memory. */
 typedef enum op_layout { dense, transposed, stepped, offset, expanded, layout_count } op_layout;
 

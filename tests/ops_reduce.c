@@ -104,8 +104,9 @@ static double min_of(const double *values, int64_t count, const op_sample *s)
 
 static double place_of_max(const double *values, int64_t count, const op_sample *s)
 {
+    double best = max_of(values, count, s);
     int64_t place = 0;
-    while (values[place] != max_of(values, count, s)) place++;
+    while (values[place] != best) place++;
     return (double)place;
 }
 

@@ -1,6 +1,5 @@
 /* Every op of the table on bad input: an error that names the op, nothing lost, nothing left behind. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ops.h"
@@ -30,11 +29,9 @@ Test(ops, bad_shapes_axes_and_options)
             for (int gradient = 0; gradient < 2; gradient++) {
                 int64_t before = live_bytes();
                 rapt_scope scope = rapt_scope_begin();
-                op_case c = op_case_new(row, &row->failures[i], row->dtypes && !(row->dtypes & 2) ? RAPT_INT64 : RAPT_FLOAT64,
+                op_case c = op_case_new(row, &row->failures[i], op_dtype(row),
                                         dense, gradient && row->differentiable);
-                char what[48];
-                snprintf(what, sizeof what, "failure sample %d", i);
-                expect_failure(&c, op_case_call(&c), row->failures[i].error, what);
+                expect_failure(&c, op_case_call(&c), row->failures[i].error, "bad input");
                 op_case_free(&c);
                 rapt_scope_end(scope);
                 cr_expect(live_bytes() == before, "%s, failure sample %d: %lld bytes leak", row->name, i,
@@ -46,7 +43,7 @@ Test(ops, bad_shapes_axes_and_options)
 static unsigned dtypes_of(const char *name)
 {
     unsigned dtypes = 0;
-    EACH_OP(row) if (strcmp(row->name, name) == 0) dtypes |= row->dtypes ? row->dtypes : floating_dtypes;
+    EACH_OP(row) if (strcmp(row->name, name) == 0) dtypes |= op_dtypes(row);
     return dtypes;
 }
 
@@ -72,7 +69,7 @@ Test(ops, wrong_dtypes)
 Test(ops, mixed_dtypes)
 {
     EACH_OP(row) {
-        if (strcmp(row->name, "masked_softmax") == 0 || !((row->dtypes ? row->dtypes : floating_dtypes) & 2)) continue;
+        if (strcmp(row->name, "masked_softmax") == 0 || op_dtype(row) != RAPT_FLOAT64) continue;
         for (int other = 0; other < most_inputs; other++) {
             RAPT_SCOPE;
             op_case c = op_case_new(row, &row->samples[0], RAPT_FLOAT64, dense, false);
@@ -110,7 +107,7 @@ Test(ops, null_gives_null_and_names_the_op)
             for (int standing = 0; standing < 2; standing++) {
                 if (row->optional >> missing & 1) continue;
                 RAPT_SCOPE;
-                rapt_dtype dtype = (row->dtypes ? row->dtypes : floating_dtypes) & 2 ? RAPT_FLOAT64 : RAPT_INT64;
+                rapt_dtype dtype = op_dtype(row);
                 op_case c = op_case_new(row, &row->samples[0], dtype, dense, false);
                 if (missing < c.count) {
                     c.inputs[missing] = NULL;
@@ -135,7 +132,7 @@ Test(ops, results_belong_to_the_scope)
         for (int i = 0; i < row->sample_count; i++) {
             if (row->samples[i].large) continue;
             RAPT_SCOPE;
-            rapt_dtype dtype = (row->dtypes ? row->dtypes : floating_dtypes) & 2 ? RAPT_FLOAT64 : RAPT_INT64;
+            rapt_dtype dtype = op_dtype(row);
             op_case c = op_case_new(row, &row->samples[i], dtype, dense, row->differentiable && dtype == RAPT_FLOAT64);
             int64_t before = live_bytes();
             rapt_scope scope = rapt_scope_begin();
@@ -177,11 +174,12 @@ Test(ops, out_of_memory)
             if (row->samples[i].large) continue;
             enum { most = 1000 };
             RAPT_SCOPE;
-            rapt_dtype dtype = (row->dtypes ? row->dtypes : floating_dtypes) & 2 ? RAPT_FLOAT64 : RAPT_INT64;
+            rapt_dtype dtype = op_dtype(row);
             bool backward = row->differentiable && dtype == RAPT_FLOAT64;
             op_case c = op_case_new(row, &row->samples[i], dtype, transposed, backward);
             int64_t before = live_bytes(), n = 0;
             for (; n < most && !run_with_failure(&c, n, backward); n++) {
+                if (rapt_error_get_code() != RAPT_ERROR_MEMORY) n = most;
                 cr_expect(rapt_error_get_code() == RAPT_ERROR_MEMORY, "%s, block %lld: error code %d: %s", c.name, (long long)n,
                           rapt_error_get_code(), rapt_error() ? rapt_error() : "no error");
                 rapt_clear_error();
@@ -201,12 +199,14 @@ static void change_and_differentiate(const op_row *row, const op_sample *sample,
 {
     RAPT_SCOPE;
     op_case c = op_case_new(row, sample, RAPT_FLOAT64, dense, true), same = op_case_new(row, sample, RAPT_FLOAT64, dense, true);
-    if (changed < c.count && (!c.inputs[changed] || row->domain[changed] > small)) changed = -1;
+    if (changed < c.count ? !c.inputs[changed] || row->domain[changed] > small : changed > c.count) changed = -1;
     rapt_tensor *y = op_case_call(&c), *expected = op_case_call(&same);
     cr_assert(y && expected, "%s: %s", c.name, rapt_error());
     if (changed >= 0 && rapt_count(y) > 0) {
         rapt_tensor *target = changed < c.count ? c.inputs[changed] : rapt_detach(y);
-        cr_expect(rapt_scale_in_place(target, 0.5), "%s: %s", c.name, rapt_error());
+        bool repeats = rapt_count(target) > 1 && !rapt_is_contiguous(target) && changed == c.count;
+        cr_expect(rapt_scale_in_place(target, 0.5) || repeats, "%s: %s", c.name, rapt_error());
+        rapt_clear_error();
         rapt_tensor *root = rapt_sum(y, RAPT_ALL_AXES, false), *sum = rapt_sum(expected, RAPT_ALL_AXES, false);
         cr_expect(rapt_backward(sum), "%s: %s", c.name, rapt_error());
         if (rapt_backward(root)) {

@@ -84,7 +84,7 @@ static bool check_divisor(const rapt_tensor *divisor)
 static rapt_tensor *div_forward(rapt_call *call)
 {
     rapt_tensor *b = rapt_call_input(call, 1);
-    if (!rapt_is_floating(b) && !check_divisor(b)) return NULL;
+    if (!rapt_is_floating(b) && b->dtype != RAPT_BOOL && !check_divisor(b)) return NULL;
     rapt_tensor *y = rapt_elementwise_call(call, rapt_kernel.elementwise.div, 2);
     rapt_call_save(call, b);
     rapt_call_save(call, rapt_call_wants(call, 1) ? y : NULL);

@@ -22,8 +22,9 @@ static rapt_tensor *cumsum_forward(rapt_call *call)
                                  .out_stride = y->strides[axis] * (int64_t)rapt_dtype_size(dtype),
                                  .in_stride = x->strides[axis] * (int64_t)rapt_dtype_size((rapt_dtype)x->dtype),
                                  .reverse = o->reverse};
-    rapt_map_along(axis, rapt_kernel.scan.cumsum[x->dtype], &options, 2 * options.count, 2,
-                   (const rapt_tensor *[]){y, x});
+    int64_t cost =
+        axis == x->rank - 1 ? 2 * options.count : options.count / 32; /* columns are best cut in wide pieces */
+    rapt_map_along(axis, rapt_kernel.scan.cumsum[x->dtype], &options, cost, 2, (const rapt_tensor *[]){y, x});
     return y;
 }
 

@@ -31,7 +31,7 @@ static rapt_tensor *difference(const char *op, rapt_tensor *input, rapt_tensor *
 rapt_tensor *rapt_mse_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction)
 {
     rapt_tensor *d = difference("mse_loss", input, target);
-    return d ? reduce("mse_loss", rapt_mul(d, d), reduction) : NULL;
+    return d ? reduce("mse_loss", rapt_pow_scalar(d, 2), reduction) : NULL;
 }
 
 /* |d| */

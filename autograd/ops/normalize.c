@@ -66,12 +66,13 @@ static rapt_tensor *backward_forward(rapt_call *call)
     rapt_call_save(call, rapt_call_input(call, 4));
     rapt_tensor *parameters[2] = {NULL, NULL};
     rapt_tensor *dx = rapt_new("normalize_backward", (rapt_dtype)inputs[1]->dtype, inputs[1]->rank, inputs[1]->shape);
+    if (!dx) return NULL;
     for (int k = 1; k < rapt_call_output_count(call); k++) {
         parameters[k - 1] = rapt_new("normalize_backward", (rapt_dtype)dx->dtype, 1, &dx->shape[dx->rank - 1]);
         rapt_call_set_output(call, k, parameters[k - 1]);
         if (!parameters[k - 1]) return NULL;
     }
-    return dx && rapt_normalize_rows_backward(inputs, dx, parameters[0], parameters[1]) ? dx : NULL;
+    return rapt_normalize_rows_backward(inputs, dx, parameters[0], parameters[1]) ? dx : NULL;
 }
 
 static rapt_tensor *row_means(rapt_tensor *x)

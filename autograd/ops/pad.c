@@ -121,9 +121,17 @@ rapt_tensor *rapt_flip(rapt_tensor *x, int axis_count, const int *axes)
         rapt_fail_null("flip", "axes");
         return NULL;
     }
+    if (axis_count < 0) {
+        rapt_fail(RAPT_ERROR_SHAPE, "flip", "%d axes named; 0 (all) or more expected", axis_count);
+        return NULL;
+    }
     for (int i = 0; x && i < axis_count; i++) {
         int axis = rapt_check_axis("flip", axes[i], x->rank, 0);
         if (axis < 0) return NULL;
+        if (flipped >> axis & 1) {
+            rapt_fail(RAPT_ERROR_SHAPE, "flip", "axis %d is named twice", axis);
+            return NULL;
+        }
         flipped |= 1U << axis;
     }
     return RAPT_APPLY(&flip, &flipped, x);

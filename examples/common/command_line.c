@@ -212,13 +212,24 @@ static int describe_option(const struct command_option *option, char *text, size
     return snprintf(text, size, option->is_optional ? "  %s [%s]" : "  %s %s", option->name, value);
 }
 
+/* Where a range is given, what lies outside of it is no default but the mark of an option that was not given. */
+static bool is_within(double value, double smallest, double largest)
+{
+    return (smallest == 0 && largest == 0) || (value >= smallest && value <= largest);
+}
+
 static void describe_default(const struct command_option *option, char *text, size_t size)
 {
+    const int64_t *integers = option->integer_range;
+    const double *reals = option->real_range;
     text[0] = '\0';
-    if (option->integer) snprintf(text, size, " (default: %" PRId64 ")", *option->integer);
-    if (option->real) snprintf(text, size, " (default: %g)", *option->real);
+    if (option->integer && is_within((double)*option->integer, (double)integers[0], (double)integers[1]))
+        snprintf(text, size, " (default: %" PRId64 ")", *option->integer);
+    if (option->real && is_within(*option->real, reals[0], reals[1]))
+        snprintf(text, size, " (default: %g)", *option->real);
     if (option->string && *option->string) snprintf(text, size, " (default: %s)", *option->string);
-    if (option->choice) snprintf(text, size, " (default: %s)", option->choices[*option->choice]);
+    if (option->choice && *option->choice >= 0)
+        snprintf(text, size, " (default: %s)", option->choices[*option->choice]);
 }
 
 /* Breaks the text between words; later lines start at the indent. Returns the column where it ended. */

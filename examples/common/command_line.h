@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 /* One option, "--name". At most one of integer, real, string and choice is set and says what value the option takes;
-   with flag alone it takes none. What they point to holds the default before, and the value after parsing.
+   with flag alone it takes none. What they point to holds the default before, and the value after parsing; a default outside
+   its range (a choice below 0) means "not given", and --help says nothing of it.
    A row without name is a heading (its help) in --help; a row with neither ends the table. */
 struct command_option {
     const char *name;

@@ -27,7 +27,7 @@ static void take_preset(struct options *o, const struct given *g)
     o->is_book = g->preset == 1;
     bool small = !o->data && !o->is_book;
     o->pairs = o->is_book ? pairs_options_book : o->data ? pairs_options_file : pairs_options_numbers;
-    if (o->epochs == not_given) o->epochs = o->is_book ? 30 : small ? 12 : 20;
+    if (o->epochs == not_given) o->epochs = o->is_book ? 30 : small ? 5 : 20;
     if (o->batch_size == not_given) o->batch_size = 128;
     if (o->embedding == not_given) o->embedding = small ? 64 : 256;
     if (o->hidden == not_given) o->hidden = small ? 128 : 256;
@@ -57,7 +57,7 @@ int options_parse(int argc, char **argv, struct options *o)
 {
     struct given g = {.loss = -1, .schedule = -1, .longest = not_given, .rarest = not_given, .train = not_given,
                       .validation = not_given, .test = not_given};
-    *o = (struct options){.out = "translate-out", .seed = 0, .threads = 0, .epochs = not_given, .steps = not_given,
+    *o = (struct options){.out = "translate-out", .seed = 0, .threads = 0, .epochs = not_given,
                           .batch_size = not_given, .embedding = not_given, .hidden = not_given, .layers = not_given,
                           .dropout = -1, .learning_rate = -1, .clip = 1};
     const struct command_option table[] = {
@@ -84,15 +84,15 @@ int options_parse(int argc, char **argv, struct options *o)
         {"--dropout", .metavar = "X", .help = "probability (preset)", .real = &o->dropout, .real_range = {0, 1}},
         {.help = "Training"},
         {"--epochs", .metavar = "N", .help = "passes over the training pairs (preset)", .integer = &o->epochs, .integer_range = {1, INT32_MAX}},
-        {"--steps", .metavar = "N", .help = "stop after N steps; default: when the epochs are done", .integer = &o->steps, .integer_range = {1, INT32_MAX}},
+        {"--steps", .metavar = "N", .help = "stop after N steps, or when the epochs are done", .integer = &o->steps, .integer_range = {1, INT32_MAX}},
         {"--batch-size", .metavar = "N", .help = "pairs in a step (preset)", .integer = &o->batch_size, .integer_range = {1, 65536}},
         {"--learning-rate", .metavar = "X", .help = "of Adam (preset)", .real = &o->learning_rate, .real_range = {1e-12, 10}},
         {"--schedule", .help = "of the learning rate (preset)", .choice = &g.schedule, .choices = schedule_names},
         {"--clip", .metavar = "X", .help = "largest norm of the gradient", .real = &o->clip, .real_range = {1e-12, 1e12}},
         {"--loss", .help = "mean over the words, or over all positions, padding included, as the book has it (preset)",
          .choice = &g.loss, .choices = loss_names},
-        {"--checkpoint-every", .metavar = "N", .help = "steps between checkpoints; default 0: one after each epoch",
-         .integer = &o->checkpoint_every, .integer_range = {0, INT32_MAX}},
+        {"--checkpoint-every", .metavar = "N", .help = "steps between checkpoints, instead of one after each epoch",
+         .integer = &o->checkpoint_every, .integer_range = {1, INT32_MAX}},
         {"--seed", .metavar = "N", .help = "of all that is random", .integer = &o->seed, .integer_range = {0, INT64_MAX}},
         {"--threads", .metavar = "N", .help = "threads; default: one for each processor", .integer = &o->threads, .integer_range = {1, 1024}},
         {0},
@@ -108,6 +108,10 @@ int options_parse(int argc, char **argv, struct options *o)
         return 2;
     case COMMAND_LINE_RUN:
         break;
+    }
+    if (g.preset == 1 && !o->data && !g.has_translate) {
+        fprintf(stderr, "translate: --preset book needs --data FILE: it is made for sentence pairs\n");
+        return 2;
     }
     o->translates = g.has_translate;
     o->resumes = g.resumes;

@@ -1,13 +1,15 @@
 /* Losses: cross-entropy of rows of logits, and the elementwise ones that need a formula of their own. */
 #include <math.h>
+#include <stddef.h>
 
 #include "row.h"
 #include "vector_math.h"
 
 /* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x */
-#define CROSS_ENTROPY(T, dtype, EXP)                                                                                   \
+#define CROSS_ENTROPY(T, dtype, EXP, width)                                                                            \
     RAPT_ROW_FOLD(sum_##dtype, T, double, 0, m + (double)a, m + a)                                                     \
     RAPT_ROW_FOLD(largest_##dtype, T, T, -(T)INFINITY, RAPT_GREATER(a, m), RAPT_GREATER(a, m))                         \
+    RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
                                                                                                                        \
     static void cross_entropy_##dtype(int64_t rows, int64_t classes, double smoothing, const void *logits,             \
                                       const int64_t *targets, void *losses, void *log_sums)                            \
@@ -17,10 +19,7 @@
             ((T *)losses)[j] = ((T *)log_sums)[j] = 0;                                                                 \
             if (targets[j] < 0) continue;                                                                              \
             const T m = largest_##dtype(classes, x, 0);                                                                \
-            double total = 0;                                                                                          \
-            _Pragma("omp simd reduction(+ : total)") for (int64_t i = 0; i < classes; i++) total +=                    \
-                (double)EXP(x[i] - m);                                                                                 \
-            const double remainder = log(total);                                                                       \
+            const double remainder = log(exponentials_##dtype(classes, x, m, NULL));                                   \
             double loss = remainder + (1 - smoothing) * ((double)m - (double)x[targets[j]]);                           \
             if (smoothing > 0) loss += smoothing * ((double)m - sum_##dtype(classes, x, 0) / (double)classes);         \
             ((T *)losses)[j] = (T)loss;                                                                                \
@@ -48,8 +47,8 @@
         }                                                                                                              \
     }
 
-CROSS_ENTROPY(float, float32, rapt_math_expf)
-CROSS_ENTROPY(double, float64, exp)
+CROSS_ENTROPY(float, float32, rapt_math_expf, lane_count)
+CROSS_ENTROPY(double, float64, exp, 1)
 CROSS_ENTROPY_BACKWARD(float, float32, rapt_math_expf)
 CROSS_ENTROPY_BACKWARD(double, float64, exp)
 

@@ -3,13 +3,13 @@
 
 #include "loop.h"
 
-/* A vector of columns and a few rows of c are summed side by side, in registers. */
+/* A vector of columns and four rows of c are summed side by side, in registers. */
 #if defined __AVX512F__
-enum { vector_bytes = 64, height = 4 };
+enum { vector_bytes = 64 };
 #elif defined __AVX__
-enum { vector_bytes = 32, height = 4 };
+enum { vector_bytes = 32 };
 #else
-enum { vector_bytes = 16, height = 4 };
+enum { vector_bytes = 16 };
 #endif
 
 #define SMALL_PRODUCT(T, dtype)                                                                                        \
@@ -52,13 +52,20 @@ enum { vector_bytes = 16, height = 4 };
         const T *b = padded_##dtype(p, copy, &stride), *a = p->a;                                                      \
         for (int64_t column = 0; column < p->n; column += width_##dtype) {                                             \
             int64_t row = 0;                                                                                           \
-            for (; row + height <= p->m; row += height) {                                                              \
-                vector_##dtype sum[height] = {0};                                                                      \
+            for (; row + 4 <= p->m; row += 4) {                                                                        \
+                vector_##dtype sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};                                         \
+                const T *a0 = a + row * p->a_row, *a1 = a0 + p->a_row, *a2 = a1 + p->a_row, *a3 = a2 + p->a_row;       \
                 for (int64_t i = 0; i < p->k; i++) {                                                                   \
-                    const vector_##dtype b_part = *(const vector_##dtype *)(const void *)(b + i * stride + column);    \
-                    for (int64_t h = 0; h < height; h++) sum[h] += a[(row + h) * p->a_row + i * p->a_column] * b_part; \
+                    const vector_##dtype part = *(const vector_##dtype *)(const void *)(b + i * stride + column);      \
+                    sum0 += a0[i * p->a_column] * part;                                                                \
+                    sum1 += a1[i * p->a_column] * part;                                                                \
+                    sum2 += a2[i * p->a_column] * part;                                                                \
+                    sum3 += a3[i * p->a_column] * part;                                                                \
                 }                                                                                                      \
-                for (int64_t h = 0; h < height; h++) put_##dtype(p, row + h, column, sum[h]);                          \
+                put_##dtype(p, row, column, sum0);                                                                     \
+                put_##dtype(p, row + 1, column, sum1);                                                                 \
+                put_##dtype(p, row + 2, column, sum2);                                                                 \
+                put_##dtype(p, row + 3, column, sum3);                                                                 \
             }                                                                                                          \
             for (; row < p->m; row++) {                                                                                \
                 vector_##dtype sum = {0};                                                                              \

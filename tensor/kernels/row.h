@@ -4,7 +4,7 @@
 
 #include "loop.h"
 
-enum { lane_count = 32 };
+enum { lane_count = 32, exponentials_a_block = 256 };
 
 /* A function (count, in, c) that folds a row: `step` gives the new accumulator from the old one m, the element a and the
  * number c; `merge` from two accumulators m and a. */
@@ -42,5 +42,41 @@ enum { lane_count = 32 };
 
 /* The larger of two; a NaN is the largest. */
 #define RAPT_GREATER(a, m) ((a) > (m) || (a) != (a) ? (a) : (m))
+
+/* A function (n, x, m, out) that gives Σ exp(x − m) over a row and stores the exponentials unless out is NULL. Blocks are
+ * summed in T, in `width` lanes; their sums in double. What does not fill the lanes goes through a padded copy. */
+#define RAPT_ROW_EXPONENTIALS(function, T, EXP, width)                                                                 \
+    static double function(int64_t n, const T *restrict x, T m, T *restrict out)                                       \
+    {                                                                                                                  \
+        double total = 0;                                                                                              \
+        for (int64_t start = 0; start < n; start += exponentials_a_block) {                                            \
+            const int64_t end = n - start < exponentials_a_block ? n : start + exponentials_a_block;                   \
+            T lanes[width] = {0};                                                                                      \
+            int64_t i = start;                                                                                         \
+            for (; i + width <= end; i += width) {                                                                     \
+                RAPT_SIMD for (int lane = 0; lane < width; lane++)                                                     \
+                {                                                                                                      \
+                    const T e = EXP(x[i + lane] - m);                                                                  \
+                    if (out) out[i + lane] = e;                                                                        \
+                    lanes[lane] += e;                                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+            if (i < end) {                                                                                             \
+                T padded[width];                                                                                       \
+                for (int lane = 0; lane < width; lane++)                                                               \
+                    padded[lane] = i + lane < end ? x[i + lane] - m : -(T)INFINITY;                                    \
+                RAPT_SIMD for (int lane = 0; lane < width; lane++)                                                     \
+                {                                                                                                      \
+                    padded[lane] = EXP(padded[lane]);                                                                  \
+                    lanes[lane] += padded[lane];                                                                       \
+                }                                                                                                      \
+                for (int lane = 0; out && i + lane < end; lane++) out[i + lane] = padded[lane];                        \
+            }                                                                                                          \
+            for (int half = width / 2; half > 0; half /= 2)                                                            \
+                for (int lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];                             \
+            total += (double)lanes[0];                                                                                 \
+        }                                                                                                              \
+        return total;                                                                                                  \
+    }
 
 #endif

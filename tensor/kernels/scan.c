@@ -1,46 +1,73 @@
 /* Scans along one axis: the index of the largest element, and running sums. */
 #include <math.h>
 
-#include "loop.h"
+#include "row.h"
 
-/* better: whether a is to replace the best so far, m. */
-#define ARGMAX(T, dtype, better)                                                                                       \
+/* better: whether a is to replace the best so far, m. A dense row is searched for its largest element. */
+#define ARGMAX(T, dtype, start, larger, better, equal)                                                                 \
+    RAPT_ROW_FOLD(largest_##dtype, T, T, start, larger, larger)                                                        \
+                                                                                                                       \
+    static int64_t dense_argmax_##dtype(int64_t count, const T *in)                                                    \
+    {                                                                                                                  \
+        const T m = largest_##dtype(count, in, 0);                                                                     \
+        for (int64_t i = 0;; i++) {                                                                                    \
+            const T a = in[i];                                                                                         \
+            if (equal) return i;                                                                                       \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    static int64_t strided_argmax_##dtype(int64_t count, int64_t stride, const char *in)                               \
+    {                                                                                                                  \
+        int64_t index = 0;                                                                                             \
+        T m = *(const T *)(const void *)in;                                                                            \
+        for (int64_t i = 1; i < count; i++) {                                                                          \
+            const T a = *(const T *)(const void *)(in + i * stride);                                                   \
+            if (better) m = a, index = i;                                                                              \
+        }                                                                                                              \
+        return index;                                                                                                  \
+    }                                                                                                                  \
+                                                                                                                       \
     static void argmax_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)          \
     {                                                                                                                  \
         const rapt_scan_options *o = options;                                                                          \
         for (int64_t j = 0; j < count; j++) {                                                                          \
             const char *in = data[1] + j * strides[1];                                                                 \
-            int64_t index = 0;                                                                                         \
-            T m = *(const T *)(const void *)in;                                                                        \
-            for (int64_t i = 1; i < o->count; i++) {                                                                   \
-                const T a = *(const T *)(const void *)(in + i * o->in_stride);                                         \
-                if (better) m = a, index = i;                                                                          \
-            }                                                                                                          \
-            *(int64_t *)(void *)(data[0] + j * strides[0]) = index;                                                    \
+            *(int64_t *)(void *)(data[0] + j * strides[0]) =                                                           \
+                o->in_stride == sizeof(T) ? dense_argmax_##dtype(o->count, (const T *)(const void *)in)                \
+                                          : strided_argmax_##dtype(o->count, o->in_stride, in);                        \
         }                                                                                                              \
     }
 
 /* The first NaN wins and stays. */
-#define FLOATING_BETTER (!(a <= m) && m == m)
+#define FLOATING_ARGMAX(T, dtype)                                                                                      \
+    ARGMAX(T, dtype, -(T)INFINITY, RAPT_GREATER(a, m), !(a <= m) && m == m, a == m || a != a)
+#define INTEGER_ARGMAX(T, dtype, start) ARGMAX(T, dtype, start, (a > m ? a : m), a > m, a == m)
 
-ARGMAX(float, float32, FLOATING_BETTER)
-ARGMAX(double, float64, FLOATING_BETTER)
-ARGMAX(int64_t, int64, a > m)
-ARGMAX(int32_t, int32, a > m)
-ARGMAX(uint8_t, uint8, a > m)
+FLOATING_ARGMAX(float, float32)
+FLOATING_ARGMAX(double, float64)
+INTEGER_ARGMAX(int64_t, int64, INT64_MIN)
+INTEGER_ARGMAX(int32_t, int32, INT32_MIN)
+INTEGER_ARGMAX(uint8_t, uint8, 0)
 
+enum { columns_at_once = 64 };
+
+/* Several neighbouring places advance together, so that columns are read as whole cache lines. */
 #define CUMSUM(OUT, IN, A, dtype)                                                                                      \
     static void cumsum_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)          \
     {                                                                                                                  \
         const rapt_scan_options *o = options;                                                                          \
-        for (int64_t j = 0; j < count; j++) {                                                                          \
-            char *out = data[0] + j * strides[0];                                                                      \
-            const char *in = data[1] + j * strides[1];                                                                 \
-            A total = 0;                                                                                               \
+        const int64_t together = strides[1] < o->in_stride ? columns_at_once : 1;                                      \
+        for (int64_t first = 0; first < count; first += together) {                                                    \
+            const int64_t columns = count - first < together ? count - first : together;                               \
+            A totals[columns_at_once] = {0};                                                                           \
             for (int64_t k = 0; k < o->count; k++) {                                                                   \
                 const int64_t i = o->reverse ? o->count - 1 - k : k;                                                   \
-                total += (A) * (const IN *)(const void *)(in + i * o->in_stride);                                      \
-                *(OUT *)(void *)(out + i * o->out_stride) = (OUT)total;                                                \
+                char *out = data[0] + i * o->out_stride + first * strides[0];                                          \
+                const char *in = data[1] + i * o->in_stride + first * strides[1];                                      \
+                for (int64_t j = 0; j < columns; j++) {                                                                \
+                    totals[j] += (A) * (const IN *)(const void *)(in + j * strides[1]);                                \
+                    *(OUT *)(void *)(out + j * strides[0]) = (OUT)totals[j];                                           \
+                }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     }

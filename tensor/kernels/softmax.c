@@ -1,5 +1,6 @@
 /* Softmax and its logarithm along dense rows, forward and backward. Sums are kept in double. */
 #include <math.h>
+#include <stddef.h>
 
 #include "row.h"
 #include "vector_math.h"
@@ -8,8 +9,9 @@
 #define IN_ROW(T, k) ((const T *)(const void *)(data[k] + j * strides[k]))
 
 /* out = exp(x − m) / Σ exp(x − m), with m the largest x */
-#define SOFTMAX(T, dtype, EXP)                                                                                         \
+#define SOFTMAX(T, dtype, EXP, width)                                                                                  \
     RAPT_ROW_FOLD(largest_##dtype, T, T, -(T)INFINITY, RAPT_GREATER(a, m), RAPT_GREATER(a, m))                         \
+    RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
                                                                                                                        \
     static void softmax_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)         \
     {                                                                                                                  \
@@ -18,20 +20,14 @@
             T *restrict out = OUT_ROW(T);                                                                              \
             const T *restrict x = IN_ROW(T, 1);                                                                        \
             const T m = largest_##dtype(n, x, 0);                                                                      \
-            double total = 0;                                                                                          \
-            _Pragma("omp simd reduction(+ : total)") for (int64_t i = 0; i < n; i++)                                   \
-            {                                                                                                          \
-                const T e = EXP(x[i] - m);                                                                             \
-                out[i] = e;                                                                                            \
-                total += (double)e;                                                                                    \
-            }                                                                                                          \
+            const double total = exponentials_##dtype(n, x, m, out);                                                   \
             const T factor = (T)(1 / total);                                                                           \
             RAPT_SIMD for (int64_t i = 0; i < n; i++) out[i] *= factor;                                                \
         }                                                                                                              \
     }
 
 /* out = x − m − log Σ exp(x − m) */
-#define LOG_SOFTMAX(T, dtype, EXP)                                                                                     \
+#define LOG_SOFTMAX(T, dtype)                                                                                          \
     static void log_softmax_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)     \
     {                                                                                                                  \
         const int64_t n = *(const int64_t *)options;                                                                   \
@@ -39,9 +35,7 @@
             T *restrict out = OUT_ROW(T);                                                                              \
             const T *restrict x = IN_ROW(T, 1);                                                                        \
             const T m = largest_##dtype(n, x, 0);                                                                      \
-            double total = 0;                                                                                          \
-            _Pragma("omp simd reduction(+ : total)") for (int64_t i = 0; i < n; i++) total += (double)EXP(x[i] - m);   \
-            const T shift = (T)log(total);                                                                             \
+            const T shift = (T)log(exponentials_##dtype(n, x, m, NULL));                                               \
             RAPT_SIMD for (int64_t i = 0; i < n; i++) out[i] = x[i] - m - shift;                                       \
         }                                                                                                              \
     }
@@ -70,14 +64,14 @@
         }                                                                                                              \
     }
 
-#define FAMILY(T, dtype, EXP)                                                                                          \
-    SOFTMAX(T, dtype, EXP)                                                                                             \
-    LOG_SOFTMAX(T, dtype, EXP)                                                                                         \
+#define FAMILY(T, dtype, EXP, width)                                                                                   \
+    SOFTMAX(T, dtype, EXP, width)                                                                                      \
+    LOG_SOFTMAX(T, dtype)                                                                                              \
     BACKWARD(softmax_backward_##dtype, T, g *y, y *(g - total))                                                        \
     BACKWARD(log_softmax_backward_##dtype, T, g, g - EXP(y) * total)
 
-FAMILY(float, float32, rapt_math_expf)
-FAMILY(double, float64, exp)
+FAMILY(float, float32, rapt_math_expf, lane_count)
+FAMILY(double, float64, exp, 1)
 
 #define ROW(name)                                                                                                      \
     {                                                                                                                  \

@@ -22,8 +22,8 @@ typedef struct rapt_gradcheck_options {
 typedef struct rapt_gradcheck_result {
     bool passed;
     int64_t checked;     /* derivatives that were compared */
-    double worst_error;  /* the largest |analytic − numeric| / (absolute_tolerance + |numeric|) seen */
-    int input;           /* where the worst failure is: which input (−1: a projection, over all of them), */
+    double worst_error;  /* the largest |analytic − numeric| seen, as a part of what is allowed there: above 1 fails */
+    int input;           /* where that is: which input (−1: a projection, over all of them), */
     int64_t index;       /* which element of it, */
     int64_t output;      /* which element of the output */
     double analytic;     /* and the two values */
