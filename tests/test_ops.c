@@ -91,6 +91,7 @@ static void check_values(const op_row *row, const op_sample *sample, rapt_dtype 
 
 Test(ops, values)
 {
+    rapt_set_threads(1);
     EACH_OP(row)
         for (int i = 0; i < row->sample_count; i++)
             for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_BOOL; dtype++)
@@ -99,6 +100,7 @@ Test(ops, values)
 
 Test(ops, values_of_strided_inputs)
 {
+    rapt_set_threads(1);
     EACH_OP(row)
         for (int i = 0; i < row->sample_count; i++)
             for (op_layout layout = transposed; layout < layout_count; layout++)
@@ -107,16 +109,20 @@ Test(ops, values_of_strided_inputs)
                         check_values(row, &row->samples[i], dtype, layout);
 }
 
-/* The bits of the result and of all gradients, as one number (FNV-1a). */
+/* The bits of the result and of all gradients, as one number (FNV-1a, by elements). */
 static uint64_t fingerprint(rapt_tensor *const *tensors, int count)
 {
     uint64_t hash = 14695981039346656037u;
     for (int k = 0; k < count; k++) {
         if (!tensors[k]) continue;
         const rapt_tensor *dense_one = rapt_contiguous(tensors[k]);
-        const unsigned char *bytes = rapt_data(dense_one);
-        size_t size = (size_t)rapt_count(dense_one) * rapt_dtype_size(rapt_get_dtype(dense_one));
-        for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 1099511628211u;
+        const char *bytes = rapt_data(dense_one);
+        size_t size = rapt_dtype_size(rapt_get_dtype(dense_one)), total = (size_t)rapt_count(dense_one) * size;
+        for (size_t i = 0; i < total; i += size) {
+            uint64_t element = 0;
+            memcpy(&element, bytes + i, size);
+            hash = (hash ^ element) * 1099511628211u;
+        }
     }
     return hash;
 }

@@ -17,10 +17,11 @@ static int complain(const char *message)
     return EXIT_FAILURE;
 }
 
-/* The library's first error, which names the file or op at fault. */
+/* The first error, which begins with the name of what failed. */
 static int complain_of_library(void)
 {
-    return complain(rapt_error() ? rapt_error() : "failed without a reason");
+    fprintf(stderr, "%s\n", rapt_error());
+    return EXIT_FAILURE;
 }
 
 static bool make_folder(const char *path)

@@ -31,7 +31,7 @@ static bool print_translations(struct saved_model *saved)
         while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r')) line[--length] = '\0';
         bool is_text = strlen(line) == (size_t)length;
         if (is_text && print_translation(saved, line)) continue;
-        fprintf(stderr, "translate: line %lld: %s\n", (long long)number, is_text ? rapt_error() : "it has a NUL byte");
+        fprintf(stderr, "line %lld: %s\n", (long long)number, is_text ? rapt_error() : "it has a NUL byte");
         rapt_clear_error();
         good = false;
     }
@@ -44,7 +44,7 @@ int translate_text(const char *model_path, const char *sentence)
     struct saved_model saved;
     bool good = saved_model_read(model_path, &saved);
     if (good) good = sentence ? print_translation(&saved, sentence) : print_translations(&saved);
-    if (!good && rapt_error()) fprintf(stderr, "translate: %s\n", rapt_error());
+    if (!good && rapt_error()) fprintf(stderr, "%s\n", rapt_error());
     saved_model_free(&saved);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -8,7 +8,7 @@
 /* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x */
 #define CROSS_ENTROPY(T, dtype, EXP, width)                                                                            \
     RAPT_ROW_FOLD(sum_##dtype, T, double, 0, m + (double)a, m + a)                                                     \
-    RAPT_ROW_FOLD(largest_##dtype, T, T, -(T)INFINITY, RAPT_GREATER(a, m), RAPT_GREATER(a, m))                         \
+    RAPT_ROW_FOLD(largest_##dtype, T, T, -(T)INFINITY, (a > m ? a : m), (a > m ? a : m))                               \
     RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
                                                                                                                        \
     static void cross_entropy_##dtype(int64_t rows, int64_t classes, double smoothing, const void *logits,             \

@@ -44,7 +44,7 @@ enum { lane_count = 32, exponentials_a_block = 256 };
 #define RAPT_GREATER(a, m) ((a) > (m) || (a) != (a) ? (a) : (m))
 
 /* A function (n, x, m, out) that gives Σ exp(x − m) over a row and stores the exponentials unless out is NULL. Blocks are
- * summed in T, in `width` lanes; their sums in double. What does not fill the lanes goes through a padded copy. */
+ * summed in T, in `width` lanes; their sums in double. What does not fill the lanes leaves some idle. */
 #define RAPT_ROW_EXPONENTIALS(function, T, EXP, width)                                                                 \
     static double function(int64_t n, const T *restrict x, T m, T *restrict out)                                       \
     {                                                                                                                  \
@@ -61,16 +61,12 @@ enum { lane_count = 32, exponentials_a_block = 256 };
                     lanes[lane] += e;                                                                                  \
                 }                                                                                                      \
             }                                                                                                          \
-            if (i < end) {                                                                                             \
-                T padded[width];                                                                                       \
-                for (int lane = 0; lane < width; lane++)                                                               \
-                    padded[lane] = i + lane < end ? x[i + lane] - m : -(T)INFINITY;                                    \
-                RAPT_SIMD for (int lane = 0; lane < width; lane++)                                                     \
-                {                                                                                                      \
-                    padded[lane] = EXP(padded[lane]);                                                                  \
-                    lanes[lane] += padded[lane];                                                                       \
-                }                                                                                                      \
-                for (int lane = 0; out && i + lane < end; lane++) out[i + lane] = padded[lane];                        \
+            RAPT_SIMD for (int lane = 0; lane < (i < end ? width : 0); lane++)                                         \
+            {                                                                                                          \
+                const bool inside = i + lane < end;                                                                    \
+                const T e = inside ? EXP(x[i + lane] - m) : 0;                                                         \
+                if (inside && out) out[i + lane] = e;                                                                  \
+                lanes[lane] += e;                                                                                      \
             }                                                                                                          \
             for (int half = width / 2; half > 0; half /= 2)                                                            \
                 for (int lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];                             \

@@ -10,7 +10,7 @@
 
 /* out = exp(x − m) / Σ exp(x − m), with m the largest x */
 #define SOFTMAX(T, dtype, EXP, width)                                                                                  \
-    RAPT_ROW_FOLD(largest_##dtype, T, T, -(T)INFINITY, RAPT_GREATER(a, m), RAPT_GREATER(a, m))                         \
+    RAPT_ROW_FOLD(largest_##dtype, T, T, -(T)INFINITY, (a > m ? a : m), (a > m ? a : m))                               \
     RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
                                                                                                                        \
     static void softmax_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)         \
