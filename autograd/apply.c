@@ -136,7 +136,8 @@ rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_
     return run(&call) ? output : NULL;
 }
 
-bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs, rapt_tensor **outputs)
+bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
+                     rapt_tensor **outputs)
 {
     return rapt_apply_counted(op, options, count, inputs, op->outputs ? op->outputs : 1, outputs);
 }

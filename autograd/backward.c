@@ -11,15 +11,19 @@ static bool check_root(const char *op, const rapt_tensor *root, const rapt_tenso
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
     rapt_shape_text(root->rank, root->shape, a);
     if (!root->link)
-        return rapt_fail(RAPT_ERROR_GRAPH, op,
-                         "the root (shape %s) does not depend on a tensor that requires a gradient, or was made while nothing "
-                         "was recorded", a);
+        return rapt_fail(
+            RAPT_ERROR_GRAPH, op,
+            "the root (shape %s) does not depend on a tensor that requires a gradient, or was made while nothing "
+            "was recorded",
+            a);
     if (!gradient && root->count != 1)
-        return rapt_fail(RAPT_ERROR_SHAPE, op, "a root of shape %s needs a gradient given; only one element starts from 1", a);
+        return rapt_fail(RAPT_ERROR_SHAPE, op,
+                         "a root of shape %s needs a gradient given; only one element starts from 1", a);
     if (gradient && (gradient->dtype != root->dtype || !rapt_same_shape(root, gradient)))
         return rapt_fail(RAPT_ERROR_SHAPE, op, "the gradient is %s %s, its root %s %s",
-                         rapt_dtype_name((rapt_dtype)gradient->dtype), rapt_shape_text(gradient->rank, gradient->shape, b),
-                         rapt_dtype_name((rapt_dtype)root->dtype), a);
+                         rapt_dtype_name((rapt_dtype)gradient->dtype),
+                         rapt_shape_text(gradient->rank, gradient->shape, b), rapt_dtype_name((rapt_dtype)root->dtype),
+                         a);
     return true;
 }
 
@@ -70,7 +74,8 @@ static rapt_tensor *take_captured(rapt_tensor *const *inputs, rapt_tensor **resu
 {
     if (!inputs[i]->link) return NULL;
     for (int earlier = 0; earlier < i; earlier++)
-        if (inputs[earlier]->link == inputs[i]->link && inputs[earlier]->output == inputs[i]->output) return results[earlier];
+        if (inputs[earlier]->link == inputs[i]->link && inputs[earlier]->output == inputs[i]->output)
+            return results[earlier];
     rapt_output *output = &rapt_node_of(inputs[i])->outputs[inputs[i]->output];
     rapt_tensor *captured = output->captured;
     output->captured = NULL;

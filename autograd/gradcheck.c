@@ -45,8 +45,10 @@ static bool find_variables(checker *c, int count)
         if (!input->link) continue;
         if (!input->link->is_leaf) return fail(RAPT_ERROR_GRAPH, c, "is the result of an op; a leaf expected", i);
         if (input->dtype != RAPT_FLOAT64) return fail(RAPT_ERROR_DTYPE, c, "is float32; differences need float64", i);
-        if (overlaps_itself(input)) return fail(RAPT_ERROR_SHAPE, c, "repeats elements; expand it inside the function", i);
-        if (c->variable_count == most_variables - 1) return fail(RAPT_ERROR_VALUE, c, "is one too many (15 at most)", i);
+        if (overlaps_itself(input))
+            return fail(RAPT_ERROR_SHAPE, c, "repeats elements; expand it inside the function", i);
+        if (c->variable_count == most_variables - 1)
+            return fail(RAPT_ERROR_VALUE, c, "is one too many (15 at most)", i);
         c->which[c->variable_count] = i;
         c->variables[c->variable_count++] = input;
     }
@@ -142,7 +144,8 @@ static void move(checker *c, const double *saved, const double *direction, int64
 }
 
 /* f'(x) ≈ (f(x − 2h) − 8 f(x − h) + 8 f(x + h) − f(x + 2h)) / 12h, with an error of order h⁴. */
-static bool differences(checker *c, const double *saved, const double *direction, int64_t only, double step, double *column)
+static bool differences(checker *c, const double *saved, const double *direction, int64_t only, double step,
+                        double *column)
 {
     static const double places[] = {-2, -1, 1, 2}, weights[] = {1, -8, 8, -1};
     bool good = true;
@@ -165,10 +168,12 @@ static bool analytic_row(checker *c, const double *cotangent, double *row)
         if (!output->link) continue;
         rapt_tensor *start = rapt_from(RAPT_FLOAT64, output->rank, output->shape, cotangent);
         rapt_tensor *gradients[most_variables];
-        if (!rapt_gradients(1, &output, &start, c->variable_count, c->variables, gradients, RAPT_RETAIN_GRAPH)) return false;
+        if (!rapt_gradients(1, &output, &start, c->variable_count, c->variables, gradients, RAPT_RETAIN_GRAPH))
+            return false;
         int64_t j = 0;
         for (int v = 0; v < c->variable_count; j += c->variables[v++]->count)
-            for (int64_t k = 0; gradients[v] && k < c->variables[v]->count; k++) row[j + k] += *element(gradients[v], k);
+            for (int64_t k = 0; gradients[v] && k < c->variables[v]->count; k++)
+                row[j + k] += *element(gradients[v], k);
     }
     return true;
 }
@@ -224,7 +229,8 @@ static bool fill_random(double *values, int64_t count)
 }
 
 /* <v, J u> both ways, for random u and v. */
-static bool check_projection(checker *c, double *saved, double *row, double *column, double *cotangent, double *direction)
+static bool check_projection(checker *c, double *saved, double *row, double *column, double *cotangent,
+                             double *direction)
 {
     RAPT_SCOPE;
     if (!fill_random(direction, c->width) || !fill_random(cotangent, c->height)) return false;
@@ -270,9 +276,11 @@ static void explain(const checker *c)
     if (r->input < 0)
         snprintf(place, sizeof place, "a random projection");
     else
-        snprintf(place, sizeof place, "d output[%lld] / d input %d[%lld]", (long long)r->output, r->input, (long long)r->index);
-    snprintf(r->message, sizeof r->message, "%s: %s%s is %.12g by backward, %.12g by differences; they differ by %.3g, %.3g allowed",
-             c->name, c->options.second_order ? "second order: " : "", place, r->analytic, r->numeric,
+        snprintf(place, sizeof place, "d output[%lld] / d input %d[%lld]", (long long)r->output, r->input,
+                 (long long)r->index);
+    snprintf(r->message, sizeof r->message,
+             "%s: %s%s is %.12g by backward, %.12g by differences; they differ by %.3g, %.3g allowed", c->name,
+             c->options.second_order ? "second order: " : "", place, r->analytic, r->numeric,
              fabs(r->analytic - r->numeric), r->tolerance);
 }
 
@@ -288,7 +296,8 @@ rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *
     rapt_random_state random = rapt_random_get_state();
     rapt_seed(c.options.seed);
     bool recording = rapt_set_recording(true);
-    bool ran = (function && inputs) ? find_variables(&c, count) && check(&c) : rapt_fail_null("gradcheck", "function or inputs");
+    bool ran = (function && inputs) ? find_variables(&c, count) && check(&c)
+                                    : rapt_fail_null("gradcheck", "function or inputs");
     rapt_set_recording(recording);
     rapt_random_set_state(random);
     if (!ran) {

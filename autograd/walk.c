@@ -21,7 +21,7 @@ static bool make_room(rapt_walk *walk)
     return true;
 }
 
-static bool push(rapt_walk *walk, rapt_node *node)
+bool rapt_walk_push(rapt_walk *walk, rapt_node *node)
 {
     if (node->queued) return true;
     if (!make_room(walk)) return false;
@@ -33,7 +33,7 @@ static bool push(rapt_walk *walk, rapt_node *node)
     return true;
 }
 
-static rapt_node *pop(rapt_walk *walk)
+rapt_node *rapt_walk_pop(rapt_walk *walk)
 {
     rapt_node *top = walk->heap[0];
     rapt_node *last = walk->heap[--walk->count];
@@ -78,8 +78,9 @@ bool rapt_walk_deliver(rapt_walk *walk, rapt_node *node, int index, rapt_tensor 
     gradient = fit(output, node, gradient);
     if (!gradient) return false;
     if (!output->gradient) {
+        if (!rapt_walk_push(walk, node)) return false;
         output->gradient = rapt_retain(gradient);
-        return push(walk, node);
+        return true;
     }
     rapt_tensor *sum = accumulate(output->gradient, gradient, walk->create_graph);
     if (!sum) return false;
@@ -159,7 +160,7 @@ bool rapt_walk_run(rapt_walk *walk)
     bool before = rapt_set_recording(walk->create_graph);
     bool good = true;
     while (good && walk->count > 0) {
-        rapt_node *node = pop(walk);
+        rapt_node *node = rapt_walk_pop(walk);
         good = visit(walk, node);
         rapt_node_release(node);
     }
@@ -170,7 +171,7 @@ bool rapt_walk_run(rapt_walk *walk)
 void rapt_walk_end(rapt_walk *walk)
 {
     while (walk->count > 0) {
-        rapt_node *node = pop(walk);
+        rapt_node *node = rapt_walk_pop(walk);
         drop_gradients(node);
         rapt_node_release(node);
     }

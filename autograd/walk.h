@@ -1,4 +1,4 @@
-/* A backward walk: a heap of nodes whose gradient has begun to arrive, the latest recorded on top. */
+/* A walk down a graph: a heap of nodes that were reached (by a gradient, in backward), the latest recorded on top. */
 #ifndef RAPT_AUTOGRAD_WALK_H
 #define RAPT_AUTOGRAD_WALK_H
 
@@ -12,6 +12,12 @@ typedef struct rapt_walk {
     bool create_graph;
     bool into_leaves; /* leaves accumulate; otherwise only captured gradients are kept */
 } rapt_walk;
+
+/* Queues a node, unless it is queued already. False after an error. */
+bool rapt_walk_push(rapt_walk *walk, rapt_node *node);
+
+/* Takes the node with the largest sequence number, and the walk's share of it. There must be one. */
+rapt_node *rapt_walk_pop(rapt_walk *walk);
 
 /* Adds a gradient for one output of a node and queues the node. False after an error. */
 bool rapt_walk_deliver(rapt_walk *walk, rapt_node *node, int output, rapt_tensor *gradient);

@@ -79,8 +79,8 @@ static bool is_gradient_right(bool second_order)
     RAPT_SCOPE;
     rapt_tensor *inputs[] = {rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(3, 4))),
                              rapt_require_gradient(rapt_scalar(RAPT_FLOAT64, 0.7))};
-    rapt_gradcheck_result result = rapt_gradcheck("snake", call_snake, 2, inputs,
-                                                  &(rapt_gradcheck_options){.second_order = second_order});
+    rapt_gradcheck_result result =
+        rapt_gradcheck("snake", call_snake, 2, inputs, &(rapt_gradcheck_options){.second_order = second_order});
     printf("gradcheck, order %d: %s (worst error: %.0e of what is allowed)\n", second_order + 1,
            result.passed ? "right" : result.message, result.worst_error);
     return result.passed;

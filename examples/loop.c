@@ -13,9 +13,9 @@ int main(void)
     rapt_tensor *x = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4, 2), inputs);
     rapt_tensor *target = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4, 1), targets);
 
-    rapt_sequential *model = RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(2, 16, RAPT_BIAS),
-                                             rapt_activation_new("Tanh", rapt_tanh),
-                                             (rapt_module *)rapt_linear_new(16, 1, RAPT_BIAS));
+    rapt_sequential *model =
+        RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(2, 16, RAPT_BIAS), rapt_activation_new("Tanh", rapt_tanh),
+                        (rapt_module *)rapt_linear_new(16, 1, RAPT_BIAS));
     rapt_optimizer *adam = rapt_adam_new(&model->module, &(rapt_adam_config){.learning_rate = 1e-2});
 
     double error = INFINITY;

@@ -14,12 +14,14 @@ rapt_bahdanau_decoder *rapt_bahdanau_decoder_new(const rapt_bahdanau_config *con
     if (!decoder) return NULL;
     rapt_module *module = &decoder->module;
     int64_t hidden = config->hidden, embedding = config->embedding;
-    decoder->attention = rapt_module_add_child(
-        module, "attention", (rapt_module *)rapt_additive_attention_new(hidden, hidden, hidden, config->dropout));
+    decoder->attention =
+        rapt_module_add_child(module, "attention",
+                              (rapt_module *)rapt_additive_attention_new(hidden, hidden, hidden, config->dropout));
     decoder->embedding =
         rapt_module_add_child(module, "embedding", (rapt_module *)rapt_embedding_new(config->vocabulary, embedding));
-    decoder->rnn = rapt_module_add_child(
-        module, "rnn", (rapt_module *)rapt_gru_new(embedding + hidden, hidden, config->layers, config->dropout));
+    decoder->rnn =
+        rapt_module_add_child(module, "rnn",
+                              (rapt_module *)rapt_gru_new(embedding + hidden, hidden, config->layers, config->dropout));
     decoder->dense =
         rapt_module_add_child(module, "dense", (rapt_module *)rapt_linear_new(hidden, config->vocabulary, RAPT_BIAS));
     if (!rapt_bahdanau_init_gru(decoder->rnn)) module->failed = true;
@@ -32,7 +34,9 @@ rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *decoder, 
     rapt_bahdanau_state state = {.valid_lengths = valid_lengths, .hidden = encoder_state};
     if (!decoder || !encoder_outputs || !encoder_state) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL",
-                  !decoder ? "the decoder" : !encoder_outputs ? "the encoder's output" : "the encoder's state");
+                  !decoder           ? "the decoder"
+                  : !encoder_outputs ? "the encoder's output"
+                                     : "the encoder's state");
         return state;
     }
     /* (T, B, hidden) → (B, T, hidden), dense, since every step reads them */
@@ -53,8 +57,8 @@ static rapt_tensor *step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, 
 }
 
 /* Runs all steps; outputs and weights (may be NULL) have room for one tensor a step. */
-static bool run(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state, rapt_tensor **outputs,
-                rapt_tensor **weights)
+static bool run(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state,
+                rapt_tensor **outputs, rapt_tensor **weights)
 {
     rapt_attention *attention = decoder->attention;
     bool kept_before = attention->keep_weights;
@@ -70,8 +74,8 @@ static bool run(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahd
     return good;
 }
 
-rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_bahdanau_state *state,
-                                           rapt_tensor **weights)
+rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
+                                           rapt_bahdanau_state *state, rapt_tensor **weights)
 {
     if (!decoder || !state || !state->keys) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !decoder ? "the decoder" : "the state");

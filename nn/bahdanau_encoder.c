@@ -21,8 +21,10 @@ bool rapt_bahdanau_check(const char *op, const rapt_bahdanau_config *config)
 {
     if (!config) return rapt_fail(RAPT_ERROR_NULL, op, "the configuration is NULL");
     if (config->vocabulary >= 1 && config->embedding >= 1 && config->hidden >= 1 && config->layers >= 1) return true;
-    return rapt_fail(RAPT_ERROR_VALUE, op, "vocabulary %lld, embedding %lld, hidden %lld, %d layers; 1 or more of each expected",
-                     (long long)config->vocabulary, (long long)config->embedding, (long long)config->hidden, config->layers);
+    return rapt_fail(RAPT_ERROR_VALUE, op,
+                     "vocabulary %lld, embedding %lld, hidden %lld, %d layers; 1 or more of each expected",
+                     (long long)config->vocabulary, (long long)config->embedding, (long long)config->hidden,
+                     config->layers);
 }
 
 rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *config)
@@ -31,10 +33,12 @@ rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *con
     rapt_bahdanau_encoder *encoder = rapt_module_new(sizeof *encoder, &kind);
     if (!encoder) return NULL;
     rapt_module *module = &encoder->module;
-    encoder->embedding = rapt_module_add_child(
-        module, "embedding", (rapt_module *)rapt_embedding_new(config->vocabulary, config->embedding));
-    encoder->rnn = rapt_module_add_child(
-        module, "rnn", (rapt_module *)rapt_gru_new(config->embedding, config->hidden, config->layers, config->dropout));
+    encoder->embedding =
+        rapt_module_add_child(module, "embedding",
+                              (rapt_module *)rapt_embedding_new(config->vocabulary, config->embedding));
+    encoder->rnn = rapt_module_add_child(module, "rnn",
+                                         (rapt_module *)rapt_gru_new(config->embedding, config->hidden, config->layers,
+                                                                     config->dropout));
     if (!rapt_bahdanau_init_gru(encoder->rnn)) module->failed = true;
     return rapt_module_finish(module);
 }
@@ -54,6 +58,6 @@ bool rapt_bahdanau_check_tokens(const char *op, const rapt_tensor *tokens)
 {
     char text[128];
     if (!tokens) return rapt_fail(RAPT_ERROR_NULL, op, "the tokens are NULL");
-    return rapt_rank(tokens) == 2 || rapt_fail(RAPT_ERROR_SHAPE, op, "tokens (B, T) expected, not %s",
-                                               rapt_describe(tokens, text, sizeof text));
+    return rapt_rank(tokens) == 2 ||
+           rapt_fail(RAPT_ERROR_SHAPE, op, "tokens (B, T) expected, not %s", rapt_describe(tokens, text, sizeof text));
 }

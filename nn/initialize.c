@@ -8,7 +8,8 @@ static bool fans(const char *op, const rapt_tensor *tensor, double *fan_in, doub
 {
     if (!tensor) return rapt_fail(RAPT_ERROR_NULL, op, "tensor is NULL");
     int rank = rapt_rank(tensor);
-    if (rank < 2) return rapt_fail(RAPT_ERROR_SHAPE, op, "a tensor of rank 2 or more has fans, not one of rank %d", rank);
+    if (rank < 2)
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "a tensor of rank 2 or more has fans, not one of rank %d", rank);
     double between = 1;
     for (int axis = 1; axis < rank - 1; axis++) between *= (double)rapt_size(tensor, axis);
     *fan_in = (double)rapt_size(tensor, -1) * between;

@@ -41,7 +41,8 @@ static bool check_name(const rapt_module *module, const char *name, bool is_chil
     if (!name) return rapt_fail(RAPT_ERROR_NULL, module->kind->name, "the name of a member is NULL");
     bool empty = *name == '\0';
     if ((empty && !is_child) || strlen(name) > 100 || strchr(name, '.'))
-        return rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "'%s' cannot be a member's name (1 to 100 bytes, no dot)", name);
+        return rapt_fail(RAPT_ERROR_VALUE, module->kind->name,
+                         "'%s' cannot be a member's name (1 to 100 bytes, no dot)", name);
     for (int i = 0; i < module->count && !empty; i++)
         if (strcmp(module->entries[i].name, name) == 0)
             return rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "the name '%s' is in use", name);
@@ -110,7 +111,8 @@ void *rapt_module_finish(rapt_module *module)
 rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x)
 {
     if (!module || !x) {
-        rapt_fail(RAPT_ERROR_NULL, module ? module->kind->name : "module", "%s is NULL", module ? "the input" : "the module");
+        rapt_fail(RAPT_ERROR_NULL, module ? module->kind->name : "module", "%s is NULL",
+                  module ? "the input" : "the module");
         return NULL;
     }
     if (!module->kind->forward) {
@@ -128,7 +130,8 @@ void rapt_module_train(rapt_module *module, bool training)
 }
 
 /* name holds the prefix, `used` bytes of it. */
-static bool visit(const rapt_module *module, int what, char *name, size_t used, rapt_module_visitor *visitor, void *context)
+static bool visit(const rapt_module *module, int what, char *name, size_t used, rapt_module_visitor *visitor,
+                  void *context)
 {
     for (int i = 0; i < module->count; i++) {
         const rapt_module_entry *entry = &module->entries[i];
@@ -136,7 +139,8 @@ static bool visit(const rapt_module *module, int what, char *name, size_t used, 
         int added = snprintf(name + used, RAPT_NAME_SIZE - used, "%s%s", dot, entry->name);
         size_t end = used + (size_t)added;
         if (end >= RAPT_NAME_SIZE)
-            return rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "a name is longer than %d bytes", RAPT_NAME_SIZE - 1);
+            return rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "a name is longer than %d bytes",
+                             RAPT_NAME_SIZE - 1);
         bool wanted = entry->tensor && (what & (entry->is_parameter ? RAPT_PARAMETERS : RAPT_BUFFERS));
         if (wanted && !visitor(name, entry->tensor, context)) return false;
         if (entry->child && !visit(entry->child, what, name, end, visitor, context)) return false;
@@ -146,7 +150,8 @@ static bool visit(const rapt_module *module, int what, char *name, size_t used, 
 
 bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor *visitor, void *context)
 {
-    if (!module || !visitor) return rapt_fail(RAPT_ERROR_NULL, "module_visit", "%s is NULL", module ? "visitor" : "module");
+    if (!module || !visitor)
+        return rapt_fail(RAPT_ERROR_NULL, "module_visit", "%s is NULL", module ? "visitor" : "module");
     char name[RAPT_NAME_SIZE] = "";
     return visit(module, what, name, 0, visitor, context);
 }
@@ -204,8 +209,8 @@ static void print(const rapt_module *module, const char *name, int depth, FILE *
 {
     char text[256] = "";
     if (module->kind->describe) module->kind->describe(module, text, sizeof text);
-    fprintf(stream, "%*s%s%s%s(%s)  %lld parameters\n", 2 * depth, "", name, *name ? ": " : "", module->kind->name, text,
-            (long long)rapt_module_parameter_count(module));
+    fprintf(stream, "%*s%s%s%s(%s)  %lld parameters\n", 2 * depth, "", name, *name ? ": " : "", module->kind->name,
+            text, (long long)rapt_module_parameter_count(module));
     for (int i = 0; i < module->count; i++)
         if (module->entries[i].child) print(module->entries[i].child, module->entries[i].name, depth + 1, stream);
 }

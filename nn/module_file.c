@@ -15,7 +15,8 @@ typedef struct transfer {
 static bool full_name(const transfer *t, const char *name, char *text, size_t size)
 {
     int length = snprintf(text, size, "%s%s", t->prefix ? t->prefix : "", name);
-    return length < (int)size || rapt_fail(RAPT_ERROR_VALUE, "archive", "the name %s%s is too long", t->prefix, name);
+    return length < (int)size || rapt_fail(RAPT_ERROR_VALUE, "archive", "a name is longer than %zu bytes: %s after %s",
+                                           size - 1, name, t->prefix);
 }
 
 static bool add_to_archive(const char *name, rapt_tensor *tensor, void *context)
@@ -27,7 +28,8 @@ static bool add_to_archive(const char *name, rapt_tensor *tensor, void *context)
 
 bool rapt_module_to_archive(const rapt_module *module, const char *prefix, rapt_archive *archive)
 {
-    if (!module || !archive) return rapt_fail(RAPT_ERROR_NULL, "module_to_archive", "%s is NULL", module ? "archive" : "module");
+    if (!module || !archive)
+        return rapt_fail(RAPT_ERROR_NULL, "module_to_archive", "%s is NULL", module ? "archive" : "module");
     transfer t = {.prefix = prefix, .target = archive};
     return rapt_module_visit(module, RAPT_PARAMETERS | RAPT_BUFFERS, add_to_archive, &t);
 }
@@ -39,7 +41,8 @@ static bool check_stored(const char *name, rapt_tensor *tensor, void *context)
     if (!full_name(t, name, text, sizeof text)) return false;
     const rapt_tensor *stored = rapt_archive_find(t->source, text);
     rapt_describe(tensor, expected, sizeof expected);
-    if (!stored) return rapt_fail(RAPT_ERROR_FORMAT, "module_from_archive", "no tensor %s (%s expected)", text, expected);
+    if (!stored)
+        return rapt_fail(RAPT_ERROR_FORMAT, "module_from_archive", "no tensor %s (%s expected)", text, expected);
     if (rapt_same_shape(stored, tensor) && rapt_get_dtype(stored) == rapt_get_dtype(tensor)) return true;
     return rapt_fail(RAPT_ERROR_SHAPE, "module_from_archive", "%s is %s; %s expected", text,
                      rapt_describe(stored, found, sizeof found), expected);

@@ -68,17 +68,20 @@ static bool check(const cell *c, sizes *s, const rapt_tensor *const *inputs)
 {
     const rapt_tensor *from_input = inputs[0], *weight = inputs[1 + c->states], *bias = inputs[2 + c->states];
     bool fits = from_input->rank == 3 && weight->rank == 2 && weight->shape[0] == c->gates * weight->shape[1] &&
-                from_input->shape[2] == weight->shape[0] && (!bias || (bias->rank == 1 && bias->count == weight->shape[0]));
+                from_input->shape[2] == weight->shape[0] &&
+                (!bias || (bias->rank == 1 && bias->count == weight->shape[0]));
     if (!fits) {
         char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
-        return rapt_fail(RAPT_ERROR_SHAPE, c->name, "input (T, B, %d·hidden) and weight_hh (%d·hidden, hidden) expected, not %s and %s",
-                         c->gates, c->gates, rapt_shape_text(from_input->rank, from_input->shape, a),
+        return rapt_fail(RAPT_ERROR_SHAPE, c->name,
+                         "input (T, B, %d·hidden) and weight_hh (%d·hidden, hidden) expected, not %s and %s", c->gates,
+                         c->gates, rapt_shape_text(from_input->rank, from_input->shape, a),
                          rapt_shape_text(weight->rank, weight->shape, b));
     }
     for (int i = 0; i < 3 + c->states; i++)
         if (inputs[i] && (inputs[i]->dtype != from_input->dtype || !rapt_is_floating(inputs[i])))
             return rapt_fail(RAPT_ERROR_DTYPE, c->name, "input %d is %s, input 0 is %s; one floating dtype expected", i,
-                             rapt_dtype_name((rapt_dtype)inputs[i]->dtype), rapt_dtype_name((rapt_dtype)from_input->dtype));
+                             rapt_dtype_name((rapt_dtype)inputs[i]->dtype),
+                             rapt_dtype_name((rapt_dtype)from_input->dtype));
     *s = (sizes){.dtype = (rapt_dtype)from_input->dtype,
                  .steps = from_input->shape[0],
                  .batch = from_input->shape[1],
@@ -152,8 +155,11 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
     const rapt_tensor *in[8] = {0};
     for (int i = 0; i < 3 * n + 2; i++) in[i] = rapt_call_input(call, i);
     const rapt_tensor *states = in[n], *cells = n > 1 ? in[n + 1] : NULL, *kept = in[3 * n], *weight = in[3 * n + 1];
-    sizes s = {.dtype = (rapt_dtype)states->dtype, .steps = states->shape[0], .batch = states->shape[1],
-               .hidden = states->shape[2], .width = weight->shape[0],
+    sizes s = {.dtype = (rapt_dtype)states->dtype,
+               .steps = states->shape[0],
+               .batch = states->shape[1],
+               .hidden = states->shape[2],
+               .width = weight->shape[0],
                .bytes = (int64_t)rapt_dtype_size((rapt_dtype)states->dtype)};
     for (int i = 0; i < 3 * n + 2; i++) {
         if (!in[i]) in[i] = rapt_zeros(s.dtype, RAPT_SHAPE(s.steps, s.batch, s.hidden));
@@ -242,7 +248,8 @@ static bool vjp(const cell *c, rapt_call *call)
 CELL(gru, 3, 1);
 CELL(lstm, 4, 2);
 
-rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *weight_hh, rapt_tensor *bias_hh)
+rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *weight_hh,
+                                 rapt_tensor *bias_hh)
 {
     return RAPT_APPLY(&gru_op, NULL, from_input, state, weight_hh, bias_hh);
 }

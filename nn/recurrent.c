@@ -33,14 +33,16 @@ static rapt_tensor *add(rapt_recurrent *r, const char *what, int layer, int rank
     return rapt_module_add_parameter(&r->module, name, good ? tensor : NULL);
 }
 
-static void *recurrent_new(const rapt_module_class *kind, int gates, int64_t in, int64_t hidden, int layers, double dropout)
+static void *recurrent_new(const rapt_module_class *kind, int gates, int64_t in, int64_t hidden, int layers,
+                           double dropout)
 {
     RAPT_SCOPE;
-    if (in < 0 || hidden < 1 || layers < 1 || layers > 1000 || !(dropout >= 0 && dropout <= 1)) {
-        rapt_fail(RAPT_ERROR_VALUE, kind->name,
-                  "input size %lld, hidden size %lld, %d layers, dropout %g; sizes of 1 or more, 1 to 1000 layers and a "
-                  "dropout of 0 to 1 expected",
-                  (long long)in, (long long)hidden, layers, dropout);
+    if (in < 1 || hidden < 1 || hidden > INT64_MAX / gates || layers < 1 || layers > 1000 || !(dropout >= 0 && dropout <= 1)) {
+        rapt_fail(
+            RAPT_ERROR_VALUE, kind->name,
+            "input size %lld, hidden size %lld, %d layers, dropout %g; sizes of 1 or more, 1 to 1000 layers and a "
+            "dropout of 0 to 1 expected",
+            (long long)in, (long long)hidden, layers, dropout);
         return NULL;
     }
     rapt_recurrent *r = rapt_module_new(sizeof *r, kind);
@@ -99,7 +101,8 @@ static rapt_tensor *lstm_step(rapt_tensor *i, rapt_tensor *h, rapt_tensor **cell
 }
 
 /* One layer from ops; cell is NULL for a GRU. states[0] and [1] become sequences (T, B, hidden). */
-static bool run_plain(const layer *l, rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell, rapt_tensor **states)
+static bool run_plain(const layer *l, rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell,
+                      rapt_tensor **states)
 {
     int64_t steps = rapt_size(from_input, 0);
     rapt_tensor **sequence = calloc((size_t)(2 * steps) + 1, sizeof *sequence);
@@ -116,7 +119,8 @@ static bool run_plain(const layer *l, rapt_tensor *from_input, rapt_tensor *stat
     return states[0] && (!cell || states[1]);
 }
 
-static bool run_fused(const layer *l, rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell, rapt_tensor **states)
+static bool run_fused(const layer *l, rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell,
+                      rapt_tensor **states)
 {
     if (cell) return rapt_lstm_recurrence(from_input, state, cell, l->weight_hh, l->bias_hh, states);
     states[0] = rapt_gru_recurrence(from_input, state, l->weight_hh, l->bias_hh);
@@ -129,8 +133,8 @@ static bool check(const rapt_recurrent *r, const rapt_tensor *x, const rapt_tens
     char text[128];
     if (!x) return rapt_fail(RAPT_ERROR_NULL, op, "the input is NULL");
     if (rapt_rank(x) != 3 || rapt_size(x, 2) != r->in || rapt_size(x, 0) < 1)
-        return rapt_fail(RAPT_ERROR_SHAPE, op, "input (T, B, %lld) with T of 1 or more expected, not %s", (long long)r->in,
-                         rapt_describe(x, text, sizeof text));
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "input (T, B, %lld) with T of 1 or more expected, not %s",
+                         (long long)r->in, rapt_describe(x, text, sizeof text));
     for (int i = 0; i < 2; i++) {
         const rapt_tensor *s = i ? cell : state;
         if (s && (rapt_rank(s) != 3 || rapt_size(s, 0) != r->layers || rapt_size(s, 1) != rapt_size(x, 1) ||
@@ -149,13 +153,15 @@ static rapt_tensor *initial(const rapt_recurrent *r, rapt_tensor *x, rapt_tensor
 }
 
 /* Runs all layers; last[0] and last[1] (of `layers` tensors each; [1] NULL for a GRU) become the final states. */
-static rapt_tensor *run_layers(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *state, rapt_tensor *cell, rapt_tensor **last[2])
+static rapt_tensor *run_layers(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *state, rapt_tensor *cell,
+                               rapt_tensor **last[2])
 {
     for (int i = 0; i < r->layers && x; i++) {
         const layer *l = &r->layer[i];
         rapt_tensor *states[2], *h = initial(r, x, state, i), *c = last[1] ? initial(r, x, cell, i) : NULL;
         rapt_tensor *from_input = rapt_affine(x, l->weight_ih, l->bias_ih);
-        if (!h || (last[1] && !c) || !from_input || !(r->plain ? run_plain : run_fused)(l, from_input, h, c, states)) return NULL;
+        if (!h || (last[1] && !c) || !from_input || !(r->plain ? run_plain : run_fused)(l, from_input, h, c, states))
+            return NULL;
         last[0][i] = rapt_select(states[0], 0, -1);
         if (last[1]) last[1][i] = rapt_select(states[1], 0, -1);
         bool drops = r->module.training && r->dropout > 0 && i < r->layers - 1;
@@ -194,6 +200,7 @@ rapt_tensor *rapt_lstm_forward(rapt_lstm *lstm, rapt_tensor *x, rapt_tensor *hid
                                rapt_tensor **final_hidden, rapt_tensor **final_cell)
 {
     if (lstm && !hidden == !cell) return recurrent_forward(&lstm->recurrent, x, hidden, cell, final_hidden, final_cell);
-    rapt_fail(RAPT_ERROR_NULL, "LSTM", lstm ? "one of hidden and cell is NULL; both or neither expected" : "the layer is NULL");
+    rapt_fail(RAPT_ERROR_NULL, "LSTM",
+              lstm ? "one of hidden and cell is NULL; both or neither expected" : "the layer is NULL");
     return NULL;
 }

@@ -21,8 +21,9 @@ static void activation_describe(const rapt_module *module, char *text, size_t si
     snprintf(text, size, "%s", ((const activation *)module)->name);
 }
 
-static const rapt_module_class activation_kind = {
-    .name = "Activation", .forward = activation_forward, .describe = activation_describe};
+static const rapt_module_class activation_kind = {.name = "Activation",
+                                                  .forward = activation_forward,
+                                                  .describe = activation_describe};
 
 rapt_module *rapt_activation_new(const char *name, rapt_activation_function *function)
 {
@@ -47,8 +48,13 @@ static const rapt_module_class kind = {.name = "Sequential", .forward = forward}
 
 rapt_sequential *rapt_sequential_new(int count, rapt_module *const *layers)
 {
+    if (count < 0 || (count > 0 && !layers)) {
+        rapt_fail(count < 0 ? RAPT_ERROR_VALUE : RAPT_ERROR_NULL, kind.name,
+                  count < 0 ? "%d layers" : "the %d layers are NULL", count);
+        return NULL;
+    }
     rapt_sequential *sequential = rapt_module_new(sizeof *sequential, &kind);
-    for (int i = 0; i < count && layers; i++) {
+    for (int i = 0; i < count; i++) {
         char name[16];
         snprintf(name, sizeof name, "%d", i);
         rapt_module_add_child(sequential ? &sequential->module : NULL, name, layers[i]);

@@ -119,8 +119,8 @@ double rapt_at(const rapt_tensor *tensor, const int64_t *indices)
         int64_t size = tensor->shape[axis];
         int64_t index = indices[axis] < 0 ? indices[axis] + size : indices[axis];
         if (index < 0 || index >= size) {
-            rapt_fail(RAPT_ERROR_VALUE, "at", "index %lld of axis %d, which has size %lld", (long long)indices[axis], axis,
-                      (long long)size);
+            rapt_fail(RAPT_ERROR_VALUE, "at", "index %lld of axis %d, which has size %lld", (long long)indices[axis],
+                      axis, (long long)size);
             return NAN;
         }
         offset += index * tensor->strides[axis];

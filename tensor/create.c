@@ -70,8 +70,8 @@ static rapt_tensor *sequence(const char *op, rapt_dtype dtype, double first, dou
 rapt_tensor *rapt_arange(rapt_dtype dtype, double start, double stop, double step)
 {
     if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0) {
-        rapt_fail(RAPT_ERROR_VALUE, "arange", "start %g, stop %g and step %g must be finite and the step not 0", start, stop,
-                  step);
+        rapt_fail(RAPT_ERROR_VALUE, "arange", "start %g, stop %g and step %g must be finite and the step not 0", start,
+                  stop, step);
         return NULL;
     }
     double count = ceil((stop - start) / step);
@@ -84,8 +84,10 @@ rapt_tensor *rapt_arange(rapt_dtype dtype, double start, double stop, double ste
 
 rapt_tensor *rapt_linspace(rapt_dtype dtype, double first, double last, int64_t count)
 {
-    rapt_tensor *tensor = sequence("linspace", dtype, first, count > 1 ? (last - first) / (double)(count - 1) : 0, count);
-    if (tensor && count > 1) rapt_write_element(dtype, last, tensor->data + (size_t)(count - 1) * rapt_dtype_size(dtype));
+    rapt_tensor *tensor =
+        sequence("linspace", dtype, first, count > 1 ? (last - first) / (double)(count - 1) : 0, count);
+    if (tensor && count > 1)
+        rapt_write_element(dtype, last, tensor->data + (size_t)(count - 1) * rapt_dtype_size(dtype));
     return tensor;
 }
 
@@ -112,7 +114,8 @@ rapt_tensor *rapt_clone(const rapt_tensor *tensor)
 {
     rapt_tensor *clone = rapt_empty_like(tensor);
     if (!clone) return NULL;
-    rapt_map(rapt_kernel.elementwise.cast[clone->dtype][tensor->dtype], NULL, 1, 2, (const rapt_tensor *[]){clone, tensor});
+    rapt_map(rapt_kernel.elementwise.cast[clone->dtype][tensor->dtype], NULL, 1, 2,
+             (const rapt_tensor *[]){clone, tensor});
     return clone;
 }
 
@@ -142,7 +145,8 @@ static bool check_source(const char *op, rapt_tensor *target, const rapt_tensor 
     if (!same) {
         char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
         return rapt_fail(RAPT_ERROR_SHAPE, op, "source of shape %s does not broadcast to target of shape %s",
-                         rapt_shape_text(source->rank, source->shape, a), rapt_shape_text(target->rank, target->shape, b));
+                         rapt_shape_text(source->rank, source->shape, a),
+                         rapt_shape_text(target->rank, target->shape, b));
     }
     return rapt_begin_writing(op, target);
 }

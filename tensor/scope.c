@@ -18,7 +18,8 @@ static bool grow(void **list, int64_t count, int64_t *capacity, size_t item)
     if (count < *capacity) return true;
     int64_t wanted = *capacity ? *capacity * 2 : 64;
     void *grown = realloc(*list, (size_t)wanted * item);
-    if (!grown) return rapt_fail(RAPT_ERROR_MEMORY, "scope", "no memory for its list of %lld tensors", (long long)wanted);
+    if (!grown)
+        return rapt_fail(RAPT_ERROR_MEMORY, "scope", "no memory for its list of %lld tensors", (long long)wanted);
     *list = grown;
     *capacity = wanted;
     return true;
@@ -28,7 +29,8 @@ rapt_tensor *rapt_scope_own(rapt_tensor *tensor)
 {
     if (!tensor) return NULL;
     rapt_thread *thread = rapt_this_thread();
-    if (!thread || !grow((void **)&thread->owned, thread->owned_count, &thread->owned_capacity, sizeof *thread->owned)) {
+    if (!thread ||
+        !grow((void **)&thread->owned, thread->owned_count, &thread->owned_capacity, sizeof *thread->owned)) {
         rapt_release(tensor);
         return NULL;
     }

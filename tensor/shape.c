@@ -83,7 +83,8 @@ int rapt_broadcast(const char *op, const rapt_tensor *a, const rapt_tensor *b, i
         int64_t size_b = i <= b->rank ? b->shape[b->rank - i] : 1;
         if (size_a != size_b && size_a != 1 && size_b != 1) {
             char text_a[RAPT_SHAPE_TEXT], text_b[RAPT_SHAPE_TEXT];
-            rapt_fail(RAPT_ERROR_SHAPE, op, "shapes %s and %s do not broadcast: sizes %lld and %lld, %d from the last axis",
+            rapt_fail(RAPT_ERROR_SHAPE, op,
+                      "shapes %s and %s do not broadcast: sizes %lld and %lld, %d from the last axis",
                       rapt_shape_text(a->rank, a->shape, text_a), rapt_shape_text(b->rank, b->shape, text_b),
                       (long long)size_a, (long long)size_b, i - 1);
             return -1;

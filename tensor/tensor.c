@@ -171,8 +171,8 @@ bool rapt_begin_writing(const char *op, rapt_tensor *tensor)
     for (int axis = 0; axis < tensor->rank; axis++)
         if (tensor->strides[axis] == 0 && tensor->shape[axis] > 1)
             return rapt_fail(RAPT_ERROR_SHAPE, op,
-                             "axis %d of the tensor is expanded: one element stands for %lld; change a clone instead", axis,
-                             (long long)tensor->shape[axis]);
+                             "axis %d of the tensor is expanded: one element stands for %lld; change a clone instead",
+                             axis, (long long)tensor->shape[axis]);
     atomic_fetch_add_explicit(&tensor->storage->version, 1, memory_order_relaxed);
     return true;
 }

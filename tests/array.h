@@ -30,6 +30,7 @@ typedef struct array_walk {
     int64_t index[RAPT_MAX_RANK];
     bool more;
 } array_walk;
-#define ARRAY_EACH(a, w) for (array_walk w = {.more = (a).count > 0}; w.more; w.more = array_next((a).rank, (a).shape, w.index))
+#define ARRAY_EACH(a, w)                                                                                               \
+    for (array_walk w = {.more = (a).count > 0}; w.more; w.more = array_next((a).rank, (a).shape, w.index))
 
 #endif

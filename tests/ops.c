@@ -5,8 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-static const op_family *const families[] = {&ops_arithmetic, &ops_unary, &ops_compare,   &ops_reduce, &ops_matrix,  &ops_view,
-                                            &ops_join,       &ops_index, &ops_normalize, &ops_loss,   &ops_sequence};
+static const op_family *const families[] = {&ops_arithmetic, &ops_unary, &ops_compare, &ops_reduce,
+                                            &ops_matrix,     &ops_view,  &ops_join,    &ops_index,
+                                            &ops_normalize,  &ops_loss,  &ops_sequence};
 
 const op_row *op_at(int i)
 {
@@ -68,15 +69,23 @@ static void fill_places(array *a, uint64_t *state)
 static double value_in(op_domain domain, int input, double place, double count, int64_t limit, uint64_t *state)
 {
     switch (domain) {
-    case any_value: return 0.1 * (place - floor(count / 2)) + (input % 2 ? 0.08 : 0.03);
-    case positive: return 0.4 + 0.07 * place;
-    case nonzero: return (0.4 + 0.07 * place) * (next_random(state) % 2 ? 1 : -1);
-    case probability: return (place + 0.5) / count;
-    case small: return 1.2 * (place + 0.5) / count - 0.6;
-    case boolean: return (double)(next_random(state) >> 40 & 1);
+    case any_value:
+        return 0.1 * (place - floor(count / 2)) + (input % 2 ? 0.08 : 0.03);
+    case positive:
+        return 0.4 + 0.07 * place;
+    case nonzero:
+        return (0.4 + 0.07 * place) * (next_random(state) % 2 ? 1 : -1);
+    case probability:
+        return (place + 0.5) / count;
+    case small:
+        return 1.2 * (place + 0.5) / count - 0.6;
+    case boolean:
+        return (double)(next_random(state) >> 40 & 1);
     case index64:
-    case index32: return (double)(next_random(state) % (uint64_t)(limit > 0 ? limit : 1));
-    case length64: return (double)(next_random(state) % (uint64_t)(limit + 1));
+    case index32:
+        return (double)(next_random(state) % (uint64_t)(limit > 0 ? limit : 1));
+    case length64:
+        return (double)(next_random(state) % (uint64_t)(limit + 1));
     }
     return NAN;
 }
@@ -103,11 +112,15 @@ static void fill(array *a, op_domain domain, int input, rapt_dtype dtype, int64_
 static rapt_dtype dtype_of(op_domain domain, rapt_dtype dtype)
 {
     switch (domain) {
-    case boolean: return RAPT_BOOL;
+    case boolean:
+        return RAPT_BOOL;
     case index64:
-    case length64: return RAPT_INT64;
-    case index32: return RAPT_INT32;
-    default: return dtype;
+    case length64:
+        return RAPT_INT64;
+    case index32:
+        return RAPT_INT32;
+    default:
+        return dtype;
     }
 }
 
@@ -216,7 +229,8 @@ static array elementwise(const op_case *c)
         shaped = array_new(rank, shape);
     }
     double *to = shaped.data;
-    ARRAY_EACH(shaped, w) {
+    ARRAY_EACH(shaped, w)
+    {
         double x[most_inputs];
         for (int i = 0; i < c->count; i++) x[i] = *array_at(&c->arrays[i], shaped.rank, w.index);
         *to++ = c->row->element(x, c->sample);

@@ -26,9 +26,27 @@ typedef struct op_shape {
     int64_t shape[5];
 } op_shape;
 
-#define SHAPE(...) {given, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
-#define SCALAR {given, 0, {0}}
-#define ABSENT {absent, 0, {0}}
+#define SHAPE(...)                                                                                                     \
+    {                                                                                                                  \
+        given, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                                                     \
+        {                                                                                                              \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+#define SCALAR                                                                                                         \
+    {                                                                                                                  \
+        given, 0,                                                                                                      \
+        {                                                                                                              \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
+#define ABSENT                                                                                                         \
+    {                                                                                                                  \
+        absent, 0,                                                                                                     \
+        {                                                                                                              \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
 
 /* Shapes of the inputs and what else the op takes, as it needs it. */
 typedef struct op_sample {
@@ -50,19 +68,19 @@ typedef struct op_row {
     const char *name;  /* of the function, without rapt_ */
     const char *error; /* what errors call the op; NULL: as the function is named */
     op_call *call;
-    double (*element)(const double *x, const op_sample *sample);          /* reference of an elementwise op, or */
-    array (*reference)(const array *inputs, const op_sample *sample);     /* of any other */
+    double (*element)(const double *x, const op_sample *sample);      /* reference of an elementwise op, or */
+    array (*reference)(const array *inputs, const op_sample *sample); /* of any other */
     op_domain domain[most_inputs];
-    unsigned differentiable;      /* bit i: input i */
-    unsigned optional;            /* bit i: input i may be NULL */
-    unsigned dtypes;              /* bits of those that inputs without a fixed dtype may have; 0: floating ones */
+    unsigned differentiable; /* bit i: input i */
+    unsigned optional;       /* bit i: input i may be NULL */
+    unsigned dtypes;         /* bits of those that inputs without a fixed dtype may have; 0: floating ones */
     rapt_dtype (*result)(rapt_dtype dtype, const op_sample *sample); /* dtype of the result; NULL: the inputs' */
-    const char *no_second_order;  /* part of the error that a second derivative gives; NULL: it has one */
-    bool is_view;                 /* nothing to be cut into pieces: no large sample needed */
-    bool is_combined;             /* the call uses other ops too, which may be the ones that errors name */
-    const op_sample *samples;     /* that work, */
+    const char *no_second_order; /* part of the error that a second derivative gives; NULL: it has one */
+    bool is_view;                /* nothing to be cut into pieces: no large sample needed */
+    bool is_combined;            /* the call uses other ops too, which may be the ones that errors name */
+    const op_sample *samples;    /* that work, */
     int sample_count;
-    const op_sample *failures;    /* and that must give sample.error */
+    const op_sample *failures; /* and that must give sample.error */
     int failure_count;
 } op_row;
 
@@ -91,7 +109,9 @@ extern const op_family ops_arithmetic, ops_unary, ops_compare, ops_reduce, ops_m
 
 /* The table: row i, NULL after the last. */
 const op_row *op_at(int i);
-#define EACH_OP(row) for (int row##_at = 0; row##_at >= 0; row##_at = -1) for (const op_row *row; (row = op_at(row##_at)); row##_at++)
+#define EACH_OP(row)                                                                                                   \
+    for (int row##_at = 0; row##_at >= 0; row##_at = -1)                                                               \
+        for (const op_row *row; (row = op_at(row##_at)); row##_at++)
 
 /* The dtypes that a row allows, and the widest of them, which the tests take that need only one. */
 unsigned op_dtypes(const op_row *row);

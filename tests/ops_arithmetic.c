@@ -60,24 +60,28 @@ static const op_sample misfits[] = {
 };
 
 static const op_sample with_number[] = {
-    {.in = {SHAPE(2, 3)}, .real = {2}},
-    {.in = {SHAPE(4)}, .real = {3}},
-    {.in = {SHAPE(2, 2)}, .real = {1}},
-    {.in = {SHAPE(5)}, .real = {0}},
-    {.in = {SCALAR}, .real = {4}},
-    {.in = {SHAPE(3, 0, 2)}, .real = {2}},
-    {.in = {SHAPE(1)}, .real = {2}},
-    {.in = {SHAPE(61, 1031)}, .real = {3}, .large = true},
+    {.in = {SHAPE(2, 3)}, .real = {2}}, {.in = {SHAPE(4)}, .real = {3}},
+    {.in = {SHAPE(2, 2)}, .real = {1}}, {.in = {SHAPE(5)}, .real = {0}},
+    {.in = {SCALAR}, .real = {4}},      {.in = {SHAPE(3, 0, 2)}, .real = {2}},
+    {.in = {SHAPE(1)}, .real = {2}},    {.in = {SHAPE(61, 1031)}, .real = {3}, .large = true},
 };
 
 static const op_sample powers[] = {
-    {.in = {SHAPE(2, 3)}, .real = {2}},   {.in = {SHAPE(2, 3)}, .real = {3}},   {.in = {SHAPE(4)}, .real = {-1}},
-    {.in = {SHAPE(4)}, .real = {2.7}},    {.in = {SHAPE(4)}, .real = {0.5}},    {.in = {SHAPE(3)}, .real = {-2}},
-    {.in = {SHAPE(3)}, .real = {1}},      {.in = {SHAPE(3)}, .real = {0}},      {.in = {SCALAR}, .real = {1.5}},
-    {.in = {SHAPE(0, 2)}, .real = {2.5}}, {.in = {SHAPE(61, 1031)}, .real = {2.5}, .large = true},
+    {.in = {SHAPE(2, 3)}, .real = {2}},
+    {.in = {SHAPE(2, 3)}, .real = {3}},
+    {.in = {SHAPE(4)}, .real = {-1}},
+    {.in = {SHAPE(4)}, .real = {2.7}},
+    {.in = {SHAPE(4)}, .real = {0.5}},
+    {.in = {SHAPE(3)}, .real = {-2}},
+    {.in = {SHAPE(3)}, .real = {1}},
+    {.in = {SHAPE(3)}, .real = {0}},
+    {.in = {SCALAR}, .real = {1.5}},
+    {.in = {SHAPE(0, 2)}, .real = {2.5}},
+    {.in = {SHAPE(61, 1031)}, .real = {2.5}, .large = true},
 };
 
-#define BINARY_ROW(op) .name = #op, .call = call_##op, .element = value_##op, .differentiable = 3, SAMPLES(pairs), FAILURES(misfits)
+#define BINARY_ROW(op)                                                                                                 \
+    .name = #op, .call = call_##op, .element = value_##op, .differentiable = 3, SAMPLES(pairs), FAILURES(misfits)
 #define NUMBER_ROW(op) .name = #op, .call = call_##op, .element = value_##op, .differentiable = 1
 
 static double value_integer_div(const double *x, const op_sample *s)
@@ -97,8 +101,13 @@ static const op_row rows[] = {
     {NUMBER_ROW(add_scalar), .dtypes = number_dtypes, SAMPLES(with_number)},
     {NUMBER_ROW(mul_scalar), .dtypes = number_dtypes, SAMPLES(with_number)},
     {NUMBER_ROW(pow_scalar), .domain = {positive}, SAMPLES(powers)},
-    {.name = "div", .call = call_div, .element = value_integer_div, .domain = {any_value, nonzero},
-     .dtypes = number_dtypes & ~floating_dtypes, SAMPLES(pairs), FAILURES(misfits)},
+    {.name = "div",
+     .call = call_div,
+     .element = value_integer_div,
+     .domain = {any_value, nonzero},
+     .dtypes = number_dtypes & ~floating_dtypes,
+     SAMPLES(pairs),
+     FAILURES(misfits)},
 };
 
 const op_family ops_arithmetic = {rows, sizeof rows / sizeof *rows};

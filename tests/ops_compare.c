@@ -57,11 +57,15 @@ static rapt_tensor *call_cast(rapt_tensor *const *in, const op_sample *s)
 static double value_cast(const double *x, const op_sample *s)
 {
     switch (s->variant) {
-    case RAPT_BOOL: return x[0] != 0;
-    case RAPT_UINT8: return x[0] < 0 && x[0] != trunc(x[0]) ? 0 : x[0] < 0 ? x[0] + 256 : trunc(x[0]);
+    case RAPT_BOOL:
+        return x[0] != 0;
+    case RAPT_UINT8:
+        return x[0] < 0 && x[0] != trunc(x[0]) ? 0 : x[0] < 0 ? x[0] + 256 : trunc(x[0]);
     case RAPT_INT64:
-    case RAPT_INT32: return trunc(x[0]);
-    default: return x[0];
+    case RAPT_INT32:
+        return trunc(x[0]);
+    default:
+        return x[0];
     }
 }
 
@@ -91,15 +95,21 @@ static rapt_dtype result_float64(rapt_dtype dtype, const op_sample *s)
 }
 
 static const op_sample pairs[] = {
-    {.in = {SHAPE(4, 6), SHAPE(4, 6)}}, {.in = {SHAPE(2, 1, 3), SHAPE(4, 1)}}, {.in = {SCALAR, SHAPE(5)}},
-    {.in = {SCALAR, SCALAR}},           {.in = {SHAPE(0, 2), SHAPE(2)}},       {.in = {SHAPE(1), SHAPE(1, 1)}},
+    {.in = {SHAPE(4, 6), SHAPE(4, 6)}},
+    {.in = {SHAPE(2, 1, 3), SHAPE(4, 1)}},
+    {.in = {SCALAR, SHAPE(5)}},
+    {.in = {SCALAR, SCALAR}},
+    {.in = {SHAPE(0, 2), SHAPE(2)}},
+    {.in = {SHAPE(1), SHAPE(1, 1)}},
     {.in = {SHAPE(37, 1031), SHAPE(1031)}, .large = true},
 };
 
 static const op_sample misfits[] = {{.in = {SHAPE(2, 3), SHAPE(4, 3)}, .error = RAPT_ERROR_SHAPE}};
 
-static const op_sample singles[] = {
-    {.in = {SHAPE(3, 4)}}, {.in = {SCALAR}}, {.in = {SHAPE(0, 2)}}, {.in = {SHAPE(61, 1031)}, .large = true}};
+static const op_sample singles[] = {{.in = {SHAPE(3, 4)}},
+                                    {.in = {SCALAR}},
+                                    {.in = {SHAPE(0, 2)}},
+                                    {.in = {SHAPE(61, 1031)}, .large = true}};
 
 static const op_sample triples[] = {
     {.in = {SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 4)}},
@@ -129,7 +139,7 @@ static const op_sample no_dtypes[] = {
 
 #define COMPARISON(op)                                                                                                 \
     {                                                                                                                  \
-        .name = #op, .call = call_##op, .element = value_##op, .dtypes = all_dtypes, .result = result_bool,           \
+        .name = #op, .call = call_##op, .element = value_##op, .dtypes = all_dtypes, .result = result_bool,            \
         SAMPLES(pairs), FAILURES(misfits)                                                                              \
     }
 #define LOGIC(op) .name = #op, .call = call_##op, .element = value_##op, .dtypes = bool_dtype
@@ -144,12 +154,28 @@ static const op_row rows[] = {
     {LOGIC(logical_and), SAMPLES(pairs), FAILURES(misfits)},
     {LOGIC(logical_or), SAMPLES(pairs), FAILURES(misfits)},
     {LOGIC(logical_not), SAMPLES(singles)},
-    {.name = "where", .call = call_where, .element = value_where, .domain = {boolean}, .differentiable = 6,
-     .dtypes = all_dtypes, SAMPLES(triples), FAILURES(misfit_triples)},
-    {.name = "cast", .call = call_cast, .element = value_cast, .dtypes = all_dtypes, .result = cast_result,
-     SAMPLES(dtypes), FAILURES(no_dtypes)},
-    {.name = "cast", .call = call_cast_back, .element = value_same, .differentiable = 1, .result = result_float64,
-     .dtypes = all_dtypes, SAMPLES(singles)},
+    {.name = "where",
+     .call = call_where,
+     .element = value_where,
+     .domain = {boolean},
+     .differentiable = 6,
+     .dtypes = all_dtypes,
+     SAMPLES(triples),
+     FAILURES(misfit_triples)},
+    {.name = "cast",
+     .call = call_cast,
+     .element = value_cast,
+     .dtypes = all_dtypes,
+     .result = cast_result,
+     SAMPLES(dtypes),
+     FAILURES(no_dtypes)},
+    {.name = "cast",
+     .call = call_cast_back,
+     .element = value_same,
+     .differentiable = 1,
+     .result = result_float64,
+     .dtypes = all_dtypes,
+     SAMPLES(singles)},
 };
 
 const op_family ops_compare = {rows, sizeof rows / sizeof *rows};

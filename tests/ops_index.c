@@ -45,7 +45,8 @@ static array reference_index_select(const array *in, const op_sample *s)
     for (int i = 0; i < in[0].rank; i++) shape[i] = i == axis ? in[1].count : in[0].shape[i];
     array y = array_new(in[0].rank, shape);
     double *to = y.data;
-    ARRAY_EACH(y, w) {
+    ARRAY_EACH(y, w)
+    {
         int64_t from[RAPT_MAX_RANK];
         for (int i = 0; i < y.rank; i++) from[i] = i == axis ? (int64_t)in[1].data[w.index[i]] : w.index[i];
         *to++ = *array_at(&in[0], y.rank, from);
@@ -75,7 +76,7 @@ static array reference_scatter_add(const array *in, const op_sample *s)
     int axis = s->axis < 0 ? s->axis + in[0].rank : s->axis;
     array y = array_new(in[0].rank, in[0].shape);
     for (int64_t i = 0; i < y.count; i++) y.data[i] = in[0].data[i];
-    ARRAY_EACH(in[1], w) *chosen(&y, &in[1], w.index, axis) += *array_at(&in[2], y.rank, w.index);
+    ARRAY_EACH(in[1], w) * chosen(&y, &in[1], w.index, axis) += *array_at(&in[2], y.rank, w.index);
     return y;
 }
 
@@ -99,14 +100,15 @@ static rapt_dtype one_hot_result(rapt_dtype dtype, const op_sample *s)
 #define OUT_OF_RANGE .limit = 1000, .error = RAPT_ERROR_VALUE
 
 static const op_sample embeds[] = {
-    {.in = {SHAPE(4, 3), SHAPE(5)}, .limit = 4},    {.in = {SHAPE(4, 3), SHAPE(2, 3)}, .limit = 3},
-    {.in = {SHAPE(4, 3), SCALAR}, .limit = 4},      {.in = {SHAPE(4, 3), SHAPE(0, 2)}, .limit = 4},
-    {.in = {SHAPE(3, 0), SHAPE(2)}, .limit = 3},    {.in = {SHAPE(1, 1), SHAPE(4, 1, 2)}, .limit = 1},
-    {.in = {SHAPE(0, 3), SHAPE(0)}, .limit = 1},    {.in = {SHAPE(500, 64), SHAPE(40, 31)}, .limit = 500, .large = true},
+    {.in = {SHAPE(4, 3), SHAPE(5)}, .limit = 4}, {.in = {SHAPE(4, 3), SHAPE(2, 3)}, .limit = 3},
+    {.in = {SHAPE(4, 3), SCALAR}, .limit = 4},   {.in = {SHAPE(4, 3), SHAPE(0, 2)}, .limit = 4},
+    {.in = {SHAPE(3, 0), SHAPE(2)}, .limit = 3}, {.in = {SHAPE(1, 1), SHAPE(4, 1, 2)}, .limit = 1},
+    {.in = {SHAPE(0, 3), SHAPE(0)}, .limit = 1}, {.in = {SHAPE(500, 64), SHAPE(40, 31)}, .limit = 500, .large = true},
 };
-static const op_sample bad_embeds[] = {
-    {.in = {SHAPE(4, 3), SHAPE(5)}, OUT_OF_RANGE}, {.in = {SHAPE(4), SHAPE(5)}, .limit = 4, FAIL},
-    {.in = {SHAPE(0, 3), SHAPE(1)}, .limit = 1, .error = RAPT_ERROR_VALUE}, {.in = {SHAPE(4, 3, 1), SHAPE(2)}, .limit = 1, FAIL}};
+static const op_sample bad_embeds[] = {{.in = {SHAPE(4, 3), SHAPE(5)}, OUT_OF_RANGE},
+                                       {.in = {SHAPE(4), SHAPE(5)}, .limit = 4, FAIL},
+                                       {.in = {SHAPE(0, 3), SHAPE(1)}, .limit = 1, .error = RAPT_ERROR_VALUE},
+                                       {.in = {SHAPE(4, 3, 1), SHAPE(2)}, .limit = 1, FAIL}};
 static const op_sample index_selects[] = {
     {.in = {SHAPE(4, 3), SHAPE(5)}, .axis = 0, .limit = 4},
     {.in = {SHAPE(2, 4, 2), SHAPE(3)}, .axis = -2, .limit = 4},
@@ -117,9 +119,10 @@ static const op_sample index_selects[] = {
     {.in = {SHAPE(300, 61), SHAPE(1000)}, .axis = 0, .limit = 300, .large = true},
     {.in = {SHAPE(61, 300), SHAPE(1000)}, .axis = 1, .limit = 300, .large = true},
 };
-static const op_sample bad_index_selects[] = {
-    {.in = {SHAPE(4, 3), SHAPE(5)}, .axis = 0, OUT_OF_RANGE}, {.in = {SHAPE(4, 3), SHAPE(5)}, .axis = 2, .limit = 2, FAIL},
-    {.in = {SHAPE(4, 3), SHAPE(2, 2)}, .axis = 0, .limit = 3, FAIL}, {.in = {SCALAR, SHAPE(1)}, .axis = 0, .limit = 1, FAIL}};
+static const op_sample bad_index_selects[] = {{.in = {SHAPE(4, 3), SHAPE(5)}, .axis = 0, OUT_OF_RANGE},
+                                              {.in = {SHAPE(4, 3), SHAPE(5)}, .axis = 2, .limit = 2, FAIL},
+                                              {.in = {SHAPE(4, 3), SHAPE(2, 2)}, .axis = 0, .limit = 3, FAIL},
+                                              {.in = {SCALAR, SHAPE(1)}, .axis = 0, .limit = 1, FAIL}};
 static const op_sample gathers[] = {
     {.in = {SHAPE(4, 3), SHAPE(2, 3)}, .axis = 0, .limit = 4},
     {.in = {SHAPE(3, 4), SHAPE(3, 5)}, .axis = -1, .limit = 4},
@@ -130,9 +133,10 @@ static const op_sample gathers[] = {
     {.in = {SHAPE(61, 1031), SHAPE(61, 900)}, .axis = 1, .limit = 1031, .large = true},
     {.in = {SHAPE(300, 300), SHAPE(250, 300)}, .axis = 0, .limit = 300, .large = true},
 };
-static const op_sample bad_gathers[] = {
-    {.in = {SHAPE(4, 3), SHAPE(2, 3)}, .axis = 0, OUT_OF_RANGE}, {.in = {SHAPE(4, 3), SHAPE(2, 4)}, .axis = 0, .limit = 2, FAIL},
-    {.in = {SHAPE(4, 3), SHAPE(2)}, .axis = 0, .limit = 2, FAIL}, {.in = {SHAPE(4, 3), SHAPE(2, 3)}, .axis = -3, .limit = 2, FAIL}};
+static const op_sample bad_gathers[] = {{.in = {SHAPE(4, 3), SHAPE(2, 3)}, .axis = 0, OUT_OF_RANGE},
+                                        {.in = {SHAPE(4, 3), SHAPE(2, 4)}, .axis = 0, .limit = 2, FAIL},
+                                        {.in = {SHAPE(4, 3), SHAPE(2)}, .axis = 0, .limit = 2, FAIL},
+                                        {.in = {SHAPE(4, 3), SHAPE(2, 3)}, .axis = -3, .limit = 2, FAIL}};
 static const op_sample scatters[] = {
     {.in = {SHAPE(4, 3), SHAPE(2, 3), SHAPE(2, 3)}, .axis = 0, .limit = 4},
     {.in = {SHAPE(3, 4), SHAPE(3, 5), SHAPE(3, 5)}, .axis = -1, .limit = 2},
@@ -143,11 +147,10 @@ static const op_sample scatters[] = {
     {.in = {SHAPE(61, 1031), SHAPE(61, 900), SHAPE(61, 900)}, .axis = 1, .limit = 100, .large = true},
     {.in = {SHAPE(30, 300), SHAPE(250, 300), SHAPE(250, 300)}, .axis = 0, .limit = 30, .large = true},
 };
-static const op_sample bad_scatters[] = {
-    {.in = {SHAPE(4, 3), SHAPE(2, 3), SHAPE(2, 3)}, .axis = 0, OUT_OF_RANGE},
-    {.in = {SHAPE(4, 3), SHAPE(2, 3), SHAPE(3, 3)}, .axis = 0, .limit = 2, FAIL},
-    {.in = {SHAPE(4, 3), SHAPE(2, 4), SHAPE(2, 4)}, .axis = 0, .limit = 2, FAIL},
-    {.in = {SHAPE(4, 3), SHAPE(2, 3), SHAPE(2, 3)}, .axis = 2, .limit = 2, FAIL}};
+static const op_sample bad_scatters[] = {{.in = {SHAPE(4, 3), SHAPE(2, 3), SHAPE(2, 3)}, .axis = 0, OUT_OF_RANGE},
+                                         {.in = {SHAPE(4, 3), SHAPE(2, 3), SHAPE(3, 3)}, .axis = 0, .limit = 2, FAIL},
+                                         {.in = {SHAPE(4, 3), SHAPE(2, 4), SHAPE(2, 4)}, .axis = 0, .limit = 2, FAIL},
+                                         {.in = {SHAPE(4, 3), SHAPE(2, 3), SHAPE(2, 3)}, .axis = 2, .limit = 2, FAIL}};
 static const op_sample one_hots[] = {
     {.in = {SHAPE(5)}, .number = {4}, .limit = 4, .variant = RAPT_FLOAT32},
     {.in = {SHAPE(2, 3)}, .number = {3}, .limit = 3, .variant = RAPT_FLOAT64},
@@ -156,25 +159,31 @@ static const op_sample one_hots[] = {
     {.in = {SHAPE(0, 2)}, .number = {3}, .limit = 3, .variant = RAPT_UINT8},
     {.in = {SHAPE(0)}, .number = {0}, .limit = 1, .variant = RAPT_INT32},
 };
-static const op_sample bad_one_hots[] = {
-    {.in = {SHAPE(5)}, .number = {4}, OUT_OF_RANGE},
-    {.in = {SHAPE(5)}, .number = {-1}, .limit = 1, FAIL},
-    {.in = {SHAPE(5)}, .number = {3}, .limit = 3, .variant = RAPT_DTYPE_COUNT, .error = RAPT_ERROR_DTYPE}};
+static const op_sample bad_one_hots[] =
+    {{.in = {SHAPE(5)}, .number = {4}, OUT_OF_RANGE},
+     {.in = {SHAPE(5)}, .number = {-1}, .limit = 1, FAIL},
+     {.in = {SHAPE(5)}, .number = {3}, .limit = 3, .variant = RAPT_DTYPE_COUNT, .error = RAPT_ERROR_DTYPE}};
 
 #define ROW(op) .name = #op, .call = call_##op, .reference = reference_##op
 
 static const op_row rows[] = {
-    {ROW(embed), .domain = {any_value, index64}, .differentiable = 1, .dtypes = all_dtypes, SAMPLES(embeds), FAILURES(bad_embeds)},
-    {ROW(embed), .domain = {any_value, index32}, .differentiable = 1, .dtypes = all_dtypes, SAMPLES(embeds), FAILURES(bad_embeds)},
-    {ROW(index_select), .domain = {any_value, index64}, .differentiable = 1, .dtypes = all_dtypes, SAMPLES(index_selects),
-     FAILURES(bad_index_selects)},
-    {ROW(index_select), .domain = {any_value, index32}, .differentiable = 1, .dtypes = all_dtypes, SAMPLES(index_selects)},
-    {ROW(gather), .domain = {any_value, index64}, .differentiable = 1, .dtypes = all_dtypes, SAMPLES(gathers), FAILURES(bad_gathers)},
+    {ROW(embed), .domain = {any_value, index64}, .differentiable = 1, .dtypes = all_dtypes, SAMPLES(embeds),
+     FAILURES(bad_embeds)},
+    {ROW(embed), .domain = {any_value, index32}, .differentiable = 1, .dtypes = all_dtypes, SAMPLES(embeds),
+     FAILURES(bad_embeds)},
+    {ROW(index_select), .domain = {any_value, index64}, .differentiable = 1, .dtypes = all_dtypes,
+     SAMPLES(index_selects), FAILURES(bad_index_selects)},
+    {ROW(index_select), .domain = {any_value, index32}, .differentiable = 1, .dtypes = all_dtypes,
+     SAMPLES(index_selects)},
+    {ROW(gather), .domain = {any_value, index64}, .differentiable = 1, .dtypes = all_dtypes, SAMPLES(gathers),
+     FAILURES(bad_gathers)},
     {ROW(gather), .domain = {any_value, index32}, .differentiable = 1, .dtypes = all_dtypes, SAMPLES(gathers)},
     {ROW(scatter_add), .domain = {any_value, index64}, .differentiable = 5, SAMPLES(scatters), FAILURES(bad_scatters)},
     {ROW(scatter_add), .domain = {any_value, index32}, .differentiable = 5, SAMPLES(scatters)},
-    {ROW(one_hot), .domain = {index64}, .result = one_hot_result, .is_view = true, SAMPLES(one_hots), FAILURES(bad_one_hots)},
-    {ROW(one_hot), .domain = {index32}, .result = one_hot_result, .is_view = true, SAMPLES(one_hots), FAILURES(bad_one_hots)},
+    {ROW(one_hot), .domain = {index64}, .result = one_hot_result, .is_view = true, SAMPLES(one_hots),
+     FAILURES(bad_one_hots)},
+    {ROW(one_hot), .domain = {index32}, .result = one_hot_result, .is_view = true, SAMPLES(one_hots),
+     FAILURES(bad_one_hots)},
 };
 
 const op_family ops_index = {rows, sizeof rows / sizeof *rows};

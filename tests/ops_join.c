@@ -41,7 +41,8 @@ static rapt_tensor *call_split(rapt_tensor *const *in, const op_sample *s)
 /* Copies x into y, with its places along the axis moved by `start`. */
 static void place(const array *x, array *y, int axis, int64_t start)
 {
-    ARRAY_EACH(*x, w) {
+    ARRAY_EACH(*x, w)
+    {
         double value = *array_at(x, x->rank, w.index);
         w.index[axis] += start;
         *array_at(y, y->rank, w.index) = value;
@@ -92,7 +93,8 @@ static array reference_flip(const array *in, const op_sample *s)
     unsigned flipped = s->axis_count == 0 ? ~0u : 0;
     for (int i = 0; i < s->axis_count; i++) flipped |= 1u << (s->axes[i] < 0 ? s->axes[i] + y.rank : s->axes[i]);
     double *to = y.data;
-    ARRAY_EACH(y, w) {
+    ARRAY_EACH(y, w)
+    {
         int64_t from[RAPT_MAX_RANK];
         for (int i = 0; i < y.rank; i++) from[i] = flipped >> i & 1 ? y.shape[i] - 1 - w.index[i] : w.index[i];
         *to++ = *array_at(&in[0], y.rank, from);
@@ -110,7 +112,8 @@ static array reference_split(const array *in, const op_sample *s)
     for (int piece = 0; piece < s->number_count; from_start += s->number[piece++]) {
         if (s->variant > 0 && piece != s->variant - 1) continue;
         for (int later = piece + 1; later < s->number_count && s->variant == 0; later++) to_start += s->number[later];
-        ARRAY_EACH(in[0], w) {
+        ARRAY_EACH(in[0], w)
+        {
             int64_t within = w.index[axis] - from_start;
             if (within < 0 || within >= s->number[piece]) continue;
             int64_t to[RAPT_MAX_RANK];
@@ -138,26 +141,32 @@ static const op_sample concats[] = {
     {.in = {SHAPE(1031, 31), SHAPE(1031, 20)}, .axis = 1, .large = true},
 };
 static const op_sample bad_concats[] = {
-    {.in = {SHAPE(2, 3), SHAPE(2, 4)}, .axis = 0, FAIL},
-    {.in = {SHAPE(2, 3), SHAPE(3)}, .axis = 0, FAIL},
-    {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .axis = 2, FAIL},
-    {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .axis = -3, FAIL},
+    {.in = {SHAPE(2, 3), SHAPE(2, 4)}, .axis = 0, FAIL}, {.in = {SHAPE(2, 3), SHAPE(3)}, .axis = 0, FAIL},
+    {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .axis = 2, FAIL}, {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .axis = -3, FAIL},
     {.in = {SCALAR, SCALAR}, .axis = 0, FAIL},
 };
 static const op_sample stacks[] = {
-    {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .axis = 0}, {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .axis = -1},
-    {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .axis = 1}, {.in = {SCALAR, SCALAR, SCALAR}, .axis = 0},
-    {.in = {SHAPE(4)}, .axis = -2},                {.in = {SHAPE(0, 2), SHAPE(0, 2)}, .axis = 2},
+    {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .axis = 0},
+    {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .axis = -1},
+    {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .axis = 1},
+    {.in = {SCALAR, SCALAR, SCALAR}, .axis = 0},
+    {.in = {SHAPE(4)}, .axis = -2},
+    {.in = {SHAPE(0, 2), SHAPE(0, 2)}, .axis = 2},
     {.in = {SHAPE(31, 1031), SHAPE(31, 1031)}, .axis = 1, .large = true},
 };
-static const op_sample bad_stacks[] = {
-    {.in = {SHAPE(2, 3), SHAPE(2, 4)}, .axis = 0, FAIL}, {.in = {SHAPE(3), SHAPE(1, 3)}, .axis = 0, FAIL},
-    {.in = {SHAPE(2), SHAPE(2)}, .axis = 2, FAIL},       {.in = {SHAPE(2), SHAPE(2)}, .axis = -3, FAIL}};
+static const op_sample bad_stacks[] = {{.in = {SHAPE(2, 3), SHAPE(2, 4)}, .axis = 0, FAIL},
+                                       {.in = {SHAPE(3), SHAPE(1, 3)}, .axis = 0, FAIL},
+                                       {.in = {SHAPE(2), SHAPE(2)}, .axis = 2, FAIL},
+                                       {.in = {SHAPE(2), SHAPE(2)}, .axis = -3, FAIL}};
 static const op_sample pads[] = {
-    {.in = {SHAPE(2, 3)}, .axis = 1, .number = {1, 2}, .real = {7}}, {.in = {SHAPE(2, 3)}, .axis = 0, .number = {0, 1}},
-    {.in = {SHAPE(4)}, .axis = -1, .number = {2, 0}, .real = {1}},   {.in = {SHAPE(2, 1, 3)}, .axis = -2, .number = {1, 1}, .real = {5}},
-    {.in = {SHAPE(3)}, .axis = 0, .number = {0, 0}},                 {.in = {SHAPE(0, 2)}, .axis = 0, .number = {1, 1}, .real = {4}},
-    {.in = {SHAPE(0, 2)}, .axis = 1, .number = {1, 1}},              {.in = {SHAPE(61, 1031)}, .axis = 0, .number = {3, 5}, .large = true},
+    {.in = {SHAPE(2, 3)}, .axis = 1, .number = {1, 2}, .real = {7}},
+    {.in = {SHAPE(2, 3)}, .axis = 0, .number = {0, 1}},
+    {.in = {SHAPE(4)}, .axis = -1, .number = {2, 0}, .real = {1}},
+    {.in = {SHAPE(2, 1, 3)}, .axis = -2, .number = {1, 1}, .real = {5}},
+    {.in = {SHAPE(3)}, .axis = 0, .number = {0, 0}},
+    {.in = {SHAPE(0, 2)}, .axis = 0, .number = {1, 1}, .real = {4}},
+    {.in = {SHAPE(0, 2)}, .axis = 1, .number = {1, 1}},
+    {.in = {SHAPE(61, 1031)}, .axis = 0, .number = {3, 5}, .large = true},
 };
 static const op_sample bad_pads[] = {
     {.in = {SHAPE(2, 3)}, .axis = 2, FAIL},
@@ -168,13 +177,20 @@ static const op_sample bad_pads[] = {
     {.in = {SHAPE(2, 3)}, .axis = 0, .number = {INT64_MAX / 16, 1}, .error = RAPT_ERROR_MEMORY},
 };
 static const op_sample flips[] = {
-    {.in = {SHAPE(2, 3)}, AXES(0)},  {.in = {SHAPE(2, 3)}, AXES(-1)},  {.in = {SHAPE(2, 3, 2)}, AXES(0, 2)},
-    {.in = {SHAPE(2, 3)}},           {.in = {SCALAR}},                 {.in = {SHAPE(0, 3)}, AXES(1)},
-    {.in = {SHAPE(1, 4)}, AXES(0)},  {.in = {SHAPE(61, 1031)}, AXES(1), .large = true},
+    {.in = {SHAPE(2, 3)}, AXES(0)},
+    {.in = {SHAPE(2, 3)}, AXES(-1)},
+    {.in = {SHAPE(2, 3, 2)}, AXES(0, 2)},
+    {.in = {SHAPE(2, 3)}},
+    {.in = {SCALAR}},
+    {.in = {SHAPE(0, 3)}, AXES(1)},
+    {.in = {SHAPE(1, 4)}, AXES(0)},
+    {.in = {SHAPE(61, 1031)}, AXES(1), .large = true},
 };
-static const op_sample bad_flips[] = {
-    {.in = {SHAPE(2, 3)}, AXES(2), FAIL}, {.in = {SHAPE(2, 3)}, AXES(0, -3), FAIL}, {.in = {SHAPE(2, 3)}, AXES(1, 1), FAIL},
-    {.in = {SHAPE(2, 3)}, AXES(1, -1), FAIL}, {.in = {SHAPE(2, 3)}, .axis_count = -1, FAIL}};
+static const op_sample bad_flips[] = {{.in = {SHAPE(2, 3)}, AXES(2), FAIL},
+                                      {.in = {SHAPE(2, 3)}, AXES(0, -3), FAIL},
+                                      {.in = {SHAPE(2, 3)}, AXES(1, 1), FAIL},
+                                      {.in = {SHAPE(2, 3)}, AXES(1, -1), FAIL},
+                                      {.in = {SHAPE(2, 3)}, .axis_count = -1, FAIL}};
 static const op_sample splits[] = {
     {.in = {SHAPE(6)}, NUMBERS(1, 2, 3)},
     {.in = {SHAPE(2, 5)}, .axis = -1, NUMBERS(2, 3)},
@@ -185,8 +201,10 @@ static const op_sample splits[] = {
     {.in = {SHAPE(0, 2)}, NUMBERS(0, 0)},
 };
 static const op_sample bad_splits[] = {
-    {.in = {SHAPE(6)}, NUMBERS(1, 2), FAIL},     {.in = {SHAPE(6)}, NUMBERS(4, 4), FAIL},
-    {.in = {SHAPE(6)}, NUMBERS(-1, 7), FAIL},    {.in = {SHAPE(6)}, .axis = 1, NUMBERS(6), FAIL},
+    {.in = {SHAPE(6)}, NUMBERS(1, 2), FAIL},
+    {.in = {SHAPE(6)}, NUMBERS(4, 4), FAIL},
+    {.in = {SHAPE(6)}, NUMBERS(-1, 7), FAIL},
+    {.in = {SHAPE(6)}, .axis = 1, NUMBERS(6), FAIL},
     {.in = {SHAPE(6)}, NUMBERS(INT64_MAX, INT64_MAX), FAIL},
     {.in = {SHAPE(6)}, .number_count = 0, .error = RAPT_ERROR_VALUE},
 };

@@ -149,13 +149,16 @@ PAIR_REFERENCE(kl_div, divergence)
 
 /* axis_count 1: options are NULL. keep: number[0] is ignored. real[0]: label smoothing. */
 #define CLASS_SAMPLES                                                                                                  \
-    {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 4, MEAN}, {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 4, .axis_count = 1},  \
+    {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 4, MEAN}, {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 4, .axis_count = 1},   \
         {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 4, SUM}, {.in = {SHAPE(2, 3, 4), SHAPE(2, 3)}, .limit = 4, NONE},     \
         {.in = {SHAPE(5), SCALAR}, .limit = 5, MEAN}, {.in = {SHAPE(6, 3), SHAPE(6)}, .limit = 3, IGNORE(1), MEAN},    \
-        {.in = {SHAPE(6, 3), SHAPE(6)}, .limit = 3, IGNORE(2), NONE}, {.in = {SHAPE(0, 3), SHAPE(0)}, .limit = 3, SUM}, \
-        {.in = {SHAPE(2, 3), SHAPE(2)}, .limit = 1, IGNORE(0), MEAN}, {.in = {SHAPE(2, 1), SHAPE(2)}, .limit = 1, MEAN}, \
-        {.in = {SHAPE(0, 3), SHAPE(0)}, .limit = 3, MEAN},                                                             \
-        {.in = {SHAPE(203, 307), SHAPE(203)}, .limit = 307, IGNORE(5), MEAN, .large = true}
+        {.in = {SHAPE(6, 3), SHAPE(6)}, .limit = 3, IGNORE(2), NONE},                                                  \
+        {.in = {SHAPE(0, 3), SHAPE(0)}, .limit = 3, SUM},                                                              \
+        {.in = {SHAPE(2, 3), SHAPE(2)}, .limit = 1, IGNORE(0), MEAN},                                                  \
+        {.in = {SHAPE(2, 1), SHAPE(2)}, .limit = 1, MEAN}, {.in = {SHAPE(0, 3), SHAPE(0)}, .limit = 3, MEAN},          \
+    {                                                                                                                  \
+        .in = {SHAPE(203, 307), SHAPE(203)}, .limit = 307, IGNORE(5), MEAN, .large = true                              \
+    }
 static const op_sample classes[] = {CLASS_SAMPLES};
 static const op_sample smoothed[] = {CLASS_SAMPLES,
                                      {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 4, .real = {0.1}, MEAN},
@@ -164,20 +167,28 @@ static const op_sample smoothed[] = {CLASS_SAMPLES,
 #define BAD_CLASSES                                                                                                    \
     {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 1000, BAD_VALUE}, {.in = {SHAPE(3, 4), SHAPE(4)}, .limit = 3, FAIL},      \
         {.in = {SHAPE(3, 4), SHAPE(3, 4)}, .limit = 3, FAIL}, {.in = {SCALAR, SCALAR}, .limit = 1, FAIL},              \
-        {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .variant = 3, BAD_VALUE}
-static const op_sample bad_classes[] = {
-    BAD_CLASSES, {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .real = {-0.1}, BAD_VALUE},
-    {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .real = {1.1}, BAD_VALUE}, {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .real = {NAN}, BAD_VALUE}};
-static const op_sample bad_smoothing[] = {BAD_CLASSES, {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .real = {0.1}, BAD_VALUE}};
+    {                                                                                                                  \
+        .in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .variant = 3, BAD_VALUE                                             \
+    }
+static const op_sample bad_classes[] = {BAD_CLASSES,
+                                        {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .real = {-0.1}, BAD_VALUE},
+                                        {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .real = {1.1}, BAD_VALUE},
+                                        {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .real = {NAN}, BAD_VALUE}};
+static const op_sample bad_smoothing[] = {BAD_CLASSES,
+                                          {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .real = {0.1}, BAD_VALUE}};
 
 #define PAIRS(...)                                                                                                     \
-    {.in = {SHAPE(3, 4), SHAPE(3, 4)}, MEAN, __VA_ARGS__}, {.in = {SHAPE(3, 4), SHAPE(3, 4)}, SUM, __VA_ARGS__},      \
+    {.in = {SHAPE(3, 4), SHAPE(3, 4)}, MEAN, __VA_ARGS__}, {.in = {SHAPE(3, 4), SHAPE(3, 4)}, SUM, __VA_ARGS__},       \
         {.in = {SHAPE(2, 3), SHAPE(2, 3)}, NONE, __VA_ARGS__}, {.in = {SHAPE(2, 3), SHAPE(3)}, MEAN, __VA_ARGS__},     \
         {.in = {SHAPE(4), SCALAR}, NONE, __VA_ARGS__}, {.in = {SCALAR, SCALAR}, MEAN, __VA_ARGS__},                    \
         {.in = {SHAPE(0, 3), SHAPE(0, 3)}, SUM, __VA_ARGS__}, {.in = {SHAPE(0), SHAPE(0)}, NONE, __VA_ARGS__},         \
-        {.in = {SHAPE(61, 1031), SHAPE(61, 1031)}, MEAN, .large = true, __VA_ARGS__}
+    {                                                                                                                  \
+        .in = {SHAPE(61, 1031), SHAPE(61, 1031)}, MEAN, .large = true, __VA_ARGS__                                     \
+    }
 static const op_sample pairs[] = {PAIRS(.axis = 0)};
-static const op_sample huber_pairs[] = {PAIRS(.real = {1}), {.in = {SHAPE(5), SHAPE(5)}, .real = {0.5}, MEAN}, {.in = {SHAPE(5), SHAPE(5)}, .real = {100}, SUM}};
+static const op_sample huber_pairs[] = {PAIRS(.real = {1}),
+                                        {.in = {SHAPE(5), SHAPE(5)}, .real = {0.5}, MEAN},
+                                        {.in = {SHAPE(5), SHAPE(5)}, .real = {100}, SUM}};
 static const op_sample misfits[] = {{.in = {SHAPE(2, 3), SHAPE(2, 4)}, FAIL},
                                     {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .variant = 3, BAD_VALUE},
                                     {.in = {SHAPE(2, 3), SHAPE(2, 3)}, .variant = -1, BAD_VALUE}};

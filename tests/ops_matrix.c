@@ -58,7 +58,8 @@ static array product(const array *a, const array *b)
     shape[rank - 1] = b->shape[b->rank - 1];
     array c = array_new(rank, shape);
     double *to = c.data;
-    ARRAY_EACH(c, w) {
+    ARRAY_EACH(c, w)
+    {
         int64_t at_a[RAPT_MAX_RANK], at_b[RAPT_MAX_RANK];
         for (int axis = 0; axis < rank; axis++) at_a[axis] = at_b[axis] = w.index[axis];
         for (int64_t k = 0; k < inner; k++) {
@@ -165,12 +166,25 @@ static const op_sample affine_misfits[] = {
 };
 
 static const op_row rows[] = {
-    {.name = "matmul", .call = call_matmul, .reference = reference_matmul, .differentiable = 3, SAMPLES(products),
+    {.name = "matmul",
+     .call = call_matmul,
+     .reference = reference_matmul,
+     .differentiable = 3,
+     SAMPLES(products),
      FAILURES(misfits)},
-    {.name = "matmul", .call = call_transposed_matmul, .reference = reference_matmul, .differentiable = 3,
-     SAMPLES(transposed_products), .is_combined = true},
-    {.name = "affine", .call = call_affine, .reference = reference_affine, .differentiable = 7, .optional = 4,
-     SAMPLES(affine_samples), FAILURES(affine_misfits)},
+    {.name = "matmul",
+     .call = call_transposed_matmul,
+     .reference = reference_matmul,
+     .differentiable = 3,
+     SAMPLES(transposed_products),
+     .is_combined = true},
+    {.name = "affine",
+     .call = call_affine,
+     .reference = reference_affine,
+     .differentiable = 7,
+     .optional = 4,
+     SAMPLES(affine_samples),
+     FAILURES(affine_misfits)},
 };
 
 const op_family ops_matrix = {rows, sizeof rows / sizeof *rows};

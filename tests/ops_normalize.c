@@ -40,7 +40,8 @@ static rapt_tensor *call_masked_softmax(rapt_tensor *const *in, const op_sample 
 static array exponential_sums(const array *x, int axis)
 {
     array sums = array_new(x->rank, x->shape);
-    ARRAY_EACH(*x, w) {
+    ARRAY_EACH(*x, w)
+    {
         int64_t here = w.index[axis];
         double value = exp(*array_at(x, x->rank, w.index));
         for (w.index[axis] = 0; w.index[axis] < x->shape[axis]; w.index[axis]++)
@@ -121,48 +122,71 @@ static array reference_masked_softmax(const array *in, const op_sample *s)
 #define FAIL .error = RAPT_ERROR_SHAPE
 
 static const op_sample along[] = {
-    {.in = {SHAPE(3, 4)}, .axis = -1},         {.in = {SHAPE(3, 4)}, .axis = 0},  {.in = {SHAPE(2, 3, 2)}, .axis = 1},
-    {.in = {SHAPE(5)}, .axis = 0},             {.in = {SHAPE(1)}, .axis = 0},     {.in = {SHAPE(3, 1)}, .axis = -1},
-    {.in = {SHAPE(0, 3)}, .axis = 1},          {.in = {SHAPE(3, 0)}, .axis = 1},  {.in = {SHAPE(0, 3)}, .axis = 0},
-    {.in = {SHAPE(2, 19)}, .axis = 1},         {.in = {SHAPE(97, 307)}, .axis = 1, .large = true},
+    {.in = {SHAPE(3, 4)}, .axis = -1},
+    {.in = {SHAPE(3, 4)}, .axis = 0},
+    {.in = {SHAPE(2, 3, 2)}, .axis = 1},
+    {.in = {SHAPE(5)}, .axis = 0},
+    {.in = {SHAPE(1)}, .axis = 0},
+    {.in = {SHAPE(3, 1)}, .axis = -1},
+    {.in = {SHAPE(0, 3)}, .axis = 1},
+    {.in = {SHAPE(3, 0)}, .axis = 1},
+    {.in = {SHAPE(0, 3)}, .axis = 0},
+    {.in = {SHAPE(2, 19)}, .axis = 1},
+    {.in = {SHAPE(97, 307)}, .axis = 1, .large = true},
     {.in = {SHAPE(307, 97)}, .axis = 0, .large = true},
 };
-static const op_sample bad_axes[] = {
-    {.in = {SHAPE(2, 3)}, .axis = 2, FAIL}, {.in = {SHAPE(2, 3)}, .axis = -3, FAIL}, {.in = {SCALAR}, .axis = 0, FAIL}};
+static const op_sample bad_axes[] = {{.in = {SHAPE(2, 3)}, .axis = 2, FAIL},
+                                     {.in = {SHAPE(2, 3)}, .axis = -3, FAIL},
+                                     {.in = {SCALAR}, .axis = 0, FAIL}};
 static const op_sample layers[] = {
-    {.in = {SHAPE(3, 4), SHAPE(4), SHAPE(4)}, .real = {1e-5}},   {.in = {SHAPE(2, 5), ABSENT, SHAPE(5)}, .real = {1e-5}},
-    {.in = {SHAPE(2, 5), SHAPE(5), ABSENT}, .real = {1e-2}},     {.in = {SHAPE(2, 2, 3), ABSENT, ABSENT}, .real = {0}},
-    {.in = {SHAPE(6), SHAPE(6), SHAPE(6)}, .real = {1e-5}},      {.in = {SHAPE(0, 4), SHAPE(4), SHAPE(4)}, .real = {1e-5}},
-    {.in = {SHAPE(3, 0), SHAPE(0), SHAPE(0)}, .real = {1e-5}},   {.in = {SHAPE(1, 19), SHAPE(19), SHAPE(19)}, .real = {0.5}},
+    {.in = {SHAPE(3, 4), SHAPE(4), SHAPE(4)}, .real = {1e-5}},
+    {.in = {SHAPE(2, 5), ABSENT, SHAPE(5)}, .real = {1e-5}},
+    {.in = {SHAPE(2, 5), SHAPE(5), ABSENT}, .real = {1e-2}},
+    {.in = {SHAPE(2, 2, 3), ABSENT, ABSENT}, .real = {0}},
+    {.in = {SHAPE(6), SHAPE(6), SHAPE(6)}, .real = {1e-5}},
+    {.in = {SHAPE(0, 4), SHAPE(4), SHAPE(4)}, .real = {1e-5}},
+    {.in = {SHAPE(3, 0), SHAPE(0), SHAPE(0)}, .real = {1e-5}},
+    {.in = {SHAPE(1, 19), SHAPE(19), SHAPE(19)}, .real = {0.5}},
     {.in = {SHAPE(131, 307), SHAPE(307), SHAPE(307)}, .real = {1e-5}, .large = true},
     {.in = {SHAPE(5003, 8), SHAPE(8), SHAPE(8)}, .real = {1e-5}, .large = true},
 };
-static const op_sample bad_layers[] = {
-    {.in = {SHAPE(3, 4), SHAPE(3), SHAPE(4)}, FAIL}, {.in = {SHAPE(3, 4), SHAPE(4), SHAPE(1, 4)}, FAIL},
-    {.in = {SCALAR, ABSENT, ABSENT}, FAIL}, {.in = {SHAPE(3), ABSENT, ABSENT}, .real = {-1}, .error = RAPT_ERROR_VALUE},
-    {.in = {SHAPE(3), ABSENT, ABSENT}, .real = {NAN}, .error = RAPT_ERROR_VALUE}};
+static const op_sample bad_layers[] = {{.in = {SHAPE(3, 4), SHAPE(3), SHAPE(4)}, FAIL},
+                                       {.in = {SHAPE(3, 4), SHAPE(4), SHAPE(1, 4)}, FAIL},
+                                       {.in = {SCALAR, ABSENT, ABSENT}, FAIL},
+                                       {.in = {SHAPE(3), ABSENT, ABSENT}, .real = {-1}, .error = RAPT_ERROR_VALUE},
+                                       {.in = {SHAPE(3), ABSENT, ABSENT}, .real = {NAN}, .error = RAPT_ERROR_VALUE}};
 static const op_sample roots[] = {
-    {.in = {SHAPE(3, 4), SHAPE(4)}, .real = {1e-6}}, {.in = {SHAPE(2, 2, 3), ABSENT}, .real = {0}},
-    {.in = {SHAPE(6), SHAPE(6)}, .real = {1e-2}},    {.in = {SHAPE(0, 4), SHAPE(4)}, .real = {1e-6}},
-    {.in = {SHAPE(3, 0), SHAPE(0)}, .real = {1e-6}}, {.in = {SHAPE(131, 307), SHAPE(307)}, .real = {1e-6}, .large = true},
+    {.in = {SHAPE(3, 4), SHAPE(4)}, .real = {1e-6}},
+    {.in = {SHAPE(2, 2, 3), ABSENT}, .real = {0}},
+    {.in = {SHAPE(6), SHAPE(6)}, .real = {1e-2}},
+    {.in = {SHAPE(0, 4), SHAPE(4)}, .real = {1e-6}},
+    {.in = {SHAPE(3, 0), SHAPE(0)}, .real = {1e-6}},
+    {.in = {SHAPE(131, 307), SHAPE(307)}, .real = {1e-6}, .large = true},
 };
-static const op_sample bad_roots[] = {
-    {.in = {SHAPE(3, 4), SHAPE(3)}, FAIL}, {.in = {SCALAR, ABSENT}, FAIL},
-    {.in = {SHAPE(3), ABSENT}, .real = {-1}, .error = RAPT_ERROR_VALUE}};
-static const op_sample drops[] = {
-    {.in = {SHAPE(3, 5)}, .real = {0.5}}, {.in = {SHAPE(7)}, .real = {0}}, {.in = {SHAPE(2, 3)}, .real = {1}},
-    {.in = {SCALAR}, .real = {0.25}},     {.in = {SHAPE(0, 2)}, .real = {0.5}}, {.in = {SHAPE(61, 1031)}, .real = {0.1}, .large = true}};
-static const op_sample bad_drops[] = {
-    {.in = {SHAPE(3)}, .real = {-0.1}, .error = RAPT_ERROR_VALUE}, {.in = {SHAPE(3)}, .real = {1.1}, .error = RAPT_ERROR_VALUE},
-    {.in = {SHAPE(3)}, .real = {NAN}, .error = RAPT_ERROR_VALUE}};
-static const op_sample masks[] = {
-    {.in = {SHAPE(3, 2, 4), SHAPE(3)}, .limit = 4},    {.in = {SHAPE(2, 3, 4), SHAPE(2, 3)}, .limit = 4},
-    {.in = {SHAPE(2, 2, 3), ABSENT}, .limit = 3},      {.in = {SHAPE(2, 2, 3), SHAPE(2)}, .limit = 0},
-    {.in = {SHAPE(0, 2, 3), SHAPE(0)}, .limit = 3},    {.in = {SHAPE(2, 2, 0), SHAPE(2)}, .limit = 3},
-    {.in = {SHAPE(2, 2, 3), SHAPE(2)}, .limit = 9},    {.in = {SHAPE(13, 17, 131), SHAPE(13, 17)}, .limit = 131, .large = true}};
-static const op_sample bad_masks[] = {
-    {.in = {SHAPE(2, 3), SHAPE(2)}, .limit = 3, FAIL}, {.in = {SHAPE(2, 3, 4), SHAPE(3)}, .limit = 3, FAIL},
-    {.in = {SHAPE(2, 3, 4), SHAPE(2, 4)}, .limit = 3, FAIL}, {.in = {SHAPE(2, 3, 4), SCALAR}, .limit = 3, FAIL}};
+static const op_sample bad_roots[] = {{.in = {SHAPE(3, 4), SHAPE(3)}, FAIL},
+                                      {.in = {SCALAR, ABSENT}, FAIL},
+                                      {.in = {SHAPE(3), ABSENT}, .real = {-1}, .error = RAPT_ERROR_VALUE}};
+static const op_sample drops[] = {{.in = {SHAPE(3, 5)}, .real = {0.5}},
+                                  {.in = {SHAPE(7)}, .real = {0}},
+                                  {.in = {SHAPE(2, 3)}, .real = {1}},
+                                  {.in = {SCALAR}, .real = {0.25}},
+                                  {.in = {SHAPE(0, 2)}, .real = {0.5}},
+                                  {.in = {SHAPE(61, 1031)}, .real = {0.1}, .large = true}};
+static const op_sample bad_drops[] = {{.in = {SHAPE(3)}, .real = {-0.1}, .error = RAPT_ERROR_VALUE},
+                                      {.in = {SHAPE(3)}, .real = {1.1}, .error = RAPT_ERROR_VALUE},
+                                      {.in = {SHAPE(3)}, .real = {NAN}, .error = RAPT_ERROR_VALUE}};
+static const op_sample masks[] = {{.in = {SHAPE(3, 2, 4), SHAPE(3)}, .limit = 4},
+                                  {.in = {SHAPE(2, 3, 4), SHAPE(2, 3)}, .limit = 4},
+                                  {.in = {SHAPE(2, 2, 3), ABSENT}, .limit = 3},
+                                  {.in = {SHAPE(2, 2, 3), SHAPE(2)}, .limit = 0},
+                                  {.in = {SHAPE(0, 2, 3), SHAPE(0)}, .limit = 3},
+                                  {.in = {SHAPE(2, 2, 0), SHAPE(2)}, .limit = 3},
+                                  {.in = {SHAPE(2, 2, 3), SHAPE(2)}, .limit = 9},
+                                  {.in = {SHAPE(13, 17, 131), SHAPE(13, 17)}, .limit = 131, .large = true}};
+static const op_sample bad_masks[] = {{.in = {SHAPE(2, 3), SHAPE(2)}, .limit = 3, FAIL},
+                                      {.in = {SHAPE(2, 3, 4), SHAPE(3)}, .limit = 3, FAIL},
+                                      {.in = {SHAPE(2, 3, 4), SHAPE(2, 4)}, .limit = 3, FAIL},
+                                      {.in = {SHAPE(2, 3, 4), SCALAR}, .limit = 3, FAIL}};
 
 #define ROW(op) .name = #op, .call = call_##op, .reference = reference_##op
 
@@ -172,7 +196,8 @@ static const op_row rows[] = {
     {ROW(layer_normalize), .differentiable = 7, .optional = 6, SAMPLES(layers), FAILURES(bad_layers)},
     {ROW(rms_normalize), .differentiable = 3, .optional = 2, SAMPLES(roots), FAILURES(bad_roots)},
     {ROW(drop), .differentiable = 1, SAMPLES(drops), FAILURES(bad_drops)},
-    {ROW(masked_softmax), .domain = {any_value, length64}, .differentiable = 1, .optional = 2, SAMPLES(masks), FAILURES(bad_masks)},
+    {ROW(masked_softmax), .domain = {any_value, length64}, .differentiable = 1, .optional = 2, SAMPLES(masks),
+     FAILURES(bad_masks)},
     {ROW(masked_softmax), .domain = {any_value, any_value}, .differentiable = 1, .optional = 2, SAMPLES(masks)},
 };
 

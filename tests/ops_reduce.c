@@ -55,7 +55,8 @@ static array reduce(const array *x, const op_sample *s, fold *f)
     double *values = malloc(sizeof(double) * (size_t)(y.count * folded + 1));
     int64_t *counts = calloc((size_t)y.count + 1, sizeof *counts);
     if (!values || !counts) abort();
-    ARRAY_EACH(*x, w) {
+    ARRAY_EACH(*x, w)
+    {
         int64_t to = array_at(&kept, x->rank, w.index) - kept.data;
         values[to * folded + counts[to]++] = *array_at(x, x->rank, w.index);
     }
@@ -141,7 +142,8 @@ static array reference_cumsum(const array *in, const op_sample *s)
 {
     array y = array_new(in[0].rank, in[0].shape);
     int axis = s->axis < 0 ? s->axis + y.rank : s->axis;
-    ARRAY_EACH(y, w) {
+    ARRAY_EACH(y, w)
+    {
         double *here = array_at(&y, y.rank, w.index);
         *here = *array_at(&in[0], y.rank, w.index);
         if (w.index[axis]-- > 0) *here += *array_at(&y, y.rank, w.index);
@@ -164,20 +166,34 @@ static rapt_dtype sum_result(rapt_dtype dtype, const op_sample *s)
         {.in = {SHAPE(3, 4)}, AXES(1), .keep = true}, {.in = {SHAPE(2, 3, 4)}, AXES(0, 2)},                            \
         {.in = {SHAPE(2, 3, 4)}, AXES(-1, 0), .keep = true}, {.in = {SHAPE(2, 3, 4)}, AXES(-2)},                       \
         {.in = {SHAPE(2, 2, 2, 2, 2)}, AXES(3, 1, 4)}, {.in = {SHAPE(6)}, AXES(-1), .variant = 1},                     \
-        {.in = {SHAPE(3, 4)}, AXES(0), .variant = 2}, {.in = {SHAPE(0, 3)}, AXES(1)}, {.in = {SHAPE(2, 0, 3)}, AXES(0)}, \
-        {.in = {SHAPE(41, 1031)}, AXES(1), .large = true}, {.in = {SHAPE(1031, 41)}, AXES(0), .large = true},          \
-        {.in = {SHAPE(70001)}, .large = true}, {.in = {SHAPE(13, 211, 17)}, AXES(0, 2), .large = true}
+        {.in = {SHAPE(3, 4)}, AXES(0), .variant = 2}, {.in = {SHAPE(0, 3)}, AXES(1)},                                  \
+        {.in = {SHAPE(2, 0, 3)}, AXES(0)}, {.in = {SHAPE(41, 1031)}, AXES(1), .large = true},                          \
+        {.in = {SHAPE(1031, 41)}, AXES(0), .large = true}, {.in = {SHAPE(70001)}, .large = true},                      \
+    {                                                                                                                  \
+        .in = {SHAPE(13, 211, 17)}, AXES(0, 2), .large = true                                                          \
+    }
 
 static const op_sample full_samples[] = {FULL_SAMPLES};
-static const op_sample with_scalar[] = {FULL_SAMPLES, {.in = {SCALAR}}, {.in = {SHAPE(1)}}, {.in = {SHAPE(1, 3)}, AXES(0)}};
-static const op_sample with_empty[] = {
-    FULL_SAMPLES, {.in = {SCALAR}}, {.in = {SHAPE(1)}}, {.in = {SHAPE(0)}}, {.in = {SHAPE(0, 3)}, AXES(0)}, {.in = {SHAPE(3, 0)}}};
+static const op_sample with_scalar[] = {FULL_SAMPLES,
+                                        {.in = {SCALAR}},
+                                        {.in = {SHAPE(1)}},
+                                        {.in = {SHAPE(1, 3)}, AXES(0)}};
+static const op_sample with_empty[] = {FULL_SAMPLES,
+                                       {.in = {SCALAR}},
+                                       {.in = {SHAPE(1)}},
+                                       {.in = {SHAPE(0)}},
+                                       {.in = {SHAPE(0, 3)}, AXES(0)},
+                                       {.in = {SHAPE(3, 0)}}};
 
 #define BAD_AXES                                                                                                       \
-    {.in = {SHAPE(2, 3)}, AXES(2), .error = RAPT_ERROR_SHAPE}, {.in = {SHAPE(2, 3)}, AXES(-3), .error = RAPT_ERROR_SHAPE}, \
+    {.in = {SHAPE(2, 3)}, AXES(2), .error = RAPT_ERROR_SHAPE},                                                         \
+        {.in = {SHAPE(2, 3)}, AXES(-3), .error = RAPT_ERROR_SHAPE},                                                    \
         {.in = {SHAPE(2, 3)}, AXES(0, 0), .error = RAPT_ERROR_SHAPE},                                                  \
         {.in = {SHAPE(2, 3)}, AXES(1, -1), .error = RAPT_ERROR_SHAPE},                                                 \
-        {.in = {SCALAR}, AXES(0), .error = RAPT_ERROR_SHAPE}, {.in = {SHAPE(2, 3)}, .axis_count = -1, .error = RAPT_ERROR_SHAPE}
+        {.in = {SCALAR}, AXES(0), .error = RAPT_ERROR_SHAPE},                                                          \
+    {                                                                                                                  \
+        .in = {SHAPE(2, 3)}, .axis_count = -1, .error = RAPT_ERROR_SHAPE                                               \
+    }
 
 static const op_sample bad_axes[] = {BAD_AXES};
 static const op_sample bad_or_nothing[] = {BAD_AXES,
@@ -212,7 +228,8 @@ static const op_sample bad_or_empty_axis[] = {
 #define ROW(op) .name = #op, .call = call_##op, .reference = reference_##op
 
 static const op_row rows[] = {
-    {ROW(sum), .differentiable = 1, .dtypes = all_dtypes, .result = sum_result, SAMPLES(with_empty), FAILURES(bad_axes)},
+    {ROW(sum), .differentiable = 1, .dtypes = all_dtypes, .result = sum_result, SAMPLES(with_empty),
+     FAILURES(bad_axes)},
     {ROW(mean), .differentiable = 1, SAMPLES(with_scalar), FAILURES(bad_axes)},
     {ROW(var), .differentiable = 1, SAMPLES(with_scalar), FAILURES(bad_axes)},
     {ROW(max), .differentiable = 1, .dtypes = all_dtypes, SAMPLES(with_scalar), FAILURES(bad_or_nothing)},

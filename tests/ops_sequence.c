@@ -7,8 +7,8 @@
 /* variant: 0 the outputs, 1 the outputs and final states, 2 the final state (LSTM: cell) alone; plus `plain`. */
 enum { outputs, all, final, plain = 4 };
 
-static rapt_recurrent recurrent_of(rapt_tensor *const *parameters, const rapt_module_class *kind, int gates, const op_sample *s,
-                                   struct rapt_recurrent_layer *layer)
+static rapt_recurrent recurrent_of(rapt_tensor *const *parameters, const rapt_module_class *kind, int gates,
+                                   const op_sample *s, struct rapt_recurrent_layer *layer)
 {
     *layer = (struct rapt_recurrent_layer){parameters[0], parameters[1], parameters[2], parameters[3]};
     return (rapt_recurrent){.module = {.kind = kind, .training = true},
@@ -23,9 +23,12 @@ static rapt_recurrent recurrent_of(rapt_tensor *const *parameters, const rapt_mo
 static rapt_tensor *chosen(const op_sample *s, int count, rapt_tensor *const *results)
 {
     switch (s->variant & 3) {
-    case outputs: return results[0];
-    case final: return results[count - 1];
-    default: return rapt_concat(count, results, 0);
+    case outputs:
+        return results[0];
+    case final:
+        return results[count - 1];
+    default:
+        return rapt_concat(count, results, 0);
     }
 }
 
@@ -46,7 +49,8 @@ static rapt_tensor *call_lstm_forward(rapt_tensor *const *in, const op_sample *s
     rapt_lstm lstm = {recurrent_of(in + 3, &kind, 4, s, &layer)};
     rapt_tensor *results[3] = {0};
     bool states = s->variant & 3;
-    results[0] = rapt_lstm_forward(&lstm, in[0], in[1], in[2], states ? &results[1] : NULL, states ? &results[2] : NULL);
+    results[0] =
+        rapt_lstm_forward(&lstm, in[0], in[1], in[2], states ? &results[1] : NULL, states ? &results[2] : NULL);
     return results[0] ? chosen(s, 3, results) : NULL;
 }
 
@@ -142,35 +146,59 @@ static array reference_lstm_forward(const array *in, const op_sample *s)
     return run(in, s, 2, lstm_step);
 }
 
-#define GRU(T, B, I, H) .in = {SHAPE(T, B, I), SHAPE(1, B, H), SHAPE(3 * (H), I), SHAPE(3 * (H), H), SHAPE(3 * (H)), SHAPE(3 * (H))}, .number = {I, H}
-#define GRU_BARE(T, B, I, H) .in = {SHAPE(T, B, I), ABSENT, SHAPE(3 * (H), I), SHAPE(3 * (H), H), ABSENT, ABSENT}, .number = {I, H}
-#define LSTM(T, B, I, H)                                                                                               \
-    .in = {SHAPE(T, B, I), SHAPE(1, B, H), SHAPE(1, B, H), SHAPE(4 * (H), I), SHAPE(4 * (H), H), SHAPE(4 * (H)), SHAPE(4 * (H))},       \
+#define GRU(T, B, I, H)                                                                                                \
+    .in = {SHAPE(T, B, I), SHAPE(1, B, H), SHAPE(3 * (H), I), SHAPE(3 * (H), H), SHAPE(3 * (H)), SHAPE(3 * (H))},      \
     .number = {I, H}
-#define LSTM_BARE(T, B, I, H) .in = {SHAPE(T, B, I), ABSENT, ABSENT, SHAPE(4 * (H), I), SHAPE(4 * (H), H), ABSENT, ABSENT}, .number = {I, H}
+#define GRU_BARE(T, B, I, H)                                                                                           \
+    .in = {SHAPE(T, B, I), ABSENT, SHAPE(3 * (H), I), SHAPE(3 * (H), H), ABSENT, ABSENT}, .number = {I, H}
+#define LSTM(T, B, I, H)                                                                                               \
+    .in = {SHAPE(T, B, I),    SHAPE(1, B, H), SHAPE(1, B, H), SHAPE(4 * (H), I),                                       \
+           SHAPE(4 * (H), H), SHAPE(4 * (H)), SHAPE(4 * (H))},                                                         \
+    .number = {I, H}
+#define LSTM_BARE(T, B, I, H)                                                                                          \
+    .in = {SHAPE(T, B, I), ABSENT, ABSENT, SHAPE(4 * (H), I), SHAPE(4 * (H), H), ABSENT, ABSENT}, .number = {I, H}
 #define FAIL .error = RAPT_ERROR_SHAPE
 
-static const op_sample grus[] = {
-    {GRU(3, 2, 2, 3)}, {GRU(3, 2, 2, 2), .variant = all}, {GRU(2, 2, 3, 2), .variant = final}, {GRU_BARE(2, 3, 2, 2)},
-    {GRU(1, 1, 1, 1)}, {GRU(2, 0, 2, 2)}, {GRU(5, 65, 9, 32), .variant = all, .large = true}};
-static const op_sample lstms[] = {
-    {LSTM(3, 2, 2, 2)}, {LSTM(2, 2, 2, 2), .variant = all}, {LSTM(2, 2, 3, 2), .variant = final}, {LSTM_BARE(2, 3, 2, 2)},
-    {LSTM(1, 1, 1, 1)}, {LSTM(2, 0, 2, 2)}, {LSTM(5, 65, 9, 32), .variant = all, .large = true}};
-static const op_sample plain_grus[] = {{GRU(3, 2, 2, 2), .variant = all | plain}, {GRU_BARE(2, 3, 2, 2), .variant = plain}};
-static const op_sample plain_lstms[] = {{LSTM(2, 2, 2, 2), .variant = all | plain}, {LSTM_BARE(2, 3, 2, 2), .variant = plain}};
+static const op_sample grus[] = {{GRU(3, 2, 2, 3)},
+                                 {GRU(3, 2, 2, 2), .variant = all},
+                                 {GRU(2, 2, 3, 2), .variant = final},
+                                 {GRU_BARE(2, 3, 2, 2)},
+                                 {GRU(1, 1, 1, 1)},
+                                 {GRU(2, 0, 2, 2)},
+                                 {GRU(5, 65, 9, 32), .variant = all, .large = true}};
+static const op_sample lstms[] = {{LSTM(3, 2, 2, 2)},
+                                  {LSTM(2, 2, 2, 2), .variant = all},
+                                  {LSTM(2, 2, 3, 2), .variant = final},
+                                  {LSTM_BARE(2, 3, 2, 2)},
+                                  {LSTM(1, 1, 1, 1)},
+                                  {LSTM(2, 0, 2, 2)},
+                                  {LSTM(5, 65, 9, 32), .variant = all, .large = true}};
+static const op_sample plain_grus[] = {{GRU(3, 2, 2, 2), .variant = all | plain},
+                                       {GRU_BARE(2, 3, 2, 2), .variant = plain}};
+static const op_sample plain_lstms[] = {{LSTM(2, 2, 2, 2), .variant = all | plain},
+                                        {LSTM_BARE(2, 3, 2, 2), .variant = plain}};
 
-static const op_sample bad_grus[] = {
-    {.in = {SHAPE(3, 2, 2), ABSENT, SHAPE(9, 5), SHAPE(9, 3), ABSENT, ABSENT}, .number = {5, 3}, FAIL}, {GRU(0, 2, 2, 3), FAIL},
-    {.in = {SHAPE(3, 2), ABSENT, SHAPE(6, 2), SHAPE(6, 2), ABSENT, ABSENT}, .number = {2, 2}, FAIL},
-    {.in = {SHAPE(3, 2, 2), SHAPE(1, 3, 2), SHAPE(6, 2), SHAPE(6, 2), ABSENT, ABSENT}, .number = {2, 2}, FAIL}};
-static const op_sample bad_lstms[] = {
-    {.in = {SHAPE(3, 2, 2), ABSENT, ABSENT, SHAPE(12, 5), SHAPE(12, 3), ABSENT, ABSENT}, .number = {5, 3}, FAIL},
-    {.in = {SHAPE(3, 2, 2), SHAPE(1, 2, 2), ABSENT, SHAPE(8, 2), SHAPE(8, 2), ABSENT, ABSENT}, .number = {2, 2}, .error = RAPT_ERROR_NULL},
-    {.in = {SHAPE(3, 2, 2), SHAPE(1, 2, 2), SHAPE(2, 2), SHAPE(8, 2), SHAPE(8, 2), ABSENT, ABSENT}, .number = {2, 2}, FAIL}};
+static const op_sample bad_grus[] =
+    {{.in = {SHAPE(3, 2, 2), ABSENT, SHAPE(9, 5), SHAPE(9, 3), ABSENT, ABSENT}, .number = {5, 3}, FAIL},
+     {GRU(0, 2, 2, 3), FAIL},
+     {.in = {SHAPE(3, 2), ABSENT, SHAPE(6, 2), SHAPE(6, 2), ABSENT, ABSENT}, .number = {2, 2}, FAIL},
+     {.in = {SHAPE(3, 2, 2), SHAPE(1, 3, 2), SHAPE(6, 2), SHAPE(6, 2), ABSENT, ABSENT}, .number = {2, 2}, FAIL}};
+static const op_sample bad_lstms[] =
+    {{.in = {SHAPE(3, 2, 2), ABSENT, ABSENT, SHAPE(12, 5), SHAPE(12, 3), ABSENT, ABSENT}, .number = {5, 3}, FAIL},
+     {.in = {SHAPE(3, 2, 2), SHAPE(1, 2, 2), ABSENT, SHAPE(8, 2), SHAPE(8, 2), ABSENT, ABSENT},
+      .number = {2, 2},
+      .error = RAPT_ERROR_NULL},
+     {.in = {SHAPE(3, 2, 2), SHAPE(1, 2, 2), SHAPE(2, 2), SHAPE(8, 2), SHAPE(8, 2), ABSENT, ABSENT},
+      .number = {2, 2},
+      FAIL}};
 
 #define ROW(op, ERROR) .name = #op, .error = ERROR, .call = call_##op, .reference = reference_##op, .is_combined = true
-#define GRU_ROW ROW(gru_forward, "GRU"), .domain = {any_value, small, small, small, small, small}, .differentiable = 63, .optional = 50
-#define LSTM_ROW ROW(lstm_forward, "LSTM"), .domain = {any_value, small, small, small, small, small, small}, .differentiable = 127, .optional = 102
+#define GRU_ROW                                                                                                        \
+    ROW(gru_forward, "GRU"), .domain = {any_value, small, small, small, small, small}, .differentiable = 63,           \
+                             .optional = 50
+#define LSTM_ROW                                                                                                       \
+    ROW(lstm_forward, "LSTM"), .domain = {any_value, small, small, small, small, small, small}, .differentiable = 127, \
+                               .optional = 102
 
 static const op_row rows[] = {
     {GRU_ROW, .no_second_order = "plain", SAMPLES(grus), FAILURES(bad_grus)},

@@ -83,8 +83,7 @@ static array reference_unsqueeze(const array *in, const op_sample *s)
 {
     int64_t shape[RAPT_MAX_RANK];
     int added = s->axis < 0 ? s->axis + in[0].rank + 1 : s->axis;
-    for (int axis = 0; axis <= in[0].rank; axis++)
-        shape[axis] = axis == added ? 1 : in[0].shape[axis - (axis > added)];
+    for (int axis = 0; axis <= in[0].rank; axis++) shape[axis] = axis == added ? 1 : in[0].shape[axis - (axis > added)];
     return same_elements(&in[0], in[0].rank + 1, shape);
 }
 
@@ -95,7 +94,8 @@ static array reordered(const array *x, const int *axes)
     for (int axis = 0; axis < x->rank; axis++) shape[axis] = x->shape[axes[axis]];
     array y = array_new(x->rank, shape);
     double *to = y.data;
-    ARRAY_EACH(y, w) {
+    ARRAY_EACH(y, w)
+    {
         for (int axis = 0; axis < x->rank; axis++) from[axes[axis]] = w.index[axis];
         *to++ = *array_at(x, x->rank, from);
     }
@@ -129,7 +129,8 @@ static array reference_slice(const array *in, const op_sample *s)
     for (int i = 0; i < in[0].rank; i++) shape[i] = i == axis ? count : in[0].shape[i];
     array y = array_new(in[0].rank, shape);
     double *to = y.data;
-    ARRAY_EACH(y, w) {
+    ARRAY_EACH(y, w)
+    {
         int64_t from[RAPT_MAX_RANK];
         for (int i = 0; i < y.rank; i++) from[i] = i == axis ? places[w.index[i]] : w.index[i];
         *to++ = *array_at(&in[0], y.rank, from);
@@ -164,10 +165,18 @@ static array reference_expand(const array *in, const op_sample *s)
 #define FAIL .error = RAPT_ERROR_SHAPE
 
 static const op_sample reshapes[] = {
-    {.in = {SHAPE(2, 6)}, NUMBERS(3, 4)},     {.in = {SHAPE(2, 6)}, NUMBERS(12)},         {.in = {SHAPE(12)}, NUMBERS(2, -1, 3)},
-    {.in = {SHAPE(2, 3, 2)}, NUMBERS(6, 2)},  {.in = {SHAPE(2, 3, 2)}, NUMBERS(-1)},      {.in = {SHAPE(1)}, .number_count = 0},
-    {.in = {SCALAR}, NUMBERS(1, 1)},          {.in = {SHAPE(0, 3)}, NUMBERS(3, 0)},       {.in = {SHAPE(0, 3)}, NUMBERS(-1, 3)},
-    {.in = {SHAPE(2, 3)}, NUMBERS(2, 3)},     {.in = {SHAPE(4, 1, 3)}, NUMBERS(2, 1, 2, 3)}, {.in = {SHAPE(2, 0)}, NUMBERS(0)},
+    {.in = {SHAPE(2, 6)}, NUMBERS(3, 4)},
+    {.in = {SHAPE(2, 6)}, NUMBERS(12)},
+    {.in = {SHAPE(12)}, NUMBERS(2, -1, 3)},
+    {.in = {SHAPE(2, 3, 2)}, NUMBERS(6, 2)},
+    {.in = {SHAPE(2, 3, 2)}, NUMBERS(-1)},
+    {.in = {SHAPE(1)}, .number_count = 0},
+    {.in = {SCALAR}, NUMBERS(1, 1)},
+    {.in = {SHAPE(0, 3)}, NUMBERS(3, 0)},
+    {.in = {SHAPE(0, 3)}, NUMBERS(-1, 3)},
+    {.in = {SHAPE(2, 3)}, NUMBERS(2, 3)},
+    {.in = {SHAPE(4, 1, 3)}, NUMBERS(2, 1, 2, 3)},
+    {.in = {SHAPE(2, 0)}, NUMBERS(0)},
 };
 static const op_sample bad_reshapes[] = {
     {.in = {SHAPE(2, 3)}, NUMBERS(4), FAIL},         {.in = {SHAPE(2, 3)}, NUMBERS(-1, -1), FAIL},
@@ -176,18 +185,25 @@ static const op_sample bad_reshapes[] = {
     {.in = {SHAPE(2, 3)}, .number_count = -1, FAIL}, {.in = {SHAPE(2, 3)}, .number_count = 0, FAIL},
 };
 static const op_sample transposes[] = {
-    {.in = {SHAPE(2, 3)}, AXES(0, 1)},  {.in = {SHAPE(2, 3, 4)}, AXES(0, -1)}, {.in = {SHAPE(2, 3, 2)}, AXES(1, 1)},
-    {.in = {SHAPE(1, 5)}, AXES(-1, 0)}, {.in = {SHAPE(0, 3)}, AXES(0, 1)},     {.in = {SHAPE(2, 1, 3, 2)}, AXES(-2, -4)},
+    {.in = {SHAPE(2, 3)}, AXES(0, 1)},    {.in = {SHAPE(2, 3, 4)}, AXES(0, -1)},
+    {.in = {SHAPE(2, 3, 2)}, AXES(1, 1)}, {.in = {SHAPE(1, 5)}, AXES(-1, 0)},
+    {.in = {SHAPE(0, 3)}, AXES(0, 1)},    {.in = {SHAPE(2, 1, 3, 2)}, AXES(-2, -4)},
 };
-static const op_sample bad_transposes[] = {
-    {.in = {SHAPE(2, 3)}, AXES(0, 2), FAIL}, {.in = {SHAPE(2, 3)}, AXES(-3, 0), FAIL}, {.in = {SCALAR}, AXES(0, 0), FAIL}};
+static const op_sample bad_transposes[] = {{.in = {SHAPE(2, 3)}, AXES(0, 2), FAIL},
+                                           {.in = {SHAPE(2, 3)}, AXES(-3, 0), FAIL},
+                                           {.in = {SCALAR}, AXES(0, 0), FAIL}};
 static const op_sample permutes[] = {
-    {.in = {SHAPE(2, 3, 4)}, AXES(2, 0, 1)}, {.in = {SHAPE(2, 3, 4)}, AXES(-1, 1, -3)}, {.in = {SHAPE(2, 1, 2, 3)}, AXES(3, 1, 0, 2)},
-    {.in = {SHAPE(4)}, AXES(0)},             {.in = {SCALAR}, .axis_count = 0},          {.in = {SHAPE(2, 0, 3)}, AXES(1, 2, 0)},
+    {.in = {SHAPE(2, 3, 4)}, AXES(2, 0, 1)},
+    {.in = {SHAPE(2, 3, 4)}, AXES(-1, 1, -3)},
+    {.in = {SHAPE(2, 1, 2, 3)}, AXES(3, 1, 0, 2)},
+    {.in = {SHAPE(4)}, AXES(0)},
+    {.in = {SCALAR}, .axis_count = 0},
+    {.in = {SHAPE(2, 0, 3)}, AXES(1, 2, 0)},
 };
 static const op_sample bad_permutes[] = {
-    {.in = {SHAPE(2, 3)}, AXES(0), FAIL},     {.in = {SHAPE(2, 3)}, AXES(0, 0), FAIL},     {.in = {SHAPE(2, 3)}, AXES(1, -1), FAIL},
-    {.in = {SHAPE(2, 3)}, AXES(0, 2), FAIL},  {.in = {SHAPE(2, 3)}, AXES(0, -3), FAIL},    {.in = {SHAPE(2, 3)}, AXES(0, 1, 2), FAIL},
+    {.in = {SHAPE(2, 3)}, AXES(0), FAIL},     {.in = {SHAPE(2, 3)}, AXES(0, 0), FAIL},
+    {.in = {SHAPE(2, 3)}, AXES(1, -1), FAIL}, {.in = {SHAPE(2, 3)}, AXES(0, 2), FAIL},
+    {.in = {SHAPE(2, 3)}, AXES(0, -3), FAIL}, {.in = {SHAPE(2, 3)}, AXES(0, 1, 2), FAIL},
 };
 static const op_sample slices[] = {
     {.in = {SHAPE(5)}, .number = {1, 4, 1}},
@@ -221,32 +237,46 @@ static const op_sample bad_selects[] = {
     {.in = {SCALAR}, .axis = 0, FAIL},
 };
 static const op_sample expands[] = {
-    {.in = {SHAPE(3)}, NUMBERS(2, 3)},       {.in = {SHAPE(2, 1)}, NUMBERS(2, 4)}, {.in = {SHAPE(2, 1, 3)}, NUMBERS(2, 2, -1, 2, 3)},
-    {.in = {SHAPE(1, 3)}, NUMBERS(3, -1)},   {.in = {SCALAR}, NUMBERS(2, 2)},      {.in = {SCALAR}, .number_count = 0},
-    {.in = {SHAPE(1, 3)}, NUMBERS(0, 3)},    {.in = {SHAPE(0, 1)}, NUMBERS(0, 2)}, {.in = {SHAPE(2, 3)}, NUMBERS(2, 3)},
+    {.in = {SHAPE(3)}, NUMBERS(2, 3)},
+    {.in = {SHAPE(2, 1)}, NUMBERS(2, 4)},
+    {.in = {SHAPE(2, 1, 3)}, NUMBERS(2, 2, -1, 2, 3)},
+    {.in = {SHAPE(1, 3)}, NUMBERS(3, -1)},
+    {.in = {SCALAR}, NUMBERS(2, 2)},
+    {.in = {SCALAR}, .number_count = 0},
+    {.in = {SHAPE(1, 3)}, NUMBERS(0, 3)},
+    {.in = {SHAPE(0, 1)}, NUMBERS(0, 2)},
+    {.in = {SHAPE(2, 3)}, NUMBERS(2, 3)},
 };
 static const op_sample bad_expands[] = {
-    {.in = {SHAPE(3)}, NUMBERS(3, 2), FAIL},   {.in = {SHAPE(2, 3)}, NUMBERS(3), FAIL},  {.in = {SHAPE(3)}, NUMBERS(-1, 3), FAIL},
-    {.in = {SHAPE(1)}, NUMBERS(-2), FAIL},     {.in = {SHAPE(0)}, NUMBERS(2), FAIL},     {.in = {SHAPE(3)}, .number_count = 9, FAIL},
+    {.in = {SHAPE(3)}, NUMBERS(3, 2), FAIL},      {.in = {SHAPE(2, 3)}, NUMBERS(3), FAIL},
+    {.in = {SHAPE(3)}, NUMBERS(-1, 3), FAIL},     {.in = {SHAPE(1)}, NUMBERS(-2), FAIL},
+    {.in = {SHAPE(0)}, NUMBERS(2), FAIL},         {.in = {SHAPE(3)}, .number_count = 9, FAIL},
     {.in = {SHAPE(3)}, .number_count = -1, FAIL},
 };
 static const op_sample squeezes[] = {
     {.in = {SHAPE(2, 1, 3)}, .axis = 1}, {.in = {SHAPE(1, 4)}, .axis = 0}, {.in = {SHAPE(4, 1)}, .axis = -1},
     {.in = {SHAPE(1)}, .axis = 0},       {.in = {SHAPE(0, 1)}, .axis = 1},
 };
-static const op_sample bad_squeezes[] = {
-    {.in = {SHAPE(2, 1)}, .axis = 0, FAIL}, {.in = {SHAPE(2, 1)}, .axis = 2, FAIL}, {.in = {SCALAR}, .axis = 0, FAIL},
-    {.in = {SHAPE(0)}, .axis = 0, FAIL}};
+static const op_sample bad_squeezes[] = {{.in = {SHAPE(2, 1)}, .axis = 0, FAIL},
+                                         {.in = {SHAPE(2, 1)}, .axis = 2, FAIL},
+                                         {.in = {SCALAR}, .axis = 0, FAIL},
+                                         {.in = {SHAPE(0)}, .axis = 0, FAIL}};
 static const op_sample unsqueezes[] = {
-    {.in = {SHAPE(2, 3)}, .axis = 0}, {.in = {SHAPE(2, 3)}, .axis = -1}, {.in = {SHAPE(2, 3)}, .axis = 2},
+    {.in = {SHAPE(2, 3)}, .axis = 0},  {.in = {SHAPE(2, 3)}, .axis = -1}, {.in = {SHAPE(2, 3)}, .axis = 2},
     {.in = {SHAPE(2, 3)}, .axis = -3}, {.in = {SCALAR}, .axis = 0},       {.in = {SHAPE(0, 2)}, .axis = 1},
 };
-static const op_sample bad_unsqueezes[] = {
-    {.in = {SHAPE(2, 3)}, .axis = 3, FAIL}, {.in = {SHAPE(2, 3)}, .axis = -4, FAIL}, {.in = {SCALAR}, .axis = 1, FAIL}};
-static const op_sample any_shapes[] = {
-    {.in = {SHAPE(2, 3)}}, {.in = {SCALAR}}, {.in = {SHAPE(0, 2)}}, {.in = {SHAPE(2, 1, 3)}}, {.in = {SHAPE(61, 1031)}, .large = true}};
+static const op_sample bad_unsqueezes[] = {{.in = {SHAPE(2, 3)}, .axis = 3, FAIL},
+                                           {.in = {SHAPE(2, 3)}, .axis = -4, FAIL},
+                                           {.in = {SCALAR}, .axis = 1, FAIL}};
+static const op_sample any_shapes[] = {{.in = {SHAPE(2, 3)}},
+                                       {.in = {SCALAR}},
+                                       {.in = {SHAPE(0, 2)}},
+                                       {.in = {SHAPE(2, 1, 3)}},
+                                       {.in = {SHAPE(61, 1031)}, .large = true}};
 
-#define ROW(op) .name = #op, .call = call_##op, .reference = reference_##op, .differentiable = 1, .dtypes = all_dtypes, .is_view = true
+#define ROW(op)                                                                                                        \
+    .name = #op, .call = call_##op, .reference = reference_##op, .differentiable = 1, .dtypes = all_dtypes,            \
+    .is_view = true
 
 static const op_row rows[] = {
     {ROW(reshape), SAMPLES(reshapes), FAILURES(bad_reshapes)},

@@ -213,7 +213,7 @@ Test(module, missing_members_fail_the_constructor)
     expect_failed(node, RAPT_ERROR_NULL, "'part'");
     node = node_new();
     cr_expect_null(rapt_module_add_parameter(node, "weight", rapt_arange(RAPT_INT64, 0, 3, 1)));
-    expect_failed(node, RAPT_ERROR_DTYPE, "floating");
+    expect_failed(node, RAPT_ERROR_DTYPE, "int64");
     node = node_new();
     rapt_module_add_buffer(node, "scale", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(-1)));
     expect_failed(node, RAPT_ERROR_SHAPE, "-1");

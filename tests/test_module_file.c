@@ -132,9 +132,9 @@ Test(module_file, bad_arguments)
     char prefix[2000] = "";
     memset(prefix, 'p', sizeof prefix - 1);
     cr_expect_not(rapt_module_to_archive(module, prefix, archive));
-    expect_error(RAPT_ERROR_VALUE, "too long");
+    expect_error(RAPT_ERROR_VALUE, "longer than 1023 bytes: attention.W_k.weight");
     cr_expect_not(rapt_module_from_archive(module, prefix, archive));
-    expect_error(RAPT_ERROR_VALUE, "too long");
+    expect_error(RAPT_ERROR_VALUE, "longer than 1023 bytes: attention.W_k.weight");
     rapt_archive_free(archive);
     rapt_module_free(module);
 }

@@ -35,7 +35,8 @@ Test(ops, every_function_of_ops_h_is_in_the_table)
 
 Test(ops, every_row_has_an_empty_and_a_large_sample)
 {
-    EACH_OP(row) {
+    EACH_OP(row)
+    {
         bool large = row->is_view, empty = row->is_combined;
         for (int i = 0; i < row->sample_count; i++) {
             large |= row->samples[i].large;
@@ -49,12 +50,14 @@ Test(ops, every_row_has_an_empty_and_a_large_sample)
     }
 }
 
-static void expect_array(const op_case *c, const char *what, const array *got, const array *expected, double relative, double slack)
+static void expect_array(const op_case *c, const char *what, const array *got, const array *expected, double relative,
+                         double slack)
 {
     int64_t at = array_differs(got, expected, relative, slack);
     cr_expect(at != -2, "%s, %s: rank %d, expected %d, or the sizes differ", c->name, what, got->rank, expected->rank);
     if (at >= 0)
-        cr_expect(false, "%s, %s: element %lld is %.17g, expected %.17g", c->name, what, (long long)at, got->data[at], expected->data[at]);
+        cr_expect(false, "%s, %s: element %lld is %.17g, expected %.17g", c->name, what, (long long)at, got->data[at],
+                  expected->data[at]);
 }
 
 /* Runs the sample and compares; also that inputs stay as they are and the result is a tensor of its own. */
@@ -69,10 +72,13 @@ static void check_values(const op_row *row, const op_sample *sample, rapt_dtype 
     cr_expect(y, "%s, %s: %s", c.name, layouts[layout], rapt_error());
     if (y) {
         rapt_dtype result = op_case_result(&c, dtype);
-        cr_expect(rapt_get_dtype(y) == result, "%s gives %s, expected %s", c.name, rapt_dtype_name(rapt_get_dtype(y)), rapt_dtype_name(result));
+        cr_expect(rapt_get_dtype(y) == result, "%s gives %s, expected %s", c.name, rapt_dtype_name(rapt_get_dtype(y)),
+                  rapt_dtype_name(result));
         array got = array_read(y), expected = op_case_reference(&c, result);
         bool exact = !rapt_dtype_is_floating(dtype);
-        double relative = exact ? 0 : dtype == RAPT_FLOAT32 ? (row->element ? 6e-7 : 4e-6) : (row->element ? 4e-15 : 1e-13);
+        double relative = exact                   ? 0
+                          : dtype == RAPT_FLOAT32 ? (row->element ? 6e-7 : 4e-6)
+                                                  : (row->element ? 4e-15 : 1e-13);
         expect_array(&c, layouts[layout], &got, &expected, relative, row->element ? 0.05 : 1);
         array_free(&got);
         array_free(&expected);
@@ -93,20 +99,20 @@ Test(ops, values)
 {
     rapt_set_threads(1);
     EACH_OP(row)
-        for (int i = 0; i < row->sample_count; i++)
-            for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_BOOL; dtype++)
-                if (op_dtypes(row) >> dtype & 1) check_values(row, &row->samples[i], dtype, dense);
+    for (int i = 0; i < row->sample_count; i++)
+        for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_BOOL; dtype++)
+            if (op_dtypes(row) >> dtype & 1) check_values(row, &row->samples[i], dtype, dense);
 }
 
 Test(ops, values_of_strided_inputs)
 {
     rapt_set_threads(1);
     EACH_OP(row)
-        for (int i = 0; i < row->sample_count; i++)
-            for (op_layout layout = transposed; layout < layout_count; layout++)
-                for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_BOOL; dtype++)
-                    if (op_dtypes(row) >> dtype & 1 && (!row->samples[i].large || dtype == RAPT_FLOAT32))
-                        check_values(row, &row->samples[i], dtype, layout);
+    for (int i = 0; i < row->sample_count; i++)
+        for (op_layout layout = transposed; layout < layout_count; layout++)
+            for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_BOOL; dtype++)
+                if (op_dtypes(row) >> dtype & 1 && (!row->samples[i].large || dtype == RAPT_FLOAT32))
+                    check_values(row, &row->samples[i], dtype, layout);
 }
 
 /* The bits of the result and of all gradients, as one number (FNV-1a, by elements). */
@@ -144,19 +150,20 @@ static uint64_t run_large(const op_row *row, const op_sample *sample, rapt_dtype
 Test(ops, same_bits_at_any_number_of_threads)
 {
     EACH_OP(row)
-        for (int i = 0; i < row->sample_count; i++) {
-            if (!row->samples[i].large) continue;
-            for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_BOOL; dtype++) {
-                if (!(op_dtypes(row) >> dtype & 1)) continue;
-                rapt_set_threads(1);
-                uint64_t expected = run_large(row, &row->samples[i], dtype);
-                for (int threads = 2; threads <= 4; threads++) {
-                    rapt_set_threads(threads);
-                    cr_expect(run_large(row, &row->samples[i], dtype) == expected,
-                              "%s sample %d, %s: other bits with %d threads", row->name, i, rapt_dtype_name(dtype), threads);
-                }
+    for (int i = 0; i < row->sample_count; i++) {
+        if (!row->samples[i].large) continue;
+        for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_BOOL; dtype++) {
+            if (!(op_dtypes(row) >> dtype & 1)) continue;
+            rapt_set_threads(1);
+            uint64_t expected = run_large(row, &row->samples[i], dtype);
+            for (int threads = 2; threads <= 4; threads++) {
+                rapt_set_threads(threads);
+                cr_expect(run_large(row, &row->samples[i], dtype) == expected,
+                          "%s sample %d, %s: other bits with %d threads", row->name, i, rapt_dtype_name(dtype),
+                          threads);
             }
         }
+    }
 }
 
 Test(ops, the_level_is_the_one_asked_for)

@@ -14,29 +14,28 @@ static int64_t live_bytes(void)
 static void expect_failure(const op_case *c, rapt_tensor *y, rapt_error_code code, const char *what)
 {
     cr_expect(!y, "%s, %s: gives a result", c->name, what);
-    cr_expect(rapt_error_get_code() == code, "%s, %s: error code %d, expected %d: %s", c->name, what, rapt_error_get_code(),
-              code, rapt_error() ? rapt_error() : "no error");
+    cr_expect(rapt_error_get_code() == code, "%s, %s: error code %d, expected %d: %s", c->name, what,
+              rapt_error_get_code(), code, rapt_error() ? rapt_error() : "no error");
     bool named = strcmp(rapt_error_get_op(), op_error_name(c->row)) == 0;
-    cr_expect(named || (c->row->is_combined && c->sample->error == RAPT_OK), "%s, %s: the error does not name the op: %s",
-              c->name, what, rapt_error() ? rapt_error() : "no error");
+    cr_expect(named || (c->row->is_combined && c->sample->error == RAPT_OK),
+              "%s, %s: the error does not name the op: %s", c->name, what, rapt_error() ? rapt_error() : "no error");
     rapt_clear_error();
 }
 
 Test(ops, bad_shapes_axes_and_options)
 {
     EACH_OP(row)
-        for (int i = 0; i < row->failure_count; i++)
-            for (int gradient = 0; gradient < 2; gradient++) {
-                int64_t before = live_bytes();
-                rapt_scope scope = rapt_scope_begin();
-                op_case c = op_case_new(row, &row->failures[i], op_dtype(row),
-                                        dense, gradient && row->differentiable);
-                expect_failure(&c, op_case_call(&c), row->failures[i].error, "bad input");
-                op_case_free(&c);
-                rapt_scope_end(scope);
-                cr_expect(live_bytes() == before, "%s, failure sample %d: %lld bytes leak", row->name, i,
-                          (long long)(live_bytes() - before));
-            }
+    for (int i = 0; i < row->failure_count; i++)
+        for (int gradient = 0; gradient < 2; gradient++) {
+            int64_t before = live_bytes();
+            rapt_scope scope = rapt_scope_begin();
+            op_case c = op_case_new(row, &row->failures[i], op_dtype(row), dense, gradient && row->differentiable);
+            expect_failure(&c, op_case_call(&c), row->failures[i].error, "bad input");
+            op_case_free(&c);
+            rapt_scope_end(scope);
+            cr_expect(live_bytes() == before, "%s, failure sample %d: %lld bytes leak", row->name, i,
+                      (long long)(live_bytes() - before));
+        }
 }
 
 /* The dtypes that any row of this name allows. */
@@ -56,19 +55,21 @@ static bool has_dtype(const op_row *row, const op_case *c, int input)
 Test(ops, wrong_dtypes)
 {
     EACH_OP(row)
-        for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_BOOL; dtype++) {
-            if (dtypes_of(row->name) >> dtype & 1) continue;
-            RAPT_SCOPE;
-            op_case c = op_case_new(row, &row->samples[0], dtype, dense, false);
-            if (c.inputs[0] && has_dtype(row, &c, 0)) expect_failure(&c, op_case_call(&c), RAPT_ERROR_DTYPE, rapt_dtype_name(dtype));
-            op_case_free(&c);
-        }
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_BOOL; dtype++) {
+        if (dtypes_of(row->name) >> dtype & 1) continue;
+        RAPT_SCOPE;
+        op_case c = op_case_new(row, &row->samples[0], dtype, dense, false);
+        if (c.inputs[0] && has_dtype(row, &c, 0))
+            expect_failure(&c, op_case_call(&c), RAPT_ERROR_DTYPE, rapt_dtype_name(dtype));
+        op_case_free(&c);
+    }
 }
 
 /* One input of another dtype than the rest. masked_softmax takes lengths of any. */
 Test(ops, mixed_dtypes)
 {
-    EACH_OP(row) {
+    EACH_OP(row)
+    {
         if (strcmp(row->name, "masked_softmax") == 0 || op_dtype(row) != RAPT_FLOAT64) continue;
         for (int other = 0; other < most_inputs; other++) {
             RAPT_SCOPE;
@@ -88,61 +89,63 @@ Test(ops, mixed_dtypes)
 Test(ops, wrong_dtypes_of_indices_and_conditions)
 {
     EACH_OP(row)
-        for (int other = 0; other < most_inputs; other++) {
-            RAPT_SCOPE;
-            op_domain domain = row->domain[other];
-            op_case c = op_case_new(row, &row->samples[0], RAPT_FLOAT64, dense, false);
-            if (other < c.count && (domain == boolean || domain == index64 || domain == index32)) {
-                c.inputs[other] = rapt_cast(c.inputs[other], RAPT_FLOAT64);
-                expect_failure(&c, op_case_call(&c), RAPT_ERROR_DTYPE, "floating indices");
-            }
-            op_case_free(&c);
+    for (int other = 0; other < most_inputs; other++) {
+        RAPT_SCOPE;
+        op_domain domain = row->domain[other];
+        op_case c = op_case_new(row, &row->samples[0], RAPT_FLOAT64, dense, false);
+        if (other < c.count && (domain == boolean || domain == index64 || domain == index32)) {
+            c.inputs[other] = rapt_cast(c.inputs[other], RAPT_FLOAT64);
+            expect_failure(&c, op_case_call(&c), RAPT_ERROR_DTYPE, "floating indices");
         }
+        op_case_free(&c);
+    }
 }
 
 Test(ops, null_gives_null_and_names_the_op)
 {
     EACH_OP(row)
-        for (int missing = 0; missing < most_inputs; missing++)
-            for (int standing = 0; standing < 2; standing++) {
-                if (row->optional >> missing & 1) continue;
-                RAPT_SCOPE;
-                rapt_dtype dtype = op_dtype(row);
-                op_case c = op_case_new(row, &row->samples[0], dtype, dense, false);
-                if (missing < c.count) {
-                    c.inputs[missing] = NULL;
-                    if (standing) rapt_fail(RAPT_ERROR_FILE, "earlier", "an error that stands");
-                    rapt_tensor *y = op_case_call(&c);
-                    if (!standing) {
-                        expect_failure(&c, y, RAPT_ERROR_NULL, "NULL");
-                    } else {
-                        cr_expect(!y && rapt_error() && strcmp(rapt_error(), "earlier: an error that stands") == 0,
-                                  "%s replaces the error that stands: %s", c.name, rapt_error() ? rapt_error() : "none");
-                        rapt_clear_error();
-                    }
+    for (int missing = 0; missing < most_inputs; missing++)
+        for (int standing = 0; standing < 2; standing++) {
+            if (row->optional >> missing & 1) continue;
+            RAPT_SCOPE;
+            rapt_dtype dtype = op_dtype(row);
+            op_case c = op_case_new(row, &row->samples[0], dtype, dense, false);
+            if (missing < c.count) {
+                c.inputs[missing] = NULL;
+                if (standing) rapt_fail(RAPT_ERROR_FILE, "earlier", "an error that stands");
+                rapt_tensor *y = op_case_call(&c);
+                if (!standing) {
+                    expect_failure(&c, y, RAPT_ERROR_NULL, "NULL");
+                } else {
+                    cr_expect(!y && rapt_error() && strcmp(rapt_error(), "earlier: an error that stands") == 0,
+                              "%s replaces the error that stands: %s", c.name, rapt_error() ? rapt_error() : "none");
+                    rapt_clear_error();
                 }
-                op_case_free(&c);
             }
+            op_case_free(&c);
+        }
 }
 
 Test(ops, results_belong_to_the_scope)
 {
     rapt_set_threads(1);
     EACH_OP(row)
-        for (int i = 0; i < row->sample_count; i++) {
-            if (row->samples[i].large) continue;
-            RAPT_SCOPE;
-            rapt_dtype dtype = op_dtype(row);
-            op_case c = op_case_new(row, &row->samples[i], dtype, dense, row->differentiable && dtype == RAPT_FLOAT64);
-            int64_t before = live_bytes();
-            rapt_scope scope = rapt_scope_begin();
-            cr_expect(op_case_call(&c));
-            rapt_tensor *gradients[most_inputs];
-            if (row->differentiable && dtype == RAPT_FLOAT64) cr_expect(op_case_gradients(&c, gradients), "%s: %s", c.name, rapt_error());
-            rapt_scope_end(scope);
-            cr_expect(live_bytes() == before, "%s: %lld bytes outlive the scope", c.name, (long long)(live_bytes() - before));
-            op_case_free(&c);
-        }
+    for (int i = 0; i < row->sample_count; i++) {
+        if (row->samples[i].large) continue;
+        RAPT_SCOPE;
+        rapt_dtype dtype = op_dtype(row);
+        op_case c = op_case_new(row, &row->samples[i], dtype, dense, row->differentiable && dtype == RAPT_FLOAT64);
+        int64_t before = live_bytes();
+        rapt_scope scope = rapt_scope_begin();
+        cr_expect(op_case_call(&c));
+        rapt_tensor *gradients[most_inputs];
+        if (row->differentiable && dtype == RAPT_FLOAT64)
+            cr_expect(op_case_gradients(&c, gradients), "%s: %s", c.name, rapt_error());
+        rapt_scope_end(scope);
+        cr_expect(live_bytes() == before, "%s: %lld bytes outlive the scope", c.name,
+                  (long long)(live_bytes() - before));
+        op_case_free(&c);
+    }
 }
 
 /* Runs the case with the allocator failing from its n-th block on. */
@@ -170,35 +173,37 @@ Test(ops, out_of_memory)
 {
     rapt_set_threads(1);
     EACH_OP(row)
-        for (int i = 0; i < row->sample_count; i++) {
-            if (row->samples[i].large) continue;
-            enum { most = 1000 };
-            RAPT_SCOPE;
-            rapt_dtype dtype = op_dtype(row);
-            bool backward = row->differentiable && dtype == RAPT_FLOAT64;
-            op_case c = op_case_new(row, &row->samples[i], dtype, transposed, backward);
-            int64_t before = live_bytes(), n = 0;
-            for (; n < most && !run_with_failure(&c, n, backward); n++) {
-                if (rapt_error_get_code() != RAPT_ERROR_MEMORY) n = most;
-                cr_expect(rapt_error_get_code() == RAPT_ERROR_MEMORY, "%s, block %lld: error code %d: %s", c.name, (long long)n,
-                          rapt_error_get_code(), rapt_error() ? rapt_error() : "no error");
-                rapt_clear_error();
-                clear_gradients(&c);
-                cr_expect(live_bytes() == before, "%s, block %lld: %lld bytes leak", c.name, (long long)n,
-                          (long long)(live_bytes() - before));
-            }
-            cr_expect(n < most, "%s never succeeds: %s", c.name, rapt_error() ? rapt_error() : "no error");
-            cr_expect(!rapt_error(), "%s, block %lld: succeeds and leaves an error: %s", c.name, (long long)n, rapt_error());
+    for (int i = 0; i < row->sample_count; i++) {
+        if (row->samples[i].large) continue;
+        enum { most = 1000 };
+        RAPT_SCOPE;
+        rapt_dtype dtype = op_dtype(row);
+        bool backward = row->differentiable && dtype == RAPT_FLOAT64;
+        op_case c = op_case_new(row, &row->samples[i], dtype, transposed, backward);
+        int64_t before = live_bytes(), n = 0;
+        for (; n < most && !run_with_failure(&c, n, backward); n++) {
+            if (rapt_error_get_code() != RAPT_ERROR_MEMORY) n = most;
+            cr_expect(rapt_error_get_code() == RAPT_ERROR_MEMORY, "%s, block %lld: error code %d: %s", c.name,
+                      (long long)n, rapt_error_get_code(), rapt_error() ? rapt_error() : "no error");
             rapt_clear_error();
-            op_case_free(&c);
+            clear_gradients(&c);
+            cr_expect(live_bytes() == before, "%s, block %lld: %lld bytes leak", c.name, (long long)n,
+                      (long long)(live_bytes() - before));
         }
+        cr_expect(n < most, "%s never succeeds: %s", c.name, rapt_error() ? rapt_error() : "no error");
+        cr_expect(!rapt_error(), "%s, block %lld: succeeds and leaves an error: %s", c.name, (long long)n,
+                  rapt_error());
+        rapt_clear_error();
+        op_case_free(&c);
+    }
 }
 
 /* Backward after an input or the result was changed: the gradient of before, or an error that names the op. */
 static void change_and_differentiate(const op_row *row, const op_sample *sample, int changed)
 {
     RAPT_SCOPE;
-    op_case c = op_case_new(row, sample, RAPT_FLOAT64, dense, true), same = op_case_new(row, sample, RAPT_FLOAT64, dense, true);
+    op_case c = op_case_new(row, sample, RAPT_FLOAT64, dense, true),
+            same = op_case_new(row, sample, RAPT_FLOAT64, dense, true);
     if (changed < c.count ? !c.inputs[changed] || row->domain[changed] > small : changed > c.count) changed = -1;
     rapt_tensor *y = op_case_call(&c), *expected = op_case_call(&same);
     cr_assert(y && expected, "%s: %s", c.name, rapt_error());
@@ -213,12 +218,14 @@ static void change_and_differentiate(const op_row *row, const op_sample *sample,
             for (int i = 0; i < c.count; i++) {
                 if (!op_case_differentiable(&c, i)) continue;
                 array a = array_read(rapt_gradient(c.inputs[i])), b = array_read(rapt_gradient(same.inputs[i]));
-                cr_expect(array_differs(&a, &b, 0, 0) == -1, "%s: changing %d in place gives a wrong gradient %d", c.name, changed, i);
+                cr_expect(array_differs(&a, &b, 0, 0) == -1, "%s: changing %d in place gives a wrong gradient %d",
+                          c.name, changed, i);
                 array_free(&a);
                 array_free(&b);
             }
         } else {
-            cr_expect(rapt_error_get_code() == RAPT_ERROR_GRAPH && strstr(rapt_error(), "changed in place"), "%s: %s", c.name, rapt_error());
+            cr_expect(rapt_error_get_code() == RAPT_ERROR_GRAPH && strstr(rapt_error(), "changed in place"), "%s: %s",
+                      c.name, rapt_error());
             rapt_clear_error();
         }
     }
@@ -229,7 +236,7 @@ static void change_and_differentiate(const op_row *row, const op_sample *sample,
 Test(ops, a_change_in_place_never_gives_a_wrong_gradient)
 {
     EACH_OP(row)
-        for (int i = 0; row->differentiable && i < row->sample_count; i++)
-            for (int changed = 0; changed <= most_inputs; changed++)
-                if (!row->samples[i].large) change_and_differentiate(row, &row->samples[i], changed);
+    for (int i = 0; row->differentiable && i < row->sample_count; i++)
+        for (int changed = 0; changed <= most_inputs; changed++)
+            if (!row->samples[i].large) change_and_differentiate(row, &row->samples[i], changed);
 }

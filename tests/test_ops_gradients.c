@@ -31,7 +31,8 @@ static void check(const op_row *row, const op_sample *sample, op_layout layout, 
 
 #define EACH_SMALL_SAMPLE(row, sample)                                                                                 \
     EACH_OP(row)                                                                                                       \
-    for (const op_sample *sample = row->samples; row->differentiable && sample < row->samples + row->sample_count; sample++) \
+    for (const op_sample *sample = row->samples; row->differentiable && sample < row->samples + row->sample_count;     \
+         sample++)                                                                                                     \
         if (!sample->large)
 
 Test(ops, gradients)
@@ -47,24 +48,26 @@ Test(ops, gradients_along_a_random_direction)
 Test(ops, gradients_of_strided_inputs)
 {
     EACH_SMALL_SAMPLE(row, sample)
-        for (op_layout layout = transposed; layout < expanded; layout++)
-            check(row, sample, layout, (rapt_gradcheck_options){.random_projection = true});
+    for (op_layout layout = transposed; layout < expanded; layout++)
+        check(row, sample, layout, (rapt_gradcheck_options){.random_projection = true});
 }
 
 Test(ops, second_derivatives)
 {
     EACH_SMALL_SAMPLE(row, sample)
-        if (!row->no_second_order) check(row, sample, dense, (rapt_gradcheck_options){.second_order = true});
+    if (!row->no_second_order) check(row, sample, dense, (rapt_gradcheck_options){.second_order = true});
 }
 
 Test(ops, a_second_derivative_that_does_not_exist_is_a_clear_error)
 {
-    EACH_SMALL_SAMPLE(row, sample) {
+    EACH_SMALL_SAMPLE(row, sample)
+    {
         if (!row->no_second_order) continue;
         RAPT_SCOPE;
         op_case c = op_case_new(row, sample, RAPT_FLOAT64, dense, true);
         rapt_tensor *y = rapt_sum(op_case_call(&c), RAPT_ALL_AXES, false), *first = NULL, *second = NULL;
-        cr_expect(rapt_gradients(1, &y, NULL, 1, &c.inputs[0], &first, RAPT_CREATE_GRAPH), "%s: %s", c.name, rapt_error());
+        cr_expect(rapt_gradients(1, &y, NULL, 1, &c.inputs[0], &first, RAPT_CREATE_GRAPH), "%s: %s", c.name,
+                  rapt_error());
         if (first && rapt_count(first) > 0) {
             rapt_tensor *sum = rapt_sum(first, RAPT_ALL_AXES, false);
             bool found = rapt_gradients(1, &sum, NULL, 1, &c.inputs[0], &second, 0);
@@ -77,16 +80,16 @@ Test(ops, a_second_derivative_that_does_not_exist_is_a_clear_error)
     }
 }
 
-static void expect_near(const op_case *c, const char *what, const rapt_tensor *got, const rapt_tensor *expected, int input,
-                        double relative)
+static void expect_near(const op_case *c, const char *what, const rapt_tensor *got, const rapt_tensor *expected,
+                        int input, double relative)
 {
     cr_expect(!got == !expected, "%s, %s: gradient %d is there only once", c->name, what, input);
     if (!got || !expected) return;
     array a = array_read(got), b = array_read(expected);
     int64_t at = array_differs(&a, &b, relative, 1);
     if (at != -1)
-        cr_expect(false, "%s, %s: gradient %d differs at %lld: %.9g, expected %.9g", c->name, what, input, (long long)at,
-                  at < 0 ? 0 : a.data[at], at < 0 ? 0 : b.data[at]);
+        cr_expect(false, "%s, %s: gradient %d differs at %lld: %.9g, expected %.9g", c->name, what, input,
+                  (long long)at, at < 0 ? 0 : a.data[at], at < 0 ? 0 : b.data[at]);
     array_free(&a);
     array_free(&b);
 }
@@ -105,9 +108,11 @@ static void compare(op_case *c, op_case *expected, const char *what, double rela
 
 Test(ops, float32_gradients_are_near_those_of_float64)
 {
-    EACH_SMALL_SAMPLE(row, sample) {
+    EACH_SMALL_SAMPLE(row, sample)
+    {
         RAPT_SCOPE;
-        op_case c = op_case_new(row, sample, RAPT_FLOAT32, dense, true), expected = op_case_new(row, sample, RAPT_FLOAT64, dense, true);
+        op_case c = op_case_new(row, sample, RAPT_FLOAT32, dense, true),
+                expected = op_case_new(row, sample, RAPT_FLOAT64, dense, true);
         compare(&c, &expected, "float32", 1e-5);
     }
 }
@@ -128,19 +133,20 @@ static op_case dense_copy(const op_case *c)
 Test(ops, gradients_do_not_depend_on_the_memory_layout)
 {
     EACH_SMALL_SAMPLE(row, sample)
-        for (op_layout layout = transposed; layout < layout_count; layout++)
-            for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
-                static const char *const layouts[] = {"dense", "transposed", "stepped", "offset", "expanded"};
-                RAPT_SCOPE;
-                op_case c = op_case_new(row, sample, dtype, layout, true), expected = dense_copy(&c);
-                compare(&c, &expected, layouts[layout], dtype == RAPT_FLOAT32 ? 1e-6 : 1e-14);
-            }
+    for (op_layout layout = transposed; layout < layout_count; layout++)
+        for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+            static const char *const layouts[] = {"dense", "transposed", "stepped", "offset", "expanded"};
+            RAPT_SCOPE;
+            op_case c = op_case_new(row, sample, dtype, layout, true), expected = dense_copy(&c);
+            compare(&c, &expected, layouts[layout], dtype == RAPT_FLOAT32 ? 1e-6 : 1e-14);
+        }
 }
 
 /* What needs no gradient gets none, and what does gets the same. */
 Test(ops, gradients_of_one_input_at_a_time)
 {
-    EACH_SMALL_SAMPLE(row, sample) {
+    EACH_SMALL_SAMPLE(row, sample)
+    {
         RAPT_SCOPE;
         op_case full = op_case_new(row, sample, RAPT_FLOAT64, dense, true);
         rapt_tensor *expected[most_inputs];

@@ -14,8 +14,13 @@ enum { words = 11, batch = 8, length = 6 };
 
 static struct translator make(void)
 {
-    const rapt_bahdanau_config config = {.vocabulary = words, .embedding = 12, .hidden = 16, .layers = 2, .dropout = 0.2};
-    struct translator t = {.encoder = rapt_bahdanau_encoder_new(&config), .decoder = rapt_bahdanau_decoder_new(&config)};
+    const rapt_bahdanau_config config = {.vocabulary = words,
+                                         .embedding = 12,
+                                         .hidden = 16,
+                                         .layers = 2,
+                                         .dropout = 0.2};
+    struct translator t = {.encoder = rapt_bahdanau_encoder_new(&config),
+                           .decoder = rapt_bahdanau_decoder_new(&config)};
     t.optimizers[0] = rapt_adam_new(&t.encoder->module, NULL);
     t.optimizers[1] = rapt_adam_new(&t.decoder->module, NULL);
     t.sources = rapt_randint(0, words, RAPT_SHAPE(batch, length));

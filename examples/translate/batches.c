@@ -14,7 +14,8 @@ struct batch batch_from_pairs(const struct pairs *pairs, const int64_t *rows, in
         .valid_lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(count)),
     };
     int64_t *sources = rapt_data_for_writing(batch.sources), *labels = rapt_data_for_writing(batch.labels);
-    int64_t *inputs = rapt_data_for_writing(batch.decoder_inputs), *lengths = rapt_data_for_writing(batch.valid_lengths);
+    int64_t *inputs = rapt_data_for_writing(batch.decoder_inputs),
+            *lengths = rapt_data_for_writing(batch.valid_lengths);
     if (!sources || !labels || !inputs || !lengths) return batch;
     for (int64_t i = 0; i < count; i++) {
         int64_t row = rows ? rows[i] : first + i;

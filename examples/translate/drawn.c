@@ -8,8 +8,8 @@
 #include "picture.h"
 #include "text.h"
 
-bool translate_sentence(struct model *model, const struct vocabulary *source, const struct vocabulary *target, int64_t num_steps,
-                        const char *sentence, struct translation *t)
+bool translate_sentence(struct model *model, const struct vocabulary *source, const struct vocabulary *target,
+                        int64_t num_steps, const char *sentence, struct translation *t)
 {
     RAPT_SCOPE;
     *t = (struct translation){0};
@@ -65,9 +65,15 @@ static bool draw(const struct run *run, const char *source, const struct transla
     float *values = cut(t->weights, queries, keys);
     bool good = key_labels && query_labels && source_copy && target_copy && values;
     if (!good) rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
-    struct heatmap heatmap = {.values = values, .rows = 1, .columns = 1, .queries = queries, .keys = keys,
-                              .query_labels = query_labels, .key_labels = key_labels,
-                              .x_label = "source", .y_label = "translation"};
+    struct heatmap heatmap = {.values = values,
+                              .rows = 1,
+                              .columns = 1,
+                              .queries = queries,
+                              .keys = keys,
+                              .query_labels = query_labels,
+                              .key_labels = key_labels,
+                              .x_label = "source",
+                              .y_label = "translation"};
     static const char *const names[] = {"attention.svg", "attention.png"};
     for (int i = 0; i < 2 && good; i++) {
         good = picture_heatmaps(run_path(run->options, names[i], path, sizeof path), &heatmap, error, sizeof error);
@@ -100,7 +106,8 @@ bool draw_attention(struct run *run)
     struct translation translation;
     const struct pairs *pairs = run->pairs;
     const char *sentence = sentence_to_draw(run);
-    if (!translate_sentence(run->model, pairs->source_vocabulary, pairs->target_vocabulary, pairs->num_steps, sentence, &translation))
+    if (!translate_sentence(run->model, pairs->source_vocabulary, pairs->target_vocabulary, pairs->num_steps, sentence,
+                            &translation))
         return false;
     bool good = draw(run, sentence, &translation);
     translation_free(&translation);
@@ -120,7 +127,8 @@ bool draw_losses(const struct run *run)
         training[i] = losses[2 * i];
         validation[i] = losses[2 * i + 1];
     }
-    const struct chart_series series[] = {{"training", epoch, training, epochs}, {"validation", epoch, validation, epochs}};
+    const struct chart_series series[] = {{"training", epoch, training, epochs},
+                                          {"validation", epoch, validation, epochs}};
     const struct chart chart = {.series = series, .num_series = 2, .x_label = "epoch", .y_label = "loss"};
     char path[4096], error[600];
     bool good = picture_chart(run_path(run->options, "loss.svg", path, sizeof path), &chart, error, sizeof error);

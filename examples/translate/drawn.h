@@ -12,8 +12,8 @@ struct translation {
 };
 
 /* False after an error (which stands as rapt_error()); free it with translation_free otherwise. */
-bool translate_sentence(struct model *model, const struct vocabulary *source, const struct vocabulary *target, int64_t num_steps,
-                        const char *sentence, struct translation *translation);
+bool translate_sentence(struct model *model, const struct vocabulary *source, const struct vocabulary *target,
+                        int64_t num_steps, const char *sentence, struct translation *translation);
 void translation_free(struct translation *translation);
 
 /* attention.svg and attention.png: the longest of ten sentences. loss.svg: both losses over the epochs. */

@@ -21,7 +21,8 @@ static void count_translation(struct score *score, const char *source, const cha
 {
     bool exact = strcmp(prediction, reference) == 0;
     if (score->count < shown)
-        printf("  %s -> %s%s%s%s\n", source, prediction, exact ? "" : "  (not: ", exact ? "" : reference, exact ? "" : ")");
+        printf("  %s -> %s%s%s%s\n", source, prediction, exact ? "" : "  (not: ", exact ? "" : reference,
+               exact ? "" : ")");
     score->count++;
     score->exact += exact;
     corpus_bleu_add(&score->bleu, prediction, reference);
@@ -52,8 +53,8 @@ static bool score_book_sentences(struct run *run)
                                                {"i'm home .", "je suis chez moi ."}};
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
         struct translation translation;
-        if (!translate_sentence(run->model, run->pairs->source_vocabulary, run->pairs->target_vocabulary, run->pairs->num_steps,
-                                sentences[i][0], &translation))
+        if (!translate_sentence(run->model, run->pairs->source_vocabulary, run->pairs->target_vocabulary,
+                                run->pairs->num_steps, sentences[i][0], &translation))
             return false;
         printf("%s -> %s, bleu %.3f\n", sentences[i][0], translation.text, bleu(translation.text, sentences[i][1], 2));
         translation_free(&translation);

@@ -50,57 +50,87 @@ static void take_sizes(struct options *o, const struct given *g)
 
 static const char epilogue[] =
     "Files in the --out folder: model.safetensors (weights and vocabularies), checkpoint.safetensors (the whole run),\n"
-    "attention.svg, attention.png, loss.svg. Where a default says \"preset\", --preset book has the numbers of Dive into\n"
+    "attention.svg, attention.png, loss.svg. Where a default says \"preset\", --preset book has the numbers of Dive "
+    "into\n"
     "Deep Learning, 11.4, and without it number names get a small model and sentence pairs a larger one.";
 
 int options_parse(int argc, char **argv, struct options *o)
 {
-    struct given g = {.loss = -1, .schedule = -1, .longest = not_given, .rarest = not_given, .train = not_given,
-                      .validation = not_given, .test = not_given};
-    *o = (struct options){.out = "translate-out", .seed = 0, .threads = 0, .epochs = not_given,
-                          .batch_size = not_given, .embedding = not_given, .hidden = not_given, .layers = not_given,
-                          .dropout = -1, .learning_rate = -1, .clip = 1};
+    struct given g = {.loss = -1,
+                      .schedule = -1,
+                      .longest = not_given,
+                      .rarest = not_given,
+                      .train = not_given,
+                      .validation = not_given,
+                      .test = not_given};
+    *o = (struct options){.out = "translate-out",
+                          .seed = 0,
+                          .threads = 0,
+                          .epochs = not_given,
+                          .batch_size = not_given,
+                          .embedding = not_given,
+                          .hidden = not_given,
+                          .layers = not_given,
+                          .dropout = -1,
+                          .learning_rate = -1,
+                          .clip = 1};
     const struct command_option table[] = {
         {.help = "What to do"},
         {"--translate", .metavar = "TEXT", .help = "translate TEXT, or the lines of standard input, with a saved model",
          .string = &o->sentence, .flag = &g.has_translate, .is_optional = true},
-        {"--model", .metavar = "FILE", .help = "the model for --translate; default: model.safetensors in the --out folder",
-         .string = &o->model},
+        {"--model", .metavar = "FILE",
+         .help = "the model for --translate; default: model.safetensors in the --out folder", .string = &o->model},
         {"--resume", .help = "go on with the run whose checkpoint is in the --out folder", .flag = &g.resumes},
         {"--out", .metavar = "DIR", .help = "folder of all files that are written", .string = &o->out},
         {.help = "Data"},
-        {"--data", .metavar = "FILE", .help = "sentence pairs: English, tab, French on each line; without it number names",
-         .string = &o->data},
-        {"--preset", .help = "where numbers that are not given come from", .choice = &g.preset, .choices = preset_names},
-        {"--longest", .metavar = "N", .help = "tokens of the longest sentence (preset)", .integer = &g.longest, .integer_range = {1, 999}},
-        {"--rarest", .metavar = "N", .help = "times a word must be seen to be kept (preset)", .integer = &g.rarest, .integer_range = {1, INT32_MAX}},
-        {"--train", .metavar = "N", .help = "training pairs (preset)", .integer = &g.train, .integer_range = {1, INT32_MAX}},
-        {"--validation", .metavar = "N", .help = "validation pairs (preset)", .integer = &g.validation, .integer_range = {0, INT32_MAX}},
+        {"--data", .metavar = "FILE",
+         .help = "sentence pairs: English, tab, French on each line; without it number names", .string = &o->data},
+        {"--preset", .help = "where numbers that are not given come from", .choice = &g.preset,
+         .choices = preset_names},
+        {"--longest", .metavar = "N", .help = "tokens of the longest sentence (preset)", .integer = &g.longest,
+         .integer_range = {1, 999}},
+        {"--rarest", .metavar = "N", .help = "times a word must be seen to be kept (preset)", .integer = &g.rarest,
+         .integer_range = {1, INT32_MAX}},
+        {"--train", .metavar = "N", .help = "training pairs (preset)", .integer = &g.train,
+         .integer_range = {1, INT32_MAX}},
+        {"--validation", .metavar = "N", .help = "validation pairs (preset)", .integer = &g.validation,
+         .integer_range = {0, INT32_MAX}},
         {"--test", .metavar = "N", .help = "test pairs (preset)", .integer = &g.test, .integer_range = {0, INT32_MAX}},
         {.help = "Model"},
-        {"--embedding", .metavar = "N", .help = "numbers that stand for a word (preset)", .integer = &o->embedding, .integer_range = {1, 65536}},
-        {"--hidden", .metavar = "N", .help = "hidden units (preset)", .integer = &o->hidden, .integer_range = {1, 65536}},
-        {"--layers", .metavar = "N", .help = "recurrent layers (preset)", .integer = &o->layers, .integer_range = {1, 64}},
+        {"--embedding", .metavar = "N", .help = "numbers that stand for a word (preset)", .integer = &o->embedding,
+         .integer_range = {1, 65536}},
+        {"--hidden", .metavar = "N", .help = "hidden units (preset)", .integer = &o->hidden,
+         .integer_range = {1, 65536}},
+        {"--layers", .metavar = "N", .help = "recurrent layers (preset)", .integer = &o->layers,
+         .integer_range = {1, 64}},
         {"--dropout", .metavar = "X", .help = "probability (preset)", .real = &o->dropout, .real_range = {0, 1}},
         {.help = "Training"},
-        {"--epochs", .metavar = "N", .help = "passes over the training pairs (preset)", .integer = &o->epochs, .integer_range = {1, INT32_MAX}},
-        {"--steps", .metavar = "N", .help = "stop after N steps, or when the epochs are done", .integer = &o->steps, .integer_range = {1, INT32_MAX}},
-        {"--batch-size", .metavar = "N", .help = "pairs in a step (preset)", .integer = &o->batch_size, .integer_range = {1, 65536}},
-        {"--learning-rate", .metavar = "X", .help = "of Adam (preset)", .real = &o->learning_rate, .real_range = {1e-12, 10}},
+        {"--epochs", .metavar = "N", .help = "passes over the training pairs (preset)", .integer = &o->epochs,
+         .integer_range = {1, INT32_MAX}},
+        {"--steps", .metavar = "N", .help = "stop after N steps, or when the epochs are done", .integer = &o->steps,
+         .integer_range = {1, INT32_MAX}},
+        {"--batch-size", .metavar = "N", .help = "pairs in a step (preset)", .integer = &o->batch_size,
+         .integer_range = {1, 65536}},
+        {"--learning-rate", .metavar = "X", .help = "of Adam (preset)", .real = &o->learning_rate,
+         .real_range = {1e-12, 10}},
         {"--schedule", .help = "of the learning rate (preset)", .choice = &g.schedule, .choices = schedule_names},
-        {"--clip", .metavar = "X", .help = "largest norm of the gradient", .real = &o->clip, .real_range = {1e-12, 1e12}},
+        {"--clip", .metavar = "X", .help = "largest norm of the gradient", .real = &o->clip,
+         .real_range = {1e-12, 1e12}},
         {"--loss", .help = "mean over the words, or over all positions, padding included, as the book has it (preset)",
          .choice = &g.loss, .choices = loss_names},
         {"--checkpoint-every", .metavar = "N", .help = "steps between checkpoints, instead of one after each epoch",
          .integer = &o->checkpoint_every, .integer_range = {1, INT32_MAX}},
-        {"--seed", .metavar = "N", .help = "of all that is random", .integer = &o->seed, .integer_range = {0, INT64_MAX}},
-        {"--threads", .metavar = "N", .help = "threads; default: one for each processor", .integer = &o->threads, .integer_range = {1, 1024}},
+        {"--seed", .metavar = "N", .help = "of all that is random", .integer = &o->seed,
+         .integer_range = {0, INT64_MAX}},
+        {"--threads", .metavar = "N", .help = "threads; default: one for each processor", .integer = &o->threads,
+         .integer_range = {1, 1024}},
         {0},
     };
-    const struct command_line line = {.program = "translate",
-                                      .summary = "Trains a translator (sequence to sequence with Bahdanau attention), or uses one.",
-                                      .options = table,
-                                      .epilogue = epilogue};
+    const struct command_line line =
+        {.program = "translate",
+         .summary = "Trains a translator (sequence to sequence with Bahdanau attention), or uses one.",
+         .options = table,
+         .epilogue = epilogue};
     switch (command_line_parse(&line, argc, argv)) {
     case COMMAND_LINE_HELP:
         return EXIT_SUCCESS;
@@ -123,11 +153,12 @@ int options_parse(int argc, char **argv, struct options *o)
 void options_note(const struct options *o, const struct pairs *p, char *text, size_t size)
 {
     snprintf(text, size,
-             "data %s, %lld + %lld + %lld pairs of %lld steps, words %lld and %lld, seed %lld, epochs %lld, batch %lld, embedding %lld, "
+             "data %s, %lld + %lld + %lld pairs of %lld steps, words %lld and %lld, seed %lld, epochs %lld, batch "
+             "%lld, embedding %lld, "
              "hidden %lld, layers %lld, dropout %.17g, learning rate %.17g, schedule %s, clip %.17g, loss %s",
-             o->data ? o->data : "numbers", (long long)p->num_train, (long long)p->num_validation, (long long)p->num_test,
-             (long long)p->num_steps, (long long)p->source_vocabulary->size, (long long)p->target_vocabulary->size,
-             (long long)o->seed, (long long)o->epochs, (long long)o->batch_size, (long long)o->embedding, (long long)o->hidden,
-             (long long)o->layers, o->dropout, o->learning_rate, schedule_names[o->schedule], o->clip,
-             loss_names[o->counts_padding]);
+             o->data ? o->data : "numbers", (long long)p->num_train, (long long)p->num_validation,
+             (long long)p->num_test, (long long)p->num_steps, (long long)p->source_vocabulary->size,
+             (long long)p->target_vocabulary->size, (long long)o->seed, (long long)o->epochs, (long long)o->batch_size,
+             (long long)o->embedding, (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate,
+             schedule_names[o->schedule], o->clip, loss_names[o->counts_padding]);
 }

@@ -44,7 +44,8 @@ enum { present = 3 };
 
 static rapt_tensor *collect_losses(const struct run *run)
 {
-    rapt_tensor *now = rapt_from(RAPT_FLOAT64, RAPT_SHAPE(present), (double[]){run->epoch_loss, run->recent_loss, run->last_loss});
+    rapt_tensor *now =
+        rapt_from(RAPT_FLOAT64, RAPT_SHAPE(present), (double[]){run->epoch_loss, run->recent_loss, run->last_loss});
     rapt_tensor *parts[] = {now, rapt_reshape(run->curves, RAPT_SHAPE(-1))};
     return rapt_concat(2, parts, 0);
 }
@@ -60,7 +61,8 @@ bool run_save(const struct run *run)
                                         .order = run->order,
                                         .records = losses,
                                         .note = run->note};
-    return losses && rapt_checkpoint_save(run_path(run->options, "checkpoint.safetensors", path, sizeof path), &checkpoint);
+    return losses &&
+           rapt_checkpoint_save(run_path(run->options, "checkpoint.safetensors", path, sizeof path), &checkpoint);
 }
 
 bool run_resume(struct run *run)
@@ -76,6 +78,7 @@ bool run_resume(struct run *run)
     run->epoch_loss = losses[0];
     run->recent_loss = losses[1];
     run->last_loss = losses[2];
-    rapt_tensor *curves = rapt_reshape(rapt_slice(read.records, 0, present, rapt_count(read.records), 1), RAPT_SHAPE(-1, 2));
+    rapt_tensor *curves =
+        rapt_reshape(rapt_slice(read.records, 0, present, rapt_count(read.records), 1), RAPT_SHAPE(-1, 2));
     return rapt_copy(run->order, read.order) && rapt_copy(run->curves, curves);
 }

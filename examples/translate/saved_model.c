@@ -16,7 +16,8 @@ static bool add_number(rapt_archive *archive, const char *key, int64_t number)
 static bool add_vocabulary(rapt_archive *archive, const char *key, const struct vocabulary *vocabulary)
 {
     char *text = vocabulary_to_text(vocabulary);
-    bool good = text ? rapt_archive_add_text(archive, key, text) : rapt_fail(RAPT_ERROR_MEMORY, "save", "no memory for %s", key);
+    bool good = text ? rapt_archive_add_text(archive, key, text)
+                     : rapt_fail(RAPT_ERROR_MEMORY, "save", "no memory for %s", key);
     free(text);
     return good;
 }
@@ -24,13 +25,14 @@ static bool add_vocabulary(rapt_archive *archive, const char *key, const struct 
 bool saved_model_write(const char *path, struct model *model, const struct pairs *pairs)
 {
     rapt_archive *archive = rapt_archive_new();
-    bool good = archive && rapt_module_to_archive(&model->module, NULL, archive) &&
-                rapt_archive_add_text(archive, "format", "rapt translator 1") &&
-                add_number(archive, "num_steps", pairs->num_steps) &&
-                add_number(archive, "embedding", model->sizes.embedding) && add_number(archive, "hidden", model->sizes.hidden) &&
-                add_number(archive, "layers", model->sizes.layers) &&
-                add_vocabulary(archive, "source_vocabulary", pairs->source_vocabulary) &&
-                add_vocabulary(archive, "target_vocabulary", pairs->target_vocabulary) && rapt_save_safetensors(path, archive);
+    bool good =
+        archive && rapt_module_to_archive(&model->module, NULL, archive) &&
+        rapt_archive_add_text(archive, "format", "rapt translator 1") &&
+        add_number(archive, "num_steps", pairs->num_steps) &&
+        add_number(archive, "embedding", model->sizes.embedding) &&
+        add_number(archive, "hidden", model->sizes.hidden) && add_number(archive, "layers", model->sizes.layers) &&
+        add_vocabulary(archive, "source_vocabulary", pairs->source_vocabulary) &&
+        add_vocabulary(archive, "target_vocabulary", pairs->target_vocabulary) && rapt_save_safetensors(path, archive);
     rapt_archive_free(archive);
     return good;
 }
@@ -40,7 +42,8 @@ static bool fail(const char *path, const char *what)
     return rapt_fail(RAPT_ERROR_FORMAT, "translate", "%s is not a translator: %s", path, what);
 }
 
-static bool read_number(const rapt_archive *archive, const char *path, const char *key, int64_t largest, int64_t *number)
+static bool read_number(const rapt_archive *archive, const char *path, const char *key, int64_t largest,
+                        int64_t *number)
 {
     const char *text = rapt_archive_find_text(archive, key);
     char *end = NULL, what[64];
@@ -51,7 +54,8 @@ static bool read_number(const rapt_archive *archive, const char *path, const cha
     return fail(path, what);
 }
 
-static struct vocabulary *read_vocabulary(const rapt_archive *archive, const char *path, const char *key, bool with_begin)
+static struct vocabulary *read_vocabulary(const rapt_archive *archive, const char *path, const char *key,
+                                          bool with_begin)
 {
     struct translate_error error = {.message = "it is missing"};
     const char *text = rapt_archive_find_text(archive, key);
@@ -69,10 +73,12 @@ static bool read_parts(const rapt_archive *archive, const char *path, struct sav
     if (!format || strcmp(format, "rapt translator 1") != 0) return fail(path, "its metadata does not say so");
     if (!read_number(archive, path, "num_steps", 1000, &saved->num_steps) ||
         !read_number(archive, path, "embedding", 65536, &sizes.embedding) ||
-        !read_number(archive, path, "hidden", 65536, &sizes.hidden) || !read_number(archive, path, "layers", 64, &sizes.layers))
+        !read_number(archive, path, "hidden", 65536, &sizes.hidden) ||
+        !read_number(archive, path, "layers", 64, &sizes.layers))
         return false;
     saved->source_vocabulary = read_vocabulary(archive, path, "source_vocabulary", false);
-    saved->target_vocabulary = saved->source_vocabulary ? read_vocabulary(archive, path, "target_vocabulary", true) : NULL;
+    saved->target_vocabulary =
+        saved->source_vocabulary ? read_vocabulary(archive, path, "target_vocabulary", true) : NULL;
     if (!saved->target_vocabulary) return false;
     sizes.source_vocabulary = saved->source_vocabulary->size;
     sizes.target_vocabulary = saved->target_vocabulary->size;

@@ -7,8 +7,8 @@
 
 static double learning_rate(const struct run *run)
 {
-    const rapt_schedule schedule = {
-        .kind = run->options->schedule == 1 ? RAPT_SCHEDULE_COSINE : RAPT_SCHEDULE_CONSTANT, .total = run->total_steps};
+    const rapt_schedule schedule = {.kind = run->options->schedule == 1 ? RAPT_SCHEDULE_COSINE : RAPT_SCHEDULE_CONSTANT,
+                                    .total = run->total_steps};
     return run->options->learning_rate * rapt_schedule_factor(&schedule, run->step);
 }
 
@@ -23,7 +23,8 @@ static struct batch next_batch(const struct run *run)
     int64_t first = run->step % run->steps_per_epoch * run->options->batch_size;
     int64_t left = run->pairs->num_train - first;
     const int64_t *rows = rapt_data(run->order);
-    return batch_from_pairs(run->pairs, rows + first, 0, left < run->options->batch_size ? left : run->options->batch_size);
+    return batch_from_pairs(run->pairs, rows + first, 0,
+                            left < run->options->batch_size ? left : run->options->batch_size);
 }
 
 static bool step(struct run *run, struct progress *progress)
@@ -32,7 +33,8 @@ static bool step(struct run *run, struct progress *progress)
     struct batch batch = next_batch(run);
     rapt_tensor *loss = model_loss(run->model, &batch, padding(run));
     bool good = rapt_backward(loss) && rapt_clip_gradient_norm(run->optimizer, run->options->clip, NULL) &&
-                rapt_optimizer_set_learning_rate(run->optimizer, learning_rate(run)) && rapt_optimizer_step(run->optimizer);
+                rapt_optimizer_set_learning_rate(run->optimizer, learning_rate(run)) &&
+                rapt_optimizer_step(run->optimizer);
     if (!good) return false;
     run->last_loss = run->recent_loss;
     run->recent_loss = rapt_item(loss);

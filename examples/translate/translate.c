@@ -34,9 +34,9 @@ static bool make_folder(const char *path)
 static void introduce(const struct run *run)
 {
     const struct pairs *p = run->pairs;
-    printf("data: %lld training, %lld validation, %lld test pairs; vocabularies of %lld and %lld words\n", (long long)p->num_train,
-           (long long)p->num_validation, (long long)p->num_test, (long long)p->source_vocabulary->size,
-           (long long)p->target_vocabulary->size);
+    printf("data: %lld training, %lld validation, %lld test pairs; vocabularies of %lld and %lld words\n",
+           (long long)p->num_train, (long long)p->num_validation, (long long)p->num_test,
+           (long long)p->source_vocabulary->size, (long long)p->target_vocabulary->size);
     if (p->num_left_out > 0)
         printf("left out: %lld pairs with a sentence of more than %lld tokens\n", (long long)p->num_left_out,
                (long long)p->num_steps - 1);
@@ -46,8 +46,8 @@ static void introduce(const struct run *run)
 
 static int stop(const struct run *run, int signal)
 {
-    fprintf(stderr, "stopped after step %lld of %lld; the same command with --resume goes on from there\n", (long long)run->step,
-            (long long)run->total_steps);
+    fprintf(stderr, "stopped after step %lld of %lld; the same command with --resume goes on from there\n",
+            (long long)run->step, (long long)run->total_steps);
     return 128 + signal;
 }
 
@@ -80,7 +80,8 @@ int main(int argc, char **argv)
     if (status >= 0) return status;
     if (options.threads > 0) rapt_set_threads((int)options.threads);
     if (options.translates)
-        return translate_text(options.model ? options.model : run_path(&options, "model.safetensors", path, sizeof path),
+        return translate_text(options.model ? options.model
+                                            : run_path(&options, "model.safetensors", path, sizeof path),
                               options.sentence);
     struct pairs *pairs = options.data ? pairs_from_file(options.data, &options.pairs, &error)
                                        : pairs_from_numbers(&options.pairs, &error);

@@ -10,8 +10,8 @@
 static bool print_translation(struct saved_model *saved, const char *sentence)
 {
     struct translation translation;
-    if (!translate_sentence(saved->model, saved->source_vocabulary, saved->target_vocabulary, saved->num_steps, sentence,
-                            &translation)) {
+    if (!translate_sentence(saved->model, saved->source_vocabulary, saved->target_vocabulary, saved->num_steps,
+                            sentence, &translation)) {
         translation_free(&translation);
         return false;
     }

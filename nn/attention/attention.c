@@ -33,8 +33,9 @@ static bool check_rank(const char *what, const rapt_tensor *tensor)
 {
     char text[128];
     if (!tensor) return rapt_fail(RAPT_ERROR_NULL, "Attention", "the %s are NULL", what);
-    return rapt_rank(tensor) == 3 || rapt_fail(RAPT_ERROR_SHAPE, "Attention", "%s of shape (B, length, size) expected, not %s",
-                                               what, rapt_describe(tensor, text, sizeof text));
+    return rapt_rank(tensor) == 3 ||
+           rapt_fail(RAPT_ERROR_SHAPE, "Attention", "%s of shape (B, length, size) expected, not %s", what,
+                     rapt_describe(tensor, text, sizeof text));
 }
 
 rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys)
@@ -48,11 +49,13 @@ rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys
     return scoring->prepare ? scoring->prepare(scoring, keys) : keys;
 }
 
-static void keep_weights(rapt_attention *attention, rapt_tensor *weights)
+static bool keep_weights(rapt_attention *attention, rapt_tensor *weights)
 {
-    rapt_tensor *before = attention->weights;
-    attention->weights = rapt_retain(rapt_detach(weights));
-    rapt_release(before);
+    rapt_tensor *kept = rapt_detach(weights);
+    if (!kept) return false;
+    rapt_release(attention->weights);
+    attention->weights = rapt_retain(kept);
+    return true;
 }
 
 rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
@@ -62,18 +65,18 @@ rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries
         rapt_fail(RAPT_ERROR_NULL, "Attention", "the layer is NULL");
         return NULL;
     }
-    if (!check_rank("queries", queries) || !check_rank("keys", prepared_keys) || !check_rank("values", values)) return NULL;
+    if (!check_rank("queries", queries) || !check_rank("keys", prepared_keys) || !check_rank("values", values))
+        return NULL;
     RAPT_SCOPE;
     rapt_scoring *scoring = attention->scoring;
     rapt_tensor *weights = rapt_masked_softmax(scoring->score(scoring, queries, prepared_keys), valid_lengths);
-    if (!weights) return NULL;
-    if (attention->keep_weights) keep_weights(attention, weights);
+    if (!weights || (attention->keep_weights && !keep_weights(attention, weights))) return NULL;
     bool drops = attention->module.training && attention->dropout > 0;
     return rapt_keep(rapt_matmul(drops ? rapt_drop(weights, attention->dropout) : weights, values));
 }
 
-rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values,
-                                    rapt_tensor *valid_lengths)
+rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
+                                    rapt_tensor *values, rapt_tensor *valid_lengths)
 {
     rapt_tensor *prepared = rapt_attention_prepare(attention, keys);
     return prepared ? rapt_attention_pool(attention, queries, prepared, values, valid_lengths) : NULL;

@@ -35,13 +35,16 @@ static bool check(const rapt_tensor *scores, const rapt_tensor *lengths)
     const char *op = "masked_softmax";
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
     if (scores->rank != 3)
-        return rapt_fail(RAPT_ERROR_SHAPE, op, "scores (B, Q, K) expected, not %s", rapt_shape_text(scores->rank, scores->shape, a));
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "scores (B, Q, K) expected, not %s",
+                         rapt_shape_text(scores->rank, scores->shape, a));
     if (!rapt_is_floating(scores))
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "scores are %s; floating expected", rapt_dtype_name((rapt_dtype)scores->dtype));
+        return rapt_fail(RAPT_ERROR_DTYPE, op, "scores are %s; floating expected",
+                         rapt_dtype_name((rapt_dtype)scores->dtype));
     bool fits = !lengths || ((lengths->rank == 1 || lengths->rank == 2) && lengths->shape[0] == scores->shape[0] &&
                              (lengths->rank == 1 || lengths->shape[1] == scores->shape[1]));
     return fits || rapt_fail(RAPT_ERROR_SHAPE, op, "valid lengths (B) or (B, Q) expected for scores %s, not %s",
-                             rapt_shape_text(scores->rank, scores->shape, a), rapt_shape_text(lengths->rank, lengths->shape, b));
+                             rapt_shape_text(scores->rank, scores->shape, a),
+                             rapt_shape_text(lengths->rank, lengths->shape, b));
 }
 
 /* Keys j with j < length, out of `keys`. */
@@ -72,7 +75,12 @@ static rapt_tensor *forward(rapt_call *call)
     const rapt_tensor *dense = rapt_as_contiguous(scores);
     rapt_tensor *counts = count_keys(scores, lengths), *weights = rapt_keep(rapt_empty_like(scores));
     if (!dense || !counts || !weights) return NULL;
-    rows r = {(rapt_dtype)scores->dtype, scores->shape[2], (const int64_t *)(void *)counts->data, dense->data, NULL, weights->data};
+    rows r = {(rapt_dtype)scores->dtype,
+              scores->shape[2],
+              (const int64_t *)(void *)counts->data,
+              dense->data,
+              NULL,
+              weights->data};
     rapt_parallel(scores->shape[0] * scores->shape[1], rapt_grain(r.columns * 8), forward_rows, &r);
     rapt_call_save(call, weights);
     rapt_call_save(call, counts);
@@ -81,8 +89,9 @@ static rapt_tensor *forward(rapt_call *call)
 
 static bool vjp(rapt_call *call)
 {
-    return rapt_call_give(call, 0, RAPT_APPLY(&backward_op, NULL, rapt_call_saved(call, 0), rapt_call_gradient(call, 0),
-                                              rapt_call_saved(call, 1)));
+    return rapt_call_give(call, 0,
+                          RAPT_APPLY(&backward_op, NULL, rapt_call_saved(call, 0), rapt_call_gradient(call, 0),
+                                     rapt_call_saved(call, 1)));
 }
 
 static const rapt_op op = {.name = "masked_softmax", .forward = forward, .vjp = vjp, .optional = 1u << 1};
@@ -95,7 +104,8 @@ static rapt_tensor *backward_forward(rapt_call *call)
     const rapt_tensor *dense_y = rapt_as_contiguous(y), *dense_g = rapt_as_contiguous(g);
     rapt_tensor *dx = rapt_keep(rapt_empty_like(y));
     if (!dense_y || !dense_g || !dx) return NULL;
-    rows r = {(rapt_dtype)y->dtype, y->shape[2], (const int64_t *)(void *)counts->data, dense_y->data, dense_g->data, dx->data};
+    rows r = {(rapt_dtype)y->dtype, y->shape[2],   (const int64_t *)(void *)counts->data,
+              dense_y->data,        dense_g->data, dx->data};
     rapt_parallel(y->shape[0] * y->shape[1], rapt_grain(r.columns * 2), backward_rows, &r);
     for (int i = 0; i < 3; i++) rapt_call_save(call, rapt_call_input(call, i));
     return dx;
@@ -106,13 +116,17 @@ static bool backward_vjp(rapt_call *call)
 {
     rapt_tensor *y = rapt_call_saved(call, 0), *g = rapt_call_saved(call, 1), *counts = rapt_call_saved(call, 2);
     rapt_tensor *u = rapt_call_gradient(call, 0);
-    if (rapt_call_wants(call, 1) && !rapt_call_give(call, 1, RAPT_APPLY(&backward_op, NULL, y, u, counts))) return false;
+    if (rapt_call_wants(call, 1) && !rapt_call_give(call, 1, RAPT_APPLY(&backward_op, NULL, y, u, counts)))
+        return false;
     if (!rapt_call_wants(call, 0)) return true;
-    rapt_tensor *g_y = rapt_sum(rapt_mul(g, y), RAPT_AXES(-1), true), *u_y = rapt_sum(rapt_mul(u, y), RAPT_AXES(-1), true);
+    rapt_tensor *g_y = rapt_sum(rapt_mul(g, y), RAPT_AXES(-1), true),
+                *u_y = rapt_sum(rapt_mul(u, y), RAPT_AXES(-1), true);
     return rapt_call_give(call, 0, rapt_sub(rapt_mul(u, rapt_sub(g, g_y)), rapt_mul(g, u_y)));
 }
 
-static const rapt_op backward_op = {.name = "masked_softmax_backward", .forward = backward_forward, .vjp = backward_vjp};
+static const rapt_op backward_op = {.name = "masked_softmax_backward",
+                                    .forward = backward_forward,
+                                    .vjp = backward_vjp};
 
 rapt_tensor *rapt_masked_softmax(rapt_tensor *scores, rapt_tensor *valid_lengths)
 {

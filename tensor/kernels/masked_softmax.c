@@ -5,7 +5,7 @@
 #include "vector_math.h"
 
 #define MASKED_SOFTMAX(T, dtype, EXP, MAX)                                                                             \
-    /* y = exp(x − max x) / Σ exp(x − max x) over the first lengths[row] columns */                                    \
+    /* y = exp(x − max x) / Σ exp(x − max x) over the first lengths[row] columns */                               \
     static void forward_##dtype(int64_t first, int64_t last, int64_t columns, const int64_t *lengths, const void *x_,  \
                                 void *y_)                                                                              \
     {                                                                                                                  \
@@ -26,7 +26,7 @@
             for (int64_t j = length; j < columns; j++) y[j] = 0;                                                       \
         }                                                                                                              \
     }                                                                                                                  \
-    /* backward of y = softmax x: dx = y · (g − Σ g y) */                                                              \
+    /* backward of y = softmax x: dx = y · (g − Σ g y) */                                                          \
     static void backward_##dtype(int64_t first, int64_t last, int64_t columns, const int64_t *lengths, const void *y_, \
                                  const void *g_, void *dx_)                                                            \
     {                                                                                                                  \

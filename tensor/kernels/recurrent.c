@@ -13,8 +13,8 @@ static inline double sigmoid(double x)
 #define OUT(T, part, width) ((T *)(void *)data->part + row * (width)*hidden)
 
 #define GRU(T, dtype, SIGMOID, TANH)                                                                                   \
-    /* r = σ(i_r + h_r), z = σ(i_z + h_z), n = tanh(i_n + r·h_n), h' = (1 − z)·n + z·h; kept: r, z, n, h_n */          \
-    static void gru_forward_##dtype(int64_t first, int64_t last, int64_t hidden, const rapt_cell_data *data)          \
+    /* r = σ(i_r + h_r), z = σ(i_z + h_z), n = tanh(i_n + r·h_n), h' = (1 − z)·n + z·h; kept: r, z, n, h_n */   \
+    static void gru_forward_##dtype(int64_t first, int64_t last, int64_t hidden, const rapt_cell_data *data)           \
     {                                                                                                                  \
         for (int64_t row = first; row < last; row++) {                                                                 \
             const T *i = IN(T, from_input, 3), *h = IN(T, from_hidden, 3), *old = IN(T, state, 1);                     \
@@ -33,8 +33,8 @@ static inline double sigmoid(double x)
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    /* backward of h' = (1 − z)·n + z·h, n = tanh(i_n + r·h_n), r and z = σ(i + h) */                                  \
-    static void gru_backward_##dtype(int64_t first, int64_t last, int64_t hidden, const rapt_cell_data *data)         \
+    /* backward of h' = (1 − z)·n + z·h, n = tanh(i_n + r·h_n), r and z = σ(i + h) */                            \
+    static void gru_backward_##dtype(int64_t first, int64_t last, int64_t hidden, const rapt_cell_data *data)          \
     {                                                                                                                  \
         for (int64_t row = first; row < last; row++) {                                                                 \
             const T *g = IN(T, gradient, 1), *kept = IN(T, kept, 4), *old = IN(T, state, 1);                           \
@@ -59,8 +59,8 @@ GRU(float, float32, rapt_math_sigmoidf, rapt_math_tanhf)
 GRU(double, float64, sigmoid, tanh)
 
 #define LSTM(T, dtype, SIGMOID, TANH)                                                                                  \
-    /* i, f, o = σ, g = tanh of the sums; c' = f·c + i·g, h' = o·tanh(c'); kept: i, f, g, o */                         \
-    static void lstm_forward_##dtype(int64_t first, int64_t last, int64_t hidden, const rapt_cell_data *data)         \
+    /* i, f, o = σ, g = tanh of the sums; c' = f·c + i·g, h' = o·tanh(c'); kept: i, f, g, o */                     \
+    static void lstm_forward_##dtype(int64_t first, int64_t last, int64_t hidden, const rapt_cell_data *data)          \
     {                                                                                                                  \
         for (int64_t row = first; row < last; row++) {                                                                 \
             const T *a = IN(T, from_input, 4), *b = IN(T, from_hidden, 4), *c = IN(T, cell, 1);                        \
@@ -81,8 +81,8 @@ GRU(double, float64, sigmoid, tanh)
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    /* backward of h' = o·tanh(c') and c' = f·c + i·g; the sums of input and hidden have one gradient */               \
-    static void lstm_backward_##dtype(int64_t first, int64_t last, int64_t hidden, const rapt_cell_data *data)        \
+    /* backward of h' = o·tanh(c') and c' = f·c + i·g; the sums of input and hidden have one gradient */            \
+    static void lstm_backward_##dtype(int64_t first, int64_t last, int64_t hidden, const rapt_cell_data *data)         \
     {                                                                                                                  \
         for (int64_t row = first; row < last; row++) {                                                                 \
             const T *g_h = IN(T, gradient, 1), *g_c = IN(T, cell_gradient, 1), *kept = IN(T, kept, 4);                 \
@@ -107,7 +107,10 @@ GRU(double, float64, sigmoid, tanh)
 LSTM(float, float32, rapt_math_sigmoidf, rapt_math_tanhf)
 LSTM(double, float64, sigmoid, tanh)
 
-#define ROW(name) {[RAPT_FLOAT32] = name##_float32, [RAPT_FLOAT64] = name##_float64}
+#define ROW(name)                                                                                                      \
+    {                                                                                                                  \
+        [RAPT_FLOAT32] = name##_float32, [RAPT_FLOAT64] = name##_float64                                               \
+    }
 
 void RAPT_AT_LEVEL(rapt_fill_recurrent)(rapt_kernels *kernels)
 {

@@ -1,13 +1,12 @@
 /* Folds: sums, extremes, squared deviations from a center and exponentials of them, along rows and along columns. */
 #include <math.h>
+#include <stddef.h>
 
 #include "row.h"
 #include "vector_math.h"
 
-/* Output by output. */
-#define FOLD_ROWS(function, T, A, start, step, merge)                                                                  \
-    RAPT_ROW_FOLD(function##_dense, T, A, start, step, merge)                                                          \
-                                                                                                                       \
+/* Output by output; function##_dense folds a dense row. */
+#define FOLD_ROWS(function, T, A, step, merge)                                                                         \
     static void function##_rows(int64_t outputs, int64_t output_stride, int64_t count, int64_t stride, const char *in, \
                                 void *accumulators, const void *centers)                                               \
     {                                                                                                                  \
@@ -67,7 +66,8 @@
     }
 
 #define FOLD(function, T, A, start, step, merge)                                                                       \
-    FOLD_ROWS(function, T, A, start, step, merge)                                                                      \
+    RAPT_ROW_FOLD(function##_dense, T, A, start, step, merge)                                                          \
+    FOLD_ROWS(function, T, A, step, merge)                                                                             \
     FOLD_COLUMNS(function, T, A, step)
 
 /* m is the accumulator, a the element, c the center. A NaN among the elements is the largest and the smallest. */
@@ -79,15 +79,23 @@
 #define LESSER_INTEGER (a < m ? a : m)
 #define SQUARES (m + ((double)a - c) * ((double)a - c))
 
-#define FLOATING_FOLDS(T, dtype, EXP)                                                                                  \
+#define EXPONENTIALS(T, EXP) (m + (double)EXP((T)((double)a - c)))
+
+#define FLOATING_FOLDS(T, dtype, EXP, width)                                                                           \
     FOLD(sum_##dtype, T, double, 0, SUM, SUM)                                                                          \
     FOLD(max_##dtype, T, double, (double)-INFINITY, GREATER, GREATER)                                                  \
     FOLD(min_##dtype, T, double, (double)INFINITY, LESSER, LESSER)                                                     \
     FOLD(squares_##dtype, T, double, 0, SQUARES, SUM)                                                                  \
-    FOLD(exponentials_##dtype, T, double, 0, m + (double)EXP((T)((double)a - c)), SUM)
+    RAPT_ROW_EXPONENTIALS(sum_of_exponentials_##dtype, T, EXP, width)                                                  \
+    static double exponentials_##dtype##_dense(int64_t count, const T *in, double c)                                   \
+    {                                                                                                                  \
+        return sum_of_exponentials_##dtype(count, in, (T)c, NULL);                                                     \
+    }                                                                                                                  \
+    FOLD_ROWS(exponentials_##dtype, T, double, EXPONENTIALS(T, EXP), SUM)                                              \
+    FOLD_COLUMNS(exponentials_##dtype, T, double, EXPONENTIALS(T, EXP))
 
-FLOATING_FOLDS(float, float32, rapt_math_expf)
-FLOATING_FOLDS(double, float64, exp)
+FLOATING_FOLDS(float, float32, rapt_math_expf, lane_count)
+FLOATING_FOLDS(double, float64, exp, 1)
 
 #define INTEGER_FOLDS(T, dtype)                                                                                        \
     FOLD(sum_##dtype, T, int64_t, 0, WRAPPING_SUM, WRAPPING_SUM)                                                       \

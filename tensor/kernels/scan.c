@@ -51,23 +51,48 @@ INTEGER_ARGMAX(uint8_t, uint8, 0)
 
 enum { columns_at_once = 64 };
 
-/* Several neighbouring places advance together, so that columns are read as whole cache lines. */
+#define AT(T, pointer) *(T *)(void *)(pointer)
+#define READ_AT(T, pointer) *(const T *)(const void *)(pointer)
+
+/* Columns advance together, so that memory is read as whole cache lines. */
 #define CUMSUM(OUT, IN, A, dtype)                                                                                      \
+    static void cumsum_row_##dtype(const rapt_scan_options *o, char *out, const char *in)                              \
+    {                                                                                                                  \
+        A total = 0;                                                                                                   \
+        for (int64_t k = 0; k < o->count; k++) {                                                                       \
+            const int64_t i = o->reverse ? o->count - 1 - k : k;                                                       \
+            total += (A)READ_AT(IN, in + i * o->in_stride);                                                            \
+            AT(OUT, out + i * o->out_stride) = (OUT)total;                                                             \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void cumsum_columns_##dtype(const rapt_scan_options *o, int64_t columns, char *const *data,                 \
+                                       const int64_t *strides)                                                         \
+    {                                                                                                                  \
+        A totals[columns_at_once] = {0};                                                                               \
+        for (int64_t k = 0; k < o->count; k++) {                                                                       \
+            const int64_t i = o->reverse ? o->count - 1 - k : k;                                                       \
+            char *out = data[0] + i * o->out_stride;                                                                   \
+            const char *in = data[1] + i * o->in_stride;                                                               \
+            for (int64_t j = 0; j < columns; j++) {                                                                    \
+                totals[j] += (A)READ_AT(IN, in + j * strides[1]);                                                      \
+                AT(OUT, out + j * strides[0]) = (OUT)totals[j];                                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
     static void cumsum_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)          \
     {                                                                                                                  \
         const rapt_scan_options *o = options;                                                                          \
-        const int64_t together = strides[1] < o->in_stride ? columns_at_once : 1;                                      \
-        for (int64_t first = 0; first < count; first += together) {                                                    \
-            const int64_t columns = count - first < together ? count - first : together;                               \
-            A totals[columns_at_once] = {0};                                                                           \
-            for (int64_t k = 0; k < o->count; k++) {                                                                   \
-                const int64_t i = o->reverse ? o->count - 1 - k : k;                                                   \
-                char *out = data[0] + i * o->out_stride + first * strides[0];                                          \
-                const char *in = data[1] + i * o->in_stride + first * strides[1];                                      \
-                for (int64_t j = 0; j < columns; j++) {                                                                \
-                    totals[j] += (A) * (const IN *)(const void *)(in + j * strides[1]);                                \
-                    *(OUT *)(void *)(out + j * strides[0]) = (OUT)totals[j];                                           \
-                }                                                                                                      \
+        const bool by_columns = strides[1] < o->in_stride;                                                             \
+        int64_t columns = 1;                                                                                           \
+        for (int64_t first = 0; first < count; first += columns) {                                                     \
+            char *rest[] = {data[0] + first * strides[0], data[1] + first * strides[1]};                               \
+            if (by_columns) {                                                                                          \
+                columns = count - first < columns_at_once ? count - first : columns_at_once;                           \
+                cumsum_columns_##dtype(o, columns, rest, strides);                                                     \
+            } else {                                                                                                   \
+                cumsum_row_##dtype(o, rest[0], rest[1]);                                                               \
             }                                                                                                          \
         }                                                                                                              \
     }

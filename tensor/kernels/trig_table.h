@@ -7,7 +7,7 @@
 // every |x| < 2^26, is 2/pi itself. `high` ends at the bit 2^-27 of t (row 0: 2^-29 of 2/pi), so x * high is exact in
 // double; `low` is the rest, rounded to double (row 0: positive, so that -0 stays -0). The last row (infinities, NaN)
 // repeats the one before. Computed with 120 decimal digits of pi.
-#define RAPT_MATH_TURN_ROWS           104
+#define RAPT_MATH_TURN_ROWS 104
 #define RAPT_MATH_TURN_FIRST_EXPONENT 152
 
 static const double rapt_math_turn_high[RAPT_MATH_TURN_ROWS] = {

@@ -51,11 +51,11 @@ RAPT_MATH_INLINE float rapt_math_clampf(float x, float low, float high)
 }
 
 // Adding 1.5 * 2^23 (2^52 in double) rounds to an integer, which then stands in the low bits of the sum.
-#define RAPT_MATH_ROUNDER        0x1.8p23f
+#define RAPT_MATH_ROUNDER 0x1.8p23f
 #define RAPT_MATH_ROUNDER_DOUBLE 0x1.8p52
 
 #define RAPT_MATH_LN2_HIGH 0x1.62e4p-1f // 15 bits: exact times any exponent
-#define RAPT_MATH_LN2_LOW  0x1.7f7d1cp-20f
+#define RAPT_MATH_LN2_LOW 0x1.7f7d1cp-20f
 
 // 2^k for -126 <= k <= 127; k may be any integer whose low nine bits are right.
 RAPT_MATH_INLINE float rapt_math_power_of_two(uint32_t k)

@@ -49,8 +49,11 @@ static void run(int64_t length, int64_t vocabulary, int repetitions)
 {
     RAPT_SCOPE;
     const int64_t batch = 128, hidden = 256;
-    const rapt_bahdanau_config config = {
-        .vocabulary = vocabulary, .embedding = hidden, .hidden = hidden, .layers = 2, .dropout = 0.2};
+    const rapt_bahdanau_config config = {.vocabulary = vocabulary,
+                                         .embedding = hidden,
+                                         .hidden = hidden,
+                                         .layers = 2,
+                                         .dropout = 0.2};
     struct bench b = {.encoder = rapt_bahdanau_encoder_new(&config), .decoder = rapt_bahdanau_decoder_new(&config)};
     b.optimizer = rapt_adam_new(&b.encoder->module, &(rapt_adam_config){.learning_rate = 0.005});
     rapt_module_visit(&b.decoder->module, RAPT_PARAMETERS, add_parameter, &b);

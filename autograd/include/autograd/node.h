@@ -35,11 +35,11 @@ typedef struct rapt_output {
 struct rapt_node {
     rapt_graph_link link; /* first, so that a link is its node */
     _Atomic int64_t references;
-    uint64_t sequence; /* later ops have larger numbers: walking them downwards visits users before makers */
-    const rapt_op *op; /* NULL: a leaf */
+    uint64_t sequence;        /* later ops have larger numbers: walking them downwards visits users before makers */
+    const rapt_op *op;        /* NULL: a leaf */
     rapt_tensor *gradient;    /* of a leaf, */
     rapt_tensor *leaf_header; /* and the tensor that owns it, while it lives; no share */
-    rapt_node *next;       /* in the worklist of nodes to be freed */
+    rapt_node *next;          /* in the worklist of nodes to be freed */
     size_t capacity;
     int edge_count, saved_count, output_count;
     bool used;   /* backward has freed what it needs */

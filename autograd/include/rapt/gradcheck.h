@@ -21,15 +21,15 @@ typedef struct rapt_gradcheck_options {
 
 typedef struct rapt_gradcheck_result {
     bool passed;
-    int64_t checked;     /* derivatives that were compared */
-    double worst_error;  /* the largest |analytic − numeric| seen, as a part of what is allowed there: above 1 fails */
-    int input;           /* where that is: which input (−1: a projection, over all of them), */
-    int64_t index;       /* which element of it, */
-    int64_t output;      /* which element of the output */
-    double analytic;     /* and the two values */
+    int64_t checked;    /* derivatives that were compared */
+    double worst_error; /* the largest |analytic − numeric| seen, as a part of what is allowed there: above 1 fails */
+    int input;          /* where that is: which input (−1: a projection, over all of them), */
+    int64_t index;      /* which element of it, */
+    int64_t output;     /* which element of the output */
+    double analytic;    /* and the two values */
     double numeric;
-    double tolerance;    /* |analytic − numeric| allowed there */
-    char message[512];   /* all of it as one sentence; "" when passed */
+    double tolerance;  /* |analytic − numeric| allowed there */
+    char message[512]; /* all of it as one sentence; "" when passed */
 } rapt_gradcheck_result;
 
 /* Checks d function / d input for every input that is a leaf requiring a gradient (which must be float64 and not have

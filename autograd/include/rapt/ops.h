@@ -13,34 +13,35 @@ RAPT_BEGIN_DECLS
 #define RAPT_ALL_AXES 0, NULL
 
 /* --- arithmetic, element by element, broadcasting --- */
-RAPT_API rapt_tensor *rapt_add(rapt_tensor *a, rapt_tensor *b);                     /* a + b */
-RAPT_API rapt_tensor *rapt_sub(rapt_tensor *a, rapt_tensor *b);                     /* a − b */
-RAPT_API rapt_tensor *rapt_mul(rapt_tensor *a, rapt_tensor *b);                     /* a · b */
-RAPT_API rapt_tensor *rapt_div(rapt_tensor *a, rapt_tensor *b);                     /* a / b; integers: floor, b = 0 is an error */
-RAPT_API rapt_tensor *rapt_pow(rapt_tensor *a, rapt_tensor *b);                     /* a ^ b, floating */
-RAPT_API rapt_tensor *rapt_maximum(rapt_tensor *a, rapt_tensor *b);                 /* NaN if either is; ties share the gradient */
-RAPT_API rapt_tensor *rapt_minimum(rapt_tensor *a, rapt_tensor *b);                 /* likewise */
-RAPT_API rapt_tensor *rapt_add_scalar(rapt_tensor *x, double value);                /* x + value */
-RAPT_API rapt_tensor *rapt_mul_scalar(rapt_tensor *x, double value);                /* x · value */
-RAPT_API rapt_tensor *rapt_pow_scalar(rapt_tensor *x, double exponent);             /* x ^ exponent, floating */
+RAPT_API rapt_tensor *rapt_add(rapt_tensor *a, rapt_tensor *b); /* a + b */
+RAPT_API rapt_tensor *rapt_sub(rapt_tensor *a, rapt_tensor *b); /* a − b */
+RAPT_API rapt_tensor *rapt_mul(rapt_tensor *a, rapt_tensor *b); /* a · b */
+RAPT_API rapt_tensor *rapt_div(rapt_tensor *a, rapt_tensor *b); /* a / b; integers: floor, b = 0 is an error */
+RAPT_API rapt_tensor *rapt_pow(rapt_tensor *a, rapt_tensor *b); /* a ^ b, floating */
+/* NaN if either is; ties share the gradient */
+RAPT_API rapt_tensor *rapt_maximum(rapt_tensor *a, rapt_tensor *b);
+RAPT_API rapt_tensor *rapt_minimum(rapt_tensor *a, rapt_tensor *b);     /* likewise */
+RAPT_API rapt_tensor *rapt_add_scalar(rapt_tensor *x, double value);    /* x + value */
+RAPT_API rapt_tensor *rapt_mul_scalar(rapt_tensor *x, double value);    /* x · value */
+RAPT_API rapt_tensor *rapt_pow_scalar(rapt_tensor *x, double exponent); /* x ^ exponent, floating */
 
 /* --- functions of one tensor; floating, but for neg and abs --- */
 RAPT_API rapt_tensor *rapt_neg(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_abs(rapt_tensor *x);                                     /* gradient 0 at 0 */
+RAPT_API rapt_tensor *rapt_abs(rapt_tensor *x); /* gradient 0 at 0 */
 RAPT_API rapt_tensor *rapt_exp(rapt_tensor *x);
 RAPT_API rapt_tensor *rapt_log(rapt_tensor *x);
 RAPT_API rapt_tensor *rapt_sqrt(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_rsqrt(rapt_tensor *x);                                   /* 1 / √x */
+RAPT_API rapt_tensor *rapt_rsqrt(rapt_tensor *x); /* 1 / √x */
 RAPT_API rapt_tensor *rapt_sin(rapt_tensor *x);
 RAPT_API rapt_tensor *rapt_cos(rapt_tensor *x);
 RAPT_API rapt_tensor *rapt_tanh(rapt_tensor *x);
 RAPT_API rapt_tensor *rapt_sigmoid(rapt_tensor *x);
 RAPT_API rapt_tensor *rapt_erf(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_relu(rapt_tensor *x);                                    /* gradient 0 at 0 */
-RAPT_API rapt_tensor *rapt_gelu(rapt_tensor *x);                                    /* x Φ(x), exact by erf */
-RAPT_API rapt_tensor *rapt_gelu_tanh(rapt_tensor *x);                               /* its tanh approximation */
-RAPT_API rapt_tensor *rapt_silu(rapt_tensor *x);                                    /* x σ(x) */
-RAPT_API rapt_tensor *rapt_clamp(rapt_tensor *x, double low, double high);          /* gradient 0 outside; low ≤ high */
+RAPT_API rapt_tensor *rapt_relu(rapt_tensor *x);                           /* gradient 0 at 0 */
+RAPT_API rapt_tensor *rapt_gelu(rapt_tensor *x);                           /* x Φ(x), exact by erf */
+RAPT_API rapt_tensor *rapt_gelu_tanh(rapt_tensor *x);                      /* its tanh approximation */
+RAPT_API rapt_tensor *rapt_silu(rapt_tensor *x);                           /* x σ(x) */
+RAPT_API rapt_tensor *rapt_clamp(rapt_tensor *x, double low, double high); /* gradient 0 outside; low ≤ high */
 
 /* --- comparisons, to bool; not differentiable --- */
 RAPT_API rapt_tensor *rapt_equal(rapt_tensor *a, rapt_tensor *b);
@@ -49,19 +50,24 @@ RAPT_API rapt_tensor *rapt_less(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_less_equal(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_greater(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_greater_equal(rapt_tensor *a, rapt_tensor *b);
-RAPT_API rapt_tensor *rapt_logical_and(rapt_tensor *a, rapt_tensor *b);             /* of bool */
+RAPT_API rapt_tensor *rapt_logical_and(rapt_tensor *a, rapt_tensor *b); /* of bool */
 RAPT_API rapt_tensor *rapt_logical_or(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_logical_not(rapt_tensor *x);
 RAPT_API rapt_tensor *rapt_where(rapt_tensor *condition, rapt_tensor *a, rapt_tensor *b); /* bool ? a : b */
-RAPT_API rapt_tensor *rapt_cast(rapt_tensor *x, rapt_dtype dtype);                  /* as C converts; differentiable between floats */
+/* as C converts; differentiable between floats */
+RAPT_API rapt_tensor *rapt_cast(rapt_tensor *x, rapt_dtype dtype);
 
 /* --- reductions; axes as above, keep: reduced axes stay with size 1 --- */
-RAPT_API rapt_tensor *rapt_sum(rapt_tensor *x, int axis_count, const int *axes, bool keep);  /* bool and integers sum to int64 */
+/* bool and integers sum to int64 */
+RAPT_API rapt_tensor *rapt_sum(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 RAPT_API rapt_tensor *rapt_mean(rapt_tensor *x, int axis_count, const int *axes, bool keep);
-RAPT_API rapt_tensor *rapt_var(rapt_tensor *x, int axis_count, const int *axes, bool keep, int correction); /* Σ(x−x̄)² / (n − correction) */
-RAPT_API rapt_tensor *rapt_max(rapt_tensor *x, int axis_count, const int *axes, bool keep);  /* ties share the gradient; empty: error */
+/* Σ(x−x̄)² / (n − correction) */
+RAPT_API rapt_tensor *rapt_var(rapt_tensor *x, int axis_count, const int *axes, bool keep, int correction);
+/* ties share the gradient; empty: error */
+RAPT_API rapt_tensor *rapt_max(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 RAPT_API rapt_tensor *rapt_min(rapt_tensor *x, int axis_count, const int *axes, bool keep);
-RAPT_API rapt_tensor *rapt_argmax(rapt_tensor *x, int axis, bool keep);             /* int64; the first of equals; NaN wins */
+/* int64; the first of equals; NaN wins */
+RAPT_API rapt_tensor *rapt_argmax(rapt_tensor *x, int axis, bool keep);
 RAPT_API rapt_tensor *rapt_logsumexp(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 RAPT_API rapt_tensor *rapt_cumsum(rapt_tensor *x, int axis);
 
@@ -76,10 +82,12 @@ RAPT_API rapt_tensor *rapt_affine(rapt_tensor *x, rapt_tensor *weight, rapt_tens
 RAPT_API rapt_tensor *rapt_reshape(rapt_tensor *x, int rank, const int64_t *shape); /* one size may be −1 */
 RAPT_API rapt_tensor *rapt_transpose(rapt_tensor *x, int axis, int other_axis);
 RAPT_API rapt_tensor *rapt_permute(rapt_tensor *x, int axis_count, const int *axes);
-RAPT_API rapt_tensor *rapt_slice(rapt_tensor *x, int axis, int64_t start, int64_t stop, int64_t step); /* step ≥ 1; bounds clip as Python's */
-RAPT_API rapt_tensor *rapt_select(rapt_tensor *x, int axis, int64_t index);         /* that axis goes */
-RAPT_API rapt_tensor *rapt_expand(rapt_tensor *x, int rank, const int64_t *shape);  /* sizes of 1 repeat; −1 keeps */
-RAPT_API rapt_tensor *rapt_squeeze(rapt_tensor *x, int axis);                       /* a size other than 1 is an error */
+/* step ≥ 1; bounds clip as Python's */
+RAPT_API rapt_tensor *rapt_slice(rapt_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
+RAPT_API rapt_tensor *rapt_select(rapt_tensor *x, int axis, int64_t index); /* that axis goes */
+/* sizes of 1 repeat; −1 keeps */
+RAPT_API rapt_tensor *rapt_expand(rapt_tensor *x, int rank, const int64_t *shape);
+RAPT_API rapt_tensor *rapt_squeeze(rapt_tensor *x, int axis); /* a size other than 1 is an error */
 RAPT_API rapt_tensor *rapt_unsqueeze(rapt_tensor *x, int axis);
 RAPT_API rapt_tensor *rapt_contiguous(rapt_tensor *x);
 /* Pieces of the given sizes along an axis (their sum must be its size), written to pieces[0 … count − 1]. */
@@ -92,11 +100,13 @@ RAPT_API rapt_tensor *rapt_pad(rapt_tensor *x, int axis, int64_t before, int64_t
 RAPT_API rapt_tensor *rapt_flip(rapt_tensor *x, int axis_count, const int *axes);
 
 /* --- indices: int64 or int32, checked; a negative or too large one is an error that names it --- */
-RAPT_API rapt_tensor *rapt_embed(rapt_tensor *table, rapt_tensor *indices);         /* (n, d), (…) → (…, d) */
+RAPT_API rapt_tensor *rapt_embed(rapt_tensor *table, rapt_tensor *indices); /* (n, d), (…) → (…, d) */
 RAPT_API rapt_tensor *rapt_index_select(rapt_tensor *x, int axis, rapt_tensor *indices); /* indices (m) */
-RAPT_API rapt_tensor *rapt_gather(rapt_tensor *x, int axis, rapt_tensor *indices);  /* as torch.gather */
-RAPT_API rapt_tensor *rapt_scatter_add(rapt_tensor *x, int axis, rapt_tensor *indices, rapt_tensor *source); /* a new tensor */
-RAPT_API rapt_tensor *rapt_one_hot(rapt_tensor *indices, int64_t classes, rapt_dtype dtype); /* (…) → (…, classes) */
+RAPT_API rapt_tensor *rapt_gather(rapt_tensor *x, int axis, rapt_tensor *indices);       /* as torch.gather */
+/* a new tensor */
+RAPT_API rapt_tensor *rapt_scatter_add(rapt_tensor *x, int axis, rapt_tensor *indices, rapt_tensor *source);
+/* (…) → (…, classes) */
+RAPT_API rapt_tensor *rapt_one_hot(rapt_tensor *indices, int64_t classes, rapt_dtype dtype);
 
 /* --- normalisation; floating --- */
 RAPT_API rapt_tensor *rapt_softmax(rapt_tensor *x, int axis);
@@ -112,7 +122,7 @@ RAPT_API rapt_tensor *rapt_drop(rapt_tensor *x, double probability);
 typedef enum rapt_reduction { RAPT_REDUCE_MEAN, RAPT_REDUCE_SUM, RAPT_REDUCE_NONE } rapt_reduction;
 
 typedef struct rapt_cross_entropy_options {
-    bool has_ignore_index;  /* leave out targets equal to ignore_index; the mean is over the others (none: 0) */
+    bool has_ignore_index; /* leave out targets equal to ignore_index; the mean is over the others (none: 0) */
     int64_t ignore_index;
     double label_smoothing; /* ε in [0, 1]: (1 − ε)·one-hot + ε / classes */
     rapt_reduction reduction;

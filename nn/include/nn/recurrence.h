@@ -5,7 +5,8 @@
 #include <rapt/autograd.h>
 
 /* from_input (T, B, 3·hidden) is x W_ihᵀ + b_ih of all steps, state (B, hidden); bias_hh may be NULL → (T, B, hidden). */
-rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *weight_hh, rapt_tensor *bias_hh);
+rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *weight_hh,
+                                 rapt_tensor *bias_hh);
 
 /* The same with 4·hidden and a cell state: outputs[0] the hidden states, outputs[1] the cells, both (T, B, hidden). */
 bool rapt_lstm_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell_state, rapt_tensor *weight_hh,

@@ -39,7 +39,8 @@ typedef struct rapt_attention {
 /* Owns the scoring function from now on (also after an error, when it gives NULL). */
 RAPT_API rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout);
 RAPT_API rapt_attention *rapt_dot_product_attention_new(double dropout);
-RAPT_API rapt_attention *rapt_additive_attention_new(int64_t query_size, int64_t key_size, int64_t hidden, double dropout);
+RAPT_API rapt_attention *rapt_additive_attention_new(int64_t query_size, int64_t key_size, int64_t hidden,
+                                                     double dropout);
 
 /* Queries (B, Q, q), keys (B, K, k), values (B, K, v), valid lengths as above → (B, Q, v). */
 RAPT_API rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
@@ -66,7 +67,7 @@ typedef struct rapt_multi_head_attention_config {
     int heads;                                /* hidden must be a multiple of it */
     bool bias;                                /* of the four linear layers */
     double dropout;                           /* of the default pooling */
-    rapt_attention *pooling;                  /* owned by the layer; sizes are hidden / heads. NULL: scaled dot product */
+    rapt_attention *pooling; /* owned by the layer; sizes are hidden / heads. NULL: scaled dot product */
 } rapt_multi_head_attention_config;
 
 RAPT_API rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_multi_head_attention_config *config);

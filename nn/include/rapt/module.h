@@ -12,9 +12,9 @@ typedef struct rapt_module rapt_module;
 
 /* What all layers of one kind share. Every function may be NULL. */
 typedef struct rapt_module_class {
-    const char *name;                                               /* "Linear" */
-    rapt_tensor *(*forward)(rapt_module *module, rapt_tensor *x);   /* for layers that map one tensor to one */
-    void (*destroy)(rapt_module *module);                           /* frees what is not registered */
+    const char *name;                                                     /* "Linear" */
+    rapt_tensor *(*forward)(rapt_module *module, rapt_tensor *x);         /* for layers that map one tensor to one */
+    void (*destroy)(rapt_module *module);                                 /* frees what is not registered */
     void (*describe)(const rapt_module *module, char *text, size_t size); /* "2 -> 16, bias" */
 } rapt_module_class;
 

@@ -13,8 +13,7 @@
 RAPT_BEGIN_DECLS
 
 /* A shape written in place: rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 3)). A scalar is (dtype, 0, NULL). */
-#define RAPT_SHAPE(...)                                                                                                \
-    ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))), ((const int64_t[]){__VA_ARGS__})
+#define RAPT_SHAPE(...) ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))), ((const int64_t[]){__VA_ARGS__})
 
 /* New tensors, contiguous, of the innermost scope. NULL after an error (bad dtype, rank or size; no memory). Sizes may
  * be 0. */
@@ -63,7 +62,8 @@ RAPT_API double rapt_at(const rapt_tensor *tensor, const int64_t *indices);
 /* In place, outside any graph; false after an error. copy broadcasts and converts; the others keep the dtype. */
 RAPT_API bool rapt_fill(rapt_tensor *tensor, double value);
 RAPT_API bool rapt_copy(rapt_tensor *target, const rapt_tensor *source);
-RAPT_API bool rapt_add_in_place(rapt_tensor *target, const rapt_tensor *source, double factor); /* target += factor·source */
+RAPT_API bool rapt_add_in_place(rapt_tensor *target, const rapt_tensor *source,
+                                double factor); /* target += factor·source */
 RAPT_API bool rapt_scale_in_place(rapt_tensor *target, double factor);
 
 /* How often the memory behind the tensor was changed in place. */

@@ -65,8 +65,9 @@ typedef struct rapt_random_kernels {
 /* Functions of one operand, and their derivatives: name_backward takes the gradient and the operand. */
 #define RAPT_UNARY_KERNELS(X)                                                                                          \
     X(neg)                                                                                                             \
-    X(abs) X(abs_backward) X(exp) X(log) X(sqrt) X(rsqrt) X(sin) X(cos) X(erf) X(square) X(cube) X(reciprocal)         \
-        X(power) X(clamp) X(clamp_backward)
+    X(abs)                                                                                                             \
+    X(abs_backward) X(exp) X(log) X(sqrt) X(rsqrt) X(sin) X(cos) X(erf) X(square) X(cube) X(reciprocal) X(power)       \
+        X(clamp) X(clamp_backward)
 
 typedef struct rapt_unary_kernels {
 #define X(name) rapt_loops name;
@@ -77,7 +78,8 @@ typedef struct rapt_unary_kernels {
 /* The derivatives of tanh, sigmoid and relu take the gradient and the function's value, the others gradient and operand. */
 #define RAPT_ACTIVATION_KERNELS(X)                                                                                     \
     X(tanh)                                                                                                            \
-    X(tanh_backward) X(sigmoid) X(sigmoid_backward) X(relu) X(relu_backward) X(gelu) X(gelu_backward) X(gelu_tanh)     \
+    X(tanh_backward)                                                                                                   \
+    X(sigmoid) X(sigmoid_backward) X(relu) X(relu_backward) X(gelu) X(gelu_backward) X(gelu_tanh)                      \
         X(gelu_tanh_backward) X(silu) X(silu_backward)
 
 typedef struct rapt_activation_kernels {
@@ -238,7 +240,9 @@ extern rapt_kernels rapt_kernel;
 
 #define RAPT_KERNEL_FAMILIES(X)                                                                                        \
     X(elementwise)                                                                                                     \
-    X(unary) X(activation) X(reduce) X(random) X(recurrent) X(optimizer) X(masked_softmax) X(scan) X(softmax) X(normalize) X(loss) X(index) X(matmul)
+    X(unary)                                                                                                           \
+    X(activation) X(reduce) X(random) X(recurrent) X(optimizer) X(masked_softmax) X(scan) X(softmax) X(normalize)      \
+        X(loss) X(index) X(matmul)
 
 #ifdef RAPT_LEVEL
 #define X(family) void RAPT_AT_LEVEL(rapt_fill_##family)(rapt_kernels * kernels);

@@ -1,0 +1,122 @@
+/* Softmax over the first keys of a row: golden numbers, lengths of all kinds, rows without a key. */
+#include "modules.h"
+
+/* What scores 0.1·i give: a row depends on its length only. */
+static const double golden[5][4] = {{0, 0, 0, 0},
+                                    {1, 0, 0, 0},
+                                    {0.47502081, 0.52497919, 0, 0},
+                                    {0.30060961, 0.33222499, 0.36716540, 0},
+                                    {0.21383822, 0.23632778, 0.26118259, 0.28865141}};
+
+static rapt_tensor *tenths(rapt_dtype dtype)
+{
+    rapt_tensor *scores = rapt_mul_scalar(rapt_arange(RAPT_FLOAT64, 0, 16, 1), 0.1);
+    return rapt_cast(rapt_reshape(scores, RAPT_SHAPE(2, 2, 4)), dtype);
+}
+
+static void expect_rows(const char *what, rapt_dtype dtype, rapt_tensor *lengths, const int rows[4])
+{
+    double expected[16];
+    for (int i = 0; i < 16; i++) expected[i] = golden[rows[i / 4]][i % 4];
+    rapt_tensor *weights = rapt_masked_softmax(tenths(dtype), lengths);
+    expect_shape(weights, RAPT_SHAPE(2, 2, 4));
+    expect_values(what, weights, 16, expected, dtype == RAPT_FLOAT64 ? 1e-8 : 1e-7);
+    const double *values = values_of(weights);
+    for (int i = 0; i < 16; i++) cr_expect((values[i] == 0) == (i % 4 >= rows[i / 4]), "%s: masked weights are 0, others not", what);
+}
+
+Test(masked_softmax, golden_numbers)
+{
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        RAPT_SCOPE;
+        const int64_t one_each[] = {2, 3}, matrix[] = {1, 3, 2, 4}, all[] = {4, 100};
+        expect_rows("NULL", dtype, NULL, (int[]){4, 4, 4, 4});
+        expect_rows("[2, 3]", dtype, rapt_from(RAPT_INT64, RAPT_SHAPE(2), one_each), (int[]){2, 2, 3, 3});
+        expect_rows("[[1, 3], [2, 4]]", dtype, rapt_from(RAPT_INT64, RAPT_SHAPE(2, 2), matrix), (int[]){1, 3, 2, 4});
+        expect_rows("[4, 100]", dtype, rapt_from(RAPT_INT64, RAPT_SHAPE(2), all), (int[]){4, 4, 4, 4});
+    }
+    expect_no_error();
+}
+
+/* Keep key j iff j < length, so 1.5 keeps two; every number type, and views. */
+Test(masked_softmax, lengths_of_any_type)
+{
+    RAPT_SCOPE;
+    rapt_tensor *lengths = doubles(RAPT_SHAPE(2, 2), (double[]){1, 3, 2, 4});
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_UINT8; dtype++)
+        expect_rows(rapt_dtype_name(dtype), RAPT_FLOAT64, rapt_cast(lengths, dtype), (int[]){1, 3, 2, 4});
+    expect_rows("bool", RAPT_FLOAT64, rapt_from(RAPT_BOOL, RAPT_SHAPE(2), (bool[]){true, false}), (int[]){1, 1, 0, 0});
+    expect_rows("transposed", RAPT_FLOAT64, rapt_transpose(lengths, 0, 1), (int[]){1, 2, 3, 4});
+    const double parts[] = {0.5, 1.5, 3.0000001, 2.9999999};
+    expect_rows("fractions", RAPT_FLOAT64, doubles(RAPT_SHAPE(2, 2), parts), (int[]){1, 2, 4, 3});
+    const double odd[] = {-3, -0.0, (double)INFINITY, (double)NAN};
+    expect_rows("odd numbers", RAPT_FLOAT64, doubles(RAPT_SHAPE(2, 2), odd), (int[]){0, 0, 4, 0});
+    expect_no_error();
+}
+
+Test(masked_softmax, row_without_keys_is_zero_and_has_zero_gradient)
+{
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        RAPT_SCOPE;
+        rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2, 2), (int64_t[]){0, 3, 2, 0});
+        expect_rows("[[0, 3], [2, 0]]", dtype, lengths, (int[]){0, 3, 2, 0});
+        rapt_tensor *scores = rapt_require_gradient(tenths(dtype));
+        rapt_tensor *weights = rapt_masked_softmax(scores, lengths);
+        cr_expect(rapt_backward(rapt_sum(rapt_mul(weights, tenths(dtype)), RAPT_ALL_AXES, false)), "%s", rapt_error());
+        const double *gradient = values_of(rapt_gradient(scores));
+        for (int i = 0; i < 16; i++) {
+            const int length[] = {0, 3, 2, 0};
+            cr_expect((gradient[i] == 0) == (i % 4 >= length[i / 4]) || i == 5, "element %d: %g", i, gradient[i]);
+        }
+    }
+    expect_no_error();
+}
+
+/* In masked places anything may stand. */
+Test(masked_softmax, what_is_masked_never_matters)
+{
+    RAPT_SCOPE;
+    rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(1, 3), (int64_t[]){2, 0, 3});
+    const double nan = (double)NAN, infinity = (double)INFINITY;
+    rapt_tensor *scores = rapt_require_gradient(doubles(RAPT_SHAPE(1, 3, 3), (double[]){1, 1, nan, nan, infinity, 1e300, -2e6, -2e6, -2e6}));
+    rapt_tensor *weights = rapt_masked_softmax(scores, lengths);
+    expect_values("weights", weights, 9, (double[]){0.5, 0.5, 0, 0, 0, 0, 1.0 / 3, 1.0 / 3, 1.0 / 3}, 1e-15);
+    rapt_tensor *g = doubles(RAPT_SHAPE(1, 3, 3), (double[]){1, 3, nan, nan, nan, nan, 0, 3, 6});
+    cr_expect(rapt_backward_from(1, &weights, &g, 0));
+    expect_values("gradient", rapt_gradient(scores), 9, (double[]){-0.5, 0.5, 0, 0, 0, 0, -1, 0, 1}, 1e-15);
+    rapt_tensor *low = rapt_masked_softmax(doubles(RAPT_SHAPE(1, 1, 2), (double[]){-2e6, 0}), rapt_ones(RAPT_INT64, RAPT_SHAPE(1)));
+    expect_values("a score below -1e6 wins over a masked one", low, 2, (double[]){1, 0}, 0);
+    rapt_tensor *large = rapt_masked_softmax(doubles(RAPT_SHAPE(1, 1, 2), (double[]){1e300, 1e300}), NULL);
+    expect_values("large scores", large, 2, (double[]){0.5, 0.5}, 1e-15);
+    expect_no_error();
+}
+
+Test(masked_softmax, empty_axes)
+{
+    RAPT_SCOPE;
+    expect_shape(rapt_masked_softmax(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(0, 2, 3)), NULL), RAPT_SHAPE(0, 2, 3));
+    expect_shape(rapt_masked_softmax(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 0, 3)), rapt_ones(RAPT_INT64, RAPT_SHAPE(2))),
+                 RAPT_SHAPE(2, 0, 3));
+    expect_shape(rapt_masked_softmax(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 0)), NULL), RAPT_SHAPE(2, 3, 0));
+    expect_no_error();
+}
+
+Test(masked_softmax, errors)
+{
+    RAPT_SCOPE;
+    rapt_tensor *scores = tenths(RAPT_FLOAT32);
+    const struct {
+        int rank;
+        int64_t shape[3];
+    } bad[] = {{1, {3}}, {1, {1}}, {2, {2, 3}}, {2, {1, 2}}, {2, {2, 1}}, {3, {2, 2, 4}}, {0, {0}}};
+    for (int i = 0; i < 7; i++) {
+        cr_expect_null(rapt_masked_softmax(scores, rapt_ones(RAPT_INT64, bad[i].rank, bad[i].shape)));
+        expect_error(RAPT_ERROR_SHAPE, "masked_softmax: valid lengths (B) or (B, Q) expected for scores [2, 2, 4]");
+    }
+    cr_expect_null(rapt_masked_softmax(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 4)), NULL));
+    expect_error(RAPT_ERROR_SHAPE, "scores (B, Q, K) expected, not [2, 4]");
+    cr_expect_null(rapt_masked_softmax(rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 2, 4)), NULL));
+    expect_error(RAPT_ERROR_DTYPE, "int64");
+    cr_expect_null(rapt_masked_softmax(NULL, NULL));
+    expect_error(RAPT_ERROR_NULL, "masked_softmax");
+}
