@@ -20,7 +20,9 @@ bool rapt_bahdanau_init_gru(rapt_gru *gru)
 bool rapt_bahdanau_check(const char *op, const rapt_bahdanau_config *config)
 {
     if (!config) return rapt_fail(RAPT_ERROR_NULL, op, "the configuration is NULL");
-    if (config->vocabulary >= 1 && config->embedding >= 1 && config->hidden >= 1 && config->layers >= 1) return true;
+    if (config->vocabulary >= 1 && config->embedding >= 1 && config->hidden >= 1 && config->layers >= 1 &&
+        config->embedding <= INT64_MAX - config->hidden)
+        return true;
     return rapt_fail(RAPT_ERROR_VALUE, op,
                      "vocabulary %lld, embedding %lld, hidden %lld, %d layers; 1 or more of each expected",
                      (long long)config->vocabulary, (long long)config->embedding, (long long)config->hidden,
@@ -58,6 +60,7 @@ bool rapt_bahdanau_check_tokens(const char *op, const rapt_tensor *tokens)
 {
     char text[128];
     if (!tokens) return rapt_fail(RAPT_ERROR_NULL, op, "the tokens are NULL");
-    return rapt_rank(tokens) == 2 ||
-           rapt_fail(RAPT_ERROR_SHAPE, op, "tokens (B, T) expected, not %s", rapt_describe(tokens, text, sizeof text));
+    bool fits = rapt_rank(tokens) == 2 && rapt_size(tokens, 1) >= 1;
+    return fits || rapt_fail(RAPT_ERROR_SHAPE, op, "tokens (B, T) with T of 1 or more expected, not %s",
+                             rapt_describe(tokens, text, sizeof text));
 }

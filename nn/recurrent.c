@@ -37,7 +37,8 @@ static void *recurrent_new(const rapt_module_class *kind, int gates, int64_t in,
                            double dropout)
 {
     RAPT_SCOPE;
-    if (in < 1 || hidden < 1 || hidden > INT64_MAX / gates || layers < 1 || layers > 1000 || !(dropout >= 0 && dropout <= 1)) {
+    if (in < 1 || hidden < 1 || hidden > INT64_MAX / gates || layers < 1 || layers > 1000 ||
+        !(dropout >= 0 && dropout <= 1)) {
         rapt_fail(
             RAPT_ERROR_VALUE, kind->name,
             "input size %lld, hidden size %lld, %d layers, dropout %g; sizes of 1 or more, 1 to 1000 layers and a "

@@ -1,11 +1,49 @@
-/* The one place where threads are started. */
+/* The one place where threads are started; and when they are not, because other programs need the processors. */
 #include "tensor/parallel.h"
 
 #include <omp.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include <rapt/runtime.h>
 
 enum { elements_a_piece = 16384 };
+
+/* Threads that meet at the end of each op cannot be slower than the slowest of them: with another program on one of two
+ * processors, a training step was measured to take twenty times as long as on one thread. Being preempted shows it. */
+enum { trial_ms = 20, pause_ms = 400, preemptions_allowed = 2 };
+
+static _Atomic bool is_crowded;
+static _Atomic int64_t next_look_ms, preemptions_before;
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t count_preemptions(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+/* Looks every 20 ms how often the process was preempted; too often means one thread for 400 ms, and then a new trial.
+ * Threads that race here at worst look twice. */
+static bool leaves_room_to_others(void)
+{
+    int64_t now = now_ms(), due = atomic_load_explicit(&next_look_ms, memory_order_relaxed);
+    if (now < due) return atomic_load_explicit(&is_crowded, memory_order_relaxed);
+    int64_t preemptions = count_preemptions();
+    bool was_trial = due != 0 && !atomic_load(&is_crowded);
+    bool crowded = was_trial && preemptions - atomic_load(&preemptions_before) > preemptions_allowed;
+    atomic_store(&preemptions_before, preemptions);
+    atomic_store(&is_crowded, crowded);
+    atomic_store(&next_look_ms, now + (crowded ? pause_ms : trial_ms));
+    return crowded;
+}
 
 int64_t rapt_grain(int64_t cost)
 {
@@ -17,7 +55,7 @@ void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context)
     int64_t pieces = (count + grain - 1) / grain;
     int threads = rapt_get_threads();
     if (threads > pieces) threads = (int)pieces;
-    if (threads <= 1 || omp_in_parallel()) {
+    if (threads <= 1 || omp_in_parallel() || (!rapt_threads_are_fixed() && leaves_room_to_others())) {
         for (int64_t first = 0; first < count; first += grain)
             task(context, first, first + grain < count ? first + grain : count);
         return;

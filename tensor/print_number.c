@@ -51,10 +51,10 @@ static number_parts parts_of(const char *text)
 /* The shortest text, at most `precision` decimals long, that reads back as the number; with that many when none does. */
 static void write_shortest(const rapt_number_format *format, double number, char *text)
 {
-    for (int decimals = 0; decimals <= format->precision; decimals++) {
+    for (int decimals = 0;; decimals++) {
         snprintf(text, RAPT_NUMBER_TEXT, conversion_of(format), decimals, number);
         const double back = format->dtype == RAPT_FLOAT32 ? (double)strtof(text, NULL) : strtod(text, NULL);
-        if (back == number) break;
+        if (back == number || decimals >= format->precision) break;
     }
 }
 

@@ -12,10 +12,12 @@
 
 #include "tensor/kernels.h"
 #include "tensor/matmul.h"
+#include "tensor/parallel.h"
 
 rapt_kernels rapt_kernel;
 
 static _Atomic int threads;
+static _Atomic bool threads_are_fixed;
 
 typedef struct level {
     const char *name, *short_name;
@@ -90,7 +92,13 @@ bool rapt_set_threads(int count)
 {
     if (count < 1) return rapt_fail(RAPT_ERROR_VALUE, "set_threads", "%d threads asked for; 1 or more expected", count);
     atomic_store(&threads, count);
+    atomic_store(&threads_are_fixed, true);
     return true;
+}
+
+bool rapt_threads_are_fixed(void)
+{
+    return atomic_load_explicit(&threads_are_fixed, memory_order_relaxed);
 }
 
 int rapt_get_threads(void)

@@ -32,7 +32,8 @@ static inline const double *values_of(rapt_tensor *tensor)
 }
 
 /* |actual − expected| ≤ tolerance · (1 + |expected|) for every element. */
-static inline void expect_close(const char *what, const double *actual, const double *expected, int64_t count, double tolerance)
+static inline void expect_close(const char *what, const double *actual, const double *expected, int64_t count,
+                                double tolerance)
 {
     for (int64_t i = 0; i < count; i++) {
         bool close = fabs(actual[i] - expected[i]) <= tolerance * (1 + fabs(expected[i]));
@@ -41,10 +42,12 @@ static inline void expect_close(const char *what, const double *actual, const do
     }
 }
 
-static inline void expect_values(const char *what, rapt_tensor *tensor, int64_t count, const double *expected, double tolerance)
+static inline void expect_values(const char *what, rapt_tensor *tensor, int64_t count, const double *expected,
+                                 double tolerance)
 {
     cr_assert_not_null(tensor, "%s: %s", what, rapt_error());
-    cr_assert_eq(rapt_count(tensor), count, "%s: %lld elements, not %lld", what, (long long)rapt_count(tensor), (long long)count);
+    cr_assert_eq(rapt_count(tensor), count, "%s: %lld elements, not %lld", what, (long long)rapt_count(tensor),
+                 (long long)count);
     expect_close(what, values_of(tensor), expected, count, tolerance);
 }
 
@@ -90,7 +93,8 @@ static inline void expect_moments(rapt_tensor *tensor, double mean, double varia
     for (int64_t i = 0; i < n; i++) squares += (values[i] - sum / (double)n) * (values[i] - sum / (double)n);
     double found = squares / (double)n;
     cr_expect(fabs(sum / (double)n - mean) < 5 * sqrt(variance / (double)n), "mean %g, not %g", sum / (double)n, mean);
-    cr_expect(fabs(found / variance - 1) < 5 * sqrt((kurtosis - 1) / (double)n), "variance %g, not %g", found, variance);
+    cr_expect(fabs(found / variance - 1) < 5 * sqrt((kurtosis - 1) / (double)n), "variance %g, not %g", found,
+              variance);
 }
 
 /* Uniform within ±bound: inside, close to both ends, and with the right moments. */

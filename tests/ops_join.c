@@ -53,7 +53,7 @@ static void place(const array *x, array *y, int axis, int64_t start)
 static array reference_concat(const array *in, const op_sample *s)
 {
     int count = count_inputs(s), axis = s->axis < 0 ? s->axis + in[0].rank : s->axis;
-    int64_t shape[RAPT_MAX_RANK], start = 0;
+    int64_t shape[RAPT_MAX_RANK] = {0}, start = 0;
     for (int i = 0; i < in[0].rank; i++) shape[i] = in[0].shape[i];
     for (int i = 1; i < count; i++) shape[axis] += in[i].shape[axis];
     array y = array_new(in[0].rank, shape);

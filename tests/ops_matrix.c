@@ -76,12 +76,9 @@ static array reference_matmul(const array *in, const op_sample *s)
     bool left = in[0].rank == 1, right = in[1].rank == 1;
     array a = with_axes(&in[0], s->variant & 1, left, false), b = with_axes(&in[1], s->variant & 2, false, right);
     array c = product(&a, &b);
-    if (right) c.rank--;
-    if (left) {
-        c.shape[c.rank - 2] = c.shape[c.rank - 1];
-        c.rank--;
-        if (right) c.rank = in[0].rank + in[1].rank - 2;
-    }
+    if (right) c.rank--; /* the column axis, which has size 1; and the row axis: */
+    if (left && !right) c.shape[c.rank - 2] = c.shape[c.rank - 1];
+    if (left) c.rank--;
     array_free(&a);
     array_free(&b);
     return c;

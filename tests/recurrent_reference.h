@@ -55,7 +55,8 @@ static inline double dot(const double *a, const double *b, int count)
 }
 
 /* One unit of one item: x and h are the item's vectors, weights those of the layer, c the unit's cell. Returns h'. */
-static inline double unit(const problem *p, const double *const *weight, int in, int u, const double *x, const double *h, double *c)
+static inline double unit(const problem *p, const double *const *weight, int in, int u, const double *x,
+                          const double *h, double *c)
 {
     double i[4], s[4];
     for (int g = 0; g < p->gates; g++) {
@@ -88,7 +89,8 @@ static inline void reference_forward(const problem *p, double *outputs)
             double next[most_outputs];
             for (int b = 0; b < p->batch; b++)
                 for (int u = 0; u < p->hidden; u++)
-                    next[b * p->hidden + u] = unit(p, weight, in, u, x + (t * p->batch + b) * in, h + b * p->hidden, &c[b * p->hidden + u]);
+                    next[b * p->hidden + u] =
+                        unit(p, weight, in, u, x + (t * p->batch + b) * in, h + b * p->hidden, &c[b * p->hidden + u]);
             memcpy(h, next, (size_t)state * sizeof *h);
             memcpy(outputs + t * state, h, (size_t)state * sizeof *h);
         }

@@ -81,16 +81,19 @@ Test(attention, equal_keys_give_the_mean)
     static const double expected[] = {2, 3, 4, 5, 10, 11, 12, 13};
     for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
         RAPT_SCOPE;
-        rapt_attention *dot = rapt_dot_product_attention_new(0.5), *additive = rapt_additive_attention_new(20, 2, 8, 0.1);
+        rapt_attention *dot = rapt_dot_product_attention_new(0.5),
+                       *additive = rapt_additive_attention_new(20, 2, 8, 0.1);
         rapt_tensor *keys = rapt_ones(dtype, RAPT_SHAPE(2, 10, 2));
         cr_expect(rapt_module_cast(&additive->module, dtype));
         rapt_module_train(&dot->module, false);
         rapt_module_train(&additive->module, false);
         double tolerance = dtype == RAPT_FLOAT64 ? 1e-14 : 1e-6;
-        rapt_tensor *y = rapt_attention_forward(dot, rapt_randn(dtype, RAPT_SHAPE(2, 1, 2)), keys, forty_values(dtype), lengths_of(2, 6));
+        rapt_tensor *y = rapt_attention_forward(dot, rapt_randn(dtype, RAPT_SHAPE(2, 1, 2)), keys, forty_values(dtype),
+                                                lengths_of(2, 6));
         expect_shape(y, RAPT_SHAPE(2, 1, 4));
         expect_values("dot product", y, 8, expected, tolerance);
-        y = rapt_attention_forward(additive, rapt_randn(dtype, RAPT_SHAPE(2, 1, 20)), keys, forty_values(dtype), lengths_of(2, 6));
+        y = rapt_attention_forward(additive, rapt_randn(dtype, RAPT_SHAPE(2, 1, 20)), keys, forty_values(dtype),
+                                   lengths_of(2, 6));
         expect_shape(y, RAPT_SHAPE(2, 1, 4));
         expect_values("additive", y, 8, expected, tolerance);
         rapt_module_free(&dot->module);
@@ -104,20 +107,23 @@ Test(attention, weights_are_nonzero_only_where_allowed)
     RAPT_SCOPE;
     rapt_seed(1);
     rapt_attention *attention = rapt_dot_product_attention_new(0.5);
-    rapt_tensor *queries = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 1, 2)), *keys = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 10, 2));
+    rapt_tensor *queries = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 1, 2)),
+                *keys = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 10, 2));
     cr_expect(rapt_attention_forward(attention, queries, keys, forty_values(RAPT_FLOAT32), lengths_of(2, 6)));
     cr_expect_null(attention->weights, "not asked for");
     attention->keep_weights = true;
     for (int training = 0; training < 2; training++) {
         RAPT_SCOPE;
         rapt_module_train(&attention->module, training);
-        cr_expect(rapt_attention_forward(attention, rapt_require_gradient(queries), keys, forty_values(RAPT_FLOAT32), lengths_of(2, 6)));
+        cr_expect(rapt_attention_forward(attention, rapt_require_gradient(queries), keys, forty_values(RAPT_FLOAT32),
+                                         lengths_of(2, 6)));
         expect_shape(attention->weights, RAPT_SHAPE(2, 1, 10));
         cr_expect_not(rapt_requires_gradient(attention->weights));
         const double *weights = values_of(attention->weights);
         double sums[2] = {0};
         for (int i = 0; i < 20; i++) {
-            cr_expect((weights[i] > 0) == (i % 10 < (i < 10 ? 2 : 6)), "weight %d is %g (before dropout)", i, weights[i]);
+            cr_expect((weights[i] > 0) == (i % 10 < (i < 10 ? 2 : 6)), "weight %d is %g (before dropout)", i,
+                      weights[i]);
             sums[i / 10] += weights[i];
         }
         cr_expect(fabs(sums[0] - 1) < 1e-6 && fabs(sums[1] - 1) < 1e-6);
@@ -132,12 +138,14 @@ Test(attention, dropout_only_in_training)
     RAPT_SCOPE;
     rapt_seed(2);
     rapt_attention *attention = rapt_dot_product_attention_new(0.5);
-    rapt_tensor *queries = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(1, 1, 2)), *keys = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 4096, 2));
+    rapt_tensor *queries = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(1, 1, 2)),
+                *keys = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 4096, 2));
     rapt_tensor *values = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 4096, 1));
     double y = rapt_item(rapt_attention_forward(attention, queries, keys, values, NULL));
     cr_expect(y != 1 && fabs(y - 1) < 5 / 64.0, "kept weights are scaled up: %g", y);
     rapt_module_train(&attention->module, false);
-    expect_values("evaluation", rapt_attention_forward(attention, queries, keys, values, NULL), 1, (double[]){1}, 1e-14);
+    expect_values("evaluation", rapt_attention_forward(attention, queries, keys, values, NULL), 1, (double[]){1},
+                  1e-14);
     rapt_module_free(&attention->module);
     expect_no_error();
 }
@@ -145,7 +153,8 @@ Test(attention, dropout_only_in_training)
 Test(attention, products_of_ones_are_four)
 {
     RAPT_SCOPE;
-    rapt_tensor *product = rapt_matmul(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4)), rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 4, 6)));
+    rapt_tensor *product =
+        rapt_matmul(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4)), rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 4, 6)));
     expect_shape(product, RAPT_SHAPE(2, 3, 6));
     cr_expect(same_bits(product, rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 6), 4)));
     rapt_tensor *tenths = rapt_mul_scalar(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 1, 10)), 0.1);
@@ -161,7 +170,8 @@ Test(attention, scaled_scores_have_variance_one)
     rapt_seed(3);
     rapt_scoring *scoring = rapt_scaled_dot_product_scoring_new();
     cr_expect_null(scoring->prepare);
-    rapt_tensor *queries = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1000000, 1, 12)), *keys = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1000000, 1, 12));
+    rapt_tensor *queries = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1000000, 1, 12)),
+                *keys = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1000000, 1, 12));
     rapt_tensor *scores = scoring->score(scoring, queries, keys);
     double variance = rapt_item(rapt_var(rapt_cast(scores, RAPT_FLOAT64), RAPT_ALL_AXES, false, 1));
     cr_expect(fabs(variance - 1) < 0.01, "%g", variance);
@@ -174,7 +184,8 @@ Test(attention, scores_below_the_usual_mask_and_nan_keys)
     RAPT_SCOPE;
     rapt_attention *attention = rapt_dot_product_attention_new(0);
     attention->keep_weights = true;
-    rapt_tensor *queries = doubles(RAPT_SHAPE(1, 1, 1), (double[]){1}), *values = doubles(RAPT_SHAPE(1, 3, 1), (double[]){1, 2, 3});
+    rapt_tensor *queries = doubles(RAPT_SHAPE(1, 1, 1), (double[]){1}),
+                *values = doubles(RAPT_SHAPE(1, 3, 1), (double[]){1, 2, 3});
     rapt_tensor *keys = doubles(RAPT_SHAPE(1, 3, 1), (double[]){-2e6, -2e6, (double)NAN});
     rapt_tensor *y = rapt_attention_forward(attention, queries, keys, values, length(2));
     expect_values("weights", attention->weights, 3, (double[]){0.5, 0.5, 0}, 1e-15);
@@ -213,77 +224,6 @@ Test(attention, own_scoring_functions)
     }
     expect_values("distance", results[0], 4, values_of(results[1]), 1e-14);
     expect_no_error();
-}
-
-/* If keys are values, d attention / dq is their covariance under the weights (scaled): no differences needed. */
-Test(attention, gradient_of_the_query_is_a_covariance)
-{
-    RAPT_SCOPE;
-    rapt_seed(4);
-    enum { keys_count = 5, size = 3 };
-    rapt_attention *attention = rapt_dot_product_attention_new(0);
-    attention->keep_weights = true;
-    rapt_tensor *q = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, 1, size)));
-    rapt_tensor *k = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, keys_count, size));
-    rapt_tensor *y = rapt_attention_forward(attention, q, k, k, NULL);
-    const double *mean = values_of(y), *key = values_of(k), *weight = values_of(attention->weights);
-    for (int out = 0; out < size; out++) {
-        rapt_tensor *root = rapt_select(rapt_reshape(y, RAPT_SHAPE(size)), 0, out), *gradient;
-        cr_assert(rapt_gradients(1, &root, NULL, 1, &q, &gradient, RAPT_RETAIN_GRAPH), "%s", rapt_error());
-        double covariance[size] = {0};
-        for (int i = 0; i < keys_count; i++)
-            for (int j = 0; j < size; j++)
-                covariance[j] += weight[i] * (key[i * size + out] - mean[out]) * (key[i * size + j] - mean[j]) / sqrt(size);
-        expect_values("covariance", gradient, size, covariance, 1e-14);
-    }
-    rapt_module_free(&attention->module);
-}
-
-typedef struct subject {
-    rapt_attention *attention;
-    rapt_tensor *lengths;
-} subject;
-
-static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
-{
-    const subject *s = context;
-    return rapt_attention_forward(s->attention, inputs[0], inputs[1], inputs[2], s->lengths);
-}
-
-static rapt_tensor *leaf(int64_t a, int64_t b, int64_t c)
-{
-    return rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(a, b, c)));
-}
-
-/* With lengths (B) and (B, Q), some of them 0, and without; first and second order. */
-static void check_gradients(const char *name, rapt_attention *attention, int64_t query_size, int parameters, rapt_tensor *const *parameter)
-{
-    for (int variant = 0; variant < 6; variant++) {
-        RAPT_SCOPE;
-        rapt_seed(20);
-        const int64_t matrix[] = {2, 0, 1, 3};
-        subject s = {attention, variant / 2 == 0   ? NULL
-                                : variant / 2 == 1 ? lengths_of(0, 2)
-                                                   : rapt_from(RAPT_INT64, RAPT_SHAPE(2, 2), matrix)};
-        rapt_tensor *inputs[6] = {leaf(2, 2, query_size), leaf(2, 3, 2), leaf(2, 3, 2)};
-        for (int i = 0; i < parameters; i++) inputs[3 + i] = parameter[i];
-        rapt_gradcheck_options options = {.context = &s, .second_order = variant % 2};
-        rapt_gradcheck_result result = rapt_gradcheck(name, call, 3 + parameters, inputs, &options);
-        cr_expect(result.passed, "variant %d: %s", variant, result.message);
-        cr_expect_gt(result.checked, 8 * 8);
-    }
-    expect_no_error();
-}
-
-Test(attention, gradcheck)
-{
-    rapt_attention *dot = rapt_dot_product_attention_new(0), *additive = in_float64(rapt_additive_attention_new(3, 2, 4, 0));
-    rapt_tensor *parameters[] = {rapt_module_find(&additive->module, "W_q.weight"), rapt_module_find(&additive->module, "W_k.weight"),
-                                 rapt_module_find(&additive->module, "w_v.weight")};
-    check_gradients("dot product", dot, 2, 0, NULL);
-    check_gradients("additive", additive, 3, 3, parameters);
-    rapt_module_free(&dot->module);
-    rapt_module_free(&additive->module);
 }
 
 Test(attention, in_two_parts)
@@ -341,32 +281,4 @@ Test(attention, errors)
     cr_expect_null(rapt_attention_forward(dot, e.queries, rapt_cast(e.keys, RAPT_FLOAT32), e.values, NULL));
     expect_error(RAPT_ERROR_DTYPE, "float32");
     rapt_module_free(&dot->module);
-}
-
-Test(attention, forward_and_backward_without_memory)
-{
-    RAPT_SCOPE;
-    example e = example_new();
-    rapt_attention *attention = in_float64(rapt_additive_attention_new(4, 4, 3, 0.5));
-    attention->keep_weights = true;
-    rapt_tensor *w = rapt_module_find(&attention->module, "W_k.weight"), *valid = length(2), *gradient;
-    cr_expect(rapt_attention_forward(attention, e.queries, e.keys, e.values, valid));
-    const int64_t before = live_bytes();
-    int64_t failures = 0;
-    for (bool done = false; !done; failures++) {
-        rapt_scope scope = rapt_scope_begin();
-        rapt_memory_fail_after(failures);
-        rapt_tensor *y = rapt_attention_forward(attention, e.queries, e.keys, e.values, valid);
-        if (y) expect_no_error();
-        rapt_tensor *root = rapt_sum(y, RAPT_ALL_AXES, false);
-        done = root && rapt_gradients(1, &root, NULL, 1, &w, &gradient, 0);
-        rapt_memory_fail_after(-1);
-        if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");
-        cr_expect_not_null(attention->weights, "the weights are the last ones that there were");
-        rapt_scope_end(scope);
-        cr_expect(live_bytes() == before, "%lld bytes leak after failure %lld", (long long)(live_bytes() - before), (long long)failures);
-    }
-    cr_expect_gt(failures, 20);
-    rapt_module_free(&attention->module);
-    expect_no_error();
 }

@@ -153,7 +153,8 @@ Test(layers, dropout)
     cr_expect(fabs(zeros - 0.2 * n) < 5 * sqrt(n * 0.2 * 0.8), "%d zeros", zeros);
     cr_expect(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)));
     const double *gradient = values_of(rapt_gradient(x));
-    for (int i = 0; i < n; i++) cr_assert(fabs(gradient[i] * 3 - values[i]) < 1e-12, "the gradient goes where the values went");
+    for (int i = 0; i < n; i++)
+        cr_assert(fabs(gradient[i] * 3 - values[i]) < 1e-12, "the gradient goes where the values went");
     cr_expect_not(same_bits(y, rapt_dropout_forward(dropout, x)), "each forward draws anew");
     rapt_module_train(&dropout->module, false);
     cr_expect(same_bits(x, rapt_dropout_forward(dropout, x)));

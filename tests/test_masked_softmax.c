@@ -22,7 +22,8 @@ static void expect_rows(const char *what, rapt_dtype dtype, rapt_tensor *lengths
     expect_shape(weights, RAPT_SHAPE(2, 2, 4));
     expect_values(what, weights, 16, expected, dtype == RAPT_FLOAT64 ? 1e-8 : 1e-7);
     const double *values = values_of(weights);
-    for (int i = 0; i < 16; i++) cr_expect((values[i] == 0) == (i % 4 >= rows[i / 4]), "%s: masked weights are 0, others not", what);
+    for (int i = 0; i < 16; i++)
+        cr_expect((values[i] == 0) == (i % 4 >= rows[i / 4]), "%s: masked weights are 0, others not", what);
 }
 
 Test(masked_softmax, golden_numbers)
@@ -78,13 +79,15 @@ Test(masked_softmax, what_is_masked_never_matters)
     RAPT_SCOPE;
     rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(1, 3), (int64_t[]){2, 0, 3});
     const double nan = (double)NAN, infinity = (double)INFINITY;
-    rapt_tensor *scores = rapt_require_gradient(doubles(RAPT_SHAPE(1, 3, 3), (double[]){1, 1, nan, nan, infinity, 1e300, -2e6, -2e6, -2e6}));
+    rapt_tensor *scores = rapt_require_gradient(
+        doubles(RAPT_SHAPE(1, 3, 3), (double[]){1, 1, nan, nan, infinity, 1e300, -2e6, -2e6, -2e6}));
     rapt_tensor *weights = rapt_masked_softmax(scores, lengths);
     expect_values("weights", weights, 9, (double[]){0.5, 0.5, 0, 0, 0, 0, 1.0 / 3, 1.0 / 3, 1.0 / 3}, 1e-15);
     rapt_tensor *g = doubles(RAPT_SHAPE(1, 3, 3), (double[]){1, 3, nan, nan, nan, nan, 0, 3, 6});
     cr_expect(rapt_backward_from(1, &weights, &g, 0));
     expect_values("gradient", rapt_gradient(scores), 9, (double[]){-0.5, 0.5, 0, 0, 0, 0, -1, 0, 1}, 1e-15);
-    rapt_tensor *low = rapt_masked_softmax(doubles(RAPT_SHAPE(1, 1, 2), (double[]){-2e6, 0}), rapt_ones(RAPT_INT64, RAPT_SHAPE(1)));
+    rapt_tensor *low =
+        rapt_masked_softmax(doubles(RAPT_SHAPE(1, 1, 2), (double[]){-2e6, 0}), rapt_ones(RAPT_INT64, RAPT_SHAPE(1)));
     expect_values("a score below -1e6 wins over a masked one", low, 2, (double[]){1, 0}, 0);
     rapt_tensor *large = rapt_masked_softmax(doubles(RAPT_SHAPE(1, 1, 2), (double[]){1e300, 1e300}), NULL);
     expect_values("large scores", large, 2, (double[]){0.5, 0.5}, 1e-15);
@@ -95,7 +98,8 @@ Test(masked_softmax, empty_axes)
 {
     RAPT_SCOPE;
     expect_shape(rapt_masked_softmax(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(0, 2, 3)), NULL), RAPT_SHAPE(0, 2, 3));
-    expect_shape(rapt_masked_softmax(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 0, 3)), rapt_ones(RAPT_INT64, RAPT_SHAPE(2))),
+    expect_shape(rapt_masked_softmax(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 0, 3)),
+                                     rapt_ones(RAPT_INT64, RAPT_SHAPE(2))),
                  RAPT_SHAPE(2, 0, 3));
     expect_shape(rapt_masked_softmax(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 0)), NULL), RAPT_SHAPE(2, 3, 0));
     expect_no_error();

@@ -69,7 +69,8 @@ Test(module_file, bad_archives_change_nothing)
         rapt_error_code code;
         const char *part;
     } bad[] = {{NULL, RAPT_ERROR_FORMAT, "dense.bias (float32 [5] expected)"},
-               {rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(6)), RAPT_ERROR_SHAPE, "dense.bias is float32 [6]; float32 [5] expected"},
+               {rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(6)), RAPT_ERROR_SHAPE,
+                "dense.bias is float32 [6]; float32 [5] expected"},
                {rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 5)), RAPT_ERROR_SHAPE, "float32 [1, 5]"},
                {rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(5)), RAPT_ERROR_SHAPE, "float64 [5]"}};
     for (int i = 0; i < 4; i++) {

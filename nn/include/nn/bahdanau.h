@@ -7,7 +7,7 @@
 /* False and an error when a size is not 1 or more. */
 bool rapt_bahdanau_check(const char *op, const rapt_bahdanau_config *config);
 
-/* False and an error when the tokens are NULL or not (B, T). */
+/* False and an error when the tokens are NULL or not (B, T) with a T of 1 or more. */
 bool rapt_bahdanau_check_tokens(const char *op, const rapt_tensor *tokens);
 
 /* Xavier-uniform for the whole stacked matrices of every layer; false for NULL or after an error. */

@@ -7,7 +7,8 @@
 RAPT_BEGIN_DECLS
 
 /* The number of threads that ops use; results do not depend on it. Values below 1 are an error (false). The default
- * is OpenMP's (OMP_NUM_THREADS, or one for each processor). */
+ * is OpenMP's (OMP_NUM_THREADS, or one for each processor), of which all but one rest while other programs keep the
+ * processors busy; a number that was set is used as it is. */
 RAPT_API bool rapt_set_threads(int threads);
 RAPT_API int rapt_get_threads(void);
 

@@ -1,0 +1,120 @@
+/* Derivatives of attention: against a closed form, against differences, and without memory. */
+#include "modules.h"
+
+static rapt_tensor *lengths_of(int64_t a, int64_t b)
+{
+    return rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){a, b});
+}
+
+static rapt_attention *in_float64(rapt_attention *attention)
+{
+    cr_assert(attention && rapt_module_cast(&attention->module, RAPT_FLOAT64), "%s", rapt_error());
+    return attention;
+}
+
+/* If keys are values, d attention / dq is their covariance under the weights (scaled): no differences needed. */
+Test(attention_gradients, gradient_of_the_query_is_a_covariance)
+{
+    RAPT_SCOPE;
+    rapt_seed(4);
+    enum { keys_count = 5, size = 3 };
+    rapt_attention *attention = rapt_dot_product_attention_new(0);
+    attention->keep_weights = true;
+    rapt_tensor *q = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, 1, size)));
+    rapt_tensor *k = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, keys_count, size));
+    rapt_tensor *y = rapt_attention_forward(attention, q, k, k, NULL);
+    const double *mean = values_of(y), *key = values_of(k), *weight = values_of(attention->weights);
+    for (int out = 0; out < size; out++) {
+        rapt_tensor *root = rapt_select(rapt_reshape(y, RAPT_SHAPE(size)), 0, out), *gradient;
+        cr_assert(rapt_gradients(1, &root, NULL, 1, &q, &gradient, RAPT_RETAIN_GRAPH), "%s", rapt_error());
+        double covariance[size] = {0};
+        for (int i = 0; i < keys_count; i++)
+            for (int j = 0; j < size; j++)
+                covariance[j] +=
+                    weight[i] * (key[i * size + out] - mean[out]) * (key[i * size + j] - mean[j]) / sqrt(size);
+        expect_values("covariance", gradient, size, covariance, 1e-14);
+    }
+    rapt_module_free(&attention->module);
+}
+
+typedef struct subject {
+    rapt_attention *attention;
+    rapt_tensor *lengths;
+} subject;
+
+static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
+{
+    const subject *s = context;
+    return rapt_attention_forward(s->attention, inputs[0], inputs[1], inputs[2], s->lengths);
+}
+
+static rapt_tensor *leaf(int64_t a, int64_t b, int64_t c)
+{
+    return rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(a, b, c)));
+}
+
+/* With lengths (B) and (B, Q), some of them 0, and without; first and second order. */
+static void check_gradients(const char *name, rapt_attention *attention, int64_t query_size, int parameters,
+                            rapt_tensor *const *parameter)
+{
+    for (int variant = 0; variant < 6; variant++) {
+        RAPT_SCOPE;
+        rapt_seed(20);
+        const int64_t matrix[] = {2, 0, 1, 3};
+        subject s = {attention, variant / 2 == 0   ? NULL
+                                : variant / 2 == 1 ? lengths_of(0, 2)
+                                                   : rapt_from(RAPT_INT64, RAPT_SHAPE(2, 2), matrix)};
+        rapt_tensor *inputs[6] = {leaf(2, 2, query_size), leaf(2, 3, 2), leaf(2, 3, 2)};
+        for (int i = 0; i < parameters; i++) inputs[3 + i] = parameter[i];
+        rapt_gradcheck_options options = {.context = &s, .second_order = variant % 2};
+        rapt_gradcheck_result result = rapt_gradcheck(name, call, 3 + parameters, inputs, &options);
+        cr_expect(result.passed, "variant %d: %s", variant, result.message);
+        cr_expect_gt(result.checked, 8 * 8);
+    }
+    expect_no_error();
+}
+
+Test(attention_gradients, gradcheck)
+{
+    rapt_attention *dot = rapt_dot_product_attention_new(0),
+                   *additive = in_float64(rapt_additive_attention_new(3, 2, 4, 0));
+    rapt_tensor *parameters[] = {rapt_module_find(&additive->module, "W_q.weight"),
+                                 rapt_module_find(&additive->module, "W_k.weight"),
+                                 rapt_module_find(&additive->module, "w_v.weight")};
+    check_gradients("dot product", dot, 2, 0, NULL);
+    check_gradients("additive", additive, 3, 3, parameters);
+    rapt_module_free(&dot->module);
+    rapt_module_free(&additive->module);
+}
+
+Test(attention_gradients, forward_and_backward_without_memory)
+{
+    RAPT_SCOPE;
+    rapt_tensor *queries = leaf(2, 2, 4), *keys = leaf(2, 3, 4), *values = leaf(2, 3, 2);
+    rapt_attention *attention = in_float64(rapt_additive_attention_new(4, 4, 3, 0.5));
+    attention->keep_weights = true;
+    rapt_tensor *w = rapt_module_find(&attention->module, "W_k.weight"), *valid = lengths_of(2, 1), *gradient;
+    {
+        RAPT_SCOPE;
+        cr_expect(rapt_attention_forward(attention, queries, keys, values, valid));
+    }
+    const int64_t before = live_bytes();
+    int64_t failures = 0;
+    for (bool done = false; !done; failures++) {
+        rapt_scope scope = rapt_scope_begin();
+        rapt_memory_fail_after(failures);
+        rapt_tensor *y = rapt_attention_forward(attention, queries, keys, values, valid);
+        if (y) expect_no_error();
+        rapt_tensor *root = rapt_sum(y, RAPT_ALL_AXES, false);
+        done = root && rapt_gradients(1, &root, NULL, 1, &w, &gradient, 0);
+        rapt_memory_fail_after(-1);
+        if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");
+        cr_expect_not_null(attention->weights, "the weights are the last ones that there were");
+        rapt_scope_end(scope);
+        cr_expect(live_bytes() == before, "%lld bytes leak after failure %lld", (long long)(live_bytes() - before),
+                  (long long)failures);
+    }
+    cr_expect_gt(failures, 20);
+    rapt_module_free(&attention->module);
+    expect_no_error();
+}

@@ -1,0 +1,209 @@
+/* What ops do where mathematics leaves a choice: ties, kinks, NaN, infinities, division by 0, nothing to attend to. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include <rapt.h>
+
+#include "expect.h"
+
+static rapt_tensor *row(int count, const double *values)
+{
+    const int64_t shape[] = {count};
+    return rapt_require_gradient(rapt_from(RAPT_FLOAT64, 1, shape, values));
+}
+#define ROW(...) row((int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
+
+static void expect_row(const rapt_tensor *got, int count, const double *expected)
+{
+    cr_assert(got, "%s", rapt_error());
+    cr_assert_eq(rapt_count(got), count);
+    for (int64_t i = 0; i < count; i++) {
+        double value = rapt_at(got, &i);
+        cr_expect(fabs(value - expected[i]) <= 1e-14 * (1 + fabs(expected[i])) || value == expected[i] ||
+                      (isnan(value) && isnan(expected[i])),
+                  "element %d is %.17g, expected %.17g", (int)i, value, expected[i]);
+    }
+}
+#define EXPECT(got, ...)                                                                                               \
+    expect_row(got, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
+
+static void backward(rapt_tensor *y)
+{
+    cr_expect(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)), "%s", rapt_error());
+}
+
+static rapt_tensor *integers(rapt_dtype dtype, int count, const double *values)
+{
+    return rapt_cast(row(count, values), dtype);
+}
+
+Test(op_conventions, ties_share_the_gradient)
+{
+    RAPT_SCOPE;
+    rapt_tensor *a = ROW(1, 2, 3), *b = ROW(1, 3, 2), *c = ROW(1, 2, 3), *d = ROW(1, 3, 2), *x = ROW(4, 1, 4, 4),
+                *y = ROW(0, 0, 7);
+    backward(rapt_maximum(a, b));
+    EXPECT(rapt_gradient(a), 0.5, 0, 1);
+    EXPECT(rapt_gradient(b), 0.5, 1, 0);
+    backward(rapt_minimum(c, d));
+    EXPECT(rapt_gradient(c), 0.5, 1, 0);
+    EXPECT(rapt_gradient(d), 0.5, 0, 1);
+    backward(rapt_max(x, RAPT_ALL_AXES, false));
+    EXPECT(rapt_gradient(x), 1.0 / 3, 0, 1.0 / 3, 1.0 / 3);
+    backward(rapt_min(y, RAPT_ALL_AXES, false));
+    EXPECT(rapt_gradient(y), 0.5, 0.5, 0);
+}
+
+Test(op_conventions, kinks_have_gradient_0)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = ROW(-1, 0, 2), *y = ROW(-1, 0, 2), *z = ROW(-3, -1, 0, 1, 3), *w = ROW(0, 0.5);
+    backward(rapt_relu(x));
+    EXPECT(rapt_gradient(x), 0, 0, 1);
+    backward(rapt_abs(y));
+    EXPECT(rapt_gradient(y), -1, 0, 1);
+    backward(rapt_clamp(z, -1, 1));
+    EXPECT(rapt_gradient(z), 0, 1, 1, 1, 0);
+    backward(rapt_pow_scalar(w, 0));
+    EXPECT(rapt_gradient(w), 0, 0);
+}
+
+Test(op_conventions, not_a_number_is_passed_on)
+{
+    RAPT_SCOPE;
+    rapt_tensor *a = ROW(NAN, 1, NAN), *b = ROW(1, NAN, NAN);
+    EXPECT(rapt_maximum(a, b), NAN, NAN, NAN);
+    EXPECT(rapt_minimum(a, b), NAN, NAN, NAN);
+    EXPECT(rapt_relu(a), NAN, 1, NAN);
+    EXPECT(rapt_clamp(a, 0, 5), NAN, 1, NAN);
+    EXPECT(rapt_reshape(rapt_max(a, RAPT_ALL_AXES, false), RAPT_SHAPE(1)), NAN);
+    EXPECT(rapt_equal(a, a), 0, 1, 0);
+    EXPECT(rapt_not_equal(a, b), 1, 1, 1);
+    EXPECT(rapt_argmax(ROW(5, NAN, 9, NAN), 0, true), 1);
+    EXPECT(rapt_argmax(ROW(5, 9, 9, 1), 0, true), 1);
+    EXPECT(rapt_cast(ROW(NAN, 1e30, -1e30, 2.9, -2.9), RAPT_INT32), 0, INT32_MAX, INT32_MIN, 2, -2);
+}
+
+Test(op_conventions, integers)
+{
+    RAPT_SCOPE;
+    rapt_tensor *a = integers(RAPT_INT64, 4, (double[]){7, -7, 7, -7}),
+                *b = integers(RAPT_INT64, 4, (double[]){2, 2, -2, -2});
+    EXPECT(rapt_div(a, b), 3, -4, -4, 3);
+    cr_expect_null(rapt_div(a, integers(RAPT_INT64, 4, (double[]){1, 1, 0, 1})));
+    expect_error(RAPT_ERROR_VALUE, "div: an integer is divided by 0 (element 2");
+    EXPECT(rapt_div(ROW(1, -1, 0), ROW(0, 0, 0)), INFINITY, -INFINITY, NAN);
+    cr_expect_null(rapt_add_scalar(a, 0.5));
+    expect_error(RAPT_ERROR_VALUE, "add_scalar: 0.5");
+    cr_expect_null(rapt_mul_scalar(integers(RAPT_UINT8, 1, (double[]){1}), 256));
+    expect_error(RAPT_ERROR_VALUE, "mul_scalar: 256");
+    cr_expect_eq(rapt_item(rapt_sum(rapt_full(RAPT_UINT8, RAPT_SHAPE(1000), 200), RAPT_ALL_AXES, false)), 200000);
+    rapt_tensor *large = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (const int64_t[]){INT64_C(1) << 53, 1});
+    const int64_t *sum = rapt_data(rapt_sum(large, RAPT_ALL_AXES, false));
+    cr_expect(sum && *sum == (INT64_C(1) << 53) + 1, "integers are not summed as floats");
+}
+
+Test(op_conventions, powers_of_0)
+{
+    RAPT_SCOPE;
+    rapt_tensor *a = ROW(0, 0, 0, 2), *b = ROW(0, 1, 2, 0);
+    rapt_tensor *y = rapt_pow(a, b);
+    EXPECT(y, 1, 0, 0, 1);
+    backward(y);
+    EXPECT(rapt_gradient(a), 0, 1, 0, 0);
+    EXPECT(rapt_gradient(b), 0, 0, 0, log(2));
+}
+
+Test(op_conventions, exponentials_do_not_overflow)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = ROW(1000, 1000, -1000), *y = ROW(-INFINITY, 0), *none = ROW(-INFINITY, -INFINITY),
+                *z = ROW(800, -800);
+    EXPECT(rapt_softmax(x, 0), 0.5, 0.5, 0);
+    EXPECT(rapt_log_softmax(x, 0), -log(2), -log(2), -2000 - log(2));
+    EXPECT(rapt_logsumexp(x, RAPT_AXES(0), true), 1000 + log(2));
+    EXPECT(rapt_softmax(y, 0), 0, 1);
+    EXPECT(rapt_logsumexp(none, RAPT_AXES(0), true), -INFINITY);
+    backward(rapt_logsumexp(none, RAPT_AXES(0), true));
+    EXPECT(rapt_gradient(none), 0, 0);
+    EXPECT(rapt_sigmoid(z), 1, 0);
+    EXPECT(rapt_silu(z), 800, 0);
+    EXPECT(rapt_bce_with_logits(z, ROW(0, 0), RAPT_REDUCE_NONE), 800, 0);
+    EXPECT(rapt_bce_with_logits(z, ROW(1, 1), RAPT_REDUCE_NONE), 0, 800);
+    EXPECT(rapt_kl_div(ROW(-1, -2), ROW(0, 1), RAPT_REDUCE_NONE), 0, 2);
+    EXPECT(rapt_cross_entropy(rapt_reshape(x, RAPT_SHAPE(1, 3)), integers(RAPT_INT64, 1, (double[]){2}),
+                              &(rapt_cross_entropy_options){.reduction = RAPT_REDUCE_NONE}),
+           2000 + log(2));
+}
+
+Test(op_conventions, nothing_to_average)
+{
+    RAPT_SCOPE;
+    rapt_tensor *logits = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 3)));
+    rapt_cross_entropy_options ignoring = {.has_ignore_index = true, .ignore_index = -100};
+    rapt_tensor *targets = rapt_full(RAPT_INT64, RAPT_SHAPE(2), -100);
+    rapt_tensor *loss = rapt_cross_entropy(logits, targets, &ignoring);
+    cr_expect_eq(rapt_item(loss), 0);
+    backward(loss);
+    EXPECT(rapt_reshape(rapt_gradient(logits), RAPT_SHAPE(6)), 0, 0, 0, 0, 0, 0);
+    cr_expect_eq(rapt_item(rapt_nll_loss(logits, targets, &ignoring)), 0);
+    cr_expect(isnan(rapt_item(rapt_mean(rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(0)), RAPT_ALL_AXES, false))));
+    cr_expect_eq(rapt_item(rapt_sum(rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(0)), RAPT_ALL_AXES, false)), 0);
+}
+
+/* Masked keys have no influence, whatever they hold; a row without keys is zeros, and so is its gradient. */
+Test(op_conventions, masked_softmax)
+{
+    RAPT_SCOPE;
+    const double values[] = {1, 2, NAN, 3, INFINITY, NAN, NAN, NAN, NAN};
+    rapt_tensor *scores = rapt_require_gradient(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3, 1, 3), values));
+    rapt_tensor *weights = rapt_masked_softmax(scores, ROW(2, 0.5, 0));
+    double p = 1 / (1 + exp(1));
+    EXPECT(rapt_reshape(weights, RAPT_SHAPE(9)), p, 1 - p, 0, 1, 0, 0, 0, 0, 0);
+    const double start[] = {1, 0, 5, 1, 1, 1, 1, 1, 1};
+    rapt_tensor *cotangent = rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3, 1, 3), start);
+    cr_expect(rapt_backward_from(1, &weights, &cotangent, 0), "%s", rapt_error());
+    EXPECT(rapt_reshape(rapt_gradient(scores), RAPT_SHAPE(9)), p * (1 - p), -p * (1 - p), 0, 0, 0, 0, 0, 0, 0);
+}
+
+Test(op_conventions, dropout)
+{
+    RAPT_SCOPE;
+    enum { count = 100000 };
+    rapt_seed(5);
+    rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(count)));
+    rapt_tensor *y = rapt_drop(x, 0.2), *again = rapt_drop(x, 0.2);
+    const float *a = rapt_data(y), *b = rapt_data(again);
+    int dropped = 0, both = 0;
+    for (int i = 0; i < count; i++) {
+        cr_assert(a[i] == 0 || a[i] == 1.25F);
+        dropped += a[i] == 0;
+        both += a[i] == 0 && b[i] == 0;
+    }
+    cr_expect(abs(dropped - 20000) < 700 && abs(both - 4000) < 330, "%d dropped, %d of them twice", dropped, both);
+    backward(y);
+    const float *gradient = rapt_data(rapt_gradient(x));
+    for (int i = 0; i < count; i++) cr_assert_eq(gradient[i], a[i], "backward drops others than forward");
+}
+
+Test(op_conventions, joining_nothing)
+{
+    RAPT_SCOPE;
+    rapt_tensor *one[] = {ROW(1)}, *pieces[1];
+    cr_expect_null(rapt_concat(0, one, 0));
+    expect_error(RAPT_ERROR_VALUE, "concat: ");
+    cr_expect_null(rapt_concat(1, NULL, 0));
+    expect_error(RAPT_ERROR_NULL, "concat: ");
+    cr_expect_null(rapt_stack(0, one, 0));
+    expect_error(RAPT_ERROR_VALUE, "stack: ");
+    cr_expect_not(rapt_split(one[0], 0, 1, NULL, pieces));
+    expect_error(RAPT_ERROR_NULL, "split: ");
+    cr_expect_not(rapt_split(one[0], 0, 1, (const int64_t[]){1}, NULL));
+    expect_error(RAPT_ERROR_NULL, "split: ");
+    cr_expect_null(rapt_sum(one[0], 1, NULL, false));
+    expect_error(RAPT_ERROR_NULL, "sum: ");
+    cr_expect_null(rapt_permute(one[0], 1, NULL));
+    expect_error(RAPT_ERROR_NULL, "permute: ");
+    cr_expect_null(rapt_flip(one[0], 1, NULL));
+    expect_error(RAPT_ERROR_NULL, "flip: ");
+}
