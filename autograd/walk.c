@@ -121,7 +121,8 @@ static bool visit_op(rapt_walk *walk, rapt_node *node)
     const rapt_op *op = node->op;
     if (node->used)
         return rapt_fail(RAPT_ERROR_GRAPH, "backward",
-                         "the graph of %s was freed by an earlier backward; RAPT_RETAIN_GRAPH there keeps it", op->name);
+                         "the graph of %s was freed by an earlier backward; RAPT_RETAIN_GRAPH there keeps it",
+                         op->name);
     if (!op->vjp)
         return rapt_fail(RAPT_ERROR_UNSUPPORTED, op->name, "has no gradient%s%s", op->no_gradient ? "; " : "",
                          op->no_gradient ? op->no_gradient : "");

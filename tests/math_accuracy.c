@@ -14,10 +14,7 @@
 
 #include "../tensor/kernels/vector_math.h"
 
-enum {
-    BLOCK = 4096,
-    SKIPPED = 77
-};
+enum { BLOCK = 4096, SKIPPED = 77 };
 static const double LIMIT = 2.0;
 
 #define UNARY(name)                                                                                                    \
@@ -66,9 +63,7 @@ static const struct function FUNCTIONS[] = {
     {"erf", false, rapt_erf, reference_erf},    {"sin", false, rapt_sin, reference_sin},
     {"cos", false, rapt_cos, reference_cos},    {"pow", true, rapt_pow, pow},
 };
-enum {
-    FUNCTION_COUNT = sizeof FUNCTIONS / sizeof FUNCTIONS[0]
-};
+enum { FUNCTION_COUNT = sizeof FUNCTIONS / sizeof FUNCTIONS[0] };
 
 // Each is tried with both signs, and for pow with each other one.
 static const float SPECIALS[] = {
@@ -82,9 +77,7 @@ static const float SPECIALS[] = {
     0x1p26f,       1e10f,       1e38f,          0x1p127f,       FLT_MAX,
     INFINITY,      NAN,         0x1.2d97c8p+0f, 0x1.f37c8ap95f,
 };
-enum {
-    SPECIAL_COUNT = 2 * sizeof SPECIALS / sizeof SPECIALS[0]
-};
+enum { SPECIAL_COUNT = 2 * sizeof SPECIALS / sizeof SPECIALS[0] };
 
 static float special(unsigned i)
 {
@@ -100,14 +93,10 @@ struct outcome {
 // The distance in units in the last place of float32 at the exact result; infinite where the kind of result is wrong.
 static double error_in_ulp(float result, double exact)
 {
-    if (isnan(exact) || isnan(result))
-        return isnan(exact) && isnan(result) ? 0.0 : INFINITY;
-    if (isinf(exact))
-        return (double)result == exact ? 0.0 : INFINITY;
-    if (!signbit(exact) != !signbit(result))
-        return INFINITY;
-    if (exact == 0.0)
-        return result == 0.0f ? 0.0 : INFINITY;
+    if (isnan(exact) || isnan(result)) return isnan(exact) && isnan(result) ? 0.0 : INFINITY;
+    if (isinf(exact)) return (double)result == exact ? 0.0 : INFINITY;
+    if (!signbit(exact) != !signbit(result)) return INFINITY;
+    if (exact == 0.0) return result == 0.0f ? 0.0 : INFINITY;
     double found = isinf(result) ? 0x1p128 : fabs((double)result), expected = fmin(fabs(exact), 0x1p128);
     int exponent = ilogb(expected);
     return fabs(found - expected) / ldexp(1.0, (exponent < -126 ? -126 : exponent > 127 ? 127 : exponent) - 23);
@@ -180,8 +169,7 @@ static struct outcome try_function(const struct function *function, uint64_t str
         for (int i = 0; i < BLOCK; i++) {
             uint64_t index = (uint64_t)block * BLOCK + (uint64_t)i;
             x[i] = rapt_math_from_bits((uint32_t)(index * stride));
-            if (function->binary)
-                exponent[i] = sample_exponent(index, x[i]);
+            if (function->binary) exponent[i] = sample_exponent(index, x[i]);
         }
         struct outcome found = try_block(function, x, exponent, BLOCK);
 #pragma omp critical
@@ -194,8 +182,7 @@ static bool report(const struct function *function, struct outcome outcome)
 {
     bool good = outcome.worst <= LIMIT;
     printf("%-8s %6.3f ulp at %s(%a", function->name, outcome.worst, function->name, (double)outcome.x);
-    if (function->binary)
-        printf(", %a", (double)outcome.exponent);
+    if (function->binary) printf(", %a", (double)outcome.exponent);
     printf(") = %a%s\n", (double)outcome.result, good ? "" : "   FAILED");
     fflush(stdout);
     return good;
@@ -245,8 +232,7 @@ int main(int argc, char **argv)
             known = parse_stride(argv[++i], &stride);
         }
         for (int f = 0; !known && f < FUNCTION_COUNT; f++) {
-            if (strcmp(argv[i], FUNCTIONS[f].name) == 0)
-                known = wanted[f] = any = true;
+            if (strcmp(argv[i], FUNCTIONS[f].name) == 0) known = wanted[f] = any = true;
         }
         if (!known) {
             fprintf(stderr,
@@ -261,8 +247,7 @@ int main(int argc, char **argv)
     }
     printf("%s, every %llu-th float32\n", level(), (unsigned long long)stride);
     for (int f = 0; f < FUNCTION_COUNT; f++) {
-        if (!any || wanted[f])
-            good &= report(&FUNCTIONS[f], try_function(&FUNCTIONS[f], stride));
+        if (!any || wanted[f]) good &= report(&FUNCTIONS[f], try_function(&FUNCTIONS[f], stride));
     }
     return good ? 0 : 1;
 }

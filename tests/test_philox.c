@@ -23,19 +23,15 @@ Test(philox, known_answers)
 
 Test(philox, vectorised_blocks_equal_single_ones)
 {
-    enum {
-        BLOCKS = 1000
-    };
+    enum { BLOCKS = 1000 };
     static uint32_t words[4 * BLOCKS];
     uint64_t first = UINT64_C(0xfffffe00); // the index carries into its high word on the way
 #pragma omp simd
     for (int i = 0; i < BLOCKS; i++) {
         struct rapt_philox_block block = rapt_philox(42, 7, first + (uint64_t)i);
-        for (int j = 0; j < 4; j++)
-            words[4 * i + j] = block.word[j];
+        for (int j = 0; j < 4; j++) words[4 * i + j] = block.word[j];
     }
-    for (int i = 0; i < BLOCKS; i++)
-        check_block(42, 7, first + (uint64_t)i, words + 4 * i);
+    for (int i = 0; i < BLOCKS; i++) check_block(42, 7, first + (uint64_t)i, words + 4 * i);
 }
 
 Test(philox, uniform_bounds)
@@ -96,9 +92,7 @@ static void add_moments(double sums[5], double first, double second)
 
 Test(philox, normal_moments)
 {
-    enum {
-        BLOCKS = 500000
-    };
+    enum { BLOCKS = 500000 };
     double sums_float[5] = {0}, sums_double[5] = {0};
     for (uint64_t i = 0; i < BLOCKS; i++) {
         struct rapt_philox_block block = rapt_philox(2024, 0, i);

@@ -55,7 +55,8 @@ ACTIVATIONS(double, float64, tanh, sigmoid_of, erf, exp)
 
 void RAPT_AT_LEVEL(rapt_fill_activation)(rapt_kernels *kernels)
 {
-    kernels->activation = (rapt_activation_kernels){
+    kernels->activation = (rapt_activation_kernels)
+    {
 #define X(name) .name = {RAPT_FLOATING_ROW(name)},
         RAPT_ACTIVATION_KERNELS(X)
 #undef X

@@ -50,7 +50,11 @@
 
 #define NO_STATE(X)
 #define SGD_STATE(X) X(v, 2)
-#define SGD_NUMBERS(X) X(rate) X(decay) X(momentum) X(share)
+#define SGD_NUMBERS(X)                                                                                                 \
+    X(rate)                                                                                                            \
+    X(decay)                                                                                                           \
+    X(momentum)                                                                                                        \
+    X(share)
 
 #define SGD(T, dtype)                                                                                                  \
     UPDATE_LOOP(sgd_##dtype, T, NO_STATE, rapt_sgd_numbers, SGD_NUMBERS, g += decay * p; p -= rate * g;)               \
@@ -60,8 +64,18 @@
 SGD(float, float32)
 SGD(double, float64)
 
-#define ADAM_STATE(X) X(m, 2) X(v, 3)
-#define ADAM_NUMBERS(X) X(decay) X(keep) X(share1) X(beta2) X(share2) X(rate) X(correction) X(epsilon)
+#define ADAM_STATE(X)                                                                                                  \
+    X(m, 2)                                                                                                            \
+    X(v, 3)
+#define ADAM_NUMBERS(X)                                                                                                \
+    X(decay)                                                                                                           \
+    X(keep)                                                                                                            \
+    X(share1)                                                                                                          \
+    X(beta2)                                                                                                           \
+    X(share2)                                                                                                          \
+    X(rate)                                                                                                            \
+    X(correction)                                                                                                      \
+    X(epsilon)
 
 #define ADAM(T, dtype, SQRT)                                                                                           \
     UPDATE_LOOP(adam_##dtype, T, ADAM_STATE, rapt_adam_numbers, ADAM_NUMBERS, g += decay * p; m += share1 * (g - m);   \
@@ -71,10 +85,23 @@ ADAM(float, float32, sqrtf)
 ADAM(double, float64, sqrt)
 
 #define RMSPROP_STATE(X) X(v, 2)
-#define RMSPROP_CENTERED_STATE(X) X(v, 2) X(a, 3)
-#define RMSPROP_MOMENTUM_STATE(X) X(v, 2) X(b, 3)
-#define RMSPROP_FULL_STATE(X) X(v, 2) X(a, 3) X(b, 4)
-#define RMSPROP_NUMBERS(X) X(rate) X(decay) X(alpha) X(share) X(epsilon) X(momentum)
+#define RMSPROP_CENTERED_STATE(X)                                                                                      \
+    X(v, 2)                                                                                                            \
+    X(a, 3)
+#define RMSPROP_MOMENTUM_STATE(X)                                                                                      \
+    X(v, 2)                                                                                                            \
+    X(b, 3)
+#define RMSPROP_FULL_STATE(X)                                                                                          \
+    X(v, 2)                                                                                                            \
+    X(a, 3)                                                                                                            \
+    X(b, 4)
+#define RMSPROP_NUMBERS(X)                                                                                             \
+    X(rate)                                                                                                            \
+    X(decay)                                                                                                           \
+    X(alpha)                                                                                                           \
+    X(share)                                                                                                           \
+    X(epsilon)                                                                                                         \
+    X(momentum)
 
 #define SECOND_MOMENT                                                                                                  \
     g += decay * p;                                                                                                    \
@@ -105,7 +132,10 @@ RMSPROP(float, float32, sqrtf)
 RMSPROP(double, float64, sqrt)
 
 #define ADAGRAD_STATE(X) X(s, 2)
-#define ADAGRAD_NUMBERS(X) X(rate) X(decay) X(epsilon)
+#define ADAGRAD_NUMBERS(X)                                                                                             \
+    X(rate)                                                                                                            \
+    X(decay)                                                                                                           \
+    X(epsilon)
 
 #define ADAGRAD(T, dtype, SQRT)                                                                                        \
     UPDATE_LOOP(adagrad_##dtype, T, ADAGRAD_STATE, rapt_adagrad_numbers, ADAGRAD_NUMBERS, g += decay * p; s += g * g;  \

@@ -40,7 +40,8 @@ FLOATING_LOOPS(double, float64, fabs, sqrt, exp, log, sin, cos, erf, pow)
 
 void RAPT_AT_LEVEL(rapt_fill_unary)(rapt_kernels *kernels)
 {
-    kernels->unary = (rapt_unary_kernels){
+    kernels->unary = (rapt_unary_kernels)
+    {
 #define X(name) .name = {RAPT_FLOATING_ROW(name)},
         RAPT_UNARY_KERNELS(X)
 #undef X

@@ -11,8 +11,21 @@ typedef void rapt_loop(int64_t count, char *const *data, const int64_t *strides,
 typedef rapt_loop *rapt_loops[RAPT_DTYPE_COUNT];
 
 /* The names in each family: one line here, one formula in the kernel source. */
-#define RAPT_BINARY_KERNELS(X) X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum)
-#define RAPT_COMPARE_KERNELS(X) X(equal) X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal)
+#define RAPT_BINARY_KERNELS(X)                                                                                         \
+    X(add)                                                                                                             \
+    X(sub)                                                                                                             \
+    X(mul)                                                                                                             \
+    X(div)                                                                                                             \
+    X(pow)                                                                                                             \
+    X(maximum)                                                                                                         \
+    X(minimum)
+#define RAPT_COMPARE_KERNELS(X)                                                                                        \
+    X(equal)                                                                                                           \
+    X(not_equal)                                                                                                       \
+    X(less)                                                                                                            \
+    X(less_equal)                                                                                                      \
+    X(greater)                                                                                                         \
+    X(greater_equal)
 
 typedef struct rapt_elementwise_kernels {
 #define X(name) rapt_loops name;
@@ -66,8 +79,20 @@ typedef struct rapt_random_kernels {
 #define RAPT_UNARY_KERNELS(X)                                                                                          \
     X(neg)                                                                                                             \
     X(abs)                                                                                                             \
-    X(abs_backward) X(exp) X(log) X(sqrt) X(rsqrt) X(sin) X(cos) X(erf) X(square) X(cube) X(reciprocal) X(power)       \
-        X(clamp) X(clamp_backward)
+    X(abs_backward)                                                                                                    \
+    X(exp)                                                                                                             \
+    X(log)                                                                                                             \
+    X(sqrt)                                                                                                            \
+    X(rsqrt)                                                                                                           \
+    X(sin)                                                                                                             \
+    X(cos)                                                                                                             \
+    X(erf)                                                                                                             \
+    X(square)                                                                                                          \
+    X(cube)                                                                                                            \
+    X(reciprocal)                                                                                                      \
+    X(power)                                                                                                           \
+    X(clamp)                                                                                                           \
+    X(clamp_backward)
 
 typedef struct rapt_unary_kernels {
 #define X(name) rapt_loops name;
@@ -79,8 +104,16 @@ typedef struct rapt_unary_kernels {
 #define RAPT_ACTIVATION_KERNELS(X)                                                                                     \
     X(tanh)                                                                                                            \
     X(tanh_backward)                                                                                                   \
-    X(sigmoid) X(sigmoid_backward) X(relu) X(relu_backward) X(gelu) X(gelu_backward) X(gelu_tanh)                      \
-        X(gelu_tanh_backward) X(silu) X(silu_backward)
+    X(sigmoid)                                                                                                         \
+    X(sigmoid_backward)                                                                                                \
+    X(relu)                                                                                                            \
+    X(relu_backward)                                                                                                   \
+    X(gelu)                                                                                                            \
+    X(gelu_backward)                                                                                                   \
+    X(gelu_tanh)                                                                                                       \
+    X(gelu_tanh_backward)                                                                                              \
+    X(silu)                                                                                                            \
+    X(silu_backward)
 
 typedef struct rapt_activation_kernels {
 #define X(name) rapt_loops name;
@@ -241,8 +274,18 @@ extern rapt_kernels rapt_kernel;
 #define RAPT_KERNEL_FAMILIES(X)                                                                                        \
     X(elementwise)                                                                                                     \
     X(unary)                                                                                                           \
-    X(activation) X(reduce) X(random) X(recurrent) X(optimizer) X(masked_softmax) X(scan) X(softmax) X(normalize)      \
-        X(loss) X(index) X(matmul)
+    X(activation)                                                                                                      \
+    X(reduce)                                                                                                          \
+    X(random)                                                                                                          \
+    X(recurrent)                                                                                                       \
+    X(optimizer)                                                                                                       \
+    X(masked_softmax)                                                                                                  \
+    X(scan)                                                                                                            \
+    X(softmax)                                                                                                         \
+    X(normalize)                                                                                                       \
+    X(loss)                                                                                                            \
+    X(index)                                                                                                           \
+    X(matmul)
 
 #ifdef RAPT_LEVEL
 #define X(family) void RAPT_AT_LEVEL(rapt_fill_##family)(rapt_kernels * kernels);
