@@ -2,7 +2,6 @@
 #include "tensor/blas.h"
 
 #include <cblas.h>
-#include <limits.h>
 #include <omp.h>
 #include <string.h>
 
@@ -65,6 +64,9 @@ static void begin(const rapt_blas_tile *t, size_t item)
 MULTIPLY(float, float32, s)
 MULTIPLY(double, float64, d)
 
+/* Longer sums are cut: OpenBLAS's kernels for small matrices add one product after the other, and lose digits. */
+enum { longest_sum = 2048 };
+
 void rapt_blas_run(const rapt_blas_tile *tile, int64_t k)
 {
     size_t item = rapt_dtype_size(tile->dtype);
@@ -76,7 +78,7 @@ void rapt_blas_run(const rapt_blas_tile *tile, int64_t k)
     int threads = asks_openmp ? omp_get_max_threads() : 1;
     if (threads > 1) omp_set_num_threads(1);
     for (int64_t done = 0; done < k; adds = true) {
-        int part = k - done < INT_MAX ? (int)(k - done) : INT_MAX;
+        int part = k - done < longest_sum ? (int)(k - done) : longest_sum;
         const char *a = tile->a + (size_t)(done * tile->a_column) * item,
                    *b = tile->b + (size_t)(done * tile->b_row) * item;
         if (tile->dtype == RAPT_FLOAT32)
