@@ -49,10 +49,9 @@ static void take_sizes(struct options *o, const struct given *g)
 }
 
 static const char epilogue[] =
-    "Files in the --out folder: model.safetensors (weights and vocabularies), checkpoint.safetensors (the whole run),\n"
-    "attention.svg, attention.png, loss.svg. What is marked (preset) comes from --preset book, the numbers of Dive "
-    "into\n"
-    "Deep Learning, 11.4; without it number names get a small model, and sentence pairs a larger one.";
+    "Files in the --out folder: model.safetensors (weights and vocabularies), checkpoint.safetensors (the whole\n"
+    "run), attention.svg, attention.png, loss.svg. What is marked (preset) comes from --preset book, the numbers\n"
+    "of Dive into Deep Learning, 11.4; without it number names get a small model, and sentence pairs a larger one.";
 
 int options_parse(int argc, char **argv, struct options *o)
 {
