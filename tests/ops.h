@@ -152,4 +152,17 @@ int64_t array_differs(const array *got, const array *expected, double relative, 
 /* What errors call the op. */
 const char *op_error_name(const op_row *row);
 
+/* How an op of two tensors is called, and its formula on the elements x[0] and x[1]. */
+#define BINARY(name, formula)                                                                                          \
+    static rapt_tensor *call_##name(rapt_tensor *const *in, const op_sample *s)                                        \
+    {                                                                                                                  \
+        (void)s;                                                                                                       \
+        return rapt_##name(in[0], in[1]);                                                                              \
+    }                                                                                                                  \
+    static double value_##name(const double *x, const op_sample *s)                                                    \
+    {                                                                                                                  \
+        (void)s;                                                                                                       \
+        return formula;                                                                                                \
+    }
+
 #endif

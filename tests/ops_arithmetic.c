@@ -3,18 +3,6 @@
 
 #include "ops.h"
 
-#define BINARY(name, formula)                                                                                          \
-    static rapt_tensor *call_##name(rapt_tensor *const *in, const op_sample *s)                                        \
-    {                                                                                                                  \
-        (void)s;                                                                                                       \
-        return rapt_##name(in[0], in[1]);                                                                              \
-    }                                                                                                                  \
-    static double value_##name(const double *x, const op_sample *s)                                                    \
-    {                                                                                                                  \
-        (void)s;                                                                                                       \
-        return formula;                                                                                                \
-    }
-
 BINARY(add, x[0] + x[1])
 BINARY(sub, x[0] - x[1])
 BINARY(mul, x[0] * x[1])

@@ -1,22 +1,5 @@
 /* Constructors that fail: bad members, bad names, no memory. */
-#include "modules.h"
-
-static int freed;
-
-static void count_freed(rapt_module *module)
-{
-    (void)module;
-    freed++;
-}
-
-static const rapt_module_class node_kind = {.name = "Node", .destroy = count_freed};
-
-static rapt_module *node_new(void)
-{
-    rapt_module *node = rapt_module_new(sizeof *node, &node_kind);
-    cr_assert_not_null(node, "%s", rapt_error());
-    return node;
-}
+#include "node.h"
 
 /* A constructor in which one thing fails: it must give NULL, the first error, and free everything. */
 static void expect_failed(rapt_module *node, rapt_error_code code, const char *part)

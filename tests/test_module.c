@@ -1,25 +1,8 @@
 /* Modules: names, walks, counts, printing, modes, casts, and constructors that fail. */
-#include "modules.h"
+#include "node.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-static int freed;
-
-static void count_freed(rapt_module *module)
-{
-    (void)module;
-    freed++;
-}
-
-static const rapt_module_class node_kind = {.name = "Node", .destroy = count_freed};
-
-static rapt_module *node_new(void)
-{
-    rapt_module *node = rapt_module_new(sizeof *node, &node_kind);
-    cr_assert_not_null(node, "%s", rapt_error());
-    return node;
-}
 
 static rapt_module *tree_new(void)
 {

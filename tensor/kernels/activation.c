@@ -45,13 +45,8 @@
     RAPT_UNARY_LOOP(silu_##dtype, T, T, a *SIGMOID(a))                                                                 \
     RAPT_BINARY_LOOP(silu_backward_##dtype, T, T, a *silu_slope_##dtype(b))
 
-static inline double sigmoid_of(double x)
-{
-    return 1 / (1 + exp(-x));
-}
-
 ACTIVATIONS(float, float32, rapt_math_tanhf, rapt_math_sigmoidf, rapt_math_erff, rapt_math_expf)
-ACTIVATIONS(double, float64, tanh, sigmoid_of, erf, exp)
+ACTIVATIONS(double, float64, tanh, rapt_math_sigmoid, erf, exp)
 
 void RAPT_AT_LEVEL(rapt_fill_activation)(rapt_kernels *kernels)
 {

@@ -4,11 +4,6 @@
 #include "loop.h"
 #include "vector_math.h"
 
-static inline double sigmoid(double x)
-{
-    return 1 / (1 + exp(-x));
-}
-
 #define IN(T, part, width) ((const T *)(void *)data->part + row * (width)*hidden)
 #define OUT(T, part, width) ((T *)(void *)data->part + row * (width)*hidden)
 
@@ -56,7 +51,7 @@ static inline double sigmoid(double x)
     }
 
 GRU(float, float32, rapt_math_sigmoidf, rapt_math_tanhf)
-GRU(double, float64, sigmoid, tanh)
+GRU(double, float64, rapt_math_sigmoid, tanh)
 
 #define LSTM(T, dtype, SIGMOID, TANH)                                                                                  \
     /* i, f, o = σ, g = tanh of the sums; c' = f·c + i·g, h' = o·tanh(c'); kept: i, f, g, o */                     \
@@ -105,7 +100,7 @@ GRU(double, float64, sigmoid, tanh)
     }
 
 LSTM(float, float32, rapt_math_sigmoidf, rapt_math_tanhf)
-LSTM(double, float64, sigmoid, tanh)
+LSTM(double, float64, rapt_math_sigmoid, tanh)
 
 #define ROW(name)                                                                                                      \
     {                                                                                                                  \

@@ -144,6 +144,12 @@ RAPT_MATH_INLINE float rapt_math_sigmoidf(float x)
     return (x < 0.0f ? e : 1.0f) - (x < 0.0f ? e * q : q);
 }
 
+/* In double, at the C library's accuracy. */
+RAPT_MATH_INLINE double rapt_math_sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
 // exponent * ln 2 + log(1 + f) for |f| <= 1/3.
 RAPT_MATH_INLINE float rapt_math_log_sum(float exponent, float f)
 {
