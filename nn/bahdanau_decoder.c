@@ -14,9 +14,10 @@ rapt_bahdanau_decoder *rapt_bahdanau_decoder_new(const rapt_bahdanau_config *con
     if (!decoder) return NULL;
     rapt_module *module = &decoder->module;
     int64_t hidden = config->hidden, embedding = config->embedding;
+    rapt_scoring *scoring =
+        config->scoring ? config->scoring(hidden, config->context) : rapt_additive_scoring_new(hidden, hidden, hidden);
     decoder->attention =
-        rapt_module_add_child(module, "attention",
-                              (rapt_module *)rapt_additive_attention_new(hidden, hidden, hidden, config->dropout));
+        rapt_module_add_child(module, "attention", (rapt_module *)rapt_attention_new(scoring, config->dropout));
     decoder->embedding =
         rapt_module_add_child(module, "embedding", (rapt_module *)rapt_embedding_new(config->vocabulary, embedding));
     decoder->rnn =
@@ -41,7 +42,9 @@ rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *decoder, 
     }
     /* (T, B, hidden) → (B, T, hidden), dense, since every step reads them */
     state.values = rapt_contiguous(rapt_transpose(encoder_outputs, 0, 1));
-    state.keys = state.values ? rapt_attention_prepare(decoder->attention, state.values) : NULL;
+    state.keys = state.values ? rapt_attention_prepare(decoder->attention, state.values,
+                                                       RAPT_MASK(.valid_lengths = valid_lengths))
+                              : NULL;
     return state;
 }
 
@@ -49,8 +52,8 @@ rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *decoder, 
 static rapt_tensor *step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state)
 {
     rapt_tensor *query = rapt_unsqueeze(rapt_select(state->hidden, 0, -1), 1); /* (B, 1, hidden) */
-    rapt_tensor *context =
-        rapt_attention_pool(decoder->attention, query, state->keys, state->values, state->valid_lengths);
+    rapt_tensor *context = rapt_attention_pool(decoder->attention, query, state->keys, state->values,
+                                               RAPT_MASK(.valid_lengths = state->valid_lengths));
     rapt_tensor *parts[] = {rapt_squeeze(context, 1), embedded};
     rapt_tensor *input = rapt_unsqueeze(rapt_concat(2, parts, 1), 0); /* (1, B, hidden + embedding) */
     return input ? rapt_gru_forward(decoder->rnn, input, state->hidden, &state->hidden) : NULL;

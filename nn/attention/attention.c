@@ -1,7 +1,11 @@
-/* Attention pooling: scores → masked softmax → dropout → weighted sum of the values. */
+/* The layer of attention pooling: its inputs checked, its keys prepared, and padding kept out. */
 #include <rapt/attention.h>
 
 #include <stdio.h>
+
+#include "nn/attention.h"
+#include "nn/entry.h"
+#include "nn/pooling.h"
 
 static void destroy(rapt_module *module)
 {
@@ -21,63 +25,157 @@ rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
     if (dropout >= 0 && dropout <= 1)
         attention = rapt_module_new(sizeof *attention, &kind);
     else
-        rapt_fail(RAPT_ERROR_VALUE, "Attention", "dropout %g; 0 to 1 expected", dropout);
-    if (attention) attention->dropout = dropout;
+        rapt_fail(RAPT_ERROR_VALUE, kind.name, "dropout %g; 0 to 1 expected", dropout);
     rapt_module *module = attention ? &attention->module : NULL;
     rapt_scoring *added = rapt_module_add_child(module, "", (rapt_module *)scoring);
-    if (attention) attention->scoring = added;
+    if (attention) {
+        attention->scoring = added;
+        attention->normalizer = rapt_masked_softmax;
+        attention->dropout = dropout;
+    }
     return rapt_module_finish(module);
 }
 
-static bool check_rank(const char *what, const rapt_tensor *tensor)
+static bool check_tensor(const char *what, const rapt_tensor *tensor, int rank)
 {
     char text[128];
-    if (!tensor) return rapt_fail(RAPT_ERROR_NULL, "Attention", "the %s are NULL", what);
-    return rapt_rank(tensor) == 3 ||
-           rapt_fail(RAPT_ERROR_SHAPE, "Attention", "%s of shape (B, length, size) expected, not %s", what,
-                     rapt_describe(tensor, text, sizeof text));
+    if (!tensor) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s are NULL", what);
+    bool fits = rank ? tensor->rank == rank : tensor->rank == 3 || tensor->rank == 4;
+    const char *expected = rank == 4 ? "(B, heads, length, size)" : "(B, length, size)";
+    return fits || rapt_fail(RAPT_ERROR_SHAPE, kind.name, "%s of shape %s expected, not %s", what, expected,
+                             rapt_describe(tensor, text, sizeof text));
 }
 
-rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys)
+static bool check_layer(const rapt_attention *attention)
 {
-    if (!attention) {
-        rapt_fail(RAPT_ERROR_NULL, "Attention", "the layer is NULL");
-        return NULL;
-    }
-    if (!check_rank("keys", keys)) return NULL;
+    const char *missing = !attention                   ? "layer"
+                          : !attention->normalizer     ? "normaliser"
+                          : !attention->scoring->score ? "scoring function's score"
+                                                       : NULL;
+    return !missing || rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s is NULL", missing);
+}
+
+/* False after an error: a wrong shape or a bad mask. */
+static bool begin(rapt_pooling *p, rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
+                  rapt_tensor *values, const rapt_mask *mask)
+{
+    if (!check_layer(attention) || !check_tensor("queries", queries, 0) || !check_tensor("keys", keys, queries->rank) ||
+        !check_tensor("values", values, queries->rank))
+        return false;
+    int64_t heads = rapt_heads_of(queries), groups = rapt_heads_of(keys);
+    bool fits = queries->shape[0] == keys->shape[0] && keys->shape[0] == values->shape[0] &&
+                groups == rapt_heads_of(values) && rapt_length_of(keys) == rapt_length_of(values) &&
+                (groups > 0 ? heads % groups == 0 : heads == 0);
+    char q[RAPT_SHAPE_TEXT], k[RAPT_SHAPE_TEXT], v[RAPT_SHAPE_TEXT];
+    if (!fits)
+        return rapt_fail(
+            RAPT_ERROR_SHAPE, kind.name,
+            "queries %s, keys %s and values %s; one batch size, one length of keys and values, and as many "
+            "heads of queries or a multiple expected",
+            rapt_shape_text(queries->rank, queries->shape, q), rapt_shape_text(keys->rank, keys->shape, k),
+            rapt_shape_text(values->rank, values->shape, v));
+    *p = (rapt_pooling){.attention = attention, .queries = queries, .keys = keys, .values = values};
+    if (mask) p->mask = *mask;
+    p->groups = groups;
+    p->repeats = groups > 0 ? heads / groups : 1;
+    return rapt_resolve_mask(kind.name, mask, (rapt_dtype)queries->dtype, queries->shape[0], heads,
+                             rapt_length_of(queries), rapt_length_of(keys), &p->resolved);
+}
+
+/* Where no query sees a key, *any tells it; NULL where padding is read or there is none. */
+static bool find_unseen(const rapt_pooling *p, rapt_tensor **any)
+{
+    *any = NULL;
+    return p->mask.fills_million || rapt_mask_any_seen(&p->resolved, p->groups, any);
+}
+
+/* Of prepared keys. The plain way never takes anything from a value whose weight is 0, a fused one never from one that lies
+ * outside of all that neighbouring queries see. */
+static rapt_tensor *pool(rapt_pooling *p, rapt_tensor *any)
+{
+    if (!rapt_pooling_is_fused(p)) return rapt_pool_plainly(p);
+    if (p->resolved.gaps) p->values = rapt_hide_unseen(p->values, any);
+    return p->values ? rapt_pool_fused(p) : NULL;
+}
+
+/* Keys that are not in `any` are not read; NULL: all are. */
+static rapt_tensor *prepare(rapt_attention *attention, rapt_tensor *keys, rapt_tensor *any)
+{
     rapt_scoring *scoring = attention->scoring;
-    return scoring->prepare ? scoring->prepare(scoring, keys) : keys;
+    if (any && scoring->prepare_seen) return scoring->prepare_seen(scoring, keys, any);
+    keys = rapt_hide_unseen(keys, any);
+    return keys && scoring->prepare ? scoring->prepare(scoring, keys) : keys;
 }
 
-static bool keep_weights(rapt_attention *attention, rapt_tensor *weights)
+/* The size of an axis (from the last) that the mask's tensors give to all of them, if one does. */
+static int64_t size_by_mask(const rapt_mask *mask, int axis, int64_t otherwise)
 {
-    rapt_tensor *kept = rapt_detach(weights);
-    if (!kept) return false;
-    rapt_release(attention->weights);
-    attention->weights = rapt_retain(kept);
-    return true;
+    const rapt_tensor *const tensors[] = {mask->seen, mask->bias};
+    for (int i = 0; i < 2; i++)
+        if (tensors[i] && tensors[i]->rank >= axis && tensors[i]->shape[tensors[i]->rank - axis] > 1)
+            return tensors[i]->shape[tensors[i]->rank - axis];
+    return otherwise;
+}
+
+/* Which keys the mask hides from any query, without knowing the queries. */
+static bool find_padding(const rapt_tensor *keys, const rapt_mask *mask, rapt_tensor **any)
+{
+    const rapt_tensor *lengths = mask->valid_lengths;
+    const rapt_mask padding = {.valid_lengths = mask->valid_lengths, .seen = mask->seen, .bias = mask->bias};
+    int64_t groups = rapt_heads_of(keys), heads = keys->rank == 4 ? size_by_mask(mask, 3, groups) : 1;
+    int64_t queries = size_by_mask(mask, 2, lengths && lengths->rank == 2 ? lengths->shape[1] : 1);
+    rapt_resolved_mask resolved;
+    if (heads % (groups ? groups : 1) != 0) heads = groups;
+    return rapt_resolve_mask(kind.name, &padding, (rapt_dtype)keys->dtype, keys->shape[0], heads, queries,
+                             rapt_length_of(keys), &resolved) &&
+           rapt_mask_any_seen(&resolved, groups, any);
+}
+
+rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys, const rapt_mask *mask)
+{
+    rapt_tensor *any = NULL;
+    if (!check_layer(attention) || !check_tensor("keys", keys, 0)) return NULL;
+    RAPT_SCOPE;
+    if (mask && !mask->fills_million && !find_padding(keys, mask, &any)) return NULL;
+    return rapt_keep(prepare(attention, keys, any));
 }
 
 rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
-                                 rapt_tensor *values, rapt_tensor *valid_lengths)
+                                 rapt_tensor *values, const rapt_mask *mask)
 {
-    if (!attention) {
-        rapt_fail(RAPT_ERROR_NULL, "Attention", "the layer is NULL");
-        return NULL;
-    }
-    if (!check_rank("queries", queries) || !check_rank("keys", prepared_keys) || !check_rank("values", values))
-        return NULL;
+    rapt_pooling p;
+    rapt_tensor *any = NULL;
     RAPT_SCOPE;
-    rapt_scoring *scoring = attention->scoring;
-    rapt_tensor *weights = rapt_masked_softmax(scoring->score(scoring, queries, prepared_keys), valid_lengths);
-    if (!weights || (attention->keep_weights && !keep_weights(attention, weights))) return NULL;
-    bool drops = attention->module.training && attention->dropout > 0;
-    return rapt_keep(rapt_matmul(drops ? rapt_drop(weights, attention->dropout) : weights, values));
+    if (!begin(&p, attention, queries, prepared_keys, values, mask) ||
+        (rapt_pooling_is_fused(&p) && !find_unseen(&p, &any)))
+        return NULL;
+    return rapt_keep(pool(&p, any));
 }
 
 rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
-                                    rapt_tensor *values, rapt_tensor *valid_lengths)
+                                    rapt_tensor *values, const rapt_mask *mask)
 {
-    rapt_tensor *prepared = rapt_attention_prepare(attention, keys);
-    return prepared ? rapt_attention_pool(attention, queries, prepared, values, valid_lengths) : NULL;
+    rapt_pooling p;
+    rapt_tensor *any;
+    RAPT_SCOPE;
+    if (!begin(&p, attention, queries, keys, values, mask) || !find_unseen(&p, &any)) return NULL;
+    p.keys = prepare(attention, keys, any);
+    return p.keys ? rapt_keep(pool(&p, any)) : NULL;
+}
+
+rapt_tensor *rapt_attention_forward_hidden(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
+                                           rapt_tensor *values, const rapt_mask *mask)
+{
+    rapt_pooling p;
+    RAPT_SCOPE;
+    if (!begin(&p, attention, queries, keys, values, mask)) return NULL;
+    p.keys = prepare(attention, keys, NULL);
+    return p.keys ? rapt_keep(pool(&p, NULL)) : NULL;
+}
+
+void rapt_attention_keep_weights(rapt_module *module, bool keep)
+{
+    if (!module) return;
+    if (module->kind == &kind) ((rapt_attention *)module)->keep_weights = keep;
+    for (int i = 0; i < module->count; i++) rapt_attention_keep_weights(module->entries[i].child, keep);
 }

@@ -1,134 +1,149 @@
-/* Masked softmax: each row of scores sees only its first keys. */
-#include <rapt/attention.h>
+/* Softmax over the keys that a mask leaves to each query. */
+#include <rapt/mask.h>
 
-#include <math.h>
+#include "nn/mask.h"
+#include "tensor/map.h"
 
-#include "tensor/core.h"
-#include "tensor/kernels.h"
-#include "tensor/parallel.h"
-
-/* Where the rows of one run are, for rapt_parallel. */
-typedef struct rows {
-    rapt_dtype dtype;
-    int64_t columns;
-    const int64_t *lengths;
-    const void *a, *b; /* forward: scores; backward: y and g */
-    void *out;
-} rows;
-
-static void forward_rows(void *context, int64_t first, int64_t last)
+/* A header of the ranges (B or 1, Q, 2) for the rows of x: one range for each. */
+static rapt_tensor range_rows(const rapt_tensor *x, const rapt_tensor *ranges)
 {
-    const rows *r = context;
-    rapt_kernel.masked_softmax.forward[r->dtype](first, last, r->columns, r->lengths, r->a, r->out);
+    rapt_tensor rows = *ranges;
+    rows.rank = (uint8_t)(x->rank - 1);
+    rows.count = 1;
+    rows.contiguous = false;
+    for (int axis = 0; axis < rows.rank; axis++) {
+        rows.shape[axis] = x->shape[axis];
+        rows.strides[axis] = 0;
+        rows.count *= x->shape[axis];
+    }
+    rows.strides[0] = ranges->shape[0] == 1 ? 0 : ranges->strides[0];
+    rows.strides[rows.rank - 1] = ranges->strides[1];
+    return rows;
 }
 
-static void backward_rows(void *context, int64_t first, int64_t last)
+/* A header of bytes (B, heads, Q, K) for x, which may be without heads; the row of a query is dense or one byte. */
+static rapt_tensor seen_rows(const rapt_tensor *x, const rapt_tensor *seen)
 {
-    const rows *r = context;
-    rapt_kernel.masked_softmax.backward[r->dtype](first, last, r->columns, r->lengths, r->a, r->b, r->out);
+    rapt_tensor rows = *seen;
+    if (x->rank == 4) return rows;
+    rows.rank = 3;
+    rows.contiguous = false;
+    for (int axis = 1; axis < 3; axis++) {
+        rows.shape[axis] = seen->shape[axis + 1];
+        rows.strides[axis] = seen->strides[axis + 1];
+    }
+    return rows;
+}
+
+/* Runs the loop over the rows of out and the other operands, which are like it. */
+static bool run(const rapt_loops loops, int64_t cost, int count, const rapt_tensor *const *tensors,
+                const rapt_tensor *ranges, const rapt_tensor *seen)
+{
+    const rapt_tensor *out = tensors[0], *operands[RAPT_MAX_OPERANDS];
+    const int last = out->rank - 1;
+    rapt_masked_row row = {.n = out->shape[last], .has_ranges = ranges, .has_seen = seen};
+    rapt_tensor headers[2];
+    for (int i = 0; i < count; i++)
+        if (!(operands[i] = rapt_as_contiguous(tensors[i]))) return false;
+    if (ranges) headers[0] = range_rows(out, ranges);
+    if (seen) {
+        row.seen_repeats = seen->strides[3] == 0;
+        if (seen->strides[3] > 1 && row.n > 1 && !(seen = rapt_as_contiguous(seen))) return false;
+        headers[1] = seen_rows(out, seen);
+    }
+    operands[count] = ranges ? &headers[0] : out;
+    operands[count + 1] = seen ? &headers[1] : out;
+    rapt_map_along(last, loops[out->dtype], &row, cost * row.n, count + 2, operands);
+    return true;
+}
+
+/* dx = y (g − Σ g y), over the keys that the row sees */
+static rapt_tensor *backward_forward(rapt_call *call)
+{
+    rapt_tensor *g = rapt_call_input(call, 0), *y = rapt_call_input(call, 1), *ranges = rapt_call_input(call, 2),
+                *seen = rapt_call_input(call, 3);
+    RAPT_SCOPE;
+    rapt_tensor *dx = rapt_keep(rapt_new("masked_softmax_backward", (rapt_dtype)y->dtype, y->rank, y->shape));
+    if (!dx || !run(rapt_kernel.softmax.masked_softmax_backward, 2, 3, (const rapt_tensor *[]){dx, g, y}, ranges, seen))
+        return NULL;
+    for (int i = 0; i < 4; i++) rapt_call_save(call, rapt_call_input(call, i));
+    return dx;
 }
 
 static const rapt_op backward_op;
 
-static bool check(const rapt_tensor *scores, const rapt_tensor *lengths)
+static rapt_tensor *row_sums(rapt_tensor *x)
 {
-    const char *op = "masked_softmax";
-    char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
-    if (scores->rank != 3)
-        return rapt_fail(RAPT_ERROR_SHAPE, op, "scores (B, Q, K) expected, not %s",
-                         rapt_shape_text(scores->rank, scores->shape, a));
-    if (!rapt_is_floating(scores))
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "scores are %s; floating expected",
-                         rapt_dtype_name((rapt_dtype)scores->dtype));
-    bool fits = !lengths || ((lengths->rank == 1 || lengths->rank == 2) && lengths->shape[0] == scores->shape[0] &&
-                             (lengths->rank == 1 || lengths->shape[1] == scores->shape[1]));
-    return fits || rapt_fail(RAPT_ERROR_SHAPE, op, "valid lengths (B) or (B, Q) expected for scores %s, not %s",
-                             rapt_shape_text(scores->rank, scores->shape, a),
-                             rapt_shape_text(lengths->rank, lengths->shape, b));
+    return rapt_sum(x, RAPT_AXES(-1), true);
 }
 
-/* Keys j with j < length, out of `keys`. */
-static int64_t keys_below(double length, int64_t keys)
+/* x, and 0 at the keys that are not seen. */
+static rapt_tensor *keep_seen(rapt_tensor *x, rapt_tensor *seen)
 {
-    if (!(length > 0)) return 0;
-    return length >= (double)keys ? keys : (int64_t)ceil(length);
+    return x && seen ? rapt_where(seen, x, rapt_zeros((rapt_dtype)x->dtype, 0, NULL)) : x;
 }
 
-/* int64 (B·Q): how many keys each row sees. */
-static rapt_tensor *count_keys(const rapt_tensor *scores, const rapt_tensor *lengths)
+/* Σ u dx: dg = y (u − Σ u y), dy = u (g − Σ g y) − g Σ u y, where g and u count as 0 at keys that are not seen */
+static bool backward_vjp(rapt_call *call)
 {
-    int64_t batch = scores->shape[0], queries = scores->shape[1], keys = scores->shape[2];
-    rapt_tensor *counts = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch * queries));
-    int64_t *count = counts ? (int64_t *)(void *)counts->data : NULL;
-    for (int64_t row = 0; counts && row < batch * queries; row++) {
-        const int64_t at[] = {row / queries, row % queries};
-        count[row] = lengths ? keys_below(rapt_at(lengths, at), keys) : keys;
-    }
-    return counts;
+    rapt_tensor *g = rapt_call_saved(call, 0), *y = rapt_call_saved(call, 1), *ranges = rapt_call_saved(call, 2),
+                *bytes = rapt_call_saved(call, 3), *u = rapt_call_gradient(call, 0), *seen;
+    if (rapt_call_wants(call, 0) && !rapt_call_give(call, 0, RAPT_APPLY(&backward_op, NULL, u, y, ranges, bytes)))
+        return false;
+    if (!rapt_call_wants(call, 1)) return true;
+    if (!y || !rapt_join_seen(ranges, bytes, y->shape[y->rank - 1], &seen)) return false;
+    if (seen && y->rank == 3) seen = rapt_squeeze(seen, 1);
+    g = keep_seen(g, seen);
+    u = keep_seen(u, seen);
+    rapt_tensor *first = rapt_mul(u, rapt_sub(g, row_sums(rapt_mul(g, y))));
+    return rapt_call_give(call, 1, rapt_sub(first, rapt_mul(g, row_sums(rapt_mul(u, y)))));
 }
 
+static const rapt_op backward_op = {.name = "masked_softmax_backward",
+                                    .forward = backward_forward,
+                                    .vjp = backward_vjp,
+                                    .optional = 1U << 2 | 1U << 3};
+
+/* y = exp x / Σ exp x: dx = y (dy − Σ dy y), over the keys that the row sees */
 static rapt_tensor *forward(rapt_call *call)
 {
-    rapt_tensor *scores = rapt_call_input(call, 0), *lengths = rapt_call_input(call, 1);
-    if (!check(scores, lengths)) return NULL;
+    rapt_tensor *scores = rapt_call_input(call, 0), *ranges = rapt_call_input(call, 1),
+                *seen = rapt_call_input(call, 2);
     RAPT_SCOPE;
-    const rapt_tensor *dense = rapt_as_contiguous(scores);
-    rapt_tensor *counts = count_keys(scores, lengths), *weights = rapt_keep(rapt_empty_like(scores));
-    if (!dense || !counts || !weights) return NULL;
-    rows r = {(rapt_dtype)scores->dtype,
-              scores->shape[2],
-              (const int64_t *)(void *)counts->data,
-              dense->data,
-              NULL,
-              weights->data};
-    rapt_parallel(scores->shape[0] * scores->shape[1], rapt_grain(r.columns * 8), forward_rows, &r);
-    rapt_call_save(call, weights);
-    rapt_call_save(call, counts);
-    return weights;
+    rapt_tensor *y = rapt_keep(rapt_new("masked_softmax", (rapt_dtype)scores->dtype, scores->rank, scores->shape));
+    if (!y || !run(rapt_kernel.softmax.masked_softmax, 8, 2, (const rapt_tensor *[]){y, scores}, ranges, seen))
+        return NULL;
+    rapt_call_save(call, y);
+    rapt_call_save(call, ranges);
+    rapt_call_save(call, seen);
+    return y;
 }
 
 static bool vjp(rapt_call *call)
 {
     return rapt_call_give(call, 0,
-                          RAPT_APPLY(&backward_op, NULL, rapt_call_saved(call, 0), rapt_call_gradient(call, 0),
-                                     rapt_call_saved(call, 1)));
+                          RAPT_APPLY(&backward_op, NULL, rapt_call_gradient(call, 0), rapt_call_saved(call, 0),
+                                     rapt_call_saved(call, 1), rapt_call_saved(call, 2)));
 }
 
-static const rapt_op op = {.name = "masked_softmax", .forward = forward, .vjp = vjp, .optional = 1u << 1};
+static const rapt_op op = {.name = "masked_softmax", .forward = forward, .vjp = vjp, .optional = 1U << 1 | 1U << 2};
 
-/* dx = y · (g − Σ g y), over the keys that the row sees */
-static rapt_tensor *backward_forward(rapt_call *call)
+/* The scores of unseen keys become −10⁶. */
+static rapt_tensor *fill_million(const rapt_resolved_mask *r, rapt_tensor *scores)
 {
-    rapt_tensor *y = rapt_call_input(call, 0), *g = rapt_call_input(call, 1), *counts = rapt_call_input(call, 2);
+    rapt_tensor *seen;
+    if (!scores || !rapt_join_seen(r->ranges, r->seen, r->keys, &seen)) return NULL;
+    if (!seen) return scores;
+    return rapt_where(scores->rank == 3 ? rapt_squeeze(seen, 1) : seen, scores,
+                      rapt_scalar((rapt_dtype)scores->dtype, -1e6));
+}
+
+rapt_tensor *rapt_masked_softmax(rapt_tensor *scores, const rapt_mask *mask)
+{
     RAPT_SCOPE;
-    const rapt_tensor *dense_y = rapt_as_contiguous(y), *dense_g = rapt_as_contiguous(g);
-    rapt_tensor *dx = rapt_keep(rapt_empty_like(y));
-    if (!dense_y || !dense_g || !dx) return NULL;
-    rows r = {(rapt_dtype)y->dtype, y->shape[2],   (const int64_t *)(void *)counts->data,
-              dense_y->data,        dense_g->data, dx->data};
-    rapt_parallel(y->shape[0] * y->shape[1], rapt_grain(r.columns * 2), backward_rows, &r);
-    for (int i = 0; i < 3; i++) rapt_call_save(call, rapt_call_input(call, i));
-    return dx;
-}
-
-/* backward of dx = y·(g − Σ g y): dg = y·(u − Σ u y), dy = u·(g − Σ g y) − g·Σ u y */
-static bool backward_vjp(rapt_call *call)
-{
-    rapt_tensor *y = rapt_call_saved(call, 0), *g = rapt_call_saved(call, 1), *counts = rapt_call_saved(call, 2);
-    rapt_tensor *u = rapt_call_gradient(call, 0);
-    if (rapt_call_wants(call, 1) && !rapt_call_give(call, 1, RAPT_APPLY(&backward_op, NULL, y, u, counts)))
-        return false;
-    if (!rapt_call_wants(call, 0)) return true;
-    rapt_tensor *g_y = rapt_sum(rapt_mul(g, y), RAPT_AXES(-1), true),
-                *u_y = rapt_sum(rapt_mul(u, y), RAPT_AXES(-1), true);
-    return rapt_call_give(call, 0, rapt_sub(rapt_mul(u, rapt_sub(g, g_y)), rapt_mul(g, u_y)));
-}
-
-static const rapt_op backward_op = {.name = "masked_softmax_backward",
-                                    .forward = backward_forward,
-                                    .vjp = backward_vjp};
-
-rapt_tensor *rapt_masked_softmax(rapt_tensor *scores, rapt_tensor *valid_lengths)
-{
-    return RAPT_APPLY(&op, NULL, scores, valid_lengths);
+    rapt_resolved_mask r;
+    if (!rapt_resolve_mask_for("masked_softmax", mask, scores, &r)) return NULL;
+    scores = rapt_add_resolved_biases(&r, scores);
+    if (r.fills_million) return rapt_keep(rapt_softmax(fill_million(&r, scores), -1));
+    return rapt_keep(RAPT_APPLY(&op, NULL, scores, r.ranges, r.seen));
 }

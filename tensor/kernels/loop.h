@@ -97,6 +97,19 @@
     {                                                                                                                  \
         (void)options;                                                                                                 \
         const bool dense_a = strides[2] == sizeof(T), dense_b = strides[3] == sizeof(T);                               \
+        if (strides[0] == sizeof(T) && strides[1] == 0 && count > 0) { /* one of the two for the whole row */          \
+            const int chosen = *data[1] ? 2 : 3;                                                                       \
+            const T *in = (const T *)(void *)data[chosen], number = *in;                                               \
+            T *out = (T *)(void *)data[0];                                                                             \
+            if (strides[chosen] == 0) {                                                                                \
+                RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] = number;                                         \
+                return;                                                                                                \
+            }                                                                                                          \
+            if (strides[chosen] == sizeof(T)) {                                                                        \
+                RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] = in[i];                                          \
+                return;                                                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
         if (strides[0] == sizeof(T) && strides[1] == 1 && count > 0) {                                                 \
             if (dense_a && dense_b) RAPT_CHOICE_CASE_(T, in_a[i], in_b[i])                                             \
             if (dense_a && strides[3] == 0) RAPT_CHOICE_CASE_(T, in_a[i], first_b)                                     \

@@ -8,7 +8,7 @@
 /* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x */
 #define CROSS_ENTROPY(T, dtype, EXP, width)                                                                            \
     RAPT_ROW_FOLD(sum_##dtype, T, double, 0, m + (double)a, m + a)                                                     \
-    RAPT_ROW_FOLD(largest_##dtype, T, T, -(T)INFINITY, (a > m ? a : m), (a > m ? a : m))                               \
+    RAPT_ROW_LARGEST(largest_##dtype, T)                                                                               \
     RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
                                                                                                                        \
     static void cross_entropy_##dtype(int64_t rows, int64_t classes, double smoothing, const void *logits,             \
@@ -18,7 +18,7 @@
             const T *x = (const T *)logits + j * classes;                                                              \
             ((T *)losses)[j] = ((T *)log_sums)[j] = 0;                                                                 \
             if (targets[j] < 0) continue;                                                                              \
-            const T m = largest_##dtype(classes, x, 0);                                                                \
+            const T m = largest_##dtype(classes, x);                                                                   \
             const double remainder = log(exponentials_##dtype(classes, x, m, NULL));                                   \
             double loss = remainder + (1 - smoothing) * ((double)m - (double)x[targets[j]]);                           \
             if (smoothing > 0) loss += smoothing * ((double)m - sum_##dtype(classes, x, 0) / (double)classes);         \
@@ -47,7 +47,7 @@
         }                                                                                                              \
     }
 
-CROSS_ENTROPY(float, float32, rapt_math_expf, lane_count)
+CROSS_ENTROPY(float, float32, rapt_math_expf, exponential_lanes)
 CROSS_ENTROPY(double, float64, exp, 1)
 CROSS_ENTROPY_BACKWARD(float, float32, rapt_math_expf)
 CROSS_ENTROPY_BACKWARD(double, float64, exp)

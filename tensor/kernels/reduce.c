@@ -94,7 +94,7 @@
     FOLD_ROWS(exponentials_##dtype, T, double, EXPONENTIALS(T, EXP), SUM)                                              \
     FOLD_COLUMNS(exponentials_##dtype, T, double, EXPONENTIALS(T, EXP))
 
-FLOATING_FOLDS(float, float32, rapt_math_expf, lane_count)
+FLOATING_FOLDS(float, float32, rapt_math_expf, exponential_lanes)
 FLOATING_FOLDS(double, float64, exp, 1)
 
 #define INTEGER_FOLDS(T, dtype)                                                                                        \

@@ -4,7 +4,7 @@
 
 #include "loop.h"
 
-enum { lane_count = 32, exponentials_a_block = 256 };
+enum { lane_count = 32, exponential_lanes = 16, exponentials_a_block = 256 };
 
 /* A function (count, in, c) that folds a row: `step` gives the new accumulator from the old one m, the element a and the
  * number c; `merge` from two accumulators m and a. */
@@ -43,15 +43,66 @@ enum { lane_count = 32, exponentials_a_block = 256 };
 /* The larger of two; a NaN is the largest. */
 #define RAPT_GREATER(a, m) ((a) > (m) || (a) != (a) ? (a) : (m))
 
-/* A function (n, x, m, out) that gives Σ exp(x − m) over a row and stores the exponentials unless out is NULL. Blocks are
- * summed in T, in `width` lanes; their sums in double. What does not fill the lanes leaves some idle. */
-#define RAPT_ROW_EXPONENTIALS(function, T, EXP, width)                                                                 \
-    static double function(int64_t n, const T *restrict x, T m, T *restrict out)                                       \
+/* A function that folds the lanes in pairs: halves first, which stay in registers; `merge` is of a and b. */
+#define RAPT_LANE_FOLD(function, T, merge)                                                                             \
+    static inline T function(const T *lanes)                                                                           \
+    {                                                                                                                  \
+        enum { half = exponential_lanes / 2, quarter = half / 2 };                                                     \
+        T halves[half], quarters[quarter], last[2];                                                                    \
+        RAPT_SIMD for (int lane = 0; lane < half; lane++)                                                              \
+        {                                                                                                              \
+            const T a = lanes[lane], b = lanes[lane + half];                                                           \
+            halves[lane] = merge;                                                                                      \
+        }                                                                                                              \
+        RAPT_SIMD for (int lane = 0; lane < quarter; lane++)                                                           \
+        {                                                                                                              \
+            const T a = halves[lane], b = halves[lane + quarter];                                                      \
+            quarters[lane] = merge;                                                                                    \
+        }                                                                                                              \
+        for (int lane = 0; lane < 2; lane++) {                                                                         \
+            const T a = quarters[lane], b = quarters[lane + 2];                                                        \
+            last[lane] = merge;                                                                                        \
+        }                                                                                                              \
+        const T a = last[0], b = last[1];                                                                              \
+        return merge;                                                                                                  \
+    }
+
+/* A function (n, x) that gives the largest of a row, −∞ for an empty one; NaN does not count. What does not fill the lanes
+ * leaves some idle. */
+#define RAPT_ROW_LARGEST(function, T) RAPT_ROW_LARGEST_(function, T)
+#define RAPT_ROW_LARGEST_(function, T)                                                                                 \
+    RAPT_LANE_FOLD(function##_of_lanes, T, (a > b ? a : b))                                                            \
+    static T function(int64_t n, const T *x)                                                                           \
+    {                                                                                                                  \
+        T lanes[exponential_lanes];                                                                                    \
+        int64_t i = 0;                                                                                                 \
+        for (int lane = 0; lane < exponential_lanes; lane++) lanes[lane] = -(T)INFINITY;                               \
+        for (; i + exponential_lanes <= n; i += exponential_lanes) {                                                   \
+            RAPT_SIMD for (int lane = 0; lane < exponential_lanes; lane++)                                             \
+            {                                                                                                          \
+                const T a = x[i + lane];                                                                               \
+                lanes[lane] = a > lanes[lane] ? a : lanes[lane];                                                       \
+            }                                                                                                          \
+        }                                                                                                              \
+        RAPT_SIMD for (int lane = 0; lane < (i < n ? exponential_lanes : 0); lane++)                                   \
+        {                                                                                                              \
+            const T a = i + lane < n ? x[i + lane] : -(T)INFINITY;                                                     \
+            lanes[lane] = a > lanes[lane] ? a : lanes[lane];                                                           \
+        }                                                                                                              \
+        return function##_of_lanes(lanes);                                                                             \
+    }
+
+/* A function (n, x, m, out) that gives Σ exp(x − m) over a row and stores the exponentials, perhaps over x, unless out is
+ * NULL. Blocks are summed in T, in `width` lanes; their sums in double. Lanes as above. */
+#define RAPT_ROW_EXPONENTIALS(function, T, EXP, width) RAPT_ROW_EXPONENTIALS_(function, T, EXP, width)
+#define RAPT_ROW_EXPONENTIALS_(function, T, EXP, width)                                                                \
+    RAPT_LANE_FOLD(function##_of_lanes, T, a + b)                                                                      \
+    static double function(int64_t n, const T *x, T m, T *out)                                                         \
     {                                                                                                                  \
         double total = 0;                                                                                              \
         for (int64_t start = 0; start < n; start += exponentials_a_block) {                                            \
             const int64_t end = n - start < exponentials_a_block ? n : start + exponentials_a_block;                   \
-            T lanes[width] = {0};                                                                                      \
+            T lanes[exponential_lanes] = {0};                                                                          \
             int64_t i = start;                                                                                         \
             for (; i + width <= end; i += width) {                                                                     \
                 RAPT_SIMD for (int lane = 0; lane < width; lane++)                                                     \
@@ -68,9 +119,7 @@ enum { lane_count = 32, exponentials_a_block = 256 };
                 if (inside && out) out[i + lane] = e;                                                                  \
                 lanes[lane] += e;                                                                                      \
             }                                                                                                          \
-            for (int half = width / 2; half > 0; half /= 2)                                                            \
-                for (int lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];                             \
-            total += (double)lanes[0];                                                                                 \
+            total += (double)function##_of_lanes(lanes);                                                               \
         }                                                                                                              \
         return total;                                                                                                  \
     }

@@ -1,4 +1,5 @@
-/* Softmax and its logarithm along dense rows, forward and backward. Sums are kept in double. */
+/* Softmax and its logarithm along dense rows, whole or what a mask leaves of them, forward and backward. Sums of blocks are
+ * kept in double. */
 #include <math.h>
 #include <stddef.h>
 
@@ -8,21 +9,60 @@
 #define OUT_ROW(T) ((T *)(void *)(data[0] + j * strides[0]))
 #define IN_ROW(T, k) ((const T *)(const void *)(data[k] + j * strides[k]))
 
-/* out = exp(x − m) / Σ exp(x − m), with m the largest x */
+/* What a mask leaves of a row: elements [first, last) of n, and of these the ones that `seen` says true to; NULL: all. */
+typedef struct part {
+    int64_t n, first, last;
+    const uint8_t *seen;
+} part;
+
+/* data and strides: of the ranges and of the bytes. */
+static part find_part(const rapt_masked_row *options, char *const *data, const int64_t *strides, int64_t row)
+{
+    part p = {.n = options->n, .last = options->n};
+    const uint8_t *seen = (const uint8_t *)data[1] + row * strides[1];
+    if (options->has_ranges) {
+        const int64_t *range = (const int64_t *)(void *)(data[0] + row * strides[0]);
+        p.first = range[0];
+        p.last = range[1];
+    }
+    if (options->has_seen && options->seen_repeats) p.last = *seen ? p.last : p.first;
+    if (options->has_seen && !options->seen_repeats) p.seen = seen;
+    return p;
+}
+
+/* out = exp(x − m) / Σ exp(x − m), with m the largest x. A row of −∞ only, or of nothing, gives NaN, or 0 where `masked`.
+ * Rows of the first loop are whole; those of the second are what the options leave of them, and 0 elsewhere. */
 #define SOFTMAX(T, dtype, EXP, width)                                                                                  \
-    RAPT_ROW_FOLD(largest_##dtype, T, T, -(T)INFINITY, (a > m ? a : m), (a > m ? a : m))                               \
+    RAPT_ROW_LARGEST(largest_##dtype, T)                                                                               \
     RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
+                                                                                                                       \
+    static inline __attribute__((always_inline)) void softmax_row_##dtype(int64_t n, const T *x, T *out, bool masked)  \
+    {                                                                                                                  \
+        const T largest = largest_##dtype(n, x), m = masked && largest == -(T)INFINITY ? 0 : largest;                  \
+        const double total = exponentials_##dtype(n, x, m, out);                                                       \
+        const T factor = masked && total == 0 ? 0 : (T)(1 / total);                                                    \
+        RAPT_SIMD for (int64_t i = 0; i < n; i++) out[i] *= factor;                                                    \
+    }                                                                                                                  \
                                                                                                                        \
     static void softmax_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)         \
     {                                                                                                                  \
         const int64_t n = *(const int64_t *)options;                                                                   \
+        for (int64_t j = 0; j < count; j++) softmax_row_##dtype(n, IN_ROW(T, 1), OUT_ROW(T), false);                   \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void masked_softmax_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)  \
+    {                                                                                                                  \
         for (int64_t j = 0; j < count; j++) {                                                                          \
-            T *restrict out = OUT_ROW(T);                                                                              \
-            const T *restrict x = IN_ROW(T, 1);                                                                        \
-            const T m = largest_##dtype(n, x, 0);                                                                      \
-            const double total = exponentials_##dtype(n, x, m, out);                                                   \
-            const T factor = (T)(1 / total);                                                                           \
-            RAPT_SIMD for (int64_t i = 0; i < n; i++) out[i] *= factor;                                                \
+            T *out = OUT_ROW(T);                                                                                       \
+            const T *x = IN_ROW(T, 1);                                                                                 \
+            const part p = find_part(options, data + 2, strides + 2, j);                                               \
+            if (p.seen) {                                                                                              \
+                RAPT_SIMD for (int64_t i = p.first; i < p.last; i++) out[i] = p.seen[i] ? x[i] : -(T)INFINITY;         \
+                x = out;                                                                                               \
+            }                                                                                                          \
+            softmax_row_##dtype(p.last - p.first, x + p.first, out + p.first, true);                                   \
+            RAPT_SIMD for (int64_t i = 0; i < p.first; i++) out[i] = 0;                                                \
+            RAPT_SIMD for (int64_t i = p.last; i < p.n; i++) out[i] = 0;                                               \
         }                                                                                                              \
     }
 
@@ -34,33 +74,58 @@
         for (int64_t j = 0; j < count; j++) {                                                                          \
             T *restrict out = OUT_ROW(T);                                                                              \
             const T *restrict x = IN_ROW(T, 1);                                                                        \
-            const T m = largest_##dtype(n, x, 0);                                                                      \
+            const T m = largest_##dtype(n, x);                                                                         \
             const T shift = (T)log(exponentials_##dtype(n, x, m, NULL));                                               \
             RAPT_SIMD for (int64_t i = 0; i < n; i++) out[i] = x[i] - m - shift;                                       \
         }                                                                                                              \
     }
 
 /* out = formula of g, y and total, the sum of term over the row */
+#define BACKWARD_ROW(function, T, read_g, term, formula)                                                               \
+    static void function(int64_t n, const T *restrict gs, const T *restrict ys, const uint8_t *restrict seen,          \
+                         T *restrict out)                                                                              \
+    {                                                                                                                  \
+        (void)seen;                                                                                                    \
+        double sum = 0;                                                                                                \
+        _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++)                                         \
+        {                                                                                                              \
+            const T g = read_g, y = ys[i];                                                                             \
+            (void)y;                                                                                                   \
+            sum += (double)(term);                                                                                     \
+        }                                                                                                              \
+        const T total = (T)sum;                                                                                        \
+        RAPT_SIMD for (int64_t i = 0; i < n; i++)                                                                      \
+        {                                                                                                              \
+            const T g = read_g, y = ys[i];                                                                             \
+            out[i] = formula;                                                                                          \
+        }                                                                                                              \
+    }
+
 #define BACKWARD(function, T, term, formula)                                                                           \
+    BACKWARD_ROW(function##_row, T, gs[i], term, formula)                                                              \
     static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
     {                                                                                                                  \
         const int64_t n = *(const int64_t *)options;                                                                   \
+        for (int64_t j = 0; j < count; j++) function##_row(n, IN_ROW(T, 1), IN_ROW(T, 2), NULL, OUT_ROW(T));           \
+    }
+
+/* y (g − Σ g y) over what is seen, and 0 elsewhere; g is not read there */
+#define MASKED_BACKWARD(T, dtype)                                                                                      \
+    BACKWARD_ROW(seen_backward_##dtype, T, seen[i] ? gs[i] : 0, g *y, seen[i] ? y *(g - total) : 0)                    \
+    static void masked_softmax_backward_##dtype(int64_t count, char *const *data, const int64_t *strides,              \
+                                                const void *options)                                                   \
+    {                                                                                                                  \
         for (int64_t j = 0; j < count; j++) {                                                                          \
-            T *restrict out = OUT_ROW(T);                                                                              \
-            const T *restrict gs = IN_ROW(T, 1), *restrict ys = IN_ROW(T, 2);                                          \
-            double sum = 0;                                                                                            \
-            _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++)                                     \
-            {                                                                                                          \
-                const T g = gs[i], y = ys[i];                                                                          \
-                (void)y;                                                                                               \
-                sum += (double)(term);                                                                                 \
-            }                                                                                                          \
-            const T total = (T)sum;                                                                                    \
-            RAPT_SIMD for (int64_t i = 0; i < n; i++)                                                                  \
-            {                                                                                                          \
-                const T g = gs[i], y = ys[i];                                                                          \
-                out[i] = formula;                                                                                      \
-            }                                                                                                          \
+            T *out = OUT_ROW(T);                                                                                       \
+            const T *g = IN_ROW(T, 1), *y = IN_ROW(T, 2);                                                              \
+            const part p = find_part(options, data + 3, strides + 3, j);                                               \
+            const int64_t n = p.last - p.first;                                                                        \
+            if (p.seen)                                                                                                \
+                seen_backward_##dtype(n, g + p.first, y + p.first, p.seen + p.first, out + p.first);                   \
+            else                                                                                                       \
+                softmax_backward_##dtype##_row(n, g + p.first, y + p.first, NULL, out + p.first);                      \
+            RAPT_SIMD for (int64_t i = 0; i < p.first; i++) out[i] = 0;                                                \
+            RAPT_SIMD for (int64_t i = p.last; i < p.n; i++) out[i] = 0;                                               \
         }                                                                                                              \
     }
 
@@ -68,9 +133,10 @@
     SOFTMAX(T, dtype, EXP, width)                                                                                      \
     LOG_SOFTMAX(T, dtype)                                                                                              \
     BACKWARD(softmax_backward_##dtype, T, g *y, y *(g - total))                                                        \
-    BACKWARD(log_softmax_backward_##dtype, T, g, g - EXP(y) * total)
+    BACKWARD(log_softmax_backward_##dtype, T, g, g - EXP(y) * total)                                                   \
+    MASKED_BACKWARD(T, dtype)
 
-FAMILY(float, float32, rapt_math_expf, lane_count)
+FAMILY(float, float32, rapt_math_expf, exponential_lanes)
 FAMILY(double, float64, exp, 1)
 
 #define ROW(name)                                                                                                      \
@@ -85,5 +151,7 @@ void RAPT_AT_LEVEL(rapt_fill_softmax)(rapt_kernels *kernels)
         .log_softmax = ROW(log_softmax),
         .softmax_backward = ROW(softmax_backward),
         .log_softmax_backward = ROW(log_softmax_backward),
+        .masked_softmax = ROW(masked_softmax),
+        .masked_softmax_backward = ROW(masked_softmax_backward),
     };
 }

@@ -3,10 +3,17 @@
 #define RAPT_NN_H
 
 #include <rapt/attention.h>
+#include <rapt/generate.h>
+#include <rapt/gpt.h>
 #include <rapt/initialize.h>
 #include <rapt/layers.h>
+#include <rapt/mask.h>
 #include <rapt/module.h>
+#include <rapt/multi_head.h>
+#include <rapt/positions.h>
 #include <rapt/recurrent.h>
+#include <rapt/scoring.h>
 #include <rapt/seq2seq.h>
+#include <rapt/transformer.h>
 
 #endif

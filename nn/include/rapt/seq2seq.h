@@ -11,6 +11,9 @@ typedef struct rapt_bahdanau_config {
     int64_t vocabulary, embedding, hidden;
     int layers;
     double dropout;
+    /* The scoring function of the decoder's attention, for queries and keys of that size; NULL: additive. */
+    rapt_scoring *(*scoring)(int64_t size, void *context);
+    void *context;
 } rapt_bahdanau_config;
 
 /* Embedding and GRU; parameters embedding.weight, rnn.…; GRU weights start Xavier-uniform. */

@@ -1,0 +1,104 @@
+/* Normalisers other than softmax: weights from the scores that a mask leaves to each query. */
+#include <rapt/mask.h>
+
+#include <math.h>
+
+#include "nn/flat.h"
+#include "nn/mask.h"
+#include "tensor/core.h"
+
+/* Scores with their biases, and what is seen of them (NULL: all), for one of the functions below. */
+static bool begin(const char *op, const rapt_mask *mask, rapt_tensor **scores, rapt_tensor **seen)
+{
+    rapt_resolved_mask r;
+    if (!rapt_resolve_mask_for(op, mask, *scores, &r)) return false;
+    if (r.fills_million)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the mask's fills_million is for rapt_masked_softmax only");
+    *scores = rapt_add_resolved_biases(&r, *scores);
+    if (!*scores || !rapt_join_seen(r.ranges, r.seen, r.keys, seen)) return false;
+    if (*seen && (*scores)->rank == 3) *seen = rapt_squeeze(*seen, 1);
+    return true;
+}
+
+static rapt_tensor *scalar_like(const rapt_tensor *x, double value)
+{
+    return rapt_scalar((rapt_dtype)x->dtype, value);
+}
+
+/* x where it is seen, else 0. */
+static rapt_tensor *keep_seen(rapt_tensor *seen, rapt_tensor *x)
+{
+    return x && seen ? rapt_where(seen, x, scalar_like(x, 0)) : x;
+}
+
+rapt_tensor *rapt_masked_none(rapt_tensor *scores, const rapt_mask *mask)
+{
+    rapt_tensor *seen;
+    RAPT_SCOPE;
+    return begin("masked_none", mask, &scores, &seen) ? rapt_keep(keep_seen(seen, scores)) : NULL;
+}
+
+rapt_tensor *rapt_masked_sum(rapt_tensor *scores, const rapt_mask *mask)
+{
+    rapt_tensor *seen;
+    RAPT_SCOPE;
+    if (!begin("masked_sum", mask, &scores, &seen)) return NULL;
+    scores = keep_seen(seen, scores);
+    rapt_tensor *total = rapt_sum(scores, RAPT_AXES(-1), true);
+    if (!total) return NULL;
+    /* a 1 instead of a sum of 0 keeps the quotient and its derivatives finite where they are not taken */
+    rapt_tensor *some = rapt_not_equal(total, scalar_like(total, 0));
+    rapt_tensor *weights = rapt_div(scores, rapt_where(some, total, scalar_like(total, 1)));
+    return rapt_keep(keep_seen(seen ? rapt_logical_and(seen, some) : some, weights));
+}
+
+/* 1 at the first largest score that is seen and above −∞, 0 elsewhere */
+static rapt_tensor *hard_forward(rapt_call *call)
+{
+    rapt_tensor *scores = rapt_call_input(call, 0), *seen = rapt_call_input(call, 1);
+    const int64_t keys = scores->shape[scores->rank - 1];
+    RAPT_SCOPE;
+    if (keys == 0) return rapt_keep(rapt_empty_like(scores));
+    rapt_tensor *lowest = scalar_like(scores, -(double)INFINITY);
+    if (seen) scores = rapt_where(seen, scores, lowest);
+    rapt_tensor *chosen = rapt_one_hot(rapt_argmax(scores, -1, false), keys, RAPT_BOOL);
+    chosen = rapt_logical_and(chosen, rapt_not_equal(scores, lowest));
+    return rapt_keep(scores ? rapt_cast(chosen, (rapt_dtype)scores->dtype) : NULL);
+}
+
+static const rapt_op hard = {.name = "masked_hard",
+                             .forward = hard_forward,
+                             .vjp = rapt_give_zeros,
+                             .optional = 1U << 1};
+
+rapt_tensor *rapt_masked_hard(rapt_tensor *scores, const rapt_mask *mask)
+{
+    rapt_tensor *seen;
+    RAPT_SCOPE;
+    return begin(hard.name, mask, &scores, &seen) ? rapt_keep(RAPT_APPLY(&hard, NULL, scores, seen)) : NULL;
+}
+
+/* 1 / n at the n keys that are seen, 0 elsewhere */
+static rapt_tensor *uniform_forward(rapt_call *call)
+{
+    rapt_tensor *scores = rapt_call_input(call, 0), *seen = rapt_call_input(call, 1);
+    rapt_dtype dtype = (rapt_dtype)scores->dtype;
+    RAPT_SCOPE;
+    if (!seen)
+        return rapt_keep(rapt_full(dtype, scores->rank, scores->shape, 1 / (double)scores->shape[scores->rank - 1]));
+    rapt_tensor *weights = rapt_cast(rapt_expand(seen, scores->rank, scores->shape), dtype);
+    rapt_tensor *count = rapt_sum(weights, RAPT_AXES(-1), true);
+    return rapt_keep(rapt_div(weights, rapt_maximum(count, scalar_like(scores, 1))));
+}
+
+static const rapt_op uniform = {.name = "masked_uniform",
+                                .forward = uniform_forward,
+                                .vjp = rapt_give_zeros,
+                                .optional = 1U << 1};
+
+rapt_tensor *rapt_masked_uniform(rapt_tensor *scores, const rapt_mask *mask)
+{
+    rapt_tensor *seen;
+    RAPT_SCOPE;
+    return begin(uniform.name, mask, &scores, &seen) ? rapt_keep(RAPT_APPLY(&uniform, NULL, scores, seen)) : NULL;
+}

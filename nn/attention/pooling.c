@@ -1,0 +1,137 @@
+/* Attention pooling by its definition, step by step, and the way to a fused one. */
+#include "nn/pooling.h"
+
+#include <string.h>
+
+#include "nn/attention_call.h"
+#include "nn/weighted_sum.h"
+
+/* Distances as far as the farther of two tables reaches, added: (…, 2R + 1). */
+static rapt_tensor *add_distances(rapt_tensor *a, rapt_tensor *b)
+{
+    if (!a || !b) return NULL;
+    int64_t reach_a = a->shape[a->rank - 1] / 2, reach_b = b->shape[b->rank - 1] / 2;
+    int64_t reach = reach_a > reach_b ? reach_a : reach_b;
+    rapt_tensor *wide_a = rapt_squeeze(rapt_by_distance(a, 1, 2 * reach + 1, reach, false), -2);
+    rapt_tensor *wide_b = rapt_squeeze(rapt_by_distance(b, 1, 2 * reach + 1, reach, false), -2);
+    return rapt_add(wide_a, wide_b);
+}
+
+/* Puts the scoring function's distance bias into the mask. */
+static bool add_distance_bias(rapt_pooling *p)
+{
+    rapt_scoring *scoring = p->attention->scoring;
+    if (!scoring->distance_bias) return true;
+    rapt_tensor *bias = scoring->distance_bias(scoring, p->queries);
+    if (p->mask.distance_bias) bias = add_distances(bias, p->mask.distance_bias);
+    p->mask.distance_bias = bias;
+    return bias != NULL;
+}
+
+/* (B, groups · repeats, Q, size) → (B, groups, repeats · Q, size): the queries that one group of keys answers */
+static rapt_tensor *by_group(const rapt_pooling *p, rapt_tensor *x)
+{
+    if (!x || p->repeats == 1) return x;
+    return rapt_reshape(x, RAPT_SHAPE(x->shape[0], p->groups, p->repeats * x->shape[2], x->shape[3]));
+}
+
+/* The way back. */
+static rapt_tensor *by_head(const rapt_pooling *p, rapt_tensor *x)
+{
+    if (!x || p->repeats == 1) return x;
+    return rapt_reshape(x, RAPT_SHAPE(x->shape[0], p->groups * p->repeats, x->shape[2] / p->repeats, x->shape[3]));
+}
+
+static rapt_tensor *compute_scores(const rapt_pooling *p)
+{
+    rapt_scoring *scoring = p->attention->scoring;
+    rapt_tensor *queries = by_group(p, p->queries);
+    rapt_tensor *scores = queries ? scoring->score(scoring, queries, p->keys) : NULL;
+    if (!scores) return NULL;
+    int last = queries->rank - 1;
+    int64_t expected[4];
+    memcpy(expected, queries->shape, (size_t)last * sizeof *expected);
+    expected[last] = rapt_length_of(p->keys);
+    char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
+    if (scores->rank == queries->rank && memcmp(scores->shape, expected, (size_t)scores->rank * sizeof *expected) == 0)
+        return by_head(p, scores);
+    rapt_fail(RAPT_ERROR_SHAPE, "Attention", "scores %s expected of the scoring function %s, not %s",
+              rapt_shape_text(last + 1, expected, a), scoring->module.kind->name,
+              rapt_shape_text(scores->rank, scores->shape, b));
+    return NULL;
+}
+
+static bool keep_weights(rapt_attention *attention, rapt_tensor *weights)
+{
+    rapt_tensor *kept = rapt_detach(weights);
+    if (!kept) return false;
+    rapt_release(attention->weights);
+    attention->weights = rapt_retain(kept);
+    return true;
+}
+
+static double dropout_of(const rapt_attention *attention)
+{
+    return attention->module.training ? attention->dropout : 0;
+}
+
+/* Σ w (v + the row of the table for the distance): the table's rows, weighted by what has their distance. */
+static rapt_tensor *add_distance_values(const rapt_pooling *p, rapt_tensor *weights, rapt_tensor *pooled)
+{
+    rapt_tensor *table = p->attention->scoring->distance_values;
+    if (!table || !weights || !pooled) return pooled;
+    rapt_tensor *sums = rapt_sum_by_distance(weights, table->shape[0] / 2, p->mask.offset);
+    return rapt_add(pooled, rapt_matmul(sums, table));
+}
+
+rapt_tensor *rapt_pool_plainly(rapt_pooling *p)
+{
+    rapt_attention *attention = p->attention;
+    rapt_tensor *scores = compute_scores(p);
+    if (!scores || !add_distance_bias(p)) return NULL;
+    rapt_tensor *weights = attention->normalizer(scores, &p->mask);
+    if (!weights || (attention->keep_weights && !keep_weights(attention, weights))) return NULL;
+    if (dropout_of(attention) > 0) weights = rapt_drop(weights, dropout_of(attention));
+    rapt_tensor *pooled = by_head(p, rapt_weighted_sum(by_group(p, weights), p->values));
+    return add_distance_values(p, weights, pooled);
+}
+
+bool rapt_pooling_is_fused(const rapt_pooling *p)
+{
+    const rapt_attention *attention = p->attention;
+    return attention->scoring->attend && !attention->scoring->distance_values && !attention->plain &&
+           attention->normalizer == rapt_masked_softmax && !p->mask.fills_million;
+}
+
+/* With an axis of heads, whether there was one or not. */
+static rapt_tensor *with_heads(rapt_tensor *x)
+{
+    return x && x->rank == 3 ? rapt_unsqueeze(x, 1) : x;
+}
+
+rapt_tensor *rapt_pool_fused(rapt_pooling *p)
+{
+    rapt_attention *attention = p->attention;
+    const bool has_heads = p->queries->rank == 4;
+    rapt_resolved_mask mask = p->resolved;
+    if (!add_distance_bias(p)) return NULL;
+    if (attention->scoring->distance_bias) {
+        rapt_tensor *bias = with_heads(p->mask.distance_bias);
+        mask.distance_bias =
+            bias ? rapt_expand(bias, RAPT_SHAPE(mask.batch, mask.heads, mask.queries, bias->shape[3])) : NULL;
+        if (!mask.distance_bias) return NULL;
+    }
+    rapt_tensor *weights = NULL;
+    const rapt_attention_call call = {.queries = with_heads(p->queries),
+                                      .keys = with_heads(p->keys),
+                                      .values = with_heads(p->values),
+                                      .mask = &mask,
+                                      .dropout = dropout_of(attention),
+                                      .weights = attention->keep_weights ? &weights : NULL};
+    if (!call.queries || !call.keys || !call.values) return NULL;
+    rapt_tensor *pooled = attention->scoring->attend(attention->scoring, &call);
+    if (!pooled ||
+        (attention->keep_weights && !keep_weights(attention, has_heads ? weights : rapt_squeeze(weights, 1))))
+        return NULL;
+    return has_heads ? pooled : rapt_squeeze(pooled, 1);
+}

@@ -1,0 +1,39 @@
+/* One call of attention pooling, and the two ways to carry it out. */
+#ifndef RAPT_NN_POOLING_H
+#define RAPT_NN_POOLING_H
+
+#include <rapt/attention.h>
+
+#include "nn/mask.h"
+#include "tensor/core.h"
+
+/* The inputs; queries, keys and values have one rank, 3 or 4. */
+typedef struct rapt_pooling {
+    rapt_attention *attention;
+    rapt_tensor *queries, *keys, *values; /* prepared keys */
+    rapt_mask mask;
+    rapt_resolved_mask resolved;
+    int64_t groups, repeats; /* heads = groups · repeats */
+} rapt_pooling;
+
+static inline int64_t rapt_heads_of(const rapt_tensor *tensor)
+{
+    return tensor->rank == 4 ? tensor->shape[1] : 1;
+}
+
+static inline int64_t rapt_length_of(const rapt_tensor *tensor)
+{
+    return tensor->shape[tensor->rank - 2];
+}
+
+/* Is there a fused way for this call? */
+bool rapt_pooling_is_fused(const rapt_pooling *pooling);
+
+/* The definition, step by step. Takes nothing from a value whose weight is 0. Puts the scoring function's distance bias
+ * into the mask, as the other one does. */
+rapt_tensor *rapt_pool_plainly(rapt_pooling *pooling);
+
+/* The fused way, for keys and values that hold nothing infinite or undefined where no query sees them. */
+rapt_tensor *rapt_pool_fused(rapt_pooling *pooling);
+
+#endif
