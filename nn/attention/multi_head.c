@@ -1,113 +1,306 @@
-/* Multi-head attention: W_o [f(W_q q, W_k k, W_v v)], the heads as items of a larger batch. */
-#include <rapt/attention.h>
+/* Multi-head attention: W_o [f(W_q q, W_k k, W_v v)], the heads as an axis of their own. */
+#include <rapt/multi_head.h>
+
+#include <rapt/initialize.h>
 
 #include <stdio.h>
+
+#include "nn/attention.h"
+#include "nn/attention_cache.h"
+#include "nn/mask.h"
+#include "tensor/core.h"
+
+enum { parts = 3 }; /* queries, keys, values */
+
+static void destroy(rapt_module *module)
+{
+    rapt_release(((rapt_multi_head_attention *)module)->head_mask);
+}
 
 static void describe(const rapt_module *module, char *text, size_t size)
 {
     const rapt_multi_head_attention *m = (const rapt_multi_head_attention *)module;
-    snprintf(text, size, "%lld in %d heads", (long long)m->hidden, m->heads);
+    int used = snprintf(text, size, "%lld in %d heads", (long long)(m->heads * m->head_size), m->heads);
+    if (m->groups != m->heads && used > 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, ", keys in %d", m->groups);
 }
 
-static const rapt_module_class kind = {.name = "MultiHeadAttention", .describe = describe};
+static const rapt_module_class kind = {.name = "MultiHeadAttention", .destroy = destroy, .describe = describe};
 
-static rapt_linear *project(rapt_module *module, const char *name, int64_t in, int64_t hidden, bool bias)
-{
-    rapt_linear *linear = rapt_linear_new(in ? in : hidden, hidden, bias ? RAPT_BIAS : RAPT_NO_BIAS);
-    return rapt_module_add_child(module, name, (rapt_module *)linear);
-}
-
-rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_multi_head_attention_config *config)
+static bool check_config(const rapt_multi_head_attention_config *c)
 {
     const char *op = kind.name;
-    rapt_attention *pooling = config ? config->pooling : NULL;
-    rapt_multi_head_attention *m = NULL;
-    if (!config)
-        rapt_fail(RAPT_ERROR_NULL, op, "the configuration is NULL");
-    else if (config->heads < 1 || config->hidden < 1 || config->hidden % config->heads != 0)
-        rapt_fail(RAPT_ERROR_VALUE, op, "hidden size %lld and %d heads; a multiple of 1 or more heads expected",
-                  (long long)config->hidden, config->heads);
-    else
-        m = rapt_module_new(sizeof *m, &kind);
-    if (!m) {
-        rapt_module_free((rapt_module *)pooling);
-        return NULL;
-    }
-    rapt_module *module = &m->module;
-    m->hidden = config->hidden;
-    m->heads = config->heads;
-    m->query = project(module, "W_q", config->query_size, config->hidden, config->bias);
-    m->key = project(module, "W_k", config->key_size, config->hidden, config->bias);
-    m->value = project(module, "W_v", config->value_size, config->hidden, config->bias);
-    m->output = project(module, "W_o", 0, config->hidden, config->bias);
-    if (!pooling) pooling = rapt_dot_product_attention_new(config->dropout);
-    m->pooling = rapt_module_add_child(module, "attention", (rapt_module *)pooling);
-    return rapt_module_finish(module);
+    const int64_t sizes[] = {c->query_size, c->key_size, c->value_size, c->output_size, c->value_hidden};
+    if (c->heads < 1 || c->hidden < 1 || c->hidden % c->heads != 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "hidden size %lld and %d heads; a multiple of 1 or more heads expected",
+                         (long long)c->hidden, c->heads);
+    if (c->groups < 0 || (c->groups > 0 && c->heads % c->groups != 0))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "%d groups for %d heads; a divisor of the number of heads expected",
+                         c->groups, c->heads);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] < 0)
+            return rapt_fail(RAPT_ERROR_VALUE, op, "a size of %lld; 1 or more, or 0 for the hidden size, expected",
+                             (long long)sizes[i]);
+    if (c->value_hidden % c->heads != 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "values of size %lld and %d heads; a multiple expected",
+                         (long long)c->value_hidden, c->heads);
+    if (c->hidden > INT64_MAX / 4 || c->value_hidden > INT64_MAX / 4)
+        return rapt_fail(RAPT_ERROR_MEMORY, op, "hidden sizes %lld and %lld are too large", (long long)c->hidden,
+                         (long long)c->value_hidden);
+    for (int i = 1; i < parts && c->names == RAPT_NAMES_GPT2; i++)
+        if ((sizes[i] ? sizes[i] : c->hidden) != (sizes[0] ? sizes[0] : c->hidden))
+            return rapt_fail(RAPT_ERROR_VALUE, op, "GPT-2's names are for queries, keys and values of one size");
+    if (c->rotary && c->hidden / c->heads % 2 != 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "heads of size %lld; rotary positions need an even size",
+                         (long long)(c->hidden / c->heads));
+    return true;
 }
 
-/* (B, T, hidden) → (B·heads, T, hidden / heads): head i of item b is item b·heads + i */
-static rapt_tensor *split_heads(const rapt_multi_head_attention *m, rapt_tensor *x)
+/* How many rows of the projection are the queries', the keys' and the values'. */
+static void part_sizes(const rapt_multi_head_attention *m, int64_t sizes[parts])
+{
+    sizes[0] = m->heads * m->head_size;
+    sizes[1] = m->groups * m->head_size;
+    sizes[2] = m->groups * m->value_size;
+}
+
+static rapt_tensor *add_weight(rapt_module *module, const char *name, int64_t out, int64_t in)
+{
+    rapt_tensor *weight = rapt_empty(RAPT_FLOAT32, RAPT_SHAPE(out, in));
+    bool good = weight && rapt_init_xavier_uniform(weight, 1);
+    return rapt_module_add_parameter(module, name, good ? weight : NULL);
+}
+
+static void add_projections(rapt_multi_head_attention *m, const int64_t inputs[parts],
+                            const rapt_multi_head_attention_config *c)
+{
+    static const rapt_module_class in_kind = {.name = "InProjection"};
+    const bool is_gpt = c->names == RAPT_NAMES_GPT2;
+    rapt_module *module = &m->module, *in = is_gpt ? rapt_module_new(sizeof *in, &in_kind) : module;
+    int64_t sizes[parts];
+    part_sizes(m, sizes);
+    const int64_t rows = sizes[0] + sizes[1] + sizes[2];
+    if (inputs[0] == inputs[1] && inputs[1] == inputs[2]) {
+        m->in_proj_weight = add_weight(in, is_gpt ? "weight" : "in_proj_weight", rows, inputs[0]);
+    } else {
+        m->q_proj_weight = add_weight(module, "q_proj_weight", sizes[0], inputs[0]);
+        m->k_proj_weight = add_weight(module, "k_proj_weight", sizes[1], inputs[1]);
+        m->v_proj_weight = add_weight(module, "v_proj_weight", sizes[2], inputs[2]);
+    }
+    if (c->bias)
+        m->in_proj_bias =
+            rapt_module_add_parameter(in, is_gpt ? "bias" : "in_proj_bias", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(rows)));
+    if (is_gpt) rapt_module_add_child(module, "c_attn", rapt_module_finish(in));
+    rapt_linear *output = rapt_linear_new(m->heads * m->value_size, c->output_size ? c->output_size : c->hidden,
+                                          c->bias ? RAPT_BIAS : RAPT_NO_BIAS);
+    if (output && output->bias) rapt_fill(output->bias, 0);
+    m->out_proj = rapt_module_add_child(module, is_gpt ? "c_proj" : "out_proj", (rapt_module *)output);
+}
+
+rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_multi_head_attention_config *c)
+{
+    RAPT_SCOPE;
+    if (!c) {
+        rapt_fail(RAPT_ERROR_NULL, kind.name, "the configuration is NULL");
+        return NULL;
+    }
+    rapt_multi_head_attention *m = check_config(c) ? rapt_module_new(sizeof *m, &kind) : NULL;
+    if (!m) {
+        rapt_module_free((rapt_module *)c->pooling);
+        rapt_module_free((rapt_module *)c->rotary);
+        return NULL;
+    }
+    const int64_t inputs[parts] = {c->query_size ? c->query_size : c->hidden, c->key_size ? c->key_size : c->hidden,
+                                   c->value_size ? c->value_size : c->hidden};
+    m->heads = c->heads;
+    m->groups = c->groups ? c->groups : c->heads;
+    m->head_size = c->hidden / c->heads;
+    m->value_size = (c->value_hidden ? c->value_hidden : c->hidden) / c->heads;
+    add_projections(m, inputs, c);
+    rapt_attention *pooling = c->pooling ? c->pooling : rapt_dot_product_attention_new(c->dropout);
+    m->pooling = rapt_module_add_child(&m->module, "attention", (rapt_module *)pooling);
+    if (c->rotary) m->rotary = rapt_module_add_child(&m->module, "rotary", (rapt_module *)c->rotary);
+    return rapt_module_finish(&m->module);
+}
+
+bool rapt_multi_head_attention_set_head_mask(rapt_multi_head_attention *m, rapt_tensor *mask)
+{
+    char text[128];
+    if (!m) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the layer is NULL");
+    if (mask && (mask->rank != 1 || mask->shape[0] != m->heads || !rapt_is_floating(mask)))
+        return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "a floating head mask of shape (%d) expected, not %s", m->heads,
+                         rapt_describe(mask, text, sizeof text));
+    rapt_retain(mask);
+    rapt_release(m->head_mask);
+    m->head_mask = mask;
+    return true;
+}
+
+/* --- what forward is given --- */
+
+static bool check_input(const char *what, const rapt_tensor *x, int64_t batch, int64_t size)
+{
+    char text[128];
+    if (!x) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s are NULL", what);
+    bool fits = x->rank == 3 && x->shape[2] == size && (batch < 0 || x->shape[0] == batch);
+    if (fits) return true;
+    rapt_describe(x, text, sizeof text);
+    if (batch < 0)
+        return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "%s of shape (B, length, %lld) expected, not %s", what,
+                         (long long)size, text);
+    return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "%s of shape (%lld, length, %lld) expected, not %s", what,
+                     (long long)batch, (long long)size, text);
+}
+
+static int64_t input_size(const rapt_multi_head_attention *m, const rapt_tensor *weight)
+{
+    return (m->in_proj_weight ? m->in_proj_weight : weight)->shape[1];
+}
+
+static bool check_cached(const rapt_attention_cache *cache, int64_t batch)
+{
+    if (!cache || cache->length == 0)
+        return rapt_fail(RAPT_ERROR_NULL, kind.name, "keys and values are NULL, and no cache holds any");
+    return cache->keys->shape[0] == batch ||
+           rapt_fail(RAPT_ERROR_SHAPE, kind.name, "queries of %lld items, but the cache holds %lld", (long long)batch,
+                     (long long)cache->keys->shape[0]);
+}
+
+/* By numpy's rules a third axis from the end is the heads'; who gives (B, Q, K) means something else. */
+static bool check_mask(const char *field, const rapt_tensor *x)
+{
+    char text[RAPT_SHAPE_TEXT];
+    if (!x || x->rank != 3 || x->shape[0] == 1) return true;
+    return rapt_fail(RAPT_ERROR_SHAPE, kind.name,
+                     "the mask's %s has shape %s; (B, 1, Q, K), (1, heads, Q, K) or (B, heads, Q, K) expected", field,
+                     rapt_shape_text(3, x->shape, text));
+}
+
+static bool check_call(const rapt_multi_head_attention *m, const rapt_tensor *queries, const rapt_tensor *keys,
+                       const rapt_tensor *values, const rapt_mask *mask, const rapt_attention_cache *cache)
+{
+    if (!m) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the layer is NULL");
+    if (!check_input("queries", queries, -1, input_size(m, m->q_proj_weight))) return false;
+    const int64_t batch = queries->shape[0];
+    if (!keys && !values) {
+        if (!check_cached(cache, batch)) return false;
+    } else {
+        if (!check_input("keys", keys, batch, input_size(m, m->k_proj_weight)) ||
+            !check_input("values", values, batch, input_size(m, m->v_proj_weight)))
+            return false;
+        if (keys->shape[1] != values->shape[1])
+            return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "%lld keys and %lld values; one number expected",
+                             (long long)keys->shape[1], (long long)values->shape[1]);
+    }
+    if (mask && (!check_mask("seen", mask->seen) || !check_mask("bias", mask->bias))) return false;
+    return !cache || !rapt_is_recording() ||
+           rapt_fail(RAPT_ERROR_UNSUPPORTED, kind.name,
+                     "a cache is changed in place, which gradients cannot follow; use RAPT_NO_GRADIENT");
+}
+
+/* --- forward --- */
+
+/* Keys and values that no query sees become zeros, so that not even NaN in them reaches a weight's gradient; *hidden tells
+ * that they are. What is a query at the same time is read in any case. */
+static bool hide_unseen(const rapt_multi_head_attention *m, const rapt_mask *mask, rapt_tensor *inputs[parts],
+                        bool *hidden)
+{
+    rapt_tensor *const queries = inputs[0], *const keys = inputs[1], *const values = inputs[2], *any;
+    rapt_resolved_mask resolved;
+    *hidden = false;
+    if (!mask || mask->fills_million || (keys == queries && values == queries)) return true;
+    if (!rapt_resolve_mask(kind.name, mask, (rapt_dtype)queries->dtype, queries->shape[0], m->heads, queries->shape[1],
+                           keys->shape[1], &resolved) ||
+        !rapt_mask_any_seen(&resolved, 1, &any))
+        return false;
+    if (keys != queries) inputs[1] = rapt_hide_unseen(keys, any);
+    if (values != queries) inputs[2] = values == keys ? inputs[1] : rapt_hide_unseen(values, any);
+    *hidden = keys != queries && values != queries;
+    return inputs[1] && inputs[2];
+}
+
+/* Rows of a packed tensor. */
+static rapt_tensor *rows_of(rapt_tensor *packed, int64_t start, int64_t count)
+{
+    return packed && count < packed->shape[0] ? rapt_slice(packed, 0, start, start + count, 1) : packed;
+}
+
+/* x W_inᵀ + b for each of the three; neighbours that are one tensor are projected by one product. Absent ones stay NULL. */
+static bool project(const rapt_multi_head_attention *m, rapt_tensor *const inputs[parts], rapt_tensor *results[parts])
+{
+    rapt_tensor *const weights[parts] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
+    int64_t sizes[parts], start = 0;
+    part_sizes(m, sizes);
+    for (int first = 0, last; first < parts; first = last) {
+        int64_t rows = sizes[first];
+        for (last = first + 1; m->in_proj_weight && last < parts && inputs[last] == inputs[first];)
+            rows += sizes[last++];
+        for (int i = first; i < last; i++) results[i] = NULL;
+        if (inputs[first]) {
+            rapt_tensor *weight = m->in_proj_weight ? rows_of(m->in_proj_weight, start, rows) : weights[first];
+            rapt_tensor *bias = rows_of(m->in_proj_bias, start, rows);
+            if (m->in_proj_bias && !bias) return false;
+            rapt_tensor *projected = rapt_affine(inputs[first], weight, bias);
+            if (last - first == 1) results[first] = projected;
+            if (!projected ||
+                (last - first > 1 && !rapt_split(projected, -1, last - first, sizes + first, results + first)))
+                return false;
+        }
+        start += rows;
+    }
+    return true;
+}
+
+/* (B, T, heads·size) → (B, heads, T, size), a view */
+static rapt_tensor *split_heads(rapt_tensor *x, int64_t heads, int64_t size)
 {
     if (!x) return NULL;
-    int64_t batch = rapt_size(x, 0), length = rapt_size(x, 1), size = m->hidden / m->heads;
-    x = rapt_permute(rapt_reshape(x, RAPT_SHAPE(batch, length, m->heads, size)), RAPT_AXES(0, 2, 1, 3));
-    return rapt_reshape(x, RAPT_SHAPE(batch * m->heads, length, size));
+    return rapt_permute(rapt_reshape(x, RAPT_SHAPE(x->shape[0], x->shape[1], heads, size)), RAPT_AXES(0, 2, 1, 3));
 }
 
 /* The inverse of split_heads. */
-static rapt_tensor *join_heads(const rapt_multi_head_attention *m, rapt_tensor *x)
+static rapt_tensor *join_heads(rapt_tensor *x)
 {
     if (!x) return NULL;
-    int64_t batch = rapt_size(x, 0) / m->heads, length = rapt_size(x, 1), size = rapt_size(x, 2);
-    x = rapt_permute(rapt_reshape(x, RAPT_SHAPE(batch, m->heads, length, size)), RAPT_AXES(0, 2, 1, 3));
-    return rapt_reshape(x, RAPT_SHAPE(batch, length, m->heads * size));
+    return rapt_reshape(rapt_permute(x, RAPT_AXES(0, 2, 1, 3)),
+                        RAPT_SHAPE(x->shape[0], x->shape[2], x->shape[1] * x->shape[3]));
 }
 
-/* (B) or (B, Q) → (B·heads) or (B·heads, Q): every item's lengths once for each of its heads */
-static rapt_tensor *repeat_lengths(const rapt_multi_head_attention *m, rapt_tensor *lengths)
+/* Projections cut into heads and, with rotary positions, turned. The keys begin at position `first`, the queries where the
+ * mask has them. */
+static bool prepare_heads(rapt_multi_head_attention *m, rapt_tensor *const inputs[parts], const rapt_mask *mask,
+                          int64_t first, rapt_tensor *heads[parts])
 {
-    int64_t batch = rapt_size(lengths, 0);
-    if (rapt_rank(lengths) == 1) {
-        lengths = rapt_expand(rapt_unsqueeze(lengths, 1), RAPT_SHAPE(batch, m->heads));
-        return rapt_reshape(lengths, RAPT_SHAPE(batch * m->heads));
-    }
-    int64_t queries = rapt_size(lengths, 1);
-    lengths = rapt_expand(rapt_unsqueeze(lengths, 1), RAPT_SHAPE(batch, m->heads, queries));
-    return rapt_reshape(lengths, RAPT_SHAPE(batch * m->heads, queries));
-}
-
-static bool check_lengths(rapt_tensor *lengths, rapt_tensor *queries)
-{
-    char text[128];
-    int rank = lengths ? rapt_rank(lengths) : 1;
-    bool fits = !lengths || ((rank == 1 || rank == 2) && rapt_size(lengths, 0) == rapt_size(queries, 0));
-    return fits || rapt_fail(RAPT_ERROR_SHAPE, kind.name, "valid lengths (B) or (B, Q) with B = %lld expected, not %s",
-                             (long long)rapt_size(queries, 0), rapt_describe(lengths, text, sizeof text));
+    if (!project(m, inputs, heads)) return false;
+    heads[0] = split_heads(heads[0], m->heads, m->head_size);
+    heads[1] = split_heads(heads[1], m->groups, m->head_size);
+    heads[2] = split_heads(heads[2], m->groups, m->value_size);
+    if (m->rotary && heads[0]) heads[0] = rapt_rotary_forward(m->rotary, heads[0], mask->offset);
+    if (m->rotary && heads[1]) heads[1] = rapt_rotary_forward(m->rotary, heads[1], first);
+    return heads[0] && (!inputs[1] || (heads[1] && heads[2]));
 }
 
 rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys,
-                                               rapt_tensor *values, rapt_tensor *valid_lengths)
+                                               rapt_tensor *values, const rapt_mask *mask, rapt_attention_cache *cache)
 {
-    if (!m) {
-        rapt_fail(RAPT_ERROR_NULL, kind.name, "the layer is NULL");
-        return NULL;
-    }
-    rapt_tensor *const inputs[] = {queries, keys, values};
-    for (int i = 0; i < 3; i++) {
-        char text[128];
-        if (inputs[i] && rapt_rank(inputs[i]) == 3) continue;
-        rapt_fail(inputs[i] ? RAPT_ERROR_SHAPE : RAPT_ERROR_NULL, kind.name,
-                  "queries, keys and values of shape (B, length, size) expected; input %d is %s", i,
-                  inputs[i] ? rapt_describe(inputs[i], text, sizeof text) : "NULL");
-        return NULL;
-    }
-    if (!check_lengths(valid_lengths, queries)) return NULL;
+    if (!check_call(m, queries, keys, values, mask, cache)) return NULL;
     RAPT_SCOPE;
-    rapt_tensor *q = split_heads(m, rapt_linear_forward(m->query, queries));
-    rapt_tensor *k = split_heads(m, rapt_linear_forward(m->key, keys));
-    rapt_tensor *v = split_heads(m, rapt_linear_forward(m->value, values));
-    rapt_tensor *lengths = valid_lengths ? repeat_lengths(m, valid_lengths) : NULL;
-    if (!q || !k || !v || (valid_lengths && !lengths)) return NULL;
-    rapt_tensor *pooled = rapt_attention_forward(m->pooling, q, k, v, lengths);
-    return rapt_keep(rapt_linear_forward(m->output, join_heads(m, pooled)));
+    rapt_tensor *inputs[parts] = {queries, keys, values}, *heads[parts];
+    rapt_mask moved = mask ? *mask : (rapt_mask){0};
+    const int64_t before = cache ? cache->length : 0;
+    if (keys && __builtin_add_overflow(moved.offset, before, &moved.offset)) {
+        rapt_fail(RAPT_ERROR_VALUE, kind.name, "the mask's offset %lld is too large", (long long)mask->offset);
+        return NULL;
+    }
+    bool hidden = false;
+    if (!cache && !hide_unseen(m, mask, inputs, &hidden)) return NULL;
+    if (!prepare_heads(m, inputs, &moved, before, heads)) return NULL;
+    if (cache && !rapt_attention_cache_append(kind.name, cache, &heads[1], &heads[2])) return NULL;
+    const rapt_mask *used = mask || moved.offset != 0 ? &moved : NULL;
+    rapt_tensor *pooled = hidden ? rapt_attention_forward_hidden(m->pooling, heads[0], heads[1], heads[2], used)
+                                 : rapt_attention_forward(m->pooling, heads[0], heads[1], heads[2], used);
+    if (pooled && m->head_mask) pooled = rapt_mul(pooled, rapt_reshape(m->head_mask, RAPT_SHAPE(m->heads, 1, 1)));
+    rapt_tensor *output = pooled ? rapt_linear_forward(m->out_proj, join_heads(pooled)) : NULL;
+    if (output && cache && keys) cache->length += keys->shape[1];
+    return rapt_keep(output);
 }

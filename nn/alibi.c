@@ -1,0 +1,94 @@
+/* Biases by distance for the scores of each head: ALiBi's fixed slopes, and learned numbers. */
+#include <rapt/positions.h>
+
+#include <math.h>
+#include <stdio.h>
+
+#include "tensor/core.h"
+
+/* False and an error unless there is a head and a reach whose table's size can be counted. */
+static bool check(const char *op, int heads, int64_t reach)
+{
+    if (heads < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%d heads; 1 or more expected", heads);
+    if (reach < 0 || reach > (INT64_MAX - 1) / 2)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "reach %lld; 0 or more expected", (long long)reach);
+    return true;
+}
+
+/* --- ALiBi --- */
+
+/* 2^(−8 (head + 1) / heads) for a power of 2; the heads past the largest power take the 1st, 3rd, … slope of the next. */
+static double slope(int head, int heads)
+{
+    int power = 1;
+    while (power <= heads / 2) power *= 2;
+    const double place = head < power ? head + 1 : head - power + 0.5;
+    return exp2(-8 * place / power);
+}
+
+static void describe_alibi(const rapt_module *module, char *text, size_t size)
+{
+    snprintf(text, size, "%d heads", ((const rapt_alibi *)module)->heads);
+}
+
+static const rapt_module_class alibi_kind = {.name = "ALiBi", .describe = describe_alibi};
+
+rapt_alibi *rapt_alibi_new(int heads)
+{
+    if (!check(alibi_kind.name, heads, 0)) return NULL;
+    rapt_alibi *alibi = rapt_module_new(sizeof *alibi, &alibi_kind);
+    if (alibi) alibi->heads = heads;
+    return alibi;
+}
+
+rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t reach)
+{
+    const char *op = alibi_kind.name;
+    if (!alibi) {
+        rapt_fail(RAPT_ERROR_NULL, op, "the layer is NULL");
+        return NULL;
+    }
+    if (!rapt_dtype_is_floating(dtype)) {
+        rapt_fail(RAPT_ERROR_DTYPE, op, "biases in %s; float32 or float64 expected", rapt_dtype_name(dtype));
+        return NULL;
+    }
+    if (!check(op, alibi->heads, reach)) return NULL;
+    RAPT_SCOPE;
+    rapt_tensor *biases = rapt_new(op, RAPT_FLOAT64, RAPT_SHAPE(alibi->heads, 1, 2 * reach + 1));
+    if (!biases) return NULL;
+    double *bias = (double *)(void *)biases->data;
+    for (int head = 0; head < alibi->heads; head++) {
+        const double m = slope(head, alibi->heads);
+        for (int64_t distance = -reach; distance <= reach; distance++) *bias++ = -m * fabs((double)distance);
+    }
+    return rapt_keep(rapt_cast(biases, dtype));
+}
+
+/* --- learned --- */
+
+static void describe_learned(const rapt_module *module, char *text, size_t size)
+{
+    const rapt_tensor *weight = ((const rapt_relative_bias *)module)->weight;
+    snprintf(text, size, "%lld heads, reach %lld", (long long)rapt_size(weight, 0),
+             (long long)rapt_size(weight, 1) / 2);
+}
+
+static const rapt_module_class learned_kind = {.name = "RelativeBias", .describe = describe_learned};
+
+rapt_relative_bias *rapt_relative_bias_new(int heads, int64_t reach)
+{
+    if (!check(learned_kind.name, heads, reach)) return NULL;
+    RAPT_SCOPE;
+    rapt_relative_bias *bias = rapt_module_new(sizeof *bias, &learned_kind);
+    if (!bias) return NULL;
+    bias->weight =
+        rapt_module_add_parameter(&bias->module, "weight", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(heads, 2 * reach + 1)));
+    return rapt_module_finish(&bias->module);
+}
+
+rapt_tensor *rapt_relative_bias_forward(rapt_relative_bias *bias)
+{
+    if (bias) return rapt_unsqueeze(bias->weight, 1);
+    rapt_fail(RAPT_ERROR_NULL, learned_kind.name, "the layer is NULL");
+    return NULL;
+}

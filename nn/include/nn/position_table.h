@@ -1,0 +1,23 @@
+/* Tables of the sines and cosines of positions, which sinusoidal and rotary positions share. */
+#ifndef RAPT_NN_POSITION_TABLE_H
+#define RAPT_NN_POSITION_TABLE_H
+
+#include <rapt/autograd.h>
+
+/* A row holds sines and cosines of the angles position / base^(2j/size), j = 0, 1, … */
+typedef struct rapt_position_angles {
+    const char *op; /* for errors */
+    double base;
+    int64_t size; /* numbers in a row; if it is odd, the last cosine is left out */
+    bool apart;   /* all cosines, then all sines (size is even), instead of sine and cosine in turn */
+} rapt_position_angles;
+
+/* The rows (length, size) of the positions offset … offset + length − 1, computed in float64. NULL after an error. */
+rapt_tensor *rapt_position_table(const rapt_position_angles *angles, rapt_dtype dtype, int64_t offset, int64_t length);
+
+/* The same as a view of *table, which is made or grows where it has to (NULL at first; the owner releases it, and must do so
+ * when the angles change). */
+rapt_tensor *rapt_position_rows(const rapt_position_angles *angles, rapt_dtype dtype, int64_t offset, int64_t length,
+                                rapt_tensor **table);
+
+#endif

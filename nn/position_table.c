@@ -1,0 +1,68 @@
+/* Tables of the sines and cosines of positions, made once and kept for the next call. */
+#include "nn/position_table.h"
+
+#include <math.h>
+
+#include "tensor/core.h"
+
+/* Positions that a table may hold; those past it are computed for each call, so that a wild offset costs no memory. */
+enum { most_kept = 1 << 17 };
+
+static bool check(const rapt_position_angles *a, rapt_dtype dtype, int64_t offset, int64_t length)
+{
+    int64_t end;
+    if (!rapt_dtype_is_floating(dtype))
+        return rapt_fail(RAPT_ERROR_DTYPE, a->op, "positions in %s; float32 or float64 expected",
+                         rapt_dtype_name(dtype));
+    if (a->size < 1 || length < 0 || __builtin_add_overflow(offset, length, &end))
+        return rapt_fail(RAPT_ERROR_VALUE, a->op,
+                         "%lld positions of size %lld from position %lld on; a size of 1 or more expected",
+                         (long long)length, (long long)a->size, (long long)offset);
+    if (!(a->base > 0) || isinf(a->base))
+        return rapt_fail(RAPT_ERROR_VALUE, a->op, "base %g; a positive number expected", a->base);
+    return true;
+}
+
+rapt_tensor *rapt_position_table(const rapt_position_angles *a, rapt_dtype dtype, int64_t offset, int64_t length)
+{
+    if (!check(a, dtype, offset, length)) return NULL;
+    RAPT_SCOPE;
+    rapt_tensor *table = rapt_new(a->op, RAPT_FLOAT64, RAPT_SHAPE(length, a->size));
+    if (!table) return NULL;
+    double *rows = (double *)(void *)table->data;
+    const int64_t step = a->apart ? 1 : 2, sine = a->apart ? a->size / 2 : 0, cosine = a->apart ? 0 : 1;
+    for (int64_t j = 0; j < (a->size + 1) / 2; j++) {
+        const double wavelength = pow(a->base, 2 * (double)j / (double)a->size);
+        for (int64_t i = 0; i < length; i++) {
+            const double angle = (double)(offset + i) / wavelength;
+            double *row = rows + i * a->size + step * j;
+            row[sine] = sin(angle);
+            if (step * j + cosine < a->size) row[cosine] = cos(angle);
+        }
+    }
+    return rapt_keep(rapt_cast(table, dtype));
+}
+
+static bool holds(const rapt_tensor *table, rapt_dtype dtype, int64_t end, int64_t size)
+{
+    return table && table->dtype == dtype && table->shape[0] >= end && table->shape[1] == size;
+}
+
+rapt_tensor *rapt_position_rows(const rapt_position_angles *a, rapt_dtype dtype, int64_t offset, int64_t length,
+                                rapt_tensor **table)
+{
+    if (!check(a, dtype, offset, length)) return NULL;
+    const int64_t end = offset + length;
+    if (offset < 0 || end > most_kept) return rapt_position_table(a, dtype, offset, length);
+    RAPT_SCOPE;
+    if (!holds(*table, dtype, end, a->size)) {
+        /* Doubled, so that a sequence that grows step by step fills few tables. */
+        int64_t rows = *table && (*table)->dtype == dtype ? 2 * (*table)->shape[0] : 0;
+        if (rows > most_kept) rows = most_kept;
+        rapt_tensor *larger = rapt_position_table(a, dtype, 0, rows > end ? rows : end);
+        if (!larger) return NULL;
+        rapt_release(*table);
+        *table = rapt_retain(larger);
+    }
+    return rapt_keep(rapt_slice(*table, 0, offset, end, 1));
+}
