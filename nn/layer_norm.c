@@ -16,7 +16,7 @@ static void describe(const rapt_module *module, char *text, size_t size)
 
 static const rapt_module_class kind = {.name = "LayerNorm", .forward = forward, .describe = describe};
 
-rapt_layer_norm *rapt_layer_norm_new(int64_t size)
+rapt_layer_norm *rapt_layer_norm_new(int64_t size, int flags)
 {
     RAPT_SCOPE;
     rapt_layer_norm *layer_norm = rapt_module_new(sizeof *layer_norm, &kind);
@@ -24,7 +24,8 @@ rapt_layer_norm *rapt_layer_norm_new(int64_t size)
     rapt_module *module = &layer_norm->module;
     layer_norm->epsilon = 1e-5;
     layer_norm->weight = rapt_module_add_parameter(module, "weight", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(size)));
-    layer_norm->bias = rapt_module_add_parameter(module, "bias", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(size)));
+    if (flags & RAPT_BIAS)
+        layer_norm->bias = rapt_module_add_parameter(module, "bias", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(size)));
     return rapt_module_finish(module);
 }
 

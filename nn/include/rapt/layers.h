@@ -30,11 +30,11 @@ RAPT_API rapt_tensor *rapt_embedding_forward(rapt_embedding *embedding, rapt_ten
 /* Normalises the last axis, then scales by weight (ones at first) and shifts by bias (zeros at first). */
 typedef struct rapt_layer_norm {
     rapt_module module;
-    rapt_tensor *weight, *bias; /* (size) */
+    rapt_tensor *weight, *bias; /* (size); bias may be NULL */
     double epsilon;             /* 1e-5 */
 } rapt_layer_norm;
 
-RAPT_API rapt_layer_norm *rapt_layer_norm_new(int64_t size);
+RAPT_API rapt_layer_norm *rapt_layer_norm_new(int64_t size, int flags);
 RAPT_API rapt_tensor *rapt_layer_norm_forward(rapt_layer_norm *layer_norm, rapt_tensor *x);
 
 /* In training zeroes each element with the probability and scales the others up; in evaluation the identity. */

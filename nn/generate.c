@@ -1,0 +1,131 @@
+/* Generation token by token: the loop for greedy and sampled sequences. */
+#include <rapt/generate.h>
+
+#include "nn/generate.h"
+
+static const char op[] = "generate";
+
+static bool is_integer(const rapt_tensor *tensor)
+{
+    rapt_dtype dtype = rapt_get_dtype(tensor);
+    return dtype == RAPT_INT64 || dtype == RAPT_INT32;
+}
+
+static bool check_prompt(const rapt_token_model *model, const rapt_tensor *prompt)
+{
+    char text[128];
+    if (!model || !model->next || !prompt)
+        return rapt_fail(RAPT_ERROR_NULL, op, "%s is NULL",
+                         !model   ? "the model"
+                         : prompt ? "the model's function next"
+                                  : "the prompt");
+    rapt_describe(prompt, text, sizeof text);
+    if (!is_integer(prompt))
+        return rapt_fail(RAPT_ERROR_DTYPE, op, "a prompt of int64 or int32 expected, not %s", text);
+    return (rapt_rank(prompt) == 2 && rapt_size(prompt, 1) >= 1) ||
+           rapt_fail(RAPT_ERROR_SHAPE, op, "a prompt (B, T) with a T of 1 or more expected, not %s", text);
+}
+
+static bool check_logits(const rapt_tensor *logits, int64_t rows, const rapt_generation *how, int64_t *vocabulary)
+{
+    char text[128];
+    bool fits = rapt_rank(logits) == 2 && rapt_size(logits, 0) == rows && rapt_size(logits, 1) >= 1 &&
+                rapt_dtype_is_floating(rapt_get_dtype(logits));
+    rapt_describe(logits, text, sizeof text);
+    if (!fits)
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "the model gave %s; floating logits (%lld, vocabulary) expected", text,
+                         (long long)rows);
+    if (*vocabulary != 0)
+        return rapt_size(logits, 1) == *vocabulary ||
+               rapt_fail(RAPT_ERROR_SHAPE, op, "the model gave %s after a vocabulary of %lld", text,
+                         (long long)*vocabulary);
+    *vocabulary = rapt_size(logits, 1);
+    return !how->stops || (how->end_token >= 0 && how->end_token < *vocabulary) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "end_token %lld of a vocabulary of %lld", (long long)how->end_token,
+                     (long long)*vocabulary);
+}
+
+rapt_tensor *rapt_next_logits(const rapt_token_model *model, rapt_tensor *tokens, const rapt_generation *how,
+                              int64_t *vocabulary)
+{
+    if (!tokens) return NULL;
+    rapt_tensor *logits = model->next(model->context, tokens);
+    if (!logits) {
+        rapt_fail(RAPT_ERROR_NULL, op, "the model gave NULL");
+        return NULL;
+    }
+    return check_logits(logits, rapt_size(tokens, 0), how, vocabulary) ? logits : NULL;
+}
+
+/* Sequences under way. Row r of the model's batch writes sequence items[r]. */
+typedef struct writing {
+    const rapt_token_model *model;
+    const rapt_generation *how;
+    int64_t rows, vocabulary;
+    int64_t *items, *last, *kept; /* last: each row's newest token; kept: the rows that go on */
+    int64_t *sequences;           /* (B, length) */
+} writing;
+
+/* Notes the tokens of step `step`, and takes the finished sequences out. False after an error. */
+static bool write_down(writing *w, int64_t step, const int64_t *picks)
+{
+    int64_t left = 0;
+    for (int64_t row = 0; row < w->rows; row++) {
+        w->sequences[w->items[row] * w->how->length + step] = picks[row];
+        if (w->how->stops && picks[row] == w->how->end_token) continue;
+        w->items[left] = w->items[row];
+        w->last[left] = picks[row];
+        w->kept[left++] = row;
+    }
+    const bool goes_on = left > 0 && step + 1 < w->how->length;
+    if (left < w->rows && goes_on && w->model->select) {
+        rapt_tensor *kept = rapt_from(RAPT_INT64, RAPT_SHAPE(left), w->kept);
+        if (!kept) return false;
+        if (!w->model->select(w->model->context, kept))
+            return rapt_fail(RAPT_ERROR_VALUE, op, "the model's function select failed");
+    }
+    w->rows = left;
+    return true;
+}
+
+/* Returns the number of steps, −1 after an error. */
+static int64_t write_sequences(writing *w, rapt_tensor *prompt)
+{
+    int64_t step = 0;
+    for (; step < w->how->length && w->rows > 0; step++) {
+        RAPT_SCOPE;
+        rapt_tensor *tokens = step == 0 ? prompt : rapt_from(RAPT_INT64, RAPT_SHAPE(w->rows, 1), w->last);
+        rapt_tensor *picks = rapt_sample(rapt_next_logits(w->model, tokens, w->how, &w->vocabulary), w->how);
+        if (!picks || !write_down(w, step, rapt_data(picks))) return -1;
+    }
+    return step;
+}
+
+static rapt_tensor *generate(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how)
+{
+    const int64_t batch = rapt_size(prompt, 0);
+    rapt_tensor *sequences = rapt_full(RAPT_INT64, RAPT_SHAPE(batch, how->length), (double)how->padding);
+    rapt_tensor *rows = rapt_empty(RAPT_INT64, RAPT_SHAPE(3, batch));
+    if (!sequences || !rows) return NULL;
+    int64_t *items = rapt_data_for_writing(rows);
+    writing w = {.model = model,
+                 .how = how,
+                 .rows = batch,
+                 .items = items,
+                 .last = items + batch,
+                 .kept = items + 2 * batch,
+                 .sequences = rapt_data_for_writing(sequences)};
+    for (int64_t b = 0; b < batch; b++) items[b] = b;
+    const int64_t steps = write_sequences(&w, prompt);
+    return steps < 0 ? NULL : rapt_contiguous(rapt_slice(sequences, 1, 0, steps, 1));
+}
+
+rapt_tensor *rapt_generate(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how)
+{
+    if (!check_prompt(model, prompt) || !rapt_generation_check(op, how)) return NULL;
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    prompt = rapt_contiguous(rapt_cast(prompt, RAPT_INT64));
+    if (!prompt) return NULL;
+    return rapt_keep(how->beams > 1 ? rapt_beam_search(model, prompt, how) : generate(model, prompt, how));
+}

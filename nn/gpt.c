@@ -1,0 +1,130 @@
+/* GPT: token embeddings and positions, causal pre-norm blocks, and the embeddings once more as the head. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/gpt.h"
+
+static void describe(const rapt_module *module, char *text, size_t size)
+{
+    const rapt_gpt_config *c = &((const rapt_gpt *)module)->config;
+    snprintf(text, size, "%lld tokens, context %lld", (long long)c->vocabulary, (long long)c->context);
+}
+
+static const rapt_module_class kind = {.name = "GPT", .describe = describe};
+
+static bool check_config(const rapt_gpt_config *c)
+{
+    if (!c) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the configuration is NULL");
+    const int64_t sizes[] = {c->vocabulary, c->context, c->hidden};
+    static const char *const names[] = {"vocabulary", "context", "hidden size"};
+    for (int i = 0; i < 3; i++)
+        if (sizes[i] < 1 || sizes[i] > INT64_MAX / 8)
+            return rapt_fail(RAPT_ERROR_VALUE, kind.name, "a %s of %lld; 1 or more expected", names[i],
+                             (long long)sizes[i]);
+    return (unsigned)c->positions <= RAPT_POSITIONS_ALIBI ||
+           rapt_fail(RAPT_ERROR_VALUE, kind.name, "positions %d are none of rapt_gpt_positions", (int)c->positions);
+}
+
+static void add_positions(rapt_gpt *gpt, rapt_module *body)
+{
+    const rapt_gpt_config *c = &gpt->config;
+    if (c->positions == RAPT_POSITIONS_LEARNED)
+        gpt->wpe =
+            rapt_module_add_child(body, "wpe", (rapt_module *)rapt_learned_positions_new(c->context, c->hidden, 0));
+    if (c->positions == RAPT_POSITIONS_SINUSOIDAL)
+        gpt->sinusoidal =
+            rapt_module_add_child(body, "positions", (rapt_module *)rapt_sinusoidal_positions_new(c->hidden, 0));
+    if (c->positions == RAPT_POSITIONS_ALIBI)
+        gpt->alibi = rapt_module_add_child(body, "positions", (rapt_module *)rapt_alibi_new(c->heads));
+}
+
+static void add_blocks(rapt_gpt *gpt, rapt_module *body)
+{
+    const rapt_gpt_config *c = &gpt->config;
+    const rapt_transformer_config config = {.hidden = c->hidden,
+                                            .heads = c->heads,
+                                            .groups = c->groups,
+                                            .feed_forward =
+                                                c->kind == RAPT_FEED_FORWARD_SWIGLU ? 8 * c->hidden / 3 : 4 * c->hidden,
+                                            .kind = c->kind,
+                                            .encoder_layers = c->layers,
+                                            .norm_first = true,
+                                            .attention_bias = c->bias,
+                                            .no_bias = !c->bias,
+                                            .final_norm = true,
+                                            .dropout = c->dropout,
+                                            .attention_dropout = c->dropout,
+                                            .rotary = c->positions == RAPT_POSITIONS_ROTARY,
+                                            .names = RAPT_NAMES_GPT2};
+    gpt->blocks = rapt_module_add_child(body, "", (rapt_module *)rapt_transformer_encoder_new(&config));
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), end_length = strlen(end);
+    return length >= end_length && strcmp(name + length - end_length, end) == 0;
+}
+
+static bool init_parameter(const char *name, rapt_tensor *parameter, void *context)
+{
+    const rapt_gpt *gpt = context;
+    if (rapt_rank(parameter) < 2) return !ends_with(name, ".bias") || rapt_fill(parameter, 0);
+    bool is_added = ends_with(name, ".c_proj.weight");
+    return rapt_fill_normal(parameter, 0, is_added ? 0.02 / sqrt(2.0 * gpt->config.layers) : 0.02);
+}
+
+rapt_gpt *rapt_gpt_new(const rapt_gpt_config *config)
+{
+    static const rapt_module_class body_kind = {.name = "Transformer"};
+    rapt_gpt *gpt = check_config(config) ? rapt_module_new(sizeof *gpt, &kind) : NULL;
+    if (!gpt) return NULL;
+    gpt->config = *config;
+    rapt_module *module = &gpt->module, *body = rapt_module_new(sizeof *body, &body_kind);
+    if (rapt_module_add_child(module, "transformer", body)) {
+        gpt->wte =
+            rapt_module_add_child(body, "wte", (rapt_module *)rapt_embedding_new(config->vocabulary, config->hidden));
+        if (!body->failed) add_positions(gpt, body);
+        if (!body->failed) add_blocks(gpt, body);
+        if (body->failed || !rapt_module_visit(module, RAPT_PARAMETERS, init_parameter, gpt)) module->failed = true;
+    }
+    return rapt_module_finish(module);
+}
+
+static bool check_tokens(const rapt_gpt *gpt, const rapt_tensor *tokens, int64_t before)
+{
+    char text[128];
+    if (!gpt || !tokens)
+        return rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s", gpt ? "tokens are NULL" : "model is NULL");
+    if (rapt_rank(tokens) != 2 || rapt_size(tokens, 1) < 1)
+        return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "tokens (B, T) with a T of 1 or more expected, not %s",
+                         rapt_describe(tokens, text, sizeof text));
+    return rapt_size(tokens, 1) <= gpt->config.context - before ||
+           rapt_fail(RAPT_ERROR_VALUE, kind.name, "%lld tokens after %lld in the cache; the context is %lld",
+                     (long long)rapt_size(tokens, 1), (long long)before, (long long)gpt->config.context);
+}
+
+rapt_tensor *rapt_gpt_states(rapt_gpt *gpt, rapt_tensor *tokens, int64_t before, rapt_attention_cache *caches)
+{
+    if (!check_tokens(gpt, tokens, before)) return NULL;
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_embedding_forward(gpt->wte, tokens);
+    if (gpt->wpe) x = rapt_learned_positions_forward(gpt->wpe, x, before);
+    if (gpt->sinusoidal)
+        x = rapt_sinusoidal_positions_forward(gpt->sinusoidal, rapt_mul_scalar(x, sqrt((double)gpt->config.hidden)),
+                                              before);
+    if (!x) return NULL;
+    if (gpt->module.training && gpt->config.dropout > 0) x = rapt_drop(x, gpt->config.dropout);
+    rapt_mask mask = {.causal = true};
+    if (gpt->alibi && x) {
+        mask.distance_bias = rapt_alibi_forward(gpt->alibi, rapt_get_dtype(x), before + rapt_size(tokens, 1) - 1);
+        if (!mask.distance_bias) return NULL;
+    }
+    return rapt_keep(rapt_transformer_encoder_forward(gpt->blocks, x, &mask, caches));
+}
+
+rapt_tensor *rapt_gpt_logits(rapt_gpt *gpt, rapt_tensor *states)
+{
+    return states ? rapt_affine(states, gpt->wte->weight, NULL) : NULL;
+}

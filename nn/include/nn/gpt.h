@@ -1,0 +1,13 @@
+/* GPT in two parts, so that who needs the last position's logits only computes no others. */
+#ifndef RAPT_NN_GPT_H
+#define RAPT_NN_GPT_H
+
+#include <rapt/gpt.h>
+
+/* Tokens (B, T) that follow `before` others, which the caches (one for each block, or NULL) hold → (B, T, hidden). */
+rapt_tensor *rapt_gpt_states(rapt_gpt *gpt, rapt_tensor *tokens, int64_t before, rapt_attention_cache *caches);
+
+/* States (…, hidden) → (…, vocabulary). NULL gives NULL. */
+rapt_tensor *rapt_gpt_logits(rapt_gpt *gpt, rapt_tensor *states);
+
+#endif

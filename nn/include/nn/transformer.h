@@ -1,0 +1,23 @@
+/* What the parts of a Transformer share. */
+#ifndef RAPT_NN_TRANSFORMER_H
+#define RAPT_NN_TRANSFORMER_H
+
+#include <rapt/transformer.h>
+
+/* False and an error when the configuration is NULL or a number in it cannot be; `layers` is what the op makes. */
+bool rapt_transformer_check(const char *op, const rapt_transformer_config *config, int layers);
+
+/* A layer's attention; that over the memory has no rotary positions. NULL after an error. */
+rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer_config *config, bool is_self);
+
+rapt_feed_forward *rapt_transformer_feed_forward_new(const rapt_transformer_config *config);
+rapt_add_norm *rapt_transformer_add_norm_new(const rapt_transformer_config *config);
+
+/* Adds the norm after the last layer, if the configuration has one, and returns it. */
+rapt_layer_norm *rapt_transformer_add_final_norm(rapt_module *module, const rapt_transformer_config *config);
+
+/* A module that only holds a stack's layers, "0", "1", …; NULL when there is no memory for it. */
+rapt_module *rapt_layer_list_new(void);
+bool rapt_layer_list_add(rapt_module *list, int index, rapt_module *layer);
+
+#endif

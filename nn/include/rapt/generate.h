@@ -1,0 +1,43 @@
+/* Generation of sequences, token by token: greedy, sampled, or by beam search. */
+#ifndef RAPT_GENERATE_H
+#define RAPT_GENERATE_H
+
+#include <rapt/autograd.h>
+
+RAPT_BEGIN_DECLS
+
+/* A model as generation sees it. */
+typedef struct rapt_token_model {
+    void *context;
+    /* Takes the tokens (B, T) that are new since the last call (int64; the prompt first) and gives the logits (B, vocabulary)
+     * of the token after the last. A logit of −∞ rules a token out. NULL after an error. */
+    rapt_tensor *(*next)(void *context, rapt_tensor *tokens);
+    /* Item b becomes what item rows[b] was (int64 (B), B may change). NULL: the model carries nothing from step to step. */
+    bool (*select)(void *context, rapt_tensor *rows);
+} rapt_token_model;
+
+typedef struct rapt_generation {
+    int64_t length;     /* most tokens to generate */
+    double temperature; /* logits are divided by it; 0: greedy, the likeliest token always (of equals the first) */
+    int64_t top_k;      /* only the k likeliest; 0: all */
+    /* After top_k, only the likeliest whose probabilities reach p (nucleus: Holtzman et al. 2019); 0 or 1: all. */
+    double top_p;
+    int beams;             /* > 1: beam search (with temperature, top_k and top_p 0); its best beam is the result */
+    double length_penalty; /* beams compare log p / length^penalty; 0: log p */
+    bool stops;            /* at end_token: a sequence that gave it is finished, and filled up with padding */
+    int64_t end_token, padding;
+} rapt_generation;
+
+/* Prompt (B, T) of integers, T ≥ 1 → int64 (B, n), n ≤ length, without the prompt; ends early when every sequence is
+ * finished (the end token is part of a sequence). Finished sequences are taken out of the batch, so the model runs for the
+ * others only. Random numbers come from the thread's generator. Runs without gradients, and gives back the memory of each
+ * step. NULL after an error. */
+RAPT_API rapt_tensor *rapt_generate(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how);
+
+/* One draw from logits (B, vocabulary) as above (not for beams): int64 (B). Logits that are NaN or +∞, or all −∞, are an
+ * error. */
+RAPT_API rapt_tensor *rapt_sample(rapt_tensor *logits, const rapt_generation *how);
+
+RAPT_END_DECLS
+
+#endif

@@ -1,0 +1,65 @@
+/* A decoder-only language model (Radford et al. 2019), by nanoGPT's names, in PyTorch's layouts. */
+#ifndef RAPT_GPT_H
+#define RAPT_GPT_H
+
+#include <rapt/generate.h>
+#include <rapt/transformer.h>
+
+RAPT_BEGIN_DECLS
+
+typedef enum rapt_gpt_positions {
+    RAPT_POSITIONS_LEARNED,
+    RAPT_POSITIONS_SINUSOIDAL, /* added to √hidden times the embedding (Vaswani et al. 2017) */
+    RAPT_POSITIONS_ROTARY,
+    RAPT_POSITIONS_ALIBI
+} rapt_gpt_positions;
+
+typedef struct rapt_gpt_config {
+    int64_t vocabulary, context, hidden;
+    int layers, heads, groups; /* groups as in rapt_multi_head_attention_config */
+    double dropout;            /* of the embeddings, of the attention weights, and of what each sublayer adds */
+    bool bias;                 /* of linear layers and norms; GPT-2: true */
+    rapt_gpt_positions positions;
+    rapt_feed_forward_kind kind; /* GPT-2: GELU (here the exact one, as in nanoGPT; its first release approximated it by
+                                  * tanh). Inner size 4 · hidden; SwiGLU: 8/3 · hidden, rounded down */
+} rapt_gpt_config;
+
+/* Pre-norm blocks. Parameters transformer.wte.weight (also the head's), transformer.wpe.weight (learned positions),
+ * transformer.h.N.{attn.c_attn, attn.c_proj, mlp.c_fc, mlp.c_proj, ln_1, ln_2}, transformer.ln_f. Initial values as GPT-2:
+ * N(0, 0.02), the projections that are added to the stream N(0, 0.02 / √(2 layers)), biases 0. */
+typedef struct rapt_gpt {
+    rapt_module module;
+    rapt_gpt_config config;
+    rapt_embedding *wte;
+    rapt_learned_positions *wpe;           /* or NULL */
+    rapt_sinusoidal_positions *sinusoidal; /* or NULL */
+    rapt_alibi *alibi;                     /* or NULL */
+    rapt_transformer_encoder *blocks;      /* h and ln_f */
+} rapt_gpt;
+
+RAPT_API rapt_gpt *rapt_gpt_new(const rapt_gpt_config *config);
+
+/* What a model has read of B sequences so far: the tokens, and their projected keys and values. For inference: where one is
+ * used, nothing may be recorded (RAPT_NO_GRADIENT). */
+typedef struct rapt_gpt_cache rapt_gpt_cache;
+
+/* Tokens (B, T) integers, T and what the cache holds at most context → logits (B, T, vocabulary). cache may be NULL; after
+ * an error it is as it was. */
+RAPT_API rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache *cache);
+
+/* An empty cache. The model must outlive it. */
+RAPT_API rapt_gpt_cache *rapt_gpt_cache_new(rapt_gpt *gpt);
+RAPT_API void rapt_gpt_cache_free(rapt_gpt_cache *cache);
+RAPT_API void rapt_gpt_cache_clear(rapt_gpt_cache *cache);
+/* How many tokens of each sequence it holds. */
+RAPT_API int64_t rapt_gpt_cache_length(const rapt_gpt_cache *cache);
+/* Item b becomes what item rows[b] was (int64 (B), B may change). False after an error; the cache is then as it was. */
+RAPT_API bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows);
+
+/* The cache and its model, for rapt_generate: goes on from what the cache holds. Text may grow beyond the context: then the
+ * latter half of a context is read again as if it were the beginning. Switch the model to evaluation before. */
+RAPT_API rapt_token_model rapt_gpt_token_model(rapt_gpt_cache *cache);
+
+RAPT_END_DECLS
+
+#endif

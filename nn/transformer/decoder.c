@@ -1,0 +1,59 @@
+/* The decoder of a Transformer: layers one after the other, all over the same memory. */
+#include "nn/transformer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "nn/attention_cache.h"
+
+static void destroy(rapt_module *module)
+{
+    free(((rapt_transformer_decoder *)module)->layers);
+}
+
+static void describe(const rapt_module *module, char *text, size_t size)
+{
+    snprintf(text, size, "%d layers", ((const rapt_transformer_decoder *)module)->count);
+}
+
+static const rapt_module_class kind = {.name = "TransformerDecoder", .destroy = destroy, .describe = describe};
+
+rapt_transformer_decoder *rapt_transformer_decoder_new(const rapt_transformer_config *config)
+{
+    if (!rapt_transformer_check(kind.name, config, config ? config->decoder_layers : 0)) return NULL;
+    rapt_transformer_decoder *decoder = rapt_module_new(sizeof *decoder, &kind);
+    if (!decoder) return NULL;
+    const int count = config->decoder_layers;
+    rapt_module *list = rapt_layer_list_new();
+    decoder->layers = calloc((size_t)count, sizeof *decoder->layers);
+    decoder->count = count;
+    bool good = list && (decoder->layers || rapt_fail(RAPT_ERROR_MEMORY, kind.name, "no memory for %d layers", count));
+    for (int i = 0; i < count && good; i++) {
+        decoder->layers[i] = rapt_decoder_layer_new(config);
+        good = rapt_layer_list_add(list, i, (rapt_module *)decoder->layers[i]);
+    }
+    rapt_module_add_child(&decoder->module, "layers", rapt_module_finish(list));
+    decoder->norm = rapt_transformer_add_final_norm(&decoder->module, config);
+    if (!good) decoder->module.failed = true;
+    return rapt_module_finish(&decoder->module);
+}
+
+rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder, rapt_tensor *x, rapt_tensor *memory,
+                                              const rapt_mask *mask, const rapt_mask *memory_mask,
+                                              rapt_decoder_cache *caches)
+{
+    if (!decoder || !x) {
+        rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", decoder ? "the input" : "the decoder");
+        return NULL;
+    }
+    RAPT_SCOPE;
+    const int64_t length = caches ? caches[0].self.length : 0, memory_length = caches ? caches[0].memory.length : 0;
+    for (int i = 0; i < decoder->count && x; i++)
+        x = rapt_decoder_layer_forward(decoder->layers[i], x, memory, mask, memory_mask, caches ? &caches[i] : NULL);
+    if (x && decoder->norm) x = rapt_layer_norm_forward(decoder->norm, x);
+    for (int i = 0; i < decoder->count && caches && !x; i++) {
+        rapt_attention_cache_return(&caches[i].self, length);
+        rapt_attention_cache_return(&caches[i].memory, memory_length);
+    }
+    return rapt_keep(x);
+}

@@ -1,0 +1,66 @@
+/* One layer of a decoder: self-attention, attention over the encoder's output, then feed-forward. */
+#include "nn/attention_cache.h"
+#include "nn/transformer.h"
+
+static const rapt_module_class kind = {.name = "DecoderLayer"};
+
+rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config)
+{
+    if (!rapt_transformer_check(kind.name, config, 1)) return NULL;
+    if (config->names != RAPT_NAMES_PYTORCH) {
+        rapt_fail(RAPT_ERROR_UNSUPPORTED, kind.name, "GPT-2 has no such layer, so there are no names of it");
+        return NULL;
+    }
+    rapt_decoder_layer *layer = rapt_module_new(sizeof *layer, &kind);
+    if (!layer) return NULL;
+    rapt_module *module = &layer->module;
+    layer->self_attn =
+        rapt_module_add_child(module, "self_attn", (rapt_module *)rapt_transformer_attention_new(config, true));
+    layer->multihead_attn =
+        rapt_module_add_child(module, "multihead_attn", (rapt_module *)rapt_transformer_attention_new(config, false));
+    layer->feed_forward = rapt_module_add_child(module, "", (rapt_module *)rapt_transformer_feed_forward_new(config));
+    rapt_add_norm **const norms[] = {&layer->norm1, &layer->norm2, &layer->norm3};
+    static const char *const names[] = {"norm1", "norm2", "norm3"};
+    for (int i = 0; i < 3; i++)
+        *norms[i] = rapt_module_add_child(module, names[i], (rapt_module *)rapt_transformer_add_norm_new(config));
+    return rapt_module_finish(module);
+}
+
+void rapt_decoder_cache_clear(rapt_decoder_cache *cache)
+{
+    if (!cache) return;
+    rapt_attention_cache_clear(&cache->self);
+    rapt_attention_cache_clear(&cache->memory);
+}
+
+bool rapt_decoder_cache_select(rapt_decoder_cache *cache, rapt_tensor *rows)
+{
+    if (!cache) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the cache is NULL");
+    rapt_decoder_cache selected = {rapt_attention_cache_share(&cache->self),
+                                   rapt_attention_cache_share(&cache->memory)};
+    bool good =
+        rapt_attention_cache_select(&selected.self, rows) && rapt_attention_cache_select(&selected.memory, rows);
+    rapt_decoder_cache old = good ? *cache : selected;
+    if (good) *cache = selected;
+    rapt_decoder_cache_clear(&old);
+    return good;
+}
+
+rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory,
+                                        const rapt_mask *mask, const rapt_mask *memory_mask, rapt_decoder_cache *cache)
+{
+    if (!layer || !x) {
+        rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
+        return NULL;
+    }
+    if (cache && cache->memory.length > 0) memory = NULL; /* it is projected already */
+    RAPT_SCOPE;
+    rapt_tensor *y = rapt_add_norm_input(layer->norm1, x);
+    y = rapt_multi_head_attention_forward(layer->self_attn, y, y, y, mask, cache ? &cache->self : NULL);
+    x = rapt_add_norm_forward(layer->norm1, x, y);
+    y = rapt_multi_head_attention_forward(layer->multihead_attn, rapt_add_norm_input(layer->norm2, x), memory, memory,
+                                          memory_mask, cache ? &cache->memory : NULL);
+    x = rapt_add_norm_forward(layer->norm2, x, y);
+    y = rapt_feed_forward_forward(layer->feed_forward, rapt_add_norm_input(layer->norm3, x));
+    return rapt_keep(rapt_add_norm_forward(layer->norm3, x, y));
+}

@@ -1,0 +1,37 @@
+/* One layer of an encoder: self-attention, then feed-forward. Causal, and with a cache, it is a block of a GPT. */
+#include "nn/transformer.h"
+
+static const rapt_module_class kind = {.name = "EncoderLayer"};
+
+rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config)
+{
+    if (!rapt_transformer_check(kind.name, config, 1)) return NULL;
+    rapt_encoder_layer *layer = rapt_module_new(sizeof *layer, &kind);
+    if (!layer) return NULL;
+    rapt_module *module = &layer->module;
+    const bool is_gpt = config->names == RAPT_NAMES_GPT2;
+    layer->self_attn = rapt_module_add_child(module, is_gpt ? "attn" : "self_attn",
+                                             (rapt_module *)rapt_transformer_attention_new(config, true));
+    layer->feed_forward =
+        rapt_module_add_child(module, is_gpt ? "mlp" : "", (rapt_module *)rapt_transformer_feed_forward_new(config));
+    layer->norm1 =
+        rapt_module_add_child(module, is_gpt ? "ln_1" : "norm1", (rapt_module *)rapt_transformer_add_norm_new(config));
+    layer->norm2 =
+        rapt_module_add_child(module, is_gpt ? "ln_2" : "norm2", (rapt_module *)rapt_transformer_add_norm_new(config));
+    return rapt_module_finish(module);
+}
+
+rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *x, const rapt_mask *mask,
+                                        rapt_attention_cache *cache)
+{
+    if (!layer || !x) {
+        rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
+        return NULL;
+    }
+    RAPT_SCOPE;
+    rapt_tensor *y = rapt_add_norm_input(layer->norm1, x);
+    y = rapt_multi_head_attention_forward(layer->self_attn, y, y, y, mask, cache);
+    x = rapt_add_norm_forward(layer->norm1, x, y);
+    y = rapt_feed_forward_forward(layer->feed_forward, rapt_add_norm_input(layer->norm2, x));
+    return rapt_keep(rapt_add_norm_forward(layer->norm2, x, y));
+}

@@ -1,0 +1,83 @@
+/* The parts that encoder and decoder have in common, made from one configuration. */
+#include "nn/transformer.h"
+
+#include <stdio.h>
+
+static bool check_share(const char *op, const char *what, double share)
+{
+    return (share >= 0 && share <= 1) || rapt_fail(RAPT_ERROR_VALUE, op, "%s %g; 0 to 1 expected", what, share);
+}
+
+bool rapt_transformer_check(const char *op, const rapt_transformer_config *c, int layers)
+{
+    if (!c) return rapt_fail(RAPT_ERROR_NULL, op, "the configuration is NULL");
+    if (layers < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%d layers; 1 or more expected", layers);
+    if (c->hidden < 1 || c->heads < 1 || c->hidden % c->heads != 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "hidden size %lld and %d heads; a multiple of 1 or more heads expected",
+                         (long long)c->hidden, c->heads);
+    if (c->feed_forward < 1)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "a feed-forward size of %lld; 1 or more expected",
+                         (long long)c->feed_forward);
+    return check_share(op, "dropout", c->dropout) && check_share(op, "attention_dropout", c->attention_dropout) &&
+           check_share(op, "feed_forward_dropout", c->feed_forward_dropout);
+}
+
+rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer_config *c, bool is_self)
+{
+    rapt_multi_head_attention_config config = {.hidden = c->hidden,
+                                               .heads = c->heads,
+                                               .groups = c->groups,
+                                               .bias = c->attention_bias,
+                                               .dropout = c->attention_dropout,
+                                               .names = c->names};
+    if (c->scoring) {
+        config.pooling = rapt_attention_new(c->scoring(c->hidden / c->heads, c->context), c->attention_dropout);
+        if (!config.pooling) return NULL;
+    }
+    if (c->rotary && is_self) {
+        config.rotary = rapt_rotary_new();
+        if (!config.rotary) {
+            rapt_module_free((rapt_module *)config.pooling);
+            return NULL;
+        }
+    }
+    return rapt_multi_head_attention_new(&config);
+}
+
+rapt_feed_forward *rapt_transformer_feed_forward_new(const rapt_transformer_config *c)
+{
+    return rapt_feed_forward_new(&(rapt_feed_forward_config){.in = c->hidden,
+                                                             .inner = c->feed_forward,
+                                                             .out = c->hidden,
+                                                             .kind = c->kind,
+                                                             .bias = !c->no_bias,
+                                                             .dropout = c->feed_forward_dropout,
+                                                             .names = c->names});
+}
+
+rapt_add_norm *rapt_transformer_add_norm_new(const rapt_transformer_config *c)
+{
+    rapt_add_norm *add_norm = rapt_add_norm_new(c->hidden, c->no_bias ? RAPT_NO_BIAS : RAPT_BIAS, c->dropout);
+    if (add_norm) add_norm->norm_first = c->norm_first;
+    return add_norm;
+}
+
+rapt_layer_norm *rapt_transformer_add_final_norm(rapt_module *module, const rapt_transformer_config *c)
+{
+    if (!c->final_norm) return NULL;
+    rapt_layer_norm *norm = rapt_layer_norm_new(c->hidden, c->no_bias ? RAPT_NO_BIAS : RAPT_BIAS);
+    return rapt_module_add_child(module, c->names == RAPT_NAMES_GPT2 ? "ln_f" : "norm", (rapt_module *)norm);
+}
+
+rapt_module *rapt_layer_list_new(void)
+{
+    static const rapt_module_class kind = {.name = "Layers"};
+    return rapt_module_new(sizeof(rapt_module), &kind);
+}
+
+bool rapt_layer_list_add(rapt_module *list, int index, rapt_module *layer)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%d", index);
+    return rapt_module_add_child(list, name, layer) != NULL;
+}
