@@ -65,7 +65,7 @@ MULTIPLY(float, float32, s)
 MULTIPLY(double, float64, d)
 
 /* Longer sums are cut: OpenBLAS's kernels for small matrices add one product after the other, and lose digits. */
-enum { longest_sum = 2048 };
+enum { longest_sum = 2048, small_tile = 1200, longest_small_sum = 512 };
 
 void rapt_blas_run(const rapt_blas_tile *tile, int64_t k)
 {
@@ -77,8 +77,9 @@ void rapt_blas_run(const rapt_blas_tile *tile, int64_t k)
     }
     int threads = asks_openmp ? omp_get_max_threads() : 1;
     if (threads > 1) omp_set_num_threads(1);
+    const int64_t longest = (int64_t)tile->m * tile->n <= small_tile ? longest_small_sum : longest_sum;
     for (int64_t done = 0; done < k; adds = true) {
-        int part = k - done < longest_sum ? (int)(k - done) : longest_sum;
+        int part = (int)(k - done < longest ? k - done : longest);
         const char *a = tile->a + (size_t)(done * tile->a_column) * item,
                    *b = tile->b + (size_t)(done * tile->b_row) * item;
         if (tile->dtype == RAPT_FLOAT32)

@@ -83,10 +83,10 @@ static bool choose_no_tiles(product *p)
 }
 
 /* Where one side is short, OpenBLAS does best by its kernels for small matrices, which pack nothing: they take tiles of
- * up to 1200 elements and 10⁶ multiplications. */
+ * up to 1200 elements and 10⁶ multiplications, so longer sums go in parts. */
 static bool choose_small_tiles(product *p)
 {
-    enum { short_side = 128, tile_side = 32, tile_area = 1152, smallest_k = 128, largest_k = 512 };
+    enum { short_side = 256, tile_side = 32, tile_area = 1152, smallest_k = 128, largest_k = 4096 };
     int64_t lesser = p->m < p->n ? p->m : p->n;
     if (lesser > 1 && (lesser > short_side || p->k < smallest_k || p->k > largest_k)) return false;
     int64_t parts = (lesser + tile_side - 1) / tile_side;

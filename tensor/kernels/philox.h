@@ -69,6 +69,26 @@ RAPT_MATH_INLINE double rapt_philox_uniform_double(uint32_t high, uint32_t low)
     return (double)(int32_t)(high >> 5) * 0x1p-27 + (double)(int32_t)(low >> 6) * 0x1p-53;
 }
 
+// A chance as integers: a word is a hit when it is below chance * 2^32.
+typedef struct rapt_philox_chance {
+    uint32_t last; // the highest word that is a hit
+    uint32_t any;  // 0 when no word is
+} rapt_philox_chance;
+
+RAPT_MATH_INLINE rapt_philox_chance rapt_philox_chance_of(double probability)
+{
+    uint64_t hits = (uint64_t)ceil(probability * 0x1p32);
+    rapt_philox_chance chance;
+    chance.last = (uint32_t)(hits - (hits > 0));
+    chance.any = hits > 0;
+    return chance;
+}
+
+RAPT_MATH_INLINE uint32_t rapt_philox_is_hit(uint32_t word, rapt_philox_chance chance)
+{
+    return (uint32_t)(word <= chance.last) & chance.any;
+}
+
 // Box and Muller (1958): sqrt(-2 log u) (cos t, sin t) with u uniform in (0, 1] and t in [0, 2 pi).
 // All 32 bits of each word count, so that |normal| reaches 6.7.
 RAPT_MATH_INLINE struct rapt_philox_pair_float rapt_philox_normal_float(uint32_t length_word, uint32_t angle_word)

@@ -4,23 +4,6 @@
 #include "loop.h"
 #include "philox.h"
 
-/* Chances as integers: a 32-bit word is a hit when it is below chance · 2^32. */
-typedef struct chance {
-    uint32_t last; /* the highest word that is a hit */
-    uint32_t any;  /* 0 when no word is */
-} chance;
-
-static chance chance_of(double probability)
-{
-    const uint64_t hits = (uint64_t)ceil(probability * 0x1p32);
-    return (chance){.last = (uint32_t)(hits - (hits > 0)), .any = hits > 0};
-}
-
-static inline uint32_t is_hit(uint32_t word, chance one)
-{
-    return (word <= one.last) & one.any;
-}
-
 /* A kernel that fills whole blocks in a loop that compilers vectorise; the elements of a last, partial block go through
  * a copy. `prepare` makes constants of the options a and b; `make` sets out[0] … out[per_block − 1] from `words`. */
 #define RANDOM_LOOP(function, T, per_block, prepare, make)                                                             \
@@ -77,8 +60,8 @@ RANDOM_LOOP(normal_float64, double, 2, BELL(double), {
     out[1] = mean + deviation * pair.second;
 })
 
-#define HIT_WORD(j) (uint8_t) is_hit(words.word[j], one)
-RANDOM_LOOP(bernoulli_uint8, uint8_t, 4, const chance one = chance_of(a), EACH_WORD(HIT_WORD))
+#define HIT_WORD(j) (uint8_t) rapt_philox_is_hit(words.word[j], one)
+RANDOM_LOOP(bernoulli_uint8, uint8_t, 4, const rapt_philox_chance one = rapt_philox_chance_of(a), EACH_WORD(HIT_WORD))
 
 /* In two passes over pieces that stay in the nearest cache: the mask, then the product. */
 enum { mask_size = 4096 };

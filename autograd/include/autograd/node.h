@@ -6,7 +6,7 @@
 
 #include "tensor/core.h"
 
-#define RAPT_MAX_SAVED 8
+#define RAPT_MAX_SAVED 10
 
 typedef struct rapt_node rapt_node;
 

@@ -50,7 +50,7 @@ RAPT_API bool rapt_call_wants(const rapt_call *call, int input); /* does that in
 RAPT_API rapt_tensor *rapt_call_input(const rapt_call *call, int input);
 RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor);
 
-/* In forward: keeps an input, an output or an intermediate result for the vjp, in the order of the calls (8 at most).
+/* In forward: keeps an input, an output or an intermediate result for the vjp, in the order of the calls (10 at most).
  * NULL is kept as NULL. Costs nothing when no gradient is wanted. */
 RAPT_API void rapt_call_save(rapt_call *call, rapt_tensor *tensor);
 

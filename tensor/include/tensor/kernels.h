@@ -4,6 +4,9 @@
 
 #include <rapt/random.h>
 
+#include "tensor/kernel_additive.h"
+#include "tensor/kernel_dot.h"
+
 /* A loop over `count` items. data[0] is the output, the others the inputs; strides are in bytes, one for each of data. */
 typedef void rapt_loop(int64_t count, char *const *data, const int64_t *strides, const void *options);
 
@@ -139,12 +142,27 @@ typedef struct rapt_recurrent_kernels {
     rapt_cell_loop *lstm_forward[2], *lstm_backward[2];
 } rapt_recurrent_kernels;
 
-/* Rows [first, last) of dense matrices; lengths has one number for each row. */
-typedef struct rapt_masked_softmax_kernels {
-    void (*forward[2])(int64_t first, int64_t last, int64_t columns, const int64_t *lengths, const void *x, void *y);
-    void (*backward[2])(int64_t first, int64_t last, int64_t columns, const int64_t *lengths, const void *y,
-                        const void *g, void *dx);
-} rapt_masked_softmax_kernels;
+/* Row by row; data: out, x, and a table's row of `pairs` cosines and then as many sines. */
+typedef struct rapt_rotate_options {
+    int64_t pairs; /* in a row */
+    bool halves;   /* pair (j, j + pairs) instead of (2j, 2j + 1) */
+    bool back;     /* turn by the negative angles */
+} rapt_rotate_options;
+
+typedef struct rapt_rotate_kernels {
+    rapt_loops rotate;
+} rapt_rotate_kernels;
+
+#define RAPT_DISTANCE_TILE 32
+
+/* Squared distances of `rows` dense vectors and of keys, which stand in columns: (size, keys padded to a multiple of the tile
+ * with any numbers). out is (rows, keys). */
+typedef void rapt_distance_loop(int64_t rows, int64_t keys, int64_t size, const void *queries,
+                                const void *transposed_keys, void *out);
+
+typedef struct rapt_distance_kernels {
+    rapt_distance_loop *squared[2]; /* float32, float64 */
+} rapt_distance_kernels;
 
 /* Loops along one axis, for one place of the other axes an item. */
 typedef struct rapt_scan_options {
@@ -157,10 +175,20 @@ typedef struct rapt_scan_kernels {
     rapt_loops cumsum; /* in reverse from the last to the first; integers to int64 */
 } rapt_scan_kernels;
 
+/* What of a row takes part in a masked softmax; the rest is not read and becomes 0. */
+typedef struct rapt_masked_row {
+    int64_t n;         /* the length of a row */
+    bool has_ranges;   /* only [first, last), the two int64 at ranges */
+    bool has_seen;     /* only where seen, a byte for each element, is true */
+    bool seen_repeats; /* seen is one byte for the whole row */
+} rapt_masked_row;
+
 /* Row by row, dense rows; options: an int64, the length of a row. y is the function's value, g the gradient. */
 typedef struct rapt_softmax_kernels {
     rapt_loops softmax, log_softmax;                   /* out, x */
     rapt_loops softmax_backward, log_softmax_backward; /* out, g, y */
+    rapt_loops masked_softmax;                         /* out, x, ranges, seen; options: a rapt_masked_row */
+    rapt_loops masked_softmax_backward;                /* out, g, y, ranges, seen */
 } rapt_softmax_kernels;
 
 /* Normalises dense rows of n elements; weight and bias may be NULL. mean and scale take a number for each row; where mean
@@ -260,7 +288,10 @@ typedef struct rapt_kernels {
     rapt_random_kernels random;
     rapt_recurrent_kernels recurrent;
     rapt_optimizer_kernels optimizer;
-    rapt_masked_softmax_kernels masked_softmax;
+    rapt_rotate_kernels rotate;
+    rapt_distance_kernels distance;
+    rapt_additive_kernels additive;
+    rapt_dot_kernels dot[2]; /* float32, float64 */
 } rapt_kernels;
 
 /* The table of the level in use; filled before main. */
@@ -279,7 +310,11 @@ extern rapt_kernels rapt_kernel;
     X(random)                                                                                                          \
     X(recurrent)                                                                                                       \
     X(optimizer)                                                                                                       \
-    X(masked_softmax)                                                                                                  \
+    X(rotate)                                                                                                          \
+    X(additive)                                                                                                        \
+    X(dot_float32)                                                                                                     \
+    X(dot_float64)                                                                                                     \
+    X(distance)                                                                                                        \
     X(scan)                                                                                                            \
     X(softmax)                                                                                                         \
     X(normalize)                                                                                                       \

@@ -1,0 +1,16 @@
+/* Additive attention without a (queries × keys × hidden) tensor. */
+#ifndef RAPT_NN_FUSED_ADDITIVE_H
+#define RAPT_NN_FUSED_ADDITIVE_H
+
+#include "nn/attention_call.h"
+
+/* Projected keys (…, K, hidden) as they are, with their exponentials beside them: whoever asks them again and again has
+ * these made once. */
+rapt_tensor *rapt_additive_keys(rapt_tensor *projected);
+
+/* softmax(weightᵀ tanh(queries + keys)) values, under the mask and dropout of the call. Its queries and keys are not looked
+ * at; here they are projected: (B, heads, Q, hidden) and (B, groups, K, hidden). weight has `hidden` elements. */
+rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *weight,
+                                 const rapt_attention_call *call);
+
+#endif

@@ -1,0 +1,82 @@
+/* What forward and backward of fused dot-product attention do to a tile of keys and a group of rows. Part of
+ * dot_template.h. */
+
+static inline T *row_of(const rapt_kernel_rows *rows, int64_t item, int64_t head, int64_t place)
+{
+    return (T *)rows->data + item * rows->strides[0] + head * rows->strides[1] + place * rows->strides[2];
+}
+
+/* As many keys as make two matrices of 64 KiB. */
+static int64_t tile_keys(const rapt_dot_attention *call)
+{
+    enum { bytes = 65536, step = tile_step, largest = largest_tile / step * step };
+    const int64_t fitting =
+        bytes / SIZE / (call->size + call->value_size > 0 ? call->size + call->value_size : 1) / step * step;
+    const int64_t tile = fitting < 2 * step ? 2 * step : fitting > largest ? largest : fitting;
+    const int64_t wanted = round_up(call->mask.keys, step);
+    return wanted == 0 ? step : wanted < tile ? wanted : tile;
+}
+
+/* seen[j] = 1 where any of the rows sees key tile.first + j, group_seen[g] = 1 where one of group g sees any of them; `any`
+ * are the ranges of the groups. False where all are 0. */
+static bool find_seen(const rapt_dot_attention *call, const rapt_dot_piece *piece, int64_t rows,
+                      const rapt_key_range *any, rapt_key_range tile, uint8_t *seen, uint8_t *group_seen)
+{
+    const rapt_kernel_mask *mask = &call->mask;
+    const int64_t count = tile.last - tile.first, groups = (rows + RAPT_TILE_ROWS - 1) / RAPT_TILE_ROWS;
+    const bool has_holes = mask->seen.data || mask->bias.data;
+    bool found = false, complete = false;
+    memset(seen, 0, (size_t)count);
+    for (int64_t g = groups - 1; g >= 0; g--) { /* from the last row: of causal ones it sees the most */
+        const rapt_key_range range = rapt_meet(tile, any[g]);
+        group_seen[g] = range.first < range.last;
+        if (!group_seen[g] || (complete && !has_holes)) continue;
+        uint8_t here[largest_tile] = {0};
+        uint8_t *into = has_holes ? here : seen;
+        const int64_t first = g * RAPT_TILE_ROWS, last = smaller_of(first + RAPT_TILE_ROWS, rows);
+        for (int64_t i = last - 1; i >= first && !complete; i--) {
+            const rapt_kernel_row row = row_at(call, piece, i);
+            const rapt_key_range keys = rapt_meet(tile, rapt_row_range(mask, row));
+            OF_TYPE(rapt_row_seen)(mask, row, tile, into);
+            complete = !has_holes && keys.last - keys.first == count;
+        }
+        uint8_t of_group = !has_holes;
+        for (int64_t j = 0; has_holes && j < count; j++) of_group |= here[j], seen[j] |= here[j];
+        group_seen[g] = of_group;
+        found |= of_group;
+    }
+    return found;
+}
+
+/* Scores of a group of rows and `vectors` whole vectors of transposed keys, before the mask. */
+static void score(const rapt_dot_attention *call, int64_t vectors, const T *queries, int64_t query_row, const T *keys,
+                  T *scores, int64_t stride)
+{
+    if (call->distances)
+        log_gaussian(vectors, call->size, queries, query_row, 1, keys, stride, scores, stride, NULL);
+    else
+        product(vectors, call->size, queries, query_row, 1, keys, stride, scores, stride, NULL);
+}
+
+/* Adds the biases to the scores of `rows` rows, `stride` apart, of the keys [keys.first, keys.last) and up to
+ * `vectors` whole vectors of columns; −∞ where a key is not seen. `all`: the keys that ranges leave to all of the rows. */
+static void mask_group(const rapt_dot_attention *call, const rapt_dot_piece *piece, int64_t first_row, int64_t rows,
+                       rapt_key_range all, rapt_key_range keys, int64_t vectors, T *scores, int64_t stride)
+{
+    const int64_t columns = vectors * width;
+    if (all.first <= keys.first && all.last >= keys.first + columns && !rapt_mask_has_tensors(&call->mask)) return;
+    for (int64_t i = 0; i < rows; i++) {
+        T *row = scores + i * stride;
+        OF_TYPE(rapt_row_mask)(&call->mask, row_at(call, piece, first_row + i), keys, row);
+        for (int64_t j = keys.last - keys.first; j < columns; j++) row[j] = -(T)INFINITY;
+    }
+}
+
+/* Multiplies what dropout leaves of the elements of a row by the scale; the others become 0. */
+static void drop_row(const rapt_dot_attention *call, rapt_kernel_row row, rapt_key_range keys, T scale,
+                     T *restrict elements)
+{
+    uint8_t kept[largest_tile];
+    rapt_row_dropout(&call->mask, row, keys, kept);
+    RAPT_SIMD for (int64_t j = 0; j < keys.last - keys.first; j++) elements[j] = kept[j] ? elements[j] * scale : 0;
+}

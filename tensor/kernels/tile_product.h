@@ -1,0 +1,151 @@
+/* Products of small matrices whose sums stay in registers, and the transpose that prepares them. T is the element
+ * type, SIZE its bytes. */
+
+typedef T vector __attribute__((vector_size(RAPT_VECTOR_BYTES), aligned(SIZE), may_alias));
+enum { width = RAPT_VECTOR_BYTES / SIZE };
+
+/* What is summed, and what becomes of it: c = Σ ab, c + Σ ab, factor · c + Σ ab, or −½ Σ (a − b)². */
+enum sum_kind { sets, adds, scales, compares };
+
+/* c = a · b for RAPT_TILE_ROWS rows and one or two vectors of columns. Element (i, t) of a is at i·a_row + t·a_step. */
+static inline __attribute__((always_inline)) void tile_product(const int vectors, int64_t k, const T *restrict a,
+                                                               int64_t a_row, int64_t a_step, const T *restrict b,
+                                                               int64_t b_row, T *restrict c, int64_t c_row,
+                                                               const T *factors, enum sum_kind kind)
+{
+    enum { rows = RAPT_TILE_ROWS };
+    vector sums[rows][2];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int j = 0; j < vectors; j++) sums[i][j] = (vector){0};
+    for (int64_t t = 0; t < k; t++) {
+        vector row[2];
+#pragma GCC unroll 2
+        for (int j = 0; j < vectors; j++) row[j] = *(const vector *)(const void *)(b + t * b_row + j * width);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            const T factor = a[i * a_row + t * a_step];
+#pragma GCC unroll 2
+            for (int j = 0; j < vectors; j++) {
+                const vector difference = factor - row[j];
+                sums[i][j] += kind == compares ? difference * difference : factor * row[j];
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+#pragma GCC unroll 2
+        for (int j = 0; j < vectors; j++) {
+            vector *out = (vector *)(void *)(c + i * c_row + j * width);
+            if (kind == sets)
+                *out = sums[i][j];
+            else if (kind == adds)
+                *out += sums[i][j];
+            else if (kind == scales)
+                *out = *out * factors[i] + sums[i][j];
+            else
+                *out = sums[i][j] * (T)-0.5;
+        }
+    }
+}
+
+/* The same for any number of vectors of columns; one noinline function for each kind keeps the loops small. */
+#define PRODUCT(name, kind)                                                                                            \
+    static __attribute__((noinline)) void name(int64_t vectors, int64_t k, const T *restrict a, int64_t a_row,         \
+                                               int64_t a_step, const T *restrict b, int64_t b_row, T *restrict c,      \
+                                               int64_t c_row, const T *factors)                                        \
+    {                                                                                                                  \
+        int64_t j = 0;                                                                                                 \
+        for (; j + 2 <= vectors; j += 2)                                                                               \
+            tile_product(2, k, a, a_row, a_step, b + j * width, b_row, c + j * width, c_row, factors, kind);           \
+        if (j < vectors)                                                                                               \
+            tile_product(1, k, a, a_row, a_step, b + j * width, b_row, c + j * width, c_row, factors, kind);           \
+    }
+
+PRODUCT(product, sets)
+PRODUCT(product_added, adds)
+PRODUCT(product_scaled, scales)
+PRODUCT(log_gaussian, compares)
+#undef PRODUCT
+
+/* Two vectors, interleaved: a0 b0 a1 b1 …, the first and the second half of it. */
+#if RAPT_VECTOR_BYTES / SIZE == 16
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif RAPT_VECTOR_BYTES / SIZE == 8
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#elif RAPT_VECTOR_BYTES / SIZE == 4
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#else
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 2)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 1, 3)
+#endif
+
+/* rows[i][j] becomes rows[j][i]: each round interleaves the first half of the rows with the second. */
+static inline __attribute__((always_inline)) void transpose_block(vector *rows)
+{
+    vector next[width];
+#pragma GCC unroll 4
+    for (int round = 1; round < width; round *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < width / 2; i++) {
+            next[2 * i] = ZIP_LOW(rows[i], rows[i + width / 2]);
+            next[2 * i + 1] = ZIP_HIGH(rows[i], rows[i + width / 2]);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < width; i++) rows[i] = next[i];
+    }
+}
+
+/* to[t][i] = from[i][t] for `rows` rows of `columns` elements; a row whose byte in `used` is 0 is not read and counts as
+ * zeros, and so do rows up to the next whole vector of them. */
+static void transpose(int64_t rows, int64_t columns, const T *from, int64_t from_row, const uint8_t *used, T *to,
+                      int64_t to_row)
+{
+    for (int64_t i = 0; i < rows; i += width) {
+        for (int64_t t = 0; t < columns; t += width) {
+            const int64_t count = columns - t < width ? columns - t : width;
+            vector block[width];
+#pragma GCC unroll 16
+            for (int lane = 0; lane < width; lane++) {
+                const bool wanted = i + lane < rows && (!used || used[i + lane]);
+                const T *row = from + (i + lane) * from_row + t;
+                block[lane] = (vector){0};
+                if (wanted && count == width)
+                    block[lane] = *(const vector *)(const void *)row;
+                else if (wanted)
+                    memcpy(&block[lane], row, (size_t)count * sizeof(T));
+            }
+            transpose_block(block);
+            if (count == width) {
+#pragma GCC unroll 16
+                for (int lane = 0; lane < width; lane++)
+                    *(vector *)(void *)(to + (t + lane) * to_row + i) = block[lane];
+            } else {
+                T corner[width][width]; /* not the block itself: indexed by a variable it would leave the registers */
+                memcpy(corner, block, sizeof corner);
+                for (int64_t lane = 0; lane < count; lane++)
+                    memcpy(to + (t + lane) * to_row + i, corner[lane], sizeof *corner);
+            }
+        }
+    }
+}
+
+/* to = from · factor, row by row; unused rows are zeros, and so is what fills the rows up to whole vectors. */
+static void copy_rows(int64_t rows, int64_t columns, const T *from, int64_t from_row, const uint8_t *used, T factor,
+                      T *to, int64_t to_row)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const T *in = from + i * from_row;
+        T *out = to + i * to_row;
+        int64_t done = 0;
+        if (!used || used[i]) {
+            RAPT_SIMD for (int64_t j = 0; j < columns; j++) out[j] = in[j] * factor;
+            done = columns;
+        }
+        for (int64_t j = done; j < to_row; j++) out[j] = 0;
+    }
+}
