@@ -1,0 +1,29 @@
+/* The cases of gpt.py: a decoder-only language model. */
+#include "parity.h"
+
+#define GPT(name, ...)                                                                                                 \
+    static void name(parity *p)                                                                                        \
+    {                                                                                                                  \
+        const rapt_gpt_config config =                                                                                 \
+            {.vocabulary = 11, .context = 6, .hidden = 8, .layers = 2, .heads = 2, __VA_ARGS__};                       \
+        rapt_gpt *gpt = parity_module(p, rapt_gpt_new(&config));                                                       \
+        parity_output(p, "y", rapt_gpt_forward(gpt, parity_input(p, "tokens"), NULL));                                 \
+    }
+GPT(gpt, .bias = true, .kind = RAPT_FEED_FORWARD_GELU)
+GPT(gpt_no_bias, .kind = RAPT_FEED_FORWARD_GELU)
+GPT(gpt_grouped, .bias = true, .kind = RAPT_FEED_FORWARD_GELU, .groups = 1)
+GPT(gpt_swiglu, .bias = true, .kind = RAPT_FEED_FORWARD_SWIGLU)
+GPT(gpt_sinusoidal, .bias = true, .kind = RAPT_FEED_FORWARD_GELU, .positions = RAPT_POSITIONS_SINUSOIDAL)
+GPT(gpt_rotary, .bias = true, .kind = RAPT_FEED_FORWARD_GELU, .positions = RAPT_POSITIONS_ROTARY)
+GPT(gpt_alibi, .bias = true, .kind = RAPT_FEED_FORWARD_GELU, .positions = RAPT_POSITIONS_ALIBI)
+
+const parity_case parity_gpt[] = {
+    PARITY(gpt),
+    PARITY(gpt_no_bias),
+    PARITY(gpt_grouped),
+    PARITY(gpt_swiglu),
+    PARITY(gpt_sinusoidal),
+    PARITY(gpt_rotary),
+    PARITY(gpt_alibi),
+    {0},
+};
