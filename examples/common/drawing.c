@@ -1,26 +1,16 @@
-/* Files, text and ticks of the pictures, through cairo. */
+/* Files, text and lines of the pictures, through cairo. */
 #include "drawing.h"
 
 #include <cairo-svg.h>
 #include <errno.h>
 #include <fontconfig/fontconfig.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { MARGIN = 6, PNG_SCALE = 2, MAX_SIDE = 8000 };
-
-bool drawing_fail(char *error, size_t error_size, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error, error ? error_size : 0, format, arguments);
-    va_end(arguments);
-    return false;
-}
 
 static bool ends_in(const char *path, const char *suffix)
 {
@@ -116,24 +106,29 @@ static bool store(const char *path, const char *beside, drawing_function *draw, 
 bool drawing_write(const char *path, drawing_function *draw, const void *what, char *error, size_t error_size)
 {
     if (!ends_in(path, ".svg") && !ends_in(path, ".png"))
-        return drawing_fail(error, error_size, "the picture '%s' must end in .svg or .png", path);
+        return figure_fail(error, error_size, "the picture '%s' must end in .svg or .png", path);
     static bool registered;
     if (!registered) registered = atexit(release_fonts) == 0;
     struct box box;
     cairo_status_t status = measure(draw, what, &box);
     if (status)
-        return drawing_fail(error, error_size, "the picture '%s' cannot be drawn: %s", path,
-                            cairo_status_to_string(status));
+        return figure_fail(error, error_size, "the picture '%s' cannot be drawn: %s", path,
+                           cairo_status_to_string(status));
     if (!(box.width <= MAX_SIDE && box.height <= MAX_SIDE))
-        return drawing_fail(error, error_size, "the picture '%s' would be %.0f x %.0f points large, more than %d", path,
-                            box.width, box.height, MAX_SIDE);
+        return figure_fail(error, error_size, "the picture '%s' would be %.0f x %.0f points large, more than %d", path,
+                           box.width, box.height, MAX_SIDE);
     char *beside;
     if (asprintf(&beside, "%s.%ld.tmp", path, (long)getpid()) < 0)
-        return drawing_fail(error, error_size, "out of memory for the picture '%s'", path);
+        return figure_fail(error, error_size, "out of memory for the picture '%s'", path);
     const char *why;
     bool stored = store(path, beside, draw, what, &box, &why);
     free(beside);
-    return stored || drawing_fail(error, error_size, "cannot write the picture '%s': %s", path, why);
+    return stored || figure_fail(error, error_size, "cannot write the picture '%s': %s", path, why);
+}
+
+void drawing_colour(cairo_t *cairo, struct colour colour, double opacity)
+{
+    cairo_set_source_rgba(cairo, colour.channels[0], colour.channels[1], colour.channels[2], opacity);
 }
 
 void drawing_font(cairo_t *cairo, double size)

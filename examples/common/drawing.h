@@ -1,21 +1,21 @@
-/* What heatmaps and charts share: files, text and ticks. Private to the pictures; lengths are in points (1/72 inch). */
+/* What drawn heatmaps and charts share: files, text and lines. Private to the pictures; lengths are in points (1/72 inch). */
 #ifndef EXAMPLES_DRAWING_H
 #define EXAMPLES_DRAWING_H
 
 #include <cairo.h>
-#include <stdbool.h>
-#include <stddef.h>
 
-enum { LABEL_SIZE = 10, TITLE_SIZE = 12, MAX_LABEL_WIDTH = 150, LABEL_ROOM = 256, MAX_TICKS = 24 };
+#include "figure.h"
 
-/* Writes the sentence into error and returns false, so that callers can return its result. */
-bool drawing_fail(char *error, size_t error_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+enum { LABEL_SIZE = 10, TITLE_SIZE = 12, MAX_LABEL_WIDTH = 150, LABEL_ROOM = 256 };
 
 /* Draws at any coordinates; must draw the same each time that it is called. */
 typedef void drawing_function(cairo_t *cairo, const void *what);
 
 /* Calls draw once to find out how large the picture is, and once to draw it. */
 bool drawing_write(const char *path, drawing_function *draw, const void *what, char *error, size_t error_size);
+
+/* Sets the colour for what follows. */
+void drawing_colour(cairo_t *cairo, struct colour colour, double opacity);
 
 /* Sets the font for what follows. */
 void drawing_font(cairo_t *cairo, double size);
@@ -33,17 +33,5 @@ const char *drawing_shorten(cairo_t *cairo, const char *label, char room[LABEL_R
 /* A line of the usual width of axes. */
 void drawing_line(cairo_t *cairo, double x0, double y0, double x1, double y1);
 void drawing_frame(cairo_t *cairo, double x, double y, double width, double height);
-
-struct ticks {
-    int count;
-    double values[MAX_TICKS];
-    char labels[MAX_TICKS][32];
-};
-
-/* Round numbers in low .. high, at most about `wanted` of them. Needs low < high, finite. */
-void drawing_ticks(struct ticks *ticks, double low, double high, int wanted);
-
-/* The same for a logarithmic axis: powers of ten where there are enough. Needs 0 < low < high. */
-void drawing_logarithmic_ticks(struct ticks *ticks, double low, double high, int wanted);
 
 #endif

@@ -1,13 +1,10 @@
-/* The pictures of a build without cairo: none, and the functions say so. */
-#include "picture.h"
-
-#include <stdio.h>
+/* The picture files of a build without cairo: none, and the functions say so. */
+#include "figure.h"
 
 static bool fail(const char *path, char *error, size_t error_size)
 {
-    snprintf(error, error ? error_size : 0, "cannot draw '%s': this build has no pictures, because cairo was not found",
-             path ? path : "(null)");
-    return false;
+    return figure_fail(error, error_size, "cannot draw '%s': this build has no pictures, because cairo was not found",
+                       path ? path : "(null)");
 }
 
 bool picture_heatmaps(const char *path, const struct heatmap *heatmap, char *error, size_t error_size)
@@ -19,5 +16,11 @@ bool picture_heatmaps(const char *path, const struct heatmap *heatmap, char *err
 bool picture_chart(const char *path, const struct chart *chart, char *error, size_t error_size)
 {
     (void)chart;
+    return fail(path, error, error_size);
+}
+
+bool picture_charts(const char *path, const struct chart *charts, int64_t count, char *error, size_t error_size)
+{
+    (void)charts, (void)count;
     return fail(path, error, error_size);
 }

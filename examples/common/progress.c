@@ -6,9 +6,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "terminal.h"
 
 enum { ROOM = 256, WIDEST_BAR = 40, NARROWEST_BAR = 8 };
 
@@ -31,17 +32,6 @@ struct progress progress_start(FILE *stream, int64_t step, int64_t total)
                              .interval = on_terminal ? 0.1 : 5,
                              .last_update = start,
                              .last_shown = start};
-}
-
-/* COLUMNS counts before the terminal's own answer, as for most programs. */
-static int terminal_width(FILE *stream)
-{
-    const char *columns = getenv("COLUMNS");
-    long width = columns ? strtol(columns, NULL, 10) : 0;
-    struct winsize size;
-    if (width <= 0 && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0) width = size.ws_col;
-    if (width <= 0) width = 80;
-    return width < ROOM ? (int)width : ROOM;
 }
 
 /* Appends a part after a gap, if it fits into the width; if not, nothing fits any more. */

@@ -1,5 +1,5 @@
 /* Round numbers for the axes of pictures. */
-#include "drawing.h"
+#include "figure.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@ static double round_step(double x)
     return power * (mantissa <= 1 ? 1 : mantissa <= 2 ? 2 : mantissa <= 5 ? 5 : 10);
 }
 
-void drawing_ticks(struct ticks *ticks, double low, double high, int wanted)
+void figure_ticks(struct ticks *ticks, double low, double high, int wanted)
 {
     double step = round_step((high - low) / wanted), largest = fmax(fabs(low), fabs(high));
     int exponent = (int)floor(log10(step) + 1e-9);
@@ -48,7 +48,7 @@ static void add_powers(struct ticks *ticks, double low, double high, const doubl
     }
 }
 
-void drawing_logarithmic_ticks(struct ticks *ticks, double low, double high, int wanted)
+void figure_logarithmic_ticks(struct ticks *ticks, double low, double high, int wanted)
 {
     static const double mantissas[] = {1, 2, 5};
     double decades = log10(high) - log10(low);
@@ -57,5 +57,13 @@ void drawing_logarithmic_ticks(struct ticks *ticks, double low, double high, int
         return;
     }
     add_powers(ticks, low, high, mantissas, 3, 1);
-    if (ticks->count < 3) drawing_ticks(ticks, low, high, wanted);
+    if (ticks->count < 3) figure_ticks(ticks, low, high, wanted);
+}
+
+void figure_axis_ticks(struct ticks *ticks, const struct axis *axis, int wanted)
+{
+    if (axis->logarithmic)
+        figure_logarithmic_ticks(ticks, pow(10, axis->low), pow(10, axis->high), wanted);
+    else
+        figure_ticks(ticks, axis->low, axis->high, wanted);
 }

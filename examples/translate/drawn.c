@@ -9,7 +9,7 @@
 #include "text.h"
 
 bool translate_sentence(struct model *model, const struct vocabulary *source, const struct vocabulary *target,
-                        int64_t num_steps, const char *sentence, struct translation *t)
+                        int64_t num_steps, const char *sentence, int beams, struct translation *t)
 {
     RAPT_SCOPE;
     *t = (struct translation){0};
@@ -20,70 +20,100 @@ bool translate_sentence(struct model *model, const struct vocabulary *source, co
     struct batch batch = good ? batch_from_sentence(ids, num_steps, t->valid_length) : (struct batch){0};
     free(ids);
     if (!good) return rapt_fail(RAPT_ERROR_VALUE, "translate", "%s", error.message);
-    rapt_tensor *translated = model_translate(model, &batch, target->begin, &t->weights);
+    rapt_tensor *translated = model_translate(model, &batch, target->begin, beams, beams > 1 ? NULL : &t->maps);
     if (!translated) return false;
+    for (int i = 0; i < t->maps.count; i++) rapt_retain(t->maps.map[i].weights);
     memcpy(t->ids, rapt_data(translated), (size_t)num_steps * sizeof *t->ids);
     t->text = vocabulary_decode(target, t->ids, num_steps);
-    rapt_retain(t->weights);
     return t->text || rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a translation");
 }
 
 void translation_free(struct translation *t)
 {
     free(t->text);
-    rapt_release(t->weights);
+    for (int i = 0; i < t->maps.count; i++) rapt_release(t->maps.map[i].weights);
 }
 
-/* The tokens of a preprocessed sentence and <eos>: pointers into a copy, both freed with *copy and the result. */
-static const char **token_list(const char *text, int64_t count, char **copy)
+/* The tokens of a sentence, and <eos>. */
+struct tokens {
+    const char **labels;
+    char *copy; /* what the labels point into */
+    int64_t count;
+};
+
+static struct tokens tokens_of(const char *text, int64_t count)
 {
-    const char **tokens = calloc((size_t)count, sizeof *tokens);
-    *copy = strdup(text);
-    if (!tokens || !*copy) return tokens;
-    int64_t used = 0;
-    for (char *token = strtok(*copy, " "); token && used < count; token = strtok(NULL, " ")) tokens[used++] = token;
-    while (used < count) tokens[used++] = "<eos>";
-    return tokens;
+    struct tokens t = {.labels = calloc((size_t)count, sizeof *t.labels), .copy = strdup(text)};
+    if (!t.labels || !t.copy) return t;
+    for (char *token = strtok(t.copy, " "); token && t.count < count; token = strtok(NULL, " "))
+        t.labels[t.count++] = token;
+    while (t.count < count) t.labels[t.count++] = "<eos>";
+    return t;
 }
 
-/* The part of the weights that has words: the first `queries` rows and `keys` columns. */
+static void tokens_free(struct tokens *t)
+{
+    free(t->labels);
+    free(t->copy);
+}
+
+/* The part of weights (rows, columns, queries, keys) that has words: the first queries and keys. */
 static float *cut(const rapt_tensor *weights, int64_t queries, int64_t keys)
 {
-    float *values = calloc((size_t)(queries * keys), sizeof *values);
-    for (int64_t q = 0; values && q < queries; q++)
-        for (int64_t k = 0; k < keys; k++) values[q * keys + k] = (float)rapt_at(weights, (int64_t[]){0, q, k});
+    int64_t rows = rapt_size(weights, 0), columns = rapt_size(weights, 1);
+    float *values = calloc((size_t)(rows * columns * queries * keys), sizeof *values), *next = values;
+    for (int64_t r = 0; values && r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            for (int64_t q = 0; q < queries; q++)
+                for (int64_t k = 0; k < keys; k++) *next++ = (float)rapt_at(weights, (int64_t[]){r, c, q, k});
     return values;
 }
 
-static bool draw(const struct run *run, const char *source, const struct translation *t)
+static const char *const head_titles[] = {"Head 1", "Head 2", "Head 3", "Head 4",
+                                          "Head 5", "Head 6", "Head 7", "Head 8"};
+
+/* NAME.svg and NAME.png. */
+static bool draw_map(const struct run *run, const struct attention_map *map, const struct tokens *source,
+                     const struct tokens *translation)
 {
-    int64_t keys = t->valid_length, queries = (int64_t)text_count_tokens(t->text) + 1;
-    if (queries > run->pairs->num_steps) queries = run->pairs->num_steps;
-    char *source_copy = NULL, *target_copy = NULL, path[4096], error[600];
-    const char **key_labels = token_list(source, keys, &source_copy);
-    const char **query_labels = token_list(t->text, queries, &target_copy);
-    float *values = cut(t->weights, queries, keys);
-    bool good = key_labels && query_labels && source_copy && target_copy && values;
-    if (!good) rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
-    struct heatmap heatmap = {.values = values,
-                              .rows = 1,
-                              .columns = 1,
-                              .queries = queries,
-                              .keys = keys,
-                              .query_labels = query_labels,
-                              .key_labels = key_labels,
-                              .x_label = "source",
-                              .y_label = "translation"};
-    static const char *const names[] = {"attention.svg", "attention.png"};
+    const struct tokens *queries = strcmp(map->query_axis, "source") == 0 ? source : translation;
+    const struct tokens *keys = strcmp(map->key_axis, "source") == 0 ? source : translation;
+    int64_t columns = rapt_size(map->weights, 1);
+    float *values = cut(map->weights, queries->count, keys->count);
+    if (!values) return rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
+    bool has_titles = columns > 1 && columns <= (int64_t)(sizeof head_titles / sizeof *head_titles);
+    const struct heatmap heatmap = {.values = values,
+                                    .rows = rapt_size(map->weights, 0),
+                                    .columns = columns,
+                                    .queries = queries->count,
+                                    .keys = keys->count,
+                                    .titles = has_titles ? head_titles : NULL,
+                                    .query_labels = queries->labels,
+                                    .key_labels = keys->labels,
+                                    .x_label = map->key_axis,
+                                    .y_label = map->query_axis};
+    static const char *const endings[] = {"svg", "png"};
+    bool good = true;
     for (int i = 0; i < 2 && good; i++) {
-        good = picture_heatmaps(run_path(run->options, names[i], path, sizeof path), &heatmap, error, sizeof error);
+        char name[64], path[4096], error[600];
+        snprintf(name, sizeof name, "%s.%s", map->name, endings[i]);
+        good = picture_heatmaps(run_path(run->options, name, path, sizeof path), &heatmap, error, sizeof error);
         if (!good) rapt_fail(RAPT_ERROR_FILE, "translate", "%s", error);
     }
-    free(key_labels);
-    free(query_labels);
-    free(source_copy);
-    free(target_copy);
     free(values);
+    return good;
+}
+
+static bool draw(const struct run *run, const char *sentence, const struct translation *t)
+{
+    int64_t length = (int64_t)text_count_tokens(t->text) + 1;
+    if (length > run->pairs->num_steps) length = run->pairs->num_steps;
+    struct tokens source = tokens_of(sentence, t->valid_length), translation = tokens_of(t->text, length);
+    bool good = source.count > 0 && translation.count > 0;
+    if (!good) rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
+    for (int i = 0; good && i < t->maps.count; i++) good = draw_map(run, &t->maps.map[i], &source, &translation);
+    tokens_free(&source);
+    tokens_free(&translation);
     return good;
 }
 
@@ -107,7 +137,7 @@ bool draw_attention(struct run *run)
     const struct pairs *pairs = run->pairs;
     const char *sentence = sentence_to_draw(run);
     if (!translate_sentence(run->model, pairs->source_vocabulary, pairs->target_vocabulary, pairs->num_steps, sentence,
-                            &translation))
+                            1, &translation))
         return false;
     bool good = draw(run, sentence, &translation);
     translation_free(&translation);
@@ -127,8 +157,8 @@ bool draw_losses(const struct run *run)
         training[i] = losses[2 * i];
         validation[i] = losses[2 * i + 1];
     }
-    const struct chart_series series[] = {{"training", epoch, training, epochs},
-                                          {"validation", epoch, validation, epochs}};
+    const struct chart_series series[] = {{"training", epoch, training, epochs, false},
+                                          {"validation", epoch, validation, epochs, false}};
     const struct chart chart = {.series = series, .num_series = 2, .x_label = "epoch", .y_label = "loss"};
     char path[4096], error[600];
     bool good = picture_chart(run_path(run->options, "loss.svg", path, sizeof path), &chart, error, sizeof error);

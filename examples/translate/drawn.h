@@ -5,18 +5,19 @@
 #include "run.h"
 
 struct translation {
-    char *text;           /* up to <eos> */
-    int64_t ids[1000];    /* num_steps of them */
-    rapt_tensor *weights; /* (1, num_steps, num_steps), the caller's share */
-    int64_t valid_length; /* source tokens, <eos> included */
+    char *text;                 /* up to <eos> */
+    int64_t ids[1000];          /* num_steps of them */
+    struct attention_maps maps; /* greedy translations only; the caller's shares */
+    int64_t valid_length;       /* source tokens, <eos> included */
 };
 
-/* False after an error (which stands as rapt_error()); free it with translation_free otherwise. */
+/* False after an error (which stands as rapt_error()); free it with translation_free then, too. */
 bool translate_sentence(struct model *model, const struct vocabulary *source, const struct vocabulary *target,
-                        int64_t num_steps, const char *sentence, struct translation *translation);
+                        int64_t num_steps, const char *sentence, int beams, struct translation *translation);
 void translation_free(struct translation *translation);
 
-/* attention.svg and attention.png: the longest of ten sentences. loss.svg: both losses over the epochs. */
+/* attention.svg and attention.png: the longest of ten sentences; a Transformer's three kinds of attention each get their
+   own pictures. loss.svg: both losses over the epochs. */
 bool draw_attention(struct run *run);
 bool draw_losses(const struct run *run);
 

@@ -33,7 +33,8 @@ static bool score_batch(struct run *run, int64_t first, int64_t count, struct sc
     RAPT_SCOPE;
     const struct pairs *pairs = run->pairs;
     struct batch batch = batch_from_pairs(pairs, NULL, first, count);
-    rapt_tensor *translations = model_translate(run->model, &batch, pairs->target_vocabulary->begin, NULL);
+    rapt_tensor *translations =
+        model_translate(run->model, &batch, pairs->target_vocabulary->begin, (int)run->options->beams, NULL);
     const int64_t *ids = translations ? rapt_data(translations) : NULL;
     for (int64_t i = 0; ids && i < count; i++) {
         char *text = vocabulary_decode(pairs->target_vocabulary, ids + i * pairs->num_steps, pairs->num_steps);
@@ -54,7 +55,7 @@ static bool score_book_sentences(struct run *run)
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
         struct translation translation;
         if (!translate_sentence(run->model, run->pairs->source_vocabulary, run->pairs->target_vocabulary,
-                                run->pairs->num_steps, sentences[i][0], &translation))
+                                run->pairs->num_steps, sentences[i][0], (int)run->options->beams, &translation))
             return false;
         printf("%s -> %s, bleu %.3f\n", sentences[i][0], translation.text, bleu(translation.text, sentences[i][1], 2));
         translation_free(&translation);

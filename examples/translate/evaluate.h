@@ -9,6 +9,6 @@
 bool evaluate(struct run *run);
 
 /* Prints the translation of one sentence, or of each line of standard input when it is NULL. The program's exit status. */
-int translate_text(const char *model_path, const char *sentence);
+int translate_text(const char *model_path, const char *sentence, int beams);
 
 #endif

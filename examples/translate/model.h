@@ -1,4 +1,4 @@
-/* The translator's model: Bahdanau's encoder and decoder as one module, its loss and its greedy translations. */
+/* The translator's model: one of two architectures behind the same functions, its loss and its translations. */
 #ifndef TRANSLATE_MODEL_H
 #define TRANSLATE_MODEL_H
 
@@ -7,27 +7,71 @@
 #include "batches.h"
 #include "vocabulary.h"
 
+/* What decides the shapes of the weights, and how they are used. */
+struct model_sizes {
+    int architecture; /* index of model_architectures */
+    int scoring;      /* index of model_scorings */
+    int64_t source_vocabulary, target_vocabulary, embedding, hidden, layers, heads, feed_forward;
+    double dropout;
+    bool
+        is_book; /* a Transformer as the book runs it: each generated token at position 0, evaluation without causality */
+};
+
+extern const char *const model_architectures[]; /* "recurrent", "transformer", NULL */
+extern const char *const model_scorings[];      /* "additive", …, NULL */
+
+/* One translation under way: the first member of an architecture's own struct. */
+struct decoding {
+    struct model *model;
+    bool keeps_weights; /* set it before the first step */
+};
+
+/* Attention weights of one sentence, float, (rows, columns, queries, keys) each. */
+enum { most_maps = 3 };
+struct attention_maps {
+    int count;
+    struct attention_map {
+        const char *name, *query_axis, *key_axis; /* the axes are "source" or "translation" */
+        rapt_tensor *weights;
+    } map[most_maps];
+};
+
+/* What an architecture is. Functions give NULL or false after an error. */
+struct architecture {
+    struct model *(*make)(const struct model_sizes *sizes);
+    rapt_tensor *(*forward)(struct model *model, const struct batch *batch); /* logits (batch, num_steps, vocabulary) */
+    struct decoding *(*start)(struct model *model, const struct batch *batch);
+    rapt_tensor *(*next)(void *decoding, rapt_tensor *tokens); /* as rapt_token_model has them */
+    bool (*select)(void *decoding, rapt_tensor *rows);
+    bool (*maps)(struct decoding *decoding, struct attention_maps *maps); /* of all steps so far */
+    void (*end)(struct decoding *decoding);
+};
+
+extern const struct architecture architecture_recurrent, architecture_transformer;
+
+/* The first member of an architecture's own module. */
 struct model {
     rapt_module module;
-    rapt_bahdanau_encoder *encoder;
-    rapt_bahdanau_decoder *decoder;
-    struct model_sizes {
-        int64_t source_vocabulary, target_vocabulary, embedding, hidden, layers;
-        double dropout;
-    } sizes;
+    const struct architecture *architecture;
+    struct model_sizes sizes;
 };
 
 /* NULL after an error. Free it with rapt_module_free(&model->module). */
 struct model *model_new(const struct model_sizes *sizes);
 
-/* Logits (batch, num_steps, target vocabulary). */
-rapt_tensor *model_forward(struct model *model, const struct batch *batch);
+/* For the architectures: a model of that size and kind with its first members set; the scoring function of the sizes, for
+ * the configurations of the library's modules (context: the sizes). */
+void *model_begin(size_t size, const rapt_module_class *kind, const struct architecture *architecture,
+                  const struct model_sizes *sizes);
+void model_describe(const rapt_module *module, char *text, size_t size);
+rapt_scoring *model_scoring(int64_t size, void *sizes);
 
 /* Cross-entropy: the mean over all positions, padding included, as the book trains; or over what is not padding. */
 rapt_tensor *model_loss(struct model *model, const struct batch *batch, const int64_t *padding);
 
-/* Greedy translation of sources (batch, num_steps): num_steps ids of the target vocabulary for each, int64 (batch,
- * num_steps). weights, unless NULL, becomes (batch, num_steps, num_steps): the attention of each step over the source. */
-rapt_tensor *model_translate(struct model *model, const struct batch *batch, int64_t begin, rapt_tensor **weights);
+/* Translations of sources (batch, num_steps): num_steps ids of the target vocabulary for each, int64 (batch, num_steps);
+ * greedy, or the best of several beams. maps, unless NULL, gets the attention (for one sentence, greedy). */
+rapt_tensor *model_translate(struct model *model, const struct batch *batch, int64_t begin, int beams,
+                             struct attention_maps *maps);
 
 #endif

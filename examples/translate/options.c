@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "command_line.h"
+#include "model.h"
 
 const char *const schedule_names[] = {"constant", "cosine", NULL};
 static const char *const preset_names[] = {"default", "book", NULL};
@@ -16,7 +17,7 @@ enum { not_given = -1 };
 
 /* What the command line says, before a preset fills the gaps. */
 struct given {
-    int preset, loss, schedule;
+    int preset, loss, schedule, scoring;
     int64_t longest, rarest, train, validation, test;
     bool has_translate, resumes;
 };
@@ -27,13 +28,18 @@ static void take_preset(struct options *o, const struct given *g)
     o->is_book = g->preset == 1;
     bool small = !o->data && !o->is_book;
     o->pairs = o->is_book ? pairs_options_book : o->data ? pairs_options_file : pairs_options_numbers;
+    bool is_transformer = o->architecture == 1;
     if (o->epochs == not_given) o->epochs = o->is_book ? 30 : small ? 5 : 20;
     if (o->batch_size == not_given) o->batch_size = 128;
     if (o->embedding == not_given) o->embedding = small ? 64 : 256;
     if (o->hidden == not_given) o->hidden = small ? 128 : 256;
-    if (o->layers == not_given) o->layers = small ? 1 : 2;
+    if (o->layers == not_given) o->layers = small && !is_transformer ? 1 : 2;
+    if (o->heads == not_given) o->heads = 4;
+    if (o->feed_forward == not_given) o->feed_forward = o->is_book ? 64 : 2 * o->hidden;
+    if (is_transformer) o->embedding = o->hidden;
     if (o->dropout < 0) o->dropout = small ? 0 : 0.2;
-    if (o->learning_rate < 0) o->learning_rate = o->is_book ? 0.005 : small ? 0.004 : 0.002;
+    if (o->learning_rate < 0) o->learning_rate = is_transformer ? 0.001 : o->is_book ? 0.005 : small ? 0.004 : 0.002;
+    o->scoring = g->scoring >= 0 ? g->scoring : is_transformer ? 1 : 0;
     o->schedule = g->schedule >= 0 ? g->schedule : o->is_book ? 0 : 1;
     o->counts_padding = g->loss >= 0 ? g->loss == 1 : o->is_book;
 }
@@ -50,13 +56,15 @@ static void take_sizes(struct options *o, const struct given *g)
 
 static const char epilogue[] =
     "Files in the --out folder: model.safetensors (weights and vocabularies), checkpoint.safetensors (the whole\n"
-    "run), attention.svg, attention.png, loss.svg. What is marked (preset) comes from --preset book, the numbers\n"
-    "of Dive into Deep Learning, 11.4; without it number names get a small model, and sentence pairs a larger one.";
+    "run), attention.svg, attention.png, loss.svg; of a Transformer also attention-encoder and attention-decoder.\n"
+    "What is marked (preset) comes from --preset book, the numbers of Dive into Deep Learning, 11.4 (recurrent) and\n"
+    "11.7 (Transformer); without it number names get a small model, and sentence pairs a larger one.";
 
 int options_parse(int argc, char **argv, struct options *o)
 {
     struct given g = {.loss = -1,
                       .schedule = -1,
+                      .scoring = -1,
                       .longest = not_given,
                       .rarest = not_given,
                       .train = not_given,
@@ -70,6 +78,9 @@ int options_parse(int argc, char **argv, struct options *o)
                           .embedding = not_given,
                           .hidden = not_given,
                           .layers = not_given,
+                          .heads = not_given,
+                          .feed_forward = not_given,
+                          .beams = 1,
                           .dropout = -1,
                           .learning_rate = -1,
                           .clip = 1};
@@ -77,8 +88,10 @@ int options_parse(int argc, char **argv, struct options *o)
         {.help = "What to do"},
         {"--translate", .metavar = "TEXT", .help = "translate TEXT, or the lines of standard input, with a saved model",
          .string = &o->sentence, .flag = &g.has_translate, .is_optional = true},
-        {"--model", .metavar = "FILE",
-         .help = "the model for --translate; default: model.safetensors in the --out folder", .string = &o->model},
+        {"--weights", .metavar = "FILE",
+         .help = "the model for --translate; default: model.safetensors in the --out folder", .string = &o->weights},
+        {"--beams", .metavar = "N", .help = "translations that are tried side by side; 1: greedy", .integer = &o->beams,
+         .integer_range = {1, 64}},
         {"--resume", .help = "go on with the run whose checkpoint is in the --out folder", .flag = &g.resumes},
         {"--out", .metavar = "DIR", .help = "folder of all files that are written", .string = &o->out},
         {.help = "Data"},
@@ -96,12 +109,24 @@ int options_parse(int argc, char **argv, struct options *o)
          .integer_range = {0, INT32_MAX}},
         {"--test", .metavar = "N", .help = "test pairs (preset)", .integer = &g.test, .integer_range = {0, INT32_MAX}},
         {.help = "Model"},
+        {"--model", .help = "which architecture", .choice = &o->architecture, .choices = model_architectures},
+        {"--scoring", .help = "how attention scores; default: additive (recurrent), scaled-dot (transformer)",
+         .choice = &g.scoring, .choices = model_scorings},
         {"--embedding", .metavar = "N", .help = "numbers that stand for a word (preset)", .integer = &o->embedding,
          .integer_range = {1, 65536}},
         {"--hidden", .metavar = "N", .help = "hidden units (preset)", .integer = &o->hidden,
          .integer_range = {1, 65536}},
-        {"--layers", .metavar = "N", .help = "recurrent layers (preset)", .integer = &o->layers,
+        {"--layers", .metavar = "N", .help = "layers of encoder and decoder each (preset)", .integer = &o->layers,
          .integer_range = {1, 64}},
+        {"--heads", .metavar = "N", .help = "attention heads, transformer (preset)", .integer = &o->heads,
+         .integer_range = {1, 1024}},
+        {"--feed-forward", .metavar = "N", .help = "inner units of a block, transformer (preset)",
+         .integer = &o->feed_forward, .integer_range = {1, 65536}},
+        {"--fix",
+         .help =
+             "with --preset book: a Transformer that keeps its causality in validation, and counts positions when it "
+             "translates",
+         .flag = &o->is_fixed},
         {"--dropout", .metavar = "X", .help = "probability (preset)", .real = &o->dropout, .real_range = {0, 1}},
         {.help = "Training"},
         {"--epochs", .metavar = "N", .help = "passes over the training pairs (preset)", .integer = &o->epochs,
@@ -127,7 +152,7 @@ int options_parse(int argc, char **argv, struct options *o)
     };
     const struct command_line line =
         {.program = "translate",
-         .summary = "Trains a translator (sequence to sequence with Bahdanau attention), or uses one.",
+         .summary = "Trains a translator (Bahdanau's recurrent model or a Transformer), or uses one.",
          .options = table,
          .epilogue = epilogue};
     switch (command_line_parse(&line, argc, argv)) {
@@ -142,6 +167,10 @@ int options_parse(int argc, char **argv, struct options *o)
         fprintf(stderr, "translate: --preset book needs --data FILE: it is made for sentence pairs\n");
         return 2;
     }
+    if (o->is_fixed && g.preset != 1) {
+        fprintf(stderr, "translate: --fix only goes with --preset book: nothing else is broken\n");
+        return 2;
+    }
     o->translates = g.has_translate;
     o->resumes = g.resumes;
     take_preset(o, &g);
@@ -154,10 +183,12 @@ void options_note(const struct options *o, const struct pairs *p, char *text, si
     snprintf(text, size,
              "data %s, %lld + %lld + %lld pairs of %lld steps, words %lld and %lld, seed %lld, epochs %lld, batch "
              "%lld, embedding %lld, "
-             "hidden %lld, layers %lld, dropout %.17g, learning rate %.17g, schedule %s, clip %.17g, loss %s",
+             "hidden %lld, layers %lld, dropout %.17g, learning rate %.17g, schedule %s, clip %.17g, loss %s, model %s "
+             "with %s attention, heads %lld, feed-forward %lld",
              o->data ? o->data : "numbers", (long long)p->num_train, (long long)p->num_validation,
              (long long)p->num_test, (long long)p->num_steps, (long long)p->source_vocabulary->size,
              (long long)p->target_vocabulary->size, (long long)o->seed, (long long)o->epochs, (long long)o->batch_size,
              (long long)o->embedding, (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate,
-             schedule_names[o->schedule], o->clip, loss_names[o->counts_padding]);
+             schedule_names[o->schedule], o->clip, loss_names[o->counts_padding], model_architectures[o->architecture],
+             model_scorings[o->scoring], (long long)o->heads, (long long)o->feed_forward);
 }

@@ -9,11 +9,14 @@
 
 struct options {
     const char *data; /* NULL: number names */
-    const char *out, *model, *sentence;
+    const char *out, *weights, *sentence;
     bool translates, resumes, is_book;
+    bool is_fixed;       /* the book preset without the two slips of its Transformer */
     bool counts_padding; /* in the loss, as the book does */
     int64_t seed, threads, epochs, steps, checkpoint_every;
-    int64_t batch_size, embedding, hidden, layers;
+    int architecture, scoring; /* indices of model_architectures and model_scorings */
+    int64_t batch_size, embedding, hidden, layers, heads, feed_forward;
+    int64_t beams; /* of the translations; 1: greedy */
     double dropout, learning_rate, clip;
     int schedule; /* index of schedule_names */
     struct pairs_options pairs;

@@ -15,12 +15,17 @@ bool run_begin(struct run *run, const struct options *options, const struct pair
     RAPT_SCOPE;
     *run = (struct run){.options = options, .pairs = pairs};
     rapt_seed((uint64_t)options->seed);
-    run->model = model_new(&(struct model_sizes){.source_vocabulary = pairs->source_vocabulary->size,
+    run->model = model_new(&(struct model_sizes){.architecture = options->architecture,
+                                                 .scoring = options->scoring,
+                                                 .source_vocabulary = pairs->source_vocabulary->size,
                                                  .target_vocabulary = pairs->target_vocabulary->size,
                                                  .embedding = options->embedding,
                                                  .hidden = options->hidden,
                                                  .layers = options->layers,
-                                                 .dropout = options->dropout});
+                                                 .heads = options->heads,
+                                                 .feed_forward = options->feed_forward,
+                                                 .dropout = options->dropout,
+                                                 .is_book = options->is_book && !options->is_fixed});
     if (!run->model) return false;
     run->optimizer = rapt_adam_new(&run->model->module, &(rapt_adam_config){.learning_rate = options->learning_rate});
     run->order = rapt_retain(rapt_arange(RAPT_INT64, 0, (double)pairs->num_train, 1));

@@ -1,4 +1,4 @@
-/* The translator: trains a sequence-to-sequence model with Bahdanau attention from scratch, or translates with one. */
+/* The translator: trains a sequence-to-sequence model from scratch, or translates with one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,9 +80,9 @@ int main(int argc, char **argv)
     if (status >= 0) return status;
     if (options.threads > 0) rapt_set_threads((int)options.threads);
     if (options.translates)
-        return translate_text(options.model ? options.model
-                                            : run_path(&options, "model.safetensors", path, sizeof path),
-                              options.sentence);
+        return translate_text(options.weights ? options.weights
+                                              : run_path(&options, "model.safetensors", path, sizeof path),
+                              options.sentence, (int)options.beams);
     struct pairs *pairs = options.data ? pairs_from_file(options.data, &options.pairs, &error)
                                        : pairs_from_numbers(&options.pairs, &error);
     if (!pairs) return complain(error.message);
