@@ -31,7 +31,7 @@ expect 2 '--epochs' --epochs 0
 expect 2 '--seed' --seed
 expect 2 'book' --preset book
 expect 1 'nowhere.tsv' --data "$folder/nowhere.tsv"
-expect 1 'nowhere' --translate one --model "$folder/nowhere.safetensors"
+expect 1 'nowhere' --translate one --weights "$folder/nowhere.safetensors"
 expect 1 'checkpoint' --resume --out "$folder/empty"
 printf 'Go.\tVa !\nno tab\n' >"$folder/bad.tsv"
 expect 1 'bad.tsv.*2' --data "$folder/bad.tsv"
@@ -49,7 +49,7 @@ expect 0 . --translate 'seven hundred four' --out "$folder/out"
 [ "$(printf 'one\ntwo\n' | "$translate" --translate --out "$folder/out" | wc -l)" -eq 2 ] || { echo 'FAILED: two lines' && failed=1; }
 expect 1 'words' --translate 'one two three four five six seven eight nine ten one two three' --out "$folder/out"
 head -c 2000 "$folder/out/model.safetensors" >"$folder/cut.safetensors"
-expect 1 'cut.safetensors' --translate one --model "$folder/cut.safetensors"
+expect 1 'cut.safetensors' --translate one --weights "$folder/cut.safetensors"
 expect 1 '^translate: the sentence' --translate ' ' --out "$folder/out"
 # shellcheck disable=SC2086
 expect 1 'seed 1' $small --resume --seed 1

@@ -34,6 +34,24 @@ static double sigmoid(double x)
     return 1.0 / (1.0 + exp(-x));
 }
 
+// Promised up to 87; 0 where floats begin to be denormal.
+static float weight_argument(float x)
+{
+    return x > 87.0f ? 87.0f : x;
+}
+
+static void rapt_exp_weight(const float *x, const float *unused, float *y)
+{
+    (void)unused;
+    _Pragma("omp simd") for (int i = 0; i < BLOCK; i++) y[i] = rapt_math_exp_weightf(weight_argument(x[i]));
+}
+
+static double reference_exp_weight(double x, double unused)
+{
+    (void)unused;
+    return x < -87.0 ? 0.0 : exp(x > 87.0 ? 87.0 : x);
+}
+
 UNARY(exp)
 UNARY(expm1)
 UNARY(log)
@@ -57,11 +75,17 @@ struct function {
 };
 
 static const struct function FUNCTIONS[] = {
-    {"exp", false, rapt_exp, reference_exp},    {"expm1", false, rapt_expm1, reference_expm1},
-    {"log", false, rapt_log, reference_log},    {"log1p", false, rapt_log1p, reference_log1p},
-    {"tanh", false, rapt_tanh, reference_tanh}, {"sigmoid", false, rapt_sigmoid, reference_sigmoid},
-    {"erf", false, rapt_erf, reference_erf},    {"sin", false, rapt_sin, reference_sin},
-    {"cos", false, rapt_cos, reference_cos},    {"pow", true, rapt_pow, pow},
+    {"exp", false, rapt_exp, reference_exp},
+    {"expm1", false, rapt_expm1, reference_expm1},
+    {"log", false, rapt_log, reference_log},
+    {"log1p", false, rapt_log1p, reference_log1p},
+    {"tanh", false, rapt_tanh, reference_tanh},
+    {"sigmoid", false, rapt_sigmoid, reference_sigmoid},
+    {"erf", false, rapt_erf, reference_erf},
+    {"sin", false, rapt_sin, reference_sin},
+    {"cos", false, rapt_cos, reference_cos},
+    {"pow", true, rapt_pow, pow},
+    {"exp_weight", false, rapt_exp_weight, reference_exp_weight},
 };
 enum { FUNCTION_COUNT = sizeof FUNCTIONS / sizeof FUNCTIONS[0] };
 
@@ -181,10 +205,37 @@ static struct outcome try_function(const struct function *function, uint64_t str
 static bool report(const struct function *function, struct outcome outcome)
 {
     bool good = outcome.worst <= LIMIT;
-    printf("%-8s %6.3f ulp at %s(%a", function->name, outcome.worst, function->name, (double)outcome.x);
+    printf("%-10s %6.3f ulp at %s(%a", function->name, outcome.worst, function->name, (double)outcome.x);
     if (function->binary) printf(", %a", (double)outcome.exponent);
     printf(") = %a%s\n", (double)outcome.result, good ? "" : "   FAILED");
     fflush(stdout);
+    return good;
+}
+
+// The exponential for weights in double, at random places and at its ends, against long double.
+static bool check_double_weights(void)
+{
+    enum { count = 4000000 };
+    static const double ends[] = {0.0, -0.0, -1e-300, -708.0, -708.0000001, -1e5, -INFINITY, 708.0};
+    double worst = 0, at = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double uniform = (double)(mix((uint64_t)i) >> 11) * 0x1p-53;
+        const double x = i < (int64_t)(sizeof ends / sizeof *ends) ? ends[i]
+                         : i % 3 == 0                              ? -708.0 * uniform
+                         : i % 3 == 1                              ? -20.0 * uniform
+                                                                   : 2.0 * uniform - 1.0;
+        const long double exact = x < -708.0 ? 0.0L : expl((long double)x);
+        const double found = rapt_math_exp_weight(x);
+        const double error = exact == 0.0L
+                                 ? (found == 0.0 ? 0.0 : INFINITY)
+                                 : (double)(fabsl((long double)found - exact) / ldexpl(1.0L, ilogbl(exact) - 52));
+        if (!(error <= worst)) {
+            worst = error;
+            at = x;
+        }
+    }
+    const bool good = worst <= LIMIT && isnan(rapt_math_exp_weight(NAN));
+    printf("%-10s %6.3f ulp at %a in double%s\n", "exp_weight", worst, at, good ? "" : "   FAILED");
     return good;
 }
 
@@ -249,5 +300,6 @@ int main(int argc, char **argv)
     for (int f = 0; f < FUNCTION_COUNT; f++) {
         if (!any || wanted[f]) good &= report(&FUNCTIONS[f], try_function(&FUNCTIONS[f], stride));
     }
+    if (!any) good &= check_double_weights();
     return good ? 0 : 1;
 }

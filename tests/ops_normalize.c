@@ -33,7 +33,7 @@ static rapt_tensor *call_drop(rapt_tensor *const *in, const op_sample *s)
 static rapt_tensor *call_masked_softmax(rapt_tensor *const *in, const op_sample *s)
 {
     (void)s;
-    return rapt_masked_softmax(in[0], in[1]);
+    return rapt_masked_softmax(in[0], RAPT_MASK(.valid_lengths = in[1]));
 }
 
 /* Σ exp x along the axis, at the place of each element. */

@@ -45,7 +45,8 @@ typedef struct subject {
 static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
 {
     const subject *s = context;
-    return rapt_attention_forward(s->attention, inputs[0], inputs[1], inputs[2], s->lengths);
+    return rapt_attention_forward(s->attention, inputs[0], inputs[1], inputs[2],
+                                  RAPT_MASK(.valid_lengths = s->lengths));
 }
 
 static rapt_tensor *leaf(int64_t a, int64_t b, int64_t c)
@@ -67,6 +68,7 @@ static void check_gradients(const char *name, rapt_attention *attention, int64_t
         rapt_tensor *inputs[6] = {leaf(2, 2, query_size), leaf(2, 3, 2), leaf(2, 3, 2)};
         for (int i = 0; i < parameters; i++) inputs[3 + i] = parameter[i];
         rapt_gradcheck_options options = {.context = &s, .second_order = variant % 2};
+        attention->plain = options.second_order;
         rapt_gradcheck_result result = rapt_gradcheck(name, call, 3 + parameters, inputs, &options);
         cr_expect(result.passed, "variant %d: %s", variant, result.message);
         cr_expect_gt(result.checked, 8 * 8);
@@ -96,14 +98,14 @@ Test(attention_gradients, forward_and_backward_without_memory)
     rapt_tensor *w = rapt_module_find(&attention->module, "W_k.weight"), *valid = lengths_of(2, 1), *gradient;
     {
         RAPT_SCOPE;
-        cr_expect(rapt_attention_forward(attention, queries, keys, values, valid));
+        cr_expect(rapt_attention_forward(attention, queries, keys, values, RAPT_MASK(.valid_lengths = valid)));
     }
     const int64_t before = live_bytes();
     int64_t failures = 0;
     for (bool done = false; !done; failures++) {
         rapt_scope scope = rapt_scope_begin();
         rapt_memory_fail_after(failures);
-        rapt_tensor *y = rapt_attention_forward(attention, queries, keys, values, valid);
+        rapt_tensor *y = rapt_attention_forward(attention, queries, keys, values, RAPT_MASK(.valid_lengths = valid));
         if (y) expect_no_error();
         rapt_tensor *root = rapt_sum(y, RAPT_ALL_AXES, false);
         done = root && rapt_gradients(1, &root, NULL, 1, &w, &gradient, 0);

@@ -78,7 +78,7 @@ static void *make_embedding(void)
 }
 static void *make_layer_norm(void)
 {
-    return rapt_layer_norm_new(4);
+    return rapt_layer_norm_new(4, RAPT_BIAS);
 }
 static void *make_dropout(void)
 {
@@ -126,6 +126,24 @@ static void *make_multi_head(void)
                                             .pooling = rapt_additive_attention_new(2, 2, 3, 0)});
 }
 
+static void *make_multi_head_apart(void)
+{
+    return rapt_multi_head_attention_new(&(rapt_multi_head_attention_config){
+        .hidden = 4, .heads = 2, .groups = 1, .key_size = 3, .bias = true, .rotary = rapt_rotary_new()});
+}
+static void *make_sinusoidal(void)
+{
+    return rapt_sinusoidal_positions_new(4, 0.1);
+}
+static void *make_learned(void)
+{
+    return rapt_learned_positions_new(3, 4, 0.1);
+}
+static void *make_relative_bias(void)
+{
+    return rapt_relative_bias_new(2, 3);
+}
+
 Test(constructors, constructors_without_memory_give_an_error_and_leave_nothing)
 {
     const struct {
@@ -144,7 +162,11 @@ Test(constructors, constructors_without_memory_give_an_error_and_leave_nothing)
                   {"additive", make_additive, 3},
                   {"encoder", make_encoder, 9},
                   {"decoder", make_decoder, 14},
-                  {"multi-head", make_multi_head, 11}};
+                  {"multi-head", make_multi_head, 7},
+                  {"multi-head, apart", make_multi_head_apart, 5},
+                  {"sinusoidal positions", make_sinusoidal, 0},
+                  {"learned positions", make_learned, 1},
+                  {"relative bias", make_relative_bias, 1}};
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         int64_t failures = expect_clean_failures(layers[i].name, layers[i].make);
         cr_expect(failures >= layers[i].tensors, "%s: %lld failures", layers[i].name, (long long)failures);

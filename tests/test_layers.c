@@ -109,7 +109,7 @@ Test(layers, embedding_starts_normal)
 Test(layers, layer_norm)
 {
     RAPT_SCOPE;
-    rapt_layer_norm *layer = rapt_layer_norm_new(2);
+    rapt_layer_norm *layer = rapt_layer_norm_new(2, RAPT_BIAS);
     expect_parameter(layer, "weight", RAPT_SHAPE(2));
     expect_parameter(layer, "bias", RAPT_SHAPE(2));
     cr_expect_eq(layer->epsilon, 1e-5);
@@ -124,6 +124,11 @@ Test(layers, layer_norm)
     expect_values("scaled and shifted", rapt_layer_norm_forward(layer, x), 4, scaled, 1e-8);
     layer->epsilon = 0.75; /* 0.5 / √(0.25 + 0.75) */
     expect_values("epsilon", rapt_layer_norm_forward(layer, x), 4, (double[]){-0.5, 4, -0.5, 4}, 1e-12);
+    rapt_layer_norm *scaling = rapt_layer_norm_new(2, RAPT_NO_BIAS);
+    cr_expect(!scaling->bias && !rapt_module_find(&scaling->module, "bias"));
+    cr_expect(rapt_module_cast(&scaling->module, RAPT_FLOAT64));
+    expect_values("no bias", rapt_layer_norm_forward(scaling, x), 4, (double[]){-one, one, -one, one}, 1e-8);
+    rapt_module_free(&scaling->module);
     expect_no_error();
     cr_expect_null(rapt_layer_norm_forward(layer, doubles(RAPT_SHAPE(1, 3), (double[]){1, 2, 3})));
     expect_error(RAPT_ERROR_SHAPE, "3");
@@ -131,7 +136,7 @@ Test(layers, layer_norm)
     expect_error(RAPT_ERROR_NULL, "LayerNorm");
     cr_expect_null(rapt_layer_norm_forward(NULL, x));
     expect_error(RAPT_ERROR_NULL, "NULL");
-    cr_expect_null(rapt_layer_norm_new(-2));
+    cr_expect_null(rapt_layer_norm_new(-2, RAPT_BIAS));
     expect_error(RAPT_ERROR_SHAPE, "-2");
     rapt_module_free(&layer->module);
 }

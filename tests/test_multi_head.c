@@ -1,24 +1,23 @@
-/* Multi-head attention: how heads are cut, whose lengths are whose, sizes, derivatives. */
-#include "modules.h"
+/* Multi-head attention: how heads are cut, its definition, its parameters, weights and head mask. */
+#include "multi_head_reference.h"
 
-typedef rapt_multi_head_attention_config config;
-
-static rapt_multi_head_attention *multi_head(const config *c, rapt_dtype dtype)
-{
-    rapt_multi_head_attention *m = rapt_multi_head_attention_new(c);
-    cr_assert(m && rapt_module_cast(&m->module, dtype), "%s", rapt_error());
-    return m;
-}
-
-/* A scoring function that gives back what it was asked, so that the split can be seen from outside. */
+/* A scoring function that keeps what it was asked, so that the split can be seen from outside. */
 static rapt_tensor *seen_queries, *seen_keys;
+
+static void forget_seen(void)
+{
+    rapt_release(seen_queries);
+    rapt_release(seen_keys);
+    seen_queries = seen_keys = NULL;
+}
 
 static rapt_tensor *look(rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *keys)
 {
     (void)scoring;
-    seen_queries = rapt_retain(rapt_contiguous(queries));
-    seen_keys = rapt_retain(rapt_contiguous(keys));
-    return rapt_matmul(queries, rapt_transpose(keys, 1, 2));
+    forget_seen();
+    seen_queries = rapt_retain(rapt_detach(queries));
+    seen_keys = rapt_retain(rapt_detach(keys));
+    return rapt_matmul(queries, rapt_transpose(keys, -1, -2));
 }
 
 static rapt_attention *looking(void)
@@ -29,24 +28,16 @@ static rapt_attention *looking(void)
     return rapt_attention_new(scoring, 0);
 }
 
-/* Makes a projection the identity. */
-static void set_identity(rapt_multi_head_attention *m, const char *name)
-{
-    rapt_tensor *weight = rapt_module_find(&m->module, name);
-    cr_assert(weight && rapt_copy(weight, rapt_eye(RAPT_FLOAT64, m->hidden)), "%s", rapt_error());
-}
-
-/* out[b·h + i][t][j] = x[b][t][i·(H / h) + j] */
+/* out[b][i][t][j] = x[b][t][i·(H / h) + j] */
 static void expect_split(rapt_tensor *split, rapt_tensor *x, int heads)
 {
     int64_t batch = rapt_size(x, 0), length = rapt_size(x, 1), size = rapt_size(x, 2) / heads;
-    expect_shape(split, RAPT_SHAPE(batch * heads, length, size));
+    expect_shape(split, RAPT_SHAPE(batch, heads, length, size));
     for (int64_t b = 0; b < batch; b++)
         for (int64_t i = 0; i < heads; i++)
             for (int64_t t = 0; t < length; t++)
                 for (int64_t j = 0; j < size; j++)
-                    cr_assert_eq(rapt_at(split, (int64_t[]){b * heads + i, t, j}),
-                                 rapt_at(x, (int64_t[]){b, t, i * size + j}));
+                    cr_assert_eq(rapt_at(split, (int64_t[]){b, i, t, j}), rapt_at(x, (int64_t[]){b, t, i * size + j}));
 }
 
 Test(multi_head, heads_are_cut_and_joined_as_the_rule_says)
@@ -54,48 +45,49 @@ Test(multi_head, heads_are_cut_and_joined_as_the_rule_says)
     RAPT_SCOPE;
     rapt_seed(1);
     rapt_multi_head_attention *m = multi_head(&(config){.hidden = 6, .heads = 3, .pooling = looking()}, RAPT_FLOAT64);
-    const char *const names[] = {"W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight"};
-    for (int i = 0; i < 4; i++) set_identity(m, names[i]);
+    rapt_tensor *eye = rapt_eye(RAPT_FLOAT64, 6), *three[] = {eye, eye, eye};
+    cr_assert(rapt_copy(m->in_proj_weight, rapt_concat(3, three, 0)) && rapt_copy(m->out_proj->weight, eye));
     rapt_tensor *queries = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 4, 6)),
                 *keys = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 5, 6));
     rapt_tensor *values = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 5, 6));
-    rapt_tensor *lengths = rapt_ones(RAPT_INT64, RAPT_SHAPE(2));
-    rapt_tensor *y = rapt_multi_head_attention_forward(m, queries, keys, values, lengths);
+    cr_assert_not_null(rapt_multi_head_attention_forward(m, queries, keys, values, NULL, NULL));
     expect_split(seen_queries, queries, 3);
     expect_split(seen_keys, keys, 3);
     /* With one key each row of the output is the first value, if joining is the inverse of cutting. */
+    rapt_tensor *y =
+        rapt_multi_head_attention_forward(m, queries, keys, values,
+                                          RAPT_MASK(.valid_lengths = rapt_ones(RAPT_INT64, RAPT_SHAPE(2))), NULL);
     rapt_tensor *first = rapt_contiguous(rapt_expand(rapt_slice(values, 1, 0, 1, 1), RAPT_SHAPE(2, 4, 6)));
     cr_expect(same_bits(rapt_contiguous(y), first));
-    rapt_release(seen_queries);
-    rapt_release(seen_keys);
+    forget_seen();
     rapt_module_free(&m->module);
     expect_no_error();
 }
 
-/* Item 0's length for its heads, then item 1's: each head sees what its item allows. */
-Test(multi_head, lengths_follow_the_item)
+/* Where inputs are one tensor, they are projected by one product, of which the heads are views. */
+Test(multi_head, one_tensor_is_projected_once)
 {
-    for (int rank = 1; rank <= 2; rank++) {
-        RAPT_SCOPE;
-        enum { heads = 3, queries_count = 2, keys_count = 6 };
-        rapt_multi_head_attention *m = multi_head(&(config){.hidden = 12, .heads = heads}, RAPT_FLOAT32);
-        m->pooling->keep_weights = true;
-        const int64_t length[2][queries_count] = {{3, rank == 1 ? 3 : 0}, {2, rank == 1 ? 2 : 5}};
-        rapt_tensor *lengths = rank == 1 ? rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){3, 2})
-                                         : rapt_from(RAPT_INT64, RAPT_SHAPE(2, queries_count), length);
-        rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, queries_count, 12)),
-                    *y = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, keys_count, 12));
-        expect_shape(rapt_multi_head_attention_forward(m, x, y, y, lengths), RAPT_SHAPE(2, queries_count, 12));
-        expect_shape(m->pooling->weights, RAPT_SHAPE(2 * heads, queries_count, keys_count));
-        const double *weight = values_of(m->pooling->weights);
-        for (int b = 0; b < 2; b++)
-            for (int rest = 0; rest < heads * queries_count * keys_count; rest++) {
-                int64_t allowed = length[b][rest / keys_count % queries_count];
-                double w = weight[b * heads * queries_count * keys_count + rest];
-                cr_expect((w > 0) == (rest % keys_count < allowed), "item %d, place %d: %g", b, rest, w);
-            }
-        rapt_module_free(&m->module);
-    }
+    RAPT_SCOPE;
+    rapt_multi_head_attention *m =
+        multi_head(&(config){.hidden = 6, .heads = 3, .bias = true, .pooling = looking()}, RAPT_FLOAT32);
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 4, 6)), *same = rapt_clone(x);
+    rapt_tensor *self = rapt_multi_head_attention_forward(m, x, x, x, NULL, NULL);
+    cr_expect_eq(rapt_stride(seen_queries, 2), 18);
+    cr_expect_eq((const float *)rapt_data(seen_keys) - (const float *)rapt_data(seen_queries), 6);
+    rapt_tensor *both = rapt_multi_head_attention_forward(m, x, x, same, NULL, NULL);
+    cr_expect_eq(rapt_stride(seen_queries, 2), 12);
+    cr_expect_eq((const float *)rapt_data(seen_keys) - (const float *)rapt_data(seen_queries), 6);
+    rapt_tensor *cross = rapt_multi_head_attention_forward(m, same, x, x, NULL, NULL);
+    cr_expect_eq(rapt_stride(seen_queries, 2), 6);
+    cr_expect_eq(rapt_stride(seen_keys, 2), 12);
+    rapt_tensor *three = rapt_multi_head_attention_forward(m, x, same, rapt_clone(x), NULL, NULL);
+    cr_expect_eq(rapt_stride(seen_keys, 2), 6);
+    const double *expected = values_of(three);
+    expect_values("self", self, 48, expected, 1e-6);
+    expect_values("queries and keys", both, 48, expected, 1e-6);
+    expect_values("keys and values", cross, 48, expected, 1e-6);
+    forget_seen();
+    rapt_module_free(&m->module);
     expect_no_error();
 }
 
@@ -108,138 +100,250 @@ Test(multi_head, equal_keys)
     rapt_module_train(&m->module, false);
     rapt_tensor *x = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 4, 100)),
                 *y = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 6, 100));
-    rapt_tensor *with =
-        rapt_multi_head_attention_forward(m, x, y, y, rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){3, 2}));
+    rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){3, 2});
+    rapt_tensor *with = rapt_multi_head_attention_forward(m, x, y, y, RAPT_MASK(.valid_lengths = lengths), NULL);
     expect_shape(with, RAPT_SHAPE(2, 4, 100));
     rapt_tensor *one_row = rapt_expand(rapt_slice(with, 1, 0, 1, 1), RAPT_SHAPE(2, 4, 100));
     expect_values("rows", with, 800, values_of(one_row), 1e-14);
-    expect_values("without lengths", rapt_multi_head_attention_forward(m, x, y, y, NULL), 800, values_of(with), 1e-13);
-    const double expected = rapt_item(
-        rapt_sum(rapt_matmul(rapt_select(m->output->weight, 0, 7), rapt_sum(m->value->weight, RAPT_AXES(1), false)),
-                 RAPT_ALL_AXES, false));
+    expect_values("without lengths", rapt_multi_head_attention_forward(m, x, y, y, NULL, NULL), 800, values_of(with),
+                  1e-13);
+    expect_shape(rapt_multi_head_attention_forward(m, x, x, x, RAPT_MASK(.valid_lengths = lengths), NULL),
+                 RAPT_SHAPE(2, 4, 100));
+    rapt_tensor *w_v = rapt_slice(m->in_proj_weight, 0, 200, 300, 1);
+    const double expected =
+        rapt_item(rapt_sum(rapt_matmul(rapt_select(m->out_proj->weight, 0, 7), rapt_sum(w_v, RAPT_AXES(1), false)),
+                           RAPT_ALL_AXES, false));
     cr_expect_float_eq(rapt_at(with, (int64_t[]){1, 2, 7}), expected, 1e-12, "W_o W_v 1");
+    rapt_module_train(&m->module, true);
+    m->pooling->dropout = 1;
+    expect_values("all dropped", rapt_multi_head_attention_forward(m, x, y, y, NULL, NULL), 800, (double[800]){0}, 0);
     rapt_module_free(&m->module);
     expect_no_error();
 }
 
-/* d of the scale is H / h: one head of size 4 against attention without heads. */
-Test(multi_head, one_head_is_attention_of_projections)
+/* Sizes of all kinds, biases or none, groups. */
+static const config layouts[] = {
+    {.hidden = 8, .heads = 1},
+    {.hidden = 6, .heads = 2, .bias = true},
+    {.hidden = 6, .heads = 6, .bias = true},
+    {.hidden = 4, .heads = 2, .query_size = 3, .key_size = 2, .value_size = 5, .bias = true},
+    {.hidden = 4, .heads = 2, .key_size = 2, .value_size = 2},
+    {.hidden = 4, .heads = 2, .query_size = 7, .key_size = 7, .value_size = 7, .bias = true},
+    {.hidden = 4, .heads = 2, .value_hidden = 10, .output_size = 3, .bias = true},
+    {.hidden = 12, .heads = 6, .groups = 2, .bias = true},
+    {.hidden = 12, .heads = 6, .groups = 3, .value_hidden = 6, .output_size = 5},
+    {.hidden = 12, .heads = 4, .groups = 1, .key_size = 5, .bias = true},
+    {.hidden = 12, .heads = 4, .groups = 4},
+};
+
+static int64_t size_or(int64_t size, int64_t hidden)
 {
-    RAPT_SCOPE;
+    return size ? size : hidden;
+}
+
+Test(multi_head, is_its_definition)
+{
     rapt_seed(3);
-    rapt_multi_head_attention *m =
-        multi_head(&(config){.query_size = 3, .key_size = 2, .value_size = 5, .hidden = 4, .heads = 1, .bias = true},
-                   RAPT_FLOAT64);
-    expect_parameter(m, "W_q.weight", RAPT_SHAPE(4, 3));
-    expect_parameter(m, "W_k.weight", RAPT_SHAPE(4, 2));
-    expect_parameter(m, "W_v.weight", RAPT_SHAPE(4, 5));
-    expect_parameter(m, "W_o.weight", RAPT_SHAPE(4, 4));
-    expect_parameter(m, "W_o.bias", RAPT_SHAPE(4));
-    rapt_attention *dot = rapt_dot_product_attention_new(0);
-    rapt_tensor *q = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 3, 3)), *k = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 4, 2));
-    rapt_tensor *v = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 4, 5)),
-                *lengths = rapt_from(RAPT_INT32, RAPT_SHAPE(2), (int32_t[]){4, 1});
-    rapt_tensor *pooled = rapt_attention_forward(dot, rapt_linear_forward(m->query, q), rapt_linear_forward(m->key, k),
-                                                 rapt_linear_forward(m->value, v), lengths);
-    rapt_tensor *expected = rapt_linear_forward(m->output, pooled);
-    expect_values("one head", rapt_multi_head_attention_forward(m, q, k, v, lengths), 24, values_of(expected), 1e-14);
-    rapt_module_free(&m->module);
-    rapt_module_free(&dot->module);
-    expect_no_error();
-}
-
-typedef struct subject {
-    rapt_multi_head_attention *m;
-    rapt_tensor *lengths;
-} subject;
-
-static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
-{
-    const subject *s = context;
-    return rapt_multi_head_attention_forward(s->m, inputs[0], inputs[1], inputs[2], s->lengths);
-}
-
-static bool add_parameter(const char *name, rapt_tensor *tensor, void *context)
-{
-    (void)name;
-    rapt_tensor ***next = context;
-    *(*next)++ = tensor;
-    return true;
-}
-
-/* Both kinds of pooling, with lengths (B) and (B, Q), some of them 0, and without; first and second order. */
-Test(multi_head, gradcheck)
-{
-    for (int variant = 0; variant < 12; variant++) {
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         RAPT_SCOPE;
-        rapt_seed(30);
-        bool additive = variant / 6;
-        rapt_attention *pooling = additive ? rapt_additive_attention_new(2, 2, 3, 0) : NULL;
-        subject s = {
-            .m = multi_head(&(config){.hidden = 4, .heads = 2, .bias = !additive, .pooling = pooling}, RAPT_FLOAT64)};
-        if (variant / 2 % 3 == 1) s.lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){2, 0});
-        if (variant / 2 % 3 == 2) s.lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2, 2), (int64_t[]){0, 3, 1, 2});
-        rapt_tensor *inputs[11], **next = inputs + 3;
-        inputs[0] = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 2, 4)));
-        for (int i = 1; i < 3; i++) inputs[i] = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 3, 4)));
-        rapt_module_visit(&s.m->module, RAPT_PARAMETERS, add_parameter, &next);
-        bool second = variant % 2;
-        rapt_gradcheck_options options = {.context = &s, .second_order = second, .random_projection = second};
-        rapt_gradcheck_result result = rapt_gradcheck(additive ? "additive heads" : "dot product heads", call,
-                                                      (int)(next - inputs), inputs, &options);
-        cr_expect(result.passed, "variant %d: %s", variant, result.message);
-        rapt_module_free(&s.m->module);
+        const config *c = &layouts[i];
+        problem p = {.m = multi_head(c, RAPT_FLOAT64)};
+        draw_parameters(p.m);
+        p.queries = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 3, size_or(c->query_size, c->hidden)));
+        p.keys = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 5, size_or(c->key_size, c->hidden)));
+        p.values = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 5, size_or(c->value_size, c->hidden)));
+        for (int plain = 0; plain < 2; plain++) {
+            char what[32];
+            snprintf(what, sizeof what, "layout %zu%s", i, plain ? ", plain" : "");
+            p.m->pooling->plain = plain;
+            expect_definition(what, &p, NULL);
+            problem self = p;
+            self.keys = self.values = self.queries;
+            if (p.m->in_proj_weight) expect_definition(what, &self, NULL);
+        }
+        rapt_module_free(&p.m->module);
     }
     expect_no_error();
 }
 
-Test(multi_head, errors)
+/* Keys in groups are as good as the same weights repeated for every head. */
+Test(multi_head, groups_are_repeated_keys)
 {
     RAPT_SCOPE;
-    const int64_t before = live_bytes();
-    const config bad[] = {{.hidden = 10, .heads = 3},
-                          {.hidden = 10, .heads = 0},
-                          {.hidden = 0, .heads = 2},
-                          {.hidden = 10, .heads = -2}};
-    for (int i = 0; i < 4; i++) {
-        config c = bad[i];
-        c.pooling = rapt_additive_attention_new(2, 2, 2, 0);
-        cr_expect_null(rapt_multi_head_attention_new(&c), "and its pooling is freed");
-        expect_error(RAPT_ERROR_VALUE,
-                     i ? "heads" : "hidden size 10 and 3 heads; a multiple of 1 or more heads expected");
+    rapt_seed(4);
+    rapt_multi_head_attention *grouped = multi_head(&(config){.hidden = 12, .heads = 6, .groups = 2}, RAPT_FLOAT64);
+    rapt_multi_head_attention *full = multi_head(&(config){.hidden = 12, .heads = 6}, RAPT_FLOAT64);
+    expect_parameter(grouped, "in_proj_weight", RAPT_SHAPE(12 + 4 + 4, 12));
+    rapt_tensor *pieces[1 + 12];
+    pieces[0] = rapt_slice(grouped->in_proj_weight, 0, 0, 12, 1);
+    for (int64_t i = 0; i < 12; i++) { /* keys' heads, then values' */
+        int64_t start = 12 + 4 * (i / 6) + 2 * (i % 6 / 3);
+        pieces[1 + i] = rapt_slice(grouped->in_proj_weight, 0, start, start + 2, 1);
     }
-    cr_expect_null(rapt_multi_head_attention_new(NULL));
-    expect_error(RAPT_ERROR_NULL, "configuration");
-    cr_expect_null(rapt_multi_head_attention_new(&(config){.hidden = 4, .heads = 2, .dropout = 2}));
-    expect_error(RAPT_ERROR_VALUE, "dropout 2");
-    cr_expect_null(rapt_multi_head_attention_new(&(config){.hidden = 4, .heads = 2, .key_size = -1}));
-    expect_error(RAPT_ERROR_SHAPE, "-1");
-    cr_expect_eq(live_bytes(), before);
+    cr_assert(rapt_copy(full->in_proj_weight, rapt_concat(13, pieces, 0)));
+    cr_assert(rapt_copy(full->out_proj->weight, grouped->out_proj->weight));
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 5, 12));
+    rapt_tensor *expected = rapt_multi_head_attention_forward(full, x, x, x, RAPT_MASK(.causal = true), NULL);
+    expect_values("groups", rapt_multi_head_attention_forward(grouped, x, x, x, RAPT_MASK(.causal = true), NULL), 120,
+                  values_of(expected), 1e-14);
+    rapt_module_free(&grouped->module);
+    rapt_module_free(&full->module);
+    expect_no_error();
+}
 
-    rapt_multi_head_attention *m = multi_head(&(config){.hidden = 4, .heads = 2}, RAPT_FLOAT32);
-    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4)), *flat = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(6, 4));
-    cr_expect_null(rapt_multi_head_attention_forward(NULL, x, x, x, NULL));
-    expect_error(RAPT_ERROR_NULL, "the layer");
-    for (int missing = 0; missing < 3; missing++) {
-        rapt_tensor *in[] = {x, x, x};
-        in[missing] = NULL;
-        cr_expect_null(rapt_multi_head_attention_forward(m, in[0], in[1], in[2], NULL));
-        expect_error(RAPT_ERROR_NULL, "is NULL");
-        in[missing] = flat;
-        cr_expect_null(rapt_multi_head_attention_forward(m, in[0], in[1], in[2], NULL));
-        expect_error(RAPT_ERROR_SHAPE, "float32 [6, 4]");
-        in[missing] = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 5));
-        cr_expect_null(rapt_multi_head_attention_forward(m, in[0], in[1], in[2], NULL));
-        expect_error(RAPT_ERROR_SHAPE, "[2, 3, 5]");
-        in[missing] = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 3, 4));
-        cr_expect_null(rapt_multi_head_attention_forward(m, in[0], in[1], in[2], NULL));
-        expect_error(RAPT_ERROR_SHAPE, "6");
+/* Any pooling is the heads' f: each head alone, without an axis of heads, gives its part of the result. */
+Test(multi_head, additive_heads)
+{
+    RAPT_SCOPE;
+    rapt_seed(5);
+    enum { heads = 3, groups = 3 };
+    rapt_attention *additive = rapt_additive_attention_new(2, 2, 5, 0);
+    rapt_multi_head_attention *m =
+        multi_head(&(config){.hidden = 6, .heads = heads, .bias = true, .pooling = additive}, RAPT_FLOAT64);
+    draw_parameters(m);
+    expect_parameter(m, "attention.w_v.weight", RAPT_SHAPE(1, 5));
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 4, 6)), *y = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 7, 6));
+    rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){7, 3}), *parts[heads];
+    const rapt_mask mask = {.valid_lengths = lengths};
+    for (int64_t h = 0; h < heads; h++) {
+        rapt_tensor *projected[3];
+        for (int64_t i = 0; i < 3; i++) {
+            int64_t start = 6 * i + 2 * h;
+            projected[i] = rapt_affine(i == 0 ? x : y, rapt_slice(m->in_proj_weight, 0, start, start + 2, 1),
+                                       rapt_slice(m->in_proj_bias, 0, start, start + 2, 1));
+        }
+        parts[h] = rapt_attention_forward(additive, projected[0], projected[1], projected[2], &mask);
     }
-    rapt_tensor *lengths[] = {rapt_ones(RAPT_INT64, RAPT_SHAPE(3)), rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 4)),
-                              rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 3, 3)), rapt_ones(RAPT_INT64, 0, NULL)};
-    for (int i = 0; i < 4; i++) {
-        cr_expect_null(rapt_multi_head_attention_forward(m, x, x, x, lengths[i]));
-        expect_error(RAPT_ERROR_SHAPE, "valid lengths (B) or (B, Q)");
-    }
+    rapt_tensor *expected = rapt_linear_forward(m->out_proj, rapt_concat(heads, parts, -1));
+    expect_values("additive heads", rapt_multi_head_attention_forward(m, x, y, y, &mask, NULL), 48, values_of(expected),
+                  1e-13);
     rapt_module_free(&m->module);
+    expect_no_error();
+}
+
+/* Names, shapes and initial values as PyTorch's MultiheadAttention has them; or GPT-2's names. */
+Test(multi_head, parameters_are_pytorchs)
+{
+    rapt_seed(6);
+    rapt_multi_head_attention *m = rapt_multi_head_attention_new(&(config){.hidden = 100, .heads = 5, .bias = true});
+    expect_parameter(m, "in_proj_weight", RAPT_SHAPE(300, 100));
+    expect_parameter(m, "in_proj_bias", RAPT_SHAPE(300));
+    expect_parameter(m, "out_proj.weight", RAPT_SHAPE(100, 100));
+    expect_parameter(m, "out_proj.bias", RAPT_SHAPE(100));
+    cr_expect_eq(rapt_module_parameter_count(&m->module), 4 * 100 * 101);
+    expect_uniform(m->in_proj_weight, sqrt(6.0 / 400));
+    expect_uniform(m->out_proj->weight, 0.1);
+    cr_expect_eq(rapt_item(rapt_max(rapt_abs(m->in_proj_bias), RAPT_ALL_AXES, false)), 0);
+    cr_expect_eq(rapt_item(rapt_max(rapt_abs(m->out_proj->bias), RAPT_ALL_AXES, false)), 0);
+    rapt_module_free(&m->module);
+
+    const config apart = {.hidden = 60, .heads = 5, .query_size = 50, .key_size = 40, .value_size = 30};
+    m = rapt_multi_head_attention_new(&apart);
+    cr_expect_null(rapt_module_find(&m->module, "in_proj_weight"));
+    cr_expect_null(rapt_module_find(&m->module, "in_proj_bias"));
+    expect_parameter(m, "q_proj_weight", RAPT_SHAPE(60, 50));
+    expect_parameter(m, "k_proj_weight", RAPT_SHAPE(60, 40));
+    expect_parameter(m, "v_proj_weight", RAPT_SHAPE(60, 30));
+    expect_uniform(m->q_proj_weight, sqrt(6.0 / 110));
+    expect_uniform(m->k_proj_weight, sqrt(6.0 / 100));
+    expect_uniform(m->v_proj_weight, sqrt(6.0 / 90));
+    cr_expect_eq(rapt_module_parameter_count(&m->module), 60 * (50 + 40 + 30 + 60));
+    rapt_module_free(&m->module);
+
+    m = rapt_multi_head_attention_new(&(config){.hidden = 8, .heads = 2, .bias = true, .names = RAPT_NAMES_GPT2});
+    expect_parameter(m, "c_attn.weight", RAPT_SHAPE(24, 8));
+    expect_parameter(m, "c_attn.bias", RAPT_SHAPE(24));
+    expect_parameter(m, "c_proj.weight", RAPT_SHAPE(8, 8));
+    expect_parameter(m, "c_proj.bias", RAPT_SHAPE(8));
+    rapt_module_free(&m->module);
+    expect_no_error();
+}
+
+static rapt_tensor *output_and_gradients(rapt_multi_head_attention *m, rapt_tensor *x, rapt_tensor **gradients)
+{
+    rapt_tensor *y = rapt_multi_head_attention_forward(m, x, x, x, RAPT_MASK(.causal = true), NULL);
+    rapt_tensor *inputs[] = {x, m->in_proj_weight, m->out_proj->weight}, *root = rapt_sum(y, RAPT_ALL_AXES, false);
+    cr_assert(rapt_gradients(1, &root, NULL, 3, inputs, gradients, 0), "%s", rapt_error());
+    return y;
+}
+
+/* The weights are those of the definition, for each head, and asking for them changes nothing else. */
+Test(multi_head, weights_of_each_head)
+{
+    RAPT_SCOPE;
+    rapt_seed(7);
+    problem p = {.m = multi_head(&(config){.hidden = 8, .heads = 4, .groups = 2}, RAPT_FLOAT64)};
+    p.queries = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 3, 8));
+    p.keys = p.values = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 5, 8));
+    p.m->pooling->keep_weights = true;
+    expect_definition("output", &p, NULL);
+    double expected[2 * 4 * 3 * 5];
+    free(attend_reference(&p, expected));
+    expect_shape(p.m->pooling->weights, RAPT_SHAPE(2, 4, 3, 5));
+    expect_values("weights", p.m->pooling->weights, 120, expected, 1e-13);
+
+    rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(3, 70, 8))), *with[3], *without[3];
+    rapt_tensor *y = output_and_gradients(p.m, x, with);
+    p.m->pooling->keep_weights = false;
+    cr_expect(same_bits(y, output_and_gradients(p.m, x, without)));
+    for (int i = 0; i < 3; i++) cr_expect(same_bits(with[i], without[i]), "gradient %d", i);
+    rapt_module_free(&p.m->module);
+    expect_no_error();
+}
+
+Test(multi_head, head_mask_prunes_and_tells_importance)
+{
+    RAPT_SCOPE;
+    rapt_seed(8);
+    problem p = {.m = multi_head(&(config){.hidden = 6, .heads = 3, .bias = true}, RAPT_FLOAT64)};
+    draw_parameters(p.m);
+    p.queries = p.keys = p.values = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 4, 6));
+    rapt_tensor *all = rapt_multi_head_attention_forward(p.m, p.queries, p.keys, p.values, NULL, NULL);
+    {
+        RAPT_SCOPE; /* the layer keeps its share */
+        cr_expect(rapt_multi_head_attention_set_head_mask(p.m, doubles(RAPT_SHAPE(3), (double[]){1, 0, -0.5})));
+    }
+    expect_definition("weighed", &p, NULL);
+    rapt_tensor *mask = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(3)));
+    cr_expect(rapt_multi_head_attention_set_head_mask(p.m, mask) && rapt_multi_head_attention_set_head_mask(p.m, mask));
+    rapt_tensor *y = rapt_multi_head_attention_forward(p.m, p.queries, p.keys, p.values, NULL, NULL);
+    cr_expect(same_bits(y, all));
+    cr_expect(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)));
+    /* y is linear in the mask: the gradient of a head is what it adds to the sum of y. */
+    const double *importance = values_of(rapt_gradient(mask));
+    for (int h = 0; h < 3; h++) {
+        double without[] = {h != 0, h != 1, h != 2};
+        cr_expect(rapt_multi_head_attention_set_head_mask(p.m, doubles(RAPT_SHAPE(3), without)));
+        rapt_tensor *less = rapt_multi_head_attention_forward(p.m, p.queries, p.keys, p.values, NULL, NULL);
+        double lost = rapt_item(rapt_sum(rapt_sub(all, less), RAPT_ALL_AXES, false));
+        cr_expect_float_eq(importance[h], lost, 1e-12, "head %d: %g, not %g", h, importance[h], lost);
+    }
+    cr_expect(rapt_multi_head_attention_set_head_mask(p.m, NULL));
+    cr_expect(same_bits(rapt_multi_head_attention_forward(p.m, p.queries, p.keys, p.values, NULL, NULL), all));
+    rapt_module_free(&p.m->module);
+    expect_no_error();
+}
+
+/* Rotary positions turn projected queries and keys, not values. */
+Test(multi_head, rotary_heads)
+{
+    RAPT_SCOPE;
+    rapt_seed(9);
+    rapt_multi_head_attention *m =
+        multi_head(&(config){.hidden = 8, .heads = 2, .groups = 1, .rotary = rapt_rotary_new()}, RAPT_FLOAT64);
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 5, 8)), *packed[3], *pooled[2];
+    const rapt_mask mask = {.causal = true, .offset = 2};
+    rapt_tensor *queries = rapt_slice(x, 1, 2, 5, 1),
+                *y = rapt_multi_head_attention_forward(m, queries, x, x, &mask, NULL);
+    cr_assert(rapt_split(rapt_matmul(x, rapt_transpose(m->in_proj_weight, 0, 1)), 2, 3, (int64_t[]){8, 4, 4}, packed));
+    rapt_tensor *turned_keys = rapt_rotate(packed[1], 0, 10000, false);
+    for (int64_t h = 0; h < 2; h++) {
+        rapt_tensor *head = rapt_slice(rapt_slice(packed[0], 2, 4 * h, 4 * h + 4, 1), 1, 2, 5, 1);
+        pooled[h] =
+            rapt_attention_forward(m->pooling, rapt_rotate(head, 2, 10000, false), turned_keys, packed[2], &mask);
+    }
+    rapt_tensor *expected = rapt_linear_forward(m->out_proj, rapt_concat(2, pooled, -1));
+    expect_values("rotary heads", y, 48, values_of(expected), 1e-13);
+    rapt_module_free(&m->module);
+    expect_no_error();
 }

@@ -157,7 +157,7 @@ Test(op_conventions, masked_softmax)
     RAPT_SCOPE;
     const double values[] = {1, 2, NAN, 3, INFINITY, NAN, NAN, NAN, NAN};
     rapt_tensor *scores = rapt_require_gradient(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3, 1, 3), values));
-    rapt_tensor *weights = rapt_masked_softmax(scores, ROW(2, 0.5, 0));
+    rapt_tensor *weights = rapt_masked_softmax(scores, RAPT_MASK(.valid_lengths = ROW(2, 0.5, 0)));
     double p = 1 / (1 + exp(1));
     EXPECT(rapt_reshape(weights, RAPT_SHAPE(9)), p, 1 - p, 0, 1, 0, 0, 0, 0, 0);
     const double start[] = {1, 0, 5, 1, 1, 1, 1, 1, 1};

@@ -256,7 +256,7 @@ Test(picture, a_full_disk_leaves_the_old_file)
 Test(picture, chart_has_a_line_for_each_run_of_points)
 {
     double x[] = {1, 2, 3, 4, 5, 6}, y[] = {1, 2, NAN, 3, INFINITY, -1};
-    struct chart_series series[] = {{NULL, x, y, 6}, {NULL, x, x, 6}, {NULL, NULL, NULL, 0}};
+    struct chart_series series[] = {{.x = x, .y = y, .count = 6}, {.x = x, .y = x, .count = 6}, {.name = NULL}};
     struct chart chart = {.series = series, .num_series = 3, .x_label = "epoch", .y_label = "perte"};
     cr_assert(picture_chart(path, &chart, error, sizeof error), "%s", error);
     char *svg = read_picture();
@@ -270,6 +270,50 @@ Test(picture, chart_has_a_line_for_each_run_of_points)
     free(svg);
 }
 
+Test(picture, points_are_half_transparent_dots)
+{
+    double x[] = {1, 2, NAN, 4}, y[] = {1, 2, 3, -1};
+    struct chart_series series = {"data", x, y, 4, true};
+    struct chart chart = {.series = &series, .num_series = 1};
+    cr_assert(picture_chart(path, &chart, error, sizeof error), "%s", error);
+    char *svg = read_picture();
+    cr_expect_eq(count_fills(svg, 0, 35, 70), 3 + 1, "three points, and one in the legend");
+    cr_expect_eq(count_strokes(svg, "1.6"), 0);
+    int half = 0;
+    for (const char *at = svg; (at = strstr(at, "fill-opacity")) != NULL; at++)
+        half += strncmp(at + strcspn(at, "0123456789"), "0.5", 3) == 0;
+    cr_expect_eq(half, 4);
+    free(svg);
+    chart.logarithmic_x = chart.logarithmic_y = true;
+    cr_assert(picture_chart(path, &chart, error, sizeof error), "%s", error);
+    svg = read_picture();
+    cr_expect_eq(count_fills(svg, 0, 35, 70), 2 + 1, "-1 has no logarithm");
+    free(svg);
+}
+
+Test(picture, charts_in_a_row_share_their_axes)
+{
+    double x[] = {1, 2, 3}, low[] = {0, 1, 0}, high[] = {10, 9, 8};
+    struct chart_series series[] = {{"low", x, low, 3, false}, {"high", x, high, 3, false}};
+    struct chart charts[] = {{.series = series, .num_series = 1, .title = "A", .y_label = "y"},
+                             {.series = series + 1, .num_series = 1, .title = "B"},
+                             {.series = series, .num_series = 2, .title = "C"}};
+    cr_assert(picture_charts(path, charts, 3, error, sizeof error), "%s", error);
+    char *svg = read_picture();
+    cr_expect_eq(count_strokes(svg, "1.6"), 4 + 1, "four lines, and one in the legend of the first chart");
+    double width = 0, height = 0;
+    cr_assert_eq(sscanf(strstr(svg, "width=\""), "width=\"%lf", &width), 1);
+    cr_assert_eq(sscanf(strstr(svg, "height=\""), "height=\"%lf", &height), 1);
+    cr_expect(width > 3 * 230 && width < 3 * 230 + 200 && height > 170 && height < 250, "%g x %g", width, height);
+    free(svg);
+    charts[1].logarithmic_y = true;
+    expect_error(picture_charts(path, charts, 3, error, sizeof error), "charts 0 and 1");
+    charts[1].logarithmic_y = false, charts[2].num_series = 0;
+    expect_error(picture_charts(path, charts, 3, error, sizeof error), "no series");
+    expect_error(picture_charts(path, charts, 0, error, sizeof error), "no series");
+    expect_error(picture_charts(NULL, charts, 2, error, sizeof error), "NULL");
+}
+
 Test(picture, charts_of_extreme_values)
 {
     static const double pairs[][2] = {{0, 0},           {5, 5},       {1e280, -1e280}, {1e-280, 2e-300},
@@ -277,7 +321,7 @@ Test(picture, charts_of_extreme_values)
                                       {0.1, 0.11},      {-3, -3}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         for (int logarithmic = 0; logarithmic < 2; logarithmic++) {
-            struct chart_series series = {"a name", pairs[i], pairs[i], 2};
+            struct chart_series series = {"a name", pairs[i], pairs[i], 2, false};
             struct chart chart = {.series = &series, .num_series = 1, .logarithmic_y = logarithmic};
             bool possible = !logarithmic || pairs[i][0] > 0 || pairs[i][1] > 0;
             bool drawn = picture_chart(path, &chart, error, sizeof error);
@@ -293,7 +337,7 @@ Test(picture, charts_of_extreme_values)
 Test(picture, charts_that_cannot_be_drawn)
 {
     double x[] = {1, 2}, nothing[] = {NAN, INFINITY}, negative[] = {0, -1};
-    struct chart_series series = {"loss", x, x, 2};
+    struct chart_series series = {"loss", x, x, 2, false};
     struct chart chart = {.series = &series, .num_series = 1};
     expect_error(picture_chart(NULL, &chart, error, sizeof error), "NULL");
     expect_error(picture_chart(path, NULL, error, sizeof error), "no series");
@@ -319,7 +363,7 @@ Test(picture, a_build_without_cairo_says_so)
     float value = 1;
     double number = 1;
     struct heatmap heatmap = {.values = &value, .rows = 1, .columns = 1, .queries = 1, .keys = 1};
-    struct chart_series series = {"loss", &number, &number, 1};
+    struct chart_series series = {"loss", &number, &number, 1, false};
     struct chart chart = {.series = &series, .num_series = 1};
     cr_expect_not(picture_heatmaps("a.svg", &heatmap, error, sizeof error));
     cr_expect(strstr(error, "'a.svg'") && strstr(error, "no pictures"), "%s", error);
@@ -327,6 +371,7 @@ Test(picture, a_build_without_cairo_says_so)
     cr_expect_not(picture_chart("b.png", &chart, error, sizeof error));
     cr_expect(strstr(error, "'b.png'") && strstr(error, "no pictures"), "%s", error);
     cr_expect_not(picture_chart(NULL, NULL, NULL, 0));
+    cr_expect_not(picture_charts("c.png", &chart, 1, error, sizeof error));
     cr_expect_eq(access("a.svg", F_OK), -1);
 }
 

@@ -142,7 +142,8 @@ Test(seq2seq, one_step_by_hand)
     expect_values("its state", state, layers * batch * hidden, values_of(state_by_hand), 0);
 
     rapt_tensor *memory = rapt_transpose(outputs, 0, 1), *query = rapt_unsqueeze(rapt_select(state, 0, layers - 1), 1);
-    rapt_tensor *context = rapt_attention_forward(t.decoder->attention, query, memory, memory, lengths);
+    rapt_tensor *context =
+        rapt_attention_forward(t.decoder->attention, query, memory, memory, RAPT_MASK(.valid_lengths = lengths));
     rapt_tensor *parts[] = {context, rapt_embedding_forward(t.decoder->embedding, token)};
     rapt_tensor *input = rapt_transpose(rapt_concat(2, parts, 2), 0, 1);
     rapt_tensor *expected =
@@ -180,18 +181,20 @@ Test(seq2seq, gradients_reach_every_parameter)
 Test(seq2seq, errors)
 {
     RAPT_SCOPE;
-    const rapt_bahdanau_config bad[] = {{0, 8, 16, 2, 0},
-                                        {10, 0, 16, 2, 0},
-                                        {10, 8, -1, 2, 0},
-                                        {10, 8, 16, 0, 0},
-                                        {10, INT64_MAX, INT64_MAX, 1, 0}};
+    rapt_bahdanau_config fits = {.vocabulary = 10, .embedding = 8, .hidden = 16, .layers = 2};
+    rapt_bahdanau_config bad[] = {fits, fits, fits, fits, fits}, drops = fits;
+    bad[0].vocabulary = 0;
+    bad[1].embedding = 0;
+    bad[2].hidden = -1;
+    bad[3].layers = 0;
+    bad[4].embedding = bad[4].hidden = INT64_MAX;
+    drops.dropout = 2;
     for (int i = 0; i < 5; i++) {
         cr_expect_null(rapt_bahdanau_encoder_new(&bad[i]));
         expect_error(RAPT_ERROR_VALUE, "BahdanauEncoder: vocabulary");
         cr_expect_null(rapt_bahdanau_decoder_new(&bad[i]));
         expect_error(RAPT_ERROR_VALUE, "BahdanauDecoder: vocabulary");
     }
-    const rapt_bahdanau_config drops = {10, 8, 16, 2, 2};
     cr_expect_null(rapt_bahdanau_encoder_new(&drops));
     expect_error(RAPT_ERROR_VALUE, "dropout");
     cr_expect_null(rapt_bahdanau_decoder_new(NULL));

@@ -1,0 +1,100 @@
+"""The attention cases of tests/bench/compare in PyTorch: reads lines "CASE IMPLEMENTATION PHASE SECONDS" from standard
+input and answers each with the median time in milliseconds. Implementations are "eager" and "compile"."""
+import math
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+# The same numbers as in the benchmark programs.
+DOT = {"dot_causal_1024": (4, 12, 1024, 64, True), "dot_causal_4096": (1, 12, 4096, 64, True),
+       "dot_lengths_128": (32, 8, 128, 64, False)}
+ADDITIVE = {"additive_256": (8, 256, 256, 256), "additive_512": (4, 512, 512, 256), "additive_32": (64, 32, 32, 256),
+            "additive_step": (128, 1, 10, 256)}
+
+
+def lengths(items, keys):
+    return torch.tensor([1 + (7919 * b + 13) % keys for b in range(items)])
+
+
+def dot(items, heads, length, size, causal):
+    inputs = [torch.randn(items, heads, length, size, requires_grad=True) for _ in range(3)]
+    seen = None if causal else (torch.arange(length) < lengths(items, length)[:, None])[:, None, None, :]
+
+    def function(query, key, value):
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=seen, is_causal=causal)
+    return function, inputs, []
+
+
+class Additive(nn.Module):
+    """w_v^T tanh(W_q q + W_k k), masked softmax, weighted sum."""
+
+    def __init__(self, size, hidden):
+        super().__init__()
+        self.query = nn.Linear(size, hidden, bias=False)
+        self.key = nn.Linear(size, hidden, bias=False)
+        self.value = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, query, key, value, seen):
+        features = torch.tanh(self.query(query).unsqueeze(2) + self.key(key).unsqueeze(1))
+        scores = self.value(features).squeeze(-1).masked_fill(~seen, -1e6)
+        return torch.bmm(torch.softmax(scores, -1), value)
+
+
+def additive(items, queries, keys, hidden):
+    module = Additive(hidden, hidden)
+    inputs = [torch.randn(items, n, hidden, requires_grad=True) for n in (queries, keys, keys)]
+    seen = (torch.arange(keys) < lengths(items, keys)[:, None])[:, None, :]
+    return lambda *x: module(*x, seen), inputs, list(module.parameters())
+
+
+class Case:
+    def __init__(self, name, implementation):
+        torch.manual_seed(0)
+        self.function, self.inputs, parameters = dot(*DOT[name]) if name in DOT else additive(*ADDITIVE[name])
+        if implementation == "compile":
+            self.function = torch.compile(self.function)
+        self.leaves = self.inputs + parameters
+        self.gradient = torch.randn_like(self.function(*self.inputs))
+
+    def fwd(self):
+        with torch.no_grad():
+            self.function(*self.inputs)
+
+    def fwd_bwd(self):
+        for leaf in self.leaves:
+            leaf.grad = None
+        self.function(*self.inputs).backward(self.gradient)
+
+
+def measure(run, seconds):
+    times = []
+    start = time.perf_counter()
+    while not times or time.perf_counter() - start < seconds:
+        before = time.perf_counter()
+        run()
+        times.append(1e3 * (time.perf_counter() - before))
+    return statistics.median(times)
+
+
+def main():
+    cases = {}
+    print("torch", torch.__version__, flush=True)
+    for line in sys.stdin:
+        name, implementation, phase, seconds = line.split()
+        try:
+            key = name, implementation
+            if key not in cases:
+                cases.clear()  # the memory of the case before is free again
+                cases[key] = Case(*key)
+                measure(getattr(cases[key], phase), 0.3)
+            print(measure(getattr(cases[key], phase), float(seconds)), flush=True)
+        except Exception as error:  # torch.compile may be unusable on a machine: compare then says so
+            print("failed:", str(error).strip().splitlines()[-1][:200] if str(error).strip() else repr(error), flush=True)
+
+
+if __name__ == "__main__":
+    main()

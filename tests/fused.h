@@ -1,0 +1,201 @@
+/* Calls of attention drawn at random, by the fused way and by the plain one. */
+#ifndef RAPT_TESTS_FUSED_H
+#define RAPT_TESTS_FUSED_H
+
+#include "draw.h"
+#include "scorings.h"
+
+/* One call, drawn at random: a scoring function of the family, shapes, layouts, a mask. */
+typedef struct drawn {
+    uint64_t seed, state;
+    rapt_dtype dtype;
+    int64_t batch, heads, groups, queries, keys, query_size, key_size, value_size;
+    rapt_attention *attention;
+    rapt_tensor *inputs[5]; /* queries, keys, values, bias, distance bias: leaves, the last two perhaps NULL */
+    rapt_tensor *views[3];  /* the first three as attention gets them */
+    rapt_mask mask;
+    double dropout;
+} drawn;
+
+static inline int64_t draw_length(uint64_t *state, int64_t most)
+{
+    static const int64_t percent[] = {4, 20, 100};
+    return draw_below(state, (most * percent[draw_below(state, 3)] + 99) / 100) + 1;
+}
+
+/* A leaf of some layout, and a view (B, heads, length, size) of it. */
+static inline rapt_tensor *draw_input(drawn *d, int64_t heads, int64_t length, int64_t size, rapt_tensor **view)
+{
+    rapt_tensor *leaf;
+    switch (draw_below(&d->state, 4)) {
+    case 0:
+        leaf = rapt_require_gradient(rapt_randn(d->dtype, RAPT_SHAPE(d->batch, heads, length, size)));
+        *view = leaf;
+        break;
+    case 1: /* the heads split from one row */
+        leaf = rapt_require_gradient(rapt_randn(d->dtype, RAPT_SHAPE(d->batch, length, heads * size)));
+        *view = rapt_permute(rapt_reshape(leaf, RAPT_SHAPE(d->batch, length, heads, size)), RAPT_AXES(0, 2, 1, 3));
+        break;
+    case 2: /* rows farther apart than they are long */
+        leaf = rapt_require_gradient(rapt_randn(d->dtype, RAPT_SHAPE(d->batch, heads, length, size + 3)));
+        *view = rapt_slice(leaf, -1, 1, size + 1, 1);
+        break;
+    default: /* elements apart */
+        leaf = rapt_require_gradient(rapt_randn(d->dtype, RAPT_SHAPE(d->batch, heads, size, length)));
+        *view = rapt_transpose(leaf, -1, -2);
+    }
+    return leaf;
+}
+
+/* A shape that broadcasts to (B, heads, Q, last). */
+static inline rapt_tensor *draw_bias(drawn *d, int64_t last, bool infinite)
+{
+    int64_t shape[] = {d->batch, d->heads, d->queries, last};
+    for (int axis = 0; axis < 3; axis++)
+        if (draw_chance(&d->state, 50)) shape[axis] = 1;
+    rapt_tensor *bias = rapt_randn(d->dtype, 4, shape);
+    if (infinite) {
+        rapt_tensor *hidden = rapt_less(bias, rapt_scalar(d->dtype, -1));
+        bias = rapt_where(hidden, rapt_full(d->dtype, 0, NULL, -(double)INFINITY), bias);
+    }
+    return rapt_require_gradient(rapt_clone(bias));
+}
+
+static inline void draw_fused_mask(drawn *d)
+{
+    uint64_t *state = &d->state;
+    if (draw_chance(state, 30)) {
+        bool by_query = draw_chance(state, 50);
+        int64_t count = by_query ? d->queries : 1;
+        d->mask.valid_lengths = rapt_randint(0, d->keys + 1, RAPT_SHAPE(d->batch, count));
+        if (!by_query) d->mask.valid_lengths = rapt_squeeze(d->mask.valid_lengths, 1);
+    }
+    d->mask.causal = draw_chance(state, 30);
+    d->mask.window = draw_chance(state, 25) ? draw_below(state, d->keys) + 1 : 0;
+    d->mask.offset = draw_chance(state, 30) ? draw_below(state, d->keys) - d->keys / 4 : 0;
+    if (draw_chance(state, 25)) {
+        int64_t shape[] = {d->batch, d->heads, d->queries, d->keys};
+        for (int axis = 0; axis < 4; axis++)
+            if (draw_chance(state, 40)) shape[axis] = 1;
+        d->mask.seen = rapt_greater(rapt_rand(RAPT_FLOAT32, 4, shape), rapt_scalar(RAPT_FLOAT32, 0.3));
+    }
+    if (draw_chance(state, 25)) d->inputs[3] = d->mask.bias = draw_bias(d, d->keys, draw_chance(state, 40));
+    if (draw_chance(state, 20))
+        d->inputs[4] = d->mask.distance_bias = draw_bias(d, 2 * draw_below(state, 6) + 1, draw_chance(state, 20));
+}
+
+/* A scoring function for queries and keys of sizes that it may change, in float32; and what its inputs are multiplied by. */
+typedef rapt_scoring *draw_scoring(drawn *d, double scales[2]);
+
+static inline drawn draw_fused(uint64_t seed, draw_scoring *draw_one)
+{
+    drawn d = {.seed = seed, .state = seed * 77 + 5};
+    uint64_t *state = &d.state;
+    double scales[2] = {1, 1};
+    rapt_seed(seed);
+    d.dtype = draw_chance(state, 60) ? RAPT_FLOAT32 : RAPT_FLOAT64;
+    d.batch = draw_below(state, 3) + 1;
+    d.groups = draw_below(state, 2) + 1;
+    d.heads = d.groups * (draw_below(state, 3) + 1);
+    d.queries = draw_length(state, 40);
+    d.keys = draw_length(state, 150);
+    d.query_size = draw_length(state, 40);
+    d.key_size = draw_length(state, 40);
+    d.value_size = draw_length(state, 24);
+    d.dropout = draw_chance(state, 20) ? 0.3 : 0;
+    d.attention = rapt_attention_new(draw_one(&d, scales), d.dropout);
+    cr_assert(d.attention && rapt_module_cast(&d.attention->module, d.dtype), "%s", rapt_error());
+    d.inputs[0] = draw_input(&d, d.heads, d.queries, d.query_size, &d.views[0]);
+    d.inputs[1] = draw_input(&d, d.groups, d.keys, d.key_size, &d.views[1]);
+    for (int i = 0; i < 2; i++)
+        if (scales[i] != 1) d.views[i] = rapt_mul_scalar(d.views[i], scales[i]);
+    d.inputs[2] = draw_input(&d, d.groups, d.keys, d.value_size, &d.views[2]);
+    draw_fused_mask(&d);
+    return d;
+}
+
+enum { most_wanted = 5 + most_parameters };
+
+typedef struct answer {
+    rapt_tensor *tensors[2 + most_wanted]; /* pooled, weights, gradients */
+} answer;
+
+static const char *const answer_names[] = {"pooled values", "weights",    "queries",       "keys",
+                                           "values",        "bias",       "distance bias", "parameter 0",
+                                           "parameter 1",   "parameter 2"};
+
+static inline void fail_drawn(const drawn *d, const char *what, double error)
+{
+    cr_assert_fail("seed %llu: %s, error %g (%s, %s; batch %lld, %lld heads of %lld groups, %lld queries of %lld, %lld "
+                   "keys of %lld, values of %lld; lengths %d, causal %d, window %lld, offset %lld, seen %d, bias %d, "
+                   "distances %d, dropout %g) %s",
+                   (unsigned long long)d->seed, what, error, d->attention->scoring->module.kind->name,
+                   rapt_dtype_name(d->dtype), (long long)d->batch, (long long)d->heads, (long long)d->groups,
+                   (long long)d->queries, (long long)d->query_size, (long long)d->keys, (long long)d->key_size,
+                   (long long)d->value_size, d->mask.valid_lengths != NULL, d->mask.causal, (long long)d->mask.window,
+                   (long long)d->mask.offset, d->mask.seen != NULL, d->mask.bias != NULL, d->mask.distance_bias != NULL,
+                   d->dropout, rapt_error() ? rapt_error() : "");
+}
+
+static inline answer run_drawn(const drawn *d, bool plain)
+{
+    answer a = {{NULL}};
+    parameter_list list = parameters_of(d->attention);
+    rapt_tensor *wanted[most_wanted], *gradients[most_wanted];
+    int places[most_wanted], count = 0;
+    for (int i = 0; i < 5 + list.count; i++) {
+        rapt_tensor *one = i < 5 ? d->inputs[i] : list.tensors[i - 5];
+        if (!one) continue;
+        places[count] = i;
+        wanted[count++] = one;
+    }
+    d->attention->plain = plain;
+    d->attention->keep_weights = true;
+    rapt_seed(d->seed + 1);
+    rapt_tensor *pooled = rapt_attention_forward(d->attention, d->views[0], d->views[1], d->views[2], &d->mask);
+    if (!pooled) fail_drawn(d, "gives NULL", 0);
+    rapt_tensor *from = rapt_randn(d->dtype, rapt_rank(pooled), rapt_shape(pooled));
+    if (!rapt_gradients(1, &pooled, &from, count, wanted, gradients, RAPT_RETAIN_GRAPH))
+        fail_drawn(d, "has no gradient", 0);
+    a.tensors[0] = pooled;
+    a.tensors[1] = rapt_clone(d->attention->weights);
+    for (int i = 0; i < count; i++) a.tensors[2 + places[i]] = gradients[i];
+    return a;
+}
+
+static inline double largest_of(rapt_tensor *x)
+{
+    return x ? rapt_item(rapt_max(rapt_abs(x), RAPT_ALL_AXES, false)) : 0;
+}
+
+/* Relative to the largest value: for a gradient, of all the gradients, since one may be 0 but for rounding; and for biases
+ * and parameters, whose gradients sum up what cancels, the roundings of all rows. */
+static inline void compare_answers(const drawn *d, const answer *plain, const answer *fused)
+{
+    double largest_gradient = 0;
+    for (int i = 2; i < 2 + most_wanted; i++) largest_gradient = fmax(largest_gradient, largest_of(plain->tensors[i]));
+    for (int i = 0; i < 2 + most_wanted; i++) {
+        rapt_tensor *a = plain->tensors[i], *b = fused->tensors[i];
+        if (!a && !b) continue;
+        if (!a || !b || !rapt_same_shape(a, b)) fail_drawn(d, answer_names[i], (double)NAN);
+        double error = largest_of(rapt_sub(a, b)), largest = i < 2 ? largest_of(a) : largest_gradient;
+        if (i >= 5) largest *= 2 * sqrt((double)(d->batch * d->heads * d->queries));
+        if (!(error <= (d->dtype == RAPT_FLOAT32 ? 2e-6 : 1e-12) * largest))
+            fail_drawn(d, answer_names[i], error / largest);
+    }
+}
+
+/* Every `parts`-th case, from number `part` on. */
+static inline void run_drawn_cases(int cases, int part, int parts, draw_scoring *draw_one)
+{
+    for (int i = part; i < cases; i += parts) {
+        RAPT_SCOPE;
+        drawn d = draw_fused((uint64_t)i, draw_one);
+        answer plain = run_drawn(&d, true), fused = run_drawn(&d, false);
+        compare_answers(&d, &plain, &fused);
+        rapt_module_free(&d.attention->module);
+    }
+    expect_no_error();
+}
+
+#endif

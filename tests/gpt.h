@@ -1,0 +1,32 @@
+/* GPTs of a few kinds, for the tests. */
+#ifndef RAPT_TESTS_GPT_H
+#define RAPT_TESTS_GPT_H
+
+#include "transformer.h"
+
+#include <rapt/gpt.h>
+
+static const rapt_gpt_config tiny = {
+    .vocabulary = 11, .context = 8, .hidden = 8, .layers = 2, .heads = 4, .bias = true, .kind = RAPT_FEED_FORWARD_GELU};
+
+static inline rapt_gpt *drawn_gpt(const rapt_gpt_config *c)
+{
+    return drawn(rapt_gpt_new(c));
+}
+
+static inline rapt_tensor *random_tokens(int64_t batch, int64_t length)
+{
+    return rapt_randint(0, tiny.vocabulary, RAPT_SHAPE(batch, length));
+}
+
+/* All kinds of positions, with and without groups. */
+static inline rapt_gpt_config variant(int number)
+{
+    rapt_gpt_config c = tiny;
+    c.positions = (rapt_gpt_positions)(number % 4);
+    c.groups = number < 4 ? 0 : 2;
+    return c;
+}
+enum { variants = 8 };
+
+#endif

@@ -1,0 +1,194 @@
+/* Attention and padding: what stands in keys and values that no query sees changes no bit of anything. */
+#include "modules.h"
+
+enum { batch = 3, queries = 4, keys = 5, size = 6, value_size = 3, parameters = 3, results = 4 + parameters };
+
+/* Every way to hide keys: from all queries of item 0 the keys from 2 on, of item 1 all, of item 2 none. */
+enum { by_length, by_query_length, by_bytes, by_bias, by_window, ways };
+static const int64_t left[batch] = {2, 0, 5};
+
+static rapt_mask make_mask(int way, rapt_dtype dtype)
+{
+    rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(batch), left);
+    rapt_tensor *of_queries = rapt_expand(rapt_unsqueeze(lengths, 1), RAPT_SHAPE(batch, queries));
+    rapt_tensor *bytes = rapt_less(rapt_arange(RAPT_INT64, 0, keys, 1), rapt_reshape(lengths, RAPT_SHAPE(batch, 1, 1)));
+    rapt_tensor *bias = rapt_where(bytes, rapt_scalar(dtype, 0.25), rapt_scalar(dtype, -(double)INFINITY));
+    switch (way) {
+    case by_length:
+        return (rapt_mask){.valid_lengths = lengths};
+    case by_query_length:
+        return (rapt_mask){.valid_lengths = rapt_minimum(of_queries, rapt_arange(RAPT_INT64, 2, 2 + queries, 1))};
+    case by_bytes:
+        return (rapt_mask){.seen = bytes, .causal = true, .offset = 1};
+    case by_bias:
+        return (rapt_mask){.bias = bias};
+    default:
+        return (rapt_mask){.valid_lengths = lengths, .window = 2};
+    }
+}
+
+typedef struct setting {
+    rapt_attention *attention;
+    bool heads;    /* one more axis, of 2 heads and 1 group */
+    bool in_parts; /* prepare and pool */
+    rapt_mask mask;
+} setting;
+
+/* x, repeated for the heads where there are any, with that value where the mask hides it from all. */
+static rapt_tensor *make_input(const setting *s, rapt_tensor *x, double fill, int64_t heads)
+{
+    int64_t length = rapt_size(x, 1), width = rapt_size(x, 2);
+    if (length == keys) {
+        rapt_tensor *seen =
+            rapt_less(rapt_reshape(rapt_arange(RAPT_INT64, 0, keys, 1), RAPT_SHAPE(keys, 1)),
+                      rapt_reshape(rapt_from(RAPT_INT64, RAPT_SHAPE(batch), left), RAPT_SHAPE(batch, 1, 1)));
+        x = rapt_where(seen, x, rapt_scalar(rapt_get_dtype(x), fill));
+    }
+    if (s->heads) x = rapt_expand(rapt_unsqueeze(x, 1), RAPT_SHAPE(batch, heads, length, width));
+    return rapt_require_gradient(rapt_clone(x));
+}
+
+/* The output and the gradients of queries, keys, values and parameters. */
+static void run(const setting *s, rapt_dtype dtype, double fill, rapt_tensor *result[results])
+{
+    rapt_seed(31);
+    rapt_tensor *inputs[3 + parameters] = {make_input(s, rapt_randn(dtype, RAPT_SHAPE(batch, queries, size)), fill, 2),
+                                           make_input(s, rapt_randn(dtype, RAPT_SHAPE(batch, keys, size)), fill, 1),
+                                           make_input(s, rapt_randn(dtype, RAPT_SHAPE(batch, keys, value_size)), fill,
+                                                      1)};
+    const char *const names[] = {"W_q.weight", "W_k.weight", "w_v.weight"};
+    int count = 3;
+    for (int i = 0; i < parameters; i++) {
+        rapt_tensor *parameter = rapt_module_find(&s->attention->module, names[i]);
+        if (parameter) inputs[count++] = parameter;
+    }
+    rapt_tensor *output = s->in_parts ? rapt_attention_pool(s->attention, inputs[0],
+                                                            rapt_attention_prepare(s->attention, inputs[1], &s->mask),
+                                                            inputs[2], &s->mask)
+                                      : rapt_attention_forward(s->attention, inputs[0], inputs[1], inputs[2], &s->mask);
+    cr_assert_not_null(output, "%s", rapt_error());
+    rapt_tensor *cotangent = rapt_sin(rapt_detach(output));
+    for (int i = 0; i < results; i++) result[i] = NULL;
+    result[0] = output;
+    cr_assert(rapt_gradients(1, &output, &cotangent, count, inputs, result + 1, 0), "%s", rapt_error());
+}
+
+static void expect_padding_does_not_matter(const char *name, const setting *s, rapt_dtype dtype)
+{
+    static const double fills[] = {0, (double)NAN, (double)INFINITY, -1e30};
+    rapt_tensor *clean[results], *dirty[results];
+    run(s, dtype, fills[0], clean);
+    for (int i = 1; i < 4; i++) {
+        run(s, dtype, fills[i], dirty);
+        for (int k = 0; k < results; k++) {
+            cr_assert_eq(clean[k] == NULL, dirty[k] == NULL);
+            if (!clean[k]) continue;
+            cr_expect(same_bits(rapt_contiguous(clean[k]), rapt_contiguous(dirty[k])), "%s: result %d with %g", name, k,
+                      fills[i]);
+            const double *value = values_of(clean[k]);
+            for (int64_t at = 0; at < rapt_count(clean[k]); at++)
+                cr_assert(isfinite(value[at]), "%s: result %d", name, k);
+        }
+    }
+    /* item 0 has no gradient from key 2 on, item 1 none at all */
+    int64_t heads = rapt_rank(clean[2]) == 4;
+    for (int k = 2; k < 4; k++) {
+        rapt_tensor *gradient = clean[k];
+        const double *padded = values_of(rapt_slice(rapt_select(gradient, 0, 0), (int)heads, left[0], keys, 1)),
+                     *empty = values_of(rapt_select(gradient, 0, 1));
+        int64_t width = rapt_size(gradient, -1);
+        for (int64_t at = 0; at < keys * width; at++)
+            cr_expect(empty[at] == 0 && (at >= (keys - left[0]) * width || padded[at] == 0), "%s: gradient %d", name,
+                      k);
+    }
+    const double *empty = values_of(rapt_select(clean[0], 0, 1));
+    for (int64_t at = 0; at < queries * value_size * (1 + heads); at++) cr_expect_eq(empty[at], 0);
+}
+
+static void check_all(rapt_scoring *scoring, rapt_dtype dtype)
+{
+    rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum, rapt_masked_none, rapt_masked_hard,
+                                            rapt_masked_uniform};
+    static const char *const names[] = {"softmax", "sum", "none", "hard", "uniform"};
+    setting s = {.attention = rapt_attention_new(scoring, 0.3)};
+    cr_assert(s.attention && rapt_module_cast(&s.attention->module, dtype), "%s", rapt_error());
+    for (int which = 0; which < 5; which++)
+        for (int trial = 0; trial < 16 * ways; trial++) {
+            RAPT_SCOPE;
+            s.attention->normalizer = normalizers[which];
+            s.attention->plain = trial & 1;
+            s.heads = trial & 2;
+            s.in_parts = trial & 4;
+            rapt_module_train(&s.attention->module, trial & 8);
+            s.mask = make_mask(trial / 16, dtype);
+            /* of bytes for items, where there are heads */
+            if (s.heads && s.mask.seen) s.mask.seen = rapt_unsqueeze(s.mask.seen, 1);
+            if (s.heads && s.mask.bias) s.mask.bias = rapt_unsqueeze(s.mask.bias, 1);
+            expect_padding_does_not_matter(names[which], &s, dtype);
+        }
+    rapt_module_free(&s.attention->module);
+    expect_no_error();
+}
+
+Test(attention_padding, dot_product)
+{
+    check_all(rapt_scaled_dot_product_scoring_new(), RAPT_FLOAT32);
+    check_all(rapt_scaled_dot_product_scoring_new(), RAPT_FLOAT64);
+}
+
+Test(attention_padding, additive)
+{
+    check_all(rapt_additive_scoring_new(size, size, 7), RAPT_FLOAT32);
+    check_all(rapt_additive_scoring_new(size, size, 7), RAPT_FLOAT64);
+}
+
+/* A value takes no part where its weight is 0, even for the one query that does not see it; those that do get it. */
+Test(attention_padding, values_that_some_queries_see)
+{
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        RAPT_SCOPE;
+        rapt_seed(32);
+        rapt_attention *attention = rapt_dot_product_attention_new(0);
+        attention->plain = true;
+        rapt_tensor *q = rapt_require_gradient(rapt_randn(dtype, RAPT_SHAPE(1, 3, 2))),
+                    *k = rapt_randn(dtype, RAPT_SHAPE(1, 3, 2)), *clean = rapt_randn(dtype, RAPT_SHAPE(1, 3, 2)),
+                    *dirty = rapt_clone(clean), *y[2], *gradients[2];
+        cr_assert(rapt_fill(rapt_select(rapt_select(dirty, 1, 2), 1, 1), (double)NAN));
+        cr_assert(rapt_fill(rapt_select(rapt_select(dirty, 1, 1), 1, 0), (double)INFINITY));
+        for (int i = 0; i < 2; i++) {
+            y[i] = rapt_attention_forward(attention, q, k, i ? dirty : clean, RAPT_MASK(.causal = true));
+            rapt_tensor *first = rapt_sum(rapt_slice(y[i], 1, 0, 1, 1), RAPT_ALL_AXES, false);
+            cr_assert(rapt_gradients(1, &first, NULL, 1, &q, &gradients[i], 0), "%s", rapt_error());
+        }
+        const double *value = values_of(y[1]);
+        cr_expect(
+            same_bits(rapt_contiguous(rapt_slice(y[0], 1, 0, 1, 1)), rapt_contiguous(rapt_slice(y[1], 1, 0, 1, 1))));
+        cr_expect(isinf(value[2]) && isfinite(value[3]) && isinf(value[4]) && isnan(value[5]), "%g %g %g %g", value[2],
+                  value[3], value[4], value[5]);
+        expect_values("gradient of query 0", rapt_slice(gradients[1], 1, 0, 1, 1), 2,
+                      values_of(rapt_slice(gradients[0], 1, 0, 1, 1)), 0);
+        rapt_module_free(&attention->module);
+    }
+    expect_no_error();
+}
+
+/* The book's −10⁶: a query without keys takes the mean of all values, padding too, and each gets its part of the gradient. */
+Test(attention_padding, filled_with_a_million)
+{
+    RAPT_SCOPE;
+    rapt_seed(33);
+    rapt_attention *attention = rapt_dot_product_attention_new(0);
+    rapt_tensor *q = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, 1, 2))),
+                *k = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, 4, 2))),
+                *v = rapt_require_gradient(doubles(RAPT_SHAPE(1, 4, 1), (double[]){1, 2, 3, 10}));
+    rapt_tensor *y = rapt_attention_forward(attention, q, k, v,
+                                            RAPT_MASK(.valid_lengths = rapt_zeros(RAPT_INT64, RAPT_SHAPE(1)),
+                                                      .fills_million = true));
+    expect_values("mean", y, 1, (double[]){4}, 0);
+    cr_assert(rapt_backward(rapt_mul_scalar(rapt_sum(y, RAPT_ALL_AXES, false), 6)), "%s", rapt_error());
+    expect_values("of values", rapt_gradient(v), 4, (double[]){1.5, 1.5, 1.5, 1.5}, 0);
+    expect_values("of queries", rapt_gradient(q), 2, (double[]){0, 0}, 0);
+    expect_values("of keys", rapt_gradient(k), 8, (double[8]){0}, 0);
+    rapt_module_free(&attention->module);
+    expect_no_error();
+}

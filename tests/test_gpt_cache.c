@@ -1,0 +1,145 @@
+/* What a GPT has read: its cache step by step, and generation with it. */
+#include "gpt.h"
+
+Test(gpt_cache, cached_steps_are_the_whole)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_seed(3);
+    for (int number = 0; number < variants; number++) {
+        const rapt_gpt_config c = variant(number);
+        rapt_gpt *gpt = drawn_gpt(&c);
+        rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
+        rapt_tensor *tokens = random_tokens(3, 8), *whole = rapt_gpt_forward(gpt, tokens, NULL), *steps[8];
+        for (int round = 0; round < 2; round++) { /* after a clear it is as new */
+            const int64_t ends[] = {3, 4, 5, 7, 8};
+            for (int64_t i = 0, at = 0; i < 5; at = ends[i++])
+                steps[i] = rapt_gpt_forward(gpt, rapt_slice(tokens, 1, at, ends[i], 1), cache);
+            expect_equal("steps", rapt_concat(5, steps, 1), whole);
+            cr_expect_eq(rapt_gpt_cache_length(cache), 8);
+            rapt_gpt_cache_clear(cache);
+        }
+        rapt_tensor *rows = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){2, 0});
+        rapt_gpt_forward(gpt, rapt_slice(tokens, 1, 0, 6, 1), cache);
+        cr_expect(rapt_gpt_cache_select(cache, rows), "%s", rapt_error());
+        expect_equal("selected",
+                     rapt_gpt_forward(gpt, rapt_index_select(rapt_slice(tokens, 1, 6, 8, 1), 0, rows), cache),
+                     rapt_index_select(rapt_slice(whole, 1, 6, 8, 1), 0, rows));
+        rapt_gpt_cache_free(cache);
+        rapt_module_free(&gpt->module);
+    }
+    expect_no_error();
+}
+
+/* Generation without a cache: all logits anew at each step, greedy. */
+static rapt_tensor *generate_slowly(rapt_gpt *gpt, rapt_tensor *tokens, int64_t length)
+{
+    const int64_t first = rapt_size(tokens, 1);
+    for (int64_t i = 0; i < length; i++) {
+        rapt_tensor *logits = rapt_select(rapt_gpt_forward(gpt, tokens, NULL), 1, -1);
+        rapt_tensor *parts[] = {tokens, rapt_argmax(logits, -1, true)};
+        tokens = rapt_concat(2, parts, 1);
+    }
+    return rapt_contiguous(rapt_slice(tokens, 1, first, first + length, 1));
+}
+
+Test(gpt_cache, generates_with_its_cache_what_it_generates_without)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_seed(5);
+    rapt_gpt_config c = tiny;
+    c.context = 20;
+    rapt_gpt *gpt = drawn_gpt(&c);
+    rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
+    rapt_token_model model = rapt_gpt_token_model(cache);
+    rapt_tensor *prompt = random_tokens(3, 4), *slow = generate_slowly(gpt, prompt, 16);
+    cr_expect(same_bits(rapt_generate(&model, prompt, &(rapt_generation){.length = 16}), slow));
+    /* it goes on from what the cache holds */
+    rapt_gpt_cache_clear(cache);
+    rapt_gpt_forward(gpt, rapt_slice(prompt, 1, 0, 3, 1), cache);
+    cr_expect(same_bits(rapt_generate(&model, rapt_slice(prompt, 1, 3, 4, 1), &(rapt_generation){.length = 16}), slow));
+    /* beams: their caches follow them */
+    rapt_gpt_cache_clear(cache);
+    const rapt_generation beams = {.length = 10, .beams = 3, .stops = true, .end_token = 4};
+    rapt_tensor *together = rapt_generate(&model, prompt, &beams);
+    for (int64_t b = 0; b < 3; b++) {
+        rapt_gpt_cache_clear(cache);
+        rapt_tensor *alone = rapt_generate(&model, rapt_slice(prompt, 0, b, b + 1, 1), &beams);
+        rapt_tensor *row = rapt_slice(rapt_slice(together, 0, b, b + 1, 1), 1, 0, rapt_size(alone, 1), 1);
+        cr_expect(same_bits(rapt_contiguous(row), alone));
+    }
+    rapt_gpt_cache_free(cache);
+    rapt_module_free(&gpt->module);
+    expect_no_error();
+}
+
+Test(gpt_cache, text_grows_beyond_the_context)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_seed(6);
+    rapt_gpt *gpt = drawn_gpt(&tiny);
+    rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
+    const rapt_token_model model = rapt_gpt_token_model(cache);
+    rapt_tensor *prompt = random_tokens(2, 3);
+    rapt_tensor *text = rapt_generate(&model, prompt, &(rapt_generation){.length = 14});
+    expect_shape(text, RAPT_SHAPE(2, 14));
+    /* context 8: 3 + 6 is the first to overflow, and then each 4 read leave room for 5 more */
+    rapt_tensor *parts[] = {prompt, text}, *all = rapt_concat(2, parts, 1);
+    const int64_t begins[] = {0, 5, 10}, ends[] = {9, 14, 17};
+    for (int i = 0; i < 3; i++) {
+        const int64_t read = i == 0 ? 3 : 4;
+        rapt_tensor *begin = rapt_contiguous(rapt_slice(all, 1, begins[i], begins[i] + read, 1));
+        cr_expect(same_bits(rapt_contiguous(rapt_slice(all, 1, begins[i] + read, ends[i], 1)),
+                            generate_slowly(gpt, begin, ends[i] - begins[i] - read)),
+                  "part %d", i);
+    }
+    /* a prompt that is too long counts by its end */
+    rapt_gpt_cache_clear(cache);
+    rapt_tensor *prompts = random_tokens(1, 30), *end = rapt_contiguous(rapt_slice(prompts, 1, 26, 30, 1));
+    cr_expect(same_bits(rapt_generate(&model, prompts, &(rapt_generation){.length = 5}), generate_slowly(gpt, end, 5)));
+    rapt_gpt_cache_free(cache);
+    rapt_module_free(&gpt->module);
+    expect_no_error();
+}
+
+Test(gpt_cache, a_failed_step_or_selection_leaves_the_cache_as_it_was)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_gpt *gpt = drawn_gpt(&tiny);
+    rapt_tensor *tokens = random_tokens(3, 6), *rows = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){2, 0});
+    rapt_tensor *whole = rapt_index_select(rapt_gpt_forward(gpt, tokens, NULL), 0, rows);
+    rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
+    for (int failed = 0; rapt_gpt_cache_length(cache) == 0; failed++) { /* what fails at first does not tie the batch */
+        rapt_memory_fail_after(failed);
+        rapt_gpt_forward(gpt, rapt_slice(tokens, 0, 0, 1 + failed % 3, 1), cache);
+        rapt_memory_fail_after(-1);
+        if (rapt_error()) expect_error(RAPT_ERROR_MEMORY, "no memory");
+        cr_assert_lt(failed, 1000);
+    }
+    rapt_gpt_cache_clear(cache);
+    rapt_gpt_forward(gpt, rapt_slice(tokens, 1, 0, 4, 1), cache);
+    tokens = rapt_index_select(rapt_slice(tokens, 1, 4, 6, 1), 0, rows);
+    int failures[2] = {0};
+    for (bool done = false; !done; failures[0] += !done) {
+        rapt_memory_fail_after(failures[0]);
+        done = rapt_gpt_cache_select(cache, rows);
+        rapt_memory_fail_after(-1);
+        if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");
+        cr_assert_lt(failures[0], 1000);
+    }
+    for (rapt_tensor *y = NULL; !y; failures[1] += !y) {
+        rapt_memory_fail_after(failures[1]);
+        y = rapt_gpt_forward(gpt, tokens, cache);
+        rapt_memory_fail_after(-1);
+        if (y) expect_equal("in the end", y, rapt_slice(whole, 1, 4, 6, 1));
+        if (!y) expect_error(RAPT_ERROR_MEMORY, "no memory");
+        cr_assert_eq(rapt_gpt_cache_length(cache), y ? 6 : 4);
+        cr_assert_lt(failures[1], 1000);
+    }
+    cr_expect(failures[0] > 5 && failures[1] > 20, "%d and %d failures", failures[0], failures[1]);
+    rapt_gpt_cache_free(cache);
+    rapt_module_free(&gpt->module);
+}

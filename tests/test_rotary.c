@@ -1,0 +1,186 @@
+/* Rotary positions: pairs turned by angles that grow with the position. */
+#include "modules.h"
+
+/* The definition: the pair number j of a vector at position i turned by i / base^(2j/size). */
+static void expect_turned(rapt_tensor *turned, rapt_tensor *x, int64_t offset, double base, bool halves,
+                          double tolerance)
+{
+    const int64_t size = rapt_size(x, -1), length = rapt_size(x, -2);
+    cr_assert_not_null(turned, "%s", rapt_error());
+    cr_assert(rapt_same_shape(turned, x));
+    const double *from = values_of(x), *to = values_of(turned);
+    for (int64_t row = 0; row < rapt_count(x) / size; row++, from += size, to += size)
+        for (int64_t j = 0; j < size / 2; j++) {
+            const int64_t a = halves ? j : 2 * j, b = halves ? j + size / 2 : 2 * j + 1;
+            const double angle = (double)(offset + row % length) / pow(base, 2 * (double)j / (double)size);
+            cr_assert_float_eq(to[a], from[a] * cos(angle) - from[b] * sin(angle), tolerance);
+            cr_assert_float_eq(to[b], from[a] * sin(angle) + from[b] * cos(angle), tolerance);
+        }
+}
+
+Test(rotary, turns_pairs)
+{
+    RAPT_SCOPE;
+    rapt_seed(2);
+    const int64_t sizes[] = {2, 6, 32, 34, 128}, offsets[] = {0, 5, -7, 1000000};
+    for (int k = 0; k < 5; k++)
+        for (int variant = 0; variant < 16; variant++) {
+            RAPT_SCOPE;
+            const bool halves = variant % 2;
+            const rapt_dtype dtype = variant / 2 % 2 ? RAPT_FLOAT64 : RAPT_FLOAT32;
+            const int64_t offset = offsets[variant / 4];
+            const double tolerance = dtype == RAPT_FLOAT64 ? 1e-14 : 1e-6;
+            rapt_tensor *x = rapt_randn(dtype, RAPT_SHAPE(2, 9, 3 * sizes[k]));
+            rapt_tensor *heads = rapt_permute(rapt_reshape(x, RAPT_SHAPE(2, 9, 3, sizes[k])), RAPT_AXES(0, 2, 1, 3));
+            rapt_tensor *turned = rapt_rotate(heads, offset, 10000, halves);
+            expect_turned(turned, heads, offset, 10000, halves, tolerance);
+            cr_expect(same_bits(turned, rapt_rotate(rapt_contiguous(heads), offset, 10000, halves)));
+            rapt_tensor *matrix = rapt_select(rapt_select(heads, 0, 1), 0, 2), *columns = rapt_transpose(heads, -1, -2);
+            expect_turned(rapt_rotate(matrix, offset, 500, halves), matrix, offset, 500, halves, tolerance);
+            columns = rapt_slice(columns, -1, 0, 8, 1); /* the last axis is not dense */
+            expect_turned(rapt_rotate(columns, offset, 10000, halves), columns, offset, 10000, halves, tolerance);
+        }
+    expect_shape(rapt_rotate(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(3, 0, 4)), 0, 10000, false), RAPT_SHAPE(3, 0, 4));
+    expect_shape(rapt_rotate(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0, 3, 4)), 0, 10000, false), RAPT_SHAPE(0, 3, 4));
+    expect_no_error();
+}
+
+static double norm(rapt_tensor *x)
+{
+    return sqrt(rapt_item(rapt_sum(rapt_mul(x, x), RAPT_ALL_AXES, false)));
+}
+
+/* A turn keeps the norm, and the product of a turned query and a turned key knows only how far they are apart. */
+Test(rotary, keeps_norms_and_shows_distances)
+{
+    rapt_seed(3);
+    for (int halves = 0; halves < 2; halves++) {
+        RAPT_SCOPE;
+        rapt_tensor *q = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, 16)), *k = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, 16));
+        for (int64_t i = 0; i < 400; i += 57) {
+            cr_expect_float_eq(norm(rapt_rotate(q, i, 10000, halves)), norm(q), 1e-14);
+            for (int64_t distance = -20; distance <= 20; distance += 5) {
+                rapt_tensor *turned = rapt_rotate(q, i, 10000, halves);
+                double product = rapt_item(
+                    rapt_sum(rapt_mul(turned, rapt_rotate(k, i + distance, 10000, halves)), RAPT_ALL_AXES, false));
+                double expected =
+                    rapt_item(rapt_sum(rapt_mul(q, rapt_rotate(k, distance, 10000, halves)), RAPT_ALL_AXES, false));
+                cr_expect_float_eq(product, expected, 1e-12, "position %lld, distance %lld: %.17g, not %.17g",
+                                   (long long)i, (long long)distance, product, expected);
+            }
+        }
+    }
+    expect_no_error();
+}
+
+static rapt_tensor *rotate(rapt_tensor *const *inputs, void *context)
+{
+    return rapt_rotate(rapt_permute(inputs[0], RAPT_AXES(0, 2, 1, 3)), 3, 100, *(bool *)context);
+}
+
+Test(rotary, gradcheck)
+{
+    for (int variant = 0; variant < 4; variant++) {
+        RAPT_SCOPE;
+        rapt_seed(4);
+        bool halves = variant % 2;
+        rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 3, 2, 6)));
+        rapt_gradcheck_options options = {.context = &halves, .second_order = variant / 2};
+        rapt_gradcheck_result result = rapt_gradcheck("rotate", rotate, 1, &x, &options);
+        cr_expect(result.passed, "%s", result.message);
+    }
+    expect_no_error();
+}
+
+/* Enough rows for several threads. */
+Test(rotary, gives_the_same_bits_on_any_number_of_threads)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(4, 3, 301, 34)), *turned[3];
+    for (int threads = 1; threads <= 3; threads++) {
+        rapt_set_threads(threads);
+        turned[threads - 1] = rapt_rotate(rapt_transpose(x, 0, 1), 11, 10000, false);
+    }
+    cr_expect(same_bits(turned[0], turned[1]) && same_bits(turned[0], turned[2]));
+    expect_no_error();
+}
+
+Test(rotary, layer_rotates)
+{
+    RAPT_SCOPE;
+    rapt_rotary *rotary = rapt_rotary_new();
+    cr_expect(rotary->base == 10000 && !rotary->halves);
+    const int64_t offsets[] = {0, 3, 1, 100, -2, (int64_t)1 << 40};
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
+        for (int variant = 0; variant < 8; variant++) { /* each field alone changes from one call to the next */
+            rapt_tensor *x = rapt_randn(variant / 4 ? RAPT_FLOAT64 : RAPT_FLOAT32, RAPT_SHAPE(2, 5, 8));
+            rotary->base = (variant + 1) / 2 % 2 ? 100 : 10000;
+            rotary->halves = variant / 2 % 2;
+            cr_expect(same_bits(rapt_rotary_forward(rotary, x, offsets[i]),
+                                rapt_rotate(x, offsets[i], rotary->base, rotary->halves)));
+        }
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(5, 6));
+    rotary->base = 10000;
+    cr_expect(same_bits(rapt_module_forward(&rotary->module, x), rapt_rotate(x, 0, 10000, true)), "another size");
+    cr_expect_eq(rapt_module_parameter_count(&rotary->module), 0);
+    rapt_module_free(&rotary->module);
+    expect_no_error();
+}
+
+Test(rotary, errors)
+{
+    RAPT_SCOPE;
+    rapt_rotary *rotary = rapt_rotary_new();
+    rapt_tensor *bad[] = {rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4)), rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 5)),
+                          rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 4))},
+                *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 4));
+    for (int i = 0; i < 3; i++) {
+        cr_expect_null(rapt_rotate(bad[i], 0, 10000, false));
+        expect_error(i < 2 ? RAPT_ERROR_SHAPE : RAPT_ERROR_DTYPE, "(..., length, an even size)");
+        cr_expect_null(rapt_rotary_forward(rotary, bad[i], 0));
+        expect_error(i < 2 ? RAPT_ERROR_SHAPE : RAPT_ERROR_DTYPE, "(..., length, an even size)");
+    }
+    const double bases[] = {0, -1, NAN, INFINITY};
+    for (int i = 0; i < 4; i++) {
+        cr_expect_null(rapt_rotate(x, 0, bases[i], false));
+        expect_error(RAPT_ERROR_VALUE, "a positive number expected");
+        rotary->base = bases[i];
+        cr_expect_null(rapt_rotary_forward(rotary, x, 0));
+        expect_error(RAPT_ERROR_VALUE, "a positive number expected");
+    }
+    cr_expect_null(rapt_rotate(x, INT64_MAX, 10000, false));
+    expect_error(RAPT_ERROR_VALUE, "2 positions");
+    cr_expect_null(rapt_rotate(NULL, 0, 10000, false));
+    expect_error(RAPT_ERROR_NULL, "x is NULL");
+    cr_expect_null(rapt_rotary_forward(NULL, x, 0));
+    expect_error(RAPT_ERROR_NULL, "the layer");
+    cr_expect_null(rapt_rotary_forward(rotary, NULL, 0));
+    expect_error(RAPT_ERROR_NULL, "the input");
+    rapt_module_free(&rotary->module);
+}
+
+/* A step at a time, as generation goes; and the allocator fails at every place in turn. */
+Test(rotary, table_is_kept)
+{
+    RAPT_SCOPE;
+    rapt_rotary *rotary = rapt_rotary_new();
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 6)), *y = NULL;
+    for (int64_t failures = 0; !y; failures++) {
+        rapt_memory_fail_after(failures);
+        y = rapt_rotary_forward(rotary, x, 0);
+        rapt_memory_fail_after(-1);
+        if (!y) expect_error(RAPT_ERROR_MEMORY, "no memory");
+        cr_assert_lt(failures, 100);
+    }
+    int64_t tables = 0;
+    const rapt_tensor *table = NULL;
+    for (int64_t i = 0; i < 1000; i++) {
+        RAPT_SCOPE;
+        cr_assert(same_bits(rapt_rotary_forward(rotary, x, i), rapt_rotate(x, i, 10000, false)));
+        tables += rotary->table != table;
+        table = rotary->table;
+    }
+    cr_expect_eq(tables, 11, "%lld tables", (long long)tables);
+    rapt_module_free(&rotary->module);
+    expect_no_error();
+}
