@@ -1,5 +1,5 @@
 /* A language model of bytes: a small GPT learns a text file, or sentences that this program makes up, and continues them.
- * What it makes up can only be continued by looking back: "A gives 7 figs to B; " → "B thanks A for 7 figs." */
+ * What it makes up can only be continued by looking back: "guest: 7 figs and 2 pens; waiter:" → "7 figs and 2 pens." */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,6 @@ struct text {
     unsigned char byte_of[256];
 };
 
-static const char *const names[] = {"A", "B", "C", "D", "E", "F", "G", "H"};
 static const char *const things[] = {"figs", "nuts", "eggs", "pens", "keys", "cups", "hats", "bees"};
 enum { choices = 8, longest_sentence = 64, made_up = 4000, default_steps = 2500 };
 
@@ -43,11 +42,11 @@ static int64_t draw(int64_t low, int64_t high)
 /* A random sentence; *asked is the length of its first half, after which the rest is certain. */
 static int make_sentence(char sentence[longest_sentence], int *asked)
 {
-    const char *giver = names[draw(0, choices)], *taker = names[draw(0, choices)], *thing = things[draw(0, choices)];
-    int number = (int)draw(2, 10);
-    *asked = snprintf(sentence, longest_sentence, "%s gives %d %s to %s;", giver, number, thing, taker);
-    return *asked + snprintf(sentence + *asked, (size_t)(longest_sentence - *asked), " %s thanks %s for %d %s.\n",
-                             taker, giver, number, thing);
+    char order[32];
+    snprintf(order, sizeof order, "%d %s and %d %s", (int)draw(2, 10), things[draw(0, choices)], (int)draw(2, 10),
+             things[draw(0, choices)]);
+    *asked = snprintf(sentence, longest_sentence, "guest: %s; waiter:", order);
+    return *asked + snprintf(sentence + *asked, (size_t)(longest_sentence - *asked), " %s.\n", order);
 }
 
 static bool make_up(struct text *text)

@@ -61,7 +61,7 @@ static void draw_mask(uint64_t *state, problem *p)
     p->ranges = allocate(p->batch * p->queries * 2, sizeof *p->ranges);
     const bool sparse = draw_chance(state, 30); /* whole tiles of it may be hidden */
     for (int64_t i = 0; i < rows * p->keys; i++) {
-        p->seen[i] = sparse ? i / 97 % 3 == 0 : draw_chance(state, 70);
+        p->seen[i] = (uint8_t)(sparse ? i / 97 % 3 == 0 : draw_chance(state, 70));
         if (draw_chance(state, 5)) p->bias[i] = -(double)INFINITY;
     }
     for (int64_t i = 0; i < p->batch * p->queries; i++) {

@@ -168,7 +168,7 @@ static inline double largest_of(rapt_tensor *x)
     return x ? rapt_item(rapt_max(rapt_abs(x), RAPT_ALL_AXES, false)) : 0;
 }
 
-/* Relative to the largest value: for a gradient, of all the gradients, since one may be 0 but for rounding; and for biases
+/* Relative to the largest value: for pooled values, which may cancel, to a quarter of the values' at least; for a gradient, of all the gradients, since one may be 0 but for rounding; and for biases
  * and parameters, whose gradients sum up what cancels, the roundings of all rows. */
 static inline void compare_answers(const drawn *d, const answer *plain, const answer *fused)
 {
@@ -179,6 +179,7 @@ static inline void compare_answers(const drawn *d, const answer *plain, const an
         if (!a && !b) continue;
         if (!a || !b || !rapt_same_shape(a, b)) fail_drawn(d, answer_names[i], (double)NAN);
         double error = largest_of(rapt_sub(a, b)), largest = i < 2 ? largest_of(a) : largest_gradient;
+        if (i == 0) largest = fmax(largest, 0.25 * largest_of(d->inputs[2]));
         if (i >= 5) largest *= 2 * sqrt((double)(d->batch * d->heads * d->queries));
         if (!(error <= (d->dtype == RAPT_FLOAT32 ? 2e-6 : 1e-12) * largest))
             fail_drawn(d, answer_names[i], error / largest);

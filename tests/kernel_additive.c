@@ -264,7 +264,6 @@ static void run_backward(const trial *t, const rapt_additive *a, int64_t rows, b
     const sizes *s = t->size;
     numbers scores = new_numbers(t->dtype, s->batch * s->heads * rows * s->keys, 1, NULL);
     numbers pooled = new_numbers(t->dtype, scores.count, 1, NULL);
-    const int64_t strides[] = {s->heads * rows * s->keys, rows * s->keys, s->keys, 1};
     rapt_additive_gradient g = {
         .gradient = {t->n[gradient].typed,
                      {s->heads * s->queries * s->value_size, s->queries * s->value_size, s->value_size, 1}},
@@ -276,16 +275,12 @@ static void run_backward(const trial *t, const rapt_additive *a, int64_t rows, b
         .values = t->n[d_value].typed,
         .raw_weight = t->n[d_weight].typed,
     };
-    g.scores.data = scores.typed;
-    g.pooled.data = pooled.typed;
-    memcpy(g.scores.strides, strides, sizeof strides);
-    memcpy(g.pooled.strides, strides, sizeof strides);
+    g.scores = (rapt_additive_rows_of_chunk){scores.typed, s->heads * rows * s->keys, rows * s->keys};
+    g.pooled = (rapt_additive_rows_of_chunk){pooled.typed, g.scores.item, g.scores.head};
     for (int64_t first = 0; first < s->queries; first += rows) {
-        if (kept) {
-            const int64_t whole[] = {s->heads * s->queries * s->keys, s->queries * s->keys, s->keys, 1};
-            g.pooled.data = element(t, t->n[weights].typed, first * s->keys);
-            memcpy(g.pooled.strides, whole, sizeof whole);
-        }
+        if (kept)
+            g.pooled = (rapt_additive_rows_of_chunk){element(t, t->n[weights].typed, first * s->keys),
+                                                     s->heads * s->queries * s->keys, s->queries * s->keys};
         const rapt_additive_chunk chunk = {first, first + rows < s->queries ? first + rows : s->queries};
         run_chunk(t, a, &g, &chunk);
     }

@@ -92,17 +92,17 @@ static double worst_rows(const problem *p, int64_t heads, int64_t length, int64_
     return worst;
 }
 
-static rapt_kernel_grid grid(void *data, bool wanted, const problem *p, int64_t last)
+static rapt_kernel_grid grid(const void *data, const problem *p, int64_t last)
 {
-    const rapt_kernel_grid none = {0};
-    return wanted ? (rapt_kernel_grid){data, {p->heads * p->queries * last, p->queries * last, last, 1}} : none;
+    return (rapt_kernel_grid){data, {p->heads * p->queries * last, p->queries * last, last, 1}};
 }
 
 /* The call of the kernels; what it points to is freed by end_call. */
 static rapt_dot_attention begin_call(const problem *p, rapt_random_state random)
 {
     const int64_t rows = count_rows(p), places = rows * p->keys, distances = 2 * p->reach + 1;
-    void *bias = convert(p->dtype, places, p->bias), *nearby = convert(p->dtype, rows * distances, p->nearby);
+    void *bias = p->has_bias ? convert(p->dtype, places, p->bias) : NULL;
+    void *nearby = p->has_nearby ? convert(p->dtype, rows * distances, p->nearby) : NULL;
     return (rapt_dot_attention){.dtype = p->dtype,
                                 .groups = p->groups,
                                 .size = p->size,
@@ -115,9 +115,9 @@ static rapt_dot_attention begin_call(const problem *p, rapt_random_state random)
                                          .keys = p->keys,
                                          .ranges = p->has_ranges ? p->ranges : NULL,
                                          .range_item = 2 * p->queries,
-                                         .seen = grid(p->seen, p->has_seen, p, p->keys),
-                                         .bias = grid(bias, p->has_bias, p, p->keys),
-                                         .nearby = grid(nearby, p->has_nearby, p, distances),
+                                         .seen = grid(p->has_seen ? p->seen : NULL, p, p->keys),
+                                         .bias = grid(bias, p, p->keys),
+                                         .nearby = grid(nearby, p, distances),
                                          .reach = p->reach,
                                          .offset = p->offset,
                                          .keep = p->keep,

@@ -89,34 +89,59 @@ Test(attention_gradients, gradcheck)
     rapt_module_free(&additive->module);
 }
 
-Test(attention_gradients, forward_and_backward_without_memory)
+/* A mask of all fields for (2, 2, 3) scores, −∞ among its biases. */
+static rapt_mask full_mask(void)
+{
+    const double low = -(double)INFINITY;
+    return (rapt_mask){.valid_lengths = lengths_of(2, 1),
+                       .causal = true,
+                       .offset = 1,
+                       .window = 3,
+                       .seen = rapt_from(RAPT_BOOL, RAPT_SHAPE(3), (bool[]){true, true, false}),
+                       .bias = doubles(RAPT_SHAPE(2, 3), (double[]){0.5, low, 0, 0, 1, 0}),
+                       .distance_bias = doubles(RAPT_SHAPE(5), (double[]){low, 1, 2, 3, 4})};
+}
+
+/* One forward and backward after `failures` blocks; true when they succeed. */
+static bool run_without_memory(rapt_attention *attention, rapt_tensor *const *inputs, const rapt_mask *mask,
+                               rapt_tensor *parameter, int64_t failures)
 {
     RAPT_SCOPE;
-    rapt_tensor *queries = leaf(2, 2, 4), *keys = leaf(2, 3, 4), *values = leaf(2, 3, 2);
-    rapt_attention *attention = in_float64(rapt_additive_attention_new(4, 4, 3, 0.5));
-    attention->keep_weights = true;
-    rapt_tensor *w = rapt_module_find(&attention->module, "W_k.weight"), *valid = lengths_of(2, 1), *gradient;
-    {
+    rapt_tensor *gradient;
+    rapt_memory_fail_after(failures);
+    rapt_tensor *y = rapt_attention_forward(attention, inputs[0], inputs[1], inputs[2], mask);
+    if (y) expect_no_error();
+    rapt_tensor *root = rapt_sum(y, RAPT_ALL_AXES, false);
+    bool done = root && rapt_gradients(1, &root, NULL, 1, &parameter, &gradient, 0);
+    rapt_memory_fail_after(-1);
+    if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");
+    cr_expect_not_null(attention->weights, "the weights are the last ones that there were");
+    return done;
+}
+
+Test(attention_gradients, forward_and_backward_without_memory)
+{
+    rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum, rapt_masked_none, rapt_masked_hard,
+                                            rapt_masked_uniform};
+    for (int trial = 0; trial < 10; trial++) {
         RAPT_SCOPE;
-        cr_expect(rapt_attention_forward(attention, queries, keys, values, RAPT_MASK(.valid_lengths = valid)));
+        rapt_tensor *inputs[] = {leaf(2, 2, 4), leaf(2, 3, 4), leaf(2, 3, 2)};
+        rapt_attention *attention = in_float64(rapt_additive_attention_new(4, 4, 3, 0.5));
+        attention->keep_weights = true;
+        attention->plain = trial % 2;
+        attention->normalizer = normalizers[trial / 2];
+        const rapt_mask mask = full_mask();
+        rapt_tensor *parameter = rapt_module_find(&attention->module, "W_k.weight");
+        cr_assert(run_without_memory(attention, inputs, &mask, parameter, -1));
+        const int64_t before = live_bytes();
+        int64_t failures = 0;
+        while (!run_without_memory(attention, inputs, &mask, parameter, failures)) {
+            cr_expect(live_bytes() == before, "%lld bytes leak after failure %lld", (long long)(live_bytes() - before),
+                      (long long)failures);
+            failures++;
+        }
+        cr_expect_gt(failures, 20);
+        rapt_module_free(&attention->module);
     }
-    const int64_t before = live_bytes();
-    int64_t failures = 0;
-    for (bool done = false; !done; failures++) {
-        rapt_scope scope = rapt_scope_begin();
-        rapt_memory_fail_after(failures);
-        rapt_tensor *y = rapt_attention_forward(attention, queries, keys, values, RAPT_MASK(.valid_lengths = valid));
-        if (y) expect_no_error();
-        rapt_tensor *root = rapt_sum(y, RAPT_ALL_AXES, false);
-        done = root && rapt_gradients(1, &root, NULL, 1, &w, &gradient, 0);
-        rapt_memory_fail_after(-1);
-        if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");
-        cr_expect_not_null(attention->weights, "the weights are the last ones that there were");
-        rapt_scope_end(scope);
-        cr_expect(live_bytes() == before, "%lld bytes leak after failure %lld", (long long)(live_bytes() - before),
-                  (long long)failures);
-    }
-    cr_expect_gt(failures, 20);
-    rapt_module_free(&attention->module);
     expect_no_error();
 }

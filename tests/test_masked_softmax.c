@@ -157,6 +157,31 @@ Test(masked_softmax, parts_of_rows)
     expect_no_error();
 }
 
+Test(masked_softmax, rows_sum_to_one)
+{
+    RAPT_SCOPE;
+    rapt_seed(2);
+    for (int64_t n = 1; n < 3000; n = 3 * n + 1) {
+        rapt_tensor *weights = rapt_masked_softmax(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(4, 5, n)), NULL);
+        const double *sums = values_of(rapt_sum(weights, RAPT_AXES(-1), false));
+        for (int i = 0; i < 20; i++) cr_expect(fabs(sums[i] - 1) <= 2 * (double)n * 0x1p-52, "%lld", (long long)n);
+    }
+    expect_no_error();
+}
+
+/* Of Gaussian kernels whose width goes to 0, softmax of their logarithms leaves the nearest key. */
+Test(masked_softmax, a_narrow_kernel_finds_the_nearest_key)
+{
+    RAPT_SCOPE;
+    rapt_tensor *at = rapt_reshape(rapt_linspace(RAPT_FLOAT64, 0, 5, 50), RAPT_SHAPE(1, 50, 1));
+    rapt_tensor *distances = rapt_sub(at, rapt_add_scalar(rapt_arange(RAPT_FLOAT64, 0, 5, 0.125), 0.01));
+    rapt_tensor *scores = rapt_mul_scalar(rapt_mul(distances, distances), -0.5 / 1e-6);
+    rapt_tensor *nearest = rapt_argmax(rapt_neg(rapt_abs(distances)), -1, false);
+    expect_values("weights", rapt_masked_softmax(scores, NULL), 50 * 40,
+                  values_of(rapt_one_hot(nearest, 40, RAPT_FLOAT64)), 1e-12);
+    expect_no_error();
+}
+
 static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
 {
     return rapt_masked_softmax(inputs[0], context);

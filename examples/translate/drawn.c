@@ -51,6 +51,14 @@ static struct tokens tokens_of(const char *text, int64_t count)
     return t;
 }
 
+/* What the decoder was given when it wrote the translation: <bos>, then all but its last token. Frees none of the labels. */
+static struct tokens inputs_of(const struct tokens *translation)
+{
+    struct tokens t = {.labels = calloc((size_t)translation->count, sizeof *t.labels), .count = translation->count};
+    for (int64_t i = 0; t.labels && i < t.count; i++) t.labels[i] = i == 0 ? "<bos>" : translation->labels[i - 1];
+    return t;
+}
+
 static void tokens_free(struct tokens *t)
 {
     free(t->labels);
@@ -74,10 +82,12 @@ static const char *const head_titles[] = {"Head 1", "Head 2", "Head 3", "Head 4"
 
 /* NAME.svg and NAME.png. */
 static bool draw_map(const struct run *run, const struct attention_map *map, const struct tokens *source,
-                     const struct tokens *translation)
+                     const struct tokens *translation, const struct tokens *inputs)
 {
     const struct tokens *queries = strcmp(map->query_axis, "source") == 0 ? source : translation;
-    const struct tokens *keys = strcmp(map->key_axis, "source") == 0 ? source : translation;
+    const struct tokens *keys = strcmp(map->key_axis, "source") == 0  ? source
+                                : strcmp(map->key_axis, "input") == 0 ? inputs
+                                                                      : translation;
     int64_t columns = rapt_size(map->weights, 1);
     float *values = cut(map->weights, queries->count, keys->count);
     if (!values) return rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
@@ -109,11 +119,14 @@ static bool draw(const struct run *run, const char *sentence, const struct trans
     int64_t length = (int64_t)text_count_tokens(t->text) + 1;
     if (length > run->pairs->num_steps) length = run->pairs->num_steps;
     struct tokens source = tokens_of(sentence, t->valid_length), translation = tokens_of(t->text, length);
-    bool good = source.count > 0 && translation.count > 0;
+    struct tokens inputs = inputs_of(&translation);
+    bool good = source.count > 0 && translation.count > 0 && inputs.labels;
     if (!good) rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
-    for (int i = 0; good && i < t->maps.count; i++) good = draw_map(run, &t->maps.map[i], &source, &translation);
+    for (int i = 0; good && i < t->maps.count; i++)
+        good = draw_map(run, &t->maps.map[i], &source, &translation, &inputs);
     tokens_free(&source);
     tokens_free(&translation);
+    tokens_free(&inputs);
     return good;
 }
 

@@ -31,7 +31,8 @@ enum { most_maps = 3 };
 struct attention_maps {
     int count;
     struct attention_map {
-        const char *name, *query_axis, *key_axis; /* the axes are "source" or "translation" */
+        const char *name, *query_axis,
+            *key_axis; /* an axis is the "source", the "translation", or the decoder's "input" */
         rapt_tensor *weights;
     } map[most_maps];
 };

@@ -177,7 +177,7 @@ static bool maps(struct decoding *decoding, struct attention_maps *result)
     *result =
         (struct attention_maps){3,
                                 {{"attention-encoder", "source", "source", rapt_concat(t->encoder->count, layers, 0)},
-                                 {"attention-decoder", "translation", "translation", rapt_detach(d->self)},
+                                 {"attention-decoder", "translation", "input", rapt_detach(d->self)},
                                  {"attention", "translation", "source", rapt_detach(d->cross)}}};
     return result->map[0].weights && result->map[1].weights && result->map[2].weights;
 }

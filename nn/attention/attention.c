@@ -82,11 +82,12 @@ static bool begin(rapt_pooling *p, rapt_attention *attention, rapt_tensor *queri
                              rapt_length_of(queries), rapt_length_of(keys), &p->resolved);
 }
 
-/* Where no query sees a key, *any tells it; NULL where padding is read or there is none. */
+/* Where no query sees a key, *any tells it; NULL where padding is read, or nobody minds it, or there is none. */
 static bool find_unseen(const rapt_pooling *p, rapt_tensor **any)
 {
     *any = NULL;
-    return p->mask.fills_million || rapt_mask_any_seen(&p->resolved, p->groups, any);
+    if (p->mask.fills_million || (rapt_pooling_is_fused(p) && p->attention->scoring->attends_seen_only)) return true;
+    return rapt_mask_any_seen(&p->resolved, p->groups, any);
 }
 
 /* Of prepared keys. The plain way never takes anything from a value whose weight is 0, a fused one never from one that lies

@@ -71,6 +71,7 @@ static rapt_scoring *scoring_new(const rapt_module_class *which,
     if (!scoring) return NULL;
     scoring->score = plain;
     scoring->attend = fused;
+    scoring->attends_seen_only = true;
     return scoring;
 }
 

@@ -73,11 +73,10 @@ static int64_t choose_chunk(const rapt_additive *a, int64_t matrices)
     return least < m->queries ? least : m->queries;
 }
 
-/* The rows of a chunk in (batch, heads, rows, keys), dense; first: where the chunk's first row is. */
-static rapt_kernel_grid chunk_grid(const rapt_additive *a, const char *first, int64_t rows)
+/* In (batch, heads, rows, keys), dense; first: where the chunk's first row is. */
+static rapt_additive_rows_of_chunk rows_of_chunk(const rapt_additive *a, char *first, int64_t rows)
 {
-    const int64_t keys = a->mask.keys;
-    return (rapt_kernel_grid){first, {a->mask.heads * rows * keys, rows * keys, keys, 1}};
+    return (rapt_additive_rows_of_chunk){first, a->mask.heads * rows * a->mask.keys, rows * a->mask.keys};
 }
 
 static bool run_chunks(work *w, rapt_additive_gradient *g)
@@ -89,12 +88,12 @@ static bool run_chunks(work *w, rapt_additive_gradient *g)
     rapt_tensor *pooled =
         g->stores_pooled ? rapt_new(name, w->dtype, RAPT_SHAPE(m->batch, m->heads, rows, m->keys)) : scores;
     if (!scores || !pooled) return false;
-    g->scores = chunk_grid(w->a, scores->data, rows);
+    g->scores = rows_of_chunk(w->a, scores->data, rows);
     int64_t first = 0;
     do { /* once even for no queries: there are zeros to write */
         w->chunk = (rapt_additive_chunk){first, first + rows < m->queries ? first + rows : m->queries};
-        g->pooled = g->stores_pooled ? chunk_grid(w->a, pooled->data, rows)
-                                     : chunk_grid(w->a, (const char *)g->weights + first * m->keys * bytes, m->queries);
+        g->pooled = g->stores_pooled ? rows_of_chunk(w->a, pooled->data, rows)
+                                     : rows_of_chunk(w->a, (char *)g->weights + first * m->keys * bytes, m->queries);
         run_chunk(w);
         first += rows;
     } while (first < m->queries);

@@ -106,14 +106,14 @@ static rapt_tensor *expand(const rapt_resolved_mask *r, rapt_tensor *tensor, int
     return rapt_expand(tensor, RAPT_SHAPE(r->batch, r->heads, r->queries, last));
 }
 
-/* *seen and, for a bias that is −∞ somewhere, that it is not: *is_finite is NULL where it is −∞ nowhere. */
-static bool find_infinite(rapt_tensor *bias, rapt_tensor **is_finite)
+/* Where the bias is not −∞, which would hide a key; NULL, without an error, where it is −∞ nowhere. */
+static bool find_seen(rapt_tensor *bias, rapt_tensor **seen)
 {
     RAPT_NO_GRADIENT;
     rapt_tensor *lowest = rapt_scalar((rapt_dtype)bias->dtype, -(double)INFINITY);
     rapt_tensor *above = rapt_not_equal(bias, lowest), *count = rapt_sum(above, RAPT_ALL_AXES, false);
     if (!count) return false;
-    *is_finite = rapt_item(count) < (double)bias->count ? above : NULL;
+    *seen = rapt_item(count) < (double)bias->count ? above : NULL;
     return true;
 }
 
@@ -126,31 +126,29 @@ static bool join(rapt_tensor **seen, rapt_tensor *more)
 
 static bool resolve_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r, rapt_tensor **seen)
 {
-    rapt_tensor *is_finite;
+    rapt_tensor *above;
     if (!check_dtype(op, "bias", bias, dtype)) return false;
     rapt_tensor *aligned = align(op, "bias", bias, r, r->keys);
-    return aligned && (r->bias = expand(r, aligned, r->keys)) && find_infinite(aligned, &is_finite) &&
-           join(seen, is_finite);
+    return aligned && (r->bias = expand(r, aligned, r->keys)) && find_seen(aligned, &above) && join(seen, above);
 }
 
 static bool resolve_distance_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r,
                                   rapt_tensor **seen)
 {
     char text[RAPT_SHAPE_TEXT];
-    rapt_tensor *is_finite;
+    rapt_tensor *above;
     if (!check_dtype(op, "distance_bias", bias, dtype)) return false;
     int64_t distances = bias->rank > 0 ? bias->shape[bias->rank - 1] : 0;
     if (distances % 2 == 0)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "the mask's distance_bias is %s; an odd number of distances expected",
                          rapt_shape_text(bias->rank, bias->shape, text));
     rapt_tensor *aligned = align(op, "distance_bias", bias, r, distances);
-    if (!aligned || !(r->distance_bias = expand(r, aligned, distances)) || !find_infinite(aligned, &is_finite))
-        return false;
-    if (!is_finite) return true;
+    if (!aligned || !(r->distance_bias = expand(r, aligned, distances)) || !find_seen(aligned, &above)) return false;
+    if (!above) return true;
     bool by_query = aligned->rank >= 2 && aligned->shape[aligned->rank - 2] == r->queries;
-    if (aligned->rank >= 2 && !by_query) is_finite = rapt_squeeze(is_finite, -2);
-    is_finite = rapt_by_distance(is_finite, r->queries, r->keys, r->offset, by_query);
-    return is_finite && join(seen, is_finite);
+    if (aligned->rank >= 2 && !by_query) above = rapt_squeeze(above, -2);
+    above = rapt_by_distance(above, r->queries, r->keys, r->offset, by_query);
+    return above && join(seen, above);
 }
 
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,

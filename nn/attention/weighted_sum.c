@@ -13,8 +13,8 @@ typedef struct matrices {
     void *out;
 } matrices;
 
-/* What of the values is not finite, in `replaced`, becomes 0. Then adds to the product of the rest each w · v with such a
- * v, where w is not 0. */
+/* replace: the values, with 0 for those that are not finite. add_rows: to the product of weights and replaced values each
+ * w · v with a v that is not finite, where w is not 0. */
 #define REPAIR(T, dtype)                                                                                               \
     static void replace_##dtype(int64_t count, const void *values, void *replaced)                                     \
     {                                                                                                                  \

@@ -1,5 +1,4 @@
 /* Additive attention, w tanh(a + b) and all that follows, without a (queries × keys × hidden) tensor. */
-#include <float.h>
 #include <math.h>
 #include <string.h>
 

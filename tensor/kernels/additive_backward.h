@@ -1,9 +1,8 @@
 /* Template of additive.c, included once for each type T: the gradients of scores, hidden units and values. */
 
-/* Where one head's rows of a chunk are. */
-static T *TYPED(chunk_rows)(const rapt_kernel_grid *grid, int64_t item, int64_t head)
+static T *TYPED(chunk_rows)(const rapt_additive_rows_of_chunk *rows, int64_t item, int64_t head)
 {
-    return (T *)(uintptr_t)grid->data + item * grid->strides[0] + head * grid->strides[1];
+    return (T *)rows->data + item * rows->item + head * rows->head;
 }
 
 /* The weights of a block of queries, before dropout, and in `scores` the gradient of the weights: out's times the values. */

@@ -44,7 +44,7 @@ typedef struct TYPED(place) {
     int64_t hidden, padded, value_row; /* value_row: from one value to the next */
     const T *query, *query_powers, *folded, *query_reach;
     const T *key, *key_powers, *key_reach, *value;
-    const T *weight, *offset, *raw_weight;
+    const T *weight, *offset;
     T scale;
 } TYPED(place);
 
@@ -66,7 +66,6 @@ static TYPED(place) TYPED(find_place)(const rapt_additive *a, int64_t item, int6
         .value = (const T *)a->values.data + item * v[0] + group * v[1],
         .weight = a->constants.weight,
         .offset = a->constants.offset,
-        .raw_weight = a->raw_weight,
         .scale = (T)a->constants.scale,
     };
 }

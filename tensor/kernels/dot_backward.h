@@ -23,13 +23,13 @@ typedef struct backward_work {
 
 static size_t lay_backward(backward_work *w, const rapt_dot_attention *call, int64_t rows, char *scratch)
 {
-    enum { block_rows = 64 };
+    enum { block_rows = 128, tile_bytes = 32768 };
     size_t end = 0;
     w->call = call;
     w->rows = rows;
     w->groups = (rows + RAPT_TILE_ROWS - 1) / RAPT_TILE_ROWS;
     w->block = smaller_of(block_rows / RAPT_TILE_ROWS, w->groups);
-    w->tile = tile_keys(call);
+    w->tile = tile_keys(call, tile_bytes);
     w->row = round_up(call->size, width);
     w->value_row = round_up(call->value_size, width);
     const int64_t all_rows = w->groups * RAPT_TILE_ROWS, block = w->block * RAPT_TILE_ROWS;
@@ -78,7 +78,11 @@ static void take_row(backward_work *w, int64_t i)
     const rapt_dot_attention *call = w->call;
     T *query = w->queries + i * w->row, *gradient = w->gradient + i * w->value_row;
     const rapt_kernel_row row = row_at(call, w->piece, i < w->rows ? i : 0);
+    const rapt_kernel_row later = row_at(call, w->piece, smaller_of(i + rows_ahead, w->rows - 1));
     const T *statistics = (const T *)call->statistics + 2 * row_number(call, row);
+    expect_row(row_of(&call->queries, later.item, later.head, later.query), call->size);
+    expect_row(row_of(&call->gradient, later.item, later.head, later.query), call->value_size);
+    expect_row(row_of(&call->out, later.item, later.head, later.query), call->value_size);
     const uint8_t used = i < w->rows && statistics[0] != (T)INFINITY;
     copy_rows(1, call->size, row_of(&call->queries, row.item, row.head, row.query), 0, &used, (T)call->scale, query,
               w->row);
@@ -133,6 +137,7 @@ static void begin_backward(backward_work *w)
             take_row(w, i);
             if (i >= w->rows) continue;
             const rapt_key_range range = rapt_meet(keys, rapt_row_range(&call->mask, row_at(call, w->piece, i)));
+            expect_keys(call, w->piece, range.first + i, range.first + i + 1, range);
             w->any[g] = rapt_join_ranges(w->any[g], range);
             w->all[g] = rapt_meet(w->all[g], range);
         }
@@ -236,9 +241,15 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
         give_biases(call, row, keys, d_of_row);
         if (call->distances) add_sums(columns, d_of_row, w->row_sums + from + i, w->key_sums + first);
     }
-    const int64_t count = seen.last - tile.first - first;
-    product_added(w->row / width, count, d_scores, w->tile, 1, w->keys + first * w->row, w->row,
-                  w->d_queries + from * w->row, w->row, NULL);
+}
+
+/* d_queries of a group from its d_scores. */
+static void add_queries(backward_work *w, int64_t g, int64_t at, rapt_key_range tile)
+{
+    const rapt_key_range seen = rapt_meet(tile, w->any[g]);
+    const int64_t first = seen.first - tile.first, row = g * RAPT_TILE_ROWS;
+    product_added(w->row / width, seen.last - seen.first, w->d_scores + at * RAPT_TILE_ROWS * w->tile + first, w->tile,
+                  1, w->keys + first * w->row, w->row, w->d_queries + row * w->row, w->row, NULL);
 }
 
 /* d_values and d_keys of the tile from a block of groups [first, last). */
@@ -261,9 +272,12 @@ static void add_block(backward_work *w, int64_t first, int64_t last, rapt_key_ra
 
 static void backward_tile(backward_work *w, rapt_key_range tile)
 {
+    const rapt_dot_attention *call = w->call;
     for (int64_t first = 0; first < w->groups; first += w->block) {
-        const int64_t last = smaller_of(first + w->block, w->groups);
+        const int64_t last = smaller_of(first + w->block, w->groups), each = w->tile * w->block / w->groups + 1;
+        const int64_t next = tile.last + first / w->block * each;
         int64_t begin = first, end = last;
+        expect_keys(call, w->piece, next, next + each, (rapt_key_range){tile.last, w->piece->last_key});
         while (begin < end && !w->group_seen[begin]) begin++;
         while (end > begin && !w->group_seen[end - 1]) end--;
         for (int64_t g = begin; g < end; g++) {
@@ -275,6 +289,8 @@ static void backward_tile(backward_work *w, rapt_key_range tile)
             memset(w->weights + (g - begin) * RAPT_TILE_ROWS * w->tile, 0, bytes);
             memset(w->d_scores + (g - begin) * RAPT_TILE_ROWS * w->tile, 0, bytes);
         }
+        for (int64_t g = begin; g < end; g++)
+            if (w->group_seen[g]) add_queries(w, g, g - begin, tile);
         add_block(w, begin, end, tile);
     }
 }
@@ -284,7 +300,9 @@ static void give_tile(const backward_work *w, rapt_key_range tile)
     const rapt_dot_attention *call = w->call;
     const rapt_dot_piece *p = w->piece;
     for (int64_t j = tile.first; j < tile.last; j++) {
-        const int64_t at = j - tile.first;
+        const int64_t at = j - tile.first, later = smaller_of(j + rows_ahead, tile.last - 1);
+        expect_written(row_of(&call->d_keys, p->item, p->group, later), call->size);
+        expect_written(row_of(&call->d_values, p->item, p->group, later), call->value_size);
         if (call->distances) take_off(call->size, w->key_sums[at], w->keys + at * w->row, w->d_keys + at * w->row);
         memcpy(row_of(&call->d_keys, p->item, p->group, j), w->d_keys + at * w->row, (size_t)call->size * sizeof(T));
         memcpy(row_of(&call->d_values, p->item, p->group, j), w->d_values + at * w->value_row,
@@ -304,6 +322,8 @@ static void backward(const rapt_dot_attention *call, const rapt_dot_piece *piece
     }
     for (int64_t i = 0; i < w.rows; i++) {
         const rapt_kernel_row row = row_at(call, piece, i);
+        const rapt_kernel_row later = row_at(call, piece, smaller_of(i + rows_ahead, w.rows - 1));
+        if (!part) expect_written(row_of(&call->d_queries, later.item, later.head, later.query), call->size);
         T *from = w.d_queries + i * w.row;
         if (call->distances) take_off(call->size, w.row_sums[i], w.queries + i * w.row, from);
         T *out = part ? (T *)part + i * call->size : row_of(&call->d_queries, row.item, row.head, row.query);

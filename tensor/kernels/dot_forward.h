@@ -16,11 +16,12 @@ typedef struct forward_work {
 /* Sets the places in scratch; returns the bytes. */
 static size_t lay_forward(forward_work *w, const rapt_dot_attention *call, int64_t rows, char *scratch)
 {
+    enum { tile_bytes = 65536 };
     size_t end = 0;
     w->call = call;
     w->rows = rows;
     w->groups = (rows + RAPT_TILE_ROWS - 1) / RAPT_TILE_ROWS;
-    w->tile = tile_keys(call);
+    w->tile = tile_keys(call, tile_bytes);
     w->value_row = round_up(call->value_size, width);
     const int64_t all_rows = w->groups * RAPT_TILE_ROWS;
     w->queries = carve(scratch, &end, all_rows * call->size * SIZE);
@@ -61,7 +62,10 @@ static rapt_key_range begin_forward(forward_work *w)
                 continue;
             }
             const rapt_kernel_row row = row_at(call, w->piece, i);
+            const rapt_kernel_row later = row_at(call, w->piece, smaller_of(i + rows_ahead, w->rows - 1));
             const rapt_key_range range = rapt_meet(keys, rapt_row_range(&call->mask, row));
+            expect_row(row_of(&call->queries, later.item, later.head, later.query), call->size);
+            expect_keys(call, w->piece, range.first + i, range.first + i + 1, range);
             w->any[g] = rapt_join_ranges(w->any[g], range);
             w->all[g] = rapt_meet(w->all[g], range);
             copy_rows(1, call->size, row_of(&call->queries, row.item, row.head, row.query), 0, NULL, (T)call->scale,
@@ -200,6 +204,8 @@ static void end_forward(forward_work *w)
     const rapt_dot_attention *call = w->call;
     for (int64_t i = 0; i < w->rows; i++) {
         const rapt_kernel_row row = row_at(call, w->piece, i);
+        const rapt_kernel_row later = row_at(call, w->piece, smaller_of(i + rows_ahead, w->rows - 1));
+        expect_written(row_of(&call->out, later.item, later.head, later.query), call->value_size);
         const T *sums = w->sums + i * width, *from = w->out + i * w->value_row;
         T sum = 0;
         for (int lane = 0; lane < width; lane++) sum += sums[lane];
@@ -220,8 +226,12 @@ static void forward(const rapt_dot_attention *call, const rapt_dot_piece *piece,
     const rapt_key_range keys = begin_forward(&w);
     for (int64_t first = keys.first; first < keys.last; first += w.tile) {
         const rapt_key_range tile = {first, smaller_of(first + w.tile, keys.last)};
+        const int64_t each = w.tile / w.groups + 1; /* of the next tile's keys, beside each group */
         if (!take_tile(&w, tile)) continue;
-        for (int64_t g = 0; g < w.groups; g++) forward_group(&w, g, tile);
+        for (int64_t g = 0; g < w.groups; g++) {
+            expect_keys(call, piece, tile.last + g * each, tile.last + (g + 1) * each, keys);
+            forward_group(&w, g, tile);
+        }
     }
     end_forward(&w);
 }

@@ -41,7 +41,9 @@ static void *carve(char *scratch, size_t *end, int64_t bytes)
 /* Row i of a piece. */
 static inline rapt_kernel_row row_at(const rapt_dot_attention *call, const rapt_dot_piece *piece, int64_t i)
 {
-    const int64_t row = piece->first_row + i, heads = call->mask.heads / call->groups;
+    const int64_t row = piece->first_row + i;
+    if (call->groups == call->mask.heads) return (rapt_kernel_row){piece->item, piece->group, row};
+    const int64_t heads = call->mask.heads / call->groups;
     return (rapt_kernel_row){piece->item, piece->group * heads + row / call->mask.queries, row % call->mask.queries};
 }
 

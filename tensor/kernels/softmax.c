@@ -1,5 +1,5 @@
-/* Softmax and its logarithm along dense rows, whole or what a mask leaves of them, forward and backward. Sums of blocks are
- * kept in double. */
+/* Softmax and its logarithm along dense rows, whole or what a mask leaves of them, forward and backward. Sums are kept in
+ * double. */
 #include <math.h>
 #include <stddef.h>
 

@@ -96,6 +96,7 @@ static const attention_case cases[] = {
 int main(int argc, char **argv)
 {
     rapt_on_error(rapt_exit_on_error);
+    rapt_set_threads(rapt_get_threads()); /* all of them, whatever else the machine does */
     puts(rapt_describe_runtime());
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         bool wanted = argc == 1;

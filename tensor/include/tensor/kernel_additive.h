@@ -7,10 +7,9 @@
 /* tanh(a + b) = 1 − 1 / (½ + ½ e^{2a} e^{2b}): the exponentials are taken once for each row, not for each pair of rows.
  * Pairs for which they could overflow take tanh itself, from the rows as they are. */
 typedef struct rapt_additive_rows {
-    const void *rows; /* projected queries or keys: (batch, heads or groups, rows, hidden), dense */
-    const void
-        *powers; /* (batch, heads or groups, rows, padded), dense: ½ e^{2a} of queries, e^{2b} of keys, then zeros */
-    const void *reach; /* (batch, heads or groups, rows), dense: the largest |a| or |b| */
+    const void *rows;   /* projected queries or keys: (batch, heads or groups, rows, hidden), dense */
+    const void *powers; /* (batch, heads or groups, rows, padded), dense: ½ e^{2a} or e^{2b}, then zeros */
+    const void *reach;  /* (batch, heads or groups, rows), dense: the largest |a| or |b| */
 } rapt_additive_rows;
 
 /* w tanh(a + b) = w − 1 / (offset + folded e^{2b}) with offset = ½ / w and folded = offset · e^{2a} saves a multiplication.
@@ -61,17 +60,23 @@ typedef struct rapt_additive_chunk {
     int64_t first, last;
 } rapt_additive_chunk;
 
+/* The rows of a chunk, of mask.keys elements each and dense within a head. Strides in elements. */
+typedef struct rapt_additive_rows_of_chunk {
+    void *data;
+    int64_t item, head;
+} rapt_additive_rows_of_chunk;
+
 typedef struct rapt_additive_gradient {
-    rapt_kernel_grid gradient;     /* of out, (batch, heads, queries, value_size), dense in the last axis */
-    const void *sums;              /* dense (batch, heads, queries, 2), as forward gave them */
-    const void *weights;           /* dense (batch, heads, queries, keys) as forward gave them; NULL: made again */
-    rapt_kernel_grid pooled;       /* weights after dropout, by (item, head, query of the chunk, key) */
-    rapt_kernel_grid scores;       /* the gradient of the scores, likewise */
-    bool stores_pooled;            /* pooled is to be written */
-    void *queries, *keys, *values; /* gradients to write, dense; NULL: not wanted */
-    void *raw_weight;              /* (batch, groups, hidden): of each item and group; NULL: not wanted */
-    void *bias;                    /* dense (batch, heads, queries, keys); NULL: not wanted */
-    void *nearby;                  /* dense (batch, heads, queries, 2·reach + 1), zeros; NULL: not wanted */
+    rapt_kernel_grid gradient;          /* of out, (batch, heads, queries, value_size), dense in the last axis */
+    const void *sums;                   /* dense (batch, heads, queries, 2), as forward gave them */
+    void *weights;                      /* dense (batch, heads, queries, keys) as forward gave them; NULL: made again */
+    rapt_additive_rows_of_chunk pooled; /* the weights after dropout, */
+    bool stores_pooled;                 /* which are to be written */
+    rapt_additive_rows_of_chunk scores; /* the gradient of the scores */
+    void *queries, *keys, *values;      /* gradients to write, dense; each only by the kernel of its name */
+    void *raw_weight;                   /* (batch, groups, hidden): of each item and group */
+    void *bias;                         /* dense (batch, heads, queries, keys); NULL: not wanted */
+    void *nearby;                       /* dense (batch, heads, queries, 2·reach + 1), zeros; NULL: not wanted */
 } rapt_additive_gradient;
 
 typedef struct rapt_additive_kernels {
