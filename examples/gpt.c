@@ -1,5 +1,6 @@
 /* A language model of bytes: a small GPT learns a text file, or sentences that this program makes up, and continues them.
- * What it makes up can only be continued by looking back: "guest: 7 figs and 2 pens; waiter:" → "7 figs and 2 pens." */
+ * What it makes up can only be continued by looking back, at the number and at the animal: "1 owl" → " hoots.",
+ * "3 owl" → "s hoot." */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,8 +31,9 @@ struct text {
     unsigned char byte_of[256];
 };
 
-static const char *const things[] = {"figs", "nuts", "eggs", "pens", "keys", "cups", "hats", "bees"};
-enum { choices = 8, longest_sentence = 64, made_up = 4000, default_steps = 2500 };
+static const char *const animals[] = {"owl", "dog", "cat", "bee", "lion", "frog", "hen", "duck"};
+static const char *const voices[] = {"hoot", "bark", "purr", "hum", "roar", "croak", "cluck", "quack"};
+enum { choices = 8, longest_sentence = 32, made_up = 10000, default_steps = 400 };
 
 static int64_t draw(int64_t low, int64_t high)
 {
@@ -42,11 +44,11 @@ static int64_t draw(int64_t low, int64_t high)
 /* A random sentence; *asked is the length of its first half, after which the rest is certain. */
 static int make_sentence(char sentence[longest_sentence], int *asked)
 {
-    char order[32];
-    snprintf(order, sizeof order, "%d %s and %d %s", (int)draw(2, 10), things[draw(0, choices)], (int)draw(2, 10),
-             things[draw(0, choices)]);
-    *asked = snprintf(sentence, longest_sentence, "guest: %s; waiter:", order);
-    return *asked + snprintf(sentence + *asked, (size_t)(longest_sentence - *asked), " %s.\n", order);
+    int animal = (int)draw(0, choices), number = (int)draw(1, 5);
+    bool is_one = number == 1;
+    *asked = snprintf(sentence, longest_sentence, "%d %s", number, animals[animal]);
+    return *asked + snprintf(sentence + *asked, (size_t)(longest_sentence - *asked), "%s %s%s.\n", is_one ? "" : "s",
+                             voices[animal], is_one ? "s" : "");
 }
 
 static bool make_up(struct text *text)
@@ -225,8 +227,7 @@ static int parse(int argc, char **argv, struct options *o)
     *o = (struct options){.prompt = "\n",
                           .steps = -1,
                           .batch = -1,
-                          .context = -1,
-                          .positions = -1,
+                          .context = 64,
                           .hidden = -1,
                           .layers = -1,
                           .heads = 4,
@@ -241,12 +242,12 @@ static int parse(int argc, char **argv, struct options *o)
         {.help = "Model"},
         {"--preset", .help = "small: nanoGPT's settings for a processor (4 layers, 128 wide, 2000 steps)",
          .choice = &o->preset, .choices = preset_names},
-        {"--context", .metavar = "N", .help = "bytes that the model sees at once (preset)", .integer = &o->context,
+        {"--context", .metavar = "N", .help = "bytes that the model sees at once", .integer = &o->context,
          .integer_range = {2, 65536}},
         {"--hidden", .metavar = "N", .help = "width (preset)", .integer = &o->hidden, .integer_range = {1, 65536}},
         {"--layers", .metavar = "N", .help = "blocks (preset)", .integer = &o->layers, .integer_range = {1, 64}},
         {"--heads", .metavar = "N", .help = "attention heads", .integer = &o->heads, .integer_range = {1, 1024}},
-        {"--positions", .help = "how the model knows where a byte stands (preset)", .choice = &o->positions,
+        {"--positions", .help = "how the model knows where a byte stands", .choice = &o->positions,
          .choices = position_names},
         {"--dropout", .metavar = "X", .help = "probability", .real = &o->dropout, .real_range = {0, 1}},
         {.help = "Training"},
@@ -282,8 +283,6 @@ static int parse(int argc, char **argv, struct options *o)
     if (result != COMMAND_LINE_RUN) return result == COMMAND_LINE_HELP ? EXIT_SUCCESS : 2;
     bool small = o->preset == 1 || o->data;
     if (o->steps < 0) o->steps = small ? 2000 : default_steps;
-    if (o->context < 0) o->context = small ? 64 : 128;
-    if (o->positions < 0) o->positions = small ? RAPT_POSITIONS_LEARNED : RAPT_POSITIONS_ROTARY;
     if (o->batch < 0) o->batch = small ? 12 : 8;
     if (o->hidden < 0) o->hidden = small ? 128 : 64;
     if (o->layers < 0) o->layers = small ? 4 : 2;

@@ -38,7 +38,7 @@ typedef struct rapt_dot_piece {
 
 typedef struct rapt_dot_kernels {
     int tile_rows; /* rows come in multiples of so many without waste */
-    size_t (*forward_bytes)(const rapt_dot_attention *call, int64_t rows); /* of scratch; float32, float64 */
+    size_t (*forward_bytes)(const rapt_dot_attention *call, int64_t rows); /* of scratch */
     /* For the keys of the piece alone: writes out and statistics. */
     void (*forward)(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch);
     /* out from what `parts` calls gave for different keys: outs (parts, batch·heads·queries, value_size), and the
