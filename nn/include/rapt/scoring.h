@@ -26,7 +26,8 @@ struct rapt_scoring {
         *distance_values; /* (2R + 1, v), a parameter: its rows are added to the values by distance; NULL: none */
     /* The fused way: attention pooling with softmax, without a matrix of scores; NULL: there is none. */
     rapt_tensor *(*attend)(rapt_scoring *scoring, const rapt_attention_call *call);
-    bool attends_seen_only; /* attend reads nothing of keys that no query sees, nor of their values: padding may be NaN */
+    bool
+        attends_seen_only; /* attend reads nothing of keys that no query sees, nor of their values: padding may be NaN */
 };
 
 /* Scores of queries (…, Q, q) and keys (…, K, k): (…, Q, K), without mask or normaliser; distances count from equal places. */

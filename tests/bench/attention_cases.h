@@ -1,0 +1,27 @@
+/* What the measurements of attention share: cases of one kind, timed forward, and forward and backward. */
+#ifndef BENCH_ATTENTION_CASES_H
+#define BENCH_ATTENTION_CASES_H
+
+#include <rapt.h>
+
+typedef struct attention_case {
+    const char *name;
+    int64_t batch, heads, groups; /* heads 0: no axis of heads */
+    int64_t queries, keys, size;
+    bool causal, has_lengths; /* lengths from 1 to keys, the same in tests/bench/compare */
+} attention_case;
+
+/* A kind of attention: its layer for vectors of that size, and what a pair of a query and a key that it sees costs. */
+typedef struct attention_kind {
+    rapt_attention *(*make)(int64_t size);
+    double (*cost)(int64_t size, bool backward); /* floating-point operations */
+    const char *note;                            /* what they count */
+} attention_kind;
+
+/* A main function. Without arguments it prints a table of all cases: median ms, the rate and its share of what the processor
+ * can do at most, the memory beyond the inputs. With "--case NAME --phase fwd|fwd_bwd --seconds X" it prints that median alone,
+ * in ms, as tests/bench/compare wants it. The exit status. */
+int attention_cases_main(int count, char **arguments, const attention_kind *kind, const attention_case *cases,
+                         int num_cases);
+
+#endif
