@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "tensor/core.h"
 #include "tensor/thread.h"
@@ -140,6 +141,16 @@ static bool injected_failure(void)
     return left == 0;
 }
 
+/* Large blocks on huge pages where the system has them: a tensor that is read across its rows touches a page a row. */
+static void *allocate(size_t size)
+{
+    enum { huge_page = 2 << 20 };
+    if (size < huge_page) return aligned_alloc(alignment, size);
+    void *block = aligned_alloc(huge_page, (size + huge_page - 1) / huge_page * huge_page);
+    if (block) madvise(block, size / huge_page * huge_page, MADV_HUGEPAGE); /* only advice: it may fail */
+    return block;
+}
+
 void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
 {
     *capacity = 0;
@@ -152,11 +163,11 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
     block_cache *cache = thread_cache();
     void *block = take_cached(cache, class, size);
     if (!block) {
-        block = aligned_alloc(alignment, size);
+        block = allocate(size);
         if (!block) {
             rapt_memory_trim();
             cache = NULL; /* it is gone */
-            block = aligned_alloc(alignment, size);
+            block = allocate(size);
         }
         if (!block) {
             rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes", bytes);
