@@ -18,7 +18,7 @@ static rapt_tensor *call_with_biases(rapt_tensor *const *inputs, void *context)
 
 static void check_gradients(rapt_scoring *scoring)
 {
-    const rapt_mask masks[] = {{NULL}, {.causal = true}, {.window = 2, .offset = 1}};
+    const rapt_mask masks[] = {{.causal = false}, {.causal = true}, {.window = 2, .offset = 1}};
     rapt_attention *attention = rapt_attention_new(scoring, 0);
     for (int i = 0; i < 3; i++) {
         RAPT_SCOPE;

@@ -8,7 +8,7 @@ static const struct {
     {1, 1, 1, 3000, 16, {.causal = true, .offset = 2999}}, /* keys in parts */
     {1, 1, 700, 700, 8, {.causal = true}},                 /* backward in parts */
     {6, 2, 90, 130, 24, {.window = 50}},
-    {8, 1, 4, 1500, 32, {NULL}},
+    {8, 1, 4, 1500, 32, {.causal = false}},
 };
 enum { shape_count = sizeof shapes / sizeof *shapes };
 

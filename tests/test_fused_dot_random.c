@@ -1,20 +1,7 @@
 /* 10,000 random calls of fused dot-product attention, values and gradients, against the plain way. */
-#include "draw.h"
-#include "scorings.h"
+#include "fused.h"
 
 enum { random_cases = 10000, random_parts = 4 };
-
-/* One call, drawn at random: a scoring function of the family, shapes, layouts, a mask. */
-typedef struct drawn {
-    uint64_t seed, state;
-    rapt_dtype dtype;
-    int64_t batch, heads, groups, queries, keys, query_size, key_size, value_size;
-    rapt_attention *attention;
-    rapt_tensor *inputs[5]; /* queries, keys, values, bias, distance bias: leaves, the last two perhaps NULL */
-    rapt_tensor *views[3];  /* the first three as attention gets them */
-    rapt_mask mask;
-    double dropout;
-} drawn;
 
 static const char *const family[] = {"dot",    "scaled dot", "padded dot",  "bilinear",
                                      "cosine", "relative",   "log Gaussian"};
@@ -27,196 +14,19 @@ static const scoring_case *find_scoring(const char *name)
     return NULL;
 }
 
-static int64_t draw_length(uint64_t *state, int64_t most)
+static rapt_scoring *draw_family(drawn *d, double scales[2])
 {
-    static const int64_t percent[] = {4, 20, 100};
-    return draw_below(state, (most * percent[draw_below(state, 3)] + 99) / 100) + 1;
-}
-
-/* A leaf of some layout, and a view (B, heads, length, size) of it. */
-static rapt_tensor *draw_input(drawn *d, int64_t heads, int64_t length, int64_t size, rapt_tensor **view)
-{
-    rapt_tensor *leaf;
-    switch (draw_below(&d->state, 4)) {
-    case 0:
-        leaf = rapt_require_gradient(rapt_randn(d->dtype, RAPT_SHAPE(d->batch, heads, length, size)));
-        *view = leaf;
-        break;
-    case 1: /* the heads split from one row */
-        leaf = rapt_require_gradient(rapt_randn(d->dtype, RAPT_SHAPE(d->batch, length, heads * size)));
-        *view = rapt_permute(rapt_reshape(leaf, RAPT_SHAPE(d->batch, length, heads, size)), RAPT_AXES(0, 2, 1, 3));
-        break;
-    case 2: /* rows farther apart than they are long */
-        leaf = rapt_require_gradient(rapt_randn(d->dtype, RAPT_SHAPE(d->batch, heads, length, size + 3)));
-        *view = rapt_slice(leaf, -1, 1, size + 1, 1);
-        break;
-    default: /* elements apart */
-        leaf = rapt_require_gradient(rapt_randn(d->dtype, RAPT_SHAPE(d->batch, heads, size, length)));
-        *view = rapt_transpose(leaf, -1, -2);
-    }
-    return leaf;
-}
-
-/* A shape that broadcasts to (B, heads, Q, last). */
-static rapt_tensor *draw_bias(drawn *d, int64_t last, bool infinite)
-{
-    int64_t shape[] = {d->batch, d->heads, d->queries, last};
-    for (int axis = 0; axis < 3; axis++)
-        if (draw_chance(&d->state, 50)) shape[axis] = 1;
-    rapt_tensor *bias = rapt_randn(d->dtype, 4, shape);
-    if (infinite) {
-        rapt_tensor *hidden = rapt_less(bias, rapt_scalar(d->dtype, -1));
-        bias = rapt_where(hidden, rapt_full(d->dtype, 0, NULL, -(double)INFINITY), bias);
-    }
-    return rapt_require_gradient(rapt_clone(bias));
-}
-
-static void draw_fused_mask(drawn *d)
-{
-    uint64_t *state = &d->state;
-    if (draw_chance(state, 30)) {
-        bool by_query = draw_chance(state, 50);
-        int64_t count = by_query ? d->queries : 1;
-        d->mask.valid_lengths = rapt_randint(0, d->keys + 1, RAPT_SHAPE(d->batch, count));
-        if (!by_query) d->mask.valid_lengths = rapt_squeeze(d->mask.valid_lengths, 1);
-    }
-    d->mask.causal = draw_chance(state, 30);
-    d->mask.window = draw_chance(state, 25) ? draw_below(state, d->keys) + 1 : 0;
-    d->mask.offset = draw_chance(state, 30) ? draw_below(state, d->keys) - d->keys / 4 : 0;
-    if (draw_chance(state, 25)) {
-        int64_t shape[] = {d->batch, d->heads, d->queries, d->keys};
-        for (int axis = 0; axis < 4; axis++)
-            if (draw_chance(state, 40)) shape[axis] = 1;
-        d->mask.seen = rapt_greater(rapt_rand(RAPT_FLOAT32, 4, shape), rapt_scalar(RAPT_FLOAT32, 0.3));
-    }
-    if (draw_chance(state, 25)) d->inputs[3] = d->mask.bias = draw_bias(d, d->keys, draw_chance(state, 40));
-    if (draw_chance(state, 20))
-        d->inputs[4] = d->mask.distance_bias = draw_bias(d, 2 * draw_below(state, 6) + 1, draw_chance(state, 20));
-}
-
-static drawn draw_fused(uint64_t seed)
-{
-    drawn d = {.seed = seed, .state = seed * 77 + 5};
-    uint64_t *state = &d.state;
-    rapt_seed(seed);
-    const scoring_case *scoring = find_scoring(family[draw_below(state, sizeof family / sizeof *family)]);
-    d.dtype = draw_chance(state, 60) ? RAPT_FLOAT32 : RAPT_FLOAT64;
-    d.batch = draw_below(state, 3) + 1;
-    d.groups = draw_below(state, 2) + 1;
-    d.heads = d.groups * (draw_below(state, 3) + 1);
-    d.queries = draw_length(state, 40);
-    d.keys = draw_chance(state, 5) ? draw_below(state, 700) + 1 : draw_length(state, 150); /* some of several tiles */
-    d.query_size = draw_length(state, 40);
-    d.key_size = scoring->one_size ? d.query_size : draw_length(state, 40);
-    d.value_size = draw_length(state, 24);
-    d.dropout = draw_chance(state, 20) ? 0.3 : 0;
-    d.attention = rapt_attention_new(scoring_of(scoring, d.query_size, d.key_size, d.dtype), d.dropout);
-    cr_assert(d.attention, "%s", rapt_error());
-    d.inputs[0] = draw_input(&d, d.heads, d.queries, d.query_size, &d.views[0]);
-    d.inputs[1] = draw_input(&d, d.groups, d.keys, d.key_size, &d.views[1]);
-    for (int i = 0; i < 2; i++) /* scores of about 1, which float32 rounds to 1e-7 */
-        if (scoring->define == defined_log_gaussian || (scoring->define == defined_dot && i == 0))
-            d.views[i] = rapt_mul_scalar(d.views[i], 1 / sqrt((double)d.query_size));
-    d.inputs[2] = draw_input(&d, d.groups, d.keys, d.value_size, &d.views[2]);
-    draw_fused_mask(&d);
-    return d;
-}
-
-enum { most_wanted = 5 + most_parameters };
-
-typedef struct answer {
-    rapt_tensor *tensors[2 + most_wanted]; /* pooled, weights, gradients */
-} answer;
-
-static const char *const answer_names[] = {"pooled values", "weights",    "queries",       "keys",
-                                           "values",        "bias",       "distance bias", "parameter 0",
-                                           "parameter 1",   "parameter 2"};
-
-static void fail_drawn(const drawn *d, const char *what, double error)
-{
-    cr_assert_fail("seed %llu: %s, error %g (%s, %s; batch %lld, %lld heads of %lld groups, %lld queries of %lld, %lld "
-                   "keys of %lld, values of %lld; lengths %d, causal %d, window %lld, offset %lld, seen %d, bias %d, "
-                   "distances %d, dropout %g) %s",
-                   (unsigned long long)d->seed, what, error, d->attention->scoring->module.kind->name,
-                   rapt_dtype_name(d->dtype), (long long)d->batch, (long long)d->heads, (long long)d->groups,
-                   (long long)d->queries, (long long)d->query_size, (long long)d->keys, (long long)d->key_size,
-                   (long long)d->value_size, d->mask.valid_lengths != NULL, d->mask.causal, (long long)d->mask.window,
-                   (long long)d->mask.offset, d->mask.seen != NULL, d->mask.bias != NULL, d->mask.distance_bias != NULL,
-                   d->dropout, rapt_error() ? rapt_error() : "");
-}
-
-/* The plain way takes float64, so that what differs is the fused one's error alone. */
-static answer run_drawn(const drawn *d, bool plain)
-{
-    answer a = {{NULL}};
-    const rapt_dtype dtype = plain ? RAPT_FLOAT64 : d->dtype;
-    cr_assert(rapt_module_cast(&d->attention->module, dtype), "%s", rapt_error());
-    parameter_list list = parameters_of(d->attention);
-    rapt_tensor *wanted[most_wanted], *gradients[most_wanted];
-    int places[most_wanted], count = 0;
-    for (int i = 0; i < 5 + list.count; i++) {
-        rapt_tensor *one = i < 5 ? d->inputs[i] : list.tensors[i - 5];
-        if (!one) continue;
-        places[count] = i;
-        wanted[count++] = one;
-    }
-    rapt_mask mask = d->mask;
-    if (mask.bias) mask.bias = rapt_cast(mask.bias, dtype);
-    if (mask.distance_bias) mask.distance_bias = rapt_cast(mask.distance_bias, dtype);
-    rapt_tensor *const *views = d->views;
-    d->attention->plain = plain;
-    d->attention->keep_weights = true;
-    rapt_seed(d->seed + 1);
-    rapt_tensor *pooled = plain ? rapt_attention_forward(d->attention, rapt_cast(views[0], dtype),
-                                                         rapt_cast(views[1], dtype), rapt_cast(views[2], dtype), &mask)
-                                : rapt_attention_forward(d->attention, views[0], views[1], views[2], &mask);
-    if (!pooled) fail_drawn(d, "gives NULL", 0);
-    rapt_tensor *from = rapt_cast(rapt_randn(d->dtype, rapt_rank(pooled), rapt_shape(pooled)), dtype);
-    if (!rapt_gradients(1, &pooled, &from, count, wanted, gradients, RAPT_RETAIN_GRAPH))
-        fail_drawn(d, "has no gradient", 0);
-    a.tensors[0] = pooled;
-    a.tensors[1] = rapt_clone(d->attention->weights);
-    for (int i = 0; i < count; i++) a.tensors[2 + places[i]] = gradients[i];
-    for (int i = 0; i < 2 + most_wanted; i++)
-        if (a.tensors[i]) a.tensors[i] = rapt_cast(rapt_detach(a.tensors[i]), RAPT_FLOAT64);
-    return a;
-}
-
-static double largest_of(rapt_tensor *x)
-{
-    return x ? rapt_item(rapt_max(rapt_abs(x), RAPT_ALL_AXES, false)) : 0;
-}
-
-/* Relative to the largest value: for pooled values, of those that are pooled; for a gradient, of all the gradients, since one may be 0 but for rounding; and for biases
- * and parameters, whose gradients sum up what cancels, the roundings of all rows. */
-static void compare_answers(const drawn *d, const answer *plain, const answer *fused)
-{
-    double largest_gradient = 0;
-    for (int i = 2; i < 2 + most_wanted; i++) largest_gradient = fmax(largest_gradient, largest_of(plain->tensors[i]));
-    for (int i = 0; i < 2 + most_wanted; i++) {
-        rapt_tensor *a = plain->tensors[i], *b = fused->tensors[i];
-        if (!a && !b) continue;
-        if (!a || !b || !rapt_same_shape(a, b)) fail_drawn(d, answer_names[i], (double)NAN);
-        double error = largest_of(rapt_sub(a, b)), largest = i == 0 ? largest_of(d->inputs[2]) : largest_gradient;
-        if (i == 1) largest = largest_of(a);
-        if (i >= 5) largest *= sqrt((double)(d->batch * d->heads * d->queries));
-        double tolerance = d->dtype == RAPT_FLOAT64 ? 1e-12
-                           : i < 2                  ? 2e-6
-                                                    : 4e-6; /* a gradient in 10,000 is beyond 2e-6 */
-        if (!(error <= tolerance * largest)) fail_drawn(d, answer_names[i], error / largest);
-    }
+    const scoring_case *scoring = find_scoring(family[draw_below(&d->state, sizeof family / sizeof *family)]);
+    if (scoring->one_size) d->key_size = d->query_size;
+    const double scale = 1 / sqrt((double)d->query_size); /* scores of about 1, which float32 rounds to 1e-7 */
+    if (scoring->define == defined_log_gaussian) scales[0] = scales[1] = scale;
+    if (scoring->define == defined_dot) scales[0] = scale;
+    return scoring_of(scoring, d->query_size, d->key_size, d->dtype);
 }
 
 static void run_random(int part)
 {
-    for (int i = part; i < random_cases; i += random_parts) {
-        RAPT_SCOPE;
-        drawn d = draw_fused((uint64_t)i);
-        answer plain = run_drawn(&d, true), fused = run_drawn(&d, false);
-        compare_answers(&d, &plain, &fused);
-        rapt_module_free(&d.attention->module);
-    }
-    expect_no_error();
+    run_drawn_cases(random_cases, part, random_parts, draw_family);
 }
 
 Test(fused_dot_random, part_1)
