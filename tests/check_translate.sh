@@ -30,6 +30,8 @@ expect 2 '--seed' --seed x
 expect 2 '--epochs' --epochs 0
 expect 2 '--seed' --seed
 expect 2 'book' --preset book
+expect 2 'only goes with' --fix
+expect 2 'recurrent' --model other
 expect 1 'nowhere.tsv' --data "$folder/nowhere.tsv"
 expect 1 'nowhere' --translate one --weights "$folder/nowhere.safetensors"
 expect 1 'checkpoint' --resume --out "$folder/empty"
@@ -46,6 +48,12 @@ for file in model.safetensors checkpoint.safetensors; do
     [ -s "$folder/out/$file" ] || { echo "FAILED: no $file" && failed=1; }
 done
 expect 0 . --translate 'seven hundred four' --out "$folder/out"
+expect 0 . --translate 'seven hundred four' --beams 3 --out "$folder/out"
+# shellcheck disable=SC2086
+expect 0 '^test exact match: [0-9.]* %$' $small --model transformer --scoring additive --heads 2 --out "$folder/transformer"
+expect 0 . --translate 'seven hundred four' --beams 3 --out "$folder/transformer"
+# shellcheck disable=SC2086
+expect 1 'heads' $small --model transformer --heads 3 --out "$folder/three"
 [ "$(printf 'one\ntwo\n' | "$translate" --translate --out "$folder/out" | wc -l)" -eq 2 ] || { echo 'FAILED: two lines' && failed=1; }
 expect 1 'words' --translate 'one two three four five six seven eight nine ten one two three' --out "$folder/out"
 head -c 2000 "$folder/out/model.safetensors" >"$folder/cut.safetensors"

@@ -20,7 +20,7 @@ bool translate_sentence(struct model *model, const struct vocabulary *source, co
     struct batch batch = good ? batch_from_sentence(ids, num_steps, t->valid_length) : (struct batch){0};
     free(ids);
     if (!good) return rapt_fail(RAPT_ERROR_VALUE, "translate", "%s", error.message);
-    rapt_tensor *translated = model_translate(model, &batch, target->begin, beams, beams > 1 ? NULL : &t->maps);
+    rapt_tensor *translated = model_translate(model, &batch, target, beams, beams > 1 ? NULL : &t->maps);
     if (!translated) return false;
     for (int i = 0; i < t->maps.count; i++) rapt_retain(t->maps.map[i].weights);
     memcpy(t->ids, rapt_data(translated), (size_t)num_steps * sizeof *t->ids);

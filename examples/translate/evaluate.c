@@ -34,7 +34,7 @@ static bool score_batch(struct run *run, int64_t first, int64_t count, struct sc
     const struct pairs *pairs = run->pairs;
     struct batch batch = batch_from_pairs(pairs, NULL, first, count);
     rapt_tensor *translations =
-        model_translate(run->model, &batch, pairs->target_vocabulary->begin, (int)run->options->beams, NULL);
+        model_translate(run->model, &batch, pairs->target_vocabulary, (int)run->options->beams, NULL);
     const int64_t *ids = translations ? rapt_data(translations) : NULL;
     for (int64_t i = 0; ids && i < count; i++) {
         char *text = vocabulary_decode(pairs->target_vocabulary, ids + i * pairs->num_steps, pairs->num_steps);

@@ -55,7 +55,7 @@ rapt_tensor *model_loss(struct model *model, const struct batch *batch, const in
     return rapt_cross_entropy(model->architecture->forward(model, batch), batch->labels, &options);
 }
 
-rapt_tensor *model_translate(struct model *model, const struct batch *batch, int64_t begin, int beams,
+rapt_tensor *model_translate(struct model *model, const struct batch *batch, const struct vocabulary *target, int beams,
                              struct attention_maps *maps)
 {
     RAPT_NO_GRADIENT;
@@ -64,11 +64,18 @@ rapt_tensor *model_translate(struct model *model, const struct batch *batch, int
     struct decoding *decoding = a->start(model, batch);
     if (!decoding) return NULL;
     decoding->keeps_weights = maps != NULL;
-    rapt_tensor *prompt = rapt_full(RAPT_INT64, RAPT_SHAPE(rapt_size(batch->sources, 0), 1), (double)begin);
+    rapt_tensor *prompt = rapt_full(RAPT_INT64, RAPT_SHAPE(rapt_size(batch->sources, 0), 1), (double)target->begin);
     const rapt_token_model steps = {.context = decoding, .next = a->next, .select = a->select};
-    /* as the book does, all steps are run; what comes after <eos> is cut off later */
-    const rapt_generation how = {.length = rapt_size(batch->sources, 1), .beams = maps ? 1 : beams};
+    /* greedily, as the book does, all steps are run, and what comes after <eos> is cut off later; beams end there */
+    const int64_t length = rapt_size(batch->sources, 1);
+    const rapt_generation how = {.length = length,
+                                 .beams = maps ? 1 : beams,
+                                 .stops = !maps && beams > 1,
+                                 .end_token = target->end,
+                                 .padding = target->padding};
     rapt_tensor *translation = rapt_generate(&steps, prompt, &how);
+    if (translation)
+        translation = rapt_pad(translation, 1, 0, length - rapt_size(translation, 1), (double)target->padding);
     bool good = translation && (!maps || a->maps(decoding, maps));
     for (int i = 0; good && maps && i < maps->count; i++) rapt_keep(maps->map[i].weights);
     a->end(decoding);

@@ -72,7 +72,7 @@ rapt_tensor *model_loss(struct model *model, const struct batch *batch, const in
 
 /* Translations of sources (batch, num_steps): num_steps ids of the target vocabulary for each, int64 (batch, num_steps);
  * greedy, or the best of several beams. maps, unless NULL, gets the attention (for one sentence, greedy). */
-rapt_tensor *model_translate(struct model *model, const struct batch *batch, int64_t begin, int beams,
+rapt_tensor *model_translate(struct model *model, const struct batch *batch, const struct vocabulary *target, int beams,
                              struct attention_maps *maps);
 
 #endif
