@@ -141,6 +141,18 @@ Test(layers, layer_norm)
     rapt_module_free(&layer->module);
 }
 
+/* The other axis: what batch normalisation would give, made of ops (Dive into Deep Learning, 11.7.3). */
+Test(layers, normalisation_over_the_batch)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_from(RAPT_FLOAT64, RAPT_SHAPE(2, 2), (double[]){1, 2, 2, 3});
+    rapt_tensor *centered = rapt_sub(x, rapt_mean(x, RAPT_AXES(0), true));
+    rapt_tensor *variance = rapt_add_scalar(rapt_var(x, RAPT_AXES(0), true, 0), 1e-5);
+    const double one = 0.5 / sqrt(0.25 + 1e-5); /* 0.99998 */
+    expect_values("by column", rapt_mul(centered, rapt_rsqrt(variance)), 4, (double[]){-one, -one, one, one}, 1e-12);
+    expect_no_error();
+}
+
 Test(layers, dropout)
 {
     RAPT_SCOPE;
