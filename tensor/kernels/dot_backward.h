@@ -4,149 +4,6 @@
  * With P the weights, dP = dO Vᵀ and Dᵢ = Σ dOᵢ Oᵢ: dS = P (dP − D), dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K; for distances less
  * Σᵢ dSᵢⱼ kⱼ and Σⱼ dSᵢⱼ qᵢ. */
 
-/* One piece of work: all rows of a group's heads, some keys. Rows are in groups as in forward. */
-typedef struct backward_work {
-    const rapt_dot_attention *call;
-    const rapt_dot_piece *piece;
-    int64_t rows, groups, block, tile, row, value_row; /* block: groups at once; row: size in whole vectors */
-    T *queries, *gradient, *d_queries;                 /* of all rows; queries are scaled */
-    T *largest, *scales, *deltas;                      /* statistics: exp(score − largest) · scale is the weight */
-    T *keys, *keys_across, *values_across;             /* of the tile; across: transposed */
-    T *d_keys, *d_values;
-    T *row_sums, *key_sums; /* for distances: of d_scores, */
-    T *center;              /* and what is taken off all queries and keys: gradients are sums that lose its digits */
-    T *weights, *d_scores, *d_weights; /* of the block; d_weights of a group */
-    T *out, *out_across;               /* of a group */
-    uint8_t *seen, *group_seen;
-    rapt_key_range *any, *all;
-} backward_work;
-
-static size_t lay_backward(backward_work *w, const rapt_dot_attention *call, int64_t rows, char *scratch)
-{
-    enum { block_rows = 128, tile_bytes = 32768 };
-    size_t end = 0;
-    w->call = call;
-    w->rows = rows;
-    w->groups = (rows + RAPT_TILE_ROWS - 1) / RAPT_TILE_ROWS;
-    w->block = smaller_of(block_rows / RAPT_TILE_ROWS, w->groups);
-    w->tile = tile_keys(call, tile_bytes);
-    w->row = round_up(call->size, width);
-    w->value_row = round_up(call->value_size, width);
-    const int64_t all_rows = w->groups * RAPT_TILE_ROWS, block = w->block * RAPT_TILE_ROWS;
-    w->queries = carve(scratch, &end, all_rows * w->row * SIZE);
-    w->gradient = carve(scratch, &end, all_rows * w->value_row * SIZE);
-    w->d_queries = carve(scratch, &end, all_rows * w->row * SIZE);
-    w->largest = carve(scratch, &end, all_rows * SIZE);
-    w->scales = carve(scratch, &end, all_rows * SIZE);
-    w->deltas = carve(scratch, &end, all_rows * SIZE);
-    w->center = carve(scratch, &end, w->row * SIZE);
-    w->row_sums = carve(scratch, &end, all_rows * SIZE);
-    w->keys = carve(scratch, &end, w->tile * w->row * SIZE);
-    w->keys_across = carve(scratch, &end, call->size * w->tile * SIZE);
-    w->values_across = carve(scratch, &end, call->value_size * w->tile * SIZE);
-    w->d_keys = carve(scratch, &end, w->tile * w->row * SIZE);
-    w->d_values = carve(scratch, &end, w->tile * w->value_row * SIZE);
-    w->key_sums = carve(scratch, &end, w->tile * SIZE);
-    w->weights = carve(scratch, &end, block * w->tile * SIZE);
-    w->d_scores = carve(scratch, &end, block * w->tile * SIZE);
-    w->d_weights = carve(scratch, &end, RAPT_TILE_ROWS * w->tile * SIZE);
-    w->out = carve(scratch, &end, RAPT_TILE_ROWS * call->value_size * SIZE);
-    w->out_across = carve(scratch, &end, round_up(RAPT_TILE_ROWS, width) * call->value_size * SIZE);
-    w->seen = carve(scratch, &end, w->tile);
-    w->group_seen = carve(scratch, &end, w->groups);
-    w->any = carve(scratch, &end, w->groups * (int64_t)sizeof *w->any);
-    w->all = carve(scratch, &end, w->groups * (int64_t)sizeof *w->all);
-    return end;
-}
-
-static size_t backward_bytes(const rapt_dot_attention *call, int64_t rows)
-{
-    backward_work w;
-    return lay_backward(&w, call, rows, NULL);
-}
-
-/* to −= factor · from, which is not looked at where the factor is 0 */
-static void take_off(int64_t count, T factor, const T *restrict from, T *restrict to)
-{
-    if (factor == 0) return;
-    RAPT_SIMD for (int64_t j = 0; j < count; j++) to[j] -= factor * from[j];
-}
-
-/* Copies what belongs to row i. One that sees nothing becomes zeros, whatever is in it. */
-static void take_row(backward_work *w, int64_t i)
-{
-    const rapt_dot_attention *call = w->call;
-    T *query = w->queries + i * w->row, *gradient = w->gradient + i * w->value_row;
-    const rapt_kernel_row row = row_at(call, w->piece, i < w->rows ? i : 0);
-    const rapt_kernel_row later = row_at(call, w->piece, smaller_of(i + rows_ahead, w->rows - 1));
-    const T *statistics = (const T *)call->statistics + 2 * row_number(call, row);
-    expect_row(row_of(&call->queries, later.item, later.head, later.query), call->size);
-    expect_row(row_of(&call->gradient, later.item, later.head, later.query), call->value_size);
-    expect_row(row_of(&call->out, later.item, later.head, later.query), call->value_size);
-    const uint8_t used = i < w->rows && statistics[0] != (T)INFINITY;
-    copy_rows(1, call->size, row_of(&call->queries, row.item, row.head, row.query), 0, &used, (T)call->scale, query,
-              w->row);
-    copy_rows(1, call->value_size, row_of(&call->gradient, row.item, row.head, row.query), 0, &used, 1, gradient,
-              w->value_row);
-    if (call->distances && used) take_off(call->size, 1, w->center, query);
-    w->largest[i] = used ? statistics[0] : (T)INFINITY;
-    w->scales[i] = used ? 1 / statistics[1] : 0;
-}
-
-/* D of a group of rows, the diagonal of a product: the same sums as dP has, so that both are the same number, and d_scores
- * 0, where a row sees but one key. */
-static void find_deltas(backward_work *w, int64_t g)
-{
-    enum { columns = (RAPT_TILE_ROWS + width - 1) / width * width };
-    const rapt_dot_attention *call = w->call;
-    T products[RAPT_TILE_ROWS * columns];
-    for (int64_t i = 0; i < RAPT_TILE_ROWS; i++) {
-        const rapt_kernel_row row = row_at(call, w->piece, smaller_of(g * RAPT_TILE_ROWS + i, w->rows - 1));
-        memcpy(w->out + i * call->value_size, row_of(&call->out, row.item, row.head, row.query),
-               (size_t)call->value_size * sizeof(T));
-    }
-    transpose(RAPT_TILE_ROWS, call->value_size, w->out, call->value_size, NULL, w->out_across, columns);
-    product(columns / width, call->value_size, w->gradient + g * RAPT_TILE_ROWS * w->value_row, w->value_row, 1,
-            w->out_across, columns, products, columns, NULL);
-    for (int64_t i = 0; i < RAPT_TILE_ROWS; i++) w->deltas[g * RAPT_TILE_ROWS + i] = products[i * columns + i];
-}
-
-/* The first query that sees a key: nothing that is hidden may change a gradient. */
-static void find_center(backward_work *w)
-{
-    const rapt_dot_attention *call = w->call;
-    memset(w->center, 0, (size_t)w->row * sizeof(T));
-    for (int64_t i = 0; i < w->rows; i++) {
-        const rapt_kernel_row row = row_at(call, w->piece, i);
-        if (((const T *)call->statistics)[2 * row_number(call, row)] == (T)INFINITY) continue;
-        copy_rows(1, call->size, row_of(&call->queries, row.item, row.head, row.query), 0, NULL, (T)call->scale,
-                  w->center, w->row);
-        return;
-    }
-}
-
-static void begin_backward(backward_work *w)
-{
-    const rapt_dot_attention *call = w->call;
-    const rapt_key_range keys = {w->piece->first_key, w->piece->last_key};
-    if (call->distances) find_center(w);
-    for (int64_t g = 0; g < w->groups; g++) {
-        w->any[g] = (rapt_key_range){0, 0};
-        w->all[g] = keys;
-        for (int64_t i = g * RAPT_TILE_ROWS; i < (g + 1) * RAPT_TILE_ROWS; i++) {
-            take_row(w, i);
-            if (i >= w->rows) continue;
-            const rapt_key_range range = rapt_meet(keys, rapt_row_range(&call->mask, row_at(call, w->piece, i)));
-            expect_keys(call, w->piece, range.first + i, range.first + i + 1, range);
-            w->any[g] = rapt_join_ranges(w->any[g], range);
-            w->all[g] = rapt_meet(w->all[g], range);
-        }
-        find_deltas(w, g);
-    }
-    memset(w->row_sums, 0, (size_t)(w->groups * RAPT_TILE_ROWS) * sizeof(T));
-    memset(w->d_queries, 0, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));
-}
-
 static bool take_backward_tile(backward_work *w, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
@@ -270,17 +127,36 @@ static void add_block(backward_work *w, int64_t first, int64_t last, rapt_key_ra
     }
 }
 
-static void backward_tile(backward_work *w, rapt_key_range tile)
+/* Beside a group's work on a tile: asks for a share of the next tile's keys, of where this one's gradients go, and when it
+ * is the last one, of the next piece. */
+AHEAD expect_after(const backward_work *w, int64_t g, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
+    const rapt_dot_piece *p = w->piece;
+    const int64_t each = w->tile / w->groups + 1, first = tile.first + g * each;
+    const int64_t last = smaller_of(first + each, tile.last), next = tile.last + g * each, row = g * RAPT_TILE_ROWS;
+    expect_keys(call, p, next, next + each, (rapt_key_range){tile.last, p->last_key});
+    expect_rows(&call->d_keys, p->item, p->group, first, last, call->size, true);
+    expect_rows(&call->d_values, p->item, p->group, first, last, call->value_size, true);
+    if (tile.last >= w->last_key && foresees(p, row)) expect_queries(call, p->next, row);
+}
+
+/* Beside a group's second part on the last tile, so that not all is asked for at once. */
+AHEAD expect_after_queries(const backward_work *w, int64_t row)
+{
+    expect_group(w->call, w->piece, row, &w->call->d_queries, w->call->size, true);
+    if (foresees(w->piece, row)) expect_output(w->call, w->piece->next, row);
+}
+
+static void backward_tile(backward_work *w, rapt_key_range tile)
+{
     for (int64_t first = 0; first < w->groups; first += w->block) {
-        const int64_t last = smaller_of(first + w->block, w->groups), each = w->tile * w->block / w->groups + 1;
-        const int64_t next = tile.last + first / w->block * each;
+        const int64_t last = smaller_of(first + w->block, w->groups);
         int64_t begin = first, end = last;
-        expect_keys(call, w->piece, next, next + each, (rapt_key_range){tile.last, w->piece->last_key});
         while (begin < end && !w->group_seen[begin]) begin++;
         while (end > begin && !w->group_seen[end - 1]) end--;
         for (int64_t g = begin; g < end; g++) {
+            expect_after(w, g, tile);
             if (w->group_seen[g]) {
                 differentiate_group(w, g, g - begin, tile);
                 continue;
@@ -289,8 +165,10 @@ static void backward_tile(backward_work *w, rapt_key_range tile)
             memset(w->weights + (g - begin) * RAPT_TILE_ROWS * w->tile, 0, bytes);
             memset(w->d_scores + (g - begin) * RAPT_TILE_ROWS * w->tile, 0, bytes);
         }
-        for (int64_t g = begin; g < end; g++)
+        for (int64_t g = begin; g < end; g++) {
+            if (tile.last >= w->last_key) expect_after_queries(w, g * RAPT_TILE_ROWS);
             if (w->group_seen[g]) add_queries(w, g, g - begin, tile);
+        }
         add_block(w, begin, end, tile);
     }
 }
@@ -300,9 +178,7 @@ static void give_tile(const backward_work *w, rapt_key_range tile)
     const rapt_dot_attention *call = w->call;
     const rapt_dot_piece *p = w->piece;
     for (int64_t j = tile.first; j < tile.last; j++) {
-        const int64_t at = j - tile.first, later = smaller_of(j + rows_ahead, tile.last - 1);
-        expect_written(row_of(&call->d_keys, p->item, p->group, later), call->size);
-        expect_written(row_of(&call->d_values, p->item, p->group, later), call->value_size);
+        const int64_t at = j - tile.first;
         if (call->distances) take_off(call->size, w->key_sums[at], w->keys + at * w->row, w->d_keys + at * w->row);
         memcpy(row_of(&call->d_keys, p->item, p->group, j), w->d_keys + at * w->row, (size_t)call->size * sizeof(T));
         memcpy(row_of(&call->d_values, p->item, p->group, j), w->d_values + at * w->value_row,
@@ -322,8 +198,6 @@ static void backward(const rapt_dot_attention *call, const rapt_dot_piece *piece
     }
     for (int64_t i = 0; i < w.rows; i++) {
         const rapt_kernel_row row = row_at(call, piece, i);
-        const rapt_kernel_row later = row_at(call, piece, smaller_of(i + rows_ahead, w.rows - 1));
-        if (!part) expect_written(row_of(&call->d_queries, later.item, later.head, later.query), call->size);
         T *from = w.d_queries + i * w.row;
         if (call->distances) take_off(call->size, w.row_sums[i], w.queries + i * w.row, from);
         T *out = part ? (T *)part + i * call->size : row_of(&call->d_queries, row.item, row.head, row.query);

@@ -53,6 +53,7 @@ static rapt_key_range begin_forward(forward_work *w)
     const rapt_key_range keys = {w->piece->first_key, w->piece->last_key};
     rapt_key_range whole = {0, 0};
     for (int64_t g = 0; g < w->groups; g++) {
+        expect_queries(call, w->piece, (g + groups_ahead) * RAPT_TILE_ROWS);
         w->any[g] = (rapt_key_range){0, 0};
         w->all[g] = keys;
         for (int64_t i = g * RAPT_TILE_ROWS; i < (g + 1) * RAPT_TILE_ROWS; i++) {
@@ -62,10 +63,7 @@ static rapt_key_range begin_forward(forward_work *w)
                 continue;
             }
             const rapt_kernel_row row = row_at(call, w->piece, i);
-            const rapt_kernel_row later = row_at(call, w->piece, smaller_of(i + rows_ahead, w->rows - 1));
             const rapt_key_range range = rapt_meet(keys, rapt_row_range(&call->mask, row));
-            expect_row(row_of(&call->queries, later.item, later.head, later.query), call->size);
-            expect_keys(call, w->piece, range.first + i, range.first + i + 1, range);
             w->any[g] = rapt_join_ranges(w->any[g], range);
             w->all[g] = rapt_meet(w->all[g], range);
             copy_rows(1, call->size, row_of(&call->queries, row.item, row.head, row.query), 0, NULL, (T)call->scale,
@@ -204,8 +202,6 @@ static void end_forward(forward_work *w)
     const rapt_dot_attention *call = w->call;
     for (int64_t i = 0; i < w->rows; i++) {
         const rapt_kernel_row row = row_at(call, w->piece, i);
-        const rapt_kernel_row later = row_at(call, w->piece, smaller_of(i + rows_ahead, w->rows - 1));
-        expect_written(row_of(&call->out, later.item, later.head, later.query), call->value_size);
         const T *sums = w->sums + i * width, *from = w->out + i * w->value_row;
         T sum = 0;
         for (int lane = 0; lane < width; lane++) sum += sums[lane];
@@ -219,6 +215,13 @@ static void end_forward(forward_work *w)
     }
 }
 
+/* Beside a group's work on the last tile: asks for where its output goes, and for the next piece. */
+AHEAD expect_after_forward(const forward_work *w, int64_t row)
+{
+    expect_group(w->call, w->piece, row, &w->call->out, w->call->value_size, true);
+    if (foresees(w->piece, row)) expect_queries(w->call, w->piece->next, row);
+}
+
 static void forward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch)
 {
     forward_work w = {.piece = piece};
@@ -230,6 +233,7 @@ static void forward(const rapt_dot_attention *call, const rapt_dot_piece *piece,
         if (!take_tile(&w, tile)) continue;
         for (int64_t g = 0; g < w.groups; g++) {
             expect_keys(call, piece, tile.last + g * each, tile.last + (g + 1) * each, keys);
+            if (tile.last == keys.last) expect_after_forward(&w, g * RAPT_TILE_ROWS);
             forward_group(&w, g, tile);
         }
     }

@@ -53,9 +53,17 @@ static inline int64_t row_number(const rapt_dot_attention *call, rapt_kernel_row
     return (row.item * call->mask.heads + row.head) * call->mask.queries + row.query;
 }
 
+static inline T *row_of(const rapt_kernel_rows *rows, int64_t item, int64_t head, int64_t place)
+{
+    return (T *)rows->data + item * rows->strides[0] + head * rows->strides[1] + place * rows->strides[2];
+}
+
 #include "tile_product.h"
 
+#include "dot_ahead.h"
 #include "dot_tile.h"
+
+#include "dot_backward_rows.h"
 
 #include "dot_backward.h"
 #include "dot_forward.h"

@@ -1,37 +1,6 @@
 /* What forward and backward of fused dot-product attention do to a tile of keys and a group of rows. Part of
  * dot_template.h. */
 
-static inline T *row_of(const rapt_kernel_rows *rows, int64_t item, int64_t head, int64_t place)
-{
-    return (T *)rows->data + item * rows->strides[0] + head * rows->strides[1] + place * rows->strides[2];
-}
-
-/* Asks for a row that will be read: rows of a head lie apart in memory, and the processor does not foresee them. */
-static inline void expect_row(const T *row, int64_t count)
-{
-    enum { line = 64 / SIZE };
-    for (int64_t j = 0; j < count; j += line) __builtin_prefetch(row + j, 0, 2);
-}
-
-/* The same for a row that will be written. */
-static inline void expect_written(const T *row, int64_t count)
-{
-    enum { line = 64 / SIZE };
-    for (int64_t j = 0; j < count; j += line) __builtin_prefetch(row + j, 1);
-}
-
-/* Asks for keys and values [first, last) as far as they lie in the range. */
-static inline void expect_keys(const rapt_dot_attention *call, const rapt_dot_piece *piece, int64_t first, int64_t last,
-                               rapt_key_range range)
-{
-    for (int64_t j = larger_of(first, range.first); j < smaller_of(last, range.last); j++) {
-        expect_row(row_of(&call->keys, piece->item, piece->group, j), call->size);
-        expect_row(row_of(&call->values, piece->item, piece->group, j), call->value_size);
-    }
-}
-
-enum { rows_ahead = 16 };
-
 /* As many keys at once as make their keys and values so many bytes. */
 static int64_t tile_keys(const rapt_dot_attention *call, int64_t bytes)
 {

@@ -34,6 +34,7 @@ typedef struct rapt_dot_attention {
 /* A kernel's share: rows [first_row, last_row) of the heads of one group, head by head, query by query, and some keys. */
 typedef struct rapt_dot_piece {
     int64_t item, group, first_row, last_row, first_key, last_key;
+    const struct rapt_dot_piece *next; /* what the thread is likely to do next: asked for while this is done; or NULL */
 } rapt_dot_piece;
 
 typedef struct rapt_dot_kernels {
