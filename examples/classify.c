@@ -281,19 +281,15 @@ static int parse(int argc, char **argv, struct options *o)
         {"--dropout", .metavar = "X", .help = "probability", .real = &o->dropout, .real_range = {0, 1}},
         {"--learning-rate", .metavar = "X", .help = "of Adam at its peak", .real = &o->learning_rate,
          .real_range = {1e-12, 10}},
-        {"--seed", .metavar = "N", .help = "of all that is random", .integer = &o->seed,
-         .integer_range = {0, INT64_MAX}},
-        {"--threads", .metavar = "N", .help = "threads; default: one for each processor", .integer = &o->threads,
-         .integer_range = {1, 1024}},
+        command_line_seed(&o->seed),
+        command_line_threads(&o->threads),
         {"--save", .metavar = "FILE", .help = "write the weights there (safetensors)", .string = &o->save},
         {0},
     };
     const struct command_line line = {.program = "classify",
                                       .summary = "Trains a small vision transformer to tell pictures apart.",
                                       .options = table};
-    enum command_line_result result = command_line_parse(&line, argc, argv);
-    if (result != COMMAND_LINE_RUN) return result == COMMAND_LINE_HELP ? EXIT_SUCCESS : 2;
-    return -1;
+    return command_line_parse(&line, argc, argv);
 }
 
 static int64_t count_classes(const struct pictures *p)

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rapt.h>
 
@@ -111,23 +110,22 @@ static rapt_tensor *loss_of(rapt_gpt *gpt, rapt_tensor *inputs, rapt_tensor *tar
     return rapt_cross_entropy(rapt_gpt_forward(gpt, inputs, NULL), targets, NULL);
 }
 
-/* The mean loss over the validation text, cut into windows. */
+/* The mean loss over the validation text, cut into batches of windows. */
 static double validate(rapt_gpt *gpt, const struct text *text, const struct options *o)
 {
     RAPT_NO_GRADIENT;
+    enum { most = 64 };
+    const int64_t windows = (text->count - text->training - 1) / o->context, size = windows < most ? windows : most;
+    const int64_t batches = windows / size; /* a last, shorter one would weigh too much */
     double sum = 0;
-    int64_t batches = 0, starts[64], count = 0;
     rapt_module_train(&gpt->module, false);
-    for (int64_t at = text->training; at + o->context < text->count; at += o->context) {
-        starts[count++] = at;
-        bool is_last = at + 2 * o->context >= text->count;
-        if (count < 64 && !(is_last && batches == 0)) continue; /* a last, shorter batch would weigh too much */
+    for (int64_t batch = 0; batch < batches; batch++) {
         RAPT_SCOPE;
+        int64_t starts[most];
+        for (int64_t i = 0; i < size; i++) starts[i] = text->training + (batch * size + i) * o->context;
         rapt_tensor *inputs, *targets;
-        take_windows(text, count, starts, o->context, &inputs, &targets);
+        take_windows(text, size, starts, o->context, &inputs, &targets);
         sum += rapt_item(loss_of(gpt, inputs, targets));
-        batches++;
-        count = 0;
     }
     rapt_module_train(&gpt->module, true);
     return sum / (double)batches;
@@ -189,16 +187,14 @@ static void print_sample(rapt_gpt *gpt, const struct text *text, const struct op
 {
     char *written = malloc((size_t)o->sample + 1);
     if (!written) exit(EXIT_FAILURE);
-    struct timespec start, end;
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    const double start = progress_now();
     continue_text(gpt, text, o->prompt,
                   &(rapt_generation){.length = o->sample,
                                      .temperature = o->temperature,
                                      .top_k = o->top_k,
                                      .top_p = o->top_p},
                   written);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    double seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+    const double seconds = progress_now() - start;
     printf("%s%s\n(%lld bytes in %.2f s)\n", o->prompt, written, (long long)o->sample, seconds);
     free(written);
 }
@@ -257,10 +253,8 @@ static int parse(int argc, char **argv, struct options *o)
          .integer_range = {1, 65536}},
         {"--learning-rate", .metavar = "X", .help = "of AdamW at its peak (preset)", .real = &o->learning_rate,
          .real_range = {1e-12, 10}},
-        {"--seed", .metavar = "N", .help = "of all that is random", .integer = &o->seed,
-         .integer_range = {0, INT64_MAX}},
-        {"--threads", .metavar = "N", .help = "threads; default: one for each processor", .integer = &o->threads,
-         .integer_range = {1, 1024}},
+        command_line_seed(&o->seed),
+        command_line_threads(&o->threads),
         {"--save", .metavar = "FILE", .help = "write the weights there (safetensors)", .string = &o->save},
         {"--weights", .metavar = "FILE", .help = "begin with these weights; --steps 0 only continues the text",
          .string = &o->weights},
@@ -280,7 +274,7 @@ static int parse(int argc, char **argv, struct options *o)
                                           "Trains a small language model on the bytes of a text, and continues it.",
                                       .options = table};
     enum command_line_result result = command_line_parse(&line, argc, argv);
-    if (result != COMMAND_LINE_RUN) return result == COMMAND_LINE_HELP ? EXIT_SUCCESS : 2;
+    if (result != COMMAND_LINE_RUN) return result;
     bool small = o->preset == 1 || o->data;
     if (o->steps < 0) o->steps = small ? 2000 : default_steps;
     if (o->batch < 0) o->batch = small ? 12 : 8;
@@ -317,7 +311,8 @@ static int run(const struct options *o, const struct text *text)
            (long long)rapt_module_parameter_count(&gpt->module));
     train(gpt, text, o);
     if (o->save) rapt_module_save(&gpt->module, o->save);
-    printf("validation loss %.4f (%.3f bits a byte)\n", validate(gpt, text, o), validate(gpt, text, o) / log(2));
+    const double loss = validate(gpt, text, o);
+    printf("validation loss %.4f (%.3f bits a byte)\n", loss, loss / log(2));
     rapt_module_train(&gpt->module, false);
     if (o->sample > 0) print_sample(gpt, text, o);
     int status = EXIT_SUCCESS;

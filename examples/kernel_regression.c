@@ -313,7 +313,7 @@ int main(int argc, char **argv)
          .summary = "Attention pooling as kernel regression: four kernels, four widths, a learned width.",
          .options = options};
     enum command_line_result result = command_line_parse(&line, argc, argv);
-    if (result != COMMAND_LINE_RUN) return result == COMMAND_LINE_HELP ? EXIT_SUCCESS : 2;
+    if (result != COMMAND_LINE_RUN) return result;
     if (out_directory && mkdir(out_directory, 0777) != 0 && errno != EEXIST) {
         fprintf(stderr, "kernel_regression: cannot make the folder '%s': %s\n", out_directory, strerror(errno));
         return EXIT_FAILURE;

@@ -3,12 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <rapt.h>
 
 #include "claim.h"
 #include "command_line.h"
+#include "progress.h"
 
 enum { ITEMS = 32, PAIRS = 12, QUERY = 6, KEY = 10, TESTS = 20 };
 
@@ -75,13 +75,6 @@ static rapt_tensor *loss_of(rapt_tensor *shares, const struct batch *batch)
     return rapt_nll_loss(rapt_log(rapt_maximum(shares, rapt_scalar(RAPT_FLOAT32, 1e-4))), batch->pairs, NULL);
 }
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static void test(struct model *model, enum relation relation, struct result *result)
 {
     RAPT_NO_GRADIENT;
@@ -116,11 +109,11 @@ static struct result train_and_test(rapt_scoring *scoring, rapt_normalizer *norm
         result.milliseconds = INFINITY;
         for (int64_t step = 0; step < steps; step++) {
             RAPT_SCOPE;
-            double start = now();
+            double start = progress_now();
             struct batch batch = draw_batch(relation);
             rapt_backward(loss_of(shares_of(model, &batch), &batch));
             rapt_optimizer_step(adam);
-            result.milliseconds = fmin(result.milliseconds, 1e3 * (now() - start));
+            result.milliseconds = fmin(result.milliseconds, 1e3 * (progress_now() - start));
         }
         rapt_optimizer_free(adam);
     }
@@ -324,7 +317,7 @@ int main(int argc, char **argv)
          .summary = "All scoring functions on one retrieval task, and questions about them answered by numbers.",
          .options = options};
     enum command_line_result result = command_line_parse(&line, argc, argv);
-    if (result != COMMAND_LINE_RUN) return result == COMMAND_LINE_HELP ? EXIT_SUCCESS : 2;
+    if (result != COMMAND_LINE_RUN) return result;
     rapt_on_error(rapt_exit_on_error);
     rapt_seed((uint64_t)seed);
     hidden = rapt_mul_scalar(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(QUERY, KEY)), 1 / sqrt(QUERY));

@@ -282,7 +282,7 @@ int main(int argc, char **argv)
                                           "Attention with its scale outside, and with a fourth matrix, by numbers.",
                                       .options = options};
     enum command_line_result result = command_line_parse(&line, argc, argv);
-    if (result != COMMAND_LINE_RUN) return result == COMMAND_LINE_HELP ? EXIT_SUCCESS : 2;
+    if (result != COMMAND_LINE_RUN) return result;
     rapt_on_error(rapt_exit_on_error);
     rapt_seed((uint64_t)seed);
     show_hull();

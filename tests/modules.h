@@ -22,6 +22,12 @@ static inline rapt_tensor *doubles(int rank, const int64_t *shape, const double 
     return tensor;
 }
 
+/* Valid lengths of two items. */
+static inline rapt_tensor *lengths_of(int64_t a, int64_t b)
+{
+    return rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){a, b});
+}
+
 /* The elements in row-major order, whatever the dtype and the strides; of the innermost scope. */
 static inline const double *values_of(rapt_tensor *tensor)
 {
@@ -58,6 +64,25 @@ static inline void expect_shape(const rapt_tensor *tensor, int rank, const int64
     bool same = rapt_rank(tensor) == rank;
     for (int axis = 0; axis < rank && same; axis++) same = rapt_size(tensor, axis) == shape[axis];
     cr_expect(same, "%s is not the shape expected", rapt_describe(tensor, text, sizeof text));
+}
+
+/* The module, which must have been made, cast to float64. */
+static inline void *in_float64(void *module)
+{
+    cr_assert(module && rapt_module_cast(module, RAPT_FLOAT64), "%s", rapt_error());
+    return module;
+}
+
+static inline bool draw_parameter(const char *name, rapt_tensor *tensor, void *context)
+{
+    (void)name, (void)context;
+    return rapt_fill_normal(tensor, 0, 0.5);
+}
+
+/* All parameters anew, so that biases are not 0 nor norms 1. */
+static inline void draw_parameters(void *module)
+{
+    cr_assert(rapt_module_visit(module, RAPT_PARAMETERS, draw_parameter, NULL), "%s", rapt_error());
 }
 
 /* Writes numbers over the parameter or buffer of that name. */

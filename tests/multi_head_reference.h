@@ -24,15 +24,18 @@ typedef struct problem {
     double (*bias)(int64_t b, int64_t h, int64_t i, int64_t j);
 } problem;
 
-static inline bool draw_parameter(const char *name, rapt_tensor *tensor, void *context)
+static inline bool append_parameter(const char *name, rapt_tensor *tensor, void *context)
 {
-    (void)name, (void)context;
-    return rapt_fill_normal(tensor, 0, 0.5);
+    (void)name;
+    rapt_tensor ***next = context;
+    *(*next)++ = tensor;
+    return true;
 }
 
-static inline void draw_parameters(rapt_multi_head_attention *m)
+/* Writes the parameters, in the layer's order, from *next on, which then stands behind them. */
+static inline void append_parameters(rapt_multi_head_attention *m, rapt_tensor ***next)
 {
-    cr_assert(rapt_module_visit(&m->module, RAPT_PARAMETERS, draw_parameter, NULL), "%s", rapt_error());
+    cr_assert(rapt_module_visit(&m->module, RAPT_PARAMETERS, append_parameter, next));
 }
 
 static inline double dot(int64_t count, const double *a, const double *b)

@@ -1,20 +1,9 @@
 /* Scaled dot product and additive attention: golden numbers, masks, weights, derivatives. */
 #include "modules.h"
 
-static rapt_tensor *lengths_of(int64_t a, int64_t b)
-{
-    return rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){a, b});
-}
-
 static rapt_tensor *length(int64_t only)
 {
     return rapt_from(RAPT_INT64, RAPT_SHAPE(1), &only);
-}
-
-static rapt_attention *in_float64(rapt_attention *attention)
-{
-    cr_assert(attention && rapt_module_cast(&attention->module, RAPT_FLOAT64), "%s", rapt_error());
-    return attention;
 }
 
 /* q[i][j] = sin(0.1·(4i + j)) (2 x 4), k[i][j] = cos(0.1·(4i + j)) (3 x 4), v[i][j] = 2i + j (3 x 2) */

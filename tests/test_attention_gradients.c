@@ -1,24 +1,14 @@
 /* Derivatives of attention: against a closed form, against differences, and without memory. */
 #include "modules.h"
 
-static rapt_tensor *lengths_of(int64_t a, int64_t b)
-{
-    return rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){a, b});
-}
-
-static rapt_attention *in_float64(rapt_attention *attention)
-{
-    cr_assert(attention && rapt_module_cast(&attention->module, RAPT_FLOAT64), "%s", rapt_error());
-    return attention;
-}
-
-/* If keys are values, d attention / dq is their covariance under the weights (scaled): no differences needed. */
-Test(attention_gradients, gradient_of_the_query_is_a_covariance)
+/* If keys are values, d attention / dq is their covariance under the weights, times the scale: no differences needed. */
+static void check_covariance(rapt_scoring *scoring, bool is_scaled)
 {
     RAPT_SCOPE;
     rapt_seed(4);
     enum { keys_count = 5, size = 3 };
-    rapt_attention *attention = rapt_dot_product_attention_new(0);
+    const double scale = is_scaled ? 1 / sqrt(size) : 1;
+    rapt_attention *attention = rapt_attention_new(scoring, 0);
     attention->keep_weights = true;
     rapt_tensor *q = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, 1, size)));
     rapt_tensor *k = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, keys_count, size));
@@ -30,11 +20,17 @@ Test(attention_gradients, gradient_of_the_query_is_a_covariance)
         double covariance[size] = {0};
         for (int i = 0; i < keys_count; i++)
             for (int j = 0; j < size; j++)
-                covariance[j] +=
-                    weight[i] * (key[i * size + out] - mean[out]) * (key[i * size + j] - mean[j]) / sqrt(size);
-        expect_values("covariance", gradient, size, covariance, 1e-14);
+                covariance[j] += scale * weight[i] * (key[i * size + out] - mean[out]) * (key[i * size + j] - mean[j]);
+        expect_values("covariance", gradient, size, covariance, 2e-15);
     }
     rapt_module_free(&attention->module);
+    expect_no_error();
+}
+
+Test(attention_gradients, gradient_of_the_query_is_a_covariance)
+{
+    check_covariance(rapt_dot_product_scoring_new(), false);
+    check_covariance(rapt_scaled_dot_product_scoring_new(), true);
 }
 
 typedef struct subject {

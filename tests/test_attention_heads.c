@@ -3,10 +3,9 @@
 
 enum { batch = 2, queries = 3, keys = 4, size = 5, value_size = 2 };
 
-static rapt_attention *in_float64(rapt_scoring *scoring)
+static rapt_attention *attention_of(rapt_scoring *scoring)
 {
-    rapt_attention *attention = rapt_attention_new(scoring, 0.25);
-    cr_assert(attention && rapt_module_cast(&attention->module, RAPT_FLOAT64), "%s", rapt_error());
+    rapt_attention *attention = in_float64(rapt_attention_new(scoring, 0.25));
     rapt_module_train(&attention->module, false);
     return attention;
 }
@@ -90,7 +89,7 @@ Test(attention_heads, each_head_reads_its_group)
     rapt_seed(40);
     for (int trial = 0; trial < 2 * 2 * 5 * 3; trial++) {
         rapt_attention *attention =
-            in_float64(trial & 1 ? rapt_scaled_dot_product_scoring_new() : rapt_additive_scoring_new(size, size, 6));
+            attention_of(trial & 1 ? rapt_scaled_dot_product_scoring_new() : rapt_additive_scoring_new(size, size, 6));
         attention->plain = trial & 2;
         attention->normalizer = normalizers[trial / 4 % 5];
         check_heads(attention, (int64_t[]){1, 2, 4}[trial / 20]);
@@ -106,7 +105,7 @@ Test(attention_heads, ways_agree)
         RAPT_SCOPE;
         rapt_seed(41);
         rapt_attention *attention =
-            in_float64(trial & 1 ? rapt_scaled_dot_product_scoring_new() : rapt_additive_scoring_new(size, size, 6));
+            attention_of(trial & 1 ? rapt_scaled_dot_product_scoring_new() : rapt_additive_scoring_new(size, size, 6));
         const bool heads = trial & 2;
         rapt_module_train(&attention->module, trial & 4);
         rapt_mask mask = make_mask(heads ? 4 : 1);
@@ -181,7 +180,7 @@ Test(attention_heads, distances_by_the_definition)
     enum { offset = 2 };
     RAPT_SCOPE;
     rapt_seed(43);
-    rapt_attention *attention = in_float64(own_scoring());
+    rapt_attention *attention = attention_of(own_scoring());
     rapt_tensor *table = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(5, value_size)),
                 *bias = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(3));
     attention->scoring->distance_values = table;
@@ -227,7 +226,7 @@ static rapt_tensor *largest_two(rapt_tensor *scores, const rapt_mask *mask)
 Test(attention_heads, a_normaliser_of_ones_own)
 {
     RAPT_SCOPE;
-    rapt_attention *attention = in_float64(rapt_dot_product_scoring_new());
+    rapt_attention *attention = attention_of(rapt_dot_product_scoring_new());
     attention->normalizer = largest_two;
     rapt_tensor *q = doubles(RAPT_SHAPE(1, 1, 1), (double[]){1}),
                 *k = doubles(RAPT_SHAPE(1, 4, 1), (double[]){3, 1, 2, 9}),
@@ -242,7 +241,7 @@ Test(attention_heads, a_normaliser_of_ones_own)
 Test(attention_heads, errors)
 {
     RAPT_SCOPE;
-    rapt_attention *attention = in_float64(own_scoring());
+    rapt_attention *attention = attention_of(own_scoring());
     rapt_tensor *q = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 4, 3, 5)),
                 *k = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 2, 6, 5)),
                 *three = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 3, 6, 5)),

@@ -123,8 +123,7 @@ static void check_normalizer(int normalizer)
             int64_t key_size = c && !c->one_size ? 3 : query_size;
             rapt_scoring *scoring =
                 c ? c->make(query_size, key_size) : rapt_relative_scoring_new(query_size, value_size, scoring_reach);
-            rapt_attention *attention = rapt_attention_new(scoring, 0);
-            cr_assert(attention && rapt_module_cast(&attention->module, RAPT_FLOAT64), "%s", rapt_error());
+            rapt_attention *attention = in_float64(rapt_attention_new(scoring, 0));
             attention->normalizer = normalizers[normalizer];
             char name[100];
             snprintf(name, sizeof name, "%s, %s", c ? c->name : "relative with values", normalizer_names[normalizer]);

@@ -16,14 +16,6 @@ static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
                                              &s->mask, NULL);
 }
 
-static bool add_parameter(const char *name, rapt_tensor *tensor, void *context)
-{
-    (void)name;
-    rapt_tensor ***next = context;
-    *(*next)++ = tensor;
-    return true;
-}
-
 /* First order in all directions on the default way, second order in one direction on the plain one. */
 static void check(const char *name, subject *s, int64_t query_size, int64_t key_size)
 {
@@ -34,7 +26,7 @@ static void check(const char *name, subject *s, int64_t query_size, int64_t key_
         *next++ = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 3, key_size)));
     if (s->mask.distance_bias) *next++ = s->mask.distance_bias;
     if (s->m->head_mask) *next++ = s->m->head_mask;
-    rapt_module_visit(&s->m->module, RAPT_PARAMETERS, add_parameter, &next);
+    append_parameters(s->m, &next);
     for (int second = 0; second < 2; second++) {
         s->m->pooling->plain = second;
         rapt_gradcheck_options options = {.context = s, .second_order = second, .random_projection = second};

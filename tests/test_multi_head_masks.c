@@ -170,20 +170,12 @@ typedef struct outcome {
     int count;
 } outcome;
 
-static bool add_parameter(const char *name, rapt_tensor *tensor, void *context)
-{
-    (void)name;
-    rapt_tensor ***next = context;
-    *(*next)++ = tensor;
-    return true;
-}
-
 static outcome run(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values,
                    const rapt_mask *mask)
 {
     outcome o;
     rapt_tensor *inputs[most_inputs] = {queries, keys, values}, **next = inputs + 3;
-    rapt_module_visit(&m->module, RAPT_PARAMETERS, add_parameter, &next);
+    append_parameters(m, &next);
     o.count = (int)(next - inputs);
     for (int i = 0; i < 3; i++) rapt_require_gradient(inputs[i]);
     o.output = rapt_multi_head_attention_forward(m, queries, keys, values, mask, NULL);

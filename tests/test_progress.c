@@ -1,15 +1,14 @@
 /* Tests of examples/common/progress.c and interrupt.c: what a training run shows, and how it is stopped. */
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "interrupt.h"
 #include "progress.h"
+#include "pseudo_terminal.h"
 
 static const struct progress halfway = {.step = 600,
                                         .total = 1200,
@@ -154,13 +153,8 @@ Test(progress, bars_are_redrawn_ten_times_a_second)
 
 Test(progress, terminals_are_recognised_and_measured)
 {
-    struct winsize size = {.ws_row = 24, .ws_col = 60};
-    int reader = posix_openpt(O_RDWR | O_NOCTTY);
-    if (reader < 0 || grantpt(reader) != 0 || unlockpt(reader) != 0)
-        cr_skip_test("this machine has no pseudo-terminals");
-    FILE *terminal = fdopen(open(ptsname(reader), O_RDWR | O_NOCTTY), "r+");
-    cr_assert_not_null(terminal);
-    cr_assert_eq(ioctl(fileno(terminal), TIOCSWINSZ, &size), 0);
+    int reader;
+    FILE *terminal = open_terminal(60, &reader);
     unsetenv("COLUMNS");
     unsetenv("TERM");
     cr_expect_not(progress_start(terminal, 0, 1).on_terminal);

@@ -35,31 +35,6 @@ Test(scoring_gradients, gradcheck)
     expect_no_error();
 }
 
-/* With a(q, k) = qᵀk and values = keys, d attention / dq is the covariance of the keys under the weights. */
-Test(scoring_gradients, of_dot_product_attention_is_a_covariance)
-{
-    RAPT_SCOPE;
-    rapt_seed(6);
-    enum { count = 7, size = 4 };
-    rapt_attention *attention = rapt_attention_new(rapt_dot_product_scoring_new(), 0);
-    attention->keep_weights = true;
-    rapt_tensor *q = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, 1, size)));
-    rapt_tensor *k = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, count, size));
-    rapt_tensor *y = rapt_attention_forward(attention, q, k, k, NULL);
-    const double *mean = values_of(y), *key = values_of(k), *weight = values_of(attention->weights);
-    for (int a = 0; a < size; a++) {
-        rapt_tensor *root = rapt_select(rapt_reshape(y, RAPT_SHAPE(size)), 0, a), *gradient;
-        cr_assert(rapt_gradients(1, &root, NULL, 1, &q, &gradient, RAPT_RETAIN_GRAPH), "%s", rapt_error());
-        double covariance[size] = {0};
-        for (int i = 0; i < count; i++)
-            for (int b = 0; b < size; b++)
-                covariance[b] += weight[i] * (key[i * size + a] - mean[a]) * (key[i * size + b] - mean[b]);
-        expect_values("covariance", gradient, size, covariance, 2e-15);
-    }
-    rapt_module_free(&attention->module);
-    expect_no_error();
-}
-
 /* d Σ g qᵀMk / dM = Σ g q kᵀ */
 Test(scoring_gradients, of_the_bilinear_matrix)
 {

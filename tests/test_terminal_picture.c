@@ -1,13 +1,12 @@
 /* Tests of examples/common/picture.h: heatmaps and charts as text. */
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "picture.h"
+#include "pseudo_terminal.h"
 
 static char error[512], text[1 << 16];
 
@@ -240,13 +239,8 @@ Test(terminal_picture, two_queries_share_a_line_of_narrow_cells_in_colours)
 
 Test(terminal_picture, terminals_are_recognised_and_measured)
 {
-    struct winsize size = {.ws_row = 24, .ws_col = 11};
-    int reader = posix_openpt(O_RDWR | O_NOCTTY);
-    if (reader < 0 || grantpt(reader) != 0 || unlockpt(reader) != 0)
-        cr_skip_test("this machine has no pseudo-terminals");
-    FILE *terminal = fdopen(open(ptsname(reader), O_RDWR | O_NOCTTY), "r+");
-    cr_assert_not_null(terminal);
-    cr_assert_eq(ioctl(fileno(terminal), TIOCSWINSZ, &size), 0);
+    int reader;
+    FILE *terminal = open_terminal(11, &reader);
     float values[8] = {0, 0, 0, 0, 0, 0, 0, 1};
     struct heatmap heatmap = {values, 1, 1, 1, 8, NULL, NULL, NULL, NULL, NULL};
     static const struct {
@@ -255,8 +249,7 @@ Test(terminal_picture, terminals_are_recognised_and_measured)
     for (int i = 0; i < 2; i++) {
         setenv("TERM", terminals[i].kind, 1);
         cr_expect_not(picture_print_heatmaps(terminal, NULL, NULL, 0));
-        size.ws_col = 12;
-        cr_assert_eq(ioctl(fileno(terminal), TIOCSWINSZ, &size), 0);
+        resize_terminal(terminal, 12);
         cr_assert(picture_print_heatmaps(terminal, &heatmap, error, sizeof error), "%s", error);
         ssize_t length = 0, news = 1;
         memset(text, 0, sizeof text);

@@ -41,8 +41,7 @@ Test(transformer, feed_forward_is_its_formula)
 Test(transformer, add_norm)
 {
     RAPT_SCOPE;
-    rapt_add_norm *a = rapt_add_norm_new(2, RAPT_BIAS, 0);
-    cr_assert(rapt_module_cast(&a->module, RAPT_FLOAT64));
+    rapt_add_norm *a = in_float64(rapt_add_norm_new(2, RAPT_BIAS, 0));
     expect_parameter(a, "weight", RAPT_SHAPE(2));
     expect_parameter(a, "bias", RAPT_SHAPE(2));
     rapt_tensor *x = doubles(RAPT_SHAPE(2, 2), (double[]){1, 1, 1, 1});

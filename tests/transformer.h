@@ -10,18 +10,10 @@ typedef rapt_transformer_config config;
 static const config small =
     {.hidden = 8, .heads = 2, .feed_forward = 5, .encoder_layers = 2, .decoder_layers = 2, .attention_bias = true};
 
-static inline bool draw_parameter(const char *name, rapt_tensor *tensor, void *context)
-{
-    (void)name, (void)context;
-    return rapt_fill_normal(tensor, 0, 0.5);
-}
-
-/* Any module, cast to float64, in evaluation, with all parameters drawn anew, so that biases are not 0 nor norms 1. */
+/* Any module, cast to float64, in evaluation, with all parameters drawn anew. */
 static inline void *drawn(void *module)
 {
-    cr_assert_not_null(module, "%s", rapt_error());
-    cr_assert(rapt_module_cast(module, RAPT_FLOAT64) &&
-              rapt_module_visit(module, RAPT_PARAMETERS, draw_parameter, NULL));
+    draw_parameters(in_float64(module));
     rapt_module_train(module, false);
     return module;
 }

@@ -275,3 +275,15 @@ void command_line_help(const struct command_line *line, FILE *stream)
     fprintf(stream, "  %-*sprint this text\n", indent - 2, "--help");
     if (line->epilogue) fprintf(stream, "\n%s\n", line->epilogue);
 }
+
+struct command_option command_line_seed(int64_t *seed)
+{
+    return (struct command_option){"--seed", .metavar = "N", .help = "of all that is random", .integer = seed,
+                                   .integer_range = {0, INT64_MAX}};
+}
+
+struct command_option command_line_threads(int64_t *threads)
+{
+    return (struct command_option){"--threads", .metavar = "N", .help = "threads; default: one for each processor",
+                                   .integer = threads, .integer_range = {1, 1024}};
+}

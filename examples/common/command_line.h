@@ -32,12 +32,17 @@ struct command_line {
     const char *epilogue; /* the last lines of --help, or NULL */
 };
 
-enum command_line_result { COMMAND_LINE_RUN, COMMAND_LINE_HELP, COMMAND_LINE_WRONG };
+/* Rows that several programs have; the defaults as above. */
+struct command_option command_line_seed(int64_t *seed);
+struct command_option command_line_threads(int64_t *threads); /* 0: not given */
+
+/* But for RUN they are what the program exits with. */
+enum command_line_result { COMMAND_LINE_RUN = -1, COMMAND_LINE_HELP = 0, COMMAND_LINE_WRONG = 2 };
 
 /* Sets what the options point to, from "--name value" and "--name=value". A value that is an argument of its own and
    starts with '-' counts only for numbers; the others need "--name=-value".
-   HELP: --help or -h was given and printed on stdout, nothing is set; exit with 0.
-   WRONG: one sentence was printed on stderr; exit with 2. */
+   HELP: --help or -h was given and printed on stdout, nothing is set.
+   WRONG: one sentence was printed on stderr. */
 enum command_line_result command_line_parse(const struct command_line *line, int argc, char **argv);
 
 /* --help: options in aligned columns with the defaults that their pointers hold. */

@@ -13,7 +13,7 @@
 
 enum { ROOM = 256, WIDEST_BAR = 40, NARROWEST_BAR = 8 };
 
-static double now(void)
+double progress_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -24,7 +24,7 @@ struct progress progress_start(FILE *stream, int64_t step, int64_t total)
 {
     const char *kind = getenv("TERM");
     bool on_terminal = isatty(fileno(stream)) && kind && strcmp(kind, "dumb") != 0;
-    double start = now();
+    double start = progress_now();
     return (struct progress){.stream = stream,
                              .on_terminal = on_terminal,
                              .total = total,
@@ -95,7 +95,7 @@ const char *progress_text(const struct progress *progress, double loss, int widt
 
 void progress_step(struct progress *progress, double loss, int64_t num_tokens)
 {
-    double time = now(), seconds = time - progress->last_update, kept = exp(-seconds / 10);
+    double time = progress_now(), seconds = time - progress->last_update, kept = exp(-seconds / 10);
     progress->last_update = time;
     progress->recent_seconds = kept * progress->recent_seconds + seconds;
     progress->recent_steps = kept * progress->recent_steps + 1;

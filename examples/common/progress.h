@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Seconds of a clock that never goes back. */
+double progress_now(void);
+
 struct progress {
     FILE *stream;
     bool on_terminal;

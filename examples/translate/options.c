@@ -144,10 +144,8 @@ int options_parse(int argc, char **argv, struct options *o)
          .choice = &g.loss, .choices = loss_names},
         {"--checkpoint-every", .metavar = "N", .help = "steps between checkpoints, instead of one after each epoch",
          .integer = &o->checkpoint_every, .integer_range = {1, INT32_MAX}},
-        {"--seed", .metavar = "N", .help = "of all that is random", .integer = &o->seed,
-         .integer_range = {0, INT64_MAX}},
-        {"--threads", .metavar = "N", .help = "threads; default: one for each processor", .integer = &o->threads,
-         .integer_range = {1, 1024}},
+        command_line_seed(&o->seed),
+        command_line_threads(&o->threads),
         {0},
     };
     const struct command_line line =
@@ -155,14 +153,8 @@ int options_parse(int argc, char **argv, struct options *o)
          .summary = "Trains a translator (Bahdanau's recurrent model or a Transformer), or uses one.",
          .options = table,
          .epilogue = epilogue};
-    switch (command_line_parse(&line, argc, argv)) {
-    case COMMAND_LINE_HELP:
-        return EXIT_SUCCESS;
-    case COMMAND_LINE_WRONG:
-        return 2;
-    case COMMAND_LINE_RUN:
-        break;
-    }
+    enum command_line_result result = command_line_parse(&line, argc, argv);
+    if (result != COMMAND_LINE_RUN) return result;
     if (g.preset == 1 && !o->data && !g.has_translate) {
         fprintf(stderr, "translate: --preset book needs --data FILE: it is made for sentence pairs\n");
         return 2;

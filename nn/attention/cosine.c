@@ -1,6 +1,4 @@
 /* The cosine as a scoring function: a(q, k) = cos(q, k) / temperature. */
-#include <stdio.h>
-
 #include "nn/fused_dot.h"
 #include "nn/scoring.h"
 
@@ -51,8 +49,7 @@ static rapt_tensor *attend(rapt_scoring *scoring, const rapt_attention_call *cal
 
 static void describe(const rapt_module *module, char *text, size_t size)
 {
-    const rapt_divisor *temperature = &((const cosine *)module)->temperature;
-    snprintf(text, size, "temperature %g%s", temperature->value, temperature->parameter ? " at first, learned" : "");
+    rapt_describe_divisor(&((const cosine *)module)->temperature, "temperature", text, size);
 }
 
 static const rapt_module_class kind = {.name = "Cosine", .describe = describe};

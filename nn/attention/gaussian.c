@@ -1,6 +1,4 @@
 /* The logarithm of the Gaussian kernel as a scoring function: a(q, k) = −½ ‖q − k‖² / width². */
-#include <stdio.h>
-
 #include "nn/fused_dot.h"
 #include "nn/squared_distance.h"
 
@@ -33,8 +31,7 @@ static rapt_tensor *attend(rapt_scoring *scoring, const rapt_attention_call *cal
 
 static void describe(const rapt_module *module, char *text, size_t size)
 {
-    const rapt_divisor *width = &((const gaussian *)module)->width;
-    snprintf(text, size, "width %g%s", width->value, width->parameter ? " at first, learned" : "");
+    rapt_describe_divisor(&((const gaussian *)module)->width, "width", text, size);
 }
 
 static const rapt_module_class kind = {.name = "Gaussian", .describe = describe};

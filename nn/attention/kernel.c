@@ -91,8 +91,9 @@ static rapt_tensor *score(rapt_scoring *scoring, rapt_tensor *queries, rapt_tens
 static void describe(const rapt_module *module, char *text, size_t size)
 {
     const kernel *k = (const kernel *)module;
-    snprintf(text, size, "%s, width %g%s", shapes[k->shape].name, k->width.value,
-             k->width.parameter ? " at first, learned" : "");
+    char name[32];
+    snprintf(name, sizeof name, "%s, width", shapes[k->shape].name);
+    rapt_describe_divisor(&k->width, name, text, size);
 }
 
 static const rapt_module_class kind = {.name = "Kernel", .describe = describe};

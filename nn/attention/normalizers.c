@@ -52,6 +52,14 @@ rapt_tensor *rapt_masked_sum(rapt_tensor *scores, const rapt_mask *mask)
     return rapt_keep(keep_seen(seen ? rapt_logical_and(seen, some) : some, weights));
 }
 
+/* An op of the scores and what is seen of them. */
+static rapt_tensor *apply(const rapt_op *op, rapt_tensor *scores, const rapt_mask *mask)
+{
+    rapt_tensor *seen;
+    RAPT_SCOPE;
+    return begin(op->name, mask, &scores, &seen) ? rapt_keep(RAPT_APPLY(op, NULL, scores, seen)) : NULL;
+}
+
 /* 1 at the first largest score that is seen and above −∞, 0 elsewhere */
 static rapt_tensor *hard_forward(rapt_call *call)
 {
@@ -73,9 +81,7 @@ static const rapt_op hard = {.name = "masked_hard",
 
 rapt_tensor *rapt_masked_hard(rapt_tensor *scores, const rapt_mask *mask)
 {
-    rapt_tensor *seen;
-    RAPT_SCOPE;
-    return begin(hard.name, mask, &scores, &seen) ? rapt_keep(RAPT_APPLY(&hard, NULL, scores, seen)) : NULL;
+    return apply(&hard, scores, mask);
 }
 
 /* 1 / n at the n keys that are seen, 0 elsewhere */
@@ -98,7 +104,5 @@ static const rapt_op uniform = {.name = "masked_uniform",
 
 rapt_tensor *rapt_masked_uniform(rapt_tensor *scores, const rapt_mask *mask)
 {
-    rapt_tensor *seen;
-    RAPT_SCOPE;
-    return begin(uniform.name, mask, &scores, &seen) ? rapt_keep(RAPT_APPLY(&uniform, NULL, scores, seen)) : NULL;
+    return apply(&uniform, scores, mask);
 }

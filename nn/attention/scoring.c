@@ -69,3 +69,8 @@ rapt_tensor *rapt_divisor_tensor(const rapt_divisor *divisor, rapt_dtype dtype)
 {
     return divisor->parameter ? divisor->parameter : rapt_scalar(dtype, divisor->value);
 }
+
+void rapt_describe_divisor(const rapt_divisor *divisor, const char *name, char *text, size_t size)
+{
+    snprintf(text, size, "%s %g%s", name, divisor->value, divisor->parameter ? " at first, learned" : "");
+}

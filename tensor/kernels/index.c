@@ -47,12 +47,7 @@ SCATTER_ADD(double, float64)
 void RAPT_AT_LEVEL(rapt_fill_index)(rapt_kernels *kernels)
 {
     kernels->index = (rapt_index_kernels){
-        .gather = {[RAPT_FLOAT32] = gather_float32,
-                   [RAPT_FLOAT64] = gather_float64,
-                   [RAPT_INT64] = gather_int64,
-                   [RAPT_INT32] = gather_int32,
-                   [RAPT_UINT8] = gather_uint8,
-                   [RAPT_BOOL] = gather_uint8},
-        .scatter_add = {[RAPT_FLOAT32] = scatter_add_float32, [RAPT_FLOAT64] = scatter_add_float64},
+        .gather = RAPT_FULL_ROW(gather),
+        .scatter_add = {RAPT_FLOATING_ROW(scatter_add)},
     };
 }

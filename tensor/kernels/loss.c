@@ -61,17 +61,12 @@ RAPT_BINARY_LOOP(bce_with_logits_float64, double, double, (a > 0 ? a : 0) - a * 
 RAPT_BINARY_LOOP(kl_div_float32, float, float, b == 0 ? 0 : b * (rapt_math_logf(b) - a))
 RAPT_BINARY_LOOP(kl_div_float64, double, double, b == 0 ? 0 : b * (log(b) - a))
 
-#define ROW(name)                                                                                                      \
-    {                                                                                                                  \
-        [RAPT_FLOAT32] = name##_float32, [RAPT_FLOAT64] = name##_float64                                               \
-    }
-
 void RAPT_AT_LEVEL(rapt_fill_loss)(rapt_kernels *kernels)
 {
     kernels->loss = (rapt_loss_kernels){
         .cross_entropy = {cross_entropy_float32, cross_entropy_float64},
         .cross_entropy_backward = {cross_entropy_backward_float32, cross_entropy_backward_float64},
-        .bce_with_logits = ROW(bce_with_logits),
-        .kl_div = ROW(kl_div),
+        .bce_with_logits = {RAPT_FLOATING_ROW(bce_with_logits)},
+        .kl_div = {RAPT_FLOATING_ROW(kl_div)},
     };
 }

@@ -91,9 +91,9 @@ DROPOUT(dropout_float64, double)
 void RAPT_AT_LEVEL(rapt_fill_random)(rapt_kernels *kernels)
 {
     kernels->random = (rapt_random_kernels){
-        .uniform = {[RAPT_FLOAT32] = uniform_float32, [RAPT_FLOAT64] = uniform_float64},
-        .normal = {[RAPT_FLOAT32] = normal_float32, [RAPT_FLOAT64] = normal_float64},
-        .dropout = {[RAPT_FLOAT32] = dropout_float32, [RAPT_FLOAT64] = dropout_float64},
+        .uniform = {RAPT_FLOATING_ROW(uniform)},
+        .normal = {RAPT_FLOATING_ROW(normal)},
+        .dropout = {RAPT_FLOATING_ROW(dropout)},
         .bernoulli = bernoulli_uint8,
     };
 }

@@ -102,17 +102,12 @@ GRU(double, float64, rapt_math_sigmoid, tanh)
 LSTM(float, float32, rapt_math_sigmoidf, rapt_math_tanhf)
 LSTM(double, float64, rapt_math_sigmoid, tanh)
 
-#define ROW(name)                                                                                                      \
-    {                                                                                                                  \
-        [RAPT_FLOAT32] = name##_float32, [RAPT_FLOAT64] = name##_float64                                               \
-    }
-
 void RAPT_AT_LEVEL(rapt_fill_recurrent)(rapt_kernels *kernels)
 {
     kernels->recurrent = (rapt_recurrent_kernels){
-        .gru_forward = ROW(gru_forward),
-        .gru_backward = ROW(gru_backward),
-        .lstm_forward = ROW(lstm_forward),
-        .lstm_backward = ROW(lstm_backward),
+        .gru_forward = {RAPT_FLOATING_ROW(gru_forward)},
+        .gru_backward = {RAPT_FLOATING_ROW(gru_backward)},
+        .lstm_forward = {RAPT_FLOATING_ROW(lstm_forward)},
+        .lstm_backward = {RAPT_FLOATING_ROW(lstm_backward)},
     };
 }

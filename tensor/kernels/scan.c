@@ -103,13 +103,7 @@ CUMSUM(int64_t, int64_t, uint64_t, int64)
 CUMSUM(int64_t, int32_t, uint64_t, int32)
 CUMSUM(int64_t, uint8_t, uint64_t, uint8)
 
-#define FULL_ROW(name)                                                                                                 \
-    {                                                                                                                  \
-        [RAPT_FLOAT32] = name##_float32, [RAPT_FLOAT64] = name##_float64, [RAPT_INT64] = name##_int64,                 \
-        [RAPT_INT32] = name##_int32, [RAPT_UINT8] = name##_uint8, [RAPT_BOOL] = name##_uint8                           \
-    }
-
 void RAPT_AT_LEVEL(rapt_fill_scan)(rapt_kernels *kernels)
 {
-    kernels->scan = (rapt_scan_kernels){.argmax = FULL_ROW(argmax), .cumsum = FULL_ROW(cumsum)};
+    kernels->scan = (rapt_scan_kernels){.argmax = RAPT_FULL_ROW(argmax), .cumsum = RAPT_FULL_ROW(cumsum)};
 }

@@ -139,19 +139,14 @@ static part find_part(const rapt_masked_row *options, char *const *data, const i
 FAMILY(float, float32, rapt_math_expf, exponential_lanes)
 FAMILY(double, float64, exp, 1)
 
-#define ROW(name)                                                                                                      \
-    {                                                                                                                  \
-        [RAPT_FLOAT32] = name##_float32, [RAPT_FLOAT64] = name##_float64                                               \
-    }
-
 void RAPT_AT_LEVEL(rapt_fill_softmax)(rapt_kernels *kernels)
 {
     kernels->softmax = (rapt_softmax_kernels){
-        .softmax = ROW(softmax),
-        .log_softmax = ROW(log_softmax),
-        .softmax_backward = ROW(softmax_backward),
-        .log_softmax_backward = ROW(log_softmax_backward),
-        .masked_softmax = ROW(masked_softmax),
-        .masked_softmax_backward = ROW(masked_softmax_backward),
+        .softmax = {RAPT_FLOATING_ROW(softmax)},
+        .log_softmax = {RAPT_FLOATING_ROW(log_softmax)},
+        .softmax_backward = {RAPT_FLOATING_ROW(softmax_backward)},
+        .log_softmax_backward = {RAPT_FLOATING_ROW(log_softmax_backward)},
+        .masked_softmax = {RAPT_FLOATING_ROW(masked_softmax)},
+        .masked_softmax_backward = {RAPT_FLOATING_ROW(masked_softmax_backward)},
     };
 }

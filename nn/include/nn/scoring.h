@@ -32,4 +32,7 @@ rapt_divisor rapt_add_divisor(rapt_module *module, const char *name, double valu
 /* Of one element: the parameter, or the value in that dtype. */
 rapt_tensor *rapt_divisor_tensor(const rapt_divisor *divisor, rapt_dtype dtype);
 
+/* For a describe: "name value", and whether it is learned. */
+void rapt_describe_divisor(const rapt_divisor *divisor, const char *name, char *text, size_t size);
+
 #endif
