@@ -4,11 +4,11 @@
 enum { hidden = 256 };
 
 static const attention_case cases[] = {
-    /* name, batch, heads, groups, queries, keys, size, causal, lengths */
-    {"additive_256", 8, 0, 0, 256, 256, 256, false, true},
-    {"additive_512", 4, 0, 0, 512, 512, 256, false, true},
-    {"additive_32", 64, 0, 0, 32, 32, 256, false, true},
-    {"additive_step", 128, 0, 0, 1, 10, 256, false, true},
+    /* name, batch, heads, groups, queries, keys, size, causal, lengths, layout */
+    {"additive_256", 8, 0, 0, 256, 256, 256, false, true, DENSE},
+    {"additive_512", 4, 0, 0, 512, 512, 256, false, true, DENSE},
+    {"additive_32", 64, 0, 0, 32, 32, 256, false, true, DENSE},
+    {"additive_step", 128, 0, 0, 1, 10, 256, false, true, DENSE},
 };
 
 static rapt_attention *make(int64_t size)

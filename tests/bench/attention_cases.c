@@ -19,11 +19,33 @@ typedef struct trial {
     double pairs; /* of a query and a key that it sees, of all heads */
 } trial;
 
-/* (batch, length, size), or (batch, heads, length, size) as split from (batch, length, heads · size). */
 static rapt_tensor *draw(const attention_case *c, int64_t heads, int64_t length)
 {
     if (heads == 0) return rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(c->batch, length, c->size));
-    return rapt_permute(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(c->batch, length, heads, c->size)), RAPT_AXES(0, 2, 1, 3));
+    if (c->layout == DENSE) return rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(c->batch, heads, length, c->size));
+    return rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(c->batch, length, heads, c->size));
+}
+
+static rapt_tensor *swap_heads(rapt_tensor *x)
+{
+    return rapt_permute(x, RAPT_AXES(0, 2, 1, 3));
+}
+
+static rapt_tensor *attend(const trial *t)
+{
+    rapt_tensor *heads[3];
+    for (int i = 0; i < 3; i++) heads[i] = t->sizes->layout == SPLIT ? swap_heads(t->inputs[i]) : t->inputs[i];
+    return rapt_attention_forward(t->attention, heads[0], heads[1], heads[2], &t->mask);
+}
+
+/* A gradient for the output, in memory as the output is: dense, or as heads that were split. */
+static rapt_tensor *draw_gradient(const trial *t)
+{
+    RAPT_NO_GRADIENT;
+    RAPT_SCOPE;
+    rapt_tensor *pooled = attend(t), *like = rapt_is_contiguous(pooled) ? pooled : swap_heads(pooled);
+    rapt_tensor *drawn = rapt_randn(RAPT_FLOAT32, rapt_rank(like), rapt_shape(like));
+    return rapt_keep(like == pooled ? drawn : swap_heads(drawn));
 }
 
 static trial prepare(const attention_kind *kind, const attention_case *c)
@@ -32,23 +54,19 @@ static trial prepare(const attention_kind *kind, const attention_case *c)
     t.mask.offset = c->keys - c->queries;
     t.inputs[0] = rapt_require_gradient(draw(c, c->heads, c->queries));
     for (int i = 1; i < 3; i++) t.inputs[i] = rapt_require_gradient(draw(c, c->groups, c->keys));
-    t.gradient = draw(c, c->heads, c->queries);
     const double rows = (double)((c->heads ? c->heads : 1) * c->queries), keys = (double)c->keys;
     t.pairs = (double)c->batch * rows * (c->causal ? keys - 0.5 * (double)(c->queries - 1) : keys);
-    if (!c->has_lengths) return t;
-    int64_t lengths[largest_batch];
-    t.pairs = 0;
-    for (int64_t b = 0; b < c->batch; b++) {
-        lengths[b] = 1 + (7919 * b + 13) % c->keys;
-        t.pairs += rows * (double)lengths[b];
+    if (c->has_lengths) {
+        int64_t lengths[largest_batch];
+        t.pairs = 0;
+        for (int64_t b = 0; b < c->batch; b++) {
+            lengths[b] = 1 + (7919 * b + 13) % c->keys;
+            t.pairs += rows * (double)lengths[b];
+        }
+        t.mask.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(c->batch), lengths);
     }
-    t.mask.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(c->batch), lengths);
+    t.gradient = draw_gradient(&t);
     return t;
-}
-
-static rapt_tensor *attend(const trial *t)
-{
-    return rapt_attention_forward(t->attention, t->inputs[0], t->inputs[1], t->inputs[2], &t->mask);
 }
 
 static void forward(void *context)
@@ -68,12 +86,6 @@ static void forward_and_backward(void *context)
     rapt_backward_from(1, &pooled, &t->gradient, 0);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median of as many runs as take that long, in seconds. */
 static double median_of(timing_work *work, trial *t, double seconds)
 {
@@ -85,8 +97,7 @@ static double median_of(timing_work *work, trial *t, double seconds)
         work(t);
         times[count] = timing_now() - before;
     }
-    qsort(times, (size_t)count, sizeof *times, compare);
-    return times[count / 2];
+    return timing_median(count, times);
 }
 
 static void report(const attention_kind *kind, trial *t, bool backward, double seconds)

@@ -4,11 +4,18 @@
 
 #include <rapt.h>
 
+/* How queries, keys and values of several heads lie in memory. */
+typedef enum attention_layout {
+    DENSE, /* (batch, heads, length, size) */
+    SPLIT, /* (batch, length, heads, size), as a projection that is split into heads; permuting them is measured too */
+} attention_layout;
+
 typedef struct attention_case {
     const char *name;
     int64_t batch, heads, groups; /* heads 0: no axis of heads */
     int64_t queries, keys, size;
-    bool causal, has_lengths; /* lengths from 1 to keys, the same in tests/bench/compare */
+    bool causal, has_lengths; /* lengths from 1 to keys, the same in tests/bench/torch_attention.py */
+    attention_layout layout;
 } attention_case;
 
 /* A kind of attention: its layer for vectors of that size, and what a pair of a query and a key that it sees costs. */

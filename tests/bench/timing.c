@@ -18,6 +18,12 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+double timing_median(int count, double *times)
+{
+    qsort(times, (size_t)count, sizeof *times, compare);
+    return times[count / 2];
+}
+
 double timing_report(const char *name, int repetitions, int64_t units, timing_work *work, void *context)
 {
     enum { warm_up = 3 };
@@ -32,8 +38,7 @@ double timing_report(const char *name, int repetitions, int64_t units, timing_wo
         work(context);
         seconds[i] = timing_now() - start;
     }
-    qsort(seconds, (size_t)repetitions, sizeof *seconds, compare);
-    double median = seconds[repetitions / 2], scale = units > 1 ? 1e9 / (double)units : 1e3;
+    double median = timing_median(repetitions, seconds), scale = units > 1 ? 1e9 / (double)units : 1e3;
     printf("%-40s %10.3f %s (%.3f … %.3f)\n", name, median * scale, units > 1 ? "ns each" : "ms", seconds[0] * scale,
            seconds[repetitions - 1] * scale);
     fflush(stdout);

@@ -7,6 +7,9 @@
 /* Seconds of a clock that never goes back. */
 double timing_now(void);
 
+/* The median of one or more times, which it sorts, the smallest first. */
+double timing_median(int count, double *times);
+
 typedef void timing_work(void *context);
 
 /* Runs the work a few times unmeasured, then `repetitions` times; prints "name: median ms (smallest … largest)", divided by

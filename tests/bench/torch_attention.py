@@ -10,8 +10,9 @@ import torch.nn.functional as F
 from torch import nn
 
 # The same numbers as in the benchmark programs.
-DOT = {"dot_causal_1024": (4, 12, 1024, 64, True), "dot_causal_4096": (1, 12, 4096, 64, True),
-       "dot_lengths_128": (32, 8, 128, 64, False)}
+DOT = {"dot_causal_1024": (4, 12, 1024, 64, True, False), "dot_causal_4096": (1, 12, 4096, 64, True, False),
+       "dot_lengths_128": (32, 8, 128, 64, False, False), "dot_causal_1024_split": (4, 12, 1024, 64, True, True),
+       "dot_lengths_128_split": (32, 8, 128, 64, False, True)}
 ADDITIVE = {"additive_256": (8, 256, 256, 256), "additive_512": (4, 512, 512, 256), "additive_32": (64, 32, 32, 256),
             "additive_step": (128, 1, 10, 256)}
 
@@ -20,11 +21,14 @@ def lengths(items, keys):
     return torch.tensor([1 + (7919 * b + 13) % keys for b in range(items)])
 
 
-def dot(items, heads, length, size, causal):
-    inputs = [torch.randn(items, heads, length, size, requires_grad=True) for _ in range(3)]
+def dot(items, heads, length, size, causal, split):
+    """Inputs lie in memory as (items, heads, length, size); if split, as (items, length, heads, size)."""
+    shape = (items, length, heads, size) if split else (items, heads, length, size)
+    inputs = [torch.randn(shape, requires_grad=True) for _ in range(3)]
     seen = None if causal else (torch.arange(length) < lengths(items, length)[:, None])[:, None, None, :]
 
-    def function(query, key, value):
+    def function(*inputs):
+        query, key, value = (x.transpose(1, 2) for x in inputs) if split else inputs
         return F.scaled_dot_product_attention(query, key, value, attn_mask=seen, is_causal=causal)
     return function, inputs, []
 
@@ -56,6 +60,7 @@ class Case:
         torch.manual_seed(0)
         self.function, self.inputs, parameters = dot(*DOT[name]) if name in DOT else additive(*ADDITIVE[name])
         if implementation == "compile":
+            torch.compiler.reset()  # it would give up after so many shapes of one function
             self.function = torch.compile(self.function)
         self.leaves = self.inputs + parameters
         self.gradient = torch.randn_like(self.function(*self.inputs))
