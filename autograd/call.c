@@ -83,12 +83,36 @@ const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank
     return edge->node->outputs[edge->output].shape;
 }
 
+/* Where the gradient of an input is summed up; NULL where none is wanted. */
+static rapt_output *maker_of(const rapt_call *call, int input)
+{
+    if (!call->node || !rapt_call_wants(call, input)) return NULL;
+    const rapt_edge *edge = &call->node->edges[input];
+    return &edge->node->outputs[edge->output];
+}
+
+rapt_tensor *rapt_call_gradient_so_far(const rapt_call *call, int input)
+{
+    const rapt_output *maker = maker_of(call, input);
+    for (int earlier = 0; maker && earlier < input; earlier++)
+        if (maker_of(call, earlier) == maker) return NULL;
+    return maker && maker->gradient && rapt_grows_in_place(maker->gradient, call->create_graph) ? maker->gradient
+                                                                                                : NULL;
+}
+
 bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient)
 {
     if (!gradient) {
         call->failed = true;
         return false;
     }
-    if (rapt_call_wants(call, input)) call->given[input] = gradient;
+    const rapt_output *maker = maker_of(call, input);
+    if (!maker) return true;
+    if (gradient == maker->gradient && rapt_grows_in_place(gradient, call->create_graph)) {
+        call->failed = true;
+        return rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
+                         "its vjp gave the gradient so far of input %d, which is only to be added to", input);
+    }
+    call->given[input] = gradient;
     return true;
 }

@@ -51,11 +51,15 @@ rapt_node *rapt_walk_pop(rapt_walk *walk)
     return top;
 }
 
+bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph)
+{
+    return !create_graph && rapt_is_unique(sum) && sum->contiguous && !sum->link;
+}
+
 /* total + gradient: in place where nobody else can see total, else a new tensor. Takes over the share of total. */
 static rapt_tensor *accumulate(rapt_tensor *total, rapt_tensor *gradient, bool create_graph)
 {
-    if (!create_graph && rapt_is_unique(total) && total->contiguous && !total->link)
-        return rapt_add_in_place(total, gradient, 1) ? total : NULL;
+    if (rapt_grows_in_place(total, create_graph)) return rapt_add_in_place(total, gradient, 1) ? total : NULL;
     rapt_tensor *sum = rapt_add(total, gradient);
     if (sum) rapt_release(total);
     return rapt_retain(sum);
@@ -109,6 +113,7 @@ static bool run_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
     const rapt_op *op = node->op;
     rapt_call call = {.op = op, .options = node->options, .count = node->edge_count, .node = node, .given = given};
     call.output_count = node->output_count;
+    call.create_graph = walk->create_graph;
     if (!op->vjp(&call) || call.failed) return rapt_fail(RAPT_ERROR_GRAPH, op->name, "its vjp failed without a reason");
     for (int i = 0; i < node->edge_count; i++)
         if (given[i] && !rapt_walk_deliver(walk, node->edges[i].node, node->edges[i].output, given[i])) return false;

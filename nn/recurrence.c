@@ -9,8 +9,8 @@
 #include "tensor/parallel.h"
 
 /* What distinguishes the cells. Inputs of the op: from_input, `states` states, weight_hh, bias_hh. Its backward gets the gradients
- * of the `states` outputs, those outputs, the initial states, kept and weight_hh; and gives the gradients of from_input,
- * of the projected hidden state, of the states, of weight_hh. */
+ * of the `states` outputs, those outputs, the initial states, kept, weight_hh and, or NULL, the gradient of weight_hh so
+ * far; and gives the gradients of from_input, of the projected hidden state, of the states, of weight_hh. */
 typedef struct cell {
     const char *name;
     int gates, states;
@@ -139,10 +139,10 @@ static rapt_tensor *forward(const cell *c, rapt_call *call)
 
 /* d weight = Σ over steps (gradient of the projection)ᵀ · (state before the step): one product for all but the first step */
 static void weight_gradient(const sizes *s, const rapt_tensor *projection, const rapt_tensor *states,
-                            const rapt_tensor *initial, rapt_tensor *gradient)
+                            const rapt_tensor *initial, rapt_tensor *gradient, bool adds)
 {
-    rapt_gemm(s->dtype, s->width, s->hidden, s->batch, projection->data, 1, s->width, initial->data, s->hidden, 1,
-              gradient->data, s->hidden, false);
+    rapt_gemm(s->dtype, s->width, s->hidden, s->steps > 0 ? s->batch : 0, projection->data, 1, s->width, initial->data,
+              s->hidden, 1, gradient->data, s->hidden, adds);
     if (s->steps > 1)
         rapt_gemm(s->dtype, s->width, s->hidden, (s->steps - 1) * s->batch, at(s, projection, 1, s->width), 1, s->width,
                   states->data, s->hidden, 1, gradient->data, s->hidden, true);
@@ -153,6 +153,7 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
 {
     int n = c->states;
     const rapt_tensor *in[8] = {0};
+    rapt_tensor *so_far = rapt_call_input(call, 3 * n + 2);
     for (int i = 0; i < 3 * n + 2; i++) in[i] = rapt_call_input(call, i);
     const rapt_tensor *states = in[n], *cells = n > 1 ? in[n + 1] : NULL, *kept = in[3 * n], *weight = in[3 * n + 1];
     sizes s = {.dtype = (rapt_dtype)states->dtype,
@@ -170,7 +171,7 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
     rapt_tensor *from_input = n > 1 ? projection : rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.width));
     rapt_tensor *carry = rapt_zeros(s.dtype, RAPT_SHAPE(s.batch, s.hidden));
     rapt_tensor *cell_carry = n > 1 ? rapt_zeros(s.dtype, RAPT_SHAPE(s.batch, s.hidden)) : NULL;
-    rapt_tensor *d_weight = rapt_zeros(s.dtype, RAPT_SHAPE(s.width, s.hidden));
+    rapt_tensor *d_weight = so_far ? so_far : rapt_new(c->name, s.dtype, RAPT_SHAPE(s.width, s.hidden));
     if (!projection || !from_input || !carry || (n > 1 && !cell_carry) || !d_weight) return NULL;
     for (int64_t t = s.steps - 1; t >= 0; t--) {
         rapt_cell_data data = {.from_input = at(&s, from_input, t, s.width),
@@ -187,7 +188,7 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
         rapt_gemm(s.dtype, s.batch, s.hidden, s.width, data.from_hidden, s.width, 1, weight->data, s.hidden, 1,
                   carry->data, s.hidden, true);
     }
-    if (s.steps > 0) weight_gradient(&s, projection, states, in[2 * n], d_weight);
+    weight_gradient(&s, projection, states, in[2 * n], d_weight, so_far != NULL);
     rapt_call_set_output(call, 1, projection);
     rapt_call_set_output(call, 2, carry);
     if (n > 1) rapt_call_set_output(call, 3, cell_carry);
@@ -198,14 +199,15 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
 static bool vjp(const cell *c, rapt_call *call)
 {
     int n = c->states;
-    rapt_tensor *inputs[8], *results[5];
+    rapt_tensor *inputs[9], *results[5], *so_far = rapt_call_gradient_so_far(call, 1 + n);
     for (int i = 0; i < n; i++) inputs[i] = rapt_call_gradient(call, i);
     for (int i = 0; i < 2 * n + 2; i++)
         if (!(inputs[n + i] = rapt_call_saved(call, i))) return false;
-    if (!rapt_apply_many(c->backward_op, NULL, 3 * n + 2, inputs, results)) return false;
+    inputs[3 * n + 2] = so_far;
+    if (!rapt_apply_many(c->backward_op, NULL, 3 * n + 3, inputs, results)) return false;
     for (int i = 0; i < n; i++) rapt_call_give(call, 1 + i, results[2 + i]);
     rapt_call_give(call, 0, results[0]);
-    rapt_call_give(call, 1 + n, results[2 + n]);
+    if (!so_far) rapt_call_give(call, 1 + n, results[2 + n]);
     if (!rapt_call_wants(call, 2 + n)) return true;
     return rapt_call_give(call, 2 + n, rapt_sum(results[1], RAPT_AXES(0, 1), false));
 }
@@ -227,7 +229,7 @@ static bool vjp(const cell *c, rapt_call *call)
     static const rapt_op kind##_backward_op = {                                                                        \
         .name = #kind "_backward",                                                                                     \
         .forward = kind##_backward,                                                                                    \
-        .optional = (1u << state_count) - 1,                                                                           \
+        .optional = ((1u << state_count) - 1) | 1u << (3 * state_count + 2),                                           \
         .outputs = 3 + state_count,                                                                                    \
         .no_gradient = "for second derivatives set `plain` of the recurrent layer",                                    \
     };                                                                                                                 \

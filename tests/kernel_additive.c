@@ -15,6 +15,7 @@ static const sizes cases[] = {
     {1, 1, 1, 1, 1, 1, 1, 1},      {2, 2, 1, 3, 5, 7, 3, 1},     {1, 4, 2, 5, 9, 16, 16, 1},
     {2, 1, 1, 17, 33, 31, 18, 1},  {1, 2, 2, 20, 150, 65, 5, 1}, {1, 1, 1, 1, 300, 100, 33, 1},
     {1, 3, 1, 33, 129, 70, 64, 1}, {1, 2, 1, 9, 6, 20, 4, 60},   {1, 1, 1, 18, 140, 80, 90, 40},
+    {3, 2, 2, 1, 40, 150, 9, 1},   {2, 2, 1, 1, 7, 33, 9, 1},    {1, 1, 1, 1, 50, 40, 3, 60},
 };
 
 /* Numbers of the kernels' type, and the same as doubles. */
@@ -258,8 +259,9 @@ static void run_chunk(const trial *t, const rapt_additive *a, const rapt_additiv
     }
 }
 
-/* In chunks of so many queries, with the weights of forward or without. */
-static void run_backward(const trial *t, const rapt_additive *a, int64_t rows, bool kept)
+/* In chunks of so many queries, with the weights of forward or without; gradients of keys and values are written, or added
+ * to what is there. */
+static void run_backward(const trial *t, const rapt_additive *a, int64_t rows, bool kept, bool adds)
 {
     const sizes *s = t->size;
     numbers scores = new_numbers(t->dtype, s->batch * s->heads * rows * s->keys, 1, NULL);
@@ -274,6 +276,8 @@ static void run_backward(const trial *t, const rapt_additive *a, int64_t rows, b
         .keys = t->n[d_key].typed,
         .values = t->n[d_value].typed,
         .raw_weight = t->n[d_weight].typed,
+        .adds_keys = adds,
+        .adds_values = adds,
     };
     g.scores = (rapt_additive_rows_of_chunk){scores.typed, s->heads * rows * s->keys, rows * s->keys};
     g.pooled = (rapt_additive_rows_of_chunk){pooled.typed, g.scores.item, g.scores.head};
@@ -318,10 +322,14 @@ static void run_case(const sizes *s, rapt_dtype dtype, uint64_t seed)
     compare(&t, "in parts", out, d_query);
     run_forward(&t, &a, s->keys);
     compare(&t, "at once", out, d_query);
-    run_backward(&t, &a, rapt_additive_block, true);
+    run_backward(&t, &a, rapt_additive_block, true, false);
     compare(&t, "from kept weights", d_query, all_numbers);
-    run_backward(&t, &a, s->queries, false);
+    run_backward(&t, &a, s->queries, false, false);
     compare(&t, "from weights made again", d_query, all_numbers);
+    run_backward(&t, &a, rapt_additive_block, true, true);
+    for (int64_t i = 0; i < t.n[d_key].count; i++) t.n[d_key].exact[i] *= 2;
+    for (int64_t i = 0; i < t.n[d_value].count; i++) t.n[d_value].exact[i] *= 2;
+    compare(&t, "added to itself", d_query, all_numbers);
     for (int i = 0; i < all_scratch; i++) free_numbers(&scratch[i]);
     free_trial(&t);
 }

@@ -103,9 +103,7 @@ static bool embed_vjp(rapt_call *call)
     if (!indices) return false;
     const int64_t matrix[] = {indices->count, shape[1]};
     rapt_tensor *rows = rapt_expand(rapt_reshape(indices, 2, (int64_t[]){indices->count, 1}), 2, matrix);
-    return rapt_call_give(call, 0,
-                          rapt_scatter_to_zeros(2, shape, 0, rows,
-                                                rapt_reshape(rapt_call_gradient(call, 0), 2, matrix)));
+    return rapt_give_scattered(call, 0, rows, rapt_reshape(rapt_call_gradient(call, 0), 2, matrix));
 }
 
 static const rapt_op embed = {.name = "embed", .forward = embed_forward, .vjp = embed_vjp};
@@ -148,14 +146,14 @@ static rapt_tensor *index_select_forward(rapt_call *call)
 static bool index_select_vjp(rapt_call *call)
 {
     int rank, axis = *(const int *)rapt_call_options(call);
-    const int64_t *shape = rapt_call_input_shape(call, 0, &rank);
+    rapt_call_input_shape(call, 0, &rank);
     rapt_tensor *indices = rapt_call_saved(call, 0), *g = rapt_call_gradient(call, 0);
     int64_t alone[RAPT_MAX_RANK];
     for (int i = 0; i < rank; i++) alone[i] = 1;
     alone[axis < 0 ? axis + rank : axis] = -1;
     if (indices && indices->count == 0) alone[axis < 0 ? axis + rank : axis] = 0;
     rapt_tensor *each = rapt_expand(rapt_reshape(indices, rank, alone), g->rank, g->shape);
-    return rapt_call_give(call, 0, rapt_scatter_to_zeros(rank, shape, axis, each, g));
+    return rapt_give_scattered(call, axis, each, g);
 }
 
 static const rapt_op index_select = {.name = "index_select",
@@ -194,11 +192,8 @@ static rapt_tensor *gather_forward(rapt_call *call)
 
 static bool gather_vjp(rapt_call *call)
 {
-    int rank, axis = *(const int *)rapt_call_options(call);
-    const int64_t *shape = rapt_call_input_shape(call, 0, &rank);
-    rapt_tensor *indices = rapt_call_saved(call, 0);
-    if (!indices) return false;
-    return rapt_call_give(call, 0, rapt_scatter_to_zeros(rank, shape, axis, indices, rapt_call_gradient(call, 0)));
+    return rapt_give_scattered(call, *(const int *)rapt_call_options(call), rapt_call_saved(call, 0),
+                               rapt_call_gradient(call, 0));
 }
 
 static const rapt_op gather = {.name = "gather",

@@ -217,16 +217,21 @@ static rapt_tensor *affine_forward(rapt_call *call)
     return y;
 }
 
-/* dx = g W, dW = gᵀ x, db = g, which the engine sums over the leading axes */
+/* dW = gᵀ x, added to what other uses of W gave */
+static bool weight_gradient(rapt_call *call, rapt_tensor *g, rapt_tensor *x)
+{
+    rapt_tensor *left = transposed(stacked(g)), *right = stacked(x), *sum = rapt_call_gradient_so_far(call, 1);
+    if (!sum || !left || !right) return rapt_call_give(call, 1, rapt_matmul(left, right));
+    return rapt_matmul_into(sum, left, right, NULL, true);
+}
+
+/* dx = g W, dW, db = g, which the engine sums over the leading axes */
 static bool affine_vjp(rapt_call *call)
 {
     rapt_tensor *g = rapt_call_gradient(call, 0);
     bool good = true;
     if (rapt_call_wants(call, 0)) good = rapt_call_give(call, 0, rapt_matmul(g, rapt_call_saved(call, 1)));
-    if (good && rapt_call_wants(call, 1)) {
-        rapt_tensor *x = rapt_call_saved(call, 0);
-        good = rapt_call_give(call, 1, x ? rapt_matmul(transposed(stacked(g)), stacked(x)) : NULL);
-    }
+    if (rapt_call_wants(call, 1)) good = good && weight_gradient(call, g, rapt_call_saved(call, 0));
     return good && rapt_call_give(call, 2, g);
 }
 

@@ -142,9 +142,16 @@ rapt_tensor *rapt_scatter_add(rapt_tensor *x, int axis, rapt_tensor *indices, ra
     return NULL;
 }
 
-rapt_tensor *rapt_scatter_to_zeros(int rank, const int64_t *shape, int axis, rapt_tensor *indices, rapt_tensor *values)
+bool rapt_give_scattered(rapt_call *call, int axis, rapt_tensor *indices, rapt_tensor *g)
 {
-    scatter_options options = {.axis = axis, .rank = rank};
-    memcpy(options.shape, shape, (size_t)rank * sizeof *shape);
-    return RAPT_APPLY(&scatter_add, &options, NULL, indices, values);
+    scatter_options options = {.axis = axis};
+    const int64_t *shape = rapt_call_input_shape(call, 0, &options.rank);
+    memcpy(options.shape, shape, (size_t)options.rank * sizeof *shape);
+    if (axis < 0) axis += options.rank;
+    rapt_tensor *sum = rapt_call_gradient_so_far(call, 0);
+    if (!sum || !indices || !g) return rapt_call_give(call, 0, RAPT_APPLY(&scatter_add, &options, NULL, indices, g));
+    const rapt_tensor *checked = rapt_checked_indices("scatter_add", indices, shape[axis]);
+    if (!checked) return false;
+    scatter((const rapt_tensor *[]){sum, g, checked}, axis);
+    return true;
 }

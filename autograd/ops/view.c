@@ -116,7 +116,21 @@ static int64_t clip(int64_t place, int64_t size)
     return place > size ? size : place;
 }
 
-/* x[…, start : stop : step, …]; backward places the gradient there in zeros */
+/* Backward of a part of x: its gradient g is placed in zeros, or added to what is there of other parts. */
+static bool give_part(rapt_call *call, int axis, int64_t start, int64_t step, rapt_tensor *g)
+{
+    int rank;
+    const int64_t *shape = rapt_call_input_shape(call, 0, &rank);
+    if (axis < 0) axis += rank;
+    start = clip(start, shape[axis]);
+    rapt_tensor *sum = rapt_call_gradient_so_far(call, 0);
+    if (!sum || !g) return rapt_call_give(call, 0, rapt_place(g, axis, start, step, shape[axis], 0));
+    const int64_t size = g->shape[axis];
+    rapt_tensor part = rapt_part(sum, axis, start, size, size > 1 ? step : 1);
+    return rapt_add_in_place(&part, g, 1);
+}
+
+/* x[…, start : stop : step, …] */
 static rapt_tensor *slice_forward(rapt_call *call)
 {
     const rapt_tensor *x = rapt_call_input(call, 0);
@@ -136,11 +150,7 @@ static rapt_tensor *slice_forward(rapt_call *call)
 static bool slice_vjp(rapt_call *call)
 {
     const slice_options *o = rapt_call_options(call);
-    int rank;
-    const int64_t *shape = rapt_call_input_shape(call, 0, &rank);
-    int64_t size = shape[o->axis < 0 ? o->axis + rank : o->axis];
-    rapt_tensor *g = rapt_call_gradient(call, 0);
-    return rapt_call_give(call, 0, rapt_place(g, o->axis, clip(o->start, size), o->step, size, 0));
+    return give_part(call, o->axis, o->start, o->step, rapt_call_gradient(call, 0));
 }
 
 static const rapt_op slice = {.name = "slice",
@@ -153,7 +163,7 @@ rapt_tensor *rapt_slice(rapt_tensor *x, int axis, int64_t start, int64_t stop, i
     return RAPT_APPLY(&slice, (&(slice_options){axis, start, stop, step}), x);
 }
 
-/* x[…, index, …]; backward as slice's */
+/* x[…, index, …] */
 static rapt_tensor *select_forward(rapt_call *call)
 {
     const rapt_tensor *x = rapt_call_input(call, 0);
@@ -177,11 +187,7 @@ static rapt_tensor *select_forward(rapt_call *call)
 static bool select_vjp(rapt_call *call)
 {
     const slice_options *o = rapt_call_options(call);
-    int rank;
-    const int64_t *shape = rapt_call_input_shape(call, 0, &rank);
-    int64_t size = shape[o->axis < 0 ? o->axis + rank : o->axis];
-    rapt_tensor *g = rapt_unsqueeze(rapt_call_gradient(call, 0), o->axis);
-    return rapt_call_give(call, 0, rapt_place(g, o->axis, clip(o->start, size), 1, size, 0));
+    return give_part(call, o->axis, o->start, 1, rapt_unsqueeze(rapt_call_gradient(call, 0), o->axis));
 }
 
 static const rapt_op select_op = {.name = "select",

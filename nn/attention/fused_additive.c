@@ -5,6 +5,7 @@
 
 #include "autograd/node.h"
 #include "nn/additive_inputs.h"
+#include "nn/pooling.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
 
@@ -12,11 +13,9 @@ static const char *const name = "additive_attention";
 
 rapt_kernel_grid rapt_grid_of(const rapt_tensor *tensor)
 {
-    rapt_kernel_grid grid = {0};
-    if (!tensor) return grid;
-    grid.data = tensor->data;
-    memcpy(grid.strides, tensor->strides, sizeof grid.strides);
-    return grid;
+    const int64_t *s = tensor->strides;
+    if (tensor->rank == 4) return (rapt_kernel_grid){tensor->data, {s[0], s[1], s[2], s[3]}};
+    return (rapt_kernel_grid){tensor->data, {s[0], 0, s[1], s[2]}};
 }
 
 const rapt_tensor *rapt_as_dense_rows(const rapt_tensor *tensor)
@@ -50,15 +49,16 @@ bool rapt_additive_describe(rapt_additive *a, const rapt_additive_inputs *in, co
     const rapt_tensor *queries = rapt_as_contiguous(in->queries), *keys = rapt_as_contiguous(in->keys);
     const rapt_tensor *weight = rapt_as_contiguous(in->weight), *values = rapt_as_dense_rows(in->values);
     if (!queries || !keys || !weight || !values) return false;
-    const int64_t sizes[] = {queries->shape[0], queries->shape[1], queries->shape[2], keys->shape[2]};
+    const int last = keys->rank - 1;
+    const int64_t sizes[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
     *a = (rapt_additive){.mask = rapt_kernel_mask_of(&in->mask, options, sizes),
-                         .groups = keys->shape[1],
-                         .hidden = keys->shape[3],
-                         .padded = RAPT_ADDITIVE_PADDED(keys->shape[3]),
-                         .value_size = values->shape[3],
+                         .groups = rapt_heads_of(keys),
+                         .hidden = keys->shape[last],
+                         .padded = RAPT_ADDITIVE_PADDED(keys->shape[last]),
+                         .value_size = values->shape[last],
                          .raw_weight = weight->data,
                          .values = rapt_grid_of(values)};
-    rapt_tensor *key_powers, *key_reach, *reach = rapt_new(name, dtype, 3, queries->shape);
+    rapt_tensor *key_powers, *key_reach, *reach = rapt_new(name, dtype, last, queries->shape);
     if (!reach || !rapt_additive_key_powers(keys, &key_powers, &key_reach)) return false;
     a->queries = (rapt_additive_rows){.rows = queries->data, .reach = reach->data};
     a->keys = (rapt_additive_rows){keys->data, key_powers->data, key_reach->data};
@@ -183,7 +183,10 @@ static rapt_tensor *forward(rapt_call *call)
     const rapt_kernel_mask *m = &a.mask;
     work w = {.a = &a, .dtype = (rapt_dtype)in.queries->dtype};
     w.bytes = (int64_t)rapt_dtype_size(w.dtype);
-    rapt_tensor *out = rapt_new(name, w.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, a.value_size));
+    int64_t shape[RAPT_MAX_RANK];
+    memcpy(shape, in.queries->shape, sizeof shape);
+    shape[in.queries->rank - 1] = a.value_size;
+    rapt_tensor *out = rapt_new(name, w.dtype, in.queries->rank, shape);
     rapt_tensor *sums = rapt_new(name, w.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, 2)), *weights = NULL;
     const bool asked = rapt_call_output_count(call) > 1, keeps = wants_any(call) && rapt_additive_keeps_weights(&a);
     if (asked || keeps) {
@@ -200,17 +203,19 @@ static rapt_tensor *forward(rapt_call *call)
     return rapt_keep(out);
 }
 
-enum { saved_sums = rapt_additive_input_count, saved_weights };
-
 static bool vjp(rapt_call *call)
 {
     rapt_tensor *inputs[rapt_additive_backward_input_count], *gradients[rapt_additive_gradient_count];
-    for (int i = 0; i <= saved_weights; i++) inputs[i] = rapt_call_saved(call, i);
-    inputs[rapt_additive_backward_input_count - 1] = rapt_call_gradient(call, 0);
+    for (int i = 0; i <= rapt_additive_at_weights; i++) inputs[i] = rapt_call_saved(call, i);
+    inputs[rapt_additive_at_gradient] = rapt_call_gradient(call, 0);
+    inputs[rapt_additive_at_keys_so_far] = rapt_call_gradient_so_far(call, 1);
+    inputs[rapt_additive_at_values_so_far] = rapt_call_gradient_so_far(call, 3);
     rapt_additive_backward_options options = {.forward = *(const rapt_mask_options *)rapt_call_options(call)};
     for (int i = 0; i < rapt_additive_gradient_count; i++) options.wants[i] = rapt_call_wants(call, i);
     if (!rapt_apply_many(&rapt_additive_backward, &options, rapt_additive_backward_input_count, inputs, gradients))
         return false;
+    if (inputs[rapt_additive_at_keys_so_far]) options.wants[1] = false; /* they are there already */
+    if (inputs[rapt_additive_at_values_so_far]) options.wants[3] = false;
     for (int i = 0; i < rapt_additive_gradient_count; i++)
         if (options.wants[i] && !rapt_call_give(call, i, gradients[i])) return false;
     return true;
@@ -232,8 +237,10 @@ static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rap
                          "queries are %s, keys %s, weight %s, values %s; one floating dtype expected",
                          rapt_dtype_name(dtype), rapt_dtype_name((rapt_dtype)keys->dtype),
                          rapt_dtype_name((rapt_dtype)weight->dtype), rapt_dtype_name((rapt_dtype)values->dtype));
-    const int64_t hidden = queries->rank == 4 ? queries->shape[3] : -1;
-    bool fits = keys->rank == 4 && values->rank == 4 && keys->shape[3] == hidden && weight->count == hidden;
+    const int last = queries->rank - 1;
+    const int64_t hidden = queries->rank == 3 || queries->rank == 4 ? queries->shape[last] : -1;
+    bool fits = keys->rank == queries->rank && values->rank == queries->rank && keys->shape[last] == hidden &&
+                weight->count == hidden;
     return fits ||
            rapt_fail(RAPT_ERROR_SHAPE, name,
                      "queries %s, keys %s, weight %s; (…, hidden), (…, hidden) and hidden expected",

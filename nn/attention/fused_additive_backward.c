@@ -115,23 +115,29 @@ static rapt_tensor *forward(rapt_call *call)
     rapt_tensor *out[rapt_additive_gradient_count];
     rapt_additive a;
     RAPT_SCOPE;
-    const rapt_tensor *sums = rapt_call_input(call, rapt_additive_input_count);
-    const rapt_tensor *weights = rapt_call_input(call, rapt_additive_input_count + 1);
-    const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, rapt_additive_input_count + 2));
+    const rapt_tensor *sums = rapt_call_input(call, rapt_additive_at_sums);
+    const rapt_tensor *weights = rapt_call_input(call, rapt_additive_at_weights);
+    const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, rapt_additive_at_gradient));
+    rapt_tensor *so_far[rapt_additive_gradient_count] = {[1] = rapt_call_input(call, rapt_additive_at_keys_so_far),
+                                                         [3] = rapt_call_input(call, rapt_additive_at_values_so_far)};
     if (!gradient || !rapt_additive_describe(&a, &in, &o->forward, !weights, true)) return NULL;
     const bool hidden = o->wants[0] || o->wants[1] || o->wants[2];
     rapt_tensor *each = rapt_new(name, (rapt_dtype)in.queries->dtype, RAPT_SHAPE(a.mask.batch * a.groups, a.hidden));
-    for (int i = 0; i < rapt_additive_gradient_count; i++)
-        if (!(out[i] = rapt_keep(gradient_like(rapt_call_input(call, i), o->wants[i] || (i < 3 && hidden)))))
-            return NULL;
+    for (int i = 0; i < rapt_additive_gradient_count; i++) {
+        const bool writes = o->wants[i] || (i < 3 && hidden);
+        out[i] = so_far[i] ? so_far[i] : rapt_keep(gradient_like(rapt_call_input(call, i), writes));
+        if (!out[i]) return NULL;
+    }
     if (!each) return NULL;
     rapt_additive_gradient g = {.gradient = rapt_grid_of(gradient),
                                 .sums = sums->data,
                                 .weights = weights ? weights->data : NULL,
                                 .queries = out[0]->data,
                                 .keys = out[1]->data,
-                                .raw_weight = each->data,
                                 .values = out[3]->data,
+                                .adds_keys = so_far[1] != NULL,
+                                .adds_values = so_far[3] != NULL,
+                                .raw_weight = each->data,
                                 .bias = o->wants[4] ? out[4]->data : NULL,
                                 .nearby = o->wants[5] ? out[5]->data : NULL};
     if (o->wants[5]) memset(out[5]->data, 0, (size_t)out[5]->count * rapt_dtype_size((rapt_dtype)out[5]->dtype));
@@ -149,7 +155,8 @@ const rapt_op rapt_additive_backward = {
     .name = "additive_attention_backward",
     .forward = forward,
     .options_size = sizeof(rapt_additive_backward_options),
-    .optional = 3u << 4 | 3u << 6 | 1u << (rapt_additive_input_count + 1),
+    .optional = 15u << 4 | 1u << rapt_additive_at_weights | 1u << rapt_additive_at_keys_so_far |
+                1u << rapt_additive_at_values_so_far,
     .outputs = rapt_additive_gradient_count,
     .no_gradient = "fused additive attention has no second derivative; set the attention's `plain` for one",
 };

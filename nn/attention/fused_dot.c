@@ -178,13 +178,15 @@ static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rap
 static rapt_tensor *attend(rapt_tensor *queries, rapt_tensor *keys, double scale, bool distances,
                            const rapt_attention_call *call)
 {
-    if (!queries || !keys || !check(queries, keys, call->values)) return NULL;
     rapt_tensor *outputs[2] = {0};
-    inputs in = {queries, keys, call->values, rapt_mask_inputs_of(call->mask)};
+    const bool has_heads = queries && queries->rank == 4;
+    inputs in = {rapt_with_heads(queries), rapt_with_heads(keys), rapt_with_heads(call->values),
+                 rapt_mask_inputs_of(call->mask)};
+    if (!in.queries || !in.keys || !in.values || !check(in.queries, in.keys, in.values)) return NULL;
     options o = {rapt_mask_options_of(call), scale, distances};
     if (!rapt_apply_counted(&op, &o, input_count, (rapt_tensor **)&in, call->weights ? 2 : 1, outputs)) return NULL;
     if (call->weights) *call->weights = rapt_detach(outputs[1]);
-    return outputs[0];
+    return has_heads ? outputs[0] : rapt_squeeze(outputs[0], 1);
 }
 
 rapt_tensor *rapt_fused_dot(rapt_tensor *queries, rapt_tensor *keys, double scale, const rapt_attention_call *call)

@@ -103,35 +103,30 @@ bool rapt_pooling_is_fused(const rapt_pooling *p)
            attention->normalizer == rapt_masked_softmax && !p->mask.fills_million;
 }
 
-/* With an axis of heads, whether there was one or not. */
-static rapt_tensor *with_heads(rapt_tensor *x)
+rapt_tensor *rapt_with_heads(rapt_tensor *tensor)
 {
-    return x && x->rank == 3 ? rapt_unsqueeze(x, 1) : x;
+    return tensor && tensor->rank == 3 ? rapt_unsqueeze(tensor, 1) : tensor;
 }
 
 rapt_tensor *rapt_pool_fused(rapt_pooling *p)
 {
     rapt_attention *attention = p->attention;
-    const bool has_heads = p->queries->rank == 4;
     rapt_resolved_mask mask = p->resolved;
     if (!add_distance_bias(p)) return NULL;
     if (attention->scoring->distance_bias) {
-        rapt_tensor *bias = with_heads(p->mask.distance_bias);
+        rapt_tensor *bias = rapt_with_heads(p->mask.distance_bias);
         mask.distance_bias =
             bias ? rapt_expand(bias, RAPT_SHAPE(mask.batch, mask.heads, mask.queries, bias->shape[3])) : NULL;
         if (!mask.distance_bias) return NULL;
     }
     rapt_tensor *weights = NULL;
-    const rapt_attention_call call = {.queries = with_heads(p->queries),
-                                      .keys = with_heads(p->keys),
-                                      .values = with_heads(p->values),
+    const rapt_attention_call call = {.queries = p->queries,
+                                      .keys = p->keys,
+                                      .values = p->values,
                                       .mask = &mask,
                                       .dropout = dropout_of(attention),
                                       .weights = attention->keep_weights ? &weights : NULL};
-    if (!call.queries || !call.keys || !call.values) return NULL;
     rapt_tensor *pooled = attention->scoring->attend(attention->scoring, &call);
-    if (!pooled ||
-        (attention->keep_weights && !keep_weights(attention, has_heads ? weights : rapt_squeeze(weights, 1))))
-        return NULL;
-    return has_heads ? pooled : rapt_squeeze(pooled, 1);
+    if (!pooled || !attention->keep_weights) return pooled;
+    return keep_weights(attention, p->queries->rank == 4 ? weights : rapt_squeeze(weights, 1)) ? pooled : NULL;
 }

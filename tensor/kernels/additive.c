@@ -64,6 +64,8 @@ static inline __attribute__((always_inline)) vector_float32 minus_reciprocal_flo
 
 #include "additive_forward.h"
 
+#include "additive_single.h"
+
 #include "additive_backward.h"
 
 #undef T
@@ -93,6 +95,8 @@ static inline __attribute__((always_inline)) vector_float64 minus_reciprocal_flo
 #include "additive_products.h"
 
 #include "additive_forward.h"
+
+#include "additive_single.h"
 
 #include "additive_backward.h"
 

@@ -1,10 +1,5 @@
 /* Template of additive.c, included once for each type T: the gradients of scores, hidden units and values. */
 
-static T *TYPED(chunk_rows)(const rapt_additive_rows_of_chunk *rows, int64_t item, int64_t head)
-{
-    return (T *)rows->data + item * rows->item + head * rows->head;
-}
-
 /* The weights of a block of queries, before dropout, and in `scores` the gradient of the weights: out's times the values. */
 static void TYPED(weights_backward)(const rapt_additive *a, const rapt_additive_gradient *g,
                                     const rapt_additive_piece *piece, rapt_key_range range, T *weights, T *scores)
@@ -185,6 +180,7 @@ static void TYPED(unit_backward)(const rapt_additive *a, const rapt_additive_gra
                                  const rapt_additive_chunk *chunk, int64_t item, int64_t group, TYPED(unit) * u)
 {
     const int64_t heads = a->mask.heads / a->groups, size = a->hidden;
+    const bool adds = g->adds_keys || chunk->first > 0;
     T *key_rows = (T *)g->keys + (item * a->groups + group) * a->mask.keys * size + u->hidden;
     const TYPED(vector) w = TYPED(load_some)((const T *)a->raw_weight + u->hidden, u->lanes);
     for (u->first_key = 0; u->first_key < a->mask.keys; u->first_key += rapt_additive_tile) {
@@ -209,10 +205,36 @@ static void TYPED(unit_backward)(const rapt_additive *a, const rapt_additive_gra
         for (int64_t j = 0; j < u->keys; j++) {
             T *to = key_rows + (u->first_key + j) * size;
             TYPED(vector) sum = w * TYPED(load)(u->keys_gradient[j]);
-            if (chunk->first > 0) sum += TYPED(load_some)(to, u->lanes);
+            if (adds) sum += TYPED(load_some)(to, u->lanes);
             TYPED(store_some)(to, sum, u->lanes);
         }
     }
+}
+
+/* A chunk of one query, whose keys no other head reads, and no exponential of which could overflow. */
+static bool TYPED(is_single)(const rapt_additive *a, const rapt_additive_gradient *g, const rapt_additive_chunk *chunk,
+                             int64_t item, int64_t group, TYPED(single) * s)
+{
+    if (chunk->last - chunk->first != 1 || a->mask.heads != a->groups) return false;
+    const int64_t query = chunk->first, head = item * a->groups + group;
+    const rapt_additive_piece piece = {.item = item,
+                                       .head = group,
+                                       .first_query = query,
+                                       .last_query = query + 1,
+                                       .last_key = a->mask.keys};
+    *s = (TYPED(single)){.place = TYPED(find_place)(a, item, group),
+                         .keys = piece_range(a, &piece),
+                         .query = query,
+                         .raw_weight = a->raw_weight,
+                         .scores = TYPED(chunk_rows)(&g->scores, item, group),
+                         .query_row = (T *)g->queries + (head * a->mask.queries + query) * a->hidden,
+                         .key_rows = (T *)g->keys + head * a->mask.keys * a->hidden,
+                         .units = (T *)g->raw_weight + head * a->hidden,
+                         .adds_keys = g->adds_keys || query > 0,
+                         .adds_units = query > 0};
+    const T *reach = s->place.key_reach + s->keys.first;
+    return s->place.query_reach[query] + TYPED(largest_reach)(reach, s->keys.last - s->keys.first) <=
+           TYPED(reach_limit);
 }
 
 static void TYPED(hidden_backward)(const rapt_additive *a, const rapt_additive_gradient *g,
@@ -220,6 +242,11 @@ static void TYPED(hidden_backward)(const rapt_additive *a, const rapt_additive_g
 {
     const int64_t heads = a->mask.heads / a->groups, size = a->hidden;
     const int64_t last_hidden = lesser(first_hidden + rapt_additive_slice, size);
+    TYPED(single) single;
+    if (TYPED(is_single)(a, g, chunk, item, group, &single)) {
+        TYPED(single_backward)(&single, a->mask.keys, first_hidden, last_hidden);
+        return;
+    }
     T *weight_gradient = (T *)g->raw_weight + (item * a->groups + group) * size;
     const T *w = a->raw_weight;
     for (int64_t head = group * heads; head < (group + 1) * heads; head++)
@@ -249,7 +276,7 @@ static void TYPED(values_backward)(const rapt_additive *a, const rapt_additive_g
     const int64_t heads = a->mask.heads / a->groups, size = a->value_size, *strides = g->gradient.strides;
     const int64_t keys = lesser(rapt_additive_tile, a->mask.keys - first_key);
     T *values = (T *)g->values + ((item * a->groups + group) * a->mask.keys + first_key) * size;
-    if (chunk->first == 0) memset(values, 0, (size_t)(keys * size) * sizeof *values);
+    if (chunk->first == 0 && !g->adds_values) memset(values, 0, (size_t)(keys * size) * sizeof *values);
     rapt_additive_piece piece = {.item = item, .first_key = first_key, .last_key = first_key + keys};
     FOR_BLOCKS(piece)
     {

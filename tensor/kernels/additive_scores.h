@@ -70,6 +70,11 @@ static TYPED(place) TYPED(find_place)(const rapt_additive *a, int64_t item, int6
     };
 }
 
+static T *TYPED(chunk_rows)(const rapt_additive_rows_of_chunk *rows, int64_t item, int64_t head)
+{
+    return (T *)rows->data + item * rows->item + head * rows->head;
+}
+
 static T TYPED(largest_reach)(const T *reach, int64_t count)
 {
     T largest = 0;

@@ -10,7 +10,8 @@
  * each is in [0, size). */
 rapt_tensor *rapt_checked_indices(const char *op, const rapt_tensor *indices, int64_t size);
 
-/* scatter_add to zeros of that shape. */
-rapt_tensor *rapt_scatter_to_zeros(int rank, const int64_t *shape, int axis, rapt_tensor *indices, rapt_tensor *source);
+/* In a vjp: the gradient of input 0, of which elements were chosen by indices along the axis: each element of g is added to
+ * the place that it came from. False after an error. */
+bool rapt_give_scattered(rapt_call *call, int axis, rapt_tensor *indices, rapt_tensor *g);
 
 #endif

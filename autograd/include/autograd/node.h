@@ -62,7 +62,8 @@ struct rapt_call {
     int output_count;
     rapt_tensor **outputs; /* in forward */
     rapt_node *node;       /* in vjp */
-    rapt_tensor **given;   /* in vjp: one for each input */
+    rapt_tensor **given;   /* in vjp: one for each input, */
+    bool create_graph;     /* and whether they are to have a graph */
     bool failed;
 };
 
@@ -91,6 +92,9 @@ bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_
 
 /* In forward and vjp of such an op. */
 int rapt_call_output_count(const rapt_call *call);
+
+/* May a sum of gradients grow in place? Nobody else sees its elements, and each is there once. */
+bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph);
 
 /* The gradient summed over the axes along which the output was broadcast; NULL after an error. */
 rapt_tensor *rapt_sum_to_shape(rapt_tensor *gradient, int rank, const int64_t *shape);

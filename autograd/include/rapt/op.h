@@ -63,6 +63,12 @@ RAPT_API const int64_t *rapt_call_input_shape(const rapt_call *call, int input, 
 /* In vjp: the gradient of an input. One that is not wanted is ignored. False when it is NULL. */
 RAPT_API bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient);
 
+/* In vjp: what has arrived for an input so far, dense and of the input's shape, to which the vjp may add its own in place;
+ * it then gives none for that input. It saves a tensor and the engine's addition where many ops share a large input. NULL
+ * where nothing has arrived yet or may not be changed (others see it, or gradients are to have a graph), and for all but
+ * the first of several inputs that are one tensor: there the gradient is given as always. */
+RAPT_API rapt_tensor *rapt_call_gradient_so_far(const rapt_call *call, int input);
+
 RAPT_END_DECLS
 
 #endif

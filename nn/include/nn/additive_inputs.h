@@ -17,7 +17,7 @@ enum { rapt_additive_input_count = sizeof(rapt_additive_inputs) / sizeof(rapt_te
 
 rapt_additive_inputs rapt_additive_inputs_of(rapt_call *call);
 
-/* A tensor of rank 4 at most as kernels read it; nothing for NULL. */
+/* (B, heads, rows, size) or (B, rows, size) as kernels read it. */
 rapt_kernel_grid rapt_grid_of(const rapt_tensor *tensor);
 
 /* The tensor itself if its last axis is dense, else a copy of the innermost scope. */
@@ -33,8 +33,17 @@ bool rapt_additive_describe(rapt_additive *a, const rapt_additive_inputs *inputs
 bool rapt_additive_keeps_weights(const rapt_additive *a);
 
 /* The op that gives the gradients of the first six inputs (those not wanted are empty) from the inputs, what forward found
- * out of each row (its sums, as the kernels have them), the weights if kept, else NULL, and the gradient of the output. */
-enum { rapt_additive_gradient_count = 6, rapt_additive_backward_input_count = rapt_additive_input_count + 3 };
+ * out of each row (its sums, as the kernels have them), the weights if kept, else NULL, and the gradient of the output.
+ * Gradients of keys and values that are there so far, if not NULL, are added to and given back. */
+enum {
+    rapt_additive_gradient_count = 6,
+    rapt_additive_at_sums = rapt_additive_input_count,
+    rapt_additive_at_weights,
+    rapt_additive_at_gradient,
+    rapt_additive_at_keys_so_far,
+    rapt_additive_at_values_so_far,
+    rapt_additive_backward_input_count,
+};
 
 typedef struct rapt_additive_backward_options {
     rapt_mask_options forward;

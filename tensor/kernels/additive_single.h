@@ -1,0 +1,63 @@
+/* Template of additive.c, included once for each type T: the gradients of hidden units for one query at a time. */
+
+/* One query of one head, whose keys no other head of the chunk reads; each key is then touched once, and in order. */
+typedef struct TYPED(single) {
+    TYPED(place) place;
+    rapt_key_range keys;
+    int64_t query;                   /* its number */
+    const T *raw_weight, *scores;    /* scores: their gradient */
+    T *query_row, *key_rows, *units; /* where gradients go; units: that of the weights */
+    bool adds_keys, adds_units;
+} TYPED(single);
+
+/* With t = tanh(a + b) and ds the gradient of the score of j: da += ds (1 − t²), db_j likewise, dw += ds t; for C vectors of
+ * units, of which there are `lanes` each. */
+#define SINGLE_UNITS(name, C)                                                                                          \
+    static inline __attribute__((always_inline)) void TYPED(name)(const TYPED(single) * s, int64_t first,              \
+                                                                  int64_t lanes)                                       \
+    {                                                                                                                  \
+        const TYPED(place) *p = &s->place;                                                                             \
+        const TYPED(vector) half = (TYPED(vector)){0} + (T)0.5, one = (TYPED(vector)){0} + (T)1;                       \
+        TYPED(vector) a[C], w[C], da[C] = {0}, dw[C] = {0};                                                            \
+        for (int c = 0; c < C; c++) {                                                                                  \
+            a[c] = TYPED(load)(p->query_powers + s->query * p->padded + first + c * TYPED(width));                     \
+            w[c] = TYPED(load_some)(s->raw_weight + first + c * TYPED(width), lanes);                                  \
+        }                                                                                                              \
+        for (int64_t j = s->keys.first; j < s->keys.last; j++) {                                                       \
+            const T ds = s->scores[j];                                                                                 \
+            for (int c = 0; c < C; c++) {                                                                              \
+                const TYPED(vector) b = TYPED(load)(p->key_powers + j * p->padded + first + c * TYPED(width));         \
+                const TYPED(vector) t = TYPED(minus_reciprocal)(one, half + a[c] * b), weighted = ds * t,              \
+                                    slope = ds - weighted * t;                                                         \
+                T *to = s->key_rows + j * p->hidden + first + c * TYPED(width);                                        \
+                TYPED(vector) sum = w[c] * slope;                                                                      \
+                da[c] += slope;                                                                                        \
+                dw[c] += weighted;                                                                                     \
+                if (s->adds_keys) sum += TYPED(load_some)(to, lanes);                                                  \
+                TYPED(store_some)(to, sum, lanes);                                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int c = 0; c < C; c++) {                                                                                  \
+            T *unit = s->units + first + c * TYPED(width);                                                             \
+            if (s->adds_units) dw[c] += TYPED(load_some)(unit, lanes);                                                 \
+            TYPED(store_some)(unit, dw[c], lanes);                                                                     \
+            TYPED(store_some)(s->query_row + first + c * TYPED(width), w[c] * da[c], lanes);                           \
+        }                                                                                                              \
+    }
+
+enum { TYPED(single_vectors) = 4 }; /* side by side */
+SINGLE_UNITS(single_wide, TYPED(single_vectors))
+SINGLE_UNITS(single_narrow, 1)
+#undef SINGLE_UNITS
+
+static void TYPED(single_backward)(const TYPED(single) * s, int64_t all_keys, int64_t first, int64_t last)
+{
+    enum { wide = TYPED(single_vectors) * TYPED(width) };
+    const size_t bytes = (size_t)(last - first) * sizeof(T);
+    for (int64_t j = 0; j < all_keys && !s->adds_keys; j++)
+        if (j < s->keys.first || j >= s->keys.last) memset(s->key_rows + j * s->place.hidden + first, 0, bytes);
+    int64_t h = first;
+    for (; h + wide <= last; h += wide) TYPED(single_wide)(s, h, TYPED(width));
+    for (; h + TYPED(width) <= last; h += TYPED(width)) TYPED(single_narrow)(s, h, TYPED(width));
+    if (h < last) TYPED(single_narrow)(s, h, last - h);
+}
