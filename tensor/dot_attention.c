@@ -170,7 +170,8 @@ static void backward_tasks(void *context, int64_t first, int64_t last)
         rapt_dot_piece piece = piece_of(r, task);
         if (next.item < call->mask.batch) piece.next = &next;
         const int64_t part = task % r->parts, group = task / r->parts;
-        char *d_queries = r->parts > 1 ? r->outs + (part * all_rows(r) + group * r->rows) * call->size * bytes : NULL;
+        char *d_queries =
+            r->parts > 1 ? r->outs + (part * all_rows(r) + group * r->rows) * rapt_dot_part_size(call) * bytes : NULL;
         r->kernels->backward(call, &piece, scratch, d_queries);
     }
     rapt_scratch_return(&r->scratch, scratch);
@@ -202,8 +203,10 @@ bool rapt_dot_attention_backward(const char *op, const rapt_dot_attention *call)
     const int64_t tasks = call->mask.batch * call->groups * r.parts;
     size_t capacity = 0;
     if (r.parts > 1) {
-        r.outs = rapt_block_take(op, (size_t)(r.parts * all_rows(&r) * call->size) * rapt_dtype_size(call->dtype),
-                                 &capacity);
+        r.outs =
+            rapt_block_take(op,
+                            (size_t)(r.parts * all_rows(&r) * rapt_dot_part_size(call)) * rapt_dtype_size(call->dtype),
+                            &capacity);
         if (!r.outs) return false;
     }
     const bool done = rapt_scratch_take(op, &r.scratch, tasks, r.kernels->backward_bytes(call, r.rows));

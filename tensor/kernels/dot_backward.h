@@ -1,8 +1,8 @@
 /* Backward of fused dot-product attention: weights made again from the statistics, tile by tile. Part of
  * dot_template.h.
  *
- * With P the weights, dP = dO Vᵀ and Dᵢ = Σ dOᵢ Oᵢ: dS = P (dP − D), dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K; for distances less
- * Σᵢ dSᵢⱼ kⱼ and Σⱼ dSᵢⱼ qᵢ. */
+ * With P the weights, dP = dO Vᵀ and Dᵢ = Σ dOᵢ Oᵢ: dS = P (dP − D), dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K; for distances
+ * dKⱼ less Σᵢ dSᵢⱼ kⱼ. */
 
 static bool take_backward_tile(backward_work *w, rapt_key_range tile)
 {
@@ -107,6 +107,9 @@ static void add_queries(backward_work *w, int64_t g, int64_t at, rapt_key_range 
     const int64_t first = seen.first - tile.first, row = g * RAPT_TILE_ROWS;
     product_added(w->row / width, seen.last - seen.first, w->d_scores + at * RAPT_TILE_ROWS * w->tile + first, w->tile,
                   1, w->keys + first * w->row, w->row, w->d_queries + row * w->row, w->row, NULL);
+    if (!w->call->distances) return;
+    product_added(w->row / width, seen.last - seen.first, w->weights + at * RAPT_TILE_ROWS * w->tile + first, w->tile,
+                  1, w->keys + first * w->row, w->row, w->means + row * w->row, w->row, NULL);
 }
 
 /* d_values and d_keys of the tile from a block of groups [first, last). */
@@ -186,6 +189,23 @@ static void give_tile(const backward_work *w, rapt_key_range tile)
     }
 }
 
+/* Writes dQ of a row. Σⱼ dSᵢⱼ is 0 but for the rounding of D: for distances what that does to a sum over keys is taken off. */
+static void finish_query(const rapt_dot_attention *call, rapt_kernel_row row, T *gradient, const T *mean, T row_sum)
+{
+    T *out = row_of(&call->d_queries, row.item, row.head, row.query);
+    if (call->distances) take_off(call->size, row_sum, mean, gradient);
+    RAPT_SIMD for (int64_t j = 0; j < call->size; j++) out[j] = gradient[j] * (T)call->scale;
+}
+
+/* What some keys give to it. */
+static void give_part(const rapt_dot_attention *call, const T *gradient, const T *mean, T row_sum, T *part)
+{
+    memcpy(part, gradient, (size_t)call->size * sizeof(T));
+    if (!call->distances) return;
+    memcpy(part + call->size, mean, (size_t)call->size * sizeof(T));
+    part[2 * call->size] = row_sum;
+}
+
 static void backward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *part)
 {
     backward_work w = {.piece = piece};
@@ -198,24 +218,24 @@ static void backward(const rapt_dot_attention *call, const rapt_dot_piece *piece
     }
     for (int64_t i = 0; i < w.rows; i++) {
         const rapt_kernel_row row = row_at(call, piece, i);
-        T *from = w.d_queries + i * w.row;
-        if (call->distances) take_off(call->size, w.row_sums[i], w.queries + i * w.row, from);
-        T *out = part ? (T *)part + i * call->size : row_of(&call->d_queries, row.item, row.head, row.query);
-        RAPT_SIMD for (int64_t j = 0; j < call->size; j++) out[j] = from[j] * (T)call->scale;
+        T *gradient = w.d_queries + i * w.row, *mean = w.means + i * w.row;
+        if (!part)
+            finish_query(call, row, gradient, mean, w.row_sums[i]);
+        else
+            give_part(call, gradient, mean, w.row_sums[i], (T *)part + i * rapt_dot_part_size(call));
     }
 }
 
-static void sum_parts(const rapt_dot_attention *call, int64_t parts, const void *part, int64_t first_row,
-                      int64_t last_row)
+static void sum_parts(const rapt_dot_attention *call, int64_t parts, void *part, int64_t first_row, int64_t last_row)
 {
     const rapt_kernel_mask *mask = &call->mask;
-    const int64_t all_rows = mask->batch * mask->heads * mask->queries;
+    const int64_t all_rows = mask->batch * mask->heads * mask->queries, size = rapt_dot_part_size(call);
     for (int64_t number = first_row; number < last_row; number++) {
-        T *out = row_of(&call->d_queries, number / mask->queries / mask->heads, number / mask->queries % mask->heads,
-                        number % mask->queries);
-        const T *from = (const T *)part + number * call->size;
-        memcpy(out, from, (size_t)call->size * sizeof(T));
+        const rapt_kernel_row row = {number / mask->queries / mask->heads, number / mask->queries % mask->heads,
+                                     number % mask->queries};
+        T *sum = (T *)part + number * size;
         for (int64_t p = 1; p < parts; p++)
-            RAPT_SIMD for (int64_t j = 0; j < call->size; j++) out[j] += from[p * all_rows * call->size + j];
+            RAPT_SIMD for (int64_t j = 0; j < size; j++) sum[j] += sum[p * all_rows * size + j];
+        finish_query(call, row, sum, sum + call->size, call->distances ? sum[size - 1] : 0);
     }
 }

@@ -11,6 +11,7 @@ typedef struct backward_work {
     T *keys, *keys_across, *values_across;             /* of the tile; across: transposed */
     T *d_keys, *d_values;
     T *row_sums, *key_sums; /* for distances: of d_scores, */
+    T *means;               /* Σⱼ Pᵢⱼ kⱼ of all rows, */
     T *center;              /* and what is taken off all queries and keys: gradients are sums that lose its digits */
     T *weights, *d_scores, *d_weights; /* of the block; d_weights of a group */
     uint8_t *seen, *group_seen;
@@ -37,6 +38,7 @@ static size_t lay_backward(backward_work *w, const rapt_dot_attention *call, int
     w->deltas = carve(scratch, &end, round_up(all_rows, width) * SIZE);
     w->center = carve(scratch, &end, w->row * SIZE);
     w->row_sums = carve(scratch, &end, all_rows * SIZE);
+    w->means = carve(scratch, &end, call->distances ? all_rows * w->row * SIZE : 0);
     w->keys = carve(scratch, &end, w->tile * w->row * SIZE);
     w->keys_across = carve(scratch, &end, call->size * w->tile * SIZE);
     w->values_across = carve(scratch, &end, call->value_size * w->tile * SIZE);
@@ -144,5 +146,6 @@ static void begin_backward(backward_work *w)
     }
     for (int64_t i = 0; i < w->rows; i += width) find_deltas(w, i);
     memset(w->row_sums, 0, (size_t)(w->groups * RAPT_TILE_ROWS) * sizeof(T));
+    if (call->distances) memset(w->means, 0, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));
     memset(w->d_queries, 0, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));
 }

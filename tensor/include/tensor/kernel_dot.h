@@ -31,6 +31,13 @@ typedef struct rapt_dot_attention {
     void *d_nearby; /* (batch, heads, queries, 2·reach + 1) likewise */
 } rapt_dot_attention;
 
+/* Elements of what some keys give to the gradient of a query: a row of it, and for distances the mean of these keys under the
+ * weights and the sum of the gradients of their scores. */
+static inline int64_t rapt_dot_part_size(const rapt_dot_attention *call)
+{
+    return call->distances ? 2 * call->size + 1 : call->size;
+}
+
 /* A kernel's share: rows [first_row, last_row) of the heads of one group, head by head, query by query, and some keys. */
 typedef struct rapt_dot_piece {
     int64_t item, group, first_row, last_row, first_key, last_key;
@@ -50,11 +57,10 @@ typedef struct rapt_dot_kernels {
     void (*weights)(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *weights);
     size_t (*backward_bytes)(const rapt_dot_attention *call, int64_t rows);
     /* Writes d_keys and d_values of the piece's keys. What these keys give to the gradient of the queries goes
-     * to `part`, (rows of the group, size), dense; or, where that is NULL because they are all keys, to d_queries. */
+     * to `part`, (rows of the group, part size), dense; or, where that is NULL because they are all keys, to d_queries. */
     void (*backward)(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *part);
-    /* d_queries from `parts` (parts, batch·heads·queries, size), rows as in merge. */
-    void (*sum_parts)(const rapt_dot_attention *call, int64_t parts, const void *part, int64_t first_row,
-                      int64_t last_row);
+    /* d_queries from `parts` (parts, batch·heads·queries, part size), rows as in merge; overwrites the first part. */
+    void (*sum_parts)(const rapt_dot_attention *call, int64_t parts, void *part, int64_t first_row, int64_t last_row);
 } rapt_dot_kernels;
 
 #endif
