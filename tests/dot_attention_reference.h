@@ -74,14 +74,16 @@ static void draw_mask(uint64_t *state, problem *p)
     p->has_ranges = draw_chance(state, 50);
 }
 
+/* Half of the problems have few queries, as in decoding, and of those half so many keys that they are cut into parts. */
 static problem draw_problem(uint64_t *state, rapt_dtype dtype, int64_t size, int64_t value_size, int64_t longest)
 {
     problem p = {.dtype = dtype, .size = size, .value_size = value_size};
     p.batch = draw_below(state, 2) + 1;
     p.groups = draw_below(state, 2) + 1;
     p.heads = p.groups * (draw_below(state, 2) + 1);
-    p.queries = draw_below(state, longest) + 1;
-    p.keys = draw_below(state, longest) + 1;
+    const bool has_few = draw_chance(state, 50);
+    p.queries = draw_below(state, has_few ? 4 : longest) + 1;
+    p.keys = draw_below(state, has_few && draw_chance(state, 50) ? 1500 : longest) + 1;
     p.reach = draw_below(state, 4);
     p.offset = draw_below(state, 5) - 2;
     p.distances = draw_chance(state, 25);

@@ -98,7 +98,8 @@ static inline drawn draw_fused(uint64_t seed, draw_scoring *draw_one)
     d.groups = draw_below(state, 2) + 1;
     d.heads = d.groups * (draw_below(state, 3) + 1);
     d.queries = draw_length(state, 40);
-    d.keys = draw_chance(state, 5) ? draw_below(state, 700) + 1 : draw_length(state, 150); /* some of several tiles */
+    const int64_t many_keys = d.queries <= 4 ? 1000 : 700; /* of several tiles, for few queries also in parts */
+    d.keys = draw_chance(state, 5) ? draw_below(state, many_keys) + 1 : draw_length(state, 150);
     d.query_size = draw_length(state, 40);
     d.key_size = draw_length(state, 40);
     d.value_size = draw_length(state, 24);

@@ -88,15 +88,17 @@ static rapt_tensor *spoilt(rapt_tensor *x, int64_t item, int64_t first, double n
 Test(fused_dot, nothing_is_read_of_keys_that_no_query_sees)
 {
     enum { keys = 200, length = 77 };
-    for (int kind = 0; kind < 8; kind++) {
+    for (int kind = 0; kind < 16; kind++) {
         RAPT_SCOPE;
-        subject s = new_subject(kind % 2 ? RAPT_FLOAT64 : RAPT_FLOAT32, 4, 2, 20, keys, 9);
+        const int64_t queries = kind / 8 ? 2 : 20, size = kind / 8 ? 37 : 9;
+        subject s = new_subject(kind % 2 ? RAPT_FLOAT64 : RAPT_FLOAT32, 4, 2, queries, keys, size);
         rapt_tensor *places = rapt_arange(RAPT_INT64, 0, keys, 1);
         rapt_tensor *seen = rapt_less(places, rapt_from(RAPT_INT64, RAPT_SHAPE(2, 1, 1, 1), (int64_t[]){keys, length}));
-        if (kind / 2 == 0) s.mask.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){keys, length});
-        if (kind / 2 == 1) s.mask.seen = seen;
-        if (kind / 2 == 2) s.mask = (rapt_mask){.causal = true, .offset = length - 20};
-        if (kind / 2 == 3) s.mask = (rapt_mask){.seen = seen, .window = 40, .offset = 25};
+        const int mask = kind / 2 % 4;
+        if (mask == 0) s.mask.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){keys, length});
+        if (mask == 1) s.mask.seen = seen;
+        if (mask == 2) s.mask = (rapt_mask){.causal = true, .offset = length - queries};
+        if (mask == 3) s.mask = (rapt_mask){.seen = seen, .window = 40, .offset = 45 - queries};
         subject with_nan = s;
         s.keys = spoilt(s.keys, 1, length, 0), s.values = spoilt(s.values, 1, length, 0);
         with_nan.keys = spoilt(with_nan.keys, 1, length, (double)NAN);
@@ -132,23 +134,25 @@ Test(fused_dot, NaN_in_a_key_or_query_that_is_seen_shows)
 
 Test(fused_dot, a_query_that_sees_nothing_gives_zeros_and_zero_gradients)
 {
-    RAPT_SCOPE;
-    subject s = new_subject(RAPT_FLOAT32, 2, 1, 3, 40, 4);
-    s.mask.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2, 3), (int64_t[]){0, 3, 40, 7, 0, 1});
-    rapt_tensor *blind = rapt_clone(s.queries);
-    rapt_fill(rapt_select(rapt_select(blind, 0, 0), 1, 0), (double)NAN);
-    s.queries = rapt_require_gradient(blind);
-    outcome o = fuse(&s, false);
-    const double *pooled = values_of(o.tensors[0]), *gradient = values_of(o.tensors[1]);
-    for (int64_t row = 0; row < 2 * 2 * 3; row++) {
-        const bool sees_nothing = row / 6 == 0 ? row % 3 == 0 : row % 3 == 1;
-        for (int64_t n = row * 4; n < row * 4 + 4; n++) {
-            cr_expect((pooled[n] == 0) == sees_nothing, "row %lld: %g", (long long)row, pooled[n]);
-            cr_expect(!sees_nothing || gradient[n] == 0, "row %lld: gradient %g", (long long)row, gradient[n]);
+    for (int64_t groups = 1; groups <= 2; groups++) { /* two heads of three queries are six rows, or twice three */
+        RAPT_SCOPE;
+        subject s = new_subject(RAPT_FLOAT32, 2, groups, 3, 40, 4);
+        s.mask.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2, 3), (int64_t[]){0, 3, 40, 7, 0, 1});
+        rapt_tensor *blind = rapt_clone(s.queries);
+        rapt_fill(rapt_select(rapt_select(blind, 0, 0), 1, 0), (double)NAN);
+        s.queries = rapt_require_gradient(blind);
+        outcome o = fuse(&s, false);
+        const double *pooled = values_of(o.tensors[0]), *gradient = values_of(o.tensors[1]);
+        for (int64_t row = 0; row < 2 * 2 * 3; row++) {
+            const bool sees_nothing = row / 6 == 0 ? row % 3 == 0 : row % 3 == 1;
+            for (int64_t n = row * 4; n < row * 4 + 4; n++) {
+                cr_expect((pooled[n] == 0) == sees_nothing, "row %lld: %g", (long long)row, pooled[n]);
+                cr_expect(!sees_nothing || gradient[n] == 0, "row %lld: gradient %g", (long long)row, gradient[n]);
+            }
         }
+        cr_expect(isfinite(largest_of(o.tensors[2])) && isfinite(largest_of(o.tensors[3])));
+        rapt_module_free(&s.attention->module);
     }
-    cr_expect(isfinite(largest_of(o.tensors[2])) && isfinite(largest_of(o.tensors[3])));
-    rapt_module_free(&s.attention->module);
     expect_no_error();
 }
 
@@ -216,10 +220,10 @@ Test(fused_dot, distances_lose_no_digits_to_the_length_of_the_vectors)
 
 Test(fused_dot, asking_for_weights_changes_no_bit)
 {
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < 6; kind++) {
         RAPT_SCOPE;
-        subject s = new_subject(RAPT_FLOAT32, 4, 2, 30, 300, 16);
-        s.mask = (rapt_mask){.causal = kind == 1, .window = kind == 2 ? 40 : 0, .offset = 100};
+        subject s = new_subject(RAPT_FLOAT32, 4, 2, kind / 3 ? 2 : 30, 300, 16);
+        s.mask = (rapt_mask){.causal = kind % 3 == 1, .window = kind % 3 == 2 ? 40 : 0, .offset = 100};
         outcome without = differentiate(&s);
         s.attention->keep_weights = true;
         outcome with = differentiate(&s);

@@ -68,16 +68,23 @@ static inline T *row_of(const rapt_kernel_rows *rows, int64_t item, int64_t head
 #include "dot_backward.h"
 #include "dot_forward.h"
 
+#include "dot_near.h"
+
+#include "dot_few.h"
+#include "dot_few_backward.h"
+
+#include "dot_choice.h"
+
 void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_dot))(rapt_kernels *kernels)
 {
     kernels->dot[DTYPE] = (rapt_dot_kernels){
         .tile_rows = RAPT_TILE_ROWS,
-        .forward_bytes = forward_bytes,
-        .forward = forward,
+        .forward_bytes = any_forward_bytes,
+        .forward = any_forward,
         .merge = merge,
-        .weights = weigh,
-        .backward_bytes = backward_bytes,
-        .backward = backward,
+        .weights = any_weights,
+        .backward_bytes = any_backward_bytes,
+        .backward = any_backward,
         .sum_parts = sum_parts,
     };
 }

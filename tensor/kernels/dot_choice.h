@@ -1,0 +1,39 @@
+/* Which kernels of fused dot-product attention a piece of work goes to. Part of dot_template.h. */
+
+/* Few rows go their own way; how many are few was measured: keys in the cache, at all levels. Distances of few rows have
+ * no backward of their own. */
+enum { few_rows = 4 };
+
+static bool are_few(const rapt_dot_piece *piece)
+{
+    return piece->last_row - piece->first_row <= few_rows;
+}
+
+static size_t any_forward_bytes(const rapt_dot_attention *call, int64_t rows)
+{
+    few_work w;
+    return (size_t)larger_of((int64_t)forward_bytes(call, rows),
+                             (int64_t)lay_few(&w, call, smaller_of(rows, few_rows), NULL));
+}
+
+static size_t any_backward_bytes(const rapt_dot_attention *call, int64_t rows)
+{
+    few_backward b;
+    return (size_t)larger_of((int64_t)backward_bytes(call, rows),
+                             (int64_t)lay_few_backward(&b, call, smaller_of(rows, few_rows), NULL));
+}
+
+static void any_forward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch)
+{
+    (are_few(piece) ? forward_few : forward)(call, piece, scratch);
+}
+
+static void any_weights(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *weights)
+{
+    (are_few(piece) ? weigh_few : weigh)(call, piece, scratch, weights);
+}
+
+static void any_backward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *part)
+{
+    (are_few(piece) && !call->distances ? backward_few : backward)(call, piece, scratch, part);
+}
