@@ -142,33 +142,49 @@ Test(attention_padding, additive)
     check_all(rapt_additive_scoring_new(size, size, 7), RAPT_FLOAT64);
 }
 
-/* A value takes no part where its weight is 0, even for the one query that does not see it; those that do get it. */
+/* The first `rows` queries of one item. */
+static rapt_tensor *first_rows(rapt_tensor *x, int64_t rows)
+{
+    return rapt_contiguous(rapt_slice(x, 1, 0, rows, 1));
+}
+
+/* A value takes no part where its weight is 0, even for one query that does not see it; those that do get it. */
+static void check_some(rapt_attention *attention, bool plain, rapt_dtype dtype, int64_t length)
+{
+    RAPT_SCOPE;
+    rapt_seed(32);
+    cr_assert(attention && rapt_module_cast(&attention->module, dtype), "%s", rapt_error());
+    attention->plain = plain;
+    const int64_t blind = length - 2;
+    rapt_tensor *q = rapt_require_gradient(rapt_randn(dtype, RAPT_SHAPE(1, length, 2))),
+                *k = rapt_randn(dtype, RAPT_SHAPE(1, length, 2)), *clean = rapt_randn(dtype, RAPT_SHAPE(1, length, 2)),
+                *dirty = rapt_clone(clean), *y[2], *gradients[2];
+    cr_assert(rapt_fill(rapt_select(rapt_select(dirty, 1, length - 1), 1, 1), (double)NAN));
+    cr_assert(rapt_fill(rapt_select(rapt_select(dirty, 1, length - 2), 1, 0), (double)INFINITY));
+    for (int i = 0; i < 2; i++) {
+        y[i] = rapt_attention_forward(attention, q, k, i ? dirty : clean, RAPT_MASK(.causal = true));
+        rapt_tensor *sum = rapt_sum(rapt_slice(y[i], 1, 0, blind, 1), RAPT_ALL_AXES, false);
+        cr_assert(rapt_gradients(1, &sum, NULL, 1, &q, &gradients[i], 0), "%s", rapt_error());
+    }
+    cr_expect(same_bits(first_rows(y[0], blind), first_rows(y[1], blind)), "%s, plain %d, length %lld",
+              attention->scoring->module.kind->name, plain, (long long)length);
+    cr_expect(same_bits(first_rows(gradients[0], blind), first_rows(gradients[1], blind)),
+              "gradient: %s, plain %d, length %lld", attention->scoring->module.kind->name, plain, (long long)length);
+    const double *value = values_of(y[1]) + 2 * blind;
+    cr_expect(isinf(value[0]) && isfinite(value[1]) && isinf(value[2]) && isnan(value[3]), "%g %g %g %g", value[0],
+              value[1], value[2], value[3]);
+    rapt_module_free(&attention->module);
+}
+
 Test(attention_padding, values_that_some_queries_see)
 {
-    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
-        RAPT_SCOPE;
-        rapt_seed(32);
-        rapt_attention *attention = rapt_dot_product_attention_new(0);
-        attention->plain = true;
-        rapt_tensor *q = rapt_require_gradient(rapt_randn(dtype, RAPT_SHAPE(1, 3, 2))),
-                    *k = rapt_randn(dtype, RAPT_SHAPE(1, 3, 2)), *clean = rapt_randn(dtype, RAPT_SHAPE(1, 3, 2)),
-                    *dirty = rapt_clone(clean), *y[2], *gradients[2];
-        cr_assert(rapt_fill(rapt_select(rapt_select(dirty, 1, 2), 1, 1), (double)NAN));
-        cr_assert(rapt_fill(rapt_select(rapt_select(dirty, 1, 1), 1, 0), (double)INFINITY));
-        for (int i = 0; i < 2; i++) {
-            y[i] = rapt_attention_forward(attention, q, k, i ? dirty : clean, RAPT_MASK(.causal = true));
-            rapt_tensor *first = rapt_sum(rapt_slice(y[i], 1, 0, 1, 1), RAPT_ALL_AXES, false);
-            cr_assert(rapt_gradients(1, &first, NULL, 1, &q, &gradients[i], 0), "%s", rapt_error());
-        }
-        const double *value = values_of(y[1]);
-        cr_expect(
-            same_bits(rapt_contiguous(rapt_slice(y[0], 1, 0, 1, 1)), rapt_contiguous(rapt_slice(y[1], 1, 0, 1, 1))));
-        cr_expect(isinf(value[2]) && isfinite(value[3]) && isinf(value[4]) && isnan(value[5]), "%g %g %g %g", value[2],
-                  value[3], value[4], value[5]);
-        expect_values("gradient of query 0", rapt_slice(gradients[1], 1, 0, 1, 1), 2,
-                      values_of(rapt_slice(gradients[0], 1, 0, 1, 1)), 0);
-        rapt_module_free(&attention->module);
-    }
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++)
+        for (int plain = 0; plain < 2; plain++)
+            for (int64_t length = 3; length < 300; length *= 4) {
+                check_some(rapt_dot_product_attention_new(0), plain, dtype, length);
+                check_some(rapt_attention_new(rapt_gaussian_scoring_new(1, false), 0), plain, dtype, length);
+                check_some(rapt_additive_attention_new(2, 2, 5, 0), plain, dtype, length);
+            }
     expect_no_error();
 }
 

@@ -26,7 +26,8 @@ static void TYPED(weights_backward)(const rapt_additive *a, const rapt_additive_
     }
 }
 
-/* With p the weights and d the gradient of the weights: ds = p (d − Σ p d), and p after dropout goes to `pooled`. */
+/* With p the weights and d the gradient of the weights: ds = p (d − Σ p d), 0 even of a d that is not finite where p is 0;
+ * and p after dropout goes to `pooled`. */
 static void TYPED(softmax_backward_row)(const rapt_additive *a, rapt_kernel_row row, rapt_key_range range,
                                         const T *weights, T *pooled, T *scores)
 {
@@ -36,9 +37,10 @@ static void TYPED(softmax_backward_row)(const rapt_additive *a, rapt_kernel_row 
         TYPED(drop)(&a->mask, row, part, scores + j);
     }
     _Pragma("omp simd reduction(+ : sum)") for (int64_t j = range.first; j < range.last; j++) sum +=
-        (double)(weights[j] * scores[j]);
+        (double)(weights[j] == 0 ? 0 : weights[j] * scores[j]);
     const T mean = (T)sum;
-    RAPT_SIMD for (int64_t j = range.first; j < range.last; j++) scores[j] = weights[j] * (scores[j] - mean);
+    RAPT_SIMD for (int64_t j = range.first; j < range.last; j++) scores[j] =
+        weights[j] == 0 ? 0 : weights[j] * (scores[j] - mean);
     for (int64_t j = range.first; j < range.last && a->mask.keep < 1; j += rapt_additive_tile) {
         const rapt_key_range part = rapt_meet((rapt_key_range){j, j + rapt_additive_tile}, range);
         memmove(pooled + j, weights + j, (size_t)(part.last - j) * sizeof *pooled);

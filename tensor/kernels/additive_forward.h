@@ -70,7 +70,9 @@ static void TYPED(finish_row)(const rapt_additive *a, rapt_key_range range, cons
     TYPED(weigh)(range.last - range.first, weights, sums, weights);
 }
 
-static void TYPED(forward)(const rapt_additive *a, const rapt_additive_piece *piece, const rapt_additive_output *output)
+/* False if something in out is not finite. */
+static bool TYPED(try_forward)(const rapt_additive *a, const rapt_additive_piece *piece,
+                               const rapt_additive_output *output, bool chooses)
 {
     const TYPED(place) place = TYPED(find_place)(a, piece->item, piece->head);
     const int64_t queries = piece->last_query - piece->first_query;
@@ -93,12 +95,22 @@ static void TYPED(forward)(const rapt_additive *a, const rapt_additive_piece *pi
             factors[r] = TYPED(continue_row)(a, row, keys, s, &running, r);
             if (j == range.first) factors[r] = 0;
         }
-        TYPED(product)
-        (queries, a->value_size, count, scores, rapt_additive_tile, 1, place.value + j * place.value_row,
-         place.value_row, output->out, a->value_size, factors);
+        (chooses ? TYPED(product_chosen) : TYPED(product))(queries, a->value_size, count, scores, rapt_additive_tile, 1,
+                                                           place.value + j * place.value_row, place.value_row,
+                                                           output->out, a->value_size, factors);
     }
     for (int r = 0; r < queries; r++) TYPED(finish_row)(a, range, output, r, running.largest[r], running.sum[r]);
     if (weights) TYPED(clear_outside)(piece, range, a->mask.keys, weights);
+    T rest = 0;
+    _Pragma("omp simd reduction(+ : rest)") for (int64_t c = 0; c < queries * a->value_size; c++) rest +=
+        0 * ((const T *)output->out)[c];
+    return rest == 0;
+}
+
+/* Values that are not finite reach queries that do not see them as 0 · ∞; as that is rare, it is looked for in the end. */
+static void TYPED(forward)(const rapt_additive *a, const rapt_additive_piece *piece, const rapt_additive_output *output)
+{
+    if (!TYPED(try_forward)(a, piece, output, false)) TYPED(try_forward)(a, piece, output, true);
 }
 
 /* out = Σ_p out_p · e_p / Σ e with e_p = exp(m_p − m) / share_p, over the parts p of a row */

@@ -30,15 +30,15 @@ PRODUCT_BLOCK(narrow_block, 4, 1)
 PRODUCT_BLOCK(narrow_row, 1, 1)
 #undef PRODUCT_BLOCK
 
-/* The columns that fill no vector. */
+/* No more columns than a vector has elements. chooses: what is 0 in left takes nothing, even of what is not finite. */
 static void TYPED(product_rest)(int64_t rows, int64_t columns, int64_t count, const T *left, int64_t left_row,
                                 int64_t left_step, const T *right, int64_t right_row, T *out, int64_t out_row,
-                                const T *factors)
+                                const T *factors, bool chooses)
 {
     for (int64_t r = 0; r < rows; r++) {
         T sum[TYPED(width)] = {0};
         for (int64_t i = 0; i < count; i++)
-            for (int64_t c = 0; c < columns; c++)
+            for (int64_t c = 0; c < columns && !(chooses && left[r * left_row + i * left_step] == 0); c++)
                 sum[c] += left[r * left_row + i * left_step] * right[i * right_row + c];
         for (int64_t c = 0; c < columns; c++) {
             T *to = out + r * out_row + c;
@@ -71,7 +71,17 @@ static void TYPED(product)(int64_t rows, int64_t columns, int64_t count, const T
         c += is_wide ? wide : TYPED(width);
     }
     if (c < columns) TYPED(product_rest)
-    (rows, columns - c, count, left, left_row, left_step, right + c, right_row, out + c, out_row, factors);
+    (rows, columns - c, count, left, left_row, left_step, right + c, right_row, out + c, out_row, factors, false);
+}
+
+/* The same where what is 0 in left takes nothing. */
+static void TYPED(product_chosen)(int64_t rows, int64_t columns, int64_t count, const T *left, int64_t left_row,
+                                  int64_t left_step, const T *right, int64_t right_row, T *out, int64_t out_row,
+                                  const T *factors)
+{
+    for (int64_t c = 0; c < columns; c += TYPED(width)) TYPED(product_rest)
+    (rows, columns - c < TYPED(width) ? columns - c : TYPED(width), count, left, left_row, left_step, right + c,
+     right_row, out + c, out_row, factors, true);
 }
 
 /* out[r][k] = Σ_c left[r][c] · right[k][c] for R rows of each */

@@ -138,7 +138,7 @@ AHEAD expect_after(const backward_work *w, int64_t g, rapt_key_range tile)
     const rapt_dot_piece *p = w->piece;
     const int64_t each = w->tile / w->groups + 1, first = tile.first + g * each;
     const int64_t last = smaller_of(first + each, tile.last), next = tile.last + g * each, row = g * RAPT_TILE_ROWS;
-    expect_keys(call, p, next, next + each, (rapt_key_range){tile.last, p->last_key});
+    expect_keys(call, p, next, next + each, (rapt_key_range){tile.last, smaller_of(tile.last + w->tile, p->last_key)});
     expect_rows(&call->d_keys, p->item, p->group, first, last, call->size, true);
     expect_rows(&call->d_values, p->item, p->group, first, last, call->value_size, true);
     if (tile.last >= w->last_key && foresees(p, row)) expect_queries(call, p->next, row);
@@ -151,8 +151,23 @@ AHEAD expect_after_queries(const backward_work *w, int64_t row)
     if (foresees(w->piece, row)) expect_output(w->call, w->piece->next, row);
 }
 
+/* Rows made ready that are too many for the cache: asks for d_queries of group g, and for what the next block reads. */
+AHEAD expect_ready(const backward_work *w, int64_t g)
+{
+    enum { line = 64 / SIZE };
+    const int64_t next = (g + w->block) * RAPT_TILE_ROWS, now = g * RAPT_TILE_ROWS;
+    for (int64_t j = 0; j < RAPT_TILE_ROWS * w->row; j += line) {
+        __builtin_prefetch(w->d_queries + now * w->row + j, 1);
+        __builtin_prefetch(w->queries + next * w->row + j, 0);
+    }
+    for (int64_t j = 0; j < RAPT_TILE_ROWS * w->value_row; j += line)
+        __builtin_prefetch(w->gradient + next * w->value_row + j, 0);
+}
+
 static void backward_tile(backward_work *w, rapt_key_range tile)
 {
+    enum { cached_bytes = 1 << 22 };
+    const bool is_long = w->groups * RAPT_TILE_ROWS * (2 * w->row + w->value_row) * SIZE > cached_bytes;
     for (int64_t first = 0; first < w->groups; first += w->block) {
         const int64_t last = smaller_of(first + w->block, w->groups);
         int64_t begin = first, end = last;
@@ -160,6 +175,7 @@ static void backward_tile(backward_work *w, rapt_key_range tile)
         while (end > begin && !w->group_seen[end - 1]) end--;
         for (int64_t g = begin; g < end; g++) {
             expect_after(w, g, tile);
+            if (is_long) expect_ready(w, g);
             if (w->group_seen[g]) {
                 differentiate_group(w, g, g - begin, tile);
                 continue;

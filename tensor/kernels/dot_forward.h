@@ -9,6 +9,7 @@ typedef struct forward_work {
     T *queries, *out, *largest, *sums;     /* sums has a vector for each row */
     T *keys, *values;                      /* of the tile; keys are transposed */
     T *scores, *factors, *shifts;          /* of the group at hand */
+    bool chooses;                          /* a weight of 0 takes nothing, even of a value that is not finite */
     uint8_t *seen, *group_seen;            /* which keys of the tile any row sees; which groups see any of them */
     rapt_key_range *any, *all;             /* of each group: keys that a row may see, keys that all rows may see */
 } forward_work;
@@ -192,19 +193,22 @@ static void forward_group(forward_work *w, int64_t g, rapt_key_range tile)
         for (int64_t i = 0; i < RAPT_TILE_ROWS && from + i < w->rows; i++)
             drop_row(call, row_at(call, w->piece, from + i), (rapt_key_range){tile.first + first, seen.last}, 1,
                      w->scores + i * w->tile);
-    product_scaled(w->value_row / width, count, w->scores, w->tile, 1, w->values + first * w->value_row, w->value_row,
-                   w->out + from * w->value_row, w->value_row, w->factors);
+    (w->chooses ? product_chosen : product_scaled)(w->value_row / width, count, w->scores, w->tile, 1,
+                                                   w->values + first * w->value_row, w->value_row,
+                                                   w->out + from * w->value_row, w->value_row, w->factors);
 }
 
-/* Divides by the sums, and writes out and statistics. */
-static void end_forward(forward_work *w)
+/* Divides by the sums, and writes out and statistics. False if something in out is not finite. */
+static bool end_forward(forward_work *w)
 {
     const rapt_dot_attention *call = w->call;
+    vector rest = {0};
     for (int64_t i = 0; i < w->rows; i++) {
         const rapt_kernel_row row = row_at(call, w->piece, i);
         const T *sums = w->sums + i * width, *from = w->out + i * w->value_row;
         T sum = 0;
         for (int lane = 0; lane < width; lane++) sum += sums[lane];
+        for (int64_t j = 0; j < w->value_row; j += width) rest += 0 * *(const vector *)(const void *)(from + j);
         T *out = row_of(&call->out, row.item, row.head, row.query);
         T *statistics = (T *)call->statistics + 2 * row_number(call, row);
         const bool empty = sum == 0;
@@ -213,6 +217,9 @@ static void end_forward(forward_work *w)
         const T scale = empty || call->mask.keep == 0 ? 0 : 1 / (sum * (T)call->mask.keep);
         RAPT_SIMD for (int64_t j = 0; j < call->value_size; j++) out[j] = from[j] * scale;
     }
+    bool is_finite = true;
+    for (int lane = 0; lane < width; lane++) is_finite = is_finite && rest[lane] == 0;
+    return is_finite;
 }
 
 /* Beside a group's work on the last tile: asks for where its output goes, and for the next piece. */
@@ -222,9 +229,9 @@ AHEAD expect_after_forward(const forward_work *w, int64_t row)
     if (foresees(w->piece, row)) expect_queries(w->call, w->piece->next, row);
 }
 
-static void forward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch)
+static bool try_forward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, bool careful)
 {
-    forward_work w = {.piece = piece};
+    forward_work w = {.piece = piece, .chooses = careful};
     lay_forward(&w, call, piece->last_row - piece->first_row, scratch);
     const rapt_key_range keys = begin_forward(&w);
     for (int64_t first = keys.first; first < keys.last; first += w.tile) {
@@ -237,7 +244,13 @@ static void forward(const rapt_dot_attention *call, const rapt_dot_piece *piece,
             forward_group(&w, g, tile);
         }
     }
-    end_forward(&w);
+    return end_forward(&w);
+}
+
+/* Values that are not finite reach queries that do not see them as 0 · ∞; as that is rare, it is looked for in the end. */
+static void forward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch)
+{
+    if (!try_forward(call, piece, scratch, false)) try_forward(call, piece, scratch, true);
 }
 
 /* weights = exp(score − largest) / sum, from the statistics that forward left; for all keys. */

@@ -4,8 +4,9 @@
 typedef T vector __attribute__((vector_size(RAPT_VECTOR_BYTES), aligned(SIZE), may_alias));
 enum { width = RAPT_VECTOR_BYTES / SIZE };
 
-/* What is summed, and what becomes of it: c = Σ ab, c + Σ ab, factor · c + Σ ab, or −½ Σ (a − b)². */
-enum sum_kind { sets, adds, scales, compares };
+/* What is summed, and what becomes of it: c = Σ ab, c + Σ ab, factor · c + Σ ab, the same but for terms whose a is 0, or
+ * −½ Σ (a − b)². */
+enum sum_kind { sets, adds, scales, chooses, compares };
 
 /* c = a · b for RAPT_TILE_ROWS rows and one or two vectors of columns. Element (i, t) of a is at i·a_row + t·a_step. */
 static inline __attribute__((always_inline)) void tile_product(const int vectors, int64_t k, const T *restrict a,
@@ -26,6 +27,7 @@ static inline __attribute__((always_inline)) void tile_product(const int vectors
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
             const T factor = a[i * a_row + t * a_step];
+            if (kind == chooses && factor == 0) continue;
 #pragma GCC unroll 2
             for (int j = 0; j < vectors; j++) {
                 const vector difference = factor - row[j];
@@ -42,7 +44,7 @@ static inline __attribute__((always_inline)) void tile_product(const int vectors
                 *out = sums[i][j];
             else if (kind == adds)
                 *out += sums[i][j];
-            else if (kind == scales)
+            else if (kind == scales || kind == chooses)
                 *out = *out * factors[i] + sums[i][j];
             else
                 *out = sums[i][j] * (T)-0.5;
@@ -66,6 +68,7 @@ static inline __attribute__((always_inline)) void tile_product(const int vectors
 PRODUCT(product, sets)
 PRODUCT(product_added, adds)
 PRODUCT(product_scaled, scales)
+PRODUCT(product_chosen, chooses)
 PRODUCT(log_gaussian, compares)
 #undef PRODUCT
 
