@@ -9,7 +9,8 @@ RAPT_BEGIN_DECLS
 /* WHAT A MASK SAYS TRUE TO IS SEEN. Key j takes part for query i if every condition that is set says so (AND); zeros and
  * NULLs set nothing. Scores are (B, Q, K) or, with heads, (B, heads, Q, K).
  * A key that is not seen gets weight 0 exactly; one that no query of its item sees is never read, so that even NaN in it
- * changes no bit of any result or gradient. A query that sees nothing gives zeros, and zero gradients. */
+ * changes no bit of any result or gradient; and NaN in a value that some see changes nothing for those that do not. A query
+ * that sees nothing gives zeros, and zero gradients. */
 typedef struct rapt_mask {
     rapt_tensor *valid_lengths; /* (B) or (B, Q), of any number type: key j is seen if j < length */
     bool causal;                /* key j is seen if j ≤ i + offset */
