@@ -188,6 +188,52 @@ Test(fused_dot, scores_of_ten_thousand_stay_exact)
     expect_no_error();
 }
 
+/* The weights that backward makes again sum up to 1, however large the scores and however many the rows: with ones as the
+ * gradient of the output, the gradients of the values sum up to the number of rows. */
+Test(fused_dot, weights_fit_the_statistics_of_large_scores)
+{
+    const int64_t queries[] = {1, 2, 4, 5, 33, 36, 40, 515};
+    for (int i = 0; i < 8 * 2 * 3; i++) {
+        RAPT_SCOPE;
+        const bool distances = i / 8 % 2;
+        const int64_t keys = (const int64_t[]){1, 40, 600}[i / 16], rows = queries[i % 8], size = 65;
+        subject s = new_subject(RAPT_FLOAT32, 1, 1, rows, keys, size);
+        s.queries = rapt_require_gradient(rapt_mul_scalar(rapt_detach(s.queries), 20));
+        s.keys = rapt_require_gradient(rapt_mul_scalar(rapt_detach(s.keys), 20));
+        outcome o = fuse(&s, distances);
+        const double *sums = values_of(rapt_sum(rapt_cast(o.tensors[3], RAPT_FLOAT64), RAPT_AXES(2), false));
+        for (int64_t n = 0; n < 2 * size; n++)
+            cr_expect(fabs(sums[n] - (double)rows) <= 2e-6 * (double)rows, "%lld queries, %lld keys, %s: %.9g",
+                      (long long)rows, (long long)keys, distances ? "distances" : "products", sums[n]);
+        rapt_module_free(&s.attention->module);
+    }
+    expect_no_error();
+}
+
+/* It would be undefined in the plain way too; to hide it would be worse. */
+Test(fused_dot, a_score_of_infinity_shows)
+{
+    for (int few = 0; few < 2; few++)
+        for (int64_t keys = 40; keys <= 1200; keys *= 30) {
+            RAPT_SCOPE;
+            subject s = new_subject(RAPT_FLOAT32, 1, 1, few ? 2 : 10, keys, 3);
+            s.queries = rapt_clone(rapt_detach(s.queries));
+            s.keys = rapt_clone(rapt_detach(s.keys));
+            rapt_fill(rapt_select(s.queries, 2, 0), 1e30);
+            rapt_fill(rapt_select(s.keys, 2, keys / 2), 1e30);
+            rapt_require_gradient(s.queries);
+            rapt_require_gradient(s.keys);
+            outcome o = fuse(&s, false);
+            for (int t = 0; t < 2; t++) {
+                const double *first = values_of(rapt_select(rapt_select(o.tensors[t], 1, 0), 1, 0));
+                cr_expect(isnan(first[0]), "%s, %lld queries: %g", t ? "gradient" : "pooled", few ? 2LL : 10LL,
+                          first[0]);
+            }
+            rapt_module_free(&s.attention->module);
+        }
+    expect_no_error();
+}
+
 /* A gradient of queries that see one key each is 0, not a rounding error. */
 Test(fused_dot, one_key_has_no_gradient_by_its_score)
 {

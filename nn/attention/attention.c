@@ -90,8 +90,8 @@ static bool find_unseen(const rapt_pooling *p, rapt_tensor **any)
     return rapt_mask_any_seen(&p->resolved, p->groups, any);
 }
 
-/* Of prepared keys. The plain way never takes anything from a value whose weight is 0, a fused one never from one that lies
- * outside of all that neighbouring queries see. */
+/* Of prepared keys. Neither way takes anything from a value whose weight is 0, but the fused one reads tiles whole: what no
+ * query sees is hidden first where the mask has gaps. */
 static rapt_tensor *pool(rapt_pooling *p, rapt_tensor *any)
 {
     if (!rapt_pooling_is_fused(p)) return rapt_pool_plainly(p);

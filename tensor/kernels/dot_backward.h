@@ -15,9 +15,9 @@ static bool take_backward_tile(backward_work *w, rapt_key_range tile)
     if (!find_seen(call, p, w->rows, w->any, tile, w->seen, w->group_seen)) return false;
     copy_rows(count, call->size, row_of(&call->keys, p->item, p->group, tile.first), call->keys.strides[2], w->seen, 1,
               w->keys, w->row);
+    transpose(count, call->size, w->keys, w->row, NULL, w->keys_across, w->tile);
     for (int64_t j = 0; call->distances && j < count; j++)
         if (w->seen[j]) take_off(call->size, 1, w->center, w->keys + j * w->row);
-    transpose(count, call->size, w->keys, w->row, NULL, w->keys_across, w->tile);
     transpose(count, call->value_size, row_of(&call->values, p->item, p->group, tile.first), call->values.strides[2],
               w->seen, w->values_across, w->tile);
     return true;
@@ -125,7 +125,7 @@ static void add_block(backward_work *w, int64_t first, int64_t last, rapt_key_ra
         const int64_t row = begin * RAPT_TILE_ROWS;
         product_added(w->value_row / width, rows, w->weights + at, 1, w->tile, w->gradient + row * w->value_row,
                       w->value_row, w->d_values + column * w->value_row, w->value_row, NULL);
-        product_added(w->row / width, rows, w->d_scores + at, 1, w->tile, w->queries + row * w->row, w->row,
+        product_added(w->row / width, rows, w->d_scores + at, 1, w->tile, w->centered + row * w->row, w->row,
                       w->d_keys + column * w->row, w->row, NULL);
     }
 }

@@ -7,12 +7,14 @@ typedef struct backward_work {
     int64_t last_key;                                  /* that any row sees */
     int64_t rows, groups, block, tile, row, value_row; /* block: groups at once; row: size in whole vectors */
     T *queries, *gradient, *d_queries;                 /* of all rows; queries are scaled */
+    T *centered;                                       /* queries less the center; without distances queries */
     T *largest, *scales, *deltas;                      /* statistics: exp(score − largest) · scale is the weight */
     T *keys, *keys_across, *values_across;             /* of the tile; across: transposed */
     T *d_keys, *d_values;
     T *row_sums, *key_sums; /* for distances: of d_scores, */
     T *means;               /* Σⱼ Pᵢⱼ kⱼ of all rows, */
-    T *center;              /* and what is taken off all queries and keys: gradients are sums that lose its digits */
+    T *center;              /* and what is taken off queries and keys where gradients are summed: they would lose its
+                * digits; scores are made as forward made them, so as to fit the statistics */
     T *weights, *d_scores, *d_weights; /* of the block; d_weights of a group */
     uint8_t *seen, *group_seen;
     rapt_key_range *any, *all;
@@ -39,6 +41,7 @@ static size_t lay_backward(backward_work *w, const rapt_dot_attention *call, int
     w->center = carve(scratch, &end, w->row * SIZE);
     w->row_sums = carve(scratch, &end, all_rows * SIZE);
     w->means = carve(scratch, &end, call->distances ? all_rows * w->row * SIZE : 0);
+    w->centered = call->distances ? carve(scratch, &end, all_rows * w->row * SIZE) : w->queries;
     w->keys = carve(scratch, &end, w->tile * w->row * SIZE);
     w->keys_across = carve(scratch, &end, call->size * w->tile * SIZE);
     w->values_across = carve(scratch, &end, call->value_size * w->tile * SIZE);
@@ -80,7 +83,10 @@ static void take_row(backward_work *w, int64_t i)
               w->row);
     copy_rows(1, call->value_size, row_of(&call->gradient, row.item, row.head, row.query), 0, &used, 1, gradient,
               w->value_row);
-    if (call->distances && used) take_off(call->size, 1, w->center, query);
+    if (call->distances) {
+        T *centered = memcpy(w->centered + i * w->row, query, (size_t)w->row * sizeof(T));
+        if (used) take_off(call->size, 1, w->center, centered);
+    }
     w->largest[i] = used ? statistics[0] : (T)INFINITY;
     w->scales[i] = used ? 1 / statistics[1] : 0;
 }

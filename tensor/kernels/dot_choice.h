@@ -1,12 +1,13 @@
 /* Which kernels of fused dot-product attention a piece of work goes to. Part of dot_template.h. */
 
-/* Few rows go their own way; how many are few was measured: keys in the cache, at all levels. Distances of few rows have
- * no backward of their own. */
+/* Few rows of a group go their own way; how many are few was measured: keys in the cache, at all levels. Distances have no
+ * such way. All pieces of a call go the same way, forward and backward: scores summed in another order would not fit the
+ * statistics. */
 enum { few_rows = 4 };
 
-static bool are_few(const rapt_dot_piece *piece)
+static bool are_few(const rapt_dot_attention *call)
 {
-    return piece->last_row - piece->first_row <= few_rows;
+    return call->mask.heads / call->groups * call->mask.queries <= few_rows && !call->distances;
 }
 
 static size_t any_forward_bytes(const rapt_dot_attention *call, int64_t rows)
@@ -25,15 +26,15 @@ static size_t any_backward_bytes(const rapt_dot_attention *call, int64_t rows)
 
 static void any_forward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch)
 {
-    (are_few(piece) ? forward_few : forward)(call, piece, scratch);
+    (are_few(call) ? forward_few : forward)(call, piece, scratch);
 }
 
 static void any_weights(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *weights)
 {
-    (are_few(piece) ? weigh_few : weigh)(call, piece, scratch, weights);
+    (are_few(call) ? weigh_few : weigh)(call, piece, scratch, weights);
 }
 
 static void any_backward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *part)
 {
-    (are_few(piece) && !call->distances ? backward_few : backward)(call, piece, scratch, part);
+    (are_few(call) ? backward_few : backward)(call, piece, scratch, part);
 }

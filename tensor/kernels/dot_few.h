@@ -78,12 +78,10 @@ static void score_few(few_work *w, int64_t i, rapt_key_range block, rapt_key_ran
     const int64_t count = keys.last - keys.first;
     const T *query = w->queries + i * w->of_key.row;
     const near_rows rows = part_of(w->near_keys, keys.first - block.first);
-    if (call->distances)
-        meet_all(&w->of_key, query, rows, count, w->edge, true, true, w->scores);
-    else if (i == 0 && rows.ahead > 0)
-        meet_all(&w->of_key, query, rows, count, w->edge, false, true, w->scores);
+    if (i == 0 && rows.ahead > 0) /* constants: each is compiled for itself */
+        meet_all(&w->of_key, query, rows, count, w->edge, true, w->scores);
     else
-        meet_all(&w->of_key, query, rows, count, w->edge, false, false, w->scores);
+        meet_all(&w->of_key, query, rows, count, w->edge, false, w->scores);
     if (rapt_mask_has_tensors(&call->mask))
         OF_TYPE(rapt_row_mask)(&call->mask, row_at(call, w->piece, i), keys, w->scores);
     for (int64_t j = count; j < round_up(count, width); j++) w->scores[j] = -(T)INFINITY;
@@ -128,12 +126,30 @@ static int64_t choose(few_work *w, int64_t count)
     return left;
 }
 
-static void forward_few(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch)
+/* Divides by the sums, and writes out and statistics. False if something in out is not finite. */
+static bool end_few(few_work *w)
+{
+    const rapt_dot_attention *call = w->call;
+    T rest = 0;
+    for (int64_t i = 0; i < w->rows; i++) {
+        const rapt_kernel_row row = row_at(call, w->piece, i);
+        const T *out = w->out + i * w->of_value.row;
+        T sum = 0;
+        for (int lane = 0; lane < width; lane++) sum += w->sums[i * width + lane];
+        _Pragma("omp simd reduction(+ : rest)") for (int64_t t = 0; t < w->of_value.row; t++) rest += 0 * out[t];
+        gather_row(&w->of_value, out, give_statistics(call, row, w->largest[i], sum),
+                   row_of(&call->out, row.item, row.head, row.query));
+    }
+    return rest == 0;
+}
+
+/* careful: a weight of 0 takes nothing, even of a value that is not finite. */
+static bool try_forward_few(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, bool careful)
 {
     few_work w = {.piece = piece};
     lay_few(&w, call, piece->last_row - piece->first_row, scratch);
     begin_few(&w);
-    const bool has_holes = rapt_mask_has_tensors(&call->mask);
+    const bool skips = careful || rapt_mask_has_tensors(&call->mask);
     for (int64_t first = w.any.first; first < w.any.last; first += w.block) {
         const rapt_key_range block = {first, smaller_of(first + w.block, w.any.last)};
         take_block(&w, block);
@@ -144,22 +160,17 @@ static void forward_few(const rapt_dot_attention *call, const rapt_dot_piece *pi
             score_few(&w, i, block, keys);
             const T factor = soften_few(&w, i, (count + width - 1) / width);
             if (call->mask.keep < 1) drop_row(call, row_at(call, piece, i), keys, 1, w.scores);
-            if (has_holes) count = choose(&w, count);
-            add_rows(&w.of_value, count, w.scores, has_holes ? w.chosen : w.all,
-                     part_of(w.near_values, keys.first - first), factor, w.out + i * w.of_value.row);
+            if (skips) count = choose(&w, count);
+            add_rows(&w.of_value, count, w.scores, skips ? w.chosen : w.all, part_of(w.near_values, keys.first - first),
+                     factor, w.out + i * w.of_value.row);
         }
     }
-    for (int64_t i = 0; i < w.rows; i++) {
-        const rapt_kernel_row row = row_at(call, piece, i);
-        T *statistics = (T *)call->statistics + 2 * row_number(call, row), sum = 0;
-        for (int lane = 0; lane < width; lane++) sum += w.sums[i * width + lane];
-        const bool empty = sum == 0;
-        statistics[0] = empty ? (T)INFINITY : w.largest[i];
-        statistics[1] = empty ? 1 : sum;
-        gather_row(&w.of_value, w.out + i * w.of_value.row,
-                   empty || call->mask.keep == 0 ? 0 : 1 / (sum * (T)call->mask.keep),
-                   row_of(&call->out, row.item, row.head, row.query));
-    }
+    return end_few(&w);
+}
+
+static void forward_few(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch)
+{
+    if (!try_forward_few(call, piece, scratch, false)) try_forward_few(call, piece, scratch, true);
 }
 
 /* weights = exp(score − largest) / sum, from the statistics that forward left; for all keys. */

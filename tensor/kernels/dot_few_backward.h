@@ -46,7 +46,7 @@ static void begin_few_backward(few_backward *b)
         T products[width];
         const near_rows out = {row_of(&call->out, row.item, row.head, row.query), 0, 0};
         spread_row(&w->of_value, row_of(&call->gradient, row.item, row.head, row.query), 1, gradient);
-        meet_all(&w->of_value, gradient, out, 1, w->edge, false, false, products);
+        meet_all(&w->of_value, gradient, out, 1, w->edge, false, products);
         b->deltas[i] = products[0];
     }
 }
@@ -61,12 +61,12 @@ static void differentiate_few(few_backward *b, int64_t i, rapt_key_range block, 
     const T scale = (T)(1 / call->mask.keep), *gradient = b->gradients + i * w->of_value.row;
     const bool has_holes = rapt_mask_has_tensors(&call->mask);
     score_few(w, i, block, keys);
-    if (i == 0)
-        meet_all(&w->of_value, gradient, part_of(w->near_values, keys.first - block.first), count, w->edge, false, true,
+    if (i == 0) /* constants: each is compiled for itself */
+        meet_all(&w->of_value, gradient, part_of(w->near_values, keys.first - block.first), count, w->edge, true,
                  b->d_weights);
     else
         meet_all(&w->of_value, gradient, part_of(w->near_values, keys.first - block.first), count, w->edge, false,
-                 false, b->d_weights);
+                 b->d_weights);
     if (call->mask.keep < 1) drop_row(call, row, keys, scale, b->d_weights);
     differentiate_row(count, w->largest[i], b->scales[i], b->deltas[i], b->d_weights, w->scores, b->d_scores + at);
     if (call->mask.keep < 1) drop_row(call, row, keys, scale, w->scores);

@@ -210,11 +210,7 @@ static bool end_forward(forward_work *w)
         for (int lane = 0; lane < width; lane++) sum += sums[lane];
         for (int64_t j = 0; j < w->value_row; j += width) rest += 0 * *(const vector *)(const void *)(from + j);
         T *out = row_of(&call->out, row.item, row.head, row.query);
-        T *statistics = (T *)call->statistics + 2 * row_number(call, row);
-        const bool empty = sum == 0;
-        statistics[0] = empty ? (T)INFINITY : w->largest[i];
-        statistics[1] = empty ? 1 : sum;
-        const T scale = empty || call->mask.keep == 0 ? 0 : 1 / (sum * (T)call->mask.keep);
+        const T scale = give_statistics(call, row, w->largest[i], sum);
         RAPT_SIMD for (int64_t j = 0; j < call->value_size; j++) out[j] = from[j] * scale;
     }
     bool is_finite = true;

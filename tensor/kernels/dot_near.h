@@ -79,9 +79,9 @@ static inline __attribute__((always_inline)) vector sum_each(vector *vectors)
     return vectors[0];
 }
 
-/* The products of a row with `width` rows, or −½ ‖row − other‖² of each. */
+/* The products of a row with `width` rows. */
 static inline __attribute__((always_inline)) vector meet_rows(const cover *c, const T *row, near_rows others,
-                                                              const bool distances, const bool expects)
+                                                              const bool expects)
 {
     vector sums[width];
 #pragma GCC unroll 16
@@ -90,9 +90,7 @@ static inline __attribute__((always_inline)) vector meet_rows(const cover *c, co
         const vector here = load(row + t);
 #pragma GCC unroll 16
         for (int i = 0; i < width; i++) {
-            const vector there = load_and_expect(others.first + i * others.stride + t, others.ahead, expects),
-                         difference = here - there;
-            sums[i] += distances ? difference * difference : here * there;
+            sums[i] += here * load_and_expect(others.first + i * others.stride + t, others.ahead, expects);
         }
     }
     if (c->whole < c->size) {
@@ -100,24 +98,22 @@ static inline __attribute__((always_inline)) vector meet_rows(const cover *c, co
 #pragma GCC unroll 16
         for (int i = 0; i < width; i++) {
             const vector there = (vector)((lane_mask)load(others.first + i * others.stride + c->rest_at) & c->mask);
-            const vector difference = here - there;
-            sums[i] += distances ? difference * difference : here * there;
+            sums[i] += here * there;
         }
     }
-    return sum_each(sums) * (T)(distances ? -0.5 : 1);
+    return sum_each(sums);
 }
 
 /* Meets `count` rows, which edge has room for one vector's number of. */
 static inline __attribute__((always_inline)) void meet_all(const cover *c, const T *row, near_rows others,
-                                                           int64_t count, T *edge, const bool distances,
-                                                           const bool expects, T *out)
+                                                           int64_t count, T *edge, const bool expects, T *out)
 {
     for (int64_t j = 0; j < count; j += width, others.first += width * others.stride) {
         if (count - j < width) {
             copy_rows(count - j, c->size, others.first, others.stride, NULL, 1, edge, c->row);
             others = (near_rows){edge, c->row, 0};
         }
-        *(vector *)(void *)(out + j) = meet_rows(c, row, others, distances, expects);
+        *(vector *)(void *)(out + j) = meet_rows(c, row, others, expects);
     }
 }
 
@@ -149,7 +145,8 @@ static inline __attribute__((always_inline)) void add_columns(const int vectors,
 #pragma GCC unroll 4
         for (int n = 1; n < together; n++) sums[0][v] += sums[n][v];
         vector *to = (vector *)(void *)(out + v * width);
-        *to = *to * factor + sums[0][v];
+        if (factor != 0) sums[0][v] += *to * factor; /* 0 forgets even what is not finite */
+        *to = sums[0][v];
     }
 }
 

@@ -67,6 +67,17 @@ static void mask_group(const rapt_dot_attention *call, const rapt_dot_piece *pie
     }
 }
 
+/* Writes the statistics of a row; returns what its sums are to be multiplied by. A row with an infinite score is undefined,
+ * not one that sees nothing. */
+static T give_statistics(const rapt_dot_attention *call, rapt_kernel_row row, T largest, T sum)
+{
+    T *statistics = (T *)call->statistics + 2 * row_number(call, row);
+    const bool empty = sum == 0;
+    statistics[0] = empty ? (T)INFINITY : largest + 0 * sum;
+    statistics[1] = empty ? 1 : sum;
+    return empty || call->mask.keep == 0 ? 0 : 1 / (sum * (T)call->mask.keep);
+}
+
 /* Multiplies what dropout leaves of the elements of a row by the scale; the others become 0. */
 static void drop_row(const rapt_dot_attention *call, rapt_kernel_row row, rapt_key_range keys, T scale,
                      T *restrict elements)

@@ -44,6 +44,8 @@ static inline __attribute__((always_inline)) void tile_product(const int vectors
                 *out = sums[i][j];
             else if (kind == adds)
                 *out += sums[i][j];
+            else if (kind == chooses && factors[i] == 0)
+                *out = sums[i][j];
             else if (kind == scales || kind == chooses)
                 *out = *out * factors[i] + sums[i][j];
             else
