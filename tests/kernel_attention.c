@@ -153,10 +153,41 @@ static void end_call(rapt_dot_attention *a)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
+static void compare_gradients(const problem *p, const rapt_dot_attention *a, double largest)
+{
+    const int64_t rows = count_rows(p);
+    compare(p, "d queries", worst_rows(p, p->heads, p->queries, p->size, &a->d_queries, p->dq), largest);
+    compare(p, "d keys", worst_rows(p, p->groups, p->keys, p->size, &a->d_keys, p->dk), largest);
+    compare(p, "d values", worst_rows(p, p->groups, p->keys, p->value_size, &a->d_values, p->dv), largest);
+    if (a->d_scores) compare(p, "d bias", worst_dense(p, rows * p->keys, a->d_scores, p->d_scores), p->largest_product);
+    if (a->d_nearby)
+        compare(p, "d nearby", worst_dense(p, rows * (2 * p->reach + 1), a->d_nearby, p->d_nearby), p->largest_product);
+}
+
+/* Gradients of keys or values are added to what is there: the keys, or the values. */
+static void check_adding(problem *p, rapt_dot_attention *a, bool keys, bool values, double largest)
+{
+    const int64_t rows = count_rows(p), bytes = (int64_t)rapt_dtype_size(p->dtype);
+    if (a->d_scores) memset(a->d_scores, 0, (size_t)(rows * p->keys * bytes));
+    if (a->d_nearby) memset(a->d_nearby, 0, (size_t)(rows * (2 * p->reach + 1) * bytes));
+    free(a->d_keys.data);
+    free(a->d_values.data);
+    a->d_keys = spread(p, p->groups, p->keys, p->size, p->k);
+    a->d_values = spread(p, p->groups, p->keys, p->value_size, p->v);
+    a->adds_keys = keys;
+    a->adds_values = values;
+    if (!rapt_dot_attention_backward("kernel_attention", a)) complain(p, rapt_error(), 0);
+    for (int64_t i = 0; keys && i < count_keys(p) * p->size; i++) p->dk[i] += p->k[i];
+    for (int64_t i = 0; values && i < count_keys(p) * p->value_size; i++) p->dv[i] += p->v[i];
+    compare_gradients(p, a, largest + 1);
+    for (int64_t i = 0; keys && i < count_keys(p) * p->size; i++) p->dk[i] -= p->k[i];
+    for (int64_t i = 0; values && i < count_keys(p) * p->value_size; i++) p->dv[i] -= p->v[i];
+}
+
 static void check_problem(problem *p)
 {
     const rapt_random_state random = {.seed = 9, .offset = 5};
-    const int64_t rows = count_rows(p), places = rows * p->keys, distances = 2 * p->reach + 1;
+    const int64_t rows = count_rows(p), places = rows * p->keys;
     define(p, random);
     rapt_dot_attention a = begin_call(p, random);
     void *weights = convert(p->dtype, places, NULL);
@@ -168,12 +199,9 @@ static void check_problem(problem *p)
     compare(p, "weights", worst_dense(p, places, weights, p->weights), 1);
     const double largest = fmax(fmax(largest_of(rows * p->size, p->dq), largest_of(count_keys(p) * p->size, p->dk)),
                                 largest_of(count_keys(p) * p->value_size, p->dv));
-    compare(p, "d queries", worst_rows(p, p->heads, p->queries, p->size, &a.d_queries, p->dq), largest);
-    compare(p, "d keys", worst_rows(p, p->groups, p->keys, p->size, &a.d_keys, p->dk), largest);
-    compare(p, "d values", worst_rows(p, p->groups, p->keys, p->value_size, &a.d_values, p->dv), largest);
-    if (a.d_scores) compare(p, "d bias", worst_dense(p, places, a.d_scores, p->d_scores), p->largest_product);
-    if (a.d_nearby)
-        compare(p, "d nearby", worst_dense(p, rows * distances, a.d_nearby, p->d_nearby), p->largest_product);
+    compare_gradients(p, &a, largest);
+    check_adding(p, &a, true, false, largest);
+    check_adding(p, &a, false, true, largest);
     free(weights);
     end_call(&a);
 }

@@ -1,8 +1,11 @@
 /* Fused dot-product attention as an op, and its backward as another. */
 #include "nn/fused_dot.h"
 
+#include <string.h>
+
 #include "autograd/node.h"
 #include "nn/kernel_mask.h"
+#include "nn/pooling.h"
 #include "tensor/dot_attention.h"
 
 static const char *const name = "dot_attention";
@@ -21,8 +24,16 @@ typedef struct options {
     bool distances;
 } options;
 
-/* Backward's inputs are forward's, then the output, the statistics of its rows, and the gradient of the output. */
-enum { at_out = input_count, at_statistics, at_gradient, backward_input_count };
+/* Backward's inputs are forward's, then the output, the statistics of its rows, the gradient of the output, and those of
+ * keys and values so far: if not NULL, they are added to and given back. */
+enum {
+    at_out = input_count,
+    at_statistics,
+    at_gradient,
+    at_keys_so_far,
+    at_values_so_far,
+    backward_input_count,
+};
 
 typedef struct backward_options {
     options forward;
@@ -38,7 +49,9 @@ static const rapt_tensor *dense_rows(const rapt_tensor *tensor)
 
 static rapt_kernel_rows rows_of(const rapt_tensor *tensor)
 {
-    return (rapt_kernel_rows){tensor->data, {tensor->strides[0], tensor->strides[1], tensor->strides[2]}};
+    const int64_t *s = tensor->strides;
+    if (tensor->rank == 4) return (rapt_kernel_rows){tensor->data, {s[0], s[1], s[2]}};
+    return (rapt_kernel_rows){tensor->data, {s[0], 0, s[1]}};
 }
 
 /* What forward and backward have in common. Copies belong to the innermost scope. */
@@ -48,11 +61,11 @@ static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o)
     for (int i = 0; i < input_count; i++) ((rapt_tensor **)&in)[i] = rapt_call_input(call, i);
     const rapt_tensor *queries = dense_rows(in.queries), *keys = dense_rows(in.keys), *values = dense_rows(in.values);
     if (!queries || !keys || !values) return false;
-    const int64_t scores[] = {queries->shape[0], queries->shape[1], queries->shape[2], keys->shape[2]};
+    const int64_t scores[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
     *a = (rapt_dot_attention){.dtype = (rapt_dtype)queries->dtype,
-                              .groups = keys->shape[1],
-                              .size = queries->shape[3],
-                              .value_size = values->shape[3],
+                              .groups = rapt_heads_of(keys),
+                              .size = queries->shape[queries->rank - 1],
+                              .value_size = values->shape[values->rank - 1],
                               .scale = o->scale,
                               .distances = o->distances,
                               .mask = rapt_kernel_mask_of(&in.mask, &o->mask, scores),
@@ -62,9 +75,11 @@ static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o)
     return true;
 }
 
-/* (B, heads, length, size) that lies in memory as (B, length, heads, size), so that joining the heads copies nothing. */
-static rapt_tensor *new_split(rapt_dtype dtype, const int64_t *shape)
+/* (B, heads, length, size) that lies in memory as (B, length, heads, size), so that joining the heads copies nothing; or
+ * (B, length, size). */
+static rapt_tensor *new_split(rapt_dtype dtype, int rank, const int64_t *shape)
 {
+    if (rank == 3) return rapt_new(name, dtype, rank, shape);
     rapt_tensor *joined = rapt_new(name, dtype, RAPT_SHAPE(shape[0], shape[2], shape[1], shape[3]));
     return joined ? rapt_permute(joined, RAPT_AXES(0, 2, 1, 3)) : NULL;
 }
@@ -76,7 +91,11 @@ static rapt_tensor *forward(rapt_call *call)
     RAPT_SCOPE;
     if (!describe(&a, call, rapt_call_options(call))) return NULL;
     const rapt_kernel_mask *m = &a.mask;
-    rapt_tensor *out = new_split(a.dtype, (const int64_t[]){m->batch, m->heads, m->queries, a.value_size});
+    const rapt_tensor *queries = rapt_call_input(call, 0);
+    int64_t shape[RAPT_MAX_RANK];
+    memcpy(shape, queries->shape, sizeof shape);
+    shape[queries->rank - 1] = a.value_size;
+    rapt_tensor *out = new_split(a.dtype, queries->rank, shape);
     rapt_tensor *statistics = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, 2));
     if (!out || !statistics) return NULL;
     a.out = rows_of(out);
@@ -96,7 +115,8 @@ static rapt_tensor *forward(rapt_call *call)
 /* Of queries, keys or values: in memory as the input is. */
 static rapt_tensor *gradient_like(const rapt_tensor *input)
 {
-    if (input->strides[1] < input->strides[2]) return new_split((rapt_dtype)input->dtype, input->shape);
+    if (input->rank == 4 && input->strides[1] < input->strides[2])
+        return new_split((rapt_dtype)input->dtype, input->rank, input->shape);
     return rapt_new(name, (rapt_dtype)input->dtype, input->rank, input->shape);
 }
 
@@ -115,10 +135,13 @@ static rapt_tensor *backward_forward(rapt_call *call)
     RAPT_SCOPE;
     const rapt_tensor *gradient = dense_rows(rapt_call_input(call, at_gradient));
     if (!gradient || !describe(&a, call, &o->forward)) return NULL;
-    rapt_tensor *out[gradient_count];
+    rapt_tensor *out[gradient_count] =
+        {[1] = rapt_call_input(call, at_keys_so_far), [2] = rapt_call_input(call, at_values_so_far)};
+    a.adds_keys = out[1] != NULL;
+    a.adds_values = out[2] != NULL;
     for (int i = 0; i < gradient_count; i++) {
         const rapt_tensor *input = rapt_call_input(call, i);
-        out[i] = rapt_keep(i < first_optional ? gradient_like(input) : bias_gradient(input, o->wants[i]));
+        if (!out[i]) out[i] = rapt_keep(i < first_optional ? gradient_like(input) : bias_gradient(input, o->wants[i]));
         if (!out[i]) return NULL;
     }
     a.out = rows_of(rapt_call_input(call, at_out));
@@ -138,7 +161,7 @@ static const rapt_op backward = {
     .name = "dot_attention_backward",
     .forward = backward_forward,
     .options_size = sizeof(backward_options),
-    .optional = 0xfu << first_optional,
+    .optional = 0xfu << first_optional | 1u << at_keys_so_far | 1u << at_values_so_far,
     .outputs = gradient_count,
     .no_gradient = "fused dot-product attention has no second derivative; set the attention's `plain` for one",
 };
@@ -148,9 +171,13 @@ static bool vjp(rapt_call *call)
     rapt_tensor *in[backward_input_count], *gradients[gradient_count];
     for (int i = 0; i < at_gradient; i++) in[i] = rapt_call_saved(call, i);
     in[at_gradient] = rapt_call_gradient(call, 0);
+    in[at_keys_so_far] = rapt_call_gradient_so_far(call, 1);
+    in[at_values_so_far] = rapt_call_gradient_so_far(call, 2);
     backward_options o = {.forward = *(const options *)rapt_call_options(call)};
     for (int i = 0; i < gradient_count; i++) o.wants[i] = rapt_call_wants(call, i);
     if (!rapt_apply_many(&backward, &o, backward_input_count, in, gradients)) return false;
+    if (in[at_keys_so_far]) o.wants[1] = false; /* they are there already */
+    if (in[at_values_so_far]) o.wants[2] = false;
     for (int i = 0; i < gradient_count; i++)
         if (o.wants[i] && !rapt_call_give(call, i, gradients[i])) return false;
     return true;
@@ -164,29 +191,31 @@ static const rapt_op op = {.name = "dot_attention",
 
 static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rapt_tensor *values)
 {
-    char q[RAPT_SHAPE_TEXT], k[RAPT_SHAPE_TEXT];
+    char q[RAPT_SHAPE_TEXT], k[RAPT_SHAPE_TEXT], v[RAPT_SHAPE_TEXT];
     if (!rapt_is_floating(queries) || keys->dtype != queries->dtype || values->dtype != queries->dtype)
         return rapt_fail(RAPT_ERROR_DTYPE, name, "queries are %s, keys %s, values %s; one floating dtype expected",
                          rapt_dtype_name((rapt_dtype)queries->dtype), rapt_dtype_name((rapt_dtype)keys->dtype),
                          rapt_dtype_name((rapt_dtype)values->dtype));
-    bool fits = queries->rank == 4 && keys->rank == 4 && queries->shape[3] == keys->shape[3];
-    return fits ||
-           rapt_fail(RAPT_ERROR_SHAPE, name, "queries %s and keys %s; (B, heads, length, size) of one size expected",
-                     rapt_shape_text(queries->rank, queries->shape, q), rapt_shape_text(keys->rank, keys->shape, k));
+    const int rank = queries->rank;
+    bool fits = (rank == 3 || rank == 4) && keys->rank == rank && values->rank == rank &&
+                queries->shape[rank - 1] == keys->shape[rank - 1];
+    return fits || rapt_fail(RAPT_ERROR_SHAPE, name,
+                             "queries %s, keys %s, values %s; all (B, length, size) or (B, heads, length, size) "
+                             "expected, queries and keys of one size",
+                             rapt_shape_text(rank, queries->shape, q), rapt_shape_text(keys->rank, keys->shape, k),
+                             rapt_shape_text(values->rank, values->shape, v));
 }
 
 static rapt_tensor *attend(rapt_tensor *queries, rapt_tensor *keys, double scale, bool distances,
                            const rapt_attention_call *call)
 {
+    if (!queries || !keys || !call->values || !check(queries, keys, call->values)) return NULL;
     rapt_tensor *outputs[2] = {0};
-    const bool has_heads = queries && queries->rank == 4;
-    inputs in = {rapt_with_heads(queries), rapt_with_heads(keys), rapt_with_heads(call->values),
-                 rapt_mask_inputs_of(call->mask)};
-    if (!in.queries || !in.keys || !in.values || !check(in.queries, in.keys, in.values)) return NULL;
+    inputs in = {queries, keys, call->values, rapt_mask_inputs_of(call->mask)};
     options o = {rapt_mask_options_of(call), scale, distances};
     if (!rapt_apply_counted(&op, &o, input_count, (rapt_tensor **)&in, call->weights ? 2 : 1, outputs)) return NULL;
     if (call->weights) *call->weights = rapt_detach(outputs[1]);
-    return has_heads ? outputs[0] : rapt_squeeze(outputs[0], 1);
+    return outputs[0];
 }
 
 rapt_tensor *rapt_fused_dot(rapt_tensor *queries, rapt_tensor *keys, double scale, const rapt_attention_call *call)

@@ -103,18 +103,14 @@ bool rapt_pooling_is_fused(const rapt_pooling *p)
            attention->normalizer == rapt_masked_softmax && !p->mask.fills_million;
 }
 
-rapt_tensor *rapt_with_heads(rapt_tensor *tensor)
-{
-    return tensor && tensor->rank == 3 ? rapt_unsqueeze(tensor, 1) : tensor;
-}
-
 rapt_tensor *rapt_pool_fused(rapt_pooling *p)
 {
     rapt_attention *attention = p->attention;
     rapt_resolved_mask mask = p->resolved;
     if (!add_distance_bias(p)) return NULL;
     if (attention->scoring->distance_bias) {
-        rapt_tensor *bias = rapt_with_heads(p->mask.distance_bias);
+        rapt_tensor *bias = p->mask.distance_bias;
+        if (bias && bias->rank == 3) bias = rapt_unsqueeze(bias, 1);
         mask.distance_bias =
             bias ? rapt_expand(bias, RAPT_SHAPE(mask.batch, mask.heads, mask.queries, bias->shape[3])) : NULL;
         if (!mask.distance_bias) return NULL;

@@ -192,6 +192,15 @@ static void backward_tile(backward_work *w, rapt_key_range tile)
     }
 }
 
+/* The gradient of a key or value, written or added. */
+static void give_row(int64_t count, const T *restrict from, bool added, bool seen, T *restrict to)
+{
+    if (!added)
+        memcpy(to, from, (size_t)count * sizeof(T));
+    else if (seen)
+        RAPT_SIMD for (int64_t j = 0; j < count; j++) to[j] += from[j];
+}
+
 static void give_tile(const backward_work *w, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
@@ -199,9 +208,10 @@ static void give_tile(const backward_work *w, rapt_key_range tile)
     for (int64_t j = tile.first; j < tile.last; j++) {
         const int64_t at = j - tile.first;
         if (call->distances) take_off(call->size, w->key_sums[at], w->keys + at * w->row, w->d_keys + at * w->row);
-        memcpy(row_of(&call->d_keys, p->item, p->group, j), w->d_keys + at * w->row, (size_t)call->size * sizeof(T));
-        memcpy(row_of(&call->d_values, p->item, p->group, j), w->d_values + at * w->value_row,
-               (size_t)call->value_size * sizeof(T));
+        give_row(call->size, w->d_keys + at * w->row, call->adds_keys, w->seen[at],
+                 row_of(&call->d_keys, p->item, p->group, j));
+        give_row(call->value_size, w->d_values + at * w->value_row, call->adds_values, w->seen[at],
+                 row_of(&call->d_values, p->item, p->group, j));
     }
 }
 

@@ -1,5 +1,5 @@
 /* Backward of fused dot-product attention of few rows: a key's gradient is a sum of so few products that it is written
- * where it belongs at once. Part of dot_template.h. */
+ * where it belongs at once, or added there. Part of dot_template.h. */
 
 typedef struct few_backward {
     few_work w;
@@ -92,6 +92,21 @@ static inline void give_sum(const cover *c, int64_t rows, int64_t block, const T
     }
 }
 
+/* The same, added to out. */
+static void add_sum(const cover *c, int64_t rows, int64_t block, const T *factors, const T *vectors, T *out)
+{
+    for (int64_t t = 0; t < c->row; t += width) {
+        vector sum = {0};
+        for (int64_t i = 0; i < rows; i++) sum += factors[i * block] * load(vectors + i * c->row + t);
+        if (c->size < width)
+            for (int lane = 0; lane < c->size; lane++) out[lane] += sum[lane];
+        else if (t < c->whole)
+            *(vector *)(void *)(out + t) += sum;
+        else
+            *(vector *)(void *)(out + c->rest_at) += (vector)((lane_mask)sum & c->mask);
+    }
+}
+
 static void give_block(const few_backward *b, rapt_key_range block)
 {
     enum { keys_ahead = 16 };
@@ -102,9 +117,15 @@ static void give_block(const few_backward *b, rapt_key_range block)
         const int64_t at = j - block.first, later = smaller_of(j + keys_ahead, w->any.last - 1);
         expect_rows(&call->d_keys, item, group, later, later + 1, call->size, true);
         expect_rows(&call->d_values, item, group, later, later + 1, call->value_size, true);
-        give_sum(&w->of_key, w->rows, w->block, b->d_scores + at, w->queries, row_of(&call->d_keys, item, group, j));
-        give_sum(&w->of_value, w->rows, w->block, b->weights + at, b->gradients,
-                 row_of(&call->d_values, item, group, j));
+        T *d_key = row_of(&call->d_keys, item, group, j), *d_value = row_of(&call->d_values, item, group, j);
+        if (call->adds_keys)
+            add_sum(&w->of_key, w->rows, w->block, b->d_scores + at, w->queries, d_key);
+        else
+            give_sum(&w->of_key, w->rows, w->block, b->d_scores + at, w->queries, d_key);
+        if (call->adds_values)
+            add_sum(&w->of_value, w->rows, w->block, b->weights + at, b->gradients, d_value);
+        else
+            give_sum(&w->of_value, w->rows, w->block, b->weights + at, b->gradients, d_value);
     }
 }
 
@@ -116,8 +137,10 @@ static void backward_few(const rapt_dot_attention *call, const rapt_dot_piece *p
     begin_few_backward(&b);
     for (int64_t j = piece->first_key; j < piece->last_key; j++) {
         if (j >= w->any.first && j < w->any.last) continue;
-        memset(row_of(&call->d_keys, piece->item, piece->group, j), 0, (size_t)call->size * sizeof(T));
-        memset(row_of(&call->d_values, piece->item, piece->group, j), 0, (size_t)call->value_size * sizeof(T));
+        T *d_key = row_of(&call->d_keys, piece->item, piece->group, j);
+        T *d_value = row_of(&call->d_values, piece->item, piece->group, j);
+        if (!call->adds_keys) memset(d_key, 0, (size_t)call->size * sizeof(T));
+        if (!call->adds_values) memset(d_value, 0, (size_t)call->value_size * sizeof(T));
     }
     for (int64_t first = w->any.first; first < w->any.last; first += w->block) {
         const rapt_key_range block = {first, smaller_of(first + w->block, w->any.last)};

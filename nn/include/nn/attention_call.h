@@ -19,7 +19,4 @@ struct rapt_attention_call {
     rapt_tensor **weights; /* if not NULL: gets the weights (B, heads, Q, K), before dropout, outside the graph */
 };
 
-/* With an axis of heads, whether there was one or not; NULL after an error or for NULL. */
-rapt_tensor *rapt_with_heads(rapt_tensor *tensor);
-
 #endif

@@ -26,9 +26,10 @@ typedef struct rapt_dot_attention {
     void *statistics;                             /* (batch, heads, queries, 2), dense: the largest score of the row and
                                           * Σ exp(score − largest); ∞ and 1 for a query that sees nothing */
     rapt_kernel_rows gradient;                    /* backward: of out */
-    rapt_kernel_rows d_queries, d_keys, d_values; /* written whole */
-    void *d_scores; /* (batch, heads, queries, keys), dense, zeros before; NULL: not wanted */
-    void *d_nearby; /* (batch, heads, queries, 2·reach + 1) likewise */
+    rapt_kernel_rows d_queries, d_keys, d_values; /* written whole, */
+    bool adds_keys, adds_values; /* or added to what is there: where no query sees a key, nothing is touched */
+    void *d_scores;              /* (batch, heads, queries, keys), dense, zeros before; NULL: not wanted */
+    void *d_nearby;              /* (batch, heads, queries, 2·reach + 1) likewise */
 } rapt_dot_attention;
 
 /* Elements of what some keys give to the gradient of a query: a row of it, and for distances the mean of these keys under the
@@ -56,8 +57,9 @@ typedef struct rapt_dot_kernels {
     /* The weights before dropout, (batch, heads, queries, keys), dense. */
     void (*weights)(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *weights);
     size_t (*backward_bytes)(const rapt_dot_attention *call, int64_t rows);
-    /* Writes d_keys and d_values of the piece's keys. What these keys give to the gradient of the queries goes
-     * to `part`, (rows of the group, part size), dense; or, where that is NULL because they are all keys, to d_queries. */
+    /* Writes d_keys and d_values of the piece's keys, or adds to them. What these keys give to the gradient of the queries
+     * goes to `part`, (rows of the group, part size), dense; or, where that is NULL because they are all keys, to
+     * d_queries. */
     void (*backward)(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *part);
     /* d_queries from `parts` (parts, batch·heads·queries, part size), rows as in merge; overwrites the first part. */
     void (*sum_parts)(const rapt_dot_attention *call, int64_t parts, void *part, int64_t first_row, int64_t last_row);
