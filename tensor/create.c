@@ -124,6 +124,12 @@ const rapt_tensor *rapt_as_contiguous(const rapt_tensor *tensor)
     return tensor && !tensor->contiguous ? rapt_clone(tensor) : tensor;
 }
 
+const rapt_tensor *rapt_as_dense_rows(const rapt_tensor *tensor)
+{
+    const int last = tensor->rank - 1;
+    return tensor->shape[last] <= 1 || tensor->strides[last] == 1 ? tensor : rapt_as_contiguous(tensor);
+}
+
 bool rapt_fill(rapt_tensor *tensor, double value)
 {
     if (!rapt_begin_writing("fill", tensor)) return false;

@@ -18,12 +18,6 @@ rapt_kernel_grid rapt_grid_of(const rapt_tensor *tensor)
     return (rapt_kernel_grid){tensor->data, {s[0], 0, s[1], s[2]}};
 }
 
-const rapt_tensor *rapt_as_dense_rows(const rapt_tensor *tensor)
-{
-    const int last = tensor->rank - 1;
-    return tensor->shape[last] <= 1 || tensor->strides[last] == 1 ? tensor : rapt_as_contiguous(tensor);
-}
-
 static bool make_constants(rapt_additive *a, rapt_dtype dtype)
 {
     rapt_tensor *weight = rapt_new(name, dtype, RAPT_SHAPE(a->padded)),

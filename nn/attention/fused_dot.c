@@ -40,13 +40,6 @@ typedef struct backward_options {
     bool wants[gradient_count];
 } backward_options;
 
-/* The tensor itself if its last axis is dense, else a copy of the innermost scope. */
-static const rapt_tensor *dense_rows(const rapt_tensor *tensor)
-{
-    const int last = tensor->rank - 1;
-    return tensor->shape[last] <= 1 || tensor->strides[last] == 1 ? tensor : rapt_as_contiguous(tensor);
-}
-
 static rapt_kernel_rows rows_of(const rapt_tensor *tensor)
 {
     const int64_t *s = tensor->strides;
@@ -59,7 +52,8 @@ static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o)
 {
     inputs in;
     for (int i = 0; i < input_count; i++) ((rapt_tensor **)&in)[i] = rapt_call_input(call, i);
-    const rapt_tensor *queries = dense_rows(in.queries), *keys = dense_rows(in.keys), *values = dense_rows(in.values);
+    const rapt_tensor *queries = rapt_as_dense_rows(in.queries), *keys = rapt_as_dense_rows(in.keys),
+                      *values = rapt_as_dense_rows(in.values);
     if (!queries || !keys || !values) return false;
     const int64_t scores[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
     *a = (rapt_dot_attention){.dtype = (rapt_dtype)queries->dtype,
@@ -133,7 +127,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
     const backward_options *o = rapt_call_options(call);
     rapt_dot_attention a;
     RAPT_SCOPE;
-    const rapt_tensor *gradient = dense_rows(rapt_call_input(call, at_gradient));
+    const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, at_gradient));
     if (!gradient || !describe(&a, call, &o->forward)) return NULL;
     rapt_tensor *out[gradient_count] =
         {[1] = rapt_call_input(call, at_keys_so_far), [2] = rapt_call_input(call, at_values_so_far)};

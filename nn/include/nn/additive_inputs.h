@@ -20,9 +20,6 @@ rapt_additive_inputs rapt_additive_inputs_of(rapt_call *call);
 /* (B, heads, rows, size) or (B, rows, size) as kernels read it. */
 rapt_kernel_grid rapt_grid_of(const rapt_tensor *tensor);
 
-/* The tensor itself if its last axis is dense, else a copy of the innermost scope. */
-const rapt_tensor *rapt_as_dense_rows(const rapt_tensor *tensor);
-
 /* Makes the inputs ready for the kernels, with the exponentials that scores are made of, or the gradients, or both. The
  * tensors belong to the innermost scope. False after an error (no memory). */
 bool rapt_additive_describe(rapt_additive *a, const rapt_additive_inputs *inputs, const rapt_mask_options *options,

@@ -61,6 +61,8 @@ rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, 
 
 /* The tensor itself if contiguous, else a contiguous copy of the innermost scope. */
 const rapt_tensor *rapt_as_contiguous(const rapt_tensor *tensor);
+/* The same if only the last axis is dense; of rank 1 or more. */
+const rapt_tensor *rapt_as_dense_rows(const rapt_tensor *tensor);
 
 /* The axis counted from the first, or −1 and an error. extra: how many places past the last are allowed. */
 int rapt_check_axis(const char *op, int axis, int rank, int extra);
