@@ -70,6 +70,16 @@ static void TYPED(finish_row)(const rapt_additive *a, rapt_key_range range, cons
     TYPED(weigh)(range.last - range.first, weights, sums, weights);
 }
 
+static bool TYPED(are_finite)(int64_t count, const T *elements)
+{
+    TYPED(vector) rests = {0};
+    int64_t i = 0;
+    for (; i + TYPED(width) <= count; i += TYPED(width)) rests += 0 * TYPED(load)(elements + i);
+    T rest = TYPED(total)(rests);
+    for (; i < count; i++) rest += 0 * elements[i];
+    return rest == 0;
+}
+
 /* False if something in out is not finite. */
 static bool TYPED(try_forward)(const rapt_additive *a, const rapt_additive_piece *piece,
                                const rapt_additive_output *output, bool chooses)
@@ -101,10 +111,7 @@ static bool TYPED(try_forward)(const rapt_additive *a, const rapt_additive_piece
     }
     for (int r = 0; r < queries; r++) TYPED(finish_row)(a, range, output, r, running.largest[r], running.sum[r]);
     if (weights) TYPED(clear_outside)(piece, range, a->mask.keys, weights);
-    T rest = 0;
-    _Pragma("omp simd reduction(+ : rest)") for (int64_t c = 0; c < queries * a->value_size; c++) rest +=
-        0 * ((const T *)output->out)[c];
-    return rest == 0;
+    return TYPED(are_finite)(queries * a->value_size, output->out);
 }
 
 /* Values that are not finite reach queries that do not see them as 0 · ∞; as that is rare, it is looked for in the end. */
