@@ -75,10 +75,14 @@ static rapt_dot_piece piece_of(const run *r, int64_t task)
                             .last_key = last_key < r->call->mask.keys ? last_key : r->call->mask.keys};
 }
 
-/* A guess at what the thread does after a task of [first, last): others are as fast, and took the tasks in between. */
-static int64_t task_after(int64_t task, int64_t first, int64_t last)
+/* The piece of a task of [first, last), and in *next a guess at what the thread does after it: other threads are as fast, and
+ * took the tasks in between. */
+static rapt_dot_piece piece_before(const run *r, int64_t task, int64_t first, int64_t last, rapt_dot_piece *next)
 {
-    return task + 1 < last ? task + 1 : last + (rapt_get_threads() - 1) * (last - first);
+    rapt_dot_piece piece = piece_of(r, task);
+    *next = piece_of(r, task + 1 < last ? task + 1 : last + (rapt_get_threads() - 1) * (last - first));
+    if (next->item < r->call->mask.batch) piece.next = next;
+    return piece;
 }
 
 static void forward_tasks(void *context, int64_t first, int64_t last)
@@ -88,10 +92,9 @@ static void forward_tasks(void *context, int64_t first, int64_t last)
     const int64_t bytes = (int64_t)rapt_dtype_size(r->call->dtype), row = r->call->value_size;
     void *scratch = rapt_scratch_borrow(&r->scratch);
     for (int64_t task = first; task < last; task++) {
-        const rapt_dot_piece next = piece_of(r, task_after(task, first, last));
-        rapt_dot_piece piece = piece_of(r, task);
+        rapt_dot_piece next;
+        const rapt_dot_piece piece = piece_before(r, task, first, last, &next);
         rapt_dot_attention call = *r->call;
-        if (next.item < mask->batch) piece.next = &next;
         if (r->parts > 1) {
             const int64_t skipped = piece.first_key / r->part_keys * all_rows(r);
             call.out = (rapt_kernel_rows){r->outs + skipped * row * bytes,
@@ -166,9 +169,8 @@ static void backward_tasks(void *context, int64_t first, int64_t last)
     const int64_t bytes = (int64_t)rapt_dtype_size(call->dtype);
     void *scratch = rapt_scratch_borrow(&r->scratch);
     for (int64_t task = first; task < last; task++) {
-        const rapt_dot_piece next = piece_of(r, task_after(task, first, last));
-        rapt_dot_piece piece = piece_of(r, task);
-        if (next.item < call->mask.batch) piece.next = &next;
+        rapt_dot_piece next;
+        const rapt_dot_piece piece = piece_before(r, task, first, last, &next);
         const int64_t part = task % r->parts, group = task / r->parts;
         char *d_queries =
             r->parts > 1 ? r->outs + (part * all_rows(r) + group * r->rows) * rapt_dot_part_size(call) * bytes : NULL;

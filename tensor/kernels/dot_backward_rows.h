@@ -96,18 +96,23 @@ static void take_row(backward_work *w, int64_t i)
 static void find_deltas(backward_work *w, int64_t i)
 {
     const rapt_dot_attention *call = w->call;
+    const T *outs[width], *gradients[width];
+    for (int lane = 0; lane < width; lane++) {
+        const int64_t at = smaller_of(i + lane, w->rows - 1);
+        const rapt_kernel_row row = row_at(call, w->piece, at);
+        outs[lane] = row_of(&call->out, row.item, row.head, row.query);
+        gradients[lane] = w->gradient + at * w->value_row;
+    }
     vector sums = {0};
     for (int64_t t = 0; t < call->value_size; t += width) {
         vector gradient[width], out[width]; /* only indexed by constants, or they would not stay in registers */
         T edge[width] = {0};
 #pragma GCC unroll 16
         for (int lane = 0; lane < width; lane++) {
-            const rapt_kernel_row row = row_at(call, w->piece, smaller_of(i + lane, w->rows - 1));
-            const T *from = row_of(&call->out, row.item, row.head, row.query) + t;
+            const T *from = outs[lane] + t;
             if (t + width > call->value_size) from = memcpy(edge, from, (size_t)(call->value_size - t) * sizeof(T));
             out[lane] = *(const vector *)(const void *)from;
-            gradient[lane] =
-                *(const vector *)(const void *)(w->gradient + smaller_of(i + lane, w->rows - 1) * w->value_row + t);
+            gradient[lane] = *(const vector *)(const void *)(gradients[lane] + t);
         }
         transpose_block(gradient);
         transpose_block(out);

@@ -130,17 +130,15 @@ static int64_t choose(few_work *w, int64_t count)
 static bool end_few(few_work *w)
 {
     const rapt_dot_attention *call = w->call;
-    T rest = 0;
+    vector rests = {0};
     for (int64_t i = 0; i < w->rows; i++) {
         const rapt_kernel_row row = row_at(call, w->piece, i);
-        const T *out = w->out + i * w->of_value.row;
-        T sum = 0;
-        for (int lane = 0; lane < width; lane++) sum += w->sums[i * width + lane];
-        _Pragma("omp simd reduction(+ : rest)") for (int64_t t = 0; t < w->of_value.row; t++) rest += 0 * out[t];
-        gather_row(&w->of_value, out, give_statistics(call, row, w->largest[i], sum),
-                   row_of(&call->out, row.item, row.head, row.query));
+        const T *out = w->out + i * w->of_value.row,
+                scale = give_statistics(call, row, w->largest[i], w->sums + i * width);
+        rests = add_rests(rests, w->of_value.row, out);
+        gather_row(&w->of_value, out, scale, row_of(&call->out, row.item, row.head, row.query));
     }
-    return rest == 0;
+    return are_zero(rests);
 }
 
 /* careful: a weight of 0 takes nothing, even of a value that is not finite. */

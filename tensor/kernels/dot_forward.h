@@ -202,20 +202,16 @@ static void forward_group(forward_work *w, int64_t g, rapt_key_range tile)
 static bool end_forward(forward_work *w)
 {
     const rapt_dot_attention *call = w->call;
-    vector rest = {0};
+    vector rests = {0};
     for (int64_t i = 0; i < w->rows; i++) {
         const rapt_kernel_row row = row_at(call, w->piece, i);
-        const T *sums = w->sums + i * width, *from = w->out + i * w->value_row;
-        T sum = 0;
-        for (int lane = 0; lane < width; lane++) sum += sums[lane];
-        for (int64_t j = 0; j < w->value_row; j += width) rest += 0 * *(const vector *)(const void *)(from + j);
+        const T *from = w->out + i * w->value_row,
+                scale = give_statistics(call, row, w->largest[i], w->sums + i * width);
         T *out = row_of(&call->out, row.item, row.head, row.query);
-        const T scale = give_statistics(call, row, w->largest[i], sum);
+        rests = add_rests(rests, w->value_row, from);
         RAPT_SIMD for (int64_t j = 0; j < call->value_size; j++) out[j] = from[j] * scale;
     }
-    bool is_finite = true;
-    for (int lane = 0; lane < width; lane++) is_finite = is_finite && rest[lane] == 0;
-    return is_finite;
+    return are_zero(rests);
 }
 
 /* Beside a group's work on the last tile: asks for where its output goes, and for the next piece. */
@@ -233,9 +229,10 @@ static bool try_forward(const rapt_dot_attention *call, const rapt_dot_piece *pi
     for (int64_t first = keys.first; first < keys.last; first += w.tile) {
         const rapt_key_range tile = {first, smaller_of(first + w.tile, keys.last)};
         const int64_t each = w.tile / w.groups + 1; /* of the next tile's keys, beside each group */
+        const rapt_key_range next = {tile.last, smaller_of(tile.last + w.tile, keys.last)};
         if (!take_tile(&w, tile)) continue;
         for (int64_t g = 0; g < w.groups; g++) {
-            expect_keys(call, piece, tile.last + g * each, tile.last + (g + 1) * each, keys);
+            expect_keys(call, piece, next.first + g * each, next.first + (g + 1) * each, next);
             if (tile.last == keys.last) expect_after_forward(&w, g * RAPT_TILE_ROWS);
             forward_group(&w, g, tile);
         }

@@ -67,11 +67,26 @@ static void mask_group(const rapt_dot_attention *call, const rapt_dot_piece *pie
     }
 }
 
-/* Writes the statistics of a row; returns what its sums are to be multiplied by. A row with an infinite score is undefined,
- * not one that sees nothing. */
-static T give_statistics(const rapt_dot_attention *call, rapt_kernel_row row, T largest, T sum)
+/* Adds 0 · element of whole vectors: what stays 0 was finite. */
+static inline vector add_rests(vector rests, int64_t count, const T *elements)
 {
-    T *statistics = (T *)call->statistics + 2 * row_number(call, row);
+    for (int64_t j = 0; j < count; j += width) rests += 0 * *(const vector *)(const void *)(elements + j);
+    return rests;
+}
+
+static bool are_zero(vector rests)
+{
+    bool result = true;
+    for (int lane = 0; lane < width; lane++) result = result && rests[lane] == 0;
+    return result;
+}
+
+/* Writes the statistics of a row from its sums, a vector of them; returns what its output is to be multiplied by. A row with an
+ * infinite score is undefined, not one that sees nothing. */
+static T give_statistics(const rapt_dot_attention *call, rapt_kernel_row row, T largest, const T *sums)
+{
+    T *statistics = (T *)call->statistics + 2 * row_number(call, row), sum = 0;
+    for (int lane = 0; lane < width; lane++) sum += sums[lane];
     const bool empty = sum == 0;
     statistics[0] = empty ? (T)INFINITY : largest + 0 * sum;
     statistics[1] = empty ? 1 : sum;
