@@ -65,7 +65,7 @@ static bool is_row_major(const rapt_tensor *tensor)
     int64_t stride = 1;
     for (int axis = tensor->rank - 1; axis >= 0; axis--) {
         if (tensor->shape[axis] == 1) continue;
-        if (tensor->strides[axis] != stride) return tensor->count == 0;
+        if (tensor->strides[axis] != stride) return false;
         stride *= tensor->shape[axis];
     }
     return true;
@@ -94,6 +94,10 @@ rapt_tensor *rapt_new_view(const rapt_tensor *base, char *data, int rank, const 
     view->storage = base->storage;
     atomic_fetch_add_explicit(&base->storage->references, 1, memory_order_relaxed);
     view->data = data;
+    if (view->count == 0) { /* strides of nothing say nothing: no axis of it counts as repeated */
+        set_row_major_strides(view);
+        return rapt_scope_own(view);
+    }
     if (rank > 0) memcpy(view->strides, strides, (size_t)rank * sizeof *strides);
     view->contiguous = is_row_major(view);
     return rapt_scope_own(view);

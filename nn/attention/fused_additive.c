@@ -191,8 +191,8 @@ static rapt_tensor *forward(rapt_call *call)
     w.output = (rapt_additive_output){out->data, sums->data, weights ? weights->data : NULL};
     if (!run_forward(&w)) return NULL;
     for (int i = 0; i < rapt_additive_input_count; i++) rapt_call_save(call, rapt_call_input(call, i));
-    rapt_call_save(call, sums);
-    rapt_call_save(call, keeps ? weights : NULL);
+    rapt_call_save_constant(call, sums);
+    rapt_call_save_constant(call, keeps ? weights : NULL);
     if (asked) rapt_call_set_output(call, 1, rapt_keep(weights));
     return rapt_keep(out);
 }
