@@ -1,30 +1,13 @@
 /* Leaves: the tensors whose gradients backward accumulates; and the recording mode. */
-#include <pthread.h>
-
 #include <rapt/ops.h>
 
 #include "places.h"
+#include "tensor/lock.h"
 #include "tensor/memory.h"
 #include "tensor/thread.h"
 
 /* Backward of several threads may add to the same leaves. */
-static pthread_mutex_t gradients_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void lock_gradients(void)
-{
-    pthread_mutex_lock(&gradients_lock);
-}
-
-static void unlock_gradients(void)
-{
-    pthread_mutex_unlock(&gradients_lock);
-}
-
-/* A forked child has none of the threads that may have held the lock. */
-static __attribute__((constructor)) void start(void)
-{
-    pthread_atfork(lock_gradients, unlock_gradients, unlock_gradients);
-}
+RAPT_LOCK(gradients_lock, GRADIENTS)
 
 /* The leaf owns its gradient, the graph does not: a gradient with a graph of its own would otherwise hold the leaf's
  * node, which holds the gradient. */
@@ -82,10 +65,10 @@ rapt_tensor *rapt_gradient(const rapt_tensor *leaf)
 /* Exchanges the gradient of a leaf, share for share. */
 static rapt_tensor *exchange(rapt_node *leaf, rapt_tensor *gradient)
 {
-    lock_gradients();
+    gradients_lock_take();
     rapt_tensor *before = leaf->gradient;
     leaf->gradient = gradient;
-    unlock_gradients();
+    gradients_lock_give();
     return before;
 }
 
@@ -120,7 +103,7 @@ static rapt_tensor *join(rapt_tensor *before, rapt_tensor *arrived, bool create_
 bool rapt_leaves_add(rapt_places *places, bool create_graph)
 {
     bool before = rapt_set_recording(create_graph), good = true;
-    lock_gradients();
+    gradients_lock_take();
     for (int32_t i = 0; i < places->count && good; i++) {
         rapt_place *place = &places->list[i];
         if (!place->gradient || !place->node->leaf_header) continue;
@@ -135,7 +118,7 @@ bool rapt_leaves_add(rapt_places *places, bool create_graph)
         place->node->gradient = place->gradient;
         place->gradient = old;
     }
-    unlock_gradients();
+    gradients_lock_give();
     rapt_set_recording(before);
     return good;
 }

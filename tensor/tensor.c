@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tensor/core.h"
+#include "tensor/lock.h"
 #include "tensor/memory.h"
 
 /* The elements begin one cache line behind the storage's own header. */
@@ -157,6 +158,25 @@ void rapt_release(rapt_tensor *tensor)
     if (tensor->link) tensor->link->release(tensor->link, tensor);
     storage_release(tensor->storage);
     header_give(tensor);
+}
+
+RAPT_LOCK(fields_lock, FIELDS)
+
+rapt_tensor *rapt_field_get(rapt_tensor *const *field)
+{
+    fields_lock_take();
+    rapt_tensor *tensor = rapt_retain(*field);
+    fields_lock_give();
+    return rapt_scope_own(tensor);
+}
+
+void rapt_field_set(rapt_tensor **field, rapt_tensor *tensor)
+{
+    fields_lock_take();
+    rapt_tensor *before = *field;
+    *field = rapt_retain(tensor);
+    fields_lock_give();
+    rapt_release(before);
 }
 
 bool rapt_is_unique(const rapt_tensor *tensor)

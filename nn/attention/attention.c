@@ -141,8 +141,8 @@ rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys
     return rapt_keep(prepare(attention, keys, any));
 }
 
-rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
-                                 rapt_tensor *values, const rapt_mask *mask)
+rapt_tensor *rapt_attention_pool_weighing(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
+                                          rapt_tensor *values, const rapt_mask *mask, rapt_tensor **weights)
 {
     rapt_pooling p;
     rapt_tensor *any = NULL;
@@ -150,7 +150,16 @@ rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries
     if (!begin(&p, attention, queries, prepared_keys, values, mask) ||
         (rapt_pooling_is_fused(&p) && !find_unseen(&p, &any)))
         return NULL;
-    return rapt_keep(pool(&p, any));
+    p.weights = weights;
+    rapt_tensor *pooled = pool(&p, any);
+    if (pooled && weights) rapt_keep(*weights);
+    return rapt_keep(pooled);
+}
+
+rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
+                                 rapt_tensor *values, const rapt_mask *mask)
+{
+    return rapt_attention_pool_weighing(attention, queries, prepared_keys, values, mask, NULL);
 }
 
 rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
