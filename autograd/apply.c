@@ -51,8 +51,8 @@ static bool save(rapt_node *node, rapt_call *call)
         saved->output = -1;
         if (!tensor) continue;
         saved->output = output_index(call, tensor);
-        saved->is_lost = saved->output < 0 && rapt_is_floating(tensor) && !is_input(call, tensor) &&
-                         !(call->constants >> k & 1);
+        saved->is_lost =
+            saved->output < 0 && rapt_is_floating(tensor) && !is_input(call, tensor) && !(call->constants >> k & 1);
         if (saved->output >= 0)
             tensor = rapt_new_alias(tensor, false);
         else if (tensor->link && tensor->link->is_leaf)
@@ -123,6 +123,7 @@ static bool run(rapt_call *call)
     const rapt_op *op = call->op;
     rapt_thread *thread = rapt_this_thread();
     if (!thread || !check_inputs(op, call->count, call->inputs)) return false;
+    const rapt_random_state random = thread->random;
     bool off_before = thread->recording_off;
     if (!off_before)
         for (int i = 0; i < call->count && !call->recording; i++) call->recording = wants_gradient(call->inputs[i]);
@@ -136,6 +137,7 @@ static bool run(rapt_call *call)
         good = call->outputs[k] || rapt_fail(RAPT_ERROR_NULL, op->name, "its forward set no output %d", k);
     good = good && (!call->recording || !any_floating(call) || record(call));
     for (int k = 0; k < call->saved_count; k++) rapt_release(call->saved[k]);
+    if (!good) thread->random = random;
     return good;
 }
 
@@ -173,8 +175,7 @@ bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_
 {
     rapt_call call;
     if (!check_op(op, count, inputs)) return false;
-    if (output_count < 1)
-        return rapt_fail(RAPT_ERROR_VALUE, op->name, "%d outputs; 1 or more expected", output_count);
+    if (output_count < 1) return rapt_fail(RAPT_ERROR_VALUE, op->name, "%d outputs; 1 or more expected", output_count);
     if (!outputs) return rapt_fail_null(op->name, "the list of outputs");
     begin(&call, op, options, count, inputs);
     call.output_count = output_count;

@@ -228,8 +228,7 @@ static bool check_graph(checker *c)
     if (c->options.second_order || !output->link) return true;
     rapt_tensor *cotangent = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, output->rank, output->shape));
     if (!cotangent) return false;
-    if (rapt_gradients(1, &output, &cotangent, c->variable_count, c->variables, gradients,
-                       RAPT_CREATE_GRAPH))
+    if (rapt_gradients(1, &output, &cotangent, c->variable_count, c->variables, gradients, RAPT_CREATE_GRAPH))
         return true;
     if (rapt_error_get_code() != RAPT_ERROR_UNSUPPORTED) return false;
     rapt_clear_error();

@@ -125,11 +125,12 @@ bool rapt_node_check_saved(const rapt_node *node, bool create_graph)
                              "now %llu)",
                              (unsigned long long)saved->version, (unsigned long long)version_of(saved->tensor));
         if (create_graph && saved->is_lost)
-            return rapt_fail(RAPT_ERROR_GRAPH, node->op->name,
-                             "no second derivative: saved tensor %d, %s, is neither an input nor an output, and its own "
-                             "derivative would be lost; save inputs or outputs and compute it again in the vjp, or use "
-                             "rapt_call_save_constant if nothing is lost",
-                             k, rapt_describe(saved->tensor, text, sizeof text));
+            return rapt_fail(
+                RAPT_ERROR_GRAPH, node->op->name,
+                "no second derivative: saved tensor %d, %s, is neither an input nor an output, and its own "
+                "derivative would be lost; save inputs or outputs and compute it again in the vjp, or use "
+                "rapt_call_save_constant if nothing is lost",
+                k, rapt_describe(saved->tensor, text, sizeof text));
     }
     return true;
 }

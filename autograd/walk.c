@@ -192,10 +192,11 @@ static bool check_linked(const rapt_node *node, int input, rapt_tensor *gradient
     for (int k = 0; k < node->output_count; k++)
         if (node->outputs[k].gradient && !node->outputs[k].gradient->link) return true;
     return is_zero(gradient) ||
-           rapt_fail(RAPT_ERROR_GRAPH, node->op->name,
-                     "its vjp did not make the gradient of input %d of recorded ops, so that one has no derivative; write "
-                     "it with ops, or say in no_second_gradient why not",
-                     input);
+           rapt_fail(
+               RAPT_ERROR_GRAPH, node->op->name,
+               "its vjp did not make the gradient of input %d of recorded ops, so that one has no derivative; write "
+               "it with ops, or say in no_second_gradient why not",
+               input);
 }
 
 static bool deliver_given(rapt_walk *walk, rapt_node *node, rapt_tensor **given)

@@ -16,11 +16,12 @@ typedef struct rapt_walk {
     const char *op; /* for errors */
     bool retain_graph;
     bool create_graph;
-    bool has_requests;    /* some output of an op has a place: its gradient is to be kept */
-    rapt_node_list heap;  /* reached, the latest recorded on top */
-    rapt_node_list order; /* those taken out of the heap: from the last recorded to the first, so that a node comes after all
+    bool has_requests;   /* some output of an op has a place: its gradient is to be kept */
+    rapt_node_list heap; /* reached, the latest recorded on top */
+    rapt_node_list
+        order;    /* those taken out of the heap: from the last recorded to the first, so that a node comes after all
                            * that used its outputs */
-    int64_t done;         /* of `order` */
+    int64_t done; /* of `order` */
     rapt_places places;
 } rapt_walk;
 

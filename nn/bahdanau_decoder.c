@@ -5,6 +5,7 @@
 
 #include "nn/attention.h"
 #include "nn/bahdanau.h"
+#include "tensor/random.h"
 
 static const rapt_module_class kind = {.name = "BahdanauDecoder"};
 
@@ -75,6 +76,7 @@ static bool run(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahd
 rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
                                            rapt_bahdanau_state *state, rapt_tensor **weights)
 {
+    RAPT_UNDO_DRAWS;
     if (!decoder || !state || !state->keys) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !decoder ? "the decoder" : "the state");
         return NULL;

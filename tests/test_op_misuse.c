@@ -176,8 +176,10 @@ static bool mistaken_vjp(rapt_call *call)
     return rapt_call_give(call, 0, g);
 }
 
-static const rapt_op mistaken = {
-    .name = "mistaken", .forward = copy_forward, .vjp = mistaken_vjp, .options_size = sizeof(int)};
+static const rapt_op mistaken = {.name = "mistaken",
+                                 .forward = copy_forward,
+                                 .vjp = mistaken_vjp,
+                                 .options_size = sizeof(int)};
 
 Test(op_misuse, wrong_indices_and_wrong_times_are_errors)
 {

@@ -42,9 +42,9 @@ struct rapt_node {
     rapt_node *next;          /* in the worklist of nodes to be freed */
     size_t capacity;
     int edge_count, saved_count, output_count;
-    bool used;                   /* backward has freed what it needs */
-    bool requested;              /* a gradient of an output is to be kept by the walk that has claimed the node */
-    _Atomic(rapt_walk *) walk;   /* of an op: who has claimed it. Leaves belong to all threads at once */
+    bool used;                 /* backward has freed what it needs */
+    bool requested;            /* a gradient of an output is to be kept by the walk that has claimed the node */
+    _Atomic(rapt_walk *) walk; /* of an op: who has claimed it. Leaves belong to all threads at once */
     void *options;
     rapt_edge *edges;
     rapt_saved_tensor *saved;
