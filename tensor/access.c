@@ -1,62 +1,65 @@
 /* Reading a tensor's properties and elements. */
 #include <math.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
 
-#define REQUIRE(tensor, op, otherwise)                                                                                 \
-    if (!(tensor)) {                                                                                                   \
-        rapt_fail_null(op, "tensor");                                                                                  \
+#define REQUIRE(argument, op, otherwise)                                                                               \
+    if (!(argument)) {                                                                                                 \
+        rapt_fail_null(op, #argument);                                                                                 \
         return otherwise;                                                                                              \
     }
+#define REQUIRE_TENSOR(tensor, op, otherwise)                                                                          \
+    REQUIRE(tensor, op, otherwise)                                                                                     \
+    if (!rapt_check_alive(op, "the tensor", tensor)) return otherwise;
 
 rapt_dtype rapt_get_dtype(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "get_dtype", RAPT_FLOAT32)
+    REQUIRE_TENSOR(tensor, "get_dtype", RAPT_FLOAT32)
     return (rapt_dtype)tensor->dtype;
 }
 
 int rapt_rank(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "rank", 0)
+    REQUIRE_TENSOR(tensor, "rank", 0)
     return tensor->rank;
 }
 
 int64_t rapt_count(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "count", 0)
+    REQUIRE_TENSOR(tensor, "count", 0)
     return tensor->count;
 }
 
 int64_t rapt_size(const rapt_tensor *tensor, int axis)
 {
-    REQUIRE(tensor, "size", 0)
+    REQUIRE_TENSOR(tensor, "size", 0)
     axis = rapt_check_axis("size", axis, tensor->rank, 0);
     return axis < 0 ? 0 : tensor->shape[axis];
 }
 
 int64_t rapt_stride(const rapt_tensor *tensor, int axis)
 {
-    REQUIRE(tensor, "stride", 0)
+    REQUIRE_TENSOR(tensor, "stride", 0)
     axis = rapt_check_axis("stride", axis, tensor->rank, 0);
     return axis < 0 ? 0 : tensor->strides[axis];
 }
 
 const int64_t *rapt_shape(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "shape", NULL)
+    REQUIRE_TENSOR(tensor, "shape", NULL)
     return tensor->shape;
 }
 
 bool rapt_is_contiguous(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "is_contiguous", false)
+    REQUIRE_TENSOR(tensor, "is_contiguous", false)
     return tensor->contiguous;
 }
 
 bool rapt_same_shape(const rapt_tensor *a, const rapt_tensor *b)
 {
-    REQUIRE(a, "same_shape", false)
-    REQUIRE(b, "same_shape", false)
+    REQUIRE_TENSOR(a, "same_shape", false)
+    REQUIRE_TENSOR(b, "same_shape", false)
     if (a->rank != b->rank) return false;
     for (int axis = 0; axis < a->rank; axis++)
         if (a->shape[axis] != b->shape[axis]) return false;
@@ -65,7 +68,7 @@ bool rapt_same_shape(const rapt_tensor *a, const rapt_tensor *b)
 
 const void *rapt_data(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "data", NULL)
+    REQUIRE_TENSOR(tensor, "data", NULL)
     return tensor->data;
 }
 
@@ -76,7 +79,7 @@ void *rapt_data_for_writing(rapt_tensor *tensor)
 
 uint64_t rapt_version(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "version", 0)
+    REQUIRE_TENSOR(tensor, "version", 0)
     return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
 }
 
@@ -100,7 +103,7 @@ static double read_element(const void *element, rapt_dtype dtype)
 
 double rapt_item(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "item", NAN)
+    REQUIRE_TENSOR(tensor, "item", NAN)
     if (tensor->count != 1) {
         char text[RAPT_SHAPE_TEXT];
         rapt_fail(RAPT_ERROR_SHAPE, "item", "a tensor of one element expected, not shape %s",
@@ -112,7 +115,7 @@ double rapt_item(const rapt_tensor *tensor)
 
 double rapt_at(const rapt_tensor *tensor, const int64_t *indices)
 {
-    REQUIRE(tensor, "at", NAN)
+    REQUIRE_TENSOR(tensor, "at", NAN)
     if (tensor->rank > 0) REQUIRE(indices, "at", NAN)
     int64_t offset = 0;
     for (int axis = 0; axis < tensor->rank; axis++) {

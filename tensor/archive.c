@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
 
 /* FNV-1a. */
 static uint64_t hash_of(const char *name)
@@ -91,6 +91,7 @@ bool rapt_archive_add(rapt_archive *archive, const char *name, rapt_tensor *tens
 {
     if (!archive || !name || !tensor)
         return rapt_fail_null("archive_add", !archive ? "archive" : !name ? "name" : "tensor");
+    if (!rapt_check_alive("archive_add", "the tensor", tensor)) return false;
     if (strcmp(name, RAPT_METADATA_KEY) == 0)
         return rapt_fail(RAPT_ERROR_VALUE, "archive_add", "the name '%s' is the format's own", RAPT_METADATA_KEY);
     if (!add("archive_add", &archive->tensors, name, tensor)) return false;

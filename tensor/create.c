@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
 #include "tensor/map.h"
 
 rapt_tensor *rapt_empty(rapt_dtype dtype, int rank, const int64_t *shape)
@@ -16,6 +16,7 @@ rapt_tensor *rapt_empty_like(const rapt_tensor *tensor)
         rapt_fail_null("empty_like", "tensor");
         return NULL;
     }
+    if (!rapt_check_alive("empty_like", "the tensor", tensor)) return NULL;
     return rapt_new("empty_like", (rapt_dtype)tensor->dtype, tensor->rank, tensor->shape);
 }
 
@@ -143,6 +144,7 @@ bool rapt_fill(rapt_tensor *tensor, double value)
 static bool check_source(const char *op, rapt_tensor *target, const rapt_tensor *source)
 {
     if (!target || !source) return rapt_fail_null(op, target ? "source" : "target");
+    if (!rapt_check_alive(op, "the target", target) || !rapt_check_alive(op, "the source", source)) return false;
     int64_t shape[RAPT_MAX_RANK];
     int rank = rapt_broadcast(op, target, source, shape);
     if (rank < 0) return false;

@@ -51,6 +51,9 @@ static bool check_config(const rapt_multi_head_attention_config *c)
     for (int i = 1; i < parts && c->names == RAPT_NAMES_GPT2; i++)
         if ((sizes[i] ? sizes[i] : c->hidden) != (sizes[0] ? sizes[0] : c->hidden))
             return rapt_fail(RAPT_ERROR_VALUE, op, "GPT-2's names are for queries, keys and values of one size");
+    if (c->pooling && c->dropout != 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "dropout %g beside a pooling, which has its own; 0 expected",
+                         c->dropout);
     if (c->rotary && c->hidden / c->heads % 2 != 0)
         return rapt_fail(RAPT_ERROR_VALUE, op, "heads of size %lld; rotary positions need an even size",
                          (long long)(c->hidden / c->heads));

@@ -34,6 +34,7 @@ struct rapt_tensor {
     uint8_t dtype;
     uint8_t rank;
     bool contiguous;
+    const char *made_by; /* an op's name; set in the debugging mode only */
     int64_t shape[RAPT_MAX_RANK];
     int64_t strides[RAPT_MAX_RANK]; /* in elements; 0 where an axis is expanded */
 };
@@ -43,7 +44,7 @@ struct rapt_tensor {
 static inline rapt_tensor rapt_header_of(const rapt_tensor *tensor)
 {
     rapt_tensor header;
-    atomic_init(&header.references, 0);
+    atomic_init(&header.references, 1);
     memcpy(&header.storage, &tensor->storage, sizeof header - offsetof(rapt_tensor, storage));
     return header;
 }
