@@ -19,21 +19,30 @@ static void describe(const rapt_module *module, char *text, size_t size)
 
 static const rapt_module_class kind = {.name = "Attention", .destroy = destroy, .describe = describe};
 
-rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
+rapt_attention *rapt_attention_begin(double dropout)
 {
-    rapt_attention *attention = NULL;
-    if (dropout >= 0 && dropout <= 1)
-        attention = rapt_module_new(sizeof *attention, &kind);
-    else
+    if (!(dropout >= 0 && dropout <= 1)) {
         rapt_fail(RAPT_ERROR_VALUE, kind.name, "dropout %g; 0 to 1 expected", dropout);
+        return NULL;
+    }
+    rapt_attention *attention = rapt_module_new(sizeof *attention, &kind);
+    if (!attention) return NULL;
+    attention->normalizer = rapt_masked_softmax;
+    attention->dropout = dropout;
+    return attention;
+}
+
+rapt_attention *rapt_attention_end(rapt_attention *attention, rapt_scoring *scoring)
+{
     rapt_module *module = attention ? &attention->module : NULL;
     rapt_scoring *added = rapt_module_add_child(module, "", (rapt_module *)scoring);
-    if (attention) {
-        attention->scoring = added;
-        attention->normalizer = rapt_masked_softmax;
-        attention->dropout = dropout;
-    }
+    if (attention) attention->scoring = added;
     return rapt_module_finish(module);
+}
+
+rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
+{
+    return rapt_attention_end(rapt_attention_begin(dropout), scoring);
 }
 
 static bool check_tensor(const char *what, const rapt_tensor *tensor, int rank)
@@ -174,9 +183,13 @@ rapt_tensor *rapt_attention_forward_hidden(rapt_attention *attention, rapt_tenso
     return p.keys ? rapt_keep(pool(&p, NULL)) : NULL;
 }
 
+static bool set_keep_weights(rapt_module *module, void *keep)
+{
+    if (module->kind == &kind) ((rapt_attention *)module)->keep_weights = *(const bool *)keep;
+    return true;
+}
+
 void rapt_attention_keep_weights(rapt_module *module, bool keep)
 {
-    if (!module) return;
-    if (module->kind == &kind) ((rapt_attention *)module)->keep_weights = keep;
-    for (int i = 0; i < module->count; i++) rapt_attention_keep_weights(module->entries[i].child, keep);
+    if (module) rapt_module_each(module, set_keep_weights, &keep);
 }

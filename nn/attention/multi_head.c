@@ -106,8 +106,8 @@ rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_multi_head_a
     }
     rapt_multi_head_attention *m = check_config(c) ? rapt_module_new(sizeof *m, &kind) : NULL;
     if (!m) {
-        rapt_module_free((rapt_module *)c->pooling);
-        rapt_module_free((rapt_module *)c->rotary);
+        rapt_module_add_child(NULL, NULL, (rapt_module *)c->pooling);
+        rapt_module_add_child(NULL, NULL, (rapt_module *)c->rotary);
         return NULL;
     }
     const int64_t inputs[parts] = {c->query_size ? c->query_size : c->hidden, c->key_size ? c->key_size : c->hidden,
