@@ -1,9 +1,7 @@
 /* One module in several places: who owns it, when it goes, and what the walks make of it. */
-#include "module_tree.h"
+#include "node.h"
 
 #include <pthread.h>
-
-#include <rapt/optim.h>
 
 /* A layer that doubles, and counts with the other nodes. */
 static rapt_tensor *twice(rapt_module *module, rapt_tensor *x)
@@ -159,99 +157,39 @@ Test(module_sharing, after_an_error_only_the_share_of_a_new_child_is_given_back)
     expect_no_error();
 }
 
-/* root: left.deep, right.deep and right.again are one module; so are the tensors left.tied and deep.bias. */
-static rapt_module *shared_tree_new(void)
+static rapt_scoring *same_scoring(int64_t size, void *context)
 {
-    RAPT_SCOPE;
-    rapt_module *root = node_new(), *left = node_new(), *right = node_new(), *deep = node_new();
-    rapt_module_add_child(root, "left", left);
-    rapt_module_add_child(root, "right", right);
-    rapt_module_add_child(left, "deep", deep);
-    rapt_module_add_child(right, "deep", deep);
-    rapt_module_add_child(right, "again", deep);
-    rapt_tensor *bias = rapt_module_add_parameter(deep, "bias", rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(4)));
-    rapt_module_add_buffer(deep, "mean", rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(4)));
-    rapt_module_add_parameter(left, "tied", bias);
-    rapt_module_add_parameter(right, "own", rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(3)));
-    return rapt_module_finish(root);
+    (void)size;
+    return context;
 }
 
-Test(module_sharing, walks_come_once_and_names_are_all_good)
+/* 3 attentions of an encoder and a decoder layer; W_k, W_q and w_v of all are the same. */
+static void *make_transformer_of_one_scoring(void)
 {
-    rapt_module *tree = shared_tree_new();
-    expect_names(tree, RAPT_PARAMETERS, "left.deep.bias right.own ");
-    expect_names(tree, RAPT_BUFFERS, "left.deep.mean ");
-    expect_names(tree, RAPT_PARAMETERS | RAPT_BUFFERS, "left.deep.bias left.deep.mean right.own ");
-    cr_expect_eq(rapt_module_parameter_count(tree), 4 + 3);
-    static const char *const names[] = {"left.deep.bias", "left.tied", "right.deep.bias", "right.again.bias"};
-    rapt_tensor *bias = rapt_module_find(tree, names[0]);
-    for (int i = 1; i < 4; i++) cr_expect_eq(rapt_module_find(tree, names[i]), bias, "%s", names[i]);
-    cr_expect_null(rapt_module_find(tree, "right.tied"));
-    rapt_module_free(tree);
-    cr_expect_eq(freed, 4);
-    expect_no_error();
-}
-
-/* One step of SGD from 1 with a gradient of 1 at each of two places: 1 − 0.5 · 2. */
-Test(module_sharing, an_optimizer_has_a_shared_parameter_once)
-{
-    rapt_module *tree = shared_tree_new();
-    rapt_tensor *bias = rapt_module_find(tree, "left.tied");
-    rapt_fill(bias, 1);
-    rapt_optimizer *sgd = rapt_sgd_new(tree, &(rapt_sgd_config){.learning_rate = 0.5});
-    {
-        RAPT_SCOPE;
-        rapt_tensor *sum = rapt_sum(rapt_add(bias, rapt_module_find(tree, "right.deep.bias")), RAPT_ALL_AXES, false);
-        cr_expect(rapt_backward(sum));
-        rapt_optimizer_step(sgd);
-        expect_values("bias", bias, 4, (double[]){0, 0, 0, 0}, 0);
-        cr_expect(rapt_backward(rapt_sum(bias, RAPT_ALL_AXES, false)));
-    }
-    rapt_module_clear_gradients(tree);
-    cr_expect_null(rapt_gradient(bias));
-    rapt_optimizer_free(sgd);
-    rapt_module_free(tree);
-    expect_no_error();
-}
-
-Test(module_sharing, modes_reach_what_is_shared)
-{
-    rapt_module *root = node_new(), *child = node_new();
-    rapt_module_add_child(root, "a", child);
-    rapt_module_add_child(root, "b", child);
-    rapt_module_train(root, false);
-    cr_expect_not(child->training);
-    rapt_memory_fail_after(0);
-    rapt_module_train(root, true);
-    rapt_memory_fail_after(-1);
-    cr_expect(child->training, "it does without memory");
-    rapt_module_free(root);
-    expect_no_error();
-}
-
-/* Every module holds the one before twice: 2^100 paths. */
-Test(module_sharing, many_paths_take_no_time)
-{
-    RAPT_SCOPE;
     rapt_module *node = node_new();
-    rapt_module_add_parameter(node, "weight", rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(3)));
-    for (int i = 0; i < 100; i++) {
-        rapt_module *parent = node_new();
-        rapt_module_add_child(parent, "a", node);
-        rapt_module_add_child(parent, "b", node);
-        node = parent;
-    }
-    cr_expect_eq(rapt_module_parameter_count(node), 3);
-    rapt_module_train(node, false);
-    rapt_module_clear_gradients(node);
-    cr_expect(rapt_module_cast(node, RAPT_FLOAT64));
-    rapt_archive *archive = rapt_archive_new();
-    cr_expect(rapt_module_to_archive(node, NULL, archive));
-    cr_expect_eq(rapt_archive_count(archive), 1);
-    cr_expect(rapt_module_from_archive(node, NULL, archive));
-    rapt_archive_free(archive);
+    rapt_scoring *scoring = rapt_additive_scoring_new(2, 2, 3);
+    rapt_module_retain((rapt_module *)scoring);
+    const rapt_transformer_config config = {.hidden = 4,
+                                            .heads = 2,
+                                            .feed_forward = 3,
+                                            .encoder_layers = 1,
+                                            .decoder_layers = 1,
+                                            .scoring = same_scoring,
+                                            .context = scoring};
+    rapt_module_add_child(node, "scoring", (rapt_module *)scoring);
+    if (scoring) rapt_module_add_child(node, "transformer", (rapt_module *)rapt_transformer_new(&config));
+    rapt_module_free((rapt_module *)scoring);
+    return rapt_module_finish(node);
+}
+
+Test(module_sharing, one_scoring_in_all_attentions)
+{
+    rapt_module *node = make_transformer_of_one_scoring();
+    cr_assert_not_null(node, "%s", rapt_error());
+    rapt_tensor *weight = rapt_module_find(node, "transformer.encoder.layers.0.self_attn.attention.W_k.weight");
+    cr_expect_eq(weight, rapt_module_find(node, "scoring.W_k.weight"));
+    cr_expect_eq(weight, rapt_module_find(node, "transformer.decoder.layers.0.multihead_attn.attention.W_k.weight"));
     rapt_module_free(node);
-    cr_expect_eq(freed, 101);
     expect_no_error();
 }
 
@@ -279,6 +217,7 @@ Test(module_sharing, without_memory_nothing_leaks)
 {
     cr_expect_geq(expect_clean_failures("a list", make_shared), 2);
     cr_expect_geq(expect_clean_failures("a pooling", make_shared_pooling), 8);
+    cr_expect_geq(expect_clean_failures("a scoring function", make_transformer_of_one_scoring), 20);
 }
 
 /* Parents of one child, freed by as many threads at once. */
