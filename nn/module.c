@@ -151,11 +151,17 @@ static bool add_child(rapt_module *module, const char *name, rapt_module *child)
     return true;
 }
 
+/* Is the module the child, or below it? A module that no parent has is below none. */
+static bool is_cycle(rapt_module *module, rapt_module *child)
+{
+    return module == child || (module->adopted && !rapt_module_each(child, is_other, module));
+}
+
 void *rapt_module_add_child(rapt_module *module, const char *name, rapt_module *child)
 {
-    if (module && child && !rapt_module_each(child, is_other, module)) {
+    if (module && child && is_cycle(module, child)) {
         module->failed = true;
-        rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "member '%s', a %s, is the module itself or has it below it",
+        rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "member '%s' (%s) is the module itself or has it below it",
                   name ? name : "NULL", child->kind->name);
         return NULL;
     }

@@ -11,16 +11,22 @@ typedef struct printing {
     char name[RAPT_NAME_SIZE]; /* of what is printed now */
 } printing;
 
-/* The first entry below that holds a module or tensor; its full name grows from `used` bytes. NULL when there is none. */
-static const rapt_module_entry *first_entry(const rapt_module *module, const void *wanted, char name[RAPT_NAME_SIZE],
-                                            int used)
+typedef struct search {
+    const void *wanted;        /* a module or tensor */
+    rapt_pointer_set met;      /* modules that it is not in */
+    char name[RAPT_NAME_SIZE]; /* of what is looked at */
+} search;
+
+/* The first entry below that holds what is wanted, NULL when there is none; `used` bytes of the name are the module's. */
+static const rapt_module_entry *first_entry(search *s, const rapt_module *module, int used)
 {
+    if (rapt_module_is_shared(module) && rapt_pointer_set_add(&s->met, module) == RAPT_SET_KNOWN) return NULL;
     for (int i = 0; i < module->count; i++) {
         const rapt_module_entry *entry = &module->entries[i];
-        const int end = rapt_module_append_name(module, entry, name, used);
+        const int end = rapt_module_append_name(module, entry, s->name, used);
         if (end < 0) return NULL;
-        if (entry->tensor == wanted || entry->child == wanted) return entry;
-        const rapt_module_entry *found = entry->child ? first_entry(entry->child, wanted, name, end) : NULL;
+        if (entry->tensor == s->wanted || entry->child == s->wanted) return entry;
+        const rapt_module_entry *found = entry->child ? first_entry(s, entry->child, end) : NULL;
         if (found) return found;
     }
     return NULL;
@@ -29,10 +35,11 @@ static const rapt_module_entry *first_entry(const rapt_module *module, const voi
 /* The end of a line about what was printed already. */
 static void print_place(const printing *p, const void *member)
 {
-    char first[RAPT_NAME_SIZE] = "";
-    const rapt_module_entry *entry = first_entry(p->root, member, first, 0);
+    search s = {.wanted = member};
+    const rapt_module_entry *entry = first_entry(&s, p->root, 0);
     const bool has_name = entry && *entry->name;
-    fprintf(p->stream, ", the same as %s%s\n", has_name || !*first ? "" : "in ", *first ? first : "above");
+    fprintf(p->stream, ", the same as %s%s\n", has_name || !*s.name ? "" : "in ", *s.name ? s.name : "above");
+    rapt_pointer_set_free(&s.met);
 }
 
 /* Remembers it; false and an error when there is no memory for that. */

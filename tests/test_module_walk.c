@@ -1,6 +1,8 @@
 /* Walks through modules: names, order, counts, modes. */
 #include "module_tree.h"
 
+#include <stdio.h>
+
 #include <rapt/optim.h>
 
 static bool stop_at_left(const char *name, rapt_tensor *tensor, void *context)
@@ -162,7 +164,15 @@ Test(module_walk, many_paths_take_no_time)
         rapt_module_add_child(parent, "b", node);
         node = parent;
     }
+    rapt_module *last = node_new();
+    rapt_module_add_child(node, "c", last);
+    rapt_module_add_child(node, "d", last);
     cr_expect_eq(rapt_module_parameter_count(node), 3);
+    cr_expect_null(rapt_module_add_child(last, "e", node), "a cycle is looked for");
+    expect_error(RAPT_ERROR_VALUE, "'e'");
+    FILE *nowhere = fopen("/dev/null", "w");
+    cr_expect(nowhere && rapt_module_print(node, nowhere));
+    fclose(nowhere);
     rapt_module_train(node, false);
     rapt_module_clear_gradients(node);
     cr_expect(rapt_module_cast(node, RAPT_FLOAT64));
@@ -172,6 +182,6 @@ Test(module_walk, many_paths_take_no_time)
     cr_expect(rapt_module_from_archive(node, NULL, archive));
     rapt_archive_free(archive);
     rapt_module_free(node);
-    cr_expect_eq(freed, 101);
+    cr_expect_eq(freed, 102);
     expect_no_error();
 }

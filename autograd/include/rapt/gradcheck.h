@@ -35,9 +35,9 @@ typedef struct rapt_gradcheck_result {
 } rapt_gradcheck_result;
 
 /* Checks d function / d input for every input that is a leaf requiring a gradient (which must be float64 and not have
- * elements that share memory). For second order the gradient that backward starts from is one more input, after them.
- * The inputs are changed while it runs and are as before when it returns. options may be NULL. An error inside the function
- * makes the check fail and stands as rapt_error(). name appears in the message. */
+ * elements that share memory). For second order the gradient that backward starts from is one more input, after them: the
+ * message's "starting gradient". The inputs are changed while it runs and are as before when it returns. options may be NULL.
+ * An error inside the function makes the check fail and stands as rapt_error(). name appears in the message. */
 RAPT_API rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *function, int count,
                                               rapt_tensor *const *inputs, const rapt_gradcheck_options *options);
 

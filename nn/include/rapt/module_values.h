@@ -7,8 +7,9 @@
 RAPT_BEGIN_DECLS
 
 /* Adds all parameters and buffers to an archive, or copies them from one (names with the prefix put before them; may
- * be NULL). A tensor of several names goes to the archive once, under the first, and is found there under any of them; where
- * an archive has it under several (PyTorch's state_dict does), their values must be the same bits. Loading checks everything
+ * be NULL). A tensor of several names goes to the archive once, under the first (as safetensors' save_model has it), and is
+ * found there under any of them; where an archive has it under several (PyTorch's state_dict does), their values must be the
+ * same bits. Loading checks everything
  * first: names missing from the archive, other shapes or dtypes are an error that names them, and then nothing is changed.
  * What the archive has besides is ignored. */
 RAPT_API bool rapt_module_to_archive(const rapt_module *module, const char *prefix, rapt_archive *archive);
