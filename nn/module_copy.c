@@ -4,8 +4,6 @@
 #include "nn/entry.h"
 #include "tensor/core.h"
 
-static const int everything = RAPT_PARAMETERS | RAPT_BUFFERS;
-
 bool rapt_module_copy(rapt_module *target, const rapt_module *source)
 {
     const char *op = "module_copy";
@@ -27,7 +25,7 @@ static bool add_clone(const char *name, rapt_tensor *tensor, void *archive)
 rapt_archive *rapt_module_snapshot(const rapt_module *module)
 {
     rapt_archive *archive = rapt_archive_new();
-    if (archive && rapt_module_visit(module, everything, add_clone, archive)) return archive;
+    if (archive && rapt_module_visit(module, rapt_all_tensors, add_clone, archive)) return archive;
     rapt_archive_free(archive);
     return NULL;
 }
@@ -70,7 +68,8 @@ bool rapt_module_average(const rapt_module *module, rapt_archive *averages, doub
     averaging a = {.op = "module_average", .archive = averages};
     if (!module || !averages) return rapt_fail(RAPT_ERROR_NULL, a.op, "%s is NULL", module ? "averages" : "module");
     if (!(decay >= 0 && decay <= 1)) return rapt_fail(RAPT_ERROR_VALUE, a.op, "decay %g; 0 to 1 expected", decay);
-    bool good = rapt_module_add_storages(a.op, module, &a.storages) && rapt_module_visit(module, everything, match, &a);
+    bool good =
+        rapt_module_add_storages(a.op, module, &a.storages) && rapt_module_visit(module, rapt_all_tensors, match, &a);
     for (int64_t i = 0; good && i < a.tensors.count; i++)
         add_to_average((rapt_tensor *)a.averages.pointers[i], a.tensors.pointers[i], decay);
     rapt_pointer_set_free(&a.storages);

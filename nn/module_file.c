@@ -9,8 +9,6 @@
 #include "nn/entry.h"
 #include "tensor/core.h"
 
-static const int everything = RAPT_PARAMETERS | RAPT_BUFFERS;
-
 /* --- to an archive --- */
 
 /* prefix + name */
@@ -37,7 +35,7 @@ bool rapt_module_to_archive(const rapt_module *module, const char *prefix, rapt_
 {
     if (!module || !archive)
         return rapt_fail(RAPT_ERROR_NULL, "module_to_archive", "%s is NULL", module ? "archive" : "module");
-    return rapt_module_visit(module, everything, add_to_archive, &(collection){prefix, archive});
+    return rapt_module_visit(module, rapt_all_tensors, add_to_archive, &(collection){prefix, archive});
 }
 
 /* --- what of an archive goes where --- */
@@ -135,7 +133,7 @@ static bool add_storage(const char *name, rapt_tensor *tensor, void *context)
 
 bool rapt_module_add_storages(const char *op, const rapt_module *module, rapt_pointer_set *storages)
 {
-    return rapt_module_visit(module, everything, add_storage, &(storage_walk){op, storages});
+    return rapt_module_visit(module, rapt_all_tensors, add_storage, &(storage_walk){op, storages});
 }
 
 /* Where the archive shares elements with the module, but not those of the same tensor, copies are taken before they change. */
@@ -156,7 +154,7 @@ static bool detach_stored(match *m)
 /* Everything that can fail. */
 static bool prepare(match *m)
 {
-    m->list = rapt_module_list(m->module, everything);
+    m->list = rapt_module_list(m->module, rapt_all_tensors);
     if (!m->list) return false;
     m->stored = calloc((size_t)m->list->count + 1, sizeof(rapt_tensor *));
     bool good = m->stored;

@@ -14,6 +14,8 @@ typedef struct rapt_module_entry {
     bool is_parameter;
 } rapt_module_entry;
 
+enum { rapt_all_tensors = RAPT_PARAMETERS | RAPT_BUFFERS };
+
 /* The longest full name, with the dots and the end. */
 #define RAPT_NAME_SIZE 512
 
