@@ -232,8 +232,10 @@ Test(gradcheck, of_any_number_of_inputs)
     rapt_tensor *inputs[many];
     for (int i = 0; i < many; i++) inputs[i] = leaf(RAPT_FLOAT64, i, i + 2, 1);
     for (int mode = 0; mode < 4; mode++) {
-        rapt_gradcheck_options options = {
-            .context = &count, .absolute_tolerance = 1e-6, .second_order = mode & 1, .random_projection = mode & 2};
+        rapt_gradcheck_options options = {.context = &count,
+                                          .absolute_tolerance = 1e-6,
+                                          .second_order = mode & 1,
+                                          .random_projection = mode & 2};
         rapt_gradcheck_result result = rapt_gradcheck("sum", call_sum, many, inputs, &options);
         cr_expect(result.passed, "mode %d: %s", mode, result.message);
     }

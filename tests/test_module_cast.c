@@ -74,8 +74,7 @@ Test(module_cast, backward_through_what_was_computed_before)
     RAPT_SCOPE;
     rapt_module *node = node_new();
     const float numbers[] = {2, 3};
-    rapt_tensor *weight =
-        rapt_module_add_parameter(node, "weight", rapt_from(RAPT_FLOAT32, RAPT_SHAPE(2), numbers));
+    rapt_tensor *weight = rapt_module_add_parameter(node, "weight", rapt_from(RAPT_FLOAT32, RAPT_SHAPE(2), numbers));
     rapt_tensor *scale = rapt_module_add_buffer(node, "scale", rapt_from(RAPT_FLOAT32, RAPT_SHAPE(2), numbers));
     rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
     rapt_tensor *weighted = rapt_sum(rapt_mul(x, weight), RAPT_ALL_AXES, false);
