@@ -5,6 +5,15 @@
 #include "tensor/memory.h"
 #include "tensor/thread.h"
 
+static bool check_op(const rapt_op *op, int count, rapt_tensor *const *inputs)
+{
+    if (!op) return rapt_fail_null("apply", "the op");
+    const char *name = op->name ? op->name : "apply";
+    if (!op->forward) return rapt_fail_null(name, "the op's forward");
+    if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, name, "%d inputs; 0 or more expected", count);
+    return count == 0 || inputs || rapt_fail_null(name, "the list of inputs");
+}
+
 static bool check_inputs(const rapt_op *op, int count, rapt_tensor *const *inputs)
 {
     for (int i = 0; i < count; i++) {
@@ -17,6 +26,13 @@ static bool check_inputs(const rapt_op *op, int count, rapt_tensor *const *input
 static bool wants_gradient(const rapt_tensor *input)
 {
     return input && input->link;
+}
+
+static bool is_input(const rapt_call *call, const rapt_tensor *tensor)
+{
+    for (int i = 0; i < call->count; i++)
+        if (call->inputs[i] == tensor) return true;
+    return false;
 }
 
 static int output_index(const rapt_call *call, const rapt_tensor *tensor)
@@ -35,6 +51,8 @@ static bool save(rapt_node *node, rapt_call *call)
         saved->output = -1;
         if (!tensor) continue;
         saved->output = output_index(call, tensor);
+        saved->is_lost =
+            saved->output < 0 && rapt_is_floating(tensor) && !is_input(call, tensor) && !(call->constants >> k & 1);
         if (saved->output >= 0)
             tensor = rapt_new_alias(tensor, false);
         else if (tensor->link && tensor->link->is_leaf)
@@ -56,8 +74,7 @@ static bool is_new(const rapt_call *call, int index)
     int64_t shares = 1; /* the scope's, and one for each time it is saved */
     for (int k = 0; k < index; k++)
         if (call->outputs[k] == output) return false;
-    for (int i = 0; i < call->count; i++)
-        if (call->inputs[i] == output) return false;
+    if (is_input(call, output)) return false;
     for (int k = 0; k < call->saved_count; k++) shares += call->saved[k] == output;
     return !output->link && atomic_load_explicit(&output->references, memory_order_relaxed) == shares;
 }
@@ -106,6 +123,7 @@ static bool run(rapt_call *call)
     const rapt_op *op = call->op;
     rapt_thread *thread = rapt_this_thread();
     if (!thread || !check_inputs(op, call->count, call->inputs)) return false;
+    const rapt_random_state random = thread->random;
     bool off_before = thread->recording_off;
     if (!off_before)
         for (int i = 0; i < call->count && !call->recording; i++) call->recording = wants_gradient(call->inputs[i]);
@@ -113,45 +131,56 @@ static bool run(rapt_call *call)
     rapt_tensor *first = op->forward(call);
     thread->recording_off = off_before;
     bool good = first && !call->failed;
+    if (!good) rapt_fail(RAPT_ERROR_VALUE, op->name, "its forward failed without a reason");
     call->outputs[0] = first;
-    for (int k = 1; k < call->output_count; k++) good = good && call->outputs[k];
+    for (int k = 1; k < call->output_count && good; k++)
+        good = call->outputs[k] || rapt_fail(RAPT_ERROR_NULL, op->name, "its forward set no output %d", k);
     good = good && (!call->recording || !any_floating(call) || record(call));
     for (int k = 0; k < call->saved_count; k++) rapt_release(call->saved[k]);
+    if (!good) thread->random = random;
     return good;
+}
+
+static void begin(rapt_call *call, const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)
+{
+    call->op = op;
+    call->options = options;
+    call->count = count;
+    call->inputs = inputs;
+    call->recording = call->failed = false;
+    call->saved_count = 0;
+    call->constants = 0;
+    call->node = NULL;
 }
 
 rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)
 {
     rapt_tensor *output = NULL;
     rapt_call call;
-    call.op = op;
-    call.options = options;
-    call.count = count;
-    call.inputs = inputs;
-    call.recording = call.failed = false;
-    call.saved_count = 0;
+    if (!check_op(op, count, inputs)) return NULL;
+    begin(&call, op, options, count, inputs);
     call.output_count = 1;
     call.outputs = &output;
-    call.node = NULL;
     return run(&call) ? output : NULL;
 }
 
 bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
                      rapt_tensor **outputs)
 {
-    return rapt_apply_counted(op, options, count, inputs, op->outputs ? op->outputs : 1, outputs);
+    return rapt_apply_counted(op, options, count, inputs, op && op->outputs ? op->outputs : 1, outputs);
 }
 
 bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs, int output_count,
                         rapt_tensor **outputs)
 {
+    rapt_call call;
+    if (!check_op(op, count, inputs)) return false;
+    if (output_count < 1) return rapt_fail(RAPT_ERROR_VALUE, op->name, "%d outputs; 1 or more expected", output_count);
+    if (!outputs) return rapt_fail_null(op->name, "the list of outputs");
+    begin(&call, op, options, count, inputs);
+    call.output_count = output_count;
+    call.outputs = outputs;
     memset(outputs, 0, (size_t)output_count * sizeof *outputs);
-    rapt_call call = {.op = op,
-                      .options = options,
-                      .count = count,
-                      .inputs = inputs,
-                      .output_count = output_count,
-                      .outputs = outputs};
     if (run(&call)) return true;
     memset(outputs, 0, (size_t)output_count * sizeof *outputs);
     return false;

@@ -27,11 +27,18 @@ static bool check_root(const char *op, const rapt_tensor *root, const rapt_tenso
     return true;
 }
 
-static bool start(const char *op, rapt_walk *walk, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients)
+static bool reach(rapt_walk *walk, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients)
 {
-    if (count > 0 && !roots) return rapt_fail_null(op, "roots");
+    if (count > 0 && !roots) return rapt_fail_null(walk->op, "roots");
     for (int i = 0; i < count; i++)
-        if (!check_root(op, roots[i], gradients ? gradients[i] : NULL)) return false;
+        if (!check_root(walk->op, roots[i], gradients ? gradients[i] : NULL)) return false;
+    for (int i = 0; i < count; i++)
+        if (!rapt_walk_add_root(walk, rapt_node_of(roots[i]))) return false;
+    return rapt_walk_reach(walk) && rapt_walk_check(walk);
+}
+
+static bool start(rapt_walk *walk, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients)
+{
     for (int i = 0; i < count; i++) {
         rapt_tensor *gradient = gradients ? gradients[i] : NULL;
         if (!gradient) gradient = rapt_ones((rapt_dtype)roots[i]->dtype, roots[i]->rank, roots[i]->shape);
@@ -40,20 +47,21 @@ static bool start(const char *op, rapt_walk *walk, int count, rapt_tensor *const
     return true;
 }
 
-static rapt_walk walk_with(int flags, bool into_leaves)
+static rapt_walk walk_with(const char *op, int flags)
 {
     return (rapt_walk){
+        .op = op,
         .retain_graph = flags & (RAPT_RETAIN_GRAPH | RAPT_CREATE_GRAPH),
         .create_graph = flags & RAPT_CREATE_GRAPH,
-        .into_leaves = into_leaves,
     };
 }
 
 bool rapt_backward_from(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags)
 {
     RAPT_SCOPE;
-    rapt_walk walk = walk_with(flags, true);
-    bool good = start("backward", &walk, count, roots, gradients) && rapt_walk_run(&walk);
+    rapt_walk walk = walk_with("backward", flags);
+    bool good = reach(&walk, count, roots, gradients) && start(&walk, count, roots, gradients) &&
+                rapt_walk_run(&walk) && rapt_leaves_add(&walk.places, walk.create_graph);
     rapt_walk_end(&walk);
     return good;
 }
@@ -63,41 +71,44 @@ bool rapt_backward(rapt_tensor *root)
     return rapt_backward_from(1, &root, NULL, 0);
 }
 
-static void set_capture(int count, rapt_tensor *const *inputs, bool capture)
+/* Makes places for the outputs that gradients are wanted of. */
+static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
 {
-    for (int i = 0; i < count; i++)
-        if (inputs[i] && inputs[i]->link) rapt_node_of(inputs[i])->outputs[inputs[i]->output].capture = capture;
+    for (int i = 0; i < count; i++) {
+        bool is_new;
+        if (!inputs[i]) return rapt_fail(RAPT_ERROR_NULL, walk->op, "input %d is NULL", i);
+        if (!inputs[i]->link) continue;
+        const int32_t place = rapt_places_add(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output, &is_new);
+        if (place < 0) return false;
+        if (is_new) walk->places.list[place].input = i;
+        walk->has_requests = walk->has_requests || !inputs[i]->link->is_leaf;
+    }
+    return true;
 }
 
-/* Moves what was captured for one input to the caller; an input named twice gets the same tensor twice. */
-static rapt_tensor *take_captured(rapt_tensor *const *inputs, rapt_tensor **results, int i)
+/* Hands the gradients to the caller; an input named twice gets the same tensor twice. */
+static void take_requested(rapt_walk *walk, int count, rapt_tensor *const *inputs, rapt_tensor **results)
 {
-    if (!inputs[i]->link) return NULL;
-    for (int earlier = 0; earlier < i; earlier++)
-        if (inputs[earlier]->link == inputs[i]->link && inputs[earlier]->output == inputs[i]->output)
-            return results[earlier];
-    rapt_output *output = &rapt_node_of(inputs[i])->outputs[inputs[i]->output];
-    rapt_tensor *captured = output->captured;
-    output->captured = NULL;
-    return captured ? rapt_scope_own(captured) : NULL;
+    for (int i = 0; i < count; i++) {
+        if (!inputs[i]->link) continue;
+        const int32_t index = rapt_places_find(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output);
+        rapt_place *place = &walk->places.list[index];
+        results[i] = place->input == i ? rapt_scope_own(place->gradient) : results[place->input];
+        if (place->input == i) place->gradient = NULL;
+    }
 }
 
 bool rapt_gradients(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int input_count,
                     rapt_tensor *const *inputs, rapt_tensor **results, int flags)
 {
-    const char *op = "gradients";
-    if (input_count > 0 && (!inputs || !results)) return rapt_fail_null(op, inputs ? "results" : "inputs");
+    rapt_walk walk = walk_with("gradients", flags);
+    if (input_count > 0 && (!inputs || !results)) return rapt_fail_null(walk.op, inputs ? "results" : "inputs");
     for (int i = 0; i < input_count; i++) results[i] = NULL;
-    for (int i = 0; i < input_count; i++)
-        if (!inputs[i]) return rapt_fail(RAPT_ERROR_NULL, op, "input %d is NULL", i);
-    rapt_walk walk = walk_with(flags, false);
-    set_capture(input_count, inputs, true);
     rapt_scope scope = rapt_scope_begin();
-    bool good = start(op, &walk, count, roots, gradients) && rapt_walk_run(&walk);
-    rapt_walk_end(&walk);
+    bool good = request(&walk, input_count, inputs) && reach(&walk, count, roots, gradients) &&
+                start(&walk, count, roots, gradients) && rapt_walk_run(&walk);
     rapt_scope_end(scope);
-    set_capture(input_count, inputs, false);
-    for (int i = 0; i < input_count; i++) results[i] = take_captured(inputs, results, i);
-    for (int i = 0; !good && i < input_count; i++) results[i] = NULL;
+    if (good) take_requested(&walk, input_count, inputs, results);
+    rapt_walk_end(&walk);
     return good;
 }

@@ -1,5 +1,5 @@
 /* What the two functions of an op can ask of the call they are handed. */
-#include "autograd/node.h"
+#include "walk.h"
 
 const void *rapt_call_options(const rapt_call *call)
 {
@@ -16,59 +16,85 @@ int rapt_call_output_count(const rapt_call *call)
     return call->output_count;
 }
 
+/* False and an error for an index that is not there. */
+static bool check_index(const rapt_call *call, const char *what, int index, int count)
+{
+    return (index >= 0 && index < count) ||
+           rapt_fail(RAPT_ERROR_VALUE, call->op->name, "%s %d asked for in its %s; there are %d", what, index,
+                     call->node ? "vjp" : "forward", count);
+}
+
 bool rapt_call_wants(const rapt_call *call, int input)
 {
-    if (input < 0 || input >= call->count) return false;
+    if (!check_index(call, "input", input, call->count)) return false;
     if (call->node) return call->node->edges[input].node != NULL;
     return call->recording && call->inputs[input] && call->inputs[input]->link;
 }
 
 rapt_tensor *rapt_call_input(const rapt_call *call, int input)
 {
-    return call->node || input < 0 || input >= call->count ? NULL : call->inputs[input];
+    if (!call->node) return check_index(call, "input", input, call->count) ? call->inputs[input] : NULL;
+    rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its vjp asked for input %d, which only forward has; save it there",
+              input);
+    return NULL;
 }
 
 void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor)
 {
-    if (!call->node && output >= 0 && output < call->output_count) call->outputs[output] = tensor;
-    if (!tensor) call->failed = true;
+    bool good = tensor && check_index(call, "output", output, call->output_count);
+    if (good && call->node)
+        good = rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its vjp set output %d, which only forward can", output);
+    if (good)
+        call->outputs[output] = tensor;
+    else
+        call->failed = true;
 }
 
-void rapt_call_save(rapt_call *call, rapt_tensor *tensor)
+static void save(rapt_call *call, rapt_tensor *tensor, bool is_constant)
 {
+    if (call->node) {
+        call->failed = true;
+        rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its vjp saved a tensor, which only forward can");
+        return;
+    }
     if (!call->recording) return;
     if (call->saved_count == RAPT_MAX_SAVED) {
         call->failed = true;
         rapt_fail(RAPT_ERROR_VALUE, call->op->name, "more than %d tensors saved", RAPT_MAX_SAVED);
         return;
     }
+    call->constants |= (uint32_t)is_constant << call->saved_count;
     call->saved[call->saved_count++] = rapt_retain(tensor);
+}
+
+void rapt_call_save(rapt_call *call, rapt_tensor *tensor)
+{
+    save(call, tensor, false);
+}
+
+void rapt_call_save_constant(rapt_call *call, rapt_tensor *tensor)
+{
+    save(call, tensor, true);
 }
 
 rapt_tensor *rapt_call_saved(rapt_call *call, int index)
 {
-    rapt_node *node = call->node;
-    if (!node || index < 0 || index >= node->saved_count) return NULL;
-    rapt_saved_tensor *saved = &node->saved[index];
-    if (!saved->tensor) return NULL;
-    if (atomic_load_explicit(&saved->tensor->storage->version, memory_order_relaxed) != saved->version) {
-        call->failed = true;
-        rapt_fail(RAPT_ERROR_GRAPH, node->op->name,
-                  "a tensor that its gradient needs was changed in place after the op ran (version %llu, now %llu)",
-                  (unsigned long long)saved->version, (unsigned long long)saved->tensor->storage->version);
-        return NULL;
-    }
-    if (saved->output < 0 || !rapt_is_recording()) return saved->tensor;
-    rapt_tensor *linked = rapt_new_alias(saved->tensor, false);
-    if (!linked) return NULL;
-    linked->link = &rapt_node_retain(node)->link;
-    linked->output = saved->output;
-    return linked;
+    if (call->node && check_index(call, "saved tensor", index, call->node->saved_count)) return call->saved[index];
+    call->failed = true;
+    if (!call->node)
+        rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward asked for saved tensor %d, which only a vjp has",
+                  index);
+    return NULL;
 }
 
 rapt_tensor *rapt_call_gradient(rapt_call *call, int output)
 {
-    return call->node && output >= 0 && output < call->node->output_count ? call->node->outputs[output].gradient : NULL;
+    if (call->node && check_index(call, "the gradient of output", output, call->output_count))
+        return call->node->outputs[output].gradient;
+    call->failed = true;
+    if (!call->node)
+        rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward asked for a gradient, which only a vjp has");
+    return NULL;
 }
 
 const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank)
@@ -84,35 +110,34 @@ const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank
 }
 
 /* Where the gradient of an input is summed up; NULL where none is wanted. */
-static rapt_output *maker_of(const rapt_call *call, int input)
+static rapt_tensor **sum_of(const rapt_call *call, int input)
 {
-    if (!call->node || !rapt_call_wants(call, input)) return NULL;
-    const rapt_edge *edge = &call->node->edges[input];
-    return &edge->node->outputs[edge->output];
+    if (!call->node || !call->node->edges[input].node) return NULL;
+    return rapt_walk_sum(call->walk, call->node->edges[input].node, call->node->edges[input].output);
 }
 
 rapt_tensor *rapt_call_gradient_so_far(const rapt_call *call, int input)
 {
-    const rapt_output *maker = maker_of(call, input);
-    for (int earlier = 0; maker && earlier < input; earlier++)
-        if (maker_of(call, earlier) == maker) return NULL;
-    return maker && maker->gradient && rapt_grows_in_place(maker->gradient, call->create_graph) ? maker->gradient
-                                                                                                : NULL;
+    if (!check_index(call, "the gradient so far of input", input, call->count)) return NULL;
+    rapt_tensor **sum = sum_of(call, input);
+    for (int earlier = 0; sum && earlier < input; earlier++)
+        if (sum_of(call, earlier) == sum) return NULL;
+    return sum && *sum && rapt_grows_in_place(*sum, call->walk->create_graph) ? *sum : NULL;
 }
 
 bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient)
 {
-    if (!gradient) {
-        call->failed = true;
-        return false;
-    }
-    const rapt_output *maker = maker_of(call, input);
-    if (!maker) return true;
-    if (gradient == maker->gradient && rapt_grows_in_place(gradient, call->create_graph)) {
-        call->failed = true;
-        return rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
+    bool good = gradient && check_index(call, "input", input, call->count);
+    rapt_tensor **sum = good ? sum_of(call, input) : NULL;
+    if (good && !call->node)
+        good = rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward gave a gradient, which only a vjp can");
+    if (sum && gradient == *sum && rapt_grows_in_place(gradient, call->walk->create_graph))
+        good = rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
                          "its vjp gave the gradient so far of input %d, which is only to be added to", input);
-    }
-    call->given[input] = gradient;
-    return true;
+    if (sum && good && call->given[input])
+        good = rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
+                         "its vjp gave input %d a gradient twice; one that is their sum expected", input);
+    if (sum && good) call->given[input] = gradient;
+    if (!good) call->failed = true;
+    return good;
 }

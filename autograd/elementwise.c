@@ -30,7 +30,7 @@ static bool same_shapes(int count, rapt_tensor *const *inputs)
 /* The shape all inputs broadcast to, its rank or −1 and an error. */
 static int common_shape(const char *op, int count, rapt_tensor *const *inputs, int64_t shape[RAPT_MAX_RANK])
 {
-    rapt_tensor shaped = *inputs[0]; /* the shape so far; broadcasting reads nothing else */
+    rapt_tensor shaped = rapt_header_of(inputs[0]); /* the shape so far; broadcasting reads nothing else */
     for (int i = 1; i < count; i++) {
         int rank = rapt_broadcast(op, &shaped, inputs[i], shape);
         if (rank < 0) return -1;

@@ -1,7 +1,13 @@
 /* Leaves: the tensors whose gradients backward accumulates; and the recording mode. */
-#include "autograd/node.h"
+#include <rapt/ops.h>
+
+#include "places.h"
+#include "tensor/lock.h"
 #include "tensor/memory.h"
 #include "tensor/thread.h"
+
+/* Backward of several threads may add to the same leaves. */
+RAPT_LOCK(gradients_lock, GRADIENTS)
 
 /* The leaf owns its gradient, the graph does not: a gradient with a graph of its own would otherwise hold the leaf's
  * node, which holds the gradient. */
@@ -56,13 +62,19 @@ rapt_tensor *rapt_gradient(const rapt_tensor *leaf)
     return leaf->link && leaf->link->is_leaf ? rapt_node_of(leaf)->gradient : NULL;
 }
 
+/* Exchanges the gradient of a leaf, share for share. */
+static rapt_tensor *exchange(rapt_node *leaf, rapt_tensor *gradient)
+{
+    gradients_lock_take();
+    rapt_tensor *before = leaf->gradient;
+    leaf->gradient = gradient;
+    gradients_lock_give();
+    return before;
+}
+
 void rapt_clear_gradient(rapt_tensor *leaf)
 {
-    if (!leaf || !leaf->link || !leaf->link->is_leaf) return;
-    rapt_node *node = rapt_node_of(leaf);
-    rapt_tensor *gradient = node->gradient;
-    node->gradient = NULL;
-    rapt_release(gradient);
+    if (leaf && leaf->link && leaf->link->is_leaf) rapt_release(exchange(rapt_node_of(leaf), NULL));
 }
 
 bool rapt_own_gradient(rapt_tensor *leaf)
@@ -72,9 +84,43 @@ bool rapt_own_gradient(rapt_tensor *leaf)
     RAPT_SCOPE;
     rapt_tensor *copy = rapt_clone(gradient);
     if (!copy) return false;
-    rapt_node_of(leaf)->gradient = rapt_retain(copy);
-    rapt_release(gradient);
+    rapt_release(exchange(rapt_node_of(leaf), rapt_retain(copy)));
     return true;
+}
+
+/* What a leaf has after a gradient arrived; takes over the share of `arrived`. That one is adopted, unless others see its
+ * elements or it repeats them. */
+static rapt_tensor *join(rapt_tensor *before, rapt_tensor *arrived, bool create_graph)
+{
+    rapt_tensor *sum = NULL;
+    if (create_graph ? !before : rapt_grows_in_place(arrived, false))
+        return !before || rapt_add_in_place(arrived, before, 1) ? arrived : NULL;
+    sum = rapt_retain(before ? rapt_add(before, arrived) : rapt_clone(arrived));
+    if (sum) rapt_release(arrived);
+    return sum;
+}
+
+bool rapt_leaves_add(rapt_places *places, bool create_graph)
+{
+    bool before = rapt_set_recording(create_graph), good = true;
+    gradients_lock_take();
+    for (int32_t i = 0; i < places->count && good; i++) {
+        rapt_place *place = &places->list[i];
+        if (!place->gradient || !place->node->leaf_header) continue;
+        rapt_tensor *sum = join(place->node->gradient, place->gradient, create_graph);
+        if (sum) place->gradient = sum;
+        good = sum != NULL;
+    }
+    for (int32_t i = 0; i < places->count && good; i++) {
+        rapt_place *place = &places->list[i];
+        if (!place->gradient || !place->node->leaf_header) continue;
+        rapt_tensor *old = place->node->gradient;
+        place->node->gradient = place->gradient;
+        place->gradient = old;
+    }
+    gradients_lock_give();
+    rapt_set_recording(before);
+    return good;
 }
 
 rapt_tensor *rapt_detach(rapt_tensor *tensor)

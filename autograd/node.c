@@ -48,10 +48,7 @@ rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs)
     node->edges = (rapt_edge *)(void *)(block + edges_at);
     node->saved = (rapt_saved_tensor *)(void *)(block + saved_at);
     node->outputs = (rapt_output *)(void *)(block + outputs_at);
-    for (int k = 0; k < outputs; k++) {
-        node->outputs[k].gradient = node->outputs[k].captured = NULL;
-        node->outputs[k].capture = false;
-    }
+    for (int k = 0; k < outputs; k++) node->outputs[k].gradient = NULL;
     return node;
 }
 
@@ -77,10 +74,6 @@ void rapt_node_clear(rapt_node *node)
 static void node_free(rapt_node *node)
 {
     rapt_node_clear(node);
-    for (int k = 0; k < node->output_count; k++) {
-        rapt_release(node->outputs[k].gradient);
-        rapt_release(node->outputs[k].captured);
-    }
     rapt_release(node->gradient);
     rapt_block_give(node, node->capacity);
 }
@@ -113,4 +106,46 @@ void rapt_node_attach(rapt_node *node, int output, rapt_tensor *tensor)
     memcpy(o->shape, tensor->shape, tensor->rank * sizeof *o->shape);
     tensor->link = &rapt_node_retain(node)->link;
     tensor->output = output;
+}
+
+static uint64_t version_of(const rapt_tensor *tensor)
+{
+    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
+}
+
+bool rapt_node_check_saved(const rapt_node *node, bool create_graph)
+{
+    for (int k = 0; k < node->saved_count; k++) {
+        const rapt_saved_tensor *saved = &node->saved[k];
+        char text[128];
+        if (!saved->tensor) continue;
+        if (version_of(saved->tensor) != saved->version)
+            return rapt_fail(RAPT_ERROR_GRAPH, node->op->name,
+                             "a tensor that its gradient needs was changed in place after the op ran (version %llu, "
+                             "now %llu)",
+                             (unsigned long long)saved->version, (unsigned long long)version_of(saved->tensor));
+        if (create_graph && saved->is_lost)
+            return rapt_fail(
+                RAPT_ERROR_GRAPH, node->op->name,
+                "no second derivative: saved tensor %d, %s, is neither an input nor an output, and its own "
+                "derivative would be lost; save inputs or outputs and compute it again in the vjp, or use "
+                "rapt_call_save_constant if nothing is lost",
+                k, rapt_describe(saved->tensor, text, sizeof text));
+    }
+    return true;
+}
+
+bool rapt_node_get_saved(rapt_node *node, rapt_tensor *tensors[RAPT_MAX_SAVED])
+{
+    const bool recording = rapt_is_recording();
+    for (int k = 0; k < node->saved_count; k++) {
+        const rapt_saved_tensor *saved = &node->saved[k];
+        tensors[k] = saved->tensor;
+        if (!saved->tensor || saved->output < 0 || !recording) continue;
+        rapt_tensor *linked = tensors[k] = rapt_new_alias(saved->tensor, false);
+        if (!linked) return false;
+        linked->link = &rapt_node_retain(node)->link;
+        linked->output = saved->output;
+    }
+    return true;
 }

@@ -49,29 +49,16 @@ static void print_dot(FILE *stream, const rapt_node *node)
                     (unsigned long long)node->sequence);
 }
 
-/* A node is reached by all that used it before it is taken out, so it is printed once. */
-static bool print_nodes(FILE *stream, rapt_node *last, bool dot)
-{
-    rapt_walk walk = {0};
-    bool good = rapt_walk_push(&walk, last);
-    while (good && walk.count > 0) {
-        rapt_node *node = rapt_walk_pop(&walk);
-        (dot ? print_dot : print_line)(stream, node);
-        for (int i = 0; i < node->edge_count && good; i++)
-            good = !node->edges[i].node || rapt_walk_push(&walk, node->edges[i].node);
-        rapt_node_release(node);
-    }
-    rapt_walk_end(&walk);
-    return good;
-}
-
 bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot)
 {
     const char *op = "print_graph";
     if (!stream || !tensor) return rapt_fail_null(op, stream ? "tensor" : "stream");
     char text[RAPT_SHAPE_TEXT];
+    rapt_walk walk = {.op = op};
+    bool good = !tensor->link || (rapt_walk_add_root(&walk, rapt_node_of(tensor)) && rapt_walk_reach(&walk));
     if (dot) fprintf(stream, "digraph rapt {\n");
-    bool good = !tensor->link || print_nodes(stream, rapt_node_of(tensor), dot);
+    for (int64_t i = 0; good && i < walk.order.count; i++) (dot ? print_dot : print_line)(stream, walk.order.nodes[i]);
+    rapt_walk_end(&walk);
     if (!tensor->link && !dot)
         fprintf(stream, "no graph: %s %s\n", rapt_dtype_name((rapt_dtype)tensor->dtype),
                 rapt_shape_text(tensor->rank, tensor->shape, text));

@@ -7,48 +7,136 @@
 
 #include "tensor/memory.h"
 
-static bool make_room(rapt_walk *walk)
+/* --- reaching nodes --- */
+
+static bool append(rapt_node_list *list, rapt_node *node)
 {
-    if ((size_t)(walk->count + 1) * sizeof *walk->heap <= walk->heap_bytes) return true;
-    size_t bytes;
-    size_t wanted = walk->heap_bytes ? walk->heap_bytes * 2 : 64 * sizeof *walk->heap;
-    rapt_node **heap = rapt_block_take("backward", wanted, &bytes);
-    if (!heap) return false;
-    if (walk->count) memcpy(heap, walk->heap, (size_t)walk->count * sizeof *heap);
-    rapt_block_give(walk->heap, walk->heap_bytes);
-    walk->heap = heap;
-    walk->heap_bytes = bytes;
+    enum { first_count = 64 };
+    if ((size_t)(list->count + 1) * sizeof *list->nodes > list->bytes) {
+        size_t bytes, wanted = list->bytes ? list->bytes * 2 : first_count * sizeof *list->nodes;
+        rapt_node **nodes = rapt_block_take("backward", wanted, &bytes);
+        if (!nodes) return false;
+        if (list->count) memcpy(nodes, list->nodes, (size_t)list->count * sizeof *nodes);
+        rapt_block_give(list->nodes, list->bytes);
+        *list = (rapt_node_list){nodes, list->count, bytes};
+    }
+    list->nodes[list->count++] = node;
     return true;
 }
 
-bool rapt_walk_push(rapt_walk *walk, rapt_node *node)
+static bool push(rapt_node_list *heap, rapt_node *node)
 {
-    if (node->queued) return true;
-    if (!make_room(walk)) return false;
-    int64_t at = walk->count++;
-    for (; at > 0 && walk->heap[(at - 1) / 2]->sequence < node->sequence; at = (at - 1) / 2)
-        walk->heap[at] = walk->heap[(at - 1) / 2];
-    walk->heap[at] = rapt_node_retain(node);
-    node->queued = true;
+    if (!append(heap, node)) return false;
+    int64_t at = heap->count - 1;
+    for (; at > 0 && heap->nodes[(at - 1) / 2]->sequence < node->sequence; at = (at - 1) / 2)
+        heap->nodes[at] = heap->nodes[(at - 1) / 2];
+    heap->nodes[at] = rapt_node_retain(node);
     return true;
 }
 
-rapt_node *rapt_walk_pop(rapt_walk *walk)
+static rapt_node *pop(rapt_node_list *heap)
 {
-    rapt_node *top = walk->heap[0];
-    rapt_node *last = walk->heap[--walk->count];
+    rapt_node *top = heap->nodes[0], *last = heap->nodes[--heap->count];
     int64_t at = 0;
     for (;;) {
         int64_t child = 2 * at + 1;
-        if (child >= walk->count) break;
-        if (child + 1 < walk->count && walk->heap[child + 1]->sequence > walk->heap[child]->sequence) child++;
-        if (walk->heap[child]->sequence <= last->sequence) break;
-        walk->heap[at] = walk->heap[child];
+        if (child >= heap->count) break;
+        if (child + 1 < heap->count && heap->nodes[child + 1]->sequence > heap->nodes[child]->sequence) child++;
+        if (heap->nodes[child]->sequence <= last->sequence) break;
+        heap->nodes[at] = heap->nodes[child];
         at = child;
     }
-    walk->heap[at] = last;
-    top->queued = false;
+    heap->nodes[at] = last;
     return top;
+}
+
+static void unclaim(rapt_node *node)
+{
+    atomic_store_explicit(&node->walk, NULL, memory_order_release);
+}
+
+/* A node of an op. */
+static bool claim(rapt_walk *walk, rapt_node *node)
+{
+    rapt_walk *nobody = NULL;
+    if (atomic_load_explicit(&node->walk, memory_order_relaxed) == walk) return true;
+    if (!atomic_compare_exchange_strong_explicit(&node->walk, &nobody, walk, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return rapt_fail(RAPT_ERROR_GRAPH, walk->op,
+                         "another backward goes through the graph of %s at this moment; a graph takes one at a time",
+                         node->op->name);
+    if (push(&walk->heap, node)) return true;
+    unclaim(node);
+    return false;
+}
+
+/* Leaves are shared: instead of claiming one, the walk has a place of its own for it. */
+static bool reach_leaf(rapt_walk *walk, rapt_node *node)
+{
+    bool is_new;
+    return rapt_places_add(&walk->places, node, 0, &is_new) >= 0 && (!is_new || push(&walk->heap, node));
+}
+
+bool rapt_walk_add_root(rapt_walk *walk, rapt_node *node)
+{
+    return node->op ? claim(walk, node) : reach_leaf(walk, node);
+}
+
+static bool is_requested(const rapt_walk *walk, const rapt_node *node)
+{
+    for (int k = 0; walk->has_requests && k < node->output_count; k++)
+        if (rapt_places_find(&walk->places, node, k) >= 0) return true;
+    return false;
+}
+
+static bool reach_inputs(rapt_walk *walk, rapt_node *node)
+{
+    for (int i = 0; i < node->edge_count; i++)
+        if (node->edges[i].node && !rapt_walk_add_root(walk, node->edges[i].node)) return false;
+    return true;
+}
+
+bool rapt_walk_reach(rapt_walk *walk)
+{
+    while (walk->heap.count > 0) {
+        rapt_node *node = walk->heap.nodes[0];
+        if (!append(&walk->order, node)) return false;
+        pop(&walk->heap); /* the share goes to `order` */
+        if (!node->op) continue;
+        node->requested = is_requested(walk, node);
+        if (!reach_inputs(walk, node)) return false;
+    }
+    return true;
+}
+
+static bool check_node(const rapt_walk *walk, const rapt_node *node)
+{
+    const rapt_op *op = node->op;
+    if (node->used)
+        return rapt_fail(RAPT_ERROR_GRAPH, walk->op,
+                         "the graph of %s was freed by an earlier backward; RAPT_RETAIN_GRAPH there keeps it",
+                         op->name);
+    if (!op->vjp)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op->name, "has no gradient%s%s", op->no_gradient ? "; " : "",
+                         op->no_gradient ? op->no_gradient : "");
+    if (walk->create_graph && op->no_second_gradient)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op->name, "has no second derivative; %s", op->no_second_gradient);
+    return rapt_node_check_saved(node, walk->create_graph);
+}
+
+bool rapt_walk_check(const rapt_walk *walk)
+{
+    for (int64_t i = 0; i < walk->order.count; i++)
+        if (walk->order.nodes[i]->op && !check_node(walk, walk->order.nodes[i])) return false;
+    return true;
+}
+
+/* --- gradients on their way --- */
+
+rapt_tensor **rapt_walk_sum(rapt_walk *walk, rapt_node *node, int output)
+{
+    if (node->op) return &node->outputs[output].gradient;
+    return &walk->places.list[rapt_places_find(&walk->places, node, output)].gradient;
 }
 
 bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph)
@@ -65,77 +153,89 @@ static rapt_tensor *accumulate(rapt_tensor *total, rapt_tensor *gradient, bool c
     return rapt_retain(sum);
 }
 
-static rapt_tensor *fit(const rapt_output *output, const rapt_node *node, rapt_tensor *gradient)
+bool rapt_walk_deliver(rapt_walk *walk, rapt_node *node, int output, rapt_tensor *gradient)
 {
-    if (gradient->dtype != output->dtype) {
-        rapt_fail(RAPT_ERROR_DTYPE, "backward", "a gradient of dtype %s arrived for an output of %s, which is %s",
-                  rapt_dtype_name((rapt_dtype)gradient->dtype), node->op ? node->op->name : "a leaf",
-                  rapt_dtype_name((rapt_dtype)output->dtype));
-        return NULL;
-    }
-    return rapt_sum_to_shape(gradient, output->rank, output->shape);
+    rapt_tensor **sum = rapt_walk_sum(walk, node, output);
+    rapt_tensor *total = *sum ? accumulate(*sum, gradient, walk->create_graph) : rapt_retain(gradient);
+    if (total) *sum = total;
+    return total != NULL;
 }
 
-bool rapt_walk_deliver(rapt_walk *walk, rapt_node *node, int index, rapt_tensor *gradient)
+/* --- visiting nodes --- */
+
+/* What a vjp gave for an input, summed over the axes along which the input was broadcast. */
+static rapt_tensor *fit(const rapt_op *op, int input, const rapt_edge *edge, rapt_tensor *gradient)
 {
-    rapt_output *output = &node->outputs[index];
-    gradient = fit(output, node, gradient);
-    if (!gradient) return false;
-    if (!output->gradient) {
-        if (!rapt_walk_push(walk, node)) return false;
-        output->gradient = rapt_retain(gradient);
-        return true;
+    const rapt_output *output = &edge->node->outputs[edge->output];
+    char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
+    if (gradient->dtype == output->dtype && rapt_sums_to_shape(gradient, output->rank, output->shape))
+        return rapt_sum_to_shape(gradient, output->rank, output->shape);
+    rapt_fail(gradient->dtype == output->dtype ? RAPT_ERROR_SHAPE : RAPT_ERROR_DTYPE, op->name,
+              "its vjp gave %s %s as the gradient of input %d, which is %s %s",
+              rapt_dtype_name((rapt_dtype)gradient->dtype), rapt_shape_text(gradient->rank, gradient->shape, a), input,
+              rapt_dtype_name((rapt_dtype)output->dtype), rapt_shape_text(output->rank, output->shape, b));
+    return NULL;
+}
+
+static bool is_zero(rapt_tensor *gradient)
+{
+    rapt_tensor *zero = rapt_scalar((rapt_dtype)gradient->dtype, 0);
+    rapt_tensor *others = rapt_sum(rapt_not_equal(gradient, zero), RAPT_ALL_AXES, false);
+    return others && rapt_item(others) == 0;
+}
+
+/* A gradient is linear in those of the outputs. Where they are part of a graph and it is not, it was not made of recorded ops,
+ * and its own derivative would be lost. */
+static bool check_linked(const rapt_node *node, int input, rapt_tensor *gradient)
+{
+    if (gradient->link) return true;
+    for (int k = 0; k < node->output_count; k++)
+        if (node->outputs[k].gradient && !node->outputs[k].gradient->link) return true;
+    return is_zero(gradient) ||
+           rapt_fail(
+               RAPT_ERROR_GRAPH, node->op->name,
+               "its vjp did not make the gradient of input %d of recorded ops, so that one has no derivative; write "
+               "it with ops, or say in no_second_gradient why not",
+               input);
+}
+
+static bool deliver_given(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
+{
+    for (int i = 0; i < node->edge_count; i++) {
+        const rapt_edge *edge = &node->edges[i];
+        if (!given[i]) continue;
+        if (walk->create_graph && !check_linked(node, i, given[i])) return false;
+        rapt_tensor *gradient = fit(node->op, i, edge, given[i]);
+        if (!gradient || !rapt_walk_deliver(walk, edge->node, edge->output, gradient)) return false;
     }
-    rapt_tensor *sum = accumulate(output->gradient, gradient, walk->create_graph);
-    if (!sum) return false;
-    output->gradient = sum;
     return true;
-}
-
-/* The first gradient is adopted, unless others see its elements or it repeats them. */
-static bool visit_leaf(const rapt_walk *walk, rapt_node *node)
-{
-    rapt_tensor *arrived = node->outputs[0].gradient;
-    if (!walk->into_leaves || !node->leaf_header) return true;
-    if (node->gradient) {
-        rapt_tensor *sum = accumulate(node->gradient, arrived, walk->create_graph);
-        if (!sum) return false;
-        node->gradient = sum;
-        return true;
-    }
-    bool adopt = walk->create_graph || (rapt_is_unique(arrived) && arrived->contiguous);
-    node->gradient = rapt_retain(adopt ? arrived : rapt_clone(arrived));
-    return node->gradient != NULL;
 }
 
 static bool run_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
 {
     const rapt_op *op = node->op;
-    rapt_call call = {.op = op, .options = node->options, .count = node->edge_count, .node = node, .given = given};
+    rapt_call call;
+    call.op = op;
+    call.options = node->options;
+    call.count = node->edge_count;
     call.output_count = node->output_count;
-    call.create_graph = walk->create_graph;
+    call.node = node;
+    call.given = given;
+    call.walk = walk;
+    call.failed = false;
+    if (!rapt_node_get_saved(node, call.saved)) return false;
     if (!op->vjp(&call) || call.failed) return rapt_fail(RAPT_ERROR_GRAPH, op->name, "its vjp failed without a reason");
-    for (int i = 0; i < node->edge_count; i++)
-        if (given[i] && !rapt_walk_deliver(walk, node->edges[i].node, node->edges[i].output, given[i])) return false;
-    return true;
+    return deliver_given(walk, node, given);
 }
 
-static bool visit_op(rapt_walk *walk, rapt_node *node)
+static bool visit(rapt_walk *walk, rapt_node *node)
 {
     enum { few = 16 };
-    const rapt_op *op = node->op;
-    if (node->used)
-        return rapt_fail(RAPT_ERROR_GRAPH, "backward",
-                         "the graph of %s was freed by an earlier backward; RAPT_RETAIN_GRAPH there keeps it",
-                         op->name);
-    if (!op->vjp)
-        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op->name, "has no gradient%s%s", op->no_gradient ? "; " : "",
-                         op->no_gradient ? op->no_gradient : "");
     RAPT_SCOPE;
     rapt_tensor *few_given[few] = {0};
     if (node->edge_count <= few) return run_vjp(walk, node, few_given);
     size_t capacity, bytes = (size_t)node->edge_count * sizeof(rapt_tensor *);
-    rapt_tensor **given = rapt_block_take(op->name, bytes, &capacity);
+    rapt_tensor **given = rapt_block_take(node->op->name, bytes, &capacity);
     if (!given) return false;
     memset(given, 0, bytes);
     bool good = run_vjp(walk, node, given);
@@ -143,32 +243,44 @@ static bool visit_op(rapt_walk *walk, rapt_node *node)
     return good;
 }
 
-static void drop_gradients(rapt_node *node)
+static bool is_reached_by_gradient(const rapt_node *node)
+{
+    for (int k = 0; k < node->output_count; k++)
+        if (node->outputs[k].gradient) return true;
+    return false;
+}
+
+static void keep_requested(rapt_walk *walk, const rapt_node *node)
 {
     for (int k = 0; k < node->output_count; k++) {
-        rapt_release(node->outputs[k].gradient);
-        node->outputs[k].gradient = NULL;
+        const int32_t place = rapt_places_find(&walk->places, node, k);
+        if (place >= 0) walk->places.list[place].gradient = rapt_retain(node->outputs[k].gradient);
     }
 }
 
-static bool visit(rapt_walk *walk, rapt_node *node)
+/* Gives a node back as it was found, but for what backward has used up. */
+static void leave(rapt_node *node)
 {
-    for (int k = 0; k < node->output_count; k++)
-        if (node->outputs[k].capture) node->outputs[k].captured = rapt_retain(node->outputs[k].gradient);
-    bool good = node->op ? visit_op(walk, node) : visit_leaf(walk, node);
-    drop_gradients(node);
-    if (node->op && !walk->retain_graph && good) rapt_node_clear(node);
-    return good;
+    for (int k = 0; node->op && k < node->output_count; k++) {
+        rapt_release(node->outputs[k].gradient);
+        node->outputs[k].gradient = NULL;
+    }
+    if (node->op) unclaim(node);
+    rapt_node_release(node);
 }
 
 bool rapt_walk_run(rapt_walk *walk)
 {
-    bool before = rapt_set_recording(walk->create_graph);
-    bool good = true;
-    while (good && walk->count > 0) {
-        rapt_node *node = rapt_walk_pop(walk);
-        good = visit(walk, node);
-        rapt_node_release(node);
+    bool before = rapt_set_recording(walk->create_graph), good = true;
+    while (good && walk->done < walk->order.count) {
+        rapt_node *node = walk->order.nodes[walk->done];
+        if (node->op && is_reached_by_gradient(node)) {
+            if (node->requested) keep_requested(walk, node);
+            good = visit(walk, node);
+            if (good && !walk->retain_graph) rapt_node_clear(node);
+        }
+        leave(node);
+        walk->done++;
     }
     rapt_set_recording(before);
     return good;
@@ -176,12 +288,9 @@ bool rapt_walk_run(rapt_walk *walk)
 
 void rapt_walk_end(rapt_walk *walk)
 {
-    while (walk->count > 0) {
-        rapt_node *node = rapt_walk_pop(walk);
-        drop_gradients(node);
-        rapt_node_release(node);
-    }
-    rapt_block_give(walk->heap, walk->heap_bytes);
-    walk->heap = NULL;
-    walk->heap_bytes = 0;
+    for (; walk->done < walk->order.count; walk->done++) leave(walk->order.nodes[walk->done]);
+    while (walk->heap.count > 0) leave(walk->heap.nodes[--walk->heap.count]);
+    rapt_block_give(walk->order.nodes, walk->order.bytes);
+    rapt_block_give(walk->heap.nodes, walk->heap.bytes);
+    rapt_places_end(&walk->places);
 }

@@ -1,31 +1,51 @@
-/* A walk down a graph: a heap of nodes that were reached (by a gradient, in backward), the latest recorded on top. */
+/* A walk down a graph: first every node behind the roots is reached, claimed and checked, then backward goes through them. */
 #ifndef RAPT_AUTOGRAD_WALK_H
 #define RAPT_AUTOGRAD_WALK_H
 
 #include "autograd/node.h"
+#include "places.h"
+
+/* Nodes, each with a share. */
+typedef struct rapt_node_list {
+    rapt_node **nodes;
+    int64_t count;
+    size_t bytes; /* the allocator's capacity */
+} rapt_node_list;
 
 typedef struct rapt_walk {
-    rapt_node **heap;
-    size_t heap_bytes; /* the allocator's capacity */
-    int64_t count;
+    const char *op; /* for errors */
     bool retain_graph;
     bool create_graph;
-    bool into_leaves; /* leaves accumulate; otherwise only captured gradients are kept */
+    bool has_requests;   /* some output of an op has a place: its gradient is to be kept */
+    rapt_node_list heap; /* reached, the latest recorded on top */
+    rapt_node_list
+        order;    /* those taken out of the heap: from the last recorded to the first, so that a node comes after all
+                           * that used its outputs */
+    int64_t done; /* of `order` */
+    rapt_places places;
 } rapt_walk;
 
-/* Queues a node, unless it is queued already. False after an error. */
-bool rapt_walk_push(rapt_walk *walk, rapt_node *node);
+/* A node to start from. A node of an op belongs to one walk at a time: where another walk (of another thread, or around this
+ * one) has it, that is an error. */
+bool rapt_walk_add_root(rapt_walk *walk, rapt_node *node);
 
-/* Takes the node with the largest sequence number, and the walk's share of it. There must be one. */
-rapt_node *rapt_walk_pop(rapt_walk *walk);
+/* Reaches all nodes behind the roots; an error likewise. */
+bool rapt_walk_reach(rapt_walk *walk);
 
-/* Adds a gradient for one output of a node and queues the node. False after an error. */
+/* Could backward go through all of them? False and an error for a graph that was freed, an op without a gradient, a saved
+ * tensor that was changed in place. */
+bool rapt_walk_check(const rapt_walk *walk);
+
+/* Adds a gradient, of that output's dtype and shape, for one output of a node that was reached. False after an error. */
 bool rapt_walk_deliver(rapt_walk *walk, rapt_node *node, int output, rapt_tensor *gradient);
 
-/* Visits nodes until none is left. After an error it frees what the walk holds and returns false. */
+/* Visits the nodes in order. Gradients of leaves and of requested outputs are then in their places. */
 bool rapt_walk_run(rapt_walk *walk);
 
-/* Drops a walk before or after it ran. */
+/* Gives up what the walk holds and claims. */
 void rapt_walk_end(rapt_walk *walk);
+
+/* The sum so far of the gradient of that output: where it is kept while the walk goes on. */
+rapt_tensor **rapt_walk_sum(rapt_walk *walk, rapt_node *node, int output);
 
 #endif

@@ -3,7 +3,9 @@
 
 #include <rapt/seq2seq.h>
 
+#include "nn/attention.h"
 #include "nn/bahdanau.h"
+#include "tensor/random.h"
 
 static const rapt_module_class kind = {.name = "BahdanauDecoder"};
 
@@ -49,11 +51,12 @@ rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *decoder, 
 }
 
 /* One step: the embedding (B, embedding) and the state to the last layer's new hidden state (1, B, hidden). */
-static rapt_tensor *step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state)
+static rapt_tensor *step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state,
+                         rapt_tensor **weights)
 {
     rapt_tensor *query = rapt_unsqueeze(rapt_select(state->hidden, 0, -1), 1); /* (B, 1, hidden) */
-    rapt_tensor *context = rapt_attention_pool(decoder->attention, query, state->keys, state->values,
-                                               RAPT_MASK(.valid_lengths = state->valid_lengths));
+    rapt_tensor *context = rapt_attention_pool_weighing(decoder->attention, query, state->keys, state->values,
+                                                        RAPT_MASK(.valid_lengths = state->valid_lengths), weights);
     rapt_tensor *parts[] = {rapt_squeeze(context, 1), embedded};
     rapt_tensor *input = rapt_unsqueeze(rapt_concat(2, parts, 1), 0); /* (1, B, hidden + embedding) */
     return input ? rapt_gru_forward(decoder->rnn, input, state->hidden, &state->hidden) : NULL;
@@ -63,23 +66,17 @@ static rapt_tensor *step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, 
 static bool run(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state,
                 rapt_tensor **outputs, rapt_tensor **weights)
 {
-    rapt_attention *attention = decoder->attention;
-    bool kept_before = attention->keep_weights;
-    if (weights) attention->keep_weights = true;
     int64_t steps = rapt_size(embedded, 1);
     bool good = true;
-    for (int64_t t = 0; t < steps && good; t++) {
-        outputs[t] = step(decoder, rapt_select(embedded, 1, t), state);
-        if (weights && outputs[t]) weights[t] = rapt_detach(attention->weights);
-        good = outputs[t] && (!weights || weights[t]);
-    }
-    attention->keep_weights = kept_before;
+    for (int64_t t = 0; t < steps && good; t++)
+        good = (outputs[t] = step(decoder, rapt_select(embedded, 1, t), state, weights ? &weights[t] : NULL)) != NULL;
     return good;
 }
 
 rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
                                            rapt_bahdanau_state *state, rapt_tensor **weights)
 {
+    RAPT_UNDO_DRAWS;
     if (!decoder || !state || !state->keys) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !decoder ? "the decoder" : "the state");
         return NULL;

@@ -5,6 +5,7 @@
 #include <rapt/seq2seq.h>
 
 #include "nn/bahdanau.h"
+#include "tensor/random.h"
 
 static const rapt_module_class kind = {.name = "BahdanauEncoder"};
 
@@ -47,6 +48,7 @@ rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *con
 
 rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens, rapt_tensor **state)
 {
+    RAPT_UNDO_DRAWS;
     if (!encoder || !rapt_bahdanau_check_tokens(kind.name, tokens)) {
         if (!encoder) rapt_fail(RAPT_ERROR_NULL, kind.name, "the encoder is NULL");
         return NULL;

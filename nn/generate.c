@@ -2,6 +2,7 @@
 #include <rapt/generate.h>
 
 #include "nn/generate.h"
+#include "tensor/random.h"
 
 static const char op[] = "generate";
 
@@ -122,6 +123,7 @@ static rapt_tensor *generate(const rapt_token_model *model, rapt_tensor *prompt,
 
 rapt_tensor *rapt_generate(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how)
 {
+    RAPT_UNDO_DRAWS;
     if (!check_prompt(model, prompt) || !rapt_generation_check(op, how)) return NULL;
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;

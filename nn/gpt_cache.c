@@ -3,6 +3,7 @@
 
 #include "nn/attention_cache.h"
 #include "nn/gpt.h"
+#include "tensor/random.h"
 
 static const char op[] = "GPT";
 
@@ -101,6 +102,7 @@ static rapt_tensor *read_tokens(rapt_gpt_cache *cache, rapt_tensor *tokens, bool
 
 rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache *cache)
 {
+    RAPT_UNDO_DRAWS;
     if (cache && gpt && cache->gpt != gpt) {
         rapt_fail(RAPT_ERROR_VALUE, op, "the cache belongs to another model");
         return NULL;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "nn/entry.h"
+#include "tensor/random.h"
 
 void *rapt_module_new(size_t size, const rapt_module_class *kind)
 {
@@ -173,6 +174,7 @@ void *rapt_module_add_child(rapt_module *module, const char *name, rapt_module *
 
 rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x)
 {
+    RAPT_UNDO_DRAWS;
     if (!module || !x) {
         rapt_fail(RAPT_ERROR_NULL, module ? module->kind->name : "module", "%s is NULL",
                   module ? "the input" : "the module");

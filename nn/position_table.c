@@ -43,9 +43,19 @@ rapt_tensor *rapt_position_table(const rapt_position_angles *a, rapt_dtype dtype
     return rapt_keep(rapt_cast(table, dtype));
 }
 
-static bool holds(const rapt_tensor *table, rapt_dtype dtype, int64_t end, int64_t size)
+/* How many rows of angles a table has that holds for these; 0 where it holds for others. */
+static int64_t rows_of(const rapt_position_angles *a, rapt_dtype dtype, const rapt_tensor *table)
 {
-    return table && table->dtype == dtype && table->shape[0] >= end && table->shape[1] == size;
+    if (!table || table->dtype != dtype || table->shape[1] != a->size) return 0;
+    const int64_t rows = table->shape[0] - 1;
+    const double base = rapt_at(table, (int64_t[]){rows, 0});
+    return base == (dtype == RAPT_FLOAT32 ? (double)(float)a->base : a->base) ? rows : 0;
+}
+
+static rapt_tensor *table_with_base(const rapt_position_angles *a, rapt_dtype dtype, int64_t rows)
+{
+    rapt_tensor *parts[] = {rapt_position_table(a, dtype, 0, rows), rapt_full(dtype, RAPT_SHAPE(1, a->size), a->base)};
+    return rapt_concat(2, parts, 0);
 }
 
 rapt_tensor *rapt_position_rows(const rapt_position_angles *a, rapt_dtype dtype, int64_t offset, int64_t length,
@@ -55,14 +65,14 @@ rapt_tensor *rapt_position_rows(const rapt_position_angles *a, rapt_dtype dtype,
     const int64_t end = offset + length;
     if (offset < 0 || end > most_kept) return rapt_position_table(a, dtype, offset, length);
     RAPT_SCOPE;
-    if (!holds(*table, dtype, end, a->size)) {
+    rapt_tensor *held = rapt_field_get(table);
+    const int64_t rows = rows_of(a, dtype, held);
+    if (!held || rows < end) {
         /* Doubled, so that a sequence that grows step by step fills few tables. */
-        int64_t rows = *table && (*table)->dtype == dtype ? 2 * (*table)->shape[0] : 0;
-        if (rows > most_kept) rows = most_kept;
-        rapt_tensor *larger = rapt_position_table(a, dtype, 0, rows > end ? rows : end);
-        if (!larger) return NULL;
-        rapt_release(*table);
-        *table = rapt_retain(larger);
+        const int64_t wanted = 2 * rows > end ? 2 * rows : end;
+        held = table_with_base(a, dtype, wanted < most_kept ? wanted : most_kept);
+        if (!held) return NULL;
+        rapt_field_set(table, held);
     }
-    return rapt_keep(rapt_slice(*table, 0, offset, end, 1));
+    return rapt_keep(rapt_slice(held, 0, offset, end, 1));
 }

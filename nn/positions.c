@@ -5,6 +5,7 @@
 
 #include "nn/position_table.h"
 #include "tensor/core.h"
+#include "tensor/random.h"
 
 /* x of shape (…, T, size) expected */
 static bool check_input(const char *op, const rapt_tensor *x, int64_t size)
@@ -81,6 +82,7 @@ rapt_sinusoidal_positions *rapt_sinusoidal_positions_new(int64_t size, double dr
 
 rapt_tensor *rapt_sinusoidal_positions_forward(rapt_sinusoidal_positions *positions, rapt_tensor *x, int64_t offset)
 {
+    RAPT_UNDO_DRAWS;
     const char *op = sinusoidal_kind.name;
     if (!check_call(op, positions, x) || !check_input(op, x, positions->size)) return NULL;
     RAPT_SCOPE;
@@ -122,6 +124,7 @@ rapt_learned_positions *rapt_learned_positions_new(int64_t count, int64_t size, 
 
 rapt_tensor *rapt_learned_positions_forward(rapt_learned_positions *positions, rapt_tensor *x, int64_t offset)
 {
+    RAPT_UNDO_DRAWS;
     const char *op = learned_kind.name;
     if (!check_call(op, positions, x) || !check_input(op, x, positions->weight->shape[1])) return NULL;
     const int64_t length = x->shape[x->rank - 2], count = positions->weight->shape[0];

@@ -131,7 +131,7 @@ static rapt_tensor *forward(const cell *c, rapt_call *call)
     }
     for (int i = 0; i < c->states; i++) rapt_call_save(call, outputs[i]);
     for (int i = 0; i < c->states; i++) rapt_call_save(call, inputs[1 + i] ? rapt_call_input(call, 1 + i) : NULL);
-    rapt_call_save(call, kept);
+    rapt_call_save_constant(call, kept);
     rapt_call_save(call, rapt_call_input(call, 1 + c->states));
     for (int i = 1; i < c->states; i++) rapt_call_set_output(call, i, outputs[i]);
     return outputs[0];

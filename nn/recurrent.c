@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "nn/recurrence.h"
+#include "tensor/random.h"
 
 static void destroy(rapt_module *module)
 {
@@ -174,6 +175,7 @@ static rapt_tensor *run_layers(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *s
 static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *state, rapt_tensor *cell,
                                       rapt_tensor **final_state, rapt_tensor **final_cell)
 {
+    RAPT_UNDO_DRAWS;
     if (!check(r, x, state, cell)) return NULL;
     bool has_cell = r->gates == 4;
     rapt_tensor **last = calloc((size_t)(2 * r->layers), sizeof *last);

@@ -103,11 +103,6 @@ rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t of
     if (!rotary || !x) rapt_fail(RAPT_ERROR_NULL, op, "the %s is NULL", rotary ? "input" : "layer");
     if (!rotary || !x || !check(op, x)) return NULL;
     RAPT_SCOPE;
-    if (rotary->table && rotary->table_base != rotary->base) {
-        rapt_release(rotary->table);
-        rotary->table = NULL;
-    }
-    rotary->table_base = rotary->base;
     const rapt_position_angles angles = angles_of(op, x, rotary->base);
     rapt_tensor *rows =
         rapt_position_rows(&angles, (rapt_dtype)x->dtype, offset, x->shape[x->rank - 2], &rotary->table);

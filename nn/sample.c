@@ -3,6 +3,7 @@
 
 #include "nn/generate.h"
 #include "tensor/parallel.h"
+#include "tensor/random.h"
 
 static const char op[] = "sample";
 
@@ -120,6 +121,7 @@ static void draw_rows(void *context, int64_t first, int64_t last)
 
 rapt_tensor *rapt_sample(rapt_tensor *logits, const rapt_generation *how)
 {
+    RAPT_UNDO_DRAWS;
     char text[128];
     if (!rapt_generation_check(op, how)) return NULL;
     if (how->beams > 1) {

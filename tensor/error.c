@@ -14,7 +14,9 @@ static rapt_error_handler *_Atomic installed_handler;
 bool rapt_fail(rapt_error_code code, const char *op, const char *format, ...)
 {
     rapt_thread *thread = rapt_this_thread();
-    if (!thread || thread->error != RAPT_OK) return false;
+    if (!thread) return false;
+    thread->failures++;
+    if (thread->error != RAPT_OK) return false;
     char text[RAPT_MESSAGE_SIZE - sizeof thread->error_op - 2]; /* ": " comes between */
     va_list arguments;
     va_start(arguments, format);

@@ -148,7 +148,7 @@ void rapt_map(rapt_loop *loop, const void *options, int64_t cost, int count, con
 /* A header for reading the tensor at index 0 of that axis. */
 static rapt_tensor without_axis(const rapt_tensor *tensor, int axis)
 {
-    rapt_tensor rest = *tensor;
+    rapt_tensor rest = rapt_header_of(tensor);
     rest.rank--;
     rest.count = 1;
     rest.contiguous = false;

@@ -171,7 +171,7 @@ static const rapt_tensor *readable(const rapt_tensor *x)
 
 static void batch_strides(const rapt_tensor *x, const rapt_tensor *c, int64_t *strides)
 {
-    rapt_tensor batch = *x;
+    rapt_tensor batch = rapt_header_of(x);
     batch.rank = (uint8_t)(x->rank - 2);
     int64_t full[RAPT_MAX_RANK];
     rapt_broadcast_strides(&batch, c->rank - 2, c->shape, full);

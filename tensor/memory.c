@@ -1,13 +1,13 @@
 /* The caching allocator: a steady program takes every block from a free list and the system is not asked again. */
 #include "tensor/memory.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "tensor/core.h"
+#include "tensor/lock.h"
 #include "tensor/thread.h"
 
 /* Size classes: 64, 128, 192, 256, then four to each doubling, so that at most a fifth of a block is waste. */
@@ -29,7 +29,7 @@ typedef struct block_cache {
     int64_t uncounted, uncounted_peak; /* live bytes that live_bytes does not know of yet, and the most they were */
 } block_cache;
 
-static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+RAPT_LOCK(shared_lock, MEMORY)
 static free_block *shared_head[class_count];
 
 static _Atomic int64_t live_bytes, peak_bytes, system_bytes, system_allocations;
@@ -104,13 +104,13 @@ static free_block *pop(free_block **head)
 static free_block *take_shared(block_cache *cache, int class)
 {
     size_t size = class_size(class);
-    pthread_mutex_lock(&shared_lock);
+    shared_lock_take();
     free_block *block = pop(&shared_head[class]);
     while (cache && class < private_classes && shared_head[class] && cache->bytes[class] + size <= batch_bytes) {
         push(&cache->head[class], pop(&shared_head[class]));
         cache->bytes[class] += size;
     }
-    pthread_mutex_unlock(&shared_lock);
+    shared_lock_give();
     return block;
 }
 
@@ -125,12 +125,12 @@ static free_block *take_cached(block_cache *cache, int class, size_t size)
 static void share_half(block_cache *cache, int class)
 {
     size_t size = class_size(class);
-    pthread_mutex_lock(&shared_lock);
+    shared_lock_take();
     while (cache->bytes[class] > private_bytes / 2) {
         push(&shared_head[class], pop(&cache->head[class]));
         cache->bytes[class] -= size;
     }
-    pthread_mutex_unlock(&shared_lock);
+    shared_lock_give();
 }
 
 static bool injected_failure(void)
@@ -195,9 +195,9 @@ void rapt_block_give(void *block, size_t capacity)
         if (cache->bytes[class] > private_bytes) share_half(cache, class);
         return;
     }
-    pthread_mutex_lock(&shared_lock);
+    shared_lock_take();
     push(&shared_head[class], block);
-    pthread_mutex_unlock(&shared_lock);
+    shared_lock_give();
 }
 
 static void free_list(free_block **head, int class)
@@ -222,9 +222,9 @@ void rapt_memory_trim(void)
 {
     rapt_thread *thread = rapt_this_thread();
     if (thread) rapt_block_cache_free(thread);
-    pthread_mutex_lock(&shared_lock);
+    shared_lock_take();
     for (int class = 0; class < class_count; class ++) free_list(&shared_head[class], class);
-    pthread_mutex_unlock(&shared_lock);
+    shared_lock_give();
 }
 
 void rapt_memory_fail_after(int64_t count)

@@ -2,6 +2,7 @@
 #include "tensor/parallel.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -30,6 +31,34 @@ static int64_t count_preemptions(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
+/* OpenMP's threads do not survive a fork: to start some in the child, a thread would wait forever for those that it had. So the
+ * thread that forked works alone in the child, unless it is told a number of threads there and had none before. Threads that
+ * the child makes are as free as any. */
+static __thread __attribute__((tls_model("initial-exec"))) struct {
+    bool has_team;  /* has started threads here */
+    bool is_forked; /* came into a child by a fork */
+} this_thread;
+
+static void enter_child(void)
+{
+    this_thread.is_forked = true;
+}
+
+static __attribute__((constructor)) void start(void)
+{
+    pthread_atfork(NULL, NULL, enter_child);
+}
+
+bool rapt_may_start_threads(void)
+{
+    return !this_thread.is_forked || !this_thread.has_team;
+}
+
+void rapt_allow_threads(void)
+{
+    this_thread.is_forked = this_thread.is_forked && this_thread.has_team;
+}
+
 /* Looks every 100 ms how often the process was preempted; too often means one thread for a second, and then a new trial.
  * Threads that race here at worst look twice. */
 static bool leaves_room_to_others(void)
@@ -55,11 +84,13 @@ void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context)
     int64_t pieces = (count + grain - 1) / grain;
     int threads = rapt_get_threads();
     if (threads > pieces) threads = (int)pieces;
-    if (threads <= 1 || omp_in_parallel() || (!rapt_threads_are_fixed() && leaves_room_to_others())) {
+    if (threads <= 1 || this_thread.is_forked || omp_in_parallel() ||
+        (!rapt_threads_are_fixed() && leaves_room_to_others())) {
         for (int64_t first = 0; first < count; first += grain)
             task(context, first, first + grain < count ? first + grain : count);
         return;
     }
+    this_thread.has_team = true;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t first = piece * grain;

@@ -47,6 +47,18 @@ rapt_random_state rapt_random_reserve_pairs(int64_t elements)
     return reserve(elements, 2);
 }
 
+rapt_draws rapt_draws_begin(void)
+{
+    const rapt_thread *thread = rapt_this_thread();
+    return thread ? (rapt_draws){thread->random, thread->failures} : (rapt_draws){0};
+}
+
+void rapt_draws_end(const rapt_draws *draws)
+{
+    rapt_thread *thread = rapt_this_thread();
+    if (thread && thread->failures != draws->failures) thread->random = draws->before;
+}
+
 /* One fill or dropout of dense elements, cut into groups of four of them. */
 typedef struct job {
     rapt_random_loop *loop;

@@ -91,6 +91,13 @@ static __attribute__((constructor)) void start(void)
 bool rapt_set_threads(int count)
 {
     if (count < 1) return rapt_fail(RAPT_ERROR_VALUE, "set_threads", "%d threads asked for; 1 or more expected", count);
+    if (count > 1 && !rapt_may_start_threads())
+        return rapt_fail(
+            RAPT_ERROR_UNSUPPORTED, "set_threads",
+            "%d threads asked for in a forked child, by the thread that forked after it had used several; it "
+            "works alone there, other threads of the child do not",
+            count);
+    rapt_allow_threads();
     atomic_store(&threads, count);
     atomic_store(&threads_are_fixed, true);
     return true;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tensor/core.h"
+#include "tensor/lock.h"
 #include "tensor/memory.h"
 
 /* The elements begin one cache line behind the storage's own header. */
@@ -65,7 +66,7 @@ static bool is_row_major(const rapt_tensor *tensor)
     int64_t stride = 1;
     for (int axis = tensor->rank - 1; axis >= 0; axis--) {
         if (tensor->shape[axis] == 1) continue;
-        if (tensor->strides[axis] != stride) return tensor->count == 0;
+        if (tensor->strides[axis] != stride) return false;
         stride *= tensor->shape[axis];
     }
     return true;
@@ -94,6 +95,10 @@ rapt_tensor *rapt_new_view(const rapt_tensor *base, char *data, int rank, const 
     view->storage = base->storage;
     atomic_fetch_add_explicit(&base->storage->references, 1, memory_order_relaxed);
     view->data = data;
+    if (view->count == 0) { /* strides of nothing say nothing: no axis of it counts as repeated */
+        set_row_major_strides(view);
+        return rapt_scope_own(view);
+    }
     if (rank > 0) memcpy(view->strides, strides, (size_t)rank * sizeof *strides);
     view->contiguous = is_row_major(view);
     return rapt_scope_own(view);
@@ -155,6 +160,25 @@ void rapt_release(rapt_tensor *tensor)
     header_give(tensor);
 }
 
+RAPT_LOCK(fields_lock, FIELDS)
+
+rapt_tensor *rapt_field_get(rapt_tensor *const *field)
+{
+    fields_lock_take();
+    rapt_tensor *tensor = rapt_retain(*field);
+    fields_lock_give();
+    return rapt_scope_own(tensor);
+}
+
+void rapt_field_set(rapt_tensor **field, rapt_tensor *tensor)
+{
+    fields_lock_take();
+    rapt_tensor *before = *field;
+    *field = rapt_retain(tensor);
+    fields_lock_give();
+    rapt_release(before);
+}
+
 bool rapt_is_unique(const rapt_tensor *tensor)
 {
     return atomic_load_explicit(&tensor->references, memory_order_acquire) == 1 &&
@@ -163,7 +187,7 @@ bool rapt_is_unique(const rapt_tensor *tensor)
 
 void rapt_exchange(rapt_tensor *a, rapt_tensor *b)
 {
-    const rapt_tensor held = *a;
+    const rapt_tensor held = rapt_header_of(a);
     a->storage = b->storage, b->storage = held.storage;
     a->data = b->data, b->data = held.data;
     a->link = b->link, b->link = held.link;

@@ -2,6 +2,8 @@
 #ifndef RAPT_TESTS_RANDOM_ATTENTION_H
 #define RAPT_TESTS_RANDOM_ATTENTION_H
 
+#include <stdlib.h>
+
 #include "draw.h"
 #include "scorings.h"
 

@@ -136,3 +136,36 @@ Test(attention_gradients, forward_and_backward_without_memory)
     }
     expect_no_error();
 }
+
+/* --- a bias that changes in place between forward and backward, as by a step of an optimizer --- */
+
+enum { by_place, by_distance, bias_kinds };
+
+static rapt_tensor *attend(rapt_attention *attention, rapt_tensor *x, rapt_tensor *bias, int kind)
+{
+    const rapt_mask mask = {.bias = kind == by_place ? bias : NULL, .distance_bias = kind == by_place ? NULL : bias};
+    return rapt_sum(rapt_attention_forward(attention, x, x, x, &mask), RAPT_ALL_AXES, false);
+}
+
+static void check_changed_bias(rapt_attention *attention)
+{
+    for (int kind = 0; kind < bias_kinds; kind++) {
+        RAPT_SCOPE;
+        rapt_tensor *x = leaf(1, 3, 4);
+        rapt_tensor *bias = rapt_require_gradient(rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(1, 3, kind == by_place ? 3 : 5)));
+        rapt_tensor *loss = attend(attention, x, bias, kind), *later = attend(attention, x, bias, kind);
+        cr_assert(rapt_backward(loss), "%s", rapt_error());
+        cr_assert(rapt_fill(bias, 1));
+        cr_expect_not(rapt_backward(later));
+        expect_error(RAPT_ERROR_GRAPH, "was changed in place after the op ran");
+    }
+    rapt_module_free(&attention->module);
+}
+
+Test(attention_gradients, a_bias_changed_in_place_is_an_error)
+{
+    rapt_attention *dot = rapt_dot_product_attention_new(0), *additive = rapt_additive_attention_new(4, 4, 8, 0);
+    cr_assert(rapt_module_cast(&additive->module, RAPT_FLOAT64));
+    check_changed_bias(dot);
+    check_changed_bias(additive);
+}

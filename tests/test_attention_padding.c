@@ -1,15 +1,20 @@
 /* Attention and padding: what stands in keys and values that no query sees changes no bit of anything. */
 #include "modules.h"
 
-enum { batch = 3, queries = 4, keys = 5, size = 6, value_size = 3, parameters = 3, results = 4 + parameters };
+enum { batch = 3, queries = 4, keys = 5, size = 6, value_size = 3, parameters = 6, results = 4 + parameters };
 
-/* Every way to hide keys: from all queries of item 0 the keys from 2 on, of item 1 all, of item 2 none. */
-enum { by_length, by_query_length, by_bytes, by_bias, by_window, ways };
-static const int64_t left[batch] = {2, 0, 5};
+/* Every way to hide keys from all queries of an item: those from `left` on. */
+enum { by_length, by_query_length, by_bytes, by_bias, by_window, by_cause, by_cause_and_window, ways };
+
+static const int64_t *left_by(int way)
+{
+    static const int64_t by_item[batch] = {2, 0, 5}, for_all[batch] = {3, 3, 3};
+    return way == by_cause || way == by_cause_and_window ? for_all : by_item;
+}
 
 static rapt_mask make_mask(int way, rapt_dtype dtype)
 {
-    rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(batch), left);
+    rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(batch), left_by(way));
     rapt_tensor *of_queries = rapt_expand(rapt_unsqueeze(lengths, 1), RAPT_SHAPE(batch, queries));
     rapt_tensor *bytes = rapt_less(rapt_arange(RAPT_INT64, 0, keys, 1), rapt_reshape(lengths, RAPT_SHAPE(batch, 1, 1)));
     rapt_tensor *bias = rapt_where(bytes, rapt_scalar(dtype, 0.25), rapt_scalar(dtype, -(double)INFINITY));
@@ -22,8 +27,12 @@ static rapt_mask make_mask(int way, rapt_dtype dtype)
         return (rapt_mask){.seen = bytes, .causal = true, .offset = 1};
     case by_bias:
         return (rapt_mask){.bias = bias};
-    default:
+    case by_window:
         return (rapt_mask){.valid_lengths = lengths, .window = 2};
+    case by_cause: /* the last query sees key 2, and none after it */
+        return (rapt_mask){.causal = true, .offset = -1};
+    default:
+        return (rapt_mask){.causal = true, .window = 2, .offset = -1};
     }
 }
 
@@ -32,6 +41,7 @@ typedef struct setting {
     bool heads;    /* one more axis, of 2 heads and 1 group */
     bool in_parts; /* prepare and pool */
     rapt_mask mask;
+    const int64_t *left;
 } setting;
 
 /* x, repeated for the heads where there are any, with that value where the mask hides it from all. */
@@ -41,7 +51,7 @@ static rapt_tensor *make_input(const setting *s, rapt_tensor *x, double fill, in
     if (length == keys) {
         rapt_tensor *seen =
             rapt_less(rapt_reshape(rapt_arange(RAPT_INT64, 0, keys, 1), RAPT_SHAPE(keys, 1)),
-                      rapt_reshape(rapt_from(RAPT_INT64, RAPT_SHAPE(batch), left), RAPT_SHAPE(batch, 1, 1)));
+                      rapt_reshape(rapt_from(RAPT_INT64, RAPT_SHAPE(batch), s->left), RAPT_SHAPE(batch, 1, 1)));
         x = rapt_where(seen, x, rapt_scalar(rapt_get_dtype(x), fill));
     }
     if (s->heads) x = rapt_expand(rapt_unsqueeze(x, 1), RAPT_SHAPE(batch, heads, length, width));
@@ -56,7 +66,7 @@ static void run(const setting *s, rapt_dtype dtype, double fill, rapt_tensor *re
                                            make_input(s, rapt_randn(dtype, RAPT_SHAPE(batch, keys, size)), fill, 1),
                                            make_input(s, rapt_randn(dtype, RAPT_SHAPE(batch, keys, value_size)), fill,
                                                       1)};
-    const char *const names[] = {"W_q.weight", "W_k.weight", "w_v.weight"};
+    const char *const names[parameters] = {"W_q.weight", "W_k.weight", "w_v.weight", "M", "temperature", "width"};
     int count = 3;
     for (int i = 0; i < parameters; i++) {
         rapt_tensor *parameter = rapt_module_find(&s->attention->module, names[i]);
@@ -90,19 +100,19 @@ static void expect_padding_does_not_matter(const char *name, const setting *s, r
                 cr_assert(isfinite(value[at]), "%s: result %d", name, k);
         }
     }
-    /* item 0 has no gradient from key 2 on, item 1 none at all */
-    int64_t heads = rapt_rank(clean[2]) == 4;
-    for (int k = 2; k < 4; k++) {
-        rapt_tensor *gradient = clean[k];
-        const double *padded = values_of(rapt_slice(rapt_select(gradient, 0, 0), (int)heads, left[0], keys, 1)),
-                     *empty = values_of(rapt_select(gradient, 0, 1));
-        int64_t width = rapt_size(gradient, -1);
-        for (int64_t at = 0; at < keys * width; at++)
-            cr_expect(empty[at] == 0 && (at >= (keys - left[0]) * width || padded[at] == 0), "%s: gradient %d", name,
-                      k);
+    /* no gradient for keys that none sees, no output where there are no keys */
+    const int heads = rapt_rank(clean[2]) == 4;
+    for (int item = 0; item < batch; item++) {
+        const int64_t rest = keys - s->left[item];
+        for (int k = 2; k < 4; k++) {
+            const double *padded = values_of(rapt_slice(rapt_select(clean[k], 0, item), heads, s->left[item], keys, 1));
+            for (int64_t at = 0; at < rest * rapt_size(clean[k], -1); at++)
+                cr_expect(padded[at] == 0, "%s: gradient %d of item %d", name, k, item);
+        }
+        const double *output = values_of(rapt_select(clean[0], 0, item));
+        for (int64_t at = 0; at < queries * value_size * (1 + heads) && s->left[item] == 0; at++)
+            cr_expect_eq(output[at], 0);
     }
-    const double *empty = values_of(rapt_select(clean[0], 0, 1));
-    for (int64_t at = 0; at < queries * value_size * (1 + heads); at++) cr_expect_eq(empty[at], 0);
 }
 
 static void check_all(rapt_scoring *scoring, rapt_dtype dtype)
@@ -121,6 +131,7 @@ static void check_all(rapt_scoring *scoring, rapt_dtype dtype)
             s.in_parts = trial & 4;
             rapt_module_train(&s.attention->module, trial & 8);
             s.mask = make_mask(trial / 16, dtype);
+            s.left = left_by(trial / 16);
             /* of bytes for items, where there are heads */
             if (s.heads && s.mask.seen) s.mask.seen = rapt_unsqueeze(s.mask.seen, 1);
             if (s.heads && s.mask.bias) s.mask.bias = rapt_unsqueeze(s.mask.bias, 1);
@@ -140,6 +151,14 @@ Test(attention_padding, additive)
 {
     check_all(rapt_additive_scoring_new(size, size, 7), RAPT_FLOAT32);
     check_all(rapt_additive_scoring_new(size, size, 7), RAPT_FLOAT64);
+}
+
+Test(attention_padding, others)
+{
+    check_all(rapt_bilinear_scoring_new(size, size), RAPT_FLOAT64);
+    check_all(rapt_cosine_scoring_new(0.5, true), RAPT_FLOAT64);
+    check_all(rapt_gaussian_scoring_new(2, true), RAPT_FLOAT64);
+    check_all(rapt_relative_scoring_new(size, 0, 2), RAPT_FLOAT64);
 }
 
 /* The first `rows` queries of one item. */

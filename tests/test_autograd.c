@@ -291,3 +291,27 @@ Test(autograd, gradients_keep_the_dtype_of_their_leaf)
     cr_expect_eq(rapt_get_dtype(rapt_gradient(x)), RAPT_FLOAT32);
     expect_all(rapt_gradient(x), 6);
 }
+
+static rapt_tensor *some_sum(rapt_tensor *x, int kind)
+{
+    if (kind == 0) return rapt_mul_scalar(rapt_sum(x, RAPT_AXES(0), false), 2);
+    if (kind == 1) return rapt_sum(rapt_mul(x, x), RAPT_AXES(0), false);
+    return rapt_sum(rapt_expand(rapt_unsqueeze(x, 0), RAPT_SHAPE(4, 3, 0)), RAPT_AXES(0, 1), false);
+}
+
+/* An empty expanded view is no sum that grows in place by accident, in whatever order gradients arrive. */
+Test(autograd, gradients_of_empty_tensors)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_require_gradient(rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(3, 0)));
+    for (int order = 0; order < 6; order++) {
+        const int first = order % 3, second = (first + 1 + order / 3) % 3, third = 3 - first - second;
+        rapt_tensor *one = some_sum(x, first), *two = some_sum(x, second), *three = some_sum(x, third);
+        cr_expect(rapt_backward(rapt_sum(rapt_add(rapt_add(one, two), three), RAPT_ALL_AXES, false)), "%s",
+                  rapt_error());
+        cr_assert(rapt_gradient(x) && rapt_same_shape(rapt_gradient(x), x));
+        rapt_clear_error();
+    }
+    rapt_tensor *empty = rapt_expand(x, RAPT_SHAPE(3, 0));
+    cr_expect(rapt_is_contiguous(empty) && rapt_stride(empty, 0) == 1 && rapt_fill(rapt_detach(empty), 1));
+}

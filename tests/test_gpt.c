@@ -1,4 +1,6 @@
 /* GPT: names, sizes, initial values, its formula, causality, errors, and that it learns. */
+#include <stdlib.h>
+
 #include "gpt.h"
 
 #include <rapt/optim.h>

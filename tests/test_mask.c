@@ -1,4 +1,6 @@
 /* Masks: what each field lets a query see, alone and with the others; biases by place and by distance; bad masks. */
+#include <stdlib.h>
+
 #include "modules.h"
 
 #include "nn/mask.h"

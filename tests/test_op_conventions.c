@@ -1,6 +1,7 @@
 /* What ops do where mathematics leaves a choice: ties, kinks, NaN, infinities, division by 0, nothing to attend to. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include <rapt.h>
 

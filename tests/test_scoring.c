@@ -1,4 +1,6 @@
 /* Scoring functions: each against its definition, what they must be by the literature, and bad input. */
+#include <stdlib.h>
+
 #include "scorings.h"
 
 #include <rapt/optim.h>

@@ -95,7 +95,7 @@ static rapt_tensor *forward(rapt_call *call)
     rapt_parallel(targets->count, rapt_grain(8 * w.classes), forward_rows, &w);
     rapt_call_save(call, x);
     rapt_call_save(call, targets);
-    rapt_call_save(call, w.log_sums);
+    rapt_call_save_constant(call, w.log_sums); /* the backward op accounts for the x that they are made of */
     return rapt_reduce_counted(w.losses, o->reduction, counted);
 }
 

@@ -47,7 +47,8 @@ rapt_tensor *rapt_drop(rapt_tensor *x, double probability)
         rapt_fail(RAPT_ERROR_VALUE, "drop", "probability %g; 0 to 1 expected", probability);
         return NULL;
     }
-    drop_options options = {.probability = probability};
-    if (x && probability > 0 && probability < 1) options.state = rapt_random_reserve(x->count);
-    return RAPT_APPLY(&drop, &options, x);
+    drop_options options = {.probability = probability, .state = rapt_random_get_state()};
+    rapt_tensor *y = RAPT_APPLY(&drop, &options, x);
+    if (y && probability > 0 && probability < 1) rapt_random_reserve(x->count);
+    return y;
 }

@@ -55,7 +55,7 @@ static void gather_from(const rapt_tensor *out, const rapt_tensor *places, int64
 /* A header of x for gather_from: the first place along the axis, for each element of the output. */
 static rapt_tensor places_of(const rapt_tensor *x, int axis, const rapt_tensor *out)
 {
-    rapt_tensor places = *x;
+    rapt_tensor places = rapt_header_of(x);
     memcpy(places.shape, out->shape, out->rank * sizeof *out->shape);
     places.strides[axis] = 0;
     places.count = out->count;
@@ -77,7 +77,7 @@ static rapt_tensor *embed_forward(rapt_call *call)
     }
     rapt_tensor *checked = rapt_checked_indices("embed", indices, table->shape[0]);
     if (!checked) return NULL;
-    rapt_tensor each = *checked, places = *table;
+    rapt_tensor each = rapt_header_of(checked), places = rapt_header_of(table);
     each.rank = places.rank = (uint8_t)(indices->rank + 1);
     each.shape[indices->rank] = 1;
     each.strides[indices->rank] = 0;
@@ -130,7 +130,7 @@ static rapt_tensor *index_select_forward(rapt_call *call)
     shape[axis] = indices->count;
     rapt_tensor *output = rapt_new("index_select", (rapt_dtype)x->dtype, x->rank, shape);
     if (!output) return NULL;
-    rapt_tensor each = *checked;
+    rapt_tensor each = rapt_header_of(checked);
     each.rank = x->rank;
     each.contiguous = false;
     for (int i = 0; i < x->rank; i++) {

@@ -15,7 +15,7 @@ static bool check_dtypes(const char *op, const rapt_tensor *a, const rapt_tensor
 /* A header of x with an axis of size 1 put in, for use in one call. */
 static rapt_tensor with_axis(const rapt_tensor *x, int added)
 {
-    rapt_tensor wide = *x;
+    rapt_tensor wide = rapt_header_of(x);
     wide.rank = (uint8_t)(x->rank + 1);
     for (int axis = x->rank; axis > added; axis--) {
         wide.shape[axis] = x->shape[axis - 1];
@@ -65,7 +65,8 @@ static rapt_tensor *matmul_forward(rapt_call *call)
     rapt_tensor *a = rapt_call_input(call, 0), *b = rapt_call_input(call, 1);
     if (!check_dtypes("matmul", a, b)) return NULL;
     const bool left_vector = a->rank == 1, right_vector = b->rank == 1;
-    rapt_tensor left = left_vector ? with_axis(a, 0) : *a, right = right_vector ? with_axis(b, 1) : *b;
+    rapt_tensor left = left_vector ? with_axis(a, 0) : rapt_header_of(a),
+                right = right_vector ? with_axis(b, 1) : rapt_header_of(b);
     int64_t shape[RAPT_MAX_RANK];
     bool matrices = left.rank >= 2 && right.rank >= 2;
     int rank = matrices ? product_shape(&left, &right, left_vector, right_vector, shape) : -1;
@@ -80,7 +81,7 @@ static rapt_tensor *matmul_forward(rapt_call *call)
     }
     rapt_tensor *c = rapt_new("matmul", (rapt_dtype)a->dtype, rank, shape);
     if (!c) return NULL;
-    rapt_tensor output = *c;
+    rapt_tensor output = rapt_header_of(c);
     if (right_vector) output = with_axis(&output, output.rank);
     if (left_vector) output = with_axis(&output, output.rank - 1);
     if (!rapt_matmul_into(&output, &left, &right, NULL, false)) return NULL;
@@ -204,8 +205,9 @@ static rapt_tensor *affine_forward(rapt_call *call)
     shape[x->rank - 1] = weight->shape[0];
     rapt_tensor *y = rapt_new("affine", (rapt_dtype)x->dtype, x->rank, shape);
     if (!y) return NULL;
-    const rapt_tensor left = x->rank == 1 ? with_axis(x, 0) : *x, output = x->rank == 1 ? with_axis(y, 0) : *y;
-    rapt_tensor right = *weight;
+    const rapt_tensor left = x->rank == 1 ? with_axis(x, 0) : rapt_header_of(x),
+                      output = x->rank == 1 ? with_axis(y, 0) : rapt_header_of(y);
+    rapt_tensor right = rapt_header_of(weight);
     for (int axis = 0; axis < 2; axis++) {
         right.shape[axis] = weight->shape[1 - axis];
         right.strides[axis] = weight->strides[1 - axis];

@@ -51,8 +51,8 @@ static rapt_tensor *forward(rapt_call *call, bool centered)
     bool needs_x = rapt_call_wants(call, 0) || rapt_call_wants(call, 1);
     rapt_call_save(call, needs_x ? x : NULL);
     rapt_call_save(call, weight);
-    rapt_call_save(call, scale);
-    rapt_call_save(call, mean);
+    rapt_call_save_constant(call, scale); /* the backward op makes them from x again where it is differentiated */
+    rapt_call_save_constant(call, mean);
     return y;
 }
 
@@ -96,7 +96,9 @@ static bool backward_vjp(rapt_call *call)
     rapt_tensor *g = rapt_call_saved(call, 0), *x = rapt_call_saved(call, 1), *weight = rapt_call_saved(call, 2);
     if (!g || !x) return false;
     bool centered = rapt_call_saved(call, 3) != NULL;
-    rapt_tensor *u = rapt_call_gradient(call, 0), *v = rapt_call_gradient(call, 1), *t = rapt_call_gradient(call, 2);
+    const bool parameters = rapt_call_output_count(call) > 1;
+    rapt_tensor *u = rapt_call_gradient(call, 0), *v = parameters ? rapt_call_gradient(call, 1) : NULL,
+                *t = parameters ? rapt_call_gradient(call, 2) : NULL;
     if (!u && !(u = rapt_zeros((rapt_dtype)x->dtype, x->rank, x->shape))) return false;
 
     rapt_tensor *centered_x = centered ? rapt_sub(x, row_means(x)) : x;
@@ -173,10 +175,10 @@ static const rapt_op rms_normalize = {.name = "rms_normalize",
                                       .forward = rms_forward,
                                       .vjp = vjp,
                                       .options_size = sizeof(normalize_options),
-                                      .optional = 1 << 1};
+                                      .optional = 1 << 1 | 1 << 2};
 
 rapt_tensor *rapt_rms_normalize(rapt_tensor *x, rapt_tensor *weight, double epsilon)
 {
     normalize_options options = {epsilon};
-    return RAPT_APPLY(&rms_normalize, &options, x, weight);
+    return RAPT_APPLY(&rms_normalize, &options, x, weight, NULL);
 }

@@ -88,7 +88,7 @@ static rapt_tensor *flip_forward(rapt_call *call)
     unsigned flipped = *(const unsigned *)rapt_call_options(call);
     rapt_tensor *output = rapt_new("flip", (rapt_dtype)x->dtype, x->rank, x->shape);
     if (!output) return NULL;
-    rapt_tensor reversed = *x;
+    rapt_tensor reversed = rapt_header_of(x);
     reversed.contiguous = false;
     for (int axis = 0; axis < x->rank; axis++) {
         if (!(flipped >> axis & 1) || x->count == 0) continue;

@@ -1,10 +1,10 @@
 /* Additive attention's scoring function: a(q, k) = w_vᵀ tanh(W_q q + W_k k). */
 #include <rapt/attention.h>
 
-#include "nn/attention.h"
 #include "nn/fused_additive.h"
 #include "nn/scoring.h"
 #include "nn/seen_rows.h"
+#include "tensor/random.h"
 
 typedef struct additive {
     rapt_scoring scoring;
@@ -70,6 +70,6 @@ rapt_scoring *rapt_additive_scoring_new(int64_t query_size, int64_t key_size, in
 
 rapt_attention *rapt_additive_attention_new(int64_t query_size, int64_t key_size, int64_t hidden, double dropout)
 {
-    rapt_attention *attention = rapt_attention_begin(dropout);
-    return attention ? rapt_attention_end(attention, rapt_additive_scoring_new(query_size, key_size, hidden)) : NULL;
+    RAPT_UNDO_DRAWS;
+    return rapt_attention_new(rapt_additive_scoring_new(query_size, key_size, hidden), dropout);
 }

@@ -6,6 +6,8 @@
 #include "nn/attention.h"
 #include "nn/entry.h"
 #include "nn/pooling.h"
+#include "nn/undefined_keys.h"
+#include "tensor/random.h"
 
 static void destroy(rapt_module *module)
 {
@@ -19,30 +21,21 @@ static void describe(const rapt_module *module, char *text, size_t size)
 
 static const rapt_module_class kind = {.name = "Attention", .destroy = destroy, .describe = describe};
 
-rapt_attention *rapt_attention_begin(double dropout)
-{
-    if (!(dropout >= 0 && dropout <= 1)) {
-        rapt_fail(RAPT_ERROR_VALUE, kind.name, "dropout %g; 0 to 1 expected", dropout);
-        return NULL;
-    }
-    rapt_attention *attention = rapt_module_new(sizeof *attention, &kind);
-    if (!attention) return NULL;
-    attention->normalizer = rapt_masked_softmax;
-    attention->dropout = dropout;
-    return attention;
-}
-
-rapt_attention *rapt_attention_end(rapt_attention *attention, rapt_scoring *scoring)
-{
-    rapt_module *module = attention ? &attention->module : NULL;
-    rapt_scoring *added = rapt_module_add_child(module, "", (rapt_module *)scoring);
-    if (attention) attention->scoring = added;
-    return rapt_module_finish(module);
-}
-
 rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
 {
-    return rapt_attention_end(rapt_attention_begin(dropout), scoring);
+    rapt_attention *attention = NULL;
+    if (dropout >= 0 && dropout <= 1)
+        attention = rapt_module_new(sizeof *attention, &kind);
+    else
+        rapt_fail(RAPT_ERROR_VALUE, kind.name, "dropout %g; 0 to 1 expected", dropout);
+    rapt_module *module = attention ? &attention->module : NULL;
+    rapt_scoring *added = rapt_module_add_child(module, "", (rapt_module *)scoring);
+    if (attention) {
+        attention->scoring = added;
+        attention->normalizer = rapt_masked_softmax;
+        attention->dropout = dropout;
+    }
+    return rapt_module_finish(module);
 }
 
 static bool check_tensor(const char *what, const rapt_tensor *tensor, int rank)
@@ -91,21 +84,20 @@ static bool begin(rapt_pooling *p, rapt_attention *attention, rapt_tensor *queri
                              rapt_length_of(queries), rapt_length_of(keys), &p->resolved);
 }
 
-/* Where no query sees a key, *any tells it; NULL where padding is read, or nobody minds it, or there is none. */
-static bool find_unseen(const rapt_pooling *p, rapt_tensor **any)
+/* Where no query sees a key, *any tells it; NULL where padding is read, or there is none, or the fused way sees to it and no
+ * keys are prepared. */
+static bool find_unseen(const rapt_pooling *p, bool prepares, rapt_tensor **any)
 {
     *any = NULL;
-    if (p->mask.fills_million || (rapt_pooling_is_fused(p) && p->attention->scoring->attends_seen_only)) return true;
+    prepares = prepares && p->attention->scoring->prepare;
+    if (p->mask.fills_million || (rapt_pooling_is_fused(p) && !prepares)) return true;
     return rapt_mask_any_seen(&p->resolved, p->groups, any);
 }
 
-/* Of prepared keys. Neither way takes anything from a value whose weight is 0, but the fused one reads tiles whole: what no
- * query sees is hidden first where the mask has gaps. */
-static rapt_tensor *pool(rapt_pooling *p, rapt_tensor *any)
+static rapt_tensor *pool(rapt_pooling *p)
 {
-    if (!rapt_pooling_is_fused(p)) return rapt_pool_plainly(p);
-    if (p->resolved.gaps) p->values = rapt_hide_unseen(p->values, any);
-    return p->values ? rapt_pool_fused(p) : NULL;
+    if (!p->keys) return NULL;
+    return rapt_pooling_is_fused(p) ? rapt_pool_fused(p) : rapt_pool_plainly(p);
 }
 
 /* Keys that are not in `any` are not read; NULL: all are. */
@@ -143,34 +135,48 @@ static bool find_padding(const rapt_tensor *keys, const rapt_mask *mask, rapt_te
 
 rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys, const rapt_mask *mask)
 {
-    rapt_tensor *any = NULL;
+    rapt_tensor *any = NULL, *finite;
     if (!check_layer(attention) || !check_tensor("keys", keys, 0)) return NULL;
     RAPT_SCOPE;
     if (mask && !mask->fills_million && !find_padding(keys, mask, &any)) return NULL;
-    return rapt_keep(prepare(attention, keys, any));
+    if (!attention->scoring->prepare) return rapt_keep(rapt_hide_unseen(keys, any));
+    /* Which other keys no query sees, only the queries will tell: what may be padding must not reach a parameter's gradient. */
+    if (!rapt_find_finite(keys, &finite)) return NULL;
+    rapt_tensor *readable = any && finite ? rapt_logical_and(any, finite) : any ? any : finite;
+    return rapt_keep(rapt_spoil_undefined(prepare(attention, keys, readable), any, finite));
+}
+
+rapt_tensor *rapt_attention_pool_weighing(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
+                                          rapt_tensor *values, const rapt_mask *mask, rapt_tensor **weights)
+{
+    RAPT_UNDO_DRAWS;
+    rapt_pooling p;
+    rapt_tensor *any = NULL;
+    RAPT_SCOPE;
+    if (!begin(&p, attention, queries, prepared_keys, values, mask) || !find_unseen(&p, false, &any)) return NULL;
+    p.keys = rapt_hide_unseen(p.keys, any);
+    p.weights = weights;
+    rapt_tensor *pooled = pool(&p);
+    if (pooled && weights) rapt_keep(*weights);
+    return rapt_keep(pooled);
 }
 
 rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
                                  rapt_tensor *values, const rapt_mask *mask)
 {
-    rapt_pooling p;
-    rapt_tensor *any = NULL;
-    RAPT_SCOPE;
-    if (!begin(&p, attention, queries, prepared_keys, values, mask) ||
-        (rapt_pooling_is_fused(&p) && !find_unseen(&p, &any)))
-        return NULL;
-    return rapt_keep(pool(&p, any));
+    return rapt_attention_pool_weighing(attention, queries, prepared_keys, values, mask, NULL);
 }
 
 rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                                     rapt_tensor *values, const rapt_mask *mask)
 {
+    RAPT_UNDO_DRAWS;
     rapt_pooling p;
     rapt_tensor *any;
     RAPT_SCOPE;
-    if (!begin(&p, attention, queries, keys, values, mask) || !find_unseen(&p, &any)) return NULL;
+    if (!begin(&p, attention, queries, keys, values, mask) || !find_unseen(&p, true, &any)) return NULL;
     p.keys = prepare(attention, keys, any);
-    return p.keys ? rapt_keep(pool(&p, any)) : NULL;
+    return rapt_keep(pool(&p));
 }
 
 rapt_tensor *rapt_attention_forward_hidden(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
@@ -180,7 +186,7 @@ rapt_tensor *rapt_attention_forward_hidden(rapt_attention *attention, rapt_tenso
     RAPT_SCOPE;
     if (!begin(&p, attention, queries, keys, values, mask)) return NULL;
     p.keys = prepare(attention, keys, NULL);
-    return p.keys ? rapt_keep(pool(&p, NULL)) : NULL;
+    return rapt_keep(pool(&p));
 }
 
 static bool set_keep_weights(rapt_module *module, void *keep)

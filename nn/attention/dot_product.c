@@ -55,7 +55,6 @@ static rapt_scoring *scoring_new(const rapt_module_class *which)
     if (!d) return NULL;
     d->scoring.score = score;
     d->scoring.attend = attend;
-    d->scoring.attends_seen_only = true;
     d->is_padded = which == &padded_kind;
     d->is_scaled = d->is_padded || which == &scaled_kind;
     return rapt_module_finish(&d->scoring.module);

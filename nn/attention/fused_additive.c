@@ -1,6 +1,7 @@
 /* Fused additive attention as an op: tasks of a block of queries each, and where there are few, of a part of the keys. */
 #include "nn/fused_additive.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "autograd/node.h"
@@ -36,6 +37,25 @@ static bool make_powers(const void **powers, const rapt_tensor *rows, double fac
     return made != NULL;
 }
 
+/* Kernels read tiles of keys whole: where keys are not finite, those that no query sees become zeros. */
+static bool hide_undefined(const rapt_mask_inputs *mask, const int64_t sizes[4], const rapt_tensor **keys,
+                           rapt_tensor **powers, rapt_tensor **reach)
+{
+    const rapt_resolved_mask resolved = {.batch = sizes[0],
+                                         .heads = sizes[1],
+                                         .queries = sizes[2],
+                                         .keys = sizes[3],
+                                         .ranges = mask->ranges,
+                                         .seen = mask->seen};
+    rapt_tensor *any, *sum = rapt_sum(*reach, RAPT_ALL_AXES, false);
+    if (!sum || isfinite(rapt_item(sum))) return sum != NULL;
+    if (!rapt_mask_any_seen(&resolved, rapt_heads_of(*keys), &any)) return false;
+    if (!any) return true;
+    rapt_tensor *hidden = rapt_hide_unseen((rapt_tensor *)(uintptr_t)*keys, any);
+    *keys = hidden;
+    return hidden && rapt_additive_key_powers(hidden, powers, reach);
+}
+
 bool rapt_additive_describe(rapt_additive *a, const rapt_additive_inputs *in, const rapt_mask_options *options,
                             bool scores, bool backward)
 {
@@ -53,7 +73,9 @@ bool rapt_additive_describe(rapt_additive *a, const rapt_additive_inputs *in, co
                          .raw_weight = weight->data,
                          .values = rapt_grid_of(values)};
     rapt_tensor *key_powers, *key_reach, *reach = rapt_new(name, dtype, last, queries->shape);
-    if (!reach || !rapt_additive_key_powers(keys, &key_powers, &key_reach)) return false;
+    if (!reach || !rapt_additive_key_powers(keys, &key_powers, &key_reach) ||
+        !hide_undefined(&in->mask, sizes, &keys, &key_powers, &key_reach))
+        return false;
     a->queries = (rapt_additive_rows){.rows = queries->data, .reach = reach->data};
     a->keys = (rapt_additive_rows){keys->data, key_powers->data, key_reach->data};
     if (backward && !make_powers(&a->queries.powers, queries, 0.5, NULL, reach)) return false;
@@ -191,8 +213,8 @@ static rapt_tensor *forward(rapt_call *call)
     w.output = (rapt_additive_output){out->data, sums->data, weights ? weights->data : NULL};
     if (!run_forward(&w)) return NULL;
     for (int i = 0; i < rapt_additive_input_count; i++) rapt_call_save(call, rapt_call_input(call, i));
-    rapt_call_save(call, sums);
-    rapt_call_save(call, keeps ? weights : NULL);
+    rapt_call_save_constant(call, sums);
+    rapt_call_save_constant(call, keeps ? weights : NULL);
     if (asked) rapt_call_set_output(call, 1, rapt_keep(weights));
     return rapt_keep(out);
 }
@@ -246,8 +268,11 @@ rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_t
                                  const rapt_attention_call *call)
 {
     if (!queries || !keys || !weight || !check(queries, keys, weight, call->values)) return NULL;
-    rapt_tensor *outputs[2] = {0};
-    rapt_additive_inputs in = {queries, keys, weight, call->values, rapt_mask_inputs_of(call->mask)};
+    rapt_tensor *outputs[2] = {0}, *values = call->values, *any = NULL;
+    /* values likewise, which matters where the mask has gaps: elsewhere they end with what is seen */
+    if (call->mask->gaps && !rapt_mask_any_seen(call->mask, rapt_heads_of(values), &any)) return NULL;
+    values = rapt_hide_unseen(values, any);
+    rapt_additive_inputs in = {queries, keys, weight, values, rapt_mask_inputs_of(call->mask)};
     const rapt_mask_options options = rapt_mask_options_of(call);
     if (!rapt_apply_counted(&op, &options, rapt_additive_input_count, (rapt_tensor **)&in, call->weights ? 2 : 1,
                             outputs))

@@ -102,7 +102,7 @@ static rapt_tensor *forward(rapt_call *call)
     }
     for (int i = 0; i < input_count; i++) rapt_call_save(call, rapt_call_input(call, i));
     rapt_call_save(call, out);
-    rapt_call_save(call, statistics);
+    rapt_call_save_constant(call, statistics);
     return rapt_keep(out);
 }
 

@@ -7,7 +7,7 @@
 /* A header of the ranges (B or 1, Q, 2) for the rows of x: one range for each. */
 static rapt_tensor range_rows(const rapt_tensor *x, const rapt_tensor *ranges)
 {
-    rapt_tensor rows = *ranges;
+    rapt_tensor rows = rapt_header_of(ranges);
     rows.rank = (uint8_t)(x->rank - 1);
     rows.count = 1;
     rows.contiguous = false;
@@ -24,7 +24,7 @@ static rapt_tensor range_rows(const rapt_tensor *x, const rapt_tensor *ranges)
 /* A header of bytes (B, heads, Q, K) for x, which may be without heads; the row of a query is dense or one byte. */
 static rapt_tensor seen_rows(const rapt_tensor *x, const rapt_tensor *seen)
 {
-    rapt_tensor rows = *seen;
+    rapt_tensor rows = rapt_header_of(seen);
     if (x->rank == 4) return rows;
     rows.rank = 3;
     rows.contiguous = false;

@@ -9,6 +9,7 @@
 #include "nn/attention_cache.h"
 #include "nn/mask.h"
 #include "tensor/core.h"
+#include "tensor/random.h"
 
 enum { parts = 3 }; /* queries, keys, values */
 
@@ -283,6 +284,7 @@ static bool prepare_heads(rapt_multi_head_attention *m, rapt_tensor *const input
 rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys,
                                                rapt_tensor *values, const rapt_mask *mask, rapt_attention_cache *cache)
 {
+    RAPT_UNDO_DRAWS;
     if (!check_call(m, queries, keys, values, mask, cache)) return NULL;
     RAPT_SCOPE;
     rapt_tensor *inputs[parts] = {queries, keys, values}, *heads[parts];

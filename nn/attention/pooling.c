@@ -61,12 +61,17 @@ static rapt_tensor *compute_scores(const rapt_pooling *p)
     return NULL;
 }
 
-static bool keep_weights(rapt_attention *attention, rapt_tensor *weights)
+static bool wants_weights(const rapt_pooling *p)
 {
-    rapt_tensor *kept = rapt_detach(weights);
-    if (!kept) return false;
-    rapt_release(attention->weights);
-    attention->weights = rapt_retain(kept);
+    return p->weights || p->attention->keep_weights;
+}
+
+static bool hand_out_weights(const rapt_pooling *p, rapt_tensor *weights)
+{
+    rapt_tensor *outside = rapt_detach(weights);
+    if (!outside) return false;
+    if (p->weights) *p->weights = outside;
+    if (p->attention->keep_weights) rapt_field_set(&p->attention->weights, outside);
     return true;
 }
 
@@ -90,7 +95,7 @@ rapt_tensor *rapt_pool_plainly(rapt_pooling *p)
     rapt_tensor *scores = compute_scores(p);
     if (!scores || !add_distance_bias(p)) return NULL;
     rapt_tensor *weights = attention->normalizer(scores, &p->mask);
-    if (!weights || (attention->keep_weights && !keep_weights(attention, weights))) return NULL;
+    if (!weights || (wants_weights(p) && !hand_out_weights(p, weights))) return NULL;
     if (dropout_of(attention) > 0) weights = rapt_drop(weights, dropout_of(attention));
     rapt_tensor *pooled = by_head(p, rapt_weighted_sum(by_group(p, weights), p->values));
     return add_distance_values(p, weights, pooled);
@@ -121,8 +126,8 @@ rapt_tensor *rapt_pool_fused(rapt_pooling *p)
                                       .values = p->values,
                                       .mask = &mask,
                                       .dropout = dropout_of(attention),
-                                      .weights = attention->keep_weights ? &weights : NULL};
+                                      .weights = wants_weights(p) ? &weights : NULL};
     rapt_tensor *pooled = attention->scoring->attend(attention->scoring, &call);
-    if (!pooled || !attention->keep_weights) return pooled;
-    return keep_weights(attention, p->queries->rank == 4 ? weights : rapt_squeeze(weights, 1)) ? pooled : NULL;
+    if (!pooled || !wants_weights(p)) return pooled;
+    return hand_out_weights(p, p->queries->rank == 4 ? weights : rapt_squeeze(weights, 1)) ? pooled : NULL;
 }

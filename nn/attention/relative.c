@@ -75,7 +75,6 @@ rapt_scoring *rapt_relative_scoring_new(int64_t size, int64_t value_size, int64_
     r->reach = reach;
     r->scoring.score = score;
     r->scoring.attend = attend;
-    r->scoring.attends_seen_only = true;
     r->scoring.distance_bias = distance_bias;
     r->key_table = add_table(r, "key_table", size);
     if (value_size > 0) r->scoring.distance_values = add_table(r, "value_table", value_size);

@@ -42,7 +42,8 @@ bool rapt_check_pair(const rapt_scoring *scoring, const rapt_tensor *queries, in
 
 int rapt_score_shape(const char *op, const rapt_tensor *queries, const rapt_tensor *keys, int64_t *shape)
 {
-    rapt_tensor query_items = *queries, key_items = *keys; /* headers without the last two axes, for this one call */
+    rapt_tensor query_items = rapt_header_of(queries),
+                key_items = rapt_header_of(keys); /* headers without the last two axes, for this one call */
     query_items.rank = (uint8_t)(query_items.rank - 2);
     key_items.rank = (uint8_t)(key_items.rank - 2);
     int rank = rapt_broadcast(op, &query_items, &key_items, shape);

@@ -3,6 +3,8 @@
 
 #include <rapt/transformer.h>
 
+#include "tensor/random.h"
+
 static void describe(const rapt_module *module, char *text, size_t size)
 {
     const rapt_add_norm *a = (const rapt_add_norm *)module;
@@ -35,6 +37,7 @@ rapt_tensor *rapt_add_norm_input(rapt_add_norm *a, rapt_tensor *x)
 
 rapt_tensor *rapt_add_norm_forward(rapt_add_norm *a, rapt_tensor *x, rapt_tensor *y)
 {
+    RAPT_UNDO_DRAWS;
     char text[2][128];
     if (!a || !x || !y) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !a ? "the layer" : x ? "the sublayer's result" : "x");

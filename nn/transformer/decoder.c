@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "nn/attention_cache.h"
+#include "tensor/random.h"
 
 static void destroy(rapt_module *module)
 {
@@ -42,6 +43,7 @@ rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder,
                                               const rapt_mask *mask, const rapt_mask *memory_mask,
                                               rapt_decoder_cache *caches)
 {
+    RAPT_UNDO_DRAWS;
     if (!decoder || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", decoder ? "the input" : "the decoder");
         return NULL;

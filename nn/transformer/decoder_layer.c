@@ -1,6 +1,7 @@
 /* One layer of a decoder: self-attention, attention over the encoder's output, then feed-forward. */
 #include "nn/attention_cache.h"
 #include "nn/transformer.h"
+#include "tensor/random.h"
 
 static const rapt_module_class kind = {.name = "DecoderLayer"};
 
@@ -49,6 +50,7 @@ bool rapt_decoder_cache_select(rapt_decoder_cache *cache, rapt_tensor *rows)
 rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory,
                                         const rapt_mask *mask, const rapt_mask *memory_mask, rapt_decoder_cache *cache)
 {
+    RAPT_UNDO_DRAWS;
     if (!layer || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
         return NULL;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "nn/attention_cache.h"
+#include "tensor/random.h"
 
 static void destroy(rapt_module *module)
 {
@@ -42,6 +43,7 @@ rapt_transformer_encoder *rapt_transformer_encoder_new(const rapt_transformer_co
 rapt_tensor *rapt_transformer_encoder_forward(rapt_transformer_encoder *encoder, rapt_tensor *x, const rapt_mask *mask,
                                               rapt_attention_cache *caches)
 {
+    RAPT_UNDO_DRAWS;
     if (!encoder || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", encoder ? "the input" : "the encoder");
         return NULL;

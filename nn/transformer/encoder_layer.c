@@ -1,5 +1,6 @@
 /* One layer of an encoder: self-attention, then feed-forward. Causal, and with a cache, it is a block of a GPT. */
 #include "nn/transformer.h"
+#include "tensor/random.h"
 
 static const rapt_module_class kind = {.name = "EncoderLayer"};
 
@@ -24,6 +25,7 @@ rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config
 rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *x, const rapt_mask *mask,
                                         rapt_attention_cache *cache)
 {
+    RAPT_UNDO_DRAWS;
     if (!layer || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
         return NULL;

@@ -2,6 +2,8 @@
 #include <rapt/initialize.h>
 #include <rapt/transformer.h>
 
+#include "tensor/random.h"
+
 static const rapt_module_class kind = {.name = "Transformer"};
 
 static bool init_matrix(const char *name, rapt_tensor *parameter, void *context)
@@ -28,6 +30,7 @@ rapt_tensor *rapt_transformer_forward(rapt_transformer *transformer, rapt_tensor
                                       const rapt_mask *source_mask, const rapt_mask *target_mask,
                                       const rapt_mask *memory_mask)
 {
+    RAPT_UNDO_DRAWS;
     if (!transformer || !source || !target) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s is NULL",
                   !transformer ? "Transformer"

@@ -88,7 +88,6 @@ typedef struct TYPED(unit) {
     T keys_gradient[rapt_additive_tile][TYPED(width)] __attribute__((aligned(RAPT_VECTOR_BYTES)));
     TYPED(vector) weight_gradient;
     int64_t hidden, lanes, first_key, keys; /* the first unit, how many there are */
-    T key_reach;
 } TYPED(unit);
 
 /* With t = tanh(a + b) and ds the gradient of the score of i and j: da_i += ds (1 − t²), db_j likewise, dw += ds t */
@@ -156,10 +155,11 @@ static void TYPED(unit_block)(const rapt_additive *a, TYPED(unit) * u, const rap
         rapt_meet(piece_range(a, piece), (rapt_key_range){u->first_key, u->first_key + u->keys});
     const int64_t row = a->mask.keys;
     if (range.first == range.last) return;
+    const T key_reach = TYPED(largest_reach)(u->place->key_reach + range.first, range.last - range.first);
     for (int64_t i = piece->first_query; i < piece->last_query;) {
         const int64_t rows = i + 4 <= piece->last_query ? 4 : 1;
         const T *from = scores + (i - piece->first_query) * row;
-        if (TYPED(largest_reach)(u->place->query_reach + i, rows) + u->key_reach > TYPED(reach_limit))
+        if (TYPED(largest_reach)(u->place->query_reach + i, rows) + key_reach > TYPED(reach_limit))
             for (int64_t r = 0; r < rows; r++) TYPED(exact_row)(u, i + r, range, from + r * row, query_gradient);
         else if (rows == 4)
             TYPED(unit_rows)(u, i, range, from, row, query_gradient);
@@ -188,7 +188,6 @@ static void TYPED(unit_backward)(const rapt_additive *a, const rapt_additive_gra
     for (u->first_key = 0; u->first_key < a->mask.keys; u->first_key += rapt_additive_tile) {
         const TYPED(place) first = TYPED(find_place)(a, item, group * heads);
         u->keys = lesser(rapt_additive_tile, a->mask.keys - u->first_key);
-        u->key_reach = TYPED(largest_reach)(first.key_reach + u->first_key, u->keys);
         for (int64_t j = 0; j < u->keys; j++) {
             TYPED(store)(u->powers[j], TYPED(load)(first.key_powers + (u->first_key + j) * a->padded + u->hidden));
             TYPED(store)(u->keys_gradient[j], (TYPED(vector)){0});

@@ -35,7 +35,9 @@ static void TYPED(powers)(int64_t rows, int64_t hidden, const void *x, double fa
         if (!reach) continue;
         _Pragma("omp simd reduction(max : largest)") for (int64_t h = 0; h < hidden; h++) largest =
             FABS(from[h]) > largest ? FABS(from[h]) : largest;
-        ((T *)reach)[i] = largest;
+        bool is_defined = true;
+        RAPT_SIMD for (int64_t h = 0; h < hidden; h++) is_defined &= from[h] == from[h];
+        ((T *)reach)[i] = is_defined ? largest : (T)NAN;
     }
 }
 
@@ -78,7 +80,8 @@ static T *TYPED(chunk_rows)(const rapt_additive_rows_of_chunk *rows, int64_t ite
 static T TYPED(largest_reach)(const T *reach, int64_t count)
 {
     T largest = 0;
-    for (int64_t i = 0; i < count; i++) largest = reach[i] > largest ? reach[i] : largest;
+    _Pragma("omp simd reduction(max : largest)") for (int64_t i = 0; i < count; i++) largest =
+        reach[i] > largest ? reach[i] : largest;
     return largest;
 }
 

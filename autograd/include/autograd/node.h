@@ -9,24 +9,24 @@
 #define RAPT_MAX_SAVED 10
 
 typedef struct rapt_node rapt_node;
+typedef struct rapt_walk rapt_walk;
 
 /* From an input of a call to what produced it. */
 typedef struct rapt_edge {
     rapt_node *node; /* NULL: the input wants no gradient */
-    int output;
+    int32_t output;
 } rapt_edge;
 
 typedef struct rapt_saved_tensor {
     rapt_tensor *tensor; /* may be NULL */
     uint64_t version;
-    int output; /* which output of the node itself this is an unlinked view of, or −1 */
+    int output;   /* which output of the node itself this is an unlinked view of, or −1 */
+    bool is_lost; /* floating, but no input and no output: a derivative through it would be lost */
 } rapt_saved_tensor;
 
 /* What a node must know of an output: to sum broadcast gradients and to check given ones. */
 typedef struct rapt_output {
-    rapt_tensor *gradient; /* what has arrived so far in the current backward walk */
-    rapt_tensor *captured; /* a walk of rapt_gradients leaves its result here */
-    bool capture;
+    rapt_tensor *gradient; /* of an op: what has arrived so far in the walk that has claimed the node */
     uint8_t dtype;
     uint8_t rank;
     int64_t shape[RAPT_MAX_RANK];
@@ -42,8 +42,9 @@ struct rapt_node {
     rapt_node *next;          /* in the worklist of nodes to be freed */
     size_t capacity;
     int edge_count, saved_count, output_count;
-    bool used;   /* backward has freed what it needs */
-    bool queued; /* in the heap of the current walk */
+    bool used;                 /* backward has freed what it needs */
+    bool requested;            /* a gradient of an output is to be kept by the walk that has claimed the node */
+    _Atomic(rapt_walk *) walk; /* of an op: who has claimed it. Leaves belong to all threads at once */
     void *options;
     rapt_edge *edges;
     rapt_saved_tensor *saved;
@@ -58,12 +59,13 @@ struct rapt_call {
     rapt_tensor *const *inputs; /* in forward */
     bool recording;
     int saved_count;
-    rapt_tensor *saved[RAPT_MAX_SAVED];
+    rapt_tensor *saved[RAPT_MAX_SAVED]; /* in forward a share of each, in vjp what rapt_call_saved gives */
+    uint32_t constants;                 /* in forward: bit k set: saved[k] counts as a constant */
     int output_count;
     rapt_tensor **outputs; /* in forward */
     rapt_node *node;       /* in vjp */
-    rapt_tensor **given;   /* in vjp: one for each input, */
-    bool create_graph;     /* and whether they are to have a graph */
+    rapt_walk *walk;       /* in vjp */
+    rapt_tensor **given;   /* in vjp: one for each input */
     bool failed;
 };
 
@@ -74,6 +76,13 @@ void rapt_node_release(rapt_node *node);
 
 /* Drops what only a vjp needs: saved tensors and edges. */
 void rapt_node_clear(rapt_node *node);
+
+/* False and an error when a saved tensor was changed in place since, or for a vjp that is to be differentiated itself, when a
+ * derivative would be lost. */
+bool rapt_node_check_saved(const rapt_node *node, bool create_graph);
+
+/* What was saved, as a vjp sees it: part of the graph where that is recorded. False after an error. */
+bool rapt_node_get_saved(rapt_node *node, rapt_tensor *saved[RAPT_MAX_SAVED]);
 
 /* Fills in what the node must know of an output, and links the tensor to it. */
 void rapt_node_attach(rapt_node *node, int output, rapt_tensor *tensor);
@@ -96,7 +105,10 @@ int rapt_call_output_count(const rapt_call *call);
 /* May a sum of gradients grow in place? Nobody else sees its elements, and each is there once. */
 bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph);
 
-/* The gradient summed over the axes along which the output was broadcast; NULL after an error. */
+/* Does that shape broadcast to the gradient's? */
+bool rapt_sums_to_shape(const rapt_tensor *gradient, int rank, const int64_t *shape);
+
+/* The gradient summed over the axes along which that shape, which it sums to, was broadcast; NULL after an error. */
 rapt_tensor *rapt_sum_to_shape(rapt_tensor *gradient, int rank, const int64_t *shape);
 
 #endif

@@ -48,7 +48,7 @@ RAPT_API void rapt_restore_recording(const bool *before);
 
 /* `RAPT_NO_GRADIENT;` at the top of a block: nothing is recorded until the block is left. */
 #define RAPT_NO_GRADIENT                                                                                               \
-    bool RAPT_JOIN(rapt_recording_line_, __LINE__) __attribute__((cleanup(rapt_restore_recording), unused)) =          \
+    bool RAPT_JOIN(rapt_recording_, __COUNTER__) __attribute__((cleanup(rapt_restore_recording), unused)) =            \
         rapt_set_recording(false)
 
 /* Writes the graph behind a tensor, one line an op (its name, output shape, inputs), or as Graphviz when dot is true. */

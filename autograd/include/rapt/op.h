@@ -26,10 +26,14 @@ typedef struct rapt_op {
     uint32_t optional;       /* bit i set: input i may be NULL */
     int outputs;             /* 0 means 1 */
     const char *no_gradient; /* where vjp is NULL: why, and what has a gradient instead, for the error message */
+    /* Where the vjp cannot be differentiated (it loops over numbers itself, say): why, and what can. Under RAPT_CREATE_GRAPH
+     * that is then an error. NULL: it can, so that it must be made of recorded ops, which rapt_gradcheck checks. */
+    const char *no_second_gradient;
 } rapt_op;
 
-/* Runs an op and records it if gradients are wanted. NULL inputs give NULL (and an error, if none stands). options
- * points to options_size bytes that may go after the call. Returns output 0 of the innermost scope, NULL after an error. */
+/* Runs an op and records it if gradients are wanted. A NULL op, a NULL list, and NULL inputs that are not optional give NULL
+ * (and an error, if none stands). options points to options_size bytes that may go after the call. Returns output 0 of the
+ * innermost scope, NULL after an error. */
 RAPT_API rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs);
 
 /* The same for an op of several outputs, which it writes to outputs[0 … op->outputs − 1]. */
@@ -41,6 +45,9 @@ RAPT_API bool rapt_apply_many(const rapt_op *op, const void *options, int count,
     rapt_apply((op), (options), (int)(sizeof((rapt_tensor *[]){__VA_ARGS__}) / sizeof(rapt_tensor *)),                 \
                (rapt_tensor *[]){__VA_ARGS__})
 
+/* For all functions of a call: an index that is not there is an error, and so is asking forward for what only a vjp has or
+ * the other way round. */
+
 /* In forward and vjp. */
 RAPT_API const void *rapt_call_options(const rapt_call *call);
 RAPT_API int rapt_call_count(const rapt_call *call);             /* number of inputs */
@@ -50,17 +57,23 @@ RAPT_API bool rapt_call_wants(const rapt_call *call, int input); /* does that in
 RAPT_API rapt_tensor *rapt_call_input(const rapt_call *call, int input);
 RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor);
 
-/* In forward: keeps an input, an output or an intermediate result for the vjp, in the order of the calls (10 at most).
- * NULL is kept as NULL. Costs nothing when no gradient is wanted. */
+/* In forward: keeps an input or an output for the vjp, in the order of the calls (10 at most). NULL is kept as NULL. Costs
+ * nothing when no gradient is wanted. Another floating tensor, an intermediate result, can be kept too, but the graph does not
+ * know where that comes from: to differentiate the vjp itself is then an error. Keep the inputs and compute it again. */
 RAPT_API void rapt_call_save(rapt_call *call, rapt_tensor *tensor);
 
-/* In vjp. What was saved (NULL and an error if it has been changed in place since), the gradient of an output (NULL
+/* The same for a tensor that counts as a constant where the vjp is differentiated: because it is one, or because the vjp hands
+ * it to an op whose own vjp accounts for what it depends on. */
+RAPT_API void rapt_call_save_constant(rapt_call *call, rapt_tensor *tensor);
+
+/* In vjp. What was saved (never changed in place since: that is an error before any vjp runs), the gradient of an output (NULL
  * if nothing depends on that output), and the shape that an input had (NULL if it wants no gradient). */
 RAPT_API rapt_tensor *rapt_call_saved(rapt_call *call, int index);
 RAPT_API rapt_tensor *rapt_call_gradient(rapt_call *call, int output);
 RAPT_API const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank);
 
-/* In vjp: the gradient of an input. One that is not wanted is ignored. False when it is NULL. */
+/* In vjp: the gradient of an input, once for each. One that is not wanted is ignored. False, and the vjp has failed, when it
+ * is NULL or the second for that input. */
 RAPT_API bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient);
 
 /* In vjp: what has arrived for an input so far, dense and of the input's shape, to which the vjp may add its own in place;

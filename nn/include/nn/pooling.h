@@ -14,6 +14,7 @@ typedef struct rapt_pooling {
     rapt_mask mask;
     rapt_resolved_mask resolved;
     int64_t groups, repeats; /* heads = groups · repeats */
+    rapt_tensor **weights;   /* gets the weights, before dropout and outside the graph, if it is not NULL */
 } rapt_pooling;
 
 static inline int64_t rapt_heads_of(const rapt_tensor *tensor)

@@ -31,8 +31,8 @@ RAPT_API rapt_attention *rapt_additive_attention_new(int64_t query_size, int64_t
 RAPT_API rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                                              rapt_tensor *values, const rapt_mask *mask);
 
-/* The same in two parts, for a decoder that asks the same keys again and again: prepare once, then pool. The mask must be
- * the same in both as far as it hides keys from all queries. */
+/* The same in two parts, for a decoder that asks the same keys again and again: prepare once, then pool. What prepare's mask
+ * hides from all queries must be hidden in every pool; other keys may be anything, even NaN, that no query sees. */
 RAPT_API rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys, const rapt_mask *mask);
 RAPT_API rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
                                           rapt_tensor *values, const rapt_mask *mask);

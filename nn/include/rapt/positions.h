@@ -42,8 +42,7 @@ typedef struct rapt_rotary {
     rapt_module module;
     double base;        /* 10000 */
     bool halves;        /* the pairing of GPT-NeoX and LLaMA's weights as Hugging Face has them; false: the paper's */
-    rapt_tensor *table; /* sines and cosines of the positions seen so far, */
-    double table_base;  /* with this base */
+    rapt_tensor *table; /* sines and cosines of the positions seen so far */
 } rapt_rotary;
 
 RAPT_API rapt_rotary *rapt_rotary_new(void);

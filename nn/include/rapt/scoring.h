@@ -24,10 +24,9 @@ struct rapt_scoring {
     rapt_tensor *(*distance_bias)(rapt_scoring *scoring, rapt_tensor *queries);
     rapt_tensor
         *distance_values; /* (2R + 1, v), a parameter: its rows are added to the values by distance; NULL: none */
-    /* The fused way: attention pooling with softmax, without a matrix of scores; NULL: there is none. */
+    /* The fused way: attention pooling with softmax, without a matrix of scores, which takes nothing from keys that no query
+     * sees, nor from their values: even NaN there changes no bit. NULL: there is none. */
     rapt_tensor *(*attend)(rapt_scoring *scoring, const rapt_attention_call *call);
-    bool
-        attends_seen_only; /* attend reads nothing of keys that no query sees, nor of their values: padding may be NaN */
 };
 
 /* Scores of queries (…, Q, q) and keys (…, K, k): (…, Q, K), without mask or normaliser; distances count from equal places. */

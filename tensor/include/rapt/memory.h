@@ -25,7 +25,7 @@ RAPT_API void rapt_scope_cleanup(rapt_scope *scope);
 /* `RAPT_SCOPE;` at the top of a block opens a scope that ends with the block, however it is left: break, continue and
  * return keep the meaning they have in C. */
 #define RAPT_SCOPE                                                                                                     \
-    rapt_scope RAPT_JOIN(rapt_scope_line_, __LINE__) __attribute__((cleanup(rapt_scope_cleanup), unused)) =            \
+    rapt_scope RAPT_JOIN(rapt_scope_, __COUNTER__) __attribute__((cleanup(rapt_scope_cleanup), unused)) =              \
         rapt_scope_begin()
 
 /* Hands a tensor of the innermost scope to the scope around it, and returns it. A tensor that the innermost scope does

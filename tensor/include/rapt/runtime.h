@@ -8,7 +8,10 @@ RAPT_BEGIN_DECLS
 
 /* The number of threads that ops use; results do not depend on it. Values below 1 are an error (false). The default
  * is OpenMP's (OMP_NUM_THREADS, or one for each processor), of which all but one rest while other programs keep the
- * processors busy; a number that was set is used as it is. */
+ * processors busy; a number that was set is used as it is.
+ * A thread that forks works alone in the child, since OpenMP's threads do not survive a fork. If it had not used several threads
+ * (neither here nor in OpenMP regions of its own), it may set a number in the child; if it had used them here, a number above 1
+ * is an error there. */
 RAPT_API bool rapt_set_threads(int threads);
 RAPT_API int rapt_get_threads(void);
 

@@ -3,6 +3,7 @@
 #define RAPT_TENSOR_CORE_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include <rapt/tensor.h>
 
@@ -36,6 +37,16 @@ struct rapt_tensor {
     int64_t shape[RAPT_MAX_RANK];
     int64_t strides[RAPT_MAX_RANK]; /* in elements; 0 where an axis is expanded */
 };
+
+/* A header like the tensor's, for use in one call: it holds no share of anything, and is to be read only by what takes a
+ * tensor's shape, strides and elements. The share count is left out, since other threads may be changing it. */
+static inline rapt_tensor rapt_header_of(const rapt_tensor *tensor)
+{
+    rapt_tensor header;
+    atomic_init(&header.references, 0);
+    memcpy(&header.storage, &tensor->storage, sizeof header - offsetof(rapt_tensor, storage));
+    return header;
+}
 
 /* The error of a NULL argument, unless an error stands already (then NULL is only its trace). Returns false. */
 bool rapt_fail_null(const char *op, const char *argument);
@@ -89,6 +100,11 @@ bool rapt_check_writable(const char *op, const rapt_tensor *tensor);
 
 /* The same, and counts a change in place. */
 bool rapt_begin_writing(const char *op, rapt_tensor *tensor);
+
+/* Fields that forward functions fill in, and that threads which share a layer read and replace: a share of what one holds, for
+ * the innermost scope (NULL: nothing), and its replacement by a share of another tensor. */
+rapt_tensor *rapt_field_get(rapt_tensor *const *field);
+void rapt_field_set(rapt_tensor **field, rapt_tensor *tensor);
 
 /* True when nobody else can see the elements: one header, one view. */
 bool rapt_is_unique(const rapt_tensor *tensor);

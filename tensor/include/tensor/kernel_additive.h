@@ -9,7 +9,7 @@
 typedef struct rapt_additive_rows {
     const void *rows;   /* projected queries or keys: (batch, heads or groups, rows, hidden), dense */
     const void *powers; /* (batch, heads or groups, rows, padded), dense: ½ e^{2a} or e^{2b}, then zeros */
-    const void *reach;  /* (batch, heads or groups, rows), dense: the largest |a| or |b| */
+    const void *reach;  /* (batch, heads or groups, rows), dense: the largest |a| or |b|; NaN where one is NaN */
 } rapt_additive_rows;
 
 /* w tanh(a + b) = w − 1 / (offset + folded e^{2b}) with offset = ½ / w and folded = offset · e^{2a} saves a multiplication.

@@ -2,6 +2,7 @@
 #ifndef RAPT_TENSOR_RANDOM_H
 #define RAPT_TENSOR_RANDOM_H
 
+#include <rapt/memory.h>
 #include <rapt/random.h>
 
 /* Takes the blocks for that many elements, four to a block, and returns the state in which they begin. Element i belongs
@@ -10,6 +11,18 @@ rapt_random_state rapt_random_reserve(int64_t elements);
 
 /* The same for elements of 64 bits, two to a block. */
 rapt_random_state rapt_random_reserve_pairs(int64_t elements);
+
+/* `RAPT_UNDO_DRAWS;` at the top of a block: if something fails before it is left, the thread's generator is as it was. */
+typedef struct rapt_draws {
+    rapt_random_state before;
+    uint64_t failures;
+} rapt_draws;
+
+rapt_draws rapt_draws_begin(void);
+void rapt_draws_end(const rapt_draws *draws);
+
+#define RAPT_UNDO_DRAWS                                                                                                \
+    rapt_draws RAPT_JOIN(rapt_draws_, __COUNTER__) __attribute__((cleanup(rapt_draws_end), unused)) = rapt_draws_begin()
 
 /* out = uniform(i) < keep ? in · scale : 0 over `count` dense elements of a floating dtype, on all threads. The same
  * state gives the same mask, so backward repeats forward's. */

@@ -10,7 +10,8 @@ typedef struct rapt_thread {
     rapt_error_code error;
     char error_op[64];
     char error_message[RAPT_MESSAGE_SIZE];
-    uintptr_t *owned; /* tensors of all open scopes, innermost last; bit 0 set: to be kept once */
+    uint64_t failures; /* how often something failed, also while an error stood */
+    uintptr_t *owned;  /* tensors of all open scopes, innermost last; bit 0 set: to be kept once */
     int64_t owned_count;
     int64_t owned_capacity;
     int64_t *scope_starts; /* where in `owned` each open scope begins */
@@ -19,7 +20,6 @@ typedef struct rapt_thread {
     rapt_random_state random;
     bool recording_off;
     void *block_cache;
-
 } rapt_thread;
 
 /* The calling thread's state, made at first use. NULL when there is no memory even for that. */

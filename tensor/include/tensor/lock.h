@@ -1,0 +1,28 @@
+/* Locks that a forked child finds open, whichever threads its parent had. */
+#ifndef RAPT_TENSOR_LOCK_H
+#define RAPT_TENSOR_LOCK_H
+
+#include <pthread.h>
+
+/* Defines the functions name_take and name_give. A thread that has a lock may take those of a lower order, no others; a fork
+ * takes all of them from the highest down, which constructors that run in rising order see to. */
+#define RAPT_LOCK(name, order)                                                                                         \
+    static pthread_mutex_t name = PTHREAD_MUTEX_INITIALIZER;                                                           \
+    static void name##_take(void)                                                                                      \
+    {                                                                                                                  \
+        pthread_mutex_lock(&name);                                                                                     \
+    }                                                                                                                  \
+    static void name##_give(void)                                                                                      \
+    {                                                                                                                  \
+        pthread_mutex_unlock(&name);                                                                                   \
+    }                                                                                                                  \
+    static __attribute__((constructor(RAPT_LOCK_ORDER_##order))) void name##_survives_forks(void)                      \
+    {                                                                                                                  \
+        pthread_atfork(name##_take, name##_give, name##_give);                                                         \
+    }
+
+#define RAPT_LOCK_ORDER_MEMORY 201
+#define RAPT_LOCK_ORDER_FIELDS 202
+#define RAPT_LOCK_ORDER_GRADIENTS 203
+
+#endif
