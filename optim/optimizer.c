@@ -44,16 +44,15 @@ static const rapt_slot *find_parameter(const rapt_optimizer *optimizer, const ra
     return NULL;
 }
 
-/* A tensor that a module has under two names is one parameter, of the first name. */
-static bool add_once(const char *name, rapt_tensor *parameter, void *context)
+static bool add(const char *name, rapt_tensor *parameter, void *context)
 {
-    return find_parameter(context, parameter) || rapt_optimizer_add(context, name, parameter);
+    return rapt_optimizer_add(context, name, parameter);
 }
 
 rapt_optimizer *rapt_optimizer_finish(rapt_optimizer *optimizer, bool good, rapt_module *module)
 {
     optimizer->first_learning_rate = optimizer->learning_rate;
-    if (good && (!module || rapt_module_visit(module, RAPT_PARAMETERS, add_once, optimizer))) return optimizer;
+    if (good && (!module || rapt_module_visit(module, RAPT_PARAMETERS, add, optimizer))) return optimizer;
     rapt_optimizer_free(optimizer);
     return NULL;
 }

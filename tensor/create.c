@@ -197,20 +197,3 @@ bool rapt_scale_in_place(rapt_tensor *target, double factor)
     rapt_map(rapt_kernel.elementwise.scale[target->dtype], &factor, 1, 2, (const rapt_tensor *[]){target, target});
     return true;
 }
-
-bool rapt_cast_in_place(rapt_tensor *tensor, rapt_dtype dtype)
-{
-    rapt_tensor *cast = rapt_new("cast_in_place", dtype, tensor->rank, tensor->shape);
-    if (!cast) return false;
-    rapt_map(rapt_kernel.elementwise.cast[dtype][tensor->dtype], NULL, 1, 2, (const rapt_tensor *[]){cast, tensor});
-    if (tensor->link) tensor->link->release(tensor->link, tensor);
-    tensor->link = NULL;
-    rapt_storage *storage = tensor->storage; /* goes with the header of the copy, which the scope owns */
-    tensor->storage = cast->storage;
-    tensor->data = cast->data;
-    tensor->dtype = cast->dtype;
-    memcpy(tensor->strides, cast->strides, sizeof cast->strides);
-    tensor->contiguous = true;
-    cast->storage = storage;
-    return true;
-}

@@ -153,13 +153,10 @@ static void *allocate(size_t size)
     return block;
 }
 
-void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
+void *rapt_block_try(size_t bytes, size_t *capacity)
 {
     *capacity = 0;
-    if (bytes > SIZE_MAX / 4 || injected_failure()) {
-        rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes", bytes);
-        return NULL;
-    }
+    if (bytes > SIZE_MAX / 4 || injected_failure()) return NULL;
     int class = class_of(bytes);
     size_t size = class_size(class);
     block_cache *cache = thread_cache();
@@ -171,16 +168,20 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
             cache = NULL; /* it is gone */
             block = allocate(size);
         }
-        if (!block) {
-            rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes", bytes);
-            return NULL;
-        }
+        if (!block) return NULL;
         atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&system_bytes, (int64_t)size, memory_order_relaxed);
     }
     rapt_allow(block, size);
     count(cache, (int64_t)size);
     *capacity = size;
+    return block;
+}
+
+void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
+{
+    void *block = rapt_block_try(bytes, capacity);
+    if (!block) rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes", bytes);
     return block;
 }
 

@@ -197,7 +197,20 @@ bool rapt_is_unique(const rapt_tensor *tensor)
            atomic_load_explicit(&tensor->storage->references, memory_order_acquire) == 1;
 }
 
-bool rapt_begin_writing(const char *op, rapt_tensor *tensor)
+void rapt_exchange(rapt_tensor *a, rapt_tensor *b)
+{
+    const rapt_tensor held = rapt_header_of(a);
+    a->storage = b->storage, b->storage = held.storage;
+    a->data = b->data, b->data = held.data;
+    a->link = b->link, b->link = held.link;
+    a->output = b->output, b->output = held.output;
+    a->dtype = b->dtype, b->dtype = held.dtype;
+    a->contiguous = b->contiguous, b->contiguous = held.contiguous;
+    memcpy(a->strides, b->strides, sizeof a->strides);
+    memcpy(b->strides, held.strides, sizeof b->strides);
+}
+
+bool rapt_check_writable(const char *op, const rapt_tensor *tensor)
 {
     if (!tensor) return rapt_fail_null(op, "tensor");
     if (!rapt_check_alive(op, "the tensor", tensor)) return false;
@@ -210,6 +223,12 @@ bool rapt_begin_writing(const char *op, rapt_tensor *tensor)
             return rapt_fail(RAPT_ERROR_SHAPE, op,
                              "axis %d of the tensor is expanded: one element stands for %lld; change a clone instead",
                              axis, (long long)tensor->shape[axis]);
+    return true;
+}
+
+bool rapt_begin_writing(const char *op, rapt_tensor *tensor)
+{
+    if (!rapt_check_writable(op, tensor)) return false;
     atomic_fetch_add_explicit(&tensor->storage->version, 1, memory_order_relaxed);
     return true;
 }

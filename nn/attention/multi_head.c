@@ -109,9 +109,9 @@ rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_multi_head_a
         return NULL;
     }
     rapt_multi_head_attention *m = check_config(c) ? rapt_module_new(sizeof *m, &kind) : NULL;
-    if (!m) {
-        rapt_module_free((rapt_module *)c->pooling);
-        rapt_module_free((rapt_module *)c->rotary);
+    if (!m) { /* what is new of its parts goes with it */
+        rapt_module_add_child(NULL, NULL, (rapt_module *)c->pooling);
+        rapt_module_add_child(NULL, NULL, (rapt_module *)c->rotary);
         return NULL;
     }
     const int64_t inputs[parts] = {c->query_size ? c->query_size : c->hidden, c->key_size ? c->key_size : c->hidden,

@@ -38,7 +38,7 @@ rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer
     if (c->rotary && is_self) {
         config.rotary = rapt_rotary_new();
         if (!config.rotary) {
-            rapt_module_free((rapt_module *)config.pooling);
+            rapt_module_add_child(NULL, NULL, (rapt_module *)config.pooling);
             return NULL;
         }
     }

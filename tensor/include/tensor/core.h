@@ -92,11 +92,14 @@ char *rapt_shape_text(int rank, const int64_t *shape, char buffer[RAPT_SHAPE_TEX
 /* Puts a double into an element of any dtype, as C converts. */
 void rapt_write_element(rapt_dtype dtype, double value, void *element);
 
-/* Converts a floating tensor to another floating dtype, in place, and takes it out of the graph: a leaf has to be made one
- * again. False after an error; the tensor is then as it was. */
-bool rapt_cast_in_place(rapt_tensor *tensor, rapt_dtype dtype);
+/* Two tensors of one shape exchange what they hold: elements, dtype, strides, and the link to the graph, whose nodes do not
+ * hear of it. */
+void rapt_exchange(rapt_tensor *a, rapt_tensor *b);
 
-/* Counts a change in place. An error (false) when the tensor is the result of a recorded op or an expanded view. */
+/* May it be changed in place? An error (false) when the tensor is the result of a recorded op or an expanded view. */
+bool rapt_check_writable(const char *op, const rapt_tensor *tensor);
+
+/* The same, and counts a change in place. */
 bool rapt_begin_writing(const char *op, rapt_tensor *tensor);
 
 /* Fields that forward functions fill in, and that threads which share a layer read and replace: a share of what one holds, for
