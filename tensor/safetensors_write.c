@@ -123,3 +123,12 @@ bool rapt_save_safetensors(const char *path, const rapt_archive *archive)
     free(header);
     return done;
 }
+
+bool rapt_can_save(const char *path)
+{
+    rapt_replacement file;
+    if (!path) return rapt_fail_null("can_save", "path");
+    if (!rapt_replacement_begin(&file, "can_save", path)) return false;
+    rapt_replacement_end(&file, false);
+    return true;
+}

@@ -36,7 +36,7 @@ Test(safetensors, round_trip)
     cr_assert(rapt_archive_add_text(archive, "format", "pt"));
     cr_assert(rapt_archive_add_text(archive, "", "line\nzwei: «ß»"));
     cr_assert(rapt_save_safetensors(path, archive), "%s", rapt_error());
-    cr_expect_eq(files(false), 1, "nothing is left beside the file");
+    cr_expect_eq(files(), 1, "nothing is left beside the file");
 
     rapt_archive *again = load();
     cr_assert_eq(rapt_archive_count(again), 61);
@@ -171,7 +171,7 @@ Test(safetensors, running_out_of_memory)
         rapt_memory_fail_after(failures);
         saved = rapt_save_safetensors(path, archive);
         rapt_memory_fail_after(-1);
-        cr_expect_eq(files(false), saved);
+        cr_expect_eq(files(), saved);
         if (!saved) expect_error(RAPT_ERROR_MEMORY, "no memory");
     }
     cr_expect_gt(failures, 1);
@@ -249,5 +249,5 @@ Test(safetensors, names_and_texts_are_utf8)
     cr_expect_not(rapt_save_safetensors(path, archive));
     expect_error(RAPT_ERROR_VALUE, "the text '");
     rapt_archive_free(archive);
-    cr_expect_eq(files(false), 0);
+    cr_expect_eq(files(), 0);
 }
