@@ -1,5 +1,7 @@
 /* safetensors while memory runs out: at every allocation of anybody in the process, once and from then on. */
 #include "failing_malloc.h"
+#include <rapt.h>
+
 #include "safetensors_file.h"
 
 #include "tensor/core.h"
@@ -111,4 +113,53 @@ Test(safetensors_memory, saving_when_one_allocation_fails)
 Test(safetensors_memory, saving_when_all_allocations_fail_from_the_nth_on)
 {
     save_with_failures(true);
+}
+
+/* A checkpoint of a layer and its optimizer, at every failing allocation: the old file and the old weights, or the new. */
+static void checkpoint_with_failures(bool for_good)
+{
+    RAPT_SCOPE;
+    rapt_linear *layer = rapt_linear_new(3, 2, RAPT_BIAS);
+    rapt_optimizer *adam = rapt_adam_new(&layer->module, NULL);
+    rapt_checkpoint checkpoint = {.module = &layer->module, .optimizer = adam, .step = 1, .note = "note"};
+    cr_assert(rapt_fill(layer->weight, 1) && rapt_fill(layer->bias, 1));
+    cr_assert(rapt_checkpoint_save(path, &checkpoint), "%s", rapt_error());
+    const long blocks = count_blocks();
+    for (long n = 0, failed = 1; failed; n++) {
+        cr_assert(rapt_fill(layer->weight, 2));
+        fail_malloc(n, for_good);
+        const bool saved = rapt_checkpoint_save(path, &checkpoint);
+        failed = allocator.failed;
+        fail_malloc(-1, false);
+        if (!saved) expect_error(RAPT_ERROR_MEMORY, "no memory");
+        expect_no_error();
+        cr_expect_eq(files(), 1);
+        cr_assert(rapt_checkpoint_load(path, &checkpoint), "%s", rapt_error());
+        cr_expect_eq(rapt_at(layer->weight, (int64_t[]){1, 2}), saved ? 2 : 1);
+
+        cr_assert(rapt_fill(layer->weight, 3) && rapt_fill(layer->bias, 3));
+        fail_malloc(n, for_good);
+        const bool loaded = rapt_checkpoint_load(path, &checkpoint);
+        failed += allocator.failed;
+        fail_malloc(-1, false);
+        if (!loaded) expect_error(RAPT_ERROR_MEMORY, "no memory");
+        expect_no_error();
+        cr_expect_eq(rapt_at(layer->weight, (int64_t[]){1, 2}), !loaded ? 3 : saved ? 2 : 1);
+        cr_expect_eq(rapt_at(layer->bias, (int64_t[]){1}) == 3, !loaded);
+        cr_assert(rapt_fill(layer->weight, 1) && rapt_fill(layer->bias, 1));
+        cr_assert(rapt_checkpoint_save(path, &checkpoint));
+        cr_expect_eq(count_blocks(), blocks, "%ld blocks too many after failure %ld", count_blocks() - blocks, n);
+    }
+    rapt_optimizer_free(adam);
+    rapt_module_free(&layer->module);
+}
+
+Test(safetensors_memory, checkpoints_when_one_allocation_fails)
+{
+    checkpoint_with_failures(false);
+}
+
+Test(safetensors_memory, checkpoints_when_all_allocations_fail_from_the_nth_on)
+{
+    checkpoint_with_failures(true);
 }
