@@ -4,6 +4,18 @@
 #include <math.h>
 #include <stdio.h>
 
+const char *const run_files[] = {"checkpoint.safetensors",
+                                 "model.safetensors",
+                                 "attention.svg",
+                                 "attention.png",
+                                 "attention-encoder.svg",
+                                 "attention-encoder.png",
+                                 "attention-decoder.svg",
+                                 "attention-decoder.png",
+                                 "loss.svg",
+                                 "loss.png",
+                                 NULL};
+
 const char *run_path(const struct options *options, const char *name, char *text, size_t size)
 {
     snprintf(text, size, "%s/%s", options->out, name);
