@@ -175,13 +175,35 @@ Test(picture, long_accented_labels_are_shortened_to_whole_characters)
     for (int i = 0; i < 200; i++) strcat(word, "é");
     const char *labels[] = {word, "quatre-vingt-dix-neuf"}, *titles[] = {"Œuvre"};
     float values[4] = {0, 1, 2, 3};
-    struct heatmap heatmap = {values, 1, 1, 2, 2, titles, labels, labels, "clés", "requêtes"};
+    struct heatmap heatmap = {values, 1, 1, 2, 2, titles, labels, labels, "clés", "requêtes", NULL};
     cr_assert(picture_heatmaps(path, &heatmap, error, sizeof error), "%s", error);
     char *svg = read_picture();
     double width = 0;
     cr_assert_eq(sscanf(strstr(svg, "width=\""), "width=\"%lf", &width), 1);
     cr_expect(width > 200 && width < 500, "%g", width);
     free(svg);
+}
+
+static double width_of_picture(const struct heatmap *heatmap)
+{
+    double width = 0;
+    cr_assert(picture_heatmaps(path, heatmap, error, sizeof error), "%s", error);
+    char *svg = read_picture();
+    cr_assert_eq(sscanf(strstr(svg, "width=\""), "width=\"%lf", &width), 1);
+    free(svg);
+    return width;
+}
+
+Test(picture, titles_of_rows_take_room_at_the_side)
+{
+    float values[2] = {0, 1};
+    const char *rows[] = {"Layer 1", "Layer 2"}, *broken[] = {"Layer 1", "\xc3"};
+    struct heatmap heatmap = {values, 2, 1, 1, 1, NULL, NULL, NULL, NULL, "queries", NULL};
+    const double without = width_of_picture(&heatmap);
+    heatmap.row_titles = rows;
+    cr_expect_geq(width_of_picture(&heatmap), without + 12);
+    heatmap.row_titles = broken;
+    expect_error(picture_heatmaps(path, &heatmap, error, sizeof error), "row_titles[1] of the picture is not UTF-8");
 }
 
 Test(picture, heatmaps_that_cannot_be_drawn)
@@ -223,7 +245,7 @@ Test(picture, files_that_cannot_be_written)
     expect_error(picture_heatmaps(".svg", &heatmap, error, sizeof error), "must end in .svg or .png");
     expect_error(picture_heatmaps("", &heatmap, error, sizeof error), "must end in .svg or .png");
     cr_assert_eq(mkdir(path, 0700), 0);
-    expect_error(picture_heatmaps(path, &heatmap, error, sizeof error), "directory");
+    expect_error(picture_heatmaps(path, &heatmap, error, sizeof error), "not a regular file");
     cr_expect_eq(count_files(), 1);
     cr_assert_eq(rmdir(path), 0);
 }
@@ -251,6 +273,35 @@ Test(picture, a_full_disk_leaves_the_old_file)
     setrlimit(RLIMIT_FSIZE, &none);
     expect_error(written, "File too large");
     cr_expect_eq(count_files(), 1, "only the old one is there");
+}
+
+Test(picture, what_stands_at_the_path_stays_what_it_is)
+{
+    struct heatmap heatmap = eye();
+    char link[sizeof path], new[sizeof path];
+    snprintf(link, sizeof link, "%s/link.svg", directory);
+    snprintf(new, sizeof new, "%s/new.svg", directory);
+    cr_assert_eq(symlink("picture.svg", link), 0);
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fchmod(fileno(file), 0600) == 0);
+    fclose(file);
+    cr_expect(picture_heatmaps(link, &heatmap, error, sizeof error), "%s", error);
+    struct stat status;
+    cr_expect(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
+    cr_expect(lstat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0);
+    cr_expect_eq(status.st_mode & 0777, 0600);
+    unlink(link);
+    cr_assert_eq(symlink("new.svg", link), 0);
+    expect_error(picture_heatmaps(link, &heatmap, error, sizeof error), "leads to nothing");
+    unlink(link);
+    cr_assert_eq(mkfifo(link, 0600), 0);
+    expect_error(picture_heatmaps(link, &heatmap, error, sizeof error), "not a regular file");
+    cr_expect(lstat(link, &status) == 0 && S_ISFIFO(status.st_mode));
+    unlink(link);
+    cr_assert_eq(symlink("/dev/full", link), 0);
+    expect_error(picture_heatmaps(link, &heatmap, error, sizeof error), "not a regular file");
+    cr_expect(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
+    unlink(link);
 }
 
 Test(picture, chart_has_a_line_for_each_run_of_points)
