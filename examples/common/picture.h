@@ -22,6 +22,9 @@ struct heatmap {
     const char *const *row_titles;   /* (rows), at the side of each row */
 };
 
+/* Does this build draw files? */
+extern const bool picture_has_files;
+
 /* All matrices share one colour scale, from the smallest to the largest finite value, and its one colour bar. Equal values
    get a scale that reaches to 0. */
 bool picture_heatmaps(const char *path, const struct heatmap *heatmap, char *error, size_t error_size);
