@@ -317,6 +317,7 @@ int main(int argc, char **argv)
          .options = options};
     enum command_line_result result = command_line_parse(&line, argc, argv);
     if (result != COMMAND_LINE_RUN) return result;
+    if (out_directory && !picture_has_files) give_up("--out: this build draws no files: it has no cairo");
     if (out_directory && !folder_can_be_saved("kernel_regression", out_directory, picture_names)) return EXIT_FAILURE;
     rapt_on_error(rapt_exit_on_error);
     rapt_seed((uint64_t)seed);
