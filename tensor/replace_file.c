@@ -60,7 +60,7 @@ static bool follow_links(rapt_replacement *replacement)
 /* A file that lost its name is still seen through a link below /proc, but nothing can take the place of a name. */
 static bool has_name(const rapt_replacement *replacement)
 {
-    return access(replacement->target, F_OK) == 0 ||
+    return faccessat(AT_FDCWD, replacement->target, F_OK, AT_EACCESS) == 0 ||
            rapt_fail(RAPT_ERROR_FILE, replacement->op, "'%.200s' leads to a file without a name", replacement->path);
 }
 
