@@ -111,9 +111,9 @@ static bool store(const char *path, const char *beside, mode_t mode, drawing_fun
 {
     FILE *file = fopen(beside, "wb");
     if (!file) return *why = strerror(errno), false;
-    if (mode != 0) fchmod(fileno(file), mode); /* where it cannot be kept, the picture is worth more */
     cairo_status_t status = render(file, ends_in(path, ".svg"), draw, what, box);
-    bool stored = !status && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    bool stored =
+        !status && fflush(file) == 0 && (mode == 0 || fchmod(fileno(file), mode) == 0) && fsync(fileno(file)) == 0;
     *why = status && status != CAIRO_STATUS_WRITE_ERROR ? cairo_status_to_string(status) : strerror(errno);
     bool closed = fclose(file) == 0;
     if (stored) {
