@@ -14,7 +14,7 @@
 static char error[512];
 static char directory[64], path[128];
 
-static void enter(void)
+static inline void enter(void)
 {
     strcpy(directory, P_tmpdir "/test_picture.XXXXXX");
     cr_assert_not_null(mkdtemp(directory));
@@ -22,7 +22,7 @@ static void enter(void)
     error[0] = '\0';
 }
 
-static void leave(void)
+static inline void leave(void)
 {
     unlink(path);
     rmdir(directory);
@@ -42,7 +42,7 @@ static inline char *read_picture(void)
 }
 
 /* Files and folders in the directory of the test, hidden ones too. */
-static int count_files(void)
+static inline int count_files(void)
 {
     int count = 0;
     DIR *entries = opendir(directory);
@@ -52,7 +52,7 @@ static int count_files(void)
     return count - 2; /* . and .. */
 }
 
-static void expect_error(bool ok, const char *part)
+static inline void expect_error(bool ok, const char *part)
 {
     cr_expect_not(ok);
     cr_expect(strstr(error, part), "'%s' does not say '%s'", error, part);

@@ -10,7 +10,7 @@
 
 static char error[512], text[1 << 16];
 
-static void enter(void)
+static inline void enter(void)
 {
     static const char *const variables[] = {"COLUMNS", "COLORTERM", "NO_COLOR", "CLICOLOR_FORCE", "TERM"};
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) unsetenv(variables[i]);
