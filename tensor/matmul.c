@@ -1,152 +1,212 @@
-/* Matrix products: batches and tiles of one, cut by shape alone and handed to OpenBLAS a tile at a time. */
+/* Matrix products: batches, cut into tiles of c for the kernels (kernels/matmul_tmpl.c), on all threads. */
 #include "tensor/matmul.h"
 
-#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tensor/blas.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
+#include "tensor/scratch.h"
 
 enum { largest_batch_rank = RAPT_MAX_RANK - 2 };
 
-typedef struct product {
-    rapt_blas_tile whole; /* one matrix of each operand */
-    int64_t m, n, k;
-    size_t item;
-    int batch_rank;
-    int64_t batch_shape[largest_batch_rank];
-    int64_t batch_strides[3][largest_batch_rank]; /* of a, b, c; in elements */
-    int64_t tile_rows, tile_columns, row_tiles, column_tiles;
-    bool small; /* work for our own kernel */
-} product;
+static bool uses_blas;
+static int64_t cache_bytes; /* of the second level */
 
-/* Without BLAS: c = a · b, or where that has the longer rows, cᵀ = bᵀ · aᵀ. */
-static void run_small(const rapt_blas_tile *t, int64_t k)
+void rapt_matmul_start(void)
 {
-    rapt_small_product p = {.m = t->m, .n = t->n, .k = k, .bias = t->bias, .c = t->c, .accumulate = t->accumulate};
-    if (t->n >= t->m || t->n >= 8) {
-        p.a = t->a, p.a_row = t->a_row, p.a_column = t->a_column;
-        p.b = t->b, p.b_row = t->b_row, p.b_column = t->b_column;
-        p.c_row = t->c_row, p.c_column = 1, p.bias_column = 1;
-    } else {
-        p.m = t->n, p.n = t->m;
-        p.a = t->b, p.a_row = t->b_column, p.a_column = t->b_row;
-        p.b = t->a, p.b_row = t->a_column, p.b_column = t->a_row;
-        p.c_row = 1, p.c_column = t->c_row, p.bias_row = 1;
+    enum { smallest_cache = 1 << 18, largest_cache = 1 << 21 };
+    const char *wanted = getenv("RAPT_MATMUL");
+    uses_blas = wanted && strcmp(wanted, "openblas") == 0;
+    if (wanted && *wanted && !uses_blas)
+        fprintf(stderr, "rapt: RAPT_MATMUL=%s is not known (openblas); using the library's own products\n", wanted);
+    cache_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    if (cache_bytes < smallest_cache) cache_bytes = smallest_cache;
+    if (cache_bytes > largest_cache) cache_bytes = largest_cache;
+}
+
+bool rapt_matmul_set_blas(bool now)
+{
+    const bool before = uses_blas;
+    uses_blas = now;
+    return before;
+}
+
+/* A batch of products, and how each is cut: into row_tiles · column_tiles tiles, or, as `small` ones are, not at all. */
+typedef struct batch {
+    rapt_dtype dtype;
+    int64_t item; /* bytes of an element */
+    rapt_product one;
+    int rank;
+    int64_t shape[largest_batch_rank], strides[3][largest_batch_rank]; /* of a, b, c; in elements */
+    int64_t row_tiles, column_tiles;
+    bool small;
+    rapt_scratch scratch;
+} batch;
+
+static inline int64_t divide_up(int64_t size, int64_t part)
+{
+    return (size + part - 1) / part;
+}
+
+/* c = bias, or 0 */
+static void fill(const batch *w, const rapt_product *p)
+{
+    for (int64_t i = 0; i < p->m && !p->accumulate; i++) {
+        char *c = p->c + i * p->c_row * w->item;
+        if (p->bias)
+            memcpy(c, p->bias, (size_t)(p->n * w->item));
+        else
+            memset(c, 0, (size_t)(p->n * w->item));
     }
-    rapt_kernel.matmul.small[t->dtype](&p);
+}
+
+/* The share of p that is tile `row`, `column`: rows as they come, columns in whole panels. */
+static void cut(const batch *w, int64_t row, int64_t column, rapt_product *p)
+{
+    const int64_t panel = rapt_kernel.matmul[w->dtype].columns, panels = divide_up(p->n, panel);
+    const int64_t first = p->m * row / w->row_tiles, last = p->m * (row + 1) / w->row_tiles;
+    const int64_t left = panels * column / w->column_tiles * panel,
+                  right = panels * (column + 1) / w->column_tiles * panel;
+    p->m = last - first;
+    p->n = (right < p->n ? right : p->n) - left;
+    p->a += first * p->a_row * w->item;
+    p->b += left * p->b_column * w->item;
+    p->c += (first * p->c_row + left * p->c_column) * w->item;
+    if (p->bias) p->bias += (first * p->bias_row + left * p->bias_column) * w->item;
 }
 
 /* Tiles are counted along the columns first, then the rows, then the batch. */
 static void run_tiles(void *context, int64_t first, int64_t last)
 {
-    const product *p = context;
-    const int64_t item = (int64_t)p->item;
+    const batch *w = context;
+    const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[w->dtype];
+    void *scratch = w->scratch.block ? rapt_scratch_borrow(&w->scratch) : NULL;
     for (int64_t i = first; i < last; i++) {
-        rapt_blas_tile tile = p->whole;
-        int64_t column = i % p->column_tiles * p->tile_columns;
-        int64_t row = i / p->column_tiles % p->row_tiles * p->tile_rows;
-        int64_t matrix = i / (p->column_tiles * p->row_tiles);
-        int64_t offsets[3] = {row * tile.a_row, column * tile.b_column, row * tile.c_row + column};
-        for (int axis = p->batch_rank - 1; axis >= 0; axis--) {
-            int64_t position = matrix % p->batch_shape[axis];
-            matrix /= p->batch_shape[axis];
-            for (int k = 0; k < 3; k++) offsets[k] += position * p->batch_strides[k][axis];
+        rapt_product p = w->one;
+        int64_t matrix = i / (w->column_tiles * w->row_tiles), offsets[3] = {0};
+        for (int axis = w->rank - 1; axis >= 0; axis--) {
+            int64_t position = matrix % w->shape[axis];
+            matrix /= w->shape[axis];
+            for (int k = 0; k < 3; k++) offsets[k] += position * w->strides[k][axis];
         }
-        tile.a += offsets[0] * item;
-        tile.b += offsets[1] * item;
-        tile.c += offsets[2] * item;
-        if (tile.bias) tile.bias += column * item;
-        tile.m = (int)(p->m - row < p->tile_rows ? p->m - row : p->tile_rows);
-        tile.n = (int)(p->n - column < p->tile_columns ? p->n - column : p->tile_columns);
-        if (p->small)
-            run_small(&tile, p->k);
+        p.a += offsets[0] * w->item;
+        p.b += offsets[1] * w->item;
+        p.c += offsets[2] * w->item;
+        cut(w, i / w->column_tiles % w->row_tiles, i % w->column_tiles, &p);
+        if (p.k == 0)
+            fill(w, &p);
+        else if (uses_blas)
+            rapt_blas_multiply(w->dtype, &p);
+        else if (w->small)
+            kernels->multiply_small(&p);
         else
-            rapt_blas_run(&tile, p->k);
+            kernels->multiply(&p, scratch);
+    }
+    if (scratch) rapt_scratch_return(&w->scratch, scratch);
+}
+
+/* How long c = a · b takes, in vectors of a panel: each row takes as long as a panel even where it fills less of one. */
+static double time_of(const rapt_matmul_kernels *kernels, int64_t m, int64_t n)
+{
+    const double narrow =
+        0.8; /* what a tile of single vectors takes of the time of a whole one: elements of a are loaded as often */
+    const int64_t rest = n % kernels->columns;
+    const double panels = (double)(n / kernels->columns) + (rest == 0 ? 0 : rest <= kernels->vector ? narrow : 1);
+    const int64_t lowest = 4; /* rows that keep the processor busy */
+    return panels * (double)(m < lowest ? lowest : m);
+}
+
+/* Where that wastes less of the vectors: cᵀ = bᵀ · aᵀ. */
+static void turn(batch *w)
+{
+    const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[w->dtype];
+    const double penalty = 1.1; /* of tiles that have to be turned when they are written */
+    const rapt_product p = w->one;
+    if (time_of(kernels, p.m, p.n) <= penalty * time_of(kernels, p.n, p.m)) return;
+    w->one = (rapt_product){.m = p.n,
+                            .n = p.m,
+                            .k = p.k,
+                            .a = p.b,
+                            .b = p.a,
+                            .bias = p.bias,
+                            .c = p.c,
+                            .a_row = p.b_column,
+                            .a_column = p.b_row,
+                            .b_row = p.a_column,
+                            .b_column = p.a_row,
+                            .bias_row = p.bias_column,
+                            .bias_column = p.bias_row,
+                            .c_row = p.c_column,
+                            .c_column = p.c_row,
+                            .accumulate = p.accumulate};
+    for (int axis = 0; axis < w->rank; axis++) {
+        const int64_t stride = w->strides[0][axis];
+        w->strides[0][axis] = w->strides[1][axis];
+        w->strides[1][axis] = stride;
     }
 }
 
-static int64_t round_up(int64_t size, int64_t step)
+/* Cuts by shape: tiles as square as can be, since each packs its share of a and b anew; so wide at most that a block of b
+ * stays in half of the second-level cache, and enough of them to keep threads busy. */
+static void choose_tiles(batch *w, int64_t count)
 {
-    return (size + step - 1) / step * step;
+    enum { tiles = 16, tallest = 512, smallest_rows = 32, block_depth = 256 };
+    const double tile_work = 1 << 21;
+    const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[w->dtype];
+    const rapt_product *p = &w->one;
+    const int64_t panels = divide_up(p->n, kernels->columns);
+    const int64_t widest = cache_bytes / 2 / (block_depth * w->item);
+    double wanted = (double)p->m * (double)p->n * (double)p->k * (double)count / tile_work;
+    wanted = (wanted > tiles ? tiles : wanted) / (double)count;
+    w->row_tiles = divide_up(p->m, tallest);
+    w->column_tiles = divide_up(p->n, widest);
+    while ((double)(w->row_tiles * w->column_tiles) < wanted) {
+        const bool by_rows = p->m * w->column_tiles >= p->n * w->row_tiles;
+        if (by_rows && p->m / w->row_tiles >= 2 * smallest_rows)
+            w->row_tiles *= 2;
+        else if (w->column_tiles * 2 <= panels)
+            w->column_tiles *= 2;
+        else
+            break;
+    }
 }
 
-/* Not worth a call of BLAS. */
-static bool choose_no_tiles(product *p)
+static bool run_batch(const char *op, batch *w)
 {
-    enum { work = 4096, longest = 32 }; /* longer rows are worth BLAS's own kernels */
-    p->small = p->m <= RAPT_SMALL_SIDE && p->n <= RAPT_SMALL_SIDE && p->k <= longest && p->m * p->n * p->k <= work;
-    p->tile_rows = p->m;
-    p->tile_columns = p->n;
-    return p->small;
-}
-
-/* Where one side is short, OpenBLAS does best by its kernels for small matrices, which pack nothing: they take tiles of
- * up to 1200 elements and 10⁶ multiplications, so longer sums go in parts. */
-static bool choose_small_tiles(product *p)
-{
-    enum { short_side = 256, tile_side = 32, tile_area = 1152, smallest_k = 128, largest_k = 4096 };
-    int64_t lesser = p->m < p->n ? p->m : p->n;
-    if (lesser > 1 && (lesser > short_side || p->k < smallest_k || p->k > largest_k)) return false;
-    int64_t parts = (lesser + tile_side - 1) / tile_side;
-    int64_t side = (lesser + parts - 1) / parts;
-    int64_t other = tile_area / side / 16 * 16;
-    p->tile_rows = p->m < p->n ? side : other;
-    p->tile_columns = p->m < p->n ? other : side;
+    enum { small_work = 1 << 18 };
+    const rapt_product *p = &w->one;
+    const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[w->dtype];
+    int64_t count = 1;
+    for (int axis = 0; axis < w->rank; axis++) count *= w->shape[axis];
+    if (count == 0 || p->m == 0 || p->n == 0) return true;
+    w->row_tiles = w->column_tiles = 1;
+    const bool packs = p->k > 0 && !uses_blas;
+    if (packs) turn(w);
+    w->small = packs && p->m * p->n <= small_work / p->k && kernels->is_small(p);
+    if (!w->small) choose_tiles(w, count);
+    const int64_t rows = divide_up(p->m, w->row_tiles);
+    const int64_t columns = divide_up(divide_up(p->n, kernels->columns), w->column_tiles) * kernels->columns;
+    const int64_t tasks = count * w->row_tiles * w->column_tiles;
+    if (packs && !w->small && !rapt_scratch_take(op, &w->scratch, tasks, kernels->multiply_bytes(rows, columns, p->k)))
+        return false;
+    const int64_t call = 128; /* what a call costs, however little there is to do */
+    rapt_parallel(tasks, rapt_grain(call + rows * columns * (p->k / 64 + 1)), run_tiles, w);
+    if (w->scratch.block) rapt_scratch_give(&w->scratch);
     return true;
 }
 
-/* Else tiles as square as can be: enough of them to keep threads busy, none so small that packing costs, none so large
- * that many threads would wait for few. */
-static void choose_large_tiles(product *p, int64_t batch)
-{
-    enum { tiles = 16, largest_side = 512, smallest_side = 32 };
-    const double tile_work = 1 << 21;
-    double work = (double)p->m * (double)p->n * (double)p->k;
-    double wanted = work * (double)batch / tile_work;
-    wanted = (wanted > tiles ? tiles : wanted) / (double)batch;
-    p->tile_rows = p->m;
-    p->tile_columns = p->n;
-    for (double count = 1; count < wanted || p->tile_rows > largest_side || p->tile_columns > largest_side;
-         count *= 2) {
-        int64_t *longer = p->tile_rows >= p->tile_columns ? &p->tile_rows : &p->tile_columns;
-        if (*longer <= smallest_side) break;
-        *longer = round_up((*longer + 1) / 2, 16);
-    }
-}
-
-static void run_product(product *p)
-{
-    int64_t batch = 1;
-    for (int axis = 0; axis < p->batch_rank; axis++) batch *= p->batch_shape[axis];
-    if (batch == 0 || p->m == 0 || p->n == 0) return;
-    if (!choose_no_tiles(p) && !choose_small_tiles(p)) choose_large_tiles(p, batch);
-    p->row_tiles = (p->m + p->tile_rows - 1) / p->tile_rows;
-    p->column_tiles = (p->n + p->tile_columns - 1) / p->tile_columns;
-    int64_t rows = p->m < p->tile_rows ? p->m : p->tile_rows;
-    int64_t columns = p->n < p->tile_columns ? p->n : p->tile_columns;
-    bool vector = rows == 1 || columns == 1;
-    const int64_t call = 128; /* what a call costs, however little there is to do */
-    int64_t cost = call + rows * columns * (p->k / (vector ? 16 : 64) + 1);
-    rapt_parallel(batch * p->row_tiles * p->column_tiles, rapt_grain(cost), run_tiles, p);
-}
-
-bool rapt_matrix_fits(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride)
-{
-    rapt_blas_normalize(rows, columns, &row_stride, &column_stride);
-    if (row_stride > INT_MAX || column_stride > INT_MAX) return false;
-    return (column_stride == 1 && row_stride >= columns) || (row_stride == 1 && column_stride >= rows);
-}
-
-void rapt_gemm(rapt_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row_stride,
+bool rapt_gemm(const char *op, rapt_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row_stride,
                int64_t a_column_stride, const void *b, int64_t b_row_stride, int64_t b_column_stride, void *c,
                int64_t c_row_stride, bool accumulate)
 {
-    rapt_blas_normalize(m, k, &a_row_stride, &a_column_stride);
-    rapt_blas_normalize(k, n, &b_row_stride, &b_column_stride);
-    rapt_blas_tile whole = {
-        .dtype = dtype,
+    const rapt_product one = {
+        .m = m,
+        .n = n,
+        .k = k,
         .a = a,
         .b = b,
         .c = c,
@@ -154,76 +214,79 @@ void rapt_gemm(rapt_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a,
         .a_column = a_column_stride,
         .b_row = b_row_stride,
         .b_column = b_column_stride,
-        .c_row = m == 1 ? n : c_row_stride,
+        .c_row = c_row_stride,
+        .c_column = 1,
         .accumulate = accumulate,
     };
-    run_product(&(product){.m = m, .n = n, .k = k, .item = rapt_dtype_size(dtype), .whole = whole});
+    return run_batch(op, &(batch){.dtype = dtype, .item = (int64_t)rapt_dtype_size(dtype), .one = one});
 }
 
-/* The tensor, or a copy that BLAS can read, in which leading axes that repeat are not written out. */
+/* The tensor, or for BLAS a copy that it can read, in which leading axes that repeat are not written out. */
 static const rapt_tensor *readable(const rapt_tensor *x)
 {
-    int rank = x->rank;
-    if (rapt_matrix_fits(x->shape[rank - 2], x->shape[rank - 1], x->strides[rank - 2], x->strides[rank - 1])) return x;
+    const int rank = x->rank;
+    const int64_t *shape = x->shape + rank - 2, *strides = x->strides + rank - 2;
+    if (!uses_blas || rapt_blas_reads(shape[0], shape[1], strides[0], strides[1])) return x;
     x = rapt_without_repeats(x, rank - 2);
     return x ? rapt_clone(x) : NULL;
 }
 
 static void batch_strides(const rapt_tensor *x, const rapt_tensor *c, int64_t *strides)
 {
-    rapt_tensor batch = rapt_header_of(x);
-    batch.rank = (uint8_t)(x->rank - 2);
+    rapt_tensor leading = rapt_header_of(x);
+    leading.rank = (uint8_t)(x->rank - 2);
     int64_t full[RAPT_MAX_RANK];
-    rapt_broadcast_strides(&batch, c->rank - 2, c->shape, full);
+    rapt_broadcast_strides(&leading, c->rank - 2, c->shape, full);
     memcpy(strides, full, largest_batch_rank * sizeof *strides);
 }
 
-/* The innermost batch axes become rows where they lie behind the rows in a and c and b is one matrix for all of them. */
-static void fold_batch(product *p)
+/* The innermost axes become rows where they lie behind the rows in a and c and b is one matrix for all of them. */
+static void fold(batch *w)
 {
-    while (p->batch_rank > 0) {
-        int last = p->batch_rank - 1;
-        int64_t size = p->batch_shape[last];
-        bool folds =
-            size == 1 || (p->batch_strides[1][last] == 0 && p->batch_strides[0][last] == p->m * p->whole.a_row &&
-                          p->batch_strides[2][last] == p->m * p->whole.c_row &&
-                          rapt_matrix_fits(p->m * size, p->k, p->whole.a_row, p->whole.a_column));
-        if (!folds) return;
+    rapt_product *p = &w->one;
+    for (; w->rank > 0; w->rank--) {
+        const int last = w->rank - 1;
+        const int64_t size = w->shape[last], in_a = w->strides[0][last], in_c = w->strides[2][last];
+        const int64_t a_row = p->m == 1 ? in_a : p->a_row, c_row = p->m == 1 ? in_c : p->c_row;
+        if (size == 1) continue;
+        const bool behind = w->strides[1][last] == 0 && in_a == p->m * a_row && in_c == p->m * c_row;
+        if (!behind || (uses_blas && !rapt_blas_reads(p->m * size, p->k, a_row, p->a_column))) return;
         p->m *= size;
-        p->batch_rank = last;
+        p->a_row = a_row;
+        p->c_row = c_row;
     }
 }
 
-bool rapt_matmul_into(const rapt_tensor *c, const rapt_tensor *a, const rapt_tensor *b, const rapt_tensor *bias,
-                      bool accumulate)
+bool rapt_matmul_into(const char *op, const rapt_tensor *c, const rapt_tensor *a, const rapt_tensor *b,
+                      const rapt_tensor *bias, bool accumulate)
 {
     a = readable(a);
     b = readable(b);
     const rapt_tensor *dense_bias = rapt_as_contiguous(bias);
     if (!a || !b || (bias && !dense_bias)) return false;
-    product p = {.m = a->shape[a->rank - 2], .n = b->shape[b->rank - 1], .k = a->shape[a->rank - 1]};
-    p.item = rapt_dtype_size((rapt_dtype)c->dtype);
-    p.batch_rank = c->rank - 2;
-    memcpy(p.batch_shape, c->shape, (size_t)p.batch_rank * sizeof *p.batch_shape);
-    batch_strides(a, c, p.batch_strides[0]);
-    batch_strides(b, c, p.batch_strides[1]);
-    batch_strides(c, c, p.batch_strides[2]);
-    p.whole = (rapt_blas_tile){
-        .dtype = (rapt_dtype)c->dtype,
+    batch w = {.dtype = (rapt_dtype)c->dtype, .item = (int64_t)rapt_dtype_size((rapt_dtype)c->dtype)};
+    w.one = (rapt_product){
+        .m = a->shape[a->rank - 2],
+        .n = b->shape[b->rank - 1],
+        .k = a->shape[a->rank - 1],
         .a = a->data,
         .b = b->data,
-        .c = c->data,
         .bias = bias ? dense_bias->data : NULL,
+        .c = c->data,
         .a_row = a->strides[a->rank - 2],
         .a_column = a->strides[a->rank - 1],
         .b_row = b->strides[b->rank - 2],
         .b_column = b->strides[b->rank - 1],
-        .c_row = p.m == 1 ? p.n : c->strides[c->rank - 2],
+        .bias_column = 1,
+        .c_row = c->strides[c->rank - 2],
+        .c_column = 1,
         .accumulate = accumulate,
     };
-    rapt_blas_normalize(p.m, p.k, &p.whole.a_row, &p.whole.a_column);
-    rapt_blas_normalize(p.k, p.n, &p.whole.b_row, &p.whole.b_column);
-    fold_batch(&p);
-    run_product(&p);
-    return true;
+    w.rank = c->rank - 2;
+    memcpy(w.shape, c->shape, (size_t)w.rank * sizeof *w.shape);
+    batch_strides(a, c, w.strides[0]);
+    batch_strides(b, c, w.strides[1]);
+    batch_strides(c, c, w.strides[2]);
+    fold(&w);
+    return run_batch(op, &w);
 }

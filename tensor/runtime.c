@@ -10,6 +10,7 @@
 
 #include <rapt/error.h>
 
+#include "tensor/blas.h"
 #include "tensor/kernels.h"
 #include "tensor/matmul.h"
 #include "tensor/parallel.h"
@@ -84,6 +85,7 @@ static __attribute__((constructor)) void start(void)
     fill_table();
     atomic_store(&threads, omp_get_max_threads());
     rapt_blas_start();
+    rapt_matmul_start();
     const char *verbose = getenv("RAPT_VERBOSE");
     if (verbose && *verbose && strcmp(verbose, "0") != 0) fprintf(stderr, "%s\n", rapt_describe_runtime());
 }
