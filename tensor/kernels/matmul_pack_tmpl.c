@@ -70,6 +70,12 @@ static void pack_rows(int64_t rows, int64_t panels, int64_t k, const T *a, int64
     }
 }
 
+/* The columns of a panel that holds `count`; it is filled up with zeros. */
+static inline int64_t panel_width(int64_t count)
+{
+    return count > width ? panel : width;
+}
+
 /* Whole panels of b whose rows are dense: a strip of them row by row, so that long pieces are read. */
 static void pack_dense_panels(int64_t columns, int64_t k, const T *b, int64_t b_row, T *to)
 {
@@ -84,10 +90,11 @@ static void pack_dense_panels(int64_t columns, int64_t k, const T *b, int64_t b_
     }
 }
 
-/* The columns that the last panel is filled up to with zeros. */
-static inline int64_t panel_width(int64_t count)
+/* The columns of all panels. */
+static inline int64_t packed_width(int64_t columns)
 {
-    return count > width ? panel : width;
+    const int64_t rest = columns % panel;
+    return columns - rest + (rest > 0 ? panel_width(rest) : 0);
 }
 
 /* Panels of columns, one behind the other, each of them [k][panel_width]. */

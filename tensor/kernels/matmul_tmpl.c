@@ -107,13 +107,13 @@ static int64_t chunk_panels(int64_t k)
 static size_t multiply_bytes(int64_t m, int64_t n, int64_t k)
 {
     const int64_t rows = smaller_of(m, chunk_panels(k) * tile_rows);
-    return (size_t)(smaller_of(k, block_depth) * (round_up(n, width) + rows) + width) * SIZE;
+    return (size_t)(smaller_of(k, block_depth) * (packed_width(n) + rows) + width) * SIZE;
 }
 
 static void multiply(const rapt_product *p, void *scratch)
 {
     const int64_t panels = (p->m + tile_rows - 1) / tile_rows, chunk = chunk_panels(p->k);
-    T *b = scratch, *a = b + smaller_of(p->k, block_depth) * round_up(p->n, width);
+    T *b = scratch, *a = b + smaller_of(p->k, block_depth) * packed_width(p->n);
     for (int64_t done = 0; done < p->k; done += block_depth) {
         const int64_t k = smaller_of(block_depth, p->k - done);
         pack_columns(p->n, k, (const T *)(const void *)p->b + done * p->b_row, p->b_row, p->b_column, b);
@@ -131,7 +131,7 @@ static void multiply(const rapt_product *p, void *scratch)
 static bool is_small(const rapt_product *p)
 {
     const bool direct = p->b_column == 1 && p->n % panel == 0;
-    return direct || smaller_of(p->k, block_depth) * round_up(p->n, width) <= small_panels;
+    return direct || smaller_of(p->k, block_depth) * packed_width(p->n) <= small_panels;
 }
 
 /* Without scratch: a is read where it lies, and b too if its rows are whole panels. */
