@@ -9,7 +9,7 @@
 RAPT_BEGIN_DECLS
 
 /* Axes written in place: rapt_sum(x, RAPT_AXES(0, 2), true). RAPT_ALL_AXES means every axis. */
-#define RAPT_AXES(...) ((int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))), ((const int[]){__VA_ARGS__})
+#define RAPT_AXES(...) RAPT_LENGTH_OF(int, __VA_ARGS__), RAPT_ARRAY_OF(int, __VA_ARGS__)
 #define RAPT_ALL_AXES 0, NULL
 
 /* --- arithmetic, element by element, broadcasting --- */

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rapt/in_place.h>
+
 #define RAPT_VERSION "0.1.0"
 
 #define RAPT_API __attribute__((visibility("default")))

@@ -13,7 +13,7 @@
 RAPT_BEGIN_DECLS
 
 /* A shape written in place: rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 3)). A scalar is (dtype, 0, NULL). */
-#define RAPT_SHAPE(...) ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))), ((const int64_t[]){__VA_ARGS__})
+#define RAPT_SHAPE(...) RAPT_LENGTH_OF(int64_t, __VA_ARGS__), RAPT_ARRAY_OF(int64_t, __VA_ARGS__)
 
 /* New tensors, contiguous, of the innermost scope. NULL after an error (bad dtype, rank or size; no memory). Sizes may
  * be 0. */
