@@ -30,7 +30,7 @@ static void forward_rows(void *context, int64_t first, int64_t last)
     const forward_work *w = context;
     rapt_kernel.normalize.forward[w->y->dtype](last - first, w->n, w->epsilon, row_of(w->x, first, w->n),
                                                row_of(w->weight, 0, 0), row_of(w->bias, 0, 0),
-                                               row_of(w->mean, first, 1), row_of(w->scale, first, 1),
+                                               (double *)(void *)row_of(w->mean, first, 1), row_of(w->scale, first, 1),
                                                row_of(w->y, first, w->n));
 }
 
@@ -63,7 +63,7 @@ static void backward_slices(void *context, int64_t first, int64_t last)
         if (share) memset(share, 0, w->share_bytes);
         rapt_kernel.normalize.backward[w->dx->dtype](rest < rows_a_slice ? rest : rows_a_slice, w->n,
                                                      row_of(w->g, row, w->n), row_of(w->x, row, w->n),
-                                                     row_of(w->weight, 0, 0), row_of(w->mean, row, 1),
+                                                     row_of(w->weight, 0, 0), (double *)(void *)row_of(w->mean, row, 1),
                                                      row_of(w->scale, row, 1), row_of(w->dx, row, w->n), share,
                                                      share ? share + w->share_bytes / 2 : NULL);
     }

@@ -64,6 +64,13 @@ rapt_tensor *rapt_folding_end(rapt_folding *r, rapt_dtype dtype, const rapt_accu
     return output;
 }
 
+/* Twice, for the first mean is rounded: far from 0 that costs the digits of what is left, whose own mean is near 0. */
+rapt_tensor *rapt_center(rapt_tensor *x, int axis_count, const int *axes)
+{
+    for (int i = 0; i < 2; i++) x = rapt_sub(x, rapt_mean(x, axis_count, axes, true));
+    return x;
+}
+
 static bool is_folded(const rapt_reduction_options *options, int axis, int rank)
 {
     bool folded = options->axis_count == 0;
