@@ -104,6 +104,55 @@ Test(op_conventions, integers)
     cr_expect(sum && *sum == (INT64_C(1) << 53) + 1, "integers are not summed as floats");
 }
 
+/* A number beside a tensor is one of its dtype, or an error. */
+Test(op_conventions, numbers_beside_tensors)
+{
+    RAPT_SCOPE;
+    rapt_tensor *whole = integers(RAPT_INT64, 3, (double[]){-1, 2, 5}),
+                *bits = integers(RAPT_BOOL, 2, (double[]){0, 1});
+    EXPECT(rapt_less_scalar(whole, 2), 1, 0, 0);
+    EXPECT(rapt_greater_equal_scalar(whole, 2), 0, 1, 1);
+    EXPECT(rapt_maximum_scalar(whole, 2), 2, 2, 5);
+    EXPECT(rapt_equal_scalar(bits, 1), 0, 1);
+    EXPECT(rapt_equal_scalar(rapt_cast(ROW(0.1, 0.2), RAPT_FLOAT32), 0.1), 1, 0);
+    EXPECT(rapt_not_equal_scalar(ROW(NAN, 1), NAN), 1, 1);
+    rapt_tensor *large = rapt_from(RAPT_INT64, RAPT_SHAPE(1), (const int64_t[]){(INT64_C(1) << 53) + 1});
+    EXPECT(rapt_greater_scalar(large, 0x1p53), 1);
+    cr_expect_null(rapt_less_scalar(whole, 2.5));
+    expect_error(RAPT_ERROR_VALUE, "less_scalar: 2.5 is not a number of type int64");
+    cr_expect_null(rapt_greater_scalar(integers(RAPT_UINT8, 1, (double[]){1}), 300));
+    expect_error(RAPT_ERROR_VALUE, "greater_scalar: 300 is not a number of type uint8");
+    cr_expect_null(rapt_equal_scalar(bits, 2));
+    expect_error(RAPT_ERROR_VALUE, "equal_scalar: 2 is not a number of type bool");
+    cr_expect_null(rapt_minimum_scalar(whole, NAN));
+    expect_error(RAPT_ERROR_VALUE, "minimum_scalar: nan");
+    cr_expect_null(rapt_masked_fill(whole, integers(RAPT_BOOL, 3, (double[]){1, 0, 1}), 0.5));
+    expect_error(RAPT_ERROR_VALUE, "masked_fill: 0.5 is not a number of type int64");
+    cr_expect_null(rapt_masked_fill(whole, whole, 1));
+    expect_error(RAPT_ERROR_DTYPE, "masked_fill: the mask is int64; bool expected");
+    cr_expect_null(rapt_masked_fill(whole, rapt_ones(RAPT_BOOL, RAPT_SHAPE(2, 3)), 1));
+    expect_error(RAPT_ERROR_SHAPE, "masked_fill: a mask of shape [2, 3] does not broadcast to x of shape [3]");
+
+    rapt_tensor *x = ROW(1, 2, 3), *y = ROW(1, 2, NAN);
+    backward(rapt_maximum_scalar(x, 2));
+    EXPECT(rapt_gradient(x), 0, 0.5, 1);
+    backward(rapt_masked_fill(y, rapt_greater_scalar(ROW(0, 1, 1), 0), 7));
+    EXPECT(rapt_gradient(y), 1, 0, 0);
+}
+
+Test(op_conventions, means_of_integers)
+{
+    RAPT_SCOPE;
+    rapt_tensor *right =
+        rapt_equal(integers(RAPT_INT64, 4, (double[]){1, 2, 3, 4}), integers(RAPT_INT64, 4, (double[]){1, 2, 0, 4}));
+    rapt_tensor *share = rapt_mean(right, RAPT_ALL_AXES, false);
+    cr_expect_eq(rapt_get_dtype(share), RAPT_FLOAT32);
+    cr_expect_eq(rapt_item(share), 0.75);
+    rapt_tensor *large = rapt_full(RAPT_INT64, RAPT_SHAPE(3), 0x1p62);
+    cr_expect_eq(rapt_item(rapt_mean(large, RAPT_ALL_AXES, false)), 0x1p62, "no sum wraps around");
+    cr_expect(isnan(rapt_item(rapt_mean(rapt_zeros(RAPT_BOOL, RAPT_SHAPE(0)), RAPT_ALL_AXES, false))));
+}
+
 Test(op_conventions, powers_of_0)
 {
     RAPT_SCOPE;

@@ -205,3 +205,22 @@ rapt_tensor *rapt_minimum(rapt_tensor *a, rapt_tensor *b)
 {
     return RAPT_APPLY(&minimum, NULL, a, b);
 }
+
+static rapt_tensor *number_for(const char *op, const rapt_tensor *x, double value)
+{
+    if (!x || x->dtype != RAPT_BOOL) return rapt_number_like(op, x, value);
+    rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for bool");
+    return NULL;
+}
+
+rapt_tensor *rapt_maximum_scalar(rapt_tensor *x, double value)
+{
+    rapt_tensor *number = number_for("maximum_scalar", x, value);
+    return number ? rapt_maximum(x, number) : NULL;
+}
+
+rapt_tensor *rapt_minimum_scalar(rapt_tensor *x, double value)
+{
+    rapt_tensor *number = number_for("minimum_scalar", x, value);
+    return number ? rapt_minimum(x, number) : NULL;
+}

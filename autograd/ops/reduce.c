@@ -64,6 +64,8 @@ static const rapt_op mean = {.name = "mean",
 
 rapt_tensor *rapt_mean(rapt_tensor *x, int axis_count, const int *axes, bool keep)
 {
+    if (x && !rapt_is_floating(x)) /* summed in float64, where no sum of integers wraps around */
+        return rapt_cast(rapt_mean(rapt_cast(x, RAPT_FLOAT64), axis_count, axes, keep), RAPT_FLOAT32);
     return rapt_reduction_apply(&mean, x, axis_count, axes, keep, 0);
 }
 
