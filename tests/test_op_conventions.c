@@ -1,5 +1,6 @@
 /* What ops do where mathematics leaves a choice: ties, kinks, NaN, infinities, division by 0, nothing to attend to. */
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -153,6 +154,34 @@ Test(op_conventions, means_of_integers)
     cr_expect(isnan(rapt_item(rapt_mean(rapt_zeros(RAPT_BOOL, RAPT_SHAPE(0)), RAPT_ALL_AXES, false))));
 }
 
+/* As in PyTorch. */
+Test(op_conventions, slopes_of_not_a_number)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x[] = {ROW(NAN, -1), ROW(NAN, 0.5), ROW(NAN, 3), ROW(NAN, 2)};
+    backward(rapt_abs(x[0]));
+    EXPECT(rapt_gradient(x[0]), 0, -1);
+    backward(rapt_clamp(x[1], 0, 1));
+    EXPECT(rapt_gradient(x[1]), 0, 1);
+    backward(rapt_l1_loss(x[2], ROW(1, 1), RAPT_REDUCE_SUM));
+    EXPECT(rapt_gradient(x[2]), 0, 1);
+    backward(rapt_pow(x[3], ROW(0, 0)));
+    EXPECT(rapt_gradient(x[3]), 0, 0);
+}
+
+/* Huber's loss is a parabola where |d| < delta, and straight from there on. */
+Test(op_conventions, huber_bends_inside)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = ROW(-2, -1.5, 0, 1.5, 2), *zero = ROW(0, 0, 0, 0, 0), *slope, *bend;
+    rapt_tensor *loss = rapt_huber_loss(x, zero, 1.5, RAPT_REDUCE_SUM);
+    cr_expect(rapt_gradients(1, &loss, NULL, 1, &x, &slope, RAPT_CREATE_GRAPH));
+    EXPECT(slope, -1.5, -1.5, 0, 1.5, 1.5);
+    rapt_tensor *sum = rapt_sum(slope, RAPT_ALL_AXES, false);
+    cr_expect(rapt_gradients(1, &sum, NULL, 1, &x, &bend, 0));
+    EXPECT(bend, 0, 0, 1, 0, 0);
+}
+
 Test(op_conventions, powers_of_0)
 {
     RAPT_SCOPE;
@@ -184,6 +213,29 @@ Test(op_conventions, exponentials_do_not_overflow)
     EXPECT(rapt_cross_entropy(rapt_reshape(x, RAPT_SHAPE(1, 3)), integers(RAPT_INT64, 1, (double[]){2}),
                               &(rapt_cross_entropy_options){.reduction = RAPT_REDUCE_NONE}),
            2000 + log(2));
+}
+
+/* No square or sum on the way to a number overflows. */
+Test(op_conventions, rows_of_the_largest_numbers)
+{
+    static const double largest[] = {[RAPT_FLOAT32] = (double)FLT_MAX, [RAPT_FLOAT64] = DBL_MAX};
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        RAPT_SCOPE;
+        const double l = largest[dtype], tolerance = dtype == RAPT_FLOAT32 ? 1e-6 : 1e-14;
+        const double centered[] = {sqrt(0.5), sqrt(0.5), -sqrt(2)}, plain[] = {1, 1, -1};
+        rapt_tensor *x = rapt_require_gradient(rapt_detach(rapt_cast(ROW(l, l, -l), dtype))), *g;
+        for (int k = 0; k < 2; k++) {
+            rapt_tensor *y = k == 0 ? rapt_layer_normalize(x, NULL, NULL, 1e-5) : rapt_rms_normalize(x, NULL, 1e-5);
+            rapt_tensor *start = rapt_cast(ROW(1, 2, 4), dtype);
+            for (int64_t i = 0; i < 3; i++)
+                cr_expect_float_eq(rapt_at(y, &i), k == 0 ? centered[i] : plain[i], tolerance);
+            cr_expect(rapt_gradients(1, &y, &start, 1, &x, &g, 0));
+            for (int64_t i = 0; i < 3; i++) cr_expect_lt(fabs(rapt_at(g, &i)), 8 / l, "gradient %g", rapt_at(g, &i));
+        }
+    }
+    rapt_tensor *x = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(3), (double)FLT_MAX);
+    cr_expect_eq(rapt_item(rapt_mean(x, RAPT_ALL_AXES, false)), (double)FLT_MAX);
+    EXPECT(rapt_bce_with_logits(ROW(INFINITY, -INFINITY), ROW(0, 1), RAPT_REDUCE_NONE), INFINITY, INFINITY);
 }
 
 Test(op_conventions, nothing_to_average)

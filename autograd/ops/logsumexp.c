@@ -30,14 +30,14 @@ static bool logsumexp_vjp(rapt_call *call)
     const rapt_reduction_options *o = rapt_call_options(call);
     rapt_tensor *x = rapt_call_saved(call, 0), *y = rapt_detach(rapt_call_saved(call, 1));
     if (!x || !y) return false;
-    /* where y is −∞, so is every x: exp(x − y) would be NaN, and the sum is 0 */
+    /* where y is −∞, so is every x: exp(x − y) would be NaN; and there, and where y is +∞, nothing is to be divided */
     double lowest = y->dtype == RAPT_FLOAT32 ? -(double)FLT_MAX : -DBL_MAX;
-    rapt_tensor *finite = rapt_clamp(rapt_reduction_unfold(call, y), lowest, INFINITY);
-    rapt_tensor *exponentials = rapt_exp(rapt_sub(x, finite));
+    rapt_tensor *one = rapt_scalar((rapt_dtype)y->dtype, 1), *infinity = rapt_scalar((rapt_dtype)y->dtype, INFINITY);
+    rapt_tensor *shift = rapt_reduction_unfold(call, y), *finite = rapt_less(rapt_abs(shift), infinity);
+    rapt_tensor *exponentials = rapt_exp(rapt_sub(x, rapt_clamp(shift, lowest, INFINITY)));
     rapt_tensor *sum = rapt_sum(exponentials, o->axis_count, o->axes, true);
-    rapt_tensor *zero = rapt_scalar((rapt_dtype)y->dtype, 0), *one = rapt_scalar((rapt_dtype)y->dtype, 1);
-    rapt_tensor *g =
-        rapt_div(rapt_reduction_unfold(call, rapt_call_gradient(call, 0)), rapt_where(rapt_equal(sum, zero), one, sum));
+    rapt_tensor *g = rapt_reduction_unfold(call, rapt_call_gradient(call, 0));
+    g = rapt_div(g, rapt_where(finite, sum, one));
     return rapt_call_give(call, 0, rapt_mul(exponentials, g));
 }
 

@@ -5,10 +5,11 @@
 #include "row.h"
 #include "vector_math.h"
 
-/* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x. Backward gets
- * m and the sum as they are: s itself, rounded, would lose the digits of the differences where m is large. */
+/* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x, or, all
+ * relative to m: log Σ exp(x − m) + (1 − ε) (m − x[target]) + ε / classes Σ (m − x). Backward gets m and the sum as they are:
+ * s itself, rounded, would lose the digits of the differences where m is large. */
 #define CROSS_ENTROPY(T, dtype, EXP, width)                                                                            \
-    RAPT_ROW_FOLD(sum_##dtype, T, double, 0, m + (double)a, m + a)                                                     \
+    RAPT_ROW_FOLD(distances_##dtype, T, double, 0, m + (c - (double)a), m + a)                                         \
     RAPT_ROW_LARGEST(largest_##dtype, T)                                                                               \
     RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
                                                                                                                        \
@@ -23,7 +24,7 @@
             const T m = largest_##dtype(classes, x);                                                                   \
             const double sum = exponentials_##dtype(classes, x, m, NULL);                                              \
             double loss = log(sum) + (1 - smoothing) * ((double)m - (double)x[targets[j]]);                            \
-            if (smoothing > 0) loss += smoothing * ((double)m - sum_##dtype(classes, x, 0) / (double)classes);         \
+            if (smoothing > 0) loss += smoothing * distances_##dtype(classes, x, (double)m) / (double)classes;         \
             ((T *)losses)[j] = (T)loss;                                                                                \
             m_and_sum[0] = m;                                                                                          \
             m_and_sum[1] = (T)sum;                                                                                     \

@@ -1,7 +1,15 @@
 /* The differentiable ops. Each gives a new tensor of the innermost scope, or NULL after an error; NULL in gives NULL out.
  * Inputs of one op have one dtype; shapes broadcast as numpy's do where two tensors meet element by element. Negative axes
  * count from the last. The number that a …_scalar op or masked_fill takes counts as one of the tensor's dtype; it is an error
- * where an integer dtype, or bool, has no such number. */
+ * where an integer dtype, or bool, has no such number.
+ *
+ * NaN, infinities, zeros and the largest numbers give what they give in PyTorch 2.6, in values and first derivatives, but:
+ * - what overflows there on the way to a result that does not, such as the square of a number to be normalised, here gives
+ *   that result;
+ * - logsumexp of −∞ only has gradient 0, not NaN;
+ * - bce_with_logits of −∞ is ∞ for a target above 0, not NaN; gelu of ∞ is ∞ in float32 too;
+ * - in kl_div a target of 0 counts for nothing: loss and gradients are 0, also where the input is NaN or infinite;
+ * - pow_scalar is C's pow for an exponent of ½ too: ∞ at −∞, 0 at −0. */
 #ifndef RAPT_OPS_H
 #define RAPT_OPS_H
 
@@ -147,6 +155,7 @@ RAPT_API rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor 
                                     const rapt_cross_entropy_options *options);
 RAPT_API rapt_tensor *rapt_mse_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction);
 RAPT_API rapt_tensor *rapt_l1_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction);
+/* d² / 2 where |d| ≤ delta, else delta (|d| − delta / 2), with d = input − target */
 RAPT_API rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double delta, rapt_reduction reduction);
 /* Of logits and targets in [0, 1], stable for large logits. */
 RAPT_API rapt_tensor *rapt_bce_with_logits(rapt_tensor *logits, rapt_tensor *targets, rapt_reduction reduction);

@@ -192,13 +192,14 @@ typedef struct rapt_softmax_kernels {
 } rapt_softmax_kernels;
 
 /* Normalises dense rows of n elements; weight and bias may be NULL. mean and scale take a number for each row; where mean
- * is NULL the rows are not centered. The mean is of double for all types. */
+ * is NULL the rows are not centered. */
 typedef void rapt_normalize_loop(int64_t rows, int64_t n, double epsilon, const void *x, const void *weight,
-                                 const void *bias, double *mean, void *scale, void *out);
+                                 const void *bias, double *mean, double *scale, void *out);
 
 /* dx, and unless dweight is NULL adds to dweight and dbias (n each), given the gradient g of out. */
 typedef void rapt_normalize_backward_loop(int64_t rows, int64_t n, const void *g, const void *x, const void *weight,
-                                          const double *mean, const void *scale, void *dx, void *dweight, void *dbias);
+                                          const double *mean, const double *scale, void *dx, void *dweight,
+                                          void *dbias);
 
 typedef struct rapt_normalize_kernels {
     rapt_normalize_loop *forward[2]; /* float32, float64 */
