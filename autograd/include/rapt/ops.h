@@ -3,9 +3,9 @@
  * count from the last. The number that a …_scalar op or masked_fill takes counts as one of the tensor's dtype; it is an error
  * where an integer dtype, or bool, has no such number.
  *
- * NaN, infinities, zeros and the largest numbers give what they give in PyTorch 2.6, in values and first derivatives, but:
+ * NaN, infinities and the largest numbers give what they give in PyTorch 2.6, in values and first derivatives, but:
  * - what overflows there on the way to a result that does not, such as the square of a number to be normalised, here gives
- *   that result;
+ *   that result; only the sum that var needs overflows in float64, and gives ∞;
  * - logsumexp of −∞ only has gradient 0, not NaN;
  * - bce_with_logits of −∞ is ∞ for a target above 0, not NaN; gelu of ∞ is ∞ in float32 too;
  * - in kl_div a target of 0 counts for nothing: loss and gradients are 0, also where the input is NaN or infinite;

@@ -1,6 +1,6 @@
 /* Arrays and structs written in place, in C and in C++11 and later: what RAPT_SHAPE, RAPT_AXES, RAPT_APPLY, RAPT_SEQUENTIAL
- * and RAPT_MASK are made of. In C++ they live until the end of the full expression, in C until the end of the block; a call
- * that they are written in may rely on either. */
+ * and RAPT_MASK are made of. They serve the call that they are written in: in C++ they end with its full expression, in C
+ * with its block. In C++ numbers may not narrow, as in every braced list, and a comma in a field's value wants parentheses. */
 #ifndef RAPT_IN_PLACE_H
 #define RAPT_IN_PLACE_H
 
