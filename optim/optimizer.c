@@ -10,7 +10,7 @@
 
 double rapt_or_default(double number, double otherwise)
 {
-    return number != 0 ? number : signbit(number) ? 0 : otherwise;
+    return number == RAPT_ZERO ? 0 : number != 0 ? number : otherwise;
 }
 
 bool rapt_take_number(const char *op, const char *name, double number, double otherwise, double limit, double *result)
@@ -117,7 +117,7 @@ bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor
 
 static bool is_frozen(const rapt_group_config *group)
 {
-    return group->learning_rate == 0 && signbit(group->learning_rate);
+    return group->learning_rate == RAPT_ZERO;
 }
 
 bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config)

@@ -60,8 +60,7 @@ RAPT_API rapt_tensor *rapt_sequential_forward(rapt_sequential *sequential, rapt_
 
 /* rapt_sequential_new with the layers written out. */
 #define RAPT_SEQUENTIAL(...)                                                                                           \
-    rapt_sequential_new((int)(sizeof((rapt_module *[]){__VA_ARGS__}) / sizeof(rapt_module *)),                         \
-                        (rapt_module *[]){__VA_ARGS__})
+    rapt_sequential_new(RAPT_LENGTH_OF(rapt_module *, __VA_ARGS__), RAPT_ARRAY_OF(rapt_module *, __VA_ARGS__))
 
 RAPT_END_DECLS
 

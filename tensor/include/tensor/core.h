@@ -71,6 +71,9 @@ const rapt_tensor *rapt_without_repeats(const rapt_tensor *tensor, int axes);
 rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, void *data, void (*release)(void *),
                               void *owner);
 
+/* A contiguous tensor of the innermost scope, of another's dtype and shape; NULL and an error when that is NULL or gone. */
+rapt_tensor *rapt_new_like(const char *op, const rapt_tensor *tensor);
+
 /* The tensor itself if contiguous, else a contiguous copy of the innermost scope. */
 const rapt_tensor *rapt_as_contiguous(const rapt_tensor *tensor);
 /* The same if only the last axis is dense; of rank 1 or more. */
