@@ -36,13 +36,14 @@ static void pack_dense_rows(int64_t height, int64_t k, const T *a, int64_t a_row
 
 /* The same for all panels of rows whose columns are dense, column by column. Here the next panel's beginning is written
  * before this one's end, so that nothing may be written beyond. */
-static void pack_dense_columns(int64_t rows, int64_t panels, int64_t k, const T *a, int64_t a_step, T *to)
+static void pack_dense_columns(const rapt_product *p, int64_t first, int64_t last, int64_t k, const T *a, T *to)
 {
-    for (int64_t t = 0; t < k; t++, a += a_step)
-        for (int64_t i = 0; i < panels; i++) {
-            const int64_t start = panel_start(rows, panels, i), height = panel_start(rows, panels, i + 1) - start;
-            const int64_t readable = rows - start, writable = height * (k - t);
-            T *out = to + start * k + t * height;
+    const int64_t panels = (p->m + tile_rows - 1) / tile_rows, top = panel_start(p->m, panels, first);
+    for (int64_t t = 0; t < k; t++, a += p->a_column)
+        for (int64_t i = first; i < last; i++) {
+            const int64_t start = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - start;
+            const int64_t readable = p->m - start, writable = height * (k - t);
+            T *out = to + (start - top) * k + t * height;
             int64_t j = 0;
             for (; j < height && j + width <= smaller_of(readable, writable); j += width)
                 copy_vector(out + j, a + start + j);
@@ -50,23 +51,25 @@ static void pack_dense_columns(int64_t rows, int64_t panels, int64_t k, const T 
         }
 }
 
-/* Panels of rows, one behind the other, each of them [k][height]. `to` has room for a vector more. */
-static void pack_rows(int64_t rows, int64_t panels, int64_t k, const T *a, int64_t a_row, int64_t a_step, T *to)
+/* The panels `first` to `last` of rows, one behind the other, each of them [k][height]. `to` has room for a vector more. */
+static void pack_rows(const rapt_product *p, int64_t first, int64_t last, int64_t done, int64_t k, T *to)
 {
-    if (a_row == 1 && a_step != 1) {
-        pack_dense_columns(rows, panels, k, a, a_step, to);
+    const T *a = (const T *)(const void *)p->a + done * p->a_column;
+    const int64_t panels = (p->m + tile_rows - 1) / tile_rows, top = panel_start(p->m, panels, first);
+    if (p->a_row == 1 && p->a_column != 1) {
+        pack_dense_columns(p, first, last, k, a, to);
         return;
     }
-    for (int64_t i = 0; i < panels; i++) {
-        const int64_t start = panel_start(rows, panels, i), height = panel_start(rows, panels, i + 1) - start;
-        const T *from = a + start * a_row;
-        T *out = to + start * k;
-        if (a_step == 1) {
-            pack_dense_rows(height, k, from, a_row, out);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t start = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - start;
+        const T *from = a + start * p->a_row;
+        T *out = to + (start - top) * k;
+        if (p->a_column == 1) {
+            pack_dense_rows(height, k, from, p->a_row, out);
             continue;
         }
         for (int64_t t = 0; t < k; t++)
-            for (int64_t j = 0; j < height; j++) out[t * height + j] = from[j * a_row + t * a_step];
+            for (int64_t j = 0; j < height; j++) out[t * height + j] = from[j * p->a_row + t * p->a_column];
     }
 }
 

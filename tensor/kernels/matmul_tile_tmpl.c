@@ -21,6 +21,21 @@ enum { panel = panel_vectors * width };
 #define KEEP_IN_REGISTER(vector) ((void)0)
 #endif
 
+/* So many rows of b ahead are they prefetched: what the second-level cache takes to answer. */
+enum { rows_ahead = 12 };
+
+/* Prefetches so many bytes, to be written or only read. */
+static inline __attribute__((always_inline)) void prefetch(const void *from, const int bytes, const int writes)
+{
+    enum { line = 64 };
+#pragma GCC unroll 4
+    for (int done = 0; done < bytes; done += line)
+        if (writes)
+            __builtin_prefetch((const char *)from + done, 1);
+        else
+            __builtin_prefetch((const char *)from + done, 0);
+}
+
 /* out = Σ ab, or out + Σ ab, for `rows` rows and `vectors` vectors of columns. Element (i, t) of a is at i·a_row + t·a_step. */
 static inline __attribute__((always_inline)) void tile(const int rows, const int vectors, int64_t k,
                                                        const T *restrict a, const int64_t a_row, const int64_t a_step,
@@ -32,8 +47,12 @@ static inline __attribute__((always_inline)) void tile(const int rows, const int
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < vectors; j++) sums[i][j] = (vector){0};
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) prefetch(out + i * out_row, vectors * RAPT_VECTOR_BYTES, 1);
+#pragma GCC unroll 2
     for (int64_t t = 0; t < k; t++, a += a_step, b += b_row) {
         vector row[panel_vectors];
+        prefetch(b + rows_ahead * b_row, vectors * RAPT_VECTOR_BYTES, 0);
 #pragma GCC unroll 4
         for (int j = 0; j < vectors; j++) row[j] = *(const vector *)(const void *)(b + j * width);
 #pragma GCC unroll 16

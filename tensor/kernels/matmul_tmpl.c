@@ -1,15 +1,15 @@
-/* Matrix products for one element type, as Goto and van de Geijn 2008 cut them. T is the type, SIZE its bytes, DTYPE its
- * dtype, and OF_TYPE(name) the name of another file's function for it.
+/* Matrix products for one element type, as Goto and van de Geijn 2008 cut them, with the roles of a and b exchanged. T is
+ * the type, SIZE its bytes, DTYPE its dtype, and OF_TYPE(name) the name of another file's function for it.
  *
- *              n                 A block of k at a time: its rows of b are packed into panels (lines below), which stay in the
- *         ┌──┬──┬──┐             second-level cache while all of a goes by; some rows of a (a chunk) are packed into panels
- *       k │b0│b1│b2│             too. A panel of b stays in the first-level cache while it meets the panels of the chunk one
- *         └──┴──┴──┘             after the other, and where two panels meet a tile of c is summed in registers, over the
- *     k                          whole block:
+ *              n                 A block of k at a time: its rows of b are packed into panels of columns (b0, b1, …), and some
+ *         ┌──┬──┬──┐             rows of a (a chunk) into panels of rows (a0, a1, …). A panel of a stays in the first-level
+ *       k │b0│b1│b2│             cache while the panels of b go by, as many of them as stay in the second-level cache until
+ *         └──┴──┴──┘             the next panel of a; and where two panels come together, a tile of c is summed in
+ *     k                          registers, over the whole block:
  *   ┌────┐┌──┬──┬──┐
- *   │ a0 ││  │  │  │             tile[i][j] = Σ a[t][i] · b[t][j],  t in the block
+ *   │ a0 ││  │**│  │             tile[i][j] = Σ a[t][i] · b[t][j],  t in the block
  * m ├────┤├──┼──┼──┤
- *   │ a1 ││  │**│  │             and added to c.
+ *   │ a1 ││  │  │  │             and added to c.
  *   └────┘└──┴──┴──┘
  *
  * Each element of c is one sum, in the order of k within a block, and the blocks are added in order: it depends on its row
@@ -33,12 +33,6 @@ static inline int64_t round_up(int64_t size, int64_t step)
 #include "matmul_tile_tmpl.c"
 
 #include "matmul_pack_tmpl.c"
-
-/* A constant, since bits depend on it: a panel of b of that depth takes 32 KB at most. */
-enum { block_depth = 256 };
-
-/* Bytes of a chunk of packed rows: what is left in a small second-level cache beside the panels of b that come and go. */
-enum { chunk_bytes = 1 << 17 };
 
 /* Elements of b that a small product copies, on the stack. */
 enum { small_panels = 4096 };
@@ -73,57 +67,55 @@ static inline bool is_whole(const rapt_product *p, int64_t count)
     return p->c_column == 1 && count == panel_width(count);
 }
 
-/* The panels of a chunk of rows against all panels of columns, for a block of k that begins at `done`. */
-static void multiply_chunk(const rapt_product *p, int64_t done, int64_t k, int64_t first_row, int64_t rows,
-                           int64_t panels, const T *a, const T *b)
+/* The tile of c where a panel of rows and a panel of columns come together. */
+static inline void multiply_panels(const rapt_product *p, bool adds, bool is_first, int64_t k, int64_t row,
+                                   int64_t height, int64_t column, const T *a, const T *b)
 {
-    const bool adds = done > 0 || p->accumulate;
-    T beside[tile_rows * panel];
-    for (int64_t column = 0; column < p->n; column += panel) {
-        const int64_t count = smaller_of(panel, p->n - column), wide = panel_width(count);
-        const bool whole = is_whole(p, count);
-        for (int64_t i = 0; i < panels; i++) {
-            const int64_t start = panel_start(rows, panels, i), height = panel_start(rows, panels, i + 1) - start;
-            const int64_t row = first_row + start;
-            packed_tile *sum = packed_tiles[wide > width][height - 1];
-            if (whole) {
-                sum(k, a + start * k, b + column * k, element_of(p, row, column), p->c_row, adds);
-            } else {
-                sum(k, a + start * k, b + column * k, beside, panel, false);
-                put(p, row, height, column, count, beside, panel, adds);
-            }
-            if (p->bias && done == 0) add_bias(p, row, height, column, count);
-        }
+    const int64_t count = smaller_of(panel, p->n - column), wide = panel_width(count);
+    packed_tile *sum = packed_tiles[wide > width][height - 1];
+    if (is_whole(p, count)) {
+        sum(k, a, b, element_of(p, row, column), p->c_row, adds);
+    } else {
+        T beside[tile_rows * panel];
+        sum(k, a, b, beside, panel, false);
+        put(p, row, height, column, count, beside, panel, adds);
     }
+    if (p->bias && is_first) add_bias(p, row, height, column, count);
 }
 
-/* How many panels a chunk has. */
-static int64_t chunk_panels(int64_t k)
+/* A chunk of rows has so many panels: little enough for a small second-level cache, enough for what is read of b again. */
+enum { chunk_panels = 8 };
+
+static size_t chunk_bytes(int64_t m, int64_t k)
 {
-    const int64_t fitting = chunk_bytes / (smaller_of(k, block_depth) * tile_rows * SIZE);
-    return fitting > 1 ? fitting : 1;
+    const int64_t rows = smaller_of(m, chunk_panels * tile_rows), deepest = smaller_of(k, RAPT_BLOCK_DEPTH);
+    return (size_t)(deepest * rows + width) * SIZE;
 }
 
-static size_t multiply_bytes(int64_t m, int64_t n, int64_t k)
+static void pack_block(const rapt_product *p, int64_t block, int64_t first, int64_t last, void *to)
 {
-    const int64_t rows = smaller_of(m, chunk_panels(k) * tile_rows);
-    return (size_t)(smaller_of(k, block_depth) * (packed_width(n) + rows) + width) * SIZE;
+    const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
+    const T *b = (const T *)(const void *)p->b + done * p->b_row + first * panel * p->b_column;
+    pack_columns(smaller_of(p->n, last * panel) - first * panel, k, b, p->b_row, p->b_column,
+                 (T *)to + first * panel * k);
 }
 
-static void multiply(const rapt_product *p, void *scratch)
+static void multiply_block(const rapt_product *p, int64_t block, const void *packed, int64_t near, void *scratch)
 {
-    const int64_t panels = (p->m + tile_rows - 1) / tile_rows, chunk = chunk_panels(p->k);
-    T *b = scratch, *a = b + smaller_of(p->k, block_depth) * packed_width(p->n);
-    for (int64_t done = 0; done < p->k; done += block_depth) {
-        const int64_t k = smaller_of(block_depth, p->k - done);
-        pack_columns(p->n, k, (const T *)(const void *)p->b + done * p->b_row, p->b_row, p->b_column, b);
-        for (int64_t first = 0; first < panels; first += chunk) {
-            const int64_t last = smaller_of(first + chunk, panels);
-            const int64_t row = panel_start(p->m, panels, first), rows = panel_start(p->m, panels, last) - row;
-            pack_rows(rows, last - first, k, (const T *)(const void *)p->a + row * p->a_row + done * p->a_column,
-                      p->a_row, p->a_column, a);
-            multiply_chunk(p, done, k, row, rows, last - first, a, b);
-        }
+    const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
+    const int64_t panels = (p->m + tile_rows - 1) / tile_rows;
+    const T *b = packed;
+    const bool adds = done > 0 || p->accumulate;
+    for (int64_t first = 0; first < panels; first += chunk_panels) {
+        const int64_t last = smaller_of(first + chunk_panels, panels), top = panel_start(p->m, panels, first);
+        pack_rows(p, first, last, done, k, scratch);
+        for (int64_t left = 0; left < p->n; left += near)
+            for (int64_t i = first; i < last; i++) {
+                const int64_t row = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - row;
+                const T *a = (const T *)scratch + (row - top) * k;
+                for (int64_t column = left; column < smaller_of(left + near, p->n); column += panel)
+                    multiply_panels(p, adds, done == 0, k, row, height, column, a, b + column * k);
+            }
     }
 }
 
@@ -131,7 +123,7 @@ static void multiply(const rapt_product *p, void *scratch)
 static bool is_small(const rapt_product *p)
 {
     const bool direct = p->b_column == 1 && p->n % panel == 0;
-    return direct || smaller_of(p->k, block_depth) * packed_width(p->n) <= small_panels;
+    return direct || smaller_of(p->k, RAPT_BLOCK_DEPTH) * packed_width(p->n) <= small_panels;
 }
 
 /* Without scratch: a is read where it lies, and b too if its rows are whole panels. */
@@ -140,8 +132,8 @@ static void multiply_small(const rapt_product *p)
     const int64_t panels = (p->m + strided_rows - 1) / strided_rows;
     const bool direct = p->b_column == 1 && p->n % panel == 0;
     T copy[small_panels], beside[strided_rows * panel];
-    for (int64_t done = 0; done < p->k; done += block_depth) {
-        const int64_t k = smaller_of(block_depth, p->k - done);
+    for (int64_t block = 0; block < rapt_block_count(p->k); block++) {
+        const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
         const T *b = (const T *)(const void *)p->b + done * p->b_row;
         const T *a = (const T *)(const void *)p->a + done * p->a_column;
         const bool adds = done > 0 || p->accumulate;
@@ -165,11 +157,12 @@ static void multiply_small(const rapt_product *p)
 void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
 {
     kernels->matmul[DTYPE] = (rapt_matmul_kernels){
-        .rows = tile_rows,
+        .rows = chunk_panels * tile_rows,
         .columns = panel,
         .vector = width,
-        .multiply_bytes = multiply_bytes,
-        .multiply = multiply,
+        .pack_block = pack_block,
+        .chunk_bytes = chunk_bytes,
+        .multiply_block = multiply_block,
         .is_small = is_small,
         .multiply_small = multiply_small,
     };

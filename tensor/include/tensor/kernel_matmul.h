@@ -14,12 +14,33 @@ typedef struct rapt_product {
     bool accumulate;
 } rapt_product;
 
+/* Sums are cut into blocks of k, of nearly equal depth; by k alone, since bits depend on it. */
+enum { RAPT_BLOCK_DEPTH = 256 };
+
+static inline int64_t rapt_block_count(int64_t k)
+{
+    return (k + RAPT_BLOCK_DEPTH - 1) / RAPT_BLOCK_DEPTH;
+}
+
+static inline int64_t rapt_block_start(int64_t k, int64_t block)
+{
+    return k * block / rapt_block_count(k);
+}
+
 /* Each element of c has the bits that its row of a, its column of b and k give it, whatever m, n and the strides are, and
- * whichever of these functions computes it. */
+ * whichever of these functions computes it. Columns of b are packed in panels of `columns` each; what is packed of a block
+ * of k has `columns` · k elements for each panel. */
 typedef struct rapt_matmul_kernels {
-    int64_t rows, columns, vector;                             /* of a register tile, and columns of a vector */
-    size_t (*multiply_bytes)(int64_t m, int64_t n, int64_t k); /* of scratch */
-    void (*multiply)(const rapt_product *product, void *scratch);
+    int64_t rows, columns, vector; /* of a chunk of rows, of a panel of columns, and of a vector */
+
+    /* Packs the panels `first` to `last` of a block of k into their places in `to`. */
+    void (*pack_block)(const rapt_product *product, int64_t block, int64_t first, int64_t last, void *to);
+
+    /* One block of k for all rows and columns of the product; `packed` is where the first panel lies. `near` columns, whole
+     * panels, stay in the second-level cache. The block 0 sets c or accumulates, the others are added. */
+    void (*multiply_block)(const rapt_product *product, int64_t block, const void *packed, int64_t near, void *scratch);
+    size_t (*chunk_bytes)(int64_t m, int64_t k); /* of that scratch */
+
     bool (*is_small)(const rapt_product *product);
     void (*multiply_small)(const rapt_product *product); /* if is_small: without scratch, and without copying a */
 } rapt_matmul_kernels;
