@@ -279,7 +279,7 @@ static bool multiply_alone(const char *op, work *w, int64_t count)
 /* Chunks of rows, and where these are few, ranges of columns too. */
 static void choose_shared_tiles(work *w)
 {
-    enum { tiles = 16, smallest_columns = 256 };
+    enum { tiles = 12, smallest_columns = 256 };
     const rapt_product *p = &w->all.first;
     w->row_tiles = divide_up(p->m, w->kernels->rows);
     w->column_tiles = least(divide_up(tiles, w->row_tiles), divide_up(p->n, smallest_columns));

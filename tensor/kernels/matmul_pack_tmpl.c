@@ -34,12 +34,17 @@ static void pack_dense_rows(int64_t height, int64_t k, const T *a, int64_t a_row
     }
 }
 
+/* So many columns ahead are they prefetched, where each lies on a page of its own. */
+enum { columns_ahead = 8 };
+
 /* The same for all panels of rows whose columns are dense, column by column. Here the next panel's beginning is written
  * before this one's end, so that nothing may be written beyond. */
 static void pack_dense_columns(const rapt_product *p, int64_t first, int64_t last, int64_t k, const T *a, T *to)
 {
     const int64_t panels = (p->m + tile_rows - 1) / tile_rows, top = panel_start(p->m, panels, first);
-    for (int64_t t = 0; t < k; t++, a += p->a_column)
+    const int64_t bottom = panel_start(p->m, panels, last);
+    for (int64_t t = 0; t < k; t++, a += p->a_column) {
+        for (int64_t i = top; i < bottom; i += line / SIZE) prefetch(a + columns_ahead * p->a_column + i, line, 0);
         for (int64_t i = first; i < last; i++) {
             const int64_t start = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - start;
             const int64_t readable = p->m - start, writable = height * (k - t);
@@ -49,6 +54,7 @@ static void pack_dense_columns(const rapt_product *p, int64_t first, int64_t las
                 copy_vector(out + j, a + start + j);
             for (; j < height; j++) out[j] = a[start + j];
         }
+    }
 }
 
 /* The panels `first` to `last` of rows, one behind the other, each of them [k][height]. `to` has room for a vector more. */
@@ -82,7 +88,7 @@ static inline int64_t panel_width(int64_t count)
 /* Whole panels of b whose rows are dense: a strip of them row by row, so that long pieces are read. */
 static void pack_dense_panels(int64_t columns, int64_t k, const T *b, int64_t b_row, T *to)
 {
-    enum { strip = 8 * panel };
+    enum { strip = 4 * panel };
     for (int64_t first = 0; first < columns; first += strip) {
         const int64_t last = smaller_of(first + strip, columns);
         for (int64_t t = 0; t < k; t++)

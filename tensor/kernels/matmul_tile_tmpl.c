@@ -24,10 +24,11 @@ enum { panel = panel_vectors * width };
 /* So many rows of b ahead are they prefetched: what the second-level cache takes to answer. */
 enum { rows_ahead = 12 };
 
+enum { line = 64 }; /* bytes of the cache */
+
 /* Prefetches so many bytes, to be written or only read. */
 static inline __attribute__((always_inline)) void prefetch(const void *from, const int bytes, const int writes)
 {
-    enum { line = 64 };
 #pragma GCC unroll 4
     for (int done = 0; done < bytes; done += line)
         if (writes)

@@ -83,8 +83,8 @@ static inline void multiply_panels(const rapt_product *p, bool adds, bool is_fir
     if (p->bias && is_first) add_bias(p, row, height, column, count);
 }
 
-/* A chunk of rows has so many panels: little enough for a small second-level cache, enough for what is read of b again. */
-enum { chunk_panels = 8 };
+/* A chunk has so many panels of rows: few enough to keep many threads busy, enough to read b seldom again. */
+enum { chunk_panels = 56 / tile_rows };
 
 static size_t chunk_bytes(int64_t m, int64_t k)
 {
