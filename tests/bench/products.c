@@ -14,6 +14,7 @@
 #include <rapt.h>
 
 #include "peak.h"
+#include "tensor/matmul.h"
 #include "timing.h"
 
 /* c (m, n) = a · b; a transposed operand is stored with its axes swapped. */
@@ -53,16 +54,18 @@ static const product products[] = {
 typedef struct operands {
     product shape;
     rapt_dtype dtype;
-    rapt_tensor *stored_a, *stored_b, *a, *b, *c;
+    rapt_tensor *a, *b, *c;
     int repetitions;
 } operands;
 
 static void multiply(const operands *o)
 {
-    for (int i = 0; i < o->repetitions; i++) {
-        RAPT_SCOPE;
-        rapt_matmul(o->a, o->b);
-    }
+    const product *s = &o->shape;
+    const int64_t a_row = s->is_a_transposed ? 1 : s->k, a_column = s->is_a_transposed ? s->m : 1;
+    const int64_t b_row = s->is_b_transposed ? 1 : s->n, b_column = s->is_b_transposed ? s->k : 1;
+    for (int i = 0; i < o->repetitions; i++)
+        rapt_gemm("products", o->dtype, s->m, s->n, s->k, rapt_data(o->a), a_row, a_column, rapt_data(o->b), b_row,
+                  b_column, rapt_data_for_writing(o->c), s->n, false);
 }
 
 static void multiply_by_openblas(const operands *o)
@@ -74,11 +77,11 @@ static void multiply_by_openblas(const operands *o)
     const int b_row = s->is_b_transposed ? k : n;
     for (int i = 0; i < o->repetitions; i++)
         if (o->dtype == RAPT_FLOAT32)
-            cblas_sgemm(CblasRowMajor, a, b, m, n, k, 1, rapt_data(o->stored_a), a_row, rapt_data(o->stored_b), b_row,
-                        0, rapt_data_for_writing(o->c), n);
+            cblas_sgemm(CblasRowMajor, a, b, m, n, k, 1, rapt_data(o->a), a_row, rapt_data(o->b), b_row, 0,
+                        rapt_data_for_writing(o->c), n);
         else
-            cblas_dgemm(CblasRowMajor, a, b, m, n, k, 1, rapt_data(o->stored_a), a_row, rapt_data(o->stored_b), b_row,
-                        0, rapt_data_for_writing(o->c), n);
+            cblas_dgemm(CblasRowMajor, a, b, m, n, k, 1, rapt_data(o->a), a_row, rapt_data(o->b), b_row, 0,
+                        rapt_data_for_writing(o->c), n);
 }
 
 /* OpenBLAS with all threads while it is measured; inside of the library it always has one. */
@@ -103,12 +106,8 @@ static double time_ours(const operands *o)
 static operands make_operands(const product *shape, rapt_dtype dtype)
 {
     operands o = {.shape = *shape, .dtype = dtype};
-    o.stored_a = shape->is_a_transposed ? rapt_randn(dtype, RAPT_SHAPE(shape->k, shape->m))
-                                        : rapt_randn(dtype, RAPT_SHAPE(shape->m, shape->k));
-    o.stored_b = shape->is_b_transposed ? rapt_randn(dtype, RAPT_SHAPE(shape->n, shape->k))
-                                        : rapt_randn(dtype, RAPT_SHAPE(shape->k, shape->n));
-    o.a = shape->is_a_transposed ? rapt_transpose(o.stored_a, 0, 1) : o.stored_a;
-    o.b = shape->is_b_transposed ? rapt_transpose(o.stored_b, 0, 1) : o.stored_b;
+    o.a = rapt_randn(dtype, RAPT_SHAPE(shape->m, shape->k));
+    o.b = rapt_randn(dtype, RAPT_SHAPE(shape->k, shape->n));
     o.c = rapt_zeros(dtype, RAPT_SHAPE(shape->m, shape->n));
     o.repetitions = 1;
     const double enough = 2e-3;
