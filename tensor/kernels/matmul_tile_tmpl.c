@@ -17,6 +17,8 @@ enum { panel = panel_vectors * width };
 #define KEEP_IN_REGISTER(vector) __asm__ volatile("" : "+v"(vector))
 #elif defined __x86_64__
 #define KEEP_IN_REGISTER(vector) __asm__ volatile("" : "+x"(vector))
+#elif defined __aarch64__
+#define KEEP_IN_REGISTER(vector) __asm__ volatile("" : "+w"(vector))
 #else
 #define KEEP_IN_REGISTER(vector) ((void)0)
 #endif

@@ -126,9 +126,31 @@ static bool is_small(const rapt_product *p)
     return direct || smaller_of(p->k, RAPT_BLOCK_DEPTH) * packed_width(p->n) <= small_panels;
 }
 
+/* The definition, for products that are over before a vector would be filled. */
+static void multiply_tiny(const rapt_product *p)
+{
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            const T *a = (const T *)(const void *)p->a + i * p->a_row,
+                    *b = (const T *)(const void *)p->b + j * p->b_column;
+            T sum = 0, *c = element_of(p, i, j);
+            for (int64_t t = 0; t < p->k; t++) {
+                sum += a[t * p->a_column] * b[t * p->b_row];
+                KEEP_IN_REGISTER(sum); /* or gcc would multiply in vectors and round twice */
+            }
+            *c = p->accumulate ? *c + sum : sum;
+            if (p->bias) add_bias(p, i, 1, j, 1);
+        }
+}
+
 /* Without scratch: a is read where it lies, and b too if its rows are whole panels. */
 static void multiply_small(const rapt_product *p)
 {
+    enum { tiny = 128 };
+    if (p->m * p->n * p->k <= tiny) {
+        multiply_tiny(p);
+        return;
+    }
     const int64_t panels = (p->m + strided_rows - 1) / strided_rows;
     const bool direct = p->b_column == 1 && p->n % panel == 0;
     T copy[small_panels], beside[strided_rows * panel];
