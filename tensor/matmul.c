@@ -34,7 +34,7 @@ static const rapt_tensor *readable(const rapt_tensor *x)
 {
     const int rank = x->rank;
     const int64_t *shape = x->shape + rank - 2, *strides = x->strides + rank - 2;
-    if (!rapt_products_use_blas() || rapt_blas_reads(shape[0], shape[1], strides[0], strides[1])) return x;
+    if (!rapt_matmul_uses_blas() || rapt_blas_reads(shape[0], shape[1], strides[0], strides[1])) return x;
     x = rapt_without_repeats(x, rank - 2);
     return x ? rapt_clone(x) : NULL;
 }
@@ -58,7 +58,7 @@ static void fold(rapt_products *w)
         const int64_t a_row = p->m == 1 ? in_a : p->a_row, c_row = p->m == 1 ? in_c : p->c_row;
         if (size == 1) continue;
         const bool behind = w->strides[1][last] == 0 && in_a == p->m * a_row && in_c == p->m * c_row;
-        if (!behind || (rapt_products_use_blas() && !rapt_blas_reads(p->m * size, p->k, a_row, p->a_column))) return;
+        if (!behind || (rapt_matmul_uses_blas() && !rapt_blas_reads(p->m * size, p->k, a_row, p->a_column))) return;
         p->m *= size;
         p->a_row = a_row;
         p->c_row = c_row;

@@ -34,7 +34,7 @@ void rapt_matmul_start(void)
     if (cache_bytes > largest_cache) cache_bytes = largest_cache;
 }
 
-bool rapt_products_use_blas(void)
+bool rapt_matmul_uses_blas(void)
 {
     return uses_blas;
 }

@@ -18,7 +18,4 @@ typedef struct rapt_products {
 /* Computes them all, on all threads. False after an error under the op's name (no memory); c is then as it was. */
 bool rapt_multiply(const char *op, const rapt_products *products);
 
-/* Is OpenBLAS to compute them? */
-bool rapt_products_use_blas(void);
-
 #endif

@@ -1,4 +1,4 @@
-/* Start-up: which instruction-set level, how many threads, which BLAS. */
+/* Start-up: which instruction-set level, how many threads, who computes matrix products. */
 #include <rapt/runtime.h>
 
 #include <cblas.h>
@@ -123,7 +123,8 @@ const char *rapt_get_level(void)
 const char *rapt_describe_runtime(void)
 {
     static __thread char text[320];
-    snprintf(text, sizeof text, "rapt %s: %d thread%s, kernels for %s, BLAS %s", RAPT_VERSION, rapt_get_threads(),
-             rapt_get_threads() == 1 ? "" : "s", rapt_get_level(), openblas_get_config());
+    snprintf(text, sizeof text, "rapt %s: %d thread%s, kernels for %s, matrix products by %s", RAPT_VERSION, rapt_get_threads(),
+             rapt_get_threads() == 1 ? "" : "s", rapt_get_level(),
+             rapt_matmul_uses_blas() ? openblas_get_config() : "rapt");
     return text;
 }

@@ -20,6 +20,8 @@ bool rapt_matmul_into(const char *op, const rapt_tensor *c, const rapt_tensor *a
 /* At start-up: reads RAPT_MATMUL of the environment, which may say `openblas`, and the size of the caches. */
 void rapt_matmul_start(void);
 
+bool rapt_matmul_uses_blas(void);
+
 /* For tests: whether OpenBLAS computes all products from now on. Returns what it was. */
 bool rapt_matmul_set_blas(bool uses_blas);
 
