@@ -123,8 +123,8 @@ const char *rapt_get_level(void)
 const char *rapt_describe_runtime(void)
 {
     static __thread char text[320];
-    snprintf(text, sizeof text, "rapt %s: %d thread%s, kernels for %s, matrix products by %s", RAPT_VERSION, rapt_get_threads(),
-             rapt_get_threads() == 1 ? "" : "s", rapt_get_level(),
+    snprintf(text, sizeof text, "rapt %s: %d thread%s, kernels for %s, matrix products by %s", RAPT_VERSION,
+             rapt_get_threads(), rapt_get_threads() == 1 ? "" : "s", rapt_get_level(),
              rapt_matmul_uses_blas() ? openblas_get_config() : "rapt");
     return text;
 }
