@@ -1,0 +1,132 @@
+"""What must come out of a program: values, gradients, and gradients of gradients; and how far off a result may be.
+
+The program runs again with every tensor and every gradient in it disturbed by random relative errors, as rounding does:
+as large as float32's (2⁻²⁴), and 2⁻⁴⁰, scaled down to float64's. A result may be off by MARGIN times what these did to
+it, and by SLACK roundings of its largest number, or of a tenth of those that a gradient began from. Both dtypes are
+compared with the float64 run of the same float32 numbers, so that nobody else's rounding counts. A program is rejected
+where this would allow float32 more than WORST: roundings that are so much enlarged are not measured well.
+"""
+import numpy as np
+import torch
+
+from kinks import Rejected
+from program import LAYOUTS, Input, Step, dtype_name, is_float, largest, line
+
+MARGIN, SLACK, WORST = 64, 64, 3e-4
+SIZES = {"float32": (2.0 ** -24, 1.0), "float64": (2.0 ** -40, 2.0 ** -13)}  # of the disturbance; what it counts
+ROUNDING = {"float32": 2.0 ** -24, "float64": 2.0 ** -53}
+SAMPLES = 2  # disturbed runs for each dtype
+UNDERFLOW = 1e-35  # in float32
+
+
+class Root:
+    """Where gradients start: a value, and the gradient there."""
+    def __init__(self, program, value, layout):
+        shape = tuple(program.values[value].shape)
+        self.value, self.layout = value, layout
+        self.numbers = program.normal(shape)
+        if layout == LAYOUTS["expanded"] and len(self.numbers):
+            self.numbers[:] = self.numbers[:1]
+
+
+def gradients(roots, seeds, inputs, graph):
+    """Zeros where nothing depends on an input. PyTorch's tensors of zeros without memory become such as have some."""
+    found = torch.autograd.grad(roots, inputs, seeds, create_graph=graph, allow_unused=True)
+    return [torch.zeros_like(x) if g is None or g._is_zerotensor() else g for x, g in zip(inputs, found)]
+
+
+class Expected:
+    """Named results of a program: ("value", 3), ("gradient", 0), ("second", 0), ("seed", 1)."""
+    def __init__(self, program, roots, inner, directions):
+        self.program, self.roots, self.inner, self.directions = program, roots, inner, directions
+        self.results = self.run(0.0)
+        if not all(result.isfinite().all() for result in self.results.values()):
+            raise Rejected("a gradient is not finite")
+        self.allowed = {dtype: self.measure(*SIZES[dtype], ROUNDING[dtype]) for dtype in SIZES}
+
+    def run(self, size):
+        program = self.program
+        values, leaves = program.run(size)
+        results = {("value", i): value.detach() for i, value in enumerate(values)
+                   if not isinstance(program.maker(i), Input)}
+        if not self.roots:
+            return results
+        wanted = {**leaves, **{i: values[i] for i in self.inner}}
+        roots = [self.enter(values[root.value], size) for root in self.roots]
+        seeds = [torch.from_numpy(root.numbers).requires_grad_(bool(self.directions)) for root in self.roots]
+        first = gradients(roots, seeds, list(wanted.values()), bool(self.directions))
+        results.update({("gradient", i): gradient.detach() for i, gradient in zip(wanted, first)})
+        if self.directions:
+            pairs = [(g, torch.from_numpy(self.directions[i])) for i, g in zip(wanted, first)
+                     if i in self.directions and g.requires_grad]
+            if pairs:
+                names = [("second", i) for i in leaves] + [("seed", k) for k in range(len(seeds))]
+                second = gradients(*zip(*pairs), [*leaves.values(), *seeds], False)
+                results.update(zip(names, (gradient.detach() for gradient in second)))
+        return results
+
+    def enter(self, value, size):
+        """A root, as the input of a step."""
+        return Step("root", [0], lambda x: x, {}).run([value], size)[0]
+
+    def measure(self, size, scale, rounding):
+        """How far off each floating result may be."""
+        allowed = {name: 0.0 for name in self.results}
+        for _ in range(SAMPLES):
+            for name, result in self.run(size).items():
+                if is_float(result) and result.numel():
+                    difference = (result - self.results[name]).abs().max().item()
+                    allowed[name] = max(allowed[name], MARGIN * scale * difference)
+        for name, result in self.results.items():
+            if is_float(result) and result.numel():
+                size = max(largest(result), 0 if name[0] == "value" else self.start() / 10)
+                allowed[name] += SLACK * rounding * size + UNDERFLOW
+                if allowed[name] > WORST * size * rounding / ROUNDING["float32"]:
+                    raise Rejected("ill-conditioned")
+        return allowed
+
+    def start(self):
+        """The largest number that gradients begin from."""
+        return max(float(np.abs(numbers).max(initial=0)) for numbers in [root.numbers for root in self.roots]
+                   + list(self.directions.values()))
+
+    def write(self, stream):
+        put = lambda words, numbers: write_numbers(stream, words, numbers)
+        for root in self.roots:
+            put(line("root", value=root.value, dtype="float", layout=root.layout), root.numbers)
+        seconds = any(kind == "second" for kind, _ in self.results)
+        for i, numbers in self.directions.items() if seconds else ():
+            put(line("direction", value=i, dtype="float"), numbers)
+        for (kind, i), result in self.results.items():
+            words = {"what": "second" if kind == "seed" else kind, "value": 0 if kind == "seed" else i,
+                     "dtype": dtype_name(result)}
+            if kind == "seed":
+                words["root"] = i
+            words["of"] = self.op_of(kind, i)
+            words["inner"] = kind == "gradient" and i in self.inner
+            for dtype, allowed in self.allowed.items():
+                words[dtype] = allowed[kind, i]
+            put(line("expect", **words), result.numpy())
+
+    def op_of(self, kind, i):
+        """The op that a result tells of."""
+        if kind == "value":
+            return self.program.maker(i).name
+        return self.program.maker(self.roots[i].value).name if kind == "seed" else self.program.first_user(i)
+
+
+def write_numbers(stream, words, numbers):
+    stream.write(f"{words} shape={','.join(map(str, numbers.shape))}\n".encode())
+    stream.write(np.ascontiguousarray(numbers, dtype=np.float64).tobytes())
+
+
+def write(stream, program, expected):
+    stream.write((line("program", **program.words) + "\n").encode())
+    for item in program.items:
+        if isinstance(item, Input):
+            write_numbers(stream, item.line, item.numbers)
+        else:
+            stream.write((item.line + "\n").encode())
+    expected.write(stream)
+    stream.write(b"end\n")
+    stream.flush()
