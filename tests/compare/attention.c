@@ -38,7 +38,8 @@ static rapt_scoring *scoring_of(const run *r)
     if (says(r, "scoring", "scaled_dot")) return rapt_scaled_dot_product_scoring_new();
     if (says(r, "scoring", "padded_dot")) return rapt_padded_dot_product_scoring_new();
     if (says(r, "scoring", "bilinear")) return rapt_bilinear_scoring_new(query_size, key_size);
-    if (says(r, "scoring", "additive")) return rapt_additive_scoring_new(query_size, key_size, step_integer(r, "hidden"));
+    if (says(r, "scoring", "additive"))
+        return rapt_additive_scoring_new(query_size, key_size, step_integer(r, "hidden"));
     if (says(r, "scoring", "cosine")) return rapt_cosine_scoring_new(width, learns);
     if (says(r, "scoring", "log_gaussian")) return rapt_gaussian_scoring_new(width, learns);
     if (says(r, "scoring", "gaussian")) return rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, width, learns);
@@ -115,20 +116,19 @@ static void multi_head(run *r)
 {
     rapt_mask mask = step_mask(r, 3, "");
     rapt_attention *pooling = record_text(r->step, "scoring") ? attention_of(r) : NULL;
-    rapt_multi_head_attention *layer =
-        rapt_multi_head_attention_new(&(rapt_multi_head_attention_config){
-            .hidden = step_integer(r, "size"),
-            .heads = (int)step_integer(r, "heads"),
-            .groups = (int)step_integer(r, "groups"),
-            .query_size = step_integer(r, "in_query"),
-            .key_size = step_integer(r, "in_key"),
-            .value_size = step_integer(r, "in_value"),
-            .value_hidden = step_integer(r, "value_hidden"),
-            .output_size = step_integer(r, "out_size"),
-            .bias = step_integer(r, "bias"),
-            .pooling = pooling,
-            .rotary = step_integer(r, "rotary") ? rapt_rotary_new() : NULL,
-            .names = step_integer(r, "gpt2") ? RAPT_NAMES_GPT2 : RAPT_NAMES_PYTORCH});
+    rapt_multi_head_attention *layer = rapt_multi_head_attention_new(
+        &(rapt_multi_head_attention_config){.hidden = step_integer(r, "size"),
+                                            .heads = (int)step_integer(r, "heads"),
+                                            .groups = (int)step_integer(r, "groups"),
+                                            .query_size = step_integer(r, "in_query"),
+                                            .key_size = step_integer(r, "in_key"),
+                                            .value_size = step_integer(r, "in_value"),
+                                            .value_hidden = step_integer(r, "value_hidden"),
+                                            .output_size = step_integer(r, "out_size"),
+                                            .bias = step_integer(r, "bias"),
+                                            .pooling = pooling,
+                                            .rotary = step_integer(r, "rotary") ? rapt_rotary_new() : NULL,
+                                            .names = step_integer(r, "gpt2") ? RAPT_NAMES_GPT2 : RAPT_NAMES_PYTORCH});
     layer = step_module(r, layer);
     if (!layer || !rapt_multi_head_attention_set_head_mask(layer, step_input(r, 7))) return;
     layer->pooling->keep_weights = step_integer(r, "weights_too");
@@ -138,16 +138,8 @@ static void multi_head(run *r)
 }
 
 const step_row steps_attention[] = {
-    {"by_distance", by_distance},
-    {"mask_seen", mask_seen},
-    {"mask_add_biases", mask_add_biases},
-    {"masked_softmax", normalize},
-    {"masked_sum", normalize},
-    {"masked_none", normalize},
-    {"masked_hard", normalize},
-    {"masked_uniform", normalize},
-    {"score", score},
-    {"attention", attention},
-    {"multi_head", multi_head},
-    {NULL, NULL},
+    {"by_distance", by_distance},  {"mask_seen", mask_seen},      {"mask_add_biases", mask_add_biases},
+    {"masked_softmax", normalize}, {"masked_sum", normalize},     {"masked_none", normalize},
+    {"masked_hard", normalize},    {"masked_uniform", normalize}, {"score", score},
+    {"attention", attention},      {"multi_head", multi_head},    {NULL, NULL},
 };

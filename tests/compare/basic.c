@@ -49,8 +49,8 @@ static void scale_in_place(run *r)
 
 static void linear(run *r)
 {
-    rapt_linear *layer =
-        step_module(r, rapt_linear_new(step_integer(r, "in_size"), step_integer(r, "out_size"), (int)step_integer(r, "bias")));
+    rapt_linear *layer = step_module(r, rapt_linear_new(step_integer(r, "in_size"), step_integer(r, "out_size"),
+                                                        (int)step_integer(r, "bias")));
     step_give(r, rapt_linear_forward(layer, step_input(r, 0)));
 }
 
@@ -120,7 +120,8 @@ static void learned_positions(run *r)
 
 static void rotate(run *r)
 {
-    step_give(r, rapt_rotate(step_input(r, 0), step_integer(r, "offset"), step_real(r, "base"), step_integer(r, "halves")));
+    step_give(r, rapt_rotate(step_input(r, 0), step_integer(r, "offset"), step_real(r, "base"),
+                             step_integer(r, "halves")));
 }
 
 static void rotary(run *r)

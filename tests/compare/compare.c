@@ -13,7 +13,7 @@
 #include "judge.h"
 
 static struct {
-    int64_t programs, both_refuse, rapt_refuses, torch_refuses, trained;
+    int64_t programs, trainings, both_refuse, rapt_refuses, torch_refuses;
 } totals;
 
 static const program *now; /* for the signal handler */
@@ -57,7 +57,7 @@ static void run_one_way(const program *p, rapt_dtype dtype, bool plain, way *dif
         totals.both_refuse += is == refused && torch_refuses;
         totals.rapt_refuses += is == refused && !torch_refuses;
         totals.torch_refuses += is == agreed && torch_refuses;
-        totals.trained += training != NULL;
+        totals.trainings += training != NULL;
     }
     run_end(&r);
     rapt_clear_error();
@@ -100,8 +100,10 @@ static int finish(const char *torch, long long first, double seconds)
     judge_print();
     printf("\n%lld programs from seed %lld on, %lld tensors compared with %s in %.0f s: %lld differences\n",
            (long long)totals.programs, first, (long long)judge_compared(), torch, seconds, (long long)judge_reports());
-    printf("gradients after a change in place: %lld times refused by both, %lld by rapt alone, %lld by PyTorch alone\n",
-           (long long)totals.both_refuse, (long long)totals.rapt_refuses, (long long)totals.torch_refuses);
+    printf("%lld trainings; %lld wrong calls were refused; gradients after a change in place were refused by both %lld "
+           "times, by rapt alone %lld, by PyTorch alone %lld\n",
+           (long long)totals.trainings, (long long)run_refusals(), (long long)totals.both_refuse,
+           (long long)totals.rapt_refuses, (long long)totals.torch_refuses);
     return judge_reports() == 0 ? 0 : 1;
 }
 
@@ -128,14 +130,15 @@ int main(int argument_count, char **arguments)
 {
     char command[4096];
     const char *python = getenv("RAPT_TORCH_PYTHON");
-    long long count = argument_count > 1 ? atoll(arguments[1]) : 300, first = argument_count > 2 ? atoll(arguments[2]) : 1;
+    long long count = argument_count > 1 ? atoll(arguments[1]) : 300,
+              first = argument_count > 2 ? atoll(arguments[2]) : 1;
     if (argument_count > 3 || count < 1) {
         fprintf(stderr, "usage: compare [COUNT [FIRST_SEED]]\n");
         return 2;
     }
     if (chdir(RAPT_SOURCE_ROOT) != 0) return 1;
-    snprintf(command, sizeof command, "%s tests/compare/random_programs.py %lld %lld", python ? python : "python3", count,
-             first);
+    snprintf(command, sizeof command, "%s tests/compare/random_programs.py %lld %lld", python ? python : "python3",
+             count, first);
     FILE *stream = popen(command, "r");
     const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL};
     for (int i = 0; i < 5; i++) signal(signals[i], say_where);

@@ -73,6 +73,8 @@ extern const step_row steps_basic[], steps_attention[], steps_transformer[]; /* 
 /* Runs the inputs (unless they are there) and steps; false after an error that was not expected. */
 bool run_forward(run *r, bool inputs_exist);
 void run_end(run *r);
+/* How many calls were made that had to fail. */
+int64_t run_refusals(void);
 /* rapt_backward_from all roots. */
 bool run_backward(run *r, int flags);
 /* Trains the inputs as the record "train" says; false after an error. */

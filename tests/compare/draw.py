@@ -6,7 +6,6 @@ from kinks import Rejected
 from program import LAYOUTS, Program, dtype_name, largest
 
 SIZES, CHANCES = (0, 1, 2, 3, 4, 5, 7), (0.02, 0.18, 0.25, 0.25, 0.15, 0.1, 0.05)
-MOST = 400  # elements
 INTEGERS = "int64", "int32", "uint8"
 
 
@@ -31,6 +30,19 @@ moderate = below(4)  # what layers take that would else be saturated
 
 class Draw(Program):
     layouts = list(LAYOUTS)
+    most = 400  # elements of a tensor
+    large = False
+
+    def grow(self):
+        """From now on tensors are so large that their work is cut into pieces."""
+        self.large, self.most, self.sums = True, 20000, 7.0  # the root of 20000 / 400
+
+    def fits_with(self, a, b):
+        """Do two tensors broadcast, to none too large?"""
+        try:
+            return np.prod(torch.broadcast_shapes(a.shape, b.shape)) <= self.most
+        except RuntimeError:
+            return False
 
     def chance(self, probability):
         return self.random.random() < probability
@@ -55,9 +67,10 @@ class Draw(Program):
 
     def shape(self, low=0, high=5):
         shape = [int(self.random.choice(SIZES, p=CHANCES)) for _ in range(self.between(low, high))]
-        if shape and self.chance(0.03):
-            shape[self.below(len(shape))] = self.between(17, 150)
-        while np.prod(shape) > MOST:
+        for axis in range(len(shape)):
+            if self.chance(0.5 if self.large else 0.01):
+                shape[axis] = self.between(17, 150)
+        while np.prod(shape) > self.most:
             shape[int(np.argmax(shape))] //= 2
         return shape
 
@@ -90,8 +103,6 @@ class Draw(Program):
         exact = domain is anything and self.chance(0.08)
         numbers = self.random.integers(-4, 5, shape) / 2 if exact else self.numbers(shape, domain)
         gradient = self.chance(0.85) if gradient is None else gradient
-        if layout == "expanded" and gradient:
-            layout = "dense"
         return self.input(numbers, "float", layout, gradient, exact)
 
     def weight(self, *shape):
@@ -105,7 +116,7 @@ class Draw(Program):
 
     def find(self, fits):
         """A value that fits, often a late one; None if there is none."""
-        found = [i for i, value in enumerate(self.values) if value.numel() <= 4 * MOST and fits(value)]
+        found = [i for i, value in enumerate(self.values) if value.numel() <= 4 * self.most and fits(value)]
         if not found:
             return None
         return found[-1 - min(int(self.random.exponential(2)), len(found) - 1)] if self.chance(0.7) else self.one(found)
@@ -136,7 +147,7 @@ class Draw(Program):
         elif self.chance(0.1) and len(shape) < 5:
             shape = [self.size()] + shape
         dtype = dtype or dtype_name(self.values[value])
-        found = self.find(lambda t: dtype_name(t) == dtype and domain(t) and broadcasts(t, self.values[value]))
+        found = self.find(lambda t: dtype_name(t) == dtype and domain(t) and self.fits_with(t, self.values[value]))
         return found if found is not None and self.chance(0.4) else self.shaped(shape, domain, dtype)
 
     def turn(self, tensor_number):
@@ -147,10 +158,3 @@ class Draw(Program):
         swap = lambda t: t.transpose(-1, -2)
         back = self.leaf(list(self.values[x].transpose(-1, -2).shape))
         return self.step("transpose", [back], swap, chooses=True, axes=[-1, -2])
-
-
-def broadcasts(a, b):
-    try:
-        return np.prod(torch.broadcast_shapes(a.shape, b.shape)) <= MOST
-    except RuntimeError:
-        return False

@@ -2,9 +2,10 @@
 
 The program runs again with every tensor and every gradient in it disturbed by random relative errors, as rounding does:
 as large as float32's (2⁻²⁴), and 2⁻⁴⁰, scaled down to float64's. A result may be off by MARGIN times what these did to
-it, and by SLACK roundings of its largest number, or of a tenth of those that a gradient began from. Both dtypes are
-compared with the float64 run of the same float32 numbers, so that nobody else's rounding counts. A program is rejected
-where this would allow float32 more than WORST: roundings that are so much enlarged are not measured well.
+it, and by SLACK roundings of its largest number, or of a tenth of those that a gradient began from (more where tensors
+are large and sums long). Both dtypes are compared with the float64 run of the same float32 numbers, so that nobody else's
+rounding counts. A program is rejected where this would allow float32 more than WORST: roundings that are so much enlarged
+are not measured well.
 """
 import numpy as np
 import torch
@@ -77,26 +78,29 @@ class Expected:
                 if is_float(result) and result.numel():
                     difference = (result - self.results[name]).abs().max().item()
                     allowed[name] = max(allowed[name], MARGIN * scale * difference)
+        start = max((float(np.abs(numbers).max(initial=0)) for numbers in [root.numbers for root in self.roots]
+                     + list(self.directions.values())), default=0.0)
         for name, result in self.results.items():
             if is_float(result) and result.numel():
-                size = max(largest(result), 0 if name[0] == "value" else self.start() / 10)
-                allowed[name] += SLACK * rounding * size + UNDERFLOW
-                if allowed[name] > WORST * size * rounding / ROUNDING["float32"]:
+                size = max(largest(result), 0 if name[0] == "value" else start / 10)
+                allowed[name] += SLACK * self.program.sums * rounding * size
+                if allowed[name] > WORST * max(size, self.entered(name) / 10) * rounding / ROUNDING["float32"]:
                     raise Rejected("ill-conditioned")
+                allowed[name] += UNDERFLOW
         return allowed
 
-    def start(self):
-        """The largest number that gradients begin from."""
-        return max(float(np.abs(numbers).max(initial=0)) for numbers in [root.numbers for root in self.roots]
-                   + list(self.directions.values()))
+    def entered(self, name):
+        """The largest number from which a value was made."""
+        inputs = self.program.maker(name[1]).inputs if name[0] == "value" else ()
+        values = [self.program.values[i] for i in inputs if i is not None]
+        return max((largest(value[value.isfinite()]) for value in values if is_float(value)), default=0.0)
 
     def write(self, stream):
-        put = lambda words, numbers: write_numbers(stream, words, numbers)
         for root in self.roots:
-            put(line("root", value=root.value, dtype="float", layout=root.layout), root.numbers)
+            write_numbers(stream, line("root", value=root.value, dtype="float", layout=root.layout), root.numbers)
         seconds = any(kind == "second" for kind, _ in self.results)
         for i, numbers in self.directions.items() if seconds else ():
-            put(line("direction", value=i, dtype="float"), numbers)
+            write_numbers(stream, line("direction", value=i, dtype="float"), numbers)
         for (kind, i), result in self.results.items():
             words = {"what": "second" if kind == "seed" else kind, "value": 0 if kind == "seed" else i,
                      "dtype": dtype_name(result)}
@@ -106,7 +110,7 @@ class Expected:
             words["inner"] = kind == "gradient" and i in self.inner
             for dtype, allowed in self.allowed.items():
                 words[dtype] = allowed[kind, i]
-            put(line("expect", **words), result.numpy())
+            write_numbers(stream, line("expect", **words), result.numpy())
 
     def op_of(self, kind, i):
         """The op that a result tells of."""

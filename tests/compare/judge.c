@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { most_names = 400, most_reports = 100 };
+enum { most_names = 400, most_reports = 20 };
 
 /* By the op that made a value, or that a gradient came from first. */
 typedef struct tally {
@@ -58,9 +58,9 @@ static bool fits(const run *r, const record *expected, const rapt_tensor *got)
 {
     const array *e = &expected->numbers;
     rapt_dtype dtype = rapt_get_dtype(got);
-    bool good = rapt_rank(got) == e->rank && (record_says(expected, "dtype", "float")
-                                                  ? dtype == r->dtype
-                                                  : record_says(expected, "dtype", rapt_dtype_name(dtype)));
+    bool good = rapt_rank(got) == e->rank &&
+                (record_says(expected, "dtype", "float") ? dtype == r->dtype
+                                                         : record_says(expected, "dtype", rapt_dtype_name(dtype)));
     for (int axis = 0; good && axis < e->rank; axis++) good = rapt_size(got, axis) == e->shape[axis];
     return good;
 }
@@ -73,7 +73,7 @@ static void count(const run *r, const record *expected, double difference, doubl
     tally *t = tally_of(name);
     t->tensors++;
     compared++;
-    if (difference > 0) t->deviation[wide] = fmax(t->deviation[wide], difference / largest);
+    if (allowed < 0.01 * largest) t->deviation[wide] = fmax(t->deviation[wide], difference / largest);
     if (difference > 0) t->part[wide] = fmax(t->part[wide], difference / allowed);
 }
 

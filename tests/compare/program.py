@@ -106,6 +106,8 @@ def note(arriving, gradient):
 
 
 class Program:
+    sums = 1.0  # how many more roundings its sums have than short ones
+
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
         self.words = {"seed": seed}  # of the line "program"

@@ -1,169 +1,18 @@
-"""Masks, normalisers, scoring functions, attention pooling with one and with many heads: how each is drawn, and what it is
-in PyTorch: its own function where that has the masks, else written out."""
+"""Scoring functions, attention pooling with one and with many heads: how each is drawn, and what it is in PyTorch: its own
+function where that has the masks, else written out."""
 import math
 
 import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from attention import by_distance, dot, hard, masked_softmax, normalize, seen_keys
-from draw import moderate, positive
+from attention import by_distance, dot
+from draw import moderate
 from heads import rotate
 from kinks import Rejected
 from random_layers import weights_of
+from random_masks import draw_mask, weigh
 from random_ops import op
-
-FIELDS = ("valid_lengths", "seen", "bias", "distance_bias")
-
-
-class Mask:
-    """What a step says of its mask, the numbers of its tensors in the order of FIELDS, and the formula."""
-    def __init__(self, words=None, inputs=(None,) * 4):
-        self.words, self.inputs = words or {}, list(inputs)
-
-    def biased(self, scores, lengths, seen, bias, distance_bias):
-        """Scores with their biases, and which are seen."""
-        words = {key: self.words[key] for key in ("causal", "window", "offset") if key in self.words}
-        if lengths is not None:
-            lengths = lengths.to(torch.float64)
-        if seen is not None:
-            seen = seen.expand(scores.shape)
-        allowed = seen_keys(scores, lengths, seen=seen, **words)
-        if bias is not None:
-            allowed, scores = allowed & (bias > -math.inf), scores + bias
-        if distance_bias is not None:
-            table = distance_bias if distance_bias.dim() > 1 else distance_bias[None]
-            by_place = by_distance(table, *scores.shape[-2:], words.get("offset", 0))
-            allowed, scores = allowed & (by_place > -math.inf), scores + by_place
-        return scores, allowed
-
-    def softmax(self, scores, *fields):
-        scores, allowed = self.biased(scores, *fields)
-        if self.words.get("million"):
-            return F.softmax(scores.masked_fill(~allowed, -1e6), -1)
-        return masked_softmax(scores, allowed)
-
-    def added(self, shape, *fields):
-        """As numbers that are added to the scores, −∞ where nothing is seen; every query must see something."""
-        scores, allowed = self.biased(torch.zeros(shape, dtype=torch.float64), *fields)
-        if not allowed.any(-1).all():
-            raise Rejected("PyTorch wants a key for each query")
-        return scores.masked_fill(~allowed, -math.inf)
-
-    def prefixed(self, prefix):
-        return {prefix + key: value for key, value in self.words.items()}
-
-
-def draw_shape(p, scores, last):
-    """Of a tensor that broadcasts to scores (B, heads, Q, K) or (B, Q, K), with that last axis. Three axes are not taken
-    for heads unless the first is 1."""
-    shape = [*scores[:-1], last][p.below(len(scores)):]
-    shape = [1 if i + 1 < len(shape) and p.chance(0.35) else size for i, size in enumerate(shape)]
-    if len(scores) == 4 and len(shape) == 3:
-        shape[0] = 1
-    return shape
-
-
-def draw_mask(p, scores, everything=True, much=0.35):
-    """For scores of that shape."""
-    batch, queries, keys = scores[0], *scores[-2:]
-    words, inputs = {}, [None] * 4
-    if p.chance(much):
-        words["causal"] = True
-    if p.chance(much / 2):
-        words["window"] = p.between(1, 4)
-    if p.chance(much):
-        words["offset"] = p.between(-2, 4)
-    if p.chance(much):
-        shape = [batch] if p.chance(0.6) else [batch, queries]
-        inputs[0] = p.input(p.random.integers(0, keys + 2, shape), p.one(["int64", "int32", "uint8", "float"]))
-    if p.chance(much / 2):
-        inputs[1] = p.input(p.random.random(draw_shape(p, scores, keys)) < 0.7, "bool")
-    if p.chance(much / 2):
-        inputs[2] = draw_bias(p, draw_shape(p, scores, keys), everything)
-    if p.chance(much / 2):
-        inputs[3] = draw_bias(p, draw_shape(p, scores, 2 * p.between(0, 4) + 1), everything)
-    return Mask(words, inputs)
-
-
-def draw_bias(p, shape, hides):
-    """Some numbers are −∞. One number for all keys has the gradient 0, a difference of large ones."""
-    numbers = p.random.normal(size=shape)
-    if hides and p.chance(0.4):
-        numbers[p.random.random(shape) < 0.15] = -math.inf
-    return p.input(numbers, gradient=shape[-1] > 1 and p.chance(0.7))
-
-
-def draw_scores(p):
-    """A value (B, Q, K) or (B, heads, Q, K)."""
-    return p.some(3, 4, domain=moderate)
-
-
-@op
-def by_distance_(p):
-    queries, keys, offset, by_query = p.between(1, 5), p.between(1, 6), p.between(-2, 3), p.chance(0.5)
-    fits = lambda t: t.shape[-1] % 2 == 1 and (not by_query or t.dim() > 1 and t.shape[-2] == queries)
-    shape = [*p.shape(0, 2), *([queries] if by_query else []), 2 * p.between(0, 4) + 1]
-    x = p.find(lambda t: t.dim() and t.dtype == torch.float64 and fits(t)) if p.chance(0.5) else None
-    x = p.leaf(shape) if x is None else x
-
-    def function(x):
-        x = x if by_query else x.unsqueeze(-2)
-        return by_distance(x, queries, keys, offset)
-    p.step("by_distance", [x], function, queries=queries, keys=keys, offset=offset, by_query=by_query)
-
-
-@op
-def mask_seen(p):
-    x = draw_scores(p)
-    mask = draw_mask(p, list(p.values[x].shape))
-    p.step("mask_seen", [x, *mask.inputs], lambda x, *fields: mask.biased(x.detach(), *fields)[1], chooses=True,
-           **mask.words)
-
-
-@op
-def mask_add_biases(p):
-    x = draw_scores(p)
-    mask = draw_mask(p, list(p.values[x].shape), everything=False)
-    p.step("mask_add_biases", [x, *mask.inputs], lambda x, *fields: mask.biased(x, *fields)[0], **mask.words)
-
-
-# --- normalisers ---
-
-def uniform(scores, allowed):
-    return allowed / allowed.sum(-1, keepdim=True).clamp(min=1).to(scores.dtype)
-
-
-def weigh(name, mask, scores, *fields):
-    """The weights of that normaliser."""
-    if name == "softmax":
-        return mask.softmax(scores, *fields)
-    scores, allowed = mask.biased(scores, *fields)
-    scores = torch.where(allowed, scores, 0.0)
-    if name == "sum":
-        return normalize(scores, allowed)
-    if name == "none":
-        return scores
-    return hard(scores.detach(), allowed) if name == "hard" else uniform(scores.detach(), allowed)
-
-
-def draw_normalizer(name):
-    def draw(p):
-        x = p.some(3, 4, domain=lambda t: moderate(t) and (name != "sum" or positive(t)))
-        mask = draw_mask(p, list(p.values[x].shape), everything=name != "sum")
-        if name == "softmax" and p.chance(0.15):
-            mask.words["million"] = True
-        if name == "sum":
-            mask.inputs[2:] = [None, None]  # sums near 0
-        p.step(f"masked_{name}", [x, *mask.inputs], lambda x, *fields: weigh(name, mask, x, *fields), jumps=True,
-               cancels=True, normalizer=name, **mask.words)
-    draw.__name__ = f"masked_{name}"
-    op(draw)
-
-
-for name in ("softmax", "sum", "none", "hard", "uniform"):
-    draw_normalizer(name)
-
 
 # --- scoring functions ---
 
@@ -258,8 +107,8 @@ def score(p):
 
 def draw_sizes(p):
     """Batch, heads, groups, queries, keys, size of queries; now and then larger than the tiles of a fused loop."""
-    if p.chance(0.06):
-        return 1, p.one([1, 2]), 1, p.between(1, 70), p.between(1, 150), p.between(1, 40)
+    if p.large or p.chance(0.05):
+        return p.between(1, 2), p.one([1, 2]), 1, p.between(1, 70), p.between(1, 150), p.between(1, 40)
     heads = p.between(1, 4)
     groups = p.one([n for n in range(1, heads + 1) if heads % n == 0])
     return p.between(1, 3), heads, groups, p.between(1, 6), p.between(1, 7), p.between(1, 6)
@@ -310,83 +159,108 @@ def attention(p):
 
 # --- many heads ---
 
-def packed_by_pytorch(x, heads, mask, names, weights):
-    """torch.nn.MultiheadAttention's own function. x: queries, keys, values."""
-    named, packed = dict(zip(names, weights)), "in_proj_weight" in names
-    q, k, v = (tensor.transpose(0, 1) for tensor in x)
-    y, w = F.multi_head_attention_forward(
-        q, k, v, q.shape[-1], heads, named.get("in_proj_weight"), named.get("in_proj_bias"), None, None, False, 0.0,
-        named["out_proj.weight"], named.get("out_proj.bias"), need_weights=True, average_attn_weights=False,
-        attn_mask=mask.flatten(0, 1), use_separate_proj_weight=not packed,
-        **{f"{part}_proj_weight": named.get(f"{part}_proj_weight") for part in "qkv"})
-    return y.transpose(0, 1), w
+class Heads:
+    """Sizes of multi-head attention, drawn: what a step says of them, and the formula."""
+    def __init__(self, p):
+        self.batch, self.heads, groups, self.queries, keys, one = draw_sizes(p)
+        self.groups, self.rotary, itself = self.heads if p.chance(0.5) else groups, p.chance(0.2), p.chance(0.5)
+        self.one = 2 * one if self.rotary else one
+        self.size = self.heads * self.one
+        self.keys = self.queries if itself else keys
+        self.value_hidden = self.size if p.chance(0.8) else self.heads * p.between(1, 3)
+        self.inputs = [self.size if itself or p.chance(0.5) else p.size()] * 3
+        if not itself and p.chance(0.4):
+            self.inputs = [self.size if p.chance(0.5) else p.size(), p.size(), p.size()]
+        self.packed = len(set(self.inputs)) == 1
+        self.out, self.bias = self.size if p.chance(0.8) else p.size(), p.chance(0.7)
+        self.gpt2 = self.packed and p.chance(0.2)
+        self.parts = [self.size, self.one * self.groups, self.value_hidden // self.heads * self.groups]
+        self.words = {"size": self.size, "heads": self.heads, "groups": self.groups, "value_hidden": self.value_hidden,
+                      "bias": self.bias, "rotary": self.rotary, "gpt2": self.gpt2, "in_query": self.inputs[0],
+                      "in_key": self.inputs[1], "in_value": self.inputs[2], "out_size": self.out}
+        self.tensors = self.draw_tensors(p, itself)
+        self.scoring = Scoring(p, self.one, self.one, ("additive", "bilinear", "cosine", "dot"),
+                               prefix="attention.") if p.chance(0.25) else None
+
+    def draw_tensors(self, p, itself):
+        """Queries, keys, values; some may be one tensor."""
+        draw = lambda length, size: p.shaped([self.batch, length, size], moderate)
+        q = draw(self.queries, self.inputs[0])
+        k = q if itself else draw(self.keys, self.inputs[1])
+        same = itself or self.inputs[1] == self.inputs[2] and p.chance(0.4)
+        return [q, k, k if same else draw(self.keys, self.inputs[2])]
+
+    def shapes(self):
+        """Of the weights, in the order in which the formula takes them."""
+        first, last = ("c_attn.", "c_proj.") if self.gpt2 else ("in_proj_", "out_proj.")
+        if self.packed:
+            shapes = {first + "weight": (sum(self.parts), self.inputs[0])}
+        else:
+            shapes = {f"{name}_proj_weight": sizes for name, *sizes in zip("qkv", self.parts, self.inputs)}
+        if self.bias:
+            shapes[first + "bias"] = (sum(self.parts),)
+        shapes[last + "weight"] = (self.out, self.value_hidden)
+        if self.bias:
+            shapes[last + "bias"] = (self.out,)
+        return shapes
+
+    def pool(self, mask, fields, q, k, v, weights):
+        """Results (B, heads, Q, v) and weights of what is projected."""
+        split = lambda x, count: x.unflatten(-1, (count, x.shape[-1] // count)).transpose(1, 2)
+        repeat = lambda x: x.repeat_interleave(self.heads // self.groups, 1)
+        q, k, v = split(q, self.heads), split(k, self.groups), split(v, self.groups)
+        if self.rotary:
+            q, k = rotate(q, mask.words.get("offset", 0)), rotate(k)
+        score = self.scoring or SCORINGS["scaled_dot"]
+        w = mask.softmax(score(q, repeat(k), *weights), *fields)
+        return w @ repeat(v), w
+
+    def __call__(self, mask, fields, head_mask, inputs, weights):
+        """The formula."""
+        matrices = weights.pop(0).split(self.parts) if self.packed else [weights.pop(0) for _ in range(3)]
+        biases = weights.pop(0).split(self.parts) if self.bias else [None] * 3
+        projected = [F.linear(*each) for each in zip(inputs, matrices, biases)]
+        output = [weights.pop(0) for _ in range(1 + self.bias)]
+        y, w = self.pool(mask, fields, *projected, weights)
+        if head_mask is not None:
+            y = y * head_mask[:, None, None]
+        return F.linear(y.transpose(1, 2).flatten(2), *output), w
+
+    def is_pytorchs(self):
+        return not (self.rotary or self.scoring or self.gpt2) and self.groups == self.heads and (
+            self.inputs[0] == self.size == self.value_hidden == self.out)
+
+    def by_pytorch(self, added, inputs, weights):
+        """torch.nn.MultiheadAttention's own function."""
+        named = dict(zip(self.shapes(), weights))
+        q, k, v = (tensor.transpose(0, 1) for tensor in inputs)
+        y, w = F.multi_head_attention_forward(
+            q, k, v, self.size, self.heads, named.get("in_proj_weight"), named.get("in_proj_bias"), None, None, False, 0.0,
+            named["out_proj.weight"], named.get("out_proj.bias"), need_weights=True, average_attn_weights=False,
+            attn_mask=added.flatten(0, 1), use_separate_proj_weight=not self.packed,
+            **{f"{part}_proj_weight": named.get(f"{part}_proj_weight") for part in "qkv"})
+        return y.transpose(0, 1), w
 
 
 @op
 def multi_head(p):
-    batch, heads, groups, queries, keys, one = draw_sizes(p)
-    groups = heads if p.chance(0.5) else groups
-    rotary = p.chance(0.2)
-    one = 2 * one if rotary else one
-    size = heads * one
-    itself = p.chance(0.5)
-    value_hidden = size if p.chance(0.8) else heads * p.between(1, 3)
-    inputs = [size] * 3 if itself or p.chance(0.5) else [size if p.chance(0.5) else p.size(), p.size(), p.size()]
-    out, bias, gpt2 = size if p.chance(0.8) else p.size(), p.chance(0.7), len(set(inputs)) == 1 and p.chance(0.2)
-    keys = queries if itself else keys
-    q = p.shaped([batch, queries, inputs[0]], moderate)
-    k = q if itself else p.shaped([batch, keys, inputs[1]], moderate)
-    v = q if itself else k if inputs[1] == inputs[2] and p.chance(0.4) else p.shaped([batch, keys, inputs[2]], moderate)
-    parts = [size, one * groups, value_hidden // heads * groups]
-    packed = len(set(inputs)) == 1
-    shapes = ({"c_attn.weight" if gpt2 else "in_proj_weight": (sum(parts), inputs[0])} if packed else
-              {f"{name}_proj_weight": (rows, columns) for name, rows, columns in zip("qkv", parts, inputs)})
-    if bias:
-        shapes["c_attn.bias" if gpt2 else "in_proj_bias"] = (sum(parts),)
-    last = "c_proj" if gpt2 else "out_proj"
-    shapes[last + ".weight"] = (out, value_hidden)
-    if bias:
-        shapes[last + ".bias"] = (out,)
-    words, weights = weights_of(p, shapes)
-    scoring = Scoring(p, one, one, ("additive", "bilinear", "cosine", "dot"), prefix="attention.") if p.chance(
-        0.25) else None
-    if scoring:
-        for key in ("names", "weights"):
-            scoring.words[key] = words[key] + scoring.words[key]
-        words, weights = scoring.words, weights + scoring.inputs
-    head_mask = p.shaped([heads]) if p.chance(0.15) else None
-    mask = draw_mask(p, [batch, heads, queries, keys])
-    both, offset = p.chance(0.3), mask.words.get("offset", 0)
-    by_pytorch = not (rotary or scoring or gpt2) and groups == heads and inputs[0] == size == value_hidden == out
-
-    def pool(q, k, v, fields, rest):
-        split = lambda x, count: x.unflatten(-1, (count, x.shape[-1] // count)).transpose(1, 2)
-        repeat = lambda x: x.repeat_interleave(heads // groups, 1)
-        q, k, v = split(q, heads), split(k, groups), repeat(split(v, groups))
-        if rotary:
-            q, k = rotate(q, offset), rotate(k)
-        k = repeat(k)
-        scores = scoring(q, k, *rest) if scoring else SCORINGS["scaled_dot"](q, k)
-        w = mask.softmax(scores, *fields)
-        return w @ v, w
+    """Multi-head attention, by PyTorch's function where it has all that is asked."""
+    layer = Heads(p)
+    shape = [layer.batch, layer.heads, layer.queries, layer.keys]
+    words, weights = weights_of(p, layer.shapes())
+    if layer.scoring:
+        weights = weights + layer.scoring.inputs
+        words = {**layer.scoring.words, **{key: words[key] + layer.scoring.words[key] for key in words}}
+    head_mask = p.shaped([layer.heads]) if p.chance(0.15) else None
+    mask, both = draw_mask(p, shape), p.chance(0.3)
 
     def function(q, k, v, *rest):
         fields, head_mask, weights = rest[:4], rest[4], list(rest[5:])
-        if by_pytorch and head_mask is None:
-            shape = (batch, heads, queries, keys)
-            if mask.biased(torch.zeros(shape, dtype=q.dtype), *fields)[1].any(-1).all():
-                y, w = packed_by_pytorch((q, k, v), heads, mask.added(shape, *fields), words["names"], weights)
-                return [y, w.detach()] if both else y
-        matrices = weights.pop(0).split(parts) if packed else [weights.pop(0) for _ in range(3)]
-        biases = weights.pop(0).split(parts) if bias else [None] * 3
-        projected = [F.linear(x, matrix, b) for x, matrix, b in zip((q, k, v), matrices, biases)]
-        output = [weights.pop(0) for _ in range(1 + bias)]
-        y, w = pool(*projected, fields, weights)
-        if head_mask is not None:
-            y = y * head_mask[:, None, None]
-        y = F.linear(y.transpose(1, 2).flatten(2), *output)
+        _, seen = mask.biased(torch.zeros(shape, dtype=q.dtype), *fields)
+        if layer.is_pytorchs() and head_mask is None and seen.any(-1).all():
+            y, w = layer.by_pytorch(mask.added(shape, *fields), (q, k, v), weights)
+        else:
+            y, w = layer(mask, fields, head_mask, (q, k, v), weights)
         return [y, w.detach()] if both else y
-    sizes = {"in_query": inputs[0], "in_key": inputs[1], "in_value": inputs[2], "out_size": out}
-    p.step("multi_head", [q, k, v, *mask.inputs, head_mask, *weights], function, cancels=True, size=size, heads=heads,
-           groups=groups, value_hidden=value_hidden, bias=bias, rotary=rotary, gpt2=gpt2, weights_too=both, plain=p.chance(0.3), **sizes,
-           **mask.words, **words)
+    p.step("multi_head", [*layer.tensors, *mask.inputs, head_mask, *weights], function, cancels=True, weights_too=both,
+           plain=p.chance(0.3), **layer.words, **mask.words, **words)

@@ -23,7 +23,7 @@ import random_transformer
 from draw import Draw
 from expected import Expected, Root, write
 from kinks import Rejected
-from program import Input, is_float
+from program import LAYOUTS, Input, is_float
 from random_changes import CHANGING, REFUSALS, Changed, change
 from random_training import Training
 
@@ -33,7 +33,7 @@ TRIES = 60  # of steps for a program
 
 def build(p, names, changes=0.0, refusals=0.0):
     """Random steps, drawn anew where one is rejected; with these chances followed by a change or a refusal."""
-    steps, tries = 1 + int(p.random.exponential(4)), 0
+    steps, tries = 1 + int(p.random.exponential(1 if p.large else 4)), 0
     while steps > 0:
         mark, tries = p.mark(), tries + 1
         if tries > TRIES:
@@ -66,6 +66,8 @@ def is_own(item):
 
 def graph(p):
     """Values, gradients, and gradients of gradients of any steps."""
+    if p.chance(0.02):
+        p.grow()
     build(p, list(ops), refusals=0.04)
     roots = roots_of(p)
     p.words["twice"] = p.chance(0.2)
@@ -82,6 +84,7 @@ def changing(p):
 
 
 def training(p):
+    p.layouts = [layout for layout in LAYOUTS if layout != "expanded"]  # one element for many cannot be changed
     build(p, TABLE)
     return Training(p, need(roots_of(p)))
 

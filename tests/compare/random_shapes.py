@@ -4,7 +4,6 @@ import math
 import torch
 from torch.nn import functional as F
 
-from draw import MOST, anything
 from kinks import Rejected
 from random_ops import ALL, op, ops
 
@@ -73,7 +72,7 @@ def expand(p):
     while len(shape) < 5 and p.chance(0.3):
         shape = [p.size()] + shape
     function = lambda x: x.expand(shape)
-    if function(p.values[x]).numel() > MOST:
+    if function(p.values[x]).numel() > p.most:
         raise Rejected("too large")
     p.step("expand", [x], function, chooses=True, number=shape)
 

@@ -37,6 +37,7 @@ class Training(Expected):
     """The inputs after some steps."""
     def __init__(self, program, roots):
         p = self.program = program
+        self.entered = lambda name: 0.0  # a parameter was made from no value
         self.words, self.make = draw_optimizer(p)
         values, self.first = p.run()
         self.words["parameters"] = list(self.first)

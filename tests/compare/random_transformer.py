@@ -11,8 +11,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import gpt as written
 import seq2seq
 from draw import moderate
-from random_attention import draw_mask
 from random_layers import weights_of
+from random_masks import draw_mask
 from random_ops import op
 
 warnings.filterwarnings("ignore", message="enable_nested_tensor")
@@ -179,18 +179,35 @@ def transformer(p):
                **w, **masks[0].words, **masks[1].prefixed("memory_"), **masks[2].prefixed("source_"))
 
 
+POSITIONS = ("learned", "sinusoidal", "rotary", "alibi")
+
+
 @op
 def gpt(p):
     heads = p.between(1, 3)
     groups = p.one([n for n in range(1, heads + 1) if heads % n == 0])
-    positions = p.one(["learned", "sinusoidal", "rotary", "alibi"])
+    positions = p.one(POSITIONS)
     config = {"vocabulary": p.between(2, 6), "context": p.between(1, 6), "heads": heads,
               "size": heads * (p.one([2, 4]) if heads > 1 else 4), "layers": p.between(1, 2), "groups": groups, "bias": p.chance(0.7), "positions": positions,
               "kind": p.one(["relu", "gelu", "swiglu"])}
     module = without_values(lambda: written.GPT(**config))
     tokens = p.indices(config["vocabulary"], [p.between(1, 3), p.between(1, config["context"])])
-    config["positions"] = ["learned", "sinusoidal", "rotary", "alibi"].index(positions)
+    config["positions"] = POSITIONS.index(positions)
     add_module(p, "gpt", module, [tokens], lambda call, tokens: call(tokens.long()), plain=p.chance(0.3), **config)
+
+
+@op
+def gpt_in_pieces(p):
+    """Tokens in pieces, with a cache: what was read together gives the same."""
+    size, heads, length = 4 * p.between(1, 2), p.one([1, 2]), p.between(1, 6)
+    config = {"vocabulary": p.between(2, 6), "context": length, "heads": heads, "size": size, "layers": p.between(1, 2),
+              "groups": p.one([1, heads]), "bias": p.chance(0.7), "kind": p.one(["relu", "gelu", "swiglu"]),
+              "positions": p.one(POSITIONS)}
+    module = without_values(lambda: written.GPT(**config))
+    tokens = p.indices(config["vocabulary"], [p.between(1, 3), length])
+    config["positions"] = POSITIONS.index(config["positions"])
+    add_module(p, "gpt_in_pieces", module, [tokens], lambda call, tokens: call(tokens.long()).detach(),
+               first=p.between(0, length), **config)
 
 
 class Translator(nn.Module):

@@ -31,6 +31,22 @@ static record *add_record(program *p)
     return &p->records[p->count++];
 }
 
+/* How many values the record makes. */
+static int64_t values_of(const record *r)
+{
+    return record_is(r, "input") ? 1 : record_is(r, "step") ? record_integer(r, "gives") : 0;
+}
+
+static void check_size(const program *p)
+{
+    int64_t values = 0, steps = 0;
+    for (int i = 0; i < p->count; i++) {
+        values += values_of(&p->records[i]);
+        steps += record_is(&p->records[i], "step");
+    }
+    if (values > most_values || steps > most_modules) broken("a program is too long");
+}
+
 bool program_read(FILE *stream, program *p)
 {
     *p = (program){0};
@@ -40,6 +56,7 @@ bool program_read(FILE *stream, program *p)
         line[length - 1] = '\0'; /* instead of the end of the line */
         if (strcmp(line, "end") == 0) {
             free(line);
+            check_size(p);
             return true;
         }
         record *r = add_record(p);
@@ -63,13 +80,12 @@ void program_free(program *p)
 
 void program_print(const program *p)
 {
-    int value = 0; /* that the line makes first */
+    int64_t value = 0; /* that the line makes first */
     for (int i = 0; i < p->count; i++) {
         const record *r = &p->records[i];
-        const int gives = record_is(r, "input") ? 1 : record_is(r, "step") ? (int)record_integer(r, "gives") : 0;
         if (record_is(r, "expect")) continue;
-        printf("%5d  %s\n", value, r->line);
-        value += gives;
+        printf("%5lld  %s\n", (long long)value, r->line);
+        value += values_of(r);
     }
 }
 

@@ -88,8 +88,8 @@ static op_sample sample_of(const run *r)
     int64_t in[most_values], axes[RAPT_MAX_RANK];
     op_sample s = {.axis = (int)step_integer(r, "axis"),
                    .keep = step_integer(r, "keep"),
-                   .variant = record_text(r->step, "to") ? (int)dtype_of(r, r->step, "to")
-                                                         : (int)step_integer(r, "variant"),
+                   .variant =
+                       record_text(r->step, "to") ? (int)dtype_of(r, r->step, "to") : (int)step_integer(r, "variant"),
                    .axis_count = record_integers(r->step, "axes", axes, 5),
                    .number_count = record_integers(r->step, "number", s.number, 5),
                    .real = {step_real(r, "real"), step_real(r, "real2")}};
@@ -121,9 +121,17 @@ static void run_op(run *r, const char *name)
     rapt_fail(RAPT_ERROR_VALUE, "compare", "there is no op %s", name);
 }
 
+static int64_t refusals;
+
+int64_t run_refusals(void)
+{
+    return refusals;
+}
+
 /* What PyTorch refuses must be an error of a kind that names the mistake. */
 static void expect_refusal(run *r, int count_before)
 {
+    refusals++;
     rapt_error_code code = rapt_error_get_code();
     if (code != RAPT_ERROR_SHAPE && code != RAPT_ERROR_DTYPE && code != RAPT_ERROR_VALUE) report(r, "is not refused");
     rapt_clear_error();

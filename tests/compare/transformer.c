@@ -39,8 +39,7 @@ static void feed_forward(run *r)
 /* Around a sublayer that multiplies with input 1. */
 static void add_norm(run *r)
 {
-    rapt_add_norm *layer =
-        step_module(r, rapt_add_norm_new(step_integer(r, "size"), (int)step_integer(r, "bias"), 0));
+    rapt_add_norm *layer = step_module(r, rapt_add_norm_new(step_integer(r, "size"), (int)step_integer(r, "bias"), 0));
     if (layer) layer->norm_first = step_integer(r, "norm_first");
     rapt_tensor *x = step_input(r, 0);
     step_give(r, rapt_add_norm_forward(layer, x, rapt_mul(rapt_add_norm_input(layer, x), step_input(r, 1))));
@@ -75,30 +74,53 @@ static void decoder(run *r)
     rapt_transformer_config config = config_of(r);
     rapt_mask mask = step_mask(r, 2, ""), memory_mask = step_mask(r, 6, "memory_");
     rapt_transformer_decoder *layer = step_module(r, rapt_transformer_decoder_new(&config));
-    step_give(r, rapt_transformer_decoder_forward(layer, step_input(r, 0), step_input(r, 1), &mask, &memory_mask, NULL));
+    step_give(r,
+              rapt_transformer_decoder_forward(layer, step_input(r, 0), step_input(r, 1), &mask, &memory_mask, NULL));
 }
 
 static void transformer(run *r)
 {
     rapt_transformer_config config = config_of(r);
-    rapt_mask mask = step_mask(r, 2, ""), memory_mask = step_mask(r, 6, "memory_"), source = step_mask(r, 10, "source_");
+    rapt_mask mask = step_mask(r, 2, ""), memory_mask = step_mask(r, 6, "memory_"),
+              source = step_mask(r, 10, "source_");
     rapt_transformer *layer = step_module(r, rapt_transformer_new(&config));
     step_give(r, rapt_transformer_forward(layer, step_input(r, 1), step_input(r, 0), &source, &mask, &memory_mask));
 }
 
+static rapt_gpt *gpt_of(run *r)
+{
+    const rapt_gpt_config config = {.vocabulary = step_integer(r, "vocabulary"),
+                                    .context = step_integer(r, "context"),
+                                    .hidden = step_integer(r, "size"),
+                                    .layers = (int)step_integer(r, "layers"),
+                                    .heads = (int)step_integer(r, "heads"),
+                                    .groups = (int)step_integer(r, "groups"),
+                                    .bias = step_integer(r, "bias"),
+                                    .positions = (rapt_gpt_positions)step_integer(r, "positions"),
+                                    .kind = kind_of(r)};
+    return step_module(r, rapt_gpt_new(&config));
+}
+
 static void gpt(run *r)
 {
-    rapt_gpt *layer = step_module(
-        r, rapt_gpt_new(&(rapt_gpt_config){.vocabulary = step_integer(r, "vocabulary"),
-                                           .context = step_integer(r, "context"),
-                                           .hidden = step_integer(r, "size"),
-                                           .layers = (int)step_integer(r, "layers"),
-                                           .heads = (int)step_integer(r, "heads"),
-                                           .groups = (int)step_integer(r, "groups"),
-                                           .bias = step_integer(r, "bias"),
-                                           .positions = (rapt_gpt_positions)step_integer(r, "positions"),
-                                           .kind = kind_of(r)}));
-    step_give(r, rapt_gpt_forward(layer, step_input(r, 0), NULL));
+    step_give(r, rapt_gpt_forward(gpt_of(r), step_input(r, 0), NULL));
+}
+
+/* The `first` tokens, then the others one by one. */
+static void gpt_in_pieces(run *r)
+{
+    RAPT_NO_GRADIENT;
+    rapt_gpt *layer = gpt_of(r);
+    rapt_tensor *tokens = step_input(r, 0), *logits[16];
+    rapt_gpt_cache *cache = rapt_gpt_cache_new(layer);
+    const int64_t first = step_integer(r, "first");
+    int count = 0;
+    for (int64_t start = 0, end; start < rapt_size(tokens, 1); start = end) {
+        end = start < first ? first : start + 1;
+        logits[count++] = rapt_gpt_forward(layer, rapt_slice(tokens, 1, start, end, 1), cache);
+    }
+    rapt_gpt_cache_free(cache);
+    step_give(r, rapt_concat(count, logits, 1));
 }
 
 /* Encoder and decoder as one module: tokens in, logits, the last state and the weights out. */
@@ -124,14 +146,8 @@ static void bahdanau(run *r)
 }
 
 const step_row steps_transformer[] = {
-    {"feed_forward", feed_forward},
-    {"add_norm", add_norm},
-    {"encoder_layer", encoder_layer},
-    {"decoder_layer", decoder_layer},
-    {"encoder", encoder},
-    {"decoder", decoder},
-    {"transformer", transformer},
-    {"gpt", gpt},
-    {"bahdanau", bahdanau},
-    {NULL, NULL},
+    {"feed_forward", feed_forward},   {"add_norm", add_norm}, {"encoder_layer", encoder_layer},
+    {"decoder_layer", decoder_layer}, {"encoder", encoder},   {"decoder", decoder},
+    {"transformer", transformer},     {"gpt", gpt},           {"gpt_in_pieces", gpt_in_pieces},
+    {"bahdanau", bahdanau},           {NULL, NULL},
 };
