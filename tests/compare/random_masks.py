@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from attention import by_distance, hard, masked_softmax, normalize, seen_keys
 from draw import moderate, positive
 from kinks import Rejected
-from random_ops import op
+from random_ops import draws, op
 
 
 class Mask:
@@ -142,6 +142,7 @@ def weigh(name, mask, scores, *fields):
 
 
 def draw_normalizer(name):
+    @draws(f"masked_{name}")
     def draw(p):
         x = p.some(3, 4, domain=lambda t: moderate(t) and (name != "sum" or positive(t)))
         mask = draw_mask(p, list(p.values[x].shape), everything=name != "sum")
@@ -151,8 +152,6 @@ def draw_normalizer(name):
             mask.inputs[2:] = [None, None]  # sums near 0
         p.step(f"masked_{name}", [x, *mask.inputs], lambda x, *fields: weigh(name, mask, x, *fields), jumps=True,
                cancels=True, normalizer=name, **mask.words)
-    draw.__name__ = f"masked_{name}"
-    op(draw)
 
 
 for name in ("softmax", "sum", "none", "hard", "uniform"):

@@ -13,16 +13,15 @@ for what in ("Using a target size", "reduction: 'mean'", "var\\(\\): degrees"): 
     warnings.filterwarnings("ignore", message=what)
 
 
-def op(function):
-    ops[function.__name__.rstrip("_")] = function
-    return function
-
-
 def draws(name):
     def add(function):
         ops[name] = function
         return function
     return add
+
+
+def op(function):
+    return draws(function.__name__.rstrip("_"))(function)
 
 
 # --- element by element ---

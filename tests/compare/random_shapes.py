@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from kinks import Rejected
-from random_ops import ALL, op, ops
+from random_ops import ALL, draws, op
 
 
 def any_dtype(p):
@@ -207,11 +207,11 @@ def one_hot(p):
 # --- normalisation ---
 
 def along(name, function, **how):
+    @draws(name)
     def draw(p):
         x = p.some(1)
         axis = p.axis(p.values[x])
         p.step(name, [x], lambda x: function(x, axis), axis=axis, **how)
-    ops[name] = draw
 
 
 along("softmax", F.softmax, cancels=True)
