@@ -90,7 +90,8 @@ class Draw(Program):
         if domain in (positive, nonzero):
             numbers = self.random.uniform(0.4, 2.5, shape)
             return numbers if domain is positive else numbers * self.random.choice([-1, 1], shape)
-        return self.random.normal(size=shape) * (10 ** self.random.uniform(-3, 3) if self.chance(0.04) else 1)
+        scale = 10 ** self.random.uniform(-3, 3) if domain is anything and self.chance(0.04) else 1
+        return self.random.normal(size=shape) * scale
 
     def leaf(self, shape, domain=anything, dtype="float", gradient=None):
         """A new input. Now and then its numbers are multiples of ½, among which there are equal ones."""

@@ -1,11 +1,11 @@
 """What must come out of a program: values, gradients, and gradients of gradients; and how far off a result may be.
 
-The program runs again with every tensor and every gradient in it disturbed by random relative errors, as rounding does:
-as large as float32's (2⁻²⁴), and 2⁻⁴⁰, scaled down to float64's. A result may be off by MARGIN times what these did to
-it, and by SLACK roundings of its largest number, or of a tenth of those that a gradient began from (more where tensors
-are large and sums long). Both dtypes are compared with the float64 run of the same float32 numbers, so that nobody else's
-rounding counts. A program is rejected where this would allow float32 more than WORST: roundings that are so much enlarged
-are not measured well.
+The program runs again with every tensor and every gradient in it disturbed by random relative errors, as rounding does, of
+2⁻²⁴ (float32's) and of 2⁻⁴⁰. How many of these errors a result is off then is taken for the number of roundings that it
+suffers in any dtype. It may be off by MARGIN times as many, and by SLACK roundings of its largest number, or of a tenth of
+those that a gradient began from (more where tensors are large and sums long). Both dtypes are compared with the float64
+run of the same float32 numbers, so that nobody else's rounding counts. A program is rejected where this would allow more
+than WORST roundings of the largest number: what is so much enlarged is not measured well.
 """
 import numpy as np
 import torch
@@ -13,10 +13,9 @@ import torch
 from kinks import Rejected
 from program import LAYOUTS, Input, Step, dtype_name, is_float, largest, line
 
-MARGIN, SLACK, WORST = 64, 64, 3e-4
-SIZES = {"float32": (2.0 ** -24, 1.0), "float64": (2.0 ** -40, 2.0 ** -13)}  # of the disturbance; what it counts
+MARGIN, SLACK, WORST = 64, 64, 5000
+SIZES = (2.0 ** -24, 2.0 ** -24, 2.0 ** -40, 2.0 ** -40)  # of the disturbances
 ROUNDING = {"float32": 2.0 ** -24, "float64": 2.0 ** -53}
-SAMPLES = 2  # disturbed runs for each dtype
 UNDERFLOW = 1e-35  # in float32
 
 
@@ -43,7 +42,7 @@ class Expected:
         self.results = self.run(0.0)
         if not all(result.isfinite().all() for result in self.results.values()):
             raise Rejected("a gradient is not finite")
-        self.allowed = {dtype: self.measure(*SIZES[dtype], ROUNDING[dtype]) for dtype in SIZES}
+        self.roundings = self.measure()
 
     def run(self, size):
         program = self.program
@@ -70,24 +69,27 @@ class Expected:
         """A root, as the input of a step."""
         return Step("root", [0], lambda x: x, {}).run([value], size)[0]
 
-    def measure(self, size, scale, rounding):
-        """How far off each floating result may be."""
-        allowed = {name: 0.0 for name in self.results}
-        for _ in range(SAMPLES):
+    def measure(self):
+        """How many roundings of the number 1 each floating result may be off."""
+        roundings = {name: 0.0 for name in self.results}
+        for size in SIZES:
             for name, result in self.run(size).items():
                 if is_float(result) and result.numel():
                     difference = (result - self.results[name]).abs().max().item()
-                    allowed[name] = max(allowed[name], MARGIN * scale * difference)
+                    roundings[name] = max(roundings[name], MARGIN * difference / size)
         start = max((float(np.abs(numbers).max(initial=0)) for numbers in [root.numbers for root in self.roots]
                      + list(self.directions.values())), default=0.0)
         for name, result in self.results.items():
-            if is_float(result) and result.numel():
+            if is_float(result):
                 size = max(largest(result), 0 if name[0] == "value" else start / 10)
-                allowed[name] += SLACK * self.program.sums * rounding * size
-                if allowed[name] > WORST * max(size, self.entered(name) / 10) * rounding / ROUNDING["float32"]:
+                roundings[name] += SLACK * self.program.sums * size
+                if roundings[name] > WORST * max(size, self.entered(name) / 10):
                     raise Rejected("ill-conditioned")
-                allowed[name] += UNDERFLOW
-        return allowed
+        return roundings
+
+    def allowed(self, name):
+        return {dtype: rounding * self.roundings[name] + UNDERFLOW if is_float(self.results[name]) else 0.0
+                for dtype, rounding in ROUNDING.items()}
 
     def entered(self, name):
         """The largest number from which a value was made."""
@@ -108,8 +110,7 @@ class Expected:
                 words["root"] = i
             words["of"] = self.op_of(kind, i)
             words["inner"] = kind == "gradient" and i in self.inner
-            for dtype, allowed in self.allowed.items():
-                words[dtype] = allowed[kind, i]
+            words.update(self.allowed((kind, i)))
             write_numbers(stream, line("expect", **words), result.numpy())
 
     def op_of(self, kind, i):

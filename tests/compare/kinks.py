@@ -1,8 +1,10 @@
-"""Places where a function has a step or a corner. No program comes near one: there a rounding makes another result."""
+"""Places where a function has a step or a corner, or is very steep: rows that are all but constant, and normalised. No
+program comes near one: there a rounding makes another result."""
 import torch
 from torch.overrides import TorchFunctionMode
 
 NEAR = 3e-5  # as a part of the largest number
+SPREAD = 1e-2  # variance
 
 
 class Rejected(Exception):
@@ -45,10 +47,16 @@ class Kinks(TorchFunctionMode):
     they are one number are so in every dtype, and there both sides must do the same."""
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        distances = DISTANCES.get(getattr(function, "__name__", "").strip("_"))
-        if distances:
-            self.check(distances, args, kwargs)
+        name = getattr(function, "__name__", "").strip("_")
+        if name in DISTANCES:
+            self.check(DISTANCES[name], args, kwargs)
+        if name == "layer_norm":
+            self.check_rows(args[0])
         return function(*args, **kwargs)
+
+    def check_rows(self, x):
+        if x.numel() and x.shape[-1] > 1 and x.var(-1).min().item() < SPREAD:
+            raise Rejected("nothing to normalise")
 
     def check(self, distances, args, kwargs):
         numbers = [x for x in (*args, *kwargs.values()) if torch.is_tensor(x) and x.is_floating_point()]

@@ -1,6 +1,6 @@
 """Changes in place between the steps of a program, and steps that must be refused."""
 import torch
-from torch.autograd.graph import allow_mutation_on_saved_tensors
+from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional as F
 
 from expected import Expected, gradients
@@ -24,30 +24,18 @@ def without_graph(function):
     return change
 
 
-def target_of(p):
-    """A leaf, or something outside the graph."""
-    fits = lambda t: is_float(t) and (not t.requires_grad or t.is_leaf)
-    x = p.find(fits)
+def change(p):
+    """Of a leaf, or of something outside the graph."""
+    x = p.find(lambda t: is_float(t) and (not t.requires_grad or t.is_leaf))
     if x is None:
         raise Rejected("nothing to change")
-    return x
-
-
-def change(p):
-    kind, x, number = p.one(["fill", "copy", "add_in_place", "scale_in_place"]), target_of(p), p.real(0.5, 1.5)
-    if kind == "fill":
-        p.step(kind, [x], without_graph(lambda t: t.fill_(number)), chooses=True, real=number)
-    elif kind == "scale_in_place":
-        p.step(kind, [x], without_graph(lambda t: t.mul_(number)), chooses=True, real=number)
-    else:
-        source = p.find(lambda t: is_float(t) and torch.broadcast_shapes(t.shape, p.values[x].shape)
-                        == p.values[x].shape if same_rank(t, p.values[x]) else False)
-        function = (lambda t, s: t.copy_(s)) if kind == "copy" else lambda t, s: t.add_(s, alpha=number)
-        p.step(kind, [x, source], without_graph(function), chooses=True, real=number)
-
-
-def same_rank(a, b):
-    return a.dim() == b.dim() and all(m in (1, n) for m, n in zip(a.shape, b.shape))
+    shape, number = p.values[x].shape, p.real(0.5, 1.5)
+    source = p.find(lambda t: is_float(t) and t.dim() == len(shape) and all(n in (1, m) for n, m in zip(t.shape, shape)))
+    name, inputs, function = p.one([("fill", [x], lambda t: t.fill_(number)),
+                                    ("scale_in_place", [x], lambda t: t.mul_(number)),
+                                    ("copy", [x, source], lambda t, s: t.copy_(s)),
+                                    ("add_in_place", [x, source], lambda t, s: t.add_(s, alpha=number))])
+    p.step(name, inputs, without_graph(function), chooses=True, real=number)
 
 
 class Changed(Expected):
@@ -63,7 +51,7 @@ class Changed(Expected):
             program.words["refused"] = True
 
     def run(self, size):
-        with allow_mutation_on_saved_tensors():
+        with saved_tensors_hooks(torch.clone, lambda saved: saved):  # a copy does not change
             return {name: result.clone() for name, result in super().run(size).items()}
 
 

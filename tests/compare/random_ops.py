@@ -78,7 +78,7 @@ unary("sigmoid", torch.sigmoid, cancels=True)
 unary("erf", torch.erf, cancels=True)
 unary("relu", torch.relu, chooses=True)
 unary("gelu", F.gelu, subtracts=True, cancels=True)
-unary("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"), below(4), subtracts=True,
+unary("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"), below(3), subtracts=True,
       cancels=True)
 unary("silu", F.silu, cancels=True)
 unary("logical_not", torch.logical_not, dtypes=("bool",))
@@ -171,7 +171,7 @@ def var(p):
     if math.prod(p.values[x].shape[axis] for axis in every) <= correction:
         raise Rejected("too few numbers")
     p.step("var", [x], lambda x: torch.var(x, every, correction=correction, keepdim=keep) if every else x * 0,
-           axes=axes, keep=keep, variant=correction)
+           cancels=True, axes=axes, keep=keep, variant=correction)
 
 
 @op

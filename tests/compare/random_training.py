@@ -37,7 +37,6 @@ class Training(Expected):
     """The inputs after some steps."""
     def __init__(self, program, roots):
         p = self.program = program
-        self.entered = lambda name: 0.0  # a parameter was made from no value
         self.words, self.make = draw_optimizer(p)
         values, self.first = p.run()
         self.words["parameters"] = list(self.first)
@@ -94,6 +93,10 @@ class Training(Expected):
     def write(self, stream):
         stream.write((line("train", **self.words) + "\n").encode())
         super().write(stream)
+
+    def entered(self, name):
+        """A parameter was made from no value."""
+        return 0.0
 
     def op_of(self, kind, i):
         return self.words["kind"]
