@@ -1,7 +1,9 @@
 /* The one function through which all ops go: checks for NULL, computes, records. */
+#include <stdio.h>
 #include <string.h>
 
 #include "autograd/node.h"
+#include "tensor/debug.h"
 #include "tensor/memory.h"
 #include "tensor/thread.h"
 
@@ -14,13 +16,23 @@ static bool check_op(const rapt_op *op, int count, rapt_tensor *const *inputs)
     return count == 0 || inputs || rapt_fail_null(name, "the list of inputs");
 }
 
+static bool check_alive(const rapt_op *op, int count, rapt_tensor *const *inputs)
+{
+    for (int i = 0; i < count; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "input %d", i);
+        if (!rapt_check_alive(op->name, what, inputs[i])) return false;
+    }
+    return true;
+}
+
 static bool check_inputs(const rapt_op *op, int count, rapt_tensor *const *inputs)
 {
     for (int i = 0; i < count; i++) {
         bool optional = i < 32 && (op->optional >> i & 1);
         if (!inputs[i] && !optional) return rapt_fail(RAPT_ERROR_NULL, op->name, "input %d is NULL", i);
     }
-    return true;
+    return !rapt_debugging || check_alive(op, count, inputs);
 }
 
 static bool wants_gradient(const rapt_tensor *input)
@@ -127,8 +139,11 @@ static bool run(rapt_call *call)
     bool off_before = thread->recording_off;
     if (!off_before)
         for (int i = 0; i < call->count && !call->recording; i++) call->recording = wants_gradient(call->inputs[i]);
+    const char *op_before = thread->op;
     thread->recording_off = true;
+    thread->op = op->name;
     rapt_tensor *first = op->forward(call);
+    thread->op = op_before;
     thread->recording_off = off_before;
     bool good = first && !call->failed;
     if (!good) rapt_fail(RAPT_ERROR_VALUE, op->name, "its forward failed without a reason");

@@ -2,12 +2,15 @@
 #include <rapt/graph.h>
 
 #include "autograd/node.h"
+#include "tensor/debug.h"
 #include "tensor/memory.h"
 #include "walk.h"
 
 static bool check_root(const char *op, const rapt_tensor *root, const rapt_tensor *gradient)
 {
     if (!root) return rapt_fail_null(op, "root");
+    if (!rapt_check_alive(op, "the root", root) || !rapt_check_alive(op, "the gradient of the root", gradient))
+        return false;
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
     rapt_shape_text(root->rank, root->shape, a);
     if (!root->link)
@@ -77,6 +80,7 @@ static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
     for (int i = 0; i < count; i++) {
         bool is_new;
         if (!inputs[i]) return rapt_fail(RAPT_ERROR_NULL, walk->op, "input %d is NULL", i);
+        if (!rapt_check_alive(walk->op, "an input", inputs[i])) return false;
         if (!inputs[i]->link) continue;
         const int32_t place = rapt_places_add(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output, &is_new);
         if (place < 0) return false;

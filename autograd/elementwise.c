@@ -1,9 +1,29 @@
 /* The common part of all elementwise ops. */
 #include "autograd/elementwise.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "autograd/node.h"
+#include "tensor/debug.h"
+
+bool rapt_check_number(const char *op, const rapt_tensor *x, double value)
+{
+    static const double low[RAPT_DTYPE_COUNT] = {[RAPT_INT64] = INT64_MIN, [RAPT_INT32] = INT32_MIN};
+    static const double beyond[RAPT_DTYPE_COUNT] =
+        {[RAPT_INT64] = 0x1p63, [RAPT_INT32] = 0x1p31, [RAPT_UINT8] = 256, [RAPT_BOOL] = 2};
+    if (rapt_is_floating(x)) return true;
+    if (value == floor(value) && value >= low[x->dtype] && value < beyond[x->dtype]) return true;
+    return rapt_fail(RAPT_ERROR_VALUE, op, "%g is not a number of type %s, which the tensor has", value,
+                     rapt_dtype_name((rapt_dtype)x->dtype));
+}
+
+rapt_tensor *rapt_number_like(const char *op, const rapt_tensor *x, double value)
+{
+    if (!x) rapt_fail_null(op, "x");
+    if (!x || !rapt_check_alive(op, "x", x) || !rapt_check_number(op, x, value)) return NULL;
+    return rapt_scalar((rapt_dtype)x->dtype, value);
+}
 
 static bool check_dtypes(const char *op, const rapt_loops loops, int count, rapt_tensor *const *inputs)
 {

@@ -7,27 +7,50 @@
 
 #include "autograd/node.h"
 
-enum { most_variables = 16 };
-
 /* The function whose Jacobian is checked. First order: the user's. Second order: the gradients of <function, cotangent>. */
 typedef struct checker {
     const char *name;
     rapt_gradcheck_function *function;
     rapt_tensor *const *inputs;
+    int count;
     rapt_gradcheck_options options;
-    rapt_tensor *variables[most_variables]; /* what is perturbed */
-    int which[most_variables];              /* its number among the inputs */
+    rapt_tensor **variables; /* what is perturbed */
+    int *which;              /* its number among the inputs */
     int variable_count;
     int differentiated; /* of the variables, those that second order takes the gradient of: all but the cotangent */
-    rapt_tensor *outputs[most_variables];
+    rapt_tensor **outputs;
     int output_count;
-    int64_t width, height; /* elements of all variables and of all outputs */
+    rapt_tensor **gradients; /* of the variables, in one walk */
+    int64_t width, height;   /* elements of all variables and of all outputs */
     rapt_gradcheck_result *result;
+    int worst; /* the variable where the result's worst error is */
 } checker;
+
+/* What messages call an input. */
+static const char *input_name(const checker *c, int input, char text[32])
+{
+    if (c->options.names) return c->options.names[input];
+    snprintf(text, 32, "input %d", input);
+    return text;
+}
 
 static bool fail(rapt_error_code code, const checker *c, const char *what, int input)
 {
-    return rapt_fail(code, "gradcheck", "%s: input %d %s", c->name, input, what);
+    char text[32];
+    return rapt_fail(code, "gradcheck", "%s: %s %s", c->name, input_name(c, input, text), what);
+}
+
+/* Room for one variable more than there are inputs: the cotangent. */
+static bool make_room(checker *c)
+{
+    const size_t room = (size_t)(c->count < 0 ? 0 : c->count) + 1;
+    c->variables = calloc(3 * room, sizeof(rapt_tensor *));
+    c->which = calloc(room, sizeof *c->which);
+    if (!c->variables || !c->which)
+        return rapt_fail(RAPT_ERROR_MEMORY, "gradcheck", "%s: no memory for %d inputs", c->name, c->count);
+    c->outputs = c->variables + room;
+    c->gradients = c->outputs + room;
+    return true;
 }
 
 static bool overlaps_itself(const rapt_tensor *tensor)
@@ -37,9 +60,9 @@ static bool overlaps_itself(const rapt_tensor *tensor)
     return false;
 }
 
-static bool find_variables(checker *c, int count)
+static bool find_variables(checker *c)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < c->count; i++) {
         rapt_tensor *input = c->inputs[i];
         if (!input) return fail(RAPT_ERROR_NULL, c, "is NULL", i);
         if (!input->link) continue;
@@ -47,8 +70,6 @@ static bool find_variables(checker *c, int count)
         if (input->dtype != RAPT_FLOAT64) return fail(RAPT_ERROR_DTYPE, c, "is float32; differences need float64", i);
         if (overlaps_itself(input))
             return fail(RAPT_ERROR_SHAPE, c, "repeats elements; expand it inside the function", i);
-        if (c->variable_count == most_variables - 1)
-            return fail(RAPT_ERROR_VALUE, c, "is one too many (15 at most)", i);
         c->which[c->variable_count] = i;
         c->variables[c->variable_count++] = input;
     }
@@ -58,9 +79,16 @@ static bool find_variables(checker *c, int count)
     return true;
 }
 
+/* Far from where the checker's own numbers come from. The function finds the generator there at every call, so that dropout
+ * drops the same. */
+static const uint64_t offset_of_function = UINT64_C(1) << 62;
+
 static rapt_tensor *call_function(const checker *c)
 {
+    const rapt_random_state before = rapt_random_get_state();
+    rapt_random_set_state((rapt_random_state){.seed = c->options.seed, .offset = offset_of_function});
     rapt_tensor *output = c->function(c->inputs, c->options.context);
+    rapt_random_set_state(before);
     if (!output)
         rapt_fail(RAPT_ERROR_VALUE, "gradcheck", "%s: the function returned NULL", c->name);
     else if (output->dtype != RAPT_FLOAT64)
@@ -100,7 +128,7 @@ static bool add_cotangent(checker *c)
     if (!output) return false;
     rapt_tensor *cotangent = rapt_randn(RAPT_FLOAT64, output->rank, output->shape);
     if (!cotangent || !rapt_require_gradient(cotangent)) return false;
-    c->which[c->variable_count] = c->which[c->variable_count - 1] + 1;
+    c->which[c->variable_count] = c->count;
     c->variables[c->variable_count++] = cotangent;
     return true;
 }
@@ -167,13 +195,12 @@ static bool analytic_row(checker *c, const double *cotangent, double *row)
         rapt_tensor *output = c->outputs[i];
         if (!output->link) continue;
         rapt_tensor *start = rapt_from(RAPT_FLOAT64, output->rank, output->shape, cotangent);
-        rapt_tensor *gradients[most_variables];
-        if (!rapt_gradients(1, &output, &start, c->variable_count, c->variables, gradients, RAPT_RETAIN_GRAPH))
+        if (!rapt_gradients(1, &output, &start, c->variable_count, c->variables, c->gradients, RAPT_RETAIN_GRAPH))
             return false;
         int64_t j = 0;
         for (int v = 0; v < c->variable_count; j += c->variables[v++]->count)
-            for (int64_t k = 0; gradients[v] && k < c->variables[v]->count; k++)
-                row[j + k] += *element(gradients[v], k);
+            for (int64_t k = 0; c->gradients[v] && k < c->variables[v]->count; k++)
+                row[j + k] += *element(c->gradients[v], k);
     }
     return true;
 }
@@ -189,6 +216,7 @@ static void compare(checker *c, int64_t output, int64_t j, double analytic, doub
         r->worst_error = error;
         int variable = 0;
         while (j >= 0 && j >= c->variables[variable]->count) j -= c->variables[variable++]->count;
+        c->worst = variable;
         r->input = j < 0 ? -1 : c->which[variable];
         r->index = j;
         r->output = output;
@@ -224,11 +252,11 @@ static bool check_all(checker *c, double *saved, double *row, double *column, do
 /* Can the gradient be differentiated itself, as the graph has it? An op that says that it cannot is believed. */
 static bool check_graph(checker *c)
 {
-    rapt_tensor *output = c->outputs[0], *gradients[most_variables];
+    rapt_tensor *output = c->outputs[0];
     if (c->options.second_order || !output->link) return true;
     rapt_tensor *cotangent = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, output->rank, output->shape));
     if (!cotangent) return false;
-    if (rapt_gradients(1, &output, &cotangent, c->variable_count, c->variables, gradients, RAPT_CREATE_GRAPH))
+    if (rapt_gradients(1, &output, &cotangent, c->variable_count, c->variables, c->gradients, RAPT_CREATE_GRAPH))
         return true;
     if (rapt_error_get_code() != RAPT_ERROR_UNSUPPORTED) return false;
     rapt_clear_error();
@@ -286,15 +314,20 @@ static double or_default(double value, double otherwise)
 static void explain(const checker *c)
 {
     rapt_gradcheck_result *r = c->result;
-    char place[96];
+    char text[32];
+    const char *input = c->worst < c->differentiated ? input_name(c, c->which[c->worst], text) : "starting gradient";
+    int used =
+        snprintf(r->message, sizeof r->message, "%s: %s", c->name, c->options.second_order ? "second order: " : "");
+    if (used < 0 || (size_t)used >= sizeof r->message) return;
+    char *end = r->message + used;
+    const size_t room = sizeof r->message - (size_t)used;
     if (r->input < 0)
-        snprintf(place, sizeof place, "a random projection");
+        used = snprintf(end, room, "a random projection");
     else
-        snprintf(place, sizeof place, "d output[%lld] / d input %d[%lld]", (long long)r->output, r->input,
-                 (long long)r->index);
-    snprintf(r->message, sizeof r->message,
-             "%s: %s%s is %.12g by backward, %.12g by differences; they differ by %.3g, %.3g allowed", c->name,
-             c->options.second_order ? "second order: " : "", place, r->analytic, r->numeric,
+        used = snprintf(end, room, "d output[%lld] / d %s[%lld]", (long long)r->output, input, (long long)r->index);
+    if (used < 0 || (size_t)used >= room) return;
+    snprintf(end + used, room - (size_t)used,
+             " is %.12g by backward, %.12g by differences; they differ by %.3g, %.3g allowed", r->analytic, r->numeric,
              fabs(r->analytic - r->numeric), r->tolerance);
 }
 
@@ -302,7 +335,11 @@ rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *
                                      rapt_tensor *const *inputs, const rapt_gradcheck_options *options)
 {
     rapt_gradcheck_result result = {.passed = true};
-    checker c = {.name = name ? name : "function", .function = function, .inputs = inputs, .result = &result};
+    checker c = {.name = name ? name : "function",
+                 .function = function,
+                 .inputs = inputs,
+                 .count = count,
+                 .result = &result};
     if (options) c.options = *options;
     c.options.step = or_default(c.options.step, 1e-4);
     c.options.relative_tolerance = or_default(c.options.relative_tolerance, 1e-6);
@@ -310,7 +347,7 @@ rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *
     rapt_random_state random = rapt_random_get_state();
     rapt_seed(c.options.seed);
     bool recording = rapt_set_recording(true);
-    bool ran = (function && inputs) ? find_variables(&c, count) && check(&c)
+    bool ran = (function && inputs) ? make_room(&c) && find_variables(&c) && check(&c)
                                     : rapt_fail_null("gradcheck", "function or inputs");
     rapt_set_recording(recording);
     rapt_random_set_state(random);
@@ -320,5 +357,7 @@ rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *
     } else if (!result.passed) {
         explain(&c);
     }
+    free(c.variables);
+    free(c.which);
     return result;
 }

@@ -2,6 +2,7 @@
 #include <rapt/ops.h>
 
 #include "places.h"
+#include "tensor/debug.h"
 #include "tensor/lock.h"
 #include "tensor/memory.h"
 #include "tensor/thread.h"
@@ -29,6 +30,7 @@ rapt_tensor *rapt_require_gradient(rapt_tensor *tensor)
         rapt_fail_null(op, "tensor");
         return NULL;
     }
+    if (!rapt_check_alive(op, "the tensor", tensor)) return NULL;
     if (!rapt_is_floating(tensor)) {
         rapt_fail(RAPT_ERROR_DTYPE, op, "%s cannot have a gradient; float32 or float64 expected",
                   rapt_dtype_name((rapt_dtype)tensor->dtype));
@@ -50,7 +52,7 @@ rapt_tensor *rapt_require_gradient(rapt_tensor *tensor)
 
 bool rapt_requires_gradient(const rapt_tensor *tensor)
 {
-    return tensor && tensor->link;
+    return rapt_check_alive("requires_gradient", "the tensor", tensor) && tensor && tensor->link;
 }
 
 rapt_tensor *rapt_gradient(const rapt_tensor *leaf)
@@ -59,6 +61,7 @@ rapt_tensor *rapt_gradient(const rapt_tensor *leaf)
         rapt_fail_null("gradient", "leaf");
         return NULL;
     }
+    if (!rapt_check_alive("gradient", "the leaf", leaf)) return NULL;
     return leaf->link && leaf->link->is_leaf ? rapt_node_of(leaf)->gradient : NULL;
 }
 
@@ -74,6 +77,7 @@ static rapt_tensor *exchange(rapt_node *leaf, rapt_tensor *gradient)
 
 void rapt_clear_gradient(rapt_tensor *leaf)
 {
+    if (!rapt_check_alive("clear_gradient", "the leaf", leaf)) return;
     if (leaf && leaf->link && leaf->link->is_leaf) rapt_release(exchange(rapt_node_of(leaf), NULL));
 }
 
@@ -129,7 +133,20 @@ rapt_tensor *rapt_detach(rapt_tensor *tensor)
         rapt_fail_null("detach", "tensor");
         return NULL;
     }
+    if (!rapt_check_alive("detach", "the tensor", tensor)) return NULL;
     return rapt_new_alias(tensor, false);
+}
+
+bool rapt_carry(rapt_tensor **state, rapt_tensor *next)
+{
+    if (!state) return rapt_fail_null("carry", "state");
+    if (!next) return rapt_fail_null("carry", "next");
+    RAPT_SCOPE;
+    rapt_tensor *carried = rapt_retain(rapt_detach(next));
+    if (!carried) return false;
+    rapt_release(*state);
+    *state = carried;
+    return true;
 }
 
 bool rapt_is_recording(void)

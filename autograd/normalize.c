@@ -13,6 +13,12 @@ static char *row_of(const rapt_tensor *tensor, int64_t row, int64_t length)
     return tensor ? tensor->data + row * length * (int64_t)rapt_dtype_size((rapt_dtype)tensor->dtype) : NULL;
 }
 
+/* The row's mean or scale. */
+static double *statistic_of(const rapt_tensor *tensor, int64_t row)
+{
+    return (double *)(void *)row_of(tensor, row, 1);
+}
+
 static bool make_contiguous(const rapt_tensor **tensor)
 {
     return !*tensor || (*tensor = rapt_as_contiguous(*tensor)) != NULL;
@@ -30,7 +36,7 @@ static void forward_rows(void *context, int64_t first, int64_t last)
     const forward_work *w = context;
     rapt_kernel.normalize.forward[w->y->dtype](last - first, w->n, w->epsilon, row_of(w->x, first, w->n),
                                                row_of(w->weight, 0, 0), row_of(w->bias, 0, 0),
-                                               row_of(w->mean, first, 1), row_of(w->scale, first, 1),
+                                               statistic_of(w->mean, first), statistic_of(w->scale, first),
                                                row_of(w->y, first, w->n));
 }
 
@@ -63,8 +69,8 @@ static void backward_slices(void *context, int64_t first, int64_t last)
         if (share) memset(share, 0, w->share_bytes);
         rapt_kernel.normalize.backward[w->dx->dtype](rest < rows_a_slice ? rest : rows_a_slice, w->n,
                                                      row_of(w->g, row, w->n), row_of(w->x, row, w->n),
-                                                     row_of(w->weight, 0, 0), row_of(w->mean, row, 1),
-                                                     row_of(w->scale, row, 1), row_of(w->dx, row, w->n), share,
+                                                     row_of(w->weight, 0, 0), statistic_of(w->mean, row),
+                                                     statistic_of(w->scale, row), row_of(w->dx, row, w->n), share,
                                                      share ? share + w->share_bytes / 2 : NULL);
     }
 }

@@ -1,6 +1,7 @@
 /* The common part of the ops that reduce axes. */
 #include "autograd/reduction.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <rapt/ops.h>
@@ -62,6 +63,18 @@ rapt_tensor *rapt_folding_end(rapt_folding *r, rapt_dtype dtype, const rapt_accu
     for (int set = 0; set < r->folds; set++)
         if (r->capacity[set]) rapt_block_give(r->results[set], r->capacity[set]);
     return output;
+}
+
+/* Twice, for the first mean is rounded: far from 0 that costs the digits of what is left, whose own mean is near 0; it is
+ * left alone where it is not finite. */
+rapt_tensor *rapt_center(rapt_tensor *x, int axis_count, const int *axes)
+{
+    x = rapt_sub(x, rapt_mean(x, axis_count, axes, true));
+    rapt_tensor *rest = rapt_mean(x, axis_count, axes, true);
+    if (!rest) return NULL;
+    rapt_dtype dtype = (rapt_dtype)rest->dtype;
+    rapt_tensor *finite = rapt_less(rapt_abs(rest), rapt_scalar(dtype, INFINITY));
+    return rapt_sub(x, rapt_where(finite, rest, rapt_scalar(dtype, 0)));
 }
 
 static bool is_folded(const rapt_reduction_options *options, int axis, int rank)

@@ -9,6 +9,7 @@
 #include <rapt.h>
 
 #include "command_line.h"
+#include "files.h"
 #include "progress.h"
 
 struct options {
@@ -330,8 +331,10 @@ int main(int argc, char **argv)
     rapt_on_error(rapt_exit_on_error);
     rapt_seed((uint64_t)o.seed);
     if (o.threads > 0) rapt_set_threads((int)o.threads);
-    bool good = o.data ? read_pictures(o.data, "train", &training) && read_pictures(o.data, "t10k", &test)
-                       : draw_all(&training, drawn_training) && draw_all(&test, drawn_test);
+    bool good = !o.save || file_can_be_saved("classify", o.save);
+    if (good)
+        good = o.data ? read_pictures(o.data, "train", &training) && read_pictures(o.data, "t10k", &test)
+                      : draw_all(&training, drawn_training) && draw_all(&test, drawn_test);
     status = good ? run(&o, &training, &test) : EXIT_FAILURE;
     pictures_free(&training);
     pictures_free(&test);

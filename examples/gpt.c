@@ -10,6 +10,7 @@
 #include <rapt.h>
 
 #include "command_line.h"
+#include "files.h"
 #include "progress.h"
 
 struct options {
@@ -62,16 +63,14 @@ static bool make_up(struct text *text)
     return text->bytes != NULL;
 }
 
-static bool read_file(const char *path, struct text *text)
+static bool read_text(const char *path, struct text *text)
 {
-    FILE *file = fopen(path, "rb");
-    bool good = file && fseek(file, 0, SEEK_END) == 0 && (text->count = ftell(file)) >= 0;
-    if (good) rewind(file);
-    text->bytes = good ? malloc((size_t)text->count + 1) : NULL;
-    good = text->bytes && fread(text->bytes, 1, (size_t)text->count, file) == (size_t)text->count;
-    if (!good) fprintf(stderr, "gpt: cannot read %s: %s\n", path, strerror(errno));
-    if (file) fclose(file);
-    return good;
+    size_t size;
+    text->bytes = (unsigned char *)file_read(path, &size);
+    text->count = (int64_t)size;
+    if (!text->bytes) fprintf(stderr, "gpt: cannot read %s: %s\n", path, strerror(errno));
+    if (text->bytes && size == 0) fprintf(stderr, "gpt: %s is empty\n", path);
+    return text->bytes && size > 0;
 }
 
 /* Numbers the bytes that occur; false when there is too little text for one window. */
@@ -220,8 +219,7 @@ static const char *const position_names[] = {"learned", "sinusoidal", "rotary", 
 
 static int parse(int argc, char **argv, struct options *o)
 {
-    *o = (struct options){.prompt = "\n",
-                          .steps = -1,
+    *o = (struct options){.steps = -1,
                           .batch = -1,
                           .context = 64,
                           .hidden = -1,
@@ -275,6 +273,7 @@ static int parse(int argc, char **argv, struct options *o)
                                       .options = table};
     enum command_line_result result = command_line_parse(&line, argc, argv);
     if (result != COMMAND_LINE_RUN) return result;
+    if (!o->prompt) o->prompt = "\n";
     bool small = o->preset == 1 || o->data;
     if (o->steps < 0) o->steps = small ? 2000 : default_steps;
     if (o->batch < 0) o->batch = small ? 12 : 8;
@@ -295,6 +294,17 @@ static bool check_prompt(const struct text *text, const char *prompt)
     return *prompt != '\0';
 }
 
+/* When the disk is full by now, the text is still to come. */
+static bool save(rapt_gpt *gpt, const char *path)
+{
+    rapt_on_error(NULL);
+    const bool saved = rapt_module_save(&gpt->module, path);
+    if (!saved) fprintf(stderr, "%s\n", rapt_error());
+    rapt_clear_error();
+    rapt_on_error(rapt_exit_on_error);
+    return saved;
+}
+
 static int run(const struct options *o, const struct text *text)
 {
     const rapt_gpt_config config = {.vocabulary = text->vocabulary,
@@ -310,12 +320,12 @@ static int run(const struct options *o, const struct text *text)
     printf("%lld bytes of text, %lld different; %lld parameters\n", (long long)text->count, (long long)text->vocabulary,
            (long long)rapt_module_parameter_count(&gpt->module));
     train(gpt, text, o);
-    if (o->save) rapt_module_save(&gpt->module, o->save);
+    const bool saved = !o->save || save(gpt, o->save);
     const double loss = validate(gpt, text, o);
     printf("validation loss %.4f (%.3f bits a byte)\n", loss, loss / log(2));
     rapt_module_train(&gpt->module, false);
     if (o->sample > 0) print_sample(gpt, text, o);
-    int status = EXIT_SUCCESS;
+    int status = saved ? EXIT_SUCCESS : EXIT_FAILURE;
     if (!o->data) {
         int right = count_right_ends(gpt, text);
         printf("sentences ended as they must end: %d of 100\n", right);
@@ -334,8 +344,8 @@ int main(int argc, char **argv)
     rapt_on_error(rapt_exit_on_error);
     rapt_seed((uint64_t)o.seed);
     if (o.threads > 0) rapt_set_threads((int)o.threads);
-    bool good = (o.data ? read_file(o.data, &text) : make_up(&text)) && index_text(&text, o.context) &&
-                check_prompt(&text, o.prompt);
+    bool good = (!o.save || file_can_be_saved("gpt", o.save)) && (o.data ? read_text(o.data, &text) : make_up(&text)) &&
+                index_text(&text, o.context) && check_prompt(&text, o.prompt);
     status = good ? run(&o, &text) : EXIT_FAILURE;
     free(text.bytes);
     return status;

@@ -1,22 +1,25 @@
 /* Attention pooling as kernel regression (Nadaraya 1964, Watson 1964; Dive into Deep Learning, 11.2): the queries are new
    inputs, the keys are known ones, and the values their outputs. Four kernels, four widths, and a width that is learned,
    which needs that no point may look at itself. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <rapt.h>
 
 #include "claim.h"
 #include "command_line.h"
+#include "files.h"
 #include "picture.h"
 
 enum { POINTS = 40, QUERIES = 50, FITS = 4, WIDTHS = 41 };
 
 static const char *out_directory;
+static const char *const picture_names[] =
+    {"kernel_shapes.svg",   "kernel_shapes.png", "kernels.svg", "kernels.png",        "kernels_weights.svg",
+     "kernels_weights.png", "widths.svg",        "widths.png",  "widths_weights.svg", "widths_weights.png",
+     "learned_width.svg",   "learned_width.png", NULL};
 
 /* y = 2 sin x + x, and with noise of variance 1 what was measured of it. */
 static struct {
@@ -314,10 +317,8 @@ int main(int argc, char **argv)
          .options = options};
     enum command_line_result result = command_line_parse(&line, argc, argv);
     if (result != COMMAND_LINE_RUN) return result;
-    if (out_directory && mkdir(out_directory, 0777) != 0 && errno != EEXIST) {
-        fprintf(stderr, "kernel_regression: cannot make the folder '%s': %s\n", out_directory, strerror(errno));
-        return EXIT_FAILURE;
-    }
+    if (out_directory && !picture_has_files) give_up("--out: this build draws no files: it has no cairo");
+    if (out_directory && !folder_can_be_saved("kernel_regression", out_directory, picture_names)) return EXIT_FAILURE;
     rapt_on_error(rapt_exit_on_error);
     rapt_seed((uint64_t)seed);
     draw_data();

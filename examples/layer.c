@@ -6,6 +6,8 @@
 
 #include <rapt.h>
 
+#include "command_line.h"
+
 /* What the op computes, for both floating types. */
 static rapt_tensor *snake_forward(rapt_call *call)
 {
@@ -86,8 +88,13 @@ static bool is_gradient_right(bool second_order)
     return result.passed;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const struct command_line line = {.program = "layer",
+                                      .summary =
+                                          "Checks the gradient of a layer of one's own, and learns a wave with it."};
+    const enum command_line_result result = command_line_parse(&line, argc, argv);
+    if (result != COMMAND_LINE_RUN) return result;
     rapt_on_error(rapt_exit_on_error);
     rapt_seed(1);
     if (!is_gradient_right(false) || !is_gradient_right(true)) return EXIT_FAILURE;

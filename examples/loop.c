@@ -2,11 +2,22 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rapt.h>
 
-int main(void)
+/* The exit status: a failure, too, if what was printed did not arrive. */
+static int end(int status)
 {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    perror("loop: cannot write to standard output");
+    return EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) return end(puts("usage: loop (it has no options)") < 0);
+    if (argc > 1) return fprintf(stderr, "loop: there is no option '%s'\n", argv[1]), 2;
     rapt_on_error(rapt_exit_on_error);
     rapt_seed(1);
     const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
@@ -30,5 +41,5 @@ int main(void)
     printf("at the end: loss %.6f\n", error);
     rapt_optimizer_free(adam);
     rapt_module_free(&model->module);
-    return error < 1e-3 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return end(error < 1e-3 ? EXIT_SUCCESS : EXIT_FAILURE);
 }

@@ -6,6 +6,8 @@
 
 #include <rapt.h>
 
+#include "command_line.h"
+
 typedef struct relevance {
     rapt_scoring scoring; /* first: a relevance is a scoring function, which is a module */
     rapt_tensor *scale;   /* s (d) */
@@ -31,8 +33,13 @@ static rapt_scoring *relevance_new(int64_t size)
     return rapt_module_finish(&r->scoring.module);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const struct command_line line =
+        {.program = "own_scoring",
+         .summary = "Learns, by a scoring function of its own, which of four numbers a value depends on."};
+    const enum command_line_result result = command_line_parse(&line, argc, argv);
+    if (result != COMMAND_LINE_RUN) return result;
     enum { count = 300 };
     rapt_on_error(rapt_exit_on_error);
     rapt_seed(1);

@@ -37,8 +37,9 @@ rapt_alibi *rapt_alibi_new(int heads)
 {
     if (!check(alibi_kind.name, heads, 0)) return NULL;
     rapt_alibi *alibi = rapt_module_new(sizeof *alibi, &alibi_kind);
-    if (alibi) alibi->heads = heads;
-    return alibi;
+    if (!alibi) return NULL;
+    alibi->heads = heads;
+    return rapt_module_finish(&alibi->module);
 }
 
 rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t reach)

@@ -23,8 +23,9 @@ rapt_dropout *rapt_dropout_new(double probability)
         return NULL;
     }
     rapt_dropout *dropout = rapt_module_new(sizeof *dropout, &kind);
-    if (dropout) dropout->probability = probability;
-    return dropout;
+    if (!dropout) return NULL;
+    dropout->probability = probability;
+    return rapt_module_finish(&dropout->module);
 }
 
 rapt_tensor *rapt_dropout_forward(rapt_dropout *dropout, rapt_tensor *x)

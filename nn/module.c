@@ -1,7 +1,6 @@
-/* Making modules and walking through them. */
+/* Making modules, their owners, and what they are made of. */
 #include <rapt/module.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,21 +20,68 @@ void *rapt_module_new(size_t size, const rapt_module_class *kind)
     }
     module->kind = kind;
     module->training = true;
+    module->shares = module->held = 1;
+    module->constructing = true;
+    module->random = rapt_random_get_state();
     return module;
 }
 
-void rapt_module_free(rapt_module *module)
+void *rapt_module_finish(rapt_module *module)
 {
-    if (!module) return;
+    if (!module) return NULL;
+    const bool constructing = module->constructing;
+    module->constructing = false;
+    if (!module->failed) return module;
+    if (constructing) rapt_random_set_state(module->random);
+    rapt_module_free(module);
+    return NULL;
+}
+
+/* --- shares --- */
+
+static void give_share(rapt_module *module)
+{
+    if (__atomic_sub_fetch(&module->shares, 1, __ATOMIC_ACQ_REL) > 0) return;
     if (module->kind->destroy) module->kind->destroy(module);
     for (int i = 0; i < module->count; i++) {
         rapt_release(module->entries[i].tensor);
-        rapt_module_free(module->entries[i].child);
+        if (module->entries[i].child) give_share(module->entries[i].child);
         free(module->entries[i].name);
     }
     free(module->entries);
     free(module);
 }
+
+/* Takes one share from those that the program holds; false when it holds none. */
+static bool take_held(rapt_module *module)
+{
+    int held = __atomic_load_n(&module->held, __ATOMIC_RELAXED);
+    while (held > 0 &&
+           !__atomic_compare_exchange_n(&module->held, &held, held - 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return held > 0;
+}
+
+/* Takes the constructor's share over; false when somebody has done so before. */
+static bool adopt(rapt_module *module)
+{
+    return !__atomic_exchange_n(&module->adopted, true, __ATOMIC_RELAXED) && take_held(module);
+}
+
+void rapt_module_free(rapt_module *module)
+{
+    if (module && take_held(module)) give_share(module);
+}
+
+void *rapt_module_retain(rapt_module *module)
+{
+    if (!module) return NULL;
+    __atomic_add_fetch(&module->shares, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&module->held, 1, __ATOMIC_RELAXED);
+    return module;
+}
+
+/* --- members --- */
 
 static bool check_name(const rapt_module *module, const char *name, bool is_child)
 {
@@ -69,8 +115,11 @@ static bool add_entry(rapt_module *module, const char *name, rapt_module_entry e
 static rapt_tensor *add_tensor(rapt_module *module, const char *name, rapt_tensor *tensor, bool is_parameter)
 {
     if (!module) return NULL;
-    bool good = tensor && (!is_parameter || rapt_require_gradient(tensor)) &&
-                add_entry(module, name, (rapt_module_entry){.tensor = tensor, .is_parameter = is_parameter});
+    bool good = tensor && add_entry(module, name, (rapt_module_entry){.tensor = tensor, .is_parameter = is_parameter});
+    if (good && is_parameter && !rapt_require_gradient(tensor)) {
+        free(module->entries[--module->count].name);
+        good = false;
+    }
     if (!good) {
         module->failed = true;
         if (!tensor) rapt_fail(RAPT_ERROR_NULL, module->kind->name, "member '%s' is NULL", name ? name : "NULL");
@@ -89,23 +138,37 @@ rapt_tensor *rapt_module_add_buffer(rapt_module *module, const char *name, rapt_
     return add_tensor(module, name, tensor, false);
 }
 
-void *rapt_module_add_child(rapt_module *module, const char *name, rapt_module *child)
+static bool is_other(rapt_module *module, void *other)
 {
-    if (!module) {
-        rapt_module_free(child);
-        return NULL;
-    }
-    if (child && add_entry(module, name, (rapt_module_entry){.child = child})) return child;
-    module->failed = true;
-    if (!child) rapt_fail(RAPT_ERROR_NULL, module->kind->name, "member '%s' is NULL", name ? name : "NULL");
-    rapt_module_free(child);
-    return NULL;
+    return module != other;
 }
 
-void *rapt_module_finish(rapt_module *module)
+/* Registers the child; false after an error. */
+static bool add_child(rapt_module *module, const char *name, rapt_module *child)
 {
-    if (!module || !module->failed) return module;
-    rapt_module_free(module);
+    if (!child) return rapt_fail(RAPT_ERROR_NULL, module->kind->name, "member '%s' is NULL", name ? name : "NULL");
+    if (!add_entry(module, name, (rapt_module_entry){.child = child})) return false;
+    if (!adopt(child)) __atomic_add_fetch(&child->shares, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* Is the module the child, or below it? A module that no parent has is below none. */
+static bool is_cycle(rapt_module *module, rapt_module *child)
+{
+    return module == child || (module->adopted && !rapt_module_each(child, is_other, module));
+}
+
+void *rapt_module_add_child(rapt_module *module, const char *name, rapt_module *child)
+{
+    if (module && child && is_cycle(module, child)) {
+        module->failed = true;
+        rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "member '%s' (%s) is the module itself or has it below it",
+                  name ? name : "NULL", child->kind->name);
+        return NULL;
+    }
+    if (module && add_child(module, name, child)) return child;
+    if (module) module->failed = true;
+    if (child && adopt(child)) give_share(child);
     return NULL;
 }
 
@@ -122,102 +185,4 @@ rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x)
         return NULL;
     }
     return module->kind->forward(module, x);
-}
-
-void rapt_module_train(rapt_module *module, bool training)
-{
-    if (!module) return;
-    module->training = training;
-    for (int i = 0; i < module->count; i++) rapt_module_train(module->entries[i].child, training);
-}
-
-/* name holds the prefix, `used` bytes of it. */
-static bool visit(const rapt_module *module, int what, char *name, size_t used, rapt_module_visitor *visitor,
-                  void *context)
-{
-    for (int i = 0; i < module->count; i++) {
-        const rapt_module_entry *entry = &module->entries[i];
-        const char *dot = used > 0 && *entry->name ? "." : "";
-        int added = snprintf(name + used, RAPT_NAME_SIZE - used, "%s%s", dot, entry->name);
-        size_t end = used + (size_t)added;
-        if (end >= RAPT_NAME_SIZE)
-            return rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "a name is longer than %d bytes",
-                             RAPT_NAME_SIZE - 1);
-        bool wanted = entry->tensor && (what & (entry->is_parameter ? RAPT_PARAMETERS : RAPT_BUFFERS));
-        if (wanted && !visitor(name, entry->tensor, context)) return false;
-        if (entry->child && !visit(entry->child, what, name, end, visitor, context)) return false;
-    }
-    return true;
-}
-
-bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor *visitor, void *context)
-{
-    if (!module || !visitor)
-        return rapt_fail(RAPT_ERROR_NULL, "module_visit", "%s is NULL", module ? "visitor" : "module");
-    char name[RAPT_NAME_SIZE] = "";
-    return visit(module, what, name, 0, visitor, context);
-}
-
-typedef struct search {
-    const char *name;
-    rapt_tensor *found;
-} search;
-
-static bool compare_name(const char *name, rapt_tensor *tensor, void *context)
-{
-    search *s = context;
-    if (strcmp(name, s->name) == 0) s->found = tensor;
-    return !s->found;
-}
-
-rapt_tensor *rapt_module_find(const rapt_module *module, const char *name)
-{
-    if (!name) {
-        rapt_fail(RAPT_ERROR_NULL, "module_find", "name is NULL");
-        return NULL;
-    }
-    search s = {.name = name};
-    rapt_module_visit(module, RAPT_PARAMETERS | RAPT_BUFFERS, compare_name, &s);
-    return s.found;
-}
-
-static bool add_count(const char *name, rapt_tensor *tensor, void *context)
-{
-    (void)name;
-    *(int64_t *)context += rapt_count(tensor);
-    return true;
-}
-
-int64_t rapt_module_parameter_count(const rapt_module *module)
-{
-    int64_t count = 0;
-    rapt_module_visit(module, RAPT_PARAMETERS, add_count, &count);
-    return count;
-}
-
-static bool clear_gradient(const char *name, rapt_tensor *tensor, void *context)
-{
-    (void)name, (void)context;
-    rapt_clear_gradient(tensor);
-    return true;
-}
-
-void rapt_module_clear_gradients(rapt_module *module)
-{
-    rapt_module_visit(module, RAPT_PARAMETERS, clear_gradient, NULL);
-}
-
-static void print(const rapt_module *module, const char *name, int depth, FILE *stream)
-{
-    char text[256] = "";
-    if (module->kind->describe) module->kind->describe(module, text, sizeof text);
-    fprintf(stream, "%*s%s%s%s(%s)  %lld parameters\n", 2 * depth, "", name, *name ? ": " : "", module->kind->name,
-            text, (long long)rapt_module_parameter_count(module));
-    for (int i = 0; i < module->count; i++)
-        if (module->entries[i].child) print(module->entries[i].child, module->entries[i].name, depth + 1, stream);
-}
-
-void rapt_module_print(const rapt_module *module, FILE *stream)
-{
-    if (module && stream) print(module, "", 0, stream);
 }

@@ -1,67 +1,214 @@
-/* Modules to and from archives and files; conversion of a module to another dtype. */
+/* Modules to and from archives and files. */
+#include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <rapt/module_values.h>
 
 #include "nn/entry.h"
 #include "tensor/core.h"
 
-/* A walk that copies between a module and an archive under a prefix. */
-typedef struct transfer {
-    const char *prefix;
-    rapt_archive *target;
-    const rapt_archive *source;
-} transfer;
+/* --- to an archive --- */
 
-static bool full_name(const transfer *t, const char *name, char *text, size_t size)
+/* prefix + name */
+static bool full_name(const char *prefix, const char *name, char *text, size_t size)
 {
-    int length = snprintf(text, size, "%s%s", t->prefix ? t->prefix : "", name);
+    int length = snprintf(text, size, "%s%s", prefix ? prefix : "", name);
     return length < (int)size || rapt_fail(RAPT_ERROR_VALUE, "archive", "a name is longer than %zu bytes: %s after %s",
-                                           size - 1, name, t->prefix);
+                                           size - 1, name, prefix);
 }
+
+typedef struct collection {
+    const char *prefix;
+    rapt_archive *archive;
+} collection;
 
 static bool add_to_archive(const char *name, rapt_tensor *tensor, void *context)
 {
-    const transfer *t = context;
+    const collection *c = context;
     char text[RAPT_NAME_SIZE * 2];
-    return full_name(t, name, text, sizeof text) && rapt_archive_add(t->target, text, tensor);
+    return full_name(c->prefix, name, text, sizeof text) && rapt_archive_add(c->archive, text, tensor);
 }
 
 bool rapt_module_to_archive(const rapt_module *module, const char *prefix, rapt_archive *archive)
 {
     if (!module || !archive)
         return rapt_fail(RAPT_ERROR_NULL, "module_to_archive", "%s is NULL", module ? "archive" : "module");
-    transfer t = {.prefix = prefix, .target = archive};
-    return rapt_module_visit(module, RAPT_PARAMETERS | RAPT_BUFFERS, add_to_archive, &t);
+    return rapt_module_visit(module, rapt_all_tensors, add_to_archive, &(collection){prefix, archive});
 }
 
-static bool check_stored(const char *name, rapt_tensor *tensor, void *context)
+/* --- what of an archive goes where --- */
+
+bool rapt_module_check_stored(const char *op, const char *name, const rapt_tensor *tensor, const rapt_tensor *stored)
 {
-    const transfer *t = context;
-    char text[RAPT_NAME_SIZE * 2], expected[256], found[256];
-    if (!full_name(t, name, text, sizeof text)) return false;
-    const rapt_tensor *stored = rapt_archive_find(t->source, text);
+    char expected[256], found[256];
     rapt_describe(tensor, expected, sizeof expected);
-    if (!stored)
-        return rapt_fail(RAPT_ERROR_FORMAT, "module_from_archive", "no tensor %s (%s expected)", text, expected);
-    if (rapt_same_shape(stored, tensor) && rapt_get_dtype(stored) == rapt_get_dtype(tensor)) return true;
-    return rapt_fail(RAPT_ERROR_SHAPE, "module_from_archive", "%s is %s; %s expected", text,
-                     rapt_describe(stored, found, sizeof found), expected);
+    if (!stored) return rapt_fail(RAPT_ERROR_FORMAT, op, "no tensor %s (%s expected)", name, expected);
+    if (rapt_same_shape(stored, tensor) && stored->dtype == tensor->dtype) return true;
+    return rapt_fail(RAPT_ERROR_SHAPE, op, "%s is %s; %s expected", name, rapt_describe(stored, found, sizeof found),
+                     expected);
 }
 
-static bool copy_stored(const char *name, rapt_tensor *tensor, void *context)
+/* The tensors of a module, and for each the one of the archive that goes there. */
+typedef struct match {
+    const char *op;
+    const rapt_module *module;
+    const rapt_load_part *part;
+    const rapt_archive *archive;
+    rapt_tensor_list *list;
+    rapt_pointer_set numbers; /* of the list's tensors in it */
+    rapt_tensor **stored;     /* NULL: none */
+    int taken, missing;
+} match;
+
+static bool is_wanted(const match *m, const char *name)
 {
-    const transfer *t = context;
+    return !m->part->pattern || fnmatch(m->part->pattern, name, 0) == 0;
+}
+
+/* The name of an entry of the archive without the prefix; NULL when it begins otherwise. */
+static const char *name_of(const match *m, int64_t entry)
+{
+    const char *name = rapt_archive_name(m->archive, entry);
+    const size_t length = m->part->prefix ? strlen(m->part->prefix) : 0;
+    return length == 0 || strncmp(name, m->part->prefix, length) == 0 ? name + length : NULL;
+}
+
+static bool same_bits(rapt_tensor *a, rapt_tensor *b)
+{
+    RAPT_SCOPE;
+    const rapt_tensor *first = rapt_as_contiguous(a), *second = rapt_as_contiguous(b);
+    return first && second &&
+           memcmp(first->data, second->data, (size_t)a->count * rapt_dtype_size((rapt_dtype)a->dtype)) == 0;
+}
+
+/* Of one tensor under several names, all must be the same. */
+static bool take_entry(match *m, int64_t entry)
+{
+    const char *name = name_of(m, entry);
+    rapt_tensor *stored = rapt_archive_tensor(m->archive, entry),
+                *tensor = name ? rapt_module_find(m->module, name) : NULL;
+    if (!tensor || !is_wanted(m, name)) return true;
+    if (!rapt_module_check_stored(m->op, rapt_archive_name(m->archive, entry), tensor, stored)) return false;
+    rapt_tensor **place = &m->stored[rapt_pointer_set_find(&m->numbers, tensor)];
+    if (!*place) {
+        *place = stored;
+        m->taken++;
+    }
+    return *place == stored || same_bits(*place, stored) ||
+           rapt_fail(RAPT_ERROR_FORMAT, m->op, "%s has other values than another name of the same tensor",
+                     rapt_archive_name(m->archive, entry));
+}
+
+static bool check_missing(match *m)
+{
     char text[RAPT_NAME_SIZE * 2];
-    return full_name(t, name, text, sizeof text) && rapt_copy(tensor, rapt_archive_find(t->source, text));
+    for (int i = 0; i < m->list->count; i++) {
+        const char *name = m->list->names[i];
+        if (m->stored[i] || !is_wanted(m, name)) continue;
+        m->missing++;
+        if (!full_name(m->part->prefix, name, text, sizeof text)) return false;
+        if (!m->part->allow_missing) return rapt_module_check_stored(m->op, text, m->list->tensors[i], NULL);
+    }
+    if (m->taken > 0 || m->list->count == 0) return true;
+    if (m->missing == 0)
+        return rapt_fail(RAPT_ERROR_VALUE, m->op, "nothing matches '%s', of the module's %d tensors", m->part->pattern,
+                         m->list->count);
+    return rapt_fail(RAPT_ERROR_FORMAT, m->op, "none of the module's %d names is there, not even %s%s", m->list->count,
+                     m->part->prefix ? m->part->prefix : "", m->list->names[0]);
+}
+
+typedef struct storage_walk {
+    const char *op;
+    rapt_pointer_set *storages;
+} storage_walk;
+
+static bool add_storage(const char *name, rapt_tensor *tensor, void *context)
+{
+    const storage_walk *w = context;
+    return rapt_pointer_set_add(w->storages, tensor->storage) != RAPT_SET_NO_MEMORY ||
+           rapt_fail(RAPT_ERROR_MEMORY, w->op, "no memory to remember %s", name);
+}
+
+bool rapt_module_add_storages(const char *op, const rapt_module *module, rapt_pointer_set *storages)
+{
+    return rapt_module_visit(module, rapt_all_tensors, add_storage, &(storage_walk){op, storages});
+}
+
+/* Where the archive shares elements with the module, but not those of the same tensor, copies are taken before they change. */
+static bool detach_stored(match *m)
+{
+    rapt_pointer_set storages = {0};
+    bool good = rapt_module_add_storages(m->op, m->module, &storages);
+    for (int i = 0; i < m->list->count && good; i++) {
+        rapt_tensor *stored = m->stored[i];
+        if (!stored || stored == m->list->tensors[i]) continue;
+        if (rapt_pointer_set_find(&storages, stored->storage) >= 0) m->stored[i] = rapt_clone(stored);
+        good = m->stored[i] && rapt_check_writable(m->op, m->list->tensors[i]);
+    }
+    rapt_pointer_set_free(&storages);
+    return good;
+}
+
+/* Everything that can fail. */
+static bool prepare(match *m)
+{
+    m->list = rapt_module_list(m->module, rapt_all_tensors);
+    if (!m->list) return false;
+    m->stored = calloc((size_t)m->list->count + 1, sizeof(rapt_tensor *));
+    bool good = m->stored;
+    for (int i = 0; i < m->list->count && good; i++)
+        good = rapt_pointer_set_add(&m->numbers, m->list->tensors[i]) == RAPT_SET_NEW;
+    if (!good) return rapt_fail(RAPT_ERROR_MEMORY, m->op, "no memory for %d tensors", m->list->count);
+    for (int64_t i = 0; i < rapt_archive_count(m->archive); i++)
+        if (!take_entry(m, i)) return false;
+    return check_missing(m) && detach_stored(m);
+}
+
+static void report(const match *m)
+{
+    const rapt_load_part *part = m->part;
+    for (int i = 0; i < m->list->count; i++) {
+        const char *name = m->list->names[i];
+        part->report(name,
+                     m->stored[i]         ? RAPT_LOAD_TAKEN
+                     : is_wanted(m, name) ? RAPT_LOAD_MISSING
+                                          : RAPT_LOAD_SKIPPED,
+                     part->context);
+    }
+    for (int64_t i = 0; i < rapt_archive_count(m->archive); i++) {
+        const char *name = name_of(m, i);
+        if (name && !rapt_module_find(m->module, name)) part->report(name, RAPT_LOAD_UNUSED, part->context);
+    }
+}
+
+bool rapt_module_take(const char *op, rapt_module *module, const rapt_load_part *part, const rapt_archive *archive)
+{
+    if (!module || !archive) return rapt_fail(RAPT_ERROR_NULL, op, "%s is NULL", module ? "archive" : "module");
+    RAPT_SCOPE;
+    match m = {.op = op, .module = module, .part = part, .archive = archive};
+    bool good = prepare(&m);
+    for (int i = 0; good && i < m.list->count; i++)
+        if (m.stored[i] && m.stored[i] != m.list->tensors[i]) rapt_copy(m.list->tensors[i], m.stored[i]);
+    if (good && part->report) report(&m);
+    free(m.stored);
+    rapt_pointer_set_free(&m.numbers);
+    rapt_tensor_list_free(m.list);
+    return good;
+}
+
+/* --- from an archive, to and from a file --- */
+
+bool rapt_module_from_archive_part(rapt_module *module, const rapt_load_part *part, const rapt_archive *archive)
+{
+    static const rapt_load_part whole = {0};
+    return rapt_module_take("module_from_archive", module, part ? part : &whole, archive);
 }
 
 bool rapt_module_from_archive(rapt_module *module, const char *prefix, const rapt_archive *archive)
 {
-    if (!module || !archive)
-        return rapt_fail(RAPT_ERROR_NULL, "module_from_archive", "%s is NULL", module ? "archive" : "module");
-    transfer t = {.prefix = prefix, .source = archive};
-    const int all = RAPT_PARAMETERS | RAPT_BUFFERS;
-    return rapt_module_visit(module, all, check_stored, &t) && rapt_module_visit(module, all, copy_stored, &t);
+    return rapt_module_from_archive_part(module, &(rapt_load_part){.prefix = prefix}, archive);
 }
 
 bool rapt_module_save(const rapt_module *module, const char *path)
@@ -72,27 +219,16 @@ bool rapt_module_save(const rapt_module *module, const char *path)
     return good;
 }
 
-bool rapt_module_load(rapt_module *module, const char *path)
+bool rapt_module_load_part(rapt_module *module, const rapt_load_part *part, const char *path)
 {
     RAPT_SCOPE;
     rapt_archive *archive = rapt_load_safetensors(path);
-    bool good = archive && rapt_module_from_archive(module, NULL, archive);
+    bool good = archive && rapt_module_from_archive_part(module, part, archive);
     rapt_archive_free(archive);
     return good;
 }
 
-static bool cast_tensor(const char *name, rapt_tensor *tensor, void *context)
+bool rapt_module_load(rapt_module *module, const char *path)
 {
-    (void)name;
-    if (!rapt_is_floating(tensor)) return true;
-    bool is_leaf = rapt_requires_gradient(tensor);
-    return rapt_cast_in_place(tensor, *(const rapt_dtype *)context) && (!is_leaf || rapt_require_gradient(tensor));
-}
-
-bool rapt_module_cast(rapt_module *module, rapt_dtype dtype)
-{
-    if (!rapt_dtype_is_floating(dtype))
-        return rapt_fail(RAPT_ERROR_DTYPE, "module_cast", "%s is not floating", rapt_dtype_name(dtype));
-    RAPT_SCOPE;
-    return rapt_module_visit(module, RAPT_PARAMETERS | RAPT_BUFFERS, cast_tensor, &dtype);
+    return rapt_module_load_part(module, NULL, path);
 }

@@ -77,7 +77,7 @@ rapt_sinusoidal_positions *rapt_sinusoidal_positions_new(int64_t size, double dr
     if (!positions) return NULL;
     positions->size = size;
     positions->dropout = dropout;
-    return positions;
+    return rapt_module_finish(&positions->module);
 }
 
 rapt_tensor *rapt_sinusoidal_positions_forward(rapt_sinusoidal_positions *positions, rapt_tensor *x, int64_t offset)

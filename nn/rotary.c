@@ -92,8 +92,9 @@ static const rapt_module_class kind = {.name = "Rotary",
 rapt_rotary *rapt_rotary_new(void)
 {
     rapt_rotary *rotary = rapt_module_new(sizeof *rotary, &kind);
-    if (rotary) rotary->base = 10000;
-    return rotary;
+    if (!rotary) return NULL;
+    rotary->base = 10000;
+    return rapt_module_finish(&rotary->module);
 }
 
 rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t offset)

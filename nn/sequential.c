@@ -35,7 +35,7 @@ rapt_module *rapt_activation_new(const char *name, rapt_activation_function *fun
     if (!layer) return NULL;
     layer->function = function;
     layer->name = name;
-    return &layer->module;
+    return rapt_module_finish(&layer->module);
 }
 
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
@@ -54,11 +54,13 @@ rapt_sequential *rapt_sequential_new(int count, rapt_module *const *layers)
         return NULL;
     }
     rapt_sequential *sequential = rapt_module_new(sizeof *sequential, &kind);
+    for (int i = 0; i < count; i++) rapt_module_retain(layers[i]); /* what stands here twice outlives a failure */
     for (int i = 0; i < count; i++) {
         char name[16];
         snprintf(name, sizeof name, "%d", i);
         rapt_module_add_child(sequential ? &sequential->module : NULL, name, layers[i]);
     }
+    for (int i = 0; i < count; i++) rapt_module_free(layers[i]);
     return rapt_module_finish(sequential ? &sequential->module : NULL);
 }
 

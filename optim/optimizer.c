@@ -10,7 +10,7 @@
 
 double rapt_or_default(double number, double otherwise)
 {
-    return number != 0 ? number : signbit(number) ? 0 : otherwise;
+    return number == RAPT_ZERO ? 0 : number != 0 ? number : otherwise;
 }
 
 bool rapt_take_number(const char *op, const char *name, double number, double otherwise, double limit, double *result)
@@ -44,16 +44,15 @@ static const rapt_slot *find_parameter(const rapt_optimizer *optimizer, const ra
     return NULL;
 }
 
-/* A tensor that a module has under two names is one parameter, of the first name. */
-static bool add_once(const char *name, rapt_tensor *parameter, void *context)
+static bool add(const char *name, rapt_tensor *parameter, void *context)
 {
-    return find_parameter(context, parameter) || rapt_optimizer_add(context, name, parameter);
+    return rapt_optimizer_add(context, name, parameter);
 }
 
 rapt_optimizer *rapt_optimizer_finish(rapt_optimizer *optimizer, bool good, rapt_module *module)
 {
     optimizer->first_learning_rate = optimizer->learning_rate;
-    if (good && (!module || rapt_module_visit(module, RAPT_PARAMETERS, add_once, optimizer))) return optimizer;
+    if (good && (!module || rapt_module_visit(module, RAPT_PARAMETERS, add, optimizer))) return optimizer;
     rapt_optimizer_free(optimizer);
     return NULL;
 }
@@ -118,7 +117,7 @@ bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor
 
 static bool is_frozen(const rapt_group_config *group)
 {
-    return group->learning_rate == 0 && signbit(group->learning_rate);
+    return group->learning_rate == RAPT_ZERO;
 }
 
 bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config)

@@ -18,9 +18,14 @@ static double constant(const rapt_schedule *s, double t)
     return 1;
 }
 
+static double step_factor(const rapt_schedule *s)
+{
+    return rapt_or_default(s->factor, 0.1);
+}
+
 static bool good_step(const rapt_schedule *s)
 {
-    return (s->period > 0 && s->factor >= 0 && isfinite(s->factor)) ||
+    return (s->period > 0 && step_factor(s) >= 0 && isfinite(s->factor)) ||
            rapt_fail(RAPT_ERROR_VALUE, "schedule",
                      "period %lld and factor %g; a period of 1 or more, a factor from 0 on expected",
                      (long long)s->period, s->factor);
@@ -29,7 +34,7 @@ static bool good_step(const rapt_schedule *s)
 /* factor ^ ⌊(t − warm-up) / period⌋ */
 static double step(const rapt_schedule *s, double t)
 {
-    return pow(rapt_or_default(s->factor, 0.1), floor((t - (double)s->warm_up) / (double)s->period));
+    return pow(step_factor(s), floor((t - (double)s->warm_up) / (double)s->period));
 }
 
 static bool good_cosine(const rapt_schedule *s)

@@ -1,62 +1,66 @@
-/* Reading a tensor's properties and elements. */
+/* A tensor's properties; its elements one by one, read and set. */
 #include <math.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
+#include "tensor/kernels.h"
 
-#define REQUIRE(tensor, op, otherwise)                                                                                 \
-    if (!(tensor)) {                                                                                                   \
-        rapt_fail_null(op, "tensor");                                                                                  \
+#define REQUIRE(argument, op, otherwise)                                                                               \
+    if (!(argument)) {                                                                                                 \
+        rapt_fail_null(op, #argument);                                                                                 \
         return otherwise;                                                                                              \
     }
+#define REQUIRE_TENSOR(tensor, op, otherwise)                                                                          \
+    REQUIRE(tensor, op, otherwise)                                                                                     \
+    if (!rapt_check_alive(op, "the tensor", tensor)) return otherwise;
 
 rapt_dtype rapt_get_dtype(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "get_dtype", RAPT_FLOAT32)
+    REQUIRE_TENSOR(tensor, "get_dtype", RAPT_FLOAT32)
     return (rapt_dtype)tensor->dtype;
 }
 
 int rapt_rank(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "rank", 0)
+    REQUIRE_TENSOR(tensor, "rank", 0)
     return tensor->rank;
 }
 
 int64_t rapt_count(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "count", 0)
+    REQUIRE_TENSOR(tensor, "count", 0)
     return tensor->count;
 }
 
 int64_t rapt_size(const rapt_tensor *tensor, int axis)
 {
-    REQUIRE(tensor, "size", 0)
+    REQUIRE_TENSOR(tensor, "size", 0)
     axis = rapt_check_axis("size", axis, tensor->rank, 0);
     return axis < 0 ? 0 : tensor->shape[axis];
 }
 
 int64_t rapt_stride(const rapt_tensor *tensor, int axis)
 {
-    REQUIRE(tensor, "stride", 0)
+    REQUIRE_TENSOR(tensor, "stride", 0)
     axis = rapt_check_axis("stride", axis, tensor->rank, 0);
     return axis < 0 ? 0 : tensor->strides[axis];
 }
 
 const int64_t *rapt_shape(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "shape", NULL)
+    REQUIRE_TENSOR(tensor, "shape", NULL)
     return tensor->shape;
 }
 
 bool rapt_is_contiguous(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "is_contiguous", false)
+    REQUIRE_TENSOR(tensor, "is_contiguous", false)
     return tensor->contiguous;
 }
 
 bool rapt_same_shape(const rapt_tensor *a, const rapt_tensor *b)
 {
-    REQUIRE(a, "same_shape", false)
-    REQUIRE(b, "same_shape", false)
+    REQUIRE_TENSOR(a, "same_shape", false)
+    REQUIRE_TENSOR(b, "same_shape", false)
     if (a->rank != b->rank) return false;
     for (int axis = 0; axis < a->rank; axis++)
         if (a->shape[axis] != b->shape[axis]) return false;
@@ -65,7 +69,7 @@ bool rapt_same_shape(const rapt_tensor *a, const rapt_tensor *b)
 
 const void *rapt_data(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "data", NULL)
+    REQUIRE_TENSOR(tensor, "data", NULL)
     return tensor->data;
 }
 
@@ -76,7 +80,7 @@ void *rapt_data_for_writing(rapt_tensor *tensor)
 
 uint64_t rapt_version(const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "version", 0)
+    REQUIRE_TENSOR(tensor, "version", 0)
     return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
 }
 
@@ -98,33 +102,80 @@ static double read_element(const void *element, rapt_dtype dtype)
     return NAN;
 }
 
-double rapt_item(const rapt_tensor *tensor)
+static const char *only_element(const char *op, const rapt_tensor *tensor)
 {
-    REQUIRE(tensor, "item", NAN)
-    if (tensor->count != 1) {
-        char text[RAPT_SHAPE_TEXT];
-        rapt_fail(RAPT_ERROR_SHAPE, "item", "a tensor of one element expected, not shape %s",
-                  rapt_shape_text(tensor->rank, tensor->shape, text));
-        return NAN;
-    }
-    return read_element(tensor->data, (rapt_dtype)tensor->dtype);
+    REQUIRE_TENSOR(tensor, op, NULL)
+    if (tensor->count == 1) return tensor->data;
+    char text[RAPT_SHAPE_TEXT];
+    rapt_fail(RAPT_ERROR_SHAPE, op, "a tensor of one element expected, not shape %s",
+              rapt_shape_text(tensor->rank, tensor->shape, text));
+    return NULL;
 }
 
-double rapt_at(const rapt_tensor *tensor, const int64_t *indices)
+static char *element_at(const char *op, const rapt_tensor *tensor, const int64_t *indices)
 {
-    REQUIRE(tensor, "at", NAN)
-    if (tensor->rank > 0) REQUIRE(indices, "at", NAN)
+    REQUIRE_TENSOR(tensor, op, NULL)
+    if (tensor->rank > 0) REQUIRE(indices, op, NULL)
     int64_t offset = 0;
     for (int axis = 0; axis < tensor->rank; axis++) {
         int64_t size = tensor->shape[axis];
         int64_t index = indices[axis] < 0 ? indices[axis] + size : indices[axis];
         if (index < 0 || index >= size) {
-            rapt_fail(RAPT_ERROR_VALUE, "at", "index %lld of axis %d, which has size %lld", (long long)indices[axis],
+            rapt_fail(RAPT_ERROR_VALUE, op, "index %lld of axis %d, which has size %lld", (long long)indices[axis],
                       axis, (long long)size);
-            return NAN;
+            return NULL;
         }
         offset += index * tensor->strides[axis];
     }
-    return read_element(tensor->data + offset * (int64_t)rapt_dtype_size((rapt_dtype)tensor->dtype),
-                        (rapt_dtype)tensor->dtype);
+    return tensor->data + offset * (int64_t)rapt_dtype_size((rapt_dtype)tensor->dtype);
+}
+
+double rapt_item(const rapt_tensor *tensor)
+{
+    const char *element = only_element("item", tensor);
+    return element ? read_element(element, (rapt_dtype)tensor->dtype) : NAN;
+}
+
+double rapt_at(const rapt_tensor *tensor, const int64_t *indices)
+{
+    const char *element = element_at("at", tensor, indices);
+    return element ? read_element(element, (rapt_dtype)tensor->dtype) : NAN;
+}
+
+/* 0 and an error for an element of a floating tensor, and for none. */
+static int64_t read_integer(const char *op, const rapt_tensor *tensor, const char *element)
+{
+    if (!element) return 0;
+    if (tensor->dtype == RAPT_INT64) return *(const int64_t *)(const void *)element;
+    if (!rapt_is_floating(tensor)) return (int64_t)read_element(element, (rapt_dtype)tensor->dtype);
+    rapt_fail(RAPT_ERROR_DTYPE, op, "the tensor is %s; an integer dtype or bool expected",
+              rapt_dtype_name((rapt_dtype)tensor->dtype));
+    return 0;
+}
+
+int64_t rapt_item_int64(const rapt_tensor *tensor)
+{
+    return read_integer("item_int64", tensor, only_element("item_int64", tensor));
+}
+
+int64_t rapt_at_int64(const rapt_tensor *tensor, const int64_t *indices)
+{
+    return read_integer("at_int64", tensor, element_at("at_int64", tensor, indices));
+}
+
+bool rapt_set_at(rapt_tensor *tensor, const int64_t *indices, double value)
+{
+    char *element = element_at("set_at", tensor, indices);
+    if (!element || !rapt_begin_writing("set_at", tensor)) return false;
+    rapt_write_element((rapt_dtype)tensor->dtype, value, element);
+    return true;
+}
+
+bool rapt_set_at_int64(rapt_tensor *tensor, const int64_t *indices, int64_t value)
+{
+    char *element = element_at("set_at_int64", tensor, indices);
+    if (!element || !rapt_begin_writing("set_at_int64", tensor)) return false;
+    const int64_t strides[] = {0, 0};
+    rapt_kernel.elementwise.cast[tensor->dtype][RAPT_INT64](1, (char *[]){element, (char *)&value}, strides, NULL);
+    return true;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
 
 /* FNV-1a. */
 static uint64_t hash_of(const char *name)
@@ -23,7 +23,7 @@ static int64_t *slot_of(const rapt_names *names, const char *name)
     return &names->slots[slot];
 }
 
-static void *find(const rapt_names *names, const char *name)
+void *rapt_names_find(const rapt_names *names, const char *name)
 {
     if (names->count == 0) return NULL;
     const int64_t index = *slot_of(names, name);
@@ -49,18 +49,25 @@ static bool grow(rapt_names *names)
     return true;
 }
 
-/* Takes over the value, but only when it returns true. */
-static bool add(const char *op, rapt_names *names, const char *name, void *value)
+bool rapt_names_add(rapt_names *names, const char *name, void *value)
 {
-    if (find(names, name)) return rapt_fail(RAPT_ERROR_VALUE, op, "the name '%.200s' is in use already", name);
     char *copy = strdup(name);
     if (!copy || !grow(names)) {
         free(copy);
-        return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the name '%.200s'", name);
+        return false;
     }
     *slot_of(names, copy) = names->count;
     names->entries[names->count++] = (rapt_named){copy, value};
     return true;
+}
+
+/* Takes over the value, but only when it returns true. */
+static bool add(const char *op, rapt_names *names, const char *name, void *value)
+{
+    if (rapt_names_find(names, name))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the name '%.200s' is in use already", name);
+    return rapt_names_add(names, name, value) ||
+           rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the name '%.200s'", name);
 }
 
 static void free_names(rapt_names *names)
@@ -91,6 +98,7 @@ bool rapt_archive_add(rapt_archive *archive, const char *name, rapt_tensor *tens
 {
     if (!archive || !name || !tensor)
         return rapt_fail_null("archive_add", !archive ? "archive" : !name ? "name" : "tensor");
+    if (!rapt_check_alive("archive_add", "the tensor", tensor)) return false;
     if (strcmp(name, RAPT_METADATA_KEY) == 0)
         return rapt_fail(RAPT_ERROR_VALUE, "archive_add", "the name '%s' is the format's own", RAPT_METADATA_KEY);
     if (!add("archive_add", &archive->tensors, name, tensor)) return false;
@@ -112,14 +120,14 @@ bool rapt_archive_add_text(rapt_archive *archive, const char *key, const char *t
 
 rapt_tensor *rapt_archive_find(const rapt_archive *archive, const char *name)
 {
-    if (archive && name) return find(&archive->tensors, name);
+    if (archive && name) return rapt_names_find(&archive->tensors, name);
     rapt_fail_null("archive_find", archive ? "name" : "archive");
     return NULL;
 }
 
 const char *rapt_archive_find_text(const rapt_archive *archive, const char *key)
 {
-    if (archive && key) return find(&archive->texts, key);
+    if (archive && key) return rapt_names_find(&archive->texts, key);
     rapt_fail_null("archive_find_text", archive ? "key" : "archive");
     return NULL;
 }

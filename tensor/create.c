@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
 #include "tensor/map.h"
 
 rapt_tensor *rapt_empty(rapt_dtype dtype, int rank, const int64_t *shape)
@@ -10,13 +10,16 @@ rapt_tensor *rapt_empty(rapt_dtype dtype, int rank, const int64_t *shape)
     return rapt_new("empty", dtype, rank, shape);
 }
 
+rapt_tensor *rapt_new_like(const char *op, const rapt_tensor *tensor)
+{
+    if (!tensor) rapt_fail_null(op, "tensor");
+    if (!tensor || !rapt_check_alive(op, "the tensor", tensor)) return NULL;
+    return rapt_new(op, (rapt_dtype)tensor->dtype, tensor->rank, tensor->shape);
+}
+
 rapt_tensor *rapt_empty_like(const rapt_tensor *tensor)
 {
-    if (!tensor) {
-        rapt_fail_null("empty_like", "tensor");
-        return NULL;
-    }
-    return rapt_new("empty_like", (rapt_dtype)tensor->dtype, tensor->rank, tensor->shape);
+    return rapt_new_like("empty_like", tensor);
 }
 
 void rapt_write_element(rapt_dtype dtype, double value, void *element)
@@ -26,15 +29,20 @@ void rapt_write_element(rapt_dtype dtype, double value, void *element)
     rapt_kernel.elementwise.cast[dtype][RAPT_FLOAT64](1, data, (int64_t[]){stride, stride}, NULL);
 }
 
-static rapt_tensor *filled(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, double value)
+/* A new tensor with the value everywhere; NULL when it is. */
+static rapt_tensor *fill_new(rapt_tensor *tensor, double value)
 {
-    rapt_tensor *tensor = rapt_new(op, dtype, rank, shape);
     if (!tensor) return NULL;
     if (value == 0 && !signbit(value))
-        memset(tensor->data, 0, (size_t)tensor->count * rapt_dtype_size(dtype));
+        memset(tensor->data, 0, (size_t)tensor->count * rapt_dtype_size((rapt_dtype)tensor->dtype));
     else if (!rapt_fill(tensor, value))
         return NULL;
     return tensor;
+}
+
+static rapt_tensor *filled(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, double value)
+{
+    return fill_new(rapt_new(op, dtype, rank, shape), value);
 }
 
 rapt_tensor *rapt_zeros(rapt_dtype dtype, int rank, const int64_t *shape)
@@ -55,6 +63,21 @@ rapt_tensor *rapt_full(rapt_dtype dtype, int rank, const int64_t *shape, double 
 rapt_tensor *rapt_scalar(rapt_dtype dtype, double value)
 {
     return filled("scalar", dtype, 0, NULL, value);
+}
+
+rapt_tensor *rapt_zeros_like(const rapt_tensor *tensor)
+{
+    return fill_new(rapt_new_like("zeros_like", tensor), 0);
+}
+
+rapt_tensor *rapt_ones_like(const rapt_tensor *tensor)
+{
+    return fill_new(rapt_new_like("ones_like", tensor), 1);
+}
+
+rapt_tensor *rapt_full_like(const rapt_tensor *tensor, double value)
+{
+    return fill_new(rapt_new_like("full_like", tensor), value);
 }
 
 /* count numbers first, first + step, …; exact where double is. */
@@ -143,6 +166,7 @@ bool rapt_fill(rapt_tensor *tensor, double value)
 static bool check_source(const char *op, rapt_tensor *target, const rapt_tensor *source)
 {
     if (!target || !source) return rapt_fail_null(op, target ? "source" : "target");
+    if (!rapt_check_alive(op, "the target", target) || !rapt_check_alive(op, "the source", source)) return false;
     int64_t shape[RAPT_MAX_RANK];
     int rank = rapt_broadcast(op, target, source, shape);
     if (rank < 0) return false;
@@ -193,22 +217,5 @@ bool rapt_scale_in_place(rapt_tensor *target, double factor)
         return rapt_fail(RAPT_ERROR_DTYPE, "scale_in_place", "target is %s; floating expected",
                          rapt_dtype_name((rapt_dtype)target->dtype));
     rapt_map(rapt_kernel.elementwise.scale[target->dtype], &factor, 1, 2, (const rapt_tensor *[]){target, target});
-    return true;
-}
-
-bool rapt_cast_in_place(rapt_tensor *tensor, rapt_dtype dtype)
-{
-    rapt_tensor *cast = rapt_new("cast_in_place", dtype, tensor->rank, tensor->shape);
-    if (!cast) return false;
-    rapt_map(rapt_kernel.elementwise.cast[dtype][tensor->dtype], NULL, 1, 2, (const rapt_tensor *[]){cast, tensor});
-    if (tensor->link) tensor->link->release(tensor->link, tensor);
-    tensor->link = NULL;
-    rapt_storage *storage = tensor->storage; /* goes with the header of the copy, which the scope owns */
-    tensor->storage = cast->storage;
-    tensor->data = cast->data;
-    tensor->dtype = cast->dtype;
-    memcpy(tensor->strides, cast->strides, sizeof cast->strides);
-    tensor->contiguous = true;
-    cast->storage = storage;
     return true;
 }

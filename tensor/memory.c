@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
 #include "tensor/lock.h"
 #include "tensor/thread.h"
 
@@ -19,6 +19,7 @@ enum { private_classes = 64, private_bytes = 1 << 20, batch_bytes = 1 << 14 };
 /* The statistics hear of what a thread takes and gives when so many bytes have come together, or when it asks. */
 enum { uncounted_bytes = 1 << 16 };
 
+/* What stands at the beginning of a free block. */
 typedef struct free_block {
     struct free_block *next;
 } free_block;
@@ -89,6 +90,7 @@ static block_cache *thread_cache(void)
 
 static void push(free_block **head, free_block *block)
 {
+    rapt_allow(block, sizeof *block);
     block->next = *head;
     *head = block;
 }
@@ -151,13 +153,10 @@ static void *allocate(size_t size)
     return block;
 }
 
-void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
+void *rapt_block_try(size_t bytes, size_t *capacity)
 {
     *capacity = 0;
-    if (bytes > SIZE_MAX / 4 || injected_failure()) {
-        rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes", bytes);
-        return NULL;
-    }
+    if (bytes > SIZE_MAX / 4 || injected_failure()) return NULL;
     int class = class_of(bytes);
     size_t size = class_size(class);
     block_cache *cache = thread_cache();
@@ -169,25 +168,28 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
             cache = NULL; /* it is gone */
             block = allocate(size);
         }
-        if (!block) {
-            rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes", bytes);
-            return NULL;
-        }
+        if (!block) return NULL;
         atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&system_bytes, (int64_t)size, memory_order_relaxed);
     }
+    rapt_allow(block, size);
     count(cache, (int64_t)size);
     *capacity = size;
     return block;
 }
 
-void rapt_block_give(void *block, size_t capacity)
+void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
 {
-    if (!block) return;
-    int class = class_of(capacity);
-    capacity = class_size(class); /* a caller may say what it asked for instead */
-    block_cache *cache = thread_cache();
-    count(cache, -(int64_t)capacity);
+    void *block = rapt_block_try(bytes, capacity);
+    if (!block) rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes", bytes);
+    return block;
+}
+
+/* Keeps a block for reuse. */
+static void cache_block(block_cache *cache, void *block, size_t capacity)
+{
+    const int class = class_of(capacity);
+    rapt_forbid((char *)block + sizeof(free_block), capacity - sizeof(free_block));
     if (cache && class < private_classes && capacity <= private_bytes / 2) {
         push(&cache->head[class], block);
         cache->bytes[class] += capacity;
@@ -199,9 +201,34 @@ void rapt_block_give(void *block, size_t capacity)
     shared_lock_give();
 }
 
+void rapt_block_give_as_it_is(void *block, size_t capacity)
+{
+    if (!block) return;
+    capacity = class_size(class_of(capacity)); /* a caller may say what it asked for instead */
+    block_cache *cache = thread_cache();
+    count(cache, -(int64_t)capacity);
+    if (!rapt_debugging) {
+        cache_block(cache, block, capacity);
+        return;
+    }
+    rapt_quarantine_add(block, capacity);
+    for (void *old; (old = rapt_quarantine_take(false, &capacity));) cache_block(cache, old, capacity);
+}
+
+void rapt_block_give(void *block, size_t capacity)
+{
+    enum { nonsense = 0xff }; /* NaN, or −1 */
+    if (block && rapt_debugging) {
+        memset(block, nonsense, capacity);
+        rapt_forbid(block, capacity);
+    }
+    rapt_block_give_as_it_is(block, capacity);
+}
+
 static void free_list(free_block **head, int class)
 {
     for (free_block *block = pop(head); block; block = pop(head)) {
+        rapt_allow(block, class_size(class));
         free(block);
         atomic_fetch_sub_explicit(&system_bytes, (int64_t)class_size(class), memory_order_relaxed);
     }
@@ -220,6 +247,8 @@ void rapt_block_cache_free(rapt_thread *thread)
 void rapt_memory_trim(void)
 {
     rapt_thread *thread = rapt_this_thread();
+    size_t capacity;
+    for (void *block; (block = rapt_quarantine_take(true, &capacity));) cache_block(NULL, block, capacity);
     if (thread) rapt_block_cache_free(thread);
     shared_lock_take();
     for (int class = 0; class < class_count; class ++) free_list(&shared_head[class], class);

@@ -4,7 +4,7 @@
 #include <locale.h>
 #include <string.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
 #include "tensor/print.h"
 
 typedef struct printer {
@@ -161,6 +161,7 @@ bool rapt_print_to(FILE *stream, const rapt_tensor *tensor, const rapt_print_opt
 {
     static const rapt_print_options defaults;
     if (!stream) return rapt_fail_null("print", "stream");
+    if (!rapt_check_alive("print", "the tensor", tensor)) return false;
     if (!options) options = &defaults;
     if (!check_options(options)) return false;
     /* a point is a point in every locale */

@@ -196,3 +196,15 @@ rapt_tensor *rapt_randn(rapt_dtype dtype, int rank, const int64_t *shape)
     rapt_tensor *tensor = rapt_new("randn", dtype, rank, shape);
     return tensor && fill_normal("randn", tensor, 0, 1) ? tensor : NULL;
 }
+
+rapt_tensor *rapt_rand_like(const rapt_tensor *tensor)
+{
+    rapt_tensor *like = rapt_new_like("rand_like", tensor);
+    return like && fill_uniform("rand_like", like, 0, 1) ? like : NULL;
+}
+
+rapt_tensor *rapt_randn_like(const rapt_tensor *tensor)
+{
+    rapt_tensor *like = rapt_new_like("randn_like", tensor);
+    return like && fill_normal("randn_like", like, 0, 1) ? like : NULL;
+}

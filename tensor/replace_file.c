@@ -5,13 +5,15 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rapt/error.h>
 
-/* "op: doing 'path': why", from errno. */
+enum { most_links = 40, most_of_name = 100 };
+
+/* "op: cannot do 'path': why", from errno. */
 static bool fail(const rapt_replacement *replacement, const char *doing, const char *path)
 {
     const int reason = errno;
@@ -20,42 +22,116 @@ static bool fail(const rapt_replacement *replacement, const char *doing, const c
                      strerror_r(reason, text, sizeof text));
 }
 
+static bool fail_with(const rapt_replacement *replacement, int reason)
+{
+    errno = reason;
+    return fail(replacement, "write", replacement->path);
+}
+
+/* Looks at the file that is to be replaced; *exists: there is one. */
+static bool look_at(const rapt_replacement *replacement, struct stat *old, bool *exists)
+{
+    *exists = stat(replacement->path, old) == 0;
+    if (!*exists) return errno == ENOENT || fail(replacement, "write", replacement->path);
+    if (!S_ISREG(old->st_mode))
+        return rapt_fail(RAPT_ERROR_FILE, replacement->op, "'%.200s' is not a regular file", replacement->path);
+    return faccessat(AT_FDCWD, replacement->path, W_OK, AT_EACCESS) == 0 ||
+           fail(replacement, "write", replacement->path);
+}
+
+/* Makes target what the path leads to, link by link. */
+static bool follow_links(rapt_replacement *replacement)
+{
+    char link[PATH_MAX], *target = replacement->target;
+    if (strlen(replacement->path) >= sizeof replacement->target) return fail_with(replacement, ENAMETOOLONG);
+    strcpy(target, replacement->path);
+    for (int links = 0; links < most_links; links++) {
+        const ssize_t length = readlink(target, link, sizeof link);
+        if (length < 0) return true; /* no link; whatever else is wrong, using it will tell */
+        char *slash = strrchr(target, '/');
+        const size_t kept = link[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - target);
+        if (kept + (size_t)length >= sizeof replacement->target) return fail_with(replacement, ENAMETOOLONG);
+        memcpy(target + kept, link, (size_t)length);
+        target[kept + (size_t)length] = '\0';
+    }
+    return fail_with(replacement, ELOOP);
+}
+
+/* A file that lost its name is still seen through a link below /proc, but nothing can take the place of a name. */
+static bool has_name(const rapt_replacement *replacement)
+{
+    return faccessat(AT_FDCWD, replacement->target, F_OK, AT_EACCESS) == 0 ||
+           rapt_fail(RAPT_ERROR_FILE, replacement->op, "'%.200s' leads to a file without a name", replacement->path);
+}
+
 static bool open_directory(rapt_replacement *replacement)
 {
-    char *directory = strdup(replacement->path);
-    if (!directory) return rapt_fail(RAPT_ERROR_MEMORY, replacement->op, "no memory for a path");
-    char *slash = strrchr(directory, '/');
-    if (slash) slash[slash == directory] = '\0'; /* "/" stays */
-    const char *name = slash ? directory : ".";
-    replacement->directory = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool opened = replacement->directory >= 0 || fail(replacement, "open the directory", name);
-    free(directory);
-    return opened;
+    char *slash = strrchr(replacement->target, '/');
+    replacement->name = slash ? slash + 1 : replacement->target;
+    if (slash == replacement->target) {
+        replacement->directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    } else {
+        if (slash) *slash = '\0';
+        replacement->directory = open(slash ? replacement->target : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    return replacement->directory >= 0 ||
+           fail(replacement, "open the directory", slash ? replacement->target : replacement->path);
+}
+
+/* The target's name, cut between two characters where there would be no room for more. */
+static int length_of_name(const char *name)
+{
+    size_t length = strlen(name);
+    if (length > most_of_name)
+        for (length = most_of_name; length > 0 && (name[length] & 0xc0) == 0x80;) length--;
+    return (int)length;
 }
 
 /* A name that no other thread or process uses; what a killed process left behind is passed over. */
-static bool open_temporary(rapt_replacement *replacement)
+static bool open_temporary(rapt_replacement *replacement, mode_t mode)
 {
     static _Atomic unsigned counter;
-    const size_t size = strlen(replacement->path) + 48;
-    replacement->temporary = malloc(size);
-    if (!replacement->temporary) return rapt_fail(RAPT_ERROR_MEMORY, replacement->op, "no memory for a path");
+    const char *name = replacement->name;
+    if (*name == '\0') return fail_with(replacement, ENOENT);
+    if (strlen(name) > NAME_MAX) return fail_with(replacement, ENAMETOOLONG);
     do {
-        snprintf(replacement->temporary, size, "%s.%ld-%u.tmp", replacement->path, (long)getpid(),
-                 atomic_fetch_add(&counter, 1));
-        replacement->file = open(replacement->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        snprintf(replacement->temporary, sizeof replacement->temporary, "%.*s.%ld-%u.tmp", length_of_name(name), name,
+                 (long)getpid(), atomic_fetch_add(&counter, 1));
+        replacement->file =
+            openat(replacement->directory, replacement->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     } while (replacement->file < 0 && errno == EEXIST);
-    if (replacement->file >= 0) return true;
-    fail(replacement, "create", replacement->temporary);
-    free(replacement->temporary);
-    return false;
+    return replacement->file >= 0 || fail(replacement, "create a file beside", replacement->path);
+}
+
+/* Permissions, owner and group of the old file. Where the group cannot be kept, the process's own gets the rights that
+ * everybody has. */
+static bool take_over(const rapt_replacement *replacement, const struct stat *old)
+{
+    struct stat made;
+    mode_t mode = old->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+    if (fstat(replacement->file, &made) != 0) return fail(replacement, "look at a file beside", replacement->path);
+    const bool same_group = made.st_gid == old->st_gid;
+    if ((made.st_uid != old->st_uid || !same_group) && fchown(replacement->file, old->st_uid, old->st_gid) != 0 &&
+        !same_group && fchown(replacement->file, (uid_t)-1, old->st_gid) != 0)
+        mode &= ~(mode_t)S_IRWXG | (mode & S_IRWXO) << 3;
+    return (made.st_mode & 07777) == mode || fchmod(replacement->file, mode) == 0 ||
+           fail(replacement, "keep the permissions of", replacement->path);
 }
 
 bool rapt_replacement_begin(rapt_replacement *replacement, const char *op, const char *path)
 {
-    *replacement = (rapt_replacement){.op = op, .path = path, .file = -1, .directory = -1};
-    if (!open_directory(replacement)) return false;
-    if (open_temporary(replacement)) return true;
+    struct stat old;
+    bool exists;
+    replacement->op = op;
+    replacement->path = path;
+    if (!look_at(replacement, &old, &exists) || !follow_links(replacement) || (exists && !has_name(replacement)) ||
+        !open_directory(replacement))
+        return false;
+    if (open_temporary(replacement, exists ? S_IRUSR | S_IWUSR : 0666)) {
+        if (!exists || take_over(replacement, &old)) return true;
+        close(replacement->file);
+        unlinkat(replacement->directory, replacement->temporary, 0);
+    }
     close(replacement->directory);
     return false;
 }
@@ -66,7 +142,7 @@ bool rapt_replacement_write(const rapt_replacement *replacement, const void *dat
     while (size > 0) {
         const ssize_t written = write(replacement->file, next, size);
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return fail(replacement, "write", replacement->temporary);
+        if (written < 0) return fail(replacement, "write", replacement->path);
         next += written;
         size -= (size_t)written;
     }
@@ -82,16 +158,16 @@ static bool sync_directory(const rapt_replacement *replacement)
 
 bool rapt_replacement_end(rapt_replacement *replacement, bool keep)
 {
-    keep = keep && (fsync(replacement->file) == 0 || fail(replacement, "sync", replacement->temporary));
+    const int directory = replacement->directory;
+    keep = keep && (fsync(replacement->file) == 0 || fail(replacement, "sync", replacement->path));
     const bool closed = close(replacement->file) == 0;
-    keep = keep && (closed || fail(replacement, "close", replacement->temporary));
-    keep = keep &&
-           (rename(replacement->temporary, replacement->path) == 0 || fail(replacement, "replace", replacement->path));
+    keep = keep && (closed || fail(replacement, "write", replacement->path));
+    keep = keep && (renameat(directory, replacement->temporary, directory, replacement->name) == 0 ||
+                    fail(replacement, "replace", replacement->path));
     if (keep)
         keep = sync_directory(replacement);
     else
-        unlink(replacement->temporary);
-    close(replacement->directory);
-    free(replacement->temporary);
+        unlinkat(directory, replacement->temporary, 0);
+    close(directory);
     return keep;
 }

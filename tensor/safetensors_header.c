@@ -1,106 +1,211 @@
-/* The header of a safetensors file, which is untrusted: every name, type, shape and offset is checked. */
+/* The header of a safetensors file, which is untrusted: every name, type, shape and offset is checked. It is read by the
+ * grammar that the format allows, and in no other way: an object of objects of a string and two arrays of counts. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tensor/archive.h"
 #include "tensor/core.h"
+#include "tensor/json.h"
 #include "tensor/safetensors.h"
 
 #define OP "load_safetensors"
 
-static bool check_metadata(const char *path, const json_t *metadata)
+typedef struct parser {
+    const char *path;
+    rapt_json json;
+    int64_t data_size;
+    rapt_archive *archive;
+    rapt_stored_header *header;
+} parser;
+
+static bool fail(const parser *p, rapt_error_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* "'path': byte 17 of the JSON header: what is wrong" */
+static bool fail(const parser *p, rapt_error_code code, const char *format, ...)
 {
-    const char *key;
-    json_t *value;
-    if (!json_is_object(metadata))
-        return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.200s': __metadata__ is not an object of texts", path);
-    json_object_foreach((json_t *)metadata, key, value)
-    {
-        if (!json_is_string(value))
-            return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.200s': the metadata '%.100s' is not a text", path, key);
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return rapt_fail(code, OP, "'%.150s': byte %lld of the JSON header: %s", p->path,
+                     (long long)(p->json.next - p->json.begin), text);
+}
+
+/* True unless the text is no JSON. */
+static bool check_syntax(const parser *p)
+{
+    return !p->json.error || fail(p, RAPT_ERROR_FORMAT, "%s", p->json.error);
+}
+
+static bool fail_memory(const parser *p)
+{
+    return rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.200s': no memory for its header", p->path);
+}
+
+static bool add_text(const parser *p, const char *key, const char *text)
+{
+    char *copy = strdup(text);
+    if (copy && rapt_names_add(&p->archive->texts, key, copy)) return true;
+    free(copy);
+    return fail_memory(p);
+}
+
+static bool parse_metadata(parser *p)
+{
+    if (!rapt_json_take(&p->json, '{'))
+        return fail(p, RAPT_ERROR_FORMAT, RAPT_METADATA_KEY " is not an object of texts");
+    for (bool first = true; rapt_json_more(&p->json, '}', &first);) {
+        const char *key = rapt_json_key(&p->json);
+        if (!key) break;
+        if (rapt_names_find(&p->archive->texts, key))
+            return fail(p, RAPT_ERROR_FORMAT, "duplicate metadata '%.100s'", key);
+        const char *text = rapt_json_string(&p->json);
+        if (!text) return fail(p, RAPT_ERROR_FORMAT, "the metadata '%.100s' is not a text: %s", key, p->json.error);
+        if (!add_text(p, key, text)) return false;
     }
-    return true;
+    return check_syntax(p);
 }
 
-/* An integer of 0 or more; anything else gives -1. */
-static int64_t size_of(const json_t *value)
+static bool parse_type(parser *p, rapt_stored_tensor *tensor)
 {
-    return json_is_integer(value) ? (int64_t)json_integer_value(value) : -1;
-}
-
-static bool parse_type(const char *path, rapt_stored_tensor *tensor, const json_t *value)
-{
-    const char *name = json_string_value(value);
-    if (!name) return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.150s': tensor '%.100s' has no dtype", path, tensor->name);
+    const char *name = rapt_json_string(&p->json);
+    if (!name) return fail(p, RAPT_ERROR_FORMAT, "tensor '%.100s' has no dtype: %s", tensor->name, p->json.error);
     tensor->type = rapt_stored_type_find(name);
     return tensor->type ||
-           rapt_fail(RAPT_ERROR_UNSUPPORTED, OP,
-                     "'%.150s': tensor '%.100s' has dtype %.20s; F64, F32, F16, BF16, I64, I32, U8 and BOOL "
-                     "can be read",
-                     path, tensor->name, name);
+           fail(p, RAPT_ERROR_UNSUPPORTED,
+                "tensor '%.100s' has dtype %.20s; F64, F32, F16, BF16, I64, I32, U8 and BOOL can be read", tensor->name,
+                name);
 }
 
-/* Reads the shape; *bytes is what its elements take in the file. */
-static bool parse_shape(const char *path, rapt_stored_tensor *tensor, const json_t *value, int64_t *bytes)
+static bool parse_shape(parser *p, rapt_stored_tensor *tensor)
 {
-    if (!json_is_array(value))
-        return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.150s': tensor '%.100s' has no shape", path, tensor->name);
-    const size_t rank = json_array_size(value);
-    if (rank > RAPT_MAX_RANK)
-        return rapt_fail(RAPT_ERROR_UNSUPPORTED, OP, "'%.150s': tensor '%.100s' has rank %zu; at most %d can be read",
-                         path, tensor->name, rank, RAPT_MAX_RANK);
+    int64_t rank = 0, size;
+    if (!rapt_json_take(&p->json, '[')) return fail(p, RAPT_ERROR_FORMAT, "tensor '%.100s' has no shape", tensor->name);
+    for (bool first = true; rapt_json_more(&p->json, ']', &first); rank++) {
+        if (!rapt_json_count(&p->json, &size))
+            return fail(p, RAPT_ERROR_FORMAT, "size %lld in the shape of tensor '%.100s' is not a count",
+                        (long long)rank, tensor->name);
+        if (rank < RAPT_MAX_RANK) tensor->shape[rank] = size;
+    }
     tensor->rank = (int)rank;
+    return check_syntax(p) && (rank <= RAPT_MAX_RANK ||
+                               fail(p, RAPT_ERROR_UNSUPPORTED, "tensor '%.100s' has rank %lld; at most %d can be read",
+                                    tensor->name, (long long)rank, RAPT_MAX_RANK));
+}
+
+static bool parse_offsets(parser *p, rapt_stored_tensor *tensor)
+{
+    rapt_json *json = &p->json;
+    if (rapt_json_take(json, '[') && rapt_json_count(json, &tensor->begin) && rapt_json_take(json, ',') &&
+        rapt_json_count(json, &tensor->end) && rapt_json_take(json, ']') && tensor->begin <= tensor->end)
+        return true;
+    return fail(p, RAPT_ERROR_FORMAT, "the data_offsets of tensor '%.100s' are not a begin and an end", tensor->name);
+}
+
+/* Does the shape need the bytes that the offsets give it? */
+static bool check_size(const parser *p, const rapt_stored_tensor *tensor)
+{
     bool overflow = false, empty = false;
-    int64_t product = (int64_t)tensor->type->size;
-    for (size_t axis = 0; axis < rank; axis++) {
-        const int64_t size = tensor->shape[axis] = size_of(json_array_get(value, axis));
-        if (size < 0)
-            return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.150s': size %zu in the shape of tensor '%.100s' is not a count",
-                             path, axis, tensor->name);
+    int64_t bytes = (int64_t)tensor->type->size, stored = tensor->end - tensor->begin;
+    for (int axis = 0; axis < tensor->rank; axis++) {
+        const int64_t size = tensor->shape[axis];
         empty |= size == 0;
-        overflow |= __builtin_mul_overflow(product, size ? size : 1, &product);
+        overflow |= __builtin_mul_overflow(bytes, size ? size : 1, &bytes);
     }
     if (overflow)
-        return rapt_fail(RAPT_ERROR_FORMAT, OP,
-                         "'%.150s': the shape of tensor '%.100s' has more bytes than 64 bits can count", path,
-                         tensor->name);
-    *bytes = empty ? 0 : product;
-    return true;
+        return fail(p, RAPT_ERROR_FORMAT, "the shape of tensor '%.100s' has more bytes than 64 bits can count",
+                    tensor->name);
+    if (empty) bytes = 0;
+    if (stored != bytes)
+        return fail(p, RAPT_ERROR_FORMAT, "tensor '%.100s' has %lld bytes where its shape needs %lld", tensor->name,
+                    (long long)stored, (long long)bytes);
+    return tensor->end <= p->data_size ||
+           fail(p, RAPT_ERROR_FORMAT,
+                "the file is cut short: tensor '%.100s' ends at byte %lld of the data, of which there are %lld",
+                tensor->name, (long long)tensor->end, (long long)p->data_size);
 }
 
-static bool parse_offsets(const char *path, rapt_stored_tensor *tensor, const json_t *value, int64_t bytes,
-                          int64_t data_size)
+static const struct {
+    const char *key;
+    bool (*parse)(parser *p, rapt_stored_tensor *tensor);
+} parts[] = {{"dtype", parse_type}, {"shape", parse_shape}, {"data_offsets", parse_offsets}};
+
+enum { part_count = sizeof parts / sizeof *parts };
+
+static bool fail_parts(const parser *p, const rapt_stored_tensor *tensor, const char *why, const char *key)
 {
-    tensor->begin = json_array_size(value) == 2 ? size_of(json_array_get(value, 0)) : -1;
-    tensor->end = json_array_size(value) == 2 ? size_of(json_array_get(value, 1)) : -1;
-    if (tensor->begin < 0 || tensor->end < tensor->begin)
-        return rapt_fail(RAPT_ERROR_FORMAT, OP,
-                         "'%.150s': the data_offsets of tensor '%.100s' are not a begin and an end", path,
-                         tensor->name);
-    if (tensor->end - tensor->begin != bytes)
-        return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.150s': tensor '%.100s' has %lld bytes where its shape needs %lld",
-                         path, tensor->name, (long long)(tensor->end - tensor->begin), (long long)bytes);
-    return tensor->end <= data_size || rapt_fail(RAPT_ERROR_FORMAT, OP,
-                                                 "'%.150s': the file is cut short: tensor '%.100s' ends at byte %lld "
-                                                 "of the data, of which there are %lld",
-                                                 path, tensor->name, (long long)tensor->end, (long long)data_size);
+    return fail(p, RAPT_ERROR_FORMAT,
+                "tensor '%.80s' is not an object of dtype, shape and data_offsets, and nothing else%s%.20s",
+                tensor->name, why, key);
 }
 
-static bool parse_tensor(const char *path, rapt_stored_tensor *tensor, const json_t *value, int64_t data_size)
+static bool parse_tensor(parser *p, rapt_stored_tensor *tensor)
 {
-    int64_t bytes = 0;
-    if (!json_is_object(value) || json_object_size(value) != 3)
-        return rapt_fail(
-            RAPT_ERROR_FORMAT, OP,
-            "'%.150s': tensor '%.100s' is not an object of dtype, shape and data_offsets, and nothing else", path,
-            tensor->name);
-    return parse_type(path, tensor, json_object_get(value, "dtype")) &&
-           parse_shape(path, tensor, json_object_get(value, "shape"), &bytes) &&
-           parse_offsets(path, tensor, json_object_get(value, "data_offsets"), bytes, data_size);
+    bool has[part_count] = {false};
+    if (!rapt_json_take(&p->json, '{')) return fail_parts(p, tensor, "", "");
+    for (bool first = true; rapt_json_more(&p->json, '}', &first);) {
+        const char *key = rapt_json_key(&p->json);
+        if (!key) break;
+        int part = 0;
+        while (part < part_count && strcmp(parts[part].key, key) != 0) part++;
+        if (part == part_count) return fail_parts(p, tensor, ": it has ", key);
+        if (has[part]) return fail_parts(p, tensor, ": duplicate ", key);
+        has[part] = true;
+        if (!parts[part].parse(p, tensor)) return false;
+    }
+    if (!check_syntax(p)) return false;
+    for (int part = 0; part < part_count; part++)
+        if (!has[part]) return fail_parts(p, tensor, ": it has no ", parts[part].key);
+    return check_size(p, tensor);
+}
+
+/* The place for one more tensor; NULL and an error without memory. */
+static rapt_stored_tensor *next_place(const parser *p)
+{
+    rapt_stored_header *header = p->header;
+    if (header->count == header->capacity) {
+        const int64_t capacity = header->capacity ? header->capacity * 2 : 16;
+        rapt_stored_tensor *grown = realloc(header->tensors, (size_t)capacity * sizeof *grown);
+        if (!grown) return fail_memory(p), NULL;
+        header->tensors = grown;
+        header->capacity = capacity;
+    }
+    return &header->tensors[header->count];
+}
+
+static bool parse_entries(parser *p)
+{
+    bool has_metadata = false;
+    rapt_json_take(&p->json, '{');
+    for (bool first = true; rapt_json_more(&p->json, '}', &first);) {
+        const char *key = rapt_json_key(&p->json);
+        if (!key) break;
+        if (strcmp(key, RAPT_METADATA_KEY) == 0) {
+            if (has_metadata) return fail(p, RAPT_ERROR_FORMAT, "duplicate " RAPT_METADATA_KEY);
+            has_metadata = true;
+            if (!parse_metadata(p)) return false;
+            continue;
+        }
+        rapt_stored_tensor *tensor = next_place(p);
+        if (!tensor) return false;
+        *tensor = (rapt_stored_tensor){.name = key, .position = p->header->count};
+        if (!parse_tensor(p, tensor)) return false;
+        p->header->count++;
+    }
+    return rapt_json_end(&p->json) || check_syntax(p);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const rapt_stored_tensor *x = a, *y = b;
+    return strcmp(x->name, y->name);
 }
 
 /* By begin, then end (an empty tensor comes before the one that begins at the same byte), then position. */
-static int compare(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
     const rapt_stored_tensor *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
@@ -108,70 +213,59 @@ static int compare(const void *a, const void *b)
     return x->position < y->position ? -1 : 1;
 }
 
+static void sort(rapt_stored_header *header, int (*compare)(const void *a, const void *b))
+{
+    if (header->count > 0) qsort(header->tensors, (size_t)header->count, sizeof *header->tensors, compare);
+}
+
+static bool check_names(const parser *p)
+{
+    sort(p->header, compare_names);
+    for (int64_t i = 1; i < p->header->count; i++)
+        if (strcmp(p->header->tensors[i].name, p->header->tensors[i - 1].name) == 0)
+            return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.150s': duplicate tensor '%.100s'", p->path,
+                             p->header->tensors[i].name);
+    return true;
+}
+
 /* Each byte of the data belongs to one tensor. */
-static bool check_coverage(const char *path, const rapt_stored_header *header, int64_t data_size)
+static bool check_coverage(const parser *p)
 {
     int64_t covered = 0;
-    for (int64_t i = 0; i < header->count; i++) {
-        const rapt_stored_tensor *tensor = &header->tensors[i];
+    sort(p->header, compare_places);
+    for (int64_t i = 0; i < p->header->count; i++) {
+        const rapt_stored_tensor *tensor = &p->header->tensors[i];
         if (tensor->begin < covered)
-            return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.150s': tensors '%.100s' and '%.100s' overlap", path,
+            return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.150s': tensors '%.100s' and '%.100s' overlap", p->path,
                              tensor[-1].name, tensor->name);
         if (tensor->begin > covered)
             return rapt_fail(RAPT_ERROR_FORMAT, OP,
-                             "'%.150s': the %lld bytes of data before tensor '%.100s' belong to none", path,
+                             "'%.150s': the %lld bytes of data before tensor '%.100s' belong to none", p->path,
                              (long long)(tensor->begin - covered), tensor->name);
         covered = tensor->end;
     }
-    return covered == data_size ||
-           rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.200s': %lld bytes of data where the tensors have %lld", path,
-                     (long long)data_size, (long long)covered);
+    return covered == p->data_size ||
+           rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.200s': %lld bytes of data where the tensors have %lld", p->path,
+                     (long long)p->data_size, (long long)covered);
 }
 
-static bool parse_tensors(const char *path, int64_t data_size, rapt_stored_header *header)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach(header->document, key, value)
-    {
-        if (strcmp(key, RAPT_METADATA_KEY) == 0) {
-            header->metadata = value;
-            if (!check_metadata(path, value)) return false;
-            continue;
-        }
-        rapt_stored_tensor *tensor = &header->tensors[header->count];
-        *tensor = (rapt_stored_tensor){.name = key, .position = header->count};
-        if (!parse_tensor(path, tensor, value, data_size)) return false;
-        header->count++;
-    }
-    if (header->count > 0) qsort(header->tensors, (size_t)header->count, sizeof *header->tensors, compare);
-    return check_coverage(path, header, data_size);
-}
-
-bool rapt_stored_header_parse(const char *path, const char *text, size_t size, int64_t data_size,
+bool rapt_stored_header_parse(const char *path, char *text, size_t size, int64_t data_size, rapt_archive *archive,
                               rapt_stored_header *header)
 {
-    json_error_t error;
     *header = (rapt_stored_header){0};
+    parser p = {.path = path,
+                .json = {.begin = text, .next = text, .end = text + size},
+                .data_size = data_size,
+                .archive = archive,
+                .header = header};
     if (size == 0 || text[0] != '{')
         return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.200s': the header does not begin with '{'; is this safetensors?",
                          path);
-    header->document = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (!header->document) {
-        const bool memory = json_error_code(&error) == json_error_out_of_memory;
-        return rapt_fail(memory ? RAPT_ERROR_MEMORY : RAPT_ERROR_FORMAT, OP, "'%.150s': byte %d of the JSON header: %s",
-                         path, error.position, error.text);
-    }
-    header->tensors = calloc(json_object_size(header->document) + 1, sizeof *header->tensors);
-    if (!header->tensors)
-        return rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.200s': no memory for a list of %zu tensors", path,
-                         json_object_size(header->document));
-    return parse_tensors(path, data_size, header);
+    return parse_entries(&p) && check_names(&p) && check_coverage(&p);
 }
 
 void rapt_stored_header_free(rapt_stored_header *header)
 {
-    json_decref(header->document);
     free(header->tensors);
     *header = (rapt_stored_header){0};
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tensor/archive.h"
 #include "tensor/core.h"
 #include "tensor/safetensors.h"
 
@@ -78,19 +79,9 @@ static bool read_tensor(const reader *r, const rapt_stored_tensor *stored, rapt_
         return false;
     }
     if (tensor->dtype == RAPT_BOOL && !check_bools(r, stored->name, tensor)) return false;
-    return rapt_archive_add(archive, stored->name, tensor);
-}
-
-static bool read_content(const reader *r, const rapt_stored_header *header, rapt_archive *archive)
-{
-    for (int64_t i = 0; i < header->count; i++)
-        if (!read_tensor(r, &header->tensors[i], archive)) return false;
-    const char *key;
-    json_t *value;
-    json_object_foreach(header->metadata, key, value)
-    {
-        if (!rapt_archive_add_text(archive, key, json_string_value(value))) return false;
-    }
+    if (!rapt_names_add(&archive->tensors, stored->name, tensor))
+        return rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.150s': no memory for the name '%.100s'", r->path, stored->name);
+    rapt_retain(tensor);
     return true;
 }
 
@@ -125,11 +116,13 @@ static bool read_archive(const reader *r, rapt_archive *archive)
     const int64_t size = read_header_size(r);
     if (size < 0) return false;
     char *text = malloc((size_t)size + 1);
-    if (!text) return rapt_fail(RAPT_ERROR_MEMORY, OP, "no memory for a header of %lld bytes", (long long)size);
+    if (!text)
+        return rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.200s': no memory for a header of %lld bytes", r->path,
+                         (long long)size);
     rapt_stored_header header = {0};
-    const bool done = read_all(r, text, (size_t)size) &&
-                      rapt_stored_header_parse(r->path, text, (size_t)size, r->size - size_bytes - size, &header) &&
-                      read_content(r, &header, archive);
+    bool done = read_all(r, text, (size_t)size) &&
+                rapt_stored_header_parse(r->path, text, (size_t)size, r->size - size_bytes - size, archive, &header);
+    for (int64_t i = 0; done && i < header.count; i++) done = read_tensor(r, &header.tensors[i], archive);
     free(text);
     rapt_stored_header_free(&header);
     return done;
@@ -164,7 +157,8 @@ rapt_archive *rapt_load_safetensors(const char *path)
     }
     reader r = {.path = path};
     if (!open_file(&r)) return NULL;
-    rapt_archive *archive = rapt_archive_new();
+    rapt_archive *archive = calloc(1, sizeof *archive);
+    if (!archive) rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.200s': no memory for an archive", path);
     const bool done = archive && read_archive(&r, archive);
     close(r.file);
     if (done) return archive;

@@ -1,9 +1,10 @@
 /* Writing safetensors files. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tensor/archive.h"
 #include "tensor/core.h"
+#include "tensor/json.h"
 #include "tensor/replace_file.h"
 #include "tensor/safetensors.h"
 
@@ -11,33 +12,61 @@
 
 enum { size_bytes = 8 };
 
-static bool fail_memory(void)
+/* Where the header's text goes: it is counted first, with no file, and then written. So it takes no memory. */
+typedef struct sink {
+    const rapt_replacement *file; /* NULL: only count */
+    size_t size;                  /* of all that was put */
+    size_t waiting;               /* in the buffer */
+    bool failed;
+    char buffer[4096];
+} sink;
+
+static void flush(sink *s)
 {
-    return rapt_fail(RAPT_ERROR_MEMORY, OP, "no memory for the header");
+    s->failed = s->failed || (s->file && !rapt_replacement_write(s->file, s->buffer, s->waiting));
+    s->waiting = 0;
 }
 
-/* JSON is UTF-8. */
-static bool check_text(const char *what, const char *text)
+static void put(sink *s, const char *text, size_t size)
 {
-    json_t *checked = json_string(text), *unchecked = json_string_nocheck(text);
-    const bool valid = checked, memory = unchecked;
-    json_decref(checked);
-    json_decref(unchecked);
-    if (!memory) return fail_memory();
-    return valid || rapt_fail(RAPT_ERROR_VALUE, OP, "%s '%.200s' is not UTF-8", what, text);
-}
-
-static bool describe_texts(json_t *header, const rapt_names *texts)
-{
-    if (texts->count == 0) return true;
-    json_t *metadata = json_object();
-    if (json_object_set_new(header, RAPT_METADATA_KEY, metadata) != 0) return fail_memory();
-    for (int64_t i = 0; i < texts->count; i++) {
-        const rapt_named *text = &texts->entries[i];
-        if (!check_text("the key", text->name) || !check_text("the text", text->value)) return false;
-        if (json_object_set_new(metadata, text->name, json_string(text->value)) != 0) return fail_memory();
+    s->size += size;
+    while (s->file && size > 0) {
+        if (s->waiting == sizeof s->buffer) flush(s);
+        const size_t room = sizeof s->buffer - s->waiting, piece = size < room ? size : room;
+        memcpy(s->buffer + s->waiting, text, piece);
+        s->waiting += piece;
+        text += piece;
+        size -= piece;
     }
-    return true;
+}
+
+static void put_text(sink *s, const char *text)
+{
+    put(s, text, strlen(text));
+}
+
+static void put_number(sink *s, int64_t number)
+{
+    char digits[24];
+    put(s, digits, (size_t)snprintf(digits, sizeof digits, "%lld", (long long)number));
+}
+
+/* A string of JSON; the text is UTF-8. */
+static void put_string(sink *s, const char *text)
+{
+    static const char special[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
+    put(s, "\"", 1);
+    for (; *text; text++) {
+        const char *found = strchr(special, *text);
+        char escape[8];
+        if (found)
+            put(s, escape, (size_t)snprintf(escape, sizeof escape, "\\%c", names[found - special]));
+        else if ((unsigned char)*text < 0x20)
+            put(s, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)*text));
+        else
+            put(s, text, 1);
+    }
+    put(s, "\"", 1);
 }
 
 static size_t bytes_of(const rapt_tensor *tensor)
@@ -45,55 +74,97 @@ static size_t bytes_of(const rapt_tensor *tensor)
     return (size_t)tensor->count * rapt_dtype_size((rapt_dtype)tensor->dtype);
 }
 
-static bool describe_tensor(json_t *header, const char *name, const rapt_tensor *tensor, int64_t *offset)
+static void put_metadata(sink *s, const rapt_names *texts)
 {
-    if (!check_text("the name", name)) return false;
-    const int64_t begin = *offset;
-    if (__builtin_add_overflow(begin, (int64_t)bytes_of(tensor), offset))
-        return rapt_fail(RAPT_ERROR_VALUE, OP, "the tensors have more bytes than 64 bits can count");
-    json_t *shape = json_array();
-    bool done = shape;
-    for (int axis = 0; done && axis < tensor->rank; axis++)
-        done = json_array_append_new(shape, json_integer(tensor->shape[axis])) == 0;
-    const char *type = rapt_stored_type_name((rapt_dtype)tensor->dtype);
-    done = done && json_object_set_new(header, name,
-                                       json_pack("{s:s, s:O, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets",
-                                                 (json_int_t)begin, (json_int_t)*offset)) == 0;
-    json_decref(shape);
-    return done || fail_memory();
-}
-
-/* The header's text, to be freed; NULL and an error if there is none. */
-static char *make_header(const rapt_archive *archive)
-{
-    json_t *header = json_object();
-    if (!header) {
-        fail_memory();
-        return NULL;
+    put_string(s, RAPT_METADATA_KEY);
+    for (int64_t i = 0; i < texts->count; i++) {
+        put_text(s, i ? "," : ":{");
+        put_string(s, texts->entries[i].name);
+        put_text(s, ":");
+        put_string(s, texts->entries[i].value);
     }
-    int64_t offset = 0;
-    bool done = describe_texts(header, &archive->texts);
-    for (int64_t i = 0; done && i < archive->tensors.count; i++)
-        done = describe_tensor(header, archive->tensors.entries[i].name, archive->tensors.entries[i].value, &offset);
-    char *text = done ? json_dumps(header, JSON_COMPACT) : NULL;
-    if (done && !text) fail_memory();
-    json_decref(header);
-    return text;
+    put_text(s, "}");
 }
 
-/* The header ends with spaces, so that the data begins at a multiple of 8 bytes. */
-static bool write_header(const rapt_replacement *file, const char *text)
+static void put_tensor(sink *s, const char *name, const rapt_tensor *tensor, int64_t begin)
 {
-    static const char spaces[size_bytes + 1] = "        ";
-    const size_t length = strlen(text), padding = (size_bytes - length % size_bytes) % size_bytes;
-    const uint64_t size = length + padding;
-    if (size > RAPT_SAFETENSORS_MAX_HEADER)
-        return rapt_fail(RAPT_ERROR_VALUE, OP, "names and texts need a header of %llu bytes; the format allows %d",
-                         (unsigned long long)size, RAPT_SAFETENSORS_MAX_HEADER);
-    uint8_t bytes[size_bytes];
-    for (int i = 0; i < size_bytes; i++) bytes[i] = (uint8_t)(size >> 8 * i);
-    return rapt_replacement_write(file, bytes, sizeof bytes) && rapt_replacement_write(file, text, length) &&
-           rapt_replacement_write(file, spaces, padding);
+    put_string(s, name);
+    put_text(s, ":{\"dtype\":");
+    put_string(s, rapt_stored_type_name((rapt_dtype)tensor->dtype));
+    put_text(s, ",\"shape\":[");
+    for (int axis = 0; axis < tensor->rank; axis++) {
+        if (axis > 0) put_text(s, ",");
+        put_number(s, tensor->shape[axis]);
+    }
+    put_text(s, "],\"data_offsets\":[");
+    put_number(s, begin);
+    put_text(s, ",");
+    put_number(s, begin + (int64_t)bytes_of(tensor));
+    put_text(s, "]}");
+}
+
+static void put_header(sink *s, const rapt_archive *archive)
+{
+    int64_t offset = 0;
+    put_text(s, "{");
+    if (archive->texts.count > 0) put_metadata(s, &archive->texts);
+    for (int64_t i = 0; i < archive->tensors.count; i++) {
+        const rapt_named *entry = &archive->tensors.entries[i];
+        if (i > 0 || archive->texts.count > 0) put_text(s, ",");
+        put_tensor(s, entry->name, entry->value, offset);
+        offset += (int64_t)bytes_of(entry->value);
+    }
+    put_text(s, "}");
+}
+
+/* JSON is UTF-8. */
+static bool check_text(const char *what, const char *text)
+{
+    const size_t size = strlen(text);
+    for (size_t at = 0, length; at < size; at += length) {
+        length = rapt_utf8_length(text + at, size - at);
+        if (length == 0) return rapt_fail(RAPT_ERROR_VALUE, OP, "%s '%.200s' is not UTF-8", what, text);
+    }
+    return true;
+}
+
+static bool check(const rapt_archive *archive)
+{
+    int64_t size = 0;
+    for (int64_t i = 0; i < archive->texts.count; i++) {
+        const rapt_named *text = &archive->texts.entries[i];
+        if (!check_text("the key", text->name) || !check_text("the text", text->value)) return false;
+    }
+    for (int64_t i = 0; i < archive->tensors.count; i++) {
+        const rapt_named *entry = &archive->tensors.entries[i];
+        if (!check_text("the name", entry->name)) return false;
+        if (__builtin_add_overflow(size, (int64_t)bytes_of(entry->value), &size))
+            return rapt_fail(RAPT_ERROR_VALUE, OP, "the tensors have more bytes than 64 bits can count");
+    }
+    return true;
+}
+
+/* The header ends with spaces, so that the data begins at a multiple of 8 bytes; *size is what it has with them. */
+static bool count_header(const rapt_archive *archive, size_t *size)
+{
+    sink counted = {.file = NULL};
+    put_header(&counted, archive);
+    *size = (counted.size + size_bytes - 1) / size_bytes * size_bytes;
+    return *size <= RAPT_SAFETENSORS_MAX_HEADER ||
+           rapt_fail(RAPT_ERROR_VALUE, OP, "names and texts need a header of %zu bytes; the format allows %d", *size,
+                     RAPT_SAFETENSORS_MAX_HEADER);
+}
+
+static bool write_header(const rapt_replacement *file, const rapt_archive *archive, size_t size)
+{
+    sink written = {.file = file};
+    char bytes[size_bytes];
+    for (int i = 0; i < size_bytes; i++) bytes[i] = (char)(size >> 8 * i);
+    put(&written, bytes, sizeof bytes);
+    put_header(&written, archive);
+    while (written.size < size_bytes + size) put(&written, " ", 1);
+    flush(&written);
+    return !written.failed;
 }
 
 static bool write_tensor(const rapt_replacement *file, const rapt_tensor *tensor)
@@ -103,23 +174,26 @@ static bool write_tensor(const rapt_replacement *file, const rapt_tensor *tensor
     return dense && rapt_replacement_write(file, dense->data, bytes_of(dense));
 }
 
-static bool write_file(const char *path, const char *header, const rapt_archive *archive)
+bool rapt_save_safetensors(const char *path, const rapt_archive *archive)
 {
     rapt_replacement file;
-    if (!rapt_replacement_begin(&file, OP, path)) return false;
-    bool done = write_header(&file, header);
+    size_t header_size;
+    if (!path || !archive) return rapt_fail_null(OP, path ? "archive" : "path");
+    if (!RAPT_IS_LITTLE_ENDIAN)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, OP, "the format is little-endian and this machine is not");
+    if (!check(archive) || !count_header(archive, &header_size) || !rapt_replacement_begin(&file, OP, path))
+        return false;
+    bool done = write_header(&file, archive, header_size);
     for (int64_t i = 0; done && i < archive->tensors.count; i++)
         done = write_tensor(&file, archive->tensors.entries[i].value);
     return rapt_replacement_end(&file, done);
 }
 
-bool rapt_save_safetensors(const char *path, const rapt_archive *archive)
+bool rapt_can_save(const char *path)
 {
-    if (!path || !archive) return rapt_fail_null(OP, path ? "archive" : "path");
-    if (!RAPT_IS_LITTLE_ENDIAN)
-        return rapt_fail(RAPT_ERROR_UNSUPPORTED, OP, "the format is little-endian and this machine is not");
-    char *header = make_header(archive);
-    const bool done = header && write_file(path, header, archive);
-    free(header);
-    return done;
+    rapt_replacement file;
+    if (!path) return rapt_fail_null("can_save", "path");
+    if (!rapt_replacement_begin(&file, "can_save", path)) return false;
+    rapt_replacement_end(&file, false);
+    return true;
 }

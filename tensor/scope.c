@@ -1,7 +1,7 @@
 /* Scopes: one list of owned tensors a thread, cut into regions by the open scopes. */
 #include <stdlib.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
 #include "tensor/memory.h"
 #include "tensor/thread.h"
 
@@ -25,6 +25,18 @@ static bool grow(void **list, int64_t count, int64_t *capacity, size_t item)
     return true;
 }
 
+/* A scope with so many tensors is most likely a loop's without one. */
+enum { many_tensors = 1 << 17 };
+
+static void look_for_loop(const rapt_thread *thread)
+{
+    const int64_t start = thread->scope_count > 0 ? thread->scope_starts[thread->scope_count - 1] : 0;
+    if (thread->owned_count - start >= many_tensors)
+        rapt_notice(
+            "over 100,000 tensors belong to one scope and live until it ends. If a loop makes them, RAPT_SCOPE; at "
+            "the top of its block drops them after each round. (Said once; RAPT_DEBUG=0 silences it.)");
+}
+
 rapt_tensor *rapt_scope_own(rapt_tensor *tensor)
 {
     if (!tensor) return NULL;
@@ -35,6 +47,7 @@ rapt_tensor *rapt_scope_own(rapt_tensor *tensor)
         return NULL;
     }
     thread->owned[thread->owned_count++] = (uintptr_t)tensor;
+    if (thread->owned_count % many_tensors == 0) look_for_loop(thread);
     return tensor;
 }
 
@@ -78,6 +91,7 @@ void rapt_scope_cleanup(rapt_scope *scope)
 rapt_tensor *rapt_keep(rapt_tensor *tensor)
 {
     rapt_thread *thread = rapt_this_thread();
+    if (!rapt_check_alive("keep", "the tensor", tensor)) return NULL;
     if (!tensor || !thread || thread->scope_count == 0) return tensor;
     int64_t start = thread->scope_starts[thread->scope_count - 1];
     for (int64_t i = thread->owned_count - 1; i >= start; i--) {

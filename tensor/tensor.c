@@ -1,9 +1,10 @@
 /* Making, sharing and freeing tensors. */
 #include <string.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
 #include "tensor/lock.h"
 #include "tensor/memory.h"
+#include "tensor/thread.h"
 
 /* The elements begin one cache line behind the storage's own header. */
 enum { storage_header = 64 };
@@ -25,6 +26,13 @@ static void storage_release(rapt_storage *storage)
     rapt_block_give(storage, storage->capacity);
 }
 
+/* What the debugging mode calls the maker of a tensor: the op that runs, or else the function. */
+static const char *maker(const char *function)
+{
+    const rapt_thread *thread = rapt_this_thread();
+    return thread && thread->op ? thread->op : function;
+}
+
 /* A header without storage; its share goes to the caller. */
 static rapt_tensor *header_new(const char *op, rapt_dtype dtype, int rank, const int64_t *shape)
 {
@@ -32,6 +40,7 @@ static rapt_tensor *header_new(const char *op, rapt_dtype dtype, int rank, const
     rapt_tensor *tensor = rapt_block_take(op, sizeof *tensor, &capacity);
     if (!tensor) return NULL;
     tensor->references = 1;
+    tensor->made_by = rapt_debugging ? maker(op) : NULL;
     tensor->storage = NULL;
     tensor->data = NULL;
     tensor->link = NULL;
@@ -48,7 +57,8 @@ static rapt_tensor *header_new(const char *op, rapt_dtype dtype, int rank, const
 
 static void header_give(rapt_tensor *tensor)
 {
-    rapt_block_give(tensor, sizeof *tensor);
+    if (rapt_debugging) rapt_mark_gone(tensor);
+    rapt_block_give_as_it_is(tensor, sizeof *tensor);
 }
 
 static void set_row_major_strides(rapt_tensor *tensor)
@@ -148,12 +158,14 @@ rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, 
 
 rapt_tensor *rapt_retain(rapt_tensor *tensor)
 {
+    if (!rapt_check_alive("retain", "the tensor", tensor)) return NULL;
     if (tensor) atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
     return tensor;
 }
 
 void rapt_release(rapt_tensor *tensor)
 {
+    if (!rapt_check_alive("release", "the tensor", tensor)) return;
     if (!tensor || !rapt_drop_reference(&tensor->references)) return;
     if (tensor->link) tensor->link->release(tensor->link, tensor);
     storage_release(tensor->storage);
@@ -185,9 +197,23 @@ bool rapt_is_unique(const rapt_tensor *tensor)
            atomic_load_explicit(&tensor->storage->references, memory_order_acquire) == 1;
 }
 
-bool rapt_begin_writing(const char *op, rapt_tensor *tensor)
+void rapt_exchange(rapt_tensor *a, rapt_tensor *b)
+{
+    const rapt_tensor held = rapt_header_of(a);
+    a->storage = b->storage, b->storage = held.storage;
+    a->data = b->data, b->data = held.data;
+    a->link = b->link, b->link = held.link;
+    a->output = b->output, b->output = held.output;
+    a->dtype = b->dtype, b->dtype = held.dtype;
+    a->contiguous = b->contiguous, b->contiguous = held.contiguous;
+    memcpy(a->strides, b->strides, sizeof a->strides);
+    memcpy(b->strides, held.strides, sizeof b->strides);
+}
+
+bool rapt_check_writable(const char *op, const rapt_tensor *tensor)
 {
     if (!tensor) return rapt_fail_null(op, "tensor");
+    if (!rapt_check_alive(op, "the tensor", tensor)) return false;
     if (tensor->link && !tensor->link->is_leaf)
         return rapt_fail(RAPT_ERROR_GRAPH, op,
                          "the tensor is the result of a recorded op, and a change in place would not be recorded; "
@@ -197,6 +223,12 @@ bool rapt_begin_writing(const char *op, rapt_tensor *tensor)
             return rapt_fail(RAPT_ERROR_SHAPE, op,
                              "axis %d of the tensor is expanded: one element stands for %lld; change a clone instead",
                              axis, (long long)tensor->shape[axis]);
+    return true;
+}
+
+bool rapt_begin_writing(const char *op, rapt_tensor *tensor)
+{
+    if (!rapt_check_writable(op, tensor)) return false;
     atomic_fetch_add_explicit(&tensor->storage->version, 1, memory_order_relaxed);
     return true;
 }

@@ -22,6 +22,11 @@ while [ "$done" -lt "$kills" ]; do
     [ ! -e "$folder/killed/checkpoint.safetensors" ] || resume=--resume
     # shellcheck disable=SC2086 # a word or none
     run exec killed $resume &
+    tries=0 # a slow machine may need a while for its first checkpoint
+    while [ ! -e "$folder/killed/checkpoint.safetensors" ] && [ $tries -lt 600 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
     sleep "0.$(od -An -N2 -tu2 /dev/urandom | awk '{printf "%03d", 20 + $1 % 230}')"
     kill -KILL $! 2>/dev/null || true
     wait $! 2>/dev/null || true

@@ -1,6 +1,8 @@
 #!/bin/sh
 # check_translate.sh TRANSLATE: what the program says and returns: results, saved models, and every kind of wrong input.
 set -u
+LC_ALL=C
+export LC_ALL
 translate=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -55,10 +57,46 @@ expect 0 . --translate 'seven hundred four' --beams 3 --out "$folder/transformer
 # shellcheck disable=SC2086
 expect 1 'heads' $small --model transformer --heads 3 --out "$folder/three"
 [ "$(printf 'one\ntwo\n' | "$translate" --translate --out "$folder/out" | wc -l)" -eq 2 ] || { echo 'FAILED: two lines' && failed=1; }
+expect 0 '^translate: the model does not know: foo, bar$' --translate 'one foo bar Foo two' --out "$folder/out"
+printf 'one\nfoo one\n' >"$folder/lines"
+"$translate" --translate --out "$folder/out" <"$folder/lines" >"$folder/said" 2>"$folder/complaint" || { echo 'FAILED: unknown words' && failed=1; }
+[ "$(wc -l <"$folder/said")" -eq 2 ] || { echo 'FAILED: two lines, one with an unknown word' && failed=1; }
+grep -qx 'line 2: the model does not know: foo' "$folder/complaint" || { echo 'FAILED: an unknown word of line 2' && failed=1; }
+"$translate" --translate --out "$folder/out" <"$folder" >"$folder/said" 2>&1 && { echo 'FAILED: a folder as input' && failed=1; }
 expect 1 'words' --translate 'one two three four five six seven eight nine ten one two three' --out "$folder/out"
 head -c 2000 "$folder/out/model.safetensors" >"$folder/cut.safetensors"
 expect 1 'cut.safetensors' --translate one --weights "$folder/cut.safetensors"
 expect 1 '^translate: the sentence' --translate ' ' --out "$folder/out"
 # shellcheck disable=SC2086
-expect 1 'seed 1' $small --resume --seed 1
+expect 1 "checkpoint.safetensors' is of another run: seed 0, not seed 1; clip 1, not clip 2; heads 4, not heads 8\$" \
+    $small --resume --seed 1 --clip 2 --heads 8
+printf '\002\000\000\000\000\000\000\000{}' >"$folder/out/checkpoint.safetensors"
+# shellcheck disable=SC2086
+expect 1 "checkpoint.safetensors' is of another run\$" $small --resume
+
+# What was drawn is said, and there.
+said() { # pattern, in what the last program said
+    grep -q -- "$1" "$folder/said" || { echo "FAILED: no line with '$1' in:" && cat "$folder/said" && failed=1; }
+}
+drawn() { # folder, then names
+    for name in "$2" "$3" "$4" "$5"; do
+        [ -z "$name" ] || [ -s "$1/$name.svg" ] || { echo "FAILED: no $1/$name.svg" && failed=1; }
+        [ -z "$name" ] || [ "$(head -c 4 "$1/$name.png" | tail -c 3)" = PNG ] || { echo "FAILED: no $1/$name.png" && failed=1; }
+    done
+}
+# shellcheck disable=SC2086
+expect 0 '^attention in "[a-z -]*" -> "' $small
+said '^translation v$' # the heatmap, in the ASCII of this locale
+if ! grep -q 'draws no files' "$folder/said"; then
+    said "^drawn: attention of the translation to the source: $folder/out/attention.png and attention.svg\$"
+    said "^drawn: losses of each epoch: $folder/out/loss.png and loss.svg\$"
+    drawn "$folder/out" attention loss '' ''
+    # shellcheck disable=SC2086
+    expect 0 '^ *Head 1' $small --model transformer --layers 2 --heads 2 --out "$folder/transformer"
+    said '^Layer 2$'
+    said '^ *Head 2$\|Head 1 *Head 2$'
+    said "^drawn: attention of the source to the source: $folder/transformer/attention-encoder.png and attention-encoder.svg\$"
+    said "^drawn: attention of the translation to the input: $folder/transformer/attention-decoder.png and attention-decoder.svg\$"
+    drawn "$folder/transformer" attention attention-encoder attention-decoder loss
+fi
 exit $failed

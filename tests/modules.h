@@ -107,6 +107,17 @@ static inline bool same_bits(const rapt_tensor *a, const rapt_tensor *b)
            memcmp(rapt_data(a), rapt_data(b), (size_t)rapt_count(a) * rapt_dtype_size(rapt_get_dtype(a))) == 0;
 }
 
+static inline bool is_same_in(const char *name, rapt_tensor *tensor, void *other)
+{
+    return same_bits(tensor, rapt_module_find(other, name));
+}
+
+/* Are all values of a in b, under the same names? */
+static inline bool same_module(const rapt_module *a, rapt_module *b)
+{
+    return rapt_module_visit(a, RAPT_PARAMETERS | RAPT_BUFFERS, is_same_in, b);
+}
+
 /* Mean and variance of all elements within 5 standard errors of what they should be; kurtosis is that of the distribution. */
 static inline void expect_moments(rapt_tensor *tensor, double mean, double variance, double kurtosis)
 {
@@ -137,11 +148,17 @@ static inline void expect_uniform(rapt_tensor *tensor, double bound)
     expect_moments(tensor, 0, bound * bound / 3, 1.8);
 }
 
+static inline bool same_generator(rapt_random_state a, rapt_random_state b)
+{
+    return a.seed == b.seed && a.offset == b.offset;
+}
+
 /* Makes a module with the allocator failing from its first, second, … block on, until it succeeds: each failure is an error
- * that leaves nothing behind. Returns how many there were. */
+ * that leaves nothing behind, and the random generator where it was. Returns how many there were. */
 static inline int64_t expect_clean_failures(const char *name, void *(*make)(void))
 {
     const int64_t before = live_bytes();
+    const rapt_random_state random = rapt_random_get_state();
     for (int64_t failures = 0;; failures++) {
         rapt_memory_fail_after(failures);
         void *module = make();
@@ -154,6 +171,8 @@ static inline int64_t expect_clean_failures(const char *name, void *(*make)(void
         }
         expect_error(RAPT_ERROR_MEMORY, "no memory");
         cr_assert(live_bytes() == before, "%s: bytes leak after failure %lld", name, (long long)failures);
+        cr_assert(same_generator(rapt_random_get_state(), random), "%s: failure %lld moved the generator", name,
+                  (long long)failures);
         cr_assert_lt(failures, 1000, "%s never succeeds", name);
     }
 }

@@ -24,6 +24,8 @@ BINARY(minimum, x[0] < x[1] ? x[0] : x[1])
 WITH_NUMBER(add_scalar, x[0] + s->real[0])
 WITH_NUMBER(mul_scalar, x[0] * s->real[0])
 WITH_NUMBER(pow_scalar, pow(x[0], s->real[0]))
+WITH_NUMBER(maximum_scalar, x[0] > s->real[0] ? x[0] : s->real[0])
+WITH_NUMBER(minimum_scalar, x[0] < s->real[0] ? x[0] : s->real[0])
 
 /* Two tensors of one shape, and all the ways in which shapes broadcast. */
 static const op_sample pairs[] = {
@@ -89,6 +91,8 @@ static const op_row rows[] = {
     {NUMBER_ROW(add_scalar), .dtypes = number_dtypes, SAMPLES(with_number)},
     {NUMBER_ROW(mul_scalar), .dtypes = number_dtypes, SAMPLES(with_number)},
     {NUMBER_ROW(pow_scalar), .domain = {positive}, SAMPLES(powers)},
+    {NUMBER_ROW(maximum_scalar), .dtypes = number_dtypes, .is_combined = true, SAMPLES(with_number)},
+    {NUMBER_ROW(minimum_scalar), .dtypes = number_dtypes, .is_combined = true, SAMPLES(with_number)},
     {.name = "div",
      .call = call_div,
      .element = value_integer_div,

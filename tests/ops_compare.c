@@ -13,6 +13,22 @@ BINARY(greater_equal, x[0] >= x[1])
 BINARY(logical_and, x[0] != 0 && x[1] != 0)
 BINARY(logical_or, x[0] != 0 || x[1] != 0)
 
+#define WITH_NUMBER(name, operator)                                                                                    \
+    static rapt_tensor *call_##name##_scalar(rapt_tensor *const *in, const op_sample *s)                               \
+    {                                                                                                                  \
+        return rapt_##name##_scalar(in[0], s->real[0]);                                                                \
+    }                                                                                                                  \
+    static double value_##name##_scalar(const double *x, const op_sample *s)                                           \
+    {                                                                                                                  \
+        return x[0] operator s->real[0];                                                                               \
+    }
+WITH_NUMBER(equal, ==)
+WITH_NUMBER(not_equal, !=)
+WITH_NUMBER(less, <)
+WITH_NUMBER(less_equal, <=)
+WITH_NUMBER(greater, >)
+WITH_NUMBER(greater_equal, >=)
+
 static rapt_tensor *call_logical_not(rapt_tensor *const *in, const op_sample *s)
 {
     (void)s;
@@ -35,6 +51,16 @@ static double value_where(const double *x, const op_sample *s)
 {
     (void)s;
     return x[0] != 0 ? x[1] : x[2];
+}
+
+static rapt_tensor *call_masked_fill(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_masked_fill(in[0], in[1], s->real[0]);
+}
+
+static double value_masked_fill(const double *x, const op_sample *s)
+{
+    return x[1] != 0 ? s->real[0] : x[0];
 }
 
 static rapt_tensor *call_cast(rapt_tensor *const *in, const op_sample *s)
@@ -99,6 +125,31 @@ static const op_sample singles[] = {{.in = {SHAPE(3, 4)}},
                                     {.in = {SHAPE(0, 2)}},
                                     {.in = {SHAPE(61, 1031)}, .large = true}};
 
+/* A number that bool has too. */
+static const op_sample with_number[] = {
+    {.in = {SHAPE(3, 4)}, .real = {1}},
+    {.in = {SHAPE(5)}, .real = {0}},
+    {.in = {SCALAR}, .real = {1}},
+    {.in = {SHAPE(2, 0)}, .real = {1}},
+    {.in = {SHAPE(61, 1031)}, .real = {1}, .large = true},
+};
+
+static const op_sample filled[] = {
+    {.in = {SHAPE(3, 4), SHAPE(3, 4)}, .real = {1}},
+    {.in = {SHAPE(2, 3, 4), SHAPE(3, 1)}, .real = {0}},
+    {.in = {SHAPE(5), SCALAR}, .real = {1}},
+    {.in = {SCALAR, SCALAR}, .real = {1}},
+    {.in = {SHAPE(2, 0), SHAPE(2, 1)}, .real = {1}},
+    {.in = {SHAPE(37, 1031), SHAPE(37, 1)}, .real = {1}, .large = true},
+};
+
+/* A mask must broadcast to what it fills, not the other way round. */
+static const op_sample misfit_masks[] = {
+    {.in = {SHAPE(3), SHAPE(2)}, .real = {1}, .error = RAPT_ERROR_SHAPE},
+    {.in = {SHAPE(3), SHAPE(2, 3)}, .real = {1}, .error = RAPT_ERROR_SHAPE},
+    {.in = {SHAPE(1), SHAPE(3)}, .real = {1}, .error = RAPT_ERROR_SHAPE},
+};
+
 static const op_sample triples[] = {
     {.in = {SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 4)}},
     {.in = {SHAPE(3, 1), SHAPE(4), SHAPE(2, 1, 1)}},
@@ -130,6 +181,11 @@ static const op_sample no_dtypes[] = {
         .name = #op, .call = call_##op, .element = value_##op, .dtypes = all_dtypes, .result = result_bool,            \
         SAMPLES(pairs), FAILURES(misfits)                                                                              \
     }
+#define COMPARISON_WITH_NUMBER(op)                                                                                     \
+    {                                                                                                                  \
+        .name = #op "_scalar", .call = call_##op##_scalar, .element = value_##op##_scalar, .dtypes = all_dtypes,       \
+        .result = result_bool, SAMPLES(with_number)                                                                    \
+    }
 #define LOGIC(op) .name = #op, .call = call_##op, .element = value_##op, .dtypes = bool_dtype
 
 static const op_row rows[] = {
@@ -139,6 +195,12 @@ static const op_row rows[] = {
     COMPARISON(less_equal),
     COMPARISON(greater),
     COMPARISON(greater_equal),
+    COMPARISON_WITH_NUMBER(equal),
+    COMPARISON_WITH_NUMBER(not_equal),
+    COMPARISON_WITH_NUMBER(less),
+    COMPARISON_WITH_NUMBER(less_equal),
+    COMPARISON_WITH_NUMBER(greater),
+    COMPARISON_WITH_NUMBER(greater_equal),
     {LOGIC(logical_and), SAMPLES(pairs), FAILURES(misfits)},
     {LOGIC(logical_or), SAMPLES(pairs), FAILURES(misfits)},
     {LOGIC(logical_not), SAMPLES(singles)},
@@ -150,6 +212,14 @@ static const op_row rows[] = {
      .dtypes = all_dtypes,
      SAMPLES(triples),
      FAILURES(misfit_triples)},
+    {.name = "masked_fill",
+     .call = call_masked_fill,
+     .element = value_masked_fill,
+     .domain = {any_value, boolean},
+     .differentiable = 1,
+     .dtypes = all_dtypes,
+     SAMPLES(filled),
+     FAILURES(misfit_masks)},
     {.name = "cast",
      .call = call_cast,
      .element = value_cast,

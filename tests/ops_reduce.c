@@ -80,6 +80,11 @@ static double mean_of(const double *values, int64_t count, const op_sample *s)
     return sum_of(values, count, s) / (double)count;
 }
 
+static double float32_mean_of(const double *values, int64_t count, const op_sample *s)
+{
+    return (double)(float)mean_of(values, count, s);
+}
+
 static double variance_of(const double *values, int64_t count, const op_sample *s)
 {
     double center = mean_of(values, count, s), total = 0;
@@ -127,6 +132,7 @@ static double logsumexp_of(const double *values, int64_t count, const op_sample 
 
 REFERENCE(sum, sum_of)
 REFERENCE(mean, mean_of)
+REFERENCE(integer_mean, float32_mean_of)
 REFERENCE(var, variance_of)
 REFERENCE(max, max_of)
 REFERENCE(min, min_of)
@@ -156,6 +162,12 @@ static rapt_dtype sum_result(rapt_dtype dtype, const op_sample *s)
 {
     (void)s;
     return rapt_dtype_is_floating(dtype) ? dtype : RAPT_INT64;
+}
+
+static rapt_dtype result_float32(rapt_dtype dtype, const op_sample *s)
+{
+    (void)dtype, (void)s;
+    return RAPT_FLOAT32;
 }
 
 #define AXES(...) .axis_count = sizeof((int[]){__VA_ARGS__}) / sizeof(int), .axes = {__VA_ARGS__}
@@ -231,6 +243,13 @@ static const op_row rows[] = {
     {ROW(sum), .differentiable = 1, .dtypes = all_dtypes, .result = sum_result, SAMPLES(with_empty),
      FAILURES(bad_axes)},
     {ROW(mean), .differentiable = 1, SAMPLES(with_scalar), FAILURES(bad_axes)},
+    {.name = "mean",
+     .call = call_mean,
+     .reference = reference_integer_mean,
+     .dtypes = all_dtypes & ~floating_dtypes,
+     .result = result_float32,
+     SAMPLES(with_scalar),
+     FAILURES(bad_axes)},
     {ROW(var), .differentiable = 1, SAMPLES(with_scalar), FAILURES(bad_axes)},
     {ROW(max), .differentiable = 1, .dtypes = all_dtypes, SAMPLES(with_scalar), FAILURES(bad_or_nothing)},
     {ROW(min), .differentiable = 1, .dtypes = all_dtypes, SAMPLES(with_scalar), FAILURES(bad_or_nothing)},

@@ -5,6 +5,7 @@
 #include "expect.h"
 
 #include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,26 +18,25 @@ static inline void make_directory(void)
     snprintf(path, sizeof path, "%s/a.safetensors", directory);
 }
 
-/* How many files are in the directory; with clear they are removed. */
-static inline int files(bool clear)
+/* How many files are in the directory. */
+static inline int files(void)
 {
     DIR *list = opendir(directory);
     int count = 0;
-    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
-        char name[400];
-        if (entry->d_name[0] == '.') continue;
-        count++;
-        snprintf(name, sizeof name, "%s/%s", directory, entry->d_name);
-        if (clear) remove(name);
-    }
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) count += entry->d_name[0] != '.';
     closedir(list);
     return count;
 }
 
+static inline int remove_entry(const char *name, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status, (void)kind, (void)place;
+    return remove(name);
+}
+
 static inline void remove_directory(void)
 {
-    files(true);
-    rmdir(directory);
+    nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static inline void write_file(const void *bytes, size_t size)

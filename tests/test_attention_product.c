@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { batch = 2, queries = 2, keys = 3, query_size = 2, value_size = 2, most_inputs = 5 + most_parameters };
+enum { batch = 2, queries = 2, keys = 3, query_size = 2, value_size = 2 };
 
 typedef struct layout {
     const char *name;
@@ -74,22 +74,20 @@ static void check(const char *name, subject *s, const layout *l, int64_t key_siz
 {
     RAPT_SCOPE;
     rapt_seed(1);
-    rapt_tensor *inputs[most_inputs] = {
+    rapt_tensor *inputs[] = {
         leaf(l, l->heads, queries, query_size),
         leaf(l, l->groups, keys, key_size),
         leaf(l, l->groups, keys, value_size),
         rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(queries, keys))),
         rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(queries, 3))),
     };
-    parameter_list list = parameters_of(s->attention);
-    for (int p = 0; p < list.count; p++) inputs[5 + p] = list.tensors[p];
     rapt_gradcheck_options options = {.context = s,
                                       .second_order = second_order,
                                       .random_projection = true,
                                       .step = 1e-5,
                                       .seed = 5};
-    rapt_gradcheck_result result = rapt_gradcheck(name, call, 5 + list.count, inputs, &options);
-    if (!result.passed) cr_expect_fail("order %d: %s %s", second_order + 1, result.message, rapt_error());
+    rapt_gradcheck_result result = rapt_module_gradcheck(&s->attention->module, call, 5, inputs, &options);
+    if (!result.passed) cr_expect_fail("%s, order %d: %s", name, second_order + 1, result.message);
     rapt_clear_error();
 }
 

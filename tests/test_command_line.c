@@ -189,3 +189,15 @@ Test(command_line, help_lists_everything_with_defaults)
                             "\n"
                             "The end.\n");
 }
+
+Test(command_line, a_program_without_options)
+{
+    const struct command_line bare = {.program = "layer", .summary = "Learns a wave."};
+    char *ask[] = {"layer", "--help", NULL}, *wrong[] = {"layer", "--sed", NULL}, *none[] = {"layer", NULL};
+    cr_expect_eq(command_line_parse(&bare, 1, none), COMMAND_LINE_RUN);
+    cr_expect_eq(command_line_parse(&bare, 2, ask), COMMAND_LINE_HELP);
+    cr_expect_eq(command_line_parse(&bare, 2, wrong), COMMAND_LINE_WRONG);
+    fflush(stdout), fflush(stderr);
+    cr_assert_stdout_eq_str("usage: layer\n\nLearns a wave.\n\n  --help  print this text\n");
+    cr_assert_stderr_eq_str("layer: there is no option '--sed' (layer --help lists all options)\n");
+}

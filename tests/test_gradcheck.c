@@ -216,3 +216,82 @@ Test(gradcheck, works_while_recording_is_off)
     cr_expect(rapt_gradcheck("cube", call_right_cube, 1, &x, NULL).passed, "%s", rapt_error());
     cr_expect_not(rapt_is_recording());
 }
+
+static rapt_tensor *call_sum(rapt_tensor *const *inputs, void *count)
+{
+    rapt_tensor *sum = inputs[0];
+    for (int i = 1; i < *(int *)count; i++) sum = rapt_add(sum, rapt_mul_scalar(inputs[i], i));
+    return sum;
+}
+
+Test(gradcheck, of_any_number_of_inputs)
+{
+    RAPT_SCOPE;
+    enum { many = 40 };
+    int count = many;
+    rapt_tensor *inputs[many];
+    for (int i = 0; i < many; i++) inputs[i] = leaf(RAPT_FLOAT64, i, i + 2, 1);
+    for (int mode = 0; mode < 4; mode++) {
+        rapt_gradcheck_options options = {.context = &count,
+                                          .absolute_tolerance = 1e-6,
+                                          .second_order = mode & 1,
+                                          .random_projection = mode & 2};
+        rapt_gradcheck_result result = rapt_gradcheck("sum", call_sum, many, inputs, &options);
+        cr_expect(result.passed, "mode %d: %s", mode, result.message);
+    }
+}
+
+Test(gradcheck, inputs_have_the_callers_names)
+{
+    RAPT_SCOPE;
+    rapt_tensor *inputs[] = {leaf(RAPT_FLOAT64, 0, 4, 1), leaf(RAPT_FLOAT64, 0.5, 1.5, 0.25)};
+    const char *names[] = {"bias", "encoder.weight"};
+    rapt_gradcheck_options options = {.names = names};
+    rapt_gradcheck_result result = rapt_gradcheck("wrong_cube", call_wrong_cube, 2, inputs, &options);
+    cr_expect(strstr(result.message, "d output[3] / d encoder.weight[3] is 4.68"), "%s", result.message);
+    rapt_tensor *single[] = {inputs[0], leaf(RAPT_FLOAT32, 0, 4, 1)};
+    expect_refusal(rapt_gradcheck("f", call_wrong_cube, 2, single, &options), RAPT_ERROR_DTYPE,
+                   "f: encoder.weight is float32");
+}
+
+/* x³, whose gradient is linear in the one that arrives, as differences have it, but not in the graph's. */
+static bool deaf_vjp(rapt_call *call)
+{
+    rapt_tensor *slope = rapt_mul_scalar(rapt_pow_scalar(rapt_call_saved(call, 0), 2), 3);
+    return rapt_call_give(call, 0, rapt_mul(rapt_detach(rapt_call_gradient(call, 0)), slope));
+}
+
+static const rapt_op deaf_cube = {.name = "deaf_cube", .forward = cube_forward, .vjp = deaf_vjp};
+
+static rapt_tensor *call_deaf_cube(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return RAPT_APPLY(&deaf_cube, NULL, inputs[0]);
+}
+
+Test(gradcheck, the_starting_gradient_has_a_name)
+{
+    RAPT_SCOPE;
+    rapt_tensor *inputs[] = {leaf(RAPT_FLOAT64, 1, 3, 0.5), rapt_arange(RAPT_FLOAT64, 0, 2, 1)};
+    rapt_gradcheck_result result =
+        rapt_gradcheck("deaf_cube", call_deaf_cube, 2, inputs, &(rapt_gradcheck_options){.second_order = true});
+    cr_expect(!result.passed && strstr(result.message, "d starting gradient["), "%s", result.message);
+    cr_expect_eq(result.input, 2, "after all inputs");
+}
+
+static rapt_tensor *call_dropout(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return rapt_drop(rapt_mul(inputs[0], inputs[0]), 0.5);
+}
+
+Test(gradcheck, random_numbers_are_the_same_at_every_call)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(RAPT_FLOAT64, 1, 9, 0.5);
+    for (int mode = 0; mode < 4; mode++) {
+        rapt_gradcheck_options options = {.second_order = mode & 1, .random_projection = mode & 2};
+        rapt_gradcheck_result result = rapt_gradcheck("dropout", call_dropout, 1, &x, &options);
+        cr_expect(result.passed, "mode %d: %s", mode, result.message);
+    }
+}

@@ -13,16 +13,6 @@ static rapt_module *make(uint64_t seed)
     return module;
 }
 
-static bool is_same_in(const char *name, rapt_tensor *tensor, void *other)
-{
-    return same_bits(tensor, rapt_module_find(other, name));
-}
-
-static bool same_module(const rapt_module *a, rapt_module *b)
-{
-    return rapt_module_visit(a, RAPT_PARAMETERS | RAPT_BUFFERS, is_same_in, b);
-}
-
 Test(module_file, archive_round_trip)
 {
     const int64_t before = live_bytes();
@@ -138,4 +128,109 @@ Test(module_file, bad_arguments)
     expect_error(RAPT_ERROR_VALUE, "longer than 1023 bytes: attention.W_k.weight");
     rapt_archive_free(archive);
     rapt_module_free(module);
+}
+
+/* --- tensors of several names --- */
+
+/* "wte.weight" and "head.weight" are one; the child "again" is the child "wte". */
+static rapt_module *tied_new(uint64_t seed)
+{
+    RAPT_SCOPE;
+    rapt_seed(seed);
+    rapt_module *root = rapt_module_finish((rapt_module *)RAPT_SEQUENTIAL(rapt_activation_new("ReLU", rapt_relu)));
+    rapt_embedding *wte = rapt_embedding_new(4, 2);
+    rapt_linear *head = rapt_linear_new(1, 1, RAPT_NO_BIAS);
+    rapt_module_add_child(root, "wte", &wte->module);
+    rapt_module_add_child(root, "head", &head->module);
+    rapt_module_add_parameter(&head->module, "tied", wte->weight);
+    rapt_module_add_child(root, "again", &wte->module);
+    return rapt_module_finish(root);
+}
+
+Test(module_file, a_tensor_of_several_names_is_saved_once_and_loaded_by_any)
+{
+    RAPT_SCOPE;
+    rapt_module *source = tied_new(1);
+    rapt_archive *archive = rapt_archive_new();
+    cr_expect(rapt_module_to_archive(source, NULL, archive), "%s", rapt_error());
+    cr_assert_eq(rapt_archive_count(archive), 2);
+    cr_expect_str_eq(rapt_archive_name(archive, 0), "wte.weight");
+    cr_expect_str_eq(rapt_archive_name(archive, 1), "head.weight");
+    rapt_tensor *values = rapt_clone(rapt_archive_tensor(archive, 0)), *head = rapt_archive_tensor(archive, 1);
+    static const char *const names[][3] = {{"wte.weight"},
+                                           {"head.tied"},
+                                           {"again.weight"},
+                                           {"wte.weight", "head.tied"},
+                                           {"wte.weight", "head.tied", "again.weight"}};
+    for (int i = 0; i < 5; i++) {
+        rapt_archive *file = rapt_archive_new();
+        rapt_module *target = tied_new(2);
+        rapt_archive_add(file, "head.weight", head);
+        for (int k = 0; k < 3 && names[i][k]; k++) rapt_archive_add(file, names[i][k], rapt_clone(values));
+        cr_expect(rapt_module_from_archive(target, NULL, file), "%s", rapt_error());
+        cr_expect(same_module(source, target));
+        cr_expect_eq(rapt_module_find(target, "head.tied"), rapt_module_find(target, "wte.weight"), "tied still");
+        rapt_archive_free(file);
+        rapt_module_free(target);
+    }
+    rapt_archive_free(archive);
+    rapt_module_free(source);
+    expect_no_error();
+}
+
+Test(module_file, a_tensor_of_several_names_has_one_value)
+{
+    RAPT_SCOPE;
+    rapt_module *source = tied_new(1), *target = tied_new(2), *before = tied_new(2);
+    rapt_archive *archive = rapt_archive_new();
+    rapt_module_to_archive(source, NULL, archive);
+    rapt_archive_add(archive, "head.tied", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 2)));
+    cr_expect_not(rapt_module_from_archive(target, NULL, archive));
+    expect_error(RAPT_ERROR_FORMAT, "head.tied has other values");
+    cr_expect(same_module(target, before));
+    rapt_archive_free(archive);
+    rapt_module_free(source);
+    rapt_module_free(target);
+    rapt_module_free(before);
+}
+
+/* An archive may hold the module's own tensors, under other names. */
+Test(module_file, values_are_exchanged_through_an_archive)
+{
+    RAPT_SCOPE;
+    rapt_module *node = (rapt_module *)RAPT_SEQUENTIAL(rapt_activation_new("ReLU", rapt_relu));
+    rapt_tensor *a = rapt_module_add_parameter(node, "a", rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2), 1));
+    rapt_tensor *b = rapt_module_add_parameter(node, "b", rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2), 2));
+    rapt_archive *archive = rapt_archive_new();
+    rapt_archive_add(archive, "a", b);
+    rapt_archive_add(archive, "b", a);
+    cr_expect(rapt_module_from_archive(node, NULL, archive), "%s", rapt_error());
+    expect_values("a", a, 2, (double[]){2, 2}, 0);
+    expect_values("b", b, 2, (double[]){1, 1}, 0);
+    rapt_archive_free(archive);
+    rapt_module_free(node);
+}
+
+Test(module_file, without_memory_nothing_is_loaded)
+{
+    RAPT_SCOPE;
+    rapt_module *source = tied_new(1), *target = tied_new(2), *before = tied_new(2);
+    rapt_archive *archive = rapt_archive_new();
+    rapt_module_to_archive(source, NULL, archive);
+    int failures = 0;
+    for (;; failures++) {
+        rapt_memory_fail_after(failures);
+        const bool good = rapt_module_from_archive(target, NULL, archive);
+        rapt_memory_fail_after(-1);
+        if (good) break;
+        expect_error(RAPT_ERROR_MEMORY, "memory");
+        cr_expect(same_module(target, before));
+        cr_assert_lt(failures, 100);
+    }
+    cr_expect_gt(failures, 0);
+    cr_expect(same_module(target, source));
+    rapt_archive_free(archive);
+    rapt_module_free(source);
+    rapt_module_free(target);
+    rapt_module_free(before);
 }

@@ -18,6 +18,7 @@ Test(multi_head_errors, constructor)
         {{.hidden = 8, .heads = 4, .key_size = -1}, "a size of -1"},
         {{.hidden = 8, .heads = 4, .output_size = -5}, "a size of -5"},
         {{.hidden = 8, .heads = 4, .value_hidden = 6}, "values of size 6 and 4 heads"},
+        {{.hidden = 8, .heads = 2, .dropout = 0.1}, "dropout 0.1 beside a pooling, which has its own"},
         {{.hidden = 9, .heads = 3}, "heads of size 3; rotary positions need an even size"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

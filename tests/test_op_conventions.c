@@ -1,5 +1,6 @@
 /* What ops do where mathematics leaves a choice: ties, kinks, NaN, infinities, division by 0, nothing to attend to. */
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -104,6 +105,83 @@ Test(op_conventions, integers)
     cr_expect(sum && *sum == (INT64_C(1) << 53) + 1, "integers are not summed as floats");
 }
 
+/* A number beside a tensor is one of its dtype, or an error. */
+Test(op_conventions, numbers_beside_tensors)
+{
+    RAPT_SCOPE;
+    rapt_tensor *whole = integers(RAPT_INT64, 3, (double[]){-1, 2, 5}),
+                *bits = integers(RAPT_BOOL, 2, (double[]){0, 1});
+    EXPECT(rapt_less_scalar(whole, 2), 1, 0, 0);
+    EXPECT(rapt_greater_equal_scalar(whole, 2), 0, 1, 1);
+    EXPECT(rapt_maximum_scalar(whole, 2), 2, 2, 5);
+    EXPECT(rapt_equal_scalar(bits, 1), 0, 1);
+    EXPECT(rapt_equal_scalar(rapt_cast(ROW(0.1, 0.2), RAPT_FLOAT32), 0.1), 1, 0);
+    EXPECT(rapt_not_equal_scalar(ROW(NAN, 1), NAN), 1, 1);
+    rapt_tensor *large = rapt_from(RAPT_INT64, RAPT_SHAPE(1), (const int64_t[]){(INT64_C(1) << 53) + 1});
+    EXPECT(rapt_greater_scalar(large, 0x1p53), 1);
+    cr_expect_null(rapt_less_scalar(whole, 2.5));
+    expect_error(RAPT_ERROR_VALUE, "less_scalar: 2.5 is not a number of type int64");
+    cr_expect_null(rapt_greater_scalar(integers(RAPT_UINT8, 1, (double[]){1}), 300));
+    expect_error(RAPT_ERROR_VALUE, "greater_scalar: 300 is not a number of type uint8");
+    cr_expect_null(rapt_equal_scalar(bits, 2));
+    expect_error(RAPT_ERROR_VALUE, "equal_scalar: 2 is not a number of type bool");
+    cr_expect_null(rapt_minimum_scalar(whole, NAN));
+    expect_error(RAPT_ERROR_VALUE, "minimum_scalar: nan");
+    cr_expect_null(rapt_masked_fill(whole, integers(RAPT_BOOL, 3, (double[]){1, 0, 1}), 0.5));
+    expect_error(RAPT_ERROR_VALUE, "masked_fill: 0.5 is not a number of type int64");
+    cr_expect_null(rapt_masked_fill(whole, whole, 1));
+    expect_error(RAPT_ERROR_DTYPE, "masked_fill: the mask is int64; bool expected");
+    cr_expect_null(rapt_masked_fill(whole, rapt_ones(RAPT_BOOL, RAPT_SHAPE(2, 3)), 1));
+    expect_error(RAPT_ERROR_SHAPE, "masked_fill: a mask of shape [2, 3] does not broadcast to x of shape [3]");
+
+    rapt_tensor *x = ROW(1, 2, 3), *y = ROW(1, 2, NAN);
+    backward(rapt_maximum_scalar(x, 2));
+    EXPECT(rapt_gradient(x), 0, 0.5, 1);
+    backward(rapt_masked_fill(y, rapt_greater_scalar(ROW(0, 1, 1), 0), 7));
+    EXPECT(rapt_gradient(y), 1, 0, 0);
+}
+
+Test(op_conventions, means_of_integers)
+{
+    RAPT_SCOPE;
+    rapt_tensor *right =
+        rapt_equal(integers(RAPT_INT64, 4, (double[]){1, 2, 3, 4}), integers(RAPT_INT64, 4, (double[]){1, 2, 0, 4}));
+    rapt_tensor *share = rapt_mean(right, RAPT_ALL_AXES, false);
+    cr_expect_eq(rapt_get_dtype(share), RAPT_FLOAT32);
+    cr_expect_eq(rapt_item(share), 0.75);
+    rapt_tensor *large = rapt_full(RAPT_INT64, RAPT_SHAPE(3), 0x1p62);
+    cr_expect_eq(rapt_item(rapt_mean(large, RAPT_ALL_AXES, false)), 0x1p62, "no sum wraps around");
+    cr_expect(isnan(rapt_item(rapt_mean(rapt_zeros(RAPT_BOOL, RAPT_SHAPE(0)), RAPT_ALL_AXES, false))));
+}
+
+/* As in PyTorch. */
+Test(op_conventions, slopes_of_not_a_number)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x[] = {ROW(NAN, -1), ROW(NAN, 0.5), ROW(NAN, 3), ROW(NAN, 2)};
+    backward(rapt_abs(x[0]));
+    EXPECT(rapt_gradient(x[0]), 0, -1);
+    backward(rapt_clamp(x[1], 0, 1));
+    EXPECT(rapt_gradient(x[1]), 0, 1);
+    backward(rapt_l1_loss(x[2], ROW(1, 1), RAPT_REDUCE_SUM));
+    EXPECT(rapt_gradient(x[2]), 0, 1);
+    backward(rapt_pow(x[3], ROW(0, 0)));
+    EXPECT(rapt_gradient(x[3]), 0, 0);
+}
+
+/* Huber's loss is a parabola where |d| < delta, and straight from there on. */
+Test(op_conventions, huber_bends_inside)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = ROW(-2, -1.5, 0, 1.5, 2), *zero = ROW(0, 0, 0, 0, 0), *slope, *bend;
+    rapt_tensor *loss = rapt_huber_loss(x, zero, 1.5, RAPT_REDUCE_SUM);
+    cr_expect(rapt_gradients(1, &loss, NULL, 1, &x, &slope, RAPT_CREATE_GRAPH));
+    EXPECT(slope, -1.5, -1.5, 0, 1.5, 1.5);
+    rapt_tensor *sum = rapt_sum(slope, RAPT_ALL_AXES, false);
+    cr_expect(rapt_gradients(1, &sum, NULL, 1, &x, &bend, 0));
+    EXPECT(bend, 0, 0, 1, 0, 0);
+}
+
 Test(op_conventions, powers_of_0)
 {
     RAPT_SCOPE;
@@ -135,6 +213,29 @@ Test(op_conventions, exponentials_do_not_overflow)
     EXPECT(rapt_cross_entropy(rapt_reshape(x, RAPT_SHAPE(1, 3)), integers(RAPT_INT64, 1, (double[]){2}),
                               &(rapt_cross_entropy_options){.reduction = RAPT_REDUCE_NONE}),
            2000 + log(2));
+}
+
+/* No square or sum on the way to a number overflows. */
+Test(op_conventions, rows_of_the_largest_numbers)
+{
+    static const double largest[] = {[RAPT_FLOAT32] = (double)FLT_MAX, [RAPT_FLOAT64] = DBL_MAX};
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        RAPT_SCOPE;
+        const double l = largest[dtype], tolerance = dtype == RAPT_FLOAT32 ? 1e-6 : 1e-14;
+        const double centered[] = {sqrt(0.5), sqrt(0.5), -sqrt(2)}, plain[] = {1, 1, -1};
+        rapt_tensor *x = rapt_require_gradient(rapt_detach(rapt_cast(ROW(l, l, -l), dtype))), *g;
+        for (int k = 0; k < 2; k++) {
+            rapt_tensor *y = k == 0 ? rapt_layer_normalize(x, NULL, NULL, 1e-5) : rapt_rms_normalize(x, NULL, 1e-5);
+            rapt_tensor *start = rapt_cast(ROW(1, 2, 4), dtype);
+            for (int64_t i = 0; i < 3; i++)
+                cr_expect_float_eq(rapt_at(y, &i), k == 0 ? centered[i] : plain[i], tolerance);
+            cr_expect(rapt_gradients(1, &y, &start, 1, &x, &g, 0));
+            for (int64_t i = 0; i < 3; i++) cr_expect_lt(fabs(rapt_at(g, &i)), 8 / l, "gradient %g", rapt_at(g, &i));
+        }
+    }
+    rapt_tensor *x = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(3), (double)FLT_MAX);
+    cr_expect_eq(rapt_item(rapt_mean(x, RAPT_ALL_AXES, false)), (double)FLT_MAX);
+    EXPECT(rapt_bce_with_logits(ROW(INFINITY, -INFINITY), ROW(0, 1), RAPT_REDUCE_NONE), INFINITY, INFINITY);
 }
 
 Test(op_conventions, nothing_to_average)

@@ -312,6 +312,26 @@ Test(pairs, encodes_a_new_sentence)
     pairs_free(pairs);
 }
 
+Test(pairs, words_that_the_vocabulary_lacks)
+{
+    struct pairs *pairs = pairs_from_string(small_file, &small_options);
+    const struct {
+        const char *sentence, *words;
+    } cases[] = {{"Go away", "away"},
+                 {"RUN on!", NULL},
+                 {"Été, <unk> ÉTÉ go x", "été, ,, <unk>, x"},
+                 {"", NULL},
+                 {"<eos>", "<eos>"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *words;
+        cr_assert(pairs_unknown_words(pairs->source_vocabulary, cases[i].sentence, &words));
+        cr_expect_eq(words == NULL, cases[i].words == NULL, "%s: %s", cases[i].sentence, words ? words : "none");
+        if (words && cases[i].words) cr_expect_str_eq(words, cases[i].words);
+        free(words);
+    }
+    pairs_free(pairs);
+}
+
 Test(pairs, frees_null)
 {
     pairs_free(NULL);

@@ -1,63 +1,12 @@
-/* Tests of examples/common/picture.h: heatmaps and charts as files. */
-#include <criterion/criterion.h>
+/* Tests of examples/common/picture.h: what is drawn of heatmaps and charts. */
+#include "picture_file.h"
+
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "picture.h"
-
-static char error[512];
 
 #ifdef HAVE_CAIRO
 #include <cairo.h>
-#include <dirent.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-
-static char directory[64], path[128];
-
-static void enter(void)
-{
-    strcpy(directory, P_tmpdir "/test_picture.XXXXXX");
-    cr_assert_not_null(mkdtemp(directory));
-    snprintf(path, sizeof path, "%s/picture.svg", directory);
-    error[0] = '\0';
-}
-
-static void leave(void)
-{
-    unlink(path);
-    rmdir(directory);
-}
 
 TestSuite(picture, .init = enter, .fini = leave);
-
-static char *read_picture(void)
-{
-    FILE *file = fopen(path, "rb");
-    cr_assert_not_null(file);
-    fseek(file, 0, SEEK_END);
-    size_t size = (size_t)ftell(file);
-    rewind(file);
-    char *text = calloc(size + 1, 1);
-    cr_assert_eq(fread(text, 1, size, file), size);
-    fclose(file);
-    return text;
-}
-
-/* Files and folders in the directory of the test, hidden ones too. */
-static int count_files(void)
-{
-    int count = 0;
-    DIR *entries = opendir(directory);
-    cr_assert_not_null(entries);
-    while (readdir(entries)) count++;
-    closedir(entries);
-    return count - 2; /* . and .. */
-}
 
 /* How many strokes have this width, which cairo writes as stroke-width:0.8 or stroke-width="0.8". */
 static int count_strokes(const char *svg, const char *width)
@@ -81,22 +30,6 @@ static int count_fills(const char *svg, double red, double green, double blue)
         count += fabs(r - red) < 1 && fabs(g - green) < 1 && fabs(b - blue) < 1;
     }
     return count;
-}
-
-static void expect_error(bool ok, const char *part)
-{
-    cr_expect_not(ok);
-    cr_expect(strstr(error, part), "'%s' does not say '%s'", error, part);
-    cr_expect(!strchr(error, '\n'));
-    error[0] = '\0';
-}
-
-static float identity[100];
-
-static struct heatmap eye(void)
-{
-    for (int i = 0; i < 10; i++) identity[11 * i] = 1;
-    return (struct heatmap){.values = identity, .rows = 1, .columns = 1, .queries = 10, .keys = 10, .x_label = "Keys"};
 }
 
 Test(picture, identity_has_ten_full_cells_and_ninety_empty_ones)
@@ -175,13 +108,35 @@ Test(picture, long_accented_labels_are_shortened_to_whole_characters)
     for (int i = 0; i < 200; i++) strcat(word, "é");
     const char *labels[] = {word, "quatre-vingt-dix-neuf"}, *titles[] = {"Œuvre"};
     float values[4] = {0, 1, 2, 3};
-    struct heatmap heatmap = {values, 1, 1, 2, 2, titles, labels, labels, "clés", "requêtes"};
+    struct heatmap heatmap = {values, 1, 1, 2, 2, titles, labels, labels, "clés", "requêtes", NULL};
     cr_assert(picture_heatmaps(path, &heatmap, error, sizeof error), "%s", error);
     char *svg = read_picture();
     double width = 0;
     cr_assert_eq(sscanf(strstr(svg, "width=\""), "width=\"%lf", &width), 1);
     cr_expect(width > 200 && width < 500, "%g", width);
     free(svg);
+}
+
+static double width_of_picture(const struct heatmap *heatmap)
+{
+    double width = 0;
+    cr_assert(picture_heatmaps(path, heatmap, error, sizeof error), "%s", error);
+    char *svg = read_picture();
+    cr_assert_eq(sscanf(strstr(svg, "width=\""), "width=\"%lf", &width), 1);
+    free(svg);
+    return width;
+}
+
+Test(picture, titles_of_rows_take_room_at_the_side)
+{
+    float values[2] = {0, 1};
+    const char *rows[] = {"Layer 1", "Layer 2"}, *broken[] = {"Layer 1", "\xc3"};
+    struct heatmap heatmap = {values, 2, 1, 1, 1, NULL, NULL, NULL, NULL, "queries", NULL};
+    const double without = width_of_picture(&heatmap);
+    heatmap.row_titles = rows;
+    cr_expect_geq(width_of_picture(&heatmap), without + 12);
+    heatmap.row_titles = broken;
+    expect_error(picture_heatmaps(path, &heatmap, error, sizeof error), "row_titles[1] of the picture is not UTF-8");
 }
 
 Test(picture, heatmaps_that_cannot_be_drawn)
@@ -213,44 +168,6 @@ Test(picture, pictures_too_large)
     struct heatmap heatmap = {.values = values, .rows = 1, .columns = 1, .queries = 1, .keys = 9000};
     expect_error(picture_heatmaps(path, &heatmap, error, sizeof error), "more than 8000");
     free(values);
-}
-
-Test(picture, files_that_cannot_be_written)
-{
-    struct heatmap heatmap = eye();
-    expect_error(picture_heatmaps("/nowhere/a.svg", &heatmap, error, sizeof error), "/nowhere/a.svg': No such file");
-    expect_error(picture_heatmaps("picture.jpg", &heatmap, error, sizeof error), "must end in .svg or .png");
-    expect_error(picture_heatmaps(".svg", &heatmap, error, sizeof error), "must end in .svg or .png");
-    expect_error(picture_heatmaps("", &heatmap, error, sizeof error), "must end in .svg or .png");
-    cr_assert_eq(mkdir(path, 0700), 0);
-    expect_error(picture_heatmaps(path, &heatmap, error, sizeof error), "directory");
-    cr_expect_eq(count_files(), 1);
-    cr_assert_eq(rmdir(path), 0);
-}
-
-Test(picture, a_full_disk_leaves_the_old_file)
-{
-    struct heatmap heatmap = eye();
-    cr_assert(picture_heatmaps(path, &heatmap, error, sizeof error), "%s", error);
-    char *before = read_picture();
-    signal(SIGXFSZ, SIG_IGN);
-    struct rlimit limit = {2000, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
-    identity[1] = 0.5f;
-    setrlimit(RLIMIT_FSIZE, &limit);
-    bool svg = picture_heatmaps(path, &heatmap, error, sizeof error);
-    setrlimit(RLIMIT_FSIZE, &none);
-    expect_error(svg, "File too large");
-    char *after = read_picture();
-    cr_expect_str_eq(before, after);
-    free(before);
-    free(after);
-    char png[sizeof path];
-    snprintf(png, sizeof png, "%s/picture.png", directory);
-    setrlimit(RLIMIT_FSIZE, &limit);
-    bool written = picture_heatmaps(png, &heatmap, error, sizeof error);
-    setrlimit(RLIMIT_FSIZE, &none);
-    expect_error(written, "File too large");
-    cr_expect_eq(count_files(), 1, "only the old one is there");
 }
 
 Test(picture, chart_has_a_line_for_each_run_of_points)

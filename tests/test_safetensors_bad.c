@@ -10,6 +10,8 @@ TestSuite(safetensors_bad, .init = make_directory, .fini = remove_directory);
     "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" first "},"                                              \
     "\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" second "}}"
 
+#define EMPTY(name) "\"" name "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}"
+
 static const struct {
     const char *header;
     size_t data;
@@ -25,10 +27,28 @@ static const struct {
     {"{'a':1}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
     {"{\"\xff\":1}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
     {"{\"\\u0000\":1}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
+    {"{\"\xed\xa0\x80\":1}", 0, RAPT_ERROR_FORMAT, "byte 2 of the JSON header: no UTF-8"},
+    {"{\"\xc0\x80\":1}", 0, RAPT_ERROR_FORMAT, "byte 2 of the JSON header: no UTF-8"},
+    {"{\"\xf4\x90\x80\x80\":1}", 0, RAPT_ERROR_FORMAT, "byte 2 of the JSON header: no UTF-8"},
+    {"{\"\xe2\x82\":1}", 0, RAPT_ERROR_FORMAT, "byte 2 of the JSON header: no UTF-8"},
+    {"{\"ab\n\":1}", 0, RAPT_ERROR_FORMAT, "byte 4 of the JSON header: a control character"},
+    {"{\"\\u000\":1}", 0, RAPT_ERROR_FORMAT, "byte 4 of the JSON header: four hexadecimal digits"},
+    {"{\"\\u00", 0, RAPT_ERROR_FORMAT, "four hexadecimal digits"},
+    {"{\"\\", 0, RAPT_ERROR_FORMAT, "no escape of JSON"},
+    {"{\"\\a\":1}", 0, RAPT_ERROR_FORMAT, "no escape of JSON"},
+    {"{\"\\ud834\":1}", 0, RAPT_ERROR_FORMAT, "half of a surrogate pair"},
+    {"{\"\\udd1e\":1}", 0, RAPT_ERROR_FORMAT, "half of a surrogate pair"},
+    {"{\"\\ud834\\ud834\":1}", 0, RAPT_ERROR_FORMAT, "half of a surrogate pair"},
+    {"{\"\\ud834\\u", 0, RAPT_ERROR_FORMAT, "half of a surrogate pair"},
+    {"{\"abc", 0, RAPT_ERROR_FORMAT, "byte 5 of the JSON header: a string without an end"},
+    {"{" EMPTY("a") EMPTY("b") "}", 0, RAPT_ERROR_FORMAT, "',' or '}' expected"},
+    {"{" EMPTY("a") ",}", 0, RAPT_ERROR_FORMAT, "a string expected"},
+    {"{," EMPTY("a") "}", 0, RAPT_ERROR_FORMAT, "a string expected"},
     {"{\"a\":NaN}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
     {"{\"a\":99999999999999999999}", 0, RAPT_ERROR_FORMAT, "of the JSON header"},
     {TWO("[0,4]", "[4,8]") "{}", 8, RAPT_ERROR_FORMAT, "of the JSON header"},
-    {"{\"a\":1,\"a\":2}", 0, RAPT_ERROR_FORMAT, "duplicate"},
+    {"{" EMPTY("a") "," EMPTY("b") "," EMPTY("a") "}", 0, RAPT_ERROR_FORMAT, "duplicate tensor 'a'"},
+    {"{" EMPTY("a") "," EMPTY("\\u0061") "}", 0, RAPT_ERROR_FORMAT, "duplicate tensor 'a'"},
     {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, RAPT_ERROR_FORMAT, "duplicate"},
     {"{\"__metadata__\":[]}", 0, RAPT_ERROR_FORMAT, "__metadata__ is not an object of texts"},
     {"{\"__metadata__\":{\"k\":1}}", 0, RAPT_ERROR_FORMAT, "the metadata 'k' is not a text"},
@@ -36,9 +56,14 @@ static const struct {
     {"{\"a\":1}", 0, RAPT_ERROR_FORMAT, "tensor 'a' is not an object of dtype, shape and data_offsets"},
     {"{\"a\":{}}", 0, RAPT_ERROR_FORMAT, "tensor 'a' is not an object"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0],\"x\":1}}", 0, RAPT_ERROR_FORMAT,
-     "and nothing else"},
-    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"offsets\":[0,0]}}", 0, RAPT_ERROR_FORMAT, "data_offsets of tensor 'a'"},
-    {"{\"a\":{\"type\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, RAPT_ERROR_FORMAT, "'a' has no dtype"},
+     "and nothing else: it has x"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"shape\":[0],\"data_offsets\":[0,0]}}", 0, RAPT_ERROR_FORMAT,
+     "duplicate shape"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[0]}}", 0, RAPT_ERROR_FORMAT, "it has no data_offsets"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"offsets\":[0,0]}}", 0, RAPT_ERROR_FORMAT,
+     "and nothing else: it has offsets"},
+    {"{\"a\":{\"type\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, RAPT_ERROR_FORMAT,
+     "and nothing else: it has type"},
     {TENSOR("8", "[4]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "'a' has no dtype"},
     {TENSOR("\"F8_E4M3\"", "[4]", "[0,4]"), 4, RAPT_ERROR_UNSUPPORTED, "has dtype F8_E4M3; F64, F32"},
     {TENSOR("\"f32\"", "[1]", "[0,4]"), 4, RAPT_ERROR_UNSUPPORTED, "has dtype f32; F64, F32"},
@@ -47,6 +72,14 @@ static const struct {
     {TENSOR("\"U8\"", "{}", "[0,4]"), 4, RAPT_ERROR_FORMAT, "'a' has no shape"},
     {TENSOR("\"U8\"", "[-4]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "size 0 in the shape of tensor 'a' is not a count"},
     {TENSOR("\"U8\"", "[1,4.0]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "size 1 in the shape of tensor 'a' is not a count"},
+    {TENSOR("\"U8\"", "[04]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "is not a count"},
+    {TENSOR("\"U8\"", "[4e0]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "is not a count"},
+    {TENSOR("\"U8\"", "[+4]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "is not a count"},
+    {TENSOR("\"U8\"", "[9223372036854775808]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "is not a count"},
+    {TENSOR("\"U8\"", "[4,]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "is not a count"},
+    {TENSOR("\"U8\"", "[,4]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "is not a count"},
+    {TENSOR("\"U8\"", "[4 4]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "',' or ']' expected"},
+    {TENSOR("\"U8\"", "[4", "[0,4]"), 4, RAPT_ERROR_FORMAT, "size 1 in the shape of tensor 'a' is not a count"},
     {TENSOR("\"U8\"", "[\"4\"]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "is not a count"},
     {TENSOR("\"U8\"", "[null]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "is not a count"},
     {TENSOR("\"U8\"", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1, RAPT_ERROR_UNSUPPORTED, "has rank 9; at most 8"},
@@ -70,6 +103,8 @@ static const struct {
     {TENSOR("\"U8\"", "[4]", "[0,4]"), 5, RAPT_ERROR_FORMAT, "5 bytes of data where the tensors have 4"},
     {TENSOR("\"U8\"", "[4]", "[1,5]"), 5, RAPT_ERROR_FORMAT, "the 1 bytes of data before tensor 'a' belong to none"},
     {TENSOR("\"BOOL\"", "[2]", "[0,2]") "   ", 2, RAPT_OK, ""},
+    {TENSOR("\"BOOL\"", " [\t2\r\n ] ", "[ 0 , 2 ]") "\n", 2, RAPT_OK, ""},
+    {TENSOR("\"\\u0055\\u0038\"", "[]", "[0,1]"), 1, RAPT_OK, ""},
     {"{}", 1, RAPT_ERROR_FORMAT, "1 bytes of data where the tensors have 0"},
     {TWO("[0,4]", "[0,4]"), 4, RAPT_ERROR_FORMAT, "tensors 'a' and 'b' overlap"},
     {TWO("[3,7]", "[0,4]"), 7, RAPT_ERROR_FORMAT, "tensors 'b' and 'a' overlap"},
@@ -107,7 +142,7 @@ Test(safetensors_bad, deep_nesting_is_refused)
     memset(bytes + 8, '[', depth);
     memcpy(bytes + 8, "{\"a\":", 5);
     write_file(bytes, sizeof bytes);
-    expect_refused(RAPT_ERROR_FORMAT, "maximum parsing depth");
+    expect_refused(RAPT_ERROR_FORMAT, "byte 5 of the JSON header: tensor 'a' is not an object");
 }
 
 Test(safetensors_bad, sizes_of_the_header_are_checked)

@@ -33,7 +33,7 @@ Test(safetensors_save, failing_writes_leave_the_old_file)
         cr_expect_not(saved);
         expect_error(RAPT_ERROR_FILE, "save_safetensors: cannot write");
         expect_content(1);
-        cr_expect_eq(files(false), 1);
+        cr_expect_eq(files(), 1);
     }
     cr_expect(rapt_save_safetensors(path, large));
     expect_content(2);
@@ -49,17 +49,17 @@ Test(safetensors_save, paths_that_cannot_be_written)
     cr_expect_not(rapt_save_safetensors(inside, archive));
     expect_error(RAPT_ERROR_FILE, "/no': No such file");
     cr_expect_not(rapt_save_safetensors(directory, archive));
-    expect_error(RAPT_ERROR_FILE, "cannot replace");
+    expect_error(RAPT_ERROR_FILE, "is not a regular file");
     cr_expect_not(rapt_save_safetensors("", archive));
-    expect_error(RAPT_ERROR_FILE, "cannot replace ''");
-    cr_expect_eq(files(false), 0);
+    expect_error(RAPT_ERROR_FILE, "cannot write ''");
+    cr_expect_eq(files(), 0);
     cr_expect_not(rapt_save_safetensors(NULL, archive));
     expect_error(RAPT_ERROR_NULL, "path is NULL");
     cr_expect_not(rapt_save_safetensors(path, NULL));
     expect_error(RAPT_ERROR_NULL, "archive is NULL");
     cr_assert_eq(chdir(directory), 0);
     cr_expect(rapt_save_safetensors("here.safetensors", archive));
-    cr_expect_eq(files(false), 1);
+    cr_expect_eq(files(), 1);
     rapt_archive_free(archive);
 }
 

@@ -44,7 +44,7 @@ Test(sentences, refuses_what_is_no_file)
     struct sentences sentences;
     struct translate_error error = {""};
     cr_expect(!sentences_read(&sentences, "/nonexistent/pairs.tsv", INT64_MAX, INT64_MAX, &error));
-    cr_expect_str_eq(error.message, "/nonexistent/pairs.tsv: cannot be opened: No such file or directory");
+    cr_expect_str_eq(error.message, "/nonexistent/pairs.tsv: cannot be read: No such file or directory");
     cr_expect(!sentences_read(&sentences, "/tmp", INT64_MAX, INT64_MAX, &error));
     cr_expect_str_eq(error.message, "/tmp: cannot be read: Is a directory");
     cr_expect(!sentences_read(&sentences, "/nonexistent/pairs.tsv", INT64_MAX, INT64_MAX, NULL));

@@ -200,24 +200,6 @@ Test(tensor, sequences)
     expect_error(RAPT_ERROR_SHAPE, "linspace: size -2");
 }
 
-Test(tensor, elements)
-{
-    const double numbers[] = {0, 1, 2, 3, 4, 5};
-    rapt_tensor *tensor = rapt_from(RAPT_FLOAT64, RAPT_SHAPE(2, 3), numbers);
-    cr_expect_eq(rapt_at(tensor, (int64_t[]){1, 0}), 3);
-    cr_expect_eq(rapt_at(tensor, (int64_t[]){-1, -1}), 5);
-    CHECK(transposed(tensor), 0, 3, 1, 4, 2, 5);
-    cr_expect_eq(rapt_item(rapt_scalar(RAPT_INT64, 9)), 9);
-    cr_expect_eq(rapt_at(rapt_scalar(RAPT_INT64, 9), NULL), 9);
-    expect_no_error();
-    cr_expect(isnan(rapt_at(tensor, (int64_t[]){0, 3})));
-    expect_error(RAPT_ERROR_VALUE, "at: index 3 of axis 1, which has size 3");
-    cr_expect(isnan(rapt_at(tensor, (int64_t[]){-3, 0})));
-    expect_error(RAPT_ERROR_VALUE, "index -3 of axis 0, which has size 2");
-    cr_expect(isnan(rapt_item(tensor)));
-    expect_error(RAPT_ERROR_SHAPE, "item: a tensor of one element expected, not shape [2, 3]");
-}
-
 Test(tensor, casts)
 {
     const double numbers[] = {-3.7, -0.5, 0, 0.5, 1, 2.9, 254.5};

@@ -1,46 +1,12 @@
 /* Tests of examples/common/picture.h: heatmaps and charts as text. */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "picture.h"
+#include "printed_picture.h"
 #include "pseudo_terminal.h"
 
-static char error[512], text[1 << 16];
-
-static void enter(void)
-{
-    static const char *const variables[] = {"COLUMNS", "COLORTERM", "NO_COLOR", "CLICOLOR_FORCE", "TERM"};
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) unsetenv(variables[i]);
-    error[0] = '\0';
-}
-
 TestSuite(terminal_picture, .init = enter);
-
-static const char *finish(FILE *file, bool printed)
-{
-    cr_assert(printed, "%s", error);
-    rewind(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
-
-static const char *print_heatmaps(const struct heatmap *heatmap)
-{
-    FILE *file = tmpfile();
-    cr_assert_not_null(file);
-    return finish(file, picture_print_heatmaps(file, heatmap, error, sizeof error));
-}
-
-static const char *print_chart(const struct chart *chart)
-{
-    FILE *file = tmpfile();
-    cr_assert_not_null(file);
-    return finish(file, picture_print_chart(file, chart, error, sizeof error));
-}
 
 static void expect_error(bool printed, const char *part)
 {
@@ -65,7 +31,7 @@ Test(terminal_picture, identity)
 {
     float identity[100] = {0};
     for (int i = 0; i < 10; i++) identity[11 * i] = 1;
-    struct heatmap heatmap = {identity, 1, 1, 10, 10, NULL, NULL, NULL, "Keys", "Queries"};
+    struct heatmap heatmap = {identity, 1, 1, 10, 10, NULL, NULL, NULL, "Keys", "Queries", NULL};
     cr_expect_str_eq(print_heatmaps(&heatmap), "Queries ↓\n"
                                                "  ┌────────────────────┐\n"
                                                "0 │██                  │\n"
@@ -88,7 +54,7 @@ Test(terminal_picture, grid_with_titles_and_one_scale)
 {
     float values[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, NAN};
     const char *titles[] = {"A", "Head 2", "C"};
-    struct heatmap heatmap = {values, 2, 3, 1, 2, titles, NULL, NULL, "x", NULL};
+    struct heatmap heatmap = {values, 2, 3, 1, 2, titles, NULL, NULL, "x", NULL, NULL};
     cr_expect_str_eq(print_heatmaps(&heatmap), "    A    Head 2   C\n"
                                                "  ┌────┐ ┌────┐ ┌────┐\n"
                                                "0 │    │ │░░░░│ │▒▒▒▒│\n"
@@ -101,11 +67,35 @@ Test(terminal_picture, grid_with_titles_and_one_scale)
                                                "  0 │  ░░░░░▒▒▒▒▒▓▓▓▓▓███│ 10   × NaN\n");
 }
 
+Test(terminal_picture, rows_have_titles)
+{
+    float values[] = {0, 1, 2, 3};
+    const char *titles[] = {"Head 1", "Head 2"}, *rows[] = {"Layer 1", "Layer 2"};
+    struct heatmap heatmap = {values, 2, 2, 1, 1, titles, NULL, NULL, NULL, "q", rows};
+    cr_expect_str_eq(print_heatmaps(&heatmap),
+                     "q ↓\n"
+                     "  Head 1 Head 2\n"
+                     "Layer 1\n"
+                     "  ┌──┐   ┌──┐\n"
+                     "0 │  │   │░░│\n"
+                     "  └──┘   └──┘\n"
+                     "Layer 2\n"
+                     "  ┌──┐   ┌──┐\n"
+                     "0 │▓▓│   │██│\n"
+                     "  └──┘   └──┘\n"
+                     "   0      0\n"
+                     "  0 │  ░░░░░▒▒▒▒▒▓▓▓▓▓███│ 3\n",
+                     "%s", text);
+    setenv("COLUMNS", "12", 1);
+    const char *second = strstr(print_heatmaps(&heatmap), "Head 2");
+    cr_expect(second && strstr(second, "Layer 2"), "what is below has its own titles: %s", text);
+}
+
 Test(terminal_picture, tokens_stand_upright_below_their_keys)
 {
     float values[] = {1, 0, 0, 0.5f, 0.25f, 1};
     const char *source[] = {"l\xc3\xa9g", "e\xcc\x81t\n", "."}, *target[] = {"a word of many letters", "\x1b[0m"};
-    struct heatmap heatmap = {values, 1, 1, 2, 3, NULL, target, source, NULL, NULL};
+    struct heatmap heatmap = {values, 1, 1, 2, 3, NULL, target, source, NULL, NULL, NULL};
     cr_expect_str_eq(print_heatmaps(&heatmap),
                      "                 ┌──────┐\n"
                      "a word of many … │██    │\n"
@@ -126,7 +116,7 @@ Test(terminal_picture, one_that_is_too_large_is_printed_coarser)
     static float values[64 * 64];
     for (int i = 0; i < 64 * 64; i++) values[i] = i / 64 < 32 && i % 64 < 32 ? 1 : i % 64 < 32 ? NAN : 0;
     values[63 * 64] = 4; /* the one number among the NaN */
-    struct heatmap heatmap = {values, 1, 1, 64, 64, NULL, NULL, NULL, "keys", NULL};
+    struct heatmap heatmap = {values, 1, 1, 64, 64, NULL, NULL, NULL, "keys", NULL, NULL};
     setenv("COLUMNS", "21", 1);
     cr_expect_str_eq(print_heatmaps(&heatmap),
                      "   ┌────────────────┐\n"
@@ -151,7 +141,7 @@ Test(terminal_picture, matrices_that_do_not_fit_go_below_each_other)
     float values[4 * 9] = {0};
     for (int i = 0; i < 36; i++) values[i] = (float)(i / 9);
     const char *tokens[] = {"a", "b", "c"}, *titles[] = {"1", "2", "3", "4"};
-    struct heatmap heatmap = {values, 1, 4, 3, 3, titles, tokens, tokens, NULL, "q"};
+    struct heatmap heatmap = {values, 1, 4, 3, 3, titles, tokens, tokens, NULL, "q", NULL};
     setenv("COLUMNS", "30", 1);
     cr_expect_str_eq(print_heatmaps(&heatmap),
                      "q ↓\n"
@@ -182,7 +172,17 @@ Test(terminal_picture, never_wider_than_the_terminal)
     for (int i = 0; i < 70; i++) tokens[i] = i % 2 ? "été" : "a longer token";
     const char *titles[] = {"Head 1", "Head 2", "Head 3", "Head 4", "the longest of all titles by far"};
     for (int tokened = 0; tokened < 2; tokened++) {
-        struct heatmap heatmap = {values, 2, 5, 30, 70, titles, NULL, NULL, "Key positions", "Query positions"};
+        struct heatmap heatmap = {values,
+                                  2,
+                                  5,
+                                  30,
+                                  70,
+                                  titles,
+                                  NULL,
+                                  NULL,
+                                  "Key positions",
+                                  "Query positions",
+                                  (const char *[]){"Layer 1", "the second layer, with the longest of names"}};
         if (tokened) heatmap.key_labels = heatmap.query_labels = tokens;
         for (int width = 45; width < 400; width += width / 8) {
             char columns[16];
@@ -196,7 +196,7 @@ Test(terminal_picture, never_wider_than_the_terminal)
         }
     }
     setenv("COLUMNS", "40", 1);
-    struct heatmap heatmap = {values, 1, 1, 30, 70, NULL, NULL, tokens, NULL, NULL};
+    struct heatmap heatmap = {values, 1, 1, 30, 70, NULL, NULL, tokens, NULL, NULL, NULL};
     cr_expect(strstr(print_heatmaps(&heatmap), "\nthe labels of the keys have no room\n"), "%s", text);
     for (int width = 1; width < 10; width++) {
         char columns[16];
@@ -209,7 +209,7 @@ Test(terminal_picture, never_wider_than_the_terminal)
 Test(terminal_picture, colours)
 {
     float values[] = {0, 1, NAN};
-    struct heatmap heatmap = {values, 1, 1, 1, 3, NULL, NULL, NULL, NULL, NULL};
+    struct heatmap heatmap = {values, 1, 1, 1, 3, NULL, NULL, NULL, NULL, NULL, NULL};
     setenv("CLICOLOR_FORCE", "1", 1);
     setenv("TERM", "xterm-256color", 1);
     cr_expect(strstr(print_heatmaps(&heatmap), "\n0 │\033[48;5;231m  \033[48;5;52m  \033[48;5;250m  \033[0m│\n"), "%s",
@@ -228,7 +228,7 @@ Test(terminal_picture, colours)
 Test(terminal_picture, two_queries_share_a_line_of_narrow_cells_in_colours)
 {
     float values[] = {0, 1, 1, 0, 0, 0};
-    struct heatmap heatmap = {values, 1, 1, 3, 2, NULL, NULL, NULL, NULL, NULL};
+    struct heatmap heatmap = {values, 1, 1, 3, 2, NULL, NULL, NULL, NULL, NULL, NULL};
     setenv("CLICOLOR_FORCE", "1", 1);
     setenv("TERM", "xterm-256color", 1);
     setenv("COLUMNS", "6", 1);
@@ -242,7 +242,7 @@ Test(terminal_picture, terminals_are_recognised_and_measured)
     int reader;
     FILE *terminal = open_terminal(11, &reader);
     float values[8] = {0, 0, 0, 0, 0, 0, 0, 1};
-    struct heatmap heatmap = {values, 1, 1, 1, 8, NULL, NULL, NULL, NULL, NULL};
+    struct heatmap heatmap = {values, 1, 1, 1, 8, NULL, NULL, NULL, NULL, NULL, NULL};
     static const struct {
         const char *kind, *part;
     } terminals[] = {{"xterm", "│       █│"}, {"xterm-256color", "\033[38;5;231m▀\033[38;5;52m▀\033[0m│"}};
@@ -302,7 +302,7 @@ Test(terminal_picture, things_that_cannot_be_printed)
     float value = 1;
     double x[] = {1, 2}, nothing[] = {NAN, INFINITY};
     const char *broken[] = {"\xc3"};
-    struct heatmap heatmap = {&value, 1, 1, 1, 1, NULL, NULL, NULL, NULL, NULL}, bad = heatmap;
+    struct heatmap heatmap = {&value, 1, 1, 1, 1, NULL, NULL, NULL, NULL, NULL, NULL}, bad = heatmap;
     struct chart_series series = {"loss", x, x, 2, false};
     struct chart chart = {.series = &series, .num_series = 1};
     expect_error(picture_print_heatmaps(NULL, &heatmap, error, sizeof error), "NULL");

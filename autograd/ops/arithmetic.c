@@ -1,4 +1,5 @@
 /* Arithmetic of two tensors, element by element: a + b, a − b, a · b, a / b, a ^ b, the larger and the smaller. */
+#include <math.h>
 #include <string.h>
 
 #include <rapt/ops.h>
@@ -93,9 +94,10 @@ static rapt_tensor *div_forward(rapt_call *call)
 
 static bool div_vjp(rapt_call *call)
 {
-    rapt_tensor *q = rapt_div(rapt_call_gradient(call, 0), rapt_call_saved(call, 0));
-    if (!rapt_call_give(call, 0, q)) return false;
-    return !rapt_call_wants(call, 1) || rapt_call_give(call, 1, rapt_neg(rapt_mul(q, rapt_call_saved(call, 1))));
+    rapt_tensor *g = rapt_call_gradient(call, 0), *b = rapt_call_saved(call, 0);
+    if (rapt_call_wants(call, 0) && !rapt_call_give(call, 0, rapt_div(g, b))) return false;
+    if (!rapt_call_wants(call, 1)) return true;
+    return rapt_call_give(call, 1, rapt_neg(rapt_mul(g, rapt_div(rapt_call_saved(call, 1), b))));
 }
 
 static const rapt_op division = {.name = "div", .forward = div_forward, .vjp = div_vjp};
@@ -115,11 +117,13 @@ static rapt_tensor *pow_forward(rapt_call *call)
     return y;
 }
 
-/* Where a = b = 0 the limit b a^(b − 1) = 0 is written 0 · a^0, for 0 · 0^−1 is NaN. */
+/* Where b = 0, a^b is 1 for every a, and the slope 0 also where a^−1 is infinite or NaN: there 1 stands for a. */
 static rapt_tensor *pow_base_slope(rapt_tensor *a, rapt_tensor *b, rapt_tensor *zero, rapt_tensor *one)
 {
-    rapt_tensor *both_zero = rapt_logical_and(rapt_equal(a, zero), rapt_equal(b, zero));
-    return rapt_mul(b, rapt_pow(a, rapt_add_scalar(rapt_where(both_zero, one, b), -1)));
+    rapt_tensor *infinity = rapt_scalar((rapt_dtype)a->dtype, INFINITY);
+    rapt_tensor *inverts = rapt_less(rapt_abs(rapt_pow_scalar(rapt_detach(a), -1)), infinity);
+    rapt_tensor *base = rapt_where(rapt_logical_or(inverts, rapt_not_equal(b, zero)), a, one);
+    return rapt_mul(b, rapt_pow(base, rapt_add_scalar(b, -1)));
 }
 
 /* Where a = 0 and b ≥ 0, y stays as it is when b moves: log(a) counts as log(1). */
@@ -204,4 +208,23 @@ static const rapt_op minimum = {.name = "minimum", .forward = minimum_forward, .
 rapt_tensor *rapt_minimum(rapt_tensor *a, rapt_tensor *b)
 {
     return RAPT_APPLY(&minimum, NULL, a, b);
+}
+
+static rapt_tensor *number_for(const char *op, const rapt_tensor *x, double value)
+{
+    if (!x || x->dtype != RAPT_BOOL) return rapt_number_like(op, x, value);
+    rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for bool");
+    return NULL;
+}
+
+rapt_tensor *rapt_maximum_scalar(rapt_tensor *x, double value)
+{
+    rapt_tensor *number = number_for("maximum_scalar", x, value);
+    return number ? rapt_maximum(x, number) : NULL;
+}
+
+rapt_tensor *rapt_minimum_scalar(rapt_tensor *x, double value)
+{
+    rapt_tensor *number = number_for("minimum_scalar", x, value);
+    return number ? rapt_minimum(x, number) : NULL;
 }

@@ -1,4 +1,4 @@
-/* Comparisons of two tensors, and logic; their results are bool and nothing flows back through them. */
+/* Comparisons of two tensors or of one and a number, and logic; their results are bool and nothing flows back through them. */
 #include <rapt/ops.h>
 
 #include "autograd/elementwise.h"
@@ -17,7 +17,15 @@
         return RAPT_APPLY(&kernel, NULL, a, b);                                                                        \
     }
 
+#define WITH_NUMBER(kernel)                                                                                            \
+    rapt_tensor *rapt_##kernel##_scalar(rapt_tensor *x, double value)                                                  \
+    {                                                                                                                  \
+        rapt_tensor *number = rapt_number_like(#kernel "_scalar", x, value);                                           \
+        return number ? rapt_##kernel(x, number) : NULL;                                                               \
+    }
+
 RAPT_COMPARE_KERNELS(COMPARISON)
+RAPT_COMPARE_KERNELS(WITH_NUMBER)
 COMPARISON(logical_and)
 COMPARISON(logical_or)
 

@@ -20,7 +20,7 @@ static rapt_tensor *drop_forward(rapt_call *call)
         return NULL;
     }
     if (o->probability == 0) return rapt_new_alias(x, false);
-    if (o->probability == 1) return rapt_zeros((rapt_dtype)x->dtype, x->rank, x->shape);
+    if (o->probability == 1) return rapt_zeros_like(x);
     double keep = 1 - o->probability;
     const rapt_tensor *dense = rapt_as_contiguous(x);
     rapt_tensor *y = rapt_new("drop", (rapt_dtype)x->dtype, x->rank, x->shape);

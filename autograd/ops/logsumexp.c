@@ -6,7 +6,7 @@
 
 #include "autograd/reduction.h"
 
-/* y = m + log Σ exp(x − m) with m = max x (0 where that is infinite): dx = exp(x − y) · dy */
+/* y = m + log Σ exp(x − m) with m = max x (0 where that is infinite): dx = exp(x − m) / Σ exp(x − m) · dy */
 static rapt_tensor *logsumexp_forward(rapt_call *call)
 {
     const rapt_reduce_kernels *folds = &rapt_kernel.reduce;
@@ -23,15 +23,22 @@ static rapt_tensor *logsumexp_forward(rapt_call *call)
     return y;
 }
 
+/* y serves as m, for the quotient is the same with any number near it. It must be one near it, though: y itself is rounded,
+ * and exp(x − y), which the derivative would be, loses the digits that y lost. */
 static bool logsumexp_vjp(rapt_call *call)
 {
-    rapt_tensor *x = rapt_call_saved(call, 0), *y = rapt_call_saved(call, 1);
+    const rapt_reduction_options *o = rapt_call_options(call);
+    rapt_tensor *x = rapt_call_saved(call, 0), *y = rapt_detach(rapt_call_saved(call, 1));
     if (!x || !y) return false;
-    /* where y is −∞, so is every x, and exp(x − y) would be NaN */
+    /* where y is −∞, so is every x: exp(x − y) would be NaN; and there, and where y is +∞, nothing is to be divided */
     double lowest = y->dtype == RAPT_FLOAT32 ? -(double)FLT_MAX : -DBL_MAX;
-    rapt_tensor *finite = rapt_clamp(rapt_reduction_unfold(call, y), lowest, INFINITY);
+    rapt_tensor *one = rapt_scalar((rapt_dtype)y->dtype, 1), *infinity = rapt_scalar((rapt_dtype)y->dtype, INFINITY);
+    rapt_tensor *shift = rapt_reduction_unfold(call, y), *finite = rapt_less(rapt_abs(shift), infinity);
+    rapt_tensor *exponentials = rapt_exp(rapt_sub(x, rapt_clamp(shift, lowest, INFINITY)));
+    rapt_tensor *sum = rapt_sum(exponentials, o->axis_count, o->axes, true);
     rapt_tensor *g = rapt_reduction_unfold(call, rapt_call_gradient(call, 0));
-    return rapt_call_give(call, 0, rapt_mul(rapt_exp(rapt_sub(x, finite)), g));
+    g = rapt_div(g, rapt_where(finite, sum, one));
+    return rapt_call_give(call, 0, rapt_mul(exponentials, g));
 }
 
 static const rapt_op logsumexp = {.name = "logsumexp",

@@ -41,7 +41,49 @@ rapt_tensor *rapt_l1_loss(rapt_tensor *input, rapt_tensor *target, rapt_reductio
     return d ? reduce("l1_loss", rapt_abs(d), reduction) : NULL;
 }
 
-/* d² / 2 where |d| ≤ delta, else delta (|d| − delta / 2); with c = d cut to ±delta both are c (d − c / 2) */
+/* The slope of Huber's loss, c = d cut to ±delta: dc = dd where |d| < delta, else 0 */
+typedef struct huber_options {
+    double low, high; /* ±delta */
+} huber_options;
+
+static rapt_tensor *huber_slope_forward(rapt_call *call)
+{
+    rapt_call_save(call, rapt_call_input(call, 0));
+    return rapt_elementwise_call(call, rapt_kernel.unary.clamp, 1);
+}
+
+static bool huber_slope_vjp(rapt_call *call)
+{
+    const huber_options *o = rapt_call_options(call);
+    rapt_tensor *g = rapt_call_gradient(call, 0), *d = rapt_call_saved(call, 0);
+    rapt_tensor *inside = rapt_less(rapt_abs(d), rapt_scalar((rapt_dtype)g->dtype, o->high));
+    return rapt_call_give(call, 0, rapt_mul(g, rapt_cast(inside, (rapt_dtype)g->dtype)));
+}
+
+static const rapt_op huber_slope = {.name = "huber_slope",
+                                    .forward = huber_slope_forward,
+                                    .vjp = huber_slope_vjp,
+                                    .options_size = sizeof(huber_options)};
+
+/* y = d² / 2 where |d| ≤ delta, else delta (|d| − delta / 2); both are c (d − c / 2): dy = c dd */
+static rapt_tensor *huber_forward(rapt_call *call)
+{
+    rapt_tensor *d = rapt_call_input(call, 0), *c = RAPT_APPLY(&huber_slope, rapt_call_options(call), d);
+    rapt_call_save(call, d);
+    return rapt_mul(c, rapt_sub(d, rapt_mul_scalar(c, 0.5)));
+}
+
+static bool huber_vjp(rapt_call *call)
+{
+    rapt_tensor *c = RAPT_APPLY(&huber_slope, rapt_call_options(call), rapt_call_saved(call, 0));
+    return rapt_call_give(call, 0, rapt_mul(rapt_call_gradient(call, 0), c));
+}
+
+static const rapt_op huber = {.name = "huber_loss",
+                              .forward = huber_forward,
+                              .vjp = huber_vjp,
+                              .options_size = sizeof(huber_options)};
+
 rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double delta, rapt_reduction reduction)
 {
     if (!(delta > 0)) {
@@ -49,9 +91,7 @@ rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double del
         return NULL;
     }
     rapt_tensor *d = difference("huber_loss", input, target);
-    if (!d) return NULL;
-    rapt_tensor *c = rapt_clamp(d, -delta, delta);
-    return reduce("huber_loss", rapt_mul(c, rapt_sub(d, rapt_mul_scalar(c, 0.5))), reduction);
+    return d ? reduce("huber_loss", RAPT_APPLY(&huber, &((huber_options){-delta, delta}), d), reduction) : NULL;
 }
 
 /* y = max(x, 0) − x t + log(1 + exp(−|x|)): dx = (σ(x) − t) dy, dt = −x dy */

@@ -5,6 +5,7 @@
 
 #include "autograd/node.h"
 #include "autograd/normalize.h"
+#include "autograd/reduction.h"
 
 typedef struct normalize_options {
     double epsilon;
@@ -44,8 +45,8 @@ static rapt_tensor *forward(rapt_call *call, bool centered)
         !check_parameter(op, "bias", x, bias))
         return NULL;
     rapt_tensor *y = rapt_new(op, (rapt_dtype)x->dtype, x->rank, x->shape);
-    rapt_tensor *scale = rapt_new(op, (rapt_dtype)x->dtype, x->rank - 1, x->shape);
-    rapt_tensor *mean = centered ? rapt_new(op, (rapt_dtype)x->dtype, x->rank - 1, x->shape) : NULL;
+    rapt_tensor *scale = rapt_new(op, RAPT_FLOAT64, x->rank - 1, x->shape);
+    rapt_tensor *mean = centered ? rapt_new(op, RAPT_FLOAT64, x->rank - 1, x->shape) : NULL;
     if (!y || !scale || (centered && !mean) || !rapt_normalize_rows(epsilon, x, weight, bias, mean, scale, y))
         return NULL;
     bool needs_x = rapt_call_wants(call, 0) || rapt_call_wants(call, 1);
@@ -99,9 +100,9 @@ static bool backward_vjp(rapt_call *call)
     const bool parameters = rapt_call_output_count(call) > 1;
     rapt_tensor *u = rapt_call_gradient(call, 0), *v = parameters ? rapt_call_gradient(call, 1) : NULL,
                 *t = parameters ? rapt_call_gradient(call, 2) : NULL;
-    if (!u && !(u = rapt_zeros((rapt_dtype)x->dtype, x->rank, x->shape))) return false;
+    if (!u && !(u = rapt_zeros_like(x))) return false;
 
-    rapt_tensor *centered_x = centered ? rapt_sub(x, row_means(x)) : x;
+    rapt_tensor *centered_x = centered ? rapt_center(x, RAPT_AXES(-1)) : x;
     rapt_tensor *variance = row_means(rapt_mul(centered_x, centered_x));
     rapt_tensor *scale = rapt_rsqrt(rapt_add_scalar(variance, o->epsilon)), *y = rapt_mul(centered_x, scale);
     rapt_tensor *h = weight ? rapt_mul(g, weight) : g;

@@ -64,6 +64,8 @@ static const rapt_op mean = {.name = "mean",
 
 rapt_tensor *rapt_mean(rapt_tensor *x, int axis_count, const int *axes, bool keep)
 {
+    if (x && !rapt_is_floating(x)) /* summed in float64, where no sum of integers wraps around */
+        return rapt_cast(rapt_mean(rapt_cast(x, RAPT_FLOAT64), axis_count, axes, keep), RAPT_FLOAT32);
     return rapt_reduction_apply(&mean, x, axis_count, axes, keep, 0);
 }
 
@@ -85,7 +87,7 @@ static bool var_vjp(rapt_call *call)
 {
     const rapt_reduction_options *o = rapt_call_options(call);
     rapt_tensor *x = rapt_call_saved(call, 0);
-    rapt_tensor *centered = rapt_sub(x, rapt_mean(x, o->axis_count, o->axes, true));
+    rapt_tensor *centered = rapt_center(x, o->axis_count, o->axes);
     double degrees = (double)(rapt_reduction_folded(call) - o->correction);
     rapt_tensor *g = rapt_mul_scalar(rapt_call_gradient(call, 0), 2 / (degrees > 0 ? degrees : 0));
     return rapt_call_give(call, 0, rapt_mul(centered, rapt_reduction_unfold(call, g)));

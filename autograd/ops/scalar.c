@@ -1,19 +1,12 @@
 /* A tensor and a number: x + value, x · value, x ^ exponent. */
-#include <math.h>
-
 #include <rapt/ops.h>
 
 #include "autograd/elementwise.h"
 
-/* False and an error when x has an integer dtype that cannot hold the number. */
+/* False and an error when x has an integer dtype that cannot hold the number. No op here is defined for bool. */
 static bool check_number(const char *op, const rapt_tensor *x, double value)
 {
-    static const double low[RAPT_DTYPE_COUNT] = {[RAPT_INT64] = INT64_MIN, [RAPT_INT32] = INT32_MIN};
-    static const double beyond[RAPT_DTYPE_COUNT] = {[RAPT_INT64] = 0x1p63, [RAPT_INT32] = 0x1p31, [RAPT_UINT8] = 256};
-    if (rapt_is_floating(x) || x->dtype == RAPT_BOOL) return true;
-    if (value == floor(value) && value >= low[x->dtype] && value < beyond[x->dtype]) return true;
-    return rapt_fail(RAPT_ERROR_VALUE, op, "%g is not a number of type %s, which the tensor has", value,
-                     rapt_dtype_name((rapt_dtype)x->dtype));
+    return x->dtype == RAPT_BOOL || rapt_check_number(op, x, value);
 }
 
 /* d(x + c) = dx */
@@ -78,7 +71,7 @@ static bool pow_scalar_vjp(rapt_call *call)
 {
     double exponent = *(const double *)rapt_call_options(call);
     rapt_tensor *g = rapt_call_gradient(call, 0);
-    if (exponent == 0) return rapt_call_give(call, 0, rapt_zeros((rapt_dtype)g->dtype, g->rank, g->shape));
+    if (exponent == 0) return rapt_call_give(call, 0, rapt_zeros_like(g));
     rapt_tensor *x = rapt_call_saved(call, 0);
     rapt_tensor *slope = rapt_mul_scalar(exponent == 2 ? x : rapt_pow_scalar(x, exponent - 1), exponent);
     return rapt_call_give(call, 0, rapt_mul(g, slope));

@@ -1,7 +1,8 @@
-/* Choosing between two tensors, element by element. */
+/* Choosing between two tensors, or a tensor and a number, element by element. */
 #include <rapt/ops.h>
 
 #include "autograd/elementwise.h"
+#include "tensor/debug.h"
 
 /* d where(c, a, b) = where(c, da, db) */
 static rapt_tensor *where_forward(rapt_call *call)
@@ -37,4 +38,30 @@ static const rapt_op where = {.name = "where", .forward = where_forward, .vjp = 
 rapt_tensor *rapt_where(rapt_tensor *condition, rapt_tensor *a, rapt_tensor *b)
 {
     return RAPT_APPLY(&where, NULL, condition, a, b);
+}
+
+/* Is there a bool for each element of x, perhaps by broadcasting? */
+static bool check_mask(const char *op, const rapt_tensor *x, const rapt_tensor *mask)
+{
+    if (!x || !mask) return rapt_fail_null(op, x ? "mask" : "x");
+    if (!rapt_check_alive(op, "x", x) || !rapt_check_alive(op, "the mask", mask)) return false;
+    if (mask->dtype != RAPT_BOOL)
+        return rapt_fail(RAPT_ERROR_DTYPE, op, "the mask is %s; bool expected",
+                         rapt_dtype_name((rapt_dtype)mask->dtype));
+    int64_t shape[RAPT_MAX_RANK];
+    int rank = rapt_broadcast(op, x, mask, shape);
+    if (rank < 0) return false;
+    bool same = rank == x->rank;
+    for (int axis = 0; same && axis < rank; axis++) same = shape[axis] == x->shape[axis];
+    if (same) return true;
+    char text[RAPT_SHAPE_TEXT], mask_text[RAPT_SHAPE_TEXT];
+    return rapt_fail(RAPT_ERROR_SHAPE, op, "a mask of shape %s does not broadcast to x of shape %s",
+                     rapt_shape_text(mask->rank, mask->shape, mask_text), rapt_shape_text(x->rank, x->shape, text));
+}
+
+rapt_tensor *rapt_masked_fill(rapt_tensor *x, rapt_tensor *mask, double value)
+{
+    if (!check_mask("masked_fill", x, mask)) return NULL;
+    rapt_tensor *number = rapt_number_like("masked_fill", x, value);
+    return number ? rapt_where(mask, number, x) : NULL;
 }

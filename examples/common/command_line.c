@@ -7,6 +7,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* The first row of the table; that of a program without options has only its end. */
+static const struct command_option *rows(const struct command_line *line)
+{
+    static const struct command_option none;
+    return line->options ? line->options : &none;
+}
 
 static bool wrong(const struct command_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -61,7 +69,7 @@ static bool wrong_name(const struct command_line *line, const char *given)
     const char *nearest = NULL;
     int best = 64;
     if (is_near(given, "--help", &best)) nearest = "--help";
-    for (const struct command_option *option = line->options; option->name || option->help; option++)
+    for (const struct command_option *option = rows(line); option->name || option->help; option++)
         if (option->name && is_near(given, option->name, &best)) nearest = option->name;
     if (nearest) return wrong(line, "there is no option '%s'; did you mean '%s'?", given, nearest);
     return wrong(line, "there is no option '%s'", given);
@@ -147,7 +155,7 @@ static bool set_value(const struct command_line *line, const struct command_opti
 /* The option whose name is the first `length` bytes of the argument. */
 static const struct command_option *find(const struct command_line *line, const char *argument, size_t length)
 {
-    for (const struct command_option *option = line->options; option->name || option->help; option++)
+    for (const struct command_option *option = rows(line); option->name || option->help; option++)
         if (option->name && strlen(option->name) == length && memcmp(option->name, argument, length) == 0)
             return option;
     return NULL;
@@ -189,8 +197,22 @@ static bool take(const struct command_line *line, int argc, char **argv, int *i)
     return true;
 }
 
+static const char *program_name;
+
+/* At the end of the program: what was printed must have arrived. */
+static void close_output(void)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout) && (fclose(stdout) == 0 || errno == EBADF)) return;
+    fprintf(stderr, "%s: cannot write to standard output%s%s\n", program_name, errno ? ": " : "",
+            errno ? strerror(errno) : "");
+    _exit(EXIT_FAILURE);
+}
+
 enum command_line_result command_line_parse(const struct command_line *line, int argc, char **argv)
 {
+    if (!program_name) atexit(close_output);
+    program_name = line->program;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0) continue;
         command_line_help(line, stdout);
@@ -253,15 +275,15 @@ void command_line_help(const struct command_line *line, FILE *stream)
 {
     char text[512];
     int indent = (int)strlen("  --help");
-    for (const struct command_option *option = line->options; option->name || option->help; option++) {
+    for (const struct command_option *option = rows(line); option->name || option->help; option++) {
         int width = option->name ? describe_option(option, text, sizeof text) : 0;
         if (width > indent && width <= WIDEST_NAMES) indent = width;
     }
     indent += 2;
-    fprintf(stream, "usage: %s [OPTION]...\n\n%s\n\n", line->program, line->summary);
-    for (const struct command_option *option = line->options; option->name || option->help; option++) {
+    fprintf(stream, "usage: %s%s\n\n%s\n\n", line->program, line->options ? " [OPTION]..." : "", line->summary);
+    for (const struct command_option *option = rows(line); option->name || option->help; option++) {
         if (!option->name) {
-            fprintf(stream, "%s%s\n", option == line->options ? "" : "\n", option->help);
+            fprintf(stream, "%s%s\n", option == rows(line) ? "" : "\n", option->help);
             continue;
         }
         int width = describe_option(option, text, sizeof text);

@@ -27,9 +27,9 @@ struct command_option {
 
 struct command_line {
     const char *program;
-    const char *summary; /* what it does: the first lines of --help */
-    const struct command_option *options;
-    const char *epilogue; /* the last lines of --help, or NULL */
+    const char *summary;                  /* what it does: the first lines of --help */
+    const struct command_option *options; /* NULL: none but --help */
+    const char *epilogue;                 /* the last lines of --help, or NULL */
 };
 
 /* Rows that several programs have; the defaults as above. */
@@ -42,7 +42,8 @@ enum command_line_result { COMMAND_LINE_RUN = -1, COMMAND_LINE_HELP = 0, COMMAND
 /* Sets what the options point to, from "--name value" and "--name=value". A value that is an argument of its own and
    starts with '-' counts only for numbers; the others need "--name=-value".
    HELP: --help or -h was given and printed on stdout, nothing is set.
-   WRONG: one sentence was printed on stderr. */
+   WRONG: one sentence was printed on stderr.
+   From here on the program ends with EXIT_FAILURE and a sentence when what it printed on stdout could not be written. */
 enum command_line_result command_line_parse(const struct command_line *line, int argc, char **argv);
 
 /* --help: options in aligned columns with the defaults that their pointers hold. */

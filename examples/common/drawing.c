@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+const bool picture_has_files = true;
 
 enum { MARGIN = 6, PNG_SCALE = 2, MAX_SIDE = 8000 };
 
@@ -85,14 +88,32 @@ static cairo_status_t render(FILE *file, bool svg, drawing_function *draw, const
     return status;
 }
 
+/* What the path leads to, so that a symbolic link stays one, and the mode of the file there, 0 when there is none. The
+   caller frees it; NULL, and why, when a picture cannot go there. */
+static char *find_place(const char *path, mode_t *mode, const char **why)
+{
+    struct stat there;
+    *mode = 0;
+    if (stat(path, &there) == 0) {
+        *mode = there.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+        *why = "it is not a regular file";
+        return S_ISREG(there.st_mode) ? realpath(path, NULL) : NULL;
+    }
+    *why = strerror(errno);
+    if (errno != ENOENT) return NULL;
+    *why = "it is a link that leads to nothing";
+    return lstat(path, &there) == 0 ? NULL : strdup(path);
+}
+
 /* Renders into the file beside the path and renames it; why says what went wrong. */
-static bool store(const char *path, const char *beside, drawing_function *draw, const void *what, const struct box *box,
-                  const char **why)
+static bool store(const char *path, const char *beside, mode_t mode, drawing_function *draw, const void *what,
+                  const struct box *box, const char **why)
 {
     FILE *file = fopen(beside, "wb");
     if (!file) return *why = strerror(errno), false;
     cairo_status_t status = render(file, ends_in(path, ".svg"), draw, what, box);
-    bool stored = !status && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    bool stored =
+        !status && fflush(file) == 0 && (mode == 0 || fchmod(fileno(file), mode) == 0) && fsync(fileno(file)) == 0;
     *why = status && status != CAIRO_STATUS_WRITE_ERROR ? cairo_status_to_string(status) : strerror(errno);
     bool closed = fclose(file) == 0;
     if (stored) {
@@ -117,11 +138,14 @@ bool drawing_write(const char *path, drawing_function *draw, const void *what, c
     if (!(box.width <= MAX_SIDE && box.height <= MAX_SIDE))
         return figure_fail(error, error_size, "the picture '%s' would be %.0f x %.0f points large, more than %d", path,
                            box.width, box.height, MAX_SIDE);
-    char *beside;
-    if (asprintf(&beside, "%s.%ld.tmp", path, (long)getpid()) < 0)
-        return figure_fail(error, error_size, "out of memory for the picture '%s'", path);
     const char *why;
-    bool stored = store(path, beside, draw, what, &box, &why);
+    mode_t mode;
+    char *place = find_place(path, &mode, &why), *beside = NULL;
+    bool stored = place != NULL;
+    if (stored && asprintf(&beside, "%s.%ld.tmp", place, (long)getpid()) < 0)
+        stored = false, beside = NULL, why = "out of memory";
+    stored = stored && store(place, beside, mode, draw, what, &box, &why);
+    free(place);
     free(beside);
     return stored || figure_fail(error, error_size, "cannot write the picture '%s': %s", path, why);
 }

@@ -60,6 +60,7 @@ bool figure_check_heatmap(const char *place, const struct heatmap *heatmap, char
                            "and their product at most 100,000,000",
                            place, (long long)sizes[0], (long long)sizes[1], (long long)sizes[2], (long long)sizes[3]);
     const struct texts lists[] = {{"titles", heatmap->titles, heatmap->columns, false},
+                                  {"row_titles", heatmap->row_titles, heatmap->rows, false},
                                   {"query_labels", heatmap->query_labels, heatmap->queries, false},
                                   {"key_labels", heatmap->key_labels, heatmap->keys, false},
                                   {"x_label", &heatmap->x_label, 1, true},

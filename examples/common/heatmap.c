@@ -57,12 +57,14 @@ static struct layout lay_out(cairo_t *cairo, const struct heatmap *heatmap)
     layout.width = layout.cell * (double)heatmap->keys, layout.height = layout.cell * (double)heatmap->queries;
 
     drawing_font(cairo, TITLE_SIZE);
-    double title_width = 0;
+    double title_width = 0, row_title = 0;
     for (int64_t column = 0; heatmap->titles && column < heatmap->columns; column++)
         title_width = fmax(title_width, drawing_text_width(cairo, heatmap->titles[column]));
+    for (int64_t row = 0; heatmap->row_titles && row < heatmap->rows; row++)
+        row_title = fmax(row_title, drawing_text_width(cairo, heatmap->row_titles[row]));
     drawing_font(cairo, LABEL_SIZE);
     double x_room = fmax(title_width, drawing_text_width(cairo, heatmap->x_label));
-    double y_room = drawing_text_width(cairo, heatmap->y_label);
+    double y_room = fmax(row_title, drawing_text_width(cairo, heatmap->y_label));
     layout.x_pitch = ceil(fmax(layout.width, x_room)) + GAP, layout.y_pitch = ceil(fmax(layout.height, y_room)) + GAP;
     layout.right = layout.x_pitch * (double)(heatmap->columns - 1) + layout.width;
     layout.bottom = layout.y_pitch * (double)(heatmap->rows - 1) + layout.height;
@@ -120,6 +122,14 @@ static void draw_query_labels(cairo_t *cairo, const struct layout *layout, doubl
     drawing_text(cairo, layout->heatmap->y_label, -TICK - layout->label_width - 13, top + layout->height / 2, 0.5, 90);
 }
 
+static void draw_row_titles(cairo_t *cairo, const struct layout *layout)
+{
+    const struct heatmap *heatmap = layout->heatmap;
+    double x = -TICK - layout->label_width - (heatmap->y_label ? 32 : 15);
+    for (int64_t row = 0; heatmap->row_titles && row < heatmap->rows; row++)
+        drawing_text(cairo, heatmap->row_titles[row], x, layout->y_pitch * (double)row + layout->height / 2, 0.5, 90);
+}
+
 static void draw_colour_bar(cairo_t *cairo, const struct layout *layout)
 {
     double height = fmax(floor(0.6 * layout->bottom), SMALLEST_BAR);
@@ -163,6 +173,7 @@ static void draw_heatmaps(cairo_t *cairo, const void *what)
     drawing_font(cairo, TITLE_SIZE);
     for (int64_t column = 0; heatmap->titles && column < heatmap->columns; column++)
         drawing_text(cairo, heatmap->titles[column], layout.x_pitch * (double)column + layout.width / 2, -11, 0.5, 0);
+    draw_row_titles(cairo, &layout);
 }
 
 bool picture_heatmaps(const char *path, const struct heatmap *heatmap, char *error, size_t error_size)

@@ -1,6 +1,8 @@
 /* The picture files of a build without cairo: none, and the functions say so. */
 #include "figure.h"
 
+const bool picture_has_files = false;
+
 static bool fail(const char *path, char *error, size_t error_size)
 {
     return figure_fail(error, error_size, "cannot draw '%s': this build has no pictures, because cairo was not found",

@@ -19,7 +19,11 @@ struct heatmap {
     const char *const *query_labels; /* (queries), beside the first column; NULL: indices at round distances */
     const char *const *key_labels;   /* (keys), below the last row; slanted if they are wider than a cell */
     const char *x_label, *y_label;   /* below the last row, beside the first column */
+    const char *const *row_titles;   /* (rows), at the side of each row */
 };
+
+/* Does this build draw files? */
+extern const bool picture_has_files;
 
 /* All matrices share one colour scale, from the smallest to the largest finite value, and its one colour bar. Equal values
    get a scale that reaches to 0. */
@@ -49,6 +53,8 @@ bool picture_charts(const char *path, const struct chart *charts, int64_t count,
 /* The same as text, at most as wide as the terminal (COLUMNS, or 80, elsewhere) if that has 50 columns or more. A terminal
    gets colours if COLORTERM or TERM says that it has at least 256 and NO_COLOR is not set; a stream that is none gets them
    if CLICOLOR_FORCE is set.
+   Where the locale's characters are not UTF-8, all is ASCII: frames, shades and lines have others, and a foreign character of
+   a text is a '?' for each column that it takes.
    Without colours a value is the nearest of the five shades " ░▒▓█", and NaN is ×.
    Matrices that have no room beside each other go below each other. One that has too many cells is printed coarser, each
    character the mean of several cells, without the labels of single tokens; a line below says so. */

@@ -2,6 +2,8 @@
 #include "terminal.h"
 
 #include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,6 +19,15 @@ int terminal_width(FILE *stream)
     if (width <= 0 && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0) width = size.ws_col;
     if (width <= 0) width = 80;
     return width < 10000 ? (int)width : 10000;
+}
+
+bool terminal_is_utf8(void)
+{
+    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    if (!locale) return false; /* one that this system does not have; the C library takes "C" for it */
+    bool is_utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+    freelocale(locale);
+    return is_utf8;
 }
 
 static bool is_set(const char *variable)
@@ -162,6 +173,31 @@ bool page_open(struct page *page, char *error, size_t error_size)
     return page->stream || figure_fail(error, error_size, "terminal: out of memory for a picture");
 }
 
+/* What stands for a character of pictures where there is only ASCII. */
+static const char *ascii_of(const char *character, size_t length)
+{
+    static const char *const table[][2] = {{"─", "-"}, {"│", "|"}, {"┌", "+"}, {"┐", "+"}, {"└", "+"},
+                                           {"┘", "+"}, {"┬", "+"}, {"┤", "+"}, {"░", "."}, {"▒", ":"},
+                                           {"▓", "*"}, {"█", "#"}, {"×", "x"}, {"↓", "v"}, {"…", "."},
+                                           {"⋮", ":"}, {"•", "o"}, {"◦", "."}, {"▪", "#"}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strlen(table[i][0]) == length && memcmp(table[i][0], character, length) == 0) return table[i][1];
+    return NULL;
+}
+
+/* Makes the text ASCII, in its place: no character takes more columns than bytes. */
+static void make_ascii(char *text)
+{
+    char *out = text;
+    int width;
+    for (const char *at = text, *next; *at; at = next) {
+        next = terminal_next(at, &width);
+        const char *known = (unsigned char)*at < 0x80 ? at : ascii_of(at, (size_t)(next - at));
+        for (int column = 0; column < width; column++) *out++ = known ? *known : '?';
+    }
+    *out = '\0';
+}
+
 bool page_print(struct page *page, FILE *stream, char *error, size_t error_size)
 {
     bool complete = !ferror(page->stream);
@@ -170,6 +206,7 @@ bool page_print(struct page *page, FILE *stream, char *error, size_t error_size)
         free(page->text);
         return figure_fail(error, error_size, "terminal: out of memory for a picture");
     }
+    if (!terminal_is_utf8()) make_ascii(page->text);
     bool written = true;
     for (const char *line = page->text; *line;) {
         size_t length = strcspn(line, "\n"), shown = length;

@@ -10,6 +10,9 @@
 /* COLUMNS, else what the terminal says, else 80. */
 int terminal_width(FILE *stream);
 
+/* Are the characters of the locale that the environment names UTF-8? */
+bool terminal_is_utf8(void);
+
 enum terminal_colours { TERMINAL_PLAIN, TERMINAL_256, TERMINAL_24_BIT };
 enum terminal_colours terminal_colours(FILE *stream);
 
@@ -42,7 +45,7 @@ struct page {
 
 bool page_open(struct page *page, char *error, size_t error_size);
 
-/* Prints it, without spaces at the ends of its lines, and frees it. */
+/* Prints it, without spaces at the ends of its lines, in ASCII where UTF-8 is not the locale's, and frees it. */
 bool page_print(struct page *page, FILE *stream, char *error, size_t error_size);
 
 #endif

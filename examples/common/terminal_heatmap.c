@@ -173,22 +173,27 @@ static void put_scale(FILE *page, const struct terminal_layout *layout)
     if (layout->labels_left_out) fputs("the labels of the keys have no room\n", page);
 }
 
+/* A text at the left edge, cut where there is no room for it and the two columns of what ends it. */
+static void put_line(FILE *page, const struct terminal_layout *layout, const char *text, const char *end)
+{
+    terminal_put(page, text, terminal_clamp(terminal_text_width(text), layout->width - 2), 0);
+    fprintf(page, "%s\n", end);
+}
+
 static void put_heatmaps(FILE *page, const struct terminal_layout *layout)
 {
     const struct heatmap *heatmap = &layout->heatmap;
     for (int64_t first = 0; first < heatmap->columns; first += layout->band) {
         int64_t columns = heatmap->columns - first < layout->band ? heatmap->columns - first : layout->band;
         if (first > 0) fputc('\n', page);
-        if (heatmap->y_label) {
-            int width = terminal_text_width(heatmap->y_label);
-            terminal_put(page, heatmap->y_label, terminal_clamp(width, layout->width - 2), 0);
-            fputs(" ↓\n", page);
-        }
+        if (heatmap->y_label) put_line(page, layout, heatmap->y_label, " ↓");
         if (heatmap->titles) put_titles(page, layout, heatmap->titles + first, NULL, columns);
-        for (int64_t row = 0; row < heatmap->rows; row++)
+        for (int64_t row = 0; row < heatmap->rows; row++) {
+            if (heatmap->row_titles) put_line(page, layout, heatmap->row_titles[row], "");
             put_matrices(page, layout,
                          heatmap->values + (row * heatmap->columns + first) * heatmap->queries * heatmap->keys,
                          columns);
+        }
         if (heatmap->key_labels)
             put_token_labels(page, layout, columns);
         else

@@ -77,40 +77,75 @@ static float *cut(const rapt_tensor *weights, int64_t queries, int64_t keys)
     return values;
 }
 
-static const char *const head_titles[] = {"Head 1", "Head 2", "Head 3", "Head 4",
-                                          "Head 5", "Head 6", "Head 7", "Head 8"};
+/* "WORD 1", "WORD 2", …; one allocation, freed by the caller. */
+static const char **number_titles(const char *word, int64_t count)
+{
+    enum { room = 32 };
+    const char **titles = malloc((size_t)count * (sizeof *titles + room));
+    for (int64_t i = 0; titles && i < count; i++) {
+        char *text = (char *)(titles + count) + i * room;
+        snprintf(text, room, "%s %lld", word, (long long)i + 1);
+        titles[i] = text;
+    }
+    return titles;
+}
 
-/* NAME.svg and NAME.png. */
+/* NAME.svg and NAME.png in the folder of the run, and a line that says so. */
+static bool draw_files(const struct run *run, const char *name, const char *what, const struct heatmap *heatmap,
+                       const struct chart *chart)
+{
+    static const char *const endings[] = {"svg", "png"};
+    char file[64], path[4096], error[600];
+    for (int i = 0; i < 2; i++) {
+        snprintf(file, sizeof file, "%s.%s", name, endings[i]);
+        run_path(run->options, file, path, sizeof path);
+        if (!(heatmap ? picture_heatmaps(path, heatmap, error, sizeof error)
+                      : picture_chart(path, chart, error, sizeof error)))
+            return rapt_fail(RAPT_ERROR_FILE, "translate", "%s", error);
+    }
+    printf("drawn: %s: %s and %s.svg\n", what, path, name);
+    return true;
+}
+
+/* The map in its files, or on the terminal. */
+static bool show_map(const struct run *run, const struct attention_map *map, const struct heatmap *heatmap,
+                     bool in_files)
+{
+    char what[64], error[600];
+    snprintf(what, sizeof what, "attention of the %s to the %s", map->query_axis, map->key_axis);
+    if (in_files) return draw_files(run, map->name, what, heatmap, NULL);
+    return picture_print_heatmaps(stdout, heatmap, error, sizeof error) ||
+           rapt_fail(RAPT_ERROR_FILE, "translate", "%s", error);
+}
+
 static bool draw_map(const struct run *run, const struct attention_map *map, const struct tokens *source,
-                     const struct tokens *translation, const struct tokens *inputs)
+                     const struct tokens *translation, const struct tokens *inputs, bool in_files)
 {
     const struct tokens *queries = strcmp(map->query_axis, "source") == 0 ? source : translation;
     const struct tokens *keys = strcmp(map->key_axis, "source") == 0  ? source
                                 : strcmp(map->key_axis, "input") == 0 ? inputs
                                                                       : translation;
-    int64_t columns = rapt_size(map->weights, 1);
+    int64_t rows = rapt_size(map->weights, 0), columns = rapt_size(map->weights, 1);
+    bool is_grid = rows > 1 || columns > 1; /* of layers and heads */
     float *values = cut(map->weights, queries->count, keys->count);
-    if (!values) return rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
-    bool has_titles = columns > 1 && columns <= (int64_t)(sizeof head_titles / sizeof *head_titles);
+    const char **layers = number_titles("Layer", rows), **heads = number_titles("Head", columns);
     const struct heatmap heatmap = {.values = values,
-                                    .rows = rapt_size(map->weights, 0),
+                                    .rows = rows,
                                     .columns = columns,
                                     .queries = queries->count,
                                     .keys = keys->count,
-                                    .titles = has_titles ? head_titles : NULL,
+                                    .titles = is_grid ? heads : NULL,
+                                    .row_titles = is_grid ? layers : NULL,
                                     .query_labels = queries->labels,
                                     .key_labels = keys->labels,
                                     .x_label = map->key_axis,
                                     .y_label = map->query_axis};
-    static const char *const endings[] = {"svg", "png"};
-    bool good = true;
-    for (int i = 0; i < 2 && good; i++) {
-        char name[64], path[4096], error[600];
-        snprintf(name, sizeof name, "%s.%s", map->name, endings[i]);
-        good = picture_heatmaps(run_path(run->options, name, path, sizeof path), &heatmap, error, sizeof error);
-        if (!good) rapt_fail(RAPT_ERROR_FILE, "translate", "%s", error);
-    }
+    bool good = values && layers && heads;
+    if (!good) rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
+    good = good && show_map(run, map, &heatmap, in_files);
     free(values);
+    free(layers);
+    free(heads);
     return good;
 }
 
@@ -122,8 +157,13 @@ static bool draw(const struct run *run, const char *sentence, const struct trans
     struct tokens inputs = inputs_of(&translation);
     bool good = source.count > 0 && translation.count > 0 && inputs.labels;
     if (!good) rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
-    for (int i = 0; good && i < t->maps.count; i++)
-        good = draw_map(run, &t->maps.map[i], &source, &translation, &inputs);
+    printf("attention in \"%s\" -> \"%s\":\n", sentence, t->text);
+    const struct attention_map *maps = t->maps.map;
+    for (int i = 0; good && i < t->maps.count; i++) /* where the translation looks, on the terminal, too */
+        if (strcmp(maps[i].name, "attention") == 0)
+            good = draw_map(run, &maps[i], &source, &translation, &inputs, false);
+    for (int i = 0; good && picture_has_files && i < t->maps.count; i++)
+        good = draw_map(run, &maps[i], &source, &translation, &inputs, true);
     tokens_free(&source);
     tokens_free(&translation);
     tokens_free(&inputs);
@@ -160,7 +200,7 @@ bool draw_attention(struct run *run)
 bool draw_losses(const struct run *run)
 {
     int64_t epochs = run->step / run->steps_per_epoch;
-    if (epochs == 0) return true; /* stopped before the first value */
+    if (epochs == 0 || !picture_has_files) return true; /* stopped before the first value */
     const double *losses = rapt_data(run->curves);
     double *work = calloc((size_t)(3 * epochs), sizeof *work);
     if (!work) return rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
@@ -172,10 +212,12 @@ bool draw_losses(const struct run *run)
     }
     const struct chart_series series[] = {{"training", epoch, training, epochs, false},
                                           {"validation", epoch, validation, epochs, false}};
-    const struct chart chart = {.series = series, .num_series = 2, .x_label = "epoch", .y_label = "loss"};
-    char path[4096], error[600];
-    bool good = picture_chart(run_path(run->options, "loss.svg", path, sizeof path), &chart, error, sizeof error);
-    if (!good) rapt_fail(RAPT_ERROR_FILE, "translate", "%s", error);
+    const struct chart chart = {.series = series,
+                                .num_series = 2,
+                                .x_label = "epoch",
+                                .y_label = "loss",
+                                .logarithmic_y = true};
+    bool good = draw_files(run, "loss", "losses of each epoch", NULL, &chart);
     free(work);
     return good;
 }

@@ -8,6 +8,7 @@
 
 #include "bleu.h"
 #include "drawn.h"
+#include "picture.h"
 
 enum { batch_size = 256, shown = 10 };
 
@@ -75,9 +76,10 @@ bool evaluate(struct run *run)
     printf("translations of %s sentences:\n", has_test ? "test" : "validation");
     for (; first < end; first += batch_size)
         if (!score_batch(run, first, end - first < batch_size ? end - first : batch_size, &score)) return false;
-    if (!draw_attention(run) || !draw_losses(run)) return false;
+    const bool drawn = draw_attention(run) && draw_losses(run);
+    if (!picture_has_files) printf("this build draws no files: it has no cairo\n");
     if (!has_test) printf("this data has no test pairs; the validation pairs stand in for them\n");
     printf("corpus BLEU-4: %.4f\n", corpus_bleu_score(&score.bleu));
     printf("test exact match: %.2f %%\n", score.count ? 100.0 * (double)score.exact / (double)score.count : NAN);
-    return true;
+    return drawn;
 }

@@ -4,8 +4,8 @@
 
 #include "run.h"
 
-/* Prints the book's four sentences (with the book preset), ten translations, BLEU and, last, the exact match on the test pairs;
- * writes attention.svg, attention.png and loss.svg. False after an error. */
+/* Prints the book's four sentences (with the book preset), ten translations, the attention in one of them, BLEU and, last, the
+ * exact match on the test pairs; draws the attention and the losses into files, and says which. False after an error. */
 bool evaluate(struct run *run);
 
 /* Prints the translation of one sentence, or of each line of standard input when it is NULL. The program's exit status. */

@@ -56,7 +56,7 @@ static void take_sizes(struct options *o, const struct given *g)
 
 static const char epilogue[] =
     "Files in the --out folder: model.safetensors (weights and vocabularies), checkpoint.safetensors (the whole\n"
-    "run), attention.svg, attention.png, loss.svg; of a Transformer also attention-encoder and attention-decoder.\n"
+    "run), attention and loss (.svg and .png); of a Transformer also attention-encoder and attention-decoder.\n"
     "What is marked (preset) comes from --preset book, the numbers of Dive into Deep Learning, 11.4 (recurrent) and\n"
     "11.7 (Transformer); without it number names get a small model, and sentence pairs a larger one.";
 

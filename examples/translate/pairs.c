@@ -2,6 +2,7 @@
 #include "pairs.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -271,4 +272,26 @@ bool pairs_encode_source(const struct vocabulary *vocabulary, int64_t num_steps,
         is_encoded = (*valid_length = encode(vocabulary, text, num_steps, ids)) > 0;
     free(text);
     return is_encoded;
+}
+
+bool pairs_unknown_words(const struct vocabulary *vocabulary, const char *sentence, char **words)
+{
+    size_t length = strlen(sentence), token_length, used = 0;
+    char *text = malloc(TEXT_ROOM(length)), *list = malloc(2 * TEXT_ROOM(length)); /* ", " for each token */
+    struct token_table seen = {0};
+    const char *cursor = text, *token;
+    bool enough_memory = text != NULL && list != NULL;
+    if (enough_memory) text_preprocess(sentence, length, text);
+    while (enough_memory && (token = text_next_token(&cursor, &token_length)) != NULL) {
+        if (vocabulary_id(vocabulary, token, token_length) != vocabulary->unknown) continue;
+        struct token_slot *slot = token_table_insert(&seen, token, token_length);
+        enough_memory = slot != NULL;
+        if (slot == NULL || slot->value++ > 0) continue;
+        used += (size_t)sprintf(list + used, "%s%.*s", used > 0 ? ", " : "", (int)token_length, token);
+    }
+    token_table_free(&seen);
+    free(text);
+    *words = enough_memory && used > 0 ? list : NULL;
+    if (*words == NULL) free(list);
+    return enough_memory;
 }

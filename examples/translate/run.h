@@ -35,6 +35,9 @@ bool run_train(struct run *run);
 /* The mean loss over the validation pairs. */
 double run_validate(struct run *run);
 
+/* The names of all files that a run may write, closed by NULL. */
+extern const char *const run_files[];
+
 /* DIR/name in text, which has size bytes. */
 const char *run_path(const struct options *options, const char *name, char *text, size_t size);
 

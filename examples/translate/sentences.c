@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "files.h"
 #include "numbers.h"
 #include "splitmix.h"
 #include "text.h"
@@ -30,40 +30,6 @@ static bool sentences_make_room(struct sentences *sentences, size_t num_pairs, s
     if (sentences->text != NULL && sentences->sources != NULL && sentences->targets != NULL) return true;
     sentences_free(sentences);
     return translate_fail(error, "out of memory for %zu sentence pairs", num_pairs);
-}
-
-/* The whole file with a NUL behind it; its size without that NUL in *size. */
-static char *read_file(const char *path, size_t *size, struct translate_error *error)
-{
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) {
-        translate_fail(error, "%s: cannot be opened: %s", path, strerror(errno));
-        return NULL;
-    }
-    char *bytes = NULL;
-    size_t capacity = 0;
-    *size = 0;
-    do {
-        capacity = capacity == 0 ? (size_t)1 << 16 : 2 * capacity;
-        char *larger = realloc(bytes, capacity);
-        if (larger == NULL) {
-            translate_fail(error, "%s: out of memory after reading %zu bytes", path, *size);
-            goto failed;
-        }
-        bytes = larger;
-        *size += fread(bytes + *size, 1, capacity - *size - 1, file);
-        if (ferror(file)) {
-            translate_fail(error, "%s: cannot be read: %s", path, strerror(errno));
-            goto failed;
-        }
-    } while (!feof(file));
-    fclose(file);
-    bytes[*size] = '\0';
-    return bytes;
-failed:
-    fclose(file);
-    free(bytes);
-    return NULL;
 }
 
 /* Where a line is, for error sentences. */
@@ -141,8 +107,8 @@ bool sentences_read(struct sentences *sentences, const char *path, int64_t max_p
 {
     size_t size, num_lines = 1;
     *sentences = (struct sentences){0};
-    char *bytes = read_file(path, &size, error);
-    if (bytes == NULL) return false;
+    char *bytes = file_read(path, &size);
+    if (bytes == NULL) return translate_fail(error, "%s: cannot be read: %s", path, strerror(errno));
     for (size_t i = 0; i < size; i++) num_lines += bytes[i] == '\n';
     /* A line's tab and line break, or the last line's tab alone, make the room for its two NULs. */
     bool is_read = size == 0 ? translate_fail(error, "%s: the file is empty", path)

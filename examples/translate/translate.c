@@ -1,11 +1,9 @@
 /* The translator: trains a sequence-to-sequence model from scratch, or translates with one. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "evaluate.h"
+#include "files.h"
 #include "interrupt.h"
 #include "options.h"
 #include "run.h"
@@ -22,13 +20,6 @@ static int complain_of_library(void)
 {
     fprintf(stderr, "%s\n", rapt_error());
     return EXIT_FAILURE;
-}
-
-static bool make_folder(const char *path)
-{
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return true;
-    fprintf(stderr, "translate: cannot make the folder %s: %s\n", path, strerror(errno));
-    return false;
 }
 
 static void introduce(const struct run *run)
@@ -86,7 +77,7 @@ int main(int argc, char **argv)
     struct pairs *pairs = options.data ? pairs_from_file(options.data, &options.pairs, &error)
                                        : pairs_from_numbers(&options.pairs, &error);
     if (!pairs) return complain(error.message);
-    status = make_folder(options.out) ? train(&options, pairs) : EXIT_FAILURE;
+    status = folder_can_be_saved("translate", options.out, run_files) ? train(&options, pairs) : EXIT_FAILURE;
     pairs_free(pairs);
     return status;
 }

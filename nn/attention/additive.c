@@ -4,6 +4,7 @@
 #include "nn/fused_additive.h"
 #include "nn/scoring.h"
 #include "nn/seen_rows.h"
+#include "tensor/random.h"
 
 typedef struct additive {
     rapt_scoring scoring;
@@ -69,5 +70,6 @@ rapt_scoring *rapt_additive_scoring_new(int64_t query_size, int64_t key_size, in
 
 rapt_attention *rapt_additive_attention_new(int64_t query_size, int64_t key_size, int64_t hidden, double dropout)
 {
+    RAPT_UNDO_DRAWS;
     return rapt_attention_new(rapt_additive_scoring_new(query_size, key_size, hidden), dropout);
 }

@@ -189,9 +189,13 @@ rapt_tensor *rapt_attention_forward_hidden(rapt_attention *attention, rapt_tenso
     return rapt_keep(pool(&p));
 }
 
+static bool set_keep_weights(rapt_module *module, void *keep)
+{
+    if (module->kind == &kind) ((rapt_attention *)module)->keep_weights = *(const bool *)keep;
+    return true;
+}
+
 void rapt_attention_keep_weights(rapt_module *module, bool keep)
 {
-    if (!module) return;
-    if (module->kind == &kind) ((rapt_attention *)module)->keep_weights = keep;
-    for (int i = 0; i < module->count; i++) rapt_attention_keep_weights(module->entries[i].child, keep);
+    if (module) rapt_module_each(module, set_keep_weights, &keep);
 }

@@ -57,7 +57,7 @@ static rapt_scoring *scoring_new(const rapt_module_class *which)
     d->scoring.attend = attend;
     d->is_padded = which == &padded_kind;
     d->is_scaled = d->is_padded || which == &scaled_kind;
-    return &d->scoring;
+    return rapt_module_finish(&d->scoring.module);
 }
 
 rapt_scoring *rapt_dot_product_scoring_new(void)

@@ -117,8 +117,7 @@ static rapt_tensor *gradient_like(const rapt_tensor *input)
 /* Of a bias: zeros to begin with, or nothing where it is not wanted. */
 static rapt_tensor *bias_gradient(const rapt_tensor *bias, bool wanted)
 {
-    return wanted ? rapt_zeros((rapt_dtype)bias->dtype, bias->rank, bias->shape)
-                  : rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0));
+    return wanted ? rapt_zeros_like(bias) : rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0));
 }
 
 /* Outputs: the gradients of queries, keys, values, bias and distance bias. */

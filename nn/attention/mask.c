@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "tensor/core.h"
+#include "tensor/debug.h"
 
 /* a + b, or the end of int64 that it overflows. */
 static int64_t add(int64_t a, int64_t b)
@@ -151,11 +151,19 @@ static bool resolve_distance_bias(const char *op, rapt_tensor *bias, rapt_dtype 
     return above && join(seen, above);
 }
 
+static bool check_alive(const char *op, const rapt_mask *mask)
+{
+    return rapt_check_alive(op, "the mask's valid_lengths", mask->valid_lengths) &&
+           rapt_check_alive(op, "the mask's seen", mask->seen) && rapt_check_alive(op, "the mask's bias", mask->bias) &&
+           rapt_check_alive(op, "the mask's distance_bias", mask->distance_bias);
+}
+
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
                        int64_t queries, int64_t keys, rapt_resolved_mask *r)
 {
     *r = (rapt_resolved_mask){.batch = batch, .heads = heads, .queries = queries, .keys = keys};
     if (!mask) return true;
+    if (!check_alive(op, mask)) return false;
     r->offset = mask->offset;
     r->fills_million = mask->fills_million;
     rapt_tensor *seen = NULL;

@@ -51,6 +51,9 @@ static bool check_config(const rapt_multi_head_attention_config *c)
     for (int i = 1; i < parts && c->names == RAPT_NAMES_GPT2; i++)
         if ((sizes[i] ? sizes[i] : c->hidden) != (sizes[0] ? sizes[0] : c->hidden))
             return rapt_fail(RAPT_ERROR_VALUE, op, "GPT-2's names are for queries, keys and values of one size");
+    if (c->pooling && c->dropout != 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "dropout %g beside a pooling, which has its own; 0 expected",
+                         c->dropout);
     if (c->rotary && c->hidden / c->heads % 2 != 0)
         return rapt_fail(RAPT_ERROR_VALUE, op, "heads of size %lld; rotary positions need an even size",
                          (long long)(c->hidden / c->heads));
@@ -106,9 +109,9 @@ rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_multi_head_a
         return NULL;
     }
     rapt_multi_head_attention *m = check_config(c) ? rapt_module_new(sizeof *m, &kind) : NULL;
-    if (!m) {
-        rapt_module_free((rapt_module *)c->pooling);
-        rapt_module_free((rapt_module *)c->rotary);
+    if (!m) { /* what is new of its parts goes with it */
+        rapt_module_add_child(NULL, NULL, (rapt_module *)c->pooling);
+        rapt_module_add_child(NULL, NULL, (rapt_module *)c->rotary);
         return NULL;
     }
     const int64_t inputs[parts] = {c->query_size ? c->query_size : c->hidden, c->key_size ? c->key_size : c->hidden,

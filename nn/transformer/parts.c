@@ -33,11 +33,12 @@ rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer
     if (c->scoring) {
         config.pooling = rapt_attention_new(c->scoring(c->hidden / c->heads, c->context), c->attention_dropout);
         if (!config.pooling) return NULL;
+        config.dropout = 0; /* the pooling has it */
     }
     if (c->rotary && is_self) {
         config.rotary = rapt_rotary_new();
         if (!config.rotary) {
-            rapt_module_free((rapt_module *)config.pooling);
+            rapt_module_add_child(NULL, NULL, (rapt_module *)config.pooling);
             return NULL;
         }
     }

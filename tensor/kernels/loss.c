@@ -5,45 +5,50 @@
 #include "row.h"
 #include "vector_math.h"
 
-/* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x */
+/* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x, or, all
+ * relative to m: log Σ exp(x − m) + (1 − ε) (m − x[target]) + ε / classes Σ (m − x). Backward gets m and the sum as they are:
+ * s itself, rounded, would lose the digits of the differences where m is large. */
 #define CROSS_ENTROPY(T, dtype, EXP, width)                                                                            \
-    RAPT_ROW_FOLD(sum_##dtype, T, double, 0, m + (double)a, m + a)                                                     \
+    RAPT_ROW_FOLD(distances_##dtype, T, double, 0, m + (c - (double)a), m + a)                                         \
     RAPT_ROW_LARGEST(largest_##dtype, T)                                                                               \
     RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
                                                                                                                        \
     static void cross_entropy_##dtype(int64_t rows, int64_t classes, double smoothing, const void *logits,             \
-                                      const int64_t *targets, void *losses, void *log_sums)                            \
+                                      const int64_t *targets, void *losses, void *statistics)                          \
     {                                                                                                                  \
         for (int64_t j = 0; j < rows; j++) {                                                                           \
             const T *x = (const T *)logits + j * classes;                                                              \
-            ((T *)losses)[j] = ((T *)log_sums)[j] = 0;                                                                 \
+            T *m_and_sum = (T *)statistics + 2 * j;                                                                    \
+            ((T *)losses)[j] = m_and_sum[0] = m_and_sum[1] = 0;                                                        \
             if (targets[j] < 0) continue;                                                                              \
             const T m = largest_##dtype(classes, x);                                                                   \
-            const double remainder = log(exponentials_##dtype(classes, x, m, NULL));                                   \
-            double loss = remainder + (1 - smoothing) * ((double)m - (double)x[targets[j]]);                           \
-            if (smoothing > 0) loss += smoothing * ((double)m - sum_##dtype(classes, x, 0) / (double)classes);         \
+            const double sum = exponentials_##dtype(classes, x, m, NULL);                                              \
+            double loss = log(sum) + (1 - smoothing) * ((double)m - (double)x[targets[j]]);                            \
+            if (smoothing > 0) loss += smoothing * distances_##dtype(classes, x, (double)m) / (double)classes;         \
             ((T *)losses)[j] = (T)loss;                                                                                \
-            ((T *)log_sums)[j] = (T)((double)m + remainder);                                                           \
+            m_and_sum[0] = m;                                                                                          \
+            m_and_sum[1] = (T)sum;                                                                                     \
         }                                                                                                              \
     }
 
-/* dx = g (exp(x − s) − (1 − ε) [i = target] − ε / classes) */
+/* dx = g (exp(x − m) / sum − (1 − ε) [i = target] − ε / classes) */
 #define CROSS_ENTROPY_BACKWARD(T, dtype, EXP)                                                                          \
     static void cross_entropy_backward_##dtype(int64_t rows, int64_t classes, double smoothing, const void *logits,    \
-                                               const int64_t *targets, const void *log_sums, const void *g,            \
+                                               const int64_t *targets, const void *statistics, const void *g,          \
                                                int64_t g_step, void *dx_data)                                          \
     {                                                                                                                  \
         const T uniform = (T)(smoothing / (double)classes);                                                            \
         for (int64_t j = 0; j < rows; j++) {                                                                           \
             const T *restrict x = (const T *)logits + j * classes;                                                     \
             T *restrict dx = (T *)dx_data + j * classes;                                                               \
-            const T s = ((const T *)log_sums)[j], factor = ((const T *)g)[j * g_step];                                 \
+            const T m = ((const T *)statistics)[2 * j], share = 1 / ((const T *)statistics)[2 * j + 1];                \
+            const T factor = ((const T *)g)[j * g_step];                                                               \
             if (targets[j] < 0) {                                                                                      \
                 for (int64_t i = 0; i < classes; i++) dx[i] = 0;                                                       \
                 continue;                                                                                              \
             }                                                                                                          \
-            RAPT_SIMD for (int64_t i = 0; i < classes; i++) dx[i] = factor * (EXP(x[i] - s) - uniform);                \
-            dx[targets[j]] = factor * (EXP(x[targets[j]] - s) - uniform - (T)(1 - smoothing));                         \
+            RAPT_SIMD for (int64_t i = 0; i < classes; i++) dx[i] = factor * (EXP(x[i] - m) * share - uniform);        \
+            dx[targets[j]] = factor * (EXP(x[targets[j]] - m) * share - uniform - (T)(1 - smoothing));                 \
         }                                                                                                              \
     }
 
@@ -52,10 +57,9 @@ CROSS_ENTROPY(double, float64, exp, 1)
 CROSS_ENTROPY_BACKWARD(float, float32, rapt_math_expf)
 CROSS_ENTROPY_BACKWARD(double, float64, exp)
 
-/* −b log σ(a) − (1 − b) log(1 − σ(a)) = max(a, 0) − a b + log(1 + exp(−|a|)) */
-RAPT_BINARY_LOOP(bce_with_logits_float32, float, float,
-                 (a > 0 ? a : 0) - a * b + rapt_math_log1pf(rapt_math_expf(-fabsf(a))))
-RAPT_BINARY_LOOP(bce_with_logits_float64, double, double, (a > 0 ? a : 0) - a * b + log1p(exp(-fabs(a))))
+/* −b log σ(a) − (1 − b) log(1 − σ(a)) = max(a, 0) − a b + log(1 + exp(−|a|)), the first two terms as one product */
+RAPT_BINARY_LOOP(bce_with_logits_float32, float, float, a *((a > 0) - b) + rapt_math_log1pf(rapt_math_expf(-fabsf(a))))
+RAPT_BINARY_LOOP(bce_with_logits_float64, double, double, a *((a > 0) - b) + log1p(exp(-fabs(a))))
 
 /* b (log b − a), 0 where b is 0 */
 RAPT_BINARY_LOOP(kl_div_float32, float, float, b == 0 ? 0 : b * (rapt_math_logf(b) - a))

@@ -17,7 +17,7 @@ RAPT_UNARY_LOOP(abs_uint8, uint8_t, uint8_t, a)
 #define FLOATING_LOOPS(T, dtype, FABS, SQRT, EXP, LOG, SIN, COS, ERF, POW)                                             \
     RAPT_UNARY_LOOP(neg_##dtype, T, T, -a)                                                                             \
     RAPT_UNARY_LOOP(abs_##dtype, T, T, FABS(a))                                                                        \
-    RAPT_BINARY_LOOP(abs_backward_##dtype, T, T, b > 0 ? a : b < 0 ? -a : b)                                           \
+    RAPT_BINARY_LOOP(abs_backward_##dtype, T, T, b > 0 ? a : b < 0 ? -a : 0)                                           \
     RAPT_UNARY_LOOP(exp_##dtype, T, T, EXP(a))                                                                         \
     RAPT_UNARY_LOOP(log_##dtype, T, T, LOG(a))                                                                         \
     RAPT_UNARY_LOOP(sqrt_##dtype, T, T, SQRT(a))                                                                       \
@@ -30,7 +30,7 @@ RAPT_UNARY_LOOP(abs_uint8, uint8_t, uint8_t, a)
     RAPT_UNARY_LOOP(reciprocal_##dtype, T, T, 1 / a)                                                                   \
     RAPT_UNARY_LOOP(power_##dtype, T, T, POW(a, option))                                                               \
     RAPT_UNARY_LOOP_WITH(clamp_##dtype, T, T, BOUNDS(T), a<low ? low : a> high ? high : a)                             \
-    RAPT_BINARY_LOOP_WITH(clamp_backward_##dtype, T, T, BOUNDS(T), ((b < low) | (b > high)) ? 0 : a)
+    RAPT_BINARY_LOOP_WITH(clamp_backward_##dtype, T, T, BOUNDS(T), ((b >= low) & (b <= high)) ? a : 0)
 
 #define BOUNDS(T) const T low = (T)((const double *)options)[0], high = (T)((const double *)options)[1]
 

@@ -18,4 +18,10 @@ rapt_tensor *rapt_elementwise_call(const rapt_call *call, const rapt_loops loops
 rapt_tensor *rapt_elementwise_loop(const char *op, rapt_loop *loop, rapt_dtype result, const void *options,
                                    int64_t cost, int count, rapt_tensor *const *inputs);
 
+/* False and an error when x has a dtype that cannot hold the number: an integer one, or bool, which has 0 and 1. */
+bool rapt_check_number(const char *op, const rapt_tensor *x, double value);
+
+/* The number as a scalar of the dtype of x. NULL after an error: x is NULL, or has a dtype that cannot hold it. */
+rapt_tensor *rapt_number_like(const char *op, const rapt_tensor *x, double value);
+
 #endif

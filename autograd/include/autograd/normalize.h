@@ -4,7 +4,7 @@
 
 #include "tensor/core.h"
 
-/* Fills y, scale and mean (NULL: rows are not centered). False after an error. */
+/* Fills y, and scale and mean, which are float64 (mean NULL: rows are not centered). False after an error. */
 bool rapt_normalize_rows(double epsilon, const rapt_tensor *x, const rapt_tensor *weight, const rapt_tensor *bias,
                          rapt_tensor *mean, rapt_tensor *scale, rapt_tensor *y);
 

@@ -46,6 +46,9 @@ rapt_tensor *rapt_folding_end(rapt_folding *r, rapt_dtype dtype, const rapt_accu
 /* In vjp. A tensor shaped as the op's output, shaped so that it broadcasts to the input. */
 rapt_tensor *rapt_reduction_unfold(rapt_call *call, rapt_tensor *tensor);
 
+/* x less its mean along the axes. Made of recorded ops. */
+rapt_tensor *rapt_center(rapt_tensor *x, int axis_count, const int *axes);
+
 /* How many elements went into one result. */
 int64_t rapt_reduction_folded(const rapt_call *call);
 

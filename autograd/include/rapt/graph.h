@@ -24,6 +24,10 @@ RAPT_API void rapt_clear_gradient(rapt_tensor *leaf);
 /* The same values (the same memory) outside any graph. */
 RAPT_API rapt_tensor *rapt_detach(rapt_tensor *tensor);
 
+/* What one round of a loop hands to the next, beyond its scope: *state (NULL at first) gives its share back and takes one in the
+ * values of next, outside the graph. After the loop rapt_release(state) ends it. False after an error; *state is then as before. */
+RAPT_API bool rapt_carry(rapt_tensor **state, rapt_tensor *next);
+
 enum rapt_backward_flags {
     RAPT_RETAIN_GRAPH = 1, /* the graph can be walked again */
     RAPT_CREATE_GRAPH = 2, /* the gradients are part of a graph themselves; implies RAPT_RETAIN_GRAPH */

@@ -42,8 +42,7 @@ RAPT_API bool rapt_apply_many(const rapt_op *op, const void *options, int count,
 
 /* rapt_apply with the inputs written out: RAPT_APPLY(&op, NULL, a, b). */
 #define RAPT_APPLY(op, options, ...)                                                                                   \
-    rapt_apply((op), (options), (int)(sizeof((rapt_tensor *[]){__VA_ARGS__}) / sizeof(rapt_tensor *)),                 \
-               (rapt_tensor *[]){__VA_ARGS__})
+    rapt_apply((op), (options), RAPT_LENGTH_OF(rapt_tensor *, __VA_ARGS__), RAPT_ARRAY_OF(rapt_tensor *, __VA_ARGS__))
 
 /* For all functions of a call: an index that is not there is an error, and so is asking forward for what only a vjp has or
  * the other way round. */

@@ -1,6 +1,15 @@
 /* The differentiable ops. Each gives a new tensor of the innermost scope, or NULL after an error; NULL in gives NULL out.
  * Inputs of one op have one dtype; shapes broadcast as numpy's do where two tensors meet element by element. Negative axes
- * count from the last. */
+ * count from the last. The number that a …_scalar op or masked_fill takes counts as one of the tensor's dtype; it is an error
+ * where an integer dtype, or bool, has no such number.
+ *
+ * NaN, infinities and the largest numbers give what they give in PyTorch 2.6, in values and first derivatives, but:
+ * - what overflows there on the way to a result that does not, such as the square of a number to be normalised, here gives
+ *   that result; only the sum that var needs overflows in float64, and gives ∞;
+ * - logsumexp of −∞ only has gradient 0, not NaN;
+ * - bce_with_logits of −∞ is ∞ for a target above 0, not NaN; gelu of ∞ is ∞ in float32 too;
+ * - in kl_div a target of 0 counts for nothing: loss and gradients are 0, also where the input is NaN or infinite;
+ * - pow_scalar is C's pow for an exponent of ½ too: ∞ at −∞, 0 at −0. */
 #ifndef RAPT_OPS_H
 #define RAPT_OPS_H
 
@@ -9,21 +18,22 @@
 RAPT_BEGIN_DECLS
 
 /* Axes written in place: rapt_sum(x, RAPT_AXES(0, 2), true). RAPT_ALL_AXES means every axis. */
-#define RAPT_AXES(...) ((int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))), ((const int[]){__VA_ARGS__})
+#define RAPT_AXES(...) RAPT_LENGTH_OF(int, __VA_ARGS__), RAPT_ARRAY_OF(int, __VA_ARGS__)
 #define RAPT_ALL_AXES 0, NULL
 
 /* --- arithmetic, element by element, broadcasting --- */
-RAPT_API rapt_tensor *rapt_add(rapt_tensor *a, rapt_tensor *b); /* a + b */
-RAPT_API rapt_tensor *rapt_sub(rapt_tensor *a, rapt_tensor *b); /* a − b */
-RAPT_API rapt_tensor *rapt_mul(rapt_tensor *a, rapt_tensor *b); /* a · b */
-RAPT_API rapt_tensor *rapt_div(rapt_tensor *a, rapt_tensor *b); /* a / b; integers: floor, b = 0 is an error */
-RAPT_API rapt_tensor *rapt_pow(rapt_tensor *a, rapt_tensor *b); /* a ^ b, floating */
-/* NaN if either is; ties share the gradient */
-RAPT_API rapt_tensor *rapt_maximum(rapt_tensor *a, rapt_tensor *b);
-RAPT_API rapt_tensor *rapt_minimum(rapt_tensor *a, rapt_tensor *b);     /* likewise */
-RAPT_API rapt_tensor *rapt_add_scalar(rapt_tensor *x, double value);    /* x + value */
-RAPT_API rapt_tensor *rapt_mul_scalar(rapt_tensor *x, double value);    /* x · value */
-RAPT_API rapt_tensor *rapt_pow_scalar(rapt_tensor *x, double exponent); /* x ^ exponent, floating */
+RAPT_API rapt_tensor *rapt_add(rapt_tensor *a, rapt_tensor *b);          /* a + b */
+RAPT_API rapt_tensor *rapt_sub(rapt_tensor *a, rapt_tensor *b);          /* a − b */
+RAPT_API rapt_tensor *rapt_mul(rapt_tensor *a, rapt_tensor *b);          /* a · b */
+RAPT_API rapt_tensor *rapt_div(rapt_tensor *a, rapt_tensor *b);          /* a / b; integers: floor, b = 0 is an error */
+RAPT_API rapt_tensor *rapt_pow(rapt_tensor *a, rapt_tensor *b);          /* a ^ b, floating */
+RAPT_API rapt_tensor *rapt_maximum(rapt_tensor *a, rapt_tensor *b);      /* NaN if either is; ties share the gradient */
+RAPT_API rapt_tensor *rapt_minimum(rapt_tensor *a, rapt_tensor *b);      /* likewise */
+RAPT_API rapt_tensor *rapt_add_scalar(rapt_tensor *x, double value);     /* x + value */
+RAPT_API rapt_tensor *rapt_mul_scalar(rapt_tensor *x, double value);     /* x · value */
+RAPT_API rapt_tensor *rapt_pow_scalar(rapt_tensor *x, double exponent);  /* x ^ exponent, floating */
+RAPT_API rapt_tensor *rapt_maximum_scalar(rapt_tensor *x, double value); /* a tie has half the gradient */
+RAPT_API rapt_tensor *rapt_minimum_scalar(rapt_tensor *x, double value);
 
 /* --- functions of one tensor; floating, but for neg and abs --- */
 RAPT_API rapt_tensor *rapt_neg(rapt_tensor *x);
@@ -43,23 +53,32 @@ RAPT_API rapt_tensor *rapt_gelu_tanh(rapt_tensor *x);                      /* it
 RAPT_API rapt_tensor *rapt_silu(rapt_tensor *x);                           /* x σ(x) */
 RAPT_API rapt_tensor *rapt_clamp(rapt_tensor *x, double low, double high); /* gradient 0 outside; low ≤ high */
 
-/* --- comparisons, to bool; not differentiable --- */
+/* --- comparisons and choice; comparisons give bool and are not differentiable --- */
 RAPT_API rapt_tensor *rapt_equal(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_not_equal(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_less(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_less_equal(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_greater(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_greater_equal(rapt_tensor *a, rapt_tensor *b);
+RAPT_API rapt_tensor *rapt_equal_scalar(rapt_tensor *x, double value);
+RAPT_API rapt_tensor *rapt_not_equal_scalar(rapt_tensor *x, double value);
+RAPT_API rapt_tensor *rapt_less_scalar(rapt_tensor *x, double value);
+RAPT_API rapt_tensor *rapt_less_equal_scalar(rapt_tensor *x, double value);
+RAPT_API rapt_tensor *rapt_greater_scalar(rapt_tensor *x, double value);
+RAPT_API rapt_tensor *rapt_greater_equal_scalar(rapt_tensor *x, double value);
 RAPT_API rapt_tensor *rapt_logical_and(rapt_tensor *a, rapt_tensor *b); /* of bool */
 RAPT_API rapt_tensor *rapt_logical_or(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_logical_not(rapt_tensor *x);
 RAPT_API rapt_tensor *rapt_where(rapt_tensor *condition, rapt_tensor *a, rapt_tensor *b); /* bool ? a : b */
+/* the value where the mask, bool and broadcasting to x, is true; x elsewhere */
+RAPT_API rapt_tensor *rapt_masked_fill(rapt_tensor *x, rapt_tensor *mask, double value);
 /* as C converts; differentiable between floats */
 RAPT_API rapt_tensor *rapt_cast(rapt_tensor *x, rapt_dtype dtype);
 
 /* --- reductions; axes as above, keep: reduced axes stay with size 1 --- */
 /* bool and integers sum to int64 */
 RAPT_API rapt_tensor *rapt_sum(rapt_tensor *x, int axis_count, const int *axes, bool keep);
+/* of bool and integers in float32: the mean of a comparison is the share of what is true */
 RAPT_API rapt_tensor *rapt_mean(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 /* Σ(x−x̄)² / (n − correction) */
 RAPT_API rapt_tensor *rapt_var(rapt_tensor *x, int axis_count, const int *axes, bool keep, int correction);
@@ -136,6 +155,7 @@ RAPT_API rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor 
                                     const rapt_cross_entropy_options *options);
 RAPT_API rapt_tensor *rapt_mse_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction);
 RAPT_API rapt_tensor *rapt_l1_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction);
+/* d² / 2 where |d| ≤ delta, else delta (|d| − delta / 2), with d = input − target */
 RAPT_API rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double delta, rapt_reduction reduction);
 /* Of logits and targets in [0, 1], stable for large logits. */
 RAPT_API rapt_tensor *rapt_bce_with_logits(rapt_tensor *logits, rapt_tensor *targets, rapt_reduction reduction);

@@ -2,7 +2,9 @@
 #ifndef RAPT_NN_ENTRY_H
 #define RAPT_NN_ENTRY_H
 
-#include <rapt/module.h>
+#include <rapt/module_values.h>
+
+#include "nn/pointer_set.h"
 
 /* One named thing of a module: a tensor or a child. */
 typedef struct rapt_module_entry {
@@ -12,7 +14,35 @@ typedef struct rapt_module_entry {
     bool is_parameter;
 } rapt_module_entry;
 
+enum { rapt_all_tensors = RAPT_PARAMETERS | RAPT_BUFFERS };
+
 /* The longest full name, with the dots and the end. */
 #define RAPT_NAME_SIZE 512
+
+/* Puts an entry's part behind the first `used` bytes of a full name; its length, or −1 and an error when it is too long. */
+int rapt_module_append_name(const rapt_module *module, const rapt_module_entry *entry, char name[RAPT_NAME_SIZE],
+                            int used);
+
+/* May several owners have it? Then a walk may come to it again. */
+static inline bool rapt_module_is_shared(const rapt_module *module)
+{
+    return __atomic_load_n(&module->shares, __ATOMIC_RELAXED) > 1;
+}
+
+/* Calls the function for the module and everything below it, parents first. It may come to a module of several parents more
+ * than once, but only where there is no memory to remember it. False as soon as the function returns false. */
+bool rapt_module_each(rapt_module *module, bool (*function)(rapt_module *module, void *context), void *context);
+
+/* Has what is stored under that name the shape and dtype of the module's tensor? False and an error when not, or NULL. */
+bool rapt_module_check_stored(const char *op, const char *name, const rapt_tensor *tensor, const rapt_tensor *stored);
+
+/* rapt_module_from_archive_part under the name of an op. */
+bool rapt_module_take(const char *op, rapt_module *module, const rapt_load_part *part, const rapt_archive *archive);
+
+/* Adds the storage of every parameter and buffer to the set; false after an error. */
+bool rapt_module_add_storages(const char *op, const rapt_module *module, rapt_pointer_set *storages);
+
+/* The number of trained elements; false after an error. */
+bool rapt_module_count(const rapt_module *module, int64_t *count);
 
 #endif

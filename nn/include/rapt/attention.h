@@ -19,7 +19,7 @@ typedef struct rapt_attention {
                                   * NULL before the first */
 } rapt_attention;
 
-/* Owns the scoring function from now on (also after an error, when it gives NULL). */
+/* The scoring function becomes its child, as rapt_module_add_child has it (also after an error, when it gives NULL). */
 RAPT_API rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout);
 RAPT_API rapt_attention *rapt_dot_product_attention_new(double dropout); /* scaled */
 RAPT_API rapt_attention *rapt_additive_attention_new(int64_t query_size, int64_t key_size, int64_t hidden,

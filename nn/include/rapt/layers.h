@@ -50,7 +50,7 @@ RAPT_API rapt_tensor *rapt_dropout_forward(rapt_dropout *dropout, rapt_tensor *x
 typedef rapt_tensor *rapt_activation_function(rapt_tensor *x);
 RAPT_API rapt_module *rapt_activation_new(const char *name, rapt_activation_function *function);
 
-/* Layers one after the other, named "0", "1", …; it owns them. */
+/* Layers one after the other, named "0", "1", …: its children. One may stand in several places of the list. */
 typedef struct rapt_sequential {
     rapt_module module;
 } rapt_sequential;
@@ -60,8 +60,7 @@ RAPT_API rapt_tensor *rapt_sequential_forward(rapt_sequential *sequential, rapt_
 
 /* rapt_sequential_new with the layers written out. */
 #define RAPT_SEQUENTIAL(...)                                                                                           \
-    rapt_sequential_new((int)(sizeof((rapt_module *[]){__VA_ARGS__}) / sizeof(rapt_module *)),                         \
-                        (rapt_module *[]){__VA_ARGS__})
+    rapt_sequential_new(RAPT_LENGTH_OF(rapt_module *, __VA_ARGS__), RAPT_ARRAY_OF(rapt_module *, __VA_ARGS__))
 
 RAPT_END_DECLS
 

@@ -26,7 +26,7 @@ typedef struct rapt_mask {
 } rapt_mask;
 
 /* A mask written in place, for one call: RAPT_MASK(.causal = true, .valid_lengths = lengths). */
-#define RAPT_MASK(...) (&(const rapt_mask){__VA_ARGS__})
+#define RAPT_MASK(...) RAPT_STRUCT_OF(rapt_mask, __VA_ARGS__)
 
 /* bool, shape scores' or broadcasting to it: what the mask says, and whether its biases are above −∞. scores gives the
  * shape. */

@@ -52,9 +52,10 @@ typedef struct rapt_multi_head_attention_config {
     int64_t value_hidden;                     /* of the projected values, if there were as many as heads; 0: hidden */
     int64_t output_size;                      /* 0: hidden */
     bool bias;                                /* of all projections */
-    double dropout;                           /* of the default pooling */
-    rapt_attention *pooling;    /* owned by the layer; sees vectors of hidden / heads. NULL: scaled dot product */
-    rapt_rotary *rotary;        /* owned by the layer; turns queries and keys by their positions. NULL: none */
+    double dropout;                           /* of the default pooling; an error beside another */
+    /* Children of the layer, as rapt_module_add_child has it (also after an error); one may be given to several layers. */
+    rapt_attention *pooling;    /* sees vectors of hidden / heads. NULL: scaled dot product */
+    rapt_rotary *rotary;        /* turns queries and keys by their positions. NULL: none */
     rapt_parameter_names names; /* GPT-2's: queries, keys and values must have one size */
 } rapt_multi_head_attention_config;
 

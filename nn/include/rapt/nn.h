@@ -9,6 +9,7 @@
 #include <rapt/layers.h>
 #include <rapt/mask.h>
 #include <rapt/module.h>
+#include <rapt/module_values.h>
 #include <rapt/multi_head.h>
 #include <rapt/positions.h>
 #include <rapt/recurrent.h>

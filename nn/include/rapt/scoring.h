@@ -32,7 +32,7 @@ struct rapt_scoring {
 /* Scores of queries (…, Q, q) and keys (…, K, k): (…, Q, K), without mask or normaliser; distances count from equal places. */
 RAPT_API rapt_tensor *rapt_score(rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *keys);
 
-/* Each constructor gives NULL after an error; the owner frees it with rapt_module_free(&scoring->module). */
+/* Each constructor gives NULL after an error; who has no attention for it frees it with rapt_module_free(&scoring->module). */
 
 /* --- similarities, for softmax --- */
 RAPT_API rapt_scoring *rapt_dot_product_scoring_new(void);        /* qᵀk */

@@ -26,7 +26,8 @@ typedef struct rapt_transformer_config {
     double dropout;              /* of what each sublayer adds */
     double attention_dropout;    /* of the weights */
     double feed_forward_dropout; /* of the inner activations */
-    /* The scoring function of each attention, for vectors of head_size; NULL: scaled dot product. */
+    /* The scoring function of each attention, for vectors of head_size; NULL: scaled dot product. It may give one for all,
+     * in which the program holds a share (rapt_module_retain) until the Transformer is made. */
     rapt_scoring *(*scoring)(int64_t head_size, void *context);
     void *context;
     bool rotary;                /* positions turn queries and keys of self-attention */

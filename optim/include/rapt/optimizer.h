@@ -9,7 +9,7 @@ RAPT_BEGIN_DECLS
 typedef struct rapt_optimizer rapt_optimizer;
 
 /* In all configurations 0 means the default named beside it; RAPT_ZERO is a true zero; NULL is all defaults. The module may
- * be NULL: parameters are then added by rapt_optimizer_add. A tensor that a module has under two names is one parameter.
+ * be NULL: parameters are then added by rapt_optimizer_add. A tensor that a module has under several names is one parameter, of the first.
  * Constructors give NULL after an error (a number out of its range, no memory). The optimizer takes shares in the
  * parameters; free it with rapt_optimizer_free, before or after the module. Formulas and names of the state are PyTorch's;
  * t counts the steps of each parameter, from 1. */

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rapt/in_place.h>
+
 #define RAPT_VERSION "0.1.0"
 
 #define RAPT_API __attribute__((visibility("default")))
@@ -21,8 +23,9 @@
 /* The most axes a tensor can have. */
 #define RAPT_MAX_RANK 8
 
-/* In a configuration struct 0 means "the default". Where a true zero is wanted, write RAPT_ZERO (a negative zero). */
-#define RAPT_ZERO (-0.0)
+/* In a configuration 0 means the default. Where a header says so, RAPT_ZERO is a true zero: −2⁻⁶⁰, a number that no option
+ * can be otherwise. It is the same in every floating type, so no compiler flag (-Ofast, -ffast-math) makes it another one. */
+#define RAPT_ZERO (-1.0 / (1LL << 60))
 
 RAPT_BEGIN_DECLS
 

@@ -17,6 +17,7 @@ typedef enum rapt_error_code {
     RAPT_ERROR_FORMAT,      /* a file's content is not what its format demands */
     RAPT_ERROR_GRAPH,       /* backward was asked of something that has no graph, or of a graph already used */
     RAPT_ERROR_UNSUPPORTED, /* this build or this op cannot do that; the message says what can */
+    RAPT_ERROR_GONE,        /* a tensor is used whose last share was given back; only the debugging mode can tell */
 } rapt_error_code;
 
 /* The message of the first error of this thread since the last rapt_clear_error, "op: what is wrong"; NULL when there

@@ -27,8 +27,15 @@ RAPT_API const char *rapt_archive_name(const rapt_archive *archive, int64_t inde
 RAPT_API rapt_tensor *rapt_archive_tensor(const rapt_archive *archive, int64_t index);
 
 /* Writes a safetensors file: beside the target first, synced, then renamed over it, so that a reader (or a crash at
- * any moment) sees the old file or the new one. False after an error; the old file is then as it was. */
+ * any moment) sees the old file or the new one. A symbolic link stays, and what it leads to is replaced, or made. The
+ * file keeps the permissions of the old one and, where the process may, owner and group; a new file follows the umask;
+ * other hard links to the old file keep the old content. False after an error, for anything that is no regular file
+ * (a folder, a device, a FIFO) and for a file that the process may not write; what was there is then as it was. */
 RAPT_API bool rapt_save_safetensors(const char *path, const rapt_archive *archive);
+
+/* Whether saving to that path can begin, found out by beginning: a file beside the target is made and removed. False with
+ * the error that saving would give. For programs that are to know before hours of work. */
+RAPT_API bool rapt_can_save(const char *path);
 
 /* Reads a safetensors file. The file is untrusted: header, names, dtypes, shapes, offsets, overlaps and length are
  * checked. NULL after an error. */

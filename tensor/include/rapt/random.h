@@ -21,6 +21,10 @@ RAPT_API void rapt_random_set_state(rapt_random_state state);
 RAPT_API rapt_tensor *rapt_rand(rapt_dtype dtype, int rank, const int64_t *shape);  /* uniform in [0, 1) */
 RAPT_API rapt_tensor *rapt_randn(rapt_dtype dtype, int rank, const int64_t *shape); /* normal, mean 0, variance 1 */
 
+/* The same of another tensor's dtype and shape. */
+RAPT_API rapt_tensor *rapt_rand_like(const rapt_tensor *tensor);
+RAPT_API rapt_tensor *rapt_randn_like(const rapt_tensor *tensor);
+
 /* int64 numbers, uniform in [low, high). */
 RAPT_API rapt_tensor *rapt_randint(int64_t low, int64_t high, int rank, const int64_t *shape);
 

@@ -13,7 +13,7 @@
 RAPT_BEGIN_DECLS
 
 /* A shape written in place: rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 3)). A scalar is (dtype, 0, NULL). */
-#define RAPT_SHAPE(...) ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))), ((const int64_t[]){__VA_ARGS__})
+#define RAPT_SHAPE(...) RAPT_LENGTH_OF(int64_t, __VA_ARGS__), RAPT_ARRAY_OF(int64_t, __VA_ARGS__)
 
 /* New tensors, contiguous, of the innermost scope. NULL after an error (bad dtype, rank or size; no memory). Sizes may
  * be 0. */
@@ -31,8 +31,11 @@ RAPT_API rapt_tensor *rapt_eye(rapt_dtype dtype, int64_t size);
 /* A copy of `data`, which holds the elements in row-major order in the type that dtype names (bool: one byte each). */
 RAPT_API rapt_tensor *rapt_from(rapt_dtype dtype, int rank, const int64_t *shape, const void *data);
 
-/* A tensor of shape and dtype like another's, values undefined. */
-RAPT_API rapt_tensor *rapt_empty_like(const rapt_tensor *tensor);
+/* New tensors of another's dtype and shape, contiguous and outside any graph. */
+RAPT_API rapt_tensor *rapt_empty_like(const rapt_tensor *tensor); /* values undefined */
+RAPT_API rapt_tensor *rapt_zeros_like(const rapt_tensor *tensor);
+RAPT_API rapt_tensor *rapt_ones_like(const rapt_tensor *tensor);
+RAPT_API rapt_tensor *rapt_full_like(const rapt_tensor *tensor, double value);
 
 /* A new contiguous tensor with the same values, outside any graph. */
 RAPT_API rapt_tensor *rapt_clone(const rapt_tensor *tensor);
@@ -59,8 +62,15 @@ RAPT_API double rapt_item(const rapt_tensor *tensor);
 /* The element at those indices (rank of them, negative ones from the end), as a double (NaN after an error). */
 RAPT_API double rapt_at(const rapt_tensor *tensor, const int64_t *indices);
 
-/* In place, outside any graph; false after an error. copy broadcasts and converts; the others keep the dtype. */
+/* The same for integers and bool, exact where a double is not: beyond 2⁵³. 0 after an error, which a floating tensor is. */
+RAPT_API int64_t rapt_item_int64(const rapt_tensor *tensor);
+RAPT_API int64_t rapt_at_int64(const rapt_tensor *tensor, const int64_t *indices);
+
+/* In place, outside any graph; false after an error. copy broadcasts and converts; the others keep the dtype, and convert
+ * numbers to it as rapt_cast does. set_at changes the element at those indices, which are as above. */
 RAPT_API bool rapt_fill(rapt_tensor *tensor, double value);
+RAPT_API bool rapt_set_at(rapt_tensor *tensor, const int64_t *indices, double value);
+RAPT_API bool rapt_set_at_int64(rapt_tensor *tensor, const int64_t *indices, int64_t value);
 RAPT_API bool rapt_copy(rapt_tensor *target, const rapt_tensor *source);
 RAPT_API bool rapt_add_in_place(rapt_tensor *target, const rapt_tensor *source,
                                 double factor); /* target += factor·source */

@@ -34,6 +34,7 @@ struct rapt_tensor {
     uint8_t dtype;
     uint8_t rank;
     bool contiguous;
+    const char *made_by; /* an op's name; set in the debugging mode only */
     int64_t shape[RAPT_MAX_RANK];
     int64_t strides[RAPT_MAX_RANK]; /* in elements; 0 where an axis is expanded */
 };
@@ -43,7 +44,7 @@ struct rapt_tensor {
 static inline rapt_tensor rapt_header_of(const rapt_tensor *tensor)
 {
     rapt_tensor header;
-    atomic_init(&header.references, 0);
+    atomic_init(&header.references, 1);
     memcpy(&header.storage, &tensor->storage, sizeof header - offsetof(rapt_tensor, storage));
     return header;
 }
@@ -70,6 +71,9 @@ const rapt_tensor *rapt_without_repeats(const rapt_tensor *tensor, int axes);
 rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, void *data, void (*release)(void *),
                               void *owner);
 
+/* A contiguous tensor of the innermost scope, of another's dtype and shape; NULL and an error when that is NULL or gone. */
+rapt_tensor *rapt_new_like(const char *op, const rapt_tensor *tensor);
+
 /* The tensor itself if contiguous, else a contiguous copy of the innermost scope. */
 const rapt_tensor *rapt_as_contiguous(const rapt_tensor *tensor);
 /* The same if only the last axis is dense; of rank 1 or more. */
@@ -91,11 +95,14 @@ char *rapt_shape_text(int rank, const int64_t *shape, char buffer[RAPT_SHAPE_TEX
 /* Puts a double into an element of any dtype, as C converts. */
 void rapt_write_element(rapt_dtype dtype, double value, void *element);
 
-/* Converts a floating tensor to another floating dtype, in place, and takes it out of the graph: a leaf has to be made one
- * again. False after an error; the tensor is then as it was. */
-bool rapt_cast_in_place(rapt_tensor *tensor, rapt_dtype dtype);
+/* Two tensors of one shape exchange what they hold: elements, dtype, strides, and the link to the graph, whose nodes do not
+ * hear of it. */
+void rapt_exchange(rapt_tensor *a, rapt_tensor *b);
 
-/* Counts a change in place. An error (false) when the tensor is the result of a recorded op or an expanded view. */
+/* May it be changed in place? An error (false) when the tensor is the result of a recorded op or an expanded view. */
+bool rapt_check_writable(const char *op, const rapt_tensor *tensor);
+
+/* The same, and counts a change in place. */
 bool rapt_begin_writing(const char *op, rapt_tensor *tensor);
 
 /* Fields that forward functions fill in, and that threads which share a layer read and replace: a share of what one holds, for

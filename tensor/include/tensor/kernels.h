@@ -194,24 +194,26 @@ typedef struct rapt_softmax_kernels {
 /* Normalises dense rows of n elements; weight and bias may be NULL. mean and scale take a number for each row; where mean
  * is NULL the rows are not centered. */
 typedef void rapt_normalize_loop(int64_t rows, int64_t n, double epsilon, const void *x, const void *weight,
-                                 const void *bias, void *mean, void *scale, void *out);
+                                 const void *bias, double *mean, double *scale, void *out);
 
 /* dx, and unless dweight is NULL adds to dweight and dbias (n each), given the gradient g of out. */
 typedef void rapt_normalize_backward_loop(int64_t rows, int64_t n, const void *g, const void *x, const void *weight,
-                                          const void *mean, const void *scale, void *dx, void *dweight, void *dbias);
+                                          const double *mean, const double *scale, void *dx, void *dweight,
+                                          void *dbias);
 
 typedef struct rapt_normalize_kernels {
     rapt_normalize_loop *forward[2]; /* float32, float64 */
     rapt_normalize_backward_loop *backward[2];
 } rapt_normalize_kernels;
 
-/* Cross-entropy of dense rows of logits. A row whose target is negative is left out: loss 0, gradient 0. smoothing is ε. */
+/* Cross-entropy of dense rows of logits. A row whose target is negative is left out: loss 0, gradient 0. smoothing is ε.
+ * statistics are two numbers for each row: the largest logit, and the sum of all exponentials relative to it. */
 typedef void rapt_cross_entropy_loop(int64_t rows, int64_t classes, double smoothing, const void *logits,
-                                     const int64_t *targets, void *losses, void *log_sums);
+                                     const int64_t *targets, void *losses, void *statistics);
 
 /* dx = g (softmax(x) − smoothed one-hot); g_step is 1 where every row has a g, 0 where one g is for all. */
 typedef void rapt_cross_entropy_backward_loop(int64_t rows, int64_t classes, double smoothing, const void *logits,
-                                              const int64_t *targets, const void *log_sums, const void *g,
+                                              const int64_t *targets, const void *statistics, const void *g,
                                               int64_t g_step, void *dx);
 
 typedef struct rapt_loss_kernels {

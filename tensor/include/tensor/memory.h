@@ -7,7 +7,11 @@
 /* At least that many bytes; *capacity is what rapt_block_give wants to hear again. NULL and an error (under the op's
  * name) when there is no memory. */
 void *rapt_block_take(const char *op, size_t bytes, size_t *capacity);
+void *rapt_block_try(size_t bytes, size_t *capacity); /* without an error, for who can do without */
 void rapt_block_give(void *block, size_t capacity);
+
+/* The same without a change of its bytes while the debugging mode keeps it back. */
+void rapt_block_give_as_it_is(void *block, size_t capacity);
 
 /* Lists a tensor in the innermost scope, which takes over the caller's share. NULL passes through. When the list
  * cannot grow the tensor is released and NULL returned. */

@@ -2,16 +2,23 @@
 #ifndef RAPT_TENSOR_REPLACE_FILE_H
 #define RAPT_TENSOR_REPLACE_FILE_H
 
+#include <limits.h>
+
 #include <rapt/base.h>
 
 /* A file that is being written beside its target. */
 typedef struct rapt_replacement {
-    const char *op, *path; /* of the target; path is the caller's and must outlive this */
-    char *temporary;       /* the path of what is being written */
+    const char *op, *path; /* path is the caller's and must outlive this */
+    char target[PATH_MAX]; /* what the path leads to: its directory, then, behind a NUL, its name */
+    const char *name;      /* the last part of target */
+    char temporary[160];   /* the name of what is being written, in the same directory */
     int file, directory;   /* descriptors */
 } rapt_replacement;
 
-/* False and an error when no file can be made beside path; then there is nothing to end. */
+/* Makes an empty file beside what path leads to. A symbolic link stays, and what it leads to is replaced, or made. A file
+ * that is there hands on its permissions and, where the process may, owner and group; a new one follows the umask. Other
+ * hard links to the old file keep the old content. False and an error when path leads to anything but a regular file that
+ * may be written, or when no file can be made beside it; then there is nothing to end. Takes no memory. */
 bool rapt_replacement_begin(rapt_replacement *replacement, const char *op, const char *path);
 
 bool rapt_replacement_write(const rapt_replacement *replacement, const void *data, size_t size);

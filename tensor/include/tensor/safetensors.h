@@ -3,8 +3,7 @@
 #ifndef RAPT_TENSOR_SAFETENSORS_H
 #define RAPT_TENSOR_SAFETENSORS_H
 
-#include <jansson.h>
-
+#include <rapt/file.h>
 #include <rapt/tensor.h>
 
 #define RAPT_SAFETENSORS_MAX_HEADER 100000000
@@ -27,7 +26,7 @@ const char *rapt_stored_type_name(rapt_dtype dtype);
 
 /* A tensor as the header describes it. */
 typedef struct rapt_stored_tensor {
-    const char *name; /* of the JSON document */
+    const char *name; /* in the text of the header */
     const rapt_stored_type *type;
     int rank;
     int64_t shape[RAPT_MAX_RANK];
@@ -36,15 +35,14 @@ typedef struct rapt_stored_tensor {
 } rapt_stored_tensor;
 
 typedef struct rapt_stored_header {
-    json_t *document;
-    json_t *metadata; /* NULL when there is none */
     rapt_stored_tensor *tensors;
-    int64_t count;
+    int64_t count, capacity;
 } rapt_stored_header;
 
-/* Reads and checks a header; the tensors come in the order of their bytes. path is for the error. The header is to be
- * freed with rapt_stored_header_free, also after an error (false). */
-bool rapt_stored_header_parse(const char *path, const char *text, size_t size, int64_t data_size,
+/* Reads and checks a header, whose text it changes and which must outlive it; the tensors come in the order of their
+ * bytes, the metadata goes to the archive. path is for the error. The header is to be freed with rapt_stored_header_free,
+ * also after an error (false). */
+bool rapt_stored_header_parse(const char *path, char *text, size_t size, int64_t data_size, rapt_archive *archive,
                               rapt_stored_header *header);
 void rapt_stored_header_free(rapt_stored_header *header);
 

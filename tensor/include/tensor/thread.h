@@ -19,6 +19,7 @@ typedef struct rapt_thread {
     int64_t scope_capacity;
     rapt_random_state random;
     bool recording_off;
+    const char *op; /* whose forward runs; in the debugging mode */
     void *block_cache;
 } rapt_thread;
 

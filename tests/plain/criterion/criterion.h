@@ -74,6 +74,7 @@ _Noreturn void plain_leave(bool skipped);
 #define cr_expect_fail(...) PLAIN_CHECK_(false, "never here", __VA_ARGS__)
 
 #define cr_assert(good, ...) PLAIN_MUST_(good, #good, __VA_ARGS__)
+#define cr_assert_not(bad, ...) PLAIN_MUST_(!(bad), "not " #bad, __VA_ARGS__)
 #define cr_assert_null(p, ...) PLAIN_MUST_((p) == NULL, #p " is NULL", __VA_ARGS__)
 #define cr_assert_not_null(p, ...) PLAIN_MUST_((p) != NULL, #p " is not NULL", __VA_ARGS__)
 #define cr_assert_eq(a, b, ...) PLAIN_MUST_((a) == (b), #a " == " #b, __VA_ARGS__)

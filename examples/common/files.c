@@ -1,0 +1,66 @@
+/* Reading whole files, and asking whether files can be written. */
+#include "files.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <rapt.h>
+
+char *file_read(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    char *bytes = NULL;
+    *size = 0;
+    if (!file) return NULL;
+    for (size_t capacity = (size_t)1 << 16; !feof(file); capacity *= 2) {
+        char *larger = realloc(bytes, capacity);
+        if (larger) bytes = larger;
+        if (larger) *size += fread(bytes + *size, 1, capacity - *size - 1, file);
+        if (larger && !ferror(file)) continue;
+        const int reason = larger ? errno : ENOMEM;
+        free(bytes);
+        fclose(file);
+        errno = reason;
+        return NULL;
+    }
+    fclose(file);
+    bytes[*size] = '\0';
+    return bytes;
+}
+
+bool file_can_be_saved(const char *program, const char *path)
+{
+    rapt_error_handler *handler = rapt_on_error(NULL);
+    const bool good = rapt_can_save(path);
+    if (!good) fprintf(stderr, "%s: %s\n", program, rapt_error() + strlen(rapt_error_get_op()) + strlen(": "));
+    if (!good) rapt_clear_error();
+    rapt_on_error(handler);
+    return good;
+}
+
+static bool make_folder(const char *program, const char *folder)
+{
+    struct stat status;
+    if (mkdir(folder, 0777) == 0) return true;
+    if (errno == EEXIST && stat(folder, &status) == 0) {
+        if (S_ISDIR(status.st_mode)) return true;
+        errno = ENOTDIR;
+    }
+    fprintf(stderr, "%s: cannot make the folder '%s': %s\n", program, folder, strerror(errno));
+    return false;
+}
+
+bool folder_can_be_saved(const char *program, const char *folder, const char *const *names)
+{
+    if (!make_folder(program, folder)) return false;
+    for (; *names; names++) {
+        char path[PATH_MAX + NAME_MAX]; /* one that is too long is refused by the system */
+        snprintf(path, sizeof path, "%s/%s", folder, *names);
+        if (!file_can_be_saved(program, path)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,18 @@
+/* Files of examples: read whole, and looked at before the work that they are to hold. */
+#ifndef EXAMPLES_FILES_H
+#define EXAMPLES_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* All bytes of a file, and a NUL behind them that *size does not count; it may be one without a size, such as a pipe. The
+   caller frees it. NULL with errno for what cannot be read, ENOMEM without memory. */
+char *file_read(const char *path, size_t *size);
+
+/* Can a file be saved there (see rapt_can_save)? False after a sentence on stderr, "program: …". */
+bool file_can_be_saved(const char *program, const char *path);
+
+/* Makes the folder, if it is not there, and asks the same for each of the names in it (closed by NULL). */
+bool folder_can_be_saved(const char *program, const char *folder, const char *const *names);
+
+#endif

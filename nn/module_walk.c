@@ -1,0 +1,154 @@
+/* Walking through modules: every module once, every tensor once, or to one by its name. */
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/entry.h"
+#include "nn/pointer_set.h"
+
+/* --- modules --- */
+
+static bool each(rapt_pointer_set *met, rapt_module *module, bool (*function)(rapt_module *, void *), void *context)
+{
+    if (rapt_module_is_shared(module) && rapt_pointer_set_add(met, module) == RAPT_SET_KNOWN) return true;
+    if (!function(module, context)) return false;
+    for (int i = 0; i < module->count; i++)
+        if (module->entries[i].child && !each(met, module->entries[i].child, function, context)) return false;
+    return true;
+}
+
+bool rapt_module_each(rapt_module *module, bool (*function)(rapt_module *module, void *context), void *context)
+{
+    rapt_pointer_set met = {0};
+    const bool all = each(&met, module, function, context);
+    rapt_pointer_set_free(&met);
+    return all;
+}
+
+static bool set_training(rapt_module *module, void *training)
+{
+    module->training = *(const bool *)training;
+    return true;
+}
+
+void rapt_module_train(rapt_module *module, bool training)
+{
+    if (module) rapt_module_each(module, set_training, &training);
+}
+
+/* --- tensors --- */
+
+int rapt_module_append_name(const rapt_module *module, const rapt_module_entry *entry, char name[RAPT_NAME_SIZE],
+                            int used)
+{
+    const char *dot = used > 0 && *entry->name ? "." : "";
+    int end = used + snprintf(name + used, (size_t)(RAPT_NAME_SIZE - used), "%s%s", dot, entry->name);
+    if (end < RAPT_NAME_SIZE) return end;
+    rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "a name is longer than %d bytes", RAPT_NAME_SIZE - 1);
+    return -1;
+}
+
+typedef struct walk {
+    int what;
+    rapt_module_visitor *visitor;
+    void *context;
+    rapt_pointer_set modules, tensors; /* met so far */
+    char name[RAPT_NAME_SIZE];         /* of where it stands */
+} walk;
+
+static bool visit_tensor(walk *w, const rapt_module *module, rapt_tensor *tensor)
+{
+    switch (rapt_pointer_set_add(&w->tensors, tensor)) {
+    case RAPT_SET_NEW:
+        return w->visitor(w->name, tensor, w->context);
+    case RAPT_SET_KNOWN:
+        return true;
+    case RAPT_SET_NO_MEMORY:
+        break;
+    }
+    return rapt_fail(RAPT_ERROR_MEMORY, module->kind->name, "no memory to visit %lld tensors",
+                     (long long)w->tensors.count + 1);
+}
+
+/* `used` bytes of the name are the module's own. */
+static bool visit(walk *w, const rapt_module *module, int used)
+{
+    if (rapt_module_is_shared(module) && rapt_pointer_set_add(&w->modules, module) == RAPT_SET_KNOWN) return true;
+    for (int i = 0; i < module->count; i++) {
+        const rapt_module_entry *entry = &module->entries[i];
+        const int end = rapt_module_append_name(module, entry, w->name, used);
+        if (end < 0) return false;
+        const bool wanted = entry->tensor && (w->what & (entry->is_parameter ? RAPT_PARAMETERS : RAPT_BUFFERS));
+        if (wanted && !visit_tensor(w, module, entry->tensor)) return false;
+        if (entry->child && !visit(w, entry->child, end)) return false;
+    }
+    return true;
+}
+
+bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor *visitor, void *context)
+{
+    if (!module || !visitor)
+        return rapt_fail(RAPT_ERROR_NULL, "module_visit", "%s is NULL", module ? "visitor" : "module");
+    walk w = {.what = what, .visitor = visitor, .context = context};
+    const bool all = visit(&w, module, 0);
+    rapt_pointer_set_free(&w.modules);
+    rapt_pointer_set_free(&w.tensors);
+    return all;
+}
+
+static bool add_count(const char *name, rapt_tensor *tensor, void *context)
+{
+    (void)name;
+    *(int64_t *)context += rapt_count(tensor);
+    return true;
+}
+
+bool rapt_module_count(const rapt_module *module, int64_t *count)
+{
+    *count = 0;
+    return rapt_module_visit(module, RAPT_PARAMETERS, add_count, count);
+}
+
+int64_t rapt_module_parameter_count(const rapt_module *module)
+{
+    int64_t count;
+    return rapt_module_count(module, &count) ? count : 0;
+}
+
+static bool clear_gradients(rapt_module *module, void *context)
+{
+    (void)context;
+    for (int i = 0; i < module->count; i++)
+        if (module->entries[i].is_parameter) rapt_clear_gradient(module->entries[i].tensor);
+    return true;
+}
+
+void rapt_module_clear_gradients(rapt_module *module)
+{
+    if (module)
+        rapt_module_each(module, clear_gradients, NULL);
+    else
+        rapt_fail(RAPT_ERROR_NULL, "module_clear_gradients", "module is NULL");
+}
+
+/* --- by name --- */
+
+static rapt_tensor *find(const rapt_module *module, const char *name)
+{
+    for (int i = 0; i < module->count; i++) {
+        const rapt_module_entry *entry = &module->entries[i];
+        const size_t length = strlen(entry->name);
+        if (strncmp(name, entry->name, length) != 0) continue;
+        if (entry->tensor && name[length] == '\0') return entry->tensor;
+        if (!entry->child || (length > 0 && name[length] != '.')) continue;
+        rapt_tensor *found = find(entry->child, name + length + (length > 0));
+        if (found) return found;
+    }
+    return NULL;
+}
+
+rapt_tensor *rapt_module_find(const rapt_module *module, const char *name)
+{
+    if (module && name) return find(module, name);
+    rapt_fail(RAPT_ERROR_NULL, "module_find", "%s is NULL", module ? "name" : "module");
+    return NULL;
+}

@@ -1,0 +1,35 @@
+/* The debugging mode, RAPT_DEBUG=1 in the environment or a debug build: tensors that are gone are kept back for a while, so that
+ * their use is an error that names them. */
+#ifndef RAPT_TENSOR_DEBUG_H
+#define RAPT_TENSOR_DEBUG_H
+
+#include "tensor/core.h"
+
+/* Set before main. */
+extern bool rapt_debugging;
+
+/* Says on standard error what programs do by mistake, once for all; nothing with RAPT_DEBUG=0. */
+void rapt_notice(const char *text);
+
+/* False and an error when the tensor is gone, which the debugging mode alone can tell. what it is in the call: "input 1". */
+bool rapt_check_alive_now(const char *op, const char *what, const rapt_tensor *tensor);
+
+static inline bool rapt_check_alive(const char *op, const char *what, const rapt_tensor *tensor)
+{
+    return !rapt_debugging || !tensor || rapt_check_alive_now(op, what, tensor);
+}
+
+/* A header whose last share was given back. */
+void rapt_mark_gone(rapt_tensor *tensor);
+
+/* Keeps a free block back. */
+void rapt_quarantine_add(void *block, size_t capacity);
+
+/* A block that was kept back long enough, or, with `all`, any; NULL when there is none. */
+void *rapt_quarantine_take(bool all, size_t *capacity);
+
+/* Under AddressSanitizer, wherever it came from, nobody may touch memory that is only kept for reuse. */
+void rapt_forbid(const void *memory, size_t bytes);
+void rapt_allow(const void *memory, size_t bytes);
+
+#endif

@@ -1,0 +1,121 @@
+#!/bin/sh
+# check_examples.sh FOLDER: every example program of build/examples says what it can do, what is wrong with an option or a
+# path before it works, and when nobody gets what it prints.
+set -u
+examples=$(CDPATH='' cd -- "${1:?usage: check_examples.sh FOLDER}" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+
+complain() {
+    echo "FAILED: $*:"
+    cat said complaint
+    failed=1
+}
+
+run() { # program and arguments; what it says goes to the files said and complaint, its status to $status
+    program=$examples/$1
+    shift
+    "$program" "$@" >said 2>complaint </dev/null
+    status=$?
+}
+
+lose() { # program and arguments: nobody gets what it prints
+    program=$examples/$1
+    shift
+    if "$program" "$@" >/dev/full 2>complaint </dev/null; then complain "$name $* succeeded though nobody got what it printed"; fi
+    grep -q "^$name: .*standard output" complaint || complain "$name $* does not say that it could not print"
+}
+
+# The exit status, and one line of complaint that has the pattern and comes before any training.
+refuse() { # status, pattern, program, arguments...
+    wanted=$1 pattern=$2
+    shift 2
+    run "$@"
+    [ $status -eq "$wanted" ] || complain "$* ended with $status, not $wanted"
+    [ "$(wc -l <complaint)" -eq 1 ] || complain "$* did not say one sentence"
+    grep -q -- "$pattern" complaint || complain "$* does not say '$pattern'"
+}
+
+printable='^[ -~]*$'
+
+check_program() { # its path, and the options of a short run
+    name=${1##*/}
+    run "$1" --help
+    [ $status -eq 0 ] || complain "$name --help ended with $status"
+    head -1 said | grep -q "^usage: $name" || complain "$name --help does not begin with its usage"
+    if grep -qv "$printable" said || grep -q '^[^A-Za-z0-9 ]' said; then complain "$name --help has odd characters"; fi
+    [ -s complaint ] && complain "$name --help complains"
+    refuse 2 "'--nonsense'" "$1" --nonsense
+    refuse 2 "'stray'" "$1" stray
+    lose "$1" --help
+    lose "$@"
+    run "$@"
+    [ $status -eq 0 ] || [ "$name" = scoring ] || complain "$* ended with $status"
+}
+
+small='--train 640 --validation 64 --test 20 --epochs 1 --embedding 16 --hidden 16'
+check_program loop
+check_program layer
+check_program own_scoring
+check_program kernel_regression
+check_program scoring --steps 1 # too few for its claims
+check_program symmetric
+check_program gpt --steps 2 --sample 4
+check_program classify --epochs 1 --hidden 16 --layers 1 --batch-size 500
+# shellcheck disable=SC2086 # a list of words
+check_program translate/translate $small --out trained
+
+# Where they are to write: nothing is trained for a path that cannot be written.
+touch file
+mkdir -p taken/model.safetensors pictures/loss.png pictures/kernels.svg
+refuse 1 "the directory 'missing'" gpt --save missing/file --steps 2
+refuse 1 "'taken' is not a regular file" gpt --save taken --steps 2
+refuse 1 "'/dev/full' is not a regular file" gpt --save /dev/full --steps 2
+refuse 1 "the directory 'missing'" classify --save missing/file --epochs 1
+refuse 1 "'file': Not a directory" kernel_regression --out file
+refuse 1 "'missing/out': No such file" kernel_regression --out missing/out
+refuse 1 "'pictures/kernels.svg' is not a regular file" kernel_regression --out pictures
+translate() { # status, pattern, options: of a short training
+    wanted=$1 pattern=$2
+    shift 2
+    # shellcheck disable=SC2086
+    refuse "$wanted" "$pattern" translate/translate $small "$@"
+    [ -s said ] && complain "translate $* had begun"
+}
+translate 1 "'file': Not a directory" --out file
+translate 1 "'missing/out': No such file" --out missing/out
+translate 1 "'taken/model.safetensors' is not a regular file" --out taken
+translate 1 "'pictures/loss.png' is not a regular file" --out pictures
+if [ "$(id -u)" -eq 0 ]; then
+    unwritable=/proc # where not even root can make a file
+else
+    unwritable=closed
+    mkdir -m 0555 closed
+fi
+if [ -d $unwritable ]; then
+    translate 1 "beside '$unwritable/" --out $unwritable
+    refuse 1 "beside '$unwritable/" kernel_regression --out $unwritable
+    refuse 1 "beside '$unwritable/" gpt --save $unwritable/file
+fi
+
+# Weights that find no room after the training do not take the text with them.
+status=$( (
+    trap '' XFSZ
+    ulimit -f 40
+    "$examples/gpt" --steps 2 --sample 4 --save weights 2>complaint </dev/null | cat >said
+    "$examples/gpt" --steps 2 --sample 4 --save weights >/dev/null 2>&1 </dev/null
+    echo $?
+) )
+[ "$status" -eq 1 ] || complain "gpt without room for its weights ended with $status, not 1"
+grep -q 'File too large' complaint || complain 'gpt without room for its weights does not say so'
+grep -q '(4 bytes in' said || complain 'gpt without room for its weights lost its text'
+
+# What they are to read.
+refuse 1 'nowhere: No such file' gpt --data nowhere
+refuse 1 'taken: Is a directory' gpt --data taken
+refuse 1 'file is empty' gpt --data file
+refuse 1 "'nowhere'" gpt --weights nowhere
+refuse 1 'nowhere/train-images' classify --data nowhere
+exit $failed

@@ -1,0 +1,44 @@
+#!/bin/sh
+# ./run hands the number of jobs on, and says what is wrong with one: check_run.sh BUILD_DIRECTORY
+set -eu
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+RAPT_BUILD=$(CDPATH='' cd -- "${1:?usage: check_run.sh BUILD_DIRECTORY}" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ninja=$(command -v ninja || command -v ninja-build)
+printf '#!/bin/sh\necho "$@" >>"%s"\nexec "%s" "$@"\n' "$work/calls" "$ninja" >"$work/ninja"
+chmod +x "$work/ninja"
+NINJA=$work/ninja
+export RAPT_BUILD NINJA
+failed=0
+
+complain() {
+    echo "check_run: $*" >&2
+    failed=1
+}
+
+expect_jobs() { # arguments of ./run: ninja is asked for one job
+    : >"$work/calls"
+    "$root/run" "$@" >"$work/log" 2>&1 || { complain "./run $* failed:" && cat "$work/log"; }
+    grep -q -- '-j *1\b' "$work/calls" || { complain "./run $* did not call ninja with -j 1, but with:" && cat "$work/calls"; }
+}
+
+refuse() { # what it says, then arguments of ./run
+    wanted=$1
+    shift
+    if "$root/run" "$@" >"$work/log" 2>&1; then complain "./run $* succeeded"; fi
+    grep -q -- "$wanted" "$work/log" || { complain "./run $* does not say '$wanted' but:" && cat "$work/log"; }
+    [ "$(wc -l <"$work/log")" -eq 1 ] || { complain "./run $*: not one line:" && cat "$work/log"; }
+}
+
+expect_jobs build -j 1
+expect_jobs build -j1
+expect_jobs build -Dexamples=true -j 1
+expect_jobs test -j 1 error
+grep -q '^Ok: *1 *$' "$work/log" || complain "./run test -j 1 error did not run one test: $(cat "$work/log")"
+refuse '-j needs a number' build -j
+refuse '-j needs a number' build -j many
+refuse '-j needs a number' build -j 0
+refuse '-j needs a number' test -j -1 error
+[ $failed -eq 0 ] && echo 'check_run: -j reaches ninja, and wrong numbers are refused'
+exit $failed

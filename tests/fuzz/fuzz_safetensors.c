@@ -1,0 +1,78 @@
+/* What libFuzzer makes up, read as a safetensors file: whatever it is, the answer is an archive or an error, and an archive
+ * is what its names say. The first byte says how much data follows the header; 255: all that comes is the file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rapt/error.h>
+#include <rapt/file.h>
+#include <rapt/memory.h>
+#include <rapt/tensor.h>
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
+
+static void expect(bool holds, const char *what)
+{
+    if (holds) return;
+    fprintf(stderr, "fuzz_safetensors: %s; error: %s\n", what, rapt_error() ? rapt_error() : "none");
+    abort();
+}
+
+static void write_all(int file, const void *bytes, size_t size)
+{
+    expect(write(file, bytes, size) == (ssize_t)size, "the file cannot be written");
+}
+
+/* The file of that header and so many bytes of zeros. */
+static void write_parts(int file, const unsigned char *header, size_t header_size, size_t data_size)
+{
+    static const unsigned char zeros[128];
+    unsigned char prefix[8];
+    for (int i = 0; i < 8; i++) prefix[i] = (unsigned char)(header_size >> 8 * i);
+    write_all(file, prefix, sizeof prefix);
+    write_all(file, header, header_size);
+    write_all(file, zeros, data_size);
+}
+
+static int64_t bytes_of(const rapt_tensor *tensor)
+{
+    return rapt_count(tensor) * (int64_t)rapt_dtype_size(rapt_get_dtype(tensor));
+}
+
+static void check_archive(const rapt_archive *archive, size_t file_size)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i < rapt_archive_count(archive); i++) {
+        rapt_tensor *tensor = rapt_archive_tensor(archive, i);
+        expect(tensor && rapt_archive_find(archive, rapt_archive_name(archive, i)) == tensor, "a name stands twice");
+        total += bytes_of(tensor);
+    }
+    expect(total <= 2 * (int64_t)file_size, "more tensors than bytes"); /* half floats become twice as large */
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
+{
+    static int file = -1;
+    static char path[64];
+    if (size == 0) return 0;
+    if (file < 0) {
+        file = memfd_create("fuzz", 0);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    }
+    expect(ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0, "the file cannot be emptied");
+    if (bytes[0] == 255)
+        write_all(file, bytes + 1, size - 1);
+    else
+        write_parts(file, bytes + 1, size - 1, bytes[0] % 128);
+    RAPT_SCOPE;
+    const int64_t live = rapt_memory_get_statistics().live_bytes;
+    rapt_archive *archive = rapt_load_safetensors(path);
+    expect(!archive == (rapt_error() != NULL), "neither an archive nor an error, or both");
+    if (archive) check_archive(archive, size + 128);
+    rapt_archive_free(archive);
+    rapt_clear_error();
+    expect(rapt_memory_get_statistics().live_bytes == live, "something stays in memory");
+    return 0;
+}

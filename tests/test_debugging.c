@@ -1,0 +1,167 @@
+/* The debugging mode: what is gone is named when it is used, and does not come back as something else. */
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include <rapt.h>
+
+#include "expect.h"
+#include "tensor/debug.h"
+#include "tensor/memory.h"
+
+#if defined __SANITIZE_ADDRESS__
+#define UNDER_ADDRESS_SANITIZER
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define UNDER_ADDRESS_SANITIZER
+#endif
+#endif
+
+/* A tensor that left its scope without rapt_keep. */
+static rapt_tensor *lost(void)
+{
+    RAPT_SCOPE;
+    return rapt_exp(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3)));
+}
+
+#define GONE(expression, op)                                                                                           \
+    do {                                                                                                               \
+        (void)(expression);                                                                                            \
+        expect_error(RAPT_ERROR_GONE, op ": ");                                                                        \
+    } while (0)
+
+static void begin(void)
+{
+    rapt_debugging = true;
+}
+
+TestSuite(debugging, .init = begin);
+
+Test(debugging, a_tensor_that_is_gone_is_named)
+{
+    rapt_tensor *gone = lost(), *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3)), *result;
+    cr_expect_null(rapt_mul(x, gone));
+    expect_error(RAPT_ERROR_GONE, "mul: input 1 is gone: float32 [2, 3], made by exp; its scope has ended");
+    GONE(rapt_data(gone), "data");
+    GONE(rapt_item(gone), "item");
+    GONE(rapt_at(gone, (int64_t[]){0, 0}), "at");
+    GONE(rapt_rank(gone), "rank");
+    GONE(rapt_shape(gone), "shape");
+    GONE(rapt_same_shape(x, gone), "same_shape");
+    GONE(rapt_clone(gone), "empty_like");
+    GONE(rapt_copy(x, gone), "copy");
+    GONE(rapt_copy(gone, x), "copy");
+    GONE(rapt_fill(gone, 1), "fill");
+    GONE(rapt_keep(gone), "keep");
+    GONE(rapt_retain(gone), "retain");
+    GONE(rapt_release(gone), "release");
+    GONE(rapt_detach(gone), "detach");
+    GONE(rapt_require_gradient(gone), "require_gradient");
+    GONE(rapt_gradient(gone), "gradient");
+    GONE(rapt_backward(gone), "backward");
+    GONE(rapt_gradients(1, &gone, NULL, 0, NULL, NULL, 0), "gradients");
+    rapt_tensor *leaf = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, 0, NULL)), *root = rapt_exp(leaf);
+    GONE(rapt_gradients(1, &root, NULL, 1, &gone, &result, 0), "gradients");
+    GONE(rapt_print_to(stdout, gone, NULL), "print");
+    rapt_archive *archive = rapt_archive_new();
+    GONE(rapt_archive_add(archive, "gone", gone), "archive_add");
+    rapt_archive_free(archive);
+}
+
+Test(debugging, its_elements_are_no_numbers)
+{
+    const float *elements;
+    {
+        RAPT_SCOPE;
+        elements = rapt_data(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(8)));
+        cr_expect_eq(elements[7], 1);
+    }
+#ifndef UNDER_ADDRESS_SANITIZER /* it would say so itself */
+    cr_expect(isnan(elements[0]) && isnan(elements[7]));
+#endif
+}
+
+Test(debugging, what_is_gone_does_not_come_back_at_once)
+{
+    rapt_tensor *gone = lost();
+    for (int i = 0; i < 1000; i++) {
+        RAPT_SCOPE;
+        rapt_tensor *other = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2, 3), 42);
+        cr_assert(other != gone);
+    }
+    GONE(rapt_data(gone), "data");
+}
+
+Test(debugging, masks_that_are_gone)
+{
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 2, 3)), *lengths;
+    {
+        RAPT_SCOPE;
+        lengths = rapt_ones(RAPT_INT64, RAPT_SHAPE(1));
+    }
+    rapt_attention *attention = rapt_dot_product_attention_new(0);
+    GONE(rapt_attention_forward(attention, x, x, x, RAPT_MASK(.valid_lengths = lengths)), "Attention");
+    GONE(rapt_attention_forward(attention, x, x, x, RAPT_MASK(.bias = lengths)), "Attention");
+    rapt_module_free(&attention->module);
+}
+
+/* Memory is bounded, and counted as if nothing was kept back. */
+Test(debugging, the_quarantine_has_an_end)
+{
+    const int64_t live = rapt_memory_get_statistics().live_bytes;
+    for (int i = 0; i < 300; i++) {
+        RAPT_SCOPE;
+        cr_assert(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1 << 18)));
+    }
+    const rapt_memory_statistics now = rapt_memory_get_statistics();
+    cr_expect_eq(now.live_bytes, live);
+    cr_expect_lt(now.cached_bytes, 80 << 20, "%lld bytes", (long long)now.cached_bytes);
+    rapt_memory_trim();
+    cr_expect_lt(rapt_memory_get_statistics().cached_bytes, 1 << 20);
+}
+
+Test(debugging, a_loop_without_a_scope_is_noticed_once)
+{
+    cr_redirect_stderr();
+    for (int i = 0; i < 300000; i++) rapt_scalar(RAPT_FLOAT32, 1);
+    cr_assert_stderr_eq_str(
+        "rapt: over 100,000 tensors belong to one scope and live until it ends. If a loop makes them, "
+        "RAPT_SCOPE; at the top of its block drops them after each round. (Said once; RAPT_DEBUG=0 "
+        "silences it.)\n");
+}
+
+/* --- what is not about debugging, but about scopes --- */
+
+Test(scopes, two_on_one_line)
+{
+    const int64_t live = rapt_memory_get_statistics().live_bytes;
+    {
+        /* clang-format off */
+        RAPT_SCOPE; rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(100)); RAPT_SCOPE; RAPT_NO_GRADIENT; RAPT_NO_GRADIENT;
+        /* clang-format on */
+        cr_expect_not(rapt_is_recording());
+    }
+    cr_expect(rapt_is_recording() && rapt_memory_get_statistics().live_bytes == live);
+}
+
+Test(scopes, a_state_is_carried_from_round_to_round)
+{
+    rapt_tensor *weight = rapt_require_gradient(rapt_full(RAPT_FLOAT64, 0, NULL, 2)), *state = NULL;
+    int64_t live = 0;
+    for (int round = 0; round < 20; round++) {
+        RAPT_SCOPE;
+        rapt_tensor *next = rapt_mul(weight, state ? state : rapt_scalar(RAPT_FLOAT64, 1));
+        cr_assert(rapt_carry(&state, next), "%s", rapt_error());
+        cr_assert_not(rapt_requires_gradient(state));
+        if (round > 0) cr_expect_eq(rapt_memory_get_statistics().live_bytes, live);
+        live = rapt_memory_get_statistics().live_bytes;
+    }
+    cr_expect_eq(rapt_item(state), 1 << 20);
+    cr_expect_not(rapt_carry(&state, NULL));
+    expect_error(RAPT_ERROR_NULL, "carry: next is NULL");
+    cr_expect_eq(rapt_item(state), 1 << 20);
+    cr_expect_not(rapt_carry(NULL, state));
+    expect_error(RAPT_ERROR_NULL, "carry: state is NULL");
+    rapt_release(state);
+}

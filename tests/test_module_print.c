@@ -1,0 +1,113 @@
+/* Modules printed as trees. */
+#include "module_tree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static char *printed(const rapt_module *module)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    cr_expect(rapt_module_print(module, stream), "%s", rapt_error());
+    fclose(stream);
+    return text;
+}
+
+static void expect_print(rapt_module *module, const char *expected)
+{
+    char *text = printed(module);
+    cr_expect_str_eq(text, expected);
+    free(text);
+}
+
+Test(module_print, kinds_as_a_tree_and_tensors_by_their_full_names)
+{
+    rapt_module *net = (rapt_module *)RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(2, 16, RAPT_BIAS),
+                                                      rapt_activation_new("tanh", rapt_tanh),
+                                                      (rapt_module *)rapt_linear_new(16, 1, RAPT_NO_BIAS),
+                                                      (rapt_module *)rapt_additive_attention_new(2, 3, 4, 0.25));
+    expect_print(net, "Sequential()  88 parameters\n"
+                      "  0: Linear(2 -> 16, bias)  48 parameters\n"
+                      "    0.weight: float32 [16, 2]\n"
+                      "    0.bias: float32 [16]\n"
+                      "  1: Activation(tanh)  0 parameters\n"
+                      "  2: Linear(16 -> 1)  16 parameters\n"
+                      "    2.weight: float32 [1, 16]\n"
+                      "  3: Attention(dropout 0.25)  24 parameters\n"
+                      "    Additive()  24 parameters\n"
+                      "      3.W_k: Linear(3 -> 4)  12 parameters\n"
+                      "        3.W_k.weight: float32 [4, 3]\n"
+                      "      3.W_q: Linear(2 -> 4)  8 parameters\n"
+                      "        3.W_q.weight: float32 [4, 2]\n"
+                      "      3.w_v: Linear(4 -> 1)  4 parameters\n"
+                      "        3.w_v.weight: float32 [1, 4]\n");
+    rapt_module_free(net);
+    expect_no_error();
+}
+
+/* Every line of a tensor begins with a name that finds it. */
+Test(module_print, what_is_printed_can_be_found)
+{
+    rapt_module *tree = tree_new();
+    rapt_module_cast(tree, RAPT_FLOAT64);
+    char *text = printed(tree), *rest = text;
+    int tensors = 0;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        char name[100], expected[100];
+        if (sscanf(line, " %99[^:]: %99[a-z0-9] [", name, expected) != 2) continue;
+        rapt_tensor *tensor = rapt_module_find(tree, name);
+        cr_expect_not_null(tensor, "%s", name);
+        cr_expect_str_eq(rapt_dtype_name(rapt_get_dtype(tensor)), expected);
+        cr_expect_eq(!strstr(line, "a buffer"), rapt_requires_gradient(tensor), "%s", line);
+        tensors++;
+    }
+    cr_expect_eq(tensors, 6);
+    free(text);
+    rapt_module_free(tree);
+    expect_no_error();
+}
+
+Test(module_print, what_stands_in_several_places_is_printed_at_the_first)
+{
+    rapt_module *left = node_new(), *root = node_new(), *unnamed = node_new();
+    rapt_linear *linear = rapt_linear_new(2, 1, RAPT_NO_BIAS);
+    rapt_module_add_child(left, "a", &linear->module);
+    rapt_module_add_child(left, "", unnamed);
+    rapt_module_add_child(root, "left", left);
+    rapt_module_add_child(root, "b", &linear->module);
+    rapt_module_add_child(root, "c", unnamed);
+    rapt_module_add_child(root, "", left);
+    rapt_module_add_parameter(root, "tied", linear->weight);
+    expect_print(root, "Node()  2 parameters\n"
+                       "  left: Node()  2 parameters\n"
+                       "    left.a: Linear(2 -> 1)  2 parameters\n"
+                       "      left.a.weight: float32 [1, 2]\n"
+                       "    Node()  0 parameters\n"
+                       "  b: Linear, the same as left.a\n"
+                       "  c: Node, the same as in left\n"
+                       "  Node, the same as left\n"
+                       "  tied: float32 [1, 2], the same as left.a.weight\n");
+    rapt_module_free(root);
+    expect_no_error();
+}
+
+Test(module_print, errors)
+{
+    rapt_module *tree = tree_new();
+    FILE *full = fopen("/dev/full", "w");
+    cr_expect_not(rapt_module_print(tree, NULL));
+    expect_error(RAPT_ERROR_NULL, "stream");
+    cr_expect_not(rapt_module_print(NULL, stdout));
+    expect_error(RAPT_ERROR_NULL, "module");
+    cr_expect(full && !rapt_module_print(tree, full));
+    expect_error(RAPT_ERROR_FILE, "stream");
+    rapt_memory_fail_after(0);
+    FILE *nowhere = fopen("/dev/null", "w");
+    cr_expect(nowhere && !rapt_module_print(tree, nowhere));
+    rapt_memory_fail_after(-1);
+    expect_error(RAPT_ERROR_MEMORY, "memory");
+    fclose(full);
+    fclose(nowhere);
+    rapt_module_free(tree);
+}
