@@ -3,17 +3,20 @@
  *     compare [COUNT [FIRST_SEED]]        300 programs from seed 1 on, unless told otherwise
  *
  * RAPT_TORCH_PYTHON is the command of a Python that has PyTorch, python3 unless it is set. Without PyTorch the status is
- * 77 (skipped). random_programs.py makes the programs, and says how large a difference may be. */
+ * 77 (skipped), unless a Python was named: then it is 1. random_programs.py makes the programs, and says how large a difference may be. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "judge.h"
 
+enum { enough_for_all = 1000 }; /* programs, among which are all ops */
+
 static struct {
-    int64_t programs, trainings, both_refuse, rapt_refuses, torch_refuses;
+    int64_t programs, graphs, large, trainings, changing, both_refuse, rapt_refuses, torch_refuses;
 } totals;
 
 static const program *now; /* for the signal handler */
@@ -57,7 +60,6 @@ static void run_one_way(const program *p, rapt_dtype dtype, bool plain, way *dif
         totals.both_refuse += is == refused && torch_refuses;
         totals.rapt_refuses += is == refused && !torch_refuses;
         totals.torch_refuses += is == agreed && torch_refuses;
-        totals.trainings += training != NULL;
     }
     run_end(&r);
     rapt_clear_error();
@@ -76,7 +78,12 @@ static void run_program(const program *p)
         snprintf(what, sizeof what, "%lld bytes of tensors are left", (long long)leak);
         report(&(run){.program = p, .step = &p->records[0]}, what);
     }
+    const record *head = &p->records[0];
     totals.programs++;
+    totals.graphs += record_says(head, "kind", "graph");
+    totals.trainings += record_says(head, "kind", "training");
+    totals.changing += record_says(head, "kind", "changing");
+    totals.large += record_integer(head, "large");
     now = NULL;
 }
 
@@ -95,35 +102,60 @@ static bool knows_all_ops(const char *names)
     return all;
 }
 
-static int finish(const char *torch, long long first, double seconds)
+/* The names after "ops". */
+static bool all_were_compared(const char *names)
 {
-    judge_print();
-    printf("\n%lld programs from seed %lld on, %lld tensors compared with %s in %.0f s: %lld differences\n",
-           (long long)totals.programs, first, (long long)judge_compared(), torch, seconds, (long long)judge_reports());
-    printf("%lld trainings; %lld wrong calls were refused; gradients after a change in place were refused by both %lld "
-           "times, by rapt alone %lld, by PyTorch alone %lld\n",
-           (long long)totals.trainings, (long long)run_refusals(), (long long)totals.both_refuse,
-           (long long)totals.rapt_refuses, (long long)totals.torch_refuses);
-    return judge_reports() == 0 ? 0 : 1;
+    bool all = true;
+    char name[64];
+    for (int length; sscanf(names, "%63s%n", name, &length) == 1; names += length) {
+        bool derivatives = false;
+        EACH_OP(row)
+        derivatives |= strcmp(row->name, name) == 0 && row->differentiable;
+        if (judge_saw(name, derivatives)) continue;
+        printf("%s was not compared%s\n", name, derivatives ? " with both derivatives" : "");
+        all = false;
+    }
+    return all;
 }
 
+static void print_totals(const char *torch, long long first, double seconds)
+{
+    judge_print();
+    printf("\n%lld programs from seed %lld on, %lld tensors compared with PyTorch %s in %.0f s: %lld differences\n",
+           (long long)totals.programs, first, (long long)judge_compared(), torch, seconds, (long long)judge_reports());
+    printf("%lld graphs with second derivatives (%lld of large tensors), %lld trainings, %lld changed in place; %lld "
+           "wrong calls were refused\n",
+           (long long)totals.graphs, (long long)totals.large, (long long)totals.trainings, (long long)totals.changing,
+           (long long)run_refusals());
+    printf("gradients after a change in place were refused by both %lld times, by rapt alone %lld, by PyTorch alone "
+           "%lld\n",
+           (long long)totals.both_refuse, (long long)totals.rapt_refuses, (long long)totals.torch_refuses);
+}
+
+/* −1 when PyTorch does not answer. */
 static int compare(FILE *stream, long long count, long long first)
 {
     char *head = NULL, torch[64] = "";
     size_t size = 0;
+    int names = 0;
     time_t start = time(NULL);
-    if (getline(&head, &size, stream) <= 0 || sscanf(head, "PyTorch %63s", torch) != 1) {
+    if (getline(&head, &size, stream) <= 0 || sscanf(head, "PyTorch %63s ops%n", torch, &names) != 1 || names == 0) {
         free(head);
         return -1;
     }
-    int status = knows_all_ops(head) ? 0 : 1;
-    free(head);
+    bool good = knows_all_ops(head + names);
     for (program p; program_read(stream, &p); program_free(&p)) run_program(&p);
-    if (totals.programs != count) {
-        printf("%lld of %lld programs came\n", (long long)totals.programs, count);
-        status = 1;
-    }
-    return finish(torch, first, difftime(time(NULL), start)) | status;
+    print_totals(torch, first, difftime(time(NULL), start));
+    if (totals.programs >= enough_for_all) good &= all_were_compared(head + names);
+    if (totals.programs != count) printf("%lld of %lld programs came\n", (long long)totals.programs, count);
+    free(head);
+    return good && totals.programs == count && judge_reports() == 0 ? 0 : 1;
+}
+
+/* The shell's statuses of a command that is not there or does not run: no Python either. */
+static bool has_no_torch(int status)
+{
+    return WIFEXITED(status) && (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127);
 }
 
 int main(int argument_count, char **arguments)
@@ -142,10 +174,11 @@ int main(int argument_count, char **arguments)
     FILE *stream = popen(command, "r");
     const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL};
     for (int i = 0; i < 5; i++) signal(signals[i], say_where);
-    int status = stream ? compare(stream, count, first) : -1;
-    bool ended_well = stream && pclose(stream) == 0;
-    if (status >= 0) return ended_well ? status : 1;
-    printf("%s: %s has no PyTorch (RAPT_TORCH_PYTHON names a Python that has it)\n", python ? "failed" : "skipped",
-           python ? python : "python3");
-    return python ? 1 : 77;
+    int status = stream ? compare(stream, count, first) : 1, end = stream ? pclose(stream) : 0;
+    if (status < 0 && has_no_torch(end)) {
+        printf("%s: %s has no PyTorch 2.5 or newer (RAPT_TORCH_PYTHON names a Python that has it)\n",
+               python ? "failed" : "skipped", python ? python : "python3");
+        return python ? 1 : 77;
+    }
+    return status != 0 || end != 0;
 }

@@ -36,6 +36,7 @@ class Draw(Program):
     def grow(self):
         """From now on tensors are so large that their work is cut into pieces."""
         self.large, self.most, self.sums = True, 20000, 7.0  # the root of 20000 / 400
+        self.words["large"] = True
 
     def fits_with(self, a, b):
         """Do two tensors broadcast, to none too large?"""

@@ -4,12 +4,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { most_names = 400, most_reports = 20 };
+enum { most_names = 400, most_reports = 20, value = 0, gradient, second, kinds };
+
+static const char *const kind_names[kinds] = {"value", "gradient", "second"};
 
 /* By the op that made a value, or that a gradient came from first. */
 typedef struct tally {
     char name[64];
-    int64_t tensors;
+    int64_t tensors[kinds];
     double deviation[2], part[2]; /* float32, float64 */
 } tally;
 
@@ -43,6 +45,7 @@ void report(const run *r, const char *what)
     printf("\nseed %lld, %s%s: %s: %s\n", (long long)record_integer(head, "seed"), rapt_dtype_name(r->dtype),
            r->plain ? ", plain" : "", r->step->line, what);
     program_print(r->program);
+    fflush(stdout); /* a long run says at once what it found */
 }
 
 /* "element 3 is 0.5, not 0.25; 1e-15 is allowed" */
@@ -71,7 +74,7 @@ static void count(const run *r, const record *expected, double difference, doubl
     const int wide = r->dtype == RAPT_FLOAT64;
     sscanf(record_text(expected, "of"), "%63s", name);
     tally *t = tally_of(name);
-    t->tensors++;
+    for (int kind = 0; kind < kinds; kind++) t->tensors[kind] += record_says(expected, "what", kind_names[kind]);
     compared++;
     if (allowed < 0.01 * largest) t->deviation[wide] = fmax(t->deviation[wide], difference / largest);
     if (difference > 0) t->part[wide] = fmax(t->part[wide], difference / allowed);
@@ -104,14 +107,21 @@ void judge(run *r, const record *expected, const rapt_tensor *got)
     array_free(&found);
 }
 
+bool judge_saw(const char *name, bool derivatives)
+{
+    const tally *t = tally_of(name);
+    return t->tensors[value] > 0 && (!derivatives || (t->tensors[gradient] > 0 && t->tensors[second] > 0));
+}
+
 void judge_print(void)
 {
-    printf("%-24s %9s   %s\n%-24s %9s   %11s %11s   %8s %8s\n", "", "",
-           "largest difference: of the largest number, and as a part of what is allowed", "op", "tensors", "float32",
-           "float64", "float32", "float64");
+    printf("%-24s %26s   %s\n%-24s %8s %8s %8s   %11s %11s   %8s %8s\n", "", "tensors compared",
+           "largest difference: of the largest number, and as a part of what is allowed", "op", "values", "first",
+           "second", "float32", "float64", "float32", "float64");
     for (int i = 0; i < name_count; i++) {
         const tally *t = &tallies[i];
-        printf("%-24s %9lld   %11.1e %11.1e   %8.3f %8.3f\n", t->name, (long long)t->tensors, t->deviation[0],
-               t->deviation[1], t->part[0], t->part[1]);
+        printf("%-24s %8lld %8lld %8lld   %11.1e %11.1e   %8.3f %8.3f\n", t->name, (long long)t->tensors[value],
+               (long long)t->tensors[gradient], (long long)t->tensors[second], t->deviation[0], t->deviation[1],
+               t->part[0], t->part[1]);
     }
 }

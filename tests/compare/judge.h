@@ -17,6 +17,8 @@ outcome differentiate_twice(run *r);
 
 int64_t judge_reports(void);  /* differences so far */
 int64_t judge_compared(void); /* tensors that agreed */
-void judge_print(void);       /* a table of the ops */
+/* Was a value of that op compared, and gradients of both orders? */
+bool judge_saw(const char *name, bool derivatives);
+void judge_print(void); /* a table of the ops */
 
 #endif

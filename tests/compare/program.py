@@ -62,7 +62,8 @@ class Input:
 
 class Step:
     """chooses: the inputs that are not to be disturbed. subtracts: results may be small differences of numbers as large
-    as the first input's; cancels: gradients may be small differences of numbers as large as those of the results."""
+    as the first input's; cancels: gradients may be small differences of numbers so many times as large as those of the
+    results."""
     def __init__(self, name, inputs, function, words, chooses=(), subtracts=False, cancels=False):
         self.name, self.inputs, self.function, self.words = name, inputs, function, words
         self.chooses, self.subtracts, self.cancels, self.gives = chooses, subtracts, cancels, 0
@@ -75,7 +76,7 @@ class Step:
     def run(self, values, size=0.0):
         """A list; where the function gives an input as it is, a view of it. All that goes in and its gradients are
         disturbed."""
-        disturb, arriving = Disturb(size), [0.0]
+        disturb, arriving = Disturb(size), [torch.zeros((), dtype=torch.float64)]
         inputs = [None if i is None else self.enter(values[i], i in self.chooses, disturb, arriving) for i in self.inputs]
         results = self.function(*inputs)
         results = list(results) if isinstance(results, (tuple, list)) else [results]
@@ -95,14 +96,14 @@ class Step:
         tensor = tensor.view_as(tensor) if chosen else disturb.round(tensor)
         if tensor.requires_grad:
             tensor.register_hook(lambda gradient: None if gradient is None else
-                                 disturb.add(disturb.round(gradient), arriving[0]))
+                                 disturb.add(disturb.round(gradient), self.cancels * arriving[0]))
         return tensor
 
 
 def note(arriving, gradient):
-    """None is a gradient that nothing depends on."""
-    if gradient is not None:
-        arriving[0] = max(arriving[0], largest(gradient.detach()))
+    """None is a gradient that nothing depends on. What is noted has a graph, as errors follow the gradients they are of."""
+    if gradient is not None and gradient.numel():
+        arriving[0] = torch.maximum(arriving[0], gradient.abs().max())
 
 
 class Program:

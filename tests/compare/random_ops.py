@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from draw import INTEGERS, anything, below, nonzero, positive
 from kinks import Rejected
+from program import dtype_name, largest
 
 ops = {}  # name → a function that adds a step to a program
 for what in ("Using a target size", "reduction: 'mean'", "var\\(\\): degrees"):  # losses that broadcast, kl_div, var
@@ -45,6 +46,30 @@ def divide(a, b):
     return a / b if a.is_floating_point() else torch.div(a, b, rounding_mode="floor")
 
 
+def draw_number(p, dtype):
+    """Of that dtype; floats are now and then such as equal numbers are drawn from."""
+    if dtype != "float":
+        return p.between(0, 1 if dtype == "bool" else 3)
+    return p.between(-4, 4) / 2 if p.chance(0.3) else p.real(-3, 3)
+
+
+def with_number(name, function, dtypes=NUMBERS, **how):
+    @draws(name)
+    def draw(p):
+        dtype = p.one(dtypes) if p.chance(0.2) else "float"
+        number = draw_number(p, dtype)
+        p.step(name, [p.some(dtype=dtype)], lambda x: function(x, number), real=float(number), **how)
+
+
+def with_tensor(function):
+    """PyTorch's maximum and minimum take no number."""
+    return lambda x, number: function(x, torch.tensor(number, dtype=x.dtype))
+
+
+with_number("add_scalar", torch.add)
+with_number("mul_scalar", torch.mul)
+with_number("maximum_scalar", with_tensor(torch.maximum), chooses=True)
+with_number("minimum_scalar", with_tensor(torch.minimum), chooses=True)
 binary("add", torch.add, dtypes=NUMBERS)
 binary("sub", torch.sub, dtypes=NUMBERS)
 binary("mul", torch.mul, dtypes=NUMBERS)
@@ -55,6 +80,7 @@ binary("minimum", torch.minimum, dtypes=NUMBERS, chooses=True)
 for name, function in [("equal", torch.eq), ("not_equal", torch.ne), ("less", torch.lt), ("less_equal", torch.le),
                        ("greater", torch.gt), ("greater_equal", torch.ge)]:
     binary(name, function, dtypes=ALL, chooses=True)
+    with_number(name + "_scalar", function, dtypes=ALL, chooses=True)
 binary("logical_and", torch.logical_and, dtypes=("bool",))
 binary("logical_or", torch.logical_or, dtypes=("bool",))
 
@@ -86,25 +112,6 @@ unary("contiguous", lambda x: x.contiguous(), dtypes=ALL, chooses=True)
 
 
 @op
-def add_scalar(p):
-    x, dtype = with_number(p)
-    number = p.real(-3, 3) if dtype == "float" else p.between(0, 3)
-    p.step("add_scalar", [x], lambda x: x + number, real=float(number))
-
-
-@op
-def mul_scalar(p):
-    x, dtype = with_number(p)
-    number = p.real(-3, 3) if dtype == "float" else p.between(0, 3)
-    p.step("mul_scalar", [x], lambda x: x * number, real=float(number))
-
-
-def with_number(p):
-    dtype = p.one(NUMBERS) if p.chance(0.2) else "float"
-    return p.some(dtype=dtype), dtype
-
-
-@op
 def pow_scalar(p):
     number, domain = p.one([(0.0, anything), (1.0, anything), (2.0, anything), (3.0, anything), (-1.0, nonzero),
                             (-2.0, nonzero), (0.5, positive), (2.75, positive), (-1.5, positive)])
@@ -126,13 +133,21 @@ def where(p):
 
 
 @op
+def masked_fill(p):
+    x = p.some(dtype=p.one(ALL) if p.chance(0.2) else "float")
+    mask, number = p.partner(x, dtype="bool"), draw_number(p, dtype_name(p.values[x]))
+    fill = lambda x, mask: x.masked_fill(mask.expand(x.shape), number)  # PyTorch's own would expand x too
+    p.step("masked_fill", [x, mask], fill, chooses=True, real=float(number))
+
+
+@op
 def cast(p):
     """To numbers that every dtype has in the same way."""
     source, to = p.one([(a, b) for a in ("int64", "int32", "bool") for b in ("float", "int64", "int32", "bool")]
-                       + [("uint8", "float"), ("uint8", "int64"), ("float", "int64"), ("float", "bool")])
+                       + [("uint8", "float"), ("uint8", "int64"), ("float", "int64"), ("float", "bool"), ("float", "float")])
     dtype = torch.float64 if to == "float" else getattr(torch, to)
     away = lambda x: (x - x.round()).abs().min().item() > 1e-3 and nonzero(x) if x.numel() else True
-    x = p.some(domain=away if source == "float" else anything, dtype=source)
+    x = p.some(domain=away if source == "float" != to else anything, dtype=source)
     p.step("cast", [x], lambda x: x.to(dtype), chooses=True, to=to)
 
 
@@ -168,10 +183,11 @@ def var(p):
     x = p.some()
     axes, keep, correction = p.axes(p.values[x]), p.chance(0.4), p.one([0, 1, 1, 2])
     every = tuple(axes or range(p.values[x].dim()))
-    if math.prod(p.values[x].shape[axis] for axis in every) <= correction:
+    freedom = math.prod(p.values[x].shape[axis] for axis in every) - correction
+    if freedom <= 0:
         raise Rejected("too few numbers")
     p.step("var", [x], lambda x: torch.var(x, every, correction=correction, keepdim=keep) if every else x * 0,
-           cancels=True, axes=axes, keep=keep, variant=correction)
+           cancels=max(1.0, 2 * largest(p.values[x]) / freedom), axes=axes, keep=keep, variant=correction)
 
 
 @op

@@ -9,7 +9,10 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "parity"))  # for its formulas
 try:
+    import numpy
     import torch
+    if torch.__version__ < (2, 5):
+        raise ImportError(f"PyTorch {torch.__version__} lacks what is used here")
 except ImportError as error:
     print(f"{sys.executable}: {error}", file=sys.stderr)
     sys.exit(77)
@@ -101,8 +104,10 @@ def make(seed):
         p = Draw([seed, attempt])
         p.words["seed"] = seed
         torch.manual_seed(seed)
+        kind = graph if p.chance(0.8) else training if p.chance(0.6) else changing
+        p.words["kind"] = kind.__name__
         try:
-            return p, (graph if p.chance(0.8) else training if p.chance(0.6) else changing)(p)
+            return p, kind(p)
         except Rejected:
             continue
         except RuntimeError as error:

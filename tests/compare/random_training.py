@@ -33,6 +33,13 @@ def draw_optimizer(p):
     return words, lambda groups: optim.Adagrad(groups, rate, rate_decay, decay, initial, epsilon)
 
 
+def disturb_update(size, leaves, before):
+    """A new number may be a small difference of what it was and of an update as large."""
+    with torch.no_grad():
+        for i, leaf in leaves.items():
+            leaf.copy_(Disturb(size).add(leaf, torch.maximum(leaf.abs(), before[i].abs())))
+
+
 class Training(Expected):
     """The inputs after some steps."""
     def __init__(self, program, roots):
@@ -62,12 +69,11 @@ class Training(Expected):
                     each["lr"] *= words["later_rate"] / words["rate"]
             self.differentiate(size, leaves)
             self.clip(leaves)
+            before = {i: leaf.detach().clone() for i, leaf in leaves.items()}
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             if size:
-                with torch.no_grad():
-                    for leaf in leaves.values():
-                        leaf.copy_(Disturb(size).round(leaf))
+                disturb_update(size, leaves, before)
         return {("value", i): leaf.detach() for i, leaf in leaves.items()}
 
     def differentiate(self, size, leaves):
@@ -75,7 +81,8 @@ class Training(Expected):
         with Kinks() if size == 0 else torch.enable_grad():
             values, _ = self.program.run(size, leaves)
         roots = [self.enter(values[root.value], size) for root in self.roots]
-        torch.autograd.backward(roots, [torch.from_numpy(root.numbers) for root in self.roots])
+        seeds = [torch.tensor(root.numbers) for root in self.roots]  # copies: one may become a leaf's gradient
+        torch.autograd.backward(roots, seeds)
 
     def clip(self, leaves):
         """By the norm as in the paper: PyTorch's limit is a little lower."""

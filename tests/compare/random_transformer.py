@@ -132,17 +132,22 @@ def encoder(p):
                                                    nn.TransformerEncoder))
 
 
-def draw_decoder(p, name, make):
+def draw_decoder(p, name, make, in_pieces=False):
+    """In pieces: no query may see a later key, and no gradient is recorded."""
     batch, length, memory_length, size = p.between(1, 3), p.between(1, 5), p.between(1, 5), p.between(3, 6)
     x, memory = p.shaped([batch, length, size], moderate), p.shaped([batch, memory_length, size], moderate)
     sizes = Sizes(p, size)
     module = without_values(lambda: make(sizes))
     mask = draw_mask(p, [batch, sizes.heads, length, length])
     other = draw_mask(p, [batch, sizes.heads, length, memory_length])
+    if in_pieces:
+        mask.words.update(causal=True, offset=0)
+        sizes.words["first"] = p.between(0, length)
 
     def forward(call, x, memory, *fields):
-        return call(x, memory, sizes.mask(mask, batch, length, length, fields[:4]),
-                    sizes.mask(other, batch, length, memory_length, fields[4:]))
+        y = call(x, memory, sizes.mask(mask, batch, length, length, fields[:4]),
+                 sizes.mask(other, batch, length, memory_length, fields[4:]))
+        return y.detach() if in_pieces else y
     add_module(p, name, module, [x, memory, *mask.inputs, *other.inputs], forward, **sizes.words, **mask.words,
                **other.prefixed("memory_"))
 
@@ -156,6 +161,13 @@ def decoder_layer(p):
 def decoder(p):
     draw_decoder(p, "decoder", lambda sizes: stack(p, sizes, nn.TransformerDecoderLayer,
                                                    nn.TransformerDecoder))
+
+
+@op
+def decoder_in_pieces(p):
+    """Queries in pieces, with caches: what is read together gives the same."""
+    draw_decoder(p, "decoder_in_pieces", lambda sizes: stack(p, sizes, nn.TransformerDecoderLayer, nn.TransformerDecoder),
+                 in_pieces=True)
 
 
 @op

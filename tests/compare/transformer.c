@@ -12,7 +12,6 @@ static rapt_transformer_config config_of(const run *r)
     return (rapt_transformer_config){
         .hidden = step_integer(r, "size"),
         .heads = (int)step_integer(r, "heads"),
-        .groups = (int)step_integer(r, "groups"),
         .feed_forward = step_integer(r, "inner"),
         .kind = kind_of(r),
         .encoder_layers = (int)step_integer(r, "layers"),
@@ -21,7 +20,6 @@ static rapt_transformer_config config_of(const run *r)
         .attention_bias = step_integer(r, "bias"),
         .no_bias = step_integer(r, "no_bias"),
         .final_norm = step_integer(r, "final_norm"),
-        .rotary = step_integer(r, "rotary"),
     };
 }
 
@@ -76,6 +74,45 @@ static void decoder(run *r)
     rapt_transformer_decoder *layer = step_module(r, rapt_transformer_decoder_new(&config));
     step_give(r,
               rapt_transformer_decoder_forward(layer, step_input(r, 0), step_input(r, 1), &mask, &memory_mask, NULL));
+}
+
+/* The part start … end − 1 of an axis counted from the end; all where it is missing, or 1 and stands for all. */
+static rapt_tensor *piece_of(rapt_tensor *x, int axis, int64_t start, int64_t end)
+{
+    return x && rapt_rank(x) >= -axis && rapt_size(x, axis) > 1 ? rapt_slice(x, axis, start, end, 1) : x;
+}
+
+/* The mask of the queries start … end − 1 and of the first so many keys. */
+static rapt_mask mask_of_piece(rapt_mask mask, int64_t start, int64_t end, int64_t keys)
+{
+    if (mask.valid_lengths && rapt_rank(mask.valid_lengths) == 2)
+        mask.valid_lengths = piece_of(mask.valid_lengths, -1, start, end);
+    mask.seen = piece_of(piece_of(mask.seen, -2, start, end), -1, 0, keys);
+    mask.bias = piece_of(piece_of(mask.bias, -2, start, end), -1, 0, keys);
+    mask.distance_bias = piece_of(mask.distance_bias, -2, start, end);
+    return mask;
+}
+
+/* The `first` queries, then the others one by one; the memory is read once. */
+static void decoder_in_pieces(run *r)
+{
+    RAPT_NO_GRADIENT;
+    rapt_transformer_config config = config_of(r);
+    rapt_mask mask = step_mask(r, 2, ""), memory_mask = step_mask(r, 6, "memory_");
+    rapt_transformer_decoder *layer = step_module(r, rapt_transformer_decoder_new(&config));
+    rapt_tensor *x = step_input(r, 0), *memory = step_input(r, 1), *results[16];
+    rapt_decoder_cache caches[4] = {0};
+    const int64_t first = step_integer(r, "first"), keys = rapt_size(memory, 1), before = memory_mask.offset;
+    int count = 0;
+    for (int64_t start = 0, end; start < rapt_size(x, 1); start = end) {
+        end = start < first ? first : start + 1;
+        memory_mask.offset = before + start;
+        rapt_mask own = mask_of_piece(mask, start, end, end), other = mask_of_piece(memory_mask, start, end, keys);
+        results[count++] = rapt_transformer_decoder_forward(layer, rapt_slice(x, 1, start, end, 1),
+                                                            start == 0 ? memory : NULL, &own, &other, caches);
+    }
+    for (int i = 0; i < 4; i++) rapt_decoder_cache_clear(&caches[i]);
+    step_give(r, rapt_concat(count, results, 1));
 }
 
 static void transformer(run *r)
@@ -146,8 +183,8 @@ static void bahdanau(run *r)
 }
 
 const step_row steps_transformer[] = {
-    {"feed_forward", feed_forward},   {"add_norm", add_norm}, {"encoder_layer", encoder_layer},
-    {"decoder_layer", decoder_layer}, {"encoder", encoder},   {"decoder", decoder},
-    {"transformer", transformer},     {"gpt", gpt},           {"gpt_in_pieces", gpt_in_pieces},
-    {"bahdanau", bahdanau},           {NULL, NULL},
+    {"feed_forward", feed_forward},           {"add_norm", add_norm},       {"encoder_layer", encoder_layer},
+    {"decoder_layer", decoder_layer},         {"encoder", encoder},         {"decoder", decoder},
+    {"decoder_in_pieces", decoder_in_pieces}, {"transformer", transformer}, {"gpt", gpt},
+    {"gpt_in_pieces", gpt_in_pieces},         {"bahdanau", bahdanau},       {NULL, NULL},
 };
