@@ -2,8 +2,9 @@
  *
  *     compare [COUNT [FIRST_SEED]]        300 programs from seed 1 on, unless told otherwise
  *
- * RAPT_TORCH_PYTHON is the command of a Python that has PyTorch, python3 unless it is set. Without PyTorch the status is
- * 77 (skipped), unless a Python was named: then it is 1. random_programs.py makes the programs, and says how large a difference may be. */
+ * RAPT_TORCH_PYTHON is the command of a Python that has PyTorch, python3 unless it is set. Without PyTorch the status
+ * is 77 (skipped), unless a Python was named: then it is 1. random_programs.py makes the programs; expected.py says how
+ * large a difference may be. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -77,7 +77,8 @@ class Step:
         """A list; where the function gives an input as it is, a view of it. All that goes in and its gradients are
         disturbed."""
         disturb, arriving = Disturb(size), [torch.zeros((), dtype=torch.float64)]
-        inputs = [None if i is None else self.enter(values[i], i in self.chooses, disturb, arriving) for i in self.inputs]
+        inputs = [None if i is None else self.enter(values[i], i in self.chooses, disturb, arriving)
+                  for i in self.inputs]
         results = self.function(*inputs)
         results = list(results) if isinstance(results, (tuple, list)) else [results]
         for k, y in enumerate(results):
@@ -101,7 +102,7 @@ class Step:
 
 
 def note(arriving, gradient):
-    """None is a gradient that nothing depends on. What is noted has a graph, as errors follow the gradients they are of."""
+    """None is a gradient that nothing depends on. What is noted has a graph: errors follow the gradients they are of."""
     if gradient is not None and gradient.numel():
         arriving[0] = torch.maximum(arriving[0], gradient.abs().max())
 

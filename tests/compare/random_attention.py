@@ -1,5 +1,5 @@
-"""Scoring functions, attention pooling with one and with many heads: how each is drawn, and what it is in PyTorch: its own
-function where that has the masks, else written out."""
+"""Scoring functions, attention pooling with one and with many heads: how each is drawn, and what it is in PyTorch: its
+own function where that has the masks, else written out."""
 import math
 
 import torch
@@ -36,7 +36,8 @@ def additive(q, k, key_weight, query_weight, last):
     return torch.tanh(F.linear(q, query_weight).unsqueeze(-2) + F.linear(k, key_weight).unsqueeze(-3)) @ last[0]
 
 
-KERNELS = {"gaussian": lambda u: torch.exp(-u / 2), "boxcar": lambda u: (u < 1).to(u.dtype), "constant": torch.ones_like,
+KERNELS = {"gaussian": lambda u: torch.exp(-u / 2), "boxcar": lambda u: (u < 1).to(u.dtype),
+           "constant": torch.ones_like,
            "epanechnikov": lambda u: F.relu(1 - u.sqrt())}  # of u²
 SCORINGS = {"dot": dot, "scaled_dot": lambda q, k: dot(q, k) / math.sqrt(q.shape[-1]), "padded_dot": padded,
             "bilinear": lambda q, k, m: dot(q @ m, k), "additive": additive,
@@ -106,12 +107,14 @@ def score(p):
 
 
 def draw_sizes(p):
-    """Batch, heads, groups, queries, keys, size of queries; now and then larger than the tiles of a fused loop."""
+    """Batch, heads, groups, queries, keys, size of queries; some larger than the tiles of a fused loop, some 0."""
     if p.large or p.chance(0.05):
         return p.between(1, 2), p.one([1, 2]), 1, p.between(1, 70), p.between(1, 150), p.between(1, 40)
     heads = p.between(1, 4)
     groups = p.one([n for n in range(1, heads + 1) if heads % n == 0])
-    return p.between(1, 3), heads, groups, p.between(1, 6), p.between(1, 7), p.between(1, 6)
+    sizes = p.between(1, 3), p.between(1, 6), p.between(1, 7)
+    batch, queries, keys = [p.one([0, n]) for n in sizes] if p.chance(0.05) else sizes
+    return batch, heads, groups, queries, keys, p.between(1, 6)
 
 
 def built_in(q, k, v, added):
@@ -153,8 +156,8 @@ def attention(p):
         if by_pytorch and mask.biased(w, *fields)[1].any(-1).all():
             y = built_in(q, k, v, mask.added(w.shape, *fields))
         return [y, w.detach()] if both else y
-    p.step("attention", [q, k, v, *mask.inputs, *scoring.inputs], function, jumps=True, cancels=True, normalizer=normalizer,
-           weights_too=both, prepared=p.chance(0.25), plain=p.chance(0.3), **mask.words, **scoring.words)
+    p.step("attention", [q, k, v, *mask.inputs, *scoring.inputs], function, jumps=True, cancels=True,
+           normalizer=normalizer, weights_too=both, prepared=p.chance(0.25), plain=p.chance(0.3), **mask.words, **scoring.words)
 
 
 # --- many heads ---
@@ -235,8 +238,8 @@ class Heads:
         named = dict(zip(self.shapes(), weights))
         q, k, v = (tensor.transpose(0, 1) for tensor in inputs)
         y, w = F.multi_head_attention_forward(
-            q, k, v, self.size, self.heads, named.get("in_proj_weight"), named.get("in_proj_bias"), None, None, False, 0.0,
-            named["out_proj.weight"], named.get("out_proj.bias"), need_weights=True, average_attn_weights=False,
+            q, k, v, self.size, self.heads, named.get("in_proj_weight"), named.get("in_proj_bias"), None, None, False,
+            0.0, named["out_proj.weight"], named.get("out_proj.bias"), need_weights=True, average_attn_weights=False,
             attn_mask=added.flatten(0, 1), use_separate_proj_weight=not self.packed,
             **{f"{part}_proj_weight": named.get(f"{part}_proj_weight") for part in "qkv"})
         return y.transpose(0, 1), w

@@ -8,9 +8,9 @@ from kinks import Rejected
 from program import is_float
 
 # What sees and shares memory in the same way on both sides.
-CHANGING = ("add", "sub", "mul", "div", "pow", "exp", "log", "sqrt", "tanh", "sigmoid", "relu", "gelu", "silu", "abs", "sum",
-            "mean", "max", "softmax", "matmul", "cumsum", "where", "clamp", "mse_loss", "concat", "transpose", "permute",
-            "slice", "select", "squeeze", "unsqueeze", "detach")
+CHANGING = ("add", "sub", "mul", "div", "pow", "exp", "log", "sqrt", "tanh", "sigmoid", "relu", "gelu", "silu", "abs",
+            "sum", "mean", "max", "softmax", "matmul", "cumsum", "where", "clamp", "mse_loss", "concat", "transpose",
+            "permute", "slice", "select", "squeeze", "unsqueeze", "detach")
 
 
 # --- changes in place ---
@@ -30,7 +30,8 @@ def change(p):
     if x is None:
         raise Rejected("nothing to change")
     shape, number = p.values[x].shape, p.real(0.5, 1.5)
-    source = p.find(lambda t: is_float(t) and t.dim() == len(shape) and all(n in (1, m) for n, m in zip(t.shape, shape)))
+    source = p.find(lambda t: is_float(t) and t.dim() == len(shape)
+                    and all(n in (1, m) for n, m in zip(t.shape, shape)))
     name, inputs, function = p.one([("fill", [x], lambda t: t.fill_(number)),
                                     ("scale_in_place", [x], lambda t: t.mul_(number)),
                                     ("copy", [x, source], lambda t, s: t.copy_(s)),
@@ -115,7 +116,8 @@ def refuse_index(p):
     x = p.some(2, 2)
     rows = p.values[x].shape[0]
     index = p.input([p.one([rows, rows + 3, -1 - rows])], "int64")
-    name, function = p.one([("embed", lambda x, i: F.embedding(i, x)), ("index_select", lambda x, i: x.index_select(0, i)),
+    name, function = p.one([("embed", lambda x, i: F.embedding(i, x)),
+                            ("index_select", lambda x, i: x.index_select(0, i)),
                             ("select", lambda x, i: x.select(0, i.item()))])
     p.refuse(name, [x, index], function, axis=0, number=[p.values[index].item()])
 

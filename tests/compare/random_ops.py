@@ -144,7 +144,8 @@ def masked_fill(p):
 def cast(p):
     """To numbers that every dtype has in the same way."""
     source, to = p.one([(a, b) for a in ("int64", "int32", "bool") for b in ("float", "int64", "int32", "bool")]
-                       + [("uint8", "float"), ("uint8", "int64"), ("float", "int64"), ("float", "bool"), ("float", "float")])
+                       + [("uint8", "float"), ("uint8", "int64"), ("float", "int64"), ("float", "bool"),
+                          ("float", "float")])
     dtype = torch.float64 if to == "float" else getattr(torch, to)
     away = lambda x: (x - x.round()).abs().min().item() > 1e-3 and nonzero(x) if x.numel() else True
     x = p.some(domain=away if source == "float" != to else anything, dtype=source)
@@ -243,8 +244,8 @@ def draw_classes(p, name, loss):
     def function(x, targets):
         losses = loss(x.flatten(0, -2), targets.flatten().long(), smoothing, words).reshape(shape)
         return losses if reduction == 2 else losses.sum() if reduction == 1 else losses.sum() / max(count, 1)
-    p.step(name, [x, targets], function, subtracts=True, cancels=True, keep=ignored is not None, number=[ignored or 0], real=smoothing,
-           variant=reduction)
+    p.step(name, [x, targets], function, subtracts=True, cancels=True, keep=ignored is not None,
+           number=[ignored or 0], real=smoothing, variant=reduction)
 
 
 @op

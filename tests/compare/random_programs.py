@@ -31,6 +31,7 @@ from random_changes import CHANGING, REFUSALS, Changed, change
 from random_training import Training
 
 ops = random_ops.ops
+OFTEN = 2 * ("score", "masked_softmax", "attention", "multi_head")  # more often than others
 TRIES = 60  # of steps for a program
 
 
@@ -71,7 +72,7 @@ def graph(p):
     """Values, gradients, and gradients of gradients of any steps."""
     if p.chance(0.02):
         p.grow()
-    build(p, list(ops), refusals=0.04)
+    build(p, (*ops, *OFTEN), refusals=0.04)
     roots = roots_of(p)
     p.words["twice"] = p.chance(0.2)
     inner = [i for i, value in enumerate(p.values) if value.requires_grad and is_own(p.maker(i)) and p.chance(0.1)]

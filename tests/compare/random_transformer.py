@@ -1,5 +1,5 @@
-"""Blocks of Transformers, GPT, and Bahdanau's encoder and decoder: how each is drawn, and what it is in PyTorch: its own
-module where it has one, else tests/parity's."""
+"""Blocks of Transformers, GPT, and Bahdanau's encoder and decoder: how each is drawn, and what it is in PyTorch: its
+own module where it has one, else tests/parity's."""
 import warnings
 
 import torch
@@ -166,8 +166,8 @@ def decoder(p):
 @op
 def decoder_in_pieces(p):
     """Queries in pieces, with caches: what is read together gives the same."""
-    draw_decoder(p, "decoder_in_pieces", lambda sizes: stack(p, sizes, nn.TransformerDecoderLayer, nn.TransformerDecoder),
-                 in_pieces=True)
+    draw_decoder(p, "decoder_in_pieces", lambda sizes: stack(p, sizes, nn.TransformerDecoderLayer,
+                                                             nn.TransformerDecoder), in_pieces=True)
 
 
 @op
@@ -200,8 +200,8 @@ def gpt(p):
     groups = p.one([n for n in range(1, heads + 1) if heads % n == 0])
     positions = p.one(POSITIONS)
     config = {"vocabulary": p.between(2, 6), "context": p.between(1, 6), "heads": heads,
-              "size": heads * (p.one([2, 4]) if heads > 1 else 4), "layers": p.between(1, 2), "groups": groups, "bias": p.chance(0.7), "positions": positions,
-              "kind": p.one(["relu", "gelu", "swiglu"])}
+              "size": heads * (p.one([2, 4]) if heads > 1 else 4), "layers": p.between(1, 2), "groups": groups,
+              "bias": p.chance(0.7), "positions": positions, "kind": p.one(["relu", "gelu", "swiglu"])}
     module = without_values(lambda: written.GPT(**config))
     tokens = p.indices(config["vocabulary"], [p.between(1, 3), p.between(1, config["context"])])
     config["positions"] = POSITIONS.index(positions)
