@@ -10,6 +10,7 @@ from attention import by_distance, dot
 from draw import moderate
 from heads import rotate
 from kinks import Rejected
+from program import largest
 from random_layers import weights_of
 from random_masks import draw_mask, weigh
 from random_ops import op
@@ -156,7 +157,9 @@ def attention(p):
         if by_pytorch and mask.biased(w, *fields)[1].any(-1).all():
             y = built_in(q, k, v, mask.added(w.shape, *fields))
         return [y, w.detach()] if both else y
-    p.step("attention", [q, k, v, *mask.inputs, *scoring.inputs], function, jumps=True, cancels=True,
+    # dscores = w (g v − Σ w g v) rounds as g v does; times keys it is dqueries, times queries dkeys
+    cancels = max(1.0, largest(p.values[v]) * max(largest(p.values[q]), largest(p.values[k])))
+    p.step("attention", [q, k, v, *mask.inputs, *scoring.inputs], function, jumps=True, cancels=cancels,
            normalizer=normalizer, weights_too=both, prepared=p.chance(0.25), plain=p.chance(0.3), **mask.words, **scoring.words)
 
 

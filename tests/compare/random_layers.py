@@ -2,7 +2,6 @@
 import torch
 from torch.nn import functional as F
 
-
 from draw import moderate
 from heads import alibi, rotate, sinusoidal
 from random_ops import op

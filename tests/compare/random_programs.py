@@ -17,7 +17,7 @@ except ImportError as error:
     print(f"{sys.executable}: {error}", file=sys.stderr)
     sys.exit(77)
 
-import random_ops
+import random_ops  # its `ops` grow with each of the others
 import random_shapes
 TABLE = tuple(random_ops.ops)  # without layers
 import random_attention

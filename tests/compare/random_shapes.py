@@ -1,6 +1,4 @@
 """The ops of the op table that move, choose and normalise: how each is drawn, and what it is in PyTorch."""
-import math
-
 import torch
 from torch.nn import functional as F
 

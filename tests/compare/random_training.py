@@ -3,7 +3,7 @@ import torch
 
 from expected import Expected
 from kinks import Kinks, Rejected
-from program import Disturb, Input, largest, line
+from program import Disturb, line
 
 optim = torch.optim
 
