@@ -1,7 +1,7 @@
 /* How a batch of matrix products is cut and shared among threads; the products themselves are kernels (kernels/matmul_tmpl.c).
  *
  * A product goes one of four ways, which its shape alone chooses:
- *   - small: on one thread, without packing;
+ *   - directly, where it is small or has few rows: without packing, cut by columns;
  *   - alone: cut into tiles of c, each of which packs its own share of a and b;
  *   - together: where so many tiles would pack the same b, first all threads pack b, then all take tiles;
  *   - by OpenBLAS, on request, as the reference of the tests. */
@@ -144,12 +144,12 @@ static void run_reference(void *context, int64_t first, int64_t last)
     }
 }
 
-static void run_small(void *context, int64_t first, int64_t last)
+static void run_directly(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = product_at(w, i);
-        w->kernels->multiply_small(&p);
+        const rapt_product p = tile_at(w, i);
+        w->kernels->multiply_direct(&p);
     }
 }
 
@@ -261,6 +261,15 @@ static void choose_tiles(work *w, int64_t count)
     }
 }
 
+static void multiply_directly(work *w, int64_t count)
+{
+    enum { smallest_columns = 256, tiles = 16, call = 128 }; /* a call costs as much, however little there is to do */
+    const rapt_product *p = &w->all.first;
+    w->column_tiles = least(divide_up(p->n, smallest_columns), divide_up(tiles, count));
+    const int64_t columns = divide_up(p->n, w->column_tiles);
+    rapt_parallel(count * w->column_tiles, rapt_grain(call + p->m * columns * (p->k / 64 + 1)), run_directly, w);
+}
+
 static bool multiply_alone(const char *op, work *w, int64_t count)
 {
     const rapt_product *p = &w->all.first;
@@ -337,9 +346,8 @@ bool rapt_multiply(const char *op, const rapt_products *products)
         return true;
     }
     turn(&w);
-    if (p->m * p->n <= small / p->k && w.kernels->is_small(p)) {
-        const int64_t call = 128; /* what a call costs, however little there is to do */
-        rapt_parallel(count, rapt_grain(call + p->m * p->n * (p->k / 64 + 1)), run_small, &w);
+    if (p->m <= w.kernels->few_rows || p->m * p->n <= small / p->k) {
+        multiply_directly(&w, count);
         return true;
     }
     const int64_t panel_bytes = RAPT_BLOCK_DEPTH * w.kernels->columns * w.item;

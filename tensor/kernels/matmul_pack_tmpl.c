@@ -11,14 +11,15 @@ static inline void copy_vector(T *to, const T *from)
     *(vector *)(void *)to = *(const vector *)(const void *)from;
 }
 
-/* to[t][i] = a[i][t] for a panel of rows that are dense along k. Whole vectors are written, and what is too much of one is
- * written over by the next: that is why the last rows go first, and why `to` has room for a vector more. */
-static void pack_dense_rows(int64_t height, int64_t k, const T *a, int64_t a_row, T *to)
+/* to[t][i] = from[i][t] for some rows that are dense along k. Whole vectors are written. What is too much of one holds
+ * nothing of use, and may be where the next vector goes: that is why the last rows go first. */
+static void pack_dense_rows(int64_t height, int64_t k, const T *from, int64_t from_row, T *to, int64_t to_row)
 {
     for (int64_t first = (height - 1) / width * width; first >= 0; first -= width) {
         const int64_t count = smaller_of(height - first, width);
         const T *rows[width];
-        for (int64_t lane = 0; lane < width; lane++) rows[lane] = a + (first + smaller_of(lane, count - 1)) * a_row;
+        for (int64_t lane = 0; lane < width; lane++)
+            rows[lane] = from + (first + smaller_of(lane, count - 1)) * from_row;
         for (int64_t done = 0; done < k && k >= width; done += width) {
             const int64_t t = smaller_of(done, k - width); /* the last block overlaps the one before */
             vector block[width];
@@ -27,10 +28,10 @@ static void pack_dense_rows(int64_t height, int64_t k, const T *a, int64_t a_row
             transpose_block(block);
 #pragma GCC unroll 16
             for (int lane = 0; lane < width; lane++)
-                *(vector *)(void *)(to + (t + lane) * height + first) = block[lane];
+                *(vector *)(void *)(to + (t + lane) * to_row + first) = block[lane];
         }
         for (int64_t t = 0; t < k && k < width; t++)
-            for (int64_t lane = 0; lane < count; lane++) to[t * height + first + lane] = rows[lane][t];
+            for (int64_t lane = 0; lane < count; lane++) to[t * to_row + first + lane] = rows[lane][t];
     }
 }
 
@@ -71,7 +72,7 @@ static void pack_rows(const rapt_product *p, int64_t first, int64_t last, int64_
         const T *from = a + start * p->a_row;
         T *out = to + (start - top) * k;
         if (p->a_column == 1) {
-            pack_dense_rows(height, k, from, p->a_row, out);
+            pack_dense_rows(height, k, from, p->a_row, out, height);
             continue;
         }
         for (int64_t t = 0; t < k; t++)
@@ -106,7 +107,17 @@ static inline int64_t packed_width(int64_t columns)
     return columns - rest + (rest > 0 ? panel_width(rest) : 0);
 }
 
-/* Panels of columns, one behind the other, each of them [k][panel_width]. */
+/* A panel whose rows are dense but no whole panels. Beyond their ends is the next row, but for the last ones. */
+static void pack_dense_rest(int64_t count, int64_t wide, int64_t k, const T *b, int64_t b_row, T *to)
+{
+    for (int64_t t = 0; t < k; t++, b += b_row, to += wide) {
+        int64_t j = 0;
+        for (; j < wide && j + width <= b_row * (k - 1 - t) + count; j += width) copy_vector(to + j, b + j);
+        for (; j < wide; j++) to[j] = j < count ? b[j] : 0;
+    }
+}
+
+/* Panels of columns, one behind the other, each of them [k][panel_width]. What is too much of a panel is any number. */
 static void pack_columns(int64_t columns, int64_t k, const T *b, int64_t b_row, int64_t b_column, T *to)
 {
     int64_t first = 0;
@@ -118,16 +129,18 @@ static void pack_columns(int64_t columns, int64_t k, const T *b, int64_t b_row, 
         const int64_t count = smaller_of(columns - j, panel), wide = panel_width(count);
         const T *from = b + j * b_column;
         T *out = to + j * k;
-        if (b_row == 1) {
-            transpose(count, k, from, b_column, NULL, out, wide);
-            if (count <= wide - width) /* transposing fills up to whole vectors */
-                for (int64_t t = 0; t < k; t++)
-                    memset(out + t * wide + round_up(count, width), 0, (size_t)(wide - round_up(count, width)) * SIZE);
+        if (b_column == 1 && b_row >= count) {
+            pack_dense_rest(count, wide, k, from, b_row, out);
             continue;
         }
-        for (int64_t t = 0; t < k; t++) {
-            for (int64_t lane = 0; lane < count; lane++) out[t * wide + lane] = from[t * b_row + lane * b_column];
+        for (int64_t t = 0; t < k && count <= wide - width; t++)
             memset(out + t * wide + count, 0, (size_t)(wide - count) * SIZE);
+        if (b_row == 1) {
+            pack_dense_rows(count, k, from, b_column, out, wide);
+            continue;
         }
+        for (int64_t t = 0; t < k; t++)
+            for (int64_t lane = 0; lane < wide; lane++)
+                out[t * wide + lane] = lane < count ? from[t * b_row + lane * b_column] : 0;
     }
 }

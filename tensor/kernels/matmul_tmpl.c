@@ -34,9 +34,6 @@ static inline int64_t round_up(int64_t size, int64_t step)
 
 #include "matmul_pack_tmpl.c"
 
-/* Elements of b that a small product copies, on the stack. */
-enum { small_panels = 4096 };
-
 static inline T *element_of(const rapt_product *p, int64_t row, int64_t column)
 {
     return (T *)(void *)p->c + row * p->c_row + column * p->c_column;
@@ -44,13 +41,23 @@ static inline T *element_of(const rapt_product *p, int64_t row, int64_t column)
 
 /* c = tile or c + tile, where c does not lie in whole vectors. */
 static void put(const rapt_product *p, int64_t row, int64_t height, int64_t column, int64_t count, const T *from,
-                int64_t from_row, bool adds)
+                bool adds)
 {
-    for (int64_t i = 0; i < height; i++)
-        for (int64_t j = 0; j < count; j++) {
-            T *c = element_of(p, row + i, column + j);
-            *c = adds ? *c + from[i * from_row + j] : from[i * from_row + j];
+    T *c = element_of(p, row, column);
+    if (p->c_column != 1) {
+        for (int64_t j = 0; j < count; j++, c += p->c_column)
+            for (int64_t i = 0; i < height; i++) c[i * p->c_row] = (adds ? c[i * p->c_row] : 0) + from[i * panel + j];
+        return;
+    }
+    for (int64_t i = 0; i < height; i++, c += p->c_row, from += panel) {
+        int64_t j = 0;
+        for (; j + width <= count; j += width) {
+            vector *to = (vector *)(void *)(c + j);
+            const vector sum = *(const vector *)(const void *)(from + j);
+            *to = adds ? (vector)(*to + sum) : sum;
         }
+        for (; j < count; j++) c[j] = (adds ? c[j] : 0) + from[j];
+    }
 }
 
 static void add_bias(const rapt_product *p, int64_t row, int64_t height, int64_t column, int64_t count)
@@ -78,7 +85,7 @@ static inline void multiply_panels(const rapt_product *p, bool adds, bool is_fir
     } else {
         T beside[tile_rows * panel];
         sum(k, a, b, beside, panel, false);
-        put(p, row, height, column, count, beside, panel, adds);
+        put(p, row, height, column, count, beside, adds);
     }
     if (p->bias && is_first) add_bias(p, row, height, column, count);
 }
@@ -119,62 +126,7 @@ static void multiply_block(const rapt_product *p, int64_t block, const void *pac
     }
 }
 
-/* May `multiply_small` have it? b must be dense in whole vectors or small enough to be copied. */
-static bool is_small(const rapt_product *p)
-{
-    const bool direct = p->b_column == 1 && p->n % panel == 0;
-    return direct || smaller_of(p->k, RAPT_BLOCK_DEPTH) * packed_width(p->n) <= small_panels;
-}
-
-/* The definition, for products that are over before a vector would be filled. */
-static void multiply_tiny(const rapt_product *p)
-{
-    for (int64_t i = 0; i < p->m; i++)
-        for (int64_t j = 0; j < p->n; j++) {
-            const T *a = (const T *)(const void *)p->a + i * p->a_row,
-                    *b = (const T *)(const void *)p->b + j * p->b_column;
-            T sum = 0, *c = element_of(p, i, j);
-            for (int64_t t = 0; t < p->k; t++) {
-                sum += a[t * p->a_column] * b[t * p->b_row];
-                KEEP_IN_REGISTER(sum); /* or gcc would multiply in vectors and round twice */
-            }
-            *c = p->accumulate ? *c + sum : sum;
-            if (p->bias) add_bias(p, i, 1, j, 1);
-        }
-}
-
-/* Without scratch: a is read where it lies, and b too if its rows are whole panels. */
-static void multiply_small(const rapt_product *p)
-{
-    enum { tiny = 128 };
-    if (p->m * p->n * p->k <= tiny) {
-        multiply_tiny(p);
-        return;
-    }
-    const int64_t panels = (p->m + strided_rows - 1) / strided_rows;
-    const bool direct = p->b_column == 1 && p->n % panel == 0;
-    T copy[small_panels], beside[strided_rows * panel];
-    for (int64_t block = 0; block < rapt_block_count(p->k); block++) {
-        const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
-        const T *b = (const T *)(const void *)p->b + done * p->b_row;
-        const T *a = (const T *)(const void *)p->a + done * p->a_column;
-        const bool adds = done > 0 || p->accumulate;
-        if (!direct) pack_columns(p->n, k, b, p->b_row, p->b_column, copy);
-        for (int64_t column = 0; column < p->n; column += panel) {
-            const int64_t count = smaller_of(panel, p->n - column), wide = panel_width(count);
-            const T *columns = direct ? b + column : copy + column * k;
-            const bool whole = is_whole(p, count);
-            for (int64_t i = 0; i < panels; i++) {
-                const int64_t row = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - row;
-                strided_tile *sum = strided_tiles[wide > width][height - 1];
-                sum(k, a + row * p->a_row, p->a_row, p->a_column, columns, direct ? p->b_row : wide,
-                    whole ? element_of(p, row, column) : beside, whole ? p->c_row : panel, whole && adds);
-                if (!whole) put(p, row, height, column, count, beside, panel, adds);
-                if (p->bias && done == 0) add_bias(p, row, height, column, count);
-            }
-        }
-    }
-}
+#include "matmul_direct_tmpl.c"
 
 void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
 {
@@ -185,7 +137,7 @@ void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
         .pack_block = pack_block,
         .chunk_bytes = chunk_bytes,
         .multiply_block = multiply_block,
-        .is_small = is_small,
-        .multiply_small = multiply_small,
+        .few_rows = 2 * strided_rows,
+        .multiply_direct = multiply_direct,
     };
 }

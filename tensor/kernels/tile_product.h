@@ -2,6 +2,46 @@
  * its bytes. */
 #include "transpose_tmpl.c"
 
+/* A block at an edge: rows that are not to be read, and elements that are not there, count as zeros. */
+static void take_edge(int64_t rows, int64_t columns, const T *from, int64_t from_row, const uint8_t *used,
+                      T edge[width][width])
+{
+    memset(edge, 0, sizeof(T[width][width]));
+    for (int64_t i = 0; i < rows; i++)
+        if (!used || used[i]) memcpy(edge[i], from + i * from_row, (size_t)columns * sizeof(T));
+}
+
+/* to[t][i] = from[i][t] for `rows` rows of `columns` elements; a row whose byte in `used` is 0 is not read and counts as
+ * zeros, and so do rows up to the next whole vector of them. */
+static void transpose(int64_t rows, int64_t columns, const T *from, int64_t from_row, const uint8_t *used, T *to,
+                      int64_t to_row)
+{
+    for (int64_t i = 0; i < rows; i += width) {
+        const int64_t height = rows - i < width ? rows - i : width;
+        bool whole = height == width;
+        for (int64_t lane = 0; used && lane < height; lane++) whole = whole && used[i + lane];
+        for (int64_t t = 0; t < columns; t += width) {
+            const int64_t count = columns - t < width ? columns - t : width;
+            const T *in = from + i * from_row + t;
+            T edge[width][width], *out = to + t * to_row + i;
+            vector block[width]; /* only indexed by constants, or it would not stay in registers */
+            int64_t in_row = from_row, out_row = to_row;
+            if (!whole || count < width) {
+                take_edge(height, count, in, from_row, used ? used + i : NULL, edge);
+                in = edge[0], in_row = width;
+            }
+#pragma GCC unroll 16
+            for (int lane = 0; lane < width; lane++) block[lane] = *(const vector *)(const void *)(in + lane * in_row);
+            transpose_block(block);
+            if (count < width) out = edge[0], out_row = width;
+#pragma GCC unroll 16
+            for (int lane = 0; lane < width; lane++) *(vector *)(void *)(out + lane * out_row) = block[lane];
+            for (int64_t lane = 0; count < width && lane < count; lane++)
+                memcpy(to + (t + lane) * to_row + i, edge[lane], sizeof *edge);
+        }
+    }
+}
+
 /* What is summed, and what becomes of it: c = Σ ab, c + Σ ab, factor · c + Σ ab, the same but for terms whose a is 0, or
  * −½ Σ (a − b)². */
 enum sum_kind { sets, adds, scales, chooses, compares };

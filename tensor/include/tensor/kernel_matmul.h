@@ -41,8 +41,9 @@ typedef struct rapt_matmul_kernels {
     void (*multiply_block)(const rapt_product *product, int64_t block, const void *packed, int64_t near, void *scratch);
     size_t (*chunk_bytes)(int64_t m, int64_t k); /* of that scratch */
 
-    bool (*is_small)(const rapt_product *product);
-    void (*multiply_small)(const rapt_product *product); /* if is_small: without scratch, and without copying a */
+    /* All of a product, without scratch: for small ones, and for up to `few_rows` rows. */
+    int64_t few_rows;
+    void (*multiply_direct)(const rapt_product *product);
 } rapt_matmul_kernels;
 
 #endif
