@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "autograd/node.h"
+#include "node.h"
 #include "tensor/debug.h"
 #include "tensor/memory.h"
 #include "tensor/thread.h"
@@ -189,13 +189,13 @@ bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_
                         rapt_tensor **outputs)
 {
     rapt_call call;
+    if (outputs && output_count > 0) memset(outputs, 0, (size_t)output_count * sizeof *outputs);
     if (!check_op(op, count, inputs)) return false;
     if (output_count < 1) return rapt_fail(RAPT_ERROR_VALUE, op->name, "%d outputs; 1 or more expected", output_count);
     if (!outputs) return rapt_fail_null(op->name, "the list of outputs");
     begin(&call, op, options, count, inputs);
     call.output_count = output_count;
     call.outputs = outputs;
-    memset(outputs, 0, (size_t)output_count * sizeof *outputs);
     if (run(&call)) return true;
     memset(outputs, 0, (size_t)output_count * sizeof *outputs);
     return false;

@@ -3,7 +3,7 @@
 
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 
 enum { cheap = 1, costly = 6 };
 

@@ -1,7 +1,7 @@
 /* Comparisons of two tensors or of one and a number, and logic; their results are bool and nothing flows back through them. */
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 
 #define COMPARISON(kernel)                                                                                             \
     static rapt_tensor *kernel##_forward(rapt_call *call)                                                              \

@@ -3,7 +3,7 @@
 
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 
 /* d(−x) = −dx */
 static rapt_tensor *neg_forward(rapt_call *call)

@@ -1,7 +1,7 @@
 /* Choosing between two tensors, or a tensor and a number, element by element. */
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 #include "tensor/debug.h"
 
 /* d where(c, a, b) = where(c, da, db) */

@@ -1,10 +1,9 @@
 /* The common part of all elementwise ops. */
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "autograd/node.h"
 #include "tensor/debug.h"
 
 bool rapt_check_number(const char *op, const rapt_tensor *x, double value)
@@ -89,5 +88,8 @@ rapt_tensor *rapt_elementwise(const char *op, const rapt_loops loops, int result
 
 rapt_tensor *rapt_elementwise_call(const rapt_call *call, const rapt_loops loops, int64_t cost)
 {
-    return rapt_elementwise(call->op->name, loops, -1, call->options, cost, call->count, call->inputs);
+    rapt_tensor *inputs[RAPT_MAX_OPERANDS];
+    const int count = rapt_call_count(call);
+    for (int i = 0; i < count; i++) inputs[i] = rapt_call_input(call, i);
+    return rapt_elementwise(rapt_call_name(call), loops, -1, rapt_call_options(call), cost, count, inputs);
 }
