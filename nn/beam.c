@@ -140,11 +140,7 @@ static bool choose_rows(search *s)
     }
     s->active = left;
     s->width = s->beams;
-    if (left == 0 || !s->model->select) return true;
-    rapt_tensor *rows = rapt_from(RAPT_INT64, RAPT_SHAPE(count), s->rows);
-    if (!rows) return false;
-    return s->model->select(s->model->context, rows) ||
-           rapt_fail(RAPT_ERROR_VALUE, op, "the model's function select failed");
+    return left == 0 || rapt_select_rows(s->model, count, s->rows);
 }
 
 static bool run(search *s, rapt_tensor *prompt)
