@@ -82,7 +82,7 @@ static void node_free(rapt_node *node)
 void rapt_node_release(rapt_node *node)
 {
     if (!node || !rapt_drop_reference(&node->references)) return;
-    static __thread __attribute__((tls_model("initial-exec"))) struct {
+    static RAPT_THREAD_LOCAL struct {
         rapt_node *head;
         bool running;
     } worklist;

@@ -1,8 +1,8 @@
 /* What is recorded and what stays outside the graph: the recording mode of a thread, detach, carry. */
 #include <rapt/graph.h>
 
+#include "recording.h"
 #include "tensor/debug.h"
-#include "tensor/thread.h"
 
 rapt_tensor *rapt_detach(rapt_tensor *tensor)
 {
@@ -26,18 +26,17 @@ bool rapt_carry(rapt_tensor **state, rapt_tensor *next)
     return true;
 }
 
+RAPT_THREAD_LOCAL bool rapt_recording_is_off;
+
 bool rapt_is_recording(void)
 {
-    rapt_thread *thread = rapt_this_thread();
-    return thread && !thread->recording_off;
+    return !rapt_recording_is_off;
 }
 
 bool rapt_set_recording(bool recording)
 {
-    rapt_thread *thread = rapt_this_thread();
-    if (!thread) return false;
-    bool before = !thread->recording_off;
-    thread->recording_off = !recording;
+    const bool before = !rapt_recording_is_off;
+    rapt_recording_is_off = !recording;
     return before;
 }
 

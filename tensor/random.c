@@ -11,16 +11,16 @@
 #include "tensor/random.h"
 #include "tensor/thread.h"
 
+static RAPT_THREAD_LOCAL rapt_random_state generator;
+
 void rapt_random_set_state(rapt_random_state state)
 {
-    rapt_thread *thread = rapt_this_thread();
-    if (thread) thread->random = state;
+    generator = state;
 }
 
 rapt_random_state rapt_random_get_state(void)
 {
-    rapt_thread *thread = rapt_this_thread();
-    return thread ? thread->random : (rapt_random_state){0};
+    return generator;
 }
 
 void rapt_seed(uint64_t seed)
@@ -49,14 +49,12 @@ rapt_random_state rapt_random_reserve_pairs(int64_t elements)
 
 rapt_draws rapt_draws_begin(void)
 {
-    const rapt_thread *thread = rapt_this_thread();
-    return thread ? (rapt_draws){thread->random, thread->failures} : (rapt_draws){0};
+    return (rapt_draws){generator, rapt_count_failures()};
 }
 
 void rapt_draws_end(const rapt_draws *draws)
 {
-    rapt_thread *thread = rapt_this_thread();
-    if (thread && thread->failures != draws->failures) thread->random = draws->before;
+    if (rapt_count_failures() != draws->failures) generator = draws->before;
 }
 
 /* One fill or dropout of dense elements, cut into groups of four of them. */

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rapt/print.h>
+
 #include "tensor/core.h"
 
 static const struct {
@@ -101,4 +103,16 @@ void rapt_broadcast_strides(const rapt_tensor *tensor, int rank, const int64_t *
         bool repeats = axis < missing || (tensor->shape[axis - missing] == 1 && shape[axis] != 1);
         strides[axis] = repeats ? 0 : tensor->strides[axis - missing];
     }
+}
+
+char *rapt_describe(const rapt_tensor *tensor, char *buffer, size_t size)
+{
+    char shape[RAPT_SHAPE_TEXT];
+    if (!buffer || size == 0) return buffer;
+    if (!tensor)
+        snprintf(buffer, size, "NULL");
+    else
+        snprintf(buffer, size, "%s %s", rapt_dtype_name((rapt_dtype)tensor->dtype),
+                 rapt_shape_text(tensor->rank, tensor->shape, shape));
+    return buffer;
 }
