@@ -1,9 +1,9 @@
 /* What the two functions of an op can ask of the call they are handed. */
 #include "walk.h"
 
-const char *rapt_call_name(const rapt_call *call)
+const rapt_op *rapt_call_op(const rapt_call *call)
 {
-    return call->op->name;
+    return call->op;
 }
 
 const void *rapt_call_options(const rapt_call *call)

@@ -13,7 +13,7 @@ static rapt_tensor *polar_forward(rapt_call *call)
     rapt_tensor *radius = rapt_empty_like(x), *angle = rapt_empty_like(x);
     if (!radius || !angle) return NULL;
     if (rapt_get_dtype(x) != RAPT_FLOAT64 || rapt_count(x) != rapt_count(y)) {
-        rapt_fail(RAPT_ERROR_VALUE, rapt_call_name(call), "x and y of float64 and of one size expected");
+        rapt_fail(RAPT_ERROR_VALUE, rapt_call_op(call)->name, "x and y of float64 and of one size expected");
         return NULL;
     }
     const double *in_x = rapt_data(x), *in_y = rapt_data(y);

@@ -91,5 +91,5 @@ rapt_tensor *rapt_elementwise_call(const rapt_call *call, const rapt_loops loops
     rapt_tensor *inputs[RAPT_MAX_OPERANDS];
     const int count = rapt_call_count(call);
     for (int i = 0; i < count; i++) inputs[i] = rapt_call_input(call, i);
-    return rapt_elementwise(rapt_call_name(call), loops, -1, rapt_call_options(call), cost, count, inputs);
+    return rapt_elementwise(rapt_call_op(call)->name, loops, -1, rapt_call_options(call), cost, count, inputs);
 }

@@ -83,7 +83,7 @@ static bool normalize_rows(double epsilon, const rapt_tensor *x, const rapt_tens
 /* y = (x − mean) · scale · weight + bias, scale = 1 / √(var + epsilon); without mean: scale = 1 / √(mean x² + epsilon) */
 static rapt_tensor *forward(rapt_call *call, bool centered)
 {
-    const char *op = rapt_call_name(call);
+    const char *op = rapt_call_op(call)->name;
     double epsilon = ((const normalize_options *)rapt_call_options(call))->epsilon;
     rapt_tensor *x = rapt_call_input(call, 0), *weight = rapt_call_input(call, 1), *bias = rapt_call_input(call, 2);
     if (!check_input(op, x, epsilon) || !check_parameter(op, "weight", x, weight) ||

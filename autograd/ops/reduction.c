@@ -25,7 +25,7 @@ rapt_tensor *rapt_reduction_apply(const rapt_op *op, rapt_tensor *x, int axis_co
 
 bool rapt_folding_begin(rapt_folding *r, rapt_call *call, bool floating)
 {
-    r->op = rapt_call_name(call);
+    r->op = rapt_call_op(call)->name;
     r->x = rapt_call_input(call, 0);
     r->options = rapt_call_options(call);
     r->folds = 0;

@@ -53,7 +53,8 @@ RAPT_API bool rapt_apply_counted(const rapt_op *op, const void *options, int cou
  * the other way round. */
 
 /* In forward and vjp. */
-RAPT_API const char *rapt_call_name(const rapt_call *call); /* of the op, for rapt_fail */
+/* The op itself. Its name is for rapt_fail; ops of one kind can share their functions as the first member of a larger struct. */
+RAPT_API const rapt_op *rapt_call_op(const rapt_call *call);
 RAPT_API const void *rapt_call_options(const rapt_call *call);
 RAPT_API int rapt_call_count(const rapt_call *call); /* number of inputs */
 RAPT_API int rapt_call_output_count(const rapt_call *call);
