@@ -2,12 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rapt/random.h>
-
 #include "node.h"
 #include "recording.h"
 #include "tensor/debug.h"
 #include "tensor/memory.h"
+#include "tensor/random.h"
 
 static bool check_op(const rapt_op *op, int count, rapt_tensor *const *inputs)
 {
@@ -136,7 +135,7 @@ static bool run(rapt_call *call)
 {
     const rapt_op *op = call->op;
     if (!check_inputs(op, call->count, call->inputs)) return false;
-    const rapt_random_state random = rapt_random_get_state();
+    const rapt_random_state random = rapt_generator;
     const bool off_before = rapt_recording_is_off;
     if (!off_before)
         for (int i = 0; i < call->count && !call->recording; i++) call->recording = wants_gradient(call->inputs[i]);
@@ -153,7 +152,7 @@ static bool run(rapt_call *call)
         good = call->outputs[k] || rapt_fail(RAPT_ERROR_NULL, op->name, "its forward set no output %d", k);
     good = good && (!call->recording || !any_floating(call) || record(call));
     for (int k = 0; k < call->saved_count; k++) rapt_release(call->saved[k]);
-    if (!good) rapt_random_set_state(random);
+    if (!good) rapt_generator = random;
     return good;
 }
 

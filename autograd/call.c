@@ -44,6 +44,14 @@ rapt_tensor *rapt_call_input(const rapt_call *call, int input)
     return NULL;
 }
 
+rapt_tensor *const *rapt_call_inputs(const rapt_call *call)
+{
+    if (!call->node) return call->inputs;
+    rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
+              "its vjp asked for the inputs, which only forward has; save them there");
+    return NULL;
+}
+
 void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor)
 {
     bool good = tensor && check_index(call, "output", output, call->output_count);

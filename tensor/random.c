@@ -11,16 +11,16 @@
 #include "tensor/random.h"
 #include "tensor/thread.h"
 
-static RAPT_THREAD_LOCAL rapt_random_state generator;
+RAPT_THREAD_LOCAL rapt_random_state rapt_generator;
 
 void rapt_random_set_state(rapt_random_state state)
 {
-    generator = state;
+    rapt_generator = state;
 }
 
 rapt_random_state rapt_random_get_state(void)
 {
-    return generator;
+    return rapt_generator;
 }
 
 void rapt_seed(uint64_t seed)
@@ -49,12 +49,12 @@ rapt_random_state rapt_random_reserve_pairs(int64_t elements)
 
 rapt_draws rapt_draws_begin(void)
 {
-    return (rapt_draws){generator, rapt_count_failures()};
+    return (rapt_draws){rapt_generator, rapt_count_failures()};
 }
 
 void rapt_draws_end(const rapt_draws *draws)
 {
-    if (rapt_count_failures() != draws->failures) generator = draws->before;
+    if (rapt_count_failures() != draws->failures) rapt_generator = draws->before;
 }
 
 /* One fill or dropout of dense elements, cut into groups of four of them. */

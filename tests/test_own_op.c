@@ -62,6 +62,33 @@ static bool powers_vjp(rapt_call *call)
 
 static const rapt_op powers = {.name = "powers", .forward = powers_forward, .vjp = powers_vjp};
 
+/* Ops of one kind, y = base^x, with one forward and one vjp: each begins a struct that says which it is. */
+typedef struct exponential {
+    rapt_op op;
+    double base;
+} exponential;
+
+static rapt_tensor *exponential_forward(rapt_call *call)
+{
+    const exponential *e = (const exponential *)rapt_call_op(call);
+    rapt_tensor *base = rapt_full(RAPT_FLOAT64, 0, NULL, e->base);
+    rapt_tensor *y = rapt_pow(base, rapt_call_inputs(call)[0]);
+    rapt_call_save(call, y);
+    return y;
+}
+
+static bool exponential_vjp(rapt_call *call)
+{
+    const exponential *e = (const exponential *)rapt_call_op(call);
+    rapt_tensor *slope = rapt_mul_scalar(rapt_call_saved(call, 0), log(e->base));
+    return rapt_call_give(call, 0, rapt_mul(rapt_call_gradient(call, 0), slope));
+}
+
+static const exponential exponentials[] = {
+    {{.name = "power_of_two", .forward = exponential_forward, .vjp = exponential_vjp}, 2},
+    {{.name = "power_of_ten", .forward = exponential_forward, .vjp = exponential_vjp}, 10},
+};
+
 static rapt_tensor *doubles(int64_t count, const double *numbers)
 {
     return rapt_require_gradient(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(count), numbers));
@@ -149,6 +176,26 @@ Test(own_op, the_caller_chooses_how_many_outputs_there_are)
     }
 }
 
+static rapt_tensor *of_exponential(rapt_tensor *const *inputs, void *context)
+{
+    return rapt_apply(context, NULL, 1, inputs);
+}
+
+Test(own_op, ops_of_one_kind_share_their_functions)
+{
+    for (int k = 0; k < 2; k++) {
+        RAPT_SCOPE;
+        rapt_tensor *x = doubles(2, (double[]){3, -1});
+        rapt_tensor *y = RAPT_APPLY(&exponentials[k].op, NULL, x);
+        cr_expect_float_eq(at(y, 0), k ? 1000 : 8, 1e-12);
+        for (int order = 1; order <= 2; order++) {
+            rapt_gradcheck_options options = {.context = (void *)&exponentials[k].op, .second_order = order == 2};
+            rapt_gradcheck_result check = rapt_gradcheck("exponential", of_exponential, 1, &x, &options);
+            cr_expect(check.passed, "op %d, order %d: %s", k, order, check.message);
+        }
+    }
+}
+
 Test(own_op, failures_name_the_op_and_give_no_outputs)
 {
     RAPT_SCOPE;
@@ -188,16 +235,25 @@ static bool asks_beyond_vjp(rapt_call *call)
     return rapt_call_give(call, 0, rapt_call_gradient_or_zeros(call, 2));
 }
 
+static bool asks_for_inputs_vjp(rapt_call *call)
+{
+    return rapt_call_give(call, 0, rapt_call_inputs(call) ? rapt_call_gradient(call, 0) : NULL);
+}
+
 static rapt_tensor *asks_early_forward(rapt_call *call)
 {
     return rapt_call_gradient_or_zeros(call, 0);
 }
 
-Test(own_op, an_output_without_a_gradient_is_named)
+Test(own_op, what_a_vjp_or_a_forward_lacks_is_named)
 {
     RAPT_SCOPE;
     static const rapt_op ranked = {.name = "ranked", .forward = ranked_forward, .vjp = asks_for_all_vjp, .outputs = 2};
     static const rapt_op beyond = {.name = "beyond", .forward = ranked_forward, .vjp = asks_beyond_vjp, .outputs = 2};
+    static const rapt_op curious = {.name = "curious",
+                                    .forward = ranked_forward,
+                                    .vjp = asks_for_inputs_vjp,
+                                    .outputs = 2};
     static const rapt_op early = {.name = "early", .forward = asks_early_forward};
     rapt_tensor *x = doubles(2, (double[]){1, 2}), *out[2];
     cr_assert(rapt_apply_many(&ranked, NULL, 1, &x, out), "%s", rapt_error());
@@ -207,6 +263,9 @@ Test(own_op, an_output_without_a_gradient_is_named)
     cr_assert(rapt_apply_many(&beyond, NULL, 1, &x, out), "%s", rapt_error());
     cr_expect_not(rapt_backward(total(out[0])));
     expect_error(RAPT_ERROR_VALUE, "beyond: the gradient of output 2 asked for in its vjp; there are 2");
+    cr_assert(rapt_apply_many(&curious, NULL, 1, &x, out), "%s", rapt_error());
+    cr_expect_not(rapt_backward(total(out[0])));
+    expect_error(RAPT_ERROR_GRAPH, "curious: its vjp asked for the inputs, which only forward has");
     cr_expect_null(RAPT_APPLY(&early, NULL, x));
     expect_error(RAPT_ERROR_GRAPH, "early: its forward asked for a gradient, which only a vjp has");
     cr_expect_null(rapt_gradient(x));

@@ -88,8 +88,6 @@ rapt_tensor *rapt_elementwise(const char *op, const rapt_loops loops, int result
 
 rapt_tensor *rapt_elementwise_call(const rapt_call *call, const rapt_loops loops, int64_t cost)
 {
-    rapt_tensor *inputs[RAPT_MAX_OPERANDS];
-    const int count = rapt_call_count(call);
-    for (int i = 0; i < count; i++) inputs[i] = rapt_call_input(call, i);
-    return rapt_elementwise(rapt_call_op(call)->name, loops, -1, rapt_call_options(call), cost, count, inputs);
+    return rapt_elementwise(rapt_call_op(call)->name, loops, -1, rapt_call_options(call), cost, rapt_call_count(call),
+                            rapt_call_inputs(call));
 }

@@ -104,10 +104,9 @@ rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double del
 /* y = max(x, 0) − x t + log(1 + exp(−|x|)): dx = (σ(x) − t) dy, dt = −x dy */
 static rapt_tensor *bce_forward(rapt_call *call)
 {
-    rapt_tensor *inputs[] = {rapt_call_input(call, 0), rapt_call_input(call, 1)};
-    rapt_call_save(call, inputs[0]);
-    rapt_call_save(call, rapt_call_wants(call, 0) ? inputs[1] : NULL);
-    return rapt_elementwise("bce_with_logits", rapt_kernel.loss.bce_with_logits, -1, NULL, 16, 2, inputs);
+    rapt_call_save(call, rapt_call_input(call, 0));
+    rapt_call_save(call, rapt_call_wants(call, 0) ? rapt_call_input(call, 1) : NULL);
+    return rapt_elementwise_call(call, rapt_kernel.loss.bce_with_logits, 16);
 }
 
 static bool bce_vjp(rapt_call *call)
@@ -131,10 +130,9 @@ rapt_tensor *rapt_bce_with_logits(rapt_tensor *logits, rapt_tensor *targets, rap
 /* y = t (log t − x), 0 where t is 0: dx = −t dy, dt = (log t + 1 − x) dy, 0 where t is 0 */
 static rapt_tensor *kl_div_forward(rapt_call *call)
 {
-    rapt_tensor *inputs[] = {rapt_call_input(call, 0), rapt_call_input(call, 1)};
-    rapt_call_save(call, rapt_call_wants(call, 1) ? inputs[0] : NULL);
-    rapt_call_save(call, inputs[1]);
-    return rapt_elementwise("kl_div", rapt_kernel.loss.kl_div, -1, NULL, 16, 2, inputs);
+    rapt_call_save(call, rapt_call_wants(call, 1) ? rapt_call_input(call, 0) : NULL);
+    rapt_call_save(call, rapt_call_input(call, 1));
+    return rapt_elementwise_call(call, rapt_kernel.loss.kl_div, 16);
 }
 
 static bool kl_div_vjp(rapt_call *call)

@@ -60,8 +60,9 @@ RAPT_API int rapt_call_count(const rapt_call *call); /* number of inputs */
 RAPT_API int rapt_call_output_count(const rapt_call *call);
 RAPT_API bool rapt_call_wants(const rapt_call *call, int input); /* does that input want a gradient? */
 
-/* In forward. An input; NULL for an absent optional one. */
+/* In forward. An input; NULL for an absent optional one. All of them, as rapt_apply takes them. */
 RAPT_API rapt_tensor *rapt_call_input(const rapt_call *call, int input);
+RAPT_API rapt_tensor *const *rapt_call_inputs(const rapt_call *call);
 RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor);
 
 /* In forward: keeps an input or an output for the vjp, in the order of the calls (10 at most). NULL is kept as NULL. Costs
