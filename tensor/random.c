@@ -178,8 +178,7 @@ bool rapt_fill_normal(rapt_tensor *tensor, double mean, double deviation)
 bool rapt_fill_bernoulli(rapt_tensor *tensor, double probability)
 {
     if (!tensor) return rapt_fail_null("fill_bernoulli", "tensor");
-    if (!(probability >= 0 && probability <= 1))
-        return rapt_fail(RAPT_ERROR_VALUE, "fill_bernoulli", "probability %g; 0 to 1 expected", probability);
+    if (!rapt_check_probability("fill_bernoulli", "probability", probability)) return false;
     return fill_in_scope("fill_bernoulli", tensor, rapt_kernel.random.bernoulli, RAPT_UINT8, 4, probability, 0);
 }
 

@@ -44,6 +44,19 @@ char *rapt_shape_text(int rank, const int64_t *shape, char buffer[RAPT_SHAPE_TEX
     return buffer;
 }
 
+bool rapt_check_floating(const char *op, const rapt_tensor *tensor)
+{
+    return rapt_is_floating(tensor) ||
+           rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s; float32 or float64 expected",
+                     rapt_dtype_name((rapt_dtype)tensor->dtype));
+}
+
+bool rapt_check_probability(const char *op, const char *what, double probability)
+{
+    return (probability >= 0 && probability <= 1) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "%s %g; 0 to 1 expected", what, probability);
+}
+
 bool rapt_check_shape(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, int64_t *count)
 {
     if (!is_dtype(dtype)) return rapt_fail(RAPT_ERROR_DTYPE, op, "%d is not a dtype", (int)dtype);

@@ -16,9 +16,7 @@ static bool check_options(const char *op, const rapt_cross_entropy_options *opti
 
 static bool check_shapes(const char *op, const rapt_tensor *x, const rapt_tensor *targets)
 {
-    if (!rapt_is_floating(x))
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s; float32 or float64 expected",
-                         rapt_dtype_name((rapt_dtype)x->dtype));
+    if (!rapt_check_floating(op, x)) return false;
     if (targets->dtype != RAPT_INT64 && targets->dtype != RAPT_INT32)
         return rapt_fail(RAPT_ERROR_DTYPE, op, "targets are %s; int64 or int32 expected",
                          rapt_dtype_name((rapt_dtype)targets->dtype));

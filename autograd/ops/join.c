@@ -5,7 +5,7 @@
 
 #include "part.h"
 #include "tensor/map.h"
-#include "tensor/memory.h"
+#include "tensor/scratch.h"
 
 /* False and an error unless the tensors have one dtype and, but for the size of one axis (−1: of none), one shape. */
 static bool check_alike(const char *op, rapt_call *call, int free_axis)
@@ -127,13 +127,10 @@ static bool split_vjp(rapt_call *call)
 {
     const split_options *o = rapt_call_options(call);
     int count = rapt_call_output_count(call);
-    size_t capacity;
-    rapt_tensor **gradients = rapt_block_take("split", (size_t)count * sizeof *gradients, &capacity);
+    rapt_tensor **gradients = rapt_scratch_list("split", count, sizeof *gradients);
     if (!gradients) return false;
     for (int i = 0; i < count; i++) gradients[i] = rapt_call_gradient_or_zeros(call, i);
-    rapt_tensor *whole = rapt_concat(count, gradients, o->axis);
-    rapt_block_give(gradients, capacity);
-    return rapt_call_give(call, 0, whole);
+    return rapt_call_give(call, 0, rapt_concat(count, gradients, o->axis));
 }
 
 static const rapt_op split = {.name = "split",

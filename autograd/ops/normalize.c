@@ -28,9 +28,7 @@ static bool check_parameter(const char *op, const char *name, const rapt_tensor 
 
 static bool check_input(const char *op, const rapt_tensor *x, double epsilon)
 {
-    if (!rapt_is_floating(x))
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s; float32 or float64 expected",
-                         rapt_dtype_name((rapt_dtype)x->dtype));
+    if (!rapt_check_floating(op, x)) return false;
     if (x->rank == 0) return rapt_fail(RAPT_ERROR_SHAPE, op, "a scalar has no last axis");
     if (!(epsilon >= 0) || isinf(epsilon))
         return rapt_fail(RAPT_ERROR_VALUE, op, "epsilon %g; a finite number of at least 0 expected", epsilon);

@@ -30,9 +30,7 @@ bool rapt_folding_begin(rapt_folding *r, rapt_call *call, bool floating)
     r->options = rapt_call_options(call);
     r->folds = 0;
     r->failed = false;
-    if (floating && !rapt_is_floating(r->x))
-        return rapt_fail(RAPT_ERROR_DTYPE, r->op, "not defined for %s; float32 or float64 expected",
-                         rapt_dtype_name((rapt_dtype)r->x->dtype));
+    if (floating && !rapt_check_floating(r->op, r->x)) return false;
     return rapt_check_axes(r->op, r->x, r->options->axis_count, r->options->axes, &r->shape);
 }
 
