@@ -10,8 +10,8 @@ static const struct {
     rapt_activation_function *activation;
     bool is_gated; /* the activation's result is multiplied by a third layer's */
 } kinds[] = {
-    [RAPT_FEED_FORWARD_RELU] = {"ReLU", rapt_relu},
-    [RAPT_FEED_FORWARD_GELU] = {"GELU", rapt_gelu},
+    [RAPT_FEED_FORWARD_RELU] = {"ReLU", rapt_relu, .is_gated = false},
+    [RAPT_FEED_FORWARD_GELU] = {"GELU", rapt_gelu, .is_gated = false},
     [RAPT_FEED_FORWARD_SWIGLU] = {"SwiGLU", rapt_silu, .is_gated = true},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
