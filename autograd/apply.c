@@ -2,10 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "autograd/node.h"
+#include "node.h"
+#include "recording.h"
 #include "tensor/debug.h"
 #include "tensor/memory.h"
-#include "tensor/thread.h"
+#include "tensor/random.h"
 
 static bool check_op(const rapt_op *op, int count, rapt_tensor *const *inputs)
 {
@@ -133,18 +134,17 @@ static bool any_floating(const rapt_call *call)
 static bool run(rapt_call *call)
 {
     const rapt_op *op = call->op;
-    rapt_thread *thread = rapt_this_thread();
-    if (!thread || !check_inputs(op, call->count, call->inputs)) return false;
-    const rapt_random_state random = thread->random;
-    bool off_before = thread->recording_off;
+    if (!check_inputs(op, call->count, call->inputs)) return false;
+    const rapt_random_state random = rapt_generator;
+    const bool off_before = rapt_recording_is_off;
     if (!off_before)
         for (int i = 0; i < call->count && !call->recording; i++) call->recording = wants_gradient(call->inputs[i]);
-    const char *op_before = thread->op;
-    thread->recording_off = true;
-    thread->op = op->name;
+    const char *op_before = rapt_running_op;
+    rapt_recording_is_off = true;
+    rapt_running_op = op->name;
     rapt_tensor *first = op->forward(call);
-    thread->op = op_before;
-    thread->recording_off = off_before;
+    rapt_running_op = op_before;
+    rapt_recording_is_off = off_before;
     bool good = first && !call->failed;
     if (!good) rapt_fail(RAPT_ERROR_VALUE, op->name, "its forward failed without a reason");
     call->outputs[0] = first;
@@ -152,7 +152,7 @@ static bool run(rapt_call *call)
         good = call->outputs[k] || rapt_fail(RAPT_ERROR_NULL, op->name, "its forward set no output %d", k);
     good = good && (!call->recording || !any_floating(call) || record(call));
     for (int k = 0; k < call->saved_count; k++) rapt_release(call->saved[k]);
-    if (!good) thread->random = random;
+    if (!good) rapt_generator = random;
     return good;
 }
 
@@ -189,13 +189,13 @@ bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_
                         rapt_tensor **outputs)
 {
     rapt_call call;
+    if (outputs && output_count > 0) memset(outputs, 0, (size_t)output_count * sizeof *outputs);
     if (!check_op(op, count, inputs)) return false;
     if (output_count < 1) return rapt_fail(RAPT_ERROR_VALUE, op->name, "%d outputs; 1 or more expected", output_count);
     if (!outputs) return rapt_fail_null(op->name, "the list of outputs");
     begin(&call, op, options, count, inputs);
     call.output_count = output_count;
     call.outputs = outputs;
-    memset(outputs, 0, (size_t)output_count * sizeof *outputs);
     if (run(&call)) return true;
     memset(outputs, 0, (size_t)output_count * sizeof *outputs);
     return false;

@@ -1,7 +1,7 @@
 /* backward and gradients: where a walk starts and what becomes of what it finds. */
 #include <rapt/graph.h>
 
-#include "autograd/node.h"
+#include "node.h"
 #include "tensor/debug.h"
 #include "tensor/memory.h"
 #include "walk.h"

@@ -1,7 +1,7 @@
 /* Broadcasting undone: the one place where a gradient is summed back to the shape of an input. */
 #include <rapt/ops.h>
 
-#include "autograd/node.h"
+#include "node.h"
 
 bool rapt_sums_to_shape(const rapt_tensor *gradient, int rank, const int64_t *shape)
 {

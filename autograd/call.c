@@ -1,6 +1,11 @@
 /* What the two functions of an op can ask of the call they are handed. */
 #include "walk.h"
 
+const rapt_op *rapt_call_op(const rapt_call *call)
+{
+    return call->op;
+}
+
 const void *rapt_call_options(const rapt_call *call)
 {
     return call->options;
@@ -36,6 +41,14 @@ rapt_tensor *rapt_call_input(const rapt_call *call, int input)
     if (!call->node) return check_index(call, "input", input, call->count) ? call->inputs[input] : NULL;
     rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its vjp asked for input %d, which only forward has; save it there",
               input);
+    return NULL;
+}
+
+rapt_tensor *const *rapt_call_inputs(const rapt_call *call)
+{
+    if (!call->node) return call->inputs;
+    rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
+              "its vjp asked for the inputs, which only forward has; save them there");
     return NULL;
 }
 
@@ -97,6 +110,18 @@ rapt_tensor *rapt_call_gradient(rapt_call *call, int output)
     return NULL;
 }
 
+rapt_tensor *rapt_call_gradient_or_zeros(rapt_call *call, int output)
+{
+    rapt_tensor *gradient = rapt_call_gradient(call, output);
+    if (gradient || call->failed) return gradient;
+    const rapt_output *o = &call->node->outputs[output];
+    if (rapt_dtype_is_floating((rapt_dtype)o->dtype)) return rapt_zeros((rapt_dtype)o->dtype, o->rank, o->shape);
+    call->failed = true;
+    rapt_fail(RAPT_ERROR_DTYPE, call->op->name, "its vjp asked for the gradient of output %d, which is %s", output,
+              rapt_dtype_name((rapt_dtype)o->dtype));
+    return NULL;
+}
+
 const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank)
 {
     if (!rapt_call_wants(call, input)) return NULL;
@@ -113,7 +138,7 @@ const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank
 static rapt_tensor **sum_of(const rapt_call *call, int input)
 {
     if (!call->node || !call->node->edges[input].node) return NULL;
-    return rapt_walk_sum(call->walk, call->node->edges[input].node, call->node->edges[input].output);
+    return rapt_places_sum(&call->walk->places, call->node->edges[input].node, call->node->edges[input].output);
 }
 
 rapt_tensor *rapt_call_gradient_so_far(const rapt_call *call, int input)

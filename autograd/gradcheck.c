@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "autograd/node.h"
+#include "node.h"
 
 /* The function whose Jacobian is checked. First order: the user's. Second order: the gradients of <function, cotangent>. */
 typedef struct checker {

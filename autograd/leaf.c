@@ -1,11 +1,11 @@
-/* Leaves: the tensors whose gradients backward accumulates; and the recording mode. */
+/* Leaves: the tensors whose gradients backward accumulates. */
 #include <rapt/ops.h>
 
+#include "autograd/leaf.h"
 #include "places.h"
 #include "tensor/debug.h"
 #include "tensor/lock.h"
 #include "tensor/memory.h"
-#include "tensor/thread.h"
 
 /* Backward of several threads may add to the same leaves. */
 RAPT_LOCK(gradients_lock, GRADIENTS)
@@ -83,6 +83,8 @@ void rapt_clear_gradient(rapt_tensor *leaf)
 
 bool rapt_own_gradient(rapt_tensor *leaf)
 {
+    if (!leaf) return rapt_fail_null("own_gradient", "leaf");
+    if (!rapt_check_alive("own_gradient", "the leaf", leaf)) return false;
     rapt_tensor *gradient = rapt_gradient(leaf);
     if (!gradient || (rapt_is_unique(gradient) && !gradient->link)) return true;
     RAPT_SCOPE;
@@ -127,44 +129,15 @@ bool rapt_leaves_add(rapt_places *places, bool create_graph)
     return good;
 }
 
-rapt_tensor *rapt_detach(rapt_tensor *tensor)
+static void move(const rapt_tensor *from, rapt_tensor *to)
 {
-    if (!tensor) {
-        rapt_fail_null("detach", "tensor");
-        return NULL;
-    }
-    if (!rapt_check_alive("detach", "the tensor", tensor)) return NULL;
-    return rapt_new_alias(tensor, false);
+    rapt_node *node = to->link && to->link->is_leaf ? rapt_node_of(to) : NULL;
+    if (node && node->leaf_header == from) node->leaf_header = to;
 }
 
-bool rapt_carry(rapt_tensor **state, rapt_tensor *next)
+void rapt_leaves_exchange(rapt_tensor *a, rapt_tensor *b)
 {
-    if (!state) return rapt_fail_null("carry", "state");
-    if (!next) return rapt_fail_null("carry", "next");
-    RAPT_SCOPE;
-    rapt_tensor *carried = rapt_retain(rapt_detach(next));
-    if (!carried) return false;
-    rapt_release(*state);
-    *state = carried;
-    return true;
-}
-
-bool rapt_is_recording(void)
-{
-    rapt_thread *thread = rapt_this_thread();
-    return thread && !thread->recording_off;
-}
-
-bool rapt_set_recording(bool recording)
-{
-    rapt_thread *thread = rapt_this_thread();
-    if (!thread) return false;
-    bool before = !thread->recording_off;
-    thread->recording_off = !recording;
-    return before;
-}
-
-void rapt_restore_recording(const bool *before)
-{
-    if (before) rapt_set_recording(*before);
+    rapt_exchange(a, b);
+    move(a, b);
+    move(b, a);
 }

@@ -1,5 +1,5 @@
 /* Making, linking and freeing nodes. Freeing never recurses: a chain of a million ops must not touch the stack. */
-#include "autograd/node.h"
+#include "node.h"
 
 #include <string.h>
 
@@ -82,7 +82,7 @@ static void node_free(rapt_node *node)
 void rapt_node_release(rapt_node *node)
 {
     if (!node || !rapt_drop_reference(&node->references)) return;
-    static __thread __attribute__((tls_model("initial-exec"))) struct {
+    static RAPT_THREAD_LOCAL struct {
         rapt_node *head;
         bool running;
     } worklist;
@@ -148,4 +148,9 @@ bool rapt_node_get_saved(rapt_node *node, rapt_tensor *tensors[RAPT_MAX_SAVED])
         linked->output = saved->output;
     }
     return true;
+}
+
+bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph)
+{
+    return !create_graph && rapt_is_unique(sum) && sum->contiguous && !sum->link;
 }

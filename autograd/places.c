@@ -58,6 +58,12 @@ int32_t rapt_places_add(rapt_places *places, rapt_node *node, int output, bool *
     return index;
 }
 
+rapt_tensor **rapt_places_sum(const rapt_places *places, rapt_node *node, int output)
+{
+    if (node->op) return &node->outputs[output].gradient;
+    return &places->list[rapt_places_find(places, node, output)].gradient;
+}
+
 void rapt_places_end(rapt_places *places)
 {
     for (int32_t i = 0; i < places->count; i++) {

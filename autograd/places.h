@@ -2,7 +2,7 @@
 #ifndef RAPT_AUTOGRAD_PLACES_H
 #define RAPT_AUTOGRAD_PLACES_H
 
-#include "autograd/node.h"
+#include "node.h"
 
 /* One output of a node, and its gradient in this walk. */
 typedef struct rapt_place {
@@ -24,6 +24,9 @@ int32_t rapt_places_find(const rapt_places *places, const rapt_node *node, int o
 
 /* The same with a place made where there is none; *is_new tells. −1 after an error (no memory). */
 int32_t rapt_places_add(rapt_places *places, rapt_node *node, int output, bool *is_new);
+
+/* Where the gradient of that output, which was reached, is summed up while a walk goes on. */
+rapt_tensor **rapt_places_sum(const rapt_places *places, rapt_node *node, int output);
 
 /* Adds the gradients to those of the leaves: to all of them, or after an error (false, no memory) to none. */
 bool rapt_leaves_add(rapt_places *places, bool create_graph);

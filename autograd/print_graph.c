@@ -1,7 +1,7 @@
 /* The graph behind a tensor, as text or for Graphviz. Nodes carry their sequence numbers and come from the last to the first. */
 #include <rapt/graph.h>
 
-#include "autograd/node.h"
+#include "node.h"
 #include "walk.h"
 
 static void print_outputs(FILE *stream, const rapt_node *node)

@@ -133,17 +133,6 @@ bool rapt_walk_check(const rapt_walk *walk)
 
 /* --- gradients on their way --- */
 
-rapt_tensor **rapt_walk_sum(rapt_walk *walk, rapt_node *node, int output)
-{
-    if (node->op) return &node->outputs[output].gradient;
-    return &walk->places.list[rapt_places_find(&walk->places, node, output)].gradient;
-}
-
-bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph)
-{
-    return !create_graph && rapt_is_unique(sum) && sum->contiguous && !sum->link;
-}
-
 /* total + gradient: in place where nobody else can see total, else a new tensor. Takes over the share of total. */
 static rapt_tensor *accumulate(rapt_tensor *total, rapt_tensor *gradient, bool create_graph)
 {
@@ -155,7 +144,7 @@ static rapt_tensor *accumulate(rapt_tensor *total, rapt_tensor *gradient, bool c
 
 bool rapt_walk_deliver(rapt_walk *walk, rapt_node *node, int output, rapt_tensor *gradient)
 {
-    rapt_tensor **sum = rapt_walk_sum(walk, node, output);
+    rapt_tensor **sum = rapt_places_sum(&walk->places, node, output);
     rapt_tensor *total = *sum ? accumulate(*sum, gradient, walk->create_graph) : rapt_retain(gradient);
     if (total) *sum = total;
     return total != NULL;

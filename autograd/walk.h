@@ -2,7 +2,7 @@
 #ifndef RAPT_AUTOGRAD_WALK_H
 #define RAPT_AUTOGRAD_WALK_H
 
-#include "autograd/node.h"
+#include "node.h"
 #include "places.h"
 
 /* Nodes, each with a share. */
@@ -44,8 +44,5 @@ bool rapt_walk_run(rapt_walk *walk);
 
 /* Gives up what the walk holds and claims. */
 void rapt_walk_end(rapt_walk *walk);
-
-/* The sum so far of the gradient of that output: where it is kept while the walk goes on. */
-rapt_tensor **rapt_walk_sum(rapt_walk *walk, rapt_node *node, int output);
 
 #endif

@@ -214,8 +214,13 @@ static int count_right_ends(rapt_gpt *gpt, const struct text *text)
 
 /* --- the program --- */
 
-static const char *const preset_names[] = {"default", "small", NULL};
-static const char *const position_names[] = {"learned", "sinusoidal", "rotary", "alibi", NULL};
+enum { DEFAULT_PRESET, SMALL_PRESET };
+static const char *const preset_names[] = {[DEFAULT_PRESET] = "default", [SMALL_PRESET] = "small", NULL};
+static const char *const position_names[] = {[RAPT_POSITIONS_LEARNED] = "learned",
+                                             [RAPT_POSITIONS_SINUSOIDAL] = "sinusoidal",
+                                             [RAPT_POSITIONS_ROTARY] = "rotary",
+                                             [RAPT_POSITIONS_ALIBI] = "alibi",
+                                             NULL};
 
 static int parse(int argc, char **argv, struct options *o)
 {
@@ -274,7 +279,7 @@ static int parse(int argc, char **argv, struct options *o)
     enum command_line_result result = command_line_parse(&line, argc, argv);
     if (result != COMMAND_LINE_RUN) return result;
     if (!o->prompt) o->prompt = "\n";
-    bool small = o->preset == 1 || o->data;
+    bool small = o->preset == SMALL_PRESET || o->data;
     if (o->steps < 0) o->steps = small ? 2000 : default_steps;
     if (o->batch < 0) o->batch = small ? 12 : 8;
     if (o->hidden < 0) o->hidden = small ? 128 : 64;

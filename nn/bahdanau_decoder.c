@@ -1,11 +1,10 @@
 /* Bahdanau's decoder: at each step the state asks the encoder's outputs, and the answer goes into the next GRU step. */
-#include <stdlib.h>
-
 #include <rapt/seq2seq.h>
 
 #include "nn/attention.h"
 #include "nn/bahdanau.h"
 #include "tensor/random.h"
+#include "tensor/scratch.h"
 
 static const rapt_module_class kind = {.name = "BahdanauDecoder"};
 
@@ -85,15 +84,11 @@ rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_
     rapt_tensor *embedded = rapt_embedding_forward(decoder->embedding, tokens); /* (B, T, embedding) */
     if (!embedded) return NULL;
     int64_t steps = rapt_size(tokens, 1);
-    rapt_tensor **outputs = calloc((size_t)(2 * steps) + 1, sizeof *outputs);
-    if (!outputs) {
-        rapt_fail(RAPT_ERROR_MEMORY, kind.name, "no memory for %lld steps", (long long)steps);
-        return NULL;
-    }
+    rapt_tensor **outputs = rapt_scratch_list(kind.name, 2 * steps, sizeof *outputs);
+    if (!outputs) return NULL;
     bool good = run(decoder, embedded, state, outputs, weights ? outputs + steps : NULL);
     rapt_tensor *sequence = good ? rapt_concat((int)steps, outputs, 0) : NULL; /* (T, B, hidden) */
     if (weights) *weights = good ? rapt_concat((int)steps, outputs + steps, 1) : NULL;
-    free(outputs);
     /* (T, B, vocabulary) → (B, T, vocabulary) */
     rapt_tensor *logits = sequence ? rapt_linear_forward(decoder->dense, sequence) : NULL;
     return logits ? rapt_transpose(logits, 0, 1) : NULL;

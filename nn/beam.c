@@ -3,6 +3,7 @@
 
 #include "nn/generate.h"
 #include "tensor/parallel.h"
+#include "tensor/scratch.h"
 
 static const char op[] = "generate";
 
@@ -140,11 +141,7 @@ static bool choose_rows(search *s)
     }
     s->active = left;
     s->width = s->beams;
-    if (left == 0 || !s->model->select) return true;
-    rapt_tensor *rows = rapt_from(RAPT_INT64, RAPT_SHAPE(count), s->rows);
-    if (!rows) return false;
-    return s->model->select(s->model->context, rows) ||
-           rapt_fail(RAPT_ERROR_VALUE, op, "the model's function select failed");
+    return left == 0 || rapt_select_rows(s->model, count, s->rows);
 }
 
 static bool run(search *s, rapt_tensor *prompt)
@@ -187,13 +184,6 @@ static rapt_tensor *read_sequences(const search *s)
     return result;
 }
 
-/* Memory of the innermost scope, for `count` items of a size. */
-static void *take(int64_t count, size_t size)
-{
-    rapt_tensor *bytes = rapt_empty(RAPT_UINT8, RAPT_SHAPE(count, (int64_t)size));
-    return bytes ? rapt_data_for_writing(bytes) : NULL;
-}
-
 rapt_tensor *rapt_beam_search(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how)
 {
     const int64_t batch = rapt_size(prompt, 0), beams = how->beams;
@@ -206,14 +196,14 @@ rapt_tensor *rapt_beam_search(const rapt_token_model *model, rapt_tensor *prompt
                 .beams = beams,
                 .width = 1,
                 .active = batch,
-                .items = take(batch, sizeof *s.items),
-                .states = take(batch, sizeof *s.states),
-                .scores = take(batch * beams, sizeof *s.scores),
-                .candidates = take(batch * beams, 2 * sizeof *s.candidates),
+                .items = rapt_scratch_list(op, batch, sizeof *s.items),
+                .states = rapt_scratch_list(op, batch, sizeof *s.states),
+                .scores = rapt_scratch_list(op, batch * beams, sizeof *s.scores),
+                .candidates = rapt_scratch_list(op, batch * beams, 2 * sizeof *s.candidates),
                 .tokens = rapt_data_for_writing(tokens),
                 .parents = rapt_data_for_writing(parents),
-                .rows = take(batch * beams, sizeof *s.rows),
-                .last = take(batch * beams, sizeof *s.last)};
+                .rows = rapt_scratch_list(op, batch * beams, sizeof *s.rows),
+                .last = rapt_scratch_list(op, batch * beams, sizeof *s.last)};
     if (!s.items || !s.states || !s.scores || !s.candidates || !s.rows || !s.last) return NULL;
     for (int64_t b = 0; b < batch; b++) {
         s.items[b] = b;

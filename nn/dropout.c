@@ -3,6 +3,8 @@
 
 #include <rapt/layers.h>
 
+#include "tensor/core.h"
+
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 {
     double probability = ((rapt_dropout *)module)->probability;
@@ -18,10 +20,7 @@ static const rapt_module_class kind = {.name = "Dropout", .forward = forward, .d
 
 rapt_dropout *rapt_dropout_new(double probability)
 {
-    if (!(probability >= 0 && probability <= 1)) {
-        rapt_fail(RAPT_ERROR_VALUE, "Dropout", "probability %g; 0 to 1 expected", probability);
-        return NULL;
-    }
+    if (!rapt_check_probability("Dropout", "probability", probability)) return NULL;
     rapt_dropout *dropout = rapt_module_new(sizeof *dropout, &kind);
     if (!dropout) return NULL;
     dropout->probability = probability;

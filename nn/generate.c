@@ -27,37 +27,6 @@ static bool check_prompt(const rapt_token_model *model, const rapt_tensor *promp
            rapt_fail(RAPT_ERROR_SHAPE, op, "a prompt (B, T) with a T of 1 or more expected, not %s", text);
 }
 
-static bool check_logits(const rapt_tensor *logits, int64_t rows, const rapt_generation *how, int64_t *vocabulary)
-{
-    char text[128];
-    bool fits = rapt_rank(logits) == 2 && rapt_size(logits, 0) == rows && rapt_size(logits, 1) >= 1 &&
-                rapt_dtype_is_floating(rapt_get_dtype(logits));
-    rapt_describe(logits, text, sizeof text);
-    if (!fits)
-        return rapt_fail(RAPT_ERROR_SHAPE, op, "the model gave %s; floating logits (%lld, vocabulary) expected", text,
-                         (long long)rows);
-    if (*vocabulary != 0)
-        return rapt_size(logits, 1) == *vocabulary ||
-               rapt_fail(RAPT_ERROR_SHAPE, op, "the model gave %s after a vocabulary of %lld", text,
-                         (long long)*vocabulary);
-    *vocabulary = rapt_size(logits, 1);
-    return !how->stops || (how->end_token >= 0 && how->end_token < *vocabulary) ||
-           rapt_fail(RAPT_ERROR_VALUE, op, "end_token %lld of a vocabulary of %lld", (long long)how->end_token,
-                     (long long)*vocabulary);
-}
-
-rapt_tensor *rapt_next_logits(const rapt_token_model *model, rapt_tensor *tokens, const rapt_generation *how,
-                              int64_t *vocabulary)
-{
-    if (!tokens) return NULL;
-    rapt_tensor *logits = model->next(model->context, tokens);
-    if (!logits) {
-        rapt_fail(RAPT_ERROR_NULL, op, "the model gave NULL");
-        return NULL;
-    }
-    return check_logits(logits, rapt_size(tokens, 0), how, vocabulary) ? logits : NULL;
-}
-
 /* Sequences under way. Row r of the model's batch writes sequence items[r]. */
 typedef struct writing {
     const rapt_token_model *model;
@@ -79,12 +48,7 @@ static bool write_down(writing *w, int64_t step, const int64_t *picks)
         w->kept[left++] = row;
     }
     const bool goes_on = left > 0 && step + 1 < w->how->length;
-    if (left < w->rows && goes_on && w->model->select) {
-        rapt_tensor *kept = rapt_from(RAPT_INT64, RAPT_SHAPE(left), w->kept);
-        if (!kept) return false;
-        if (!w->model->select(w->model->context, kept))
-            return rapt_fail(RAPT_ERROR_VALUE, op, "the model's function select failed");
-    }
+    if (left < w->rows && goes_on && !rapt_select_rows(w->model, left, w->kept)) return false;
     w->rows = left;
     return true;
 }

@@ -3,7 +3,7 @@
 
 #include <rapt/module.h>
 
-#include "autograd/node.h"
+#include "autograd/leaf.h"
 
 /* The same values in that dtype, a leaf if the tensor is one. The elements count as changed, for graphs that saved the tensor
  * itself (of leaves they save the elements). */
@@ -14,12 +14,6 @@ static rapt_tensor *convert(rapt_tensor *tensor, rapt_dtype dtype)
     if (!cast || (tensor->link && tensor->link->is_leaf && !rapt_require_gradient(cast))) return NULL;
     cast->storage->version = tensor->storage->version + 1;
     return cast;
-}
-
-static void move_leaf(const rapt_tensor *from, rapt_tensor *to)
-{
-    rapt_node *node = to->link && to->link->is_leaf ? rapt_node_of(to) : NULL;
-    if (node && node->leaf_header == from) node->leaf_header = to;
 }
 
 static bool convert_all(const rapt_tensor_list *list, rapt_dtype dtype, rapt_tensor **casts)
@@ -46,10 +40,7 @@ bool rapt_module_cast(rapt_module *module, rapt_dtype dtype)
     good = good && convert_all(list, dtype, casts);
     for (int i = 0; i < list->count && good; i++) {
         rapt_clear_gradient(list->tensors[i]);
-        if (!casts[i]) continue;
-        rapt_exchange(list->tensors[i], casts[i]);
-        move_leaf(list->tensors[i], casts[i]);
-        move_leaf(casts[i], list->tensors[i]);
+        if (casts[i]) rapt_leaves_exchange(list->tensors[i], casts[i]);
     }
     free(casts);
     rapt_tensor_list_free(list);

@@ -21,12 +21,6 @@ static bool check_call(const char *op, const void *layer, const rapt_tensor *x)
     return (layer && x) || rapt_fail(RAPT_ERROR_NULL, op, "the %s is NULL", layer ? "input" : "layer");
 }
 
-/* False and an error unless it is a probability. */
-static bool check_dropout(const char *op, double dropout)
-{
-    return (dropout >= 0 && dropout <= 1) || rapt_fail(RAPT_ERROR_VALUE, op, "dropout %g; 0 to 1 expected", dropout);
-}
-
 /* drop(x + rows) */
 static rapt_tensor *add_rows(const rapt_module *module, rapt_tensor *x, rapt_tensor *rows, double dropout)
 {
@@ -72,7 +66,7 @@ rapt_sinusoidal_positions *rapt_sinusoidal_positions_new(int64_t size, double dr
 {
     const char *op = sinusoidal_kind.name;
     if (size < 1) rapt_fail(RAPT_ERROR_VALUE, op, "size %lld; 1 or more expected", (long long)size);
-    if (size < 1 || !check_dropout(op, dropout)) return NULL;
+    if (size < 1 || !rapt_check_probability(op, "dropout", dropout)) return NULL;
     rapt_sinusoidal_positions *positions = rapt_module_new(sizeof *positions, &sinusoidal_kind);
     if (!positions) return NULL;
     positions->size = size;
@@ -112,7 +106,7 @@ static const rapt_module_class learned_kind = {.name = "LearnedPositions",
 
 rapt_learned_positions *rapt_learned_positions_new(int64_t count, int64_t size, double dropout)
 {
-    if (!check_dropout(learned_kind.name, dropout)) return NULL;
+    if (!rapt_check_probability(learned_kind.name, "dropout", dropout)) return NULL;
     RAPT_SCOPE;
     rapt_learned_positions *positions = rapt_module_new(sizeof *positions, &learned_kind);
     if (!positions) return NULL;

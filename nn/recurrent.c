@@ -7,6 +7,7 @@
 
 #include "nn/recurrence.h"
 #include "tensor/random.h"
+#include "tensor/scratch.h"
 
 static void destroy(rapt_module *module)
 {
@@ -107,8 +108,8 @@ static bool run_plain(const layer *l, rapt_tensor *from_input, rapt_tensor *stat
                       rapt_tensor **states)
 {
     int64_t steps = rapt_size(from_input, 0);
-    rapt_tensor **sequence = calloc((size_t)(2 * steps) + 1, sizeof *sequence);
-    if (!sequence) return rapt_fail(RAPT_ERROR_MEMORY, "recurrent", "no memory for %lld steps", (long long)steps);
+    rapt_tensor **sequence = rapt_scratch_list("recurrent", 2 * steps, sizeof *sequence);
+    if (!sequence) return false;
     for (int64_t t = 0; t < steps && state; t++) {
         rapt_tensor *i = rapt_select(from_input, 0, t), *h = rapt_affine(state, l->weight_hh, l->bias_hh);
         state = cell ? lstm_step(i, h, &cell) : gru_step(i, h, state);
@@ -117,7 +118,6 @@ static bool run_plain(const layer *l, rapt_tensor *from_input, rapt_tensor *stat
     }
     states[0] = state ? rapt_stack((int)steps, sequence, 0) : NULL;
     states[1] = state && cell ? rapt_stack((int)steps, sequence + steps, 0) : NULL;
-    free(sequence);
     return states[0] && (!cell || states[1]);
 }
 
@@ -178,16 +178,12 @@ static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_te
     RAPT_UNDO_DRAWS;
     if (!check(r, x, state, cell)) return NULL;
     bool has_cell = r->gates == 4;
-    rapt_tensor **last = calloc((size_t)(2 * r->layers), sizeof *last);
-    if (!last) {
-        rapt_fail(RAPT_ERROR_MEMORY, r->module.kind->name, "no memory for %d layers", r->layers);
-        return NULL;
-    }
+    rapt_tensor **last = rapt_scratch_list(r->module.kind->name, 2 * r->layers, sizeof *last);
+    if (!last) return NULL;
     rapt_tensor **parts[2] = {last, has_cell ? last + r->layers : NULL};
     rapt_tensor *output = run_layers(r, x, state, cell, parts);
     if (final_state) *final_state = output ? rapt_stack(r->layers, parts[0], 0) : NULL;
     if (final_cell) *final_cell = output && has_cell ? rapt_stack(r->layers, parts[1], 0) : NULL;
-    free(last);
     bool good = output && (!final_state || *final_state) && (!final_cell || *final_cell);
     return good ? output : NULL;
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autograd/node.h"
 #include "optim/core.h"
 #include "tensor/map.h"
 

@@ -7,6 +7,7 @@
 #include "tensor/lock.h"
 
 bool rapt_debugging;
+RAPT_THREAD_LOCAL const char *rapt_running_op;
 
 static bool is_silent;
 static atomic_bool was_said;

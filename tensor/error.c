@@ -11,24 +11,59 @@
 
 static rapt_error_handler *_Atomic installed_handler;
 
+/* What the first error says. */
+typedef struct error_text {
+    char op[64];
+    char message[512];
+} error_text;
+
+static RAPT_THREAD_LOCAL rapt_error_code first_code;
+static RAPT_THREAD_LOCAL error_text *first_text;
+static RAPT_THREAD_LOCAL uint64_t failures;
+
+static void end_error(void)
+{
+    free(first_text);
+    first_text = NULL;
+    first_code = RAPT_OK;
+}
+
+static const char *message(void)
+{
+    return first_text ? first_text->message : "rapt: no memory for the message of an error";
+}
+
+void rapt_error_reserve(void)
+{
+    if (first_text) return;
+    first_text = calloc(1, sizeof *first_text);
+    rapt_at_thread_end(RAPT_THREAD_ERROR, end_error);
+}
+
 bool rapt_fail(rapt_error_code code, const char *op, const char *format, ...)
 {
-    rapt_thread *thread = rapt_this_thread();
-    if (!thread) return false;
-    thread->failures++;
-    if (thread->error != RAPT_OK) return false;
-    char text[RAPT_MESSAGE_SIZE - sizeof thread->error_op - 2]; /* ": " comes between */
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    thread->error = code;
-    snprintf(thread->error_op, sizeof thread->error_op, "%s", op ? op : "rapt");
-    snprintf(thread->error_message, sizeof thread->error_message, "%.*s: %s", (int)sizeof thread->error_op - 1,
-             thread->error_op, text);
+    failures++;
+    if (first_code != RAPT_OK) return false;
+    first_code = code;
+    rapt_error_reserve();
+    if (first_text) {
+        char text[sizeof first_text->message - sizeof first_text->op - 2]; /* ": " comes between */
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(text, sizeof text, format, arguments); /* which may quote an error that was cleared */
+        va_end(arguments);
+        snprintf(first_text->op, sizeof first_text->op, "%s", op ? op : "rapt");
+        snprintf(first_text->message, sizeof first_text->message, "%.*s: %s", (int)sizeof first_text->op - 1,
+                 first_text->op, text);
+    }
     rapt_error_handler *handler = atomic_load(&installed_handler);
-    if (handler) handler(code, thread->error_message);
+    if (handler) handler(code, message());
     return false;
+}
+
+uint64_t rapt_count_failures(void)
+{
+    return failures;
 }
 
 bool rapt_fail_null(const char *op, const char *argument)
@@ -38,27 +73,22 @@ bool rapt_fail_null(const char *op, const char *argument)
 
 const char *rapt_error(void)
 {
-    rapt_thread *thread = rapt_this_thread();
-    if (!thread) return "rapt: no memory for the thread's state";
-    return thread->error == RAPT_OK ? NULL : thread->error_message;
+    return first_code == RAPT_OK ? NULL : message();
 }
 
 rapt_error_code rapt_error_get_code(void)
 {
-    rapt_thread *thread = rapt_this_thread();
-    return thread ? thread->error : RAPT_ERROR_MEMORY;
+    return first_code;
 }
 
 const char *rapt_error_get_op(void)
 {
-    rapt_thread *thread = rapt_this_thread();
-    return thread && thread->error != RAPT_OK ? thread->error_op : "";
+    return first_code != RAPT_OK && first_text ? first_text->op : "";
 }
 
 void rapt_clear_error(void)
 {
-    rapt_thread *thread = rapt_this_thread();
-    if (thread) thread->error = RAPT_OK;
+    first_code = RAPT_OK;
 }
 
 rapt_error_handler *rapt_on_error(rapt_error_handler *handler)

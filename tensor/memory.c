@@ -81,11 +81,21 @@ static void count(block_cache *cache, int64_t bytes)
     if (cache->uncounted > uncounted_bytes || cache->uncounted < -uncounted_bytes) count_cache(cache);
 }
 
-static block_cache *thread_cache(void)
+static void free_thread_cache(void);
+
+static RAPT_THREAD_LOCAL block_cache *this_cache;
+
+static __attribute__((noinline)) block_cache *make_thread_cache(void)
 {
-    rapt_thread *thread = rapt_this_thread();
-    if (thread && !thread->block_cache) thread->block_cache = calloc(1, sizeof(block_cache));
-    return thread ? thread->block_cache : NULL;
+    rapt_error_reserve();
+    rapt_at_thread_end(RAPT_THREAD_BLOCKS, free_thread_cache);
+    return this_cache = calloc(1, sizeof *this_cache);
+}
+
+/* NULL when there is no memory even for that. */
+static inline block_cache *thread_cache(void)
+{
+    return this_cache ? this_cache : make_thread_cache();
 }
 
 static void push(free_block **head, free_block *block)
@@ -242,26 +252,30 @@ static void free_list(free_block **head, int class)
     }
 }
 
-void rapt_block_cache_free(rapt_thread *thread)
+static void free_thread_cache(void)
 {
-    block_cache *cache = thread->block_cache;
-    if (!cache) return;
-    count_cache(cache);
-    for (int class = 0; class < private_classes; class ++) free_list(&cache->head[class], class);
-    free(cache);
-    thread->block_cache = NULL;
+    if (!this_cache) return;
+    count_cache(this_cache);
+    for (int class = 0; class < private_classes; class ++) free_list(&this_cache->head[class], class);
+    free(this_cache);
+    this_cache = NULL;
 }
 
 void rapt_memory_trim(void)
 {
-    rapt_thread *thread = rapt_this_thread();
     size_t capacity;
     for (void *block; (block = rapt_quarantine_take(true, &capacity));)
         cache_block(NULL, block, class_of(capacity), capacity);
-    if (thread) rapt_block_cache_free(thread);
+    free_thread_cache();
     shared_lock_take();
     for (int class = 0; class < class_count; class ++) free_list(&shared_head[class], class);
     shared_lock_give();
+}
+
+/* When the program ends, after its last thread did. */
+static __attribute__((destructor(200))) void give_all_back(void)
+{
+    rapt_memory_trim();
 }
 
 void rapt_memory_fail_after(int64_t count)

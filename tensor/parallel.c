@@ -1,4 +1,4 @@
-/* The one place where threads are started; and when they are not, because other programs need the processors. */
+/* The one place where threads are started: how many, and when they are not, because other programs need the processors. */
 #include "tensor/parallel.h"
 
 #include <omp.h>
@@ -7,13 +7,19 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include <rapt/error.h>
 #include <rapt/runtime.h>
+
+#include "tensor/thread.h"
 
 enum { elements_a_piece = 16384 };
 
 /* Threads that meet at the end of each op cannot be slower than the slowest of them: with another program on one of two
  * processors, a training step was measured to take twenty times as long as on one thread. Being preempted shows it. */
 enum { trial_ms = 100, pause_ms = 1000, preemptions_allowed = 12 }; /* alone: about 5, beside one other program: 19 */
+
+static _Atomic int threads;
+static _Atomic bool threads_are_fixed;
 
 static _Atomic bool is_crowded;
 static _Atomic int64_t next_look_ms, preemptions_before;
@@ -34,7 +40,7 @@ static int64_t count_preemptions(void)
 /* OpenMP's threads do not survive a fork: to start some in the child, a thread would wait forever for those that it had. So the
  * thread that forked works alone in the child, unless it is told a number of threads there and had none before. Threads that
  * the child makes are as free as any. */
-static __thread __attribute__((tls_model("initial-exec"))) struct {
+static RAPT_THREAD_LOCAL struct {
     bool has_team;  /* has started threads here */
     bool is_forked; /* came into a child by a fork */
 } this_thread;
@@ -44,19 +50,31 @@ static void enter_child(void)
     this_thread.is_forked = true;
 }
 
-static __attribute__((constructor)) void start(void)
+/* Before the start-up that tells of threads. */
+static __attribute__((constructor(200))) void start(void)
 {
     pthread_atfork(NULL, NULL, enter_child);
+    atomic_store(&threads, omp_get_max_threads());
 }
 
-bool rapt_may_start_threads(void)
+bool rapt_set_threads(int count)
 {
-    return !this_thread.is_forked || !this_thread.has_team;
-}
-
-void rapt_allow_threads(void)
-{
+    if (count < 1) return rapt_fail(RAPT_ERROR_VALUE, "set_threads", "%d threads asked for; 1 or more expected", count);
+    if (count > 1 && this_thread.is_forked && this_thread.has_team)
+        return rapt_fail(
+            RAPT_ERROR_UNSUPPORTED, "set_threads",
+            "%d threads asked for in a forked child, by the thread that forked after it had used several; it "
+            "works alone there, other threads of the child do not",
+            count);
     this_thread.is_forked = this_thread.is_forked && this_thread.has_team;
+    atomic_store(&threads, count);
+    atomic_store(&threads_are_fixed, true);
+    return true;
+}
+
+int rapt_get_threads(void)
+{
+    return atomic_load_explicit(&threads, memory_order_relaxed);
 }
 
 /* Looks every 100 ms how often the process was preempted; too often means one thread for a second, and then a new trial.
@@ -82,16 +100,16 @@ int64_t rapt_grain(int64_t cost)
 void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context)
 {
     int64_t pieces = (count + grain - 1) / grain;
-    int threads = rapt_get_threads();
-    if (threads > pieces) threads = (int)pieces;
-    if (threads <= 1 || this_thread.is_forked || omp_in_parallel() ||
-        (!rapt_threads_are_fixed() && leaves_room_to_others())) {
+    int used = rapt_get_threads();
+    if (used > pieces) used = (int)pieces;
+    if (used <= 1 || this_thread.is_forked || omp_in_parallel() ||
+        (!atomic_load_explicit(&threads_are_fixed, memory_order_relaxed) && leaves_room_to_others())) {
         for (int64_t first = 0; first < count; first += grain)
             task(context, first, first + grain < count ? first + grain : count);
         return;
     }
     this_thread.has_team = true;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(used)
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t first = piece * grain;
         task(context, first, first + grain < count ? first + grain : count);

@@ -181,15 +181,3 @@ void rapt_print(const rapt_tensor *tensor)
 {
     rapt_print_to(stdout, tensor, NULL);
 }
-
-char *rapt_describe(const rapt_tensor *tensor, char *buffer, size_t size)
-{
-    char shape[RAPT_SHAPE_TEXT];
-    if (!buffer || size == 0) return buffer;
-    if (!tensor)
-        snprintf(buffer, size, "NULL");
-    else
-        snprintf(buffer, size, "%s %s", rapt_dtype_name((rapt_dtype)tensor->dtype),
-                 rapt_shape_text(tensor->rank, tensor->shape, shape));
-    return buffer;
-}

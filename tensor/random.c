@@ -11,16 +11,16 @@
 #include "tensor/random.h"
 #include "tensor/thread.h"
 
+RAPT_THREAD_LOCAL rapt_random_state rapt_generator;
+
 void rapt_random_set_state(rapt_random_state state)
 {
-    rapt_thread *thread = rapt_this_thread();
-    if (thread) thread->random = state;
+    rapt_generator = state;
 }
 
 rapt_random_state rapt_random_get_state(void)
 {
-    rapt_thread *thread = rapt_this_thread();
-    return thread ? thread->random : (rapt_random_state){0};
+    return rapt_generator;
 }
 
 void rapt_seed(uint64_t seed)
@@ -49,14 +49,12 @@ rapt_random_state rapt_random_reserve_pairs(int64_t elements)
 
 rapt_draws rapt_draws_begin(void)
 {
-    const rapt_thread *thread = rapt_this_thread();
-    return thread ? (rapt_draws){thread->random, thread->failures} : (rapt_draws){0};
+    return (rapt_draws){rapt_generator, rapt_count_failures()};
 }
 
 void rapt_draws_end(const rapt_draws *draws)
 {
-    rapt_thread *thread = rapt_this_thread();
-    if (thread && thread->failures != draws->failures) thread->random = draws->before;
+    if (rapt_count_failures() != draws->failures) rapt_generator = draws->before;
 }
 
 /* One fill or dropout of dense elements, cut into groups of four of them. */
@@ -180,8 +178,7 @@ bool rapt_fill_normal(rapt_tensor *tensor, double mean, double deviation)
 bool rapt_fill_bernoulli(rapt_tensor *tensor, double probability)
 {
     if (!tensor) return rapt_fail_null("fill_bernoulli", "tensor");
-    if (!(probability >= 0 && probability <= 1))
-        return rapt_fail(RAPT_ERROR_VALUE, "fill_bernoulli", "probability %g; 0 to 1 expected", probability);
+    if (!rapt_check_probability("fill_bernoulli", "probability", probability)) return false;
     return fill_in_scope("fill_bernoulli", tensor, rapt_kernel.random.bernoulli, RAPT_UINT8, 4, probability, 0);
 }
 

@@ -1,9 +1,7 @@
-/* Start-up: which instruction-set level, how many threads, who computes matrix products. */
+/* Start-up: which instruction-set level, who computes matrix products. */
 #include <rapt/runtime.h>
 
 #include <cblas.h>
-#include <omp.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +11,8 @@
 #include "tensor/blas.h"
 #include "tensor/kernels.h"
 #include "tensor/matmul.h"
-#include "tensor/parallel.h"
 
 rapt_kernels rapt_kernel;
-
-static _Atomic int threads;
-static _Atomic bool threads_are_fixed;
 
 typedef struct level {
     const char *name, *short_name;
@@ -83,36 +77,10 @@ static __attribute__((constructor)) void start(void)
     __builtin_cpu_init();
 #endif
     fill_table();
-    atomic_store(&threads, omp_get_max_threads());
     rapt_blas_start();
     rapt_matmul_start();
     const char *verbose = getenv("RAPT_VERBOSE");
     if (verbose && *verbose && strcmp(verbose, "0") != 0) fprintf(stderr, "%s\n", rapt_describe_runtime());
-}
-
-bool rapt_set_threads(int count)
-{
-    if (count < 1) return rapt_fail(RAPT_ERROR_VALUE, "set_threads", "%d threads asked for; 1 or more expected", count);
-    if (count > 1 && !rapt_may_start_threads())
-        return rapt_fail(
-            RAPT_ERROR_UNSUPPORTED, "set_threads",
-            "%d threads asked for in a forked child, by the thread that forked after it had used several; it "
-            "works alone there, other threads of the child do not",
-            count);
-    rapt_allow_threads();
-    atomic_store(&threads, count);
-    atomic_store(&threads_are_fixed, true);
-    return true;
-}
-
-bool rapt_threads_are_fixed(void)
-{
-    return atomic_load_explicit(&threads_are_fixed, memory_order_relaxed);
-}
-
-int rapt_get_threads(void)
-{
-    return atomic_load_explicit(&threads, memory_order_relaxed);
 }
 
 const char *rapt_get_level(void)

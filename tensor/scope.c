@@ -12,6 +12,16 @@ static rapt_tensor *tensor_of(uintptr_t entry)
     return (rapt_tensor *)(entry & ~kept_bit);
 }
 
+/* The tensors of all open scopes, innermost last (bit 0 set: to be kept once), and where in `owned` each scope begins. */
+static RAPT_THREAD_LOCAL struct {
+    uintptr_t *owned;
+    int64_t owned_count, owned_capacity;
+    int64_t *starts;
+    int64_t count, capacity;
+} scopes;
+
+static void end_scopes(void);
+
 /* Makes room for one more number in a growing list; false and an error when there is no memory. */
 static bool grow(void **list, int64_t count, int64_t *capacity, size_t item)
 {
@@ -20,6 +30,7 @@ static bool grow(void **list, int64_t count, int64_t *capacity, size_t item)
     void *grown = realloc(*list, (size_t)wanted * item);
     if (!grown)
         return rapt_fail(RAPT_ERROR_MEMORY, "scope", "no memory for its list of %lld tensors", (long long)wanted);
+    if (!*list) rapt_at_thread_end(RAPT_THREAD_SCOPES, end_scopes);
     *list = grown;
     *capacity = wanted;
     return true;
@@ -28,10 +39,10 @@ static bool grow(void **list, int64_t count, int64_t *capacity, size_t item)
 /* A scope with so many tensors is most likely a loop's without one. */
 enum { many_tensors = 1 << 17 };
 
-static void look_for_loop(const rapt_thread *thread)
+static void look_for_loop(void)
 {
-    const int64_t start = thread->scope_count > 0 ? thread->scope_starts[thread->scope_count - 1] : 0;
-    if (thread->owned_count - start >= many_tensors)
+    const int64_t start = scopes.count > 0 ? scopes.starts[scopes.count - 1] : 0;
+    if (scopes.owned_count - start >= many_tensors)
         rapt_notice(
             "over 100,000 tensors belong to one scope and live until it ends. If a loop makes them, RAPT_SCOPE; at "
             "the top of its block drops them after each round. (Said once; RAPT_DEBUG=0 silences it.)");
@@ -40,47 +51,41 @@ static void look_for_loop(const rapt_thread *thread)
 rapt_tensor *rapt_scope_own(rapt_tensor *tensor)
 {
     if (!tensor) return NULL;
-    rapt_thread *thread = rapt_this_thread();
-    if (!thread ||
-        !grow((void **)&thread->owned, thread->owned_count, &thread->owned_capacity, sizeof *thread->owned)) {
+    if (!grow((void **)&scopes.owned, scopes.owned_count, &scopes.owned_capacity, sizeof *scopes.owned)) {
         rapt_release(tensor);
         return NULL;
     }
-    thread->owned[thread->owned_count++] = (uintptr_t)tensor;
-    if (thread->owned_count % many_tensors == 0) look_for_loop(thread);
+    scopes.owned[scopes.owned_count++] = (uintptr_t)tensor;
+    if (scopes.owned_count % many_tensors == 0) look_for_loop();
     return tensor;
 }
 
 rapt_scope rapt_scope_begin(void)
 {
-    rapt_thread *thread = rapt_this_thread();
-    if (!thread || !grow((void **)&thread->scope_starts, thread->scope_count, &thread->scope_capacity,
-                         sizeof *thread->scope_starts))
-        return -1;
-    thread->scope_starts[thread->scope_count] = thread->owned_count;
-    return thread->scope_count++;
+    if (!grow((void **)&scopes.starts, scopes.count, &scopes.capacity, sizeof *scopes.starts)) return -1;
+    scopes.starts[scopes.count] = scopes.owned_count;
+    return scopes.count++;
 }
 
 /* Drops the innermost scope's tensors, but for the kept ones, which become the enclosing scope's. */
-static void end_innermost(rapt_thread *thread)
+static void end_innermost(void)
 {
-    int64_t start = thread->scope_starts[--thread->scope_count];
-    int64_t end = thread->owned_count;
+    int64_t start = scopes.starts[--scopes.count];
+    int64_t end = scopes.owned_count;
     int64_t kept = start;
     for (int64_t i = start; i < end; i++) {
-        uintptr_t entry = thread->owned[i];
+        uintptr_t entry = scopes.owned[i];
         if (entry & kept_bit)
-            thread->owned[kept++] = entry & ~kept_bit;
+            scopes.owned[kept++] = entry & ~kept_bit;
         else
             rapt_release(tensor_of(entry));
     }
-    thread->owned_count = kept;
+    scopes.owned_count = kept;
 }
 
 void rapt_scope_end(rapt_scope scope)
 {
-    rapt_thread *thread = rapt_this_thread();
-    while (thread && scope >= 0 && thread->scope_count > scope) end_innermost(thread);
+    while (scope >= 0 && scopes.count > scope) end_innermost();
 }
 
 void rapt_scope_cleanup(rapt_scope *scope)
@@ -90,25 +95,24 @@ void rapt_scope_cleanup(rapt_scope *scope)
 
 rapt_tensor *rapt_keep(rapt_tensor *tensor)
 {
-    rapt_thread *thread = rapt_this_thread();
     if (!rapt_check_alive("keep", "the tensor", tensor)) return NULL;
-    if (!tensor || !thread || thread->scope_count == 0) return tensor;
-    int64_t start = thread->scope_starts[thread->scope_count - 1];
-    for (int64_t i = thread->owned_count - 1; i >= start; i--) {
-        if (tensor_of(thread->owned[i]) != tensor) continue;
-        thread->owned[i] |= kept_bit;
+    if (!tensor || scopes.count == 0) return tensor;
+    int64_t start = scopes.starts[scopes.count - 1];
+    for (int64_t i = scopes.owned_count - 1; i >= start; i--) {
+        if (tensor_of(scopes.owned[i]) != tensor) continue;
+        scopes.owned[i] |= kept_bit;
         break;
     }
     return tensor;
 }
 
-void rapt_scopes_free(rapt_thread *thread)
+static void end_scopes(void)
 {
-    while (thread->scope_count > 0) end_innermost(thread);
-    while (thread->owned_count > 0) rapt_release(tensor_of(thread->owned[--thread->owned_count]));
-    free(thread->owned);
-    free(thread->scope_starts);
-    thread->owned = NULL;
-    thread->scope_starts = NULL;
-    thread->owned_capacity = thread->scope_capacity = 0;
+    while (scopes.count > 0) end_innermost();
+    while (scopes.owned_count > 0) rapt_release(tensor_of(scopes.owned[--scopes.owned_count]));
+    free(scopes.owned);
+    free(scopes.starts);
+    scopes.owned = NULL;
+    scopes.starts = NULL;
+    scopes.owned_capacity = scopes.capacity = 0;
 }

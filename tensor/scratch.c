@@ -1,8 +1,11 @@
-/* Scratch memory of tasks, from the caching allocator. */
+/* Scratch memory, from the caching allocator. */
 #include "tensor/scratch.h"
+
+#include <string.h>
 
 #include <rapt/runtime.h>
 
+#include "tensor/core.h"
 #include "tensor/memory.h"
 
 /* What stands before each piece. */
@@ -46,4 +49,10 @@ void rapt_scratch_return(const rapt_scratch *scratch, void *piece)
 {
     (void)scratch;
     atomic_store_explicit(&((head *)piece - 1)->is_lent, false, memory_order_release);
+}
+
+void *rapt_scratch_list(const char *op, int64_t count, size_t item_bytes)
+{
+    rapt_tensor *bytes = rapt_new(op, RAPT_UINT8, 2, (int64_t[]){count, (int64_t)item_bytes});
+    return bytes ? memset(bytes->data, 0, (size_t)bytes->count) : NULL;
 }

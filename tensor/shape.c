@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rapt/print.h>
+
 #include "tensor/core.h"
 
 static const struct {
@@ -40,6 +42,19 @@ char *rapt_shape_text(int rank, const int64_t *shape, char buffer[RAPT_SHAPE_TEX
                          (long long)shape[axis]);
     snprintf(buffer + used, (size_t)(RAPT_SHAPE_TEXT - used), "]");
     return buffer;
+}
+
+bool rapt_check_floating(const char *op, const rapt_tensor *tensor)
+{
+    return rapt_is_floating(tensor) ||
+           rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s; float32 or float64 expected",
+                     rapt_dtype_name((rapt_dtype)tensor->dtype));
+}
+
+bool rapt_check_probability(const char *op, const char *what, double probability)
+{
+    return (probability >= 0 && probability <= 1) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "%s %g; 0 to 1 expected", what, probability);
 }
 
 bool rapt_check_shape(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, int64_t *count)
@@ -101,4 +116,16 @@ void rapt_broadcast_strides(const rapt_tensor *tensor, int rank, const int64_t *
         bool repeats = axis < missing || (tensor->shape[axis - missing] == 1 && shape[axis] != 1);
         strides[axis] = repeats ? 0 : tensor->strides[axis - missing];
     }
+}
+
+char *rapt_describe(const rapt_tensor *tensor, char *buffer, size_t size)
+{
+    char shape[RAPT_SHAPE_TEXT];
+    if (!buffer || size == 0) return buffer;
+    if (!tensor)
+        snprintf(buffer, size, "NULL");
+    else
+        snprintf(buffer, size, "%s %s", rapt_dtype_name((rapt_dtype)tensor->dtype),
+                 rapt_shape_text(tensor->rank, tensor->shape, shape));
+    return buffer;
 }

@@ -1,10 +1,8 @@
-/* Making, sharing and freeing tensors. */
+/* Making tensors. */
 #include <string.h>
 
 #include "tensor/debug.h"
-#include "tensor/lock.h"
 #include "tensor/memory.h"
-#include "tensor/thread.h"
 
 /* The elements begin one cache line behind the storage's own header. */
 enum { storage_header = 64 };
@@ -19,18 +17,10 @@ static rapt_storage *storage_new(const char *op, size_t bytes)
     return storage;
 }
 
-static void storage_release(rapt_storage *storage)
-{
-    if (!rapt_drop_reference(&storage->references)) return;
-    if (storage->release_foreign) storage->release_foreign(storage->foreign_owner);
-    rapt_block_give(storage, storage->capacity);
-}
-
 /* What the debugging mode calls the maker of a tensor: the op that runs, or else the function. */
 static const char *maker(const char *function)
 {
-    const rapt_thread *thread = rapt_this_thread();
-    return thread && thread->op ? thread->op : function;
+    return rapt_running_op ? rapt_running_op : function;
 }
 
 /* A header without storage; its share goes to the caller. */
@@ -53,12 +43,6 @@ static rapt_tensor *header_new(const char *op, rapt_dtype dtype, int rank, const
         tensor->count *= shape[axis];
     }
     return tensor;
-}
-
-static void header_give(rapt_tensor *tensor)
-{
-    if (rapt_debugging) rapt_mark_gone(tensor);
-    rapt_block_give_as_it_is(tensor, sizeof *tensor);
 }
 
 static void set_row_major_strides(rapt_tensor *tensor)
@@ -90,7 +74,7 @@ rapt_tensor *rapt_new(const char *op, rapt_dtype dtype, int rank, const int64_t 
     if (!tensor) return NULL;
     tensor->storage = storage_new(op, (size_t)count * rapt_dtype_size(dtype));
     if (!tensor->storage) {
-        header_give(tensor);
+        rapt_block_give(tensor, sizeof *tensor);
         return NULL;
     }
     tensor->data = tensor->storage->data;
@@ -146,7 +130,7 @@ rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, 
     if (!tensor) return NULL;
     tensor->storage = storage_new("from_memory", 0);
     if (!tensor->storage) {
-        header_give(tensor);
+        rapt_block_give(tensor, sizeof *tensor);
         return NULL;
     }
     tensor->storage->release_foreign = release;
@@ -154,47 +138,6 @@ rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, 
     tensor->storage->data = tensor->data = data;
     set_row_major_strides(tensor);
     return rapt_scope_own(tensor);
-}
-
-rapt_tensor *rapt_retain(rapt_tensor *tensor)
-{
-    if (!rapt_check_alive("retain", "the tensor", tensor)) return NULL;
-    if (tensor) atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
-    return tensor;
-}
-
-void rapt_release(rapt_tensor *tensor)
-{
-    if (!rapt_check_alive("release", "the tensor", tensor)) return;
-    if (!tensor || !rapt_drop_reference(&tensor->references)) return;
-    if (tensor->link) tensor->link->release(tensor->link, tensor);
-    storage_release(tensor->storage);
-    header_give(tensor);
-}
-
-RAPT_LOCK(fields_lock, FIELDS)
-
-rapt_tensor *rapt_field_get(rapt_tensor *const *field)
-{
-    fields_lock_take();
-    rapt_tensor *tensor = rapt_retain(*field);
-    fields_lock_give();
-    return rapt_scope_own(tensor);
-}
-
-void rapt_field_set(rapt_tensor **field, rapt_tensor *tensor)
-{
-    fields_lock_take();
-    rapt_tensor *before = *field;
-    *field = rapt_retain(tensor);
-    fields_lock_give();
-    rapt_release(before);
-}
-
-bool rapt_is_unique(const rapt_tensor *tensor)
-{
-    return atomic_load_explicit(&tensor->references, memory_order_acquire) == 1 &&
-           atomic_load_explicit(&tensor->storage->references, memory_order_acquire) == 1;
 }
 
 void rapt_exchange(rapt_tensor *a, rapt_tensor *b)

@@ -1,43 +1,44 @@
-/* The state of a thread: made at first use, freed when the thread ends (for the main thread: when the program does). */
+/* The end of a thread: whoever has something of its own there gives it back. */
 #include "tensor/thread.h"
 
 #include <pthread.h>
-#include <stdlib.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-__thread rapt_thread *rapt_thread_in_use;
+static void (*_Atomic ends[RAPT_THREAD_PARTS])(void);
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static RAPT_THREAD_LOCAL bool is_listed;
 
-static void thread_free(void *pointer)
+static void end_thread(void *unused)
 {
-    rapt_thread *thread = pointer;
-    rapt_thread_in_use = thread; /* releasing tensors looks it up */
-    rapt_scopes_free(thread);
-    rapt_block_cache_free(thread);
-    rapt_thread_in_use = NULL;
-    free(thread);
+    (void)unused;
+    is_listed = false;
+    for (int part = 0; part < RAPT_THREAD_PARTS; part++) {
+        void (*end)(void) = atomic_load(&ends[part]);
+        if (end) end();
+    }
 }
 
 static void make_key(void)
 {
-    pthread_key_create(&key, thread_free);
+    pthread_key_create(&key, end_thread);
 }
 
-rapt_thread *rapt_make_thread(void)
+void rapt_at_thread_end(rapt_thread_part part, void (*end)(void))
 {
+    atomic_store(&ends[part], end);
+    if (is_listed) return;
     pthread_once(&key_once, make_key);
-    rapt_thread *thread = calloc(1, sizeof *thread);
-    if (!thread) return NULL;
-    pthread_setspecific(key, thread);
-    return rapt_thread_in_use = thread;
+    pthread_setspecific(key, &is_listed); /* any address will do: the key's destructor runs for what is not NULL */
+    is_listed = true;
 }
 
 /* Key destructors do not run for the thread that calls exit. */
-static __attribute__((destructor)) void free_last_thread(void)
+static __attribute__((destructor)) void end_last_thread(void)
 {
-    if (rapt_thread_in_use) {
-        pthread_setspecific(key, NULL);
-        thread_free(rapt_thread_in_use);
-    }
-    rapt_memory_trim();
+    if (!is_listed) return;
+    pthread_setspecific(key, NULL);
+    end_thread(NULL);
 }

@@ -4,7 +4,7 @@
 
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 
 /* d(a + b) = da + db */
 static rapt_tensor *add_forward(rapt_call *call)

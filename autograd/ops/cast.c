@@ -1,7 +1,7 @@
 /* Conversion between dtypes. */
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 
 typedef struct cast_options {
     rapt_dtype from, to;

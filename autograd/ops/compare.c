@@ -1,13 +1,13 @@
 /* Comparisons of two tensors or of one and a number, and logic; their results are bool and nothing flows back through them. */
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 
 #define COMPARISON(kernel)                                                                                             \
     static rapt_tensor *kernel##_forward(rapt_call *call)                                                              \
     {                                                                                                                  \
-        rapt_tensor *inputs[] = {rapt_call_input(call, 0), rapt_call_input(call, 1)};                                  \
-        return rapt_elementwise(#kernel, rapt_kernel.elementwise.kernel, RAPT_BOOL, NULL, 1, 2, inputs);               \
+        return rapt_elementwise(#kernel, rapt_kernel.elementwise.kernel, RAPT_BOOL, NULL, 1, 2,                        \
+                                rapt_call_inputs(call));                                                               \
     }                                                                                                                  \
                                                                                                                        \
     static const rapt_op kernel = {.name = #kernel, .forward = kernel##_forward};                                      \

@@ -1,9 +1,66 @@
-/* Cross-entropy of logits and class numbers. The softmax is never stored: backward makes it from two numbers for each row. */
+/* Losses of class numbers: nll_loss, and cross_entropy, whose softmax is never stored: backward makes it from two numbers for
+ * each row. */
 #include <rapt/ops.h>
 
-#include "autograd/loss.h"
+#include "loss.h"
+#include "tensor/core.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
+
+static bool check_options(const char *op, const rapt_cross_entropy_options *options)
+{
+    if (!(options->label_smoothing >= 0 && options->label_smoothing <= 1))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "label smoothing %g; 0 to 1 expected", options->label_smoothing);
+    return rapt_check_reduction(op, options->reduction);
+}
+
+static bool check_shapes(const char *op, const rapt_tensor *x, const rapt_tensor *targets)
+{
+    if (!rapt_check_floating(op, x)) return false;
+    if (targets->dtype != RAPT_INT64 && targets->dtype != RAPT_INT32)
+        return rapt_fail(RAPT_ERROR_DTYPE, op, "targets are %s; int64 or int32 expected",
+                         rapt_dtype_name((rapt_dtype)targets->dtype));
+    bool fits = x->rank == targets->rank + 1;
+    for (int axis = 0; fits && axis < targets->rank; axis++) fits = x->shape[axis] == targets->shape[axis];
+    if (fits) return true;
+    char text[RAPT_SHAPE_TEXT], targets_text[RAPT_SHAPE_TEXT];
+    return rapt_fail(RAPT_ERROR_SHAPE, op, "input of shape %s and targets of shape %s; (…, classes) and (…) expected",
+                     rapt_shape_text(x->rank, x->shape, text),
+                     rapt_shape_text(targets->rank, targets->shape, targets_text));
+}
+
+/* The targets of (…, classes) as a new contiguous int64 tensor, with −1 in the rows that are left out; counted is how many
+ * are not. NULL after an error: bad options, dtypes or shapes, or a target that is no class. */
+static rapt_tensor *check_targets(const char *op, const rapt_cross_entropy_options *options, const rapt_tensor *x,
+                                  rapt_tensor *targets, int64_t *counted)
+{
+    if (!check_options(op, options) || !check_shapes(op, x, targets)) return NULL;
+    rapt_tensor *checked = rapt_new(op, RAPT_INT64, targets->rank, targets->shape);
+    if (!checked || !rapt_copy(checked, targets)) return NULL;
+    int64_t *rows = (int64_t *)(void *)checked->data, classes = x->shape[x->rank - 1];
+    *counted = 0;
+    for (int64_t row = 0; row < checked->count; row++) {
+        if (options->has_ignore_index && rows[row] == options->ignore_index) {
+            rows[row] = -1;
+            continue;
+        }
+        if (rows[row] < 0 || rows[row] >= classes) {
+            rapt_fail(RAPT_ERROR_VALUE, op, "target %lld in row %lld; a class number from 0 to %lld expected",
+                      (long long)rows[row], (long long)row, (long long)(classes - 1));
+            return NULL;
+        }
+        ++*counted;
+    }
+    return checked;
+}
+
+/* The losses themselves, their sum, or the sum over `counted` (0 when that is 0). Made of recorded ops. */
+static rapt_tensor *reduce_counted(rapt_tensor *losses, rapt_reduction reduction, int64_t counted)
+{
+    if (reduction == RAPT_REDUCE_NONE) return losses;
+    rapt_tensor *total = rapt_sum(losses, RAPT_ALL_AXES, false);
+    return reduction == RAPT_REDUCE_SUM ? total : rapt_mul_scalar(total, counted ? 1 / (double)counted : 0);
+}
 
 typedef struct work {
     int64_t classes;
@@ -85,7 +142,7 @@ static rapt_tensor *forward(rapt_call *call)
     const rapt_cross_entropy_options *o = rapt_call_options(call);
     rapt_tensor *x = rapt_call_input(call, 0);
     int64_t counted;
-    rapt_tensor *targets = rapt_check_targets("cross_entropy", o, x, rapt_call_input(call, 1), &counted);
+    rapt_tensor *targets = check_targets("cross_entropy", o, x, rapt_call_input(call, 1), &counted);
     if (!targets) return NULL;
     work w = {.classes = x->shape[x->rank - 1], .smoothing = o->label_smoothing, .targets = targets};
     w.logits = rapt_as_contiguous(x);
@@ -96,7 +153,7 @@ static rapt_tensor *forward(rapt_call *call)
     rapt_call_save(call, x);
     rapt_call_save(call, targets);
     rapt_call_save_constant(call, w.statistics); /* the backward op accounts for the x that they are made of */
-    return rapt_reduce_counted(w.losses, o->reduction, counted);
+    return reduce_counted(w.losses, o->reduction, counted);
 }
 
 static bool vjp(rapt_call *call)
@@ -123,4 +180,29 @@ rapt_tensor *rapt_cross_entropy(rapt_tensor *logits, rapt_tensor *targets, const
 {
     static const rapt_cross_entropy_options standard = {.reduction = RAPT_REDUCE_MEAN};
     return RAPT_APPLY(&cross_entropy, options ? options : &standard, logits, targets);
+}
+
+/* −x[target] of each row, 0 in the rows left out */
+rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor *targets,
+                           const rapt_cross_entropy_options *options)
+{
+    static const rapt_cross_entropy_options standard = {.reduction = RAPT_REDUCE_MEAN};
+    const rapt_cross_entropy_options *o = options ? options : &standard;
+    if (!log_probabilities || !targets) {
+        rapt_fail_null("nll_loss", log_probabilities ? "targets" : "log_probabilities");
+        return NULL;
+    }
+    if (o->label_smoothing != 0) {
+        rapt_fail(RAPT_ERROR_VALUE, "nll_loss", "label smoothing %g; 0 expected (cross_entropy smooths)",
+                  o->label_smoothing);
+        return NULL;
+    }
+    int64_t counted;
+    rapt_tensor *checked = check_targets("nll_loss", o, log_probabilities, targets, &counted);
+    if (!checked) return NULL;
+    rapt_tensor *zero = rapt_scalar((rapt_dtype)log_probabilities->dtype, 0), *first = rapt_scalar(RAPT_INT64, 0);
+    rapt_tensor *counts = rapt_greater_equal(checked, first);
+    rapt_tensor *indices = rapt_unsqueeze(rapt_maximum(checked, first), -1);
+    rapt_tensor *picked = rapt_squeeze(rapt_gather(log_probabilities, -1, indices), -1);
+    return reduce_counted(rapt_where(counts, rapt_neg(picked), zero), o->reduction, counted);
 }

@@ -14,11 +14,7 @@ static rapt_tensor *drop_forward(rapt_call *call)
 {
     const drop_options *o = rapt_call_options(call);
     rapt_tensor *x = rapt_call_input(call, 0);
-    if (!rapt_is_floating(x)) {
-        rapt_fail(RAPT_ERROR_DTYPE, "drop", "not defined for %s; float32 or float64 expected",
-                  rapt_dtype_name((rapt_dtype)x->dtype));
-        return NULL;
-    }
+    if (!rapt_check_floating("drop", x)) return NULL;
     if (o->probability == 0) return rapt_new_alias(x, false);
     if (o->probability == 1) return rapt_zeros_like(x);
     double keep = 1 - o->probability;
@@ -43,10 +39,7 @@ static bool drop_vjp(rapt_call *call)
 
 rapt_tensor *rapt_drop(rapt_tensor *x, double probability)
 {
-    if (!(probability >= 0 && probability <= 1)) {
-        rapt_fail(RAPT_ERROR_VALUE, "drop", "probability %g; 0 to 1 expected", probability);
-        return NULL;
-    }
+    if (!rapt_check_probability("drop", "probability", probability)) return NULL;
     drop_options options = {.probability = probability, .state = rapt_random_get_state()};
     rapt_tensor *y = RAPT_APPLY(&drop, &options, x);
     if (y && probability > 0 && probability < 1) rapt_random_reserve(x->count);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "autograd/reduction.h"
+#include "reduction.h"
 #include "tensor/map.h"
 
 static rapt_tensor *extreme_forward(rapt_call *call, const char *name, const rapt_fold *fold)

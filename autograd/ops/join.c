@@ -3,16 +3,9 @@
 
 #include <string.h>
 
-#include "autograd/node.h"
-#include "autograd/view.h"
+#include "part.h"
 #include "tensor/map.h"
-#include "tensor/memory.h"
-
-void rapt_write_part(const rapt_tensor *target, const rapt_tensor *source)
-{
-    rapt_map(rapt_kernel.elementwise.cast[target->dtype][source->dtype], NULL, 1, 2,
-             (const rapt_tensor *[]){target, source});
-}
+#include "tensor/scratch.h"
 
 /* False and an error unless the tensors have one dtype and, but for the size of one axis (−1: of none), one shape. */
 static bool check_alike(const char *op, rapt_call *call, int free_axis)
@@ -130,28 +123,14 @@ static rapt_tensor *split_forward(rapt_call *call)
     return first;
 }
 
-/* Pieces that nothing depends on have gradients of zeros. */
-static bool fill_gradients(rapt_call *call, int count, rapt_tensor **gradients)
-{
-    for (int i = 0; i < count; i++) {
-        const rapt_output *piece = &call->node->outputs[i];
-        gradients[i] = rapt_call_gradient(call, i);
-        if (!gradients[i]) gradients[i] = rapt_zeros((rapt_dtype)piece->dtype, piece->rank, piece->shape);
-        if (!gradients[i]) return false;
-    }
-    return true;
-}
-
 static bool split_vjp(rapt_call *call)
 {
     const split_options *o = rapt_call_options(call);
     int count = rapt_call_output_count(call);
-    size_t capacity;
-    rapt_tensor **gradients = rapt_block_take("split", (size_t)count * sizeof *gradients, &capacity);
+    rapt_tensor **gradients = rapt_scratch_list("split", count, sizeof *gradients);
     if (!gradients) return false;
-    rapt_tensor *whole = fill_gradients(call, count, gradients) ? rapt_concat(count, gradients, o->axis) : NULL;
-    rapt_block_give(gradients, capacity);
-    return rapt_call_give(call, 0, whole);
+    for (int i = 0; i < count; i++) gradients[i] = rapt_call_gradient_or_zeros(call, i);
+    return rapt_call_give(call, 0, rapt_concat(count, gradients, o->axis));
 }
 
 static const rapt_op split = {.name = "split",

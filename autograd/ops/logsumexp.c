@@ -4,7 +4,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "autograd/reduction.h"
+#include "reduction.h"
 
 /* y = m + log Σ exp(x − m) with m = max x (0 where that is infinite): dx = exp(x − m) / Σ exp(x − m) · dy */
 static rapt_tensor *logsumexp_forward(rapt_call *call)

@@ -1,8 +1,15 @@
 /* The losses that are made of other ops, or of one elementwise formula. */
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
-#include "autograd/loss.h"
+#include "elementwise.h"
+#include "loss.h"
+
+bool rapt_check_reduction(const char *op, rapt_reduction reduction)
+{
+    if (reduction == RAPT_REDUCE_MEAN || reduction == RAPT_REDUCE_SUM || reduction == RAPT_REDUCE_NONE) return true;
+    return rapt_fail(RAPT_ERROR_VALUE, op, "%d is not a reduction; RAPT_REDUCE_MEAN, _SUM or _NONE expected",
+                     (int)reduction);
+}
 
 static rapt_tensor *reduce(const char *op, rapt_tensor *losses, rapt_reduction reduction)
 {
@@ -97,10 +104,9 @@ rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double del
 /* y = max(x, 0) − x t + log(1 + exp(−|x|)): dx = (σ(x) − t) dy, dt = −x dy */
 static rapt_tensor *bce_forward(rapt_call *call)
 {
-    rapt_tensor *inputs[] = {rapt_call_input(call, 0), rapt_call_input(call, 1)};
-    rapt_call_save(call, inputs[0]);
-    rapt_call_save(call, rapt_call_wants(call, 0) ? inputs[1] : NULL);
-    return rapt_elementwise("bce_with_logits", rapt_kernel.loss.bce_with_logits, -1, NULL, 16, 2, inputs);
+    rapt_call_save(call, rapt_call_input(call, 0));
+    rapt_call_save(call, rapt_call_wants(call, 0) ? rapt_call_input(call, 1) : NULL);
+    return rapt_elementwise_call(call, rapt_kernel.loss.bce_with_logits, 16);
 }
 
 static bool bce_vjp(rapt_call *call)
@@ -124,10 +130,9 @@ rapt_tensor *rapt_bce_with_logits(rapt_tensor *logits, rapt_tensor *targets, rap
 /* y = t (log t − x), 0 where t is 0: dx = −t dy, dt = (log t + 1 − x) dy, 0 where t is 0 */
 static rapt_tensor *kl_div_forward(rapt_call *call)
 {
-    rapt_tensor *inputs[] = {rapt_call_input(call, 0), rapt_call_input(call, 1)};
-    rapt_call_save(call, rapt_call_wants(call, 1) ? inputs[0] : NULL);
-    rapt_call_save(call, inputs[1]);
-    return rapt_elementwise("kl_div", rapt_kernel.loss.kl_div, -1, NULL, 16, 2, inputs);
+    rapt_call_save(call, rapt_call_wants(call, 1) ? rapt_call_input(call, 0) : NULL);
+    rapt_call_save(call, rapt_call_input(call, 1));
+    return rapt_elementwise_call(call, rapt_kernel.loss.kl_div, 16);
 }
 
 static bool kl_div_vjp(rapt_call *call)
@@ -147,29 +152,4 @@ rapt_tensor *rapt_kl_div(rapt_tensor *input, rapt_tensor *target, rapt_reduction
 {
     rapt_tensor *losses = RAPT_APPLY(&kl_div, NULL, input, target);
     return losses ? reduce("kl_div", losses, reduction) : NULL;
-}
-
-/* −x[target] of each row, 0 in the rows left out */
-rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor *targets,
-                           const rapt_cross_entropy_options *options)
-{
-    static const rapt_cross_entropy_options standard = {.reduction = RAPT_REDUCE_MEAN};
-    const rapt_cross_entropy_options *o = options ? options : &standard;
-    if (!log_probabilities || !targets) {
-        rapt_fail_null("nll_loss", log_probabilities ? "targets" : "log_probabilities");
-        return NULL;
-    }
-    if (o->label_smoothing != 0) {
-        rapt_fail(RAPT_ERROR_VALUE, "nll_loss", "label smoothing %g; 0 expected (cross_entropy smooths)",
-                  o->label_smoothing);
-        return NULL;
-    }
-    int64_t counted;
-    rapt_tensor *checked = rapt_check_targets("nll_loss", o, log_probabilities, targets, &counted);
-    if (!checked) return NULL;
-    rapt_tensor *zero = rapt_scalar((rapt_dtype)log_probabilities->dtype, 0), *first = rapt_scalar(RAPT_INT64, 0);
-    rapt_tensor *counts = rapt_greater_equal(checked, first);
-    rapt_tensor *indices = rapt_unsqueeze(rapt_maximum(checked, first), -1);
-    rapt_tensor *picked = rapt_squeeze(rapt_gather(log_probabilities, -1, indices), -1);
-    return rapt_reduce_counted(rapt_where(counts, rapt_neg(picked), zero), o->reduction, counted);
 }

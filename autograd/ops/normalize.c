@@ -2,10 +2,12 @@
 #include <rapt/ops.h>
 
 #include <math.h>
+#include <string.h>
 
-#include "autograd/node.h"
-#include "autograd/normalize.h"
-#include "autograd/reduction.h"
+#include "reduction.h"
+#include "tensor/kernels.h"
+#include "tensor/memory.h"
+#include "tensor/parallel.h"
 
 typedef struct normalize_options {
     double epsilon;
@@ -26,19 +28,60 @@ static bool check_parameter(const char *op, const char *name, const rapt_tensor 
 
 static bool check_input(const char *op, const rapt_tensor *x, double epsilon)
 {
-    if (!rapt_is_floating(x))
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s; float32 or float64 expected",
-                         rapt_dtype_name((rapt_dtype)x->dtype));
+    if (!rapt_check_floating(op, x)) return false;
     if (x->rank == 0) return rapt_fail(RAPT_ERROR_SHAPE, op, "a scalar has no last axis");
     if (!(epsilon >= 0) || isinf(epsilon))
         return rapt_fail(RAPT_ERROR_VALUE, op, "epsilon %g; a finite number of at least 0 expected", epsilon);
     return true;
 }
 
+/* A row of what is NULL is NULL. */
+static char *row_of(const rapt_tensor *tensor, int64_t row, int64_t length)
+{
+    return tensor ? tensor->data + row * length * (int64_t)rapt_dtype_size((rapt_dtype)tensor->dtype) : NULL;
+}
+
+/* The row's mean or scale. */
+static double *statistic_of(const rapt_tensor *tensor, int64_t row)
+{
+    return (double *)(void *)row_of(tensor, row, 1);
+}
+
+static bool make_contiguous(const rapt_tensor **tensor)
+{
+    return !*tensor || (*tensor = rapt_as_contiguous(*tensor)) != NULL;
+}
+
+typedef struct forward_work {
+    int64_t n;
+    double epsilon;
+    const rapt_tensor *x, *weight, *bias;
+    rapt_tensor *mean, *scale, *y;
+} forward_work;
+
+static void forward_rows(void *context, int64_t first, int64_t last)
+{
+    const forward_work *w = context;
+    rapt_kernel.normalize.forward[w->y->dtype](last - first, w->n, w->epsilon, row_of(w->x, first, w->n),
+                                               row_of(w->weight, 0, 0), row_of(w->bias, 0, 0),
+                                               statistic_of(w->mean, first), statistic_of(w->scale, first),
+                                               row_of(w->y, first, w->n));
+}
+
+/* Fills y, and scale and mean, which are float64 (mean NULL: rows are not centered). False after an error. */
+static bool normalize_rows(double epsilon, const rapt_tensor *x, const rapt_tensor *weight, const rapt_tensor *bias,
+                           rapt_tensor *mean, rapt_tensor *scale, rapt_tensor *y)
+{
+    forward_work w = {x->shape[x->rank - 1], epsilon, x, weight, bias, mean, scale, y};
+    if (!make_contiguous(&w.x) || !make_contiguous(&w.weight) || !make_contiguous(&w.bias)) return false;
+    rapt_parallel(scale->count, rapt_grain(4 * w.n), forward_rows, &w);
+    return true;
+}
+
 /* y = (x − mean) · scale · weight + bias, scale = 1 / √(var + epsilon); without mean: scale = 1 / √(mean x² + epsilon) */
 static rapt_tensor *forward(rapt_call *call, bool centered)
 {
-    const char *op = call->op->name;
+    const char *op = rapt_call_op(call)->name;
     double epsilon = ((const normalize_options *)rapt_call_options(call))->epsilon;
     rapt_tensor *x = rapt_call_input(call, 0), *weight = rapt_call_input(call, 1), *bias = rapt_call_input(call, 2);
     if (!check_input(op, x, epsilon) || !check_parameter(op, "weight", x, weight) ||
@@ -47,8 +90,7 @@ static rapt_tensor *forward(rapt_call *call, bool centered)
     rapt_tensor *y = rapt_new(op, (rapt_dtype)x->dtype, x->rank, x->shape);
     rapt_tensor *scale = rapt_new(op, RAPT_FLOAT64, x->rank - 1, x->shape);
     rapt_tensor *mean = centered ? rapt_new(op, RAPT_FLOAT64, x->rank - 1, x->shape) : NULL;
-    if (!y || !scale || (centered && !mean) || !rapt_normalize_rows(epsilon, x, weight, bias, mean, scale, y))
-        return NULL;
+    if (!y || !scale || (centered && !mean) || !normalize_rows(epsilon, x, weight, bias, mean, scale, y)) return NULL;
     bool needs_x = rapt_call_wants(call, 0) || rapt_call_wants(call, 1);
     rapt_call_save(call, needs_x ? x : NULL);
     rapt_call_save(call, weight);
@@ -57,23 +99,87 @@ static rapt_tensor *forward(rapt_call *call, bool centered)
     return y;
 }
 
+/* Rows whose share of dweight and dbias is summed in the tensor's own dtype; the shares are then summed in double. */
+enum { rows_a_slice = 32 };
+
+typedef struct backward_work {
+    int64_t n, rows;
+    const rapt_tensor *g, *x, *weight, *scale, *mean;
+    rapt_tensor *dx;
+    char *shares; /* for each slice n of dweight and n of dbias; NULL when they are not wanted */
+    size_t share_bytes;
+} backward_work;
+
+static void backward_slices(void *context, int64_t first, int64_t last)
+{
+    const backward_work *w = context;
+    for (int64_t slice = first; slice < last; slice++) {
+        int64_t row = slice * rows_a_slice, rest = w->rows - row;
+        char *share = w->shares ? w->shares + (size_t)slice * w->share_bytes : NULL;
+        if (share) memset(share, 0, w->share_bytes);
+        rapt_kernel.normalize.backward[w->dx->dtype](rest < rows_a_slice ? rest : rows_a_slice, w->n,
+                                                     row_of(w->g, row, w->n), row_of(w->x, row, w->n),
+                                                     row_of(w->weight, 0, 0), statistic_of(w->mean, row),
+                                                     statistic_of(w->scale, row), row_of(w->dx, row, w->n), share,
+                                                     share ? share + w->share_bytes / 2 : NULL);
+    }
+}
+
+/* Sums what the slices found, in double. */
+static void sum_shares(const backward_work *w, int64_t slices, double *sums, rapt_tensor *dweight, rapt_tensor *dbias)
+{
+    rapt_dtype dtype = (rapt_dtype)w->dx->dtype;
+    int64_t size = (int64_t)rapt_dtype_size(dtype), strides[] = {size, sizeof *sums};
+    for (int64_t i = 0; i < 2 * w->n; i++) sums[i] = 0;
+    rapt_kernel.reduce.sum.columns[dtype](2 * w->n, size, slices, (int64_t)w->share_bytes, w->shares, sums, NULL);
+    rapt_loop *convert = rapt_kernel.elementwise.cast[dtype][RAPT_FLOAT64];
+    convert(w->n, (char *[]){dweight->data, (char *)sums}, strides, NULL);
+    convert(w->n, (char *[]){dbias->data, (char *)(sums + w->n)}, strides, NULL);
+}
+
+/* What the work names, dx, and dweight and dbias unless they are NULL. False after an error. */
+static bool normalize_rows_backward(backward_work *w, rapt_tensor *dweight, rapt_tensor *dbias)
+{
+    if (!make_contiguous(&w->g) || !make_contiguous(&w->x) || !make_contiguous(&w->weight)) return false;
+    int64_t slices = (w->rows + rows_a_slice - 1) / rows_a_slice;
+    w->share_bytes = 2 * (size_t)w->n * rapt_dtype_size((rapt_dtype)w->dx->dtype);
+    size_t sum_bytes = 2 * (size_t)w->n * sizeof(double), capacity;
+    char *block = NULL;
+    if (dweight) {
+        block = rapt_block_take("normalize_backward", sum_bytes + (size_t)slices * w->share_bytes, &capacity);
+        if (!block) return false;
+        w->shares = block + sum_bytes;
+    }
+    rapt_parallel(slices, rapt_grain(6 * w->n * rows_a_slice), backward_slices, w);
+    if (dweight) {
+        sum_shares(w, slices, (double *)(void *)block, dweight, dbias);
+        rapt_block_give(block, capacity);
+    }
+    return true;
+}
+
 /* Inputs g, x, weight, scale, mean; outputs dx and, where they are wanted, dweight and dbias. The formulas are the
  * kernel's. */
 static rapt_tensor *backward_forward(rapt_call *call)
 {
-    const rapt_tensor *inputs[5];
-    for (int i = 0; i < 5; i++) inputs[i] = rapt_call_input(call, i);
-    for (int i = 0; i < 3; i++) rapt_call_save(call, rapt_call_input(call, i));
-    rapt_call_save(call, rapt_call_input(call, 4));
+    rapt_tensor *g = rapt_call_input(call, 0), *x = rapt_call_input(call, 1), *weight = rapt_call_input(call, 2);
+    rapt_tensor *scale = rapt_call_input(call, 3), *mean = rapt_call_input(call, 4);
+    rapt_call_save(call, g);
+    rapt_call_save(call, x);
+    rapt_call_save(call, weight);
+    rapt_call_save(call, mean);
+    const int64_t n = x->shape[x->rank - 1];
     rapt_tensor *parameters[2] = {NULL, NULL};
-    rapt_tensor *dx = rapt_new("normalize_backward", (rapt_dtype)inputs[1]->dtype, inputs[1]->rank, inputs[1]->shape);
+    rapt_tensor *dx = rapt_new("normalize_backward", (rapt_dtype)x->dtype, x->rank, x->shape);
     if (!dx) return NULL;
     for (int k = 1; k < rapt_call_output_count(call); k++) {
-        parameters[k - 1] = rapt_new("normalize_backward", (rapt_dtype)dx->dtype, 1, &dx->shape[dx->rank - 1]);
+        parameters[k - 1] = rapt_new("normalize_backward", (rapt_dtype)x->dtype, 1, &n);
         rapt_call_set_output(call, k, parameters[k - 1]);
         if (!parameters[k - 1]) return NULL;
     }
-    return rapt_normalize_rows_backward(inputs, dx, parameters[0], parameters[1]) ? dx : NULL;
+    backward_work w =
+        {.n = n, .rows = scale->count, .g = g, .x = x, .weight = weight, .scale = scale, .mean = mean, .dx = dx};
+    return normalize_rows_backward(&w, parameters[0], parameters[1]) ? dx : NULL;
 }
 
 static rapt_tensor *row_means(rapt_tensor *x)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "autograd/view.h"
+#include "part.h"
 #include "tensor/map.h"
 
 typedef struct place_options {

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "autograd/reduction.h"
+#include "reduction.h"
 
 #define SUM &rapt_kernel.reduce.sum
 
@@ -67,6 +67,18 @@ rapt_tensor *rapt_mean(rapt_tensor *x, int axis_count, const int *axes, bool kee
     if (x && !rapt_is_floating(x)) /* summed in float64, where no sum of integers wraps around */
         return rapt_cast(rapt_mean(rapt_cast(x, RAPT_FLOAT64), axis_count, axes, keep), RAPT_FLOAT32);
     return rapt_reduction_apply(&mean, x, axis_count, axes, keep, 0);
+}
+
+/* Twice, for the first mean is rounded: far from 0 that costs the digits of what is left, whose own mean is near 0; it is
+ * left alone where it is not finite. */
+rapt_tensor *rapt_center(rapt_tensor *x, int axis_count, const int *axes)
+{
+    x = rapt_sub(x, rapt_mean(x, axis_count, axes, true));
+    rapt_tensor *rest = rapt_mean(x, axis_count, axes, true);
+    if (!rest) return NULL;
+    rapt_dtype dtype = (rapt_dtype)rest->dtype;
+    rapt_tensor *finite = rapt_less(rapt_abs(rest), rapt_scalar(dtype, INFINITY));
+    return rapt_sub(x, rapt_where(finite, rest, rapt_scalar(dtype, 0)));
 }
 
 /* y = Σ (x − x̄)² / (n − correction): dx = 2 (x − x̄) / (n − correction) · dy */

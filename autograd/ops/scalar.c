@@ -1,7 +1,7 @@
 /* A tensor and a number: x + value, x · value, x ^ exponent. */
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 
 /* False and an error when x has an integer dtype that cannot hold the number. No op here is defined for bool. */
 static bool check_number(const char *op, const rapt_tensor *x, double value)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "autograd/index.h"
+#include "indices.h"
 #include "tensor/map.h"
 #include "tensor/parallel.h"
 

@@ -8,11 +8,7 @@ static rapt_tensor *map_rows(const char *op, const rapt_loops loops, int64_t cos
                              rapt_tensor *const *inputs)
 {
     const rapt_tensor *x = inputs[0], *operands[3];
-    if (!rapt_is_floating(x)) {
-        rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s; float32 or float64 expected",
-                  rapt_dtype_name((rapt_dtype)x->dtype));
-        return NULL;
-    }
+    if (!rapt_check_floating(op, x)) return NULL;
     int64_t length = x->shape[x->rank - 1];
     rapt_tensor *output = rapt_new(op, (rapt_dtype)x->dtype, x->rank, x->shape);
     operands[0] = output;

@@ -1,198 +1,128 @@
-/* Functions of one tensor: sign, exponential, logarithm, roots, sine and cosine, erf, clamp. */
+/* Functions of one tensor: those of functions.def, which one engine runs and differentiates; and clamp. */
 #include <math.h>
 
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 
-/* d(−x) = −dx */
-static rapt_tensor *neg_forward(rapt_call *call)
+/* 1 + factor · x */
+static rapt_tensor *one_plus(double factor, rapt_tensor *x)
 {
-    return rapt_elementwise_call(call, rapt_kernel.unary.neg, 1);
+    return rapt_add_scalar(rapt_mul_scalar(x, factor), 1);
 }
 
-static bool neg_vjp(rapt_call *call)
+/* Of x σ(v): σ' (2 v' + x v'' + x (1 − 2σ) v'²) with σ' = σ (1 − σ) */
+static rapt_tensor *gelu_tanh_curve(rapt_tensor *x)
 {
-    return rapt_call_give(call, 0, rapt_neg(rapt_call_gradient(call, 0)));
+    const double slope = 2 * M_SQRT2 * M_2_SQRTPI * 0.5, cubic = 0.044715;
+    rapt_tensor *square = rapt_pow_scalar(x, 2);
+    rapt_tensor *s = rapt_sigmoid(rapt_mul_scalar(rapt_mul(x, one_plus(cubic, square)), slope));
+    rapt_tensor *v1 = rapt_mul_scalar(one_plus(3 * cubic, square), slope);
+    rapt_tensor *x_v2 = rapt_mul_scalar(square, 6 * cubic * slope);
+    rapt_tensor *bend = rapt_mul(rapt_mul(x, one_plus(-2, s)), rapt_pow_scalar(v1, 2));
+    rapt_tensor *sum = rapt_add(rapt_add(rapt_mul_scalar(v1, 2), x_v2), bend);
+    return rapt_mul(rapt_mul(s, one_plus(-1, s)), sum);
 }
 
-static const rapt_op neg = {.name = "neg", .forward = neg_forward, .vjp = neg_vjp};
+/* --- the engine --- */
 
-rapt_tensor *rapt_neg(rapt_tensor *x)
+/* An op of functions.def, or a fused gradient, the op g f'(s) of the inputs g and s. Begins with the op, so that a call's op
+ * tells its function. */
+typedef struct function {
+    rapt_op op;
+    rapt_loop *const *loops;
+    int64_t cost;
+    enum { saves_nothing, saves_x, saves_y } saved;               /* s, which the gradient is a function of */
+    rapt_tensor *(*gradient)(rapt_tensor *g, rapt_tensor *saved); /* g f'(s) */
+    rapt_tensor *(*curve)(rapt_tensor *saved);                    /* of a fused gradient: f''(s); NULL: 0 */
+} function;
+
+static const function *function_of(const rapt_call *call)
 {
-    return RAPT_APPLY(&neg, NULL, x);
+    return (const function *)rapt_call_op(call);
 }
 
-/* The gradient of |x|, g sign(x), and its own: that in g is the same again, that in x is 0. */
-static rapt_tensor *abs_backward_forward(rapt_call *call)
+static rapt_tensor *forward(rapt_call *call)
 {
+    const function *f = function_of(call);
+    rapt_tensor *y = rapt_elementwise_call(call, f->loops, f->cost);
+    if (f->saved != saves_nothing) rapt_call_save(call, f->saved == saves_x ? rapt_call_input(call, 0) : y);
+    return y;
+}
+
+static bool vjp(rapt_call *call)
+{
+    const function *f = function_of(call);
+    rapt_tensor *saved = f->saved == saves_nothing ? NULL : rapt_call_saved(call, 0);
+    return rapt_call_give(call, 0, f->gradient(rapt_call_gradient(call, 0), saved));
+}
+
+static rapt_tensor *fused_forward(rapt_call *call)
+{
+    const function *f = function_of(call);
     rapt_call_save(call, rapt_call_input(call, 1));
-    return rapt_elementwise_call(call, rapt_kernel.unary.abs_backward, 1);
+    rapt_call_save(call, f->curve && rapt_call_wants(call, 1) ? rapt_call_input(call, 0) : NULL);
+    return rapt_elementwise_call(call, f->loops, f->cost);
 }
 
-static bool abs_backward_vjp(rapt_call *call);
-
-static const rapt_op abs_backward = {.name = "abs_backward", .forward = abs_backward_forward, .vjp = abs_backward_vjp};
-
-static bool abs_backward_vjp(rapt_call *call)
+/* h f'(s) to g, and h g f''(s) to s */
+static bool fused_vjp(rapt_call *call)
 {
-    if (!rapt_call_wants(call, 0)) return true;
-    return rapt_call_give(call, 0,
-                          RAPT_APPLY(&abs_backward, NULL, rapt_call_gradient(call, 0), rapt_call_saved(call, 0)));
+    const function *f = function_of(call);
+    rapt_tensor *h = rapt_call_gradient(call, 0), *s = rapt_call_saved(call, 0);
+    bool good = true;
+    if (rapt_call_wants(call, 0)) good = rapt_call_give(call, 0, RAPT_APPLY(&f->op, NULL, h, s));
+    if (f->curve && rapt_call_wants(call, 1))
+        good = good && rapt_call_give(call, 1, rapt_mul(rapt_mul(h, rapt_call_saved(call, 1)), f->curve(s)));
+    return good;
 }
 
-/* d|x| = sign(x) dx */
-static rapt_tensor *abs_forward(rapt_call *call)
-{
-    rapt_call_save(call, rapt_call_input(call, 0));
-    return rapt_elementwise_call(call, rapt_kernel.unary.abs, 1);
-}
+/* --- the functions --- */
 
-static const rapt_op absolute = {.name = "abs", .forward = abs_forward, .vjp = abs_backward_vjp};
+#define WITH(tensor, name, formula)                                                                                    \
+    ({                                                                                                                 \
+        rapt_tensor *name = (tensor);                                                                                  \
+        formula;                                                                                                       \
+    })
 
-rapt_tensor *rapt_abs(rapt_tensor *x)
-{
-    return RAPT_APPLY(&absolute, NULL, x);
-}
+#define FUNCTION(name_, saved_, cost_, value_, gradient_)                                                              \
+    static rapt_tensor *name_##_gradient(rapt_tensor *g, rapt_tensor *saved_)                                          \
+    {                                                                                                                  \
+        (void)saved_;                                                                                                  \
+        return gradient_;                                                                                              \
+    }                                                                                                                  \
+    static const function name_##_function = {.op = {.name = #name_, .forward = forward, .vjp = vjp},                  \
+                                              .loops = rapt_kernel.unary.name_,                                        \
+                                              .cost = cost_,                                                           \
+                                              .saved = saves_##saved_,                                                 \
+                                              .gradient = name_##_gradient};                                           \
+    rapt_tensor *rapt_##name_(rapt_tensor *x)                                                                          \
+    {                                                                                                                  \
+        return RAPT_APPLY(&name_##_function.op, NULL, x);                                                              \
+    }
 
-/* y = e^x, dy = y dx */
-static rapt_tensor *exp_forward(rapt_call *call)
-{
-    rapt_tensor *y = rapt_elementwise_call(call, rapt_kernel.unary.exp, 4);
-    rapt_call_save(call, y);
-    return y;
-}
+#define FUSED_GRADIENT(name_, saved_, cost_, gradient_cost_, curve_)                                                   \
+    static const function name_##_backward = {.op = {.name = #name_ "_backward",                                       \
+                                                     .forward = fused_forward,                                         \
+                                                     .vjp = fused_vjp},                                                \
+                                              .loops = rapt_kernel.unary.name_##_backward,                             \
+                                              .cost = gradient_cost_,                                                  \
+                                              .curve = curve_};                                                        \
+    FUNCTION(name_, saved_, cost_, , RAPT_APPLY(&name_##_backward.op, NULL, g, saved_))
 
-static bool exp_vjp(rapt_call *call)
-{
-    return rapt_call_give(call, 0, rapt_mul(rapt_call_gradient(call, 0), rapt_call_saved(call, 0)));
-}
+#define FUSED_STEPS(name, saved, cost, gradient_cost, value, gradient)                                                 \
+    FUSED_GRADIENT(name, saved, cost, gradient_cost, NULL)
 
-static const rapt_op exponential = {.name = "exp", .forward = exp_forward, .vjp = exp_vjp};
+#define FUSED(name, saved, cost, gradient_cost, value, gradient, curve)                                                \
+    static rapt_tensor *name##_second(rapt_tensor *saved)                                                              \
+    {                                                                                                                  \
+        return curve;                                                                                                  \
+    }                                                                                                                  \
+    FUSED_GRADIENT(name, saved, cost, gradient_cost, name##_second)
 
-rapt_tensor *rapt_exp(rapt_tensor *x)
-{
-    return RAPT_APPLY(&exponential, NULL, x);
-}
+#include "tensor/functions.def"
 
-/* d log x = dx / x */
-static rapt_tensor *log_forward(rapt_call *call)
-{
-    rapt_call_save(call, rapt_call_input(call, 0));
-    return rapt_elementwise_call(call, rapt_kernel.unary.log, 4);
-}
-
-static bool log_vjp(rapt_call *call)
-{
-    return rapt_call_give(call, 0, rapt_div(rapt_call_gradient(call, 0), rapt_call_saved(call, 0)));
-}
-
-static const rapt_op logarithm = {.name = "log", .forward = log_forward, .vjp = log_vjp};
-
-rapt_tensor *rapt_log(rapt_tensor *x)
-{
-    return RAPT_APPLY(&logarithm, NULL, x);
-}
-
-/* y = √x, dy = ½ dx / y */
-static rapt_tensor *sqrt_forward(rapt_call *call)
-{
-    rapt_tensor *y = rapt_elementwise_call(call, rapt_kernel.unary.sqrt, 2);
-    rapt_call_save(call, y);
-    return y;
-}
-
-static bool sqrt_vjp(rapt_call *call)
-{
-    rapt_tensor *half = rapt_mul_scalar(rapt_call_gradient(call, 0), 0.5);
-    return rapt_call_give(call, 0, rapt_div(half, rapt_call_saved(call, 0)));
-}
-
-static const rapt_op square_root = {.name = "sqrt", .forward = sqrt_forward, .vjp = sqrt_vjp};
-
-rapt_tensor *rapt_sqrt(rapt_tensor *x)
-{
-    return RAPT_APPLY(&square_root, NULL, x);
-}
-
-/* y = 1 / √x, dy = −½ y³ dx */
-static rapt_tensor *rsqrt_forward(rapt_call *call)
-{
-    rapt_tensor *y = rapt_elementwise_call(call, rapt_kernel.unary.rsqrt, 3);
-    rapt_call_save(call, y);
-    return y;
-}
-
-static bool rsqrt_vjp(rapt_call *call)
-{
-    rapt_tensor *half = rapt_mul_scalar(rapt_call_gradient(call, 0), -0.5);
-    return rapt_call_give(call, 0, rapt_mul(half, rapt_pow_scalar(rapt_call_saved(call, 0), 3)));
-}
-
-static const rapt_op reciprocal_root = {.name = "rsqrt", .forward = rsqrt_forward, .vjp = rsqrt_vjp};
-
-rapt_tensor *rapt_rsqrt(rapt_tensor *x)
-{
-    return RAPT_APPLY(&reciprocal_root, NULL, x);
-}
-
-/* d sin x = cos(x) dx */
-static rapt_tensor *sin_forward(rapt_call *call)
-{
-    rapt_call_save(call, rapt_call_input(call, 0));
-    return rapt_elementwise_call(call, rapt_kernel.unary.sin, 8);
-}
-
-static bool sin_vjp(rapt_call *call)
-{
-    return rapt_call_give(call, 0, rapt_mul(rapt_call_gradient(call, 0), rapt_cos(rapt_call_saved(call, 0))));
-}
-
-static const rapt_op sine = {.name = "sin", .forward = sin_forward, .vjp = sin_vjp};
-
-rapt_tensor *rapt_sin(rapt_tensor *x)
-{
-    return RAPT_APPLY(&sine, NULL, x);
-}
-
-/* d cos x = −sin(x) dx */
-static rapt_tensor *cos_forward(rapt_call *call)
-{
-    rapt_call_save(call, rapt_call_input(call, 0));
-    return rapt_elementwise_call(call, rapt_kernel.unary.cos, 8);
-}
-
-static bool cos_vjp(rapt_call *call)
-{
-    return rapt_call_give(call, 0, rapt_neg(rapt_mul(rapt_call_gradient(call, 0), rapt_sin(rapt_call_saved(call, 0)))));
-}
-
-static const rapt_op cosine = {.name = "cos", .forward = cos_forward, .vjp = cos_vjp};
-
-rapt_tensor *rapt_cos(rapt_tensor *x)
-{
-    return RAPT_APPLY(&cosine, NULL, x);
-}
-
-/* d erf x = 2/√π e^(−x²) dx */
-static rapt_tensor *erf_forward(rapt_call *call)
-{
-    rapt_call_save(call, rapt_call_input(call, 0));
-    return rapt_elementwise_call(call, rapt_kernel.unary.erf, 6);
-}
-
-static bool erf_vjp(rapt_call *call)
-{
-    rapt_tensor *bell = rapt_exp(rapt_neg(rapt_pow_scalar(rapt_call_saved(call, 0), 2)));
-    return rapt_call_give(call, 0, rapt_mul(rapt_call_gradient(call, 0), rapt_mul_scalar(bell, M_2_SQRTPI)));
-}
-
-static const rapt_op error_function = {.name = "erf", .forward = erf_forward, .vjp = erf_vjp};
-
-rapt_tensor *rapt_erf(rapt_tensor *x)
-{
-    return RAPT_APPLY(&error_function, NULL, x);
-}
+/* --- clamp --- */
 
 typedef struct clamp_options {
     double low, high;

@@ -1,7 +1,7 @@
 /* Views: the same elements in another order or fewer of them, without a copy. */
 #include <rapt/ops.h>
 
-#include "autograd/view.h"
+#include "part.h"
 
 typedef struct order_options {
     int count;
@@ -97,18 +97,6 @@ typedef struct slice_options {
     int axis;
     int64_t start, stop, step;
 } slice_options;
-
-rapt_tensor rapt_part(const rapt_tensor *whole, int axis, int64_t start, int64_t size, int64_t step)
-{
-    rapt_tensor part = rapt_header_of(whole);
-    part.data += start * whole->strides[axis] * (int64_t)rapt_dtype_size((rapt_dtype)whole->dtype);
-    part.shape[axis] = size;
-    part.strides[axis] *= step;
-    part.contiguous = false;
-    part.count = 1;
-    for (int i = 0; i < part.rank; i++) part.count *= part.shape[i];
-    return part;
-}
 
 static int64_t clip(int64_t place, int64_t size)
 {

@@ -1,13 +1,13 @@
 /* Choosing between two tensors, or a tensor and a number, element by element. */
 #include <rapt/ops.h>
 
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 #include "tensor/debug.h"
 
 /* d where(c, a, b) = where(c, da, db) */
 static rapt_tensor *where_forward(rapt_call *call)
 {
-    rapt_tensor *inputs[] = {rapt_call_input(call, 0), rapt_call_input(call, 1), rapt_call_input(call, 2)};
+    rapt_tensor *const *inputs = rapt_call_inputs(call);
     rapt_dtype condition = (rapt_dtype)inputs[0]->dtype, a = (rapt_dtype)inputs[1]->dtype,
                b = (rapt_dtype)inputs[2]->dtype;
     if (condition != RAPT_BOOL) {

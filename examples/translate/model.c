@@ -3,11 +3,13 @@
 
 #include <stdio.h>
 
-const char *const model_architectures[] = {"recurrent", "transformer", NULL};
-static const struct architecture *const architectures[] = {&architecture_recurrent, &architecture_transformer};
+const char *const model_architectures[] = {[RECURRENT] = "recurrent", [TRANSFORMER] = "transformer", NULL};
+static const struct architecture *const architectures[] =
+    {[RECURRENT] = &architecture_recurrent, [TRANSFORMER] = &architecture_transformer};
 
-enum { ADDITIVE, SCALED_DOT, DOT, BILINEAR, COSINE, GAUSSIAN };
-const char *const model_scorings[] = {"additive", "scaled-dot", "dot", "bilinear", "cosine", "gaussian", NULL};
+const char *const model_scorings[] =
+    {[ADDITIVE] = "additive", [SCALED_DOT] = "scaled-dot", [DOT] = "dot", [BILINEAR] = "bilinear",
+     [COSINE] = "cosine",     [GAUSSIAN] = "gaussian",     NULL};
 
 rapt_scoring *model_scoring(int64_t size, void *sizes)
 {

@@ -9,16 +9,19 @@
 
 /* What decides the shapes of the weights, and how they are used. */
 struct model_sizes {
-    int architecture; /* index of model_architectures */
-    int scoring;      /* index of model_scorings */
+    int architecture; /* RECURRENT or TRANSFORMER */
+    int scoring;      /* ADDITIVE, … */
     int64_t source_vocabulary, target_vocabulary, embedding, hidden, layers, heads, feed_forward;
     double dropout;
     bool
         is_book; /* a Transformer as the book runs it: each generated token at position 0, evaluation without causality */
 };
 
-extern const char *const model_architectures[]; /* "recurrent", "transformer", NULL */
-extern const char *const model_scorings[];      /* "additive", …, NULL */
+/* The choices, and what options and files call them (closed by NULL). */
+enum { RECURRENT, TRANSFORMER };
+extern const char *const model_architectures[];
+enum { ADDITIVE, SCALED_DOT, DOT, BILINEAR, COSINE, GAUSSIAN };
+extern const char *const model_scorings[];
 
 /* One translation under way: the first member of an architecture's own struct. */
 struct decoding {

@@ -8,9 +8,13 @@
 #include "command_line.h"
 #include "model.h"
 
-const char *const schedule_names[] = {"constant", "cosine", NULL};
-static const char *const preset_names[] = {"default", "book", NULL};
-static const char *const loss_names[] = {"masked", "plain", NULL};
+static const char *const schedule_names[] = {[CONSTANT_SCHEDULE] = "constant", [COSINE_SCHEDULE] = "cosine", NULL};
+
+enum { DEFAULT_PRESET, BOOK_PRESET };
+static const char *const preset_names[] = {[DEFAULT_PRESET] = "default", [BOOK_PRESET] = "book", NULL};
+
+enum { MASKED_LOSS, PLAIN_LOSS };
+static const char *const loss_names[] = {[MASKED_LOSS] = "masked", [PLAIN_LOSS] = "plain", NULL};
 
 /* An option that was not given takes the preset's number. */
 enum { not_given = -1 };
@@ -25,10 +29,10 @@ struct given {
 /* The numbers of a preset; the model of the default one is small, because number names are. */
 static void take_preset(struct options *o, const struct given *g)
 {
-    o->is_book = g->preset == 1;
+    o->is_book = g->preset == BOOK_PRESET;
     bool small = !o->data && !o->is_book;
     o->pairs = o->is_book ? pairs_options_book : o->data ? pairs_options_file : pairs_options_numbers;
-    bool is_transformer = o->architecture == 1;
+    bool is_transformer = o->architecture == TRANSFORMER;
     if (o->epochs == not_given) o->epochs = o->is_book ? 30 : small ? 5 : 20;
     if (o->batch_size == not_given) o->batch_size = 128;
     if (o->embedding == not_given) o->embedding = small ? 64 : 256;
@@ -39,9 +43,9 @@ static void take_preset(struct options *o, const struct given *g)
     if (is_transformer) o->embedding = o->hidden;
     if (o->dropout < 0) o->dropout = small ? 0 : 0.2;
     if (o->learning_rate < 0) o->learning_rate = is_transformer ? 0.001 : o->is_book ? 0.005 : small ? 0.004 : 0.002;
-    o->scoring = g->scoring >= 0 ? g->scoring : is_transformer ? 1 : 0;
-    o->schedule = g->schedule >= 0 ? g->schedule : o->is_book ? 0 : 1;
-    o->counts_padding = g->loss >= 0 ? g->loss == 1 : o->is_book;
+    o->scoring = g->scoring >= 0 ? g->scoring : is_transformer ? SCALED_DOT : ADDITIVE;
+    o->schedule = g->schedule >= 0 ? g->schedule : o->is_book ? CONSTANT_SCHEDULE : COSINE_SCHEDULE;
+    o->counts_padding = g->loss >= 0 ? g->loss == PLAIN_LOSS : o->is_book;
 }
 
 static void take_sizes(struct options *o, const struct given *g)
@@ -62,9 +66,9 @@ static const char epilogue[] =
 
 int options_parse(int argc, char **argv, struct options *o)
 {
-    struct given g = {.loss = -1,
-                      .schedule = -1,
-                      .scoring = -1,
+    struct given g = {.loss = not_given,
+                      .schedule = not_given,
+                      .scoring = not_given,
                       .longest = not_given,
                       .rarest = not_given,
                       .train = not_given,
@@ -155,11 +159,11 @@ int options_parse(int argc, char **argv, struct options *o)
          .epilogue = epilogue};
     enum command_line_result result = command_line_parse(&line, argc, argv);
     if (result != COMMAND_LINE_RUN) return result;
-    if (g.preset == 1 && !o->data && !g.has_translate) {
+    if (g.preset == BOOK_PRESET && !o->data && !g.has_translate) {
         fprintf(stderr, "translate: --preset book needs --data FILE: it is made for sentence pairs\n");
         return 2;
     }
-    if (o->is_fixed && g.preset != 1) {
+    if (o->is_fixed && g.preset != BOOK_PRESET) {
         fprintf(stderr, "translate: --fix only goes with --preset book: nothing else is broken\n");
         return 2;
     }
@@ -181,6 +185,7 @@ void options_note(const struct options *o, const struct pairs *p, char *text, si
              (long long)p->num_test, (long long)p->num_steps, (long long)p->source_vocabulary->size,
              (long long)p->target_vocabulary->size, (long long)o->seed, (long long)o->epochs, (long long)o->batch_size,
              (long long)o->embedding, (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate,
-             schedule_names[o->schedule], o->clip, loss_names[o->counts_padding], model_architectures[o->architecture],
-             model_scorings[o->scoring], (long long)o->heads, (long long)o->feed_forward);
+             schedule_names[o->schedule], o->clip, loss_names[o->counts_padding ? PLAIN_LOSS : MASKED_LOSS],
+             model_architectures[o->architecture], model_scorings[o->scoring], (long long)o->heads,
+             (long long)o->feed_forward);
 }

@@ -14,15 +14,15 @@ struct options {
     bool is_fixed;       /* the book preset without the two slips of its Transformer */
     bool counts_padding; /* in the loss, as the book does */
     int64_t seed, threads, epochs, steps, checkpoint_every;
-    int architecture, scoring; /* indices of model_architectures and model_scorings */
+    int architecture, scoring; /* as model.h has them */
     int64_t batch_size, embedding, hidden, layers, heads, feed_forward;
     int64_t beams; /* of the translations; 1: greedy */
     double dropout, learning_rate, clip;
-    int schedule; /* index of schedule_names */
+    int schedule; /* CONSTANT_SCHEDULE or COSINE_SCHEDULE */
     struct pairs_options pairs;
 };
 
-extern const char *const schedule_names[];
+enum { CONSTANT_SCHEDULE, COSINE_SCHEDULE };
 
 /* Reads the command line. -1: run; otherwise the program is to exit with that status, all is said. */
 int options_parse(int argc, char **argv, struct options *options);

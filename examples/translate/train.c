@@ -7,7 +7,8 @@
 
 static double learning_rate(const struct run *run)
 {
-    const rapt_schedule schedule = {.kind = run->options->schedule == 1 ? RAPT_SCHEDULE_COSINE : RAPT_SCHEDULE_CONSTANT,
+    const bool falls = run->options->schedule == COSINE_SCHEDULE;
+    const rapt_schedule schedule = {.kind = falls ? RAPT_SCHEDULE_COSINE : RAPT_SCHEDULE_CONSTANT,
                                     .total = run->total_steps};
     return run->options->learning_rate * rapt_schedule_factor(&schedule, run->step);
 }

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "autograd/node.h"
 #include "nn/additive_inputs.h"
 #include "nn/pooling.h"
 #include "tensor/kernels.h"

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "autograd/node.h"
 #include "nn/kernel_mask.h"
 #include "nn/pooling.h"
 #include "tensor/dot_attention.h"

@@ -3,6 +3,7 @@
 
 #include <rapt/transformer.h>
 
+#include "tensor/core.h"
 #include "tensor/random.h"
 
 static void describe(const rapt_module *module, char *text, size_t size)
@@ -15,10 +16,7 @@ static const rapt_module_class kind = {.name = "AddNorm", .describe = describe};
 
 rapt_add_norm *rapt_add_norm_new(int64_t size, int flags, double dropout)
 {
-    if (!(dropout >= 0 && dropout <= 1)) {
-        rapt_fail(RAPT_ERROR_VALUE, kind.name, "dropout %g; 0 to 1 expected", dropout);
-        return NULL;
-    }
+    if (!rapt_check_probability(kind.name, "dropout", dropout)) return NULL;
     rapt_add_norm *a = rapt_module_new(sizeof *a, &kind);
     if (!a) return NULL;
     a->dropout = dropout;

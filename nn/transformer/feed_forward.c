@@ -3,18 +3,24 @@
 
 #include <rapt/transformer.h>
 
-static rapt_activation_function *const activations[] = {
-    [RAPT_FEED_FORWARD_RELU] = rapt_relu,
-    [RAPT_FEED_FORWARD_GELU] = rapt_gelu,
-    [RAPT_FEED_FORWARD_SWIGLU] = rapt_silu,
+#include "tensor/core.h"
+
+static const struct {
+    const char *name;
+    rapt_activation_function *activation;
+    bool is_gated; /* the activation's result is multiplied by a third layer's */
+} kinds[] = {
+    [RAPT_FEED_FORWARD_RELU] = {"ReLU", rapt_relu, .is_gated = false},
+    [RAPT_FEED_FORWARD_GELU] = {"GELU", rapt_gelu, .is_gated = false},
+    [RAPT_FEED_FORWARD_SWIGLU] = {"SwiGLU", rapt_silu, .is_gated = true},
 };
-enum { activation_count = sizeof activations / sizeof *activations };
+enum { kind_count = sizeof kinds / sizeof *kinds };
 
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 {
     rapt_feed_forward *f = (rapt_feed_forward *)module;
     RAPT_SCOPE;
-    rapt_tensor *inner = activations[f->kind](rapt_linear_forward(f->linear1, x));
+    rapt_tensor *inner = kinds[f->kind].activation(rapt_linear_forward(f->linear1, x));
     if (f->linear3) inner = rapt_mul(inner, rapt_linear_forward(f->linear3, x));
     if (module->training && f->dropout > 0) inner = rapt_drop(inner, f->dropout);
     return rapt_keep(rapt_linear_forward(f->linear2, inner));
@@ -22,9 +28,8 @@ static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 
 static void describe(const rapt_module *module, char *text, size_t size)
 {
-    static const char *const names[] = {"ReLU", "GELU", "SwiGLU"};
     const rapt_feed_forward *f = (const rapt_feed_forward *)module;
-    snprintf(text, size, "%s, dropout %g", names[f->kind], f->dropout);
+    snprintf(text, size, "%s, dropout %g", kinds[f->kind].name, f->dropout);
 }
 
 static const rapt_module_class kind = {.name = "FeedForward", .forward = forward, .describe = describe};
@@ -42,12 +47,10 @@ rapt_feed_forward *rapt_feed_forward_new(const rapt_feed_forward_config *c)
     bool good = false;
     if (!c)
         rapt_fail(RAPT_ERROR_NULL, kind.name, "the configuration is NULL");
-    else if ((unsigned)c->kind >= activation_count)
+    else if ((unsigned)c->kind >= kind_count)
         rapt_fail(RAPT_ERROR_VALUE, kind.name, "kind %d is none of rapt_feed_forward_kind", (int)c->kind);
-    else if (!(c->dropout >= 0 && c->dropout <= 1))
-        rapt_fail(RAPT_ERROR_VALUE, kind.name, "dropout %g; 0 to 1 expected", c->dropout);
     else
-        good = true;
+        good = rapt_check_probability(kind.name, "dropout", c->dropout);
     rapt_feed_forward *f = good ? rapt_module_new(sizeof *f, &kind) : NULL;
     if (!f) return NULL;
     const char *const *name = names[c->names == RAPT_NAMES_GPT2];
@@ -55,7 +58,7 @@ rapt_feed_forward *rapt_feed_forward_new(const rapt_feed_forward_config *c)
     f->dropout = c->dropout;
     f->linear1 = add(f, name[0], c->in, c->inner, c->bias);
     f->linear2 = add(f, name[1], c->inner, c->out, c->bias);
-    if (c->kind == RAPT_FEED_FORWARD_SWIGLU) f->linear3 = add(f, name[2], c->in, c->inner, c->bias);
+    if (kinds[c->kind].is_gated) f->linear3 = add(f, name[2], c->in, c->inner, c->bias);
     return rapt_module_finish(&f->module);
 }
 

@@ -1,8 +1,65 @@
-/* Functions of one operand: powers, exponential, logarithm, roots, sine and cosine, erf, absolute value, clamp. */
+/* Functions of one number: the loops of functions.def, powers and clamp. */
 #include <math.h>
 
 #include "loop.h"
 #include "vector_math.h"
+
+/* The formulas' functions, by the type of their argument. */
+#define BY_TYPE(x, of_float, of_double) _Generic((x), float : of_float, double : of_double)(x)
+#define FABS(x) BY_TYPE(x, fabsf, fabs)
+#define SQRT(x) BY_TYPE(x, sqrtf, sqrt)
+#define EXP(x) BY_TYPE(x, rapt_math_expf, exp)
+#define LOG(x) BY_TYPE(x, rapt_math_logf, log)
+#define SIN(x) BY_TYPE(x, rapt_math_sinf, sin)
+#define COS(x) BY_TYPE(x, rapt_math_cosf, cos)
+#define ERF(x) BY_TYPE(x, rapt_math_erff, erf)
+#define TANH(x) BY_TYPE(x, rapt_math_tanhf, tanh)
+#define SIGMOID(x) BY_TYPE(x, rapt_math_sigmoidf, rapt_math_sigmoid)
+
+#define ROOT_HALF 0.70710678118654752440 /* 1 / √2 */
+#define ROOT_2_PI 0.39894228040143267794 /* 1 / √(2π) */
+#define NORMAL(x) ((T)0.5 * (1 + ERF((x) * (T)ROOT_HALF)))
+
+/* Of gelu_tanh: 2u = 2 √(2/π) (x + 0.044715 x³), and its derivative. */
+#define SLOPE 1.59576912160573071176
+#define TWICE_U(x) ((T)SLOPE * ((x) + (T)0.044715 * (x) * (x) * (x)))
+#define TWICE_U_SLOPE(x) ((T)SLOPE * (1 + (T)(3 * 0.044715) * (x) * (x)))
+
+/* The formula with a name for a number that stands in it more than once. */
+#define WITH(number, name, formula)                                                                                    \
+    ({                                                                                                                 \
+        const T name = (number);                                                                                       \
+        formula;                                                                                                       \
+    })
+
+#define INLINE static inline __attribute__((always_inline))
+
+#define VALUE_LOOP(name, type, dtype, value)                                                                           \
+    INLINE type name##_of_##dtype(type x)                                                                              \
+    {                                                                                                                  \
+        typedef type T __attribute__((unused));                                                                        \
+        return value;                                                                                                  \
+    }                                                                                                                  \
+    RAPT_UNARY_LOOP(name##_##dtype, type, type, name##_of_##dtype(a))
+
+#define GRADIENT_LOOP(name, type, dtype, saved, gradient)                                                              \
+    INLINE type name##_gradient_of_##dtype(type g, type saved)                                                         \
+    {                                                                                                                  \
+        typedef type T __attribute__((unused));                                                                        \
+        return gradient;                                                                                               \
+    }                                                                                                                  \
+    RAPT_BINARY_LOOP(name##_backward_##dtype, type, type, name##_gradient_of_##dtype(a, b))
+
+#define FUNCTION(name, saved, cost, value, gradient)                                                                   \
+    VALUE_LOOP(name, float, float32, value)                                                                            \
+    VALUE_LOOP(name, double, float64, value)
+#define FUSED_STEPS(name, saved, cost, gradient_cost, value, gradient)                                                 \
+    FUNCTION(name, saved, cost, value, gradient)                                                                       \
+    GRADIENT_LOOP(name, float, float32, saved, gradient)                                                               \
+    GRADIENT_LOOP(name, double, float64, saved, gradient)
+#define FUSED(name, saved, cost, gradient_cost, value, gradient, curve)                                                \
+    FUSED_STEPS(name, saved, cost, gradient_cost, value, gradient)
+#include "tensor/functions.def"
 
 #define INTEGER_LOOPS(T, dtype)                                                                                        \
     RAPT_UNARY_LOOP(neg_##dtype, T, T, (int64_t)(0 - (uint64_t)a))                                                     \
@@ -13,18 +70,10 @@ INTEGER_LOOPS(int32_t, int32)
 RAPT_UNARY_LOOP(neg_uint8, uint8_t, uint8_t, 0 - a)
 RAPT_UNARY_LOOP(abs_uint8, uint8_t, uint8_t, a)
 
-/* Where a function has a backward loop, a is the gradient and b the operand. */
-#define FLOATING_LOOPS(T, dtype, FABS, SQRT, EXP, LOG, SIN, COS, ERF, POW)                                             \
-    RAPT_UNARY_LOOP(neg_##dtype, T, T, -a)                                                                             \
-    RAPT_UNARY_LOOP(abs_##dtype, T, T, FABS(a))                                                                        \
-    RAPT_BINARY_LOOP(abs_backward_##dtype, T, T, b > 0 ? a : b < 0 ? -a : 0)                                           \
-    RAPT_UNARY_LOOP(exp_##dtype, T, T, EXP(a))                                                                         \
-    RAPT_UNARY_LOOP(log_##dtype, T, T, LOG(a))                                                                         \
-    RAPT_UNARY_LOOP(sqrt_##dtype, T, T, SQRT(a))                                                                       \
-    RAPT_UNARY_LOOP(rsqrt_##dtype, T, T, 1 / SQRT(a))                                                                  \
-    RAPT_UNARY_LOOP(sin_##dtype, T, T, SIN(a))                                                                         \
-    RAPT_UNARY_LOOP(cos_##dtype, T, T, COS(a))                                                                         \
-    RAPT_UNARY_LOOP(erf_##dtype, T, T, ERF(a))                                                                         \
+#define BOUNDS(T) const T low = (T)((const double *)options)[0], high = (T)((const double *)options)[1]
+
+/* In clamp_backward a is the gradient and b the operand. */
+#define FLOATING_LOOPS(T, dtype, POW)                                                                                  \
     RAPT_UNARY_LOOP(square_##dtype, T, T, a *a)                                                                        \
     RAPT_UNARY_LOOP(cube_##dtype, T, T, a *a *a)                                                                       \
     RAPT_UNARY_LOOP(reciprocal_##dtype, T, T, 1 / a)                                                                   \
@@ -32,18 +81,19 @@ RAPT_UNARY_LOOP(abs_uint8, uint8_t, uint8_t, a)
     RAPT_UNARY_LOOP_WITH(clamp_##dtype, T, T, BOUNDS(T), a<low ? low : a> high ? high : a)                             \
     RAPT_BINARY_LOOP_WITH(clamp_backward_##dtype, T, T, BOUNDS(T), ((b >= low) & (b <= high)) ? a : 0)
 
-#define BOUNDS(T) const T low = (T)((const double *)options)[0], high = (T)((const double *)options)[1]
-
-FLOATING_LOOPS(float, float32, fabsf, sqrtf, rapt_math_expf, rapt_math_logf, rapt_math_sinf, rapt_math_cosf,
-               rapt_math_erff, rapt_math_powf)
-FLOATING_LOOPS(double, float64, fabs, sqrt, exp, log, sin, cos, erf, pow)
+FLOATING_LOOPS(float, float32, rapt_math_powf)
+FLOATING_LOOPS(double, float64, pow)
 
 void RAPT_AT_LEVEL(rapt_fill_unary)(rapt_kernels *kernels)
 {
     kernels->unary = (rapt_unary_kernels)
     {
+#define FUNCTION(name, ...) .name = {RAPT_FLOATING_ROW(name)},
+#define FUSED(name, ...) .name = {RAPT_FLOATING_ROW(name)}, .name##_backward = {RAPT_FLOATING_ROW(name##_backward)},
+#define FUSED_STEPS FUSED
+#include "tensor/functions.def"
 #define X(name) .name = {RAPT_FLOATING_ROW(name)},
-        RAPT_UNARY_KERNELS(X)
+        RAPT_OTHER_UNARY_KERNELS(X)
 #undef X
     };
     kernels->unary.neg[RAPT_INT64] = neg_int64;

@@ -21,6 +21,10 @@ RAPT_API rapt_tensor *rapt_gradient(const rapt_tensor *leaf);
 /* Drops a leaf's gradient, so that the next backward starts from nothing. */
 RAPT_API void rapt_clear_gradient(rapt_tensor *leaf);
 
+/* Makes a leaf's gradient, where there is one, safe to change in place: a tensor that nobody else sees, outside any graph.
+ * False after an error; the gradient is then as before. */
+RAPT_API bool rapt_own_gradient(rapt_tensor *leaf);
+
 /* The same values (the same memory) outside any graph. */
 RAPT_API rapt_tensor *rapt_detach(rapt_tensor *tensor);
 

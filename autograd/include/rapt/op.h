@@ -36,9 +36,14 @@ typedef struct rapt_op {
  * innermost scope, NULL after an error. */
 RAPT_API rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs);
 
-/* The same for an op of several outputs, which it writes to outputs[0 … op->outputs − 1]. */
+/* The same for an op of several outputs, which it writes to outputs[0 … op->outputs − 1]. False after an error; the outputs
+ * are then NULL. */
 RAPT_API bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
                               rapt_tensor **outputs);
+
+/* The same for an op whose number of outputs is the caller's choice, 1 or more: op->outputs says nothing. */
+RAPT_API bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
+                                 int output_count, rapt_tensor **outputs);
 
 /* rapt_apply with the inputs written out: RAPT_APPLY(&op, NULL, a, b). */
 #define RAPT_APPLY(op, options, ...)                                                                                   \
@@ -48,12 +53,16 @@ RAPT_API bool rapt_apply_many(const rapt_op *op, const void *options, int count,
  * the other way round. */
 
 /* In forward and vjp. */
+/* The op itself. Its name is for rapt_fail; ops of one kind can share their functions as the first member of a larger struct. */
+RAPT_API const rapt_op *rapt_call_op(const rapt_call *call);
 RAPT_API const void *rapt_call_options(const rapt_call *call);
-RAPT_API int rapt_call_count(const rapt_call *call);             /* number of inputs */
+RAPT_API int rapt_call_count(const rapt_call *call); /* number of inputs */
+RAPT_API int rapt_call_output_count(const rapt_call *call);
 RAPT_API bool rapt_call_wants(const rapt_call *call, int input); /* does that input want a gradient? */
 
-/* In forward. An input; NULL for an absent optional one. */
+/* In forward. An input; NULL for an absent optional one. All of them, as rapt_apply takes them. */
 RAPT_API rapt_tensor *rapt_call_input(const rapt_call *call, int input);
+RAPT_API rapt_tensor *const *rapt_call_inputs(const rapt_call *call);
 RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor);
 
 /* In forward: keeps an input or an output for the vjp, in the order of the calls (10 at most). NULL is kept as NULL. Costs
@@ -70,6 +79,10 @@ RAPT_API void rapt_call_save_constant(rapt_call *call, rapt_tensor *tensor);
 RAPT_API rapt_tensor *rapt_call_saved(rapt_call *call, int index);
 RAPT_API rapt_tensor *rapt_call_gradient(rapt_call *call, int output);
 RAPT_API const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank);
+
+/* In vjp: the gradient of an output, zeros where nothing depends on it: for an op of several outputs that needs all of them.
+ * NULL after an error; an output that is not floating has no gradient. */
+RAPT_API rapt_tensor *rapt_call_gradient_or_zeros(rapt_call *call, int output);
 
 /* In vjp: the gradient of an input, once for each. One that is not wanted is ignored. False, and the vjp has failed, when it
  * is NULL or the second for that input. */

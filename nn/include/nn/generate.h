@@ -24,6 +24,9 @@ int64_t rapt_ranking_place(rapt_ranking *ranking, int64_t rank);
 rapt_tensor *rapt_next_logits(const rapt_token_model *model, rapt_tensor *tokens, const rapt_generation *how,
                               int64_t *vocabulary);
 
+/* Makes these rows the model's batch, where it wants to know of it. False after an error. */
+bool rapt_select_rows(const rapt_token_model *model, int64_t count, const int64_t *rows);
+
 /* rapt_generate with several beams, of a prompt that was checked. */
 rapt_tensor *rapt_beam_search(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how);
 

@@ -52,8 +52,20 @@ static inline rapt_tensor rapt_header_of(const rapt_tensor *tensor)
 /* The error of a NULL argument, unless an error stands already (then NULL is only its trace). Returns false. */
 bool rapt_fail_null(const char *op, const char *argument);
 
+/* Takes the memory for the message of this thread's errors, so that it is there when there is no memory. */
+void rapt_error_reserve(void);
+
+/* How often something has failed in this thread, also while an error stood. */
+uint64_t rapt_count_failures(void);
+
 /* False and an error when the dtype, rank or a size is bad or the bytes overflow; else *count is the number of elements. */
 bool rapt_check_shape(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, int64_t *count);
+
+/* False and an error when the tensor is not of a floating dtype. */
+bool rapt_check_floating(const char *op, const rapt_tensor *tensor);
+
+/* False and an error when the number, which the caller calls so, is none from 0 to 1. */
+bool rapt_check_probability(const char *op, const char *what, double probability);
 
 /* rapt_empty under the name of an op. */
 rapt_tensor *rapt_new(const char *op, rapt_dtype dtype, int rank, const int64_t *shape);

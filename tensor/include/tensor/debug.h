@@ -4,9 +4,13 @@
 #define RAPT_TENSOR_DEBUG_H
 
 #include "tensor/core.h"
+#include "tensor/thread.h"
 
 /* Set before main. */
 extern bool rapt_debugging;
+
+/* The op whose forward runs in this thread: tensors say it made them. */
+extern RAPT_THREAD_LOCAL const char *rapt_running_op;
 
 /* Says on standard error what programs do by mistake, once for all; nothing with RAPT_DEBUG=0. */
 void rapt_notice(const char *text);

@@ -79,18 +79,9 @@ typedef struct rapt_random_kernels {
     rapt_random_loop *bernoulli; /* uint8 */
 } rapt_random_kernels;
 
-/* Functions of one operand, and their derivatives: name_backward takes the gradient and the operand. */
-#define RAPT_UNARY_KERNELS(X)                                                                                          \
-    X(neg)                                                                                                             \
-    X(abs)                                                                                                             \
-    X(abs_backward)                                                                                                    \
-    X(exp)                                                                                                             \
-    X(log)                                                                                                             \
-    X(sqrt)                                                                                                            \
-    X(rsqrt)                                                                                                           \
-    X(sin)                                                                                                             \
-    X(cos)                                                                                                             \
-    X(erf)                                                                                                             \
+/* The loops of functions.def (name_backward, the fused gradient, takes the gradient and what is saved), and those that a
+ * power and clamp are made of. */
+#define RAPT_OTHER_UNARY_KERNELS(X)                                                                                    \
     X(square)                                                                                                          \
     X(cube)                                                                                                            \
     X(reciprocal)                                                                                                      \
@@ -99,31 +90,14 @@ typedef struct rapt_random_kernels {
     X(clamp_backward)
 
 typedef struct rapt_unary_kernels {
+#define FUNCTION(name, ...) rapt_loops name;
+#define FUSED(name, ...) rapt_loops name, name##_backward;
+#define FUSED_STEPS(name, ...) rapt_loops name, name##_backward;
+#include "tensor/functions.def"
 #define X(name) rapt_loops name;
-    RAPT_UNARY_KERNELS(X) /* options of power: a double; of clamp: low and high, two doubles */
+    RAPT_OTHER_UNARY_KERNELS(X) /* options of power: a double; of clamp: low and high, two doubles */
 #undef X
 } rapt_unary_kernels;
-
-/* The derivatives of tanh, sigmoid and relu take the gradient and the function's value, the others gradient and operand. */
-#define RAPT_ACTIVATION_KERNELS(X)                                                                                     \
-    X(tanh)                                                                                                            \
-    X(tanh_backward)                                                                                                   \
-    X(sigmoid)                                                                                                         \
-    X(sigmoid_backward)                                                                                                \
-    X(relu)                                                                                                            \
-    X(relu_backward)                                                                                                   \
-    X(gelu)                                                                                                            \
-    X(gelu_backward)                                                                                                   \
-    X(gelu_tanh)                                                                                                       \
-    X(gelu_tanh_backward)                                                                                              \
-    X(silu)                                                                                                            \
-    X(silu_backward)
-
-typedef struct rapt_activation_kernels {
-#define X(name) rapt_loops name;
-    RAPT_ACTIVATION_KERNELS(X)
-#undef X
-} rapt_activation_kernels;
 
 /* One step of a recurrent cell: the first row of each dense matrix of the batch. Backward reads kept, state, cell and
  * next_cell, and writes its results to from_input and from_hidden. */
@@ -265,7 +239,6 @@ typedef struct rapt_kernels {
     const char *level;
     rapt_elementwise_kernels elementwise;
     rapt_unary_kernels unary;
-    rapt_activation_kernels activation;
     rapt_reduce_kernels reduce;
     rapt_scan_kernels scan;
     rapt_index_kernels index;
@@ -293,7 +266,6 @@ extern rapt_kernels rapt_kernel;
 #define RAPT_KERNEL_FAMILIES(X)                                                                                        \
     X(elementwise)                                                                                                     \
     X(unary)                                                                                                           \
-    X(activation)                                                                                                      \
     X(reduce)                                                                                                          \
     X(random)                                                                                                          \
     X(recurrent)                                                                                                       \

@@ -2,7 +2,6 @@
 #ifndef RAPT_TENSOR_PARALLEL_H
 #define RAPT_TENSOR_PARALLEL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Works on the items [first, last). */
@@ -10,15 +9,6 @@ typedef void rapt_task(void *context, int64_t first, int64_t last);
 
 /* Calls task for [0, count) in pieces of `grain` items, on all threads when there is more than one piece. */
 void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context);
-
-/* True once rapt_set_threads was called: then exactly so many are used, whatever else the machine does. */
-bool rapt_threads_are_fixed(void);
-
-/* False where the calling thread has come into a child process by a fork and had started threads before: it works alone. */
-bool rapt_may_start_threads(void);
-
-/* Lets a thread that was forked, and may start threads, do so. */
-void rapt_allow_threads(void);
 
 /* A grain that makes a piece about 16,384 elements of work when an item costs `cost` of them. */
 int64_t rapt_grain(int64_t cost);

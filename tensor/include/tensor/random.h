@@ -5,6 +5,11 @@
 #include <rapt/memory.h>
 #include <rapt/random.h>
 
+#include "tensor/thread.h"
+
+/* Where this thread's generator stands. */
+extern RAPT_THREAD_LOCAL rapt_random_state rapt_generator;
+
 /* Takes the blocks for that many elements, four to a block, and returns the state in which they begin. Element i belongs
  * to word i % 4 of block offset + i / 4, which is how the kernels `dropout` and `bernoulli` read it. */
 rapt_random_state rapt_random_reserve(int64_t elements);

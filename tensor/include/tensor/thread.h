@@ -1,39 +1,20 @@
-/* What each thread has of its own: error, scopes, generator, recording mode, block cache. */
+/* What each thread has of its own: a variable beside the code that owns it, and its end. */
 #ifndef RAPT_TENSOR_THREAD_H
 #define RAPT_TENSOR_THREAD_H
 
-#include <rapt/tensor.h>
+/* Of each thread one, zero at first. Reading it costs an instruction and cannot fail. */
+#define RAPT_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
 
-#define RAPT_MESSAGE_SIZE 512
+/* What must be given back when a thread ends, in this order: tensors that no scope ended go to the block cache. */
+typedef enum rapt_thread_part {
+    RAPT_THREAD_SCOPES,
+    RAPT_THREAD_BLOCKS,
+    RAPT_THREAD_ERROR,
+    RAPT_THREAD_PARTS
+} rapt_thread_part;
 
-typedef struct rapt_thread {
-    rapt_error_code error;
-    char error_op[64];
-    char error_message[RAPT_MESSAGE_SIZE];
-    uint64_t failures; /* how often something failed, also while an error stood */
-    uintptr_t *owned;  /* tensors of all open scopes, innermost last; bit 0 set: to be kept once */
-    int64_t owned_count;
-    int64_t owned_capacity;
-    int64_t *scope_starts; /* where in `owned` each open scope begins */
-    int64_t scope_count;
-    int64_t scope_capacity;
-    rapt_random_state random;
-    bool recording_off;
-    const char *op; /* whose forward runs; in the debugging mode */
-    void *block_cache;
-} rapt_thread;
-
-extern __thread __attribute__((tls_model("initial-exec"), visibility("hidden"))) rapt_thread *rapt_thread_in_use;
-rapt_thread *rapt_make_thread(void);
-
-/* The calling thread's state, made at first use. NULL when there is no memory even for that. */
-static inline rapt_thread *rapt_this_thread(void)
-{
-    return rapt_thread_in_use ? rapt_thread_in_use : rapt_make_thread();
-}
-
-/* For the end of a thread. */
-void rapt_scopes_free(rapt_thread *thread);
-void rapt_block_cache_free(rapt_thread *thread);
+/* For the owner of a part that the calling thread has from now on: `end` will be called in the thread when it ends (the main
+ * thread: when the program does). It is the same function for all threads, and called in those too that have no such part. */
+void rapt_at_thread_end(rapt_thread_part part, void (*end)(void));
 
 #endif

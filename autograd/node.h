@@ -92,16 +92,6 @@ static inline rapt_node *rapt_node_of(const rapt_tensor *tensor)
     return (rapt_node *)tensor->link;
 }
 
-/* Makes a leaf's gradient, if it has one, a tensor that nobody else sees and that has no graph: safe to change in place. */
-bool rapt_own_gradient(rapt_tensor *leaf);
-
-/* rapt_apply_many for an op whose number of outputs is the caller's choice. */
-bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs, int output_count,
-                        rapt_tensor **outputs);
-
-/* In forward and vjp of such an op. */
-int rapt_call_output_count(const rapt_call *call);
-
 /* May a sum of gradients grow in place? Nobody else sees its elements, and each is there once. */
 bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph);
 

@@ -1,6 +1,6 @@
 /* What the ops that reduce axes share: their options, accumulators and result, and the way back for gradients. */
-#ifndef RAPT_AUTOGRAD_REDUCTION_H
-#define RAPT_AUTOGRAD_REDUCTION_H
+#ifndef RAPT_OPS_REDUCTION_H
+#define RAPT_OPS_REDUCTION_H
 
 #include <rapt/op.h>
 

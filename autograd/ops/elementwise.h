@@ -1,6 +1,6 @@
 /* What the elementwise ops share: checks of the inputs, and an output to write to. */
-#ifndef RAPT_AUTOGRAD_ELEMENTWISE_H
-#define RAPT_AUTOGRAD_ELEMENTWISE_H
+#ifndef RAPT_OPS_ELEMENTWISE_H
+#define RAPT_OPS_ELEMENTWISE_H
 
 #include <rapt/op.h>
 

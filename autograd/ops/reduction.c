@@ -1,12 +1,10 @@
 /* The common part of the ops that reduce axes. */
-#include "autograd/reduction.h"
+#include "reduction.h"
 
-#include <math.h>
 #include <string.h>
 
 #include <rapt/ops.h>
 
-#include "autograd/node.h"
 #include "tensor/memory.h"
 
 rapt_tensor *rapt_reduction_apply(const rapt_op *op, rapt_tensor *x, int axis_count, const int *axes, bool keep,
@@ -27,14 +25,12 @@ rapt_tensor *rapt_reduction_apply(const rapt_op *op, rapt_tensor *x, int axis_co
 
 bool rapt_folding_begin(rapt_folding *r, rapt_call *call, bool floating)
 {
-    r->op = call->op->name;
+    r->op = rapt_call_op(call)->name;
     r->x = rapt_call_input(call, 0);
     r->options = rapt_call_options(call);
     r->folds = 0;
     r->failed = false;
-    if (floating && !rapt_is_floating(r->x))
-        return rapt_fail(RAPT_ERROR_DTYPE, r->op, "not defined for %s; float32 or float64 expected",
-                         rapt_dtype_name((rapt_dtype)r->x->dtype));
+    if (floating && !rapt_check_floating(r->op, r->x)) return false;
     return rapt_check_axes(r->op, r->x, r->options->axis_count, r->options->axes, &r->shape);
 }
 
@@ -63,18 +59,6 @@ rapt_tensor *rapt_folding_end(rapt_folding *r, rapt_dtype dtype, const rapt_accu
     for (int set = 0; set < r->folds; set++)
         if (r->capacity[set]) rapt_block_give(r->results[set], r->capacity[set]);
     return output;
-}
-
-/* Twice, for the first mean is rounded: far from 0 that costs the digits of what is left, whose own mean is near 0; it is
- * left alone where it is not finite. */
-rapt_tensor *rapt_center(rapt_tensor *x, int axis_count, const int *axes)
-{
-    x = rapt_sub(x, rapt_mean(x, axis_count, axes, true));
-    rapt_tensor *rest = rapt_mean(x, axis_count, axes, true);
-    if (!rest) return NULL;
-    rapt_dtype dtype = (rapt_dtype)rest->dtype;
-    rapt_tensor *finite = rapt_less(rapt_abs(rest), rapt_scalar(dtype, INFINITY));
-    return rapt_sub(x, rapt_where(finite, rest, rapt_scalar(dtype, 0)));
 }
 
 static bool is_folded(const rapt_reduction_options *options, int axis, int rank)

@@ -1,10 +1,9 @@
 /* The common part of all elementwise ops. */
-#include "autograd/elementwise.h"
+#include "elementwise.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "autograd/node.h"
 #include "tensor/debug.h"
 
 bool rapt_check_number(const char *op, const rapt_tensor *x, double value)
@@ -89,5 +88,6 @@ rapt_tensor *rapt_elementwise(const char *op, const rapt_loops loops, int result
 
 rapt_tensor *rapt_elementwise_call(const rapt_call *call, const rapt_loops loops, int64_t cost)
 {
-    return rapt_elementwise(call->op->name, loops, -1, call->options, cost, call->count, call->inputs);
+    return rapt_elementwise(rapt_call_op(call)->name, loops, -1, rapt_call_options(call), cost, rapt_call_count(call),
+                            rapt_call_inputs(call));
 }

@@ -1,6 +1,6 @@
 /* What the ops that take indices share. */
-#ifndef RAPT_AUTOGRAD_INDEX_H
-#define RAPT_AUTOGRAD_INDEX_H
+#ifndef RAPT_OPS_INDICES_H
+#define RAPT_OPS_INDICES_H
 
 #include <rapt/op.h>
 

@@ -1,6 +1,6 @@
 /* Parts of tensors, as the ops on views and on joined tensors share them. */
-#ifndef RAPT_AUTOGRAD_VIEW_H
-#define RAPT_AUTOGRAD_VIEW_H
+#ifndef RAPT_OPS_PART_H
+#define RAPT_OPS_PART_H
 
 #include <rapt/op.h>
 

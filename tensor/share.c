@@ -1,0 +1,38 @@
+/* Shares of tensors: taken, given back, and the end of a tensor with the last one. */
+#include "tensor/debug.h"
+#include "tensor/memory.h"
+
+static void storage_release(rapt_storage *storage)
+{
+    if (!rapt_drop_reference(&storage->references)) return;
+    if (storage->release_foreign) storage->release_foreign(storage->foreign_owner);
+    rapt_block_give(storage, storage->capacity);
+}
+
+static void header_give(rapt_tensor *tensor)
+{
+    if (rapt_debugging) rapt_mark_gone(tensor);
+    rapt_block_give_as_it_is(tensor, sizeof *tensor);
+}
+
+rapt_tensor *rapt_retain(rapt_tensor *tensor)
+{
+    if (!rapt_check_alive("retain", "the tensor", tensor)) return NULL;
+    if (tensor) atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
+    return tensor;
+}
+
+void rapt_release(rapt_tensor *tensor)
+{
+    if (!rapt_check_alive("release", "the tensor", tensor)) return;
+    if (!tensor || !rapt_drop_reference(&tensor->references)) return;
+    if (tensor->link) tensor->link->release(tensor->link, tensor);
+    storage_release(tensor->storage);
+    header_give(tensor);
+}
+
+bool rapt_is_unique(const rapt_tensor *tensor)
+{
+    return atomic_load_explicit(&tensor->references, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&tensor->storage->references, memory_order_acquire) == 1;
+}
