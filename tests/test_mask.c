@@ -3,7 +3,7 @@
 
 #include "modules.h"
 
-#include "nn/mask.h"
+#include "nn/padding.h"
 
 /* The mask's answer for scores of that shape, expanded to it. */
 static rapt_tensor *seen_by(const rapt_mask *mask, int rank, const int64_t *shape)
@@ -130,7 +130,7 @@ static void expect_any(const example *e, const bool *seen, int64_t groups)
     rapt_resolved_mask resolved;
     rapt_tensor *any;
     cr_assert(rapt_resolve_mask("test", &e->mask, RAPT_FLOAT64, 2, 3, 4, 5, &resolved), "%s", rapt_error());
-    cr_assert(rapt_mask_any_seen(&resolved, groups, &any), "%s", rapt_error());
+    cr_assert(rapt_find_seen_keys(&resolved, groups, &any), "%s", rapt_error());
     if (any) expect_shape(any, RAPT_SHAPE(2, groups, 5, 1));
     for (int64_t b = 0; b < 2; b++)
         for (int64_t g = 0; g < groups; g++)
@@ -246,16 +246,16 @@ Test(mask, hidden_keys_are_replaced)
     rapt_resolved_mask resolved;
     rapt_tensor *any, *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){1, 2});
     cr_assert(rapt_resolve_mask("test", RAPT_MASK(.valid_lengths = lengths), RAPT_FLOAT64, 2, 1, 3, 2, &resolved));
-    cr_assert(rapt_mask_any_seen(&resolved, 1, &any));
+    cr_assert(rapt_find_seen_keys(&resolved, 1, &any));
     rapt_tensor *keys = rapt_require_gradient(doubles(RAPT_SHAPE(2, 2, 1), (double[]){1, (double)NAN, 3, 4}));
-    rapt_tensor *hidden = rapt_hide_unseen(keys, any);
+    rapt_tensor *hidden = rapt_hide_keys(keys, any);
     expect_values("keys", hidden, 4, (double[]){1, 0, 3, 4}, 0);
     cr_expect(rapt_backward(rapt_sum(rapt_mul(hidden, hidden), RAPT_ALL_AXES, false)));
     expect_values("gradient", rapt_gradient(keys), 4, (double[]){2, 0, 6, 8}, 0);
     cr_assert(rapt_resolve_mask("test", RAPT_MASK(.causal = true), RAPT_FLOAT64, 2, 1, 2, 2, &resolved));
-    cr_expect(rapt_mask_any_seen(&resolved, 1, &any));
+    cr_expect(rapt_find_seen_keys(&resolved, 1, &any));
     cr_expect_null(any, "the last query sees all");
-    cr_expect_eq(rapt_hide_unseen(keys, any), keys);
+    cr_expect_eq(rapt_hide_keys(keys, any), keys);
     expect_no_error();
 }
 

@@ -6,7 +6,7 @@
 
 #include "autograd/node.h"
 #include "nn/additive_inputs.h"
-#include "nn/pooling.h"
+#include "nn/padding.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
 
@@ -47,13 +47,12 @@ static bool hide_undefined(const rapt_mask_inputs *mask, const int64_t sizes[4],
                                          .keys = sizes[3],
                                          .ranges = mask->ranges,
                                          .seen = mask->seen};
-    rapt_tensor *any, *sum = rapt_sum(*reach, RAPT_ALL_AXES, false);
+    rapt_tensor *sum = rapt_sum(*reach, RAPT_ALL_AXES, false);
     if (!sum || isfinite(rapt_item(sum))) return sum != NULL;
-    if (!rapt_mask_any_seen(&resolved, rapt_heads_of(*keys), &any)) return false;
-    if (!any) return true;
-    rapt_tensor *hidden = rapt_hide_unseen((rapt_tensor *)(uintptr_t)*keys, any);
-    *keys = hidden;
-    return hidden && rapt_additive_key_powers(hidden, powers, reach);
+    const rapt_tensor *read = rapt_hide_padding((rapt_tensor *)(uintptr_t)*keys, &resolved);
+    if (!read || read == *keys) return read != NULL;
+    *keys = read;
+    return rapt_additive_key_powers(read, powers, reach);
 }
 
 bool rapt_additive_describe(rapt_additive *a, const rapt_additive_inputs *in, const rapt_mask_options *options,
@@ -268,10 +267,10 @@ rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_t
                                  const rapt_attention_call *call)
 {
     if (!queries || !keys || !weight || !check(queries, keys, weight, call->values)) return NULL;
-    rapt_tensor *outputs[2] = {0}, *values = call->values, *any = NULL;
+    rapt_tensor *outputs[2] = {0}, *values = call->values;
     /* values likewise, which matters where the mask has gaps: elsewhere they end with what is seen */
-    if (call->mask->gaps && !rapt_mask_any_seen(call->mask, rapt_heads_of(values), &any)) return NULL;
-    values = rapt_hide_unseen(values, any);
+    if (call->mask->gaps && !call->mask->padding_is_hidden) values = rapt_hide_padding(values, call->mask);
+    if (!values) return NULL;
     rapt_additive_inputs in = {queries, keys, weight, values, rapt_mask_inputs_of(call->mask)};
     const rapt_mask_options options = rapt_mask_options_of(call);
     if (!rapt_apply_counted(&op, &options, rapt_additive_input_count, (rapt_tensor **)&in, call->weights ? 2 : 1,

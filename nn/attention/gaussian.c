@@ -1,6 +1,6 @@
 /* The logarithm of the Gaussian kernel as a scoring function: a(q, k) = −½ ‖q − k‖² / width². */
 #include "nn/fused_dot.h"
-#include "nn/pooling.h"
+#include "nn/padding.h"
 #include "nn/squared_distance.h"
 
 typedef struct gaussian {
@@ -27,11 +27,8 @@ static rapt_tensor *attend(rapt_scoring *scoring, const rapt_attention_call *cal
 {
     if (!rapt_check_sizes(scoring, call->queries, RAPT_ANY_SIZE, call->keys, RAPT_SIZE_OF_QUERIES)) return NULL;
     const rapt_divisor *divisor = &((gaussian *)scoring)->width;
-    rapt_tensor *width = rapt_divisor_tensor(divisor, rapt_get_dtype(call->queries)), *keys = call->keys, *any = NULL;
-    if (divisor->parameter) { /* 0 · NaN would reach its gradient */
-        if (!rapt_mask_any_seen(call->mask, rapt_heads_of(keys), &any)) return NULL;
-        keys = rapt_hide_unseen(keys, any);
-    }
+    rapt_tensor *width = rapt_divisor_tensor(divisor, rapt_get_dtype(call->queries)), *keys = call->keys;
+    if (divisor->parameter) keys = rapt_hide_padding(keys, call->mask); /* 0 · NaN would reach its gradient */
     return rapt_fused_gaussian(rapt_div(call->queries, width), rapt_div(keys, width), call);
 }
 

@@ -132,6 +132,7 @@ static bool resolve_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, ra
     return aligned && (r->bias = expand(r, aligned, r->keys)) && find_seen(aligned, &above) && join(seen, above);
 }
 
+/* seen may be NULL: then nobody wants to know what is hidden by it. */
 static bool resolve_distance_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r,
                                   rapt_tensor **seen)
 {
@@ -143,7 +144,9 @@ static bool resolve_distance_bias(const char *op, rapt_tensor *bias, rapt_dtype 
         return rapt_fail(RAPT_ERROR_SHAPE, op, "the mask's distance_bias is %s; an odd number of distances expected",
                          rapt_shape_text(bias->rank, bias->shape, text));
     rapt_tensor *aligned = align(op, "distance_bias", bias, r, distances);
-    if (!aligned || !(r->distance_bias = expand(r, aligned, distances)) || !find_seen(aligned, &above)) return false;
+    if (!aligned || !(r->distance_bias = expand(r, aligned, distances))) return false;
+    if (!seen) return true;
+    if (!find_seen(aligned, &above)) return false;
     if (!above) return true;
     bool by_query = aligned->rank >= 2 && aligned->shape[aligned->rank - 2] == r->queries;
     if (aligned->rank >= 2 && !by_query) above = rapt_squeeze(above, -2);
@@ -178,18 +181,32 @@ bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, 
     return !seen || (r->seen = expand(r, seen, keys)) != NULL;
 }
 
-bool rapt_resolve_mask_for(const char *op, const rapt_mask *mask, const rapt_tensor *scores, rapt_resolved_mask *r)
+bool rapt_resolve_distance_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_hidden,
+                                rapt_resolved_mask *r)
+{
+    rapt_tensor *seen = r->seen;
+    if (!resolve_distance_bias(op, bias, dtype, r, finds_hidden ? &seen : NULL)) return false;
+    if (seen == r->seen) return true;
+    r->gaps = true;
+    return (r->seen = expand(r, seen, r->keys)) != NULL;
+}
+
+bool rapt_check_scores(const char *op, const rapt_tensor *scores)
 {
     char text[RAPT_SHAPE_TEXT];
     if (!scores) return rapt_fail_null(op, "scores");
-    const int64_t *shape = scores->shape;
     if (scores->rank != 3 && scores->rank != 4)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "scores (B, Q, K) or (B, heads, Q, K) expected, not %s",
-                         rapt_shape_text(scores->rank, shape, text));
-    if (!rapt_is_floating(scores))
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "scores are %s; floating expected",
-                         rapt_dtype_name((rapt_dtype)scores->dtype));
-    bool heads = scores->rank == 4;
+                         rapt_shape_text(scores->rank, scores->shape, text));
+    return rapt_is_floating(scores) || rapt_fail(RAPT_ERROR_DTYPE, op, "scores are %s; floating expected",
+                                                 rapt_dtype_name((rapt_dtype)scores->dtype));
+}
+
+bool rapt_resolve_mask_for(const char *op, const rapt_mask *mask, const rapt_tensor *scores, rapt_resolved_mask *r)
+{
+    if (!rapt_check_scores(op, scores)) return false;
+    const int64_t *shape = scores->shape;
+    const bool heads = scores->rank == 4;
     return rapt_resolve_mask(op, mask, (rapt_dtype)scores->dtype, shape[0], heads ? shape[1] : 1, shape[heads + 1],
                              shape[heads + 2], r);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "nn/attention_call.h"
+#include "nn/normalizers.h"
 #include "nn/weighted_sum.h"
 
 /* Distances as far as the farther of two tables reaches, added: (…, 2R + 1). */
@@ -17,15 +18,17 @@ static rapt_tensor *add_distances(rapt_tensor *a, rapt_tensor *b)
     return rapt_add(wide_a, wide_b);
 }
 
-/* Puts the scoring function's distance bias into the mask. */
-static bool add_distance_bias(rapt_pooling *p)
+/* Puts the scoring function's distance bias into the mask, and into the resolved one. finds_hidden: also what is −∞ in it
+ * is then hidden. */
+static bool add_distance_bias(rapt_pooling *p, bool finds_hidden)
 {
     rapt_scoring *scoring = p->attention->scoring;
     if (!scoring->distance_bias) return true;
     rapt_tensor *bias = scoring->distance_bias(scoring, p->queries);
     if (p->mask.distance_bias) bias = add_distances(bias, p->mask.distance_bias);
     p->mask.distance_bias = bias;
-    return bias != NULL;
+    return bias &&
+           rapt_resolve_distance_bias("Attention", bias, (rapt_dtype)p->queries->dtype, finds_hidden, &p->resolved);
 }
 
 /* (B, groups · repeats, Q, size) → (B, groups, repeats · Q, size): the queries that one group of keys answers */
@@ -54,7 +57,7 @@ static rapt_tensor *compute_scores(const rapt_pooling *p)
     expected[last] = rapt_length_of(p->keys);
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
     if (scores->rank == queries->rank && memcmp(scores->shape, expected, (size_t)scores->rank * sizeof *expected) == 0)
-        return by_head(p, scores);
+        return rapt_check_scores("Attention", scores) ? by_head(p, scores) : NULL;
     rapt_fail(RAPT_ERROR_SHAPE, "Attention", "scores %s expected of the scoring function %s, not %s",
               rapt_shape_text(last + 1, expected, a), scoring->module.kind->name,
               rapt_shape_text(scores->rank, scores->shape, b));
@@ -93,8 +96,8 @@ rapt_tensor *rapt_pool_plainly(rapt_pooling *p)
 {
     rapt_attention *attention = p->attention;
     rapt_tensor *scores = compute_scores(p);
-    if (!scores || !add_distance_bias(p)) return NULL;
-    rapt_tensor *weights = attention->normalizer(scores, &p->mask);
+    if (!scores || !add_distance_bias(p, true)) return NULL;
+    rapt_tensor *weights = rapt_normalize(attention->normalizer, scores, &p->mask, &p->resolved);
     if (!weights || (wants_weights(p) && !hand_out_weights(p, weights))) return NULL;
     if (dropout_of(attention) > 0) weights = rapt_drop(weights, dropout_of(attention));
     rapt_tensor *pooled = by_head(p, rapt_weighted_sum(by_group(p, weights), p->values));
@@ -111,20 +114,12 @@ bool rapt_pooling_is_fused(const rapt_pooling *p)
 rapt_tensor *rapt_pool_fused(rapt_pooling *p)
 {
     rapt_attention *attention = p->attention;
-    rapt_resolved_mask mask = p->resolved;
-    if (!add_distance_bias(p)) return NULL;
-    if (attention->scoring->distance_bias) {
-        rapt_tensor *bias = p->mask.distance_bias;
-        if (bias && bias->rank == 3) bias = rapt_unsqueeze(bias, 1);
-        mask.distance_bias =
-            bias ? rapt_expand(bias, RAPT_SHAPE(mask.batch, mask.heads, mask.queries, bias->shape[3])) : NULL;
-        if (!mask.distance_bias) return NULL;
-    }
     rapt_tensor *weights = NULL;
+    if (!add_distance_bias(p, false)) return NULL; /* kernels see −∞ themselves */
     const rapt_attention_call call = {.queries = p->queries,
                                       .keys = p->keys,
                                       .values = p->values,
-                                      .mask = &mask,
+                                      .mask = &p->resolved,
                                       .dropout = dropout_of(attention),
                                       .weights = wants_weights(p) ? &weights : NULL};
     rapt_tensor *pooled = attention->scoring->attend(attention->scoring, &call);
