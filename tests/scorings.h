@@ -105,13 +105,13 @@ static inline double defined_epanechnikov(const scored_pair *p)
     return fmax(0, 1 - defined_distance(p, 2.5));
 }
 
-/* (qᵀk + qᵀr) / √d, r for the distance */
+/* (qᵀk + qᵀr) / √d, r for j − i */
 static inline double defined_relative(const scored_pair *p)
 {
-    int64_t distance = p->j - p->i;
-    int64_t row = scoring_reach + (distance < -scoring_reach  ? -scoring_reach
-                                   : distance > scoring_reach ? scoring_reach
-                                                              : distance);
+    int64_t position = p->j - p->i;
+    int64_t row = scoring_reach + (position < -scoring_reach  ? -scoring_reach
+                                   : position > scoring_reach ? scoring_reach
+                                                              : position);
     double sum = defined_dot(p);
     for (int64_t c = 0; c < p->query_size; c++) sum += p->query[c] * p->parameters[0][row * p->query_size + c];
     return sum / sqrt((double)p->query_size);

@@ -90,7 +90,7 @@ static rapt_mask full_mask(void)
                        .window = 3,
                        .seen = rapt_from(RAPT_BOOL, RAPT_SHAPE(3), (bool[]){true, true, false}),
                        .bias = doubles(RAPT_SHAPE(2, 3), (double[]){0.5, low, 0, 0, 1, 0}),
-                       .distance_bias = doubles(RAPT_SHAPE(5), (double[]){low, 1, 2, 3, 4})};
+                       .relative_bias = doubles(RAPT_SHAPE(5), (double[]){low, 1, 2, 3, 4})};
 }
 
 /* One forward and backward after `failures` blocks; true when they succeed. */
@@ -139,11 +139,11 @@ Test(attention_gradients, forward_and_backward_without_memory)
 
 /* --- a bias that changes in place between forward and backward, as by a step of an optimizer --- */
 
-enum { by_place, by_distance, bias_kinds };
+enum { by_place, by_position, bias_kinds };
 
 static rapt_tensor *attend(rapt_attention *attention, rapt_tensor *x, rapt_tensor *bias, int kind)
 {
-    const rapt_mask mask = {.bias = kind == by_place ? bias : NULL, .distance_bias = kind == by_place ? NULL : bias};
+    const rapt_mask mask = {.bias = kind == by_place ? bias : NULL, .relative_bias = kind == by_place ? NULL : bias};
     return rapt_sum(rapt_attention_forward(attention, x, x, x, &mask), RAPT_ALL_AXES, false);
 }
 

@@ -1,4 +1,4 @@
-/* Attention with heads and groups of heads, with distances, with normalisers and scoring functions of one's own. */
+/* Attention with heads and groups of heads, with relative positions, with normalisers and scoring functions of one's own. */
 #include "modules.h"
 
 enum { batch = 2, queries = 3, keys = 4, size = 5, value_size = 2 };
@@ -33,7 +33,7 @@ static rapt_mask make_mask(int64_t heads)
                        .offset = 1,
                        .seen = bytes,
                        .bias = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(heads, 1, keys)),
-                       .distance_bias = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(heads, 1, 3))};
+                       .relative_bias = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(heads, 1, 3))};
 }
 
 /* What of the mask is head h's, for scores without heads. */
@@ -42,7 +42,7 @@ static rapt_mask mask_of_head(const rapt_mask *mask, int64_t h)
     rapt_mask one = *mask;
     one.seen = rapt_select(mask->seen, 0, h);
     one.bias = rapt_select(mask->bias, 0, h);
-    one.distance_bias = rapt_select(mask->distance_bias, 0, h);
+    one.relative_bias = rapt_select(mask->relative_bias, 0, h);
     return one;
 }
 
@@ -140,7 +140,7 @@ Test(attention_heads, ways_agree)
     expect_no_error();
 }
 
-/* A scoring function of one's own whose scores and values depend on distances as well. */
+/* A scoring function of one's own whose scores and values depend on relative positions as well. */
 static rapt_tensor *score(rapt_scoring *scoring, rapt_tensor *q, rapt_tensor *k)
 {
     (void)scoring;
@@ -148,7 +148,7 @@ static rapt_tensor *score(rapt_scoring *scoring, rapt_tensor *q, rapt_tensor *k)
 }
 
 /* (…, Q, 5): the first 5 numbers of the query */
-static rapt_tensor *distance_bias(rapt_scoring *scoring, rapt_tensor *q)
+static rapt_tensor *relative_bias(rapt_scoring *scoring, rapt_tensor *q)
 {
     (void)scoring;
     return rapt_slice(q, -1, 0, 5, 1);
@@ -165,17 +165,17 @@ static rapt_scoring *own_scoring(void)
     rapt_scoring *scoring = rapt_module_new(sizeof *scoring, &kind);
     cr_assert_not_null(scoring);
     scoring->score = score;
-    scoring->distance_bias = distance_bias;
+    scoring->relative_bias = relative_bias;
     return scoring;
 }
 
-static int64_t clamped(int64_t distance, int64_t reach)
+static int64_t clamped(int64_t position, int64_t reach)
 {
-    return distance < -reach ? 0 : distance > reach ? 2 * reach : reach + distance;
+    return position < -reach ? 0 : position > reach ? 2 * reach : reach + position;
 }
 
-/* Scores qᵀk + q[distance] + the mask's own bias, which reaches less far; values plus a row for the distance. */
-Test(attention_heads, distances_by_the_definition)
+/* Scores qᵀk + q[j − i] + the mask's own bias, which reaches less far; values plus a row for j − i. */
+Test(attention_heads, relative_positions_by_the_definition)
 {
     enum { offset = 2 };
     RAPT_SCOPE;
@@ -183,18 +183,18 @@ Test(attention_heads, distances_by_the_definition)
     rapt_attention *attention = attention_of(own_scoring());
     rapt_tensor *table = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(5, value_size)),
                 *bias = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(3));
-    attention->scoring->distance_values = table;
+    attention->scoring->relative_values = table;
     rapt_tensor *q = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, queries, size)),
                 *k = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, keys, size)),
                 *v = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, keys, value_size));
-    rapt_tensor *y = rapt_attention_forward(attention, q, k, v, RAPT_MASK(.distance_bias = bias, .offset = offset));
+    rapt_tensor *y = rapt_attention_forward(attention, q, k, v, RAPT_MASK(.relative_bias = bias, .offset = offset));
     const double *of_query = values_of(q), *of_key = values_of(k), *value = values_of(v), *row = values_of(table),
-                 *of_distance = values_of(bias);
+                 *of_position = values_of(bias);
     double expected[queries * value_size] = {0};
     for (int i = 0; i < queries; i++) {
         double scores[keys], total = 0;
         for (int j = 0; j < keys; j++) {
-            scores[j] = of_query[i * size + clamped(j - i - offset, 2)] + of_distance[clamped(j - i - offset, 1)];
+            scores[j] = of_query[i * size + clamped(j - i - offset, 2)] + of_position[clamped(j - i - offset, 1)];
             for (int c = 0; c < size; c++) scores[j] += of_query[i * size + c] * of_key[j * size + c];
             total += exp(scores[j]);
         }

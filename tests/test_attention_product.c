@@ -18,17 +18,17 @@ static const char *const normalizer_names[] = {"softmax", "sum", "none", "hard",
 static rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum, rapt_masked_none, rapt_masked_hard,
                                                rapt_masked_uniform};
 
-enum { no_mask, lengths, causal, window, seen, bias, distance_bias, everything, million, mask_count };
+enum { no_mask, lengths, causal, window, seen, bias, relative_bias, everything, million, mask_count };
 static const char *const mask_names[] = {"no mask",       "lengths",    "causal lengths by query",
                                          "window",        "seen",       "bias",
-                                         "distance bias", "everything", "million"};
+                                         "relative bias", "everything", "million"};
 
 /* What is not differentiated. */
 typedef struct subject {
     rapt_attention *attention;
     rapt_mask mask;
     rapt_tensor *finite; /* where the bias is not −∞ */
-    bool has_bias, has_distances;
+    bool has_bias, has_positions;
 } subject;
 
 /* Inputs: queries, keys, values, bias, distance bias, parameters. */
@@ -37,7 +37,7 @@ static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
     const subject *s = context;
     rapt_mask mask = s->mask;
     if (s->has_bias) mask.bias = rapt_where(s->finite, inputs[3], rapt_scalar(RAPT_FLOAT64, -(double)INFINITY));
-    if (s->has_distances) mask.distance_bias = inputs[4];
+    if (s->has_positions) mask.relative_bias = inputs[4];
     return rapt_attention_forward(s->attention, inputs[0], inputs[1], inputs[2], &mask);
 }
 
@@ -47,7 +47,7 @@ static subject subject_of(rapt_attention *attention, int kind)
     const bool all = kind == everything;
     subject s = {.attention = attention,
                  .has_bias = kind == bias || all,
-                 .has_distances = kind == distance_bias || all};
+                 .has_positions = kind == relative_bias || all};
     s.finite = rapt_from(RAPT_BOOL, RAPT_SHAPE(queries, keys), (bool[]){true, false, true, true, true, true});
     if (kind == lengths || kind == million)
         s.mask.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(batch), (int64_t[]){2, 0});

@@ -13,9 +13,9 @@ typedef struct inputs {
 static void fail(const attention_case *c, const char *what, const char *way)
 {
     char mask[256];
-    snprintf(mask, sizeof mask, "lengths %d, causal %d, window %d, offset %d, seen %d, bias %d, distances %d%s",
+    snprintf(mask, sizeof mask, "lengths %d, causal %d, window %d, offset %d, seen %d, bias %d, relative bias %d%s",
              c->lengths_rank, c->causal, (int)c->window, (int)c->offset, c->seen.rank, c->bias.rank,
-             c->distance_bias.rank, c->fills_million ? ", million" : "");
+             c->relative_bias.rank, c->fills_million ? ", million" : "");
     cr_assert_fail("seed %llu, %s: %s (%s, %s, %s; batch %d, heads %d of %d groups%s, queries %d of %d, keys %d of %d, "
                    "values of %d; %s) %s",
                    (unsigned long long)c->seed, way, what, c->scoring->name, normalizer_names[c->normalizer],
@@ -55,7 +55,7 @@ static rapt_tensor *field(const attention_case *c, const mask_field *f, rapt_dty
 {
     if (f->rank < 0) return NULL;
     rapt_tensor *all = rapt_cast(rapt_from(RAPT_FLOAT64, f->rank, f->shape, f->data), dtype);
-    return extra > 0 && f != &c->distance_bias ? rapt_pad(all, -1, 0, extra, 1) : all;
+    return extra > 0 && f != &c->relative_bias ? rapt_pad(all, -1, 0, extra, 1) : all;
 }
 
 static inputs build(const attention_case *c, const attention_result *r, double hidden, int64_t extra)
@@ -73,7 +73,7 @@ static inputs build(const attention_case *c, const attention_result *r, double h
     rapt_tensor *seen = field(c, &c->seen, RAPT_UINT8, extra);
     in.mask.seen = seen ? rapt_cast(seen, RAPT_BOOL) : NULL;
     in.mask.bias = field(c, &c->bias, c->dtype, extra);
-    in.mask.distance_bias = field(c, &c->distance_bias, c->dtype, 0);
+    in.mask.relative_bias = field(c, &c->relative_bias, c->dtype, 0);
     return in;
 }
 

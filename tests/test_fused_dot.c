@@ -12,7 +12,7 @@ static rapt_tensor *call_with_biases(rapt_tensor *const *inputs, void *context)
 {
     masked_call c = *(const masked_call *)context;
     c.mask.bias = inputs[3];
-    c.mask.distance_bias = inputs[4];
+    c.mask.relative_bias = inputs[4];
     return rapt_attention_forward(c.attention, inputs[0], inputs[1], inputs[2], &c.mask);
 }
 
@@ -61,14 +61,14 @@ Test(fused_dot, second_derivative_is_an_error_that_names_the_plain_way)
 }
 
 /* The op itself: the layer would have replaced what no query sees. */
-static outcome fuse(const subject *s, bool distances)
+static outcome fuse(const subject *s, bool is_gaussian)
 {
     rapt_resolved_mask mask;
     const int64_t *q = rapt_shape(s->queries), keys = rapt_size(s->keys, 2);
     cr_assert(rapt_resolve_mask("test", &s->mask, rapt_get_dtype(s->queries), q[0], q[1], q[2], keys, &mask));
     const rapt_attention_call call = {.queries = s->queries, .keys = s->keys, .values = s->values, .mask = &mask};
-    outcome o = {{distances ? rapt_fused_gaussian(s->queries, s->keys, &call)
-                            : rapt_fused_dot(s->queries, s->keys, 0.5, &call)}};
+    outcome o = {{is_gaussian ? rapt_fused_gaussian(s->queries, s->keys, &call)
+                              : rapt_fused_dot(s->queries, s->keys, 0.5, &call)}};
     cr_assert_not_null(o.tensors[0], "%s", rapt_error());
     rapt_tensor *from = rapt_ones(rapt_get_dtype(s->queries), rapt_rank(o.tensors[0]), rapt_shape(o.tensors[0]));
     rapt_tensor *inputs[] = {s->queries, s->keys, s->values};
@@ -103,8 +103,8 @@ Test(fused_dot, nothing_is_read_of_keys_that_no_query_sees)
         s.keys = spoilt(s.keys, 1, length, 0), s.values = spoilt(s.values, 1, length, 0);
         with_nan.keys = spoilt(with_nan.keys, 1, length, (double)NAN);
         with_nan.values = spoilt(with_nan.values, 1, length, (double)NAN);
-        for (int distances = 0; distances < 2; distances++) {
-            outcome a = fuse(&s, distances), b = fuse(&with_nan, distances);
+        for (int is_gaussian = 0; is_gaussian < 2; is_gaussian++) {
+            outcome a = fuse(&s, is_gaussian), b = fuse(&with_nan, is_gaussian);
             expect_same_bits("NaN in padding", &a, &b);
             cr_expect(isfinite(largest_of(b.tensors[0])));
         }
@@ -195,16 +195,16 @@ Test(fused_dot, weights_fit_the_statistics_of_large_scores)
     const int64_t queries[] = {1, 2, 4, 5, 33, 36, 40, 515};
     for (int i = 0; i < 8 * 2 * 3; i++) {
         RAPT_SCOPE;
-        const bool distances = i / 8 % 2;
+        const bool is_gaussian = i / 8 % 2;
         const int64_t keys = (const int64_t[]){1, 40, 600}[i / 16], rows = queries[i % 8], size = 65;
         subject s = new_subject(RAPT_FLOAT32, 1, 1, rows, keys, size);
         s.queries = rapt_require_gradient(rapt_mul_scalar(rapt_detach(s.queries), 20));
         s.keys = rapt_require_gradient(rapt_mul_scalar(rapt_detach(s.keys), 20));
-        outcome o = fuse(&s, distances);
+        outcome o = fuse(&s, is_gaussian);
         const double *sums = values_of(rapt_sum(rapt_cast(o.tensors[3], RAPT_FLOAT64), RAPT_AXES(2), false));
         for (int64_t n = 0; n < 2 * size; n++)
             cr_expect(fabs(sums[n] - (double)rows) <= 2e-6 * (double)rows, "%lld queries, %lld keys, %s: %.9g",
-                      (long long)rows, (long long)keys, distances ? "distances" : "products", sums[n]);
+                      (long long)rows, (long long)keys, is_gaussian ? "Gaussian" : "products", sums[n]);
         rapt_module_free(&s.attention->module);
     }
     expect_no_error();

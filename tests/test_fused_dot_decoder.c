@@ -17,7 +17,7 @@ typedef struct decoder {
 
 typedef struct sizes {
     int64_t groups, queries, keys; /* groups 0: no axis of heads, else two heads for each group */
-    bool one_tensor, distances;
+    bool one_tensor, is_gaussian;
     int64_t window; /* of keys that a step sees, others than the last step; 0: all */
 } sizes;
 
@@ -38,8 +38,8 @@ static rapt_tensor *draw(rapt_dtype dtype, int64_t heads, int64_t length)
 static decoder new_decoder(rapt_dtype dtype, const sizes *s)
 {
     rapt_seed(5);
-    decoder d = {.attention = s->distances ? rapt_attention_new(rapt_gaussian_scoring_new(4, false), 0)
-                                           : rapt_dot_product_attention_new(0)};
+    decoder d = {.attention = s->is_gaussian ? rapt_attention_new(rapt_gaussian_scoring_new(4, false), 0)
+                                             : rapt_dot_product_attention_new(0)};
     d.queries = draw(dtype, 2 * s->groups, s->queries);
     d.keys = draw(dtype, s->groups, s->keys);
     d.values = s->one_tensor ? d.keys : draw(dtype, s->groups, s->keys);

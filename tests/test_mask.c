@@ -1,4 +1,4 @@
-/* Masks: what each field lets a query see, alone and with the others; biases by place and by distance; bad masks. */
+/* Masks: what each field lets a query see, alone and with the others; biases by place and by relative position; bad masks. */
 #include <stdlib.h>
 
 #include "modules.h"
@@ -67,8 +67,10 @@ Test(mask, numbers_at_the_ends_of_int64)
     expect_table("window far behind", RAPT_MASK(.window = 5, .offset = least), 1, 2, ROWS("000", "000"));
     RAPT_SCOPE;
     rapt_tensor *table = doubles(RAPT_SHAPE(3), (double[]){1, 2, 3});
-    expect_values("distances", rapt_by_distance(table, 2, 2, most, false), 4, (double[]){1, 1, 1, 1}, 0);
-    expect_values("distances", rapt_by_distance(table, 2, 2, least, false), 4, (double[]){3, 3, 3, 3}, 0);
+    expect_values("relative positions", rapt_by_relative_position(table, 2, 2, most, false), 4, (double[]){1, 1, 1, 1},
+                  0);
+    expect_values("relative positions", rapt_by_relative_position(table, 2, 2, least, false), 4, (double[]){3, 3, 3, 3},
+                  0);
 }
 
 Test(mask, lengths)
@@ -90,15 +92,15 @@ static bool is_seen(const example *e, const int64_t at[4])
 {
     const rapt_mask *m = &e->mask;
     int64_t item = at[0], i = at[2], j = at[3], place = i + m->offset, last_axes[] = {i, j};
-    int64_t distance = j - place < -2 ? -2 : j - place > 2 ? 2 : j - place;
+    int64_t position = j - place < -2 ? -2 : j - place > 2 ? 2 : j - place;
     bool seen = true;
     if (m->valid_lengths) seen = seen && (double)j < rapt_at(m->valid_lengths, (int64_t[]){item, i});
     if (m->causal) seen = seen && j <= place;
     if (m->window) seen = seen && llabs(place - j) < m->window;
     if (m->seen) seen = seen && rapt_at(m->seen, (int64_t[]){item, 0, i, j}) != 0;
     if (m->bias) seen = seen && rapt_at(m->bias, last_axes) > (double)-INFINITY;
-    if (m->distance_bias)
-        seen = seen && rapt_at(m->distance_bias, (int64_t[]){at[1], 0, 2 + distance}) > (double)-INFINITY;
+    if (m->relative_bias)
+        seen = seen && rapt_at(m->relative_bias, (int64_t[]){at[1], 0, 2 + position}) > (double)-INFINITY;
     return seen;
 }
 
@@ -120,7 +122,7 @@ static example make_example(int fields)
     if (fields & 8)
         e.mask.seen = rapt_less(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 1, 4, 5)), rapt_scalar(RAPT_FLOAT64, 0.6));
     if (fields & 16) e.mask.bias = some_infinite(RAPT_SHAPE(4, 5));
-    if (fields & 32) e.mask.distance_bias = some_infinite(RAPT_SHAPE(3, 1, 5));
+    if (fields & 32) e.mask.relative_bias = some_infinite(RAPT_SHAPE(3, 1, 5));
     return e;
 }
 
@@ -192,40 +194,40 @@ Test(mask, biases_are_added)
     RAPT_SCOPE;
     rapt_tensor *scores = rapt_reshape(rapt_arange(RAPT_FLOAT64, 0, 6, 1), RAPT_SHAPE(1, 2, 3)),
                 *bias = doubles(RAPT_SHAPE(3), (double[]){10, 20, 30}),
-                *distances = doubles(RAPT_SHAPE(3), (double[]){100, 200, 300});
+                *by_position = doubles(RAPT_SHAPE(3), (double[]){100, 200, 300});
     cr_expect_eq(rapt_mask_add_biases(NULL, scores), scores);
     cr_expect_eq(rapt_mask_add_biases(RAPT_MASK(.causal = true), scores), scores);
     expect_values("by place", rapt_mask_add_biases(RAPT_MASK(.bias = bias), scores), 6,
                   (double[]){10, 21, 32, 13, 24, 35}, 0);
-    rapt_mask mask = {.bias = bias, .distance_bias = distances, .offset = 1};
+    rapt_mask mask = {.bias = bias, .relative_bias = by_position, .offset = 1};
     /* j − i − 1 is −1, 0, 1 for query 0 and −2, −1, 0 for query 1 */
-    expect_values("by place and distance", rapt_mask_add_biases(&mask, scores), 6,
+    expect_values("by place and relative position", rapt_mask_add_biases(&mask, scores), 6,
                   (double[]){110, 221, 332, 113, 124, 235}, 0);
     expect_no_error();
 }
 
-Test(mask, by_distance)
+Test(mask, by_relative_position)
 {
     RAPT_SCOPE;
     rapt_tensor *table = doubles(RAPT_SHAPE(2, 3), (double[]){1, 2, 3, 4, 5, 6});
-    expect_values("a table for each of 2", rapt_by_distance(table, 2, 4, 0, false), 16,
+    expect_values("a table for each of 2", rapt_by_relative_position(table, 2, 4, 0, false), 16,
                   (double[]){2, 3, 3, 3, 1, 2, 3, 3, 5, 6, 6, 6, 4, 5, 6, 6}, 0);
-    expect_values("a row for each query", rapt_by_distance(table, 2, 4, 1, true), 8, (double[]){1, 2, 3, 3, 4, 4, 5, 6},
-                  0);
-    expect_values("reach 0", rapt_by_distance(doubles(RAPT_SHAPE(1), (double[]){7}), 1, 3, 9, false), 3,
+    expect_values("a row for each query", rapt_by_relative_position(table, 2, 4, 1, true), 8,
+                  (double[]){1, 2, 3, 3, 4, 4, 5, 6}, 0);
+    expect_values("reach 0", rapt_by_relative_position(doubles(RAPT_SHAPE(1), (double[]){7}), 1, 3, 9, false), 3,
                   (double[]){7, 7, 7}, 0);
-    expect_shape(rapt_by_distance(table, 0, 4, 0, false), RAPT_SHAPE(2, 0, 4));
-    expect_shape(rapt_by_distance(table, 2, 0, 0, true), RAPT_SHAPE(2, 0));
+    expect_shape(rapt_by_relative_position(table, 0, 4, 0, false), RAPT_SHAPE(2, 0, 4));
+    expect_shape(rapt_by_relative_position(table, 2, 0, 0, true), RAPT_SHAPE(2, 0));
     expect_no_error();
 }
 
 static rapt_tensor *call_table(rapt_tensor *const *inputs, void *context)
 {
-    rapt_tensor *table = rapt_by_distance(inputs[0], 3, 4, 1, *(const bool *)context);
+    rapt_tensor *table = rapt_by_relative_position(inputs[0], 3, 4, 1, *(const bool *)context);
     return rapt_mul(table, table);
 }
 
-Test(mask, gradient_by_distance)
+Test(mask, gradient_by_relative_position)
 {
     for (int variant = 0; variant < 4; variant++) {
         RAPT_SCOPE;
@@ -233,7 +235,7 @@ Test(mask, gradient_by_distance)
         bool by_query = variant & 1;
         rapt_tensor *table = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 3, 5)));
         rapt_gradcheck_options options = {.context = &by_query, .second_order = variant & 2};
-        rapt_gradcheck_result result = rapt_gradcheck("by_distance", call_table, 1, &table, &options);
+        rapt_gradcheck_result result = rapt_gradcheck("by_relative_position", call_table, 1, &table, &options);
         cr_expect(result.passed, "%s", result.message);
     }
     expect_no_error();
@@ -280,10 +282,10 @@ Test(mask, errors)
         {{.seen = rapt_ones(RAPT_BOOL, RAPT_SHAPE(1, 1, 1, 1, 4))}, RAPT_ERROR_SHAPE, "[1, 1, 1, 1, 4]"},
         {{.bias = single}, RAPT_ERROR_DTYPE, "the mask's bias is float32; float64 expected"},
         {{.bias = three}, RAPT_ERROR_SHAPE, "the mask's bias [3] does not broadcast"},
-        {{.distance_bias = single}, RAPT_ERROR_DTYPE, "the mask's distance_bias is float32"},
-        {{.distance_bias = even}, RAPT_ERROR_SHAPE, "an odd number of distances"},
-        {{.distance_bias = rapt_scalar(RAPT_FLOAT64, 1)}, RAPT_ERROR_SHAPE, "an odd number of distances"},
-        {{.distance_bias = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 3))}, RAPT_ERROR_SHAPE, "distance_bias [2, 3]"},
+        {{.relative_bias = single}, RAPT_ERROR_DTYPE, "the mask's relative_bias is float32"},
+        {{.relative_bias = even}, RAPT_ERROR_SHAPE, "an odd number of relative positions"},
+        {{.relative_bias = rapt_scalar(RAPT_FLOAT64, 1)}, RAPT_ERROR_SHAPE, "an odd number of relative positions"},
+        {{.relative_bias = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 3))}, RAPT_ERROR_SHAPE, "relative_bias [2, 3]"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cr_expect_null(rapt_mask_seen(&bad[i].mask, scores), "case %zu", i);
@@ -295,13 +297,13 @@ Test(mask, errors)
     expect_error(RAPT_ERROR_NULL, "scores");
     cr_expect_null(rapt_mask_add_biases(RAPT_MASK(.bias = three), scores));
     expect_error(RAPT_ERROR_SHAPE, "mask_add_biases: the mask's bias");
-    cr_expect_null(rapt_by_distance(NULL, 1, 1, 0, false));
-    expect_error(RAPT_ERROR_NULL, "by_distance: table");
-    cr_expect_null(rapt_by_distance(even, 1, 1, 0, false));
+    cr_expect_null(rapt_by_relative_position(NULL, 1, 1, 0, false));
+    expect_error(RAPT_ERROR_NULL, "by_relative_position: table");
+    cr_expect_null(rapt_by_relative_position(even, 1, 1, 0, false));
     expect_error(RAPT_ERROR_SHAPE, "table (..., 2R + 1) expected, not [4]");
-    cr_expect_null(rapt_by_distance(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 3)), 3, 1, 0, true));
+    cr_expect_null(rapt_by_relative_position(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 3)), 3, 1, 0, true));
     expect_error(RAPT_ERROR_SHAPE, "table (..., 3, 2R + 1) expected, not [2, 3]");
-    cr_expect_null(rapt_by_distance(three, 1, -1, 0, false));
+    cr_expect_null(rapt_by_relative_position(three, 1, -1, 0, false));
     expect_error(RAPT_ERROR_VALUE, "1 queries and -1 keys");
     cr_expect_null(rapt_mask_add_biases(NULL, NULL));
     rapt_clear_error();

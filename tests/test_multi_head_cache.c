@@ -24,13 +24,13 @@ static rapt_multi_head_attention *make(int layout, bool rotary, bool additive, r
     return multi_head(&c, dtype);
 }
 
-static rapt_mask mask_of(int kind, rapt_tensor *by_distance)
+static rapt_mask mask_of(int kind, rapt_tensor *by_position)
 {
     const rapt_mask masks[mask_count] = {
         {.causal = true},
         {.causal = true, .window = 5},
-        {.causal = true, .distance_bias = by_distance},
-        {.causal = true, .window = 11, .distance_bias = by_distance},
+        {.causal = true, .relative_bias = by_position},
+        {.causal = true, .window = 11, .relative_bias = by_position},
     };
     return masks[kind];
 }

@@ -22,7 +22,7 @@ static void check(const char *name, subject *s, int64_t query_size, int64_t key_
     *next++ = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 2, query_size)));
     for (int i = 1; i < 3 && !s->self; i++)
         *next++ = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 3, key_size)));
-    if (s->mask.distance_bias) *next++ = s->mask.distance_bias;
+    if (s->mask.relative_bias) *next++ = s->mask.relative_bias;
     if (s->m->head_mask) *next++ = s->m->head_mask;
     for (int second = 0; second < 2; second++) {
         s->m->pooling->plain = second;
@@ -33,7 +33,7 @@ static void check(const char *name, subject *s, int64_t query_size, int64_t key_
     }
 }
 
-/* Each layout under each mask: lengths (B) and (B, Q), some of them 0; causal; biases by distance. */
+/* Each layout under each mask: lengths (B) and (B, Q), some of them 0; causal; relative biases. */
 Test(multi_head_gradients, gradcheck)
 {
     const struct {
@@ -62,7 +62,7 @@ Test(multi_head_gradients, gradcheck)
             if (kind == 2) s.mask.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2, 2), (int64_t[]){0, 3, 1, 2});
             if (kind == 3) {
                 rapt_tensor *biases = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(c.heads, 1, 3));
-                s.mask = (rapt_mask){.causal = true, .offset = 1, .distance_bias = rapt_require_gradient(biases)};
+                s.mask = (rapt_mask){.causal = true, .offset = 1, .relative_bias = rapt_require_gradient(biases)};
             }
             if (layouts[i].head_mask)
                 rapt_multi_head_attention_set_head_mask(s.m, rapt_require_gradient(

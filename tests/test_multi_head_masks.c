@@ -117,7 +117,7 @@ Test(multi_head_masks, each_kind_is_its_definition)
     RAPT_SCOPE;
     rapt_seed(1);
     rapt_alibi *slopes = rapt_alibi_new(heads);
-    rapt_tensor *by_distance = rapt_alibi_forward(slopes, RAPT_FLOAT64, 8), *seen = table_of(drawn, batch, heads);
+    rapt_tensor *by_position = rapt_alibi_forward(slopes, RAPT_FLOAT64, 8), *seen = table_of(drawn, batch, heads);
     rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(batch), item_lengths),
                 *longer = rapt_from(RAPT_INT64, RAPT_SHAPE(batch, n_queries), query_lengths);
     const struct {
@@ -134,14 +134,14 @@ Test(multi_head_masks, each_kind_is_its_definition)
         {"seen by item", {.seen = table_of(drawn, batch, 1)}, drawn_of_item, NULL},
         {"seen by head", {.seen = table_of(drawn, 1, heads)}, drawn_of_head, NULL},
         {"bias", {.bias = head_biases()}, NULL, bias_of_head},
-        {"distance", {.distance_bias = by_distance, .offset = 2}, NULL, alibi},
+        {"relative bias", {.relative_bias = by_position, .offset = 2}, NULL, alibi},
         {"all",
          {.valid_lengths = longer,
           .causal = true,
           .window = 3,
           .offset = 2,
           .seen = seen,
-          .distance_bias = by_distance},
+          .relative_bias = by_position},
          all_together,
          alibi},
     };

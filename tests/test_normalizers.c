@@ -150,7 +150,7 @@ static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
 {
     subject s = *(const subject *)context;
     s.mask.bias = inputs[1];
-    s.mask.distance_bias = inputs[2];
+    s.mask.relative_bias = inputs[2];
     return s.normalize(inputs[0], &s.mask);
 }
 

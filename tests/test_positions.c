@@ -1,4 +1,4 @@
-/* Positions: sinusoidal and learned, ALiBi, and learned biases by distance. */
+/* Positions: sinusoidal and learned, ALiBi, and learned relative biases. */
 #include "modules.h"
 
 static const double *row_of(rapt_tensor *table, int64_t i)
@@ -143,7 +143,7 @@ Test(positions, learned_layer_adds_rows_of_its_parameter)
     expect_no_error();
 }
 
-/* --- biases by distance --- */
+/* --- relative biases --- */
 
 static void expect_slopes(int heads, const double *slopes)
 {

@@ -279,7 +279,7 @@ Test(scoring, modules_tell_what_they_are)
     expect_parameter(scorings[3], "M", RAPT_SHAPE(3, 4));
     expect_parameter(scorings[4], "key_table", RAPT_SHAPE(13, 4));
     expect_parameter(scorings[4], "value_table", RAPT_SHAPE(13, 5));
-    cr_expect_eq(scorings[4]->distance_values, rapt_module_find(&scorings[4]->module, "value_table"));
+    cr_expect_eq(scorings[4]->relative_values, rapt_module_find(&scorings[4]->module, "value_table"));
     for (int i = 0; i < 5; i++) rapt_module_free(&scorings[i]->module);
     expect_no_error();
 }

@@ -4,29 +4,24 @@
 #include <string.h>
 
 #include "autograd/node.h"
-#include "nn/kernel_mask.h"
+#include "nn/mask_inputs.h"
 #include "nn/pooling.h"
 #include "tensor/dot_attention.h"
 
 static const char *const name = "dot_attention";
 
-/* The inputs of the op, in this order; those from the bias on may be NULL. */
-typedef struct inputs {
-    rapt_tensor *queries, *keys, *values;
-    rapt_mask_inputs mask;
-} inputs;
-
-enum { input_count = sizeof(inputs) / sizeof(rapt_tensor *), first_optional = 3, gradient_count = 5 };
-
-typedef struct options {
-    rapt_mask_options mask;
-    double scale;
-    bool distances;
-} options;
-
-/* Backward's inputs are forward's, then the output, the statistics of its rows, the gradient of the output, and those of
- * keys and values so far: if not NULL, they are added to and given back. */
+/* The inputs of the op; those of the mask may be NULL. Backward's are the same, then the output, the statistics of its rows,
+ * the gradient of the output, and those of keys and values so far: if not NULL, they are added to and given back. What
+ * forward saves, and the gradients that backward gives, have the numbers of these inputs. */
 enum {
+    at_queries,
+    at_keys,
+    at_values,
+    at_mask,
+    at_bias = at_mask + rapt_input_bias,
+    at_relative_bias = at_mask + rapt_input_relative_bias,
+    gradient_count,
+    input_count = at_mask + rapt_mask_input_count,
     at_out = input_count,
     at_statistics,
     at_gradient,
@@ -35,25 +30,33 @@ enum {
     backward_input_count,
 };
 
+/* The outputs of forward; the weights only if they are asked for. */
+enum { to_pooled, to_weights, output_count };
+
+typedef struct options {
+    rapt_mask_options mask;
+    double scale;
+    bool is_gaussian;
+} options;
+
 typedef struct backward_options {
     options forward;
     bool wants[gradient_count];
 } backward_options;
 
-static rapt_kernel_rows rows_of(const rapt_tensor *tensor)
+static rapt_raw_rows rows_of(const rapt_tensor *tensor)
 {
     const int64_t *s = tensor->strides;
-    if (tensor->rank == 4) return (rapt_kernel_rows){tensor->data, {s[0], s[1], s[2]}};
-    return (rapt_kernel_rows){tensor->data, {s[0], 0, s[1]}};
+    if (tensor->rank == 4) return (rapt_raw_rows){tensor->data, {s[0], s[1], s[2]}};
+    return (rapt_raw_rows){tensor->data, {s[0], 0, s[1]}};
 }
 
 /* What forward and backward have in common. Copies belong to the innermost scope. */
 static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o)
 {
-    inputs in;
-    for (int i = 0; i < input_count; i++) ((rapt_tensor **)&in)[i] = rapt_call_input(call, i);
-    const rapt_tensor *queries = rapt_as_dense_rows(in.queries), *keys = rapt_as_dense_rows(in.keys),
-                      *values = rapt_as_dense_rows(in.values);
+    const rapt_tensor *queries = rapt_as_dense_rows(rapt_call_input(call, at_queries)),
+                      *keys = rapt_as_dense_rows(rapt_call_input(call, at_keys)),
+                      *values = rapt_as_dense_rows(rapt_call_input(call, at_values));
     if (!queries || !keys || !values) return false;
     const int64_t scores[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
     *a = (rapt_dot_attention){.dtype = (rapt_dtype)queries->dtype,
@@ -61,8 +64,8 @@ static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o)
                               .size = queries->shape[queries->rank - 1],
                               .value_size = values->shape[values->rank - 1],
                               .scale = o->scale,
-                              .distances = o->distances,
-                              .mask = rapt_kernel_mask_of(&in.mask, &o->mask, scores),
+                              .is_gaussian = o->is_gaussian,
+                              .mask = rapt_raw_mask_of(call, at_mask, &o->mask, scores),
                               .queries = rows_of(queries),
                               .keys = rows_of(keys),
                               .values = rows_of(values)};
@@ -78,14 +81,13 @@ static rapt_tensor *new_split(rapt_dtype dtype, int rank, const int64_t *shape)
     return joined ? rapt_permute(joined, RAPT_AXES(0, 2, 1, 3)) : NULL;
 }
 
-/* Outputs: the pooled values, and where there are two the weights. */
 static rapt_tensor *forward(rapt_call *call)
 {
     rapt_dot_attention a;
     RAPT_SCOPE;
     if (!describe(&a, call, rapt_call_options(call))) return NULL;
-    const rapt_kernel_mask *m = &a.mask;
-    const rapt_tensor *queries = rapt_call_input(call, 0);
+    const rapt_raw_mask *m = &a.mask;
+    const rapt_tensor *queries = rapt_call_input(call, at_queries);
     int64_t shape[RAPT_MAX_RANK];
     memcpy(shape, queries->shape, sizeof shape);
     shape[queries->rank - 1] = a.value_size;
@@ -95,10 +97,10 @@ static rapt_tensor *forward(rapt_call *call)
     a.out = rows_of(out);
     a.statistics = statistics->data;
     if (!rapt_dot_attention_forward(name, &a)) return NULL;
-    if (rapt_call_output_count(call) > 1) {
+    if (rapt_call_output_count(call) > to_weights) {
         rapt_tensor *weights = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys));
         if (!weights || !rapt_dot_attention_weights(name, &a, weights->data)) return NULL;
-        rapt_call_set_output(call, 1, rapt_keep(weights));
+        rapt_call_set_output(call, to_weights, rapt_keep(weights));
     }
     for (int i = 0; i < input_count; i++) rapt_call_save(call, rapt_call_input(call, i));
     rapt_call_save(call, out);
@@ -120,7 +122,6 @@ static rapt_tensor *bias_gradient(const rapt_tensor *bias, bool wanted)
     return wanted ? rapt_zeros_like(bias) : rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0));
 }
 
-/* Outputs: the gradients of queries, keys, values, bias and distance bias. */
 static rapt_tensor *backward_forward(rapt_call *call)
 {
     const backward_options *o = rapt_call_options(call);
@@ -128,33 +129,34 @@ static rapt_tensor *backward_forward(rapt_call *call)
     RAPT_SCOPE;
     const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, at_gradient));
     if (!gradient || !describe(&a, call, &o->forward)) return NULL;
-    rapt_tensor *out[gradient_count] =
-        {[1] = rapt_call_input(call, at_keys_so_far), [2] = rapt_call_input(call, at_values_so_far)};
-    a.adds_keys = out[1] != NULL;
-    a.adds_values = out[2] != NULL;
+    rapt_tensor *gradients[gradient_count] =
+        {[at_keys] = rapt_call_input(call, at_keys_so_far), [at_values] = rapt_call_input(call, at_values_so_far)};
+    a.adds_keys = gradients[at_keys] != NULL;
+    a.adds_values = gradients[at_values] != NULL;
     for (int i = 0; i < gradient_count; i++) {
         const rapt_tensor *input = rapt_call_input(call, i);
-        if (!out[i]) out[i] = rapt_keep(i < first_optional ? gradient_like(input) : bias_gradient(input, o->wants[i]));
-        if (!out[i]) return NULL;
+        if (!gradients[i])
+            gradients[i] = rapt_keep(i < at_mask ? gradient_like(input) : bias_gradient(input, o->wants[i]));
+        if (!gradients[i]) return NULL;
     }
     a.out = rows_of(rapt_call_input(call, at_out));
     a.statistics = rapt_call_input(call, at_statistics)->data;
     a.gradient = rows_of(gradient);
-    a.d_queries = rows_of(out[0]);
-    a.d_keys = rows_of(out[1]);
-    a.d_values = rows_of(out[2]);
-    a.d_scores = o->wants[3] ? out[3]->data : NULL;
-    a.d_nearby = o->wants[4] ? out[4]->data : NULL;
+    a.d_queries = rows_of(gradients[at_queries]);
+    a.d_keys = rows_of(gradients[at_keys]);
+    a.d_values = rows_of(gradients[at_values]);
+    a.d_scores = o->wants[at_bias] ? gradients[at_bias]->data : NULL;
+    a.d_relative_bias = o->wants[at_relative_bias] ? gradients[at_relative_bias]->data : NULL;
     if (!rapt_dot_attention_backward(name, &a)) return NULL;
-    for (int i = 1; i < gradient_count; i++) rapt_call_set_output(call, i, out[i]);
-    return out[0];
+    for (int i = at_queries + 1; i < gradient_count; i++) rapt_call_set_output(call, i, gradients[i]);
+    return gradients[at_queries];
 }
 
 static const rapt_op backward = {
     .name = "dot_attention_backward",
     .forward = backward_forward,
     .options_size = sizeof(backward_options),
-    .optional = 0xfu << first_optional | 1u << at_keys_so_far | 1u << at_values_so_far,
+    .optional = RAPT_MASK_OPTIONAL(at_mask) | 1u << at_keys_so_far | 1u << at_values_so_far,
     .outputs = gradient_count,
     .no_gradient = "fused dot-product attention has no second derivative; set the attention's `plain` for one",
 };
@@ -163,14 +165,14 @@ static bool vjp(rapt_call *call)
 {
     rapt_tensor *in[backward_input_count], *gradients[gradient_count];
     for (int i = 0; i < at_gradient; i++) in[i] = rapt_call_saved(call, i);
-    in[at_gradient] = rapt_call_gradient(call, 0);
-    in[at_keys_so_far] = rapt_call_gradient_so_far(call, 1);
-    in[at_values_so_far] = rapt_call_gradient_so_far(call, 2);
+    in[at_gradient] = rapt_call_gradient(call, to_pooled);
+    in[at_keys_so_far] = rapt_call_gradient_so_far(call, at_keys);
+    in[at_values_so_far] = rapt_call_gradient_so_far(call, at_values);
     backward_options o = {.forward = *(const options *)rapt_call_options(call)};
     for (int i = 0; i < gradient_count; i++) o.wants[i] = rapt_call_wants(call, i);
     if (!rapt_apply_many(&backward, &o, backward_input_count, in, gradients)) return false;
-    if (in[at_keys_so_far]) o.wants[1] = false; /* they are there already */
-    if (in[at_values_so_far]) o.wants[2] = false;
+    if (in[at_keys_so_far]) o.wants[at_keys] = false; /* they are there already */
+    if (in[at_values_so_far]) o.wants[at_values] = false;
     for (int i = 0; i < gradient_count; i++)
         if (o.wants[i] && !rapt_call_give(call, i, gradients[i])) return false;
     return true;
@@ -180,7 +182,7 @@ static const rapt_op op = {.name = "dot_attention",
                            .forward = forward,
                            .vjp = vjp,
                            .options_size = sizeof(options),
-                           .optional = 0xfu << first_optional};
+                           .optional = RAPT_MASK_OPTIONAL(at_mask)};
 
 static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rapt_tensor *values)
 {
@@ -199,16 +201,17 @@ static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rap
                              rapt_shape_text(values->rank, values->shape, v));
 }
 
-static rapt_tensor *attend(rapt_tensor *queries, rapt_tensor *keys, double scale, bool distances,
+static rapt_tensor *attend(rapt_tensor *queries, rapt_tensor *keys, double scale, bool is_gaussian,
                            const rapt_attention_call *call)
 {
     if (!queries || !keys || !call->values || !check(queries, keys, call->values)) return NULL;
-    rapt_tensor *outputs[2] = {0};
-    inputs in = {queries, keys, call->values, rapt_mask_inputs_of(call->mask)};
-    options o = {rapt_mask_options_of(call), scale, distances};
-    if (!rapt_apply_counted(&op, &o, input_count, (rapt_tensor **)&in, call->weights ? 2 : 1, outputs)) return NULL;
-    if (call->weights) *call->weights = rapt_detach(outputs[1]);
-    return outputs[0];
+    rapt_tensor *in[input_count] = {[at_queries] = queries, [at_keys] = keys, [at_values] = call->values};
+    rapt_mask_put_inputs(call->mask, in + at_mask);
+    const options o = {rapt_mask_options_of(call), scale, is_gaussian};
+    rapt_tensor *outputs[output_count] = {0};
+    if (!rapt_apply_counted(&op, &o, input_count, in, call->weights ? output_count : 1, outputs)) return NULL;
+    if (call->weights) *call->weights = rapt_detach(outputs[to_weights]);
+    return outputs[to_pooled];
 }
 
 rapt_tensor *rapt_fused_dot(rapt_tensor *queries, rapt_tensor *keys, double scale, const rapt_attention_call *call)

@@ -133,24 +133,25 @@ static bool resolve_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, ra
 }
 
 /* seen may be NULL: then nobody wants to know what is hidden by it. */
-static bool resolve_distance_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r,
+static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r,
                                   rapt_tensor **seen)
 {
     char text[RAPT_SHAPE_TEXT];
     rapt_tensor *above;
-    if (!check_dtype(op, "distance_bias", bias, dtype)) return false;
-    int64_t distances = bias->rank > 0 ? bias->shape[bias->rank - 1] : 0;
-    if (distances % 2 == 0)
-        return rapt_fail(RAPT_ERROR_SHAPE, op, "the mask's distance_bias is %s; an odd number of distances expected",
+    if (!check_dtype(op, "relative_bias", bias, dtype)) return false;
+    int64_t positions = bias->rank > 0 ? bias->shape[bias->rank - 1] : 0;
+    if (positions % 2 == 0)
+        return rapt_fail(RAPT_ERROR_SHAPE, op,
+                         "the mask's relative_bias is %s; an odd number of relative positions expected",
                          rapt_shape_text(bias->rank, bias->shape, text));
-    rapt_tensor *aligned = align(op, "distance_bias", bias, r, distances);
-    if (!aligned || !(r->distance_bias = expand(r, aligned, distances))) return false;
+    rapt_tensor *aligned = align(op, "relative_bias", bias, r, positions);
+    if (!aligned || !(r->relative_bias = expand(r, aligned, positions))) return false;
     if (!seen) return true;
     if (!find_seen(aligned, &above)) return false;
     if (!above) return true;
     bool by_query = aligned->rank >= 2 && aligned->shape[aligned->rank - 2] == r->queries;
     if (aligned->rank >= 2 && !by_query) above = rapt_squeeze(above, -2);
-    above = rapt_by_distance(above, r->queries, r->keys, r->offset, by_query);
+    above = rapt_by_relative_position(above, r->queries, r->keys, r->offset, by_query);
     return above && join(seen, above);
 }
 
@@ -158,7 +159,7 @@ static bool check_alive(const char *op, const rapt_mask *mask)
 {
     return rapt_check_alive(op, "the mask's valid_lengths", mask->valid_lengths) &&
            rapt_check_alive(op, "the mask's seen", mask->seen) && rapt_check_alive(op, "the mask's bias", mask->bias) &&
-           rapt_check_alive(op, "the mask's distance_bias", mask->distance_bias);
+           rapt_check_alive(op, "the mask's relative_bias", mask->relative_bias);
 }
 
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
@@ -175,17 +176,17 @@ bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, 
         (!check_dtype(op, "seen", mask->seen, RAPT_BOOL) || !(seen = align(op, "seen", mask->seen, r, keys))))
         return false;
     if (mask->bias && !resolve_bias(op, mask->bias, dtype, r, &seen)) return false;
-    if (mask->distance_bias && !resolve_distance_bias(op, mask->distance_bias, dtype, r, &seen)) return false;
+    if (mask->relative_bias && !resolve_relative_bias(op, mask->relative_bias, dtype, r, &seen)) return false;
     /* windows move on by one key a query, unless lengths cut some of them off */
     r->gaps = seen || (mask->window > 0 && mask->valid_lengths && mask->valid_lengths->rank == 2);
     return !seen || (r->seen = expand(r, seen, keys)) != NULL;
 }
 
-bool rapt_resolve_distance_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_hidden,
+bool rapt_resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_hidden,
                                 rapt_resolved_mask *r)
 {
     rapt_tensor *seen = r->seen;
-    if (!resolve_distance_bias(op, bias, dtype, r, finds_hidden ? &seen : NULL)) return false;
+    if (!resolve_relative_bias(op, bias, dtype, r, finds_hidden ? &seen : NULL)) return false;
     if (seen == r->seen) return true;
     r->gaps = true;
     return (r->seen = expand(r, seen, r->keys)) != NULL;

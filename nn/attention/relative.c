@@ -1,4 +1,4 @@
-/* Relative positions (Shaw et al. 2018) as a scoring function: a(q, k) = (qᵀk + qᵀr) / √d, where r depends on the distance. */
+/* Relative positions (Shaw et al. 2018) as a scoring function: a(q, k) = (qᵀk + qᵀr) / √d, where r depends on j − i. */
 #include <math.h>
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ static rapt_tensor *attend(rapt_scoring *scoring, const rapt_attention_call *cal
 }
 
 /* qᵀr / √d for each row r of the table: (…, Q, 2·reach + 1) */
-static rapt_tensor *distance_bias(rapt_scoring *scoring, rapt_tensor *queries)
+static rapt_tensor *relative_bias(rapt_scoring *scoring, rapt_tensor *queries)
 {
     const relative *r = (const relative *)scoring;
     if (!rapt_check_vectors(scoring, "queries", queries, r->size)) return NULL;
@@ -47,12 +47,12 @@ static void describe(const rapt_module *module, char *text, size_t size)
 {
     const relative *r = (const relative *)module;
     snprintf(text, size, "%lld, reach %lld%s", (long long)r->size, (long long)r->reach,
-             r->scoring.distance_values ? ", values" : "");
+             r->scoring.relative_values ? ", values" : "");
 }
 
 static const rapt_module_class kind = {.name = "Relative", .describe = describe};
 
-/* A parameter (distances, size), one row for each distance. */
+/* A parameter (2·reach + 1, size), one row for each relative position. */
 static rapt_tensor *add_table(relative *r, const char *name, int64_t size)
 {
     rapt_tensor *table = rapt_empty(RAPT_FLOAT32, RAPT_SHAPE(2 * r->reach + 1, size));
@@ -75,8 +75,8 @@ rapt_scoring *rapt_relative_scoring_new(int64_t size, int64_t value_size, int64_
     r->reach = reach;
     r->scoring.score = score;
     r->scoring.attend = attend;
-    r->scoring.distance_bias = distance_bias;
+    r->scoring.relative_bias = relative_bias;
     r->key_table = add_table(r, "key_table", size);
-    if (value_size > 0) r->scoring.distance_values = add_table(r, "value_table", value_size);
+    if (value_size > 0) r->scoring.relative_values = add_table(r, "value_table", value_size);
     return rapt_module_finish(&r->scoring.module);
 }

@@ -21,7 +21,8 @@ rapt_tensor *rapt_score(rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor
     RAPT_SCOPE;
     rapt_tensor *prepared = scoring->prepare ? scoring->prepare(scoring, keys) : keys;
     rapt_tensor *scores = prepared ? scoring->score(scoring, queries, prepared) : NULL;
-    if (!scores || !scoring->distance_bias) return rapt_keep(scores);
-    rapt_tensor *bias = scoring->distance_bias(scoring, queries);
-    return rapt_keep(rapt_add(scores, rapt_by_distance(bias, rapt_length_of(queries), rapt_length_of(keys), 0, true)));
+    if (!scores || !scoring->relative_bias) return rapt_keep(scores);
+    rapt_tensor *bias = scoring->relative_bias(scoring, queries);
+    return rapt_keep(
+        rapt_add(scores, rapt_by_relative_position(bias, rapt_length_of(queries), rapt_length_of(keys), 0, true)));
 }

@@ -4,4 +4,4 @@
 #define DTYPE RAPT_FLOAT32
 #define EXP rapt_math_exp_weightf
 #define OF_TYPE(name) name##_float32
-#include "dot_template.h"
+#include "dot_tmpl.c"

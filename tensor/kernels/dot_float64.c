@@ -4,4 +4,4 @@
 #define DTYPE RAPT_FLOAT64
 #define EXP rapt_math_exp_weight
 #define OF_TYPE(name) name##_float64
-#include "dot_template.h"
+#include "dot_tmpl.c"

@@ -30,9 +30,9 @@ POOL(window, .window = 2)
 POOL(causal_window_offset, .causal = true, .window = 2, .offset = 1)
 POOL(boolean, IN(seen))
 POOL(bias, IN(bias))
-POOL(distance_bias, IN(distance_bias), .offset = 1)
+POOL(relative_bias, IN(relative_bias), .offset = 1)
 POOL(heads_lengths_causal, IN(valid_lengths), .causal = true)
-POOL(heads_everything, IN(valid_lengths), IN(seen), IN(bias), IN(distance_bias), .causal = true, .window = 4,
+POOL(heads_everything, IN(valid_lengths), IN(seen), IN(bias), IN(relative_bias), .causal = true, .window = 4,
      .offset = 1)
 
 static void additive(parity *p)
@@ -88,7 +88,7 @@ const parity_case parity_attention[] = {
     PARITY(causal_window_offset),
     PARITY(boolean),
     PARITY(bias),
-    PARITY(distance_bias),
+    PARITY(relative_bias),
     PARITY_AS(heads, plain, 0),
     PARITY(heads_lengths_causal),
     PARITY(heads_everything),

@@ -12,7 +12,7 @@ typedef struct rapt_resolved_mask {
     rapt_tensor *seen; /* bool (B, heads, Q, K), expanded (stride 0) where it repeats: false where the mask's says so or
                           * a bias is −∞; NULL: all of the range */
     rapt_tensor *bias; /* (B, heads, Q, K), expanded; NULL: none */
-    rapt_tensor *distance_bias; /* (B, heads, Q, 2R + 1), expanded; NULL: none */
+    rapt_tensor *relative_bias; /* (B, heads, Q, 2R + 1), expanded; NULL: none */
     int64_t offset;
     bool gaps; /* may keys that no query sees lie between keys that neighbouring queries see? */
     bool fills_million;
@@ -24,9 +24,9 @@ typedef struct rapt_resolved_mask {
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
                        int64_t queries, int64_t keys, rapt_resolved_mask *resolved);
 
-/* Puts a scoring function's distance bias in the place of the mask's; finds_hidden: keys for which it is −∞ are not seen. False
+/* Puts a scoring function's relative bias in the place of the mask's; finds_hidden: keys for which it is −∞ are not seen. False
  * after an error; the mask is then of no use. */
-bool rapt_resolve_distance_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_hidden,
+bool rapt_resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_hidden,
                                 rapt_resolved_mask *resolved);
 
 /* Are these scores (B, Q, K) or (B, heads, Q, K), floating? False after an error. */
@@ -41,8 +41,5 @@ bool rapt_join_seen(rapt_tensor *ranges, rapt_tensor *seen, int64_t keys, rapt_t
 
 /* Scores of rank 3 or 4 plus the biases. */
 rapt_tensor *rapt_add_resolved_biases(const rapt_resolved_mask *resolved, rapt_tensor *scores);
-
-/* The transpose of rapt_by_distance with by_query: (…, Q, K) → (…, Q, 2·reach + 1), what has one clamped distance summed. */
-rapt_tensor *rapt_sum_by_distance(rapt_tensor *x, int64_t reach, int64_t offset);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct rapt_mask {
     int64_t offset;             /* of query 0 among the keys: how many cached keys come before it */
     rapt_tensor *seen;          /* bool, broadcasts to the scores' shape: TRUE IS SEEN */
     rapt_tensor *bias;          /* of the scores' dtype, broadcasts to their shape: added to them; −∞ hides a key */
-    rapt_tensor *distance_bias; /* (…, 2R + 1), the other axes broadcast to the scores' without the last: element
+    rapt_tensor *relative_bias; /* (…, 2R + 1), the other axes broadcast to the scores' without the last: element
                                  * R + clamp(j − i − offset, −R, R) is added to the score of query i and key j */
     bool fills_million; /* as Dive into Deep Learning does: the scores of unseen keys become −10⁶ instead. A query that
                          * sees nothing then weighs all keys alike, padding included, and padding is read. For
@@ -36,9 +36,9 @@ RAPT_API rapt_tensor *rapt_mask_seen(const rapt_mask *mask, const rapt_tensor *s
 RAPT_API rapt_tensor *rapt_mask_add_biases(const rapt_mask *mask, rapt_tensor *scores);
 
 /* (…, 2R + 1) → (…, Q, K): element R + clamp(j − i − offset, −R, R) of the last axis at place (i, j); where `by_query`,
- * (…, Q, 2R + 1) → (…, Q, K), from query i's own row. The number of distances must be odd. */
-RAPT_API rapt_tensor *rapt_by_distance(rapt_tensor *table, int64_t queries, int64_t keys, int64_t offset,
-                                       bool by_query);
+ * (…, Q, 2R + 1) → (…, Q, K), from query i's own row. The number of relative positions must be odd. */
+RAPT_API rapt_tensor *rapt_by_relative_position(rapt_tensor *table, int64_t queries, int64_t keys, int64_t offset,
+                                                bool by_query);
 
 /* A normaliser: scores (B, Q, K) or (B, heads, Q, K) and a mask (may be NULL) to weights of the same shape. Biases of the
  * mask are added first. Write your own with rapt_mask_seen; each of these is one. */

@@ -19,17 +19,17 @@ struct rapt_scoring {
     rapt_tensor *(*prepare_seen)(rapt_scoring *scoring, rapt_tensor *keys, rapt_tensor *any);
     /* Queries (…, Q, q) and prepared keys to scores (…, Q, K). */
     rapt_tensor *(*score)(rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *prepared_keys);
-    /* What depends on the distance of key and query as well: (…, Q, 2R + 1), added to the scores as a mask's distance_bias
+    /* What depends on the relative position j − i of key and query as well: (…, Q, 2R + 1), added to the scores as a mask's relative_bias
      * is; NULL: nothing. */
-    rapt_tensor *(*distance_bias)(rapt_scoring *scoring, rapt_tensor *queries);
-    rapt_tensor
-        *distance_values; /* (2R + 1, v), a parameter: its rows are added to the values by distance; NULL: none */
+    rapt_tensor *(*relative_bias)(rapt_scoring *scoring, rapt_tensor *queries);
+    rapt_tensor *
+        relative_values; /* (2R + 1, v), a parameter: its rows are added to the values by relative position; NULL: none */
     /* The fused way: attention pooling with softmax, without a matrix of scores, which takes nothing from keys that no query
      * sees, nor from their values: even NaN there changes no bit. NULL: there is none. */
     rapt_tensor *(*attend)(rapt_scoring *scoring, const rapt_attention_call *call);
 };
 
-/* Scores of queries (…, Q, q) and keys (…, K, k): (…, Q, K), without mask or normaliser; distances count from equal places. */
+/* Scores of queries (…, Q, q) and keys (…, K, k): (…, Q, K), without mask or normaliser; relative positions count from equal places. */
 RAPT_API rapt_tensor *rapt_score(rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *keys);
 
 /* Each constructor gives NULL after an error; who has no attention for it frees it with rapt_module_free(&scoring->module). */
@@ -47,7 +47,7 @@ RAPT_API rapt_scoring *rapt_additive_scoring_new(int64_t query_size, int64_t key
 RAPT_API rapt_scoring *rapt_cosine_scoring_new(double temperature, bool learns);
 /* −½ ‖q − k‖² / width²: the logarithm of the Gaussian kernel. With `learns`, parameter width (1). */
 RAPT_API rapt_scoring *rapt_gaussian_scoring_new(double width, bool learns);
-/* (qᵀk + qᵀr) / √d with r the row of table `key_table` (2·reach + 1, size) for the distance j − i, clamped to ±reach; with
+/* (qᵀk + qᵀr) / √d with r the row of table `key_table` (2·reach + 1, size) for the relative position j − i, clamped to ±reach; with
  * `values` (size of a value, or 0: none) rows of value_table are added to the values likewise (Shaw et al. 2018). */
 RAPT_API rapt_scoring *rapt_relative_scoring_new(int64_t size, int64_t value_size, int64_t reach);
 

@@ -1,23 +1,23 @@
 /* Backward of fused dot-product attention: weights made again from the statistics, tile by tile. Part of
- * dot_template.h.
+ * dot_tmpl.c.
  *
- * With P the weights, dP = dO Vᵀ and Dᵢ = Σ dOᵢ Oᵢ: dS = P (dP − D), dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K; for distances
+ * With P the weights, dP = dO Vᵀ and Dᵢ = Σ dOᵢ Oᵢ: dS = P (dP − D), dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K; of Gaussian scores
  * dKⱼ less Σᵢ dSᵢⱼ kⱼ. */
 
 static bool take_backward_tile(backward_work *w, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
-    const rapt_dot_piece *p = w->piece;
+    const rapt_attention_piece *p = w->piece;
     const int64_t count = tile.last - tile.first;
     memset(w->d_keys, 0, (size_t)(w->tile * w->row) * sizeof(T));
     memset(w->d_values, 0, (size_t)(w->tile * w->value_row) * sizeof(T));
     memset(w->key_sums, 0, (size_t)w->tile * sizeof(T));
-    if (!find_seen(call, p, w->rows, w->any, tile, w->seen, w->group_seen)) return false;
+    if (!find_seen_keys(call, p, w->rows, w->seen_by_any, tile, w->seen, w->group_seen)) return false;
     copy_rows(count, call->size, row_of(&call->keys, p->item, p->group, tile.first), call->keys.strides[2], w->seen, 1,
               w->keys, w->row);
     transpose(count, call->size, w->keys, w->row, NULL, w->keys_across, w->tile);
-    for (int64_t j = 0; call->distances && j < count; j++)
-        if (w->seen[j]) take_off(call->size, 1, w->center, w->keys + j * w->row);
+    for (int64_t j = 0; call->is_gaussian && j < count; j++)
+        if (w->seen[j]) axpy(call->size, -1, w->center, w->keys + j * w->row);
     transpose(count, call->value_size, row_of(&call->values, p->item, p->group, tile.first), call->values.strides[2],
               w->seen, w->values_across, w->tile);
     return true;
@@ -48,19 +48,19 @@ static void add_sums(int64_t columns, const T *restrict d_scores, T *of_row, T *
 }
 
 /* Gives the gradient of a row's scores to the biases that want it. */
-static void give_biases(const rapt_dot_attention *call, rapt_kernel_row row, rapt_key_range keys, const T *d_scores)
+static void give_biases(const rapt_dot_attention *call, rapt_score_row row, rapt_key_range keys, const T *d_scores)
 {
     const int64_t number = row_number(call, row), reach = call->mask.reach, count = keys.last - keys.first;
     if (call->d_scores)
         memcpy((T *)call->d_scores + number * call->mask.keys + keys.first, d_scores, (size_t)count * sizeof(T));
-    if (!call->d_nearby) return;
-    T *table = (T *)call->d_nearby + number * (2 * reach + 1) + reach, below = 0, above = 0;
-    const int64_t distance = keys.first - row.query - call->mask.offset; /* of the first key */
-    const int64_t first = smaller_of(larger_of(-reach + 1 - distance, 0), count);
-    const int64_t last = larger_of(smaller_of(reach - distance, count), first);
+    if (!call->d_relative_bias) return;
+    T *table = (T *)call->d_relative_bias + number * (2 * reach + 1) + reach, below = 0, above = 0;
+    const int64_t position = keys.first - row.query - call->mask.offset; /* of the first key */
+    const int64_t first = smaller_of(larger_of(-reach + 1 - position, 0), count);
+    const int64_t last = larger_of(smaller_of(reach - position, count), first);
     _Pragma("omp simd reduction(+ : below)") for (int64_t j = 0; j < first; j++) below += d_scores[j];
     _Pragma("omp simd reduction(+ : above)") for (int64_t j = last; j < count; j++) above += d_scores[j];
-    for (int64_t j = first; j < last; j++) table[distance + j] += d_scores[j];
+    for (int64_t j = first; j < last; j++) table[position + j] += d_scores[j];
     table[-reach] += below;
     table[reach] += above;
 }
@@ -70,7 +70,7 @@ static void give_biases(const rapt_dot_attention *call, rapt_kernel_row row, rap
 static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
-    const rapt_key_range seen = rapt_meet(tile, w->any[g]);
+    const rapt_key_range seen = rapt_intersect_ranges(tile, w->seen_by_any[g]);
     const int64_t first = (seen.first - tile.first) / width * width, from = g * RAPT_TILE_ROWS;
     const int64_t vectors = (seen.last - tile.first - first + width - 1) / width;
     const int64_t rows = smaller_of(w->rows - from, RAPT_TILE_ROWS), columns = vectors * width;
@@ -85,10 +85,10 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
     score(call, vectors, w->queries + from * w->row, w->row, w->keys_across + first, weights, w->tile);
     product(vectors, call->value_size, w->gradient + from * w->value_row, w->value_row, 1, w->values_across + first,
             w->tile, w->d_weights, w->tile, NULL);
-    mask_group(call, w->piece, from, rows, w->all[g], keys, vectors, weights, w->tile);
+    mask_group(call, w->piece, from, rows, w->seen_by_all[g], keys, vectors, weights, w->tile);
     for (int64_t i = 0; i < RAPT_TILE_ROWS; i++) {
         T *of_row = weights + i * w->tile, *d_weights = w->d_weights + i * w->tile, *d_of_row = d_scores + i * w->tile;
-        const rapt_kernel_row row = row_at(call, w->piece, from + (i < rows ? i : 0));
+        const rapt_score_row row = row_at(call, w->piece, from + (i < rows ? i : 0));
         const T scale = (T)(1 / call->mask.keep);
         if (call->mask.keep < 1 && i < rows) drop_row(call, row, keys, scale, d_weights);
         differentiate_row(columns, w->largest[from + i], w->scales[from + i], w->deltas[from + i], d_weights, of_row,
@@ -96,18 +96,18 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
         if (i >= rows) continue;
         if (call->mask.keep < 1) drop_row(call, row, keys, scale, of_row);
         give_biases(call, row, keys, d_of_row);
-        if (call->distances) add_sums(columns, d_of_row, w->row_sums + from + i, w->key_sums + first);
+        if (call->is_gaussian) add_sums(columns, d_of_row, w->row_sums + from + i, w->key_sums + first);
     }
 }
 
 /* d_queries of a group from its d_scores. */
 static void add_queries(backward_work *w, int64_t g, int64_t at, rapt_key_range tile)
 {
-    const rapt_key_range seen = rapt_meet(tile, w->any[g]);
+    const rapt_key_range seen = rapt_intersect_ranges(tile, w->seen_by_any[g]);
     const int64_t first = seen.first - tile.first, row = g * RAPT_TILE_ROWS;
     product_added(w->row / width, seen.last - seen.first, w->d_scores + at * RAPT_TILE_ROWS * w->tile + first, w->tile,
                   1, w->keys + first * w->row, w->row, w->d_queries + row * w->row, w->row, NULL);
-    if (!w->call->distances) return;
+    if (!w->call->is_gaussian) return;
     product_added(w->row / width, seen.last - seen.first, w->weights + at * RAPT_TILE_ROWS * w->tile + first, w->tile,
                   1, w->keys + first * w->row, w->row, w->means + row * w->row, w->row, NULL);
 }
@@ -118,8 +118,8 @@ static void add_block(backward_work *w, int64_t first, int64_t last, rapt_key_ra
     for (int64_t column = 0; column < tile.last - tile.first; column += RAPT_TILE_ROWS) {
         const rapt_key_range keys = {tile.first + column, tile.first + column + RAPT_TILE_ROWS};
         int64_t begin = first, end = last; /* the groups that may see these keys */
-        while (begin < end && !rapt_overlap(keys, w->any[begin])) begin++;
-        while (end > begin && !rapt_overlap(keys, w->any[end - 1])) end--;
+        while (begin < end && !rapt_ranges_overlap(keys, w->seen_by_any[begin])) begin++;
+        while (end > begin && !rapt_ranges_overlap(keys, w->seen_by_any[end - 1])) end--;
         if (begin == end) continue;
         const int64_t at = (begin - first) * RAPT_TILE_ROWS * w->tile + column, rows = (end - begin) * RAPT_TILE_ROWS;
         const int64_t row = begin * RAPT_TILE_ROWS;
@@ -130,29 +130,30 @@ static void add_block(backward_work *w, int64_t first, int64_t last, rapt_key_ra
     }
 }
 
-/* Beside a group's work on a tile: asks for a share of the next tile's keys, of where this one's gradients go, and when it
+/* Beside a group's work on a tile: prefetches a share of the next tile's keys, of where this one's gradients go, and when it
  * is the last one, of the next piece. */
-AHEAD expect_after(const backward_work *w, int64_t g, rapt_key_range tile)
+PREFETCH prefetch_after(const backward_work *w, int64_t g, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
-    const rapt_dot_piece *p = w->piece;
+    const rapt_attention_piece *p = w->piece;
     const int64_t each = w->tile / w->groups + 1, first = tile.first + g * each;
     const int64_t last = smaller_of(first + each, tile.last), next = tile.last + g * each, row = g * RAPT_TILE_ROWS;
-    expect_keys(call, p, next, next + each, (rapt_key_range){tile.last, smaller_of(tile.last + w->tile, p->last_key)});
-    expect_rows(&call->d_keys, p->item, p->group, first, last, call->size, true);
-    expect_rows(&call->d_values, p->item, p->group, first, last, call->value_size, true);
-    if (tile.last >= w->last_key && foresees(p, row)) expect_queries(call, p->next, row);
+    prefetch_keys(call, p, next, next + each,
+                  (rapt_key_range){tile.last, smaller_of(tile.last + w->tile, p->last_key)});
+    prefetch_rows(&call->d_keys, p->item, p->group, first, last, call->size, true);
+    prefetch_rows(&call->d_values, p->item, p->group, first, last, call->value_size, true);
+    if (tile.last >= w->last_key && prefetches_row(p, row)) prefetch_queries(call, p->next, row);
 }
 
-/* Beside a group's second part on the last tile, so that not all is asked for at once. */
-AHEAD expect_after_queries(const backward_work *w, int64_t row)
+/* Beside a group's second part on the last tile, so that not all is prefetched at once. */
+PREFETCH prefetch_after_queries(const backward_work *w, int64_t row)
 {
-    expect_group(w->call, w->piece, row, &w->call->d_queries, w->call->size, true);
-    if (foresees(w->piece, row)) expect_output(w->call, w->piece->next, row);
+    prefetch_group(w->call, w->piece, row, &w->call->d_queries, w->call->size, true);
+    if (prefetches_row(w->piece, row)) prefetch_output(w->call, w->piece->next, row);
 }
 
-/* Rows made ready that are too many for the cache: asks for d_queries of group g, and for what the next block reads. */
-AHEAD expect_ready(const backward_work *w, int64_t g)
+/* Rows made ready that are too many for the cache: prefetches d_queries of group g, and for what the next block reads. */
+PREFETCH prefetch_prepared(const backward_work *w, int64_t g)
 {
     enum { line = 64 / SIZE };
     const int64_t next = (g + w->block) * RAPT_TILE_ROWS, now = g * RAPT_TILE_ROWS;
@@ -174,8 +175,8 @@ static void backward_tile(backward_work *w, rapt_key_range tile)
         while (begin < end && !w->group_seen[begin]) begin++;
         while (end > begin && !w->group_seen[end - 1]) end--;
         for (int64_t g = begin; g < end; g++) {
-            expect_after(w, g, tile);
-            if (is_long) expect_ready(w, g);
+            prefetch_after(w, g, tile);
+            if (is_long) prefetch_prepared(w, g);
             if (w->group_seen[g]) {
                 differentiate_group(w, g, g - begin, tile);
                 continue;
@@ -185,7 +186,7 @@ static void backward_tile(backward_work *w, rapt_key_range tile)
             memset(w->d_scores + (g - begin) * RAPT_TILE_ROWS * w->tile, 0, bytes);
         }
         for (int64_t g = begin; g < end; g++) {
-            if (tile.last >= w->last_key) expect_after_queries(w, g * RAPT_TILE_ROWS);
+            if (tile.last >= w->last_key) prefetch_after_queries(w, g * RAPT_TILE_ROWS);
             if (w->group_seen[g]) add_queries(w, g, g - begin, tile);
         }
         add_block(w, begin, end, tile);
@@ -204,10 +205,10 @@ static void give_row(int64_t count, const T *restrict from, bool added, bool see
 static void give_tile(const backward_work *w, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
-    const rapt_dot_piece *p = w->piece;
+    const rapt_attention_piece *p = w->piece;
     for (int64_t j = tile.first; j < tile.last; j++) {
         const int64_t at = j - tile.first;
-        if (call->distances) take_off(call->size, w->key_sums[at], w->keys + at * w->row, w->d_keys + at * w->row);
+        if (call->is_gaussian) axpy(call->size, -w->key_sums[at], w->keys + at * w->row, w->d_keys + at * w->row);
         give_row(call->size, w->d_keys + at * w->row, call->adds_keys, w->seen[at],
                  row_of(&call->d_keys, p->item, p->group, j));
         give_row(call->value_size, w->d_values + at * w->value_row, call->adds_values, w->seen[at],
@@ -215,11 +216,11 @@ static void give_tile(const backward_work *w, rapt_key_range tile)
     }
 }
 
-/* Writes dQ of a row. Σⱼ dSᵢⱼ is 0 but for the rounding of D: for distances what that does to a sum over keys is taken off. */
-static void finish_query(const rapt_dot_attention *call, rapt_kernel_row row, T *gradient, const T *mean, T row_sum)
+/* Writes dQ of a row. Σⱼ dSᵢⱼ is 0 but for the rounding of D: of Gaussian scores what that does to a sum over keys is taken off. */
+static void finish_query(const rapt_dot_attention *call, rapt_score_row row, T *gradient, const T *mean, T row_sum)
 {
     T *out = row_of(&call->d_queries, row.item, row.head, row.query);
-    if (call->distances) take_off(call->size, row_sum, mean, gradient);
+    if (call->is_gaussian) axpy(call->size, -row_sum, mean, gradient);
     RAPT_SIMD for (int64_t j = 0; j < call->size; j++) out[j] = gradient[j] * (T)call->scale;
 }
 
@@ -227,15 +228,15 @@ static void finish_query(const rapt_dot_attention *call, rapt_kernel_row row, T 
 static void give_part(const rapt_dot_attention *call, const T *gradient, const T *mean, T row_sum, T *part)
 {
     memcpy(part, gradient, (size_t)call->size * sizeof(T));
-    if (!call->distances) return;
+    if (!call->is_gaussian) return;
     memcpy(part + call->size, mean, (size_t)call->size * sizeof(T));
     part[2 * call->size] = row_sum;
 }
 
-static void backward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *part)
+static void backward(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch, void *part)
 {
     backward_work w = {.piece = piece};
-    lay_backward(&w, call, piece->last_row - piece->first_row, scratch);
+    layout_backward(&w, call, piece->last_row - piece->first_row, scratch);
     begin_backward(&w);
     for (int64_t first = piece->first_key; first < piece->last_key; first += w.tile) {
         const rapt_key_range tile = {first, smaller_of(first + w.tile, piece->last_key)};
@@ -243,7 +244,7 @@ static void backward(const rapt_dot_attention *call, const rapt_dot_piece *piece
         give_tile(&w, tile);
     }
     for (int64_t i = 0; i < w.rows; i++) {
-        const rapt_kernel_row row = row_at(call, piece, i);
+        const rapt_score_row row = row_at(call, piece, i);
         T *gradient = w.d_queries + i * w.row, *mean = w.means + i * w.row;
         if (!part)
             finish_query(call, row, gradient, mean, w.row_sums[i]);
@@ -254,14 +255,14 @@ static void backward(const rapt_dot_attention *call, const rapt_dot_piece *piece
 
 static void sum_parts(const rapt_dot_attention *call, int64_t parts, void *part, int64_t first_row, int64_t last_row)
 {
-    const rapt_kernel_mask *mask = &call->mask;
+    const rapt_raw_mask *mask = &call->mask;
     const int64_t all_rows = mask->batch * mask->heads * mask->queries, size = rapt_dot_part_size(call);
     for (int64_t number = first_row; number < last_row; number++) {
-        const rapt_kernel_row row = {number / mask->queries / mask->heads, number / mask->queries % mask->heads,
-                                     number % mask->queries};
+        const rapt_score_row row = {number / mask->queries / mask->heads, number / mask->queries % mask->heads,
+                                    number % mask->queries};
         T *sum = (T *)part + number * size;
         for (int64_t p = 1; p < parts; p++)
             RAPT_SIMD for (int64_t j = 0; j < size; j++) sum[j] += sum[p * all_rows * size + j];
-        finish_query(call, row, sum, sum + call->size, call->distances ? sum[size - 1] : 0);
+        finish_query(call, row, sum, sum + call->size, call->is_gaussian ? sum[size - 1] : 0);
     }
 }

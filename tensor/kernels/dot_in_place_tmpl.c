@@ -1,5 +1,5 @@
 /* Sums over rows that are read where they lie: the products of one row with many, and the weighted sum of many. Part of
- * dot_template.h. */
+ * dot_tmpl.c. */
 
 typedef __typeof__((vector){0} < (vector){0}) lane_mask;
 
@@ -40,31 +40,32 @@ static void gather_row(const cover *c, const T *vectors, T factor, T *row)
         if (c->mask[lane]) row[c->rest_at + lane] = vectors[c->whole + lane] * factor;
 }
 
-/* Rows that vectors can read. Elements so far `ahead` are asked for meanwhile: the processor does not foresee them, since
+/* Rows that vectors can read. Elements so far `ahead` are prefetched meanwhile: the processor does not guess where, since
  * the rows of a head lie apart. */
-typedef struct near_rows {
+typedef struct rows_in_place {
     const T *first;
     int64_t stride, ahead;
-} near_rows;
+} rows_in_place;
 
 /* Those rows where they lie, or copies if they are shorter than a vector. */
-static near_rows near_of(const cover *c, int64_t count, near_rows rows, T *copies)
+static rows_in_place in_place_or_copied(const cover *c, int64_t count, rows_in_place rows, T *copies)
 {
     if (c->size >= width) return rows;
     copy_rows(count, c->size, rows.first, rows.stride, NULL, 1, copies, width);
-    return (near_rows){copies, width, 0};
+    return (rows_in_place){copies, width, 0};
 }
 
-static inline near_rows part_of(near_rows rows, int64_t skipped)
+static inline rows_in_place part_of(rows_in_place rows, int64_t skipped)
 {
     rows.first += skipped * rows.stride;
     return rows;
 }
 
-/* Loads a vector, and asks for what is so far ahead. */
-static inline __attribute__((always_inline)) vector load_and_expect(const T *from, int64_t ahead, const bool expects)
+/* Loads a vector, and prefetches what is so far ahead. */
+static inline __attribute__((always_inline)) vector load_and_prefetch(const T *from, int64_t ahead,
+                                                                      const bool prefetches)
 {
-    if (expects) __builtin_prefetch(from + ahead, 0, 2);
+    if (prefetches) __builtin_prefetch(from + ahead, 0, 2);
     return load(from);
 }
 
@@ -80,8 +81,8 @@ static inline __attribute__((always_inline)) vector sum_each(vector *vectors)
 }
 
 /* The products of a row with `width` rows. */
-static inline __attribute__((always_inline)) vector meet_rows(const cover *c, const T *row, near_rows others,
-                                                              const bool expects)
+static inline __attribute__((always_inline)) vector dot_rows(const cover *c, const T *row, rows_in_place others,
+                                                             const bool prefetches)
 {
     vector sums[width];
 #pragma GCC unroll 16
@@ -90,7 +91,7 @@ static inline __attribute__((always_inline)) vector meet_rows(const cover *c, co
         const vector here = load(row + t);
 #pragma GCC unroll 16
         for (int i = 0; i < width; i++) {
-            sums[i] += here * load_and_expect(others.first + i * others.stride + t, others.ahead, expects);
+            sums[i] += here * load_and_prefetch(others.first + i * others.stride + t, others.ahead, prefetches);
         }
     }
     if (c->whole < c->size) {
@@ -104,23 +105,23 @@ static inline __attribute__((always_inline)) vector meet_rows(const cover *c, co
     return sum_each(sums);
 }
 
-/* Meets `count` rows, which edge has room for one vector's number of. */
-static inline __attribute__((always_inline)) void meet_all(const cover *c, const T *row, near_rows others,
-                                                           int64_t count, T *edge, const bool expects, T *out)
+/* The products with `count` rows; edge has room for one vector's number of. */
+static inline __attribute__((always_inline)) void dot_all(const cover *c, const T *row, rows_in_place others,
+                                                          int64_t count, T *edge, const bool prefetches, T *out)
 {
     for (int64_t j = 0; j < count; j += width, others.first += width * others.stride) {
         if (count - j < width) {
             copy_rows(count - j, c->size, others.first, others.stride, NULL, 1, edge, c->row);
-            others = (near_rows){edge, c->row, 0};
+            others = (rows_in_place){edge, c->row, 0};
         }
-        *(vector *)(void *)(out + j) = meet_rows(c, row, others, expects);
+        *(vector *)(void *)(out + j) = dot_rows(c, row, others, prefetches);
     }
 }
 
 /* out = out · factor + Σ weights[j] · rows[places[j]] for some vectors of columns, `together` rows side by side. */
 static inline __attribute__((always_inline)) void add_columns(const int vectors, const int together, int64_t count,
                                                               const T *restrict weights, const int64_t *places,
-                                                              near_rows rows, T factor, T *restrict out)
+                                                              rows_in_place rows, T factor, T *restrict out)
 {
     vector sums[4][8];
 #pragma GCC unroll 4
@@ -133,7 +134,8 @@ static inline __attribute__((always_inline)) void add_columns(const int vectors,
         for (int n = 0; n < together; n++) {
             const T *row = rows.first + places[j + n] * rows.stride, weight = weights[j + n];
 #pragma GCC unroll 8
-            for (int v = 0; v < vectors; v++) sums[n][v] += weight * load_and_expect(row + v * width, rows.ahead, true);
+            for (int v = 0; v < vectors; v++)
+                sums[n][v] += weight * load_and_prefetch(row + v * width, rows.ahead, true);
         }
     for (; j < count; j++) {
         const T *row = rows.first + places[j] * rows.stride, weight = weights[j];
@@ -152,7 +154,7 @@ static inline __attribute__((always_inline)) void add_columns(const int vectors,
 
 /* The same for all columns; out has them as spread_row gives them. */
 static __attribute__((noinline)) void add_rows(const cover *c, int64_t count, const T *weights, const int64_t *places,
-                                               near_rows rows, T factor, T *out)
+                                               rows_in_place rows, T factor, T *out)
 {
     const T *first = rows.first;
     int64_t t = 0;

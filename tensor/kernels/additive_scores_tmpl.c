@@ -1,9 +1,9 @@
-/* Template of additive.c, included once for each type T: exponentials of rows, and scores of a tile of queries and keys. */
+/* Exponentials of rows, and scores of a tile of queries and keys. Part of additive_tmpl.c. */
 
 /* Largest |a| + |b| for which products of exponentials, offsets included, stay far from overflow. */
-static const T TYPED(reach_limit) = sizeof(T) == sizeof(float) ? 28 : 300;
+static const T safe_sum = sizeof(T) == sizeof(float) ? 28 : 300;
 
-static double TYPED(constants)(int64_t hidden, const void *raw_weight, const rapt_additive_constants *out)
+static double constants(int64_t hidden, const void *raw_weight, const rapt_additive_constants *out)
 {
     const T least = (T)(sizeof(T) == sizeof(float) ? 0x1p-40 : 0x1p-80); /* a weight of 0 adds as little */
     const T *raw = raw_weight;
@@ -19,73 +19,74 @@ static double TYPED(constants)(int64_t hidden, const void *raw_weight, const rap
     return ldexp(1, exponent);
 }
 
-static void TYPED(powers)(int64_t rows, int64_t hidden, const void *x, double factor, const void *factors, void *powers,
-                          void *reach)
+static void powers(int64_t rows, int64_t hidden, const void *x, double factor, const void *factors, void *out,
+                   void *largest_of_rows)
 {
     const int64_t padded = RAPT_ADDITIVE_PADDED(hidden);
     const T *each = factors, all = (T)factor;
     for (int64_t i = 0; i < rows; i++) {
         const T *restrict from = (const T *)x + i * hidden;
-        T *restrict to = (T *)powers + i * padded, largest = 0;
+        T *restrict to = (T *)out + i * padded, largest = 0;
         if (each)
             RAPT_SIMD for (int64_t h = 0; h < hidden; h++) to[h] = each[h] * EXP(2 * from[h]);
         else
             RAPT_SIMD for (int64_t h = 0; h < hidden; h++) to[h] = all * EXP(2 * from[h]);
         for (int64_t h = hidden; h < padded; h++) to[h] = 0;
-        if (!reach) continue;
+        if (!largest_of_rows) continue;
         _Pragma("omp simd reduction(max : largest)") for (int64_t h = 0; h < hidden; h++) largest =
             FABS(from[h]) > largest ? FABS(from[h]) : largest;
         bool is_defined = true;
         RAPT_SIMD for (int64_t h = 0; h < hidden; h++) is_defined &= from[h] == from[h];
-        ((T *)reach)[i] = is_defined ? largest : (T)NAN;
+        ((T *)largest_of_rows)[i] = is_defined ? largest : (T)NAN;
     }
 }
 
 /* Where the queries and the keys of one head are, and what scores are made of. */
-typedef struct TYPED(place) {
+typedef struct head_rows {
     int64_t hidden, padded, value_row; /* value_row: from one value to the next */
-    const T *query, *query_powers, *folded, *query_reach;
-    const T *key, *key_powers, *key_reach, *value;
+    const T *query, *query_powers, *folded, *query_largest;
+    const T *key, *key_powers, *key_largest, *value;
     const T *weight, *offset;
     T scale;
-} TYPED(place);
+} head_rows;
 
-static TYPED(place) TYPED(find_place)(const rapt_additive *a, int64_t item, int64_t head)
+static head_rows rows_of_head(const rapt_additive_attention *call, int64_t item, int64_t head)
 {
-    const int64_t group = head * a->groups / a->mask.heads, keys = (item * a->groups + group) * a->mask.keys,
-                  queries = (item * a->mask.heads + head) * a->mask.queries, *v = a->values.strides;
-    return (TYPED(place)){
-        .hidden = a->hidden,
-        .padded = a->padded,
+    const int64_t group = head * call->groups / call->mask.heads,
+                  keys = (item * call->groups + group) * call->mask.keys,
+                  queries = (item * call->mask.heads + head) * call->mask.queries, *v = call->values.strides;
+    return (head_rows){
+        .hidden = call->hidden,
+        .padded = call->padded,
         .value_row = v[2],
-        .query = (const T *)a->queries.rows + queries * a->hidden,
-        .query_powers = a->queries.powers ? (const T *)a->queries.powers + queries * a->padded : NULL,
-        .folded = a->folded ? (const T *)a->folded + queries * a->padded : NULL,
-        .query_reach = (const T *)a->queries.reach + queries,
-        .key = (const T *)a->keys.rows + keys * a->hidden,
-        .key_powers = (const T *)a->keys.powers + keys * a->padded,
-        .key_reach = (const T *)a->keys.reach + keys,
-        .value = (const T *)a->values.data + item * v[0] + group * v[1],
-        .weight = a->constants.weight,
-        .offset = a->constants.offset,
-        .scale = (T)a->constants.scale,
+        .query = (const T *)call->queries.rows + queries * call->hidden,
+        .query_powers = call->queries.powers ? (const T *)call->queries.powers + queries * call->padded : NULL,
+        .folded = call->folded ? (const T *)call->folded + queries * call->padded : NULL,
+        .query_largest = (const T *)call->queries.largest + queries,
+        .key = (const T *)call->keys.rows + keys * call->hidden,
+        .key_powers = (const T *)call->keys.powers + keys * call->padded,
+        .key_largest = (const T *)call->keys.largest + keys,
+        .value = (const T *)call->values.data + item * v[0] + group * v[1],
+        .weight = call->constants.weight,
+        .offset = call->constants.offset,
+        .scale = (T)call->constants.scale,
     };
 }
 
-static T *TYPED(chunk_rows)(const rapt_additive_rows_of_chunk *rows, int64_t item, int64_t head)
+static T *chunk_rows(const rapt_additive_rows_of_chunk *rows, int64_t item, int64_t head)
 {
     return (T *)rows->data + item * rows->item + head * rows->head;
 }
 
-static T TYPED(largest_reach)(const T *reach, int64_t count)
+static T largest_among(const T *elements, int64_t count)
 {
     T largest = 0;
     _Pragma("omp simd reduction(max : largest)") for (int64_t i = 0; i < count; i++) largest =
-        reach[i] > largest ? reach[i] : largest;
+        elements[i] > largest ? elements[i] : largest;
     return largest;
 }
 
-static T TYPED(exact_score)(const TYPED(place) * p, int64_t i, int64_t j)
+static T exact_score(const head_rows *p, int64_t i, int64_t j)
 {
     const T *q = p->query + i * p->hidden, *k = p->key + j * p->hidden, *w = p->weight;
     T sum = 0;
@@ -95,27 +96,26 @@ static T TYPED(exact_score)(const TYPED(place) * p, int64_t i, int64_t j)
 
 /* out[r][c] = Σ w tanh(a + b) of query i + r and key j + c, with the sums in registers */
 #define SCORE_BLOCK(name, R, C)                                                                                        \
-    static void TYPED(name)(const TYPED(place) * p, int64_t i, int64_t j, T * out)                                     \
+    static void name(const head_rows *p, int64_t i, int64_t j, T *out)                                                 \
     {                                                                                                                  \
-        if (TYPED(largest_reach)(p->query_reach + i, R) + TYPED(largest_reach)(p->key_reach + j, C) >                  \
-            TYPED(reach_limit)) {                                                                                      \
+        if (largest_among(p->query_largest + i, R) + largest_among(p->key_largest + j, C) > safe_sum) {                \
             for (int r = 0; r < R; r++)                                                                                \
-                for (int c = 0; c < C; c++) out[r * rapt_additive_tile + c] = TYPED(exact_score)(p, i + r, j + c);     \
+                for (int c = 0; c < C; c++) out[r * rapt_additive_tile + c] = exact_score(p, i + r, j + c);            \
             return;                                                                                                    \
         }                                                                                                              \
         const T *query = p->folded + i * p->padded, *key = p->key_powers + j * p->padded;                              \
-        TYPED(vector) sum[R][C] = {0};                                                                                 \
-        for (int64_t h = 0; h < p->padded; h += TYPED(width)) {                                                        \
-            const TYPED(vector) w = TYPED(load)(p->weight + h), offset = TYPED(load)(p->offset + h);                   \
-            TYPED(vector) b[C];                                                                                        \
-            for (int c = 0; c < C; c++) b[c] = TYPED(load)(key + c * p->padded + h);                                   \
+        vector sum[R][C] = {0};                                                                                        \
+        for (int64_t h = 0; h < p->padded; h += width) {                                                               \
+            const vector w = load(p->weight + h), offset = load(p->offset + h);                                        \
+            vector b[C];                                                                                               \
+            for (int c = 0; c < C; c++) b[c] = load(key + c * p->padded + h);                                          \
             for (int r = 0; r < R; r++) {                                                                              \
-                const TYPED(vector) a = TYPED(load)(query + r * p->padded + h);                                        \
-                for (int c = 0; c < C; c++) sum[r][c] += TYPED(minus_reciprocal)(w, offset + a * b[c]);                \
+                const vector a = load(query + r * p->padded + h);                                                      \
+                for (int c = 0; c < C; c++) sum[r][c] += minus_reciprocal(w, offset + a * b[c]);                       \
             }                                                                                                          \
         }                                                                                                              \
         for (int r = 0; r < R; r++)                                                                                    \
-            for (int c = 0; c < C; c++) out[r * rapt_additive_tile + c] = p->scale * TYPED(total)(sum[r][c]);          \
+            for (int c = 0; c < C; c++) out[r * rapt_additive_tile + c] = p->scale * sum_of_lanes(sum[r][c]);          \
     }
 
 SCORE_BLOCK(score_block, score_rows, score_columns)
@@ -125,19 +125,19 @@ SCORE_BLOCK(score_pair, 1, 1)
 #undef SCORE_BLOCK
 
 /* Scores of `queries` queries from number i on and `keys` keys from j on: out has rows of rapt_additive_tile elements. */
-static void TYPED(score_tile)(const TYPED(place) * p, int64_t i, int64_t queries, int64_t j, int64_t keys, T *out)
+static void score_tile(const head_rows *p, int64_t i, int64_t queries, int64_t j, int64_t keys, T *out)
 {
     int64_t r = 0;
     for (; r + score_rows <= queries; r += score_rows) {
         T *to = out + r * rapt_additive_tile;
         int64_t c = 0;
-        for (; c + score_columns <= keys; c += score_columns) TYPED(score_block)(p, i + r, j + c, to + c);
-        for (; c < keys; c++) TYPED(score_column)(p, i + r, j + c, to + c);
+        for (; c + score_columns <= keys; c += score_columns) score_block(p, i + r, j + c, to + c);
+        for (; c < keys; c++) score_column(p, i + r, j + c, to + c);
     }
     for (; r < queries; r++) {
         T *to = out + r * rapt_additive_tile;
         int64_t c = 0;
-        for (; c + score_columns <= keys; c += score_columns) TYPED(score_row)(p, i + r, j + c, to + c);
-        for (; c < keys; c++) TYPED(score_pair)(p, i + r, j + c, to + c);
+        for (; c + score_columns <= keys; c += score_columns) score_row(p, i + r, j + c, to + c);
+        for (; c < keys; c++) score_pair(p, i + r, j + c, to + c);
     }
 }

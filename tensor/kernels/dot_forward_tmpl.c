@@ -1,21 +1,21 @@
 /* Forward of fused dot-product attention: tiles of keys, a softmax that grows with them, nothing as large as the scores.
- * Part of dot_template.h. */
+ * Part of dot_tmpl.c. */
 
 /* One piece of work. Rows are in groups of RAPT_TILE_ROWS, one after the other; those past the last are zeros. */
 typedef struct forward_work {
     const rapt_dot_attention *call;
-    const rapt_dot_piece *piece;
-    int64_t rows, groups, tile, value_row; /* tile: keys at once; value_row: value_size in whole vectors */
-    T *queries, *out, *largest, *sums;     /* sums has a vector for each row */
-    T *keys, *values;                      /* of the tile; keys are transposed */
-    T *scores, *factors, *shifts;          /* of the group at hand */
-    bool chooses;                          /* a weight of 0 takes nothing, even of a value that is not finite */
-    uint8_t *seen, *group_seen;            /* which keys of the tile any row sees; which groups see any of them */
-    rapt_key_range *any, *all;             /* of each group: keys that a row may see, keys that all rows may see */
+    const rapt_attention_piece *piece;
+    int64_t rows, groups, tile, value_row;     /* tile: keys at once; value_row: value_size in whole vectors */
+    T *queries, *out, *largest, *sums;         /* sums has a vector for each row */
+    T *keys, *values;                          /* of the tile; keys are transposed */
+    T *scores, *factors, *shifts;              /* of the group at hand */
+    bool chooses;                              /* a weight of 0 takes nothing, even of a value that is not finite */
+    uint8_t *seen, *group_seen;                /* which keys of the tile any row sees; which groups see any of them */
+    rapt_key_range *seen_by_any, *seen_by_all; /* of each group: the keys that a row may see, and that all may see */
 } forward_work;
 
-/* Sets the places in scratch; returns the bytes. */
-static size_t lay_forward(forward_work *w, const rapt_dot_attention *call, int64_t rows, char *scratch)
+/* The layout of scratch memory; returns the bytes. */
+static size_t layout_forward(forward_work *w, const rapt_dot_attention *call, int64_t rows, char *scratch)
 {
     enum { tile_bytes = 65536 };
     size_t end = 0;
@@ -25,26 +25,26 @@ static size_t lay_forward(forward_work *w, const rapt_dot_attention *call, int64
     w->tile = tile_keys(call, tile_bytes);
     w->value_row = round_up(call->value_size, width);
     const int64_t all_rows = w->groups * RAPT_TILE_ROWS;
-    w->queries = carve(scratch, &end, all_rows * call->size * SIZE);
-    w->out = carve(scratch, &end, all_rows * w->value_row * SIZE);
-    w->largest = carve(scratch, &end, all_rows * SIZE);
-    w->sums = carve(scratch, &end, all_rows * RAPT_VECTOR_BYTES);
-    w->keys = carve(scratch, &end, call->size * w->tile * SIZE);
-    w->values = carve(scratch, &end, w->tile * w->value_row * SIZE);
-    w->scores = carve(scratch, &end, RAPT_TILE_ROWS * w->tile * SIZE);
-    w->factors = carve(scratch, &end, RAPT_TILE_ROWS * SIZE);
-    w->shifts = carve(scratch, &end, RAPT_TILE_ROWS * SIZE);
-    w->seen = carve(scratch, &end, w->tile);
-    w->group_seen = carve(scratch, &end, w->groups);
-    w->any = carve(scratch, &end, w->groups * (int64_t)sizeof *w->any);
-    w->all = carve(scratch, &end, w->groups * (int64_t)sizeof *w->all);
+    w->queries = next_in_scratch(scratch, &end, all_rows * call->size * SIZE);
+    w->out = next_in_scratch(scratch, &end, all_rows * w->value_row * SIZE);
+    w->largest = next_in_scratch(scratch, &end, all_rows * SIZE);
+    w->sums = next_in_scratch(scratch, &end, all_rows * RAPT_VECTOR_BYTES);
+    w->keys = next_in_scratch(scratch, &end, call->size * w->tile * SIZE);
+    w->values = next_in_scratch(scratch, &end, w->tile * w->value_row * SIZE);
+    w->scores = next_in_scratch(scratch, &end, RAPT_TILE_ROWS * w->tile * SIZE);
+    w->factors = next_in_scratch(scratch, &end, RAPT_TILE_ROWS * SIZE);
+    w->shifts = next_in_scratch(scratch, &end, RAPT_TILE_ROWS * SIZE);
+    w->seen = next_in_scratch(scratch, &end, w->tile);
+    w->group_seen = next_in_scratch(scratch, &end, w->groups);
+    w->seen_by_any = next_in_scratch(scratch, &end, w->groups * (int64_t)sizeof *w->seen_by_any);
+    w->seen_by_all = next_in_scratch(scratch, &end, w->groups * (int64_t)sizeof *w->seen_by_all);
     return end;
 }
 
 static size_t forward_bytes(const rapt_dot_attention *call, int64_t rows)
 {
     forward_work w;
-    return lay_forward(&w, call, rows, NULL);
+    return layout_forward(&w, call, rows, NULL);
 }
 
 /* Copies the queries and finds out which keys the groups of rows see at all. Returns the keys that any row sees. */
@@ -54,23 +54,23 @@ static rapt_key_range begin_forward(forward_work *w)
     const rapt_key_range keys = {w->piece->first_key, w->piece->last_key};
     rapt_key_range whole = {0, 0};
     for (int64_t g = 0; g < w->groups; g++) {
-        expect_queries(call, w->piece, (g + groups_ahead) * RAPT_TILE_ROWS);
-        w->any[g] = (rapt_key_range){0, 0};
-        w->all[g] = keys;
+        prefetch_queries(call, w->piece, (g + groups_prefetched) * RAPT_TILE_ROWS);
+        w->seen_by_any[g] = (rapt_key_range){0, 0};
+        w->seen_by_all[g] = keys;
         for (int64_t i = g * RAPT_TILE_ROWS; i < (g + 1) * RAPT_TILE_ROWS; i++) {
             T *query = w->queries + i * call->size;
             if (i >= w->rows) {
                 memset(query, 0, (size_t)call->size * sizeof(T));
                 continue;
             }
-            const rapt_kernel_row row = row_at(call, w->piece, i);
-            const rapt_key_range range = rapt_meet(keys, rapt_row_range(&call->mask, row));
-            w->any[g] = rapt_join_ranges(w->any[g], range);
-            w->all[g] = rapt_meet(w->all[g], range);
+            const rapt_score_row row = row_at(call, w->piece, i);
+            const rapt_key_range range = rapt_intersect_ranges(keys, rapt_row_range(&call->mask, row));
+            w->seen_by_any[g] = rapt_join_ranges(w->seen_by_any[g], range);
+            w->seen_by_all[g] = rapt_intersect_ranges(w->seen_by_all[g], range);
             copy_rows(1, call->size, row_of(&call->queries, row.item, row.head, row.query), 0, NULL, (T)call->scale,
                       query, call->size);
         }
-        whole = rapt_join_ranges(whole, w->any[g]);
+        whole = rapt_join_ranges(whole, w->seen_by_any[g]);
     }
     const int64_t all_rows = w->groups * RAPT_TILE_ROWS;
     memset(w->out, 0, (size_t)(all_rows * w->value_row) * sizeof(T));
@@ -83,9 +83,9 @@ static rapt_key_range begin_forward(forward_work *w)
 static bool take_tile(forward_work *w, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
-    const rapt_dot_piece *p = w->piece;
+    const rapt_attention_piece *p = w->piece;
     const int64_t count = tile.last - tile.first;
-    if (!find_seen(call, p, w->rows, w->any, tile, w->seen, w->group_seen)) return false;
+    if (!find_seen_keys(call, p, w->rows, w->seen_by_any, tile, w->seen, w->group_seen)) return false;
     transpose(count, call->size, row_of(&call->keys, p->item, p->group, tile.first), call->keys.strides[2], w->seen,
               w->keys, w->tile);
     copy_rows(count, call->value_size, row_of(&call->values, p->item, p->group, tile.first), call->values.strides[2],
@@ -155,7 +155,7 @@ static inline __attribute__((always_inline)) void exponentiate(int64_t vectors, 
 }
 
 /* The same for the rows of a group. */
-static void soften(forward_work *w, int64_t g, int64_t vectors)
+static void softmax_step(forward_work *w, int64_t g, int64_t vectors)
 {
     enum { usual = 8 }; /* a number that the compiler knows lets it do a row at a time */
     T *sums = w->sums + g * RAPT_TILE_ROWS * width;
@@ -176,7 +176,7 @@ static int64_t score_group(forward_work *w, int64_t g, rapt_key_range tile, rapt
     score(call, vectors, w->queries + g * RAPT_TILE_ROWS * call->size, call->size, w->keys + first, w->scores, w->tile);
     const int64_t from = g * RAPT_TILE_ROWS;
     const int64_t rows = w->rows - from < RAPT_TILE_ROWS ? w->rows - from : RAPT_TILE_ROWS;
-    mask_group(call, w->piece, from, rows, w->all[g], (rapt_key_range){tile.first + first, seen.last}, vectors,
+    mask_group(call, w->piece, from, rows, w->seen_by_all[g], (rapt_key_range){tile.first + first, seen.last}, vectors,
                w->scores, w->tile);
     return vectors;
 }
@@ -184,11 +184,11 @@ static int64_t score_group(forward_work *w, int64_t g, rapt_key_range tile, rapt
 static void forward_group(forward_work *w, int64_t g, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
-    const rapt_key_range seen = rapt_meet(tile, w->any[g]);
+    const rapt_key_range seen = rapt_intersect_ranges(tile, w->seen_by_any[g]);
     if (seen.first >= seen.last || !w->group_seen[g]) return;
     const int64_t first = (seen.first - tile.first) / width * width;
     const int64_t count = seen.last - tile.first - first, from = g * RAPT_TILE_ROWS;
-    soften(w, g, score_group(w, g, tile, seen, first));
+    softmax_step(w, g, score_group(w, g, tile, seen, first));
     if (call->mask.keep < 1)
         for (int64_t i = 0; i < RAPT_TILE_ROWS && from + i < w->rows; i++)
             drop_row(call, row_at(call, w->piece, from + i), (rapt_key_range){tile.first + first, seen.last}, 1,
@@ -204,7 +204,7 @@ static bool end_forward(forward_work *w)
     const rapt_dot_attention *call = w->call;
     vector rests = {0};
     for (int64_t i = 0; i < w->rows; i++) {
-        const rapt_kernel_row row = row_at(call, w->piece, i);
+        const rapt_score_row row = row_at(call, w->piece, i);
         const T *from = w->out + i * w->value_row,
                 scale = give_statistics(call, row, w->largest[i], w->sums + i * width);
         T *out = row_of(&call->out, row.item, row.head, row.query);
@@ -214,17 +214,17 @@ static bool end_forward(forward_work *w)
     return are_zero(rests);
 }
 
-/* Beside a group's work on the last tile: asks for where its output goes, and for the next piece. */
-AHEAD expect_after_forward(const forward_work *w, int64_t row)
+/* Beside a group's work on the last tile: prefetches where its output goes, and the next piece. */
+PREFETCH prefetch_after_forward(const forward_work *w, int64_t row)
 {
-    expect_group(w->call, w->piece, row, &w->call->out, w->call->value_size, true);
-    if (foresees(w->piece, row)) expect_queries(w->call, w->piece->next, row);
+    prefetch_group(w->call, w->piece, row, &w->call->out, w->call->value_size, true);
+    if (prefetches_row(w->piece, row)) prefetch_queries(w->call, w->piece->next, row);
 }
 
-static bool try_forward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, bool careful)
+static bool try_forward(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch, bool careful)
 {
     forward_work w = {.piece = piece, .chooses = careful};
-    lay_forward(&w, call, piece->last_row - piece->first_row, scratch);
+    layout_forward(&w, call, piece->last_row - piece->first_row, scratch);
     const rapt_key_range keys = begin_forward(&w);
     for (int64_t first = keys.first; first < keys.last; first += w.tile) {
         const rapt_key_range tile = {first, smaller_of(first + w.tile, keys.last)};
@@ -232,8 +232,8 @@ static bool try_forward(const rapt_dot_attention *call, const rapt_dot_piece *pi
         const rapt_key_range next = {tile.last, smaller_of(tile.last + w.tile, keys.last)};
         if (!take_tile(&w, tile)) continue;
         for (int64_t g = 0; g < w.groups; g++) {
-            expect_keys(call, piece, next.first + g * each, next.first + (g + 1) * each, next);
-            if (tile.last == keys.last) expect_after_forward(&w, g * RAPT_TILE_ROWS);
+            prefetch_keys(call, piece, next.first + g * each, next.first + (g + 1) * each, next);
+            if (tile.last == keys.last) prefetch_after_forward(&w, g * RAPT_TILE_ROWS);
             forward_group(&w, g, tile);
         }
     }
@@ -241,16 +241,16 @@ static bool try_forward(const rapt_dot_attention *call, const rapt_dot_piece *pi
 }
 
 /* Values that are not finite reach queries that do not see them as 0 · ∞; as that is rare, it is looked for in the end. */
-static void forward(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch)
+static void forward(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch)
 {
     if (!try_forward(call, piece, scratch, false)) try_forward(call, piece, scratch, true);
 }
 
 /* weights = exp(score − largest) / sum, from the statistics that forward left; for all keys. */
-static void weigh(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *weights)
+static void weigh(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch, void *weights)
 {
     forward_work w = {.piece = piece};
-    lay_forward(&w, call, piece->last_row - piece->first_row, scratch);
+    layout_forward(&w, call, piece->last_row - piece->first_row, scratch);
     const rapt_key_range keys = begin_forward(&w);
     for (int64_t i = 0; i < w.rows; i++)
         memset((T *)weights + row_number(call, row_at(call, piece, i)) * call->mask.keys, 0,
@@ -259,7 +259,7 @@ static void weigh(const rapt_dot_attention *call, const rapt_dot_piece *piece, v
         const rapt_key_range tile = {at, smaller_of(at + w.tile, keys.last)};
         if (!take_tile(&w, tile)) continue;
         for (int64_t g = 0; g < w.groups; g++) {
-            const rapt_key_range seen = rapt_meet(tile, w.any[g]);
+            const rapt_key_range seen = rapt_intersect_ranges(tile, w.seen_by_any[g]);
             if (!w.group_seen[g]) continue;
             const int64_t first = (seen.first - at) / width * width;
             score_group(&w, g, tile, seen, first);
@@ -279,11 +279,11 @@ static void weigh(const rapt_dot_attention *call, const rapt_dot_piece *piece, v
 static void merge(const rapt_dot_attention *call, int64_t parts, const void *outs, const void *statistics,
                   int64_t first_row, int64_t last_row)
 {
-    const rapt_kernel_mask *mask = &call->mask;
+    const rapt_raw_mask *mask = &call->mask;
     const int64_t all_rows = mask->batch * mask->heads * mask->queries;
     for (int64_t number = first_row; number < last_row; number++) {
-        const rapt_kernel_row row = {number / mask->queries / mask->heads, number / mask->queries % mask->heads,
-                                     number % mask->queries};
+        const rapt_score_row row = {number / mask->queries / mask->heads, number / mask->queries % mask->heads,
+                                    number % mask->queries};
         T *out = row_of(&call->out, row.item, row.head, row.query), largest = -(T)INFINITY, sum = 0;
         const T *pairs = (const T *)statistics + 2 * number;
         for (int64_t p = 0; p < parts; p++) {
