@@ -144,7 +144,8 @@ static void run_chunk(backward_run *r)
     if (parts > 0) rapt_parallel(mask->batch * r->call->groups * parts, rapt_grain(cost), sum_tasks, r);
 }
 
-/* As many queries at once as keep the one or two matrices of a chunk smaller than half the projected queries and keys. */
+/* As many queries at once as keep the one or two matrices of a chunk smaller than half the projected queries and
+ * keys. */
 static int64_t choose_chunk(const rapt_additive_attention *call, int64_t matrices)
 {
     const rapt_raw_mask *mask = &call->mask;

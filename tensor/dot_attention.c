@@ -6,8 +6,8 @@
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
-/* Fewer tasks than that are cut further, so that threads find enough of them: rows first, then keys. A chunk of rows is as
- * large as stays in a core's own cache: it pays for making the keys ready. */
+/* Fewer tasks than that are cut further, so that threads find enough of them: rows first, then keys. A chunk of rows is
+ * as large as stays in a core's own cache: it pays for making the keys ready. */
 enum { enough_tasks = 8, chunk_bytes = 1 << 18, most_rows = 512, least_rows = 32, least_keys = 256, key_step = 64 };
 
 /* One run. A task takes a chunk of the rows of a group, or where there are few, of some of its keys. */

@@ -1,4 +1,5 @@
-/* The kernels of additive attention at the level in use against plain loops over doubles, on sizes that fill nothing. */
+/* The kernels of additive attention at the level in use against plain loops over doubles, on sizes that fill
+ * nothing. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -263,8 +264,8 @@ static void run_chunk(const trial *t, const rapt_additive_attention *a, const ra
     }
 }
 
-/* In chunks of so many queries, with the weights of forward or without; gradients of keys and values are written, or added
- * to what is there. */
+/* In chunks of so many queries, with the weights of forward or without; gradients of keys and values are written, or
+ * added to what is there. */
 static void run_backward(const trial *t, const rapt_additive_attention *a, int64_t rows, bool kept, bool adds)
 {
     const sizes *s = t->size;

@@ -1,5 +1,5 @@
-/* The kernels of fused dot-product attention at the instruction-set level in use, against plain loops over doubles: ragged
- * sizes, all kinds of masks, both types; and how much faster they are than such loops. */
+/* The kernels of fused dot-product attention at the instruction-set level in use, against plain loops over doubles:
+ * ragged sizes, all kinds of masks, both types; and how much faster they are than such loops. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

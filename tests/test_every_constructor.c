@@ -44,7 +44,7 @@ MAKER(additive_scoring, rapt_additive_scoring_new(2, 3, 4))
 MAKER(cosine_scoring, rapt_cosine_scoring_new(1, true))
 MAKER(gaussian_scoring, rapt_gaussian_scoring_new(1, true))
 MAKER(relative_scoring, rapt_relative_scoring_new(2, 3, 4))
-MAKER(kernel_scoring, rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, 1, true))
+MAKER(regression_kernel_scoring, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_GAUSSIAN, 1, true))
 MAKER(bahdanau_encoder, rapt_bahdanau_encoder_new(&bahdanau))
 MAKER(bahdanau_decoder, rapt_bahdanau_decoder_new(&bahdanau))
 MAKER(sinusoidal, rapt_sinusoidal_positions_new(4, 0.1))
@@ -119,7 +119,7 @@ static const struct {
     {"cosine_scoring", make_cosine_scoring, 1},
     {"gaussian_scoring", make_gaussian_scoring, 1},
     {"relative_scoring", make_relative_scoring, 2},
-    {"kernel_scoring", make_kernel_scoring, 1},
+    {"regression_kernel_scoring", make_regression_kernel_scoring, 1},
     {"bahdanau_encoder", make_bahdanau_encoder, 9},
     {"bahdanau_decoder", make_bahdanau_decoder, 14},
     {"multi_head_attention", make_multi_head, 7},

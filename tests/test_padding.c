@@ -85,7 +85,7 @@ Test(padding, a_normaliser_of_ones_own_gets_the_mask)
 static rapt_padding padding_of(rapt_pooling *pooling, const rapt_mask *mask, bool is_hidden, bool prepares)
 {
     pooling->mask = *mask;
-    pooling->resolved.padding_is_hidden = is_hidden;
+    pooling->resolved.padding_is_zero = is_hidden;
     return rapt_padding_of(pooling, prepares);
 }
 
@@ -95,7 +95,7 @@ Test(padding, one_function_says_who_keeps_it_out)
     rapt_pooling pooling = {.attention = dot};
     const rapt_mask *causal = RAPT_MASK(.causal = true), *million = RAPT_MASK(.fills_million = true);
     cr_expect_eq(padding_of(&pooling, causal, false, true), RAPT_PADDING_NOT_READ);
-    cr_expect_eq(padding_of(&pooling, causal, true, true), RAPT_PADDING_IS_HIDDEN);
+    cr_expect_eq(padding_of(&pooling, causal, true, true), RAPT_PADDING_IS_ZERO);
     cr_expect_eq(padding_of(&pooling, million, false, true), RAPT_PADDING_IS_READ);
     dot->plain = true;
     cr_expect_eq(padding_of(&pooling, causal, false, true), RAPT_PADDING_TO_HIDE);
@@ -119,10 +119,10 @@ Test(padding, inputs_that_are_queries_too_stay)
     cr_expect_eq(keys, x);
     cr_expect_float_eq(rapt_at(values, (int64_t[]){0, 1, 0}), 1, 0);
     cr_expect_float_eq(rapt_at(values, (int64_t[]){0, 2, 0}), 0, 0);
-    cr_expect_not(mask.padding_is_hidden);
+    cr_expect_not(mask.padding_is_zero);
     keys = values = other;
     cr_assert(rapt_hide_padding_of_inputs(&mask, x, &keys, &values));
     cr_expect_eq(keys, values);
     cr_expect_float_eq(rapt_at(keys, (int64_t[]){0, 2, 1}), 0, 0);
-    cr_expect(mask.padding_is_hidden);
+    cr_expect(mask.padding_is_zero);
 }

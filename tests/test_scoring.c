@@ -151,15 +151,15 @@ Test(scoring, distances_do_not_depend_on_the_number_of_keys)
 Test(scoring, kernels_of_known_distances)
 {
     RAPT_SCOPE;
-    static const double expected[][4] = {[RAPT_KERNEL_GAUSSIAN] = {1, 0.88249690258459546, 0.60653065971263342,
-                                                                   0.1353352832366127},
-                                         [RAPT_KERNEL_BOXCAR] = {1, 1, 0, 0},
-                                         [RAPT_KERNEL_CONSTANT] = {1, 1, 1, 1},
-                                         [RAPT_KERNEL_EPANECHNIKOV] = {1, 0.5, 0, 0}};
+    static const double expected[][4] = {[RAPT_REGRESSION_KERNEL_GAUSSIAN] = {1, 0.88249690258459546,
+                                                                              0.60653065971263342, 0.1353352832366127},
+                                         [RAPT_REGRESSION_KERNEL_BOXCAR] = {1, 1, 0, 0},
+                                         [RAPT_REGRESSION_KERNEL_CONSTANT] = {1, 1, 1, 1},
+                                         [RAPT_REGRESSION_KERNEL_EPANECHNIKOV] = {1, 0.5, 0, 0}};
     rapt_tensor *query = doubles(RAPT_SHAPE(1, 2), (double[]){3, 5}),
                 *keys = doubles(RAPT_SHAPE(4, 2), (double[]){3, 5, 0, 1, 9, 13, -9, -11});
-    for (int shape = RAPT_KERNEL_GAUSSIAN; shape <= RAPT_KERNEL_EPANECHNIKOV; shape++) {
-        rapt_scoring *kernel = rapt_kernel_scoring_new((rapt_kernel_shape)shape, 10, false);
+    for (int shape = RAPT_REGRESSION_KERNEL_GAUSSIAN; shape <= RAPT_REGRESSION_KERNEL_EPANECHNIKOV; shape++) {
+        rapt_scoring *kernel = rapt_regression_kernel_scoring_new((rapt_regression_kernel)shape, 10, false);
         expect_values("kernel", rapt_score(kernel, query, keys), 4, expected[shape], 1e-16);
         rapt_module_free(&kernel->module);
     }
@@ -258,11 +258,11 @@ Test(scoring, a_learned_matrix_beats_the_padding)
 Test(scoring, modules_tell_what_they_are)
 {
     rapt_scoring *scorings[] = {rapt_cosine_scoring_new(0.25, true), rapt_gaussian_scoring_new(2, false),
-                                rapt_kernel_scoring_new(RAPT_KERNEL_EPANECHNIKOV, 3, true),
+                                rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_EPANECHNIKOV, 3, true),
                                 rapt_bilinear_scoring_new(3, 4), rapt_relative_scoring_new(4, 5, 6)};
     static const char *const expected[] = {"Cosine(temperature 0.25 at first, learned)  1 parameters",
                                            "Gaussian(width 2)  0 parameters",
-                                           "Kernel(Epanechnikov, width 3 at first, learned)  1 parameters",
+                                           "RegressionKernel(Epanechnikov, width 3 at first, learned)  1 parameters",
                                            "Bilinear(3 x 4)  12 parameters",
                                            "Relative(4, reach 6, values)  117 parameters"};
     for (int i = 0; i < 5; i++) {

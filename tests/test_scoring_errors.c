@@ -11,16 +11,16 @@ Test(scoring_errors, constructors)
             expect_error(RAPT_ERROR_VALUE, "Cosine: temperature");
             cr_expect_null(rapt_gaussian_scoring_new(bad[i], learns));
             expect_error(RAPT_ERROR_VALUE, "a finite number above 0 expected");
-            cr_expect_null(rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, bad[i], learns));
-            expect_error(RAPT_ERROR_VALUE, "Kernel: width");
+            cr_expect_null(rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_GAUSSIAN, bad[i], learns));
+            expect_error(RAPT_ERROR_VALUE, "RegressionKernel: width");
         }
     for (int shape = -1; shape <= 4; shape += 5) {
-        cr_expect_null(rapt_kernel_scoring_new((rapt_kernel_shape)shape, 1, false));
-        expect_error(RAPT_ERROR_VALUE, "no shape of a kernel");
+        cr_expect_null(rapt_regression_kernel_scoring_new((rapt_regression_kernel)shape, 1, false));
+        expect_error(RAPT_ERROR_VALUE, "no regression kernel");
     }
-    cr_expect_null(rapt_kernel_scoring_new(RAPT_KERNEL_BOXCAR, 1, true));
+    cr_expect_null(rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_BOXCAR, 1, true));
     expect_error(RAPT_ERROR_VALUE, "the gradient of a boxcar kernel is 0");
-    cr_expect_null(rapt_kernel_scoring_new(RAPT_KERNEL_CONSTANT, 1, true));
+    cr_expect_null(rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_CONSTANT, 1, true));
     expect_error(RAPT_ERROR_VALUE, "constant");
     cr_expect_null(rapt_bilinear_scoring_new(0, 2));
     expect_error(RAPT_ERROR_VALUE, "Bilinear: query size 0 and key size 2; 1 or more expected");

@@ -61,11 +61,11 @@ Test(scoring_gradients, of_the_bilinear_matrix)
 /* A query that is a key: distance 0, where the triangular kernel has a peak and no derivative. */
 Test(scoring_gradients, at_distance_0)
 {
-    for (int shape = RAPT_KERNEL_GAUSSIAN; shape <= RAPT_KERNEL_EPANECHNIKOV; shape++) {
+    for (int shape = RAPT_REGRESSION_KERNEL_GAUSSIAN; shape <= RAPT_REGRESSION_KERNEL_EPANECHNIKOV; shape++) {
         RAPT_SCOPE;
-        rapt_kernel_shape which = (rapt_kernel_shape)shape;
-        bool learns = which == RAPT_KERNEL_GAUSSIAN || which == RAPT_KERNEL_EPANECHNIKOV;
-        rapt_scoring *kernel = rapt_kernel_scoring_new(which, 2, learns);
+        rapt_regression_kernel which = (rapt_regression_kernel)shape;
+        bool learns = which == RAPT_REGRESSION_KERNEL_GAUSSIAN || which == RAPT_REGRESSION_KERNEL_EPANECHNIKOV;
+        rapt_scoring *kernel = rapt_regression_kernel_scoring_new(which, 2, learns);
         rapt_tensor *query = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3))),
                     *key = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3)));
         rapt_tensor *score = rapt_score(kernel, query, key);
@@ -85,7 +85,7 @@ Test(scoring_gradients, at_distance_0)
 Test(scoring_gradients, second_order_at_distance_0)
 {
     RAPT_SCOPE;
-    rapt_scoring *kernel = rapt_kernel_scoring_new(RAPT_KERNEL_EPANECHNIKOV, 2, false);
+    rapt_scoring *kernel = rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_EPANECHNIKOV, 2, false);
     rapt_tensor *query = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 3))),
                 *keys = doubles(RAPT_SHAPE(2, 3), (double[]){1, 1, 1, 1, 1, 2}), *gradient, *second;
     rapt_tensor *score = rapt_sum(rapt_score(kernel, query, keys), RAPT_ALL_AXES, false);

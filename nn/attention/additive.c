@@ -2,8 +2,8 @@
 #include <rapt/attention.h>
 
 #include "nn/fused_additive.h"
+#include "nn/linear_of_seen.h"
 #include "nn/scoring.h"
-#include "nn/seen_rows.h"
 #include "tensor/random.h"
 
 typedef struct additive {
@@ -12,11 +12,11 @@ typedef struct additive {
 } additive;
 
 /* W_k k */
-static rapt_tensor *prepare_seen(rapt_scoring *scoring, rapt_tensor *keys, rapt_tensor *any)
+static rapt_tensor *prepare_seen(rapt_scoring *scoring, rapt_tensor *keys, rapt_tensor *seen_keys)
 {
     rapt_linear *key = ((additive *)scoring)->key;
     if (!rapt_check_vectors(scoring, "keys", keys, key->in)) return NULL;
-    rapt_tensor *projected = any ? rapt_linear_of_seen(key, keys, any) : rapt_linear_forward(key, keys);
+    rapt_tensor *projected = seen_keys ? rapt_linear_of_seen(key, keys, seen_keys) : rapt_linear_forward(key, keys);
     return projected ? rapt_additive_keys(projected) : NULL;
 }
 

@@ -113,7 +113,8 @@ rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys
     RAPT_SCOPE;
     if (!rapt_find_keys_that_may_be_seen(kind.name, keys, mask, &seen_keys)) return NULL;
     if (!attention->scoring->prepare) return rapt_keep(rapt_hide_keys(keys, seen_keys));
-    /* Which other keys no query sees, only the queries will tell: what may be padding must not reach a parameter's gradient. */
+    /* Which other keys no query sees, only the queries will tell: what may be padding must not reach a parameter's
+     * gradient. */
     if (!rapt_find_finite(keys, &finite)) return NULL;
     rapt_tensor *readable = seen_keys && finite ? rapt_logical_and(seen_keys, finite) : seen_keys ? seen_keys : finite;
     return rapt_keep(rapt_spoil_undefined(prepare(attention, keys, readable), seen_keys, finite));

@@ -54,7 +54,8 @@ rapt_scoring *rapt_bilinear_scoring_new(int64_t query_size, int64_t key_size)
     b->scoring.score = score;
     b->scoring.attend = attend;
     rapt_tensor *matrix = rapt_empty(RAPT_FLOAT32, RAPT_SHAPE(query_size, key_size));
-    /* Uniform of variance 1 / (query_size · key_size): of N(0, 1) vectors the scores have variance 1, as scaled dot products. */
+    /* Uniform of variance 1 / (query_size · key_size): of N(0, 1) vectors the scores have variance 1, as scaled dot
+     * products. */
     double bound = sqrt(3 / ((double)query_size * (double)key_size));
     if (matrix && !rapt_fill_uniform(matrix, -bound, bound)) matrix = NULL;
     b->matrix = rapt_module_add_parameter(&b->scoring.module, "M", matrix);

@@ -7,8 +7,8 @@ typedef struct cosine {
     rapt_divisor temperature;
 } cosine;
 
-/* x / ‖x‖ along the last axis; 0, with gradient 0, for a zero vector. Brought to a largest component of ±1 first, since the
- * square of a small number may be 0 and that of a large one infinite. */
+/* x / ‖x‖ along the last axis; 0, with gradient 0, for a zero vector. Brought to a largest component of ±1 first, since
+ * the square of a small number may be 0 and that of a large one infinite. */
 static rapt_tensor *unit(rapt_tensor *x)
 {
     RAPT_SCOPE;

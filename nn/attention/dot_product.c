@@ -17,7 +17,7 @@ static int64_t key_size(const dot_product *d)
     return d->is_padded ? RAPT_ANY_SIZE : RAPT_SIZE_OF_QUERIES;
 }
 
-/* Leaves out what would meet the padding's zeros; the scale. */
+/* Leaves out what the padding's zeros would be multiplied with; the scale. */
 static double prepare_pair(const dot_product *d, rapt_tensor **queries, rapt_tensor **keys)
 {
     const int64_t q = rapt_size(*queries, -1), k = rapt_size(*keys, -1), shorter = q < k ? q : k;

@@ -13,10 +13,10 @@
 
 static const char *const name = "additive_attention";
 
-/* The inputs of the op, queries and keys projected; those of the mask may be NULL. Backward's are the same, then the statistics
- * of the output's rows, the weights if they are kept, the gradient of the output, and those of keys and values so far: if not
- * NULL, they are added to and given back. What forward saves, and the gradients that backward gives, have the numbers of
- * these inputs. */
+/* The inputs of the op, queries and keys projected; those of the mask may be NULL. Backward's are the same, then the
+ * statistics of the output's rows, the weights if they are kept, the gradient of the output, and those of keys and
+ * values so far: if not NULL, they are added to and given back. What forward saves, and the gradients that backward
+ * gives, have the numbers of these inputs. */
 enum {
     at_queries,
     at_keys,
@@ -87,8 +87,8 @@ static bool hide_undefined(const rapt_call *call, const rapt_raw_mask *mask, con
     return rapt_key_powers_of(read, powers);
 }
 
-/* What forward and backward have in common: the inputs made ready for the kernels, with the exponentials that scores are made
- * of, or the gradients, or both. The tensors belong to the innermost scope. */
+/* What forward and backward have in common: the inputs made ready for the kernels, with the exponentials that scores
+ * are made of, or the gradients, or both. The tensors belong to the innermost scope. */
 static bool describe(rapt_additive_attention *a, rapt_call *call, const rapt_mask_options *options, bool scores,
                      bool backward)
 {
@@ -116,8 +116,8 @@ static bool describe(rapt_additive_attention *a, rapt_call *call, const rapt_mas
     return !scores || (make_constants(a) && make_powers(&a->folded, queries, 1, a->constants.offset, largest));
 }
 
-/* Are the weights kept from forward to backward? As long as they are no larger than the projected queries and keys; else
- * backward makes them again, a chunk of the queries at a time. */
+/* Are the weights kept from forward to backward? As long as they are no larger than the projected queries and keys;
+ * else backward makes them again, a chunk of the queries at a time. */
 static bool keeps_weights(const rapt_additive_attention *a)
 {
     const rapt_raw_mask *m = &a->mask;
@@ -266,7 +266,7 @@ rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_t
     if (!queries || !keys || !weight || !check(queries, keys, weight, call->values)) return NULL;
     rapt_tensor *outputs[output_count] = {0}, *values = call->values;
     /* values likewise, which matters where the mask has gaps: elsewhere they end with what is seen */
-    if (call->mask->gaps && !call->mask->padding_is_hidden) values = rapt_hide_padding(values, call->mask);
+    if (call->mask->gaps && !call->mask->padding_is_zero) values = rapt_hide_padding(values, call->mask);
     if (!values) return NULL;
     rapt_tensor *in[input_count] =
         {[at_queries] = queries, [at_keys] = keys, [at_weight] = weight, [at_values] = values};

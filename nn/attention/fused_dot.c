@@ -10,9 +10,9 @@
 
 static const char *const name = "dot_attention";
 
-/* The inputs of the op; those of the mask may be NULL. Backward's are the same, then the output, the statistics of its rows,
- * the gradient of the output, and those of keys and values so far: if not NULL, they are added to and given back. What
- * forward saves, and the gradients that backward gives, have the numbers of these inputs. */
+/* The inputs of the op; those of the mask may be NULL. Backward's are the same, then the output, the statistics of its
+ * rows, the gradient of the output, and those of keys and values so far: if not NULL, they are added to and given back.
+ * What forward saves, and the gradients that backward gives, have the numbers of these inputs. */
 enum {
     at_queries,
     at_keys,
@@ -72,8 +72,8 @@ static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o)
     return true;
 }
 
-/* (B, heads, length, size) that lies in memory as (B, length, heads, size), so that joining the heads copies nothing; or
- * (B, length, size). */
+/* (B, heads, length, size) that lies in memory as (B, length, heads, size), so that joining the heads copies nothing;
+ * or (B, length, size). */
 static rapt_tensor *new_split(rapt_dtype dtype, int rank, const int64_t *shape)
 {
     if (rank == 3) return rapt_new(name, dtype, rank, shape);

@@ -182,11 +182,11 @@ bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, 
     return !seen || (r->seen = expand(r, seen, keys)) != NULL;
 }
 
-bool rapt_resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_hidden,
+bool rapt_resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_unseen,
                                 rapt_resolved_mask *r)
 {
     rapt_tensor *seen = r->seen;
-    if (!resolve_relative_bias(op, bias, dtype, r, finds_hidden ? &seen : NULL)) return false;
+    if (!resolve_relative_bias(op, bias, dtype, r, finds_unseen ? &seen : NULL)) return false;
     if (seen == r->seen) return true;
     r->gaps = true;
     return (r->seen = expand(r, seen, r->keys)) != NULL;

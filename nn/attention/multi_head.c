@@ -210,7 +210,8 @@ static rapt_tensor *rows_of(rapt_tensor *packed, int64_t start, int64_t count)
     return packed && count < packed->shape[0] ? rapt_slice(packed, 0, start, start + count, 1) : packed;
 }
 
-/* x W_inᵀ + b for each of the three; neighbours that are one tensor are projected by one product. Absent ones stay NULL. */
+/* x W_inᵀ + b for each of the three; neighbours that are one tensor are projected by one product. Absent ones stay
+ * NULL. */
 static bool project(const rapt_multi_head_attention *m, rapt_tensor *const inputs[parts], rapt_tensor *results[parts])
 {
     rapt_tensor *const weights[parts] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
@@ -251,8 +252,8 @@ static rapt_tensor *join_heads(rapt_tensor *x)
                         RAPT_SHAPE(x->shape[0], x->shape[2], x->shape[1] * x->shape[3]));
 }
 
-/* Projections cut into heads and, with rotary positions, turned. The keys begin at position `first`, the queries where the
- * mask has them. */
+/* Projections cut into heads and, with rotary positions, turned. The keys begin at position `first`, the queries where
+ * the mask has them. */
 static bool prepare_heads(rapt_multi_head_attention *m, rapt_tensor *const inputs[parts], const rapt_mask *mask,
                           int64_t first, rapt_tensor *heads[parts])
 {

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "nn/flat.h"
+#include "nn/zero_gradient.h"
 #include "tensor/core.h"
 
 /* Scores with their biases, and what is seen of them (NULL: all), for one of the functions below. */

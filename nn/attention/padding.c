@@ -8,7 +8,7 @@
 rapt_padding rapt_padding_of(const rapt_pooling *p, bool prepares)
 {
     if (p->mask.fills_million) return RAPT_PADDING_IS_READ;
-    if (p->resolved.padding_is_hidden) return RAPT_PADDING_IS_HIDDEN;
+    if (p->resolved.padding_is_zero) return RAPT_PADDING_IS_ZERO;
     prepares = prepares && p->attention->scoring->prepare;
     return rapt_pooling_is_fused(p) && !prepares ? RAPT_PADDING_NOT_READ : RAPT_PADDING_TO_HIDE;
 }
@@ -106,6 +106,6 @@ bool rapt_hide_padding_of_inputs(rapt_resolved_mask *mask, const rapt_tensor *qu
     if (!rapt_find_seen_keys(mask, 1, &seen_keys)) return false;
     if (!asks_keys) *keys = rapt_hide_keys(*keys, seen_keys);
     if (!asks_values) *values = is_one ? *keys : rapt_hide_keys(*values, seen_keys);
-    mask->padding_is_hidden = !asks_keys && !asks_values;
+    mask->padding_is_zero = !asks_keys && !asks_values;
     return *keys && *values;
 }

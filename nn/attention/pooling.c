@@ -19,9 +19,9 @@ static rapt_tensor *add_tables(rapt_tensor *a, rapt_tensor *b)
     return rapt_add(wide_a, wide_b);
 }
 
-/* Puts the scoring function's relative bias into the mask, and into the resolved one. finds_hidden: also what is −∞ in it
- * is then hidden. */
-static bool add_relative_bias(rapt_pooling *p, bool finds_hidden)
+/* Puts the scoring function's relative bias into the mask, and into the resolved one. finds_unseen: also what is −∞ in
+ * it is then hidden. */
+static bool add_relative_bias(rapt_pooling *p, bool finds_unseen)
 {
     rapt_scoring *scoring = p->attention->scoring;
     if (!scoring->relative_bias) return true;
@@ -29,7 +29,7 @@ static bool add_relative_bias(rapt_pooling *p, bool finds_hidden)
     if (p->mask.relative_bias) bias = add_tables(bias, p->mask.relative_bias);
     p->mask.relative_bias = bias;
     return bias &&
-           rapt_resolve_relative_bias("Attention", bias, (rapt_dtype)p->queries->dtype, finds_hidden, &p->resolved);
+           rapt_resolve_relative_bias("Attention", bias, (rapt_dtype)p->queries->dtype, finds_unseen, &p->resolved);
 }
 
 /* (B, groups · repeats, Q, size) → (B, groups, repeats · Q, size): the queries that one group of keys answers */

@@ -1,4 +1,5 @@
-/* What a table has for the relative position j − i of key and query, laid out for each pair of them, and the way back. */
+/* What a table has for the relative position j − i of key and query, laid out for each pair of them, and the way
+ * back. */
 #include "nn/relative_position.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include <rapt/ops.h>
 
-#include "nn/flat.h"
+#include "nn/zero_gradient.h"
 #include "tensor/core.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
@@ -75,8 +75,8 @@ static rapt_tensor *forward(rapt_call *call)
     return rapt_keep(squares);
 }
 
-/* dq_i = 2 Σ_j g_ij (q_i − k_j), dk_j = 2 Σ_i g_ij (k_j − q_i). What all vectors have in common is taken off before it is
- * multiplied; no difference depends on it. */
+/* dq_i = 2 Σ_j g_ij (q_i − k_j), dk_j = 2 Σ_i g_ij (k_j − q_i). What all vectors have in common is taken off before it
+ * is multiplied; no difference depends on it. */
 static bool vjp(rapt_call *call)
 {
     rapt_tensor *g = rapt_mul_scalar(rapt_call_gradient(call, 0), 2);

@@ -20,10 +20,10 @@ bool rapt_find_finite(rapt_tensor *x, rapt_tensor **finite)
     return *finite || (int64_t)rapt_item(count) == rows->count;
 }
 
-rapt_tensor *rapt_spoil_undefined(rapt_tensor *prepared, rapt_tensor *any, rapt_tensor *finite)
+rapt_tensor *rapt_spoil_undefined(rapt_tensor *prepared, rapt_tensor *seen_keys, rapt_tensor *finite)
 {
     if (!prepared || !finite) return prepared;
-    rapt_tensor *good = any ? rapt_logical_or(finite, rapt_logical_not(any)) : finite;
+    rapt_tensor *good = seen_keys ? rapt_logical_or(finite, rapt_logical_not(seen_keys)) : finite;
     if (good && prepared->rank == 3) good = rapt_squeeze(good, 1);
     return rapt_where(good, prepared, rapt_scalar((rapt_dtype)prepared->dtype, (double)NAN));
 }

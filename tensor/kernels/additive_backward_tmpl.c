@@ -1,6 +1,7 @@
 /* The gradients of scores, hidden units and values. Part of additive_tmpl.c. */
 
-/* The weights of a block of queries, before dropout, and in `scores` the gradient of the weights: out's times the values. */
+/* The weights of a block of queries, before dropout, and in `scores` the gradient of the weights: out's times the
+ * values. */
 static void weights_backward(const rapt_additive_attention *call, const rapt_additive_gradient *g,
                              const rapt_attention_piece *piece, rapt_key_range range, T *weights, T *scores)
 {
@@ -25,8 +26,8 @@ static void weights_backward(const rapt_additive_attention *call, const rapt_add
     }
 }
 
-/* With p the weights and d the gradient of the weights: ds = p (d − Σ p d), 0 even of a d that is not finite where p is 0;
- * and p after dropout goes to `pooled`. */
+/* With p the weights and d the gradient of the weights: ds = p (d − Σ p d), 0 even of a d that is not finite where p is
+ * 0; and p after dropout goes to `pooled`. */
 static void softmax_backward_row(const rapt_additive_attention *call, rapt_score_row row, rapt_key_range range,
                                  const T *weights, T *pooled, T *scores)
 {

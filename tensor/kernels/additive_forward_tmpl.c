@@ -114,7 +114,8 @@ static bool try_forward(const rapt_additive_attention *call, const rapt_attentio
     return are_finite(queries * call->value_size, output->out);
 }
 
-/* Values that are not finite reach queries that do not see them as 0 · ∞; as that is rare, it is looked for in the end. */
+/* Values that are not finite reach queries that do not see them as 0 · ∞; as that is rare, it is looked for in the
+ * end. */
 static void forward(const rapt_additive_attention *call, const rapt_attention_piece *piece,
                     const rapt_additive_output *output)
 {

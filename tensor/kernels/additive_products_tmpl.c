@@ -1,7 +1,7 @@
 /* Products of a tile of weights or scores and rows of vectors. Part of additive_tmpl.c. */
 
-/* out[r][c] = factor_r · out[r][c] + Σ_i left[r][i] · right[i][c] for R rows and C vectors of columns; factors NULL: 1. The
- * factor 0 forgets what was there. */
+/* out[r][c] = factor_r · out[r][c] + Σ_i left[r][i] · right[i][c] for R rows and C vectors of columns; factors NULL: 1.
+ * The factor 0 forgets what was there. */
 #define PRODUCT_BLOCK(name, R, C)                                                                                      \
     static inline __attribute__((always_inline)) void name(int64_t count, const T *left, int64_t left_row,             \
                                                            int64_t left_step, const T *right, int64_t right_row,       \

@@ -124,7 +124,8 @@ SCORE_BLOCK(score_row, 1, score_columns)
 SCORE_BLOCK(score_pair, 1, 1)
 #undef SCORE_BLOCK
 
-/* Scores of `queries` queries from number i on and `keys` keys from j on: out has rows of rapt_additive_tile elements. */
+/* Scores of `queries` queries from number i on and `keys` keys from j on: out has rows of rapt_additive_tile
+ * elements. */
 static void score_tile(const head_rows *p, int64_t i, int64_t queries, int64_t j, int64_t keys, T *out)
 {
     int64_t r = 0;

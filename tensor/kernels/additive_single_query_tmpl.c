@@ -10,8 +10,8 @@ typedef struct single_query {
     bool adds_keys, adds_units;
 } single_query;
 
-/* With t = tanh(a + b) and ds the gradient of the score of j: da += ds (1 − t²), db_j likewise, dw += ds t; for C vectors of
- * units, of which there are `lanes` each. */
+/* With t = tanh(a + b) and ds the gradient of the score of j: da += ds (1 − t²), db_j likewise, dw += ds t; for C
+ * vectors of units, of which there are `lanes` each. */
 #define SINGLE_UNITS(name, C)                                                                                          \
     static inline __attribute__((always_inline)) void name(const single_query *s, int64_t first, int64_t lanes)        \
     {                                                                                                                  \

@@ -1,6 +1,6 @@
-/* Fused additive attention for one element type, w tanh(a + b) and all that follows, without a (queries × keys × hidden)
- * tensor. T is the type, SIZE its bytes, EXP, TANH, FABS and COPYSIGN the functions for it, EXPONENTIAL_LANES how many
- * exponentials are taken side by side, and OF_TYPE(name) the name of another file's function for it. */
+/* Fused additive attention for one element type, w tanh(a + b) and all that follows, without a (queries × keys ×
+ * hidden) tensor. T is the type, SIZE its bytes, EXP, TANH, FABS and COPYSIGN the functions for it, EXPONENTIAL_LANES
+ * how many exponentials are taken side by side, and OF_TYPE(name) the name of another file's function for it. */
 #include <math.h>
 #include <string.h>
 

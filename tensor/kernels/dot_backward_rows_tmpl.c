@@ -91,8 +91,8 @@ static void take_row(backward_work *w, int64_t i)
     w->scales[i] = used ? 1 / statistics[1] : 0;
 }
 
-/* D of a vector of rows, from row i on: the same sums as dP has, so that both are the same number, and d_scores 0, where a
- * row sees but one key. */
+/* D of a vector of rows, from row i on: the same sums as dP has, so that both are the same number, and d_scores 0,
+ * where a row sees but one key. */
 static void find_deltas(backward_work *w, int64_t i)
 {
     const rapt_dot_attention *call = w->call;

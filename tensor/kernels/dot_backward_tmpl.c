@@ -130,8 +130,8 @@ static void add_block(backward_work *w, int64_t first, int64_t last, rapt_key_ra
     }
 }
 
-/* Beside a group's work on a tile: prefetches a share of the next tile's keys, of where this one's gradients go, and when it
- * is the last one, of the next piece. */
+/* Beside a group's work on a tile: prefetches a share of the next tile's keys, of where this one's gradients go, and
+ * when it is the last one, of the next piece. */
 PREFETCH prefetch_after(const backward_work *w, int64_t g, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
@@ -152,7 +152,8 @@ PREFETCH prefetch_after_queries(const backward_work *w, int64_t row)
     if (prefetches_row(w->piece, row)) prefetch_output(w->call, w->piece->next, row);
 }
 
-/* Rows made ready that are too many for the cache: prefetches d_queries of group g, and for what the next block reads. */
+/* Rows made ready that are too many for the cache: prefetches d_queries of group g, and for what the next block
+ * reads. */
 PREFETCH prefetch_prepared(const backward_work *w, int64_t g)
 {
     enum { line = 64 / SIZE };
@@ -216,7 +217,8 @@ static void give_tile(const backward_work *w, rapt_key_range tile)
     }
 }
 
-/* Writes dQ of a row. Σⱼ dSᵢⱼ is 0 but for the rounding of D: of Gaussian scores what that does to a sum over keys is taken off. */
+/* Writes dQ of a row. Σⱼ dSᵢⱼ is 0 but for the rounding of D: of Gaussian scores what that does to a sum over keys is
+ * taken off. */
 static void finish_query(const rapt_dot_attention *call, rapt_score_row row, T *gradient, const T *mean, T row_sum)
 {
     T *out = row_of(&call->d_queries, row.item, row.head, row.query);

@@ -1,5 +1,5 @@
-/* Fused dot-product attention of few rows a group, as in decoding: keys and values are read where they lie, since packing them
- * would cost more than it saves. Part of dot_tmpl.c. */
+/* Fused dot-product attention of few rows a group, as in decoding: keys and values are read where they lie, since
+ * packing them would cost more than it saves. Part of dot_tmpl.c. */
 
 typedef struct decoding_work {
     const rapt_dot_attention *call;

@@ -1,8 +1,8 @@
 /* Which kernels of fused dot-product attention a piece of work goes to. Part of dot_tmpl.c. */
 
-/* Few rows of a group go their own way, that of decoding; how many are few was measured: keys in the cache, at all levels.
- * Gaussian scores have no such way. All pieces of a call go the same way, forward and backward: scores summed in another order would not fit the
- * statistics. */
+/* Few rows of a group go their own way, that of decoding; how many are few was measured: keys in the cache, at all
+ * levels. Gaussian scores have no such way. All pieces of a call go the same way, forward and backward: scores summed
+ * in another order would not fit the statistics. */
 enum { decoding_rows = 4 };
 
 static bool is_decoding(const rapt_dot_attention *call)

@@ -1,5 +1,5 @@
-/* Forward of fused dot-product attention: tiles of keys, a softmax that grows with them, nothing as large as the scores.
- * Part of dot_tmpl.c. */
+/* Forward of fused dot-product attention: tiles of keys, a softmax that grows with them, nothing as large as the
+ * scores. Part of dot_tmpl.c. */
 
 /* One piece of work. Rows are in groups of RAPT_TILE_ROWS, one after the other; those past the last are zeros. */
 typedef struct forward_work {
@@ -100,8 +100,8 @@ static inline vector larger(vector a, vector b)
     return result;
 }
 
-/* The largest element of each row of vectors, all rows at once: rows i and i + half are interleaved and halved, until the
- * elements of one vector are the rows (or, where a vector has fewer elements than there are rows, of several). */
+/* The largest element of each row of vectors, all rows at once: rows i and i + half are interleaved and halved, until
+ * the elements of one vector are the rows (or, where a vector has fewer elements than there are rows, of several). */
 static inline void largest_of_rows(vector *rows, T *largest)
 {
     enum { count = RAPT_TILE_ROWS > 4 ? 8 : 4, left = count > width ? count / width : 1 };
@@ -240,7 +240,8 @@ static bool try_forward(const rapt_dot_attention *call, const rapt_attention_pie
     return end_forward(&w);
 }
 
-/* Values that are not finite reach queries that do not see them as 0 · ∞; as that is rare, it is looked for in the end. */
+/* Values that are not finite reach queries that do not see them as 0 · ∞; as that is rare, it is looked for in the
+ * end. */
 static void forward(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch)
 {
     if (!try_forward(call, piece, scratch, false)) try_forward(call, piece, scratch, true);
@@ -275,7 +276,8 @@ static void weigh(const rapt_dot_attention *call, const rapt_attention_piece *pi
     }
 }
 
-/* A query's output from the outputs for parts of its keys: each weighs exp(largest of the part − largest of all) · sum. */
+/* A query's output from the outputs for parts of its keys: each weighs exp(largest of the part − largest of all) ·
+ * sum. */
 static void merge(const rapt_dot_attention *call, int64_t parts, const void *outs, const void *statistics,
                   int64_t first_row, int64_t last_row)
 {

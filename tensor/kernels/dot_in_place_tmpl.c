@@ -3,8 +3,8 @@
 
 typedef __typeof__((vector){0} < (vector){0}) lane_mask;
 
-/* How vectors cover a row of elements: whole ones, and if that leaves a rest, one more that ends where the row ends. Of its
- * lanes those count that the mask has; the others repeat elements, or are past a row shorter than a vector. */
+/* How vectors cover a row of elements: whole ones, and if that leaves a rest, one more that ends where the row ends. Of
+ * its lanes those count that the mask has; the others repeat elements, or are past a row shorter than a vector. */
 typedef struct cover {
     int64_t size, whole, rest_at, row; /* whole: elements in whole vectors; row: elements of all vectors */
     lane_mask mask;
@@ -40,8 +40,8 @@ static void gather_row(const cover *c, const T *vectors, T factor, T *row)
         if (c->mask[lane]) row[c->rest_at + lane] = vectors[c->whole + lane] * factor;
 }
 
-/* Rows that vectors can read. Elements so far `ahead` are prefetched meanwhile: the processor does not guess where, since
- * the rows of a head lie apart. */
+/* Rows that vectors can read. Elements so far `ahead` are prefetched meanwhile: the processor does not guess where,
+ * since the rows of a head lie apart. */
 typedef struct rows_in_place {
     const T *first;
     int64_t stride, ahead;

@@ -1,4 +1,5 @@
-/* Prefetches rows before they are read or written: rows of a head may lie apart, and the processor does not guess where. Part of dot_tmpl.c. */
+/* Prefetches rows before they are read or written: rows of a head may lie apart, and the processor does not guess
+ * where. Part of dot_tmpl.c. */
 
 /* GCC drops calls of functions that do nothing else, so none of them may be a call. */
 #define PREFETCH static inline __attribute__((always_inline)) void
@@ -57,7 +58,8 @@ PREFETCH prefetch_output(const rapt_dot_attention *call, const rapt_attention_pi
     prefetch_group(call, piece, i, &call->out, call->value_size, false);
 }
 
-/* Is row i of the next piece to be prefetched? Not too many of them: they would push out what this piece still needs. */
+/* Is row i of the next piece to be prefetched? Not too many of them: they would push out what this piece still
+ * needs. */
 static inline bool prefetches_row(const rapt_attention_piece *piece, int64_t i)
 {
     enum { most_rows = 128 };

@@ -12,8 +12,8 @@ static int64_t tile_keys(const rapt_dot_attention *call, int64_t bytes)
     return wanted == 0 ? step : wanted < tile ? wanted : tile;
 }
 
-/* seen[j] = 1 where any of the rows sees key tile.first + j, group_seen[g] = 1 where one of group g sees any of them; seen_by_any
- * are the ranges of the groups. False where all are 0. */
+/* seen[j] = 1 where any of the rows sees key tile.first + j, group_seen[g] = 1 where one of group g sees any of them;
+ * seen_by_any are the ranges of the groups. False where all are 0. */
 static bool find_seen_keys(const rapt_dot_attention *call, const rapt_attention_piece *piece, int64_t rows,
                            const rapt_key_range *seen_by_any, rapt_key_range tile, uint8_t *seen, uint8_t *group_seen)
 {
@@ -53,8 +53,8 @@ static void score(const rapt_dot_attention *call, int64_t vectors, const T *quer
         product(vectors, call->size, queries, query_row, 1, keys, stride, scores, stride, NULL);
 }
 
-/* Adds the biases to the scores of `rows` rows, `stride` apart, of the keys [keys.first, keys.last) and up to
- * `vectors` whole vectors of columns; −∞ where a key is not seen. seen_by_all: the keys that ranges leave to all of the rows. */
+/* Adds the biases to the scores of `rows` rows, `stride` apart, of the keys [keys.first, keys.last) and up to `vectors`
+ * whole vectors of columns; −∞ where a key is not seen. seen_by_all: the keys that ranges leave to all of the rows. */
 static void mask_group(const rapt_dot_attention *call, const rapt_attention_piece *piece, int64_t first_row,
                        int64_t rows, rapt_key_range seen_by_all, rapt_key_range keys, int64_t vectors, T *scores,
                        int64_t stride)
@@ -84,8 +84,8 @@ static bool are_zero(vector rests)
     return result;
 }
 
-/* Writes the statistics of a row from its sums, a vector of them; returns what its output is to be multiplied by. A row with an
- * infinite score is undefined, not one that sees nothing. */
+/* Writes the statistics of a row from its sums, a vector of them; returns what its output is to be multiplied by. A row
+ * with an infinite score is undefined, not one that sees nothing. */
 static T give_statistics(const rapt_dot_attention *call, rapt_score_row row, T largest, const T *sums)
 {
     T *statistics = (T *)call->statistics + 2 * row_number(call, row), sum = 0;

@@ -4,7 +4,8 @@
 
 #include <rapt/mask.h>
 
-/* Scores (B, Q, K) count as (B, 1, Q, K). All tensors are views or results of the innermost scope; biases stay in the graph. */
+/* Scores (B, Q, K) count as (B, 1, Q, K). All tensors are views or results of the innermost scope; biases stay in the
+ * graph. */
 typedef struct rapt_resolved_mask {
     int64_t batch, heads, queries, keys;
     rapt_tensor *ranges; /* int64 (B or 1, Q, 2): the keys [first, last) that lengths, causality and window leave to a
@@ -16,17 +17,17 @@ typedef struct rapt_resolved_mask {
     int64_t offset;
     bool gaps; /* may keys that no query sees lie between keys that neighbouring queries see? */
     bool fills_million;
-    bool padding_is_hidden; /* keys and values that no query sees are zeros, or made of zeros */
+    bool padding_is_zero; /* keys and values that no query sees are zeros, or made of zeros */
 } rapt_resolved_mask;
 
-/* False after an error that names the field at fault under the name of `op`. mask may be NULL. The bias tensors must have
- * the dtype given. */
+/* False after an error that names the field at fault under the name of `op`. mask may be NULL. The bias tensors must
+ * have the dtype given. */
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
                        int64_t queries, int64_t keys, rapt_resolved_mask *resolved);
 
-/* Puts a scoring function's relative bias in the place of the mask's; finds_hidden: keys for which it is −∞ are not seen. False
- * after an error; the mask is then of no use. */
-bool rapt_resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_hidden,
+/* Puts a scoring function's relative bias in the place of the mask's; finds_unseen: keys for which it is −∞ are not
+ * seen. False after an error; the mask is then of no use. */
+bool rapt_resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_unseen,
                                 rapt_resolved_mask *resolved);
 
 /* Are these scores (B, Q, K) or (B, heads, Q, K), floating? False after an error. */

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A task's share: rows [first_row, last_row) of one group of an item, and some keys. A group are the heads that read the same
- * keys, one after the other, query by query. */
+/* A task's share: rows [first_row, last_row) of one group of an item, and some keys. A group are the heads that read
+ * the same keys, one after the other, query by query. */
 typedef struct rapt_attention_piece {
     int64_t item, group, first_row, last_row, first_key, last_key;
     const struct rapt_attention_piece *next; /* what the thread is likely to do next, to be prefetched; or NULL */
@@ -28,12 +28,12 @@ void rapt_attention_cut_rows(rapt_attention_tasks *tasks, int64_t chunk);
 /* Fewer tasks than `enough` are cut further along the keys: into parts of whole steps, of least_keys each or more. */
 void rapt_attention_cut_keys(rapt_attention_tasks *tasks, int64_t enough, int64_t least_keys, int64_t step);
 
-/* The piece of a task. Chunks come first, the last one before the others, because of causal ones it is the longest; then
- * parts, groups, items. */
+/* The piece of a task. Chunks come first, the last one before the others, because of causal ones it is the longest;
+ * then parts, groups, items. */
 rapt_attention_piece rapt_attention_piece_of(const rapt_attention_tasks *tasks, int64_t task);
 
-/* The piece of a task out of [first, last), and in *next a guess at what the thread does after it: other threads are as fast,
- * and took the tasks in between. */
+/* The piece of a task out of [first, last), and in *next a guess at what the thread does after it: other threads are as
+ * fast, and took the tasks in between. */
 rapt_attention_piece rapt_attention_piece_before(const rapt_attention_tasks *tasks, int64_t task, int64_t first,
                                                  int64_t last, rapt_attention_piece *next);
 

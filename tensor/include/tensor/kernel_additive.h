@@ -13,8 +13,9 @@ typedef struct rapt_additive_rows {
     const void *largest; /* (batch, heads or groups, rows), dense: the largest |a| or |b|; NaN where one is NaN */
 } rapt_additive_rows;
 
-/* w tanh(a + b) = w − 1 / (offset + folded e^{2b}) with offset = ½ / w and folded = offset · e^{2a} saves a multiplication.
- * The weights are divided by a power of two, `scale`, which makes the largest at most 1, and kept away from 0. */
+/* w tanh(a + b) = w − 1 / (offset + folded e^{2b}) with offset = ½ / w and folded = offset · e^{2a} saves a
+ * multiplication. The weights are divided by a power of two, `scale`, which makes the largest at most 1, and kept away
+ * from 0. */
 typedef struct rapt_additive_constants {
     void *weight, *offset; /* padded */
     double scale;
@@ -40,14 +41,13 @@ enum { rapt_additive_block = 16, rapt_additive_slice = 64, rapt_additive_tile = 
 /* What forward gives, in kernels from the first query of the piece on; rows are dense. */
 typedef struct rapt_additive_output {
     void *out; /* (batch, heads, queries, value_size) */
-    void *
-        statistics; /* (batch, heads, queries, 2): the largest score m, and 1 / Σ exp(s − m) or, where a query sees nothing,
-                       * 0 */
+    /* (batch, heads, queries, 2): the largest score m, and 1 / Σ exp(s − m) or, where a query sees nothing, 0 */
+    void *statistics;
     void *weights; /* (batch, heads, queries, keys), before dropout; NULL: not wanted */
 } rapt_additive_output;
 
-/* Parts of forward over the same queries and neighbouring pieces of the keys, to be put together. Part p of a row has its
- * numbers so many elements behind part p − 1. */
+/* Parts of forward over the same queries and neighbouring pieces of the keys, to be put together. Part p of a row has
+ * its numbers so many elements behind part p − 1. */
 typedef struct rapt_additive_parts {
     int64_t count, keys; /* keys: of a piece */
     const void *out, *statistics;

@@ -13,8 +13,8 @@ typedef struct rapt_raw_rows {
     int64_t strides[3];
 } rapt_raw_rows;
 
-/* out = softmax(scores + biases of the mask) values; the scores are scale · qᵀk, or −½ ‖scale · q − k‖². Head h reads group
- * h · groups / heads. */
+/* out = softmax(scores + biases of the mask) values; the scores are scale · qᵀk, or −½ ‖scale · q − k‖². Head h reads
+ * group h · groups / heads. */
 typedef struct rapt_dot_attention {
     rapt_dtype dtype;
     int64_t groups, size, value_size; /* of a query and key, and of a value */
@@ -33,8 +33,8 @@ typedef struct rapt_dot_attention {
     void *d_relative_bias;       /* (batch, heads, queries, 2·reach + 1) likewise */
 } rapt_dot_attention;
 
-/* Elements of what some keys give to the gradient of a query: a row of it, and of Gaussian scores the mean of these keys under the
- * weights and the sum of the gradients of their scores. */
+/* Elements of what some keys give to the gradient of a query: a row of it, and of Gaussian scores the mean of these
+ * keys under the weights and the sum of the gradients of their scores. */
 static inline int64_t rapt_dot_part_size(const rapt_dot_attention *call)
 {
     return call->is_gaussian ? 2 * call->size + 1 : call->size;
@@ -52,9 +52,9 @@ typedef struct rapt_dot_kernels {
     /* The weights before dropout, (batch, heads, queries, keys), dense. */
     void (*weights)(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch, void *weights);
     size_t (*backward_bytes)(const rapt_dot_attention *call, int64_t rows);
-    /* Writes d_keys and d_values of the piece's keys, or adds to them. What these keys give to the gradient of the queries
-     * goes to `part`, (rows of the group, part size), dense; or, where that is NULL because they are all keys, to
-     * d_queries. */
+    /* Writes d_keys and d_values of the piece's keys, or adds to them. What these keys give to the gradient of the
+     * queries goes to `part`, (rows of the group, part size), dense; or, where that is NULL because they are all keys,
+     * to d_queries. */
     void (*backward)(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch, void *part);
     /* d_queries from `parts` (parts, batch·heads·queries, part size), rows as in merge; overwrites the first part. */
     void (*sum_parts)(const rapt_dot_attention *call, int64_t parts, void *part, int64_t first_row, int64_t last_row);

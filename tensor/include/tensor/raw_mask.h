@@ -1,10 +1,12 @@
-/* A mask as the kernels of attention read it: raw numbers and strides, for scores of shape (batch, heads, queries, keys). */
+/* A mask as the kernels of attention read it: raw numbers and strides, for scores of shape (batch, heads, queries,
+ * keys). */
 #ifndef RAPT_TENSOR_RAW_MASK_H
 #define RAPT_TENSOR_RAW_MASK_H
 
 #include <rapt/random.h>
 
-/* Elements with four axes; strides count elements and are 0 where an axis repeats. data is NULL where there are none. */
+/* Elements with four axes; strides count elements and are 0 where an axis repeats. data is NULL where there are
+ * none. */
 typedef struct rapt_raw_grid {
     const void *data;
     int64_t strides[4];

@@ -1,5 +1,5 @@
 /* Work on the rows that some query sees: they are packed behind one another, and spread out again. */
-#include "nn/seen_rows.h"
+#include "nn/linear_of_seen.h"
 
 #include <string.h>
 
@@ -15,9 +15,9 @@ typedef struct spread_options {
 } spread_options;
 
 /* int64 (n): the numbers of the rows that are true, in order. */
-static rapt_tensor *number_rows(const rapt_tensor *any)
+static rapt_tensor *number_rows(const rapt_tensor *seen_keys)
 {
-    const rapt_tensor *dense = rapt_as_contiguous(any);
+    const rapt_tensor *dense = rapt_as_contiguous(seen_keys);
     int64_t count = 0;
     for (int64_t i = 0; dense && i < dense->count; i++) count += dense->data[i] != 0;
     rapt_tensor *rows = dense ? rapt_empty(RAPT_INT64, RAPT_SHAPE(count)) : NULL;
@@ -53,7 +53,8 @@ static void pack_rows(void *context, int64_t first, int64_t last)
         memcpy(w->packed + (size_t)i * w->bytes, w->spread + (size_t)w->rows[i] * w->bytes, w->bytes);
 }
 
-/* Each packed row goes to its place, with zeros from there to the place of the next; item 0 is what lies before the first. */
+/* Each packed row goes to its place, with zeros from there to the place of the next; item 0 is what lies before the
+ * first. */
 static void spread_rows(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
@@ -121,10 +122,10 @@ static const rapt_op spread = {.name = "spread",
                                .vjp = spread_vjp,
                                .options_size = sizeof(spread_options)};
 
-rapt_tensor *rapt_linear_of_seen(rapt_linear *linear, rapt_tensor *x, rapt_tensor *any)
+rapt_tensor *rapt_linear_of_seen(rapt_linear *linear, rapt_tensor *x, rapt_tensor *seen_keys)
 {
     RAPT_SCOPE;
-    rapt_tensor *rows = number_rows(any), *packed = rows ? RAPT_APPLY(&pack, NULL, x, rows) : NULL;
+    rapt_tensor *rows = number_rows(seen_keys), *packed = rows ? RAPT_APPLY(&pack, NULL, x, rows) : NULL;
     rapt_tensor *done = packed ? rapt_linear_forward(linear, packed) : NULL;
     if (!done) return NULL;
     spread_options options = {.rank = x->rank};

@@ -1,14 +1,14 @@
-/* Kernels of the distance as scoring functions, for kernel regression: a(q, k) = κ(u) with u = ‖q − k‖ / width. */
+/* Regression kernels as scoring functions: a(q, k) = κ(u) with u = ‖q − k‖ / width. */
 #include <stdio.h>
 
-#include "nn/flat.h"
 #include "nn/squared_distance.h"
+#include "nn/zero_gradient.h"
 
-typedef struct kernel {
+typedef struct kernel_scoring {
     rapt_scoring scoring;
-    rapt_kernel_shape shape;
+    rapt_regression_kernel kernel;
     rapt_divisor width;
-} kernel;
+} kernel_scoring;
 
 /* u = ‖q − k‖ / width. Where a query is a key the root has no derivative; it counts as 0. */
 static rapt_tensor *distance(rapt_tensor *queries, rapt_tensor *keys, const rapt_divisor *width)
@@ -73,45 +73,45 @@ static const struct {
     const char *name;
     bool is_flat;
     rapt_tensor *(*function)(rapt_tensor *queries, rapt_tensor *keys, const rapt_divisor *width);
-} shapes[] = {[RAPT_KERNEL_GAUSSIAN] = {"Gaussian", false, gaussian},
-              [RAPT_KERNEL_BOXCAR] = {"boxcar", true, boxcar},
-              [RAPT_KERNEL_CONSTANT] = {"constant", true, constant},
-              [RAPT_KERNEL_EPANECHNIKOV] = {"Epanechnikov", false, epanechnikov}};
+} kernels[] = {[RAPT_REGRESSION_KERNEL_GAUSSIAN] = {"Gaussian", false, gaussian},
+               [RAPT_REGRESSION_KERNEL_BOXCAR] = {"boxcar", true, boxcar},
+               [RAPT_REGRESSION_KERNEL_CONSTANT] = {"constant", true, constant},
+               [RAPT_REGRESSION_KERNEL_EPANECHNIKOV] = {"Epanechnikov", false, epanechnikov}};
 
-enum { shape_count = sizeof shapes / sizeof *shapes };
+enum { kernel_count = sizeof kernels / sizeof *kernels };
 
 static rapt_tensor *score(rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *keys)
 {
-    const kernel *k = (const kernel *)scoring;
+    const kernel_scoring *k = (const kernel_scoring *)scoring;
     if (!rapt_check_pair(scoring, queries, RAPT_ANY_SIZE, keys, RAPT_SIZE_OF_QUERIES)) return NULL;
     RAPT_SCOPE;
-    return rapt_keep(shapes[k->shape].function(queries, keys, &k->width));
+    return rapt_keep(kernels[k->kernel].function(queries, keys, &k->width));
 }
 
 static void describe(const rapt_module *module, char *text, size_t size)
 {
-    const kernel *k = (const kernel *)module;
+    const kernel_scoring *k = (const kernel_scoring *)module;
     char name[32];
-    snprintf(name, sizeof name, "%s, width", shapes[k->shape].name);
+    snprintf(name, sizeof name, "%s, width", kernels[k->kernel].name);
     rapt_describe_divisor(&k->width, name, text, size);
 }
 
-static const rapt_module_class kind = {.name = "Kernel", .describe = describe};
+static const rapt_module_class kind = {.name = "RegressionKernel", .describe = describe};
 
-rapt_scoring *rapt_kernel_scoring_new(rapt_kernel_shape shape, double width, bool learns)
+rapt_scoring *rapt_regression_kernel_scoring_new(rapt_regression_kernel kernel, double width, bool learns)
 {
-    if ((int)shape < 0 || (int)shape >= shape_count) {
-        rapt_fail(RAPT_ERROR_VALUE, kind.name, "%d is no shape of a kernel", (int)shape);
+    if ((int)kernel < 0 || (int)kernel >= kernel_count) {
+        rapt_fail(RAPT_ERROR_VALUE, kind.name, "%d is no regression kernel", (int)kernel);
         return NULL;
     }
-    if (learns && shapes[shape].is_flat) {
+    if (learns && kernels[kernel].is_flat) {
         rapt_fail(RAPT_ERROR_VALUE, kind.name, "the gradient of a %s kernel is 0, so that its width cannot be learned",
-                  shapes[shape].name);
+                  kernels[kernel].name);
         return NULL;
     }
-    kernel *k = rapt_module_new(sizeof *k, &kind);
+    kernel_scoring *k = rapt_module_new(sizeof *k, &kind);
     if (!k) return NULL;
-    k->shape = shape;
+    k->kernel = kernel;
     k->scoring.score = score;
     k->width = rapt_add_divisor(&k->scoring.module, "width", width, learns);
     return rapt_module_finish(&k->scoring.module);

@@ -1,6 +1,6 @@
 /* Functions that are flat wherever they have a gradient, as a choice or a count is. */
-#ifndef RAPT_NN_FLAT_H
-#define RAPT_NN_FLAT_H
+#ifndef RAPT_NN_ZERO_GRADIENT_H
+#define RAPT_NN_ZERO_GRADIENT_H
 
 #include <rapt/op.h>
 
