@@ -102,7 +102,7 @@ static bool vjp(rapt_call *call)
 
 static const rapt_op weighted_sum = {.name = "weighted_sum", .forward = forward, .vjp = vjp};
 
-/* dw = g vᵀ; its derivative has zeros where weights are hidden, whatever v is there: dg = Σ u v, dv = Σ uᵀ g with u ≠
+/* dw = g vᵀ; its derivative has zeros where weights are 0, whatever v is there: dg = Σ u v, dv = Σ uᵀ g with u ≠
  * 0 */
 static rapt_tensor *gradient_forward(rapt_call *call)
 {

@@ -4,9 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "autograd/node.h"
 #include "nn/additive_powers.h"
-#include "nn/mask_inputs.h"
+#include "nn/fused.h"
 #include "nn/padding.h"
 #include "tensor/additive_attention.h"
 #include "tensor/kernels.h"
@@ -30,13 +29,9 @@ enum {
     at_statistics = input_count,
     at_weights,
     at_gradient,
-    at_keys_so_far,
-    at_values_so_far,
-    backward_input_count,
+    at_keys_so_far = at_gradient + rapt_fused_keys_so_far,
+    at_values_so_far = at_gradient + rapt_fused_values_so_far,
 };
-
-/* The outputs of forward; the weights only if they are asked for. */
-enum { to_pooled, to_weights, output_count };
 
 typedef struct backward_options {
     rapt_mask_options forward;
@@ -143,7 +138,7 @@ static rapt_tensor *forward(rapt_call *call)
     shape[queries->rank - 1] = a.value_size;
     rapt_tensor *out = rapt_new(name, a.dtype, queries->rank, shape);
     rapt_tensor *statistics = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, 2)), *weights = NULL;
-    const bool asked = rapt_call_output_count(call) > to_weights, keeps = wants_any(call) && keeps_weights(&a);
+    const bool asked = rapt_fused_gives_weights(call), keeps = wants_any(call) && keeps_weights(&a);
     if (asked || keeps) {
         weights = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys));
         if (!weights) return NULL;
@@ -154,7 +149,7 @@ static rapt_tensor *forward(rapt_call *call)
     for (int i = 0; i < input_count; i++) rapt_call_save(call, rapt_call_input(call, i));
     rapt_call_save_constant(call, statistics);
     rapt_call_save_constant(call, keeps ? weights : NULL);
-    if (asked) rapt_call_set_output(call, to_weights, rapt_keep(weights));
+    if (asked) rapt_call_set_output(call, rapt_fused_weights, rapt_keep(weights));
     return rapt_keep(out);
 }
 
@@ -218,19 +213,14 @@ static const rapt_op backward = {
 
 static bool vjp(rapt_call *call)
 {
-    rapt_tensor *in[backward_input_count], *gradients[gradient_count];
-    for (int i = 0; i < at_gradient; i++) in[i] = rapt_call_saved(call, i);
-    in[at_gradient] = rapt_call_gradient(call, to_pooled);
-    in[at_keys_so_far] = rapt_call_gradient_so_far(call, at_keys);
-    in[at_values_so_far] = rapt_call_gradient_so_far(call, at_values);
     backward_options o = {.forward = *(const rapt_mask_options *)rapt_call_options(call)};
-    for (int i = 0; i < gradient_count; i++) o.wants[i] = rapt_call_wants(call, i);
-    if (!rapt_apply_many(&backward, &o, backward_input_count, in, gradients)) return false;
-    if (in[at_keys_so_far]) o.wants[at_keys] = false; /* they are there already */
-    if (in[at_values_so_far]) o.wants[at_values] = false;
-    for (int i = 0; i < gradient_count; i++)
-        if (o.wants[i] && !rapt_call_give(call, i, gradients[i])) return false;
-    return true;
+    return rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
+                                                       .options = &o,
+                                                       .wants = o.wants,
+                                                       .saved_count = at_gradient,
+                                                       .gradient_count = gradient_count,
+                                                       .keys = at_keys,
+                                                       .values = at_values});
 }
 
 static const rapt_op op = {.name = "additive_attention",
@@ -264,7 +254,7 @@ rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_t
                                  const rapt_attention_call *call)
 {
     if (!queries || !keys || !weight || !check(queries, keys, weight, call->values)) return NULL;
-    rapt_tensor *outputs[output_count] = {0}, *values = call->values;
+    rapt_tensor *values = call->values;
     /* values likewise, which matters where the mask has gaps: elsewhere they end with what is seen */
     if (call->mask->gaps && !call->mask->padding_is_zero) values = rapt_hide_padding(values, call->mask);
     if (!values) return NULL;
@@ -272,7 +262,5 @@ rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_t
         {[at_queries] = queries, [at_keys] = keys, [at_weight] = weight, [at_values] = values};
     rapt_mask_put_inputs(call->mask, in + at_mask);
     const rapt_mask_options o = rapt_mask_options_of(call);
-    if (!rapt_apply_counted(&op, &o, input_count, in, call->weights ? output_count : 1, outputs)) return NULL;
-    if (call->weights) *call->weights = rapt_detach(outputs[to_weights]);
-    return outputs[to_pooled];
+    return rapt_fused_apply(&op, &o, input_count, in, call);
 }

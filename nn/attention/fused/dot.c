@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "autograd/node.h"
-#include "nn/mask_inputs.h"
+#include "nn/fused.h"
 #include "nn/pooling.h"
 #include "tensor/dot_attention.h"
 
@@ -25,13 +24,9 @@ enum {
     at_out = input_count,
     at_statistics,
     at_gradient,
-    at_keys_so_far,
-    at_values_so_far,
-    backward_input_count,
+    at_keys_so_far = at_gradient + rapt_fused_keys_so_far,
+    at_values_so_far = at_gradient + rapt_fused_values_so_far,
 };
-
-/* The outputs of forward; the weights only if they are asked for. */
-enum { to_pooled, to_weights, output_count };
 
 typedef struct options {
     rapt_mask_options mask;
@@ -97,10 +92,10 @@ static rapt_tensor *forward(rapt_call *call)
     a.out = rows_of(out);
     a.statistics = statistics->data;
     if (!rapt_dot_attention_forward(name, &a)) return NULL;
-    if (rapt_call_output_count(call) > to_weights) {
+    if (rapt_fused_gives_weights(call)) {
         rapt_tensor *weights = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys));
         if (!weights || !rapt_dot_attention_weights(name, &a, weights->data)) return NULL;
-        rapt_call_set_output(call, to_weights, rapt_keep(weights));
+        rapt_call_set_output(call, rapt_fused_weights, rapt_keep(weights));
     }
     for (int i = 0; i < input_count; i++) rapt_call_save(call, rapt_call_input(call, i));
     rapt_call_save(call, out);
@@ -163,19 +158,14 @@ static const rapt_op backward = {
 
 static bool vjp(rapt_call *call)
 {
-    rapt_tensor *in[backward_input_count], *gradients[gradient_count];
-    for (int i = 0; i < at_gradient; i++) in[i] = rapt_call_saved(call, i);
-    in[at_gradient] = rapt_call_gradient(call, to_pooled);
-    in[at_keys_so_far] = rapt_call_gradient_so_far(call, at_keys);
-    in[at_values_so_far] = rapt_call_gradient_so_far(call, at_values);
     backward_options o = {.forward = *(const options *)rapt_call_options(call)};
-    for (int i = 0; i < gradient_count; i++) o.wants[i] = rapt_call_wants(call, i);
-    if (!rapt_apply_many(&backward, &o, backward_input_count, in, gradients)) return false;
-    if (in[at_keys_so_far]) o.wants[at_keys] = false; /* they are there already */
-    if (in[at_values_so_far]) o.wants[at_values] = false;
-    for (int i = 0; i < gradient_count; i++)
-        if (o.wants[i] && !rapt_call_give(call, i, gradients[i])) return false;
-    return true;
+    return rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
+                                                       .options = &o,
+                                                       .wants = o.wants,
+                                                       .saved_count = at_gradient,
+                                                       .gradient_count = gradient_count,
+                                                       .keys = at_keys,
+                                                       .values = at_values});
 }
 
 static const rapt_op op = {.name = "dot_attention",
@@ -208,10 +198,7 @@ static rapt_tensor *attend(rapt_tensor *queries, rapt_tensor *keys, double scale
     rapt_tensor *in[input_count] = {[at_queries] = queries, [at_keys] = keys, [at_values] = call->values};
     rapt_mask_put_inputs(call->mask, in + at_mask);
     const options o = {rapt_mask_options_of(call), scale, is_gaussian};
-    rapt_tensor *outputs[output_count] = {0};
-    if (!rapt_apply_counted(&op, &o, input_count, in, call->weights ? output_count : 1, outputs)) return NULL;
-    if (call->weights) *call->weights = rapt_detach(outputs[to_weights]);
-    return outputs[to_pooled];
+    return rapt_fused_apply(&op, &o, input_count, in, call);
 }
 
 rapt_tensor *rapt_fused_dot(rapt_tensor *queries, rapt_tensor *keys, double scale, const rapt_attention_call *call)

@@ -132,7 +132,7 @@ static bool resolve_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, ra
     return aligned && (r->bias = expand(r, aligned, r->keys)) && find_seen(aligned, &above) && join(seen, above);
 }
 
-/* seen may be NULL: then nobody wants to know what is hidden by it. */
+/* seen may be NULL: then nobody wants to know which keys are not seen for it. */
 static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r,
                                   rapt_tensor **seen)
 {

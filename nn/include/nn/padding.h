@@ -32,7 +32,7 @@ rapt_tensor *rapt_hide_padding(rapt_tensor *x, const rapt_resolved_mask *mask);
 
 /* The inputs of multi-head attention before they are projected, keys and values (B, K, size): padding becomes zeros, so
  * that not even NaN in it reaches a weight's gradient. What is a query at the same time is read in any case; where
- * neither keys nor values are, the mask then tells that padding is hidden. False after an error. */
+ * neither keys nor values are, the mask then tells that padding is zeros. False after an error. */
 bool rapt_hide_padding_of_inputs(rapt_resolved_mask *mask, const rapt_tensor *queries, rapt_tensor **keys,
                                  rapt_tensor **values);
 

@@ -122,7 +122,7 @@ static void find_deltas(backward_work *w, int64_t i)
     *(vector *)(void *)(w->deltas + i) = sums;
 }
 
-/* The first query that sees a key: nothing that is hidden may change a gradient. */
+/* The first query that sees a key: nothing that is not seen may change a gradient. */
 static void find_center(backward_work *w)
 {
     const rapt_dot_attention *call = w->call;

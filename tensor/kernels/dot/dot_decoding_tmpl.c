@@ -115,7 +115,7 @@ static T softmax_step_decoding(decoding_work *w, int64_t i, int64_t vectors)
     return factor;
 }
 
-/* Leaves out the keys that weigh nothing: what is hidden is not to be looked at. Returns how many are left. */
+/* Leaves out the keys that weigh nothing: what is not seen is not to be looked at. Returns how many are left. */
 static int64_t choose(decoding_work *w, int64_t count)
 {
     int64_t left = 0;
