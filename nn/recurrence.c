@@ -5,6 +5,7 @@
 
 #include "tensor/core.h"
 #include "tensor/kernels.h"
+#include "tensor/map.h"
 #include "tensor/matmul.h"
 #include "tensor/parallel.h"
 
@@ -94,12 +95,13 @@ static bool check(const cell *c, sizes *s, const rapt_tensor *const *inputs)
 }
 
 /* to = state Wᵀ + b, for the rows of one step */
-static void project(const sizes *s, const char *state, const rapt_tensor *weight, const rapt_tensor *bias, char *to)
+static bool project(const char *op, const sizes *s, const char *state, const rapt_tensor *weight,
+                    const rapt_tensor *bias, char *to)
 {
     size_t row_bytes = (size_t)(s->width * s->bytes);
     for (int64_t row = 0; bias && row < s->batch; row++) memcpy(to + (size_t)row * row_bytes, bias->data, row_bytes);
-    rapt_gemm(s->dtype, s->batch, s->width, s->hidden, state, s->hidden, 1, weight->data, 1, s->hidden, to, s->width,
-              bias != NULL);
+    return rapt_gemm(op, s->dtype, s->batch, s->width, s->hidden, state, s->hidden, 1, weight->data, 1, s->hidden, to,
+                     s->width, bias != NULL);
 }
 
 static rapt_tensor *forward(const cell *c, rapt_call *call)
@@ -126,7 +128,7 @@ static rapt_tensor *forward(const cell *c, rapt_call *call)
                                .cell = c->states > 1 ? before(&s, outputs[1], dense[2], t) : NULL,
                                .next_cell = at(&s, outputs[1], t, s.hidden),
                                .kept = at(&s, kept, t, kept_width * s.hidden)};
-        project(&s, data.state, weight, bias, projected->data);
+        if (!project(c->name, &s, data.state, weight, bias, projected->data)) return NULL;
         run_step(c->forward[s.dtype], &s, &data);
     }
     for (int i = 0; i < c->states; i++) rapt_call_save(call, outputs[i]);
@@ -137,15 +139,23 @@ static rapt_tensor *forward(const cell *c, rapt_call *call)
     return outputs[0];
 }
 
-/* d weight = Σ over steps (gradient of the projection)ᵀ · (state before the step): one product for all but the first step */
-static void weight_gradient(const sizes *s, const rapt_tensor *projection, const rapt_tensor *states,
-                            const rapt_tensor *initial, rapt_tensor *gradient, bool adds)
+/* d weight = Σ over steps (gradient of the projection)ᵀ · (state before the step): one product for all but the first step.
+ * What is added to comes last, when nothing can fail any more. */
+static rapt_tensor *weight_gradient(const char *op, const sizes *s, const rapt_tensor *projection,
+                                    const rapt_tensor *states, const rapt_tensor *initial, rapt_tensor *so_far)
 {
-    rapt_gemm(s->dtype, s->width, s->hidden, s->steps > 0 ? s->batch : 0, projection->data, 1, s->width, initial->data,
-              s->hidden, 1, gradient->data, s->hidden, adds);
-    if (s->steps > 1)
-        rapt_gemm(s->dtype, s->width, s->hidden, (s->steps - 1) * s->batch, at(s, projection, 1, s->width), 1, s->width,
-                  states->data, s->hidden, 1, gradient->data, s->hidden, true);
+    rapt_tensor *gradient = rapt_new(op, s->dtype, RAPT_SHAPE(s->width, s->hidden));
+    const int64_t first = s->steps > 0 ? s->batch : 0, others = (s->steps - 1) * s->batch;
+    if (!gradient || !rapt_gemm(op, s->dtype, s->width, s->hidden, first, projection->data, 1, s->width, initial->data,
+                                s->hidden, 1, gradient->data, s->hidden, false))
+        return NULL;
+    rapt_tensor *sum = so_far && others > 0 ? so_far : gradient;
+    if (others > 0 && !rapt_gemm(op, s->dtype, s->width, s->hidden, others, at(s, projection, 1, s->width), 1, s->width,
+                                 states->data, s->hidden, 1, sum->data, s->hidden, true))
+        return NULL;
+    if (!so_far) return gradient;
+    rapt_map(rapt_kernel.elementwise.add[s->dtype], NULL, 1, 3, (const rapt_tensor *[]){so_far, so_far, gradient});
+    return so_far;
 }
 
 /* Walks the steps backwards; results as `cell` lists them. A missing gradient of an output is NULL. */
@@ -171,8 +181,7 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
     rapt_tensor *from_input = n > 1 ? projection : rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.width));
     rapt_tensor *carry = rapt_zeros(s.dtype, RAPT_SHAPE(s.batch, s.hidden));
     rapt_tensor *cell_carry = n > 1 ? rapt_zeros(s.dtype, RAPT_SHAPE(s.batch, s.hidden)) : NULL;
-    rapt_tensor *d_weight = so_far ? so_far : rapt_new(c->name, s.dtype, RAPT_SHAPE(s.width, s.hidden));
-    if (!projection || !from_input || !carry || (n > 1 && !cell_carry) || !d_weight) return NULL;
+    if (!projection || !from_input || !carry || (n > 1 && !cell_carry)) return NULL;
     for (int64_t t = s.steps - 1; t >= 0; t--) {
         rapt_cell_data data = {.from_input = at(&s, from_input, t, s.width),
                                .from_hidden = at(&s, projection, t, s.width),
@@ -185,10 +194,12 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
                                .carry = carry->data,
                                .cell_carry = cell_carry ? cell_carry->data : NULL};
         run_step(c->backward[s.dtype], &s, &data);
-        rapt_gemm(s.dtype, s.batch, s.hidden, s.width, data.from_hidden, s.width, 1, weight->data, s.hidden, 1,
-                  carry->data, s.hidden, true);
+        if (!rapt_gemm(c->name, s.dtype, s.batch, s.hidden, s.width, data.from_hidden, s.width, 1, weight->data,
+                       s.hidden, 1, carry->data, s.hidden, true))
+            return NULL;
     }
-    weight_gradient(&s, projection, states, in[2 * n], d_weight, so_far != NULL);
+    rapt_tensor *d_weight = weight_gradient(c->name, &s, projection, states, in[2 * n], so_far);
+    if (!d_weight) return NULL;
     rapt_call_set_output(call, 1, projection);
     rapt_call_set_output(call, 2, carry);
     if (n > 1) rapt_call_set_output(call, 3, cell_carry);

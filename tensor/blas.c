@@ -1,11 +1,10 @@
-/* The calls of OpenBLAS, which always runs on the calling thread alone: the threads are ours (parallel.c). */
+/* Products by OpenBLAS, which always runs on the calling thread alone: the threads are ours (parallel.c). */
 #include "tensor/blas.h"
 
 #include <cblas.h>
+#include <limits.h>
 #include <omp.h>
 #include <string.h>
-
-#include "tensor/matmul.h"
 
 /* OpenBLAS's OpenMP build asks OpenMP for the number of threads at each call, the others keep what they were told. */
 static bool asks_openmp;
@@ -18,7 +17,8 @@ void rapt_blas_start(void)
     omp_set_num_threads(threads);
 }
 
-void rapt_blas_normalize(int64_t rows, int64_t columns, int64_t *row_stride, int64_t *column_stride)
+/* Gives the axes of size 1, whose strides say nothing, strides that BLAS takes. */
+static void normalize(int64_t rows, int64_t columns, int64_t *row_stride, int64_t *column_stride)
 {
     if (columns == 1) {
         *column_stride = 1;
@@ -28,65 +28,77 @@ void rapt_blas_normalize(int64_t rows, int64_t columns, int64_t *row_stride, int
     }
 }
 
-/* What c begins with when BLAS is to add to it. */
-static void begin(const rapt_blas_tile *t, size_t item)
+bool rapt_blas_reads(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride)
 {
-    size_t row = (size_t)t->n * item;
-    for (int64_t i = 0; i < t->m; i++) {
-        char *c = t->c + (size_t)(i * t->c_row) * item;
-        if (t->bias)
-            memcpy(c, t->bias, row);
+    normalize(rows, columns, &row_stride, &column_stride);
+    if (row_stride > INT_MAX || column_stride > INT_MAX) return false;
+    return (column_stride == 1 && row_stride >= columns) || (row_stride == 1 && column_stride >= rows);
+}
+
+/* What c begins with when BLAS is to add to it. */
+static void begin(const rapt_product *p, size_t item)
+{
+    for (int64_t i = 0; i < p->m; i++) {
+        char *c = p->c + (size_t)(i * p->c_row) * item;
+        if (p->bias)
+            memcpy(c, p->bias, (size_t)p->n * item);
         else
-            memset(c, 0, row);
+            memset(c, 0, (size_t)p->n * item);
     }
 }
 
-/* c = beta · c + a · b. A matrix of one row or column is a vector to BLAS. */
+/* c += a · b. A matrix of one row or column is a vector to BLAS. */
 #define MULTIPLY(T, name, x)                                                                                           \
-    static void multiply_##name(const rapt_blas_tile *t, const void *a_data, const void *b_data, int k, T beta)        \
+    static void multiply_##name(const rapt_product *p)                                                                 \
     {                                                                                                                  \
-        const T *a = a_data, *b = b_data;                                                                              \
-        T *c = (T *)(void *)t->c;                                                                                      \
-        const bool a_rows = t->a_column == 1, b_rows = t->b_column == 1;                                               \
-        const int a_stride = (int)(a_rows ? t->a_row : t->a_column);                                                   \
-        const int b_stride = (int)(b_rows ? t->b_row : t->b_column);                                                   \
-        if (t->n == 1)                                                                                                 \
-            cblas_##x##gemv(CblasRowMajor, a_rows ? CblasNoTrans : CblasTrans, a_rows ? t->m : k, a_rows ? k : t->m,   \
-                            1, a, a_stride, b, (int)t->b_row, beta, c, (int)t->c_row);                                 \
-        else if (t->m == 1)                                                                                            \
-            cblas_##x##gemv(CblasRowMajor, b_rows ? CblasTrans : CblasNoTrans, b_rows ? k : t->n, b_rows ? t->n : k,   \
-                            1, b, b_stride, a, (int)t->a_column, beta, c, 1);                                          \
+        const T *a = (const T *)(const void *)p->a, *b = (const T *)(const void *)p->b;                                \
+        T *c = (T *)(void *)p->c;                                                                                      \
+        const bool a_rows = p->a_column == 1, b_rows = p->b_column == 1;                                               \
+        const int m = (int)p->m, n = (int)p->n, k = (int)p->k, c_row = (int)(m == 1 ? p->n : p->c_row);                \
+        const int a_stride = (int)(a_rows ? p->a_row : p->a_column);                                                   \
+        const int b_stride = (int)(b_rows ? p->b_row : p->b_column);                                                   \
+        if (n == 1)                                                                                                    \
+            cblas_##x##gemv(CblasRowMajor, a_rows ? CblasNoTrans : CblasTrans, a_rows ? m : k, a_rows ? k : m, 1, a,   \
+                            a_stride, b, (int)p->b_row, 1, c, c_row);                                                  \
+        else if (m == 1)                                                                                               \
+            cblas_##x##gemv(CblasRowMajor, b_rows ? CblasTrans : CblasNoTrans, b_rows ? k : n, b_rows ? n : k, 1, b,   \
+                            b_stride, a, (int)p->a_column, 1, c, 1);                                                   \
         else                                                                                                           \
-            cblas_##x##gemm(CblasRowMajor, a_rows ? CblasNoTrans : CblasTrans, b_rows ? CblasNoTrans : CblasTrans,     \
-                            t->m, t->n, k, 1, a, a_stride, b, b_stride, beta, c, (int)t->c_row);                       \
+            cblas_##x##gemm(CblasRowMajor, a_rows ? CblasNoTrans : CblasTrans, b_rows ? CblasNoTrans : CblasTrans, m,  \
+                            n, k, 1, a, a_stride, b, b_stride, 1, c, c_row);                                           \
     }
 
 MULTIPLY(float, float32, s)
 MULTIPLY(double, float64, d)
 
-/* Longer sums are cut: OpenBLAS's kernels for small matrices add one product after the other, and lose digits. */
-enum { longest_sum = 2048, small_tile = 1200, longest_small_sum = 512 };
+/* In parts of a million rows and columns, since BLAS counts in 32 bits. Sums in parts too: OpenBLAS's kernels for small
+ * matrices add one product after the other, and lose digits. */
+enum { largest_side = 1 << 20, longest_sum = 512 };
 
-void rapt_blas_run(const rapt_blas_tile *tile, int64_t k)
+static int64_t part_of(int64_t size, int64_t done, int64_t largest)
 {
-    size_t item = rapt_dtype_size(tile->dtype);
-    bool adds = tile->accumulate;
-    if (!adds && (tile->bias || k == 0 || tile->m == 1 || tile->n == 1)) {
-        begin(tile, item);
-        adds = true;
-    }
-    int threads = asks_openmp ? omp_get_max_threads() : 1;
+    return size - done < largest ? size - done : largest;
+}
+
+void rapt_blas_multiply(rapt_dtype dtype, const rapt_product *whole)
+{
+    const int64_t item = (int64_t)rapt_dtype_size(dtype);
+    rapt_product p = *whole;
+    normalize(p.m, p.k, &p.a_row, &p.a_column);
+    normalize(p.k, p.n, &p.b_row, &p.b_column);
+    if (!p.accumulate) begin(&p, (size_t)item);
+    const int threads = asks_openmp ? omp_get_max_threads() : 1;
     if (threads > 1) omp_set_num_threads(1);
-    const int64_t longest = (int64_t)tile->m * tile->n <= small_tile ? longest_small_sum : longest_sum;
-    for (int64_t done = 0; done < k; adds = true) {
-        int part = (int)(k - done < longest ? k - done : longest);
-        const char *a = tile->a + (size_t)(done * tile->a_column) * item,
-                   *b = tile->b + (size_t)(done * tile->b_row) * item;
-        if (tile->dtype == RAPT_FLOAT32)
-            multiply_float32(tile, a, b, part, adds);
-        else
-            multiply_float64(tile, a, b, part, adds);
-        done += part;
-    }
+    for (int64_t row = 0; row < whole->m; row += largest_side)
+        for (int64_t column = 0; column < whole->n; column += largest_side)
+            for (int64_t done = 0; done < whole->k; done += longest_sum) {
+                p.m = part_of(whole->m, row, largest_side);
+                p.n = part_of(whole->n, column, largest_side);
+                p.k = part_of(whole->k, done, longest_sum);
+                p.a = whole->a + (row * p.a_row + done * p.a_column) * item;
+                p.b = whole->b + (done * p.b_row + column * p.b_column) * item;
+                p.c = whole->c + (row * p.c_row + column) * item;
+                (dtype == RAPT_FLOAT32 ? multiply_float32 : multiply_float64)(&p);
+            }
     if (threads > 1) omp_set_num_threads(threads);
 }

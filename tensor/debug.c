@@ -86,18 +86,3 @@ void *rapt_quarantine_take(bool all, size_t *capacity)
     quarantine_lock_give();
     return block;
 }
-
-/* --- AddressSanitizer, if the program has it --- */
-
-extern void __asan_poison_memory_region(void const volatile *memory, size_t bytes) __attribute__((weak));
-extern void __asan_unpoison_memory_region(void const volatile *memory, size_t bytes) __attribute__((weak));
-
-void rapt_forbid(const void *memory, size_t bytes)
-{
-    if (__asan_poison_memory_region) __asan_poison_memory_region(memory, bytes);
-}
-
-void rapt_allow(const void *memory, size_t bytes)
-{
-    if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(memory, bytes);
-}

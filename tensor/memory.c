@@ -116,13 +116,6 @@ static free_block *take_shared(block_cache *cache, int class)
     return block;
 }
 
-static free_block *take_cached(block_cache *cache, int class, size_t size)
-{
-    if (!cache || class >= private_classes || !cache->head[class]) return take_shared(cache, class);
-    cache->bytes[class] -= size;
-    return pop(&cache->head[class]);
-}
-
 /* Half of what the thread holds of a full class. */
 static void share_half(block_cache *cache, int class)
 {
@@ -153,14 +146,11 @@ static void *allocate(size_t size)
     return block;
 }
 
-void *rapt_block_try(size_t bytes, size_t *capacity)
+/* A block from the other threads' or the system's memory. */
+static __attribute__((noinline)) void *take_elsewhere(block_cache *cache, int class, size_t *capacity)
 {
-    *capacity = 0;
-    if (bytes > SIZE_MAX / 4 || injected_failure()) return NULL;
-    int class = class_of(bytes);
-    size_t size = class_size(class);
-    block_cache *cache = thread_cache();
-    void *block = take_cached(cache, class, size);
+    const size_t size = class_size(class);
+    void *block = take_shared(cache, class);
     if (!block) {
         block = allocate(size);
         if (!block) {
@@ -178,6 +168,23 @@ void *rapt_block_try(size_t bytes, size_t *capacity)
     return block;
 }
 
+/* In a steady program the thread has one of the class, and nobody else is asked. */
+void *rapt_block_try(size_t bytes, size_t *capacity)
+{
+    *capacity = 0;
+    if (bytes > SIZE_MAX / 4 || injected_failure()) return NULL;
+    const int class = class_of(bytes);
+    block_cache *cache = thread_cache();
+    if (!cache || class >= private_classes || !cache->head[class]) return take_elsewhere(cache, class, capacity);
+    const size_t size = class_size(class);
+    void *block = pop(&cache->head[class]);
+    cache->bytes[class] -= size;
+    rapt_allow(block, size);
+    count(cache, (int64_t)size);
+    *capacity = size;
+    return block;
+}
+
 void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
 {
     void *block = rapt_block_try(bytes, capacity);
@@ -186,9 +193,8 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
 }
 
 /* Keeps a block for reuse. */
-static void cache_block(block_cache *cache, void *block, size_t capacity)
+static inline void cache_block(block_cache *cache, void *block, int class, size_t capacity)
 {
-    const int class = class_of(capacity);
     rapt_forbid((char *)block + sizeof(free_block), capacity - sizeof(free_block));
     if (cache && class < private_classes && capacity <= private_bytes / 2) {
         push(&cache->head[class], block);
@@ -204,15 +210,17 @@ static void cache_block(block_cache *cache, void *block, size_t capacity)
 void rapt_block_give_as_it_is(void *block, size_t capacity)
 {
     if (!block) return;
-    capacity = class_size(class_of(capacity)); /* a caller may say what it asked for instead */
+    const int class = class_of(capacity);
+    capacity = class_size(class); /* a caller may say what it asked for instead */
     block_cache *cache = thread_cache();
     count(cache, -(int64_t)capacity);
     if (!rapt_debugging) {
-        cache_block(cache, block, capacity);
+        cache_block(cache, block, class, capacity);
         return;
     }
     rapt_quarantine_add(block, capacity);
-    for (void *old; (old = rapt_quarantine_take(false, &capacity));) cache_block(cache, old, capacity);
+    for (void *old; (old = rapt_quarantine_take(false, &capacity));)
+        cache_block(cache, old, class_of(capacity), capacity);
 }
 
 void rapt_block_give(void *block, size_t capacity)
@@ -248,7 +256,8 @@ void rapt_memory_trim(void)
 {
     rapt_thread *thread = rapt_this_thread();
     size_t capacity;
-    for (void *block; (block = rapt_quarantine_take(true, &capacity));) cache_block(NULL, block, capacity);
+    for (void *block; (block = rapt_quarantine_take(true, &capacity));)
+        cache_block(NULL, block, class_of(capacity), capacity);
     if (thread) rapt_block_cache_free(thread);
     shared_lock_take();
     for (int class = 0; class < class_count; class ++) free_list(&shared_head[class], class);

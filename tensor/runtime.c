@@ -1,4 +1,4 @@
-/* Start-up: which instruction-set level, how many threads, which BLAS. */
+/* Start-up: which instruction-set level, how many threads, who computes matrix products. */
 #include <rapt/runtime.h>
 
 #include <cblas.h>
@@ -10,6 +10,7 @@
 
 #include <rapt/error.h>
 
+#include "tensor/blas.h"
 #include "tensor/kernels.h"
 #include "tensor/matmul.h"
 #include "tensor/parallel.h"
@@ -84,6 +85,7 @@ static __attribute__((constructor)) void start(void)
     fill_table();
     atomic_store(&threads, omp_get_max_threads());
     rapt_blas_start();
+    rapt_matmul_start();
     const char *verbose = getenv("RAPT_VERBOSE");
     if (verbose && *verbose && strcmp(verbose, "0") != 0) fprintf(stderr, "%s\n", rapt_describe_runtime());
 }
@@ -121,7 +123,8 @@ const char *rapt_get_level(void)
 const char *rapt_describe_runtime(void)
 {
     static __thread char text[320];
-    snprintf(text, sizeof text, "rapt %s: %d thread%s, kernels for %s, BLAS %s", RAPT_VERSION, rapt_get_threads(),
-             rapt_get_threads() == 1 ? "" : "s", rapt_get_level(), openblas_get_config());
+    snprintf(text, sizeof text, "rapt %s: %d thread%s, kernels for %s, matrix products by %s", RAPT_VERSION,
+             rapt_get_threads(), rapt_get_threads() == 1 ? "" : "s", rapt_get_level(),
+             rapt_matmul_uses_blas() ? openblas_get_config() : "rapt");
     return text;
 }

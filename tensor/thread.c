@@ -4,17 +4,17 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static __thread __attribute__((tls_model("initial-exec"))) rapt_thread *this_thread;
+__thread rapt_thread *rapt_thread_in_use;
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 static void thread_free(void *pointer)
 {
     rapt_thread *thread = pointer;
-    this_thread = thread; /* releasing tensors looks it up */
+    rapt_thread_in_use = thread; /* releasing tensors looks it up */
     rapt_scopes_free(thread);
     rapt_block_cache_free(thread);
-    this_thread = NULL;
+    rapt_thread_in_use = NULL;
     free(thread);
 }
 
@@ -23,26 +23,21 @@ static void make_key(void)
     pthread_key_create(&key, thread_free);
 }
 
-static rapt_thread *make_thread(void)
+rapt_thread *rapt_make_thread(void)
 {
     pthread_once(&key_once, make_key);
     rapt_thread *thread = calloc(1, sizeof *thread);
     if (!thread) return NULL;
     pthread_setspecific(key, thread);
-    return this_thread = thread;
-}
-
-rapt_thread *rapt_this_thread(void)
-{
-    return this_thread ? this_thread : make_thread();
+    return rapt_thread_in_use = thread;
 }
 
 /* Key destructors do not run for the thread that calls exit. */
 static __attribute__((destructor)) void free_last_thread(void)
 {
-    if (this_thread) {
+    if (rapt_thread_in_use) {
         pthread_setspecific(key, NULL);
-        thread_free(this_thread);
+        thread_free(rapt_thread_in_use);
     }
     rapt_memory_trim();
 }

@@ -1,20 +1,9 @@
-/* The op table put together, and inputs made from its samples. */
+/* Inputs made from the samples of the op table, and what is done with them. */
 #include "ops.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-
-static const op_family *const families[] = {&ops_arithmetic, &ops_unary, &ops_compare, &ops_reduce,
-                                            &ops_matrix,     &ops_view,  &ops_join,    &ops_index,
-                                            &ops_normalize,  &ops_loss,  &ops_sequence};
-
-const op_row *op_at(int i)
-{
-    for (size_t family = 0; family < sizeof families / sizeof *families; i -= families[family++]->count)
-        if (i < families[family]->count) return &families[family]->rows[i];
-    return NULL;
-}
 
 unsigned op_dtypes(const op_row *row)
 {
@@ -26,18 +15,6 @@ rapt_dtype op_dtype(const op_row *row)
     rapt_dtype dtype = RAPT_FLOAT64;
     while (!(op_dtypes(row) >> dtype & 1)) dtype++;
     return dtype;
-}
-
-rapt_dtype result_bool(rapt_dtype dtype, const op_sample *sample)
-{
-    (void)dtype, (void)sample;
-    return RAPT_BOOL;
-}
-
-rapt_dtype result_int64(rapt_dtype dtype, const op_sample *sample)
-{
-    (void)dtype, (void)sample;
-    return RAPT_INT64;
 }
 
 /* splitmix64 (Steele et al. 2014) */
@@ -124,45 +101,6 @@ static rapt_dtype dtype_of(op_domain domain, rapt_dtype dtype)
     }
 }
 
-/* A contiguous tensor of the dtype with the array's numbers. */
-static rapt_tensor *dense_of(const array *a, rapt_dtype dtype)
-{
-    double none = 0;
-    return rapt_cast(rapt_from(RAPT_FLOAT64, a->rank, a->shape, a->count ? a->data : &none), dtype);
-}
-
-/* Memory around the elements holds what no correct op may read: a number that spoils every result. */
-static rapt_tensor *spoiled(rapt_dtype dtype, int rank, const int64_t *shape)
-{
-    return rapt_full(dtype, rank, shape, rapt_dtype_is_floating(dtype) ? NAN : 77);
-}
-
-static rapt_tensor *laid_out(const array *a, rapt_dtype dtype, op_layout layout)
-{
-    int64_t shape[RAPT_MAX_RANK];
-    int reversed[RAPT_MAX_RANK];
-    rapt_tensor *x = NULL;
-    if (layout == dense || a->rank == 0) return dense_of(a, dtype);
-    for (int axis = 0; axis < a->rank; axis++) {
-        reversed[axis] = a->rank - 1 - axis;
-        shape[axis] = layout == transposed ? a->shape[a->rank - 1 - axis] : a->shape[axis];
-    }
-    if (layout == transposed) {
-        x = rapt_permute(spoiled(dtype, a->rank, shape), a->rank, reversed);
-    } else if (layout == stepped) {
-        shape[a->rank - 1] = 2 * shape[a->rank - 1] + 1;
-        x = rapt_slice(spoiled(dtype, a->rank, shape), -1, 1, INT64_MAX, 2);
-    } else if (layout == offset) {
-        shape[0] += 2;
-        x = rapt_slice(spoiled(dtype, a->rank, shape), 0, 1, shape[0] - 1, 1);
-    } else {
-        if (a->shape[0] > 0) shape[0] = 1;
-        x = rapt_expand(rapt_contiguous(rapt_slice(dense_of(a, dtype), 0, 0, shape[0], 1)), a->rank, a->shape);
-    }
-    if (layout != expanded) rapt_copy(x, dense_of(a, dtype));
-    return x;
-}
-
 bool op_case_differentiable(const op_case *c, int input)
 {
     return c->inputs[input] && c->row->differentiable >> input & 1;
@@ -178,7 +116,7 @@ op_case op_case_new(const op_row *row, const op_sample *sample, rapt_dtype dtype
         if (shape->state == given) {
             c.arrays[c.count] = array_new(shape->rank, shape->shape);
             fill(&c.arrays[c.count], row->domain[c.count], c.count, dtype, sample->limit);
-            c.inputs[c.count] = laid_out(&c.arrays[c.count], dtype_of(row->domain[c.count], dtype), layout);
+            c.inputs[c.count] = op_lay_out(&c.arrays[c.count], dtype_of(row->domain[c.count], dtype), layout);
             cr_assert(c.inputs[c.count], "no input for %s: %s", row->name, rapt_error());
             if (layout == expanded) {
                 array_free(&c.arrays[c.count]);
@@ -262,7 +200,7 @@ bool op_case_gradients(const op_case *c, rapt_tensor **gradients)
     if (!y) return false;
     array numbers = array_new(rapt_rank(y), rapt_shape(y));
     fill(&numbers, any_value, 0, RAPT_FLOAT64, 0);
-    rapt_tensor *cotangent = dense_of(&numbers, rapt_get_dtype(y));
+    rapt_tensor *cotangent = op_lay_out(&numbers, rapt_get_dtype(y), dense);
     array_free(&numbers);
     if (!cotangent || !rapt_gradients(1, &y, &cotangent, count, wanted, found, 0)) return false;
     for (int i = 0; i < count; i++) gradients[which[i]] = found[i];

@@ -51,7 +51,7 @@ typedef struct op_shape {
 /* Shapes of the inputs and what else the op takes, as it needs it. */
 typedef struct op_sample {
     op_shape in[most_inputs];
-    int axis, axis_count, axes[4];
+    int axis, axis_count, axes[5];
     bool keep;
     int64_t number[5]; /* a shape, bounds, sizes, classes, … */
     int number_count;
@@ -119,6 +119,9 @@ rapt_dtype op_dtype(const op_row *row);
 
 /* How the elements of an input lie in memory. */
 typedef enum op_layout { dense, transposed, stepped, offset, expanded, layout_count } op_layout;
+
+/* A tensor of that dtype and layout with the array's numbers; expanded: with those of its first row in all rows. */
+rapt_tensor *op_lay_out(const array *a, rapt_dtype dtype, op_layout layout);
 
 /* Inputs made for one sample. `arrays` hold the same numbers, which float32 holds exactly. */
 typedef struct op_case {

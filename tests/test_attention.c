@@ -235,6 +235,22 @@ Test(attention, in_two_parts)
     expect_no_error();
 }
 
+Test(attention, in_two_parts_without_a_query)
+{
+    RAPT_SCOPE;
+    rapt_tensor *queries = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(1, 0, 4)),
+                *keys = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 3, 4)),
+                *bias = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(0, 3)), *seen = rapt_zeros(RAPT_BOOL, RAPT_SHAPE(0, 3));
+    const rapt_mask masks[] = {{.bias = bias}, {.seen = seen}};
+    rapt_attention *attention = in_float64(rapt_additive_attention_new(4, 4, 5, 0));
+    for (int i = 0; i < 2; i++) {
+        rapt_tensor *prepared = rapt_attention_prepare(attention, keys, &masks[i]);
+        expect_shape(rapt_attention_pool(attention, queries, prepared, keys, &masks[i]), RAPT_SHAPE(1, 0, 4));
+    }
+    rapt_module_free(&attention->module);
+    expect_no_error();
+}
+
 Test(attention, errors)
 {
     RAPT_SCOPE;

@@ -84,7 +84,7 @@ static rapt_tensor *matmul_forward(rapt_call *call)
     rapt_tensor output = rapt_header_of(c);
     if (right_vector) output = with_axis(&output, output.rank);
     if (left_vector) output = with_axis(&output, output.rank - 1);
-    if (!rapt_matmul_into(&output, &left, &right, NULL, false)) return NULL;
+    if (!rapt_matmul_into("matmul", &output, &left, &right, NULL, false)) return NULL;
     rapt_call_save(call, rapt_call_wants(call, 1) ? a : NULL);
     rapt_call_save(call, rapt_call_wants(call, 0) ? b : NULL);
     return c;
@@ -213,7 +213,7 @@ static rapt_tensor *affine_forward(rapt_call *call)
         right.strides[axis] = weight->strides[1 - axis];
     }
     right.contiguous = false;
-    if (!rapt_matmul_into(&output, &left, &right, bias, false)) return NULL;
+    if (!rapt_matmul_into("affine", &output, &left, &right, bias, false)) return NULL;
     rapt_call_save(call, rapt_call_wants(call, 1) ? x : NULL);
     rapt_call_save(call, rapt_call_wants(call, 0) ? weight : NULL);
     return y;
@@ -224,7 +224,7 @@ static bool weight_gradient(rapt_call *call, rapt_tensor *g, rapt_tensor *x)
 {
     rapt_tensor *left = transposed(stacked(g)), *right = stacked(x), *sum = rapt_call_gradient_so_far(call, 1);
     if (!sum || !left || !right) return rapt_call_give(call, 1, rapt_matmul(left, right));
-    return rapt_matmul_into(sum, left, right, NULL, true);
+    return rapt_matmul_into("affine", sum, left, right, NULL, true);
 }
 
 /* dx = g W, dW, db = g, which the engine sums over the leading axes */

@@ -13,51 +13,53 @@ VOCABULARY, CONTEXT, SIZE, LAYERS, HEADS = 11, 6, 8, 2, 2
 
 class Norm(nn.Module):
     """Layer norm whose bias may be missing."""
-    def __init__(self, bias):
+    def __init__(self, size, bias):
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(SIZE))
-        self.bias = nn.Parameter(torch.empty(SIZE)) if bias else None
+        self.weight = nn.Parameter(torch.empty(size))
+        self.bias = nn.Parameter(torch.empty(size)) if bias else None
 
     def forward(self, x):
-        return F.layer_norm(x, (SIZE,), self.weight, self.bias)
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias)
 
 
 class Attention(nn.Module):
-    def __init__(self, bias, groups, positions):
+    def __init__(self, size, heads, bias, groups, positions):
         super().__init__()
-        self.parts = [SIZE, SIZE // HEADS * groups, SIZE // HEADS * groups]
-        self.groups, self.positions = groups, positions
-        self.c_attn, self.c_proj = nn.Linear(SIZE, sum(self.parts), bias), nn.Linear(SIZE, SIZE, bias)
+        self.size, self.heads, self.groups, self.positions = size, heads, groups, positions
+        self.parts = [size, size // heads * groups, size // heads * groups]
+        self.c_attn, self.c_proj = nn.Linear(size, sum(self.parts), bias), nn.Linear(size, size, bias)
 
     def forward(self, x):
-        split = lambda part, count: part.unflatten(-1, (count, SIZE // HEADS)).transpose(1, 2)
+        split = lambda part, count: part.unflatten(-1, (count, self.size // self.heads)).transpose(1, 2)
         q, k, v = self.c_attn(x).split(self.parts, -1)
-        q, k, v = split(q, HEADS), split(k, self.groups), split(v, self.groups)
+        q, k, v = split(q, self.heads), split(k, self.groups), split(v, self.groups)
         bias = None
         if self.positions == "rotary":
             q, k = rotate(q), rotate(k)
         elif self.positions == "alibi":
-            bias = alibi(HEADS, CONTEXT, x.dtype)
+            bias = alibi(self.heads, x.shape[1], x.dtype)
         y = attend(q, k, v, causal=True, relative_bias=bias)["y"]
         return self.c_proj(y.transpose(1, 2).flatten(2))
 
 
 class FeedForward(nn.Module):
-    def __init__(self, bias, swiglu):
+    def __init__(self, size, bias, kind):
         super().__init__()
-        inner = 8 * SIZE // 3 if swiglu else 4 * SIZE
-        self.c_fc, self.c_proj = nn.Linear(SIZE, inner, bias), nn.Linear(inner, SIZE, bias)
-        self.c_gated = nn.Linear(SIZE, inner, bias) if swiglu else None
+        inner = 8 * size // 3 if kind == "swiglu" else 4 * size
+        self.c_fc, self.c_proj = nn.Linear(size, inner, bias), nn.Linear(inner, size, bias)
+        self.c_gated = nn.Linear(size, inner, bias) if kind == "swiglu" else None
+        self.activation = {"swiglu": F.silu, "gelu": F.gelu, "relu": F.relu}[kind]
 
     def forward(self, x):
-        return self.c_proj(F.silu(self.c_fc(x)) * self.c_gated(x) if self.c_gated else F.gelu(self.c_fc(x)))
+        y = self.activation(self.c_fc(x))
+        return self.c_proj(y * self.c_gated(x) if self.c_gated else y)
 
 
 class Block(nn.Module):
-    def __init__(self, bias, groups, positions, swiglu):
+    def __init__(self, size, heads, bias, groups, positions, kind):
         super().__init__()
-        self.ln_1, self.attn = Norm(bias), Attention(bias, groups, positions)
-        self.ln_2, self.mlp = Norm(bias), FeedForward(bias, swiglu)
+        self.ln_1, self.attn = Norm(size, bias), Attention(size, heads, bias, groups, positions)
+        self.ln_2, self.mlp = Norm(size, bias), FeedForward(size, bias, kind)
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))
@@ -65,14 +67,15 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    def __init__(self, bias=True, groups=HEADS, positions="learned", swiglu=False):
+    def __init__(self, vocabulary=VOCABULARY, context=CONTEXT, size=SIZE, layers=LAYERS, heads=HEADS, bias=True,
+                 groups=HEADS, positions="learned", kind="gelu"):
         super().__init__()
-        parts = {"wte": nn.Embedding(VOCABULARY, SIZE)}
+        parts = {"wte": nn.Embedding(vocabulary, size)}
         if positions == "learned":
-            parts["wpe"] = nn.Embedding(CONTEXT, SIZE)
-        parts["h"] = nn.ModuleList(Block(bias, groups, positions, swiglu) for _ in range(LAYERS))
-        parts["ln_f"] = Norm(bias)
-        self.transformer, self.positions = nn.ModuleDict(parts), positions
+            parts["wpe"] = nn.Embedding(context, size)
+        parts["h"] = nn.ModuleList(Block(size, heads, bias, groups, positions, kind) for _ in range(layers))
+        parts["ln_f"] = Norm(size, bias)
+        self.transformer, self.size, self.positions = nn.ModuleDict(parts), size, positions
 
     def forward(self, tokens):
         parts = self.transformer
@@ -80,7 +83,7 @@ class GPT(nn.Module):
         if self.positions == "learned":
             x = x + parts["wpe"].weight[:tokens.shape[1]]
         elif self.positions == "sinusoidal":
-            x = x * SIZE ** 0.5 + sinusoidal(0, tokens.shape[1], SIZE, x.dtype)
+            x = x * self.size ** 0.5 + sinusoidal(0, tokens.shape[1], self.size, x.dtype)
         for block in parts["h"]:
             x = block(x)
         return F.linear(parts["ln_f"](x), parts["wte"].weight)  # the head's weights are the embedding's
@@ -90,6 +93,6 @@ tokens = {"tokens": integers(0, VOCABULARY, 2, CONTEXT - 1)}
 add("gpt", GPT(), **tokens)
 add("gpt_no_bias", GPT(bias=False), **tokens)
 add("gpt_grouped", GPT(groups=1), **tokens)
-add("gpt_swiglu", GPT(swiglu=True), **tokens)
+add("gpt_swiglu", GPT(kind="swiglu"), **tokens)
 for positions in ("sinusoidal", "rotary", "alibi"):
     add(f"gpt_{positions}", GPT(positions=positions), **tokens)

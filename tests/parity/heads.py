@@ -54,11 +54,11 @@ add("bias", heads(), lambda module, x, bias: self_attention(module, x, attn_mask
     bias=normal(5, 5))
 
 
-def rotate(x, offset=0, halves=False):
-    """Rotary positions: the pairs (2j, 2j + 1), or (j, j + size / 2), turned by position / 10000^(2j / size)."""
+def rotate(x, offset=0, halves=False, base=10000):
+    """Rotary positions: the pairs (2j, 2j + 1), or (j, j + size / 2), turned by position / base^(2j / size)."""
     size = x.shape[-1]
     position = torch.arange(offset, offset + x.shape[-2], dtype=torch.float64)
-    angles = position[:, None] * 10000 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    angles = position[:, None] * base ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     a, b = x.chunk(2, -1) if halves else (x[..., 0::2], x[..., 1::2])
     turned = [a * cos - b * sin, a * sin + b * cos]

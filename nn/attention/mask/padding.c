@@ -62,7 +62,7 @@ static int64_t size_by_mask(const rapt_mask *mask, int axis, int64_t otherwise)
 {
     const rapt_tensor *const tensors[] = {mask->seen, mask->bias};
     for (int i = 0; i < 2; i++)
-        if (tensors[i] && tensors[i]->rank >= axis && tensors[i]->shape[tensors[i]->rank - axis] > 1)
+        if (tensors[i] && tensors[i]->rank >= axis && tensors[i]->shape[tensors[i]->rank - axis] != 1)
             return tensors[i]->shape[tensors[i]->rank - axis];
     return otherwise;
 }
@@ -77,7 +77,7 @@ bool rapt_find_keys_that_may_be_seen(const char *op, const rapt_tensor *keys, co
     int64_t groups = rapt_heads_of(keys), heads = keys->rank == 4 ? size_by_mask(mask, 3, groups) : 1;
     int64_t queries = size_by_mask(mask, 2, lengths && lengths->rank == 2 ? lengths->shape[1] : 1);
     rapt_resolved_mask resolved;
-    if (heads % (groups ? groups : 1) != 0) heads = groups;
+    if (heads == 0 || heads % (groups ? groups : 1) != 0) heads = groups;
     return rapt_resolve_mask(op, &padding, (rapt_dtype)keys->dtype, keys->shape[0], heads, queries,
                              rapt_length_of(keys), &resolved) &&
            rapt_find_seen_keys(&resolved, groups, seen_keys);

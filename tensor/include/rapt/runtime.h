@@ -1,4 +1,5 @@
-/* What the library runs on: threads, instruction set, BLAS. RAPT_VERBOSE=1 in the environment prints it at start-up. */
+/* What the library runs on: threads, instruction set, who computes matrix products. RAPT_VERBOSE=1 in the environment
+ * prints it at start-up. */
 #ifndef RAPT_RUNTIME_H
 #define RAPT_RUNTIME_H
 
@@ -19,7 +20,8 @@ RAPT_API int rapt_get_threads(void);
  * RAPT_LEVEL (baseline, v3, v4) chooses a lower one than the processor has. */
 RAPT_API const char *rapt_get_level(void);
 
-/* One line with version, threads, level and BLAS. */
+/* One line with version, threads, level and who computes matrix products: the library itself, or with RAPT_MATMUL=openblas in
+ * the environment OpenBLAS, for comparison. */
 RAPT_API const char *rapt_describe_runtime(void);
 
 RAPT_END_DECLS

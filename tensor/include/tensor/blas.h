@@ -1,22 +1,17 @@
-/* The calls of OpenBLAS: one product of matrices small enough for its 32-bit sizes, on the calling thread. */
+/* Products by OpenBLAS on the calling thread: the reference that ours are compared with, and no part of what runs by default. */
 #ifndef RAPT_TENSOR_BLAS_H
 #define RAPT_TENSOR_BLAS_H
 
-#include <rapt/base.h>
+#include "tensor/kernel_matmul.h"
 
-/* c = a · b (+ bias in each row), or c += a · b. Strides in elements, normalised; c is dense along its rows. */
-typedef struct rapt_blas_tile {
-    rapt_dtype dtype;
-    int m, n;
-    const char *a, *b, *bias; /* bias: NULL for none; not together with accumulate */
-    char *c;
-    int64_t a_row, a_column, b_row, b_column, c_row;
-    bool accumulate;
-} rapt_blas_tile;
+/* At start-up: one thread for each call of OpenBLAS, whichever of its builds is installed. */
+void rapt_blas_start(void);
 
-void rapt_blas_run(const rapt_blas_tile *tile, int64_t k);
+/* Can BLAS read a matrix of those strides? One of them must be 1 and the other no less than the size of that axis; the
+ * stride of an axis of size 1 does not matter. */
+bool rapt_blas_reads(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride);
 
-/* Gives the axes of size 1, whose strides say nothing, strides that BLAS takes. */
-void rapt_blas_normalize(int64_t rows, int64_t columns, int64_t *row_stride, int64_t *column_stride);
+/* The product of matrices that it reads, of any size, into a c whose rows are dense. */
+void rapt_blas_multiply(rapt_dtype dtype, const rapt_product *product);
 
 #endif

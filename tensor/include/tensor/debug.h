@@ -28,8 +28,18 @@ void rapt_quarantine_add(void *block, size_t capacity);
 /* A block that was kept back long enough, or, with `all`, any; NULL when there is none. */
 void *rapt_quarantine_take(bool all, size_t *capacity);
 
-/* Under AddressSanitizer, wherever it came from, nobody may touch memory that is only kept for reuse. */
-void rapt_forbid(const void *memory, size_t bytes);
-void rapt_allow(const void *memory, size_t bytes);
+/* Under AddressSanitizer, if the program has it, nobody may touch memory that is only kept for reuse. */
+extern void __asan_poison_memory_region(void const volatile *memory, size_t bytes) __attribute__((weak));
+extern void __asan_unpoison_memory_region(void const volatile *memory, size_t bytes) __attribute__((weak));
+
+static inline void rapt_forbid(const void *memory, size_t bytes)
+{
+    if (__asan_poison_memory_region) __asan_poison_memory_region(memory, bytes);
+}
+
+static inline void rapt_allow(const void *memory, size_t bytes)
+{
+    if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(memory, bytes);
+}
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "tensor/kernel_additive.h"
 #include "tensor/kernel_dot.h"
+#include "tensor/kernel_matmul.h"
 
 /* A loop over `count` items. data[0] is the output, the others the inputs; strides are in bytes, one for each of data. */
 typedef void rapt_loop(int64_t count, char *const *data, const int64_t *strides, const void *options);
@@ -260,21 +261,6 @@ typedef struct rapt_index_kernels {
     rapt_loops scatter_add; /* out at the index += in */
 } rapt_index_kernels;
 
-/* c = a · b, plus bias or, with accumulate, plus c, for a of (m, k) and b of (k, n). Strides in elements. bias may be NULL. */
-typedef struct rapt_small_product {
-    int64_t m, n, k; /* n and k are RAPT_SMALL_SIDE at most */
-    const void *a, *b, *bias;
-    void *c;
-    int64_t a_row, a_column, b_row, b_column, bias_row, bias_column, c_row, c_column;
-    bool accumulate;
-} rapt_small_product;
-
-#define RAPT_SMALL_SIDE 64
-
-typedef struct rapt_matmul_kernels {
-    void (*small[2])(const rapt_small_product *product); /* float32, float64 */
-} rapt_matmul_kernels;
-
 typedef struct rapt_kernels {
     const char *level;
     rapt_elementwise_kernels elementwise;
@@ -283,7 +269,6 @@ typedef struct rapt_kernels {
     rapt_reduce_kernels reduce;
     rapt_scan_kernels scan;
     rapt_index_kernels index;
-    rapt_matmul_kernels matmul;
     rapt_softmax_kernels softmax;
     rapt_normalize_kernels normalize;
     rapt_loss_kernels loss;
@@ -294,6 +279,7 @@ typedef struct rapt_kernels {
     rapt_distance_kernels distance;
     rapt_additive_kernels additive[2]; /* float32, float64 */
     rapt_dot_kernels dot[2];
+    rapt_matmul_kernels matmul[2];
 } rapt_kernels;
 
 /* The table of the level in use; filled before main. */
@@ -323,7 +309,8 @@ extern rapt_kernels rapt_kernel;
     X(normalize)                                                                                                       \
     X(loss)                                                                                                            \
     X(index)                                                                                                           \
-    X(matmul)
+    X(matmul_float32)                                                                                                  \
+    X(matmul_float64)
 
 #ifdef RAPT_LEVEL
 #define X(family) void RAPT_AT_LEVEL(rapt_fill_##family)(rapt_kernels * kernels);

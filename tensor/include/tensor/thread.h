@@ -23,8 +23,14 @@ typedef struct rapt_thread {
     void *block_cache;
 } rapt_thread;
 
+extern __thread __attribute__((tls_model("initial-exec"), visibility("hidden"))) rapt_thread *rapt_thread_in_use;
+rapt_thread *rapt_make_thread(void);
+
 /* The calling thread's state, made at first use. NULL when there is no memory even for that. */
-rapt_thread *rapt_this_thread(void);
+static inline rapt_thread *rapt_this_thread(void)
+{
+    return rapt_thread_in_use ? rapt_thread_in_use : rapt_make_thread();
+}
 
 /* For the end of a thread. */
 void rapt_scopes_free(rapt_thread *thread);

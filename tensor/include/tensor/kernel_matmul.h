@@ -1,0 +1,48 @@
+/* What the kernels of matrix products are told: raw numbers and strides. */
+#ifndef RAPT_TENSOR_KERNEL_MATMUL_H
+#define RAPT_TENSOR_KERNEL_MATMUL_H
+
+#include <rapt/base.h>
+
+/* c = a · b, plus bias or, with accumulate, plus c: a is (m, k), b (k, n) and c (m, n). Any strides, in elements. bias may be
+ * NULL, and repeats where a stride is 0. Of m, n and k none is 0. */
+typedef struct rapt_product {
+    int64_t m, n, k;
+    const char *a, *b, *bias;
+    char *c;
+    int64_t a_row, a_column, b_row, b_column, bias_row, bias_column, c_row, c_column;
+    bool accumulate;
+} rapt_product;
+
+/* Sums are cut into blocks of k, of nearly equal depth; by k alone, since bits depend on it. */
+enum { RAPT_BLOCK_DEPTH = 256 };
+
+static inline int64_t rapt_block_count(int64_t k)
+{
+    return (k + RAPT_BLOCK_DEPTH - 1) / RAPT_BLOCK_DEPTH;
+}
+
+static inline int64_t rapt_block_start(int64_t k, int64_t block)
+{
+    return k * block / rapt_block_count(k);
+}
+
+/* Each element of c has the bits that its row of a, its column of b and k give it, whatever m, n and the strides are, and
+ * whichever of these functions computes it. Columns of b are packed in panels of `columns` each; what is packed of a block
+ * of k has `columns` · k elements for each panel. */
+typedef struct rapt_matmul_kernels {
+    int64_t rows, columns, vector; /* of a chunk of rows, of a panel of columns, and of a vector */
+
+    /* Packs the panels `first` to `last` of a block of k into their places in `to`. */
+    void (*pack_block)(const rapt_product *product, int64_t block, int64_t first, int64_t last, void *to);
+
+    /* One block of k for all rows and columns of the product; `packed` is where the first panel lies. `near` columns, whole
+     * panels, stay in the second-level cache. The block 0 sets c or accumulates, the others are added. */
+    void (*multiply_block)(const rapt_product *product, int64_t block, const void *packed, int64_t near, void *scratch);
+    size_t (*chunk_bytes)(int64_t m, int64_t k); /* of that scratch */
+
+    bool (*is_small)(const rapt_product *product);
+    void (*multiply_small)(const rapt_product *product); /* if is_small: without scratch, and without copying a */
+} rapt_matmul_kernels;
+
+#endif

@@ -1,0 +1,133 @@
+/* Packing: a block of an operand is copied into the order in which the register tile reads it. */
+
+/* Rows are cut into panels of nearly equal heights, so that none of them is too low to keep the processor busy. */
+static inline int64_t panel_start(int64_t rows, int64_t panels, int64_t i)
+{
+    return rows * i / panels;
+}
+
+static inline void copy_vector(T *to, const T *from)
+{
+    *(vector *)(void *)to = *(const vector *)(const void *)from;
+}
+
+/* to[t][i] = a[i][t] for a panel of rows that are dense along k. Whole vectors are written, and what is too much of one is
+ * written over by the next: that is why the last rows go first, and why `to` has room for a vector more. */
+static void pack_dense_rows(int64_t height, int64_t k, const T *a, int64_t a_row, T *to)
+{
+    for (int64_t first = (height - 1) / width * width; first >= 0; first -= width) {
+        const int64_t count = smaller_of(height - first, width);
+        const T *rows[width];
+        for (int64_t lane = 0; lane < width; lane++) rows[lane] = a + (first + smaller_of(lane, count - 1)) * a_row;
+        for (int64_t done = 0; done < k && k >= width; done += width) {
+            const int64_t t = smaller_of(done, k - width); /* the last block overlaps the one before */
+            vector block[width];
+#pragma GCC unroll 16
+            for (int lane = 0; lane < width; lane++) block[lane] = *(const vector *)(const void *)(rows[lane] + t);
+            transpose_block(block);
+#pragma GCC unroll 16
+            for (int lane = 0; lane < width; lane++)
+                *(vector *)(void *)(to + (t + lane) * height + first) = block[lane];
+        }
+        for (int64_t t = 0; t < k && k < width; t++)
+            for (int64_t lane = 0; lane < count; lane++) to[t * height + first + lane] = rows[lane][t];
+    }
+}
+
+/* So many columns ahead are they prefetched, where each lies on a page of its own. */
+enum { columns_ahead = 8 };
+
+/* The same for all panels of rows whose columns are dense, column by column. Here the next panel's beginning is written
+ * before this one's end, so that nothing may be written beyond. */
+static void pack_dense_columns(const rapt_product *p, int64_t first, int64_t last, int64_t k, const T *a, T *to)
+{
+    const int64_t panels = (p->m + tile_rows - 1) / tile_rows, top = panel_start(p->m, panels, first);
+    const int64_t bottom = panel_start(p->m, panels, last);
+    for (int64_t t = 0; t < k; t++, a += p->a_column) {
+        for (int64_t i = top; i < bottom; i += line / SIZE) prefetch(a + columns_ahead * p->a_column + i, line, 0);
+        for (int64_t i = first; i < last; i++) {
+            const int64_t start = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - start;
+            const int64_t readable = p->m - start, writable = height * (k - t);
+            T *out = to + (start - top) * k + t * height;
+            int64_t j = 0;
+            for (; j < height && j + width <= smaller_of(readable, writable); j += width)
+                copy_vector(out + j, a + start + j);
+            for (; j < height; j++) out[j] = a[start + j];
+        }
+    }
+}
+
+/* The panels `first` to `last` of rows, one behind the other, each of them [k][height]. `to` has room for a vector more. */
+static void pack_rows(const rapt_product *p, int64_t first, int64_t last, int64_t done, int64_t k, T *to)
+{
+    const T *a = (const T *)(const void *)p->a + done * p->a_column;
+    const int64_t panels = (p->m + tile_rows - 1) / tile_rows, top = panel_start(p->m, panels, first);
+    if (p->a_row == 1 && p->a_column != 1) {
+        pack_dense_columns(p, first, last, k, a, to);
+        return;
+    }
+    for (int64_t i = first; i < last; i++) {
+        const int64_t start = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - start;
+        const T *from = a + start * p->a_row;
+        T *out = to + (start - top) * k;
+        if (p->a_column == 1) {
+            pack_dense_rows(height, k, from, p->a_row, out);
+            continue;
+        }
+        for (int64_t t = 0; t < k; t++)
+            for (int64_t j = 0; j < height; j++) out[t * height + j] = from[j * p->a_row + t * p->a_column];
+    }
+}
+
+/* The columns of a panel that holds `count`; it is filled up with zeros. */
+static inline int64_t panel_width(int64_t count)
+{
+    return count > width ? panel : width;
+}
+
+/* Whole panels of b whose rows are dense: a strip of them row by row, so that long pieces are read. */
+static void pack_dense_panels(int64_t columns, int64_t k, const T *b, int64_t b_row, T *to)
+{
+    enum { strip = 4 * panel };
+    for (int64_t first = 0; first < columns; first += strip) {
+        const int64_t last = smaller_of(first + strip, columns);
+        for (int64_t t = 0; t < k; t++)
+            for (int64_t j = first; j < last; j += panel)
+#pragma GCC unroll 4
+                for (int lane = 0; lane < panel; lane += width)
+                    copy_vector(to + j * k + t * panel + lane, b + t * b_row + j + lane);
+    }
+}
+
+/* The columns of all panels. */
+static inline int64_t packed_width(int64_t columns)
+{
+    const int64_t rest = columns % panel;
+    return columns - rest + (rest > 0 ? panel_width(rest) : 0);
+}
+
+/* Panels of columns, one behind the other, each of them [k][panel_width]. */
+static void pack_columns(int64_t columns, int64_t k, const T *b, int64_t b_row, int64_t b_column, T *to)
+{
+    int64_t first = 0;
+    if (b_column == 1) {
+        first = columns / panel * panel;
+        pack_dense_panels(first, k, b, b_row, to);
+    }
+    for (int64_t j = first; j < columns; j += panel) {
+        const int64_t count = smaller_of(columns - j, panel), wide = panel_width(count);
+        const T *from = b + j * b_column;
+        T *out = to + j * k;
+        if (b_row == 1) {
+            transpose(count, k, from, b_column, NULL, out, wide);
+            if (count <= wide - width) /* transposing fills up to whole vectors */
+                for (int64_t t = 0; t < k; t++)
+                    memset(out + t * wide + round_up(count, width), 0, (size_t)(wide - round_up(count, width)) * SIZE);
+            continue;
+        }
+        for (int64_t t = 0; t < k; t++) {
+            for (int64_t lane = 0; lane < count; lane++) out[t * wide + lane] = from[t * b_row + lane * b_column];
+            memset(out + t * wide + count, 0, (size_t)(wide - count) * SIZE);
+        }
+    }
+}

@@ -1,0 +1,349 @@
+/* How a batch of matrix products is cut and shared among threads; the products themselves are kernels (kernels/matmul_tmpl.c).
+ *
+ * A product goes one of four ways, which its shape alone chooses:
+ *   - small: on one thread, without packing;
+ *   - alone: cut into tiles of c, each of which packs its own share of a and b;
+ *   - together: where so many tiles would pack the same b, first all threads pack b, then all take tiles;
+ *   - by OpenBLAS, on request, as the reference of the tests. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "products.h"
+#include "tensor/blas.h"
+#include "tensor/kernels.h"
+#include "tensor/matmul.h"
+#include "tensor/memory.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+
+static bool uses_blas;
+static int64_t cache_bytes; /* of the second level */
+
+void rapt_matmul_start(void)
+{
+    enum { smallest_cache = 1 << 18, largest_cache = 1 << 21 };
+    const char *wanted = getenv("RAPT_MATMUL");
+    uses_blas = wanted && strcmp(wanted, "openblas") == 0;
+    if (wanted && *wanted && !uses_blas)
+        fprintf(stderr, "rapt: RAPT_MATMUL=%s is not known (openblas); using the library's own products\n", wanted);
+    cache_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    if (cache_bytes < smallest_cache) cache_bytes = smallest_cache;
+    if (cache_bytes > largest_cache) cache_bytes = largest_cache;
+}
+
+bool rapt_matmul_uses_blas(void)
+{
+    return uses_blas;
+}
+
+bool rapt_matmul_set_blas(bool now)
+{
+    const bool before = uses_blas;
+    uses_blas = now;
+    return before;
+}
+
+/* What the tasks share. */
+typedef struct work {
+    rapt_products all;
+    const rapt_matmul_kernels *kernels;
+    int64_t item, near; /* bytes of an element; columns of packed b that stay in the second-level cache */
+    int64_t row_tiles, column_tiles;
+    rapt_scratch scratch;
+
+    /* of products that pack together: panels of a slab, which is some blocks of k for some columns */
+    char *slab;
+    int64_t first_block, last_block;
+} work;
+
+static inline int64_t divide_up(int64_t size, int64_t part)
+{
+    return (size + part - 1) / part;
+}
+
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* c = bias, or 0 */
+static void fill(const rapt_product *p, int64_t item)
+{
+    for (int64_t i = 0; i < p->m && !p->accumulate; i++) {
+        char *c = p->c + i * p->c_row * item;
+        if (p->bias)
+            memcpy(c, p->bias, (size_t)(p->n * item));
+        else
+            memset(c, 0, (size_t)(p->n * item));
+    }
+}
+
+/* The product at a place of the batch. */
+static rapt_product product_at(const work *w, int64_t place)
+{
+    const rapt_products *all = &w->all;
+    rapt_product p = all->first;
+    for (int axis = all->rank - 1; axis >= 0; axis--) {
+        const int64_t position = place % all->shape[axis] * w->item;
+        place /= all->shape[axis];
+        p.a += position * all->strides[0][axis];
+        p.b += position * all->strides[1][axis];
+        p.c += position * all->strides[2][axis];
+    }
+    return p;
+}
+
+/* The share of p in the columns [left, right). */
+static void cut_columns(rapt_product *p, int64_t item, int64_t left, int64_t right)
+{
+    p->n = right - left;
+    p->b += left * p->b_column * item;
+    p->c += left * p->c_column * item;
+    if (p->bias) p->bias += left * p->bias_column * item;
+}
+
+static void cut_rows(rapt_product *p, int64_t item, int64_t top, int64_t bottom)
+{
+    p->m = bottom - top;
+    p->a += top * p->a_row * item;
+    p->c += top * p->c_row * item;
+    if (p->bias) p->bias += top * p->bias_row * item;
+}
+
+/* The share of p that is one tile: rows as they come, columns in whole panels. Returns its first column. */
+static int64_t cut_tile(const work *w, int64_t tile, rapt_product *p)
+{
+    const int64_t panel = w->kernels->columns, panels = divide_up(p->n, panel);
+    const int64_t row = tile / w->column_tiles % w->row_tiles, column = tile % w->column_tiles;
+    const int64_t left = panels * column / w->column_tiles * panel;
+    cut_rows(p, w->item, p->m * row / w->row_tiles, p->m * (row + 1) / w->row_tiles);
+    cut_columns(p, w->item, left, least(panels * (column + 1) / w->column_tiles * panel, p->n));
+    return left;
+}
+
+/* Tiles are counted along the columns first, then the rows, then the batch. */
+static rapt_product tile_at(const work *w, int64_t i)
+{
+    rapt_product p = product_at(w, i / (w->column_tiles * w->row_tiles));
+    cut_tile(w, i, &p);
+    return p;
+}
+
+static void run_reference(void *context, int64_t first, int64_t last)
+{
+    const work *w = context;
+    for (int64_t i = first; i < last; i++) {
+        const rapt_product p = tile_at(w, i);
+        if (p.k == 0)
+            fill(&p, w->item);
+        else
+            rapt_blas_multiply(w->all.dtype, &p);
+    }
+}
+
+static void run_small(void *context, int64_t first, int64_t last)
+{
+    const work *w = context;
+    for (int64_t i = first; i < last; i++) {
+        const rapt_product p = product_at(w, i);
+        w->kernels->multiply_small(&p);
+    }
+}
+
+static void run_alone(void *context, int64_t first, int64_t last)
+{
+    const work *w = context;
+    const int64_t panel = w->kernels->columns;
+    char *scratch = rapt_scratch_borrow(&w->scratch);
+    for (int64_t i = first; i < last; i++) {
+        const rapt_product p = tile_at(w, i);
+        const int64_t panels = divide_up(p.n, panel);
+        char *packed = scratch, *chunk = packed + panels * panel * least(p.k, RAPT_BLOCK_DEPTH) * w->item;
+        for (int64_t block = 0; block < rapt_block_count(p.k); block++) {
+            w->kernels->pack_block(&p, block, 0, panels, packed);
+            w->kernels->multiply_block(&p, block, packed, w->near, chunk);
+        }
+    }
+    rapt_scratch_return(&w->scratch, scratch);
+}
+
+/* Where a block of k begins in the slab. */
+static char *block_in_slab(const work *w, int64_t block)
+{
+    const rapt_product *p = &w->all.first;
+    const int64_t columns = divide_up(p->n, w->kernels->columns) * w->kernels->columns;
+    const int64_t before = rapt_block_start(p->k, block) - rapt_block_start(p->k, w->first_block);
+    return w->slab + before * columns * w->item;
+}
+
+static void pack_slab(void *context, int64_t first, int64_t last)
+{
+    const work *w = context;
+    for (int64_t block = w->first_block; block < w->last_block; block++)
+        w->kernels->pack_block(&w->all.first, block, first, last, block_in_slab(w, block));
+}
+
+static void run_together(void *context, int64_t first, int64_t last)
+{
+    const work *w = context;
+    char *chunk = rapt_scratch_borrow(&w->scratch);
+    for (int64_t i = first; i < last; i++) {
+        rapt_product p = w->all.first;
+        const int64_t left = cut_tile(w, i, &p);
+        for (int64_t block = w->first_block; block < w->last_block; block++) {
+            const int64_t k = rapt_block_start(p.k, block + 1) - rapt_block_start(p.k, block);
+            w->kernels->multiply_block(&p, block, block_in_slab(w, block) + left * k * w->item, w->near, chunk);
+        }
+    }
+    rapt_scratch_return(&w->scratch, chunk);
+}
+
+/* How long c = a · b takes, in vectors of a panel: each row takes as long as a panel even where it fills less of one. */
+static double time_of(const rapt_matmul_kernels *kernels, int64_t m, int64_t n)
+{
+    const double narrow = 0.8; /* of a panel's time: elements of a are loaded as often for a single vector */
+    const int64_t rest = n % kernels->columns, lowest = 4; /* rows that keep the processor busy */
+    const double panels = (double)(n / kernels->columns) + (rest == 0 ? 0 : rest <= kernels->vector ? narrow : 1);
+    return panels * (double)(m < lowest ? lowest : m);
+}
+
+/* Where that wastes less of the vectors: cᵀ = bᵀ · aᵀ. */
+static void turn(work *w)
+{
+    const double penalty = 1.1; /* of tiles that have to be turned when they are written */
+    const rapt_product p = w->all.first;
+    if (time_of(w->kernels, p.m, p.n) <= penalty * time_of(w->kernels, p.n, p.m)) return;
+    w->all.first = (rapt_product){.m = p.n,
+                                  .n = p.m,
+                                  .k = p.k,
+                                  .a = p.b,
+                                  .b = p.a,
+                                  .bias = p.bias,
+                                  .c = p.c,
+                                  .a_row = p.b_column,
+                                  .a_column = p.b_row,
+                                  .b_row = p.a_column,
+                                  .b_column = p.a_row,
+                                  .bias_row = p.bias_column,
+                                  .bias_column = p.bias_row,
+                                  .c_row = p.c_column,
+                                  .c_column = p.c_row,
+                                  .accumulate = p.accumulate};
+    for (int axis = 0; axis < w->all.rank; axis++) {
+        const int64_t stride = w->all.strides[0][axis];
+        w->all.strides[0][axis] = w->all.strides[1][axis];
+        w->all.strides[1][axis] = stride;
+    }
+}
+
+/* Tiles as square as can be, since each packs its share of a and b anew: enough of them to keep threads busy. */
+static void choose_tiles(work *w, int64_t count)
+{
+    enum { tiles = 16, largest_side = 512, smallest_rows = 32 };
+    const double tile_work = 1 << 21;
+    const rapt_product *p = &w->all.first;
+    const int64_t panels = divide_up(p->n, w->kernels->columns);
+    double wanted = (double)p->m * (double)p->n * (double)p->k * (double)count / tile_work;
+    wanted = (wanted > tiles ? tiles : wanted) / (double)count;
+    w->row_tiles = divide_up(p->m, largest_side);
+    w->column_tiles = divide_up(p->n, largest_side);
+    while ((double)(w->row_tiles * w->column_tiles) < wanted) {
+        const bool by_rows = p->m * w->column_tiles >= p->n * w->row_tiles;
+        if (by_rows && p->m / w->row_tiles >= 2 * smallest_rows)
+            w->row_tiles *= 2;
+        else if (w->column_tiles * 2 <= panels)
+            w->column_tiles *= 2;
+        else
+            break;
+    }
+}
+
+static bool multiply_alone(const char *op, work *w, int64_t count)
+{
+    const rapt_product *p = &w->all.first;
+    const int64_t panel = w->kernels->columns;
+    choose_tiles(w, count);
+    const int64_t tasks = count * w->row_tiles * w->column_tiles, rows = divide_up(p->m, w->row_tiles);
+    const int64_t columns = divide_up(divide_up(p->n, panel), w->column_tiles) * panel;
+    const size_t packed = (size_t)(columns * least(p->k, RAPT_BLOCK_DEPTH) * w->item);
+    if (!rapt_scratch_take(op, &w->scratch, tasks, packed + w->kernels->chunk_bytes(rows, p->k))) return false;
+    const int64_t call = 128; /* what a call costs, however little there is to do */
+    rapt_parallel(tasks, rapt_grain(call + rows * columns * (p->k / 64 + 1)), run_alone, w);
+    rapt_scratch_give(&w->scratch);
+    return true;
+}
+
+/* Chunks of rows, and where these are few, ranges of columns too. */
+static void choose_shared_tiles(work *w)
+{
+    enum { tiles = 12, smallest_columns = 256 };
+    const rapt_product *p = &w->all.first;
+    w->row_tiles = divide_up(p->m, w->kernels->rows);
+    w->column_tiles = least(divide_up(tiles, w->row_tiles), divide_up(p->n, smallest_columns));
+}
+
+/* One product, for the columns whose panels lie in the slab. */
+static void multiply_columns(work *w, int64_t slab_bytes)
+{
+    const int64_t blocks = rapt_block_count(w->all.first.k), panels = divide_up(w->all.first.n, w->kernels->columns);
+    const int64_t fitting = slab_bytes / (panels * w->kernels->columns * RAPT_BLOCK_DEPTH * w->item);
+    choose_shared_tiles(w);
+    for (w->first_block = 0; w->first_block < blocks; w->first_block = w->last_block) {
+        enum { panels_at_once = 2 };
+        w->last_block = least(w->first_block + fitting, blocks);
+        rapt_parallel(panels, panels_at_once, pack_slab, w);
+        rapt_parallel(w->row_tiles * w->column_tiles, 1, run_together, w);
+    }
+}
+
+static bool multiply_together(const char *op, const work *whole, int64_t count)
+{
+    const int64_t largest_slab = 1 << 24, panel = whole->kernels->columns;
+    const rapt_product *p = &whole->all.first;
+    const int64_t block_bytes = RAPT_BLOCK_DEPTH * panel * whole->item;
+    const int64_t columns = least(divide_up(p->n, panel), largest_slab / block_bytes) * panel;
+    const int64_t slab_bytes =
+        columns / panel * block_bytes * least(rapt_block_count(p->k), largest_slab / (columns / panel * block_bytes));
+    work w = *whole;
+    size_t capacity;
+    if (!rapt_scratch_take(op, &w.scratch, p->m * p->n, w.kernels->chunk_bytes(p->m, p->k))) return false;
+    w.slab = rapt_block_take(op, (size_t)slab_bytes, &capacity);
+    for (int64_t place = 0; w.slab && place < count; place++)
+        for (int64_t left = 0; left < p->n; left += columns) {
+            w.all.first = product_at(whole, place);
+            cut_columns(&w.all.first, w.item, left, least(left + columns, p->n));
+            multiply_columns(&w, slab_bytes);
+        }
+    rapt_scratch_give(&w.scratch);
+    if (w.slab) rapt_block_give(w.slab, capacity);
+    return w.slab != NULL;
+}
+
+bool rapt_multiply(const char *op, const rapt_products *products)
+{
+    const int64_t small = 1 << 18, large = 1 << 24; /* multiplications of a product */
+    work w = {.all = *products, .kernels = &rapt_kernel.matmul[products->dtype], .row_tiles = 1, .column_tiles = 1};
+    const rapt_product *p = &w.all.first;
+    int64_t count = 1;
+    for (int axis = 0; axis < w.all.rank; axis++) count *= w.all.shape[axis];
+    if (count == 0 || p->m == 0 || p->n == 0) return true;
+    w.item = (int64_t)rapt_dtype_size(w.all.dtype);
+    if (p->k == 0 || uses_blas) {
+        if (p->k > 0) choose_tiles(&w, count);
+        rapt_parallel(count * w.row_tiles * w.column_tiles, 1, run_reference, &w);
+        return true;
+    }
+    turn(&w);
+    if (p->m * p->n <= small / p->k && w.kernels->is_small(p)) {
+        const int64_t call = 128; /* what a call costs, however little there is to do */
+        rapt_parallel(count, rapt_grain(call + p->m * p->n * (p->k / 64 + 1)), run_small, &w);
+        return true;
+    }
+    const int64_t panel_bytes = RAPT_BLOCK_DEPTH * w.kernels->columns * w.item;
+    w.near = cache_bytes / 2 / panel_bytes * w.kernels->columns;
+    if (p->m > w.kernels->rows && p->m * p->n >= large / p->k) return multiply_together(op, &w, count);
+    return multiply_alone(op, &w, count);
+}
