@@ -11,6 +11,7 @@
 typedef struct plain_options {
     void (*init)(void), (*fini)(void);
     int exit_code, signal; /* how the test is to end, if not by returning */
+    double timeout;        /* in seconds; here it is meson that has patience or not */
 } plain_options;
 
 typedef struct plain_test {
