@@ -156,7 +156,7 @@ static void draw_kernels(void)
     rapt_tensor *keys = rapt_reshape(rapt_linspace(RAPT_FLOAT64, -2.5, 2.5, PLACES), RAPT_SHAPE(PLACES, 1));
     memcpy(places, rapt_data(keys), sizeof places);
     for (int shape = 0; shape < FITS; shape++) {
-        rapt_scoring *scoring = rapt_kernel_scoring_new((rapt_kernel_shape)shape, 1, false);
+        rapt_scoring *scoring = rapt_regression_kernel_scoring_new((rapt_regression_kernel)shape, 1, false);
         memcpy(scores[shape], rapt_data(rapt_score(scoring, rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(1, 1)), keys)),
                sizeof scores[shape]);
         rapt_module_free(&scoring->module);
@@ -171,7 +171,8 @@ static void compare_kernels(void)
     static struct fit fits[FITS], softmax;
     printf("four kernels, width 1       mean square error to the truth   keys that a query weighs\n");
     for (int shape = 0; shape < FITS; shape++) {
-        pool(rapt_kernel_scoring_new((rapt_kernel_shape)shape, 1, false), rapt_masked_sum, &fits[shape]);
+        pool(rapt_regression_kernel_scoring_new((rapt_regression_kernel)shape, 1, false), rapt_masked_sum,
+             &fits[shape]);
         int used = 0;
         for (int i = 0; i < QUERIES * POINTS; i++) used += fits[shape].weights[i / POINTS][i % POINTS] > 0;
         printf("  %-26s%-33.4f%.1f of %d\n", kernel_names[shape], mean_square(fits[shape].y, data.truth, QUERIES),
@@ -180,10 +181,11 @@ static void compare_kernels(void)
     }
     double mean[QUERIES] = {0};
     for (int i = 0; i < QUERIES * POINTS; i++) mean[i / POINTS] += data.y[i % POINTS] / POINTS;
-    double difference = largest_difference(fits[RAPT_KERNEL_CONSTANT].y, mean, QUERIES);
+    double difference = largest_difference(fits[RAPT_REGRESSION_KERNEL_CONSTANT].y, mean, QUERIES);
     claim(difference < 1e-6, "the constant kernel gives the mean of y for every query (but for %.0e)", difference);
     pool(rapt_gaussian_scoring_new(1, false), rapt_masked_softmax, &softmax);
-    difference = largest_difference(fits[RAPT_KERNEL_GAUSSIAN].weights[0], softmax.weights[0], QUERIES * POINTS);
+    difference =
+        largest_difference(fits[RAPT_REGRESSION_KERNEL_GAUSSIAN].weights[0], softmax.weights[0], QUERIES * POINTS);
     claim(difference < 1e-12, "softmax of the scores -(q - k)^2 / 2 is the Gaussian kernel (but for %.0e)", difference);
     draw_kernels();
     draw_fits("kernels", kernel_names, fits, false);
@@ -197,7 +199,8 @@ static void compare_widths(void)
     printf("\nGaussian, four widths       mean square error to the truth   largest weight, on average\n");
     double largest[FITS] = {0};
     for (int f = 0; f < FITS; f++) {
-        pool(rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, widths[f], false), rapt_masked_sum, &fits[f]);
+        pool(rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_GAUSSIAN, widths[f], false), rapt_masked_sum,
+             &fits[f]);
         for (int q = 0; q < QUERIES; q++) {
             double top = 0;
             for (int k = 0; k < POINTS; k++) top = fmax(top, fits[f].weights[q][k]);
@@ -218,7 +221,7 @@ static void compare_widths(void)
     }
     double difference = largest_difference(narrow.y, nearest, QUERIES);
     claim(difference == 0, "width 1e-6 is the nearest neighbour (but for %.0e)", difference);
-    pool(rapt_kernel_scoring_new(RAPT_KERNEL_BOXCAR, 1e-12, false), rapt_masked_sum, &narrow);
+    pool(rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_BOXCAR, 1e-12, false), rapt_masked_sum, &narrow);
     double zeros[QUERIES] = {0};
     claim(largest_difference(narrow.y, zeros, QUERIES) == 0, "a query with no key within the kernel gives 0, not 0/0");
     draw_fits("widths", titles, fits, true);

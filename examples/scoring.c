@@ -156,12 +156,14 @@ static void compare_all(void)
          {"cosine", rapt_cosine_scoring_new(0.2, true), rapt_cosine_scoring_new(0.2, true), PADDED, true},
          {"Gaussian", rapt_gaussian_scoring_new(1, true), rapt_gaussian_scoring_new(1, true), PADDED, true},
          {"relative", rapt_relative_scoring_new(KEY, 0, 4), rapt_relative_scoring_new(KEY, 0, 4), PADDED, true},
-         {"Gaussian kernel", rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, 1, true),
-          rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, 1, true), PADDED, true},
-         {"boxcar kernel", rapt_kernel_scoring_new(RAPT_KERNEL_BOXCAR, 4, false), NULL, PADDED, false},
-         {"constant kernel", rapt_kernel_scoring_new(RAPT_KERNEL_CONSTANT, 1, false), NULL, PADDED, false},
-         {"Epanechnikov kernel", rapt_kernel_scoring_new(RAPT_KERNEL_EPANECHNIKOV, 8, true),
-          rapt_kernel_scoring_new(RAPT_KERNEL_EPANECHNIKOV, 8, true), PADDED, true}};
+         {"Gaussian kernel", rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_GAUSSIAN, 1, true),
+          rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_GAUSSIAN, 1, true), PADDED, true},
+         {"boxcar kernel", rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_BOXCAR, 4, false), NULL, PADDED,
+          false},
+         {"constant kernel", rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_CONSTANT, 1, false), NULL,
+          PADDED, false},
+         {"Epanechnikov kernel", rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_EPANECHNIKOV, 8, true),
+          rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_EPANECHNIKOV, 8, true), PADDED, true}};
     printf("%d pairs, queries of %d numbers, keys of %d: k = A q + noise; %lld steps;\nthe loss of chance is %.3f\n\n",
            PAIRS, QUERY, KEY, (long long)steps, log(PAIRS));
     printf("%-20s| queries as they are, or padded | behind a projection that is learned\n", "");

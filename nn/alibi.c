@@ -1,4 +1,4 @@
-/* Biases by distance for the scores of each head: ALiBi's fixed slopes, and learned numbers. */
+/* Relative biases for the scores of each head: ALiBi's fixed slopes, and learned numbers. */
 #include <rapt/positions.h>
 
 #include <math.h>
@@ -60,7 +60,7 @@ rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t rea
     double *bias = (double *)(void *)biases->data;
     for (int head = 0; head < alibi->heads; head++) {
         const double m = slope(head, alibi->heads);
-        for (int64_t distance = -reach; distance <= reach; distance++) *bias++ = -m * fabs((double)distance);
+        for (int64_t position = -reach; position <= reach; position++) *bias++ = -m * fabs((double)position);
     }
     return rapt_keep(rapt_cast(biases, dtype));
 }

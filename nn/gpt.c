@@ -118,8 +118,8 @@ rapt_tensor *rapt_gpt_states(rapt_gpt *gpt, rapt_tensor *tokens, int64_t before,
     if (gpt->module.training && gpt->config.dropout > 0) x = rapt_drop(x, gpt->config.dropout);
     rapt_mask mask = {.causal = true};
     if (gpt->alibi && x) {
-        mask.distance_bias = rapt_alibi_forward(gpt->alibi, rapt_get_dtype(x), before + rapt_size(tokens, 1) - 1);
-        if (!mask.distance_bias) return NULL;
+        mask.relative_bias = rapt_alibi_forward(gpt->alibi, rapt_get_dtype(x), before + rapt_size(tokens, 1) - 1);
+        if (!mask.relative_bias) return NULL;
     }
     return rapt_keep(rapt_transformer_encoder_forward(gpt->blocks, x, &mask, caches));
 }

@@ -169,9 +169,9 @@ static void check_masks()
     expect(calls == 1, "RAPT_MASK evaluates its fields once");
     expect(near(last_of(RAPT_MASK(.seen = seen)), 6), "a mask inside a mask");
     rapt_tensor *bias = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(1, 4, 4)),
-                *by_distance = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(3));
+                *by_position = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(3));
     expect(near(last_of(RAPT_MASK(.valid_lengths = lengths, .causal = true, .window = 4, .offset = 0, .seen = seen,
-                                  .bias = bias, .distance_bias = by_distance, .fills_million = false)),
+                                  .bias = bias, .relative_bias = by_position, .fills_million = false)),
                 4),
            "all fields of RAPT_MASK");
     rapt_module_free(&attention->module);

@@ -12,10 +12,10 @@
 typedef struct problem {
     rapt_dtype dtype;
     int64_t batch, heads, groups, queries, keys, size, value_size, reach, offset;
-    bool distances, has_bias, has_nearby, has_seen, has_ranges;
-    double scale, keep, largest_product;                               /* of the gradient and a value */
-    double *q, *k, *v, *g, *bias, *nearby;                             /* g: the gradient of the output */
-    double *out, *weights, *dq, *dk, *dv, *d_scores, *d_nearby, *unit; /* by the definition; unit: 0 or 1/keep */
+    bool is_gaussian, has_bias, has_relative_bias, has_seen, has_ranges;
+    double scale, keep, largest_product;                                      /* of the gradient and a value */
+    double *q, *k, *v, *g, *bias, *relative_bias;                             /* g: the gradient of the output */
+    double *out, *weights, *dq, *dk, *dv, *d_scores, *d_relative_bias, *unit; /* by the definition; unit: 0 or 1/keep */
     uint8_t *seen;
     int64_t *ranges;
 } problem;
@@ -54,9 +54,9 @@ static int64_t count_keys(const problem *p)
 
 static void draw_mask(uint64_t *state, problem *p)
 {
-    const int64_t rows = count_rows(p), distances = 2 * p->reach + 1;
+    const int64_t rows = count_rows(p), positions = 2 * p->reach + 1;
     p->bias = draw_numbers(state, p, rows * p->keys, 1);
-    p->nearby = draw_numbers(state, p, rows * distances, 1);
+    p->relative_bias = draw_numbers(state, p, rows * positions, 1);
     p->seen = allocate(rows * p->keys, 1);
     p->ranges = allocate(p->batch * p->queries * 2, sizeof *p->ranges);
     const bool sparse = draw_chance(state, 30); /* whole tiles of it may be hidden */
@@ -69,7 +69,7 @@ static void draw_mask(uint64_t *state, problem *p)
         p->ranges[2 * i + 1] = p->ranges[2 * i] + draw_below(state, p->keys - p->ranges[2 * i] + 1);
     }
     p->has_bias = draw_chance(state, 30);
-    p->has_nearby = draw_chance(state, 30);
+    p->has_relative_bias = draw_chance(state, 30);
     p->has_seen = draw_chance(state, 30);
     p->has_ranges = draw_chance(state, 50);
 }
@@ -86,10 +86,10 @@ static problem draw_problem(uint64_t *state, rapt_dtype dtype, int64_t size, int
     p.keys = draw_below(state, has_few && draw_chance(state, 50) ? 1500 : longest) + 1;
     p.reach = draw_below(state, 4);
     p.offset = draw_below(state, 5) - 2;
-    p.distances = draw_chance(state, 25);
-    p.scale = p.distances ? 1 : (double)(float)(1 / sqrt((double)size));
+    p.is_gaussian = draw_chance(state, 25);
+    p.scale = p.is_gaussian ? 1 : (double)(float)(1 / sqrt((double)size));
     p.keep = draw_chance(state, 25) ? 0.75 : 1;
-    const double spread = p.distances ? 1 / sqrt((double)size) : 1;
+    const double spread = p.is_gaussian ? 1 / sqrt((double)size) : 1;
     p.q = draw_numbers(state, &p, count_rows(&p) * size, spread);
     p.k = draw_numbers(state, &p, count_keys(&p) * size, spread);
     p.v = draw_numbers(state, &p, count_keys(&p) * value_size, 1);
@@ -100,17 +100,17 @@ static problem draw_problem(uint64_t *state, rapt_dtype dtype, int64_t size, int
 
 static void free_problem(problem *p)
 {
-    double *all[] = {p->q,       p->k,  p->v,  p->g,  p->bias,     p->nearby,   p->out,
-                     p->weights, p->dq, p->dk, p->dv, p->d_scores, p->d_nearby, p->unit};
+    double *all[] = {p->q,       p->k,  p->v,  p->g,  p->bias,     p->relative_bias,   p->out,
+                     p->weights, p->dq, p->dk, p->dv, p->d_scores, p->d_relative_bias, p->unit};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(p->seen);
     free(p->ranges);
 }
 
-static int64_t distance_place(const problem *p, int64_t row, int64_t j)
+static int64_t position_place(const problem *p, int64_t row, int64_t j)
 {
-    const int64_t distance = j - row % p->queries - p->offset;
-    const int64_t clamped = distance < -p->reach ? -p->reach : distance > p->reach ? p->reach : distance;
+    const int64_t position = j - row % p->queries - p->offset;
+    const int64_t clamped = position < -p->reach ? -p->reach : position > p->reach ? p->reach : position;
     return row * (2 * p->reach + 1) + p->reach + clamped;
 }
 
@@ -119,9 +119,9 @@ static double define_score(const problem *p, int64_t row, int64_t j, const doubl
     const int64_t *range = p->ranges + 2 * (row / p->queries / p->heads * p->queries + row % p->queries);
     double score = 0;
     for (int64_t t = 0; t < p->size; t++)
-        score += p->distances ? -0.5 * (q[t] - k[t]) * (q[t] - k[t]) : p->scale * q[t] * k[t];
+        score += p->is_gaussian ? -0.5 * (q[t] - k[t]) * (q[t] - k[t]) : p->scale * q[t] * k[t];
     if (p->has_bias) score += p->bias[row * p->keys + j];
-    if (p->has_nearby) score += p->nearby[distance_place(p, row, j)];
+    if (p->has_relative_bias) score += p->relative_bias[position_place(p, row, j)];
     if (p->has_ranges && (j < range[0] || j >= range[1])) return -(double)INFINITY;
     return p->has_seen && !p->seen[row * p->keys + j] ? -(double)INFINITY : score;
 }
@@ -152,10 +152,10 @@ static void define_row(problem *p, int64_t row)
     for (int64_t j = 0; j < p->keys; j++) {
         double *d = p->d_scores + row * p->keys + j;
         *d = w[j] * (*d - mean);
-        if (p->has_nearby) p->d_nearby[distance_place(p, row, j)] += *d;
+        if (p->has_relative_bias) p->d_relative_bias[position_place(p, row, j)] += *d;
         for (int64_t t = 0; t < p->size; t++) {
-            const double other = p->distances ? k[j * p->size + t] - q[t] : p->scale * k[j * p->size + t];
-            const double back = p->distances ? -other : p->scale * q[t];
+            const double other = p->is_gaussian ? k[j * p->size + t] - q[t] : p->scale * k[j * p->size + t];
+            const double back = p->is_gaussian ? -other : p->scale * q[t];
             p->dq[row * p->size + t] += *d * other;
             p->dk[(group * p->keys + j) * p->size + t] += *d * back;
         }
@@ -171,7 +171,7 @@ static void define(problem *p, rapt_random_state random)
     p->dk = new_numbers(count_keys(p) * p->size);
     p->dv = new_numbers(count_keys(p) * p->value_size);
     p->d_scores = new_numbers(places);
-    p->d_nearby = new_numbers(rows * (2 * p->reach + 1));
+    p->d_relative_bias = new_numbers(rows * (2 * p->reach + 1));
     p->unit = new_numbers(places);
     uint8_t *kept = allocate(places, 1);
     rapt_kernel.random.bernoulli(random, 0, places, kept, p->keep, 0);

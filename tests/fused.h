@@ -11,7 +11,7 @@ typedef struct drawn {
     rapt_dtype dtype;
     int64_t batch, heads, groups, queries, keys, query_size, key_size, value_size;
     rapt_attention *attention;
-    rapt_tensor *inputs[5]; /* queries, keys, values, bias, distance bias: leaves, the last two perhaps NULL */
+    rapt_tensor *inputs[5]; /* queries, keys, values, bias, relative bias: leaves, the last two perhaps NULL */
     rapt_tensor *views[3];  /* the first three as attention gets them */
     rapt_mask mask;
     double dropout;
@@ -81,7 +81,7 @@ static inline void draw_fused_mask(drawn *d)
     }
     if (draw_chance(state, 25)) d->inputs[3] = d->mask.bias = draw_bias(d, d->keys, draw_chance(state, 40));
     if (draw_chance(state, 20))
-        d->inputs[4] = d->mask.distance_bias = draw_bias(d, 2 * draw_below(state, 6) + 1, draw_chance(state, 20));
+        d->inputs[4] = d->mask.relative_bias = draw_bias(d, 2 * draw_below(state, 6) + 1, draw_chance(state, 20));
 }
 
 /* A scoring function for queries and keys of sizes that it may change, in float32; and what its inputs are multiplied by. */
@@ -122,19 +122,19 @@ typedef struct answer {
 } answer;
 
 static const char *const answer_names[] = {"pooled values", "weights",    "queries",       "keys",
-                                           "values",        "bias",       "distance bias", "parameter 0",
+                                           "values",        "bias",       "relative bias", "parameter 0",
                                            "parameter 1",   "parameter 2"};
 
 static inline void fail_drawn(const drawn *d, const char *what, double error)
 {
     cr_assert_fail("seed %llu: %s, error %g (%s, %s; batch %lld, %lld heads of %lld groups, %lld queries of %lld, %lld "
                    "keys of %lld, values of %lld; lengths %d, causal %d, window %lld, offset %lld, seen %d, bias %d, "
-                   "distances %d, dropout %g) %s",
+                   "relative bias %d, dropout %g) %s",
                    (unsigned long long)d->seed, what, error, d->attention->scoring->module.kind->name,
                    rapt_dtype_name(d->dtype), (long long)d->batch, (long long)d->heads, (long long)d->groups,
                    (long long)d->queries, (long long)d->query_size, (long long)d->keys, (long long)d->key_size,
                    (long long)d->value_size, d->mask.valid_lengths != NULL, d->mask.causal, (long long)d->mask.window,
-                   (long long)d->mask.offset, d->mask.seen != NULL, d->mask.bias != NULL, d->mask.distance_bias != NULL,
+                   (long long)d->mask.offset, d->mask.seen != NULL, d->mask.bias != NULL, d->mask.relative_bias != NULL,
                    d->dropout, rapt_error() ? rapt_error() : "");
 }
 
@@ -154,7 +154,7 @@ static inline answer run_drawn(const drawn *d, bool plain, rapt_dtype dtype)
     }
     rapt_mask mask = d->mask;
     if (mask.bias) mask.bias = rapt_cast(mask.bias, dtype);
-    if (mask.distance_bias) mask.distance_bias = rapt_cast(mask.distance_bias, dtype);
+    if (mask.relative_bias) mask.relative_bias = rapt_cast(mask.relative_bias, dtype);
     rapt_tensor *views[3];
     for (int i = 0; i < 3; i++) views[i] = dtype == d->dtype ? d->views[i] : rapt_cast(d->views[i], dtype);
     d->attention->plain = plain;

@@ -1,4 +1,5 @@
-/* The kernels of additive attention at the level in use against plain loops over doubles, on sizes that fill nothing. */
+/* The kernels of additive attention at the level in use against plain loops over doubles, on sizes that fill
+ * nothing. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -55,7 +56,7 @@ static void free_numbers(numbers *n)
     free(n->exact);
 }
 
-enum { query, key, weight, value, gradient, out, sums, weights, d_query, d_key, d_weight, d_value, all_numbers };
+enum { query, key, weight, value, gradient, out, statistics, weights, d_query, d_key, d_weight, d_value, all_numbers };
 
 typedef struct trial {
     const sizes *size;
@@ -162,40 +163,42 @@ static void define(trial *t)
 }
 
 /* Exponentials, with the constants, as the driver makes them. */
-enum { weight_constants, offsets, folded, query_powers, key_powers, query_reach, key_reach, all_scratch };
+enum { weight_constants, offsets, folded, query_powers, key_powers, query_largest, key_largest, all_scratch };
 
-static rapt_additive describe(const trial *t, numbers *scratch)
+static rapt_additive_attention describe(const trial *t, numbers *scratch)
 {
     const sizes *s = t->size;
-    const rapt_additive_kernels *k = &rapt_kernel.additive;
+    const rapt_additive_kernels *k = &rapt_kernel.additive[t->dtype];
     const int64_t padded = RAPT_ADDITIVE_PADDED(s->hidden), rows = s->batch * s->heads * s->queries,
                   key_rows = s->batch * s->groups * s->keys;
     const int64_t counts[all_scratch] = {padded, padded,  rows * padded, rows * padded, key_rows * padded,
                                          rows,   key_rows};
     for (int i = 0; i < all_scratch; i++) scratch[i] = new_numbers(t->dtype, counts[i], 1, NULL);
-    rapt_additive a = {.mask = {.batch = s->batch,
-                                .heads = s->heads,
-                                .queries = s->queries,
-                                .keys = s->keys,
-                                .ranges = t->ranges,
-                                .range_item = 2 * s->queries,
-                                .keep = 1},
-                       .groups = s->groups,
-                       .hidden = s->hidden,
-                       .padded = padded,
-                       .value_size = s->value_size,
-                       .queries = {t->n[query].typed, scratch[query_powers].typed, scratch[query_reach].typed},
-                       .keys = {t->n[key].typed, scratch[key_powers].typed, scratch[key_reach].typed},
-                       .folded = scratch[folded].typed,
-                       .raw_weight = t->n[weight].typed,
-                       .constants = {scratch[weight_constants].typed, scratch[offsets].typed, 0},
-                       .values = {t->n[value].typed,
-                                  {s->groups * s->keys * s->value_size, s->keys * s->value_size, s->value_size, 1}}};
-    a.constants.scale = k->constants[t->dtype](s->hidden, a.raw_weight, &a.constants);
-    k->powers[t->dtype](rows, s->hidden, a.queries.rows, 1, a.constants.offset, scratch[folded].typed, NULL);
-    k->powers[t->dtype](rows, s->hidden, a.queries.rows, 0.5, NULL, scratch[query_powers].typed,
-                        scratch[query_reach].typed);
-    k->powers[t->dtype](key_rows, s->hidden, a.keys.rows, 1, NULL, scratch[key_powers].typed, scratch[key_reach].typed);
+    rapt_additive_attention a = {.dtype = t->dtype,
+                                 .mask = {.batch = s->batch,
+                                          .heads = s->heads,
+                                          .queries = s->queries,
+                                          .keys = s->keys,
+                                          .ranges = t->ranges,
+                                          .range_item = 2 * s->queries,
+                                          .keep = 1},
+                                 .groups = s->groups,
+                                 .hidden = s->hidden,
+                                 .padded = padded,
+                                 .value_size = s->value_size,
+                                 .queries = {t->n[query].typed, scratch[query_powers].typed,
+                                             scratch[query_largest].typed},
+                                 .keys = {t->n[key].typed, scratch[key_powers].typed, scratch[key_largest].typed},
+                                 .folded = scratch[folded].typed,
+                                 .raw_weight = t->n[weight].typed,
+                                 .constants = {scratch[weight_constants].typed, scratch[offsets].typed, 0},
+                                 .values = {t->n[value].typed,
+                                            {s->groups * s->keys * s->value_size, s->keys * s->value_size,
+                                             s->value_size, 1}}};
+    a.constants.scale = k->constants(s->hidden, a.raw_weight, &a.constants);
+    k->powers(rows, s->hidden, a.queries.rows, 1, a.constants.offset, scratch[folded].typed, NULL);
+    k->powers(rows, s->hidden, a.queries.rows, 0.5, NULL, scratch[query_powers].typed, scratch[query_largest].typed);
+    k->powers(key_rows, s->hidden, a.keys.rows, 1, NULL, scratch[key_powers].typed, scratch[key_largest].typed);
     return a;
 }
 
@@ -204,64 +207,66 @@ static void *element(const trial *t, void *typed, int64_t index)
     return (char *)typed + index * (int64_t)rapt_dtype_size(t->dtype);
 }
 
-static rapt_additive_output output_of(const trial *t, void *pooled, void *row_sums, int64_t row)
+static rapt_additive_output output_of(const trial *t, void *pooled, void *row_statistics, int64_t row)
 {
-    return (rapt_additive_output){element(t, pooled, row * t->size->value_size), element(t, row_sums, 2 * row),
+    return (rapt_additive_output){element(t, pooled, row * t->size->value_size), element(t, row_statistics, 2 * row),
                                   element(t, t->n[weights].typed, row * t->size->keys)};
 }
 
 /* Blocks of queries, and the keys in parts of so many. */
-static void run_forward(const trial *t, const rapt_additive *a, int64_t part_keys)
+static void run_forward(const trial *t, const rapt_additive_attention *a, int64_t part_keys)
 {
     const sizes *s = t->size;
     const int64_t rows = s->batch * s->heads * s->queries, parts = (s->keys + part_keys - 1) / part_keys;
     numbers part_out = new_numbers(t->dtype, parts * rows * s->value_size, 1, NULL);
-    numbers part_sums = new_numbers(t->dtype, parts * rows * 2, 1, NULL);
+    numbers part_statistics = new_numbers(t->dtype, parts * rows * 2, 1, NULL);
     for (int64_t head = 0; head < s->batch * s->heads; head++)
         for (int64_t i = 0; i < s->queries; i += rapt_additive_block)
             for (int64_t p = 0; p < parts; p++) {
                 const int64_t last = i + rapt_additive_block, last_key = (p + 1) * part_keys;
-                const rapt_additive_piece piece = {head / s->heads,
-                                                   head % s->heads,
-                                                   i,
-                                                   last < s->queries ? last : s->queries,
-                                                   p * part_keys,
-                                                   last_key < s->keys ? last_key : s->keys};
+                const rapt_attention_piece piece = {head / s->heads,
+                                                    head % s->heads,
+                                                    i,
+                                                    last < s->queries ? last : s->queries,
+                                                    p * part_keys,
+                                                    last_key < s->keys ? last_key : s->keys,
+                                                    NULL};
                 const rapt_additive_output output =
                     output_of(t, element(t, part_out.typed, p * rows * s->value_size),
-                              element(t, part_sums.typed, p * rows * 2), head * s->queries + i);
-                rapt_kernel.additive.forward[t->dtype](a, &piece, &output);
+                              element(t, part_statistics.typed, p * rows * 2), head * s->queries + i);
+                rapt_kernel.additive[t->dtype].forward(a, &piece, &output);
             }
-    const rapt_additive_parts of = {parts, part_keys, part_out.typed, part_sums.typed, rows * s->value_size, rows * 2};
-    const rapt_additive_output output = output_of(t, t->n[out].typed, t->n[sums].typed, 0);
-    rapt_kernel.additive.combine[t->dtype](a, rows, &of, &output);
+    const rapt_additive_parts of = {parts,   part_keys, part_out.typed, part_statistics.typed, rows * s->value_size,
+                                    rows * 2};
+    const rapt_additive_output output = output_of(t, t->n[out].typed, t->n[statistics].typed, 0);
+    rapt_kernel.additive[t->dtype].merge(a, rows, &of, &output);
     free_numbers(&part_out);
-    free_numbers(&part_sums);
+    free_numbers(&part_statistics);
 }
 
-static void run_chunk(const trial *t, const rapt_additive *a, const rapt_additive_gradient *g,
+static void run_chunk(const trial *t, const rapt_additive_attention *a, const rapt_additive_gradient *g,
                       const rapt_additive_chunk *chunk)
 {
     const sizes *s = t->size;
-    const rapt_additive_kernels *k = &rapt_kernel.additive;
+    const rapt_additive_kernels *k = &rapt_kernel.additive[t->dtype];
     for (int64_t head = 0; head < s->batch * s->heads; head++)
         for (int64_t i = chunk->first; i < chunk->last; i += rapt_additive_block) {
             const int64_t last = i + rapt_additive_block;
-            k->scores_backward[t->dtype](a, g, chunk,
-                                         &(rapt_additive_piece){head / s->heads, head % s->heads, i,
-                                                                last < chunk->last ? last : chunk->last, 0, s->keys});
+            k->scores_backward(a, g, chunk,
+                               &(rapt_attention_piece){head / s->heads, head % s->heads, i,
+                                                       last < chunk->last ? last : chunk->last, 0, s->keys, NULL});
         }
     for (int64_t group = 0; group < s->batch * s->groups; group++) {
         for (int64_t h = 0; h < s->hidden; h += rapt_additive_slice)
-            k->hidden_backward[t->dtype](a, g, chunk, group / s->groups, group % s->groups, h);
+            k->hidden_backward(a, g, chunk, group / s->groups, group % s->groups, h);
         for (int64_t j = 0; j < s->keys; j += rapt_additive_tile)
-            k->values_backward[t->dtype](a, g, chunk, group / s->groups, group % s->groups, j);
+            k->values_backward(a, g, chunk, group / s->groups, group % s->groups, j);
     }
 }
 
-/* In chunks of so many queries, with the weights of forward or without; gradients of keys and values are written, or added
- * to what is there. */
-static void run_backward(const trial *t, const rapt_additive *a, int64_t rows, bool kept, bool adds)
+/* In chunks of so many queries, with the weights of forward or without; gradients of keys and values are written, or
+ * added to what is there. */
+static void run_backward(const trial *t, const rapt_additive_attention *a, int64_t rows, bool kept, bool adds)
 {
     const sizes *s = t->size;
     numbers scores = new_numbers(t->dtype, s->batch * s->heads * rows * s->keys, 1, NULL);
@@ -269,7 +274,7 @@ static void run_backward(const trial *t, const rapt_additive *a, int64_t rows, b
     rapt_additive_gradient g = {
         .gradient = {t->n[gradient].typed,
                      {s->heads * s->queries * s->value_size, s->queries * s->value_size, s->value_size, 1}},
-        .sums = t->n[sums].typed,
+        .statistics = t->n[statistics].typed,
         .weights = kept ? t->n[weights].typed : NULL,
         .stores_pooled = !kept,
         .queries = t->n[d_query].typed,
@@ -317,7 +322,7 @@ static void run_case(const sizes *s, rapt_dtype dtype, uint64_t seed)
     trial t = new_trial(s, dtype, seed);
     numbers scratch[all_scratch];
     define(&t);
-    const rapt_additive a = describe(&t, scratch);
+    const rapt_additive_attention a = describe(&t, scratch);
     run_forward(&t, &a, rapt_additive_tile);
     compare(&t, "in parts", out, d_query);
     run_forward(&t, &a, s->keys);
@@ -349,7 +354,7 @@ Test(kernel_additive, weights_of_any_size)
         raw[3] = (float)ldexp(0.75, exponent);
         raw[8] = (float)ldexp(-0.3, exponent);
         const rapt_additive_constants constants = {.weight = weight_out, .offset = offset_out};
-        const double scale = rapt_kernel.additive.constants[RAPT_FLOAT32](hidden, raw, &constants);
+        const double scale = rapt_kernel.additive[RAPT_FLOAT32].constants(hidden, raw, &constants);
         double rest = 0;
         for (int h = 0; h < padded; h++) {
             cr_expect_lt(fabsf(weight_out[h]), 1);

@@ -1,5 +1,5 @@
-/* The kernels of fused dot-product attention at the instruction-set level in use, against plain loops over doubles: ragged
- * sizes, all kinds of masks, both types; and how much faster they are than such loops. */
+/* The kernels of fused dot-product attention at the instruction-set level in use, against plain loops over doubles:
+ * ragged sizes, all kinds of masks, both types; and how much faster they are than such loops. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -22,7 +22,7 @@ static void *convert(rapt_dtype dtype, int64_t count, const double *numbers)
 }
 
 /* Rows as (batch, length, heads, size) in memory, with a gap of NaN after each, so that strides count. */
-static rapt_kernel_rows spread(const problem *p, int64_t heads, int64_t length, int64_t size, const double *numbers)
+static rapt_raw_rows spread(const problem *p, int64_t heads, int64_t length, int64_t size, const double *numbers)
 {
     enum { gap = 3 };
     const int64_t row = size + gap;
@@ -34,7 +34,7 @@ static rapt_kernel_rows spread(const problem *p, int64_t heads, int64_t length, 
     }
     void *data = convert(p->dtype, p->batch * length * heads * row, wide);
     free(wide);
-    return (rapt_kernel_rows){data, {length * heads * row, row, heads * row}};
+    return (rapt_raw_rows){data, {length * heads * row, row, heads * row}};
 }
 
 static double read_number(rapt_dtype dtype, const void *data, int64_t at)
@@ -49,10 +49,10 @@ static void complain(const problem *p, const char *what, double error)
     good = false;
     printf("FAILED: %s is off by %g of the largest: %s, batch %lld, heads %lld of %lld groups, %lld queries and %lld "
            "keys of "
-           "%lld, values of %lld; ranges %d, seen %d, bias %d, nearby %d, distances %d, keep %g\n",
+           "%lld, values of %lld; ranges %d, seen %d, bias %d, relative bias %d, Gaussian %d, keep %g\n",
            what, error, rapt_dtype_name(p->dtype), (long long)p->batch, (long long)p->heads, (long long)p->groups,
            (long long)p->queries, (long long)p->keys, (long long)p->size, (long long)p->value_size, p->has_ranges,
-           p->has_seen, p->has_bias, p->has_nearby, p->distances, p->keep);
+           p->has_seen, p->has_bias, p->has_relative_bias, p->is_gaussian, p->keep);
 }
 
 /* Relative to the largest number, for gradients to that of all of them. */
@@ -79,7 +79,7 @@ static double worst_dense(const problem *p, int64_t count, const void *found, co
     return worst;
 }
 
-static double worst_rows(const problem *p, int64_t heads, int64_t length, int64_t size, const rapt_kernel_rows *found,
+static double worst_rows(const problem *p, int64_t heads, int64_t length, int64_t size, const rapt_raw_rows *found,
                          const double *expected)
 {
     double worst = 0;
@@ -92,23 +92,23 @@ static double worst_rows(const problem *p, int64_t heads, int64_t length, int64_
     return worst;
 }
 
-static rapt_kernel_grid grid(const void *data, const problem *p, int64_t last)
+static rapt_raw_grid grid(const void *data, const problem *p, int64_t last)
 {
-    return (rapt_kernel_grid){data, {p->heads * p->queries * last, p->queries * last, last, 1}};
+    return (rapt_raw_grid){data, {p->heads * p->queries * last, p->queries * last, last, 1}};
 }
 
 /* The call of the kernels; what it points to is freed by end_call. */
 static rapt_dot_attention begin_call(const problem *p, rapt_random_state random)
 {
-    const int64_t rows = count_rows(p), places = rows * p->keys, distances = 2 * p->reach + 1;
+    const int64_t rows = count_rows(p), places = rows * p->keys, positions = 2 * p->reach + 1;
     void *bias = p->has_bias ? convert(p->dtype, places, p->bias) : NULL;
-    void *nearby = p->has_nearby ? convert(p->dtype, rows * distances, p->nearby) : NULL;
+    void *relative_bias = p->has_relative_bias ? convert(p->dtype, rows * positions, p->relative_bias) : NULL;
     return (rapt_dot_attention){.dtype = p->dtype,
                                 .groups = p->groups,
                                 .size = p->size,
                                 .value_size = p->value_size,
                                 .scale = p->scale,
-                                .distances = p->distances,
+                                .is_gaussian = p->is_gaussian,
                                 .mask = {.batch = p->batch,
                                          .heads = p->heads,
                                          .queries = p->queries,
@@ -117,7 +117,7 @@ static rapt_dot_attention begin_call(const problem *p, rapt_random_state random)
                                          .range_item = 2 * p->queries,
                                          .seen = grid(p->has_seen ? p->seen : NULL, p, p->keys),
                                          .bias = grid(bias, p, p->keys),
-                                         .nearby = grid(nearby, p, distances),
+                                         .relative_bias = grid(relative_bias, p, positions),
                                          .reach = p->reach,
                                          .offset = p->offset,
                                          .keep = p->keep,
@@ -132,13 +132,14 @@ static rapt_dot_attention begin_call(const problem *p, rapt_random_state random)
                                 .d_values = spread(p, p->groups, p->keys, p->value_size, NULL),
                                 .statistics = convert(p->dtype, 2 * rows, NULL),
                                 .d_scores = p->has_bias ? convert(p->dtype, places, NULL) : NULL,
-                                .d_nearby = p->has_nearby ? convert(p->dtype, rows * distances, NULL) : NULL};
+                                .d_relative_bias =
+                                    p->has_relative_bias ? convert(p->dtype, rows * positions, NULL) : NULL};
 }
 
 static void end_call(rapt_dot_attention *a)
 {
     void *blocks[] = {(void *)a->mask.bias.data,
-                      (void *)a->mask.nearby.data,
+                      (void *)a->mask.relative_bias.data,
                       a->queries.data,
                       a->keys.data,
                       a->values.data,
@@ -149,7 +150,7 @@ static void end_call(rapt_dot_attention *a)
                       a->d_values.data,
                       a->statistics,
                       a->d_scores,
-                      a->d_nearby};
+                      a->d_relative_bias};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
@@ -160,8 +161,9 @@ static void compare_gradients(const problem *p, const rapt_dot_attention *a, dou
     compare(p, "d keys", worst_rows(p, p->groups, p->keys, p->size, &a->d_keys, p->dk), largest);
     compare(p, "d values", worst_rows(p, p->groups, p->keys, p->value_size, &a->d_values, p->dv), largest);
     if (a->d_scores) compare(p, "d bias", worst_dense(p, rows * p->keys, a->d_scores, p->d_scores), p->largest_product);
-    if (a->d_nearby)
-        compare(p, "d nearby", worst_dense(p, rows * (2 * p->reach + 1), a->d_nearby, p->d_nearby), p->largest_product);
+    if (a->d_relative_bias)
+        compare(p, "d relative bias", worst_dense(p, rows * (2 * p->reach + 1), a->d_relative_bias, p->d_relative_bias),
+                p->largest_product);
 }
 
 /* Gradients of keys or values are added to what is there: the keys, or the values. */
@@ -169,7 +171,7 @@ static void check_adding(problem *p, rapt_dot_attention *a, bool keys, bool valu
 {
     const int64_t rows = count_rows(p), bytes = (int64_t)rapt_dtype_size(p->dtype);
     if (a->d_scores) memset(a->d_scores, 0, (size_t)(rows * p->keys * bytes));
-    if (a->d_nearby) memset(a->d_nearby, 0, (size_t)(rows * (2 * p->reach + 1) * bytes));
+    if (a->d_relative_bias) memset(a->d_relative_bias, 0, (size_t)(rows * (2 * p->reach + 1) * bytes));
     free(a->d_keys.data);
     free(a->d_values.data);
     a->d_keys = spread(p, p->groups, p->keys, p->size, p->k);

@@ -12,7 +12,7 @@ enum { most_batch = 2, most_heads = 4, most_length = 6, most_size = 4, most_reac
 enum { most_places = most_batch * most_heads * most_length * most_length };
 enum { most_numbers = most_batch * most_heads * most_length * most_size };
 
-/* A tensor of a mask: it broadcasts to the scores' shape, or that without keys and with distances instead. rank −1: none. */
+/* A tensor of a mask: it broadcasts to the scores' shape, or that without keys and with relative positions instead. rank −1: none. */
 typedef struct mask_field {
     int rank;
     int64_t shape[4];
@@ -34,7 +34,7 @@ typedef struct attention_case {
     double lengths[most_batch * most_length];
     bool causal, fills_million;
     int64_t window, offset, reach;
-    mask_field seen, bias, distance_bias;
+    mask_field seen, bias, relative_bias;
 } attention_case;
 
 /* By the definition: weights (B, heads, Q, K), results (B, heads, Q, v), and which keys a query sees. */
@@ -109,7 +109,7 @@ static void draw_mask(uint64_t *state, attention_case *c)
     c->causal = draw_chance(state, 30);
     c->window = draw_chance(state, 30) ? draw_below(state, 4) + 1 : 0;
     c->offset = draw_chance(state, 50) ? 0 : draw_below(state, 7) - 2;
-    c->seen.rank = c->bias.rank = c->distance_bias.rank = -1;
+    c->seen.rank = c->bias.rank = c->relative_bias.rank = -1;
     c->reach = 0;
     if (draw_chance(state, 30)) {
         draw_shape(state, c, c->keys, &c->seen);
@@ -121,8 +121,8 @@ static void draw_mask(uint64_t *state, attention_case *c)
     }
     if (draw_chance(state, 25)) {
         c->reach = draw_below(state, most_reach + 1);
-        draw_shape(state, c, 2 * c->reach + 1, &c->distance_bias);
-        draw_biases(state, c, &c->distance_bias);
+        draw_shape(state, c, 2 * c->reach + 1, &c->relative_bias);
+        draw_biases(state, c, &c->relative_bias);
     }
     c->fills_million = c->normalizer == softmax && draw_chance(state, 8);
 }
@@ -165,11 +165,11 @@ static attention_case draw_case(uint64_t seed, rapt_dtype dtype)
 
 static bool is_seen(const attention_case *c, int64_t b, int64_t h, int64_t i, int64_t j, double *bias)
 {
-    int64_t distance = j - i - c->offset;
-    int64_t clamped = distance < -c->reach ? -c->reach : distance > c->reach ? c->reach : distance;
+    int64_t position = j - i - c->offset;
+    int64_t clamped = position < -c->reach ? -c->reach : position > c->reach ? c->reach : position;
     *bias = 0;
     if (c->bias.rank >= 0) *bias += field_at(c, &c->bias, b, h, i, j);
-    if (c->distance_bias.rank >= 0) *bias += field_at(c, &c->distance_bias, b, h, i, c->reach + clamped);
+    if (c->relative_bias.rank >= 0) *bias += field_at(c, &c->relative_bias, b, h, i, c->reach + clamped);
     if (c->lengths_rank && (double)j >= c->lengths[c->lengths_rank == 1 ? b : b * c->queries + i]) return false;
     if (c->causal && j > i + c->offset) return false;
     if (c->window > 0 && llabs(i + c->offset - j) >= c->window) return false;
@@ -230,10 +230,10 @@ static void define(const attention_case *c, const double *const *parameters, att
             double *pooled = &r->pooled[row * c->value_size + v];
             *pooled = 0;
             for (int64_t j = 0; j < c->keys; j++) {
-                int64_t distance = j - i - c->offset;
-                int64_t place = distance < -scoring_reach  ? 0
-                                : distance > scoring_reach ? 2 * scoring_reach
-                                                           : scoring_reach + distance;
+                int64_t position = j - i - c->offset;
+                int64_t place = position < -scoring_reach  ? 0
+                                : position > scoring_reach ? 2 * scoring_reach
+                                                           : scoring_reach + position;
                 if (weights[j] == 0) continue;
                 *pooled += weights[j] * c->value[(first_key + j) * c->value_size + v];
                 if (adds_values) *pooled += weights[j] * parameters[1][place * c->value_size + v];

@@ -105,13 +105,13 @@ static inline double defined_epanechnikov(const scored_pair *p)
     return fmax(0, 1 - defined_distance(p, 2.5));
 }
 
-/* (qᵀk + qᵀr) / √d, r for the distance */
+/* (qᵀk + qᵀr) / √d, r for j − i */
 static inline double defined_relative(const scored_pair *p)
 {
-    int64_t distance = p->j - p->i;
-    int64_t row = scoring_reach + (distance < -scoring_reach  ? -scoring_reach
-                                   : distance > scoring_reach ? scoring_reach
-                                                              : distance);
+    int64_t position = p->j - p->i;
+    int64_t row = scoring_reach + (position < -scoring_reach  ? -scoring_reach
+                                   : position > scoring_reach ? scoring_reach
+                                                              : position);
     double sum = defined_dot(p);
     for (int64_t c = 0; c < p->query_size; c++) sum += p->query[c] * p->parameters[0][row * p->query_size + c];
     return sum / sqrt((double)p->query_size);
@@ -132,12 +132,12 @@ MAKE_SCORING(cosine, rapt_cosine_scoring_new(0.5, false))
 MAKE_SCORING(learned_cosine, rapt_cosine_scoring_new(0.7, true))
 MAKE_SCORING(log_gaussian, rapt_gaussian_scoring_new(1.5, false))
 MAKE_SCORING(learned_log_gaussian, rapt_gaussian_scoring_new(0.8, true))
-MAKE_SCORING(gaussian, rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, 1.5, false))
-MAKE_SCORING(boxcar, rapt_kernel_scoring_new(RAPT_KERNEL_BOXCAR, 2, false))
-MAKE_SCORING(constant, rapt_kernel_scoring_new(RAPT_KERNEL_CONSTANT, 1, false))
-MAKE_SCORING(epanechnikov, rapt_kernel_scoring_new(RAPT_KERNEL_EPANECHNIKOV, 2.5, false))
-MAKE_SCORING(learned_gaussian, rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, 2, true))
-MAKE_SCORING(learned_epanechnikov, rapt_kernel_scoring_new(RAPT_KERNEL_EPANECHNIKOV, 4, true))
+MAKE_SCORING(gaussian, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_GAUSSIAN, 1.5, false))
+MAKE_SCORING(boxcar, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_BOXCAR, 2, false))
+MAKE_SCORING(constant, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_CONSTANT, 1, false))
+MAKE_SCORING(epanechnikov, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_EPANECHNIKOV, 2.5, false))
+MAKE_SCORING(learned_gaussian, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_GAUSSIAN, 2, true))
+MAKE_SCORING(learned_epanechnikov, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_EPANECHNIKOV, 4, true))
 MAKE_SCORING(relative, rapt_relative_scoring_new(query_size, 0, scoring_reach))
 #undef MAKE_SCORING
 

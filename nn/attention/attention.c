@@ -5,7 +5,7 @@
 
 #include "nn/attention.h"
 #include "nn/entry.h"
-#include "nn/pooling.h"
+#include "nn/padding.h"
 #include "nn/undefined_keys.h"
 #include "tensor/random.h"
 
@@ -57,9 +57,9 @@ static bool check_layer(const rapt_attention *attention)
     return !missing || rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s is NULL", missing);
 }
 
-/* False after an error: a wrong shape or a bad mask. */
+/* Checks the inputs of a call and resolves its mask, unless `resolved` says that it is. False after an error. */
 static bool begin(rapt_pooling *p, rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
-                  rapt_tensor *values, const rapt_mask *mask)
+                  rapt_tensor *values, const rapt_mask *mask, const rapt_resolved_mask *resolved)
 {
     if (!check_layer(attention) || !check_tensor("queries", queries, 0) || !check_tensor("keys", keys, queries->rank) ||
         !check_tensor("values", values, queries->rank))
@@ -80,70 +80,44 @@ static bool begin(rapt_pooling *p, rapt_attention *attention, rapt_tensor *queri
     if (mask) p->mask = *mask;
     p->groups = groups;
     p->repeats = groups > 0 ? heads / groups : 1;
-    return rapt_resolve_mask(kind.name, mask, (rapt_dtype)queries->dtype, queries->shape[0], heads,
-                             rapt_length_of(queries), rapt_length_of(keys), &p->resolved);
+    if (resolved) p->resolved = *resolved;
+    return resolved || rapt_resolve_mask(kind.name, mask, (rapt_dtype)queries->dtype, queries->shape[0], heads,
+                                         rapt_length_of(queries), rapt_length_of(keys), &p->resolved);
 }
 
-/* Where no query sees a key, *any tells it; NULL where padding is read, or there is none, or the fused way sees to it and no
- * keys are prepared. */
-static bool find_unseen(const rapt_pooling *p, bool prepares, rapt_tensor **any)
+/* Keys that are not in seen_keys are not read; NULL: all are. */
+static rapt_tensor *prepare(rapt_attention *attention, rapt_tensor *keys, rapt_tensor *seen_keys)
 {
-    *any = NULL;
-    prepares = prepares && p->attention->scoring->prepare;
-    if (p->mask.fills_million || (rapt_pooling_is_fused(p) && !prepares)) return true;
-    return rapt_mask_any_seen(&p->resolved, p->groups, any);
+    rapt_scoring *scoring = attention->scoring;
+    if (seen_keys && scoring->prepare_seen) return scoring->prepare_seen(scoring, keys, seen_keys);
+    keys = rapt_hide_keys(keys, seen_keys);
+    return keys && scoring->prepare ? scoring->prepare(scoring, keys) : keys;
 }
 
-static rapt_tensor *pool(rapt_pooling *p)
+/* A call that has begun, from keys that are still to be prepared or not. */
+static rapt_tensor *pool(rapt_pooling *p, bool prepares)
 {
+    rapt_tensor *seen_keys = NULL;
+    if (rapt_padding_of(p, prepares) == RAPT_PADDING_TO_HIDE &&
+        !rapt_find_seen_keys(&p->resolved, p->groups, &seen_keys))
+        return NULL;
+    p->keys = prepares ? prepare(p->attention, p->keys, seen_keys) : rapt_hide_keys(p->keys, seen_keys);
     if (!p->keys) return NULL;
     return rapt_pooling_is_fused(p) ? rapt_pool_fused(p) : rapt_pool_plainly(p);
 }
 
-/* Keys that are not in `any` are not read; NULL: all are. */
-static rapt_tensor *prepare(rapt_attention *attention, rapt_tensor *keys, rapt_tensor *any)
-{
-    rapt_scoring *scoring = attention->scoring;
-    if (any && scoring->prepare_seen) return scoring->prepare_seen(scoring, keys, any);
-    keys = rapt_hide_unseen(keys, any);
-    return keys && scoring->prepare ? scoring->prepare(scoring, keys) : keys;
-}
-
-/* The size of an axis (from the last) that the mask's tensors give to all of them, if one does. */
-static int64_t size_by_mask(const rapt_mask *mask, int axis, int64_t otherwise)
-{
-    const rapt_tensor *const tensors[] = {mask->seen, mask->bias};
-    for (int i = 0; i < 2; i++)
-        if (tensors[i] && tensors[i]->rank >= axis && tensors[i]->shape[tensors[i]->rank - axis] != 1)
-            return tensors[i]->shape[tensors[i]->rank - axis];
-    return otherwise;
-}
-
-/* Which keys the mask hides from any query, without knowing the queries. */
-static bool find_padding(const rapt_tensor *keys, const rapt_mask *mask, rapt_tensor **any)
-{
-    const rapt_tensor *lengths = mask->valid_lengths;
-    const rapt_mask padding = {.valid_lengths = mask->valid_lengths, .seen = mask->seen, .bias = mask->bias};
-    int64_t groups = rapt_heads_of(keys), heads = keys->rank == 4 ? size_by_mask(mask, 3, groups) : 1;
-    int64_t queries = size_by_mask(mask, 2, lengths && lengths->rank == 2 ? lengths->shape[1] : 1);
-    rapt_resolved_mask resolved;
-    if (heads == 0 || heads % (groups ? groups : 1) != 0) heads = groups;
-    return rapt_resolve_mask(kind.name, &padding, (rapt_dtype)keys->dtype, keys->shape[0], heads, queries,
-                             rapt_length_of(keys), &resolved) &&
-           rapt_mask_any_seen(&resolved, groups, any);
-}
-
 rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys, const rapt_mask *mask)
 {
-    rapt_tensor *any = NULL, *finite;
+    rapt_tensor *seen_keys, *finite;
     if (!check_layer(attention) || !check_tensor("keys", keys, 0)) return NULL;
     RAPT_SCOPE;
-    if (mask && !mask->fills_million && !find_padding(keys, mask, &any)) return NULL;
-    if (!attention->scoring->prepare) return rapt_keep(rapt_hide_unseen(keys, any));
-    /* Which other keys no query sees, only the queries will tell: what may be padding must not reach a parameter's gradient. */
+    if (!rapt_find_keys_that_may_be_seen(kind.name, keys, mask, &seen_keys)) return NULL;
+    if (!attention->scoring->prepare) return rapt_keep(rapt_hide_keys(keys, seen_keys));
+    /* Which other keys no query sees, only the queries will tell: what may be padding must not reach a parameter's
+     * gradient. */
     if (!rapt_find_finite(keys, &finite)) return NULL;
-    rapt_tensor *readable = any && finite ? rapt_logical_and(any, finite) : any ? any : finite;
-    return rapt_keep(rapt_spoil_undefined(prepare(attention, keys, readable), any, finite));
+    rapt_tensor *readable = seen_keys && finite ? rapt_logical_and(seen_keys, finite) : seen_keys ? seen_keys : finite;
+    return rapt_keep(rapt_spoil_undefined(prepare(attention, keys, readable), seen_keys, finite));
 }
 
 rapt_tensor *rapt_attention_pool_weighing(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
@@ -151,12 +125,10 @@ rapt_tensor *rapt_attention_pool_weighing(rapt_attention *attention, rapt_tensor
 {
     RAPT_UNDO_DRAWS;
     rapt_pooling p;
-    rapt_tensor *any = NULL;
     RAPT_SCOPE;
-    if (!begin(&p, attention, queries, prepared_keys, values, mask) || !find_unseen(&p, false, &any)) return NULL;
-    p.keys = rapt_hide_unseen(p.keys, any);
+    if (!begin(&p, attention, queries, prepared_keys, values, mask, NULL)) return NULL;
     p.weights = weights;
-    rapt_tensor *pooled = pool(&p);
+    rapt_tensor *pooled = pool(&p, false);
     if (pooled && weights) rapt_keep(*weights);
     return rapt_keep(pooled);
 }
@@ -167,26 +139,20 @@ rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries
     return rapt_attention_pool_weighing(attention, queries, prepared_keys, values, mask, NULL);
 }
 
-rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
-                                    rapt_tensor *values, const rapt_mask *mask)
+rapt_tensor *rapt_attention_forward_resolved(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
+                                             rapt_tensor *values, const rapt_mask *mask,
+                                             const rapt_resolved_mask *resolved)
 {
     RAPT_UNDO_DRAWS;
     rapt_pooling p;
-    rapt_tensor *any;
     RAPT_SCOPE;
-    if (!begin(&p, attention, queries, keys, values, mask) || !find_unseen(&p, true, &any)) return NULL;
-    p.keys = prepare(attention, keys, any);
-    return rapt_keep(pool(&p));
+    return begin(&p, attention, queries, keys, values, mask, resolved) ? rapt_keep(pool(&p, true)) : NULL;
 }
 
-rapt_tensor *rapt_attention_forward_hidden(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
-                                           rapt_tensor *values, const rapt_mask *mask)
+rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
+                                    rapt_tensor *values, const rapt_mask *mask)
 {
-    rapt_pooling p;
-    RAPT_SCOPE;
-    if (!begin(&p, attention, queries, keys, values, mask)) return NULL;
-    p.keys = prepare(attention, keys, NULL);
-    return rapt_keep(pool(&p));
+    return rapt_attention_forward_resolved(attention, queries, keys, values, mask, NULL);
 }
 
 static bool set_keep_weights(rapt_module *module, void *keep)

@@ -1,7 +1,7 @@
 /* Softmax over the keys that a mask leaves to each query. */
 #include <rapt/mask.h>
 
-#include "nn/mask.h"
+#include "nn/normalizers.h"
 #include "tensor/map.h"
 
 /* A header of the ranges (B or 1, Q, 2) for the rows of x: one range for each. */
@@ -138,12 +138,18 @@ static rapt_tensor *fill_million(const rapt_resolved_mask *r, rapt_tensor *score
                       rapt_scalar((rapt_dtype)scores->dtype, -1e6));
 }
 
-rapt_tensor *rapt_masked_softmax(rapt_tensor *scores, const rapt_mask *mask)
+rapt_tensor *rapt_masked_softmax_resolved(rapt_tensor *scores, const rapt_resolved_mask *mask)
 {
     RAPT_SCOPE;
-    rapt_resolved_mask r;
-    if (!rapt_resolve_mask_for("masked_softmax", mask, scores, &r)) return NULL;
-    scores = rapt_add_resolved_biases(&r, scores);
-    if (r.fills_million) return rapt_keep(rapt_softmax(fill_million(&r, scores), -1));
-    return rapt_keep(RAPT_APPLY(&op, NULL, scores, r.ranges, r.seen));
+    scores = rapt_add_resolved_biases(mask, scores);
+    if (mask->fills_million) return rapt_keep(rapt_softmax(fill_million(mask, scores), -1));
+    return rapt_keep(RAPT_APPLY(&op, NULL, scores, mask->ranges, mask->seen));
+}
+
+rapt_tensor *rapt_masked_softmax(rapt_tensor *scores, const rapt_mask *mask)
+{
+    rapt_resolved_mask resolved;
+    RAPT_SCOPE;
+    if (!rapt_resolve_mask_for("masked_softmax", mask, scores, &resolved)) return NULL;
+    return rapt_keep(rapt_masked_softmax_resolved(scores, &resolved));
 }

@@ -7,7 +7,7 @@
 
 #include "nn/attention.h"
 #include "nn/attention_cache.h"
-#include "nn/mask.h"
+#include "nn/padding.h"
 #include "tensor/core.h"
 #include "tensor/random.h"
 
@@ -204,32 +204,14 @@ static bool check_call(const rapt_multi_head_attention *m, const rapt_tensor *qu
 
 /* --- forward --- */
 
-/* Keys and values that no query sees become zeros, so that not even NaN in them reaches a weight's gradient; *hidden tells
- * that they are. What is a query at the same time is read in any case. */
-static bool hide_unseen(const rapt_multi_head_attention *m, const rapt_mask *mask, rapt_tensor *inputs[parts],
-                        bool *hidden)
-{
-    rapt_tensor *const queries = inputs[0], *const keys = inputs[1], *const values = inputs[2], *any;
-    rapt_resolved_mask resolved;
-    *hidden = false;
-    if (!mask || mask->fills_million || (keys == queries && values == queries)) return true;
-    if (!rapt_resolve_mask(kind.name, mask, (rapt_dtype)queries->dtype, queries->shape[0], m->heads, queries->shape[1],
-                           keys->shape[1], &resolved) ||
-        !rapt_mask_any_seen(&resolved, 1, &any))
-        return false;
-    if (keys != queries) inputs[1] = rapt_hide_unseen(keys, any);
-    if (values != queries) inputs[2] = values == keys ? inputs[1] : rapt_hide_unseen(values, any);
-    *hidden = keys != queries && values != queries;
-    return inputs[1] && inputs[2];
-}
-
 /* Rows of a packed tensor. */
 static rapt_tensor *rows_of(rapt_tensor *packed, int64_t start, int64_t count)
 {
     return packed && count < packed->shape[0] ? rapt_slice(packed, 0, start, start + count, 1) : packed;
 }
 
-/* x W_inᵀ + b for each of the three; neighbours that are one tensor are projected by one product. Absent ones stay NULL. */
+/* x W_inᵀ + b for each of the three; neighbours that are one tensor are projected by one product. Absent ones stay
+ * NULL. */
 static bool project(const rapt_multi_head_attention *m, rapt_tensor *const inputs[parts], rapt_tensor *results[parts])
 {
     rapt_tensor *const weights[parts] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
@@ -270,8 +252,8 @@ static rapt_tensor *join_heads(rapt_tensor *x)
                         RAPT_SHAPE(x->shape[0], x->shape[2], x->shape[1] * x->shape[3]));
 }
 
-/* Projections cut into heads and, with rotary positions, turned. The keys begin at position `first`, the queries where the
- * mask has them. */
+/* Projections cut into heads and, with rotary positions, turned. The keys begin at position `first`, the queries where
+ * the mask has them. */
 static bool prepare_heads(rapt_multi_head_attention *m, rapt_tensor *const inputs[parts], const rapt_mask *mask,
                           int64_t first, rapt_tensor *heads[parts])
 {
@@ -297,13 +279,15 @@ rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rap
         rapt_fail(RAPT_ERROR_VALUE, kind.name, "the mask's offset %lld is too large", (long long)mask->offset);
         return NULL;
     }
-    bool hidden = false;
-    if (!cache && !hide_unseen(m, mask, inputs, &hidden)) return NULL;
+    rapt_resolved_mask resolved;
+    const int64_t length = before + (keys ? keys->shape[1] : 0);
+    if (!rapt_resolve_mask(kind.name, &moved, (rapt_dtype)queries->dtype, queries->shape[0], m->heads,
+                           queries->shape[1], length, &resolved))
+        return NULL;
+    if (mask && !cache && !rapt_hide_padding_of_inputs(&resolved, queries, &inputs[1], &inputs[2])) return NULL;
     if (!prepare_heads(m, inputs, &moved, before, heads)) return NULL;
     if (cache && !rapt_attention_cache_append(kind.name, cache, &heads[1], &heads[2])) return NULL;
-    const rapt_mask *used = mask || moved.offset != 0 ? &moved : NULL;
-    rapt_tensor *pooled = hidden ? rapt_attention_forward_hidden(m->pooling, heads[0], heads[1], heads[2], used)
-                                 : rapt_attention_forward(m->pooling, heads[0], heads[1], heads[2], used);
+    rapt_tensor *pooled = rapt_attention_forward_resolved(m->pooling, heads[0], heads[1], heads[2], &moved, &resolved);
     if (pooled && m->head_mask) pooled = rapt_mul(pooled, rapt_reshape(m->head_mask, RAPT_SHAPE(m->heads, 1, 1)));
     rapt_tensor *output = pooled ? rapt_linear_forward(m->out_proj, join_heads(pooled)) : NULL;
     if (output && cache && keys) cache->length += keys->shape[1];

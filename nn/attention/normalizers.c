@@ -1,21 +1,18 @@
 /* Normalisers other than softmax: weights from the scores that a mask leaves to each query. */
-#include <rapt/mask.h>
+#include "nn/normalizers.h"
 
 #include <math.h>
 
-#include "nn/flat.h"
-#include "nn/mask.h"
+#include "nn/zero_gradient.h"
 #include "tensor/core.h"
 
 /* Scores with their biases, and what is seen of them (NULL: all), for one of the functions below. */
-static bool begin(const char *op, const rapt_mask *mask, rapt_tensor **scores, rapt_tensor **seen)
+static bool begin(const char *op, const rapt_resolved_mask *mask, rapt_tensor **scores, rapt_tensor **seen)
 {
-    rapt_resolved_mask r;
-    if (!rapt_resolve_mask_for(op, mask, *scores, &r)) return false;
-    if (r.fills_million)
+    if (mask->fills_million)
         return rapt_fail(RAPT_ERROR_VALUE, op, "the mask's fills_million is for rapt_masked_softmax only");
-    *scores = rapt_add_resolved_biases(&r, *scores);
-    if (!*scores || !rapt_join_seen(r.ranges, r.seen, r.keys, seen)) return false;
+    *scores = rapt_add_resolved_biases(mask, *scores);
+    if (!*scores || !rapt_join_seen(mask->ranges, mask->seen, mask->keys, seen)) return false;
     if (*seen && (*scores)->rank == 3) *seen = rapt_squeeze(*seen, 1);
     return true;
 }
@@ -31,18 +28,20 @@ static rapt_tensor *keep_seen(rapt_tensor *seen, rapt_tensor *x)
     return x && seen ? rapt_where(seen, x, scalar_like(x, 0)) : x;
 }
 
-rapt_tensor *rapt_masked_none(rapt_tensor *scores, const rapt_mask *mask)
+static const char none_name[] = "masked_none", sum_name[] = "masked_sum";
+
+static rapt_tensor *none(rapt_tensor *scores, const rapt_resolved_mask *mask)
 {
     rapt_tensor *seen;
     RAPT_SCOPE;
-    return begin("masked_none", mask, &scores, &seen) ? rapt_keep(keep_seen(seen, scores)) : NULL;
+    return begin(none_name, mask, &scores, &seen) ? rapt_keep(keep_seen(seen, scores)) : NULL;
 }
 
-rapt_tensor *rapt_masked_sum(rapt_tensor *scores, const rapt_mask *mask)
+static rapt_tensor *sum(rapt_tensor *scores, const rapt_resolved_mask *mask)
 {
     rapt_tensor *seen;
     RAPT_SCOPE;
-    if (!begin("masked_sum", mask, &scores, &seen)) return NULL;
+    if (!begin(sum_name, mask, &scores, &seen)) return NULL;
     scores = keep_seen(seen, scores);
     rapt_tensor *total = rapt_sum(scores, RAPT_AXES(-1), true);
     if (!total) return NULL;
@@ -53,7 +52,7 @@ rapt_tensor *rapt_masked_sum(rapt_tensor *scores, const rapt_mask *mask)
 }
 
 /* An op of the scores and what is seen of them. */
-static rapt_tensor *apply(const rapt_op *op, rapt_tensor *scores, const rapt_mask *mask)
+static rapt_tensor *apply(const rapt_op *op, rapt_tensor *scores, const rapt_resolved_mask *mask)
 {
     rapt_tensor *seen;
     RAPT_SCOPE;
@@ -74,14 +73,14 @@ static rapt_tensor *hard_forward(rapt_call *call)
     return rapt_keep(scores ? rapt_cast(chosen, (rapt_dtype)scores->dtype) : NULL);
 }
 
-static const rapt_op hard = {.name = "masked_hard",
-                             .forward = hard_forward,
-                             .vjp = rapt_give_zeros,
-                             .optional = 1U << 1};
+static const rapt_op hard_op = {.name = "masked_hard",
+                                .forward = hard_forward,
+                                .vjp = rapt_give_zeros,
+                                .optional = 1U << 1};
 
-rapt_tensor *rapt_masked_hard(rapt_tensor *scores, const rapt_mask *mask)
+static rapt_tensor *hard(rapt_tensor *scores, const rapt_resolved_mask *mask)
 {
-    return apply(&hard, scores, mask);
+    return apply(&hard_op, scores, mask);
 }
 
 /* 1 / n at the n keys that are seen, 0 elsewhere */
@@ -97,12 +96,59 @@ static rapt_tensor *uniform_forward(rapt_call *call)
     return rapt_keep(rapt_div(weights, rapt_maximum(count, scalar_like(scores, 1))));
 }
 
-static const rapt_op uniform = {.name = "masked_uniform",
-                                .forward = uniform_forward,
-                                .vjp = rapt_give_zeros,
-                                .optional = 1U << 1};
+static const rapt_op uniform_op = {.name = "masked_uniform",
+                                   .forward = uniform_forward,
+                                   .vjp = rapt_give_zeros,
+                                   .optional = 1U << 1};
+
+static rapt_tensor *uniform(rapt_tensor *scores, const rapt_resolved_mask *mask)
+{
+    return apply(&uniform_op, scores, mask);
+}
+
+/* --- under a mask as it is, and under a resolved one --- */
+
+static rapt_tensor *resolve_and(const char *name, rapt_resolved_normalizer *normalizer, rapt_tensor *scores,
+                                const rapt_mask *mask)
+{
+    rapt_resolved_mask resolved;
+    RAPT_SCOPE;
+    if (!rapt_resolve_mask_for(name, mask, scores, &resolved)) return NULL;
+    return rapt_keep(normalizer(scores, &resolved));
+}
+
+rapt_tensor *rapt_masked_none(rapt_tensor *scores, const rapt_mask *mask)
+{
+    return resolve_and(none_name, none, scores, mask);
+}
+
+rapt_tensor *rapt_masked_sum(rapt_tensor *scores, const rapt_mask *mask)
+{
+    return resolve_and(sum_name, sum, scores, mask);
+}
+
+rapt_tensor *rapt_masked_hard(rapt_tensor *scores, const rapt_mask *mask)
+{
+    return resolve_and(hard_op.name, hard, scores, mask);
+}
 
 rapt_tensor *rapt_masked_uniform(rapt_tensor *scores, const rapt_mask *mask)
 {
-    return apply(&uniform, scores, mask);
+    return resolve_and(uniform_op.name, uniform, scores, mask);
+}
+
+rapt_tensor *rapt_normalize(rapt_normalizer *normalizer, rapt_tensor *scores, const rapt_mask *mask,
+                            const rapt_resolved_mask *resolved)
+{
+    static const struct {
+        rapt_normalizer *normalizer;
+        rapt_resolved_normalizer *resolved;
+    } known[] = {{rapt_masked_softmax, rapt_masked_softmax_resolved},
+                 {rapt_masked_none, none},
+                 {rapt_masked_sum, sum},
+                 {rapt_masked_hard, hard},
+                 {rapt_masked_uniform, uniform}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (normalizer == known[i].normalizer) return known[i].resolved(scores, resolved);
+    return normalizer(scores, mask);
 }

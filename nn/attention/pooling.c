@@ -4,28 +4,32 @@
 #include <string.h>
 
 #include "nn/attention_call.h"
+#include "nn/normalizers.h"
+#include "nn/relative_position.h"
 #include "nn/weighted_sum.h"
 
-/* Distances as far as the farther of two tables reaches, added: (…, 2R + 1). */
-static rapt_tensor *add_distances(rapt_tensor *a, rapt_tensor *b)
+/* Two tables added, each as far as the one that reaches farther: (…, 2R + 1). */
+static rapt_tensor *add_tables(rapt_tensor *a, rapt_tensor *b)
 {
     if (!a || !b) return NULL;
     int64_t reach_a = a->shape[a->rank - 1] / 2, reach_b = b->shape[b->rank - 1] / 2;
     int64_t reach = reach_a > reach_b ? reach_a : reach_b;
-    rapt_tensor *wide_a = rapt_squeeze(rapt_by_distance(a, 1, 2 * reach + 1, reach, false), -2);
-    rapt_tensor *wide_b = rapt_squeeze(rapt_by_distance(b, 1, 2 * reach + 1, reach, false), -2);
+    rapt_tensor *wide_a = rapt_squeeze(rapt_by_relative_position(a, 1, 2 * reach + 1, reach, false), -2);
+    rapt_tensor *wide_b = rapt_squeeze(rapt_by_relative_position(b, 1, 2 * reach + 1, reach, false), -2);
     return rapt_add(wide_a, wide_b);
 }
 
-/* Puts the scoring function's distance bias into the mask. */
-static bool add_distance_bias(rapt_pooling *p)
+/* Puts the scoring function's relative bias into the mask, and into the resolved one. finds_unseen: keys for which it is
+ * −∞ are then not seen. */
+static bool add_relative_bias(rapt_pooling *p, bool finds_unseen)
 {
     rapt_scoring *scoring = p->attention->scoring;
-    if (!scoring->distance_bias) return true;
-    rapt_tensor *bias = scoring->distance_bias(scoring, p->queries);
-    if (p->mask.distance_bias) bias = add_distances(bias, p->mask.distance_bias);
-    p->mask.distance_bias = bias;
-    return bias != NULL;
+    if (!scoring->relative_bias) return true;
+    rapt_tensor *bias = scoring->relative_bias(scoring, p->queries);
+    if (p->mask.relative_bias) bias = add_tables(bias, p->mask.relative_bias);
+    p->mask.relative_bias = bias;
+    return bias &&
+           rapt_resolve_relative_bias("Attention", bias, (rapt_dtype)p->queries->dtype, finds_unseen, &p->resolved);
 }
 
 /* (B, groups · repeats, Q, size) → (B, groups, repeats · Q, size): the queries that one group of keys answers */
@@ -54,7 +58,7 @@ static rapt_tensor *compute_scores(const rapt_pooling *p)
     expected[last] = rapt_length_of(p->keys);
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
     if (scores->rank == queries->rank && memcmp(scores->shape, expected, (size_t)scores->rank * sizeof *expected) == 0)
-        return by_head(p, scores);
+        return rapt_check_scores("Attention", scores) ? by_head(p, scores) : NULL;
     rapt_fail(RAPT_ERROR_SHAPE, "Attention", "scores %s expected of the scoring function %s, not %s",
               rapt_shape_text(last + 1, expected, a), scoring->module.kind->name,
               rapt_shape_text(scores->rank, scores->shape, b));
@@ -80,12 +84,12 @@ static double dropout_of(const rapt_attention *attention)
     return attention->module.training ? attention->dropout : 0;
 }
 
-/* Σ w (v + the row of the table for the distance): the table's rows, weighted by what has their distance. */
-static rapt_tensor *add_distance_values(const rapt_pooling *p, rapt_tensor *weights, rapt_tensor *pooled)
+/* Σ w (v + the row of the table for the relative position): the table's rows, weighted by what has their position. */
+static rapt_tensor *add_relative_values(const rapt_pooling *p, rapt_tensor *weights, rapt_tensor *pooled)
 {
-    rapt_tensor *table = p->attention->scoring->distance_values;
+    rapt_tensor *table = p->attention->scoring->relative_values;
     if (!table || !weights || !pooled) return pooled;
-    rapt_tensor *sums = rapt_sum_by_distance(weights, table->shape[0] / 2, p->mask.offset);
+    rapt_tensor *sums = rapt_sum_by_relative_position(weights, table->shape[0] / 2, p->mask.offset);
     return rapt_add(pooled, rapt_matmul(sums, table));
 }
 
@@ -93,38 +97,30 @@ rapt_tensor *rapt_pool_plainly(rapt_pooling *p)
 {
     rapt_attention *attention = p->attention;
     rapt_tensor *scores = compute_scores(p);
-    if (!scores || !add_distance_bias(p)) return NULL;
-    rapt_tensor *weights = attention->normalizer(scores, &p->mask);
+    if (!scores || !add_relative_bias(p, true)) return NULL;
+    rapt_tensor *weights = rapt_normalize(attention->normalizer, scores, &p->mask, &p->resolved);
     if (!weights || (wants_weights(p) && !hand_out_weights(p, weights))) return NULL;
     if (dropout_of(attention) > 0) weights = rapt_drop(weights, dropout_of(attention));
     rapt_tensor *pooled = by_head(p, rapt_weighted_sum(by_group(p, weights), p->values));
-    return add_distance_values(p, weights, pooled);
+    return add_relative_values(p, weights, pooled);
 }
 
 bool rapt_pooling_is_fused(const rapt_pooling *p)
 {
     const rapt_attention *attention = p->attention;
-    return attention->scoring->attend && !attention->scoring->distance_values && !attention->plain &&
+    return attention->scoring->attend && !attention->scoring->relative_values && !attention->plain &&
            attention->normalizer == rapt_masked_softmax && !p->mask.fills_million;
 }
 
 rapt_tensor *rapt_pool_fused(rapt_pooling *p)
 {
     rapt_attention *attention = p->attention;
-    rapt_resolved_mask mask = p->resolved;
-    if (!add_distance_bias(p)) return NULL;
-    if (attention->scoring->distance_bias) {
-        rapt_tensor *bias = p->mask.distance_bias;
-        if (bias && bias->rank == 3) bias = rapt_unsqueeze(bias, 1);
-        mask.distance_bias =
-            bias ? rapt_expand(bias, RAPT_SHAPE(mask.batch, mask.heads, mask.queries, bias->shape[3])) : NULL;
-        if (!mask.distance_bias) return NULL;
-    }
     rapt_tensor *weights = NULL;
+    if (!add_relative_bias(p, false)) return NULL; /* kernels see −∞ themselves */
     const rapt_attention_call call = {.queries = p->queries,
                                       .keys = p->keys,
                                       .values = p->values,
-                                      .mask = &mask,
+                                      .mask = &p->resolved,
                                       .dropout = dropout_of(attention),
                                       .weights = wants_weights(p) ? &weights : NULL};
     rapt_tensor *pooled = attention->scoring->attend(attention->scoring, &call);

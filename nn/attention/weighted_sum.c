@@ -13,8 +13,8 @@ typedef struct matrices {
     void *out;
 } matrices;
 
-/* replace: the values, with 0 for those that are not finite. add_rows: to the product of weights and replaced values each
- * w · v with a v that is not finite, where w is not 0. */
+/* replace: the values, with 0 for those that are not finite. add_rows: to the product of weights and replaced values
+ * each w · v with a v that is not finite, where w is not 0. */
 #define REPAIR(T, dtype)                                                                                               \
     static void replace_##dtype(int64_t count, const void *values, void *replaced)                                     \
     {                                                                                                                  \
@@ -102,7 +102,8 @@ static bool vjp(rapt_call *call)
 
 static const rapt_op weighted_sum = {.name = "weighted_sum", .forward = forward, .vjp = vjp};
 
-/* dw = g vᵀ; its derivative has zeros where weights are hidden, whatever v is there: dg = Σ u v, dv = Σ uᵀ g with u ≠ 0 */
+/* dw = g vᵀ; its derivative has zeros where weights are 0, whatever v is there: dg = Σ u v, dv = Σ uᵀ g with u ≠
+ * 0 */
 static rapt_tensor *gradient_forward(rapt_call *call)
 {
     rapt_tensor *g = rapt_call_input(call, 0), *values = rapt_call_input(call, 1);

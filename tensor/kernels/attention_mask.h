@@ -7,21 +7,21 @@
 
 #include "loop.h"
 #include "philox.h"
-#include "tensor/kernel_mask.h"
+#include "tensor/raw_mask.h"
 
 typedef struct rapt_key_range {
     int64_t first, last;
 } rapt_key_range;
 
 /* The keys that lengths, causality and window leave to a query. */
-static inline rapt_key_range rapt_row_range(const rapt_kernel_mask *mask, rapt_kernel_row row)
+static inline rapt_key_range rapt_row_range(const rapt_raw_mask *mask, rapt_score_row row)
 {
     if (!mask->ranges) return (rapt_key_range){0, mask->keys};
     const int64_t *range = mask->ranges + row.item * mask->range_item + 2 * row.query;
     return (rapt_key_range){range[0], range[1]};
 }
 
-static inline rapt_key_range rapt_meet(rapt_key_range a, rapt_key_range b)
+static inline rapt_key_range rapt_intersect_ranges(rapt_key_range a, rapt_key_range b)
 {
     const int64_t first = a.first > b.first ? a.first : b.first, last = a.last < b.last ? a.last : b.last;
     return (rapt_key_range){first, last > first ? last : first};
@@ -35,18 +35,18 @@ static inline rapt_key_range rapt_join_ranges(rapt_key_range a, rapt_key_range b
     return (rapt_key_range){a.first < b.first ? a.first : b.first, a.last > b.last ? a.last : b.last};
 }
 
-static inline bool rapt_overlap(rapt_key_range a, rapt_key_range b)
+static inline bool rapt_ranges_overlap(rapt_key_range a, rapt_key_range b)
 {
     return a.first < b.last && b.first < a.last && a.first < a.last && b.first < b.last;
 }
 
 /* Does the mask do more to scores than cut them to ranges? */
-static inline bool rapt_mask_has_tensors(const rapt_kernel_mask *mask)
+static inline bool rapt_mask_has_tensors(const rapt_raw_mask *mask)
 {
-    return mask->seen.data || mask->bias.data || mask->nearby.data;
+    return mask->seen.data || mask->bias.data || mask->relative_bias.data;
 }
 
-static inline int64_t rapt_row_start(const rapt_kernel_grid *grid, rapt_kernel_row row)
+static inline int64_t rapt_row_start(const rapt_raw_grid *grid, rapt_score_row row)
 {
     return row.item * grid->strides[0] + row.head * grid->strides[1] + row.query * grid->strides[2];
 }
@@ -55,7 +55,7 @@ static inline int64_t rapt_row_start(const rapt_kernel_grid *grid, rapt_kernel_r
 #define RAPT_MASK_FUNCTION static inline __attribute__((unused))
 
 /* kept[j − keys.first] = 1 where dropout leaves the weight of key j, else 0. */
-RAPT_MASK_FUNCTION void rapt_row_dropout(const rapt_kernel_mask *mask, rapt_kernel_row row, rapt_key_range keys,
+RAPT_MASK_FUNCTION void rapt_row_dropout(const rapt_raw_mask *mask, rapt_score_row row, rapt_key_range keys,
                                          uint8_t *kept)
 {
     enum { blocks_at_once = 64 };
@@ -83,21 +83,21 @@ RAPT_MASK_FUNCTION void rapt_row_dropout(const rapt_kernel_mask *mask, rapt_kern
 
 #define RAPT_ATTENTION_MASK(T, dtype)                                                                                  \
     /* Scores of the keys [keys.first, keys.last), the first at scores[0]: adds the biases, −∞ where not seen. */  \
-    RAPT_MASK_FUNCTION void rapt_row_mask_##dtype(const rapt_kernel_mask *mask, rapt_kernel_row row,                   \
-                                                  rapt_key_range keys, T *restrict scores)                             \
+    RAPT_MASK_FUNCTION void rapt_row_mask_##dtype(const rapt_raw_mask *mask, rapt_score_row row, rapt_key_range keys,  \
+                                                  T *restrict scores)                                                  \
     {                                                                                                                  \
-        const T hidden = -(T)INFINITY;                                                                                 \
-        const rapt_key_range range = rapt_meet(keys, rapt_row_range(mask, row));                                       \
+        const T lowest = -(T)INFINITY;                                                                                 \
+        const rapt_key_range range = rapt_intersect_ranges(keys, rapt_row_range(mask, row));                           \
         const int64_t first = range.first - keys.first, last = range.last - keys.first, end = keys.last - keys.first;  \
-        for (int64_t j = 0; j < (first < end ? first : end); j++) scores[j] = hidden;                                  \
-        for (int64_t j = last; j < end; j++) scores[j] = hidden;                                                       \
+        for (int64_t j = 0; j < (first < end ? first : end); j++) scores[j] = lowest;                                  \
+        for (int64_t j = last; j < end; j++) scores[j] = lowest;                                                       \
         if (first >= last) return;                                                                                     \
-        if (mask->nearby.data) {                                                                                       \
-            const T *table = (const T *)mask->nearby.data + rapt_row_start(&mask->nearby, row);                        \
-            const int64_t step = mask->nearby.strides[3], reach = mask->reach;                                         \
-            const int64_t distance = range.first - row.query - mask->offset;                                           \
+        if (mask->relative_bias.data) {                                                                                \
+            const T *table = (const T *)mask->relative_bias.data + rapt_row_start(&mask->relative_bias, row);          \
+            const int64_t step = mask->relative_bias.strides[3], reach = mask->reach;                                  \
+            const int64_t position = range.first - row.query - mask->offset;                                           \
             for (int64_t j = first; j < last; j++) {                                                                   \
-                const int64_t from_first = distance + (j - first);                                                     \
+                const int64_t from_first = position + (j - first);                                                     \
                 const int64_t clamped = from_first < -reach ? -reach : from_first > reach ? reach : from_first;        \
                 scores[j] += table[(reach + clamped) * step];                                                          \
             }                                                                                                          \
@@ -107,27 +107,27 @@ RAPT_MASK_FUNCTION void rapt_row_dropout(const rapt_kernel_mask *mask, rapt_kern
             const T *bias = (const T *)mask->bias.data + rapt_row_start(&mask->bias, row) + keys.first * step;         \
             if (step == 1)                                                                                             \
                 RAPT_SIMD for (int64_t j = first; j < last; j++) scores[j] =                                           \
-                    bias[j] == hidden ? hidden : scores[j] + bias[j];                                                  \
+                    bias[j] == lowest ? lowest : scores[j] + bias[j];                                                  \
             else                                                                                                       \
                 for (int64_t j = first; j < last; j++)                                                                 \
-                    scores[j] = bias[j * step] == hidden ? hidden : scores[j] + bias[j * step];                        \
+                    scores[j] = bias[j * step] == lowest ? lowest : scores[j] + bias[j * step];                        \
         }                                                                                                              \
         if (mask->seen.data) {                                                                                         \
             const int64_t step = mask->seen.strides[3];                                                                \
             const uint8_t *seen =                                                                                      \
                 (const uint8_t *)mask->seen.data + rapt_row_start(&mask->seen, row) + keys.first * step;               \
             if (step == 1)                                                                                             \
-                RAPT_SIMD for (int64_t j = first; j < last; j++) scores[j] = seen[j] ? scores[j] : hidden;             \
+                RAPT_SIMD for (int64_t j = first; j < last; j++) scores[j] = seen[j] ? scores[j] : lowest;             \
             else                                                                                                       \
-                for (int64_t j = first; j < last; j++) scores[j] = seen[j * step] ? scores[j] : hidden;                \
+                for (int64_t j = first; j < last; j++) scores[j] = seen[j * step] ? scores[j] : lowest;                \
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
-    /* any[j − keys.first] |= 1 where the row sees key j. */                                                         \
-    RAPT_MASK_FUNCTION void rapt_row_seen_##dtype(const rapt_kernel_mask *mask, rapt_kernel_row row,                   \
-                                                  rapt_key_range keys, uint8_t *restrict any)                          \
+    /* seen_keys[j − keys.first] |= 1 where the row sees key j. */                                                   \
+    RAPT_MASK_FUNCTION void rapt_row_seen_##dtype(const rapt_raw_mask *mask, rapt_score_row row, rapt_key_range keys,  \
+                                                  uint8_t *restrict seen_keys)                                         \
     {                                                                                                                  \
-        const rapt_key_range range = rapt_meet(keys, rapt_row_range(mask, row));                                       \
+        const rapt_key_range range = rapt_intersect_ranges(keys, rapt_row_range(mask, row));                           \
         const int64_t first = range.first - keys.first, last = range.last - keys.first;                                \
         const int64_t seen_step = mask->seen.strides[3], bias_step = mask->bias.strides[3];                            \
         const uint8_t *seen = (const uint8_t *)mask->seen.data;                                                        \
@@ -135,12 +135,12 @@ RAPT_MASK_FUNCTION void rapt_row_dropout(const rapt_kernel_mask *mask, rapt_kern
         if (seen) seen += rapt_row_start(&mask->seen, row) + keys.first * seen_step;                                   \
         if (bias) bias += rapt_row_start(&mask->bias, row) + keys.first * bias_step;                                   \
         if (!bias && !seen)                                                                                            \
-            for (int64_t j = first; j < last; j++) any[j] = 1;                                                         \
+            for (int64_t j = first; j < last; j++) seen_keys[j] = 1;                                                   \
         else if (!bias && seen_step == 1)                                                                              \
-            RAPT_SIMD for (int64_t j = first; j < last; j++) any[j] |= seen[j] != 0;                                   \
+            RAPT_SIMD for (int64_t j = first; j < last; j++) seen_keys[j] |= seen[j] != 0;                             \
         else                                                                                                           \
             for (int64_t j = first; j < last; j++)                                                                     \
-                any[j] |= (!seen || seen[j * seen_step]) && (!bias || bias[j * bias_step] != -(T)INFINITY);            \
+                seen_keys[j] |= (!seen || seen[j * seen_step]) && (!bias || bias[j * bias_step] != -(T)INFINITY);      \
     }
 
 RAPT_ATTENTION_MASK(float, float32)

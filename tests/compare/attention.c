@@ -16,7 +16,7 @@ rapt_mask step_mask(const run *r, int first, const char *prefix)
     return (rapt_mask){.valid_lengths = step_input(r, first),
                        .seen = step_input(r, first + 1),
                        .bias = step_input(r, first + 2),
-                       .distance_bias = step_input(r, first + 3),
+                       .relative_bias = step_input(r, first + 3),
                        .causal = prefixed(r, prefix, "causal"),
                        .window = prefixed(r, prefix, "window"),
                        .offset = prefixed(r, prefix, "offset"),
@@ -42,10 +42,14 @@ static rapt_scoring *scoring_of(const run *r)
         return rapt_additive_scoring_new(query_size, key_size, step_integer(r, "hidden"));
     if (says(r, "scoring", "cosine")) return rapt_cosine_scoring_new(width, learns);
     if (says(r, "scoring", "log_gaussian")) return rapt_gaussian_scoring_new(width, learns);
-    if (says(r, "scoring", "gaussian")) return rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, width, learns);
-    if (says(r, "scoring", "boxcar")) return rapt_kernel_scoring_new(RAPT_KERNEL_BOXCAR, width, false);
-    if (says(r, "scoring", "constant")) return rapt_kernel_scoring_new(RAPT_KERNEL_CONSTANT, width, false);
-    if (says(r, "scoring", "epanechnikov")) return rapt_kernel_scoring_new(RAPT_KERNEL_EPANECHNIKOV, width, learns);
+    if (says(r, "scoring", "gaussian"))
+        return rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_GAUSSIAN, width, learns);
+    if (says(r, "scoring", "boxcar"))
+        return rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_BOXCAR, width, false);
+    if (says(r, "scoring", "constant"))
+        return rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_CONSTANT, width, false);
+    if (says(r, "scoring", "epanechnikov"))
+        return rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_EPANECHNIKOV, width, learns);
     if (says(r, "scoring", "relative"))
         return rapt_relative_scoring_new(query_size, step_integer(r, "value_size"), step_integer(r, "reach"));
     rapt_fail(RAPT_ERROR_VALUE, "compare", "there is no such scoring function");
@@ -68,10 +72,10 @@ static rapt_attention *attention_of(const run *r)
     return attention;
 }
 
-static void by_distance(run *r)
+static void by_relative_position(run *r)
 {
-    step_give(r, rapt_by_distance(step_input(r, 0), step_integer(r, "queries"), step_integer(r, "keys"),
-                                  step_integer(r, "offset"), step_integer(r, "by_query")));
+    step_give(r, rapt_by_relative_position(step_input(r, 0), step_integer(r, "queries"), step_integer(r, "keys"),
+                                           step_integer(r, "offset"), step_integer(r, "by_query")));
 }
 
 /* Expanded, since it may have any shape that broadcasts to the scores'. */
@@ -138,8 +142,16 @@ static void multi_head(run *r)
 }
 
 const step_row steps_attention[] = {
-    {"by_distance", by_distance},  {"mask_seen", mask_seen},      {"mask_add_biases", mask_add_biases},
-    {"masked_softmax", normalize}, {"masked_sum", normalize},     {"masked_none", normalize},
-    {"masked_hard", normalize},    {"masked_uniform", normalize}, {"score", score},
-    {"attention", attention},      {"multi_head", multi_head},    {NULL, NULL},
+    {"by_relative_position", by_relative_position},
+    {"mask_seen", mask_seen},
+    {"mask_add_biases", mask_add_biases},
+    {"masked_softmax", normalize},
+    {"masked_sum", normalize},
+    {"masked_none", normalize},
+    {"masked_hard", normalize},
+    {"masked_uniform", normalize},
+    {"score", score},
+    {"attention", attention},
+    {"multi_head", multi_head},
+    {NULL, NULL},
 };

@@ -54,7 +54,7 @@ typedef struct run {
 rapt_tensor *step_input(const run *r, int i);
 int64_t step_integer(const run *r, const char *key);
 double step_real(const run *r, const char *key);
-/* The mask whose lengths, seen, bias and distance_bias are the inputs from `first` on; the keys of its other fields begin
+/* The mask whose lengths, seen, bias and relative_bias are the inputs from `first` on; the keys of its other fields begin
  * with the prefix. */
 rapt_mask step_mask(const run *r, int first, const char *prefix);
 /* The run owns the module, in its dtype, with the values that the step names as weights; these values become the module's

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from attention import by_distance, dot
+from attention import by_relative_position, dot
 from draw import moderate
 from heads import rotate
 from kinks import Rejected
@@ -82,7 +82,7 @@ class Scoring:
         """The scores. Of relative positions they count distances from the mask's offset on."""
         if self.name == "relative":
             scores, size = dot(q, k), q.shape[-1]
-            return (scores + by_distance(dot(q, weights[0]), *scores.shape[-2:], offset)) / math.sqrt(size)
+            return (scores + by_relative_position(dot(q, weights[0]), *scores.shape[-2:], offset)) / math.sqrt(size)
         if "width" in self.words and not weights:
             weights = [torch.tensor([self.width], dtype=q.dtype)]
         return SCORINGS[self.name](q, k, *weights)
@@ -93,7 +93,7 @@ class Scoring:
         y = w @ v
         if self.name == "relative" and len(weights) > 1:
             tables = weights[1].T.expand(*w.shape[:-2], -1, -1)[..., None, :]  # (…, v, 1, 2R + 1)
-            y = y + (w.unsqueeze(-3) * by_distance(tables, *w.shape[-2:], offset)).sum(-1).transpose(-1, -2)
+            y = y + (w.unsqueeze(-3) * by_relative_position(tables, *w.shape[-2:], offset)).sum(-1).transpose(-1, -2)
         return y, w
 
 

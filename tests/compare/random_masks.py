@@ -4,7 +4,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from attention import by_distance, hard, masked_softmax, normalize, seen_keys
+from attention import by_relative_position, hard, masked_softmax, normalize, seen_keys
 from draw import moderate, positive
 from kinks import Rejected
 from random_ops import draws, op
@@ -15,7 +15,7 @@ class Mask:
     def __init__(self, words=None, inputs=(None,) * 4):
         self.words, self.inputs = words or {}, list(inputs)
 
-    def biased(self, scores, lengths, seen, bias, distance_bias):
+    def biased(self, scores, lengths, seen, bias, relative_bias):
         """Scores with their biases, and which are seen."""
         words = {key: self.words[key] for key in ("causal", "window", "offset") if key in self.words}
         if lengths is not None:
@@ -25,9 +25,9 @@ class Mask:
         allowed = seen_keys(scores, lengths, seen=seen, **words)
         if bias is not None:
             allowed, scores = allowed & (bias > -math.inf), scores + bias
-        if distance_bias is not None:
-            table = distance_bias if distance_bias.dim() > 1 else distance_bias[None]
-            by_place = by_distance(table, *scores.shape[-2:], words.get("offset", 0))
+        if relative_bias is not None:
+            table = relative_bias if relative_bias.dim() > 1 else relative_bias[None]
+            by_place = by_relative_position(table, *scores.shape[-2:], words.get("offset", 0))
             allowed, scores = allowed & (by_place > -math.inf), scores + by_place
         return scores, allowed
 
@@ -94,7 +94,7 @@ def draw_scores(p):
 
 
 @op
-def by_distance_(p):
+def by_relative_position_(p):
     queries, keys, offset, by_query = p.between(1, 5), p.between(1, 6), p.between(-2, 3), p.chance(0.5)
     fits = lambda t: t.shape[-1] % 2 == 1 and (not by_query or t.dim() > 1 and t.shape[-2] == queries)
     shape = [*p.shape(0, 2), *([queries] if by_query else []), 2 * p.between(0, 4) + 1]
@@ -103,8 +103,8 @@ def by_distance_(p):
 
     def function(x):
         x = x if by_query else x.unsqueeze(-2)
-        return by_distance(x, queries, keys, offset)
-    p.step("by_distance", [x], function, queries=queries, keys=keys, offset=offset, by_query=by_query)
+        return by_relative_position(x, queries, keys, offset)
+    p.step("by_relative_position", [x], function, queries=queries, keys=keys, offset=offset, by_query=by_query)
 
 
 @op

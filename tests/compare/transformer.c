@@ -89,7 +89,7 @@ static rapt_mask mask_of_piece(rapt_mask mask, int64_t start, int64_t end, int64
         mask.valid_lengths = piece_of(mask.valid_lengths, -1, start, end);
     mask.seen = piece_of(piece_of(mask.seen, -2, start, end), -1, 0, keys);
     mask.bias = piece_of(piece_of(mask.bias, -2, start, end), -1, 0, keys);
-    mask.distance_bias = piece_of(mask.distance_bias, -2, start, end);
+    mask.relative_bias = piece_of(mask.relative_bias, -2, start, end);
     return mask;
 }
 

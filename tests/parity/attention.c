@@ -30,9 +30,9 @@ POOL(window, .window = 2)
 POOL(causal_window_offset, .causal = true, .window = 2, .offset = 1)
 POOL(boolean, IN(seen))
 POOL(bias, IN(bias))
-POOL(distance_bias, IN(distance_bias), .offset = 1)
+POOL(relative_bias, IN(relative_bias), .offset = 1)
 POOL(heads_lengths_causal, IN(valid_lengths), .causal = true)
-POOL(heads_everything, IN(valid_lengths), IN(seen), IN(bias), IN(distance_bias), .causal = true, .window = 4,
+POOL(heads_everything, IN(valid_lengths), IN(seen), IN(bias), IN(relative_bias), .causal = true, .window = 4,
      .offset = 1)
 
 static void additive(parity *p)
@@ -88,7 +88,7 @@ const parity_case parity_attention[] = {
     PARITY(causal_window_offset),
     PARITY(boolean),
     PARITY(bias),
-    PARITY(distance_bias),
+    PARITY(relative_bias),
     PARITY_AS(heads, plain, 0),
     PARITY(heads_lengths_causal),
     PARITY(heads_everything),
@@ -116,10 +116,10 @@ SCORE(padded_dot, rapt_padded_dot_product_scoring_new())
 SCORE(additive_score, rapt_additive_scoring_new(3, 4, 7))
 SCORE(cosine, rapt_cosine_scoring_new(1, true))
 SCORE(gaussian, rapt_gaussian_scoring_new(1, true))
-SCORE(kernel_gaussian, rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, 1, true))
-SCORE(kernel_boxcar, rapt_kernel_scoring_new(RAPT_KERNEL_BOXCAR, 3, false))
-SCORE(kernel_constant, rapt_kernel_scoring_new(RAPT_KERNEL_CONSTANT, 1, false))
-SCORE(kernel_epanechnikov, rapt_kernel_scoring_new(RAPT_KERNEL_EPANECHNIKOV, 4, true))
+SCORE(kernel_gaussian, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_GAUSSIAN, 1, true))
+SCORE(kernel_boxcar, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_BOXCAR, 3, false))
+SCORE(kernel_constant, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_CONSTANT, 1, false))
+SCORE(kernel_epanechnikov, rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_EPANECHNIKOV, 4, true))
 
 static void relative(parity *p)
 {
@@ -128,7 +128,8 @@ static void relative(parity *p)
 
 static void kernel_regression(parity *p)
 {
-    rapt_attention *layer = rapt_attention_new(rapt_kernel_scoring_new(RAPT_KERNEL_GAUSSIAN, 1.5, true), 0);
+    rapt_attention *layer =
+        rapt_attention_new(rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_GAUSSIAN, 1.5, true), 0);
     if (layer) layer->normalizer = rapt_masked_sum;
     pool(p, layer, RAPT_MASK(IN(valid_lengths)));
 }

@@ -24,12 +24,12 @@ def seen_keys(scores, valid_lengths=None, causal=False, window=0, offset=0, seen
 
 def places(size, queries, keys, offset=0):
     """(Q, K): R + clamp(j − i − offset, −R, R), where size is 2R + 1."""
-    distance = torch.arange(keys) - torch.arange(queries)[:, None] - offset
-    return size // 2 + distance.clamp(-(size // 2), size // 2)
+    position = torch.arange(keys) - torch.arange(queries)[:, None] - offset
+    return size // 2 + position.clamp(-(size // 2), size // 2)
 
 
-def by_distance(table, queries, keys, offset=0):
-    """(…, Q or 1, 2R + 1) → (…, Q, K): of each query's row the element for the distance of the key."""
+def by_relative_position(table, queries, keys, offset=0):
+    """(…, Q or 1, 2R + 1) → (…, Q, K): of each query's row the element for the relative position of the key."""
     index = places(table.shape[-1], queries, keys, offset)
     return table.expand(*table.shape[:-2], queries, -1).gather(-1, index.expand(*table.shape[:-2], -1, -1))
 
@@ -39,7 +39,7 @@ def masked_softmax(scores, seen):
     return F.softmax(scores.masked_fill(~seen, torch.finfo(scores.dtype).min), -1) * seen
 
 
-def attend(q, k, v, bias=None, distance_bias=None, **mask):
+def attend(q, k, v, bias=None, relative_bias=None, **mask):
     """Scaled dot-product attention and its weights; fewer heads of keys than of queries are shared by groups."""
     if q.dim() == 4:
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
@@ -47,10 +47,10 @@ def attend(q, k, v, bias=None, distance_bias=None, **mask):
     seen = seen_keys(scores, **mask)
     if bias is not None:
         seen, scores = seen & (bias > -math.inf), scores + bias
-    if distance_bias is not None:
-        scores = scores + by_distance(distance_bias, *scores.shape[-2:], mask.get("offset", 0))
+    if relative_bias is not None:
+        scores = scores + by_relative_position(relative_bias, *scores.shape[-2:], mask.get("offset", 0))
     weights = masked_softmax(scores, seen)
-    if hasattr(F, "scaled_dot_product_attention") and bias is None and distance_bias is None and seen.any(-1).all():
+    if hasattr(F, "scaled_dot_product_attention") and bias is None and relative_bias is None and seen.any(-1).all():
         torch.testing.assert_close(weights @ v, F.scaled_dot_product_attention(q, k, v, seen))
     return {"y": weights @ v, "weights": weights.detach()}
 
@@ -84,11 +84,11 @@ add_pooling("window", window=2)
 add_pooling("causal_window_offset", causal=True, window=2, offset=1)
 add_pooling("boolean", constants={"seen": random_seen(2, 4, 5)})
 add_pooling("bias", also={"bias": random_bias(2, 4, 5)})
-add_pooling("distance_bias", also={"distance_bias": normal(1, 5)}, offset=1)
+add_pooling("relative_bias", also={"relative_bias": normal(1, 5)}, offset=1)
 add_pooling("heads", heads)
 add_pooling("heads_lengths_causal", heads, {"valid_lengths": lengths}, causal=True)
 add_pooling("heads_everything", heads, {"valid_lengths": lengths_per_query, "seen": random_seen(2, 1, 4, 5)},
-            {"bias": normal(4, 4, 5), "distance_bias": normal(4, 4, 5)}, causal=True, window=4, offset=1)
+            {"bias": normal(4, 4, 5), "relative_bias": normal(4, 4, 5)}, causal=True, window=4, offset=1)
 
 
 def book_softmax(scores, valid_lengths):

@@ -38,7 +38,7 @@ class Attention(nn.Module):
             q, k = rotate(q), rotate(k)
         elif self.positions == "alibi":
             bias = alibi(self.heads, x.shape[1], x.dtype)
-        y = attend(q, k, v, causal=True, distance_bias=bias)["y"]
+        y = attend(q, k, v, causal=True, relative_bias=bias)["y"]
         return self.c_proj(y.transpose(1, 2).flatten(2))
 
 

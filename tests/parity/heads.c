@@ -101,15 +101,15 @@ static void rotate(parity *p)
     parity_output(p, "y", rapt_rotate(parity_input(p, "x"), 3, 10000, p->option));
 }
 
-/* Scaled dot product whose scores have that bias by distance. */
-static void pool(parity *p, rapt_tensor *distance_bias)
+/* Scaled dot product whose scores have that bias by relative position. */
+static void pool(parity *p, rapt_tensor *relative_bias)
 {
     rapt_attention *pooling = rapt_dot_product_attention_new(0);
     if (!pooling) return;
     pooling->keep_weights = true;
     parity_output(p, "y",
                   rapt_attention_forward(pooling, parity_input(p, "q"), parity_input(p, "k"), parity_input(p, "v"),
-                                         RAPT_MASK(.distance_bias = distance_bias)));
+                                         RAPT_MASK(.relative_bias = relative_bias)));
     parity_output(p, "weights", rapt_detach(pooling->weights));
     rapt_module_free(&pooling->module);
 }

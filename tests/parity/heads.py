@@ -112,7 +112,7 @@ def alibi_slopes(count):
 
 
 def alibi(heads, reach, dtype):
-    """A distance_bias (heads, 1, 2 reach + 1)."""
+    """A relative_bias (heads, 1, 2 reach + 1)."""
     slopes = torch.tensor(alibi_slopes(heads), dtype=torch.float64)[:, None, None]
     return (-slopes * torch.arange(-reach, reach + 1).abs()).to(dtype)
 
@@ -143,7 +143,7 @@ add("learned", Learned(7, 4), x=normal(2, 5, 4))
 add("rotate", None, lambda module, x: rotate(x, 3), x=normal(2, 4, 5, 6))
 add("rotate_halves", None, lambda module, x: rotate(x, 3, halves=True), x=normal(2, 4, 5, 6))
 for count in (4, 6):
-    add(f"alibi_{count}", None, lambda module, q, k, v: attend(q, k, v, distance_bias=alibi(q.shape[1], 4, q.dtype)),
+    add(f"alibi_{count}", None, lambda module, q, k, v: attend(q, k, v, relative_bias=alibi(q.shape[1], 4, q.dtype)),
         q=normal(2, count, 4, 6), k=normal(2, count, 5, 6), v=normal(2, count, 5, 3))
 
 
@@ -153,7 +153,7 @@ class RelativeBias(nn.Module):
         self.weight = nn.Parameter(torch.empty(count, 2 * reach + 1))
 
     def forward(self, q, k, v):
-        return attend(q, k, v, distance_bias=self.weight[:, None])
+        return attend(q, k, v, relative_bias=self.weight[:, None])
 
 
 add("relative_bias", RelativeBias(4, 2), q=normal(2, 4, 4, 6), k=normal(2, 4, 5, 6), v=normal(2, 4, 5, 3))

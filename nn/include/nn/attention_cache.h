@@ -4,9 +4,9 @@
 
 #include <rapt/multi_head.h>
 
-/* Puts keys and values (B, groups, T, size) of one length behind the first cache->length and makes them views of all there
- * then is; NULL both: of what there is. The caller counts the new ones into cache->length when all went well. False after
- * an error. */
+/* Puts keys and values (B, groups, T, size) of one length behind the first cache->length and makes them views of all
+ * there then is; NULL both: of what there is. The caller counts the new ones into cache->length when all went well.
+ * False after an error. */
 bool rapt_attention_cache_append(const char *op, rapt_attention_cache *cache, rapt_tensor **keys, rapt_tensor **values);
 
 /* Another holder of the same tensors. */

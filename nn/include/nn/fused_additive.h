@@ -8,8 +8,9 @@
  * these made once. */
 rapt_tensor *rapt_additive_keys(rapt_tensor *projected);
 
-/* softmax(weightᵀ tanh(queries + keys)) values, under the mask and dropout of the call. Its queries and keys are not looked
- * at; here they are projected: (B, heads, Q, hidden) and (B, groups, K, hidden). weight has `hidden` elements. */
+/* softmax(weightᵀ tanh(queries + keys)) values, under the mask and dropout of the call. Its queries and keys are not
+ * looked at; here they are projected: (B, heads, Q, hidden) and (B, groups, K, hidden). weight has `hidden`
+ * elements. */
 rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *weight,
                                  const rapt_attention_call *call);
 

@@ -4,9 +4,9 @@
 
 #include "nn/attention_call.h"
 
-/* softmax(scale · queries · keysᵀ) values, under the mask and dropout of the call. Its queries and keys are not looked at;
- * here they are what the scoring function made of them: (B, heads, Q, d) and (B, groups, K, d), or without the axis of
- * heads as the values. */
+/* softmax(scale · queries · keysᵀ) values, under the mask and dropout of the call. Its queries and keys are not looked
+ * at; here they are what the scoring function made of them: (B, heads, Q, d) and (B, groups, K, d), or without the axis
+ * of heads as the values. */
 rapt_tensor *rapt_fused_dot(rapt_tensor *queries, rapt_tensor *keys, double scale, const rapt_attention_call *call);
 
 /* The same with the scores −½ ‖q − k‖², summed from the differences. */

@@ -4,7 +4,8 @@
 
 #include <rapt/mask.h>
 
-/* Scores (B, Q, K) count as (B, 1, Q, K). All tensors are views or results of the innermost scope; biases stay in the graph. */
+/* Scores (B, Q, K) count as (B, 1, Q, K). All tensors are views or results of the innermost scope; biases stay in the
+ * graph. */
 typedef struct rapt_resolved_mask {
     int64_t batch, heads, queries, keys;
     rapt_tensor *ranges; /* int64 (B or 1, Q, 2): the keys [first, last) that lengths, causality and window leave to a
@@ -12,35 +13,34 @@ typedef struct rapt_resolved_mask {
     rapt_tensor *seen; /* bool (B, heads, Q, K), expanded (stride 0) where it repeats: false where the mask's says so or
                           * a bias is −∞; NULL: all of the range */
     rapt_tensor *bias; /* (B, heads, Q, K), expanded; NULL: none */
-    rapt_tensor *distance_bias; /* (B, heads, Q, 2R + 1), expanded; NULL: none */
+    rapt_tensor *relative_bias; /* (B, heads, Q, 2R + 1), expanded; NULL: none */
     int64_t offset;
     bool gaps; /* may keys that no query sees lie between keys that neighbouring queries see? */
     bool fills_million;
+    bool padding_is_zero; /* keys and values that no query sees are zeros, or made of zeros */
 } rapt_resolved_mask;
 
-/* False after an error that names the field at fault under the name of `op`. mask may be NULL. The bias tensors must have
- * the dtype given. */
+/* False after an error that names the field at fault under the name of `op`. mask may be NULL. The bias tensors must
+ * have the dtype given. */
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
                        int64_t queries, int64_t keys, rapt_resolved_mask *resolved);
 
-/* The same for floating scores of rank 3 or 4; other scores are an error. */
+/* Puts a scoring function's relative bias in the place of the mask's; finds_unseen: keys for which it is −∞ are not
+ * seen. False after an error; the mask is then of no use. */
+bool rapt_resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_unseen,
+                                rapt_resolved_mask *resolved);
+
+/* Are these scores (B, Q, K) or (B, heads, Q, K), floating? False after an error. */
+bool rapt_check_scores(const char *op, const rapt_tensor *scores);
+
+/* rapt_resolve_mask for such scores; others are an error. */
 bool rapt_resolve_mask_for(const char *op, const rapt_mask *mask, const rapt_tensor *scores,
                            rapt_resolved_mask *resolved);
 
 /* bool, broadcasts to (B, heads, Q, keys): ranges and seen in one; NULL, without an error, when both are NULL. */
 bool rapt_join_seen(rapt_tensor *ranges, rapt_tensor *seen, int64_t keys, rapt_tensor **joined);
 
-/* bool (B, groups, K, 1): is the key seen by any query of its item, of any head of its group? NULL, without an error, when
- * every key is seen by some query for sure. heads must be a multiple of groups. */
-bool rapt_mask_any_seen(const rapt_resolved_mask *resolved, int64_t groups, rapt_tensor **any);
-
-/* x (B, groups, K, size), or (B, K, size) for one group, with zeros for the keys that are not in `any`; NULL: x itself. */
-rapt_tensor *rapt_hide_unseen(rapt_tensor *x, rapt_tensor *any);
-
 /* Scores of rank 3 or 4 plus the biases. */
 rapt_tensor *rapt_add_resolved_biases(const rapt_resolved_mask *resolved, rapt_tensor *scores);
-
-/* The transpose of rapt_by_distance with by_query: (…, Q, K) → (…, Q, 2·reach + 1), what has one clamped distance summed. */
-rapt_tensor *rapt_sum_by_distance(rapt_tensor *x, int64_t reach, int64_t offset);
 
 #endif

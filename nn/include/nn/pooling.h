@@ -30,7 +30,7 @@ static inline int64_t rapt_length_of(const rapt_tensor *tensor)
 /* Is there a fused way for this call? */
 bool rapt_pooling_is_fused(const rapt_pooling *pooling);
 
-/* The definition, step by step. Takes nothing from a value whose weight is 0. Puts the scoring function's distance bias
+/* The definition, step by step. Takes nothing from a value whose weight is 0. Puts the scoring function's relative bias
  * into the mask, as the other one does. */
 rapt_tensor *rapt_pool_plainly(rapt_pooling *pooling);
 

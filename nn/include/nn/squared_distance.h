@@ -1,12 +1,12 @@
-/* Squared distances between queries and keys, and the Gaussian of them. For scoring functions, which have checked both by
- * rapt_check_pair. */
+/* Squared distances between queries and keys, and the Gaussian of them. For scoring functions, which have checked both
+ * by rapt_check_pair. */
 #ifndef RAPT_NN_SQUARED_DISTANCE_H
 #define RAPT_NN_SQUARED_DISTANCE_H
 
 #include "nn/scoring.h"
 
-/* ‖q − k‖²: queries (…, Q, d), keys (…, K, d) → (…, Q, K), leading axes broadcast. Summed from the differences, so that near
- * vectors lose no digits to their length. */
+/* ‖q − k‖²: queries (…, Q, d), keys (…, K, d) → (…, Q, K), leading axes broadcast. Summed from the differences, so that
+ * near vectors lose no digits to their length. */
 rapt_tensor *rapt_squared_distance(rapt_tensor *queries, rapt_tensor *keys);
 
 /* −½ ‖q − k‖² / width² */

@@ -26,13 +26,14 @@ RAPT_API rapt_attention *rapt_additive_attention_new(int64_t query_size, int64_t
                                                      double dropout);
 
 /* Queries (B, Q, q), keys (B, K, k), values (B, K, v) → (B, Q, v). Or with heads: (B, heads, Q, q), (B, groups, K, k),
- * (B, groups, K, v) → (B, heads, Q, v), where groups divides heads and head h reads group h · groups / heads. mask may be
- * NULL: every key is seen. */
+ * (B, groups, K, v) → (B, heads, Q, v), where groups divides heads and head h reads group h · groups / heads. mask may
+ * be NULL: every key is seen. */
 RAPT_API rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                                              rapt_tensor *values, const rapt_mask *mask);
 
-/* The same in two parts, for a decoder that asks the same keys again and again: prepare once, then pool. What prepare's mask
- * hides from all queries must be hidden in every pool; other keys may be anything, even NaN, that no query sees. */
+/* The same in two parts, for a decoder that asks the same keys again and again: prepare once, then pool. What prepare's
+ * mask hides from all queries must be hidden in every pool; other keys may be anything, even NaN, that no query
+ * sees. */
 RAPT_API rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys, const rapt_mask *mask);
 RAPT_API rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
                                           rapt_tensor *values, const rapt_mask *mask);

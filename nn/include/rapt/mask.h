@@ -6,11 +6,11 @@
 
 RAPT_BEGIN_DECLS
 
-/* WHAT A MASK SAYS TRUE TO IS SEEN. Key j takes part for query i if every condition that is set says so (AND); zeros and
- * NULLs set nothing. Scores are (B, Q, K) or, with heads, (B, heads, Q, K).
- * A key that is not seen gets weight 0 exactly; one that no query of its item sees is never read, so that even NaN in it
- * changes no bit of any result or gradient; and NaN in a value that some see changes nothing for those that do not. A query
- * that sees nothing gives zeros, and zero gradients. */
+/* WHAT A MASK SAYS TRUE TO IS SEEN. Key j takes part for query i if every condition that is set says so (AND); zeros
+ * and NULLs set nothing. Scores are (B, Q, K) or, with heads, (B, heads, Q, K). A key that is not seen gets weight 0
+ * exactly; one that no query of its item sees is never read, so that even NaN in it changes no bit of any result or
+ * gradient; and NaN in a value that some see changes nothing for those that do not. A query that sees nothing gives
+ * zeros, and zero gradients. */
 typedef struct rapt_mask {
     rapt_tensor *valid_lengths; /* (B) or (B, Q), of any number type: key j is seen if j < length */
     bool causal;                /* key j is seen if j ≤ i + offset */
@@ -18,7 +18,7 @@ typedef struct rapt_mask {
     int64_t offset;             /* of query 0 among the keys: how many cached keys come before it */
     rapt_tensor *seen;          /* bool, broadcasts to the scores' shape: TRUE IS SEEN */
     rapt_tensor *bias;          /* of the scores' dtype, broadcasts to their shape: added to them; −∞ hides a key */
-    rapt_tensor *distance_bias; /* (…, 2R + 1), the other axes broadcast to the scores' without the last: element
+    rapt_tensor *relative_bias; /* (…, 2R + 1), the other axes broadcast to the scores' without the last: element
                                  * R + clamp(j − i − offset, −R, R) is added to the score of query i and key j */
     bool fills_million; /* as Dive into Deep Learning does: the scores of unseen keys become −10⁶ instead. A query that
                          * sees nothing then weighs all keys alike, padding included, and padding is read. For
@@ -36,23 +36,28 @@ RAPT_API rapt_tensor *rapt_mask_seen(const rapt_mask *mask, const rapt_tensor *s
 RAPT_API rapt_tensor *rapt_mask_add_biases(const rapt_mask *mask, rapt_tensor *scores);
 
 /* (…, 2R + 1) → (…, Q, K): element R + clamp(j − i − offset, −R, R) of the last axis at place (i, j); where `by_query`,
- * (…, Q, 2R + 1) → (…, Q, K), from query i's own row. The number of distances must be odd. */
-RAPT_API rapt_tensor *rapt_by_distance(rapt_tensor *table, int64_t queries, int64_t keys, int64_t offset,
-                                       bool by_query);
+ * (…, Q, 2R + 1) → (…, Q, K), from query i's own row. The number of relative positions must be odd. */
+RAPT_API rapt_tensor *rapt_by_relative_position(rapt_tensor *table, int64_t queries, int64_t keys, int64_t offset,
+                                                bool by_query);
 
-/* A normaliser: scores (B, Q, K) or (B, heads, Q, K) and a mask (may be NULL) to weights of the same shape. Biases of the
- * mask are added first. Write your own with rapt_mask_seen; each of these is one. */
+/* A normaliser: scores (B, Q, K) or (B, heads, Q, K) and a mask (may be NULL) to weights of the same shape. Biases of
+ * the mask are added first. Write your own with rapt_mask_seen; each of these is one. */
 typedef rapt_tensor *rapt_normalizer(rapt_tensor *scores, const rapt_mask *mask);
 
-RAPT_API rapt_tensor *rapt_masked_softmax(rapt_tensor *scores, const rapt_mask *mask); /* exp a / Σ exp a */
+/* exp a / Σ exp a */
+RAPT_API rapt_tensor *rapt_masked_softmax(rapt_tensor *scores, const rapt_mask *mask);
+
 /* a / Σ a, kernel regression (Nadaraya 1964, Watson 1964); a row whose sum is 0 gives zeros and zero gradients */
 RAPT_API rapt_tensor *rapt_masked_sum(rapt_tensor *scores, const rapt_mask *mask);
-RAPT_API rapt_tensor *rapt_masked_none(rapt_tensor *scores, const rapt_mask *mask); /* a, 0 where not seen */
-RAPT_API rapt_tensor *rapt_masked_hard(rapt_tensor *scores,
-                                       const rapt_mask *mask); /* 1 at the first largest score: a query
-                                                                                        * of a database; gradient 0 */
-RAPT_API rapt_tensor *rapt_masked_uniform(rapt_tensor *scores,
-                                          const rapt_mask *mask); /* 1 / number of seen keys; gradient 0 */
+
+/* a, 0 where not seen */
+RAPT_API rapt_tensor *rapt_masked_none(rapt_tensor *scores, const rapt_mask *mask);
+
+/* 1 at the first largest score, as a database answers a query; gradient 0 */
+RAPT_API rapt_tensor *rapt_masked_hard(rapt_tensor *scores, const rapt_mask *mask);
+
+/* 1 / number of seen keys; gradient 0 */
+RAPT_API rapt_tensor *rapt_masked_uniform(rapt_tensor *scores, const rapt_mask *mask);
 
 RAPT_END_DECLS
 

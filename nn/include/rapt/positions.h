@@ -1,4 +1,4 @@
-/* Where a token stands: sinusoidal, learned and rotary positions, ALiBi, and learned biases by distance. */
+/* Where a token stands: sinusoidal, learned and rotary positions, ALiBi, and learned relative biases. */
 #ifndef RAPT_POSITIONS_H
 #define RAPT_POSITIONS_H
 
@@ -48,8 +48,8 @@ typedef struct rapt_rotary {
 RAPT_API rapt_rotary *rapt_rotary_new(void);
 RAPT_API rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t offset);
 
-/* −slope · |distance|, slopes 2^(−8h/heads) as Press et al. 2021 give them (other counts than powers of 2 take every
- * second of the next power's): a distance_bias (heads, 1, 2·reach + 1) for a mask. No parameters. */
+/* −slope · |j − i|, slopes 2^(−8h/heads) as Press et al. 2021 give them (other counts than powers of 2 take every
+ * second of the next power's): a relative_bias (heads, 1, 2·reach + 1) for a mask. No parameters. */
 typedef struct rapt_alibi {
     rapt_module module;
     int heads;
@@ -58,8 +58,8 @@ typedef struct rapt_alibi {
 RAPT_API rapt_alibi *rapt_alibi_new(int heads);
 RAPT_API rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t reach);
 
-/* A learned number for each head and distance; parameter weight (heads, 2·reach + 1), zeros at first; forward gives the
- * distance_bias (heads, 1, 2·reach + 1). Shaw's relative positions are rapt_relative_scoring_new. */
+/* A learned number for each head and relative position; parameter weight (heads, 2·reach + 1), zeros at first; forward gives the
+ * relative_bias (heads, 1, 2·reach + 1). Shaw's relative positions are rapt_relative_scoring_new. */
 typedef struct rapt_relative_bias {
     rapt_module module;
     rapt_tensor *weight;

@@ -4,63 +4,58 @@
 
 #include <rapt/base.h>
 
-#include "tensor/kernel_mask.h"
+#include "tensor/attention_tasks.h"
+#include "tensor/raw_mask.h"
 
 /* Rows of numbers: (item, head or group, place). Strides in elements; the elements of a row are dense. */
-typedef struct rapt_kernel_rows {
+typedef struct rapt_raw_rows {
     void *data;
     int64_t strides[3];
-} rapt_kernel_rows;
+} rapt_raw_rows;
 
-/* out = softmax(scores + biases of the mask) values; the scores are scale · qᵀk, or −½ ‖scale · q − k‖². Head h reads group
- * h · groups / heads. */
+/* out = softmax(scores + biases of the mask) values; the scores are scale · qᵀk, or −½ ‖scale · q − k‖². Head h reads
+ * group h · groups / heads. */
 typedef struct rapt_dot_attention {
     rapt_dtype dtype;
     int64_t groups, size, value_size; /* of a query and key, and of a value */
     double scale;
-    bool distances; /* scores are −½ ‖scale · q − k‖² */
-    rapt_kernel_mask mask;
-    rapt_kernel_rows queries;                     /* (batch, heads, queries, size) */
-    rapt_kernel_rows keys, values;                /* (batch, groups, keys, size or value_size) */
-    rapt_kernel_rows out;                         /* (batch, heads, queries, value_size) */
-    void *statistics;                             /* (batch, heads, queries, 2), dense: the largest score of the row and
+    bool is_gaussian; /* scores are −½ ‖scale · q − k‖² */
+    rapt_raw_mask mask;
+    rapt_raw_rows queries;                     /* (batch, heads, queries, size) */
+    rapt_raw_rows keys, values;                /* (batch, groups, keys, size or value_size) */
+    rapt_raw_rows out;                         /* (batch, heads, queries, value_size) */
+    void *statistics;                          /* (batch, heads, queries, 2), dense: the largest score of the row and
                                           * Σ exp(score − largest); ∞ and 1 for a query that sees nothing */
-    rapt_kernel_rows gradient;                    /* backward: of out */
-    rapt_kernel_rows d_queries, d_keys, d_values; /* written whole, */
+    rapt_raw_rows gradient;                    /* backward: of out */
+    rapt_raw_rows d_queries, d_keys, d_values; /* written whole, */
     bool adds_keys, adds_values; /* or added to what is there: where no query sees a key, nothing is touched */
     void *d_scores;              /* (batch, heads, queries, keys), dense, zeros before; NULL: not wanted */
-    void *d_nearby;              /* (batch, heads, queries, 2·reach + 1) likewise */
+    void *d_relative_bias;       /* (batch, heads, queries, 2·reach + 1) likewise */
 } rapt_dot_attention;
 
-/* Elements of what some keys give to the gradient of a query: a row of it, and for distances the mean of these keys under the
- * weights and the sum of the gradients of their scores. */
+/* Elements of what some keys give to the gradient of a query: a row of it, and of Gaussian scores the mean of these
+ * keys under the weights and the sum of the gradients of their scores. */
 static inline int64_t rapt_dot_part_size(const rapt_dot_attention *call)
 {
-    return call->distances ? 2 * call->size + 1 : call->size;
+    return call->is_gaussian ? 2 * call->size + 1 : call->size;
 }
-
-/* A kernel's share: rows [first_row, last_row) of the heads of one group, head by head, query by query, and some keys. */
-typedef struct rapt_dot_piece {
-    int64_t item, group, first_row, last_row, first_key, last_key;
-    const struct rapt_dot_piece *next; /* what the thread is likely to do next: asked for while this is done; or NULL */
-} rapt_dot_piece;
 
 typedef struct rapt_dot_kernels {
     int tile_rows; /* rows come in multiples of so many without waste */
     size_t (*forward_bytes)(const rapt_dot_attention *call, int64_t rows); /* of scratch */
     /* For the keys of the piece alone: writes out and statistics. */
-    void (*forward)(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch);
+    void (*forward)(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch);
     /* out from what `parts` calls gave for different keys: outs (parts, batch·heads·queries, value_size), and the
      * statistics (parts, batch·heads·queries, 2); rows count over batch, heads, queries. */
     void (*merge)(const rapt_dot_attention *call, int64_t parts, const void *outs, const void *statistics,
                   int64_t first_row, int64_t last_row);
     /* The weights before dropout, (batch, heads, queries, keys), dense. */
-    void (*weights)(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *weights);
+    void (*weights)(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch, void *weights);
     size_t (*backward_bytes)(const rapt_dot_attention *call, int64_t rows);
-    /* Writes d_keys and d_values of the piece's keys, or adds to them. What these keys give to the gradient of the queries
-     * goes to `part`, (rows of the group, part size), dense; or, where that is NULL because they are all keys, to
-     * d_queries. */
-    void (*backward)(const rapt_dot_attention *call, const rapt_dot_piece *piece, void *scratch, void *part);
+    /* Writes d_keys and d_values of the piece's keys, or adds to them. What these keys give to the gradient of the
+     * queries goes to `part`, (rows of the group, part size), dense; or, where that is NULL because they are all keys,
+     * to d_queries. */
+    void (*backward)(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch, void *part);
     /* d_queries from `parts` (parts, batch·heads·queries, part size), rows as in merge; overwrites the first part. */
     void (*sum_parts)(const rapt_dot_attention *call, int64_t parts, void *part, int64_t first_row, int64_t last_row);
 } rapt_dot_kernels;

@@ -250,8 +250,8 @@ typedef struct rapt_kernels {
     rapt_optimizer_kernels optimizer;
     rapt_rotate_kernels rotate;
     rapt_distance_kernels distance;
-    rapt_additive_kernels additive;
-    rapt_dot_kernels dot[2]; /* float32, float64 */
+    rapt_additive_kernels additive[2]; /* float32, float64 */
+    rapt_dot_kernels dot[2];
     rapt_matmul_kernels matmul[2];
 } rapt_kernels;
 
@@ -271,7 +271,8 @@ extern rapt_kernels rapt_kernel;
     X(recurrent)                                                                                                       \
     X(optimizer)                                                                                                       \
     X(rotate)                                                                                                          \
-    X(additive)                                                                                                        \
+    X(additive_float32)                                                                                                \
+    X(additive_float64)                                                                                                \
     X(dot_float32)                                                                                                     \
     X(dot_float64)                                                                                                     \
     X(distance)                                                                                                        \

@@ -1,0 +1,266 @@
+/* Fused additive attention as an op, and its backward as another. */
+#include "nn/fused_additive.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "nn/additive_powers.h"
+#include "nn/fused.h"
+#include "nn/padding.h"
+#include "tensor/additive_attention.h"
+#include "tensor/kernels.h"
+
+static const char *const name = "additive_attention";
+
+/* The inputs of the op, queries and keys projected; those of the mask may be NULL. Backward's are the same, then the
+ * statistics of the output's rows, the weights if they are kept, the gradient of the output, and those of keys and
+ * values so far: if not NULL, they are added to and given back. What forward saves, and the gradients that backward
+ * gives, have the numbers of these inputs. */
+enum {
+    at_queries,
+    at_keys,
+    at_weight,
+    at_values,
+    at_mask,
+    at_bias = at_mask + rapt_input_bias,
+    at_relative_bias = at_mask + rapt_input_relative_bias,
+    gradient_count,
+    input_count = at_mask + rapt_mask_input_count,
+    at_statistics = input_count,
+    at_weights,
+    at_gradient,
+    at_keys_so_far = at_gradient + rapt_fused_keys_so_far,
+    at_values_so_far = at_gradient + rapt_fused_values_so_far,
+};
+
+typedef struct backward_options {
+    rapt_mask_options forward;
+    bool wants[gradient_count];
+} backward_options;
+
+/* (B, heads, rows, size) or (B, rows, size) as kernels read it. */
+static rapt_raw_grid grid_of(const rapt_tensor *tensor)
+{
+    const int64_t *s = tensor->strides;
+    if (tensor->rank == 4) return (rapt_raw_grid){tensor->data, {s[0], s[1], s[2], s[3]}};
+    return (rapt_raw_grid){tensor->data, {s[0], 0, s[1], s[2]}};
+}
+
+static bool make_constants(rapt_additive_attention *a)
+{
+    rapt_tensor *weight = rapt_new(name, a->dtype, RAPT_SHAPE(a->padded)),
+                *offset = rapt_new(name, a->dtype, RAPT_SHAPE(a->padded));
+    if (!weight || !offset) return false;
+    a->constants = (rapt_additive_constants){.weight = weight->data, .offset = offset->data};
+    a->constants.scale = rapt_kernel.additive[a->dtype].constants(a->hidden, a->raw_weight, &a->constants);
+    return true;
+}
+
+static bool make_powers(const void **powers, const rapt_tensor *rows, double factor, const void *factors,
+                        rapt_tensor *largest)
+{
+    rapt_tensor *made = rapt_make_powers(rows, factor, factors, largest);
+    *powers = made ? made->data : NULL;
+    return made != NULL;
+}
+
+/* Kernels read tiles of keys whole: where keys are not finite, those that no query sees become zeros. */
+static bool hide_undefined(const rapt_call *call, const rapt_raw_mask *mask, const rapt_tensor **keys,
+                           rapt_key_powers *powers)
+{
+    const rapt_resolved_mask resolved = {.batch = mask->batch,
+                                         .heads = mask->heads,
+                                         .queries = mask->queries,
+                                         .keys = mask->keys,
+                                         .ranges = rapt_call_input(call, at_mask + rapt_input_ranges),
+                                         .seen = rapt_call_input(call, at_mask + rapt_input_seen)};
+    rapt_tensor *sum = rapt_sum(powers->largest, RAPT_ALL_AXES, false);
+    if (!sum || isfinite(rapt_item(sum))) return sum != NULL;
+    const rapt_tensor *read = rapt_hide_padding((rapt_tensor *)(uintptr_t)*keys, &resolved);
+    if (!read || read == *keys) return read != NULL;
+    *keys = read;
+    return rapt_key_powers_of(read, powers);
+}
+
+/* What forward and backward have in common: the inputs made ready for the kernels, with the exponentials that scores
+ * are made of, or the gradients, or both. The tensors belong to the innermost scope. */
+static bool describe(rapt_additive_attention *a, rapt_call *call, const rapt_mask_options *options, bool scores,
+                     bool backward)
+{
+    const rapt_tensor *queries = rapt_as_contiguous(rapt_call_input(call, at_queries)),
+                      *keys = rapt_as_contiguous(rapt_call_input(call, at_keys)),
+                      *weight = rapt_as_contiguous(rapt_call_input(call, at_weight)),
+                      *values = rapt_as_dense_rows(rapt_call_input(call, at_values));
+    if (!queries || !keys || !weight || !values) return false;
+    const int last = keys->rank - 1;
+    const int64_t sizes[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
+    *a = (rapt_additive_attention){.dtype = (rapt_dtype)queries->dtype,
+                                   .mask = rapt_raw_mask_of(call, at_mask, options, sizes),
+                                   .groups = rapt_heads_of(keys),
+                                   .hidden = keys->shape[last],
+                                   .padded = RAPT_ADDITIVE_PADDED(keys->shape[last]),
+                                   .value_size = values->shape[last],
+                                   .raw_weight = weight->data,
+                                   .values = grid_of(values)};
+    rapt_key_powers powers;
+    rapt_tensor *largest = rapt_new(name, a->dtype, last, queries->shape);
+    if (!largest || !rapt_key_powers_of(keys, &powers) || !hide_undefined(call, &a->mask, &keys, &powers)) return false;
+    a->queries = (rapt_additive_rows){.rows = queries->data, .largest = largest->data};
+    a->keys = (rapt_additive_rows){keys->data, powers.powers->data, powers.largest->data};
+    if (backward && !make_powers(&a->queries.powers, queries, 0.5, NULL, largest)) return false;
+    return !scores || (make_constants(a) && make_powers(&a->folded, queries, 1, a->constants.offset, largest));
+}
+
+/* Are the weights kept from forward to backward? As long as they are no larger than the projected queries and keys;
+ * else backward makes them again, a chunk of the queries at a time. */
+static bool keeps_weights(const rapt_additive_attention *a)
+{
+    const rapt_raw_mask *m = &a->mask;
+    return m->heads * m->queries * m->keys <= (m->heads * m->queries + a->groups * m->keys) * a->hidden;
+}
+
+static bool wants_any(const rapt_call *call)
+{
+    bool any = false;
+    for (int i = 0; i < input_count; i++) any = any || rapt_call_wants(call, i);
+    return any;
+}
+
+static rapt_tensor *forward(rapt_call *call)
+{
+    rapt_additive_attention a;
+    RAPT_SCOPE;
+    if (!describe(&a, call, rapt_call_options(call), true, false)) return NULL;
+    const rapt_raw_mask *m = &a.mask;
+    const rapt_tensor *queries = rapt_call_input(call, at_queries);
+    int64_t shape[RAPT_MAX_RANK];
+    memcpy(shape, queries->shape, sizeof shape);
+    shape[queries->rank - 1] = a.value_size;
+    rapt_tensor *out = rapt_new(name, a.dtype, queries->rank, shape);
+    rapt_tensor *statistics = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, 2)), *weights = NULL;
+    const bool asked = rapt_fused_gives_weights(call), keeps = wants_any(call) && keeps_weights(&a);
+    if (asked || keeps) {
+        weights = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys));
+        if (!weights) return NULL;
+    }
+    if (!out || !statistics) return NULL;
+    const rapt_additive_output output = {out->data, statistics->data, weights ? weights->data : NULL};
+    if (!rapt_additive_attention_forward(name, &a, &output)) return NULL;
+    for (int i = 0; i < input_count; i++) rapt_call_save(call, rapt_call_input(call, i));
+    rapt_call_save_constant(call, statistics);
+    rapt_call_save_constant(call, keeps ? weights : NULL);
+    if (asked) rapt_call_set_output(call, rapt_fused_weights, rapt_keep(weights));
+    return rapt_keep(out);
+}
+
+/* Where that gradient goes: one like the input, or nothing where it is not wanted. */
+static rapt_tensor *gradient_like(const rapt_tensor *input, bool wanted)
+{
+    const int64_t none = 0;
+    return wanted ? rapt_new(name, (rapt_dtype)input->dtype, input->rank, input->shape)
+                  : rapt_new(name, RAPT_FLOAT32, 1, &none);
+}
+
+static rapt_tensor *backward_forward(rapt_call *call)
+{
+    const backward_options *o = rapt_call_options(call);
+    rapt_tensor *gradients[gradient_count];
+    rapt_additive_attention a;
+    RAPT_SCOPE;
+    const rapt_tensor *weight = rapt_call_input(call, at_weight), *weights = rapt_call_input(call, at_weights);
+    const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, at_gradient));
+    rapt_tensor *so_far[gradient_count] =
+        {[at_keys] = rapt_call_input(call, at_keys_so_far), [at_values] = rapt_call_input(call, at_values_so_far)};
+    if (!gradient || !describe(&a, call, &o->forward, !weights, true)) return NULL;
+    const rapt_additive_wants wants = {.hidden = o->wants[at_queries] || o->wants[at_keys] || o->wants[at_weight],
+                                       .values = o->wants[at_values]};
+    rapt_tensor *each = rapt_new(name, a.dtype, RAPT_SHAPE(a.mask.batch * a.groups, a.hidden));
+    for (int i = 0; i < gradient_count; i++) {
+        const bool writes = o->wants[i] || (i <= at_weight && wants.hidden);
+        gradients[i] = so_far[i] ? so_far[i] : rapt_keep(gradient_like(rapt_call_input(call, i), writes));
+        if (!gradients[i]) return NULL;
+    }
+    if (!each) return NULL;
+    rapt_tensor *bias = gradients[at_bias], *relative_bias = gradients[at_relative_bias];
+    rapt_additive_gradient g = {.gradient = grid_of(gradient),
+                                .statistics = rapt_call_input(call, at_statistics)->data,
+                                .weights = weights ? weights->data : NULL,
+                                .queries = gradients[at_queries]->data,
+                                .keys = gradients[at_keys]->data,
+                                .values = gradients[at_values]->data,
+                                .adds_keys = so_far[at_keys] != NULL,
+                                .adds_values = so_far[at_values] != NULL,
+                                .raw_weight = each->data,
+                                .bias = o->wants[at_bias] ? bias->data : NULL,
+                                .relative_bias = o->wants[at_relative_bias] ? relative_bias->data : NULL};
+    if (g.relative_bias) memset(g.relative_bias, 0, (size_t)relative_bias->count * rapt_dtype_size(a.dtype));
+    if (!rapt_additive_attention_backward(name, &a, &g, wants)) return NULL;
+    if (wants.hidden)
+        gradients[at_weight] =
+            rapt_keep(rapt_reshape(rapt_sum(each, RAPT_AXES(0), false), weight->rank, weight->shape));
+    for (int i = at_queries + 1; i < gradient_count; i++) rapt_call_set_output(call, i, gradients[i]);
+    return gradients[at_queries];
+}
+
+static const rapt_op backward = {
+    .name = "additive_attention_backward",
+    .forward = backward_forward,
+    .options_size = sizeof(backward_options),
+    .optional = RAPT_MASK_OPTIONAL(at_mask) | 1u << at_weights | 1u << at_keys_so_far | 1u << at_values_so_far,
+    .outputs = gradient_count,
+    .no_gradient = "fused additive attention has no second derivative; set the attention's `plain` for one",
+};
+
+static bool vjp(rapt_call *call)
+{
+    backward_options o = {.forward = *(const rapt_mask_options *)rapt_call_options(call)};
+    return rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
+                                                       .options = &o,
+                                                       .wants = o.wants,
+                                                       .saved_count = at_gradient,
+                                                       .gradient_count = gradient_count,
+                                                       .keys = at_keys,
+                                                       .values = at_values});
+}
+
+static const rapt_op op = {.name = "additive_attention",
+                           .forward = forward,
+                           .vjp = vjp,
+                           .options_size = sizeof(rapt_mask_options),
+                           .optional = RAPT_MASK_OPTIONAL(at_mask)};
+
+static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rapt_tensor *weight,
+                  const rapt_tensor *values)
+{
+    char q[RAPT_SHAPE_TEXT], k[RAPT_SHAPE_TEXT], w[RAPT_SHAPE_TEXT];
+    const rapt_dtype dtype = (rapt_dtype)queries->dtype;
+    if (!rapt_is_floating(queries) || keys->dtype != dtype || weight->dtype != dtype || values->dtype != dtype)
+        return rapt_fail(RAPT_ERROR_DTYPE, name,
+                         "queries are %s, keys %s, weight %s, values %s; one floating dtype expected",
+                         rapt_dtype_name(dtype), rapt_dtype_name((rapt_dtype)keys->dtype),
+                         rapt_dtype_name((rapt_dtype)weight->dtype), rapt_dtype_name((rapt_dtype)values->dtype));
+    const int last = queries->rank - 1;
+    const int64_t hidden = queries->rank == 3 || queries->rank == 4 ? queries->shape[last] : -1;
+    bool fits = keys->rank == queries->rank && values->rank == queries->rank && keys->shape[last] == hidden &&
+                weight->count == hidden;
+    return fits ||
+           rapt_fail(RAPT_ERROR_SHAPE, name,
+                     "queries %s, keys %s, weight %s; (…, hidden), (…, hidden) and hidden expected",
+                     rapt_shape_text(queries->rank, queries->shape, q), rapt_shape_text(keys->rank, keys->shape, k),
+                     rapt_shape_text(weight->rank, weight->shape, w));
+}
+
+rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *weight,
+                                 const rapt_attention_call *call)
+{
+    if (!queries || !keys || !weight || !check(queries, keys, weight, call->values)) return NULL;
+    rapt_tensor *values = call->values;
+    /* values likewise, which matters where the mask has gaps: elsewhere they end with what is seen */
+    if (call->mask->gaps && !call->mask->padding_is_zero) values = rapt_hide_padding(values, call->mask);
+    if (!values) return NULL;
+    rapt_tensor *in[input_count] =
+        {[at_queries] = queries, [at_keys] = keys, [at_weight] = weight, [at_values] = values};
+    rapt_mask_put_inputs(call->mask, in + at_mask);
+    const rapt_mask_options o = rapt_mask_options_of(call);
+    return rapt_fused_apply(&op, &o, input_count, in, call);
+}

@@ -1,0 +1,212 @@
+/* Fused dot-product attention as an op, and its backward as another. */
+#include "nn/fused_dot.h"
+
+#include <string.h>
+
+#include "nn/fused.h"
+#include "nn/pooling.h"
+#include "tensor/dot_attention.h"
+
+static const char *const name = "dot_attention";
+
+/* The inputs of the op; those of the mask may be NULL. Backward's are the same, then the output, the statistics of its
+ * rows, the gradient of the output, and those of keys and values so far: if not NULL, they are added to and given back.
+ * What forward saves, and the gradients that backward gives, have the numbers of these inputs. */
+enum {
+    at_queries,
+    at_keys,
+    at_values,
+    at_mask,
+    at_bias = at_mask + rapt_input_bias,
+    at_relative_bias = at_mask + rapt_input_relative_bias,
+    gradient_count,
+    input_count = at_mask + rapt_mask_input_count,
+    at_out = input_count,
+    at_statistics,
+    at_gradient,
+    at_keys_so_far = at_gradient + rapt_fused_keys_so_far,
+    at_values_so_far = at_gradient + rapt_fused_values_so_far,
+};
+
+typedef struct options {
+    rapt_mask_options mask;
+    double scale;
+    bool is_gaussian;
+} options;
+
+typedef struct backward_options {
+    options forward;
+    bool wants[gradient_count];
+} backward_options;
+
+static rapt_raw_rows rows_of(const rapt_tensor *tensor)
+{
+    const int64_t *s = tensor->strides;
+    if (tensor->rank == 4) return (rapt_raw_rows){tensor->data, {s[0], s[1], s[2]}};
+    return (rapt_raw_rows){tensor->data, {s[0], 0, s[1]}};
+}
+
+/* What forward and backward have in common. Copies belong to the innermost scope. */
+static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o)
+{
+    const rapt_tensor *queries = rapt_as_dense_rows(rapt_call_input(call, at_queries)),
+                      *keys = rapt_as_dense_rows(rapt_call_input(call, at_keys)),
+                      *values = rapt_as_dense_rows(rapt_call_input(call, at_values));
+    if (!queries || !keys || !values) return false;
+    const int64_t scores[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
+    *a = (rapt_dot_attention){.dtype = (rapt_dtype)queries->dtype,
+                              .groups = rapt_heads_of(keys),
+                              .size = queries->shape[queries->rank - 1],
+                              .value_size = values->shape[values->rank - 1],
+                              .scale = o->scale,
+                              .is_gaussian = o->is_gaussian,
+                              .mask = rapt_raw_mask_of(call, at_mask, &o->mask, scores),
+                              .queries = rows_of(queries),
+                              .keys = rows_of(keys),
+                              .values = rows_of(values)};
+    return true;
+}
+
+/* (B, heads, length, size) that lies in memory as (B, length, heads, size), so that joining the heads copies nothing;
+ * or (B, length, size). */
+static rapt_tensor *new_split(rapt_dtype dtype, int rank, const int64_t *shape)
+{
+    if (rank == 3) return rapt_new(name, dtype, rank, shape);
+    rapt_tensor *joined = rapt_new(name, dtype, RAPT_SHAPE(shape[0], shape[2], shape[1], shape[3]));
+    return joined ? rapt_permute(joined, RAPT_AXES(0, 2, 1, 3)) : NULL;
+}
+
+static rapt_tensor *forward(rapt_call *call)
+{
+    rapt_dot_attention a;
+    RAPT_SCOPE;
+    if (!describe(&a, call, rapt_call_options(call))) return NULL;
+    const rapt_raw_mask *m = &a.mask;
+    const rapt_tensor *queries = rapt_call_input(call, at_queries);
+    int64_t shape[RAPT_MAX_RANK];
+    memcpy(shape, queries->shape, sizeof shape);
+    shape[queries->rank - 1] = a.value_size;
+    rapt_tensor *out = new_split(a.dtype, queries->rank, shape);
+    rapt_tensor *statistics = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, 2));
+    if (!out || !statistics) return NULL;
+    a.out = rows_of(out);
+    a.statistics = statistics->data;
+    if (!rapt_dot_attention_forward(name, &a)) return NULL;
+    if (rapt_fused_gives_weights(call)) {
+        rapt_tensor *weights = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys));
+        if (!weights || !rapt_dot_attention_weights(name, &a, weights->data)) return NULL;
+        rapt_call_set_output(call, rapt_fused_weights, rapt_keep(weights));
+    }
+    for (int i = 0; i < input_count; i++) rapt_call_save(call, rapt_call_input(call, i));
+    rapt_call_save(call, out);
+    rapt_call_save_constant(call, statistics);
+    return rapt_keep(out);
+}
+
+/* Of queries, keys or values: in memory as the input is. */
+static rapt_tensor *gradient_like(const rapt_tensor *input)
+{
+    if (input->rank == 4 && input->strides[1] < input->strides[2])
+        return new_split((rapt_dtype)input->dtype, input->rank, input->shape);
+    return rapt_new(name, (rapt_dtype)input->dtype, input->rank, input->shape);
+}
+
+/* Of a bias: zeros to begin with, or nothing where it is not wanted. */
+static rapt_tensor *bias_gradient(const rapt_tensor *bias, bool wanted)
+{
+    return wanted ? rapt_zeros_like(bias) : rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0));
+}
+
+static rapt_tensor *backward_forward(rapt_call *call)
+{
+    const backward_options *o = rapt_call_options(call);
+    rapt_dot_attention a;
+    RAPT_SCOPE;
+    const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, at_gradient));
+    if (!gradient || !describe(&a, call, &o->forward)) return NULL;
+    rapt_tensor *gradients[gradient_count] =
+        {[at_keys] = rapt_call_input(call, at_keys_so_far), [at_values] = rapt_call_input(call, at_values_so_far)};
+    a.adds_keys = gradients[at_keys] != NULL;
+    a.adds_values = gradients[at_values] != NULL;
+    for (int i = 0; i < gradient_count; i++) {
+        const rapt_tensor *input = rapt_call_input(call, i);
+        if (!gradients[i])
+            gradients[i] = rapt_keep(i < at_mask ? gradient_like(input) : bias_gradient(input, o->wants[i]));
+        if (!gradients[i]) return NULL;
+    }
+    a.out = rows_of(rapt_call_input(call, at_out));
+    a.statistics = rapt_call_input(call, at_statistics)->data;
+    a.gradient = rows_of(gradient);
+    a.d_queries = rows_of(gradients[at_queries]);
+    a.d_keys = rows_of(gradients[at_keys]);
+    a.d_values = rows_of(gradients[at_values]);
+    a.d_scores = o->wants[at_bias] ? gradients[at_bias]->data : NULL;
+    a.d_relative_bias = o->wants[at_relative_bias] ? gradients[at_relative_bias]->data : NULL;
+    if (!rapt_dot_attention_backward(name, &a)) return NULL;
+    for (int i = at_queries + 1; i < gradient_count; i++) rapt_call_set_output(call, i, gradients[i]);
+    return gradients[at_queries];
+}
+
+static const rapt_op backward = {
+    .name = "dot_attention_backward",
+    .forward = backward_forward,
+    .options_size = sizeof(backward_options),
+    .optional = RAPT_MASK_OPTIONAL(at_mask) | 1u << at_keys_so_far | 1u << at_values_so_far,
+    .outputs = gradient_count,
+    .no_gradient = "fused dot-product attention has no second derivative; set the attention's `plain` for one",
+};
+
+static bool vjp(rapt_call *call)
+{
+    backward_options o = {.forward = *(const options *)rapt_call_options(call)};
+    return rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
+                                                       .options = &o,
+                                                       .wants = o.wants,
+                                                       .saved_count = at_gradient,
+                                                       .gradient_count = gradient_count,
+                                                       .keys = at_keys,
+                                                       .values = at_values});
+}
+
+static const rapt_op op = {.name = "dot_attention",
+                           .forward = forward,
+                           .vjp = vjp,
+                           .options_size = sizeof(options),
+                           .optional = RAPT_MASK_OPTIONAL(at_mask)};
+
+static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rapt_tensor *values)
+{
+    char q[RAPT_SHAPE_TEXT], k[RAPT_SHAPE_TEXT], v[RAPT_SHAPE_TEXT];
+    if (!rapt_is_floating(queries) || keys->dtype != queries->dtype || values->dtype != queries->dtype)
+        return rapt_fail(RAPT_ERROR_DTYPE, name, "queries are %s, keys %s, values %s; one floating dtype expected",
+                         rapt_dtype_name((rapt_dtype)queries->dtype), rapt_dtype_name((rapt_dtype)keys->dtype),
+                         rapt_dtype_name((rapt_dtype)values->dtype));
+    const int rank = queries->rank;
+    bool fits = (rank == 3 || rank == 4) && keys->rank == rank && values->rank == rank &&
+                queries->shape[rank - 1] == keys->shape[rank - 1];
+    return fits || rapt_fail(RAPT_ERROR_SHAPE, name,
+                             "queries %s, keys %s, values %s; all (B, length, size) or (B, heads, length, size) "
+                             "expected, queries and keys of one size",
+                             rapt_shape_text(rank, queries->shape, q), rapt_shape_text(keys->rank, keys->shape, k),
+                             rapt_shape_text(values->rank, values->shape, v));
+}
+
+static rapt_tensor *attend(rapt_tensor *queries, rapt_tensor *keys, double scale, bool is_gaussian,
+                           const rapt_attention_call *call)
+{
+    if (!queries || !keys || !call->values || !check(queries, keys, call->values)) return NULL;
+    rapt_tensor *in[input_count] = {[at_queries] = queries, [at_keys] = keys, [at_values] = call->values};
+    rapt_mask_put_inputs(call->mask, in + at_mask);
+    const options o = {rapt_mask_options_of(call), scale, is_gaussian};
+    return rapt_fused_apply(&op, &o, input_count, in, call);
+}
+
+rapt_tensor *rapt_fused_dot(rapt_tensor *queries, rapt_tensor *keys, double scale, const rapt_attention_call *call)
+{
+    return attend(queries, keys, scale, false, call);
+}
+
+rapt_tensor *rapt_fused_gaussian(rapt_tensor *queries, rapt_tensor *keys, const rapt_attention_call *call)
+{
+    return attend(queries, keys, 1, true, call);
+}

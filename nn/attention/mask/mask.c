@@ -1,0 +1,213 @@
+/* What a mask lets a query see: its fields, checked and made ready for one shape of scores. */
+#include "nn/mask.h"
+
+#include <math.h>
+
+#include "tensor/debug.h"
+
+/* a + b, or the end of int64 that it overflows. */
+static int64_t add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum)) return sum;
+    return b > 0 ? INT64_MAX : INT64_MIN;
+}
+
+static int64_t within(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Keys j with j < length, out of `keys`. */
+static int64_t keys_below(double length, int64_t keys)
+{
+    if (!(length > 0)) return 0;
+    return length >= (double)keys ? keys : (int64_t)ceil(length);
+}
+
+static const char *scores_text(const rapt_resolved_mask *r, char text[RAPT_SHAPE_TEXT])
+{
+    const int64_t with_heads[] = {r->batch, r->heads, r->queries, r->keys}, without[] = {r->batch, r->queries, r->keys};
+    return r->heads == 1 ? rapt_shape_text(3, without, text) : rapt_shape_text(4, with_heads, text);
+}
+
+static bool check_lengths(const char *op, const rapt_tensor *lengths, const rapt_resolved_mask *r)
+{
+    bool fits = !lengths || ((lengths->rank == 1 || lengths->rank == 2) && lengths->shape[0] == r->batch &&
+                             (lengths->rank == 1 || lengths->shape[1] == r->queries));
+    char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
+    return fits || rapt_fail(RAPT_ERROR_SHAPE, op, "valid lengths (B) or (B, Q) expected for scores %s, not %s",
+                             scores_text(r, a), rapt_shape_text(lengths->rank, lengths->shape, b));
+}
+
+/* The keys [first, last) of one query, out of the first `length`. */
+static void find_range(const rapt_mask *mask, int64_t query, int64_t length, int64_t range[2])
+{
+    int64_t first = 0, last = length, position = add(query, mask->offset);
+    if (mask->causal) last = within(add(position, 1), 0, last);
+    if (mask->window > 0) { /* position − window < j < position + window */
+        last = within(add(position, mask->window), 0, last);
+        first = within(add(position, 1 - mask->window), 0, last);
+    }
+    range[0] = first;
+    range[1] = last;
+}
+
+static bool make_ranges(const char *op, const rapt_mask *mask, rapt_resolved_mask *r)
+{
+    if (mask->window < 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the mask's window is %lld; 0 or more expected",
+                         (long long)mask->window);
+    if (!check_lengths(op, mask->valid_lengths, r)) return false;
+    if (!mask->valid_lengths && !mask->causal && mask->window == 0) return true;
+    int64_t items = mask->valid_lengths ? r->batch : 1;
+    rapt_tensor *ranges = rapt_new(op, RAPT_INT64, RAPT_SHAPE(items, r->queries, 2));
+    if (!ranges) return false;
+    const rapt_tensor *lengths = mask->valid_lengths;
+    int64_t *range = (int64_t *)(void *)ranges->data, length = r->keys;
+    bool all = true;
+    for (int64_t item = 0; item < items; item++)
+        for (int64_t query = 0; query < r->queries; query++, range += 2) {
+            if (lengths && (query == 0 || lengths->rank == 2))
+                length = keys_below(rapt_at(lengths, (int64_t[]){item, query}), r->keys);
+            find_range(mask, query, length, range);
+            all = all && range[0] == 0 && range[1] == r->keys;
+        }
+    if (!all) r->ranges = ranges;
+    return true;
+}
+
+/* The tensor of a mask so that it broadcasts to (B, heads, Q, last) by numpy's rules; NULL after an error. */
+static rapt_tensor *align(const char *op, const char *field, rapt_tensor *tensor, const rapt_resolved_mask *r,
+                          int64_t last)
+{
+    const int64_t shape[] = {r->batch, r->heads, r->queries, last};
+    rapt_tensor *aligned = tensor->rank == 3 && r->heads == 1 ? rapt_unsqueeze(tensor, 1) : tensor;
+    bool fits = aligned && aligned->rank <= 4;
+    for (int i = 1; fits && i <= aligned->rank; i++) {
+        int64_t size = aligned->shape[aligned->rank - i];
+        fits = size == 1 || size == shape[4 - i];
+    }
+    if (fits || !aligned) return aligned;
+    char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
+    rapt_fail(RAPT_ERROR_SHAPE, op, "the mask's %s %s does not broadcast to the scores %s", field,
+              rapt_shape_text(tensor->rank, tensor->shape, a), scores_text(r, b));
+    return NULL;
+}
+
+static bool check_dtype(const char *op, const char *field, const rapt_tensor *tensor, rapt_dtype dtype)
+{
+    return tensor->dtype == dtype || rapt_fail(RAPT_ERROR_DTYPE, op, "the mask's %s is %s; %s expected", field,
+                                               rapt_dtype_name((rapt_dtype)tensor->dtype), rapt_dtype_name(dtype));
+}
+
+static rapt_tensor *expand(const rapt_resolved_mask *r, rapt_tensor *tensor, int64_t last)
+{
+    return rapt_expand(tensor, RAPT_SHAPE(r->batch, r->heads, r->queries, last));
+}
+
+/* Where the bias is not −∞, which would hide a key; NULL, without an error, where it is −∞ nowhere. */
+static bool find_seen(rapt_tensor *bias, rapt_tensor **seen)
+{
+    RAPT_NO_GRADIENT;
+    rapt_tensor *lowest = rapt_scalar((rapt_dtype)bias->dtype, -(double)INFINITY);
+    rapt_tensor *above = rapt_not_equal(bias, lowest), *count = rapt_sum(above, RAPT_ALL_AXES, false);
+    if (!count) return false;
+    *seen = rapt_item(count) < (double)bias->count ? above : NULL;
+    return true;
+}
+
+/* *seen = *seen AND more; NULL says true to all. */
+static bool join(rapt_tensor **seen, rapt_tensor *more)
+{
+    if (more) *seen = *seen ? rapt_logical_and(*seen, more) : more;
+    return !more || *seen;
+}
+
+static bool resolve_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r, rapt_tensor **seen)
+{
+    rapt_tensor *above;
+    if (!check_dtype(op, "bias", bias, dtype)) return false;
+    rapt_tensor *aligned = align(op, "bias", bias, r, r->keys);
+    return aligned && (r->bias = expand(r, aligned, r->keys)) && find_seen(aligned, &above) && join(seen, above);
+}
+
+/* seen may be NULL: then nobody wants to know which keys are not seen for it. */
+static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r,
+                                  rapt_tensor **seen)
+{
+    char text[RAPT_SHAPE_TEXT];
+    rapt_tensor *above;
+    if (!check_dtype(op, "relative_bias", bias, dtype)) return false;
+    int64_t positions = bias->rank > 0 ? bias->shape[bias->rank - 1] : 0;
+    if (positions % 2 == 0)
+        return rapt_fail(RAPT_ERROR_SHAPE, op,
+                         "the mask's relative_bias is %s; an odd number of relative positions expected",
+                         rapt_shape_text(bias->rank, bias->shape, text));
+    rapt_tensor *aligned = align(op, "relative_bias", bias, r, positions);
+    if (!aligned || !(r->relative_bias = expand(r, aligned, positions))) return false;
+    if (!seen) return true;
+    if (!find_seen(aligned, &above)) return false;
+    if (!above) return true;
+    bool by_query = aligned->rank >= 2 && aligned->shape[aligned->rank - 2] == r->queries;
+    if (aligned->rank >= 2 && !by_query) above = rapt_squeeze(above, -2);
+    above = rapt_by_relative_position(above, r->queries, r->keys, r->offset, by_query);
+    return above && join(seen, above);
+}
+
+static bool check_alive(const char *op, const rapt_mask *mask)
+{
+    return rapt_check_alive(op, "the mask's valid_lengths", mask->valid_lengths) &&
+           rapt_check_alive(op, "the mask's seen", mask->seen) && rapt_check_alive(op, "the mask's bias", mask->bias) &&
+           rapt_check_alive(op, "the mask's relative_bias", mask->relative_bias);
+}
+
+bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
+                       int64_t queries, int64_t keys, rapt_resolved_mask *r)
+{
+    *r = (rapt_resolved_mask){.batch = batch, .heads = heads, .queries = queries, .keys = keys};
+    if (!mask) return true;
+    if (!check_alive(op, mask)) return false;
+    r->offset = mask->offset;
+    r->fills_million = mask->fills_million;
+    rapt_tensor *seen = NULL;
+    if (!make_ranges(op, mask, r)) return false;
+    if (mask->seen &&
+        (!check_dtype(op, "seen", mask->seen, RAPT_BOOL) || !(seen = align(op, "seen", mask->seen, r, keys))))
+        return false;
+    if (mask->bias && !resolve_bias(op, mask->bias, dtype, r, &seen)) return false;
+    if (mask->relative_bias && !resolve_relative_bias(op, mask->relative_bias, dtype, r, &seen)) return false;
+    /* windows move on by one key a query, unless lengths cut some of them off */
+    r->gaps = seen || (mask->window > 0 && mask->valid_lengths && mask->valid_lengths->rank == 2);
+    return !seen || (r->seen = expand(r, seen, keys)) != NULL;
+}
+
+bool rapt_resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_unseen,
+                                rapt_resolved_mask *r)
+{
+    rapt_tensor *seen = r->seen;
+    if (!resolve_relative_bias(op, bias, dtype, r, finds_unseen ? &seen : NULL)) return false;
+    if (seen == r->seen) return true;
+    r->gaps = true;
+    return (r->seen = expand(r, seen, r->keys)) != NULL;
+}
+
+bool rapt_check_scores(const char *op, const rapt_tensor *scores)
+{
+    char text[RAPT_SHAPE_TEXT];
+    if (!scores) return rapt_fail_null(op, "scores");
+    if (scores->rank != 3 && scores->rank != 4)
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "scores (B, Q, K) or (B, heads, Q, K) expected, not %s",
+                         rapt_shape_text(scores->rank, scores->shape, text));
+    return rapt_is_floating(scores) || rapt_fail(RAPT_ERROR_DTYPE, op, "scores are %s; floating expected",
+                                                 rapt_dtype_name((rapt_dtype)scores->dtype));
+}
+
+bool rapt_resolve_mask_for(const char *op, const rapt_mask *mask, const rapt_tensor *scores, rapt_resolved_mask *r)
+{
+    if (!rapt_check_scores(op, scores)) return false;
+    const int64_t *shape = scores->shape;
+    const bool heads = scores->rank == 4;
+    return rapt_resolve_mask(op, mask, (rapt_dtype)scores->dtype, shape[0], heads ? shape[1] : 1, shape[heads + 1],
+                             shape[heads + 2], r);
+}

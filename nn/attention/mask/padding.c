@@ -1,0 +1,111 @@
+/* The room of padding: which keys no query sees, who keeps them out, and how. */
+#include "nn/padding.h"
+
+#include <string.h>
+
+#include "tensor/core.h"
+
+rapt_padding rapt_padding_of(const rapt_pooling *p, bool prepares)
+{
+    if (p->mask.fills_million) return RAPT_PADDING_IS_READ;
+    if (p->resolved.padding_is_zero) return RAPT_PADDING_IS_ZERO;
+    prepares = prepares && p->attention->scoring->prepare;
+    return rapt_pooling_is_fused(p) && !prepares ? RAPT_PADDING_NOT_READ : RAPT_PADDING_TO_HIDE;
+}
+
+/* bool (items, 1, K): the union of the ranges of an item's queries, by how many of them begin and end before a key. */
+static rapt_tensor *seen_by_ranges(const rapt_resolved_mask *r)
+{
+    const int64_t items = r->ranges->shape[0], *range = (const int64_t *)(const void *)r->ranges->data;
+    rapt_tensor *seen_keys = rapt_empty(RAPT_BOOL, RAPT_SHAPE(items, 1, r->keys)),
+                *changes = rapt_empty(RAPT_INT64, RAPT_SHAPE(r->keys + 1));
+    if (!seen_keys || !changes) return NULL;
+    int64_t *change = (int64_t *)(void *)changes->data;
+    for (int64_t item = 0; item < items; item++) {
+        memset(change, 0, (size_t)(r->keys + 1) * sizeof *change);
+        for (int64_t query = 0; query < r->queries; query++, range += 2) {
+            change[range[0]]++;
+            change[range[1]]--;
+        }
+        int64_t open = 0;
+        for (int64_t key = 0; key < r->keys; key++) seen_keys->data[item * r->keys + key] = (open += change[key]) > 0;
+    }
+    return seen_keys;
+}
+
+/* bool (B or 1, groups or 1, K or 1) */
+static rapt_tensor *seen_by_queries(const rapt_resolved_mask *r, int64_t groups)
+{
+    rapt_tensor *seen;
+    if (!r->seen) return seen_by_ranges(r);
+    if (!rapt_join_seen(r->ranges, r->seen, r->keys, &seen)) return NULL;
+    int64_t of_group = seen->shape[1] == 1 ? 1 : r->heads / groups, lines = of_group * seen->shape[2];
+    seen = rapt_reshape(seen, RAPT_SHAPE(seen->shape[0], seen->shape[1] / of_group, lines, seen->shape[3]));
+    return rapt_greater(rapt_sum(seen, RAPT_AXES(2), false), rapt_scalar(RAPT_INT64, 0));
+}
+
+bool rapt_find_seen_keys(const rapt_resolved_mask *r, int64_t groups, rapt_tensor **seen_keys)
+{
+    RAPT_NO_GRADIENT;
+    *seen_keys = NULL;
+    if (r->queries == 0) return (*seen_keys = rapt_zeros(RAPT_BOOL, RAPT_SHAPE(r->batch, groups, r->keys, 1))) != NULL;
+    if ((!r->ranges && !r->seen) || r->batch * groups * r->keys == 0) return true;
+    rapt_tensor *seen = seen_by_queries(r, groups), *count = rapt_sum(seen, RAPT_ALL_AXES, false);
+    if (!count) return false;
+    if ((int64_t)rapt_item(count) == seen->count) return true;
+    *seen_keys = rapt_unsqueeze(rapt_expand(seen, RAPT_SHAPE(r->batch, groups, r->keys)), -1);
+    return *seen_keys != NULL;
+}
+
+/* The size of an axis (from the last) that the mask's tensors give to all of them, if one does. */
+static int64_t size_by_mask(const rapt_mask *mask, int axis, int64_t otherwise)
+{
+    const rapt_tensor *const tensors[] = {mask->seen, mask->bias};
+    for (int i = 0; i < 2; i++)
+        if (tensors[i] && tensors[i]->rank >= axis && tensors[i]->shape[tensors[i]->rank - axis] != 1)
+            return tensors[i]->shape[tensors[i]->rank - axis];
+    return otherwise;
+}
+
+bool rapt_find_keys_that_may_be_seen(const char *op, const rapt_tensor *keys, const rapt_mask *mask,
+                                     rapt_tensor **seen_keys)
+{
+    *seen_keys = NULL;
+    if (!mask || mask->fills_million) return true;
+    const rapt_tensor *lengths = mask->valid_lengths;
+    const rapt_mask padding = {.valid_lengths = mask->valid_lengths, .seen = mask->seen, .bias = mask->bias};
+    int64_t groups = rapt_heads_of(keys), heads = keys->rank == 4 ? size_by_mask(mask, 3, groups) : 1;
+    int64_t queries = size_by_mask(mask, 2, lengths && lengths->rank == 2 ? lengths->shape[1] : 1);
+    rapt_resolved_mask resolved;
+    if (heads == 0 || heads % (groups ? groups : 1) != 0) heads = groups;
+    return rapt_resolve_mask(op, &padding, (rapt_dtype)keys->dtype, keys->shape[0], heads, queries,
+                             rapt_length_of(keys), &resolved) &&
+           rapt_find_seen_keys(&resolved, groups, seen_keys);
+}
+
+rapt_tensor *rapt_hide_keys(rapt_tensor *x, rapt_tensor *seen_keys)
+{
+    if (!x || !seen_keys) return x;
+    rapt_tensor *seen = x->rank == 3 ? rapt_squeeze(seen_keys, 1) : seen_keys;
+    return rapt_where(seen, x, rapt_zeros((rapt_dtype)x->dtype, 0, NULL));
+}
+
+rapt_tensor *rapt_hide_padding(rapt_tensor *x, const rapt_resolved_mask *mask)
+{
+    rapt_tensor *seen_keys = NULL;
+    if (!x || !rapt_find_seen_keys(mask, rapt_heads_of(x), &seen_keys)) return NULL;
+    return rapt_hide_keys(x, seen_keys);
+}
+
+bool rapt_hide_padding_of_inputs(rapt_resolved_mask *mask, const rapt_tensor *queries, rapt_tensor **keys,
+                                 rapt_tensor **values)
+{
+    const bool is_one = *values == *keys, asks_keys = *keys == queries, asks_values = *values == queries;
+    rapt_tensor *seen_keys;
+    if (mask->fills_million || (asks_keys && asks_values)) return true;
+    if (!rapt_find_seen_keys(mask, 1, &seen_keys)) return false;
+    if (!asks_keys) *keys = rapt_hide_keys(*keys, seen_keys);
+    if (!asks_values) *values = is_one ? *keys : rapt_hide_keys(*values, seen_keys);
+    mask->padding_is_zero = !asks_keys && !asks_values;
+    return *keys && *values;
+}

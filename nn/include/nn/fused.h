@@ -1,0 +1,35 @@
+/* What the fused attentions have in common as ops: outputs, how they are applied, and the way to their backward. */
+#ifndef RAPT_NN_FUSED_H
+#define RAPT_NN_FUSED_H
+
+#include "nn/attention_call.h"
+#include "nn/mask_inputs.h"
+
+/* The outputs of forward; the weights only if they are asked for. */
+enum { rapt_fused_pooled, rapt_fused_weights, rapt_fused_output_count };
+
+/* The pooled values; call->weights gets the weights if it is not NULL. NULL after an error. */
+rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
+                              const rapt_attention_call *call);
+
+/* In forward: are the weights asked for? */
+bool rapt_fused_gives_weights(const rapt_call *call);
+
+/* The backward of a fused op is an op whose inputs are what forward saved, then the gradient of the pooled values, and
+ * those of keys and values so far: if not NULL, they are added to and given back. Its outputs are gradients of
+ * forward's first inputs, in their order. */
+typedef struct rapt_fused_backward {
+    const rapt_op *op;
+    void *options;
+    bool *wants; /* in these options: for each gradient, whether it is wanted; set here */
+    int saved_count, gradient_count;
+    int keys, values; /* their numbers among the inputs of forward */
+} rapt_fused_backward;
+
+/* What backward's inputs are behind those saved. */
+enum { rapt_fused_gradient, rapt_fused_keys_so_far, rapt_fused_values_so_far, rapt_fused_more_inputs };
+
+/* The vjp of a fused op by its backward. */
+bool rapt_fused_vjp(rapt_call *call, const rapt_fused_backward *backward);
+
+#endif

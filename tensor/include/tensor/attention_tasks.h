@@ -1,0 +1,51 @@
+/* How fused attention is cut into tasks: by the shape of its scores alone, never by the number of threads. */
+#ifndef RAPT_TENSOR_ATTENTION_TASKS_H
+#define RAPT_TENSOR_ATTENTION_TASKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A task's share: rows [first_row, last_row) of one group of an item, and some keys. A group are the heads that read
+ * the same keys, one after the other, query by query. */
+typedef struct rapt_attention_piece {
+    int64_t item, group, first_row, last_row, first_key, last_key;
+    const struct rapt_attention_piece *next; /* what the thread is likely to do next, to be prefetched; or NULL */
+} rapt_attention_piece;
+
+typedef struct rapt_attention_tasks {
+    int64_t items, groups;          /* groups: of an item */
+    int64_t first_row, rows, chunk; /* of a group; chunk: rows of a task */
+    int64_t keys, part_keys;        /* part_keys: keys of a task */
+    int64_t chunks, parts, count;   /* of the rows of a group, of its keys, and all tasks */
+} rapt_attention_tasks;
+
+/* One task for each group. */
+rapt_attention_tasks rapt_attention_tasks_of(int64_t items, int64_t groups, int64_t rows, int64_t keys);
+
+/* A task for each `chunk` rows of a group. */
+void rapt_attention_cut_rows(rapt_attention_tasks *tasks, int64_t chunk);
+
+/* Fewer tasks than `enough` are cut further along the keys: into parts of whole steps, of least_keys each or more. */
+void rapt_attention_cut_keys(rapt_attention_tasks *tasks, int64_t enough, int64_t least_keys, int64_t step);
+
+/* The piece of a task. Chunks come first, the last one before the others, because of causal ones it is the longest;
+ * then parts, groups, items. */
+rapt_attention_piece rapt_attention_piece_of(const rapt_attention_tasks *tasks, int64_t task);
+
+/* The piece of a task out of [first, last), and in *next a guess at what the thread does after it: other threads are as
+ * fast, and took the tasks in between. */
+rapt_attention_piece rapt_attention_piece_before(const rapt_attention_tasks *tasks, int64_t task, int64_t first,
+                                                 int64_t last, rapt_attention_piece *next);
+
+static inline int64_t rapt_divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Which of the parts has that piece? */
+static inline int64_t rapt_attention_part_of(const rapt_attention_tasks *tasks, const rapt_attention_piece *piece)
+{
+    return tasks->parts > 1 ? piece->first_key / tasks->part_keys : 0;
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* What forward and backward of fused dot-product attention do to a tile of keys and a group of rows. Part of
+ * dot_tmpl.c. */
+
+/* As many keys at once as make their keys and values so many bytes. */
+static int64_t tile_keys(const rapt_dot_attention *call, int64_t bytes)
+{
+    enum { step = tile_step, largest = largest_tile / step * step };
+    const int64_t fitting =
+        bytes / SIZE / (call->size + call->value_size > 0 ? call->size + call->value_size : 1) / step * step;
+    const int64_t tile = fitting < 2 * step ? 2 * step : fitting > largest ? largest : fitting;
+    const int64_t wanted = round_up(call->mask.keys, step);
+    return wanted == 0 ? step : wanted < tile ? wanted : tile;
+}
+
+/* seen[j] = 1 where any of the rows sees key tile.first + j, group_seen[g] = 1 where one of group g sees any of them;
+ * seen_by_any are the ranges of the groups. False where all are 0. */
+static bool find_seen_keys(const rapt_dot_attention *call, const rapt_attention_piece *piece, int64_t rows,
+                           const rapt_key_range *seen_by_any, rapt_key_range tile, uint8_t *seen, uint8_t *group_seen)
+{
+    const rapt_raw_mask *mask = &call->mask;
+    const int64_t count = tile.last - tile.first, groups = (rows + RAPT_TILE_ROWS - 1) / RAPT_TILE_ROWS;
+    const bool has_holes = mask->seen.data || mask->bias.data;
+    bool found = false, complete = false;
+    memset(seen, 0, (size_t)count);
+    for (int64_t g = groups - 1; g >= 0; g--) { /* from the last row: of causal ones it sees the most */
+        const rapt_key_range range = rapt_intersect_ranges(tile, seen_by_any[g]);
+        group_seen[g] = range.first < range.last;
+        if (!group_seen[g] || (complete && !has_holes)) continue;
+        uint8_t here[largest_tile] = {0};
+        uint8_t *into = has_holes ? here : seen;
+        const int64_t first = g * RAPT_TILE_ROWS, last = smaller_of(first + RAPT_TILE_ROWS, rows);
+        for (int64_t i = last - 1; i >= first && !complete; i--) {
+            const rapt_score_row row = row_at(call, piece, i);
+            const rapt_key_range keys = rapt_intersect_ranges(tile, rapt_row_range(mask, row));
+            OF_TYPE(rapt_row_seen)(mask, row, tile, into);
+            complete = !has_holes && keys.last - keys.first == count;
+        }
+        uint8_t of_group = !has_holes;
+        for (int64_t j = 0; has_holes && j < count; j++) of_group |= here[j], seen[j] |= here[j];
+        group_seen[g] = of_group;
+        found |= of_group;
+    }
+    return found;
+}
+
+/* Scores of a group of rows and `vectors` whole vectors of transposed keys, before the mask. */
+static void score(const rapt_dot_attention *call, int64_t vectors, const T *queries, int64_t query_row, const T *keys,
+                  T *scores, int64_t stride)
+{
+    if (call->is_gaussian)
+        log_gaussian(vectors, call->size, queries, query_row, 1, keys, stride, scores, stride, NULL);
+    else
+        product(vectors, call->size, queries, query_row, 1, keys, stride, scores, stride, NULL);
+}
+
+/* Adds the biases to the scores of `rows` rows, `stride` apart, of the keys [keys.first, keys.last) and up to `vectors`
+ * whole vectors of columns; −∞ where a key is not seen. seen_by_all: the keys that ranges leave to all of the rows. */
+static void mask_group(const rapt_dot_attention *call, const rapt_attention_piece *piece, int64_t first_row,
+                       int64_t rows, rapt_key_range seen_by_all, rapt_key_range keys, int64_t vectors, T *scores,
+                       int64_t stride)
+{
+    const int64_t columns = vectors * width;
+    if (seen_by_all.first <= keys.first && seen_by_all.last >= keys.first + columns &&
+        !rapt_mask_has_tensors(&call->mask))
+        return;
+    for (int64_t i = 0; i < rows; i++) {
+        T *row = scores + i * stride;
+        OF_TYPE(rapt_row_mask)(&call->mask, row_at(call, piece, first_row + i), keys, row);
+        for (int64_t j = keys.last - keys.first; j < columns; j++) row[j] = -(T)INFINITY;
+    }
+}
+
+/* Adds 0 · element of whole vectors: what stays 0 was finite. */
+static inline vector add_rests(vector rests, int64_t count, const T *elements)
+{
+    for (int64_t j = 0; j < count; j += width) rests += 0 * *(const vector *)(const void *)(elements + j);
+    return rests;
+}
+
+static bool are_zero(vector rests)
+{
+    bool result = true;
+    for (int lane = 0; lane < width; lane++) result = result && rests[lane] == 0;
+    return result;
+}
+
+/* Writes the statistics of a row from its sums, a vector of them; returns what its output is to be multiplied by. A row
+ * with an infinite score is undefined, not one that sees nothing. */
+static T give_statistics(const rapt_dot_attention *call, rapt_score_row row, T largest, const T *sums)
+{
+    T *statistics = (T *)call->statistics + 2 * row_number(call, row), sum = 0;
+    for (int lane = 0; lane < width; lane++) sum += sums[lane];
+    const bool empty = sum == 0;
+    statistics[0] = empty ? (T)INFINITY : largest + 0 * sum;
+    statistics[1] = empty ? 1 : sum;
+    return empty || call->mask.keep == 0 ? 0 : 1 / (sum * (T)call->mask.keep);
+}
+
+/* Multiplies what dropout leaves of the elements of a row by the scale; the others become 0. */
+static void drop_row(const rapt_dot_attention *call, rapt_score_row row, rapt_key_range keys, T scale,
+                     T *restrict elements)
+{
+    uint8_t kept[largest_tile];
+    rapt_row_dropout(&call->mask, row, keys, kept);
+    RAPT_SIMD for (int64_t j = 0; j < keys.last - keys.first; j++) elements[j] = kept[j] ? elements[j] * scale : 0;
+}

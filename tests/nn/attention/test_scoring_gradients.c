@@ -1,0 +1,99 @@
+/* Derivatives of scoring functions: against differences, against closed forms, and where there is none. */
+#include "scorings.h"
+
+static rapt_tensor *call_score(rapt_tensor *const *inputs, void *context)
+{
+    return rapt_score(context, inputs[0], inputs[1]);
+}
+
+/* First and second order in queries, keys and parameters. Keys of one item are asked by the queries of three. */
+Test(scoring_gradients, gradcheck)
+{
+    for (int i = 0; i < scoring_case_count; i++)
+        for (int second = 0; second < 2; second++) {
+            RAPT_SCOPE;
+            const scoring_case *c = &scoring_cases[i];
+            rapt_seed(100 + (uint64_t)i);
+            int64_t key_size = c->one_size ? 3 : 2;
+            rapt_scoring *scoring = scoring_of(c, 3, key_size, RAPT_FLOAT64);
+            rapt_tensor *inputs[] = {rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(3, 2, 3))),
+                                     rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, 4, key_size)))};
+            rapt_gradcheck_options options = {.context = scoring, .second_order = second};
+            rapt_gradcheck_result result = rapt_module_gradcheck(&scoring->module, call_score, 2, inputs, &options);
+            cr_expect(result.passed, "%s, order %d: %s", c->name, second + 1, result.message);
+            cr_expect_gt(result.checked, 100);
+            rapt_tensor *sum = rapt_sum(call_score(inputs, scoring), RAPT_ALL_AXES, false), *gradients[2];
+            cr_assert(rapt_gradients(1, &sum, NULL, 2, inputs, gradients, 0) && gradients[0] && gradients[1]);
+            const double slope = rapt_item(rapt_max(rapt_abs(gradients[0]), RAPT_ALL_AXES, false));
+            cr_expect_eq(slope == 0, c->is_flat, "%s: %g", c->name, slope);
+            rapt_module_free(&scoring->module);
+        }
+    expect_no_error();
+}
+
+/* d Σ g qᵀMk / dM = Σ g q kᵀ */
+Test(scoring_gradients, of_the_bilinear_matrix)
+{
+    RAPT_SCOPE;
+    rapt_seed(7);
+    enum { batch = 2, queries = 3, keys = 4, query_size = 2, key_size = 5 };
+    rapt_scoring *bilinear = rapt_bilinear_scoring_new(query_size, key_size);
+    cr_assert(rapt_module_cast(&bilinear->module, RAPT_FLOAT64));
+    rapt_tensor *q = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(batch, queries, query_size));
+    rapt_tensor *k = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(batch, keys, key_size));
+    rapt_tensor *g = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(batch, queries, keys)), *scores = rapt_score(bilinear, q, k);
+    cr_assert(rapt_backward_from(1, &scores, &g, 0), "%s", rapt_error());
+    const double *query = values_of(q), *key = values_of(k), *weight = values_of(g);
+    double expected[query_size * key_size] = {0};
+    for (int b = 0; b < batch; b++)
+        for (int i = 0; i < queries; i++)
+            for (int j = 0; j < keys; j++)
+                for (int e = 0; e < query_size * key_size; e++)
+                    expected[e] += weight[(b * queries + i) * keys + j] *
+                                   query[(b * queries + i) * query_size + e / key_size] *
+                                   key[(b * keys + j) * key_size + e % key_size];
+    expect_values("Σ g q kᵀ", rapt_gradient(rapt_module_find(&bilinear->module, "M")), query_size * key_size, expected,
+                  1e-14);
+    rapt_module_free(&bilinear->module);
+    expect_no_error();
+}
+
+/* A query that is a key: distance 0, where the triangular kernel has a peak and no derivative. */
+Test(scoring_gradients, at_distance_0)
+{
+    for (int shape = RAPT_REGRESSION_KERNEL_GAUSSIAN; shape <= RAPT_REGRESSION_KERNEL_EPANECHNIKOV; shape++) {
+        RAPT_SCOPE;
+        rapt_regression_kernel which = (rapt_regression_kernel)shape;
+        bool learns = which == RAPT_REGRESSION_KERNEL_GAUSSIAN || which == RAPT_REGRESSION_KERNEL_EPANECHNIKOV;
+        rapt_scoring *kernel = rapt_regression_kernel_scoring_new(which, 2, learns);
+        rapt_tensor *query = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3))),
+                    *key = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3)));
+        rapt_tensor *score = rapt_score(kernel, query, key);
+        expect_values("at distance 0", score, 1, (double[]){1}, 0);
+        if (learns) {
+            cr_expect(rapt_backward(score), "%s", rapt_error());
+            expect_values("query", rapt_gradient(query), 3, (double[]){0, 0, 0}, 0);
+            expect_values("key", rapt_gradient(key), 3, (double[]){0, 0, 0}, 0);
+            expect_values("width", rapt_gradient(rapt_module_find(&kernel->module, "width")), 1, (double[]){0}, 0);
+        }
+        rapt_module_free(&kernel->module);
+    }
+    expect_no_error();
+}
+
+/* The second derivative of the triangular kernel at distance 0 is 0 as well, not NaN. */
+Test(scoring_gradients, second_order_at_distance_0)
+{
+    RAPT_SCOPE;
+    rapt_scoring *kernel = rapt_regression_kernel_scoring_new(RAPT_REGRESSION_KERNEL_EPANECHNIKOV, 2, false);
+    rapt_tensor *query = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 3))),
+                *keys = doubles(RAPT_SHAPE(2, 3), (double[]){1, 1, 1, 1, 1, 2}), *gradient, *second;
+    rapt_tensor *score = rapt_sum(rapt_score(kernel, query, keys), RAPT_ALL_AXES, false);
+    cr_assert(rapt_gradients(1, &score, NULL, 1, &query, &gradient, RAPT_CREATE_GRAPH), "%s", rapt_error());
+    expect_values("gradient", gradient, 3, (double[]){0, 0, 0.5}, 1e-15);
+    rapt_tensor *sum = rapt_sum(gradient, RAPT_ALL_AXES, false);
+    cr_assert(rapt_gradients(1, &sum, NULL, 1, &query, &second, 0), "%s", rapt_error());
+    expect_values("second", second, 3, (double[]){-0.5, -0.5, 0}, 1e-15); /* −½ of the second key, at distance 1 */
+    rapt_module_free(&kernel->module);
+    expect_no_error();
+}
