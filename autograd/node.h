@@ -6,8 +6,6 @@
 
 #include "tensor/core.h"
 
-#define RAPT_MAX_SAVED 10
-
 typedef struct rapt_node rapt_node;
 typedef struct rapt_walk rapt_walk;
 

@@ -65,7 +65,10 @@ RAPT_API rapt_tensor *rapt_call_input(const rapt_call *call, int input);
 RAPT_API rapt_tensor *const *rapt_call_inputs(const rapt_call *call);
 RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor);
 
-/* In forward: keeps an input or an output for the vjp, in the order of the calls (10 at most). NULL is kept as NULL. Costs
+/* So many tensors a call can keep for its vjp. */
+#define RAPT_MAX_SAVED 10
+
+/* In forward: keeps an input or an output for the vjp, in the order of the calls. NULL is kept as NULL. Costs
  * nothing when no gradient is wanted. Another floating tensor, an intermediate result, can be kept too, but the graph does not
  * know where that comes from: to differentiate the vjp itself is then an error. Keep the inputs and compute it again. */
 RAPT_API void rapt_call_save(rapt_call *call, rapt_tensor *tensor);
