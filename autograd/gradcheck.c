@@ -1,4 +1,5 @@
-/* gradcheck: the analytic Jacobian, row by row, against differences, column by column; or one random projection of both. */
+/* gradcheck: the analytic Jacobian, row by row, against differences, column by column; or one random projection of
+ * both. */
 #include <rapt/gradcheck.h>
 
 #include <math.h>
@@ -7,7 +8,8 @@
 
 #include "node.h"
 
-/* The function whose Jacobian is checked. First order: the user's. Second order: the gradients of <function, cotangent>. */
+/* The function whose Jacobian is checked. First order: the user's. Second order: the gradients of <function,
+ * cotangent>. */
 typedef struct checker {
     const char *name;
     rapt_gradcheck_function *function;
@@ -79,8 +81,8 @@ static bool find_variables(checker *c)
     return true;
 }
 
-/* Far from where the checker's own numbers come from. The function finds the generator there at every call, so that dropout
- * drops the same. */
+/* Far from where the checker's own numbers come from. The function finds the generator there at every call, so that
+ * dropout drops the same. */
 static const uint64_t offset_of_function = UINT64_C(1) << 62;
 
 static rapt_tensor *call_function(const checker *c)

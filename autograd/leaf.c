@@ -94,8 +94,8 @@ bool rapt_own_gradient(rapt_tensor *leaf)
     return true;
 }
 
-/* What a leaf has after a gradient arrived; takes over the share of `arrived`. That one is adopted, unless others see its
- * elements or it repeats them. */
+/* What a leaf has after a gradient arrived; takes over the share of `arrived`. That one is adopted, unless others
+ * see its elements or it repeats them. */
 static rapt_tensor *join(rapt_tensor *before, rapt_tensor *arrived, bool create_graph)
 {
     rapt_tensor *sum = NULL;

@@ -75,8 +75,8 @@ void rapt_node_release(rapt_node *node);
 /* Drops what only a vjp needs: saved tensors and edges. */
 void rapt_node_clear(rapt_node *node);
 
-/* False and an error when a saved tensor was changed in place since, or for a vjp that is to be differentiated itself, when a
- * derivative would be lost. */
+/* False and an error when a saved tensor was changed in place since, or for a vjp that is to be differentiated
+ * itself, when a derivative would be lost. */
 bool rapt_node_check_saved(const rapt_node *node, bool create_graph);
 
 /* What was saved, as a vjp sees it: part of the graph where that is recorded. False after an error. */

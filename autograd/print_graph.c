@@ -1,4 +1,5 @@
-/* The graph behind a tensor, as text or for Graphviz. Nodes carry their sequence numbers and come from the last to the first. */
+/* The graph behind a tensor, as text or for Graphviz. Nodes carry their sequence numbers and come from the last to
+ * the first. */
 #include <rapt/graph.h>
 
 #include "node.h"

@@ -1,4 +1,5 @@
-/* The backward walk: by sequence number, so that a node is visited after all that used its outputs, without recursion. */
+/* The backward walk: by sequence number, so that a node is visited after all that used its outputs, without
+ * recursion. */
 #include "walk.h"
 
 #include <string.h>
@@ -173,8 +174,8 @@ static bool is_zero(rapt_tensor *gradient)
     return others && rapt_item(others) == 0;
 }
 
-/* A gradient is linear in those of the outputs. Where they are part of a graph and it is not, it was not made of recorded ops,
- * and its own derivative would be lost. */
+/* A gradient is linear in those of the outputs. Where they are part of a graph and it is not, it was not made of
+ * recorded ops, and its own derivative would be lost. */
 static bool check_linked(const rapt_node *node, int input, rapt_tensor *gradient)
 {
     if (gradient->link) return true;

@@ -1,4 +1,5 @@
-/* A walk down a graph: first every node behind the roots is reached, claimed and checked, then backward goes through them. */
+/* A walk down a graph: first every node behind the roots is reached, claimed and checked, then backward goes through
+ * them. */
 #ifndef RAPT_AUTOGRAD_WALK_H
 #define RAPT_AUTOGRAD_WALK_H
 
@@ -25,18 +26,19 @@ typedef struct rapt_walk {
     rapt_places places;
 } rapt_walk;
 
-/* A node to start from. A node of an op belongs to one walk at a time: where another walk (of another thread, or around this
- * one) has it, that is an error. */
+/* A node to start from. A node of an op belongs to one walk at a time: where another walk (of another thread, or
+ * around this one) has it, that is an error. */
 bool rapt_walk_add_root(rapt_walk *walk, rapt_node *node);
 
 /* Reaches all nodes behind the roots; an error likewise. */
 bool rapt_walk_reach(rapt_walk *walk);
 
-/* Could backward go through all of them? False and an error for a graph that was freed, an op without a gradient, a saved
- * tensor that was changed in place. */
+/* Could backward go through all of them? False and an error for a graph that was freed, an op without a gradient, a
+ * saved tensor that was changed in place. */
 bool rapt_walk_check(const rapt_walk *walk);
 
-/* Adds a gradient, of that output's dtype and shape, for one output of a node that was reached. False after an error. */
+/* Adds a gradient, of that output's dtype and shape, for one output of a node that was reached. False after an
+ * error. */
 bool rapt_walk_deliver(rapt_walk *walk, rapt_node *node, int output, rapt_tensor *gradient);
 
 /* Visits the nodes in order. Gradients of leaves and of requested outputs are then in their places. */

@@ -1,5 +1,6 @@
-/* A small vision transformer (Dosovitskiy et al. 2021; Dive into Deep Learning, 11.8): pictures cut into patches, and a token
- * that asks them all what the picture shows. It learns shapes that this program draws, or IDX files such as MNIST. */
+/* A small vision transformer (Dosovitskiy et al. 2021; Dive into Deep Learning, 11.8): pictures cut into patches,
+ * and a token that asks them all what the picture shows. It learns shapes that this program draws, or IDX files such
+ * as MNIST. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* A language model of bytes: a small GPT learns a text file, or sentences that this program makes up, and continues them.
- * What it makes up can only be continued by looking back, at the number and at the animal: "1 owl" → " hoots.",
- * "3 owl" → "s hoot." */
+/* A language model of bytes: a small GPT learns a text file, or sentences that this program makes up, and continues
+ * them. What it makes up can only be continued by looking back, at the number and at the animal: "1 owl" → "
+ * hoots.", "3 owl" → "s hoot." */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

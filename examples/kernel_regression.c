@@ -1,6 +1,6 @@
-/* Attention pooling as kernel regression (Nadaraya 1964, Watson 1964; Dive into Deep Learning, 11.2): the queries are new
-   inputs, the keys are known ones, and the values their outputs. Four kernels, four widths, and a width that is learned,
-   which needs that no point may look at itself. */
+/* Attention pooling as kernel regression (Nadaraya 1964, Watson 1964; Dive into Deep Learning, 11.2): the queries
+   are new inputs, the keys are known ones, and the values their outputs. Four kernels, four widths, and a width that
+   is learned, which needs that no point may look at itself. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,8 +18,8 @@ static int64_t steps = 400, seed = 1;
 enum relation { LINEAR, EVEN };
 static rapt_tensor *hidden;
 
-/* Queries in another order than their keys. The value of a pair is its one-hot name, so that attention gives the share of
-   each pair in what a query retrieves. */
+/* Queries in another order than their keys. The value of a pair is its one-hot name, so that attention gives the
+   share of each pair in what a query retrieves. */
 struct batch {
     rapt_tensor *queries, *keys, *values; /* (ITEMS, PAIRS, …) */
     rapt_tensor *pairs;                   /* (ITEMS, PAIRS): the index of the right key */

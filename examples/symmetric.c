@@ -1,5 +1,5 @@
-/* Attention is softmax(Q K' / sqrt(d)) V. Why not (1 / sqrt(d)) softmax(Q K') V, and why no fourth matrix W beside V as K is
-   beside Q, softmax(Q K') V W'? Asked at stats.stackexchange.com/questions/541049; answered here by numbers. */
+/* Attention is softmax(Q K' / sqrt(d)) V. Why not (1 / sqrt(d)) softmax(Q K') V, and why no fourth matrix W beside V
+   as K is beside Q, softmax(Q K') V W'? Asked at stats.stackexchange.com/questions/541049; answered here by numbers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,9 +62,9 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Is the point in the convex hull of the values (TOKENS, 2)? It is unless they all lie on one side of a line through it:
-   unless the directions to them leave more than half a turn free. It is moved a little towards their mean first, so that
-   rounding does not take it out. */
+/* Is the point in the convex hull of the values (TOKENS, 2)? It is unless they all lie on one side of a line through
+   it: unless the directions to them leave more than half a turn free. It is moved a little towards their mean first,
+   so that rounding does not take it out. */
 static bool is_in_hull(double x, double y, rapt_tensor *values)
 {
     double angles[TOKENS + 1], widest = 0;
@@ -164,8 +164,8 @@ static void show_gradients(void)
     claim(without[0][last] < 0.1 && without[1][last] > 0.5, "and most queries get no gradient, a few all of it");
 }
 
-/* Learns to retrieve values by noisy keys, from random projections of queries and keys to d numbers and one of the values,
-   which can undo a factor: the mean square error at the end, where the mean of the values would give 1. */
+/* Learns to retrieve values by noisy keys, from random projections of queries and keys to d numbers and one of the
+   values, which can undo a factor: the mean square error at the end, where the mean of the values would give 1. */
 static double learn(enum scale scale, int64_t size, int64_t steps)
 {
     enum { ITEMS = 8, PAIRS = 16, LATENT = 8 };

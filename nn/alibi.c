@@ -17,7 +17,8 @@ static bool check(const char *op, int heads, int64_t reach)
 
 /* --- ALiBi --- */
 
-/* 2^(−8 (head + 1) / heads) for a power of 2; the heads past the largest power take the 1st, 3rd, … slope of the next. */
+/* 2^(−8 (head + 1) / heads) for a power of 2; the heads past the largest power take the 1st, 3rd, … slope of the
+ * next. */
 static double slope(int head, int heads)
 {
     int power = 1;

@@ -52,7 +52,8 @@ static bool insert(candidate *list, int64_t *count, int64_t most, candidate new)
     return true;
 }
 
-/* The 2 · beams likeliest continuations, enough to have `beams` that do not end. Returns their number, −1 for bad logits. */
+/* The 2 · beams likeliest continuations, enough to have `beams` that do not end. Returns their number, −1 for bad
+ * logits. */
 static int64_t find_candidates(const search *s, int64_t position, const double *scores, candidate *list)
 {
     const int64_t most = 2 * s->beams, few = most < s->vocabulary ? most : s->vocabulary;
@@ -82,7 +83,8 @@ static void finish(const search *s, item *state, double score, int64_t step, int
     *state = (item){.best = compared, .best_step = step, .best_beam = beam, .best_ends = ends};
 }
 
-/* Can no beam of this item still beat what has finished? Log p can only fall; the length can be any up to the longest. */
+/* Can no beam of this item still beat what has finished? Log p can only fall; the length can be any up to the
+ * longest. */
 static bool is_decided(const search *s, const item *state, double likeliest)
 {
     int64_t length = s->how->length_penalty > 0 ? s->how->length : s->step + 2;

@@ -5,8 +5,8 @@
 
 #include "autograd/leaf.h"
 
-/* The same values in that dtype, a leaf if the tensor is one. The elements count as changed, for graphs that saved the tensor
- * itself (of leaves they save the elements). */
+/* The same values in that dtype, a leaf if the tensor is one. The elements count as changed, for graphs that saved
+ * the tensor itself (of leaves they save the elements). */
 static rapt_tensor *convert(rapt_tensor *tensor, rapt_dtype dtype)
 {
     RAPT_NO_GRADIENT;

@@ -136,7 +136,8 @@ bool rapt_module_add_storages(const char *op, const rapt_module *module, rapt_po
     return rapt_module_visit(module, rapt_all_tensors, add_storage, &(storage_walk){op, storages});
 }
 
-/* Where the archive shares elements with the module, but not those of the same tensor, copies are taken before they change. */
+/* Where the archive shares elements with the module, but not those of the same tensor, copies are taken before they
+ * change. */
 static bool detach_stored(match *m)
 {
     rapt_pointer_set storages = {0};

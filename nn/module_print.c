@@ -17,7 +17,8 @@ typedef struct search {
     char name[RAPT_NAME_SIZE]; /* of what is looked at */
 } search;
 
-/* The first entry below that holds what is wanted, NULL when there is none; `used` bytes of the name are the module's. */
+/* The first entry below that holds what is wanted, NULL when there is none; `used` bytes of the name are the
+ * module's. */
 static const rapt_module_entry *first_entry(search *s, const rapt_module *module, int used)
 {
     if (rapt_module_is_shared(module) && rapt_pointer_set_add(&s->met, module) == RAPT_SET_KNOWN) return NULL;

@@ -5,7 +5,8 @@
 
 #include "tensor/memory.h"
 
-/* At least half of the slots are free. Multiplied by 2⁶⁴ / the golden ratio, whose upper bits differ for near pointers. */
+/* At least half of the slots are free. Multiplied by 2⁶⁴ / the golden ratio, whose upper bits differ for near
+ * pointers. */
 static int64_t *slot_of(const rapt_pointer_set *set, const void *pointer)
 {
     const uint64_t slots = 2 * (uint64_t)set->capacity;

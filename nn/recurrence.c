@@ -9,9 +9,10 @@
 #include "tensor/matmul.h"
 #include "tensor/parallel.h"
 
-/* What distinguishes the cells. Inputs of the op: from_input, `states` states, weight_hh, bias_hh. Its backward gets the gradients
- * of the `states` outputs, those outputs, the initial states, kept, weight_hh and, or NULL, the gradient of weight_hh so
- * far; and gives the gradients of from_input, of the projected hidden state, of the states, of weight_hh. */
+/* What distinguishes the cells. Inputs of the op: from_input, `states` states, weight_hh, bias_hh. Its backward gets
+ * the gradients of the `states` outputs, those outputs, the initial states, kept, weight_hh and, or NULL, the
+ * gradient of weight_hh so far; and gives the gradients of from_input, of the projected hidden state, of the states,
+ * of weight_hh. */
 typedef struct cell {
     const char *name;
     int gates, states;
@@ -139,8 +140,8 @@ static rapt_tensor *forward(const cell *c, rapt_call *call)
     return outputs[0];
 }
 
-/* d weight = Σ over steps (gradient of the projection)ᵀ · (state before the step): one product for all but the first step.
- * What is added to comes last, when nothing can fail any more. */
+/* d weight = Σ over steps (gradient of the projection)ᵀ · (state before the step): one product for all but the first
+ * step. What is added to comes last, when nothing can fail any more. */
 static rapt_tensor *weight_gradient(const char *op, const sizes *s, const rapt_tensor *projection,
                                     const rapt_tensor *states, const rapt_tensor *initial, rapt_tensor *so_far)
 {

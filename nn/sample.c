@@ -56,7 +56,8 @@ static int64_t find_largest(const double *x, int64_t count)
     return isinf(x[largest]) ? -1 : largest;
 }
 
-/* Tokens of one row by number, or by rank where only the likeliest take part; with weights exp((x − max) / temperature). */
+/* Tokens of one row by number, or by rank where only the likeliest take part; with weights exp((x − max) /
+ * temperature). */
 typedef struct row {
     const double *x;
     double max, temperature;

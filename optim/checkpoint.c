@@ -1,4 +1,5 @@
-/* Checkpoints: a safetensors file with "module.…", "optimizer.…", "random_state", "step", "order", "records", and a note. */
+/* Checkpoints: a safetensors file with "module.…", "optimizer.…", "random_state", "step", "order", "records", and a
+ * note. */
 #include <rapt/checkpoint.h>
 
 #include "optim/archive.h"

@@ -1,4 +1,5 @@
-/* An optimizer's state to and from archives: "steps", "learning_rate", and "NAME.step" and "NAME.STATE" for each parameter. */
+/* An optimizer's state to and from archives: "steps", "learning_rate", and "NAME.step" and "NAME.STATE" for each
+ * parameter. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Elements of strided tensors: axes that lie one behind the other in all operands are merged, and the rest is walked. */
+/* Elements of strided tensors: axes that lie one behind the other in all operands are merged, and the rest is
+ * walked. */
 #include "tensor/map.h"
 
 #include "tensor/parallel.h"
@@ -20,7 +21,8 @@ typedef struct walk {
     char *data[RAPT_MAX_OPERANDS];
 } walk;
 
-/* Where an item begins, and how long it is. Of the items the rows come first, then the pieces, then the other outer axes. */
+/* Where an item begins, and how long it is. Of the items the rows come first, then the pieces, then the other outer
+ * axes. */
 static int64_t locate(const walk *w, int64_t item, char *data[RAPT_MAX_OPERANDS])
 {
     int64_t rest = item / w->rows;

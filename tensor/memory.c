@@ -13,7 +13,8 @@
 /* Size classes: 64, 128, 192, 256, then four to each doubling, so that at most a fifth of a block is waste. */
 enum { alignment = 64, steps_per_doubling = 4, class_count = 4 * 58 };
 
-/* A thread keeps blocks of the small classes to itself, so many bytes of each, and exchanges batches with the others. */
+/* A thread keeps blocks of the small classes to itself, so many bytes of each, and exchanges batches with the
+ * others. */
 enum { private_classes = 64, private_bytes = 1 << 20, batch_bytes = 1 << 14 };
 
 /* The statistics hear of what a thread takes and gives when so many bytes have come together, or when it asks. */

@@ -1,4 +1,5 @@
-/* How a batch of matrix products is cut and shared among threads; the products themselves are kernels (kernels/matmul_tmpl.c).
+/* How a batch of matrix products is cut and shared among threads; the products themselves are kernels
+ * (kernels/matmul_tmpl.c).
  *
  * A product goes one of four ways, which its shape alone chooses:
  *   - directly, where it is small or has few rows: without packing, cut by columns;
@@ -201,7 +202,8 @@ static void run_together(void *context, int64_t first, int64_t last)
     rapt_scratch_return(&w->scratch, chunk);
 }
 
-/* How long c = a · b takes, in vectors of a panel: each row takes as long as a panel even where it fills less of one. */
+/* How long c = a · b takes, in vectors of a panel: each row takes as long as a panel even where it fills less of
+ * one. */
 static double time_of(const rapt_matmul_kernels *kernels, int64_t m, int64_t n)
 {
     const double narrow = 0.8; /* of a panel's time: elements of a are loaded as often for a single vector */

@@ -1,4 +1,5 @@
-/* The one place where threads are started: how many, and when they are not, because other programs need the processors. */
+/* The one place where threads are started: how many, and when they are not, because other programs need the
+ * processors. */
 #include "tensor/parallel.h"
 
 #include <omp.h>
@@ -37,9 +38,9 @@ static int64_t count_preemptions(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-/* OpenMP's threads do not survive a fork: to start some in the child, a thread would wait forever for those that it had. So the
- * thread that forked works alone in the child, unless it is told a number of threads there and had none before. Threads that
- * the child makes are as free as any. */
+/* OpenMP's threads do not survive a fork: to start some in the child, a thread would wait forever for those that it
+ * had. So the thread that forked works alone in the child, unless it is told a number of threads there and had none
+ * before. Threads that the child makes are as free as any. */
 static RAPT_THREAD_LOCAL struct {
     bool has_team;  /* has started threads here */
     bool is_forked; /* came into a child by a fork */
@@ -77,8 +78,8 @@ int rapt_get_threads(void)
     return atomic_load_explicit(&threads, memory_order_relaxed);
 }
 
-/* Looks every 100 ms how often the process was preempted; too often means one thread for a second, and then a new trial.
- * Threads that race here at worst look twice. */
+/* Looks every 100 ms how often the process was preempted; too often means one thread for a second, and then a new
+ * trial. Threads that race here at worst look twice. */
 static bool leaves_room_to_others(void)
 {
     int64_t now = now_ms(), due = atomic_load_explicit(&next_look_ms, memory_order_relaxed);

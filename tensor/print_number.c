@@ -48,7 +48,8 @@ static number_parts parts_of(const char *text)
     return (number_parts){left, right, exponent};
 }
 
-/* The shortest text, at most `precision` decimals long, that reads back as the number; with that many when none does. */
+/* The shortest text, at most `precision` decimals long, that reads back as the number; with that many when none
+ * does. */
 static void write_shortest(const rapt_number_format *format, double number, char *text)
 {
     for (int decimals = 0;; decimals++) {

@@ -6,9 +6,9 @@
 #include "tensor/parallel.h"
 #include "tensor/random.h"
 
-/* Number `index` of a fill, uniform in [0, range): 64 random bits times range, of which the high half counts. The few bits
- * that would favour some results are thrown away, and the same block of the next stream is tried.
- * Lemire: Fast Random Integer Generation in an Interval (2019). */
+/* Number `index` of a fill, uniform in [0, range): 64 random bits times range, of which the high half counts. The
+ * few bits that would favour some results are thrown away, and the same block of the next stream is tried. Lemire:
+ * Fast Random Integer Generation in an Interval (2019). */
 static uint64_t bounded(rapt_random_state state, int64_t index, uint64_t range)
 {
     for (uint64_t stream = 0;; stream++) {

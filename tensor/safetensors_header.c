@@ -1,5 +1,6 @@
-/* The header of a safetensors file, which is untrusted: every name, type, shape and offset is checked. It is read by the
- * grammar that the format allows, and in no other way: an object of objects of a string and two arrays of counts. */
+/* The header of a safetensors file, which is untrusted: every name, type, shape and offset is checked. It is read by
+ * the grammar that the format allows, and in no other way: an object of objects of a string and two arrays of
+ * counts. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

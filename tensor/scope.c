@@ -12,7 +12,8 @@ static rapt_tensor *tensor_of(uintptr_t entry)
     return (rapt_tensor *)(entry & ~kept_bit);
 }
 
-/* The tensors of all open scopes, innermost last (bit 0 set: to be kept once), and where in `owned` each scope begins. */
+/* The tensors of all open scopes, innermost last (bit 0 set: to be kept once), and where in `owned` each scope
+ * begins. */
 static RAPT_THREAD_LOCAL struct {
     uintptr_t *owned;
     int64_t owned_count, owned_capacity;

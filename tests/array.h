@@ -1,4 +1,5 @@
-/* Plain arrays of doubles in row-major order, for the references of the op table: slow, and simple enough to be believed. */
+/* Plain arrays of doubles in row-major order, for the references of the op table: slow, and simple enough to be
+ * believed. */
 #ifndef RAPT_TESTS_ARRAY_H
 #define RAPT_TESTS_ARRAY_H
 
@@ -22,7 +23,8 @@ array array_read(const rapt_tensor *tensor);
  * is read at 0 always: broadcasting. */
 double *array_at(const array *a, int rank, const int64_t *index);
 
-/* Steps to the next index in row-major order; false after the last. `for (bool more = a.count > 0; more; more = array_next(…))` */
+/* Steps to the next index in row-major order; false after the last. `for (bool more = a.count > 0; more; more =
+ * array_next(…))` */
 bool array_next(int rank, const int64_t *shape, int64_t *index);
 
 /* A walk over all indices of a shape; `index` starts at zeros and `more` ends it. */

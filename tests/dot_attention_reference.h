@@ -74,7 +74,8 @@ static void draw_mask(uint64_t *state, problem *p)
     p->has_ranges = draw_chance(state, 50);
 }
 
-/* Half of the problems have few queries, as in decoding, and of those half so many keys that they are cut into parts. */
+/* Half of the problems have few queries, as in decoding, and of those half so many keys that they are cut into
+ * parts. */
 static problem draw_problem(uint64_t *state, rapt_dtype dtype, int64_t size, int64_t value_size, int64_t longest)
 {
     problem p = {.dtype = dtype, .size = size, .value_size = value_size};

@@ -1,5 +1,5 @@
-/* The allocator of this program: the C library's, but that the test can make the n-th call fail, whoever makes it. For one
- * source file of a program; the calls of all libraries come here, too. */
+/* The allocator of this program: the C library's, but that the test can make the n-th call fail, whoever makes it.
+ * For one source file of a program; the calls of all libraries come here, too. */
 #ifndef RAPT_TESTS_FAILING_MALLOC_H
 #define RAPT_TESTS_FAILING_MALLOC_H
 

@@ -1,6 +1,6 @@
-/* A user's program under flags that change what floating-point constants and numbers are (-Ofast, -ffast-math and others;
- * linked with them too, so that the main thread flushes subnormal numbers to zero where the compiler does that):
- * RAPT_ZERO is a zero still, and training comes out right. */
+/* A user's program under flags that change what floating-point constants and numbers are (-Ofast, -ffast-math and
+ * others; linked with them too, so that the main thread flushes subnormal numbers to zero where the compiler does
+ * that): RAPT_ZERO is a zero still, and training comes out right. */
 #include <stdio.h>
 
 #include <rapt.h>

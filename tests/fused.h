@@ -84,7 +84,8 @@ static inline void draw_fused_mask(drawn *d)
         d->inputs[4] = d->mask.relative_bias = draw_bias(d, 2 * draw_below(state, 6) + 1, draw_chance(state, 20));
 }
 
-/* A scoring function for queries and keys of sizes that it may change, in float32; and what its inputs are multiplied by. */
+/* A scoring function for queries and keys of sizes that it may change, in float32; and what its inputs are
+ * multiplied by. */
 typedef rapt_scoring *draw_scoring(drawn *d, double scales[2]);
 
 static inline drawn draw_fused(uint64_t seed, draw_scoring *draw_one)
@@ -185,9 +186,10 @@ static inline bool agree_as_drawn(const drawn *d, const answer *fused, int which
     return largest_of(rapt_sub(fused->tensors[which], plain.tensors[which])) <= allowed;
 }
 
-/* Relative to the largest value: for pooled values, of those that are pooled; for a gradient, of all the gradients, since one
- * may be 0 but for rounding; and for biases and parameters, whose gradients sum up what cancels, the roundings of all rows.
- * Two cases in 10,000 cancel so far that the definition in float32 is off as well; then both must agree. */
+/* Relative to the largest value: for pooled values, of those that are pooled; for a gradient, of all the gradients,
+ * since one may be 0 but for rounding; and for biases and parameters, whose gradients sum up what cancels, the
+ * roundings of all rows. Two cases in 10,000 cancel so far that the definition in float32 is off as well; then both
+ * must agree. */
 static inline void compare_answers(const drawn *d, const answer *exact, const answer *fused)
 {
     const double tolerance = d->dtype == RAPT_FLOAT64 ? 1e-12 : 2e-6;

@@ -118,7 +118,8 @@ static inline bool same_module(const rapt_module *a, rapt_module *b)
     return rapt_module_visit(a, RAPT_PARAMETERS | RAPT_BUFFERS, is_same_in, b);
 }
 
-/* Mean and variance of all elements within 5 standard errors of what they should be; kurtosis is that of the distribution. */
+/* Mean and variance of all elements within 5 standard errors of what they should be; kurtosis is that of the
+ * distribution. */
 static inline void expect_moments(rapt_tensor *tensor, double mean, double variance, double kurtosis)
 {
     RAPT_SCOPE;
@@ -153,8 +154,8 @@ static inline bool same_generator(rapt_random_state a, rapt_random_state b)
     return a.seed == b.seed && a.offset == b.offset;
 }
 
-/* Makes a module with the allocator failing from its first, second, … block on, until it succeeds: each failure is an error
- * that leaves nothing behind, and the random generator where it was. Returns how many there were. */
+/* Makes a module with the allocator failing from its first, second, … block on, until it succeeds: each failure is
+ * an error that leaves nothing behind, and the random generator where it was. Returns how many there were. */
 static inline int64_t expect_clean_failures(const char *name, void *(*make)(void))
 {
     const int64_t before = live_bytes();

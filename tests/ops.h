@@ -6,8 +6,8 @@
 
 enum { most_inputs = 7 };
 
-/* What the elements of an input may be. Values are at least 0.02 from the kinks at multiples of 0.1 ± 0.05 and from each
- * other, so that differences see a smooth function. */
+/* What the elements of an input may be. Values are at least 0.02 from the kinks at multiples of 0.1 ± 0.05 and from
+ * each other, so that differences see a smooth function. */
 typedef enum op_domain {
     any_value,   /* about −3 to 3, not 0; even inputs end in 3 hundredths, odd ones in 8 */
     positive,    /* from 0.4 up */
@@ -148,8 +148,8 @@ rapt_dtype op_case_result(const op_case *c, rapt_dtype dtype);
  * only. False after an error. */
 bool op_case_gradients(const op_case *c, rapt_tensor **gradients);
 
-/* The place where two arrays differ: −1 where nowhere, −2 where their shapes do. Allowed is relative · (the number's size
- * + slack · the size of the largest); 0 demands equal ones. */
+/* The place where two arrays differ: −1 where nowhere, −2 where their shapes do. Allowed is relative · (the number's
+ * size + slack · the size of the largest); 0 demands equal ones. */
 int64_t array_differs(const array *got, const array *expected, double relative, double slack);
 
 /* What errors call the op. */

@@ -12,7 +12,8 @@ enum { most_batch = 2, most_heads = 4, most_length = 6, most_size = 4, most_reac
 enum { most_places = most_batch * most_heads * most_length * most_length };
 enum { most_numbers = most_batch * most_heads * most_length * most_size };
 
-/* A tensor of a mask: it broadcasts to the scores' shape, or that without keys and with relative positions instead. rank −1: none. */
+/* A tensor of a mask: it broadcasts to the scores' shape, or that without keys and with relative positions instead.
+ * rank −1: none. */
 typedef struct mask_field {
     int rank;
     int64_t shape[4];

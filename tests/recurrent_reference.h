@@ -1,4 +1,5 @@
-/* GRU and LSTM as loops in double, written from PyTorch's equations, with derivatives by differences: slow and simple. */
+/* GRU and LSTM as loops in double, written from PyTorch's equations, with derivatives by differences: slow and
+ * simple. */
 #ifndef RAPT_TESTS_RECURRENT_REFERENCE_H
 #define RAPT_TESTS_RECURRENT_REFERENCE_H
 
@@ -9,7 +10,8 @@
 
 enum { most_layers = 3, most_pieces = 3 + 4 * most_layers, most_numbers = 2000, most_outputs = 400 };
 
-/* What goes in, one after the other in `numbers`: x, h, c (LSTM), then weight_ih, weight_hh, bias_ih, bias_hh of each layer. */
+/* What goes in, one after the other in `numbers`: x, h, c (LSTM), then weight_ih, weight_hh, bias_ih, bias_hh of
+ * each layer. */
 typedef struct problem {
     int gates, layers, steps, batch, in, hidden;
     bool given; /* the initial states; else zeros */

@@ -6,8 +6,8 @@
 
 enum { most_parameters = 3, scoring_hidden = 3, scoring_reach = 2 };
 
-/* One score to be defined: query i and key j of the sizes given, and the parameters in the order in which the module has
- * them. */
+/* One score to be defined: query i and key j of the sizes given, and the parameters in the order in which the module
+ * has them. */
 typedef struct scored_pair {
     const double *query, *key;
     int64_t query_size, key_size, i, j; /* j counted from the place of query 0 */

@@ -1,5 +1,5 @@
-/* Every layer against PyTorch: outputs and all gradients of the fixtures in tests/parity, in float32 and float64. A tensor
- * may differ by a part of its largest value in PyTorch's result: 10⁻¹² in float64, 10⁻⁵ in float32.
+/* Every layer against PyTorch: outputs and all gradients of the fixtures in tests/parity, in float32 and float64. A
+ * tensor may differ by a part of its largest value in PyTorch's result: 10⁻¹² in float64, 10⁻⁵ in float32.
  * `test_parity --verbose` says how far off each case is. */
 #include "expect.h"
 

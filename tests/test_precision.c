@@ -1,5 +1,5 @@
-/* Digits: what float32 computes against what float64 computes from the same float32 numbers, as these grow and as they move
- * away from 0 (logits of 10⁵ with differences of 1). Values, gradients, and second derivatives. */
+/* Digits: what float32 computes against what float64 computes from the same float32 numbers, as these grow and as
+ * they move away from 0 (logits of 10⁵ with differences of 1). Values, gradients, and second derivatives. */
 #include <criterion/criterion.h>
 #include <math.h>
 

@@ -1,5 +1,6 @@
-/* Numbers that are not ordinary (NaN, infinities, zeros, the largest, a subnormal one): every op and its derivatives against
- * what PyTorch gives, from the fixture that parity/special.py writes. What differs on purpose stands in a table. */
+/* Numbers that are not ordinary (NaN, infinities, zeros, the largest, a subnormal one): every op and its derivatives
+ * against what PyTorch gives, from the fixture that parity/special.py writes. What differs on purpose stands in a
+ * table. */
 #include "expect.h"
 
 #include <float.h>
@@ -227,7 +228,8 @@ static bool differs_on_purpose(const function *f, const char *result, const doub
     return false;
 }
 
-/* Is a, what rapt gives, as good as b? Digits are the business of other tests; the sign of a zero is checked in values. */
+/* Is a, what rapt gives, as good as b? Digits are the business of other tests; the sign of a zero is checked in
+ * values. */
 static bool agree(double a, double b, rapt_dtype dtype, bool signs)
 {
     const double relative = dtype == RAPT_FLOAT32 ? 1e-4 : 1e-9, absolute = dtype == RAPT_FLOAT32 ? 4e-6 : 1e-14;

@@ -1,4 +1,5 @@
-/* Models of tokens for the tests of generation: one whose logits depend on all that was read, and one that is a table. */
+/* Models of tokens for the tests of generation: one whose logits depend on all that was read, and one that is a
+ * table. */
 #ifndef RAPT_TESTS_TOKEN_MODELS_H
 #define RAPT_TESTS_TOKEN_MODELS_H
 

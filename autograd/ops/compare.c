@@ -1,4 +1,5 @@
-/* Comparisons of two tensors or of one and a number, and logic; their results are bool and nothing flows back through them. */
+/* Comparisons of two tensors or of one and a number, and logic; their results are bool and nothing flows back
+ * through them. */
 #include <rapt/ops.h>
 
 #include "elementwise.h"

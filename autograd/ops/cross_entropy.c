@@ -1,5 +1,5 @@
-/* Losses of class numbers: nll_loss, and cross_entropy, whose softmax is never stored: backward makes it from two numbers for
- * each row. */
+/* Losses of class numbers: nll_loss, and cross_entropy, whose softmax is never stored: backward makes it from two
+ * numbers for each row. */
 #include <rapt/ops.h>
 
 #include "loss.h"
@@ -29,8 +29,8 @@ static bool check_shapes(const char *op, const rapt_tensor *x, const rapt_tensor
                      rapt_shape_text(targets->rank, targets->shape, targets_text));
 }
 
-/* The targets of (…, classes) as a new contiguous int64 tensor, with −1 in the rows that are left out; counted is how many
- * are not. NULL after an error: bad options, dtypes or shapes, or a target that is no class. */
+/* The targets of (…, classes) as a new contiguous int64 tensor, with −1 in the rows that are left out; counted is
+ * how many are not. NULL after an error: bad options, dtypes or shapes, or a target that is no class. */
 static rapt_tensor *check_targets(const char *op, const rapt_cross_entropy_options *options, const rapt_tensor *x,
                                   rapt_tensor *targets, int64_t *counted)
 {

@@ -6,7 +6,8 @@
 #include "indices.h"
 #include "tensor/map.h"
 
-/* out[i] = the element that lies indices[i] · step elements behind places[i], where both have out's shape or broadcast. */
+/* out[i] = the element that lies indices[i] · step elements behind places[i], where both have out's shape or
+ * broadcast. */
 static void gather_from(const rapt_tensor *out, const rapt_tensor *places, int64_t step, const rapt_tensor *indices)
 {
     int64_t bytes = step * (int64_t)rapt_dtype_size((rapt_dtype)out->dtype);

@@ -23,8 +23,8 @@ static rapt_tensor *logsumexp_forward(rapt_call *call)
     return y;
 }
 
-/* y serves as m, for the quotient is the same with any number near it. It must be one near it, though: y itself is rounded,
- * and exp(x − y), which the derivative would be, loses the digits that y lost. */
+/* y serves as m, for the quotient is the same with any number near it. It must be one near it, though: y itself is
+ * rounded, and exp(x − y), which the derivative would be, loses the digits that y lost. */
 static bool logsumexp_vjp(rapt_call *call)
 {
     const rapt_reduction_options *o = rapt_call_options(call);

@@ -119,8 +119,8 @@ static rapt_tensor *transposed(rapt_tensor *x)
     return rapt_transpose(x, -1, -2);
 }
 
-/* True when one matrix was multiplied with each of a batch, which g has the shape of. Its gradient is then one product of
- * the whole batch, and no gradient for each matrix of the batch is made. */
+/* True when one matrix was multiplied with each of a batch, which g has the shape of. Its gradient is then one
+ * product of the whole batch, and no gradient for each matrix of the batch is made. */
 static bool is_shared(int rank, const int64_t *shape, const rapt_tensor *g)
 {
     for (int axis = 0; axis < rank - 2; axis++)

@@ -78,7 +78,8 @@ static bool normalize_rows(double epsilon, const rapt_tensor *x, const rapt_tens
     return true;
 }
 
-/* y = (x − mean) · scale · weight + bias, scale = 1 / √(var + epsilon); without mean: scale = 1 / √(mean x² + epsilon) */
+/* y = (x − mean) · scale · weight + bias, scale = 1 / √(var + epsilon); without mean: scale = 1 / √(mean x² +
+ * epsilon) */
 static rapt_tensor *forward(rapt_call *call, bool centered)
 {
     const char *op = rapt_call_op(call)->name;

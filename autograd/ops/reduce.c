@@ -69,8 +69,8 @@ rapt_tensor *rapt_mean(rapt_tensor *x, int axis_count, const int *axes, bool kee
     return rapt_reduction_apply(&mean, x, axis_count, axes, keep, 0);
 }
 
-/* Twice, for the first mean is rounded: far from 0 that costs the digits of what is left, whose own mean is near 0; it is
- * left alone where it is not finite. */
+/* Twice, for the first mean is rounded: far from 0 that costs the digits of what is left, whose own mean is near 0;
+ * it is left alone where it is not finite. */
 rapt_tensor *rapt_center(rapt_tensor *x, int axis_count, const int *axes)
 {
     x = rapt_sub(x, rapt_mean(x, axis_count, axes, true));

@@ -26,8 +26,8 @@ static rapt_tensor *gelu_tanh_curve(rapt_tensor *x)
 
 /* --- the engine --- */
 
-/* An op of functions.def, or a fused gradient, the op g f'(s) of the inputs g and s. Begins with the op, so that a call's op
- * tells its function. */
+/* An op of functions.def, or a fused gradient, the op g f'(s) of the inputs g and s. Begins with the op, so that a
+ * call's op tells its function. */
 typedef struct function {
     rapt_op op;
     rapt_loop *const *loops;

@@ -7,9 +7,9 @@
 #include <stdio.h>
 
 /* One option, "--name". At most one of integer, real, string and choice is set and says what value the option takes;
-   with flag alone it takes none. What they point to holds the default before, and the value after parsing; a default outside
-   its range (a choice below 0) means "not given", and --help says nothing of it.
-   A row without name is a heading (its help) in --help; a row with neither ends the table. */
+   with flag alone it takes none. What they point to holds the default before, and the value after parsing; a default
+   outside its range (a choice below 0) means "not given", and --help says nothing of it. A row without name is a
+   heading (its help) in --help; a row with neither ends the table. */
 struct command_option {
     const char *name;
     const char *metavar; /* what --help calls the value; NULL: VALUE, or the choices */
@@ -40,10 +40,9 @@ struct command_option command_line_threads(int64_t *threads); /* 0: not given */
 enum command_line_result { COMMAND_LINE_RUN = -1, COMMAND_LINE_HELP = 0, COMMAND_LINE_WRONG = 2 };
 
 /* Sets what the options point to, from "--name value" and "--name=value". A value that is an argument of its own and
-   starts with '-' counts only for numbers; the others need "--name=-value".
-   HELP: --help or -h was given and printed on stdout, nothing is set.
-   WRONG: one sentence was printed on stderr.
-   From here on the program ends with EXIT_FAILURE and a sentence when what it printed on stdout could not be written. */
+   starts with '-' counts only for numbers; the others need "--name=-value". HELP: --help or -h was given and printed
+   on stdout, nothing is set. WRONG: one sentence was printed on stderr. From here on the program ends with
+   EXIT_FAILURE and a sentence when what it printed on stdout could not be written. */
 enum command_line_result command_line_parse(const struct command_line *line, int argc, char **argv);
 
 /* --help: options in aligned columns with the defaults that their pointers hold. */

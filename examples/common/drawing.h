@@ -1,4 +1,5 @@
-/* What drawn heatmaps and charts share: files, text and lines. Private to the pictures; lengths are in points (1/72 inch). */
+/* What drawn heatmaps and charts share: files, text and lines. Private to the pictures; lengths are in points (1/72
+ * inch). */
 #ifndef EXAMPLES_DRAWING_H
 #define EXAMPLES_DRAWING_H
 
@@ -23,8 +24,8 @@ void drawing_font(cairo_t *cairo, double size);
 /* The width of a text in the current font; 0 for NULL. */
 double drawing_text_width(cairo_t *cairo, const char *text);
 
-/* Shows a text whose left end (anchor 0), middle (0.5) or right end (1) is at x, with capital letters centred on y, turned
-   counter-clockwise around (x, y). NULL shows nothing. */
+/* Shows a text whose left end (anchor 0), middle (0.5) or right end (1) is at x, with capital letters centred on y,
+   turned counter-clockwise around (x, y). NULL shows nothing. */
 void drawing_text(cairo_t *cairo, const char *text, double x, double y, double anchor, double degrees);
 
 /* Copies a label, with an ellipsis in place of what is beyond MAX_LABEL_WIDTH, and returns room. */

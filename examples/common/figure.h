@@ -12,7 +12,8 @@ bool figure_check_heatmap(const char *place, const struct heatmap *heatmap, char
 /* One chart, or several that stand in a row and share their axes. */
 bool figure_check_charts(const char *place, const struct chart *charts, int64_t count, char *error, size_t error_size);
 
-/* The smallest and the largest finite value; equal ones get a scale that reaches to 0, and no values one from 0 to 1. */
+/* The smallest and the largest finite value; equal ones get a scale that reaches to 0, and no values one from 0 to
+ * 1. */
 void figure_find_scale(const struct heatmap *heatmap, double *low, double *high);
 
 /* Red, green and blue, 0 to 1. */
@@ -20,7 +21,8 @@ struct colour {
     double channels[3];
 };
 
-/* From nearly white (0) over red to dark (1), linear between HEAT_PIECES + 1 colours at equal distances; grey for NaN. */
+/* From nearly white (0) over red to dark (1), linear between HEAT_PIECES + 1 colours at equal distances; grey for
+ * NaN. */
 enum { HEAT_PIECES = 6 };
 struct colour figure_heat(double share);
 /* Of the lines of a chart: colours that colour-blind readers can tell apart, again from the first after the sixth. */

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All bytes of a file, and a NUL behind them that *size does not count; it may be one without a size, such as a pipe. The
-   caller frees it. NULL with errno for what cannot be read, ENOMEM without memory. */
+/* All bytes of a file, and a NUL behind them that *size does not count; it may be one without a size, such as a
+   pipe. The caller frees it. NULL with errno for what cannot be read, ENOMEM without memory. */
 char *file_read(const char *path, size_t *size);
 
 /* Can a file be saved there (see rapt_can_save)? False after a sentence on stderr, "program: …". */

@@ -1,8 +1,9 @@
 /* Pictures: grids of attention heatmaps and charts, as SVG or PNG files (whichever the path ends in) and as text.
 
-   All functions return false with one sentence in error (error_size bytes; may be NULL) for input that cannot be drawn or
-   a file that cannot be written. A file is written beside its place and then renamed: it is whole or not there. In a
-   build without cairo there are no files, always false, and the sentence says so; text there is in every build. */
+   All functions return false with one sentence in error (error_size bytes; may be NULL) for input that cannot be
+   drawn or a file that cannot be written. A file is written beside its place and then renamed: it is whole or not
+   there. In a build without cairo there are no files, always false, and the sentence says so; text there is in every
+   build. */
 #ifndef EXAMPLES_PICTURE_H
 #define EXAMPLES_PICTURE_H
 
@@ -25,8 +26,8 @@ struct heatmap {
 /* Does this build draw files? */
 extern const bool picture_has_files;
 
-/* All matrices share one colour scale, from the smallest to the largest finite value, and its one colour bar. Equal values
-   get a scale that reaches to 0. */
+/* All matrices share one colour scale, from the smallest to the largest finite value, and its one colour bar. Equal
+   values get a scale that reaches to 0. */
 bool picture_heatmaps(const char *path, const struct heatmap *heatmap, char *error, size_t error_size);
 
 struct chart_series {
@@ -50,14 +51,13 @@ bool picture_chart(const char *path, const struct chart *chart, char *error, siz
    and its legend at the end of the row. */
 bool picture_charts(const char *path, const struct chart *charts, int64_t count, char *error, size_t error_size);
 
-/* The same as text, at most as wide as the terminal (COLUMNS, or 80, elsewhere) if that has 50 columns or more. A terminal
-   gets colours if COLORTERM or TERM says that it has at least 256 and NO_COLOR is not set; a stream that is none gets them
-   if CLICOLOR_FORCE is set.
-   Where the locale's characters are not UTF-8, all is ASCII: frames, shades and lines have others, and a foreign character of
-   a text is a '?' for each column that it takes.
-   Without colours a value is the nearest of the five shades " ░▒▓█", and NaN is ×.
-   Matrices that have no room beside each other go below each other. One that has too many cells is printed coarser, each
-   character the mean of several cells, without the labels of single tokens; a line below says so. */
+/* The same as text, at most as wide as the terminal (COLUMNS, or 80, elsewhere) if that has 50 columns or more. A
+   terminal gets colours if COLORTERM or TERM says that it has at least 256 and NO_COLOR is not set; a stream that is
+   none gets them if CLICOLOR_FORCE is set. Where the locale's characters are not UTF-8, all is ASCII: frames, shades
+   and lines have others, and a foreign character of a text is a '?' for each column that it takes. Without colours a
+   value is the nearest of the five shades " ░▒▓█", and NaN is ×. Matrices that have no room beside each other go
+   below each other. One that has too many cells is printed coarser, each character the mean of several cells,
+   without the labels of single tokens; a line below says so. */
 bool picture_print_heatmaps(FILE *stream, const struct heatmap *heatmap, char *error, size_t error_size);
 bool picture_print_chart(FILE *stream, const struct chart *chart, char *error, size_t error_size);
 

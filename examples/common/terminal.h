@@ -1,4 +1,5 @@
-/* A stream as a terminal: how wide it is, which colours it has, and texts in columns. Private to what examples print. */
+/* A stream as a terminal: how wide it is, which colours it has, and texts in columns. Private to what examples
+ * print. */
 #ifndef EXAMPLES_TERMINAL_H
 #define EXAMPLES_TERMINAL_H
 
@@ -32,8 +33,8 @@ int terminal_text_width(const char *text);
 /* Prints a text from `from` to `to` (as terminal_next gives it), control characters as their pictures (␊). */
 void terminal_put_characters(FILE *stream, const char *from, const char *to);
 
-/* Prints exactly `width` columns: a text (NULL: none) and spaces around it, at the left (anchor 0), in the middle (0.5) or
-   at the right (1); a longer one is cut and ends in an ellipsis. */
+/* Prints exactly `width` columns: a text (NULL: none) and spaces around it, at the left (anchor 0), in the middle
+   (0.5) or at the right (1); a longer one is cut and ends in an ellipsis. */
 void terminal_put(FILE *stream, const char *text, int width, double anchor);
 
 /* Text that is printed at once, when it is complete. */

@@ -53,7 +53,8 @@ int64_t terminal_divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* How many keys a cell must stand for, so that so many matrices stand beside each other; 0 if that would be too coarse. */
+/* How many keys a cell must stand for, so that so many matrices stand beside each other; 0 if that would be too
+ * coarse. */
 static int64_t find_merge(const struct terminal_layout *layout, int64_t columns)
 {
     int64_t keys = layout->heatmap.keys, fewest = columns == 1 ? 1 : keys < FEWEST_CELLS ? keys : FEWEST_CELLS;

@@ -51,7 +51,8 @@ static struct tokens tokens_of(const char *text, int64_t count)
     return t;
 }
 
-/* What the decoder was given when it wrote the translation: <bos>, then all but its last token. Frees none of the labels. */
+/* What the decoder was given when it wrote the translation: <bos>, then all but its last token. Frees none of the
+ * labels. */
 static struct tokens inputs_of(const struct tokens *translation)
 {
     struct tokens t = {.labels = calloc((size_t)translation->count, sizeof *t.labels), .count = translation->count};

@@ -16,9 +16,9 @@ bool translate_sentence(struct model *model, const struct vocabulary *source, co
                         int64_t num_steps, const char *sentence, int beams, struct translation *translation);
 void translation_free(struct translation *translation);
 
-/* The attention in the longest of ten sentences, on stdout and in attention.svg and attention.png; a Transformer's three kinds
-   each get their own files. loss.svg and loss.png: both losses over the epochs. What is drawn is named on stdout; a build
-   without cairo draws no files. */
+/* The attention in the longest of ten sentences, on stdout and in attention.svg and attention.png; a Transformer's
+   three kinds each get their own files. loss.svg and loss.png: both losses over the epochs. What is drawn is named
+   on stdout; a build without cairo draws no files. */
 bool draw_attention(struct run *run);
 bool draw_losses(const struct run *run);
 

@@ -14,7 +14,8 @@ struct model_sizes {
     int64_t source_vocabulary, target_vocabulary, embedding, hidden, layers, heads, feed_forward;
     double dropout;
     bool
-        is_book; /* a Transformer as the book runs it: each generated token at position 0, evaluation without causality */
+        /* a Transformer as the book runs it: each generated token at position 0, evaluation without causality */
+        is_book;
 };
 
 /* The choices, and what options and files call them (closed by NULL). */
@@ -63,8 +64,8 @@ struct model {
 /* NULL after an error. Free it with rapt_module_free(&model->module). */
 struct model *model_new(const struct model_sizes *sizes);
 
-/* For the architectures: a model of that size and kind with its first members set; the scoring function of the sizes, for
- * the configurations of the library's modules (context: the sizes). */
+/* For the architectures: a model of that size and kind with its first members set; the scoring function of the
+ * sizes, for the configurations of the library's modules (context: the sizes). */
 void *model_begin(size_t size, const rapt_module_class *kind, const struct architecture *architecture,
                   const struct model_sizes *sizes);
 void model_describe(const rapt_module *module, char *text, size_t size);
@@ -73,8 +74,9 @@ rapt_scoring *model_scoring(int64_t size, void *sizes);
 /* Cross-entropy: the mean over all positions, padding included, as the book trains; or over what is not padding. */
 rapt_tensor *model_loss(struct model *model, const struct batch *batch, const int64_t *padding);
 
-/* Translations of sources (batch, num_steps): num_steps ids of the target vocabulary for each, int64 (batch, num_steps);
- * greedy, or the best of several beams. maps, unless NULL, gets the attention (for one sentence, greedy). */
+/* Translations of sources (batch, num_steps): num_steps ids of the target vocabulary for each, int64 (batch,
+ * num_steps); greedy, or the best of several beams. maps, unless NULL, gets the attention (for one sentence,
+ * greedy). */
 rapt_tensor *model_translate(struct model *model, const struct batch *batch, const struct vocabulary *target, int beams,
                              struct attention_maps *maps);
 

@@ -59,8 +59,8 @@ void pairs_free(struct pairs *pairs);
 bool pairs_encode_source(const struct vocabulary *vocabulary, int64_t num_steps, const char *sentence, int64_t *ids,
                          int64_t *valid_length, struct translate_error *error);
 
-/* The words of a sentence, valid UTF-8, that the vocabulary lacks: "one, another", each once, as it was read; NULL when it has
-   them all. The caller frees it. False without memory. */
+/* The words of a sentence, valid UTF-8, that the vocabulary lacks: "one, another", each once, as it was read; NULL
+   when it has them all. The caller frees it. False without memory. */
 bool pairs_unknown_words(const struct vocabulary *vocabulary, const char *sentence, char **words);
 
 #endif

@@ -19,8 +19,8 @@ static rapt_tensor *add_tables(rapt_tensor *a, rapt_tensor *b)
     return rapt_add(wide_a, wide_b);
 }
 
-/* Puts the scoring function's relative bias into the mask, and into the resolved one. finds_unseen: keys for which it is
- * −∞ are then not seen. */
+/* Puts the scoring function's relative bias into the mask, and into the resolved one. finds_unseen: keys for which
+ * it is −∞ are then not seen. */
 static bool add_relative_bias(rapt_pooling *p, bool finds_unseen)
 {
     rapt_scoring *scoring = p->attention->scoring;

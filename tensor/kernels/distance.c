@@ -3,8 +3,8 @@
 
 #include "loop.h"
 
-/* out[i][j] = Σ (q_i − k_j)², a tile of keys at a time with its sums in registers. Keys that do not fill a tile take the same
- * way, so that the bits of a distance do not depend on how many keys there are. */
+/* out[i][j] = Σ (q_i − k_j)², a tile of keys at a time with its sums in registers. Keys that do not fill a tile take
+ * the same way, so that the bits of a distance do not depend on how many keys there are. */
 #define SQUARED_DISTANCE(T, dtype)                                                                                     \
     static void squared_distance_##dtype(int64_t rows, int64_t keys, int64_t size, const void *queries,                \
                                          const void *transposed_keys, void *out)                                       \

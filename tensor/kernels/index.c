@@ -3,7 +3,8 @@
 
 #include "loop.h"
 
-/* out = in at the index. data: out, in, indices (int64). options: the bytes from one index's place to the next one's. */
+/* out = in at the index. data: out, in, indices (int64). options: the bytes from one index's place to the next
+ * one's. */
 #define GATHER(T, dtype)                                                                                               \
     static void gather_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)          \
     {                                                                                                                  \

@@ -1,4 +1,5 @@
-/* The templates of elementwise loops: a formula for one element becomes a loop for dense, repeated and strided operands. */
+/* The templates of elementwise loops: a formula for one element becomes a loop for dense, repeated and strided
+ * operands. */
 #ifndef RAPT_KERNELS_LOOP_H
 #define RAPT_KERNELS_LOOP_H
 

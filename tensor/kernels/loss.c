@@ -5,9 +5,9 @@
 #include "row.h"
 #include "vector_math.h"
 
-/* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x, or, all
- * relative to m: log Σ exp(x − m) + (1 − ε) (m − x[target]) + ε / classes Σ (m − x). Backward gets m and the sum as they are:
- * s itself, rounded, would lose the digits of the differences where m is large. */
+/* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x, or,
+ * all relative to m: log Σ exp(x − m) + (1 − ε) (m − x[target]) + ε / classes Σ (m − x). Backward gets m and the sum
+ * as they are: s itself, rounded, would lose the digits of the differences where m is large. */
 #define CROSS_ENTROPY(T, dtype, EXP, width)                                                                            \
     RAPT_ROW_FOLD(distances_##dtype, T, double, 0, m + (c - (double)a), m + a)                                         \
     RAPT_ROW_LARGEST(largest_##dtype, T)                                                                               \

@@ -1,4 +1,5 @@
-/* Products that are small or have few rows: without scratch, a is read where it lies, and b too where its rows are dense. */
+/* Products that are small or have few rows: without scratch, a is read where it lies, and b too where its rows are
+ * dense. */
 
 /* The definition, for products that are over before a vector would be filled. */
 static void multiply_tiny(const rapt_product *p)

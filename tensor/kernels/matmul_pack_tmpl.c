@@ -58,7 +58,8 @@ static void pack_dense_columns(const rapt_product *p, int64_t first, int64_t las
     }
 }
 
-/* The panels `first` to `last` of rows, one behind the other, each of them [k][height]. `to` has room for a vector more. */
+/* The panels `first` to `last` of rows, one behind the other, each of them [k][height]. `to` has room for a vector
+ * more. */
 static void pack_rows(const rapt_product *p, int64_t first, int64_t last, int64_t done, int64_t k, T *to)
 {
     const T *a = (const T *)(const void *)p->a + done * p->a_column;

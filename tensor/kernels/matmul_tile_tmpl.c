@@ -1,4 +1,5 @@
-/* The register tile of matrix products: sums of a few rows and vectors of columns that stay in registers over a block of k. */
+/* The register tile of matrix products: sums of a few rows and vectors of columns that stay in registers over a
+ * block of k. */
 
 /* As many rows as the registers hold beside a panel of b and one element of a. */
 #if defined __AVX512F__
@@ -12,7 +13,8 @@ enum { tile_rows = 2, panel_vectors = 4 };
 #endif
 enum { panel = panel_vectors * width };
 
-/* Keeps an element of a in a register until here: gcc would read it anew for each product, or give its register to a sum. */
+/* Keeps an element of a in a register until here: gcc would read it anew for each product, or give its register to a
+ * sum. */
 #if defined __AVX512F__
 #define KEEP_IN_REGISTER(vector) __asm__ volatile("" : "+v"(vector))
 #elif defined __x86_64__
@@ -39,7 +41,8 @@ static inline __attribute__((always_inline)) void prefetch(const void *from, con
             __builtin_prefetch((const char *)from + done, 0);
 }
 
-/* out = Σ ab, or out + Σ ab, for `rows` rows and `vectors` vectors of columns. Element (i, t) of a is at i·a_row + t·a_step. */
+/* out = Σ ab, or out + Σ ab, for `rows` rows and `vectors` vectors of columns. Element (i, t) of a is at i·a_row +
+ * t·a_step. */
 static inline __attribute__((always_inline)) void tile(const int rows, const int vectors, int64_t k,
                                                        const T *restrict a, const int64_t a_row, const int64_t a_step,
                                                        const T *restrict b, const int64_t b_row, T *restrict out,
@@ -77,8 +80,8 @@ static inline __attribute__((always_inline)) void tile(const int rows, const int
         }
 }
 
-/* A function for each height and for the width of a panel or a vector: `packed` ones read a and b as matmul_pack_tmpl.c lays
- * them down. */
+/* A function for each height and for the width of a panel or a vector: `packed` ones read a and b as
+ * matmul_pack_tmpl.c lays them down. */
 typedef void packed_tile(int64_t k, const T *a, const T *b, T *out, int64_t out_row, bool adds);
 typedef void strided_tile(int64_t k, const T *a, int64_t a_row, int64_t a_step, const T *b, int64_t b_row, T *out,
                           int64_t out_row, bool adds);

@@ -1,5 +1,5 @@
-/* Matrix products for one element type, as Goto and van de Geijn 2008 cut them, with the roles of a and b exchanged. T is
- * the type, SIZE its bytes, DTYPE its dtype, and OF_TYPE(name) the name of another file's function for it.
+/* Matrix products for one element type, as Goto and van de Geijn 2008 cut them, with the roles of a and b exchanged.
+ * T is the type, SIZE its bytes, DTYPE its dtype, and OF_TYPE(name) the name of another file's function for it.
  *
  *              n                 A block of k at a time: its rows of b are packed into panels of columns (b0, b1, …), and some
  *         ┌──┬──┬──┐             rows of a (a chunk) into panels of rows (a0, a1, …). A panel of a stays in the first-level
@@ -12,8 +12,8 @@
  *   │ a1 ││  │  │  │             and added to c.
  *   └────┘└──┴──┴──┘
  *
- * Each element of c is one sum, in the order of k within a block, and the blocks are added in order: it depends on its row
- * of a, its column of b and k alone, not on where tiles, chunks and threads cut. */
+ * Each element of c is one sum, in the order of k within a block, and the blocks are added in order: it depends on
+ * its row of a, its column of b and k alone, not on where tiles, chunks and threads cut. */
 #include <string.h>
 
 #include "loop.h"

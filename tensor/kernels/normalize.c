@@ -4,8 +4,8 @@
 
 #include "row.h"
 
-/* What a row needs of its mean and scale. The mean is taken in two parts, for one rounding would lose the digits of rows
- * that lie far from 0; and where numbers are so large that their distance from it may overflow, all is shrunk. */
+/* What a row needs of its mean and scale. The mean is taken in two parts, for one rounding would lose the digits of
+ * rows that lie far from 0; and where numbers are so large that their distance from it may overflow, all is shrunk. */
 #define STATISTICS_OF_ROW(T, large, shrinking)                                                                         \
     const T shrink = scale[j] < 1 / (large) ? (T)(shrinking) : 1;                                                      \
     const double whole = mean ? mean[j] * (double)shrink : 0;                                                          \
@@ -52,8 +52,8 @@
         }                                                                                                              \
     }
 
-/* With y = (x − mean) · scale and h = g · weight: dx = (h − mean h − y mean(h y)) · scale, dweight = Σ g y, dbias = Σ g.
- * Rows that are not centered have no mean h. */
+/* With y = (x − mean) · scale and h = g · weight: dx = (h − mean h − y mean(h y)) · scale, dweight = Σ g y, dbias =
+ * Σ g. Rows that are not centered have no mean h. */
 #define BACKWARD(T, dtype, large, shrinking)                                                                           \
     static void add_parameter_gradients_##dtype(int64_t n, const T *restrict g, const T *restrict x, T shrink,         \
                                                 T center, T rest, T s, T *restrict dweight, T *restrict dbias)         \

@@ -1,7 +1,8 @@
 /* Turning pairs of numbers by given angles: rotary positions. */
 #include "loop.h"
 
-/* (a, b) → (a cos − b sin, a sin + b cos), for the pairs that lie `between` elements apart, each `step` after the last */
+/* (a, b) → (a cos − b sin, a sin + b cos), for the pairs that lie `between` elements apart, each `step` after the
+ * last */
 #define TURN(T, step, between)                                                                                         \
     RAPT_SIMD for (int64_t j = 0; j < half; j++)                                                                       \
     {                                                                                                                  \

@@ -6,8 +6,8 @@
 
 enum { lane_count = 32, exponential_lanes = 16, exponentials_a_block = 256 };
 
-/* A function (count, in, c) that folds a row: `step` gives the new accumulator from the old one m, the element a and the
- * number c; `merge` from two accumulators m and a. */
+/* A function (count, in, c) that folds a row: `step` gives the new accumulator from the old one m, the element a and
+ * the number c; `merge` from two accumulators m and a. */
 #define RAPT_ROW_FOLD(function, T, A, start, step, merge)                                                              \
     static A function(int64_t count, const T *in, A c)                                                                 \
     {                                                                                                                  \
@@ -67,8 +67,8 @@ enum { lane_count = 32, exponential_lanes = 16, exponentials_a_block = 256 };
         return merge;                                                                                                  \
     }
 
-/* A function (n, x) that gives the largest of a row, −∞ for an empty one; NaN does not count. What does not fill the lanes
- * leaves some idle. */
+/* A function (n, x) that gives the largest of a row, −∞ for an empty one; NaN does not count. What does not fill the
+ * lanes leaves some idle. */
 #define RAPT_ROW_LARGEST(function, T) RAPT_ROW_LARGEST_(function, T)
 #define RAPT_ROW_LARGEST_(function, T)                                                                                 \
     RAPT_LANE_FOLD(function##_of_lanes, T, (a > b ? a : b))                                                            \
@@ -92,8 +92,8 @@ enum { lane_count = 32, exponential_lanes = 16, exponentials_a_block = 256 };
         return function##_of_lanes(lanes);                                                                             \
     }
 
-/* A function (n, x, m, out) that gives Σ exp(x − m) over a row and stores the exponentials, perhaps over x, unless out is
- * NULL. Blocks are summed in T, in `width` lanes; their sums in double. Lanes as above. */
+/* A function (n, x, m, out) that gives Σ exp(x − m) over a row and stores the exponentials, perhaps over x, unless
+ * out is NULL. Blocks are summed in T, in `width` lanes; their sums in double. Lanes as above. */
 #define RAPT_ROW_EXPONENTIALS(function, T, EXP, width) RAPT_ROW_EXPONENTIALS_(function, T, EXP, width)
 #define RAPT_ROW_EXPONENTIALS_(function, T, EXP, width)                                                                \
     RAPT_LANE_FOLD(function##_of_lanes, T, a + b)                                                                      \

@@ -1,5 +1,5 @@
-/* Softmax and its logarithm along dense rows, whole or what a mask leaves of them, forward and backward. Sums are kept in
- * double. */
+/* Softmax and its logarithm along dense rows, whole or what a mask leaves of them, forward and backward. Sums are
+ * kept in double. */
 #include <math.h>
 #include <stddef.h>
 
@@ -9,7 +9,8 @@
 #define OUT_ROW(T) ((T *)(void *)(data[0] + j * strides[0]))
 #define IN_ROW(T, k) ((const T *)(const void *)(data[k] + j * strides[k]))
 
-/* What a mask leaves of a row: elements [first, last) of n, and of these the ones that `seen` says true to; NULL: all. */
+/* What a mask leaves of a row: elements [first, last) of n, and of these the ones that `seen` says true to; NULL:
+ * all. */
 typedef struct part {
     int64_t n, first, last;
     const uint8_t *seen;
@@ -30,8 +31,9 @@ static part find_part(const rapt_masked_row *options, char *const *data, const i
     return p;
 }
 
-/* out = exp(x − m) / Σ exp(x − m), with m the largest x. A row of −∞ only, or of nothing, gives NaN, or 0 where `masked`.
- * Rows of the first loop are whole; those of the second are what the options leave of them, and 0 elsewhere. */
+/* out = exp(x − m) / Σ exp(x − m), with m the largest x. A row of −∞ only, or of nothing, gives NaN, or 0 where
+ * `masked`. Rows of the first loop are whole; those of the second are what the options leave of them, and 0
+ * elsewhere. */
 #define SOFTMAX(T, dtype, EXP, width)                                                                                  \
     RAPT_ROW_LARGEST(largest_##dtype, T)                                                                               \
     RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \

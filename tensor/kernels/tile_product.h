@@ -1,5 +1,5 @@
-/* Products of small matrices whose sums stay in registers, and the copies that prepare them. T is the element type, SIZE
- * its bytes. */
+/* Products of small matrices whose sums stay in registers, and the copies that prepare them. T is the element type,
+ * SIZE its bytes. */
 #include "transpose_tmpl.c"
 
 /* A block at an edge: rows that are not to be read, and elements that are not there, count as zeros. */
@@ -11,8 +11,8 @@ static void take_edge(int64_t rows, int64_t columns, const T *from, int64_t from
         if (!used || used[i]) memcpy(edge[i], from + i * from_row, (size_t)columns * sizeof(T));
 }
 
-/* to[t][i] = from[i][t] for `rows` rows of `columns` elements; a row whose byte in `used` is 0 is not read and counts as
- * zeros, and so do rows up to the next whole vector of them. */
+/* to[t][i] = from[i][t] for `rows` rows of `columns` elements; a row whose byte in `used` is 0 is not read and
+ * counts as zeros, and so do rows up to the next whole vector of them. */
 static void transpose(int64_t rows, int64_t columns, const T *from, int64_t from_row, const uint8_t *used, T *to,
                       int64_t to_row)
 {
@@ -42,8 +42,8 @@ static void transpose(int64_t rows, int64_t columns, const T *from, int64_t from
     }
 }
 
-/* What is summed, and what becomes of it: c = Σ ab, c + Σ ab, factor · c + Σ ab, the same but for terms whose a is 0, or
- * −½ Σ (a − b)². */
+/* What is summed, and what becomes of it: c = Σ ab, c + Σ ab, factor · c + Σ ab, the same but for terms whose a is
+ * 0, or −½ Σ (a − b)². */
 enum sum_kind { sets, adds, scales, chooses, compares };
 
 /* c = a · b for RAPT_TILE_ROWS rows and one or two vectors of columns. Element (i, t) of a is at i·a_row + t·a_step. */

@@ -10,8 +10,8 @@
 #define RAPT_VECTOR_BYTES 16
 #endif
 
-/* Rows that are summed side by side against two vectors of columns: as many as the registers hold. Of 32 registers, eight
- * rows leave half unused, but already keep both multiply-add pipes busy and divide the usual sizes. */
+/* Rows that are summed side by side against two vectors of columns: as many as the registers hold. Of 32 registers,
+ * eight rows leave half unused, but already keep both multiply-add pipes busy and divide the usual sizes. */
 #if defined __AVX512F__
 #define RAPT_TILE_ROWS 8
 #elif defined __AVX__

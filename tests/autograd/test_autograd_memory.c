@@ -67,7 +67,8 @@ Test(autograd_memory, a_graph_that_is_never_walked_goes_with_its_root)
     cr_expect_eq(live_bytes(), before);
 }
 
-/* With create_graph a leaf's gradient has a graph that reaches the leaf: a cycle, unless the graph holds no gradient. */
+/* With create_graph a leaf's gradient has a graph that reaches the leaf: a cycle, unless the graph holds no
+ * gradient. */
 Test(autograd_memory, create_graph_makes_no_cycle_that_leaks)
 {
     int64_t before = live_bytes();

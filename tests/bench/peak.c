@@ -10,7 +10,8 @@
 
 enum { sums = 12 }; /* independent ones: more than two pipes of a latency of four or five can take */
 
-/* The sums stay in registers only as variables of their own, not as an array. The result keeps them from being left out. */
+/* The sums stay in registers only as variables of their own, not as an array. The result keeps them from being left
+ * out. */
 #define PEAK_LOOP(function, T, bytes, attribute)                                                                       \
     typedef T vector_##function __attribute__((vector_size(bytes)));                                                   \
     attribute static double function(int64_t count)                                                                    \

@@ -2,8 +2,8 @@
  *
  *     products [--float64] [--random COUNT]
  *
- * OpenBLAS chooses its kernels by a list of processors; where yours is newer than the list, OPENBLAS_CORETYPE=SkylakeX (or
- * Haswell without AVX-512) gives it its best ones. */
+ * OpenBLAS chooses its kernels by a list of processors; where yours is newer than the list,
+ * OPENBLAS_CORETYPE=SkylakeX (or Haswell without AVX-512) gives it its best ones. */
 #include <cblas.h>
 #include <math.h>
 #include <omp.h>

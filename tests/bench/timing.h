@@ -12,8 +12,9 @@ double timing_median(int count, double *times);
 
 typedef void timing_work(void *context);
 
-/* Runs the work a few times unmeasured, then `repetitions` times; prints "name: median ms (smallest … largest)", divided by
- * `units` of the work in one run where that is more than 1, in nanoseconds each. Returns the median in seconds. */
+/* Runs the work a few times unmeasured, then `repetitions` times; prints "name: median ms (smallest … largest)",
+ * divided by `units` of the work in one run where that is more than 1, in nanoseconds each. Returns the median in
+ * seconds. */
 double timing_report(const char *name, int repetitions, int64_t units, timing_work *work, void *context);
 
 #endif

@@ -1,4 +1,5 @@
-/* How long a step of the translator takes: Bahdanau's model at the book's sizes, and at a larger length and vocabulary. */
+/* How long a step of the translator takes: Bahdanau's model at the book's sizes, and at a larger length and
+ * vocabulary. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -54,11 +54,11 @@ typedef struct run {
 rapt_tensor *step_input(const run *r, int i);
 int64_t step_integer(const run *r, const char *key);
 double step_real(const run *r, const char *key);
-/* The mask whose lengths, seen, bias and relative_bias are the inputs from `first` on; the keys of its other fields begin
- * with the prefix. */
+/* The mask whose lengths, seen, bias and relative_bias are the inputs from `first` on; the keys of its other fields
+ * begin with the prefix. */
 rapt_mask step_mask(const run *r, int first, const char *prefix);
-/* The run owns the module, in its dtype, with the values that the step names as weights; these values become the module's
- * parameters. NULL after an error. */
+/* The run owns the module, in its dtype, with the values that the step names as weights; these values become the
+ * module's parameters. NULL after an error. */
 void *step_module(run *r, void *module);
 /* Adds a value. */
 void step_give(run *r, rapt_tensor *value);

@@ -1,5 +1,6 @@
-/* What libFuzzer makes up, read as a safetensors file: whatever it is, the answer is an archive or an error, and an archive
- * is what its names say. The first byte says how much data follows the header; 255: all that comes is the file. */
+/* What libFuzzer makes up, read as a safetensors file: whatever it is, the answer is an archive or an error, and an
+ * archive is what its names say. The first byte says how much data follows the header; 255: all that comes is the
+ * file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

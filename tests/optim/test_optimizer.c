@@ -1,4 +1,5 @@
-/* What all optimizers share: parameters, groups, learning rate, errors, memory, threads. The formulas have a file of their own. */
+/* What all optimizers share: parameters, groups, learning rate, errors, memory, threads. The formulas have a file of
+ * their own. */
 #include "optimizing.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Runs a program once for each allocation that it makes, with that one failing, and once more with all from there on: each
- * run must end with a status of its own, 0 or 1, and never by a signal or by waiting for ever.
- * Usage: failing_allocations FAILING_MALLOC COUNT_FILE PROGRAM [ARGUMENT]... */
+/* Runs a program once for each allocation that it makes, with that one failing, and once more with all from there
+ * on: each run must end with a status of its own, 0 or 1, and never by a signal or by waiting for ever. Usage:
+ * failing_allocations FAILING_MALLOC COUNT_FILE PROGRAM [ARGUMENT]... */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* A malloc that fails when it is told to, for a program that is started with it preloaded. From main on it counts what is asked
- * of the system by anybody in the process; request RAPT_FAIL_AT gets nothing, and with RAPT_FAIL_ON all after it. The number of
- * requests goes to the file that RAPT_FAIL_COUNT names. */
+/* A malloc that fails when it is told to, for a program that is started with it preloaded. From main on it counts
+ * what is asked of the system by anybody in the process; request RAPT_FAIL_AT gets nothing, and with RAPT_FAIL_ON
+ * all after it. The number of requests goes to the file that RAPT_FAIL_COUNT names. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -115,7 +115,8 @@ Test(safetensors_memory, saving_when_all_allocations_fail_from_the_nth_on)
     save_with_failures(true);
 }
 
-/* A checkpoint of a layer and its optimizer, at every failing allocation: the old file and the old weights, or the new. */
+/* A checkpoint of a layer and its optimizer, at every failing allocation: the old file and the old weights, or the
+ * new. */
 static void checkpoint_with_failures(bool for_good)
 {
     RAPT_SCOPE;

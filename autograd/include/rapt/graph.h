@@ -21,15 +21,16 @@ RAPT_API rapt_tensor *rapt_gradient(const rapt_tensor *leaf);
 /* Drops a leaf's gradient, so that the next backward starts from nothing. */
 RAPT_API void rapt_clear_gradient(rapt_tensor *leaf);
 
-/* Makes a leaf's gradient, where there is one, safe to change in place: a tensor that nobody else sees, outside any graph.
- * False after an error; the gradient is then as before. */
+/* Makes a leaf's gradient, where there is one, safe to change in place: a tensor that nobody else sees, outside any
+ * graph. False after an error; the gradient is then as before. */
 RAPT_API bool rapt_own_gradient(rapt_tensor *leaf);
 
 /* The same values (the same memory) outside any graph. */
 RAPT_API rapt_tensor *rapt_detach(rapt_tensor *tensor);
 
-/* What one round of a loop hands to the next, beyond its scope: *state (NULL at first) gives its share back and takes one in the
- * values of next, outside the graph. After the loop rapt_release(state) ends it. False after an error; *state is then as before. */
+/* What one round of a loop hands to the next, beyond its scope: *state (NULL at first) gives its share back and
+ * takes one in the values of next, outside the graph. After the loop rapt_release(state) ends it. False after an
+ * error; *state is then as before. */
 RAPT_API bool rapt_carry(rapt_tensor **state, rapt_tensor *next);
 
 enum rapt_backward_flags {
@@ -41,7 +42,8 @@ enum rapt_backward_flags {
  * frees the graph. False after an error. */
 RAPT_API bool rapt_backward(rapt_tensor *root);
 
-/* The same for several roots, with the gradient of each (NULL, or a NULL entry for a root of one element: 1) and flags. */
+/* The same for several roots, with the gradient of each (NULL, or a NULL entry for a root of one element: 1) and
+ * flags. */
 RAPT_API bool rapt_backward_from(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags);
 
 /* Computes d roots / d inputs into results (tensors of the innermost scope; NULL where the roots do not depend on the
@@ -59,7 +61,8 @@ RAPT_API void rapt_restore_recording(const bool *before);
     bool RAPT_JOIN(rapt_recording_, __COUNTER__) __attribute__((cleanup(rapt_restore_recording), unused)) =            \
         rapt_set_recording(false)
 
-/* Writes the graph behind a tensor, one line an op (its name, output shape, inputs), or as Graphviz when dot is true. */
+/* Writes the graph behind a tensor, one line an op (its name, output shape, inputs), or as Graphviz when dot is
+ * true. */
 RAPT_API bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot);
 
 RAPT_END_DECLS

@@ -26,18 +26,19 @@ typedef struct rapt_op {
     uint32_t optional;       /* bit i set: input i may be NULL */
     int outputs;             /* 0 means 1 */
     const char *no_gradient; /* where vjp is NULL: why, and what has a gradient instead, for the error message */
-    /* Where the vjp cannot be differentiated (it loops over numbers itself, say): why, and what can. Under RAPT_CREATE_GRAPH
-     * that is then an error. NULL: it can, so that it must be made of recorded ops, which rapt_gradcheck checks. */
+    /* Where the vjp cannot be differentiated (it loops over numbers itself, say): why, and what can. Under
+     * RAPT_CREATE_GRAPH that is then an error. NULL: it can, so that it must be made of recorded ops, which
+     * rapt_gradcheck checks. */
     const char *no_second_gradient;
 } rapt_op;
 
-/* Runs an op and records it if gradients are wanted. A NULL op, a NULL list, and NULL inputs that are not optional give NULL
- * (and an error, if none stands). options points to options_size bytes that may go after the call. Returns output 0 of the
- * innermost scope, NULL after an error. */
+/* Runs an op and records it if gradients are wanted. A NULL op, a NULL list, and NULL inputs that are not optional
+ * give NULL (and an error, if none stands). options points to options_size bytes that may go after the call. Returns
+ * output 0 of the innermost scope, NULL after an error. */
 RAPT_API rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs);
 
-/* The same for an op of several outputs, which it writes to outputs[0 … op->outputs − 1]. False after an error; the outputs
- * are then NULL. */
+/* The same for an op of several outputs, which it writes to outputs[0 … op->outputs − 1]. False after an error; the
+ * outputs are then NULL. */
 RAPT_API bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
                               rapt_tensor **outputs);
 
@@ -49,11 +50,12 @@ RAPT_API bool rapt_apply_counted(const rapt_op *op, const void *options, int cou
 #define RAPT_APPLY(op, options, ...)                                                                                   \
     rapt_apply((op), (options), RAPT_LENGTH_OF(rapt_tensor *, __VA_ARGS__), RAPT_ARRAY_OF(rapt_tensor *, __VA_ARGS__))
 
-/* For all functions of a call: an index that is not there is an error, and so is asking forward for what only a vjp has or
- * the other way round. */
+/* For all functions of a call: an index that is not there is an error, and so is asking forward for what only a vjp
+ * has or the other way round. */
 
 /* In forward and vjp. */
-/* The op itself. Its name is for rapt_fail; ops of one kind can share their functions as the first member of a larger struct. */
+/* The op itself. Its name is for rapt_fail; ops of one kind can share their functions as the first member of a
+ * larger struct. */
 RAPT_API const rapt_op *rapt_call_op(const rapt_call *call);
 RAPT_API const void *rapt_call_options(const rapt_call *call);
 RAPT_API int rapt_call_count(const rapt_call *call); /* number of inputs */
@@ -69,32 +71,33 @@ RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *ten
 #define RAPT_MAX_SAVED 10
 
 /* In forward: keeps an input or an output for the vjp, in the order of the calls. NULL is kept as NULL. Costs
- * nothing when no gradient is wanted. Another floating tensor, an intermediate result, can be kept too, but the graph does not
- * know where that comes from: to differentiate the vjp itself is then an error. Keep the inputs and compute it again. */
+ * nothing when no gradient is wanted. Another floating tensor, an intermediate result, can be kept too, but the
+ * graph does not know where that comes from: to differentiate the vjp itself is then an error. Keep the inputs and
+ * compute it again. */
 RAPT_API void rapt_call_save(rapt_call *call, rapt_tensor *tensor);
 
-/* The same for a tensor that counts as a constant where the vjp is differentiated: because it is one, or because the vjp hands
- * it to an op whose own vjp accounts for what it depends on. */
+/* The same for a tensor that counts as a constant where the vjp is differentiated: because it is one, or because the
+ * vjp hands it to an op whose own vjp accounts for what it depends on. */
 RAPT_API void rapt_call_save_constant(rapt_call *call, rapt_tensor *tensor);
 
-/* In vjp. What was saved (never changed in place since: that is an error before any vjp runs), the gradient of an output (NULL
- * if nothing depends on that output), and the shape that an input had (NULL if it wants no gradient). */
+/* In vjp. What was saved (never changed in place since: that is an error before any vjp runs), the gradient of an
+ * output (NULL if nothing depends on that output), and the shape that an input had (NULL if it wants no gradient). */
 RAPT_API rapt_tensor *rapt_call_saved(rapt_call *call, int index);
 RAPT_API rapt_tensor *rapt_call_gradient(rapt_call *call, int output);
 RAPT_API const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank);
 
-/* In vjp: the gradient of an output, zeros where nothing depends on it: for an op of several outputs that needs all of them.
- * NULL after an error; an output that is not floating has no gradient. */
+/* In vjp: the gradient of an output, zeros where nothing depends on it: for an op of several outputs that needs all
+ * of them. NULL after an error; an output that is not floating has no gradient. */
 RAPT_API rapt_tensor *rapt_call_gradient_or_zeros(rapt_call *call, int output);
 
-/* In vjp: the gradient of an input, once for each. One that is not wanted is ignored. False, and the vjp has failed, when it
- * is NULL or the second for that input. */
+/* In vjp: the gradient of an input, once for each. One that is not wanted is ignored. False, and the vjp has failed,
+ * when it is NULL or the second for that input. */
 RAPT_API bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient);
 
-/* In vjp: what has arrived for an input so far, dense and of the input's shape, to which the vjp may add its own in place;
- * it then gives none for that input. It saves a tensor and the engine's addition where many ops share a large input. NULL
- * where nothing has arrived yet or may not be changed (others see it, or gradients are to have a graph), and for all but
- * the first of several inputs that are one tensor: there the gradient is given as always. */
+/* In vjp: what has arrived for an input so far, dense and of the input's shape, to which the vjp may add its own in
+ * place; it then gives none for that input. It saves a tensor and the engine's addition where many ops share a large
+ * input. NULL where nothing has arrived yet or may not be changed (others see it, or gradients are to have a graph),
+ * and for all but the first of several inputs that are one tensor: there the gradient is given as always. */
 RAPT_API rapt_tensor *rapt_call_gradient_so_far(const rapt_call *call, int input);
 
 RAPT_END_DECLS

@@ -1,11 +1,11 @@
-/* The differentiable ops. Each gives a new tensor of the innermost scope, or NULL after an error; NULL in gives NULL out.
- * Inputs of one op have one dtype; shapes broadcast as numpy's do where two tensors meet element by element. Negative axes
- * count from the last. The number that a …_scalar op or masked_fill takes counts as one of the tensor's dtype; it is an error
- * where an integer dtype, or bool, has no such number.
+/* The differentiable ops. Each gives a new tensor of the innermost scope, or NULL after an error; NULL in gives NULL
+ * out. Inputs of one op have one dtype; shapes broadcast as numpy's do where two tensors meet element by element.
+ * Negative axes count from the last. The number that a …_scalar op or masked_fill takes counts as one of the
+ * tensor's dtype; it is an error where an integer dtype, or bool, has no such number.
  *
  * NaN, infinities and the largest numbers give what they give in PyTorch 2.6, in values and first derivatives, but:
- * - what overflows there on the way to a result that does not, such as the square of a number to be normalised, here gives
- *   that result; only the sum that var needs overflows in float64, and gives ∞;
+ * - what overflows there on the way to a result that does not, such as the square of a number to be normalised, here
+ *   gives that result; only the sum that var needs overflows in float64, and gives ∞;
  * - logsumexp of −∞ only has gradient 0, not NaN;
  * - bce_with_logits of −∞ is ∞ for a target above 0, not NaN; gelu of ∞ is ∞ in float32 too;
  * - in kl_div a target of 0 counts for nothing: loss and gradients are 0, also where the input is NaN or infinite;
@@ -159,7 +159,8 @@ RAPT_API rapt_tensor *rapt_l1_loss(rapt_tensor *input, rapt_tensor *target, rapt
 RAPT_API rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double delta, rapt_reduction reduction);
 /* Of logits and targets in [0, 1], stable for large logits. */
 RAPT_API rapt_tensor *rapt_bce_with_logits(rapt_tensor *logits, rapt_tensor *targets, rapt_reduction reduction);
-/* target · (log target − input), input holding log-probabilities; 0 where the target is 0. The mean is over elements. */
+/* target · (log target − input), input holding log-probabilities; 0 where the target is 0. The mean is over
+ * elements. */
 RAPT_API rapt_tensor *rapt_kl_div(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction);
 
 RAPT_END_DECLS

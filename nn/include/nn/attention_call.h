@@ -11,9 +11,9 @@ struct rapt_attention_call {
      * and the result likewise; any strides. What no query sees may be infinite or undefined. */
     rapt_tensor *queries, *keys, *values;
     const rapt_resolved_mask *mask; /* the scoring function's relative_bias is in it already; never fills_million */
-    double dropout;                 /* 0 outside training. The weight of (b, h, i, j) is dropped as rapt_drop would drop
-                                           * element ((b·heads + h)·Q + i)·K + j of the dense weights: one reservation of
-                                           * random numbers, made when the op is called */
+    /* 0 outside training. The weight of (b, h, i, j) is dropped as rapt_drop would drop element ((b·heads + h)·Q +
+     * i)·K + j of the dense weights: one reservation of random numbers, made when the op is called */
+    double dropout;
     rapt_tensor **weights; /* if not NULL: gets the weights (B, heads, Q, K), before dropout, outside the graph */
 };
 

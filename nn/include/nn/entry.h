@@ -19,7 +19,8 @@ enum { rapt_all_tensors = RAPT_PARAMETERS | RAPT_BUFFERS };
 /* The longest full name, with the dots and the end. */
 #define RAPT_NAME_SIZE 512
 
-/* Puts an entry's part behind the first `used` bytes of a full name; its length, or −1 and an error when it is too long. */
+/* Puts an entry's part behind the first `used` bytes of a full name; its length, or −1 and an error when it is too
+ * long. */
 int rapt_module_append_name(const rapt_module *module, const rapt_module_entry *entry, char name[RAPT_NAME_SIZE],
                             int used);
 
@@ -29,11 +30,13 @@ static inline bool rapt_module_is_shared(const rapt_module *module)
     return __atomic_load_n(&module->shares, __ATOMIC_RELAXED) > 1;
 }
 
-/* Calls the function for the module and everything below it, parents first. It may come to a module of several parents more
- * than once, but only where there is no memory to remember it. False as soon as the function returns false. */
+/* Calls the function for the module and everything below it, parents first. It may come to a module of several
+ * parents more than once, but only where there is no memory to remember it. False as soon as the function returns
+ * false. */
 bool rapt_module_each(rapt_module *module, bool (*function)(rapt_module *module, void *context), void *context);
 
-/* Has what is stored under that name the shape and dtype of the module's tensor? False and an error when not, or NULL. */
+/* Has what is stored under that name the shape and dtype of the module's tensor? False and an error when not, or
+ * NULL. */
 bool rapt_module_check_stored(const char *op, const char *name, const rapt_tensor *tensor, const rapt_tensor *stored);
 
 /* rapt_module_from_archive_part under the name of an op. */

@@ -7,9 +7,9 @@
 /* False and an error when a number in it cannot be, or two of them contradict. */
 bool rapt_generation_check(const char *op, const rapt_generation *how);
 
-/* A ranking of numbers (no NaN) from the largest; of equals the first comes first. All of it costs n log n, the first k
- * n + k log n. `places` is the caller's, room for `count` numbers: a heap of those that were not taken yet, and from its end
- * on those that were. */
+/* A ranking of numbers (no NaN) from the largest; of equals the first comes first. All of it costs n log n, the
+ * first k n + k log n. `places` is the caller's, room for `count` numbers: a heap of those that were not taken yet,
+ * and from its end on those that were. */
 typedef struct rapt_ranking {
     const double *values;
     int64_t *places, count, taken;
@@ -20,7 +20,8 @@ void rapt_ranking_start(rapt_ranking *ranking);
 /* The place of the number of that rank, 0 ≤ rank < count. */
 int64_t rapt_ranking_place(rapt_ranking *ranking, int64_t rank);
 
-/* A step of the model: logits (rows, vocabulary), checked. *vocabulary is 0 before the first step. NULL after an error. */
+/* A step of the model: logits (rows, vocabulary), checked. *vocabulary is 0 before the first step. NULL after an
+ * error. */
 rapt_tensor *rapt_next_logits(const rapt_token_model *model, rapt_tensor *tokens, const rapt_generation *how,
                               int64_t *vocabulary);
 

@@ -15,8 +15,8 @@ typedef struct rapt_position_angles {
 /* The rows (length, size) of the positions offset … offset + length − 1, computed in float64. NULL after an error. */
 rapt_tensor *rapt_position_table(const rapt_position_angles *angles, rapt_dtype dtype, int64_t offset, int64_t length);
 
-/* The same as a view of *table, which is made or grows where it has to (NULL at first; the owner releases it). A table holds for
- * one base: it ends with a row of that number. Threads may share it. */
+/* The same as a view of *table, which is made or grows where it has to (NULL at first; the owner releases it). A
+ * table holds for one base: it ends with a row of that number. Threads may share it. */
 rapt_tensor *rapt_position_rows(const rapt_position_angles *angles, rapt_dtype dtype, int64_t offset, int64_t length,
                                 rapt_tensor **table);
 

@@ -1,10 +1,12 @@
-/* All steps of one recurrent layer in one op, so that its weights' gradient is one matrix product and not one a step. */
+/* All steps of one recurrent layer in one op, so that its weights' gradient is one matrix product and not one a
+ * step. */
 #ifndef RAPT_NN_RECURRENCE_H
 #define RAPT_NN_RECURRENCE_H
 
 #include <rapt/autograd.h>
 
-/* from_input (T, B, 3·hidden) is x W_ihᵀ + b_ih of all steps, state (B, hidden); bias_hh may be NULL → (T, B, hidden). */
+/* from_input (T, B, 3·hidden) is x W_ihᵀ + b_ih of all steps, state (B, hidden); bias_hh may be NULL → (T, B,
+ * hidden). */
 rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *weight_hh,
                                  rapt_tensor *bias_hh);
 

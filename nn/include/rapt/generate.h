@@ -9,10 +9,11 @@ RAPT_BEGIN_DECLS
 /* A model as generation sees it. */
 typedef struct rapt_token_model {
     void *context;
-    /* Takes the tokens (B, T) that are new since the last call (int64; the prompt first) and gives the logits (B, vocabulary)
-     * of the token after the last. A logit of −∞ rules a token out. NULL after an error. */
+    /* Takes the tokens (B, T) that are new since the last call (int64; the prompt first) and gives the logits (B,
+     * vocabulary) of the token after the last. A logit of −∞ rules a token out. NULL after an error. */
     rapt_tensor *(*next)(void *context, rapt_tensor *tokens);
-    /* Item b becomes what item rows[b] was (int64 (B), B may change). NULL: the model carries nothing from step to step. */
+    /* Item b becomes what item rows[b] was (int64 (B), B may change). NULL: the model carries nothing from step to
+     * step. */
     bool (*select)(void *context, rapt_tensor *rows);
 } rapt_token_model;
 
@@ -29,13 +30,13 @@ typedef struct rapt_generation {
 } rapt_generation;
 
 /* Prompt (B, T) of integers, T ≥ 1 → int64 (B, n), n ≤ length, without the prompt; ends early when every sequence is
- * finished (the end token is part of a sequence). Finished sequences are taken out of the batch, so the model runs for the
- * others only. Random numbers come from the thread's generator. Runs without gradients, and gives back the memory of each
- * step. NULL after an error. */
+ * finished (the end token is part of a sequence). Finished sequences are taken out of the batch, so the model runs
+ * for the others only. Random numbers come from the thread's generator. Runs without gradients, and gives back the
+ * memory of each step. NULL after an error. */
 RAPT_API rapt_tensor *rapt_generate(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how);
 
-/* One draw from logits (B, vocabulary) as above (not for beams): int64 (B). Logits that are NaN or +∞, or all −∞, are an
- * error. */
+/* One draw from logits (B, vocabulary) as above (not for beams): int64 (B). Logits that are NaN or +∞, or all −∞,
+ * are an error. */
 RAPT_API rapt_tensor *rapt_sample(rapt_tensor *logits, const rapt_generation *how);
 
 RAPT_END_DECLS

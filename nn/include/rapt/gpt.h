@@ -25,8 +25,8 @@ typedef struct rapt_gpt_config {
 } rapt_gpt_config;
 
 /* Pre-norm blocks. Parameters transformer.wte.weight (also the head's), transformer.wpe.weight (learned positions),
- * transformer.h.N.{attn.c_attn, attn.c_proj, mlp.c_fc, mlp.c_proj, ln_1, ln_2}, transformer.ln_f. Initial values as GPT-2:
- * N(0, 0.02), the projections that are added to the stream N(0, 0.02 / √(2 layers)), biases 0. */
+ * transformer.h.N.{attn.c_attn, attn.c_proj, mlp.c_fc, mlp.c_proj, ln_1, ln_2}, transformer.ln_f. Initial values as
+ * GPT-2: N(0, 0.02), the projections that are added to the stream N(0, 0.02 / √(2 layers)), biases 0. */
 typedef struct rapt_gpt {
     rapt_module module;
     rapt_gpt_config config;
@@ -39,12 +39,12 @@ typedef struct rapt_gpt {
 
 RAPT_API rapt_gpt *rapt_gpt_new(const rapt_gpt_config *config);
 
-/* What a model has read of B sequences so far: the tokens, and their projected keys and values. For inference: where one is
- * used, nothing may be recorded (RAPT_NO_GRADIENT). */
+/* What a model has read of B sequences so far: the tokens, and their projected keys and values. For inference: where
+ * one is used, nothing may be recorded (RAPT_NO_GRADIENT). */
 typedef struct rapt_gpt_cache rapt_gpt_cache;
 
-/* Tokens (B, T) integers, T and what the cache holds at most context → logits (B, T, vocabulary). cache may be NULL; after
- * an error it is as it was. */
+/* Tokens (B, T) integers, T and what the cache holds at most context → logits (B, T, vocabulary). cache may be NULL;
+ * after an error it is as it was. */
 RAPT_API rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache *cache);
 
 /* An empty cache. The model must outlive it. */
@@ -56,8 +56,9 @@ RAPT_API int64_t rapt_gpt_cache_length(const rapt_gpt_cache *cache);
 /* Item b becomes what item rows[b] was (int64 (B), B may change). False after an error; the cache is then as it was. */
 RAPT_API bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows);
 
-/* The cache and its model, for rapt_generate: goes on from what the cache holds. Text may grow beyond the context: then the
- * latter half of a context is read again as if it were the beginning. Switch the model to evaluation before. */
+/* The cache and its model, for rapt_generate: goes on from what the cache holds. Text may grow beyond the context:
+ * then the latter half of a context is read again as if it were the beginning. Switch the model to evaluation
+ * before. */
 RAPT_API rapt_token_model rapt_gpt_token_model(rapt_gpt_cache *cache);
 
 RAPT_END_DECLS

@@ -12,7 +12,8 @@ RAPT_BEGIN_DECLS
 RAPT_API bool rapt_init_xavier_uniform(rapt_tensor *tensor, double gain);
 RAPT_API bool rapt_init_xavier_normal(rapt_tensor *tensor, double gain);
 
-/* Uniform within ±gain·√(3 / fan_in); normal with deviation gain / √fan_in (He et al. 2015). A gain of √2 suits relu. */
+/* Uniform within ±gain·√(3 / fan_in); normal with deviation gain / √fan_in (He et al. 2015). A gain of √2 suits
+ * relu. */
 RAPT_API bool rapt_init_kaiming_uniform(rapt_tensor *tensor, double gain);
 RAPT_API bool rapt_init_kaiming_normal(rapt_tensor *tensor, double gain);
 

@@ -24,45 +24,46 @@ struct rapt_module {
     bool failed;   /* something could not be added; rapt_module_finish then gives NULL */
     struct rapt_module_entry *entries;
     int count, capacity;
-    /* The library's own: all shares in the module, those that the program holds, and whether a parent has taken over the
-     * constructor's; and the random generator as the constructor found it, until it is finished. */
+    /* The library's own: all shares in the module, those that the program holds, and whether a parent has taken over
+     * the constructor's; and the random generator as the constructor found it, until it is finished. */
     int shares, held;
     bool adopted, constructing;
     rapt_random_state random;
 };
 
-/* WHO OWNS A MODULE. Its parents do, and the program as far as it holds shares. A new module has one share, the program's. It
- * goes to the first parent; every further parent, or a second name in the same one, adds a share of its own. So a module may
- * stand in several places, twice in one list for instance, without further ado, and is freed with the last of its owners, in
- * whatever order they go. A module that goes gives back its shares in its children and tensors.
- * Shares are counted atomically: threads may free modules that have children in common. What a module holds must not change
- * while another thread uses it. */
+/* WHO OWNS A MODULE. Its parents do, and the program as far as it holds shares. A new module has one share, the
+ * program's. It goes to the first parent; every further parent, or a second name in the same one, adds a share of
+ * its own. So a module may stand in several places, twice in one list for instance, without further ado, and is
+ * freed with the last of its owners, in whatever order they go. A module that goes gives back its shares in its
+ * children and tensors. Shares are counted atomically: threads may free modules that have children in common. What a
+ * module holds must not change while another thread uses it. */
 
-/* The first line of a constructor: a zeroed struct of that size, at least a rapt_module. NULL when there is no memory. */
+/* The first line of a constructor: a zeroed struct of that size, at least a rapt_module. NULL when there is no
+ * memory. */
 RAPT_API void *rapt_module_new(size_t size, const rapt_module_class *kind);
 
-/* The last line of a constructor: the module; or NULL when anything above failed. It is then freed, and the thread's random
- * generator is put back to where rapt_module_new found it, whatever children and initial values have drawn. */
+/* The last line of a constructor: the module; or NULL when anything above failed. It is then freed, and the thread's
+ * random generator is put back to where rapt_module_new found it, whatever children and initial values have drawn. */
 RAPT_API void *rapt_module_finish(rapt_module *module);
 
-/* Gives one share of the program's back: frees a module that no parent has. Where the program holds no share (parents have
- * taken it over) nothing happens: the module is theirs. NULL does nothing. */
+/* Gives one share of the program's back: frees a module that no parent has. Where the program holds no share
+ * (parents have taken it over) nothing happens: the module is theirs. NULL does nothing. */
 RAPT_API void rapt_module_free(rapt_module *module);
 
-/* Takes a share for the program, which keeps the module when its parents go, until it is given back by rapt_module_free.
- * Returns the module. NULL gives NULL. */
+/* Takes a share for the program, which keeps the module when its parents go, until it is given back by
+ * rapt_module_free. Returns the module. NULL gives NULL. */
 RAPT_API void *rapt_module_retain(rapt_module *module);
 
 /* Registers and returns the tensor, NULL when it is NULL or on error. A parameter becomes a leaf that requires a
- * gradient; a buffer is saved and loaded but not trained. The module takes a share. Names follow PyTorch's. One tensor may be
- * registered in several modules, which ties their weights. */
+ * gradient; a buffer is saved and loaded but not trained. The module takes a share. Names follow PyTorch's. One
+ * tensor may be registered in several modules, which ties their weights. */
 RAPT_API rapt_tensor *rapt_module_add_parameter(rapt_module *module, const char *name, rapt_tensor *tensor);
 RAPT_API rapt_tensor *rapt_module_add_buffer(rapt_module *module, const char *name, rapt_tensor *tensor);
 
-/* Registers a child, as said above. A child named "" adds no part of its own to the names below it. Returns the child, NULL
- * when it is NULL or on error. After an error, and where the module is NULL, a new child's share is given back all the same,
- * so that nothing leaks where calls nest; who wants to go on with it holds another (rapt_module_retain). A module below
- * itself is an error, and then stays whose it was. */
+/* Registers a child, as said above. A child named "" adds no part of its own to the names below it. Returns the
+ * child, NULL when it is NULL or on error. After an error, and where the module is NULL, a new child's share is
+ * given back all the same, so that nothing leaks where calls nest; who wants to go on with it holds another
+ * (rapt_module_retain). A module below itself is an error, and then stays whose it was. */
 RAPT_API void *rapt_module_add_child(rapt_module *module, const char *name, rapt_module *child);
 
 /* Runs the module's forward; NULL and an error for a kind that has none, or NULL arguments. */
@@ -74,8 +75,8 @@ RAPT_API void rapt_module_train(rapt_module *module, bool training);
 enum rapt_module_what { RAPT_PARAMETERS = 1, RAPT_BUFFERS = 2 };
 
 /* Calls the visitor with the full name ("encoder.rnn.weight_ih_l0") of every parameter or buffer (what: the flags
- * above), in the order in which they were added. A tensor that has several names, since it or a module above it stands in
- * several places, comes once, under the first. Stops, and returns false, when the visitor returns false. */
+ * above), in the order in which they were added. A tensor that has several names, since it or a module above it
+ * stands in several places, comes once, under the first. Stops, and returns false, when the visitor returns false. */
 typedef bool rapt_module_visitor(const char *name, rapt_tensor *tensor, void *context);
 RAPT_API bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor *visitor, void *context);
 
@@ -86,8 +87,8 @@ typedef struct rapt_tensor_list {
     char **names;
 } rapt_tensor_list;
 
-/* The list holds shares in the tensors, and names of its own: it outlives the module. Free it with rapt_tensor_list_free.
- * NULL after an error. */
+/* The list holds shares in the tensors, and names of its own: it outlives the module. Free it with
+ * rapt_tensor_list_free. NULL after an error. */
 RAPT_API rapt_tensor_list *rapt_module_list(const rapt_module *module, int what);
 RAPT_API void rapt_tensor_list_free(rapt_tensor_list *list);
 
@@ -100,17 +101,18 @@ RAPT_API int64_t rapt_module_parameter_count(const rapt_module *module);
 /* Drops the gradients of all parameters. */
 RAPT_API void rapt_module_clear_gradients(rapt_module *module);
 
-/* Converts all floating parameters and buffers, in place, to float32 or float64. Gradients are dropped, and no graph recorded
- * before reaches the parameters any more. False after an error; nothing is changed then. */
+/* Converts all floating parameters and buffers, in place, to float32 or float64. Gradients are dropped, and no graph
+ * recorded before reaches the parameters any more. False after an error; nothing is changed then. */
 RAPT_API bool rapt_module_cast(rapt_module *module, rapt_dtype dtype);
 
-/* Prints the tree: kinds, sizes, parameter counts, and dtype and shape of every tensor, each under the full name by which
- * rapt_module_find knows it. What stands in several places is printed at the first. False after an error. */
+/* Prints the tree: kinds, sizes, parameter counts, and dtype and shape of every tensor, each under the full name by
+ * which rapt_module_find knows it. What stands in several places is printed at the first. False after an error. */
 RAPT_API bool rapt_module_print(const rapt_module *module, FILE *stream);
 
-/* rapt_gradcheck of a function of the inputs and of all parameters: `function` runs the module on the inputs, and gets
- * options->context; NULL: rapt_module_forward of one input. The parameters count after the inputs in the result's `input`, and
- * the message has their full names. Nothing is converted: parameters must be float64 (rapt_module_cast). */
+/* rapt_gradcheck of a function of the inputs and of all parameters: `function` runs the module on the inputs, and
+ * gets options->context; NULL: rapt_module_forward of one input. The parameters count after the inputs in the
+ * result's `input`, and the message has their full names. Nothing is converted: parameters must be float64
+ * (rapt_module_cast). */
 RAPT_API rapt_gradcheck_result rapt_module_gradcheck(rapt_module *module, rapt_gradcheck_function *function, int count,
                                                      rapt_tensor *const *inputs, const rapt_gradcheck_options *options);
 

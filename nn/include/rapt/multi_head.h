@@ -17,15 +17,16 @@ typedef struct rapt_attention_cache {
 /* Forgets everything. A zeroed struct is an empty cache. */
 RAPT_API void rapt_attention_cache_clear(rapt_attention_cache *cache);
 
-/* Item b becomes what item rows[b] was (rows: integers (B), B may change), as beam search needs it; an empty cache stays
- * empty. False after an error; the cache is then as it was. */
+/* Item b becomes what item rows[b] was (rows: integers (B), B may change), as beam search needs it; an empty cache
+ * stays empty. False after an error; the cache is then as it was. */
 RAPT_API bool rapt_attention_cache_select(rapt_attention_cache *cache, rapt_tensor *rows);
 
-/* Parameters by the names and layouts of PyTorch's MultiheadAttention: in_proj_weight (q, k and v below one another) where
- * queries, keys and values have one size, else q_proj_weight, k_proj_weight and v_proj_weight; in_proj_bias; out_proj.
- * Initial values are PyTorch's too: the projections' weights uniform within ±√(6 / (rows + columns)) (Xavier), those of
- * out_proj within ±1/√in, as any linear layer's, and biases 0. Additive pooling's parameters follow as attention.W_q.weight
- * and so on. Inputs that are one tensor are projected by one product where their weights are packed. */
+/* Parameters by the names and layouts of PyTorch's MultiheadAttention: in_proj_weight (q, k and v below one another)
+ * where queries, keys and values have one size, else q_proj_weight, k_proj_weight and v_proj_weight; in_proj_bias;
+ * out_proj. Initial values are PyTorch's too: the projections' weights uniform within ±√(6 / (rows + columns))
+ * (Xavier), those of out_proj within ±1/√in, as any linear layer's, and biases 0. Additive pooling's parameters
+ * follow as attention.W_q.weight and so on. Inputs that are one tensor are projected by one product where their
+ * weights are packed. */
 typedef struct rapt_multi_head_attention {
     rapt_module module;
     rapt_tensor *in_proj_weight; /* (heads·size + groups·size + groups·value, in), or NULL */
@@ -40,8 +41,8 @@ typedef struct rapt_multi_head_attention {
     int64_t head_size, value_size; /* of one head */
 } rapt_multi_head_attention;
 
-/* Whose names the parameters have. GPT-2's are c_attn.weight and c_attn.bias for in_proj_weight and in_proj_bias, c_proj for
- * out_proj; the layouts are the same. */
+/* Whose names the parameters have. GPT-2's are c_attn.weight and c_attn.bias for in_proj_weight and in_proj_bias,
+ * c_proj for out_proj; the layouts are the same. */
 typedef enum rapt_parameter_names { RAPT_NAMES_PYTORCH, RAPT_NAMES_GPT2 } rapt_parameter_names;
 
 typedef struct rapt_multi_head_attention_config {
@@ -53,7 +54,8 @@ typedef struct rapt_multi_head_attention_config {
     int64_t output_size;                      /* 0: hidden */
     bool bias;                                /* of all projections */
     double dropout;                           /* of the default pooling; an error beside another */
-    /* Children of the layer, as rapt_module_add_child has it (also after an error); one may be given to several layers. */
+    /* Children of the layer, as rapt_module_add_child has it (also after an error); one may be given to several
+     * layers. */
     rapt_attention *pooling;    /* sees vectors of hidden / heads. NULL: scaled dot product */
     rapt_rotary *rotary;        /* turns queries and keys by their positions. NULL: none */
     rapt_parameter_names names; /* GPT-2's: queries, keys and values must have one size */
@@ -61,20 +63,20 @@ typedef struct rapt_multi_head_attention_config {
 
 RAPT_API rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_multi_head_attention_config *config);
 
-/* Queries (B, Q, q), keys (B, K, k), values (B, K, v) → (B, Q, output size). pooling->weights is (B, heads, Q, K). mask may
- * be NULL; a seen or bias of three axes, which would be (heads, Q, K), is refused, since (B, Q, K) is easily meant: write
- * (B, 1, Q, K) or (1, heads, Q, K). Of keys that no query sees not even NaN has an effect, unless they are
- * queries too, as in self-attention: those are read as such.
- * cache (may be NULL; not while a gradient is recorded): the projected keys and values are appended to what it holds, and
- * the queries see all of it; the mask's offset is moved on by its length before. Keys and values NULL: only what it holds,
- * with the mask's offset as it is. With rotary positions query 0 stands at the mask's offset so moved. After an error the
- * cache holds what it held before. */
+/* Queries (B, Q, q), keys (B, K, k), values (B, K, v) → (B, Q, output size). pooling->weights is (B, heads, Q, K).
+ * mask may be NULL; a seen or bias of three axes, which would be (heads, Q, K), is refused, since (B, Q, K) is
+ * easily meant: write (B, 1, Q, K) or (1, heads, Q, K). Of keys that no query sees not even NaN has an effect,
+ * unless they are queries too, as in self-attention: those are read as such. cache (may be NULL; not while a
+ * gradient is recorded): the projected keys and values are appended to what it holds, and the queries see all of it;
+ * the mask's offset is moved on by its length before. Keys and values NULL: only what it holds, with the mask's
+ * offset as it is. With rotary positions query 0 stands at the mask's offset so moved. After an error the cache
+ * holds what it held before. */
 RAPT_API rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *attention, rapt_tensor *queries,
                                                         rapt_tensor *keys, rapt_tensor *values, const rapt_mask *mask,
                                                         rapt_attention_cache *cache);
 
-/* Prunes or weighs heads: mask (heads) of the layer's dtype, may require a gradient (its gradient is a head's importance:
- * Michel et al. 2019); NULL: all heads again. False after an error. */
+/* Prunes or weighs heads: mask (heads) of the layer's dtype, may require a gradient (its gradient is a head's
+ * importance: Michel et al. 2019); NULL: all heads again. False after an error. */
 RAPT_API bool rapt_multi_head_attention_set_head_mask(rapt_multi_head_attention *attention, rapt_tensor *mask);
 
 RAPT_END_DECLS

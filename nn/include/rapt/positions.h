@@ -6,8 +6,8 @@
 
 RAPT_BEGIN_DECLS
 
-/* (length, size): sin(i / 10000^(2j/size)) in column 2j, cos in column 2j + 1 (Vaswani et al. 2017); any size ≥ 1; angles in
- * float64. Rows are the positions offset … offset + length − 1. */
+/* (length, size): sin(i / 10000^(2j/size)) in column 2j, cos in column 2j + 1 (Vaswani et al. 2017); any size ≥ 1;
+ * angles in float64. Rows are the positions offset … offset + length − 1. */
 RAPT_API rapt_tensor *rapt_sinusoidal(rapt_dtype dtype, int64_t offset, int64_t length, int64_t size);
 
 /* x (…, T, size) + sinusoidal positions offset … offset + T − 1, then dropout. No parameters; nothing is saved. */
@@ -22,8 +22,8 @@ RAPT_API rapt_sinusoidal_positions *rapt_sinusoidal_positions_new(int64_t size, 
 RAPT_API rapt_tensor *rapt_sinusoidal_positions_forward(rapt_sinusoidal_positions *positions, rapt_tensor *x,
                                                         int64_t offset);
 
-/* x (…, T, size) + learned rows, then dropout; parameter weight (count, size), from N(0, 1) as an embedding's; a position
- * past the last is an error. */
+/* x (…, T, size) + learned rows, then dropout; parameter weight (count, size), from N(0, 1) as an embedding's; a
+ * position past the last is an error. */
 typedef struct rapt_learned_positions {
     rapt_module module;
     rapt_tensor *weight;
@@ -58,8 +58,8 @@ typedef struct rapt_alibi {
 RAPT_API rapt_alibi *rapt_alibi_new(int heads);
 RAPT_API rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t reach);
 
-/* A learned number for each head and relative position; parameter weight (heads, 2·reach + 1), zeros at first; forward gives the
- * relative_bias (heads, 1, 2·reach + 1). Shaw's relative positions are rapt_relative_scoring_new. */
+/* A learned number for each head and relative position; parameter weight (heads, 2·reach + 1), zeros at first;
+ * forward gives the relative_bias (heads, 1, 2·reach + 1). Shaw's relative positions are rapt_relative_scoring_new. */
 typedef struct rapt_relative_bias {
     rapt_module module;
     rapt_tensor *weight;

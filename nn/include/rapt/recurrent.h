@@ -6,8 +6,8 @@
 
 RAPT_BEGIN_DECLS
 
-/* What a stack of recurrent layers holds: weight_ih_l0 (gates·hidden, in), weight_hh_l0 (gates·hidden, hidden), bias_ih_l0
- * and bias_hh_l0 (gates·hidden), and so on for each layer; uniform within ±1/√hidden at first. */
+/* What a stack of recurrent layers holds: weight_ih_l0 (gates·hidden, in), weight_hh_l0 (gates·hidden, hidden),
+ * bias_ih_l0 and bias_hh_l0 (gates·hidden), and so on for each layer; uniform within ±1/√hidden at first. */
 typedef struct rapt_recurrent {
     rapt_module module;
     int64_t in, hidden;
@@ -28,8 +28,8 @@ typedef struct rapt_gru {
 
 RAPT_API rapt_gru *rapt_gru_new(int64_t in, int64_t hidden, int layers, double dropout);
 
-/* x (T, B, in), state (layers, B, hidden) or NULL for zeros → outputs of the last layer (T, B, hidden). The last state of each
- * layer goes to *final_state (layers, B, hidden) unless that is NULL. */
+/* x (T, B, in), state (layers, B, hidden) or NULL for zeros → outputs of the last layer (T, B, hidden). The last
+ * state of each layer goes to *final_state (layers, B, hidden) unless that is NULL. */
 RAPT_API rapt_tensor *rapt_gru_forward(rapt_gru *gru, rapt_tensor *x, rapt_tensor *state, rapt_tensor **final_state);
 
 /* Gates i, f, g, o (Hochreiter & Schmidhuber 1997, with Gers's forget gate):

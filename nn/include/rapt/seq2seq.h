@@ -29,8 +29,8 @@ RAPT_API rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_co
 RAPT_API rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens,
                                                     rapt_tensor **state);
 
-/* Attention over the encoder's outputs with the last layer's state as the query, then a GRU step on [context, embedding],
- * then a linear layer to the vocabulary; parameters attention.…, embedding.weight, rnn.…, dense.…. */
+/* Attention over the encoder's outputs with the last layer's state as the query, then a GRU step on [context,
+ * embedding], then a linear layer to the vocabulary; parameters attention.…, embedding.weight, rnn.…, dense.…. */
 typedef struct rapt_bahdanau_decoder {
     rapt_module module;
     rapt_attention *attention;

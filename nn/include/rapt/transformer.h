@@ -26,8 +26,8 @@ typedef struct rapt_transformer_config {
     double dropout;              /* of what each sublayer adds */
     double attention_dropout;    /* of the weights */
     double feed_forward_dropout; /* of the inner activations */
-    /* The scoring function of each attention, for vectors of head_size; NULL: scaled dot product. It may give one for all,
-     * in which the program holds a share (rapt_module_retain) until the Transformer is made. */
+    /* The scoring function of each attention, for vectors of head_size; NULL: scaled dot product. It may give one
+     * for all, in which the program holds a share (rapt_module_retain) until the Transformer is made. */
     rapt_scoring *(*scoring)(int64_t head_size, void *context);
     void *context;
     bool rotary;                /* positions turn queries and keys of self-attention */
@@ -42,8 +42,8 @@ typedef struct rapt_feed_forward_config {
     rapt_parameter_names names;
 } rapt_feed_forward_config;
 
-/* linear2(dropout(activation(linear1 x))); SwiGLU: linear2(dropout(silu(linear1 x) · linear3 x)) (Shazeer 2020). By GPT-2's
- * names c_fc, c_proj and c_gated. GELU is the exact one. */
+/* linear2(dropout(activation(linear1 x))); SwiGLU: linear2(dropout(silu(linear1 x) · linear3 x)) (Shazeer 2020). By
+ * GPT-2's names c_fc, c_proj and c_gated. GELU is the exact one. */
 typedef struct rapt_feed_forward {
     rapt_module module;
     rapt_linear *linear1, *linear2, *linear3; /* linear3 is NULL but for SwiGLU */
@@ -71,8 +71,8 @@ RAPT_API rapt_tensor *rapt_add_norm_input(rapt_add_norm *add_norm, rapt_tensor *
 /* x and what the sublayer made of it, y, of one shape: post-norm, norm(x + dropout y); pre-norm, x + dropout y. */
 RAPT_API rapt_tensor *rapt_add_norm_forward(rapt_add_norm *add_norm, rapt_tensor *x, rapt_tensor *y);
 
-/* PyTorch's TransformerEncoderLayer: self_attn, linear1, linear2, norm1, norm2. By GPT-2's names it is a block of it: attn,
- * mlp, ln_1, ln_2. Initial values are those of the parts, as in PyTorch. */
+/* PyTorch's TransformerEncoderLayer: self_attn, linear1, linear2, norm1, norm2. By GPT-2's names it is a block of
+ * it: attn, mlp, ln_1, ln_2. Initial values are those of the parts, as in PyTorch. */
 typedef struct rapt_encoder_layer {
     rapt_module module;
     rapt_multi_head_attention *self_attn;
@@ -85,7 +85,8 @@ RAPT_API rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_confi
 RAPT_API rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *x, const rapt_mask *mask,
                                                  rapt_attention_cache *cache);
 
-/* PyTorch's TransformerDecoderLayer: self_attn, multihead_attn (over the memory), linear1, linear2, norm1, norm2, norm3. */
+/* PyTorch's TransformerDecoderLayer: self_attn, multihead_attn (over the memory), linear1, linear2, norm1, norm2,
+ * norm3. */
 typedef struct rapt_decoder_layer {
     rapt_module module;
     rapt_multi_head_attention *self_attn, *multihead_attn;
@@ -103,8 +104,8 @@ RAPT_API void rapt_decoder_cache_clear(rapt_decoder_cache *cache);
 RAPT_API bool rapt_decoder_cache_select(rapt_decoder_cache *cache, rapt_tensor *rows);
 
 RAPT_API rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config);
-/* x (B, T, hidden), memory (B, S, hidden) → x's shape. Masks and cache may be NULL; so may the memory when the cache holds
- * it: it is read at the first step only. */
+/* x (B, T, hidden), memory (B, S, hidden) → x's shape. Masks and cache may be NULL; so may the memory when the cache
+ * holds it: it is read at the first step only. */
 RAPT_API rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory,
                                                  const rapt_mask *mask, const rapt_mask *memory_mask,
                                                  rapt_decoder_cache *cache);

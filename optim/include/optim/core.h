@@ -1,4 +1,5 @@
-/* What an optimizer is inside: named parameters with their state, groups, and the one function in which kinds differ. */
+/* What an optimizer is inside: named parameters with their state, groups, and the one function in which kinds
+ * differ. */
 #ifndef RAPT_OPTIM_CORE_H
 #define RAPT_OPTIM_CORE_H
 
@@ -53,8 +54,8 @@ struct rapt_optimizer {
 /* A zeroed struct of that size; NULL and an error when there is no memory. */
 void *rapt_optimizer_new(size_t size, const rapt_optimizer_class *kind);
 
-/* The last line of a constructor: takes over the module's parameters (NULL: none). When that fails or the constructor was
- * not good so far, frees the optimizer and returns NULL. */
+/* The last line of a constructor: takes over the module's parameters (NULL: none). When that fails or the
+ * constructor was not good so far, frees the optimizer and returns NULL. */
 rapt_optimizer *rapt_optimizer_finish(rapt_optimizer *optimizer, bool good, rapt_module *module);
 
 /* Lists a state that is kept for each parameter. */

@@ -16,13 +16,13 @@ typedef struct rapt_checkpoint {
     const char *note;          /* anything in words, such as the options of the run; may be NULL */
 } rapt_checkpoint;
 
-/* Writes the run, and the random state of the calling thread, so that at any moment the file is the old one or the new one.
- * False after an error. */
+/* Writes the run, and the random state of the calling thread, so that at any moment the file is the old one or the
+ * new one. False after an error. */
 RAPT_API bool rapt_checkpoint_save(const char *path, const rapt_checkpoint *checkpoint);
 
-/* Reads into the module, optimizer and random state; sets step, order and records (tensors of the innermost scope; NULL when
- * the file has none). note, when not NULL on entry, must equal the file's; so must the kinds of module and optimizer.
- * Everything is checked first; after an error (false) nothing has changed. */
+/* Reads into the module, optimizer and random state; sets step, order and records (tensors of the innermost scope;
+ * NULL when the file has none). note, when not NULL on entry, must equal the file's; so must the kinds of module and
+ * optimizer. Everything is checked first; after an error (false) nothing has changed. */
 RAPT_API bool rapt_checkpoint_load(const char *path, rapt_checkpoint *checkpoint);
 
 RAPT_END_DECLS

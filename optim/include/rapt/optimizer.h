@@ -8,11 +8,11 @@ RAPT_BEGIN_DECLS
 
 typedef struct rapt_optimizer rapt_optimizer;
 
-/* In all configurations 0 means the default named beside it; RAPT_ZERO is a true zero; NULL is all defaults. The module may
- * be NULL: parameters are then added by rapt_optimizer_add. A tensor that a module has under several names is one parameter, of the first.
- * Constructors give NULL after an error (a number out of its range, no memory). The optimizer takes shares in the
- * parameters; free it with rapt_optimizer_free, before or after the module. Formulas and names of the state are PyTorch's;
- * t counts the steps of each parameter, from 1. */
+/* In all configurations 0 means the default named beside it; RAPT_ZERO is a true zero; NULL is all defaults. The
+ * module may be NULL: parameters are then added by rapt_optimizer_add. A tensor that a module has under several
+ * names is one parameter, of the first. Constructors give NULL after an error (a number out of its range, no
+ * memory). The optimizer takes shares in the parameters; free it with rapt_optimizer_free, before or after the
+ * module. Formulas and names of the state are PyTorch's; t counts the steps of each parameter, from 1. */
 
 /* g += weight_decay·p; v = momentum·v + (1 − dampening)·g; p −= learning_rate·v (Nesterov: g + momentum·v instead of v,
  * which needs momentum and no dampening). The first v is g. */
@@ -38,8 +38,9 @@ typedef struct rapt_adam_config {
 RAPT_API rapt_optimizer *rapt_adam_new(rapt_module *module, const rapt_adam_config *config);
 RAPT_API rapt_optimizer *rapt_adamw_new(rapt_module *module, const rapt_adam_config *config);
 
-/* v = α v + (1 − α) g²; p −= learning_rate · g / (√v + ε), through a momentum buffer when there is momentum; centered: v less
- * the square of the mean gradient, at least 0 (Hinton 2012; Graves 2013). weight_decay·p is added to g. */
+/* v = α v + (1 − α) g²; p −= learning_rate · g / (√v + ε), through a momentum buffer when there is momentum;
+ * centered: v less the square of the mean gradient, at least 0 (Hinton 2012; Graves 2013). weight_decay·p is added
+ * to g. */
 typedef struct rapt_rmsprop_config {
     double learning_rate; /* 0.01 */
     double alpha;         /* 0.99 */
@@ -63,7 +64,8 @@ RAPT_API rapt_optimizer *rapt_adagrad_new(rapt_module *module, const rapt_adagra
 
 RAPT_API void rapt_optimizer_free(rapt_optimizer *optimizer);
 
-/* Adds a parameter, a leaf that is not there yet, under a name of up to 511 bytes that is not in use. It is in no group. */
+/* Adds a parameter, a leaf that is not there yet, under a name of up to 511 bytes that is not in use. It is in no
+ * group. */
 RAPT_API bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor *parameter);
 
 /* What a group of parameters has of its own. */
@@ -72,39 +74,43 @@ typedef struct rapt_group_config {
     double weight_decay;  /* 0: the optimizer's; RAPT_ZERO: none */
 } rapt_group_config;
 
-/* Puts every parameter that is there and whose name matches the pattern (fnmatch's: "*.bias") into a group of its own; a
- * later group takes parameters from an earlier one. False after an error, which it is when none matches. */
+/* Puts every parameter that is there and whose name matches the pattern (fnmatch's: "*.bias") into a group of its
+ * own; a later group takes parameters from an earlier one. False after an error, which it is when none matches. */
 RAPT_API bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config);
 
-/* One step: changes every parameter that has a gradient and is not frozen, and then drops all gradients. False after an error
- * (no memory for the state at a parameter's first step, a parameter cast since); then no parameter was changed. */
+/* One step: changes every parameter that has a gradient and is not frozen, and then drops all gradients. False after
+ * an error (no memory for the state at a parameter's first step, a parameter cast since); then no parameter was
+ * changed. */
 RAPT_API bool rapt_optimizer_step(rapt_optimizer *optimizer);
 
 /* Drops the gradients without a step. */
 RAPT_API void rapt_optimizer_clear_gradients(rapt_optimizer *optimizer);
 
-/* The learning rate of all parameters without one from their group. Those with one follow it: theirs is multiplied by its
- * ratio to the learning rate that the constructor was given. To set 0 is to set 0. NULL gives NaN and an error. */
+/* The learning rate of all parameters without one from their group. Those with one follow it: theirs is multiplied
+ * by its ratio to the learning rate that the constructor was given. To set 0 is to set 0. NULL gives NaN and an
+ * error. */
 RAPT_API double rapt_optimizer_get_learning_rate(const rapt_optimizer *optimizer);
 RAPT_API bool rapt_optimizer_set_learning_rate(rapt_optimizer *optimizer, double learning_rate);
 
 /* Steps taken so far; 0 and an error for NULL. */
 RAPT_API int64_t rapt_optimizer_get_steps(const rapt_optimizer *optimizer);
 
-/* Scales all gradients so that their global L2 norm is at most the limit (g · limit / norm only if norm > limit; Pascanu et al.
- * 2013); the norm before, summed in double, goes to *norm unless that is NULL. The limit is above 0; INFINITY only measures.
- * A norm that is not finite is an error that names the parameter; after an error gradients and *norm are as before. */
+/* Scales all gradients so that their global L2 norm is at most the limit (g · limit / norm only if norm > limit;
+ * Pascanu et al. 2013); the norm before, summed in double, goes to *norm unless that is NULL. The limit is above 0;
+ * INFINITY only measures. A norm that is not finite is an error that names the parameter; after an error gradients
+ * and *norm are as before. */
 RAPT_API bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *norm);
 
-/* Cuts every element of every gradient to [−limit, limit], limit above 0. NaN stays. After an error the gradients are as
- * before. */
+/* Cuts every element of every gradient to [−limit, limit], limit above 0. NaN stays. After an error the gradients
+ * are as before. */
 RAPT_API bool rapt_clip_gradient_value(rapt_optimizer *optimizer, double limit);
 
-/* The optimizer's state to an archive, and back; all names with the prefix put before them (may be NULL). It is the kind,
- * "learning_rate", "steps", and for each parameter "NAME.step" and its state under PyTorch's names ("NAME.exp_avg"). The
- * archive shares the state, it does not copy it. Loading copies, after everything was checked: an optimizer of another kind,
- * a parameter that is missing, another shape or dtype is an error that names it, and nothing is changed. What the archive has
- * besides is ignored; the other numbers of the configuration and the groups are not part of the state. */
+/* The optimizer's state to an archive, and back; all names with the prefix put before them (may be NULL). It is the
+ * kind, "learning_rate", "steps", and for each parameter "NAME.step" and its state under PyTorch's names
+ * ("NAME.exp_avg"). The archive shares the state, it does not copy it. Loading copies, after everything was checked:
+ * an optimizer of another kind, a parameter that is missing, another shape or dtype is an error that names it, and
+ * nothing is changed. What the archive has besides is ignored; the other numbers of the configuration and the groups
+ * are not part of the state. */
 RAPT_API bool rapt_optimizer_to_archive(const rapt_optimizer *optimizer, const char *prefix, rapt_archive *archive);
 RAPT_API bool rapt_optimizer_from_archive(rapt_optimizer *optimizer, const char *prefix, const rapt_archive *archive);
 

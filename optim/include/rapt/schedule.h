@@ -22,8 +22,8 @@ typedef struct rapt_schedule {
     double final;    /* COSINE */
 } rapt_schedule;
 
-/* The factor at step t ≥ 0, to be multiplied with the learning rate; NaN and an error for NULL, a negative t or numbers out of
- * range (STEP wants a period, COSINE a total above the warm-up, INVERSE_SQUARE_ROOT a warm-up). */
+/* The factor at step t ≥ 0, to be multiplied with the learning rate; NaN and an error for NULL, a negative t or
+ * numbers out of range (STEP wants a period, COSINE a total above the warm-up, INVERSE_SQUARE_ROOT a warm-up). */
 RAPT_API double rapt_schedule_factor(const rapt_schedule *schedule, int64_t step);
 
 RAPT_END_DECLS

@@ -23,8 +23,9 @@
 /* The most axes a tensor can have. */
 #define RAPT_MAX_RANK 8
 
-/* In a configuration 0 means the default. Where a header says so, RAPT_ZERO is a true zero: −2⁻⁶⁰, a number that no option
- * can be otherwise. It is the same in every floating type, so no compiler flag (-Ofast, -ffast-math) makes it another one. */
+/* In a configuration 0 means the default. Where a header says so, RAPT_ZERO is a true zero: −2⁻⁶⁰, a number that no
+ * option can be otherwise. It is the same in every floating type, so no compiler flag (-Ofast, -ffast-math) makes it
+ * another one. */
 #define RAPT_ZERO (-1.0 / (1LL << 60))
 
 RAPT_BEGIN_DECLS

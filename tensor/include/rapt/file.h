@@ -33,8 +33,8 @@ RAPT_API rapt_tensor *rapt_archive_tensor(const rapt_archive *archive, int64_t i
  * (a folder, a device, a FIFO) and for a file that the process may not write; what was there is then as it was. */
 RAPT_API bool rapt_save_safetensors(const char *path, const rapt_archive *archive);
 
-/* Whether saving to that path can begin, found out by beginning: a file beside the target is made and removed. False with
- * the error that saving would give. For programs that are to know before hours of work. */
+/* Whether saving to that path can begin, found out by beginning: a file beside the target is made and removed. False
+ * with the error that saving would give. For programs that are to know before hours of work. */
 RAPT_API bool rapt_can_save(const char *path);
 
 /* Reads a safetensors file. The file is untrusted: header, names, dtypes, shapes, offsets, overlaps and length are

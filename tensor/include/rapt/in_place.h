@@ -1,6 +1,7 @@
-/* Arrays and structs written in place, in C and in C++11 and later: what RAPT_SHAPE, RAPT_AXES, RAPT_APPLY, RAPT_SEQUENTIAL
- * and RAPT_MASK are made of. They serve the call that they are written in: in C++ they end with its full expression, in C
- * with its block. In C++ numbers may not narrow, as in every braced list, and a comma in a field's value wants parentheses. */
+/* Arrays and structs written in place, in C and in C++11 and later: what RAPT_SHAPE, RAPT_AXES, RAPT_APPLY,
+ * RAPT_SEQUENTIAL and RAPT_MASK are made of. They serve the call that they are written in: in C++ they end with its
+ * full expression, in C with its block. In C++ numbers may not narrow, as in every braced list, and a comma in a
+ * field's value wants parentheses. */
 #ifndef RAPT_IN_PLACE_H
 #define RAPT_IN_PLACE_H
 
@@ -26,7 +27,8 @@ template <typename T> inline const T *rapt_address_of(const T &object)
 #define RAPT_LENGTH_OF(type, ...) (static_cast<int>(sizeof(rapt_array_of<type>{__VA_ARGS__}) / sizeof(type)))
 #define RAPT_ARRAY_OF(type, ...) (std::initializer_list<type>{__VA_ARGS__}.begin())
 
-/* Designated initialisers would be C++20's, in the order of the members only; so each .field = value is an assignment. */
+/* Designated initialisers would be C++20's, in the order of the members only; so each .field = value is an
+ * assignment. */
 #define RAPT_STRUCT_OF(type, ...)                                                                                      \
     rapt_address_of(__extension__({                                                                                    \
         type rapt_struct = type();                                                                                     \

@@ -7,9 +7,10 @@
 RAPT_BEGIN_DECLS
 
 /* A tensor that a function returns belongs to the innermost open scope of the calling thread; the end of the scope
- * drops it. Outside any scope it lives until its thread ends. To use one that was dropped is undefined, as with free: its memory
- * serves another soon. With RAPT_DEBUG=1 in the environment, and in debug builds, memory that is dropped is filled with NaN and
- * kept back for a while, and the use of a tensor that is gone is an error that names it. */
+ * drops it. Outside any scope it lives until its thread ends. To use one that was dropped is undefined, as with
+ * free: its memory serves another soon. With RAPT_DEBUG=1 in the environment, and in debug builds, memory that is
+ * dropped is filled with NaN and kept back for a while, and the use of a tensor that is gone is an error that names
+ * it. */
 typedef int64_t rapt_scope;
 
 /* Opens a scope and returns its mark, or -1 when there is no memory for it. */
@@ -41,8 +42,8 @@ RAPT_API rapt_tensor *rapt_retain(rapt_tensor *tensor);
 /* Gives a share back; with the last one the tensor is freed. NULL does nothing. */
 RAPT_API void rapt_release(rapt_tensor *tensor);
 
-/* What the caching allocator of the whole process holds. What other threads took or gave last may still be missing, up to
- * 64 KiB for each of them. */
+/* What the caching allocator of the whole process holds. What other threads took or gave last may still be missing,
+ * up to 64 KiB for each of them. */
 typedef struct rapt_memory_statistics {
     int64_t live_bytes;         /* in use by tensors and graphs now */
     int64_t peak_bytes;         /* the most that was in use since rapt_memory_reset_peak */

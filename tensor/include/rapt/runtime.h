@@ -9,10 +9,9 @@ RAPT_BEGIN_DECLS
 
 /* The number of threads that ops use; results do not depend on it. Values below 1 are an error (false). The default
  * is OpenMP's (OMP_NUM_THREADS, or one for each processor), of which all but one rest while other programs keep the
- * processors busy; a number that was set is used as it is.
- * A thread that forks works alone in the child, since OpenMP's threads do not survive a fork. If it had not used several threads
- * (neither here nor in OpenMP regions of its own), it may set a number in the child; if it had used them here, a number above 1
- * is an error there. */
+ * processors busy; a number that was set is used as it is. A thread that forks works alone in the child, since
+ * OpenMP's threads do not survive a fork. If it had not used several threads (neither here nor in OpenMP regions of
+ * its own), it may set a number in the child; if it had used them here, a number above 1 is an error there. */
 RAPT_API bool rapt_set_threads(int threads);
 RAPT_API int rapt_get_threads(void);
 
@@ -20,8 +19,8 @@ RAPT_API int rapt_get_threads(void);
  * RAPT_LEVEL (baseline, v3, v4) chooses a lower one than the processor has. */
 RAPT_API const char *rapt_get_level(void);
 
-/* One line with version, threads, level and who computes matrix products: the library itself, or with RAPT_MATMUL=openblas in
- * the environment OpenBLAS, for comparison. */
+/* One line with version, threads, level and who computes matrix products: the library itself, or with
+ * RAPT_MATMUL=openblas in the environment OpenBLAS, for comparison. */
 RAPT_API const char *rapt_describe_runtime(void);
 
 RAPT_END_DECLS

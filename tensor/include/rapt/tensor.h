@@ -62,12 +62,13 @@ RAPT_API double rapt_item(const rapt_tensor *tensor);
 /* The element at those indices (rank of them, negative ones from the end), as a double (NaN after an error). */
 RAPT_API double rapt_at(const rapt_tensor *tensor, const int64_t *indices);
 
-/* The same for integers and bool, exact where a double is not: beyond 2⁵³. 0 after an error, which a floating tensor is. */
+/* The same for integers and bool, exact where a double is not: beyond 2⁵³. 0 after an error, which a floating tensor
+ * is. */
 RAPT_API int64_t rapt_item_int64(const rapt_tensor *tensor);
 RAPT_API int64_t rapt_at_int64(const rapt_tensor *tensor, const int64_t *indices);
 
-/* In place, outside any graph; false after an error. copy broadcasts and converts; the others keep the dtype, and convert
- * numbers to it as rapt_cast does. set_at changes the element at those indices, which are as above. */
+/* In place, outside any graph; false after an error. copy broadcasts and converts; the others keep the dtype, and
+ * convert numbers to it as rapt_cast does. set_at changes the element at those indices, which are as above. */
 RAPT_API bool rapt_fill(rapt_tensor *tensor, double value);
 RAPT_API bool rapt_set_at(rapt_tensor *tensor, const int64_t *indices, double value);
 RAPT_API bool rapt_set_at_int64(rapt_tensor *tensor, const int64_t *indices, int64_t value);

@@ -25,8 +25,8 @@ struct rapt_archive {
 /* The value of that name, NULL when there is none. */
 void *rapt_names_find(const rapt_names *names, const char *name);
 
-/* Adds a value under a name that is not there yet, which is copied. False, and no error, without memory; then the value is
- * still the caller's. */
+/* Adds a value under a name that is not there yet, which is copied. False, and no error, without memory; then the
+ * value is still the caller's. */
 bool rapt_names_add(rapt_names *names, const char *name, void *value);
 
 /* The key of a safetensors header that is not a tensor. */

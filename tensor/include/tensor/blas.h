@@ -1,4 +1,5 @@
-/* Products by OpenBLAS on the calling thread: the reference that ours are compared with, and no part of what runs by default. */
+/* Products by OpenBLAS on the calling thread: the reference that ours are compared with, and no part of what runs by
+ * default. */
 #ifndef RAPT_TENSOR_BLAS_H
 #define RAPT_TENSOR_BLAS_H
 

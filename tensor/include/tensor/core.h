@@ -1,4 +1,5 @@
-/* The tensor itself, for the library's own folders: header, storage, the link to the graph, and checks that all ops share. */
+/* The tensor itself, for the library's own folders: header, storage, the link to the graph, and checks that all ops
+ * share. */
 #ifndef RAPT_TENSOR_CORE_H
 #define RAPT_TENSOR_CORE_H
 
@@ -39,8 +40,8 @@ struct rapt_tensor {
     int64_t strides[RAPT_MAX_RANK]; /* in elements; 0 where an axis is expanded */
 };
 
-/* A header like the tensor's, for use in one call: it holds no share of anything, and is to be read only by what takes a
- * tensor's shape, strides and elements. The share count is left out, since other threads may be changing it. */
+/* A header like the tensor's, for use in one call: it holds no share of anything, and is to be read only by what
+ * takes a tensor's shape, strides and elements. The share count is left out, since other threads may be changing it. */
 static inline rapt_tensor rapt_header_of(const rapt_tensor *tensor)
 {
     rapt_tensor header;
@@ -58,7 +59,8 @@ void rapt_error_reserve(void);
 /* How often something has failed in this thread, also while an error stood. */
 uint64_t rapt_count_failures(void);
 
-/* False and an error when the dtype, rank or a size is bad or the bytes overflow; else *count is the number of elements. */
+/* False and an error when the dtype, rank or a size is bad or the bytes overflow; else *count is the number of
+ * elements. */
 bool rapt_check_shape(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, int64_t *count);
 
 /* False and an error when the tensor is not of a floating dtype. */
@@ -76,14 +78,16 @@ rapt_tensor *rapt_new_view(const rapt_tensor *base, char *data, int rank, const 
 /* A view of the same shape with the same link to the graph: another header for one tensor. */
 rapt_tensor *rapt_new_alias(const rapt_tensor *tensor, bool keep_link);
 
-/* The tensor with a size of 1 for each of its first `axes` axes that repeats its elements (stride 0). NULL after an error. */
+/* The tensor with a size of 1 for each of its first `axes` axes that repeats its elements (stride 0). NULL after an
+ * error. */
 const rapt_tensor *rapt_without_repeats(const rapt_tensor *tensor, int axes);
 
 /* A tensor around memory that somebody else owns; release(owner) is called when the last view of it goes. */
 rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, void *data, void (*release)(void *),
                               void *owner);
 
-/* A contiguous tensor of the innermost scope, of another's dtype and shape; NULL and an error when that is NULL or gone. */
+/* A contiguous tensor of the innermost scope, of another's dtype and shape; NULL and an error when that is NULL or
+ * gone. */
 rapt_tensor *rapt_new_like(const char *op, const rapt_tensor *tensor);
 
 /* The tensor itself if contiguous, else a contiguous copy of the innermost scope. */
@@ -107,8 +111,8 @@ char *rapt_shape_text(int rank, const int64_t *shape, char buffer[RAPT_SHAPE_TEX
 /* Puts a double into an element of any dtype, as C converts. */
 void rapt_write_element(rapt_dtype dtype, double value, void *element);
 
-/* Two tensors of one shape exchange what they hold: elements, dtype, strides, and the link to the graph, whose nodes do not
- * hear of it. */
+/* Two tensors of one shape exchange what they hold: elements, dtype, strides, and the link to the graph, whose nodes
+ * do not hear of it. */
 void rapt_exchange(rapt_tensor *a, rapt_tensor *b);
 
 /* May it be changed in place? An error (false) when the tensor is the result of a recorded op or an expanded view. */
@@ -117,15 +121,16 @@ bool rapt_check_writable(const char *op, const rapt_tensor *tensor);
 /* The same, and counts a change in place. */
 bool rapt_begin_writing(const char *op, rapt_tensor *tensor);
 
-/* Fields that forward functions fill in, and that threads which share a layer read and replace: a share of what one holds, for
- * the innermost scope (NULL: nothing), and its replacement by a share of another tensor. */
+/* Fields that forward functions fill in, and that threads which share a layer read and replace: a share of what one
+ * holds, for the innermost scope (NULL: nothing), and its replacement by a share of another tensor. */
 rapt_tensor *rapt_field_get(rapt_tensor *const *field);
 void rapt_field_set(rapt_tensor **field, rapt_tensor *tensor);
 
 /* True when nobody else can see the elements: one header, one view. */
 bool rapt_is_unique(const rapt_tensor *tensor);
 
-/* Gives one share back; true when it was the last. Nobody can add one to the only share, so that one needs no exchange. */
+/* Gives one share back; true when it was the last. Nobody can add one to the only share, so that one needs no
+ * exchange. */
 static inline bool rapt_drop_reference(_Atomic int64_t *references)
 {
     return atomic_load_explicit(references, memory_order_acquire) == 1 ||

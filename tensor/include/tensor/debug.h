@@ -1,5 +1,5 @@
-/* The debugging mode, RAPT_DEBUG=1 in the environment or a debug build: tensors that are gone are kept back for a while, so that
- * their use is an error that names them. */
+/* The debugging mode, RAPT_DEBUG=1 in the environment or a debug build: tensors that are gone are kept back for a
+ * while, so that their use is an error that names them. */
 #ifndef RAPT_TENSOR_DEBUG_H
 #define RAPT_TENSOR_DEBUG_H
 
@@ -15,7 +15,8 @@ extern RAPT_THREAD_LOCAL const char *rapt_running_op;
 /* Says on standard error what programs do by mistake, once for all; nothing with RAPT_DEBUG=0. */
 void rapt_notice(const char *text);
 
-/* False and an error when the tensor is gone, which the debugging mode alone can tell. what it is in the call: "input 1". */
+/* False and an error when the tensor is gone, which the debugging mode alone can tell. what it is in the call:
+ * "input 1". */
 bool rapt_check_alive_now(const char *op, const char *what, const rapt_tensor *tensor);
 
 static inline bool rapt_check_alive(const char *op, const char *what, const rapt_tensor *tensor)

@@ -17,7 +17,8 @@ bool rapt_json_take(rapt_json *json, char mark);
  * before it, or the closing mark. *first is true before the first call. False at the end, and after an error. */
 bool rapt_json_more(rapt_json *json, char close, bool *first);
 
-/* A string, closed by a NUL; it lies in the text. NULL and an error for what is none, is no UTF-8, or has a NUL in it. */
+/* A string, closed by a NUL; it lies in the text. NULL and an error for what is none, is no UTF-8, or has a NUL in
+ * it. */
 char *rapt_json_string(rapt_json *json);
 
 /* A string and the colon behind it. */

@@ -4,8 +4,8 @@
 
 #include <rapt/base.h>
 
-/* c = a · b, plus bias or, with accumulate, plus c: a is (m, k), b (k, n) and c (m, n). Any strides, in elements. bias may be
- * NULL, and repeats where a stride is 0. Of m, n and k none is 0. */
+/* c = a · b, plus bias or, with accumulate, plus c: a is (m, k), b (k, n) and c (m, n). Any strides, in elements.
+ * bias may be NULL, and repeats where a stride is 0. Of m, n and k none is 0. */
 typedef struct rapt_product {
     int64_t m, n, k;
     const char *a, *b, *bias;
@@ -27,17 +27,18 @@ static inline int64_t rapt_block_start(int64_t k, int64_t block)
     return k * block / rapt_block_count(k);
 }
 
-/* Each element of c has the bits that its row of a, its column of b and k give it, whatever m, n and the strides are, and
- * whichever of these functions computes it. Columns of b are packed in panels of `columns` each; what is packed of a block
- * of k has `columns` · k elements for each panel. */
+/* Each element of c has the bits that its row of a, its column of b and k give it, whatever m, n and the strides
+ * are, and whichever of these functions computes it. Columns of b are packed in panels of `columns` each; what is
+ * packed of a block of k has `columns` · k elements for each panel. */
 typedef struct rapt_matmul_kernels {
     int64_t rows, columns, vector; /* of a chunk of rows, of a panel of columns, and of a vector */
 
     /* Packs the panels `first` to `last` of a block of k into their places in `to`. */
     void (*pack_block)(const rapt_product *product, int64_t block, int64_t first, int64_t last, void *to);
 
-    /* One block of k for all rows and columns of the product; `packed` is where the first panel lies. `near` columns, whole
-     * panels, stay in the second-level cache. The block 0 sets c or accumulates, the others are added. */
+    /* One block of k for all rows and columns of the product; `packed` is where the first panel lies. `near`
+     * columns, whole panels, stay in the second-level cache. The block 0 sets c or accumulates, the others are
+     * added. */
     void (*multiply_block)(const rapt_product *product, int64_t block, const void *packed, int64_t near, void *scratch);
     size_t (*chunk_bytes)(int64_t m, int64_t k); /* of that scratch */
 

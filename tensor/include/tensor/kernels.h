@@ -8,7 +8,8 @@
 #include "tensor/kernel_dot.h"
 #include "tensor/kernel_matmul.h"
 
-/* A loop over `count` items. data[0] is the output, the others the inputs; strides are in bytes, one for each of data. */
+/* A loop over `count` items. data[0] is the output, the others the inputs; strides are in bytes, one for each of
+ * data. */
 typedef void rapt_loop(int64_t count, char *const *data, const int64_t *strides, const void *options);
 
 /* A loop for each dtype; NULL where the family does not have it. */
@@ -46,9 +47,9 @@ typedef struct rapt_elementwise_kernels {
     rapt_loops add_scaled; /* out = a + factor · b; options: a double */
 } rapt_elementwise_kernels;
 
-/* Folds `count` elements, `stride` bytes apart, into each of `outputs` accumulators; output_stride bytes lie between the
- * first elements of neighbouring outputs. Accumulators and centers (NULL where the fold has none) are double for floating
- * dtypes, int64 for the others. */
+/* Folds `count` elements, `stride` bytes apart, into each of `outputs` accumulators; output_stride bytes lie between
+ * the first elements of neighbouring outputs. Accumulators and centers (NULL where the fold has none) are double for
+ * floating dtypes, int64 for the others. */
 typedef void rapt_fold_loop(int64_t outputs, int64_t output_stride, int64_t count, int64_t stride, const char *in,
                             void *accumulators, const void *centers);
 
@@ -65,8 +66,9 @@ typedef struct rapt_reduce_kernels {
     rapt_fold exponentials; /* of the difference to the center */
 } rapt_reduce_kernels;
 
-/* The elements [first, first + count) of a fill, dense; first is a multiple of 4 and out points at that element. a and b
- * are for uniform the lower and upper end, for normal the mean and deviation, for bernoulli a is the chance of a 1. */
+/* The elements [first, first + count) of a fill, dense; first is a multiple of 4 and out points at that element. a
+ * and b are for uniform the lower and upper end, for normal the mean and deviation, for bernoulli a is the chance of
+ * a 1. */
 typedef void rapt_random_loop(rapt_random_state state, int64_t first, int64_t count, void *out, double a, double b);
 
 /* The same for out = in · scale with the chance `keep`, else 0. The mask is bernoulli's. */
@@ -79,8 +81,8 @@ typedef struct rapt_random_kernels {
     rapt_random_loop *bernoulli; /* uint8 */
 } rapt_random_kernels;
 
-/* The loops of functions.def (name_backward, the fused gradient, takes the gradient and what is saved), and those that a
- * power and clamp are made of. */
+/* The loops of functions.def (name_backward, the fused gradient, takes the gradient and what is saved), and those
+ * that a power and clamp are made of. */
 #define RAPT_OTHER_UNARY_KERNELS(X)                                                                                    \
     X(square)                                                                                                          \
     X(cube)                                                                                                            \
@@ -130,8 +132,8 @@ typedef struct rapt_rotate_kernels {
 
 #define RAPT_DISTANCE_TILE 32
 
-/* Squared distances of `rows` dense vectors and of keys, which stand in columns: (size, keys padded to a multiple of the tile
- * with any numbers). out is (rows, keys). */
+/* Squared distances of `rows` dense vectors and of keys, which stand in columns: (size, keys padded to a multiple of
+ * the tile with any numbers). out is (rows, keys). */
 typedef void rapt_distance_loop(int64_t rows, int64_t keys, int64_t size, const void *queries,
                                 const void *transposed_keys, void *out);
 
@@ -166,8 +168,8 @@ typedef struct rapt_softmax_kernels {
     rapt_loops masked_softmax_backward;                /* out, g, y, ranges, seen */
 } rapt_softmax_kernels;
 
-/* Normalises dense rows of n elements; weight and bias may be NULL. mean and scale take a number for each row; where mean
- * is NULL the rows are not centered. */
+/* Normalises dense rows of n elements; weight and bias may be NULL. mean and scale take a number for each row; where
+ * mean is NULL the rows are not centered. */
 typedef void rapt_normalize_loop(int64_t rows, int64_t n, double epsilon, const void *x, const void *weight,
                                  const void *bias, double *mean, double *scale, void *out);
 
@@ -181,8 +183,8 @@ typedef struct rapt_normalize_kernels {
     rapt_normalize_backward_loop *backward[2];
 } rapt_normalize_kernels;
 
-/* Cross-entropy of dense rows of logits. A row whose target is negative is left out: loss 0, gradient 0. smoothing is ε.
- * statistics are two numbers for each row: the largest logit, and the sum of all exponentials relative to it. */
+/* Cross-entropy of dense rows of logits. A row whose target is negative is left out: loss 0, gradient 0. smoothing
+ * is ε. statistics are two numbers for each row: the largest logit, and the sum of all exponentials relative to it. */
 typedef void rapt_cross_entropy_loop(int64_t rows, int64_t classes, double smoothing, const void *logits,
                                      const int64_t *targets, void *losses, void *statistics);
 

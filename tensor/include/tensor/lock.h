@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-/* Defines the functions name_take and name_give. A thread that has a lock may take those of a lower order, no others; a fork
- * takes all of them from the highest down, which constructors that run in rising order see to. */
+/* Defines the functions name_take and name_give. A thread that has a lock may take those of a lower order, no
+ * others; a fork takes all of them from the highest down, which constructors that run in rising order see to. */
 #define RAPT_LOCK(name, order)                                                                                         \
     static pthread_mutex_t name = PTHREAD_MUTEX_INITIALIZER;                                                           \
     static void name##_take(void)                                                                                      \

@@ -11,8 +11,8 @@
  * plain additions one element is worth. */
 void rapt_map(rapt_loop *loop, const void *options, int64_t cost, int count, const rapt_tensor *const *tensors);
 
-/* The same over every place of the axes other than `axis`: the loop is handed the first elements along that axis. Operands
- * of tensors[0]'s rank have that axis; those of one rank less are without it already. */
+/* The same over every place of the axes other than `axis`: the loop is handed the first elements along that axis.
+ * Operands of tensors[0]'s rank have that axis; those of one rank less are without it already. */
 void rapt_map_along(int axis, rapt_loop *loop, const void *options, int64_t cost, int count,
                     const rapt_tensor *const *tensors);
 

@@ -10,14 +10,15 @@
 /* Where this thread's generator stands. */
 extern RAPT_THREAD_LOCAL rapt_random_state rapt_generator;
 
-/* Takes the blocks for that many elements, four to a block, and returns the state in which they begin. Element i belongs
- * to word i % 4 of block offset + i / 4, which is how the kernels `dropout` and `bernoulli` read it. */
+/* Takes the blocks for that many elements, four to a block, and returns the state in which they begin. Element i
+ * belongs to word i % 4 of block offset + i / 4, which is how the kernels `dropout` and `bernoulli` read it. */
 rapt_random_state rapt_random_reserve(int64_t elements);
 
 /* The same for elements of 64 bits, two to a block. */
 rapt_random_state rapt_random_reserve_pairs(int64_t elements);
 
-/* `RAPT_UNDO_DRAWS;` at the top of a block: if something fails before it is left, the thread's generator is as it was. */
+/* `RAPT_UNDO_DRAWS;` at the top of a block: if something fails before it is left, the thread's generator is as it
+ * was. */
 typedef struct rapt_draws {
     rapt_random_state before;
     uint64_t failures;

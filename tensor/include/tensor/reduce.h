@@ -21,12 +21,13 @@ typedef struct rapt_reduction_shape {
     int64_t kept_shape[RAPT_MAX_RANK];
 } rapt_reduction_shape;
 
-/* Axes as the public reductions take them: axis_count 0 means all. False and an error for one that is bad or twice there. */
+/* Axes as the public reductions take them: axis_count 0 means all. False and an error for one that is bad or twice
+ * there. */
 bool rapt_check_axes(const char *op, const rapt_tensor *tensor, int axis_count, const int *axes,
                      rapt_reduction_shape *result);
 
-/* Folds the tensor into results[0 … count − 1], row-major. centers holds a number for each result, for the folds that use
- * one, else NULL. combine is the fold for partial results. The order depends on shape and strides alone. */
+/* Folds the tensor into results[0 … count − 1], row-major. centers holds a number for each result, for the folds
+ * that use one, else NULL. combine is the fold for partial results. The order depends on shape and strides alone. */
 bool rapt_reduce(const char *op, const rapt_fold *fold, const rapt_fold *combine, const rapt_tensor *tensor,
                  const rapt_reduction_shape *shape, const rapt_accumulator *centers, rapt_accumulator *results);
 

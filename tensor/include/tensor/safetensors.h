@@ -40,8 +40,8 @@ typedef struct rapt_stored_header {
 } rapt_stored_header;
 
 /* Reads and checks a header, whose text it changes and which must outlive it; the tensors come in the order of their
- * bytes, the metadata goes to the archive. path is for the error. The header is to be freed with rapt_stored_header_free,
- * also after an error (false). */
+ * bytes, the metadata goes to the archive. path is for the error. The header is to be freed with
+ * rapt_stored_header_free, also after an error (false). */
 bool rapt_stored_header_parse(const char *path, char *text, size_t size, int64_t data_size, rapt_archive *archive,
                               rapt_stored_header *header);
 void rapt_stored_header_free(rapt_stored_header *header);

@@ -1,5 +1,5 @@
-/* Memory for the time of one op: pieces for the tasks of a rapt_parallel, one for each thread, taken before it starts, so that
- * no task can fail; and lists. */
+/* Memory for the time of one op: pieces for the tasks of a rapt_parallel, one for each thread, taken before it
+ * starts, so that no task can fail; and lists. */
 #ifndef RAPT_TENSOR_SCRATCH_H
 #define RAPT_TENSOR_SCRATCH_H
 
@@ -23,7 +23,8 @@ void rapt_scratch_give(rapt_scratch *scratch);
 void *rapt_scratch_borrow(const rapt_scratch *scratch);
 void rapt_scratch_return(const rapt_scratch *scratch, void *piece);
 
-/* For the time of one call: zeroed memory for so many items, which the innermost scope gives back. NULL after an error. */
+/* For the time of one call: zeroed memory for so many items, which the innermost scope gives back. NULL after an
+ * error. */
 void *rapt_scratch_list(const char *op, int64_t count, size_t item_bytes);
 
 #endif

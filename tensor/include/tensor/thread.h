@@ -13,8 +13,9 @@ typedef enum rapt_thread_part {
     RAPT_THREAD_PARTS
 } rapt_thread_part;
 
-/* For the owner of a part that the calling thread has from now on: `end` will be called in the thread when it ends (the main
- * thread: when the program does). It is the same function for all threads, and called in those too that have no such part. */
+/* For the owner of a part that the calling thread has from now on: `end` will be called in the thread when it ends
+ * (the main thread: when the program does). It is the same function for all threads, and called in those too that
+ * have no such part. */
 void rapt_at_thread_end(rapt_thread_part part, void (*end)(void));
 
 #endif

@@ -1,8 +1,8 @@
 /* Backward of fused dot-product attention: weights made again from the statistics, tile by tile. Part of
  * dot_tmpl.c.
  *
- * With P the weights, dP = dO Vᵀ and Dᵢ = Σ dOᵢ Oᵢ: dS = P (dP − D), dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K; of Gaussian scores
- * dKⱼ less Σᵢ dSᵢⱼ kⱼ. */
+ * With P the weights, dP = dO Vᵀ and Dᵢ = Σ dOᵢ Oᵢ: dS = P (dP − D), dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K; of Gaussian
+ * scores dKⱼ less Σᵢ dSᵢⱼ kⱼ. */
 
 static bool take_backward_tile(backward_work *w, rapt_key_range tile)
 {

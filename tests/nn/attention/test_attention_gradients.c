@@ -1,7 +1,8 @@
 /* Derivatives of attention: against a closed form, against differences, and without memory. */
 #include "modules.h"
 
-/* If keys are values, d attention / dq is their covariance under the weights, times the scale: no differences needed. */
+/* If keys are values, d attention / dq is their covariance under the weights, times the scale: no differences
+ * needed. */
 static void check_covariance(rapt_scoring *scoring, bool is_scaled)
 {
     RAPT_SCOPE;

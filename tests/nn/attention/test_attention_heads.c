@@ -1,4 +1,5 @@
-/* Attention with heads and groups of heads, with relative positions, with normalisers and scoring functions of one's own. */
+/* Attention with heads and groups of heads, with relative positions, with normalisers and scoring functions of one's
+ * own. */
 #include "modules.h"
 
 enum { batch = 2, queries = 3, keys = 4, size = 5, value_size = 2 };

@@ -207,7 +207,8 @@ Test(attention_padding, values_that_some_queries_see)
     expect_no_error();
 }
 
-/* The book's −10⁶: a query without keys takes the mean of all values, padding too, and each gets its part of the gradient. */
+/* The book's −10⁶: a query without keys takes the mean of all values, padding too, and each gets its part of the
+ * gradient. */
 Test(attention_padding, filled_with_a_million)
 {
     RAPT_SCOPE;

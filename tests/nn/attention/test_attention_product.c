@@ -1,5 +1,5 @@
-/* Gradients of attention, first and second order: every scoring function × every normaliser × every kind of mask × every
- * layout of heads, in all inputs, biases and parameters. */
+/* Gradients of attention, first and second order: every scoring function × every normaliser × every kind of mask ×
+ * every layout of heads, in all inputs, biases and parameters. */
 #include "scorings.h"
 
 #include <stdio.h>

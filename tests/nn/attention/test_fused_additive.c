@@ -1,4 +1,5 @@
-/* Fused additive attention against the plain way, and against what is known: large arguments, padding, threads, weights. */
+/* Fused additive attention against the plain way, and against what is known: large arguments, padding, threads,
+ * weights. */
 #include "fused.h"
 
 enum { random_cases = 2000, random_parts = 2 };
@@ -212,8 +213,8 @@ Test(fused_additive, prepared_keys_serve_many_steps)
     rapt_module_free(&e.attention->module);
 }
 
-/* A decoder's loop: the next query is the last answer. Gradients of the first query, of keys as prepared, of values, of W_q
- * and of w_v, with the keys and values two tensors or one. */
+/* A decoder's loop: the next query is the last answer. Gradients of the first query, of keys as prepared, of values,
+ * of W_q and of w_v, with the keys and values two tensors or one. */
 enum { decoder_steps = 6, decoder_size = 37, decoder_gradients = 5 };
 
 typedef struct decoder {

@@ -188,8 +188,8 @@ Test(fused_dot, scores_of_ten_thousand_stay_exact)
     expect_no_error();
 }
 
-/* The weights that backward makes again sum up to 1, however large the scores and however many the rows: with ones as the
- * gradient of the output, the gradients of the values sum up to the number of rows. */
+/* The weights that backward makes again sum up to 1, however large the scores and however many the rows: with ones
+ * as the gradient of the output, the gradients of the values sum up to the number of rows. */
 Test(fused_dot, weights_fit_the_statistics_of_large_scores)
 {
     const int64_t queries[] = {1, 2, 4, 5, 33, 36, 40, 515};

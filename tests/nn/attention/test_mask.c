@@ -1,4 +1,5 @@
-/* Masks: what each field lets a query see, alone and with the others; biases by place and by relative position; bad masks. */
+/* Masks: what each field lets a query see, alone and with the others; biases by place and by relative position; bad
+ * masks. */
 #include <stdlib.h>
 
 #include "modules.h"

@@ -1,4 +1,5 @@
-/* Softmax over the keys that a mask leaves: golden numbers, lengths of all kinds, rows without a key, the book's −10⁶. */
+/* Softmax over the keys that a mask leaves: golden numbers, lengths of all kinds, rows without a key, the book's
+ * −10⁶. */
 #include "modules.h"
 
 /* What scores 0.1·i give: a row depends on its length only. */

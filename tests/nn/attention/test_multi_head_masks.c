@@ -1,4 +1,5 @@
-/* Multi-head attention under masks: whose lengths are whose, each kind against the definition, and what is never read. */
+/* Multi-head attention under masks: whose lengths are whose, each kind against the definition, and what is never
+ * read. */
 #include "multi_head_reference.h"
 
 enum { batch = 2, heads = 3, n_queries = 4, n_keys = 6, size = 12 };
@@ -241,7 +242,8 @@ Test(multi_head_masks, empty_rows_give_the_bias)
     expect_no_error();
 }
 
-/* By numpy's rules (B, Q, K) would be read as (heads, Q, K), even without a word where there are as many heads as items. */
+/* By numpy's rules (B, Q, K) would be read as (heads, Q, K), even without a word where there are as many heads as
+ * items. */
 Test(multi_head_masks, three_axes_are_refused)
 {
     RAPT_SCOPE;

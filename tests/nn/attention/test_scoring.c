@@ -221,7 +221,8 @@ Test(scoring, bilinear_contains_the_dot_product_and_the_padding)
     expect_no_error();
 }
 
-/* Which of 64 keys (of size 6) belongs to a query (of size 3)? The query is a few numbers of its key, in another order. */
+/* Which of 64 keys (of size 6) belongs to a query (of size 3)? The query is a few numbers of its key, in another
+ * order. */
 static double retrieval_loss(rapt_scoring *scoring, double factor, int64_t steps)
 {
     enum { count = 64 };

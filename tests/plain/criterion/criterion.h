@@ -1,4 +1,5 @@
-/* What the tests use of Criterion, in a few lines: for places where Criterion does not run (ThreadSanitizer, other machines). */
+/* What the tests use of Criterion, in a few lines: for places where Criterion does not run (ThreadSanitizer, other
+ * machines). */
 #ifndef RAPT_TESTS_PLAIN_CRITERION_H
 #define RAPT_TESTS_PLAIN_CRITERION_H
 
