@@ -1,8 +1,8 @@
 /* Bahdanau's decoder: at each step the state asks the encoder's outputs, and the answer goes into the next GRU step. */
 #include <rapt/seq2seq.h>
 
-#include "nn/attention.h"
-#include "nn/bahdanau.h"
+#include "attention/attention.h"
+#include "bahdanau.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
 

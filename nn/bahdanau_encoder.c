@@ -4,7 +4,7 @@
 #include <rapt/initialize.h>
 #include <rapt/seq2seq.h>
 
-#include "nn/bahdanau.h"
+#include "bahdanau.h"
 #include "tensor/random.h"
 
 static const rapt_module_class kind = {.name = "BahdanauEncoder"};

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/gpt.h"
+#include "gpt.h"
 
 static void describe(const rapt_module *module, char *text, size_t size)
 {

@@ -1,8 +1,8 @@
 /* What a GPT has read so far, and generation with it. */
 #include <stdlib.h>
 
-#include "nn/attention_cache.h"
-#include "nn/gpt.h"
+#include "attention_cache.h"
+#include "gpt.h"
 #include "tensor/random.h"
 
 static const char op[] = "GPT";

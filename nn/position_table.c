@@ -1,5 +1,5 @@
 /* Tables of the sines and cosines of positions, made once and kept for the next call. */
-#include "nn/position_table.h"
+#include "position_table.h"
 
 #include <math.h>
 

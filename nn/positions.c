@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "nn/position_table.h"
+#include "position_table.h"
 #include "tensor/core.h"
 #include "tensor/random.h"
 

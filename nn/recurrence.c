@@ -1,5 +1,5 @@
 /* The fused recurrences of GRU and LSTM: one template, two cells. */
-#include "nn/recurrence.h"
+#include "recurrence.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "nn/recurrence.h"
+#include "recurrence.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
 

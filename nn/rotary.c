@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "nn/position_table.h"
+#include "position_table.h"
 #include "tensor/map.h"
 
 static bool check(const char *op, const rapt_tensor *x)

@@ -1,7 +1,7 @@
 /* Adagrad (Duchi et al. 2011). */
 #include <math.h>
 
-#include "optim/core.h"
+#include "core.h"
 
 typedef struct adagrad {
     rapt_optimizer base;

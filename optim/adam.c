@@ -1,7 +1,7 @@
 /* Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019). */
 #include <math.h>
 
-#include "optim/core.h"
+#include "core.h"
 
 typedef struct adam {
     rapt_optimizer base;

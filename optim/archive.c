@@ -1,5 +1,5 @@
 /* Single numbers, texts and tensors of a known shape in archives. */
-#include "optim/archive.h"
+#include "archive.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * note. */
 #include <rapt/checkpoint.h>
 
-#include "optim/archive.h"
-#include "optim/core.h"
+#include "archive.h"
+#include "core.h"
 #include "tensor/core.h"
 
 static const char *const format = "rapt checkpoint 1";

@@ -1,7 +1,7 @@
 /* Clipping: gradients that are too long, or have elements too large, are cut before the step. */
 #include <math.h>
 
-#include "optim/core.h"
+#include "core.h"
 #include "tensor/map.h"
 #include "tensor/reduce.h"
 

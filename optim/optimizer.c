@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "optim/core.h"
+#include "core.h"
 #include "tensor/map.h"
 
 double rapt_or_default(double number, double otherwise)

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "optim/archive.h"
-#include "optim/core.h"
+#include "archive.h"
+#include "core.h"
 #include "tensor/core.h"
 
 enum { full_name_size = 2 * RAPT_PARAMETER_NAME_SIZE };

@@ -1,7 +1,7 @@
 /* RMSprop (Hinton 2012), centered and with momentum as Graves 2013. */
 #include <math.h>
 
-#include "optim/core.h"
+#include "core.h"
 
 typedef struct rmsprop {
     rapt_optimizer base;

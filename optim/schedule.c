@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "optim/core.h"
+#include "core.h"
 #include "tensor/core.h"
 
 static bool good_always(const rapt_schedule *s)

@@ -1,7 +1,7 @@
 /* Stochastic gradient descent, with momentum (Polyak 1964; Nesterov 1983, as Sutskever et al. 2013 write it). */
 #include <math.h>
 
-#include "optim/core.h"
+#include "core.h"
 
 typedef struct sgd {
     rapt_optimizer base;

@@ -1,5 +1,5 @@
 /* Archives: tensors and texts by name, on their way to or from a file. */
-#include "tensor/archive.h"
+#include "archive.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Products by OpenBLAS, which always runs on the calling thread alone: the threads are ours (parallel.c). */
-#include "tensor/blas.h"
+#include "blas.h"
 
 #include <cblas.h>
 #include <limits.h>

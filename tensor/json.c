@@ -1,5 +1,5 @@
 /* Tokens of JSON. Whoever reads says what may come next, so there is nothing that nests or grows here. */
-#include "tensor/json.h"
+#include "json.h"
 
 #include <stdint.h>
 #include <string.h>

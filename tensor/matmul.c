@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "blas.h"
 #include "products.h"
-#include "tensor/blas.h"
 #include "tensor/core.h"
 
 bool rapt_gemm(const char *op, rapt_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row_stride,

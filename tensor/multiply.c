@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "blas.h"
 #include "products.h"
-#include "tensor/blas.h"
 #include "tensor/kernels.h"
 #include "tensor/matmul.h"
 #include "tensor/memory.h"

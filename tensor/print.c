@@ -4,8 +4,8 @@
 #include <locale.h>
 #include <string.h>
 
+#include "print.h"
 #include "tensor/debug.h"
-#include "tensor/print.h"
 
 typedef struct printer {
     FILE *stream;

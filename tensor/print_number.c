@@ -1,5 +1,5 @@
 /* Numbers as text by numpy's rules: the fewest decimals that show all of them, scientific when they span too much. */
-#include "tensor/print.h"
+#include "print.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include <rapt/error.h>
 
-#include "tensor/blas.h"
+#include "blas.h"
 #include "tensor/kernels.h"
 #include "tensor/matmul.h"
 

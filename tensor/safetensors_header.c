@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/archive.h"
+#include "archive.h"
+#include "json.h"
+#include "safetensors.h"
 #include "tensor/core.h"
-#include "tensor/json.h"
-#include "tensor/safetensors.h"
 
 #define OP "load_safetensors"
 

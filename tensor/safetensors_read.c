@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tensor/archive.h"
+#include "archive.h"
+#include "safetensors.h"
 #include "tensor/core.h"
-#include "tensor/safetensors.h"
 
 #define OP "load_safetensors"
 

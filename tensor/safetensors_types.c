@@ -1,7 +1,7 @@
 /* The element types of safetensors that can be read, and the widening of the two half-sized floating ones. */
 #include <string.h>
 
-#include "tensor/safetensors.h"
+#include "safetensors.h"
 
 static float float_of_bits(uint32_t bits)
 {

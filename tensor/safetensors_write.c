@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tensor/archive.h"
+#include "archive.h"
+#include "json.h"
+#include "safetensors.h"
 #include "tensor/core.h"
-#include "tensor/json.h"
 #include "tensor/replace_file.h"
-#include "tensor/safetensors.h"
 
 #define OP "save_safetensors"
 

@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-#include "nn/attention.h"
+#include "attention.h"
+#include "attention/mask/undefined_keys.h"
 #include "nn/entry.h"
 #include "nn/padding.h"
-#include "nn/undefined_keys.h"
 #include "tensor/random.h"
 
 static void destroy(rapt_module *module)

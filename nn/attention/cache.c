@@ -1,5 +1,5 @@
 /* The projected keys and values of earlier steps: a cache that grows by doubling and is filled in place. */
-#include "nn/attention_cache.h"
+#include "attention_cache.h"
 
 #include "tensor/core.h"
 

@@ -1,7 +1,7 @@
 /* Softmax over the keys that a mask leaves to each query. */
 #include <rapt/mask.h>
 
-#include "nn/normalizers.h"
+#include "normalizers.h"
 #include "tensor/map.h"
 
 /* A header of the ranges (B or 1, Q, 2) for the rows of x: one range for each. */

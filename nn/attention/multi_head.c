@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "nn/attention.h"
-#include "nn/attention_cache.h"
+#include "attention.h"
+#include "attention_cache.h"
 #include "nn/padding.h"
 #include "tensor/core.h"
 #include "tensor/random.h"

@@ -1,10 +1,10 @@
 /* Normalisers other than softmax: weights from the scores that a mask leaves to each query. */
-#include "nn/normalizers.h"
+#include "normalizers.h"
 
 #include <math.h>
 
-#include "nn/zero_gradient.h"
 #include "tensor/core.h"
+#include "zero_gradient.h"
 
 /* Scores with their biases, and what is seen of them (NULL: all), for one of the functions below. */
 static bool begin(const char *op, const rapt_resolved_mask *mask, rapt_tensor **scores, rapt_tensor **seen)

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "attention/mask/relative_position.h"
 #include "nn/attention_call.h"
-#include "nn/normalizers.h"
-#include "nn/relative_position.h"
-#include "nn/weighted_sum.h"
+#include "normalizers.h"
+#include "weighted_sum.h"
 
 /* Two tables added, each as far as the one that reaches farther: (…, 2R + 1). */
 static rapt_tensor *add_tables(rapt_tensor *a, rapt_tensor *b)

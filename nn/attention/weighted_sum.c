@@ -1,5 +1,5 @@
 /* The weighted sum of the values, where a weight of 0 takes nothing, be the value NaN or infinite. */
-#include "nn/weighted_sum.h"
+#include "weighted_sum.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The vjp of functions that are flat. */
-#include "nn/zero_gradient.h"
+#include "zero_gradient.h"
 
 #include <rapt/tensor.h>
 

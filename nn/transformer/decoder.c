@@ -1,10 +1,10 @@
 /* The decoder of a Transformer: layers one after the other, all over the same memory. */
-#include "nn/transformer.h"
+#include "transformer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "nn/attention_cache.h"
+#include "attention_cache.h"
 #include "tensor/random.h"
 
 static void destroy(rapt_module *module)

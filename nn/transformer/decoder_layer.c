@@ -1,7 +1,7 @@
 /* One layer of a decoder: self-attention, attention over the encoder's output, then feed-forward. */
-#include "nn/attention_cache.h"
-#include "nn/transformer.h"
+#include "attention_cache.h"
 #include "tensor/random.h"
+#include "transformer.h"
 
 static const rapt_module_class kind = {.name = "DecoderLayer"};
 

@@ -1,6 +1,6 @@
 /* One layer of an encoder: self-attention, then feed-forward. Causal, and with a cache, it is a block of a GPT. */
-#include "nn/transformer.h"
 #include "tensor/random.h"
+#include "transformer.h"
 
 static const rapt_module_class kind = {.name = "EncoderLayer"};
 

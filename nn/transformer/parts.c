@@ -1,5 +1,5 @@
 /* The parts that encoder and decoder have in common, made from one configuration. */
-#include "nn/transformer.h"
+#include "transformer.h"
 
 #include <stdio.h>
 

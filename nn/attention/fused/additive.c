@@ -1,11 +1,11 @@
 /* Fused additive attention as an op, and its backward as another. */
-#include "nn/fused_additive.h"
+#include "attention/fused_additive.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "nn/additive_powers.h"
-#include "nn/fused.h"
+#include "additive_powers.h"
+#include "fused.h"
 #include "nn/padding.h"
 #include "tensor/additive_attention.h"
 #include "tensor/kernels.h"

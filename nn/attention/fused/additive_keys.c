@@ -1,6 +1,6 @@
 /* Projected keys of additive attention that carry their exponentials with them. */
-#include "nn/additive_powers.h"
-#include "nn/fused_additive.h"
+#include "additive_powers.h"
+#include "attention/fused_additive.h"
 #include "tensor/additive_attention.h"
 #include "tensor/core.h"
 #include "tensor/memory.h"

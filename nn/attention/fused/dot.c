@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "nn/fused.h"
+#include "fused.h"
 #include "nn/pooling.h"
 #include "tensor/dot_attention.h"
 

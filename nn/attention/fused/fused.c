@@ -1,5 +1,5 @@
 /* How the fused attentions are applied as ops, and differentiated by their backward. */
-#include "nn/fused.h"
+#include "fused.h"
 
 rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
                               const rapt_attention_call *call)

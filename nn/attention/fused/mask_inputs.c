@@ -1,5 +1,5 @@
 /* A resolved mask as inputs of the fused ops, and as the kernels read it. */
-#include "nn/mask_inputs.h"
+#include "mask_inputs.h"
 
 #include <string.h>
 

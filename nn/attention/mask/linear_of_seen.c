@@ -1,5 +1,5 @@
 /* Work on the rows that some query sees: they are packed behind one another, and spread out again. */
-#include "nn/linear_of_seen.h"
+#include "linear_of_seen.h"
 
 #include <string.h>
 

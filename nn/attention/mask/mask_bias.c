@@ -1,7 +1,7 @@
 /* What a mask adds to scores: its bias, and its relative bias. */
 #include "nn/mask.h"
 
-#include "nn/relative_position.h"
+#include "relative_position.h"
 #include "tensor/core.h"
 
 /* (B, heads, Q, last) as it goes with the scores: without the axis of heads where they have none. */

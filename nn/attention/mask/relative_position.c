@@ -1,6 +1,6 @@
 /* What a table has for the relative position j − i of key and query, laid out for each pair of them, and the way
  * back. */
-#include "nn/relative_position.h"
+#include "relative_position.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Keys that are infinite or undefined: found, and marked again after they were prepared. */
-#include "nn/undefined_keys.h"
+#include "undefined_keys.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* Additive attention's scoring function: a(q, k) = w_vᵀ tanh(W_q q + W_k k). */
 #include <rapt/attention.h>
 
-#include "nn/fused_additive.h"
-#include "nn/linear_of_seen.h"
-#include "nn/scoring.h"
+#include "attention/fused_additive.h"
+#include "attention/mask/linear_of_seen.h"
+#include "scoring.h"
 #include "tensor/random.h"
 
 typedef struct additive {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "nn/fused_dot.h"
-#include "nn/scoring.h"
+#include "scoring.h"
 
 typedef struct bilinear {
     rapt_scoring scoring;

@@ -1,6 +1,6 @@
 /* The cosine as a scoring function: a(q, k) = cos(q, k) / temperature. */
 #include "nn/fused_dot.h"
-#include "nn/scoring.h"
+#include "scoring.h"
 
 typedef struct cosine {
     rapt_scoring scoring;

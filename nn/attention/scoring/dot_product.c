@@ -4,7 +4,7 @@
 #include <rapt/attention.h>
 
 #include "nn/fused_dot.h"
-#include "nn/scoring.h"
+#include "scoring.h"
 
 typedef struct dot_product {
     rapt_scoring scoring;

@@ -1,7 +1,7 @@
 /* The logarithm of the Gaussian kernel as a scoring function: a(q, k) = −½ ‖q − k‖² / width². */
 #include "nn/fused_dot.h"
 #include "nn/padding.h"
-#include "nn/squared_distance.h"
+#include "squared_distance.h"
 
 typedef struct gaussian {
     rapt_scoring scoring;

@@ -1,8 +1,8 @@
 /* Regression kernels as scoring functions: a(q, k) = κ(u) with u = ‖q − k‖ / width. */
 #include <stdio.h>
 
-#include "nn/squared_distance.h"
-#include "nn/zero_gradient.h"
+#include "attention/zero_gradient.h"
+#include "squared_distance.h"
 
 typedef struct kernel_scoring {
     rapt_scoring scoring;

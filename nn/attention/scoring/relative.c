@@ -5,7 +5,7 @@
 #include <rapt/initialize.h>
 
 #include "nn/fused_dot.h"
-#include "nn/scoring.h"
+#include "scoring.h"
 
 typedef struct relative {
     rapt_scoring scoring;

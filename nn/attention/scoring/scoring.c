@@ -1,5 +1,5 @@
 /* What the library's own scoring functions share. */
-#include "nn/scoring.h"
+#include "scoring.h"
 
 #include <math.h>
 #include <stdio.h>

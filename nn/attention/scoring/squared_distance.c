@@ -1,9 +1,9 @@
 /* The op ‖q − k‖² for every query and key. */
-#include "nn/squared_distance.h"
+#include "squared_distance.h"
 
 #include <rapt/ops.h>
 
-#include "nn/zero_gradient.h"
+#include "attention/zero_gradient.h"
 #include "tensor/core.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"

@@ -3,7 +3,7 @@
 #ifndef RAPT_NN_SQUARED_DISTANCE_H
 #define RAPT_NN_SQUARED_DISTANCE_H
 
-#include "nn/scoring.h"
+#include "scoring.h"
 
 /* ‖q − k‖²: queries (…, Q, d), keys (…, K, d) → (…, Q, K), leading axes broadcast. Summed from the differences, so that
  * near vectors lose no digits to their length. */

@@ -2,8 +2,8 @@
 #ifndef RAPT_NN_FUSED_H
 #define RAPT_NN_FUSED_H
 
+#include "mask_inputs.h"
 #include "nn/attention_call.h"
-#include "nn/mask_inputs.h"
 
 /* The outputs of forward; the weights only if they are asked for. */
 enum { rapt_fused_pooled, rapt_fused_weights, rapt_fused_output_count };
