@@ -24,9 +24,8 @@ static bool check_root(const char *op, const rapt_tensor *root, const rapt_tenso
                          "a root of shape %s needs a gradient given; only one element starts from 1", a);
     if (gradient && (gradient->dtype != root->dtype || !rapt_same_shape(root, gradient)))
         return rapt_fail(RAPT_ERROR_SHAPE, op, "the gradient is %s %s, its root %s %s",
-                         rapt_dtype_name((rapt_dtype)gradient->dtype),
-                         rapt_shape_text(gradient->rank, gradient->shape, b), rapt_dtype_name((rapt_dtype)root->dtype),
-                         a);
+                         rapt_dtype_name(gradient->dtype), rapt_shape_text(gradient->rank, gradient->shape, b),
+                         rapt_dtype_name(root->dtype), a);
     return true;
 }
 
@@ -44,7 +43,7 @@ static bool start(rapt_walk *walk, int count, rapt_tensor *const *roots, rapt_te
 {
     for (int i = 0; i < count; i++) {
         rapt_tensor *gradient = gradients ? gradients[i] : NULL;
-        if (!gradient) gradient = rapt_ones((rapt_dtype)roots[i]->dtype, roots[i]->rank, roots[i]->shape);
+        if (!gradient) gradient = rapt_ones(roots[i]->dtype, roots[i]->rank, roots[i]->shape);
         if (!gradient || !rapt_walk_deliver(walk, rapt_node_of(roots[i]), roots[i]->output, gradient)) return false;
     }
     return true;

@@ -115,10 +115,10 @@ rapt_tensor *rapt_call_gradient_or_zeros(rapt_call *call, int output)
     rapt_tensor *gradient = rapt_call_gradient(call, output);
     if (gradient || call->failed) return gradient;
     const rapt_output *o = &call->node->outputs[output];
-    if (rapt_dtype_is_floating((rapt_dtype)o->dtype)) return rapt_zeros((rapt_dtype)o->dtype, o->rank, o->shape);
+    if (rapt_dtype_is_floating(o->dtype)) return rapt_zeros(o->dtype, o->rank, o->shape);
     call->failed = true;
     rapt_fail(RAPT_ERROR_DTYPE, call->op->name, "its vjp asked for the gradient of output %d, which is %s", output,
-              rapt_dtype_name((rapt_dtype)o->dtype));
+              rapt_dtype_name(o->dtype));
     return NULL;
 }
 

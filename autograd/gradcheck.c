@@ -95,7 +95,7 @@ static rapt_tensor *call_function(const checker *c)
         rapt_fail(RAPT_ERROR_VALUE, "gradcheck", "%s: the function returned NULL", c->name);
     else if (output->dtype != RAPT_FLOAT64)
         rapt_fail(RAPT_ERROR_DTYPE, "gradcheck", "%s: the function returned %s; float64 expected", c->name,
-                  rapt_dtype_name((rapt_dtype)output->dtype));
+                  rapt_dtype_name(output->dtype));
     else
         return output;
     return NULL;

@@ -33,7 +33,7 @@ rapt_tensor *rapt_require_gradient(rapt_tensor *tensor)
     if (!rapt_check_alive(op, "the tensor", tensor)) return NULL;
     if (!rapt_is_floating(tensor)) {
         rapt_fail(RAPT_ERROR_DTYPE, op, "%s cannot have a gradient; float32 or float64 expected",
-                  rapt_dtype_name((rapt_dtype)tensor->dtype));
+                  rapt_dtype_name(tensor->dtype));
         return NULL;
     }
     if (tensor->link) {

@@ -10,8 +10,8 @@ static void print_outputs(FILE *stream, const rapt_node *node)
     char text[RAPT_SHAPE_TEXT];
     for (int k = 0; k < node->output_count; k++) {
         const rapt_output *output = &node->outputs[k];
-        fprintf(stream, "%s%s", k ? ", " : "", rapt_dtype_name((rapt_dtype)output->dtype));
-        if (rapt_dtype_is_floating((rapt_dtype)output->dtype))
+        fprintf(stream, "%s%s", k ? ", " : "", rapt_dtype_name(output->dtype));
+        if (rapt_dtype_is_floating(output->dtype))
             fprintf(stream, " %s", rapt_shape_text(output->rank, output->shape, text));
     }
 }
@@ -61,7 +61,7 @@ bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot)
     for (int64_t i = 0; good && i < walk.order.count; i++) (dot ? print_dot : print_line)(stream, walk.order.nodes[i]);
     rapt_walk_end(&walk);
     if (!tensor->link && !dot)
-        fprintf(stream, "no graph: %s %s\n", rapt_dtype_name((rapt_dtype)tensor->dtype),
+        fprintf(stream, "no graph: %s %s\n", rapt_dtype_name(tensor->dtype),
                 rapt_shape_text(tensor->rank, tensor->shape, text));
     if (dot) fprintf(stream, "}\n");
     if (good && (fflush(stream) != 0 || ferror(stream)))

@@ -161,15 +161,15 @@ static rapt_tensor *fit(const rapt_op *op, int input, const rapt_edge *edge, rap
     if (gradient->dtype == output->dtype && rapt_sums_to_shape(gradient, output->rank, output->shape))
         return rapt_sum_to_shape(gradient, output->rank, output->shape);
     rapt_fail(gradient->dtype == output->dtype ? RAPT_ERROR_SHAPE : RAPT_ERROR_DTYPE, op->name,
-              "its vjp gave %s %s as the gradient of input %d, which is %s %s",
-              rapt_dtype_name((rapt_dtype)gradient->dtype), rapt_shape_text(gradient->rank, gradient->shape, a), input,
-              rapt_dtype_name((rapt_dtype)output->dtype), rapt_shape_text(output->rank, output->shape, b));
+              "its vjp gave %s %s as the gradient of input %d, which is %s %s", rapt_dtype_name(gradient->dtype),
+              rapt_shape_text(gradient->rank, gradient->shape, a), input, rapt_dtype_name(output->dtype),
+              rapt_shape_text(output->rank, output->shape, b));
     return NULL;
 }
 
 static bool is_zero(rapt_tensor *gradient)
 {
-    rapt_tensor *zero = rapt_scalar((rapt_dtype)gradient->dtype, 0);
+    rapt_tensor *zero = rapt_scalar(gradient->dtype, 0);
     rapt_tensor *others = rapt_sum(rapt_not_equal(gradient, zero), RAPT_ALL_AXES, false);
     return others && rapt_item(others) == 0;
 }

@@ -79,8 +79,7 @@ static bool same_bits(rapt_tensor *a, rapt_tensor *b)
 {
     RAPT_SCOPE;
     const rapt_tensor *first = rapt_as_contiguous(a), *second = rapt_as_contiguous(b);
-    return first && second &&
-           memcmp(first->data, second->data, (size_t)a->count * rapt_dtype_size((rapt_dtype)a->dtype)) == 0;
+    return first && second && memcmp(first->data, second->data, (size_t)a->count * rapt_dtype_size(a->dtype)) == 0;
 }
 
 /* Of one tensor under several names, all must be the same. */

@@ -81,8 +81,7 @@ rapt_tensor *rapt_sinusoidal_positions_forward(rapt_sinusoidal_positions *positi
     if (!check_call(op, positions, x) || !check_input(op, x, positions->size)) return NULL;
     RAPT_SCOPE;
     const rapt_position_angles angles = sinusoidal_angles(op, positions->size);
-    rapt_tensor *rows =
-        rapt_position_rows(&angles, (rapt_dtype)x->dtype, offset, x->shape[x->rank - 2], &positions->table);
+    rapt_tensor *rows = rapt_position_rows(&angles, x->dtype, offset, x->shape[x->rank - 2], &positions->table);
     return rapt_keep(add_rows(&positions->module, x, rows, positions->dropout));
 }
 

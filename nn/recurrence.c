@@ -82,14 +82,13 @@ static bool check(const cell *c, sizes *s, const rapt_tensor *const *inputs)
     for (int i = 0; i < 3 + c->states; i++)
         if (inputs[i] && (inputs[i]->dtype != from_input->dtype || !rapt_is_floating(inputs[i])))
             return rapt_fail(RAPT_ERROR_DTYPE, c->name, "input %d is %s, input 0 is %s; one floating dtype expected", i,
-                             rapt_dtype_name((rapt_dtype)inputs[i]->dtype),
-                             rapt_dtype_name((rapt_dtype)from_input->dtype));
-    *s = (sizes){.dtype = (rapt_dtype)from_input->dtype,
+                             rapt_dtype_name(inputs[i]->dtype), rapt_dtype_name(from_input->dtype));
+    *s = (sizes){.dtype = from_input->dtype,
                  .steps = from_input->shape[0],
                  .batch = from_input->shape[1],
                  .hidden = weight->shape[1],
                  .width = weight->shape[0],
-                 .bytes = (int64_t)rapt_dtype_size((rapt_dtype)from_input->dtype)};
+                 .bytes = (int64_t)rapt_dtype_size(from_input->dtype)};
     for (int i = 0; i < c->states; i++)
         if (!check_state(c->name, s, inputs[1 + i])) return false;
     return true;
@@ -167,12 +166,12 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
     rapt_tensor *so_far = rapt_call_input(call, 3 * n + 2);
     for (int i = 0; i < 3 * n + 2; i++) in[i] = rapt_call_input(call, i);
     const rapt_tensor *states = in[n], *cells = n > 1 ? in[n + 1] : NULL, *kept = in[3 * n], *weight = in[3 * n + 1];
-    sizes s = {.dtype = (rapt_dtype)states->dtype,
+    sizes s = {.dtype = states->dtype,
                .steps = states->shape[0],
                .batch = states->shape[1],
                .hidden = states->shape[2],
                .width = weight->shape[0],
-               .bytes = (int64_t)rapt_dtype_size((rapt_dtype)states->dtype)};
+               .bytes = (int64_t)rapt_dtype_size(states->dtype)};
     for (int i = 0; i < 3 * n + 2; i++) {
         if (!in[i]) in[i] = rapt_zeros(s.dtype, RAPT_SHAPE(s.steps, s.batch, s.hidden));
         if (!(in[i] = rapt_as_contiguous(in[i]))) return NULL;

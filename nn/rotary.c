@@ -22,7 +22,7 @@ static rapt_tensor *forward(rapt_call *call)
     const rapt_tensor *x = rapt_call_input(call, 0), *table = rapt_call_input(call, 1);
     const int last = x->rank - 1;
     if (x->strides[last] != 1 && !(x = rapt_as_contiguous(x))) return NULL;
-    rapt_tensor *turned = rapt_new("rotate", (rapt_dtype)x->dtype, x->rank, x->shape);
+    rapt_tensor *turned = rapt_new("rotate", x->dtype, x->rank, x->shape);
     /* a row of the table for each row of x: the table without its last axis, which the loop walks itself */
     const rapt_tensor *rows = rapt_new_view(table, table->data, 1, table->shape, table->strides);
     if (!turned || !rows) return NULL;
@@ -64,7 +64,7 @@ rapt_tensor *rapt_rotate(rapt_tensor *x, int64_t offset, double base, bool halve
     if (!x || !check("rotate", x)) return NULL;
     RAPT_SCOPE;
     const rapt_position_angles angles = angles_of("rotate", x, base);
-    rapt_tensor *table = rapt_position_table(&angles, (rapt_dtype)x->dtype, offset, x->shape[x->rank - 2]);
+    rapt_tensor *table = rapt_position_table(&angles, x->dtype, offset, x->shape[x->rank - 2]);
     return rapt_keep(turn(x, table, halves));
 }
 
@@ -104,7 +104,6 @@ rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t of
     if (!rotary || !x || !check(op, x)) return NULL;
     RAPT_SCOPE;
     const rapt_position_angles angles = angles_of(op, x, rotary->base);
-    rapt_tensor *rows =
-        rapt_position_rows(&angles, (rapt_dtype)x->dtype, offset, x->shape[x->rank - 2], &rotary->table);
+    rapt_tensor *rows = rapt_position_rows(&angles, x->dtype, offset, x->shape[x->rank - 2], &rotary->table);
     return rapt_keep(turn(x, rows, rotary->halves));
 }

@@ -161,8 +161,8 @@ static bool make_states(const rapt_optimizer *optimizer, rapt_slot *slot)
         if (slot->states[k]->dtype != slot->parameter->dtype)
             return rapt_fail(RAPT_ERROR_DTYPE, optimizer->kind->name,
                              "'%s' is %s now, its %s is %s; an optimizer made after the cast expected", slot->name,
-                             rapt_dtype_name((rapt_dtype)slot->parameter->dtype), optimizer->state_names[k],
-                             rapt_dtype_name((rapt_dtype)slot->states[k]->dtype));
+                             rapt_dtype_name(slot->parameter->dtype), optimizer->state_names[k],
+                             rapt_dtype_name(slot->states[k]->dtype));
     }
     return true;
 }

@@ -64,7 +64,7 @@ static bool read_slot(const rapt_optimizer *optimizer, const char *prefix, const
         return false;
     for (int k = 0; read->steps > 0 && k < optimizer->state_count; k++) {
         if (!full_name(name, prefix, read->name, optimizer->state_names[k])) return false;
-        const rapt_tensor *stored = rapt_archive_get(op, archive, name, (rapt_dtype)p->dtype, p->rank, p->shape);
+        const rapt_tensor *stored = rapt_archive_get(op, archive, name, p->dtype, p->rank, p->shape);
         read->states[k] = stored ? rapt_retain(rapt_clone(stored)) : NULL;
         if (!read->states[k]) return false;
     }

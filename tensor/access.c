@@ -16,7 +16,7 @@
 rapt_dtype rapt_get_dtype(const rapt_tensor *tensor)
 {
     REQUIRE_TENSOR(tensor, "get_dtype", RAPT_FLOAT32)
-    return (rapt_dtype)tensor->dtype;
+    return tensor->dtype;
 }
 
 int rapt_rank(const rapt_tensor *tensor)
@@ -127,19 +127,19 @@ static char *element_at(const char *op, const rapt_tensor *tensor, const int64_t
         }
         offset += index * tensor->strides[axis];
     }
-    return tensor->data + offset * (int64_t)rapt_dtype_size((rapt_dtype)tensor->dtype);
+    return tensor->data + offset * (int64_t)rapt_dtype_size(tensor->dtype);
 }
 
 double rapt_item(const rapt_tensor *tensor)
 {
     const char *element = only_element("item", tensor);
-    return element ? read_element(element, (rapt_dtype)tensor->dtype) : NAN;
+    return element ? read_element(element, tensor->dtype) : NAN;
 }
 
 double rapt_at(const rapt_tensor *tensor, const int64_t *indices)
 {
     const char *element = element_at("at", tensor, indices);
-    return element ? read_element(element, (rapt_dtype)tensor->dtype) : NAN;
+    return element ? read_element(element, tensor->dtype) : NAN;
 }
 
 /* 0 and an error for an element of a floating tensor, and for none. */
@@ -147,9 +147,9 @@ static int64_t read_integer(const char *op, const rapt_tensor *tensor, const cha
 {
     if (!element) return 0;
     if (tensor->dtype == RAPT_INT64) return *(const int64_t *)(const void *)element;
-    if (!rapt_is_floating(tensor)) return (int64_t)read_element(element, (rapt_dtype)tensor->dtype);
+    if (!rapt_is_floating(tensor)) return (int64_t)read_element(element, tensor->dtype);
     rapt_fail(RAPT_ERROR_DTYPE, op, "the tensor is %s; an integer dtype or bool expected",
-              rapt_dtype_name((rapt_dtype)tensor->dtype));
+              rapt_dtype_name(tensor->dtype));
     return 0;
 }
 
@@ -167,7 +167,7 @@ bool rapt_set_at(rapt_tensor *tensor, const int64_t *indices, double value)
 {
     char *element = element_at("set_at", tensor, indices);
     if (!element || !rapt_begin_writing("set_at", tensor)) return false;
-    rapt_write_element((rapt_dtype)tensor->dtype, value, element);
+    rapt_write_element(tensor->dtype, value, element);
     return true;
 }
 

@@ -14,7 +14,7 @@ rapt_tensor *rapt_new_like(const char *op, const rapt_tensor *tensor)
 {
     if (!tensor) rapt_fail_null(op, "tensor");
     if (!tensor || !rapt_check_alive(op, "the tensor", tensor)) return NULL;
-    return rapt_new(op, (rapt_dtype)tensor->dtype, tensor->rank, tensor->shape);
+    return rapt_new(op, tensor->dtype, tensor->rank, tensor->shape);
 }
 
 rapt_tensor *rapt_empty_like(const rapt_tensor *tensor)
@@ -34,7 +34,7 @@ static rapt_tensor *fill_new(rapt_tensor *tensor, double value)
 {
     if (!tensor) return NULL;
     if (value == 0 && !signbit(value))
-        memset(tensor->data, 0, (size_t)tensor->count * rapt_dtype_size((rapt_dtype)tensor->dtype));
+        memset(tensor->data, 0, (size_t)tensor->count * rapt_dtype_size(tensor->dtype));
     else if (!rapt_fill(tensor, value))
         return NULL;
     return tensor;
@@ -157,7 +157,7 @@ bool rapt_fill(rapt_tensor *tensor, double value)
 {
     if (!rapt_begin_writing("fill", tensor)) return false;
     double element; /* room for any dtype */
-    rapt_write_element((rapt_dtype)tensor->dtype, value, &element);
+    rapt_write_element(tensor->dtype, value, &element);
     rapt_map(rapt_kernel.elementwise.fill[tensor->dtype], &element, 1, 1, (const rapt_tensor *[]){tensor});
     return true;
 }
@@ -203,7 +203,7 @@ bool rapt_add_in_place(rapt_tensor *target, const rapt_tensor *source, double fa
     if (!check_source("add_in_place", target, source)) return false;
     if (target->dtype != source->dtype || !rapt_is_floating(target))
         return rapt_fail(RAPT_ERROR_DTYPE, "add_in_place", "target is %s, source is %s; one floating dtype expected",
-                         rapt_dtype_name((rapt_dtype)target->dtype), rapt_dtype_name((rapt_dtype)source->dtype));
+                         rapt_dtype_name(target->dtype), rapt_dtype_name(source->dtype));
     if (overlaps(target, source) && !(source = rapt_clone(source))) return false;
     rapt_map(rapt_kernel.elementwise.add_scaled[target->dtype], &factor, 1, 3,
              (const rapt_tensor *[]){target, target, source});
@@ -215,7 +215,7 @@ bool rapt_scale_in_place(rapt_tensor *target, double factor)
     if (!rapt_begin_writing("scale_in_place", target)) return false;
     if (!rapt_is_floating(target))
         return rapt_fail(RAPT_ERROR_DTYPE, "scale_in_place", "target is %s; floating expected",
-                         rapt_dtype_name((rapt_dtype)target->dtype));
+                         rapt_dtype_name(target->dtype));
     rapt_map(rapt_kernel.elementwise.scale[target->dtype], &factor, 1, 2, (const rapt_tensor *[]){target, target});
     return true;
 }

@@ -72,7 +72,7 @@ bool rapt_matmul_into(const char *op, const rapt_tensor *c, const rapt_tensor *a
     b = readable(b);
     const rapt_tensor *dense_bias = rapt_as_contiguous(bias);
     if (!a || !b || (bias && !dense_bias)) return false;
-    rapt_products w = {.dtype = (rapt_dtype)c->dtype};
+    rapt_products w = {.dtype = c->dtype};
     w.first = (rapt_product){
         .m = a->shape[a->rank - 2],
         .n = b->shape[b->rank - 1],

@@ -130,8 +130,7 @@ static void print_to(FILE *stream, const rapt_tensor *tensor, const rapt_print_o
 {
     printer p = {.stream = stream,
                  .tensor = tensor,
-                 .format = {.dtype = (rapt_dtype)tensor->dtype,
-                            .precision = options->precision ? options->precision : 4},
+                 .format = {.dtype = tensor->dtype, .precision = options->precision ? options->precision : 4},
                  .summarised = tensor->count > (options->threshold ? options->threshold : 1000),
                  .edge = options->edge_items ? options->edge_items : 3,
                  .width = options->line_width ? options->line_width : 75};

@@ -144,7 +144,7 @@ static bool fits(double number, rapt_dtype dtype)
 static bool fill_uniform(const char *op, rapt_tensor *tensor, double low, double high)
 {
     if (!tensor) return rapt_fail_null(op, "tensor");
-    const rapt_dtype dtype = (rapt_dtype)tensor->dtype;
+    const rapt_dtype dtype = tensor->dtype;
     if (!check_dtype(op, dtype)) return false;
     if (!(low <= high) || !fits(low, dtype) || !fits(high, dtype) || !fits(high - low, dtype))
         return rapt_fail(RAPT_ERROR_VALUE, op, "from %g to %g; finite %s numbers in order expected", low, high,
@@ -156,7 +156,7 @@ static bool fill_uniform(const char *op, rapt_tensor *tensor, double low, double
 static bool fill_normal(const char *op, rapt_tensor *tensor, double mean, double deviation)
 {
     if (!tensor) return rapt_fail_null(op, "tensor");
-    const rapt_dtype dtype = (rapt_dtype)tensor->dtype;
+    const rapt_dtype dtype = tensor->dtype;
     if (!check_dtype(op, dtype)) return false;
     if (!(deviation >= 0) || !fits(mean, dtype) || !fits(deviation, dtype))
         return rapt_fail(RAPT_ERROR_VALUE, op,

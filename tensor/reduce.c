@@ -151,7 +151,7 @@ static void run_items(void *context, int64_t first, int64_t last)
 /* Chooses between row by row and all columns at once, and how to cut the work. */
 static void plan(reduction *r, const rapt_tensor *tensor, const rapt_reduction_shape *shape)
 {
-    int64_t element = (int64_t)rapt_dtype_size((rapt_dtype)tensor->dtype);
+    int64_t element = (int64_t)rapt_dtype_size(tensor->dtype);
     for (int axis = 0; axis < tensor->rank; axis++)
         append_axis(shape->reduced[axis] ? &r->folded : &r->kept, tensor->shape[axis], tensor->strides[axis] * element);
     if (r->folded.rank > 1) sort_and_merge(&r->folded);
@@ -223,7 +223,7 @@ typedef struct conversion {
 static void convert(void *context, int64_t first, int64_t last)
 {
     const conversion *c = context;
-    int64_t strides[] = {(int64_t)rapt_dtype_size((rapt_dtype)c->output->dtype), sizeof *c->results};
+    int64_t strides[] = {(int64_t)rapt_dtype_size(c->output->dtype), sizeof *c->results};
     char *data[] = {c->output->data + first * strides[0], (char *)(uintptr_t)(c->results + first)};
     c->loop(last - first, data, strides, NULL);
 }

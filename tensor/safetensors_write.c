@@ -71,7 +71,7 @@ static void put_string(sink *s, const char *text)
 
 static size_t bytes_of(const rapt_tensor *tensor)
 {
-    return (size_t)tensor->count * rapt_dtype_size((rapt_dtype)tensor->dtype);
+    return (size_t)tensor->count * rapt_dtype_size(tensor->dtype);
 }
 
 static void put_metadata(sink *s, const rapt_names *texts)
@@ -90,7 +90,7 @@ static void put_tensor(sink *s, const char *name, const rapt_tensor *tensor, int
 {
     put_string(s, name);
     put_text(s, ":{\"dtype\":");
-    put_string(s, rapt_stored_type_name((rapt_dtype)tensor->dtype));
+    put_string(s, rapt_stored_type_name(tensor->dtype));
     put_text(s, ",\"shape\":[");
     for (int axis = 0; axis < tensor->rank; axis++) {
         if (axis > 0) put_text(s, ",");

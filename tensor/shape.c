@@ -48,7 +48,7 @@ bool rapt_check_floating(const char *op, const rapt_tensor *tensor)
 {
     return rapt_is_floating(tensor) ||
            rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s; float32 or float64 expected",
-                     rapt_dtype_name((rapt_dtype)tensor->dtype));
+                     rapt_dtype_name(tensor->dtype));
 }
 
 bool rapt_check_probability(const char *op, const char *what, double probability)
@@ -125,7 +125,7 @@ char *rapt_describe(const rapt_tensor *tensor, char *buffer, size_t size)
     if (!tensor)
         snprintf(buffer, size, "NULL");
     else
-        snprintf(buffer, size, "%s %s", rapt_dtype_name((rapt_dtype)tensor->dtype),
+        snprintf(buffer, size, "%s %s", rapt_dtype_name(tensor->dtype),
                  rapt_shape_text(tensor->rank, tensor->shape, shape));
     return buffer;
 }

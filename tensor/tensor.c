@@ -35,7 +35,7 @@ static rapt_tensor *header_new(const char *op, rapt_dtype dtype, int rank, const
     tensor->data = NULL;
     tensor->link = NULL;
     tensor->output = 0;
-    tensor->dtype = (uint8_t)dtype;
+    tensor->dtype = dtype;
     tensor->rank = (uint8_t)rank;
     tensor->count = 1;
     for (int axis = 0; axis < rank; axis++) {

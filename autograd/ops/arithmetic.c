@@ -72,7 +72,7 @@ rapt_tensor *rapt_mul(rapt_tensor *a, rapt_tensor *b)
 static bool check_divisor(const rapt_tensor *divisor)
 {
     static const char zero[sizeof(int64_t)];
-    size_t size = rapt_dtype_size((rapt_dtype)divisor->dtype);
+    size_t size = rapt_dtype_size(divisor->dtype);
     divisor = rapt_as_contiguous(divisor);
     for (int64_t i = 0; divisor && i < divisor->count; i++)
         if (memcmp(divisor->data + (size_t)i * size, zero, size) == 0)
@@ -120,7 +120,7 @@ static rapt_tensor *pow_forward(rapt_call *call)
 /* Where b = 0, a^b is 1 for every a, and the slope 0 also where a^−1 is infinite or NaN: there 1 stands for a. */
 static rapt_tensor *pow_base_slope(rapt_tensor *a, rapt_tensor *b, rapt_tensor *zero, rapt_tensor *one)
 {
-    rapt_tensor *infinity = rapt_scalar((rapt_dtype)a->dtype, INFINITY);
+    rapt_tensor *infinity = rapt_scalar(a->dtype, INFINITY);
     rapt_tensor *inverts = rapt_less(rapt_abs(rapt_pow_scalar(rapt_detach(a), -1)), infinity);
     rapt_tensor *base = rapt_where(rapt_logical_or(inverts, rapt_not_equal(b, zero)), a, one);
     return rapt_mul(b, rapt_pow(base, rapt_add_scalar(b, -1)));
@@ -138,7 +138,7 @@ static bool pow_vjp(rapt_call *call)
 {
     rapt_tensor *g = rapt_call_gradient(call, 0), *a = rapt_call_saved(call, 0), *b = rapt_call_saved(call, 1);
     if (!a || !b) return false;
-    rapt_tensor *zero = rapt_scalar((rapt_dtype)a->dtype, 0), *one = rapt_scalar((rapt_dtype)a->dtype, 1);
+    rapt_tensor *zero = rapt_scalar(a->dtype, 0), *one = rapt_scalar(a->dtype, 1);
     bool good = true;
     if (rapt_call_wants(call, 0)) good = rapt_call_give(call, 0, rapt_mul(g, pow_base_slope(a, b, zero, one)));
     if (rapt_call_wants(call, 1))

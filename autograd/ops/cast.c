@@ -33,5 +33,5 @@ static const rapt_op cast = {.name = "cast",
 
 rapt_tensor *rapt_cast(rapt_tensor *x, rapt_dtype dtype)
 {
-    return RAPT_APPLY(&cast, &((cast_options){.from = x ? (rapt_dtype)x->dtype : dtype, .to = dtype}), x);
+    return RAPT_APPLY(&cast, &((cast_options){.from = x ? x->dtype : dtype, .to = dtype}), x);
 }

@@ -19,7 +19,7 @@ static bool check_shapes(const char *op, const rapt_tensor *x, const rapt_tensor
     if (!rapt_check_floating(op, x)) return false;
     if (targets->dtype != RAPT_INT64 && targets->dtype != RAPT_INT32)
         return rapt_fail(RAPT_ERROR_DTYPE, op, "targets are %s; int64 or int32 expected",
-                         rapt_dtype_name((rapt_dtype)targets->dtype));
+                         rapt_dtype_name(targets->dtype));
     bool fits = x->rank == targets->rank + 1;
     for (int axis = 0; fits && axis < targets->rank; axis++) fits = x->shape[axis] == targets->shape[axis];
     if (fits) return true;
@@ -71,7 +71,7 @@ typedef struct work {
 
 static char *at(const rapt_tensor *tensor, int64_t index)
 {
-    return tensor->data + index * (int64_t)rapt_dtype_size((rapt_dtype)tensor->dtype);
+    return tensor->data + index * (int64_t)rapt_dtype_size(tensor->dtype);
 }
 
 static void forward_rows(void *context, int64_t first, int64_t last)
@@ -103,7 +103,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
     w.g = rapt_as_contiguous(rapt_call_input(call, 0));
     w.logits = rapt_as_contiguous(x);
     w.statistics = rapt_call_input(call, 3);
-    w.dx = rapt_new("cross_entropy_backward", (rapt_dtype)x->dtype, x->rank, x->shape);
+    w.dx = rapt_new("cross_entropy_backward", x->dtype, x->rank, x->shape);
     if (!w.g || !w.logits || !w.dx) return NULL;
     for (int i = 0; i < 4; i++) rapt_call_save(call, rapt_call_input(call, i));
     rapt_parallel(w.targets->count, rapt_grain(8 * w.classes), backward_rows, &w);
@@ -123,7 +123,7 @@ static bool backward_vjp(rapt_call *call)
     rapt_tensor *u = rapt_call_gradient(call, 0), *g = rapt_call_saved(call, 0), *x = rapt_call_saved(call, 1);
     rapt_tensor *targets = rapt_call_saved(call, 2), *statistics = rapt_call_saved(call, 3);
     if (!g || !x || !targets || !statistics) return false;
-    rapt_dtype dtype = (rapt_dtype)x->dtype;
+    rapt_dtype dtype = x->dtype;
     if (rapt_call_wants(call, 0)) {
         const void *smoothing = rapt_call_options(call);
         rapt_tensor *unit = RAPT_APPLY(&backward, smoothing, rapt_scalar(dtype, 1), x, targets, statistics);
@@ -146,8 +146,8 @@ static rapt_tensor *forward(rapt_call *call)
     if (!targets) return NULL;
     work w = {.classes = x->shape[x->rank - 1], .smoothing = o->label_smoothing, .targets = targets};
     w.logits = rapt_as_contiguous(x);
-    w.losses = rapt_new("cross_entropy", (rapt_dtype)x->dtype, targets->rank, targets->shape);
-    w.statistics = rapt_new("cross_entropy", (rapt_dtype)x->dtype, 2, (int64_t[]){targets->count, 2});
+    w.losses = rapt_new("cross_entropy", x->dtype, targets->rank, targets->shape);
+    w.statistics = rapt_new("cross_entropy", x->dtype, 2, (int64_t[]){targets->count, 2});
     if (!w.logits || !w.losses || !w.statistics) return NULL;
     rapt_parallel(targets->count, rapt_grain(8 * w.classes), forward_rows, &w);
     rapt_call_save(call, x);
@@ -200,7 +200,7 @@ rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor *targets,
     int64_t counted;
     rapt_tensor *checked = check_targets("nll_loss", o, log_probabilities, targets, &counted);
     if (!checked) return NULL;
-    rapt_tensor *zero = rapt_scalar((rapt_dtype)log_probabilities->dtype, 0), *first = rapt_scalar(RAPT_INT64, 0);
+    rapt_tensor *zero = rapt_scalar(log_probabilities->dtype, 0), *first = rapt_scalar(RAPT_INT64, 0);
     rapt_tensor *counts = rapt_greater_equal(checked, first);
     rapt_tensor *indices = rapt_unsqueeze(rapt_maximum(checked, first), -1);
     rapt_tensor *picked = rapt_squeeze(rapt_gather(log_probabilities, -1, indices), -1);

@@ -15,12 +15,12 @@ static rapt_tensor *cumsum_forward(rapt_call *call)
     const rapt_tensor *x = rapt_call_input(call, 0);
     int axis = rapt_check_axis("cumsum", (int)o->axis, x->rank, 0);
     if (axis < 0) return NULL;
-    rapt_dtype dtype = rapt_is_floating(x) ? (rapt_dtype)x->dtype : RAPT_INT64;
+    rapt_dtype dtype = rapt_is_floating(x) ? x->dtype : RAPT_INT64;
     rapt_tensor *y = rapt_new("cumsum", dtype, x->rank, x->shape);
     if (!y || y->count == 0) return y;
     rapt_scan_options options = {.count = x->shape[axis],
                                  .out_stride = y->strides[axis] * (int64_t)rapt_dtype_size(dtype),
-                                 .in_stride = x->strides[axis] * (int64_t)rapt_dtype_size((rapt_dtype)x->dtype),
+                                 .in_stride = x->strides[axis] * (int64_t)rapt_dtype_size(x->dtype),
                                  .reverse = o->reverse};
     int64_t cost =
         axis == x->rank - 1 ? 2 * options.count : options.count / 32; /* columns are best cut in wide pieces */

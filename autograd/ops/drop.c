@@ -19,9 +19,9 @@ static rapt_tensor *drop_forward(rapt_call *call)
     if (o->probability == 1) return rapt_zeros_like(x);
     double keep = 1 - o->probability;
     const rapt_tensor *dense = rapt_as_contiguous(x);
-    rapt_tensor *y = rapt_new("drop", (rapt_dtype)x->dtype, x->rank, x->shape);
+    rapt_tensor *y = rapt_new("drop", x->dtype, x->rank, x->shape);
     if (!dense || !y) return NULL;
-    rapt_random_dropout(o->state, (rapt_dtype)x->dtype, x->count, y->data, dense->data, keep, 1 / keep);
+    rapt_random_dropout(o->state, x->dtype, x->count, y->data, dense->data, keep, 1 / keep);
     return y;
 }
 

@@ -14,24 +14,24 @@ bool rapt_check_number(const char *op, const rapt_tensor *x, double value)
     if (rapt_is_floating(x)) return true;
     if (value == floor(value) && value >= low[x->dtype] && value < beyond[x->dtype]) return true;
     return rapt_fail(RAPT_ERROR_VALUE, op, "%g is not a number of type %s, which the tensor has", value,
-                     rapt_dtype_name((rapt_dtype)x->dtype));
+                     rapt_dtype_name(x->dtype));
 }
 
 rapt_tensor *rapt_number_like(const char *op, const rapt_tensor *x, double value)
 {
     if (!x) rapt_fail_null(op, "x");
     if (!x || !rapt_check_alive(op, "x", x) || !rapt_check_number(op, x, value)) return NULL;
-    return rapt_scalar((rapt_dtype)x->dtype, value);
+    return rapt_scalar(x->dtype, value);
 }
 
 static bool check_dtypes(const char *op, const rapt_loops loops, int count, rapt_tensor *const *inputs)
 {
-    rapt_dtype dtype = (rapt_dtype)inputs[0]->dtype;
+    rapt_dtype dtype = inputs[0]->dtype;
     for (int i = 1; i < count; i++)
         if (inputs[i]->dtype != dtype)
             return rapt_fail(RAPT_ERROR_DTYPE, op,
                              "input 0 is %s, input %d is %s; one dtype expected (rapt_cast converts)",
-                             rapt_dtype_name(dtype), i, rapt_dtype_name((rapt_dtype)inputs[i]->dtype));
+                             rapt_dtype_name(dtype), i, rapt_dtype_name(inputs[i]->dtype));
     if (!loops[dtype]) return rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s", rapt_dtype_name(dtype));
     return true;
 }
@@ -81,7 +81,7 @@ rapt_tensor *rapt_elementwise(const char *op, const rapt_loops loops, int result
                               int count, rapt_tensor *const *inputs)
 {
     if (!check_dtypes(op, loops, count, inputs)) return NULL;
-    rapt_dtype dtype = (rapt_dtype)inputs[0]->dtype;
+    rapt_dtype dtype = inputs[0]->dtype;
     return rapt_elementwise_loop(op, loops[dtype], result < 0 ? dtype : (rapt_dtype)result, options, cost, count,
                                  inputs);
 }

@@ -16,7 +16,7 @@ static rapt_tensor *extreme_forward(rapt_call *call, const char *name, const rap
                   rapt_shape_text(r.x->rank, r.x->shape, text));
         return NULL;
     }
-    rapt_tensor *y = rapt_folding_end(&r, (rapt_dtype)r.x->dtype, rapt_folding_run(&r, fold, fold, NULL));
+    rapt_tensor *y = rapt_folding_end(&r, r.x->dtype, rapt_folding_run(&r, fold, fold, NULL));
     rapt_call_save(call, rapt_call_input(call, 0));
     rapt_call_save(call, y);
     return y;
@@ -28,7 +28,7 @@ static bool extreme_vjp(rapt_call *call)
     const rapt_reduction_options *o = rapt_call_options(call);
     rapt_tensor *x = rapt_call_saved(call, 0), *y = rapt_call_saved(call, 1), *g = rapt_call_gradient(call, 0);
     if (!x || !y) return false;
-    rapt_tensor *hits = rapt_cast(rapt_equal(x, rapt_reduction_unfold(call, y)), (rapt_dtype)x->dtype);
+    rapt_tensor *hits = rapt_cast(rapt_equal(x, rapt_reduction_unfold(call, y)), x->dtype);
     rapt_tensor *share = rapt_div(rapt_reduction_unfold(call, g), rapt_sum(hits, o->axis_count, o->axes, true));
     return rapt_call_give(call, 0, rapt_mul(hits, share));
 }
@@ -84,7 +84,7 @@ static rapt_tensor *argmax_forward(rapt_call *call)
     rapt_tensor *y = rapt_new("argmax", RAPT_INT64, x->rank, shape.kept_shape);
     if (!y) return NULL;
     rapt_scan_options options = {.count = shape.folded,
-                                 .in_stride = x->strides[axis] * (int64_t)rapt_dtype_size((rapt_dtype)x->dtype)};
+                                 .in_stride = x->strides[axis] * (int64_t)rapt_dtype_size(x->dtype)};
     rapt_map_along(axis, rapt_kernel.scan.argmax[x->dtype], &options, shape.folded, 2, (const rapt_tensor *[]){y, x});
     return o->keep ? y : rapt_reshape(y, shape.rank, shape.shape);
 }

@@ -10,7 +10,7 @@
  * broadcast. */
 static void gather_from(const rapt_tensor *out, const rapt_tensor *places, int64_t step, const rapt_tensor *indices)
 {
-    int64_t bytes = step * (int64_t)rapt_dtype_size((rapt_dtype)out->dtype);
+    int64_t bytes = step * (int64_t)rapt_dtype_size(out->dtype);
     rapt_map(rapt_kernel.index.gather[out->dtype], &bytes, 2, 3, (const rapt_tensor *[]){out, places, indices});
 }
 
@@ -50,7 +50,7 @@ static rapt_tensor *embed_forward(rapt_call *call)
     memcpy(places.shape, shape, places.rank * sizeof *shape);
     places.strides[indices->rank] = table->strides[1];
     each.contiguous = places.contiguous = false;
-    rapt_tensor *output = rapt_new("embed", (rapt_dtype)table->dtype, indices->rank + 1, shape);
+    rapt_tensor *output = rapt_new("embed", table->dtype, indices->rank + 1, shape);
     if (!output) return NULL;
     gather_from(output, &places, table->strides[0], &each);
     rapt_call_save(call, checked);
@@ -90,7 +90,7 @@ static rapt_tensor *index_select_forward(rapt_call *call)
     int64_t shape[RAPT_MAX_RANK];
     memcpy(shape, x->shape, x->rank * sizeof *shape);
     shape[axis] = indices->count;
-    rapt_tensor *output = rapt_new("index_select", (rapt_dtype)x->dtype, x->rank, shape);
+    rapt_tensor *output = rapt_new("index_select", x->dtype, x->rank, shape);
     if (!output) return NULL;
     rapt_tensor each = rapt_header_of(checked);
     each.rank = x->rank;
@@ -144,7 +144,7 @@ static rapt_tensor *gather_forward(rapt_call *call)
         return NULL;
     }
     rapt_tensor *checked = rapt_checked_indices("gather", indices, x->shape[axis]);
-    rapt_tensor *output = checked ? rapt_new("gather", (rapt_dtype)x->dtype, indices->rank, indices->shape) : NULL;
+    rapt_tensor *output = checked ? rapt_new("gather", x->dtype, indices->rank, indices->shape) : NULL;
     if (!output) return NULL;
     const rapt_tensor places = places_of(x, axis, output);
     gather_from(output, &places, x->strides[axis], checked);

@@ -15,7 +15,7 @@ static bool check_alike(const char *op, rapt_call *call, int free_axis)
         const rapt_tensor *other = rapt_call_input(call, i);
         if (other->dtype != first->dtype)
             return rapt_fail(RAPT_ERROR_DTYPE, op, "tensor 0 is %s, tensor %d is %s; one dtype expected",
-                             rapt_dtype_name((rapt_dtype)first->dtype), i, rapt_dtype_name((rapt_dtype)other->dtype));
+                             rapt_dtype_name(first->dtype), i, rapt_dtype_name(other->dtype));
         bool fits = other->rank == first->rank;
         for (int axis = 0; fits && axis < first->rank; axis++)
             fits = axis == free_axis || other->shape[axis] == first->shape[axis];
@@ -49,7 +49,7 @@ static rapt_tensor *concat_forward(rapt_call *call)
     int64_t shape[RAPT_MAX_RANK];
     memcpy(shape, first->shape, first->rank * sizeof *shape);
     shape[axis] = start[count];
-    rapt_tensor *whole = rapt_new("concat", (rapt_dtype)first->dtype, first->rank, shape);
+    rapt_tensor *whole = rapt_new("concat", first->dtype, first->rank, shape);
     if (!whole) return NULL;
     for (int i = 0; i < count; i++) {
         const rapt_tensor part = rapt_part(whole, axis, start[i], start[i + 1] - start[i], 1);
@@ -158,7 +158,7 @@ static rapt_tensor *stack_forward(rapt_call *call)
     int64_t shape[RAPT_MAX_RANK];
     for (int i = 0; i <= first->rank; i++)
         shape[i] = i == axis ? rapt_call_count(call) : first->shape[i < axis ? i : i - 1];
-    rapt_tensor *whole = rapt_new("stack", (rapt_dtype)first->dtype, first->rank + 1, shape);
+    rapt_tensor *whole = rapt_new("stack", first->dtype, first->rank + 1, shape);
     if (!whole) return NULL;
     for (int i = 0; i < rapt_call_count(call); i++) {
         rapt_tensor part = rapt_part(whole, axis, i, 1, 1);

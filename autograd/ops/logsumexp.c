@@ -17,7 +17,7 @@ static rapt_tensor *logsumexp_forward(rapt_call *call)
         if (isinf(center[i].number)) center[i].number = 0;
     if (center) sums = rapt_folding_run(&r, &folds->exponentials, &folds->sum, center);
     for (int64_t i = 0; sums && i < r.shape.count; i++) sums[i].number = center[i].number + log(sums[i].number);
-    rapt_tensor *y = rapt_folding_end(&r, (rapt_dtype)r.x->dtype, sums);
+    rapt_tensor *y = rapt_folding_end(&r, r.x->dtype, sums);
     rapt_call_save(call, rapt_call_input(call, 0));
     rapt_call_save(call, y);
     return y;
@@ -32,7 +32,7 @@ static bool logsumexp_vjp(rapt_call *call)
     if (!x || !y) return false;
     /* where y is −∞, so is every x: exp(x − y) would be NaN; and there, and where y is +∞, nothing is to be divided */
     double lowest = y->dtype == RAPT_FLOAT32 ? -(double)FLT_MAX : -DBL_MAX;
-    rapt_tensor *one = rapt_scalar((rapt_dtype)y->dtype, 1), *infinity = rapt_scalar((rapt_dtype)y->dtype, INFINITY);
+    rapt_tensor *one = rapt_scalar(y->dtype, 1), *infinity = rapt_scalar(y->dtype, INFINITY);
     rapt_tensor *shift = rapt_reduction_unfold(call, y), *finite = rapt_less(rapt_abs(shift), infinity);
     rapt_tensor *exponentials = rapt_exp(rapt_sub(x, rapt_clamp(shift, lowest, INFINITY)));
     rapt_tensor *sum = rapt_sum(exponentials, o->axis_count, o->axes, true);

@@ -27,7 +27,7 @@ static rapt_tensor *difference(const char *op, rapt_tensor *input, rapt_tensor *
     }
     if (!rapt_is_floating(input) || input->dtype != target->dtype) {
         rapt_fail(RAPT_ERROR_DTYPE, op, "input is %s, target is %s; one floating dtype expected",
-                  rapt_dtype_name((rapt_dtype)input->dtype), rapt_dtype_name((rapt_dtype)target->dtype));
+                  rapt_dtype_name(input->dtype), rapt_dtype_name(target->dtype));
         return NULL;
     }
     int64_t shape[RAPT_MAX_RANK];
@@ -63,8 +63,8 @@ static bool huber_slope_vjp(rapt_call *call)
 {
     const huber_options *o = rapt_call_options(call);
     rapt_tensor *g = rapt_call_gradient(call, 0), *d = rapt_call_saved(call, 0);
-    rapt_tensor *inside = rapt_less(rapt_abs(d), rapt_scalar((rapt_dtype)g->dtype, o->high));
-    return rapt_call_give(call, 0, rapt_mul(g, rapt_cast(inside, (rapt_dtype)g->dtype)));
+    rapt_tensor *inside = rapt_less(rapt_abs(d), rapt_scalar(g->dtype, o->high));
+    return rapt_call_give(call, 0, rapt_mul(g, rapt_cast(inside, g->dtype)));
 }
 
 static const rapt_op huber_slope = {.name = "huber_slope",
@@ -140,7 +140,7 @@ static bool kl_div_vjp(rapt_call *call)
     rapt_tensor *g = rapt_call_gradient(call, 0), *t = rapt_call_saved(call, 1);
     if (!t || (rapt_call_wants(call, 0) && !rapt_call_give(call, 0, rapt_neg(rapt_mul(g, t))))) return false;
     if (!rapt_call_wants(call, 1)) return true;
-    rapt_tensor *zero = rapt_scalar((rapt_dtype)t->dtype, 0), *one = rapt_scalar((rapt_dtype)t->dtype, 1);
+    rapt_tensor *zero = rapt_scalar(t->dtype, 0), *one = rapt_scalar(t->dtype, 1);
     rapt_tensor *is_zero = rapt_equal(t, zero);
     rapt_tensor *slope = rapt_sub(rapt_add(rapt_log(rapt_where(is_zero, one, t)), one), rapt_call_saved(call, 0));
     return rapt_call_give(call, 1, rapt_where(is_zero, zero, rapt_mul(g, slope)));

@@ -9,7 +9,7 @@ static bool check_dtypes(const char *op, const rapt_tensor *a, const rapt_tensor
 {
     if (rapt_is_floating(a) && a->dtype == b->dtype) return true;
     return rapt_fail(RAPT_ERROR_DTYPE, op, "inputs of %s and %s; one floating dtype expected",
-                     rapt_dtype_name((rapt_dtype)a->dtype), rapt_dtype_name((rapt_dtype)b->dtype));
+                     rapt_dtype_name(a->dtype), rapt_dtype_name(b->dtype));
 }
 
 /* A header of x with an axis of size 1 put in, for use in one call. */
@@ -79,7 +79,7 @@ static rapt_tensor *matmul_forward(rapt_call *call)
                   rapt_shape_text(b->rank, b->shape, text_b));
         return NULL;
     }
-    rapt_tensor *c = rapt_new("matmul", (rapt_dtype)a->dtype, rank, shape);
+    rapt_tensor *c = rapt_new("matmul", a->dtype, rank, shape);
     if (!c) return NULL;
     rapt_tensor output = rapt_header_of(c);
     if (right_vector) output = with_axis(&output, output.rank);
@@ -203,7 +203,7 @@ static rapt_tensor *affine_forward(rapt_call *call)
     int64_t shape[RAPT_MAX_RANK];
     memcpy(shape, x->shape, x->rank * sizeof *shape);
     shape[x->rank - 1] = weight->shape[0];
-    rapt_tensor *y = rapt_new("affine", (rapt_dtype)x->dtype, x->rank, shape);
+    rapt_tensor *y = rapt_new("affine", x->dtype, x->rank, shape);
     if (!y) return NULL;
     const rapt_tensor left = x->rank == 1 ? with_axis(x, 0) : rapt_header_of(x),
                       output = x->rank == 1 ? with_axis(y, 0) : rapt_header_of(y);

@@ -18,7 +18,7 @@ static bool check_parameter(const char *op, const char *name, const rapt_tensor 
     if (!parameter) return true;
     if (parameter->dtype != x->dtype)
         return rapt_fail(RAPT_ERROR_DTYPE, op, "%s is %s, x is %s; one dtype expected", name,
-                         rapt_dtype_name((rapt_dtype)parameter->dtype), rapt_dtype_name((rapt_dtype)x->dtype));
+                         rapt_dtype_name(parameter->dtype), rapt_dtype_name(x->dtype));
     int64_t n = x->shape[x->rank - 1];
     if (parameter->rank == 1 && parameter->shape[0] == n) return true;
     char text[RAPT_SHAPE_TEXT];
@@ -38,7 +38,7 @@ static bool check_input(const char *op, const rapt_tensor *x, double epsilon)
 /* A row of what is NULL is NULL. */
 static char *row_of(const rapt_tensor *tensor, int64_t row, int64_t length)
 {
-    return tensor ? tensor->data + row * length * (int64_t)rapt_dtype_size((rapt_dtype)tensor->dtype) : NULL;
+    return tensor ? tensor->data + row * length * (int64_t)rapt_dtype_size(tensor->dtype) : NULL;
 }
 
 /* The row's mean or scale. */
@@ -88,7 +88,7 @@ static rapt_tensor *forward(rapt_call *call, bool centered)
     if (!check_input(op, x, epsilon) || !check_parameter(op, "weight", x, weight) ||
         !check_parameter(op, "bias", x, bias))
         return NULL;
-    rapt_tensor *y = rapt_new(op, (rapt_dtype)x->dtype, x->rank, x->shape);
+    rapt_tensor *y = rapt_new(op, x->dtype, x->rank, x->shape);
     rapt_tensor *scale = rapt_new(op, RAPT_FLOAT64, x->rank - 1, x->shape);
     rapt_tensor *mean = centered ? rapt_new(op, RAPT_FLOAT64, x->rank - 1, x->shape) : NULL;
     if (!y || !scale || (centered && !mean) || !normalize_rows(epsilon, x, weight, bias, mean, scale, y)) return NULL;
@@ -129,7 +129,7 @@ static void backward_slices(void *context, int64_t first, int64_t last)
 /* Sums what the slices found, in double. */
 static void sum_shares(const backward_work *w, int64_t slices, double *sums, rapt_tensor *dweight, rapt_tensor *dbias)
 {
-    rapt_dtype dtype = (rapt_dtype)w->dx->dtype;
+    rapt_dtype dtype = w->dx->dtype;
     int64_t size = (int64_t)rapt_dtype_size(dtype), strides[] = {size, sizeof *sums};
     for (int64_t i = 0; i < 2 * w->n; i++) sums[i] = 0;
     rapt_kernel.reduce.sum.columns[dtype](2 * w->n, size, slices, (int64_t)w->share_bytes, w->shares, sums, NULL);
@@ -143,7 +143,7 @@ static bool normalize_rows_backward(backward_work *w, rapt_tensor *dweight, rapt
 {
     if (!make_contiguous(&w->g) || !make_contiguous(&w->x) || !make_contiguous(&w->weight)) return false;
     int64_t slices = (w->rows + rows_a_slice - 1) / rows_a_slice;
-    w->share_bytes = 2 * (size_t)w->n * rapt_dtype_size((rapt_dtype)w->dx->dtype);
+    w->share_bytes = 2 * (size_t)w->n * rapt_dtype_size(w->dx->dtype);
     size_t sum_bytes = 2 * (size_t)w->n * sizeof(double), capacity;
     char *block = NULL;
     if (dweight) {
@@ -171,10 +171,10 @@ static rapt_tensor *backward_forward(rapt_call *call)
     rapt_call_save(call, mean);
     const int64_t n = x->shape[x->rank - 1];
     rapt_tensor *parameters[2] = {NULL, NULL};
-    rapt_tensor *dx = rapt_new("normalize_backward", (rapt_dtype)x->dtype, x->rank, x->shape);
+    rapt_tensor *dx = rapt_new("normalize_backward", x->dtype, x->rank, x->shape);
     if (!dx) return NULL;
     for (int k = 1; k < rapt_call_output_count(call); k++) {
-        parameters[k - 1] = rapt_new("normalize_backward", (rapt_dtype)x->dtype, 1, &n);
+        parameters[k - 1] = rapt_new("normalize_backward", x->dtype, 1, &n);
         rapt_call_set_output(call, k, parameters[k - 1]);
         if (!parameters[k - 1]) return NULL;
     }

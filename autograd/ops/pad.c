@@ -15,7 +15,7 @@ typedef struct place_options {
 static void fill_part(const rapt_tensor *part, double value)
 {
     double element; /* room for any dtype */
-    rapt_write_element((rapt_dtype)part->dtype, value, &element);
+    rapt_write_element(part->dtype, value, &element);
     rapt_map(rapt_kernel.elementwise.fill[part->dtype], &element, 1, 1, (const rapt_tensor *[]){part});
 }
 
@@ -29,7 +29,7 @@ static rapt_tensor *pad_forward(rapt_call *call)
     int64_t shape[RAPT_MAX_RANK], size = x->shape[axis];
     memcpy(shape, x->shape, x->rank * sizeof *shape);
     shape[axis] = o->size;
-    rapt_tensor *whole = rapt_new("pad", (rapt_dtype)x->dtype, x->rank, shape);
+    rapt_tensor *whole = rapt_new("pad", x->dtype, x->rank, shape);
     if (!whole) return NULL;
     if (o->step == 1) {
         const rapt_tensor before = rapt_part(whole, axis, 0, o->start, 1);
@@ -86,13 +86,13 @@ static rapt_tensor *flip_forward(rapt_call *call)
 {
     const rapt_tensor *x = rapt_call_input(call, 0);
     unsigned flipped = *(const unsigned *)rapt_call_options(call);
-    rapt_tensor *output = rapt_new("flip", (rapt_dtype)x->dtype, x->rank, x->shape);
+    rapt_tensor *output = rapt_new("flip", x->dtype, x->rank, x->shape);
     if (!output) return NULL;
     rapt_tensor reversed = rapt_header_of(x);
     reversed.contiguous = false;
     for (int axis = 0; axis < x->rank; axis++) {
         if (!(flipped >> axis & 1) || x->count == 0) continue;
-        reversed.data += (x->shape[axis] - 1) * x->strides[axis] * (int64_t)rapt_dtype_size((rapt_dtype)x->dtype);
+        reversed.data += (x->shape[axis] - 1) * x->strides[axis] * (int64_t)rapt_dtype_size(x->dtype);
         reversed.strides[axis] = -x->strides[axis];
     }
     rapt_write_part(output, &reversed);

@@ -13,7 +13,7 @@ static rapt_tensor *sum_forward(rapt_call *call)
     rapt_folding r;
     if (!rapt_folding_begin(&r, call, false)) return NULL;
     rapt_accumulator *total = rapt_folding_run(&r, SUM, SUM, NULL);
-    return rapt_folding_end(&r, rapt_is_floating(r.x) ? (rapt_dtype)r.x->dtype : RAPT_INT64, total);
+    return rapt_folding_end(&r, rapt_is_floating(r.x) ? r.x->dtype : RAPT_INT64, total);
 }
 
 static bool sum_vjp(rapt_call *call)
@@ -46,7 +46,7 @@ static rapt_tensor *mean_forward(rapt_call *call)
     if (!rapt_folding_begin(&r, call, true)) return NULL;
     rapt_accumulator *mean = rapt_folding_run(&r, SUM, SUM, NULL);
     divide(mean, r.shape.count, (double)r.shape.folded);
-    return rapt_folding_end(&r, (rapt_dtype)r.x->dtype, mean);
+    return rapt_folding_end(&r, r.x->dtype, mean);
 }
 
 static bool mean_vjp(rapt_call *call)
@@ -76,7 +76,7 @@ rapt_tensor *rapt_center(rapt_tensor *x, int axis_count, const int *axes)
     x = rapt_sub(x, rapt_mean(x, axis_count, axes, true));
     rapt_tensor *rest = rapt_mean(x, axis_count, axes, true);
     if (!rest) return NULL;
-    rapt_dtype dtype = (rapt_dtype)rest->dtype;
+    rapt_dtype dtype = rest->dtype;
     rapt_tensor *finite = rapt_less(rapt_abs(rest), rapt_scalar(dtype, INFINITY));
     return rapt_sub(x, rapt_where(finite, rest, rapt_scalar(dtype, 0)));
 }
@@ -92,7 +92,7 @@ static rapt_tensor *var_forward(rapt_call *call)
     if (center) squares = rapt_folding_run(&r, &rapt_kernel.reduce.squares, SUM, center);
     double degrees = (double)(r.shape.folded - r.options->correction);
     divide(squares, r.shape.count, degrees > 0 ? degrees : 0);
-    return rapt_folding_end(&r, (rapt_dtype)r.x->dtype, squares);
+    return rapt_folding_end(&r, r.x->dtype, squares);
 }
 
 static bool var_vjp(rapt_call *call)

@@ -29,7 +29,7 @@ static bool resolve_shape(const rapt_tensor *x, const shape_options *wanted, int
         if (open >= 0) return rapt_fail(RAPT_ERROR_SHAPE, "reshape", "sizes %d and %d are both -1", open, axis);
         shape[open = axis] = 1;
     }
-    if (!rapt_check_shape("reshape", (rapt_dtype)x->dtype, wanted->rank, shape, &count)) return false;
+    if (!rapt_check_shape("reshape", x->dtype, wanted->rank, shape, &count)) return false;
     if (open >= 0 && count > 0 && x->count % count == 0) {
         shape[open] = x->count / count;
         return true;

@@ -64,7 +64,7 @@ static void scatter(const rapt_tensor *const *tensors, int axis)
         int64_t *strides = i == axis ? w.axis_strides : w.outer_strides[w.outer_rank];
         if (i != axis && i == shaped->rank - 1) strides = w.inner_strides;
         for (int k = 0; k < operands; k++)
-            strides[k] = tensors[k]->strides[i] * (int64_t)rapt_dtype_size((rapt_dtype)tensors[k]->dtype);
+            strides[k] = tensors[k]->strides[i] * (int64_t)rapt_dtype_size(tensors[k]->dtype);
         if (strides == w.inner_strides) {
             w.inner = shaped->shape[i];
         } else if (strides != w.axis_strides) {
@@ -85,8 +85,7 @@ static bool check_shapes(const rapt_tensor *x, int rank, const int64_t *shape, i
 {
     if (!rapt_is_floating(values) || (x && x->dtype != values->dtype))
         return rapt_fail(RAPT_ERROR_DTYPE, "scatter_add", "x is %s, source is %s; one floating dtype expected",
-                         x ? rapt_dtype_name((rapt_dtype)x->dtype) : "zeros",
-                         rapt_dtype_name((rapt_dtype)values->dtype));
+                         x ? rapt_dtype_name(x->dtype) : "zeros", rapt_dtype_name(values->dtype));
     bool fits = indices->rank == rank && rapt_same_shape(indices, values);
     for (int i = 0; fits && i < rank; i++) fits = i == axis || indices->shape[i] <= shape[i];
     if (fits) return true;
@@ -108,7 +107,7 @@ static rapt_tensor *scatter_add_forward(rapt_call *call)
     int axis = rapt_check_axis("scatter_add", o->axis, rank, 0);
     if (axis < 0 || !check_shapes(x, rank, shape, axis, rapt_call_input(call, 1), values)) return NULL;
     rapt_tensor *indices = rapt_checked_indices("scatter_add", rapt_call_input(call, 1), shape[axis]);
-    rapt_tensor *output = indices ? rapt_new("scatter_add", (rapt_dtype)values->dtype, rank, shape) : NULL;
+    rapt_tensor *output = indices ? rapt_new("scatter_add", values->dtype, rank, shape) : NULL;
     if (!output) return NULL;
     const double zero = 0;
     if (x)

@@ -10,7 +10,7 @@ static rapt_tensor *map_rows(const char *op, const rapt_loops loops, int64_t cos
     const rapt_tensor *x = inputs[0], *operands[3];
     if (!rapt_check_floating(op, x)) return NULL;
     int64_t length = x->shape[x->rank - 1];
-    rapt_tensor *output = rapt_new(op, (rapt_dtype)x->dtype, x->rank, x->shape);
+    rapt_tensor *output = rapt_new(op, x->dtype, x->rank, x->shape);
     operands[0] = output;
     for (int i = 0; i < count; i++) {
         bool dense = inputs[i]->strides[x->rank - 1] == 1 || length <= 1;

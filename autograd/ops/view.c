@@ -214,7 +214,7 @@ static rapt_tensor *expand_forward(rapt_call *call)
                   readable ? rapt_shape_text(o->rank, o->shape, to) : "unknown");
         return NULL;
     }
-    if (!rapt_check_shape("expand", (rapt_dtype)x->dtype, o->rank, shape, &count)) return NULL;
+    if (!rapt_check_shape("expand", x->dtype, o->rank, shape, &count)) return NULL;
     rapt_broadcast_strides(x, o->rank, shape, strides);
     return rapt_new_view(x, x->data, o->rank, shape, strides);
 }

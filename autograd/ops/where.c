@@ -8,8 +8,7 @@
 static rapt_tensor *where_forward(rapt_call *call)
 {
     rapt_tensor *const *inputs = rapt_call_inputs(call);
-    rapt_dtype condition = (rapt_dtype)inputs[0]->dtype, a = (rapt_dtype)inputs[1]->dtype,
-               b = (rapt_dtype)inputs[2]->dtype;
+    rapt_dtype condition = inputs[0]->dtype, a = inputs[1]->dtype, b = inputs[2]->dtype;
     if (condition != RAPT_BOOL) {
         rapt_fail(RAPT_ERROR_DTYPE, "where", "the condition is %s; bool expected", rapt_dtype_name(condition));
         return NULL;
@@ -26,7 +25,7 @@ static rapt_tensor *where_forward(rapt_call *call)
 static bool where_vjp(rapt_call *call)
 {
     rapt_tensor *g = rapt_call_gradient(call, 0), *condition = rapt_call_saved(call, 0);
-    rapt_tensor *zero = rapt_zeros((rapt_dtype)g->dtype, 0, NULL);
+    rapt_tensor *zero = rapt_zeros(g->dtype, 0, NULL);
     bool good = true;
     if (rapt_call_wants(call, 1)) good = rapt_call_give(call, 1, rapt_where(condition, g, zero));
     if (rapt_call_wants(call, 2)) good = good && rapt_call_give(call, 2, rapt_where(condition, zero, g));
@@ -46,8 +45,7 @@ static bool check_mask(const char *op, const rapt_tensor *x, const rapt_tensor *
     if (!x || !mask) return rapt_fail_null(op, x ? "mask" : "x");
     if (!rapt_check_alive(op, "x", x) || !rapt_check_alive(op, "the mask", mask)) return false;
     if (mask->dtype != RAPT_BOOL)
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "the mask is %s; bool expected",
-                         rapt_dtype_name((rapt_dtype)mask->dtype));
+        return rapt_fail(RAPT_ERROR_DTYPE, op, "the mask is %s; bool expected", rapt_dtype_name(mask->dtype));
     int64_t shape[RAPT_MAX_RANK];
     int rank = rapt_broadcast(op, x, mask, shape);
     if (rank < 0) return false;

@@ -81,7 +81,7 @@ static bool begin(rapt_pooling *p, rapt_attention *attention, rapt_tensor *queri
     p->groups = groups;
     p->repeats = groups > 0 ? heads / groups : 1;
     if (resolved) p->resolved = *resolved;
-    return resolved || rapt_resolve_mask(kind.name, mask, (rapt_dtype)queries->dtype, queries->shape[0], heads,
+    return resolved || rapt_resolve_mask(kind.name, mask, queries->dtype, queries->shape[0], heads,
                                          rapt_length_of(queries), rapt_length_of(keys), &p->resolved);
 }
 

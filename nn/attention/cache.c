@@ -64,7 +64,7 @@ static bool grow(const char *op, rapt_tensor **buffer, const rapt_tensor *like, 
     int64_t capacity = old ? 2 * old->shape[2] : least_capacity;
     if (capacity < needed) capacity = needed;
     rapt_tensor *larger =
-        rapt_new(op, (rapt_dtype)like->dtype, RAPT_SHAPE(like->shape[0], like->shape[1], capacity, like->shape[3]));
+        rapt_new(op, like->dtype, RAPT_SHAPE(like->shape[0], like->shape[1], capacity, like->shape[3]));
     if (!larger) return false;
     if (old && !rapt_copy(rapt_slice(larger, 2, 0, length, 1), rapt_slice(old, 2, 0, length, 1))) return false;
     rapt_release(old);

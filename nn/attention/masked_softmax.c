@@ -63,7 +63,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
     rapt_tensor *g = rapt_call_input(call, 0), *y = rapt_call_input(call, 1), *ranges = rapt_call_input(call, 2),
                 *seen = rapt_call_input(call, 3);
     RAPT_SCOPE;
-    rapt_tensor *dx = rapt_keep(rapt_new("masked_softmax_backward", (rapt_dtype)y->dtype, y->rank, y->shape));
+    rapt_tensor *dx = rapt_keep(rapt_new("masked_softmax_backward", y->dtype, y->rank, y->shape));
     if (!dx || !run(rapt_kernel.softmax.masked_softmax_backward, 2, 3, (const rapt_tensor *[]){dx, g, y}, ranges, seen))
         return NULL;
     for (int i = 0; i < 4; i++) rapt_call_save(call, rapt_call_input(call, i));
@@ -80,7 +80,7 @@ static rapt_tensor *row_sums(rapt_tensor *x)
 /* x, and 0 at the keys that are not seen. */
 static rapt_tensor *keep_seen(rapt_tensor *x, rapt_tensor *seen)
 {
-    return x && seen ? rapt_where(seen, x, rapt_zeros((rapt_dtype)x->dtype, 0, NULL)) : x;
+    return x && seen ? rapt_where(seen, x, rapt_zeros(x->dtype, 0, NULL)) : x;
 }
 
 /* Σ u dx: dg = y (u − Σ u y), dy = u (g − Σ g y) − g Σ u y, where g and u count as 0 at keys that are not seen */
@@ -110,7 +110,7 @@ static rapt_tensor *forward(rapt_call *call)
     rapt_tensor *scores = rapt_call_input(call, 0), *ranges = rapt_call_input(call, 1),
                 *seen = rapt_call_input(call, 2);
     RAPT_SCOPE;
-    rapt_tensor *y = rapt_keep(rapt_new("masked_softmax", (rapt_dtype)scores->dtype, scores->rank, scores->shape));
+    rapt_tensor *y = rapt_keep(rapt_new("masked_softmax", scores->dtype, scores->rank, scores->shape));
     if (!y || !run(rapt_kernel.softmax.masked_softmax, 8, 2, (const rapt_tensor *[]){y, scores}, ranges, seen))
         return NULL;
     rapt_call_save(call, y);
@@ -134,8 +134,7 @@ static rapt_tensor *fill_million(const rapt_resolved_mask *r, rapt_tensor *score
     rapt_tensor *seen;
     if (!scores || !rapt_join_seen(r->ranges, r->seen, r->keys, &seen)) return NULL;
     if (!seen) return scores;
-    return rapt_where(scores->rank == 3 ? rapt_squeeze(seen, 1) : seen, scores,
-                      rapt_scalar((rapt_dtype)scores->dtype, -1e6));
+    return rapt_where(scores->rank == 3 ? rapt_squeeze(seen, 1) : seen, scores, rapt_scalar(scores->dtype, -1e6));
 }
 
 rapt_tensor *rapt_masked_softmax_resolved(rapt_tensor *scores, const rapt_resolved_mask *mask)

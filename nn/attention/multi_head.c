@@ -281,8 +281,8 @@ rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rap
     }
     rapt_resolved_mask resolved;
     const int64_t length = before + (keys ? keys->shape[1] : 0);
-    if (!rapt_resolve_mask(kind.name, &moved, (rapt_dtype)queries->dtype, queries->shape[0], m->heads,
-                           queries->shape[1], length, &resolved))
+    if (!rapt_resolve_mask(kind.name, &moved, queries->dtype, queries->shape[0], m->heads, queries->shape[1], length,
+                           &resolved))
         return NULL;
     if (mask && !cache && !rapt_hide_padding_of_inputs(&resolved, queries, &inputs[1], &inputs[2])) return NULL;
     if (!prepare_heads(m, inputs, &moved, before, heads)) return NULL;

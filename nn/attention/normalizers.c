@@ -19,7 +19,7 @@ static bool begin(const char *op, const rapt_resolved_mask *mask, rapt_tensor **
 
 static rapt_tensor *scalar_like(const rapt_tensor *x, double value)
 {
-    return rapt_scalar((rapt_dtype)x->dtype, value);
+    return rapt_scalar(x->dtype, value);
 }
 
 /* x where it is seen, else 0. */
@@ -70,7 +70,7 @@ static rapt_tensor *hard_forward(rapt_call *call)
     if (seen) scores = rapt_where(seen, scores, lowest);
     rapt_tensor *chosen = rapt_one_hot(rapt_argmax(scores, -1, false), keys, RAPT_BOOL);
     chosen = rapt_logical_and(chosen, rapt_not_equal(scores, lowest));
-    return rapt_keep(scores ? rapt_cast(chosen, (rapt_dtype)scores->dtype) : NULL);
+    return rapt_keep(scores ? rapt_cast(chosen, scores->dtype) : NULL);
 }
 
 static const rapt_op hard_op = {.name = "masked_hard",
@@ -87,7 +87,7 @@ static rapt_tensor *hard(rapt_tensor *scores, const rapt_resolved_mask *mask)
 static rapt_tensor *uniform_forward(rapt_call *call)
 {
     rapt_tensor *scores = rapt_call_input(call, 0), *seen = rapt_call_input(call, 1);
-    rapt_dtype dtype = (rapt_dtype)scores->dtype;
+    rapt_dtype dtype = scores->dtype;
     RAPT_SCOPE;
     if (!seen)
         return rapt_keep(rapt_full(dtype, scores->rank, scores->shape, 1 / (double)scores->shape[scores->rank - 1]));

@@ -28,8 +28,7 @@ static bool add_relative_bias(rapt_pooling *p, bool finds_unseen)
     rapt_tensor *bias = scoring->relative_bias(scoring, p->queries);
     if (p->mask.relative_bias) bias = add_tables(bias, p->mask.relative_bias);
     p->mask.relative_bias = bias;
-    return bias &&
-           rapt_resolve_relative_bias("Attention", bias, (rapt_dtype)p->queries->dtype, finds_unseen, &p->resolved);
+    return bias && rapt_resolve_relative_bias("Attention", bias, p->queries->dtype, finds_unseen, &p->resolved);
 }
 
 /* (B, groups · repeats, Q, size) → (B, groups, repeats · Q, size): the queries that one group of keys answers */

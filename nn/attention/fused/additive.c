@@ -94,7 +94,7 @@ static bool describe(rapt_additive_attention *a, rapt_call *call, const rapt_mas
     if (!queries || !keys || !weight || !values) return false;
     const int last = keys->rank - 1;
     const int64_t sizes[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
-    *a = (rapt_additive_attention){.dtype = (rapt_dtype)queries->dtype,
+    *a = (rapt_additive_attention){.dtype = queries->dtype,
                                    .mask = rapt_raw_mask_of(call, at_mask, options, sizes),
                                    .groups = rapt_heads_of(keys),
                                    .hidden = keys->shape[last],
@@ -157,8 +157,7 @@ static rapt_tensor *forward(rapt_call *call)
 static rapt_tensor *gradient_like(const rapt_tensor *input, bool wanted)
 {
     const int64_t none = 0;
-    return wanted ? rapt_new(name, (rapt_dtype)input->dtype, input->rank, input->shape)
-                  : rapt_new(name, RAPT_FLOAT32, 1, &none);
+    return wanted ? rapt_new(name, input->dtype, input->rank, input->shape) : rapt_new(name, RAPT_FLOAT32, 1, &none);
 }
 
 static rapt_tensor *backward_forward(rapt_call *call)
@@ -233,12 +232,12 @@ static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rap
                   const rapt_tensor *values)
 {
     char q[RAPT_SHAPE_TEXT], k[RAPT_SHAPE_TEXT], w[RAPT_SHAPE_TEXT];
-    const rapt_dtype dtype = (rapt_dtype)queries->dtype;
+    const rapt_dtype dtype = queries->dtype;
     if (!rapt_is_floating(queries) || keys->dtype != dtype || weight->dtype != dtype || values->dtype != dtype)
         return rapt_fail(RAPT_ERROR_DTYPE, name,
                          "queries are %s, keys %s, weight %s, values %s; one floating dtype expected",
-                         rapt_dtype_name(dtype), rapt_dtype_name((rapt_dtype)keys->dtype),
-                         rapt_dtype_name((rapt_dtype)weight->dtype), rapt_dtype_name((rapt_dtype)values->dtype));
+                         rapt_dtype_name(dtype), rapt_dtype_name(keys->dtype), rapt_dtype_name(weight->dtype),
+                         rapt_dtype_name(values->dtype));
     const int last = queries->rank - 1;
     const int64_t hidden = queries->rank == 3 || queries->rank == 4 ? queries->shape[last] : -1;
     bool fits = keys->rank == queries->rank && values->rank == queries->rank && keys->shape[last] == hidden &&

@@ -18,7 +18,7 @@ typedef struct carried {
 
 rapt_tensor *rapt_make_powers(const rapt_tensor *x, double factor, const void *factors, rapt_tensor *largest)
 {
-    const rapt_dtype dtype = (rapt_dtype)x->dtype;
+    const rapt_dtype dtype = x->dtype;
     const int64_t hidden = x->shape[x->rank - 1], count = hidden > 0 ? x->count / hidden : 0;
     const rapt_tensor *dense = rapt_as_contiguous(x);
     rapt_tensor *powers = rapt_new(name, dtype, RAPT_SHAPE(count, RAPT_ADDITIVE_PADDED(hidden)));
@@ -31,7 +31,7 @@ rapt_tensor *rapt_make_powers(const rapt_tensor *x, double factor, const void *f
 static bool make_key_powers(const rapt_tensor *keys, rapt_key_powers *p)
 {
     const int64_t hidden = keys->shape[keys->rank - 1], count = hidden > 0 ? keys->count / hidden : 0;
-    p->largest = rapt_new(name, (rapt_dtype)keys->dtype, RAPT_SHAPE(count));
+    p->largest = rapt_new(name, keys->dtype, RAPT_SHAPE(count));
     p->powers = p->largest ? rapt_make_powers(keys, 1, NULL, p->largest) : NULL;
     return p->powers != NULL;
 }
@@ -71,7 +71,7 @@ static rapt_tensor *carry(rapt_tensor *rows, rapt_key_powers powers)
     rapt_retain(powers.powers);
     rapt_retain(powers.largest);
     *c = (carried){rapt_retain(rows), powers, version_of(rows), capacity, 2};
-    rapt_tensor *keys = rapt_new_foreign((rapt_dtype)rows->dtype, rows->rank, rows->shape, rows->data, release, c);
+    rapt_tensor *keys = rapt_new_foreign(rows->dtype, rows->rank, rows->shape, rows->data, release, c);
     if (!keys) c->holders = 1; /* whether or not the storage came to be */
     release(c);
     return keys;

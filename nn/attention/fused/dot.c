@@ -54,7 +54,7 @@ static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o)
                       *values = rapt_as_dense_rows(rapt_call_input(call, at_values));
     if (!queries || !keys || !values) return false;
     const int64_t scores[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
-    *a = (rapt_dot_attention){.dtype = (rapt_dtype)queries->dtype,
+    *a = (rapt_dot_attention){.dtype = queries->dtype,
                               .groups = rapt_heads_of(keys),
                               .size = queries->shape[queries->rank - 1],
                               .value_size = values->shape[values->rank - 1],
@@ -107,8 +107,8 @@ static rapt_tensor *forward(rapt_call *call)
 static rapt_tensor *gradient_like(const rapt_tensor *input)
 {
     if (input->rank == 4 && input->strides[1] < input->strides[2])
-        return new_split((rapt_dtype)input->dtype, input->rank, input->shape);
-    return rapt_new(name, (rapt_dtype)input->dtype, input->rank, input->shape);
+        return new_split(input->dtype, input->rank, input->shape);
+    return rapt_new(name, input->dtype, input->rank, input->shape);
 }
 
 /* Of a bias: zeros to begin with, or nothing where it is not wanted. */
@@ -179,8 +179,7 @@ static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rap
     char q[RAPT_SHAPE_TEXT], k[RAPT_SHAPE_TEXT], v[RAPT_SHAPE_TEXT];
     if (!rapt_is_floating(queries) || keys->dtype != queries->dtype || values->dtype != queries->dtype)
         return rapt_fail(RAPT_ERROR_DTYPE, name, "queries are %s, keys %s, values %s; one floating dtype expected",
-                         rapt_dtype_name((rapt_dtype)queries->dtype), rapt_dtype_name((rapt_dtype)keys->dtype),
-                         rapt_dtype_name((rapt_dtype)values->dtype));
+                         rapt_dtype_name(queries->dtype), rapt_dtype_name(keys->dtype), rapt_dtype_name(values->dtype));
     const int rank = queries->rank;
     bool fits = (rank == 3 || rank == 4) && keys->rank == rank && values->rank == rank &&
                 queries->shape[rank - 1] == keys->shape[rank - 1];

@@ -41,7 +41,7 @@ static work work_of(const rapt_tensor *rows, const rapt_tensor *packed, const ra
     return (work){.rows = (const int64_t *)(const void *)rows->data,
                   .count = rows->count,
                   .all = size > 0 ? spread->count / size : 0,
-                  .bytes = (size_t)size * rapt_dtype_size((rapt_dtype)spread->dtype),
+                  .bytes = (size_t)size * rapt_dtype_size(spread->dtype),
                   .packed = packed->data,
                   .spread = spread->data};
 }
@@ -78,8 +78,7 @@ static rapt_tensor *pack_forward(rapt_call *call)
 {
     const rapt_tensor *x = rapt_as_contiguous(rapt_call_input(call, 0));
     rapt_tensor *rows = rapt_call_input(call, 1);
-    rapt_tensor *packed =
-        x ? rapt_new("pack", (rapt_dtype)x->dtype, RAPT_SHAPE(rows->count, x->shape[x->rank - 1])) : NULL;
+    rapt_tensor *packed = x ? rapt_new("pack", x->dtype, RAPT_SHAPE(rows->count, x->shape[x->rank - 1])) : NULL;
     if (!packed) return NULL;
     work w = work_of(rows, packed, x);
     rapt_parallel(w.count, grain_of(x), pack_rows, &w);
@@ -104,7 +103,7 @@ static rapt_tensor *spread_forward(rapt_call *call)
     const spread_options *o = rapt_call_options(call);
     const rapt_tensor *packed = rapt_as_contiguous(rapt_call_input(call, 0));
     rapt_tensor *rows = rapt_call_input(call, 1);
-    rapt_tensor *x = packed ? rapt_new("spread", (rapt_dtype)packed->dtype, o->rank, o->shape) : NULL;
+    rapt_tensor *x = packed ? rapt_new("spread", packed->dtype, o->rank, o->shape) : NULL;
     if (!x) return NULL;
     work w = work_of(rows, packed, x);
     rapt_parallel(w.count + 1, grain_of(x), spread_rows, &w);

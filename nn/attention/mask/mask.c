@@ -98,7 +98,7 @@ static rapt_tensor *align(const char *op, const char *field, rapt_tensor *tensor
 static bool check_dtype(const char *op, const char *field, const rapt_tensor *tensor, rapt_dtype dtype)
 {
     return tensor->dtype == dtype || rapt_fail(RAPT_ERROR_DTYPE, op, "the mask's %s is %s; %s expected", field,
-                                               rapt_dtype_name((rapt_dtype)tensor->dtype), rapt_dtype_name(dtype));
+                                               rapt_dtype_name(tensor->dtype), rapt_dtype_name(dtype));
 }
 
 static rapt_tensor *expand(const rapt_resolved_mask *r, rapt_tensor *tensor, int64_t last)
@@ -110,7 +110,7 @@ static rapt_tensor *expand(const rapt_resolved_mask *r, rapt_tensor *tensor, int
 static bool find_seen(rapt_tensor *bias, rapt_tensor **seen)
 {
     RAPT_NO_GRADIENT;
-    rapt_tensor *lowest = rapt_scalar((rapt_dtype)bias->dtype, -(double)INFINITY);
+    rapt_tensor *lowest = rapt_scalar(bias->dtype, -(double)INFINITY);
     rapt_tensor *above = rapt_not_equal(bias, lowest), *count = rapt_sum(above, RAPT_ALL_AXES, false);
     if (!count) return false;
     *seen = rapt_item(count) < (double)bias->count ? above : NULL;
@@ -199,8 +199,8 @@ bool rapt_check_scores(const char *op, const rapt_tensor *scores)
     if (scores->rank != 3 && scores->rank != 4)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "scores (B, Q, K) or (B, heads, Q, K) expected, not %s",
                          rapt_shape_text(scores->rank, scores->shape, text));
-    return rapt_is_floating(scores) || rapt_fail(RAPT_ERROR_DTYPE, op, "scores are %s; floating expected",
-                                                 rapt_dtype_name((rapt_dtype)scores->dtype));
+    return rapt_is_floating(scores) ||
+           rapt_fail(RAPT_ERROR_DTYPE, op, "scores are %s; floating expected", rapt_dtype_name(scores->dtype));
 }
 
 bool rapt_resolve_mask_for(const char *op, const rapt_mask *mask, const rapt_tensor *scores, rapt_resolved_mask *r)
@@ -208,6 +208,6 @@ bool rapt_resolve_mask_for(const char *op, const rapt_mask *mask, const rapt_ten
     if (!rapt_check_scores(op, scores)) return false;
     const int64_t *shape = scores->shape;
     const bool heads = scores->rank == 4;
-    return rapt_resolve_mask(op, mask, (rapt_dtype)scores->dtype, shape[0], heads ? shape[1] : 1, shape[heads + 1],
+    return rapt_resolve_mask(op, mask, scores->dtype, shape[0], heads ? shape[1] : 1, shape[heads + 1],
                              shape[heads + 2], r);
 }

@@ -78,8 +78,8 @@ bool rapt_find_keys_that_may_be_seen(const char *op, const rapt_tensor *keys, co
     int64_t queries = size_by_mask(mask, 2, lengths && lengths->rank == 2 ? lengths->shape[1] : 1);
     rapt_resolved_mask resolved;
     if (heads == 0 || heads % (groups ? groups : 1) != 0) heads = groups;
-    return rapt_resolve_mask(op, &padding, (rapt_dtype)keys->dtype, keys->shape[0], heads, queries,
-                             rapt_length_of(keys), &resolved) &&
+    return rapt_resolve_mask(op, &padding, keys->dtype, keys->shape[0], heads, queries, rapt_length_of(keys),
+                             &resolved) &&
            rapt_find_seen_keys(&resolved, groups, seen_keys);
 }
 
@@ -87,7 +87,7 @@ rapt_tensor *rapt_hide_keys(rapt_tensor *x, rapt_tensor *seen_keys)
 {
     if (!x || !seen_keys) return x;
     rapt_tensor *seen = x->rank == 3 ? rapt_squeeze(seen_keys, 1) : seen_keys;
-    return rapt_where(seen, x, rapt_zeros((rapt_dtype)x->dtype, 0, NULL));
+    return rapt_where(seen, x, rapt_zeros(x->dtype, 0, NULL));
 }
 
 rapt_tensor *rapt_hide_padding(rapt_tensor *x, const rapt_resolved_mask *mask)

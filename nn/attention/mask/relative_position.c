@@ -71,6 +71,6 @@ rapt_tensor *rapt_sum_by_relative_position(rapt_tensor *x, int64_t reach, int64_
     int64_t shape[RAPT_MAX_RANK], queries = x->shape[x->rank - 2], keys = x->shape[x->rank - 1];
     memcpy(shape, x->shape, x->rank * sizeof *shape);
     shape[x->rank - 1] = 2 * reach + 1;
-    rapt_tensor *zeros = rapt_zeros((rapt_dtype)x->dtype, x->rank, shape);
+    rapt_tensor *zeros = rapt_zeros(x->dtype, x->rank, shape);
     return rapt_keep(rapt_scatter_add(zeros, -1, for_each_matrix(x, positions(queries, keys, reach, offset)), x));
 }

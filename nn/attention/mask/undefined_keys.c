@@ -25,5 +25,5 @@ rapt_tensor *rapt_spoil_undefined(rapt_tensor *prepared, rapt_tensor *seen_keys,
     if (!prepared || !finite) return prepared;
     rapt_tensor *good = seen_keys ? rapt_logical_or(finite, rapt_logical_not(seen_keys)) : finite;
     if (good && prepared->rank == 3) good = rapt_squeeze(good, 1);
-    return rapt_where(good, prepared, rapt_scalar((rapt_dtype)prepared->dtype, (double)NAN));
+    return rapt_where(good, prepared, rapt_scalar(prepared->dtype, (double)NAN));
 }

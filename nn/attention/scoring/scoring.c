@@ -17,7 +17,7 @@ bool rapt_check_vectors(const rapt_scoring *scoring, const char *what, const rap
     if (size != RAPT_ANY_SIZE) snprintf(expected, sizeof expected, "%lld", (long long)size);
     return rapt_fail(rapt_is_floating(vectors) ? RAPT_ERROR_SHAPE : RAPT_ERROR_DTYPE, op,
                      "floating %s (..., length, %s) expected, not %s %s", what, expected,
-                     rapt_dtype_name((rapt_dtype)vectors->dtype), rapt_shape_text(vectors->rank, vectors->shape, text));
+                     rapt_dtype_name(vectors->dtype), rapt_shape_text(vectors->rank, vectors->shape, text));
 }
 
 bool rapt_check_sizes(const rapt_scoring *scoring, const rapt_tensor *queries, int64_t query_size,
@@ -26,10 +26,9 @@ bool rapt_check_sizes(const rapt_scoring *scoring, const rapt_tensor *queries, i
     if (!rapt_check_vectors(scoring, "queries", queries, query_size)) return false;
     if (key_size == RAPT_SIZE_OF_QUERIES) key_size = queries->shape[queries->rank - 1];
     if (!rapt_check_vectors(scoring, "keys", keys, key_size)) return false;
-    return queries->dtype == keys->dtype ||
-           rapt_fail(RAPT_ERROR_DTYPE, scoring->module.kind->name,
-                     "the queries are %s, the keys %s; one dtype expected", rapt_dtype_name((rapt_dtype)queries->dtype),
-                     rapt_dtype_name((rapt_dtype)keys->dtype));
+    return queries->dtype == keys->dtype || rapt_fail(RAPT_ERROR_DTYPE, scoring->module.kind->name,
+                                                      "the queries are %s, the keys %s; one dtype expected",
+                                                      rapt_dtype_name(queries->dtype), rapt_dtype_name(keys->dtype));
 }
 
 bool rapt_check_pair(const rapt_scoring *scoring, const rapt_tensor *queries, int64_t query_size,

@@ -55,7 +55,7 @@ static rapt_tensor *forward(rapt_call *call)
     if (padding > 0) transposed = rapt_pad(transposed, -1, 0, padding, 0);
     const rapt_tensor *q = rapt_as_contiguous(queries), *k = transposed ? rapt_as_contiguous(transposed) : NULL;
     if (!q || !k) return NULL;
-    distances d = {.dtype = (rapt_dtype)q->dtype,
+    distances d = {.dtype = q->dtype,
                    .queries = q->shape[q->rank - 2],
                    .keys = count,
                    .size = q->shape[q->rank - 1],

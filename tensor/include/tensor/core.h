@@ -32,7 +32,7 @@ struct rapt_tensor {
     rapt_graph_link *link;
     int64_t count;
     int32_t output; /* which output of the node behind link this is */
-    uint8_t dtype;
+    rapt_dtype dtype;
     uint8_t rank;
     bool contiguous;
     const char *made_by; /* an op's name; set in the debugging mode only */
