@@ -44,7 +44,7 @@ static void print_place(const printing *p, const void *member)
 }
 
 /* Remembers it; false and an error when there is no memory for that. */
-static bool meet(printing *p, const void *member, bool *is_known)
+static bool mark_seen(printing *p, const void *member, bool *is_known)
 {
     const rapt_set_result result = rapt_pointer_set_add(&p->met, member);
     *is_known = result == RAPT_SET_KNOWN;
@@ -56,7 +56,7 @@ static bool print_tensor(printing *p, const rapt_module_entry *entry, int depth)
 {
     char text[256];
     bool is_known;
-    if (!meet(p, entry->tensor, &is_known)) return false;
+    if (!mark_seen(p, entry->tensor, &is_known)) return false;
     fprintf(p->stream, "%*s%s: %s%s", 2 * depth, "", p->name, rapt_describe(entry->tensor, text, sizeof text),
             entry->is_parameter ? "" : ", a buffer");
     if (is_known)
@@ -72,7 +72,7 @@ static bool print(printing *p, const rapt_module *module, const char *name, int 
     char text[256] = "";
     int64_t parameters;
     bool is_known;
-    if (!meet(p, module, &is_known) || !rapt_module_count(module, &parameters)) return false;
+    if (!mark_seen(p, module, &is_known) || !rapt_module_count(module, &parameters)) return false;
     fprintf(p->stream, "%*s%s%s%s", 2 * depth, "", *name ? p->name : "", *name ? ": " : "", module->kind->name);
     if (is_known) {
         print_place(p, module);

@@ -1,5 +1,5 @@
-// A user's program in C++: every macro of the headers reads as in C, and what it trains comes out right. Compiled by each
-// C++ compiler as C++11, C++17 and C++20 with warnings as errors.
+// A user's program in C++: every macro of the headers reads as in C, and what it trains comes out right. Compiled by
+// each C++ compiler as C++11, C++17 and C++20 with warnings as errors.
 #include <cmath>
 #include <cstdio>
 

@@ -1,15 +1,15 @@
 /* Matrix products for one element type, as Goto and van de Geijn 2008 cut them, with the roles of a and b exchanged.
  * T is the type, SIZE its bytes, DTYPE its dtype, and OF_TYPE(name) the name of another file's function for it.
  *
- *              n                 A block of k at a time: its rows of b are packed into panels of columns (b0, b1, …), and some
- *         ┌──┬──┬──┐             rows of a (a chunk) into panels of rows (a0, a1, …). A panel of a stays in the first-level
- *       k │b0│b1│b2│             cache while the panels of b go by, as many of them as stay in the second-level cache until
- *         └──┴──┴──┘             the next panel of a; and where two panels come together, a tile of c is summed in
- *     k                          registers, over the whole block:
+ *              n           A block of k at a time: its rows of b are packed into panels of columns (b0, b1, …), and
+ *         ┌──┬──┬──┐       some rows of a (a chunk) into panels of rows (a0, a1, …). A panel of a stays in the
+ *       k │b0│b1│b2│       first-level cache while the panels of b go by, as many of them as stay in the second-level
+ *         └──┴──┴──┘       cache until the next panel of a; and where two panels come together, a tile of c is
+ *     k                    summed in registers, over the whole block:
  *   ┌────┐┌──┬──┬──┐
- *   │ a0 ││  │**│  │             tile[i][j] = Σ a[t][i] · b[t][j],  t in the block
+ *   │ a0 ││  │**│  │       tile[i][j] = Σ a[t][i] · b[t][j],  t in the block
  * m ├────┤├──┼──┼──┤
- *   │ a1 ││  │  │  │             and added to c.
+ *   │ a1 ││  │  │  │       and added to c.
  *   └────┘└──┴──┴──┘
  *
  * Each element of c is one sum, in the order of k within a block, and the blocks are added in order: it depends on

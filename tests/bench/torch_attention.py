@@ -98,7 +98,8 @@ def main():
                 measure(getattr(cases[key], phase), 0.3)
             print(measure(getattr(cases[key], phase), float(seconds)), flush=True)
         except Exception as error:  # torch.compile may be unusable on a machine: compare then says so
-            print("failed:", str(error).strip().splitlines()[-1][:200] if str(error).strip() else repr(error), flush=True)
+            reason = str(error).strip().splitlines()[-1][:200] if str(error).strip() else repr(error)
+            print("failed:", reason, flush=True)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,8 @@ class Step:
 
 
 def note(arriving, gradient):
-    """None is a gradient that nothing depends on. What is noted has a graph: errors follow the gradients they are of."""
+    """None is a gradient that nothing depends on. What is noted has a graph: errors follow the gradients that
+    they are of."""
     if gradient is not None and gradient.numel():
         arriving[0] = torch.maximum(arriving[0], gradient.abs().max())
 
@@ -134,9 +135,9 @@ class Program:
 
     def step(self, name, inputs, function, chooses=False, jumps=False, subtracts=False, cancels=False, **words):
         """Runs the function on the values of these numbers (None: absent) and gives the number of its first result.
-        chooses: it moves numbers about or picks some, and so rounds nothing. jumps: its derivative does where numbers are
-        equal. subtracts, cancels: as a Step says. Rejected where a result is too large, or where a small change of the
-        inputs would make it jump."""
+        chooses: it moves numbers about or picks some, and so rounds nothing. jumps: its derivative does where numbers
+        are equal. subtracts, cancels: as a Step says. Rejected where a result is too large, or where a small change of
+        the inputs would make it jump."""
         present = {i for i in inputs if i is not None}
         chosen = present if chooses else present & self.exact if jumps else set()
         item = Step(name, inputs, function, words, chosen, subtracts, cancels)
@@ -172,8 +173,8 @@ class Program:
         self.exact = {i for i in self.exact if i < mark[1]}
 
     def run(self, size=0.0, given=None):
-        """All values, where what steps take is disturbed so much; and the inputs that want a gradient, by number. given:
-        tensors for these."""
+        """All values, where what steps take is disturbed so much; and the inputs that want a gradient, by number.
+        given: tensors for these."""
         values, leaves = [], {}
         for item in self.items:
             if isinstance(item, Input):

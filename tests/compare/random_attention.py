@@ -160,7 +160,8 @@ def attention(p):
     # dscores = w (g v − Σ w g v) rounds as g v does; times keys it is dqueries, times queries dkeys
     cancels = max(1.0, largest(p.values[v]) * max(largest(p.values[q]), largest(p.values[k])))
     p.step("attention", [q, k, v, *mask.inputs, *scoring.inputs], function, jumps=True, cancels=cancels,
-           normalizer=normalizer, weights_too=both, prepared=p.chance(0.25), plain=p.chance(0.3), **mask.words, **scoring.words)
+           normalizer=normalizer, weights_too=both, prepared=p.chance(0.25), plain=p.chance(0.3), **mask.words,
+           **scoring.words)
 
 
 # --- many heads ---

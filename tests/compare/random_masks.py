@@ -11,7 +11,7 @@ from random_ops import draws, op
 
 
 class Mask:
-    """What a step says of its mask, the numbers of its tensors (lengths, seen, bias, distance bias), and the formula."""
+    """What a step says of its mask, the numbers of its tensors (lengths, seen, bias, relative bias) and the formula."""
     def __init__(self, words=None, inputs=(None,) * 4):
         self.words, self.inputs = words or {}, list(inputs)
 
@@ -49,8 +49,8 @@ class Mask:
 
 
 def draw_shape(p, scores, last):
-    """Of a tensor that broadcasts to scores (B, heads, Q, K) or (B, Q, K), with that last axis. Three axes are not taken
-    for heads unless the first is 1."""
+    """Of a tensor that broadcasts to scores (B, heads, Q, K) or (B, Q, K), with that last axis. Three axes are not
+    taken for heads unless the first is 1."""
     shape = [*scores[:-1], last][p.below(len(scores)):]
     shape = [1 if i + 1 < len(shape) and p.chance(0.35) else size for i, size in enumerate(shape)]
     if len(scores) == 4 and len(shape) == 3:
