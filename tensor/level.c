@@ -1,0 +1,75 @@
+/* The table of kernels, and which instruction-set level fills it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rapt/runtime.h>
+
+#include "tensor/kernels.h"
+
+rapt_kernels rapt_kernel;
+
+typedef struct level {
+    const char *name, *short_name;
+    void (*fill)(rapt_kernels *kernels);
+    bool (*runs_here)(void);
+} level;
+
+void rapt_fill_kernels_baseline(rapt_kernels *kernels);
+
+static bool runs_everywhere(void)
+{
+    return true;
+}
+
+#ifdef RAPT_HAVE_X86_LEVELS
+void rapt_fill_kernels_v3(rapt_kernels *kernels);
+void rapt_fill_kernels_v4(rapt_kernels *kernels);
+
+static bool runs_v3(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2");
+}
+
+static bool runs_v4(void)
+{
+    return runs_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+static const level levels[] = {
+    {"baseline", "baseline", rapt_fill_kernels_baseline, runs_everywhere},
+#ifdef RAPT_HAVE_X86_LEVELS
+    {"x86-64-v3", "v3", rapt_fill_kernels_v3, runs_v3},
+    {"x86-64-v4", "v4", rapt_fill_kernels_v4, runs_v4},
+#endif
+};
+
+/* The lower levels first: a higher one overwrites what it has a better loop for, up to the level that was asked for. */
+void rapt_choose_level(void)
+{
+#ifdef RAPT_HAVE_X86_LEVELS
+    __builtin_cpu_init();
+#endif
+    const char *wanted = getenv("RAPT_LEVEL");
+    bool found = !wanted || !*wanted;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels && levels[i].runs_here(); i++) {
+        levels[i].fill(&rapt_kernel);
+        rapt_kernel.level = levels[i].name;
+        if (wanted && (strcmp(wanted, levels[i].short_name) == 0 || strcmp(wanted, levels[i].name) == 0)) {
+            found = true;
+            break;
+        }
+    }
+    if (!found)
+        fprintf(stderr, "rapt: RAPT_LEVEL=%s is not a level of this processor (baseline, v3, v4); using %s\n", wanted,
+                rapt_kernel.level);
+}
+
+const char *rapt_get_level(void)
+{
+    return rapt_kernel.level;
+}
