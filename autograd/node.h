@@ -25,7 +25,7 @@ typedef struct rapt_saved_tensor {
 /* What a node must know of an output: to sum broadcast gradients and to check given ones. */
 typedef struct rapt_output {
     rapt_tensor *gradient; /* of an op: what has arrived so far in the walk that has claimed the node */
-    uint8_t dtype;
+    rapt_dtype dtype;
     uint8_t rank;
     int64_t shape[RAPT_MAX_RANK];
 } rapt_output;
