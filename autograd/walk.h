@@ -19,9 +19,9 @@ typedef struct rapt_walk {
     bool create_graph;
     bool has_requests;   /* some output of an op has a place: its gradient is to be kept */
     rapt_node_list heap; /* reached, the latest recorded on top */
-    rapt_node_list
-        order;    /* those taken out of the heap: from the last recorded to the first, so that a node comes after all
-                           * that used its outputs */
+    /* those taken out of the heap: from the last recorded to the first, so that a node comes after all that used its
+     * outputs */
+    rapt_node_list order;
     int64_t done; /* of `order` */
     rapt_places places;
 } rapt_walk;

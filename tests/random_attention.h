@@ -41,9 +41,8 @@ typedef struct attention_case {
 /* By the definition: weights (B, heads, Q, K), results (B, heads, Q, v), and which keys a query sees. */
 typedef struct attention_result {
     double weights[most_places], pooled[most_numbers];
-    double
-        error[most_batch * most_heads * most_length]; /* how much more a row's weights may suffer by rounding than one
-                                                            * number; infinite where a choice hangs on it */
+    /* how much more a row's weights may suffer by rounding than one number; infinite where a choice hangs on it */
+    double error[most_batch * most_heads * most_length];
     bool seen[most_places];
 } attention_result;
 

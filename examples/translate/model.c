@@ -7,25 +7,18 @@ const char *const model_architectures[] = {[RECURRENT] = "recurrent", [TRANSFORM
 static const struct architecture *const architectures[] =
     {[RECURRENT] = &architecture_recurrent, [TRANSFORMER] = &architecture_transformer};
 
-const char *const model_scorings[] =
-    {[ADDITIVE] = "additive", [SCALED_DOT] = "scaled-dot", [DOT] = "dot", [BILINEAR] = "bilinear",
-     [COSINE] = "cosine",     [GAUSSIAN] = "gaussian",     NULL};
+#define NAME(choice, name, scoring) [choice] = name,
+const char *const model_scorings[] = {MODEL_SCORINGS(NAME) NULL};
 
 rapt_scoring *model_scoring(int64_t size, void *sizes)
 {
+#define MAKE(choice, name, scoring)                                                                                    \
+    case choice:                                                                                                       \
+        return scoring;
     switch (((const struct model_sizes *)sizes)->scoring) {
-    case ADDITIVE:
-        return rapt_additive_scoring_new(size, size, size);
-    case SCALED_DOT:
-        return rapt_scaled_dot_product_scoring_new();
-    case DOT:
-        return rapt_dot_product_scoring_new();
-    case BILINEAR:
-        return rapt_bilinear_scoring_new(size, size);
-    case COSINE:
-        return rapt_cosine_scoring_new(0.1, true);
+        MODEL_SCORINGS(MAKE)
     default:
-        return rapt_gaussian_scoring_new(1, true);
+        return NULL;
     }
 }
 

@@ -13,15 +13,23 @@ struct model_sizes {
     int scoring;      /* ADDITIVE, … */
     int64_t source_vocabulary, target_vocabulary, embedding, hidden, layers, heads, feed_forward;
     double dropout;
-    bool
-        /* a Transformer as the book runs it: each generated token at position 0, evaluation without causality */
-        is_book;
+    bool is_book; /* a Transformer as the book runs it: generated tokens at position 0, evaluation without causality */
 };
+
+/* The scoring functions: choice, name, and how one is made for queries and keys of that size. */
+#define MODEL_SCORINGS(X)                                                                                              \
+    X(ADDITIVE, "additive", rapt_additive_scoring_new(size, size, size))                                               \
+    X(SCALED_DOT, "scaled-dot", rapt_scaled_dot_product_scoring_new())                                                 \
+    X(DOT, "dot", rapt_dot_product_scoring_new())                                                                      \
+    X(BILINEAR, "bilinear", rapt_bilinear_scoring_new(size, size))                                                     \
+    X(COSINE, "cosine", rapt_cosine_scoring_new(0.1, true))                                                            \
+    X(GAUSSIAN, "gaussian", rapt_gaussian_scoring_new(1, true))
 
 /* The choices, and what options and files call them (closed by NULL). */
 enum { RECURRENT, TRANSFORMER };
 extern const char *const model_architectures[];
-enum { ADDITIVE, SCALED_DOT, DOT, BILINEAR, COSINE, GAUSSIAN };
+#define MODEL_SCORING_CHOICE(choice, name, scoring) choice,
+enum { MODEL_SCORINGS(MODEL_SCORING_CHOICE) };
 extern const char *const model_scorings[];
 
 /* One translation under way: the first member of an architecture's own struct. */

@@ -8,11 +8,13 @@
  * graph. */
 typedef struct rapt_resolved_mask {
     int64_t batch, heads, queries, keys;
-    rapt_tensor *ranges; /* int64 (B or 1, Q, 2): the keys [first, last) that lengths, causality and window leave to a
-                          * query, 0 ≤ first ≤ last ≤ keys; NULL: all */
-    rapt_tensor *seen; /* bool (B, heads, Q, K), expanded (stride 0) where it repeats: false where the mask's says so or
-                          * a bias is −∞; NULL: all of the range */
-    rapt_tensor *bias; /* (B, heads, Q, K), expanded; NULL: none */
+    /* int64 (B or 1, Q, 2): the keys [first, last) that lengths, causality and window leave to a query, 0 ≤ first ≤
+     * last ≤ keys; NULL: all */
+    rapt_tensor *ranges;
+    /* bool (B, heads, Q, K), expanded (stride 0) where it repeats: false where the mask's says so or a bias is −∞;
+     * NULL: all of the range */
+    rapt_tensor *seen;
+    rapt_tensor *bias;          /* (B, heads, Q, K), expanded; NULL: none */
     rapt_tensor *relative_bias; /* (B, heads, Q, 2R + 1), expanded; NULL: none */
     int64_t offset;
     bool gaps; /* may keys that no query sees lie between keys that neighbouring queries see? */

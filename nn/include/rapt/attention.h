@@ -13,10 +13,10 @@ typedef struct rapt_attention {
     rapt_scoring *scoring;
     rapt_normalizer *normalizer; /* rapt_masked_softmax at first */
     double dropout;              /* of the weights, in training */
-    bool plain;           /* set it for second derivatives: the definition, step by step, instead of the fused way */
-    bool keep_weights;    /* set it to keep the weights of each forward, */
-    rapt_tensor *weights; /* (B, Q, K) or (B, heads, Q, K), before dropout, outside the graph; owned by the layer,
-                                  * NULL before the first */
+    bool plain;        /* set it for second derivatives: the definition, step by step, instead of the fused way */
+    bool keep_weights; /* set it to keep the weights of each forward, */
+    /* (B, Q, K) or (B, heads, Q, K), before dropout, outside the graph; owned by the layer, NULL before the first */
+    rapt_tensor *weights;
 } rapt_attention;
 
 /* The scoring function becomes its child, as rapt_module_add_child has it (also after an error, when it gives NULL). */

@@ -20,8 +20,9 @@ typedef struct rapt_gpt_config {
     double dropout;            /* of the embeddings, of the attention weights, and of what each sublayer adds */
     bool bias;                 /* of linear layers and norms; GPT-2: true */
     rapt_gpt_positions positions;
-    rapt_feed_forward_kind kind; /* GPT-2: GELU (here the exact one, as in nanoGPT; its first release approximated it by
-                                  * tanh). Inner size 4 · hidden; SwiGLU: 8/3 · hidden, rounded down */
+    /* GPT-2: GELU (here the exact one, as in nanoGPT; its first release approximated it by tanh). Inner size 4 ·
+     * hidden; SwiGLU: 8/3 · hidden, rounded down */
+    rapt_feed_forward_kind kind;
 } rapt_gpt_config;
 
 /* Pre-norm blocks. Parameters transformer.wte.weight (also the head's), transformer.wpe.weight (learned positions),

@@ -18,11 +18,12 @@ typedef struct rapt_mask {
     int64_t offset;             /* of query 0 among the keys: how many cached keys come before it */
     rapt_tensor *seen;          /* bool, broadcasts to the scores' shape: TRUE IS SEEN */
     rapt_tensor *bias;          /* of the scores' dtype, broadcasts to their shape: added to them; −∞ hides a key */
-    rapt_tensor *relative_bias; /* (…, 2R + 1), the other axes broadcast to the scores' without the last: element
-                                 * R + clamp(j − i − offset, −R, R) is added to the score of query i and key j */
-    bool fills_million; /* as Dive into Deep Learning does: the scores of unseen keys become −10⁶ instead. A query that
-                         * sees nothing then weighs all keys alike, padding included, and padding is read. For
-                         * rapt_masked_softmax only */
+    /* (…, 2R + 1), the other axes broadcast to the scores' without the last: element R + clamp(j − i − offset, −R,
+     * R) is added to the score of query i and key j */
+    rapt_tensor *relative_bias;
+    /* as Dive into Deep Learning does: the scores of unseen keys become −10⁶ instead. A query that sees nothing then
+     * weighs all keys alike, padding included, and padding is read. For rapt_masked_softmax only */
+    bool fills_million;
 } rapt_mask;
 
 /* A mask written in place, for one call: RAPT_MASK(.causal = true, .valid_lengths = lengths). */

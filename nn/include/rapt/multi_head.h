@@ -34,9 +34,10 @@ typedef struct rapt_multi_head_attention {
     rapt_tensor *in_proj_bias;                                  /* or NULL */
     rapt_linear *out_proj;
     rapt_attention *pooling;
-    rapt_rotary *rotary;    /* or NULL */
-    rapt_tensor *head_mask; /* (heads), multiplies each head's result; NULL: none. The layer keeps the share given to
-                             * rapt_multi_head_attention_set_head_mask */
+    rapt_rotary *rotary; /* or NULL */
+    /* (heads), multiplies each head's result; NULL: none. The layer keeps the share given to
+     * rapt_multi_head_attention_set_head_mask */
+    rapt_tensor *head_mask;
     int heads, groups;
     int64_t head_size, value_size; /* of one head */
 } rapt_multi_head_attention;

@@ -21,11 +21,12 @@ typedef struct rapt_dot_attention {
     double scale;
     bool is_gaussian; /* scores are −½ ‖scale · q − k‖² */
     rapt_raw_mask mask;
-    rapt_raw_rows queries;                     /* (batch, heads, queries, size) */
-    rapt_raw_rows keys, values;                /* (batch, groups, keys, size or value_size) */
-    rapt_raw_rows out;                         /* (batch, heads, queries, value_size) */
-    void *statistics;                          /* (batch, heads, queries, 2), dense: the largest score of the row and
-                                          * Σ exp(score − largest); ∞ and 1 for a query that sees nothing */
+    rapt_raw_rows queries;      /* (batch, heads, queries, size) */
+    rapt_raw_rows keys, values; /* (batch, groups, keys, size or value_size) */
+    rapt_raw_rows out;          /* (batch, heads, queries, value_size) */
+    /* (batch, heads, queries, 2), dense: the largest score of the row and Σ exp(score − largest); ∞ and 1 for a
+     * query that sees nothing */
+    void *statistics;
     rapt_raw_rows gradient;                    /* backward: of out */
     rapt_raw_rows d_queries, d_keys, d_values; /* written whole, */
     bool adds_keys, adds_values; /* or added to what is there: where no query sees a key, nothing is touched */
