@@ -1,4 +1,4 @@
-/* Start-up, and what the library says that it runs on. */
+/* Start-up: which instruction-set level, who computes matrix products. */
 #include <rapt/runtime.h>
 
 #include <cblas.h>
@@ -6,17 +6,86 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rapt/error.h>
+
 #include "blas.h"
 #include "tensor/kernels.h"
 #include "tensor/matmul.h"
 
+rapt_kernels rapt_kernel;
+
+typedef struct level {
+    const char *name, *short_name;
+    void (*fill)(rapt_kernels *kernels);
+    bool (*runs_here)(void);
+} level;
+
+void rapt_fill_kernels_baseline(rapt_kernels *kernels);
+
+static bool runs_everywhere(void)
+{
+    return true;
+}
+
+#ifdef RAPT_HAVE_X86_LEVELS
+void rapt_fill_kernels_v3(rapt_kernels *kernels);
+void rapt_fill_kernels_v4(rapt_kernels *kernels);
+
+static bool runs_v3(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2");
+}
+
+static bool runs_v4(void)
+{
+    return runs_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+static const level levels[] = {
+    {"baseline", "baseline", rapt_fill_kernels_baseline, runs_everywhere},
+#ifdef RAPT_HAVE_X86_LEVELS
+    {"x86-64-v3", "v3", rapt_fill_kernels_v3, runs_v3},
+    {"x86-64-v4", "v4", rapt_fill_kernels_v4, runs_v4},
+#endif
+};
+
+/* The lower levels first: a higher one overwrites what it has a better loop for, up to the level that was asked for. */
+static void fill_table(void)
+{
+    const char *wanted = getenv("RAPT_LEVEL");
+    bool found = !wanted || !*wanted;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels && levels[i].runs_here(); i++) {
+        levels[i].fill(&rapt_kernel);
+        rapt_kernel.level = levels[i].name;
+        if (wanted && (strcmp(wanted, levels[i].short_name) == 0 || strcmp(wanted, levels[i].name) == 0)) {
+            found = true;
+            break;
+        }
+    }
+    if (!found)
+        fprintf(stderr, "rapt: RAPT_LEVEL=%s is not a level of this processor (baseline, v3, v4); using %s\n", wanted,
+                rapt_kernel.level);
+}
+
 static __attribute__((constructor)) void start(void)
 {
-    rapt_choose_level();
+#ifdef RAPT_HAVE_X86_LEVELS
+    __builtin_cpu_init();
+#endif
+    fill_table();
     rapt_blas_start();
     rapt_matmul_start();
     const char *verbose = getenv("RAPT_VERBOSE");
     if (verbose && *verbose && strcmp(verbose, "0") != 0) fprintf(stderr, "%s\n", rapt_describe_runtime());
+}
+
+const char *rapt_get_level(void)
+{
+    return rapt_kernel.level;
 }
 
 const char *rapt_describe_runtime(void)

@@ -260,9 +260,6 @@ typedef struct rapt_kernels {
 /* The table of the level in use; filled before main. */
 extern rapt_kernels rapt_kernel;
 
-/* At start-up: fills it for the highest level that the processor has, or RAPT_LEVEL of the environment allows. */
-void rapt_choose_level(void);
-
 /* Each kernel source fills its family for the level it is compiled for. RAPT_LEVEL is the level's suffix. */
 #define RAPT_LEVEL_JOIN_(name, level) name##_##level
 #define RAPT_LEVEL_JOIN(name, level) RAPT_LEVEL_JOIN_(name, level)
