@@ -4,13 +4,40 @@
 #include <cblas.h>
 #include <limits.h>
 #include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "tensor/matmul.h"
 
 /* OpenBLAS's OpenMP build asks OpenMP for the number of threads at each call, the others keep what they were told. */
 static bool asks_openmp;
 
+static bool is_wanted;
+
+bool rapt_matmul_uses_blas(void)
+{
+    return is_wanted;
+}
+
+bool rapt_matmul_set_blas(bool now)
+{
+    const bool before = is_wanted;
+    is_wanted = now;
+    return before;
+}
+
+static void read_wish(void)
+{
+    const char *wanted = getenv("RAPT_MATMUL");
+    is_wanted = wanted && strcmp(wanted, "openblas") == 0;
+    if (wanted && *wanted && !is_wanted)
+        fprintf(stderr, "rapt: RAPT_MATMUL=%s is not known (openblas); using the library's own products\n", wanted);
+}
+
 void rapt_blas_start(void)
 {
+    read_wish();
     int threads = omp_get_max_threads();
     asks_openmp = openblas_get_parallel() == OPENBLAS_OPENMP;
     openblas_set_num_threads(1);

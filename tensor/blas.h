@@ -5,7 +5,8 @@
 
 #include "tensor/kernel_matmul.h"
 
-/* At start-up: one thread for each call of OpenBLAS, whichever of its builds is installed. */
+/* At start-up: reads RAPT_MATMUL of the environment, and gives each call of OpenBLAS one thread, whichever of its
+ * builds is installed. */
 void rapt_blas_start(void);
 
 /* Can BLAS read a matrix of those strides? One of them must be 1 and the other no less than the size of that axis; the

@@ -6,9 +6,6 @@
  *   - alone: cut into tiles of c, each of which packs its own share of a and b;
  *   - together: where so many tiles would pack the same b, first all threads pack b, then all take tiles;
  *   - by OpenBLAS, on request, as the reference of the tests. */
-
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,31 +17,13 @@
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
-static bool uses_blas;
-static int64_t cache_bytes; /* of the second level */
+enum { smallest_cache = 1 << 18, largest_cache = 1 << 21 };
+static int64_t cache_bytes = smallest_cache; /* of the second level */
 
-void rapt_matmul_start(void)
+static __attribute__((constructor)) void find_cache(void)
 {
-    enum { smallest_cache = 1 << 18, largest_cache = 1 << 21 };
-    const char *wanted = getenv("RAPT_MATMUL");
-    uses_blas = wanted && strcmp(wanted, "openblas") == 0;
-    if (wanted && *wanted && !uses_blas)
-        fprintf(stderr, "rapt: RAPT_MATMUL=%s is not known (openblas); using the library's own products\n", wanted);
-    cache_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    if (cache_bytes < smallest_cache) cache_bytes = smallest_cache;
-    if (cache_bytes > largest_cache) cache_bytes = largest_cache;
-}
-
-bool rapt_matmul_uses_blas(void)
-{
-    return uses_blas;
-}
-
-bool rapt_matmul_set_blas(bool now)
-{
-    const bool before = uses_blas;
-    uses_blas = now;
-    return before;
+    const int64_t found = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    if (found > smallest_cache) cache_bytes = found < largest_cache ? found : largest_cache;
 }
 
 /* What the tasks share. */
@@ -342,7 +321,7 @@ bool rapt_multiply(const char *op, const rapt_products *products)
     for (int axis = 0; axis < w.all.rank; axis++) count *= w.all.shape[axis];
     if (count == 0 || p->m == 0 || p->n == 0) return true;
     w.item = (int64_t)rapt_dtype_size(w.all.dtype);
-    if (p->k == 0 || uses_blas) {
+    if (p->k == 0 || rapt_matmul_uses_blas()) {
         if (p->k > 0) choose_tiles(&w, count);
         rapt_parallel(count * w.row_tiles * w.column_tiles, 1, run_reference, &w);
         return true;

@@ -78,7 +78,6 @@ static __attribute__((constructor)) void start(void)
 #endif
     fill_table();
     rapt_blas_start();
-    rapt_matmul_start();
     const char *verbose = getenv("RAPT_VERBOSE");
     if (verbose && *verbose && strcmp(verbose, "0") != 0) fprintf(stderr, "%s\n", rapt_describe_runtime());
 }

@@ -18,9 +18,7 @@ bool rapt_gemm(const char *op, rapt_dtype dtype, int64_t m, int64_t n, int64_t k
 bool rapt_matmul_into(const char *op, const rapt_tensor *c, const rapt_tensor *a, const rapt_tensor *b,
                       const rapt_tensor *bias, bool accumulate);
 
-/* At start-up: reads RAPT_MATMUL of the environment, which may say `openblas`, and the size of the caches. */
-void rapt_matmul_start(void);
-
+/* Does OpenBLAS compute all products? RAPT_MATMUL=openblas in the environment says so. */
 bool rapt_matmul_uses_blas(void);
 
 /* For tests: whether OpenBLAS computes all products from now on. Returns what it was. */
