@@ -62,18 +62,6 @@ bool rapt_blas_reads(int64_t rows, int64_t columns, int64_t row_stride, int64_t 
     return (column_stride == 1 && row_stride >= columns) || (row_stride == 1 && column_stride >= rows);
 }
 
-/* What c begins with when BLAS is to add to it. */
-static void begin(const rapt_product *p, size_t item)
-{
-    for (int64_t i = 0; i < p->m; i++) {
-        char *c = p->c + (size_t)(i * p->c_row) * item;
-        if (p->bias)
-            memcpy(c, p->bias, (size_t)p->n * item);
-        else
-            memset(c, 0, (size_t)p->n * item);
-    }
-}
-
 /* c += a · b. A matrix of one row or column is a vector to BLAS. */
 #define MULTIPLY(T, name, x)                                                                                           \
     static void multiply_##name(const rapt_product *p)                                                                 \
@@ -107,13 +95,12 @@ static int64_t part_of(int64_t size, int64_t done, int64_t largest)
     return size - done < largest ? size - done : largest;
 }
 
-void rapt_blas_multiply(rapt_dtype dtype, const rapt_product *whole)
+void rapt_blas_add_product(rapt_dtype dtype, const rapt_product *whole)
 {
     const int64_t item = (int64_t)rapt_dtype_size(dtype);
     rapt_product p = *whole;
     normalize(p.m, p.k, &p.a_row, &p.a_column);
     normalize(p.k, p.n, &p.b_row, &p.b_column);
-    if (!p.accumulate) begin(&p, (size_t)item);
     const int threads = asks_openmp ? omp_get_max_threads() : 1;
     if (threads > 1) omp_set_num_threads(1);
     for (int64_t row = 0; row < whole->m; row += largest_side)

@@ -13,7 +13,7 @@ void rapt_blas_start(void);
  * stride of an axis of size 1 does not matter. */
 bool rapt_blas_reads(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride);
 
-/* The product of matrices that it reads, of any size, into a c whose rows are dense. */
-void rapt_blas_multiply(rapt_dtype dtype, const rapt_product *product);
+/* c += a · b, for matrices that it reads, of any size, and a c whose rows are dense; the bias is not looked at. */
+void rapt_blas_add_product(rapt_dtype dtype, const rapt_product *product);
 
 #endif

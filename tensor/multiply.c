@@ -49,10 +49,10 @@ static inline int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* c = bias, or 0 */
+/* c = bias, or 0: what an empty sum gives, and what OpenBLAS adds to. */
 static void fill(const rapt_product *p, int64_t item)
 {
-    for (int64_t i = 0; i < p->m && !p->accumulate; i++) {
+    for (int64_t i = 0; i < p->m; i++) {
         char *c = p->c + i * p->c_row * item;
         if (p->bias)
             memcpy(c, p->bias, (size_t)(p->n * item));
@@ -117,10 +117,8 @@ static void run_reference(void *context, int64_t first, int64_t last)
     const work *w = context;
     for (int64_t i = first; i < last; i++) {
         const rapt_product p = tile_at(w, i);
-        if (p.k == 0)
-            fill(&p, w->item);
-        else
-            rapt_blas_multiply(w->all.dtype, &p);
+        if (!p.accumulate) fill(&p, w->item);
+        rapt_blas_add_product(w->all.dtype, &p);
     }
 }
 
@@ -220,6 +218,13 @@ static void turn(work *w)
     }
 }
 
+/* So many tasks make a piece, where each computes that many rows and columns. */
+static int64_t grain_of(int64_t rows, int64_t columns, int64_t k)
+{
+    enum { call = 128 }; /* a call costs as much, however little there is to do */
+    return rapt_grain(call + rows * columns * (k / 64 + 1));
+}
+
 /* Tiles as square as can be, since each packs its share of a and b anew: enough of them to keep threads busy. */
 static void choose_tiles(work *w, int64_t count)
 {
@@ -244,11 +249,11 @@ static void choose_tiles(work *w, int64_t count)
 
 static void multiply_directly(work *w, int64_t count)
 {
-    enum { smallest_columns = 256, tiles = 16, call = 128 }; /* a call costs as much, however little there is to do */
+    enum { smallest_columns = 256, tiles = 16 };
     const rapt_product *p = &w->all.first;
     w->column_tiles = least(divide_up(p->n, smallest_columns), divide_up(tiles, count));
     const int64_t columns = divide_up(p->n, w->column_tiles);
-    rapt_parallel(count * w->column_tiles, rapt_grain(call + p->m * columns * (p->k / 64 + 1)), run_directly, w);
+    rapt_parallel(count * w->column_tiles, grain_of(p->m, columns, p->k), run_directly, w);
 }
 
 static bool multiply_alone(const char *op, work *w, int64_t count)
@@ -260,8 +265,7 @@ static bool multiply_alone(const char *op, work *w, int64_t count)
     const int64_t columns = divide_up(divide_up(p->n, panel), w->column_tiles) * panel;
     const size_t packed = (size_t)(columns * least(p->k, RAPT_BLOCK_DEPTH) * w->item);
     if (!rapt_scratch_take(op, &w->scratch, tasks, packed + w->kernels->chunk_bytes(rows, p->k))) return false;
-    const int64_t call = 128; /* what a call costs, however little there is to do */
-    rapt_parallel(tasks, rapt_grain(call + rows * columns * (p->k / 64 + 1)), run_alone, w);
+    rapt_parallel(tasks, grain_of(rows, columns, p->k), run_alone, w);
     rapt_scratch_give(&w->scratch);
     return true;
 }

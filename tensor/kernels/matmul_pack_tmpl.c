@@ -81,7 +81,7 @@ static void pack_rows(const rapt_product *p, int64_t first, int64_t last, int64_
     }
 }
 
-/* The columns of a panel that holds `count`; it is filled up with zeros. */
+/* How wide a panel of `count` columns is. */
 static inline int64_t panel_width(int64_t count)
 {
     return count > width ? panel : width;
@@ -99,13 +99,6 @@ static void pack_dense_panels(int64_t columns, int64_t k, const T *b, int64_t b_
                 for (int lane = 0; lane < panel; lane += width)
                     copy_vector(to + j * k + t * panel + lane, b + t * b_row + j + lane);
     }
-}
-
-/* The columns of all panels. */
-static inline int64_t packed_width(int64_t columns)
-{
-    const int64_t rest = columns % panel;
-    return columns - rest + (rest > 0 ? panel_width(rest) : 0);
 }
 
 /* A panel whose rows are dense but no whole panels. Beyond their ends is the next row, but for the last ones. */
@@ -134,9 +127,9 @@ static void pack_columns(int64_t columns, int64_t k, const T *b, int64_t b_row, 
             pack_dense_rest(count, wide, k, from, b_row, out);
             continue;
         }
-        for (int64_t t = 0; t < k && count <= wide - width; t++)
-            memset(out + t * wide + count, 0, (size_t)(wide - count) * SIZE);
         if (b_row == 1) {
+            for (int64_t t = 0; t < k && count <= wide - width; t++)
+                memset(out + t * wide + count, 0, (size_t)(wide - count) * SIZE);
             pack_dense_rows(count, k, from, b_column, out, wide);
             continue;
         }

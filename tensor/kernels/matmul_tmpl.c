@@ -23,11 +23,6 @@ static inline int64_t smaller_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static inline int64_t round_up(int64_t size, int64_t step)
-{
-    return (size + step - 1) / step * step;
-}
-
 #include "transpose_tmpl.c"
 
 #include "matmul_tile_tmpl.c"
