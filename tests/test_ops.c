@@ -29,8 +29,9 @@ Test(ops, every_function_of_ops_h_is_in_the_table)
     }
     fclose(file);
     cr_expect(count >= 75, "only %d functions found in ops.h", count);
-    const char *const others[] = {"masked_softmax", "gru_forward", "lstm_forward"};
-    for (int i = 0; i < 3; i++) cr_expect(is_in_table(others[i]), "rapt_%s is not in the op table", others[i]);
+    const char *const others[] = {"masked_softmax", "gru_forward", "lstm_forward", "pack", "unpack"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        cr_expect(is_in_table(others[i]), "rapt_%s is not in the op table", others[i]);
 }
 
 Test(ops, every_row_has_an_empty_and_a_large_sample)

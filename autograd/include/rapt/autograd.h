@@ -6,5 +6,6 @@
 #include <rapt/graph.h>
 #include <rapt/op.h>
 #include <rapt/ops.h>
+#include <rapt/packing.h>
 
 #endif

@@ -78,7 +78,7 @@ static rapt_tensor *pack_forward(rapt_call *call)
 {
     const rapt_tensor *x = rapt_as_contiguous(rapt_call_input(call, 0));
     rapt_tensor *rows = rapt_call_input(call, 1);
-    rapt_tensor *packed = x ? rapt_new("pack", x->dtype, RAPT_SHAPE(rows->count, x->shape[x->rank - 1])) : NULL;
+    rapt_tensor *packed = x ? rapt_new("pack_seen", x->dtype, RAPT_SHAPE(rows->count, x->shape[x->rank - 1])) : NULL;
     if (!packed) return NULL;
     work w = work_of(rows, packed, x);
     rapt_parallel(w.count, grain_of(x), pack_rows, &w);
@@ -95,7 +95,7 @@ static bool pack_vjp(rapt_call *call)
                           RAPT_APPLY(&spread, &options, rapt_call_gradient(call, 0), rapt_call_saved(call, 0)));
 }
 
-static const rapt_op pack = {.name = "pack", .forward = pack_forward, .vjp = pack_vjp};
+static const rapt_op pack = {.name = "pack_seen", .forward = pack_forward, .vjp = pack_vjp};
 
 /* The way back: dx is g packed */
 static rapt_tensor *spread_forward(rapt_call *call)
@@ -103,7 +103,7 @@ static rapt_tensor *spread_forward(rapt_call *call)
     const spread_options *o = rapt_call_options(call);
     const rapt_tensor *packed = rapt_as_contiguous(rapt_call_input(call, 0));
     rapt_tensor *rows = rapt_call_input(call, 1);
-    rapt_tensor *x = packed ? rapt_new("spread", packed->dtype, o->rank, o->shape) : NULL;
+    rapt_tensor *x = packed ? rapt_new("spread_seen", packed->dtype, o->rank, o->shape) : NULL;
     if (!x) return NULL;
     work w = work_of(rows, packed, x);
     rapt_parallel(w.count + 1, grain_of(x), spread_rows, &w);
@@ -116,7 +116,7 @@ static bool spread_vjp(rapt_call *call)
     return rapt_call_give(call, 0, RAPT_APPLY(&pack, NULL, rapt_call_gradient(call, 0), rapt_call_saved(call, 0)));
 }
 
-static const rapt_op spread = {.name = "spread",
+static const rapt_op spread = {.name = "spread_seen",
                                .forward = spread_forward,
                                .vjp = spread_vjp,
                                .options_size = sizeof(spread_options)};
