@@ -7,12 +7,14 @@
 #include "tensor/kernels.h"
 #include "tensor/map.h"
 #include "tensor/matmul.h"
+#include "tensor/packed_matrix.h"
 #include "tensor/parallel.h"
+#include "tensor/scratch.h"
 
-/* What distinguishes the cells. Inputs of the op: from_input, `states` states, weight_hh, bias_hh. Its backward gets
- * the gradients of the `states` outputs, those outputs, the initial states, kept, weight_hh and, or NULL, the
- * gradient of weight_hh so far; and gives the gradients of from_input, of the projected hidden state, of the states,
- * of weight_hh. */
+/* What distinguishes the cells. Inputs of the op: from_input, `states` states (NULL: zeros), weight_hh, bias_hh. Its
+ * backward gets the gradients of the `states` outputs (NULL: zeros), those outputs, the initial states, kept, weight_hh
+ * and, or NULL, the gradient of weight_hh so far; and gives the gradients of from_input, of the projected hidden state,
+ * of the states, of weight_hh. */
 typedef struct cell {
     const char *name;
     int gates, states;
@@ -28,39 +30,133 @@ typedef struct sizes {
 
 enum { kept_width = 4 };
 
-static char *at(const sizes *s, const rapt_tensor *tensor, int64_t step, int64_t width)
+/* Rows of a batch do not meet in a recurrence: a task takes some of them through all steps. */
+typedef struct run {
+    const cell *cell;
+    const sizes *s;
+    rapt_packed_matrix weight;
+    rapt_scratch scratch;
+    const char *bias;
+    const rapt_tensor *from_input, *initial[2]; /* initial: NULL for zeros */
+    rapt_tensor *kept, *states[2];
+    const rapt_tensor *gradients[2]; /* of states, in backward */
+    rapt_tensor *input_gradient, *hidden_gradient, *carry[2];
+    const char *zeros; /* as many as a task's rows of a state */
+} run;
+
+/* The rows of a task: few enough to keep threads busy, and enough to make much of weights that come to the cache. */
+static int64_t count_chunks(const sizes *s)
 {
-    return tensor ? tensor->data + step * s->batch * width * s->bytes : NULL;
+    enum { fewest = 8, most = 32, wanted = 4 };
+    const int64_t rows = s->batch / wanted;
+    return rapt_divide_up(s->batch, rows < fewest ? fewest : rows < most ? rows : most);
+}
+
+/* Row `row` of a step, of `width` elements. */
+static char *at(const sizes *s, const rapt_tensor *tensor, int64_t step, int64_t row, int64_t width)
+{
+    return tensor ? tensor->data + (step * s->batch + row) * width * s->bytes : NULL;
 }
 
 /* The rows of a sequence that step t starts from: those of step t − 1, or the initial ones. */
-static char *before(const sizes *s, const rapt_tensor *sequence, const rapt_tensor *initial, int64_t step)
+static char *before(const run *r, int state, int64_t step, int64_t row)
 {
-    return step > 0 ? at(s, sequence, step - 1, s->hidden) : initial ? initial->data : NULL;
+    if (step > 0) return at(r->s, r->states[state], step - 1, row, r->s->hidden);
+    return r->initial[state] ? at(r->s, r->initial[state], 0, row, r->s->hidden) : (char *)r->zeros;
 }
 
-typedef struct task {
-    rapt_cell_loop *loop;
-    const sizes *s;
-    rapt_cell_data data;
-} task;
-
-static void run_rows(void *context, int64_t first, int64_t last)
+/* to = state Wᵀ + b; of no state there is only b */
+static void project(const run *r, int64_t rows, char *state, char *to, char *scratch)
 {
-    const task *t = context;
-    t->loop(first, last, t->s->hidden, &t->data);
+    const sizes *s = r->s;
+    const size_t bytes = (size_t)(s->width * s->bytes);
+    if (state != r->zeros) {
+        rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){state, s->hidden}, r->bias, (rapt_rows){to, s->width},
+                                    false, scratch);
+        return;
+    }
+    for (int64_t row = 0; row < rows; row++, to += bytes)
+        if (r->bias)
+            memcpy(to, r->bias, bytes);
+        else
+            memset(to, 0, bytes);
 }
 
-static void run_step(rapt_cell_loop *loop, const sizes *s, const rapt_cell_data *data)
+static void forward_rows(const run *r, int64_t row, int64_t rows, char *scratch)
 {
-    enum { cost = 32 }; /* of an element, in additions: two or three exponentials */
-    task t = {.loop = loop, .s = s, .data = *data};
-    rapt_parallel(s->batch, rapt_grain(s->hidden * cost), run_rows, &t);
+    const sizes *s = r->s;
+    char *projected = scratch, *packing = projected + rows * s->width * s->bytes;
+    for (int64_t t = 0; t < s->steps; t++) {
+        const rapt_cell_data data = {.from_input = at(s, r->from_input, t, row, s->width),
+                                     .from_hidden = projected,
+                                     .state = before(r, 0, t, row),
+                                     .next_state = at(s, r->states[0], t, row, s->hidden),
+                                     .cell = before(r, 1, t, row),
+                                     .next_cell = at(s, r->states[1], t, row, s->hidden),
+                                     .kept = at(s, r->kept, t, row, kept_width * s->hidden)};
+        project(r, rows, data.state, projected, packing);
+        r->cell->forward[s->dtype](0, rows, s->hidden, &data);
+    }
+}
+
+static void backward_rows(const run *r, int64_t row, int64_t rows, char *scratch)
+{
+    const sizes *s = r->s;
+    for (int64_t t = s->steps - 1; t >= 0; t--) {
+        const rapt_cell_data data = {.from_input = at(s, r->input_gradient, t, row, s->width),
+                                     .from_hidden = at(s, r->hidden_gradient, t, row, s->width),
+                                     .state = before(r, 0, t, row),
+                                     .cell = before(r, 1, t, row),
+                                     .next_cell = at(s, r->states[1], t, row, s->hidden),
+                                     .kept = at(s, r->kept, t, row, kept_width * s->hidden),
+                                     .gradient = at(s, r->gradients[0], t, row, s->hidden),
+                                     .cell_gradient = at(s, r->gradients[1], t, row, s->hidden),
+                                     .carry = at(s, r->carry[0], 0, row, s->hidden),
+                                     .cell_carry = at(s, r->carry[1], 0, row, s->hidden)};
+        r->cell->backward[s->dtype](0, rows, s->hidden, &data);
+        if (data.state == r->zeros) return; /* whose gradient nobody wants */
+        rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){data.from_hidden, s->width}, NULL,
+                                    (rapt_rows){data.carry, s->hidden}, true, scratch);
+    }
+}
+
+static void run_chunks(void *context, int64_t first, int64_t last)
+{
+    const run *r = context;
+    const int64_t chunks = count_chunks(r->s), batch = r->s->batch;
+    char *scratch = rapt_scratch_borrow(&r->scratch);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t row = batch * i / chunks, rows = batch * (i + 1) / chunks - row;
+        (r->input_gradient ? backward_rows : forward_rows)(r, row, rows, scratch);
+    }
+    rapt_scratch_return(&r->scratch, scratch);
+}
+
+/* weight: what the state or, backward, the gradient of its projection is multiplied with, (k, n). */
+static bool run_all(run *r, const rapt_tensor *weight, int64_t k, int64_t n, int64_t row_stride, int64_t column_stride)
+{
+    const sizes *s = r->s;
+    const int64_t chunks = count_chunks(s), rows = chunks > 0 ? rapt_divide_up(s->batch, chunks) : 0;
+    RAPT_SCOPE;
+    const rapt_tensor *zeros = rapt_zeros(s->dtype, RAPT_SHAPE(rows, s->hidden));
+    if (!zeros || !rapt_packed_matrix_make(r->cell->name, &r->weight, s->dtype, k, n, weight->data, row_stride,
+                                           column_stride, s->steps * s->batch))
+        return false;
+    r->zeros = zeros->data;
+    const size_t projected = (size_t)(rows * s->width * s->bytes);
+    const bool good =
+        rapt_scratch_take(r->cell->name, &r->scratch, chunks, projected + rapt_packed_matrix_scratch(&r->weight, rows));
+    if (good) {
+        rapt_parallel(chunks, rapt_grain(s->steps * rows * k * n / 64), run_chunks, r);
+        rapt_scratch_give(&r->scratch);
+    }
+    rapt_packed_matrix_free(&r->weight);
+    return good;
 }
 
 static bool check_state(const char *op, const sizes *s, const rapt_tensor *state)
 {
-    if (state->rank == 2 && state->shape[0] == s->batch && state->shape[1] == s->hidden) return true;
+    if (!state || (state->rank == 2 && state->shape[0] == s->batch && state->shape[1] == s->hidden)) return true;
     char text[RAPT_SHAPE_TEXT];
     return rapt_fail(RAPT_ERROR_SHAPE, op, "a state of shape [%lld, %lld] expected, not %s", (long long)s->batch,
                      (long long)s->hidden, rapt_shape_text(state->rank, state->shape, text));
@@ -94,16 +190,6 @@ static bool check(const cell *c, sizes *s, const rapt_tensor *const *inputs)
     return true;
 }
 
-/* to = state Wᵀ + b, for the rows of one step */
-static bool project(const char *op, const sizes *s, const char *state, const rapt_tensor *weight,
-                    const rapt_tensor *bias, char *to)
-{
-    size_t row_bytes = (size_t)(s->width * s->bytes);
-    for (int64_t row = 0; bias && row < s->batch; row++) memcpy(to + (size_t)row * row_bytes, bias->data, row_bytes);
-    return rapt_gemm(op, s->dtype, s->batch, s->width, s->hidden, state, s->hidden, 1, weight->data, 1, s->hidden, to,
-                     s->width, bias != NULL);
-}
-
 static rapt_tensor *forward(const cell *c, rapt_call *call)
 {
     RAPT_SCOPE;
@@ -113,47 +199,42 @@ static rapt_tensor *forward(const cell *c, rapt_call *call)
     if (!check(c, &s, inputs)) return NULL;
     for (int i = 0; i < 3 + c->states; i++)
         if ((dense[i] = rapt_as_contiguous(inputs[i])) == NULL && inputs[i]) return NULL;
-    const rapt_tensor *weight = dense[1 + c->states], *bias = dense[2 + c->states];
-    rapt_tensor *outputs[2] = {0};
-    for (int i = 0; i < c->states; i++)
-        if (!(outputs[i] = rapt_keep(rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.hidden))))) return NULL;
-    rapt_tensor *kept = rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, kept_width * s.hidden));
-    rapt_tensor *projected = rapt_new(c->name, s.dtype, RAPT_SHAPE(s.batch, s.width));
-    if (!kept || !projected) return NULL;
-    for (int64_t t = 0; t < s.steps; t++) {
-        rapt_cell_data data = {.from_input = at(&s, dense[0], t, s.width),
-                               .from_hidden = projected->data,
-                               .state = before(&s, outputs[0], dense[1], t),
-                               .next_state = at(&s, outputs[0], t, s.hidden),
-                               .cell = c->states > 1 ? before(&s, outputs[1], dense[2], t) : NULL,
-                               .next_cell = at(&s, outputs[1], t, s.hidden),
-                               .kept = at(&s, kept, t, kept_width * s.hidden)};
-        if (!project(c->name, &s, data.state, weight, bias, projected->data)) return NULL;
-        run_step(c->forward[s.dtype], &s, &data);
+    const rapt_tensor *bias = dense[2 + c->states];
+    run r = {.cell = c, .s = &s, .from_input = dense[0], .bias = bias ? bias->data : NULL};
+    for (int i = 0; i < c->states; i++) {
+        r.initial[i] = dense[1 + i];
+        r.states[i] = rapt_keep(rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.hidden)));
+        if (!r.states[i]) return NULL;
     }
-    for (int i = 0; i < c->states; i++) rapt_call_save(call, outputs[i]);
-    for (int i = 0; i < c->states; i++) rapt_call_save(call, inputs[1 + i] ? rapt_call_input(call, 1 + i) : NULL);
-    rapt_call_save_constant(call, kept);
+    r.kept = rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, kept_width * s.hidden));
+    if (!r.kept || !run_all(&r, dense[1 + c->states], s.hidden, s.width, 1, s.hidden)) return NULL;
+    for (int i = 0; i < c->states; i++) rapt_call_save(call, r.states[i]);
+    for (int i = 0; i < c->states; i++) rapt_call_save(call, rapt_call_input(call, 1 + i));
+    rapt_call_save_constant(call, r.kept);
     rapt_call_save(call, rapt_call_input(call, 1 + c->states));
-    for (int i = 1; i < c->states; i++) rapt_call_set_output(call, i, outputs[i]);
-    return outputs[0];
+    for (int i = 1; i < c->states; i++) rapt_call_set_output(call, i, r.states[i]);
+    return r.states[0];
 }
 
-/* d weight = Σ over steps (gradient of the projection)ᵀ · (state before the step): one product for all but the first
- * step. What is added to comes last, when nothing can fail any more. */
-static rapt_tensor *weight_gradient(const char *op, const sizes *s, const rapt_tensor *projection,
-                                    const rapt_tensor *states, const rapt_tensor *initial, rapt_tensor *so_far)
+/* d weight = Σ over steps (gradient of the projection)ᵀ · (state before the step), which of zeros is nothing: one
+ * product for all but the first step, and one for that. What is added to comes last, when nothing can fail any more. */
+static rapt_tensor *weight_gradient(const run *r, rapt_tensor *so_far)
 {
-    rapt_tensor *gradient = rapt_new(op, s->dtype, RAPT_SHAPE(s->width, s->hidden));
-    const int64_t first = s->steps > 0 ? s->batch : 0, others = (s->steps - 1) * s->batch;
-    if (!gradient || !rapt_gemm(op, s->dtype, s->width, s->hidden, first, projection->data, 1, s->width, initial->data,
-                                s->hidden, 1, gradient->data, s->hidden, false))
+    const sizes *s = r->s;
+    const char *op = r->cell->name;
+    const int64_t others = s->steps > 0 ? (s->steps - 1) * s->batch : 0;
+    const rapt_tensor *first = s->steps > 0 ? r->initial[0] : NULL;
+    rapt_tensor *gradient = first || !so_far ? rapt_new(op, s->dtype, RAPT_SHAPE(s->width, s->hidden)) : so_far;
+    if (!gradient) return NULL;
+    if (gradient != so_far &&
+        !rapt_gemm(op, s->dtype, s->width, s->hidden, first ? s->batch : 0, r->hidden_gradient->data, 1, s->width,
+                   first ? first->data : NULL, s->hidden, 1, gradient->data, s->hidden, false))
         return NULL;
     rapt_tensor *sum = so_far && others > 0 ? so_far : gradient;
-    if (others > 0 && !rapt_gemm(op, s->dtype, s->width, s->hidden, others, at(s, projection, 1, s->width), 1, s->width,
-                                 states->data, s->hidden, 1, sum->data, s->hidden, true))
+    if (others > 0 && !rapt_gemm(op, s->dtype, s->width, s->hidden, others, at(s, r->hidden_gradient, 1, 0, s->width),
+                                 1, s->width, r->states[0]->data, s->hidden, 1, sum->data, s->hidden, true))
         return NULL;
-    if (!so_far) return gradient;
+    if (!so_far || gradient == so_far) return gradient;
     rapt_map(rapt_kernel.elementwise.add[s->dtype], NULL, 1, 3, (const rapt_tensor *[]){so_far, so_far, gradient});
     return so_far;
 }
@@ -163,9 +244,8 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
 {
     int n = c->states;
     const rapt_tensor *in[8] = {0};
-    rapt_tensor *so_far = rapt_call_input(call, 3 * n + 2);
     for (int i = 0; i < 3 * n + 2; i++) in[i] = rapt_call_input(call, i);
-    const rapt_tensor *states = in[n], *cells = n > 1 ? in[n + 1] : NULL, *kept = in[3 * n], *weight = in[3 * n + 1];
+    const rapt_tensor *states = in[n], *weight = in[3 * n + 1];
     sizes s = {.dtype = states->dtype,
                .steps = states->shape[0],
                .batch = states->shape[1],
@@ -173,38 +253,27 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
                .width = weight->shape[0],
                .bytes = (int64_t)rapt_dtype_size(states->dtype)};
     for (int i = 0; i < 3 * n + 2; i++) {
-        if (!in[i]) in[i] = rapt_zeros(s.dtype, RAPT_SHAPE(s.steps, s.batch, s.hidden));
-        if (!(in[i] = rapt_as_contiguous(in[i]))) return NULL;
+        if (!in[i] && i < n) in[i] = rapt_zeros(s.dtype, RAPT_SHAPE(s.steps, s.batch, s.hidden));
+        if ((in[i] || i < n) && !(in[i] = rapt_as_contiguous(in[i]))) return NULL;
     }
-    weight = in[3 * n + 1];
-    rapt_tensor *projection = rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.width));
-    rapt_tensor *from_input = n > 1 ? projection : rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.width));
-    rapt_tensor *carry = rapt_zeros(s.dtype, RAPT_SHAPE(s.batch, s.hidden));
-    rapt_tensor *cell_carry = n > 1 ? rapt_zeros(s.dtype, RAPT_SHAPE(s.batch, s.hidden)) : NULL;
-    if (!projection || !from_input || !carry || (n > 1 && !cell_carry)) return NULL;
-    for (int64_t t = s.steps - 1; t >= 0; t--) {
-        rapt_cell_data data = {.from_input = at(&s, from_input, t, s.width),
-                               .from_hidden = at(&s, projection, t, s.width),
-                               .state = before(&s, states, in[2 * n], t),
-                               .cell = n > 1 ? before(&s, cells, in[2 * n + 1], t) : NULL,
-                               .next_cell = at(&s, cells, t, s.hidden),
-                               .kept = at(&s, kept, t, kept_width * s.hidden),
-                               .gradient = at(&s, in[0], t, s.hidden),
-                               .cell_gradient = n > 1 ? at(&s, in[1], t, s.hidden) : NULL,
-                               .carry = carry->data,
-                               .cell_carry = cell_carry ? cell_carry->data : NULL};
-        run_step(c->backward[s.dtype], &s, &data);
-        if (!rapt_gemm(c->name, s.dtype, s.batch, s.hidden, s.width, data.from_hidden, s.width, 1, weight->data,
-                       s.hidden, 1, carry->data, s.hidden, true))
-            return NULL;
+    run r = {.cell = c, .s = &s, .kept = (rapt_tensor *)(uintptr_t)in[3 * n]};
+    for (int i = 0; i < n; i++) {
+        r.gradients[i] = in[i];
+        r.states[i] = (rapt_tensor *)(uintptr_t)in[n + i];
+        r.initial[i] = in[2 * n + i];
+        r.carry[i] = rapt_zeros(s.dtype, RAPT_SHAPE(s.batch, s.hidden));
+        if (!r.carry[i]) return NULL;
     }
-    rapt_tensor *d_weight = weight_gradient(c->name, &s, projection, states, in[2 * n], so_far);
+    r.hidden_gradient = rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.width));
+    r.input_gradient = n > 1 ? r.hidden_gradient : rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.width));
+    if (!r.hidden_gradient || !r.input_gradient) return NULL;
+    if (!run_all(&r, in[3 * n + 1], s.width, s.hidden, s.hidden, 1)) return NULL;
+    rapt_tensor *d_weight = weight_gradient(&r, rapt_call_input(call, 3 * n + 2));
     if (!d_weight) return NULL;
-    rapt_call_set_output(call, 1, projection);
-    rapt_call_set_output(call, 2, carry);
-    if (n > 1) rapt_call_set_output(call, 3, cell_carry);
+    rapt_call_set_output(call, 1, r.hidden_gradient);
+    for (int i = 0; i < n; i++) rapt_call_set_output(call, 2 + i, r.carry[i]);
     rapt_call_set_output(call, 2 + n, d_weight);
-    return from_input;
+    return r.input_gradient;
 }
 
 static bool vjp(const cell *c, rapt_call *call)
@@ -212,8 +281,7 @@ static bool vjp(const cell *c, rapt_call *call)
     int n = c->states;
     rapt_tensor *inputs[9], *results[5], *so_far = rapt_call_gradient_so_far(call, 1 + n);
     for (int i = 0; i < n; i++) inputs[i] = rapt_call_gradient(call, i);
-    for (int i = 0; i < 2 * n + 2; i++)
-        if (!(inputs[n + i] = rapt_call_saved(call, i))) return false;
+    for (int i = 0; i < 2 * n + 2; i++) inputs[n + i] = rapt_call_saved(call, i);
     inputs[3 * n + 2] = so_far;
     if (!rapt_apply_many(c->backward_op, NULL, 3 * n + 3, inputs, results)) return false;
     for (int i = 0; i < n; i++) rapt_call_give(call, 1 + i, results[2 + i]);
@@ -240,7 +308,7 @@ static bool vjp(const cell *c, rapt_call *call)
     static const rapt_op kind##_backward_op = {                                                                        \
         .name = #kind "_backward",                                                                                     \
         .forward = kind##_backward,                                                                                    \
-        .optional = ((1u << state_count) - 1) | 1u << (3 * state_count + 2),                                           \
+        .optional = ((1u << state_count) - 1) * (1 + (1u << 2 * state_count)) | 1u << (3 * state_count + 2),           \
         .outputs = 3 + state_count,                                                                                    \
         .no_gradient = "for second derivatives set `plain` of the recurrent layer",                                    \
     };                                                                                                                 \
@@ -248,7 +316,7 @@ static bool vjp(const cell *c, rapt_call *call)
         .name = #kind,                                                                                                 \
         .forward = kind##_forward,                                                                                     \
         .vjp = kind##_vjp,                                                                                             \
-        .optional = 1u << (2 + state_count),                                                                           \
+        .optional = ((1u << state_count) - 1) << 1 | 1u << (2 + state_count),                                          \
         .outputs = state_count,                                                                                        \
     };                                                                                                                 \
     static const cell kind = {.name = #kind,                                                                           \

@@ -5,8 +5,8 @@
 
 #include <rapt/autograd.h>
 
-/* from_input (T, B, 3·hidden) is x W_ihᵀ + b_ih of all steps, state (B, hidden); bias_hh may be NULL → (T, B,
- * hidden). */
+/* from_input (T, B, 3·hidden) is x W_ihᵀ + b_ih of all steps, state (B, hidden) or NULL for zeros; bias_hh
+ * may be NULL → (T, B, hidden). */
 rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *weight_hh,
                                  rapt_tensor *bias_hh);
 

@@ -103,28 +103,29 @@ static rapt_tensor *lstm_step(rapt_tensor *i, rapt_tensor *h, rapt_tensor **cell
     return rapt_mul(rapt_sigmoid(part[3]), rapt_tanh(*cell));
 }
 
-/* One layer from ops; cell is NULL for a GRU. states[0] and [1] become sequences (T, B, hidden). */
-static bool run_plain(const layer *l, rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell,
+/* One layer from ops. states[0] and, of an LSTM, [1] become sequences (T, B, hidden). */
+static bool run_plain(const layer *l, int gates, rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell,
                       rapt_tensor **states)
 {
+    const bool has_cell = gates == 4;
     int64_t steps = rapt_size(from_input, 0);
     rapt_tensor **sequence = rapt_scratch_list("recurrent", 2 * steps, sizeof *sequence);
     if (!sequence) return false;
     for (int64_t t = 0; t < steps && state; t++) {
         rapt_tensor *i = rapt_select(from_input, 0, t), *h = rapt_affine(state, l->weight_hh, l->bias_hh);
-        state = cell ? lstm_step(i, h, &cell) : gru_step(i, h, state);
+        state = has_cell ? lstm_step(i, h, &cell) : gru_step(i, h, state);
         sequence[t] = state;
         sequence[steps + t] = cell;
     }
     states[0] = state ? rapt_stack((int)steps, sequence, 0) : NULL;
-    states[1] = state && cell ? rapt_stack((int)steps, sequence + steps, 0) : NULL;
-    return states[0] && (!cell || states[1]);
+    states[1] = state && has_cell ? rapt_stack((int)steps, sequence + steps, 0) : NULL;
+    return states[0] && (!has_cell || states[1]);
 }
 
-static bool run_fused(const layer *l, rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell,
+static bool run_fused(const layer *l, int gates, rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell,
                       rapt_tensor **states)
 {
-    if (cell) return rapt_lstm_recurrence(from_input, state, cell, l->weight_hh, l->bias_hh, states);
+    if (gates == 4) return rapt_lstm_recurrence(from_input, state, cell, l->weight_hh, l->bias_hh, states);
     states[0] = rapt_gru_recurrence(from_input, state, l->weight_hh, l->bias_hh);
     return states[0] != NULL;
 }
@@ -147,11 +148,13 @@ static bool check(const rapt_recurrent *r, const rapt_tensor *x, const rapt_tens
     return true;
 }
 
-/* The state of one layer: its part of what was given, or zeros. */
-static rapt_tensor *initial(const rapt_recurrent *r, rapt_tensor *x, rapt_tensor *given, int i)
+/* The state of one layer: its part of what was given, or zeros, which the fused way knows without being given them. */
+static bool initial(const rapt_recurrent *r, rapt_tensor *x, rapt_tensor *given, int i, rapt_tensor **state)
 {
-    if (given) return rapt_select(given, 0, i);
-    return rapt_zeros(rapt_get_dtype(x), RAPT_SHAPE(rapt_size(x, 1), r->hidden));
+    *state = given      ? rapt_select(given, 0, i)
+             : r->plain ? rapt_zeros(rapt_get_dtype(x), RAPT_SHAPE(rapt_size(x, 1), r->hidden))
+                        : NULL;
+    return *state || !(given || r->plain);
 }
 
 /* Runs all layers; last[0] and last[1] (of `layers` tensors each; [1] NULL for a GRU) become the final states. */
@@ -160,9 +163,9 @@ static rapt_tensor *run_layers(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *s
 {
     for (int i = 0; i < r->layers && x; i++) {
         const layer *l = &r->layer[i];
-        rapt_tensor *states[2], *h = initial(r, x, state, i), *c = last[1] ? initial(r, x, cell, i) : NULL;
-        rapt_tensor *from_input = rapt_affine(x, l->weight_ih, l->bias_ih);
-        if (!h || (last[1] && !c) || !from_input || !(r->plain ? run_plain : run_fused)(l, from_input, h, c, states))
+        rapt_tensor *states[2], *h, *c = NULL, *from_input = rapt_affine(x, l->weight_ih, l->bias_ih);
+        if (!from_input || !initial(r, x, state, i, &h) || (last[1] && !initial(r, x, cell, i, &c)) ||
+            !(r->plain ? run_plain : run_fused)(l, r->gates, from_input, h, c, states))
             return NULL;
         last[0][i] = rapt_select(states[0], 0, -1);
         if (last[1]) last[1][i] = rapt_select(states[1], 0, -1);

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tensor/parallel.h"
+
 /* A task's share: rows [first_row, last_row) of one group of an item, and some keys. A group are the heads that read
  * the same keys, one after the other, query by query. */
 typedef struct rapt_attention_piece {
@@ -36,11 +38,6 @@ rapt_attention_piece rapt_attention_piece_of(const rapt_attention_tasks *tasks, 
  * fast, and took the tasks in between. */
 rapt_attention_piece rapt_attention_piece_before(const rapt_attention_tasks *tasks, int64_t task, int64_t first,
                                                  int64_t last, rapt_attention_piece *next);
-
-static inline int64_t rapt_divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* Which of the parts has that piece? */
 static inline int64_t rapt_attention_part_of(const rapt_attention_tasks *tasks, const rapt_attention_piece *piece)

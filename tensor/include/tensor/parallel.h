@@ -13,4 +13,9 @@ void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context)
 /* A grain that makes a piece about 16,384 elements of work when an item costs `cost` of them. */
 int64_t rapt_grain(int64_t cost);
 
+static inline int64_t rapt_divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
 #endif

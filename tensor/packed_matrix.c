@@ -1,0 +1,112 @@
+/* The right operand of many products, packed once: where the same weights meet a few rows again and again, packing
+ * takes as long as the product. */
+#include "tensor/packed_matrix.h"
+
+#include <string.h>
+
+#include "blas.h"
+#include "tensor/kernels.h"
+#include "tensor/matmul.h"
+#include "tensor/memory.h"
+#include "tensor/parallel.h"
+
+static int64_t panels_of(const rapt_packed_matrix *packed)
+{
+    const int64_t columns = rapt_kernel.matmul[packed->dtype].columns;
+    return (packed->matrix.n + columns - 1) / columns;
+}
+
+/* Where a block of k begins. */
+static char *block_at(const rapt_packed_matrix *packed, int64_t block)
+{
+    const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[packed->dtype];
+    const int64_t before = rapt_block_start(packed->matrix.k, block) * panels_of(packed) * kernels->columns;
+    return packed->panels + before * (int64_t)rapt_dtype_size(packed->dtype);
+}
+
+static void pack_panels(void *context, int64_t first, int64_t last)
+{
+    const rapt_packed_matrix *packed = context;
+    for (int64_t block = 0; block < rapt_block_count(packed->matrix.k); block++)
+        rapt_kernel.matmul[packed->dtype].pack_block(&packed->matrix, block, first, last, block_at(packed, block));
+}
+
+bool rapt_packed_matrix_make(const char *op, rapt_packed_matrix *packed, rapt_dtype dtype, int64_t k, int64_t n,
+                             const void *b, int64_t b_row_stride, int64_t b_column_stride, int64_t rows)
+{
+    const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[dtype];
+    *packed = (rapt_packed_matrix){
+        .dtype = dtype,
+        .matrix = {.n = n, .k = k, .b = b, .b_row = b_row_stride, .b_column = b_column_stride, .c_column = 1}};
+    if (n == 0 || k == 0 || rows <= kernels->few_rows || rapt_matmul_uses_blas()) return true;
+    const size_t bytes = (size_t)(panels_of(packed) * kernels->columns * k) * rapt_dtype_size(dtype);
+    packed->panels = rapt_block_take(op, bytes, &packed->capacity);
+    if (packed->panels) rapt_parallel(panels_of(packed), rapt_grain(k * kernels->columns), pack_panels, packed);
+    return packed->panels != NULL;
+}
+
+void rapt_packed_matrix_free(rapt_packed_matrix *packed)
+{
+    if (packed->panels) rapt_block_give(packed->panels, packed->capacity);
+    packed->panels = NULL;
+}
+
+size_t rapt_packed_matrix_scratch(const rapt_packed_matrix *packed, int64_t rows)
+{
+    return packed->panels ? rapt_kernel.matmul[packed->dtype].chunk_bytes(rows, packed->matrix.k) : 0;
+}
+
+/* c = bias or 0, to which the sums of BLAS are added. */
+static void fill(const rapt_product *p, int64_t bytes)
+{
+    for (int64_t i = 0; i < p->m; i++) {
+        char *c = p->c + i * p->c_row * bytes;
+        if (p->bias)
+            memcpy(c, p->bias, (size_t)(p->n * bytes));
+        else
+            memset(c, 0, (size_t)(p->n * bytes));
+    }
+}
+
+/* Where nothing is packed, by columns: on all threads, unless this is a task already. */
+static void multiply_columns(void *context, int64_t first, int64_t last)
+{
+    const rapt_packed_matrix *part = context;
+    rapt_product p = part->matrix;
+    const int64_t bytes = (int64_t)rapt_dtype_size(part->dtype);
+    p.n = last - first;
+    p.b += first * p.b_column * bytes;
+    p.c += first * bytes;
+    if (p.bias) p.bias += first * bytes;
+    rapt_kernel.matmul[part->dtype].multiply_direct(&p);
+}
+
+void rapt_packed_matrix_multiply(const rapt_packed_matrix *packed, int64_t rows, rapt_rows a, const void *bias,
+                                 rapt_rows c, bool accumulate, void *scratch)
+{
+    enum { near_panels = 8 }; /* that stay in any second-level cache */
+    const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[packed->dtype];
+    rapt_product p = packed->matrix;
+    p.m = rows;
+    p.a = a.data;
+    p.a_row = a.stride;
+    p.a_column = 1;
+    p.bias = bias;
+    p.bias_column = 1;
+    p.c = c.data;
+    p.c_row = c.stride;
+    p.accumulate = accumulate;
+    if (p.m == 0 || p.n == 0) return;
+    if (p.k == 0 || rapt_matmul_uses_blas()) {
+        if (!accumulate) fill(&p, (int64_t)rapt_dtype_size(packed->dtype));
+        if (p.k > 0) rapt_blas_add_product(packed->dtype, &p);
+    } else if (!packed->panels) {
+        enum { fewest_columns = 256 };
+        const int64_t grain = rapt_grain(p.m * (p.k / 64 + 1));
+        rapt_parallel(p.n, grain < fewest_columns ? fewest_columns : grain, multiply_columns,
+                      &(rapt_packed_matrix){.dtype = packed->dtype, .matrix = p});
+    } else {
+        for (int64_t block = 0; block < rapt_block_count(p.k); block++)
+            kernels->multiply_block(&p, block, block_at(packed, block), near_panels * kernels->columns, scratch);
+    }
+}
