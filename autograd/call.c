@@ -1,4 +1,5 @@
 /* What the two functions of an op can ask of the call they are handed. */
+#include "tensor/memory.h"
 #include "walk.h"
 
 const rapt_op *rapt_call_op(const rapt_call *call)
@@ -98,6 +99,15 @@ rapt_tensor *rapt_call_saved(rapt_call *call, int index)
         rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward asked for saved tensor %d, which only a vjp has",
                   index);
     return NULL;
+}
+
+rapt_tensor *rapt_call_take_saved(rapt_call *call, int index)
+{
+    rapt_tensor *tensor = rapt_call_saved(call, index);
+    if (!tensor) return NULL;
+    if (call->walk->retain_graph || !rapt_is_unique(tensor)) return rapt_clone(tensor);
+    call->saved[index] = call->node->saved[index].tensor = NULL;
+    return rapt_scope_own(tensor);
 }
 
 rapt_tensor *rapt_call_gradient(rapt_call *call, int output)

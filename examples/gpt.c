@@ -106,7 +106,7 @@ static void take_windows(const struct text *text, int64_t count, const int64_t *
 
 static rapt_tensor *loss_of(rapt_gpt *gpt, rapt_tensor *inputs, rapt_tensor *targets)
 {
-    return rapt_cross_entropy(rapt_gpt_forward(gpt, inputs, NULL), targets, NULL);
+    return rapt_gpt_loss(gpt, inputs, targets, NULL);
 }
 
 /* The mean loss over the validation text, cut into batches of windows. */

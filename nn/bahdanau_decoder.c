@@ -72,10 +72,10 @@ static bool run(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahd
     return good;
 }
 
-rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
-                                           rapt_bahdanau_state *state, rapt_tensor **weights)
+/* The last layer's hidden states after each token (T, B, hidden). */
+static rapt_tensor *read_tokens(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_bahdanau_state *state,
+                                rapt_tensor **weights)
 {
-    RAPT_UNDO_DRAWS;
     if (!decoder || !state || !state->keys) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !decoder ? "the decoder" : "the state");
         return NULL;
@@ -87,9 +87,29 @@ rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_
     rapt_tensor **outputs = rapt_scratch_list(kind.name, 2 * steps, sizeof *outputs);
     if (!outputs) return NULL;
     bool good = run(decoder, embedded, state, outputs, weights ? outputs + steps : NULL);
-    rapt_tensor *sequence = good ? rapt_concat((int)steps, outputs, 0) : NULL; /* (T, B, hidden) */
     if (weights) *weights = good ? rapt_concat((int)steps, outputs + steps, 1) : NULL;
+    return good ? rapt_concat((int)steps, outputs, 0) : NULL;
+}
+
+rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
+                                           rapt_bahdanau_state *state, rapt_tensor **weights)
+{
+    RAPT_UNDO_DRAWS;
+    rapt_tensor *sequence = read_tokens(decoder, tokens, state, weights);
     /* (T, B, vocabulary) → (B, T, vocabulary) */
     rapt_tensor *logits = sequence ? rapt_linear_forward(decoder->dense, sequence) : NULL;
     return logits ? rapt_transpose(logits, 0, 1) : NULL;
+}
+
+/* A loss of losses (T, B) is given as (B, T). */
+rapt_tensor *rapt_bahdanau_decoder_loss(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_bahdanau_state *state,
+                                        rapt_tensor *targets, const rapt_cross_entropy_options *options)
+{
+    RAPT_UNDO_DRAWS;
+    rapt_tensor *sequence = read_tokens(decoder, tokens, state, NULL);
+    if (!sequence) return NULL;
+    rapt_tensor *turned = targets && rapt_rank(targets) == 2 ? rapt_transpose(targets, 0, 1) : targets;
+    rapt_tensor *loss =
+        rapt_linear_cross_entropy(sequence, decoder->dense->weight, decoder->dense->bias, turned, options);
+    return loss && rapt_rank(loss) == 2 ? rapt_transpose(loss, 0, 1) : loss;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpt.h"
+#include "tensor/random.h"
 
 static void describe(const rapt_module *module, char *text, size_t size)
 {
@@ -127,4 +128,13 @@ rapt_tensor *rapt_gpt_states(rapt_gpt *gpt, rapt_tensor *tokens, int64_t before,
 rapt_tensor *rapt_gpt_logits(rapt_gpt *gpt, rapt_tensor *states)
 {
     return states ? rapt_affine(states, gpt->wte->weight, NULL) : NULL;
+}
+
+rapt_tensor *rapt_gpt_loss(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *targets,
+                           const rapt_cross_entropy_options *options)
+{
+    RAPT_UNDO_DRAWS;
+    RAPT_SCOPE;
+    rapt_tensor *states = rapt_gpt_states(gpt, tokens, 0, NULL);
+    return states ? rapt_keep(rapt_linear_cross_entropy(states, gpt->wte->weight, NULL, targets, options)) : NULL;
 }

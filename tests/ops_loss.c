@@ -17,6 +17,12 @@ static rapt_tensor *call_cross_entropy(rapt_tensor *const *in, const op_sample *
     return rapt_cross_entropy(in[0], in[1], s->axis_count ? NULL : &options);
 }
 
+static rapt_tensor *call_linear_cross_entropy(rapt_tensor *const *in, const op_sample *s)
+{
+    rapt_cross_entropy_options options = options_of(s);
+    return rapt_linear_cross_entropy(in[0], in[1], in[2], in[3], s->axis_count ? NULL : &options);
+}
+
 static rapt_tensor *call_nll_loss(rapt_tensor *const *in, const op_sample *s)
 {
     rapt_cross_entropy_options options = options_of(s);
@@ -78,6 +84,22 @@ static array reference_cross_entropy(const array *in, const op_sample *s)
 static array reference_nll_loss(const array *in, const op_sample *s)
 {
     return class_losses(in, s, false);
+}
+
+static array reference_linear_cross_entropy(const array *in, const op_sample *s)
+{
+    const int rank = in[0].rank;
+    int64_t shape[RAPT_MAX_RANK], size = in[0].shape[rank - 1], number = in[1].shape[0];
+    for (int axis = 0; axis < rank; axis++) shape[axis] = axis < rank - 1 ? in[0].shape[axis] : number;
+    array logits[] = {array_new(rank, shape), in[3]};
+    for (int64_t i = 0; i < logits[0].count; i++) {
+        const double *x = in[0].data + i / number * size, *weight = in[1].data + i % number * size;
+        if (in[2].data) logits[0].data[i] = in[2].data[i % number];
+        for (int64_t k = 0; k < size; k++) logits[0].data[i] += x[k] * weight[k];
+    }
+    array losses = class_losses(logits, s, true);
+    array_free(&logits[0]);
+    return losses;
 }
 
 typedef double pair_loss(double x, double target, const op_sample *s);
@@ -177,6 +199,31 @@ static const op_sample bad_classes[] = {BAD_CLASSES,
 static const op_sample bad_smoothing[] = {BAD_CLASSES,
                                           {.in = {SHAPE(3, 4), SHAPE(3)}, .limit = 3, .real = {0.1}, BAD_VALUE}};
 
+static const op_sample projected[] = {
+    {.in = {SHAPE(3, 2), SHAPE(4, 2), SHAPE(4), SHAPE(3)}, .limit = 4, MEAN},
+    {.in = {SHAPE(3, 2), SHAPE(4, 2), ABSENT, SHAPE(3)}, .limit = 4, .axis_count = 1},
+    {.in = {SHAPE(2, 2, 3), SHAPE(4, 3), SHAPE(4), SHAPE(2, 2)}, .limit = 4, .real = {0.1}, SUM},
+    {.in = {SHAPE(2, 3, 2), SHAPE(3, 2), SHAPE(3), SHAPE(2, 3)}, .limit = 3, .real = {0.3}, IGNORE(1), NONE},
+    {.in = {SHAPE(3), SHAPE(5, 3), SHAPE(5), SCALAR}, .limit = 5, MEAN},
+    {.in = {SHAPE(3), SHAPE(5, 3), ABSENT, SCALAR}, .limit = 5, NONE},
+    {.in = {SHAPE(6, 3), SHAPE(3, 3), SHAPE(3), SHAPE(6)}, .limit = 3, IGNORE(1), MEAN},
+    {.in = {SHAPE(0, 3), SHAPE(3, 3), SHAPE(3), SHAPE(0)}, .limit = 3, MEAN},
+    {.in = {SHAPE(2, 0), SHAPE(3, 0), SHAPE(3), SHAPE(2)}, .limit = 3, SUM},
+    {.in = {SHAPE(0, 3), SHAPE(0, 3), SHAPE(0), SHAPE(0)}, .limit = 1, NONE},
+    {.in = {SHAPE(2, 3), SHAPE(2, 3), SHAPE(2), SHAPE(2)}, .limit = 1, IGNORE(0), MEAN},
+    {.in = {SHAPE(203, 17), SHAPE(307, 17), SHAPE(307), SHAPE(203)}, .limit = 307, IGNORE(5), MEAN, .large = true},
+    {.in = {SHAPE(300, 3), SHAPE(16000, 3), SHAPE(16000), SHAPE(300)}, .limit = 307, SUM, .large = true},
+};
+static const op_sample bad_projected[] =
+    {{.in = {SHAPE(3, 2), SHAPE(4, 2), SHAPE(4), SHAPE(3)}, .limit = 1000, BAD_VALUE},
+     {.in = {SHAPE(3, 2), SHAPE(4, 3), SHAPE(4), SHAPE(3)}, .limit = 3, FAIL},
+     {.in = {SHAPE(3, 2), SHAPE(4, 2), SHAPE(3), SHAPE(3)}, .limit = 3, FAIL},
+     {.in = {SHAPE(3, 2), SHAPE(2), SHAPE(2), SHAPE(3)}, .limit = 2, FAIL},
+     {.in = {SHAPE(3, 2), SHAPE(4, 2), SHAPE(4), SHAPE(2)}, .limit = 3, FAIL},
+     {.in = {SCALAR, SHAPE(4, 2), SHAPE(4), SCALAR}, .limit = 3, FAIL},
+     {.in = {SHAPE(3, 2), SHAPE(4, 2), SHAPE(4), SHAPE(3)}, .limit = 3, .variant = 3, BAD_VALUE},
+     {.in = {SHAPE(3, 2), SHAPE(4, 2), SHAPE(4), SHAPE(3)}, .limit = 3, .real = {1.1}, BAD_VALUE}};
+
 #define PAIRS(...)                                                                                                     \
     {.in = {SHAPE(3, 4), SHAPE(3, 4)}, MEAN, __VA_ARGS__}, {.in = {SHAPE(3, 4), SHAPE(3, 4)}, SUM, __VA_ARGS__},       \
         {.in = {SHAPE(2, 3), SHAPE(2, 3)}, NONE, __VA_ARGS__}, {.in = {SHAPE(2, 3), SHAPE(3)}, MEAN, __VA_ARGS__},     \
@@ -203,6 +250,10 @@ static const op_sample bad_hubers[] = {{.in = {SHAPE(2, 3), SHAPE(2, 4)}, .real 
 static const op_row rows[] = {
     {ROW(cross_entropy), .domain = {any_value, index64}, .differentiable = 1, SAMPLES(smoothed), FAILURES(bad_classes)},
     {ROW(cross_entropy), .domain = {any_value, index32}, .differentiable = 1, SAMPLES(smoothed)},
+    {ROW(linear_cross_entropy), .domain = {any_value, any_value, any_value, index64}, .differentiable = 7,
+     .optional = 4, SAMPLES(projected), FAILURES(bad_projected)},
+    {ROW(linear_cross_entropy), .domain = {any_value, any_value, any_value, index32}, .differentiable = 7,
+     .optional = 4, SAMPLES(projected)},
     {ROW(nll_loss), .domain = {any_value, index64}, .differentiable = 1, SAMPLES(classes), FAILURES(bad_smoothing)},
     {ROW(nll_loss), .domain = {any_value, index32}, .differentiable = 1, SAMPLES(classes)},
     {ROW(mse_loss), .differentiable = 3, SAMPLES(pairs), FAILURES(misfits)},

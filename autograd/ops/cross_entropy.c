@@ -1,72 +1,15 @@
-/* Losses of class numbers: nll_loss, and cross_entropy, whose softmax is never stored: backward makes it from two
- * numbers for each row. */
-#include <rapt/ops.h>
-
-#include "loss.h"
+/* cross_entropy, whose softmax is never stored. Where one number comes out, forward makes the gradient too, while a row
+ * is in the cache; else backward makes it from two numbers for each row. */
+#include "class_loss.h"
 #include "tensor/core.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
-
-static bool check_options(const char *op, const rapt_cross_entropy_options *options)
-{
-    if (!(options->label_smoothing >= 0 && options->label_smoothing <= 1))
-        return rapt_fail(RAPT_ERROR_VALUE, op, "label smoothing %g; 0 to 1 expected", options->label_smoothing);
-    return rapt_check_reduction(op, options->reduction);
-}
-
-static bool check_shapes(const char *op, const rapt_tensor *x, const rapt_tensor *targets)
-{
-    if (!rapt_check_floating(op, x)) return false;
-    if (targets->dtype != RAPT_INT64 && targets->dtype != RAPT_INT32)
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "targets are %s; int64 or int32 expected",
-                         rapt_dtype_name(targets->dtype));
-    bool fits = x->rank == targets->rank + 1;
-    for (int axis = 0; fits && axis < targets->rank; axis++) fits = x->shape[axis] == targets->shape[axis];
-    if (fits) return true;
-    char text[RAPT_SHAPE_TEXT], targets_text[RAPT_SHAPE_TEXT];
-    return rapt_fail(RAPT_ERROR_SHAPE, op, "input of shape %s and targets of shape %s; (…, classes) and (…) expected",
-                     rapt_shape_text(x->rank, x->shape, text),
-                     rapt_shape_text(targets->rank, targets->shape, targets_text));
-}
-
-/* The targets of (…, classes) as a new contiguous int64 tensor, with −1 in the rows that are left out; counted is
- * how many are not. NULL after an error: bad options, dtypes or shapes, or a target that is no class. */
-static rapt_tensor *check_targets(const char *op, const rapt_cross_entropy_options *options, const rapt_tensor *x,
-                                  rapt_tensor *targets, int64_t *counted)
-{
-    if (!check_options(op, options) || !check_shapes(op, x, targets)) return NULL;
-    rapt_tensor *checked = rapt_new(op, RAPT_INT64, targets->rank, targets->shape);
-    if (!checked || !rapt_copy(checked, targets)) return NULL;
-    int64_t *rows = (int64_t *)(void *)checked->data, classes = x->shape[x->rank - 1];
-    *counted = 0;
-    for (int64_t row = 0; row < checked->count; row++) {
-        if (options->has_ignore_index && rows[row] == options->ignore_index) {
-            rows[row] = -1;
-            continue;
-        }
-        if (rows[row] < 0 || rows[row] >= classes) {
-            rapt_fail(RAPT_ERROR_VALUE, op, "target %lld in row %lld; a class number from 0 to %lld expected",
-                      (long long)rows[row], (long long)row, (long long)(classes - 1));
-            return NULL;
-        }
-        ++*counted;
-    }
-    return checked;
-}
-
-/* The losses themselves, their sum, or the sum over `counted` (0 when that is 0). Made of recorded ops. */
-static rapt_tensor *reduce_counted(rapt_tensor *losses, rapt_reduction reduction, int64_t counted)
-{
-    if (reduction == RAPT_REDUCE_NONE) return losses;
-    rapt_tensor *total = rapt_sum(losses, RAPT_ALL_AXES, false);
-    return reduction == RAPT_REDUCE_SUM ? total : rapt_mul_scalar(total, counted ? 1 / (double)counted : 0);
-}
 
 typedef struct work {
     int64_t classes;
     double smoothing;
     const rapt_tensor *logits, *targets, *g;
-    rapt_tensor *losses, *statistics, *dx;
+    rapt_tensor *losses, *statistics, *dx; /* statistics may be NULL */
 } work;
 
 static char *at(const rapt_tensor *tensor, int64_t index)
@@ -80,7 +23,18 @@ static void forward_rows(void *context, int64_t first, int64_t last)
     rapt_kernel.loss.cross_entropy[w->logits->dtype](last - first, w->classes, w->smoothing,
                                                      at(w->logits, first * w->classes),
                                                      (const int64_t *)(void *)at(w->targets, first),
-                                                     at(w->losses, first), at(w->statistics, 2 * first));
+                                                     at(w->losses, first),
+                                                     w->statistics ? at(w->statistics, 2 * first) : NULL);
+}
+
+static void gradient_rows(void *context, int64_t first, int64_t last)
+{
+    const work *w = context;
+    rapt_kernel.loss.cross_entropy_gradient[w->logits->dtype](last - first, w->classes, w->smoothing,
+                                                              at(w->logits, first * w->classes),
+                                                              (const int64_t *)(void *)at(w->targets, first),
+                                                              w->g->data, 0, at(w->losses, first),
+                                                              at(w->dx, first * w->classes));
 }
 
 static void backward_rows(void *context, int64_t first, int64_t last)
@@ -136,39 +90,63 @@ static bool backward_vjp(rapt_call *call)
     return rapt_call_give(call, 1, rapt_mul(factor, slope));
 }
 
+rapt_tensor *rapt_cross_entropy_gradient(const rapt_cross_entropy_options *o, rapt_tensor *g, rapt_tensor *logits,
+                                         rapt_tensor *targets, rapt_tensor *statistics)
+{
+    if (!g || !logits || !targets) return NULL;
+    work w = {.classes = logits->shape[logits->rank - 1], .smoothing = o->label_smoothing, .targets = targets};
+    if (!statistics) {
+        w.logits = rapt_as_contiguous(logits);
+        w.losses = rapt_new("cross_entropy", logits->dtype, targets->rank, targets->shape);
+        w.statistics = statistics = rapt_new("cross_entropy", logits->dtype, 2, (int64_t[]){targets->count, 2});
+        if (!w.logits || !w.losses || !statistics) return NULL;
+        rapt_parallel(targets->count, rapt_grain(8 * w.classes), forward_rows, &w);
+    }
+    if (o->reduction == RAPT_REDUCE_MEAN) g = rapt_mul_scalar(g, rapt_mean_share(targets));
+    return RAPT_APPLY(&backward, &o->label_smoothing, g, logits, targets, statistics);
+}
+
+enum { saved_x, saved_targets, saved_statistics, saved_gradient };
+
 /* y = −Σ q log softmax(x), over the rows that count: dx = dy (softmax(x) − q) */
 static rapt_tensor *forward(rapt_call *call)
 {
     const rapt_cross_entropy_options *o = rapt_call_options(call);
-    rapt_tensor *x = rapt_call_input(call, 0);
-    int64_t counted;
-    rapt_tensor *targets = check_targets("cross_entropy", o, x, rapt_call_input(call, 1), &counted);
-    if (!targets) return NULL;
-    work w = {.classes = x->shape[x->rank - 1], .smoothing = o->label_smoothing, .targets = targets};
+    rapt_tensor *x = rapt_call_input(call, 0), *targets = rapt_call_input(call, 1);
+    if (!rapt_check_class_loss("cross_entropy", o, x, targets)) return NULL;
+    RAPT_SCOPE;
+    work w = {.classes = x->shape[x->rank - 1], .smoothing = o->label_smoothing};
+    w.targets = targets = rapt_checked_targets("cross_entropy", o, w.classes, targets);
     w.logits = rapt_as_contiguous(x);
-    w.losses = rapt_new("cross_entropy", x->dtype, targets->rank, targets->shape);
-    w.statistics = rapt_new("cross_entropy", x->dtype, 2, (int64_t[]){targets->count, 2});
-    if (!w.logits || !w.losses || !w.statistics) return NULL;
-    rapt_parallel(targets->count, rapt_grain(8 * w.classes), forward_rows, &w);
+    w.losses = targets ? rapt_new("cross_entropy", x->dtype, targets->rank, targets->shape) : NULL;
+    if (!w.logits || !w.losses) return NULL;
+    const double share = o->reduction == RAPT_REDUCE_MEAN ? rapt_mean_share(targets) : 1;
+    const bool is_wanted = rapt_call_wants(call, 0), at_once = is_wanted && o->reduction != RAPT_REDUCE_NONE;
+    if (at_once) {
+        w.g = rapt_scalar(x->dtype, share);
+        w.dx = rapt_new("cross_entropy", x->dtype, x->rank, x->shape);
+        if (!w.g || !w.dx) return NULL;
+    } else if (is_wanted) {
+        w.statistics = rapt_new("cross_entropy", x->dtype, 2, (int64_t[]){targets->count, 2});
+        if (!w.statistics) return NULL;
+    }
+    rapt_parallel(targets->count, rapt_grain(8 * w.classes), at_once ? gradient_rows : forward_rows, &w);
     rapt_call_save(call, x);
     rapt_call_save(call, targets);
-    rapt_call_save_constant(call, w.statistics); /* the backward op accounts for the x that they are made of */
-    return reduce_counted(w.losses, o->reduction, counted);
+    rapt_call_save_constant(call, w.statistics); /* the backward op accounts for the x that they are made of, */
+    rapt_call_save_constant(call, w.dx);         /* and where the vjp is differentiated, it calls that op */
+    return rapt_keep(rapt_reduce_losses(w.losses, o->reduction, share));
 }
 
 static bool vjp(rapt_call *call)
 {
-    const rapt_cross_entropy_options *o = rapt_call_options(call);
-    rapt_tensor *x = rapt_call_saved(call, 0), *targets = rapt_call_saved(call, 1),
-                *statistics = rapt_call_saved(call, 2);
-    if (!x || !targets || !statistics) return false;
-    rapt_tensor *g = rapt_call_gradient(call, 0);
-    if (o->reduction == RAPT_REDUCE_MEAN) {
-        int64_t counted = 0;
-        for (int64_t row = 0; row < targets->count; row++) counted += ((const int64_t *)targets->data)[row] >= 0;
-        g = rapt_mul_scalar(g, counted ? 1 / (double)counted : 0);
-    }
-    return rapt_call_give(call, 0, RAPT_APPLY(&backward, &o->label_smoothing, g, x, targets, statistics));
+    if (!rapt_is_recording() && rapt_can_scale_saved(call, saved_gradient))
+        return rapt_give_scaled(call, 0, saved_gradient);
+    return rapt_call_give(call, 0,
+                          rapt_cross_entropy_gradient(rapt_call_options(call), rapt_call_gradient(call, 0),
+                                                      rapt_call_saved(call, saved_x),
+                                                      rapt_call_saved(call, saved_targets),
+                                                      rapt_call_saved(call, saved_statistics)));
 }
 
 static const rapt_op cross_entropy = {.name = "cross_entropy",
@@ -178,31 +156,5 @@ static const rapt_op cross_entropy = {.name = "cross_entropy",
 
 rapt_tensor *rapt_cross_entropy(rapt_tensor *logits, rapt_tensor *targets, const rapt_cross_entropy_options *options)
 {
-    static const rapt_cross_entropy_options standard = {.reduction = RAPT_REDUCE_MEAN};
-    return RAPT_APPLY(&cross_entropy, options ? options : &standard, logits, targets);
-}
-
-/* −x[target] of each row, 0 in the rows left out */
-rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor *targets,
-                           const rapt_cross_entropy_options *options)
-{
-    static const rapt_cross_entropy_options standard = {.reduction = RAPT_REDUCE_MEAN};
-    const rapt_cross_entropy_options *o = options ? options : &standard;
-    if (!log_probabilities || !targets) {
-        rapt_fail_null("nll_loss", log_probabilities ? "targets" : "log_probabilities");
-        return NULL;
-    }
-    if (o->label_smoothing != 0) {
-        rapt_fail(RAPT_ERROR_VALUE, "nll_loss", "label smoothing %g; 0 expected (cross_entropy smooths)",
-                  o->label_smoothing);
-        return NULL;
-    }
-    int64_t counted;
-    rapt_tensor *checked = check_targets("nll_loss", o, log_probabilities, targets, &counted);
-    if (!checked) return NULL;
-    rapt_tensor *zero = rapt_scalar(log_probabilities->dtype, 0), *first = rapt_scalar(RAPT_INT64, 0);
-    rapt_tensor *counts = rapt_greater_equal(checked, first);
-    rapt_tensor *indices = rapt_unsqueeze(rapt_maximum(checked, first), -1);
-    rapt_tensor *picked = rapt_squeeze(rapt_gather(log_probabilities, -1, indices), -1);
-    return reduce_counted(rapt_where(counts, rapt_neg(picked), zero), o->reduction, counted);
+    return RAPT_APPLY(&cross_entropy, options ? options : &rapt_standard_class_loss, logits, targets);
 }

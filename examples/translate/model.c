@@ -47,7 +47,7 @@ struct model *model_new(const struct model_sizes *sizes)
 rapt_tensor *model_loss(struct model *model, const struct batch *batch, const int64_t *padding)
 {
     rapt_cross_entropy_options options = {.has_ignore_index = padding != NULL, .ignore_index = padding ? *padding : 0};
-    return rapt_cross_entropy(model->architecture->forward(model, batch), batch->labels, &options);
+    return model->architecture->loss(model, batch, &options);
 }
 
 rapt_tensor *model_translate(struct model *model, const struct batch *batch, const struct vocabulary *target, int beams,

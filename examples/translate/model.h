@@ -52,7 +52,7 @@ struct attention_maps {
 /* What an architecture is. Functions give NULL or false after an error. */
 struct architecture {
     struct model *(*make)(const struct model_sizes *sizes);
-    rapt_tensor *(*forward)(struct model *model, const struct batch *batch); /* logits (batch, num_steps, vocabulary) */
+    rapt_tensor *(*loss)(struct model *model, const struct batch *batch, const rapt_cross_entropy_options *options);
     struct decoding *(*start)(struct model *model, const struct batch *batch);
     rapt_tensor *(*next)(void *decoding, rapt_tensor *tokens); /* as rapt_token_model has them */
     bool (*select)(void *decoding, rapt_tensor *rows);

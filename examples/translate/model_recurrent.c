@@ -36,11 +36,11 @@ static rapt_bahdanau_state encode(struct recurrent *r, const struct batch *batch
     return rapt_bahdanau_decoder_start(r->decoder, outputs, hidden, batch->valid_lengths);
 }
 
-static rapt_tensor *forward(struct model *model, const struct batch *batch)
+static rapt_tensor *loss(struct model *model, const struct batch *batch, const rapt_cross_entropy_options *options)
 {
     struct recurrent *r = (struct recurrent *)model;
     rapt_bahdanau_state state = encode(r, batch);
-    return rapt_bahdanau_decoder_forward(r->decoder, batch->decoder_inputs, &state, NULL);
+    return rapt_bahdanau_decoder_loss(r->decoder, batch->decoder_inputs, &state, batch->labels, options);
 }
 
 /* A translation under way: it owns shares in the tensors of its state. */
@@ -118,4 +118,4 @@ static void end(struct decoding *decoding)
     free(d);
 }
 
-const struct architecture architecture_recurrent = {make, forward, start, next, choose, maps, end};
+const struct architecture architecture_recurrent = {make, loss, start, next, choose, maps, end};

@@ -74,7 +74,7 @@ static rapt_tensor *encode(struct transformer *t, const struct batch *batch)
                                             RAPT_MASK(.valid_lengths = batch->valid_lengths), NULL);
 }
 
-static rapt_tensor *forward(struct model *model, const struct batch *batch)
+static rapt_tensor *loss(struct model *model, const struct batch *batch, const rapt_cross_entropy_options *options)
 {
     struct transformer *t = (struct transformer *)model;
     /* the book evaluates a translation with all of it in view */
@@ -82,7 +82,7 @@ static rapt_tensor *forward(struct model *model, const struct batch *batch)
     rapt_tensor *y =
         rapt_transformer_decoder_forward(t->decoder, embed(t, t->target, batch->decoder_inputs, 0), encode(t, batch),
                                          &mask, RAPT_MASK(.valid_lengths = batch->valid_lengths), NULL);
-    return rapt_linear_forward(t->dense, y);
+    return rapt_linear_cross_entropy(y, t->dense->weight, t->dense->bias, batch->labels, options);
 }
 
 /* A translation under way. Of each layer: the caches, and the weights of the steps so far. */
@@ -193,4 +193,4 @@ static void end(struct decoding *decoding)
     free(d);
 }
 
-const struct architecture architecture_transformer = {make, forward, start, next, choose, maps, end};
+const struct architecture architecture_transformer = {make, loss, start, next, choose, maps, end};

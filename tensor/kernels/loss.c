@@ -13,21 +13,49 @@
     RAPT_ROW_LARGEST(largest_##dtype, T)                                                                               \
     RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
                                                                                                                        \
+    static double loss_##dtype(int64_t classes, double smoothing, const T *x, int64_t target, T *m, double *sum,       \
+                               T *exponentials)                                                                        \
+    {                                                                                                                  \
+        *m = largest_##dtype(classes, x);                                                                              \
+        double distance = (1 - smoothing) * ((double)*m - (double)x[target]);                                          \
+        if (smoothing > 0) distance += smoothing * distances_##dtype(classes, x, (double)*m) / (double)classes;        \
+        *sum = exponentials_##dtype(classes, x, *m, exponentials);                                                     \
+        return log(*sum) + distance;                                                                                   \
+    }                                                                                                                  \
+                                                                                                                       \
     static void cross_entropy_##dtype(int64_t rows, int64_t classes, double smoothing, const void *logits,             \
                                       const int64_t *targets, void *losses, void *statistics)                          \
     {                                                                                                                  \
         for (int64_t j = 0; j < rows; j++) {                                                                           \
             const T *x = (const T *)logits + j * classes;                                                              \
-            T *m_and_sum = (T *)statistics + 2 * j;                                                                    \
-            ((T *)losses)[j] = m_and_sum[0] = m_and_sum[1] = 0;                                                        \
-            if (targets[j] < 0) continue;                                                                              \
-            const T m = largest_##dtype(classes, x);                                                                   \
-            const double sum = exponentials_##dtype(classes, x, m, NULL);                                              \
-            double loss = log(sum) + (1 - smoothing) * ((double)m - (double)x[targets[j]]);                            \
-            if (smoothing > 0) loss += smoothing * distances_##dtype(classes, x, (double)m) / (double)classes;         \
+            T m = 0;                                                                                                   \
+            double sum = 0, loss = 0;                                                                                  \
+            if (targets[j] >= 0) loss = loss_##dtype(classes, smoothing, x, targets[j], &m, &sum, NULL);               \
             ((T *)losses)[j] = (T)loss;                                                                                \
-            m_and_sum[0] = m;                                                                                          \
-            m_and_sum[1] = (T)sum;                                                                                     \
+            if (!statistics) continue;                                                                                 \
+            ((T *)statistics)[2 * j] = m;                                                                              \
+            ((T *)statistics)[2 * j + 1] = (T)sum;                                                                     \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void cross_entropy_gradient_##dtype(int64_t rows, int64_t classes, double smoothing, const void *logits,    \
+                                               const int64_t *targets, const void *g, int64_t g_step, void *losses,    \
+                                               void *dx_data)                                                          \
+    {                                                                                                                  \
+        const T uniform = (T)(smoothing / (double)classes);                                                            \
+        for (int64_t j = 0; j < rows; j++) {                                                                           \
+            const T *x = (const T *)logits + j * classes;                                                              \
+            T *dx = (T *)dx_data + j * classes, m;                                                                     \
+            ((T *)losses)[j] = 0;                                                                                      \
+            if (targets[j] < 0) {                                                                                      \
+                for (int64_t i = 0; i < classes; i++) dx[i] = 0;                                                       \
+                continue;                                                                                              \
+            }                                                                                                          \
+            double sum;                                                                                                \
+            ((T *)losses)[j] = (T)loss_##dtype(classes, smoothing, x, targets[j], &m, &sum, dx);                       \
+            const T share = 1 / (T)sum, factor = ((const T *)g)[j * g_step], at_target = dx[targets[j]];               \
+            RAPT_SIMD for (int64_t i = 0; i < classes; i++) dx[i] = factor * (dx[i] * share - uniform);                \
+            dx[targets[j]] = factor * (at_target * share - uniform - (T)(1 - smoothing));                              \
         }                                                                                                              \
     }
 
@@ -69,6 +97,7 @@ void RAPT_AT_LEVEL(rapt_fill_loss)(rapt_kernels *kernels)
 {
     kernels->loss = (rapt_loss_kernels){
         .cross_entropy = {cross_entropy_float32, cross_entropy_float64},
+        .cross_entropy_gradient = {cross_entropy_gradient_float32, cross_entropy_gradient_float64},
         .cross_entropy_backward = {cross_entropy_backward_float32, cross_entropy_backward_float64},
         .bce_with_logits = {RAPT_FLOATING_ROW(bce_with_logits)},
         .kl_div = {RAPT_FLOATING_ROW(kl_div)},

@@ -18,8 +18,7 @@ static rapt_tensor *loss_of(struct bench *b)
 {
     rapt_tensor *state = NULL, *outputs = rapt_bahdanau_encoder_forward(b->encoder, b->sources, &state);
     rapt_bahdanau_state start = rapt_bahdanau_decoder_start(b->decoder, outputs, state, b->lengths);
-    rapt_tensor *logits = rapt_bahdanau_decoder_forward(b->decoder, b->targets, &start, NULL);
-    return rapt_cross_entropy(logits, b->targets, NULL);
+    return rapt_bahdanau_decoder_loss(b->decoder, b->targets, &start, b->targets, NULL);
 }
 
 static void forward(void *context)

@@ -231,20 +231,21 @@ def affine(p):
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def draw_classes(p, name, loss):
-    """Targets of the logits' shape without the last axis."""
-    x = p.some(1, 4)
-    *shape, classes = p.values[x].shape
+def draw_classes(p, name, loss, inputs=None, project=lambda x: x, shape=None):
+    """Targets of the logits' shape without the last axis; the logits are the input, or made of several."""
+    inputs = inputs or [p.some(1, 4)]
+    *shape, classes = shape or p.values[inputs[0]].shape
     reduction, ignored = p.below(3), p.below(max(classes, 1)) if p.chance(0.4) else None
-    smoothing = p.one([0.0, 0.125, 1.0]) if name == "cross_entropy" and p.chance(0.4) else 0.0
+    smoothing = p.one([0.0, 0.125, 1.0]) if name != "nll_loss" and p.chance(0.4) else 0.0
     targets = p.indices(classes, shape)
     count = (p.values[targets] != ignored).sum().item() if ignored is not None else math.prod(shape)
     words = {"ignore_index": -100 if ignored is None else ignored, "reduction": "none"}
 
-    def function(x, targets):
+    def function(*tensors):
+        x, targets = project(*tensors[:-1]), tensors[-1]
         losses = loss(x.flatten(0, -2), targets.flatten().long(), smoothing, words).reshape(shape)
         return losses if reduction == 2 else losses.sum() if reduction == 1 else losses.sum() / max(count, 1)
-    p.step(name, [x, targets], function, subtracts=True, cancels=True, keep=ignored is not None,
+    p.step(name, [*inputs, targets], function, subtracts=True, cancels=True, keep=ignored is not None,
            number=[ignored or 0], real=smoothing, variant=reduction)
 
 
@@ -252,6 +253,15 @@ def draw_classes(p, name, loss):
 def cross_entropy(p):
     draw_classes(p, "cross_entropy", lambda x, targets, smoothing, words: F.cross_entropy(
         x, targets, label_smoothing=smoothing, **words))
+
+
+@op
+def linear_cross_entropy(p):
+    x, classes = p.some(1, 4), p.between(1, 6)
+    *shape, size = p.values[x].shape
+    weight, bias = p.turn(p.shaped([classes, size])), p.shaped([classes]) if p.chance(0.7) else None
+    draw_classes(p, "linear_cross_entropy", lambda z, targets, smoothing, words: F.cross_entropy(
+        z, targets, label_smoothing=smoothing, **words), [x, weight, bias], F.linear, [*shape, classes])
 
 
 @op

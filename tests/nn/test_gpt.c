@@ -151,8 +151,7 @@ Test(gpt, learns_a_pattern)
             for (int b = 0; b < 4; b++)
                 for (int t = 0; t < 9; t++) tokens[b][t] = pattern[(b + step + t) % 6];
             rapt_tensor *all = rapt_from(RAPT_INT64, RAPT_SHAPE(4, 9), tokens);
-            rapt_tensor *logits = rapt_gpt_forward(gpt, rapt_slice(all, 1, 0, 8, 1), NULL);
-            rapt_tensor *y = rapt_cross_entropy(rapt_slice(logits, 1, 1, 8, 1), rapt_slice(all, 1, 2, 9, 1), NULL);
+            rapt_tensor *y = rapt_gpt_loss(gpt, rapt_slice(all, 1, 0, 8, 1), rapt_slice(all, 1, 1, 9, 1), NULL);
             cr_assert(rapt_backward(y) && rapt_optimizer_step(adam), "%s", rapt_error());
             loss = rapt_item(y);
         }
@@ -169,6 +168,32 @@ Test(gpt, learns_a_pattern)
         rapt_module_free(&gpt->module);
     }
     expect_no_error();
+}
+
+Test(gpt, loss_is_that_of_its_logits)
+{
+    RAPT_SCOPE;
+    rapt_seed(3);
+    const rapt_gpt_config c = variant(0);
+    rapt_gpt *gpt = drawn_gpt(&c);
+    rapt_tensor *tokens = random_tokens(2, 6), *targets = random_tokens(2, 6), *gradients[2];
+    const rapt_cross_entropy_options options[] = {{.has_ignore_index = true, .ignore_index = 1},
+                                                  {.reduction = RAPT_REDUCE_NONE, .label_smoothing = 0.1}};
+    for (int i = 0; i < 2; i++) {
+        rapt_tensor *losses[] = {rapt_cross_entropy(rapt_gpt_forward(gpt, tokens, NULL), targets, &options[i]),
+                                 rapt_gpt_loss(gpt, tokens, targets, &options[i])};
+        expect_values("loss", losses[1], rapt_count(losses[0]), values_of(losses[0]), 1e-14);
+        for (int k = 0; k < 2; k++) {
+            rapt_clear_gradient(gpt->wte->weight);
+            cr_assert(rapt_backward(rapt_sum(losses[k], RAPT_ALL_AXES, false)), "%s", rapt_error());
+            gradients[k] = rapt_clone(rapt_gradient(gpt->wte->weight));
+        }
+        expect_values("gradient", gradients[1], rapt_count(gradients[0]), values_of(gradients[0]), 1e-13);
+    }
+    rapt_module_free(&gpt->module);
+    expect_no_error();
+    cr_expect_null(rapt_gpt_loss(NULL, tokens, targets, NULL));
+    expect_error(RAPT_ERROR_NULL, "model");
 }
 
 #define EXPECT_BAD(field, value, part)                                                                                 \

@@ -156,6 +156,27 @@ Test(seq2seq, one_step_by_hand)
     expect_no_error();
 }
 
+Test(seq2seq, loss_is_that_of_its_logits)
+{
+    RAPT_SCOPE;
+    rapt_seed(5);
+    translator t = translator_new(&config, RAPT_FLOAT64);
+    rapt_tensor *tokens = random_tokens(), *targets = random_tokens(),
+                *lengths = rapt_full(RAPT_INT64, RAPT_SHAPE(batch), 5);
+    for (int reduction = RAPT_REDUCE_MEAN; reduction <= RAPT_REDUCE_NONE; reduction++) {
+        const rapt_cross_entropy_options o = {.has_ignore_index = true, .ignore_index = 2, .reduction = reduction};
+        rapt_bahdanau_state states[] = {encode(&t, tokens, lengths), encode(&t, tokens, lengths)};
+        rapt_tensor *loss = rapt_bahdanau_decoder_loss(t.decoder, tokens, &states[0], targets, &o);
+        rapt_tensor *logits = rapt_bahdanau_decoder_forward(t.decoder, tokens, &states[1], NULL);
+        rapt_tensor *expected = rapt_cross_entropy(logits, targets, &o);
+        expect_values("loss", loss, rapt_count(expected), values_of(expected), 1e-14);
+        expect_values("state", states[0].hidden, rapt_count(states[1].hidden), values_of(states[1].hidden), 0);
+    }
+    cr_expect_null(rapt_bahdanau_decoder_loss(NULL, tokens, NULL, targets, NULL));
+    expect_error(RAPT_ERROR_NULL, "decoder");
+    translator_free(&t);
+}
+
 Test(seq2seq, gradients_reach_every_parameter)
 {
     RAPT_SCOPE;
@@ -251,8 +272,7 @@ static rapt_tensor *copy_loss(const translator *t, rapt_tensor *source)
     rapt_tensor *first = rapt_zeros(RAPT_INT64, RAPT_SHAPE(items, 1)),
                 *parts[] = {first, rapt_slice(source, 1, 0, steps - 1, 1)};
     rapt_bahdanau_state state = encode(t, source, rapt_full(RAPT_INT64, RAPT_SHAPE(items), (double)steps));
-    return rapt_cross_entropy(rapt_bahdanau_decoder_forward(t->decoder, rapt_concat(2, parts, 1), &state, NULL), source,
-                              NULL);
+    return rapt_bahdanau_decoder_loss(t->decoder, rapt_concat(2, parts, 1), &state, source, NULL);
 }
 
 Test(seq2seq, learns_to_copy)

@@ -86,6 +86,11 @@ RAPT_API rapt_tensor *rapt_call_saved(rapt_call *call, int index);
 RAPT_API rapt_tensor *rapt_call_gradient(rapt_call *call, int output);
 RAPT_API const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank);
 
+/* In vjp: a saved tensor for the vjp to change in place or to give as a gradient. It is the saved one itself where
+ * this is its last use, so that nothing is copied, otherwise a copy: where the graph is retained or somebody else holds
+ * the tensor. NULL after an error, and where it was taken already, by an earlier walk that failed after that. */
+RAPT_API rapt_tensor *rapt_call_take_saved(rapt_call *call, int index);
+
 /* In vjp: the gradient of an output, zeros where nothing depends on it: for an op of several outputs that needs all
  * of them. NULL after an error; an output that is not floating has no gradient. */
 RAPT_API rapt_tensor *rapt_call_gradient_or_zeros(rapt_call *call, int output);

@@ -150,6 +150,13 @@ typedef struct rapt_cross_entropy_options {
 /* −log softmax(logits)[target]: logits (…, classes), targets (…) int64 or int32. options may be NULL. */
 RAPT_API rapt_tensor *rapt_cross_entropy(rapt_tensor *logits, rapt_tensor *targets,
                                          const rapt_cross_entropy_options *options);
+/* rapt_cross_entropy of the logits x weightᵀ + bias, those of a large vocabulary, which are never all stored: x is
+ * (…, in), weight (classes, in), bias (classes) or NULL, targets (…). Rows that are left out are not read and cost
+ * nothing. A loss that is one number computes its gradients too while it has the logits, unless nothing is recorded.
+ * The losses and x's gradient have the bits that rapt_affine and rapt_cross_entropy give, where a gradient of 1 comes
+ * in and products are the library's own; so has the weight's, where no row is left out. */
+RAPT_API rapt_tensor *rapt_linear_cross_entropy(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias,
+                                                rapt_tensor *targets, const rapt_cross_entropy_options *options);
 /* −log_probabilities[target], shapes as above; ignore_index likewise, label_smoothing must be 0. */
 RAPT_API rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor *targets,
                                     const rapt_cross_entropy_options *options);

@@ -48,6 +48,11 @@ typedef struct rapt_gpt_cache rapt_gpt_cache;
  * after an error it is as it was. */
 RAPT_API rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache *cache);
 
+/* The loss of those tokens where the targets (B, T) come next, as rapt_cross_entropy of the logits gives it with these
+ * options, or NULL; but all logits are never stored. */
+RAPT_API rapt_tensor *rapt_gpt_loss(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *targets,
+                                    const rapt_cross_entropy_options *options);
+
 /* An empty cache. The model must outlive it. */
 RAPT_API rapt_gpt_cache *rapt_gpt_cache_new(rapt_gpt *gpt);
 RAPT_API void rapt_gpt_cache_free(rapt_gpt_cache *cache);

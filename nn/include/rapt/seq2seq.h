@@ -58,6 +58,12 @@ RAPT_API rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *
 RAPT_API rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
                                                     rapt_bahdanau_state *state, rapt_tensor **weights);
 
+/* The loss of those tokens where the targets (B, T) come next, as rapt_cross_entropy of the logits gives it with these
+ * options, or NULL; but all logits are never stored. The state moves on as above. */
+RAPT_API rapt_tensor *rapt_bahdanau_decoder_loss(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
+                                                 rapt_bahdanau_state *state, rapt_tensor *targets,
+                                                 const rapt_cross_entropy_options *options);
+
 RAPT_END_DECLS
 
 #endif

@@ -184,17 +184,23 @@ typedef struct rapt_normalize_kernels {
 } rapt_normalize_kernels;
 
 /* Cross-entropy of dense rows of logits. A row whose target is negative is left out: loss 0, gradient 0. smoothing
- * is ε. statistics are two numbers for each row: the largest logit, and the sum of all exponentials relative to it. */
+ * is ε. statistics are two numbers for each row: the largest logit, and the sum of all exponentials relative to it;
+ * they may be NULL. */
 typedef void rapt_cross_entropy_loop(int64_t rows, int64_t classes, double smoothing, const void *logits,
                                      const int64_t *targets, void *losses, void *statistics);
 
-/* dx = g (softmax(x) − smoothed one-hot); g_step is 1 where every row has a g, 0 where one g is for all. */
+/* dx = g (softmax(x) − smoothed one-hot); g_step is 1 where every row has a g, 0 where one g is for all. At once with
+ * the losses, where dx may be the logits, or later. */
+typedef void rapt_cross_entropy_gradient_loop(int64_t rows, int64_t classes, double smoothing, const void *logits,
+                                              const int64_t *targets, const void *g, int64_t g_step, void *losses,
+                                              void *dx);
 typedef void rapt_cross_entropy_backward_loop(int64_t rows, int64_t classes, double smoothing, const void *logits,
                                               const int64_t *targets, const void *statistics, const void *g,
                                               int64_t g_step, void *dx);
 
 typedef struct rapt_loss_kernels {
     rapt_cross_entropy_loop *cross_entropy[2]; /* float32, float64 */
+    rapt_cross_entropy_gradient_loop *cross_entropy_gradient[2];
     rapt_cross_entropy_backward_loop *cross_entropy_backward[2];
     rapt_loops bce_with_logits, kl_div; /* out, input, target */
 } rapt_loss_kernels;

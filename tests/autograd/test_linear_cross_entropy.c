@@ -1,0 +1,186 @@
+/* linear_cross_entropy beside rapt_affine and rapt_cross_entropy: the same numbers, from chunks of rows; and what
+ * becomes of the gradients that it computed beforehand. */
+#include <math.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+#include <rapt.h>
+
+#include "tensor/core.h"
+#include "tensor/matmul.h"
+#include "tensor/memory.h"
+
+typedef struct problem {
+    rapt_tensor *x, *weight, *bias, *targets;
+} problem;
+
+/* Rows of chunks: float32 logits of 1000 rows of 10007 classes are 40 MB, those of a chunk 10. */
+static problem problem_of(rapt_dtype dtype, int64_t rows, int64_t classes, int64_t size)
+{
+    rapt_seed(7);
+    return (problem){.x = rapt_require_gradient(rapt_randn(dtype, RAPT_SHAPE(rows, size))),
+                     .weight = rapt_require_gradient(rapt_randn(dtype, RAPT_SHAPE(classes, size))),
+                     .bias = rapt_require_gradient(rapt_randn(dtype, RAPT_SHAPE(classes))),
+                     .targets = rapt_randint(0, classes, RAPT_SHAPE(rows))};
+}
+
+enum { loss, dx, dweight, dbias, results };
+
+static void evaluate(const problem *p, const rapt_cross_entropy_options *o, bool at_once, rapt_tensor **r)
+{
+    rapt_tensor *inputs[] = {p->x, p->weight, p->bias};
+    r[loss] = at_once ? rapt_linear_cross_entropy(p->x, p->weight, p->bias, p->targets, o)
+                      : rapt_cross_entropy(rapt_affine(p->x, p->weight, p->bias), p->targets, o);
+    rapt_tensor *root = rapt_sum(r[loss], RAPT_ALL_AXES, false);
+    cr_assert(rapt_gradients(1, &root, NULL, 3, inputs, r + dx, 0), "%s", rapt_error());
+}
+
+/* The largest difference, compared with the largest element. */
+static double difference(rapt_tensor *a, rapt_tensor *b)
+{
+    const double largest = rapt_item(rapt_max(rapt_abs(b), RAPT_ALL_AXES, false));
+    return rapt_item(rapt_max(rapt_abs(rapt_sub(a, b)), RAPT_ALL_AXES, false)) / (largest > 0 ? largest : 1);
+}
+
+static bool same_bits(rapt_tensor *a, rapt_tensor *b)
+{
+    const size_t bytes = (size_t)rapt_count(a) * rapt_dtype_size(rapt_get_dtype(a));
+    return memcmp(rapt_data(rapt_contiguous(a)), rapt_data(rapt_contiguous(b)), bytes) == 0;
+}
+
+static void compare(rapt_dtype dtype, int64_t rows, int64_t classes, rapt_cross_entropy_options o, const bool *exact)
+{
+    static const char *const names[] = {"the loss", "dx", "dweight", "dbias"};
+    const double tolerance = dtype == RAPT_FLOAT32 ? 2e-6 : 1e-14;
+    RAPT_SCOPE;
+    const problem p = problem_of(dtype, rows, classes, 24);
+    rapt_tensor *got[results], *expected[results];
+    evaluate(&p, &o, true, got);
+    evaluate(&p, &o, false, expected);
+    for (int i = 0; i < results; i++) {
+        cr_expect(difference(got[i], expected[i]) <= tolerance, "%s differs by %g", names[i],
+                  difference(got[i], expected[i]));
+        cr_expect(!exact[i] || rapt_matmul_uses_blas() || same_bits(got[i], expected[i]), "%s: other bits", names[i]);
+    }
+}
+
+Test(linear_cross_entropy, gives_the_bits_of_its_parts)
+{
+    const bool all[] = {true, true, true, false};
+    for (int i = 0; i < 2; i++) {
+        const rapt_dtype dtype = i ? RAPT_FLOAT64 : RAPT_FLOAT32;
+        compare(dtype, 1000, 10007, (rapt_cross_entropy_options){.label_smoothing = 0}, all);
+        compare(dtype, 600, 10007, (rapt_cross_entropy_options){.label_smoothing = 0.1, .reduction = RAPT_REDUCE_SUM},
+                all);
+        compare(dtype, 600, 10007, (rapt_cross_entropy_options){.reduction = RAPT_REDUCE_NONE}, all);
+        compare(dtype, 50, 30, (rapt_cross_entropy_options){.label_smoothing = 0}, all);
+    }
+}
+
+Test(linear_cross_entropy, leaves_rows_out)
+{
+    const bool rows_alone[] = {true, true, false, false};
+    compare(RAPT_FLOAT32, 900, 9, (rapt_cross_entropy_options){.has_ignore_index = true, .ignore_index = 3},
+            rows_alone);
+    compare(RAPT_FLOAT64, 900, 9,
+            (rapt_cross_entropy_options){.has_ignore_index = true, .ignore_index = 3, .reduction = RAPT_REDUCE_NONE},
+            rows_alone);
+}
+
+Test(linear_cross_entropy, does_not_read_rows_that_are_left_out)
+{
+    RAPT_SCOPE;
+    const problem p = problem_of(RAPT_FLOAT32, 12, 5, 3);
+    rapt_tensor *padded = rapt_clone(p.x), *r[2][results];
+    for (int64_t i = 0; i < 12; i++) {
+        const bool is_left_out = rapt_at_int64(p.targets, &i) == 2;
+        for (int64_t j = 0; is_left_out && j < 3; j++) rapt_set_at(padded, (int64_t[]){i, j}, NAN);
+    }
+    problem q = p;
+    q.x = rapt_require_gradient(padded);
+    const rapt_cross_entropy_options o = {.has_ignore_index = true, .ignore_index = 2};
+    evaluate(&p, &o, true, r[0]);
+    evaluate(&q, &o, true, r[1]);
+    for (int i = 0; i < results; i++) cr_expect(same_bits(r[0][i], r[1][i]), "result %d", i);
+}
+
+Test(linear_cross_entropy, scales_by_the_gradient_that_comes_in)
+{
+    RAPT_SCOPE;
+    const problem p = problem_of(RAPT_FLOAT64, 40, 7, 5);
+    rapt_tensor *inputs[] = {p.x, p.weight, p.bias}, *got[3], *expected[3];
+    rapt_tensor *root = rapt_mul_scalar(rapt_linear_cross_entropy(p.x, p.weight, p.bias, p.targets, NULL), -2.5);
+    rapt_tensor *plain = rapt_mul_scalar(rapt_cross_entropy(rapt_affine(p.x, p.weight, p.bias), p.targets, NULL), -2.5);
+    cr_assert(rapt_gradients(1, &plain, NULL, 3, inputs, expected, 0));
+    for (int round = 0; round < 3; round++) {
+        cr_assert(rapt_gradients(1, &root, NULL, 3, inputs, got, round < 2 ? RAPT_RETAIN_GRAPH : 0), "%s",
+                  rapt_error());
+        for (int i = 0; i < 3; i++) {
+            cr_expect(difference(got[i], expected[i]) < 1e-14, "round %d, input %d", round, i);
+            rapt_fill(got[i], 1000); /* what the caller gets is the caller's */
+        }
+    }
+}
+
+Test(linear_cross_entropy, keeps_an_infinite_gradient_out_of_rows_that_are_left_out)
+{
+    RAPT_SCOPE;
+    const problem p = problem_of(RAPT_FLOAT64, 40, 7, 5);
+    const rapt_cross_entropy_options o = {.has_ignore_index = true, .ignore_index = 2};
+    rapt_tensor *inputs[] = {p.x}, *dx_of;
+    rapt_tensor *y = rapt_mul_scalar(rapt_linear_cross_entropy(p.x, p.weight, NULL, p.targets, &o), INFINITY);
+    cr_assert(rapt_gradients(1, &y, NULL, 1, inputs, &dx_of, 0));
+    for (int64_t i = 0; i < 40; i++) {
+        const bool is_left_out = rapt_at_int64(p.targets, &i) == 2;
+        cr_expect(isfinite(rapt_at(dx_of, (int64_t[]){i, 0})) == is_left_out, "row %lld", (long long)i);
+    }
+}
+
+/* A table that is embedding and projection: one gradient, which both add to. */
+Test(linear_cross_entropy, shares_its_weight_with_an_embedding)
+{
+    RAPT_SCOPE;
+    const problem p = problem_of(RAPT_FLOAT64, 30, 11, 6);
+    rapt_tensor *gradients[2];
+    for (int i = 0; i < 2; i++) {
+        rapt_tensor *x = rapt_add(rapt_embed(p.weight, p.targets), p.x);
+        rapt_tensor *y = i ? rapt_linear_cross_entropy(x, p.weight, NULL, p.targets, NULL)
+                           : rapt_cross_entropy(rapt_affine(x, p.weight, NULL), p.targets, NULL);
+        rapt_clear_gradient(p.weight);
+        cr_assert(rapt_backward(y));
+        gradients[i] = rapt_clone(rapt_gradient(p.weight));
+    }
+    cr_expect(difference(gradients[1], gradients[0]) < 1e-14);
+}
+
+Test(linear_cross_entropy, can_be_tried_again_when_memory_was_short)
+{
+    RAPT_SCOPE;
+    const problem p = problem_of(RAPT_FLOAT64, 30, 11, 6);
+    const rapt_cross_entropy_options o = {.has_ignore_index = true, .ignore_index = 4};
+    rapt_tensor *inputs[] = {p.x, p.weight, p.bias}, *expected[results], *got[3];
+    evaluate(&p, &o, true, expected);
+    for (int64_t after = 0;; after++) {
+        RAPT_SCOPE;
+        rapt_tensor *y = rapt_linear_cross_entropy(p.x, p.weight, p.bias, p.targets, &o);
+        rapt_memory_fail_after(after);
+        const bool good = rapt_gradients(1, &y, NULL, 3, inputs, got, 0);
+        rapt_memory_fail_after(-1);
+        if (good && after > 0) break;
+        rapt_clear_error();
+        cr_assert(good || rapt_gradients(1, &y, NULL, 3, inputs, got, 0), "%s", rapt_error());
+        for (int i = 0; i < 3; i++) cr_expect(difference(got[i], expected[1 + i]) < 1e-14, "input %d", i);
+    }
+}
+
+/* 4000 rows of 5000 classes are 80 MB, twice when there is a gradient. */
+Test(linear_cross_entropy, never_stores_all_logits)
+{
+    RAPT_SCOPE;
+    const problem p = problem_of(RAPT_FLOAT32, 4000, 5000, 16);
+    rapt_memory_reset_peak();
+    const int64_t before = rapt_memory_get_statistics().live_bytes;
+    cr_assert(rapt_backward(rapt_linear_cross_entropy(p.x, p.weight, p.bias, p.targets, NULL)));
+    const double megabytes = (double)(rapt_memory_get_statistics().peak_bytes - before) / 1e6;
+    cr_expect(megabytes < 20, "%g MB", megabytes);
+}
