@@ -1,17 +1,15 @@
 /* What the measurements of attention share. */
 #include "attention_cases.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "peak.h"
-#include "timing.h"
+#include "rows.h"
 
-enum { largest_batch = 128, longest_run = 10000 };
+enum { largest_batch = 128 };
 
 /* A case made ready. */
 typedef struct trial {
+    const attention_kind *kind;
     const attention_case *sizes;
     rapt_attention *attention;
     rapt_tensor *inputs[3], *gradient;
@@ -50,7 +48,7 @@ static rapt_tensor *draw_gradient(const trial *t)
 
 static trial prepare(const attention_kind *kind, const attention_case *c)
 {
-    trial t = {.sizes = c, .attention = kind->make(c->size), .mask = {.causal = c->causal}};
+    trial t = {.kind = kind, .sizes = c, .attention = kind->make(c->size), .mask = {.causal = c->causal}};
     t.mask.offset = c->keys - c->queries;
     t.inputs[0] = rapt_require_gradient(draw(c, c->heads, c->queries));
     for (int i = 1; i < 3; i++) t.inputs[i] = rapt_require_gradient(draw(c, c->groups, c->keys));
@@ -86,55 +84,39 @@ static void forward_and_backward(void *context)
     rapt_backward_from(1, &pooled, &t->gradient, 0);
 }
 
-/* The median of as many runs as take that long, in seconds. */
-static double median_of(timing_work *work, trial *t, double seconds)
+static void *make(const void *row, const void *kind)
 {
-    static double times[longest_run];
-    int count = 0;
-    for (double start = timing_now(); timing_now() - start < 0.2 * seconds;) work(t);
-    for (double start = timing_now(); count < longest_run && (count < 1 || timing_now() - start < seconds); count++) {
-        const double before = timing_now();
-        work(t);
-        times[count] = timing_now() - before;
-    }
-    return timing_median(count, times);
+    trial *t = malloc(sizeof *t);
+    if (!t) exit(EXIT_FAILURE);
+    *t = prepare(kind, row);
+    return t;
 }
 
-static void report(const attention_kind *kind, trial *t, bool backward, double seconds)
+static void end(void *made)
 {
-    timing_work *work = backward ? forward_and_backward : forward;
-    peak_memory_reset();
-    work(t);
-    const double memory = peak_memory(), before = peak_flops(false), median = median_of(work, t, seconds),
-                 after = peak_flops(false), rate = kind->cost(t->sizes->size, backward) * t->pairs / median;
-    printf("%-22s %-8s %10.3f ms %8.1f GFLOP/s %4.0f %% of the peak %8.1f MB\n", t->sizes->name,
-           backward ? "fwd_bwd" : "fwd", 1e3 * median, 1e-9 * rate, 100 * rate / (before > after ? before : after),
-           1e-6 * memory);
-    fflush(stdout);
+    trial *t = made;
+    rapt_module_free(&t->attention->module);
+    free(t);
+}
+
+static double cost(const void *made, int phase)
+{
+    const trial *t = made;
+    return t->kind->cost(t->sizes->size, phase == 1) * t->pairs;
 }
 
 int attention_cases_main(int count, char **arguments, const attention_kind *kind, const attention_case *cases,
                          int num_cases)
 {
-    const char *only = NULL, *phase = NULL;
-    double seconds = 1;
-    for (int i = 1; i + 1 < count; i += 2) {
-        if (strcmp(arguments[i], "--case") == 0) only = arguments[i + 1];
-        if (strcmp(arguments[i], "--phase") == 0) phase = arguments[i + 1];
-        if (strcmp(arguments[i], "--seconds") == 0) seconds = strtod(arguments[i + 1], NULL);
-    }
-    rapt_on_error(rapt_exit_on_error);
-    rapt_seed(1);
-    rapt_set_threads(rapt_get_threads()); /* all of them, however crowded the machine is */
-    if (!phase) printf("%s\n%s\n", rapt_describe_runtime(), kind->note);
-    for (int i = 0; i < num_cases; i++) {
-        if (only && strcmp(only, cases[i].name) != 0) continue;
-        RAPT_SCOPE;
-        trial t = prepare(kind, &cases[i]);
-        bool backward = phase && strcmp(phase, "fwd_bwd") == 0;
-        if (phase) printf("%.6f\n", 1e3 * median_of(backward ? forward_and_backward : forward, &t, seconds));
-        for (int b = 0; !phase && b < 2; b++) report(kind, &t, b == 1, seconds);
-        rapt_module_free(&t.attention->module);
-    }
-    return EXIT_SUCCESS;
+    const row_family family = {.rows = cases,
+                               .row_size = sizeof *cases,
+                               .row_count = num_cases,
+                               .phases = {"fwd", "fwd_bwd"},
+                               .work = {forward, forward_and_backward},
+                               .make = make,
+                               .end = end,
+                               .cost = cost,
+                               .context = kind,
+                               .note = kind->note};
+    return rows_main(count, arguments, &family, 1);
 }

@@ -25,9 +25,7 @@ typedef struct attention_kind {
     const char *note;                            /* what they count */
 } attention_kind;
 
-/* A main function. Without arguments it prints a table of all cases: median ms, the rate and its share of what the
- * processor can do at most, the memory beyond the inputs. With "--case NAME --phase fwd|fwd_bwd --seconds X" it
- * prints that median alone, in ms, as tests/bench/compare wants it. The exit status. */
+/* A main function, as rows_main is one. */
 int attention_cases_main(int count, char **arguments, const attention_kind *kind, const attention_case *cases,
                          int num_cases);
 

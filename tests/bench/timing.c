@@ -1,14 +1,20 @@
 /* Timing for the benchmark programs. */
 #include "timing.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+static clockid_t clock_in_use = CLOCK_MONOTONIC;
+
+void timing_by_processor(void)
+{
+    clock_in_use = CLOCK_PROCESS_CPUTIME_ID;
+}
 
 double timing_now(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock_in_use, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
@@ -24,24 +30,15 @@ double timing_median(int count, double *times)
     return times[count / 2];
 }
 
-double timing_report(const char *name, int repetitions, int64_t units, timing_work *work, void *context)
+double timing_measure(timing_work *work, void *context, double seconds)
 {
-    enum { warm_up = 3 };
-    double *seconds = calloc((size_t)repetitions, sizeof *seconds);
-    if (!seconds || repetitions < 1) {
-        free(seconds);
-        return 0;
-    }
-    for (int i = 0; i < warm_up; i++) work(context);
-    for (int i = 0; i < repetitions; i++) {
-        double start = timing_now();
+    enum { longest_run = 10000 };
+    static double times[longest_run];
+    int count = 0;
+    for (double start = timing_now(); count < longest_run && (count < 1 || timing_now() - start < seconds); count++) {
+        const double before = timing_now();
         work(context);
-        seconds[i] = timing_now() - start;
+        times[count] = timing_now() - before;
     }
-    double median = timing_median(repetitions, seconds), scale = units > 1 ? 1e9 / (double)units : 1e3;
-    printf("%-40s %10.3f %s (%.3f … %.3f)\n", name, median * scale, units > 1 ? "ns each" : "ms", seconds[0] * scale,
-           seconds[repetitions - 1] * scale);
-    fflush(stdout);
-    free(seconds);
-    return median;
+    return timing_median(count, times);
 }

@@ -1,15 +1,16 @@
-/* What an op costs when its tensors are tiny: chains on 16 numbers, and a step of the smallest training loop. */
-#include <stdio.h>
+/* What an op costs when its tensors are tiny: a chain on 16 numbers, and steps of the smallest training loop. */
 #include <stdlib.h>
 
 #include <rapt.h>
 
-#include "timing.h"
+#include "rows.h"
 
-enum { links = 334, ops = 3 * links };
+/* --- the chain --- */
+
+enum { links = 334 };
 
 struct chain {
-    rapt_tensor *x, *a, *c;
+    rapt_tensor *x, *a, *c, *ones;
 };
 
 static rapt_tensor *run_chain(const struct chain *chain)
@@ -36,10 +37,28 @@ static void forward_and_backward(void *context)
 {
     RAPT_SCOPE;
     struct chain *chain = context;
-    rapt_tensor *y = run_chain(chain), *ones = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(16));
-    rapt_backward_from(1, &y, &ones, 0);
+    rapt_tensor *y = run_chain(chain);
+    rapt_backward_from(1, &y, &chain->ones, 0);
     rapt_clear_gradient(chain->x);
 }
+
+static void *make_chain(const void *row, const void *context)
+{
+    (void)row, (void)context;
+    static struct chain chain;
+    chain = (struct chain){.x = rapt_require_gradient(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(16))),
+                           .a = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(16)),
+                           .c = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(16), 1.01),
+                           .ones = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(16))};
+    return &chain;
+}
+
+static void end_chain(void *made)
+{
+    (void)made;
+}
+
+/* --- the loop --- */
 
 struct loop {
     rapt_sequential *model;
@@ -57,28 +76,36 @@ static void train(void *context)
     }
 }
 
-int main(void)
+static void *make_loop(const void *row, const void *context)
 {
-    RAPT_SCOPE;
-    rapt_on_error(rapt_exit_on_error);
-    rapt_seed(1);
-    puts(rapt_describe_runtime());
-    struct chain chain = {.x = rapt_require_gradient(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(16))),
-                          .a = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(16)),
-                          .c = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(16), 1.01)};
-    timing_report("chain of 1002 ops: forward", 101, ops, forward, &chain);
-    timing_report("chain of 1002 ops: forward, recorded", 101, ops, record, &chain);
-    timing_report("chain of 1002 ops: forward + backward", 101, ops, forward_and_backward, &chain);
-
+    (void)row, (void)context;
+    static struct loop loop;
     const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
-    struct loop loop = {.model = RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(2, 8, RAPT_BIAS),
-                                                 rapt_activation_new("Tanh", rapt_tanh),
-                                                 (rapt_module *)rapt_linear_new(8, 1, RAPT_BIAS)),
-                        .x = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4, 2), inputs),
-                        .target = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4, 1), targets)};
+    loop = (struct loop){.model = RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(2, 8, RAPT_BIAS),
+                                                  rapt_activation_new("Tanh", rapt_tanh),
+                                                  (rapt_module *)rapt_linear_new(8, 1, RAPT_BIAS)),
+                         .x = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4, 2), inputs),
+                         .target = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4, 1), targets)};
     loop.optimizer = rapt_sgd_new(&loop.model->module, &(rapt_sgd_config){.learning_rate = 0.1});
-    timing_report("exclusive or 2-8-1: a training step", 21, 1000, train, &loop);
-    rapt_optimizer_free(loop.optimizer);
-    rapt_module_free(&loop.model->module);
-    return EXIT_SUCCESS;
+    return &loop;
+}
+
+static void end_loop(void *made)
+{
+    struct loop *loop = made;
+    rapt_optimizer_free(loop->optimizer);
+    rapt_module_free(&loop->model->module);
+}
+
+int main(int count, char **arguments)
+{
+    static const char *const chains[] = {"chain_1002"}, *const loops[] = {"xor_2_8_1"};
+    const row_family families[] = {
+        {ROWS_OF(chains), .phases = {"fwd", "record", "fwd_bwd"}, .work = {forward, record, forward_and_backward},
+         .make = make_chain, .end = end_chain,
+         .note = "a chain of 1002 ops: microseconds an op, if you take the ms for them"},
+        {ROWS_OF(loops), .phases = {"steps"}, .work = {train}, .make = make_loop, .end = end_loop,
+         .note = "1000 steps"},
+    };
+    return rows_main(count, arguments, families, 2);
 }

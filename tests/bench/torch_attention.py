@@ -1,10 +1,4 @@
-"""The attention cases of tests/bench/compare in PyTorch: reads lines "CASE IMPLEMENTATION PHASE SECONDS" from standard
-input and answers each with the median time in milliseconds. Implementations are "eager" and "compile"."""
-import math
-import statistics
-import sys
-import time
-
+"""The rows of bench_attention_dot and bench_attention_additive in PyTorch."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -15,6 +9,7 @@ DOT = {"dot_causal_1024": (4, 12, 1024, 64, True, False), "dot_causal_4096": (1,
        "dot_lengths_128_split": (32, 8, 128, 64, False, True)}
 ADDITIVE = {"additive_256": (8, 256, 256, 256), "additive_512": (4, 512, 512, 256), "additive_32": (64, 32, 32, 256),
             "additive_step": (128, 1, 10, 256)}
+ROWS = DOT | ADDITIVE
 
 
 def lengths(items, keys):
@@ -55,52 +50,17 @@ def additive(items, queries, keys, hidden):
     return lambda *x: module(*x, seen), inputs, list(module.parameters())
 
 
-class Case:
-    def __init__(self, name, implementation):
-        torch.manual_seed(0)
-        self.function, self.inputs, parameters = dot(*DOT[name]) if name in DOT else additive(*ADDITIVE[name])
-        if implementation == "compile":
-            torch.compiler.reset()  # it would give up after so many shapes of one function
-            self.function = torch.compile(self.function)
-        self.leaves = self.inputs + parameters
-        self.gradient = torch.randn_like(self.function(*self.inputs))
+def make(row, phase, compiled, is_plain):
+    function, inputs, parameters = dot(*DOT[row]) if row in DOT else additive(*ADDITIVE[row])
+    function = compiled(function)
+    gradient = torch.randn_like(function(*inputs))
 
-    def fwd(self):
+    def forward():
         with torch.no_grad():
-            self.function(*self.inputs)
+            function(*inputs)
 
-    def fwd_bwd(self):
-        for leaf in self.leaves:
+    def forward_and_backward():
+        for leaf in inputs + parameters:
             leaf.grad = None
-        self.function(*self.inputs).backward(self.gradient)
-
-
-def measure(run, seconds):
-    times = []
-    start = time.perf_counter()
-    while not times or time.perf_counter() - start < seconds:
-        before = time.perf_counter()
-        run()
-        times.append(1e3 * (time.perf_counter() - before))
-    return statistics.median(times)
-
-
-def main():
-    cases = {}
-    print("torch", torch.__version__, flush=True)
-    for line in sys.stdin:
-        name, implementation, phase, seconds = line.split()
-        try:
-            key = name, implementation
-            if key not in cases:
-                cases.clear()  # the memory of the case before is free again
-                cases[key] = Case(*key)
-                measure(getattr(cases[key], phase), 0.3)
-            print(measure(getattr(cases[key], phase), float(seconds)), flush=True)
-        except Exception as error:  # torch.compile may be unusable on a machine: compare then says so
-            reason = str(error).strip().splitlines()[-1][:200] if str(error).strip() else repr(error)
-            print("failed:", reason, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        function(*inputs).backward(gradient)
+    return {"fwd": forward, "fwd_bwd": forward_and_backward}[phase]
