@@ -100,16 +100,17 @@ int64_t rapt_grain(int64_t cost)
 
 void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context)
 {
-    int64_t pieces = (count + grain - 1) / grain;
-    int used = rapt_get_threads();
-    if (used > pieces) used = (int)pieces;
-    if (used <= 1 || this_thread.is_forked || omp_in_parallel() ||
+    const int64_t pieces = (count + grain - 1) / grain;
+    const int used = rapt_get_threads();
+    if (used <= 1 || pieces <= 1 || this_thread.is_forked || omp_in_parallel() ||
         (!atomic_load_explicit(&threads_are_fixed, memory_order_relaxed) && leaves_room_to_others())) {
         for (int64_t first = 0; first < count; first += grain)
             task(context, first, first + grain < count ? first + grain : count);
         return;
     }
     this_thread.has_team = true;
+    /* Always all of them, though some may find no piece: for another number OpenMP makes another team, with memory and
+     * threads asked of the system. */
 #pragma omp parallel for schedule(dynamic, 1) num_threads(used)
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t first = piece * grain;

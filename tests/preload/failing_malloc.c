@@ -1,6 +1,6 @@
 /* A malloc that fails when it is told to, for a program that is started with it preloaded. From main on it counts
- * what is asked of the system by anybody in the process; request RAPT_FAIL_AT gets nothing, and with RAPT_FAIL_ON
- * all after it. The number of requests goes to the file that RAPT_FAIL_COUNT names. */
+ * what is asked of the system by anybody in the process; request RAPT_FAIL_AT (0: none) gets nothing, and with
+ * RAPT_FAIL_ON all after it. The number of requests goes to the file that RAPT_FAIL_COUNT names. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "requests.h"
+
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *memory, size_t size);
@@ -22,6 +24,11 @@ static atomic_bool counting;
 static atomic_llong requests;
 static long long fail_at;
 static bool fail_on;
+
+long long preloaded_requests(void)
+{
+    return atomic_load(&requests);
+}
 
 static bool fails(void)
 {
