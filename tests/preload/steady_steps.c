@@ -62,10 +62,7 @@ static rapt_tensor *make_lengths(void)
     return rapt_arange(RAPT_INT64, length - batch + 1, length + 1, 1);
 }
 
-static rapt_tensor *loss_of(rapt_tensor *logits)
-{
-    return rapt_cross_entropy(logits, draw_words(), &(rapt_cross_entropy_options){.has_ignore_index = true});
-}
+static const rapt_cross_entropy_options without_padding = {.has_ignore_index = true};
 
 /* --- exclusive or --- */
 
@@ -103,7 +100,7 @@ static void run_bahdanau(void)
     rapt_tensor *state = NULL;
     rapt_tensor *outputs = rapt_bahdanau_encoder_forward((rapt_bahdanau_encoder *)modules[0], draw_words(), &state);
     rapt_bahdanau_state at = rapt_bahdanau_decoder_start(decoder, outputs, state, make_lengths());
-    train(loss_of(rapt_bahdanau_decoder_forward(decoder, draw_words(), &at, NULL)));
+    train(rapt_bahdanau_decoder_loss(decoder, draw_words(), &at, draw_words(), &without_padding));
 }
 
 /* --- a Transformer --- */
@@ -135,7 +132,8 @@ static void run_transformer(void)
     const rapt_mask padding = {.valid_lengths = make_lengths()};
     rapt_tensor *y = rapt_transformer_forward((rapt_transformer *)modules[0], embed_drawn(), embed_drawn(), &padding,
                                               RAPT_MASK(.causal = true), &padding);
-    train(loss_of(rapt_linear_forward((rapt_linear *)modules[3], y)));
+    rapt_tensor *logits = rapt_linear_forward((rapt_linear *)modules[3], y);
+    train(rapt_cross_entropy(logits, draw_words(), &without_padding));
 }
 
 /* --- a GPT --- */
@@ -155,7 +153,7 @@ static void start_gpt(void)
 
 static void run_gpt(void)
 {
-    train(loss_of(rapt_gpt_forward((rapt_gpt *)modules[0], draw_words(), NULL)));
+    train(rapt_gpt_loss((rapt_gpt *)modules[0], draw_words(), draw_words(), &without_padding));
 }
 
 /* --- generation --- */
