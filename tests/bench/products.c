@@ -183,7 +183,7 @@ int main(int count, char **arguments)
         }
     }
     rapt_set_threads(rapt_get_threads()); /* whatever else the machine does */
-    printf("%s; OpenBLAS with kernels for %s\n", rapt_describe_runtime(), openblas_get_corename());
+    printf("%s; %s with kernels for %s\n", rapt_describe_runtime(), openblas_get_config(), openblas_get_corename());
     if (random > 0)
         measure_random(random, dtype);
     else

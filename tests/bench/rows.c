@@ -89,7 +89,6 @@ static void serve(const row_family *family, void *made, int phase)
     work(made);
     puts(rapt_describe_runtime());
     fflush(stdout);
-    if (getenv("BENCH_BY_PROCESSOR")) timing_by_processor();
     char line[64];
     while (fgets(line, sizeof line, stdin)) {
         const double milliseconds = 1e3 * timing_measure(work, made, strtod(line, NULL));

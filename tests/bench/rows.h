@@ -28,8 +28,7 @@ typedef struct row_family {
  * processor can do at most, the memory beyond what the row was made with. With "--row NAME --phase PHASE" it serves
  * tests/bench/compare: for each number of seconds that it reads it prints the median in ms of runs that take that
  * long, the process's largest memory in MB, what a run costs and what the processor can do at most (both in floating-
- * point operations, a second for the latter); with BENCH_BY_PROCESSOR in the environment by the time that the process
- * has used. The exit status. */
+ * point operations, a second for the latter). The exit status. */
 int rows_main(int count, char **arguments, const row_family *families, int family_count);
 
 #endif

@@ -2,10 +2,9 @@
 #ifndef BENCH_TIMING_H
 #define BENCH_TIMING_H
 
-/* Seconds of a clock that never goes back: the wall's, or from timing_by_processor on the time that the process has
- * used, whatever else the machine does. */
+/* Seconds of a clock that never goes back: the wall's; or, with BENCH_BY_PROCESSOR in the environment, the time that
+ * the process has used, whatever else the machine does. */
 double timing_now(void);
-void timing_by_processor(void);
 
 /* The median of one or more times, which it sorts, the smallest first. */
 double timing_median(int count, double *times);
