@@ -222,7 +222,7 @@ static void turn(work *w)
 static int64_t grain_of(int64_t rows, int64_t columns, int64_t k)
 {
     enum { call = 128 }; /* a call costs as much, however little there is to do */
-    return rapt_grain(call + rows * columns * (k / 64 + 1));
+    return rapt_grain(call + columns * (rows * (k / 64 + 1) + k / 4)); /* of few rows the time is that of reading b */
 }
 
 /* Tiles as square as can be, since each packs its share of a and b anew: enough of them to keep threads busy. */
@@ -249,7 +249,7 @@ static void choose_tiles(work *w, int64_t count)
 
 static void multiply_directly(work *w, int64_t count)
 {
-    enum { smallest_columns = 256, tiles = 16 };
+    enum { smallest_columns = 64, tiles = 64 };
     const rapt_product *p = &w->all.first;
     w->column_tiles = least(divide_up(p->n, smallest_columns), divide_up(tiles, count));
     const int64_t columns = divide_up(p->n, w->column_tiles);
