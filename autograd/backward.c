@@ -81,7 +81,7 @@ static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
         if (!inputs[i]) return rapt_fail(RAPT_ERROR_NULL, walk->op, "input %d is NULL", i);
         if (!rapt_check_alive(walk->op, "an input", inputs[i])) return false;
         if (!inputs[i]->link) continue;
-        const int32_t place = rapt_places_add(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output, &is_new);
+        const int64_t place = rapt_places_add(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output, &is_new);
         if (place < 0) return false;
         if (is_new) walk->places.list[place].input = i;
         walk->has_requests = walk->has_requests || !inputs[i]->link->is_leaf;
@@ -94,7 +94,7 @@ static void take_requested(rapt_walk *walk, int count, rapt_tensor *const *input
 {
     for (int i = 0; i < count; i++) {
         if (!inputs[i]->link) continue;
-        const int32_t index = rapt_places_find(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output);
+        const int64_t index = rapt_places_find(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output);
         rapt_place *place = &walk->places.list[index];
         results[i] = place->input == i ? rapt_scope_own(place->gradient) : results[place->input];
         if (place->input == i) place->gradient = NULL;

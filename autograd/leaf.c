@@ -110,14 +110,14 @@ bool rapt_leaves_add(rapt_places *places, bool create_graph)
 {
     bool before = rapt_set_recording(create_graph), good = true;
     gradients_lock_take();
-    for (int32_t i = 0; i < places->count && good; i++) {
+    for (int64_t i = 0; i < places->count && good; i++) {
         rapt_place *place = &places->list[i];
         if (!place->gradient || !place->node->leaf_header) continue;
         rapt_tensor *sum = join(place->node->gradient, place->gradient, create_graph);
         if (sum) place->gradient = sum;
         good = sum != NULL;
     }
-    for (int32_t i = 0; i < places->count && good; i++) {
+    for (int64_t i = 0; i < places->count && good; i++) {
         rapt_place *place = &places->list[i];
         if (!place->gradient || !place->node->leaf_header) continue;
         rapt_tensor *old = place->node->gradient;

@@ -3,6 +3,7 @@
 #define RAPT_AUTOGRAD_PLACES_H
 
 #include "node.h"
+#include "tensor/pointer_set.h"
 
 /* One output of a node, and its gradient in this walk. */
 typedef struct rapt_place {
@@ -13,17 +14,17 @@ typedef struct rapt_place {
 } rapt_place;
 
 typedef struct rapt_places {
+    rapt_pointer_set outputs; /* of nodes, numbered as in the list */
     rapt_place *list;
-    int32_t *slots; /* a hash table of indices into the list, −1 where free */
-    int32_t count, slot_count;
-    size_t list_bytes, slots_bytes; /* the allocator's capacities */
+    int64_t count;
+    size_t bytes; /* the allocator's capacity */
 } rapt_places;
 
 /* The index of that output's place, −1 when it has none. */
-int32_t rapt_places_find(const rapt_places *places, const rapt_node *node, int output);
+int64_t rapt_places_find(const rapt_places *places, const rapt_node *node, int output);
 
 /* The same with a place made where there is none; *is_new tells. −1 after an error (no memory). */
-int32_t rapt_places_add(rapt_places *places, rapt_node *node, int output, bool *is_new);
+int64_t rapt_places_add(rapt_places *places, rapt_node *node, int output, bool *is_new);
 
 /* Where the gradient of that output, which was reached, is summed up while a walk goes on. */
 rapt_tensor **rapt_places_sum(const rapt_places *places, rapt_node *node, int output);

@@ -12,15 +12,10 @@
 
 static bool append(rapt_node_list *list, rapt_node *node)
 {
-    enum { first_count = 64 };
-    if ((size_t)(list->count + 1) * sizeof *list->nodes > list->bytes) {
-        size_t bytes, wanted = list->bytes ? list->bytes * 2 : first_count * sizeof *list->nodes;
-        rapt_node **nodes = rapt_block_take("backward", wanted, &bytes);
-        if (!nodes) return false;
-        if (list->count) memcpy(nodes, list->nodes, (size_t)list->count * sizeof *nodes);
-        rapt_block_give(list->nodes, list->bytes);
-        *list = (rapt_node_list){nodes, list->count, bytes};
-    }
+    const size_t used = (size_t)list->count * sizeof *list->nodes;
+    rapt_node **nodes = rapt_block_grow("backward", list->nodes, &list->bytes, used, used + sizeof *nodes);
+    if (!nodes) return false;
+    list->nodes = nodes;
     list->nodes[list->count++] = node;
     return true;
 }
@@ -243,7 +238,7 @@ static bool is_reached_by_gradient(const rapt_node *node)
 static void keep_requested(rapt_walk *walk, const rapt_node *node)
 {
     for (int k = 0; k < node->output_count; k++) {
-        const int32_t place = rapt_places_find(&walk->places, node, k);
+        const int64_t place = rapt_places_find(&walk->places, node, k);
         if (place >= 0) walk->places.list[place].gradient = rapt_retain(node->outputs[k].gradient);
     }
 }

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "nn/entry.h"
-#include "nn/pointer_set.h"
+#include "tensor/pointer_set.h"
 
 typedef struct printing {
     const rapt_module *root;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "nn/entry.h"
-#include "nn/pointer_set.h"
+#include "tensor/pointer_set.h"
 
 /* --- modules --- */
 

@@ -244,6 +244,20 @@ void rapt_block_give(void *block, size_t capacity)
     rapt_block_give_as_it_is(block, capacity);
 }
 
+void *rapt_block_grow(const char *op, void *block, size_t *capacity, size_t used, size_t wanted)
+{
+    enum { least = 512 };
+    size_t grown_capacity;
+    if (block && wanted <= *capacity) return block;
+    if (wanted < 2 * *capacity) wanted = 2 * *capacity;
+    void *grown = rapt_block_take(op, wanted < least ? least : wanted, &grown_capacity);
+    if (!grown) return NULL;
+    if (used > 0) memcpy(grown, block, used);
+    rapt_block_give(block, *capacity);
+    *capacity = grown_capacity;
+    return grown;
+}
+
 static void free_list(free_block **head, int class)
 {
     for (free_block *block = pop(head); block; block = pop(head)) {

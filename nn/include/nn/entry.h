@@ -4,7 +4,7 @@
 
 #include <rapt/module_values.h>
 
-#include "nn/pointer_set.h"
+#include "tensor/pointer_set.h"
 
 /* One named thing of a module: a tensor or a child. */
 typedef struct rapt_module_entry {

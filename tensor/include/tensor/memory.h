@@ -10,6 +10,11 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity);
 void *rapt_block_try(size_t bytes, size_t *capacity); /* without an error, for who can do without */
 void rapt_block_give(void *block, size_t capacity);
 
+/* A block of at least `wanted` bytes in the place of one (NULL at first) of *capacity bytes, with the same first `used`
+ * ones: itself, or one of at least twice its size. NULL and an error when there is no memory; the old one is then as it
+ * was. */
+void *rapt_block_grow(const char *op, void *block, size_t *capacity, size_t used, size_t wanted);
+
 /* The same without a change of its bytes while the debugging mode keeps it back. */
 void rapt_block_give_as_it_is(void *block, size_t capacity);
 

@@ -1,17 +1,19 @@
 /* A set of pointers: an array in the order of adding, and an open hash table of places in it. */
-#include "nn/pointer_set.h"
+#include "tensor/pointer_set.h"
 
 #include <string.h>
 
 #include "tensor/memory.h"
 
-/* At least half of the slots are free. Multiplied by 2⁶⁴ / the golden ratio, whose upper bits differ for near
- * pointers. */
+enum { first_capacity = 16 };
+
+/* At least half of the slots, a power of two of them, are free. Multiplied by 2⁶⁴ / the golden ratio, whose upper bits
+ * differ for near pointers. */
 static int64_t *slot_of(const rapt_pointer_set *set, const void *pointer)
 {
-    const uint64_t slots = 2 * (uint64_t)set->capacity;
-    uint64_t slot = ((uint64_t)(uintptr_t)pointer * UINT64_C(0x9E3779B97F4A7C15) >> 32) % slots;
-    while (set->slots[slot] >= 0 && set->pointers[set->slots[slot]] != pointer) slot = (slot + 1) % slots;
+    const uint64_t mask = 2 * (uint64_t)set->capacity - 1;
+    uint64_t slot = (uint64_t)(uintptr_t)pointer * UINT64_C(0x9E3779B97F4A7C15) >> 32 & mask;
+    while (set->slots[slot] >= 0 && set->pointers[set->slots[slot]] != pointer) slot = (slot + 1) & mask;
     return &set->slots[slot];
 }
 
@@ -22,7 +24,7 @@ int64_t rapt_pointer_set_find(const rapt_pointer_set *set, const void *pointer)
 
 static bool grow(rapt_pointer_set *set)
 {
-    rapt_pointer_set grown = {.count = set->count, .capacity = set->capacity ? 2 * set->capacity : 32};
+    rapt_pointer_set grown = {.count = set->count, .capacity = set->capacity ? 2 * set->capacity : first_capacity};
     const size_t slots = 2 * (size_t)grown.capacity * sizeof *grown.slots;
     char *block = rapt_block_try((size_t)grown.capacity * sizeof *grown.pointers + slots, &grown.block_capacity);
     if (!block) return false;

@@ -1,7 +1,7 @@
 /* Sets of pointers. */
 #include "expect.h"
 
-#include "nn/pointer_set.h"
+#include "tensor/pointer_set.h"
 #include "tensor/memory.h"
 
 static char place[3000];

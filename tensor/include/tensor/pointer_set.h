@@ -1,6 +1,6 @@
 /* A set of pointers, numbered in the order in which they came: what a walk has met already. */
-#ifndef RAPT_NN_POINTER_SET_H
-#define RAPT_NN_POINTER_SET_H
+#ifndef RAPT_TENSOR_POINTER_SET_H
+#define RAPT_TENSOR_POINTER_SET_H
 
 #include <stdbool.h>
 #include <stddef.h>
