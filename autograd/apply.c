@@ -30,8 +30,9 @@ static bool check_alive(const rapt_op *op, int count, rapt_tensor *const *inputs
 static bool check_inputs(const rapt_op *op, int count, rapt_tensor *const *inputs)
 {
     for (int i = 0; i < count; i++) {
+        if (inputs[i]) continue;
         bool optional = i < 32 && (op->optional >> i & 1);
-        if (!inputs[i] && !optional) return rapt_fail(RAPT_ERROR_NULL, op->name, "input %d is NULL", i);
+        if (!optional) return rapt_fail(RAPT_ERROR_NULL, op->name, "input %d is NULL", i);
     }
     return !rapt_debugging || check_alive(op, count, inputs);
 }
@@ -61,19 +62,16 @@ static bool save(rapt_node *node, rapt_call *call)
     for (int k = 0; k < call->saved_count; k++) {
         rapt_tensor *tensor = call->saved[k];
         rapt_saved_tensor *saved = &node->saved[k];
-        saved->output = -1;
         if (!tensor) continue;
         saved->output = output_index(call, tensor);
         saved->is_lost =
             saved->output < 0 && rapt_is_floating(tensor) && !is_input(call, tensor) && !(call->constants >> k & 1);
-        if (saved->output >= 0)
-            tensor = rapt_new_alias(tensor, false);
-        else if (tensor->link && tensor->link->is_leaf)
-            tensor = rapt_new_alias(tensor, true);
-        if (!tensor) return false;
-        rapt_retain(tensor);
-        rapt_release(call->saved[k]);
-        call->saved[k] = NULL;
+        if (saved->output >= 0 || (tensor->link && tensor->link->is_leaf)) {
+            tensor = rapt_alias_share(tensor, saved->output < 0);
+            if (!tensor) return false;
+            rapt_release(call->saved[k]);
+        }
+        call->saved[k] = NULL; /* its share is the node's */
         saved->tensor = tensor;
         saved->version = atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
     }
@@ -107,21 +105,14 @@ static bool record(rapt_call *call)
     if (call->op->options_size) memcpy(node->options, call->options, call->op->options_size);
     bool good = true;
     for (int k = 0; k < call->output_count && good; k++) good = make_new(call, k);
-    good = good && save(node, call);
-    if (good) {
-        for (int i = 0; i < call->count; i++) {
-            if (!wants_gradient(call->inputs[i])) continue;
-            node->edges[i] = (rapt_edge){rapt_node_retain(rapt_node_of(call->inputs[i])), call->inputs[i]->output};
-        }
-        for (int k = 0; k < call->output_count; k++) {
-            if (rapt_is_floating(call->outputs[k]))
-                rapt_node_attach(node, k, call->outputs[k]);
-            else
-                node->outputs[k].dtype = call->outputs[k]->dtype;
-        }
+    if (!good || !save(node, call)) {
+        rapt_node_release(node);
+        return false;
     }
-    rapt_node_release(node);
-    return good;
+    for (int i = 0; i < call->count; i++)
+        if (wants_gradient(call->inputs[i])) rapt_node_connect(node, i, call->inputs[i]);
+    rapt_node_attach(node, call->outputs);
+    return true;
 }
 
 static bool any_floating(const rapt_call *call)

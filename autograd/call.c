@@ -160,19 +160,27 @@ rapt_tensor *rapt_call_gradient_so_far(const rapt_call *call, int input)
     return sum && *sum && rapt_grows_in_place(*sum, call->walk->create_graph) ? *sum : NULL;
 }
 
+static bool check_given(const rapt_call *call, int input, rapt_tensor *gradient)
+{
+    if (!gradient || !check_index(call, "input", input, call->count)) return false;
+    if (!call->node)
+        return rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward gave a gradient, which only a vjp can");
+    rapt_tensor **sum = sum_of(call, input);
+    if (!sum) return true;
+    if (gradient == *sum && rapt_grows_in_place(gradient, call->walk->create_graph))
+        return rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
+                         "its vjp gave the gradient so far of input %d, which is only to be added to", input);
+    return !call->given[input] ||
+           rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
+                     "its vjp gave input %d a gradient twice; one that is their sum expected", input);
+}
+
 bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient)
 {
-    bool good = gradient && check_index(call, "input", input, call->count);
-    rapt_tensor **sum = good ? sum_of(call, input) : NULL;
-    if (good && !call->node)
-        good = rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward gave a gradient, which only a vjp can");
-    if (sum && gradient == *sum && rapt_grows_in_place(gradient, call->walk->create_graph))
-        good = rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
-                         "its vjp gave the gradient so far of input %d, which is only to be added to", input);
-    if (sum && good && call->given[input])
-        good = rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
-                         "its vjp gave input %d a gradient twice; one that is their sum expected", input);
-    if (sum && good) call->given[input] = gradient;
-    if (!good) call->failed = true;
-    return good;
+    if (!check_given(call, input, gradient)) {
+        call->failed = true;
+        return false;
+    }
+    if (call->node->edges[input].node) call->given[input] = gradient;
+    return true;
 }

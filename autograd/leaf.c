@@ -45,8 +45,7 @@ rapt_tensor *rapt_require_gradient(rapt_tensor *tensor)
     if (!node) return NULL;
     node->link.release = leaf_link_release;
     node->leaf_header = tensor;
-    rapt_node_attach(node, 0, tensor);
-    rapt_node_release(node);
+    rapt_node_attach(node, &tensor);
     return tensor;
 }
 

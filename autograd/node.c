@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+#include "recording.h"
 #include "tensor/memory.h"
 #include "tensor/thread.h"
 
-static _Atomic uint64_t next_sequence = 1;
+/* Of the nodes that this thread made, and those that they use. */
+static RAPT_THREAD_LOCAL uint64_t last_sequence;
 
 static void link_retain(rapt_graph_link *link)
 {
@@ -26,30 +28,58 @@ static size_t round_up(size_t bytes)
 
 rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs)
 {
-    size_t options_at = round_up(sizeof(rapt_node));
-    size_t edges_at = options_at + round_up(op ? op->options_size : 0);
-    size_t saved_at = edges_at + round_up((size_t)edges * sizeof(rapt_edge));
-    size_t outputs_at = saved_at + round_up((size_t)saved * sizeof(rapt_saved_tensor));
-    size_t bytes = outputs_at + (size_t)outputs * sizeof(rapt_output);
+    const size_t edges_at = sizeof(rapt_node);
+    const size_t saved_at = edges_at + (size_t)edges * sizeof(rapt_edge);
+    const size_t outputs_at = saved_at + (size_t)saved * sizeof(rapt_saved_tensor);
+    const size_t options_at = round_up(outputs_at + (size_t)outputs * sizeof(rapt_output));
     size_t capacity;
-    char *block = rapt_block_take(op ? op->name : "require_gradient", bytes, &capacity);
+    char *block =
+        rapt_block_take(op ? op->name : "require_gradient", options_at + (op ? op->options_size : 0), &capacity);
     if (!block) return NULL;
     rapt_node *node = (rapt_node *)(void *)block;
-    memset(node, 0, outputs_at);
     node->link = (rapt_graph_link){.retain = link_retain, .release = op_link_release, .is_leaf = op == NULL};
-    node->references = 1;
-    node->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
+    atomic_init(&node->references, 1);
+    node->sequence = ++last_sequence;
     node->op = op;
+    node->gradient = node->leaf_header = NULL;
     node->capacity = capacity;
     node->edge_count = edges;
     node->saved_count = saved;
     node->output_count = outputs;
+    node->used = node->requested = node->held = false;
+    atomic_init(&node->walk, NULL);
     node->options = block + options_at;
     node->edges = (rapt_edge *)(void *)(block + edges_at);
     node->saved = (rapt_saved_tensor *)(void *)(block + saved_at);
     node->outputs = (rapt_output *)(void *)(block + outputs_at);
+    for (int i = 0; i < edges; i++) node->edges[i].node = NULL, node->edges[i].output = 0;
+    for (int k = 0; k < saved; k++) node->saved[k].tensor = NULL;
     for (int k = 0; k < outputs; k++) node->outputs[k].gradient = NULL;
     return node;
+}
+
+void rapt_node_connect(rapt_node *node, int input, const rapt_tensor *tensor)
+{
+    rapt_node *maker = rapt_node_retain(rapt_node_of(tensor));
+    node->edges[input] = (rapt_edge){maker, tensor->output};
+    if (maker->sequence >= node->sequence) node->sequence = last_sequence = maker->sequence + 1;
+}
+
+void rapt_node_attach(rapt_node *node, rapt_tensor *const *outputs)
+{
+    int64_t linked = 0;
+    for (int k = 0; k < node->output_count; k++) {
+        rapt_output *output = &node->outputs[k];
+        rapt_tensor *tensor = outputs[k];
+        output->dtype = tensor->dtype;
+        if (!rapt_is_floating(tensor)) continue;
+        output->rank = tensor->rank;
+        for (int axis = 0; axis < tensor->rank; axis++) output->shape[axis] = tensor->shape[axis];
+        tensor->link = &node->link;
+        tensor->output = k;
+        linked++;
+    }
+    atomic_store_explicit(&node->references, linked, memory_order_relaxed);
 }
 
 rapt_node *rapt_node_retain(rapt_node *node)
@@ -98,16 +128,6 @@ void rapt_node_release(rapt_node *node)
     worklist.running = false;
 }
 
-void rapt_node_attach(rapt_node *node, int output, rapt_tensor *tensor)
-{
-    rapt_output *o = &node->outputs[output];
-    o->dtype = tensor->dtype;
-    o->rank = tensor->rank;
-    memcpy(o->shape, tensor->shape, tensor->rank * sizeof *o->shape);
-    tensor->link = &rapt_node_retain(node)->link;
-    tensor->output = output;
-}
-
 static uint64_t version_of(const rapt_tensor *tensor)
 {
     return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
@@ -137,11 +157,10 @@ bool rapt_node_check_saved(const rapt_node *node, bool create_graph)
 
 bool rapt_node_get_saved(rapt_node *node, rapt_tensor *tensors[RAPT_MAX_SAVED])
 {
-    const bool recording = rapt_is_recording();
     for (int k = 0; k < node->saved_count; k++) {
         const rapt_saved_tensor *saved = &node->saved[k];
         tensors[k] = saved->tensor;
-        if (!saved->tensor || saved->output < 0 || !recording) continue;
+        if (!saved->tensor || saved->output < 0 || rapt_recording_is_off) continue;
         rapt_tensor *linked = tensors[k] = rapt_new_alias(saved->tensor, false);
         if (!linked) return false;
         linked->link = &rapt_node_retain(node)->link;

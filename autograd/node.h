@@ -33,7 +33,7 @@ typedef struct rapt_output {
 struct rapt_node {
     rapt_graph_link link; /* first, so that a link is its node */
     _Atomic int64_t references;
-    uint64_t sequence;        /* later ops have larger numbers: walking them downwards visits users before makers */
+    uint64_t sequence;        /* larger than of what made the inputs: walking downwards visits users before makers */
     const rapt_op *op;        /* NULL: a leaf */
     rapt_tensor *gradient;    /* of a leaf, */
     rapt_tensor *leaf_header; /* and the tensor that owns it, while it lives; no share */
@@ -42,6 +42,7 @@ struct rapt_node {
     int edge_count, saved_count, output_count;
     bool used;                 /* backward has freed what it needs */
     bool requested;            /* a gradient of an output is to be kept by the walk that has claimed the node */
+    bool held;                 /* that walk has a share of the node */
     _Atomic(rapt_walk *) walk; /* of an op: who has claimed it. Leaves belong to all threads at once */
     void *options;
     rapt_edge *edges;
@@ -67,8 +68,18 @@ struct rapt_call {
     bool failed;
 };
 
-/* A node for that many of each; its arrays are zeroed. NULL and an error when there is no memory. */
+/* A node for that many of each, later than all that this thread has recorded. Its edges lead nowhere, nothing is saved
+ * and no gradient has arrived; what else is in its arrays is undefined. The share is the caller's. NULL and an error
+ * when there is no memory. */
 rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs);
+
+/* Makes the edge of an input that wants a gradient. */
+void rapt_node_connect(rapt_node *node, int input, const rapt_tensor *tensor);
+
+/* Fills in what a new node must know of its outputs, one of them floating at least, and links the floating ones to it.
+ * Takes over the caller's share. */
+void rapt_node_attach(rapt_node *node, rapt_tensor *const *outputs);
+
 rapt_node *rapt_node_retain(rapt_node *node);
 void rapt_node_release(rapt_node *node);
 
@@ -81,9 +92,6 @@ bool rapt_node_check_saved(const rapt_node *node, bool create_graph);
 
 /* What was saved, as a vjp sees it: part of the graph where that is recorded. False after an error. */
 bool rapt_node_get_saved(rapt_node *node, rapt_tensor *saved[RAPT_MAX_SAVED]);
-
-/* Fills in what the node must know of an output, and links the tensor to it. */
-void rapt_node_attach(rapt_node *node, int output, rapt_tensor *tensor);
 
 static inline rapt_node *rapt_node_of(const rapt_tensor *tensor)
 {

@@ -26,12 +26,6 @@ int64_t rapt_places_add(rapt_places *places, rapt_node *node, int output, bool *
     return places->count++;
 }
 
-rapt_tensor **rapt_places_sum(const rapt_places *places, rapt_node *node, int output)
-{
-    if (node->op) return &node->outputs[output].gradient;
-    return &places->list[rapt_places_find(places, node, output)].gradient;
-}
-
 void rapt_places_end(rapt_places *places)
 {
     for (int64_t i = 0; i < places->count; i++) {

@@ -27,7 +27,10 @@ int64_t rapt_places_find(const rapt_places *places, const rapt_node *node, int o
 int64_t rapt_places_add(rapt_places *places, rapt_node *node, int output, bool *is_new);
 
 /* Where the gradient of that output, which was reached, is summed up while a walk goes on. */
-rapt_tensor **rapt_places_sum(const rapt_places *places, rapt_node *node, int output);
+static inline rapt_tensor **rapt_places_sum(const rapt_places *places, rapt_node *node, int output)
+{
+    return node->op ? &node->outputs[output].gradient : &places->list[rapt_places_find(places, node, output)].gradient;
+}
 
 /* Adds the gradients to those of the leaves: to all of them, or after an error (false, no memory) to none. */
 bool rapt_leaves_add(rapt_places *places, bool create_graph);

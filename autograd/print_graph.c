@@ -1,9 +1,15 @@
-/* The graph behind a tensor, as text or for Graphviz. Nodes carry their sequence numbers and come from the last to
- * the first. */
+/* The graph behind a tensor, as text or for Graphviz. Nodes are numbered and come from the last to the first, leaves
+ * behind the ops. */
 #include <rapt/graph.h>
 
 #include "node.h"
+#include "tensor/pointer_set.h"
 #include "walk.h"
+
+static int64_t number_of(const rapt_pointer_set *nodes, const rapt_node *node)
+{
+    return nodes->count - rapt_pointer_set_find(nodes, node);
+}
 
 static void print_outputs(FILE *stream, const rapt_node *node)
 {
@@ -22,9 +28,9 @@ static const char *name_of(const rapt_node *node)
 }
 
 /* "12 mul float32 [2, 3] of 10, 11.1, -": output 1 of node 11; a dash for an input without a graph. */
-static void print_line(FILE *stream, const rapt_node *node)
+static void print_line(FILE *stream, const rapt_pointer_set *nodes, const rapt_node *node)
 {
-    fprintf(stream, "%llu %s ", (unsigned long long)node->sequence, name_of(node));
+    fprintf(stream, "%lld %s ", (long long)number_of(nodes, node), name_of(node));
     print_outputs(stream, node);
     if (node->used) fprintf(stream, ", freed by backward");
     for (int i = 0; i < node->edge_count && !node->used; i++) {
@@ -33,21 +39,32 @@ static void print_line(FILE *stream, const rapt_node *node)
         if (!edge->node)
             fprintf(stream, "-");
         else
-            fprintf(stream, "%llu", (unsigned long long)edge->node->sequence);
+            fprintf(stream, "%lld", (long long)number_of(nodes, edge->node));
         if (edge->output > 0) fprintf(stream, ".%d", edge->output);
     }
     fprintf(stream, "\n");
 }
 
-static void print_dot(FILE *stream, const rapt_node *node)
+static void print_dot(FILE *stream, const rapt_pointer_set *nodes, const rapt_node *node)
 {
-    fprintf(stream, "    n%llu [label=\"%s\\n", (unsigned long long)node->sequence, name_of(node));
+    fprintf(stream, "    n%lld [label=\"%s\\n", (long long)number_of(nodes, node), name_of(node));
     print_outputs(stream, node);
     fprintf(stream, "\"%s];\n", node->op ? "" : ", shape=box");
     for (int i = 0; i < node->edge_count; i++)
         if (node->edges[i].node)
-            fprintf(stream, "    n%llu -> n%llu;\n", (unsigned long long)node->edges[i].node->sequence,
-                    (unsigned long long)node->sequence);
+            fprintf(stream, "    n%lld -> n%lld;\n", (long long)number_of(nodes, node->edges[i].node),
+                    (long long)number_of(nodes, node));
+}
+
+/* The nodes behind a tensor in the order in which they are printed. */
+static bool collect(const rapt_walk *walk, rapt_pointer_set *nodes)
+{
+    rapt_set_result result = RAPT_SET_NEW;
+    for (int64_t i = 0; i < walk->order.count && result != RAPT_SET_NO_MEMORY; i++)
+        result = rapt_pointer_set_add(nodes, walk->order.nodes[i]);
+    for (int64_t i = 0; i < walk->places.count && result != RAPT_SET_NO_MEMORY; i++)
+        result = rapt_pointer_set_add(nodes, walk->places.list[i].node);
+    return result != RAPT_SET_NO_MEMORY || rapt_fail(RAPT_ERROR_MEMORY, walk->op, "no memory for a list of the nodes");
 }
 
 bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot)
@@ -56,9 +73,12 @@ bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot)
     if (!stream || !tensor) return rapt_fail_null(op, stream ? "tensor" : "stream");
     char text[RAPT_SHAPE_TEXT];
     rapt_walk walk = {.op = op};
-    bool good = !tensor->link || (rapt_walk_add_root(&walk, rapt_node_of(tensor)) && rapt_walk_reach(&walk));
+    rapt_pointer_set nodes = {0};
+    bool good = !tensor->link ||
+                (rapt_walk_add_root(&walk, rapt_node_of(tensor)) && rapt_walk_reach(&walk) && collect(&walk, &nodes));
     if (dot) fprintf(stream, "digraph rapt {\n");
-    for (int64_t i = 0; good && i < walk.order.count; i++) (dot ? print_dot : print_line)(stream, walk.order.nodes[i]);
+    for (int64_t i = 0; good && i < nodes.count; i++) (dot ? print_dot : print_line)(stream, &nodes, nodes.pointers[i]);
+    rapt_pointer_set_free(&nodes);
     rapt_walk_end(&walk);
     if (!tensor->link && !dot)
         fprintf(stream, "no graph: %s %s\n", rapt_dtype_name(tensor->dtype),

@@ -13,9 +13,11 @@
 static bool append(rapt_node_list *list, rapt_node *node)
 {
     const size_t used = (size_t)list->count * sizeof *list->nodes;
-    rapt_node **nodes = rapt_block_grow("backward", list->nodes, &list->bytes, used, used + sizeof *nodes);
-    if (!nodes) return false;
-    list->nodes = nodes;
+    if (used + sizeof *list->nodes > list->bytes) {
+        rapt_node **nodes = rapt_block_grow("backward", list->nodes, &list->bytes, used, used + sizeof *nodes);
+        if (!nodes) return false;
+        list->nodes = nodes;
+    }
     list->nodes[list->count++] = node;
     return true;
 }
@@ -26,7 +28,7 @@ static bool push(rapt_node_list *heap, rapt_node *node)
     int64_t at = heap->count - 1;
     for (; at > 0 && heap->nodes[(at - 1) / 2]->sequence < node->sequence; at = (at - 1) / 2)
         heap->nodes[at] = heap->nodes[(at - 1) / 2];
-    heap->nodes[at] = rapt_node_retain(node);
+    heap->nodes[at] = node;
     return true;
 }
 
@@ -46,36 +48,62 @@ static rapt_node *pop(rapt_node_list *heap)
     return top;
 }
 
-static void unclaim(rapt_node *node)
+static bool is_claimed(const rapt_walk *walk, const rapt_node *node)
 {
+    return atomic_load_explicit(&node->walk, memory_order_relaxed) == walk;
+}
+
+/* Takes over a share of a node: the walk has one of each that it still has to visit, unless an edge or a root has. */
+static void hold(const rapt_walk *walk, rapt_node *node)
+{
+    if (node->op && is_claimed(walk, node) && !node->held)
+        node->held = true;
+    else
+        rapt_node_release(node);
+}
+
+/* Gives a node back as it was found, but for what backward has used up. Those behind it are still to be visited. */
+static void leave(rapt_walk *walk, rapt_node *node)
+{
+    const bool held = node->held;
+    for (int k = 0; k < node->output_count; k++) {
+        rapt_release(node->outputs[k].gradient);
+        node->outputs[k].gradient = NULL;
+    }
+    for (int i = 0; held && i < node->edge_count; i++)
+        if (node->edges[i].node) hold(walk, rapt_node_retain(node->edges[i].node));
+    node->held = false;
     atomic_store_explicit(&node->walk, NULL, memory_order_release);
+    if (held) rapt_node_release(node);
 }
 
 /* A node of an op. */
 static bool claim(rapt_walk *walk, rapt_node *node)
 {
     rapt_walk *nobody = NULL;
-    if (atomic_load_explicit(&node->walk, memory_order_relaxed) == walk) return true;
+    if (is_claimed(walk, node)) return true;
     if (!atomic_compare_exchange_strong_explicit(&node->walk, &nobody, walk, memory_order_acquire,
                                                  memory_order_relaxed))
         return rapt_fail(RAPT_ERROR_GRAPH, walk->op,
                          "another backward goes through the graph of %s at this moment; a graph takes one at a time",
                          node->op->name);
     if (push(&walk->heap, node)) return true;
-    unclaim(node);
+    leave(walk, node);
     return false;
 }
 
 /* Leaves are shared: instead of claiming one, the walk has a place of its own for it. */
-static bool reach_leaf(rapt_walk *walk, rapt_node *node)
+static bool reach(rapt_walk *walk, rapt_node *node)
 {
     bool is_new;
-    return rapt_places_add(&walk->places, node, 0, &is_new) >= 0 && (!is_new || push(&walk->heap, node));
+    return node->op ? claim(walk, node) : rapt_places_add(&walk->places, node, 0, &is_new) >= 0;
 }
 
 bool rapt_walk_add_root(rapt_walk *walk, rapt_node *node)
 {
-    return node->op ? claim(walk, node) : reach_leaf(walk, node);
+    if (!reach(walk, node)) return false;
+    if (node->op) hold(walk, rapt_node_retain(node));
+    return true;
 }
 
 static bool is_requested(const rapt_walk *walk, const rapt_node *node)
@@ -88,7 +116,7 @@ static bool is_requested(const rapt_walk *walk, const rapt_node *node)
 static bool reach_inputs(rapt_walk *walk, rapt_node *node)
 {
     for (int i = 0; i < node->edge_count; i++)
-        if (node->edges[i].node && !rapt_walk_add_root(walk, node->edges[i].node)) return false;
+        if (node->edges[i].node && !reach(walk, node->edges[i].node)) return false;
     return true;
 }
 
@@ -97,8 +125,7 @@ bool rapt_walk_reach(rapt_walk *walk)
     while (walk->heap.count > 0) {
         rapt_node *node = walk->heap.nodes[0];
         if (!append(&walk->order, node)) return false;
-        pop(&walk->heap); /* the share goes to `order` */
-        if (!node->op) continue;
+        pop(&walk->heap);
         node->requested = is_requested(walk, node);
         if (!reach_inputs(walk, node)) return false;
     }
@@ -123,27 +150,29 @@ static bool check_node(const rapt_walk *walk, const rapt_node *node)
 bool rapt_walk_check(const rapt_walk *walk)
 {
     for (int64_t i = 0; i < walk->order.count; i++)
-        if (walk->order.nodes[i]->op && !check_node(walk, walk->order.nodes[i])) return false;
+        if (!check_node(walk, walk->order.nodes[i])) return false;
     return true;
 }
 
 /* --- gradients on their way --- */
 
-/* total + gradient: in place where nobody else can see total, else a new tensor. Takes over the share of total. */
-static rapt_tensor *accumulate(rapt_tensor *total, rapt_tensor *gradient, bool create_graph)
+/* sum + gradient: in place where nobody else can see the sum, else a new tensor. */
+static bool add_to(rapt_tensor **sum, rapt_tensor *gradient, bool create_graph)
 {
-    if (rapt_grows_in_place(total, create_graph)) return rapt_add_in_place(total, gradient, 1) ? total : NULL;
-    rapt_tensor *sum = rapt_add(total, gradient);
-    if (sum) rapt_release(total);
-    return rapt_retain(sum);
+    if (rapt_grows_in_place(*sum, create_graph)) return rapt_add_in_place(*sum, gradient, 1);
+    rapt_tensor *total = rapt_retain(rapt_add(*sum, gradient));
+    if (!total) return false;
+    rapt_release(*sum);
+    *sum = total;
+    return true;
 }
 
 bool rapt_walk_deliver(rapt_walk *walk, rapt_node *node, int output, rapt_tensor *gradient)
 {
     rapt_tensor **sum = rapt_places_sum(&walk->places, node, output);
-    rapt_tensor *total = *sum ? accumulate(*sum, gradient, walk->create_graph) : rapt_retain(gradient);
-    if (total) *sum = total;
-    return total != NULL;
+    if (*sum) return add_to(sum, gradient, walk->create_graph);
+    *sum = rapt_retain(gradient);
+    return true;
 }
 
 /* --- visiting nodes --- */
@@ -153,6 +182,7 @@ static rapt_tensor *fit(const rapt_op *op, int input, const rapt_edge *edge, rap
 {
     const rapt_output *output = &edge->node->outputs[edge->output];
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
+    if (gradient->dtype == output->dtype && rapt_has_shape(gradient, output->rank, output->shape)) return gradient;
     if (gradient->dtype == output->dtype && rapt_sums_to_shape(gradient, output->rank, output->shape))
         return rapt_sum_to_shape(gradient, output->rank, output->shape);
     rapt_fail(gradient->dtype == output->dtype ? RAPT_ERROR_SHAPE : RAPT_ERROR_DTYPE, op->name,
@@ -184,6 +214,20 @@ static bool check_linked(const rapt_node *node, int input, rapt_tensor *gradient
                input);
 }
 
+/* A share of what begins a sum: where nobody needs it again, that of the node or of the scope. */
+static rapt_tensor *share_of(const rapt_walk *walk, rapt_node *node, int input, rapt_tensor **given,
+                             rapt_tensor *gradient)
+{
+    for (int later = input + 1; later < node->edge_count; later++)
+        if (given[later] == gradient) return rapt_retain(gradient);
+    for (int k = 0; k < node->output_count && !walk->create_graph; k++) {
+        if (node->outputs[k].gradient != gradient) continue;
+        node->outputs[k].gradient = NULL;
+        return gradient;
+    }
+    return rapt_scope_take(gradient);
+}
+
 static bool deliver_given(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
 {
     for (int i = 0; i < node->edge_count; i++) {
@@ -191,7 +235,12 @@ static bool deliver_given(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
         if (!given[i]) continue;
         if (walk->create_graph && !check_linked(node, i, given[i])) return false;
         rapt_tensor *gradient = fit(node->op, i, edge, given[i]);
-        if (!gradient || !rapt_walk_deliver(walk, edge->node, edge->output, gradient)) return false;
+        if (!gradient) return false;
+        rapt_tensor **sum = rapt_places_sum(&walk->places, edge->node, edge->output);
+        if (!*sum)
+            *sum = share_of(walk, node, i, given, gradient);
+        else if (!add_to(sum, gradient, walk->create_graph))
+            return false;
     }
     return true;
 }
@@ -215,10 +264,12 @@ static bool run_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
 
 static bool visit(rapt_walk *walk, rapt_node *node)
 {
-    enum { few = 16 };
+    enum { few = 8 };
     RAPT_SCOPE;
-    rapt_tensor *few_given[few] = {0};
-    if (node->edge_count <= few) return run_vjp(walk, node, few_given);
+    if (node->edge_count <= few) {
+        rapt_tensor *given[few] = {0};
+        return run_vjp(walk, node, given);
+    }
     size_t capacity, bytes = (size_t)node->edge_count * sizeof(rapt_tensor *);
     rapt_tensor **given = rapt_block_take(node->op->name, bytes, &capacity);
     if (!given) return false;
@@ -243,15 +294,14 @@ static void keep_requested(rapt_walk *walk, const rapt_node *node)
     }
 }
 
-/* Gives a node back as it was found, but for what backward has used up. */
-static void leave(rapt_node *node)
+/* Drops what only the vjp needed. The shares of the nodes behind go to the walk, which is to visit them. */
+static void use_up(const rapt_walk *walk, rapt_node *node)
 {
-    for (int k = 0; node->op && k < node->output_count; k++) {
-        rapt_release(node->outputs[k].gradient);
-        node->outputs[k].gradient = NULL;
+    for (int i = 0; i < node->edge_count; i++) {
+        if (node->edges[i].node) hold(walk, node->edges[i].node);
+        node->edges[i].node = NULL;
     }
-    if (node->op) unclaim(node);
-    rapt_node_release(node);
+    rapt_node_clear(node);
 }
 
 bool rapt_walk_run(rapt_walk *walk)
@@ -259,12 +309,12 @@ bool rapt_walk_run(rapt_walk *walk)
     bool before = rapt_set_recording(walk->create_graph), good = true;
     while (good && walk->done < walk->order.count) {
         rapt_node *node = walk->order.nodes[walk->done];
-        if (node->op && is_reached_by_gradient(node)) {
+        if (is_reached_by_gradient(node)) {
             if (node->requested) keep_requested(walk, node);
             good = visit(walk, node);
-            if (good && !walk->retain_graph) rapt_node_clear(node);
+            if (good && !walk->retain_graph) use_up(walk, node);
         }
-        leave(node);
+        leave(walk, node);
         walk->done++;
     }
     rapt_set_recording(before);
@@ -273,8 +323,8 @@ bool rapt_walk_run(rapt_walk *walk)
 
 void rapt_walk_end(rapt_walk *walk)
 {
-    for (; walk->done < walk->order.count; walk->done++) leave(walk->order.nodes[walk->done]);
-    while (walk->heap.count > 0) leave(walk->heap.nodes[--walk->heap.count]);
+    while (walk->heap.count > 0) leave(walk, walk->heap.nodes[--walk->heap.count]);
+    for (; walk->done < walk->order.count; walk->done++) leave(walk, walk->order.nodes[walk->done]);
     rapt_block_give(walk->order.nodes, walk->order.bytes);
     rapt_block_give(walk->heap.nodes, walk->heap.bytes);
     rapt_places_end(&walk->places);

@@ -6,7 +6,7 @@
 #include "node.h"
 #include "places.h"
 
-/* Nodes, each with a share. */
+/* Nodes, without shares of them. */
 typedef struct rapt_node_list {
     rapt_node **nodes;
     int64_t count;
@@ -30,7 +30,7 @@ typedef struct rapt_walk {
  * around this one) has it, that is an error. */
 bool rapt_walk_add_root(rapt_walk *walk, rapt_node *node);
 
-/* Reaches all nodes behind the roots; an error likewise. */
+/* Reaches all nodes behind the roots; an error likewise. Those of ops are then in `order`, leaves in `places`. */
 bool rapt_walk_reach(rapt_walk *walk);
 
 /* Could backward go through all of them? False and an error for a graph that was freed, an op without a gradient, a

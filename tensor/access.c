@@ -61,10 +61,7 @@ bool rapt_same_shape(const rapt_tensor *a, const rapt_tensor *b)
 {
     REQUIRE_TENSOR(a, "same_shape", false)
     REQUIRE_TENSOR(b, "same_shape", false)
-    if (a->rank != b->rank) return false;
-    for (int axis = 0; axis < a->rank; axis++)
-        if (a->shape[axis] != b->shape[axis]) return false;
-    return true;
+    return rapt_has_shape(a, b->rank, b->shape);
 }
 
 const void *rapt_data(const rapt_tensor *tensor)

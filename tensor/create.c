@@ -14,7 +14,7 @@ rapt_tensor *rapt_new_like(const char *op, const rapt_tensor *tensor)
 {
     if (!tensor) rapt_fail_null(op, "tensor");
     if (!tensor || !rapt_check_alive(op, "the tensor", tensor)) return NULL;
-    return rapt_new(op, tensor->dtype, tensor->rank, tensor->shape);
+    return rapt_new_shaped(op, tensor->dtype, tensor);
 }
 
 rapt_tensor *rapt_empty_like(const rapt_tensor *tensor)

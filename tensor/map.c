@@ -68,7 +68,7 @@ static void collect_axes(walk *w, const rapt_tensor *const *tensors)
     for (int k = 0; k < w->operands; k++) {
         rapt_broadcast_strides(tensors[k], out->rank, out->shape, element_strides);
         for (int axis = 0; axis < out->rank; axis++)
-            strides[axis][k] = element_strides[axis] * (int64_t)rapt_dtype_size(tensors[k]->dtype);
+            strides[axis][k] = element_strides[axis] * rapt_element_bytes[tensors[k]->dtype];
     }
     w->rank = 0;
     for (int axis = 0; axis < out->rank; axis++) {
@@ -97,26 +97,9 @@ static bool is_transposed(const walk *w)
     return false;
 }
 
-static void run_dense(rapt_loop *loop, const void *options, int count, const rapt_tensor *const *tensors)
+static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *options, int64_t grain, bool dense,
+                                                 int count, const rapt_tensor *const *tensors)
 {
-    char *data[RAPT_MAX_OPERANDS];
-    int64_t strides[RAPT_MAX_OPERANDS];
-    for (int k = 0; k < count; k++) {
-        data[k] = tensors[k]->data;
-        strides[k] = (int64_t)rapt_dtype_size(tensors[k]->dtype);
-    }
-    loop(tensors[0]->count, data, strides, options);
-}
-
-void rapt_map(rapt_loop *loop, const void *options, int64_t cost, int count, const rapt_tensor *const *tensors)
-{
-    if (tensors[0]->count == 0) return;
-    const int64_t grain = rapt_grain(cost);
-    bool dense = all_dense(tensors, count);
-    if (dense && tensors[0]->count <= grain) {
-        run_dense(loop, options, count, tensors);
-        return;
-    }
     walk w;
     w.loop = loop;
     w.options = options;
@@ -129,7 +112,7 @@ void rapt_map(rapt_loop *loop, const void *options, int64_t cost, int count, con
     }
     if (dense) {
         w.inner = tensors[0]->count;
-        for (int k = 0; k < count; k++) w.inner_strides[k] = (int64_t)rapt_dtype_size(tensors[k]->dtype);
+        for (int k = 0; k < count; k++) w.inner_strides[k] = rapt_element_bytes[tensors[k]->dtype];
     } else {
         collect_axes(&w, tensors);
         if (w.rank > 0) {
@@ -145,6 +128,17 @@ void rapt_map(rapt_loop *loop, const void *options, int64_t cost, int count, con
     w.pieces = (w.inner + w.piece - 1) / w.piece;
     w.rows = w.rank > 0 && (tiled || w.pieces == 1) ? w.shape[w.rank - 1] : 1;
     rapt_parallel(outer * w.pieces, (grain + w.piece - 1) / w.piece, run_items, &w);
+}
+
+void rapt_map(rapt_loop *loop, const void *options, int64_t cost, int count, const rapt_tensor *const *tensors)
+{
+    if (tensors[0]->count == 0) return;
+    const bool dense = all_dense(tensors, count);
+    const int64_t grain = rapt_grain(cost);
+    if (dense && tensors[0]->count <= grain)
+        rapt_map_dense(loop, options, tensors[0], count - 1, tensors + 1);
+    else
+        run_pieces(loop, options, grain, dense, count, tensors);
 }
 
 /* A header for reading the tensor at index 0 of that axis. */

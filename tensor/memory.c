@@ -10,8 +10,9 @@
 #include "tensor/lock.h"
 #include "tensor/thread.h"
 
-/* Size classes: 64, 128, 192, 256, then four to each doubling, so that at most a fifth of a block is waste. */
-enum { alignment = 64, steps_per_doubling = 4, class_count = 4 * 58 };
+/* Size classes: every 64 bytes to 1024, then four to each doubling, so that at most a fifth of a block is waste. */
+enum { alignment = 64, small_classes = 16, small_bytes = 1024, small_doublings = 4 };
+enum { steps_per_doubling = 4, class_count = small_classes + 54 * steps_per_doubling };
 
 /* A thread keeps blocks of the small classes to itself, so many bytes of each, and exchanges batches with the
  * others. */
@@ -26,8 +27,10 @@ typedef struct free_block {
 } free_block;
 
 typedef struct block_cache {
-    free_block *head[private_classes];
-    size_t bytes[private_classes];
+    struct {
+        free_block *head;
+        size_t bytes;
+    } of[private_classes];
     int64_t uncounted, uncounted_peak; /* live bytes that live_bytes does not know of yet, and the most they were */
 } block_cache;
 
@@ -39,20 +42,19 @@ static _Atomic int64_t fail_after = -1;
 
 static int class_of(size_t bytes)
 {
-    size_t units = (bytes + alignment - 1) / alignment;
-    if (units <= steps_per_doubling) return units == 0 ? 0 : (int)units - 1;
-    int doubling =
-        63 - __builtin_clzll((unsigned long long)(units - 1)); /* 2^doubling ≤ units − 1 < 2^(doubling + 1) */
-    size_t step = (size_t)1 << (doubling - 2);
-    size_t within = (units - 1 - ((size_t)1 << doubling)) / step;
-    return (doubling - 1) * steps_per_doubling + (int)within;
+    const size_t units = (bytes + alignment - 1) / alignment;
+    if (units <= small_classes) return units == 0 ? 0 : (int)units - 1;
+    /* 2^doubling ≤ units − 1 < 2^(doubling + 1) */
+    const int doubling = 63 - __builtin_clzll((unsigned long long)(units - 1));
+    const size_t within = (units - 1 - ((size_t)1 << doubling)) >> (doubling - 2);
+    return small_classes + (doubling - small_doublings) * steps_per_doubling + (int)within;
 }
 
 static size_t class_size(int class)
 {
-    if (class < steps_per_doubling) return (size_t)(class + 1) * alignment;
-    int doubling = class / steps_per_doubling + 1;
-    size_t within = (size_t)(class % steps_per_doubling) + 1;
+    if (class < small_classes) return (size_t)(class + 1) * alignment;
+    const int doubling = (class - small_classes) / steps_per_doubling + small_doublings;
+    const size_t within = (size_t)(class - small_classes) % steps_per_doubling + 1;
     return (((size_t)1 << doubling) + (within << (doubling - 2))) * alignment;
 }
 
@@ -65,21 +67,31 @@ static void count_live(int64_t bytes, int64_t most)
     }
 }
 
-static void count_cache(block_cache *cache)
+static __attribute__((noinline)) void count_cache(block_cache *cache)
 {
     count_live(cache->uncounted, cache->uncounted_peak);
     cache->uncounted = cache->uncounted_peak = 0;
 }
 
-static void count(block_cache *cache, int64_t bytes)
+static inline bool is_due(const block_cache *cache, int64_t bytes)
+{
+    return cache->uncounted + bytes > uncounted_bytes || cache->uncounted + bytes < -uncounted_bytes;
+}
+
+static inline void count(block_cache *cache, int64_t bytes)
+{
+    cache->uncounted += bytes;
+    if (cache->uncounted > cache->uncounted_peak) cache->uncounted_peak = cache->uncounted;
+}
+
+static void count_any(block_cache *cache, int64_t bytes)
 {
     if (!cache) {
         count_live(bytes, bytes > 0 ? bytes : 0);
         return;
     }
-    cache->uncounted += bytes;
-    if (cache->uncounted > cache->uncounted_peak) cache->uncounted_peak = cache->uncounted;
-    if (cache->uncounted > uncounted_bytes || cache->uncounted < -uncounted_bytes) count_cache(cache);
+    count(cache, bytes);
+    if (is_due(cache, 0)) count_cache(cache);
 }
 
 static void free_thread_cache(void);
@@ -119,9 +131,9 @@ static free_block *take_shared(block_cache *cache, int class)
     size_t size = class_size(class);
     shared_lock_take();
     free_block *block = pop(&shared_head[class]);
-    while (cache && class < private_classes && shared_head[class] && cache->bytes[class] + size <= batch_bytes) {
-        push(&cache->head[class], pop(&shared_head[class]));
-        cache->bytes[class] += size;
+    while (cache && class < private_classes && shared_head[class] && cache->of[class].bytes + size <= batch_bytes) {
+        push(&cache->of[class].head, pop(&shared_head[class]));
+        cache->of[class].bytes += size;
     }
     shared_lock_give();
     return block;
@@ -132,16 +144,21 @@ static void share_half(block_cache *cache, int class)
 {
     size_t size = class_size(class);
     shared_lock_take();
-    while (cache->bytes[class] > private_bytes / 2) {
-        push(&shared_head[class], pop(&cache->head[class]));
-        cache->bytes[class] -= size;
+    while (cache->of[class].bytes > private_bytes / 2) {
+        push(&shared_head[class], pop(&cache->of[class].head));
+        cache->of[class].bytes -= size;
     }
     shared_lock_give();
 }
 
+static bool failures_are_planned(void)
+{
+    return atomic_load_explicit(&fail_after, memory_order_relaxed) >= 0;
+}
+
 static bool injected_failure(void)
 {
-    if (atomic_load_explicit(&fail_after, memory_order_relaxed) < 0) return false;
+    if (!failures_are_planned()) return false;
     int64_t left = atomic_load(&fail_after);
     if (left > 0) atomic_store(&fail_after, left - 1);
     return left == 0;
@@ -158,7 +175,7 @@ static void *allocate(size_t size)
 }
 
 /* A block from the other threads' or the system's memory. */
-static __attribute__((noinline)) void *take_elsewhere(block_cache *cache, int class, size_t *capacity)
+static void *take_elsewhere(block_cache *cache, int class)
 {
     const size_t size = class_size(class);
     void *block = take_shared(cache, class);
@@ -173,44 +190,65 @@ static __attribute__((noinline)) void *take_elsewhere(block_cache *cache, int cl
         atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&system_bytes, (int64_t)size, memory_order_relaxed);
     }
-    rapt_allow(block, size);
-    count(cache, (int64_t)size);
-    *capacity = size;
     return block;
 }
 
-/* In a steady program the thread has one of the class, and nobody else is asked. */
-void *rapt_block_try(size_t bytes, size_t *capacity)
+static void *take_any(size_t bytes, size_t *capacity)
 {
     *capacity = 0;
     if (bytes > SIZE_MAX / 4 || injected_failure()) return NULL;
     const int class = class_of(bytes);
-    block_cache *cache = thread_cache();
-    if (!cache || class >= private_classes || !cache->head[class]) return take_elsewhere(cache, class, capacity);
     const size_t size = class_size(class);
-    void *block = pop(&cache->head[class]);
-    cache->bytes[class] -= size;
+    block_cache *cache = thread_cache();
+    void *block = cache && class < private_classes ? pop(&cache->of[class].head) : NULL;
+    if (block)
+        cache->of[class].bytes -= size;
+    else
+        block = take_elsewhere(cache, class);
+    if (!block) return NULL;
     rapt_allow(block, size);
+    count_any(this_cache, (int64_t)size);
+    *capacity = size;
+    return block;
+}
+
+void *rapt_block_try(size_t bytes, size_t *capacity)
+{
+    return take_any(bytes, capacity);
+}
+
+static __attribute__((noinline)) void *take_or_fail(const char *op, size_t bytes, size_t *capacity)
+{
+    void *block = take_any(bytes, capacity);
+    if (!block) rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes", bytes);
+    return block;
+}
+
+/* In a steady program the thread has a small block of its own, and nothing else is to be asked. */
+void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
+{
+    block_cache *cache = this_cache;
+    const size_t class = (bytes - 1) / alignment, size = (class + 1) * alignment;
+    if (class >= small_classes || !cache || !cache->of[class].head || is_due(cache, (int64_t)size) ||
+        failures_are_planned() || rapt_forbids())
+        return take_or_fail(op, bytes, capacity);
+    free_block *block = cache->of[class].head;
+    cache->of[class].head = block->next;
+    cache->of[class].bytes -= size;
     count(cache, (int64_t)size);
     *capacity = size;
     return block;
 }
 
-void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
-{
-    void *block = rapt_block_try(bytes, capacity);
-    if (!block) rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes", bytes);
-    return block;
-}
-
 /* Keeps a block for reuse. */
-static inline void cache_block(block_cache *cache, void *block, int class, size_t capacity)
+static void keep(block_cache *cache, void *block, int class)
 {
-    rapt_forbid((char *)block + sizeof(free_block), capacity - sizeof(free_block));
-    if (cache && class < private_classes && capacity <= private_bytes / 2) {
-        push(&cache->head[class], block);
-        cache->bytes[class] += capacity;
-        if (cache->bytes[class] > private_bytes) share_half(cache, class);
+    const size_t size = class_size(class);
+    rapt_forbid((char *)block + sizeof(free_block), size - sizeof(free_block));
+    if (cache && class < private_classes && size <= private_bytes / 2) {
+        push(&cache->of[class].head, block);
+        cache->of[class].bytes += size;
+        if (cache->of[class].bytes > private_bytes) share_half(cache, class);
         return;
     }
     shared_lock_take();
@@ -218,20 +256,36 @@ static inline void cache_block(block_cache *cache, void *block, int class, size_
     shared_lock_give();
 }
 
-void rapt_block_give_as_it_is(void *block, size_t capacity)
+static __attribute__((noinline)) void give_any(void *block, size_t capacity)
 {
     if (!block) return;
     const int class = class_of(capacity);
-    capacity = class_size(class); /* a caller may say what it asked for instead */
+    capacity = class_size(class);
     block_cache *cache = thread_cache();
-    count(cache, -(int64_t)capacity);
+    count_any(cache, -(int64_t)capacity);
     if (!rapt_debugging) {
-        cache_block(cache, block, class, capacity);
+        keep(cache, block, class);
         return;
     }
     rapt_quarantine_add(block, capacity);
-    for (void *old; (old = rapt_quarantine_take(false, &capacity));)
-        cache_block(cache, old, class_of(capacity), capacity);
+    for (void *old; (old = rapt_quarantine_take(false, &capacity));) keep(cache, old, class_of(capacity));
+}
+
+/* Likewise back to the thread's own. A caller may say what it asked for instead of the capacity. */
+void rapt_block_give_as_it_is(void *block, size_t capacity)
+{
+    block_cache *cache = this_cache;
+    const size_t class = (capacity - 1) / alignment, size = (class + 1) * alignment;
+    if (!block || class >= small_classes || !cache || cache->of[class].bytes >= private_bytes ||
+        is_due(cache, -(int64_t)size) || rapt_debugging || rapt_forbids()) {
+        give_any(block, capacity);
+        return;
+    }
+    free_block *freed = block;
+    freed->next = cache->of[class].head;
+    cache->of[class].head = freed;
+    cache->of[class].bytes += size;
+    count(cache, -(int64_t)size);
 }
 
 void rapt_block_give(void *block, size_t capacity)
@@ -271,7 +325,7 @@ static void free_thread_cache(void)
 {
     if (!this_cache) return;
     count_cache(this_cache);
-    for (int class = 0; class < private_classes; class ++) free_list(&this_cache->head[class], class);
+    for (int class = 0; class < private_classes; class ++) free_list(&this_cache->of[class].head, class);
     free(this_cache);
     this_cache = NULL;
 }
@@ -279,8 +333,7 @@ static void free_thread_cache(void)
 void rapt_memory_trim(void)
 {
     size_t capacity;
-    for (void *block; (block = rapt_quarantine_take(true, &capacity));)
-        cache_block(NULL, block, class_of(capacity), capacity);
+    for (void *block; (block = rapt_quarantine_take(true, &capacity));) keep(NULL, block, class_of(capacity));
     free_thread_cache();
     shared_lock_take();
     for (int class = 0; class < class_count; class ++) free_list(&shared_head[class], class);

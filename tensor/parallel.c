@@ -95,7 +95,7 @@ static bool leaves_room_to_others(void)
 
 int64_t rapt_grain(int64_t cost)
 {
-    return cost <= 1 ? elements_a_piece : cost >= elements_a_piece ? 1 : elements_a_piece / cost;
+    return cost <= 1 ? elements_a_piece : cost >= elements_a_piece ? 1 : elements_a_piece / (int32_t)cost;
 }
 
 void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context)

@@ -49,15 +49,32 @@ static void look_for_loop(void)
             "the top of its block drops them after each round. (Said once; RAPT_DEBUG=0 silences it.)");
 }
 
-rapt_tensor *rapt_scope_own(rapt_tensor *tensor)
+static __attribute__((noinline)) rapt_tensor *own_after_a_look(rapt_tensor *tensor)
 {
-    if (!tensor) return NULL;
     if (!grow((void **)&scopes.owned, scopes.owned_count, &scopes.owned_capacity, sizeof *scopes.owned)) {
         rapt_release(tensor);
         return NULL;
     }
     scopes.owned[scopes.owned_count++] = (uintptr_t)tensor;
     if (scopes.owned_count % many_tensors == 0) look_for_loop();
+    return tensor;
+}
+
+rapt_tensor *rapt_scope_own(rapt_tensor *tensor)
+{
+    const int64_t count = scopes.owned_count;
+    if (!tensor) return NULL;
+    if (count >= scopes.owned_capacity || (count + 1) % many_tensors == 0) return own_after_a_look(tensor);
+    scopes.owned[count] = (uintptr_t)tensor;
+    scopes.owned_count = count + 1;
+    return tensor;
+}
+
+rapt_tensor *rapt_scope_take(rapt_tensor *tensor)
+{
+    const int64_t start = scopes.count > 0 ? scopes.starts[scopes.count - 1] : 0, last = scopes.owned_count - 1;
+    if (last < start || scopes.owned[last] != (uintptr_t)tensor) return rapt_retain(tensor);
+    scopes.owned_count = last;
     return tensor;
 }
 

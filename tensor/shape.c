@@ -6,12 +6,13 @@
 
 #include "tensor/core.h"
 
-static const struct {
-    size_t size;
-    const char *name;
-} dtypes[RAPT_DTYPE_COUNT] = {
-    [RAPT_FLOAT32] = {4, "float32"}, [RAPT_FLOAT64] = {8, "float64"}, [RAPT_INT64] = {8, "int64"},
-    [RAPT_INT32] = {4, "int32"},     [RAPT_UINT8] = {1, "uint8"},     [RAPT_BOOL] = {1, "bool"},
+const uint8_t rapt_element_bytes[RAPT_DTYPE_COUNT] = {
+    [RAPT_FLOAT32] = 4, [RAPT_FLOAT64] = 8, [RAPT_INT64] = 8, [RAPT_INT32] = 4, [RAPT_UINT8] = 1, [RAPT_BOOL] = 1,
+};
+
+static const char *const names[RAPT_DTYPE_COUNT] = {
+    [RAPT_FLOAT32] = "float32", [RAPT_FLOAT64] = "float64", [RAPT_INT64] = "int64",
+    [RAPT_INT32] = "int32",     [RAPT_UINT8] = "uint8",     [RAPT_BOOL] = "bool",
 };
 
 static bool is_dtype(rapt_dtype dtype)
@@ -21,12 +22,12 @@ static bool is_dtype(rapt_dtype dtype)
 
 size_t rapt_dtype_size(rapt_dtype dtype)
 {
-    return is_dtype(dtype) ? dtypes[dtype].size : 0;
+    return is_dtype(dtype) ? rapt_element_bytes[dtype] : 0;
 }
 
 const char *rapt_dtype_name(rapt_dtype dtype)
 {
-    return is_dtype(dtype) ? dtypes[dtype].name : "invalid";
+    return is_dtype(dtype) ? names[dtype] : "invalid";
 }
 
 bool rapt_dtype_is_floating(rapt_dtype dtype)

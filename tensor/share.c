@@ -2,17 +2,36 @@
 #include "tensor/debug.h"
 #include "tensor/memory.h"
 
+static void part_release(rapt_storage *storage)
+{
+    if (!rapt_drop_reference(&storage->parts)) return;
+    void *block = storage->follows_tensor ? (rapt_tensor *)(void *)storage - 1 : (void *)storage;
+    rapt_block_give(block, storage->capacity);
+}
+
 static void storage_release(rapt_storage *storage)
 {
     if (!rapt_drop_reference(&storage->references)) return;
     if (storage->release_foreign) storage->release_foreign(storage->foreign_owner);
-    rapt_block_give(storage, storage->capacity);
+    part_release(storage);
 }
 
 static void header_give(rapt_tensor *tensor)
 {
     if (rapt_debugging) rapt_mark_gone(tensor);
     rapt_block_give_as_it_is(tensor, sizeof *tensor);
+}
+
+/* The tensor and its storage go together, unless a view still looks at that, or they were exchanged. */
+static void block_release(rapt_tensor *tensor)
+{
+    rapt_storage *behind = (rapt_storage *)(void *)(tensor + 1);
+    if (tensor->storage == behind && atomic_load_explicit(&behind->references, memory_order_acquire) == 1) {
+        rapt_block_give_as_it_is(tensor, behind->capacity);
+        return;
+    }
+    storage_release(tensor->storage);
+    part_release(behind);
 }
 
 rapt_tensor *rapt_retain(rapt_tensor *tensor)
@@ -27,6 +46,10 @@ void rapt_release(rapt_tensor *tensor)
     if (!rapt_check_alive("release", "the tensor", tensor)) return;
     if (!tensor || !rapt_drop_reference(&tensor->references)) return;
     if (tensor->link) tensor->link->release(tensor->link, tensor);
+    if (tensor->has_storage_behind) {
+        block_release(tensor);
+        return;
+    }
     storage_release(tensor->storage);
     header_give(tensor);
 }

@@ -7,14 +7,27 @@
 /* The elements begin one cache line behind the storage's own header. */
 enum { storage_header = 64 };
 _Static_assert(sizeof(rapt_storage) <= storage_header, "the storage header must fit before the elements");
+_Static_assert(sizeof(rapt_tensor) % storage_header == 0, "a storage may follow a tensor");
+
+/* Few elements are in one block with their tensor, so that making one takes one block. */
+enum { few_bytes = 512 };
+
+static rapt_storage *storage_begin(void *place, size_t capacity, bool follows_tensor)
+{
+    rapt_storage *storage = place;
+    *storage = (rapt_storage){.references = 1,
+                              .capacity = capacity,
+                              .parts = 1 + follows_tensor,
+                              .follows_tensor = follows_tensor,
+                              .data = (char *)storage + storage_header};
+    return storage;
+}
 
 static rapt_storage *storage_new(const char *op, size_t bytes)
 {
     size_t capacity;
-    rapt_storage *storage = rapt_block_take(op, storage_header + bytes, &capacity);
-    if (!storage) return NULL;
-    *storage = (rapt_storage){.references = 1, .capacity = capacity, .data = (char *)storage + storage_header};
-    return storage;
+    void *block = rapt_block_take(op, storage_header + bytes, &capacity);
+    return block ? storage_begin(block, capacity, false) : NULL;
 }
 
 /* What the debugging mode calls the maker of a tensor: the op that runs, or else the function. */
@@ -23,13 +36,11 @@ static const char *maker(const char *function)
     return rapt_running_op ? rapt_running_op : function;
 }
 
-/* A header without storage; its share goes to the caller. */
-static rapt_tensor *header_new(const char *op, rapt_dtype dtype, int rank, const int64_t *shape)
+/* A header without storage and strides; its share goes to the caller. */
+static inline rapt_tensor *header_begin(void *place, const char *op, rapt_dtype dtype, int rank, int64_t count)
 {
-    size_t capacity;
-    rapt_tensor *tensor = rapt_block_take(op, sizeof *tensor, &capacity);
-    if (!tensor) return NULL;
-    tensor->references = 1;
+    rapt_tensor *tensor = place;
+    atomic_init(&tensor->references, 1); /* an assignment would be a fence */
     tensor->made_by = rapt_debugging ? maker(op) : NULL;
     tensor->storage = NULL;
     tensor->data = NULL;
@@ -37,20 +48,25 @@ static rapt_tensor *header_new(const char *op, rapt_dtype dtype, int rank, const
     tensor->output = 0;
     tensor->dtype = dtype;
     tensor->rank = (uint8_t)rank;
-    tensor->count = 1;
-    for (int axis = 0; axis < rank; axis++) {
-        tensor->shape[axis] = shape[axis];
-        tensor->count *= shape[axis];
-    }
+    tensor->has_storage_behind = false;
+    tensor->count = count;
     return tensor;
 }
 
-static void set_row_major_strides(rapt_tensor *tensor)
+static rapt_tensor *header_new(const char *op, rapt_dtype dtype, int rank, int64_t count)
+{
+    size_t capacity;
+    void *block = rapt_block_take(op, sizeof(rapt_tensor), &capacity);
+    return block ? header_begin(block, op, dtype, rank, count) : NULL;
+}
+
+static inline void set_row_major(rapt_tensor *tensor, const int64_t *shape)
 {
     int64_t stride = 1;
     for (int axis = tensor->rank - 1; axis >= 0; axis--) {
+        tensor->shape[axis] = shape[axis];
         tensor->strides[axis] = stride;
-        if (tensor->shape[axis] > 1) stride *= tensor->shape[axis];
+        if (shape[axis] > 1) stride *= shape[axis];
     }
     tensor->contiguous = true;
 }
@@ -66,47 +82,90 @@ static bool is_row_major(const rapt_tensor *tensor)
     return true;
 }
 
+static rapt_tensor *new_apart(const char *op, rapt_dtype dtype, int rank, int64_t count, size_t bytes)
+{
+    rapt_tensor *tensor = header_new(op, dtype, rank, count);
+    if (!tensor) return NULL;
+    tensor->storage = storage_new(op, bytes);
+    if (tensor->storage) return tensor;
+    rapt_block_give(tensor, sizeof *tensor);
+    return NULL;
+}
+
+static inline rapt_tensor *new_together(const char *op, rapt_dtype dtype, int rank, int64_t count, size_t bytes)
+{
+    size_t capacity;
+    void *block = rapt_block_take(op, sizeof(rapt_tensor) + storage_header + bytes, &capacity);
+    if (!block) return NULL;
+    rapt_tensor *tensor = header_begin(block, op, dtype, rank, count);
+    tensor->storage = storage_begin(tensor + 1, capacity, true);
+    tensor->has_storage_behind = true;
+    return tensor;
+}
+
+/* Of a shape that was checked. The debugging mode keeps a header longer as it was than its elements: they are apart. */
+static inline rapt_tensor *new_checked(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, int64_t count)
+{
+    const size_t bytes = (size_t)count * rapt_element_bytes[dtype];
+    rapt_tensor *tensor = bytes > few_bytes || rapt_debugging ? new_apart(op, dtype, rank, count, bytes)
+                                                              : new_together(op, dtype, rank, count, bytes);
+    if (!tensor) return NULL;
+    tensor->data = tensor->storage->data;
+    set_row_major(tensor, shape);
+    return rapt_scope_own(tensor);
+}
+
 rapt_tensor *rapt_new(const char *op, rapt_dtype dtype, int rank, const int64_t *shape)
 {
     int64_t count;
     if (!rapt_check_shape(op, dtype, rank, shape, &count)) return NULL;
-    rapt_tensor *tensor = header_new(op, dtype, rank, shape);
-    if (!tensor) return NULL;
-    tensor->storage = storage_new(op, (size_t)count * rapt_dtype_size(dtype));
-    if (!tensor->storage) {
-        rapt_block_give(tensor, sizeof *tensor);
-        return NULL;
-    }
-    tensor->data = tensor->storage->data;
-    set_row_major_strides(tensor);
-    return rapt_scope_own(tensor);
+    return new_checked(op, dtype, rank, shape, count);
 }
 
-rapt_tensor *rapt_new_view(const rapt_tensor *base, char *data, int rank, const int64_t *shape, const int64_t *strides)
+/* Bytes that were counted once need not be checked for overflow again. */
+rapt_tensor *rapt_new_shaped(const char *op, rapt_dtype dtype, const rapt_tensor *shaped)
 {
-    rapt_tensor *view = header_new("view", base->dtype, rank, shape);
+    if (rapt_element_bytes[dtype] > rapt_element_bytes[shaped->dtype])
+        return rapt_new(op, dtype, shaped->rank, shaped->shape);
+    return new_checked(op, dtype, shaped->rank, shaped->shape, shaped->count);
+}
+
+static rapt_tensor *view_new(const rapt_tensor *base, char *data, int rank, const int64_t *shape,
+                             const int64_t *strides)
+{
+    int64_t count = 1;
+    for (int axis = 0; axis < rank; axis++) count *= shape[axis];
+    rapt_tensor *view = header_new("view", base->dtype, rank, count);
     if (!view) return NULL;
     view->storage = base->storage;
     atomic_fetch_add_explicit(&base->storage->references, 1, memory_order_relaxed);
     view->data = data;
-    if (view->count == 0) { /* strides of nothing say nothing: no axis of it counts as repeated */
-        set_row_major_strides(view);
-        return rapt_scope_own(view);
-    }
-    if (rank > 0) memcpy(view->strides, strides, (size_t)rank * sizeof *strides);
+    set_row_major(view, shape); /* of nothing: strides say nothing there, and no axis counts as repeated */
+    if (count == 0) return view;
+    for (int axis = 0; axis < rank; axis++) view->strides[axis] = strides[axis];
     view->contiguous = is_row_major(view);
-    return rapt_scope_own(view);
+    return view;
 }
 
-rapt_tensor *rapt_new_alias(const rapt_tensor *tensor, bool keep_link)
+rapt_tensor *rapt_new_view(const rapt_tensor *base, char *data, int rank, const int64_t *shape, const int64_t *strides)
 {
-    rapt_tensor *alias = rapt_new_view(tensor, tensor->data, tensor->rank, tensor->shape, tensor->strides);
+    return rapt_scope_own(view_new(base, data, rank, shape, strides));
+}
+
+rapt_tensor *rapt_alias_share(const rapt_tensor *tensor, bool keep_link)
+{
+    rapt_tensor *alias = view_new(tensor, tensor->data, tensor->rank, tensor->shape, tensor->strides);
     if (alias && keep_link && tensor->link) {
         alias->link = tensor->link;
         alias->output = tensor->output;
         tensor->link->retain(tensor->link);
     }
     return alias;
+}
+
+rapt_tensor *rapt_new_alias(const rapt_tensor *tensor, bool keep_link)
+{
+    return rapt_scope_own(rapt_alias_share(tensor, keep_link));
 }
 
 const rapt_tensor *rapt_without_repeats(const rapt_tensor *tensor, int axes)
@@ -126,7 +185,7 @@ rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, 
 {
     int64_t count;
     if (!rapt_check_shape("from_memory", dtype, rank, shape, &count)) return NULL;
-    rapt_tensor *tensor = header_new("from_memory", dtype, rank, shape);
+    rapt_tensor *tensor = header_new("from_memory", dtype, rank, count);
     if (!tensor) return NULL;
     tensor->storage = storage_new("from_memory", 0);
     if (!tensor->storage) {
@@ -136,7 +195,7 @@ rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, 
     tensor->storage->release_foreign = release;
     tensor->storage->foreign_owner = owner;
     tensor->storage->data = tensor->data = data;
-    set_row_major_strides(tensor);
+    set_row_major(tensor, shape);
     return rapt_scope_own(tensor);
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../node.h"
 #include "tensor/debug.h"
 
 bool rapt_check_number(const char *op, const rapt_tensor *x, double value)
@@ -38,11 +39,8 @@ static bool check_dtypes(const char *op, const rapt_loops loops, int count, rapt
 
 static bool same_shapes(int count, rapt_tensor *const *inputs)
 {
-    for (int i = 1; i < count; i++) {
-        if (inputs[i]->rank != inputs[0]->rank) return false;
-        for (int axis = 0; axis < inputs[0]->rank; axis++)
-            if (inputs[i]->shape[axis] != inputs[0]->shape[axis]) return false;
-    }
+    for (int i = 1; i < count; i++)
+        if (!rapt_has_shape(inputs[i], inputs[0]->rank, inputs[0]->shape)) return false;
     return true;
 }
 
@@ -64,7 +62,7 @@ rapt_tensor *rapt_elementwise_loop(const char *op, rapt_loop *loop, rapt_dtype r
 {
     rapt_tensor *output;
     if (same_shapes(count, inputs)) {
-        output = rapt_new(op, result, inputs[0]->rank, inputs[0]->shape);
+        output = rapt_new_shaped(op, result, inputs[0]);
     } else {
         int64_t shape[RAPT_MAX_RANK];
         int rank = common_shape(op, count, inputs, shape);
@@ -86,8 +84,27 @@ rapt_tensor *rapt_elementwise(const char *op, const rapt_loops loops, int result
                                  inputs);
 }
 
+/* Few elements, of one dtype and in one order in all inputs: what the checks above and rapt_map would find out, at a
+ * glance. */
+static inline bool are_few_and_alike(int count, rapt_tensor *const *inputs)
+{
+    enum { few = 1024 };
+    const rapt_tensor *first = inputs[0];
+    bool alike = first->contiguous && first->count > 0 && first->count <= few;
+    for (int i = 1; i < count && alike; i++)
+        alike = inputs[i]->contiguous && inputs[i]->dtype == first->dtype &&
+                rapt_has_shape(inputs[i], first->rank, first->shape);
+    return alike;
+}
+
 rapt_tensor *rapt_elementwise_call(const rapt_call *call, const rapt_loops loops, int64_t cost)
 {
-    return rapt_elementwise(rapt_call_op(call)->name, loops, -1, rapt_call_options(call), cost, rapt_call_count(call),
-                            rapt_call_inputs(call));
+    const int count = call->count;
+    rapt_tensor *const *inputs = call->inputs;
+    rapt_loop *loop = loops[inputs[0]->dtype];
+    if (!loop || !are_few_and_alike(count, inputs))
+        return rapt_elementwise(call->op->name, loops, -1, call->options, cost, count, inputs);
+    rapt_tensor *output = rapt_new_shaped(call->op->name, inputs[0]->dtype, inputs[0]);
+    if (output) rapt_map_dense(loop, call->options, output, count, (const rapt_tensor *const *)inputs);
+    return output;
 }

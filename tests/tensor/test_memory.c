@@ -262,7 +262,7 @@ Test(memory, running_out_leaves_things_as_they_were)
         if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");
     }
     expect_no_error();
-    cr_expect_gt(failures, 15);
+    cr_expect_gt(failures, 8); /* each of them makes a tensor */
     cr_expect_eq(rapt_at(tensor, (int64_t[]){2, 2}), 1);
 }
 

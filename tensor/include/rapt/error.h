@@ -44,7 +44,7 @@ RAPT_API void rapt_exit_on_error(rapt_error_code code, const char *message);
 /* Records an error of your own op or layer and returns false; an error that already stands is kept. The format is
  * printf's; the message becomes "op: text". */
 RAPT_API bool rapt_fail(rapt_error_code code, const char *op, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((cold, format(printf, 3, 4)));
 
 RAPT_END_DECLS
 

@@ -13,6 +13,8 @@ typedef struct rapt_storage {
     _Atomic int64_t references;
     _Atomic uint64_t version; /* changes in place so far */
     size_t capacity;          /* of the block that holds this header, as the allocator wants it back */
+    _Atomic int64_t parts;    /* of the block that are in use: the storage, and the tensor that may stand before it */
+    bool follows_tensor;
     char *data;
     void (*release_foreign)(void *owner); /* NULL: the elements follow this header */
     void *foreign_owner;
@@ -35,7 +37,8 @@ struct rapt_tensor {
     rapt_dtype dtype;
     uint8_t rank;
     bool contiguous;
-    const char *made_by; /* an op's name; set in the debugging mode only */
+    bool has_storage_behind; /* in one block with it: the storage that it was made with */
+    const char *made_by;     /* an op's name; set in the debugging mode only */
     int64_t shape[RAPT_MAX_RANK];
     int64_t strides[RAPT_MAX_RANK]; /* in elements; 0 where an axis is expanded */
 };
@@ -50,8 +53,11 @@ static inline rapt_tensor rapt_header_of(const rapt_tensor *tensor)
     return header;
 }
 
+/* Bytes of one element. */
+extern const uint8_t rapt_element_bytes[RAPT_DTYPE_COUNT];
+
 /* The error of a NULL argument, unless an error stands already (then NULL is only its trace). Returns false. */
-bool rapt_fail_null(const char *op, const char *argument);
+bool rapt_fail_null(const char *op, const char *argument) __attribute__((cold));
 
 /* Takes the memory for the message of this thread's errors, so that it is there when there is no memory. */
 void rapt_error_reserve(void);
@@ -72,11 +78,17 @@ bool rapt_check_probability(const char *op, const char *what, double probability
 /* rapt_empty under the name of an op. */
 rapt_tensor *rapt_new(const char *op, rapt_dtype dtype, int rank, const int64_t *shape);
 
+/* The same of a tensor's shape. */
+rapt_tensor *rapt_new_shaped(const char *op, rapt_dtype dtype, const rapt_tensor *shaped);
+
 /* A tensor that looks at the storage of another, outside any graph. data is its first element. Strides in elements. */
 rapt_tensor *rapt_new_view(const rapt_tensor *base, char *data, int rank, const int64_t *shape, const int64_t *strides);
 
 /* A view of the same shape with the same link to the graph: another header for one tensor. */
 rapt_tensor *rapt_new_alias(const rapt_tensor *tensor, bool keep_link);
+
+/* The same in no scope: its share is the caller's. */
+rapt_tensor *rapt_alias_share(const rapt_tensor *tensor, bool keep_link);
 
 /* The tensor with a size of 1 for each of its first `axes` axes that repeats its elements (stride 0). NULL after an
  * error. */
@@ -135,6 +147,14 @@ static inline bool rapt_drop_reference(_Atomic int64_t *references)
 {
     return atomic_load_explicit(references, memory_order_acquire) == 1 ||
            atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
+}
+
+static inline bool rapt_has_shape(const rapt_tensor *tensor, int rank, const int64_t *shape)
+{
+    if (tensor->rank != rank) return false;
+    for (int axis = 0; axis < rank; axis++)
+        if (tensor->shape[axis] != shape[axis]) return false;
+    return true;
 }
 
 static inline bool rapt_is_floating(const rapt_tensor *tensor)

@@ -37,6 +37,11 @@ void *rapt_quarantine_take(bool all, size_t *capacity);
 extern void __asan_poison_memory_region(void const volatile *memory, size_t bytes) __attribute__((weak));
 extern void __asan_unpoison_memory_region(void const volatile *memory, size_t bytes) __attribute__((weak));
 
+static inline bool rapt_forbids(void)
+{
+    return __asan_poison_memory_region != NULL;
+}
+
 static inline void rapt_forbid(const void *memory, size_t bytes)
 {
     if (__asan_poison_memory_region) __asan_poison_memory_region(memory, bytes);

@@ -22,6 +22,10 @@ void rapt_block_give_as_it_is(void *block, size_t capacity);
  * cannot grow the tensor is released and NULL returned. */
 rapt_tensor *rapt_scope_own(rapt_tensor *tensor);
 
+/* A share of a tensor: the innermost scope's own where it is the last one listed there, so that nothing needs to be
+ * counted, else a new one. */
+rapt_tensor *rapt_scope_take(rapt_tensor *tensor);
+
 /* For tests: the count-th block asked for from now on, and all after it, fail; a negative count switches that off. */
 void rapt_memory_fail_after(int64_t count);
 
