@@ -62,3 +62,35 @@ rapt_attention_piece rapt_attention_piece_before(const rapt_attention_tasks *t, 
     if (next->item < t->items) piece.next = next;
     return piece;
 }
+
+bool rapt_attention_enter_sequence(const rapt_raw_place *sequence, int64_t repeats, rapt_attention_piece *piece)
+{
+    const int64_t rows = repeats * sequence->queries;
+    if (piece->first_row > 0 && piece->first_row >= rows) return false;
+    if (piece->last_row > rows) piece->last_row = rows;
+    if (piece->last_key > sequence->keys) piece->last_key = sequence->keys;
+    if (piece->first_key > sequence->keys) piece->first_key = sequence->keys;
+    piece->item = 0;
+    piece->next = NULL;
+    return true;
+}
+
+rapt_raw_mask rapt_raw_mask_of_sequence(const rapt_raw_mask *mask, int64_t sequence, int64_t bytes)
+{
+    const rapt_raw_place place = rapt_raw_place_of(mask, sequence), all = rapt_raw_place_of_all(mask);
+    rapt_raw_mask one = *mask;
+    if (mask->ranges) one.ranges += 2 * place.first_query;
+    if (mask->relative_bias.data)
+        one.relative_bias.data =
+            (const char *)mask->relative_bias.data + place.first_query * mask->relative_bias.strides[2] * bytes;
+    one.first_draw = sequence * mask->heads * mask->queries * mask->keys;
+    one.more_queries = mask->queries - place.queries;
+    one.more_keys = mask->keys - place.keys;
+    one.other_queries = all.queries - place.queries;
+    one.other_keys = all.keys - place.keys;
+    one.queries = place.queries;
+    one.keys = place.keys;
+    one.batch = 1;
+    one.starts = NULL;
+    return one;
+}

@@ -17,6 +17,7 @@ typedef struct run {
     rapt_scratch scratch;
     rapt_attention_tasks tasks;
     char *outs, *statistics; /* (parts, batch·heads·queries, value_size) and (…, 2), where there are several parts */
+    int64_t part_size;       /* elements of a row of outs */
     void *weights;           /* for rapt_dot_attention_weights */
 } run;
 
@@ -31,7 +32,85 @@ static run new_run(const rapt_dot_attention *call)
 
 static int64_t all_rows(const run *r)
 {
-    return r->call->mask.batch * r->call->mask.heads * r->call->mask.queries;
+    return r->call->mask.heads * rapt_raw_place_of_all(&r->call->mask).queries;
+}
+
+/* The rows from place `first` on. */
+static rapt_raw_rows rows_from(rapt_raw_rows rows, int64_t first, int64_t bytes)
+{
+    if (rows.data) rows.data = (char *)rows.data + first * rows.strides[2] * bytes;
+    return rows;
+}
+
+/* One sequence of a packed batch as a call of its own. */
+static rapt_dot_attention call_of_sequence(const rapt_dot_attention *call, int64_t sequence)
+{
+    const int64_t bytes = (int64_t)rapt_dtype_size(call->dtype), heads = call->mask.heads;
+    const rapt_raw_place place = rapt_raw_place_of(&call->mask, sequence);
+    const int64_t query = place.first_query, key = place.first_key, table = 2 * call->mask.reach + 1;
+    rapt_dot_attention one = *call;
+    one.mask = rapt_raw_mask_of_sequence(&call->mask, sequence, bytes);
+    one.queries = rows_from(call->queries, query, bytes);
+    one.keys = rows_from(call->keys, key, bytes);
+    one.values = rows_from(call->values, key, bytes);
+    one.out = rows_from(call->out, query, bytes);
+    one.statistics = (char *)call->statistics + 2 * heads * query * bytes;
+    one.gradient = rows_from(call->gradient, query, bytes);
+    one.d_queries = rows_from(call->d_queries, query, bytes);
+    one.d_keys = rows_from(call->d_keys, key, bytes);
+    one.d_values = rows_from(call->d_values, key, bytes);
+    if (call->d_relative_bias) one.d_relative_bias = (char *)call->d_relative_bias + query * table * bytes;
+    return one;
+}
+
+/* A task: its call, its piece, and which part of the keys it is; first_row: of its sequence among all rows. */
+typedef struct task_at {
+    rapt_dot_attention call;
+    rapt_attention_piece piece, next;
+    int64_t part, first_row;
+} task_at;
+
+/* False where a sequence has nothing to do. */
+static bool find_task(const run *r, int64_t task, int64_t first, int64_t last, task_at *t)
+{
+    const rapt_raw_mask *mask = &r->call->mask;
+    t->piece = rapt_attention_piece_before(&r->tasks, task, first, last, &t->next);
+    t->part = rapt_attention_part_of(&r->tasks, &t->piece);
+    t->first_row = 0;
+    t->call = *r->call;
+    if (!mask->starts) return true;
+    const rapt_raw_place place = rapt_raw_place_of(mask, t->piece.item);
+    t->call = call_of_sequence(r->call, t->piece.item);
+    t->first_row = mask->heads * place.first_query;
+    return rapt_attention_enter_sequence(&place, mask->heads / r->call->groups, &t->piece);
+}
+
+/* Where a part of some rows begins among the parts of all: those of a sequence lie behind one another. */
+static int64_t row_of_part(const run *r, const task_at *t)
+{
+    const rapt_raw_place place = rapt_raw_place_of_all(&t->call.mask);
+    return r->tasks.parts * t->first_row + t->part * t->call.mask.heads * place.queries;
+}
+
+typedef void finish_rows(void *context, int64_t first, int64_t last);
+
+/* Calls for all rows, or for those of each sequence: `call` is then its own, and outs and statistics are at its
+ * parts. */
+static void finish_parts(const run *r, int64_t cost, finish_rows *finish)
+{
+    const rapt_raw_mask *mask = &r->call->mask;
+    const int64_t bytes = (int64_t)rapt_dtype_size(r->call->dtype), parts = r->tasks.parts;
+    run whole = *r;
+    if (!mask->starts) rapt_parallel(all_rows(r), rapt_grain(cost), finish, &whole);
+    for (int64_t i = 0; mask->starts && i < mask->batch; i++) {
+        const rapt_dot_attention call = call_of_sequence(r->call, i);
+        const int64_t skipped = parts * mask->heads * rapt_raw_place_of(mask, i).first_query;
+        run one = *r;
+        one.call = &call;
+        one.outs = r->outs + skipped * r->part_size * bytes;
+        if (r->statistics) one.statistics = r->statistics + 2 * skipped * bytes;
+        rapt_parallel(all_rows(&one), rapt_grain(cost), finish, &one);
+    }
 }
 
 static void cut_rows(run *r)
@@ -47,23 +126,22 @@ static void cut_rows(run *r)
 static void forward_tasks(void *context, int64_t first, int64_t last)
 {
     const run *r = context;
-    const rapt_raw_mask *mask = &r->call->mask;
-    const int64_t bytes = (int64_t)rapt_dtype_size(r->call->dtype), row = r->call->value_size;
+    const int64_t bytes = (int64_t)rapt_dtype_size(r->call->dtype), size = r->call->value_size;
     void *scratch = rapt_scratch_borrow(&r->scratch);
     for (int64_t task = first; task < last; task++) {
-        rapt_attention_piece next;
-        const rapt_attention_piece piece = rapt_attention_piece_before(&r->tasks, task, first, last, &next);
-        rapt_dot_attention call = *r->call;
+        task_at t;
+        if (!find_task(r, task, first, last, &t)) continue;
         if (r->tasks.parts > 1) {
-            const int64_t skipped = rapt_attention_part_of(&r->tasks, &piece) * all_rows(r);
-            call.out = (rapt_raw_rows){r->outs + skipped * row * bytes,
-                                       {mask->heads * mask->queries * row, mask->queries * row, row}};
-            call.statistics = r->statistics + 2 * skipped * bytes;
+            const rapt_raw_mask *mask = &t.call.mask;
+            const int64_t row = row_of_part(r, &t);
+            t.call.out = (rapt_raw_rows){r->outs + row * size * bytes,
+                                         {mask->heads * mask->queries * size, mask->queries * size, size}};
+            t.call.statistics = r->statistics + 2 * row * bytes;
         }
         if (r->weights)
-            r->kernels->weights(&call, &piece, scratch, r->weights);
+            r->kernels->weights(&t.call, &t.piece, scratch, r->weights);
         else
-            r->kernels->forward(&call, &piece, scratch);
+            r->kernels->forward(&t.call, &t.piece, scratch);
     }
     rapt_scratch_return(&r->scratch, scratch);
 }
@@ -104,9 +182,10 @@ bool rapt_dot_attention_forward(const char *op, const rapt_dot_attention *call)
     size_t capacity;
     r.outs = rapt_block_take(op, rows * (size_t)(call->value_size + 2) * bytes, &capacity);
     if (!r.outs) return false;
+    r.part_size = call->value_size;
     r.statistics = r.outs + rows * (size_t)call->value_size * bytes;
     const bool done = run_forward(op, &r);
-    if (done) rapt_parallel(all_rows(&r), rapt_grain(parts * call->value_size), merge_rows, &r);
+    if (done) finish_parts(&r, parts * call->value_size, merge_rows);
     rapt_block_give(r.outs, capacity);
     return done;
 }
@@ -123,16 +202,16 @@ bool rapt_dot_attention_weights(const char *op, const rapt_dot_attention *call, 
 static void backward_tasks(void *context, int64_t first, int64_t last)
 {
     const run *r = context;
-    const rapt_dot_attention *call = r->call;
-    const int64_t bytes = (int64_t)rapt_dtype_size(call->dtype);
+    const int64_t bytes = (int64_t)rapt_dtype_size(r->call->dtype);
     void *scratch = rapt_scratch_borrow(&r->scratch);
     for (int64_t task = first; task < last; task++) {
-        rapt_attention_piece next;
-        const rapt_attention_piece piece = rapt_attention_piece_before(&r->tasks, task, first, last, &next);
-        const int64_t part = rapt_attention_part_of(&r->tasks, &piece);
-        const int64_t row = part * all_rows(r) + (piece.item * r->tasks.groups + piece.group) * r->tasks.rows;
-        char *d_queries = r->tasks.parts > 1 ? r->outs + row * rapt_dot_part_size(call) * bytes : NULL;
-        r->kernels->backward(call, &piece, scratch, d_queries);
+        task_at t;
+        if (!find_task(r, task, first, last, &t)) continue;
+        const rapt_raw_mask *mask = &t.call.mask;
+        const int64_t of_group = mask->heads / r->tasks.groups * mask->queries;
+        const int64_t row = row_of_part(r, &t) + (t.piece.item * r->tasks.groups + t.piece.group) * of_group;
+        r->kernels->backward(&t.call, &t.piece, scratch,
+                             r->tasks.parts > 1 ? r->outs + row * r->part_size * bytes : NULL);
     }
     rapt_scratch_return(&r->scratch, scratch);
 }
@@ -153,7 +232,8 @@ bool rapt_dot_attention_backward(const char *op, const rapt_dot_attention *call)
     const int64_t tasks = r.tasks.count, parts = r.tasks.parts, rows = r.tasks.rows;
     size_t capacity = 0;
     if (parts > 1) {
-        const size_t elements = (size_t)(parts * all_rows(&r) * rapt_dot_part_size(call));
+        r.part_size = rapt_dot_part_size(call);
+        const size_t elements = (size_t)(parts * all_rows(&r) * r.part_size);
         r.outs = rapt_block_take(op, elements * rapt_dtype_size(call->dtype), &capacity);
         if (!r.outs) return false;
     }
@@ -162,7 +242,7 @@ bool rapt_dot_attention_backward(const char *op, const rapt_dot_attention *call)
         const int64_t products = 3 * call->size + 2 * call->value_size;
         rapt_parallel(tasks, rapt_grain(cost_of(&r, rows, products)), backward_tasks, &r);
         rapt_scratch_give(&r.scratch);
-        if (parts > 1) rapt_parallel(all_rows(&r), rapt_grain(parts * call->size), sum_rows, &r);
+        if (parts > 1) finish_parts(&r, parts * call->size, sum_rows);
     }
     rapt_block_give(r.outs, capacity);
     return done;

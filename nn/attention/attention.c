@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "attention.h"
+#include "attention/mask/packed.h"
 #include "attention/mask/undefined_keys.h"
 #include "nn/entry.h"
 #include "nn/padding.h"
@@ -38,12 +39,16 @@ rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
     return rapt_module_finish(module);
 }
 
-static bool check_tensor(const char *what, const rapt_tensor *tensor, int rank)
+/* The axis of a batch is missing where sequences are packed. rank 0: with heads or without. */
+static bool check_tensor(const char *what, const rapt_tensor *tensor, int rank, bool packed)
 {
     char text[128];
     if (!tensor) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s are NULL", what);
-    bool fits = rank ? tensor->rank == rank : tensor->rank == 3 || tensor->rank == 4;
-    const char *expected = rank == 4 ? "(B, heads, length, size)" : "(B, length, size)";
+    const int without_heads = packed ? 2 : 3;
+    bool fits = rank ? tensor->rank == rank : tensor->rank == without_heads || tensor->rank == without_heads + 1;
+    const char *expected = rank > without_heads ? packed ? "(heads, rows, size)" : "(B, heads, length, size)"
+                           : packed             ? "(rows, size)"
+                                                : "(B, length, size)";
     return fits || rapt_fail(RAPT_ERROR_SHAPE, kind.name, "%s of shape %s expected, not %s", what, expected,
                              rapt_describe(tensor, text, sizeof text));
 }
@@ -57,13 +62,26 @@ static bool check_layer(const rapt_attention *attention)
     return !missing || rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s is NULL", missing);
 }
 
+/* Are the inputs packed, without the axis of a batch? Those under a resolved mask have one, of size 1. */
+static bool lacks_batch(const rapt_mask *mask, const rapt_resolved_mask *resolved)
+{
+    return mask && mask->starts && !resolved;
+}
+
 /* Checks the inputs of a call and resolves its mask, unless `resolved` says that it is. False after an error. */
 static bool begin(rapt_pooling *p, rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                   rapt_tensor *values, const rapt_mask *mask, const rapt_resolved_mask *resolved)
 {
-    if (!check_layer(attention) || !check_tensor("queries", queries, 0) || !check_tensor("keys", keys, queries->rank) ||
-        !check_tensor("values", values, queries->rank))
+    const bool packed = lacks_batch(mask, resolved);
+    if (!check_layer(attention) || !check_tensor("queries", queries, 0, packed) ||
+        !check_tensor("keys", keys, queries->rank, packed) || !check_tensor("values", values, queries->rank, packed))
         return false;
+    if (packed) {
+        queries = rapt_unsqueeze(queries, 0);
+        keys = rapt_unsqueeze(keys, 0);
+        values = rapt_unsqueeze(values, 0);
+        if (!queries || !keys || !values) return false;
+    }
     int64_t heads = rapt_heads_of(queries), groups = rapt_heads_of(keys);
     bool fits = queries->shape[0] == keys->shape[0] && keys->shape[0] == values->shape[0] &&
                 groups == rapt_heads_of(values) && rapt_length_of(keys) == rapt_length_of(values) &&
@@ -94,10 +112,15 @@ static rapt_tensor *prepare(rapt_attention *attention, rapt_tensor *keys, rapt_t
     return keys && scoring->prepare ? scoring->prepare(scoring, keys) : keys;
 }
 
-/* A call that has begun, from keys that are still to be prepared or not. */
+/* A call that has begun, from keys that are still to be prepared or not. The definition and the weights of packed
+ * sequences are those of the padded batch. */
 static rapt_tensor *pool(rapt_pooling *p, bool prepares)
 {
     rapt_tensor *seen_keys = NULL;
+    if (p->resolved.sequences > 0 && (!rapt_pooling_is_fused(p) || rapt_wants_weights(p))) {
+        rapt_pooling padded;
+        return rapt_unpack_pooling(kind.name, p, &padded) ? rapt_pack_pooled(&p->mask, pool(&padded, prepares)) : NULL;
+    }
     if (rapt_padding_of(p, prepares) == RAPT_PADDING_TO_HIDE &&
         !rapt_find_seen_keys(&p->resolved, p->groups, &seen_keys))
         return NULL;
@@ -106,18 +129,26 @@ static rapt_tensor *pool(rapt_pooling *p, bool prepares)
     return rapt_pooling_is_fused(p) ? rapt_pool_fused(p) : rapt_pool_plainly(p);
 }
 
+static rapt_tensor *without_batch(rapt_tensor *x, bool lacks_it)
+{
+    return x && lacks_it ? rapt_squeeze(x, 0) : x;
+}
+
 rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys, const rapt_mask *mask)
 {
     rapt_tensor *seen_keys, *finite;
-    if (!check_layer(attention) || !check_tensor("keys", keys, 0)) return NULL;
+    const bool packed = lacks_batch(mask, NULL);
+    if (!check_layer(attention) || !check_tensor("keys", keys, 0, packed)) return NULL;
     RAPT_SCOPE;
+    if (packed && !(keys = rapt_unsqueeze(keys, 0))) return NULL;
     if (!rapt_find_keys_that_may_be_seen(kind.name, keys, mask, &seen_keys)) return NULL;
-    if (!attention->scoring->prepare) return rapt_keep(rapt_hide_keys(keys, seen_keys));
+    if (!attention->scoring->prepare) return rapt_keep(without_batch(rapt_hide_keys(keys, seen_keys), packed));
     /* Which other keys no query sees, only the queries will tell: what may be padding must not reach a parameter's
      * gradient. */
     if (!rapt_find_finite(keys, &finite)) return NULL;
     rapt_tensor *readable = seen_keys && finite ? rapt_logical_and(seen_keys, finite) : seen_keys ? seen_keys : finite;
-    return rapt_keep(rapt_spoil_undefined(prepare(attention, keys, readable), seen_keys, finite));
+    keys = rapt_spoil_undefined(prepare(attention, keys, readable), seen_keys, finite);
+    return rapt_keep(without_batch(keys, packed));
 }
 
 rapt_tensor *rapt_attention_pool_weighing(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
@@ -128,7 +159,7 @@ rapt_tensor *rapt_attention_pool_weighing(rapt_attention *attention, rapt_tensor
     RAPT_SCOPE;
     if (!begin(&p, attention, queries, prepared_keys, values, mask, NULL)) return NULL;
     p.weights = weights;
-    rapt_tensor *pooled = pool(&p, false);
+    rapt_tensor *pooled = without_batch(pool(&p, false), lacks_batch(mask, NULL));
     if (pooled && weights) rapt_keep(*weights);
     return rapt_keep(pooled);
 }
@@ -146,7 +177,8 @@ rapt_tensor *rapt_attention_forward_resolved(rapt_attention *attention, rapt_ten
     RAPT_UNDO_DRAWS;
     rapt_pooling p;
     RAPT_SCOPE;
-    return begin(&p, attention, queries, keys, values, mask, resolved) ? rapt_keep(pool(&p, true)) : NULL;
+    if (!begin(&p, attention, queries, keys, values, mask, resolved)) return NULL;
+    return rapt_keep(without_batch(pool(&p, true), lacks_batch(mask, resolved)));
 }
 
 rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,

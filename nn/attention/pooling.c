@@ -64,7 +64,7 @@ static rapt_tensor *compute_scores(const rapt_pooling *p)
     return NULL;
 }
 
-static bool wants_weights(const rapt_pooling *p)
+bool rapt_wants_weights(const rapt_pooling *p)
 {
     return p->weights || p->attention->keep_weights;
 }
@@ -98,7 +98,7 @@ rapt_tensor *rapt_pool_plainly(rapt_pooling *p)
     rapt_tensor *scores = compute_scores(p);
     if (!scores || !add_relative_bias(p, true)) return NULL;
     rapt_tensor *weights = rapt_normalize(attention->normalizer, scores, &p->mask, &p->resolved);
-    if (!weights || (wants_weights(p) && !hand_out_weights(p, weights))) return NULL;
+    if (!weights || (rapt_wants_weights(p) && !hand_out_weights(p, weights))) return NULL;
     if (dropout_of(attention) > 0) weights = rapt_drop(weights, dropout_of(attention));
     rapt_tensor *pooled = by_head(p, rapt_weighted_sum(by_group(p, weights), p->values));
     return add_relative_values(p, weights, pooled);
@@ -121,8 +121,8 @@ rapt_tensor *rapt_pool_fused(rapt_pooling *p)
                                       .values = p->values,
                                       .mask = &p->resolved,
                                       .dropout = dropout_of(attention),
-                                      .weights = wants_weights(p) ? &weights : NULL};
+                                      .weights = rapt_wants_weights(p) ? &weights : NULL};
     rapt_tensor *pooled = attention->scoring->attend(attention->scoring, &call);
-    if (!pooled || !wants_weights(p)) return pooled;
+    if (!pooled || !rapt_wants_weights(p)) return pooled;
     return hand_out_weights(p, p->queries->rank == 4 ? weights : rapt_squeeze(weights, 1)) ? pooled : NULL;
 }

@@ -60,7 +60,8 @@ RAPT_MASK_FUNCTION void rapt_row_dropout(const rapt_raw_mask *mask, rapt_score_r
 {
     enum { blocks_at_once = 64 };
     const rapt_philox_chance chance = rapt_philox_chance_of(mask->keep);
-    const int64_t start = ((row.item * mask->heads + row.head) * mask->queries + row.query) * mask->keys;
+    const int64_t queries = mask->queries + mask->more_queries, all_keys = mask->keys + mask->more_keys;
+    const int64_t start = mask->first_draw + ((row.item * mask->heads + row.head) * queries + row.query) * all_keys;
     for (int64_t j = keys.first; j < keys.last;) {
         uint8_t hits[4 * blocks_at_once];
         const int64_t skipped = (start + j) & 3;

@@ -68,10 +68,13 @@ static bool make_powers(const void **powers, const rapt_tensor *rows, double fac
 static bool hide_undefined(const rapt_call *call, const rapt_raw_mask *mask, const rapt_tensor **keys,
                            rapt_key_powers *powers)
 {
-    const rapt_resolved_mask resolved = {.batch = mask->batch,
+    const rapt_raw_place all = rapt_raw_place_of_all(mask);
+    const bool packed = mask->starts != NULL;
+    const rapt_resolved_mask resolved = {.batch = packed ? 1 : mask->batch,
                                          .heads = mask->heads,
-                                         .queries = mask->queries,
-                                         .keys = mask->keys,
+                                         .queries = packed ? all.queries : mask->queries,
+                                         .keys = packed ? all.keys : mask->keys,
+                                         .sequences = packed ? mask->batch : 0,
                                          .ranges = rapt_call_input(call, at_mask + rapt_input_ranges),
                                          .seen = rapt_call_input(call, at_mask + rapt_input_seen)};
     rapt_tensor *sum = rapt_sum(powers->largest, RAPT_ALL_AXES, false);
@@ -137,10 +140,12 @@ static rapt_tensor *forward(rapt_call *call)
     memcpy(shape, queries->shape, sizeof shape);
     shape[queries->rank - 1] = a.value_size;
     rapt_tensor *out = rapt_new(name, a.dtype, queries->rank, shape);
-    rapt_tensor *statistics = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, 2)), *weights = NULL;
+    const rapt_raw_place all = rapt_raw_place_of_all(m);
+    rapt_tensor *statistics = rapt_new(name, a.dtype, RAPT_SHAPE(m->heads * all.queries, 2)), *weights = NULL;
     const bool asked = rapt_fused_gives_weights(call), keeps = wants_any(call) && keeps_weights(&a);
     if (asked || keeps) {
-        weights = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys));
+        weights = asked ? rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys))
+                        : rapt_new(name, a.dtype, RAPT_SHAPE(m->heads * all.pairs));
         if (!weights) return NULL;
     }
     if (!out || !statistics) return NULL;

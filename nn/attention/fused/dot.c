@@ -87,7 +87,7 @@ static rapt_tensor *forward(rapt_call *call)
     memcpy(shape, queries->shape, sizeof shape);
     shape[queries->rank - 1] = a.value_size;
     rapt_tensor *out = new_split(a.dtype, queries->rank, shape);
-    rapt_tensor *statistics = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, 2));
+    rapt_tensor *statistics = rapt_new(name, a.dtype, RAPT_SHAPE(m->heads * rapt_raw_place_of_all(m).queries, 2));
     if (!out || !statistics) return NULL;
     a.out = rows_of(out);
     a.statistics = statistics->data;

@@ -16,9 +16,14 @@ void rapt_mask_put_inputs(const rapt_resolved_mask *mask, rapt_tensor *inputs[ra
 rapt_mask_options rapt_mask_options_of(const rapt_attention_call *call)
 {
     const rapt_resolved_mask *mask = call->mask;
-    rapt_mask_options options = {.offset = mask->offset, .dropout = call->dropout};
-    if (call->dropout > 0 && call->dropout < 1)
-        options.random = rapt_random_reserve(mask->batch * mask->heads * mask->queries * mask->keys);
+    rapt_mask_options options = {.offset = mask->offset,
+                                 .sequences = mask->sequences,
+                                 .longest_queries = mask->longest_queries,
+                                 .longest_keys = mask->longest_keys,
+                                 .dropout = call->dropout};
+    const int64_t pairs = mask->sequences > 0 ? mask->sequences * mask->longest_queries * mask->longest_keys
+                                              : mask->batch * mask->queries * mask->keys;
+    if (call->dropout > 0 && call->dropout < 1) options.random = rapt_random_reserve(mask->heads * pairs);
     return options;
 }
 
@@ -48,6 +53,13 @@ rapt_raw_mask rapt_raw_mask_of(const rapt_call *call, int first, const rapt_mask
                           .keep = 1 - options->dropout,
                           .random = options->random};
     if (ranges) mask.ranges = (const int64_t *)(const void *)ranges->data;
-    if (ranges && ranges->shape[0] > 1) mask.range_item = 2 * mask.queries;
+    if (options->sequences > 0) {
+        mask.starts = mask.ranges + 2 * mask.queries;
+        mask.batch = options->sequences;
+        mask.queries = options->longest_queries;
+        mask.keys = options->longest_keys;
+    } else if (ranges && ranges->shape[0] > 1) {
+        mask.range_item = 2 * mask.queries;
+    }
     return mask;
 }

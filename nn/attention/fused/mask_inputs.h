@@ -20,6 +20,7 @@ enum {
 /* And what goes to its options. */
 typedef struct rapt_mask_options {
     int64_t offset;
+    int64_t sequences, longest_queries, longest_keys; /* of a packed mask; sequences 0: it is not */
     double dropout;
     rapt_random_state random;
 } rapt_mask_options;

@@ -18,8 +18,7 @@ static int64_t within(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* Keys j with j < length, out of `keys`. */
-static int64_t keys_below(double length, int64_t keys)
+int64_t rapt_keys_below(double length, int64_t keys)
 {
     if (!(length > 0)) return 0;
     return length >= (double)keys ? keys : (int64_t)ceil(length);
@@ -40,8 +39,7 @@ static bool check_lengths(const char *op, const rapt_tensor *lengths, const rapt
                              scores_text(r, a), rapt_shape_text(lengths->rank, lengths->shape, b));
 }
 
-/* The keys [first, last) of one query, out of the first `length`. */
-static void find_range(const rapt_mask *mask, int64_t query, int64_t length, int64_t range[2])
+void rapt_mask_range(const rapt_mask *mask, int64_t query, int64_t length, int64_t range[2])
 {
     int64_t first = 0, last = length, position = add(query, mask->offset);
     if (mask->causal) last = within(add(position, 1), 0, last);
@@ -58,6 +56,8 @@ static bool make_ranges(const char *op, const rapt_mask *mask, rapt_resolved_mas
     if (mask->window < 0)
         return rapt_fail(RAPT_ERROR_VALUE, op, "the mask's window is %lld; 0 or more expected",
                          (long long)mask->window);
+    if (mask->starts) return rapt_resolve_packing(op, mask, r);
+    if (mask->key_starts) return rapt_fail(RAPT_ERROR_NULL, op, "the mask has key_starts, but no starts");
     if (!check_lengths(op, mask->valid_lengths, r)) return false;
     if (!mask->valid_lengths && !mask->causal && mask->window == 0) return true;
     int64_t items = mask->valid_lengths ? r->batch : 1;
@@ -69,8 +69,8 @@ static bool make_ranges(const char *op, const rapt_mask *mask, rapt_resolved_mas
     for (int64_t item = 0; item < items; item++)
         for (int64_t query = 0; query < r->queries; query++, range += 2) {
             if (lengths && (query == 0 || lengths->rank == 2))
-                length = keys_below(rapt_at(lengths, (int64_t[]){item, query}), r->keys);
-            find_range(mask, query, length, range);
+                length = rapt_keys_below(rapt_at(lengths, (int64_t[]){item, query}), r->keys);
+            rapt_mask_range(mask, query, length, range);
             all = all && range[0] == 0 && range[1] == r->keys;
         }
     if (!all) r->ranges = ranges;
@@ -149,6 +149,8 @@ static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype 
     if (!seen) return true;
     if (!find_seen(aligned, &above)) return false;
     if (!above) return true;
+    if (r->sequences > 0)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "the mask's relative_bias is −∞ somewhere, beside starts");
     bool by_query = aligned->rank >= 2 && aligned->shape[aligned->rank - 2] == r->queries;
     if (aligned->rank >= 2 && !by_query) above = rapt_squeeze(above, -2);
     above = rapt_by_relative_position(above, r->queries, r->keys, r->offset, by_query);
@@ -159,7 +161,9 @@ static bool check_alive(const char *op, const rapt_mask *mask)
 {
     return rapt_check_alive(op, "the mask's valid_lengths", mask->valid_lengths) &&
            rapt_check_alive(op, "the mask's seen", mask->seen) && rapt_check_alive(op, "the mask's bias", mask->bias) &&
-           rapt_check_alive(op, "the mask's relative_bias", mask->relative_bias);
+           rapt_check_alive(op, "the mask's relative_bias", mask->relative_bias) &&
+           rapt_check_alive(op, "the mask's starts", mask->starts) &&
+           rapt_check_alive(op, "the mask's key_starts", mask->key_starts);
 }
 
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
@@ -206,6 +210,8 @@ bool rapt_check_scores(const char *op, const rapt_tensor *scores)
 bool rapt_resolve_mask_for(const char *op, const rapt_mask *mask, const rapt_tensor *scores, rapt_resolved_mask *r)
 {
     if (!rapt_check_scores(op, scores)) return false;
+    if (mask && mask->starts)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "a mask with starts is for attention, not for scores");
     const int64_t *shape = scores->shape;
     const bool heads = scores->rank == 4;
     return rapt_resolve_mask(op, mask, scores->dtype, shape[0], heads ? shape[1] : 1, shape[heads + 1],

@@ -13,19 +13,30 @@ rapt_padding rapt_padding_of(const rapt_pooling *p, bool prepares)
     return rapt_pooling_is_fused(p) && !prepares ? RAPT_PADDING_NOT_READ : RAPT_PADDING_TO_HIDE;
 }
 
+/* Counts where the ranges of some queries begin and end. */
+static void count_changes(const int64_t *range, int64_t queries, int64_t *change)
+{
+    for (int64_t query = 0; query < queries; query++, range += 2) {
+        change[range[0]]++;
+        change[range[1]]--;
+    }
+}
+
 /* bool (items, 1, K): the union of the ranges of an item's queries, by how many of them begin and end before a key. */
 static rapt_tensor *seen_by_ranges(const rapt_resolved_mask *r)
 {
-    const int64_t items = r->ranges->shape[0], *range = (const int64_t *)(const void *)r->ranges->data;
+    const int64_t items = r->sequences > 0 ? 1 : r->ranges->shape[0];
+    const int64_t *range = (const int64_t *)(const void *)r->ranges->data;
     rapt_tensor *seen_keys = rapt_empty(RAPT_BOOL, RAPT_SHAPE(items, 1, r->keys)),
                 *changes = rapt_empty(RAPT_INT64, RAPT_SHAPE(r->keys + 1));
     if (!seen_keys || !changes) return NULL;
     int64_t *change = (int64_t *)(void *)changes->data;
     for (int64_t item = 0; item < items; item++) {
         memset(change, 0, (size_t)(r->keys + 1) * sizeof *change);
-        for (int64_t query = 0; query < r->queries; query++, range += 2) {
-            change[range[0]]++;
-            change[range[1]]--;
+        if (r->sequences == 0) count_changes(range + 2 * item * r->queries, r->queries, change);
+        for (int64_t b = 0; b < r->sequences; b++) {
+            const int64_t *start = rapt_resolved_starts(r) + 3 * b;
+            count_changes(range + 2 * start[0], start[3] - start[0], change + start[1]);
         }
         int64_t open = 0;
         for (int64_t key = 0; key < r->keys; key++) seen_keys->data[item * r->keys + key] = (open += change[key]) > 0;
@@ -73,9 +84,15 @@ bool rapt_find_keys_that_may_be_seen(const char *op, const rapt_tensor *keys, co
     *seen_keys = NULL;
     if (!mask || mask->fills_million) return true;
     const rapt_tensor *lengths = mask->valid_lengths;
-    const rapt_mask padding = {.valid_lengths = mask->valid_lengths, .seen = mask->seen, .bias = mask->bias};
     int64_t groups = rapt_heads_of(keys), heads = keys->rank == 4 ? size_by_mask(mask, 3, groups) : 1;
     int64_t queries = size_by_mask(mask, 2, lengths && lengths->rank == 2 ? lengths->shape[1] : 1);
+    rapt_mask padding = {.valid_lengths = mask->valid_lengths, .seen = mask->seen, .bias = mask->bias};
+    if (mask->starts) { /* one query for each sequence */
+        padding.key_starts = mask->key_starts ? mask->key_starts : mask->starts;
+        const int64_t sequences = padding.key_starts->count - 1;
+        if (!(padding.starts = rapt_arange(RAPT_INT64, 0, (double)(sequences + 1), 1))) return false;
+        queries = sequences;
+    }
     rapt_resolved_mask resolved;
     if (heads == 0 || heads % (groups ? groups : 1) != 0) heads = groups;
     return rapt_resolve_mask(op, &padding, keys->dtype, keys->shape[0], heads, queries, rapt_length_of(keys),

@@ -4,6 +4,8 @@
 
 #include <rapt/mask.h>
 
+#include "tensor/core.h"
+
 /* Scores (B, Q, K) count as (B, 1, Q, K). All tensors are views or results of the innermost scope; biases stay in the
  * graph. */
 typedef struct rapt_resolved_mask {
@@ -20,12 +22,31 @@ typedef struct rapt_resolved_mask {
     bool gaps; /* may keys that no query sees lie between keys that neighbouring queries see? */
     bool fills_million;
     bool padding_is_zero; /* keys and values that no query sees are zeros, or made of zeros */
+    /* Packed: batch is 1, queries and keys are those of all sequences, and ranges are int64 (2 · queries + 3 ·
+     * (sequences + 1)): the range of each query among the keys of its sequence, then of each sequence, and of its end,
+     * the first query, key, and pair of both. 0 otherwise. */
+    int64_t sequences, longest_queries, longest_keys;
 } rapt_resolved_mask;
+
+/* The starts of a packed mask: triples. */
+static inline const int64_t *rapt_resolved_starts(const rapt_resolved_mask *r)
+{
+    return (const int64_t *)(const void *)r->ranges->data + 2 * r->queries;
+}
 
 /* False after an error that names the field at fault under the name of `op`. mask may be NULL. The bias tensors must
  * have the dtype given. */
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
                        int64_t queries, int64_t keys, rapt_resolved_mask *resolved);
+
+/* For packed ranges: reads the starts and finds out what each query sees. False after an error. */
+bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_mask *resolved);
+
+/* The keys [first, last) of one query at `query`, out of the first `length`. */
+void rapt_mask_range(const rapt_mask *mask, int64_t query, int64_t length, int64_t range[2]);
+
+/* Keys j with j < length, out of `keys`. */
+int64_t rapt_keys_below(double length, int64_t keys);
 
 /* Puts a scoring function's relative bias in the place of the mask's; finds_unseen: keys for which it is −∞ are not
  * seen. False after an error; the mask is then of no use. */

@@ -27,6 +27,9 @@ static inline int64_t rapt_length_of(const rapt_tensor *tensor)
     return tensor->shape[tensor->rank - 2];
 }
 
+/* Does anybody look at the weights of this call? */
+bool rapt_wants_weights(const rapt_pooling *pooling);
+
 /* Is there a fused way for this call? */
 bool rapt_pooling_is_fused(const rapt_pooling *pooling);
 

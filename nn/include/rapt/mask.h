@@ -24,6 +24,11 @@ typedef struct rapt_mask {
     /* as Dive into Deep Learning does: the scores of unseen keys become −10⁶ instead. A query that sees nothing then
      * weighs all keys alike, padding included, and padding is read. For rapt_masked_softmax only */
     bool fills_million;
+    /* Packed sequences: starts of the queries' and of the keys' (NULL: the same), as rapt_packing_starts gives them, of
+     * one number of sequences. A query sees keys of its own sequence only. i and j are then places within a sequence,
+     * valid_lengths are (B), scores have no axis B, and there are no matrices: seen and bias must be NULL. For
+     * attention and what is made of it, not for scores alone. */
+    rapt_tensor *starts, *key_starts;
 } rapt_mask;
 
 /* A mask written in place, for one call: RAPT_MASK(.causal = true, .valid_lengths = lengths). */

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "tensor/parallel.h"
+#include "tensor/raw_mask.h"
 
 /* A task's share: rows [first_row, last_row) of one group of an item, and some keys. A group are the heads that read
  * the same keys, one after the other, query by query. */
@@ -38,6 +39,14 @@ rapt_attention_piece rapt_attention_piece_of(const rapt_attention_tasks *tasks, 
  * fast, and took the tasks in between. */
 rapt_attention_piece rapt_attention_piece_before(const rapt_attention_tasks *tasks, int64_t task, int64_t first,
                                                  int64_t last, rapt_attention_piece *next);
+
+/* Tasks of a packed batch are those of the padded one, so that both give the same bits. Makes a piece of such a task one
+ * of its sequence, seen as a batch of its own. repeats: the heads of a group. False when the sequence has no such rows;
+ * one without any has a first piece all the same. */
+bool rapt_attention_enter_sequence(const rapt_raw_place *sequence, int64_t repeats, rapt_attention_piece *piece);
+
+/* The mask of such a batch of one sequence. bytes: of an element of the biases. */
+rapt_raw_mask rapt_raw_mask_of_sequence(const rapt_raw_mask *mask, int64_t sequence, int64_t bytes);
 
 /* Which of the parts has that piece? */
 static inline int64_t rapt_attention_part_of(const rapt_attention_tasks *tasks, const rapt_attention_piece *piece)

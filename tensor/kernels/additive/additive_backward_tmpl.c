@@ -56,7 +56,7 @@ static void biases_backward(const rapt_additive_attention *call, const rapt_addi
                   reach = call->mask.reach;
     if (g->bias) memcpy((T *)g->bias + index * call->mask.keys, scores, (size_t)call->mask.keys * sizeof *scores);
     if (!g->relative_bias) return;
-    T *table = (T *)g->relative_bias + index * (2 * reach + 1) + reach;
+    T *table = (T *)g->relative_bias + (first_query_of(call, row.item, row.head) + row.query) * (2 * reach + 1) + reach;
     for (int64_t j = range.first; j < range.last; j++) {
         const int64_t position = j - row.query - call->mask.offset;
         table[position < -reach ? -reach : position > reach ? reach : position] += scores[j];
@@ -123,9 +123,21 @@ typedef struct unit {
         }                                                                                                              \
     }
 
-UNIT_ROWS(unit_rows, 4)
-UNIT_ROWS(unit_row, 1)
+UNIT_ROWS(unit_rows_4, 4)
+UNIT_ROWS(unit_rows_3, 3)
+UNIT_ROWS(unit_rows_2, 2)
+UNIT_ROWS(unit_rows_1, 1)
 #undef UNIT_ROWS
+
+/* So many rows, at most 4, are summed as if zeros filled them up to 4. */
+static void unit_rows(unit *u, int64_t i, int64_t rows, rapt_key_range keys, const T *scores, int64_t score_row,
+                      T *query_gradient)
+{
+    (rows == 4   ? unit_rows_4
+     : rows == 3 ? unit_rows_3
+     : rows == 2 ? unit_rows_2
+                 : unit_rows_1)(u, i, keys, scores, score_row, query_gradient);
+}
 
 /* The same for one query by tanh itself. */
 static void exact_row(unit *u, int64_t i, rapt_key_range keys, const T *scores, T *query_gradient)
@@ -157,14 +169,12 @@ static void unit_block(const rapt_additive_attention *call, unit *u, const rapt_
     if (range.first == range.last) return;
     const T key_largest = largest_among(u->place->key_largest + range.first, range.last - range.first);
     for (int64_t i = piece->first_row; i < piece->last_row;) {
-        const int64_t rows = i + 4 <= piece->last_row ? 4 : 1;
+        const int64_t rows = smaller_of(piece->last_row - i, 4);
         const T *from = scores + (i - piece->first_row) * row;
         if (largest_among(u->place->query_largest + i, rows) + key_largest > safe_sum)
             for (int64_t r = 0; r < rows; r++) exact_row(u, i + r, range, from + r * row, query_gradient);
-        else if (rows == 4)
-            unit_rows(u, i, range, from, row, query_gradient);
         else
-            unit_row(u, i, range, from, row, query_gradient);
+            unit_rows(u, i, rows, range, from, row, query_gradient);
         i += rows;
     }
 }
@@ -183,7 +193,7 @@ static void unit_backward(const rapt_additive_attention *call, const rapt_additi
 {
     const int64_t heads = call->mask.heads / call->groups, size = call->hidden;
     const bool adds = g->adds_keys || chunk->first > 0;
-    T *key_rows = (T *)g->keys + (item * call->groups + group) * call->mask.keys * size + u->hidden;
+    T *key_rows = (T *)g->keys + first_key_of(call, item, group) * size + u->hidden;
     const vector w = load_some((const T *)call->raw_weight + u->hidden, u->lanes);
     for (u->first_key = 0; u->first_key < call->mask.keys; u->first_key += rapt_additive_tile) {
         const head_rows first = rows_of_head(call, item, group * heads);
@@ -196,7 +206,7 @@ static void unit_backward(const rapt_additive_attention *call, const rapt_additi
         FOR_BLOCKS(piece)
         {
             const head_rows place = rows_of_head(call, item, piece.group);
-            const int64_t rows = (item * call->mask.heads + piece.group) * call->mask.queries;
+            const int64_t rows = first_query_of(call, item, piece.group);
             u->place = &place;
             unit_block(call, u, &piece,
                        chunk_rows(&g->scores, item, piece.group) + (piece.first_row - chunk->first) * call->mask.keys,
@@ -227,8 +237,8 @@ static bool is_single(const rapt_additive_attention *call, const rapt_additive_g
                         .query = query,
                         .raw_weight = call->raw_weight,
                         .scores = chunk_rows(&g->scores, item, group),
-                        .query_row = (T *)g->queries + (head * call->mask.queries + query) * call->hidden,
-                        .key_rows = (T *)g->keys + head * call->mask.keys * call->hidden,
+                        .query_row = (T *)g->queries + (first_query_of(call, item, group) + query) * call->hidden,
+                        .key_rows = (T *)g->keys + first_key_of(call, item, group) * call->hidden,
                         .units = (T *)g->raw_weight + head * call->hidden,
                         .adds_keys = g->adds_keys || query > 0,
                         .adds_units = query > 0};
@@ -250,8 +260,8 @@ static void hidden_backward(const rapt_additive_attention *call, const rapt_addi
     const T *w = call->raw_weight;
     for (int64_t head = group * heads; head < (group + 1) * heads; head++)
         for (int64_t i = chunk->first; i < chunk->last; i++)
-            memset((T *)g->queries + ((item * call->mask.heads + head) * call->mask.queries + i) * size + first_hidden,
-                   0, (size_t)(last_hidden - first_hidden) * sizeof *w);
+            memset((T *)g->queries + (first_query_of(call, item, head) + i) * size + first_hidden, 0,
+                   (size_t)(last_hidden - first_hidden) * sizeof *w);
     unit u;
     for (int64_t h = first_hidden; h < last_hidden; h += width) {
         u.hidden = h;
@@ -263,7 +273,7 @@ static void hidden_backward(const rapt_additive_attention *call, const rapt_addi
     }
     for (int64_t head = group * heads; head < (group + 1) * heads; head++)
         for (int64_t i = chunk->first; i < chunk->last; i++) {
-            T *row = (T *)g->queries + ((item * call->mask.heads + head) * call->mask.queries + i) * size;
+            T *row = (T *)g->queries + (first_query_of(call, item, head) + i) * size;
             RAPT_SIMD for (int64_t h = first_hidden; h < last_hidden; h++) row[h] *= w[h];
         }
 }
@@ -274,7 +284,7 @@ static void values_backward(const rapt_additive_attention *call, const rapt_addi
 {
     const int64_t heads = call->mask.heads / call->groups, size = call->value_size, *strides = g->gradient.strides;
     const int64_t keys = smaller_of(rapt_additive_tile, call->mask.keys - first_key);
-    T *values = (T *)g->values + ((item * call->groups + group) * call->mask.keys + first_key) * size;
+    T *values = (T *)g->values + (first_key_of(call, item, group) + first_key) * size;
     if (chunk->first == 0 && !g->adds_values) memset(values, 0, (size_t)(keys * size) * sizeof *values);
     rapt_attention_piece piece = {.item = item, .first_key = first_key, .last_key = first_key + keys};
     FOR_BLOCKS(piece)

@@ -52,9 +52,8 @@ typedef struct head_rows {
 
 static head_rows rows_of_head(const rapt_additive_attention *call, int64_t item, int64_t head)
 {
-    const int64_t group = head * call->groups / call->mask.heads,
-                  keys = (item * call->groups + group) * call->mask.keys,
-                  queries = (item * call->mask.heads + head) * call->mask.queries, *v = call->values.strides;
+    const int64_t group = head * call->groups / call->mask.heads, keys = first_key_of(call, item, group),
+                  queries = first_query_of(call, item, head), *v = call->values.strides;
     return (head_rows){
         .hidden = call->hidden,
         .padded = call->padded,

@@ -22,6 +22,17 @@ static inline int64_t smaller_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Where the queries of a head begin in dense tensors of their rows, and the keys of a group. */
+static inline int64_t first_query_of(const rapt_additive_attention *call, int64_t item, int64_t head)
+{
+    return (item * call->mask.heads + head) * (call->mask.queries + call->mask.other_queries);
+}
+
+static inline int64_t first_key_of(const rapt_additive_attention *call, int64_t item, int64_t group)
+{
+    return (item * call->groups + group) * (call->mask.keys + call->mask.other_keys);
+}
+
 /* The smallest range of keys, within the piece's, that holds all that its queries see. */
 static rapt_key_range piece_range(const rapt_additive_attention *call, const rapt_attention_piece *piece)
 {

@@ -54,7 +54,8 @@ static void give_biases(const rapt_dot_attention *call, rapt_score_row row, rapt
     if (call->d_scores)
         memcpy((T *)call->d_scores + number * call->mask.keys + keys.first, d_scores, (size_t)count * sizeof(T));
     if (!call->d_relative_bias) return;
-    T *table = (T *)call->d_relative_bias + number * (2 * reach + 1) + reach, below = 0, above = 0;
+    const int64_t table_row = number + (row.item * call->mask.heads + row.head) * call->mask.other_queries;
+    T *table = (T *)call->d_relative_bias + table_row * (2 * reach + 1) + reach, below = 0, above = 0;
     const int64_t position = keys.first - row.query - call->mask.offset; /* of the first key */
     const int64_t first = smaller_of(larger_of(-reach + 1 - position, 0), count);
     const int64_t last = larger_of(smaller_of(reach - position, count), first);

@@ -2,12 +2,13 @@
 
 /* Few rows of a group go their own way, that of decoding; how many are few was measured: keys in the cache, at all
  * levels. Gaussian scores have no such way. All pieces of a call go the same way, forward and backward: scores summed
- * in another order would not fit the statistics. */
+ * in another order would not fit the statistics. So do all sequences of a packed batch: as the padded one goes. */
 enum { decoding_rows = 4 };
 
 static bool is_decoding(const rapt_dot_attention *call)
 {
-    return call->mask.heads / call->groups * call->mask.queries <= decoding_rows && !call->is_gaussian;
+    const int64_t longest = call->mask.queries + call->mask.more_queries;
+    return call->mask.heads / call->groups * longest <= decoding_rows && !call->is_gaussian;
 }
 
 static size_t forward_scratch(const rapt_dot_attention *call, int64_t rows)

@@ -1,0 +1,136 @@
+/* Masks of packed sequences: what each query sees of its own one, and the padded batch that says the same. */
+#include "packed.h"
+
+#include "tensor/debug.h"
+#include "tensor/packing.h"
+
+typedef struct packings {
+    rapt_raw_packing queries, keys;
+} packings;
+
+static bool read_packings(const char *op, const rapt_mask *mask, packings *p)
+{
+    if (!rapt_read_packing(op, mask->starts, &p->queries) ||
+        !rapt_read_packing(op, mask->key_starts ? mask->key_starts : mask->starts, &p->keys))
+        return false;
+    return p->queries.sequences == p->keys.sequences ||
+           rapt_fail(RAPT_ERROR_SHAPE, op, "%lld sequences of queries and %lld of keys; one number expected",
+                     (long long)p->queries.sequences, (long long)p->keys.sequences);
+}
+
+static bool check(const char *op, const rapt_mask *mask, const packings *p, const rapt_resolved_mask *r)
+{
+    char text[128];
+    const rapt_tensor *lengths = mask->valid_lengths;
+    const char *refused = mask->seen ? "seen" : mask->bias ? "bias" : mask->fills_million ? "fills_million" : NULL;
+    if (refused)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "the mask has %s beside starts; packed sequences have no matrix",
+                         refused);
+    if (r->batch != 1)
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "a batch of %lld beside starts; packed sequences have no axis for it",
+                         (long long)r->batch);
+    if (lengths && (lengths->rank != 1 || lengths->shape[0] != p->queries.sequences))
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "valid lengths (%lld) expected beside starts, not %s",
+                         (long long)p->queries.sequences, rapt_describe(lengths, text, sizeof text));
+    return rapt_check_packed_rows(op, "queries", &p->queries, r->queries) &&
+           rapt_check_packed_rows(op, "keys", &p->keys, r->keys);
+}
+
+static int64_t keys_of(const rapt_mask *mask, const packings *p, int64_t sequence)
+{
+    const int64_t keys = rapt_packed_length(&p->keys, sequence);
+    return mask->valid_lengths ? rapt_keys_below(rapt_at(mask->valid_lengths, &sequence), keys) : keys;
+}
+
+bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_mask *r)
+{
+    packings p;
+    int64_t ends, pairs = 0, places;
+    if (!read_packings(op, mask, &p) || !check(op, mask, &p, r)) return false;
+    r->sequences = p.queries.sequences;
+    r->longest_queries = p.queries.longest;
+    r->longest_keys = p.keys.longest;
+    if (__builtin_mul_overflow(r->longest_queries, r->longest_keys, &places) ||
+        __builtin_mul_overflow(places, r->sequences * r->heads, &places))
+        return rapt_fail(RAPT_ERROR_MEMORY, op, "more pairs of queries and keys than 64 bits can count");
+    ends = 2 * r->queries;
+    r->ranges = rapt_new(op, RAPT_INT64, RAPT_SHAPE(ends + 3 * (r->sequences + 1)));
+    if (!r->ranges) return false;
+    int64_t *range = (int64_t *)(void *)r->ranges->data, *start = range + ends;
+    for (int64_t b = 0; b <= r->sequences; b++, start += 3) {
+        start[0] = p.queries.starts[b];
+        start[1] = p.keys.starts[b];
+        start[2] = pairs;
+        if (b == r->sequences) break;
+        const int64_t queries = rapt_packed_length(&p.queries, b), length = keys_of(mask, &p, b);
+        pairs += queries * rapt_packed_length(&p.keys, b);
+        for (int64_t query = 0; query < queries; query++, range += 2) rapt_mask_range(mask, query, length, range);
+    }
+    return true;
+}
+
+/* (1, heads, rows, size) → (B, heads, longest, size), zeros behind each sequence; without the axis of heads likewise. */
+static rapt_tensor *unpack(rapt_tensor *x, rapt_tensor *starts)
+{
+    if (!x) return NULL;
+    const bool heads = x->rank == 4;
+    rapt_tensor *rows = rapt_squeeze(heads ? rapt_permute(x, RAPT_AXES(0, 2, 1, 3)) : x, 0);
+    rapt_tensor *padded = rapt_unpack(rows, starts, 0, 0);
+    return heads ? rapt_permute(padded, RAPT_AXES(0, 2, 1, 3)) : padded;
+}
+
+rapt_tensor *rapt_pack_pooled(const rapt_mask *mask, rapt_tensor *pooled)
+{
+    if (!pooled) return NULL;
+    const bool heads = pooled->rank == 4;
+    rapt_tensor *rows = rapt_pack(heads ? rapt_permute(pooled, RAPT_AXES(0, 2, 1, 3)) : pooled, mask->starts);
+    rows = rapt_unsqueeze(rows, 0);
+    return heads ? rapt_permute(rows, RAPT_AXES(0, 2, 1, 3)) : rows;
+}
+
+/* (B, longest): how many keys a query may see; none for what is behind a sequence. */
+static rapt_tensor *padded_lengths(const rapt_mask *mask, const packings *p)
+{
+    rapt_tensor *lengths = rapt_zeros(RAPT_INT64, RAPT_SHAPE(p->queries.sequences, p->queries.longest));
+    if (!lengths) return NULL;
+    int64_t *length = (int64_t *)(void *)lengths->data;
+    for (int64_t b = 0; b < p->queries.sequences; b++)
+        for (int64_t query = 0; query < rapt_packed_length(&p->queries, b); query++)
+            length[b * p->queries.longest + query] = keys_of(mask, p, b);
+    return lengths;
+}
+
+/* The rows of a relative bias (…, rows, 2R + 1) go to their places; one that repeats for all queries stays. */
+static bool unpack_relative_bias(const char *op, rapt_mask *mask, const rapt_pooling *p)
+{
+    const rapt_resolved_mask *r = &p->resolved;
+    rapt_tensor *bias = mask->relative_bias;
+    if (!bias || bias->rank < 2 || bias->shape[bias->rank - 2] == 1) return true;
+    (void)op;
+    mask->relative_bias = unpack(r->relative_bias, mask->starts);
+    return mask->relative_bias != NULL;
+}
+
+bool rapt_unpack_pooling(const char *op, const rapt_pooling *packed, rapt_pooling *padded)
+{
+    const rapt_mask *mask = &packed->mask;
+    rapt_tensor *key_starts = mask->key_starts ? mask->key_starts : mask->starts;
+    packings p;
+    *padded = *packed;
+    if (!read_packings(op, mask, &p)) return false;
+    padded->queries = unpack(packed->queries, mask->starts);
+    padded->keys = unpack(packed->keys, key_starts);
+    padded->values = unpack(packed->values, key_starts);
+    padded->mask.valid_lengths = padded_lengths(mask, &p);
+    if (!padded->queries || !padded->keys || !padded->values || !padded->mask.valid_lengths ||
+        !unpack_relative_bias(op, &padded->mask, packed))
+        return false;
+    padded->mask.starts = padded->mask.key_starts = NULL;
+    const bool is_zero = packed->resolved.padding_is_zero;
+    if (!rapt_resolve_mask(op, &padded->mask, padded->queries->dtype, padded->queries->shape[0],
+                           rapt_heads_of(padded->queries), rapt_length_of(padded->queries),
+                           rapt_length_of(padded->keys), &padded->resolved))
+        return false;
+    padded->resolved.padding_is_zero = is_zero;
+    return true;
+}
