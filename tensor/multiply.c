@@ -4,7 +4,8 @@
  * A product goes one of four ways, which its shape alone chooses:
  *   - directly, where it is small or has few rows: without packing, cut by columns;
  *   - alone: cut into tiles of c, each of which packs its own share of a and b;
- *   - together: where so many tiles would pack the same b, first all threads pack b, then all take tiles;
+ *   - together: where so many tiles would pack the same numbers, first all threads pack the smaller of a and b, and
+ *     then all take tiles, which pack their shares of the larger one;
  *   - by OpenBLAS, on request, as the reference of the tests. */
 #include <string.h>
 #include <unistd.h>
@@ -34,9 +35,9 @@ typedef struct work {
     int64_t row_tiles, column_tiles;
     rapt_scratch scratch;
 
-    /* of products that pack together: panels of a slab, which is some blocks of k for some columns */
+    /* of products that pack together: the panels of a slab, which is some blocks of k for some rows or columns */
     char *slab;
-    int64_t first_block, last_block;
+    int64_t slab_side, first_block, last_block; /* so many elements for each k */
 } work;
 
 static inline int64_t divide_up(int64_t size, int64_t part)
@@ -93,15 +94,16 @@ static void cut_rows(rapt_product *p, int64_t item, int64_t top, int64_t bottom)
     if (p->bias) p->bias += top * p->bias_row * item;
 }
 
-/* The share of p that is one tile: rows as they come, columns in whole panels. Returns its first column. */
-static int64_t cut_tile(const work *w, int64_t tile, rapt_product *p)
+/* The share of p that is one tile, in whole panels. */
+static void cut_tile(const work *w, int64_t tile, rapt_product *p)
 {
-    const int64_t panel = w->kernels->columns, panels = divide_up(p->n, panel);
     const int64_t row = tile / w->column_tiles % w->row_tiles, column = tile % w->column_tiles;
-    const int64_t left = panels * column / w->column_tiles * panel;
-    cut_rows(p, w->item, p->m * row / w->row_tiles, p->m * (row + 1) / w->row_tiles);
-    cut_columns(p, w->item, left, least(panels * (column + 1) / w->column_tiles * panel, p->n));
-    return left;
+    const int64_t panel = w->kernels->columns, panels = divide_up(p->n, panel);
+    const int64_t row_panels = divide_up(p->m, w->kernels->rows);
+    cut_rows(p, w->item, p->m * (row_panels * row / w->row_tiles) / row_panels,
+             p->m * (row_panels * (row + 1) / w->row_tiles) / row_panels);
+    cut_columns(p, w->item, panels * column / w->column_tiles * panel,
+                least(panels * (column + 1) / w->column_tiles * panel, p->n));
 }
 
 /* Tiles are counted along the columns first, then the rows, then the batch. */
@@ -151,30 +153,49 @@ static void run_alone(void *context, int64_t first, int64_t last)
 /* Where a block of k begins in the slab. */
 static char *block_in_slab(const work *w, int64_t block)
 {
-    const rapt_product *p = &w->all.first;
-    const int64_t columns = divide_up(p->n, w->kernels->columns) * w->kernels->columns;
-    const int64_t before = rapt_block_start(p->k, block) - rapt_block_start(p->k, w->first_block);
-    return w->slab + before * columns * w->item;
+    const int64_t k = w->all.first.k;
+    return w->slab + (rapt_block_start(k, block) - rapt_block_start(k, w->first_block)) * w->slab_side * w->item;
 }
 
-static void pack_slab(void *context, int64_t first, int64_t last)
+static void pack_rows_of_slab(void *context, int64_t first, int64_t last)
+{
+    const work *w = context;
+    for (int64_t block = w->first_block; block < w->last_block; block++)
+        w->kernels->pack_rows(&w->all.first, block, first, last, block_in_slab(w, block));
+}
+
+static void pack_columns_of_slab(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
     for (int64_t block = w->first_block; block < w->last_block; block++)
         w->kernels->pack_block(&w->all.first, block, first, last, block_in_slab(w, block));
 }
 
-static void run_together(void *context, int64_t first, int64_t last)
+/* All rows of some columns. */
+static void run_sharing_a(void *context, int64_t first, int64_t last)
+{
+    const work *w = context;
+    char *packed = rapt_scratch_borrow(&w->scratch);
+    for (int64_t i = first; i < last; i++) {
+        const rapt_product p = tile_at(w, i);
+        const int64_t panels = divide_up(p.n, w->kernels->columns);
+        for (int64_t block = w->first_block; block < w->last_block; block++) {
+            w->kernels->pack_block(&p, block, 0, panels, packed);
+            w->kernels->multiply_packed(&p, block, block_in_slab(w, block), packed, w->near);
+        }
+    }
+    rapt_scratch_return(&w->scratch, packed);
+}
+
+/* All columns of some rows. */
+static void run_sharing_b(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
     char *chunk = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
-        rapt_product p = w->all.first;
-        const int64_t left = cut_tile(w, i, &p);
-        for (int64_t block = w->first_block; block < w->last_block; block++) {
-            const int64_t k = rapt_block_start(p.k, block + 1) - rapt_block_start(p.k, block);
-            w->kernels->multiply_block(&p, block, block_in_slab(w, block) + left * k * w->item, w->near, chunk);
-        }
+        const rapt_product p = tile_at(w, i);
+        for (int64_t block = w->first_block; block < w->last_block; block++)
+            w->kernels->multiply_block(&p, block, block_in_slab(w, block), w->near, chunk);
     }
     rapt_scratch_return(&w->scratch, chunk);
 }
@@ -261,7 +282,8 @@ static bool multiply_alone(const char *op, work *w, int64_t count)
     const rapt_product *p = &w->all.first;
     const int64_t panel = w->kernels->columns;
     choose_tiles(w, count);
-    const int64_t tasks = count * w->row_tiles * w->column_tiles, rows = divide_up(p->m, w->row_tiles);
+    const int64_t tasks = count * w->row_tiles * w->column_tiles;
+    const int64_t rows = divide_up(divide_up(p->m, w->kernels->rows), w->row_tiles) * w->kernels->rows;
     const int64_t columns = divide_up(divide_up(p->n, panel), w->column_tiles) * panel;
     const size_t packed = (size_t)(columns * least(p->k, RAPT_BLOCK_DEPTH) * w->item);
     if (!rapt_scratch_take(op, &w->scratch, tasks, packed + w->kernels->chunk_bytes(rows, p->k))) return false;
@@ -270,46 +292,63 @@ static bool multiply_alone(const char *op, work *w, int64_t count)
     return true;
 }
 
-/* Chunks of rows, and where these are few, ranges of columns too. */
-static void choose_shared_tiles(work *w)
+/* Into so many tiles are panels cut: enough to keep threads equally busy, of no more than `most` panels each, and of no
+ * fewer than three where there are many, since each tile reads all of the shared side. */
+static int64_t choose_tile_count(int64_t panels, int64_t most)
 {
-    enum { tiles = 12, smallest_columns = 256 };
-    const rapt_product *p = &w->all.first;
-    w->row_tiles = divide_up(p->m, w->kernels->rows);
-    w->column_tiles = least(divide_up(tiles, w->row_tiles), divide_up(p->n, smallest_columns));
+    enum { tiles = 24, multiple = 4, least_tiles = 8, fewest = 3 };
+    const int64_t enough = divide_up(panels, most), wanted = least(tiles, panels / fewest);
+    int64_t count = enough > wanted ? enough : wanted;
+    if (count < least_tiles) count = least_tiles;
+    return least(divide_up(count, multiple) * multiple, panels);
 }
 
-/* One product, for the columns whose panels lie in the slab. */
-static void multiply_columns(work *w, int64_t slab_bytes)
+/* One product, or as much of it as the slab holds of its shared side for one block of k. */
+static void multiply_part(work *w, bool shares_a, int64_t slab_bytes)
 {
-    const int64_t blocks = rapt_block_count(w->all.first.k), panels = divide_up(w->all.first.n, w->kernels->columns);
-    const int64_t fitting = slab_bytes / (panels * w->kernels->columns * RAPT_BLOCK_DEPTH * w->item);
-    choose_shared_tiles(w);
+    enum { panels_at_once = 2 };
+    const rapt_product *p = &w->all.first;
+    const int64_t blocks = rapt_block_count(p->k), panel = w->kernels->columns;
+    const int64_t panels = shares_a ? divide_up(p->m, w->kernels->rows) : divide_up(p->n, panel);
+    w->slab_side = shares_a ? p->m : panels * panel;
+    const int64_t fitting = slab_bytes / (w->slab_side * RAPT_BLOCK_DEPTH * w->item);
     for (w->first_block = 0; w->first_block < blocks; w->first_block = w->last_block) {
-        enum { panels_at_once = 2 };
         w->last_block = least(w->first_block + fitting, blocks);
-        rapt_parallel(panels, panels_at_once, pack_slab, w);
-        rapt_parallel(w->row_tiles * w->column_tiles, 1, run_together, w);
+        rapt_parallel(panels, panels_at_once, shares_a ? pack_rows_of_slab : pack_columns_of_slab, w);
+        rapt_parallel(w->row_tiles * w->column_tiles, 1, shares_a ? run_sharing_a : run_sharing_b, w);
     }
 }
 
 static bool multiply_together(const char *op, const work *whole, int64_t count)
 {
-    const int64_t largest_slab = 1 << 24, panel = whole->kernels->columns;
-    const rapt_product *p = &whole->all.first;
-    const int64_t block_bytes = RAPT_BLOCK_DEPTH * panel * whole->item;
-    const int64_t columns = least(divide_up(p->n, panel), largest_slab / block_bytes) * panel;
-    const int64_t slab_bytes =
-        columns / panel * block_bytes * least(rapt_block_count(p->k), largest_slab / (columns / panel * block_bytes));
+    enum { largest_slab = 1 << 23, most_rows = 56 };
     work w = *whole;
+    const rapt_product *p = &w.all.first;
+    const bool shares_a = p->m <= p->n / 3; /* a tile of many rows of c would be far from dense */
+    const int64_t panel = w.kernels->columns, m = p->m, n = p->n, depth = least(p->k, RAPT_BLOCK_DEPTH);
+    const int64_t row_panels = divide_up(m, w.kernels->rows), column_panels = divide_up(n, panel);
+    if (shares_a)
+        w.column_tiles = choose_tile_count(column_panels, divide_up(w.near / 2, panel));
+    else
+        w.row_tiles = choose_tile_count(row_panels, divide_up(most_rows, w.kernels->rows));
+    const size_t own = shares_a ? (size_t)(divide_up(column_panels, w.column_tiles) * panel * depth * w.item)
+                                : w.kernels->chunk_bytes(m, p->k);
+    const int64_t unit = shares_a ? w.kernels->rows : panel;
+    const int64_t units = least(divide_up(shares_a ? m : n, unit), largest_slab / (unit * RAPT_BLOCK_DEPTH * w.item));
+    const int64_t block_bytes = units * unit * RAPT_BLOCK_DEPTH * w.item;
+    const int64_t slab_bytes = block_bytes * least(rapt_block_count(p->k), largest_slab / block_bytes);
     size_t capacity;
-    if (!rapt_scratch_take(op, &w.scratch, p->m * p->n, w.kernels->chunk_bytes(p->m, p->k))) return false;
+    if (!rapt_scratch_take(op, &w.scratch, m * n, own)) return false;
     w.slab = rapt_block_take(op, (size_t)slab_bytes, &capacity);
     for (int64_t place = 0; w.slab && place < count; place++)
-        for (int64_t left = 0; left < p->n; left += columns) {
+        for (int64_t done = 0; done < (shares_a ? m : n); done += units * unit) {
+            const int64_t end = done + units * unit;
             w.all.first = product_at(whole, place);
-            cut_columns(&w.all.first, w.item, left, least(left + columns, p->n));
-            multiply_columns(&w, slab_bytes);
+            if (shares_a)
+                cut_rows(&w.all.first, w.item, done, least(end, m));
+            else
+                cut_columns(&w.all.first, w.item, done, least(end, n));
+            multiply_part(&w, shares_a, slab_bytes);
         }
     rapt_scratch_give(&w.scratch);
     if (w.slab) rapt_block_give(w.slab, capacity);
@@ -337,6 +376,6 @@ bool rapt_multiply(const char *op, const rapt_products *products)
     }
     const int64_t panel_bytes = RAPT_BLOCK_DEPTH * w.kernels->columns * w.item;
     w.near = cache_bytes / 2 / panel_bytes * w.kernels->columns;
-    if (p->m > w.kernels->rows && p->m * p->n >= large / p->k) return multiply_together(op, &w, count);
+    if (p->m * p->n >= large / p->k) return multiply_together(op, &w, count);
     return multiply_alone(op, &w, count);
 }

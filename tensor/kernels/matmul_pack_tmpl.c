@@ -1,6 +1,11 @@
 /* Packing: a block of an operand is copied into the order in which the register tile reads it. */
 
 /* Rows are cut into panels of nearly equal heights, so that none of them is too low to keep the processor busy. */
+static inline int64_t row_panels(int64_t rows)
+{
+    return (rows + tile_rows - 1) / tile_rows;
+}
+
 static inline int64_t panel_start(int64_t rows, int64_t panels, int64_t i)
 {
     return rows * i / panels;
@@ -11,12 +16,13 @@ static inline void copy_vector(T *to, const T *from)
     *(vector *)(void *)to = *(const vector *)(const void *)from;
 }
 
-/* to[t][i] = from[i][t] for some rows that are dense along k. Whole vectors are written. What is too much of one holds
- * nothing of use, and may be where the next vector goes: that is why the last rows go first. */
+/* to[t][i] = from[i][t] for some rows that are dense along k. Whole vectors are written: what is too much of one holds
+ * nothing of use, and may be where the next vector goes, which is why the last rows go first; but nothing is written
+ * beyond the end. The rows of the next panel are prefetched. */
 static void pack_dense_rows(int64_t height, int64_t k, const T *from, int64_t from_row, T *to, int64_t to_row)
 {
     for (int64_t first = (height - 1) / width * width; first >= 0; first -= width) {
-        const int64_t count = smaller_of(height - first, width);
+        const int64_t count = smaller_of(height - first, width), whole = k - (first + width - 1) / to_row;
         const T *rows[width];
         for (int64_t lane = 0; lane < width; lane++)
             rows[lane] = from + (first + smaller_of(lane, count - 1)) * from_row;
@@ -24,11 +30,19 @@ static void pack_dense_rows(int64_t height, int64_t k, const T *from, int64_t fr
             const int64_t t = smaller_of(done, k - width); /* the last block overlaps the one before */
             vector block[width];
 #pragma GCC unroll 16
-            for (int lane = 0; lane < width; lane++) block[lane] = *(const vector *)(const void *)(rows[lane] + t);
+            for (int lane = 0; lane < width; lane++) {
+                block[lane] = *(const vector *)(const void *)(rows[lane] + t);
+                __builtin_prefetch(rows[lane] + t + height * from_row, 0, 2);
+            }
             transpose_block(block);
+            T beside[width][width], *out = to + t * to_row + first;
+            const bool spills = t + width > whole;
+            T *const in = spills ? beside[0] : out;
+            const int64_t in_row = spills ? width : to_row;
 #pragma GCC unroll 16
-            for (int lane = 0; lane < width; lane++)
-                *(vector *)(void *)(to + (t + lane) * to_row + first) = block[lane];
+            for (int lane = 0; lane < width; lane++) *(vector *)(void *)(in + lane * in_row) = block[lane];
+            for (int64_t lane = 0; spills && lane < width; lane++)
+                memcpy(out + lane * to_row, beside[lane], (size_t)count * SIZE);
         }
         for (int64_t t = 0; t < k && k < width; t++)
             for (int64_t lane = 0; lane < count; lane++) to[t * to_row + first + lane] = rows[lane][t];
@@ -42,7 +56,7 @@ enum { columns_ahead = 8 };
  * before this one's end, so that nothing may be written beyond. */
 static void pack_dense_columns(const rapt_product *p, int64_t first, int64_t last, int64_t k, const T *a, T *to)
 {
-    const int64_t panels = (p->m + tile_rows - 1) / tile_rows, top = panel_start(p->m, panels, first);
+    const int64_t panels = row_panels(p->m), top = panel_start(p->m, panels, first);
     const int64_t bottom = panel_start(p->m, panels, last);
     for (int64_t t = 0; t < k; t++, a += p->a_column) {
         for (int64_t i = top; i < bottom; i += line / SIZE) prefetch(a + columns_ahead * p->a_column + i, line, 0);
@@ -58,12 +72,11 @@ static void pack_dense_columns(const rapt_product *p, int64_t first, int64_t las
     }
 }
 
-/* The panels `first` to `last` of rows, one behind the other, each of them [k][height]. `to` has room for a vector
- * more. */
-static void pack_rows(const rapt_product *p, int64_t first, int64_t last, int64_t done, int64_t k, T *to)
+/* The panels `first` to `last` of rows, one behind the other, each of them [k][height]. */
+static void pack_row_panels(const rapt_product *p, int64_t first, int64_t last, int64_t done, int64_t k, T *to)
 {
     const T *a = (const T *)(const void *)p->a + done * p->a_column;
-    const int64_t panels = (p->m + tile_rows - 1) / tile_rows, top = panel_start(p->m, panels, first);
+    const int64_t panels = row_panels(p->m), top = panel_start(p->m, panels, first);
     if (p->a_row == 1 && p->a_column != 1) {
         pack_dense_columns(p, first, last, k, a, to);
         return;
@@ -93,11 +106,13 @@ static void pack_dense_panels(int64_t columns, int64_t k, const T *b, int64_t b_
     enum { strip = 4 * panel };
     for (int64_t first = 0; first < columns; first += strip) {
         const int64_t last = smaller_of(first + strip, columns);
-        for (int64_t t = 0; t < k; t++)
+        for (int64_t t = 0; t < k; t++) {
+            for (int64_t j = first; j < last; j += line / SIZE) prefetch(b + (t + rows_ahead) * b_row + j, line, 0);
             for (int64_t j = first; j < last; j += panel)
 #pragma GCC unroll 4
                 for (int lane = 0; lane < panel; lane += width)
                     copy_vector(to + j * k + t * panel + lane, b + t * b_row + j + lane);
+        }
     }
 }
 

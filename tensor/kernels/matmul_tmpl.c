@@ -91,7 +91,13 @@ enum { chunk_panels = 56 / tile_rows };
 static size_t chunk_bytes(int64_t m, int64_t k)
 {
     const int64_t rows = smaller_of(m, chunk_panels * tile_rows), deepest = smaller_of(k, RAPT_BLOCK_DEPTH);
-    return (size_t)(deepest * rows + width) * SIZE;
+    return (size_t)(deepest * rows) * SIZE;
+}
+
+static void pack_rows(const rapt_product *p, int64_t block, int64_t first, int64_t last, void *to)
+{
+    const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
+    pack_row_panels(p, first, last, done, k, (T *)to + panel_start(p->m, row_panels(p->m), first) * k);
 }
 
 static void pack_block(const rapt_product *p, int64_t block, int64_t first, int64_t last, void *to)
@@ -102,22 +108,34 @@ static void pack_block(const rapt_product *p, int64_t block, int64_t first, int6
                  (T *)to + first * panel * k);
 }
 
-static void multiply_block(const rapt_product *p, int64_t block, const void *packed, int64_t near, void *scratch)
+/* The panels of rows from `first` to `last`, which lie at a. */
+static inline void multiply_rows(const rapt_product *p, int64_t block, int64_t first, int64_t last, const T *a,
+                                 const T *b, int64_t near)
 {
     const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
-    const int64_t panels = (p->m + tile_rows - 1) / tile_rows;
-    const T *b = packed;
+    const int64_t panels = row_panels(p->m), top = panel_start(p->m, panels, first);
     const bool adds = done > 0 || p->accumulate;
+    for (int64_t left = 0; left < p->n; left += near)
+        for (int64_t i = first; i < last; i++) {
+            const int64_t row = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - row;
+            for (int64_t column = left; column < smaller_of(left + near, p->n); column += panel)
+                multiply_panels(p, adds, done == 0, k, row, height, column, a + (row - top) * k, b + column * k);
+        }
+}
+
+static void multiply_packed(const rapt_product *p, int64_t block, const void *a, const void *b, int64_t near)
+{
+    multiply_rows(p, block, 0, row_panels(p->m), a, b, near);
+}
+
+static void multiply_block(const rapt_product *p, int64_t block, const void *b, int64_t near, void *scratch)
+{
+    const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
+    const int64_t panels = row_panels(p->m);
     for (int64_t first = 0; first < panels; first += chunk_panels) {
-        const int64_t last = smaller_of(first + chunk_panels, panels), top = panel_start(p->m, panels, first);
-        pack_rows(p, first, last, done, k, scratch);
-        for (int64_t left = 0; left < p->n; left += near)
-            for (int64_t i = first; i < last; i++) {
-                const int64_t row = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - row;
-                const T *a = (const T *)scratch + (row - top) * k;
-                for (int64_t column = left; column < smaller_of(left + near, p->n); column += panel)
-                    multiply_panels(p, adds, done == 0, k, row, height, column, a, b + column * k);
-            }
+        const int64_t last = smaller_of(first + chunk_panels, panels);
+        pack_row_panels(p, first, last, done, k, scratch);
+        multiply_rows(p, block, first, last, scratch, b, near);
     }
 }
 
@@ -126,10 +144,12 @@ static void multiply_block(const rapt_product *p, int64_t block, const void *pac
 void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
 {
     kernels->matmul[DTYPE] = (rapt_matmul_kernels){
-        .rows = chunk_panels * tile_rows,
+        .rows = tile_rows,
         .columns = panel,
         .vector = width,
+        .pack_rows = pack_rows,
         .pack_block = pack_block,
+        .multiply_packed = multiply_packed,
         .chunk_bytes = chunk_bytes,
         .multiply_block = multiply_block,
         .few_rows = 2 * strided_rows,

@@ -28,18 +28,23 @@ static inline int64_t rapt_block_start(int64_t k, int64_t block)
 }
 
 /* Each element of c has the bits that its row of a, its column of b and k give it, whatever m, n and the strides
- * are, and whichever of these functions computes it. Columns of b are packed in panels of `columns` each; what is
- * packed of a block of k has `columns` · k elements for each panel. */
+ * are, and whichever of these functions computes it. Rows of a are packed in panels of up to `rows` each, which are
+ * cut evenly; columns of b in panels of `columns`: what is packed of a block of k has m · k elements, and `columns` · k
+ * for each panel. */
 typedef struct rapt_matmul_kernels {
-    int64_t rows, columns, vector; /* of a chunk of rows, of a panel of columns, and of a vector */
+    int64_t rows, columns, vector; /* of a panel of rows, of a panel of columns, and of a vector */
 
-    /* Packs the panels `first` to `last` of a block of k into their places in `to`. */
+    /* Packs the panels `first` to `last` of a block of k, of a or b, into their places in `to`. */
+    void (*pack_rows)(const rapt_product *product, int64_t block, int64_t first, int64_t last, void *to);
     void (*pack_block)(const rapt_product *product, int64_t block, int64_t first, int64_t last, void *to);
 
-    /* One block of k for all rows and columns of the product; `packed` is where the first panel lies. `near`
+    /* One block of k for all rows and columns of the product; `a` and `b` are where their first panels lie. `near`
      * columns, whole panels, stay in the second-level cache. The block 0 sets c or accumulates, the others are
      * added. */
-    void (*multiply_block)(const rapt_product *product, int64_t block, const void *packed, int64_t near, void *scratch);
+    void (*multiply_packed)(const rapt_product *product, int64_t block, const void *a, const void *b, int64_t near);
+
+    /* The same, but packs a itself, some rows at a time, for which it needs scratch. */
+    void (*multiply_block)(const rapt_product *product, int64_t block, const void *b, int64_t near, void *scratch);
     size_t (*chunk_bytes)(int64_t m, int64_t k); /* of that scratch */
 
     /* All of a product, without scratch: for small ones, and for up to `few_rows` rows. */
