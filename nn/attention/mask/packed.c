@@ -69,7 +69,7 @@ bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_m
     return true;
 }
 
-/* (1, heads, rows, size) → (B, heads, longest, size), zeros behind each sequence; without the axis of heads likewise. */
+/* (1, heads, rows, size) → (B, heads, longest, size), zeros behind each sequence; without the axis of heads too. */
 static rapt_tensor *unpack(rapt_tensor *x, rapt_tensor *starts)
 {
     if (!x) return NULL;

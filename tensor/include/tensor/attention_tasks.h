@@ -40,9 +40,9 @@ rapt_attention_piece rapt_attention_piece_of(const rapt_attention_tasks *tasks, 
 rapt_attention_piece rapt_attention_piece_before(const rapt_attention_tasks *tasks, int64_t task, int64_t first,
                                                  int64_t last, rapt_attention_piece *next);
 
-/* Tasks of a packed batch are those of the padded one, so that both give the same bits. Makes a piece of such a task one
- * of its sequence, seen as a batch of its own. repeats: the heads of a group. False when the sequence has no such rows;
- * one without any has a first piece all the same. */
+/* Tasks of a packed batch are those of the padded one, so that both give the same bits. Makes a piece of such a task
+ * one of its sequence, seen as a batch of its own. repeats: the heads of a group. False when the sequence has no such
+ * rows; one without any has a first piece all the same. */
 bool rapt_attention_enter_sequence(const rapt_raw_place *sequence, int64_t repeats, rapt_attention_piece *piece);
 
 /* The mask of such a batch of one sequence. bytes: of an element of the biases. */

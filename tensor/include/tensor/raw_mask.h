@@ -22,9 +22,9 @@ typedef struct rapt_raw_mask {
     int64_t reach, offset; /* of which element reach + clamp(j − i − offset, ±reach) is added to the score of i and j */
     double keep;           /* the chance that dropout leaves a weight; 1: no dropout */
     rapt_random_state random; /* the weight of (b, h, i, j) is element ((b·heads + h)·queries + i)·keys + j */
-    /* A packed batch: (batch + 1, 3), dense, the first query and key of each sequence among those of all, which have one
-     * axis, and its first pair of both; queries and keys are then those of the longest, as in the padded batch. NULL:
-     * not packed. */
+    /* A packed batch: (batch + 1, 3), dense, the first query and key of each sequence among those of all, which have
+     * one axis, and its first pair of both; queries and keys are then those of the longest, as in the padded batch.
+     * NULL: not packed. */
     const int64_t *starts;
     /* Of one sequence of such a batch, seen as a batch of its own: how many more the longest one has, and how many all
      * the others have together, which lie between two of its heads in dense tensors; and its first random number. */
