@@ -29,9 +29,9 @@ RAPT_API rapt_attention *rapt_additive_attention_new(int64_t query_size, int64_t
  * (B, groups, K, v) → (B, heads, Q, v), where groups divides heads and head h reads group h · groups / heads. mask may
  * be NULL: every key is seen. Where the mask has starts, sequences are packed and there is no axis B: queries (rows, q)
  * or (heads, rows, q), and so on. That gives what the padded batch gives, sequence by sequence: in float64 the same
- * bits, also of dropout, except that gradients of keys and values which several heads read may be rounded otherwise. The
- * weights that are kept are those of the padded batch, (B, heads, longest Q, longest K), and the plain way goes by it
- * too. */
+ * bits, also of dropout, except that gradients of keys and values which several heads read may be rounded otherwise.
+ * The weights that are kept are those of the padded batch, (B, heads, longest Q, longest K), and the plain way goes by
+ * it too. */
 RAPT_API rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                                              rapt_tensor *values, const rapt_mask *mask);
 
