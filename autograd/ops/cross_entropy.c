@@ -4,12 +4,14 @@
 #include "tensor/core.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
+#include "tensor/scratch.h"
 
 typedef struct work {
     int64_t classes;
     double smoothing;
     const rapt_tensor *logits, *targets, *g;
     rapt_tensor *losses, *statistics, *dx; /* statistics may be NULL */
+    rapt_scratch scratch;                  /* for rows of exponentials where dx is large */
 } work;
 
 static char *at(const rapt_tensor *tensor, int64_t index)
@@ -30,11 +32,25 @@ static void forward_rows(void *context, int64_t first, int64_t last)
 static void gradient_rows(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
+    void *exponentials = w->scratch.block ? rapt_scratch_borrow(&w->scratch) : NULL;
     rapt_kernel.loss.cross_entropy_gradient[w->logits->dtype](last - first, w->classes, w->smoothing,
                                                               at(w->logits, first * w->classes),
                                                               (const int64_t *)(void *)at(w->targets, first),
-                                                              w->g->data, 0, at(w->losses, first),
+                                                              w->g->data, 0, at(w->losses, first), exponentials,
                                                               at(w->dx, first * w->classes));
+    if (exponentials) rapt_scratch_return(&w->scratch, exponentials);
+}
+
+/* Losses and dx, which no cache holds where it is large. False after an error. */
+static bool run_with_gradient(work *w)
+{
+    enum { large = 1 << 25 };
+    const int64_t bytes = (int64_t)rapt_dtype_size(w->dx->dtype), rows = w->targets->count;
+    const bool is_large = w->dx->count >= large / bytes;
+    if (is_large && !rapt_scratch_take("cross_entropy", &w->scratch, rows, (size_t)(w->classes * bytes))) return false;
+    rapt_parallel(rows, rapt_grain(8 * w->classes), gradient_rows, w);
+    if (is_large) rapt_scratch_give(&w->scratch);
+    return true;
 }
 
 static void backward_rows(void *context, int64_t first, int64_t last)
@@ -125,12 +141,12 @@ static rapt_tensor *forward(rapt_call *call)
     if (at_once) {
         w.g = rapt_scalar(x->dtype, share);
         w.dx = rapt_new("cross_entropy", x->dtype, x->rank, x->shape);
-        if (!w.g || !w.dx) return NULL;
+        if (!w.g || !w.dx || !run_with_gradient(&w)) return NULL;
     } else if (is_wanted) {
         w.statistics = rapt_new("cross_entropy", x->dtype, 2, (int64_t[]){targets->count, 2});
         if (!w.statistics) return NULL;
     }
-    rapt_parallel(targets->count, rapt_grain(8 * w.classes), at_once ? gradient_rows : forward_rows, &w);
+    if (!at_once) rapt_parallel(targets->count, rapt_grain(8 * w.classes), forward_rows, &w);
     rapt_call_save(call, x);
     rapt_call_save(call, targets);
     rapt_call_save_constant(call, w.statistics); /* the backward op accounts for the x that they are made of, */

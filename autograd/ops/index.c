@@ -59,13 +59,7 @@ static rapt_tensor *embed_forward(rapt_call *call)
 
 static bool embed_vjp(rapt_call *call)
 {
-    int rank;
-    const int64_t *shape = rapt_call_input_shape(call, 0, &rank);
-    rapt_tensor *indices = rapt_call_saved(call, 0);
-    if (!indices) return false;
-    const int64_t matrix[] = {indices->count, shape[1]};
-    rapt_tensor *rows = rapt_expand(rapt_reshape(indices, 2, (int64_t[]){indices->count, 1}), 2, matrix);
-    return rapt_give_scattered(call, 0, rows, rapt_reshape(rapt_call_gradient(call, 0), 2, matrix));
+    return rapt_give_embedded(call, rapt_call_saved(call, 0), rapt_call_gradient(call, 0));
 }
 
 static const rapt_op embed = {.name = "embed", .forward = embed_forward, .vjp = embed_vjp};

@@ -14,4 +14,7 @@ rapt_tensor *rapt_checked_indices(const char *op, const rapt_tensor *indices, in
  * added to the place that it came from. False after an error. */
 bool rapt_give_scattered(rapt_call *call, int axis, rapt_tensor *indices, rapt_tensor *g);
 
+/* The same where input 0 is a table (rows, size) and dense indices chose whole rows of it: g is (…, size). */
+bool rapt_give_embedded(rapt_call *call, rapt_tensor *indices, rapt_tensor *g);
+
 #endif

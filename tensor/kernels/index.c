@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "loop.h"
+#include "stream.h"
 
 /* out = in at the index. data: out, in, indices (int64). options: the bytes from one index's place to the next
  * one's. */
@@ -45,10 +46,39 @@ GATHER(uint8_t, uint8)
 SCATTER_ADD(float, float32)
 SCATTER_ADD(double, float64)
 
+/* A row that is chosen once or more often, and zeros. */
+#define ADD_ROWS(T, dtype)                                                                                             \
+    static void add_rows_##dtype(int64_t first, int64_t last, int64_t size, const int64_t *starts,                     \
+                                 const int64_t *order, const void *g, void *out_data, bool accumulate, bool is_large)  \
+    {                                                                                                                  \
+        for (int64_t row = first; row < last; row++) {                                                                 \
+            T *restrict out = (T *)out_data + row * size;                                                              \
+            int64_t k = starts[row];                                                                                   \
+            if (!accumulate && k == starts[row + 1]) {                                                                 \
+                if (is_large)                                                                                          \
+                    rapt_stream_zeros(out, size *(int64_t)sizeof(T));                                                  \
+                else                                                                                                   \
+                    memset(out, 0, (size_t)size * sizeof(T));                                                          \
+            } else if (!accumulate) {                                                                                  \
+                const T *restrict in = (const T *)g + order[k++] * size;                                               \
+                RAPT_SIMD for (int64_t i = 0; i < size; i++) out[i] = in[i] + 0; /* −0 becomes 0, as in a sum */     \
+            }                                                                                                          \
+            for (; k < starts[row + 1]; k++) {                                                                         \
+                const T *restrict in = (const T *)g + order[k] * size;                                                 \
+                RAPT_SIMD for (int64_t i = 0; i < size; i++) out[i] += in[i];                                          \
+            }                                                                                                          \
+        }                                                                                                              \
+        if (is_large) rapt_stream_end();                                                                               \
+    }
+
+ADD_ROWS(float, float32)
+ADD_ROWS(double, float64)
+
 void RAPT_AT_LEVEL(rapt_fill_index)(rapt_kernels *kernels)
 {
     kernels->index = (rapt_index_kernels){
         .gather = RAPT_FULL_ROW(gather),
         .scatter_add = {RAPT_FLOATING_ROW(scatter_add)},
+        .add_rows = {add_rows_float32, add_rows_float64},
     };
 }

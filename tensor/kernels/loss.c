@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "row.h"
+#include "stream.h"
 #include "vector_math.h"
 
 /* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x, or,
@@ -38,24 +39,47 @@
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
+    /* dx = factor (e share − uniform) */                                                                            \
+    static void slope_##dtype(int64_t classes, const T *e, T factor, T share, T uniform, T *dx)                        \
+    {                                                                                                                  \
+        RAPT_SIMD for (int64_t i = 0; i < classes; i++) dx[i] = factor * (e[i] * share - uniform);                     \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void stream_slope_##dtype(int64_t classes, const T *e, T factor, T share, T uniform, T *dx)                 \
+    {                                                                                                                  \
+        enum { lanes = stream_bytes / sizeof(T) };                                                                     \
+        typedef T vector __attribute__((vector_size(stream_bytes)));                                                   \
+        int64_t i = rapt_stream_offset(dx, classes * (int64_t)sizeof(T)) / (int64_t)sizeof(T);                         \
+        slope_##dtype(i, e, factor, share, uniform, dx);                                                               \
+        for (; i + lanes <= classes; i += lanes) {                                                                     \
+            vector v;                                                                                                  \
+            memcpy(&v, e + i, sizeof v);                                                                               \
+            v = factor * (v * share - uniform);                                                                        \
+            rapt_stream(dx + i, (rapt_stream_vector)v);                                                                \
+        }                                                                                                              \
+        slope_##dtype(classes - i, e + i, factor, share, uniform, dx + i);                                             \
+    }                                                                                                                  \
+                                                                                                                       \
     static void cross_entropy_gradient_##dtype(int64_t rows, int64_t classes, double smoothing, const void *logits,    \
                                                const int64_t *targets, const void *g, int64_t g_step, void *losses,    \
-                                               void *dx_data)                                                          \
+                                               void *exponentials, void *dx_data)                                      \
     {                                                                                                                  \
         const T uniform = (T)(smoothing / (double)classes);                                                            \
         for (int64_t j = 0; j < rows; j++) {                                                                           \
             const T *x = (const T *)logits + j * classes;                                                              \
-            T *dx = (T *)dx_data + j * classes, m;                                                                     \
+            T *dx = (T *)dx_data + j * classes, *e = exponentials ? exponentials : dx, m;                              \
             ((T *)losses)[j] = 0;                                                                                      \
             if (targets[j] < 0) {                                                                                      \
-                for (int64_t i = 0; i < classes; i++) dx[i] = 0;                                                       \
+                memset(dx, 0, (size_t)classes * sizeof(T));                                                            \
                 continue;                                                                                              \
             }                                                                                                          \
             double sum;                                                                                                \
-            ((T *)losses)[j] = (T)loss_##dtype(classes, smoothing, x, targets[j], &m, &sum, dx);                       \
-            const T share = 1 / (T)sum, factor = ((const T *)g)[j * g_step], at_target = dx[targets[j]];               \
-            RAPT_SIMD for (int64_t i = 0; i < classes; i++) dx[i] = factor * (dx[i] * share - uniform);                \
-            dx[targets[j]] = factor * (at_target * share - uniform - (T)(1 - smoothing));                              \
+            ((T *)losses)[j] = (T)loss_##dtype(classes, smoothing, x, targets[j], &m, &sum, e);                        \
+            const T share = 1 / (T)sum, factor = ((const T *)g)[j * g_step];                                           \
+            const T at_target = factor * (e[targets[j]] * share - uniform - (T)(1 - smoothing));                       \
+            (exponentials ? stream_slope_##dtype : slope_##dtype)(classes, e, factor, share, uniform, dx);             \
+            if (exponentials) rapt_stream_end();                                                                       \
+            dx[targets[j]] = at_target;                                                                                \
         }                                                                                                              \
     }
 

@@ -190,10 +190,11 @@ typedef void rapt_cross_entropy_loop(int64_t rows, int64_t classes, double smoot
                                      const int64_t *targets, void *losses, void *statistics);
 
 /* dx = g (softmax(x) − smoothed one-hot); g_step is 1 where every row has a g, 0 where one g is for all. At once with
- * the losses, where dx may be the logits, or later. */
+ * the losses, where dx may be the logits, or later. exponentials: room for a row where dx is written past the caches,
+ * or NULL. */
 typedef void rapt_cross_entropy_gradient_loop(int64_t rows, int64_t classes, double smoothing, const void *logits,
                                               const int64_t *targets, const void *g, int64_t g_step, void *losses,
-                                              void *dx);
+                                              void *exponentials, void *dx);
 typedef void rapt_cross_entropy_backward_loop(int64_t rows, int64_t classes, double smoothing, const void *logits,
                                               const int64_t *targets, const void *statistics, const void *g,
                                               int64_t g_step, void *dx);
@@ -237,10 +238,16 @@ typedef struct rapt_optimizer_kernels {
     rapt_loops adagrad;       /* state: sum of squares */
 } rapt_optimizer_kernels;
 
+/* The rows `first` to `last` of out (…, size) become, or grow by, the sum of those rows of g that `order` names from
+ * starts[row] on to starts[row + 1]. is_large: zeros are written past the caches. */
+typedef void rapt_add_rows_loop(int64_t first, int64_t last, int64_t size, const int64_t *starts, const int64_t *order,
+                                const void *g, void *out, bool accumulate, bool is_large);
+
 /* data: out, in, indices (int64); options: an int64, the bytes from the place of one index to that of the next. */
 typedef struct rapt_index_kernels {
-    rapt_loops gather;      /* out = in at the index */
-    rapt_loops scatter_add; /* out at the index += in */
+    rapt_loops gather;               /* out = in at the index */
+    rapt_loops scatter_add;          /* out at the index += in */
+    rapt_add_rows_loop *add_rows[2]; /* float32, float64 */
 } rapt_index_kernels;
 
 typedef struct rapt_kernels {
