@@ -1,8 +1,8 @@
 /* Sets of pointers. */
 #include "expect.h"
 
-#include "tensor/pointer_set.h"
 #include "tensor/memory.h"
+#include "tensor/pointer_set.h"
 
 static char place[3000];
 
