@@ -163,7 +163,7 @@ Test(seq2seq, loss_is_that_of_its_logits)
     translator t = translator_new(&config, RAPT_FLOAT64);
     rapt_tensor *tokens = random_tokens(), *targets = random_tokens(),
                 *lengths = rapt_full(RAPT_INT64, RAPT_SHAPE(batch), 5);
-    for (int reduction = RAPT_REDUCE_MEAN; reduction <= RAPT_REDUCE_NONE; reduction++) {
+    for (rapt_reduction reduction = RAPT_REDUCE_MEAN; reduction <= RAPT_REDUCE_NONE; reduction++) {
         const rapt_cross_entropy_options o = {.has_ignore_index = true, .ignore_index = 2, .reduction = reduction};
         rapt_bahdanau_state states[] = {encode(&t, tokens, lengths), encode(&t, tokens, lengths)};
         rapt_tensor *loss = rapt_bahdanau_decoder_loss(t.decoder, tokens, &states[0], targets, &o);
