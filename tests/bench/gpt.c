@@ -72,16 +72,34 @@ static void *make_training(const void *row, const void *context)
     return &g;
 }
 
-/* The products: of a word in a block 12 · hidden², and its logits; of attention two with half of the keys. */
+/* The products: of a word in a block 12 · hidden², and of attention two with half of the keys; and the logits. */
+static double products_of(const gpt_row *sizes, double logits)
+{
+    const double hidden = (double)config.hidden, words = (double)(sizes->batch * sizes->length);
+    const double block = 12 * hidden * hidden + (double)sizes->length * hidden;
+    return 2 * (words * config.layers * block + logits * hidden * (double)config.vocabulary);
+}
+
 static double training_cost(const void *made, int phase)
 {
     const gpt_row *sizes = ((const struct gpt *)made)->sizes;
-    const double hidden = (double)config.hidden, words = (double)(sizes->batch * sizes->length);
-    const double block = 12 * hidden * hidden + (double)sizes->length * hidden;
-    return 2 * words * (config.layers * block + hidden * (double)config.vocabulary) * (phase == 0 ? 1 : 3);
+    return products_of(sizes, (double)(sizes->batch * sizes->length)) * (phase == 0 ? 1 : 3);
 }
 
 /* --- writing --- */
+
+static double reading_cost(const void *made, int phase)
+{
+    (void)phase;
+    return products_of(((const struct gpt *)made)->sizes, 1);
+}
+
+/* Bytes: all weights but the positions', the table of words as the head. */
+static double writing_cost(const void *made, int phase)
+{
+    const int64_t count = rapt_module_parameter_count(&((const struct gpt *)made)->gpt->module);
+    return phase == 0 ? 4 * (double)(count - config.context * config.hidden) : 0;
+}
 
 static void *make_writing(const void *row, const void *context)
 {
@@ -133,8 +151,10 @@ int main(int count, char **arguments)
     const row_family families[] = {{ROWS_OF(steps), .phases = {"fwd", "step"},
                                     .work = {training_forward, training_step}, .make = make_training, .end = end,
                                     .cost = training_cost, .note = "GPT-2, 124 million parameters: training"},
-                                   {ROWS_OF(prompts), .phases = {"prefill", "word", "generate"},
-                                    .work = {prefill, write_word, generate}, .make = make_writing, .end = end,
-                                    .note = "reading a prompt of 64 words, writing a word, both and 128 words"}};
-    return rows_main(count, arguments, families, 2);
+                                   {ROWS_OF(prompts), .phases = {"prefill"}, .work = {prefill}, .make = make_writing,
+                                    .end = end, .cost = reading_cost, .note = "reading a prompt of 64 words"},
+                                   {ROWS_OF(prompts), .phases = {"word", "generate"}, .work = {write_word, generate},
+                                    .make = make_writing, .end = end, .cost = writing_cost, .is_bytes = true,
+                                    .note = "writing a word; the prompt and 128 words"}};
+    return rows_main(count, arguments, families, 3);
 }

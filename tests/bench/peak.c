@@ -1,7 +1,8 @@
-/* The most that the machine can do: multiply-adds in registers, for each instruction-set level. */
+/* The most that the machine can do: multiply-adds in registers, for each instruction-set level, and reading memory. */
 #include "peak.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rapt.h>
@@ -74,6 +75,26 @@ double peak_flops(bool is_float64)
         if (rate > best) best = rate;
     }
     return result != 0 ? best : 0;
+}
+
+double peak_bandwidth(void)
+{
+    enum { bytes = 512 << 20, count = bytes / sizeof(uint64_t), repetitions = 5 };
+    const int threads = rapt_get_threads();
+    uint64_t *memory = malloc(bytes), sum = 0;
+    if (!memory) return 0;
+    double best = 0;
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < count; i++) memory[i] = (uint64_t)i;
+    for (int i = 0; i < repetitions; i++) {
+        const double start = timing_now();
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : sum)
+        for (int64_t j = 0; j < count; j++) sum += memory[j];
+        const double rate = bytes / (timing_now() - start);
+        if (rate > best) best = rate;
+    }
+    free(memory);
+    return sum != 0 ? best : 0;
 }
 
 static int64_t live_before;

@@ -24,6 +24,12 @@ static double cost_of(const row_family *family, const void *made, int phase)
     return family->cost ? family->cost(made, phase) : 0;
 }
 
+/* The most of it that the machine can do in a second. */
+static double peak_of(const row_family *family)
+{
+    return family->is_bytes ? peak_bandwidth() : peak_flops(false);
+}
+
 /* --- the table --- */
 
 static void report(const row_family *family, const char *name, void *made, int phase)
@@ -33,12 +39,13 @@ static void report(const row_family *family, const char *name, void *made, int p
     work(made);
     peak_memory_reset();
     work(made);
-    const double memory = peak_memory(), before = peak_flops(false);
-    const double median = timing_measure(work, made, long_enough), after = peak_flops(false);
+    const double memory = peak_memory(), before = peak_of(family);
+    const double median = timing_measure(work, made, long_enough), after = peak_of(family);
     printf("%-24s %-10s %11.3f ms", name, family->phases[phase], 1e3 * median);
     const double rate = cost_of(family, made, phase) / median;
     if (rate > 0)
-        printf(" %8.1f GFLOP/s %4.0f %% of the peak", 1e-9 * rate, 100 * rate / (before > after ? before : after));
+        printf(" %8.1f %-7s %4.0f %% of the peak", 1e-9 * rate, family->is_bytes ? "GB/s" : "GFLOP/s",
+               100 * rate / (before > after ? before : after));
     else
         printf("%34s", "");
     printf(" %9.1f MB\n", 1e-6 * memory);
@@ -87,13 +94,15 @@ static void serve(const row_family *family, void *made, int phase)
     rapt_memory_trim();
     reset_process_memory();
     work(made);
+    const double megabytes = process_memory();
     puts(rapt_describe_runtime());
     fflush(stdout);
     char line[64];
     while (fgets(line, sizeof line, stdin)) {
         const double milliseconds = 1e3 * timing_measure(work, made, strtod(line, NULL));
-        printf("%.6f %.1f %.9g %.9g\n", milliseconds, process_memory(), cost_of(family, made, phase),
-               peak_flops(false));
+        const double cost = cost_of(family, made, phase);
+        printf("%.6f %.1f %.9g %.9g %s\n", milliseconds, megabytes, cost, cost > 0 ? peak_of(family) : 0,
+               family->is_bytes ? "B" : "FLOP");
         fflush(stdout);
     }
 }
