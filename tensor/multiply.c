@@ -210,28 +210,45 @@ static double time_of(const rapt_matmul_kernels *kernels, int64_t m, int64_t n)
     return panels * (double)(m < lowest ? lowest : m);
 }
 
-/* Where that wastes less of the vectors: cᵀ = bᵀ · aᵀ. */
-static void turn(work *w)
+/* What writing a row of a tile takes, as elements of k: whole vectors, parts of them, or element after element. */
+static double time_to_write(const rapt_matmul_kernels *kernels, int64_t n, int64_t c_column)
 {
-    const double penalty = 1.1; /* of tiles that have to be turned when they are written */
-    const rapt_product p = w->all.first;
-    if (time_of(w->kernels, p.m, p.n) <= penalty * time_of(w->kernels, p.n, p.m)) return;
-    w->all.first = (rapt_product){.m = p.n,
-                                  .n = p.m,
-                                  .k = p.k,
-                                  .a = p.b,
-                                  .b = p.a,
-                                  .bias = p.bias,
-                                  .c = p.c,
-                                  .a_row = p.b_column,
-                                  .a_column = p.b_row,
-                                  .b_row = p.a_column,
-                                  .b_column = p.a_row,
-                                  .bias_row = p.bias_column,
-                                  .bias_column = p.bias_row,
-                                  .c_row = p.c_column,
-                                  .c_column = p.c_row,
-                                  .accumulate = p.accumulate};
+    const double whole = 4, part = 16, turned = 48;
+    return c_column != 1 ? turned : n % kernels->vector != 0 ? part : whole;
+}
+
+/* Does cᵀ = bᵀ · aᵀ waste less of the vectors? */
+static bool is_better_turned(const rapt_matmul_kernels *kernels, const rapt_product *p)
+{
+    const double k = (double)least(p->k, RAPT_BLOCK_DEPTH);
+    const double as_it_is = time_of(kernels, p->m, p->n) * (k + time_to_write(kernels, p->n, p->c_column));
+    return as_it_is > time_of(kernels, p->n, p->m) * (k + time_to_write(kernels, p->m, p->c_row));
+}
+
+static rapt_product turn(const rapt_product *p)
+{
+    return (rapt_product){.m = p->n,
+                          .n = p->m,
+                          .k = p->k,
+                          .a = p->b,
+                          .b = p->a,
+                          .bias = p->bias,
+                          .c = p->c,
+                          .a_row = p->b_column,
+                          .a_column = p->b_row,
+                          .b_row = p->a_column,
+                          .b_column = p->a_row,
+                          .bias_row = p->bias_column,
+                          .bias_column = p->bias_row,
+                          .c_row = p->c_column,
+                          .c_column = p->c_row,
+                          .accumulate = p->accumulate};
+}
+
+static void turn_all(work *w)
+{
+    if (!is_better_turned(w->kernels, &w->all.first)) return;
+    w->all.first = turn(&w->all.first);
     for (int axis = 0; axis < w->all.rank; axis++) {
         const int64_t stride = w->all.strides[0][axis];
         w->all.strides[0][axis] = w->all.strides[1][axis];
@@ -355,8 +372,26 @@ static bool multiply_together(const char *op, const work *whole, int64_t count)
     return w.slab != NULL;
 }
 
+/* One product that is over before a batch would be planned. */
+static bool multiply_at_once(const rapt_products *products)
+{
+    const int64_t most = 1 << 15; /* multiplications: too few for several threads */
+    const rapt_product *p = &products->first;
+    const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[products->dtype];
+    if (products->rank > 0 || p->k == 0 || p->m * p->n == 0 || p->m * p->n > most / p->k || rapt_matmul_uses_blas())
+        return false;
+    if (is_better_turned(kernels, p)) {
+        const rapt_product turned = turn(p);
+        kernels->multiply_direct(&turned);
+    } else {
+        kernels->multiply_direct(p);
+    }
+    return true;
+}
+
 bool rapt_multiply(const char *op, const rapt_products *products)
 {
+    if (multiply_at_once(products)) return true;
     const int64_t small = 1 << 18, large = 1 << 24; /* multiplications of a product */
     work w = {.all = *products, .kernels = &rapt_kernel.matmul[products->dtype], .row_tiles = 1, .column_tiles = 1};
     const rapt_product *p = &w.all.first;
@@ -369,7 +404,7 @@ bool rapt_multiply(const char *op, const rapt_products *products)
         rapt_parallel(count * w.row_tiles * w.column_tiles, 1, run_reference, &w);
         return true;
     }
-    turn(&w);
+    turn_all(&w);
     if (p->m <= w.kernels->few_rows || p->m * p->n <= small / p->k) {
         multiply_directly(&w, count);
         return true;

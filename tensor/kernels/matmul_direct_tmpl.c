@@ -75,7 +75,7 @@ static columns_tile *const columns_tiles[strided_rows] = {STRIDED_HEIGHTS(NAME)}
 typedef struct panel_of_b {
     int64_t column, count, done, k;
     const T *b;
-    int64_t b_row;
+    int64_t b_row, skipped;  /* the last panel is read from some columns before it, which fill its vectors */
     const T *columns[width]; /* or NULL first */
     int64_t ahead;
 } panel_of_b;
@@ -87,7 +87,7 @@ static void multiply_panel(const rapt_product *p, const panel_of_b *from)
     const int64_t panels = (p->m + strided_rows - 1) / strided_rows, column = from->column, count = from->count;
     const bool adds = from->done > 0 || p->accumulate, columns = from->columns[0] != NULL;
     const bool whole = columns ? p->c_column == 1 && count == width : is_whole(p, count);
-    T beside[strided_rows * panel];
+    T beside[strided_rows * panel + width];
     for (int64_t i = 0; i < panels; i++) {
         const int64_t row = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - row;
         const T *rows = a + row * p->a_row;
@@ -99,7 +99,7 @@ static void multiply_panel(const rapt_product *p, const panel_of_b *from)
         else
             strided_tiles[count > width][height - 1](from->k, rows, p->a_row, p->a_column, from->b, from->b_row, out,
                                                      out_row, whole && adds);
-        if (!whole) put(p, row, height, column, count, beside, adds);
+        if (!whole) put(p, row, height, column, count, beside + from->skipped, adds);
         if (p->bias && from->done == 0) add_bias(p, row, height, column, count);
     }
 }
@@ -137,13 +137,16 @@ static void multiply_direct(const rapt_product *p)
     for (int64_t block = 0; block < rapt_block_count(p->k); block++) {
         panel_of_b b = {.done = rapt_block_start(p->k, block)};
         b.k = rapt_block_start(p->k, block + 1) - b.done;
-        for (b.column = 0; b.column < p->n; b.column += panel) {
+        for (b.column = 0; b.column < p->n; b.column += b.count) {
             const T *from = (const T *)(const void *)p->b + b.done * p->b_row + b.column * p->b_column;
-            b.count = smaller_of(panel, p->n - b.column);
-            const bool reads_b = p->b_column == 1 && b.count == panel;
+            const int64_t rest = p->n - b.column;
+            b.count = rest >= panel ? panel : rest > width && p->n < panel && p->b_column == 1 ? width : rest;
+            const int64_t wide = panel_width(b.count);
+            const bool reads_b = p->b_column == 1 && p->n >= wide;
+            b.skipped = reads_b ? wide - b.count : 0;
             if (!reads_b) pack_columns(b.count, b.k, from, p->b_row, p->b_column, copy);
-            b.b = reads_b ? from : copy;
-            b.b_row = reads_b ? p->b_row : panel_width(b.count);
+            b.b = reads_b ? from - b.skipped : copy;
+            b.b_row = reads_b ? p->b_row : wide;
             multiply_panel(p, &b);
         }
     }

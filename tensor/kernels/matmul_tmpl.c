@@ -34,6 +34,18 @@ static inline T *element_of(const rapt_product *p, int64_t row, int64_t column)
     return (T *)(void *)p->c + row * p->c_row + column * p->c_column;
 }
 
+/* The first elements of a vector, as few moves as their number has binary digits. */
+static inline void copy_part(T *to, const T *from, int64_t count)
+{
+#pragma GCC unroll 4
+    for (int part = width / 2; part > 0; part /= 2)
+        if (count & part) {
+            memcpy(to, from, (size_t)part * SIZE);
+            to += part;
+            from += part;
+        }
+}
+
 /* c = tile or c + tile, where c does not lie in whole vectors. */
 static void put(const rapt_product *p, int64_t row, int64_t height, int64_t column, int64_t count, const T *from,
                 bool adds)
@@ -51,7 +63,14 @@ static void put(const rapt_product *p, int64_t row, int64_t height, int64_t colu
             const vector sum = *(const vector *)(const void *)(from + j);
             *to = adds ? (vector)(*to + sum) : sum;
         }
-        for (; j < count; j++) c[j] = (adds ? c[j] : 0) + from[j];
+        if (j == count) continue;
+        vector rest = *(const vector *)(const void *)(from + j);
+        if (adds) {
+            T before[width] = {0};
+            copy_part(before, c + j, count - j);
+            rest += *(const vector *)(const void *)before;
+        }
+        copy_part(c + j, (const T *)(const void *)&rest, count - j);
     }
 }
 
