@@ -18,5 +18,6 @@ rapt_tensor *rapt_sum_to_shape(rapt_tensor *gradient, int rank, const int64_t *s
     for (int axis = 0; axis < gradient->rank; axis++)
         if (axis < extra || shape[axis - extra] != gradient->shape[axis]) axes[count++] = axis;
     if (count == 0) return gradient;
-    return rapt_reshape(rapt_sum(gradient, count, axes, true), rank, shape);
+    rapt_tensor *sum = rapt_sum(gradient, count, axes, count > extra);
+    return extra > 0 && count > extra ? rapt_reshape(sum, rank, shape) : sum;
 }

@@ -22,12 +22,18 @@ int rapt_call_output_count(const rapt_call *call)
     return call->output_count;
 }
 
-/* False and an error for an index that is not there. */
-static bool check_index(const rapt_call *call, const char *what, int index, int count)
+static __attribute__((noinline, cold)) bool fail_index(const rapt_call *call, const char *what, int index, int count)
 {
-    return (index >= 0 && index < count) ||
-           rapt_fail(RAPT_ERROR_VALUE, call->op->name, "%s %d asked for in its %s; there are %d", what, index,
+    return rapt_fail(RAPT_ERROR_VALUE, call->op->name, "%s %d asked for in its %s; there are %d", what, index,
                      call->node ? "vjp" : "forward", count);
+}
+
+/* False and an error for an index that is not there. */
+static inline bool check_index(const rapt_call *call, const char *what, int index, int count)
+{
+    if (index >= 0 && index < count) return true;
+    fail_index(call, what, index, count);
+    return false;
 }
 
 bool rapt_call_wants(const rapt_call *call, int input)

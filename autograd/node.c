@@ -94,16 +94,17 @@ void rapt_node_clear(rapt_node *node)
         rapt_release(node->saved[k].tensor);
         node->saved[k].tensor = NULL;
     }
-    for (int k = 0; k < node->edge_count; k++) {
-        rapt_node_release(node->edges[k].node);
-        node->edges[k].node = NULL;
+    for (int i = 0; i < node->edge_count; i++) {
+        if (!node->edges[i].node) continue;
+        rapt_node_release(node->edges[i].node);
+        node->edges[i].node = NULL;
     }
     node->used = true;
 }
 
 static void node_free(rapt_node *node)
 {
-    rapt_node_clear(node);
+    if (!node->used) rapt_node_clear(node);
     rapt_release(node->gradient);
     rapt_block_give(node, node->capacity);
 }

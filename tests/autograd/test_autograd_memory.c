@@ -53,6 +53,34 @@ Test(autograd_memory, backward_frees_as_it_walks)
     cr_expect_eq(live_bytes(), before);
 }
 
+static rapt_tensor *first_forward(rapt_call *call)
+{
+    return rapt_clone(rapt_call_input(call, 0));
+}
+
+static bool first_vjp(rapt_call *call)
+{
+    return rapt_call_give(call, 0, rapt_call_gradient(call, 0));
+}
+
+static const rapt_op first_of_two = {.name = "first_of_two", .forward = first_forward, .vjp = first_vjp};
+
+/* Nodes that the walk has claimed, that only a used node held, and that no gradient reaches. */
+Test(autograd_memory, what_no_gradient_reaches_is_given_back_too)
+{
+    const int64_t before = live_bytes();
+    for (int i = 0; i < 3; i++) {
+        RAPT_SCOPE;
+        rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(5))), *y = rapt_retain(x);
+        IN_SCOPE(cr_assert(advance(&y, RAPT_APPLY(&first_of_two, NULL, rapt_neg(y), rapt_exp(rapt_tanh(y))))));
+        IN_SCOPE(cr_assert(advance(&y, rapt_sum(y, RAPT_ALL_AXES, false))));
+        cr_expect(rapt_backward_from(1, &y, NULL, i == 1 ? RAPT_RETAIN_GRAPH : 0), "%s", rapt_error());
+        cr_expect_eq(rapt_at(rapt_gradient(x), (int64_t[]){4}), -1);
+        rapt_release(y);
+    }
+    cr_expect_eq(live_bytes(), before);
+}
+
 Test(autograd_memory, a_graph_that_is_never_walked_goes_with_its_root)
 {
     int64_t before = live_bytes();

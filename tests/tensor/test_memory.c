@@ -137,6 +137,30 @@ Test(memory, views_hold_the_storage)
     cr_expect_eq(live(), before);
 }
 
+/* Either of two tensors outlives the one whose block its elements are in. */
+Test(memory, exchanged_tensors_outlive_each_other)
+{
+    const int64_t before = live();
+    for (int first = 0; first < 2; first++) {
+        rapt_tensor *pair[2];
+        {
+            RAPT_SCOPE;
+            pair[0] = rapt_retain(rapt_full(RAPT_INT32, RAPT_SHAPE(3), 1));
+            pair[1] = rapt_retain(rapt_full(RAPT_INT32, RAPT_SHAPE(3), 2));
+            rapt_exchange(pair[0], pair[1]);
+        }
+        cr_expect(rapt_is_unique(pair[0]) && rapt_is_unique(pair[1]));
+        rapt_release(pair[first]);
+        {
+            RAPT_SCOPE; /* what would overwrite a block that is gone */
+            for (int i = 0; i < 4; i++) rapt_full(RAPT_INT32, RAPT_SHAPE(3), 9);
+        }
+        cr_expect_eq(rapt_at(pair[1 - first], (int64_t[]){2}), first + 1);
+        rapt_release(pair[1 - first]);
+        cr_expect_eq(live(), before);
+    }
+}
+
 static int released;
 
 static void count_release(void *owner)
