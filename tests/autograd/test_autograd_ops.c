@@ -244,3 +244,50 @@ Test(autograd_ops, odd_forwards)
     cr_expect_not(rapt_backward(total(RAPT_APPLY(&bare, NULL, x))));
     expect_error(RAPT_ERROR_UNSUPPORTED, "bare: has no gradient; it is only an example");
 }
+
+/* x², whose forward computes 2x at once; the vjp takes that and changes it. */
+static rapt_tensor *kept; /* what forward saved */
+
+static rapt_tensor *prepared_forward(rapt_call *call)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_call_input(call, 0), *slope = rapt_mul_scalar(x, 2);
+    rapt_call_save_constant(call, slope);
+    if (*(const bool *)rapt_call_options(call)) kept = rapt_retain(slope);
+    return rapt_keep(rapt_mul(x, x));
+}
+
+static bool prepared_vjp(rapt_call *call)
+{
+    rapt_tensor *slope = rapt_call_take_saved(call, 0);
+    return slope && rapt_scale_in_place(slope, first(rapt_call_gradient(call, 0))) && rapt_call_give(call, 0, slope);
+}
+
+static rapt_tensor *early_forward(rapt_call *call)
+{
+    return rapt_call_take_saved(call, 0);
+}
+
+Test(autograd_ops, a_saved_tensor_can_be_taken_and_changed)
+{
+    static const rapt_op prepared = {.name = "prepared",
+                                     .forward = prepared_forward,
+                                     .vjp = prepared_vjp,
+                                     .options_size = sizeof(bool)},
+                         early = {.name = "early", .forward = early_forward};
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(3), *slope;
+    for (int keeps = 0; keeps < 2; keeps++) {
+        rapt_tensor *y = rapt_mul_scalar(total(RAPT_APPLY(&prepared, &(bool){keeps}, x)), 5);
+        for (int round = 0; round < 3; round++) {
+            cr_assert(rapt_gradients(1, &y, NULL, 1, &x, &slope, round < 2 ? RAPT_RETAIN_GRAPH : 0), "%s",
+                      rapt_error());
+            cr_expect_eq(first(slope), 30, "round %d", round);
+            rapt_fill(slope, -1);
+        }
+    }
+    cr_expect_eq(first(kept), 6, "others hold it");
+    rapt_release(kept);
+    cr_expect_null(RAPT_APPLY(&early, NULL, x));
+    expect_error(RAPT_ERROR_GRAPH, "early: its forward asked for saved tensor 0");
+}
