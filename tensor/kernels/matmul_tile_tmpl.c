@@ -59,6 +59,7 @@ static inline __attribute__((always_inline)) void tile(const int rows, const int
     for (int64_t t = 0; t < k; t++, a += a_step, b += b_row) {
         vector row[panel_vectors];
         prefetch(b + rows_ahead * b_row, vectors * RAPT_VECTOR_BYTES, 0);
+        if (a_row == 1) prefetch(a + rows_ahead * a_step, 1, 0);
 #pragma GCC unroll 4
         for (int j = 0; j < vectors; j++) row[j] = *(const vector *)(const void *)(b + j * width);
 #pragma GCC unroll 16

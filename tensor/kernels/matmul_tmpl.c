@@ -77,6 +77,13 @@ static void put(const rapt_product *p, int64_t row, int64_t height, int64_t colu
 static void add_bias(const rapt_product *p, int64_t row, int64_t height, int64_t column, int64_t count)
 {
     const T *bias = (const T *)(const void *)p->bias + row * p->bias_row + column * p->bias_column;
+    if (p->c_column == 1 && p->bias_column == 1) {
+        for (int64_t i = 0; i < height; i++, bias += p->bias_row) {
+            T *restrict c = element_of(p, row + i, column);
+            for (int64_t j = 0; j < count; j++) c[j] += bias[j];
+        }
+        return;
+    }
     for (int64_t i = 0; i < height; i++)
         for (int64_t j = 0; j < count; j++)
             *element_of(p, row + i, column + j) += bias[i * p->bias_row + j * p->bias_column];
