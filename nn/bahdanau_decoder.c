@@ -3,6 +3,7 @@
 
 #include "attention/attention.h"
 #include "bahdanau.h"
+#include "bahdanau_steps.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
 
@@ -61,15 +62,17 @@ static rapt_tensor *step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, 
     return input ? rapt_gru_forward(decoder->rnn, input, state->hidden, &state->hidden) : NULL;
 }
 
-/* Runs all steps; outputs and weights (may be NULL) have room for one tensor a step. */
-static bool run(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state,
-                rapt_tensor **outputs, rapt_tensor **weights)
+/* All steps one by one, from embeddings (T, B, embedding), to the last layer's states (T, B, hidden). */
+static rapt_tensor *run_by_step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state,
+                                rapt_tensor **weights)
 {
-    int64_t steps = rapt_size(embedded, 1);
-    bool good = true;
+    const int64_t steps = rapt_size(embedded, 0);
+    rapt_tensor **outputs = rapt_scratch_list(kind.name, 2 * steps, sizeof *outputs), **each = outputs + steps;
+    bool good = outputs != NULL;
     for (int64_t t = 0; t < steps && good; t++)
-        good = (outputs[t] = step(decoder, rapt_select(embedded, 1, t), state, weights ? &weights[t] : NULL)) != NULL;
-    return good;
+        good = (outputs[t] = step(decoder, rapt_select(embedded, 0, t), state, weights ? &each[t] : NULL)) != NULL;
+    if (weights) *weights = good ? rapt_concat((int)steps, each, 1) : NULL;
+    return good ? rapt_concat((int)steps, outputs, 0) : NULL;
 }
 
 /* The last layer's hidden states after each token (T, B, hidden). */
@@ -81,14 +84,11 @@ static rapt_tensor *read_tokens(rapt_bahdanau_decoder *decoder, rapt_tensor *tok
         return NULL;
     }
     if (!rapt_bahdanau_check_tokens(kind.name, tokens)) return NULL;
-    rapt_tensor *embedded = rapt_embedding_forward(decoder->embedding, tokens); /* (B, T, embedding) */
+    /* (B, T) → (T, B, embedding) */
+    rapt_tensor *embedded = rapt_embedding_forward(decoder->embedding, rapt_transpose(tokens, 0, 1));
     if (!embedded) return NULL;
-    int64_t steps = rapt_size(tokens, 1);
-    rapt_tensor **outputs = rapt_scratch_list(kind.name, 2 * steps, sizeof *outputs);
-    if (!outputs) return NULL;
-    bool good = run(decoder, embedded, state, outputs, weights ? outputs + steps : NULL);
-    if (weights) *weights = good ? rapt_concat((int)steps, outputs + steps, 1) : NULL;
-    return good ? rapt_concat((int)steps, outputs, 0) : NULL;
+    const bool fits = !weights && rapt_bahdanau_steps_fit(decoder, state, embedded);
+    return fits ? rapt_bahdanau_steps(decoder, embedded, state) : run_by_step(decoder, embedded, state, weights);
 }
 
 rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,

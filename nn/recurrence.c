@@ -45,11 +45,11 @@ typedef struct run {
 } run;
 
 /* The rows of a task: few enough to keep threads busy, and enough to make much of weights that come to the cache. */
-static int64_t count_chunks(const sizes *s)
+int64_t rapt_recurrence_chunks(int64_t batch)
 {
     enum { fewest = 8, most = 32, wanted = 4 };
-    const int64_t rows = s->batch / wanted;
-    return rapt_divide_up(s->batch, rows < fewest ? fewest : rows < most ? rows : most);
+    const int64_t rows = batch / wanted;
+    return rapt_divide_up(batch, rows < fewest ? fewest : rows < most ? rows : most);
 }
 
 /* Row `row` of a step, of `width` elements. */
@@ -123,7 +123,7 @@ static void backward_rows(const run *r, int64_t row, int64_t rows, char *scratch
 static void run_chunks(void *context, int64_t first, int64_t last)
 {
     const run *r = context;
-    const int64_t chunks = count_chunks(r->s), batch = r->s->batch;
+    const int64_t chunks = rapt_recurrence_chunks(r->s->batch), batch = r->s->batch;
     char *scratch = rapt_scratch_borrow(&r->scratch);
     for (int64_t i = first; i < last; i++) {
         const int64_t row = batch * i / chunks, rows = batch * (i + 1) / chunks - row;
@@ -136,7 +136,7 @@ static void run_chunks(void *context, int64_t first, int64_t last)
 static bool run_all(run *r, const rapt_tensor *weight, int64_t k, int64_t n, int64_t row_stride, int64_t column_stride)
 {
     const sizes *s = r->s;
-    const int64_t chunks = count_chunks(s), rows = chunks > 0 ? rapt_divide_up(s->batch, chunks) : 0;
+    const int64_t chunks = rapt_recurrence_chunks(s->batch), rows = chunks > 0 ? rapt_divide_up(s->batch, chunks) : 0;
     RAPT_SCOPE;
     const rapt_tensor *zeros = rapt_zeros(s->dtype, RAPT_SHAPE(rows, s->hidden));
     if (!zeros || !rapt_packed_matrix_make(r->cell->name, &r->weight, s->dtype, k, n, weight->data, row_stride,

@@ -14,4 +14,8 @@ rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, ra
 bool rapt_lstm_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell_state, rapt_tensor *weight_hh,
                           rapt_tensor *bias_hh, rapt_tensor **outputs);
 
+/* Into how many tasks the rows of a batch are cut, by their number alone; task i has rows [batch · i / chunks, batch ·
+ * (i + 1) / chunks). */
+int64_t rapt_recurrence_chunks(int64_t batch);
+
 #endif

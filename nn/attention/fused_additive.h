@@ -14,4 +14,8 @@ rapt_tensor *rapt_additive_keys(rapt_tensor *projected);
 rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *weight,
                                  const rapt_attention_call *call);
 
+/* The parameters W_q (hidden, query size) and w_v (1, hidden) of an additive scoring function; false if it is
+ * another. */
+bool rapt_additive_scoring_weights(const rapt_scoring *scoring, rapt_tensor **query, rapt_tensor **value);
+
 #endif

@@ -68,7 +68,7 @@ RAPT_API rapt_tensor *const *rapt_call_inputs(const rapt_call *call);
 RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor);
 
 /* So many tensors a call can keep for its vjp. */
-#define RAPT_MAX_SAVED 10
+#define RAPT_MAX_SAVED 20
 
 /* In forward: keeps an input or an output for the vjp, in the order of the calls. NULL is kept as NULL. Costs
  * nothing when no gradient is wanted. Another floating tensor, an intermediate result, can be kept too, but the

@@ -1,7 +1,6 @@
 /* Fused additive attention as an op, and its backward as another. */
 #include "attention/fused_additive.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "additive_powers.h"
@@ -38,24 +37,6 @@ typedef struct backward_options {
     bool wants[gradient_count];
 } backward_options;
 
-/* (B, heads, rows, size) or (B, rows, size) as kernels read it. */
-static rapt_raw_grid grid_of(const rapt_tensor *tensor)
-{
-    const int64_t *s = tensor->strides;
-    if (tensor->rank == 4) return (rapt_raw_grid){tensor->data, {s[0], s[1], s[2], s[3]}};
-    return (rapt_raw_grid){tensor->data, {s[0], 0, s[1], s[2]}};
-}
-
-static bool make_constants(rapt_additive_attention *a)
-{
-    rapt_tensor *weight = rapt_new(name, a->dtype, RAPT_SHAPE(a->padded)),
-                *offset = rapt_new(name, a->dtype, RAPT_SHAPE(a->padded));
-    if (!weight || !offset) return false;
-    a->constants = (rapt_additive_constants){.weight = weight->data, .offset = offset->data};
-    a->constants.scale = rapt_kernel.additive[a->dtype].constants(a->hidden, a->raw_weight, &a->constants);
-    return true;
-}
-
 static bool make_powers(const void **powers, const rapt_tensor *rows, double factor, const void *factors,
                         rapt_tensor *largest)
 {
@@ -64,54 +45,27 @@ static bool make_powers(const void **powers, const rapt_tensor *rows, double fac
     return made != NULL;
 }
 
-/* Kernels read tiles of keys whole: where keys are not finite, those that no query sees become zeros. */
-static bool hide_undefined(const rapt_call *call, const rapt_raw_mask *mask, const rapt_tensor **keys,
-                           rapt_key_powers *powers)
-{
-    const rapt_raw_place all = rapt_raw_place_of_all(mask);
-    const bool packed = mask->starts != NULL;
-    const rapt_resolved_mask resolved = {.batch = packed ? 1 : mask->batch,
-                                         .heads = mask->heads,
-                                         .queries = packed ? all.queries : mask->queries,
-                                         .keys = packed ? all.keys : mask->keys,
-                                         .sequences = packed ? mask->batch : 0,
-                                         .ranges = rapt_call_input(call, at_mask + rapt_input_ranges),
-                                         .seen = rapt_call_input(call, at_mask + rapt_input_seen)};
-    rapt_tensor *sum = rapt_sum(powers->largest, RAPT_ALL_AXES, false);
-    if (!sum || isfinite(rapt_item(sum))) return sum != NULL;
-    const rapt_tensor *read = rapt_hide_padding((rapt_tensor *)(uintptr_t)*keys, &resolved);
-    if (!read || read == *keys) return read != NULL;
-    *keys = read;
-    return rapt_key_powers_of(read, powers);
-}
-
 /* What forward and backward have in common: the inputs made ready for the kernels, with the exponentials that scores
  * are made of, or the gradients, or both. The tensors belong to the innermost scope. */
 static bool describe(rapt_additive_attention *a, rapt_call *call, const rapt_mask_options *options, bool scores,
                      bool backward)
 {
-    const rapt_tensor *queries = rapt_as_contiguous(rapt_call_input(call, at_queries)),
-                      *keys = rapt_as_contiguous(rapt_call_input(call, at_keys)),
-                      *weight = rapt_as_contiguous(rapt_call_input(call, at_weight)),
-                      *values = rapt_as_dense_rows(rapt_call_input(call, at_values));
-    if (!queries || !keys || !weight || !values) return false;
-    const int last = keys->rank - 1;
-    const int64_t sizes[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
-    *a = (rapt_additive_attention){.dtype = queries->dtype,
-                                   .mask = rapt_raw_mask_of(call, at_mask, options, sizes),
-                                   .groups = rapt_heads_of(keys),
-                                   .hidden = keys->shape[last],
-                                   .padded = RAPT_ADDITIVE_PADDED(keys->shape[last]),
-                                   .value_size = values->shape[last],
-                                   .raw_weight = weight->data,
-                                   .values = grid_of(values)};
-    rapt_key_powers powers;
-    rapt_tensor *largest = rapt_new(name, a->dtype, last, queries->shape);
-    if (!largest || !rapt_key_powers_of(keys, &powers) || !hide_undefined(call, &a->mask, &keys, &powers)) return false;
+    const rapt_tensor *queries = rapt_as_contiguous(rapt_call_input(call, at_queries));
+    const rapt_additive_inputs in = {.keys = rapt_call_input(call, at_keys),
+                                     .weight = rapt_call_input(call, at_weight),
+                                     .values = rapt_call_input(call, at_values),
+                                     .ranges = rapt_call_input(call, at_mask + rapt_input_ranges),
+                                     .seen = rapt_call_input(call, at_mask + rapt_input_seen)};
+    if (!queries) return false;
+    const int64_t sizes[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries),
+                             rapt_length_of(in.keys)};
+    const rapt_raw_mask mask = rapt_raw_mask_of(call, at_mask, options, sizes);
+    rapt_tensor *largest = rapt_new(name, queries->dtype, queries->rank - 1, queries->shape);
+    if (!largest || !rapt_additive_describe(a, &mask, &in)) return false;
     a->queries = (rapt_additive_rows){.rows = queries->data, .largest = largest->data};
-    a->keys = (rapt_additive_rows){keys->data, powers.powers->data, powers.largest->data};
     if (backward && !make_powers(&a->queries.powers, queries, 0.5, NULL, largest)) return false;
-    return !scores || (make_constants(a) && make_powers(&a->folded, queries, 1, a->constants.offset, largest));
+    return !scores ||
+           (rapt_additive_make_constants(a) && make_powers(&a->folded, queries, 1, a->constants.offset, largest));
 }
 
 /* Are the weights kept from forward to backward? As long as they are no larger than the projected queries and keys;
@@ -186,7 +140,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
     }
     if (!each) return NULL;
     rapt_tensor *bias = gradients[at_bias], *relative_bias = gradients[at_relative_bias];
-    rapt_additive_gradient g = {.gradient = grid_of(gradient),
+    rapt_additive_gradient g = {.gradient = rapt_raw_grid_of(gradient),
                                 .statistics = rapt_call_input(call, at_statistics)->data,
                                 .weights = weights ? weights->data : NULL,
                                 .queries = gradients[at_queries]->data,

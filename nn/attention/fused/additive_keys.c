@@ -1,8 +1,11 @@
 /* Projected keys of additive attention that carry their exponentials with them. */
+#include <math.h>
+
 #include "additive_powers.h"
 #include "attention/fused_additive.h"
-#include "tensor/additive_attention.h"
+#include "nn/padding.h"
 #include "tensor/core.h"
+#include "tensor/kernels.h"
 #include "tensor/memory.h"
 
 static const char *const name = "additive_keys";
@@ -103,4 +106,62 @@ static const rapt_op op = {.name = "additive_keys", .forward = forward, .vjp = v
 rapt_tensor *rapt_additive_keys(rapt_tensor *projected)
 {
     return RAPT_APPLY(&op, NULL, projected);
+}
+
+rapt_raw_grid rapt_raw_grid_of(const rapt_tensor *tensor)
+{
+    const int64_t *s = tensor->strides;
+    if (tensor->rank == 4) return (rapt_raw_grid){tensor->data, {s[0], s[1], s[2], s[3]}};
+    return (rapt_raw_grid){tensor->data, {s[0], 0, s[1], s[2]}};
+}
+
+bool rapt_additive_make_constants(rapt_additive_attention *a)
+{
+    rapt_tensor *weight = rapt_new(name, a->dtype, RAPT_SHAPE(a->padded)),
+                *offset = rapt_new(name, a->dtype, RAPT_SHAPE(a->padded));
+    if (!weight || !offset) return false;
+    a->constants = (rapt_additive_constants){.weight = weight->data, .offset = offset->data};
+    a->constants.scale = rapt_kernel.additive[a->dtype].constants(a->hidden, a->raw_weight, &a->constants);
+    return true;
+}
+
+/* Kernels read tiles of keys whole: where keys are not finite, those that no query sees become zeros. */
+static bool hide_undefined(const rapt_additive_inputs *in, const rapt_raw_mask *mask, const rapt_tensor **keys,
+                           rapt_key_powers *powers)
+{
+    const rapt_raw_place all = rapt_raw_place_of_all(mask);
+    const bool packed = mask->starts != NULL;
+    const rapt_resolved_mask resolved = {.batch = packed ? 1 : mask->batch,
+                                         .heads = mask->heads,
+                                         .queries = packed ? all.queries : mask->queries,
+                                         .keys = packed ? all.keys : mask->keys,
+                                         .sequences = packed ? mask->batch : 0,
+                                         .ranges = (rapt_tensor *)(uintptr_t)in->ranges,
+                                         .seen = (rapt_tensor *)(uintptr_t)in->seen};
+    rapt_tensor *sum = rapt_sum(powers->largest, RAPT_ALL_AXES, false);
+    if (!sum || isfinite(rapt_item(sum))) return sum != NULL;
+    const rapt_tensor *read = rapt_hide_padding((rapt_tensor *)(uintptr_t)*keys, &resolved);
+    if (!read || read == *keys) return read != NULL;
+    *keys = read;
+    return rapt_key_powers_of(read, powers);
+}
+
+bool rapt_additive_describe(rapt_additive_attention *a, const rapt_raw_mask *mask, const rapt_additive_inputs *in)
+{
+    const rapt_tensor *keys = rapt_as_contiguous(in->keys), *weight = rapt_as_contiguous(in->weight),
+                      *values = rapt_as_dense_rows(in->values);
+    if (!keys || !weight || !values) return false;
+    const int last = keys->rank - 1;
+    *a = (rapt_additive_attention){.dtype = keys->dtype,
+                                   .mask = *mask,
+                                   .groups = rapt_heads_of(keys),
+                                   .hidden = keys->shape[last],
+                                   .padded = RAPT_ADDITIVE_PADDED(keys->shape[last]),
+                                   .value_size = values->shape[last],
+                                   .raw_weight = weight->data,
+                                   .values = rapt_raw_grid_of(values)};
+    rapt_key_powers powers;
+    if (!rapt_key_powers_of(keys, &powers) || !hide_undefined(in, mask, &keys, &powers)) return false;
+    a->keys = (rapt_additive_rows){keys->data, powers.powers->data, powers.largest->data};
+    return true;
 }

@@ -48,6 +48,17 @@ static rapt_tensor *attend(rapt_scoring *scoring, const rapt_attention_call *cal
 
 static const rapt_module_class kind = {.name = "Additive"};
 
+bool rapt_additive_scoring_weights(const rapt_scoring *scoring, rapt_tensor **query, rapt_tensor **value)
+{
+    const additive *a = (const additive *)scoring;
+    if (scoring->module.kind != &kind || scoring->attend != attend || scoring->relative_bias ||
+        scoring->relative_values)
+        return false;
+    *query = a->query->weight;
+    *value = a->value->weight;
+    return true;
+}
+
 rapt_scoring *rapt_additive_scoring_new(int64_t query_size, int64_t key_size, int64_t hidden)
 {
     if (query_size < 1 || key_size < 1 || hidden < 1) {

@@ -74,7 +74,8 @@ typedef struct rapt_additive_gradient {
     rapt_additive_rows_of_chunk scores; /* the gradient of the scores */
     void *queries, *keys, *values;      /* gradients to write, dense; each only by the kernel of its name */
     bool adds_keys, adds_values;        /* those two are there already and grow */
-    void *raw_weight;                   /* (batch, groups, hidden): of each item and group */
+    void *raw_weight;                   /* (batch, groups, hidden): of each item and group, */
+    bool adds_raw_weight;               /* which likewise may be there already */
     void *bias;                         /* dense (batch, heads, queries, keys); NULL: not wanted */
     void *relative_bias;                /* dense (batch, heads, queries, 2·reach + 1), zeros; NULL: not wanted */
 } rapt_additive_gradient;

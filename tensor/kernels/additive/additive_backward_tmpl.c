@@ -241,7 +241,7 @@ static bool is_single(const rapt_additive_attention *call, const rapt_additive_g
                         .key_rows = (T *)g->keys + first_key_of(call, item, group) * call->hidden,
                         .units = (T *)g->raw_weight + head * call->hidden,
                         .adds_keys = g->adds_keys || query > 0,
-                        .adds_units = query > 0};
+                        .adds_units = g->adds_raw_weight || query > 0};
     const T *largest = s->place.key_largest + s->keys.first;
     return s->place.query_largest[query] + largest_among(largest, s->keys.last - s->keys.first) <= safe_sum;
 }
@@ -268,7 +268,7 @@ static void hidden_backward(const rapt_additive_attention *call, const rapt_addi
         u.lanes = smaller_of(width, last_hidden - h);
         u.weight_gradient = (vector){0};
         unit_backward(call, g, chunk, item, group, &u);
-        if (chunk->first > 0) u.weight_gradient += load_some(weight_gradient + h, u.lanes);
+        if (g->adds_raw_weight || chunk->first > 0) u.weight_gradient += load_some(weight_gradient + h, u.lanes);
         store_some(weight_gradient + h, u.weight_gradient, u.lanes);
     }
     for (int64_t head = group * heads; head < (group + 1) * heads; head++)

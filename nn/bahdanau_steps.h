@@ -1,0 +1,17 @@
+/* All steps of Bahdanau's decoder in one op: between the steps nothing is made but what backward needs, and each
+ * weight's gradient is one product. */
+#ifndef RAPT_NN_BAHDANAU_STEPS_H
+#define RAPT_NN_BAHDANAU_STEPS_H
+
+#include <rapt/seq2seq.h>
+
+/* Can the op run that decoder from that state? Else it is made of smaller ops: for other scoring functions, for
+ * second derivatives, where weights are kept, and where something does not fit, for the error that names it. */
+bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_bahdanau_state *state,
+                             const rapt_tensor *embedded);
+
+/* embedded (T, B, embedding) → the last layer's states (T, B, hidden); state->hidden becomes the last ones. NULL after
+ * an error. */
+rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state);
+
+#endif

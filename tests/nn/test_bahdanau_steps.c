@@ -1,0 +1,223 @@
+/* Bahdanau's decoder in one op against its steps one by one, which are what runs when weights are asked for. */
+#include "modules.h"
+
+#include <rapt/seq2seq.h>
+
+#include "tensor/core.h"
+
+enum { most_results = 40 };
+
+/* What a decoder gives: outputs, last states, and the gradients of everything that has one. */
+typedef struct outcome {
+    int count;
+    rapt_tensor *results[most_results];
+} outcome;
+
+typedef struct setting {
+    rapt_dtype dtype;
+    int64_t batch, keys, steps, hidden;
+    int layers;
+    double dropout, scale;    /* scale: of the projected keys */
+    bool has_lengths, spoils; /* spoils: padding becomes NaN */
+    int root;                 /* 0: outputs and last states, 1: outputs, 2: last states */
+} setting;
+
+static bool add_leaf(const char *name, rapt_tensor *tensor, void *context)
+{
+    (void)name;
+    outcome *leaves = context;
+    cr_assert_lt(leaves->count, most_results);
+    leaves->results[leaves->count++] = tensor;
+    return true;
+}
+
+static rapt_tensor *weighted(rapt_tensor *x)
+{
+    rapt_tensor *factors = rapt_arange(x->dtype, 0, (double)x->count, 1);
+    return rapt_sum(rapt_mul(x, rapt_cos(rapt_reshape(factors, x->rank, x->shape))), RAPT_ALL_AXES, false);
+}
+
+static rapt_tensor *lengths_for(const setting *s)
+{
+    if (!s->has_lengths) return NULL;
+    rapt_tensor *lengths = rapt_zeros(RAPT_INT64, RAPT_SHAPE(s->batch));
+    for (int64_t i = 0; i < s->batch; i++) ((int64_t *)rapt_data(lengths))[i] = (3 * i + 2) % (s->keys + 1);
+    return lengths;
+}
+
+static outcome run(const setting *s, bool by_step)
+{
+    rapt_seed(7);
+    const rapt_bahdanau_config config = {.vocabulary = 11,
+                                         .embedding = 5,
+                                         .hidden = s->hidden,
+                                         .layers = s->layers,
+                                         .dropout = s->dropout};
+    rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
+    cr_assert(decoder && rapt_module_cast(&decoder->module, s->dtype), "%s", rapt_error());
+    outcome leaves = {0}, o = {0};
+    rapt_tensor *memory = rapt_require_gradient(rapt_randn(s->dtype, RAPT_SHAPE(s->keys, s->batch, s->hidden)));
+    rapt_tensor *hidden = rapt_require_gradient(rapt_randn(s->dtype, RAPT_SHAPE(s->layers, s->batch, s->hidden))),
+                *lengths = lengths_for(s), *weights;
+    if (s->spoils)
+        for (int64_t i = 0; i < s->batch; i++)
+            for (int64_t j = (3 * i + 2) % (s->keys + 1); j < s->keys; j++)
+                rapt_fill(rapt_select(rapt_select(rapt_detach(memory), 0, j), 0, i), (double)NAN);
+    rapt_tensor *key = rapt_module_find(&decoder->module, "attention.W_k.weight");
+    cr_assert(rapt_copy(key, rapt_mul_scalar(rapt_detach(key), s->scale)), "%s", rapt_error());
+    add_leaf("", memory, &leaves);
+    add_leaf("", hidden, &leaves);
+    rapt_module_visit(&decoder->module, RAPT_PARAMETERS, add_leaf, &leaves);
+    rapt_tensor *tokens = rapt_randint(0, 11, RAPT_SHAPE(s->batch, s->steps));
+    rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, hidden, lengths);
+    rapt_tensor *outputs = rapt_bahdanau_decoder_forward(decoder, tokens, &state, by_step ? &weights : NULL);
+    cr_assert_not_null(outputs, "%s", rapt_error());
+    rapt_tensor *root = s->root == 1   ? weighted(outputs)
+                        : s->root == 2 ? weighted(state.hidden)
+                                       : rapt_add(weighted(outputs), weighted(state.hidden));
+    o.results[o.count++] = rapt_contiguous(rapt_detach(outputs));
+    o.results[o.count++] = rapt_contiguous(rapt_detach(state.hidden));
+    cr_assert(rapt_gradients(1, &root, NULL, leaves.count, leaves.results, o.results + 2, 0), "%s", rapt_error());
+    o.count += leaves.count;
+    rapt_module_free(&decoder->module);
+    return o;
+}
+
+static void expect_same_as_steps(const setting *s)
+{
+    RAPT_SCOPE;
+    const double tolerance = s->dtype == RAPT_FLOAT64 ? 1e-11 : 2e-3;
+    const outcome actual = run(s, false), expected = run(s, true);
+    for (int i = 0; i < actual.count; i++) {
+        rapt_tensor *a = actual.results[i], *b = expected.results[i];
+        cr_assert_eq(!a, !b, "result %d", i);
+        if (!a) continue;
+        cr_assert_eq(a->count, b->count);
+        char what[32];
+        snprintf(what, sizeof what, "result %d", i);
+        expect_values(what, a, a->count, values_of(b), tolerance);
+    }
+    expect_no_error();
+}
+
+Test(bahdanau_steps, equal_single_steps)
+{
+    const setting settings[] = {
+        {RAPT_FLOAT64, 3, 5, 4, 6, 2, 0, 1, .has_lengths = true},
+        {RAPT_FLOAT64, 3, 5, 4, 6, 2, 0, 1, .has_lengths = true, .spoils = true},
+        {RAPT_FLOAT64, 1, 3, 1, 4, 1, 0, 1, .root = 0},
+        {RAPT_FLOAT64, 2, 3, 3, 4, 4, 0, 1, .root = 1},
+        {RAPT_FLOAT64, 2, 3, 3, 4, 5, 0, 1, .root = 2},
+        {RAPT_FLOAT64, 2, 3, 3, 4, 3, 0, 1, .root = 2},
+        {RAPT_FLOAT64, 37, 4, 3, 70, 2, 0, 1, .has_lengths = true},
+        {RAPT_FLOAT64, 3, 140, 2, 6, 1, 0, 1, .has_lengths = true},
+        {RAPT_FLOAT64, 3, 5, 4, 6, 2, 0, 1000, .has_lengths = true}, /* exponentials would overflow */
+        {RAPT_FLOAT64, 3, 5, 4, 6, 1, 0.4, 1, .has_lengths = true},  /* a single layer draws as its steps do */
+        {RAPT_FLOAT64, 3, 5, 4, 6, 1, 1, 1, .root = 0},
+        {RAPT_FLOAT32, 40, 5, 4, 33, 2, 0, 1, .has_lengths = true},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) expect_same_as_steps(&settings[i]);
+}
+
+/* Half of the units of the first layer are dropped, and the others doubled: on average nothing changes. */
+Test(bahdanau_steps, dropout_between_layers)
+{
+    RAPT_SCOPE;
+    const setting s = {RAPT_FLOAT64, 8, 5, 3, 6, 2, 0.5, 1, .has_lengths = false};
+    const outcome one = run(&s, false), two = run(&s, false);
+    for (int i = 0; i < one.count; i++)
+        cr_expect(same_bits(rapt_contiguous(one.results[i]), rapt_contiguous(two.results[i])), "result %d", i);
+    const setting without = {RAPT_FLOAT64, 8, 5, 3, 6, 2, 0, 1, .has_lengths = false};
+    cr_expect(!same_bits(one.results[0], run(&without, false).results[0]));
+    expect_no_error();
+}
+
+Test(bahdanau_steps, threads_do_not_change_a_bit)
+{
+    RAPT_SCOPE;
+    const setting s = {RAPT_FLOAT32, 67, 6, 5, 48, 2, 0.3, 1, .has_lengths = true};
+    cr_assert(rapt_set_threads(1));
+    const outcome expected = run(&s, false);
+    for (int threads = 2; threads <= 4; threads++) {
+        cr_assert(rapt_set_threads(threads));
+        const outcome actual = run(&s, false);
+        for (int i = 0; i < actual.count; i++)
+            cr_expect(same_bits(rapt_contiguous(actual.results[i]), rapt_contiguous(expected.results[i])),
+                      "%d threads, result %d", threads, i);
+    }
+    expect_no_error();
+}
+
+/* Wanting one weight's gradient alone changes nothing of it. */
+Test(bahdanau_steps, gradients_that_nobody_wants)
+{
+    RAPT_SCOPE;
+    rapt_seed(3);
+    const rapt_bahdanau_config config = {.vocabulary = 7, .embedding = 3, .hidden = 4, .layers = 2};
+    rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
+    rapt_tensor *memory = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(3, 2, 4)),
+                *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(2, 3)),
+                *hidden = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 2, 4));
+    for (int i = 0; i < 5; i++) {
+        const char *const names[] = {"rnn.weight_hh_l1", "rnn.weight_ih_l0", "rnn.bias_ih_l1", "attention.W_q.weight",
+                                     "attention.w_v.weight"};
+        rapt_tensor *wanted = rapt_module_find(&decoder->module, names[i]), *alone = NULL, *gradients[most_results];
+        outcome leaves = {0};
+        add_leaf("", wanted, &leaves);
+        rapt_module_visit(&decoder->module, RAPT_PARAMETERS, add_leaf, &leaves);
+        for (int count = 1; count <= leaves.count; count += leaves.count - 1) {
+            rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, hidden, NULL);
+            rapt_tensor *root = weighted(rapt_bahdanau_decoder_forward(decoder, tokens, &state, NULL));
+            cr_assert(rapt_gradients(1, &root, NULL, count, leaves.results, gradients, 0), "%s", rapt_error());
+            if (count == 1) alone = gradients[0];
+        }
+        cr_expect(same_bits(alone, gradients[0]), "%s", names[i]);
+    }
+    rapt_module_free(&decoder->module);
+    expect_no_error();
+}
+
+Test(bahdanau_steps, second_derivatives_say_what_to_do)
+{
+    RAPT_SCOPE;
+    const rapt_bahdanau_config config = {.vocabulary = 7, .embedding = 3, .hidden = 4, .layers = 1};
+    rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
+    rapt_tensor *memory = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 2, 4)),
+                *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(2, 3));
+    rapt_tensor *hidden = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1, 2, 4)), *gradient;
+    rapt_tensor *wanted = rapt_module_find(&decoder->module, "rnn.weight_hh_l0");
+    rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, hidden, NULL);
+    rapt_tensor *root = weighted(rapt_bahdanau_decoder_forward(decoder, tokens, &state, NULL));
+    cr_assert(rapt_gradients(1, &root, NULL, 1, &wanted, &gradient, RAPT_CREATE_GRAPH), "%s", rapt_error());
+    rapt_tensor *again = weighted(gradient);
+    cr_expect_not(rapt_gradients(1, &again, NULL, 1, &wanted, &gradient, 0));
+    expect_error(RAPT_ERROR_UNSUPPORTED, "set `plain` of the decoder's recurrent layer");
+    rapt_module_free(&decoder->module);
+}
+
+Test(bahdanau_steps, without_memory)
+{
+    RAPT_SCOPE;
+    const rapt_bahdanau_config config = {.vocabulary = 7, .embedding = 3, .hidden = 4, .layers = 2, .dropout = 0.5};
+    rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
+    rapt_tensor *memory = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 9, 4))),
+                *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(9, 3)),
+                *hidden = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 9, 4)), *gradient;
+    const int64_t before = live_bytes();
+    int64_t failures = 0;
+    for (bool done = false; !done; failures++) {
+        rapt_scope scope = rapt_scope_begin();
+        rapt_memory_fail_after(failures);
+        rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, hidden, NULL);
+        rapt_tensor *outputs = state.keys ? rapt_bahdanau_decoder_forward(decoder, tokens, &state, NULL) : NULL;
+        rapt_tensor *root = outputs ? rapt_sum(outputs, RAPT_ALL_AXES, false) : NULL;
+        done = root && rapt_gradients(1, &root, NULL, 1, &memory, &gradient, 0);
+        rapt_memory_fail_after(-1);
+        if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");
+        rapt_scope_end(scope);
+        cr_assert(live_bytes() == before, "bytes leak after failure %lld", (long long)failures);
+    }
+    expect_no_error();
+    cr_expect_gt(failures, 40);
+    rapt_module_free(&decoder->module);
+}
