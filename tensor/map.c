@@ -4,7 +4,8 @@
 
 #include "tensor/parallel.h"
 
-enum { tile = 16 };
+/* Elements of a row in one item where some operand is transposed, and rows of a block that is copied transposed. */
+enum { tile = 16, copied_tile = 64 };
 
 typedef struct walk {
     rapt_loop *loop;
@@ -18,6 +19,7 @@ typedef struct walk {
     int64_t piece; /* elements of the inner axis in one item of work */
     int64_t pieces;
     int64_t rows; /* items that differ only in the last outer axis and follow each other: its size, or 1 */
+    rapt_transpose_loop *transpose; /* takes the loop's place where it copies numbers that are dense along that axis */
     char *data[RAPT_MAX_OPERANDS];
 } walk;
 
@@ -37,6 +39,12 @@ static int64_t locate(const walk *w, int64_t item, char *data[RAPT_MAX_OPERANDS]
     return start + w->piece < w->inner ? w->piece : w->inner - start;
 }
 
+static int64_t smallest_of(int64_t a, int64_t b, int64_t c)
+{
+    const int64_t smaller = a < b ? a : b;
+    return smaller < c ? smaller : c;
+}
+
 static void run_items(void *context, int64_t first, int64_t last)
 {
     const walk *w = context;
@@ -44,6 +52,13 @@ static void run_items(void *context, int64_t first, int64_t last)
         char *data[RAPT_MAX_OPERANDS];
         int64_t length = locate(w, item, data);
         int64_t end = item + w->rows - item % w->rows;
+        if (w->transpose) {
+            const int64_t *steps = w->strides[w->rank - 1];
+            const int64_t rows = smallest_of(end - item, last - item, copied_tile);
+            w->transpose(rows, length, data[1], w->inner_strides[1], data[0], steps[0]);
+            item += rows;
+            continue;
+        }
         w->loop(length, data, w->inner_strides, w->options);
         for (item++; item < end && item < last; item++) {
             for (int k = 0; k < w->operands; k++) data[k] += w->strides[w->rank - 1][k];
@@ -97,6 +112,43 @@ static bool is_transposed(const walk *w)
     return false;
 }
 
+static void exchange_outer_axes(walk *w, int a, int b)
+{
+    const int64_t size = w->shape[a];
+    w->shape[a] = w->shape[b];
+    w->shape[b] = size;
+    for (int k = 0; k < w->operands; k++) {
+        const int64_t stride = w->strides[a][k];
+        w->strides[a][k] = w->strides[b][k];
+        w->strides[b][k] = stride;
+    }
+}
+
+/* What copies numbers of `size` bytes that are dense along an outer axis into rows, of which that axis becomes the last
+ * outer one; NULL where there is none, or where the loop does more than copy. */
+static rapt_transpose_loop *find_transposed(walk *w, int64_t size, const rapt_tensor *const *tensors)
+{
+    const rapt_dtype dtype = tensors[0]->dtype;
+    if (w->loop != rapt_kernel.elementwise.cast[dtype][dtype] || tensors[1]->dtype != dtype || size < 4 ||
+        w->inner_strides[0] != size || w->inner_strides[1] == size || w->inner_strides[1] == 0)
+        return NULL;
+    for (int axis = w->rank - 1; axis >= 0; axis--) {
+        if (w->strides[axis][1] != size) continue;
+        exchange_outer_axes(w, axis, w->rank - 1);
+        return rapt_kernel.transpose[size == 8];
+    }
+    return NULL;
+}
+
+/* So many elements of dense tensors are a piece: whole lines, and few enough pieces that handing them out costs nothing
+ * beside the work. */
+static int64_t dense_piece(int64_t count, int64_t grain)
+{
+    enum { most_pieces = 256, whole_lines = 64 };
+    const int64_t piece = count / most_pieces > grain ? count / most_pieces : grain;
+    return (piece + whole_lines - 1) / whole_lines * whole_lines;
+}
+
 static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *options, int64_t grain, bool dense,
                                                  int count, const rapt_tensor *const *tensors)
 {
@@ -112,6 +164,7 @@ static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *op
     }
     if (dense) {
         w.inner = tensors[0]->count;
+        grain = dense_piece(w.inner, grain);
         for (int k = 0; k < count; k++) w.inner_strides[k] = rapt_element_bytes[tensors[k]->dtype];
     } else {
         collect_axes(&w, tensors);
@@ -122,8 +175,9 @@ static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *op
     }
     int64_t outer = 1;
     for (int axis = 0; axis < w.rank; axis++) outer *= w.shape[axis];
-    bool tiled = is_transposed(&w); /* short pieces: what one row brings to the cache serves the next rows */
-    int64_t longest = tiled ? tile : grain;
+    w.transpose = find_transposed(&w, (int64_t)rapt_dtype_size(tensors[0]->dtype), tensors);
+    bool tiled = w.transpose || is_transposed(&w); /* what one row brings to the cache serves the next rows */
+    int64_t longest = w.transpose ? copied_tile : tiled ? tile : grain;
     w.piece = w.inner < longest ? w.inner : longest;
     w.pieces = (w.inner + w.piece - 1) / w.piece;
     w.rows = w.rank > 0 && (tiled || w.pieces == 1) ? w.shape[w.rank - 1] : 1;

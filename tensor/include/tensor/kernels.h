@@ -243,6 +243,10 @@ typedef struct rapt_optimizer_kernels {
 typedef void rapt_add_rows_loop(int64_t first, int64_t last, int64_t size, const int64_t *starts, const int64_t *order,
                                 const void *g, void *out, bool accumulate, bool is_large);
 
+/* to[i][j] = from[j][i] for i < rows, j < columns: rows of `from` and of `to` are dense and lie so many bytes apart. */
+typedef void rapt_transpose_loop(int64_t rows, int64_t columns, const char *from, int64_t from_stride, char *to,
+                                 int64_t to_stride);
+
 /* data: out, in, indices (int64); options: an int64, the bytes from the place of one index to that of the next. */
 typedef struct rapt_index_kernels {
     rapt_loops gather;               /* out = in at the index */
@@ -268,6 +272,7 @@ typedef struct rapt_kernels {
     rapt_additive_kernels additive[2]; /* float32, float64 */
     rapt_dot_kernels dot[2];
     rapt_matmul_kernels matmul[2];
+    rapt_transpose_loop *transpose[2]; /* of numbers of 4 and of 8 bytes */
 } rapt_kernels;
 
 /* The table of the level in use; filled before main. */
@@ -297,7 +302,9 @@ extern rapt_kernels rapt_kernel;
     X(loss)                                                                                                            \
     X(index)                                                                                                           \
     X(matmul_float32)                                                                                                  \
-    X(matmul_float64)
+    X(matmul_float64)                                                                                                  \
+    X(transpose_4)                                                                                                     \
+    X(transpose_8)
 
 #ifdef RAPT_LEVEL
 #define X(family) void RAPT_AT_LEVEL(rapt_fill_##family)(rapt_kernels * kernels);
