@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "loop.h"
-#include "philox.h"
+#include "philox_words.h"
 #include "tensor/raw_mask.h"
 
 typedef struct rapt_key_range {
@@ -63,19 +63,14 @@ RAPT_MASK_FUNCTION void rapt_row_dropout(const rapt_raw_mask *mask, rapt_score_r
     const int64_t queries = mask->queries + mask->more_queries, all_keys = mask->keys + mask->more_keys;
     const int64_t start = mask->first_draw + ((row.item * mask->heads + row.head) * queries + row.query) * all_keys;
     for (int64_t j = keys.first; j < keys.last;) {
+        uint32_t words[4 * blocks_at_once];
         uint8_t hits[4 * blocks_at_once];
         const int64_t skipped = (start + j) & 3;
         const uint64_t block = mask->random.offset + (uint64_t)((start + j) / 4);
         const int64_t wanted = (skipped + keys.last - j + 3) / 4,
                       blocks = wanted < blocks_at_once ? wanted : blocks_at_once;
-        RAPT_SIMD for (int64_t i = 0; i < blocks; i++)
-        {
-            const struct rapt_philox_block words = rapt_philox(mask->random.seed, 0, block + (uint64_t)i);
-            hits[4 * i] = (uint8_t)rapt_philox_is_hit(words.word[0], chance);
-            hits[4 * i + 1] = (uint8_t)rapt_philox_is_hit(words.word[1], chance);
-            hits[4 * i + 2] = (uint8_t)rapt_philox_is_hit(words.word[2], chance);
-            hits[4 * i + 3] = (uint8_t)rapt_philox_is_hit(words.word[3], chance);
-        }
+        rapt_philox_words(mask->random.seed, block, blocks, words);
+        RAPT_SIMD for (int64_t i = 0; i < 4 * blocks; i++) hits[i] = (uint8_t)rapt_philox_is_hit(words[i], chance);
         const int64_t made = 4 * blocks - skipped, left = keys.last - j, count = made < left ? made : left;
         memcpy(kept + (j - keys.first), hits + skipped, (size_t)count);
         j += count;

@@ -2,85 +2,83 @@
 #include <string.h>
 
 #include "loop.h"
-#include "philox.h"
+#include "philox_words.h"
 
-/* A kernel that fills whole blocks in a loop that compilers vectorise; the elements of a last, partial block go through
- * a copy. `prepare` makes constants of the options a and b; `make` sets out[0] … out[per_block − 1] from `words`. */
-#define RANDOM_LOOP(function, T, per_block, prepare, make)                                                             \
-    static void function##_blocks(uint64_t seed, uint64_t index, int64_t blocks, T *all, double a, double b)           \
+enum { words_at_once = 1024 };
+
+/* A kernel in pieces, whose words come first and stay in the nearest cache. An element needs words_each words; `make`
+ * sets out[0] … out[each − 1] from as many times the words at `word`, and `prepare` makes constants of the options a
+ * and b. An element that is left over goes through a copy. */
+#define RANDOM_LOOP(function, T, words_each, each, prepare, make)                                                      \
+    static void function##_steps(const uint32_t *words, int64_t steps, T *all, double a, double b)                     \
     {                                                                                                                  \
         (void)b;                                                                                                       \
         prepare;                                                                                                       \
-        RAPT_SIMD for (int64_t i = 0; i < blocks; i++)                                                                 \
+        RAPT_SIMD for (int64_t i = 0; i < steps; i++)                                                                  \
         {                                                                                                              \
-            const struct rapt_philox_block words = rapt_philox(seed, 0, index + (uint64_t)i);                          \
-            T *out = all + per_block * i;                                                                              \
+            const uint32_t *word = words + words_each * each * i;                                                      \
+            T *out = all + each * i;                                                                                   \
             make;                                                                                                      \
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
     static void function(rapt_random_state state, int64_t first, int64_t count, void *out, double a, double b)         \
     {                                                                                                                  \
-        const uint64_t index = state.offset + (uint64_t)(first / per_block);                                           \
-        const int64_t blocks = count / per_block, done = blocks * per_block;                                           \
-        function##_blocks(state.seed, index, blocks, out, a, b);                                                       \
-        if (done == count) return;                                                                                     \
-        T last[per_block];                                                                                             \
-        function##_blocks(state.seed, index + (uint64_t)blocks, 1, last, a, b);                                        \
-        memcpy((T *)out + done, last, (size_t)(count - done) * sizeof(T));                                             \
+        enum { at_once = words_at_once / words_each };                                                                 \
+        uint32_t words[words_at_once];                                                                                 \
+        for (int64_t start = 0; start < count; start += at_once) {                                                     \
+            const int64_t rest = count - start, length = rest < at_once ? rest : at_once, steps = length / each;       \
+            const uint64_t block = (uint64_t)((first + start) * words_each / 4);                                       \
+            T *piece = (T *)out + start, last[each];                                                                   \
+            rapt_philox_words(state.seed, state.offset + block, (length * words_each + 3) / 4, words);                 \
+            function##_steps(words, steps, piece, a, b);                                                               \
+            if (steps * each == length) continue;                                                                      \
+            function##_steps(words + words_each * each * steps, 1, last, a, b);                                        \
+            piece[length - 1] = last[0];                                                                               \
+        }                                                                                                              \
     }
-
-/* out[j] from each of the four words, written out: a loop inside would keep gcc from vectorising the one around it. */
-#define EACH_WORD(make) (out[0] = make(0), out[1] = make(1), out[2] = make(2), out[3] = make(3))
 
 #define SPAN(T) const T low = (T)a, width = (T)(b - a)
 
-#define UNIFORM_WORD(j) low + width *rapt_philox_uniform_float(words.word[j])
-RANDOM_LOOP(uniform_float32, float, 4, SPAN(float), EACH_WORD(UNIFORM_WORD))
-
-RANDOM_LOOP(uniform_float64, double, 2, SPAN(double), {
-    out[0] = low + width * rapt_philox_uniform_double(words.word[0], words.word[1]);
-    out[1] = low + width * rapt_philox_uniform_double(words.word[2], words.word[3]);
-})
+RANDOM_LOOP(uniform_float32, float, 1, 1, SPAN(float), out[0] = low + width * rapt_philox_uniform_float(word[0]))
+RANDOM_LOOP(uniform_float64, double, 2, 1, SPAN(double),
+            out[0] = low + width * rapt_philox_uniform_double(word[0], word[1]))
 
 #define BELL(T) const T mean = (T)a, deviation = (T)b
 
-RANDOM_LOOP(normal_float32, float, 4, BELL(float), {
-    const struct rapt_philox_pair_float one = rapt_philox_normal_float(words.word[0], words.word[1]);
-    const struct rapt_philox_pair_float two = rapt_philox_normal_float(words.word[2], words.word[3]);
-    out[0] = mean + deviation * one.first;
-    out[1] = mean + deviation * one.second;
-    out[2] = mean + deviation * two.first;
-    out[3] = mean + deviation * two.second;
-})
-
-RANDOM_LOOP(normal_float64, double, 2, BELL(double), {
-    const struct rapt_philox_pair_double pair = rapt_philox_normal_double(words);
+RANDOM_LOOP(normal_float32, float, 1, 2, BELL(float), {
+    const struct rapt_philox_pair_float pair = rapt_philox_normal_float(word[0], word[1]);
     out[0] = mean + deviation * pair.first;
     out[1] = mean + deviation * pair.second;
 })
 
-#define HIT_WORD(j) (uint8_t) rapt_philox_is_hit(words.word[j], one)
-RANDOM_LOOP(bernoulli_uint8, uint8_t, 4, const rapt_philox_chance one = rapt_philox_chance_of(a), EACH_WORD(HIT_WORD))
+RANDOM_LOOP(normal_float64, double, 2, 2, BELL(double), {
+    struct rapt_philox_block block;
+    memcpy(block.word, word, sizeof block.word);
+    const struct rapt_philox_pair_double pair = rapt_philox_normal_double(block);
+    out[0] = mean + deviation * pair.first;
+    out[1] = mean + deviation * pair.second;
+})
 
-/* In two passes over pieces that stay in the nearest cache: the mask, then the product. */
-enum { mask_size = 4096 };
+RANDOM_LOOP(bernoulli_uint8, uint8_t, 1, 1, const rapt_philox_chance one = rapt_philox_chance_of(a),
+            out[0] = (uint8_t)rapt_philox_is_hit(word[0], one))
 
 #define DROPOUT(function, T)                                                                                           \
     static void function(rapt_random_state state, int64_t first, int64_t count, void *out, const void *in,             \
                          double keep, double scale)                                                                    \
     {                                                                                                                  \
-        uint8_t mask[mask_size];                                                                                       \
+        uint32_t words[words_at_once];                                                                                 \
+        const rapt_philox_chance one = rapt_philox_chance_of(keep);                                                    \
         const T factor = (T)scale;                                                                                     \
-        for (int64_t start = 0; start < count; start += mask_size) {                                                   \
-            const int64_t length = count - start < mask_size ? count - start : mask_size;                              \
+        for (int64_t start = 0; start < count; start += words_at_once) {                                               \
+            const int64_t rest = count - start, length = rest < words_at_once ? rest : words_at_once;                  \
             const T *piece_in = (const T *)in + start;                                                                 \
             T *piece_out = (T *)out + start;                                                                           \
-            bernoulli_uint8(state, first + start, length, mask, keep, 0);                                              \
+            rapt_philox_words(state.seed, state.offset + (uint64_t)((first + start) / 4), (length + 3) / 4, words);    \
             RAPT_SIMD for (int64_t i = 0; i < length; i++)                                                             \
             {                                                                                                          \
                 const T kept = piece_in[i] * factor;                                                                   \
-                piece_out[i] = mask[i] ? kept : 0;                                                                     \
+                piece_out[i] = rapt_philox_is_hit(words[i], one) ? kept : 0;                                           \
             }                                                                                                          \
         }                                                                                                              \
     }
