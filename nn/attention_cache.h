@@ -9,6 +9,11 @@
  * False after an error. */
 bool rapt_attention_cache_append(const char *op, rapt_attention_cache *cache, rapt_tensor **keys, rapt_tensor **values);
 
+/* Fills an empty cache with the keys and values (1, groups, rows, size) of packed sequences, which all end at the
+ * length of the longest. The caller counts them likewise. */
+bool rapt_attention_cache_fill(const char *op, rapt_attention_cache *cache, rapt_tensor *keys, rapt_tensor *values,
+                               rapt_tensor *starts);
+
 /* Another holder of the same tensors. */
 rapt_attention_cache rapt_attention_cache_share(const rapt_attention_cache *cache);
 

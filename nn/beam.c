@@ -146,13 +146,19 @@ static bool choose_rows(search *s)
     return left == 0 || rapt_select_rows(s->model, count, s->rows);
 }
 
-static bool run(search *s, rapt_tensor *prompt)
+/* The logits of the next token, and of the prompt's before the first. */
+static rapt_tensor *find_logits(search *s, const rapt_prompt *prompt)
+{
+    if (s->step == 0) return rapt_first_logits(s->model, prompt, s->how, &s->vocabulary);
+    rapt_tensor *tokens = rapt_from(RAPT_INT64, RAPT_SHAPE(s->active * s->width, 1), s->last);
+    return rapt_next_logits(s->model, tokens, s->how, &s->vocabulary);
+}
+
+static bool run(search *s, const rapt_prompt *prompt)
 {
     for (; s->step < s->how->length && s->active > 0; s->step++) {
         RAPT_SCOPE;
-        rapt_tensor *tokens =
-            s->step == 0 ? prompt : rapt_from(RAPT_INT64, RAPT_SHAPE(s->active * s->width, 1), s->last);
-        rapt_tensor *logits = rapt_next_logits(s->model, tokens, s->how, &s->vocabulary);
+        rapt_tensor *logits = find_logits(s, prompt);
         rapt_tensor *log_p = logits ? rapt_log_softmax(rapt_cast(logits, RAPT_FLOAT64), -1) : NULL;
         rapt_tensor *places = log_p ? rapt_empty(RAPT_INT64, RAPT_SHAPE(s->active, s->vocabulary)) : NULL;
         if (!places) return false;
@@ -186,9 +192,9 @@ static rapt_tensor *read_sequences(const search *s)
     return result;
 }
 
-rapt_tensor *rapt_beam_search(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how)
+rapt_tensor *rapt_beam_search(const rapt_token_model *model, const rapt_prompt *prompt, const rapt_generation *how)
 {
-    const int64_t batch = rapt_size(prompt, 0), beams = how->beams;
+    const int64_t batch = prompt->batch, beams = how->beams;
     rapt_tensor *tokens = rapt_empty(RAPT_INT64, RAPT_SHAPE(how->length, batch, beams));
     rapt_tensor *parents = rapt_empty(RAPT_INT64, RAPT_SHAPE(how->length, batch, beams));
     if (!tokens || !parents) return NULL;

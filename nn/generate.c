@@ -2,6 +2,7 @@
 #include <rapt/generate.h>
 
 #include "nn/generate.h"
+#include "tensor/packing.h"
 #include "tensor/random.h"
 
 static const char op[] = "generate";
@@ -12,7 +13,7 @@ static bool is_integer(const rapt_tensor *tensor)
     return dtype == RAPT_INT64 || dtype == RAPT_INT32;
 }
 
-static bool check_prompt(const rapt_token_model *model, const rapt_tensor *prompt)
+static bool check_given(const rapt_token_model *model, const rapt_tensor *prompt)
 {
     char text[128];
     if (!model || !model->next || !prompt)
@@ -20,11 +21,38 @@ static bool check_prompt(const rapt_token_model *model, const rapt_tensor *promp
                          !model   ? "the model"
                          : prompt ? "the model's function next"
                                   : "the prompt");
-    rapt_describe(prompt, text, sizeof text);
-    if (!is_integer(prompt))
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "a prompt of int64 or int32 expected, not %s", text);
+    return is_integer(prompt) || rapt_fail(RAPT_ERROR_DTYPE, op, "a prompt of int64 or int32 expected, not %s",
+                                           rapt_describe(prompt, text, sizeof text));
+}
+
+static bool check_prompt(const rapt_token_model *model, const rapt_tensor *prompt)
+{
+    char text[128];
+    if (!check_given(model, prompt)) return false;
     return (rapt_rank(prompt) == 2 && rapt_size(prompt, 1) >= 1) ||
-           rapt_fail(RAPT_ERROR_SHAPE, op, "a prompt (B, T) with a T of 1 or more expected, not %s", text);
+           rapt_fail(RAPT_ERROR_SHAPE, op, "a prompt (B, T) with a T of 1 or more expected, not %s",
+                     rapt_describe(prompt, text, sizeof text));
+}
+
+static bool check_packed_prompts(const rapt_token_model *model, const rapt_tensor *prompts, const rapt_tensor *starts,
+                                 int64_t *batch)
+{
+    char text[128];
+    rapt_raw_packing p;
+    if (!check_given(model, prompts)) return false;
+    if (!model->begin_packed)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op,
+                         "the model's function begin_packed is NULL; it takes prompts of one "
+                         "length only");
+    if (!rapt_read_packing(op, starts, &p)) return false;
+    if (rapt_rank(prompts) != 1 || rapt_count(prompts) != p.rows)
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "prompts (%lld) expected by the starts, not %s", (long long)p.rows,
+                         rapt_describe(prompts, text, sizeof text));
+    for (int64_t b = 0; b < p.sequences; b++)
+        if (rapt_packed_length(&p, b) == 0)
+            return rapt_fail(RAPT_ERROR_VALUE, op, "prompt %lld is empty; 1 token or more expected", (long long)b);
+    *batch = p.sequences;
+    return true;
 }
 
 /* Sequences under way. Row r of the model's batch writes sequence items[r]. */
@@ -54,21 +82,23 @@ static bool write_down(writing *w, int64_t step, const int64_t *picks)
 }
 
 /* Returns the number of steps, −1 after an error. */
-static int64_t write_sequences(writing *w, rapt_tensor *prompt)
+static int64_t write_sequences(writing *w, const rapt_prompt *prompt)
 {
     int64_t step = 0;
     for (; step < w->how->length && w->rows > 0; step++) {
         RAPT_SCOPE;
-        rapt_tensor *tokens = step == 0 ? prompt : rapt_from(RAPT_INT64, RAPT_SHAPE(w->rows, 1), w->last);
-        rapt_tensor *picks = rapt_sample(rapt_next_logits(w->model, tokens, w->how, &w->vocabulary), w->how);
+        rapt_tensor *tokens = step == 0 ? NULL : rapt_from(RAPT_INT64, RAPT_SHAPE(w->rows, 1), w->last);
+        rapt_tensor *logits = step == 0 ? rapt_first_logits(w->model, prompt, w->how, &w->vocabulary)
+                                        : rapt_next_logits(w->model, tokens, w->how, &w->vocabulary);
+        rapt_tensor *picks = rapt_sample(logits, w->how);
         if (!picks || !write_down(w, step, rapt_data(picks))) return -1;
     }
     return step;
 }
 
-static rapt_tensor *generate(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how)
+static rapt_tensor *generate(const rapt_token_model *model, const rapt_prompt *prompt, const rapt_generation *how)
 {
-    const int64_t batch = rapt_size(prompt, 0);
+    const int64_t batch = prompt->batch;
     rapt_tensor *sequences = rapt_full(RAPT_INT64, RAPT_SHAPE(batch, how->length), (double)how->padding);
     rapt_tensor *rows = rapt_empty(RAPT_INT64, RAPT_SHAPE(3, batch));
     if (!sequences || !rows) return NULL;
@@ -85,13 +115,29 @@ static rapt_tensor *generate(const rapt_token_model *model, rapt_tensor *prompt,
     return steps < 0 ? NULL : rapt_contiguous(rapt_slice(sequences, 1, 0, steps, 1));
 }
 
+static rapt_tensor *run(const rapt_token_model *model, rapt_prompt prompt, const rapt_generation *how)
+{
+    prompt.tokens = rapt_contiguous(rapt_cast(prompt.tokens, RAPT_INT64));
+    if (!prompt.tokens) return NULL;
+    return how->beams > 1 ? rapt_beam_search(model, &prompt, how) : generate(model, &prompt, how);
+}
+
 rapt_tensor *rapt_generate(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how)
 {
     RAPT_UNDO_DRAWS;
     if (!check_prompt(model, prompt) || !rapt_generation_check(op, how)) return NULL;
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
-    prompt = rapt_contiguous(rapt_cast(prompt, RAPT_INT64));
-    if (!prompt) return NULL;
-    return rapt_keep(how->beams > 1 ? rapt_beam_search(model, prompt, how) : generate(model, prompt, how));
+    return rapt_keep(run(model, (rapt_prompt){.tokens = prompt, .batch = rapt_size(prompt, 0)}, how));
+}
+
+rapt_tensor *rapt_generate_packed(const rapt_token_model *model, rapt_tensor *prompts, rapt_tensor *starts,
+                                  const rapt_generation *how)
+{
+    RAPT_UNDO_DRAWS;
+    int64_t batch = 0;
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    if (!check_packed_prompts(model, prompts, starts, &batch) || !rapt_generation_check(op, how)) return NULL;
+    return rapt_keep(run(model, (rapt_prompt){prompts, starts, batch}, how));
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpt.h"
+#include "tensor/packing.h"
 #include "tensor/random.h"
 
 static void describe(const rapt_module *module, char *text, size_t size)
@@ -93,11 +94,16 @@ rapt_gpt *rapt_gpt_new(const rapt_gpt_config *config)
     return rapt_module_finish(module);
 }
 
+static bool check_exist(const rapt_gpt *gpt, const rapt_tensor *tokens)
+{
+    return (gpt && tokens) ||
+           rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s", gpt ? "tokens are NULL" : "model is NULL");
+}
+
 static bool check_tokens(const rapt_gpt *gpt, const rapt_tensor *tokens, int64_t before)
 {
     char text[128];
-    if (!gpt || !tokens)
-        return rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s", gpt ? "tokens are NULL" : "model is NULL");
+    if (!check_exist(gpt, tokens)) return false;
     if (rapt_rank(tokens) != 2 || rapt_size(tokens, 1) < 1)
         return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "tokens (B, T) with a T of 1 or more expected, not %s",
                          rapt_describe(tokens, text, sizeof text));
@@ -106,23 +112,75 @@ static bool check_tokens(const rapt_gpt *gpt, const rapt_tensor *tokens, int64_t
                      (long long)rapt_size(tokens, 1), (long long)before, (long long)gpt->config.context);
 }
 
+/* Embeddings of tokens at positions from `before` on, or, packed, in each sequence. */
+static rapt_tensor *embed(rapt_gpt *gpt, rapt_tensor *tokens, int64_t before, rapt_tensor *places)
+{
+    rapt_tensor *x = rapt_embedding_forward(gpt->wte, tokens);
+    if (gpt->wpe)
+        x = places ? rapt_learned_positions_forward_at(gpt->wpe, x, places)
+                   : rapt_learned_positions_forward(gpt->wpe, x, before);
+    if (gpt->sinusoidal) {
+        x = rapt_mul_scalar(x, sqrt((double)gpt->config.hidden));
+        x = places ? rapt_sinusoidal_positions_forward_at(gpt->sinusoidal, x, places)
+                   : rapt_sinusoidal_positions_forward(gpt->sinusoidal, x, before);
+    }
+    return x && gpt->module.training && gpt->config.dropout > 0 ? rapt_drop(x, gpt->config.dropout) : x;
+}
+
+/* Through the blocks; length: of the longest sequence, what is in the caches included. */
+static rapt_tensor *run_blocks(rapt_gpt *gpt, rapt_tensor *x, rapt_mask mask, int64_t length,
+                               rapt_attention_cache *caches)
+{
+    mask.causal = true;
+    if (gpt->alibi && x) {
+        mask.relative_bias = rapt_alibi_forward(gpt->alibi, rapt_get_dtype(x), length > 0 ? length - 1 : 0);
+        if (!mask.relative_bias) return NULL;
+    }
+    return x ? rapt_transformer_encoder_forward(gpt->blocks, x, &mask, caches) : NULL;
+}
+
 rapt_tensor *rapt_gpt_states(rapt_gpt *gpt, rapt_tensor *tokens, int64_t before, rapt_attention_cache *caches)
 {
     if (!check_tokens(gpt, tokens, before)) return NULL;
     RAPT_SCOPE;
-    rapt_tensor *x = rapt_embedding_forward(gpt->wte, tokens);
-    if (gpt->wpe) x = rapt_learned_positions_forward(gpt->wpe, x, before);
-    if (gpt->sinusoidal)
-        x = rapt_sinusoidal_positions_forward(gpt->sinusoidal, rapt_mul_scalar(x, sqrt((double)gpt->config.hidden)),
-                                              before);
-    if (!x) return NULL;
-    if (gpt->module.training && gpt->config.dropout > 0) x = rapt_drop(x, gpt->config.dropout);
-    rapt_mask mask = {.causal = true};
-    if (gpt->alibi && x) {
-        mask.relative_bias = rapt_alibi_forward(gpt->alibi, rapt_get_dtype(x), before + rapt_size(tokens, 1) - 1);
-        if (!mask.relative_bias) return NULL;
+    const int64_t length = rapt_size(tokens, 1);
+    rapt_tensor *missing = before > 0 && caches ? caches[0].missing : NULL, *places = NULL;
+    if (missing) { /* (B, T) */
+        places =
+            rapt_sub(rapt_arange(RAPT_INT64, (double)before, (double)(before + length), 1), rapt_unsqueeze(missing, 1));
+        if (!places) return NULL;
     }
-    return rapt_keep(rapt_transformer_encoder_forward(gpt->blocks, x, &mask, caches));
+    return rapt_keep(run_blocks(gpt, embed(gpt, tokens, before, places), (rapt_mask){0}, before + length, caches));
+}
+
+rapt_tensor *rapt_gpt_packed_states(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts,
+                                    rapt_attention_cache *caches)
+{
+    char text[128];
+    if (!check_exist(gpt, tokens)) return NULL;
+    RAPT_SCOPE;
+    rapt_raw_packing p;
+    if (!rapt_read_packing(kind.name, starts, &p)) return NULL;
+    if (rapt_rank(tokens) != 1 || rapt_count(tokens) != p.rows) {
+        rapt_fail(RAPT_ERROR_SHAPE, kind.name, "tokens (%lld) expected by the starts, not %s", (long long)p.rows,
+                  rapt_describe(tokens, text, sizeof text));
+        return NULL;
+    }
+    if (p.longest > gpt->config.context) {
+        rapt_fail(RAPT_ERROR_VALUE, kind.name, "a sequence of %lld tokens; the context is %lld", (long long)p.longest,
+                  (long long)gpt->config.context);
+        return NULL;
+    }
+    rapt_tensor *places = rapt_packing_positions(starts);
+    if (!places) return NULL;
+    return rapt_keep(run_blocks(gpt, embed(gpt, tokens, 0, places), (rapt_mask){.starts = starts}, p.longest, caches));
+}
+
+rapt_tensor *rapt_gpt_forward_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts)
+{
+    RAPT_UNDO_DRAWS;
+    RAPT_SCOPE;
+    return rapt_keep(rapt_gpt_logits(gpt, rapt_gpt_packed_states(gpt, tokens, starts, NULL)));
 }
 
 rapt_tensor *rapt_gpt_logits(rapt_gpt *gpt, rapt_tensor *states)
@@ -136,5 +194,14 @@ rapt_tensor *rapt_gpt_loss(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *targ
     RAPT_UNDO_DRAWS;
     RAPT_SCOPE;
     rapt_tensor *states = rapt_gpt_states(gpt, tokens, 0, NULL);
+    return states ? rapt_keep(rapt_linear_cross_entropy(states, gpt->wte->weight, NULL, targets, options)) : NULL;
+}
+
+rapt_tensor *rapt_gpt_loss_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts, rapt_tensor *targets,
+                                  const rapt_cross_entropy_options *options)
+{
+    RAPT_UNDO_DRAWS;
+    RAPT_SCOPE;
+    rapt_tensor *states = rapt_gpt_packed_states(gpt, tokens, starts, NULL);
     return states ? rapt_keep(rapt_linear_cross_entropy(states, gpt->wte->weight, NULL, targets, options)) : NULL;
 }

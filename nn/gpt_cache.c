@@ -1,8 +1,10 @@
 /* What a GPT has read so far, and generation with it. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "attention_cache.h"
 #include "gpt.h"
+#include "tensor/packing.h"
 #include "tensor/random.h"
 
 static const char op[] = "GPT";
@@ -10,7 +12,8 @@ static const char op[] = "GPT";
 struct rapt_gpt_cache {
     rapt_gpt *gpt;
     int64_t length;
-    rapt_tensor *tokens;           /* int64 (B, context), the first `length` of each row filled; NULL when empty */
+    /* int64 (B, context), the first `length` of each row filled, but for those that an item misses; NULL when empty */
+    rapt_tensor *tokens;
     rapt_attention_cache blocks[]; /* one for each, and as many empty ones, where a selection is put together */
 };
 
@@ -89,15 +92,48 @@ static bool add_tokens(rapt_gpt_cache *cache, const rapt_tensor *tokens)
     return true;
 }
 
+/* An error while something was read: the blocks hold what they held. */
+static rapt_tensor *give_back(rapt_gpt_cache *cache)
+{
+    for (int i = 0; i < cache->gpt->config.layers; i++) rapt_attention_cache_return(&cache->blocks[i], cache->length);
+    return NULL;
+}
+
 /* Reads tokens (B, T) → logits (B, T, vocabulary), or of the last position only (B, vocabulary). */
 static rapt_tensor *read_tokens(rapt_gpt_cache *cache, rapt_tensor *tokens, bool last)
 {
     RAPT_SCOPE;
     rapt_tensor *states = rapt_gpt_states(cache->gpt, tokens, cache->length, cache->blocks);
     rapt_tensor *logits = rapt_gpt_logits(cache->gpt, states && last ? rapt_select(states, 1, -1) : states);
-    if (logits && add_tokens(cache, tokens)) return rapt_keep(logits);
-    for (int i = 0; i < cache->gpt->config.layers; i++) rapt_attention_cache_return(&cache->blocks[i], cache->length);
-    return NULL;
+    return logits && add_tokens(cache, tokens) ? rapt_keep(logits) : give_back(cache);
+}
+
+/* Packed tokens as a batch (B, longest) whose sequences end at one place. */
+static rapt_tensor *align_at_end(const rapt_tensor *tokens, const rapt_raw_packing *p)
+{
+    rapt_tensor *all = rapt_zeros(RAPT_INT64, RAPT_SHAPE(p->sequences, p->longest));
+    const int64_t *token = rapt_data(tokens);
+    int64_t *to = all ? rapt_data_for_writing(all) : NULL;
+    for (int64_t b = 0; to && b < p->sequences; b++)
+        for (int64_t i = 0; i < rapt_packed_length(p, b); i++)
+            to[(b + 1) * p->longest - rapt_packed_length(p, b) + i] = token[p->starts[b] + i];
+    return all;
+}
+
+/* Reads packed tokens into the empty cache → logits of the last of each sequence (B, vocabulary). */
+static rapt_tensor *read_packed(rapt_gpt_cache *cache, rapt_tensor *tokens, rapt_tensor *starts)
+{
+    rapt_raw_packing p;
+    RAPT_SCOPE;
+    if (!rapt_read_packing(op, starts, &p)) return NULL;
+    tokens = rapt_contiguous(rapt_cast(tokens, RAPT_INT64));
+    rapt_tensor *states = rapt_gpt_packed_states(cache->gpt, tokens, starts, cache->blocks);
+    rapt_tensor *last = states ? rapt_empty(RAPT_INT64, RAPT_SHAPE(p.sequences)) : NULL;
+    int64_t *row = last ? rapt_data_for_writing(last) : NULL;
+    for (int64_t b = 0; row && b < p.sequences; b++) row[b] = p.starts[b + 1] - 1;
+    rapt_tensor *logits = last ? rapt_gpt_logits(cache->gpt, rapt_index_select(states, 0, last)) : NULL;
+    rapt_tensor *aligned = logits ? align_at_end(tokens, &p) : NULL;
+    return aligned && add_tokens(cache, aligned) ? rapt_keep(logits) : give_back(cache);
 }
 
 rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache *cache)
@@ -114,26 +150,86 @@ rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache
 
 /* --- generation --- */
 
-/* The latter half of a context, out of what was read and what is new; the cache is empty then. */
-static rapt_tensor *begin_anew(rapt_gpt_cache *cache, rapt_tensor *tokens)
+/* All that was read, and what is new: (B, length). */
+static rapt_tensor *join_tokens(const rapt_gpt_cache *cache, rapt_tensor *tokens)
 {
-    const int64_t half = cache->gpt->config.context / 2, kept = half > 0 ? half : 1;
-    if (cache->length > 0) {
-        rapt_tensor *parts[] = {rapt_slice(cache->tokens, 1, 0, cache->length, 1), rapt_cast(tokens, RAPT_INT64)};
-        tokens = rapt_concat(2, parts, 1);
-        if (!tokens) return NULL;
+    tokens = rapt_cast(tokens, RAPT_INT64);
+    if (cache->length == 0) return tokens;
+    rapt_tensor *parts[] = {rapt_slice(cache->tokens, 1, 0, cache->length, 1), tokens};
+    return rapt_concat(2, parts, 1);
+}
+
+/* How many tokens an item goes on with whose text has grown to `length`: the latter half of a context, if it is too
+ * long. */
+static int64_t kept_of(const rapt_gpt *gpt, int64_t length)
+{
+    const int64_t half = gpt->config.context / 2;
+    return length <= gpt->config.context ? length : half > 0 ? half : 1;
+}
+
+/* Writes what a text of `length` tokens that ends at `end` goes on with; returns how many they are. */
+static int64_t keep_latest(const rapt_gpt *gpt, int64_t length, const int64_t *end, int64_t *to)
+{
+    const int64_t kept = kept_of(gpt, length);
+    memcpy(to, end - kept, (size_t)kept * sizeof *to);
+    return kept;
+}
+
+/* Begins anew with what each item keeps. */
+static rapt_tensor *read_anew(rapt_gpt_cache *cache, rapt_tensor *tokens)
+{
+    rapt_tensor *all = rapt_contiguous(join_tokens(cache, tokens)), *missing = cache->blocks[0].missing;
+    if (!all) return NULL;
+    const int64_t batch = rapt_size(all, 0), length = rapt_size(all, 1);
+    if (!missing) {
+        const int64_t kept = kept_of(cache->gpt, length);
         rapt_gpt_cache_clear(cache);
+        return read_tokens(cache, rapt_slice(all, 1, length - kept, length, 1), true);
     }
-    const int64_t length = rapt_size(tokens, 1);
-    return rapt_slice(tokens, 1, length - kept, length, 1);
+    rapt_tensor *lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch)),
+                *sequences = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch * length));
+    int64_t *kept = lengths ? rapt_data_for_writing(lengths) : NULL, rows = 0;
+    int64_t *to = sequences ? rapt_data_for_writing(sequences) : NULL;
+    const int64_t *from = rapt_data(all), *missed = rapt_data(missing);
+    if (!kept || !to || !missed) return NULL;
+    for (int64_t b = 0; b < batch; b++) {
+        kept[b] = keep_latest(cache->gpt, length - missed[b], from + (b + 1) * length, to + rows);
+        rows += kept[b];
+    }
+    rapt_gpt_cache_clear(cache);
+    return read_packed(cache, rapt_slice(sequences, 0, 0, rows, 1), rapt_packing_starts(lengths));
 }
 
 static rapt_tensor *next(void *context, rapt_tensor *tokens)
 {
     rapt_gpt_cache *cache = context;
     RAPT_SCOPE;
-    if (cache->length + rapt_size(tokens, 1) > cache->gpt->config.context) tokens = begin_anew(cache, tokens);
-    return tokens ? rapt_keep(read_tokens(cache, tokens, true)) : NULL;
+    const bool overflows = cache->length + rapt_size(tokens, 1) > cache->gpt->config.context;
+    return rapt_keep(overflows ? read_anew(cache, tokens) : read_tokens(cache, tokens, true));
+}
+
+/* What is too long for a context goes on with its latter half. */
+static rapt_tensor *begin_packed(void *context, rapt_tensor *tokens, rapt_tensor *starts)
+{
+    rapt_gpt_cache *cache = context;
+    rapt_raw_packing p;
+    RAPT_SCOPE;
+    if (cache->length > 0) {
+        rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "the cache holds %lld tokens; packed prompts begin with an empty one",
+                  (long long)cache->length);
+        return NULL;
+    }
+    if (!rapt_read_packing(op, starts, &p)) return NULL;
+    rapt_tensor *lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(p.sequences)),
+                *parts = rapt_contiguous(rapt_cast(tokens, RAPT_INT64));
+    rapt_tensor *kept = parts ? rapt_empty(RAPT_INT64, RAPT_SHAPE(rapt_count(parts))) : NULL;
+    int64_t *length = lengths ? rapt_data_for_writing(lengths) : NULL, *to = kept ? rapt_data_for_writing(kept) : NULL;
+    if (!length || !to || !rapt_check_packed_rows(op, "tokens", &p, rapt_count(parts))) return NULL;
+    const int64_t *from = rapt_data(parts);
+    int64_t rows = 0;
+    for (int64_t b = 0; b < p.sequences; rows += length[b++])
+        length[b] = keep_latest(cache->gpt, rapt_packed_length(&p, b), from + p.starts[b + 1], to + rows);
+    return rapt_keep(read_packed(cache, rapt_slice(kept, 0, 0, rows, 1), rapt_packing_starts(lengths)));
 }
 
 static bool choose(void *context, rapt_tensor *rows)
@@ -144,5 +240,6 @@ static bool choose(void *context, rapt_tensor *rows)
 rapt_token_model rapt_gpt_token_model(rapt_gpt_cache *cache)
 {
     if (!cache) rapt_fail(RAPT_ERROR_NULL, op, "the cache is NULL");
-    return cache ? (rapt_token_model){.context = cache, .next = next, .select = choose} : (rapt_token_model){0};
+    return cache ? (rapt_token_model){.context = cache, .next = next, .select = choose, .begin_packed = begin_packed}
+                 : (rapt_token_model){0};
 }

@@ -76,3 +76,29 @@ rapt_tensor *rapt_position_rows(const rapt_position_angles *a, rapt_dtype dtype,
     }
     return rapt_keep(rapt_slice(held, 0, offset, end, 1));
 }
+
+rapt_tensor *rapt_position_rows_at(const rapt_position_angles *a, rapt_dtype dtype, rapt_tensor *places,
+                                   rapt_tensor **table)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_tensor *last = places->count > 0 ? rapt_max(places, RAPT_ALL_AXES, false) : rapt_zeros(RAPT_INT64, 0, NULL);
+    if (!last) return NULL;
+    const double largest = rapt_item(last);
+    const int64_t length = largest >= 0 ? (int64_t)largest + 1 : 1;
+    return rapt_keep(rapt_embed(rapt_position_rows(a, dtype, 0, length, table), places));
+}
+
+bool rapt_check_places(const char *op, const rapt_tensor *places, const rapt_tensor *x)
+{
+    char a[128], b[128];
+    if (!places) return rapt_fail_null(op, "places");
+    bool fits = (places->dtype == RAPT_INT64 || places->dtype == RAPT_INT32) && places->rank < x->rank;
+    for (int i = 1; fits && i <= places->rank; i++) {
+        const int64_t size = places->shape[places->rank - i];
+        fits = size == 1 || size == x->shape[x->rank - 1 - i];
+    }
+    return fits ||
+           rapt_fail(RAPT_ERROR_SHAPE, op, "places %s; integers that broadcast to %s without its last axis expected",
+                     rapt_describe(places, a, sizeof a), rapt_describe(x, b, sizeof b));
+}

@@ -20,4 +20,11 @@ rapt_tensor *rapt_position_table(const rapt_position_angles *angles, rapt_dtype 
 rapt_tensor *rapt_position_rows(const rapt_position_angles *angles, rapt_dtype dtype, int64_t offset, int64_t length,
                                 rapt_tensor **table);
 
+/* The rows (…, size) of the places, integers (…) from 0 on; *table likewise. */
+rapt_tensor *rapt_position_rows_at(const rapt_position_angles *angles, rapt_dtype dtype, rapt_tensor *places,
+                                   rapt_tensor **table);
+
+/* Do the places, integers, broadcast to x (…, size) without its last axis? False after an error. */
+bool rapt_check_places(const char *op, const rapt_tensor *places, const rapt_tensor *x);
+
 #endif

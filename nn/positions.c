@@ -85,6 +85,19 @@ rapt_tensor *rapt_sinusoidal_positions_forward(rapt_sinusoidal_positions *positi
     return rapt_keep(add_rows(&positions->module, x, rows, positions->dropout));
 }
 
+rapt_tensor *rapt_sinusoidal_positions_forward_at(rapt_sinusoidal_positions *positions, rapt_tensor *x,
+                                                  rapt_tensor *places)
+{
+    RAPT_UNDO_DRAWS;
+    const char *op = sinusoidal_kind.name;
+    if (!check_call(op, positions, x) || !check_input(op, x, positions->size) || !rapt_check_places(op, places, x))
+        return NULL;
+    RAPT_SCOPE;
+    const rapt_position_angles angles = sinusoidal_angles(op, positions->size);
+    rapt_tensor *rows = rapt_position_rows_at(&angles, x->dtype, places, &positions->table);
+    return rapt_keep(add_rows(&positions->module, x, rows, positions->dropout));
+}
+
 /* --- learned --- */
 
 static rapt_tensor *learned_forward(rapt_module *module, rapt_tensor *x)
@@ -129,4 +142,15 @@ rapt_tensor *rapt_learned_positions_forward(rapt_learned_positions *positions, r
     RAPT_SCOPE;
     rapt_tensor *rows = rapt_slice(positions->weight, 0, offset, offset + length, 1);
     return rapt_keep(add_rows(&positions->module, x, rows, positions->dropout));
+}
+
+rapt_tensor *rapt_learned_positions_forward_at(rapt_learned_positions *positions, rapt_tensor *x, rapt_tensor *places)
+{
+    RAPT_UNDO_DRAWS;
+    const char *op = learned_kind.name;
+    if (!check_call(op, positions, x) || !check_input(op, x, positions->weight->shape[1]) ||
+        !rapt_check_places(op, places, x))
+        return NULL;
+    RAPT_SCOPE;
+    return rapt_keep(add_rows(&positions->module, x, rapt_embed(positions->weight, places), positions->dropout));
 }

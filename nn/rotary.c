@@ -24,7 +24,7 @@ static rapt_tensor *forward(rapt_call *call)
     if (x->strides[last] != 1 && !(x = rapt_as_contiguous(x))) return NULL;
     rapt_tensor *turned = rapt_new("rotate", x->dtype, x->rank, x->shape);
     /* a row of the table for each row of x: the table without its last axis, which the loop walks itself */
-    const rapt_tensor *rows = rapt_new_view(table, table->data, 1, table->shape, table->strides);
+    const rapt_tensor *rows = rapt_new_view(table, table->data, table->rank - 1, table->shape, table->strides);
     if (!turned || !rows) return NULL;
     rapt_map_along(last, rapt_kernel.rotate.rotate[x->dtype], rapt_call_options(call), 2 * x->shape[last], 3,
                    (const rapt_tensor *[]){turned, x, rows});
@@ -105,5 +105,16 @@ rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t of
     RAPT_SCOPE;
     const rapt_position_angles angles = angles_of(op, x, rotary->base);
     rapt_tensor *rows = rapt_position_rows(&angles, x->dtype, offset, x->shape[x->rank - 2], &rotary->table);
+    return rapt_keep(turn(x, rows, rotary->halves));
+}
+
+rapt_tensor *rapt_rotary_forward_at(rapt_rotary *rotary, rapt_tensor *x, rapt_tensor *places)
+{
+    const char *op = kind.name;
+    if (!rotary || !x) rapt_fail(RAPT_ERROR_NULL, op, "the %s is NULL", rotary ? "input" : "layer");
+    if (!rotary || !x || !check(op, x) || !rapt_check_places(op, places, x)) return NULL;
+    RAPT_SCOPE;
+    const rapt_position_angles angles = angles_of(op, x, rotary->base);
+    rapt_tensor *rows = rapt_position_rows_at(&angles, x->dtype, places, &rotary->table);
     return rapt_keep(turn(x, rows, rotary->halves));
 }

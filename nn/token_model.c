@@ -34,6 +34,18 @@ rapt_tensor *rapt_next_logits(const rapt_token_model *model, rapt_tensor *tokens
     return check_logits(logits, rapt_size(tokens, 0), how, vocabulary) ? logits : NULL;
 }
 
+rapt_tensor *rapt_first_logits(const rapt_token_model *model, const rapt_prompt *prompt, const rapt_generation *how,
+                               int64_t *vocabulary)
+{
+    if (!prompt->starts) return rapt_next_logits(model, prompt->tokens, how, vocabulary);
+    rapt_tensor *logits = model->begin_packed(model->context, prompt->tokens, prompt->starts);
+    if (!logits) {
+        rapt_fail(RAPT_ERROR_NULL, op, "the model gave NULL");
+        return NULL;
+    }
+    return check_logits(logits, prompt->batch, how, vocabulary) ? logits : NULL;
+}
+
 bool rapt_select_rows(const rapt_token_model *model, int64_t count, const int64_t *rows)
 {
     if (!model->select) return true;

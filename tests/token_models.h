@@ -71,7 +71,7 @@ static inline bool reader_select(void *context, rapt_tensor *rows)
 static inline rapt_tensor *generate_with(reader *r, rapt_tensor *prompt, const rapt_generation *how)
 {
     r->rows = r->length = r->calls = r->selections = 0;
-    return rapt_generate(&(rapt_token_model){r, reader_next, reader_select}, prompt, how);
+    return rapt_generate(&(rapt_token_model){.context = r, .next = reader_next, .select = reader_select}, prompt, how);
 }
 
 static inline rapt_tensor *prompt_of(int64_t rows, int64_t length, const int64_t *tokens)

@@ -12,20 +12,35 @@ struct batch batch_from_pairs(const struct pairs *pairs, const int64_t *rows, in
         .decoder_inputs = rapt_empty(RAPT_INT64, RAPT_SHAPE(count, steps)),
         .labels = rapt_empty(RAPT_INT64, RAPT_SHAPE(count, steps)),
         .valid_lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(count)),
+        .target_lengths = rapt_zeros(RAPT_INT64, RAPT_SHAPE(count)),
     };
     int64_t *sources = rapt_data_for_writing(batch.sources), *labels = rapt_data_for_writing(batch.labels);
     int64_t *inputs = rapt_data_for_writing(batch.decoder_inputs),
-            *lengths = rapt_data_for_writing(batch.valid_lengths);
-    if (!sources || !labels || !inputs || !lengths) return batch;
+            *lengths = rapt_data_for_writing(batch.valid_lengths),
+            *target_lengths = rapt_data_for_writing(batch.target_lengths);
+    if (!sources || !labels || !inputs || !lengths || !target_lengths) return batch;
     for (int64_t i = 0; i < count; i++) {
         int64_t row = rows ? rows[i] : first + i;
         memcpy(sources + i * steps, pairs->sources + row * steps, row_bytes);
         memcpy(inputs + i * steps, pairs->decoder_inputs + row * steps, row_bytes);
         memcpy(labels + i * steps, pairs->labels + row * steps, row_bytes);
         lengths[i] = pairs->valid_lengths[row];
+        for (int64_t j = 0; j < steps; j++)
+            target_lengths[i] += labels[i * steps + j] != pairs->target_vocabulary->padding;
+        batch.num_tokens += target_lengths[i];
     }
-    for (int64_t i = 0; i < count * steps; i++) batch.num_tokens += labels[i] != pairs->target_vocabulary->padding;
     return batch;
+}
+
+struct batch batch_packed(const struct batch *batch)
+{
+    struct batch packed = *batch;
+    packed.source_starts = rapt_packing_starts(batch->valid_lengths);
+    packed.target_starts = rapt_packing_starts(batch->target_lengths);
+    packed.sources = rapt_pack(batch->sources, packed.source_starts);
+    packed.decoder_inputs = rapt_pack(batch->decoder_inputs, packed.target_starts);
+    packed.labels = rapt_pack(batch->labels, packed.target_starts);
+    return packed;
 }
 
 struct batch batch_from_sentence(const int64_t *ids, int64_t num_steps, int64_t valid_length)

@@ -61,28 +61,35 @@ static struct model *make(const struct model_sizes *sizes)
     return rapt_module_finish(module);
 }
 
-/* √hidden · embedding + position */
-static rapt_tensor *embed(struct transformer *t, rapt_embedding *embedding, rapt_tensor *tokens, int64_t offset)
+/* √hidden · embedding + position; of packed tokens, in each sequence. */
+static rapt_tensor *embed(struct transformer *t, rapt_embedding *embedding, rapt_tensor *tokens, rapt_tensor *starts,
+                          int64_t offset)
 {
     rapt_tensor *x = rapt_mul_scalar(rapt_embedding_forward(embedding, tokens), sqrt((double)t->model.sizes.hidden));
-    return rapt_sinusoidal_positions_forward(t->positions, x, offset);
+    return starts ? rapt_sinusoidal_positions_forward_at(t->positions, x, rapt_packing_positions(starts))
+                  : rapt_sinusoidal_positions_forward(t->positions, x, offset);
 }
 
 static rapt_tensor *encode(struct transformer *t, const struct batch *batch)
 {
-    return rapt_transformer_encoder_forward(t->encoder, embed(t, t->source, batch->sources, 0),
-                                            RAPT_MASK(.valid_lengths = batch->valid_lengths), NULL);
+    rapt_tensor *starts = batch->source_starts, *x = embed(t, t->source, batch->sources, starts, 0);
+    const rapt_mask mask = {.starts = starts, .valid_lengths = starts ? NULL : batch->valid_lengths};
+    return rapt_transformer_encoder_forward(t->encoder, x, &mask, NULL);
 }
 
-static rapt_tensor *loss(struct model *model, const struct batch *batch, const rapt_cross_entropy_options *options)
+static rapt_tensor *loss(struct model *model, const struct batch *padded, const rapt_cross_entropy_options *options)
 {
     struct transformer *t = (struct transformer *)model;
-    /* the book evaluates a translation with all of it in view */
-    const rapt_mask mask = {.causal = model->module.training || !model->sizes.is_book};
-    rapt_tensor *y =
-        rapt_transformer_decoder_forward(t->decoder, embed(t, t->target, batch->decoder_inputs, 0), encode(t, batch),
-                                         &mask, RAPT_MASK(.valid_lengths = batch->valid_lengths), NULL);
-    return rapt_linear_cross_entropy(y, t->dense->weight, t->dense->bias, batch->labels, options);
+    /* the book evaluates a translation with all of it in view, padding too */
+    const bool sees_all = model->sizes.is_book && !model->module.training;
+    const struct batch batch = options->has_ignore_index && !sees_all ? batch_packed(padded) : *padded;
+    rapt_tensor *x = embed(t, t->target, batch.decoder_inputs, batch.target_starts, 0);
+    const rapt_mask mask = {.causal = !sees_all, .starts = batch.target_starts};
+    const rapt_mask memory_mask = {.starts = batch.target_starts,
+                                   .key_starts = batch.source_starts,
+                                   .valid_lengths = batch.source_starts ? NULL : batch.valid_lengths};
+    rapt_tensor *y = rapt_transformer_decoder_forward(t->decoder, x, encode(t, &batch), &mask, &memory_mask, NULL);
+    return rapt_linear_cross_entropy(y, t->dense->weight, t->dense->bias, batch.labels, options);
 }
 
 /* A translation under way. Of each layer: the caches, and the weights of the steps so far. */
@@ -141,7 +148,7 @@ static rapt_tensor *next(void *decoding, rapt_tensor *tokens)
     rapt_attention_keep_weights(&t->decoder->module, keeps);
     /* the book's decoder takes each token that it generates for the first */
     int64_t offset = t->model.sizes.is_book ? 0 : d->steps;
-    rapt_tensor *y = rapt_transformer_decoder_forward(t->decoder, embed(t, t->target, tokens, offset), d->memory,
+    rapt_tensor *y = rapt_transformer_decoder_forward(t->decoder, embed(t, t->target, tokens, NULL, offset), d->memory,
                                                       RAPT_MASK(.causal = true),
                                                       RAPT_MASK(.valid_lengths = d->valid_lengths), d->caches);
     rapt_attention_keep_weights(&t->decoder->module, false);

@@ -142,10 +142,19 @@ bool rapt_multi_head_attention_set_head_mask(rapt_multi_head_attention *m, rapt_
 
 /* --- what forward is given --- */
 
-static bool check_input(const char *what, const rapt_tensor *x, int64_t batch, int64_t size)
+static bool is_packed(const rapt_mask *mask)
+{
+    return mask && mask->starts;
+}
+
+static bool check_input(const char *what, const rapt_tensor *x, int64_t batch, int64_t size, bool packed)
 {
     char text[128];
     if (!x) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s are NULL", what);
+    if (packed)
+        return (x->rank == 2 && x->shape[1] == size) ||
+               rapt_fail(RAPT_ERROR_SHAPE, kind.name, "%s of shape (rows, %lld) expected beside starts, not %s", what,
+                         (long long)size, rapt_describe(x, text, sizeof text));
     bool fits = x->rank == 3 && x->shape[2] == size && (batch < 0 || x->shape[0] == batch);
     if (fits) return true;
     rapt_describe(x, text, sizeof text);
@@ -184,17 +193,23 @@ static bool check_call(const rapt_multi_head_attention *m, const rapt_tensor *qu
                        const rapt_tensor *values, const rapt_mask *mask, const rapt_attention_cache *cache)
 {
     if (!m) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the layer is NULL");
-    if (!check_input("queries", queries, -1, input_size(m, m->q_proj_weight))) return false;
+    const bool packed = is_packed(mask);
+    if (packed && cache && (cache->length > 0 || !keys || mask->key_starts))
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, kind.name,
+                         "packed sequences fill an empty cache with keys that are queries too, and no other");
+    if (!packed && mask && mask->first_keys && cache && cache->missing)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, kind.name, "the mask has first_keys, which the cache has too");
+    if (!check_input("queries", queries, -1, input_size(m, m->q_proj_weight), packed)) return false;
     const int64_t batch = queries->shape[0];
     if (!keys && !values) {
         if (!check_cached(cache, batch)) return false;
     } else {
-        if (!check_input("keys", keys, batch, input_size(m, m->k_proj_weight)) ||
-            !check_input("values", values, batch, input_size(m, m->v_proj_weight)))
+        if (!check_input("keys", keys, batch, input_size(m, m->k_proj_weight), packed) ||
+            !check_input("values", values, batch, input_size(m, m->v_proj_weight), packed))
             return false;
-        if (keys->shape[1] != values->shape[1])
+        if (rapt_length_of(keys) != rapt_length_of(values))
             return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "%lld keys and %lld values; one number expected",
-                             (long long)keys->shape[1], (long long)values->shape[1]);
+                             (long long)rapt_length_of(keys), (long long)rapt_length_of(values));
     }
     if (mask && (!check_mask("seen", mask->seen) || !check_mask("bias", mask->bias))) return false;
     return !cache || !rapt_is_recording() ||
@@ -252,18 +267,43 @@ static rapt_tensor *join_heads(rapt_tensor *x)
                         RAPT_SHAPE(x->shape[0], x->shape[2], x->shape[1] * x->shape[3]));
 }
 
+/* x turned by its positions: those from `first` on, or, packed, those in each sequence; less what an item misses. */
+static rapt_tensor *turn(rapt_rotary *rotary, rapt_tensor *x, rapt_tensor *starts, int64_t first, rapt_tensor *missing)
+{
+    if (!starts && !missing) return rapt_rotary_forward(rotary, x, first);
+    rapt_tensor *places =
+        starts ? rapt_packing_positions(starts) : rapt_arange(RAPT_INT64, 0, (double)rapt_length_of(x), 1);
+    if (first != 0) places = rapt_add(places, rapt_full(RAPT_INT64, 0, NULL, (double)first));
+    if (missing) places = rapt_sub(places, rapt_reshape(missing, RAPT_SHAPE(missing->count, 1, 1)));
+    return places ? rapt_rotary_forward_at(rotary, x, places) : NULL;
+}
+
 /* Projections cut into heads and, with rotary positions, turned. The keys begin at position `first`, the queries where
  * the mask has them. */
 static bool prepare_heads(rapt_multi_head_attention *m, rapt_tensor *const inputs[parts], const rapt_mask *mask,
-                          int64_t first, rapt_tensor *heads[parts])
+                          int64_t first, rapt_tensor *missing, rapt_tensor *heads[parts])
 {
     if (!project(m, inputs, heads)) return false;
     heads[0] = split_heads(heads[0], m->heads, m->head_size);
     heads[1] = split_heads(heads[1], m->groups, m->head_size);
     heads[2] = split_heads(heads[2], m->groups, m->value_size);
-    if (m->rotary && heads[0]) heads[0] = rapt_rotary_forward(m->rotary, heads[0], mask->offset);
-    if (m->rotary && heads[1]) heads[1] = rapt_rotary_forward(m->rotary, heads[1], first);
+    if (m->rotary && heads[0]) heads[0] = turn(m->rotary, heads[0], mask->starts, mask->offset, missing);
+    if (m->rotary && heads[1])
+        heads[1] = turn(m->rotary, heads[1], mask->key_starts ? mask->key_starts : mask->starts, first, missing);
     return heads[0] && (!inputs[1] || (heads[1] && heads[2]));
+}
+
+/* Packed rows (rows, size) become a batch of one; what was one tensor stays one. */
+static bool add_batch(rapt_tensor *inputs[parts])
+{
+    rapt_tensor *const rows[parts] = {inputs[0], inputs[1], inputs[2]};
+    for (int i = 0; i < parts; i++) {
+        int same = 0;
+        while (rows[same] != rows[i]) same++;
+        inputs[i] = same < i ? inputs[same] : rapt_unsqueeze(rows[i], 0);
+        if (!inputs[i]) return false;
+    }
+    return true;
 }
 
 rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys,
@@ -272,9 +312,15 @@ rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rap
     RAPT_UNDO_DRAWS;
     if (!check_call(m, queries, keys, values, mask, cache)) return NULL;
     RAPT_SCOPE;
+    const bool packed = is_packed(mask);
     rapt_tensor *inputs[parts] = {queries, keys, values}, *heads[parts];
+    if (packed && !add_batch(inputs)) return NULL;
+    queries = inputs[0];
+    keys = inputs[1];
     rapt_mask moved = mask ? *mask : (rapt_mask){0};
     const int64_t before = cache ? cache->length : 0;
+    rapt_tensor *missing = before > 0 ? cache->missing : NULL;
+    if (missing) moved.first_keys = missing;
     if (keys && __builtin_add_overflow(moved.offset, before, &moved.offset)) {
         rapt_fail(RAPT_ERROR_VALUE, kind.name, "the mask's offset %lld is too large", (long long)mask->offset);
         return NULL;
@@ -285,11 +331,14 @@ rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rap
                            &resolved))
         return NULL;
     if (mask && !cache && !rapt_hide_padding_of_inputs(&resolved, queries, &inputs[1], &inputs[2])) return NULL;
-    if (!prepare_heads(m, inputs, &moved, before, heads)) return NULL;
-    if (cache && !rapt_attention_cache_append(kind.name, cache, &heads[1], &heads[2])) return NULL;
+    if (!prepare_heads(m, inputs, &moved, before, missing, heads)) return NULL;
+    if (cache && !(packed ? rapt_attention_cache_fill(kind.name, cache, heads[1], heads[2], moved.starts)
+                          : rapt_attention_cache_append(kind.name, cache, &heads[1], &heads[2])))
+        return NULL;
     rapt_tensor *pooled = rapt_attention_forward_resolved(m->pooling, heads[0], heads[1], heads[2], &moved, &resolved);
     if (pooled && m->head_mask) pooled = rapt_mul(pooled, rapt_reshape(m->head_mask, RAPT_SHAPE(m->heads, 1, 1)));
     rapt_tensor *output = pooled ? rapt_linear_forward(m->out_proj, join_heads(pooled)) : NULL;
-    if (output && cache && keys) cache->length += keys->shape[1];
+    if (output && packed) output = rapt_squeeze(output, 0);
+    if (output && cache && keys) cache->length += packed ? resolved.longest_keys : keys->shape[1];
     return rapt_keep(output);
 }

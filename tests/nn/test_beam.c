@@ -335,7 +335,7 @@ Test(beam, prompts_and_models_that_cannot_be)
     expect_error(RAPT_ERROR_SHAPE, "(B, T)");
     cr_expect_null(generate_with(&r, prompt, &ends));
     expect_error(RAPT_ERROR_VALUE, "end_token 4 of a vocabulary of 4");
-    const rapt_token_model stubborn = {&r, reader_next, no_select};
+    const rapt_token_model stubborn = {.context = &r, .next = reader_next, .select = no_select};
     r.rows = r.length = r.calls = 0;
     cr_expect_null(rapt_generate(&stubborn, prompt, &(rapt_generation){.length = 3, .beams = 2}));
     expect_error(RAPT_ERROR_VALUE, "select");
@@ -357,7 +357,8 @@ Test(beam, without_memory)
             r.rows = r.length = r.calls = 0;
             rapt_memory_fail_after(failures);
             rapt_scope scope = rapt_scope_begin();
-            done = rapt_generate(&(rapt_token_model){&r, reader_next, reader_select}, prompt, &ways[way]) != NULL;
+            done = rapt_generate(&(rapt_token_model){.context = &r, .next = reader_next, .select = reader_select},
+                                 prompt, &ways[way]) != NULL;
             rapt_scope_end(scope);
             rapt_memory_fail_after(-1);
             if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");

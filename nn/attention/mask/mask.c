@@ -30,6 +30,14 @@ static const char *scores_text(const rapt_resolved_mask *r, char text[RAPT_SHAPE
     return r->heads == 1 ? rapt_shape_text(3, without, text) : rapt_shape_text(4, with_heads, text);
 }
 
+static bool check_first_keys(const char *op, const rapt_tensor *first, const rapt_resolved_mask *r)
+{
+    char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
+    return !first || (first->rank == 1 && first->shape[0] == r->batch) ||
+           rapt_fail(RAPT_ERROR_SHAPE, op, "first keys (B) expected for scores %s, not %s", scores_text(r, a),
+                     rapt_shape_text(first->rank, first->shape, b));
+}
+
 static bool check_lengths(const char *op, const rapt_tensor *lengths, const rapt_resolved_mask *r)
 {
     bool fits = !lengths || ((lengths->rank == 1 || lengths->rank == 2) && lengths->shape[0] == r->batch &&
@@ -58,21 +66,24 @@ static bool make_ranges(const char *op, const rapt_mask *mask, rapt_resolved_mas
                          (long long)mask->window);
     if (mask->starts) return rapt_resolve_packing(op, mask, r);
     if (mask->key_starts) return rapt_fail(RAPT_ERROR_NULL, op, "the mask has key_starts, but no starts");
-    if (!check_lengths(op, mask->valid_lengths, r)) return false;
-    if (!mask->valid_lengths && !mask->causal && mask->window == 0) return true;
-    int64_t items = mask->valid_lengths ? r->batch : 1;
+    const rapt_tensor *lengths = mask->valid_lengths, *first_keys = mask->first_keys;
+    if (!check_lengths(op, lengths, r) || !check_first_keys(op, first_keys, r)) return false;
+    if (!lengths && !first_keys && !mask->causal && mask->window == 0) return true;
+    int64_t items = lengths || first_keys ? r->batch : 1;
     rapt_tensor *ranges = rapt_new(op, RAPT_INT64, RAPT_SHAPE(items, r->queries, 2));
     if (!ranges) return false;
-    const rapt_tensor *lengths = mask->valid_lengths;
     int64_t *range = (int64_t *)(void *)ranges->data, length = r->keys;
     bool all = true;
-    for (int64_t item = 0; item < items; item++)
+    for (int64_t item = 0; item < items; item++) {
+        const int64_t first = first_keys ? rapt_keys_below(rapt_at(first_keys, &item), r->keys) : 0;
         for (int64_t query = 0; query < r->queries; query++, range += 2) {
             if (lengths && (query == 0 || lengths->rank == 2))
                 length = rapt_keys_below(rapt_at(lengths, (int64_t[]){item, query}), r->keys);
             rapt_mask_range(mask, query, length, range);
+            if (range[0] < first) range[0] = first < range[1] ? first : range[1];
             all = all && range[0] == 0 && range[1] == r->keys;
         }
+    }
     if (!all) r->ranges = ranges;
     return true;
 }
@@ -160,6 +171,7 @@ static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype 
 static bool check_alive(const char *op, const rapt_mask *mask)
 {
     return rapt_check_alive(op, "the mask's valid_lengths", mask->valid_lengths) &&
+           rapt_check_alive(op, "the mask's first_keys", mask->first_keys) &&
            rapt_check_alive(op, "the mask's seen", mask->seen) && rapt_check_alive(op, "the mask's bias", mask->bias) &&
            rapt_check_alive(op, "the mask's relative_bias", mask->relative_bias) &&
            rapt_check_alive(op, "the mask's starts", mask->starts) &&

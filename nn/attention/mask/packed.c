@@ -22,10 +22,14 @@ static bool check(const char *op, const rapt_mask *mask, const packings *p, cons
 {
     char text[128];
     const rapt_tensor *lengths = mask->valid_lengths;
-    const char *refused = mask->seen ? "seen" : mask->bias ? "bias" : mask->fills_million ? "fills_million" : NULL;
+    const char *refused = mask->seen            ? "seen"
+                          : mask->first_keys    ? "first_keys"
+                          : mask->bias          ? "bias"
+                          : mask->fills_million ? "fills_million"
+                                                : NULL;
     if (refused)
-        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "the mask has %s beside starts; packed sequences have no matrix",
-                         refused);
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op,
+                         "the mask has %s beside starts, which packed sequences cannot have", refused);
     if (r->batch != 1)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "a batch of %lld beside starts; packed sequences have no axis for it",
                          (long long)r->batch);

@@ -86,7 +86,10 @@ bool rapt_find_keys_that_may_be_seen(const char *op, const rapt_tensor *keys, co
     const rapt_tensor *lengths = mask->valid_lengths;
     int64_t groups = rapt_heads_of(keys), heads = keys->rank == 4 ? size_by_mask(mask, 3, groups) : 1;
     int64_t queries = size_by_mask(mask, 2, lengths && lengths->rank == 2 ? lengths->shape[1] : 1);
-    rapt_mask padding = {.valid_lengths = mask->valid_lengths, .seen = mask->seen, .bias = mask->bias};
+    rapt_mask padding = {.valid_lengths = mask->valid_lengths,
+                         .first_keys = mask->first_keys,
+                         .seen = mask->seen,
+                         .bias = mask->bias};
     if (mask->starts) { /* one query for each sequence */
         padding.key_starts = mask->key_starts ? mask->key_starts : mask->starts;
         const int64_t sequences = padding.key_starts->count - 1;

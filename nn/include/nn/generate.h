@@ -20,15 +20,25 @@ void rapt_ranking_start(rapt_ranking *ranking);
 /* The place of the number of that rank, 0 ≤ rank < count. */
 int64_t rapt_ranking_place(rapt_ranking *ranking, int64_t rank);
 
+/* What sequences begin with: tokens (B, T), or packed (rows) with starts. */
+typedef struct rapt_prompt {
+    rapt_tensor *tokens, *starts; /* starts: NULL if not packed */
+    int64_t batch;
+} rapt_prompt;
+
 /* A step of the model: logits (rows, vocabulary), checked. *vocabulary is 0 before the first step. NULL after an
  * error. */
 rapt_tensor *rapt_next_logits(const rapt_token_model *model, rapt_tensor *tokens, const rapt_generation *how,
                               int64_t *vocabulary);
 
+/* The first step. */
+rapt_tensor *rapt_first_logits(const rapt_token_model *model, const rapt_prompt *prompt, const rapt_generation *how,
+                               int64_t *vocabulary);
+
 /* Makes these rows the model's batch, where it wants to know of it. False after an error. */
 bool rapt_select_rows(const rapt_token_model *model, int64_t count, const int64_t *rows);
 
 /* rapt_generate with several beams, of a prompt that was checked. */
-rapt_tensor *rapt_beam_search(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how);
+rapt_tensor *rapt_beam_search(const rapt_token_model *model, const rapt_prompt *prompt, const rapt_generation *how);
 
 #endif

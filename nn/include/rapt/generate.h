@@ -15,6 +15,9 @@ typedef struct rapt_token_model {
     /* Item b becomes what item rows[b] was (int64 (B), B may change). NULL: the model carries nothing from step to
      * step. */
     bool (*select)(void *context, rapt_tensor *rows);
+    /* Takes the first tokens (rows) of sequences of different lengths, packed, with their starts (B + 1), and gives
+     * what next gives, for the last token of each. NULL: the model takes prompts of one length only. */
+    rapt_tensor *(*begin_packed)(void *context, rapt_tensor *tokens, rapt_tensor *starts);
 } rapt_token_model;
 
 typedef struct rapt_generation {
@@ -34,6 +37,11 @@ typedef struct rapt_generation {
  * for the others only. Random numbers come from the thread's generator. Runs without gradients, and gives back the
  * memory of each step. NULL after an error. */
 RAPT_API rapt_tensor *rapt_generate(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how);
+
+/* The same for prompts of different lengths, packed: integers (rows) with starts (rapt_packing_starts), each of 1 token
+ * or more. A sequence goes on as it would alone. */
+RAPT_API rapt_tensor *rapt_generate_packed(const rapt_token_model *model, rapt_tensor *prompts, rapt_tensor *starts,
+                                           const rapt_generation *how);
 
 /* One draw from logits (B, vocabulary) as above (not for beams): int64 (B). Logits that are NaN or +∞, or all −∞,
  * are an error. */

@@ -52,12 +52,18 @@ RAPT_API rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_
  * options, or NULL; but all logits are never stored. */
 RAPT_API rapt_tensor *rapt_gpt_loss(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *targets,
                                     const rapt_cross_entropy_options *options);
+/* Packed tokens, integers (rows), of sequences with these starts (rapt_packing_starts), none of them longer than the
+ * context → logits (rows, vocabulary): for training without padding. */
+RAPT_API rapt_tensor *rapt_gpt_forward_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts);
+/* And the loss of them, with targets (rows). */
+RAPT_API rapt_tensor *rapt_gpt_loss_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts,
+                                           rapt_tensor *targets, const rapt_cross_entropy_options *options);
 
 /* An empty cache. The model must outlive it. */
 RAPT_API rapt_gpt_cache *rapt_gpt_cache_new(rapt_gpt *gpt);
 RAPT_API void rapt_gpt_cache_free(rapt_gpt_cache *cache);
 RAPT_API void rapt_gpt_cache_clear(rapt_gpt_cache *cache);
-/* How many tokens of each sequence it holds. */
+/* How many tokens of each sequence it holds; of the longest, where they began with prompts of different lengths. */
 RAPT_API int64_t rapt_gpt_cache_length(const rapt_gpt_cache *cache);
 /* Item b becomes what item rows[b] was (int64 (B), B may change). False after an error; the cache is then as it was. */
 RAPT_API bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows);

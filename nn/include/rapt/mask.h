@@ -13,6 +13,7 @@ RAPT_BEGIN_DECLS
  * zeros, and zero gradients. */
 typedef struct rapt_mask {
     rapt_tensor *valid_lengths; /* (B) or (B, Q), of any number type: key j is seen if j < length */
+    rapt_tensor *first_keys;    /* (B), of any number type: key j is seen if j ≥ it */
     bool causal;                /* key j is seen if j ≤ i + offset */
     int64_t window;             /* if > 0, key j is seen if |i + offset − j| < window */
     int64_t offset;             /* of query 0 among the keys: how many cached keys come before it */

@@ -12,6 +12,9 @@ RAPT_BEGIN_DECLS
 typedef struct rapt_attention_cache {
     rapt_tensor *keys, *values; /* (B, groups, capacity, size); NULL before the first step; the capacity doubles */
     int64_t length;             /* how many of them are filled */
+    /* int64 (B): so many of these, the first, an item does not have, whose sequence is shorter; NULL: it has all.
+     * Filled by packed sequences, which are then continued item by item. */
+    rapt_tensor *missing;
 } rapt_attention_cache;
 
 /* Forgets everything. A zeroed struct is an empty cache. */
@@ -71,7 +74,9 @@ RAPT_API rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_mul
  * gradient is recorded): the projected keys and values are appended to what it holds, and the queries see all of it;
  * the mask's offset is moved on by its length before. Keys and values NULL: only what it holds, with the mask's
  * offset as it is. With rotary positions query 0 stands at the mask's offset so moved. After an error the cache
- * holds what it held before. */
+ * holds what it held before. Where the mask has starts, sequences are packed: queries (rows, q), keys (rows, k) and
+ * values (rows, v) → (rows, output size), each sequence at positions of its own; a cache must be
+ * empty then, and holds them as items that end at one place. */
 RAPT_API rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *attention, rapt_tensor *queries,
                                                         rapt_tensor *keys, rapt_tensor *values, const rapt_mask *mask,
                                                         rapt_attention_cache *cache);

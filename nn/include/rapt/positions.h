@@ -22,6 +22,11 @@ RAPT_API rapt_sinusoidal_positions *rapt_sinusoidal_positions_new(int64_t size, 
 RAPT_API rapt_tensor *rapt_sinusoidal_positions_forward(rapt_sinusoidal_positions *positions, rapt_tensor *x,
                                                         int64_t offset);
 
+/* The same where the place of each row is an element of `places`, integers (T) or of any shape that broadcasts to x's
+ * without the last axis: (T) for all, (B, T) for each item, or rapt_packing_positions for packed rows. */
+RAPT_API rapt_tensor *rapt_sinusoidal_positions_forward_at(rapt_sinusoidal_positions *positions, rapt_tensor *x,
+                                                           rapt_tensor *places);
+
 /* x (…, T, size) + learned rows, then dropout; parameter weight (count, size), from N(0, 1) as an embedding's; a
  * position past the last is an error. */
 typedef struct rapt_learned_positions {
@@ -32,6 +37,9 @@ typedef struct rapt_learned_positions {
 
 RAPT_API rapt_learned_positions *rapt_learned_positions_new(int64_t count, int64_t size, double dropout);
 RAPT_API rapt_tensor *rapt_learned_positions_forward(rapt_learned_positions *positions, rapt_tensor *x, int64_t offset);
+/* At places as above. */
+RAPT_API rapt_tensor *rapt_learned_positions_forward_at(rapt_learned_positions *positions, rapt_tensor *x,
+                                                        rapt_tensor *places);
 
 /* Turns the pair (2j, 2j + 1), or with `halves` the pair (j, j + size / 2), of each vector at position i by the angle
  * i / base^(2j/size) (Su et al. 2021), computed in float64. x (…, T, size), size even; row 0 is at position offset. Its
@@ -47,6 +55,8 @@ typedef struct rapt_rotary {
 
 RAPT_API rapt_rotary *rapt_rotary_new(void);
 RAPT_API rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t offset);
+/* At places as above; for x (B, heads, T, size) that are each item's own they are (B, 1, T). */
+RAPT_API rapt_tensor *rapt_rotary_forward_at(rapt_rotary *rotary, rapt_tensor *x, rapt_tensor *places);
 
 /* −slope · |j − i|, slopes 2^(−8h/heads) as Press et al. 2021 give them (other counts than powers of 2 take every
  * second of the next power's): a relative_bias (heads, 1, 2·reach + 1) for a mask. No parameters. */

@@ -81,7 +81,8 @@ typedef struct rapt_encoder_layer {
 } rapt_encoder_layer;
 
 RAPT_API rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config);
-/* x (B, T, hidden) → the same shape. mask and cache may be NULL. */
+/* x (B, T, hidden) → the same shape. mask and cache may be NULL. Under a mask with starts x is packed, (rows, hidden);
+ * so is the memory of a decoder, whose memory_mask then has the starts of both. */
 RAPT_API rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *x, const rapt_mask *mask,
                                                  rapt_attention_cache *cache);
 
