@@ -60,3 +60,13 @@ training_batch training_draw(int64_t batch, int64_t length, int64_t vocabulary)
                             .labels = without_padding(targets, is_padding),
                             .lengths = lengths};
 }
+
+training_batch training_pack(const training_batch *padded)
+{
+    rapt_tensor *starts = rapt_packing_starts(padded->lengths);
+    return (training_batch){.sources = rapt_pack(padded->sources, starts),
+                            .inputs = rapt_pack(padded->inputs, starts),
+                            .labels = rapt_pack(padded->labels, starts),
+                            .lengths = padded->lengths,
+                            .starts = starts};
+}

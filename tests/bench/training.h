@@ -21,10 +21,14 @@ void training_add(training *trained, const char *prefix, const rapt_module *modu
  * lengths (batch) are 0 in sources and labels. */
 typedef struct training_batch {
     rapt_tensor *sources, *inputs, *labels, *lengths;
+    rapt_tensor *starts; /* of sequences that are packed, or NULL */
 } training_batch;
 
 /* Lengths are drawn from a third of the length (2 at the least) up to all of it. */
 training_batch training_draw(int64_t batch, int64_t length, int64_t vocabulary);
+
+/* The same without padding. */
+training_batch training_pack(const training_batch *padded);
 
 /* The mean over labels that are not 0. */
 extern const rapt_cross_entropy_options training_without_padding;

@@ -11,11 +11,14 @@ typedef struct transformer_row {
     const char *name;
     int64_t hidden, feed_forward, vocabulary, batch, length;
     int heads, layers;
+    bool is_packed; /* the step packs the padded batch first */
 } transformer_row;
 
 static const transformer_row rows[] = {
-    {"transformer_11_7", 256, 64, 200, 128, 9, 4, 2},
-    {"transformer_base", 512, 2048, 10000, 32, 64, 8, 6},
+    {"transformer_11_7", 256, 64, 200, 128, 9, 4, 2, false},
+    {"transformer_11_7_packed", 256, 64, 200, 128, 9, 4, 2, true},
+    {"transformer_base", 512, 2048, 10000, 32, 64, 8, 6, false},
+    {"transformer_base_packed", 512, 2048, 10000, 32, 64, 8, 6, true},
 };
 
 struct transformer {
@@ -30,20 +33,23 @@ struct transformer {
 };
 
 /* √hidden · embedding + position */
-static rapt_tensor *embed(struct transformer *t, rapt_embedding *embedding, rapt_tensor *words)
+static rapt_tensor *embed(struct transformer *t, rapt_embedding *embedding, rapt_tensor *words, rapt_tensor *starts)
 {
     rapt_tensor *x = rapt_mul_scalar(rapt_embedding_forward(embedding, words), sqrt((double)t->sizes->hidden));
-    return rapt_sinusoidal_positions_forward(t->positions, x, 0);
+    return starts ? rapt_sinusoidal_positions_forward_at(t->positions, x, rapt_packing_positions(starts))
+                  : rapt_sinusoidal_positions_forward(t->positions, x, 0);
 }
 
 static rapt_tensor *loss(void *context)
 {
     struct transformer *t = context;
-    const rapt_mask sources = {.valid_lengths = t->batch.lengths};
-    rapt_tensor *y =
-        rapt_transformer_forward(t->transformer, embed(t, t->source, t->batch.sources),
-                                 embed(t, t->target, t->batch.inputs), &sources, RAPT_MASK(.causal = true), &sources);
-    return rapt_linear_cross_entropy(y, t->dense->weight, t->dense->bias, t->batch.labels, &training_without_padding);
+    const training_batch batch = t->sizes->is_packed ? training_pack(&t->batch) : t->batch;
+    rapt_tensor *starts = batch.starts;
+    const rapt_mask sources = {.starts = starts, .valid_lengths = starts ? NULL : batch.lengths};
+    rapt_tensor *y = rapt_transformer_forward(t->transformer, embed(t, t->source, batch.sources, starts),
+                                              embed(t, t->target, batch.inputs, starts), &sources,
+                                              RAPT_MASK(.causal = true, .starts = starts), &sources);
+    return rapt_linear_cross_entropy(y, t->dense->weight, t->dense->bias, batch.labels, &training_without_padding);
 }
 
 static void *make(const void *row, const void *context)
@@ -84,13 +90,20 @@ static void end(void *made)
 }
 
 /* The products: of a word in a layer 4 · hidden² for each attention (3 of them in encoder and decoder), 2 · hidden ·
- * feed-forward twice, and its logits; of attention itself two with all keys. */
+ * feed-forward twice, and its logits; of attention itself two with all keys of the sentence. */
 static double cost(const void *made, int phase)
 {
-    const transformer_row *s = ((const struct transformer *)made)->sizes;
-    const double hidden = (double)s->hidden, words = (double)(s->batch * s->length), length = (double)s->length;
-    const double layer = 12 * hidden * hidden + 4 * hidden * (double)s->feed_forward + 3 * 2 * length * hidden;
-    return 2 * words * (s->layers * layer + hidden * (double)s->vocabulary) * (phase == 0 ? 1 : 3);
+    const struct transformer *t = made;
+    const transformer_row *s = t->sizes;
+    const int64_t *lengths = rapt_data(t->batch.lengths);
+    const double hidden = (double)s->hidden;
+    double words = 0, pairs = 0;
+    for (int64_t i = 0; i < s->batch; i++) {
+        const double length = (double)(s->is_packed ? lengths[i] : s->length);
+        words += length, pairs += length * length;
+    }
+    const double layer = words * (12 * hidden * hidden + 4 * hidden * (double)s->feed_forward) + 3 * 2 * pairs * hidden;
+    return 2 * (s->layers * layer + words * hidden * (double)s->vocabulary) * (phase == 0 ? 1 : 3);
 }
 
 int main(int count, char **arguments)
@@ -101,6 +114,7 @@ int main(int count, char **arguments)
                                .make = make,
                                .end = end,
                                .cost = cost,
-                               .note = "Transformers, encoder and decoder, padding and masks counted as words"};
+                               .note =
+                                   "Transformers, encoder and decoder; padding counts as words, where there is some"};
     return rows_main(count, arguments, &family, 1);
 }
