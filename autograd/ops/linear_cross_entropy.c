@@ -46,38 +46,9 @@ static rapt_tensor *rows_of(rapt_tensor *matrix, int64_t first, int64_t last)
     return rapt_slice(matrix, 0, first, last, 1);
 }
 
-/* The blocks that a product cuts a sum of so many rows into: do those of the part, which consists of whole ones, begin
- * at the same places where it is a sum of its own? */
-static bool is_cut_alike(int64_t count, int64_t block, int64_t blocks)
+/* z = x Wᵀ + b: dx = dz W, dW = dzᵀ x, db = Σ dz, the last two summed over the chunks */
+static bool run_chunk(work *w, int64_t first, int64_t last)
 {
-    const int64_t first = rapt_block_start(count, block), size = rapt_block_start(count, block + blocks) - first;
-    if (rapt_block_count(size) != blocks) return false;
-    for (int64_t i = 1; i < blocks; i++)
-        if (rapt_block_start(count, block + i) - first != rapt_block_start(size, i)) return false;
-    return true;
-}
-
-/* dW += dzᵀ x over the rows of those blocks, which so gets the bits that a single product gives. */
-static bool add_weight_gradient(work *w, int64_t block, int64_t blocks)
-{
-    const int64_t count = w->x->shape[0], start = rapt_block_start(count, block);
-    const int64_t step = is_cut_alike(count, block, blocks) ? blocks : 1;
-    for (int64_t i = block; i < block + blocks; i += step) {
-        RAPT_SCOPE;
-        const int64_t first = rapt_block_start(count, i), last = rapt_block_start(count, i + step);
-        const rapt_tensor *x = rows_of(w->x, first, last);
-        const rapt_tensor *dz = rapt_transpose(rows_of(w->logits, first - start, last - start), 0, 1);
-        if (!x || !dz || !rapt_matmul_into(name, w->dweight, dz, x, NULL, first > 0)) return false;
-    }
-    return true;
-}
-
-/* z = x Wᵀ + b: dx = dz W, dW = dzᵀ x, db = Σ dz, the last two summed over the chunks, each of which is so many blocks
- * of that sum */
-static bool run_chunk(work *w, int64_t block, int64_t blocks)
-{
-    const int64_t first = rapt_block_start(w->x->shape[0], block);
-    const int64_t last = rapt_block_start(w->x->shape[0], block + blocks);
     RAPT_SCOPE;
     rapt_tensor *x = rows_of(w->x, first, last), *z = rows_of(w->logits, 0, last - first);
     const rapt_tensor *turned = rapt_transpose(w->weight, 0, 1);
@@ -88,26 +59,29 @@ static bool run_chunk(work *w, int64_t block, int64_t blocks)
         const rapt_tensor *dx = rows_of(w->dx, first, last);
         if (!dx || !rapt_matmul_into(name, dx, z, w->weight, NULL, false)) return false;
     }
-    if (w->dweight && !add_weight_gradient(w, block, blocks)) return false;
+    if (w->dweight) {
+        turned = rapt_transpose(z, 0, 1);
+        if (!turned || !rapt_matmul_into(name, w->dweight, turned, x, NULL, first > 0)) return false;
+    }
     if (!w->dbias) return true;
     const rapt_tensor *sum = rapt_sum(z, RAPT_AXES(0), false);
     return sum && (first > 0 ? rapt_add_in_place(w->dbias, sum, 1) : rapt_copy(w->dbias, sum));
 }
 
-/* All rows at once where their logits are small, else a thousand: each chunk packs the weight twice anew for its
- * products, and with 256 rows that takes a fifth of the time. */
+/* All rows at once where their logits are small, else the rows that are one block of the sum dW, which so gets the
+ * bits that a single product gives. */
 static bool run(work *w)
 {
-    enum { small = 1 << 24, blocks_of_a_chunk = 4 };
+    enum { small = 1 << 24 };
     const int64_t count = w->x->shape[0], bytes = (int64_t)rapt_dtype_size(w->x->dtype);
     if (count == 0) return (!w->dweight || rapt_fill(w->dweight, 0)) && (!w->dbias || rapt_fill(w->dbias, 0));
-    const int64_t blocks = rapt_block_count(count);
-    const int64_t step = w->classes <= small / bytes / count ? blocks : blocks_of_a_chunk;
-    const int64_t largest = (count + blocks - 1) / blocks * (step < blocks ? step : blocks);
+    const int64_t chunks = w->classes <= small / bytes / count ? 1 : rapt_block_count(count);
+    const int64_t largest = chunks == 1 ? count : (count + chunks - 1) / chunks;
     w->logits = rapt_new(name, w->x->dtype, 2, (int64_t[]){largest, w->classes});
     bool good = w->logits != NULL;
-    for (int64_t block = 0; block < blocks && good; block += step)
-        good = run_chunk(w, block, blocks - block < step ? blocks - block : step);
+    for (int64_t i = 0; i < chunks && good; i++)
+        good = run_chunk(w, chunks == 1 ? 0 : rapt_block_start(count, i),
+                         chunks == 1 ? count : rapt_block_start(count, i + 1));
     return good;
 }
 
