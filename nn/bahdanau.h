@@ -10,6 +10,11 @@ bool rapt_bahdanau_check(const char *op, const rapt_bahdanau_config *config);
 /* False and an error when the tokens are NULL or not (B, T) with a T of 1 or more. */
 bool rapt_bahdanau_check_tokens(const char *op, const rapt_tensor *tokens);
 
+/* The embeddings of tokens, of any shape, times weightᵀ, plus bias. Of few words and many tokens each word's is
+ * computed once. NULL after an error. */
+rapt_tensor *rapt_bahdanau_project(rapt_embedding *embedding, rapt_tensor *tokens, rapt_tensor *weight,
+                                   rapt_tensor *bias);
+
 /* Xavier-uniform for the whole stacked matrices of every layer; false for NULL or after an error. */
 bool rapt_bahdanau_init_gru(rapt_gru *gru);
 

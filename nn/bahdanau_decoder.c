@@ -84,11 +84,11 @@ static rapt_tensor *read_tokens(rapt_bahdanau_decoder *decoder, rapt_tensor *tok
         return NULL;
     }
     if (!rapt_bahdanau_check_tokens(kind.name, tokens)) return NULL;
-    /* (B, T) → (T, B, embedding) */
-    rapt_tensor *embedded = rapt_embedding_forward(decoder->embedding, rapt_transpose(tokens, 0, 1));
-    if (!embedded) return NULL;
-    const bool fits = !weights && rapt_bahdanau_steps_fit(decoder, state, embedded);
-    return fits ? rapt_bahdanau_steps(decoder, embedded, state) : run_by_step(decoder, embedded, state, weights);
+    tokens = rapt_transpose(tokens, 0, 1);
+    if (tokens && !weights && rapt_bahdanau_steps_fit(decoder, state, tokens))
+        return rapt_bahdanau_steps(decoder, tokens, state);
+    rapt_tensor *embedded = rapt_embedding_forward(decoder->embedding, tokens); /* (T, B, embedding) */
+    return embedded ? run_by_step(decoder, embedded, state, weights) : NULL;
 }
 
 rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,

@@ -5,6 +5,7 @@
 #include <rapt/seq2seq.h>
 
 #include "bahdanau.h"
+#include "recurrence.h"
 #include "tensor/random.h"
 
 static const rapt_module_class kind = {.name = "BahdanauEncoder"};
@@ -53,9 +54,19 @@ rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_
         if (!encoder) rapt_fail(RAPT_ERROR_NULL, kind.name, "the encoder is NULL");
         return NULL;
     }
-    /* (B, T) → (T, B, embedding): recurrent layers go through time */
-    rapt_tensor *embedded = rapt_embedding_forward(encoder->embedding, rapt_transpose(tokens, 0, 1));
-    return embedded ? rapt_gru_forward(encoder->rnn, embedded, NULL, state) : NULL;
+    /* (B, T) → (T, B): recurrent layers go through time */
+    const struct rapt_recurrent_layer *first = encoder->rnn->recurrent.layer;
+    rapt_tensor *projected =
+        rapt_bahdanau_project(encoder->embedding, rapt_transpose(tokens, 0, 1), first->weight_ih, first->bias_ih);
+    return projected ? rapt_gru_forward_projected(encoder->rnn, projected, NULL, state) : NULL;
+}
+
+rapt_tensor *rapt_bahdanau_project(rapt_embedding *embedding, rapt_tensor *tokens, rapt_tensor *weight,
+                                   rapt_tensor *bias)
+{
+    if (tokens && rapt_size(embedding->weight, 0) <= rapt_count(tokens) / 2)
+        return rapt_embed(rapt_affine(embedding->weight, weight, bias), tokens);
+    return rapt_affine(rapt_embedding_forward(embedding, tokens), weight, bias);
 }
 
 bool rapt_bahdanau_check_tokens(const char *op, const rapt_tensor *tokens)

@@ -5,6 +5,7 @@
 
 #include "attention/fused/additive_powers.h"
 #include "attention/fused_additive.h"
+#include "bahdanau.h"
 #include "bahdanau_rows.h"
 #include "nn/mask.h"
 #include "tensor/core.h"
@@ -305,7 +306,7 @@ static bool is_shape(const rapt_tensor *tensor, rapt_dtype dtype, int64_t a, int
 }
 
 bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_bahdanau_state *state,
-                             const rapt_tensor *embedded)
+                             const rapt_tensor *tokens)
 {
     const rapt_attention *attention = decoder->attention;
     const rapt_recurrent *rnn = &decoder->rnn->recurrent;
@@ -313,23 +314,23 @@ bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_ba
     if (attention->plain || attention->keep_weights || attention->normalizer != rapt_masked_softmax || rnn->plain ||
         rnn->layers > rapt_bahdanau_layers || !rapt_additive_scoring_weights(attention->scoring, &query, &unit))
         return false;
-    const rapt_dtype dtype = embedded->dtype;
-    const int64_t batch = embedded->shape[1], keys = state->keys->rank == 3 ? state->keys->shape[1] : 0;
-    return rapt_is_floating(embedded) && keys > 0 && batch > 0 && query->dtype == dtype && unit->dtype == dtype &&
+    const rapt_dtype dtype = decoder->embedding->weight->dtype;
+    const int64_t batch = tokens->shape[1], keys = state->keys->rank == 3 ? state->keys->shape[1] : 0;
+    return dtype <= RAPT_FLOAT64 && keys > 0 && batch > 0 && query->dtype == dtype && unit->dtype == dtype &&
            rnn->layer[0].weight_ih->dtype == dtype && query->shape[1] == rnn->hidden &&
            is_shape(state->keys, dtype, batch, keys, query->shape[0]) &&
-           is_shape(state->values, dtype, batch, keys, rnn->in - embedded->shape[2]) &&
-           rnn->in - embedded->shape[2] == rnn->hidden &&
+           is_shape(state->values, dtype, batch, keys, rnn->in - decoder->embedding->weight->shape[1]) &&
+           rnn->in - decoder->embedding->weight->shape[1] == rnn->hidden &&
            is_shape(state->hidden, dtype, rnn->layers, batch, rnn->hidden);
 }
 
 /* Factors of dropout between the layers; *drops is NULL, without an error, where there is none. */
-static bool draw_drops(const rapt_recurrent *rnn, const rapt_tensor *embedded, rapt_tensor **drops)
+static bool draw_drops(const rapt_recurrent *rnn, const rapt_tensor *sequence, rapt_tensor **drops)
 {
     *drops = NULL;
     if (!rnn->module.training || rnn->dropout == 0 || rnn->layers == 1) return true;
-    const int64_t shape[] = {rnn->layers - 1, embedded->shape[0], embedded->shape[1], rnn->hidden};
-    *drops = rapt_drop(rapt_ones(embedded->dtype, 4, shape), rnn->dropout);
+    const int64_t shape[] = {rnn->layers - 1, sequence->shape[0], sequence->shape[1], rnn->hidden};
+    *drops = rapt_drop(rapt_ones(sequence->dtype, 4, shape), rnn->dropout);
     return *drops != NULL;
 }
 
@@ -343,7 +344,7 @@ static bool resolve(const rapt_bahdanau_state *state, rapt_tensor **ranges)
     return good;
 }
 
-rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state)
+rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_bahdanau_state *state)
 {
     const rapt_attention *attention = decoder->attention;
     const rapt_recurrent *rnn = &decoder->rnn->recurrent;
@@ -351,11 +352,11 @@ rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *em
     steps_options o = {.layers = rnn->layers, .dropout = attention->module.training ? attention->dropout : 0};
     rapt_tensor *in[most_inputs] = {[at_initial] = state->hidden, [at_keys] = state->keys, [at_values] = state->values};
     rapt_tensor *parts[2], *outputs[2];
-    if (!resolve(state, &in[at_ranges]) || !draw_drops(rnn, embedded, &in[at_drops]) ||
-        !rapt_split(rnn->layer[0].weight_ih, 1, 2, sizes, parts))
+    if (!rapt_split(rnn->layer[0].weight_ih, 1, 2, sizes, parts)) return NULL;
+    in[at_embedding] = rapt_bahdanau_project(decoder->embedding, tokens, parts[1], rnn->layer[0].bias_ih);
+    if (!in[at_embedding] || !resolve(state, &in[at_ranges]) || !draw_drops(rnn, in[at_embedding], &in[at_drops]))
         return NULL;
     rapt_additive_scoring_weights(attention->scoring, &in[at_query], &in[at_unit]);
-    in[at_embedding] = rapt_affine(embedded, parts[1], rnn->layer[0].bias_ih);
     for (int l = 0; l < rnn->layers; l++) {
         rapt_tensor **layer = in + at_layers + layer_inputs * l;
         layer[layer_hidden] = rnn->layer[l].weight_hh;
@@ -364,7 +365,7 @@ rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *em
         layer[layer_input_bias] = l == 0 ? NULL : rnn->layer[l].bias_ih;
     }
     o.random = rapt_random_get_state();
-    for (int64_t t = 0; t < embedded->shape[0] && o.dropout > 0 && o.dropout < 1; t++)
+    for (int64_t t = 0; t < tokens->shape[0] && o.dropout > 0 && o.dropout < 1; t++)
         rapt_random_reserve(state->keys->shape[0] * state->keys->shape[1]);
     if (!rapt_apply_many(&op, &o, at_layers + layer_inputs * rnn->layers, in, outputs)) return NULL;
     state->hidden = outputs[1];

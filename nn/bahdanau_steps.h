@@ -8,10 +8,10 @@
 /* Can the op run that decoder from that state? Else it is made of smaller ops: for other scoring functions, for
  * second derivatives, where weights are kept, and where something does not fit, for the error that names it. */
 bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_bahdanau_state *state,
-                             const rapt_tensor *embedded);
+                             const rapt_tensor *tokens);
 
-/* embedded (T, B, embedding) → the last layer's states (T, B, hidden); state->hidden becomes the last ones. NULL after
+/* tokens (T, B) → the last layer's states (T, B, hidden); state->hidden becomes the last ones. NULL after
  * an error. */
-rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state);
+rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_bahdanau_state *state);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef RAPT_NN_RECURRENCE_H
 #define RAPT_NN_RECURRENCE_H
 
-#include <rapt/autograd.h>
+#include <rapt/recurrent.h>
 
 /* from_input (T, B, 3·hidden) is x W_ihᵀ + b_ih of all steps, state (B, hidden) or NULL for zeros; bias_hh
  * may be NULL → (T, B, hidden). */
@@ -13,6 +13,10 @@ rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, ra
 /* The same with 4·hidden and a cell state: outputs[0] the hidden states, outputs[1] the cells, both (T, B, hidden). */
 bool rapt_lstm_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell_state, rapt_tensor *weight_hh,
                           rapt_tensor *bias_hh, rapt_tensor **outputs);
+
+/* rapt_gru_forward of x, from what the first layer makes of it: x W_ihᵀ + b_ih (T, B, 3·hidden). */
+rapt_tensor *rapt_gru_forward_projected(rapt_gru *gru, rapt_tensor *projected, rapt_tensor *state,
+                                        rapt_tensor **final_state);
 
 /* Into how many tasks the rows of a batch are cut, by their number alone; task i has rows [batch · i / chunks, batch ·
  * (i + 1) / chunks). */

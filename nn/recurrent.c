@@ -130,14 +130,16 @@ static bool run_fused(const layer *l, int gates, rapt_tensor *from_input, rapt_t
     return states[0] != NULL;
 }
 
-static bool check(const rapt_recurrent *r, const rapt_tensor *x, const rapt_tensor *state, const rapt_tensor *cell)
+/* x: the input, `width` numbers for each item and step. */
+static bool check(const rapt_recurrent *r, const rapt_tensor *x, int64_t width, const rapt_tensor *state,
+                  const rapt_tensor *cell)
 {
     const char *op = r->module.kind->name;
     char text[128];
     if (!x) return rapt_fail(RAPT_ERROR_NULL, op, "the input is NULL");
-    if (rapt_rank(x) != 3 || rapt_size(x, 2) != r->in || rapt_size(x, 0) < 1)
+    if (rapt_rank(x) != 3 || rapt_size(x, 2) != width || rapt_size(x, 0) < 1)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "input (T, B, %lld) with T of 1 or more expected, not %s",
-                         (long long)r->in, rapt_describe(x, text, sizeof text));
+                         (long long)width, rapt_describe(x, text, sizeof text));
     for (int i = 0; i < 2; i++) {
         const rapt_tensor *s = i ? cell : state;
         if (s && (rapt_rank(s) != 3 || rapt_size(s, 0) != r->layers || rapt_size(s, 1) != rapt_size(x, 1) ||
@@ -157,13 +159,15 @@ static bool initial(const rapt_recurrent *r, rapt_tensor *x, rapt_tensor *given,
     return *state || !(given || r->plain);
 }
 
-/* Runs all layers; last[0] and last[1] (of `layers` tensors each; [1] NULL for a GRU) become the final states. */
-static rapt_tensor *run_layers(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *state, rapt_tensor *cell,
-                               rapt_tensor **last[2])
+/* Runs all layers, from x or, if that is not NULL, what the first one makes of it; last[0] and last[1] (of `layers`
+ * tensors each; [1] NULL for a GRU) become the final states. */
+static rapt_tensor *run_layers(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *projected, rapt_tensor *state,
+                               rapt_tensor *cell, rapt_tensor **last[2])
 {
     for (int i = 0; i < r->layers && x; i++) {
         const layer *l = &r->layer[i];
-        rapt_tensor *states[2], *h, *c = NULL, *from_input = rapt_affine(x, l->weight_ih, l->bias_ih);
+        rapt_tensor *states[2], *h, *c = NULL;
+        rapt_tensor *from_input = projected && i == 0 ? projected : rapt_affine(x, l->weight_ih, l->bias_ih);
         if (!from_input || !initial(r, x, state, i, &h) || (last[1] && !initial(r, x, cell, i, &c)) ||
             !(r->plain ? run_plain : run_fused)(l, r->gates, from_input, h, c, states))
             return NULL;
@@ -175,16 +179,16 @@ static rapt_tensor *run_layers(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *s
     return x;
 }
 
-static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *state, rapt_tensor *cell,
-                                      rapt_tensor **final_state, rapt_tensor **final_cell)
+static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *projected, rapt_tensor *state,
+                                      rapt_tensor *cell, rapt_tensor **final_state, rapt_tensor **final_cell)
 {
     RAPT_UNDO_DRAWS;
-    if (!check(r, x, state, cell)) return NULL;
+    if (!check(r, x, projected ? r->gates * r->hidden : r->in, state, cell)) return NULL;
     bool has_cell = r->gates == 4;
     rapt_tensor **last = rapt_scratch_list(r->module.kind->name, 2 * r->layers, sizeof *last);
     if (!last) return NULL;
     rapt_tensor **parts[2] = {last, has_cell ? last + r->layers : NULL};
-    rapt_tensor *output = run_layers(r, x, state, cell, parts);
+    rapt_tensor *output = run_layers(r, x, projected, state, cell, parts);
     if (final_state) *final_state = output ? rapt_stack(r->layers, parts[0], 0) : NULL;
     if (final_cell) *final_cell = output && has_cell ? rapt_stack(r->layers, parts[1], 0) : NULL;
     bool good = output && (!final_state || *final_state) && (!final_cell || *final_cell);
@@ -193,15 +197,22 @@ static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_te
 
 rapt_tensor *rapt_gru_forward(rapt_gru *gru, rapt_tensor *x, rapt_tensor *state, rapt_tensor **final_state)
 {
-    if (gru) return recurrent_forward(&gru->recurrent, x, state, NULL, final_state, NULL);
+    if (gru) return recurrent_forward(&gru->recurrent, x, NULL, state, NULL, final_state, NULL);
     rapt_fail(RAPT_ERROR_NULL, "GRU", "the layer is NULL");
     return NULL;
+}
+
+rapt_tensor *rapt_gru_forward_projected(rapt_gru *gru, rapt_tensor *projected, rapt_tensor *state,
+                                        rapt_tensor **final_state)
+{
+    return recurrent_forward(&gru->recurrent, projected, projected, state, NULL, final_state, NULL);
 }
 
 rapt_tensor *rapt_lstm_forward(rapt_lstm *lstm, rapt_tensor *x, rapt_tensor *hidden, rapt_tensor *cell,
                                rapt_tensor **final_hidden, rapt_tensor **final_cell)
 {
-    if (lstm && !hidden == !cell) return recurrent_forward(&lstm->recurrent, x, hidden, cell, final_hidden, final_cell);
+    if (lstm && !hidden == !cell)
+        return recurrent_forward(&lstm->recurrent, x, NULL, hidden, cell, final_hidden, final_cell);
     rapt_fail(RAPT_ERROR_NULL, "LSTM",
               lstm ? "one of hidden and cell is NULL; both or neither expected" : "the layer is NULL");
     return NULL;

@@ -221,3 +221,29 @@ Test(bahdanau_steps, without_memory)
     cr_expect_gt(failures, 40);
     rapt_module_free(&decoder->module);
 }
+
+/* Where words are few, the encoder projects each once: outputs and gradients are those of the embeddings' way. */
+Test(bahdanau_steps, encoder_of_few_words)
+{
+    RAPT_SCOPE;
+    rapt_seed(8);
+    const rapt_bahdanau_config config = {.vocabulary = 5, .embedding = 4, .hidden = 6, .layers = 2};
+    rapt_bahdanau_encoder *encoder = rapt_bahdanau_encoder_new(&config);
+    cr_assert(encoder && rapt_module_cast(&encoder->module, RAPT_FLOAT64), "%s", rapt_error());
+    rapt_tensor *tokens = rapt_randint(0, 5, RAPT_SHAPE(7, 3)), *gradients[2][most_results], *outputs[2];
+    outcome leaves = {0};
+    rapt_module_visit(&encoder->module, RAPT_PARAMETERS, add_leaf, &leaves);
+    for (int by_hand = 0; by_hand < 2; by_hand++) {
+        rapt_tensor *embedded = rapt_embedding_forward(encoder->embedding, rapt_transpose(tokens, 0, 1));
+        outputs[by_hand] = by_hand ? rapt_gru_forward(encoder->rnn, embedded, NULL, NULL)
+                                   : rapt_bahdanau_encoder_forward(encoder, tokens, NULL);
+        rapt_tensor *root = weighted(outputs[by_hand]);
+        cr_assert(rapt_gradients(1, &root, NULL, leaves.count, leaves.results, gradients[by_hand], 0), "%s",
+                  rapt_error());
+    }
+    cr_expect(same_bits(outputs[0], outputs[1]));
+    for (int i = 0; i < leaves.count; i++)
+        expect_values("gradient", gradients[0][i], gradients[0][i]->count, values_of(gradients[1][i]), 1e-12);
+    rapt_module_free(&encoder->module);
+    expect_no_error();
+}
