@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "../tensor/kernels/philox.h"
 #include "tensor/core.h"
 #include "tensor/random.h"
 
@@ -24,6 +25,24 @@ Test(random, uniform_numbers_are_the_words)
         cr_expect_eq(numbers[i], ldexp((double)bits, -53), "number %d", i);
     }
     cr_expect_eq(rapt_random_get_state().offset, 2);
+}
+
+/* More than are made at once, an odd number, and the index carries into its high word on the way. */
+Test(random, many_numbers_are_those_of_single_blocks)
+{
+    enum { count = 4099 };
+    const rapt_random_state state = {.seed = 1234, .offset = UINT64_C(0xffffff00)};
+    rapt_random_set_state(state);
+    const float *numbers = rapt_data(rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(count)));
+    const float *ones = rapt_data(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(count)));
+    float kept[count];
+    rapt_random_dropout(state, RAPT_FLOAT32, count, kept, ones, 0.5, 2);
+    for (int i = 0; i < count; i++) {
+        const struct rapt_philox_block block = rapt_philox(state.seed, 0, state.offset + (uint64_t)i / 4);
+        const uint32_t word = block.word[i % 4];
+        cr_assert_eq(numbers[i], (float)(word >> 8) / 16777216.0f, "number %d", i);
+        cr_assert_eq(kept[i], word < 0x80000000u ? 2.0f : 0.0f, "kept %d", i);
+    }
 }
 
 Test(random, a_thread_starts_from_seed_0)
