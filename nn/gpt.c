@@ -188,13 +188,19 @@ rapt_tensor *rapt_gpt_logits(rapt_gpt *gpt, rapt_tensor *states)
     return states ? rapt_affine(states, gpt->wte->weight, NULL) : NULL;
 }
 
+/* The loss of the next tokens, whose logits are never stored. */
+static rapt_tensor *loss_of(rapt_gpt *gpt, rapt_tensor *states, rapt_tensor *targets,
+                            const rapt_cross_entropy_options *options)
+{
+    return states ? rapt_linear_cross_entropy(states, gpt->wte->weight, NULL, targets, options) : NULL;
+}
+
 rapt_tensor *rapt_gpt_loss(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *targets,
                            const rapt_cross_entropy_options *options)
 {
     RAPT_UNDO_DRAWS;
     RAPT_SCOPE;
-    rapt_tensor *states = rapt_gpt_states(gpt, tokens, 0, NULL);
-    return states ? rapt_keep(rapt_linear_cross_entropy(states, gpt->wte->weight, NULL, targets, options)) : NULL;
+    return rapt_keep(loss_of(gpt, rapt_gpt_states(gpt, tokens, 0, NULL), targets, options));
 }
 
 rapt_tensor *rapt_gpt_loss_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts, rapt_tensor *targets,
@@ -202,6 +208,5 @@ rapt_tensor *rapt_gpt_loss_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tenso
 {
     RAPT_UNDO_DRAWS;
     RAPT_SCOPE;
-    rapt_tensor *states = rapt_gpt_packed_states(gpt, tokens, starts, NULL);
-    return states ? rapt_keep(rapt_linear_cross_entropy(states, gpt->wte->weight, NULL, targets, options)) : NULL;
+    return rapt_keep(loss_of(gpt, rapt_gpt_packed_states(gpt, tokens, starts, NULL), targets, options));
 }

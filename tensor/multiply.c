@@ -7,7 +7,6 @@
  *   - together: where so many tiles would pack the same numbers, first all threads pack the smaller of a and b, and
  *     then all take tiles, which pack their shares of the larger one;
  *   - by OpenBLAS, on request, as the reference of the tests. */
-#include <string.h>
 #include <unistd.h>
 
 #include "blas.h"
@@ -40,76 +39,27 @@ typedef struct work {
     int64_t slab_side, first_block, last_block; /* so many elements for each k */
 } work;
 
-static inline int64_t divide_up(int64_t size, int64_t part)
-{
-    return (size + part - 1) / part;
-}
-
 static inline int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-/* c = bias, or 0: what an empty sum gives, and what OpenBLAS adds to. */
-static void fill(const rapt_product *p, int64_t item)
-{
-    for (int64_t i = 0; i < p->m; i++) {
-        char *c = p->c + i * p->c_row * item;
-        if (p->bias)
-            memcpy(c, p->bias, (size_t)(p->n * item));
-        else
-            memset(c, 0, (size_t)(p->n * item));
-    }
-}
-
-/* The product at a place of the batch. */
-static rapt_product product_at(const work *w, int64_t place)
-{
-    const rapt_products *all = &w->all;
-    rapt_product p = all->first;
-    for (int axis = all->rank - 1; axis >= 0; axis--) {
-        const int64_t position = place % all->shape[axis] * w->item;
-        place /= all->shape[axis];
-        p.a += position * all->strides[0][axis];
-        p.b += position * all->strides[1][axis];
-        p.c += position * all->strides[2][axis];
-    }
-    return p;
-}
-
-/* The share of p in the columns [left, right). */
-static void cut_columns(rapt_product *p, int64_t item, int64_t left, int64_t right)
-{
-    p->n = right - left;
-    p->b += left * p->b_column * item;
-    p->c += left * p->c_column * item;
-    if (p->bias) p->bias += left * p->bias_column * item;
-}
-
-static void cut_rows(rapt_product *p, int64_t item, int64_t top, int64_t bottom)
-{
-    p->m = bottom - top;
-    p->a += top * p->a_row * item;
-    p->c += top * p->c_row * item;
-    if (p->bias) p->bias += top * p->bias_row * item;
 }
 
 /* The share of p that is one tile, in whole panels. */
 static void cut_tile(const work *w, int64_t tile, rapt_product *p)
 {
     const int64_t row = tile / w->column_tiles % w->row_tiles, column = tile % w->column_tiles;
-    const int64_t panel = w->kernels->columns, panels = divide_up(p->n, panel);
-    const int64_t row_panels = divide_up(p->m, w->kernels->rows);
-    cut_rows(p, w->item, p->m * (row_panels * row / w->row_tiles) / row_panels,
-             p->m * (row_panels * (row + 1) / w->row_tiles) / row_panels);
-    cut_columns(p, w->item, panels * column / w->column_tiles * panel,
-                least(panels * (column + 1) / w->column_tiles * panel, p->n));
+    const int64_t panel = w->kernels->columns, panels = rapt_divide_up(p->n, panel);
+    const int64_t row_panels = rapt_divide_up(p->m, w->kernels->rows);
+    rapt_product_cut_rows(p, w->item, p->m * (row_panels * row / w->row_tiles) / row_panels,
+                          p->m * (row_panels * (row + 1) / w->row_tiles) / row_panels);
+    rapt_product_cut_columns(p, w->item, panels * column / w->column_tiles * panel,
+                             least(panels * (column + 1) / w->column_tiles * panel, p->n));
 }
 
 /* Tiles are counted along the columns first, then the rows, then the batch. */
 static rapt_product tile_at(const work *w, int64_t i)
 {
-    rapt_product p = product_at(w, i / (w->column_tiles * w->row_tiles));
+    rapt_product p = rapt_product_at(&w->all, i / (w->column_tiles * w->row_tiles));
     cut_tile(w, i, &p);
     return p;
 }
@@ -119,7 +69,7 @@ static void run_reference(void *context, int64_t first, int64_t last)
     const work *w = context;
     for (int64_t i = first; i < last; i++) {
         const rapt_product p = tile_at(w, i);
-        if (!p.accumulate) fill(&p, w->item);
+        if (!p.accumulate) rapt_product_fill(&p, w->item);
         rapt_blas_add_product(w->all.dtype, &p);
     }
 }
@@ -140,7 +90,7 @@ static void run_alone(void *context, int64_t first, int64_t last)
     char *scratch = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
         const rapt_product p = tile_at(w, i);
-        const int64_t panels = divide_up(p.n, panel);
+        const int64_t panels = rapt_divide_up(p.n, panel);
         char *packed = scratch, *chunk = packed + panels * panel * least(p.k, RAPT_BLOCK_DEPTH) * w->item;
         for (int64_t block = 0; block < rapt_block_count(p.k); block++) {
             w->kernels->pack_block(&p, block, 0, panels, packed);
@@ -178,7 +128,7 @@ static void run_sharing_a(void *context, int64_t first, int64_t last)
     char *packed = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
         const rapt_product p = tile_at(w, i);
-        const int64_t panels = divide_up(p.n, w->kernels->columns);
+        const int64_t panels = rapt_divide_up(p.n, w->kernels->columns);
         for (int64_t block = w->first_block; block < w->last_block; block++) {
             w->kernels->pack_block(&p, block, 0, panels, packed);
             w->kernels->multiply_packed(&p, block, block_in_slab(w, block), packed, w->near);
@@ -200,62 +150,6 @@ static void run_sharing_b(void *context, int64_t first, int64_t last)
     rapt_scratch_return(&w->scratch, chunk);
 }
 
-/* How long c = a · b takes, in vectors of a panel: each row takes as long as a panel even where it fills less of
- * one. */
-static double time_of(const rapt_matmul_kernels *kernels, int64_t m, int64_t n)
-{
-    const double narrow = 0.8; /* of a panel's time: elements of a are loaded as often for a single vector */
-    const int64_t rest = n % kernels->columns, lowest = 4; /* rows that keep the processor busy */
-    const double panels = (double)(n / kernels->columns) + (rest == 0 ? 0 : rest <= kernels->vector ? narrow : 1);
-    return panels * (double)(m < lowest ? lowest : m);
-}
-
-/* What writing a row of a tile takes, as elements of k: whole vectors, parts of them, or element after element. */
-static double time_to_write(const rapt_matmul_kernels *kernels, int64_t n, int64_t c_column)
-{
-    const double whole = 4, part = 16, turned = 48;
-    return c_column != 1 ? turned : n % kernels->vector != 0 ? part : whole;
-}
-
-/* Does cᵀ = bᵀ · aᵀ waste less of the vectors? */
-static bool is_better_turned(const rapt_matmul_kernels *kernels, const rapt_product *p)
-{
-    const double k = (double)least(p->k, RAPT_BLOCK_DEPTH);
-    const double as_it_is = time_of(kernels, p->m, p->n) * (k + time_to_write(kernels, p->n, p->c_column));
-    return as_it_is > time_of(kernels, p->n, p->m) * (k + time_to_write(kernels, p->m, p->c_row));
-}
-
-static rapt_product turn(const rapt_product *p)
-{
-    return (rapt_product){.m = p->n,
-                          .n = p->m,
-                          .k = p->k,
-                          .a = p->b,
-                          .b = p->a,
-                          .bias = p->bias,
-                          .c = p->c,
-                          .a_row = p->b_column,
-                          .a_column = p->b_row,
-                          .b_row = p->a_column,
-                          .b_column = p->a_row,
-                          .bias_row = p->bias_column,
-                          .bias_column = p->bias_row,
-                          .c_row = p->c_column,
-                          .c_column = p->c_row,
-                          .accumulate = p->accumulate};
-}
-
-static void turn_all(work *w)
-{
-    if (!is_better_turned(w->kernels, &w->all.first)) return;
-    w->all.first = turn(&w->all.first);
-    for (int axis = 0; axis < w->all.rank; axis++) {
-        const int64_t stride = w->all.strides[0][axis];
-        w->all.strides[0][axis] = w->all.strides[1][axis];
-        w->all.strides[1][axis] = stride;
-    }
-}
-
 /* So many tasks make a piece, where each computes that many rows and columns. */
 static int64_t grain_of(int64_t rows, int64_t columns, int64_t k)
 {
@@ -269,11 +163,11 @@ static void choose_tiles(work *w, int64_t count)
     enum { tiles = 16, largest_side = 512, smallest_rows = 32 };
     const double tile_work = 1 << 21;
     const rapt_product *p = &w->all.first;
-    const int64_t panels = divide_up(p->n, w->kernels->columns);
+    const int64_t panels = rapt_divide_up(p->n, w->kernels->columns);
     double wanted = (double)p->m * (double)p->n * (double)p->k * (double)count / tile_work;
     wanted = (wanted > tiles ? tiles : wanted) / (double)count;
-    w->row_tiles = divide_up(p->m, largest_side);
-    w->column_tiles = divide_up(p->n, largest_side);
+    w->row_tiles = rapt_divide_up(p->m, largest_side);
+    w->column_tiles = rapt_divide_up(p->n, largest_side);
     while ((double)(w->row_tiles * w->column_tiles) < wanted) {
         const bool by_rows = p->m * w->column_tiles >= p->n * w->row_tiles;
         if (by_rows && p->m / w->row_tiles >= 2 * smallest_rows)
@@ -289,8 +183,8 @@ static void multiply_directly(work *w, int64_t count)
 {
     enum { smallest_columns = 64, tiles = 64 };
     const rapt_product *p = &w->all.first;
-    w->column_tiles = least(divide_up(p->n, smallest_columns), divide_up(tiles, count));
-    const int64_t columns = divide_up(p->n, w->column_tiles);
+    w->column_tiles = least(rapt_divide_up(p->n, smallest_columns), rapt_divide_up(tiles, count));
+    const int64_t columns = rapt_divide_up(p->n, w->column_tiles);
     rapt_parallel(count * w->column_tiles, grain_of(p->m, columns, p->k), run_directly, w);
 }
 
@@ -300,8 +194,8 @@ static bool multiply_alone(const char *op, work *w, int64_t count)
     const int64_t panel = w->kernels->columns;
     choose_tiles(w, count);
     const int64_t tasks = count * w->row_tiles * w->column_tiles;
-    const int64_t rows = divide_up(divide_up(p->m, w->kernels->rows), w->row_tiles) * w->kernels->rows;
-    const int64_t columns = divide_up(divide_up(p->n, panel), w->column_tiles) * panel;
+    const int64_t rows = rapt_divide_up(rapt_divide_up(p->m, w->kernels->rows), w->row_tiles) * w->kernels->rows;
+    const int64_t columns = rapt_divide_up(rapt_divide_up(p->n, panel), w->column_tiles) * panel;
     const size_t packed = (size_t)(columns * least(p->k, RAPT_BLOCK_DEPTH) * w->item);
     if (!rapt_scratch_take(op, &w->scratch, tasks, packed + w->kernels->chunk_bytes(rows, p->k))) return false;
     rapt_parallel(tasks, grain_of(rows, columns, p->k), run_alone, w);
@@ -314,10 +208,10 @@ static bool multiply_alone(const char *op, work *w, int64_t count)
 static int64_t choose_tile_count(int64_t panels, int64_t most)
 {
     enum { tiles = 24, multiple = 4, least_tiles = 8, fewest = 3 };
-    const int64_t enough = divide_up(panels, most), wanted = least(tiles, panels / fewest);
+    const int64_t enough = rapt_divide_up(panels, most), wanted = least(tiles, panels / fewest);
     int64_t count = enough > wanted ? enough : wanted;
     if (count < least_tiles) count = least_tiles;
-    return least(divide_up(count, multiple) * multiple, panels);
+    return least(rapt_divide_up(count, multiple) * multiple, panels);
 }
 
 /* One product, or as much of it as the slab holds of its shared side for one block of k. */
@@ -326,7 +220,7 @@ static void multiply_part(work *w, bool shares_a, int64_t slab_bytes)
     enum { panels_at_once = 2 };
     const rapt_product *p = &w->all.first;
     const int64_t blocks = rapt_block_count(p->k), panel = w->kernels->columns;
-    const int64_t panels = shares_a ? divide_up(p->m, w->kernels->rows) : divide_up(p->n, panel);
+    const int64_t panels = shares_a ? rapt_divide_up(p->m, w->kernels->rows) : rapt_divide_up(p->n, panel);
     w->slab_side = shares_a ? p->m : panels * panel;
     const int64_t fitting = slab_bytes / (w->slab_side * RAPT_BLOCK_DEPTH * w->item);
     for (w->first_block = 0; w->first_block < blocks; w->first_block = w->last_block) {
@@ -343,15 +237,16 @@ static bool multiply_together(const char *op, const work *whole, int64_t count)
     const rapt_product *p = &w.all.first;
     const bool shares_a = p->m <= p->n / 3; /* a tile of many rows of c would be far from dense */
     const int64_t panel = w.kernels->columns, m = p->m, n = p->n, depth = least(p->k, RAPT_BLOCK_DEPTH);
-    const int64_t row_panels = divide_up(m, w.kernels->rows), column_panels = divide_up(n, panel);
+    const int64_t row_panels = rapt_divide_up(m, w.kernels->rows), column_panels = rapt_divide_up(n, panel);
     if (shares_a)
-        w.column_tiles = choose_tile_count(column_panels, divide_up(w.near / 2, panel));
+        w.column_tiles = choose_tile_count(column_panels, rapt_divide_up(w.near / 2, panel));
     else
-        w.row_tiles = choose_tile_count(row_panels, divide_up(most_rows, w.kernels->rows));
-    const size_t own = shares_a ? (size_t)(divide_up(column_panels, w.column_tiles) * panel * depth * w.item)
+        w.row_tiles = choose_tile_count(row_panels, rapt_divide_up(most_rows, w.kernels->rows));
+    const size_t own = shares_a ? (size_t)(rapt_divide_up(column_panels, w.column_tiles) * panel * depth * w.item)
                                 : w.kernels->chunk_bytes(m, p->k);
     const int64_t unit = shares_a ? w.kernels->rows : panel;
-    const int64_t units = least(divide_up(shares_a ? m : n, unit), largest_slab / (unit * RAPT_BLOCK_DEPTH * w.item));
+    const int64_t units =
+        least(rapt_divide_up(shares_a ? m : n, unit), largest_slab / (unit * RAPT_BLOCK_DEPTH * w.item));
     const int64_t block_bytes = units * unit * RAPT_BLOCK_DEPTH * w.item;
     const int64_t slab_bytes = block_bytes * least(rapt_block_count(p->k), largest_slab / block_bytes);
     size_t capacity;
@@ -360,11 +255,11 @@ static bool multiply_together(const char *op, const work *whole, int64_t count)
     for (int64_t place = 0; w.slab && place < count; place++)
         for (int64_t done = 0; done < (shares_a ? m : n); done += units * unit) {
             const int64_t end = done + units * unit;
-            w.all.first = product_at(whole, place);
+            w.all.first = rapt_product_at(&whole->all, place);
             if (shares_a)
-                cut_rows(&w.all.first, w.item, done, least(end, m));
+                rapt_product_cut_rows(&w.all.first, w.item, done, least(end, m));
             else
-                cut_columns(&w.all.first, w.item, done, least(end, n));
+                rapt_product_cut_columns(&w.all.first, w.item, done, least(end, n));
             multiply_part(&w, shares_a, slab_bytes);
         }
     rapt_scratch_give(&w.scratch);
@@ -380,12 +275,8 @@ static bool multiply_at_once(const rapt_products *products)
     const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[products->dtype];
     if (products->rank > 0 || p->k == 0 || p->m * p->n == 0 || p->m * p->n > most / p->k || rapt_matmul_uses_blas())
         return false;
-    if (is_better_turned(kernels, p)) {
-        const rapt_product turned = turn(p);
-        kernels->multiply_direct(&turned);
-    } else {
-        kernels->multiply_direct(p);
-    }
+    const rapt_product turned = rapt_product_turn(p);
+    kernels->multiply_direct(rapt_product_is_better_turned(kernels, p) ? &turned : p);
     return true;
 }
 
@@ -404,7 +295,7 @@ bool rapt_multiply(const char *op, const rapt_products *products)
         rapt_parallel(count * w.row_tiles * w.column_tiles, 1, run_reference, &w);
         return true;
     }
-    turn_all(&w);
+    rapt_products_turn(w.kernels, &w.all);
     if (p->m <= w.kernels->few_rows || p->m * p->n <= small / p->k) {
         multiply_directly(&w, count);
         return true;

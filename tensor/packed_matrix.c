@@ -2,9 +2,8 @@
  * takes as long as the product. */
 #include "tensor/packed_matrix.h"
 
-#include <string.h>
-
 #include "blas.h"
+#include "products.h"
 #include "tensor/kernels.h"
 #include "tensor/matmul.h"
 #include "tensor/memory.h"
@@ -56,28 +55,12 @@ size_t rapt_packed_matrix_scratch(const rapt_packed_matrix *packed, int64_t rows
     return packed->panels ? rapt_kernel.matmul[packed->dtype].chunk_bytes(rows, packed->matrix.k) : 0;
 }
 
-/* c = bias or 0, to which the sums of BLAS are added. */
-static void fill(const rapt_product *p, int64_t bytes)
-{
-    for (int64_t i = 0; i < p->m; i++) {
-        char *c = p->c + i * p->c_row * bytes;
-        if (p->bias)
-            memcpy(c, p->bias, (size_t)(p->n * bytes));
-        else
-            memset(c, 0, (size_t)(p->n * bytes));
-    }
-}
-
 /* Where nothing is packed, by columns: on all threads, unless this is a task already. */
 static void multiply_columns(void *context, int64_t first, int64_t last)
 {
     const rapt_packed_matrix *part = context;
     rapt_product p = part->matrix;
-    const int64_t bytes = (int64_t)rapt_dtype_size(part->dtype);
-    p.n = last - first;
-    p.b += first * p.b_column * bytes;
-    p.c += first * bytes;
-    if (p.bias) p.bias += first * bytes;
+    rapt_product_cut_columns(&p, (int64_t)rapt_dtype_size(part->dtype), first, last);
     rapt_kernel.matmul[part->dtype].multiply_direct(&p);
 }
 
@@ -98,7 +81,7 @@ void rapt_packed_matrix_multiply(const rapt_packed_matrix *packed, int64_t rows,
     p.accumulate = accumulate;
     if (p.m == 0 || p.n == 0) return;
     if (p.k == 0 || rapt_matmul_uses_blas()) {
-        if (!accumulate) fill(&p, (int64_t)rapt_dtype_size(packed->dtype));
+        if (!accumulate) rapt_product_fill(&p, (int64_t)rapt_dtype_size(packed->dtype));
         if (p.k > 0) rapt_blas_add_product(packed->dtype, &p);
     } else if (!packed->panels) {
         enum { fewest_columns = 256 };
