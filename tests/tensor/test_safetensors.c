@@ -187,7 +187,8 @@ Test(safetensors, running_out_of_memory)
         }
         rapt_archive_free(again);
     }
-    cr_expect_gt(failures, 5);
+    const int blocks = 3; /* the archive and its two tensors */
+    cr_expect_gt(failures, blocks);
     rapt_archive_free(archive);
 }
 
