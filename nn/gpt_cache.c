@@ -208,23 +208,36 @@ static rapt_tensor *next(void *context, rapt_tensor *tokens)
     return rapt_keep(overflows ? read_anew(cache, tokens) : read_tokens(cache, tokens, true));
 }
 
+static bool check_begin(const rapt_gpt_cache *cache, const rapt_tensor *tokens, const rapt_raw_packing *p)
+{
+    char text[128];
+    if (!tokens) return rapt_fail_null(op, "tokens");
+    if (cache->length > 0)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op,
+                         "the cache holds %lld tokens; packed prompts begin with an empty one",
+                         (long long)cache->length);
+    const rapt_dtype dtype = rapt_get_dtype(tokens);
+    if (rapt_rank(tokens) != 1 || (dtype != RAPT_INT64 && dtype != RAPT_INT32))
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "packed tokens (rows) of integers expected, not %s",
+                         rapt_describe(tokens, text, sizeof text));
+    for (int64_t b = 0; b < p->sequences; b++)
+        if (rapt_packed_length(p, b) == 0)
+            return rapt_fail(RAPT_ERROR_VALUE, op, "sequence %lld is empty; 1 token or more expected", (long long)b);
+    return rapt_check_packed_rows(op, "tokens", p, rapt_count(tokens));
+}
+
 /* What is too long for a context goes on with its latter half. */
 static rapt_tensor *begin_packed(void *context, rapt_tensor *tokens, rapt_tensor *starts)
 {
     rapt_gpt_cache *cache = context;
     rapt_raw_packing p;
     RAPT_SCOPE;
-    if (cache->length > 0) {
-        rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "the cache holds %lld tokens; packed prompts begin with an empty one",
-                  (long long)cache->length);
-        return NULL;
-    }
-    if (!rapt_read_packing(op, starts, &p)) return NULL;
+    if (!rapt_read_packing(op, starts, &p) || !check_begin(cache, tokens, &p)) return NULL;
     rapt_tensor *lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(p.sequences)),
                 *parts = rapt_contiguous(rapt_cast(tokens, RAPT_INT64));
     rapt_tensor *kept = parts ? rapt_empty(RAPT_INT64, RAPT_SHAPE(rapt_count(parts))) : NULL;
     int64_t *length = lengths ? rapt_data_for_writing(lengths) : NULL, *to = kept ? rapt_data_for_writing(kept) : NULL;
-    if (!length || !to || !rapt_check_packed_rows(op, "tokens", &p, rapt_count(parts))) return NULL;
+    if (!length || !to) return NULL;
     const int64_t *from = rapt_data(parts);
     int64_t rows = 0;
     for (int64_t b = 0; b < p.sequences; rows += length[b++])

@@ -125,6 +125,13 @@ Test(generate_packed, what_cannot_be_is_an_error)
     expect_error(RAPT_ERROR_NULL, "starts");
     cr_expect_null(model.begin_packed(model.context, rapt_zeros(RAPT_INT64, RAPT_SHAPE(2)), starts));
     expect_error(RAPT_ERROR_SHAPE, "2 tokens");
+    cr_expect_null(model.begin_packed(model.context, tokens, empty));
+    expect_error(RAPT_ERROR_VALUE, "sequence 1 is empty");
+    cr_expect_null(model.begin_packed(model.context, rapt_unsqueeze(tokens, 1), starts));
+    expect_error(RAPT_ERROR_SHAPE, "tokens (rows)");
+    cr_expect_null(model.begin_packed(model.context, rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(3)), starts));
+    expect_error(RAPT_ERROR_SHAPE, "of integers");
+    cr_expect_eq(rapt_gpt_cache_length(cache), 0);
     cr_assert(rapt_gpt_forward(gpt, rapt_unsqueeze(tokens, 0), cache));
     cr_expect_null(model.begin_packed(model.context, tokens, starts));
     expect_error(RAPT_ERROR_UNSUPPORTED, "empty one");
