@@ -105,6 +105,33 @@ Test(linear_cross_entropy, does_not_read_rows_that_are_left_out)
     for (int i = 0; i < results; i++) cr_expect(same_bits(r[0][i], r[1][i]), "result %d", i);
 }
 
+/* The gradients of Σ (dx² + dW²) by x and the weight. */
+static void differentiate_twice(const problem *p, const rapt_cross_entropy_options *o, rapt_tensor **second)
+{
+    rapt_tensor *inputs[] = {p->x, p->weight}, *first[2],
+                *y = rapt_linear_cross_entropy(p->x, p->weight, p->bias, p->targets, o);
+    cr_assert(rapt_gradients(1, &y, NULL, 2, inputs, first, RAPT_CREATE_GRAPH), "%s", rapt_error());
+    y = rapt_add(rapt_sum(rapt_mul(first[0], first[0]), RAPT_ALL_AXES, false),
+                 rapt_sum(rapt_mul(first[1], first[1]), RAPT_ALL_AXES, false));
+    cr_assert(rapt_gradients(1, &y, NULL, 2, inputs, second, 0), "%s", rapt_error());
+}
+
+Test(linear_cross_entropy, second_derivatives_do_not_read_rows_that_are_left_out_either)
+{
+    RAPT_SCOPE;
+    problem p = problem_of(RAPT_FLOAT64, 12, 5, 3);
+    rapt_tensor *padded = rapt_clone(p.x), *got[2], *expected[2];
+    for (int64_t i = 0; i < 12; i++) {
+        const bool is_left_out = rapt_at_int64(p.targets, &i) == 2;
+        for (int64_t j = 0; is_left_out && j < 3; j++) rapt_set_at(padded, (int64_t[]){i, j}, j ? NAN : INFINITY);
+    }
+    const rapt_cross_entropy_options o = {.has_ignore_index = true, .ignore_index = 2, .label_smoothing = 0.1};
+    differentiate_twice(&p, &o, expected);
+    p.x = rapt_require_gradient(padded);
+    differentiate_twice(&p, &o, got);
+    for (int i = 0; i < 2; i++) cr_expect_leq(difference(got[i], expected[i]), 1e-14, "input %d", i);
+}
+
 Test(linear_cross_entropy, scales_by_the_gradient_that_comes_in)
 {
     RAPT_SCOPE;
