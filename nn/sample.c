@@ -1,9 +1,11 @@
 /* Drawing a token from logits: greedy, or at random with a temperature, the k likeliest, the nucleus. */
+#include <float.h>
 #include <math.h>
 
 #include "nn/generate.h"
 #include "tensor/parallel.h"
 #include "tensor/random.h"
+#include "tensor/scratch.h"
 
 static const char op[] = "sample";
 
@@ -40,9 +42,9 @@ bool rapt_generation_check(const char *name, const rapt_generation *how)
 typedef struct drawing {
     const rapt_generation *how;
     int64_t classes;
-    const double *logits, *uniforms; /* uniforms in [0, 1): NULL for greedy, */
-    int64_t *places;                 /* places: NULL when all tokens take part */
-    int64_t *picks;                  /* −1 for a row that has no distribution */
+    const double *logits, *uniforms; /* uniforms in [0, 1): NULL for greedy */
+    rapt_scratch scratch;
+    int64_t *picks; /* −1 for a row that has no distribution */
 } drawing;
 
 /* The first largest; −1 unless it is finite and no number is NaN. */
@@ -56,57 +58,173 @@ static int64_t find_largest(const double *x, int64_t count)
     return isinf(x[largest]) ? -1 : largest;
 }
 
-/* Tokens of one row by number, or by rank where only the likeliest take part; with weights exp((x − max) /
- * temperature). */
+/* Buckets hold tokens by how far they lie below the largest, in steps of temperature / steps_a_unit; the last takes the
+ * rest. */
+enum { buckets = 2048, steps_a_unit = 64, block = 256 };
+
+/* One row and its scratch memory. */
 typedef struct row {
     const double *x;
-    double max, temperature;
-    rapt_ranking *ranking; /* or NULL */
+    int64_t classes, largest;
+    double max, scale, uniform; /* scale: 1 / temperature, finite */
+    double *weights;            /* exp((x − max) / temperature) of each token */
+    double *sums;               /* the weights' sum up to each block's end */
+    double *masses;             /* the weight of each bucket */
+    int64_t *places;            /* tokens in the order of their rank */
+    uint16_t *buckets;          /* each token's */
 } row;
 
-static int64_t token_at(const row *r, int64_t i)
+static size_t row_bytes(int64_t classes)
 {
-    return r->ranking ? rapt_ranking_place(r->ranking, i) : i;
+    const size_t n = (size_t)classes;
+    return (n + 2) * (sizeof(double) + sizeof(int64_t) + sizeof(uint16_t)) + (n / block + 1 + buckets) * sizeof(double);
 }
 
-static double weight_of(const row *r, int64_t token)
+static void divide_scratch(row *r, void *piece)
 {
-    return exp((r->x[token] - r->max) / r->temperature);
+    const int64_t padded = r->classes + 2;
+    r->weights = piece;
+    r->sums = r->weights + padded;
+    r->masses = r->sums + r->classes / block + 1;
+    r->places = (int64_t *)(void *)(r->masses + buckets);
+    r->buckets = (uint16_t *)(void *)(r->places + padded);
 }
 
-/* The total weight of the first `count` tokens of the row, or of the fewest whose weight reaches `enough`; their number
- * goes to *count. */
-static double add_weights(const row *r, double enough, int64_t *count)
+typedef double pair __attribute__((vector_size(16)));
+typedef int64_t integer_pair __attribute__((vector_size(16)));
+
+/* exp(x) = 2^k exp(r) for x ≤ 0, |r| ≤ ln 2 / 2, to 1e-14; 0 below −700. */
+static inline pair exponentials(pair x)
 {
+    const double rounder = 0x1.8p52, ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
+    const integer_pair is_zero = x < -700.0;
+    x = (pair)((integer_pair)x & ~is_zero);
+    const pair shifted = x * 0x1.71547652b82fep0 + rounder, k = shifted - rounder;
+    const pair r = (x - k * ln2_high) - k * ln2_low, s = r * r, f = s * s;
+    const pair low = (0.5 + r * (1.0 / 6)) + s * (1.0 / 24 + r * (1.0 / 120));
+    const pair middle = (1.0 / 720 + r * (1.0 / 5040)) + s * (1.0 / 40320 + r * (1.0 / 362880));
+    const pair high = 1.0 / 3628800 + r * (1.0 / 39916800);
+    const pair power = 1.0 + (r + s * (low + f * (middle + f * high)));
+    return (pair)(((integer_pair)power + ((integer_pair)shifted << 52)) & ~is_zero);
+}
+
+static pair weigh_pair(const row *r, int64_t a, int64_t b)
+{
+    return exponentials(((pair){r->x[a], r->x[b]} - r->max) * r->scale);
+}
+
+/* All weights by token, and their sums. */
+static double weigh_all(const row *shared)
+{
+    const row copy = *shared, *r = &copy; /* in registers: weights are written in between */
     double sum = 0;
+    for (int64_t start = 0; start < r->classes; start += block) {
+        const int64_t end = r->classes - start < block ? r->classes : start + block;
+        for (int64_t i = start; i < end; i += 2) {
+            const bool is_last = i + 1 == end;
+            const pair weights = weigh_pair(r, i, is_last ? i : i + 1);
+            r->weights[i] = weights[0];
+            r->weights[i + 1] = weights[1];
+            sum += weights[0];
+            if (!is_last) sum += weights[1];
+        }
+        r->sums[start / block] = sum;
+    }
+    return sum;
+}
+
+/* The token at which the weights of tokens `first` to `last`, by places or by number, and what came before them pass
+ * the threshold; else the last that has a weight. */
+static int64_t walk(const row *r, const int64_t *places, int64_t first, int64_t last, double passed, double threshold)
+{
+    int64_t pick = r->largest;
+    for (int64_t i = first; i < last && passed <= threshold; i++) {
+        const int64_t token = places ? places[i] : i;
+        if (r->weights[token] > 0) pick = token;
+        passed += r->weights[token];
+    }
+    return pick;
+}
+
+static int64_t draw_from_all(const row *r)
+{
+    const double threshold = r->uniform * weigh_all(r);
     int64_t i = 0;
-    while (i < *count && sum < enough) sum += weight_of(r, token_at(r, i++));
+    while ((i + 1) * block < r->classes && r->sums[i] <= threshold) i++;
+    return walk(r, NULL, i * block, r->classes, i > 0 ? r->sums[i - 1] : 0, threshold);
+}
+
+/* The weight of the first `count` places, or of the fewest whose weight reaches `enough` with what came before; their
+ * number goes to *count. */
+static double add_weights(const row *r, double sum, double enough, int64_t *count)
+{
+    int64_t i = 0;
+    while (i < *count && sum < enough) sum += r->weights[r->places[i++]];
     *count = i;
     return sum;
 }
 
-static int64_t draw(const drawing *d, int64_t index, const double *x, int64_t largest)
+static int64_t draw_from_few(const row *r, int64_t count, double p)
+{
+    rapt_rank_few(r->x, r->classes, count, r->places);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t token = r->places[i];
+        r->weights[token] = weigh_pair(r, token, token)[0];
+    }
+    double sum = add_weights(r, 0, INFINITY, &count);
+    if (p > 0 && p < 1) sum = add_weights(r, 0, p * sum, &count);
+    return walk(r, r->places, 0, count, 0, r->uniform * sum);
+}
+
+static void fill_buckets(const row *r)
+{
+    const double max = r->max, scale = steps_a_unit * r->scale;
+    for (int i = 0; i < buckets; i++) r->masses[i] = 0;
+    for (int64_t i = 0; i < r->classes; i++) {
+        const double steps = (max - r->x[i]) * scale;
+        const int bucket = steps < buckets - 1 ? (int)steps : buckets - 1;
+        r->buckets[i] = (uint16_t)bucket;
+        r->masses[bucket] += r->weights[i];
+    }
+}
+
+/* Returns the number of the bucket's tokens, which go to places by rank. */
+static int64_t rank_bucket(const row *r, int bucket)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < r->classes; i++) {
+        r->places[count] = i;
+        count += r->buckets[i] == bucket;
+    }
+    rapt_rank_places(r->x, count, r->places);
+    return count;
+}
+
+/* All tokens by rank as far as p asks. Only two buckets are sorted: where the nucleus ends, and where the draw is. */
+static int64_t draw_from_nucleus(const row *r, double p)
+{
+    const double sum = weigh_all(r), enough = p > 0 && p < 1 ? p * sum : INFINITY;
+    fill_buckets(r);
+    double before = 0, passed = 0;
+    int last = 0, bucket = 0;
+    for (; last < buckets - 1 && before + r->masses[last] < enough; last++) before += r->masses[last];
+    int64_t count = rank_bucket(r, last);
+    const double threshold = r->uniform * add_weights(r, before, enough, &count);
+    for (; bucket < last && passed + r->masses[bucket] <= threshold; bucket++) passed += r->masses[bucket];
+    if (bucket < last) count = rank_bucket(r, bucket);
+    return walk(r, r->places, 0, count, passed, threshold);
+}
+
+static int64_t draw(const drawing *d, row *r)
 {
     const double p = d->how->top_p;
-    rapt_ranking ranking = {.values = x,
-                            .places = d->places ? d->places + index * d->classes : NULL,
-                            .count = d->classes};
-    row all = {.x = x, .max = x[largest], .temperature = d->how->temperature}, r = all;
-    int64_t count = d->classes, pick = largest;
-    if (ranking.places) {
-        rapt_ranking_start(&ranking);
-        r.ranking = &ranking;
-        if (d->how->top_k > 0 && d->how->top_k < count) count = d->how->top_k;
-    }
-    double sum = add_weights(count < d->classes ? &r : &all, INFINITY, &count);
-    if (p > 0 && p < 1) sum = add_weights(&r, p * sum, &count);
-    const double threshold = d->uniforms[index] * sum;
-    double passed = 0;
-    for (int64_t i = 0; i < count && passed <= threshold; i++) {
-        double weight = weight_of(&r, token_at(&r, i));
-        if (weight > 0) pick = token_at(&r, i);
-        passed += weight;
-    }
+    const int64_t k = d->how->top_k;
+    void *piece = rapt_scratch_borrow(&d->scratch);
+    divide_scratch(r, piece);
+    const int64_t pick = k > 0 && k < r->classes     ? draw_from_few(r, k, p)
+                         : k > 0 || (p > 0 && p < 1) ? draw_from_nucleus(r, p)
+                                                     : draw_from_all(r);
+    rapt_scratch_return(&d->scratch, piece);
     return pick;
 }
 
@@ -114,9 +232,14 @@ static void draw_rows(void *context, int64_t first, int64_t last)
 {
     const drawing *d = context;
     for (int64_t i = first; i < last; i++) {
-        const double *x = d->logits + i * d->classes;
-        int64_t largest = find_largest(x, d->classes);
-        d->picks[i] = largest >= 0 && d->uniforms ? draw(d, i, x, largest) : largest;
+        row r = {.x = d->logits + i * d->classes,
+                 .classes = d->classes,
+                 .scale = fmin(1 / d->how->temperature, DBL_MAX)};
+        d->picks[i] = r.largest = find_largest(r.x, d->classes);
+        if (r.largest < 0 || !d->uniforms) continue;
+        r.max = r.x[r.largest];
+        r.uniform = d->uniforms[i];
+        d->picks[i] = draw(d, &r);
     }
 }
 
@@ -143,19 +266,19 @@ rapt_tensor *rapt_sample(rapt_tensor *logits, const rapt_generation *how)
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
     const int64_t rows = rapt_size(logits, 0), classes = rapt_size(logits, 1);
-    const bool is_random = how->temperature > 0, is_ranked = how->top_k > 0 || (how->top_p > 0 && how->top_p < 1);
+    const bool is_random = how->temperature > 0;
     rapt_tensor *dense = rapt_contiguous(rapt_cast(logits, RAPT_FLOAT64));
     rapt_tensor *uniforms = is_random ? rapt_rand(RAPT_FLOAT64, RAPT_SHAPE(rows)) : NULL;
-    rapt_tensor *places = is_ranked ? rapt_empty(RAPT_INT64, RAPT_SHAPE(rows, classes)) : NULL;
     rapt_tensor *picks = rapt_empty(RAPT_INT64, RAPT_SHAPE(rows));
-    if (!dense || !picks || (is_random && !uniforms) || (is_ranked && !places)) return NULL;
+    if (!dense || !picks || (is_random && !uniforms)) return NULL;
     drawing d = {.how = how,
                  .classes = classes,
                  .logits = rapt_data(dense),
                  .uniforms = uniforms ? rapt_data(uniforms) : NULL,
-                 .places = places ? rapt_data_for_writing(places) : NULL,
                  .picks = rapt_data_for_writing(picks)};
+    if (is_random && !rapt_scratch_take(op, &d.scratch, rows, row_bytes(classes))) return NULL;
     rapt_parallel(rows, rapt_grain((is_random ? 16 : 1) * classes), draw_rows, &d);
+    if (is_random) rapt_scratch_give(&d.scratch);
     for (int64_t i = 0; i < rows; i++)
         if (d.picks[i] < 0) {
             rapt_fail(RAPT_ERROR_VALUE, op, "row %lld of the logits is no distribution: NaN, +∞, or −∞ throughout",

@@ -33,6 +33,10 @@ Test(generate, ranking_is_a_stable_sort)
         cr_expect_eq(rapt_ranking_place(&ranking, count / 2), sorted[count / 2]);
         for (int64_t i = 0; i < count; i++)
             cr_assert_eq(rapt_ranking_place(&ranking, i), sorted[i], "rank %d of %d", (int)i, (int)count);
+        for (int64_t few = 1; few <= count; few++) {
+            rapt_rank_few(values, count, few, places);
+            cr_assert_arr_eq(places, sorted, (size_t)few * sizeof *places, "the first %d of %d", (int)few, (int)count);
+        }
     }
 }
 

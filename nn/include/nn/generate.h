@@ -20,6 +20,12 @@ void rapt_ranking_start(rapt_ranking *ranking);
 /* The place of the number of that rank, 0 ≤ rank < count. */
 int64_t rapt_ranking_place(rapt_ranking *ranking, int64_t rank);
 
+/* Sorts places by that ranking of their values. */
+void rapt_rank_places(const double *values, int64_t count, int64_t *places);
+
+/* The places of the first `few` (1 to count) of the ranking, in its order: one pass, where few change what is kept. */
+void rapt_rank_few(const double *values, int64_t count, int64_t few, int64_t *places);
+
 /* What sequences begin with: tokens (B, T), or packed (rows) with starts. */
 typedef struct rapt_prompt {
     rapt_tensor *tokens, *starts; /* starts: NULL if not packed */
