@@ -8,13 +8,14 @@
 #include "tensor/map.h"
 #include "tensor/matmul.h"
 #include "tensor/packed_matrix.h"
+#include "tensor/packing.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
-/* What distinguishes the cells. Inputs of the op: from_input, `states` states (NULL: zeros), weight_hh, bias_hh. Its
- * backward gets the gradients of the `states` outputs (NULL: zeros), those outputs, the initial states, kept, weight_hh
- * and, or NULL, the gradient of weight_hh so far; and gives the gradients of from_input, of the projected hidden state,
- * of the states, of weight_hh. */
+/* What distinguishes the cells. Inputs of the op: from_input, `states` states (NULL: zeros), weight_hh, bias_hh and the
+ * steps' starts (NULL: all steps alike). Its backward gets the gradients of the `states` outputs (NULL: zeros), those
+ * outputs, the initial states, kept, weight_hh, or NULL, the gradient of weight_hh so far, and the starts; and gives
+ * the gradients of from_input, of the projected hidden state, of the states, of weight_hh. */
 typedef struct cell {
     const char *name;
     int gates, states;
@@ -26,6 +27,8 @@ typedef struct sizes {
     rapt_dtype dtype;
     int64_t steps, batch, hidden, width; /* width: gates · hidden */
     int64_t bytes;                       /* of an element */
+    int64_t rows;                        /* of all steps */
+    const int64_t *starts;               /* the first row of each step; NULL: each has `batch` of them */
 } sizes;
 
 enum { kept_width = 4 };
@@ -52,10 +55,29 @@ int64_t rapt_recurrence_chunks(int64_t batch)
     return rapt_divide_up(batch, rows < fewest ? fewest : rows < most ? rows : most);
 }
 
+static int64_t first_row(const sizes *s, int64_t step)
+{
+    return s->starts ? s->starts[step] : step * s->batch;
+}
+
+/* How many of `rows` rows of the batch, from `row` on, a step still has. */
+static int64_t rows_left(const sizes *s, int64_t step, int64_t row, int64_t rows)
+{
+    const int64_t left = first_row(s, step + 1) - first_row(s, step) - row;
+    return left < rows ? left : rows;
+}
+
 /* Row `row` of a step, of `width` elements. */
 static char *at(const sizes *s, const rapt_tensor *tensor, int64_t step, int64_t row, int64_t width)
 {
-    return tensor ? tensor->data + (step * s->batch + row) * width * s->bytes : NULL;
+    return tensor ? tensor->data + (first_row(s, step) + row) * width * s->bytes : NULL;
+}
+
+/* A tensor (T, B, width) or, of packed rows, (rows, width). */
+static rapt_tensor *new_rows(const cell *c, const sizes *s, int64_t width)
+{
+    return s->starts ? rapt_new(c->name, s->dtype, RAPT_SHAPE(s->rows, width))
+                     : rapt_new(c->name, s->dtype, RAPT_SHAPE(s->steps, s->batch, width));
 }
 
 /* The rows of a sequence that step t starts from: those of step t − 1, or the initial ones. */
@@ -86,7 +108,7 @@ static void forward_rows(const run *r, int64_t row, int64_t rows, char *scratch)
 {
     const sizes *s = r->s;
     char *projected = scratch, *packing = projected + rows * s->width * s->bytes;
-    for (int64_t t = 0; t < s->steps; t++) {
+    for (int64_t t = 0; t < s->steps && (rows = rows_left(s, t, row, rows)) > 0; t++) {
         const rapt_cell_data data = {.from_input = at(s, r->from_input, t, row, s->width),
                                      .from_hidden = projected,
                                      .state = before(r, 0, t, row),
@@ -99,10 +121,12 @@ static void forward_rows(const run *r, int64_t row, int64_t rows, char *scratch)
     }
 }
 
-static void backward_rows(const run *r, int64_t row, int64_t rows, char *scratch)
+static void backward_rows(const run *r, int64_t row, int64_t all_rows, char *scratch)
 {
     const sizes *s = r->s;
     for (int64_t t = s->steps - 1; t >= 0; t--) {
+        const int64_t rows = rows_left(s, t, row, all_rows);
+        if (rows <= 0) continue;
         const rapt_cell_data data = {.from_input = at(s, r->input_gradient, t, row, s->width),
                                      .from_hidden = at(s, r->hidden_gradient, t, row, s->width),
                                      .state = before(r, 0, t, row),
@@ -140,7 +164,7 @@ static bool run_all(run *r, const rapt_tensor *weight, int64_t k, int64_t n, int
     RAPT_SCOPE;
     const rapt_tensor *zeros = rapt_zeros(s->dtype, RAPT_SHAPE(rows, s->hidden));
     if (!zeros || !rapt_packed_matrix_make(r->cell->name, &r->weight, s->dtype, k, n, weight->data, row_stride,
-                                           column_stride, s->steps * s->batch))
+                                           column_stride, s->rows))
         return false;
     r->zeros = zeros->data;
     const size_t projected = (size_t)(rows * s->width * s->bytes);
@@ -162,17 +186,42 @@ static bool check_state(const char *op, const sizes *s, const rapt_tensor *state
                      (long long)s->hidden, rapt_shape_text(state->rank, state->shape, text));
 }
 
+/* Steps, batch and rows of a sequence (T, B, …) or of packed rows. What they need belongs to the innermost scope. */
+static bool read_steps(const char *op, const rapt_tensor *sequence, const rapt_tensor *starts, sizes *s)
+{
+    rapt_raw_packing packing;
+    if (!starts) {
+        s->steps = sequence->shape[0];
+        s->batch = sequence->shape[1];
+        s->rows = s->steps * s->batch;
+        return true;
+    }
+    if (!rapt_read_packing(op, starts, &packing) || !rapt_check_packed_rows(op, "rows", &packing, sequence->shape[0]))
+        return false;
+    s->steps = packing.sequences;
+    s->batch = packing.longest;
+    s->rows = packing.rows;
+    s->starts = packing.starts;
+    for (int64_t t = 0; t < s->steps; t++)
+        if (rapt_packed_length(&packing, t) > (t > 0 ? rapt_packed_length(&packing, t - 1) : s->batch))
+            return rapt_fail(RAPT_ERROR_VALUE, op, "step %lld has more rows than the one before", (long long)t);
+    return true;
+}
+
 static bool check(const cell *c, sizes *s, const rapt_tensor *const *inputs)
 {
-    const rapt_tensor *from_input = inputs[0], *weight = inputs[1 + c->states], *bias = inputs[2 + c->states];
-    bool fits = from_input->rank == 3 && weight->rank == 2 && weight->shape[0] == c->gates * weight->shape[1] &&
-                from_input->shape[2] == weight->shape[0] &&
+    const rapt_tensor *from_input = inputs[0], *weight = inputs[1 + c->states], *bias = inputs[2 + c->states],
+                      *starts = inputs[3 + c->states];
+    const int rank = starts ? 2 : 3;
+    bool fits = from_input->rank == rank && weight->rank == 2 && weight->shape[0] == c->gates * weight->shape[1] &&
+                from_input->shape[rank - 1] == weight->shape[0] &&
                 (!bias || (bias->rank == 1 && bias->count == weight->shape[0]));
     if (!fits) {
         char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
         return rapt_fail(RAPT_ERROR_SHAPE, c->name,
-                         "input (T, B, %d·hidden) and weight_hh (%d·hidden, hidden) expected, not %s and %s", c->gates,
-                         c->gates, rapt_shape_text(from_input->rank, from_input->shape, a),
+                         "input (%s, %d·hidden) and weight_hh (%d·hidden, hidden) expected, not %s and %s",
+                         starts ? "rows" : "T, B", c->gates, c->gates,
+                         rapt_shape_text(from_input->rank, from_input->shape, a),
                          rapt_shape_text(weight->rank, weight->shape, b));
     }
     for (int i = 0; i < 3 + c->states; i++)
@@ -180,11 +229,10 @@ static bool check(const cell *c, sizes *s, const rapt_tensor *const *inputs)
             return rapt_fail(RAPT_ERROR_DTYPE, c->name, "input %d is %s, input 0 is %s; one floating dtype expected", i,
                              rapt_dtype_name(inputs[i]->dtype), rapt_dtype_name(from_input->dtype));
     *s = (sizes){.dtype = from_input->dtype,
-                 .steps = from_input->shape[0],
-                 .batch = from_input->shape[1],
                  .hidden = weight->shape[1],
                  .width = weight->shape[0],
                  .bytes = (int64_t)rapt_dtype_size(from_input->dtype)};
+    if (!read_steps(c->name, from_input, starts, s)) return false;
     for (int i = 0; i < c->states; i++)
         if (!check_state(c->name, s, inputs[1 + i])) return false;
     return true;
@@ -193,9 +241,9 @@ static bool check(const cell *c, sizes *s, const rapt_tensor *const *inputs)
 static rapt_tensor *forward(const cell *c, rapt_call *call)
 {
     RAPT_SCOPE;
-    const rapt_tensor *inputs[5] = {0}, *dense[5] = {0};
+    const rapt_tensor *inputs[6] = {0}, *dense[5] = {0};
     sizes s;
-    for (int i = 0; i < 3 + c->states; i++) inputs[i] = rapt_call_input(call, i);
+    for (int i = 0; i < 4 + c->states; i++) inputs[i] = rapt_call_input(call, i);
     if (!check(c, &s, inputs)) return NULL;
     for (int i = 0; i < 3 + c->states; i++)
         if ((dense[i] = rapt_as_contiguous(inputs[i])) == NULL && inputs[i]) return NULL;
@@ -203,17 +251,31 @@ static rapt_tensor *forward(const cell *c, rapt_call *call)
     run r = {.cell = c, .s = &s, .from_input = dense[0], .bias = bias ? bias->data : NULL};
     for (int i = 0; i < c->states; i++) {
         r.initial[i] = dense[1 + i];
-        r.states[i] = rapt_keep(rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.hidden)));
+        r.states[i] = rapt_keep(new_rows(c, &s, s.hidden));
         if (!r.states[i]) return NULL;
     }
-    r.kept = rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, kept_width * s.hidden));
+    r.kept = new_rows(c, &s, kept_width * s.hidden);
     if (!r.kept || !run_all(&r, dense[1 + c->states], s.hidden, s.width, 1, s.hidden)) return NULL;
     for (int i = 0; i < c->states; i++) rapt_call_save(call, r.states[i]);
     for (int i = 0; i < c->states; i++) rapt_call_save(call, rapt_call_input(call, 1 + i));
     rapt_call_save_constant(call, r.kept);
     rapt_call_save(call, rapt_call_input(call, 1 + c->states));
+    rapt_call_save(call, rapt_call_input(call, 3 + c->states));
     for (int i = 1; i < c->states; i++) rapt_call_set_output(call, i, r.states[i]);
     return r.states[0];
+}
+
+/* The states that all steps but the first start from, one behind the other. NULL after an error. */
+static const char *states_before(const run *r)
+{
+    const sizes *s = r->s;
+    const int64_t others = s->rows - s->batch, row = s->hidden * s->bytes;
+    if (others == (s->steps - 1) * s->batch) return r->states[0]->data;
+    rapt_tensor *states = rapt_new(r->cell->name, s->dtype, RAPT_SHAPE(others, s->hidden));
+    for (int64_t t = 1; states && t < s->steps; t++)
+        memcpy(states->data + (first_row(s, t) - s->batch) * row, at(s, r->states[0], t - 1, 0, s->hidden),
+               (size_t)(rows_left(s, t, 0, s->batch) * row));
+    return states ? states->data : NULL;
 }
 
 /* d weight = Σ over steps (gradient of the projection)ᵀ · (state before the step), which of zeros is nothing: one
@@ -222,17 +284,18 @@ static rapt_tensor *weight_gradient(const run *r, rapt_tensor *so_far)
 {
     const sizes *s = r->s;
     const char *op = r->cell->name;
-    const int64_t others = s->steps > 0 ? (s->steps - 1) * s->batch : 0;
+    const int64_t others = s->steps > 0 ? s->rows - s->batch : 0;
     const rapt_tensor *first = s->steps > 0 ? r->initial[0] : NULL;
     rapt_tensor *gradient = first || !so_far ? rapt_new(op, s->dtype, RAPT_SHAPE(s->width, s->hidden)) : so_far;
-    if (!gradient) return NULL;
+    const char *before = others > 0 ? states_before(r) : NULL;
+    if (!gradient || (others > 0 && !before)) return NULL;
     if (gradient != so_far &&
         !rapt_gemm(op, s->dtype, s->width, s->hidden, first ? s->batch : 0, r->hidden_gradient->data, 1, s->width,
                    first ? first->data : NULL, s->hidden, 1, gradient->data, s->hidden, false))
         return NULL;
     rapt_tensor *sum = so_far && others > 0 ? so_far : gradient;
     if (others > 0 && !rapt_gemm(op, s->dtype, s->width, s->hidden, others, at(s, r->hidden_gradient, 1, 0, s->width),
-                                 1, s->width, r->states[0]->data, s->hidden, 1, sum->data, s->hidden, true))
+                                 1, s->width, before, s->hidden, 1, sum->data, s->hidden, true))
         return NULL;
     if (!so_far || gradient == so_far) return gradient;
     rapt_map(rapt_kernel.elementwise.add[s->dtype], NULL, 1, 3, (const rapt_tensor *[]){so_far, so_far, gradient});
@@ -243,17 +306,16 @@ static rapt_tensor *weight_gradient(const run *r, rapt_tensor *so_far)
 static rapt_tensor *backward(const cell *c, rapt_call *call)
 {
     int n = c->states;
-    const rapt_tensor *in[8] = {0};
+    const rapt_tensor *in[8] = {0}, *starts = rapt_call_input(call, 3 * n + 3);
     for (int i = 0; i < 3 * n + 2; i++) in[i] = rapt_call_input(call, i);
     const rapt_tensor *states = in[n], *weight = in[3 * n + 1];
     sizes s = {.dtype = states->dtype,
-               .steps = states->shape[0],
-               .batch = states->shape[1],
-               .hidden = states->shape[2],
+               .hidden = states->shape[states->rank - 1],
                .width = weight->shape[0],
                .bytes = (int64_t)rapt_dtype_size(states->dtype)};
+    if (!read_steps(c->name, states, starts, &s)) return NULL;
     for (int i = 0; i < 3 * n + 2; i++) {
-        if (!in[i] && i < n) in[i] = rapt_zeros(s.dtype, RAPT_SHAPE(s.steps, s.batch, s.hidden));
+        if (!in[i] && i < n) in[i] = rapt_zeros_like(states);
         if ((in[i] || i < n) && !(in[i] = rapt_as_contiguous(in[i]))) return NULL;
     }
     run r = {.cell = c, .s = &s, .kept = (rapt_tensor *)(uintptr_t)in[3 * n]};
@@ -264,8 +326,8 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
         r.carry[i] = rapt_zeros(s.dtype, RAPT_SHAPE(s.batch, s.hidden));
         if (!r.carry[i]) return NULL;
     }
-    r.hidden_gradient = rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.width));
-    r.input_gradient = n > 1 ? r.hidden_gradient : rapt_new(c->name, s.dtype, RAPT_SHAPE(s.steps, s.batch, s.width));
+    r.hidden_gradient = new_rows(c, &s, s.width);
+    r.input_gradient = n > 1 ? r.hidden_gradient : new_rows(c, &s, s.width);
     if (!r.hidden_gradient || !r.input_gradient) return NULL;
     if (!run_all(&r, in[3 * n + 1], s.width, s.hidden, s.hidden, 1)) return NULL;
     rapt_tensor *d_weight = weight_gradient(&r, rapt_call_input(call, 3 * n + 2));
@@ -279,16 +341,17 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
 static bool vjp(const cell *c, rapt_call *call)
 {
     int n = c->states;
-    rapt_tensor *inputs[9], *results[5], *so_far = rapt_call_gradient_so_far(call, 1 + n);
+    rapt_tensor *inputs[10], *results[5], *so_far = rapt_call_gradient_so_far(call, 1 + n);
     for (int i = 0; i < n; i++) inputs[i] = rapt_call_gradient(call, i);
     for (int i = 0; i < 2 * n + 2; i++) inputs[n + i] = rapt_call_saved(call, i);
     inputs[3 * n + 2] = so_far;
-    if (!rapt_apply_many(c->backward_op, NULL, 3 * n + 3, inputs, results)) return false;
+    inputs[3 * n + 3] = rapt_call_saved(call, 2 * n + 2);
+    if (!rapt_apply_many(c->backward_op, NULL, 3 * n + 4, inputs, results)) return false;
     for (int i = 0; i < n; i++) rapt_call_give(call, 1 + i, results[2 + i]);
     rapt_call_give(call, 0, results[0]);
     if (!so_far) rapt_call_give(call, 1 + n, results[2 + n]);
     if (!rapt_call_wants(call, 2 + n)) return true;
-    return rapt_call_give(call, 2 + n, rapt_sum(results[1], RAPT_AXES(0, 1), false));
+    return rapt_call_give(call, 2 + n, rapt_sum(results[1], rapt_rank(results[1]) - 1, (const int[]){0, 1}, false));
 }
 
 #define CELL(kind, gate_count, state_count)                                                                            \
@@ -308,7 +371,7 @@ static bool vjp(const cell *c, rapt_call *call)
     static const rapt_op kind##_backward_op = {                                                                        \
         .name = #kind "_backward",                                                                                     \
         .forward = kind##_backward,                                                                                    \
-        .optional = ((1u << state_count) - 1) * (1 + (1u << 2 * state_count)) | 1u << (3 * state_count + 2),           \
+        .optional = ((1u << state_count) - 1) * (1 + (1u << 2 * state_count)) | 3u << (3 * state_count + 2),           \
         .outputs = 3 + state_count,                                                                                    \
         .no_gradient = "for second derivatives set `plain` of the recurrent layer",                                    \
     };                                                                                                                 \
@@ -316,7 +379,7 @@ static bool vjp(const cell *c, rapt_call *call)
         .name = #kind,                                                                                                 \
         .forward = kind##_forward,                                                                                     \
         .vjp = kind##_vjp,                                                                                             \
-        .optional = ((1u << state_count) - 1) << 1 | 1u << (2 + state_count),                                          \
+        .optional = ((1u << state_count) - 1) << 1 | 3u << (2 + state_count),                                          \
         .outputs = state_count,                                                                                        \
     };                                                                                                                 \
     static const cell kind = {.name = #kind,                                                                           \
@@ -330,14 +393,14 @@ CELL(gru, 3, 1);
 CELL(lstm, 4, 2);
 
 rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *weight_hh,
-                                 rapt_tensor *bias_hh)
+                                 rapt_tensor *bias_hh, rapt_tensor *step_starts)
 {
-    return RAPT_APPLY(&gru_op, NULL, from_input, state, weight_hh, bias_hh);
+    return RAPT_APPLY(&gru_op, NULL, from_input, state, weight_hh, bias_hh, step_starts);
 }
 
 bool rapt_lstm_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell_state, rapt_tensor *weight_hh,
-                          rapt_tensor *bias_hh, rapt_tensor **outputs)
+                          rapt_tensor *bias_hh, rapt_tensor *step_starts, rapt_tensor **outputs)
 {
-    rapt_tensor *inputs[] = {from_input, state, cell_state, weight_hh, bias_hh};
-    return rapt_apply_many(&lstm_op, NULL, 5, inputs, outputs);
+    rapt_tensor *inputs[] = {from_input, state, cell_state, weight_hh, bias_hh, step_starts};
+    return rapt_apply_many(&lstm_op, NULL, 6, inputs, outputs);
 }

@@ -6,13 +6,14 @@
 #include <rapt/recurrent.h>
 
 /* from_input (T, B, 3·hidden) is x W_ihᵀ + b_ih of all steps, state (B, hidden) or NULL for zeros; bias_hh
- * may be NULL → (T, B, hidden). */
+ * may be NULL → (T, B, hidden). With step_starts (T + 1) not NULL steps have ever fewer of the batch's first rows, and
+ * from_input and the outputs are the rows of all steps, those of step t from step_starts[t] on. */
 rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *weight_hh,
-                                 rapt_tensor *bias_hh);
+                                 rapt_tensor *bias_hh, rapt_tensor *step_starts);
 
 /* The same with 4·hidden and a cell state: outputs[0] the hidden states, outputs[1] the cells, both (T, B, hidden). */
 bool rapt_lstm_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell_state, rapt_tensor *weight_hh,
-                          rapt_tensor *bias_hh, rapt_tensor **outputs);
+                          rapt_tensor *bias_hh, rapt_tensor *step_starts, rapt_tensor **outputs);
 
 /* rapt_gru_forward of x, from what the first layer makes of it: x W_ihᵀ + b_ih (T, B, 3·hidden). */
 rapt_tensor *rapt_gru_forward_projected(rapt_gru *gru, rapt_tensor *projected, rapt_tensor *state,

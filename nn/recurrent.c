@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "recurrence.h"
+#include "step_order.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
 
@@ -103,96 +104,149 @@ static rapt_tensor *lstm_step(rapt_tensor *i, rapt_tensor *h, rapt_tensor **cell
     return rapt_mul(rapt_sigmoid(part[3]), rapt_tanh(*cell));
 }
 
-/* One layer from ops. states[0] and, of an LSTM, [1] become sequences (T, B, hidden). */
-static bool run_plain(const layer *l, int gates, rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell,
-                      rapt_tensor **states)
+/* One layer from ops. states[0] and, of an LSTM, [1] become sequences (T, B, hidden) or, of packed rows, (rows,
+ * hidden). */
+static bool run_plain(const layer *l, int gates, const rapt_step_order *order, rapt_tensor *from_input,
+                      rapt_tensor *state, rapt_tensor *cell, rapt_tensor **states)
 {
     const bool has_cell = gates == 4;
-    int64_t steps = rapt_size(from_input, 0);
+    const int64_t *starts = order ? rapt_data(order->step_starts) : NULL;
+    const int64_t steps = order ? rapt_count(order->step_starts) - 1 : rapt_size(from_input, 0);
     rapt_tensor **sequence = rapt_scratch_list("recurrent", 2 * steps, sizeof *sequence);
     if (!sequence) return false;
     for (int64_t t = 0; t < steps && state; t++) {
-        rapt_tensor *i = rapt_select(from_input, 0, t), *h = rapt_affine(state, l->weight_hh, l->bias_hh);
-        state = has_cell ? lstm_step(i, h, &cell) : gru_step(i, h, state);
+        rapt_tensor *i =
+            starts ? rapt_slice(from_input, 0, starts[t], starts[t + 1], 1) : rapt_select(from_input, 0, t);
+        if (starts) state = rapt_slice(state, 0, 0, starts[t + 1] - starts[t], 1);
+        if (starts && has_cell) cell = rapt_slice(cell, 0, 0, starts[t + 1] - starts[t], 1);
+        rapt_tensor *h = rapt_affine(state, l->weight_hh, l->bias_hh);
+        state = !h || (has_cell && !cell) ? NULL : has_cell ? lstm_step(i, h, &cell) : gru_step(i, h, state);
         sequence[t] = state;
         sequence[steps + t] = cell;
     }
-    states[0] = state ? rapt_stack((int)steps, sequence, 0) : NULL;
-    states[1] = state && has_cell ? rapt_stack((int)steps, sequence + steps, 0) : NULL;
+    rapt_tensor *(*const join)(int, rapt_tensor *const *, int) = order ? rapt_concat : rapt_stack;
+    states[0] = state ? join((int)steps, sequence, 0) : NULL;
+    states[1] = state && has_cell ? join((int)steps, sequence + steps, 0) : NULL;
     return states[0] && (!has_cell || states[1]);
 }
 
-static bool run_fused(const layer *l, int gates, rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell,
-                      rapt_tensor **states)
+static bool run_fused(const layer *l, int gates, const rapt_step_order *order, rapt_tensor *from_input,
+                      rapt_tensor *state, rapt_tensor *cell, rapt_tensor **states)
 {
-    if (gates == 4) return rapt_lstm_recurrence(from_input, state, cell, l->weight_hh, l->bias_hh, states);
-    states[0] = rapt_gru_recurrence(from_input, state, l->weight_hh, l->bias_hh);
+    rapt_tensor *starts = order ? order->step_starts : NULL;
+    if (gates == 4) return rapt_lstm_recurrence(from_input, state, cell, l->weight_hh, l->bias_hh, starts, states);
+    states[0] = rapt_gru_recurrence(from_input, state, l->weight_hh, l->bias_hh, starts);
     return states[0] != NULL;
 }
 
+static bool check_state(const rapt_recurrent *r, const rapt_tensor *state, int64_t batch)
+{
+    char text[128];
+    return !state ||
+           (rapt_rank(state) == 3 && rapt_size(state, 0) == r->layers && rapt_size(state, 1) == batch &&
+            rapt_size(state, 2) == r->hidden) ||
+           rapt_fail(RAPT_ERROR_SHAPE, r->module.kind->name, "state [%d, %lld, %lld] expected, not %s", r->layers,
+                     (long long)batch, (long long)r->hidden, rapt_describe(state, text, sizeof text));
+}
+
 /* x: the input, `width` numbers for each item and step. */
-static bool check(const rapt_recurrent *r, const rapt_tensor *x, int64_t width, const rapt_tensor *state,
-                  const rapt_tensor *cell)
+static bool check(const rapt_recurrent *r, const rapt_tensor *x, int64_t width, bool is_packed)
 {
     const char *op = r->module.kind->name;
     char text[128];
     if (!x) return rapt_fail(RAPT_ERROR_NULL, op, "the input is NULL");
-    if (rapt_rank(x) != 3 || rapt_size(x, 2) != width || rapt_size(x, 0) < 1)
-        return rapt_fail(RAPT_ERROR_SHAPE, op, "input (T, B, %lld) with T of 1 or more expected, not %s",
-                         (long long)width, rapt_describe(x, text, sizeof text));
-    for (int i = 0; i < 2; i++) {
-        const rapt_tensor *s = i ? cell : state;
-        if (s && (rapt_rank(s) != 3 || rapt_size(s, 0) != r->layers || rapt_size(s, 1) != rapt_size(x, 1) ||
-                  rapt_size(s, 2) != r->hidden))
-            return rapt_fail(RAPT_ERROR_SHAPE, op, "state [%d, %lld, %lld] expected, not %s", r->layers,
-                             (long long)rapt_size(x, 1), (long long)r->hidden, rapt_describe(s, text, sizeof text));
-    }
-    return true;
+    if (rapt_rank(x) == (is_packed ? 2 : 3) && rapt_size(x, -1) == width && (is_packed || rapt_size(x, 0) > 0))
+        return true;
+    return rapt_fail(RAPT_ERROR_SHAPE, op, "input (%s%lld)%s expected, not %s", is_packed ? "rows, " : "T, B, ",
+                     (long long)width, is_packed ? "" : " with T of 1 or more", rapt_describe(x, text, sizeof text));
 }
 
 /* The state of one layer: its part of what was given, or zeros, which the fused way knows without being given them. */
-static bool initial(const rapt_recurrent *r, rapt_tensor *x, rapt_tensor *given, int i, rapt_tensor **state)
+static bool initial(const rapt_recurrent *r, rapt_tensor *x, int64_t batch, rapt_tensor *given, int i,
+                    rapt_tensor **state)
 {
     *state = given      ? rapt_select(given, 0, i)
-             : r->plain ? rapt_zeros(rapt_get_dtype(x), RAPT_SHAPE(rapt_size(x, 1), r->hidden))
+             : r->plain ? rapt_zeros(rapt_get_dtype(x), RAPT_SHAPE(batch, r->hidden))
                         : NULL;
     return *state || !(given || r->plain);
 }
 
-/* Runs all layers, from x or, if that is not NULL, what the first one makes of it; last[0] and last[1] (of `layers`
- * tensors each; [1] NULL for a GRU) become the final states. */
-static rapt_tensor *run_layers(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *projected, rapt_tensor *state,
-                               rapt_tensor *cell, rapt_tensor **last[2])
+/* What goes into all layers: the input (T, B, in), or its packed rows in a recurrence's order; or, if that is not
+ * NULL, what the first layer makes of it. */
+typedef struct start {
+    rapt_tensor *x, *projected, *state, *cell;
+    int64_t batch;
+    const rapt_step_order *order; /* NULL: not packed */
+} start;
+
+static rapt_tensor *last_of(const start *s, rapt_tensor *states)
 {
+    return s->order ? rapt_index_select(states, 0, s->order->last) : rapt_select(states, 0, -1);
+}
+
+/* Runs all layers; last[0] and last[1] (of `layers` tensors each; [1] NULL for a GRU) become the final states. */
+static rapt_tensor *run_layers(rapt_recurrent *r, const start *s, rapt_tensor **last[2])
+{
+    rapt_tensor *x = s->x;
     for (int i = 0; i < r->layers && x; i++) {
         const layer *l = &r->layer[i];
         rapt_tensor *states[2], *h, *c = NULL;
-        rapt_tensor *from_input = projected && i == 0 ? projected : rapt_affine(x, l->weight_ih, l->bias_ih);
-        if (!from_input || !initial(r, x, state, i, &h) || (last[1] && !initial(r, x, cell, i, &c)) ||
-            !(r->plain ? run_plain : run_fused)(l, r->gates, from_input, h, c, states))
+        rapt_tensor *from_input = s->projected && i == 0 ? s->projected : rapt_affine(x, l->weight_ih, l->bias_ih);
+        if (!from_input || !initial(r, x, s->batch, s->state, i, &h) ||
+            (last[1] && !initial(r, x, s->batch, s->cell, i, &c)) ||
+            !(r->plain ? run_plain : run_fused)(l, r->gates, s->order, from_input, h, c, states))
             return NULL;
-        last[0][i] = rapt_select(states[0], 0, -1);
-        if (last[1]) last[1][i] = rapt_select(states[1], 0, -1);
+        last[0][i] = last_of(s, states[0]);
+        if (last[1]) last[1][i] = last_of(s, states[1]);
         bool drops = r->module.training && r->dropout > 0 && i < r->layers - 1;
         x = drops ? rapt_drop(states[0], r->dropout) : states[0];
     }
     return x;
 }
 
-static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *projected, rapt_tensor *state,
-                                      rapt_tensor *cell, rapt_tensor **final_state, rapt_tensor **final_cell)
+static rapt_tensor *run_checked(rapt_recurrent *r, const start *s, rapt_tensor **final_state, rapt_tensor **final_cell)
 {
-    RAPT_UNDO_DRAWS;
-    if (!check(r, x, projected ? r->gates * r->hidden : r->in, state, cell)) return NULL;
     bool has_cell = r->gates == 4;
     rapt_tensor **last = rapt_scratch_list(r->module.kind->name, 2 * r->layers, sizeof *last);
     if (!last) return NULL;
     rapt_tensor **parts[2] = {last, has_cell ? last + r->layers : NULL};
-    rapt_tensor *output = run_layers(r, x, projected, state, cell, parts);
+    rapt_tensor *output = run_layers(r, s, parts);
     if (final_state) *final_state = output ? rapt_stack(r->layers, parts[0], 0) : NULL;
     if (final_cell) *final_cell = output && has_cell ? rapt_stack(r->layers, parts[1], 0) : NULL;
     bool good = output && (!final_state || *final_state) && (!final_cell || *final_cell);
     return good ? output : NULL;
+}
+
+static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *projected, rapt_tensor *state,
+                                      rapt_tensor *cell, rapt_tensor **final_state, rapt_tensor **final_cell)
+{
+    RAPT_UNDO_DRAWS;
+    if (!check(r, x, projected ? r->gates * r->hidden : r->in, false)) return NULL;
+    const start s = {x, projected, state, cell, rapt_size(x, 1), NULL};
+    if (!check_state(r, state, s.batch) || !check_state(r, cell, s.batch)) return NULL;
+    return run_checked(r, &s, final_state, final_cell);
+}
+
+/* The state of a sequence stands at its place. */
+static bool reorder(const rapt_step_order *order, rapt_tensor **state)
+{
+    return !*state || (*state = rapt_index_select(*state, 1, order->sequences)) != NULL;
+}
+
+static rapt_tensor *recurrent_forward_packed(rapt_recurrent *r, rapt_tensor *rows, rapt_tensor *starts,
+                                             rapt_tensor *state, rapt_tensor *cell, rapt_tensor **final_state,
+                                             rapt_tensor **final_cell)
+{
+    RAPT_UNDO_DRAWS;
+    rapt_step_order order;
+    if (!check(r, rows, r->in, true) || !rapt_step_order_make(r->module.kind->name, starts, rapt_size(rows, 0), &order))
+        return NULL;
+    start s = {.state = state, .cell = cell, .batch = rapt_count(order.last), .order = &order};
+    if (!check_state(r, state, s.batch) || !check_state(r, cell, s.batch) || !reorder(&order, &s.state) ||
+        !reorder(&order, &s.cell) || !(s.x = rapt_index_select(rows, 0, order.rows)))
+        return NULL;
+    rapt_tensor *output = run_checked(r, &s, final_state, final_cell);
+    return output ? rapt_index_select(output, 0, order.packed) : NULL;
 }
 
 rapt_tensor *rapt_gru_forward(rapt_gru *gru, rapt_tensor *x, rapt_tensor *state, rapt_tensor **final_state)
@@ -213,6 +267,24 @@ rapt_tensor *rapt_lstm_forward(rapt_lstm *lstm, rapt_tensor *x, rapt_tensor *hid
 {
     if (lstm && !hidden == !cell)
         return recurrent_forward(&lstm->recurrent, x, NULL, hidden, cell, final_hidden, final_cell);
+    rapt_fail(RAPT_ERROR_NULL, "LSTM",
+              lstm ? "one of hidden and cell is NULL; both or neither expected" : "the layer is NULL");
+    return NULL;
+}
+
+rapt_tensor *rapt_gru_forward_packed(rapt_gru *gru, rapt_tensor *rows, rapt_tensor *starts, rapt_tensor *state,
+                                     rapt_tensor **final_state)
+{
+    if (gru) return recurrent_forward_packed(&gru->recurrent, rows, starts, state, NULL, final_state, NULL);
+    rapt_fail(RAPT_ERROR_NULL, "GRU", "the layer is NULL");
+    return NULL;
+}
+
+rapt_tensor *rapt_lstm_forward_packed(rapt_lstm *lstm, rapt_tensor *rows, rapt_tensor *starts, rapt_tensor *hidden,
+                                      rapt_tensor *cell, rapt_tensor **final_hidden, rapt_tensor **final_cell)
+{
+    if (lstm && !hidden == !cell)
+        return recurrent_forward_packed(&lstm->recurrent, rows, starts, hidden, cell, final_hidden, final_cell);
     rapt_fail(RAPT_ERROR_NULL, "LSTM",
               lstm ? "one of hidden and cell is NULL; both or neither expected" : "the layer is NULL");
     return NULL;

@@ -32,6 +32,12 @@ RAPT_API rapt_gru *rapt_gru_new(int64_t in, int64_t hidden, int layers, double d
  * state of each layer goes to *final_state (layers, B, hidden) unless that is NULL. */
 RAPT_API rapt_tensor *rapt_gru_forward(rapt_gru *gru, rapt_tensor *x, rapt_tensor *state, rapt_tensor **final_state);
 
+/* The same of packed sequences (rapt/packing.h), without work on padding: rows (N, in) → (N, hidden); the last state of
+ * a sequence is that after its own last row. Each sequence gets, up to rounding, what it gets alone. A sequence of no
+ * rows is an error, and so is no sequence. */
+RAPT_API rapt_tensor *rapt_gru_forward_packed(rapt_gru *gru, rapt_tensor *rows, rapt_tensor *starts, rapt_tensor *state,
+                                              rapt_tensor **final_state);
+
 /* Gates i, f, g, o (Hochreiter & Schmidhuber 1997, with Gers's forget gate):
  * i, f, o = σ(W x + b + W h + b), g = tanh(W x + b + W h + b), c' = f·c + i·g, h' = o·tanh(c'). */
 typedef struct rapt_lstm {
@@ -43,6 +49,11 @@ RAPT_API rapt_lstm *rapt_lstm_new(int64_t in, int64_t hidden, int layers, double
 /* As rapt_gru_forward, with a hidden state and a cell state; both or neither are given. */
 RAPT_API rapt_tensor *rapt_lstm_forward(rapt_lstm *lstm, rapt_tensor *x, rapt_tensor *hidden, rapt_tensor *cell,
                                         rapt_tensor **final_hidden, rapt_tensor **final_cell);
+
+/* As rapt_gru_forward_packed. */
+RAPT_API rapt_tensor *rapt_lstm_forward_packed(rapt_lstm *lstm, rapt_tensor *rows, rapt_tensor *starts,
+                                               rapt_tensor *hidden, rapt_tensor *cell, rapt_tensor **final_hidden,
+                                               rapt_tensor **final_cell);
 
 RAPT_END_DECLS
 

@@ -1,0 +1,44 @@
+/* The order of packed sequences' rows in a recurrence. */
+#include "step_order.h"
+
+#include "tensor/packing.h"
+
+static bool take(const char *op, int64_t count, rapt_tensor **tensor, int64_t **data)
+{
+    *tensor = rapt_new(op, RAPT_INT64, RAPT_SHAPE(count));
+    *data = *tensor ? (int64_t *)(void *)(*tensor)->data : NULL;
+    return *tensor != NULL;
+}
+
+bool rapt_step_order_make(const char *op, const rapt_tensor *starts, int64_t rows, rapt_step_order *order)
+{
+    rapt_raw_packing p;
+    rapt_tensor *counts;
+    int64_t *longer, *step, *row, *packed, *sequence, *last;
+    if (!rapt_read_packing(op, starts, &p) || !rapt_check_packed_rows(op, "rows", &p, rows)) return false;
+    if (p.sequences == 0) return rapt_fail(RAPT_ERROR_VALUE, op, "no sequences; 1 or more expected");
+    for (int64_t b = 0; b < p.sequences; b++)
+        if (rapt_packed_length(&p, b) == 0)
+            return rapt_fail(RAPT_ERROR_VALUE, op, "sequence %lld has no rows; 1 or more expected", (long long)b);
+    if (!take(op, p.longest + 1, &counts, &longer) || !take(op, p.longest + 1, &order->step_starts, &step) ||
+        !take(op, p.rows, &order->rows, &row) || !take(op, p.rows, &order->packed, &packed) ||
+        !take(op, p.sequences, &order->sequences, &sequence) || !take(op, p.sequences, &order->last, &last))
+        return false;
+    /* longer[t]: how many sequences have more than t rows, which are those of step t */
+    for (int64_t t = 0; t <= p.longest; t++) longer[t] = 0;
+    for (int64_t b = 0; b < p.sequences; b++) longer[rapt_packed_length(&p, b) - 1]++;
+    for (int64_t t = p.longest - 1; t >= 0; t--) longer[t] += longer[t + 1];
+    step[0] = 0;
+    for (int64_t t = 0; t < p.longest; t++) step[t + 1] = step[t] + longer[t];
+    for (int64_t b = 0; b < p.sequences; b++) {
+        const int64_t length = rapt_packed_length(&p, b);
+        const int64_t place = longer[length]++;
+        sequence[place] = b;
+        last[b] = step[length - 1] + place;
+        for (int64_t t = 0; t < length; t++) {
+            packed[p.starts[b] + t] = step[t] + place;
+            row[step[t] + place] = p.starts[b] + t;
+        }
+    }
+    return true;
+}
