@@ -61,11 +61,25 @@ rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_
     return projected ? rapt_gru_forward_projected(encoder->rnn, projected, NULL, state) : NULL;
 }
 
+/* The embeddings of the words that occur, and zeros in place of the others, so that a NaN there stays where it is. */
+static rapt_tensor *used_rows(rapt_tensor *table, rapt_tensor *tokens)
+{
+    const int64_t words = rapt_size(table, 0);
+    const rapt_tensor *numbers = rapt_contiguous(rapt_cast(tokens, RAPT_INT64));
+    rapt_tensor *used = rapt_zeros(RAPT_BOOL, RAPT_SHAPE(words, 1));
+    if (!numbers || !used) return NULL;
+    const int64_t *word = rapt_data(numbers);
+    bool *is_used = rapt_data_for_writing(used);
+    for (int64_t i = 0; i < rapt_count(numbers); i++)
+        if (word[i] >= 0 && word[i] < words) is_used[word[i]] = true;
+    return rapt_where(used, table, rapt_scalar(rapt_get_dtype(table), 0));
+}
+
 rapt_tensor *rapt_bahdanau_project(rapt_embedding *embedding, rapt_tensor *tokens, rapt_tensor *weight,
                                    rapt_tensor *bias)
 {
     if (tokens && rapt_size(embedding->weight, 0) <= rapt_count(tokens) / 2)
-        return rapt_embed(rapt_affine(embedding->weight, weight, bias), tokens);
+        return rapt_embed(rapt_affine(used_rows(embedding->weight, tokens), weight, bias), tokens);
     return rapt_affine(rapt_embedding_forward(embedding, tokens), weight, bias);
 }
 
