@@ -3,182 +3,21 @@
 
 #include <string.h>
 
+#include "recurrence_rows.h"
 #include "tensor/core.h"
 #include "tensor/kernels.h"
 #include "tensor/map.h"
 #include "tensor/matmul.h"
-#include "tensor/packed_matrix.h"
 #include "tensor/packing.h"
-#include "tensor/parallel.h"
-#include "tensor/scratch.h"
-
-/* What distinguishes the cells. Inputs of the op: from_input, `states` states (NULL: zeros), weight_hh, bias_hh and the
- * steps' starts (NULL: all steps alike). Its backward gets the gradients of the `states` outputs (NULL: zeros), those
- * outputs, the initial states, kept, weight_hh, or NULL, the gradient of weight_hh so far, and the starts; and gives
- * the gradients of from_input, of the projected hidden state, of the states, of weight_hh. */
-typedef struct cell {
-    const char *name;
-    int gates, states;
-    rapt_cell_loop *const *forward, *const *backward;
-    const rapt_op *backward_op;
-} cell;
-
-typedef struct sizes {
-    rapt_dtype dtype;
-    int64_t steps, batch, hidden, width; /* width: gates · hidden */
-    int64_t bytes;                       /* of an element */
-    int64_t rows;                        /* of all steps */
-    const int64_t *starts;               /* the first row of each step; NULL: each has `batch` of them */
-} sizes;
-
-enum { kept_width = 4 };
-
-/* Rows of a batch do not meet in a recurrence: a task takes some of them through all steps. */
-typedef struct run {
-    const cell *cell;
-    const sizes *s;
-    rapt_packed_matrix weight;
-    rapt_scratch scratch;
-    const char *bias;
-    const rapt_tensor *from_input, *initial[2]; /* initial: NULL for zeros */
-    rapt_tensor *kept, *states[2];
-    const rapt_tensor *gradients[2]; /* of states, in backward */
-    rapt_tensor *input_gradient, *hidden_gradient, *carry[2];
-    const char *zeros; /* as many as a task's rows of a state */
-} run;
-
-/* The rows of a task: few enough to keep threads busy, and enough to make much of weights that come to the cache. */
-int64_t rapt_recurrence_chunks(int64_t batch)
-{
-    enum { fewest = 8, most = 32, wanted = 4 };
-    const int64_t rows = batch / wanted;
-    return rapt_divide_up(batch, rows < fewest ? fewest : rows < most ? rows : most);
-}
-
-static int64_t first_row(const sizes *s, int64_t step)
-{
-    return s->starts ? s->starts[step] : step * s->batch;
-}
-
-/* How many of `rows` rows of the batch, from `row` on, a step still has. */
-static int64_t rows_left(const sizes *s, int64_t step, int64_t row, int64_t rows)
-{
-    const int64_t left = first_row(s, step + 1) - first_row(s, step) - row;
-    return left < rows ? left : rows;
-}
-
-/* Row `row` of a step, of `width` elements. */
-static char *at(const sizes *s, const rapt_tensor *tensor, int64_t step, int64_t row, int64_t width)
-{
-    return tensor ? tensor->data + (first_row(s, step) + row) * width * s->bytes : NULL;
-}
 
 /* A tensor (T, B, width) or, of packed rows, (rows, width). */
-static rapt_tensor *new_rows(const cell *c, const sizes *s, int64_t width)
+static rapt_tensor *new_rows(const rapt_cell *c, const rapt_recurrence_sizes *s, int64_t width)
 {
     return s->starts ? rapt_new(c->name, s->dtype, RAPT_SHAPE(s->rows, width))
                      : rapt_new(c->name, s->dtype, RAPT_SHAPE(s->steps, s->batch, width));
 }
 
-/* The rows of a sequence that step t starts from: those of step t − 1, or the initial ones. */
-static char *before(const run *r, int state, int64_t step, int64_t row)
-{
-    if (step > 0) return at(r->s, r->states[state], step - 1, row, r->s->hidden);
-    return r->initial[state] ? at(r->s, r->initial[state], 0, row, r->s->hidden) : (char *)r->zeros;
-}
-
-/* to = state Wᵀ + b; of no state there is only b */
-static void project(const run *r, int64_t rows, char *state, char *to, char *scratch)
-{
-    const sizes *s = r->s;
-    const size_t bytes = (size_t)(s->width * s->bytes);
-    if (state != r->zeros) {
-        rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){state, s->hidden}, r->bias, (rapt_rows){to, s->width},
-                                    false, scratch);
-        return;
-    }
-    for (int64_t row = 0; row < rows; row++, to += bytes)
-        if (r->bias)
-            memcpy(to, r->bias, bytes);
-        else
-            memset(to, 0, bytes);
-}
-
-static void forward_rows(const run *r, int64_t row, int64_t rows, char *scratch)
-{
-    const sizes *s = r->s;
-    char *projected = scratch, *packing = projected + rows * s->width * s->bytes;
-    for (int64_t t = 0; t < s->steps && (rows = rows_left(s, t, row, rows)) > 0; t++) {
-        const rapt_cell_data data = {.from_input = at(s, r->from_input, t, row, s->width),
-                                     .from_hidden = projected,
-                                     .state = before(r, 0, t, row),
-                                     .next_state = at(s, r->states[0], t, row, s->hidden),
-                                     .cell = before(r, 1, t, row),
-                                     .next_cell = at(s, r->states[1], t, row, s->hidden),
-                                     .kept = at(s, r->kept, t, row, kept_width * s->hidden)};
-        project(r, rows, data.state, projected, packing);
-        r->cell->forward[s->dtype](0, rows, s->hidden, &data);
-    }
-}
-
-static void backward_rows(const run *r, int64_t row, int64_t all_rows, char *scratch)
-{
-    const sizes *s = r->s;
-    for (int64_t t = s->steps - 1; t >= 0; t--) {
-        const int64_t rows = rows_left(s, t, row, all_rows);
-        if (rows <= 0) continue;
-        const rapt_cell_data data = {.from_input = at(s, r->input_gradient, t, row, s->width),
-                                     .from_hidden = at(s, r->hidden_gradient, t, row, s->width),
-                                     .state = before(r, 0, t, row),
-                                     .cell = before(r, 1, t, row),
-                                     .next_cell = at(s, r->states[1], t, row, s->hidden),
-                                     .kept = at(s, r->kept, t, row, kept_width * s->hidden),
-                                     .gradient = at(s, r->gradients[0], t, row, s->hidden),
-                                     .cell_gradient = at(s, r->gradients[1], t, row, s->hidden),
-                                     .carry = at(s, r->carry[0], 0, row, s->hidden),
-                                     .cell_carry = at(s, r->carry[1], 0, row, s->hidden)};
-        r->cell->backward[s->dtype](0, rows, s->hidden, &data);
-        if (data.state == r->zeros) return; /* whose gradient nobody wants */
-        rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){data.from_hidden, s->width}, NULL,
-                                    (rapt_rows){data.carry, s->hidden}, true, scratch);
-    }
-}
-
-static void run_chunks(void *context, int64_t first, int64_t last)
-{
-    const run *r = context;
-    const int64_t chunks = rapt_recurrence_chunks(r->s->batch), batch = r->s->batch;
-    char *scratch = rapt_scratch_borrow(&r->scratch);
-    for (int64_t i = first; i < last; i++) {
-        const int64_t row = batch * i / chunks, rows = batch * (i + 1) / chunks - row;
-        (r->input_gradient ? backward_rows : forward_rows)(r, row, rows, scratch);
-    }
-    rapt_scratch_return(&r->scratch, scratch);
-}
-
-/* weight: what the state or, backward, the gradient of its projection is multiplied with, (k, n). */
-static bool run_all(run *r, const rapt_tensor *weight, int64_t k, int64_t n, int64_t row_stride, int64_t column_stride)
-{
-    const sizes *s = r->s;
-    const int64_t chunks = rapt_recurrence_chunks(s->batch), rows = chunks > 0 ? rapt_divide_up(s->batch, chunks) : 0;
-    RAPT_SCOPE;
-    const rapt_tensor *zeros = rapt_zeros(s->dtype, RAPT_SHAPE(rows, s->hidden));
-    if (!zeros || !rapt_packed_matrix_make(r->cell->name, &r->weight, s->dtype, k, n, weight->data, row_stride,
-                                           column_stride, s->rows))
-        return false;
-    r->zeros = zeros->data;
-    const size_t projected = (size_t)(rows * s->width * s->bytes);
-    const bool good =
-        rapt_scratch_take(r->cell->name, &r->scratch, chunks, projected + rapt_packed_matrix_scratch(&r->weight, rows));
-    if (good) {
-        rapt_parallel(chunks, rapt_grain(s->steps * rows * k * n / 64), run_chunks, r);
-        rapt_scratch_give(&r->scratch);
-    }
-    rapt_packed_matrix_free(&r->weight);
-    return good;
-}
-
-static bool check_state(const char *op, const sizes *s, const rapt_tensor *state)
+static bool check_state(const char *op, const rapt_recurrence_sizes *s, const rapt_tensor *state)
 {
     if (!state || (state->rank == 2 && state->shape[0] == s->batch && state->shape[1] == s->hidden)) return true;
     char text[RAPT_SHAPE_TEXT];
@@ -187,7 +26,7 @@ static bool check_state(const char *op, const sizes *s, const rapt_tensor *state
 }
 
 /* Steps, batch and rows of a sequence (T, B, …) or of packed rows. What they need belongs to the innermost scope. */
-static bool read_steps(const char *op, const rapt_tensor *sequence, const rapt_tensor *starts, sizes *s)
+static bool read_steps(const char *op, const rapt_tensor *sequence, const rapt_tensor *starts, rapt_recurrence_sizes *s)
 {
     rapt_raw_packing packing;
     if (!starts) {
@@ -208,7 +47,7 @@ static bool read_steps(const char *op, const rapt_tensor *sequence, const rapt_t
     return true;
 }
 
-static bool check(const cell *c, sizes *s, const rapt_tensor *const *inputs)
+static bool check(const rapt_cell *c, rapt_recurrence_sizes *s, const rapt_tensor *const *inputs)
 {
     const rapt_tensor *from_input = inputs[0], *weight = inputs[1 + c->states], *bias = inputs[2 + c->states],
                       *starts = inputs[3 + c->states];
@@ -228,34 +67,34 @@ static bool check(const cell *c, sizes *s, const rapt_tensor *const *inputs)
         if (inputs[i] && (inputs[i]->dtype != from_input->dtype || !rapt_is_floating(inputs[i])))
             return rapt_fail(RAPT_ERROR_DTYPE, c->name, "input %d is %s, input 0 is %s; one floating dtype expected", i,
                              rapt_dtype_name(inputs[i]->dtype), rapt_dtype_name(from_input->dtype));
-    *s = (sizes){.dtype = from_input->dtype,
-                 .hidden = weight->shape[1],
-                 .width = weight->shape[0],
-                 .bytes = (int64_t)rapt_dtype_size(from_input->dtype)};
+    *s = (rapt_recurrence_sizes){.dtype = from_input->dtype,
+                                 .hidden = weight->shape[1],
+                                 .width = weight->shape[0],
+                                 .bytes = (int64_t)rapt_dtype_size(from_input->dtype)};
     if (!read_steps(c->name, from_input, starts, s)) return false;
     for (int i = 0; i < c->states; i++)
         if (!check_state(c->name, s, inputs[1 + i])) return false;
     return true;
 }
 
-static rapt_tensor *forward(const cell *c, rapt_call *call)
+static rapt_tensor *forward(const rapt_cell *c, rapt_call *call)
 {
     RAPT_SCOPE;
     const rapt_tensor *inputs[6] = {0}, *dense[5] = {0};
-    sizes s;
+    rapt_recurrence_sizes s;
     for (int i = 0; i < 4 + c->states; i++) inputs[i] = rapt_call_input(call, i);
     if (!check(c, &s, inputs)) return NULL;
     for (int i = 0; i < 3 + c->states; i++)
         if ((dense[i] = rapt_as_contiguous(inputs[i])) == NULL && inputs[i]) return NULL;
     const rapt_tensor *bias = dense[2 + c->states];
-    run r = {.cell = c, .s = &s, .from_input = dense[0], .bias = bias ? bias->data : NULL};
+    rapt_recurrence_run r = {.cell = c, .s = &s, .from_input = dense[0], .bias = bias ? bias->data : NULL};
     for (int i = 0; i < c->states; i++) {
         r.initial[i] = dense[1 + i];
         r.states[i] = rapt_keep(new_rows(c, &s, s.hidden));
         if (!r.states[i]) return NULL;
     }
-    r.kept = new_rows(c, &s, kept_width * s.hidden);
-    if (!r.kept || !run_all(&r, dense[1 + c->states], s.hidden, s.width, 1, s.hidden)) return NULL;
+    r.kept = new_rows(c, &s, RAPT_RECURRENCE_KEPT * s.hidden);
+    if (!r.kept || !rapt_recurrence_run_all(&r, dense[1 + c->states], s.hidden, s.width, 1, s.hidden)) return NULL;
     for (int i = 0; i < c->states; i++) rapt_call_save(call, r.states[i]);
     for (int i = 0; i < c->states; i++) rapt_call_save(call, rapt_call_input(call, 1 + i));
     rapt_call_save_constant(call, r.kept);
@@ -266,23 +105,24 @@ static rapt_tensor *forward(const cell *c, rapt_call *call)
 }
 
 /* The states that all steps but the first start from, one behind the other. NULL after an error. */
-static const char *states_before(const run *r)
+static const char *states_before(const rapt_recurrence_run *r)
 {
-    const sizes *s = r->s;
+    const rapt_recurrence_sizes *s = r->s;
     const int64_t others = s->rows - s->batch, row = s->hidden * s->bytes;
     if (others == (s->steps - 1) * s->batch) return r->states[0]->data;
     rapt_tensor *states = rapt_new(r->cell->name, s->dtype, RAPT_SHAPE(others, s->hidden));
     for (int64_t t = 1; states && t < s->steps; t++)
-        memcpy(states->data + (first_row(s, t) - s->batch) * row, at(s, r->states[0], t - 1, 0, s->hidden),
-               (size_t)(rows_left(s, t, 0, s->batch) * row));
+        memcpy(states->data + (rapt_step_first_row(s, t) - s->batch) * row,
+               rapt_step_at(s, r->states[0], t - 1, 0, s->hidden),
+               (size_t)(rapt_step_rows_left(s, t, 0, s->batch) * row));
     return states ? states->data : NULL;
 }
 
 /* d weight = Σ over steps (gradient of the projection)ᵀ · (state before the step), which of zeros is nothing: one
  * product for all but the first step, and one for that. What is added to comes last, when nothing can fail any more. */
-static rapt_tensor *weight_gradient(const run *r, rapt_tensor *so_far)
+static rapt_tensor *weight_gradient(const rapt_recurrence_run *r, rapt_tensor *so_far)
 {
-    const sizes *s = r->s;
+    const rapt_recurrence_sizes *s = r->s;
     const char *op = r->cell->name;
     const int64_t others = s->steps > 0 ? s->rows - s->batch : 0;
     const rapt_tensor *first = s->steps > 0 ? r->initial[0] : NULL;
@@ -294,8 +134,9 @@ static rapt_tensor *weight_gradient(const run *r, rapt_tensor *so_far)
                    first ? first->data : NULL, s->hidden, 1, gradient->data, s->hidden, false))
         return NULL;
     rapt_tensor *sum = so_far && others > 0 ? so_far : gradient;
-    if (others > 0 && !rapt_gemm(op, s->dtype, s->width, s->hidden, others, at(s, r->hidden_gradient, 1, 0, s->width),
-                                 1, s->width, before, s->hidden, 1, sum->data, s->hidden, true))
+    if (others > 0 &&
+        !rapt_gemm(op, s->dtype, s->width, s->hidden, others, rapt_step_at(s, r->hidden_gradient, 1, 0, s->width), 1,
+                   s->width, before, s->hidden, 1, sum->data, s->hidden, true))
         return NULL;
     if (!so_far || gradient == so_far) return gradient;
     rapt_map(rapt_kernel.elementwise.add[s->dtype], NULL, 1, 3, (const rapt_tensor *[]){so_far, so_far, gradient});
@@ -303,22 +144,22 @@ static rapt_tensor *weight_gradient(const run *r, rapt_tensor *so_far)
 }
 
 /* Walks the steps backwards; results as `cell` lists them. A missing gradient of an output is NULL. */
-static rapt_tensor *backward(const cell *c, rapt_call *call)
+static rapt_tensor *backward(const rapt_cell *c, rapt_call *call)
 {
     int n = c->states;
     const rapt_tensor *in[8] = {0}, *starts = rapt_call_input(call, 3 * n + 3);
     for (int i = 0; i < 3 * n + 2; i++) in[i] = rapt_call_input(call, i);
     const rapt_tensor *states = in[n], *weight = in[3 * n + 1];
-    sizes s = {.dtype = states->dtype,
-               .hidden = states->shape[states->rank - 1],
-               .width = weight->shape[0],
-               .bytes = (int64_t)rapt_dtype_size(states->dtype)};
+    rapt_recurrence_sizes s = {.dtype = states->dtype,
+                               .hidden = states->shape[states->rank - 1],
+                               .width = weight->shape[0],
+                               .bytes = (int64_t)rapt_dtype_size(states->dtype)};
     if (!read_steps(c->name, states, starts, &s)) return NULL;
     for (int i = 0; i < 3 * n + 2; i++) {
         if (!in[i] && i < n) in[i] = rapt_zeros_like(states);
         if ((in[i] || i < n) && !(in[i] = rapt_as_contiguous(in[i]))) return NULL;
     }
-    run r = {.cell = c, .s = &s, .kept = (rapt_tensor *)(uintptr_t)in[3 * n]};
+    rapt_recurrence_run r = {.cell = c, .s = &s, .kept = (rapt_tensor *)(uintptr_t)in[3 * n]};
     for (int i = 0; i < n; i++) {
         r.gradients[i] = in[i];
         r.states[i] = (rapt_tensor *)(uintptr_t)in[n + i];
@@ -329,7 +170,7 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
     r.hidden_gradient = new_rows(c, &s, s.width);
     r.input_gradient = n > 1 ? r.hidden_gradient : new_rows(c, &s, s.width);
     if (!r.hidden_gradient || !r.input_gradient) return NULL;
-    if (!run_all(&r, in[3 * n + 1], s.width, s.hidden, s.hidden, 1)) return NULL;
+    if (!rapt_recurrence_run_all(&r, in[3 * n + 1], s.width, s.hidden, s.hidden, 1)) return NULL;
     rapt_tensor *d_weight = weight_gradient(&r, rapt_call_input(call, 3 * n + 2));
     if (!d_weight) return NULL;
     rapt_call_set_output(call, 1, r.hidden_gradient);
@@ -338,7 +179,7 @@ static rapt_tensor *backward(const cell *c, rapt_call *call)
     return r.input_gradient;
 }
 
-static bool vjp(const cell *c, rapt_call *call)
+static bool vjp(const rapt_cell *c, rapt_call *call)
 {
     int n = c->states;
     rapt_tensor *inputs[10], *results[5], *so_far = rapt_call_gradient_so_far(call, 1 + n);
@@ -355,7 +196,7 @@ static bool vjp(const cell *c, rapt_call *call)
 }
 
 #define CELL(kind, gate_count, state_count)                                                                            \
-    static const cell kind;                                                                                            \
+    static const rapt_cell kind;                                                                                       \
     static rapt_tensor *kind##_forward(rapt_call *call)                                                                \
     {                                                                                                                  \
         return forward(&kind, call);                                                                                   \
@@ -382,12 +223,12 @@ static bool vjp(const cell *c, rapt_call *call)
         .optional = ((1u << state_count) - 1) << 1 | 3u << (2 + state_count),                                          \
         .outputs = state_count,                                                                                        \
     };                                                                                                                 \
-    static const cell kind = {.name = #kind,                                                                           \
-                              .gates = gate_count,                                                                     \
-                              .states = state_count,                                                                   \
-                              .forward = rapt_kernel.recurrent.kind##_forward,                                         \
-                              .backward = rapt_kernel.recurrent.kind##_backward,                                       \
-                              .backward_op = &kind##_backward_op}
+    static const rapt_cell kind = {.name = #kind,                                                                      \
+                                   .gates = gate_count,                                                                \
+                                   .states = state_count,                                                              \
+                                   .forward = rapt_kernel.recurrent.kind##_forward,                                    \
+                                   .backward = rapt_kernel.recurrent.kind##_backward,                                  \
+                                   .backward_op = &kind##_backward_op}
 
 CELL(gru, 3, 1);
 CELL(lstm, 4, 2);

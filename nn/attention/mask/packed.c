@@ -105,12 +105,11 @@ static rapt_tensor *padded_lengths(const rapt_mask *mask, const packings *p)
 }
 
 /* The rows of a relative bias (…, rows, 2R + 1) go to their places; one that repeats for all queries stays. */
-static bool unpack_relative_bias(const char *op, rapt_mask *mask, const rapt_pooling *p)
+static bool unpack_relative_bias(rapt_mask *mask, const rapt_pooling *p)
 {
     const rapt_resolved_mask *r = &p->resolved;
     rapt_tensor *bias = mask->relative_bias;
     if (!bias || bias->rank < 2 || bias->shape[bias->rank - 2] == 1) return true;
-    (void)op;
     mask->relative_bias = unpack(r->relative_bias, mask->starts);
     return mask->relative_bias != NULL;
 }
@@ -127,7 +126,7 @@ bool rapt_unpack_pooling(const char *op, const rapt_pooling *packed, rapt_poolin
     padded->values = unpack(packed->values, key_starts);
     padded->mask.valid_lengths = padded_lengths(mask, &p);
     if (!padded->queries || !padded->keys || !padded->values || !padded->mask.valid_lengths ||
-        !unpack_relative_bias(op, &padded->mask, packed))
+        !unpack_relative_bias(&padded->mask, packed))
         return false;
     padded->mask.starts = padded->mask.key_starts = NULL;
     const bool is_zero = packed->resolved.padding_is_zero;

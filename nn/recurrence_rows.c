@@ -1,0 +1,130 @@
+/* The loops of the recurrences: a task takes some rows of the batch through all steps. */
+#include "recurrence_rows.h"
+
+#include <string.h>
+
+#include "recurrence.h"
+#include "tensor/core.h"
+#include "tensor/parallel.h"
+
+/* The rows of a task: few enough to keep threads busy, and enough to make much of weights that come to the cache. */
+int64_t rapt_recurrence_chunks(int64_t batch)
+{
+    enum { fewest = 8, most = 32, wanted = 4 };
+    const int64_t rows = batch / wanted;
+    return rapt_divide_up(batch, rows < fewest ? fewest : rows < most ? rows : most);
+}
+
+int64_t rapt_step_first_row(const rapt_recurrence_sizes *s, int64_t step)
+{
+    return s->starts ? s->starts[step] : step * s->batch;
+}
+
+int64_t rapt_step_rows_left(const rapt_recurrence_sizes *s, int64_t step, int64_t row, int64_t rows)
+{
+    const int64_t left = rapt_step_first_row(s, step + 1) - rapt_step_first_row(s, step) - row;
+    return left < rows ? left : rows;
+}
+
+char *rapt_step_at(const rapt_recurrence_sizes *s, const rapt_tensor *tensor, int64_t step, int64_t row, int64_t width)
+{
+    return tensor ? tensor->data + (rapt_step_first_row(s, step) + row) * width * s->bytes : NULL;
+}
+
+/* The rows of a sequence that step t starts from: those of step t − 1, or the initial ones. */
+static char *before(const rapt_recurrence_run *r, int state, int64_t step, int64_t row)
+{
+    if (step > 0) return rapt_step_at(r->s, r->states[state], step - 1, row, r->s->hidden);
+    return r->initial[state] ? rapt_step_at(r->s, r->initial[state], 0, row, r->s->hidden) : (char *)r->zeros;
+}
+
+/* to = state Wᵀ + b; of no state there is only b */
+static void project(const rapt_recurrence_run *r, int64_t rows, char *state, char *to, char *scratch)
+{
+    const rapt_recurrence_sizes *s = r->s;
+    const size_t bytes = (size_t)(s->width * s->bytes);
+    if (state != r->zeros) {
+        rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){state, s->hidden}, r->bias, (rapt_rows){to, s->width},
+                                    false, scratch);
+        return;
+    }
+    for (int64_t row = 0; row < rows; row++, to += bytes)
+        if (r->bias)
+            memcpy(to, r->bias, bytes);
+        else
+            memset(to, 0, bytes);
+}
+
+static void forward_rows(const rapt_recurrence_run *r, int64_t row, int64_t rows, char *scratch)
+{
+    const rapt_recurrence_sizes *s = r->s;
+    char *projected = scratch, *packing = projected + rows * s->width * s->bytes;
+    for (int64_t t = 0; t < s->steps && (rows = rapt_step_rows_left(s, t, row, rows)) > 0; t++) {
+        const rapt_cell_data data = {.from_input = rapt_step_at(s, r->from_input, t, row, s->width),
+                                     .from_hidden = projected,
+                                     .state = before(r, 0, t, row),
+                                     .next_state = rapt_step_at(s, r->states[0], t, row, s->hidden),
+                                     .cell = before(r, 1, t, row),
+                                     .next_cell = rapt_step_at(s, r->states[1], t, row, s->hidden),
+                                     .kept = rapt_step_at(s, r->kept, t, row, RAPT_RECURRENCE_KEPT * s->hidden)};
+        project(r, rows, data.state, projected, packing);
+        r->cell->forward[s->dtype](0, rows, s->hidden, &data);
+    }
+}
+
+static void backward_rows(const rapt_recurrence_run *r, int64_t row, int64_t all_rows, char *scratch)
+{
+    const rapt_recurrence_sizes *s = r->s;
+    for (int64_t t = s->steps - 1; t >= 0; t--) {
+        const int64_t rows = rapt_step_rows_left(s, t, row, all_rows);
+        if (rows <= 0) continue;
+        const rapt_cell_data data = {.from_input = rapt_step_at(s, r->input_gradient, t, row, s->width),
+                                     .from_hidden = rapt_step_at(s, r->hidden_gradient, t, row, s->width),
+                                     .state = before(r, 0, t, row),
+                                     .cell = before(r, 1, t, row),
+                                     .next_cell = rapt_step_at(s, r->states[1], t, row, s->hidden),
+                                     .kept = rapt_step_at(s, r->kept, t, row, RAPT_RECURRENCE_KEPT * s->hidden),
+                                     .gradient = rapt_step_at(s, r->gradients[0], t, row, s->hidden),
+                                     .cell_gradient = rapt_step_at(s, r->gradients[1], t, row, s->hidden),
+                                     .carry = rapt_step_at(s, r->carry[0], 0, row, s->hidden),
+                                     .cell_carry = rapt_step_at(s, r->carry[1], 0, row, s->hidden)};
+        r->cell->backward[s->dtype](0, rows, s->hidden, &data);
+        if (data.state == r->zeros) return; /* whose gradient nobody wants */
+        rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){data.from_hidden, s->width}, NULL,
+                                    (rapt_rows){data.carry, s->hidden}, true, scratch);
+    }
+}
+
+static void run_chunks(void *context, int64_t first, int64_t last)
+{
+    const rapt_recurrence_run *r = context;
+    const int64_t chunks = rapt_recurrence_chunks(r->s->batch), batch = r->s->batch;
+    char *scratch = rapt_scratch_borrow(&r->scratch);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t row = batch * i / chunks, rows = batch * (i + 1) / chunks - row;
+        (r->input_gradient ? backward_rows : forward_rows)(r, row, rows, scratch);
+    }
+    rapt_scratch_return(&r->scratch, scratch);
+}
+
+bool rapt_recurrence_run_all(rapt_recurrence_run *r, const rapt_tensor *weight, int64_t k, int64_t n,
+                             int64_t row_stride, int64_t column_stride)
+{
+    const rapt_recurrence_sizes *s = r->s;
+    const int64_t chunks = rapt_recurrence_chunks(s->batch), rows = chunks > 0 ? rapt_divide_up(s->batch, chunks) : 0;
+    RAPT_SCOPE;
+    const rapt_tensor *zeros = rapt_zeros(s->dtype, RAPT_SHAPE(rows, s->hidden));
+    if (!zeros || !rapt_packed_matrix_make(r->cell->name, &r->weight, s->dtype, k, n, weight->data, row_stride,
+                                           column_stride, s->rows))
+        return false;
+    r->zeros = zeros->data;
+    const size_t projected = (size_t)(rows * s->width * s->bytes);
+    const bool good =
+        rapt_scratch_take(r->cell->name, &r->scratch, chunks, projected + rapt_packed_matrix_scratch(&r->weight, rows));
+    if (good) {
+        rapt_parallel(chunks, rapt_grain(s->steps * rows * k * n / 64), run_chunks, r);
+        rapt_scratch_give(&r->scratch);
+    }
+    rapt_packed_matrix_free(&r->weight);
+    return good;
+}

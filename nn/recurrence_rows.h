@@ -1,0 +1,60 @@
+/* The loops of the recurrences: what they read and write, and the run of all rows through all steps. */
+#ifndef RAPT_NN_RECURRENCE_ROWS_H
+#define RAPT_NN_RECURRENCE_ROWS_H
+
+#include <rapt/op.h>
+
+#include "tensor/kernels.h"
+#include "tensor/packed_matrix.h"
+#include "tensor/scratch.h"
+
+/* What distinguishes the cells. Inputs of the op: from_input, `states` states (NULL: zeros), weight_hh, bias_hh and the
+ * steps' starts (NULL: all steps alike). Its backward gets the gradients of the `states` outputs (NULL: zeros), those
+ * outputs, the initial states, kept, weight_hh, or NULL, the gradient of weight_hh so far, and the starts; and gives
+ * the gradients of from_input, of the projected hidden state, of the states, of weight_hh. */
+typedef struct rapt_cell {
+    const char *name;
+    int gates, states;
+    rapt_cell_loop *const *forward, *const *backward;
+    const rapt_op *backward_op;
+} rapt_cell;
+
+typedef struct rapt_recurrence_sizes {
+    rapt_dtype dtype;
+    int64_t steps, batch, hidden, width; /* width: gates · hidden */
+    int64_t bytes;                       /* of an element */
+    int64_t rows;                        /* of all steps */
+    const int64_t *starts;               /* the first row of each step; NULL: each has `batch` of them */
+} rapt_recurrence_sizes;
+
+enum { RAPT_RECURRENCE_KEPT = 4 };
+
+/* Rows of a batch do not meet in a recurrence: a task takes some of them through all steps. */
+typedef struct rapt_recurrence_run {
+    const rapt_cell *cell;
+    const rapt_recurrence_sizes *s;
+    rapt_packed_matrix weight;
+    rapt_scratch scratch;
+    const char *bias;
+    const rapt_tensor *from_input, *initial[2]; /* initial: NULL for zeros */
+    rapt_tensor *kept, *states[2];
+    const rapt_tensor *gradients[2]; /* of states, in backward */
+    rapt_tensor *input_gradient, *hidden_gradient, *carry[2];
+    const char *zeros; /* as many as a task's rows of a state */
+} rapt_recurrence_run;
+
+/* The first row of a step, among those of all steps. */
+int64_t rapt_step_first_row(const rapt_recurrence_sizes *s, int64_t step);
+
+/* How many of `rows` rows of the batch, from `row` on, a step still has. */
+int64_t rapt_step_rows_left(const rapt_recurrence_sizes *s, int64_t step, int64_t row, int64_t rows);
+
+/* Row `row` of a step, of `width` elements. */
+char *rapt_step_at(const rapt_recurrence_sizes *s, const rapt_tensor *tensor, int64_t step, int64_t row, int64_t width);
+
+/* Takes all rows through all steps: forward, or backward where there is an input_gradient. weight: what the state or,
+ * backward, the gradient of its projection is multiplied with, (k, n). False after an error (no memory). */
+bool rapt_recurrence_run_all(rapt_recurrence_run *r, const rapt_tensor *weight, int64_t k, int64_t n,
+                             int64_t row_stride, int64_t column_stride);
+
+#endif
