@@ -35,7 +35,7 @@ Test(generate, ranking_is_a_stable_sort)
             cr_assert_eq(rapt_ranking_place(&ranking, i), sorted[i], "rank %d of %d", (int)i, (int)count);
         for (int64_t few = 1; few <= count; few++) {
             rapt_rank_few(values, count, few, places);
-            cr_assert_arr_eq(places, sorted, (size_t)few * sizeof *places, "the first %d of %d", (int)few, (int)count);
+            cr_expect_arr_eq(places, sorted, (size_t)few * sizeof *places, "the first %d of %d", (int)few, (int)count);
         }
     }
 }
