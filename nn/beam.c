@@ -34,7 +34,7 @@ typedef struct search {
     int64_t *tokens, *parents; /* (length, B, beams) */
     int64_t *rows, *last;      /* (B · beams): what the model's batch is made of next */
     const double *log_p;       /* (active · width, vocabulary) */
-    int64_t *places;           /* (active, vocabulary) */
+    int64_t *places;           /* (active, 2 · beams) */
 } search;
 
 static double compare_score(const search *s, double score, int64_t length)
@@ -63,13 +63,10 @@ static int64_t find_candidates(const search *s, int64_t position, const double *
         const double *log_p = s->log_p + (position * s->width + beam) * s->vocabulary;
         for (int64_t i = 0; i < s->vocabulary; i++)
             if (isnan(log_p[i])) return -1;
-        rapt_ranking ranking = {.values = log_p,
-                                .places = s->places + position * s->vocabulary,
-                                .count = s->vocabulary};
-        rapt_ranking_start(&ranking);
+        int64_t *places = s->places + position * most;
+        rapt_rank_few(log_p, s->vocabulary, few, places);
         for (int64_t rank = 0; rank < few; rank++) {
-            int64_t token = rapt_ranking_place(&ranking, rank);
-            candidate new = {scores[beam] + log_p[token], beam, token};
+            const candidate new = {scores[beam] + log_p[places[rank]], beam, places[rank]};
             if (new.score == -INFINITY || !insert(list, &count, most, new)) break;
         }
     }
@@ -160,7 +157,7 @@ static bool run(search *s, const rapt_prompt *prompt)
         RAPT_SCOPE;
         rapt_tensor *logits = find_logits(s, prompt);
         rapt_tensor *log_p = logits ? rapt_log_softmax(rapt_cast(logits, RAPT_FLOAT64), -1) : NULL;
-        rapt_tensor *places = log_p ? rapt_empty(RAPT_INT64, RAPT_SHAPE(s->active, s->vocabulary)) : NULL;
+        rapt_tensor *places = log_p ? rapt_empty(RAPT_INT64, RAPT_SHAPE(s->active, 2 * s->beams)) : NULL;
         if (!places) return false;
         s->log_p = rapt_data(log_p);
         s->places = rapt_data_for_writing(places);

@@ -6,38 +6,8 @@ static bool is_before(const double *values, int64_t a, int64_t b)
     return values[a] > values[b] || (values[a] == values[b] && a < b);
 }
 
-/* Moves the place at `parent` down to where it belongs. */
+/* Moves the place at `parent` down to where it belongs in a heap that has the last of the ranking on top. */
 static void sink(const double *values, int64_t *places, int64_t count, int64_t parent)
-{
-    const int64_t moved = places[parent];
-    for (int64_t child; (child = 2 * parent + 1) < count; parent = child) {
-        if (child + 1 < count && is_before(values, places[child + 1], places[child])) child++;
-        if (!is_before(values, places[child], moved)) break;
-        places[parent] = places[child];
-    }
-    places[parent] = moved;
-}
-
-void rapt_ranking_start(rapt_ranking *r)
-{
-    r->taken = 0;
-    for (int64_t i = 0; i < r->count; i++) r->places[i] = i;
-    for (int64_t i = r->count / 2; i-- > 0;) sink(r->values, r->places, r->count, i);
-}
-
-int64_t rapt_ranking_place(rapt_ranking *r, int64_t rank)
-{
-    while (r->taken <= rank) {
-        const int64_t largest = r->places[0], left = r->count - ++r->taken;
-        r->places[0] = r->places[left];
-        r->places[left] = largest;
-        sink(r->values, r->places, left, 0);
-    }
-    return r->places[r->count - 1 - rank];
-}
-
-/* The same for a heap that has the last of the ranking on top. */
-static void sink_towards_first(const double *values, int64_t *places, int64_t count, int64_t parent)
 {
     const int64_t moved = places[parent];
     for (int64_t child; (child = 2 * parent + 1) < count; parent = child) {
@@ -50,7 +20,7 @@ static void sink_towards_first(const double *values, int64_t *places, int64_t co
 
 static void heap_last_first(const double *values, int64_t count, int64_t *places)
 {
-    for (int64_t i = count / 2; i-- > 0;) sink_towards_first(values, places, count, i);
+    for (int64_t i = count / 2; i-- > 0;) sink(values, places, count, i);
 }
 
 static void sort_heap(const double *values, int64_t count, int64_t *places)
@@ -59,7 +29,7 @@ static void sort_heap(const double *values, int64_t count, int64_t *places)
         const int64_t last = places[0];
         places[0] = places[count];
         places[count] = last;
-        sink_towards_first(values, places, count, 0);
+        sink(values, places, count, 0);
     }
 }
 
@@ -76,7 +46,7 @@ void rapt_rank_few(const double *values, int64_t count, int64_t few, int64_t *pl
     for (int64_t i = few; i < count; i++) {
         if (!(values[i] > values[places[0]])) continue;
         places[0] = i;
-        sink_towards_first(values, places, few, 0);
+        sink(values, places, few, 0);
     }
     sort_heap(values, few, places);
 }

@@ -22,28 +22,26 @@ static bool check_logits(const rapt_tensor *logits, int64_t rows, const rapt_gen
                      (long long)*vocabulary);
 }
 
+/* What a step gave, if it is logits of so many rows. */
+static rapt_tensor *accept(rapt_tensor *logits, int64_t rows, const rapt_generation *how, int64_t *vocabulary)
+{
+    if (logits) return check_logits(logits, rows, how, vocabulary) ? logits : NULL;
+    rapt_fail(RAPT_ERROR_NULL, op, "the model gave NULL");
+    return NULL;
+}
+
 rapt_tensor *rapt_next_logits(const rapt_token_model *model, rapt_tensor *tokens, const rapt_generation *how,
                               int64_t *vocabulary)
 {
     if (!tokens) return NULL;
-    rapt_tensor *logits = model->next(model->context, tokens);
-    if (!logits) {
-        rapt_fail(RAPT_ERROR_NULL, op, "the model gave NULL");
-        return NULL;
-    }
-    return check_logits(logits, rapt_size(tokens, 0), how, vocabulary) ? logits : NULL;
+    return accept(model->next(model->context, tokens), rapt_size(tokens, 0), how, vocabulary);
 }
 
 rapt_tensor *rapt_first_logits(const rapt_token_model *model, const rapt_prompt *prompt, const rapt_generation *how,
                                int64_t *vocabulary)
 {
     if (!prompt->starts) return rapt_next_logits(model, prompt->tokens, how, vocabulary);
-    rapt_tensor *logits = model->begin_packed(model->context, prompt->tokens, prompt->starts);
-    if (!logits) {
-        rapt_fail(RAPT_ERROR_NULL, op, "the model gave NULL");
-        return NULL;
-    }
-    return check_logits(logits, prompt->batch, how, vocabulary) ? logits : NULL;
+    return accept(model->begin_packed(model->context, prompt->tokens, prompt->starts), prompt->batch, how, vocabulary);
 }
 
 bool rapt_select_rows(const rapt_token_model *model, int64_t count, const int64_t *rows)

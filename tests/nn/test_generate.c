@@ -25,14 +25,11 @@ Test(generate, ranking_is_a_stable_sort)
         double *values = rapt_data_for_writing(numbers);
         if (count % 3 == 0) values[count / 2] = -infinity;
         int64_t places[60], sorted[60];
-        rapt_ranking ranking = {.values = values, .places = places, .count = count};
-        rapt_ranking_start(&ranking);
-        for (int64_t i = 0; i < count; i++) sorted[i] = i;
+        for (int64_t i = 0; i < count; i++) places[i] = sorted[i] = i;
         ranked = values;
         qsort(sorted, (size_t)count, sizeof *sorted, by_rank);
-        cr_expect_eq(rapt_ranking_place(&ranking, count / 2), sorted[count / 2]);
-        for (int64_t i = 0; i < count; i++)
-            cr_assert_eq(rapt_ranking_place(&ranking, i), sorted[i], "rank %d of %d", (int)i, (int)count);
+        rapt_rank_places(values, count, places);
+        for (int64_t i = 0; i < count; i++) cr_assert_eq(places[i], sorted[i], "rank %d of %d", (int)i, (int)count);
         for (int64_t few = 1; few <= count; few++) {
             rapt_rank_few(values, count, few, places);
             cr_expect_arr_eq(places, sorted, (size_t)few * sizeof *places, "the first %d of %d", (int)few, (int)count);

@@ -7,23 +7,10 @@
 /* False and an error when a number in it cannot be, or two of them contradict. */
 bool rapt_generation_check(const char *op, const rapt_generation *how);
 
-/* A ranking of numbers (no NaN) from the largest; of equals the first comes first. All of it costs n log n, the
- * first k n + k log n. `places` is the caller's, room for `count` numbers: a heap of those that were not taken yet,
- * and from its end on those that were. */
-typedef struct rapt_ranking {
-    const double *values;
-    int64_t *places, count, taken;
-} rapt_ranking;
-
-void rapt_ranking_start(rapt_ranking *ranking);
-
-/* The place of the number of that rank, 0 ≤ rank < count. */
-int64_t rapt_ranking_place(rapt_ranking *ranking, int64_t rank);
-
-/* Sorts places by that ranking of their values. */
+/* Sorts places by their values (no NaN) from the largest; of equals the first comes first. */
 void rapt_rank_places(const double *values, int64_t count, int64_t *places);
 
-/* The places of the first `few` (1 to count) of the ranking, in its order: one pass, where few change what is kept. */
+/* The places of the first `few` (1 to count) in that order: one pass, where few change what is kept. */
 void rapt_rank_few(const double *values, int64_t count, int64_t few, int64_t *places);
 
 /* What sequences begin with: tokens (B, T), or packed (rows) with starts. */
