@@ -7,12 +7,6 @@
 
 static const char op[] = "generate";
 
-static bool is_integer(const rapt_tensor *tensor)
-{
-    rapt_dtype dtype = rapt_get_dtype(tensor);
-    return dtype == RAPT_INT64 || dtype == RAPT_INT32;
-}
-
 static bool check_given(const rapt_token_model *model, const rapt_tensor *prompt)
 {
     char text[128];
@@ -21,8 +15,8 @@ static bool check_given(const rapt_token_model *model, const rapt_tensor *prompt
                          !model   ? "the model"
                          : prompt ? "the model's function next"
                                   : "the prompt");
-    return is_integer(prompt) || rapt_fail(RAPT_ERROR_DTYPE, op, "a prompt of int64 or int32 expected, not %s",
-                                           rapt_describe(prompt, text, sizeof text));
+    return rapt_is_integer(prompt) || rapt_fail(RAPT_ERROR_DTYPE, op, "a prompt of int64 or int32 expected, not %s",
+                                                rapt_describe(prompt, text, sizeof text));
 }
 
 static bool check_prompt(const rapt_token_model *model, const rapt_tensor *prompt)
@@ -48,11 +42,10 @@ static bool check_packed_prompts(const rapt_token_model *model, const rapt_tenso
     if (rapt_rank(prompts) != 1 || rapt_count(prompts) != p.rows)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "prompts (%lld) expected by the starts, not %s", (long long)p.rows,
                          rapt_describe(prompts, text, sizeof text));
-    for (int64_t b = 0; b < p.sequences; b++)
-        if (rapt_packed_length(&p, b) == 0)
-            return rapt_fail(RAPT_ERROR_VALUE, op, "prompt %lld is empty; 1 token or more expected", (long long)b);
     *batch = p.sequences;
-    return true;
+    const int64_t empty = rapt_find_empty_sequence(&p);
+    return empty < 0 ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "prompt %lld is empty; 1 token or more expected", (long long)empty);
 }
 
 /* Sequences under way. Row r of the model's batch writes sequence items[r]. */

@@ -167,47 +167,6 @@ static int64_t kept_of(const rapt_gpt *gpt, int64_t length)
     return length <= gpt->config.context ? length : half > 0 ? half : 1;
 }
 
-/* Writes what a text of `length` tokens that ends at `end` goes on with; returns how many they are. */
-static int64_t keep_latest(const rapt_gpt *gpt, int64_t length, const int64_t *end, int64_t *to)
-{
-    const int64_t kept = kept_of(gpt, length);
-    memcpy(to, end - kept, (size_t)kept * sizeof *to);
-    return kept;
-}
-
-/* Begins anew with what each item keeps. */
-static rapt_tensor *read_anew(rapt_gpt_cache *cache, rapt_tensor *tokens)
-{
-    rapt_tensor *all = rapt_contiguous(join_tokens(cache, tokens)), *missing = cache->blocks[0].missing;
-    if (!all) return NULL;
-    const int64_t batch = rapt_size(all, 0), length = rapt_size(all, 1);
-    if (!missing) {
-        const int64_t kept = kept_of(cache->gpt, length);
-        rapt_gpt_cache_clear(cache);
-        return read_tokens(cache, rapt_slice(all, 1, length - kept, length, 1), true);
-    }
-    rapt_tensor *lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch)),
-                *sequences = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch * length));
-    int64_t *kept = lengths ? rapt_data_for_writing(lengths) : NULL, rows = 0;
-    int64_t *to = sequences ? rapt_data_for_writing(sequences) : NULL;
-    const int64_t *from = rapt_data(all), *missed = rapt_data(missing);
-    if (!kept || !to || !missed) return NULL;
-    for (int64_t b = 0; b < batch; b++) {
-        kept[b] = keep_latest(cache->gpt, length - missed[b], from + (b + 1) * length, to + rows);
-        rows += kept[b];
-    }
-    rapt_gpt_cache_clear(cache);
-    return read_packed(cache, rapt_slice(sequences, 0, 0, rows, 1), rapt_packing_starts(lengths));
-}
-
-static rapt_tensor *next(void *context, rapt_tensor *tokens)
-{
-    rapt_gpt_cache *cache = context;
-    RAPT_SCOPE;
-    const bool overflows = cache->length + rapt_size(tokens, 1) > cache->gpt->config.context;
-    return rapt_keep(overflows ? read_anew(cache, tokens) : read_tokens(cache, tokens, true));
-}
-
 static bool check_begin(const rapt_gpt_cache *cache, const rapt_tensor *tokens, const rapt_raw_packing *p)
 {
     char text[128];
@@ -216,13 +175,12 @@ static bool check_begin(const rapt_gpt_cache *cache, const rapt_tensor *tokens, 
         return rapt_fail(RAPT_ERROR_UNSUPPORTED, op,
                          "the cache holds %lld tokens; packed prompts begin with an empty one",
                          (long long)cache->length);
-    const rapt_dtype dtype = rapt_get_dtype(tokens);
-    if (rapt_rank(tokens) != 1 || (dtype != RAPT_INT64 && dtype != RAPT_INT32))
+    if (rapt_rank(tokens) != 1 || !rapt_is_integer(tokens))
         return rapt_fail(RAPT_ERROR_SHAPE, op, "packed tokens (rows) of integers expected, not %s",
                          rapt_describe(tokens, text, sizeof text));
-    for (int64_t b = 0; b < p->sequences; b++)
-        if (rapt_packed_length(p, b) == 0)
-            return rapt_fail(RAPT_ERROR_VALUE, op, "sequence %lld is empty; 1 token or more expected", (long long)b);
+    const int64_t empty = rapt_find_empty_sequence(p);
+    if (empty >= 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "sequence %lld is empty; 1 token or more expected", (long long)empty);
     return rapt_check_packed_rows(op, "tokens", p, rapt_count(tokens));
 }
 
@@ -240,9 +198,44 @@ static rapt_tensor *begin_packed(void *context, rapt_tensor *tokens, rapt_tensor
     if (!length || !to) return NULL;
     const int64_t *from = rapt_data(parts);
     int64_t rows = 0;
-    for (int64_t b = 0; b < p.sequences; rows += length[b++])
-        length[b] = keep_latest(cache->gpt, rapt_packed_length(&p, b), from + p.starts[b + 1], to + rows);
+    for (int64_t b = 0; b < p.sequences; rows += length[b++]) {
+        length[b] = kept_of(cache->gpt, rapt_packed_length(&p, b));
+        memcpy(to + rows, from + p.starts[b + 1] - length[b], (size_t)length[b] * sizeof *to);
+    }
     return rapt_keep(read_packed(cache, rapt_slice(kept, 0, 0, rows, 1), rapt_packing_starts(lengths)));
+}
+
+/* Begins anew with what each item keeps. */
+static rapt_tensor *read_anew(rapt_gpt_cache *cache, rapt_tensor *tokens)
+{
+    rapt_tensor *all = rapt_contiguous(join_tokens(cache, tokens)), *missing = cache->blocks[0].missing;
+    if (!all) return NULL;
+    const int64_t batch = rapt_size(all, 0), length = rapt_size(all, 1);
+    if (!missing) {
+        const int64_t kept = kept_of(cache->gpt, length);
+        rapt_gpt_cache_clear(cache);
+        return read_tokens(cache, rapt_slice(all, 1, length - kept, length, 1), true);
+    }
+    rapt_tensor *lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch)),
+                *sequences = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch * length));
+    int64_t *grown = lengths ? rapt_data_for_writing(lengths) : NULL, rows = 0;
+    int64_t *to = sequences ? rapt_data_for_writing(sequences) : NULL;
+    const int64_t *from = rapt_data(all), *missed = rapt_data(missing);
+    if (!grown || !to || !missed) return NULL;
+    for (int64_t b = 0; b < batch; rows += grown[b++]) {
+        grown[b] = length - missed[b];
+        memcpy(to + rows, from + b * length + missed[b], (size_t)grown[b] * sizeof *to);
+    }
+    rapt_gpt_cache_clear(cache);
+    return begin_packed(cache, rapt_slice(sequences, 0, 0, rows, 1), rapt_packing_starts(lengths));
+}
+
+static rapt_tensor *next(void *context, rapt_tensor *tokens)
+{
+    rapt_gpt_cache *cache = context;
+    RAPT_SCOPE;
+    const bool overflows = cache->length + rapt_size(tokens, 1) > cache->gpt->config.context;
+    return rapt_keep(overflows ? read_anew(cache, tokens) : read_tokens(cache, tokens, true));
 }
 
 static bool choose(void *context, rapt_tensor *rows)

@@ -93,7 +93,7 @@ bool rapt_check_places(const char *op, const rapt_tensor *places, const rapt_ten
 {
     char a[128], b[128];
     if (!places) return rapt_fail_null(op, "places");
-    bool fits = (places->dtype == RAPT_INT64 || places->dtype == RAPT_INT32) && places->rank < x->rank;
+    bool fits = rapt_is_integer(places) && places->rank < x->rank;
     for (int i = 1; fits && i <= places->rank; i++) {
         const int64_t size = places->shape[places->rank - i];
         fits = size == 1 || size == x->shape[x->rank - 1 - i];

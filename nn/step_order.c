@@ -17,9 +17,9 @@ bool rapt_step_order_make(const char *op, const rapt_tensor *starts, int64_t row
     int64_t *longer, *step, *row, *packed, *sequence, *last;
     if (!rapt_read_packing(op, starts, &p) || !rapt_check_packed_rows(op, "rows", &p, rows)) return false;
     if (p.sequences == 0) return rapt_fail(RAPT_ERROR_VALUE, op, "no sequences; 1 or more expected");
-    for (int64_t b = 0; b < p.sequences; b++)
-        if (rapt_packed_length(&p, b) == 0)
-            return rapt_fail(RAPT_ERROR_VALUE, op, "sequence %lld has no rows; 1 or more expected", (long long)b);
+    const int64_t empty = rapt_find_empty_sequence(&p);
+    if (empty >= 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "sequence %lld has no rows; 1 or more expected", (long long)empty);
     if (!take(op, p.longest + 1, &counts, &longer) || !take(op, p.longest + 1, &order->step_starts, &step) ||
         !take(op, p.rows, &order->rows, &row) || !take(op, p.rows, &order->packed, &packed) ||
         !take(op, p.sequences, &order->sequences, &sequence) || !take(op, p.sequences, &order->last, &last))

@@ -1,17 +1,12 @@
 /* Packings read from the tensor of their starts, and checked. */
 #include "tensor/packing.h"
 
-static bool is_integer(const rapt_tensor *tensor)
-{
-    return tensor->dtype == RAPT_INT64 || tensor->dtype == RAPT_INT32;
-}
-
 bool rapt_read_packing(const char *op, const rapt_tensor *starts, rapt_raw_packing *packing)
 {
     char text[128];
     *packing = (rapt_raw_packing){0};
     if (!starts) return rapt_fail_null(op, "starts");
-    if (!is_integer(starts))
+    if (!rapt_is_integer(starts))
         return rapt_fail(RAPT_ERROR_DTYPE, op, "the starts are %s; int64 or int32 expected",
                          rapt_dtype_name(starts->dtype));
     if (starts->rank != 1 || starts->count < 1)
@@ -31,6 +26,13 @@ bool rapt_read_packing(const char *op, const rapt_tensor *starts, rapt_raw_packi
     }
     *packing = (rapt_raw_packing){start, starts->count - 1, start[starts->count - 1], longest};
     return true;
+}
+
+int64_t rapt_find_empty_sequence(const rapt_raw_packing *packing)
+{
+    for (int64_t b = 0; b < packing->sequences; b++)
+        if (rapt_packed_length(packing, b) == 0) return b;
+    return -1;
 }
 
 bool rapt_check_packed_rows(const char *op, const char *what, const rapt_raw_packing *packing, int64_t rows)

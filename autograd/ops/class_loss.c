@@ -19,7 +19,7 @@ bool rapt_check_class_loss(const char *op, const rapt_cross_entropy_options *opt
                            const rapt_tensor *targets)
 {
     if (!check_options(op, options) || !rapt_check_floating(op, x)) return false;
-    if (targets->dtype != RAPT_INT64 && targets->dtype != RAPT_INT32)
+    if (!rapt_is_integer(targets))
         return rapt_fail(RAPT_ERROR_DTYPE, op, "targets are %s; int64 or int32 expected",
                          rapt_dtype_name(targets->dtype));
     bool fits = x->rank == targets->rank + 1;

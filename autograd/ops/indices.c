@@ -22,7 +22,7 @@ static bool check_range(const char *op, const rapt_tensor *dense, int64_t size)
 
 rapt_tensor *rapt_checked_indices(const char *op, const rapt_tensor *indices, int64_t size)
 {
-    if (indices->dtype != RAPT_INT64 && indices->dtype != RAPT_INT32) {
+    if (!rapt_is_integer(indices)) {
         rapt_fail(RAPT_ERROR_DTYPE, op, "indices are %s; int64 or int32 expected", rapt_dtype_name(indices->dtype));
         return NULL;
     }

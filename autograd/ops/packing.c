@@ -160,8 +160,7 @@ rapt_tensor *rapt_packing_starts(rapt_tensor *lengths)
     if (!lengths) return NULL;
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
-    const rapt_dtype dtype = lengths->dtype;
-    if (lengths->rank != 1 || (dtype != RAPT_INT64 && dtype != RAPT_INT32)) {
+    if (lengths->rank != 1 || !rapt_is_integer(lengths)) {
         rapt_fail(lengths->rank != 1 ? RAPT_ERROR_SHAPE : RAPT_ERROR_DTYPE, op,
                   "lengths (B) of int64 or int32 expected, not %s", rapt_describe(lengths, text, sizeof text));
         return NULL;

@@ -157,6 +157,12 @@ static inline bool rapt_has_shape(const rapt_tensor *tensor, int rank, const int
     return true;
 }
 
+/* Of the dtypes that number things. */
+static inline bool rapt_is_integer(const rapt_tensor *tensor)
+{
+    return tensor->dtype == RAPT_INT64 || tensor->dtype == RAPT_INT32;
+}
+
 static inline bool rapt_is_floating(const rapt_tensor *tensor)
 {
     return tensor->dtype <= RAPT_FLOAT64;

@@ -17,6 +17,9 @@ bool rapt_read_packing(const char *op, const rapt_tensor *starts, rapt_raw_packi
 /* False and an error when there are not so many rows; what: how to call them. */
 bool rapt_check_packed_rows(const char *op, const char *what, const rapt_raw_packing *packing, int64_t rows);
 
+/* The first sequence without rows, or −1. */
+int64_t rapt_find_empty_sequence(const rapt_raw_packing *packing);
+
 static inline int64_t rapt_packed_length(const rapt_raw_packing *packing, int64_t sequence)
 {
     return packing->starts[sequence + 1] - packing->starts[sequence];
