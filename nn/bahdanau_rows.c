@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "recurrence.h"
+#include "recurrence_rows.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
 
@@ -189,16 +189,10 @@ static void backward_rows(const rapt_bahdanau_run *r, int64_t row, int64_t rows,
     }
 }
 
-static void run_chunks(void *context, int64_t first, int64_t last)
+static void run_rows(const void *run, int64_t row, int64_t rows, char *scratch)
 {
-    const rapt_bahdanau_run *r = context;
-    const int64_t batch = r->s.batch, chunks = rapt_recurrence_chunks(batch);
-    char *scratch = rapt_scratch_borrow(&r->scratch);
-    for (int64_t i = first; i < last; i++) {
-        const int64_t row = batch * i / chunks, rows = batch * (i + 1) / chunks - row;
-        (r->carry ? backward_rows : forward_rows)(r, row, rows, scratch);
-    }
-    rapt_scratch_return(&r->scratch, scratch);
+    const rapt_bahdanau_run *r = run;
+    (r->carry ? backward_rows : forward_rows)(r, row, rows, scratch);
 }
 
 /* The weight (n, k), transposed for forward: rows · weightᵀ; or as it is for backward. */
@@ -230,12 +224,10 @@ static size_t scratch_bytes(const rapt_bahdanau_run *r, int64_t rows)
 bool rapt_bahdanau_run_steps(const char *op, rapt_bahdanau_run *r, const rapt_bahdanau_weights *weights)
 {
     const rapt_bahdanau_sizes *s = &r->s;
-    const int64_t chunks = rapt_recurrence_chunks(s->batch), rows = rapt_divide_up(s->batch, chunks > 0 ? chunks : 1);
-    bool good = pack_all(op, r, weights) && rapt_scratch_take(op, &r->scratch, chunks, scratch_bytes(r, rows));
-    if (good) {
-        rapt_parallel(chunks, rapt_grain(s->steps * rows * s->hidden * s->hidden / 8), run_chunks, r);
-        rapt_scratch_give(&r->scratch);
-    }
+    const int64_t rows = rapt_recurrence_task_rows(s->batch);
+    const bool good =
+        pack_all(op, r, weights) && rapt_recurrence_run_tasks(op, s->batch, s->steps * rows * s->hidden * s->hidden / 8,
+                                                              scratch_bytes(r, rows), run_rows, r);
     rapt_packed_matrix_free(&r->query);
     for (int l = 0; l < s->layers; l++) {
         rapt_packed_matrix_free(&r->input[l]);

@@ -4,7 +4,6 @@
 
 #include "tensor/additive_attention.h"
 #include "tensor/packed_matrix.h"
-#include "tensor/scratch.h"
 
 enum { rapt_bahdanau_layers = 4 }; /* at most; more go the way of any other module */
 
@@ -42,7 +41,6 @@ typedef struct rapt_bahdanau_run {
     /* What rows are multiplied with, forward or, backward, the other way round; input: what goes up, of layer 0 the
      * context */
     rapt_packed_matrix query, input[rapt_bahdanau_layers], hidden[rapt_bahdanau_layers];
-    rapt_scratch scratch;
 } rapt_bahdanau_run;
 
 /* weights: what is packed: query (units, hidden), input and hidden (3·hidden, hidden), whose rows are so far apart. */

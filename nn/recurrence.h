@@ -19,8 +19,4 @@ bool rapt_lstm_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tens
 rapt_tensor *rapt_gru_forward_projected(rapt_gru *gru, rapt_tensor *projected, rapt_tensor *state,
                                         rapt_tensor **final_state);
 
-/* Into how many tasks the rows of a batch are cut, by their number alone; task i has rows [batch · i / chunks, batch ·
- * (i + 1) / chunks). */
-int64_t rapt_recurrence_chunks(int64_t batch);
-
 #endif

@@ -3,16 +3,51 @@
 
 #include <string.h>
 
-#include "recurrence.h"
 #include "tensor/core.h"
 #include "tensor/parallel.h"
+#include "tensor/scratch.h"
 
 /* The rows of a task: few enough to keep threads busy, and enough to make much of weights that come to the cache. */
-int64_t rapt_recurrence_chunks(int64_t batch)
+static int64_t count_tasks(int64_t batch)
 {
     enum { fewest = 8, most = 32, wanted = 4 };
     const int64_t rows = batch / wanted;
     return rapt_divide_up(batch, rows < fewest ? fewest : rows < most ? rows : most);
+}
+
+int64_t rapt_recurrence_task_rows(int64_t batch)
+{
+    return batch > 0 ? rapt_divide_up(batch, count_tasks(batch)) : 0;
+}
+
+typedef struct tasks {
+    rapt_scratch scratch;
+    int64_t batch;
+    rapt_recurrence_body *body;
+    const void *run;
+} tasks;
+
+static void run_tasks(void *context, int64_t first, int64_t last)
+{
+    const tasks *t = context;
+    const int64_t count = count_tasks(t->batch);
+    char *scratch = rapt_scratch_borrow(&t->scratch);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t row = t->batch * i / count;
+        t->body(t->run, row, t->batch * (i + 1) / count - row, scratch);
+    }
+    rapt_scratch_return(&t->scratch, scratch);
+}
+
+bool rapt_recurrence_run_tasks(const char *op, int64_t batch, int64_t cost, size_t scratch_bytes,
+                               rapt_recurrence_body *body, const void *run)
+{
+    const int64_t count = count_tasks(batch);
+    tasks t = {.batch = batch, .body = body, .run = run};
+    if (!rapt_scratch_take(op, &t.scratch, count, scratch_bytes)) return false;
+    rapt_parallel(count, rapt_grain(cost), run_tasks, &t);
+    rapt_scratch_give(&t.scratch);
+    return true;
 }
 
 int64_t rapt_step_first_row(const rapt_recurrence_sizes *s, int64_t step)
@@ -95,23 +130,17 @@ static void backward_rows(const rapt_recurrence_run *r, int64_t row, int64_t all
     }
 }
 
-static void run_chunks(void *context, int64_t first, int64_t last)
+static void run_rows(const void *run, int64_t row, int64_t rows, char *scratch)
 {
-    const rapt_recurrence_run *r = context;
-    const int64_t chunks = rapt_recurrence_chunks(r->s->batch), batch = r->s->batch;
-    char *scratch = rapt_scratch_borrow(&r->scratch);
-    for (int64_t i = first; i < last; i++) {
-        const int64_t row = batch * i / chunks, rows = batch * (i + 1) / chunks - row;
-        (r->input_gradient ? backward_rows : forward_rows)(r, row, rows, scratch);
-    }
-    rapt_scratch_return(&r->scratch, scratch);
+    const rapt_recurrence_run *r = run;
+    (r->input_gradient ? backward_rows : forward_rows)(r, row, rows, scratch);
 }
 
 bool rapt_recurrence_run_all(rapt_recurrence_run *r, const rapt_tensor *weight, int64_t k, int64_t n,
                              int64_t row_stride, int64_t column_stride)
 {
     const rapt_recurrence_sizes *s = r->s;
-    const int64_t chunks = rapt_recurrence_chunks(s->batch), rows = chunks > 0 ? rapt_divide_up(s->batch, chunks) : 0;
+    const int64_t rows = rapt_recurrence_task_rows(s->batch);
     RAPT_SCOPE;
     const rapt_tensor *zeros = rapt_zeros(s->dtype, RAPT_SHAPE(rows, s->hidden));
     if (!zeros || !rapt_packed_matrix_make(r->cell->name, &r->weight, s->dtype, k, n, weight->data, row_stride,
@@ -119,12 +148,8 @@ bool rapt_recurrence_run_all(rapt_recurrence_run *r, const rapt_tensor *weight, 
         return false;
     r->zeros = zeros->data;
     const size_t projected = (size_t)(rows * s->width * s->bytes);
-    const bool good =
-        rapt_scratch_take(r->cell->name, &r->scratch, chunks, projected + rapt_packed_matrix_scratch(&r->weight, rows));
-    if (good) {
-        rapt_parallel(chunks, rapt_grain(s->steps * rows * k * n / 64), run_chunks, r);
-        rapt_scratch_give(&r->scratch);
-    }
+    const bool good = rapt_recurrence_run_tasks(r->cell->name, s->batch, s->steps * rows * k * n / 64,
+                                                projected + rapt_packed_matrix_scratch(&r->weight, rows), run_rows, r);
     rapt_packed_matrix_free(&r->weight);
     return good;
 }

@@ -6,7 +6,6 @@
 
 #include "tensor/kernels.h"
 #include "tensor/packed_matrix.h"
-#include "tensor/scratch.h"
 
 /* What distinguishes the cells. Inputs of the op: from_input, `states` states (NULL: zeros), weight_hh, bias_hh and the
  * steps' starts (NULL: all steps alike). Its backward gets the gradients of the `states` outputs (NULL: zeros), those
@@ -34,7 +33,6 @@ typedef struct rapt_recurrence_run {
     const rapt_cell *cell;
     const rapt_recurrence_sizes *s;
     rapt_packed_matrix weight;
-    rapt_scratch scratch;
     const char *bias;
     const rapt_tensor *from_input, *initial[2]; /* initial: NULL for zeros */
     rapt_tensor *kept, *states[2];
@@ -42,6 +40,16 @@ typedef struct rapt_recurrence_run {
     rapt_tensor *input_gradient, *hidden_gradient, *carry[2];
     const char *zeros; /* as many as a task's rows of a state */
 } rapt_recurrence_run;
+
+/* Takes so many rows of the batch, from `row` on, through all steps. */
+typedef void rapt_recurrence_body(const void *run, int64_t row, int64_t rows, char *scratch);
+
+/* The rows of the largest task; the rows of a batch are cut into tasks by their number alone. */
+int64_t rapt_recurrence_task_rows(int64_t batch);
+
+/* All rows by tasks of that many additions and scratch bytes. False after an error under the op's name (no memory). */
+bool rapt_recurrence_run_tasks(const char *op, int64_t batch, int64_t cost, size_t scratch_bytes,
+                               rapt_recurrence_body *body, const void *run);
 
 /* The first row of a step, among those of all steps. */
 int64_t rapt_step_first_row(const rapt_recurrence_sizes *s, int64_t step);
