@@ -23,6 +23,7 @@ enum { most_inputs = at_layers + layer_inputs * rapt_bahdanau_layers };
 /* Forward saves its inputs but the embedding and the biases: those before at_layers, the states, all that the loops
  * kept, and the weights. Backward gets the gradients of the two outputs in place of what it does not read. */
 enum { saved_states = at_layers - 1, saved_kept, saved_weights, most_saved = saved_weights + 2 * rapt_bahdanau_layers };
+_Static_assert(most_saved <= RAPT_MAX_SAVED, "what the largest decoder saves");
 enum { at_last_gradient = at_embedding, at_saved_states = at_layers, at_kept, at_gradient, at_weights };
 
 typedef struct steps_options {
@@ -256,9 +257,8 @@ static rapt_tensor *backward_forward(rapt_call *call)
     if (!rapt_bahdanau_run_steps(name, &r, &weights) || !sum_gradients(&r, o, in[at_unit], gradients)) return NULL;
     gradients[at_initial] = carry;
     if (!(gradients[at_ranges] = gradients[at_drops] = nothing(&r.s))) return NULL;
-    for (int i = 0; i < at_layers + layer_inputs * o->layers; i++) {
-        if (i > 0) rapt_call_set_output(call, i, rapt_keep(gradients[i]));
-    }
+    for (int i = 1; i < at_layers + layer_inputs * o->layers; i++)
+        rapt_call_set_output(call, i, rapt_keep(gradients[i]));
     return rapt_keep(gradients[0]);
 }
 

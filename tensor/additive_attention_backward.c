@@ -109,6 +109,17 @@ static void run_chunk(backward_run *r)
     if (parts > 0) rapt_parallel(mask->batch * r->call->groups * parts, rapt_grain(cost), sum_tasks, r);
 }
 
+static void run_chunks(backward_run *r)
+{
+    const int64_t queries = r->call->mask.queries;
+    int64_t first = 0;
+    do { /* once even for no queries: there are zeros to write */
+        r->chunk = (rapt_additive_chunk){first, first + r->rows < queries ? first + r->rows : queries};
+        run_chunk(r);
+        first += r->rows;
+    } while (first < queries);
+}
+
 /* As many queries at once as keep the one or two matrices of a chunk smaller than half the projected queries and
  * keys. */
 static int64_t choose_chunk(const rapt_additive_attention *call, int64_t matrices)
@@ -151,12 +162,7 @@ bool rapt_additive_attention_backward(const char *op, const rapt_additive_attent
     r.matrix = rapt_divide_up(elements * (int64_t)rapt_dtype_size(call->dtype), 64) * 64;
     r.pairs = pairs;
     r.scores = rapt_block_take(op, (size_t)(g->stores_pooled ? 2 * r.matrix : r.matrix), &capacity);
-    int64_t first = 0;
-    if (r.scores) do { /* once even for no queries: there are zeros to write */
-            r.chunk = (rapt_additive_chunk){first, first + r.rows < mask->queries ? first + r.rows : mask->queries};
-            run_chunk(&r);
-            first += r.rows;
-        } while (first < mask->queries);
+    if (r.scores) run_chunks(&r);
     const bool done = r.scores != NULL;
     rapt_block_give(r.scores, capacity);
     rapt_block_give(pairs, pairs_capacity);

@@ -146,7 +146,7 @@ static int64_t dense_piece(int64_t count, int64_t grain)
 {
     enum { most_pieces = 256, whole_lines = 64 };
     const int64_t piece = count / most_pieces > grain ? count / most_pieces : grain;
-    return (piece + whole_lines - 1) / whole_lines * whole_lines;
+    return rapt_divide_up(piece, whole_lines) * whole_lines;
 }
 
 static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *options, int64_t grain, bool dense,

@@ -11,8 +11,7 @@
 
 static int64_t panels_of(const rapt_packed_matrix *packed)
 {
-    const int64_t columns = rapt_kernel.matmul[packed->dtype].columns;
-    return (packed->matrix.n + columns - 1) / columns;
+    return rapt_divide_up(packed->matrix.n, rapt_kernel.matmul[packed->dtype].columns);
 }
 
 /* Where a block of k begins. */

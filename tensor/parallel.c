@@ -100,7 +100,7 @@ int64_t rapt_grain(int64_t cost)
 
 void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context)
 {
-    const int64_t pieces = (count + grain - 1) / grain;
+    const int64_t pieces = rapt_divide_up(count, grain);
     const int used = rapt_get_threads();
     if (used <= 1 || pieces <= 1 || this_thread.is_forked || omp_in_parallel() ||
         (!atomic_load_explicit(&threads_are_fixed, memory_order_relaxed) && leaves_room_to_others())) {

@@ -163,14 +163,14 @@ static void plan(reduction *r, const rapt_tensor *tensor, const rapt_reduction_s
     if (by_columns && fitting < most_columns / 4) fitting = most_columns / 4;
     if (fitting > most_columns) fitting = most_columns;
     r->tile = r->columns < fitting ? r->columns : fitting;
-    r->tiles = (r->columns + r->tile - 1) / r->tile;
+    r->tiles = rapt_divide_up(r->columns, r->tile);
     int64_t length = r->folded.rank ? r->folded.shape[0] : r->rows;
     int64_t items = r->count / r->columns * r->tiles;
     int64_t wanted = tensor->count / (2 * rapt_grain(1)) / items;
-    int64_t most = (enough_items + items - 1) / items;
+    int64_t most = rapt_divide_up(enough_items, items);
     wanted = items >= enough_items || wanted < 1 ? 1 : wanted > most ? most : wanted;
-    r->slice = (length + wanted - 1) / wanted;
-    r->slices = (length + r->slice - 1) / r->slice;
+    r->slice = rapt_divide_up(length, wanted);
+    r->slices = rapt_divide_up(length, r->slice);
 }
 
 /* Folds the slices' results, which lie one set behind the other, into the first set. */

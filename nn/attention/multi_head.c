@@ -273,7 +273,7 @@ static rapt_tensor *turn(rapt_rotary *rotary, rapt_tensor *x, rapt_tensor *start
     if (!starts && !missing) return rapt_rotary_forward(rotary, x, first);
     rapt_tensor *places =
         starts ? rapt_packing_positions(starts) : rapt_arange(RAPT_INT64, 0, (double)rapt_length_of(x), 1);
-    if (first != 0) places = rapt_add(places, rapt_full(RAPT_INT64, 0, NULL, (double)first));
+    if (first != 0) places = rapt_add(places, rapt_scalar(RAPT_INT64, (double)first));
     if (missing) places = rapt_sub(places, rapt_reshape(missing, RAPT_SHAPE(missing->count, 1, 1)));
     return places ? rapt_rotary_forward_at(rotary, x, places) : NULL;
 }
