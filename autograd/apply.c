@@ -98,11 +98,25 @@ static bool make_new(rapt_call *call, int output)
     return call->outputs[output] != NULL;
 }
 
+/* A definition reads the inputs. */
+static bool check_definition(const rapt_call *call)
+{
+    for (int i = 0; call->op->definition && i < call->count; i++)
+        if (i >= call->saved_count || call->saved[i] != call->inputs[i])
+            return rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
+                             "it has a definition, so that its forward must save its inputs first, all of them and in "
+                             "order; saved tensor %d is not input %d",
+                             i, i);
+    return true;
+}
+
 static bool record(rapt_call *call)
 {
-    rapt_node *node = rapt_node_new(call->op, call->count, call->saved_count, call->output_count);
+    if (!check_definition(call)) return false;
+    const size_t options_size = call->op->options_size;
+    rapt_node *node = rapt_node_new(call->op, call->count, call->saved_count, call->output_count, options_size);
     if (!node) return false;
-    if (call->op->options_size) memcpy(node->options, call->options, call->op->options_size);
+    if (options_size) memcpy(node->options, call->options, options_size);
     bool good = true;
     for (int k = 0; k < call->output_count && good; k++) good = make_new(call, k);
     if (!good || !save(node, call)) {

@@ -73,9 +73,11 @@ bool rapt_backward(rapt_tensor *root)
     return rapt_backward_from(1, &root, NULL, 0);
 }
 
-/* Makes places for the outputs that gradients are wanted of. */
+/* Makes places for the outputs that gradients are wanted of. What was recorded before all of them does not depend on
+ * them. */
 static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
 {
+    walk->oldest = UINT64_MAX;
     for (int i = 0; i < count; i++) {
         bool is_new;
         if (!inputs[i]) return rapt_fail(RAPT_ERROR_NULL, walk->op, "input %d is NULL", i);
@@ -84,6 +86,7 @@ static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
         const int64_t place = rapt_places_add(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output, &is_new);
         if (place < 0) return false;
         if (is_new) walk->places.list[place].input = i;
+        if (rapt_node_of(inputs[i])->sequence < walk->oldest) walk->oldest = rapt_node_of(inputs[i])->sequence;
         walk->has_requests = walk->has_requests || !inputs[i]->link->is_leaf;
     }
     return true;
@@ -101,10 +104,10 @@ static void take_requested(rapt_walk *walk, int count, rapt_tensor *const *input
     }
 }
 
-bool rapt_gradients(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int input_count,
-                    rapt_tensor *const *inputs, rapt_tensor **results, int flags)
+bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients,
+                        int input_count, rapt_tensor *const *inputs, rapt_tensor **results, int flags)
 {
-    rapt_walk walk = walk_with("gradients", flags);
+    rapt_walk walk = walk_with(op, flags);
     if (input_count > 0 && (!inputs || !results)) return rapt_fail_null(walk.op, inputs ? "results" : "inputs");
     for (int i = 0; i < input_count; i++) results[i] = NULL;
     rapt_scope scope = rapt_scope_begin();
@@ -114,4 +117,10 @@ bool rapt_gradients(int count, rapt_tensor *const *roots, rapt_tensor *const *gr
     if (good) take_requested(&walk, input_count, inputs, results);
     rapt_walk_end(&walk);
     return good;
+}
+
+bool rapt_gradients(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int input_count,
+                    rapt_tensor *const *inputs, rapt_tensor **results, int flags)
+{
+    return rapt_gradients_for("gradients", count, roots, gradients, input_count, inputs, results, flags);
 }

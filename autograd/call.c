@@ -39,7 +39,7 @@ static inline bool check_index(const rapt_call *call, const char *what, int inde
 bool rapt_call_wants(const rapt_call *call, int input)
 {
     if (!check_index(call, "input", input, call->count)) return false;
-    if (call->node) return call->node->edges[input].node != NULL;
+    if (call->node) return rapt_walk_wants(call->walk, &call->node->edges[input]);
     return call->recording && call->inputs[input] && call->inputs[input]->link;
 }
 
@@ -153,7 +153,7 @@ const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank
 /* Where the gradient of an input is summed up; NULL where none is wanted. */
 static rapt_tensor **sum_of(const rapt_call *call, int input)
 {
-    if (!call->node || !call->node->edges[input].node) return NULL;
+    if (!call->node || !rapt_walk_wants(call->walk, &call->node->edges[input])) return NULL;
     return rapt_places_sum(&call->walk->places, call->node->edges[input].node, call->node->edges[input].output);
 }
 
@@ -187,6 +187,6 @@ bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient)
         call->failed = true;
         return false;
     }
-    if (call->node->edges[input].node) call->given[input] = gradient;
+    if (rapt_walk_wants(call->walk, &call->node->edges[input])) call->given[input] = gradient;
     return true;
 }

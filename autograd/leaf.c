@@ -41,7 +41,7 @@ rapt_tensor *rapt_require_gradient(rapt_tensor *tensor)
         rapt_fail(RAPT_ERROR_GRAPH, op, "the tensor is the result of a recorded op, which has its gradient already");
         return NULL;
     }
-    rapt_node *node = rapt_node_new(NULL, 0, 0, 1);
+    rapt_node *node = rapt_node_new(NULL, 0, 0, 1, 0);
     if (!node) return NULL;
     node->link.release = leaf_link_release;
     node->leaf_header = tensor;

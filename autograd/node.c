@@ -26,15 +26,14 @@ static size_t round_up(size_t bytes)
     return (bytes + 15) & ~(size_t)15;
 }
 
-rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs)
+rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs, size_t options_size)
 {
     const size_t edges_at = sizeof(rapt_node);
     const size_t saved_at = edges_at + (size_t)edges * sizeof(rapt_edge);
     const size_t outputs_at = saved_at + (size_t)saved * sizeof(rapt_saved_tensor);
     const size_t options_at = round_up(outputs_at + (size_t)outputs * sizeof(rapt_output));
     size_t capacity;
-    char *block =
-        rapt_block_take(op ? op->name : "require_gradient", options_at + (op ? op->options_size : 0), &capacity);
+    char *block = rapt_block_take(op ? op->name : "require_gradient", options_at + options_size, &capacity);
     if (!block) return NULL;
     rapt_node *node = (rapt_node *)(void *)block;
     node->link = (rapt_graph_link){.retain = link_retain, .release = op_link_release, .is_leaf = op == NULL};
@@ -56,6 +55,11 @@ rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs)
     for (int k = 0; k < saved; k++) node->saved[k].tensor = NULL;
     for (int k = 0; k < outputs; k++) node->outputs[k].gradient = NULL;
     return node;
+}
+
+void rapt_nodes_follow(const rapt_node *node)
+{
+    if (node->sequence > last_sequence) last_sequence = node->sequence;
 }
 
 void rapt_node_connect(rapt_node *node, int input, const rapt_tensor *tensor)

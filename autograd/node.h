@@ -68,10 +68,13 @@ struct rapt_call {
     bool failed;
 };
 
-/* A node for that many of each, later than all that this thread has recorded. Its edges lead nowhere, nothing is saved
- * and no gradient has arrived; what else is in its arrays is undefined. The share is the caller's. NULL and an error
- * when there is no memory. */
-rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs);
+/* A node for that many of each and bytes of options, later than all that this thread has recorded. Its edges lead
+ * nowhere, nothing is saved and no gradient has arrived; what else is in its arrays is undefined. The share is the
+ * caller's. NULL and an error when there is no memory. */
+rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs, size_t options_size);
+
+/* What this thread records from now on is later than that node. */
+void rapt_nodes_follow(const rapt_node *node);
 
 /* Makes the edge of an input that wants a gradient. */
 void rapt_node_connect(rapt_node *node, int input, const rapt_tensor *tensor);
@@ -97,6 +100,14 @@ static inline rapt_node *rapt_node_of(const rapt_tensor *tensor)
 {
     return (rapt_node *)tensor->link;
 }
+
+/* Makes what the vjp of a node gave for its inputs (NULL: nothing), each of that input's shape, part of the graph: the
+ * op has a definition. Puts linked tensors of the innermost scope in their places. False after an error. */
+bool rapt_record_vjp(const rapt_node *node, rapt_tensor **given);
+
+/* rapt_gradients whose errors have the name of `op`. */
+bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients,
+                        int input_count, rapt_tensor *const *inputs, rapt_tensor **results, int flags);
 
 /* May a sum of gradients grow in place? Nobody else sees its elements, and each is there once. */
 bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph);

@@ -116,7 +116,7 @@ static bool is_requested(const rapt_walk *walk, const rapt_node *node)
 static bool reach_inputs(rapt_walk *walk, rapt_node *node)
 {
     for (int i = 0; i < node->edge_count; i++)
-        if (node->edges[i].node && !reach(walk, node->edges[i].node)) return false;
+        if (rapt_walk_wants(walk, &node->edges[i]) && !reach(walk, node->edges[i].node)) return false;
     return true;
 }
 
@@ -142,9 +142,9 @@ static bool check_node(const rapt_walk *walk, const rapt_node *node)
     if (!op->vjp)
         return rapt_fail(RAPT_ERROR_UNSUPPORTED, op->name, "has no gradient%s%s", op->no_gradient ? "; " : "",
                          op->no_gradient ? op->no_gradient : "");
-    if (walk->create_graph && op->no_second_gradient)
+    if (walk->create_graph && op->no_second_gradient && !op->definition)
         return rapt_fail(RAPT_ERROR_UNSUPPORTED, op->name, "has no second derivative; %s", op->no_second_gradient);
-    return rapt_node_check_saved(node, walk->create_graph);
+    return rapt_node_check_saved(node, walk->create_graph && !op->definition);
 }
 
 bool rapt_walk_check(const rapt_walk *walk)
@@ -210,7 +210,7 @@ static bool check_linked(const rapt_node *node, int input, rapt_tensor *gradient
            rapt_fail(
                RAPT_ERROR_GRAPH, node->op->name,
                "its vjp did not make the gradient of input %d of recorded ops, so that one has no derivative; write "
-               "it with ops, or say in no_second_gradient why not",
+               "it with ops, give the op a definition, or say in no_second_gradient why not",
                input);
 }
 
@@ -245,7 +245,7 @@ static bool deliver_given(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
     return true;
 }
 
-static bool run_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
+static bool call_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
 {
     const rapt_op *op = node->op;
     rapt_call call;
@@ -258,8 +258,23 @@ static bool run_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
     call.walk = walk;
     call.failed = false;
     if (!rapt_node_get_saved(node, call.saved)) return false;
-    if (!op->vjp(&call) || call.failed) return rapt_fail(RAPT_ERROR_GRAPH, op->name, "its vjp failed without a reason");
-    return deliver_given(walk, node, given);
+    return (op->vjp(&call) && !call.failed) || rapt_fail(RAPT_ERROR_GRAPH, op->name, "its vjp failed without a reason");
+}
+
+/* What a vjp that cannot be differentiated gives, made part of the graph by the op's definition. */
+static bool call_fused_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
+{
+    RAPT_NO_GRADIENT;
+    if (!call_vjp(walk, node, given)) return false;
+    for (int i = 0; i < node->edge_count; i++)
+        if (given[i] && !(given[i] = fit(node->op, i, &node->edges[i], given[i]))) return false;
+    return rapt_record_vjp(node, given);
+}
+
+static bool run_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
+{
+    const bool is_fused = walk->create_graph && node->op->definition;
+    return (is_fused ? call_fused_vjp : call_vjp)(walk, node, given) && deliver_given(walk, node, given);
 }
 
 static bool visit(rapt_walk *walk, rapt_node *node)
@@ -283,6 +298,13 @@ static bool is_reached_by_gradient(const rapt_node *node)
 {
     for (int k = 0; k < node->output_count; k++)
         if (node->outputs[k].gradient) return true;
+    return false;
+}
+
+static bool wants_any(const rapt_walk *walk, const rapt_node *node)
+{
+    for (int i = 0; i < node->edge_count; i++)
+        if (rapt_walk_wants(walk, &node->edges[i])) return true;
     return false;
 }
 
@@ -311,8 +333,9 @@ bool rapt_walk_run(rapt_walk *walk)
         rapt_node *node = walk->order.nodes[walk->done];
         if (is_reached_by_gradient(node)) {
             if (node->requested) keep_requested(walk, node);
-            good = visit(walk, node);
-            if (good && !walk->retain_graph) use_up(walk, node);
+            const bool goes_on = wants_any(walk, node);
+            good = !goes_on || visit(walk, node);
+            if (good && goes_on && !walk->retain_graph) use_up(walk, node);
         }
         leave(walk, node);
         walk->done++;

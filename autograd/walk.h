@@ -18,6 +18,7 @@ typedef struct rapt_walk {
     bool retain_graph;
     bool create_graph;
     bool has_requests;   /* some output of an op has a place: its gradient is to be kept */
+    uint64_t oldest;     /* nodes of a smaller sequence are not visited: nothing that is asked for is behind them */
     rapt_node_list heap; /* reached, the latest recorded on top */
     /* those taken out of the heap: from the last recorded to the first, so that a node comes after all that used its
      * outputs */
@@ -25,6 +26,12 @@ typedef struct rapt_walk {
     int64_t done; /* of `order` */
     rapt_places places;
 } rapt_walk;
+
+/* Does the walk go along that edge? */
+static inline bool rapt_walk_wants(const rapt_walk *walk, const rapt_edge *edge)
+{
+    return edge->node && edge->node->sequence >= walk->oldest;
+}
 
 /* A node to start from. A node of an op belongs to one walk at a time: where another walk (of another thread, or
  * around this one) has it, that is an error. */

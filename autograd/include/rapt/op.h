@@ -26,9 +26,14 @@ typedef struct rapt_op {
     uint32_t optional;       /* bit i set: input i may be NULL */
     int outputs;             /* 0 means 1 */
     const char *no_gradient; /* where vjp is NULL: why, and what has a gradient instead, for the error message */
-    /* Where the vjp cannot be differentiated (it loops over numbers itself, say): why, and what can. Under
-     * RAPT_CREATE_GRAPH that is then an error. NULL: it can, so that it must be made of recorded ops, which
-     * rapt_gradcheck checks. */
+    /* Where the vjp cannot be differentiated (it loops over numbers itself, say): the op once more, made of recorded
+     * ops, whose derivatives then stand for those of the vjp. It is called as forward is, which it may even be. What
+     * is not an input it must find in the options, random numbers too; outputs without a gradient it need not set.
+     * Forward saves the inputs first, all of them and in order; inputs and outputs are then RAPT_MAX_SAVED at most. */
+    rapt_tensor *(*definition)(rapt_call *call);
+
+    /* Without a definition: why there is no second derivative, and what has one. Under RAPT_CREATE_GRAPH that is then
+     * an error. NULL: the vjp is made of recorded ops, which rapt_gradcheck checks. */
     const char *no_second_gradient;
 } rapt_op;
 
@@ -68,7 +73,7 @@ RAPT_API rapt_tensor *const *rapt_call_inputs(const rapt_call *call);
 RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor);
 
 /* So many tensors a call can keep for its vjp. */
-#define RAPT_MAX_SAVED 20
+#define RAPT_MAX_SAVED 32
 
 /* In forward: keeps an input or an output for the vjp, in the order of the calls. NULL is kept as NULL. Costs
  * nothing when no gradient is wanted. Another floating tensor, an intermediate result, can be kept too, but the
