@@ -1,9 +1,11 @@
 /* Bahdanau's decoder: at each step the state asks the encoder's outputs, and the answer goes into the next GRU step. */
+#include <rapt/packing.h>
 #include <rapt/seq2seq.h>
 
 #include "attention/attention.h"
 #include "bahdanau.h"
 #include "bahdanau_steps.h"
+#include "step_rows.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
 
@@ -31,22 +33,45 @@ rapt_bahdanau_decoder *rapt_bahdanau_decoder_new(const rapt_bahdanau_config *con
     return rapt_module_finish(module);
 }
 
+static bool check_start(const rapt_bahdanau_decoder *decoder, const rapt_tensor *outputs, const rapt_tensor *state)
+{
+    const char *missing = !decoder   ? "the decoder"
+                          : !outputs ? "the encoder's output"
+                          : !state   ? "the encoder's state"
+                                     : NULL;
+    return !missing || rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", missing);
+}
+
 rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *decoder, rapt_tensor *encoder_outputs,
                                                 rapt_tensor *encoder_state, rapt_tensor *valid_lengths)
 {
     rapt_bahdanau_state state = {.valid_lengths = valid_lengths, .hidden = encoder_state};
-    if (!decoder || !encoder_outputs || !encoder_state) {
-        rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL",
-                  !decoder           ? "the decoder"
-                  : !encoder_outputs ? "the encoder's output"
-                                     : "the encoder's state");
-        return state;
-    }
+    if (!check_start(decoder, encoder_outputs, encoder_state)) return state;
     /* (T, B, hidden) → (B, T, hidden), dense, since every step reads them */
     state.values = rapt_contiguous(rapt_transpose(encoder_outputs, 0, 1));
     state.keys = state.values ? rapt_attention_prepare(decoder->attention, state.values,
                                                        RAPT_MASK(.valid_lengths = valid_lengths))
                               : NULL;
+    return state;
+}
+
+rapt_bahdanau_state rapt_bahdanau_decoder_start_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *encoder_outputs,
+                                                       rapt_tensor *encoder_state, rapt_tensor *starts)
+{
+    rapt_bahdanau_state state = {.hidden = encoder_state};
+    if (!check_start(decoder, encoder_outputs, encoder_state)) return state;
+    if (!starts) rapt_fail(RAPT_ERROR_NULL, kind.name, "the starts are NULL");
+    state.values = rapt_unpack(encoder_outputs, starts, 0, 0);
+    if (!state.values) return state;
+    state.valid_lengths = rapt_sub(rapt_slice(starts, 0, 1, INT64_MAX, 1), rapt_slice(starts, 0, 0, -1, 1));
+    /* what has a fused way works row by row */
+    if (state.valid_lengths && decoder->attention->scoring->attend)
+        state.keys =
+            rapt_unpack(rapt_attention_prepare(decoder->attention, encoder_outputs, RAPT_MASK(.starts = starts)),
+                        starts, 0, 0);
+    else if (state.valid_lengths)
+        state.keys =
+            rapt_attention_prepare(decoder->attention, state.values, RAPT_MASK(.valid_lengths = state.valid_lengths));
     return state;
 }
 
@@ -62,33 +87,59 @@ static rapt_tensor *step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, 
     return input ? rapt_gru_forward(decoder->rnn, input, state->hidden, &state->hidden) : NULL;
 }
 
-/* All steps one by one, from embeddings (T, B, embedding), to the last layer's states (T, B, hidden). */
-static rapt_tensor *run_by_step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_bahdanau_state *state,
-                                rapt_tensor **weights)
+/* The state of the first so many sequences. */
+static bool keep_first(rapt_bahdanau_state *state, int64_t count)
 {
-    const int64_t steps = rapt_size(embedded, 0);
-    rapt_tensor **outputs = rapt_scratch_list(kind.name, 2 * steps, sizeof *outputs), **each = outputs + steps;
-    bool good = outputs != NULL;
-    for (int64_t t = 0; t < steps && good; t++)
-        good = (outputs[t] = step(decoder, rapt_select(embedded, 0, t), state, weights ? &each[t] : NULL)) != NULL;
-    if (weights) *weights = good ? rapt_concat((int)steps, each, 1) : NULL;
-    return good ? rapt_concat((int)steps, outputs, 0) : NULL;
+    if (count == rapt_size(state->hidden, 1)) return true;
+    state->keys = rapt_slice(state->keys, 0, 0, count, 1);
+    state->values = rapt_slice(state->values, 0, 0, count, 1);
+    if (state->valid_lengths) state->valid_lengths = rapt_slice(state->valid_lengths, 0, 0, count, 1);
+    state->hidden = rapt_slice(state->hidden, 1, 0, count, 1);
+    return state->keys && state->values && state->hidden;
+}
+
+/* All steps one by one, from embeddings (T, B, embedding), to the last layer's states (T, B, hidden); or, of ever fewer
+ * sequences, (rows, …), from where step_starts say that the steps begin. */
+static rapt_tensor *run_by_step(rapt_bahdanau_decoder *decoder, rapt_tensor *embedded, rapt_tensor *step_starts,
+                                rapt_bahdanau_state *state, rapt_tensor **weights)
+{
+    rapt_step_rows rows;
+    if (!rapt_step_rows_read(kind.name, embedded, step_starts, &rows)) return NULL;
+    const int count = (int)rows.count;
+    rapt_tensor **outputs = rapt_scratch_list(kind.name, 3 * rows.count, sizeof *outputs);
+    if (!outputs) return NULL;
+    rapt_tensor **each = outputs + count, **ended = each + count; /* ended: states, of the longest sequences first */
+    for (int64_t t = 0; t < rows.count; t++) {
+        const int64_t first = rapt_step_first_row(&rows, t), left = rapt_step_rows_left(&rows, t, 0, rows.batch);
+        rapt_tensor *now = step_starts ? rapt_slice(embedded, 0, first, first + left, 1) : rapt_select(embedded, 0, t);
+        if (!keep_first(state, left)) return NULL;
+        if (!(outputs[t] = step(decoder, now, state, weights ? &each[t] : NULL))) return NULL;
+        ended[count - 1 - t] =
+            step_starts ? rapt_slice(state->hidden, 1, rapt_step_rows_left(&rows, t + 1, 0, rows.batch), left, 1)
+                        : NULL;
+    }
+    if (weights) *weights = rapt_concat(count, each, 1);
+    if (!step_starts) return rapt_concat(count, outputs, 0);
+    state->hidden = rapt_concat(count, ended, 1);
+    return state->hidden ? rapt_squeeze(rapt_concat(count, outputs, 1), 0) : NULL;
+}
+
+static bool check_state(const rapt_bahdanau_decoder *decoder, const rapt_bahdanau_state *state)
+{
+    return (decoder && state && state->keys) ||
+           rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !decoder ? "the decoder" : "the state");
 }
 
 /* The last layer's hidden states after each token (T, B, hidden). */
 static rapt_tensor *read_tokens(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_bahdanau_state *state,
                                 rapt_tensor **weights)
 {
-    if (!decoder || !state || !state->keys) {
-        rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !decoder ? "the decoder" : "the state");
-        return NULL;
-    }
-    if (!rapt_bahdanau_check_tokens(kind.name, tokens)) return NULL;
+    if (!check_state(decoder, state) || !rapt_bahdanau_check_tokens(kind.name, tokens)) return NULL;
     tokens = rapt_transpose(tokens, 0, 1);
-    if (tokens && !weights && rapt_bahdanau_steps_fit(decoder, state, tokens))
-        return rapt_bahdanau_steps(decoder, tokens, state);
+    if (tokens && !weights && rapt_bahdanau_steps_fit(decoder, state, rapt_size(tokens, 1)))
+        return rapt_bahdanau_steps(decoder, tokens, NULL, state);
     rapt_tensor *embedded = rapt_embedding_forward(decoder->embedding, tokens); /* (T, B, embedding) */
-    return embedded ? run_by_step(decoder, embedded, state, weights) : NULL;
+    return embedded ? run_by_step(decoder, embedded, NULL, state, weights) : NULL;
 }
 
 rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
@@ -112,4 +163,73 @@ rapt_tensor *rapt_bahdanau_decoder_loss(rapt_bahdanau_decoder *decoder, rapt_ten
     rapt_tensor *loss =
         rapt_linear_cross_entropy(sequence, decoder->dense->weight, decoder->dense->bias, turned, options);
     return loss && rapt_rank(loss) == 2 ? rapt_transpose(loss, 0, 1) : loss;
+}
+
+/* --- packed --- */
+
+/* The state of those sequences, in that order. */
+static bool select_sequences(rapt_bahdanau_state *state, rapt_tensor *sequences)
+{
+    state->keys = rapt_index_select(state->keys, 0, sequences);
+    state->values = rapt_index_select(state->values, 0, sequences);
+    if (state->valid_lengths) state->valid_lengths = rapt_index_select(state->valid_lengths, 0, sequences);
+    state->hidden = rapt_index_select(state->hidden, 1, sequences);
+    return state->keys && state->values && state->hidden;
+}
+
+/* The last layer's hidden states after each token (rows, hidden), by steps. */
+static rapt_tensor *read_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_tensor *starts,
+                                rapt_bahdanau_state *state, rapt_step_order *order)
+{
+    if (!check_state(decoder, state)) return NULL;
+    tokens = rapt_bahdanau_order_tokens(kind.name, tokens, starts, order);
+    if (!tokens) return NULL;
+    const int64_t batch = rapt_count(order->sequences);
+    if (rapt_size(state->keys, 0) != batch) {
+        rapt_fail(RAPT_ERROR_SHAPE, kind.name, "%lld packed sequences, but the state is of %lld", (long long)batch,
+                  (long long)rapt_size(state->keys, 0));
+        return NULL;
+    }
+    rapt_bahdanau_state now = *state;
+    rapt_tensor *sequence, *embedded;
+    if (!select_sequences(&now, order->sequences)) return NULL;
+    if (rapt_bahdanau_steps_fit(decoder, &now, batch))
+        sequence = rapt_bahdanau_steps(decoder, tokens, order->step_starts, &now);
+    else
+        sequence = (embedded = rapt_embedding_forward(decoder->embedding, tokens)) != NULL
+                       ? run_by_step(decoder, embedded, order->step_starts, &now, NULL)
+                       : NULL;
+    rapt_tensor *hidden = sequence ? rapt_index_select(now.hidden, 1, order->places) : NULL;
+    if (!hidden) return NULL;
+    state->hidden = hidden;
+    return sequence;
+}
+
+rapt_tensor *rapt_bahdanau_decoder_forward_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
+                                                  rapt_tensor *starts, rapt_bahdanau_state *state)
+{
+    RAPT_UNDO_DRAWS;
+    rapt_step_order order;
+    rapt_tensor *sequence = read_packed(decoder, tokens, starts, state, &order);
+    return sequence ? rapt_linear_forward(decoder->dense, rapt_index_select(sequence, 0, order.packed)) : NULL;
+}
+
+/* Where losses are asked for one by one, they come in the order of the rows. */
+rapt_tensor *rapt_bahdanau_decoder_loss_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_tensor *starts,
+                                               rapt_bahdanau_state *state, rapt_tensor *targets,
+                                               const rapt_cross_entropy_options *options)
+{
+    RAPT_UNDO_DRAWS;
+    rapt_step_order order;
+    rapt_tensor *sequence = read_packed(decoder, tokens, starts, state, &order);
+    if (!sequence) return NULL;
+    if (targets && (rapt_rank(targets) != 1 || rapt_size(targets, 0) != rapt_size(tokens, 0))) {
+        char text[128];
+        rapt_fail(RAPT_ERROR_SHAPE, kind.name, "targets (%lld) expected, not %s", (long long)rapt_size(tokens, 0),
+                  rapt_describe(targets, text, sizeof text));
+        return NULL;
+    }
+    rapt_tensor *loss = rapt_linear_cross_entropy(sequence, decoder->dense->weight, decoder->dense->bias,
+                                                  targets ? rapt_index_select(targets, 0, order.rows) : NULL, options);
+    return loss && rapt_rank(loss) == 1 ? rapt_index_select(loss, 0, order.packed) : loss;
 }

@@ -61,6 +61,20 @@ rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_
     return projected ? rapt_gru_forward_projected(encoder->rnn, projected, NULL, state) : NULL;
 }
 
+rapt_tensor *rapt_bahdanau_encoder_forward_packed(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens,
+                                                  rapt_tensor *starts, rapt_tensor **state)
+{
+    RAPT_UNDO_DRAWS;
+    rapt_step_order order;
+    if (!encoder) rapt_fail(RAPT_ERROR_NULL, kind.name, "the encoder is NULL");
+    tokens = encoder ? rapt_bahdanau_order_tokens(kind.name, tokens, starts, &order) : NULL;
+    if (!tokens) return NULL;
+    const struct rapt_recurrent_layer *first = encoder->rnn->recurrent.layer;
+    rapt_tensor *projected = rapt_bahdanau_project(encoder->embedding, tokens, first->weight_ih, first->bias_ih);
+    rapt_tensor *output = projected ? rapt_gru_forward_projected(encoder->rnn, projected, &order, state) : NULL;
+    return output ? rapt_index_select(output, 0, order.packed) : NULL;
+}
+
 /* The embeddings of the words that occur, and zeros in place of the others, so that a NaN there stays where it is. */
 static rapt_tensor *used_rows(rapt_tensor *table, rapt_tensor *tokens)
 {
@@ -90,4 +104,18 @@ bool rapt_bahdanau_check_tokens(const char *op, const rapt_tensor *tokens)
     bool fits = rapt_rank(tokens) == 2 && rapt_size(tokens, 1) >= 1;
     return fits || rapt_fail(RAPT_ERROR_SHAPE, op, "tokens (B, T) with T of 1 or more expected, not %s",
                              rapt_describe(tokens, text, sizeof text));
+}
+
+rapt_tensor *rapt_bahdanau_order_tokens(const char *op, rapt_tensor *tokens, const rapt_tensor *starts,
+                                        rapt_step_order *order)
+{
+    char text[128];
+    if (!tokens || rapt_rank(tokens) != 1) {
+        rapt_fail(tokens ? RAPT_ERROR_SHAPE : RAPT_ERROR_NULL, op, "%s%s",
+                  tokens ? "packed tokens (rows) expected, not " : "the tokens are NULL",
+                  tokens ? rapt_describe(tokens, text, sizeof text) : "");
+        return NULL;
+    }
+    return rapt_step_order_make(op, starts, rapt_size(tokens, 0), order) ? rapt_index_select(tokens, 0, order->rows)
+                                                                         : NULL;
 }

@@ -12,13 +12,14 @@
 static char *at(const rapt_bahdanau_run *r, const char *sequence, int layer, int64_t step, int64_t row, int64_t width)
 {
     const rapt_bahdanau_sizes *s = &r->s;
-    return (char *)(uintptr_t)sequence + ((layer * s->steps + step) * s->batch + row) * width * s->bytes;
+    return (char *)(uintptr_t)sequence +
+           (layer * s->steps.rows + rapt_step_first_row(&s->steps, step) + row) * width * s->bytes;
 }
 
 char *rapt_bahdanau_states(const rapt_bahdanau_run *r, int layer, int64_t step)
 {
     const rapt_bahdanau_sizes *s = &r->s;
-    if (step < 0) return (char *)(uintptr_t)r->initial + layer * s->batch * s->hidden * s->bytes;
+    if (step < 0) return (char *)(uintptr_t)r->initial + layer * s->steps.batch * s->hidden * s->bytes;
     return layer == s->layers - 1 ? at(r, r->sequence, 0, step, 0, s->hidden)
                                   : at(r, r->below, layer, step, 0, s->hidden);
 }
@@ -31,7 +32,7 @@ static char *state_at(const rapt_bahdanau_run *r, int layer, int64_t step, int64
 /* The call of attention at a step. */
 static rapt_additive_attention call_of(const rapt_bahdanau_run *r, int64_t step)
 {
-    const int64_t blocks = rapt_divide_up(r->s.batch * r->s.keys, 4); /* of random numbers */
+    const int64_t blocks = rapt_divide_up(r->s.steps.batch * r->s.keys, 4); /* of random numbers */
     rapt_additive_attention call = r->attention;
     call.mask.random.offset += (uint64_t)(step * blocks);
     call.queries.rows = at(r, r->queries, 0, step, 0, r->s.units);
@@ -109,7 +110,7 @@ static void step_forward(const rapt_bahdanau_run *r, int layer, int64_t step, in
 static void forward_rows(const rapt_bahdanau_run *r, int64_t row, int64_t rows, char *scratch)
 {
     const rapt_bahdanau_sizes *s = &r->s;
-    for (int64_t t = 0; t < s->steps; t++) {
+    for (int64_t t = 0; t < s->steps.count && (rows = rapt_step_rows_left(&s->steps, t, row, rows)) > 0; t++) {
         rapt_packed_matrix_multiply(&r->query, rows, (rapt_rows){state_at(r, s->layers - 1, t - 1, row), s->hidden},
                                     NULL, (rapt_rows){at(r, r->queries, 0, t, row, s->units), s->units}, false,
                                     scratch);
@@ -123,26 +124,25 @@ static void attend_backward(const rapt_bahdanau_run *r, int64_t step, int64_t ro
     const rapt_bahdanau_sizes *s = &r->s;
     const rapt_additive_kernels *kernels = &rapt_kernel.additive[s->dtype];
     const rapt_additive_chunk chunk = {0, 1};
-    const bool adds = step < s->steps - 1, drops = r->attention.mask.keep < 1;
+    const int64_t later = row + rapt_step_rows_left(&s->steps, step + 1, row, rows); /* of rows that have been here */
+    const bool drops = r->attention.mask.keep < 1;
     rapt_additive_attention call = call_of(r, step);
     make_powers(r, step, row, rows, 0.5, NULL);
     call.queries.powers = r->powers;
     char *weights = at(r, r->weights, 0, step, 0, s->keys);
-    const rapt_additive_gradient g = {.gradient = {r->context_gradient, {s->hidden, s->hidden, s->hidden, 1}},
-                                      .statistics = at(r, r->statistics, 0, step, 0, 2),
-                                      .weights = weights,
-                                      .pooled = {drops ? r->pooled : weights, s->keys, s->keys},
-                                      .stores_pooled = drops,
-                                      .scores = {r->scores, s->keys, s->keys},
-                                      .queries = at(r, r->query_gradients, 0, step, 0, s->units),
-                                      .keys = r->key_gradients,
-                                      .values = r->value_gradients,
-                                      .adds_keys = adds,
-                                      .adds_values = adds,
-                                      .raw_weight = r->unit_gradients,
-                                      .adds_raw_weight = adds};
+    rapt_additive_gradient g = {.gradient = {r->context_gradient, {s->hidden, s->hidden, s->hidden, 1}},
+                                .statistics = at(r, r->statistics, 0, step, 0, 2),
+                                .weights = weights,
+                                .pooled = {drops ? r->pooled : weights, s->keys, s->keys},
+                                .stores_pooled = drops,
+                                .scores = {r->scores, s->keys, s->keys},
+                                .queries = at(r, r->query_gradients, 0, step, 0, s->units),
+                                .keys = r->key_gradients,
+                                .values = r->value_gradients,
+                                .raw_weight = r->unit_gradients};
     for (int64_t item = row; item < row + rows; item++) {
         const rapt_attention_piece piece = piece_of(r, item);
+        g.adds_keys = g.adds_values = g.adds_raw_weight = item < later;
         kernels->scores_backward(&call, &g, &chunk, &piece);
         for (int64_t unit = 0; unit < s->units; unit += rapt_additive_slice)
             kernels->hidden_backward(&call, &g, &chunk, item, 0, unit);
@@ -164,7 +164,7 @@ static void step_backward(const rapt_bahdanau_run *r, int layer, int64_t step, i
         .state = state_at(r, layer, step - 1, row),
         .kept = at(r, r->cells, layer, step, row, 4 * s->hidden),
         .gradient = is_last ? at(r, r->gradient, 0, step, row, s->hidden) : above,
-        .carry = r->carry + (layer * s->batch + row) * s->hidden * s->bytes,
+        .carry = r->carry + (layer * s->steps.batch + row) * s->hidden * s->bytes,
     };
     rapt_kernel.recurrent.gru_backward[s->dtype](0, rows, s->hidden, &data);
     rapt_packed_matrix_multiply(&r->hidden[layer], rows, (rapt_rows){data.from_hidden, width}, NULL,
@@ -175,12 +175,15 @@ static void step_backward(const rapt_bahdanau_run *r, int layer, int64_t step, i
     if (r->drops && layer > 0) drop(r, layer - 1, step, row, rows, above, above);
 }
 
-static void backward_rows(const rapt_bahdanau_run *r, int64_t row, int64_t rows, char *scratch)
+static void backward_rows(const rapt_bahdanau_run *r, int64_t row, int64_t all_rows, char *scratch)
 {
     const rapt_bahdanau_sizes *s = &r->s;
-    char *packing = scratch + rows * s->hidden * s->bytes;
-    const rapt_rows last_carry = {r->carry + ((s->layers - 1) * s->batch + row) * s->hidden * s->bytes, s->hidden};
-    for (int64_t t = s->steps - 1; t >= 0; t--) {
+    char *packing = scratch + all_rows * s->hidden * s->bytes;
+    const rapt_rows last_carry = {r->carry + ((s->layers - 1) * s->steps.batch + row) * s->hidden * s->bytes,
+                                  s->hidden};
+    for (int64_t t = s->steps.count - 1; t >= 0; t--) {
+        const int64_t rows = rapt_step_rows_left(&s->steps, t, row, all_rows);
+        if (rows <= 0) continue;
         for (int layer = s->layers - 1; layer >= 0; layer--) step_backward(r, layer, t, row, rows, scratch, packing);
         attend_backward(r, t, row, rows);
         rapt_packed_matrix_multiply(&r->query, rows,
@@ -199,9 +202,9 @@ static void run_rows(const void *run, int64_t row, int64_t rows, char *scratch)
 static bool pack(const char *op, const rapt_bahdanau_run *r, rapt_packed_matrix *to, rapt_rows weight, int64_t n,
                  int64_t k)
 {
-    const int64_t rows = r->s.steps * r->s.batch;
-    if (r->carry) return rapt_packed_matrix_make(op, to, r->s.dtype, n, k, weight.data, weight.stride, 1, rows);
-    return rapt_packed_matrix_make(op, to, r->s.dtype, k, n, weight.data, 1, weight.stride, rows);
+    if (r->carry)
+        return rapt_packed_matrix_make(op, to, r->s.dtype, n, k, weight.data, weight.stride, 1, r->s.steps.rows);
+    return rapt_packed_matrix_make(op, to, r->s.dtype, k, n, weight.data, 1, weight.stride, r->s.steps.rows);
 }
 
 static bool pack_all(const char *op, rapt_bahdanau_run *r, const rapt_bahdanau_weights *weights)
@@ -224,10 +227,10 @@ static size_t scratch_bytes(const rapt_bahdanau_run *r, int64_t rows)
 bool rapt_bahdanau_run_steps(const char *op, rapt_bahdanau_run *r, const rapt_bahdanau_weights *weights)
 {
     const rapt_bahdanau_sizes *s = &r->s;
-    const int64_t rows = rapt_recurrence_task_rows(s->batch);
-    const bool good =
-        pack_all(op, r, weights) && rapt_recurrence_run_tasks(op, s->batch, s->steps * rows * s->hidden * s->hidden / 8,
-                                                              scratch_bytes(r, rows), run_rows, r);
+    const int64_t rows = rapt_recurrence_task_rows(s->steps.batch);
+    const bool good = pack_all(op, r, weights) &&
+                      rapt_recurrence_run_tasks(op, s->steps.batch, s->steps.count * rows * s->hidden * s->hidden / 8,
+                                                scratch_bytes(r, rows), run_rows, r);
     rapt_packed_matrix_free(&r->query);
     for (int l = 0; l < s->layers; l++) {
         rapt_packed_matrix_free(&r->input[l]);

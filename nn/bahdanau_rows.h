@@ -2,6 +2,7 @@
 #ifndef RAPT_NN_BAHDANAU_ROWS_H
 #define RAPT_NN_BAHDANAU_ROWS_H
 
+#include "step_rows.h"
 #include "tensor/additive_attention.h"
 #include "tensor/packed_matrix.h"
 
@@ -10,11 +11,12 @@ enum { rapt_bahdanau_layers = 4 }; /* at most; more go the way of any other modu
 typedef struct rapt_bahdanau_sizes {
     rapt_dtype dtype;
     int layers;
-    int64_t bytes;                             /* of an element */
-    int64_t steps, batch, hidden, units, keys; /* units: of attention's projections */
+    int64_t bytes; /* of an element */
+    rapt_step_rows steps;
+    int64_t hidden, units, keys; /* units: of attention's projections */
 } rapt_bahdanau_sizes;
 
-/* Everything (steps, batch, …) and dense unless it says otherwise; of layers one behind the other. */
+/* Everything (rows, …) of all steps and dense unless it says otherwise; of layers one behind the other. */
 typedef struct rapt_bahdanau_run {
     rapt_bahdanau_sizes s;
     const char *from_embedding; /* (…, 3·hidden): the part of the first projection that is known */

@@ -5,13 +5,13 @@
 
 #include <rapt/seq2seq.h>
 
-/* Can the op run that decoder from that state? Else it is made of smaller ops: for other scoring functions, for
+/* Can the op run that decoder from that state, for so many sequences? Else it is made of smaller ops: for other scoring functions, for
  * second derivatives, where weights are kept, and where something does not fit, for the error that names it. */
-bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_bahdanau_state *state,
-                             const rapt_tensor *tokens);
+bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_bahdanau_state *state, int64_t batch);
 
-/* tokens (T, B) → the last layer's states (T, B, hidden); state->hidden becomes the last ones. NULL after
- * an error. */
-rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_bahdanau_state *state);
+/* tokens (T, B) → the last layer's states (T, B, hidden); state->hidden becomes the last ones. With step_starts (T + 1)
+ * not NULL steps have ever fewer of the batch's first rows: tokens (rows) → (rows, hidden). NULL after an error. */
+rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_tensor *step_starts,
+                                 rapt_bahdanau_state *state);
 
 #endif

@@ -1,50 +1,16 @@
 /* The fused recurrences of GRU and LSTM: one template, two cells. */
 #include "recurrence.h"
 
-#include <string.h>
-
 #include "recurrence_rows.h"
 #include "tensor/core.h"
 #include "tensor/kernels.h"
-#include "tensor/map.h"
-#include "tensor/matmul.h"
-#include "tensor/packing.h"
-
-/* A tensor (T, B, width) or, of packed rows, (rows, width). */
-static rapt_tensor *new_rows(const rapt_cell *c, const rapt_recurrence_sizes *s, int64_t width)
-{
-    return s->starts ? rapt_new(c->name, s->dtype, RAPT_SHAPE(s->rows, width))
-                     : rapt_new(c->name, s->dtype, RAPT_SHAPE(s->steps, s->batch, width));
-}
 
 static bool check_state(const char *op, const rapt_recurrence_sizes *s, const rapt_tensor *state)
 {
-    if (!state || (state->rank == 2 && state->shape[0] == s->batch && state->shape[1] == s->hidden)) return true;
+    if (!state || (state->rank == 2 && state->shape[0] == s->steps.batch && state->shape[1] == s->hidden)) return true;
     char text[RAPT_SHAPE_TEXT];
-    return rapt_fail(RAPT_ERROR_SHAPE, op, "a state of shape [%lld, %lld] expected, not %s", (long long)s->batch,
+    return rapt_fail(RAPT_ERROR_SHAPE, op, "a state of shape [%lld, %lld] expected, not %s", (long long)s->steps.batch,
                      (long long)s->hidden, rapt_shape_text(state->rank, state->shape, text));
-}
-
-/* Steps, batch and rows of a sequence (T, B, …) or of packed rows. What they need belongs to the innermost scope. */
-static bool read_steps(const char *op, const rapt_tensor *sequence, const rapt_tensor *starts, rapt_recurrence_sizes *s)
-{
-    rapt_raw_packing packing;
-    if (!starts) {
-        s->steps = sequence->shape[0];
-        s->batch = sequence->shape[1];
-        s->rows = s->steps * s->batch;
-        return true;
-    }
-    if (!rapt_read_packing(op, starts, &packing) || !rapt_check_packed_rows(op, "rows", &packing, sequence->shape[0]))
-        return false;
-    s->steps = packing.sequences;
-    s->batch = packing.longest;
-    s->rows = packing.rows;
-    s->starts = packing.starts;
-    for (int64_t t = 0; t < s->steps; t++)
-        if (rapt_packed_length(&packing, t) > (t > 0 ? rapt_packed_length(&packing, t - 1) : s->batch))
-            return rapt_fail(RAPT_ERROR_VALUE, op, "step %lld has more rows than the one before", (long long)t);
-    return true;
 }
 
 static bool check(const rapt_cell *c, rapt_recurrence_sizes *s, const rapt_tensor *const *inputs)
@@ -71,7 +37,7 @@ static bool check(const rapt_cell *c, rapt_recurrence_sizes *s, const rapt_tenso
                                  .hidden = weight->shape[1],
                                  .width = weight->shape[0],
                                  .bytes = (int64_t)rapt_dtype_size(from_input->dtype)};
-    if (!read_steps(c->name, from_input, starts, s)) return false;
+    if (!rapt_step_rows_read(c->name, from_input, starts, &s->steps)) return false;
     for (int i = 0; i < c->states; i++)
         if (!check_state(c->name, s, inputs[1 + i])) return false;
     return true;
@@ -90,10 +56,10 @@ static rapt_tensor *forward(const rapt_cell *c, rapt_call *call)
     rapt_recurrence_run r = {.cell = c, .s = &s, .from_input = dense[0], .bias = bias ? bias->data : NULL};
     for (int i = 0; i < c->states; i++) {
         r.initial[i] = dense[1 + i];
-        r.states[i] = rapt_keep(new_rows(c, &s, s.hidden));
+        r.states[i] = rapt_keep(rapt_step_rows_new(c->name, &s.steps, s.dtype, s.hidden));
         if (!r.states[i]) return NULL;
     }
-    r.kept = new_rows(c, &s, RAPT_RECURRENCE_KEPT * s.hidden);
+    r.kept = rapt_step_rows_new(c->name, &s.steps, s.dtype, RAPT_RECURRENCE_KEPT * s.hidden);
     if (!r.kept || !rapt_recurrence_run_all(&r, dense[1 + c->states], s.hidden, s.width, 1, s.hidden)) return NULL;
     for (int i = 0; i < c->states; i++) rapt_call_save(call, r.states[i]);
     for (int i = 0; i < c->states; i++) rapt_call_save(call, rapt_call_input(call, 1 + i));
@@ -102,45 +68,6 @@ static rapt_tensor *forward(const rapt_cell *c, rapt_call *call)
     rapt_call_save(call, rapt_call_input(call, 3 + c->states));
     for (int i = 1; i < c->states; i++) rapt_call_set_output(call, i, r.states[i]);
     return r.states[0];
-}
-
-/* The states that all steps but the first start from, one behind the other. NULL after an error. */
-static const char *states_before(const rapt_recurrence_run *r)
-{
-    const rapt_recurrence_sizes *s = r->s;
-    const int64_t others = s->rows - s->batch, row = s->hidden * s->bytes;
-    if (others == (s->steps - 1) * s->batch) return r->states[0]->data;
-    rapt_tensor *states = rapt_new(r->cell->name, s->dtype, RAPT_SHAPE(others, s->hidden));
-    for (int64_t t = 1; states && t < s->steps; t++)
-        memcpy(states->data + (rapt_step_first_row(s, t) - s->batch) * row,
-               rapt_step_at(s, r->states[0], t - 1, 0, s->hidden),
-               (size_t)(rapt_step_rows_left(s, t, 0, s->batch) * row));
-    return states ? states->data : NULL;
-}
-
-/* d weight = Σ over steps (gradient of the projection)ᵀ · (state before the step), which of zeros is nothing: one
- * product for all but the first step, and one for that. What is added to comes last, when nothing can fail any more. */
-static rapt_tensor *weight_gradient(const rapt_recurrence_run *r, rapt_tensor *so_far)
-{
-    const rapt_recurrence_sizes *s = r->s;
-    const char *op = r->cell->name;
-    const int64_t others = s->steps > 0 ? s->rows - s->batch : 0;
-    const rapt_tensor *first = s->steps > 0 ? r->initial[0] : NULL;
-    rapt_tensor *gradient = first || !so_far ? rapt_new(op, s->dtype, RAPT_SHAPE(s->width, s->hidden)) : so_far;
-    const char *before = others > 0 ? states_before(r) : NULL;
-    if (!gradient || (others > 0 && !before)) return NULL;
-    if (gradient != so_far &&
-        !rapt_gemm(op, s->dtype, s->width, s->hidden, first ? s->batch : 0, r->hidden_gradient->data, 1, s->width,
-                   first ? first->data : NULL, s->hidden, 1, gradient->data, s->hidden, false))
-        return NULL;
-    rapt_tensor *sum = so_far && others > 0 ? so_far : gradient;
-    if (others > 0 &&
-        !rapt_gemm(op, s->dtype, s->width, s->hidden, others, rapt_step_at(s, r->hidden_gradient, 1, 0, s->width), 1,
-                   s->width, before, s->hidden, 1, sum->data, s->hidden, true))
-        return NULL;
-    if (!so_far || gradient == so_far) return gradient;
-    rapt_map(rapt_kernel.elementwise.add[s->dtype], NULL, 1, 3, (const rapt_tensor *[]){so_far, so_far, gradient});
-    return so_far;
 }
 
 /* Walks the steps backwards; results as `cell` lists them. A missing gradient of an output is NULL. */
@@ -154,7 +81,7 @@ static rapt_tensor *backward(const rapt_cell *c, rapt_call *call)
                                .hidden = states->shape[states->rank - 1],
                                .width = weight->shape[0],
                                .bytes = (int64_t)rapt_dtype_size(states->dtype)};
-    if (!read_steps(c->name, states, starts, &s)) return NULL;
+    if (!rapt_step_rows_read(c->name, states, starts, &s.steps)) return NULL;
     for (int i = 0; i < 3 * n + 2; i++) {
         if (!in[i] && i < n) in[i] = rapt_zeros_like(states);
         if ((in[i] || i < n) && !(in[i] = rapt_as_contiguous(in[i]))) return NULL;
@@ -164,14 +91,21 @@ static rapt_tensor *backward(const rapt_cell *c, rapt_call *call)
         r.gradients[i] = in[i];
         r.states[i] = (rapt_tensor *)(uintptr_t)in[n + i];
         r.initial[i] = in[2 * n + i];
-        r.carry[i] = rapt_zeros(s.dtype, RAPT_SHAPE(s.batch, s.hidden));
+        r.carry[i] = rapt_zeros(s.dtype, RAPT_SHAPE(s.steps.batch, s.hidden));
         if (!r.carry[i]) return NULL;
     }
-    r.hidden_gradient = new_rows(c, &s, s.width);
-    r.input_gradient = n > 1 ? r.hidden_gradient : new_rows(c, &s, s.width);
+    r.hidden_gradient = rapt_step_rows_new(c->name, &s.steps, s.dtype, s.width);
+    r.input_gradient = n > 1 ? r.hidden_gradient : rapt_step_rows_new(c->name, &s.steps, s.dtype, s.width);
     if (!r.hidden_gradient || !r.input_gradient) return NULL;
     if (!rapt_recurrence_run_all(&r, in[3 * n + 1], s.width, s.hidden, s.hidden, 1)) return NULL;
-    rapt_tensor *d_weight = weight_gradient(&r, rapt_call_input(call, 3 * n + 2));
+    const rapt_state_projection projection = {.dtype = s.dtype,
+                                              .width = s.width,
+                                              .hidden = s.hidden,
+                                              .gradient = r.hidden_gradient->data,
+                                              .initial = r.initial[0] ? r.initial[0]->data : NULL,
+                                              .states = r.states[0]->data};
+    rapt_tensor *d_weight =
+        rapt_state_projection_gradient(c->name, &s.steps, &projection, rapt_call_input(call, 3 * n + 2));
     if (!d_weight) return NULL;
     rapt_call_set_output(call, 1, r.hidden_gradient);
     for (int i = 0; i < n; i++) rapt_call_set_output(call, 2 + i, r.carry[i]);

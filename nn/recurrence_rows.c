@@ -50,20 +50,9 @@ bool rapt_recurrence_run_tasks(const char *op, int64_t batch, int64_t cost, size
     return true;
 }
 
-int64_t rapt_step_first_row(const rapt_recurrence_sizes *s, int64_t step)
-{
-    return s->starts ? s->starts[step] : step * s->batch;
-}
-
-int64_t rapt_step_rows_left(const rapt_recurrence_sizes *s, int64_t step, int64_t row, int64_t rows)
-{
-    const int64_t left = rapt_step_first_row(s, step + 1) - rapt_step_first_row(s, step) - row;
-    return left < rows ? left : rows;
-}
-
 char *rapt_step_at(const rapt_recurrence_sizes *s, const rapt_tensor *tensor, int64_t step, int64_t row, int64_t width)
 {
-    return tensor ? tensor->data + (rapt_step_first_row(s, step) + row) * width * s->bytes : NULL;
+    return tensor ? tensor->data + (rapt_step_first_row(&s->steps, step) + row) * width * s->bytes : NULL;
 }
 
 /* The rows of a sequence that step t starts from: those of step t − 1, or the initial ones. */
@@ -94,7 +83,7 @@ static void forward_rows(const rapt_recurrence_run *r, int64_t row, int64_t rows
 {
     const rapt_recurrence_sizes *s = r->s;
     char *projected = scratch, *packing = projected + rows * s->width * s->bytes;
-    for (int64_t t = 0; t < s->steps && (rows = rapt_step_rows_left(s, t, row, rows)) > 0; t++) {
+    for (int64_t t = 0; t < s->steps.count && (rows = rapt_step_rows_left(&s->steps, t, row, rows)) > 0; t++) {
         const rapt_cell_data data = {.from_input = rapt_step_at(s, r->from_input, t, row, s->width),
                                      .from_hidden = projected,
                                      .state = before(r, 0, t, row),
@@ -110,8 +99,8 @@ static void forward_rows(const rapt_recurrence_run *r, int64_t row, int64_t rows
 static void backward_rows(const rapt_recurrence_run *r, int64_t row, int64_t all_rows, char *scratch)
 {
     const rapt_recurrence_sizes *s = r->s;
-    for (int64_t t = s->steps - 1; t >= 0; t--) {
-        const int64_t rows = rapt_step_rows_left(s, t, row, all_rows);
+    for (int64_t t = s->steps.count - 1; t >= 0; t--) {
+        const int64_t rows = rapt_step_rows_left(&s->steps, t, row, all_rows);
         if (rows <= 0) continue;
         const rapt_cell_data data = {.from_input = rapt_step_at(s, r->input_gradient, t, row, s->width),
                                      .from_hidden = rapt_step_at(s, r->hidden_gradient, t, row, s->width),
@@ -140,15 +129,15 @@ bool rapt_recurrence_run_all(rapt_recurrence_run *r, const rapt_tensor *weight, 
                              int64_t row_stride, int64_t column_stride)
 {
     const rapt_recurrence_sizes *s = r->s;
-    const int64_t rows = rapt_recurrence_task_rows(s->batch);
+    const int64_t rows = rapt_recurrence_task_rows(s->steps.batch);
     RAPT_SCOPE;
     const rapt_tensor *zeros = rapt_zeros(s->dtype, RAPT_SHAPE(rows, s->hidden));
     if (!zeros || !rapt_packed_matrix_make(r->cell->name, &r->weight, s->dtype, k, n, weight->data, row_stride,
-                                           column_stride, s->rows))
+                                           column_stride, s->steps.rows))
         return false;
     r->zeros = zeros->data;
     const size_t projected = (size_t)(rows * s->width * s->bytes);
-    const bool good = rapt_recurrence_run_tasks(r->cell->name, s->batch, s->steps * rows * k * n / 64,
+    const bool good = rapt_recurrence_run_tasks(r->cell->name, s->steps.batch, s->steps.count * rows * k * n / 64,
                                                 projected + rapt_packed_matrix_scratch(&r->weight, rows), run_rows, r);
     rapt_packed_matrix_free(&r->weight);
     return good;

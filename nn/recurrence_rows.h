@@ -4,6 +4,7 @@
 
 #include <rapt/op.h>
 
+#include "step_rows.h"
 #include "tensor/kernels.h"
 #include "tensor/packed_matrix.h"
 
@@ -20,10 +21,9 @@ typedef struct rapt_cell {
 
 typedef struct rapt_recurrence_sizes {
     rapt_dtype dtype;
-    int64_t steps, batch, hidden, width; /* width: gates · hidden */
-    int64_t bytes;                       /* of an element */
-    int64_t rows;                        /* of all steps */
-    const int64_t *starts;               /* the first row of each step; NULL: each has `batch` of them */
+    rapt_step_rows steps;
+    int64_t hidden, width; /* width: gates · hidden */
+    int64_t bytes;         /* of an element */
 } rapt_recurrence_sizes;
 
 enum { RAPT_RECURRENCE_KEPT = 4 };
@@ -50,12 +50,6 @@ int64_t rapt_recurrence_task_rows(int64_t batch);
 /* All rows by tasks of that many additions and scratch bytes. False after an error under the op's name (no memory). */
 bool rapt_recurrence_run_tasks(const char *op, int64_t batch, int64_t cost, size_t scratch_bytes,
                                rapt_recurrence_body *body, const void *run);
-
-/* The first row of a step, among those of all steps. */
-int64_t rapt_step_first_row(const rapt_recurrence_sizes *s, int64_t step);
-
-/* How many of `rows` rows of the batch, from `row` on, a step still has. */
-int64_t rapt_step_rows_left(const rapt_recurrence_sizes *s, int64_t step, int64_t row, int64_t rows);
 
 /* Row `row` of a step, of `width` elements. */
 char *rapt_step_at(const rapt_recurrence_sizes *s, const rapt_tensor *tensor, int64_t step, int64_t row, int64_t width);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "recurrence.h"
-#include "step_order.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
 
@@ -217,12 +216,12 @@ static rapt_tensor *run_checked(rapt_recurrent *r, const start *s, rapt_tensor *
     return good ? output : NULL;
 }
 
-static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *projected, rapt_tensor *state,
-                                      rapt_tensor *cell, rapt_tensor **final_state, rapt_tensor **final_cell)
+static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *state, rapt_tensor *cell,
+                                      rapt_tensor **final_state, rapt_tensor **final_cell)
 {
     RAPT_UNDO_DRAWS;
-    if (!check(r, x, projected ? r->gates * r->hidden : r->in, false)) return NULL;
-    const start s = {x, projected, state, cell, rapt_size(x, 1), NULL};
+    if (!check(r, x, r->in, false)) return NULL;
+    const start s = {.x = x, .state = state, .cell = cell, .batch = rapt_size(x, 1)};
     if (!check_state(r, state, s.batch) || !check_state(r, cell, s.batch)) return NULL;
     return run_checked(r, &s, final_state, final_cell);
 }
@@ -251,22 +250,28 @@ static rapt_tensor *recurrent_forward_packed(rapt_recurrent *r, rapt_tensor *row
 
 rapt_tensor *rapt_gru_forward(rapt_gru *gru, rapt_tensor *x, rapt_tensor *state, rapt_tensor **final_state)
 {
-    if (gru) return recurrent_forward(&gru->recurrent, x, NULL, state, NULL, final_state, NULL);
+    if (gru) return recurrent_forward(&gru->recurrent, x, state, NULL, final_state, NULL);
     rapt_fail(RAPT_ERROR_NULL, "GRU", "the layer is NULL");
     return NULL;
 }
 
-rapt_tensor *rapt_gru_forward_projected(rapt_gru *gru, rapt_tensor *projected, rapt_tensor *state,
+rapt_tensor *rapt_gru_forward_projected(rapt_gru *gru, rapt_tensor *projected, const rapt_step_order *order,
                                         rapt_tensor **final_state)
 {
-    return recurrent_forward(&gru->recurrent, projected, projected, state, NULL, final_state, NULL);
+    RAPT_UNDO_DRAWS;
+    rapt_recurrent *r = &gru->recurrent;
+    if (!check(r, projected, r->gates * r->hidden, order != NULL)) return NULL;
+    const start s = {.x = projected,
+                     .projected = projected,
+                     .batch = order ? rapt_count(order->last) : rapt_size(projected, 1),
+                     .order = order};
+    return run_checked(r, &s, final_state, NULL);
 }
 
 rapt_tensor *rapt_lstm_forward(rapt_lstm *lstm, rapt_tensor *x, rapt_tensor *hidden, rapt_tensor *cell,
                                rapt_tensor **final_hidden, rapt_tensor **final_cell)
 {
-    if (lstm && !hidden == !cell)
-        return recurrent_forward(&lstm->recurrent, x, NULL, hidden, cell, final_hidden, final_cell);
+    if (lstm && !hidden == !cell) return recurrent_forward(&lstm->recurrent, x, hidden, cell, final_hidden, final_cell);
     rapt_fail(RAPT_ERROR_NULL, "LSTM",
               lstm ? "one of hidden and cell is NULL; both or neither expected" : "the layer is NULL");
     return NULL;

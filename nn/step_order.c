@@ -14,7 +14,7 @@ bool rapt_step_order_make(const char *op, const rapt_tensor *starts, int64_t row
 {
     rapt_raw_packing p;
     rapt_tensor *counts;
-    int64_t *longer, *step, *row, *packed, *sequence, *last;
+    int64_t *longer, *step, *row, *packed, *sequence, *place, *last;
     if (!rapt_read_packing(op, starts, &p) || !rapt_check_packed_rows(op, "rows", &p, rows)) return false;
     if (p.sequences == 0) return rapt_fail(RAPT_ERROR_VALUE, op, "no sequences; 1 or more expected");
     const int64_t empty = rapt_find_empty_sequence(&p);
@@ -22,7 +22,8 @@ bool rapt_step_order_make(const char *op, const rapt_tensor *starts, int64_t row
         return rapt_fail(RAPT_ERROR_VALUE, op, "sequence %lld has no rows; 1 or more expected", (long long)empty);
     if (!take(op, p.longest + 1, &counts, &longer) || !take(op, p.longest + 1, &order->step_starts, &step) ||
         !take(op, p.rows, &order->rows, &row) || !take(op, p.rows, &order->packed, &packed) ||
-        !take(op, p.sequences, &order->sequences, &sequence) || !take(op, p.sequences, &order->last, &last))
+        !take(op, p.sequences, &order->sequences, &sequence) || !take(op, p.sequences, &order->places, &place) ||
+        !take(op, p.sequences, &order->last, &last))
         return false;
     /* longer[t]: how many sequences have more than t rows, which are those of step t */
     for (int64_t t = 0; t <= p.longest; t++) longer[t] = 0;
@@ -32,12 +33,12 @@ bool rapt_step_order_make(const char *op, const rapt_tensor *starts, int64_t row
     for (int64_t t = 0; t < p.longest; t++) step[t + 1] = step[t] + longer[t];
     for (int64_t b = 0; b < p.sequences; b++) {
         const int64_t length = rapt_packed_length(&p, b);
-        const int64_t place = longer[length]++;
-        sequence[place] = b;
-        last[b] = step[length - 1] + place;
+        place[b] = longer[length]++;
+        sequence[place[b]] = b;
+        last[b] = step[length - 1] + place[b];
         for (int64_t t = 0; t < length; t++) {
-            packed[p.starts[b] + t] = step[t] + place;
-            row[step[t] + place] = p.starts[b] + t;
+            packed[p.starts[b] + t] = step[t] + place[b];
+            row[step[t] + place[b]] = p.starts[b] + t;
         }
     }
     return true;

@@ -10,6 +10,7 @@ typedef struct rapt_step_order {
     rapt_tensor *rows;        /* (rows): of a row by steps, which packed row it is */
     rapt_tensor *packed;      /* (rows): of a packed row, which row by steps it is */
     rapt_tensor *sequences;   /* (B): of a place, which sequence has it */
+    rapt_tensor *places;      /* (B): of a sequence, its place */
     rapt_tensor *last;        /* (B): of a sequence, the row by steps of its last step */
 } rapt_step_order;
 

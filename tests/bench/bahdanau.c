@@ -7,13 +7,13 @@
 typedef struct bahdanau_row {
     const char *name;
     int64_t length, vocabulary;
+    bool is_packed; /* of short sentences; the step packs the padded batch first */
 } bahdanau_row;
 
 static const bahdanau_row rows[] = {
-    {"bahdanau_t9_v200", 9, 200},
-    {"bahdanau_t9_v10000", 9, 10000},
-    {"bahdanau_t30_v200", 30, 200},
-    {"bahdanau_t30_v10000", 30, 10000},
+    {"bahdanau_t9_v200", 9, 200, false},     {"bahdanau_t9_v200_packed", 9, 200, true},
+    {"bahdanau_t9_v10000", 9, 10000, false}, {"bahdanau_t9_v10000_packed", 9, 10000, true},
+    {"bahdanau_t30_v200", 30, 200, false},   {"bahdanau_t30_v10000", 30, 10000, false},
 };
 
 struct bahdanau {
@@ -31,6 +31,17 @@ static rapt_tensor *loss(void *context)
     return rapt_bahdanau_decoder_loss(b->decoder, b->batch.inputs, &start, b->batch.labels, &training_without_padding);
 }
 
+static rapt_tensor *packed_loss(void *context)
+{
+    struct bahdanau *b = context;
+    const training_batch batch = training_pack(&b->batch);
+    rapt_tensor *state = NULL, *starts = batch.starts;
+    rapt_tensor *outputs = rapt_bahdanau_encoder_forward_packed(b->encoder, batch.sources, starts, &state);
+    rapt_bahdanau_state start = rapt_bahdanau_decoder_start_packed(b->decoder, outputs, state, starts);
+    return rapt_bahdanau_decoder_loss_packed(b->decoder, batch.inputs, starts, &start, batch.labels,
+                                             &training_without_padding);
+}
+
 static void *make(const void *row, const void *context)
 {
     (void)context;
@@ -43,10 +54,10 @@ static void *make(const void *row, const void *context)
                                          .layers = 2,
                                          .dropout = 0.2};
     b = (struct bahdanau){.encoder = rapt_bahdanau_encoder_new(&config), .decoder = rapt_bahdanau_decoder_new(&config)};
-    b.training.loss = loss;
+    b.training.loss = sizes->is_packed ? packed_loss : loss;
     b.training.optimizer = rapt_adam_new(&b.encoder->module, &(rapt_adam_config){.learning_rate = 0.005});
     training_add(&b.training, "decoder", &b.decoder->module);
-    b.batch = training_draw(batch, sizes->length, sizes->vocabulary);
+    b.batch = (sizes->is_packed ? training_draw_sentences : training_draw)(batch, sizes->length, sizes->vocabulary);
     return &b;
 }
 

@@ -45,10 +45,9 @@ static rapt_tensor *without_padding(rapt_tensor *words, rapt_tensor *is_padding)
     return rapt_where(is_padding, rapt_zeros_like(words), words);
 }
 
-training_batch training_draw(int64_t batch, int64_t length, int64_t vocabulary)
+static training_batch draw(rapt_tensor *lengths, int64_t length, int64_t vocabulary)
 {
-    const int64_t shortest = length / 3 < 2 ? 2 : length / 3;
-    rapt_tensor *lengths = rapt_randint(shortest, length + 1, RAPT_SHAPE(batch));
+    const int64_t batch = rapt_size(lengths, 0);
     rapt_tensor *sources = rapt_randint(1, vocabulary, RAPT_SHAPE(batch, length));
     rapt_tensor *targets = rapt_randint(1, vocabulary, RAPT_SHAPE(batch, length));
     rapt_tensor *places = rapt_arange(RAPT_INT64, 0, (double)length, 1);
@@ -59,6 +58,17 @@ training_batch training_draw(int64_t batch, int64_t length, int64_t vocabulary)
                             .inputs = rapt_concat(2, parts, 1),
                             .labels = without_padding(targets, is_padding),
                             .lengths = lengths};
+}
+
+training_batch training_draw(int64_t batch, int64_t length, int64_t vocabulary)
+{
+    const int64_t shortest = length / 3 < 2 ? 2 : length / 3;
+    return draw(rapt_randint(shortest, length + 1, RAPT_SHAPE(batch)), length, vocabulary);
+}
+
+training_batch training_draw_sentences(int64_t batch, int64_t length, int64_t vocabulary)
+{
+    return draw(rapt_min(rapt_randint(2, length + 1, RAPT_SHAPE(2, batch)), RAPT_AXES(0), false), length, vocabulary);
 }
 
 training_batch training_pack(const training_batch *padded)

@@ -29,6 +29,12 @@ RAPT_API rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_co
 RAPT_API rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens,
                                                     rapt_tensor **state);
 
+/* The same of packed sequences (rapt/packing.h), without work on padding: tokens (rows) → outputs (rows, hidden). The
+ * final state of a sequence is that after its own last token, where a padded batch goes on through the padding. A
+ * sequence of no tokens is an error, and so is no sequence. */
+RAPT_API rapt_tensor *rapt_bahdanau_encoder_forward_packed(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens,
+                                                           rapt_tensor *starts, rapt_tensor **state);
+
 /* Attention over the encoder's outputs with the last layer's state as the query, then a GRU step on [context,
  * embedding], then a linear layer to the vocabulary; parameters attention.…, embedding.weight, rnn.…, dense.…. */
 typedef struct rapt_bahdanau_decoder {
@@ -53,6 +59,12 @@ typedef struct rapt_bahdanau_state {
 RAPT_API rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *decoder, rapt_tensor *encoder_outputs,
                                                          rapt_tensor *encoder_state, rapt_tensor *valid_lengths);
 
+/* The same from what the packed encoder gave, of packed sequences with these starts; the state is that of the padded
+ * batch, with the lengths. */
+RAPT_API rapt_bahdanau_state rapt_bahdanau_decoder_start_packed(rapt_bahdanau_decoder *decoder,
+                                                                rapt_tensor *encoder_outputs,
+                                                                rapt_tensor *encoder_state, rapt_tensor *starts);
+
 /* Tokens (B, T) → logits (B, T, vocabulary); the state moves on by T steps. With weights not NULL the attention weights
  * (B, T, K) go there. */
 RAPT_API rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
@@ -63,6 +75,16 @@ RAPT_API rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decod
 RAPT_API rapt_tensor *rapt_bahdanau_decoder_loss(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
                                                  rapt_bahdanau_state *state, rapt_tensor *targets,
                                                  const rapt_cross_entropy_options *options);
+
+/* The same two of packed sequences, as many as the state has: tokens and targets (rows), logits (rows, vocabulary),
+ * losses (rows) where they are asked for one by one. Each sequence gets what it gets alone, and its state moves on by
+ * its own length, 1 or more. Without dropout results are those of the padded batch, bit for bit in float64. */
+RAPT_API rapt_tensor *rapt_bahdanau_decoder_forward_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
+                                                           rapt_tensor *starts, rapt_bahdanau_state *state);
+RAPT_API rapt_tensor *rapt_bahdanau_decoder_loss_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
+                                                        rapt_tensor *starts, rapt_bahdanau_state *state,
+                                                        rapt_tensor *targets,
+                                                        const rapt_cross_entropy_options *options);
 
 RAPT_END_DECLS
 
