@@ -214,6 +214,16 @@ rapt_tensor *rapt_bahdanau_decoder_forward_packed(rapt_bahdanau_decoder *decoder
     return sequence ? rapt_linear_forward(decoder->dense, rapt_index_select(sequence, 0, order.packed)) : NULL;
 }
 
+static bool check_targets(const rapt_tensor *tokens, const rapt_tensor *targets)
+{
+    char text[128];
+    if (!targets) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the targets are NULL");
+    const int64_t rows = tokens ? rapt_count(tokens) : 0;
+    return !tokens || (rapt_rank(targets) == 1 && rapt_size(targets, 0) == rows) ||
+           rapt_fail(RAPT_ERROR_SHAPE, kind.name, "targets (%lld) expected, one of each token, not %s", (long long)rows,
+                     rapt_describe(targets, text, sizeof text));
+}
+
 /* Where losses are asked for one by one, they come in the order of the rows. */
 rapt_tensor *rapt_bahdanau_decoder_loss_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_tensor *starts,
                                                rapt_bahdanau_state *state, rapt_tensor *targets,
@@ -221,15 +231,10 @@ rapt_tensor *rapt_bahdanau_decoder_loss_packed(rapt_bahdanau_decoder *decoder, r
 {
     RAPT_UNDO_DRAWS;
     rapt_step_order order;
+    if (!check_targets(tokens, targets)) return NULL;
     rapt_tensor *sequence = read_packed(decoder, tokens, starts, state, &order);
     if (!sequence) return NULL;
-    if (targets && (rapt_rank(targets) != 1 || rapt_size(targets, 0) != rapt_size(tokens, 0))) {
-        char text[128];
-        rapt_fail(RAPT_ERROR_SHAPE, kind.name, "targets (%lld) expected, not %s", (long long)rapt_size(tokens, 0),
-                  rapt_describe(targets, text, sizeof text));
-        return NULL;
-    }
     rapt_tensor *loss = rapt_linear_cross_entropy(sequence, decoder->dense->weight, decoder->dense->bias,
-                                                  targets ? rapt_index_select(targets, 0, order.rows) : NULL, options);
+                                                  rapt_index_select(targets, 0, order.rows), options);
     return loss && rapt_rank(loss) == 1 ? rapt_index_select(loss, 0, order.packed) : loss;
 }
