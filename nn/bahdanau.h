@@ -12,7 +12,8 @@ bool rapt_bahdanau_check(const char *op, const rapt_bahdanau_config *config);
 /* False and an error when the tokens are NULL or not (B, T) with a T of 1 or more. */
 bool rapt_bahdanau_check_tokens(const char *op, const rapt_tensor *tokens);
 
-/* Packed tokens (rows) in the order of a recurrence, which is found. NULL after an error, as when a sequence has none. */
+/* Packed tokens (rows) in the order of a recurrence, which is found. NULL after an error, as when a sequence has
+ * none. */
 rapt_tensor *rapt_bahdanau_order_tokens(const char *op, rapt_tensor *tokens, const rapt_tensor *starts,
                                         rapt_step_order *order);
 

@@ -5,8 +5,9 @@
 
 #include <rapt/seq2seq.h>
 
-/* Can the op run that decoder from that state, for so many sequences? Else it is made of smaller ops: for other scoring functions, for
- * second derivatives, where weights are kept, and where something does not fit, for the error that names it. */
+/* Can the op run that decoder from that state, of so many sequences? Else it is made of smaller ops: for other scoring
+ * functions, for second derivatives, where weights are kept, and where something does not fit, for the error that names
+ * it. */
 bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_bahdanau_state *state, int64_t batch);
 
 /* tokens (T, B) → the last layer's states (T, B, hidden); state->hidden becomes the last ones. With step_starts (T + 1)
