@@ -74,6 +74,21 @@ printf '\002\000\000\000\000\000\000\000{}' >"$folder/out/checkpoint.safetensors
 # shellcheck disable=SC2086
 expect 1 "checkpoint.safetensors' is of another run\$" $small --resume
 
+# Where the loss does not count padding, no model reads any: more of it changes nothing. It does as the book has it.
+losses() {
+    # shellcheck disable=SC2086
+    "$translate" $small --epochs 1 "$@" 2>&1 </dev/null | grep '^epoch'
+}
+for model in recurrent transformer; do
+    short=$(losses --model $model --longest 12) long=$(losses --model $model --longest 17)
+    if [ -z "$short" ] || [ "$short" != "$long" ]; then
+        echo "FAILED: the $model model's losses depend on padding: '$short' and '$long'" && failed=1
+    fi
+    [ "$(losses --model $model --loss plain --longest 12)" != "$(losses --model $model --loss plain --longest 17)" ] ||
+        { echo "FAILED: the $model model does not count padding" && failed=1; }
+done
+expect 0 . --translate 'seven hundred four' --out "$folder/out"
+
 # What was drawn is said, and there.
 said() { # pattern, in what the last program said
     grep -q -- "$1" "$folder/said" || { echo "FAILED: no line with '$1' in:" && cat "$folder/said" && failed=1; }

@@ -32,12 +32,18 @@ struct batch batch_from_pairs(const struct pairs *pairs, const int64_t *rows, in
     return batch;
 }
 
-struct batch batch_packed(const struct batch *batch)
+struct batch batch_with_packed_sources(const struct batch *batch)
 {
     struct batch packed = *batch;
     packed.source_starts = rapt_packing_starts(batch->valid_lengths);
-    packed.target_starts = rapt_packing_starts(batch->target_lengths);
     packed.sources = rapt_pack(batch->sources, packed.source_starts);
+    return packed;
+}
+
+struct batch batch_packed(const struct batch *batch)
+{
+    struct batch packed = batch_with_packed_sources(batch);
+    packed.target_starts = rapt_packing_starts(batch->target_lengths);
     packed.decoder_inputs = rapt_pack(batch->decoder_inputs, packed.target_starts);
     packed.labels = rapt_pack(batch->labels, packed.target_starts);
     return packed;

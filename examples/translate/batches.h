@@ -16,8 +16,9 @@ struct batch {
 /* The rows rows[0 … count − 1]; or, with rows NULL, the rows first, first + 1, … */
 struct batch batch_from_pairs(const struct pairs *pairs, const int64_t *rows, int64_t first, int64_t count);
 
-/* The same batch without its padding. Tensors are NULL after an error. */
+/* The same batch without its padding, or without that of the sources. Tensors are NULL after an error. */
 struct batch batch_packed(const struct batch *batch);
+struct batch batch_with_packed_sources(const struct batch *batch);
 
 /* One sentence of num_steps ids, without a target. */
 struct batch batch_from_sentence(const int64_t *ids, int64_t num_steps, int64_t valid_length);

@@ -14,6 +14,7 @@ struct model_sizes {
     int64_t source_vocabulary, target_vocabulary, embedding, hidden, layers, heads, feed_forward;
     double dropout;
     bool is_book; /* a Transformer as the book runs it: generated tokens at position 0, evaluation without causality */
+    bool reads_padding; /* a recurrent model as the book runs it: the encoder goes on through the padding */
 };
 
 /* The scoring functions: choice, name, and how one is made for queries and keys of that size. */

@@ -31,16 +31,22 @@ static struct model *make(const struct model_sizes *sizes)
 
 static rapt_bahdanau_state encode(struct recurrent *r, const struct batch *batch)
 {
-    rapt_tensor *hidden = NULL;
-    rapt_tensor *outputs = rapt_bahdanau_encoder_forward(r->encoder, batch->sources, &hidden);
-    return rapt_bahdanau_decoder_start(r->decoder, outputs, hidden, batch->valid_lengths);
+    rapt_tensor *hidden = NULL, *starts = batch->source_starts;
+    rapt_tensor *outputs = starts ? rapt_bahdanau_encoder_forward_packed(r->encoder, batch->sources, starts, &hidden)
+                                  : rapt_bahdanau_encoder_forward(r->encoder, batch->sources, &hidden);
+    return starts ? rapt_bahdanau_decoder_start_packed(r->decoder, outputs, hidden, starts)
+                  : rapt_bahdanau_decoder_start(r->decoder, outputs, hidden, batch->valid_lengths);
 }
 
-static rapt_tensor *loss(struct model *model, const struct batch *batch, const rapt_cross_entropy_options *options)
+static rapt_tensor *loss(struct model *model, const struct batch *padded, const rapt_cross_entropy_options *options)
 {
     struct recurrent *r = (struct recurrent *)model;
-    rapt_bahdanau_state state = encode(r, batch);
-    return rapt_bahdanau_decoder_loss(r->decoder, batch->decoder_inputs, &state, batch->labels, options);
+    const struct batch batch = model->sizes.reads_padding ? *padded : batch_packed(padded);
+    rapt_bahdanau_state state = encode(r, &batch);
+    return model->sizes.reads_padding
+               ? rapt_bahdanau_decoder_loss(r->decoder, batch.decoder_inputs, &state, batch.labels, options)
+               : rapt_bahdanau_decoder_loss_packed(r->decoder, batch.decoder_inputs, batch.target_starts, &state,
+                                                   batch.labels, options);
 }
 
 /* A translation under way: it owns shares in the tensors of its state. */
@@ -50,7 +56,7 @@ struct recurrent_decoding {
     rapt_tensor *weights; /* (1, steps so far, keys) or NULL */
 };
 
-static struct decoding *start(struct model *model, const struct batch *batch)
+static struct decoding *start(struct model *model, const struct batch *padded)
 {
     struct recurrent_decoding *d = calloc(1, sizeof *d);
     if (!d) {
@@ -58,7 +64,8 @@ static struct decoding *start(struct model *model, const struct batch *batch)
         return NULL;
     }
     d->decoding.model = model;
-    rapt_bahdanau_state state = encode((struct recurrent *)model, batch);
+    const struct batch batch = model->sizes.reads_padding ? *padded : batch_with_packed_sources(padded);
+    rapt_bahdanau_state state = encode((struct recurrent *)model, &batch);
     d->state = state;
     rapt_tensor *const owned[] = {state.keys, state.values, state.valid_lengths, state.hidden};
     for (int i = 0; i < 4; i++) rapt_retain(owned[i]);

@@ -38,7 +38,8 @@ bool run_begin(struct run *run, const struct options *options, const struct pair
                                                  .heads = options->heads,
                                                  .feed_forward = options->feed_forward,
                                                  .dropout = options->dropout,
-                                                 .is_book = options->is_book && !options->is_fixed});
+                                                 .is_book = options->is_book && !options->is_fixed,
+                                                 .reads_padding = options->counts_padding});
     if (!run->model) return false;
     run->optimizer = rapt_adam_new(&run->model->module, &(rapt_adam_config){.learning_rate = options->learning_rate});
     run->order = rapt_retain(rapt_arange(RAPT_INT64, 0, (double)pairs->num_train, 1));

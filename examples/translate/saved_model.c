@@ -27,6 +27,7 @@ static bool add_sizes(rapt_archive *archive, const struct model_sizes *sizes)
     return rapt_archive_add_text(archive, "model", model_architectures[sizes->architecture]) &&
            rapt_archive_add_text(archive, "scoring", model_scorings[sizes->scoring]) &&
            rapt_archive_add_text(archive, "positions", sizes->is_book ? "book" : "counted") &&
+           rapt_archive_add_text(archive, "padding", sizes->reads_padding ? "read" : "left out") &&
            add_number(archive, "embedding", sizes->embedding) && add_number(archive, "hidden", sizes->hidden) &&
            add_number(archive, "layers", sizes->layers) && add_number(archive, "heads", sizes->heads) &&
            add_number(archive, "feed_forward", sizes->feed_forward);
@@ -36,7 +37,7 @@ bool saved_model_write(const char *path, struct model *model, const struct pairs
 {
     rapt_archive *archive = rapt_archive_new();
     bool good = archive && rapt_module_to_archive(&model->module, NULL, archive) &&
-                rapt_archive_add_text(archive, "format", "rapt translator 2") &&
+                rapt_archive_add_text(archive, "format", "rapt translator 3") &&
                 add_number(archive, "num_steps", pairs->num_steps) && add_sizes(archive, &model->sizes) &&
                 add_vocabulary(archive, "source_vocabulary", pairs->source_vocabulary) &&
                 add_vocabulary(archive, "target_vocabulary", pairs->target_vocabulary) &&
@@ -76,17 +77,19 @@ static bool read_choice(const rapt_archive *archive, const char *path, const cha
 
 static bool read_sizes(const rapt_archive *archive, const char *path, struct model_sizes *sizes)
 {
-    static const char *const positions[] = {"counted", "book", NULL};
-    int is_book = 0;
+    static const char *const positions[] = {"counted", "book", NULL}, *const padding[] = {"left out", "read", NULL};
+    int is_book = 0, reads_padding = 0;
     bool good = read_choice(archive, path, "model", model_architectures, &sizes->architecture) &&
                 read_choice(archive, path, "scoring", model_scorings, &sizes->scoring) &&
                 read_choice(archive, path, "positions", positions, &is_book) &&
+                read_choice(archive, path, "padding", padding, &reads_padding) &&
                 read_number(archive, path, "embedding", 65536, &sizes->embedding) &&
                 read_number(archive, path, "hidden", 65536, &sizes->hidden) &&
                 read_number(archive, path, "layers", 64, &sizes->layers) &&
                 read_number(archive, path, "heads", 1024, &sizes->heads) &&
                 read_number(archive, path, "feed_forward", 65536, &sizes->feed_forward);
     sizes->is_book = is_book == 1;
+    sizes->reads_padding = reads_padding == 1;
     return good;
 }
 
@@ -106,7 +109,7 @@ static bool read_parts(const rapt_archive *archive, const char *path, struct sav
 {
     struct model_sizes sizes = {0};
     const char *format = rapt_archive_find_text(archive, "format");
-    if (!format || strcmp(format, "rapt translator 2") != 0) return fail(path, "its metadata does not say so");
+    if (!format || strcmp(format, "rapt translator 3") != 0) return fail(path, "its metadata does not say so");
     if (!read_number(archive, path, "num_steps", 1000, &saved->num_steps) || !read_sizes(archive, path, &sizes))
         return false;
     saved->source_vocabulary = read_vocabulary(archive, path, "source_vocabulary", false);
