@@ -139,19 +139,23 @@ static inline void fail_drawn(const drawn *d, const char *what, double error)
                    d->dropout, rapt_error() ? rapt_error() : "");
 }
 
-/* Values and gradients, as float64. With the dtype of the inputs nothing is cast on the way. */
-static inline answer run_drawn(const drawn *d, bool plain, rapt_dtype dtype)
+/* A call that ran, and what its gradients are wanted of. */
+typedef struct drawn_call {
+    rapt_tensor *pooled, *wanted[most_wanted + 1];
+    int places[most_wanted], count;
+} drawn_call;
+
+/* With the dtype of the inputs nothing is cast on the way. */
+static inline drawn_call call_drawn(const drawn *d, bool plain, rapt_dtype dtype)
 {
-    answer a = {{NULL}};
+    drawn_call c = {.count = 0};
     cr_assert(rapt_module_cast(&d->attention->module, dtype), "%s", rapt_error());
     parameter_list list = parameters_of(d->attention);
-    rapt_tensor *wanted[most_wanted], *gradients[most_wanted];
-    int places[most_wanted], count = 0;
     for (int i = 0; i < 5 + list.count; i++) {
         rapt_tensor *one = i < 5 ? d->inputs[i] : list.tensors[i - 5];
         if (!one) continue;
-        places[count] = i;
-        wanted[count++] = one;
+        c.places[c.count] = i;
+        c.wanted[c.count++] = one;
     }
     rapt_mask mask = d->mask;
     if (mask.bias) mask.bias = rapt_cast(mask.bias, dtype);
@@ -159,18 +163,56 @@ static inline answer run_drawn(const drawn *d, bool plain, rapt_dtype dtype)
     rapt_tensor *views[3];
     for (int i = 0; i < 3; i++) views[i] = dtype == d->dtype ? d->views[i] : rapt_cast(d->views[i], dtype);
     d->attention->plain = plain;
-    d->attention->keep_weights = true;
     rapt_seed(d->seed + 1);
-    rapt_tensor *pooled = rapt_attention_forward(d->attention, views[0], views[1], views[2], &mask);
-    if (!pooled) fail_drawn(d, "gives NULL", 0);
-    rapt_tensor *from = rapt_cast(rapt_randn(d->dtype, rapt_rank(pooled), rapt_shape(pooled)), dtype);
-    if (!rapt_gradients(1, &pooled, &from, count, wanted, gradients, RAPT_RETAIN_GRAPH))
+    c.pooled = rapt_attention_forward(d->attention, views[0], views[1], views[2], &mask);
+    if (!c.pooled) fail_drawn(d, "gives NULL", 0);
+    return c;
+}
+
+static inline rapt_tensor *random_like(const rapt_tensor *x, rapt_dtype drawn_as)
+{
+    return rapt_cast(rapt_randn(drawn_as, rapt_rank(x), rapt_shape(x)), rapt_get_dtype(x));
+}
+
+/* Values and gradients, as float64. */
+static inline answer run_drawn(const drawn *d, bool plain, rapt_dtype dtype)
+{
+    answer a = {{NULL}};
+    rapt_tensor *gradients[most_wanted];
+    d->attention->keep_weights = true;
+    const drawn_call c = call_drawn(d, plain, dtype);
+    rapt_tensor *from = random_like(c.pooled, d->dtype);
+    if (!rapt_gradients(1, &c.pooled, &from, c.count, c.wanted, gradients, RAPT_RETAIN_GRAPH))
         fail_drawn(d, "has no gradient", 0);
-    a.tensors[0] = pooled;
+    a.tensors[0] = c.pooled;
     a.tensors[1] = rapt_clone(d->attention->weights);
-    for (int i = 0; i < count; i++) a.tensors[2 + places[i]] = gradients[i];
+    for (int i = 0; i < c.count; i++) a.tensors[2 + c.places[i]] = gradients[i];
     for (int i = 0; i < 2 + most_wanted; i++)
         if (a.tensors[i]) a.tensors[i] = rapt_cast(rapt_detach(a.tensors[i]), RAPT_FLOAT64);
+    return a;
+}
+
+/* The derivatives of a random projection of all gradients, by the gradient that these start from (in the place of the
+ * pooled values) and by all inputs; in float64. */
+static inline answer run_drawn_twice(const drawn *d, bool plain)
+{
+    answer a = {{NULL}};
+    rapt_tensor *first[most_wanted], *second[most_wanted + 1], *projection = rapt_zeros(RAPT_FLOAT64, 0, NULL);
+    drawn_call c = call_drawn(d, plain, RAPT_FLOAT64);
+    rapt_tensor *from = rapt_require_gradient(random_like(c.pooled, d->dtype));
+    if (!rapt_gradients(1, &c.pooled, &from, c.count, c.wanted, first, RAPT_CREATE_GRAPH))
+        fail_drawn(d, "has no gradient", 0);
+    for (int i = 0; i < c.count; i++)
+        if (first[i])
+            projection =
+                rapt_add(projection,
+                         rapt_cast(rapt_sum(rapt_mul(first[i], random_like(first[i], d->dtype)), RAPT_ALL_AXES, false),
+                                   RAPT_FLOAT64));
+    c.wanted[c.count] = from;
+    if (!rapt_gradients(1, &projection, NULL, c.count + 1, c.wanted, second, RAPT_RETAIN_GRAPH))
+        fail_drawn(d, "has no second derivative", 0);
+    a.tensors[0] = second[c.count];
+    for (int i = 0; i < c.count; i++) a.tensors[2 + c.places[i]] = second[i];
     return a;
 }
 
@@ -215,6 +257,26 @@ static inline void run_drawn_cases(int cases, int part, int parts, draw_scoring 
         drawn d = draw_fused((uint64_t)i, draw_one);
         const answer exact = run_drawn(&d, true, RAPT_FLOAT64), fused = run_drawn(&d, false, d.dtype);
         compare_answers(&d, &exact, &fused);
+        rapt_module_free(&d.attention->module);
+    }
+    expect_no_error();
+}
+
+/* Likewise the second derivatives, in float64, to a part of the largest one. NULL is zeros. */
+static inline void compare_second_derivatives(int cases, draw_scoring *draw_one)
+{
+    for (int i = 0; i < cases; i++) {
+        RAPT_SCOPE;
+        drawn d = draw_fused((uint64_t)i + 70000, draw_one);
+        const answer plain = run_drawn_twice(&d, true), fused = run_drawn_twice(&d, false);
+        double largest = 0;
+        for (int k = 0; k < 2 + most_wanted; k++) largest = fmax(largest, largest_of(plain.tensors[k]));
+        for (int k = 0; k < 2 + most_wanted; k++) {
+            rapt_tensor *a = plain.tensors[k], *b = fused.tensors[k];
+            const double error = largest_of(a && b ? rapt_sub(a, b) : a ? a : b);
+            const double allowed = d.dtype == RAPT_FLOAT64 || k == 0 ? 1e-12 : 1e-6; /* as the gradient is rounded */
+            if (!(error <= allowed * largest)) fail_drawn(&d, answer_names[k], error / largest);
+        }
         rapt_module_free(&d.attention->module);
     }
     expect_no_error();

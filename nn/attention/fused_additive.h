@@ -8,6 +8,9 @@
  * these made once. */
 rapt_tensor *rapt_additive_keys(rapt_tensor *projected);
 
+/* weightᵀ tanh(queries + keys) as a matrix (…, Q, K) of projected queries (…, Q, hidden) and keys (…, K, hidden). */
+rapt_tensor *rapt_additive_scores(rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *weight);
+
 /* softmax(weightᵀ tanh(queries + keys)) values, under the mask and dropout of the call. Its queries and keys are not
  * looked at; here they are projected: (B, heads, Q, hidden) and (B, groups, K, hidden). weight has `hidden`
  * elements. */

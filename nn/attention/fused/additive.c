@@ -166,7 +166,6 @@ static const rapt_op backward = {
     .options_size = sizeof(backward_options),
     .optional = RAPT_MASK_OPTIONAL(at_mask) | 1u << at_weights | 1u << at_keys_so_far | 1u << at_values_so_far,
     .outputs = gradient_count,
-    .no_gradient = "fused additive attention has no second derivative; set the attention's `plain` for one",
 };
 
 static bool vjp(rapt_call *call)
@@ -181,9 +180,41 @@ static bool vjp(rapt_call *call)
                                                        .values = at_values});
 }
 
+/* --- the definition --- */
+
+typedef struct scoring {
+    rapt_scoring scoring;
+    rapt_tensor *weight;
+} scoring;
+
+rapt_tensor *rapt_additive_scores(rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *weight)
+{
+    /* (…, Q, 1, h) + (…, 1, K, h) → (…, Q, K, h) */
+    rapt_tensor *features = rapt_tanh(rapt_add(rapt_unsqueeze(queries, -2), rapt_unsqueeze(keys, -3)));
+    /* wᵀ features: (…, Q, K); summed row by row, so that the bits of a score do not depend on how many there are */
+    return rapt_sum(rapt_mul(features, weight), RAPT_AXES(-1), false);
+}
+
+static rapt_tensor *score(rapt_scoring *s, rapt_tensor *queries, rapt_tensor *keys)
+{
+    return rapt_additive_scores(queries, keys, ((const scoring *)s)->weight);
+}
+
+static rapt_tensor *definition(rapt_call *call)
+{
+    static const rapt_module_class kind = {.name = "Additive"};
+    rapt_tensor *const *in = rapt_call_inputs(call);
+    scoring s = {.scoring = {.module.kind = &kind, .score = score},
+                 .weight = rapt_reshape(in[at_weight], RAPT_SHAPE(in[at_weight]->count))};
+    if (!s.weight) return NULL;
+    return rapt_fused_define(call, at_mask, rapt_call_options(call), &s.scoring, in[at_queries], in[at_keys],
+                             in[at_values]);
+}
+
 static const rapt_op op = {.name = "additive_attention",
                            .forward = forward,
                            .vjp = vjp,
+                           .definition = definition,
                            .options_size = sizeof(rapt_mask_options),
                            .optional = RAPT_MASK_OPTIONAL(at_mask)};
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/scoring/squared_distance.h"
 #include "fused.h"
 #include "nn/pooling.h"
 #include "tensor/dot_attention.h"
@@ -153,7 +154,6 @@ static const rapt_op backward = {
     .options_size = sizeof(backward_options),
     .optional = RAPT_MASK_OPTIONAL(at_mask) | 1u << at_keys_so_far | 1u << at_values_so_far,
     .outputs = gradient_count,
-    .no_gradient = "fused dot-product attention has no second derivative; set the attention's `plain` for one",
 };
 
 static bool vjp(rapt_call *call)
@@ -168,9 +168,44 @@ static bool vjp(rapt_call *call)
                                                        .values = at_values});
 }
 
+/* --- the definition --- */
+
+typedef struct scoring {
+    rapt_scoring scoring;
+    double scale;
+} scoring;
+
+rapt_tensor *rapt_dot_scores(rapt_tensor *queries, rapt_tensor *keys, double scale)
+{
+    if (scale != 1) queries = rapt_mul_scalar(queries, scale);
+    return rapt_matmul(queries, rapt_transpose(keys, -2, -1));
+}
+
+static rapt_tensor *dot_score(rapt_scoring *s, rapt_tensor *queries, rapt_tensor *keys)
+{
+    return rapt_dot_scores(queries, keys, ((const scoring *)s)->scale);
+}
+
+static rapt_tensor *gaussian_score(rapt_scoring *s, rapt_tensor *queries, rapt_tensor *keys)
+{
+    (void)s;
+    return rapt_mul_scalar(rapt_squared_distance(queries, keys), -0.5);
+}
+
+static rapt_tensor *definition(rapt_call *call)
+{
+    static const rapt_module_class kind = {.name = "DotProduct"};
+    const options *o = rapt_call_options(call);
+    rapt_tensor *const *in = rapt_call_inputs(call);
+    scoring s = {.scoring = {.module.kind = &kind, .score = o->is_gaussian ? gaussian_score : dot_score},
+                 .scale = o->scale};
+    return rapt_fused_define(call, at_mask, &o->mask, &s.scoring, in[at_queries], in[at_keys], in[at_values]);
+}
+
 static const rapt_op op = {.name = "dot_attention",
                            .forward = forward,
                            .vjp = vjp,
+                           .definition = definition,
                            .options_size = sizeof(options),
                            .optional = RAPT_MASK_OPTIONAL(at_mask)};
 

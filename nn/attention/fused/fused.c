@@ -1,6 +1,9 @@
 /* How the fused attentions are applied as ops, and differentiated by their backward. */
 #include "fused.h"
 
+#include "attention/mask/packed.h"
+#include "nn/padding.h"
+
 rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
                               const rapt_attention_call *call)
 {
@@ -14,6 +17,54 @@ rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count,
 bool rapt_fused_gives_weights(const rapt_call *call)
 {
     return rapt_call_output_count(call) > rapt_fused_weights;
+}
+
+static rapt_tensor *pool(rapt_pooling *p)
+{
+    rapt_tensor *bias = p->resolved.relative_bias;
+    if (bias && !rapt_resolve_relative_bias("Attention", bias, bias->dtype, true, &p->resolved)) return NULL;
+    p->keys = rapt_hide_padding(p->keys, &p->resolved);
+    return p->keys ? rapt_pool_plainly(p) : NULL;
+}
+
+/* By the padded batch. */
+static rapt_tensor *pool_packed(rapt_pooling *p)
+{
+    rapt_resolved_mask *r = &p->resolved;
+    rapt_pooling padded;
+    for (int i = 0; i < 2;
+         i++) { /* where each sequence's queries and keys begin stands behind the ranges, in triples */
+        rapt_tensor *starts = rapt_contiguous(rapt_slice(r->ranges, 0, 2 * r->queries + i, rapt_count(r->ranges), 3));
+        *(i == 0 ? &p->mask.starts : &p->mask.key_starts) = starts;
+        if (!starts) return NULL;
+    }
+    if (r->relative_bias && r->queries > 1 && r->relative_bias->strides[2] == 0)
+        r->relative_bias = rapt_slice(r->relative_bias, 2, 0, 1, 1);
+    p->mask.relative_bias = r->relative_bias;
+    return rapt_unpack_pooling("Attention", p, &padded) ? rapt_pack_pooled(&p->mask, pool(&padded)) : NULL;
+}
+
+rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_mask_options *options, rapt_scoring *scoring,
+                               rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values)
+{
+    if (!queries || !keys || !values) return NULL;
+    rapt_attention attention = {.module.training = true,
+                                .scoring = scoring,
+                                .normalizer = rapt_masked_softmax,
+                                .dropout = options->dropout};
+    const int64_t heads = rapt_heads_of(queries), groups = rapt_heads_of(keys);
+    rapt_pooling p = {.attention = &attention,
+                      .queries = queries,
+                      .keys = keys,
+                      .values = values,
+                      .resolved = rapt_mask_of_inputs(rapt_call_inputs(call) + mask, options, queries, keys),
+                      .groups = groups,
+                      .repeats = groups > 0 ? heads / groups : 1};
+    const rapt_random_state before = rapt_random_get_state();
+    rapt_random_set_state(options->random);
+    rapt_tensor *pooled = (p.resolved.sequences > 0 ? pool_packed : pool)(&p);
+    rapt_random_set_state(before);
+    return pooled;
 }
 
 bool rapt_fused_vjp(rapt_call *call, const rapt_fused_backward *b)

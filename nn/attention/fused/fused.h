@@ -4,6 +4,7 @@
 
 #include "mask_inputs.h"
 #include "nn/attention_call.h"
+#include "nn/pooling.h"
 
 /* The outputs of forward; the weights only if they are asked for. */
 enum { rapt_fused_pooled, rapt_fused_weights, rapt_fused_output_count };
@@ -14,6 +15,12 @@ rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count,
 
 /* In forward: are the weights asked for? */
 bool rapt_fused_gives_weights(const rapt_call *call);
+
+/* In a definition: softmax of what scoring->score gives under the mask whose inputs begin at number `mask`, dropout and
+ * weighted sum by the plain way, with the random numbers that the fused one drew. keys need not be finite where no
+ * query sees them. */
+rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_mask_options *options, rapt_scoring *scoring,
+                               rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values);
 
 /* The backward of a fused op is an op whose inputs are what forward saved, then the gradient of the pooled values, and
  * those of keys and values so far: if not NULL, they are added to and given back. Its outputs are gradients of

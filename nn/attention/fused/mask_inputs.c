@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "nn/pooling.h"
 #include "tensor/random.h"
 
 void rapt_mask_put_inputs(const rapt_resolved_mask *mask, rapt_tensor *inputs[rapt_mask_input_count])
@@ -11,6 +12,23 @@ void rapt_mask_put_inputs(const rapt_resolved_mask *mask, rapt_tensor *inputs[ra
     inputs[rapt_input_relative_bias] = mask->relative_bias;
     inputs[rapt_input_ranges] = mask->ranges;
     inputs[rapt_input_seen] = mask->seen;
+}
+
+rapt_resolved_mask rapt_mask_of_inputs(rapt_tensor *const *inputs, const rapt_mask_options *o,
+                                       const rapt_tensor *queries, const rapt_tensor *keys)
+{
+    return (rapt_resolved_mask){.batch = queries->shape[0],
+                                .heads = rapt_heads_of(queries),
+                                .queries = rapt_length_of(queries),
+                                .keys = rapt_length_of(keys),
+                                .ranges = inputs[rapt_input_ranges],
+                                .seen = inputs[rapt_input_seen],
+                                .bias = inputs[rapt_input_bias],
+                                .relative_bias = inputs[rapt_input_relative_bias],
+                                .offset = o->offset,
+                                .sequences = o->sequences,
+                                .longest_queries = o->longest_queries,
+                                .longest_keys = o->longest_keys};
 }
 
 rapt_mask_options rapt_mask_options_of(const rapt_attention_call *call)

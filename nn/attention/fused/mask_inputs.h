@@ -30,6 +30,10 @@ typedef struct rapt_mask_options {
 
 void rapt_mask_put_inputs(const rapt_resolved_mask *mask, rapt_tensor *inputs[rapt_mask_input_count]);
 
+/* The mask that these inputs, from `inputs` on, and options were made of, for queries and keys as the op has them. */
+rapt_resolved_mask rapt_mask_of_inputs(rapt_tensor *const *inputs, const rapt_mask_options *options,
+                                       const rapt_tensor *queries, const rapt_tensor *keys);
+
 /* Reserves the random numbers for dropout, if there is any. */
 rapt_mask_options rapt_mask_options_of(const rapt_attention_call *call);
 

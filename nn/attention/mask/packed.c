@@ -1,6 +1,8 @@
 /* Masks of packed sequences: what each query sees of its own one, and the padded batch that says the same. */
 #include "packed.h"
 
+#include <string.h>
+
 #include "tensor/debug.h"
 #include "tensor/packing.h"
 
@@ -57,6 +59,7 @@ bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_m
     if (__builtin_mul_overflow(r->longest_queries, r->longest_keys, &places) ||
         __builtin_mul_overflow(places, r->sequences * r->heads, &places))
         return rapt_fail(RAPT_ERROR_MEMORY, op, "more pairs of queries and keys than 64 bits can count");
+    if (r->sequences == 0) return true;
     ends = 2 * r->queries;
     r->ranges = rapt_new(op, RAPT_INT64, RAPT_SHAPE(ends + 3 * (r->sequences + 1)));
     if (!r->ranges) return false;
@@ -92,6 +95,33 @@ rapt_tensor *rapt_pack_pooled(const rapt_mask *mask, rapt_tensor *pooled)
     return heads ? rapt_permute(rows, RAPT_AXES(0, 2, 1, 3)) : rows;
 }
 
+/* The padded batch under the mask that the packed one was resolved to; what is behind a sequence sees nothing. */
+static bool pad_resolved(const rapt_resolved_mask *packed, rapt_resolved_mask *padded)
+{
+    *padded = (rapt_resolved_mask){.batch = packed->sequences,
+                                   .heads = packed->heads,
+                                   .queries = packed->longest_queries,
+                                   .keys = packed->longest_keys,
+                                   .offset = packed->offset,
+                                   .padding_is_zero = packed->padding_is_zero};
+    padded->ranges = rapt_zeros(RAPT_INT64, RAPT_SHAPE(packed->sequences, packed->longest_queries, 2));
+    if (!padded->ranges) return false;
+    int64_t *to = (int64_t *)(void *)padded->ranges->data;
+    const int64_t *from = (const int64_t *)(const void *)packed->ranges->data, *start = rapt_resolved_starts(packed);
+    for (int64_t b = 0; b < packed->sequences; b++, start += 3, to += 2 * padded->queries)
+        memcpy(to, from + 2 * start[0], (size_t)(2 * (start[3] - start[0])) * sizeof *to);
+    return true;
+}
+
+/* The rows of a relative bias (…, rows, 2R + 1) go to their places; one that repeats for all queries stays. */
+static bool unpack_relative_bias(const rapt_resolved_mask *packed, rapt_mask *mask)
+{
+    rapt_tensor *bias = mask->relative_bias;
+    if (!bias || bias->rank < 2 || bias->shape[bias->rank - 2] == 1) return true;
+    mask->relative_bias = unpack(packed->relative_bias, mask->starts);
+    return mask->relative_bias != NULL;
+}
+
 /* (B, longest): how many keys a query may see; none for what is behind a sequence. */
 static rapt_tensor *padded_lengths(const rapt_mask *mask, const packings *p)
 {
@@ -104,36 +134,21 @@ static rapt_tensor *padded_lengths(const rapt_mask *mask, const packings *p)
     return lengths;
 }
 
-/* The rows of a relative bias (…, rows, 2R + 1) go to their places; one that repeats for all queries stays. */
-static bool unpack_relative_bias(rapt_mask *mask, const rapt_pooling *p)
-{
-    const rapt_resolved_mask *r = &p->resolved;
-    rapt_tensor *bias = mask->relative_bias;
-    if (!bias || bias->rank < 2 || bias->shape[bias->rank - 2] == 1) return true;
-    mask->relative_bias = unpack(r->relative_bias, mask->starts);
-    return mask->relative_bias != NULL;
-}
-
 bool rapt_unpack_pooling(const char *op, const rapt_pooling *packed, rapt_pooling *padded)
 {
     const rapt_mask *mask = &packed->mask;
     rapt_tensor *key_starts = mask->key_starts ? mask->key_starts : mask->starts;
     packings p;
     *padded = *packed;
-    if (!read_packings(op, mask, &p)) return false;
+    if (!read_packings(op, mask, &p) || !pad_resolved(&packed->resolved, &padded->resolved)) return false;
     padded->queries = unpack(packed->queries, mask->starts);
     padded->keys = unpack(packed->keys, key_starts);
     padded->values = unpack(packed->values, key_starts);
     padded->mask.valid_lengths = padded_lengths(mask, &p);
     if (!padded->queries || !padded->keys || !padded->values || !padded->mask.valid_lengths ||
-        !unpack_relative_bias(&padded->mask, packed))
+        !unpack_relative_bias(&packed->resolved, &padded->mask))
         return false;
     padded->mask.starts = padded->mask.key_starts = NULL;
-    const bool is_zero = packed->resolved.padding_is_zero;
-    if (!rapt_resolve_mask(op, &padded->mask, padded->queries->dtype, padded->queries->shape[0],
-                           rapt_heads_of(padded->queries), rapt_length_of(padded->queries),
-                           rapt_length_of(padded->keys), &padded->resolved))
-        return false;
-    padded->resolved.padding_is_zero = is_zero;
-    return true;
+    rapt_tensor *bias = padded->mask.relative_bias;
+    return !bias || rapt_resolve_relative_bias(op, bias, padded->queries->dtype, true, &padded->resolved);
 }

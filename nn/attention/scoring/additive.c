@@ -30,11 +30,7 @@ static rapt_tensor *score(rapt_scoring *scoring, rapt_tensor *queries, rapt_tens
     additive *a = (additive *)scoring;
     if (!rapt_check_pair(scoring, queries, a->query->in, prepared_keys, a->key->out)) return NULL;
     RAPT_SCOPE;
-    /* (…, Q, 1, h) + (…, 1, K, h) → (…, Q, K, h) */
-    rapt_tensor *query = rapt_unsqueeze(rapt_linear_forward(a->query, queries), -2);
-    rapt_tensor *features = rapt_tanh(rapt_add(query, rapt_unsqueeze(prepared_keys, -3)));
-    /* w_vᵀ features: (…, Q, K); summed row by row, so that the bits of a score do not depend on how many there are */
-    return rapt_keep(rapt_sum(rapt_mul(features, a->value->weight), RAPT_AXES(-1), false));
+    return rapt_keep(rapt_additive_scores(rapt_linear_forward(a->query, queries), prepared_keys, a->value->weight));
 }
 
 static rapt_tensor *attend(rapt_scoring *scoring, const rapt_attention_call *call)

@@ -32,9 +32,7 @@ static rapt_tensor *score(rapt_scoring *scoring, rapt_tensor *queries, rapt_tens
     if (!rapt_check_pair(scoring, queries, RAPT_ANY_SIZE, keys, key_size(d))) return NULL;
     RAPT_SCOPE;
     const double scale = prepare_pair(d, &queries, &keys);
-    /* qᵀk / √d, the scale on the smaller side */
-    if (d->is_scaled) queries = rapt_mul_scalar(queries, scale);
-    return rapt_keep(rapt_matmul(queries, rapt_transpose(keys, -2, -1)));
+    return rapt_keep(rapt_dot_scores(queries, keys, scale));
 }
 
 static rapt_tensor *attend(rapt_scoring *scoring, const rapt_attention_call *call)

@@ -4,6 +4,9 @@
 
 #include "nn/attention_call.h"
 
+/* scale · queries · keysᵀ as a matrix (…, Q, K); the scale is on the queries. */
+rapt_tensor *rapt_dot_scores(rapt_tensor *queries, rapt_tensor *keys, double scale);
+
 /* softmax(scale · queries · keysᵀ) values, under the mask and dropout of the call. Its queries and keys are not looked
  * at; here they are what the scoring function made of them: (B, heads, Q, d) and (B, groups, K, d), or without the axis
  * of heads as the values. */

@@ -13,8 +13,8 @@ typedef struct rapt_attention {
     rapt_scoring *scoring;
     rapt_normalizer *normalizer; /* rapt_masked_softmax at first */
     double dropout;              /* of the weights, in training */
-    bool plain;        /* set it for second derivatives: the definition, step by step, instead of the fused way */
-    bool keep_weights; /* set it to keep the weights of each forward, */
+    bool plain;                  /* set it for the definition, step by step, in place of the fused way: a check */
+    bool keep_weights;           /* set it to keep the weights of each forward, */
     /* (B, Q, K) or (B, heads, Q, K), before dropout, outside the graph; owned by the layer, NULL before the first */
     rapt_tensor *weights;
 } rapt_attention;

@@ -101,11 +101,12 @@ static int check_masks(const char *name, rapt_attention *attention, const layout
         snprintf(text, sizeof text, "%s, %s, %s", name, mask_names[kind], l->name);
         subject s = subject_of(attention, kind);
         if (s.mask.seen && l->heads) s.mask.seen = rapt_unsqueeze(s.mask.seen, 1);
-        attention->plain = true;
-        for (int order = 0; order < 2; order++) check(text, &s, l, key_size, order);
-        attention->plain = false;
-        check(text, &s, l, key_size, false);
-        checked += 3;
+        for (int order = 0; order < 2; order++)
+            for (int plain = 0; plain < 2; plain++) {
+                attention->plain = plain;
+                check(text, &s, l, key_size, order);
+                checked++;
+            }
     }
     return checked;
 }

@@ -42,24 +42,6 @@ Test(fused_dot, gradcheck)
     check_gradients(rapt_gaussian_scoring_new(1.5, false));
 }
 
-Test(fused_dot, second_derivative_is_an_error_that_names_the_plain_way)
-{
-    RAPT_SCOPE;
-    subject s = new_subject(RAPT_FLOAT64, 1, 1, 2, 3, 2);
-    rapt_tensor *y = rapt_sum(pool(&s), RAPT_ALL_AXES, false), *first, *second;
-    cr_assert(rapt_gradients(1, &y, NULL, 1, &s.queries, &first, RAPT_CREATE_GRAPH), "%s", rapt_error());
-    rapt_tensor *sum = rapt_sum(first, RAPT_ALL_AXES, false);
-    cr_expect(!rapt_gradients(1, &sum, NULL, 1, &s.queries, &second, 0));
-    expect_error(RAPT_ERROR_UNSUPPORTED, "`plain`");
-    s.attention->plain = true;
-    y = rapt_sum(pool(&s), RAPT_ALL_AXES, false);
-    cr_assert(rapt_gradients(1, &y, NULL, 1, &s.queries, &first, RAPT_CREATE_GRAPH), "%s", rapt_error());
-    sum = rapt_sum(first, RAPT_ALL_AXES, false);
-    cr_expect(rapt_gradients(1, &sum, NULL, 1, &s.queries, &second, 0), "%s", rapt_error());
-    rapt_module_free(&s.attention->module);
-    expect_no_error();
-}
-
 /* The op itself: the layer would have replaced what no query sees. */
 static outcome fuse(const subject *s, bool is_gaussian)
 {

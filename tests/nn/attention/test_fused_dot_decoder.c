@@ -159,19 +159,6 @@ Test(fused_dot_decoder, a_step_has_no_gradient_of_its_own)
     expect_no_error();
 }
 
-Test(fused_dot_decoder, second_derivative_names_the_plain_way)
-{
-    RAPT_SCOPE;
-    decoder d = new_decoder(RAPT_FLOAT64, cases);
-    rapt_tensor *first[gradient_count], *second;
-    d.flags = RAPT_CREATE_GRAPH;
-    differentiate_decoder(&d, decode(&d), first);
-    rapt_tensor *sum = rapt_sum(first[1], RAPT_ALL_AXES, false);
-    cr_expect_not(rapt_gradients(1, &sum, NULL, 1, &d.keys, &second, 0));
-    expect_error(RAPT_ERROR_UNSUPPORTED, "`plain`");
-    rapt_module_free(&d.attention->module);
-}
-
 /* Inputs of the op itself that the layer would not let through. */
 Test(fused_dot_decoder, inputs_of_different_ranks_are_an_error)
 {

@@ -48,3 +48,8 @@ Test(fused_dot_random, part_4)
 {
     run_random(3);
 }
+
+Test(fused_dot_random, second_derivatives)
+{
+    compare_second_derivatives(600, draw_family);
+}

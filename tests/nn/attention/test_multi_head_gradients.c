@@ -14,7 +14,7 @@ static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
                                              &s->mask, NULL);
 }
 
-/* First order in all directions on the default way, second order in one direction on the plain one. */
+/* First order in all directions, second order in one. */
 static void check(const char *name, subject *s, int64_t query_size, int64_t key_size)
 {
     rapt_tensor *inputs[5], **next = inputs;
@@ -25,7 +25,6 @@ static void check(const char *name, subject *s, int64_t query_size, int64_t key_
     if (s->mask.relative_bias) *next++ = s->mask.relative_bias;
     if (s->m->head_mask) *next++ = s->m->head_mask;
     for (int second = 0; second < 2; second++) {
-        s->m->pooling->plain = second;
         rapt_gradcheck_options options = {.context = s, .second_order = second, .random_projection = second};
         rapt_gradcheck_result result =
             rapt_module_gradcheck(&s->m->module, call, (int)(next - inputs), inputs, &options);
