@@ -140,13 +140,13 @@ static rapt_transpose_loop *find_transposed(walk *w, int64_t size, const rapt_te
     return NULL;
 }
 
-/* So many elements of dense tensors are a piece: whole lines, and few enough pieces that handing them out costs nothing
- * beside the work. */
-static int64_t dense_piece(int64_t count, int64_t grain)
+/* So many elements are a piece: few enough pieces that handing them out costs nothing beside the work, and of dense
+ * tensors whole lines. */
+static int64_t piece_of(int64_t count, int64_t grain, bool dense)
 {
     enum { most_pieces = 256, whole_lines = 64 };
     const int64_t piece = count / most_pieces > grain ? count / most_pieces : grain;
-    return rapt_divide_up(piece, whole_lines) * whole_lines;
+    return dense ? rapt_divide_up(piece, whole_lines) * whole_lines : piece;
 }
 
 static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *options, int64_t grain, bool dense,
@@ -162,9 +162,9 @@ static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *op
         w.data[k] = tensors[k]->data;
         w.inner_strides[k] = 0;
     }
+    grain = piece_of(tensors[0]->count, grain, dense);
     if (dense) {
         w.inner = tensors[0]->count;
-        grain = dense_piece(w.inner, grain);
         for (int k = 0; k < count; k++) w.inner_strides[k] = rapt_element_bytes[tensors[k]->dtype];
     } else {
         collect_axes(&w, tensors);
@@ -181,7 +181,7 @@ static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *op
     w.piece = w.inner < longest ? w.inner : longest;
     w.pieces = (w.inner + w.piece - 1) / w.piece;
     w.rows = w.rank > 0 && (tiled || w.pieces == 1) ? w.shape[w.rank - 1] : 1;
-    rapt_parallel(outer * w.pieces, (grain + w.piece - 1) / w.piece, run_items, &w);
+    rapt_parallel_evenly(outer * w.pieces, (grain + w.piece - 1) / w.piece, run_items, &w);
 }
 
 void rapt_map(rapt_loop *loop, const void *options, int64_t cost, int count, const rapt_tensor *const *tensors)

@@ -98,22 +98,62 @@ int64_t rapt_grain(int64_t cost)
     return cost <= 1 ? elements_a_piece : cost >= elements_a_piece ? 1 : elements_a_piece / (int32_t)cost;
 }
 
+/* All items of a call, and how they are cut. */
+typedef struct work {
+    int64_t count, grain, pieces;
+    rapt_task *task;
+    void *context;
+} work;
+
+static inline void run_piece(const work *w, int64_t piece)
+{
+    const int64_t first = piece * w->grain;
+    w->task(w->context, first, first + w->grain < w->count ? first + w->grain : w->count);
+}
+
+/* True when the work is done, for this thread has to do it alone. */
+static bool run_alone(const work *w)
+{
+    if (rapt_get_threads() > 1 && w->pieces > 1 && !this_thread.is_forked && !omp_in_parallel() &&
+        (atomic_load_explicit(&threads_are_fixed, memory_order_relaxed) || !leaves_room_to_others())) {
+        this_thread.has_team = true;
+        return false;
+    }
+    for (int64_t piece = 0; piece < w->pieces; piece++) run_piece(w, piece);
+    return true;
+}
+
+/* Always all threads, though some may find no piece: for another number OpenMP makes another team, with memory and
+ * threads asked of the system. */
 void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context)
 {
-    const int64_t pieces = rapt_divide_up(count, grain);
-    const int used = rapt_get_threads();
-    if (used <= 1 || pieces <= 1 || this_thread.is_forked || omp_in_parallel() ||
-        (!atomic_load_explicit(&threads_are_fixed, memory_order_relaxed) && leaves_room_to_others())) {
-        for (int64_t first = 0; first < count; first += grain)
-            task(context, first, first + grain < count ? first + grain : count);
-        return;
+    const work w = {count, grain, rapt_divide_up(count, grain), task, context};
+    if (run_alone(&w)) return;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(rapt_get_threads())
+    for (int64_t piece = 0; piece < w.pieces; piece++) run_piece(&w, piece);
+}
+
+/* The pieces that a thread begins with, in a line of its own. */
+typedef struct share {
+    _Atomic int64_t next;
+    int64_t end;
+} __attribute__((aligned(64))) share;
+
+void rapt_parallel_evenly(int64_t count, int64_t grain, rapt_task *task, void *context)
+{
+    enum { most_shares = 64 };
+    const work w = {count, grain, rapt_divide_up(count, grain), task, context};
+    if (run_alone(&w)) return;
+    const int used = rapt_get_threads(), share_count = used < most_shares ? used : most_shares;
+    share shares[most_shares];
+    for (int i = 0; i < share_count; i++) {
+        atomic_init(&shares[i].next, w.pieces * i / share_count);
+        shares[i].end = w.pieces * (i + 1) / share_count;
     }
-    this_thread.has_team = true;
-    /* Always all of them, though some may find no piece: for another number OpenMP makes another team, with memory and
-     * threads asked of the system. */
-#pragma omp parallel for schedule(dynamic, 1) num_threads(used)
-    for (int64_t piece = 0; piece < pieces; piece++) {
-        int64_t first = piece * grain;
-        task(context, first, first + grain < count ? first + grain : count);
+#pragma omp parallel num_threads(used)
+    for (int i = 0; i < share_count; i++) {
+        share *s = &shares[(omp_get_thread_num() + i) % share_count];
+        for (int64_t piece; (piece = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->end;)
+            run_piece(&w, piece);
     }
 }

@@ -83,7 +83,7 @@ static void run_groups(void *context, int64_t first_group, int64_t last_group)
 
 static void run(job *j, int64_t cost)
 {
-    rapt_parallel((j->count + 3) / 4, rapt_grain(cost * 4), run_groups, j);
+    rapt_parallel_evenly((j->count + 3) / 4, rapt_grain(cost * 4), run_groups, j);
 }
 
 void rapt_random_dropout(rapt_random_state state, rapt_dtype dtype, int64_t count, void *out, const void *in,

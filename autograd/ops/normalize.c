@@ -74,7 +74,7 @@ static bool normalize_rows(double epsilon, const rapt_tensor *x, const rapt_tens
 {
     forward_work w = {x->shape[x->rank - 1], epsilon, x, weight, bias, mean, scale, y};
     if (!make_contiguous(&w.x) || !make_contiguous(&w.weight) || !make_contiguous(&w.bias)) return false;
-    rapt_parallel(scale->count, rapt_grain(4 * w.n), forward_rows, &w);
+    rapt_parallel_evenly(scale->count, rapt_grain(4 * w.n), forward_rows, &w);
     return true;
 }
 
@@ -151,7 +151,7 @@ static bool normalize_rows_backward(backward_work *w, rapt_tensor *dweight, rapt
         if (!block) return false;
         w->shares = block + sum_bytes;
     }
-    rapt_parallel(slices, rapt_grain(6 * w->n * rows_a_slice), backward_slices, w);
+    rapt_parallel_evenly(slices, rapt_grain(6 * w->n * rows_a_slice), backward_slices, w);
     if (dweight) {
         sum_shares(w, slices, (double *)(void *)block, dweight, dbias);
         rapt_block_give(block, capacity);
