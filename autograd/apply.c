@@ -66,7 +66,7 @@ static bool save(rapt_node *node, rapt_call *call)
         saved->output = output_index(call, tensor);
         saved->is_lost =
             saved->output < 0 && rapt_is_floating(tensor) && !is_input(call, tensor) && !(call->constants >> k & 1);
-        if (saved->output >= 0 || (tensor->link && tensor->link->is_leaf)) {
+        if (saved->output >= 0 || (tensor->link && tensor->link->kind->is_leaf)) {
             tensor = rapt_alias_share(tensor, saved->output < 0);
             if (!tensor) return false;
             rapt_release(call->saved[k]);

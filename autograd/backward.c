@@ -87,7 +87,7 @@ static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
         if (place < 0) return false;
         if (is_new) walk->places.list[place].input = i;
         if (rapt_node_of(inputs[i])->sequence < walk->oldest) walk->oldest = rapt_node_of(inputs[i])->sequence;
-        walk->has_requests = walk->has_requests || !inputs[i]->link->is_leaf;
+        walk->has_requests = walk->has_requests || !inputs[i]->link->kind->is_leaf;
     }
     return true;
 }

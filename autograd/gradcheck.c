@@ -68,7 +68,7 @@ static bool find_variables(checker *c)
         rapt_tensor *input = c->inputs[i];
         if (!input) return fail(RAPT_ERROR_NULL, c, "is NULL", i);
         if (!input->link) continue;
-        if (!input->link->is_leaf) return fail(RAPT_ERROR_GRAPH, c, "is the result of an op; a leaf expected", i);
+        if (!input->link->kind->is_leaf) return fail(RAPT_ERROR_GRAPH, c, "is the result of an op; a leaf expected", i);
         if (input->dtype != RAPT_FLOAT64) return fail(RAPT_ERROR_DTYPE, c, "is float32; differences need float64", i);
         if (overlaps_itself(input))
             return fail(RAPT_ERROR_SHAPE, c, "repeats elements; expand it inside the function", i);

@@ -23,6 +23,8 @@ static void leaf_link_release(rapt_graph_link *link, rapt_tensor *tensor)
     rapt_node_release(node);
 }
 
+static const rapt_link_kind leaf_link = {.retain = rapt_link_retain, .release = leaf_link_release, .is_leaf = true};
+
 rapt_tensor *rapt_require_gradient(rapt_tensor *tensor)
 {
     const char *op = "require_gradient";
@@ -37,13 +39,14 @@ rapt_tensor *rapt_require_gradient(rapt_tensor *tensor)
         return NULL;
     }
     if (tensor->link) {
-        if (tensor->link->is_leaf) return tensor;
+        if (tensor->link->kind->is_leaf) return tensor;
         rapt_fail(RAPT_ERROR_GRAPH, op, "the tensor is the result of a recorded op, which has its gradient already");
         return NULL;
     }
     rapt_node *node = rapt_node_new(NULL, 0, 0, 1, 0);
     if (!node) return NULL;
-    node->link.release = leaf_link_release;
+    node->link.kind = &leaf_link;
+    node->gradient = NULL;
     node->leaf_header = tensor;
     rapt_node_attach(node, &tensor);
     return tensor;
@@ -61,7 +64,7 @@ rapt_tensor *rapt_gradient(const rapt_tensor *leaf)
         return NULL;
     }
     if (!rapt_check_alive("gradient", "the leaf", leaf)) return NULL;
-    return leaf->link && leaf->link->is_leaf ? rapt_node_of(leaf)->gradient : NULL;
+    return leaf->link && leaf->link->kind->is_leaf ? rapt_node_of(leaf)->gradient : NULL;
 }
 
 /* Exchanges the gradient of a leaf, share for share. */
@@ -77,7 +80,7 @@ static rapt_tensor *exchange(rapt_node *leaf, rapt_tensor *gradient)
 void rapt_clear_gradient(rapt_tensor *leaf)
 {
     if (!rapt_check_alive("clear_gradient", "the leaf", leaf)) return;
-    if (leaf && leaf->link && leaf->link->is_leaf) rapt_release(exchange(rapt_node_of(leaf), NULL));
+    if (leaf && leaf->link && leaf->link->kind->is_leaf) rapt_release(exchange(rapt_node_of(leaf), NULL));
 }
 
 bool rapt_own_gradient(rapt_tensor *leaf)
@@ -130,7 +133,7 @@ bool rapt_leaves_add(rapt_places *places, bool create_graph)
 
 static void move(const rapt_tensor *from, rapt_tensor *to)
 {
-    rapt_node *node = to->link && to->link->is_leaf ? rapt_node_of(to) : NULL;
+    rapt_node *node = to->link && to->link->kind->is_leaf ? rapt_node_of(to) : NULL;
     if (node && node->leaf_header == from) node->leaf_header = to;
 }
 

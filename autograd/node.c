@@ -10,16 +10,18 @@
 /* Of the nodes that this thread made, and those that they use. */
 static RAPT_THREAD_LOCAL uint64_t last_sequence;
 
-static void link_retain(rapt_graph_link *link)
+void rapt_link_retain(rapt_graph_link *link)
 {
     rapt_node_retain((rapt_node *)link);
 }
 
-static void op_link_release(rapt_graph_link *link, rapt_tensor *tensor)
+static void link_release(rapt_graph_link *link, rapt_tensor *tensor)
 {
     (void)tensor;
     rapt_node_release((rapt_node *)link);
 }
+
+static const rapt_link_kind op_link = {.retain = rapt_link_retain, .release = link_release};
 
 static size_t round_up(size_t bytes)
 {
@@ -28,27 +30,24 @@ static size_t round_up(size_t bytes)
 
 rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs, size_t options_size)
 {
-    const size_t edges_at = sizeof(rapt_node);
-    const size_t saved_at = edges_at + (size_t)edges * sizeof(rapt_edge);
+    const size_t saved_at = sizeof(rapt_node) + (size_t)edges * sizeof(rapt_edge);
     const size_t outputs_at = saved_at + (size_t)saved * sizeof(rapt_saved_tensor);
     const size_t options_at = round_up(outputs_at + (size_t)outputs * sizeof(rapt_output));
     size_t capacity;
     char *block = rapt_block_take(op ? op->name : "require_gradient", options_at + options_size, &capacity);
     if (!block) return NULL;
     rapt_node *node = (rapt_node *)(void *)block;
-    node->link = (rapt_graph_link){.retain = link_retain, .release = op_link_release, .is_leaf = op == NULL};
+    node->link.kind = &op_link;
     atomic_init(&node->references, 1);
     node->sequence = ++last_sequence;
     node->op = op;
-    node->gradient = node->leaf_header = NULL;
     node->capacity = capacity;
     node->edge_count = edges;
-    node->saved_count = saved;
+    node->saved_count = (uint8_t)saved;
     node->output_count = outputs;
     node->used = node->requested = node->held = false;
     atomic_init(&node->walk, NULL);
     node->options = block + options_at;
-    node->edges = (rapt_edge *)(void *)(block + edges_at);
     node->saved = (rapt_saved_tensor *)(void *)(block + saved_at);
     node->outputs = (rapt_output *)(void *)(block + outputs_at);
     for (int i = 0; i < edges; i++) node->edges[i].node = NULL, node->edges[i].output = 0;
@@ -108,8 +107,10 @@ void rapt_node_clear(rapt_node *node)
 
 static void node_free(rapt_node *node)
 {
-    if (!node->used) rapt_node_clear(node);
-    rapt_release(node->gradient);
+    if (!node->op)
+        rapt_release(node->gradient);
+    else if (!node->used)
+        rapt_node_clear(node);
     rapt_block_give(node, node->capacity);
 }
 

@@ -30,24 +30,32 @@ typedef struct rapt_output {
     int64_t shape[RAPT_MAX_RANK];
 } rapt_output;
 
+/* In the order of use: a walk that only reaches a node reads the first cache line and the edges. */
 struct rapt_node {
     rapt_graph_link link; /* first, so that a link is its node */
     _Atomic int64_t references;
-    uint64_t sequence;        /* larger than of what made the inputs: walking downwards visits users before makers */
-    const rapt_op *op;        /* NULL: a leaf */
-    rapt_tensor *gradient;    /* of a leaf, */
-    rapt_tensor *leaf_header; /* and the tensor that owns it, while it lives; no share */
-    rapt_node *next;          /* in the worklist of nodes to be freed */
-    size_t capacity;
-    int edge_count, saved_count, output_count;
-    bool used;                 /* backward has freed what it needs */
-    bool requested;            /* a gradient of an output is to be kept by the walk that has claimed the node */
-    bool held;                 /* that walk has a share of the node */
+    uint64_t sequence;         /* larger than of what made the inputs: walking downwards visits users before makers */
+    const rapt_op *op;         /* NULL: a leaf */
     _Atomic(rapt_walk *) walk; /* of an op: who has claimed it. Leaves belong to all threads at once */
-    void *options;
-    rapt_edge *edges;
-    rapt_saved_tensor *saved;
+    int edge_count, output_count;
+    uint8_t saved_count;
+    bool used;       /* backward has freed what it needs */
+    bool requested;  /* a gradient of an output is to be kept by the walk that has claimed the node */
+    bool held;       /* that walk has a share of the node */
+    rapt_node *next; /* in the worklist of nodes to be freed */
+    size_t capacity;
     rapt_output *outputs;
+    union {
+        struct { /* of an op */
+            rapt_saved_tensor *saved;
+            void *options;
+        };
+        struct {                      /* of a leaf */
+            rapt_tensor *gradient;
+            rapt_tensor *leaf_header; /* which owns the gradient, while it lives; no share */
+        };
+    };
+    rapt_edge edges[];
 };
 
 /* The state of one application of an op, in forward (node is NULL) or in vjp. */
@@ -75,6 +83,9 @@ rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs, s
 
 /* What this thread records from now on is later than that node. */
 void rapt_nodes_follow(const rapt_node *node);
+
+/* A tensor's link takes another share of its node. */
+void rapt_link_retain(rapt_graph_link *link);
 
 /* Makes the edge of an input that wants a gradient. */
 void rapt_node_connect(rapt_node *node, int input, const rapt_tensor *tensor);

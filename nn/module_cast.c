@@ -11,7 +11,7 @@ static rapt_tensor *convert(rapt_tensor *tensor, rapt_dtype dtype)
 {
     RAPT_NO_GRADIENT;
     rapt_tensor *cast = rapt_cast(tensor, dtype);
-    if (!cast || (tensor->link && tensor->link->is_leaf && !rapt_require_gradient(cast))) return NULL;
+    if (!cast || (tensor->link && tensor->link->kind->is_leaf && !rapt_require_gradient(cast))) return NULL;
     cast->storage->version = tensor->storage->version + 1;
     return cast;
 }

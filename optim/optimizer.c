@@ -88,7 +88,7 @@ static bool check_parameter(const rapt_optimizer *optimizer, const char *name, c
 {
     const char *op = optimizer->kind->name;
     if (!parameter) return rapt_fail(RAPT_ERROR_NULL, op, "parameter '%s' is NULL", name);
-    if (!parameter->link || !parameter->link->is_leaf)
+    if (!parameter->link || !parameter->link->kind->is_leaf)
         return rapt_fail(RAPT_ERROR_GRAPH, op, "'%s' is no leaf; a tensor after rapt_require_gradient expected", name);
     for (int axis = 0; axis < parameter->rank; axis++)
         if (parameter->strides[axis] == 0 && parameter->shape[axis] > 1)

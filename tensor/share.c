@@ -45,7 +45,7 @@ void rapt_release(rapt_tensor *tensor)
 {
     if (!rapt_check_alive("release", "the tensor", tensor)) return;
     if (!tensor || !rapt_drop_reference(&tensor->references)) return;
-    if (tensor->link) tensor->link->release(tensor->link, tensor);
+    if (tensor->link) tensor->link->kind->release(tensor->link, tensor);
     if (tensor->has_storage_behind) {
         block_release(tensor);
         return;

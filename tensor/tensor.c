@@ -41,7 +41,7 @@ static inline rapt_tensor *header_begin(void *place, const char *op, rapt_dtype 
 {
     rapt_tensor *tensor = place;
     atomic_init(&tensor->references, 1); /* an assignment would be a fence */
-    tensor->made_by = rapt_debugging ? maker(op) : NULL;
+    if (rapt_debugging) tensor->made_by = maker(op);
     tensor->storage = NULL;
     tensor->data = NULL;
     tensor->link = NULL;
@@ -130,6 +130,13 @@ rapt_tensor *rapt_new_shaped(const char *op, rapt_dtype dtype, const rapt_tensor
     return new_checked(op, dtype, shaped->rank, shaped->shape, shaped->count);
 }
 
+static void look_at(rapt_tensor *view, rapt_storage *storage, char *data)
+{
+    atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
+    view->storage = storage;
+    view->data = data;
+}
+
 static rapt_tensor *view_new(const rapt_tensor *base, char *data, int rank, const int64_t *shape,
                              const int64_t *strides)
 {
@@ -137,9 +144,7 @@ static rapt_tensor *view_new(const rapt_tensor *base, char *data, int rank, cons
     for (int axis = 0; axis < rank; axis++) count *= shape[axis];
     rapt_tensor *view = header_new("view", base->dtype, rank, count);
     if (!view) return NULL;
-    view->storage = base->storage;
-    atomic_fetch_add_explicit(&base->storage->references, 1, memory_order_relaxed);
-    view->data = data;
+    look_at(view, base->storage, data);
     set_row_major(view, shape); /* of nothing: strides say nothing there, and no axis counts as repeated */
     if (count == 0) return view;
     for (int axis = 0; axis < rank; axis++) view->strides[axis] = strides[axis];
@@ -154,11 +159,18 @@ rapt_tensor *rapt_new_view(const rapt_tensor *base, char *data, int rank, const 
 
 rapt_tensor *rapt_alias_share(const rapt_tensor *tensor, bool keep_link)
 {
-    rapt_tensor *alias = view_new(tensor, tensor->data, tensor->rank, tensor->shape, tensor->strides);
-    if (alias && keep_link && tensor->link) {
+    rapt_tensor *alias = header_new("view", tensor->dtype, tensor->rank, tensor->count);
+    if (!alias) return NULL;
+    look_at(alias, tensor->storage, tensor->data);
+    for (int axis = 0; axis < tensor->rank; axis++) {
+        alias->shape[axis] = tensor->shape[axis];
+        alias->strides[axis] = tensor->strides[axis];
+    }
+    alias->contiguous = tensor->contiguous;
+    if (keep_link && tensor->link) {
         alias->link = tensor->link;
         alias->output = tensor->output;
-        tensor->link->retain(tensor->link);
+        tensor->link->kind->retain(tensor->link);
     }
     return alias;
 }
@@ -216,7 +228,7 @@ bool rapt_check_writable(const char *op, const rapt_tensor *tensor)
 {
     if (!tensor) return rapt_fail_null(op, "tensor");
     if (!rapt_check_alive(op, "the tensor", tensor)) return false;
-    if (tensor->link && !tensor->link->is_leaf)
+    if (tensor->link && !tensor->link->kind->is_leaf)
         return rapt_fail(RAPT_ERROR_GRAPH, op,
                          "the tensor is the result of a recorded op, and a change in place would not be recorded; "
                          "change a detached clone instead");

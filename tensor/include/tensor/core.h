@@ -22,11 +22,16 @@ typedef struct rapt_storage {
 
 /* What ties a tensor to the graph. The folder tensor knows only this much of it. */
 typedef struct rapt_graph_link {
-    void (*retain)(struct rapt_graph_link *link);
-    void (*release)(struct rapt_graph_link *link, rapt_tensor *tensor); /* the tensor that is about to go */
-    bool is_leaf;
+    const struct rapt_link_kind *kind;
 } rapt_graph_link;
 
+typedef struct rapt_link_kind {
+    void (*retain)(rapt_graph_link *link);
+    void (*release)(rapt_graph_link *link, rapt_tensor *tensor); /* the tensor that is about to go */
+    bool is_leaf;
+} rapt_link_kind;
+
+/* In the order of use: a tensor of rank 1 or 0 is in its first two cache lines. */
 struct rapt_tensor {
     _Atomic int64_t references;
     rapt_storage *storage;
@@ -38,9 +43,9 @@ struct rapt_tensor {
     uint8_t rank;
     bool contiguous;
     bool has_storage_behind; /* in one block with it: the storage that it was made with */
-    const char *made_by;     /* an op's name; set in the debugging mode only */
     int64_t shape[RAPT_MAX_RANK];
     int64_t strides[RAPT_MAX_RANK]; /* in elements; 0 where an axis is expanded */
+    const char *made_by;            /* an op's name; set in the debugging mode only */
 };
 
 /* A header like the tensor's, for use in one call: it holds no share of anything, and is to be read only by what
