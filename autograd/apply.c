@@ -8,13 +8,18 @@
 #include "tensor/memory.h"
 #include "tensor/random.h"
 
-static bool check_op(const rapt_op *op, int count, rapt_tensor *const *inputs)
+static __attribute__((noinline, cold)) bool fail_op(const rapt_op *op, int count)
 {
     if (!op) return rapt_fail_null("apply", "the op");
     const char *name = op->name ? op->name : "apply";
     if (!op->forward) return rapt_fail_null(name, "the op's forward");
     if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, name, "%d inputs; 0 or more expected", count);
-    return count == 0 || inputs || rapt_fail_null(name, "the list of inputs");
+    return rapt_fail_null(name, "the list of inputs");
+}
+
+static inline bool check_op(const rapt_op *op, int count, rapt_tensor *const *inputs)
+{
+    return (op && op->forward && (count == 0 || (count > 0 && inputs))) || fail_op(op, count);
 }
 
 static bool check_alive(const rapt_op *op, int count, rapt_tensor *const *inputs)
@@ -42,6 +47,13 @@ static bool wants_gradient(const rapt_tensor *input)
     return input && input->link;
 }
 
+static bool any_wants_gradient(int count, rapt_tensor *const *inputs)
+{
+    for (int i = 0; i < count; i++)
+        if (wants_gradient(inputs[i])) return true;
+    return false;
+}
+
 static bool is_input(const rapt_call *call, const rapt_tensor *tensor)
 {
     for (int i = 0; i < call->count; i++)
@@ -62,12 +74,13 @@ static bool save(rapt_node *node, rapt_call *call)
     for (int k = 0; k < call->saved_count; k++) {
         rapt_tensor *tensor = call->saved[k];
         rapt_saved_tensor *saved = &node->saved[k];
-        if (!tensor) continue;
-        saved->output = output_index(call, tensor);
+        const bool is_named = call->saved_output[k] >= 0;
+        if (!tensor && !is_named) continue;
+        saved->output = is_named ? call->saved_output[k] : output_index(call, tensor);
         saved->is_lost =
-            saved->output < 0 && rapt_is_floating(tensor) && !is_input(call, tensor) && !(call->constants >> k & 1);
+            saved->output < 0 && !is_input(call, tensor) && rapt_is_floating(tensor) && !(call->constants >> k & 1);
         if (saved->output >= 0 || (tensor->link && tensor->link->kind->is_leaf)) {
-            tensor = rapt_alias_share(tensor, saved->output < 0);
+            tensor = rapt_alias_share(tensor ? tensor : call->outputs[saved->output], saved->output < 0);
             if (!tensor) return false;
             rapt_release(call->saved[k]);
         }
@@ -83,11 +96,11 @@ static bool is_new(const rapt_call *call, int index)
 {
     const rapt_tensor *output = call->outputs[index];
     int64_t shares = 1; /* the scope's, and one for each time it is saved */
+    if (output->link || is_input(call, output)) return false;
     for (int k = 0; k < index; k++)
         if (call->outputs[k] == output) return false;
-    if (is_input(call, output)) return false;
     for (int k = 0; k < call->saved_count; k++) shares += call->saved[k] == output;
-    return !output->link && atomic_load_explicit(&output->references, memory_order_relaxed) == shares;
+    return atomic_load_explicit(&output->references, memory_order_relaxed) == shares;
 }
 
 /* Replaces what is not new by a view of it, so that linking it changes nothing for its other holders. */
@@ -142,8 +155,7 @@ static bool run(rapt_call *call)
     if (!check_inputs(op, call->count, call->inputs)) return false;
     const rapt_random_state random = rapt_generator;
     const bool off_before = rapt_recording_is_off;
-    if (!off_before)
-        for (int i = 0; i < call->count && !call->recording; i++) call->recording = wants_gradient(call->inputs[i]);
+    call->recording = !off_before && any_wants_gradient(call->count, call->inputs);
     const char *op_before = rapt_running_op;
     rapt_recording_is_off = true;
     rapt_running_op = op->name;
@@ -156,7 +168,8 @@ static bool run(rapt_call *call)
     for (int k = 1; k < call->output_count && good; k++)
         good = call->outputs[k] || rapt_fail(RAPT_ERROR_NULL, op->name, "its forward set no output %d", k);
     good = good && (!call->recording || !any_floating(call) || record(call));
-    for (int k = 0; k < call->saved_count; k++) rapt_release(call->saved[k]);
+    for (int k = 0; k < call->saved_count; k++)
+        if (call->saved[k]) rapt_release(call->saved[k]);
     if (!good) rapt_generator = random;
     return good;
 }
@@ -167,7 +180,7 @@ static void begin(rapt_call *call, const rapt_op *op, const void *options, int c
     call->options = options;
     call->count = count;
     call->inputs = inputs;
-    call->recording = call->failed = false;
+    call->failed = false;
     call->saved_count = 0;
     call->constants = 0;
     call->node = NULL;

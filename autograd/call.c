@@ -1,4 +1,5 @@
 /* What the two functions of an op can ask of the call they are handed. */
+#include "recording.h"
 #include "tensor/memory.h"
 #include "walk.h"
 
@@ -70,31 +71,42 @@ void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor)
         call->failed = true;
 }
 
-static void save(rapt_call *call, rapt_tensor *tensor, bool is_constant)
+/* Is there a place to save something in? An error where that is not so, but for calls that nobody records. */
+static bool check_saving(rapt_call *call)
 {
-    if (call->node) {
-        call->failed = true;
-        rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its vjp saved a tensor, which only forward can");
-        return;
-    }
-    if (!call->recording) return;
-    if (call->saved_count == RAPT_MAX_SAVED) {
-        call->failed = true;
-        rapt_fail(RAPT_ERROR_VALUE, call->op->name, "more than %d tensors saved", RAPT_MAX_SAVED);
-        return;
-    }
-    call->constants |= (uint32_t)is_constant << call->saved_count;
-    call->saved[call->saved_count++] = rapt_retain(tensor);
+    if (!call->node && !call->recording) return false;
+    if (!call->node && call->saved_count < RAPT_MAX_SAVED) return true;
+    call->failed = true;
+    return call->node ? rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its vjp saved a tensor, which only forward can")
+                      : rapt_fail(RAPT_ERROR_VALUE, call->op->name, "more than %d tensors saved", RAPT_MAX_SAVED);
+}
+
+/* Takes over the caller's share. */
+static void save(rapt_call *call, rapt_tensor *tensor, int output)
+{
+    call->saved_output[call->saved_count] = output;
+    call->saved[call->saved_count++] = tensor;
 }
 
 void rapt_call_save(rapt_call *call, rapt_tensor *tensor)
 {
-    save(call, tensor, false);
+    if (check_saving(call)) save(call, rapt_retain(tensor), -1);
 }
 
 void rapt_call_save_constant(rapt_call *call, rapt_tensor *tensor)
 {
-    save(call, tensor, true);
+    if (!check_saving(call)) return;
+    call->constants |= (uint32_t)1 << call->saved_count;
+    save(call, rapt_retain(tensor), -1);
+}
+
+void rapt_call_save_output(rapt_call *call, int output)
+{
+    if (!check_saving(call)) return;
+    if (check_index(call, "output", output, call->output_count))
+        save(call, NULL, output);
+    else
+        call->failed = true;
 }
 
 rapt_tensor *rapt_call_saved(rapt_call *call, int index)
@@ -124,6 +136,14 @@ rapt_tensor *rapt_call_gradient(rapt_call *call, int output)
     if (!call->node)
         rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward asked for a gradient, which only a vjp has");
     return NULL;
+}
+
+rapt_tensor *rapt_call_last_gradient(rapt_call *call, int output)
+{
+    rapt_tensor *gradient = rapt_call_gradient(call, output);
+    if (gradient && rapt_recording_is_off && rapt_grows_in_place(gradient, call->walk->create_graph))
+        rapt_spare_gradient = gradient;
+    return gradient;
 }
 
 rapt_tensor *rapt_call_gradient_or_zeros(rapt_call *call, int output)
@@ -166,27 +186,20 @@ rapt_tensor *rapt_call_gradient_so_far(const rapt_call *call, int input)
     return sum && *sum && rapt_grows_in_place(*sum, call->walk->create_graph) ? *sum : NULL;
 }
 
-static bool check_given(const rapt_call *call, int input, rapt_tensor *gradient)
+static __attribute__((noinline, cold)) bool fail_given(rapt_call *call, int input, const rapt_tensor *gradient)
 {
+    call->failed = true;
     if (!gradient || !check_index(call, "input", input, call->count)) return false;
     if (!call->node)
         return rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward gave a gradient, which only a vjp can");
-    rapt_tensor **sum = sum_of(call, input);
-    if (!sum) return true;
-    if (gradient == *sum && rapt_grows_in_place(gradient, call->walk->create_graph))
-        return rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
-                         "its vjp gave the gradient so far of input %d, which is only to be added to", input);
-    return !call->given[input] ||
-           rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
+    return rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
                      "its vjp gave input %d a gradient twice; one that is their sum expected", input);
 }
 
 bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient)
 {
-    if (!check_given(call, input, gradient)) {
-        call->failed = true;
-        return false;
-    }
+    if (!gradient || input < 0 || input >= call->count || !call->node || call->given[input])
+        return fail_given(call, input, gradient);
     if (rapt_walk_wants(call->walk, &call->node->edges[input])) call->given[input] = gradient;
     return true;
 }

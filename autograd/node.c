@@ -77,7 +77,7 @@ void rapt_node_attach(rapt_node *node, rapt_tensor *const *outputs)
         output->dtype = tensor->dtype;
         if (!rapt_is_floating(tensor)) continue;
         output->rank = tensor->rank;
-        for (int axis = 0; axis < tensor->rank; axis++) output->shape[axis] = tensor->shape[axis];
+        memcpy(output->shape, tensor->shape, sizeof output->shape);
         tensor->link = &node->link;
         tensor->output = k;
         linked++;

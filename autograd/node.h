@@ -50,7 +50,7 @@ struct rapt_node {
             rapt_saved_tensor *saved;
             void *options;
         };
-        struct {                      /* of a leaf */
+        struct { /* of a leaf */
             rapt_tensor *gradient;
             rapt_tensor *leaf_header; /* which owns the gradient, while it lives; no share */
         };
@@ -67,6 +67,7 @@ struct rapt_call {
     bool recording;
     int saved_count;
     rapt_tensor *saved[RAPT_MAX_SAVED]; /* in forward a share of each, in vjp what rapt_call_saved gives */
+    int saved_output[RAPT_MAX_SAVED];   /* in forward: the output that is to be saved in place of saved[k], or −1 */
     uint32_t constants;                 /* in forward: bit k set: saved[k] counts as a constant */
     int output_count;
     rapt_tensor **outputs; /* in forward */

@@ -27,6 +27,7 @@ bool rapt_carry(rapt_tensor **state, rapt_tensor *next)
 }
 
 RAPT_THREAD_LOCAL bool rapt_recording_is_off;
+RAPT_THREAD_LOCAL rapt_tensor *rapt_spare_gradient;
 
 bool rapt_is_recording(void)
 {
@@ -37,6 +38,7 @@ bool rapt_set_recording(bool recording)
 {
     const bool before = !rapt_recording_is_off;
     rapt_recording_is_off = !recording;
+    rapt_spare_gradient = NULL;
     return before;
 }
 

@@ -6,6 +6,7 @@
 
 #include <rapt/ops.h>
 
+#include "recording.h"
 #include "tensor/memory.h"
 
 /* --- reaching nodes --- */
@@ -67,6 +68,7 @@ static void leave(rapt_walk *walk, rapt_node *node)
 {
     const bool held = node->held;
     for (int k = 0; k < node->output_count; k++) {
+        if (!node->outputs[k].gradient) continue;
         rapt_release(node->outputs[k].gradient);
         node->outputs[k].gradient = NULL;
     }
@@ -228,6 +230,15 @@ static rapt_tensor *share_of(const rapt_walk *walk, rapt_node *node, int input, 
     return rapt_scope_take(gradient);
 }
 
+/* A gradient so far is only to be added to by the vjp, and never given. */
+static bool check_other(const rapt_walk *walk, const rapt_node *node, int input, const rapt_tensor *so_far,
+                        const rapt_tensor *gradient)
+{
+    return gradient != so_far || !rapt_grows_in_place(so_far, walk->create_graph) ||
+           rapt_fail(RAPT_ERROR_GRAPH, node->op->name,
+                     "its vjp gave the gradient so far of input %d, which is only to be added to", input);
+}
+
 static bool deliver_given(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
 {
     for (int i = 0; i < node->edge_count; i++) {
@@ -239,7 +250,7 @@ static bool deliver_given(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
         rapt_tensor **sum = rapt_places_sum(&walk->places, edge->node, edge->output);
         if (!*sum)
             *sum = share_of(walk, node, i, given, gradient);
-        else if (!add_to(sum, gradient, walk->create_graph))
+        else if (!check_other(walk, node, i, *sum, gradient) || !add_to(sum, gradient, walk->create_graph))
             return false;
     }
     return true;
@@ -258,7 +269,9 @@ static bool call_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
     call.walk = walk;
     call.failed = false;
     if (!rapt_node_get_saved(node, call.saved)) return false;
-    return (op->vjp(&call) && !call.failed) || rapt_fail(RAPT_ERROR_GRAPH, op->name, "its vjp failed without a reason");
+    const bool good = op->vjp(&call);
+    rapt_spare_gradient = NULL;
+    return (good && !call.failed) || rapt_fail(RAPT_ERROR_GRAPH, op->name, "its vjp failed without a reason");
 }
 
 /* What a vjp that cannot be differentiated gives, made part of the graph by the op's definition. */
@@ -280,7 +293,6 @@ static bool run_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
 static bool visit(rapt_walk *walk, rapt_node *node)
 {
     enum { few = 8 };
-    RAPT_SCOPE;
     if (node->edge_count <= few) {
         rapt_tensor *given[few] = {0};
         return run_vjp(walk, node, given);
@@ -328,19 +340,22 @@ static void use_up(const rapt_walk *walk, rapt_node *node)
 
 bool rapt_walk_run(rapt_walk *walk)
 {
-    bool before = rapt_set_recording(walk->create_graph), good = true;
+    const rapt_scope scope = rapt_scope_begin();
+    bool before = rapt_set_recording(walk->create_graph), good = scope >= 0;
     while (good && walk->done < walk->order.count) {
         rapt_node *node = walk->order.nodes[walk->done];
         if (is_reached_by_gradient(node)) {
             if (node->requested) keep_requested(walk, node);
             const bool goes_on = wants_any(walk, node);
             good = !goes_on || visit(walk, node);
+            rapt_scope_renew(scope);
             if (good && goes_on && !walk->retain_graph) use_up(walk, node);
         }
         leave(walk, node);
         walk->done++;
     }
     rapt_set_recording(before);
+    rapt_scope_end(scope);
     return good;
 }
 

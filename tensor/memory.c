@@ -39,6 +39,8 @@ static free_block *shared_head[class_count];
 
 static _Atomic int64_t live_bytes, peak_bytes, system_bytes, system_allocations;
 static _Atomic int64_t fail_after = -1;
+static atomic_bool
+    is_watched; /* somebody is to hear of every block: failures are planned, or AddressSanitizer is there */
 
 static int class_of(size_t bytes)
 {
@@ -73,11 +75,6 @@ static __attribute__((noinline)) void count_cache(block_cache *cache)
     cache->uncounted = cache->uncounted_peak = 0;
 }
 
-static inline bool is_due(const block_cache *cache, int64_t bytes)
-{
-    return cache->uncounted + bytes > uncounted_bytes || cache->uncounted + bytes < -uncounted_bytes;
-}
-
 static inline void count(block_cache *cache, int64_t bytes)
 {
     cache->uncounted += bytes;
@@ -91,7 +88,7 @@ static void count_any(block_cache *cache, int64_t bytes)
         return;
     }
     count(cache, bytes);
-    if (is_due(cache, 0)) count_cache(cache);
+    if (cache->uncounted > uncounted_bytes || cache->uncounted < -uncounted_bytes) count_cache(cache);
 }
 
 static void free_thread_cache(void);
@@ -102,6 +99,7 @@ static __attribute__((noinline)) block_cache *make_thread_cache(void)
 {
     rapt_error_reserve();
     rapt_at_thread_end(RAPT_THREAD_BLOCKS, free_thread_cache);
+    if (rapt_forbids()) atomic_store_explicit(&is_watched, true, memory_order_relaxed);
     return this_cache = calloc(1, sizeof *this_cache);
 }
 
@@ -151,15 +149,9 @@ static void share_half(block_cache *cache, int class)
     shared_lock_give();
 }
 
-static bool failures_are_planned(void)
-{
-    return atomic_load_explicit(&fail_after, memory_order_relaxed) >= 0;
-}
-
 static bool injected_failure(void)
 {
-    if (!failures_are_planned()) return false;
-    int64_t left = atomic_load(&fail_after);
+    int64_t left = atomic_load_explicit(&fail_after, memory_order_relaxed);
     if (left > 0) atomic_store(&fail_after, left - 1);
     return left == 0;
 }
@@ -229,8 +221,8 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
 {
     block_cache *cache = this_cache;
     const size_t class = (bytes - 1) / alignment, size = (class + 1) * alignment;
-    if (class >= small_classes || !cache || !cache->of[class].head || is_due(cache, (int64_t)size) ||
-        failures_are_planned() || rapt_forbids())
+    if (class >= small_classes || !cache || !cache->of[class].head ||
+        cache->uncounted + (int64_t)size > uncounted_bytes || atomic_load_explicit(&is_watched, memory_order_relaxed))
         return take_or_fail(op, bytes, capacity);
     free_block *block = cache->of[class].head;
     cache->of[class].head = block->next;
@@ -277,7 +269,8 @@ void rapt_block_give_as_it_is(void *block, size_t capacity)
     block_cache *cache = this_cache;
     const size_t class = (capacity - 1) / alignment, size = (class + 1) * alignment;
     if (!block || class >= small_classes || !cache || cache->of[class].bytes >= private_bytes ||
-        is_due(cache, -(int64_t)size) || rapt_debugging || rapt_forbids()) {
+        cache->uncounted - (int64_t)size < -uncounted_bytes || rapt_debugging ||
+        atomic_load_explicit(&is_watched, memory_order_relaxed)) {
         give_any(block, capacity);
         return;
     }
@@ -285,16 +278,19 @@ void rapt_block_give_as_it_is(void *block, size_t capacity)
     freed->next = cache->of[class].head;
     cache->of[class].head = freed;
     cache->of[class].bytes += size;
-    count(cache, -(int64_t)size);
+    cache->uncounted -= (int64_t)size;
+}
+
+static __attribute__((noinline, cold)) void spoil(void *block, size_t capacity)
+{
+    enum { nonsense = 0xff }; /* NaN, or −1 */
+    memset(block, nonsense, capacity);
+    rapt_forbid(block, capacity);
 }
 
 void rapt_block_give(void *block, size_t capacity)
 {
-    enum { nonsense = 0xff }; /* NaN, or −1 */
-    if (block && rapt_debugging) {
-        memset(block, nonsense, capacity);
-        rapt_forbid(block, capacity);
-    }
+    if (rapt_debugging && block) spoil(block, capacity);
     rapt_block_give_as_it_is(block, capacity);
 }
 
@@ -349,6 +345,7 @@ static __attribute__((destructor(200))) void give_all_back(void)
 void rapt_memory_fail_after(int64_t count)
 {
     atomic_store(&fail_after, count);
+    atomic_store(&is_watched, count >= 0 || rapt_forbids());
 }
 
 rapt_memory_statistics rapt_memory_get_statistics(void)

@@ -106,6 +106,13 @@ void rapt_scope_end(rapt_scope scope)
     while (scope >= 0 && scopes.count > scope) end_innermost();
 }
 
+void rapt_scope_renew(rapt_scope scope)
+{
+    if (scopes.count == scope + 1 && scopes.owned_count == scopes.starts[scope]) return;
+    rapt_scope_end(scope);
+    scopes.starts[scopes.count++] = scopes.owned_count;
+}
+
 void rapt_scope_cleanup(rapt_scope *scope)
 {
     if (scope) rapt_scope_end(*scope);

@@ -54,11 +54,12 @@ static rapt_tensor *mul_forward(rapt_call *call)
 
 static bool mul_vjp(rapt_call *call)
 {
-    rapt_tensor *g = rapt_call_gradient(call, 0);
-    bool good = true;
-    if (rapt_call_wants(call, 0)) good = rapt_call_give(call, 0, rapt_mul(g, rapt_call_saved(call, 1)));
-    if (rapt_call_wants(call, 1)) good = good && rapt_call_give(call, 1, rapt_mul(g, rapt_call_saved(call, 0)));
-    return good;
+    const bool wants_b = rapt_call_wants(call, 1);
+    if (rapt_call_wants(call, 0)) {
+        rapt_tensor *g = wants_b ? rapt_call_gradient(call, 0) : rapt_call_last_gradient(call, 0);
+        if (!rapt_call_give(call, 0, rapt_mul(g, rapt_call_saved(call, 1)))) return false;
+    }
+    return !wants_b || rapt_call_give(call, 1, rapt_mul(rapt_call_last_gradient(call, 0), rapt_call_saved(call, 0)));
 }
 
 static const rapt_op mul = {.name = "mul", .forward = mul_forward, .vjp = mul_vjp};

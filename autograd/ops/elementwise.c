@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../node.h"
+#include "../recording.h"
 #include "tensor/debug.h"
 
 bool rapt_check_number(const char *op, const rapt_tensor *x, double value)
@@ -57,12 +58,20 @@ static int common_shape(const char *op, int count, rapt_tensor *const *inputs, i
     return shaped.rank;
 }
 
+/* A new tensor like the first input, or that one itself where its elements are read here for the last time. */
+static inline rapt_tensor *output_like(const char *op, rapt_dtype dtype, rapt_tensor *input)
+{
+    if (input != rapt_spare_gradient || input->dtype != dtype) return rapt_new_shaped(op, dtype, input);
+    rapt_spare_gradient = NULL;
+    return input;
+}
+
 rapt_tensor *rapt_elementwise_loop(const char *op, rapt_loop *loop, rapt_dtype result, const void *options,
                                    int64_t cost, int count, rapt_tensor *const *inputs)
 {
     rapt_tensor *output;
     if (same_shapes(count, inputs)) {
-        output = rapt_new_shaped(op, result, inputs[0]);
+        output = output_like(op, result, inputs[0]);
     } else {
         int64_t shape[RAPT_MAX_RANK];
         int rank = common_shape(op, count, inputs, shape);
@@ -104,7 +113,7 @@ rapt_tensor *rapt_elementwise_call(const rapt_call *call, const rapt_loops loops
     rapt_loop *loop = loops[inputs[0]->dtype];
     if (!loop || !are_few_and_alike(count, inputs))
         return rapt_elementwise(call->op->name, loops, -1, call->options, cost, count, inputs);
-    rapt_tensor *output = rapt_new_shaped(call->op->name, inputs[0]->dtype, inputs[0]);
+    rapt_tensor *output = output_like(call->op->name, inputs[0]->dtype, inputs[0]);
     if (output) rapt_map_dense(loop, call->options, output, count, (const rapt_tensor *const *)inputs);
     return output;
 }

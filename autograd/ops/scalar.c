@@ -43,7 +43,7 @@ static rapt_tensor *mul_scalar_forward(rapt_call *call)
 static bool mul_scalar_vjp(rapt_call *call)
 {
     const double *value = rapt_call_options(call);
-    return rapt_call_give(call, 0, rapt_mul_scalar(rapt_call_gradient(call, 0), *value));
+    return rapt_call_give(call, 0, rapt_mul_scalar(rapt_call_last_gradient(call, 0), *value));
 }
 
 static const rapt_op mul_scalar = {.name = "mul_scalar",

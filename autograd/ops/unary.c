@@ -45,16 +45,16 @@ static const function *function_of(const rapt_call *call)
 static rapt_tensor *forward(rapt_call *call)
 {
     const function *f = function_of(call);
-    rapt_tensor *y = rapt_elementwise_call(call, f->loops, f->cost);
-    if (f->saved != saves_nothing) rapt_call_save(call, f->saved == saves_x ? rapt_call_input(call, 0) : y);
-    return y;
+    if (f->saved == saves_x) rapt_call_save(call, rapt_call_input(call, 0));
+    if (f->saved == saves_y) rapt_call_save_output(call, 0);
+    return rapt_elementwise_call(call, f->loops, f->cost);
 }
 
 static bool vjp(rapt_call *call)
 {
     const function *f = function_of(call);
     rapt_tensor *saved = f->saved == saves_nothing ? NULL : rapt_call_saved(call, 0);
-    return rapt_call_give(call, 0, f->gradient(rapt_call_gradient(call, 0), saved));
+    return rapt_call_give(call, 0, f->gradient(rapt_call_last_gradient(call, 0), saved));
 }
 
 static rapt_tensor *fused_forward(rapt_call *call)

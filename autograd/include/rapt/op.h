@@ -81,6 +81,9 @@ RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *ten
  * compute it again. */
 RAPT_API void rapt_call_save(rapt_call *call, rapt_tensor *tensor);
 
+/* The same for output `output`, whatever forward makes that: at less cost, and before it is there. */
+RAPT_API void rapt_call_save_output(rapt_call *call, int output);
+
 /* The same for a tensor that counts as a constant where the vjp is differentiated: because it is one, or because the
  * vjp hands it to an op whose own vjp accounts for what it depends on. */
 RAPT_API void rapt_call_save_constant(rapt_call *call, rapt_tensor *tensor);
@@ -95,6 +98,10 @@ RAPT_API const int64_t *rapt_call_input_shape(const rapt_call *call, int input, 
  * this is its last use, so that nothing is copied, otherwise a copy: where the graph is retained or somebody else holds
  * the tensor. NULL after an error, and where it was taken already, by an earlier walk that failed after that. */
 RAPT_API rapt_tensor *rapt_call_take_saved(rapt_call *call, int index);
+
+/* In vjp: the gradient of an output for the last op that reads it, once: where nobody else holds it and nothing is
+ * recorded, an elementwise op whose first input it is writes its result in its place, so that it costs no memory. */
+RAPT_API rapt_tensor *rapt_call_last_gradient(rapt_call *call, int output);
 
 /* In vjp: the gradient of an output, zeros where nothing depends on it: for an op of several outputs that needs all
  * of them. NULL after an error; an output that is not floating has no gradient. */

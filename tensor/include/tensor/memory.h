@@ -22,6 +22,9 @@ void rapt_block_give_as_it_is(void *block, size_t capacity);
  * cannot grow the tensor is released and NULL returned. */
 rapt_tensor *rapt_scope_own(rapt_tensor *tensor);
 
+/* Ends a scope, and those in it, and begins it anew. */
+void rapt_scope_renew(rapt_scope scope);
+
 /* A share of a tensor: the innermost scope's own where it is the last one listed there, so that nothing needs to be
  * counted, else a new one. */
 rapt_tensor *rapt_scope_take(rapt_tensor *tensor);
