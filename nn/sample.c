@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "nn/generate.h"
+#include "tensor/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
@@ -47,20 +48,37 @@ typedef struct drawing {
     int64_t *picks; /* −1 for a row that has no distribution */
 } drawing;
 
+enum { block = 256 };
+
+/* The fold of the block of numbers that begins at `start`. */
+static double fold(const rapt_fold *fold, const double *x, int64_t start, int64_t count)
+{
+    double result = fold->number;
+    fold->rows[RAPT_FLOAT64](1, 0, count - start < block ? count - start : block, sizeof(double),
+                             (const char *)(x + start), &result, NULL);
+    return result;
+}
+
 /* The first largest; −1 unless it is finite and no number is NaN. */
 static int64_t find_largest(const double *x, int64_t count)
 {
-    int64_t largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        if (isnan(x[i])) return -1;
-        if (x[i] > x[largest]) largest = i;
+    double largest = -INFINITY;
+    int64_t place = 0;
+    for (int64_t start = 0; start < count; start += block) {
+        const double of_block = fold(&rapt_kernel.reduce.max, x, start, count);
+        if (of_block <= largest) continue;
+        largest = of_block;
+        place = start;
+        if (isnan(largest)) return -1;
     }
-    return isinf(x[largest]) ? -1 : largest;
+    if (isinf(largest)) return -1;
+    while (x[place] < largest) place++;
+    return place;
 }
 
 /* Buckets hold tokens by how far they lie below the largest, in steps of temperature / steps_a_unit; the last takes the
  * rest. */
-enum { buckets = 2048, steps_a_unit = 64, block = 256 };
+enum { buckets = 2048, steps_a_unit = 64 };
 
 /* One row and its scratch memory. */
 typedef struct row {
@@ -77,59 +95,32 @@ typedef struct row {
 static size_t row_bytes(int64_t classes)
 {
     const size_t n = (size_t)classes;
-    return (n + 2) * (sizeof(double) + sizeof(int64_t) + sizeof(uint16_t)) + (n / block + 1 + buckets) * sizeof(double);
+    return n * (sizeof(double) + sizeof(int64_t) + sizeof(uint16_t)) + (n / block + 1 + buckets) * sizeof(double);
 }
 
 static void divide_scratch(row *r, void *piece)
 {
-    const int64_t padded = r->classes + 2;
     r->weights = piece;
-    r->sums = r->weights + padded;
+    r->sums = r->weights + r->classes;
     r->masses = r->sums + r->classes / block + 1;
     r->places = (int64_t *)(void *)(r->masses + buckets);
-    r->buckets = (uint16_t *)(void *)(r->places + padded);
+    r->buckets = (uint16_t *)(void *)(r->places + r->classes);
 }
 
-typedef double pair __attribute__((vector_size(16)));
-typedef int64_t integer_pair __attribute__((vector_size(16)));
-
-/* exp(x) = 2^k exp(r) for x ≤ 0, |r| ≤ ln 2 / 2, to 1e-14; 0 below −700. */
-static inline pair exponentials(pair x)
+static void weigh(const row *r, const double *from, int64_t count, double *weights)
 {
-    const double rounder = 0x1.8p52, ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
-    const integer_pair is_zero = x < -700.0;
-    x = (pair)((integer_pair)x & ~is_zero);
-    const pair shifted = x * 0x1.71547652b82fep0 + rounder, k = shifted - rounder;
-    const pair r = (x - k * ln2_high) - k * ln2_low, s = r * r, f = s * s;
-    const pair low = (0.5 + r * (1.0 / 6)) + s * (1.0 / 24 + r * (1.0 / 120));
-    const pair middle = (1.0 / 720 + r * (1.0 / 5040)) + s * (1.0 / 40320 + r * (1.0 / 362880));
-    const pair high = 1.0 / 3628800 + r * (1.0 / 39916800);
-    const pair power = 1.0 + (r + s * (low + f * (middle + f * high)));
-    return (pair)(((integer_pair)power + ((integer_pair)shifted << 52)) & ~is_zero);
-}
-
-static pair weigh_pair(const row *r, int64_t a, int64_t b)
-{
-    return exponentials(((pair){r->x[a], r->x[b]} - r->max) * r->scale);
+    char *data[] = {(char *)weights, (char *)(uintptr_t)from};
+    rapt_kernel.unary.weight[RAPT_FLOAT64](count, data, (const int64_t[]){sizeof(double), sizeof(double)},
+                                           (const double[]){r->max, r->scale});
 }
 
 /* All weights by token, and their sums. */
-static double weigh_all(const row *shared)
+static double weigh_all(const row *r)
 {
-    const row copy = *shared, *r = &copy; /* in registers: weights are written in between */
     double sum = 0;
-    for (int64_t start = 0; start < r->classes; start += block) {
-        const int64_t end = r->classes - start < block ? r->classes : start + block;
-        for (int64_t i = start; i < end; i += 2) {
-            const bool is_last = i + 1 == end;
-            const pair weights = weigh_pair(r, i, is_last ? i : i + 1);
-            r->weights[i] = weights[0];
-            r->weights[i + 1] = weights[1];
-            sum += weights[0];
-            if (!is_last) sum += weights[1];
-        }
-        r->sums[start / block] = sum;
-    }
+    weigh(r, r->x, r->classes, r->weights);
+    for (int64_t start = 0; start < r->classes; start += block)
+        r->sums[start / block] = sum += fold(&rapt_kernel.reduce.sum, r->weights, start, r->classes);
     return sum;
 }
 
@@ -169,7 +160,7 @@ static int64_t draw_from_few(const row *r, int64_t count, double p)
     rapt_rank_few(r->x, r->classes, count, r->places);
     for (int64_t i = 0; i < count; i++) {
         const int64_t token = r->places[i];
-        r->weights[token] = weigh_pair(r, token, token)[0];
+        weigh(r, &r->x[token], 1, &r->weights[token]);
     }
     double sum = add_weights(r, 0, INFINITY, &count);
     if (p > 0 && p < 1) sum = add_weights(r, 0, p * sum, &count);

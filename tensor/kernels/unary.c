@@ -84,6 +84,10 @@ RAPT_UNARY_LOOP(abs_uint8, uint8_t, uint8_t, a)
 FLOATING_LOOPS(float, float32, rapt_math_powf)
 FLOATING_LOOPS(double, float64, pow)
 
+#define LARGEST_AND_SCALE const double largest = ((const double *)options)[0], scale = ((const double *)options)[1]
+
+RAPT_UNARY_LOOP_WITH(weight_float64, double, double, LARGEST_AND_SCALE, rapt_math_exp_weight((a - largest) * scale))
+
 void RAPT_AT_LEVEL(rapt_fill_unary)(rapt_kernels *kernels)
 {
     kernels->unary = (rapt_unary_kernels)
@@ -96,6 +100,7 @@ void RAPT_AT_LEVEL(rapt_fill_unary)(rapt_kernels *kernels)
         RAPT_OTHER_UNARY_KERNELS(X)
 #undef X
     };
+    kernels->unary.weight[RAPT_FLOAT64] = weight_float64;
     kernels->unary.neg[RAPT_INT64] = neg_int64;
     kernels->unary.neg[RAPT_INT32] = neg_int32;
     kernels->unary.neg[RAPT_UINT8] = neg_uint8;

@@ -54,6 +54,29 @@ Test(last_gradient, a_product_reads_it_twice)
     expect_all("of a twice", rapt_gradient(a), 120);
 }
 
+/* Its vjp says that it reads the gradient for the last time, and gives it on. */
+static rapt_tensor *through_forward(rapt_call *call)
+{
+    return rapt_clone(rapt_call_input(call, 0));
+}
+
+static bool through_vjp(rapt_call *call)
+{
+    return rapt_call_give(call, 0, rapt_call_last_gradient(call, 0));
+}
+
+static const rapt_op through = {.name = "through", .forward = through_forward, .vjp = through_vjp};
+
+Test(last_gradient, what_one_vjp_says_is_over_with_it)
+{
+    RAPT_SCOPE;
+    rapt_tensor *a = leaf(3), *b = leaf(5), *y = rapt_mul_scalar(RAPT_APPLY(&through, NULL, rapt_mul(a, b)), 2);
+    rapt_tensor *given = rapt_ones_like(y);
+    cr_assert(rapt_backward_from(1, &y, &given, 0), "%s", rapt_error());
+    expect_all("of a", rapt_gradient(a), 10);
+    expect_all("of b", rapt_gradient(b), 6);
+}
+
 /* y = x²; the vjp turns recording on, so that what it computes is a graph that needs the gradient. */
 static rapt_tensor *slope_seen;
 

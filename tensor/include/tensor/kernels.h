@@ -99,6 +99,7 @@ typedef struct rapt_unary_kernels {
 #define X(name) rapt_loops name;
     RAPT_OTHER_UNARY_KERNELS(X) /* options of power: a double; of clamp: low and high, two doubles */
 #undef X
+    rapt_loops weight; /* float64: exp((x − largest) · scale), 0 if that is below e^−708; options: these two */
 } rapt_unary_kernels;
 
 /* One step of a recurrent cell: the first row of each dense matrix of the batch. Backward reads kept, state, cell and
