@@ -227,9 +227,9 @@ static size_t scratch_bytes(const rapt_bahdanau_run *r, int64_t rows)
 bool rapt_bahdanau_run_steps(const char *op, rapt_bahdanau_run *r, const rapt_bahdanau_weights *weights)
 {
     const rapt_bahdanau_sizes *s = &r->s;
-    const int64_t rows = rapt_recurrence_task_rows(s->steps.batch);
+    const int64_t rows = rapt_recurrence_task_rows(&s->steps);
     const bool good = pack_all(op, r, weights) &&
-                      rapt_recurrence_run_tasks(op, s->steps.batch, s->steps.count * rows * s->hidden * s->hidden / 8,
+                      rapt_recurrence_run_tasks(op, &s->steps, s->steps.count * rows * s->hidden * s->hidden / 8,
                                                 scratch_bytes(r, rows), run_rows, r);
     rapt_packed_matrix_free(&r->query);
     for (int l = 0; l < s->layers; l++) {

@@ -15,14 +15,44 @@ static int64_t count_tasks(int64_t batch)
     return rapt_divide_up(batch, rows < fewest ? fewest : rows < most ? rows : most);
 }
 
-int64_t rapt_recurrence_task_rows(int64_t batch)
+/* How many rows of all steps are of the batch's first `rows`. */
+static int64_t count_rows(const rapt_step_rows *r, int64_t rows)
 {
-    return batch > 0 ? rapt_divide_up(batch, count_tasks(batch)) : 0;
+    int64_t sum = 0;
+    for (int64_t t = 0; t < r->count; t++) sum += rapt_step_rows_left(r, t, 0, rows);
+    return sum;
+}
+
+/* The first row of a task: where steps have ever fewer rows, tasks have more rows of fewer steps. */
+static int64_t first_row(const rapt_step_rows *r, int64_t task)
+{
+    const int64_t tasks = count_tasks(r->batch);
+    if (!r->starts) return r->batch * task / tasks;
+    const int64_t wanted = r->rows / tasks * task + r->rows % tasks * task / tasks;
+    int64_t low = 0, high = r->batch;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (count_rows(r, middle) < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int64_t rapt_recurrence_task_rows(const rapt_step_rows *r)
+{
+    int64_t most = 0;
+    for (int64_t task = 0; task < count_tasks(r->batch); task++) {
+        const int64_t rows = first_row(r, task + 1) - first_row(r, task);
+        if (rows > most) most = rows;
+    }
+    return most;
 }
 
 typedef struct tasks {
     rapt_scratch scratch;
-    int64_t batch;
+    const rapt_step_rows *rows;
     rapt_recurrence_body *body;
     const void *run;
 } tasks;
@@ -30,20 +60,19 @@ typedef struct tasks {
 static void run_tasks(void *context, int64_t first, int64_t last)
 {
     const tasks *t = context;
-    const int64_t count = count_tasks(t->batch);
     char *scratch = rapt_scratch_borrow(&t->scratch);
     for (int64_t i = first; i < last; i++) {
-        const int64_t row = t->batch * i / count;
-        t->body(t->run, row, t->batch * (i + 1) / count - row, scratch);
+        const int64_t row = first_row(t->rows, i);
+        t->body(t->run, row, first_row(t->rows, i + 1) - row, scratch);
     }
     rapt_scratch_return(&t->scratch, scratch);
 }
 
-bool rapt_recurrence_run_tasks(const char *op, int64_t batch, int64_t cost, size_t scratch_bytes,
+bool rapt_recurrence_run_tasks(const char *op, const rapt_step_rows *rows, int64_t cost, size_t scratch_bytes,
                                rapt_recurrence_body *body, const void *run)
 {
-    const int64_t count = count_tasks(batch);
-    tasks t = {.batch = batch, .body = body, .run = run};
+    const int64_t count = count_tasks(rows->batch);
+    tasks t = {.rows = rows, .body = body, .run = run};
     if (!rapt_scratch_take(op, &t.scratch, count, scratch_bytes)) return false;
     rapt_parallel(count, rapt_grain(cost), run_tasks, &t);
     rapt_scratch_give(&t.scratch);
@@ -129,7 +158,7 @@ bool rapt_recurrence_run_all(rapt_recurrence_run *r, const rapt_tensor *weight, 
                              int64_t row_stride, int64_t column_stride)
 {
     const rapt_recurrence_sizes *s = r->s;
-    const int64_t rows = rapt_recurrence_task_rows(s->steps.batch);
+    const int64_t rows = rapt_recurrence_task_rows(&s->steps);
     RAPT_SCOPE;
     const rapt_tensor *zeros = rapt_zeros(s->dtype, RAPT_SHAPE(rows, s->hidden));
     if (!zeros || !rapt_packed_matrix_make(r->cell->name, &r->weight, s->dtype, k, n, weight->data, row_stride,
@@ -137,7 +166,7 @@ bool rapt_recurrence_run_all(rapt_recurrence_run *r, const rapt_tensor *weight, 
         return false;
     r->zeros = zeros->data;
     const size_t projected = (size_t)(rows * s->width * s->bytes);
-    const bool good = rapt_recurrence_run_tasks(r->cell->name, s->steps.batch, s->steps.count * rows * k * n / 64,
+    const bool good = rapt_recurrence_run_tasks(r->cell->name, &s->steps, s->steps.count * rows * k * n / 64,
                                                 projected + rapt_packed_matrix_scratch(&r->weight, rows), run_rows, r);
     rapt_packed_matrix_free(&r->weight);
     return good;

@@ -103,6 +103,16 @@ static void run_bahdanau(void)
     train(rapt_bahdanau_decoder_loss(decoder, draw_words(), &at, draw_words(), &without_padding));
 }
 
+static void run_packed_bahdanau(void)
+{
+    rapt_bahdanau_decoder *decoder = (rapt_bahdanau_decoder *)modules[1];
+    rapt_tensor *starts = rapt_packing_starts(make_lengths()), *words = rapt_pack(draw_words(), starts), *state = NULL;
+    rapt_tensor *outputs =
+        rapt_bahdanau_encoder_forward_packed((rapt_bahdanau_encoder *)modules[0], words, starts, &state);
+    rapt_bahdanau_state at = rapt_bahdanau_decoder_start_packed(decoder, outputs, state, starts);
+    train(rapt_bahdanau_decoder_loss_packed(decoder, words, starts, &at, words, NULL));
+}
+
 /* --- a Transformer --- */
 
 static void start_transformer(void)
@@ -187,6 +197,7 @@ static void end_generation(void)
 static const work works[] = {
     {"exclusive or", start_loop, run_loop, end_training},
     {"Bahdanau", start_bahdanau, run_bahdanau, end_training},
+    {"packed Bahdanau", start_bahdanau, run_packed_bahdanau, end_training},
     {"Transformer", start_transformer, run_transformer, end_training},
     {"GPT", start_gpt, run_gpt, end_training},
     {"generation", start_generation, generate, end_generation},
