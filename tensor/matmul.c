@@ -26,7 +26,7 @@ bool rapt_gemm(const char *op, rapt_dtype dtype, int64_t m, int64_t n, int64_t k
         .c_column = 1,
         .accumulate = accumulate,
     };
-    return rapt_multiply(op, &(rapt_products){.dtype = dtype, .first = first});
+    return rapt_multiply_one(op, dtype, &first);
 }
 
 /* The tensor, or for BLAS a copy that it can read, in which leading axes that repeat are not written out. */

@@ -179,13 +179,28 @@ static void choose_tiles(work *w, int64_t count)
     }
 }
 
+/* Along the longer side. */
 static void multiply_directly(work *w, int64_t count)
 {
-    enum { smallest_columns = 64, tiles = 64 };
+    enum { smallest_side = 64, tiles = 64, smallest_work = 1 << 16 };
     const rapt_product *p = &w->all.first;
-    w->column_tiles = least(rapt_divide_up(p->n, smallest_columns), rapt_divide_up(tiles, count));
-    const int64_t columns = rapt_divide_up(p->n, w->column_tiles);
-    rapt_parallel(count * w->column_tiles, grain_of(p->m, columns, p->k), run_directly, w);
+    const double worth = (double)p->m * (double)p->n * (double)p->k / smallest_work;
+    const int64_t most = least(rapt_divide_up(tiles, count), worth < tiles ? 1 + (int64_t)worth : tiles);
+    if (p->n >= p->m)
+        w->column_tiles = least(rapt_divide_up(p->n, smallest_side), most);
+    else
+        w->row_tiles = least(rapt_divide_up(p->m, smallest_side), most);
+    const int64_t rows = rapt_divide_up(p->m, w->row_tiles), columns = rapt_divide_up(p->n, w->column_tiles);
+    const int64_t tasks = count * w->row_tiles * w->column_tiles;
+    const int64_t pieces = rapt_divide_up(tasks, grain_of(rows, columns, p->k));
+    rapt_parallel(tasks, rapt_divide_up(tasks, pieces), run_directly, w);
+}
+
+/* Packing a takes as long as the few columns that would use it. */
+static bool is_direct(const work *w, const rapt_product *p)
+{
+    const int64_t small = 1 << 18; /* multiplications */
+    return p->m <= w->kernels->few_rows || p->n <= w->kernels->columns || p->m * p->n <= small / p->k;
 }
 
 static bool multiply_alone(const char *op, work *w, int64_t count)
@@ -268,22 +283,29 @@ static bool multiply_together(const char *op, const work *whole, int64_t count)
 }
 
 /* One product that is over before a batch would be planned. */
-static bool multiply_at_once(const rapt_products *products)
+static bool multiply_at_once(rapt_dtype dtype, const rapt_product *p)
 {
     const int64_t most = 1 << 15; /* multiplications: too few for several threads */
-    const rapt_product *p = &products->first;
-    const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[products->dtype];
-    if (products->rank > 0 || p->k == 0 || p->m * p->n == 0 || p->m * p->n > most / p->k || rapt_matmul_uses_blas())
-        return false;
-    const rapt_product turned = rapt_product_turn(p);
-    kernels->multiply_direct(rapt_product_is_better_turned(kernels, p) ? &turned : p);
+    const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[dtype];
+    if (p->k == 0 || p->m * p->n == 0 || p->m * p->n > most / p->k || rapt_matmul_uses_blas()) return false;
+    if (kernels->is_better_turned(p)) {
+        const rapt_product turned = rapt_product_turn(p);
+        kernels->multiply_direct(&turned);
+    } else {
+        kernels->multiply_direct(p);
+    }
     return true;
+}
+
+bool rapt_multiply_one(const char *op, rapt_dtype dtype, const rapt_product *product)
+{
+    return multiply_at_once(dtype, product) || rapt_multiply(op, &(rapt_products){.dtype = dtype, .first = *product});
 }
 
 bool rapt_multiply(const char *op, const rapt_products *products)
 {
-    if (multiply_at_once(products)) return true;
-    const int64_t small = 1 << 18, large = 1 << 24; /* multiplications of a product */
+    if (products->rank == 0 && multiply_at_once(products->dtype, &products->first)) return true;
+    const int64_t large = 1 << 24; /* multiplications of a product */
     work w = {.all = *products, .kernels = &rapt_kernel.matmul[products->dtype], .row_tiles = 1, .column_tiles = 1};
     const rapt_product *p = &w.all.first;
     int64_t count = 1;
@@ -296,7 +318,7 @@ bool rapt_multiply(const char *op, const rapt_products *products)
         return true;
     }
     rapt_products_turn(w.kernels, &w.all);
-    if (p->m <= w.kernels->few_rows || p->m * p->n <= small / p->k) {
+    if (is_direct(&w, p)) {
         multiply_directly(&w, count);
         return true;
     }

@@ -25,12 +25,14 @@ void rapt_product_cut_rows(rapt_product *product, int64_t item, int64_t top, int
 /* c = bias, or 0: what an empty sum gives, and what OpenBLAS adds to. */
 void rapt_product_fill(const rapt_product *product, int64_t item);
 
-/* cᵀ = bᵀ · aᵀ, and whether that wastes less of the vectors; all products of a batch are turned where it does. */
+/* cᵀ = bᵀ · aᵀ; all products of a batch are turned where that is better. */
 rapt_product rapt_product_turn(const rapt_product *product);
-bool rapt_product_is_better_turned(const rapt_matmul_kernels *kernels, const rapt_product *product);
 void rapt_products_turn(const rapt_matmul_kernels *kernels, rapt_products *products);
 
 /* Computes them all, on all threads. False after an error under the op's name (no memory); c is then as it was. */
 bool rapt_multiply(const char *op, const rapt_products *products);
+
+/* The same for a single one. */
+bool rapt_multiply_one(const char *op, rapt_dtype dtype, const rapt_product *product);
 
 #endif

@@ -1,7 +1,9 @@
 /* Products that are small or have few rows: without scratch, a is read where it lies, and b too where its rows are
  * dense. */
 
-/* The definition, for products that are over before a vector would be filled. */
+enum { together = 4 }; /* sums that wait for themselves keep the processor busy */
+
+/* The definition, for products that are over before more is thought of. */
 static void multiply_tiny(const rapt_product *p)
 {
     for (int64_t i = 0; i < p->m; i++)
@@ -18,136 +20,196 @@ static void multiply_tiny(const rapt_product *p)
         }
 }
 
-/* out = Σ ab, or out + Σ ab, for `rows` rows and a vector of columns that are dense along k: blocks of them are
- * transposed in registers. Meanwhile those `ahead` elements further are prefetched: the columns that are next. */
-static inline __attribute__((always_inline)) void column_tile(const int rows, int64_t k, const T *a,
-                                                              const int64_t a_row, const int64_t a_step,
-                                                              const T *const *columns, int64_t ahead, T *out,
-                                                              int64_t out_row, bool adds)
+/* A block of k of an element of c. */
+typedef struct element_part {
+    int64_t row, column, block, k;
+    const T *a, *b;
+} element_part;
+
+static element_part element_part_at(const rapt_product *p, int64_t i)
 {
-    vector sums[strided_rows];
-    int64_t t = 0;
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++) sums[i] = (vector){0};
-    for (; t + width <= k; t += width) {
-        vector block[width];
-#pragma GCC unroll 16
-        for (int lane = 0; lane < width; lane++) {
-            __builtin_prefetch(columns[lane] + t + ahead, 0, 2);
-            block[lane] = *(const vector *)(const void *)(columns[lane] + t);
+    const int64_t blocks = rapt_block_count(p->k);
+    const int64_t element = blocks == 1 ? i : i / blocks, row = p->n == 1 ? element : element / p->n;
+    element_part e = {.row = row, .column = element - row * p->n, .block = i - element * blocks};
+    const int64_t done = rapt_block_start(p->k, e.block);
+    e.k = rapt_block_start(p->k, e.block + 1) - done;
+    e.a = (const T *)(const void *)p->a + e.row * p->a_row + done * p->a_column;
+    e.b = (const T *)(const void *)p->b + e.column * p->b_column + done * p->b_row;
+    return e;
+}
+
+/* For a few elements of c: parts of them side by side, since each sum waits for itself. */
+static void multiply_elements(const rapt_product *p)
+{
+    const int64_t count = p->m * p->n * rapt_block_count(p->k), a_step = p->a_column, b_step = p->b_row;
+    for (int64_t first = 0; first < count; first += together) {
+        element_part e[together];
+        T sums[together] = {0};
+        int64_t shortest = p->k;
+        for (int64_t i = 0; i < together; i++) {
+            e[i] = element_part_at(p, smaller_of(first + i, count - 1));
+            shortest = smaller_of(shortest, e[i].k);
         }
-        transpose_block(block);
-#pragma GCC unroll 16
-        for (int lane = 0; lane < width; lane++, a += a_step)
-#pragma GCC unroll 16
-            for (int i = 0; i < rows; i++) sums[i] += a[i * a_row] * block[lane];
-    }
-    for (; t < k; t++, a += a_step) {
-        vector row;
-        for (int lane = 0; lane < width; lane++) row[lane] = columns[lane][t];
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i++) sums[i] += a[i * a_row] * row;
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++, out += out_row) {
-        vector *to = (vector *)(void *)out;
-        if (adds) sums[i] += *to;
-        *to = sums[i];
+        T s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        for (int64_t t = 0, in_a = 0, in_b = 0; t < shortest; t++, in_a += a_step, in_b += b_step) {
+            s0 += e[0].a[in_a] * e[0].b[in_b], s1 += e[1].a[in_a] * e[1].b[in_b];
+            s2 += e[2].a[in_a] * e[2].b[in_b], s3 += e[3].a[in_a] * e[3].b[in_b];
+            KEEP_IN_REGISTER(s0);
+            KEEP_IN_REGISTER(s1);
+            KEEP_IN_REGISTER(s2);
+            KEEP_IN_REGISTER(s3);
+        }
+        sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
+        for (int64_t i = 0; i < together && first + i < count; i++) {
+            T *c = element_of(p, e[i].row, e[i].column);
+            for (int64_t t = shortest; t < e[i].k; t++) {
+                sums[i] += e[i].a[t * a_step] * e[i].b[t * b_step];
+                KEEP_IN_REGISTER(sums[i]);
+            }
+            *c = e[i].block > 0 || p->accumulate ? *c + sums[i] : sums[i];
+            if (p->bias && e[i].block == 0) add_bias(p, e[i].row, 1, e[i].column, 1);
+        }
     }
 }
 
-/* A function for each height. */
-typedef void columns_tile(int64_t k, const T *a, int64_t a_row, int64_t a_step, const T *const *columns, int64_t ahead,
-                          T *out, int64_t out_row, bool adds);
-#define COLUMNS_TILE(rows)                                                                                             \
-    static __attribute__((noinline)) void columns_##rows(int64_t k, const T *a, int64_t a_row, int64_t a_step,         \
-                                                         const T *const *columns, int64_t ahead, T *out,               \
-                                                         int64_t out_row, bool adds)                                   \
-    {                                                                                                                  \
-        column_tile(rows, k, a, a_row, a_step, columns, ahead, out, out_row, adds);                                    \
-    }
-STRIDED_HEIGHTS(COLUMNS_TILE)
-#undef NAME
-#define NAME(rows) columns_##rows,
-static columns_tile *const columns_tiles[strided_rows] = {STRIDED_HEIGHTS(NAME)};
-
-/* A block of k of a panel of columns: rows of b, or columns that are dense along k. */
-typedef struct panel_of_b {
-    int64_t column, count, done, k;
+/* A block of k, and some columns of b in it whose rows are dense. */
+typedef struct part_of_b {
+    int64_t done, k, column, count;
     const T *b;
-    int64_t b_row, skipped;  /* the last panel is read from some columns before it, which fill its vectors */
-    const T *columns[width]; /* or NULL first */
-    int64_t ahead;
-} panel_of_b;
+    int64_t b_row;
+} part_of_b;
 
-/* That panel, for all rows. */
-static void multiply_panel(const rapt_product *p, const panel_of_b *from)
+/* Those columns, for tiles of equal height from a row on. */
+static void multiply_tiles(const rapt_product *p, const part_of_b *from, int which, int64_t row, int64_t height,
+                           int64_t tiles)
 {
-    const T *a = (const T *)(const void *)p->a + from->done * p->a_column;
-    const int64_t panels = (p->m + strided_rows - 1) / strided_rows, column = from->column, count = from->count;
-    const bool adds = from->done > 0 || p->accumulate, columns = from->columns[0] != NULL;
-    const bool whole = columns ? p->c_column == 1 && count == width : is_whole(p, count);
-    T beside[strided_rows * panel + width];
-    for (int64_t i = 0; i < panels; i++) {
-        const int64_t row = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - row;
-        const T *rows = a + row * p->a_row;
-        T *out = whole ? element_of(p, row, column) : beside;
-        const int64_t out_row = whole ? p->c_row : panel;
-        if (columns)
-            columns_tiles[height - 1](from->k, rows, p->a_row, p->a_column, from->columns, from->ahead, out, out_row,
-                                      whole && adds);
-        else
-            strided_tiles[count > width][height - 1](from->k, rows, p->a_row, p->a_column, from->b, from->b_row, out,
-                                                     out_row, whole && adds);
-        if (!whole) put(p, row, height, column, count, beside + from->skipped, adds);
-        if (p->bias && from->done == 0) add_bias(p, row, height, column, count);
+    const T *a = (const T *)(const void *)p->a + row * p->a_row + from->done * p->a_column;
+    const bool adds = from->done > 0 || p->accumulate;
+    strided_tile *sum = strided_tiles[which][height - 1];
+    if (p->c_column == 1) {
+        sum(tiles, from->k, a, p->a_row, p->a_column, from->b, from->b_row, element_of(p, row, from->column), p->c_row,
+            from->count, adds);
+    } else {
+        T beside[(strided_rows + lane_width) * panel];
+        for (int64_t i = 0; i < tiles; i++, a += height * p->a_row) {
+            sum(1, from->k, a, p->a_row, p->a_column, from->b, from->b_row, beside, panel, from->count, false);
+            put_turned(p, row + i * height, height, from->column, from->count, beside, adds);
+        }
+    }
+    if (p->bias && from->done == 0) add_bias(p, row, height * tiles, from->column, from->count);
+}
+
+static const int64_t tile_columns[] = {width, 2 * width, 4 * width, 8 * width, width / 2};
+
+/* The same for all rows. */
+static void multiply_rows_directly(const rapt_product *p, part_of_b from)
+{
+    const int64_t highest = p->c_column == 1 ? strided_rows : turned_rows;
+    const int64_t panels = (p->m + highest - 1) / highest, height = (p->m + panels - 1) / panels;
+    const int64_t lower = panels * height - p->m, end = from.column + from.count; /* lower tiles by one row */
+    while (from.column < end) {
+        const int64_t left = end - from.column;
+        const int which = tile_width(height, p->c_column == 1 ? left : smaller_of(left, 2 * width));
+        from.count = smaller_of(left, tile_columns[which]);
+        multiply_tiles(p, &from, which, 0, height, panels - lower);
+        if (lower > 0) multiply_tiles(p, &from, which, (panels - lower) * height, height - 1, lower);
+        from.b += from.count;
+        from.column += from.count;
     }
 }
 
-/* Columns that are dense along k are read one group after the other, each from its beginning to its end. */
-static void multiply_dense_columns(const rapt_product *p)
+/* Columns that are dense along k are read one group after the other, each from its beginning to its end. Returns how
+ * many: whole vectors. */
+static int64_t multiply_dense_columns(const rapt_product *p)
 {
     enum { farthest = 1 << 18 }; /* bytes of a group: the next stays in the second-level cache until it is used */
-    const int64_t group = width * p->b_column;
-    for (int64_t column = 0; column < p->n; column += width) {
-        panel_of_b b = {.column = column, .count = smaller_of(width, p->n - column)};
-        b.ahead = group <= farthest / SIZE ? group : farthest / SIZE / width;
-        for (int64_t lane = 0; lane < width; lane++)
-            b.columns[lane] = (const T *)(const void *)p->b + (column + smaller_of(lane, b.count - 1)) * p->b_column;
-        for (int64_t block = 0; block < rapt_block_count(p->k); block++, b.done += b.k) {
-            b.k = rapt_block_start(p->k, block + 1) - b.done;
-            multiply_panel(p, &b);
-            for (int64_t lane = 0; lane < width; lane++) b.columns[lane] += b.k;
+    const T *a = (const T *)(const void *)p->a, *b = (const T *)(const void *)p->b;
+    const int64_t columns = p->n / width * width;
+    const bool turned = p->c_column != 1, is_near = p->n * p->b_column <= farthest / SIZE;
+    for (int64_t column = 0, count; column < columns; column += count) {
+        count = smaller_of(columns - column, 2 * width);
+        const int64_t group = count * p->b_column * SIZE;
+        const int64_t ahead = is_near ? 0 : smaller_of(group, farthest / count);
+        columns_tile *sum = columns_tiles[count > width][p->m - 1];
+        for (int64_t block = 0; block < rapt_block_count(p->k); block++) {
+            const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
+            const bool adds = done > 0 || p->accumulate;
+            T beside[(column_rows + lane_width) * panel], *out = turned ? beside : element_of(p, 0, column);
+            sum(k, a + done, p->a_row, b + column * p->b_column + done, p->b_column, ahead, out,
+                turned ? panel : p->c_row, adds && !turned);
+            if (turned) put_turned(p, 0, p->m, column, count, beside, adds);
+            if (p->bias && block == 0) add_bias(p, 0, p->m, column, count);
         }
     }
+    return columns;
+}
+
+/* Is b worth a copy whose rows lie side by side? Where they are dense, only for many rows of a that read it again. */
+static inline bool is_copied(int64_t m, int64_t b_row, int64_t b_column)
+{
+    enum { many = 8 * strided_rows, far = 1024 }; /* rows; bytes */
+    return b_column != 1 || (m >= many && b_row * SIZE >= far);
+}
+
+static inline bool is_tiny(const rapt_product *p)
+{
+    enum { tiny = 32, narrow = 4 }; /* multiplications; elements */
+    return p->m * p->n * p->k <= tiny && p->n <= narrow;
 }
 
 static void multiply_direct(const rapt_product *p)
 {
-    enum { tiny = 128 };
-    if (p->m * p->n * p->k <= tiny) {
+    if (is_tiny(p)) {
         multiply_tiny(p);
         return;
     }
-    if (p->b_row == 1 && p->b_column != 1 && p->k >= width) {
-        multiply_dense_columns(p);
+    if (p->m * p->n <= together) {
+        multiply_elements(p);
         return;
     }
+    const bool columns = p->b_row == 1 && p->b_column != 1 && p->a_column == 1 && p->m <= column_rows;
+    const int64_t first = columns && p->k >= lane_width ? multiply_dense_columns(p) : 0;
+    const int64_t b_column = p->k == 1 && p->n == 1 ? 1 : p->b_column;
+    const bool copies = is_copied(p->m, p->b_row, b_column);
     T copy[RAPT_BLOCK_DEPTH * panel];
-    for (int64_t block = 0; block < rapt_block_count(p->k); block++) {
-        panel_of_b b = {.done = rapt_block_start(p->k, block)};
-        b.k = rapt_block_start(p->k, block + 1) - b.done;
-        for (b.column = 0; b.column < p->n; b.column += b.count) {
-            const T *from = (const T *)(const void *)p->b + b.done * p->b_row + b.column * p->b_column;
-            const int64_t rest = p->n - b.column;
-            b.count = rest >= panel ? panel : rest > width && p->n < panel && p->b_column == 1 ? width : rest;
-            const int64_t wide = panel_width(b.count);
-            const bool reads_b = p->b_column == 1 && p->n >= wide;
-            b.skipped = reads_b ? wide - b.count : 0;
-            if (!reads_b) pack_columns(b.count, b.k, from, p->b_row, p->b_column, copy);
-            b.b = reads_b ? from - b.skipped : copy;
-            b.b_row = reads_b ? p->b_row : wide;
-            multiply_panel(p, &b);
+    for (int64_t block = 0; block < rapt_block_count(p->k) && first < p->n; block++) {
+        part_of_b from = {.done = rapt_block_start(p->k, block), .b_row = p->b_row};
+        from.k = rapt_block_start(p->k, block + 1) - from.done;
+        const T *b = (const T *)(const void *)p->b + from.done * p->b_row;
+        for (from.column = first; from.column < p->n; from.column += from.count) {
+            from.b = b + from.column * b_column;
+            from.count = p->n - from.column;
+            if (copies) {
+                from.count = smaller_of(from.count, panel);
+                pack_columns(from.count, from.k, from.b, p->b_row, b_column, copy);
+                from.b = copy;
+                from.b_row = panel_width(from.count);
+            }
+            multiply_rows_directly(p, from);
         }
     }
+}
+
+/* What a product takes, in multiply-adds of a vector: sums, what they wait for, b's way into vectors and c's out of
+ * them. */
+static double time_of(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t b_column, int64_t c_column)
+{
+    const double store = 2, store_turned = 10, copy = 2, turn = 7, gather = 2 * width, narrow = 1.3, half = 0.7;
+    const int64_t whole = (n + width - 1) / width;
+    const double vectors = (double)whole, tiles = (double)(m * whole), depth = (double)k;
+    const double load = b_column != 1 && n > 1 ? (b_row == 1 ? turn : gather) : is_copied(m, b_row, 1) ? copy : 0;
+    const double sums = tiles < together ? together
+                        : n <= width / 2 ? half * tiles
+                        : whole == 1     ? narrow * tiles
+                                         : tiles;
+    const double stored_rows = (double)((m + turned_rows - 1) / turned_rows * turned_rows);
+    return sums * depth + vectors * depth * load +
+           (c_column == 1 ? tiles * store : stored_rows * vectors * store_turned) * (double)rapt_block_count(k);
+}
+
+static bool is_better_turned(const rapt_product *p)
+{
+    return p->m * p->n > together && !is_tiny(p) &&
+           time_of(p->m, p->n, p->k, p->b_row, p->b_column, p->c_column) >
+               time_of(p->n, p->m, p->k, p->a_column, p->a_row, p->c_row);
 }

@@ -16,6 +16,29 @@ static inline void copy_vector(T *to, const T *from)
     *(vector *)(void *)to = *(const vector *)(const void *)from;
 }
 
+/* to[t][i] = from[i][t] for a lane of rows, or fewer, that are dense along k, as below. */
+static void pack_lane_of_rows(int64_t count, int64_t k, const T *from, int64_t from_row, T *to, int64_t to_row,
+                              int64_t whole)
+{
+    const T *rows[lane_width];
+    for (int64_t i = 0; i < lane_width; i++) rows[i] = from + smaller_of(i, count - 1) * from_row;
+    int64_t t = 0;
+    for (; t + lane_width <= k; t += lane_width) {
+        lane_vector block[lane_width];
+#pragma GCC unroll 4
+        for (int i = 0; i < lane_width; i++) block[i] = *(const lane_vector *)(const void *)(rows[i] + t);
+        transpose_lane(block);
+#pragma GCC unroll 4
+        for (int i = 0; i < lane_width; i++)
+            if (t + i < whole)
+                *(lane_vector *)(void *)(to + (t + i) * to_row) = block[i];
+            else
+                store_lane_part(to + (t + i) * to_row, count, block[i]);
+    }
+    for (; t < k; t++)
+        for (int64_t i = 0; i < count; i++) to[t * to_row + i] = rows[i][t];
+}
+
 /* to[t][i] = from[i][t] for some rows that are dense along k. Whole vectors are written: what is too much of one holds
  * nothing of use, and may be where the next vector goes, which is why the last rows go first; but nothing is written
  * beyond the end. The rows of the next panel are prefetched. */
@@ -23,10 +46,16 @@ static void pack_dense_rows(int64_t height, int64_t k, const T *from, int64_t fr
 {
     for (int64_t first = (height - 1) / width * width; first >= 0; first -= width) {
         const int64_t count = smaller_of(height - first, width), whole = k - (first + width - 1) / to_row;
+        if (count <= width / 2 || k < width) {
+            for (int64_t i = (count - 1) / lane_width * lane_width; i >= 0; i -= lane_width)
+                pack_lane_of_rows(smaller_of(count - i, lane_width), k, from + (first + i) * from_row, from_row,
+                                  to + first + i, to_row, k - (first + i + lane_width - 1) / to_row);
+            continue;
+        }
         const T *rows[width];
         for (int64_t lane = 0; lane < width; lane++)
             rows[lane] = from + (first + smaller_of(lane, count - 1)) * from_row;
-        for (int64_t done = 0; done < k && k >= width; done += width) {
+        for (int64_t done = 0; done < k; done += width) {
             const int64_t t = smaller_of(done, k - width); /* the last block overlaps the one before */
             vector block[width];
 #pragma GCC unroll 16
@@ -44,8 +73,6 @@ static void pack_dense_rows(int64_t height, int64_t k, const T *from, int64_t fr
             for (int64_t lane = 0; spills && lane < width; lane++)
                 memcpy(out + lane * to_row, beside[lane], (size_t)count * SIZE);
         }
-        for (int64_t t = 0; t < k && k < width; t++)
-            for (int64_t lane = 0; lane < count; lane++) to[t * to_row + first + lane] = rows[lane][t];
     }
 }
 

@@ -11,7 +11,7 @@ enum { tile_rows = 6, panel_vectors = 4 };
 #else
 enum { tile_rows = 2, panel_vectors = 4 };
 #endif
-enum { panel = panel_vectors * width };
+enum { panel = panel_vectors * width, widest_tile = 8 }; /* columns; vectors */
 
 /* Keeps an element of a in a register until here: gcc would read it anew for each product, or give its register to a
  * sum. */
@@ -41,63 +41,142 @@ static inline __attribute__((always_inline)) void prefetch(const void *from, con
             __builtin_prefetch((const char *)from + done, 0);
 }
 
-/* out = Σ ab, or out + Σ ab, for `rows` rows and `vectors` vectors of columns. Element (i, t) of a is at i·a_row +
- * t·a_step. */
-static inline __attribute__((always_inline)) void tile(const int rows, const int vectors, int64_t k,
-                                                       const T *restrict a, const int64_t a_row, const int64_t a_step,
-                                                       const T *restrict b, const int64_t b_row, T *restrict out,
-                                                       int64_t out_row, bool adds)
+typedef vector tile_sums[tile_rows][widest_tile];
+
+/* What a tile multiplies: element (i, t) of a is at i·a_row + t·a_step. Rows of b are `padded` to whole vectors, or
+ * nothing is read behind the last, which has so many lanes. */
+static inline __attribute__((always_inline)) void add_to_tile(const int rows, const int vectors, const bool padded,
+                                                              const bool prefetches, int64_t k, const T *restrict a,
+                                                              const int64_t a_row, const int64_t a_step,
+                                                              const T *restrict b, const int64_t b_row, const part rest,
+                                                              tile_sums sums)
 {
-    vector sums[tile_rows][panel_vectors];
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int j = 0; j < vectors; j++) sums[i][j] = (vector){0};
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++) prefetch(out + i * out_row, vectors * RAPT_VECTOR_BYTES, 1);
+    const int last = (vectors - 1) * width;
 #pragma GCC unroll 2
     for (int64_t t = 0; t < k; t++, a += a_step, b += b_row) {
-        vector row[panel_vectors];
-        prefetch(b + rows_ahead * b_row, vectors * RAPT_VECTOR_BYTES, 0);
-        if (a_row == 1) prefetch(a + rows_ahead * a_step, 1, 0);
-#pragma GCC unroll 4
-        for (int j = 0; j < vectors; j++) row[j] = *(const vector *)(const void *)(b + j * width);
+        vector row[widest_tile];
+        if (prefetches) prefetch(b + rows_ahead * b_row, vectors * RAPT_VECTOR_BYTES, 0);
+        if (padded) prefetch(a + rows_ahead * a_step, 1, 0);
+#pragma GCC unroll 8
+        for (int j = 0; j < vectors; j++)
+            row[j] =
+                padded || j * width < last ? *(const vector *)(const void *)(b + j * width) : load_part(b + last, rest);
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++) {
             vector factor = a[i * a_row] - (vector){0};
             KEEP_IN_REGISTER(factor);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int j = 0; j < vectors; j++) sums[i][j] += factor * row[j];
             KEEP_IN_REGISTER(factor);
         }
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++, out += out_row)
-#pragma GCC unroll 4
-        for (int j = 0; j < vectors; j++) {
-            vector *to = (vector *)(void *)(out + j * width);
-            if (adds) sums[i][j] += *to;
-            *to = sums[i][j];
-        }
 }
 
-/* A function for each height and for the width of a panel or a vector: `packed` ones read a and b as
- * matmul_pack_tmpl.c lays them down. */
-typedef void packed_tile(int64_t k, const T *a, const T *b, T *out, int64_t out_row, bool adds);
-typedef void strided_tile(int64_t k, const T *a, int64_t a_row, int64_t a_step, const T *b, int64_t b_row, T *out,
-                          int64_t out_row, bool adds);
+/* out = Σ ab, or out + Σ ab, for `rows` rows and the first `count` of `vectors` vectors of columns. */
+static inline __attribute__((always_inline)) void tile(const int rows, const int vectors, const bool padded, int64_t k,
+                                                       const T *restrict a, const int64_t a_row, const int64_t a_step,
+                                                       const T *restrict b, const int64_t b_row, T *restrict out,
+                                                       int64_t out_row, int64_t count, bool adds)
+{
+    tile_sums sums;
+    const part rest = part_of(padded ? 0 : count - (vectors - 1) * width);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 8
+        for (int j = 0; j < vectors; j++) sums[i][j] = (vector){0};
+    if (padded) {
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++) prefetch(out + i * out_row, vectors * RAPT_VECTOR_BYTES, 1);
+        add_to_tile(rows, vectors, true, true, k, a, a_row, a_step, b, b_row, rest, sums);
+    } else { /* not what lies behind the block, which may never be read */
+        const int64_t before = k > rows_ahead ? k - rows_ahead : 0;
+        if (before > 0) add_to_tile(rows, vectors, false, true, before, a, a_row, a_step, b, b_row, rest, sums);
+        add_to_tile(rows, vectors, false, false, k - before, a + before * a_step, a_row, a_step, b + before * b_row,
+                    b_row, rest, sums);
+    }
+    if (count == vectors * width) {
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++, out += out_row)
+#pragma GCC unroll 8
+            for (int j = 0; j < vectors; j++) {
+                vector *to = (vector *)(void *)(out + j * width);
+                if (adds) sums[i][j] += *to;
+                *to = sums[i][j];
+            }
+        return;
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < vectors; j++) {
+        const int64_t left = count - j * width;
+        const part lanes = part_of(left < 0 ? 0 : left < width ? left : width);
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++) {
+            T *to = out + i * out_row + j * width;
+            if (adds) sums[i][j] += load_part(to, lanes);
+            store_part(to, lanes, sums[i][j]);
+        }
+    }
+}
+
+#ifdef RAPT_HALF_VECTORS
+/* The same for up to half a vector of columns. */
+static inline __attribute__((always_inline)) void half_tile(const int rows, int64_t k, const T *restrict a,
+                                                            const int64_t a_row, const int64_t a_step,
+                                                            const T *restrict b, const int64_t b_row, T *restrict out,
+                                                            int64_t out_row, int64_t count, bool adds)
+{
+    half_vector sums[tile_rows];
+    const part lanes = part_of(count);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) sums[i] = (half_vector){0};
+#pragma GCC unroll 2
+    for (int64_t t = 0; t < k; t++, a += a_step, b += b_row) {
+        const half_vector row = load_half_part(b, lanes);
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++) {
+            half_vector factor = a[i * a_row] - (half_vector){0};
+            KEEP_IN_REGISTER(factor);
+            sums[i] += factor * row;
+        }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++, out += out_row) {
+        if (adds) sums[i] += load_half_part(out, lanes);
+        store_half_part(out, lanes, sums[i]);
+    }
+}
+#endif
+
+/* A function for each height and width: `packed` ones read a and b as matmul_pack_tmpl.c lays them down, `strided` ones
+ * go down a column of tiles. */
+typedef void packed_tile(int64_t k, const T *a, const T *b, T *out, int64_t out_row, int64_t count, bool adds);
+typedef void strided_tile(int64_t tiles, int64_t k, const T *a, int64_t a_row, int64_t a_step, const T *b,
+                          int64_t b_row, T *out, int64_t out_row, int64_t count, bool adds);
 
 #define PACKED_TILE(name, rows, vectors)                                                                               \
-    static __attribute__((noinline)) void name(int64_t k, const T *a, const T *b, T *out, int64_t out_row, bool adds)  \
+    static __attribute__((noinline)) void name(int64_t k, const T *a, const T *b, T *out, int64_t out_row,             \
+                                               int64_t count, bool adds)                                               \
     {                                                                                                                  \
-        tile(rows, vectors, k, a, 1, rows, b, vectors *width, out, out_row, adds);                                     \
+        tile(rows, vectors, true, k, a, 1, rows, b, vectors *width, out, out_row, count, adds);                        \
     }
 #define STRIDED_TILE(name, rows, vectors)                                                                              \
-    static __attribute__((noinline)) void name(int64_t k, const T *a, int64_t a_row, int64_t a_step, const T *b,       \
-                                               int64_t b_row, T *out, int64_t out_row, bool adds)                      \
+    static __attribute__((noinline)) void name(int64_t tiles, int64_t k, const T *a, int64_t a_row, int64_t a_step,    \
+                                               const T *b, int64_t b_row, T *out, int64_t out_row, int64_t count,      \
+                                               bool adds)                                                              \
     {                                                                                                                  \
-        tile(rows, vectors, k, a, a_row, a_step, b, b_row, out, out_row, adds);                                        \
+        for (; tiles > 0; tiles--, a += rows * a_row, out += rows * out_row)                                           \
+            tile(rows, vectors, false, k, a, a_row, a_step, b, b_row, out, out_row, count, adds);                      \
     }
+#ifdef RAPT_HALF_VECTORS
+#define HALF_TILE(rows)                                                                                                \
+    static __attribute__((noinline)) void half_##rows(int64_t tiles, int64_t k, const T *a, int64_t a_row,             \
+                                                      int64_t a_step, const T *b, int64_t b_row, T *out,               \
+                                                      int64_t out_row, int64_t count, bool adds)                       \
+    {                                                                                                                  \
+        for (; tiles > 0; tiles--, a += rows * a_row, out += rows * out_row)                                           \
+            half_tile(rows, k, a, a_row, a_step, b, b_row, out, out_row, count, adds);                                 \
+    }
+#endif
 
 #define TO_2(X)                                                                                                        \
     X(1)                                                                                                               \
@@ -120,28 +199,61 @@ typedef void strided_tile(int64_t k, const T *a, int64_t a_row, int64_t a_step, 
 #if defined __AVX512F__
 #define PACKED_HEIGHTS TO_14
 #define STRIDED_HEIGHTS TO_6
-enum { strided_rows = 6 };
+#define WIDE_HEIGHTS TO_6
+enum { strided_rows = 6, wide_rows = 6 };
 #elif defined __AVX__ || defined __aarch64__
 #define PACKED_HEIGHTS TO_6
 #define STRIDED_HEIGHTS TO_4
-enum { strided_rows = 4 };
+#define WIDE_HEIGHTS TO_2
+enum { strided_rows = 4, wide_rows = 2 };
 #else
 #define PACKED_HEIGHTS TO_2
 #define STRIDED_HEIGHTS TO_2
-enum { strided_rows = 2 };
+#define WIDE_HEIGHTS TO_2
+enum { strided_rows = 2, wide_rows = 2 };
+#endif
+/* Where c lies in columns, whole lanes of rows are turned. */
+#if defined __AVX__ || defined __aarch64__
+enum { turned_rows = 4 };
+#else
+enum { turned_rows = strided_rows };
 #endif
 
 #define BOTH_PACKED(rows) PACKED_TILE(packed_##rows, rows, panel_vectors) PACKED_TILE(packed_##rows##_narrow, rows, 1)
-#define BOTH_STRIDED(rows)                                                                                             \
-    STRIDED_TILE(strided_##rows, rows, panel_vectors) STRIDED_TILE(strided_##rows##_narrow, rows, 1)
+#define BOTH_STRIDED(rows) STRIDED_TILE(strided_##rows##_by_1, rows, 1) STRIDED_TILE(strided_##rows##_by_2, rows, 2)
+#define WIDE_STRIDED(rows) STRIDED_TILE(strided_##rows##_by_4, rows, 4)
 PACKED_HEIGHTS(BOTH_PACKED)
 STRIDED_HEIGHTS(BOTH_STRIDED)
+WIDE_HEIGHTS(WIDE_STRIDED)
+STRIDED_TILE(strided_1_by_8, 1, 8)
+#ifdef RAPT_HALF_VECTORS
+STRIDED_HEIGHTS(HALF_TILE)
+#endif
 
 #define NAME(rows) packed_##rows,
 #define NARROW_NAME(rows) packed_##rows##_narrow,
 static packed_tile *const packed_tiles[2][tile_rows] = {{PACKED_HEIGHTS(NARROW_NAME)}, {PACKED_HEIGHTS(NAME)}};
 #undef NAME
 #undef NARROW_NAME
-#define NAME(rows) strided_##rows,
-#define NARROW_NAME(rows) strided_##rows##_narrow,
-static strided_tile *const strided_tiles[2][strided_rows] = {{STRIDED_HEIGHTS(NARROW_NAME)}, {STRIDED_HEIGHTS(NAME)}};
+#define BY_1(rows) strided_##rows##_by_1,
+#define BY_2(rows) strided_##rows##_by_2,
+#define BY_4(rows) strided_##rows##_by_4,
+/* Of 1, 2, 4 and 8 vectors, and of half a one. */
+static strided_tile *const strided_tiles[5][strided_rows] = {
+    {STRIDED_HEIGHTS(BY_1)},    {STRIDED_HEIGHTS(BY_2)}, {WIDE_HEIGHTS(BY_4)}, {strided_1_by_8},
+#ifdef RAPT_HALF_VECTORS
+#define BY_HALF(rows) half_##rows,
+    {STRIDED_HEIGHTS(BY_HALF)},
+#endif
+};
+
+/* Which of them for so many columns. */
+static inline int tile_width(int64_t rows, int64_t columns)
+{
+#ifdef RAPT_HALF_VECTORS
+    if (columns <= half_width) return 4;
+#endif
+    const int64_t vectors = (columns + width - 1) / width;
+    const int widest = rows == 1 ? 3 : rows <= wide_rows ? 2 : 1;
+    return vectors >= 8 && widest == 3 ? 3 : vectors >= 4 && widest >= 2 ? 2 : vectors >= 2 ? 1 : 0;
+}

@@ -25,6 +25,8 @@ static inline int64_t smaller_of(int64_t a, int64_t b)
 
 #include "transpose_tmpl.c"
 
+#include "vector_part_tmpl.c"
+
 #include "matmul_tile_tmpl.c"
 
 #include "matmul_pack_tmpl.c"
@@ -34,44 +36,46 @@ static inline T *element_of(const rapt_product *p, int64_t row, int64_t column)
     return (T *)(void *)p->c + row * p->c_row + column * p->c_column;
 }
 
-/* The first elements of a vector, as few moves as their number has binary digits. */
-static inline void copy_part(T *to, const T *from, int64_t count)
+/* c = tile or c + tile, where the rows of c are not dense: transposed in registers, some rows of the tile at a time,
+ * which become pieces of 16 bytes. The tile is padded to so many rows and to vectors. */
+static void put_turned(const rapt_product *p, int64_t row, int64_t height, int64_t column, int64_t count, const T *from,
+                       bool adds)
 {
+    for (int64_t i = 0; i < height; i += lane_width)
+        for (int64_t j = 0; j < count; j += width) {
+            vector block[lane_width];
 #pragma GCC unroll 4
-    for (int part = width / 2; part > 0; part /= 2)
-        if (count & part) {
-            memcpy(to, from, (size_t)part * SIZE);
-            to += part;
-            from += part;
+            for (int lane = 0; lane < lane_width; lane++)
+                block[lane] = *(const vector *)(const void *)(from + (i + lane) * panel + j);
+            transpose_lanes(block);
+            T pieces[lane_width][width];
+#pragma GCC unroll 4
+            for (int lane = 0; lane < lane_width; lane++) *(vector *)(void *)pieces[lane] = block[lane];
+            const int64_t columns = smaller_of(count - j, width), rows = smaller_of(height - i, lane_width);
+            T *c = element_of(p, row + i, column + j);
+            if (p->c_row == 1 && rows == lane_width && columns == width) {
+#pragma GCC unroll 16
+                for (int t = 0; t < width; t++, c += p->c_column) {
+                    lane_vector *to = (lane_vector *)(void *)c;
+                    lane_vector piece =
+                        *(const lane_vector *)(const void *)(pieces[t % lane_width] + t / lane_width * lane_width);
+                    if (adds) piece += *to;
+                    *to = piece;
+                }
+                continue;
+            }
+            for (int64_t t = 0; t < columns; t++, c += p->c_column) {
+                const T *from_lane = pieces[t % lane_width] + t / lane_width * lane_width;
+                lane_vector piece = *(const lane_vector *)(const void *)from_lane;
+                if (p->c_row != 1) {
+                    for (int64_t lane = 0; lane < rows; lane++)
+                        c[lane * p->c_row] = adds ? c[lane * p->c_row] + piece[lane] : piece[lane];
+                } else {
+                    for (int64_t lane = 0; adds && lane < rows; lane++) piece[lane] += c[lane];
+                    store_lane_part(c, rows, piece);
+                }
+            }
         }
-}
-
-/* c = tile or c + tile, where c does not lie in whole vectors. */
-static void put(const rapt_product *p, int64_t row, int64_t height, int64_t column, int64_t count, const T *from,
-                bool adds)
-{
-    T *c = element_of(p, row, column);
-    if (p->c_column != 1) {
-        for (int64_t j = 0; j < count; j++, c += p->c_column)
-            for (int64_t i = 0; i < height; i++) c[i * p->c_row] = (adds ? c[i * p->c_row] : 0) + from[i * panel + j];
-        return;
-    }
-    for (int64_t i = 0; i < height; i++, c += p->c_row, from += panel) {
-        int64_t j = 0;
-        for (; j + width <= count; j += width) {
-            vector *to = (vector *)(void *)(c + j);
-            const vector sum = *(const vector *)(const void *)(from + j);
-            *to = adds ? (vector)(*to + sum) : sum;
-        }
-        if (j == count) continue;
-        vector rest = *(const vector *)(const void *)(from + j);
-        if (adds) {
-            T before[width] = {0};
-            copy_part(before, c + j, count - j);
-            rest += *(const vector *)(const void *)before;
-        }
-        copy_part(c + j, (const T *)(const void *)&rest, count - j);
-    }
 }
 
 static void add_bias(const rapt_product *p, int64_t row, int64_t height, int64_t column, int64_t count)
@@ -89,24 +93,18 @@ static void add_bias(const rapt_product *p, int64_t row, int64_t height, int64_t
             *element_of(p, row + i, column + j) += bias[i * p->bias_row + j * p->bias_column];
 }
 
-/* Does the tile at this column lie in c as whole vectors? Then it is summed there, else beside it. */
-static inline bool is_whole(const rapt_product *p, int64_t count)
-{
-    return p->c_column == 1 && count == panel_width(count);
-}
-
 /* The tile of c where a panel of rows and a panel of columns come together. */
 static inline void multiply_panels(const rapt_product *p, bool adds, bool is_first, int64_t k, int64_t row,
                                    int64_t height, int64_t column, const T *a, const T *b)
 {
-    const int64_t count = smaller_of(panel, p->n - column), wide = panel_width(count);
-    packed_tile *sum = packed_tiles[wide > width][height - 1];
-    if (is_whole(p, count)) {
-        sum(k, a, b, element_of(p, row, column), p->c_row, adds);
+    const int64_t count = smaller_of(panel, p->n - column);
+    packed_tile *sum = packed_tiles[count > width][height - 1];
+    if (p->c_column == 1) {
+        sum(k, a, b, element_of(p, row, column), p->c_row, count, adds);
     } else {
-        T beside[tile_rows * panel];
-        sum(k, a, b, beside, panel, false);
-        put(p, row, height, column, count, beside, adds);
+        T beside[(tile_rows + lane_width) * panel];
+        sum(k, a, b, beside, panel, panel_width(count), false);
+        put_turned(p, row, height, column, count, beside, adds);
     }
     if (p->bias && is_first) add_bias(p, row, height, column, count);
 }
@@ -165,6 +163,8 @@ static void multiply_block(const rapt_product *p, int64_t block, const void *b, 
     }
 }
 
+#include "matmul_columns_tmpl.c"
+
 #include "matmul_direct_tmpl.c"
 
 void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
@@ -172,7 +172,6 @@ void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
     kernels->matmul[DTYPE] = (rapt_matmul_kernels){
         .rows = tile_rows,
         .columns = panel,
-        .vector = width,
         .pack_rows = pack_rows,
         .pack_block = pack_block,
         .multiply_packed = multiply_packed,
@@ -180,5 +179,6 @@ void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
         .multiply_block = multiply_block,
         .few_rows = 2 * strided_rows,
         .multiply_direct = multiply_direct,
+        .is_better_turned = is_better_turned,
     };
 }

@@ -49,24 +49,31 @@ typedef double vector_of_pairs __attribute__((vector_size(RAPT_VECTOR_BYTES), ma
 #define ZIP_LANES_HIGH(a, b) ZIP_HIGH(a, b)
 #endif
 
-/* rows[i][j] becomes rows[j][i]: blocks of a lane's width first, each in its lane, by rounds that interleave the first
- * half of the rows with the second; then the lanes, by rounds that do the reverse. */
+/* The same within lanes of 16 bytes, for as many vectors as such a lane has elements: by rounds that interleave the
+ * first half of them with the second. */
+static inline __attribute__((always_inline)) void transpose_lanes(vector *rows)
+{
+    vector next[lane_width];
+#pragma GCC unroll 2
+    for (int round = 1; round < lane_width; round *= 2) {
+#pragma GCC unroll 2
+        for (int i = 0; i < lane_width / 2; i++) {
+            const vector a = rows[i], b = rows[i + lane_width / 2];
+            next[2 * i] = ZIP_LANES_LOW(a, b);
+            next[2 * i + 1] = ZIP_LANES_HIGH(a, b);
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < lane_width; i++) rows[i] = next[i];
+    }
+}
+
+/* rows[i][j] becomes rows[j][i]: blocks of a lane's width first, each in its lane; then the lanes, by rounds that do
+ * the reverse. */
 static inline __attribute__((always_inline)) void transpose_block(vector *rows)
 {
     vector next[width];
-#pragma GCC unroll 2
-    for (int round = 1; round < lane_width; round *= 2) {
 #pragma GCC unroll 4
-        for (int lane = 0; lane < width; lane += lane_width)
-#pragma GCC unroll 2
-            for (int i = 0; i < lane_width / 2; i++) {
-                const vector a = rows[lane + i], b = rows[lane + i + lane_width / 2];
-                next[lane + 2 * i] = ZIP_LANES_LOW(a, b);
-                next[lane + 2 * i + 1] = ZIP_LANES_HIGH(a, b);
-            }
-#pragma GCC unroll 16
-        for (int i = 0; i < width; i++) rows[i] = next[i];
-    }
+    for (int lane = 0; lane < width; lane += lane_width) transpose_lanes(rows + lane);
 #pragma GCC unroll 2
     for (int round = 1; round < lane_count; round *= 2) {
 #pragma GCC unroll 4

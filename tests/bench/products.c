@@ -1,6 +1,9 @@
 /* Matrix products beside those of OpenBLAS on the same threads: the two take turns, and what is printed are medians.
  *
- *     products [--float64] [--random COUNT]
+ *     products [--float64] [--random COUNT | M K N LAYOUT...]
+ *
+ * Without a shape, those of models; --random draws so many, always the same ones, and sorts them by their ratio, the
+ * worst first. LAYOUT is nn, nt, tn or tt: which operands lie transposed in memory.
  *
  * OpenBLAS chooses its kernels by a list of processors; where yours is newer than the list,
  * OPENBLAS_CORETYPE=SkylakeX (or Haswell without AVX-512) gives it its best ones. */
@@ -110,83 +113,137 @@ static operands make_operands(const product *shape, rapt_dtype dtype)
     o.b = rapt_randn(dtype, RAPT_SHAPE(shape->k, shape->n));
     o.c = rapt_zeros(dtype, RAPT_SHAPE(shape->m, shape->n));
     o.repetitions = 1;
-    const double enough = 2e-3;
+    const double enough = 1e-3;
     double seconds = time_ours(&o);
     while ((seconds = time_ours(&o)) < enough) o.repetitions *= seconds < enough / 8 ? 8 : 2;
     return o;
 }
 
-/* Prints a row; returns OpenBLAS's time over ours. */
-static double measure(const product *shape, rapt_dtype dtype)
+typedef struct result {
+    product shape;
+    double rate, ratio; /* multiplications and additions a second; OpenBLAS's time over ours */
+} result;
+
+static result measure(const product *shape, rapt_dtype dtype)
 {
-    enum { rounds = 15 };
+    enum { fewest = 7, most = 31 };
+    const double patience = 0.1; /* seconds */
     RAPT_NO_GRADIENT;
     RAPT_SCOPE;
     const operands o = make_operands(shape, dtype);
-    double ours[rounds], theirs[rounds], peaks[rounds];
+    double ours[most], theirs[most], spent = 0;
+    int rounds = 0;
     time_openblas(&o);
-    for (int i = 0; i < rounds; i++) {
-        theirs[i] = time_openblas(&o);
-        ours[i] = time_ours(&o);
-        peaks[i] = 1 / peak_flops(dtype == RAPT_FLOAT64);
+    while (rounds < fewest || (rounds < most && spent < patience)) {
+        theirs[rounds] = time_openblas(&o);
+        ours[rounds] = time_ours(&o);
+        spent += theirs[rounds] + ours[rounds];
+        rounds++;
     }
     const double work = 2.0 * (double)shape->m * (double)shape->k * (double)shape->n * o.repetitions;
-    const double seconds = timing_median(rounds, ours), other = timing_median(rounds, theirs);
-    const double peak = 1 / timing_median(rounds, peaks);
-    printf("%-28s %5lld %5lld %5lld %s%s  %7.1f GFLOP/s  %5.1f %% of the peak  %5.2f x OpenBLAS\n", shape->name,
-           (long long)shape->m, (long long)shape->k, (long long)shape->n, shape->is_a_transposed ? "t" : "n",
-           shape->is_b_transposed ? "t" : "n", work / seconds * 1e-9, 100 * work / seconds / peak, other / seconds);
-    fflush(stdout);
-    return other / seconds;
+    const double seconds = timing_median(rounds, ours);
+    return (result){*shape, work / seconds, timing_median(rounds, theirs) / seconds};
 }
 
+static void print(const result *r, double peak)
+{
+    const product *s = &r->shape;
+    printf("%-28s %5lld %5lld %5lld %s%s  %7.1f GFLOP/s  %5.1f %% of the peak  %5.2f x OpenBLAS\n", s->name,
+           (long long)s->m, (long long)s->k, (long long)s->n, s->is_a_transposed ? "t" : "n",
+           s->is_b_transposed ? "t" : "n", r->rate * 1e-9, 100 * r->rate / peak, r->ratio);
+    fflush(stdout);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = ((const result *)a)->ratio, y = ((const result *)b)->ratio;
+    return (x > y) - (x < y);
+}
+
+/* Sizes from 1 to 4096, each power of 2 as often. */
 static int64_t draw_side(void)
 {
-    const double largest = 12; /* sizes from 1 to 4096, each power of 2 as often */
+    const double largest = 12;
     return (int64_t)exp2(largest * rapt_item(rapt_rand(RAPT_FLOAT64, RAPT_SHAPE(1))));
 }
 
-static void measure_random(int count, rapt_dtype dtype)
+static product draw_product(int i)
 {
+    RAPT_SCOPE;
     const double largest_work = 2e9;
-    double lowest = INFINITY, sum = 0;
-    int slower = 0;
-    for (int i = 0; i < count;) {
-        RAPT_SCOPE;
-        const product shape = {"random", draw_side(), draw_side(), draw_side(), i % 2 == 1, i / 2 % 2 == 1};
-        if ((double)shape.m * (double)shape.k * (double)shape.n > largest_work) continue;
-        i++;
-        const double ratio = measure(&shape, dtype);
-        sum += log(ratio);
-        lowest = fmin(lowest, ratio);
-        slower += ratio < 0.95;
+    for (;;) {
+        const int64_t m = draw_side(), k = draw_side(), n = draw_side();
+        if ((double)m * (double)k * (double)n <= largest_work)
+            return (product){"random", m, k, n, i % 2 == 1, i / 2 % 2 == 1};
     }
-    printf("%d random shapes: %.2f x OpenBLAS in the geometric mean, %.2f at the least, %d under 0.95\n", count,
-           exp(sum / count), lowest, slower);
+}
+
+static int measure_random(int count, rapt_dtype dtype, double peak)
+{
+    result *results = calloc((size_t)count, sizeof *results);
+    if (!results) return 1;
+    double sum = 0;
+    int slower = 0;
+    for (int i = 0; i < count; i++) results[i].shape = draw_product(i);
+    for (int i = 0; i < count; i++) {
+        results[i] = measure(&results[i].shape, dtype);
+        sum += log(results[i].ratio);
+        slower += results[i].ratio < 0.95;
+    }
+    qsort(results, (size_t)count, sizeof *results, compare);
+    for (int i = 0; i < count; i++) print(&results[i], peak);
+    printf("%d random shapes: %.2f x OpenBLAS in the geometric mean, %.2f in the median, %.2f at the least, %d under "
+           "0.95\n",
+           count, exp(sum / count), results[count / 2].ratio, results[0].ratio, slower);
+    free(results);
+    return 0;
+}
+
+static int usage(const char *program)
+{
+    fprintf(stderr, "usage: %s [--float64] [--random COUNT | M K N LAYOUT...]\n", program);
+    return 2;
+}
+
+static bool read_product(char **arguments, product *shape)
+{
+    *shape = (product){"",
+                       atoll(arguments[0]),
+                       atoll(arguments[1]),
+                       atoll(arguments[2]),
+                       arguments[3][0] == 't',
+                       arguments[3][0] != '\0' && arguments[3][1] == 't'};
+    return shape->m > 0 && shape->k > 0 && shape->n > 0;
 }
 
 int main(int count, char **arguments)
 {
     RAPT_SCOPE;
+    enum { words = 4 };
     rapt_on_error(rapt_exit_on_error);
     rapt_seed(1);
     rapt_dtype dtype = RAPT_FLOAT32;
-    int random = 0;
-    for (int i = 1; i < count; i++) {
-        if (strcmp(arguments[i], "--float64") == 0) {
-            dtype = RAPT_FLOAT64;
-        } else if (strcmp(arguments[i], "--random") == 0 && i + 1 < count && atoi(arguments[i + 1]) > 0) {
-            random = atoi(arguments[++i]);
-        } else {
-            fprintf(stderr, "usage: %s [--float64] [--random COUNT]\n", arguments[0]);
-            return 2;
-        }
+    int next = 1, random = 0;
+    if (next < count && strcmp(arguments[next], "--float64") == 0) dtype = RAPT_FLOAT64, next++;
+    if (next + 2 == count && strcmp(arguments[next], "--random") == 0) {
+        random = atoi(arguments[next + 1]);
+        if (random < 1) return usage(arguments[0]);
+    } else if ((count - next) % words != 0) {
+        return usage(arguments[0]);
     }
     rapt_set_threads(rapt_get_threads()); /* whatever else the machine does */
     printf("%s; %s with kernels for %s\n", rapt_describe_runtime(), openblas_get_config(), openblas_get_corename());
-    if (random > 0)
-        measure_random(random, dtype);
-    else
-        for (size_t i = 0; i < sizeof products / sizeof *products; i++) measure(&products[i], dtype);
+    const double peak = peak_flops(dtype == RAPT_FLOAT64);
+    if (random > 0) return measure_random(random, dtype, peak);
+    for (size_t i = 0; next == count && i < sizeof products / sizeof *products; i++) {
+        const result r = measure(&products[i], dtype);
+        print(&r, peak);
+    }
+    for (; next < count; next += words) {
+        product shape;
+        if (!read_product(arguments + next, &shape)) return usage(arguments[0]);
+        const result r = measure(&shape, dtype);
+        print(&r, peak);
+    }
     return 0;
 }

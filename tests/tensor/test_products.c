@@ -146,6 +146,19 @@ Test(products, small_sizes_one_after_the_other)
                               (enum lie)draw_below(&state, LIES), (enum lie)draw_below(&state, LIES));
 }
 
+/* Long in one direction, short in the others: each has a kernel of its own. */
+Test(products, tall_wide_and_deep_sizes)
+{
+    uint64_t state = 9;
+    const int64_t sizes[][3] = {{300, 1, 3},   {3, 2, 300},  {200, 3, 1},  {1, 4, 200},  {150, 5, 8},   {9, 6, 170},
+                                {170, 7, 33},  {40, 8, 130}, {100, 70, 4}, {5, 90, 100}, {1, 600, 150}, {2, 600, 99},
+                                {120, 600, 1}, {77, 600, 2}, {1, 1100, 1}, {2, 900, 2},  {3, 1300, 1},  {7, 520, 5}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int lies = 0; lies < 2 * LIES * LIES; lies++)
+            check_product(&state, lies % 2 ? RAPT_FLOAT32 : RAPT_FLOAT64, sizes[i][0], sizes[i][1], sizes[i][2],
+                          (enum lie)(lies / 2 % LIES), (enum lie)(lies / 2 / LIES));
+}
+
 Test(products, sums_that_are_cut_into_blocks)
 {
     uint64_t state = 2;
@@ -171,9 +184,14 @@ Test(products, large_sizes, .timeout = 200)
 Test(products, any_number_of_threads_gives_the_same_bits)
 {
     uint64_t state = 4;
-    for (int trial = 0; trial < 12; trial++) {
+    const int64_t sizes[][3] = {{3000, 300, 20}, {20, 300, 3000}, {1, 3000, 700}, {700, 3000, 1},
+                                {9000, 8, 16},   {9, 130, 4000},  {4000, 130, 5}, {2, 5000, 300}};
+    enum { given = sizeof sizes / sizeof *sizes, drawn = 12 };
+    for (int trial = 0; trial < drawn + given; trial++) {
         const rapt_dtype dtype = trial % 2 ? RAPT_FLOAT32 : RAPT_FLOAT64;
-        const int64_t m = draw_size(&state, 500), k = draw_size(&state, 900), n = draw_size(&state, 700);
+        const int64_t *size = trial < drawn ? NULL : sizes[trial - drawn];
+        const int64_t m = size ? size[0] : draw_size(&state, 500), k = size ? size[1] : draw_size(&state, 900);
+        const int64_t n = size ? size[2] : draw_size(&state, 700);
         const matrix a = draw_matrix(&state, dtype, m, k, DENSE_ROWS);
         const matrix b = draw_matrix(&state, dtype, k, n, (enum lie)(trial / 2 % 2));
         const matrix c = make(dtype, m, n, DENSE_ROWS), other = make(dtype, m, n, DENSE_ROWS);

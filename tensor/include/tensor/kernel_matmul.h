@@ -32,7 +32,7 @@ static inline int64_t rapt_block_start(int64_t k, int64_t block)
  * cut evenly; columns of b in panels of `columns`: what is packed of a block of k has m · k elements, and `columns` · k
  * for each panel. */
 typedef struct rapt_matmul_kernels {
-    int64_t rows, columns, vector; /* of a panel of rows, of a panel of columns, and of a vector */
+    int64_t rows, columns; /* of a panel of rows, and of a panel of columns */
 
     /* Packs the panels `first` to `last` of a block of k, of a or b, into their places in `to`. */
     void (*pack_rows)(const rapt_product *product, int64_t block, int64_t first, int64_t last, void *to);
@@ -50,6 +50,9 @@ typedef struct rapt_matmul_kernels {
     /* All of a product, without scratch: for small ones, and for up to `few_rows` rows. */
     int64_t few_rows;
     void (*multiply_direct)(const rapt_product *product);
+
+    /* Would cᵀ = bᵀ · aᵀ be computed sooner? */
+    bool (*is_better_turned)(const rapt_product *product);
 } rapt_matmul_kernels;
 
 #endif
