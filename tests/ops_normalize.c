@@ -1,5 +1,6 @@
 /* Rows: softmax, normalisation over the last axis, dropout. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "ops.h"
 
@@ -11,6 +12,25 @@ static rapt_tensor *call_softmax(rapt_tensor *const *in, const op_sample *s)
 static rapt_tensor *call_log_softmax(rapt_tensor *const *in, const op_sample *s)
 {
     return rapt_log_softmax(in[0], s->axis);
+}
+
+/* What samples are multiplied by, so that none lies at a kink of these. */
+static const double off_kinks = 0.83984375;
+
+static rapt_tensor *move_off_kinks(rapt_tensor *x)
+{
+    const bool is_floating = rapt_get_dtype(x) == RAPT_FLOAT32 || rapt_get_dtype(x) == RAPT_FLOAT64;
+    return is_floating ? rapt_mul_scalar(x, off_kinks) : x;
+}
+
+static rapt_tensor *call_sparsemax(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_sparsemax(move_off_kinks(in[0]), s->axis);
+}
+
+static rapt_tensor *call_entmax15(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_entmax15(move_off_kinks(in[0]), s->axis);
 }
 
 static rapt_tensor *call_layer_normalize(rapt_tensor *const *in, const op_sample *s)
@@ -63,6 +83,68 @@ static array reference_log_softmax(const array *in, const op_sample *s)
     array y = exponential_sums(&in[0], s->axis < 0 ? s->axis + in[0].rank : s->axis);
     for (int64_t i = 0; i < y.count; i++) y.data[i] = in[0].data[i] - log(y.data[i]);
     return y;
+}
+
+static int descend(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+/* The thresholds by sorting, as the papers have them: of the k largest elements, for the largest k that lie above. */
+static double sparsemax_threshold(int64_t n, const double *sorted)
+{
+    double sum = 0, threshold = 0;
+    for (int64_t k = 1; k <= n; k++) {
+        sum += sorted[k - 1];
+        if (1 + (double)k * sorted[k - 1] > sum) threshold = (sum - 1) / (double)k;
+    }
+    return threshold;
+}
+
+static double entmax15_threshold(int64_t n, const double *sorted)
+{
+    double sum = 0, squares = 0, threshold = 0;
+    for (int64_t k = 1; k <= n; k++) {
+        const double z = sorted[k - 1] / 2, count = (double)k;
+        sum += z;
+        squares += z * z;
+        const double mean = sum / count, rest = (1 - (squares - count * mean * mean)) / count;
+        if (rest >= 0 && mean - sqrt(rest) <= z) threshold = mean - sqrt(rest);
+    }
+    return threshold;
+}
+
+static array reference_sparse(const array *x, int axis, bool is_entmax)
+{
+    array y = array_new(x->rank, x->shape);
+    const int64_t n = x->shape[axis];
+    double *row = malloc((size_t)(n + 1) * sizeof *row);
+    ARRAY_EACH(*x, w)
+    {
+        if (w.index[axis] > 0) continue; /* a row at its first element */
+        for (int64_t i = 0; i < n; i++, w.index[axis]++) row[i] = off_kinks * *array_at(x, x->rank, w.index);
+        qsort(row, (size_t)n, sizeof *row, descend);
+        const double threshold = is_entmax ? entmax15_threshold(n, row) : sparsemax_threshold(n, row);
+        for (w.index[axis] = 0; w.index[axis] < n; w.index[axis]++) {
+            const double value = off_kinks * *array_at(x, x->rank, w.index);
+            const double above = fmax((is_entmax ? value / 2 : value) - threshold, 0);
+            *array_at(&y, y.rank, w.index) = is_entmax ? above * above : above;
+        }
+        w.index[axis] = 0;
+    }
+    free(row);
+    return y;
+}
+
+static array reference_sparsemax(const array *in, const op_sample *s)
+{
+    return reference_sparse(&in[0], s->axis < 0 ? s->axis + in[0].rank : s->axis, false);
+}
+
+static array reference_entmax15(const array *in, const op_sample *s)
+{
+    return reference_sparse(&in[0], s->axis < 0 ? s->axis + in[0].rank : s->axis, true);
 }
 
 static array normalize(const array *in, double epsilon, bool centered, const array *weight, const array *bias)
@@ -193,6 +275,10 @@ static const op_sample bad_masks[] = {{.in = {SHAPE(2, 3), SHAPE(2)}, .limit = 3
 static const op_row rows[] = {
     {ROW(softmax), .differentiable = 1, SAMPLES(along), FAILURES(bad_axes)},
     {ROW(log_softmax), .differentiable = 1, SAMPLES(along), FAILURES(bad_axes)},
+    {ROW(sparsemax), .is_combined = true, .differentiable = 1, SAMPLES(along), FAILURES(bad_axes)},
+    {ROW(sparsemax), .is_combined = true, .domain = {small}, .differentiable = 1, SAMPLES(along)},
+    {ROW(entmax15), .is_combined = true, .differentiable = 1, SAMPLES(along), FAILURES(bad_axes)},
+    {ROW(entmax15), .is_combined = true, .domain = {small}, .differentiable = 1, SAMPLES(along)},
     {ROW(layer_normalize), .differentiable = 7, .optional = 6, SAMPLES(layers), FAILURES(bad_layers)},
     {ROW(rms_normalize), .differentiable = 3, .optional = 2, SAMPLES(roots), FAILURES(bad_roots)},
     {ROW(drop), .differentiable = 1, SAMPLES(drops), FAILURES(bad_drops)},

@@ -1,33 +1,7 @@
 /* Softmax and its logarithm along an axis. */
 #include <rapt/ops.h>
 
-#include "tensor/map.h"
-
-/* Runs the loop over the rows (the last axis) of tensors of one shape. */
-static rapt_tensor *map_rows(const char *op, const rapt_loops loops, int64_t cost, int count,
-                             rapt_tensor *const *inputs)
-{
-    const rapt_tensor *x = inputs[0], *operands[3];
-    if (!rapt_check_floating(op, x)) return NULL;
-    int64_t length = x->shape[x->rank - 1];
-    rapt_tensor *output = rapt_new(op, x->dtype, x->rank, x->shape);
-    operands[0] = output;
-    for (int i = 0; i < count; i++) {
-        bool dense = inputs[i]->strides[x->rank - 1] == 1 || length <= 1;
-        operands[i + 1] = dense ? inputs[i] : rapt_as_contiguous(inputs[i]);
-        if (!operands[i + 1]) return NULL;
-    }
-    if (output) rapt_map_along(x->rank - 1, loops[x->dtype], &length, cost * length, count + 1, operands);
-    return output;
-}
-
-/* Applies an op of the last axis along any. */
-static rapt_tensor *apply_along(const rapt_op *op, rapt_tensor *x, int axis)
-{
-    if (x && (axis = rapt_check_axis(op->name, axis, x->rank, 0)) < 0) return NULL;
-    if (!x || axis == x->rank - 1) return RAPT_APPLY(op, NULL, x);
-    return rapt_transpose(RAPT_APPLY(op, NULL, rapt_transpose(x, axis, -1)), axis, -1);
-}
+#include "row_op.h"
 
 static rapt_tensor *row_sums(rapt_tensor *x)
 {
@@ -40,7 +14,7 @@ static rapt_tensor *softmax_backward_forward(rapt_call *call)
     rapt_tensor *g = rapt_call_input(call, 0), *y = rapt_call_input(call, 1);
     rapt_call_save(call, g);
     rapt_call_save(call, y);
-    return map_rows("softmax_backward", rapt_kernel.softmax.softmax_backward, 2, 2, (rapt_tensor *[]){g, y});
+    return rapt_map_rows("softmax_backward", rapt_kernel.softmax.softmax_backward, 2, 2, (rapt_tensor *[]){g, y});
 }
 
 static bool softmax_backward_vjp(rapt_call *call);
@@ -63,7 +37,7 @@ static bool softmax_backward_vjp(rapt_call *call)
 static rapt_tensor *softmax_forward(rapt_call *call)
 {
     rapt_tensor *x = rapt_call_input(call, 0);
-    rapt_tensor *y = map_rows("softmax", rapt_kernel.softmax.softmax, 8, 1, &x);
+    rapt_tensor *y = rapt_map_rows("softmax", rapt_kernel.softmax.softmax, 8, 1, &x);
     rapt_call_save(call, y);
     return y;
 }
@@ -78,7 +52,7 @@ static const rapt_op softmax = {.name = "softmax", .forward = softmax_forward, .
 
 rapt_tensor *rapt_softmax(rapt_tensor *x, int axis)
 {
-    return apply_along(&softmax, x, axis);
+    return rapt_apply_along(&softmax, x, axis);
 }
 
 /* dx = g − exp(y) Σ g */
@@ -87,7 +61,8 @@ static rapt_tensor *log_softmax_backward_forward(rapt_call *call)
     rapt_tensor *g = rapt_call_input(call, 0), *y = rapt_call_input(call, 1);
     rapt_call_save(call, rapt_call_wants(call, 1) ? g : NULL);
     rapt_call_save(call, y);
-    return map_rows("log_softmax_backward", rapt_kernel.softmax.log_softmax_backward, 8, 2, (rapt_tensor *[]){g, y});
+    return rapt_map_rows("log_softmax_backward", rapt_kernel.softmax.log_softmax_backward, 8, 2,
+                         (rapt_tensor *[]){g, y});
 }
 
 /* Σ u dx: dg = u − Σ u exp(y), dy = −u exp(y) Σ g */
@@ -108,7 +83,7 @@ static const rapt_op log_softmax_backward = {.name = "log_softmax_backward",
 static rapt_tensor *log_softmax_forward(rapt_call *call)
 {
     rapt_tensor *x = rapt_call_input(call, 0);
-    rapt_tensor *y = map_rows("log_softmax", rapt_kernel.softmax.log_softmax, 8, 1, &x);
+    rapt_tensor *y = rapt_map_rows("log_softmax", rapt_kernel.softmax.log_softmax, 8, 1, &x);
     rapt_call_save(call, y);
     return y;
 }
@@ -123,5 +98,5 @@ static const rapt_op log_softmax = {.name = "log_softmax", .forward = log_softma
 
 rapt_tensor *rapt_log_softmax(rapt_tensor *x, int axis)
 {
-    return apply_along(&log_softmax, x, axis);
+    return rapt_apply_along(&log_softmax, x, axis);
 }

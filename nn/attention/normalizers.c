@@ -106,6 +106,28 @@ static rapt_tensor *uniform(rapt_tensor *scores, const rapt_resolved_mask *mask)
     return apply(&uniform_op, scores, mask);
 }
 
+/* An op of the last axis, to which an unseen score is −∞. */
+static rapt_tensor *sparse(const char *name, rapt_tensor *weigh(rapt_tensor *x, int axis), rapt_tensor *scores,
+                           const rapt_resolved_mask *mask)
+{
+    rapt_tensor *seen;
+    RAPT_SCOPE;
+    if (!begin(name, mask, &scores, &seen)) return NULL;
+    return rapt_keep(weigh(seen ? rapt_where(seen, scores, scalar_like(scores, -(double)INFINITY)) : scores, -1));
+}
+
+static const char sparsemax_name[] = "masked_sparsemax", entmax15_name[] = "masked_entmax15";
+
+static rapt_tensor *sparsemax(rapt_tensor *scores, const rapt_resolved_mask *mask)
+{
+    return sparse(sparsemax_name, rapt_sparsemax, scores, mask);
+}
+
+static rapt_tensor *entmax15(rapt_tensor *scores, const rapt_resolved_mask *mask)
+{
+    return sparse(entmax15_name, rapt_entmax15, scores, mask);
+}
+
 /* --- under a mask as it is, and under a resolved one --- */
 
 static rapt_tensor *resolve_and(const char *name, rapt_resolved_normalizer *normalizer, rapt_tensor *scores,
@@ -137,6 +159,16 @@ rapt_tensor *rapt_masked_uniform(rapt_tensor *scores, const rapt_mask *mask)
     return resolve_and(uniform_op.name, uniform, scores, mask);
 }
 
+rapt_tensor *rapt_masked_sparsemax(rapt_tensor *scores, const rapt_mask *mask)
+{
+    return resolve_and(sparsemax_name, sparsemax, scores, mask);
+}
+
+rapt_tensor *rapt_masked_entmax15(rapt_tensor *scores, const rapt_mask *mask)
+{
+    return resolve_and(entmax15_name, entmax15, scores, mask);
+}
+
 rapt_tensor *rapt_normalize(rapt_normalizer *normalizer, rapt_tensor *scores, const rapt_mask *mask,
                             const rapt_resolved_mask *resolved)
 {
@@ -144,6 +176,8 @@ rapt_tensor *rapt_normalize(rapt_normalizer *normalizer, rapt_tensor *scores, co
         rapt_normalizer *normalizer;
         rapt_resolved_normalizer *resolved;
     } known[] = {{rapt_masked_softmax, rapt_masked_softmax_resolved},
+                 {rapt_masked_sparsemax, sparsemax},
+                 {rapt_masked_entmax15, entmax15},
                  {rapt_masked_none, none},
                  {rapt_masked_sum, sum},
                  {rapt_masked_hard, hard},

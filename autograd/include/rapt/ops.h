@@ -130,6 +130,11 @@ RAPT_API rapt_tensor *rapt_one_hot(rapt_tensor *indices, int64_t classes, rapt_d
 /* --- normalisation; floating --- */
 RAPT_API rapt_tensor *rapt_softmax(rapt_tensor *x, int axis);
 RAPT_API rapt_tensor *rapt_log_softmax(rapt_tensor *x, int axis);
+/* Weights that add up to 1 as softmax's do, but 0 for what is far below the largest: the closest point of the simplex
+ * (Martins & Astudillo 2016), and half-way to softmax, α = 1.5 (Peters et al. 2019). −∞ has weight 0; a row of nothing
+ * else gives zeros and zero gradients. */
+RAPT_API rapt_tensor *rapt_sparsemax(rapt_tensor *x, int axis);
+RAPT_API rapt_tensor *rapt_entmax15(rapt_tensor *x, int axis);
 /* Over the last axis (d): weight and bias (d) or NULL. epsilon is inside the root (Ba et al. 2016). */
 RAPT_API rapt_tensor *rapt_layer_normalize(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias, double epsilon);
 /* x / √(mean x² + epsilon) · weight over the last axis; weight (d) or NULL (Zhang & Sennrich 2019). */

@@ -54,6 +54,11 @@ typedef rapt_tensor *rapt_normalizer(rapt_tensor *scores, const rapt_mask *mask)
 /* exp a / Σ exp a */
 RAPT_API rapt_tensor *rapt_masked_softmax(rapt_tensor *scores, const rapt_mask *mask);
 
+/* Weights of which many are 0, as rapt_sparsemax and rapt_entmax15 have them; a row of which nothing is seen gives
+ * zeros. */
+RAPT_API rapt_tensor *rapt_masked_sparsemax(rapt_tensor *scores, const rapt_mask *mask);
+RAPT_API rapt_tensor *rapt_masked_entmax15(rapt_tensor *scores, const rapt_mask *mask);
+
 /* a / Σ a, kernel regression (Nadaraya 1964, Watson 1964); a row whose sum is 0 gives zeros and zero gradients */
 RAPT_API rapt_tensor *rapt_masked_sum(rapt_tensor *scores, const rapt_mask *mask);
 

@@ -169,6 +169,11 @@ typedef struct rapt_softmax_kernels {
     rapt_loops masked_softmax_backward;                /* out, g, y, ranges, seen */
 } rapt_softmax_kernels;
 
+/* The same of weights that may be 0: out, x. */
+typedef struct rapt_sparse_softmax_kernels {
+    rapt_loops sparsemax, entmax15;
+} rapt_sparse_softmax_kernels;
+
 /* Normalises dense rows of n elements; weight and bias may be NULL. mean and scale take a number for each row; where
  * mean is NULL the rows are not centered. */
 typedef void rapt_normalize_loop(int64_t rows, int64_t n, double epsilon, const void *x, const void *weight,
@@ -263,6 +268,7 @@ typedef struct rapt_kernels {
     rapt_scan_kernels scan;
     rapt_index_kernels index;
     rapt_softmax_kernels softmax;
+    rapt_sparse_softmax_kernels sparse_softmax;
     rapt_normalize_kernels normalize;
     rapt_loss_kernels loss;
     rapt_random_kernels random;
@@ -299,6 +305,7 @@ extern rapt_kernels rapt_kernel;
     X(distance)                                                                                                        \
     X(scan)                                                                                                            \
     X(softmax)                                                                                                         \
+    X(sparse_softmax)                                                                                                  \
     X(normalize)                                                                                                       \
     X(loss)                                                                                                            \
     X(index)                                                                                                           \

@@ -112,9 +112,10 @@ static bool run_without_memory(rapt_attention *attention, rapt_tensor *const *in
 
 Test(attention_gradients, forward_and_backward_without_memory)
 {
-    rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum, rapt_masked_none, rapt_masked_hard,
-                                            rapt_masked_uniform};
-    for (int trial = 0; trial < 10; trial++) {
+    rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum,     rapt_masked_none,
+                                            rapt_masked_hard,    rapt_masked_uniform, rapt_masked_sparsemax,
+                                            rapt_masked_entmax15};
+    for (int trial = 0; trial < 14; trial++) {
         RAPT_SCOPE;
         rapt_tensor *inputs[] = {leaf(2, 2, 4), leaf(2, 3, 4), leaf(2, 3, 2)};
         rapt_attention *attention = in_float64(rapt_additive_attention_new(4, 4, 3, 0.5));

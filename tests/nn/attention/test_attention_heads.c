@@ -85,15 +85,16 @@ static void check_heads(rapt_attention *attention, int64_t groups)
 
 Test(attention_heads, each_head_reads_its_group)
 {
-    rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum, rapt_masked_none, rapt_masked_hard,
-                                            rapt_masked_uniform};
+    rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum,     rapt_masked_none,
+                                            rapt_masked_hard,    rapt_masked_uniform, rapt_masked_sparsemax,
+                                            rapt_masked_entmax15};
     rapt_seed(40);
-    for (int trial = 0; trial < 2 * 2 * 5 * 3; trial++) {
+    for (int trial = 0; trial < 2 * 2 * 7 * 3; trial++) {
         rapt_attention *attention =
             attention_of(trial & 1 ? rapt_scaled_dot_product_scoring_new() : rapt_additive_scoring_new(size, size, 6));
         attention->plain = trial & 2;
-        attention->normalizer = normalizers[trial / 4 % 5];
-        check_heads(attention, (int64_t[]){1, 2, 4}[trial / 20]);
+        attention->normalizer = normalizers[trial / 4 % 7];
+        check_heads(attention, (int64_t[]){1, 2, 4}[trial / 28]);
         rapt_module_free(&attention->module);
     }
     expect_no_error();

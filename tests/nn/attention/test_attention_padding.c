@@ -117,12 +117,13 @@ static void expect_padding_does_not_matter(const char *name, const setting *s, r
 
 static void check_all(rapt_scoring *scoring, rapt_dtype dtype)
 {
-    rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum, rapt_masked_none, rapt_masked_hard,
-                                            rapt_masked_uniform};
-    static const char *const names[] = {"softmax", "sum", "none", "hard", "uniform"};
+    rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum,     rapt_masked_none,
+                                            rapt_masked_hard,    rapt_masked_uniform, rapt_masked_sparsemax,
+                                            rapt_masked_entmax15};
+    static const char *const names[] = {"softmax", "sum", "none", "hard", "uniform", "sparsemax", "entmax15"};
     setting s = {.attention = rapt_attention_new(scoring, 0.3)};
     cr_assert(s.attention && rapt_module_cast(&s.attention->module, dtype), "%s", rapt_error());
-    for (int which = 0; which < 5; which++)
+    for (int which = 0; which < 7; which++)
         for (int trial = 0; trial < 16 * ways; trial++) {
             RAPT_SCOPE;
             s.attention->normalizer = normalizers[which];

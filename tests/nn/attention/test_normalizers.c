@@ -36,7 +36,30 @@ static double weigh_uniform(const double *scores, const bool *seen, int keys, in
     return 1.0 / total;
 }
 
-enum { softmax, sum, none, hard, uniform, count };
+/* Σ max(a − t, 0)ᵖ, which falls with t, is 1 at the threshold t: found by halving. */
+static double weigh_sparse(const double *scores, const bool *seen, int keys, int key, double factor, double power)
+{
+    double low = -1e6, high = 1e6;
+    for (int step = 0; step < 200; step++) {
+        const double middle = low + (high - low) / 2;
+        double total = 0;
+        for (int j = 0; j < keys; j++) total += seen[j] ? pow(fmax(factor * scores[j] - middle, 0), power) : 0;
+        *(total > 1 ? &low : &high) = middle;
+    }
+    return pow(fmax(factor * scores[key] - low, 0), power);
+}
+
+static double weigh_sparsemax(const double *scores, const bool *seen, int keys, int key)
+{
+    return weigh_sparse(scores, seen, keys, key, 1, 1);
+}
+
+static double weigh_entmax15(const double *scores, const bool *seen, int keys, int key)
+{
+    return weigh_sparse(scores, seen, keys, key, 0.5, 2);
+}
+
+enum { softmax, sparsemax, entmax15, sum, none, hard, uniform, count };
 
 /* weigh is the weight of a key that is seen. */
 static const struct {
@@ -44,6 +67,8 @@ static const struct {
     rapt_normalizer *normalize;
     double (*weigh)(const double *scores, const bool *seen, int keys, int key);
 } normalizers[count] = {[softmax] = {"softmax", rapt_masked_softmax, weigh_softmax},
+                        [sparsemax] = {"sparsemax", rapt_masked_sparsemax, weigh_sparsemax},
+                        [entmax15] = {"entmax15", rapt_masked_entmax15, weigh_entmax15},
                         [sum] = {"sum", rapt_masked_sum, weigh_sum},
                         [none] = {"none", rapt_masked_none, weigh_none},
                         [hard] = {"hard", rapt_masked_hard, weigh_hard},

@@ -52,8 +52,9 @@ static int count_resolutions(rapt_attention *pooling, bool asks_itself)
 
 Test(padding, multi_head_attention_resolves_its_mask_once)
 {
-    rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum, rapt_masked_none, rapt_masked_hard,
-                                            rapt_masked_uniform};
+    rapt_normalizer *const normalizers[] = {rapt_masked_softmax, rapt_masked_sum,     rapt_masked_none,
+                                            rapt_masked_hard,    rapt_masked_uniform, rapt_masked_sparsemax,
+                                            rapt_masked_entmax15};
     for (int asks_itself = 0; asks_itself < 2; asks_itself++) {
         cr_expect_eq(count_resolutions(rapt_dot_product_attention_new(0.1), asks_itself), 1);
         cr_expect_eq(count_resolutions(rapt_additive_attention_new(4, 4, 6, 0.1), asks_itself), 1);
