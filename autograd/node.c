@@ -50,8 +50,7 @@ rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs, s
     node->options = block + options_at;
     node->saved = (rapt_saved_tensor *)(void *)(block + saved_at);
     node->outputs = (rapt_output *)(void *)(block + outputs_at);
-    for (int i = 0; i < edges; i++) node->edges[i].node = NULL, node->edges[i].output = 0;
-    for (int k = 0; k < saved; k++) node->saved[k].tensor = NULL;
+    memset(node->edges, 0, outputs_at - sizeof(rapt_node)); /* and what is saved */
     for (int k = 0; k < outputs; k++) node->outputs[k].gradient = NULL;
     return node;
 }

@@ -72,7 +72,7 @@ static void leave(rapt_walk *walk, rapt_node *node)
         rapt_release(node->outputs[k].gradient);
         node->outputs[k].gradient = NULL;
     }
-    for (int i = 0; held && i < node->edge_count; i++)
+    for (int i = 0; held && !node->used && i < node->edge_count; i++)
         if (node->edges[i].node) hold(walk, rapt_node_retain(node->edges[i].node));
     node->held = false;
     atomic_store_explicit(&node->walk, NULL, memory_order_release);
@@ -179,12 +179,10 @@ bool rapt_walk_deliver(rapt_walk *walk, rapt_node *node, int output, rapt_tensor
 
 /* --- visiting nodes --- */
 
-/* What a vjp gave for an input, summed over the axes along which the input was broadcast. */
-static rapt_tensor *fit(const rapt_op *op, int input, const rapt_edge *edge, rapt_tensor *gradient)
+static __attribute__((noinline)) rapt_tensor *fit_another_shape(const rapt_op *op, int input, const rapt_output *output,
+                                                                rapt_tensor *gradient)
 {
-    const rapt_output *output = &edge->node->outputs[edge->output];
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
-    if (gradient->dtype == output->dtype && rapt_has_shape(gradient, output->rank, output->shape)) return gradient;
     if (gradient->dtype == output->dtype && rapt_sums_to_shape(gradient, output->rank, output->shape))
         return rapt_sum_to_shape(gradient, output->rank, output->shape);
     rapt_fail(gradient->dtype == output->dtype ? RAPT_ERROR_SHAPE : RAPT_ERROR_DTYPE, op->name,
@@ -192,6 +190,14 @@ static rapt_tensor *fit(const rapt_op *op, int input, const rapt_edge *edge, rap
               rapt_shape_text(gradient->rank, gradient->shape, a), input, rapt_dtype_name(output->dtype),
               rapt_shape_text(output->rank, output->shape, b));
     return NULL;
+}
+
+/* What a vjp gave for an input, summed over the axes along which the input was broadcast. */
+static inline rapt_tensor *fit(const rapt_op *op, int input, const rapt_edge *edge, rapt_tensor *gradient)
+{
+    const rapt_output *output = &edge->node->outputs[edge->output];
+    const bool is_fit = gradient->dtype == output->dtype && rapt_has_shape(gradient, output->rank, output->shape);
+    return is_fit ? gradient : fit_another_shape(op, input, output, gradient);
 }
 
 static bool is_zero(rapt_tensor *gradient)
