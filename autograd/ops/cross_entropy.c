@@ -48,7 +48,7 @@ static bool run_with_gradient(work *w)
     const int64_t bytes = (int64_t)rapt_dtype_size(w->dx->dtype), rows = w->targets->count;
     const bool is_large = w->dx->count >= large / bytes;
     if (is_large && !rapt_scratch_take("cross_entropy", &w->scratch, rows, (size_t)(w->classes * bytes))) return false;
-    rapt_parallel(rows, rapt_grain(8 * w->classes), gradient_rows, w);
+    rapt_parallel_evenly(rows, rapt_grain(8 * w->classes), gradient_rows, w);
     if (is_large) rapt_scratch_give(&w->scratch);
     return true;
 }
@@ -76,7 +76,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
     w.dx = rapt_new("cross_entropy_backward", x->dtype, x->rank, x->shape);
     if (!w.g || !w.logits || !w.dx) return NULL;
     for (int i = 0; i < 4; i++) rapt_call_save(call, rapt_call_input(call, i));
-    rapt_parallel(w.targets->count, rapt_grain(8 * w.classes), backward_rows, &w);
+    rapt_parallel_evenly(w.targets->count, rapt_grain(8 * w.classes), backward_rows, &w);
     return w.dx;
 }
 
@@ -116,7 +116,7 @@ rapt_tensor *rapt_cross_entropy_gradient(const rapt_cross_entropy_options *o, ra
         w.losses = rapt_new("cross_entropy", logits->dtype, targets->rank, targets->shape);
         w.statistics = statistics = rapt_new("cross_entropy", logits->dtype, 2, (int64_t[]){targets->count, 2});
         if (!w.logits || !w.losses || !statistics) return NULL;
-        rapt_parallel(targets->count, rapt_grain(8 * w.classes), forward_rows, &w);
+        rapt_parallel_evenly(targets->count, rapt_grain(8 * w.classes), forward_rows, &w);
     }
     if (o->reduction == RAPT_REDUCE_MEAN) g = rapt_mul_scalar(g, rapt_mean_share(targets));
     return RAPT_APPLY(&backward, &o->label_smoothing, g, logits, targets, statistics);
@@ -146,7 +146,7 @@ static rapt_tensor *forward(rapt_call *call)
         w.statistics = rapt_new("cross_entropy", x->dtype, 2, (int64_t[]){targets->count, 2});
         if (!w.statistics) return NULL;
     }
-    if (!at_once) rapt_parallel(targets->count, rapt_grain(8 * w.classes), forward_rows, &w);
+    if (!at_once) rapt_parallel_evenly(targets->count, rapt_grain(8 * w.classes), forward_rows, &w);
     rapt_call_save(call, x);
     rapt_call_save(call, targets);
     rapt_call_save_constant(call, w.statistics); /* the backward op accounts for the x that they are made of, */
