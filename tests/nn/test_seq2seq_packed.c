@@ -122,7 +122,8 @@ static void forward_alone(const translator *t, rapt_tensor **to)
         to[i] = rapt_concat(t->sequences, parts[i], i == state_of_encoder || i == state_of_decoder);
 }
 
-/* The decoder on a padded batch, from what the packed encoder gives. With `spoils` NaN is where no sequence is. */
+/* The decoder on a padded batch, from what the packed encoder gives. With `spoils` NaN is where no sequence is; where
+ * there is no padding, no lengths are given. */
 static void forward_padded(const translator *t, rapt_tensor **to, bool is_packed, bool spoils)
 {
     const double filling = spoils ? (double)NAN : 0;
@@ -131,6 +132,7 @@ static void forward_padded(const translator *t, rapt_tensor **to, bool is_packed
     rapt_tensor *memory = rapt_transpose(rapt_unpack(outputs, t->source_starts, spoils ? 95 : 0, filling), 0, 1),
                 *lengths = rapt_sub(rapt_slice(t->source_starts, 0, 1, t->sequences + 1, 1),
                                     rapt_slice(t->source_starts, 0, 0, t->sequences, 1));
+    if (rapt_size(memory, 0) * t->sequences == rapt_count(t->sources)) lengths = NULL;
     rapt_bahdanau_state state = rapt_bahdanau_decoder_start(t->decoder, memory, to[state_of_encoder], lengths);
     to[logits_of_rows] =
         is_packed ? rapt_bahdanau_decoder_forward_packed(t->decoder, t->inputs, t->target_starts, &state)

@@ -78,7 +78,7 @@ RAPT_API rapt_tensor *rapt_bahdanau_decoder_loss(rapt_bahdanau_decoder *decoder,
 
 /* The same two of packed sequences, as many as the state has: tokens and targets (rows), logits (rows, vocabulary),
  * losses (rows) where they are asked for one by one. Each sequence gets what it gets alone, and its state moves on by
- * its own length, 1 or more. Without dropout results are those of the padded batch, bit for bit in float64. */
+ * its own length, 1 or more. Without dropout logits are those of the padded batch, in float64 bit for bit. */
 RAPT_API rapt_tensor *rapt_bahdanau_decoder_forward_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
                                                            rapt_tensor *starts, rapt_bahdanau_state *state);
 RAPT_API rapt_tensor *rapt_bahdanau_decoder_loss_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
