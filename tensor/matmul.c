@@ -65,8 +65,8 @@ static void fold(rapt_products *w)
     }
 }
 
-bool rapt_matmul_into(const char *op, const rapt_tensor *c, const rapt_tensor *a, const rapt_tensor *b,
-                      const rapt_tensor *bias, bool accumulate)
+static bool multiply(const char *op, const rapt_tensor *c, const rapt_tensor *a, const rapt_tensor *b,
+                     const rapt_tensor *bias, bool accumulate, const rapt_epilogue *epilogue)
 {
     a = readable(a);
     b = readable(b);
@@ -89,6 +89,7 @@ bool rapt_matmul_into(const char *op, const rapt_tensor *c, const rapt_tensor *a
         .c_row = c->strides[c->rank - 2],
         .c_column = 1,
         .accumulate = accumulate,
+        .epilogue = epilogue,
     };
     w.rank = c->rank - 2;
     memcpy(w.shape, c->shape, (size_t)w.rank * sizeof *w.shape);
@@ -97,4 +98,16 @@ bool rapt_matmul_into(const char *op, const rapt_tensor *c, const rapt_tensor *a
     batch_strides(c, c, w.strides[2]);
     fold(&w);
     return rapt_multiply(op, &w);
+}
+
+bool rapt_matmul_into(const char *op, const rapt_tensor *c, const rapt_tensor *a, const rapt_tensor *b,
+                      const rapt_tensor *bias, bool accumulate)
+{
+    return multiply(op, c, a, b, bias, accumulate, NULL);
+}
+
+bool rapt_matmul_finished(const char *op, const rapt_tensor *c, const rapt_tensor *a, const rapt_tensor *b,
+                          const rapt_tensor *bias, const rapt_epilogue *epilogue)
+{
+    return multiply(op, c, a, b, bias, false, epilogue);
 }

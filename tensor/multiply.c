@@ -71,6 +71,7 @@ static void run_reference(void *context, int64_t first, int64_t last)
         const rapt_product p = tile_at(w, i);
         if (!p.accumulate) rapt_product_fill(&p, w->item);
         rapt_blas_add_product(w->all.dtype, &p);
+        w->kernels->finish(&p);
     }
 }
 

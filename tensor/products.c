@@ -61,7 +61,8 @@ rapt_product rapt_product_turn(const rapt_product *p)
                           .bias_column = p->bias_row,
                           .c_row = p->c_column,
                           .c_column = p->c_row,
-                          .accumulate = p->accumulate};
+                          .accumulate = p->accumulate,
+                          .epilogue = p->epilogue};
 }
 
 void rapt_products_turn(const rapt_matmul_kernels *kernels, rapt_products *products)

@@ -1,4 +1,6 @@
 /* Rows: matrix products. */
+#include <math.h>
+
 #include "ops.h"
 
 static rapt_tensor *call_matmul(rapt_tensor *const *in, const op_sample *s)
@@ -19,6 +21,13 @@ static rapt_tensor *call_affine(rapt_tensor *const *in, const op_sample *s)
 {
     (void)s;
     return rapt_affine(in[0], in[1], in[2]);
+}
+
+/* variant: the activation; real: the probability of dropout. */
+static rapt_tensor *call_affine_activation(rapt_tensor *const *in, const op_sample *s)
+{
+    rapt_seed(42);
+    return rapt_affine_activation(in[0], in[1], in[2], (rapt_activation)s->variant, s->real[0]);
 }
 
 static array with_axes(const array *x, bool turned, bool in_front, bool behind)
@@ -93,6 +102,34 @@ static array reference_affine(const array *in, const op_sample *s)
     return c;
 }
 
+static double activated(int activation, double z)
+{
+    const double u = M_2_SQRTPI * M_SQRT1_2 * (z + 0.044715 * z * z * z);
+    switch (activation) {
+    case RAPT_ACTIVATION_RELU:
+        return z < 0 ? 0 : z;
+    case RAPT_ACTIVATION_GELU:
+        return 0.5 * z * (1 + erf(z * M_SQRT1_2));
+    case RAPT_ACTIVATION_GELU_TANH:
+        return 0.5 * z * (1 + tanh(u));
+    default:
+        return z / (1 + exp(-z));
+    }
+}
+
+/* The mask is what ones become. */
+static array reference_affine_activation(const array *in, const op_sample *s)
+{
+    RAPT_SCOPE;
+    array y = reference_affine(in, s);
+    rapt_seed(42);
+    array mask = array_read(rapt_drop(rapt_ones(RAPT_FLOAT64, y.rank, y.shape), s->real[0]));
+    for (int64_t i = 0; i < y.count; i++)
+        y.data[i] = mask.data[i] == 0 ? 0 : activated(s->variant, y.data[i]) / (1 - s->real[0]);
+    array_free(&mask);
+    return y;
+}
+
 static const op_sample products[] = {
     {.in = {SHAPE(2, 3), SHAPE(3, 4)}},
     {.in = {SHAPE(3), SHAPE(3)}},
@@ -162,6 +199,38 @@ static const op_sample affine_misfits[] = {
     {.in = {SCALAR, SHAPE(4, 3), SHAPE(4)}, .error = RAPT_ERROR_SHAPE},
 };
 
+#define RELU .variant = RAPT_ACTIVATION_RELU
+#define GELU .variant = RAPT_ACTIVATION_GELU
+#define GELU_TANH .variant = RAPT_ACTIVATION_GELU_TANH
+#define SILU .variant = RAPT_ACTIVATION_SILU
+
+static const op_sample affine_activations[] = {
+    {.in = {SHAPE(2, 3), SHAPE(4, 3), SHAPE(4)}, RELU},
+    {.in = {SHAPE(2, 3), SHAPE(4, 3), SHAPE(4)}, GELU},
+    {.in = {SHAPE(2, 3), SHAPE(4, 3), SHAPE(4)}, GELU_TANH},
+    {.in = {SHAPE(2, 3), SHAPE(4, 3), SHAPE(4)}, SILU},
+    {.in = {SHAPE(2, 2, 3), SHAPE(5, 3), ABSENT}, RELU, .real = {0.5}},
+    {.in = {SHAPE(2, 2, 3), SHAPE(5, 3), SHAPE(5)}, GELU, .real = {0.25}},
+    {.in = {SHAPE(3), SHAPE(2, 3), SHAPE(2)}, SILU, .real = {0.5}},
+    {.in = {SHAPE(3, 2), SHAPE(2, 2), SHAPE(2)}, RELU, .real = {1}},
+    {.in = {SHAPE(3, 2), SHAPE(2, 2), SHAPE(2)}, SILU, .real = {1}},
+    {.in = {SHAPE(0, 3), SHAPE(2, 3), SHAPE(2)}, GELU, .real = {0.5}},
+    {.in = {SHAPE(2, 0), SHAPE(3, 0), SHAPE(3)}, GELU},
+    {.in = {SHAPE(2, 3), SHAPE(0, 3), SHAPE(0)}, RELU},
+    {.in = {SHAPE(170, 530), SHAPE(91, 530), SHAPE(91)}, RELU, .real = {0.5}, .large = true},
+    {.in = {SHAPE(7, 31, 64), SHAPE(77, 64), ABSENT}, GELU, .large = true},
+    {.in = {SHAPE(301, 300), SHAPE(290, 300), SHAPE(290)}, SILU, .real = {0.1}, .large = true},
+};
+
+static const op_sample bad_activations[] = {
+    {.in = {SHAPE(2, 3), SHAPE(3, 4), SHAPE(3)}, .error = RAPT_ERROR_SHAPE},
+    {.in = {SHAPE(2, 3), SHAPE(4, 3), SHAPE(3)}, .error = RAPT_ERROR_SHAPE},
+    {.in = {SHAPE(2, 3), SHAPE(4, 3), SHAPE(4)}, .real = {1.5}, .error = RAPT_ERROR_VALUE},
+    {.in = {SHAPE(2, 3), SHAPE(4, 3), SHAPE(4)}, .real = {NAN}, .error = RAPT_ERROR_VALUE},
+    {.in = {SHAPE(2, 3), SHAPE(4, 3), SHAPE(4)}, .variant = 4, .error = RAPT_ERROR_VALUE},
+    {.in = {SHAPE(2, 3), SHAPE(4, 3), SHAPE(4)}, .variant = -1, .error = RAPT_ERROR_VALUE},
+};
+
 static const op_row rows[] = {
     {.name = "matmul",
      .call = call_matmul,
@@ -182,6 +251,13 @@ static const op_row rows[] = {
      .optional = 4,
      SAMPLES(affine_samples),
      FAILURES(affine_misfits)},
+    {.name = "affine_activation",
+     .call = call_affine_activation,
+     .reference = reference_affine_activation,
+     .differentiable = 7,
+     .optional = 4,
+     SAMPLES(affine_activations),
+     FAILURES(bad_activations)},
 };
 
 const op_family ops_matrix = {rows, sizeof rows / sizeof *rows};

@@ -1,9 +1,7 @@
 /* Matrix products: matmul, and affine, which is a linear layer. */
-#include <rapt/ops.h>
-
 #include <string.h>
 
-#include "tensor/matmul.h"
+#include "affine.h"
 
 static bool check_dtypes(const char *op, const rapt_tensor *a, const rapt_tensor *b)
 {
@@ -182,29 +180,33 @@ rapt_tensor *rapt_matmul(rapt_tensor *a, rapt_tensor *b)
     return RAPT_APPLY(&matmul, NULL, a, b);
 }
 
-static bool check_affine(const rapt_tensor *x, const rapt_tensor *weight, const rapt_tensor *bias)
+static bool check_affine(const char *op, const rapt_tensor *x, const rapt_tensor *weight, const rapt_tensor *bias)
 {
-    if (!check_dtypes("affine", x, weight) || (bias && !check_dtypes("affine", x, bias))) return false;
+    if (!check_dtypes(op, x, weight) || (bias && !check_dtypes(op, x, bias))) return false;
     bool fits = x->rank >= 1 && weight->rank == 2 && x->shape[x->rank - 1] == weight->shape[1] &&
                 (!bias || (bias->rank == 1 && bias->shape[0] == weight->shape[0]));
     if (fits) return true;
     char text_x[RAPT_SHAPE_TEXT], text_weight[RAPT_SHAPE_TEXT], text_bias[RAPT_SHAPE_TEXT];
-    return rapt_fail(RAPT_ERROR_SHAPE, "affine", "x %s, weight %s, bias %s; (..., in), (out, in), (out) expected",
+    return rapt_fail(RAPT_ERROR_SHAPE, op, "x %s, weight %s, bias %s; (..., in), (out, in), (out) expected",
                      rapt_shape_text(x->rank, x->shape, text_x),
                      rapt_shape_text(weight->rank, weight->shape, text_weight),
                      bias ? rapt_shape_text(bias->rank, bias->shape, text_bias) : "NULL");
 }
 
-/* y = x Wᵀ + b */
-static rapt_tensor *affine_forward(rapt_call *call)
+rapt_tensor *rapt_affine_output(const rapt_call *call)
 {
-    rapt_tensor *x = rapt_call_input(call, 0), *weight = rapt_call_input(call, 1), *bias = rapt_call_input(call, 2);
-    if (!check_affine(x, weight, bias)) return NULL;
+    rapt_tensor *x = rapt_call_input(call, 0), *weight = rapt_call_input(call, 1);
+    const char *op = rapt_call_op(call)->name;
+    if (!check_affine(op, x, weight, rapt_call_input(call, 2))) return NULL;
     int64_t shape[RAPT_MAX_RANK];
     memcpy(shape, x->shape, x->rank * sizeof *shape);
     shape[x->rank - 1] = weight->shape[0];
-    rapt_tensor *y = rapt_new("affine", x->dtype, x->rank, shape);
-    if (!y) return NULL;
+    return rapt_new(op, x->dtype, x->rank, shape);
+}
+
+bool rapt_affine_into(rapt_call *call, const rapt_tensor *y, const rapt_epilogue *epilogue)
+{
+    rapt_tensor *x = rapt_call_input(call, 0), *weight = rapt_call_input(call, 1);
     const rapt_tensor left = x->rank == 1 ? with_axis(x, 0) : rapt_header_of(x),
                       output = x->rank == 1 ? with_axis(y, 0) : rapt_header_of(y);
     rapt_tensor right = rapt_header_of(weight);
@@ -213,10 +215,16 @@ static rapt_tensor *affine_forward(rapt_call *call)
         right.strides[axis] = weight->strides[1 - axis];
     }
     right.contiguous = false;
-    if (!rapt_matmul_into("affine", &output, &left, &right, bias, false)) return NULL;
     rapt_call_save(call, rapt_call_wants(call, 1) ? x : NULL);
     rapt_call_save(call, rapt_call_wants(call, 0) ? weight : NULL);
-    return y;
+    return rapt_matmul_finished(rapt_call_op(call)->name, &output, &left, &right, rapt_call_input(call, 2), epilogue);
+}
+
+/* y = x Wᵀ + b */
+static rapt_tensor *affine_forward(rapt_call *call)
+{
+    rapt_tensor *y = rapt_affine_output(call);
+    return y && rapt_affine_into(call, y, NULL) ? y : NULL;
 }
 
 /* dW = gᵀ x, added to what other uses of W gave */
@@ -224,17 +232,21 @@ static bool weight_gradient(rapt_call *call, rapt_tensor *g, rapt_tensor *x)
 {
     rapt_tensor *left = transposed(stacked(g)), *right = stacked(x), *sum = rapt_call_gradient_so_far(call, 1);
     if (!sum || !left || !right) return rapt_call_give(call, 1, rapt_matmul(left, right));
-    return rapt_matmul_into("affine", sum, left, right, NULL, true);
+    return rapt_matmul_into(rapt_call_op(call)->name, sum, left, right, NULL, true);
 }
 
 /* dx = g W, dW, db = g, which the engine sums over the leading axes */
-static bool affine_vjp(rapt_call *call)
+bool rapt_affine_give(rapt_call *call, rapt_tensor *g)
 {
-    rapt_tensor *g = rapt_call_gradient(call, 0);
     bool good = true;
     if (rapt_call_wants(call, 0)) good = rapt_call_give(call, 0, rapt_matmul(g, rapt_call_saved(call, 1)));
     if (rapt_call_wants(call, 1)) good = good && weight_gradient(call, g, rapt_call_saved(call, 0));
     return good && rapt_call_give(call, 2, g);
+}
+
+static bool affine_vjp(rapt_call *call)
+{
+    return rapt_affine_give(call, rapt_call_gradient(call, 0));
 }
 
 static const rapt_op affine = {.name = "affine", .forward = affine_forward, .vjp = affine_vjp, .optional = 1U << 2};

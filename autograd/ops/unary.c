@@ -1,8 +1,7 @@
 /* Functions of one tensor: those of functions.def, which one engine runs and differentiates; and clamp. */
 #include <math.h>
 
-#include <rapt/ops.h>
-
+#include "activation.h"
 #include "elementwise.h"
 
 /* 1 + factor · x */
@@ -121,6 +120,35 @@ static bool fused_vjp(rapt_call *call)
     FUSED_GRADIENT(name, saved, cost, gradient_cost, name##_second)
 
 #include "tensor/functions.def"
+
+/* --- those that follow a linear layer --- */
+
+static const function *const activations[] = {[RAPT_ACTIVATION_RELU] = &relu_function,
+                                              [RAPT_ACTIVATION_GELU] = &gelu_function,
+                                              [RAPT_ACTIVATION_GELU_TANH] = &gelu_tanh_function,
+                                              [RAPT_ACTIVATION_SILU] = &silu_function};
+enum { activation_count = sizeof activations / sizeof *activations };
+
+bool rapt_check_activation(const char *op, rapt_activation activation)
+{
+    return (unsigned)activation < activation_count ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "activation %d is none of rapt_activation", (int)activation);
+}
+
+rapt_loop *rapt_activation_loop(rapt_activation activation, rapt_dtype dtype)
+{
+    return activations[activation]->loops[dtype];
+}
+
+bool rapt_activation_saves_output(rapt_activation activation)
+{
+    return activations[activation]->saved == saves_y;
+}
+
+rapt_tensor *rapt_activation_gradient(rapt_activation activation, rapt_tensor *g, rapt_tensor *saved)
+{
+    return activations[activation]->gradient(g, saved);
+}
 
 /* --- clamp --- */
 

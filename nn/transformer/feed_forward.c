@@ -7,12 +7,12 @@
 
 static const struct {
     const char *name;
-    rapt_activation_function *activation;
+    rapt_activation activation;
     bool is_gated; /* the activation's result is multiplied by a third layer's */
 } kinds[] = {
-    [RAPT_FEED_FORWARD_RELU] = {"ReLU", rapt_relu, .is_gated = false},
-    [RAPT_FEED_FORWARD_GELU] = {"GELU", rapt_gelu, .is_gated = false},
-    [RAPT_FEED_FORWARD_SWIGLU] = {"SwiGLU", rapt_silu, .is_gated = true},
+    [RAPT_FEED_FORWARD_RELU] = {"ReLU", RAPT_ACTIVATION_RELU, .is_gated = false},
+    [RAPT_FEED_FORWARD_GELU] = {"GELU", RAPT_ACTIVATION_GELU, .is_gated = false},
+    [RAPT_FEED_FORWARD_SWIGLU] = {"SwiGLU", RAPT_ACTIVATION_SILU, .is_gated = true},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 
@@ -20,9 +20,11 @@ static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 {
     rapt_feed_forward *f = (rapt_feed_forward *)module;
     RAPT_SCOPE;
-    rapt_tensor *inner = kinds[f->kind].activation(rapt_linear_forward(f->linear1, x));
+    const double dropout = module->training ? f->dropout : 0;
+    rapt_tensor *inner = rapt_affine_activation(x, f->linear1->weight, f->linear1->bias, kinds[f->kind].activation,
+                                                f->linear3 ? 0 : dropout);
     if (f->linear3) inner = rapt_mul(inner, rapt_linear_forward(f->linear3, x));
-    if (module->training && f->dropout > 0) inner = rapt_drop(inner, f->dropout);
+    if (f->linear3 && dropout > 0) inner = rapt_drop(inner, dropout);
     return rapt_keep(rapt_linear_forward(f->linear2, inner));
 }
 

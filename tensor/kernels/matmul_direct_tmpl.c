@@ -157,16 +157,8 @@ static inline bool is_tiny(const rapt_product *p)
     return p->m * p->n * p->k <= tiny && p->n <= narrow;
 }
 
-static void multiply_direct(const rapt_product *p)
+static void multiply_vectors(const rapt_product *p)
 {
-    if (is_tiny(p)) {
-        multiply_tiny(p);
-        return;
-    }
-    if (p->m * p->n <= together) {
-        multiply_elements(p);
-        return;
-    }
     const bool columns = p->b_row == 1 && p->b_column != 1 && p->a_column == 1 && p->m <= column_rows;
     const int64_t first = columns && p->k >= lane_width ? multiply_dense_columns(p) : 0;
     const int64_t b_column = p->k == 1 && p->n == 1 ? 1 : p->b_column;
@@ -188,6 +180,17 @@ static void multiply_direct(const rapt_product *p)
             multiply_rows_directly(p, from);
         }
     }
+}
+
+static void multiply_direct(const rapt_product *p)
+{
+    if (is_tiny(p))
+        multiply_tiny(p);
+    else if (p->m * p->n <= together)
+        multiply_elements(p);
+    else
+        multiply_vectors(p);
+    finish(p);
 }
 
 /* What a product takes, in multiply-adds of a vector: sums, what they wait for, b's way into vectors and c's out of

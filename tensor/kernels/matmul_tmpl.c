@@ -93,6 +93,30 @@ static void add_bias(const rapt_product *p, int64_t row, int64_t height, int64_t
             *element_of(p, row + i, column + j) += bias[i * p->bias_row + j * p->bias_column];
 }
 
+/* The epilogue of the elements at those rows and columns, along whichever are dense in c. Of the next line what is
+ * written is prefetched: lines are too short for the processor to see it come. */
+static void finish_part(const rapt_product *p, int64_t top, int64_t bottom, int64_t left, int64_t right)
+{
+    const rapt_epilogue *e = p->epilogue;
+    const bool by_rows = p->c_column == 1 && (p->c_row != 1 || right - left >= bottom - top);
+    const int64_t step = by_rows ? p->c_row : p->c_column, strides[2] = {SIZE, SIZE};
+    int64_t lines = by_rows ? bottom - top : right - left, count = by_rows ? right - left : bottom - top;
+    if (step == count) count *= lines, lines = 1;
+    T *c = element_of(p, top, left);
+    for (int64_t i = 0; i < lines; i++, c += step) {
+        const int64_t place = c - (const T *)(const void *)e->c;
+        T *y = (T *)(void *)e->y + place;
+        if (y != c && i + 1 < lines) prefetch(y + step, (int)(count * SIZE), 1);
+        e->function(count, (char *[]){(char *)y, (char *)c}, strides, NULL);
+        if (e->dropout) e->dropout(e->state, place, count, y, y, e->keep, e->scale);
+    }
+}
+
+static void finish(const rapt_product *p)
+{
+    if (p->epilogue) finish_part(p, 0, p->m, 0, p->n);
+}
+
 /* The tile of c where a panel of rows and a panel of columns come together. */
 static inline void multiply_panels(const rapt_product *p, bool adds, bool is_first, int64_t k, int64_t row,
                                    int64_t height, int64_t column, const T *a, const T *b)
@@ -138,13 +162,17 @@ static inline void multiply_rows(const rapt_product *p, int64_t block, int64_t f
 {
     const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
     const int64_t panels = row_panels(p->m), top = panel_start(p->m, panels, first);
-    const bool adds = done > 0 || p->accumulate;
-    for (int64_t left = 0; left < p->n; left += near)
+    const bool adds = done > 0 || p->accumulate, finishes = p->epilogue && done + k == p->k;
+    for (int64_t left = 0; left < p->n; left += near) {
+        const int64_t right = smaller_of(left + near, p->n);
         for (int64_t i = first; i < last; i++) {
             const int64_t row = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - row;
-            for (int64_t column = left; column < smaller_of(left + near, p->n); column += panel)
+            for (int64_t column = left; column < right; column += panel)
                 multiply_panels(p, adds, done == 0, k, row, height, column, a + (row - top) * k, b + column * k);
+            if (finishes && p->c_column == 1) finish_part(p, row, row + height, left, right);
         }
+        if (finishes && p->c_column != 1) finish_part(p, top, panel_start(p->m, panels, last), left, right);
+    }
 }
 
 static void multiply_packed(const rapt_product *p, int64_t block, const void *a, const void *b, int64_t near)
@@ -180,5 +208,6 @@ void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
         .few_rows = 2 * strided_rows,
         .multiply_direct = multiply_direct,
         .is_better_turned = is_better_turned,
+        .finish = finish,
     };
 }

@@ -70,15 +70,18 @@ RANDOM_LOOP(bernoulli_uint8, uint8_t, 1, 1, const rapt_philox_chance one = rapt_
         uint32_t words[words_at_once];                                                                                 \
         const rapt_philox_chance one = rapt_philox_chance_of(keep);                                                    \
         const T factor = (T)scale;                                                                                     \
-        for (int64_t start = 0; start < count; start += words_at_once) {                                               \
-            const int64_t rest = count - start, length = rest < words_at_once ? rest : words_at_once;                  \
+        for (int64_t start = 0, length; start < count; start += length) {                                              \
+            const int64_t skipped = (first + start) % 4, rest = count - start, most = words_at_once - skipped;         \
+            const uint32_t *word = words + skipped;                                                                    \
             const T *piece_in = (const T *)in + start;                                                                 \
             T *piece_out = (T *)out + start;                                                                           \
-            rapt_philox_words(state.seed, state.offset + (uint64_t)((first + start) / 4), (length + 3) / 4, words);    \
+            length = rest < most ? rest : most;                                                                        \
+            rapt_philox_words(state.seed, state.offset + (uint64_t)((first + start) / 4), (skipped + length + 3) / 4,  \
+                              words);                                                                                  \
             RAPT_SIMD for (int64_t i = 0; i < length; i++)                                                             \
             {                                                                                                          \
                 const T kept = piece_in[i] * factor;                                                                   \
-                piece_out[i] = rapt_philox_is_hit(words[i], one) ? kept : 0;                                           \
+                piece_out[i] = rapt_philox_is_hit(word[i], one) ? kept : 0;                                            \
             }                                                                                                          \
         }                                                                                                              \
     }

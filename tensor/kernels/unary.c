@@ -72,14 +72,15 @@ RAPT_UNARY_LOOP(abs_uint8, uint8_t, uint8_t, a)
 
 #define BOUNDS(T) const T low = (T)((const double *)options)[0], high = (T)((const double *)options)[1]
 
-/* In clamp_backward a is the gradient and b the operand. */
+/* In clamp_backward a is the gradient and b the operand, in scaled_relu_backward relu's output. */
 #define FLOATING_LOOPS(T, dtype, POW)                                                                                  \
     RAPT_UNARY_LOOP(square_##dtype, T, T, a *a)                                                                        \
     RAPT_UNARY_LOOP(cube_##dtype, T, T, a *a *a)                                                                       \
     RAPT_UNARY_LOOP(reciprocal_##dtype, T, T, 1 / a)                                                                   \
     RAPT_UNARY_LOOP(power_##dtype, T, T, POW(a, option))                                                               \
     RAPT_UNARY_LOOP_WITH(clamp_##dtype, T, T, BOUNDS(T), a<low ? low : a> high ? high : a)                             \
-    RAPT_BINARY_LOOP_WITH(clamp_backward_##dtype, T, T, BOUNDS(T), ((b >= low) & (b <= high)) ? a : 0)
+    RAPT_BINARY_LOOP_WITH(clamp_backward_##dtype, T, T, BOUNDS(T), ((b >= low) & (b <= high)) ? a : 0)                 \
+    RAPT_BINARY_LOOP(scaled_relu_backward_##dtype, T, T, b <= 0 ? 0 : a * option)
 
 FLOATING_LOOPS(float, float32, rapt_math_powf)
 FLOATING_LOOPS(double, float64, pow)

@@ -149,7 +149,10 @@ RAPT_MATH_INLINE float rapt_math_sigmoidf(float x)
     float magnitude = fabsf(x);
     float e = rapt_math_exp_clamped(magnitude > 104.0f ? -104.0f : -magnitude);
     float q = e / (1.0f + e);
-    return (x < 0.0f ? e : 1.0f) - (x < 0.0f ? e * q : q);
+    // e where x < 0, else 1; chosen without a branch, across which compilers would not contract the line after
+    uint32_t negative = 0u - (rapt_math_bits(x) >> 31);
+    float whole = rapt_math_from_bits((rapt_math_bits(e) & negative) | (rapt_math_bits(1.0f) & ~negative));
+    return whole - whole * q;
 }
 
 /* In double, at the C library's accuracy. */

@@ -226,6 +226,17 @@ def affine(p):
     p.step("affine", [x, p.turn(p.shaped([out, size])), p.shaped([out]) if p.chance(0.7) else None], F.linear)
 
 
+ACTIVATIONS = (F.relu, F.gelu, lambda x: F.gelu(x, approximate="tanh"), F.silu)
+
+
+@op
+def affine_activation(p):
+    x = p.some(1)
+    size, out, kind = p.values[x].shape[-1], p.size(), p.below(len(ACTIVATIONS))
+    inputs = [x, p.turn(p.shaped([out, size])), p.shaped([out]) if p.chance(0.7) else None]
+    p.step("affine_activation", inputs, lambda *inputs: ACTIVATIONS[kind](F.linear(*inputs)), variant=kind)
+
+
 # --- losses ---
 
 REDUCTIONS = ("mean", "sum", "none")

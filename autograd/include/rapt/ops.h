@@ -97,6 +97,18 @@ RAPT_API rapt_tensor *rapt_matmul(rapt_tensor *a, rapt_tensor *b);
 /* x Wᵀ + b: x (…, in), weight (out, in), bias (out) or NULL → (…, out). */
 RAPT_API rapt_tensor *rapt_affine(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias);
 
+typedef enum rapt_activation {
+    RAPT_ACTIVATION_RELU,
+    RAPT_ACTIVATION_GELU,
+    RAPT_ACTIVATION_GELU_TANH,
+    RAPT_ACTIVATION_SILU
+} rapt_activation;
+
+/* drop(f(x Wᵀ + b)) with the activation f and the probability `dropout`, 0 for none: the bits that rapt_affine, f and
+ * rapt_drop give one after the other, but with fewer passes over memory, and of relu only what remains is stored. */
+RAPT_API rapt_tensor *rapt_affine_activation(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias,
+                                             rapt_activation activation, double dropout);
+
 /* --- views: no element is copied (but by reshape of a tensor whose strides cannot express it, and contiguous) --- */
 RAPT_API rapt_tensor *rapt_reshape(rapt_tensor *x, int rank, const int64_t *shape); /* one size may be −1 */
 RAPT_API rapt_tensor *rapt_transpose(rapt_tensor *x, int axis, int other_axis);

@@ -12,6 +12,7 @@ typedef struct rapt_product {
     char *c;
     int64_t a_row, a_column, b_row, b_column, bias_row, bias_column, c_row, c_column;
     bool accumulate;
+    const struct rapt_epilogue *epilogue; /* of kernels.h; or NULL */
 } rapt_product;
 
 /* Sums are cut into blocks of k, of nearly equal depth; by k alone, since bits depend on it. */
@@ -53,6 +54,10 @@ typedef struct rapt_matmul_kernels {
 
     /* Would cᵀ = bᵀ · aᵀ be computed sooner? */
     bool (*is_better_turned)(const rapt_product *product);
+
+    /* The epilogue of a product that is in c: what the other functions do after their last block of k, while c is in
+     * the cache. */
+    void (*finish)(const rapt_product *product);
 } rapt_matmul_kernels;
 
 #endif

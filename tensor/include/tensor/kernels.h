@@ -71,9 +71,20 @@ typedef struct rapt_reduce_kernels {
  * a 1. */
 typedef void rapt_random_loop(rapt_random_state state, int64_t first, int64_t count, void *out, double a, double b);
 
-/* The same for out = in · scale with the chance `keep`, else 0. The mask is bernoulli's. */
+/* The same for out = in · scale with the chance `keep`, else 0, and for any first. The mask is bernoulli's. */
 typedef void rapt_dropout_loop(rapt_random_state state, int64_t first, int64_t count, void *out, const void *in,
                                double keep, double scale);
+
+/* What becomes of a product's elements: y = function(c), and dropout, where it is not NULL, of y. c and y are the first
+ * elements of dense tensors of one shape, or one tensor, and the product's c is a part of that. */
+typedef struct rapt_epilogue {
+    rapt_loop *function;
+    const char *c;
+    char *y;
+    rapt_dropout_loop *dropout;
+    rapt_random_state state;
+    double keep, scale;
+} rapt_epilogue;
 
 typedef struct rapt_random_kernels {
     rapt_random_loop *uniform[2], *normal[2]; /* float32, float64 */
@@ -82,14 +93,15 @@ typedef struct rapt_random_kernels {
 } rapt_random_kernels;
 
 /* The loops of functions.def (name_backward, the fused gradient, takes the gradient and what is saved), and those
- * that a power and clamp are made of. */
+ * that a power, clamp and relu before dropout are made of. */
 #define RAPT_OTHER_UNARY_KERNELS(X)                                                                                    \
     X(square)                                                                                                          \
     X(cube)                                                                                                            \
     X(reciprocal)                                                                                                      \
     X(power)                                                                                                           \
     X(clamp)                                                                                                           \
-    X(clamp_backward)
+    X(clamp_backward)                                                                                                  \
+    X(scaled_relu_backward)
 
 typedef struct rapt_unary_kernels {
 #define FUNCTION(name, ...) rapt_loops name;
@@ -97,7 +109,7 @@ typedef struct rapt_unary_kernels {
 #define FUSED_STEPS(name, ...) rapt_loops name, name##_backward;
 #include "tensor/functions.def"
 #define X(name) rapt_loops name;
-    RAPT_OTHER_UNARY_KERNELS(X) /* options of power: a double; of clamp: low and high, two doubles */
+    RAPT_OTHER_UNARY_KERNELS(X) /* options: a double; of clamp two, low and high */
 #undef X
     rapt_loops weight; /* float64: exp((x − largest) · scale), 0 if that is below e^−708; options: these two */
 } rapt_unary_kernels;

@@ -5,6 +5,7 @@
 #define RAPT_TENSOR_MATMUL_H
 
 #include "tensor/core.h"
+#include "tensor/kernels.h"
 
 /* c = a · b, or c += a · b, in float32 or float64, where a is (m, k), b (k, n) and c (m, n), of any strides of a and
  * b and a column stride of 1 in c. False after an error under the op's name (no memory); c is then as it was. */
@@ -17,6 +18,10 @@ bool rapt_gemm(const char *op, rapt_dtype dtype, int64_t m, int64_t n, int64_t k
  * if not NULL, is (n) and added to each row; not together with accumulate. */
 bool rapt_matmul_into(const char *op, const rapt_tensor *c, const rapt_tensor *a, const rapt_tensor *b,
                       const rapt_tensor *bias, bool accumulate);
+
+/* The same, not accumulated, with an epilogue (NULL: none) that knows c, which is dense, as its c. */
+bool rapt_matmul_finished(const char *op, const rapt_tensor *c, const rapt_tensor *a, const rapt_tensor *b,
+                          const rapt_tensor *bias, const rapt_epilogue *epilogue);
 
 /* Does OpenBLAS compute all products? RAPT_MATMUL=openblas in the environment says so. */
 bool rapt_matmul_uses_blas(void);
