@@ -2,15 +2,14 @@
  * (kernels/matmul_tmpl.c).
  *
  * A product goes one of four ways, which its shape alone chooses:
- *   - directly, where it is small or has few rows: without packing, cut by columns;
+ *   - directly, where it is small or narrow: a is read where it lies, and c is cut along its longer side;
  *   - alone: cut into tiles of c, each of which packs its own share of a and b;
- *   - together: where so many tiles would pack the same numbers, first all threads pack the smaller of a and b, and
- *     then all take tiles, which pack their shares of the larger one;
+ *   - together: where so many tiles would pack the same numbers (multiply_together.c);
  *   - by OpenBLAS, on request, as the reference of the tests. */
 #include <unistd.h>
 
 #include "blas.h"
-#include "products.h"
+#include "multiply.h"
 #include "tensor/kernels.h"
 #include "tensor/matmul.h"
 #include "tensor/memory.h"
@@ -26,26 +25,13 @@ static __attribute__((constructor)) void find_cache(void)
     if (found > smallest_cache) cache_bytes = found < largest_cache ? found : largest_cache;
 }
 
-/* What the tasks share. */
-typedef struct work {
-    rapt_products all;
-    const rapt_matmul_kernels *kernels;
-    int64_t item, near; /* bytes of an element; columns of packed b that stay in the second-level cache */
-    int64_t row_tiles, column_tiles;
-    rapt_scratch scratch;
-
-    /* of products that pack together: the panels of a slab, which is some blocks of k for some rows or columns */
-    char *slab;
-    int64_t slab_side, first_block, last_block; /* so many elements for each k */
-} work;
-
 static inline int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
 /* The share of p that is one tile, in whole panels. */
-static void cut_tile(const work *w, int64_t tile, rapt_product *p)
+static void cut_tile(const rapt_multiplication *w, int64_t tile, rapt_product *p)
 {
     const int64_t row = tile / w->column_tiles % w->row_tiles, column = tile % w->column_tiles;
     const int64_t panel = w->kernels->columns, panels = rapt_divide_up(p->n, panel);
@@ -56,8 +42,7 @@ static void cut_tile(const work *w, int64_t tile, rapt_product *p)
                              least(panels * (column + 1) / w->column_tiles * panel, p->n));
 }
 
-/* Tiles are counted along the columns first, then the rows, then the batch. */
-static rapt_product tile_at(const work *w, int64_t i)
+rapt_product rapt_tile_at(const rapt_multiplication *w, int64_t i)
 {
     rapt_product p = rapt_product_at(&w->all, i / (w->column_tiles * w->row_tiles));
     cut_tile(w, i, &p);
@@ -66,9 +51,9 @@ static rapt_product tile_at(const work *w, int64_t i)
 
 static void run_reference(void *context, int64_t first, int64_t last)
 {
-    const work *w = context;
+    const rapt_multiplication *w = context;
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = tile_at(w, i);
+        const rapt_product p = rapt_tile_at(w, i);
         if (!p.accumulate) rapt_product_fill(&p, w->item);
         rapt_blas_add_product(w->all.dtype, &p);
         w->kernels->finish(&p);
@@ -77,20 +62,20 @@ static void run_reference(void *context, int64_t first, int64_t last)
 
 static void run_directly(void *context, int64_t first, int64_t last)
 {
-    const work *w = context;
+    const rapt_multiplication *w = context;
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = tile_at(w, i);
+        const rapt_product p = rapt_tile_at(w, i);
         w->kernels->multiply_direct(&p);
     }
 }
 
 static void run_alone(void *context, int64_t first, int64_t last)
 {
-    const work *w = context;
+    const rapt_multiplication *w = context;
     const int64_t panel = w->kernels->columns;
     char *scratch = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = tile_at(w, i);
+        const rapt_product p = rapt_tile_at(w, i);
         const int64_t panels = rapt_divide_up(p.n, panel);
         char *packed = scratch, *chunk = packed + panels * panel * least(p.k, RAPT_BLOCK_DEPTH) * w->item;
         for (int64_t block = 0; block < rapt_block_count(p.k); block++) {
@@ -101,56 +86,6 @@ static void run_alone(void *context, int64_t first, int64_t last)
     rapt_scratch_return(&w->scratch, scratch);
 }
 
-/* Where a block of k begins in the slab. */
-static char *block_in_slab(const work *w, int64_t block)
-{
-    const int64_t k = w->all.first.k;
-    return w->slab + (rapt_block_start(k, block) - rapt_block_start(k, w->first_block)) * w->slab_side * w->item;
-}
-
-static void pack_rows_of_slab(void *context, int64_t first, int64_t last)
-{
-    const work *w = context;
-    for (int64_t block = w->first_block; block < w->last_block; block++)
-        w->kernels->pack_rows(&w->all.first, block, first, last, block_in_slab(w, block));
-}
-
-static void pack_columns_of_slab(void *context, int64_t first, int64_t last)
-{
-    const work *w = context;
-    for (int64_t block = w->first_block; block < w->last_block; block++)
-        w->kernels->pack_block(&w->all.first, block, first, last, block_in_slab(w, block));
-}
-
-/* All rows of some columns. */
-static void run_sharing_a(void *context, int64_t first, int64_t last)
-{
-    const work *w = context;
-    char *packed = rapt_scratch_borrow(&w->scratch);
-    for (int64_t i = first; i < last; i++) {
-        const rapt_product p = tile_at(w, i);
-        const int64_t panels = rapt_divide_up(p.n, w->kernels->columns);
-        for (int64_t block = w->first_block; block < w->last_block; block++) {
-            w->kernels->pack_block(&p, block, 0, panels, packed);
-            w->kernels->multiply_packed(&p, block, block_in_slab(w, block), packed, w->near);
-        }
-    }
-    rapt_scratch_return(&w->scratch, packed);
-}
-
-/* All columns of some rows. */
-static void run_sharing_b(void *context, int64_t first, int64_t last)
-{
-    const work *w = context;
-    char *chunk = rapt_scratch_borrow(&w->scratch);
-    for (int64_t i = first; i < last; i++) {
-        const rapt_product p = tile_at(w, i);
-        for (int64_t block = w->first_block; block < w->last_block; block++)
-            w->kernels->multiply_block(&p, block, block_in_slab(w, block), w->near, chunk);
-    }
-    rapt_scratch_return(&w->scratch, chunk);
-}
-
 /* So many tasks make a piece, where each computes that many rows and columns. */
 static int64_t grain_of(int64_t rows, int64_t columns, int64_t k)
 {
@@ -159,7 +94,7 @@ static int64_t grain_of(int64_t rows, int64_t columns, int64_t k)
 }
 
 /* Tiles as square as can be, since each packs its share of a and b anew: enough of them to keep threads busy. */
-static void choose_tiles(work *w, int64_t count)
+static void choose_tiles(rapt_multiplication *w, int64_t count)
 {
     enum { tiles = 16, largest_side = 512, smallest_rows = 32 };
     const double tile_work = 1 << 21;
@@ -181,7 +116,7 @@ static void choose_tiles(work *w, int64_t count)
 }
 
 /* Along the longer side. */
-static void multiply_directly(work *w, int64_t count)
+static void multiply_directly(rapt_multiplication *w, int64_t count)
 {
     enum { smallest_side = 64, tiles = 64, smallest_work = 1 << 16 };
     const rapt_product *p = &w->all.first;
@@ -198,13 +133,13 @@ static void multiply_directly(work *w, int64_t count)
 }
 
 /* Packing a takes as long as the few columns that would use it. */
-static bool is_direct(const work *w, const rapt_product *p)
+static bool is_direct(const rapt_multiplication *w, const rapt_product *p)
 {
-    const int64_t small = 1 << 18; /* multiplications */
-    return p->m <= w->kernels->few_rows || p->n <= w->kernels->columns || p->m * p->n <= small / p->k;
+    const int64_t small = 1 << 22; /* multiplications */
+    return p->m <= w->kernels->columns || p->n <= w->kernels->columns || p->m * p->n <= small / p->k;
 }
 
-static bool multiply_alone(const char *op, work *w, int64_t count)
+static bool multiply_alone(const char *op, rapt_multiplication *w, int64_t count)
 {
     const rapt_product *p = &w->all.first;
     const int64_t panel = w->kernels->columns;
@@ -217,70 +152,6 @@ static bool multiply_alone(const char *op, work *w, int64_t count)
     rapt_parallel(tasks, grain_of(rows, columns, p->k), run_alone, w);
     rapt_scratch_give(&w->scratch);
     return true;
-}
-
-/* Into so many tiles are panels cut: enough to keep threads equally busy, of no more than `most` panels each, and of no
- * fewer than three where there are many, since each tile reads all of the shared side. */
-static int64_t choose_tile_count(int64_t panels, int64_t most)
-{
-    enum { tiles = 24, multiple = 4, least_tiles = 8, fewest = 3 };
-    const int64_t enough = rapt_divide_up(panels, most), wanted = least(tiles, panels / fewest);
-    int64_t count = enough > wanted ? enough : wanted;
-    if (count < least_tiles) count = least_tiles;
-    return least(rapt_divide_up(count, multiple) * multiple, panels);
-}
-
-/* One product, or as much of it as the slab holds of its shared side for one block of k. */
-static void multiply_part(work *w, bool shares_a, int64_t slab_bytes)
-{
-    enum { panels_at_once = 2 };
-    const rapt_product *p = &w->all.first;
-    const int64_t blocks = rapt_block_count(p->k), panel = w->kernels->columns;
-    const int64_t panels = shares_a ? rapt_divide_up(p->m, w->kernels->rows) : rapt_divide_up(p->n, panel);
-    w->slab_side = shares_a ? p->m : panels * panel;
-    const int64_t fitting = slab_bytes / (w->slab_side * RAPT_BLOCK_DEPTH * w->item);
-    for (w->first_block = 0; w->first_block < blocks; w->first_block = w->last_block) {
-        w->last_block = least(w->first_block + fitting, blocks);
-        rapt_parallel(panels, panels_at_once, shares_a ? pack_rows_of_slab : pack_columns_of_slab, w);
-        rapt_parallel(w->row_tiles * w->column_tiles, 1, shares_a ? run_sharing_a : run_sharing_b, w);
-    }
-}
-
-static bool multiply_together(const char *op, const work *whole, int64_t count)
-{
-    enum { largest_slab = 1 << 23, most_rows = 56 };
-    work w = *whole;
-    const rapt_product *p = &w.all.first;
-    const bool shares_a = p->m <= p->n / 3; /* a tile of many rows of c would be far from dense */
-    const int64_t panel = w.kernels->columns, m = p->m, n = p->n, depth = least(p->k, RAPT_BLOCK_DEPTH);
-    const int64_t row_panels = rapt_divide_up(m, w.kernels->rows), column_panels = rapt_divide_up(n, panel);
-    if (shares_a)
-        w.column_tiles = choose_tile_count(column_panels, rapt_divide_up(w.near / 2, panel));
-    else
-        w.row_tiles = choose_tile_count(row_panels, rapt_divide_up(most_rows, w.kernels->rows));
-    const size_t own = shares_a ? (size_t)(rapt_divide_up(column_panels, w.column_tiles) * panel * depth * w.item)
-                                : w.kernels->chunk_bytes(m, p->k);
-    const int64_t unit = shares_a ? w.kernels->rows : panel;
-    const int64_t units =
-        least(rapt_divide_up(shares_a ? m : n, unit), largest_slab / (unit * RAPT_BLOCK_DEPTH * w.item));
-    const int64_t block_bytes = units * unit * RAPT_BLOCK_DEPTH * w.item;
-    const int64_t slab_bytes = block_bytes * least(rapt_block_count(p->k), largest_slab / block_bytes);
-    size_t capacity;
-    if (!rapt_scratch_take(op, &w.scratch, m * n, own)) return false;
-    w.slab = rapt_block_take(op, (size_t)slab_bytes, &capacity);
-    for (int64_t place = 0; w.slab && place < count; place++)
-        for (int64_t done = 0; done < (shares_a ? m : n); done += units * unit) {
-            const int64_t end = done + units * unit;
-            w.all.first = rapt_product_at(&whole->all, place);
-            if (shares_a)
-                rapt_product_cut_rows(&w.all.first, w.item, done, least(end, m));
-            else
-                rapt_product_cut_columns(&w.all.first, w.item, done, least(end, n));
-            multiply_part(&w, shares_a, slab_bytes);
-        }
-    rapt_scratch_give(&w.scratch);
-    if (w.slab) rapt_block_give(w.slab, capacity);
-    return w.slab != NULL;
 }
 
 /* One product that is over before a batch would be planned. */
@@ -307,7 +178,10 @@ bool rapt_multiply(const char *op, const rapt_products *products)
 {
     if (products->rank == 0 && multiply_at_once(products->dtype, &products->first)) return true;
     const int64_t large = 1 << 24; /* multiplications of a product */
-    work w = {.all = *products, .kernels = &rapt_kernel.matmul[products->dtype], .row_tiles = 1, .column_tiles = 1};
+    rapt_multiplication w = {.all = *products,
+                             .kernels = &rapt_kernel.matmul[products->dtype],
+                             .row_tiles = 1,
+                             .column_tiles = 1};
     const rapt_product *p = &w.all.first;
     int64_t count = 1;
     for (int axis = 0; axis < w.all.rank; axis++) count *= w.all.shape[axis];
@@ -325,6 +199,6 @@ bool rapt_multiply(const char *op, const rapt_products *products)
     }
     const int64_t panel_bytes = RAPT_BLOCK_DEPTH * w.kernels->columns * w.item;
     w.near = cache_bytes / 2 / panel_bytes * w.kernels->columns;
-    if (p->m * p->n >= large / p->k) return multiply_together(op, &w, count);
+    if (p->m * p->n >= large / p->k) return rapt_multiply_together(op, &w, count);
     return multiply_alone(op, &w, count);
 }

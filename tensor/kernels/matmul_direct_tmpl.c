@@ -72,6 +72,8 @@ static void multiply_elements(const rapt_product *p)
     }
 }
 
+enum { widest_turned = 4 * width }; /* columns of a tile that is to be turned */
+
 /* A block of k, and some columns of b in it whose rows are dense. */
 typedef struct part_of_b {
     int64_t done, k, column, count;
@@ -90,10 +92,10 @@ static void multiply_tiles(const rapt_product *p, const part_of_b *from, int whi
         sum(tiles, from->k, a, p->a_row, p->a_column, from->b, from->b_row, element_of(p, row, from->column), p->c_row,
             from->count, adds);
     } else {
-        T beside[(strided_rows + lane_width) * panel];
+        T beside[(strided_rows + lane_width) * widest_turned];
         for (int64_t i = 0; i < tiles; i++, a += height * p->a_row) {
-            sum(1, from->k, a, p->a_row, p->a_column, from->b, from->b_row, beside, panel, from->count, false);
-            put_turned(p, row + i * height, height, from->column, from->count, beside, adds);
+            sum(1, from->k, a, p->a_row, p->a_column, from->b, from->b_row, beside, widest_turned, from->count, false);
+            put_turned(p, row + i * height, height, from->column, from->count, beside, widest_turned, adds);
         }
     }
     if (p->bias && from->done == 0) add_bias(p, row, height * tiles, from->column, from->count);
@@ -109,7 +111,7 @@ static void multiply_rows_directly(const rapt_product *p, part_of_b from)
     const int64_t lower = panels * height - p->m, end = from.column + from.count; /* lower tiles by one row */
     while (from.column < end) {
         const int64_t left = end - from.column;
-        const int which = tile_width(height, p->c_column == 1 ? left : smaller_of(left, 2 * width));
+        const int which = tile_width(height, p->c_column == 1 ? left : smaller_of(left, widest_turned));
         from.count = smaller_of(left, tile_columns[which]);
         multiply_tiles(p, &from, which, 0, height, panels - lower);
         if (lower > 0) multiply_tiles(p, &from, which, (panels - lower) * height, height - 1, lower);
@@ -137,7 +139,7 @@ static int64_t multiply_dense_columns(const rapt_product *p)
             T beside[(column_rows + lane_width) * panel], *out = turned ? beside : element_of(p, 0, column);
             sum(k, a + done, p->a_row, b + column * p->b_column + done, p->b_column, ahead, out,
                 turned ? panel : p->c_row, adds && !turned);
-            if (turned) put_turned(p, 0, p->m, column, count, beside, adds);
+            if (turned) put_turned(p, 0, p->m, column, count, beside, panel, adds);
             if (p->bias && block == 0) add_bias(p, 0, p->m, column, count);
         }
     }
@@ -197,17 +199,17 @@ static void multiply_direct(const rapt_product *p)
  * them. */
 static double time_of(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t b_column, int64_t c_column)
 {
-    const double store = 2, store_turned = 10, copy = 2, turn = 7, gather = 2 * width, narrow = 1.3, half = 0.7;
-    const int64_t whole = (n + width - 1) / width;
+    const double waiting = 4, half = 0.6, narrow = 1.3; /* each row, for other columns than a whole panel's */
+    const double turn = 9, turn_at_once = 4, gather = 2 * width, copy = 2; /* a vector of b */
+    const double store = 2, store_turned = 10, store_lanes = 20; /* a vector of c, whose rows fill lanes or do not */
+    const int64_t whole = (n + width - 1) / width, lanes = m / lane_width * lane_width;
     const double vectors = (double)whole, tiles = (double)(m * whole), depth = (double)k;
-    const double load = b_column != 1 && n > 1 ? (b_row == 1 ? turn : gather) : is_copied(m, b_row, 1) ? copy : 0;
-    const double sums = tiles < together ? together
-                        : n <= width / 2 ? half * tiles
-                        : whole == 1     ? narrow * tiles
-                                         : tiles;
-    const double stored_rows = (double)((m + turned_rows - 1) / turned_rows * turned_rows);
+    const double sums = tiles < waiting ? waiting : n <= width / 2 ? half * tiles : whole == 1 ? narrow * tiles : tiles;
+    const double dense_columns = m <= column_rows ? turn_at_once : turn, dense_rows = is_copied(m, b_row, 1) ? copy : 0;
+    const double load = b_column == 1 || n == 1 ? dense_rows : b_row == 1 ? dense_columns : gather;
+    const double turned = (double)lanes * store_turned + (m > lanes ? lane_width * store_lanes : 0);
     return sums * depth + vectors * depth * load +
-           (c_column == 1 ? tiles * store : stored_rows * vectors * store_turned) * (double)rapt_block_count(k);
+           (c_column == 1 ? tiles * store : vectors * turned) * (double)rapt_block_count(k);
 }
 
 static bool is_better_turned(const rapt_product *p)

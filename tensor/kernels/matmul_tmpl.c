@@ -39,14 +39,14 @@ static inline T *element_of(const rapt_product *p, int64_t row, int64_t column)
 /* c = tile or c + tile, where the rows of c are not dense: transposed in registers, some rows of the tile at a time,
  * which become pieces of 16 bytes. The tile is padded to so many rows and to vectors. */
 static void put_turned(const rapt_product *p, int64_t row, int64_t height, int64_t column, int64_t count, const T *from,
-                       bool adds)
+                       int64_t from_row, bool adds)
 {
     for (int64_t i = 0; i < height; i += lane_width)
         for (int64_t j = 0; j < count; j += width) {
             vector block[lane_width];
 #pragma GCC unroll 4
             for (int lane = 0; lane < lane_width; lane++)
-                block[lane] = *(const vector *)(const void *)(from + (i + lane) * panel + j);
+                block[lane] = *(const vector *)(const void *)(from + (i + lane) * from_row + j);
             transpose_lanes(block);
             T pieces[lane_width][width];
 #pragma GCC unroll 4
@@ -128,7 +128,7 @@ static inline void multiply_panels(const rapt_product *p, bool adds, bool is_fir
     } else {
         T beside[(tile_rows + lane_width) * panel];
         sum(k, a, b, beside, panel, panel_width(count), false);
-        put_turned(p, row, height, column, count, beside, adds);
+        put_turned(p, row, height, column, count, beside, panel, adds);
     }
     if (p->bias && is_first) add_bias(p, row, height, column, count);
 }

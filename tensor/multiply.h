@@ -1,0 +1,28 @@
+/* How the products of a batch are cut into tasks, and what those share. */
+#ifndef RAPT_TENSOR_MULTIPLY_H
+#define RAPT_TENSOR_MULTIPLY_H
+
+#include "products.h"
+#include "tensor/scratch.h"
+
+typedef struct rapt_multiplication {
+    rapt_products all;
+    const rapt_matmul_kernels *kernels;
+    int64_t item, near; /* bytes of an element; columns of packed b that stay in the second-level cache */
+    int64_t row_tiles, column_tiles;
+    rapt_scratch scratch;
+
+    /* of products that pack together: the panels of a slab, which is some blocks of k for some rows or columns */
+    char *slab;
+    int64_t slab_side, first_block, last_block; /* so many elements for each k */
+} rapt_multiplication;
+
+/* A share of a product, cut evenly into row_tiles · column_tiles in whole panels; tiles are counted along the columns
+ * first, then the rows, then the batch. */
+rapt_product rapt_tile_at(const rapt_multiplication *work, int64_t tile);
+
+/* Products so large that tiles would pack the same numbers many times: all threads first pack the smaller of a and b,
+ * and then all take tiles, which pack their shares of the larger one. False after an error (no memory). */
+bool rapt_multiply_together(const char *op, const rapt_multiplication *work, int64_t count);
+
+#endif

@@ -1,0 +1,124 @@
+/* Large products, one after the other: the smaller operand is packed once for all threads. */
+#include "multiply.h"
+#include "tensor/kernels.h"
+#include "tensor/memory.h"
+#include "tensor/parallel.h"
+
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Where a block of k begins in the slab. */
+static char *block_in_slab(const rapt_multiplication *w, int64_t block)
+{
+    const int64_t k = w->all.first.k;
+    return w->slab + (rapt_block_start(k, block) - rapt_block_start(k, w->first_block)) * w->slab_side * w->item;
+}
+
+static void pack_rows_of_slab(void *context, int64_t first, int64_t last)
+{
+    const rapt_multiplication *w = context;
+    for (int64_t block = w->first_block; block < w->last_block; block++)
+        w->kernels->pack_rows(&w->all.first, block, first, last, block_in_slab(w, block));
+}
+
+static void pack_columns_of_slab(void *context, int64_t first, int64_t last)
+{
+    const rapt_multiplication *w = context;
+    for (int64_t block = w->first_block; block < w->last_block; block++)
+        w->kernels->pack_block(&w->all.first, block, first, last, block_in_slab(w, block));
+}
+
+/* All rows of some columns. */
+static void run_sharing_a(void *context, int64_t first, int64_t last)
+{
+    const rapt_multiplication *w = context;
+    char *packed = rapt_scratch_borrow(&w->scratch);
+    for (int64_t i = first; i < last; i++) {
+        const rapt_product p = rapt_tile_at(w, i);
+        const int64_t panels = rapt_divide_up(p.n, w->kernels->columns);
+        for (int64_t block = w->first_block; block < w->last_block; block++) {
+            w->kernels->pack_block(&p, block, 0, panels, packed);
+            w->kernels->multiply_packed(&p, block, block_in_slab(w, block), packed, w->near);
+        }
+    }
+    rapt_scratch_return(&w->scratch, packed);
+}
+
+/* All columns of some rows. */
+static void run_sharing_b(void *context, int64_t first, int64_t last)
+{
+    const rapt_multiplication *w = context;
+    char *chunk = rapt_scratch_borrow(&w->scratch);
+    for (int64_t i = first; i < last; i++) {
+        const rapt_product p = rapt_tile_at(w, i);
+        for (int64_t block = w->first_block; block < w->last_block; block++)
+            w->kernels->multiply_block(&p, block, block_in_slab(w, block), w->near, chunk);
+    }
+    rapt_scratch_return(&w->scratch, chunk);
+}
+
+/* Into so many tiles are panels cut: enough to keep threads equally busy, of no more than `most` panels each, and of no
+ * fewer than three where there are many, since each tile reads all of the shared side. */
+static int64_t choose_tile_count(int64_t panels, int64_t most)
+{
+    enum { tiles = 24, multiple = 4, least_tiles = 8, fewest = 3 };
+    const int64_t enough = rapt_divide_up(panels, most), wanted = least(tiles, panels / fewest);
+    int64_t count = enough > wanted ? enough : wanted;
+    if (count < least_tiles) count = least_tiles;
+    return least(rapt_divide_up(count, multiple) * multiple, panels);
+}
+
+/* One product, or as much of it as the slab holds of its shared side for one block of k. */
+static void multiply_part(rapt_multiplication *w, bool shares_a, int64_t slab_bytes)
+{
+    enum { panels_at_once = 2 };
+    const rapt_product *p = &w->all.first;
+    const int64_t blocks = rapt_block_count(p->k), panel = w->kernels->columns;
+    const int64_t panels = shares_a ? rapt_divide_up(p->m, w->kernels->rows) : rapt_divide_up(p->n, panel);
+    w->slab_side = shares_a ? p->m : panels * panel;
+    const int64_t fitting = slab_bytes / (w->slab_side * RAPT_BLOCK_DEPTH * w->item);
+    for (w->first_block = 0; w->first_block < blocks; w->first_block = w->last_block) {
+        w->last_block = least(w->first_block + fitting, blocks);
+        rapt_parallel(panels, panels_at_once, shares_a ? pack_rows_of_slab : pack_columns_of_slab, w);
+        rapt_parallel(w->row_tiles * w->column_tiles, 1, shares_a ? run_sharing_a : run_sharing_b, w);
+    }
+}
+
+bool rapt_multiply_together(const char *op, const rapt_multiplication *whole, int64_t count)
+{
+    enum { largest_slab = 1 << 23, most_rows = 56 };
+    rapt_multiplication w = *whole;
+    const rapt_product *p = &w.all.first;
+    const bool shares_a = p->m <= p->n / 3; /* a tile of many rows of c would be far from dense */
+    const int64_t panel = w.kernels->columns, m = p->m, n = p->n, depth = least(p->k, RAPT_BLOCK_DEPTH);
+    const int64_t row_panels = rapt_divide_up(m, w.kernels->rows), column_panels = rapt_divide_up(n, panel);
+    if (shares_a)
+        w.column_tiles = choose_tile_count(column_panels, rapt_divide_up(w.near / 2, panel));
+    else
+        w.row_tiles = choose_tile_count(row_panels, rapt_divide_up(most_rows, w.kernels->rows));
+    const size_t own = shares_a ? (size_t)(rapt_divide_up(column_panels, w.column_tiles) * panel * depth * w.item)
+                                : w.kernels->chunk_bytes(m, p->k);
+    const int64_t unit = shares_a ? w.kernels->rows : panel;
+    const int64_t units =
+        least(rapt_divide_up(shares_a ? m : n, unit), largest_slab / (unit * RAPT_BLOCK_DEPTH * w.item));
+    const int64_t block_bytes = units * unit * RAPT_BLOCK_DEPTH * w.item;
+    const int64_t slab_bytes = block_bytes * least(rapt_block_count(p->k), largest_slab / block_bytes);
+    size_t capacity;
+    if (!rapt_scratch_take(op, &w.scratch, m * n, own)) return false;
+    w.slab = rapt_block_take(op, (size_t)slab_bytes, &capacity);
+    for (int64_t place = 0; w.slab && place < count; place++)
+        for (int64_t done = 0; done < (shares_a ? m : n); done += units * unit) {
+            const int64_t end = done + units * unit;
+            w.all.first = rapt_product_at(&whole->all, place);
+            if (shares_a)
+                rapt_product_cut_rows(&w.all.first, w.item, done, least(end, m));
+            else
+                rapt_product_cut_columns(&w.all.first, w.item, done, least(end, n));
+            multiply_part(&w, shares_a, slab_bytes);
+        }
+    rapt_scratch_give(&w.scratch);
+    if (w.slab) rapt_block_give(w.slab, capacity);
+    return w.slab != NULL;
+}
