@@ -77,7 +77,8 @@ static rapt_tensor *pack_forward(rapt_call *call)
     const rapt_tensor *x = rapt_call_input(call, 0);
     if (!rapt_read_packing(op, rapt_call_input(call, 1), &w.packing)) return NULL;
     if (x->rank < 2 || x->shape[0] != w.packing.sequences || x->shape[1] < w.packing.longest) {
-        rapt_fail(RAPT_ERROR_SHAPE, op, "input (%lld, %lld or more, ...) expected, not %s",
+        rapt_fail(RAPT_ERROR_SHAPE, op,
+                  "an input (B, length, ...) of %lld sequences, with room for %lld rows each, expected, not %s",
                   (long long)w.packing.sequences, (long long)w.packing.longest, rapt_describe(x, text, sizeof text));
         return NULL;
     }
@@ -198,11 +199,9 @@ rapt_tensor *rapt_packing_positions(rapt_tensor *starts)
 rapt_tensor *rapt_pack_sequences(int count, rapt_tensor *const *sequences, rapt_tensor **starts)
 {
     const char *op = "pack_sequences";
-    if (!sequences || !starts || count < 1) {
-        rapt_fail(count < 1 ? RAPT_ERROR_VALUE : RAPT_ERROR_NULL, op, "%d sequences%s", count,
-                  count < 1 ? "; 1 or more expected" : ", and a list or a place that is NULL");
-        return NULL;
-    }
+    if (count < 1) rapt_fail(RAPT_ERROR_VALUE, op, "%d sequences; 1 or more expected", count);
+    if (!sequences || !starts) rapt_fail_null(op, sequences ? "the place for the starts" : "the list of sequences");
+    if (!sequences || !starts || count < 1) return NULL;
     RAPT_SCOPE;
     *starts = NULL;
     rapt_tensor *rows = rapt_concat(count, sequences, 0);

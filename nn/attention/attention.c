@@ -73,8 +73,9 @@ static bool begin(rapt_pooling *p, rapt_attention *attention, rapt_tensor *queri
                   rapt_tensor *values, const rapt_mask *mask, const rapt_resolved_mask *resolved)
 {
     const bool packed = lacks_batch(mask, resolved);
-    if (!check_layer(attention) || !check_tensor("queries", queries, 0, packed) ||
-        !check_tensor("keys", keys, queries->rank, packed) || !check_tensor("values", values, queries->rank, packed))
+    if (!check_layer(attention) || !rapt_check_starts(kind.name, mask) ||
+        !check_tensor("queries", queries, 0, packed) || !check_tensor("keys", keys, queries->rank, packed) ||
+        !check_tensor("values", values, queries->rank, packed))
         return false;
     if (packed) {
         queries = rapt_unsqueeze(queries, 0);

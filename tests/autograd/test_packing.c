@@ -45,7 +45,11 @@ Test(packing, a_list_of_sequences_becomes_rows_and_starts)
     expect_numbers(rapt_pack_sequences(3, list, &starts), NUMBERS(5, 6, 7));
     expect_numbers(starts, NUMBERS(0, 2, 2, 3));
     cr_expect_null(rapt_pack_sequences(0, list, &starts));
-    expect_error(RAPT_ERROR_VALUE, "1 or more");
+    expect_error(RAPT_ERROR_VALUE, "0 sequences; 1 or more expected");
+    cr_expect_null(rapt_pack_sequences(1, NULL, &starts));
+    expect_error(RAPT_ERROR_NULL, "pack_sequences: the list of sequences is NULL");
+    cr_expect_null(rapt_pack_sequences(1, list, NULL));
+    expect_error(RAPT_ERROR_NULL, "pack_sequences: the place for the starts is NULL");
     list[1] = NULL;
     cr_expect_null(rapt_pack_sequences(3, list, &starts));
     cr_expect_null(starts);
@@ -59,6 +63,8 @@ Test(packing, starts_that_are_none_are_errors)
 {
     RAPT_SCOPE;
     rapt_tensor *x = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 3));
+    cr_expect_null(rapt_pack(x, NUMBERS(0, 2, 6)));
+    expect_error(RAPT_ERROR_SHAPE, "of 2 sequences, with room for 4 rows each, expected, not float32 [2, 3]");
     cr_expect_null(rapt_pack(x, NUMBERS(1, 2, 3)));
     expect_error(RAPT_ERROR_VALUE, "start 0 is 1");
     cr_expect_null(rapt_pack(x, NUMBERS(0, 2, 1)));

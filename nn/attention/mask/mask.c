@@ -59,13 +59,19 @@ void rapt_mask_range(const rapt_mask *mask, int64_t query, int64_t length, int64
     range[1] = last;
 }
 
+bool rapt_check_starts(const char *op, const rapt_mask *mask)
+{
+    return !mask || mask->starts || !mask->key_starts ||
+           rapt_fail(RAPT_ERROR_NULL, op, "the mask has key_starts, but no starts");
+}
+
 static bool make_ranges(const char *op, const rapt_mask *mask, rapt_resolved_mask *r)
 {
     if (mask->window < 0)
         return rapt_fail(RAPT_ERROR_VALUE, op, "the mask's window is %lld; 0 or more expected",
                          (long long)mask->window);
     if (mask->starts) return rapt_resolve_packing(op, mask, r);
-    if (mask->key_starts) return rapt_fail(RAPT_ERROR_NULL, op, "the mask has key_starts, but no starts");
+    if (!rapt_check_starts(op, mask)) return false;
     const rapt_tensor *lengths = mask->valid_lengths, *first_keys = mask->first_keys;
     if (!check_lengths(op, lengths, r) || !check_first_keys(op, first_keys, r)) return false;
     if (!lengths && !first_keys && !mask->causal && mask->window == 0) return true;

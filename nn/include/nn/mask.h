@@ -39,6 +39,9 @@ static inline const int64_t *rapt_resolved_starts(const rapt_resolved_mask *r)
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
                        int64_t queries, int64_t keys, rapt_resolved_mask *resolved);
 
+/* False and an error for a mask that has key_starts, but no starts. NULL is good. */
+bool rapt_check_starts(const char *op, const rapt_mask *mask);
+
 /* For packed ranges: reads the starts and finds out what each query sees. False after an error. */
 bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_mask *resolved);
 
