@@ -78,15 +78,16 @@ int rapt_get_threads(void)
     return atomic_load_explicit(&threads, memory_order_relaxed);
 }
 
-/* Looks every 100 ms how often the process was preempted; too often means one thread for a second, and then a new
- * trial. Threads that race here at worst look twice. */
+/* Looks every 100 ms, or when there is work again, how often the process was preempted; too often for that time means
+ * one thread for a second, and then a new trial. Threads that race here at worst look twice. */
 static bool leaves_room_to_others(void)
 {
     int64_t now = now_ms(), due = atomic_load_explicit(&next_look_ms, memory_order_relaxed);
     if (now < due) return atomic_load_explicit(&is_crowded, memory_order_relaxed);
     int64_t preemptions = count_preemptions();
     bool was_trial = due != 0 && !atomic_load(&is_crowded);
-    bool crowded = was_trial && preemptions - atomic_load(&preemptions_before) > preemptions_allowed;
+    const int64_t times = preemptions - atomic_load(&preemptions_before), trials = (now - due) / trial_ms + 1;
+    bool crowded = was_trial && times > preemptions_allowed * trials;
     atomic_store(&preemptions_before, preemptions);
     atomic_store(&is_crowded, crowded);
     atomic_store(&next_look_ms, now + (crowded ? pause_ms : trial_ms));

@@ -95,6 +95,11 @@ INTEGER_CASTS(uint8_t, uint8)
     static void fill_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)            \
     {                                                                                                                  \
         const T value = *(const T *)options;                                                                           \
+        T *out = (T *)(void *)data[0];                                                                                 \
+        if (strides[0] == sizeof(T)) {                                                                                 \
+            RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] = value;                                              \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = 0; i < count; i++) *(T *)(void *)(data[0] + i * strides[0]) = value;                          \
     }
 
