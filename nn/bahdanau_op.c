@@ -11,10 +11,9 @@
 
 static const char *const name = "bahdanau_steps";
 
-/* Forward saves its inputs but the embedding and the biases: those before at_layers, the states, all that the loops
- * kept, and the weights. Backward gets the gradients of the two outputs in place of what it does not read. */
-enum { saved_states = at_layers - 1, saved_kept, saved_weights, most_saved = saved_weights + 2 * rapt_bahdanau_layers };
-_Static_assert(most_saved <= RAPT_MAX_SAVED, "what the largest decoder saves");
+/* Forward saves its inputs, behind them the states and all that the loops kept. Backward reads the inputs before
+ * at_layers, those two and the weights, with the gradients of the two outputs in place of what it does not need. */
+_Static_assert(most_inputs + 2 <= RAPT_MAX_SAVED, "what the largest decoder saves");
 enum { at_last_gradient = at_embedding, at_saved_states = at_layers, at_kept, at_gradient, at_weights };
 
 /* What backward reads of forward, one piece behind the other in one tensor. */
@@ -143,13 +142,9 @@ static rapt_tensor *forward(rapt_call *call)
     if (!rapt_bahdanau_run_steps(name, &r, &weights)) return NULL;
     copy_last_states(&r, last->data);
     rapt_call_set_output(call, 1, rapt_keep(last));
-    for (int i = 0; i < at_layers; i++)
-        if (i != at_embedding) rapt_call_save(call, in[i]);
+    for (int i = 0; i < rapt_call_count(call); i++) rapt_call_save(call, in[i]);
     rapt_call_save(call, rapt_keep(sequence));
-    rapt_call_save_constant(call, kept);
-    for (int l = 0; l < s->layers; l++)
-        for (int kind = layer_hidden; kind <= layer_input; kind++)
-            rapt_call_save(call, in[at_layers + layer_inputs * l + kind]);
+    rapt_call_save(call, kept);
     return sequence;
 }
 
@@ -269,7 +264,6 @@ static const rapt_op backward = {
     .forward = backward_forward,
     .options_size = sizeof(rapt_bahdanau_options),
     .optional = 1u << at_ranges | 1u << at_starts | 1u << at_drops | 1u << at_last_gradient,
-    .no_gradient = "for second derivatives set `plain` of the decoder's recurrent layer or attention",
 };
 
 static bool vjp(rapt_call *call)
@@ -278,11 +272,12 @@ static bool vjp(rapt_call *call)
     rapt_tensor *in[at_weights + 2 * rapt_bahdanau_layers], *gradients[most_inputs];
     const int count = at_layers + layer_inputs * o.layers;
     for (int i = 0; i < at_layers; i++)
-        in[i] = i == at_embedding ? rapt_call_gradient(call, 1) : rapt_call_saved(call, i < at_embedding ? i : i - 1);
-    in[at_saved_states] = rapt_call_saved(call, saved_states);
-    in[at_kept] = rapt_call_saved(call, saved_kept);
+        in[i] = i == at_embedding ? rapt_call_gradient(call, 1) : rapt_call_saved(call, i);
+    in[at_saved_states] = rapt_call_saved(call, count);
+    in[at_kept] = rapt_call_saved(call, count + 1);
     in[at_gradient] = rapt_call_gradient_or_zeros(call, 0);
-    for (int i = 0; i < 2 * o.layers; i++) in[at_weights + i] = rapt_call_saved(call, saved_weights + i);
+    for (int i = 0; i < 2 * o.layers; i++)
+        in[at_weights + i] = rapt_call_saved(call, at_layers + layer_inputs * (i / 2) + i % 2);
     for (int i = 0; i < count; i++) o.wants |= (uint32_t)rapt_call_wants(call, i) << i;
     if (!rapt_apply_counted(&backward, &o, at_weights + 2 * o.layers, in, count, gradients)) return false;
     for (int i = 0; i < count; i++)
@@ -294,6 +289,7 @@ static const rapt_op op = {
     .name = "bahdanau_steps",
     .forward = forward,
     .vjp = vjp,
+    .definition = rapt_bahdanau_definition,
     .options_size = sizeof(rapt_bahdanau_options),
     .optional = 1u << at_ranges | 1u << at_starts | 1u << at_drops | 1u << (at_layers + layer_input_bias),
     .outputs = 2,

@@ -2,6 +2,8 @@
 #ifndef RAPT_NN_BAHDANAU_OP_H
 #define RAPT_NN_BAHDANAU_OP_H
 
+#include <rapt/op.h>
+
 #include "bahdanau_rows.h"
 #include "tensor/random.h"
 
@@ -23,5 +25,8 @@ typedef struct rapt_bahdanau_options {
 /* outputs[0]: the last layer's states after all steps (T, B, hidden); [1]: all layers', after each row's last step
  * (layers, B, hidden). False after an error. */
 bool rapt_bahdanau_apply(const rapt_bahdanau_options *options, rapt_tensor *const *inputs, rapt_tensor **outputs);
+
+/* The op's definition. */
+rapt_tensor *rapt_bahdanau_definition(rapt_call *call);
 
 #endif

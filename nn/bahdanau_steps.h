@@ -6,7 +6,7 @@
 #include <rapt/seq2seq.h>
 
 /* Can the op run that decoder from that state, of so many sequences? Else it is made of smaller ops: for other scoring
- * functions, for second derivatives, where weights are kept, and where something does not fit, for the error that names
+ * functions, where weights are kept, by the plain way, and where something does not fit, for the error that names
  * it. */
 bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_bahdanau_state *state, int64_t batch);
 

@@ -61,11 +61,9 @@ static rapt_tensor *forward(const rapt_cell *c, rapt_call *call)
     }
     r.kept = rapt_step_rows_new(c->name, &s.steps, s.dtype, RAPT_RECURRENCE_KEPT * s.hidden);
     if (!r.kept || !rapt_recurrence_run_all(&r, dense[1 + c->states], s.hidden, s.width, 1, s.hidden)) return NULL;
+    for (int i = 0; i < 4 + c->states; i++) rapt_call_save(call, rapt_call_input(call, i));
     for (int i = 0; i < c->states; i++) rapt_call_save(call, r.states[i]);
-    for (int i = 0; i < c->states; i++) rapt_call_save(call, rapt_call_input(call, 1 + i));
-    rapt_call_save_constant(call, r.kept);
-    rapt_call_save(call, rapt_call_input(call, 1 + c->states));
-    rapt_call_save(call, rapt_call_input(call, 3 + c->states));
+    rapt_call_save(call, r.kept);
     for (int i = 1; i < c->states; i++) rapt_call_set_output(call, i, r.states[i]);
     return r.states[0];
 }
@@ -117,16 +115,34 @@ static bool vjp(const rapt_cell *c, rapt_call *call)
 {
     int n = c->states;
     rapt_tensor *inputs[10], *results[5], *so_far = rapt_call_gradient_so_far(call, 1 + n);
-    for (int i = 0; i < n; i++) inputs[i] = rapt_call_gradient(call, i);
-    for (int i = 0; i < 2 * n + 2; i++) inputs[n + i] = rapt_call_saved(call, i);
+    for (int i = 0; i < n; i++) {
+        inputs[i] = rapt_call_gradient(call, i);
+        inputs[n + i] = rapt_call_saved(call, 4 + n + i);
+        inputs[2 * n + i] = rapt_call_saved(call, 1 + i);
+    }
+    inputs[3 * n] = rapt_call_saved(call, 4 + 2 * n);
+    inputs[3 * n + 1] = rapt_call_saved(call, 1 + n);
     inputs[3 * n + 2] = so_far;
-    inputs[3 * n + 3] = rapt_call_saved(call, 2 * n + 2);
+    inputs[3 * n + 3] = rapt_call_saved(call, 3 + n);
     if (!rapt_apply_many(c->backward_op, NULL, 3 * n + 4, inputs, results)) return false;
     for (int i = 0; i < n; i++) rapt_call_give(call, 1 + i, results[2 + i]);
     rapt_call_give(call, 0, results[0]);
     if (!so_far) rapt_call_give(call, 1 + n, results[2 + n]);
     if (!rapt_call_wants(call, 2 + n)) return true;
     return rapt_call_give(call, 2 + n, rapt_sum(results[1], rapt_rank(results[1]) - 1, (const int[]){0, 1}, false));
+}
+
+static rapt_tensor *definition(const rapt_cell *c, rapt_call *call)
+{
+    rapt_tensor *const *given = rapt_call_inputs(call), *const *behind = given + 1 + c->states, *outputs[2];
+    const rapt_recurrence_inputs in = {given[0],
+                                       {given[1], c->states > 1 ? given[2] : NULL},
+                                       behind[0],
+                                       behind[1],
+                                       behind[2]};
+    if (!rapt_recurrence_plainly(c->gates, &in, outputs)) return NULL;
+    for (int i = 1; i < c->states; i++) rapt_call_set_output(call, i, outputs[i]);
+    return outputs[0];
 }
 
 #define CELL(kind, gate_count, state_count)                                                                            \
@@ -143,17 +159,21 @@ static bool vjp(const rapt_cell *c, rapt_call *call)
     {                                                                                                                  \
         return vjp(&kind, call);                                                                                       \
     }                                                                                                                  \
+    static rapt_tensor *kind##_definition(rapt_call *call)                                                             \
+    {                                                                                                                  \
+        return definition(&kind, call);                                                                                \
+    }                                                                                                                  \
     static const rapt_op kind##_backward_op = {                                                                        \
         .name = #kind "_backward",                                                                                     \
         .forward = kind##_backward,                                                                                    \
         .optional = ((1u << state_count) - 1) * (1 + (1u << 2 * state_count)) | 3u << (3 * state_count + 2),           \
         .outputs = 3 + state_count,                                                                                    \
-        .no_gradient = "for second derivatives set `plain` of the recurrent layer",                                    \
     };                                                                                                                 \
     static const rapt_op kind##_op = {                                                                                 \
         .name = #kind,                                                                                                 \
         .forward = kind##_forward,                                                                                     \
         .vjp = kind##_vjp,                                                                                             \
+        .definition = kind##_definition,                                                                               \
         .optional = ((1u << state_count) - 1) << 1 | 3u << (2 + state_count),                                          \
         .outputs = state_count,                                                                                        \
     };                                                                                                                 \
@@ -167,15 +187,11 @@ static bool vjp(const rapt_cell *c, rapt_call *call)
 CELL(gru, 3, 1);
 CELL(lstm, 4, 2);
 
-rapt_tensor *rapt_gru_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *weight_hh,
-                                 rapt_tensor *bias_hh, rapt_tensor *step_starts)
+bool rapt_recurrence(int gates, const rapt_recurrence_inputs *in, rapt_tensor **outputs)
 {
-    return RAPT_APPLY(&gru_op, NULL, from_input, state, weight_hh, bias_hh, step_starts);
-}
-
-bool rapt_lstm_recurrence(rapt_tensor *from_input, rapt_tensor *state, rapt_tensor *cell_state, rapt_tensor *weight_hh,
-                          rapt_tensor *bias_hh, rapt_tensor *step_starts, rapt_tensor **outputs)
-{
-    rapt_tensor *inputs[] = {from_input, state, cell_state, weight_hh, bias_hh, step_starts};
-    return rapt_apply_many(&lstm_op, NULL, 6, inputs, outputs);
+    rapt_tensor *const of_gru[] = {in->from_input, in->states[0], in->weight_hh, in->bias_hh, in->step_starts},
+                       *const of_lstm[] = {in->from_input, in->states[0], in->states[1],
+                                           in->weight_hh,  in->bias_hh,   in->step_starts};
+    return gates == 3 ? rapt_apply_many(&gru_op, NULL, 5, of_gru, outputs)
+                      : rapt_apply_many(&lstm_op, NULL, 6, of_lstm, outputs);
 }

@@ -79,63 +79,13 @@ rapt_lstm *rapt_lstm_new(int64_t in, int64_t hidden, int layers, double dropout)
 
 typedef struct rapt_recurrent_layer layer;
 
-/* h' = (1 − z)·n + z·h, from the projections of input and state */
-static rapt_tensor *gru_step(rapt_tensor *i, rapt_tensor *h, rapt_tensor *state)
-{
-    int64_t hidden = rapt_size(state, 1);
-    rapt_tensor *i_part[3], *h_part[3];
-    const int64_t thirds[] = {hidden, hidden, hidden};
-    if (!rapt_split(i, 1, 3, thirds, i_part) || !rapt_split(h, 1, 3, thirds, h_part)) return NULL;
-    rapt_tensor *r = rapt_sigmoid(rapt_add(i_part[0], h_part[0]));
-    rapt_tensor *z = rapt_sigmoid(rapt_add(i_part[1], h_part[1]));
-    rapt_tensor *n = rapt_tanh(rapt_add(i_part[2], rapt_mul(r, h_part[2])));
-    return rapt_add(n, rapt_mul(z, rapt_sub(state, n)));
-}
-
-/* c' = f·c + i·g, h' = o·tanh(c'); *cell goes from c to c' */
-static rapt_tensor *lstm_step(rapt_tensor *i, rapt_tensor *h, rapt_tensor **cell)
-{
-    int64_t hidden = rapt_size(*cell, 1);
-    rapt_tensor *part[4];
-    if (!rapt_split(rapt_add(i, h), 1, 4, (int64_t[]){hidden, hidden, hidden, hidden}, part)) return NULL;
-    rapt_tensor *kept = rapt_mul(rapt_sigmoid(part[1]), *cell);
-    *cell = rapt_add(kept, rapt_mul(rapt_sigmoid(part[0]), rapt_tanh(part[2])));
-    return rapt_mul(rapt_sigmoid(part[3]), rapt_tanh(*cell));
-}
-
-/* One layer from ops. states[0] and, of an LSTM, [1] become sequences (T, B, hidden) or, of packed rows, (rows,
- * hidden). */
-static bool run_plain(const layer *l, int gates, const rapt_step_order *order, rapt_tensor *from_input,
-                      rapt_tensor *state, rapt_tensor *cell, rapt_tensor **states)
-{
-    const bool has_cell = gates == 4;
-    const int64_t *starts = order ? rapt_data(order->step_starts) : NULL;
-    const int64_t steps = order ? rapt_count(order->step_starts) - 1 : rapt_size(from_input, 0);
-    rapt_tensor **sequence = rapt_scratch_list("recurrent", 2 * steps, sizeof *sequence);
-    if (!sequence) return false;
-    for (int64_t t = 0; t < steps && state; t++) {
-        rapt_tensor *i =
-            starts ? rapt_slice(from_input, 0, starts[t], starts[t + 1], 1) : rapt_select(from_input, 0, t);
-        if (starts) state = rapt_slice(state, 0, 0, starts[t + 1] - starts[t], 1);
-        if (starts && has_cell) cell = rapt_slice(cell, 0, 0, starts[t + 1] - starts[t], 1);
-        rapt_tensor *h = rapt_affine(state, l->weight_hh, l->bias_hh);
-        state = !h || (has_cell && !cell) ? NULL : has_cell ? lstm_step(i, h, &cell) : gru_step(i, h, state);
-        sequence[t] = state;
-        sequence[steps + t] = cell;
-    }
-    rapt_tensor *(*const join)(int, rapt_tensor *const *, int) = order ? rapt_concat : rapt_stack;
-    states[0] = state ? join((int)steps, sequence, 0) : NULL;
-    states[1] = state && has_cell ? join((int)steps, sequence + steps, 0) : NULL;
-    return states[0] && (!has_cell || states[1]);
-}
-
-static bool run_fused(const layer *l, int gates, const rapt_step_order *order, rapt_tensor *from_input,
+/* One layer. states[0] and, of an LSTM, [1] become sequences (T, B, hidden) or, of packed rows, (rows, hidden). */
+static bool run_layer(const rapt_recurrent *r, const layer *l, const rapt_step_order *order, rapt_tensor *from_input,
                       rapt_tensor *state, rapt_tensor *cell, rapt_tensor **states)
 {
     rapt_tensor *starts = order ? order->step_starts : NULL;
-    if (gates == 4) return rapt_lstm_recurrence(from_input, state, cell, l->weight_hh, l->bias_hh, starts, states);
-    states[0] = rapt_gru_recurrence(from_input, state, l->weight_hh, l->bias_hh, starts);
-    return states[0] != NULL;
+    const rapt_recurrence_inputs in = {from_input, {state, cell}, l->weight_hh, l->bias_hh, starts};
+    return (r->plain ? rapt_recurrence_plainly : rapt_recurrence)(r->gates, &in, states);
 }
 
 static bool check_state(const rapt_recurrent *r, const rapt_tensor *state, int64_t batch)
@@ -160,14 +110,11 @@ static bool check(const rapt_recurrent *r, const rapt_tensor *x, int64_t width, 
                      (long long)width, is_packed ? "" : " with T of 1 or more", rapt_describe(x, text, sizeof text));
 }
 
-/* The state of one layer: its part of what was given, or zeros, which the fused way knows without being given them. */
-static bool initial(const rapt_recurrent *r, rapt_tensor *x, int64_t batch, rapt_tensor *given, int i,
-                    rapt_tensor **state)
+/* The state of one layer: its part of what was given; NULL: zeros. */
+static bool initial(rapt_tensor *given, int i, rapt_tensor **state)
 {
-    *state = given      ? rapt_select(given, 0, i)
-             : r->plain ? rapt_zeros(rapt_get_dtype(x), RAPT_SHAPE(batch, r->hidden))
-                        : NULL;
-    return *state || !(given || r->plain);
+    *state = given ? rapt_select(given, 0, i) : NULL;
+    return *state || !given;
 }
 
 /* What goes into all layers: the input (T, B, in), or its packed rows in a recurrence's order; or, if that is not
@@ -191,9 +138,8 @@ static rapt_tensor *run_layers(rapt_recurrent *r, const start *s, rapt_tensor **
         const layer *l = &r->layer[i];
         rapt_tensor *states[2], *h, *c = NULL;
         rapt_tensor *from_input = s->projected && i == 0 ? s->projected : rapt_affine(x, l->weight_ih, l->bias_ih);
-        if (!from_input || !initial(r, x, s->batch, s->state, i, &h) ||
-            (last[1] && !initial(r, x, s->batch, s->cell, i, &c)) ||
-            !(r->plain ? run_plain : run_fused)(l, r->gates, s->order, from_input, h, c, states))
+        if (!from_input || !initial(s->state, i, &h) || !initial(s->cell, i, &c) ||
+            !run_layer(r, l, s->order, from_input, h, c, states))
             return NULL;
         last[0][i] = last_of(s, states[0]);
         if (last[1]) last[1][i] = last_of(s, states[1]);

@@ -75,10 +75,9 @@ typedef struct op_row {
     unsigned optional;       /* bit i: input i may be NULL */
     unsigned dtypes;         /* bits of those that inputs without a fixed dtype may have; 0: floating ones */
     rapt_dtype (*result)(rapt_dtype dtype, const op_sample *sample); /* dtype of the result; NULL: the inputs' */
-    const char *no_second_order; /* part of the error that a second derivative gives; NULL: it has one */
-    bool is_view;                /* nothing to be cut into pieces: no large sample needed */
-    bool is_combined;            /* the call uses other ops too, which may be the ones that errors name */
-    const op_sample *samples;    /* that work, */
+    bool is_view;             /* nothing to be cut into pieces: no large sample needed */
+    bool is_combined;         /* the call uses other ops too, which may be the ones that errors name */
+    const op_sample *samples; /* that work, */
     int sample_count;
     const op_sample *failures; /* and that must give sample.error */
     int failure_count;

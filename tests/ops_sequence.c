@@ -201,8 +201,8 @@ static const op_sample bad_lstms[] =
                                .optional = 102
 
 static const op_row rows[] = {
-    {GRU_ROW, .no_second_order = "plain", SAMPLES(grus), FAILURES(bad_grus)},
-    {LSTM_ROW, .no_second_order = "plain", SAMPLES(lstms), FAILURES(bad_lstms)},
+    {GRU_ROW, SAMPLES(grus), FAILURES(bad_grus)},
+    {LSTM_ROW, SAMPLES(lstms), FAILURES(bad_lstms)},
     {GRU_ROW, .is_view = true, SAMPLES(plain_grus)},
     {LSTM_ROW, .is_view = true, SAMPLES(plain_lstms)},
 };

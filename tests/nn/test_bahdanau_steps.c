@@ -177,24 +177,6 @@ Test(bahdanau_steps, gradients_that_nobody_wants)
     expect_no_error();
 }
 
-Test(bahdanau_steps, second_derivatives_say_what_to_do)
-{
-    RAPT_SCOPE;
-    const rapt_bahdanau_config config = {.vocabulary = 7, .embedding = 3, .hidden = 4, .layers = 1};
-    rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
-    rapt_tensor *memory = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 2, 4)),
-                *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(2, 3));
-    rapt_tensor *hidden = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1, 2, 4)), *gradient;
-    rapt_tensor *wanted = rapt_module_find(&decoder->module, "rnn.weight_hh_l0");
-    rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, hidden, NULL);
-    rapt_tensor *root = weighted(rapt_bahdanau_decoder_forward(decoder, tokens, &state, NULL));
-    cr_assert(rapt_gradients(1, &root, NULL, 1, &wanted, &gradient, RAPT_CREATE_GRAPH), "%s", rapt_error());
-    rapt_tensor *again = weighted(gradient);
-    cr_expect_not(rapt_gradients(1, &again, NULL, 1, &wanted, &gradient, 0));
-    expect_error(RAPT_ERROR_UNSUPPORTED, "set `plain` of the decoder's recurrent layer");
-    rapt_module_free(&decoder->module);
-}
-
 Test(bahdanau_steps, without_memory)
 {
     RAPT_SCOPE;

@@ -211,28 +211,9 @@ Test(recurrent, gradcheck)
         check_gradients(gates, false, false);
         check_gradients(gates, true, false);
         check_gradients(gates, true, true);
+        check_gradients(gates, false, true);
     }
     expect_no_error();
-}
-
-Test(recurrent, second_derivatives_of_the_fused_layer_say_what_to_do)
-{
-    for (int gates = 3; gates <= 4; gates++) {
-        RAPT_SCOPE;
-        problem p = {.gates = gates, .layers = 1, .steps = 2, .batch = 1, .in = 2, .hidden = 2};
-        problem_lay_out(&p);
-        run r = run_new(&p, RAPT_FLOAT64, false);
-        run_forward(&r, &p, false);
-        rapt_tensor *root = rapt_sum(r.output, RAPT_ALL_AXES, false), *first = NULL, *again = NULL;
-        cr_assert(rapt_gradients(1, &root, NULL, 1, r.leaf, &first, RAPT_CREATE_GRAPH), "%s", rapt_error());
-        rapt_tensor *squares = rapt_sum(rapt_mul(first, first), RAPT_ALL_AXES, false);
-        cr_expect_not(rapt_gradients(1, &squares, NULL, 1, r.leaf, &again, RAPT_RETAIN_GRAPH));
-        expect_error(RAPT_ERROR_UNSUPPORTED,
-                     gates == 3 ? "gru_backward: has no gradient" : "lstm_backward: has no gradient");
-        cr_expect_not(rapt_backward(squares));
-        expect_error(RAPT_ERROR_UNSUPPORTED, "for second derivatives set `plain`");
-        rapt_module_free(&r.layer->module);
-    }
 }
 
 /* The gradient of the final state alone: nothing depends on the sequence, or (LSTM) only on the cell. */

@@ -123,10 +123,10 @@ static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
 
 Test(recurrent_packed, gradients)
 {
-    for (int variant = 0; variant < 4; variant++) {
+    for (int variant = 0; variant < 8; variant++) {
         RAPT_SCOPE;
         run r = run_new(variant & 1 ? 4 : 3, variant & 2, true);
-        const rapt_gradcheck_options options = {.context = &r, .second_order = variant & 2};
+        const rapt_gradcheck_options options = {.context = &r, .second_order = variant & 4};
         const rapt_gradcheck_result result =
             rapt_module_gradcheck(&r.layer->module, call, r.layer->gates - 1, r.input, &options);
         cr_expect(result.passed, "variant %d: %s", variant, result.message);

@@ -13,7 +13,7 @@ typedef struct rapt_recurrent {
     int64_t in, hidden;
     int layers, gates;
     double dropout; /* between the layers, in training */
-    bool plain;     /* made of small ops instead of one fused op a layer: slower, and has second derivatives */
+    bool plain;     /* made of small ops instead of one fused op a layer: the definition, slower, a check */
     struct rapt_recurrent_layer {
         rapt_tensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
     } * layer;
