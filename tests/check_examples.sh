@@ -62,6 +62,7 @@ check_program own_scoring
 check_program kernel_regression
 check_program scoring --steps 1 # too few for its claims
 check_program symmetric
+check_program gradient_penalty
 check_program gpt --steps 2 --sample 4
 check_program classify --epochs 1 --hidden 16 --layers 1 --batch-size 500
 # shellcheck disable=SC2086 # a list of words

@@ -49,10 +49,10 @@ static const record *find_record(const program *p, const char *kind)
 
 typedef outcome way(run *r);
 
-static void run_one_way(const program *p, rapt_dtype dtype, bool plain, way *differentiation)
+static void run_one_way(const program *p, rapt_dtype dtype, way *differentiation)
 {
     RAPT_SCOPE;
-    run r = {.program = p, .dtype = dtype, .plain = plain};
+    run r = {.program = p, .dtype = dtype};
     const record *training = find_record(p, "train");
     if (run_forward(&r, false) && (!training || run_training(&r, training))) {
         judge_values(&r);
@@ -70,9 +70,9 @@ static void run_program(const program *p)
 {
     now = p;
     int64_t live = rapt_memory_get_statistics().live_bytes;
-    run_one_way(p, RAPT_FLOAT32, false, differentiate_into_leaves);
-    run_one_way(p, RAPT_FLOAT64, false, differentiate);
-    if (find_record(p, "direction")) run_one_way(p, RAPT_FLOAT64, true, differentiate_twice);
+    run_one_way(p, RAPT_FLOAT32, differentiate_into_leaves);
+    run_one_way(p, RAPT_FLOAT64, differentiate);
+    if (find_record(p, "direction")) run_one_way(p, RAPT_FLOAT64, differentiate_twice);
     int64_t leak = rapt_memory_get_statistics().live_bytes - live;
     if (leak != 0) {
         char what[64];

@@ -42,7 +42,6 @@ enum { most_values = 512, most_modules = 64 };
 typedef struct run {
     const program *program;
     rapt_dtype dtype;
-    bool plain;         /* every layer goes its plain way, which has second derivatives */
     const record *step; /* that runs now */
     rapt_tensor *values[most_values];
     int count;

@@ -42,8 +42,8 @@ void report(const run *r, const char *what)
 {
     if (reports++ >= most_reports) return;
     const record *head = &r->program->records[0];
-    printf("\nseed %lld, %s%s: %s: %s\n", (long long)record_integer(head, "seed"), rapt_dtype_name(r->dtype),
-           r->plain ? ", plain" : "", r->step->line, what);
+    printf("\nseed %lld, %s: %s: %s\n", (long long)record_integer(head, "seed"), rapt_dtype_name(r->dtype),
+           r->step->line, what);
     program_print(r->program);
     fflush(stdout); /* a long run says at once what it found */
 }

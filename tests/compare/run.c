@@ -77,7 +77,7 @@ void *step_module(run *r, void *module)
     if (!module) return NULL;
     weights w = {.r = r, .count = record_integers(r->step, "weights", w.value, most_values)};
     r->modules[r->module_count++] = module;
-    make_plain(module, r->plain || step_integer(r, "plain"));
+    make_plain(module, step_integer(r, "plain"));
     if (!rapt_module_cast(module, r->dtype) || !rapt_module_visit(module, RAPT_PARAMETERS, set_weight, &w)) return NULL;
     if (w.used < w.count) rapt_fail(RAPT_ERROR_VALUE, "compare", "the module has %d of %d weights", w.used, w.count);
     return w.used < w.count ? NULL : module;

@@ -2,6 +2,7 @@
 #ifndef RAPT_AUTOGRAD_H
 #define RAPT_AUTOGRAD_H
 
+#include <rapt/derivatives.h>
 #include <rapt/gradcheck.h>
 #include <rapt/graph.h>
 #include <rapt/op.h>
