@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "nn/alibi.h"
 #include "tensor/core.h"
 
 /* False and an error unless there is a head and a reach whose table's size can be counted. */
@@ -17,9 +18,7 @@ static bool check(const char *op, int heads, int64_t reach)
 
 /* --- ALiBi --- */
 
-/* 2^(−8 (head + 1) / heads) for a power of 2; the heads past the largest power take the 1st, 3rd, … slope of the
- * next. */
-static double slope(int head, int heads)
+double rapt_alibi_slope(int head, int heads)
 {
     int power = 1;
     while (power <= heads / 2) power *= 2;
@@ -60,7 +59,7 @@ rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t rea
     if (!biases) return NULL;
     double *bias = (double *)(void *)biases->data;
     for (int head = 0; head < alibi->heads; head++) {
-        const double m = slope(head, alibi->heads);
+        const double m = rapt_alibi_slope(head, alibi->heads);
         for (int64_t position = -reach; position <= reach; position++) *bias++ = -m * fabs((double)position);
     }
     return rapt_keep(rapt_cast(biases, dtype));

@@ -18,8 +18,9 @@ bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_ba
     const rapt_attention *attention = decoder->attention;
     const rapt_recurrent *rnn = &decoder->rnn->recurrent;
     rapt_tensor *query, *unit;
-    if (attention->plain || attention->keep_weights || attention->normalizer != rapt_masked_softmax || rnn->plain ||
-        rnn->layers > rapt_bahdanau_layers || !rapt_additive_scoring_weights(attention->scoring, &query, &unit))
+    if (attention->plain || attention->keep_weights || attention->modification_count > 0 ||
+        attention->normalizer != rapt_masked_softmax || rnn->plain || rnn->layers > rapt_bahdanau_layers ||
+        !rapt_additive_scoring_weights(attention->scoring, &query, &unit))
         return false;
     const rapt_dtype dtype = decoder->embedding->weight->dtype;
     const int64_t keys = state->keys->rank == 3 ? state->keys->shape[1] : 0;

@@ -15,6 +15,7 @@ typedef struct backward_run {
     int64_t slices, tiles;      /* of the hidden units, of a group's keys */
     int64_t rows, matrix;       /* of a chunk; matrix: bytes of the gradients of its scores */
     char *scores;
+    rapt_gathering gathering; /* of a chunk: the gradients of what changes of the scores captured */
     const int64_t *pairs; /* where those of a sequence begin in a chunk, in pairs of a query and a key; NULL: at 0 */
 } backward_run;
 
@@ -39,6 +40,7 @@ static void set_rows_of_chunk(const backward_run *r, int64_t sequence, backward_
     const int64_t rows = r->rows < mask->queries ? r->rows : mask->queries;
     char *scores = rapt_moved(r->scores, r->pairs ? r->pairs[sequence] : 0, mask->heads, bytes);
     p->g.scores = rows_of_chunk(&p->call, scores, rows);
+    if (p->call.changes) p->g.old_scores = rows_of_chunk(&p->call, scores + 2 * r->matrix, rows);
     p->g.pooled = p->g.stores_pooled
                       ? rows_of_chunk(&p->call, scores + r->matrix, rows)
                       : rows_of_chunk(&p->call, rapt_moved(p->g.weights, first, mask->keys, bytes), mask->queries);
@@ -76,8 +78,17 @@ static void score_tasks(void *context, int64_t first, int64_t last)
     for (int64_t task = first; task < last; task++) {
         rapt_attention_piece piece = rapt_attention_piece_of(&r->tasks, task);
         backward_part p;
-        if (find_part(r, piece.item, &p) && rapt_additive_enter_sequence(r->call, &p.place, &piece))
-            r->kernels->scores_backward(&p.call, &p.g, &p.chunk, &piece);
+        if (!find_part(r, piece.item, &p) || !rapt_additive_enter_sequence(r->call, &p.place, &piece)) continue;
+        p.g.gathered = rapt_gathering_of_task(&r->gathering, task);
+        r->kernels->scores_backward(&p.call, &p.g, &p.chunk, &piece);
+    }
+}
+
+static void add_gathered(const backward_run *r)
+{
+    for (int64_t task = 0; r->gathering.of_tasks && task < r->tasks.count; task++) {
+        const rapt_attention_piece piece = rapt_attention_piece_of(&r->tasks, task);
+        rapt_gathering_add(&r->gathering, task, piece.item, piece.group);
     }
 }
 
@@ -105,6 +116,7 @@ static void run_chunk(backward_run *r)
     r->tasks = rapt_additive_cut_queries(r->call, r->chunk.first, r->chunk.last);
     rapt_parallel(r->tasks.count, rapt_grain(r->tasks.chunk * mask->keys * (r->call->value_size / 8 + 16)), score_tasks,
                   r);
+    add_gathered(r);
     const int64_t cost = mask->heads / r->call->groups * queries * mask->keys * rapt_additive_slice;
     if (parts > 0) rapt_parallel(mask->batch * r->call->groups * parts, rapt_grain(cost), sum_tasks, r);
 }
@@ -153,7 +165,8 @@ bool rapt_additive_attention_backward(const char *op, const rapt_additive_attent
     if (wants.hidden) r.slices = rapt_divide_up(call->hidden, rapt_additive_slice);
     if (wants.values) r.tiles = rapt_divide_up(mask->keys, rapt_additive_tile);
     g->stores_pooled = !g->weights || mask->keep < 1;
-    r.rows = choose_chunk(call, g->stores_pooled ? 2 : 1);
+    const int matrices = call->changes ? 3 : g->stores_pooled ? 2 : 1; /* weights are not kept where scores change */
+    r.rows = choose_chunk(call, matrices);
     size_t pairs_capacity = 0, capacity = 0;
     int64_t *pairs = NULL;
     if (mask->starts && !(pairs = rapt_block_take(op, (size_t)mask->batch * sizeof *pairs, &pairs_capacity)))
@@ -161,9 +174,11 @@ bool rapt_additive_attention_backward(const char *op, const rapt_additive_attent
     const int64_t elements = mask->heads * count_pairs(mask, r.rows, pairs);
     r.matrix = rapt_divide_up(elements * (int64_t)rapt_dtype_size(call->dtype), 64) * 64;
     r.pairs = pairs;
-    r.scores = rapt_block_take(op, (size_t)(g->stores_pooled ? 2 * r.matrix : r.matrix), &capacity);
-    if (r.scores) run_chunks(&r);
-    const bool done = r.scores != NULL;
+    const rapt_attention_tasks tasks = rapt_additive_cut_queries(call, 0, r.rows);
+    const bool done = (r.scores = rapt_block_take(op, (size_t)(matrices * r.matrix), &capacity)) &&
+                      rapt_gathering_begin(op, call->changes, tasks.count, 1, &r.gathering);
+    if (done) run_chunks(&r);
+    rapt_gathering_end(&r.gathering, done);
     rapt_block_give(r.scores, capacity);
     rapt_block_give(pairs, pairs_capacity);
     return done;

@@ -24,6 +24,7 @@ rapt_additive_attention rapt_additive_call_of_sequence(const rapt_additive_atten
     if (!call->mask.starts) return one;
     const int64_t bytes = (int64_t)rapt_dtype_size(call->dtype);
     const rapt_raw_place place = rapt_raw_place_of(&call->mask, sequence);
+    one.first_item = sequence;
     one.mask = rapt_raw_mask_of_sequence(&call->mask, sequence, bytes);
     one.queries = rows_from(call, call->queries, place.first_query);
     one.keys = rows_from(call, call->keys, place.first_key);

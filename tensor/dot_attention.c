@@ -19,6 +19,7 @@ typedef struct run {
     char *outs, *statistics; /* (parts, batch·heads·queries, value_size) and (…, 2), where there are several parts */
     int64_t part_size;       /* elements of a row of outs */
     void *weights;           /* for rapt_dot_attention_weights */
+    rapt_gathering gathering; /* backward: the gradients of what changes captured */
 } run;
 
 static run new_run(const rapt_dot_attention *call)
@@ -49,6 +50,7 @@ static rapt_dot_attention call_of_sequence(const rapt_dot_attention *call, int64
     const rapt_raw_place place = rapt_raw_place_of(&call->mask, sequence);
     const int64_t query = place.first_query, key = place.first_key, table = 2 * call->mask.reach + 1;
     rapt_dot_attention one = *call;
+    one.first_item = sequence;
     one.mask = rapt_raw_mask_of_sequence(&call->mask, sequence, bytes);
     one.queries = rows_from(call->queries, query, bytes);
     one.keys = rows_from(call->keys, key, bytes);
@@ -209,6 +211,7 @@ static void backward_tasks(void *context, int64_t first, int64_t last)
         if (!find_task(r, task, first, last, &t)) continue;
         const rapt_raw_mask *mask = &t.call.mask;
         const int64_t of_group = mask->heads / r->tasks.groups * mask->queries;
+        t.call.gathered = rapt_gathering_of_task(&r->gathering, task);
         const int64_t row = row_of_part(r, &t) + (t.piece.item * r->tasks.groups + t.piece.group) * of_group;
         r->kernels->backward(&t.call, &t.piece, scratch,
                              r->tasks.parts > 1 ? r->outs + row * r->part_size * bytes : NULL);
@@ -220,6 +223,21 @@ static void sum_rows(void *context, int64_t first, int64_t last)
 {
     const run *r = context;
     r->kernels->sum_parts(r->call, r->tasks.parts, r->outs, first, last);
+}
+
+static bool gathers(const char *op, run *r)
+{
+    return rapt_gathering_begin(op, r->call->changes, r->tasks.count, r->call->mask.heads / r->call->groups,
+                                &r->gathering);
+}
+
+/* In a packed batch the item of a task is its sequence. */
+static void add_gathered(const run *r)
+{
+    for (int64_t task = 0; r->gathering.of_tasks && task < r->tasks.count; task++) {
+        const rapt_attention_piece piece = rapt_attention_piece_of(&r->tasks, task);
+        rapt_gathering_add(&r->gathering, task, piece.item, piece.group * r->gathering.heads);
+    }
 }
 
 /* A task takes all rows of a group; where there are few groups, some of its keys: then each part has a gradient of the
@@ -237,13 +255,16 @@ bool rapt_dot_attention_backward(const char *op, const rapt_dot_attention *call)
         r.outs = rapt_block_take(op, elements * rapt_dtype_size(call->dtype), &capacity);
         if (!r.outs) return false;
     }
-    const bool done = rapt_scratch_take(op, &r.scratch, tasks, r.kernels->backward_bytes(call, rows));
+    const bool done =
+        gathers(op, &r) && rapt_scratch_take(op, &r.scratch, tasks, r.kernels->backward_bytes(call, rows));
     if (done) {
         const int64_t products = 3 * call->size + 2 * call->value_size;
         rapt_parallel(tasks, rapt_grain(cost_of(&r, rows, products)), backward_tasks, &r);
         rapt_scratch_give(&r.scratch);
         if (parts > 1) finish_parts(&r, parts * call->size, sum_rows);
+        add_gathered(&r);
     }
+    rapt_gathering_end(&r.gathering, done);
     rapt_block_give(r.outs, capacity);
     return done;
 }

@@ -122,9 +122,10 @@ typedef struct answer {
     rapt_tensor *tensors[2 + most_wanted]; /* pooled, weights, gradients */
 } answer;
 
-static const char *const answer_names[] = {"pooled values", "weights",    "queries",       "keys",
-                                           "values",        "bias",       "relative bias", "parameter 0",
-                                           "parameter 1",   "parameter 2"};
+static const char *const answer_names[] = {"pooled values", "weights",     "queries",       "keys",
+                                           "values",        "bias",        "relative bias", "parameter 0",
+                                           "parameter 1",   "parameter 2", "parameter 3",   "parameter 4",
+                                           "parameter 5",   "parameter 6", "parameter 7",   "parameter 8"};
 
 static inline void fail_drawn(const drawn *d, const char *what, double error)
 {
@@ -249,12 +250,16 @@ static inline void compare_answers(const drawn *d, const answer *exact, const an
     }
 }
 
+/* What is still to be drawn for an attention. */
+typedef void draw_more(drawn *d);
+
 /* Every `parts`-th case, from number `part` on: the fused way against the plain one in float64. */
-static inline void run_drawn_cases(int cases, int part, int parts, draw_scoring *draw_one)
+static inline void run_more_drawn_cases(int cases, int part, int parts, draw_scoring *draw_one, draw_more *draw_rest)
 {
     for (int i = part; i < cases; i += parts) {
         RAPT_SCOPE;
         drawn d = draw_fused((uint64_t)i, draw_one);
+        if (draw_rest) draw_rest(&d);
         const answer exact = run_drawn(&d, true, RAPT_FLOAT64), fused = run_drawn(&d, false, d.dtype);
         compare_answers(&d, &exact, &fused);
         rapt_module_free(&d.attention->module);
@@ -262,12 +267,18 @@ static inline void run_drawn_cases(int cases, int part, int parts, draw_scoring 
     expect_no_error();
 }
 
+static inline void run_drawn_cases(int cases, int part, int parts, draw_scoring *draw_one)
+{
+    run_more_drawn_cases(cases, part, parts, draw_one, NULL);
+}
+
 /* Likewise the second derivatives, in float64, to a part of the largest one. NULL is zeros. */
-static inline void compare_second_derivatives(int cases, draw_scoring *draw_one)
+static inline void compare_more_second_derivatives(int cases, draw_scoring *draw_one, draw_more *draw_rest)
 {
     for (int i = 0; i < cases; i++) {
         RAPT_SCOPE;
         drawn d = draw_fused((uint64_t)i + 70000, draw_one);
+        if (draw_rest) draw_rest(&d);
         const answer plain = run_drawn_twice(&d, true), fused = run_drawn_twice(&d, false);
         double largest = 0;
         for (int k = 0; k < 2 + most_wanted; k++) largest = fmax(largest, largest_of(plain.tensors[k]));
@@ -280,6 +291,11 @@ static inline void compare_second_derivatives(int cases, draw_scoring *draw_one)
         rapt_module_free(&d.attention->module);
     }
     expect_no_error();
+}
+
+static inline void compare_second_derivatives(int cases, draw_scoring *draw_one)
+{
+    compare_more_second_derivatives(cases, draw_one, NULL);
 }
 
 #endif

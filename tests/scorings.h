@@ -4,7 +4,7 @@
 
 #include "modules.h"
 
-enum { most_parameters = 3, scoring_hidden = 3, scoring_reach = 2 };
+enum { most_parameters = 9, scoring_hidden = 3, scoring_reach = 2 };
 
 /* One score to be defined: query i and key j of the sizes given, and the parameters in the order in which the module
  * has them. */

@@ -39,6 +39,21 @@ rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
     return rapt_module_finish(module);
 }
 
+rapt_score_modification *rapt_attention_modify(rapt_attention *attention, const char *name,
+                                               rapt_score_modification *modification)
+{
+    const bool has_room = attention && attention->modification_count < RAPT_MAX_SCORE_MODIFICATIONS;
+    if (!attention)
+        rapt_fail(RAPT_ERROR_NULL, kind.name, "the layer is NULL");
+    else if (!has_room)
+        rapt_fail(RAPT_ERROR_VALUE, kind.name, "it has %d modifications, which is as many as there may be",
+                  attention->modification_count);
+    rapt_score_modification *added =
+        rapt_module_add_child(has_room ? &attention->module : NULL, name, (rapt_module *)modification);
+    if (added) attention->modifications[attention->modification_count++] = added;
+    return added;
+}
+
 /* The axis of a batch is missing where sequences are packed. rank 0: with heads or without. */
 static bool check_tensor(const char *what, const rapt_tensor *tensor, int rank, bool packed)
 {
@@ -113,11 +128,25 @@ static rapt_tensor *prepare(rapt_attention *attention, rapt_tensor *keys, rapt_t
     return keys && scoring->prepare ? scoring->prepare(scoring, keys) : keys;
 }
 
+/* Of the modifications; captured tensors belong to the innermost scope. */
+static bool resolve_changes(const rapt_pooling *p, rapt_resolved_changes *changes)
+{
+    const rapt_attention *attention = p->attention;
+    const int64_t batch = p->resolved.sequences > 0 ? p->resolved.sequences : p->resolved.batch;
+    return rapt_resolve_changes(attention->modification_count, attention->modifications, p->queries->dtype, batch,
+                                p->resolved.heads, changes);
+}
+
 /* A call that has begun, from keys that are still to be prepared or not. The definition and the weights of packed
  * sequences are those of the padded batch. */
 static rapt_tensor *pool(rapt_pooling *p, bool prepares)
 {
     rapt_tensor *seen_keys = NULL;
+    rapt_resolved_changes changes;
+    if (!p->changes && p->attention->modification_count > 0) {
+        if (!resolve_changes(p, &changes)) return NULL;
+        p->changes = &changes;
+    }
     if (p->resolved.sequences > 0 && (!rapt_pooling_is_fused(p) || rapt_wants_weights(p))) {
         rapt_pooling padded;
         return rapt_unpack_pooling(kind.name, p, &padded) ? rapt_pack_pooled(&p->mask, pool(&padded, prepares)) : NULL;

@@ -95,7 +95,7 @@ static rapt_tensor *add_relative_values(const rapt_pooling *p, rapt_tensor *weig
 rapt_tensor *rapt_pool_plainly(rapt_pooling *p)
 {
     rapt_attention *attention = p->attention;
-    rapt_tensor *scores = compute_scores(p);
+    rapt_tensor *scores = rapt_change_plainly(p->changes, compute_scores(p), p->resolved.offset);
     if (!scores || !add_relative_bias(p, true)) return NULL;
     rapt_tensor *weights = rapt_normalize(attention->normalizer, scores, &p->mask, &p->resolved);
     if (!weights || (rapt_wants_weights(p) && !hand_out_weights(p, weights))) return NULL;
@@ -108,7 +108,8 @@ bool rapt_pooling_is_fused(const rapt_pooling *p)
 {
     const rapt_attention *attention = p->attention;
     return attention->scoring->attend && !attention->scoring->relative_values && !attention->plain &&
-           attention->normalizer == rapt_masked_softmax && !p->mask.fills_million;
+           attention->normalizer == rapt_masked_softmax && !p->mask.fills_million &&
+           rapt_changes_have_functions(p->changes);
 }
 
 rapt_tensor *rapt_pool_fused(rapt_pooling *p)
@@ -120,6 +121,7 @@ rapt_tensor *rapt_pool_fused(rapt_pooling *p)
                                       .keys = p->keys,
                                       .values = p->values,
                                       .mask = &p->resolved,
+                                      .changes = p->changes,
                                       .dropout = dropout_of(attention),
                                       .weights = rapt_wants_weights(p) ? &weights : NULL};
     rapt_tensor *pooled = attention->scoring->attend(attention->scoring, &call);

@@ -51,6 +51,12 @@ MAKER(sinusoidal, rapt_sinusoidal_positions_new(4, 0.1))
 MAKER(learned, rapt_learned_positions_new(3, 4, 0.1))
 MAKER(rotary, rapt_rotary_new())
 MAKER(alibi, rapt_alibi_new(2))
+MAKER(soft_cap, rapt_soft_cap_new(2))
+MAKER(head_temperature, rapt_head_temperature_new(2))
+MAKER(alibi_modification, rapt_alibi_modification_new(2))
+MAKER(bucketed_bias, rapt_bucketed_bias_new(2, 8, 20, true))
+MAKER(learned_bias, rapt_learned_bias_new(2, 3))
+MAKER(gaussian_window, rapt_gaussian_window_new(2, 3, true))
 MAKER(relative_bias, rapt_relative_bias_new(2, 3))
 MAKER(feed_forward, rapt_feed_forward_new(&(rapt_feed_forward_config){.in = 2, .inner = 3, .out = 4, .bias = true}))
 MAKER(add_norm, rapt_add_norm_new(3, RAPT_BIAS, 0.1))
@@ -66,6 +72,12 @@ static rapt_module *around(rapt_module *node, void *part)
 {
     rapt_module_add_child(node, "part", part);
     return rapt_module_finish(node);
+}
+
+static void *make_prefix_modification(void)
+{
+    RAPT_SCOPE;
+    return rapt_prefix_modification_new(rapt_zeros(RAPT_INT64, RAPT_SHAPE(2)));
 }
 
 static void *make_attention(void)
@@ -129,6 +141,13 @@ static const struct {
     {"rotary", make_rotary, 0},
     {"alibi", make_alibi, 0},
     {"relative_bias", make_relative_bias, 1},
+    {"soft_cap", make_soft_cap, 0},
+    {"head_temperature", make_head_temperature, 1},
+    {"alibi_modification", make_alibi_modification, 0},
+    {"bucketed_bias", make_bucketed_bias, 1},
+    {"learned_bias", make_learned_bias, 1},
+    {"gaussian_window", make_gaussian_window, 1},
+    {"prefix_modification", make_prefix_modification, 0},
     {"feed_forward", make_feed_forward, 4},
     {"add_norm", make_add_norm, 2},
     {"encoder_layer", make_encoder_layer, 14},

@@ -11,10 +11,11 @@
 
 static const char *const name = "additive_attention";
 
-/* The inputs of the op, queries and keys projected; those of the mask may be NULL. Backward's are the same, then the
- * statistics of the output's rows, the weights if they are kept, the gradient of the output, and those of keys and
- * values so far: if not NULL, they are added to and given back. What forward saves, and the gradients that backward
- * gives, have the numbers of these inputs. */
+/* The inputs of the op, queries and keys projected, behind which comes what changes of the scores captured; those of
+ * the mask may be NULL. Backward's are the same, then the statistics of the output's rows, the weights if they are
+ * kept, the gradient of the output, and those of keys and values so far: if not NULL, they are added to and given back;
+ * and then what was captured. Forward saves what was captured behind its other inputs; the rest of it, and the
+ * gradients that backward gives, have these numbers. */
 enum {
     at_queries,
     at_keys,
@@ -30,11 +31,12 @@ enum {
     at_gradient,
     at_keys_so_far = at_gradient + rapt_fused_keys_so_far,
     at_values_so_far = at_gradient + rapt_fused_values_so_far,
+    at_captured = at_gradient + rapt_fused_more_inputs,
 };
 
 typedef struct backward_options {
-    rapt_mask_options forward;
-    bool wants[gradient_count];
+    rapt_fused_options forward;
+    bool wants[gradient_count], wants_captured[rapt_most_captured];
 } backward_options;
 
 static bool make_powers(const void **powers, const rapt_tensor *rows, double factor, const void *factors,
@@ -69,25 +71,28 @@ static bool describe(rapt_additive_attention *a, rapt_call *call, const rapt_mas
 }
 
 /* Are the weights kept from forward to backward? As long as they are no larger than the projected queries and keys;
- * else backward makes them again, a chunk of the queries at a time. */
+ * else backward makes them again, a chunk of the queries at a time, and so it does where it needs the scores. */
 static bool keeps_weights(const rapt_additive_attention *a)
 {
     const rapt_raw_mask *m = &a->mask;
-    return m->heads * m->queries * m->keys <= (m->heads * m->queries + a->groups * m->keys) * a->hidden;
+    return !a->changes && m->heads * m->queries * m->keys <= (m->heads * m->queries + a->groups * m->keys) * a->hidden;
 }
 
 static bool wants_any(const rapt_call *call)
 {
     bool any = false;
-    for (int i = 0; i < input_count; i++) any = any || rapt_call_wants(call, i);
+    for (int i = 0; i < rapt_call_count(call); i++) any = any || rapt_call_wants(call, i);
     return any;
 }
 
 static rapt_tensor *forward(rapt_call *call)
 {
+    const rapt_fused_options *o = rapt_call_options(call);
     rapt_additive_attention a;
+    rapt_raw_changes changes;
     RAPT_SCOPE;
-    if (!describe(&a, call, rapt_call_options(call), true, false)) return NULL;
+    if (!describe(&a, call, &o->mask, true, false)) return NULL;
+    a.changes = rapt_changes_of(call, input_count, &o->changes, a.dtype, &changes);
     const rapt_raw_mask *m = &a.mask;
     const rapt_tensor *queries = rapt_call_input(call, at_queries);
     int64_t shape[RAPT_MAX_RANK];
@@ -105,7 +110,7 @@ static rapt_tensor *forward(rapt_call *call)
     if (!out || !statistics) return NULL;
     const rapt_additive_output output = {out->data, statistics->data, weights ? weights->data : NULL};
     if (!rapt_additive_attention_forward(name, &a, &output)) return NULL;
-    for (int i = 0; i < input_count; i++) rapt_call_save(call, rapt_call_input(call, i));
+    rapt_fused_save_inputs(call);
     rapt_call_save_constant(call, statistics);
     rapt_call_save_constant(call, keeps ? weights : NULL);
     if (asked) rapt_call_set_output(call, rapt_fused_weights, rapt_keep(weights));
@@ -129,7 +134,11 @@ static rapt_tensor *backward_forward(rapt_call *call)
     const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, at_gradient));
     rapt_tensor *so_far[gradient_count] =
         {[at_keys] = rapt_call_input(call, at_keys_so_far), [at_values] = rapt_call_input(call, at_values_so_far)};
-    if (!gradient || !describe(&a, call, &o->forward, !weights, true)) return NULL;
+    rapt_raw_changes changes;
+    if (!gradient || !describe(&a, call, &o->forward.mask, !weights, true)) return NULL;
+    a.changes = rapt_changes_of(call, at_captured, &o->forward.changes, a.dtype, &changes);
+    if (a.changes && !rapt_captured_gradients(call, gradient_count, o->wants_captured, at_captured, &changes))
+        return NULL;
     const rapt_additive_wants wants = {.hidden = o->wants[at_queries] || o->wants[at_keys] || o->wants[at_weight],
                                        .values = o->wants[at_values]};
     rapt_tensor *each = rapt_new(name, a.dtype, RAPT_SHAPE(a.mask.batch * a.groups, a.hidden));
@@ -170,14 +179,17 @@ static const rapt_op backward = {
 
 static bool vjp(rapt_call *call)
 {
-    backward_options o = {.forward = *(const rapt_mask_options *)rapt_call_options(call)};
+    backward_options o = {.forward = *(const rapt_fused_options *)rapt_call_options(call)};
     return rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
                                                        .options = &o,
                                                        .wants = o.wants,
                                                        .saved_count = at_gradient,
                                                        .gradient_count = gradient_count,
                                                        .keys = at_keys,
-                                                       .values = at_values});
+                                                       .values = at_values,
+                                                       .first_captured = input_count,
+                                                       .captured = o.forward.changes.captured,
+                                                       .wants_captured = o.wants_captured});
 }
 
 /* --- the definition --- */
@@ -215,7 +227,7 @@ static const rapt_op op = {.name = "additive_attention",
                            .forward = forward,
                            .vjp = vjp,
                            .definition = definition,
-                           .options_size = sizeof(rapt_mask_options),
+                           .options_size = sizeof(rapt_fused_options),
                            .optional = RAPT_MASK_OPTIONAL(at_mask)};
 
 static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rapt_tensor *weight,
@@ -250,6 +262,6 @@ rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_t
     rapt_tensor *in[input_count] =
         {[at_queries] = queries, [at_keys] = keys, [at_weight] = weight, [at_values] = values};
     rapt_mask_put_inputs(call->mask, in + at_mask);
-    const rapt_mask_options o = rapt_mask_options_of(call);
+    const rapt_fused_options o = rapt_fused_options_of(call);
     return rapt_fused_apply(&op, &o, input_count, in, call);
 }

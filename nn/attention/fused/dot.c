@@ -10,9 +10,10 @@
 
 static const char *const name = "dot_attention";
 
-/* The inputs of the op; those of the mask may be NULL. Backward's are the same, then the output, the statistics of its
- * rows, the gradient of the output, and those of keys and values so far: if not NULL, they are added to and given back.
- * What forward saves, and the gradients that backward gives, have the numbers of these inputs. */
+/* The inputs of the op, behind which comes what changes of the scores captured; those of the mask may be NULL.
+ * Backward's are the same, then the output, the statistics of its rows, the gradient of the output, and those of keys
+ * and values so far: if not NULL, they are added to and given back; and then what was captured. Forward saves what was
+ * captured behind its other inputs; the rest of it, and the gradients that backward gives, have these numbers. */
 enum {
     at_queries,
     at_keys,
@@ -27,17 +28,18 @@ enum {
     at_gradient,
     at_keys_so_far = at_gradient + rapt_fused_keys_so_far,
     at_values_so_far = at_gradient + rapt_fused_values_so_far,
+    at_captured = at_gradient + rapt_fused_more_inputs,
 };
 
 typedef struct options {
-    rapt_mask_options mask;
+    rapt_fused_options fused;
     double scale;
     bool is_gaussian;
 } options;
 
 typedef struct backward_options {
     options forward;
-    bool wants[gradient_count];
+    bool wants[gradient_count], wants_captured[rapt_most_captured];
 } backward_options;
 
 static rapt_raw_rows rows_of(const rapt_tensor *tensor)
@@ -47,8 +49,9 @@ static rapt_raw_rows rows_of(const rapt_tensor *tensor)
     return (rapt_raw_rows){tensor->data, {s[0], 0, s[1]}};
 }
 
-/* What forward and backward have in common. Copies belong to the innermost scope. */
-static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o)
+/* What forward and backward have in common; captured: the first input of these. Copies belong to the innermost
+ * scope. */
+static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o, int captured, rapt_raw_changes *changes)
 {
     const rapt_tensor *queries = rapt_as_dense_rows(rapt_call_input(call, at_queries)),
                       *keys = rapt_as_dense_rows(rapt_call_input(call, at_keys)),
@@ -61,9 +64,10 @@ static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o)
                               .value_size = values->shape[values->rank - 1],
                               .scale = o->scale,
                               .is_gaussian = o->is_gaussian,
-                              .mask = rapt_raw_mask_of(call, at_mask, &o->mask, scores),
+                              .mask = rapt_raw_mask_of(call, at_mask, &o->fused.mask, scores),
                               .queries = rows_of(queries),
                               .keys = rows_of(keys),
+                              .changes = rapt_changes_of(call, captured, &o->fused.changes, queries->dtype, changes),
                               .values = rows_of(values)};
     return true;
 }
@@ -79,9 +83,11 @@ static rapt_tensor *new_split(rapt_dtype dtype, int rank, const int64_t *shape)
 
 static rapt_tensor *forward(rapt_call *call)
 {
+    const options *o = rapt_call_options(call);
     rapt_dot_attention a;
+    rapt_raw_changes changes;
     RAPT_SCOPE;
-    if (!describe(&a, call, rapt_call_options(call))) return NULL;
+    if (!describe(&a, call, o, input_count, &changes)) return NULL;
     const rapt_raw_mask *m = &a.mask;
     const rapt_tensor *queries = rapt_call_input(call, at_queries);
     int64_t shape[RAPT_MAX_RANK];
@@ -98,7 +104,7 @@ static rapt_tensor *forward(rapt_call *call)
         if (!weights || !rapt_dot_attention_weights(name, &a, weights->data)) return NULL;
         rapt_call_set_output(call, rapt_fused_weights, rapt_keep(weights));
     }
-    for (int i = 0; i < input_count; i++) rapt_call_save(call, rapt_call_input(call, i));
+    rapt_fused_save_inputs(call);
     rapt_call_save(call, out);
     rapt_call_save_constant(call, statistics);
     return rapt_keep(out);
@@ -122,9 +128,12 @@ static rapt_tensor *backward_forward(rapt_call *call)
 {
     const backward_options *o = rapt_call_options(call);
     rapt_dot_attention a;
+    rapt_raw_changes changes;
     RAPT_SCOPE;
     const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, at_gradient));
-    if (!gradient || !describe(&a, call, &o->forward)) return NULL;
+    if (!gradient || !describe(&a, call, &o->forward, at_captured, &changes)) return NULL;
+    if (a.changes && !rapt_captured_gradients(call, gradient_count, o->wants_captured, at_captured, &changes))
+        return NULL;
     rapt_tensor *gradients[gradient_count] =
         {[at_keys] = rapt_call_input(call, at_keys_so_far), [at_values] = rapt_call_input(call, at_values_so_far)};
     a.adds_keys = gradients[at_keys] != NULL;
@@ -165,7 +174,10 @@ static bool vjp(rapt_call *call)
                                                        .saved_count = at_gradient,
                                                        .gradient_count = gradient_count,
                                                        .keys = at_keys,
-                                                       .values = at_values});
+                                                       .values = at_values,
+                                                       .first_captured = input_count,
+                                                       .captured = o.forward.fused.changes.captured,
+                                                       .wants_captured = o.wants_captured});
 }
 
 /* --- the definition --- */
@@ -199,7 +211,7 @@ static rapt_tensor *definition(rapt_call *call)
     rapt_tensor *const *in = rapt_call_inputs(call);
     scoring s = {.scoring = {.module.kind = &kind, .score = o->is_gaussian ? gaussian_score : dot_score},
                  .scale = o->scale};
-    return rapt_fused_define(call, at_mask, &o->mask, &s.scoring, in[at_queries], in[at_keys], in[at_values]);
+    return rapt_fused_define(call, at_mask, &o->fused, &s.scoring, in[at_queries], in[at_keys], in[at_values]);
 }
 
 static const rapt_op op = {.name = "dot_attention",
@@ -231,7 +243,7 @@ static rapt_tensor *attend(rapt_tensor *queries, rapt_tensor *keys, double scale
     if (!queries || !keys || !call->values || !check(queries, keys, call->values)) return NULL;
     rapt_tensor *in[input_count] = {[at_queries] = queries, [at_keys] = keys, [at_values] = call->values};
     rapt_mask_put_inputs(call->mask, in + at_mask);
-    const options o = {rapt_mask_options_of(call), scale, is_gaussian};
+    const options o = {rapt_fused_options_of(call), scale, is_gaussian};
     return rapt_fused_apply(&op, &o, input_count, in, call);
 }
 

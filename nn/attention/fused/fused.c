@@ -1,15 +1,28 @@
 /* How the fused attentions are applied as ops, and differentiated by their backward. */
 #include "fused.h"
 
+#include <string.h>
+
 #include "attention/mask/packed.h"
 #include "nn/padding.h"
+
+rapt_fused_options rapt_fused_options_of(const rapt_attention_call *call)
+{
+    rapt_fused_options options = {.mask = rapt_mask_options_of(call)};
+    if (call->changes) options.changes = call->changes->changes;
+    return options;
+}
 
 rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
                               const rapt_attention_call *call)
 {
-    rapt_tensor *outputs[rapt_fused_output_count] = {0};
+    enum { most_inputs = RAPT_MAX_SAVED };
+    rapt_tensor *outputs[rapt_fused_output_count] = {0}, *in[most_inputs];
     const int wanted = call->weights ? rapt_fused_output_count : 1;
-    if (!rapt_apply_counted(op, options, count, inputs, wanted, outputs)) return NULL;
+    const int captured = call->changes ? call->changes->changes.captured : 0;
+    memcpy(in, inputs, (size_t)count * sizeof *in);
+    if (captured > 0) memcpy(in + count, call->changes->captured, (size_t)captured * sizeof *in);
+    if (!rapt_apply_counted(op, options, count + captured, in, wanted, outputs)) return NULL;
     if (call->weights) *call->weights = rapt_detach(outputs[rapt_fused_weights]);
     return outputs[rapt_fused_pooled];
 }
@@ -17,6 +30,11 @@ rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count,
 bool rapt_fused_gives_weights(const rapt_call *call)
 {
     return rapt_call_output_count(call) > rapt_fused_weights;
+}
+
+void rapt_fused_save_inputs(rapt_call *call)
+{
+    for (int i = 0; i < rapt_call_count(call); i++) rapt_call_save(call, rapt_call_input(call, i));
 }
 
 static rapt_tensor *pool(rapt_pooling *p)
@@ -44,24 +62,29 @@ static rapt_tensor *pool_packed(rapt_pooling *p)
     return rapt_unpack_pooling("Attention", p, &padded) ? rapt_pack_pooled(&p->mask, pool(&padded)) : NULL;
 }
 
-rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_mask_options *options, rapt_scoring *scoring,
-                               rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values)
+rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_fused_options *options,
+                               rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values)
 {
     if (!queries || !keys || !values) return NULL;
     rapt_attention attention = {.module.training = true,
                                 .scoring = scoring,
                                 .normalizer = rapt_masked_softmax,
-                                .dropout = options->dropout};
+                                .dropout = options->mask.dropout};
     const int64_t heads = rapt_heads_of(queries), groups = rapt_heads_of(keys);
+    rapt_resolved_changes changes = {.changes = options->changes};
+    if (changes.changes.captured > 0)
+        memcpy(changes.captured, rapt_call_inputs(call) + mask + rapt_mask_input_count,
+               (size_t)changes.changes.captured * sizeof *changes.captured);
     rapt_pooling p = {.attention = &attention,
                       .queries = queries,
                       .keys = keys,
                       .values = values,
-                      .resolved = rapt_mask_of_inputs(rapt_call_inputs(call) + mask, options, queries, keys),
+                      .resolved = rapt_mask_of_inputs(rapt_call_inputs(call) + mask, &options->mask, queries, keys),
+                      .changes = changes.changes.count > 0 ? &changes : NULL,
                       .groups = groups,
                       .repeats = groups > 0 ? heads / groups : 1};
     const rapt_random_state before = rapt_random_get_state();
-    rapt_random_set_state(options->random);
+    rapt_random_set_state(options->mask.random);
     rapt_tensor *pooled = (p.resolved.sequences > 0 ? pool_packed : pool)(&p);
     rapt_random_set_state(before);
     return pooled;
@@ -69,17 +92,26 @@ rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_mask_
 
 bool rapt_fused_vjp(rapt_call *call, const rapt_fused_backward *b)
 {
-    enum { most_inputs = RAPT_MAX_SAVED + rapt_fused_more_inputs, most_gradients = 8 };
+    enum { most_inputs = RAPT_MAX_SAVED + rapt_fused_more_inputs, most_gradients = 8 + rapt_most_captured };
     rapt_tensor *in[most_inputs], *gradients[most_gradients], **more = in + b->saved_count;
-    for (int i = 0; i < b->saved_count; i++) in[i] = rapt_call_saved(call, i);
+    for (int i = 0; i < b->saved_count; i++) in[i] = rapt_call_saved(call, i < b->first_captured ? i : i + b->captured);
     more[rapt_fused_gradient] = rapt_call_gradient(call, rapt_fused_pooled);
     more[rapt_fused_keys_so_far] = rapt_call_gradient_so_far(call, b->keys);
     more[rapt_fused_values_so_far] = rapt_call_gradient_so_far(call, b->values);
     for (int i = 0; i < b->gradient_count; i++) b->wants[i] = rapt_call_wants(call, i);
-    if (!rapt_apply_many(b->op, b->options, b->saved_count + rapt_fused_more_inputs, in, gradients)) return false;
+    for (int c = 0; c < b->captured; c++) {
+        more[rapt_fused_more_inputs + c] = rapt_call_saved(call, b->first_captured + c);
+        b->wants_captured[c] = rapt_call_wants(call, b->first_captured + c);
+    }
+    if (!rapt_apply_counted(b->op, b->options, b->saved_count + rapt_fused_more_inputs + b->captured, in,
+                            b->gradient_count + b->captured, gradients))
+        return false;
     if (more[rapt_fused_keys_so_far]) b->wants[b->keys] = false; /* they are there already */
     if (more[rapt_fused_values_so_far]) b->wants[b->values] = false;
     for (int i = 0; i < b->gradient_count; i++)
         if (b->wants[i] && !rapt_call_give(call, i, gradients[i])) return false;
+    for (int c = 0; c < b->captured; c++)
+        if (b->wants_captured[c] && !rapt_call_give(call, b->first_captured + c, gradients[b->gradient_count + c]))
+            return false;
     return true;
 }

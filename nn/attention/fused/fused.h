@@ -2,14 +2,24 @@
 #ifndef RAPT_NN_FUSED_H
 #define RAPT_NN_FUSED_H
 
+#include "captured.h"
 #include "mask_inputs.h"
 #include "nn/attention_call.h"
 #include "nn/pooling.h"
 
+/* What goes to the options of any of them. Behind the inputs of the mask come those that the changes captured. */
+typedef struct rapt_fused_options {
+    rapt_mask_options mask;
+    rapt_score_changes changes;
+} rapt_fused_options;
+
+rapt_fused_options rapt_fused_options_of(const rapt_attention_call *call);
+
 /* The outputs of forward; the weights only if they are asked for. */
 enum { rapt_fused_pooled, rapt_fused_weights, rapt_fused_output_count };
 
-/* The pooled values; call->weights gets the weights if it is not NULL. NULL after an error. */
+/* The op of a call: `count` inputs, behind which go the tensors that changes of its scores captured. Gives the pooled
+ * values; call->weights gets the weights if it is not NULL. NULL after an error. */
 rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
                               const rapt_attention_call *call);
 
@@ -19,18 +29,23 @@ bool rapt_fused_gives_weights(const rapt_call *call);
 /* In a definition: softmax of what scoring->score gives under the mask whose inputs begin at number `mask`, dropout and
  * weighted sum by the plain way, with the random numbers that the fused one drew. keys need not be finite where no
  * query sees them. */
-rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_mask_options *options, rapt_scoring *scoring,
-                               rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values);
+rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_fused_options *options,
+                               rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values);
 
-/* The backward of a fused op is an op whose inputs are what forward saved, then the gradient of the pooled values, and
- * those of keys and values so far: if not NULL, they are added to and given back. Its outputs are gradients of
- * forward's first inputs, in their order. */
+/* In forward: keeps all inputs. */
+void rapt_fused_save_inputs(rapt_call *call);
+
+/* The backward of a fused op is an op whose inputs are what forward saved but what was captured, then the gradient of
+ * the pooled values, and those of keys and values so far: if not NULL, they are added to and given back; then what was
+ * captured. Its outputs are gradients of forward's first inputs, in their order, and of what was captured. */
 typedef struct rapt_fused_backward {
     const rapt_op *op;
     void *options;
-    bool *wants; /* in these options: for each gradient, whether it is wanted; set here */
-    int saved_count, gradient_count;
-    int keys, values; /* their numbers among the inputs of forward */
+    bool *wants;                     /* in these options: for each gradient, whether it is wanted; set here */
+    int saved_count, gradient_count; /* without what was captured */
+    int keys, values;                /* their numbers among the inputs of forward */
+    int first_captured, captured;    /* the number of the first among the inputs of forward; how many */
+    bool *wants_captured;            /* in the options likewise */
 } rapt_fused_backward;
 
 /* What backward's inputs are behind those saved. */

@@ -5,6 +5,7 @@
 #include <rapt/attention.h>
 
 #include "nn/mask.h"
+#include "nn/score_modifications.h"
 #include "tensor/core.h"
 
 /* The inputs; queries, keys and values have one rank, 3 or 4. */
@@ -13,8 +14,9 @@ typedef struct rapt_pooling {
     rapt_tensor *queries, *keys, *values; /* prepared keys */
     rapt_mask mask;
     rapt_resolved_mask resolved;
-    int64_t groups, repeats; /* heads = groups · repeats */
-    rapt_tensor **weights;   /* gets the weights, before dropout and outside the graph, if it is not NULL */
+    const rapt_resolved_changes *changes; /* of the scores; NULL: none */
+    int64_t groups, repeats;              /* heads = groups · repeats */
+    rapt_tensor **weights; /* gets the weights, before dropout and outside the graph, if it is not NULL */
 } rapt_pooling;
 
 static inline int64_t rapt_heads_of(const rapt_tensor *tensor)

@@ -1,8 +1,9 @@
-/* Attention pooling = scoring function → mask → normaliser → dropout → weighted sum of the values. */
+/* Attention pooling = scoring function → modifications → mask → normaliser → dropout → weighted sum of the values. */
 #ifndef RAPT_ATTENTION_H
 #define RAPT_ATTENTION_H
 
 #include <rapt/mask.h>
+#include <rapt/score_modification.h>
 #include <rapt/scoring.h>
 
 RAPT_BEGIN_DECLS
@@ -17,6 +18,8 @@ typedef struct rapt_attention {
     bool keep_weights;           /* set it to keep the weights of each forward, */
     /* (B, Q, K) or (B, heads, Q, K), before dropout, outside the graph; owned by the layer, NULL before the first */
     rapt_tensor *weights;
+    int modification_count; /* of the scores, by rapt_attention_modify */
+    rapt_score_modification *modifications[RAPT_MAX_SCORE_MODIFICATIONS];
 } rapt_attention;
 
 /* The scoring function becomes its child, as rapt_module_add_child has it (also after an error, when it gives NULL). */
@@ -24,6 +27,12 @@ RAPT_API rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropou
 RAPT_API rapt_attention *rapt_dot_product_attention_new(double dropout); /* scaled */
 RAPT_API rapt_attention *rapt_additive_attention_new(int64_t query_size, int64_t key_size, int64_t hidden,
                                                      double dropout);
+
+/* Adds a modification of the scores behind those that it has. It becomes a child of that name, as rapt_module_add_child
+ * has it (also after an error, when this gives NULL). A scoring function's relative_bias is added with the mask's,
+ * after all modifications. Returns the modification. */
+RAPT_API rapt_score_modification *rapt_attention_modify(rapt_attention *attention, const char *name,
+                                                        rapt_score_modification *modification);
 
 /* Queries (B, Q, q), keys (B, K, k), values (B, K, v) → (B, Q, v). Or with heads: (B, heads, Q, q), (B, groups, K, k),
  * (B, groups, K, v) → (B, heads, Q, v), where groups divides heads and head h reads group h · groups / heads. mask may

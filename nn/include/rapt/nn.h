@@ -13,6 +13,7 @@
 #include <rapt/multi_head.h>
 #include <rapt/positions.h>
 #include <rapt/recurrent.h>
+#include <rapt/score_modification.h>
 #include <rapt/scoring.h>
 #include <rapt/seq2seq.h>
 #include <rapt/transformer.h>

@@ -4,6 +4,7 @@
 
 #include "tensor/attention_tasks.h"
 #include "tensor/raw_mask.h"
+#include "tensor/score_changes.h"
 
 /* tanh(a + b) = 1 − 1 / (½ + ½ e^{2a} e^{2b}): the exponentials are taken once for each row, not for each pair of rows.
  * Pairs for which they could overflow take tanh itself, from the rows as they are. */
@@ -24,6 +25,8 @@ typedef struct rapt_additive_constants {
 typedef struct rapt_additive_attention {
     rapt_dtype dtype;
     rapt_raw_mask mask;                         /* the sizes of the scores too */
+    const rapt_raw_changes *changes;            /* of the scores, before the mask's biases; NULL: none */
+    int64_t first_item;                         /* of a packed batch: which of its sequences this is */
     int64_t groups, hidden, padded, value_size; /* padded: RAPT_ADDITIVE_PADDED(hidden) */
     rapt_additive_rows queries, keys;
     const void *folded;     /* as queries.powers; NULL where no scores are made */
@@ -72,12 +75,14 @@ typedef struct rapt_additive_gradient {
     rapt_additive_rows_of_chunk pooled; /* the weights after dropout, */
     bool stores_pooled;                 /* which are to be written */
     rapt_additive_rows_of_chunk scores; /* the gradient of the scores */
-    void *queries, *keys, *values;      /* gradients to write, dense; each only by the kernel of its name */
-    bool adds_keys, adds_values;        /* those two are there already and grow */
-    void *raw_weight;                   /* (batch, groups, hidden): of each item and group, */
-    bool adds_raw_weight;               /* which likewise may be there already */
-    void *bias;                         /* dense (batch, heads, queries, keys); NULL: not wanted */
-    void *relative_bias;                /* dense (batch, heads, queries, 2·reach + 1), zeros; NULL: not wanted */
+    rapt_additive_rows_of_chunk old_scores; /* before they are changed, if they are */
+    double *gathered;                       /* where the task gathers for these changes; NULL: no gradient is wanted */
+    void *queries, *keys, *values;          /* gradients to write, dense; each only by the kernel of its name */
+    bool adds_keys, adds_values;            /* those two are there already and grow */
+    void *raw_weight;                       /* (batch, groups, hidden): of each item and group, */
+    bool adds_raw_weight;                   /* which likewise may be there already */
+    void *bias;                             /* dense (batch, heads, queries, keys); NULL: not wanted */
+    void *relative_bias;                    /* dense (batch, heads, queries, 2·reach + 1), zeros; NULL: not wanted */
 } rapt_additive_gradient;
 
 /* A piece is one of the rows of one head, no more than a block of them: each head counts as a group. */

@@ -6,6 +6,7 @@
 
 #include "tensor/attention_tasks.h"
 #include "tensor/raw_mask.h"
+#include "tensor/score_changes.h"
 
 /* Rows of numbers: (item, head or group, place). Strides in elements; the elements of a row are dense. */
 typedef struct rapt_raw_rows {
@@ -19,7 +20,10 @@ typedef struct rapt_dot_attention {
     rapt_dtype dtype;
     int64_t groups, size, value_size; /* of a query and key, and of a value */
     double scale;
-    bool is_gaussian; /* scores are −½ ‖scale · q − k‖² */
+    bool is_gaussian;                /* scores are −½ ‖scale · q − k‖² */
+    const rapt_raw_changes *changes; /* of the scores, before the mask's biases; NULL: none */
+    int64_t first_item;              /* of a packed batch: which of its sequences this is */
+    double *gathered;                /* backward: where the task's first head gathers for the changes, or NULL */
     rapt_raw_mask mask;
     rapt_raw_rows queries;      /* (batch, heads, queries, size) */
     rapt_raw_rows keys, values; /* (batch, groups, keys, size or value_size) */

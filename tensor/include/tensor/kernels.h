@@ -7,6 +7,7 @@
 #include "tensor/kernel_additive.h"
 #include "tensor/kernel_dot.h"
 #include "tensor/kernel_matmul.h"
+#include "tensor/kernel_modification.h"
 
 /* A loop over `count` items. data[0] is the output, the others the inputs; strides are in bytes, one for each of
  * data. */
@@ -290,6 +291,7 @@ typedef struct rapt_kernels {
     rapt_distance_kernels distance;
     rapt_additive_kernels additive[2]; /* float32, float64 */
     rapt_dot_kernels dot[2];
+    rapt_modification_kernels modification[2];
     rapt_matmul_kernels matmul[2];
     rapt_transpose_loop *transpose[2]; /* of numbers of 4 and of 8 bytes */
 } rapt_kernels;
@@ -314,6 +316,8 @@ extern rapt_kernels rapt_kernel;
     X(additive_float64)                                                                                                \
     X(dot_float32)                                                                                                     \
     X(dot_float64)                                                                                                     \
+    X(modification_float32)                                                                                            \
+    X(modification_float64)                                                                                            \
     X(distance)                                                                                                        \
     X(scan)                                                                                                            \
     X(softmax)                                                                                                         \

@@ -1,9 +1,10 @@
 /* The gradients of scores, hidden units and values. Part of additive_tmpl.c. */
 
 /* The weights of a block of queries, before dropout, and in `scores` the gradient of the weights: out's times the
- * values. */
+ * values. old_scores get those before changes, if there are any. */
 static void weights_backward(const rapt_additive_attention *call, const rapt_additive_gradient *g,
-                             const rapt_attention_piece *piece, rapt_key_range range, T *weights, T *scores)
+                             const rapt_attention_piece *piece, rapt_key_range range, T *weights, T *scores,
+                             T *old_scores)
 {
     const head_rows place = rows_of_head(call, piece->item, piece->group);
     const int64_t queries = piece->last_row - piece->first_row, keys = call->mask.keys, *strides = g->gradient.strides;
@@ -17,6 +18,9 @@ static void weights_backward(const rapt_additive_attention *call, const rapt_add
              place.value_row, scores + j, keys);
         if (g->weights) continue;
         score_tile(&place, piece->first_row, queries, j, part.last - j, tile);
+        for (int64_t r = 0; call->changes && r < queries; r++)
+            memcpy(old_scores + r * keys + j, tile + r * rapt_additive_tile, (size_t)(part.last - j) * sizeof(T));
+        change(call, piece, part, tile, NULL);
         for (int64_t r = 0; r < queries; r++) {
             T *s = tile + r * rapt_additive_tile;
             OF_TYPE(rapt_row_mask)
@@ -63,6 +67,30 @@ static void biases_backward(const rapt_additive_attention *call, const rapt_addi
     }
 }
 
+/* The gradient of the changed scores of a block of queries becomes that of the old ones, tile by tile. */
+static __attribute__((noinline)) void changes_backward(const rapt_additive_attention *call,
+                                                       const rapt_additive_gradient *g,
+                                                       const rapt_attention_piece *piece, rapt_key_range range,
+                                                       const T *old_scores, T *scores)
+{
+    enum { elements = rapt_additive_block * rapt_additive_tile };
+    const int64_t keys = call->mask.keys;
+    T tile[elements], kept[(rapt_most_changes + 1) * elements];
+    int64_t places[rapt_additive_block];
+    for (int64_t j = range.first; j < range.last; j += rapt_additive_tile) {
+        const rapt_key_range part = rapt_intersect_ranges((rapt_key_range){j, j + rapt_additive_tile}, range);
+        rapt_score_tile of_part = tile_of(call, piece, part, places);
+        const size_t bytes = (size_t)of_part.columns * sizeof(T);
+        for (int64_t r = 0; r < of_part.rows; r++)
+            memcpy(tile + r * rapt_additive_tile, old_scores + r * keys + j, bytes);
+        change(call, piece, part, tile, kept);
+        for (int64_t r = 0; r < of_part.rows; r++) memcpy(tile + r * rapt_additive_tile, scores + r * keys + j, bytes);
+        of_part.gradient = tile;
+        rapt_differentiate_scores(call->changes, &of_part, kept, elements, g->gathered);
+        for (int64_t r = 0; r < of_part.rows; r++) memcpy(scores + r * keys + j, tile + r * rapt_additive_tile, bytes);
+    }
+}
+
 static void scores_backward(const rapt_additive_attention *call, const rapt_additive_gradient *g,
                             const rapt_additive_chunk *chunk, const rapt_attention_piece *piece)
 {
@@ -71,7 +99,8 @@ static void scores_backward(const rapt_additive_attention *call, const rapt_addi
     T *scores = chunk_rows(&g->scores, piece->item, piece->group) + from_chunk;
     T *pooled = chunk_rows(&g->pooled, piece->item, piece->group) + from_chunk;
     const int64_t first_row = (piece->item * call->mask.heads + piece->group) * call->mask.queries + piece->first_row;
-    weights_backward(call, g, piece, range, pooled, scores);
+    T *old_scores = call->changes ? chunk_rows(&g->old_scores, piece->item, piece->group) + from_chunk : NULL;
+    weights_backward(call, g, piece, range, pooled, scores, old_scores);
     clear_outside(piece, range, keys, scores);
     if (g->stores_pooled) clear_outside(piece, range, keys, pooled);
     for (int64_t r = 0; r < piece->last_row - piece->first_row; r++) {
@@ -80,6 +109,7 @@ static void scores_backward(const rapt_additive_attention *call, const rapt_addi
         softmax_backward_row(call, row, range, weights, pooled + r * keys, scores + r * keys);
         biases_backward(call, g, row, range, scores + r * keys);
     }
+    if (call->changes) changes_backward(call, g, piece, range, old_scores, scores);
 }
 
 /* One vector of hidden units, of a tile of keys. */

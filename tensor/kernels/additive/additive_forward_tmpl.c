@@ -32,6 +32,33 @@ static void clear_outside(const rapt_attention_piece *piece, rapt_key_range rang
     }
 }
 
+/* The tile of scores of a piece's rows and the keys [keys.first, keys.last). Fills in their places. */
+static rapt_score_tile tile_of(const rapt_additive_attention *call, const rapt_attention_piece *piece,
+                               rapt_key_range keys, int64_t *places)
+{
+    const int64_t rows = piece->last_row - piece->first_row;
+    for (int64_t r = 0; r < rows; r++) places[r] = piece->first_row + r + call->mask.offset;
+    return (rapt_score_tile){.item = call->first_item + piece->item,
+                             .head = piece->group,
+                             .rows = rows,
+                             .columns = keys.last - keys.first,
+                             .queries = places,
+                             .first_key = keys.first,
+                             .stride = rapt_additive_tile};
+}
+
+/* The scores of such a tile, before the mask, where there are changes. kept: room for what differentiation reads, or
+ * NULL. */
+static void change(const rapt_additive_attention *call, const rapt_attention_piece *piece, rapt_key_range keys,
+                   T *scores, T *kept)
+{
+    int64_t places[rapt_additive_block];
+    if (!call->changes) return;
+    rapt_score_tile tile = tile_of(call, piece, keys, places);
+    tile.scores = scores;
+    rapt_change_scores(call->changes, &tile, kept, rapt_additive_block * rapt_additive_tile);
+}
+
 /* Of each row so far: the largest score m, and Σ exp(s − m). */
 typedef struct running_softmax {
     T largest[rapt_additive_block];
@@ -97,6 +124,7 @@ static bool try_forward(const rapt_additive_attention *call, const rapt_attentio
         const rapt_key_range keys = rapt_intersect_ranges((rapt_key_range){j, j + rapt_additive_tile}, range);
         const int64_t count = keys.last - j;
         score_tile(&place, piece->first_row, queries, j, count, scores);
+        change(call, piece, keys, scores, NULL);
         for (int r = 0; r < queries; r++) {
             const rapt_score_row row = {piece->item, piece->group, piece->first_row + r};
             T *s = scores + r * rapt_additive_tile;

@@ -16,6 +16,7 @@ typedef struct backward_work {
     T *center;              /* and what is taken off queries and keys where gradients are summed: they would lose its
                 * digits; scores are made as forward made them, so as to fit the statistics */
     T *weights, *d_scores, *d_weights; /* of the block; d_weights of a group */
+    T *kept;                           /* of a group: what the derivatives of changes of its scores read */
     uint8_t *seen, *group_seen;
     rapt_key_range *seen_by_any, *seen_by_all;
 } backward_work;
@@ -51,6 +52,7 @@ static size_t layout_backward(backward_work *w, const rapt_dot_attention *call, 
     w->weights = next_in_scratch(scratch, &end, block * w->tile * SIZE);
     w->d_scores = next_in_scratch(scratch, &end, block * w->tile * SIZE);
     w->d_weights = next_in_scratch(scratch, &end, RAPT_TILE_ROWS * w->tile * SIZE);
+    w->kept = next_in_scratch(scratch, &end, rapt_kept_scores(call->changes) * RAPT_TILE_ROWS * w->tile * SIZE);
     w->seen = next_in_scratch(scratch, &end, w->tile);
     w->group_seen = next_in_scratch(scratch, &end, w->groups);
     w->seen_by_any = next_in_scratch(scratch, &end, w->groups * (int64_t)sizeof *w->seen_by_any);

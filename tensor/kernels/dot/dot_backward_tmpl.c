@@ -86,6 +86,7 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
     score(call, vectors, w->queries + from * w->row, w->row, w->keys_across + first, weights, w->tile);
     product(vectors, call->value_size, w->gradient + from * w->value_row, w->value_row, 1, w->values_across + first,
             w->tile, w->d_weights, w->tile, NULL);
+    change_group(call, w->piece, from, rows, keys, weights, w->tile, w->kept, RAPT_TILE_ROWS * w->tile);
     mask_group(call, w->piece, from, rows, w->seen_by_all[g], keys, vectors, weights, w->tile);
     for (int64_t i = 0; i < RAPT_TILE_ROWS; i++) {
         T *of_row = weights + i * w->tile, *d_weights = w->d_weights + i * w->tile, *d_of_row = d_scores + i * w->tile;
@@ -97,8 +98,10 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
         if (i >= rows) continue;
         if (call->mask.keep < 1) drop_row(call, row, keys, scale, of_row);
         give_biases(call, row, keys, d_of_row);
-        if (call->is_gaussian) add_sums(columns, d_of_row, w->row_sums + from + i, w->key_sums + first);
     }
+    differentiate_change(call, w->piece, from, rows, keys, d_scores, w->tile, w->kept, RAPT_TILE_ROWS * w->tile);
+    for (int64_t i = 0; call->is_gaussian && i < rows; i++)
+        add_sums(columns, d_scores + i * w->tile, w->row_sums + from + i, w->key_sums + first);
 }
 
 /* d_queries of a group from its d_scores. */
@@ -108,7 +111,7 @@ static void add_queries(backward_work *w, int64_t g, int64_t at, rapt_key_range 
     const int64_t first = seen.first - tile.first, row = g * RAPT_TILE_ROWS;
     product_added(w->row / width, seen.last - seen.first, w->d_scores + at * RAPT_TILE_ROWS * w->tile + first, w->tile,
                   1, w->keys + first * w->row, w->row, w->d_queries + row * w->row, w->row, NULL);
-    if (!w->call->is_gaussian) return;
+    if (!w->call->is_gaussian || w->call->changes) return;
     product_added(w->row / width, seen.last - seen.first, w->weights + at * RAPT_TILE_ROWS * w->tile + first, w->tile,
                   1, w->keys + first * w->row, w->row, w->means + row * w->row, w->row, NULL);
 }
@@ -219,7 +222,7 @@ static void give_tile(const backward_work *w, rapt_key_range tile)
 }
 
 /* Writes dQ of a row. Σⱼ dSᵢⱼ is 0 but for the rounding of D: of Gaussian scores what that does to a sum over keys is
- * taken off. */
+ * taken off. It is another number where the scores were changed, and in the place of the mean is then the query. */
 static void finish_query(const rapt_dot_attention *call, rapt_score_row row, T *gradient, const T *mean, T row_sum)
 {
     T *out = row_of(&call->d_queries, row.item, row.head, row.query);
@@ -249,6 +252,8 @@ static void backward(const rapt_dot_attention *call, const rapt_attention_piece 
     for (int64_t i = 0; i < w.rows; i++) {
         const rapt_score_row row = row_at(call, piece, i);
         T *gradient = w.d_queries + i * w.row, *mean = w.means + i * w.row;
+        if (call->is_gaussian && call->changes && piece->first_key == 0)
+            memcpy(mean, w.centered + i * w.row, (size_t)w.row * sizeof(T));
         if (!part)
             finish_query(call, row, gradient, mean, w.row_sums[i]);
         else

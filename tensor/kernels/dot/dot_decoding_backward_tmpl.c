@@ -7,6 +7,7 @@ typedef struct decoding_backward_work {
     T *scales, *deltas;       /* of all rows, as in backward_work */
     T *weights, *d_scores;    /* of all rows and the block */
     T *d_weights;             /* of a row and the block */
+    T *kept;                  /* likewise, what the derivatives of changes of its scores read */
 } decoding_backward_work;
 
 static size_t layout_decoding_backward(decoding_backward_work *b, const rapt_dot_attention *call, int64_t rows,
@@ -21,6 +22,7 @@ static size_t layout_decoding_backward(decoding_backward_work *b, const rapt_dot
     b->weights = next_in_scratch(scratch, &end, rows * w->block * SIZE);
     b->d_scores = next_in_scratch(scratch, &end, rows * w->block * SIZE);
     b->d_weights = next_in_scratch(scratch, &end, w->block * SIZE);
+    b->kept = next_in_scratch(scratch, &end, rapt_kept_scores(call->changes) * w->block * SIZE);
     return end;
 }
 
@@ -61,7 +63,7 @@ static void differentiate_decoding(decoding_backward_work *b, int64_t i, rapt_ke
     const int64_t count = keys.last - keys.first, at = i * w->block + keys.first - block.first;
     const T scale = (T)(1 / call->mask.keep), *gradient = b->gradients + i * w->of_value.row;
     const bool has_holes = rapt_mask_has_tensors(&call->mask);
-    score_decoding(w, i, block, keys);
+    score_decoding(w, i, block, keys, b->kept);
     if (i == 0) /* constants: each is compiled for itself */
         dot_all(&w->of_value, gradient, part_of(w->block_values, keys.first - block.first), count, w->edge, true,
                 b->d_weights);
@@ -72,6 +74,7 @@ static void differentiate_decoding(decoding_backward_work *b, int64_t i, rapt_ke
     differentiate_row(count, w->largest[i], b->scales[i], b->deltas[i], b->d_weights, w->scores, b->d_scores + at);
     if (call->mask.keep < 1) drop_row(call, row, keys, scale, w->scores);
     give_biases(call, row, keys, b->d_scores + at);
+    differentiate_change(call, w->piece, i, 1, keys, b->d_scores + at, w->block, b->kept, w->block);
     memcpy(b->weights + at, w->scores, (size_t)count * sizeof(T));
     memcpy(w->scores, b->d_scores + at, (size_t)count * sizeof(T));
     rows_in_place rows = part_of(w->block_keys, keys.first - block.first);

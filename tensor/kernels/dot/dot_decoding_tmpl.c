@@ -72,8 +72,9 @@ static void take_block(decoding_work *w, rapt_key_range block)
     w->block_values = in_place_or_copied(&w->of_value, count, values, w->values);
 }
 
-/* Scores of row i for some keys of the block, and −∞ up to whole vectors of them. */
-static void score_decoding(decoding_work *w, int64_t i, rapt_key_range block, rapt_key_range keys)
+/* Scores of row i for some keys of the block, and −∞ up to whole vectors of them. kept: room for what the derivatives
+ * of their changes read, or NULL. */
+static void score_decoding(decoding_work *w, int64_t i, rapt_key_range block, rapt_key_range keys, T *kept)
 {
     const rapt_dot_attention *call = w->call;
     const int64_t count = keys.last - keys.first;
@@ -83,6 +84,7 @@ static void score_decoding(decoding_work *w, int64_t i, rapt_key_range block, ra
         dot_all(&w->of_key, query, rows, count, w->edge, true, w->scores);
     else
         dot_all(&w->of_key, query, rows, count, w->edge, false, w->scores);
+    change_group(call, w->piece, i, 1, keys, w->scores, w->block, kept, w->block);
     if (rapt_mask_has_tensors(&call->mask))
         OF_TYPE(rapt_row_mask)(&call->mask, row_at(call, w->piece, i), keys, w->scores);
     for (int64_t j = count; j < round_up(count, width); j++) w->scores[j] = -(T)INFINITY;
@@ -157,7 +159,7 @@ static bool try_forward_decoding(const rapt_dot_attention *call, const rapt_atte
             const rapt_key_range keys = decoding_range(&w, i, block);
             int64_t count = keys.last - keys.first;
             if (count == 0) continue;
-            score_decoding(&w, i, block, keys);
+            score_decoding(&w, i, block, keys, NULL);
             const T factor = softmax_step_decoding(&w, i, (count + width - 1) / width);
             if (call->mask.keep < 1) drop_row(call, row_at(call, piece, i), keys, 1, w.scores);
             if (skips) count = choose(&w, count);
@@ -191,7 +193,7 @@ static void weigh_decoding(const rapt_dot_attention *call, const rapt_attention_
             const rapt_key_range keys = decoding_range(&w, i, block);
             if (keys.first == keys.last) continue;
             take_block(&w, block);
-            score_decoding(&w, i, block, keys);
+            score_decoding(&w, i, block, keys, NULL);
             RAPT_SIMD for (int64_t j = 0; j < keys.last - keys.first; j++) of_row[keys.first + j] =
                 EXP(w.scores[j] - largest) * scale;
         }

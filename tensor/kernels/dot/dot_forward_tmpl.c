@@ -176,8 +176,9 @@ static int64_t score_group(forward_work *w, int64_t g, rapt_key_range tile, rapt
     score(call, vectors, w->queries + g * RAPT_TILE_ROWS * call->size, call->size, w->keys + first, w->scores, w->tile);
     const int64_t from = g * RAPT_TILE_ROWS;
     const int64_t rows = w->rows - from < RAPT_TILE_ROWS ? w->rows - from : RAPT_TILE_ROWS;
-    mask_group(call, w->piece, from, rows, w->seen_by_all[g], (rapt_key_range){tile.first + first, seen.last}, vectors,
-               w->scores, w->tile);
+    const rapt_key_range keys = {tile.first + first, seen.last};
+    change_group(call, w->piece, from, rows, keys, w->scores, w->tile, NULL, 0);
+    mask_group(call, w->piece, from, rows, w->seen_by_all[g], keys, vectors, w->scores, w->tile);
     return vectors;
 }
 

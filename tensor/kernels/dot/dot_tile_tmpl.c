@@ -53,6 +53,53 @@ static void score(const rapt_dot_attention *call, int64_t vectors, const T *quer
         product(vectors, call->size, queries, query_row, 1, keys, stride, scores, stride, NULL);
 }
 
+/* The rows of a group that are of the head of row `first`, up to row `last`: their tile of scores, `stride` apart, of
+ * the keys [keys.first, keys.last). Fills in their places. */
+static rapt_score_tile tile_of_head(const rapt_dot_attention *call, const rapt_attention_piece *piece, int64_t first,
+                                    int64_t last, rapt_key_range keys, int64_t stride, int64_t *places)
+{
+    const rapt_score_row row = row_at(call, piece, first);
+    const int64_t rows = smaller_of(last - first, call->mask.queries - row.query);
+    for (int64_t i = 0; i < rows; i++) places[i] = row.query + i + call->mask.offset;
+    return (rapt_score_tile){.item = call->first_item + row.item,
+                             .head = row.head,
+                             .rows = rows,
+                             .columns = keys.last - keys.first,
+                             .queries = places,
+                             .first_key = keys.first,
+                             .stride = stride};
+}
+
+/* Changes the scores of `rows` rows. kept, if not NULL: room for what differentiation reads, copies `elements`
+ * apart. */
+static void change_group(const rapt_dot_attention *call, const rapt_attention_piece *piece, int64_t first, int64_t rows,
+                         rapt_key_range keys, T *scores, int64_t stride, T *kept, int64_t elements)
+{
+    int64_t places[RAPT_TILE_ROWS];
+    for (int64_t i = 0; call->changes && i < rows;) {
+        rapt_score_tile tile = tile_of_head(call, piece, first + i, first + rows, keys, stride, places);
+        tile.scores = scores + i * stride;
+        rapt_change_scores(call->changes, &tile, kept ? kept + i * stride : NULL, elements);
+        i += tile.rows;
+    }
+}
+
+/* The gradient of the new scores of the rows becomes that of the old ones. */
+static void differentiate_change(const rapt_dot_attention *call, const rapt_attention_piece *piece, int64_t first,
+                                 int64_t rows, rapt_key_range keys, T *d_scores, int64_t stride, const T *kept,
+                                 int64_t elements)
+{
+    int64_t places[RAPT_TILE_ROWS];
+    for (int64_t i = 0; call->changes && i < rows;) {
+        rapt_score_tile tile = tile_of_head(call, piece, first + i, first + rows, keys, stride, places);
+        const int64_t head = tile.head - piece->group * (call->mask.heads / call->groups);
+        tile.gradient = d_scores + i * stride;
+        rapt_differentiate_scores(call->changes, &tile, kept + i * stride, elements,
+                                  call->gathered ? call->gathered + head * call->changes->gathered : NULL);
+        i += tile.rows;
+    }
+}
+
 /* Adds the biases to the scores of `rows` rows, `stride` apart, of the keys [keys.first, keys.last) and up to `vectors`
  * whole vectors of columns; −∞ where a key is not seen. seen_by_all: the keys that ranges leave to all of the rows. */
 static void mask_group(const rapt_dot_attention *call, const rapt_attention_piece *piece, int64_t first_row,

@@ -8,8 +8,9 @@
 
 #include "../../draw.h"
 #include "../../expect.h"
+#include "../../score_modifications.h"
 
-enum { most_sequences = 40, all_cases = 400 };
+enum { most_sequences = 40, all_cases = 400, most_learned = 2 };
 enum { at_queries, at_keys, at_values, at_bias, input_count };
 
 typedef enum family { scaled_dot, gaussian, additive, bilinear, cosine, relative, family_count } family;
@@ -23,6 +24,7 @@ typedef struct drawn {
     int64_t queries[most_sequences], keys[most_sequences], longest_queries, longest_keys;
     bool is_self, has_lengths;
     double dropout;
+    int modification; /* of the scores; −1: none */
     rapt_mask mask;
     int64_t lengths[most_sequences];
 } drawn;
@@ -57,6 +59,7 @@ static drawn draw_call(uint64_t seed)
     d.mask.window = draw_chance(state, 30) ? draw_below(state, 9) + 1 : 0;
     d.mask.offset = draw_chance(state, 30) ? draw_below(state, 7) - 3 : 0;
     d.reach = draw_chance(state, 40) ? draw_below(state, 4) : -1;
+    d.modification = draw_chance(state, 50) ? (int)draw_below(state, own_count + library_count) : -1;
     return d;
 }
 
@@ -69,6 +72,11 @@ static rapt_attention *attention_of(const drawn *d)
                             : d->scoring == cosine   ? rapt_cosine_scoring_new(0.5, false)
                                                      : rapt_relative_scoring_new(d->size, 0, 2);
     rapt_attention *attention = rapt_attention_new(scoring, d->dropout);
+    const int64_t heads = d->heads > 0 ? d->heads : 1;
+    if (d->modification >= own_count)
+        rapt_attention_modify(attention, "modification", library_new(d->modification - own_count, d->batch, heads));
+    else if (d->modification >= 0)
+        rapt_attention_modify(attention, "modification", own_new(d->modification, d->batch, heads));
     cr_assert(attention && rapt_module_cast(&attention->module, d->dtype), "%s", rapt_error());
     return attention;
 }
@@ -115,8 +123,12 @@ static void expect_same(const drawn *d, const char *what, rapt_tensor *got, rapt
 }
 
 typedef struct results {
-    rapt_tensor *out, *gradients[input_count];
+    rapt_tensor *out, *gradients[input_count], *learned[most_learned]; /* learned: by the modification */
 } results;
+
+static const char *const learned_names[] = {"modification.first", "modification.second", "modification.weight",
+                                            "modification.temperature", "modification.width"};
+enum { name_count = sizeof learned_names / sizeof *learned_names };
 
 /* Runs and differentiates; the gradient of the output is given. */
 static results run(rapt_attention *attention, rapt_tensor *const inputs[input_count], bool packed, rapt_mask mask,
@@ -135,6 +147,12 @@ static results run(rapt_attention *attention, rapt_tensor *const inputs[input_co
     rapt_tensor *roots[] = {r.out};
     cr_assert(rapt_backward_from(1, roots, &gradient, 0), "%s", rapt_error());
     for (int i = 0; i < input_count; i++) r.gradients[i] = leaves[i] ? rapt_gradient(leaves[i]) : NULL;
+    for (int i = 0, count = 0; i < name_count; i++) {
+        rapt_tensor *parameter = rapt_module_find(&attention->module, learned_names[i]);
+        rapt_tensor *of_it = parameter ? rapt_gradient(parameter) : NULL;
+        if (of_it) r.learned[count++] = rapt_clone(of_it);
+        if (of_it) rapt_clear_gradient(parameter);
+    }
     return r;
 }
 
@@ -177,6 +195,8 @@ static void compare(drawn *d, bool plain, double allowed)
                     i == at_queries ? allowed : shared);
     if (d->reach >= 0)
         expect_same(d, names[at_bias], got.gradients[at_bias], expected.gradients[at_bias], fmax(allowed, 1e-14));
+    for (int i = 0; i < most_learned && expected.learned[i]; i++)
+        expect_same(d, "d of what a modification learns", got.learned[i], expected.learned[i], fmax(allowed, 1e-12));
     rapt_module_free(&attention->module);
 }
 
@@ -220,7 +240,7 @@ Test(packed, keys_that_no_query_sees_are_not_read)
         for (int plain = 0; plain < 2; plain++) {
             RAPT_SCOPE;
             rapt_seed(7);
-            drawn d = {.scoring = (family)scoring, .dtype = RAPT_FLOAT64, .size = 5, .batch = 3};
+            drawn d = {.modification = -1, .scoring = (family)scoring, .dtype = RAPT_FLOAT64, .size = 5, .batch = 3};
             rapt_attention *attention = attention_of(&d);
             attention->plain = plain;
             rapt_mask mask = {.starts = rapt_packing_starts(int64_of(3, queries)),
@@ -247,7 +267,7 @@ Test(packed, weights_are_those_of_the_padded_batch_and_change_no_bit)
 {
     RAPT_SCOPE;
     static const int64_t lengths[] = {3, 0, 5};
-    drawn d = {.scoring = scaled_dot, .dtype = RAPT_FLOAT64, .dropout = 0.5};
+    drawn d = {.modification = -1, .scoring = scaled_dot, .dtype = RAPT_FLOAT64, .dropout = 0.5};
     rapt_attention *attention = attention_of(&d);
     rapt_tensor *x = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 8, 4));
     const rapt_mask mask = {.starts = rapt_packing_starts(int64_of(3, lengths)), .causal = true};
@@ -270,6 +290,7 @@ Test(packed, the_number_of_threads_changes_no_bit)
     for (int i = 0; i < 60; i++) {
         RAPT_SCOPE;
         drawn d = draw_call((uint64_t)i + 1);
+        d.modification = i % 2 ? soft_cap + own_count : -1;
         d.dtype = RAPT_FLOAT32;
         rapt_seed((uint64_t)i);
         rapt_attention *attention = attention_of(&d);
@@ -301,7 +322,7 @@ Test(packed, thousands_of_sequences_of_one_row)
     rapt_attention *attention = rapt_dot_product_attention_new(0);
     rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, count, 8));
     rapt_tensor *starts = rapt_arange(RAPT_INT64, 0, count + 1, 1);
-    drawn d = {.scoring = scaled_dot};
+    drawn d = {.modification = -1, .scoring = scaled_dot};
     expect_same(&d, "output", rapt_attention_forward(attention, x, x, x, RAPT_MASK(.starts = starts)), x, 1e-6);
     rapt_module_free(&attention->module);
 }
@@ -335,7 +356,7 @@ Test(packed, gradients_and_second_derivatives_hold)
         for (int plain = 0; plain < 2; plain++) {
             RAPT_SCOPE;
             rapt_seed(2);
-            drawn d = {.scoring = (family)scoring, .dtype = RAPT_FLOAT64, .size = 3};
+            drawn d = {.modification = -1, .scoring = (family)scoring, .dtype = RAPT_FLOAT64, .size = 3};
             rapt_attention *attention = attention_of(&d);
             attention->plain = plain;
             rapt_tensor *in[] = {rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(5, 3)), rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(6, 3)),

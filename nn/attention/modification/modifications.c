@@ -1,0 +1,23 @@
+/* What the library's own score modifications share. */
+#include "modifications.h"
+
+#include "tensor/core.h"
+
+bool rapt_check_modified_heads(const char *op, int64_t heads)
+{
+    return heads > 0 || rapt_fail(RAPT_ERROR_VALUE, op, "%lld heads; 1 or more expected", (long long)heads);
+}
+
+rapt_tensor *rapt_relative_places(rapt_tensor *queries, rapt_tensor *keys, rapt_dtype dtype)
+{
+    rapt_tensor *relative = rapt_sub(keys, queries);
+    return relative ? rapt_cast(relative, dtype) : NULL;
+}
+
+rapt_tensor *rapt_look_up_biases(rapt_tensor *table, rapt_tensor *numbers)
+{
+    if (!table || !numbers) return NULL;
+    const int64_t queries = numbers->shape[0], keys = numbers->shape[1];
+    rapt_tensor *biases = rapt_index_select(table, 2, rapt_reshape(numbers, RAPT_SHAPE(queries * keys)));
+    return rapt_reshape(biases, RAPT_SHAPE(table->shape[1], queries, keys));
+}
