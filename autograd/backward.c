@@ -35,7 +35,7 @@ static bool reach(rapt_walk *walk, int count, rapt_tensor *const *roots, rapt_te
     for (int i = 0; i < count; i++)
         if (!check_root(walk->op, roots[i], gradients ? gradients[i] : NULL)) return false;
     for (int i = 0; i < count; i++)
-        if (!rapt_walk_add_root(walk, rapt_node_of(roots[i]))) return false;
+        if (!rapt_walk_add_root(walk, rapt_node_of(roots[i]), roots[i]->output)) return false;
     return rapt_walk_reach(walk) && rapt_walk_check(walk);
 }
 

@@ -60,10 +60,19 @@ void rapt_nodes_follow(const rapt_node *node)
     if (node->sequence > last_sequence) last_sequence = node->sequence;
 }
 
+uint64_t rapt_nodes_last(void)
+{
+    return last_sequence;
+}
+
 void rapt_node_connect(rapt_node *node, int input, const rapt_tensor *tensor)
 {
-    rapt_node *maker = rapt_node_retain(rapt_node_of(tensor));
-    node->edges[input] = (rapt_edge){maker, tensor->output};
+    rapt_node_connect_to(node, input, rapt_node_of(tensor), tensor->output);
+}
+
+void rapt_node_connect_to(rapt_node *node, int input, rapt_node *maker, int output)
+{
+    node->edges[input] = (rapt_edge){rapt_node_retain(maker), output};
     if (maker->sequence >= node->sequence) node->sequence = last_sequence = maker->sequence + 1;
 }
 

@@ -85,11 +85,17 @@ rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs, s
 /* What this thread records from now on is later than that node. */
 void rapt_nodes_follow(const rapt_node *node);
 
+/* The sequence after which this thread records. */
+uint64_t rapt_nodes_last(void);
+
 /* A tensor's link takes another share of its node. */
 void rapt_link_retain(rapt_graph_link *link);
 
 /* Makes the edge of an input that wants a gradient. */
 void rapt_node_connect(rapt_node *node, int input, const rapt_tensor *tensor);
+
+/* The same to an output of a node. */
+void rapt_node_connect_to(rapt_node *node, int input, rapt_node *maker, int output);
 
 /* Fills in what a new node must know of its outputs, one of them floating at least, and links the floating ones to it.
  * Takes over the caller's share. */

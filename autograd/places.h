@@ -18,7 +18,15 @@ typedef struct rapt_places {
     rapt_place *list;
     int64_t count;
     size_t bytes; /* the allocator's capacity */
+    /* Ops' nodes up to that sequence are another walk's: this one stops there, as it does at leaves. */
+    uint64_t outside;
 } rapt_places;
+
+/* Is that a node which the walk goes through? Others have places where it ends. */
+static inline bool rapt_enters_node(const rapt_places *places, const rapt_node *node)
+{
+    return node->op && node->sequence > places->outside;
+}
 
 /* The index of that output's place, −1 when it has none. */
 int64_t rapt_places_find(const rapt_places *places, const rapt_node *node, int output);
@@ -29,7 +37,8 @@ int64_t rapt_places_add(rapt_places *places, rapt_node *node, int output, bool *
 /* Where the gradient of that output, which was reached, is summed up while a walk goes on. */
 static inline rapt_tensor **rapt_places_sum(const rapt_places *places, rapt_node *node, int output)
 {
-    return node->op ? &node->outputs[output].gradient : &places->list[rapt_places_find(places, node, output)].gradient;
+    return rapt_enters_node(places, node) ? &node->outputs[output].gradient
+                                          : &places->list[rapt_places_find(places, node, output)].gradient;
 }
 
 /* Adds the gradients to those of the leaves: to all of them, or after an error (false, no memory) to none. */

@@ -95,15 +95,16 @@ static bool claim(rapt_walk *walk, rapt_node *node)
 }
 
 /* Leaves are shared: instead of claiming one, the walk has a place of its own for it. */
-static bool reach(rapt_walk *walk, rapt_node *node)
+static bool reach(rapt_walk *walk, rapt_node *node, int output)
 {
     bool is_new;
-    return node->op ? claim(walk, node) : rapt_places_add(&walk->places, node, 0, &is_new) >= 0;
+    return rapt_enters_node(&walk->places, node) ? claim(walk, node)
+                                                 : rapt_places_add(&walk->places, node, output, &is_new) >= 0;
 }
 
-bool rapt_walk_add_root(rapt_walk *walk, rapt_node *node)
+bool rapt_walk_add_root(rapt_walk *walk, rapt_node *node, int output)
 {
-    if (!reach(walk, node)) return false;
+    if (!reach(walk, node, output)) return false;
     if (node->op) hold(walk, rapt_node_retain(node));
     return true;
 }
@@ -118,7 +119,8 @@ static bool is_requested(const rapt_walk *walk, const rapt_node *node)
 static bool reach_inputs(rapt_walk *walk, rapt_node *node)
 {
     for (int i = 0; i < node->edge_count; i++)
-        if (rapt_walk_wants(walk, &node->edges[i]) && !reach(walk, node->edges[i].node)) return false;
+        if (rapt_walk_wants(walk, &node->edges[i]) && !reach(walk, node->edges[i].node, node->edges[i].output))
+            return false;
     return true;
 }
 

@@ -33,11 +33,12 @@ static inline bool rapt_walk_wants(const rapt_walk *walk, const rapt_edge *edge)
     return edge->node && edge->node->sequence >= walk->oldest;
 }
 
-/* A node to start from. A node of an op belongs to one walk at a time: where another walk (of another thread, or
+/* An output to start from. A node of an op belongs to one walk at a time: where another walk (of another thread, or
  * around this one) has it, that is an error. */
-bool rapt_walk_add_root(rapt_walk *walk, rapt_node *node);
+bool rapt_walk_add_root(rapt_walk *walk, rapt_node *node, int output);
 
-/* Reaches all nodes behind the roots; an error likewise. Those of ops are then in `order`, leaves in `places`. */
+/* Reaches all nodes behind the roots; an error likewise. Those of ops are then in `order`, where it ends in
+ * `places`. */
 bool rapt_walk_reach(rapt_walk *walk);
 
 /* Could backward go through all of them? False and an error for a graph that was freed, an op without a gradient, a

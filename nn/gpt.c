@@ -59,7 +59,8 @@ static void add_blocks(rapt_gpt *gpt, rapt_module *body)
                                             .dropout = c->dropout,
                                             .attention_dropout = c->dropout,
                                             .rotary = c->positions == RAPT_POSITIONS_ROTARY,
-                                            .names = RAPT_NAMES_GPT2};
+                                            .names = RAPT_NAMES_GPT2,
+                                            .recompute = c->recompute};
     gpt->blocks = rapt_module_add_child(body, "", (rapt_module *)rapt_transformer_encoder_new(&config));
 }
 

@@ -64,9 +64,15 @@ static rapt_tensor *compute_scores(const rapt_pooling *p)
     return NULL;
 }
 
+/* Those of a forward that backward repeats were kept the first time. */
+static bool keeps_weights(const rapt_pooling *p)
+{
+    return p->attention->keep_weights && !rapt_is_recomputing();
+}
+
 bool rapt_wants_weights(const rapt_pooling *p)
 {
-    return p->weights || p->attention->keep_weights;
+    return p->weights || keeps_weights(p);
 }
 
 static bool hand_out_weights(const rapt_pooling *p, rapt_tensor *weights)
@@ -74,7 +80,7 @@ static bool hand_out_weights(const rapt_pooling *p, rapt_tensor *weights)
     rapt_tensor *outside = rapt_detach(weights);
     if (!outside) return false;
     if (p->weights) *p->weights = outside;
-    if (p->attention->keep_weights) rapt_field_set(&p->attention->weights, outside);
+    if (keeps_weights(p)) rapt_field_set(&p->attention->weights, outside);
     return true;
 }
 

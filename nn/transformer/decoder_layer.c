@@ -24,6 +24,7 @@ rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config
     static const char *const names[] = {"norm1", "norm2", "norm3"};
     for (int i = 0; i < 3; i++)
         *norms[i] = rapt_module_add_child(module, names[i], (rapt_module *)rapt_transformer_add_norm_new(config));
+    layer->recompute = config->recompute;
     return rapt_module_finish(module);
 }
 
@@ -47,15 +48,9 @@ bool rapt_decoder_cache_select(rapt_decoder_cache *cache, rapt_tensor *rows)
     return good;
 }
 
-rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory,
-                                        const rapt_mask *mask, const rapt_mask *memory_mask, rapt_decoder_cache *cache)
+static rapt_tensor *forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory, const rapt_mask *mask,
+                            const rapt_mask *memory_mask, rapt_decoder_cache *cache)
 {
-    RAPT_UNDO_DRAWS;
-    if (!layer || !x) {
-        rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
-        return NULL;
-    }
-    if (cache && cache->memory.length > 0) memory = NULL; /* it is projected already */
     RAPT_SCOPE;
     rapt_tensor *y = rapt_add_norm_input(layer->norm1, x);
     y = rapt_multi_head_attention_forward(layer->self_attn, y, y, y, mask, cache ? &cache->self : NULL);
@@ -65,4 +60,23 @@ rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *
     x = rapt_add_norm_forward(layer->norm2, x, y);
     y = rapt_feed_forward_forward(layer->feed_forward, rapt_add_norm_input(layer->norm3, x));
     return rapt_keep(rapt_add_norm_forward(layer->norm3, x, y));
+}
+
+static rapt_tensor *forward_again(rapt_tensor *const *inputs, void *context)
+{
+    const rapt_layer_call *call = context;
+    return forward((rapt_decoder_layer *)call->layer, inputs[0], inputs[1], call->masks[0], call->masks[1], NULL);
+}
+
+rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory,
+                                        const rapt_mask *mask, const rapt_mask *memory_mask, rapt_decoder_cache *cache)
+{
+    RAPT_UNDO_DRAWS;
+    if (!layer || !x) {
+        rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
+        return NULL;
+    }
+    if (cache && cache->memory.length > 0) memory = NULL; /* it is projected already */
+    if (!layer->recompute || cache || !memory) return forward(layer, x, memory, mask, memory_mask, cache);
+    return rapt_layer_recompute(forward_again, &layer->module, 2, (rapt_tensor *[]){x, memory}, mask, memory_mask);
 }

@@ -19,7 +19,25 @@ rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config
         rapt_module_add_child(module, is_gpt ? "ln_1" : "norm1", (rapt_module *)rapt_transformer_add_norm_new(config));
     layer->norm2 =
         rapt_module_add_child(module, is_gpt ? "ln_2" : "norm2", (rapt_module *)rapt_transformer_add_norm_new(config));
+    layer->recompute = config->recompute;
     return rapt_module_finish(module);
+}
+
+static rapt_tensor *forward(rapt_encoder_layer *layer, rapt_tensor *x, const rapt_mask *mask,
+                            rapt_attention_cache *cache)
+{
+    RAPT_SCOPE;
+    rapt_tensor *y = rapt_add_norm_input(layer->norm1, x);
+    y = rapt_multi_head_attention_forward(layer->self_attn, y, y, y, mask, cache);
+    x = rapt_add_norm_forward(layer->norm1, x, y);
+    y = rapt_feed_forward_forward(layer->feed_forward, rapt_add_norm_input(layer->norm2, x));
+    return rapt_keep(rapt_add_norm_forward(layer->norm2, x, y));
+}
+
+static rapt_tensor *forward_again(rapt_tensor *const *inputs, void *context)
+{
+    const rapt_layer_call *call = context;
+    return forward((rapt_encoder_layer *)call->layer, inputs[0], call->masks[0], NULL);
 }
 
 rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *x, const rapt_mask *mask,
@@ -30,10 +48,6 @@ rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
         return NULL;
     }
-    RAPT_SCOPE;
-    rapt_tensor *y = rapt_add_norm_input(layer->norm1, x);
-    y = rapt_multi_head_attention_forward(layer->self_attn, y, y, y, mask, cache);
-    x = rapt_add_norm_forward(layer->norm1, x, y);
-    y = rapt_feed_forward_forward(layer->feed_forward, rapt_add_norm_input(layer->norm2, x));
-    return rapt_keep(rapt_add_norm_forward(layer->norm2, x, y));
+    if (!layer->recompute || cache) return forward(layer, x, mask, cache);
+    return rapt_layer_recompute(forward_again, &layer->module, 1, &x, mask, NULL);
 }

@@ -16,6 +16,16 @@ rapt_add_norm *rapt_transformer_add_norm_new(const rapt_transformer_config *conf
 /* Adds the norm after the last layer, if the configuration has one, and returns it. */
 rapt_layer_norm *rapt_transformer_add_final_norm(rapt_module *module, const rapt_transformer_config *config);
 
+/* What a layer is called with, beside tensors. */
+typedef struct rapt_layer_call {
+    rapt_module *layer;
+    const rapt_mask *masks[2]; /* of itself and of the memory; each may be NULL */
+} rapt_layer_call;
+
+/* rapt_recompute of a layer: the function's context is a rapt_layer_call that holds all that it needs. */
+rapt_tensor *rapt_layer_recompute(rapt_recompute_function *function, rapt_module *layer, int count,
+                                  rapt_tensor *const *inputs, const rapt_mask *mask, const rapt_mask *memory_mask);
+
 /* A module that only holds a stack's layers, "0", "1", …; NULL when there is no memory for it. */
 rapt_module *rapt_layer_list_new(void);
 bool rapt_layer_list_add(rapt_module *list, int index, rapt_module *layer);

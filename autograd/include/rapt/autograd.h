@@ -8,5 +8,6 @@
 #include <rapt/op.h>
 #include <rapt/ops.h>
 #include <rapt/packing.h>
+#include <rapt/recompute.h>
 
 #endif

@@ -42,6 +42,10 @@ bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, 
 /* False and an error for a mask that has key_starts, but no starts. NULL is good. */
 bool rapt_check_starts(const char *op, const rapt_mask *mask);
 
+/* The mask with a share of each of its tensors, and the end of those. */
+rapt_mask rapt_mask_retain(const rapt_mask *mask);
+void rapt_mask_release(const rapt_mask *mask);
+
 /* For packed ranges: reads the starts and finds out what each query sees. False after an error. */
 bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_mask *resolved);
 

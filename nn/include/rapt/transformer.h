@@ -32,6 +32,7 @@ typedef struct rapt_transformer_config {
     void *context;
     bool rotary;                /* positions turn queries and keys of self-attention */
     rapt_parameter_names names; /* GPT-2's: of an encoder only */
+    bool recompute;             /* the layers' field */
 } rapt_transformer_config;
 
 typedef struct rapt_feed_forward_config {
@@ -78,6 +79,7 @@ typedef struct rapt_encoder_layer {
     rapt_multi_head_attention *self_attn;
     rapt_feed_forward *feed_forward;
     rapt_add_norm *norm1, *norm2;
+    bool recompute; /* backward computes the layer once more (rapt_recompute), so that the graph does not keep it */
 } rapt_encoder_layer;
 
 RAPT_API rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config);
@@ -93,6 +95,7 @@ typedef struct rapt_decoder_layer {
     rapt_multi_head_attention *self_attn, *multihead_attn;
     rapt_feed_forward *feed_forward;
     rapt_add_norm *norm1, *norm2, *norm3;
+    bool recompute; /* as in an encoder layer. A cache takes no part in it */
 } rapt_decoder_layer;
 
 /* The caches of a decoder layer: its own keys, and the memory's, which are projected once. A zeroed struct is empty. */

@@ -1,0 +1,143 @@
+/* Transformers whose layers are computed again in backward: the same weights after training, in less memory. */
+#include "../../gpt.h"
+
+#include <rapt/optim.h>
+
+enum { steps = 50 };
+
+static bool add_bytes(const char *name, rapt_tensor *parameter, void *hash)
+{
+    (void)name;
+    const unsigned char *bytes = rapt_data(parameter);
+    for (int64_t i = 0; i < rapt_count(parameter) * (int64_t)sizeof(float); i++)
+        *(uint64_t *)hash = (*(uint64_t *)hash ^ bytes[i]) * UINT64_C(1099511628211);
+    return true;
+}
+
+static uint64_t hash_of(const rapt_module *module)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    cr_assert(rapt_module_visit(module, RAPT_PARAMETERS, add_bytes, &hash));
+    return hash;
+}
+
+static rapt_tensor *gpt_loss(rapt_module *module)
+{
+    rapt_tensor *tokens = random_tokens(3, 8), *targets = random_tokens(3, 8);
+    return rapt_gpt_loss((rapt_gpt *)module, tokens, targets, NULL);
+}
+
+static rapt_tensor *transformer_loss(rapt_module *module)
+{
+    rapt_tensor *source = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 5, 8));
+    rapt_tensor *target = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 4, 8));
+    rapt_mask padding = {.valid_lengths = lengths_of(5, 2)}, causal = {.causal = true};
+    rapt_tensor *y = rapt_transformer_forward((rapt_transformer *)module, source, target, &padding, &causal, &padding);
+    return rapt_mse_loss(y, target, RAPT_REDUCE_MEAN);
+}
+
+static uint64_t train(rapt_module *module, rapt_tensor *(*loss)(rapt_module *))
+{
+    cr_assert(module, "%s", rapt_error());
+    rapt_optimizer *adam = rapt_adam_new(module, &(rapt_adam_config){.learning_rate = 1e-2});
+    for (int step = 0; step < steps; step++) {
+        RAPT_SCOPE;
+        rapt_backward(loss(module));
+        rapt_optimizer_step(adam);
+    }
+    expect_no_error();
+    const uint64_t hash = hash_of(module);
+    rapt_optimizer_free(adam);
+    rapt_module_free(module);
+    return hash;
+}
+
+static uint64_t train_gpt(rapt_gpt_positions positions, bool recompute)
+{
+    rapt_gpt_config c = tiny;
+    c.dropout = 0.2;
+    c.positions = positions;
+    c.recompute = recompute;
+    rapt_seed(1);
+    return train((rapt_module *)rapt_gpt_new(&c), gpt_loss);
+}
+
+Test(recomputed_layers, a_gpt_learns_the_same_bits)
+{
+    for (int positions = 0; positions < 4; positions++)
+        cr_expect_eq(train_gpt((rapt_gpt_positions)positions, false), train_gpt((rapt_gpt_positions)positions, true),
+                     "positions %d", positions);
+}
+
+static uint64_t train_transformer(bool norm_first, bool recompute)
+{
+    config c = small;
+    c.norm_first = norm_first;
+    c.dropout = c.attention_dropout = c.feed_forward_dropout = 0.1;
+    c.recompute = recompute;
+    rapt_seed(2);
+    return train((rapt_module *)rapt_transformer_new(&c), transformer_loss);
+}
+
+Test(recomputed_layers, a_transformer_learns_the_same_bits)
+{
+    for (int norm_first = 0; norm_first < 2; norm_first++)
+        cr_expect_eq(train_transformer(norm_first, false), train_transformer(norm_first, true));
+}
+
+static int64_t peak_of(bool recompute)
+{
+    RAPT_SCOPE;
+    rapt_gpt_config c = {.vocabulary = 50, .context = 256, .hidden = 32, .layers = 12, .heads = 2, .bias = true};
+    c.recompute = recompute;
+    rapt_gpt *gpt = rapt_gpt_new(&c);
+    rapt_tensor *tokens = rapt_randint(0, 50, RAPT_SHAPE(4, 256));
+    rapt_memory_reset_peak();
+    cr_assert(rapt_backward(rapt_gpt_loss(gpt, tokens, tokens, NULL)), "%s", rapt_error());
+    const int64_t peak = rapt_memory_get_statistics().peak_bytes;
+    rapt_module_free(&gpt->module);
+    return peak;
+}
+
+Test(recomputed_layers, need_a_fraction_of_the_memory)
+{
+    const int64_t plain = peak_of(false), recomputed = peak_of(true);
+    cr_expect_lt(recomputed, 0.4 * (double)plain, "%lld bytes of %lld", (long long)recomputed, (long long)plain);
+}
+
+Test(recomputed_layers, live_until_backward_has_used_them)
+{
+    const int64_t before = live_bytes();
+    {
+        RAPT_SCOPE;
+        config c = small;
+        c.recompute = true;
+        rapt_encoder_layer *layer = in_float64(rapt_encoder_layer_new(&c));
+        rapt_tensor *x = rapt_require_gradient(random_input(2, 3, 8)), *loss;
+        {
+            RAPT_SCOPE;
+            rapt_tensor *bias = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(3, 3));
+            rapt_mask mask = {.bias = bias, .valid_lengths = lengths_of(3, 2)};
+            loss = rapt_keep(rapt_sum(rapt_encoder_layer_forward(layer, x, &mask, NULL), RAPT_ALL_AXES, false));
+            memset(&mask, 0xff, sizeof mask);
+        }
+        rapt_module_free(&layer->module);
+        cr_expect(rapt_backward(loss), "%s", rapt_error());
+        cr_expect_not_null(rapt_gradient(x));
+    }
+    cr_expect_eq(live_bytes(), before);
+}
+
+Test(recomputed_layers, keep_the_weights_of_the_last_call)
+{
+    RAPT_SCOPE;
+    config c = small;
+    c.recompute = true;
+    rapt_encoder_layer *layer = in_float64(rapt_encoder_layer_new(&c));
+    rapt_attention_keep_weights(&layer->module, true);
+    rapt_tensor *first = rapt_encoder_layer_forward(layer, random_input(1, 3, 8), NULL, NULL);
+    rapt_tensor *second = rapt_encoder_layer_forward(layer, random_input(1, 5, 8), NULL, NULL);
+    cr_expect(second && rapt_backward(rapt_sum(first, RAPT_ALL_AXES, false)), "%s", rapt_error());
+    cr_expect_eq(rapt_size(layer->self_attn->pooling->weights, -1), 5);
+    rapt_module_free(&layer->module);
+}
