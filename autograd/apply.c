@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hunt.h"
 #include "node.h"
 #include "recording.h"
 #include "tensor/debug.h"
@@ -167,6 +168,7 @@ static bool run(rapt_call *call)
     call->outputs[0] = first;
     for (int k = 1; k < call->output_count && good; k++)
         good = call->outputs[k] || rapt_fail(RAPT_ERROR_NULL, op->name, "its forward set no output %d", k);
+    if (rapt_is_hunting() && !op_before) good = good && rapt_hunt_forward(call);
     good = good && (!call->recording || !any_floating(call) || record(call));
     for (int k = 0; k < call->saved_count; k++)
         if (call->saved[k]) rapt_release(call->saved[k]);

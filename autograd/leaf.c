@@ -52,6 +52,29 @@ rapt_tensor *rapt_require_gradient(rapt_tensor *tensor)
     return tensor;
 }
 
+rapt_tensor *rapt_refuse_gradient(rapt_tensor *tensor)
+{
+    const char *op = "refuse_gradient";
+    if (!tensor) {
+        rapt_fail_null(op, "tensor");
+        return NULL;
+    }
+    if (!rapt_check_alive(op, "the tensor", tensor)) return NULL;
+    if (!tensor->link) return tensor;
+    if (!tensor->link->kind->is_leaf) {
+        rapt_fail(
+            RAPT_ERROR_GRAPH, op,
+            "the tensor is the result of a recorded op; a leaf expected (rapt_detach gives the values of a result "
+            "outside the graph)");
+        return NULL;
+    }
+    rapt_clear_gradient(tensor);
+    rapt_graph_link *link = tensor->link;
+    tensor->link = NULL;
+    link->kind->release(link, tensor);
+    return tensor;
+}
+
 bool rapt_requires_gradient(const rapt_tensor *tensor)
 {
     return rapt_check_alive("requires_gradient", "the tensor", tensor) && tensor && tensor->link;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "autograd/hunt.h"
 #include "recording.h"
 #include "tensor/memory.h"
 #include "tensor/thread.h"
@@ -42,6 +43,7 @@ rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs, s
     node->sequence = ++last_sequence;
     node->op = op;
     node->capacity = capacity;
+    node->path = rapt_running_place.path;
     node->edge_count = edges;
     node->saved_count = (uint8_t)saved;
     node->output_count = outputs;

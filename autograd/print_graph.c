@@ -74,8 +74,8 @@ bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot)
     char text[RAPT_SHAPE_TEXT];
     rapt_walk walk = {.op = op};
     rapt_pointer_set nodes = {0};
-    bool good = !tensor->link ||
-                (rapt_walk_add_root(&walk, rapt_node_of(tensor), tensor->output) && rapt_walk_reach(&walk) && collect(&walk, &nodes));
+    bool good = !tensor->link || (rapt_walk_add_root(&walk, rapt_node_of(tensor), tensor->output) &&
+                                  rapt_walk_reach(&walk) && collect(&walk, &nodes));
     if (dot) fprintf(stream, "digraph rapt {\n");
     for (int64_t i = 0; good && i < nodes.count; i++) (dot ? print_dot : print_line)(stream, &nodes, nodes.pointers[i]);
     rapt_pointer_set_free(&nodes);

@@ -220,6 +220,7 @@ static bool recompute(rapt_segment *s, rapt_tensor *const *inputs, rapt_tensor *
     }
     if (rapt_recording_is_off) return run_unrecorded(s, inputs, outputs);
     s->random = rapt_generator;
+    s->place = rapt_running_place;
     rapt_scope scope = rapt_scope_begin();
     rapt_tensor *owner = segment_new(s);
     const bool good = owner && run_recorded(owner, inputs, shares);

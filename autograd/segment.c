@@ -98,12 +98,18 @@ static bool check_again(const rapt_segment *s, const rapt_node *node, rapt_tenso
 static bool run_again(const rapt_segment *s, const rapt_node *node, rapt_tensor **outputs)
 {
     const rapt_random_state random = rapt_generator;
+    const rapt_module_place place = rapt_running_place;
+    const char *op = rapt_running_op;
     const bool recording = rapt_set_recording(true), again = is_running_again;
     rapt_nodes_follow(node);
     rapt_generator = s->random;
+    rapt_running_place = s->place;
+    rapt_running_op = NULL;
     is_running_again = true;
     const bool good = rapt_segment_run(s, s->inputs, outputs);
     is_running_again = again;
+    rapt_running_op = op;
+    rapt_running_place = place;
     rapt_generator = random;
     rapt_set_recording(recording);
     return good && check_again(s, node, outputs);
@@ -172,6 +178,7 @@ static bool differentiate(rapt_call *call, rapt_tensor *const *outputs)
                       .retain_graph = around->create_graph,
                       .create_graph = around->create_graph,
                       .oldest = around->oldest,
+                      .is_not_finite = around->is_not_finite,
                       .places.outside = node->sequence};
     bool good = reach(&walk, node, call->output_count, outputs);
     if (good) {

@@ -4,6 +4,7 @@
 
 #include <rapt/recompute.h>
 
+#include "autograd/hunt.h"
 #include "node.h"
 
 /* A storage that must not change before the second run. */
@@ -21,6 +22,7 @@ typedef struct rapt_segment {
     int input_count, output_count;
     rapt_tensor *inputs[RAPT_MAX_SAVED]; /* a share of each */
     rapt_random_state random;
+    rapt_module_place place;
     uint64_t digest; /* of the outputs */
     /* Of the inputs, and of what else the function's graph saved and had not made itself. */
     rapt_kept_storage *kept;

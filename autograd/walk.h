@@ -23,7 +23,8 @@ typedef struct rapt_walk {
     /* those taken out of the heap: from the last recorded to the first, so that a node comes after all that used its
      * outputs */
     rapt_node_list order;
-    int64_t done; /* of `order` */
+    int64_t done;       /* of `order` */
+    bool is_not_finite; /* a gradient that is not was given to it: the hunt is over */
     rapt_places places;
 } rapt_walk;
 

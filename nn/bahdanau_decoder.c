@@ -5,6 +5,7 @@
 #include "attention/attention.h"
 #include "bahdanau.h"
 #include "bahdanau_steps.h"
+#include "nn/entry.h"
 #include "step_rows.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
@@ -146,6 +147,7 @@ rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_
                                            rapt_bahdanau_state *state, rapt_tensor **weights)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)decoder);
     rapt_tensor *sequence = read_tokens(decoder, tokens, state, weights);
     /* (T, B, vocabulary) → (B, T, vocabulary) */
     rapt_tensor *logits = sequence ? rapt_linear_forward(decoder->dense, sequence) : NULL;
@@ -157,6 +159,7 @@ rapt_tensor *rapt_bahdanau_decoder_loss(rapt_bahdanau_decoder *decoder, rapt_ten
                                         rapt_tensor *targets, const rapt_cross_entropy_options *options)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)decoder);
     rapt_tensor *sequence = read_tokens(decoder, tokens, state, NULL);
     if (!sequence) return NULL;
     rapt_tensor *turned = targets && rapt_rank(targets) == 2 ? rapt_transpose(targets, 0, 1) : targets;
@@ -209,6 +212,7 @@ rapt_tensor *rapt_bahdanau_decoder_forward_packed(rapt_bahdanau_decoder *decoder
                                                   rapt_tensor *starts, rapt_bahdanau_state *state)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)decoder);
     rapt_step_order order;
     rapt_tensor *sequence = read_packed(decoder, tokens, starts, state, &order);
     return sequence ? rapt_linear_forward(decoder->dense, rapt_index_select(sequence, 0, order.packed)) : NULL;
@@ -230,6 +234,7 @@ rapt_tensor *rapt_bahdanau_decoder_loss_packed(rapt_bahdanau_decoder *decoder, r
                                                const rapt_cross_entropy_options *options)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)decoder);
     rapt_step_order order;
     if (!check_targets(tokens, targets)) return NULL;
     rapt_tensor *sequence = read_packed(decoder, tokens, starts, state, &order);

@@ -5,6 +5,7 @@
 #include <rapt/seq2seq.h>
 
 #include "bahdanau.h"
+#include "nn/entry.h"
 #include "recurrence.h"
 #include "tensor/random.h"
 
@@ -50,6 +51,7 @@ rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *con
 rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens, rapt_tensor **state)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)encoder);
     if (!encoder || !rapt_bahdanau_check_tokens(kind.name, tokens)) {
         if (!encoder) rapt_fail(RAPT_ERROR_NULL, kind.name, "the encoder is NULL");
         return NULL;
@@ -65,6 +67,7 @@ rapt_tensor *rapt_bahdanau_encoder_forward_packed(rapt_bahdanau_encoder *encoder
                                                   rapt_tensor *starts, rapt_tensor **state)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)encoder);
     rapt_step_order order;
     if (!encoder) rapt_fail(RAPT_ERROR_NULL, kind.name, "the encoder is NULL");
     tokens = encoder ? rapt_bahdanau_order_tokens(kind.name, tokens, starts, &order) : NULL;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpt.h"
+#include "nn/entry.h"
 #include "tensor/packing.h"
 #include "tensor/random.h"
 
@@ -180,6 +181,7 @@ rapt_tensor *rapt_gpt_packed_states(rapt_gpt *gpt, rapt_tensor *tokens, rapt_ten
 rapt_tensor *rapt_gpt_forward_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)gpt);
     RAPT_SCOPE;
     return rapt_keep(rapt_gpt_logits(gpt, rapt_gpt_packed_states(gpt, tokens, starts, NULL)));
 }
@@ -200,6 +202,7 @@ rapt_tensor *rapt_gpt_loss(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *targ
                            const rapt_cross_entropy_options *options)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)gpt);
     RAPT_SCOPE;
     return rapt_keep(loss_of(gpt, rapt_gpt_states(gpt, tokens, 0, NULL), targets, options));
 }
@@ -208,6 +211,7 @@ rapt_tensor *rapt_gpt_loss_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tenso
                                   const rapt_cross_entropy_options *options)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)gpt);
     RAPT_SCOPE;
     return rapt_keep(loss_of(gpt, rapt_gpt_packed_states(gpt, tokens, starts, NULL), targets, options));
 }

@@ -4,6 +4,7 @@
 
 #include "attention_cache.h"
 #include "gpt.h"
+#include "nn/entry.h"
 #include "tensor/packing.h"
 #include "tensor/random.h"
 
@@ -139,6 +140,7 @@ static rapt_tensor *read_packed(rapt_gpt_cache *cache, rapt_tensor *tokens, rapt
 rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache *cache)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)gpt);
     if (cache && gpt && cache->gpt != gpt) {
         rapt_fail(RAPT_ERROR_VALUE, op, "the cache belongs to another model");
         return NULL;

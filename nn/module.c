@@ -184,5 +184,6 @@ rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x)
         rapt_fail(RAPT_ERROR_UNSUPPORTED, module->kind->name, "is not a layer that maps one tensor to one");
         return NULL;
     }
+    RAPT_ENTER(module);
     return module->kind->forward(module, x);
 }

@@ -58,7 +58,9 @@ static bool print_tensor(printing *p, const rapt_module_entry *entry, int depth)
     bool is_known;
     if (!mark_seen(p, entry->tensor, &is_known)) return false;
     fprintf(p->stream, "%*s%s: %s%s", 2 * depth, "", p->name, rapt_describe(entry->tensor, text, sizeof text),
-            entry->is_parameter ? "" : ", a buffer");
+            !entry->is_parameter                    ? ", a buffer"
+            : rapt_requires_gradient(entry->tensor) ? ""
+                                                    : ", frozen");
     if (is_known)
         print_place(p, entry->tensor);
     else

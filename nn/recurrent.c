@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "nn/entry.h"
 #include "recurrence.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
@@ -166,6 +167,7 @@ static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_te
                                       rapt_tensor **final_state, rapt_tensor **final_cell)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)r);
     if (!check(r, x, r->in, false)) return NULL;
     const start s = {.x = x, .state = state, .cell = cell, .batch = rapt_size(x, 1)};
     if (!check_state(r, state, s.batch) || !check_state(r, cell, s.batch)) return NULL;
@@ -183,6 +185,7 @@ static rapt_tensor *recurrent_forward_packed(rapt_recurrent *r, rapt_tensor *row
                                              rapt_tensor **final_cell)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)r);
     rapt_step_order order;
     if (!check(r, rows, r->in, true) || !rapt_step_order_make(r->module.kind->name, starts, rapt_size(rows, 0), &order))
         return NULL;
@@ -205,6 +208,7 @@ rapt_tensor *rapt_gru_forward_projected(rapt_gru *gru, rapt_tensor *projected, c
                                         rapt_tensor **final_state)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)gru);
     rapt_recurrent *r = &gru->recurrent;
     if (!check(r, projected, r->gates * r->hidden, order != NULL)) return NULL;
     const start s = {.x = projected,

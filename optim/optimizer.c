@@ -1,6 +1,7 @@
 /* What all optimizers share: their parameters, groups and learning rate, and the step around each kind's formula. */
 #include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,9 +44,12 @@ static const rapt_slot *find_parameter(const rapt_optimizer *optimizer, const ra
     return NULL;
 }
 
+static bool add_slot(rapt_optimizer *optimizer, const char *name, rapt_tensor *parameter);
+
+/* A module's parameters may be frozen, to be trained later. */
 static bool add(const char *name, rapt_tensor *parameter, void *context)
 {
-    return rapt_optimizer_add(context, name, parameter);
+    return add_slot(context, name, parameter);
 }
 
 rapt_optimizer *rapt_optimizer_finish(rapt_optimizer *optimizer, bool good, rapt_module *module)
@@ -88,8 +92,6 @@ static bool check_parameter(const rapt_optimizer *optimizer, const char *name, c
 {
     const char *op = optimizer->kind->name;
     if (!parameter) return rapt_fail(RAPT_ERROR_NULL, op, "parameter '%s' is NULL", name);
-    if (!parameter->link || !parameter->link->kind->is_leaf)
-        return rapt_fail(RAPT_ERROR_GRAPH, op, "'%s' is no leaf; a tensor after rapt_require_gradient expected", name);
     for (int axis = 0; axis < parameter->rank; axis++)
         if (parameter->strides[axis] == 0 && parameter->shape[axis] > 1)
             return rapt_fail(RAPT_ERROR_SHAPE, op, "'%s' is expanded: several elements are one number", name);
@@ -97,9 +99,8 @@ static bool check_parameter(const rapt_optimizer *optimizer, const char *name, c
     return !same || rapt_fail(RAPT_ERROR_VALUE, op, "'%s' is there already, as '%s'", name, same->name);
 }
 
-bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor *parameter)
+static bool add_slot(rapt_optimizer *optimizer, const char *name, rapt_tensor *parameter)
 {
-    if (!optimizer) return rapt_fail_null("optimizer_add", "optimizer");
     if (!check_name(optimizer, name) || !check_parameter(optimizer, name, parameter)) return false;
     if (optimizer->count == optimizer->capacity) {
         int capacity = optimizer->capacity ? 2 * optimizer->capacity : 16;
@@ -114,9 +115,19 @@ bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor
     return true;
 }
 
-static bool is_frozen(const rapt_group_config *group)
+bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor *parameter)
 {
-    return group->learning_rate == RAPT_ZERO;
+    if (!optimizer) return rapt_fail_null("optimizer_add", "optimizer");
+    if (name && parameter && (!parameter->link || !parameter->link->kind->is_leaf))
+        return rapt_fail(RAPT_ERROR_GRAPH, optimizer->kind->name,
+                         "'%s' is no leaf; a tensor after rapt_require_gradient expected", name);
+    return add_slot(optimizer, name, parameter);
+}
+
+/* By itself, or by its group. */
+static bool is_frozen(const rapt_optimizer *optimizer, const rapt_slot *slot)
+{
+    return !slot->parameter->link || (slot->group >= 0 && optimizer->groups[slot->group].learning_rate == RAPT_ZERO);
 }
 
 bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config)
@@ -145,7 +156,7 @@ bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const 
 
 static bool takes_part(const rapt_optimizer *optimizer, const rapt_slot *slot)
 {
-    return rapt_gradient(slot->parameter) && (slot->group < 0 || !is_frozen(&optimizer->groups[slot->group]));
+    return rapt_gradient(slot->parameter) && !is_frozen(optimizer, slot);
 }
 
 /* Makes the states that a parameter does not have yet. */
@@ -192,6 +203,33 @@ void rapt_update_run(const rapt_update *update, const rapt_loops loops, const vo
     rapt_map(loops[update->operands[0]->dtype], numbers, cost, update->operand_count, update->operands);
 }
 
+/* Names the parameters that the loss most likely does not reach. */
+static void warn_of_missing(const rapt_optimizer *optimizer)
+{
+    char names[800];
+    int used = 0, missing = 0, named = 0, trained = 0;
+    for (int i = 0; i < optimizer->count; i++) {
+        const rapt_slot *slot = &optimizer->slots[i];
+        if (is_frozen(optimizer, slot)) continue;
+        trained++;
+        if (rapt_gradient(slot->parameter)) continue;
+        missing++;
+        const int size = (int)strlen(slot->name) + 2;
+        if (named + 1 < missing || used + size >= (int)sizeof names) continue;
+        used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", named ? ", " : "", slot->name);
+        named++;
+    }
+    const char *op = optimizer->kind->name;
+    if (missing > 0 && missing == trained)
+        rapt_warn(op, "no parameter has a gradient at the first step; rapt_backward of a loss that depends on them "
+                      "comes before it");
+    else if (missing > 0)
+        rapt_warn(op,
+                  "%d of %d parameters got no gradient by the first step: %.*s%s; freeze those that are not to be "
+                  "trained (rapt_module_freeze)",
+                  missing, trained, used, names, named < missing ? " and others" : "");
+}
+
 bool rapt_optimizer_step(rapt_optimizer *optimizer)
 {
     if (!optimizer) return rapt_fail_null("optimizer_step", "optimizer");
@@ -200,6 +238,7 @@ bool rapt_optimizer_step(rapt_optimizer *optimizer)
         if (!takes_part(optimizer, slot)) continue;
         if (!make_states(optimizer, slot) || !rapt_own_gradient(slot->parameter)) return false;
     }
+    if (optimizer->steps == 0) warn_of_missing(optimizer);
     for (int i = 0; i < optimizer->count; i++) {
         rapt_slot *slot = &optimizer->slots[i];
         if (!takes_part(optimizer, slot) || !rapt_begin_writing(optimizer->kind->name, slot->parameter)) continue;

@@ -1,16 +1,12 @@
 /* The debugging mode: a quarantine for what is free, and errors that name tensors which are gone. */
 #include "tensor/debug.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "tensor/lock.h"
 
 bool rapt_debugging;
 RAPT_THREAD_LOCAL const char *rapt_running_op;
-
-static bool is_silent;
-static atomic_bool was_said;
 
 /* The share count of a tensor that is gone. */
 static const int64_t gone = INT64_MIN / 2;
@@ -21,14 +17,7 @@ static __attribute__((constructor(200))) void start(void)
 #ifdef RAPT_DEBUG_BUILD
     rapt_debugging = true;
 #endif
-    if (!wanted || !*wanted) return;
-    is_silent = *wanted == '0';
-    rapt_debugging = !is_silent;
-}
-
-void rapt_notice(const char *text)
-{
-    if (!is_silent && !atomic_exchange(&was_said, true)) fprintf(stderr, "rapt: %s\n", text);
+    if (wanted && *wanted) rapt_debugging = *wanted != '0';
 }
 
 bool rapt_check_alive_now(const char *op, const char *what, const rapt_tensor *tensor)

@@ -42,9 +42,11 @@ enum { many_tensors = 1 << 17 };
 
 static void look_for_loop(void)
 {
+    static atomic_flag was_said = ATOMIC_FLAG_INIT;
     const int64_t start = scopes.count > 0 ? scopes.starts[scopes.count - 1] : 0;
-    if (scopes.owned_count - start >= many_tensors)
-        rapt_notice(
+    if (scopes.owned_count - start >= many_tensors && !atomic_flag_test_and_set(&was_said))
+        rapt_warn(
+            "scope",
             "over 100,000 tensors belong to one scope and live until it ends. If a loop makes them, RAPT_SCOPE; at "
             "the top of its block drops them after each round. (Said once; RAPT_DEBUG=0 silences it.)");
 }

@@ -7,6 +7,7 @@
 
 #include "attention.h"
 #include "attention_cache.h"
+#include "nn/entry.h"
 #include "nn/padding.h"
 #include "tensor/core.h"
 #include "tensor/random.h"
@@ -310,6 +311,7 @@ rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rap
                                                rapt_tensor *values, const rapt_mask *mask, rapt_attention_cache *cache)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)m);
     if (!check_call(m, queries, keys, values, mask, cache)) return NULL;
     RAPT_SCOPE;
     const bool packed = is_packed(mask);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "attention_cache.h"
+#include "nn/entry.h"
 #include "tensor/random.h"
 
 static void destroy(rapt_module *module)
@@ -44,6 +45,7 @@ rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder,
                                               rapt_decoder_cache *caches)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)decoder);
     if (!decoder || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", decoder ? "the input" : "the decoder");
         return NULL;

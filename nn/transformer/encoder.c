@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "attention_cache.h"
+#include "nn/entry.h"
 #include "tensor/random.h"
 
 static void destroy(rapt_module *module)
@@ -44,6 +45,7 @@ rapt_tensor *rapt_transformer_encoder_forward(rapt_transformer_encoder *encoder,
                                               rapt_attention_cache *caches)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)encoder);
     if (!encoder || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", encoder ? "the input" : "the encoder");
         return NULL;

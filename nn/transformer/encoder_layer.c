@@ -1,4 +1,5 @@
 /* One layer of an encoder: self-attention, then feed-forward. Causal, and with a cache, it is a block of a GPT. */
+#include "nn/entry.h"
 #include "tensor/random.h"
 #include "transformer.h"
 
@@ -44,6 +45,7 @@ rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *
                                         rapt_attention_cache *cache)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)layer);
     if (!layer || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
         return NULL;

@@ -2,6 +2,7 @@
 #include <rapt/initialize.h>
 #include <rapt/transformer.h>
 
+#include "nn/entry.h"
 #include "tensor/random.h"
 
 static const rapt_module_class kind = {.name = "Transformer"};
@@ -31,6 +32,7 @@ rapt_tensor *rapt_transformer_forward(rapt_transformer *transformer, rapt_tensor
                                       const rapt_mask *memory_mask)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER((const rapt_module *)transformer);
     if (!transformer || !source || !target) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s is NULL",
                   !transformer ? "Transformer"

@@ -348,3 +348,60 @@ Test(optimizer, same_bits_with_any_number_of_threads)
     }
     expect_no_error();
 }
+
+/* --- warnings --- */
+
+static char warned[1100];
+
+static void remember(const char *message)
+{
+    snprintf(warned, sizeof warned, "%s", message);
+}
+
+/* What the first step says when of five parameters those with a bit in `reached` have a gradient. */
+static const char *first_step_of(int reached)
+{
+    static const char *const names[] = {"encoder.weight", "encoder.bias", "decoder.weight", "frozen.group", "frozen"};
+    RAPT_SCOPE;
+    rapt_tensor *p[5];
+    rapt_optimizer *optimizer = descent(0.1);
+    rapt_on_warning(remember);
+    for (int i = 0; i < 5; i++) p[i] = add_parameter(optimizer, names[i], 1);
+    for (int i = 0; i < 5; i++)
+        if (reached >> i & 1) give_gradient_of(p[i], 1);
+    rapt_optimizer_group(optimizer, "frozen.group", &(rapt_group_config){.learning_rate = RAPT_ZERO});
+    rapt_refuse_gradient(p[4]);
+    *warned = '\0';
+    cr_expect(rapt_optimizer_step(optimizer), "%s", rapt_error());
+    static char first[sizeof warned];
+    strcpy(first, warned);
+    *warned = '\0';
+    cr_expect(rapt_optimizer_step(optimizer), "%s", rapt_error());
+    cr_expect_str_empty(warned, "the second step said: %s", warned);
+    rapt_optimizer_free(optimizer);
+    return first;
+}
+
+Test(optimizer, first_step_names_what_has_no_gradient_once)
+{
+    cr_expect_str_eq(first_step_of(7), "");
+    cr_expect_str_eq(first_step_of(1), "SGD: 2 of 3 parameters got no gradient by the first step: encoder.bias, "
+                                       "decoder.weight; freeze those that are not to be trained (rapt_module_freeze)");
+    cr_expect(strstr(first_step_of(0), "SGD: no parameter has a gradient at the first step; rapt_backward"));
+}
+
+Test(optimizer, names_as_many_as_fit)
+{
+    RAPT_SCOPE;
+    char name[400];
+    rapt_optimizer *optimizer = descent(0.1);
+    rapt_on_warning(remember);
+    give_gradient_of(add_parameter(optimizer, "reached", 1), 1);
+    for (int i = 0; i < 9; i++) {
+        snprintf(name, sizeof name, "%0*d", 380, i);
+        add_parameter(optimizer, name, 1);
+    }
+    cr_expect(rapt_optimizer_step(optimizer));
+    cr_expect(strstr(warned, "9 of 10 parameters") && strstr(warned, "01 and others; freeze"), "%s", warned);
+    rapt_optimizer_free(optimizer);
+}

@@ -126,7 +126,7 @@ Test(debugging, a_loop_without_a_scope_is_noticed_once)
     cr_redirect_stderr();
     for (int i = 0; i < 300000; i++) rapt_scalar(RAPT_FLOAT32, 1);
     cr_assert_stderr_eq_str(
-        "rapt: over 100,000 tensors belong to one scope and live until it ends. If a loop makes them, "
+        "rapt: scope: over 100,000 tensors belong to one scope and live until it ends. If a loop makes them, "
         "RAPT_SCOPE; at the top of its block drops them after each round. (Said once; RAPT_DEBUG=0 "
         "silences it.)\n");
 }

@@ -1,6 +1,7 @@
 /* Errors: the first is kept, until it is cleared, for each thread. */
 #include "expect.h"
 
+#include <criterion/redirect.h>
 #include <pthread.h>
 
 #include "tensor/core.h"
@@ -106,4 +107,33 @@ Test(error, a_message_may_quote_the_one_before)
     rapt_clear_error();
     rapt_fail(RAPT_ERROR_VALUE, "outer", "%s of %s", before, op);
     cr_expect_str_eq(rapt_error(), "outer: inner: is 3 of inner");
+}
+
+/* --- warnings --- */
+
+static char warned[2048];
+
+static void remember(const char *message)
+{
+    snprintf(warned, sizeof warned, "%s", message);
+}
+
+Test(warning, goes_to_a_handler_and_is_no_error)
+{
+    cr_expect_eq(rapt_on_warning(remember), rapt_print_warning);
+    rapt_warn("op", "%d things", 3);
+    cr_expect_str_eq(warned, "op: 3 things");
+    cr_expect_null(rapt_error());
+    rapt_warn(NULL, "%2000d", 1);
+    cr_expect_eq(strlen(warned), 1023);
+    cr_expect_eq(rapt_on_warning(NULL), remember);
+    rapt_warn("op", "unheard");
+    cr_expect_eq(strlen(warned), 1023);
+}
+
+Test(warning, is_printed_at_first)
+{
+    cr_redirect_stderr();
+    rapt_warn("op", "look");
+    cr_assert_stderr_eq_str("rapt: op: look\n");
 }

@@ -12,6 +12,10 @@ RAPT_BEGIN_DECLS
  * or the result of a recorded op). Doing it twice is harmless. */
 RAPT_API rapt_tensor *rapt_require_gradient(rapt_tensor *tensor);
 
+/* The opposite: a leaf becomes a constant, its gradient is dropped, and what is recorded from now on computes none for
+ * it: it is frozen. A tensor that is no leaf stays as it is. NULL after an error (the result of a recorded op). */
+RAPT_API rapt_tensor *rapt_refuse_gradient(rapt_tensor *tensor);
+
 /* True for such a leaf and for everything that was computed from one. */
 RAPT_API bool rapt_requires_gradient(const rapt_tensor *tensor);
 
@@ -61,6 +65,13 @@ RAPT_API void rapt_restore_recording(const bool *before);
 #define RAPT_NO_GRADIENT                                                                                               \
     bool RAPT_JOIN(rapt_recording_, __COUNTER__) __attribute__((cleanup(rapt_restore_recording), unused)) =            \
         rapt_set_recording(false)
+
+/* The hunt for NaN and infinities: while it is on, every result of an op and every gradient is looked at, and the first
+ * that is not finite though all that it was made of is becomes an error (RAPT_ERROR_NOT_FINITE), which names the op,
+ * forward or backward, the path of the module whose forward ran it, and the first such element. An infinity that comes
+ * in as an input, as a mask's bias for instance, is no error. For all threads, and slow: for debugging. RAPT_HUNT=1 in
+ * the environment starts it. Returns whether it was on. */
+RAPT_API bool rapt_hunt_not_finite(bool hunting);
 
 /* Writes the graph behind a tensor, one line an op (its name, output shape, inputs), or as Graphviz when dot is
  * true. */

@@ -4,6 +4,7 @@
 
 #include <rapt/module_values.h>
 
+#include "autograd/hunt.h"
 #include "tensor/pointer_set.h"
 
 /* One named thing of a module: a tensor or a child. */
@@ -34,6 +35,26 @@ static inline bool rapt_module_is_shared(const rapt_module *module)
  * parents more than once, but only where there is no memory to remember it. False as soon as the function returns
  * false. */
 bool rapt_module_each(rapt_module *module, bool (*function)(rapt_module *module, void *context), void *context);
+
+/* `RAPT_ENTER(module);` at the top of a forward function: while the hunt for what is not finite is on, its errors name
+ * the module until the block is left. NULL: nothing. */
+#define RAPT_ENTER(module)                                                                                             \
+    const rapt_module_place RAPT_JOIN(rapt_place_, __COUNTER__) __attribute__((cleanup(rapt_module_leave), unused)) =  \
+        rapt_module_enter(module)
+
+void rapt_module_enter_now(const rapt_module *module);
+
+static inline rapt_module_place rapt_module_enter(const rapt_module *module)
+{
+    const rapt_module_place before = rapt_running_place;
+    if (rapt_is_hunting() && module) rapt_module_enter_now(module);
+    return before;
+}
+
+static inline void rapt_module_leave(const rapt_module_place *before)
+{
+    rapt_running_place = *before;
+}
 
 /* Has what is stored under that name the shape and dtype of the module's tensor? False and an error when not, or
  * NULL. */

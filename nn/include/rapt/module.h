@@ -95,7 +95,13 @@ RAPT_API void rapt_tensor_list_free(rapt_tensor_list *list);
 /* The parameter or buffer of that full name, which may be any of its names; NULL and no error when there is none. */
 RAPT_API rapt_tensor *rapt_module_find(const rapt_module *module, const char *name);
 
-/* The number of trained elements, each counted once; 0 after an error. */
+/* Freezes (rapt_refuse_gradient), or trains again (rapt_require_gradient), every parameter whose full name matches the
+ * pattern (fnmatch's: "encoder.*", "*.bias"), and returns how many match; what has several names goes by the first.
+ * Frozen ones are parameters still, for files, casts and counts; no gradient is computed for them, and optimizers pass
+ * them over, with the state that they have. 0 after an error, which it is when none matches. */
+RAPT_API int rapt_module_freeze(rapt_module *module, const char *pattern, bool frozen);
+
+/* The number of elements of all parameters, each counted once; 0 after an error. */
 RAPT_API int64_t rapt_module_parameter_count(const rapt_module *module);
 
 /* Drops the gradients of all parameters. */

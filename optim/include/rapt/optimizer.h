@@ -80,7 +80,7 @@ RAPT_API bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *patter
 
 /* One step: changes every parameter that has a gradient and is not frozen, and then drops all gradients. False after
  * an error (no memory for the state at a parameter's first step, a parameter cast since); then no parameter was
- * changed. */
+ * changed. The first step of all warns (rapt_on_warning) of parameters that have no gradient, and names them. */
 RAPT_API bool rapt_optimizer_step(rapt_optimizer *optimizer);
 
 /* Drops the gradients without a step. */

@@ -18,6 +18,7 @@ typedef enum rapt_error_code {
     RAPT_ERROR_GRAPH,       /* backward was asked of something that has no graph, or of a graph already used */
     RAPT_ERROR_UNSUPPORTED, /* this build or this op cannot do that; the message says what can */
     RAPT_ERROR_GONE,        /* a tensor is used whose last share was given back; only the debugging mode can tell */
+    RAPT_ERROR_NOT_FINITE,  /* a result is NaN or infinite; only rapt_hunt_not_finite looks */
 } rapt_error_code;
 
 /* The message of the first error of this thread since the last rapt_clear_error, "op: what is wrong"; NULL when there
@@ -45,6 +46,20 @@ RAPT_API void rapt_exit_on_error(rapt_error_code code, const char *message);
  * printf's; the message becomes "op: text". */
 RAPT_API bool rapt_fail(rapt_error_code code, const char *op, const char *format, ...)
     __attribute__((cold, format(printf, 3, 4)));
+
+/* Warnings: of what is most likely a mistake, though nothing failed. Each is one line, "op: what and what to do", and
+ * said once. */
+typedef void rapt_warning_handler(const char *message);
+
+/* Calls the handler at each warning of any thread; NULL calls none. At first it is rapt_print_warning. Returns the
+ * handler that was installed before. */
+RAPT_API rapt_warning_handler *rapt_on_warning(rapt_warning_handler *handler);
+
+/* Prints "rapt: " and the message on standard error, nothing with RAPT_DEBUG=0 in the environment. */
+RAPT_API void rapt_print_warning(const char *message);
+
+/* Warns of something in your own op or layer; up to 1023 bytes. */
+RAPT_API void rapt_warn(const char *op, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 
 RAPT_END_DECLS
 

@@ -12,9 +12,6 @@ extern bool rapt_debugging;
 /* The op whose forward runs in this thread: tensors say it made them. */
 extern RAPT_THREAD_LOCAL const char *rapt_running_op;
 
-/* Says on standard error what programs do by mistake, once for all; nothing with RAPT_DEBUG=0. */
-void rapt_notice(const char *text);
-
 /* False and an error when the tensor is gone, which the debugging mode alone can tell. what it is in the call:
  * "input 1". */
 bool rapt_check_alive_now(const char *op, const char *what, const rapt_tensor *tensor);

@@ -1,0 +1,32 @@
+/* Freezing parameters by the pattern of their names. */
+#include <fnmatch.h>
+
+#include <rapt/module.h>
+
+typedef struct freezing {
+    const char *pattern;
+    bool frozen;
+    int count;
+} freezing;
+
+static bool freeze(const char *name, rapt_tensor *parameter, void *context)
+{
+    freezing *f = context;
+    if (fnmatch(f->pattern, name, 0) != 0) return true;
+    f->count++;
+    return (f->frozen ? rapt_refuse_gradient(parameter) : rapt_require_gradient(parameter)) != NULL;
+}
+
+int rapt_module_freeze(rapt_module *module, const char *pattern, bool frozen)
+{
+    const char *op = "module_freeze";
+    freezing f = {.pattern = pattern, .frozen = frozen};
+    if (!module || !pattern) {
+        rapt_fail(RAPT_ERROR_NULL, op, "%s is NULL", module ? "the pattern" : "the module");
+        return 0;
+    }
+    if (!rapt_module_visit(module, RAPT_PARAMETERS, freeze, &f)) return 0;
+    if (f.count == 0)
+        rapt_fail(RAPT_ERROR_VALUE, op, "no name of the parameters of %s matches '%s'", module->kind->name, pattern);
+    return f.count;
+}

@@ -1,0 +1,138 @@
+/* The hunt for what is not finite: the op, forward or backward, the module and the element are named; what comes in
+ * infinite is nobody's fault. */
+#include "../gpt.h"
+
+static rapt_tensor *total(rapt_tensor *x)
+{
+    return rapt_sum(x, RAPT_ALL_AXES, false);
+}
+
+Test(hunt, is_off_at_first)
+{
+    RAPT_SCOPE;
+    cr_expect_not_null(rapt_log(rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2), -1)));
+    cr_expect_not(rapt_hunt_not_finite(true));
+    cr_expect(rapt_hunt_not_finite(false));
+    expect_no_error();
+}
+
+Test(hunt, names_the_op_and_the_element)
+{
+    RAPT_SCOPE;
+    rapt_hunt_not_finite(true);
+    rapt_tensor *x = rapt_require_gradient(doubles(RAPT_SHAPE(2, 3), (double[]){1, 4, 9, 1, 0, -1}));
+    cr_expect_null(rapt_log(rapt_transpose(x, 0, 1)));
+    expect_error(RAPT_ERROR_NOT_FINITE,
+                 "log: in forward output 0, float64 [3, 2], is -inf at [1, 1], though its inputs");
+    cr_expect_null(rapt_div(x, rapt_scalar(RAPT_FLOAT64, 0)));
+    expect_error(RAPT_ERROR_NOT_FINITE, "div: in forward output 0, float64 [2, 3], is inf at [0, 0]");
+    rapt_tensor *root = rapt_sqrt(rapt_abs(x));
+    cr_expect_not(rapt_backward(total(root)));
+    expect_error(RAPT_ERROR_NOT_FINITE, "sqrt: in backward the gradient of input 0, float64 [2, 3], is inf at [1, 1]");
+    cr_expect_null(rapt_gradient(x));
+    rapt_tensor *large = rapt_require_gradient(rapt_full(RAPT_FLOAT32, RAPT_SHAPE(1), 1));
+    rapt_tensor *two[] = {rapt_mul_scalar(large, 3e38), rapt_mul_scalar(large, 2e38)};
+    cr_expect_not(rapt_backward_from(2, two, NULL, 0));
+    expect_error(RAPT_ERROR_NOT_FINITE, "is inf at [0]");
+}
+
+Test(hunt, lets_pass_what_comes_in)
+{
+    RAPT_SCOPE;
+    rapt_hunt_not_finite(true);
+    rapt_tensor *x = rapt_require_gradient(doubles(RAPT_SHAPE(2), (double[]){-(double)INFINITY, 1}));
+    cr_expect(rapt_backward(total(rapt_exp(rapt_mul_scalar(x, 2)))), "%s", rapt_error());
+    rapt_tensor *y = rapt_exp(x), *nan = doubles(RAPT_SHAPE(2), (double[]){NAN, 1});
+    cr_expect(rapt_backward_from(1, &y, &nan, 0), "%s", rapt_error());
+    expect_no_error();
+}
+
+/* √(x w) */
+typedef struct root_layer {
+    rapt_module module;
+    rapt_tensor *weight;
+    bool recompute;
+} root_layer;
+
+static rapt_tensor *root_of(rapt_tensor *const *inputs, void *layer)
+{
+    return rapt_sqrt(rapt_mul(inputs[0], ((root_layer *)layer)->weight));
+}
+
+static rapt_tensor *root_forward(rapt_module *module, rapt_tensor *x)
+{
+    return ((root_layer *)module)->recompute ? rapt_recompute(root_of, 1, &x, module, NULL) : root_of(&x, module);
+}
+
+static const rapt_module_class root_kind = {.name = "Root", .forward = root_forward};
+
+static rapt_module *root_layer_new(double weight, bool recompute)
+{
+    root_layer *layer = rapt_module_new(sizeof *layer, &root_kind);
+    layer->recompute = recompute;
+    layer->weight = rapt_module_add_parameter(&layer->module, "weight", rapt_scalar(RAPT_FLOAT64, weight));
+    return rapt_module_finish(&layer->module);
+}
+
+Test(hunt, names_the_module_in_either_run)
+{
+    RAPT_SCOPE;
+    rapt_hunt_not_finite(true);
+    for (int recompute = 0; recompute < 2; recompute++) {
+        rapt_sequential *inner = RAPT_SEQUENTIAL(root_layer_new(2, recompute), root_layer_new(0, recompute));
+        rapt_sequential *s = RAPT_SEQUENTIAL(root_layer_new(1, recompute), (rapt_module *)inner);
+        rapt_tensor *loss = total(rapt_sequential_forward(s, doubles(RAPT_SHAPE(1), (double[]){4})));
+        cr_expect_not(rapt_backward(loss));
+        expect_error(RAPT_ERROR_NOT_FINITE, "sqrt: in backward");
+        loss = total(rapt_sequential_forward(s, doubles(RAPT_SHAPE(1), (double[]){4})));
+        cr_expect_not(rapt_backward(loss));
+        expect_error(RAPT_ERROR_NOT_FINITE, "; in Sequential 1.1");
+        cr_expect_null(rapt_sequential_forward(s, doubles(RAPT_SHAPE(1), (double[]){-4})));
+        expect_error(RAPT_ERROR_NOT_FINITE, "sqrt: in forward");
+        cr_expect_null(rapt_sequential_forward(s, doubles(RAPT_SHAPE(1), (double[]){-4})));
+        expect_error(RAPT_ERROR_NOT_FINITE, "; in Sequential 0");
+        rapt_module_free(&s->module);
+    }
+}
+
+Test(hunt, names_the_module_of_a_gpt)
+{
+    RAPT_SCOPE;
+    rapt_hunt_not_finite(true);
+    for (int recompute = 0; recompute < 2; recompute++) {
+        rapt_gpt_config c = tiny;
+        c.recompute = recompute;
+        rapt_gpt *gpt = drawn_gpt(&c);
+        rapt_fill(rapt_module_find(&gpt->module, "transformer.h.1.mlp.c_fc.weight"), 1e308);
+        rapt_tensor *tokens = random_tokens(2, 4);
+        cr_expect_null(rapt_gpt_loss(gpt, tokens, tokens, NULL));
+        expect_error(RAPT_ERROR_NOT_FINITE, "; in GPT transformer.h.1.mlp");
+        rapt_module_free(&gpt->module);
+    }
+}
+
+Test(hunt, finds_nothing_in_masks_and_dropout)
+{
+    RAPT_SCOPE;
+    rapt_hunt_not_finite(true);
+    rapt_seed(1);
+    for (int number = 0; number < variants; number++) {
+        rapt_gpt_config c = variant(number);
+        c.dropout = 0.3;
+        rapt_gpt *gpt = rapt_gpt_new(&c);
+        rapt_tensor *tokens = random_tokens(2, 6);
+        cr_expect(rapt_backward(rapt_gpt_loss(gpt, tokens, tokens, NULL)), "%s", rapt_error());
+        rapt_module_free(&gpt->module);
+    }
+    for (int plain = 0; plain < 2; plain++) {
+        rapt_encoder_layer *layer = in_float64(rapt_encoder_layer_new(&small));
+        layer->self_attn->pooling->plain = plain;
+        const double hidden = -(double)INFINITY;
+        rapt_tensor *bias = doubles(RAPT_SHAPE(3, 3), (double[]){0, hidden, hidden, 0, 0, hidden, 0, 0, 0});
+        rapt_mask mask = {.valid_lengths = lengths_of(3, 0), .bias = bias};
+        rapt_tensor *y = rapt_encoder_layer_forward(layer, random_input(2, 3, 8), &mask, NULL);
+        cr_expect(y && rapt_backward(total(rapt_mul(y, y))), "%s", rapt_error());
+        rapt_module_free(&layer->module);
+    }
+    expect_no_error();
+}
