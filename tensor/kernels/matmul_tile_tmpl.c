@@ -72,11 +72,13 @@ static inline __attribute__((always_inline)) void add_to_tile(const int rows, co
     }
 }
 
-/* out = Σ ab, or out + Σ ab, for `rows` rows and the first `count` of `vectors` vectors of columns. */
+/* out = Σ ab for `rows` rows and the first `count` of `vectors` vectors of columns, to which is added what is `before`:
+ * out itself, a bias, or nothing (NULL). */
 static inline __attribute__((always_inline)) void tile(const int rows, const int vectors, const bool padded, int64_t k,
                                                        const T *restrict a, const int64_t a_row, const int64_t a_step,
-                                                       const T *restrict b, const int64_t b_row, T *restrict out,
-                                                       int64_t out_row, int64_t count, bool adds)
+                                                       const T *restrict b, const int64_t b_row, T *out,
+                                                       int64_t out_row, int64_t count, const T *before,
+                                                       int64_t before_row)
 {
     tile_sums sums;
     const part rest = part_of(padded ? 0 : count - (vectors - 1) * width);
@@ -89,19 +91,18 @@ static inline __attribute__((always_inline)) void tile(const int rows, const int
         for (int i = 0; i < rows; i++) prefetch(out + i * out_row, vectors * RAPT_VECTOR_BYTES, 1);
         add_to_tile(rows, vectors, true, true, k, a, a_row, a_step, b, b_row, rest, sums);
     } else { /* not what lies behind the block, which may never be read */
-        const int64_t before = k > rows_ahead ? k - rows_ahead : 0;
-        if (before > 0) add_to_tile(rows, vectors, false, true, before, a, a_row, a_step, b, b_row, rest, sums);
-        add_to_tile(rows, vectors, false, false, k - before, a + before * a_step, a_row, a_step, b + before * b_row,
-                    b_row, rest, sums);
+        const int64_t first = k > rows_ahead ? k - rows_ahead : 0;
+        if (first > 0) add_to_tile(rows, vectors, false, true, first, a, a_row, a_step, b, b_row, rest, sums);
+        add_to_tile(rows, vectors, false, false, k - first, a + first * a_step, a_row, a_step, b + first * b_row, b_row,
+                    rest, sums);
     }
     if (count == vectors * width) {
 #pragma GCC unroll 16
-        for (int i = 0; i < rows; i++, out += out_row)
+        for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
             for (int j = 0; j < vectors; j++) {
-                vector *to = (vector *)(void *)(out + j * width);
-                if (adds) sums[i][j] += *to;
-                *to = sums[i][j];
+                if (before) sums[i][j] += *(const vector *)(const void *)(before + i * before_row + j * width);
+                *(vector *)(void *)(out + i * out_row + j * width) = sums[i][j];
             }
         return;
     }
@@ -111,9 +112,8 @@ static inline __attribute__((always_inline)) void tile(const int rows, const int
         const part lanes = part_of(left < 0 ? 0 : left < width ? left : width);
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++) {
-            T *to = out + i * out_row + j * width;
-            if (adds) sums[i][j] += load_part(to, lanes);
-            store_part(to, lanes, sums[i][j]);
+            if (before) sums[i][j] += load_part(before + i * before_row + j * width, lanes);
+            store_part(out + i * out_row + j * width, lanes, sums[i][j]);
         }
     }
 }
@@ -149,15 +149,16 @@ static inline __attribute__((always_inline)) void half_tile(const int rows, int6
 
 /* A function for each height and width: `packed` ones read a and b as matmul_pack_tmpl.c lays them down, `strided` ones
  * go down a column of tiles. */
-typedef void packed_tile(int64_t k, const T *a, const T *b, T *out, int64_t out_row, int64_t count, bool adds);
+typedef void packed_tile(int64_t k, const T *a, const T *b, T *out, int64_t out_row, int64_t count, const T *before,
+                         int64_t before_row);
 typedef void strided_tile(int64_t tiles, int64_t k, const T *a, int64_t a_row, int64_t a_step, const T *b,
                           int64_t b_row, T *out, int64_t out_row, int64_t count, bool adds);
 
 #define PACKED_TILE(name, rows, vectors)                                                                               \
     static __attribute__((noinline)) void name(int64_t k, const T *a, const T *b, T *out, int64_t out_row,             \
-                                               int64_t count, bool adds)                                               \
+                                               int64_t count, const T *before, int64_t before_row)                     \
     {                                                                                                                  \
-        tile(rows, vectors, true, k, a, 1, rows, b, vectors *width, out, out_row, count, adds);                        \
+        tile(rows, vectors, true, k, a, 1, rows, b, vectors *width, out, out_row, count, before, before_row);          \
     }
 #define STRIDED_TILE(name, rows, vectors)                                                                              \
     static __attribute__((noinline)) void name(int64_t tiles, int64_t k, const T *a, int64_t a_row, int64_t a_step,    \
@@ -165,7 +166,8 @@ typedef void strided_tile(int64_t tiles, int64_t k, const T *a, int64_t a_row, i
                                                bool adds)                                                              \
     {                                                                                                                  \
         for (; tiles > 0; tiles--, a += rows * a_row, out += rows * out_row)                                           \
-            tile(rows, vectors, false, k, a, a_row, a_step, b, b_row, out, out_row, count, adds);                      \
+            tile(rows, vectors, false, k, a, a_row, a_step, b, b_row, out, out_row, count, adds ? out : NULL,          \
+                 out_row);                                                                                             \
     }
 #ifdef RAPT_HALF_VECTORS
 #define HALF_TILE(rows)                                                                                                \

@@ -123,14 +123,19 @@ static inline void multiply_panels(const rapt_product *p, bool adds, bool is_fir
 {
     const int64_t count = smaller_of(panel, p->n - column);
     packed_tile *sum = packed_tiles[count > width][height - 1];
+    const bool biased = p->bias && is_first;
     if (p->c_column == 1) {
-        sum(k, a, b, element_of(p, row, column), p->c_row, count, adds);
+        T *c = element_of(p, row, column);
+        const bool at_once = biased && p->bias_column == 1;
+        const T *bias = (const T *)(const void *)p->bias + (at_once ? row * p->bias_row + column : 0);
+        sum(k, a, b, c, p->c_row, count, at_once ? bias : adds ? c : NULL, at_once ? p->bias_row : p->c_row);
+        if (at_once) return;
     } else {
         T beside[(tile_rows + lane_width) * panel];
-        sum(k, a, b, beside, panel, panel_width(count), false);
+        sum(k, a, b, beside, panel, panel_width(count), NULL, 0);
         put_turned(p, row, height, column, count, beside, panel, adds);
     }
-    if (p->bias && is_first) add_bias(p, row, height, column, count);
+    if (biased) add_bias(p, row, height, column, count);
 }
 
 /* A chunk has so many panels of rows: few enough to keep many threads busy, enough to read b seldom again. */
