@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gradcheck_graph.h"
 #include "node.h"
 
 /* The function whose Jacobian is checked. First order: the user's. Second order: the gradients of <function,
@@ -251,20 +252,6 @@ static bool check_all(checker *c, double *saved, double *row, double *column, do
     return true;
 }
 
-/* Can the gradient be differentiated itself, as the graph has it? An op that says that it cannot is believed. */
-static bool check_graph(checker *c)
-{
-    rapt_tensor *output = c->outputs[0];
-    if (c->options.second_order || !output->link) return true;
-    rapt_tensor *cotangent = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, output->rank, output->shape));
-    if (!cotangent) return false;
-    if (rapt_gradients(1, &output, &cotangent, c->variable_count, c->variables, c->gradients, RAPT_CREATE_GRAPH))
-        return true;
-    if (rapt_error_get_code() != RAPT_ERROR_UNSUPPORTED) return false;
-    rapt_clear_error();
-    return true;
-}
-
 static bool fill_random(double *values, int64_t count)
 {
     rapt_tensor *random = rapt_randn(RAPT_FLOAT64, 1, &count);
@@ -291,7 +278,10 @@ static bool check(checker *c)
 {
     RAPT_SCOPE;
     if (c->options.second_order && !add_cotangent(c)) return false;
-    if (!evaluate(c) || !check_graph(c)) return false;
+    if (!evaluate(c)) return false;
+    if (!c->options.second_order &&
+        !rapt_gradcheck_graph(c->name, c->outputs[0], c->variable_count, c->variables, c->gradients, &c->options))
+        return false;
     c->width = total(c->variable_count, c->variables);
     c->height = total(c->output_count, c->outputs);
     bool project = c->options.random_projection;

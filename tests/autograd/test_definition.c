@@ -238,6 +238,29 @@ Test(definition, mistakes_are_named)
     }
 }
 
+static rapt_tensor *double_definition(rapt_call *call)
+{
+    return rapt_mul_scalar(rapt_call_input(call, 0), 2);
+}
+
+static rapt_tensor *call_double(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    static const rapt_op copy = {.name = "copy",
+                                 .forward = copy_forward,
+                                 .vjp = any_vjp,
+                                 .definition = double_definition};
+    return rapt_mul(RAPT_APPLY(&copy, NULL, inputs[0]), inputs[0]);
+}
+
+Test(definition, gradcheck_of_first_order_finds_one_of_another_function)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(2);
+    cr_expect_not(rapt_gradcheck("copy", call_double, 1, &x, NULL).passed);
+    expect_error(RAPT_ERROR_GRAPH, "copy: the derivative of its gradient is that of another function");
+}
+
 Test(definition, an_input_changed_in_place_is_an_error)
 {
     RAPT_SCOPE;
