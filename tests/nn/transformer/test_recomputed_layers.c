@@ -102,7 +102,7 @@ static int64_t peak_of(bool recompute)
 Test(recomputed_layers, need_a_fraction_of_the_memory)
 {
     const int64_t plain = peak_of(false), recomputed = peak_of(true);
-    cr_expect_lt(recomputed, 0.4 * (double)plain, "%lld bytes of %lld", (long long)recomputed, (long long)plain);
+    cr_expect_lt((double)recomputed, 0.4 * (double)plain, "%lld bytes of %lld", (long long)recomputed, (long long)plain);
 }
 
 Test(recomputed_layers, live_until_backward_has_used_them)
