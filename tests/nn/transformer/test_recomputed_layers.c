@@ -102,7 +102,8 @@ static int64_t peak_of(bool recompute)
 Test(recomputed_layers, need_a_fraction_of_the_memory)
 {
     const int64_t plain = peak_of(false), recomputed = peak_of(true);
-    cr_expect_lt((double)recomputed, 0.4 * (double)plain, "%lld bytes of %lld", (long long)recomputed, (long long)plain);
+    cr_expect_lt((double)recomputed, 0.4 * (double)plain, "%lld bytes of %lld", (long long)recomputed,
+                 (long long)plain);
 }
 
 Test(recomputed_layers, live_until_backward_has_used_them)
@@ -139,5 +140,28 @@ Test(recomputed_layers, keep_the_weights_of_the_last_call)
     rapt_tensor *second = rapt_encoder_layer_forward(layer, random_input(1, 5, 8), NULL, NULL);
     cr_expect(second && rapt_backward(rapt_sum(first, RAPT_ALL_AXES, false)), "%s", rapt_error());
     cr_expect_eq(rapt_size(layer->self_attn->pooling->weights, -1), 5);
+    rapt_module_free(&layer->module);
+}
+
+static rapt_tensor *run_layer(rapt_tensor *const *inputs, void *layer)
+{
+    return rapt_decoder_layer_forward(layer, inputs[0], inputs[1], RAPT_MASK(.causal = true), NULL, NULL);
+}
+
+Test(recomputed_layers, derivatives_of_both_orders)
+{
+    RAPT_SCOPE;
+    rapt_seed(3);
+    config c = small;
+    c.recompute = true;
+    c.dropout = c.attention_dropout = 0.2;
+    rapt_decoder_layer *layer = in_float64(rapt_decoder_layer_new(&c));
+    rapt_tensor *inputs[] = {rapt_require_gradient(random_input(2, 3, 8)),
+                             rapt_require_gradient(random_input(2, 2, 8))};
+    for (int second = 0; second < 2; second++) {
+        const rapt_gradcheck_options options = {.context = layer, .second_order = second, .random_projection = second};
+        const rapt_gradcheck_result r = rapt_module_gradcheck(&layer->module, run_layer, 2, inputs, &options);
+        cr_expect(r.passed, "%s", r.message);
+    }
     rapt_module_free(&layer->module);
 }
