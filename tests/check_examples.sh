@@ -59,6 +59,7 @@ small='--train 640 --validation 64 --test 20 --epochs 1 --embedding 16 --hidden 
 check_program loop
 check_program layer
 check_program own_scoring
+check_program own_modification
 check_program kernel_regression
 check_program scoring --steps 1 # too few for its claims
 check_program symmetric

@@ -5,10 +5,10 @@ enum { hidden = 256 };
 
 static const attention_case cases[] = {
     /* name, batch, heads, groups, queries, keys, size, causal, lengths, layout */
-    {"additive_256", 8, 0, 0, 256, 256, 256, false, true, DENSE},
-    {"additive_512", 4, 0, 0, 512, 512, 256, false, true, DENSE},
-    {"additive_32", 64, 0, 0, 32, 32, 256, false, true, DENSE},
-    {"additive_step", 128, 0, 0, 1, 10, 256, false, true, DENSE},
+    {"additive_256", 8, 0, 0, 256, 256, 256, false, true, DENSE, NULL},
+    {"additive_512", 4, 0, 0, 512, 512, 256, false, true, DENSE, NULL},
+    {"additive_32", 64, 0, 0, 32, 32, 256, false, true, DENSE, NULL},
+    {"additive_step", 128, 0, 0, 1, 10, 256, false, true, DENSE, NULL},
 };
 
 static rapt_attention *make(int64_t size)

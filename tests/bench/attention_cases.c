@@ -49,6 +49,7 @@ static rapt_tensor *draw_gradient(const trial *t)
 static trial prepare(const attention_kind *kind, const attention_case *c)
 {
     trial t = {.kind = kind, .sizes = c, .attention = kind->make(c->size), .mask = {.causal = c->causal}};
+    if (c->modify) rapt_attention_modify(t.attention, "modification", c->modify(c->heads));
     t.mask.offset = c->keys - c->queries;
     t.inputs[0] = rapt_require_gradient(draw(c, c->heads, c->queries));
     for (int i = 1; i < 3; i++) t.inputs[i] = rapt_require_gradient(draw(c, c->groups, c->keys));

@@ -16,6 +16,7 @@ typedef struct attention_case {
     int64_t queries, keys, size;
     bool causal, has_lengths; /* lengths from 1 to keys, the same in tests/bench/torch_attention.py */
     attention_layout layout;
+    rapt_score_modification *(*modify)(int64_t heads); /* NULL: the scores stay as they are */
 } attention_case;
 
 /* A kind of attention: its layer for vectors of that size, and what a pair of a query and a key that it sees costs. */
