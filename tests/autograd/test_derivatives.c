@@ -217,6 +217,28 @@ Test(derivatives, a_vjp_without_a_graph_is_an_error)
     expect_near("2 x t", result, rapt_mul_scalar(rapt_detach(x), 2), 1e-15);
 }
 
+static rapt_tensor *chain(rapt_tensor *const *in, void *context)
+{
+    (void)context;
+    return rapt_tanh(rapt_mul(rapt_sin(in[0]), rapt_exp(in[1])));
+}
+
+/* What is computed again in backward has the same derivatives. */
+Test(derivatives, of_what_is_recomputed)
+{
+    RAPT_SCOPE;
+    rapt_tensor *in[] = {leaf(3), leaf(3)}, *vectors[] = {rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(3)), NULL};
+    rapt_tensor *along[2], *products[2][2];
+    for (int again = 0; again < 2; again++) {
+        rapt_tensor *y = again ? rapt_recompute(chain, 2, in, NULL, NULL) : chain(in, NULL);
+        cr_assert(rapt_jvp(1, &y, 2, in, vectors, &along[again], 0), "%s", rapt_error());
+        cr_assert(rapt_hvp(total(rapt_mul(y, y)), 2, in, vectors, products[again], 0), "%s", rapt_error());
+    }
+    expect_near("J v", along[1], along[0], 1e-14);
+    for (int i = 0; i < 2; i++) expect_near("H v", products[1][i], products[0][i], 1e-14);
+    expect_no_error();
+}
+
 Test(derivatives, without_memory)
 {
     RAPT_SCOPE;
