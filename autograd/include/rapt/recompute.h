@@ -13,16 +13,17 @@ typedef rapt_tensor *rapt_recompute_function(rapt_tensor *const *inputs, void *c
 /* The same to several, of which it sets all. False after an error. */
 typedef bool rapt_recompute_many_function(rapt_tensor *const *inputs, rapt_tensor **outputs, void *context);
 
-/* function(inputs, context), with the same bits and the same gradients, but that the graph keeps the inputs and the
- * results alone: backward runs the function once more and differentiates that. Peak memory is then that of the largest
- * such segment, and all of their inputs, for about a third more time. Gradients reach the inputs (at most
- * RAPT_MAX_SAVED, none NULL) and whatever else the function reads: parameters, or results of this thread that it finds
- * in its context.
+/* function(inputs, context), with the same bits, those of first derivatives included, but that the graph keeps the
+ * inputs and the results alone: backward runs the function once more and differentiates that. Peak memory is then that
+ * of the largest such segment, and all of their inputs, for about a third more time. Gradients reach the inputs (at
+ * most RAPT_MAX_SAVED, none NULL) and whatever else the function reads: parameters, or results of this thread that it
+ * finds in its context.
  *
  * The second run, in the thread that calls backward, begins with the random numbers of the first, so that dropout
  * repeats; the thread's generator is as before when it ends. All else must be the same, too: an input or a tensor of
  * the graph that was changed in place since, sources that differ, or other numbers than the first time are errors. A
- * function may recompute parts of itself. Under RAPT_CREATE_GRAPH the second run stays in the graph.
+ * function may recompute parts of itself. Under RAPT_CREATE_GRAPH the second run stays in the graph. Tensors that the
+ * function hands out by another way are not part of the graph.
  *
  * context is the function's until the graph is freed, that is until backward used it or its last result is gone;
  * free_context (NULL: the caller keeps it alive) is then called with it once, at once where nothing was recorded or
