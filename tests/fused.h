@@ -129,15 +129,19 @@ static const char *const answer_names[] = {"pooled values", "weights",     "quer
 
 static inline void fail_drawn(const drawn *d, const char *what, double error)
 {
+    char modifications[200] = "none";
+    for (int k = 0, used = 0; k < d->attention->modification_count; k++)
+        used += snprintf(modifications + used, sizeof modifications - (size_t)used, "%s%s", k == 0 ? "" : ", ",
+                         d->attention->modifications[k]->module.kind->name);
     cr_assert_fail("seed %llu: %s, error %g (%s, %s; batch %lld, %lld heads of %lld groups, %lld queries of %lld, %lld "
                    "keys of %lld, values of %lld; lengths %d, causal %d, window %lld, offset %lld, seen %d, bias %d, "
-                   "relative bias %d, dropout %g) %s",
+                   "relative bias %d, dropout %g; modifications %s) %s",
                    (unsigned long long)d->seed, what, error, d->attention->scoring->module.kind->name,
                    rapt_dtype_name(d->dtype), (long long)d->batch, (long long)d->heads, (long long)d->groups,
                    (long long)d->queries, (long long)d->query_size, (long long)d->keys, (long long)d->key_size,
                    (long long)d->value_size, d->mask.valid_lengths != NULL, d->mask.causal, (long long)d->mask.window,
                    (long long)d->mask.offset, d->mask.seen != NULL, d->mask.bias != NULL, d->mask.relative_bias != NULL,
-                   d->dropout, rapt_error() ? rapt_error() : "");
+                   d->dropout, modifications, rapt_error() ? rapt_error() : "");
 }
 
 /* A call that ran, and what its gradients are wanted of. */

@@ -130,21 +130,21 @@ static inline rapt_tensor *by_numbers(rapt_tensor *table, rapt_tensor *numbers)
             g[at] *= u;                                                                                                \
         }                                                                                                              \
     }                                                                                                                  \
-    /* square: s + t[j mod 7] + number · s², t for all */                                                            \
-    static void square_##dtype(const rapt_score_tile *tile)                                                            \
+    /* ripple: s + t[j mod 7] + number · sin s, t for all */                                                          \
+    static void ripple_##dtype(const rapt_score_tile *tile)                                                            \
     {                                                                                                                  \
         OWN_TILE(T);                                                                                                   \
         const T *t = tile->captured[0];                                                                                \
-        FOR_OWN_TILE s[at] += t[place_of_key(i, j)] + (T)number * s[at] * s[at];                                       \
+        FOR_OWN_TILE s[at] += t[place_of_key(i, j)] + (T)(number * sin((double)s[at]));                                \
     }                                                                                                                  \
-    static void differentiate_square_##dtype(const rapt_score_tile *tile)                                              \
+    static void differentiate_ripple_##dtype(const rapt_score_tile *tile)                                              \
     {                                                                                                                  \
         OWN_TILE(T);                                                                                                   \
         double *dt = tile->captured_gradients[0];                                                                      \
         FOR_OWN_TILE                                                                                                   \
         {                                                                                                              \
             if (dt) dt[place_of_key(i, j)] += (double)g[at];                                                           \
-            g[at] = g[at] == 0 ? 0 : g[at] * (1 + 2 * (T)number * old[at]);                                            \
+            g[at] = g[at] == 0 ? 0 : g[at] * (1 + (T)(number * cos((double)old[at])));                                 \
         }                                                                                                              \
     }                                                                                                                  \
     /* stripes: −∞ where (i − j) mod 4 = 1 */                                                                    \
@@ -180,10 +180,10 @@ OWN_BY_OPS(gate_by_ops)
     return rapt_add(rapt_mul(scores, captured[0]), by_numbers(captured[1], numbers_of(queries, keys, sum_of_places)));
 }
 
-OWN_BY_OPS(square_by_ops)
+OWN_BY_OPS(ripple_by_ops)
 {
-    rapt_tensor *squares = rapt_mul_scalar(rapt_mul(scores, scores), *(const double *)options);
-    return rapt_add(rapt_add(scores, squares), by_numbers(captured[0], numbers_of(queries, keys, place_of_key)));
+    rapt_tensor *ripples = rapt_mul_scalar(rapt_sin(scores), *(const double *)options);
+    return rapt_add(rapt_add(scores, ripples), by_numbers(captured[0], numbers_of(queries, keys, place_of_key)));
 }
 
 OWN_BY_OPS(stripes_by_ops)
@@ -193,7 +193,7 @@ OWN_BY_OPS(stripes_by_ops)
     return rapt_where(striped, rapt_scalar(rapt_get_dtype(scores), -(double)INFINITY), scores);
 }
 
-enum { wave, bend, gate, square, stripes, own_count };
+enum { wave, bend, gate, ripple, stripes, own_count };
 
 typedef struct own_kind {
     rapt_module_class kind;
@@ -213,7 +213,7 @@ typedef struct own_kind {
 #define NONE(which, dtype) NULL
 
 static const own_kind own_kinds[own_count] = {OWN(wave, ITS_OWN, false, false, 1), OWN(bend, ITS_OWN, true, true, 1),
-                                              OWN(gate, ITS_OWN, true, false, 2), OWN(square, ITS_OWN, true, false, 1),
+                                              OWN(gate, ITS_OWN, true, false, 2), OWN(ripple, ITS_OWN, true, false, 1),
                                               OWN(stripes, NONE, false, false, 0)};
 
 /* For scores (batch, heads, …); parameters are drawn. */
@@ -228,11 +228,11 @@ static inline rapt_score_modification *own_new(int which, int64_t batch, int64_t
     const rapt_module module = m->modification.module;
     m->modification = own_kinds[which].fields;
     m->modification.module = module;
-    m->number = 0.125;
+    m->number = 0.25;
     m->modification.options = &m->number;
     m->modification.options_size = sizeof m->number;
     for (int c = 0; c < m->modification.captured_count; c++) {
-        const int rank = c == 1 || which == square ? 3 : 4;
+        const int rank = c == 1 || which == ripple ? 3 : 4;
         rapt_tensor *start = rapt_rand(RAPT_FLOAT32, rank, shapes[which][c]);
         m->tensors[c] = rapt_module_add_parameter(&m->modification.module, c == 0 ? "first" : "second",
                                                   rapt_add_scalar(start, 0.5));
