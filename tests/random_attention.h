@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "draw.h"
+#include "mask_rules.h"
 #include "scorings.h"
 
 /* So small that all products of matrices go the same way, padded by 2 keys or not. */
@@ -33,8 +34,9 @@ typedef struct attention_case {
     int lengths_rank; /* 0: no lengths */
     rapt_dtype lengths_dtype;
     double lengths[most_batch * most_length];
-    bool causal, fills_million;
-    int64_t window, offset, reach;
+    bool fills_million;
+    int64_t reach;
+    rapt_mask rules; /* causality, window and all that draw_rules draws */
     mask_field seen, bias, relative_bias;
 } attention_case;
 
@@ -106,9 +108,9 @@ static void draw_mask(uint64_t *state, attention_case *c)
         c->lengths[n] = (double)draw_below(state, c->keys + 1);
         if (c->lengths_dtype <= RAPT_FLOAT64 && draw_chance(state, 30)) c->lengths[n] -= 0.5;
     }
-    c->causal = draw_chance(state, 30);
-    c->window = draw_chance(state, 30) ? draw_below(state, 4) + 1 : 0;
-    c->offset = draw_chance(state, 50) ? 0 : draw_below(state, 7) - 2;
+    c->rules = (rapt_mask){.causal = draw_chance(state, 30)};
+    c->rules.window = draw_chance(state, 30) ? draw_below(state, 4) + 1 : 0;
+    c->rules.offset = draw_chance(state, 50) ? 0 : draw_below(state, 7) - 2;
     c->seen.rank = c->bias.rank = c->relative_bias.rank = -1;
     c->reach = 0;
     if (draw_chance(state, 30)) {
@@ -125,6 +127,8 @@ static void draw_mask(uint64_t *state, attention_case *c)
         draw_biases(state, c, &c->relative_bias);
     }
     c->fills_million = c->normalizer == softmax && draw_chance(state, 8);
+    const bool is_relative = c->relative_bias.rank >= 0 || c->scoring->define == defined_relative;
+    draw_rules(state, c->batch, c->queries, c->keys, false, !is_relative, &c->rules);
 }
 
 static attention_case draw_case(uint64_t seed, rapt_dtype dtype)
@@ -165,14 +169,13 @@ static attention_case draw_case(uint64_t seed, rapt_dtype dtype)
 
 static bool is_seen(const attention_case *c, int64_t b, int64_t h, int64_t i, int64_t j, double *bias)
 {
-    int64_t position = j - i - c->offset;
+    int64_t position = j - i - c->rules.offset;
     int64_t clamped = position < -c->reach ? -c->reach : position > c->reach ? c->reach : position;
     *bias = 0;
     if (c->bias.rank >= 0) *bias += field_at(c, &c->bias, b, h, i, j);
     if (c->relative_bias.rank >= 0) *bias += field_at(c, &c->relative_bias, b, h, i, c->reach + clamped);
     if (c->lengths_rank && (double)j >= c->lengths[c->lengths_rank == 1 ? b : b * c->queries + i]) return false;
-    if (c->causal && j > i + c->offset) return false;
-    if (c->window > 0 && llabs(i + c->offset - j) >= c->window) return false;
+    if (!rules_show(&c->rules, b, i, j, c->keys)) return false;
     if (c->seen.rank >= 0 && field_at(c, &c->seen, b, h, i, j) == 0) return false;
     return *bias > -(double)INFINITY;
 }
@@ -221,7 +224,7 @@ static void define(const attention_case *c, const double *const *parameters, att
         for (int64_t j = 0; j < c->keys; j++) {
             double bias;
             pair.key = &c->key[(first_key + j) * c->key_size];
-            pair.j = j - c->offset;
+            pair.j = j - c->rules.offset;
             seen[j] = is_seen(c, b, h, i, j, &bias);
             scores[j] = seen[j] ? c->scoring->define(&pair) + bias : -1e6;
         }
@@ -230,7 +233,7 @@ static void define(const attention_case *c, const double *const *parameters, att
             double *pooled = &r->pooled[row * c->value_size + v];
             *pooled = 0;
             for (int64_t j = 0; j < c->keys; j++) {
-                int64_t position = j - i - c->offset;
+                int64_t position = j - i - c->rules.offset;
                 int64_t place = position < -scoring_reach  ? 0
                                 : position > scoring_reach ? 2 * scoring_reach
                                                            : scoring_reach + position;

@@ -268,6 +268,15 @@ static rapt_tensor *join_heads(rapt_tensor *x)
                         RAPT_SHAPE(x->shape[0], x->shape[2], x->shape[1] * x->shape[3]));
 }
 
+/* The queries turned by the places that the mask gives them, less what an item misses. */
+static rapt_tensor *turn_at(rapt_rotary *rotary, rapt_tensor *x, rapt_tensor *places, rapt_tensor *missing)
+{
+    if (places->rank == 2) places = rapt_unsqueeze(places, 1);
+    if (missing)
+        places = rapt_sub(rapt_cast(places, RAPT_INT64), rapt_reshape(missing, RAPT_SHAPE(missing->count, 1, 1)));
+    return places ? rapt_rotary_forward_at(rotary, x, places) : NULL;
+}
+
 /* x turned by its positions: those from `first` on, or, packed, those in each sequence; less what an item misses. */
 static rapt_tensor *turn(rapt_rotary *rotary, rapt_tensor *x, rapt_tensor *starts, int64_t first, rapt_tensor *missing)
 {
@@ -275,8 +284,7 @@ static rapt_tensor *turn(rapt_rotary *rotary, rapt_tensor *x, rapt_tensor *start
     rapt_tensor *places =
         starts ? rapt_packing_positions(starts) : rapt_arange(RAPT_INT64, 0, (double)rapt_length_of(x), 1);
     if (first != 0) places = rapt_add(places, rapt_scalar(RAPT_INT64, (double)first));
-    if (missing) places = rapt_sub(places, rapt_reshape(missing, RAPT_SHAPE(missing->count, 1, 1)));
-    return places ? rapt_rotary_forward_at(rotary, x, places) : NULL;
+    return places ? turn_at(rotary, x, places, missing) : NULL;
 }
 
 /* Projections cut into heads and, with rotary positions, turned. The keys begin at position `first`, the queries where
@@ -288,7 +296,9 @@ static bool prepare_heads(rapt_multi_head_attention *m, rapt_tensor *const input
     heads[0] = split_heads(heads[0], m->heads, m->head_size);
     heads[1] = split_heads(heads[1], m->groups, m->head_size);
     heads[2] = split_heads(heads[2], m->groups, m->value_size);
-    if (m->rotary && heads[0]) heads[0] = turn(m->rotary, heads[0], mask->starts, mask->offset, missing);
+    if (m->rotary && heads[0])
+        heads[0] = mask->query_places ? turn_at(m->rotary, heads[0], mask->query_places, missing)
+                                      : turn(m->rotary, heads[0], mask->starts, mask->offset, missing);
     if (m->rotary && heads[1])
         heads[1] = turn(m->rotary, heads[1], mask->key_starts ? mask->key_starts : mask->starts, first, missing);
     return heads[0] && (!inputs[1] || (heads[1] && heads[2]));

@@ -13,7 +13,7 @@ typedef struct rapt_key_range {
     int64_t first, last;
 } rapt_key_range;
 
-/* The keys that lengths, causality and window leave to a query. */
+/* The keys that lengths and rules leave to a query. */
 static inline rapt_key_range rapt_row_range(const rapt_raw_mask *mask, rapt_score_row row)
 {
     if (!mask->ranges) return (rapt_key_range){0, mask->keys};

@@ -5,93 +5,16 @@
 
 #include "tensor/debug.h"
 
-/* a + b, or the end of int64 that it overflows. */
-static int64_t add(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (!__builtin_add_overflow(a, b, &sum)) return sum;
-    return b > 0 ? INT64_MAX : INT64_MIN;
-}
-
-static int64_t within(int64_t value, int64_t low, int64_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
-int64_t rapt_keys_below(double length, int64_t keys)
-{
-    if (!(length > 0)) return 0;
-    return length >= (double)keys ? keys : (int64_t)ceil(length);
-}
-
-static const char *scores_text(const rapt_resolved_mask *r, char text[RAPT_SHAPE_TEXT])
+const char *rapt_scores_text(const rapt_resolved_mask *r, char text[RAPT_SHAPE_TEXT])
 {
     const int64_t with_heads[] = {r->batch, r->heads, r->queries, r->keys}, without[] = {r->batch, r->queries, r->keys};
     return r->heads == 1 ? rapt_shape_text(3, without, text) : rapt_shape_text(4, with_heads, text);
-}
-
-static bool check_first_keys(const char *op, const rapt_tensor *first, const rapt_resolved_mask *r)
-{
-    char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
-    return !first || (first->rank == 1 && first->shape[0] == r->batch) ||
-           rapt_fail(RAPT_ERROR_SHAPE, op, "first keys (B) expected for scores %s, not %s", scores_text(r, a),
-                     rapt_shape_text(first->rank, first->shape, b));
-}
-
-static bool check_lengths(const char *op, const rapt_tensor *lengths, const rapt_resolved_mask *r)
-{
-    bool fits = !lengths || ((lengths->rank == 1 || lengths->rank == 2) && lengths->shape[0] == r->batch &&
-                             (lengths->rank == 1 || lengths->shape[1] == r->queries));
-    char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
-    return fits || rapt_fail(RAPT_ERROR_SHAPE, op, "valid lengths (B) or (B, Q) expected for scores %s, not %s",
-                             scores_text(r, a), rapt_shape_text(lengths->rank, lengths->shape, b));
-}
-
-void rapt_mask_range(const rapt_mask *mask, int64_t query, int64_t length, int64_t range[2])
-{
-    int64_t first = 0, last = length, position = add(query, mask->offset);
-    if (mask->causal) last = within(add(position, 1), 0, last);
-    if (mask->window > 0) { /* position − window < j < position + window */
-        last = within(add(position, mask->window), 0, last);
-        first = within(add(position, 1 - mask->window), 0, last);
-    }
-    range[0] = first;
-    range[1] = last;
 }
 
 bool rapt_check_starts(const char *op, const rapt_mask *mask)
 {
     return !mask || mask->starts || !mask->key_starts ||
            rapt_fail(RAPT_ERROR_NULL, op, "the mask has key_starts, but no starts");
-}
-
-static bool make_ranges(const char *op, const rapt_mask *mask, rapt_resolved_mask *r)
-{
-    if (mask->window < 0)
-        return rapt_fail(RAPT_ERROR_VALUE, op, "the mask's window is %lld; 0 or more expected",
-                         (long long)mask->window);
-    if (mask->starts) return rapt_resolve_packing(op, mask, r);
-    if (!rapt_check_starts(op, mask)) return false;
-    const rapt_tensor *lengths = mask->valid_lengths, *first_keys = mask->first_keys;
-    if (!check_lengths(op, lengths, r) || !check_first_keys(op, first_keys, r)) return false;
-    if (!lengths && !first_keys && !mask->causal && mask->window == 0) return true;
-    int64_t items = lengths || first_keys ? r->batch : 1;
-    rapt_tensor *ranges = rapt_new(op, RAPT_INT64, RAPT_SHAPE(items, r->queries, 2));
-    if (!ranges) return false;
-    int64_t *range = (int64_t *)(void *)ranges->data, length = r->keys;
-    bool all = true;
-    for (int64_t item = 0; item < items; item++) {
-        const int64_t first = first_keys ? rapt_keys_below(rapt_at(first_keys, &item), r->keys) : 0;
-        for (int64_t query = 0; query < r->queries; query++, range += 2) {
-            if (lengths && (query == 0 || lengths->rank == 2))
-                length = rapt_keys_below(rapt_at(lengths, (int64_t[]){item, query}), r->keys);
-            rapt_mask_range(mask, query, length, range);
-            if (range[0] < first) range[0] = first < range[1] ? first : range[1];
-            all = all && range[0] == 0 && range[1] == r->keys;
-        }
-    }
-    if (!all) r->ranges = ranges;
-    return true;
 }
 
 /* The tensor of a mask so that it broadcasts to (B, heads, Q, last) by numpy's rules; NULL after an error. */
@@ -108,7 +31,7 @@ static rapt_tensor *align(const char *op, const char *field, rapt_tensor *tensor
     if (fits || !aligned) return aligned;
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
     rapt_fail(RAPT_ERROR_SHAPE, op, "the mask's %s %s does not broadcast to the scores %s", field,
-              rapt_shape_text(tensor->rank, tensor->shape, a), scores_text(r, b));
+              rapt_shape_text(tensor->rank, tensor->shape, a), rapt_scores_text(r, b));
     return NULL;
 }
 
@@ -155,6 +78,9 @@ static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype 
 {
     char text[RAPT_SHAPE_TEXT];
     rapt_tensor *above;
+    if (r->has_places)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op,
+                         "the mask has query_places beside a relative bias, whose queries stand at i + offset");
     if (!check_dtype(op, "relative_bias", bias, dtype)) return false;
     int64_t positions = bias->rank > 0 ? bias->shape[bias->rank - 1] : 0;
     if (positions % 2 == 0)
@@ -178,6 +104,9 @@ static bool check_alive(const char *op, const rapt_mask *mask)
 {
     return rapt_check_alive(op, "the mask's valid_lengths", mask->valid_lengths) &&
            rapt_check_alive(op, "the mask's first_keys", mask->first_keys) &&
+           rapt_check_alive(op, "the mask's prefix_lengths", mask->prefix_lengths) &&
+           rapt_check_alive(op, "the mask's documents", mask->documents) &&
+           rapt_check_alive(op, "the mask's query_places", mask->query_places) &&
            rapt_check_alive(op, "the mask's seen", mask->seen) && rapt_check_alive(op, "the mask's bias", mask->bias) &&
            rapt_check_alive(op, "the mask's relative_bias", mask->relative_bias) &&
            rapt_check_alive(op, "the mask's starts", mask->starts) &&
@@ -192,15 +121,15 @@ bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, 
     if (!check_alive(op, mask)) return false;
     r->offset = mask->offset;
     r->fills_million = mask->fills_million;
+    r->has_places = mask->query_places != NULL;
     rapt_tensor *seen = NULL;
-    if (!make_ranges(op, mask, r)) return false;
+    if (!rapt_resolve_ranges(op, mask, r)) return false;
     if (mask->seen &&
         (!check_dtype(op, "seen", mask->seen, RAPT_BOOL) || !(seen = align(op, "seen", mask->seen, r, keys))))
         return false;
     if (mask->bias && !resolve_bias(op, mask->bias, dtype, r, &seen)) return false;
     if (mask->relative_bias && !resolve_relative_bias(op, mask->relative_bias, dtype, r, &seen)) return false;
-    /* windows move on by one key a query, unless lengths cut some of them off */
-    r->gaps = seen || (mask->window > 0 && mask->valid_lengths && mask->valid_lengths->rank == 2);
+    r->gaps = seen || rapt_ranges_may_leave_gaps(mask);
     return !seen || (r->seen = expand(r, seen, keys)) != NULL;
 }
 

@@ -23,10 +23,12 @@ static bool read_packings(const char *op, const rapt_mask *mask, packings *p)
 static bool check(const char *op, const rapt_mask *mask, const packings *p, const rapt_resolved_mask *r)
 {
     char text[128];
-    const rapt_tensor *lengths = mask->valid_lengths;
+    const rapt_tensor *lengths = mask->valid_lengths, *prefixes = mask->prefix_lengths;
     const char *refused = mask->seen            ? "seen"
                           : mask->first_keys    ? "first_keys"
                           : mask->bias          ? "bias"
+                          : mask->documents     ? "documents"
+                          : mask->query_places  ? "query_places"
                           : mask->fills_million ? "fills_million"
                                                 : NULL;
     if (refused)
@@ -38,6 +40,9 @@ static bool check(const char *op, const rapt_mask *mask, const packings *p, cons
     if (lengths && (lengths->rank != 1 || lengths->shape[0] != p->queries.sequences))
         return rapt_fail(RAPT_ERROR_SHAPE, op, "valid lengths (%lld) expected beside starts, not %s",
                          (long long)p->queries.sequences, rapt_describe(lengths, text, sizeof text));
+    if (prefixes && (prefixes->rank != 1 || (prefixes->count != 1 && prefixes->count != p->queries.sequences)))
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "prefix lengths (%lld) or (1) expected beside starts, not %s",
+                         (long long)p->queries.sequences, rapt_describe(prefixes, text, sizeof text));
     return rapt_check_packed_rows(op, "queries", &p->queries, r->queries) &&
            rapt_check_packed_rows(op, "keys", &p->keys, r->keys);
 }
@@ -70,8 +75,10 @@ bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_m
         start[2] = pairs;
         if (b == r->sequences) break;
         const int64_t queries = rapt_packed_length(&p.queries, b), length = keys_of(mask, &p, b);
+        const int64_t prefix = rapt_mask_prefix(mask, b, length);
         pairs += queries * rapt_packed_length(&p.keys, b);
-        for (int64_t query = 0; query < queries; query++, range += 2) rapt_mask_range(mask, query, length, range);
+        for (int64_t query = 0; query < queries; query++, range += 2)
+            rapt_mask_range(mask, rapt_mask_place(mask, query), prefix, length, range);
     }
     return true;
 }

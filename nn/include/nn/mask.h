@@ -10,8 +10,8 @@
  * graph. */
 typedef struct rapt_resolved_mask {
     int64_t batch, heads, queries, keys;
-    /* int64 (B or 1, Q, 2): the keys [first, last) that lengths, causality and window leave to a query, 0 ≤ first ≤
-     * last ≤ keys; NULL: all */
+    /* int64 (B or 1, Q, 2): the keys [first, last) that lengths and rules leave to a query, 0 ≤ first ≤ last ≤ keys;
+     * NULL: all */
     rapt_tensor *ranges;
     /* bool (B, heads, Q, K), expanded (stride 0) where it repeats: false where the mask's says so or a bias is −∞;
      * NULL: all of the range */
@@ -21,6 +21,7 @@ typedef struct rapt_resolved_mask {
     int64_t offset;
     bool gaps; /* may keys that no query sees lie between keys that neighbouring queries see? */
     bool fills_million;
+    bool has_places;      /* queries stand where the mask's query_places say, no longer at i + offset */
     bool padding_is_zero; /* keys and values that no query sees are zeros, or made of zeros */
     /* Packed: batch is 1, queries and keys are those of all sequences, and ranges are int64 (2 · queries + 3 ·
      * (sequences + 1)): the range of each query among the keys of its sequence, then of each sequence, and of its end,
@@ -49,8 +50,21 @@ void rapt_mask_release(const rapt_mask *mask);
 /* For packed ranges: reads the starts and finds out what each query sees. False after an error. */
 bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_mask *resolved);
 
-/* The keys [first, last) of one query at `query`, out of the first `length`. */
-void rapt_mask_range(const rapt_mask *mask, int64_t query, int64_t length, int64_t range[2]);
+/* Finds the keys that lengths and rules leave to each query. False after an error. */
+bool rapt_resolve_ranges(const char *op, const rapt_mask *mask, rapt_resolved_mask *resolved);
+
+/* Can these ranges leave gaps between what neighbouring queries see? */
+bool rapt_ranges_may_leave_gaps(const rapt_mask *mask);
+
+/* The keys [first, last) of a query that stands at `place`, out of the first `length`; its item's prefix as
+ * rapt_mask_prefix has it. */
+void rapt_mask_range(const rapt_mask *mask, int64_t place, int64_t prefix, int64_t length, int64_t range[2]);
+
+/* How many keys the prefix of an item has, out of `keys`; 0 without one. */
+int64_t rapt_mask_prefix(const rapt_mask *mask, int64_t item, int64_t keys);
+
+/* query + the mask's offset, or the end of int64 that it overflows. */
+int64_t rapt_mask_place(const rapt_mask *mask, int64_t query);
 
 /* Keys j with j < length, out of `keys`. */
 int64_t rapt_keys_below(double length, int64_t keys);
@@ -59,6 +73,9 @@ int64_t rapt_keys_below(double length, int64_t keys);
  * seen. False after an error; the mask is then of no use. */
 bool rapt_resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, bool finds_unseen,
                                 rapt_resolved_mask *resolved);
+
+/* The shape of the scores, as a message shows it. */
+const char *rapt_scores_text(const rapt_resolved_mask *resolved, char text[RAPT_SHAPE_TEXT]);
 
 /* Are these scores (B, Q, K) or (B, heads, Q, K), floating? False after an error. */
 bool rapt_check_scores(const char *op, const rapt_tensor *scores);

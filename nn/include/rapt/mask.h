@@ -14,11 +14,25 @@ RAPT_BEGIN_DECLS
 typedef struct rapt_mask {
     rapt_tensor *valid_lengths; /* (B) or (B, Q), of any number type: key j is seen if j < length */
     rapt_tensor *first_keys;    /* (B), of any number type: key j is seen if j ≥ it */
-    bool causal;                /* key j is seen if j ≤ i + offset */
-    int64_t window;             /* if > 0, key j is seen if |i + offset − j| < window */
-    int64_t offset;             /* of query 0 among the keys: how many cached keys come before it */
-    rapt_tensor *seen;          /* bool, broadcasts to the scores' shape: TRUE IS SEEN */
-    rapt_tensor *bias;          /* of the scores' dtype, broadcasts to their shape: added to them; −∞ hides a key */
+    bool causal;                /* key j is seen if j ≤ p, the query's place among the keys: p = i + offset */
+    /* (B) or (1), of any number type, with causal only: key j is seen if j ≤ p or j < prefix length, as in a prefix
+     * LM, whose prefix is read both ways */
+    rapt_tensor *prefix_lengths;
+    int64_t window;       /* if > 0, key j is seen if |p − j| < window */
+    int64_t window_left;  /* if > 0, key j is seen if p − j < window_left */
+    int64_t window_right; /* if > 0, key j is seen if j − p < window_right */
+    /* if block > 0, key j is seen if ⌊p / block⌋ − blocks_before ≤ ⌊j / block⌋ ≤ ⌊p / block⌋: attention in blocks of
+     * so many keys, each with some of those before it */
+    int64_t block, blocks_before;
+    /* (K) or (1 or B, K), int64 or int32, which never fall along K: key j is seen if documents[j] = documents[p]. A
+     * query whose place p is none of a key sees nothing */
+    rapt_tensor *documents;
+    /* (Q) or (1 or B, Q), int64 or int32: p = query_places[i] instead of i + offset, for all of the above and rotary
+     * positions, whatever a cache holds. Not beside a relative bias or score modifications */
+    rapt_tensor *query_places;
+    int64_t offset;    /* of query 0 among the keys: how many cached keys come before it */
+    rapt_tensor *seen; /* bool, broadcasts to the scores' shape: TRUE IS SEEN */
+    rapt_tensor *bias; /* of the scores' dtype, broadcasts to their shape: added to them; −∞ hides a key */
     /* (…, 2R + 1), the other axes broadcast to the scores' without the last: element R + clamp(j − i − offset, −R,
      * R) is added to the score of query i and key j */
     rapt_tensor *relative_bias;
@@ -27,8 +41,8 @@ typedef struct rapt_mask {
     bool fills_million;
     /* Packed sequences: starts of the queries' and of the keys' (NULL: the same), as rapt_packing_starts gives them, of
      * one number of sequences. A query sees keys of its own sequence only. i and j are then places within a sequence,
-     * valid_lengths are (B), scores have no axis B, and there are no matrices: seen and bias must be NULL. For
-     * attention and what is made of it, not for scores alone. */
+     * valid_lengths and prefix_lengths are (B), scores have no axis B, and there are no matrices: seen and bias must be
+     * NULL, and so must documents and query_places. For attention and what is made of it, not for scores alone. */
     rapt_tensor *starts, *key_starts;
 } rapt_mask;
 

@@ -12,10 +12,15 @@ typedef struct inputs {
 
 static void fail(const attention_case *c, const char *what, const char *way)
 {
-    char mask[256];
-    snprintf(mask, sizeof mask, "lengths %d, causal %d, window %d, offset %d, seen %d, bias %d, relative bias %d%s",
-             c->lengths_rank, c->causal, (int)c->window, (int)c->offset, c->seen.rank, c->bias.rank,
-             c->relative_bias.rank, c->fills_million ? ", million" : "");
+    char mask[512];
+    const rapt_mask *m = &c->rules;
+    snprintf(
+        mask, sizeof mask,
+        "lengths %d, causal %d, prefix %d, window %d, left %d, right %d, blocks of %d and %d before, documents %d, "
+        "places %d, offset %d, seen %d, bias %d, relative bias %d%s",
+        c->lengths_rank, m->causal, m->prefix_lengths != NULL, (int)m->window, (int)m->window_left,
+        (int)m->window_right, (int)m->block, (int)m->blocks_before, m->documents != NULL, m->query_places != NULL,
+        (int)m->offset, c->seen.rank, c->bias.rank, c->relative_bias.rank, c->fills_million ? ", million" : "");
     cr_assert_fail("seed %llu, %s: %s (%s, %s, %s; batch %d, heads %d of %d groups%s, queries %d of %d, keys %d of %d, "
                    "values of %d; %s) %s",
                    (unsigned long long)c->seed, way, what, c->scoring->name, normalizer_names[c->normalizer],
@@ -61,9 +66,10 @@ static rapt_tensor *field(const attention_case *c, const mask_field *f, rapt_dty
 static inputs build(const attention_case *c, const attention_result *r, double hidden, int64_t extra)
 {
     inputs in = {numbers(c, c->heads, c->queries, c->query_size, c->query),
-                 rows(c, r, c->key_size, c->key, hidden, extra),
-                 rows(c, r, c->value_size, c->value, hidden, extra),
-                 {.causal = c->causal, .window = c->window, .offset = c->offset, .fills_million = c->fills_million}};
+                 rows(c, r, c->key_size, c->key, hidden, extra), rows(c, r, c->value_size, c->value, hidden, extra),
+                 c->rules};
+    in.mask.fills_million = c->fills_million;
+    if (extra > 0 && c->rules.documents) in.mask.documents = rapt_pad(c->rules.documents, -1, 0, extra, 1000);
     if (c->lengths_rank)
         in.mask.valid_lengths =
             rapt_cast(rapt_from(RAPT_FLOAT64, c->lengths_rank, (int64_t[]){c->batch, c->queries}, c->lengths),

@@ -8,6 +8,7 @@
 
 #include "../../draw.h"
 #include "../../expect.h"
+#include "../../mask_rules.h"
 #include "../../score_modifications.h"
 
 enum { most_sequences = 40, all_cases = 400, most_learned = 2 };
@@ -60,6 +61,7 @@ static drawn draw_call(uint64_t seed)
     d.mask.offset = draw_chance(state, 30) ? draw_below(state, 7) - 3 : 0;
     d.reach = draw_chance(state, 40) ? draw_below(state, 4) : -1;
     d.modification = draw_chance(state, 50) ? (int)draw_below(state, own_count + library_count) : -1;
+    draw_rules(state, d.batch, d.longest_queries, d.longest_keys, true, false, &d.mask);
     return d;
 }
 
@@ -209,6 +211,7 @@ static bool has_products(const drawn *d)
 static void compare_all(int first, rapt_dtype dtype, bool plain)
 {
     for (int i = first; i < all_cases; i += 2) {
+        RAPT_SCOPE;
         drawn d = draw_call((uint64_t)i + 1);
         d.dtype = dtype;
         if (plain && d.longest_queries > 70) continue;
@@ -401,6 +404,9 @@ Test(packed, masks_that_make_no_sense_are_errors)
          RAPT_ERROR_UNSUPPORTED,
          "relative_bias"},
         {{.starts = rapt_cast(starts, RAPT_FLOAT32)}, RAPT_ERROR_DTYPE, "int64"},
+        {{.starts = starts, .documents = starts}, RAPT_ERROR_UNSUPPORTED, "documents beside starts"},
+        {{.starts = starts, .query_places = starts}, RAPT_ERROR_UNSUPPORTED, "query_places beside starts"},
+        {{.starts = starts, .causal = true, .prefix_lengths = starts}, RAPT_ERROR_SHAPE, "prefix lengths (2) or (1)"},
         {{.key_starts = starts}, RAPT_ERROR_NULL, "the mask has key_starts, but no starts"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
