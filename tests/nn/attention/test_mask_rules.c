@@ -79,7 +79,7 @@ static subject with_matrix(const subject *s, rapt_mask *by_rule, uint64_t seed)
         for (int64_t i = 0; i < queries; i++)
             for (int64_t j = 0; j < keys; j++) *at++ = rules_show(by_rule, b, i, j, keys);
     subject matrix = *s;
-    matrix.mask.seen = seen;
+    matrix.mask = (rapt_mask){.seen = seen};
     return matrix;
 }
 
