@@ -1,4 +1,4 @@
-/* One row or two times columns that are dense along k, each of which is read once: they are turned in registers. */
+/* One row or two times columns that are dense along k and stay in the cache: they are turned in registers. */
 
 /* 16 bytes of each column of one or two vectors of them. Lanes are put together as they are loaded, which costs less
  * than to move them in registers. Which columns make a vector: those of one pointer and each `lane` bytes further. */
@@ -64,10 +64,10 @@ static inline __attribute__((always_inline)) void add_turned(const int rows, con
 #define HIDE(number) __asm__("" : "+r"(number))
 
 /* out = Σ ab, or out + Σ ab, for one row or two, dense along k, and one or two whole vectors of columns; k is
- * lane_width or more. Meanwhile the columns `ahead` bytes further are prefetched, unless that is 0. */
+ * lane_width or more. */
 static inline __attribute__((always_inline)) void column_tile(const int rows, const int vectors, int64_t k, const T *a,
-                                                              const int64_t a_row, const T *b, int64_t b_column,
-                                                              int64_t ahead, T *out, int64_t out_row, bool adds)
+                                                              const int64_t a_row, const T *b, int64_t b_column, T *out,
+                                                              int64_t out_row, bool adds)
 {
     vector sums[2][2];
     lane_columns from = {.lane = lane_width * b_column * SIZE};
@@ -87,11 +87,6 @@ static inline __attribute__((always_inline)) void column_tile(const int rows, co
         for (int j = 0; j < vectors; j++) sums[i][j] = (vector){0};
     const T *const end = a + k;
     while (a + lane_width <= end) {
-        if (ahead != 0 && (k - (end - a)) % (line / SIZE) == 0) {
-            const char *next = from.first[0] + ahead;
-            for (int column = 0; column < vectors * width; column++, next += b_column * SIZE)
-                __builtin_prefetch(next, 0, 2);
-        }
         add_turned(rows, vectors, 0, a, a_row, &from, sums);
         a += lane_width;
     }
@@ -112,13 +107,13 @@ static inline __attribute__((always_inline)) void column_tile(const int rows, co
 }
 
 enum { column_rows = 2 };
-typedef void columns_tile(int64_t k, const T *a, int64_t a_row, const T *b, int64_t b_column, int64_t ahead, T *out,
-                          int64_t out_row, bool adds);
+typedef void columns_tile(int64_t k, const T *a, int64_t a_row, const T *b, int64_t b_column, T *out, int64_t out_row,
+                          bool adds);
 #define COLUMNS_TILE(name, rows, vectors)                                                                              \
     static __attribute__((noinline)) void name(int64_t k, const T *a, int64_t a_row, const T *b, int64_t b_column,     \
-                                               int64_t ahead, T *out, int64_t out_row, bool adds)                      \
+                                               T *out, int64_t out_row, bool adds)                                     \
     {                                                                                                                  \
-        column_tile(rows, vectors, k, a, a_row, b, b_column, ahead, out, out_row, adds);                               \
+        column_tile(rows, vectors, k, a, a_row, b, b_column, out, out_row, adds);                                      \
     }
 COLUMNS_TILE(columns_1_by_1, 1, 1)
 COLUMNS_TILE(columns_1_by_2, 1, 2)

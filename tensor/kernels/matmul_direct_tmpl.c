@@ -120,30 +120,35 @@ static void multiply_rows_directly(const rapt_product *p, part_of_b from)
     }
 }
 
-/* Columns that are dense along k are read one group after the other, each from its beginning to its end. Returns how
- * many: whole vectors. */
-static int64_t multiply_dense_columns(const rapt_product *p)
+/* Columns that are dense along k and stay in the cache are read one group after the other. Returns how many: whole
+ * vectors. */
+static int64_t multiply_near_columns(const rapt_product *p)
 {
-    enum { farthest = 1 << 18 }; /* bytes of a group: the next stays in the second-level cache until it is used */
     const T *a = (const T *)(const void *)p->a, *b = (const T *)(const void *)p->b;
     const int64_t columns = p->n / width * width;
-    const bool turned = p->c_column != 1, is_near = p->n * p->b_column <= farthest / SIZE;
+    const bool turned = p->c_column != 1;
     for (int64_t column = 0, count; column < columns; column += count) {
         count = smaller_of(columns - column, 2 * width);
-        const int64_t group = count * p->b_column * SIZE;
-        const int64_t ahead = is_near ? 0 : smaller_of(group, farthest / count);
         columns_tile *sum = columns_tiles[count > width][p->m - 1];
         for (int64_t block = 0; block < rapt_block_count(p->k); block++) {
             const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
             const bool adds = done > 0 || p->accumulate;
             T beside[(column_rows + lane_width) * panel], *out = turned ? beside : element_of(p, 0, column);
-            sum(k, a + done, p->a_row, b + column * p->b_column + done, p->b_column, ahead, out,
-                turned ? panel : p->c_row, adds && !turned);
+            sum(k, a + done, p->a_row, b + column * p->b_column + done, p->b_column, out, turned ? panel : p->c_row,
+                adds && !turned);
             if (turned) put_turned(p, 0, p->m, column, count, beside, panel, adds);
             if (p->bias && block == 0) add_bias(p, 0, p->m, column, count);
         }
     }
     return columns;
+}
+
+/* Columns that are dense along k, for few rows: how many of them are done so, from the first on. */
+static int64_t multiply_dense_columns(const rapt_product *p)
+{
+    if (p->b_row != 1 || p->b_column == 1) return 0;
+    if (p->n * p->b_column > farthest / SIZE) return p->m <= few_rows && p->k >= width ? multiply_far_columns(p) : 0;
+    return p->m <= column_rows && p->k >= lane_width && p->a_column == 1 ? multiply_near_columns(p) : 0;
 }
 
 /* Is b worth a copy whose rows lie side by side? Where they are dense, only for many rows of a that read it again. */
@@ -161,8 +166,7 @@ static inline bool is_tiny(const rapt_product *p)
 
 static void multiply_vectors(const rapt_product *p)
 {
-    const bool columns = p->b_row == 1 && p->b_column != 1 && p->a_column == 1 && p->m <= column_rows;
-    const int64_t first = columns && p->k >= lane_width ? multiply_dense_columns(p) : 0;
+    const int64_t first = multiply_dense_columns(p);
     const int64_t b_column = p->k == 1 && p->n == 1 ? 1 : p->b_column;
     const bool copies = is_copied(p->m, p->b_row, b_column);
     T copy[RAPT_BLOCK_DEPTH * panel];
@@ -195,8 +199,8 @@ static void multiply_direct(const rapt_product *p)
     finish(p);
 }
 
-/* What a product takes, in multiply-adds of a vector: sums, what they wait for, b's way into vectors and c's out of
- * them. */
+/* What a product that stays in the cache takes, in multiply-adds of a vector: sums, what they wait for, b's way into
+ * vectors and c's out of them. */
 static double time_of(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t b_column, int64_t c_column)
 {
     const double waiting = 4, half = 0.6, narrow = 1.3; /* each row, for other columns than a whole panel's */
@@ -212,9 +216,23 @@ static double time_of(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t b_
            (c_column == 1 ? tiles * store : vectors * turned) * (double)rapt_block_count(k);
 }
 
+/* What a larger one takes, of which both a and b are packed, or b comes from memory: each row as long as a panel, even
+ * where it fills less of one. */
+static double far_time_of(int64_t m, int64_t n, int64_t k, int64_t c_column)
+{
+    const double narrow = 0.8; /* of a panel's time: elements of a are loaded as often for a single vector */
+    const double whole = 4, rests = 16, turned = 48; /* a row of a tile of c */
+    const int64_t rest = n % panel, lowest = 4;      /* rows that keep the processor busy */
+    const double panels = (double)(n / panel) + (rest == 0 ? 0 : rest <= width ? narrow : 1);
+    const double store = c_column != 1 ? turned : n % width != 0 ? rests : whole;
+    return panels * (double)(m < lowest ? lowest : m) * ((double)smaller_of(k, RAPT_BLOCK_DEPTH) + store);
+}
+
 static bool is_better_turned(const rapt_product *p)
 {
-    return p->m * p->n > together && !is_tiny(p) &&
-           time_of(p->m, p->n, p->k, p->b_row, p->b_column, p->c_column) >
-               time_of(p->n, p->m, p->k, p->a_column, p->a_row, p->c_row);
+    if (p->m * p->n <= together || is_tiny(p)) return false;
+    if (p->k * p->m > farthest / SIZE || p->k * p->n > farthest / SIZE)
+        return far_time_of(p->m, p->n, p->k, p->c_column) > far_time_of(p->n, p->m, p->k, p->c_row);
+    return time_of(p->m, p->n, p->k, p->b_row, p->b_column, p->c_column) >
+           time_of(p->n, p->m, p->k, p->a_column, p->a_row, p->c_row);
 }

@@ -72,13 +72,13 @@ static inline __attribute__((always_inline)) void add_to_tile(const int rows, co
     }
 }
 
-/* out = Σ ab for `rows` rows and the first `count` of `vectors` vectors of columns, to which is added what is `before`:
- * out itself, a bias, or nothing (NULL). */
-static inline __attribute__((always_inline)) void tile(const int rows, const int vectors, const bool padded, int64_t k,
-                                                       const T *restrict a, const int64_t a_row, const int64_t a_step,
-                                                       const T *restrict b, const int64_t b_row, T *out,
-                                                       int64_t out_row, int64_t count, const T *before,
-                                                       int64_t before_row)
+/* out = Σ ab for `rows` rows and the first `count` of `vectors` vectors of columns, all of them where they are `whole`;
+ * to which is added what is `before`: out itself, a bias, or nothing (NULL). */
+static inline __attribute__((always_inline)) void tile(const int rows, const int vectors, const bool padded,
+                                                       const bool whole, int64_t k, const T *restrict a,
+                                                       const int64_t a_row, const int64_t a_step, const T *restrict b,
+                                                       const int64_t b_row, T *out, int64_t out_row, int64_t count,
+                                                       const T *before, int64_t before_row)
 {
     tile_sums sums;
     const part rest = part_of(padded ? 0 : count - (vectors - 1) * width);
@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) void tile(const int rows, const int
         add_to_tile(rows, vectors, false, false, k - first, a + first * a_step, a_row, a_step, b + first * b_row, b_row,
                     rest, sums);
     }
-    if (count == vectors * width) {
+    if (whole || (!padded && count == vectors * width)) {
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
@@ -154,11 +154,11 @@ typedef void packed_tile(int64_t k, const T *a, const T *b, T *out, int64_t out_
 typedef void strided_tile(int64_t tiles, int64_t k, const T *a, int64_t a_row, int64_t a_step, const T *b,
                           int64_t b_row, T *out, int64_t out_row, int64_t count, bool adds);
 
-#define PACKED_TILE(name, rows, vectors)                                                                               \
+#define PACKED_TILE(name, rows, vectors, whole)                                                                        \
     static __attribute__((noinline)) void name(int64_t k, const T *a, const T *b, T *out, int64_t out_row,             \
                                                int64_t count, const T *before, int64_t before_row)                     \
     {                                                                                                                  \
-        tile(rows, vectors, true, k, a, 1, rows, b, vectors *width, out, out_row, count, before, before_row);          \
+        tile(rows, vectors, true, whole, k, a, 1, rows, b, vectors *width, out, out_row, count, before, before_row);   \
     }
 #define STRIDED_TILE(name, rows, vectors)                                                                              \
     static __attribute__((noinline)) void name(int64_t tiles, int64_t k, const T *a, int64_t a_row, int64_t a_step,    \
@@ -166,7 +166,7 @@ typedef void strided_tile(int64_t tiles, int64_t k, const T *a, int64_t a_row, i
                                                bool adds)                                                              \
     {                                                                                                                  \
         for (; tiles > 0; tiles--, a += rows * a_row, out += rows * out_row)                                           \
-            tile(rows, vectors, false, k, a, a_row, a_step, b, b_row, out, out_row, count, adds ? out : NULL,          \
+            tile(rows, vectors, false, false, k, a, a_row, a_step, b, b_row, out, out_row, count, adds ? out : NULL,   \
                  out_row);                                                                                             \
     }
 #ifdef RAPT_HALF_VECTORS
@@ -221,10 +221,14 @@ enum { turned_rows = 4 };
 enum { turned_rows = strided_rows };
 #endif
 
-#define BOTH_PACKED(rows) PACKED_TILE(packed_##rows, rows, panel_vectors) PACKED_TILE(packed_##rows##_narrow, rows, 1)
+/* Of whole panels, which are most and keep their registers for sums, and of a part: up to a vector or more. */
+#define ALL_PACKED(rows)                                                                                               \
+    PACKED_TILE(packed_##rows, rows, panel_vectors, true)                                                              \
+    PACKED_TILE(packed_##rows##_part, rows, panel_vectors, false)                                                      \
+    PACKED_TILE(packed_##rows##_narrow, rows, 1, false)
 #define BOTH_STRIDED(rows) STRIDED_TILE(strided_##rows##_by_1, rows, 1) STRIDED_TILE(strided_##rows##_by_2, rows, 2)
 #define WIDE_STRIDED(rows) STRIDED_TILE(strided_##rows##_by_4, rows, 4)
-PACKED_HEIGHTS(BOTH_PACKED)
+PACKED_HEIGHTS(ALL_PACKED)
 STRIDED_HEIGHTS(BOTH_STRIDED)
 WIDE_HEIGHTS(WIDE_STRIDED)
 STRIDED_TILE(strided_1_by_8, 1, 8)
@@ -233,9 +237,13 @@ STRIDED_HEIGHTS(HALF_TILE)
 #endif
 
 #define NAME(rows) packed_##rows,
+#define PART_NAME(rows) packed_##rows##_part,
 #define NARROW_NAME(rows) packed_##rows##_narrow,
-static packed_tile *const packed_tiles[2][tile_rows] = {{PACKED_HEIGHTS(NARROW_NAME)}, {PACKED_HEIGHTS(NAME)}};
+static packed_tile *const packed_tiles[3][tile_rows] = {{PACKED_HEIGHTS(NARROW_NAME)},
+                                                        {PACKED_HEIGHTS(PART_NAME)},
+                                                        {PACKED_HEIGHTS(NAME)}};
 #undef NAME
+#undef PART_NAME
 #undef NARROW_NAME
 #define BY_1(rows) strided_##rows##_by_1,
 #define BY_2(rows) strided_##rows##_by_2,

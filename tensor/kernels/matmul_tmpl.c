@@ -122,7 +122,8 @@ static inline void multiply_panels(const rapt_product *p, bool adds, bool is_fir
                                    int64_t height, int64_t column, const T *a, const T *b)
 {
     const int64_t count = smaller_of(panel, p->n - column);
-    packed_tile *sum = packed_tiles[count > width][height - 1];
+    const int64_t stored = p->c_column == 1 ? count : panel_width(count);
+    packed_tile *sum = packed_tiles[(stored > width) + (stored == panel)][height - 1];
     const bool biased = p->bias && is_first;
     if (p->c_column == 1) {
         T *c = element_of(p, row, column);
@@ -132,7 +133,7 @@ static inline void multiply_panels(const rapt_product *p, bool adds, bool is_fir
         if (at_once) return;
     } else {
         T beside[(tile_rows + lane_width) * panel];
-        sum(k, a, b, beside, panel, panel_width(count), NULL, 0);
+        sum(k, a, b, beside, panel, stored, NULL, 0);
         put_turned(p, row, height, column, count, beside, panel, adds);
     }
     if (biased) add_bias(p, row, height, column, count);
@@ -198,6 +199,8 @@ static void multiply_block(const rapt_product *p, int64_t block, const void *b, 
 
 #include "matmul_columns_tmpl.c"
 
+#include "matmul_far_columns_tmpl.c"
+
 #include "matmul_direct_tmpl.c"
 
 void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
@@ -210,7 +213,7 @@ void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
         .multiply_packed = multiply_packed,
         .chunk_bytes = chunk_bytes,
         .multiply_block = multiply_block,
-        .few_rows = 2 * strided_rows,
+        .few_rows = few_rows,
         .multiply_direct = multiply_direct,
         .is_better_turned = is_better_turned,
         .finish = finish,
