@@ -69,6 +69,7 @@ _Noreturn void plain_leave(bool skipped);
 #define cr_expect_geq(a, b, ...) PLAIN_CHECK_((a) >= (b), #a " >= " #b, __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...) PLAIN_CHECK_(strcmp((a), (b)) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_expect_str_neq(a, b, ...) PLAIN_CHECK_(strcmp((a), (b)) != 0, #a " is not " #b, __VA_ARGS__)
+#define cr_expect_str_empty(a, ...) PLAIN_CHECK_((a)[0] == 0, #a " is empty", __VA_ARGS__)
 #define cr_expect_arr_eq(a, b, n, ...) PLAIN_CHECK_(memcmp((a), (b), (n)) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_expect_arr_neq(a, b, n, ...) PLAIN_CHECK_(memcmp((a), (b), (n)) != 0, #a " is not " #b, __VA_ARGS__)
 #define cr_expect_float_eq(a, b, most, ...)                                                                            \
