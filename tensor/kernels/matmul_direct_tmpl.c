@@ -147,7 +147,7 @@ static int64_t multiply_near_columns(const rapt_product *p)
 static int64_t multiply_dense_columns(const rapt_product *p)
 {
     if (p->b_row != 1 || p->b_column == 1) return 0;
-    if (p->n * p->b_column > farthest / SIZE) return p->m <= few_rows && p->k >= width ? multiply_far_columns(p) : 0;
+    if (p->n * p->b_column > nearest / SIZE) return p->m <= few_rows && p->k >= width ? multiply_far_columns(p) : 0;
     return p->m <= column_rows && p->k >= lane_width && p->a_column == 1 ? multiply_near_columns(p) : 0;
 }
 

@@ -2,9 +2,10 @@
  * registers as they arrive, so that none has to stay in a cache, where columns a power of two apart would drive each
  * other out. */
 
-/* few_rows: for which the time is that of reading b; farthest: bytes that stay in the second-level cache until they are
+/* few_rows: for which the time is that of reading b; nearest: bytes that stay in the first-level cache (a product here
+ * may be a share of a large one, which comes from memory); farthest: that stay in the second-level cache until they are
  * used. */
-enum { few_rows = 2 * strided_rows, farthest = 1 << 18 };
+enum { few_rows = 2 * strided_rows, nearest = 1 << 15, farthest = 1 << 18 };
 
 /* out = Σ ab, or out + Σ ab, for `rows` rows and a vector of columns. Meanwhile those `ahead` elements further are
  * prefetched. */
