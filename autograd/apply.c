@@ -87,7 +87,7 @@ static bool save(rapt_node *node, rapt_call *call)
         }
         call->saved[k] = NULL; /* its share is the node's */
         saved->tensor = tensor;
-        saved->version = atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
+        saved->version = rapt_version_of(tensor);
     }
     return true;
 }

@@ -25,8 +25,8 @@ static bool save(rapt_node *node, int input, rapt_tensor *tensor, bool connects)
     saved->output = -1;
     saved->is_lost = false;
     if (!tensor) return true;
-    saved->version = atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
-    saved->tensor = tensor->link && tensor->link->kind->is_leaf ? rapt_alias_share(tensor, true) : rapt_retain(tensor);
+    saved->version = rapt_version_of(tensor);
+    saved->tensor = rapt_node_share(tensor);
     if (saved->tensor && connects) rapt_node_connect(node, input, tensor);
     return saved->tensor != NULL;
 }

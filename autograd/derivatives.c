@@ -46,14 +46,15 @@ static int choose(int count, rapt_tensor *const *tensors, rapt_tensor *const *ve
 /* <u, root> for u = 1, of which only the derivative by u matters: leaves that are younger than the roots. */
 static bool make_cotangents(int count, rapt_tensor *const *roots, rapt_tensor **cotangents)
 {
-    for (int i = 0; i < count; i++)
-        if (roots[i] && roots[i]->link) rapt_nodes_follow(rapt_node_of(roots[i]));
     for (int i = 0; i < count; i++) {
         if (!roots[i]) return rapt_fail(RAPT_ERROR_NULL, "jvp", "root %d is NULL", i);
         if (!rapt_check_alive("jvp", "a root", roots[i])) return false;
         if (!rapt_is_floating(roots[i]))
             return rapt_fail(RAPT_ERROR_DTYPE, "jvp", "root %d is %s, which has no derivative", i,
                              rapt_dtype_name(roots[i]->dtype));
+        if (roots[i]->link) rapt_nodes_follow(rapt_node_of(roots[i]));
+    }
+    for (int i = 0; i < count; i++) {
         cotangents[i] = rapt_ones(roots[i]->dtype, roots[i]->rank, roots[i]->shape);
         if (!cotangents[i] || !rapt_require_gradient(cotangents[i])) return false;
     }

@@ -144,9 +144,9 @@ void rapt_node_release(rapt_node *node)
     worklist.running = false;
 }
 
-static uint64_t version_of(const rapt_tensor *tensor)
+rapt_tensor *rapt_node_share(rapt_tensor *tensor)
 {
-    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
+    return tensor->link && tensor->link->kind->is_leaf ? rapt_alias_share(tensor, true) : rapt_retain(tensor);
 }
 
 bool rapt_node_check_saved(const rapt_node *node, bool create_graph)
@@ -155,11 +155,11 @@ bool rapt_node_check_saved(const rapt_node *node, bool create_graph)
         const rapt_saved_tensor *saved = &node->saved[k];
         char text[128];
         if (!saved->tensor) continue;
-        if (version_of(saved->tensor) != saved->version)
+        if (rapt_version_of(saved->tensor) != saved->version)
             return rapt_fail(RAPT_ERROR_GRAPH, node->op->name,
                              "a tensor that its gradient needs was changed in place after the op ran (version %llu, "
                              "now %llu)",
-                             (unsigned long long)saved->version, (unsigned long long)version_of(saved->tensor));
+                             (unsigned long long)saved->version, (unsigned long long)rapt_version_of(saved->tensor));
         if (create_graph && saved->is_lost)
             return rapt_fail(
                 RAPT_ERROR_GRAPH, node->op->name,

@@ -115,6 +115,10 @@ bool rapt_node_check_saved(const rapt_node *node, bool create_graph);
 /* What was saved, as a vjp sees it: part of the graph where that is recorded. False after an error. */
 bool rapt_node_get_saved(rapt_node *node, rapt_tensor *saved[RAPT_MAX_SAVED]);
 
+/* A share of a tensor for the graph to hold: of another header where it is a leaf, which goes when its owner lets go of
+ * it. NULL after an error (no memory). */
+rapt_tensor *rapt_node_share(rapt_tensor *tensor);
+
 static inline rapt_node *rapt_node_of(const rapt_tensor *tensor)
 {
     return (rapt_node *)tensor->link;

@@ -46,11 +46,6 @@ static rapt_tensor *segment_new(const rapt_segment *like)
 
 /* --- the first run --- */
 
-static uint64_t version_of(const rapt_tensor *tensor)
-{
-    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
-}
-
 /* Lists the storage, once and with the smallest of its versions. */
 static bool keep_storage(rapt_segment *s, rapt_pointer_set *storages, rapt_tensor *tensor, uint64_t version, bool holds)
 {
@@ -75,9 +70,9 @@ static bool keep_storages(rapt_segment *s, rapt_pointer_set *storages, rapt_tens
                           rapt_tensor *const *outputs, const rapt_node_list *nodes)
 {
     for (int i = 0; i < s->input_count; i++)
-        if (!keep_storage(s, storages, inputs[i], version_of(inputs[i]), true)) return false;
+        if (!keep_storage(s, storages, inputs[i], rapt_version_of(inputs[i]), true)) return false;
     for (int k = 0; k < s->output_count; k++)
-        if (!keep_storage(s, storages, outputs[k], version_of(outputs[k]), false)) return false;
+        if (!keep_storage(s, storages, outputs[k], rapt_version_of(outputs[k]), false)) return false;
     for (int64_t n = 0; n < nodes->count; n++) {
         const rapt_node *node = nodes->nodes[n];
         for (int k = 0; k < node->saved_count; k++) {
@@ -104,8 +99,7 @@ static void drop_what_was_made(rapt_segment *s)
 static bool share_inputs(rapt_segment *s, rapt_tensor *const *inputs)
 {
     for (int i = 0; i < s->input_count; i++) {
-        const bool is_leaf = inputs[i]->link && inputs[i]->link->kind->is_leaf; /* which the graph must not hold */
-        s->inputs[i] = is_leaf ? rapt_alias_share(inputs[i], true) : rapt_retain(inputs[i]);
+        s->inputs[i] = rapt_node_share(inputs[i]);
         if (!s->inputs[i]) return false;
     }
     return true;
@@ -120,7 +114,7 @@ static rapt_node *node_new(rapt_tensor *owner, const rapt_places *sources)
     rapt_node *node = rapt_node_new(&op, (int)sources->count, 1, s->output_count, sizeof s);
     if (!node) return NULL;
     memcpy(node->options, &s, sizeof s);
-    node->saved[0] = (rapt_saved_tensor){.tensor = rapt_retain(owner), .version = version_of(owner), .output = -1};
+    node->saved[0] = (rapt_saved_tensor){.tensor = rapt_retain(owner), .version = rapt_version_of(owner), .output = -1};
     for (int64_t i = 0; i < sources->count; i++)
         rapt_node_connect_to(node, (int)i, sources->list[i].node, sources->list[i].output);
     return node;

@@ -56,20 +56,15 @@ bool rapt_segment_digest(const rapt_segment *s, rapt_tensor *const *outputs, uin
 
 /* --- the second run --- */
 
-static uint64_t version_of(const rapt_tensor *tensor)
-{
-    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
-}
-
 static bool check_unchanged(const rapt_segment *s)
 {
     for (int64_t i = 0; i < s->kept_count; i++) {
         const rapt_kept_storage *kept = &s->kept[i];
-        if (kept->tensor && version_of(kept->tensor) != kept->version)
+        if (kept->tensor && rapt_version_of(kept->tensor) != kept->version)
             return rapt_fail(RAPT_ERROR_GRAPH, name,
                              "a tensor that the function reads was changed in place after it ran (version %llu, now "
                              "%llu)",
-                             (unsigned long long)kept->version, (unsigned long long)version_of(kept->tensor));
+                             (unsigned long long)kept->version, (unsigned long long)rapt_version_of(kept->tensor));
     }
     return true;
 }

@@ -78,7 +78,7 @@ void *rapt_data_for_writing(rapt_tensor *tensor)
 uint64_t rapt_version(const rapt_tensor *tensor)
 {
     REQUIRE_TENSOR(tensor, "version", 0)
-    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
+    return rapt_version_of(tensor);
 }
 
 static double read_element(const void *element, rapt_dtype dtype)

@@ -39,8 +39,8 @@ static free_block *shared_head[class_count];
 
 static _Atomic int64_t live_bytes, peak_bytes, system_bytes, system_allocations;
 static _Atomic int64_t fail_after = -1;
-static atomic_bool
-    is_watched; /* somebody is to hear of every block: failures are planned, or AddressSanitizer is there */
+/* Is somebody to hear of every block: are failures planned, or is AddressSanitizer there? */
+static atomic_bool is_watched;
 
 static int class_of(size_t bytes)
 {

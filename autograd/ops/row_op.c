@@ -19,6 +19,11 @@ rapt_tensor *rapt_map_rows(const char *op, const rapt_loops loops, int64_t cost,
     return output;
 }
 
+rapt_tensor *rapt_row_sums(rapt_tensor *x)
+{
+    return rapt_sum(x, RAPT_AXES(-1), true);
+}
+
 rapt_tensor *rapt_apply_along(const rapt_op *op, rapt_tensor *x, int axis)
 {
     if (x && (axis = rapt_check_axis(op->name, axis, x->rank, 0)) < 0) return NULL;

@@ -10,6 +10,9 @@
  * become dense; cost: additions that an element is worth. NULL after an error. */
 rapt_tensor *rapt_map_rows(const char *op, const rapt_loops loops, int64_t cost, int count, rapt_tensor *const *inputs);
 
+/* Σ of each row, as an axis of size 1. NULL after an error. */
+rapt_tensor *rapt_row_sums(rapt_tensor *x);
+
 /* Applies an op of the last axis along any. */
 rapt_tensor *rapt_apply_along(const rapt_op *op, rapt_tensor *x, int axis);
 

@@ -3,11 +3,6 @@
 
 #include "row_op.h"
 
-static rapt_tensor *row_sums(rapt_tensor *x)
-{
-    return rapt_sum(x, RAPT_AXES(-1), true);
-}
-
 /* dx = y (g − Σ g y) */
 static rapt_tensor *softmax_backward_forward(rapt_call *call)
 {
@@ -29,8 +24,8 @@ static bool softmax_backward_vjp(rapt_call *call)
     rapt_tensor *u = rapt_call_gradient(call, 0), *g = rapt_call_saved(call, 0), *y = rapt_call_saved(call, 1);
     if (rapt_call_wants(call, 0) && !rapt_call_give(call, 0, RAPT_APPLY(&softmax_backward, NULL, u, y))) return false;
     if (!rapt_call_wants(call, 1)) return true;
-    rapt_tensor *first = rapt_mul(u, rapt_sub(g, row_sums(rapt_mul(g, y))));
-    return rapt_call_give(call, 1, rapt_sub(first, rapt_mul(g, row_sums(rapt_mul(u, y)))));
+    rapt_tensor *first = rapt_mul(u, rapt_sub(g, rapt_row_sums(rapt_mul(g, y))));
+    return rapt_call_give(call, 1, rapt_sub(first, rapt_mul(g, rapt_row_sums(rapt_mul(u, y)))));
 }
 
 /* y = exp x / Σ exp x: dx = y (dy − Σ dy y) */
@@ -70,9 +65,9 @@ static bool log_softmax_backward_vjp(rapt_call *call)
 {
     rapt_tensor *u = rapt_call_gradient(call, 0);
     rapt_tensor *product = rapt_mul(u, rapt_exp(rapt_call_saved(call, 1)));
-    if (!rapt_call_give(call, 0, rapt_sub(u, row_sums(product)))) return false;
+    if (!rapt_call_give(call, 0, rapt_sub(u, rapt_row_sums(product)))) return false;
     if (!rapt_call_wants(call, 1)) return true;
-    return rapt_call_give(call, 1, rapt_neg(rapt_mul(product, row_sums(rapt_call_saved(call, 0)))));
+    return rapt_call_give(call, 1, rapt_neg(rapt_mul(product, rapt_row_sums(rapt_call_saved(call, 0)))));
 }
 
 static const rapt_op log_softmax_backward = {.name = "log_softmax_backward",

@@ -3,11 +3,6 @@
 
 #include "row_op.h"
 
-static rapt_tensor *row_sums(rapt_tensor *x)
-{
-    return rapt_sum(x, RAPT_AXES(-1), true);
-}
-
 static rapt_tensor *number_like(const rapt_tensor *x, double number)
 {
     return x ? rapt_scalar(x->dtype, number) : NULL;
@@ -30,9 +25,9 @@ static bool sparsemax_vjp(rapt_call *call)
 {
     rapt_tensor *g = rapt_call_gradient(call, 0), *y = rapt_call_saved(call, 0);
     rapt_tensor *zero = number_like(y, 0), *support = rapt_greater(y, zero);
-    rapt_tensor *count = y ? row_sums(rapt_cast(support, y->dtype)) : NULL;
+    rapt_tensor *count = y ? rapt_row_sums(rapt_cast(support, y->dtype)) : NULL;
     g = rapt_where(support, g, zero);
-    rapt_tensor *mean = rapt_div(row_sums(g), rapt_maximum(count, number_like(y, 1)));
+    rapt_tensor *mean = rapt_div(rapt_row_sums(g), rapt_maximum(count, number_like(y, 1)));
     return rapt_call_give(call, 0, rapt_where(support, rapt_sub(g, mean), zero));
 }
 
@@ -54,9 +49,9 @@ static bool entmax15_vjp(rapt_call *call)
     rapt_tensor *g = rapt_call_gradient(call, 0), *y = rapt_call_saved(call, 0);
     rapt_tensor *zero = number_like(y, 0), *one = number_like(y, 1), *support = rapt_greater(y, zero);
     /* ones where y is 0 keep the derivative of the root finite where it is not taken */
-    rapt_tensor *s = rapt_where(support, rapt_sqrt(rapt_where(support, y, one)), zero), *total = row_sums(s);
+    rapt_tensor *s = rapt_where(support, rapt_sqrt(rapt_where(support, y, one)), zero), *total = rapt_row_sums(s);
     g = rapt_where(support, g, zero);
-    rapt_tensor *mean = rapt_div(row_sums(rapt_mul(s, g)), rapt_where(rapt_greater(total, zero), total, one));
+    rapt_tensor *mean = rapt_div(rapt_row_sums(rapt_mul(s, g)), rapt_where(rapt_greater(total, zero), total, one));
     return rapt_call_give(call, 0, rapt_mul(s, rapt_sub(g, mean)));
 }
 

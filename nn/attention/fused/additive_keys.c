@@ -49,17 +49,12 @@ static void release(void *owner)
     rapt_block_give(c, c->capacity);
 }
 
-static uint64_t version_of(const rapt_tensor *tensor)
-{
-    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
-}
-
 bool rapt_key_powers_of(const rapt_tensor *keys, rapt_key_powers *powers)
 {
     const carried *c = keys->storage->release_foreign == release ? keys->storage->foreign_owner : NULL;
     bool fits = c && keys->contiguous && keys->data == c->rows->data && keys->count == c->rows->count &&
-                keys->shape[keys->rank - 1] == c->rows->shape[c->rows->rank - 1] && version_of(keys) == 0 &&
-                version_of(c->rows) == c->version;
+                keys->shape[keys->rank - 1] == c->rows->shape[c->rows->rank - 1] && rapt_version_of(keys) == 0 &&
+                rapt_version_of(c->rows) == c->version;
     if (!fits) return make_key_powers(keys, powers);
     *powers = c->powers;
     return true;
@@ -73,7 +68,7 @@ static rapt_tensor *carry(rapt_tensor *rows, rapt_key_powers powers)
     if (!c) return NULL;
     rapt_retain(powers.powers);
     rapt_retain(powers.largest);
-    *c = (carried){rapt_retain(rows), powers, version_of(rows), capacity, 2};
+    *c = (carried){rapt_retain(rows), powers, rapt_version_of(rows), capacity, 2};
     rapt_tensor *keys = rapt_new_foreign(rows->dtype, rows->rank, rows->shape, rows->data, release, c);
     if (!keys) c->holders = 1; /* whether or not the storage came to be */
     release(c);

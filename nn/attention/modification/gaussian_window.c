@@ -12,10 +12,8 @@ typedef struct gaussian_window {
 
 static bool capture(rapt_score_modification *modification, rapt_dtype dtype, rapt_tensor **captured)
 {
-    rapt_tensor *width = ((gaussian_window *)modification)->width;
     (void)dtype;
-    captured[0] = rapt_reshape(width, RAPT_SHAPE(1, rapt_size(width, 0), 1, 1));
-    return captured[0] != NULL;
+    return rapt_capture_by_head(((gaussian_window *)modification)->width, captured);
 }
 
 static rapt_tensor *by_ops(const void *options, rapt_tensor *scores, rapt_tensor *const *captured, rapt_tensor *queries,

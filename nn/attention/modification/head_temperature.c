@@ -10,10 +10,8 @@ typedef struct head_temperature {
 
 static bool capture(rapt_score_modification *modification, rapt_dtype dtype, rapt_tensor **captured)
 {
-    rapt_tensor *temperature = ((head_temperature *)modification)->temperature;
     (void)dtype;
-    captured[0] = rapt_reshape(temperature, RAPT_SHAPE(1, rapt_size(temperature, 0), 1, 1));
-    return captured[0] != NULL;
+    return rapt_capture_by_head(((head_temperature *)modification)->temperature, captured);
 }
 
 static rapt_tensor *by_ops(const void *options, rapt_tensor *scores, rapt_tensor *const *captured, rapt_tensor *queries,

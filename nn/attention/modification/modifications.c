@@ -8,6 +8,12 @@ bool rapt_check_modified_heads(const char *op, int64_t heads)
     return heads > 0 || rapt_fail(RAPT_ERROR_VALUE, op, "%lld heads; 1 or more expected", (long long)heads);
 }
 
+bool rapt_capture_by_head(rapt_tensor *by_head, rapt_tensor **captured)
+{
+    *captured = rapt_reshape(by_head, RAPT_SHAPE(1, rapt_size(by_head, 0), 1, 1));
+    return *captured != NULL;
+}
+
 rapt_tensor *rapt_relative_places(rapt_tensor *queries, rapt_tensor *keys, rapt_dtype dtype)
 {
     rapt_tensor *relative = rapt_sub(keys, queries);

@@ -14,6 +14,9 @@
 /* False and an error unless there is a head; op: the name of the modification. */
 bool rapt_check_modified_heads(const char *op, int64_t heads);
 
+/* Captures (heads) as (1, heads, 1, 1), which broadcasts to scores. False after an error. */
+bool rapt_capture_by_head(rapt_tensor *by_head, rapt_tensor **captured);
+
 /* j − i in that dtype, (Q, K). */
 rapt_tensor *rapt_relative_places(rapt_tensor *queries, rapt_tensor *keys, rapt_dtype dtype);
 

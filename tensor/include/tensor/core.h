@@ -58,6 +58,12 @@ static inline rapt_tensor rapt_header_of(const rapt_tensor *tensor)
     return header;
 }
 
+/* How often the memory that the tensor looks at has been changed in place. */
+static inline uint64_t rapt_version_of(const rapt_tensor *tensor)
+{
+    return atomic_load_explicit(&tensor->storage->version, memory_order_relaxed);
+}
+
 /* Bytes of one element. */
 extern const uint8_t rapt_element_bytes[RAPT_DTYPE_COUNT];
 
