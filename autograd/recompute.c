@@ -33,11 +33,8 @@ static rapt_tensor *segment_new(const rapt_segment *like)
     if (s) {
         *s = *like;
         s->capacity = capacity;
-        rapt_tensor *owner = rapt_new_foreign(RAPT_UINT8, 1, (int64_t[]){0}, s, NULL, s);
-        if (owner) {
-            owner->storage->release_foreign = segment_free;
-            return owner;
-        }
+        rapt_tensor *owner = rapt_new_foreign(name, RAPT_UINT8, 1, (int64_t[]){0}, s, segment_free, s);
+        if (owner) return owner;
         rapt_block_give(s, capacity);
     }
     end_context(like);

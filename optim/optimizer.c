@@ -236,7 +236,9 @@ bool rapt_optimizer_step(rapt_optimizer *optimizer)
     for (int i = 0; i < optimizer->count; i++) {
         rapt_slot *slot = &optimizer->slots[i];
         if (!takes_part(optimizer, slot)) continue;
-        if (!make_states(optimizer, slot) || !rapt_own_gradient(slot->parameter)) return false;
+        if (!make_states(optimizer, slot) || !rapt_own_gradient(slot->parameter) ||
+            !rapt_check_writable(optimizer->kind->name, slot->parameter))
+            return false;
     }
     if (optimizer->steps == 0) warn_of_missing(optimizer);
     for (int i = 0; i < optimizer->count; i++) {

@@ -181,10 +181,28 @@ static bool check_source(const char *op, rapt_tensor *target, const rapt_tensor 
     return rapt_begin_writing(op, target);
 }
 
-/* True when writing the target element by element could overwrite elements of the source before they are read. */
+/* Behind the last element. */
+static const char *end_of(const rapt_tensor *tensor)
+{
+    int64_t elements = tensor->count > 0;
+    for (int axis = 0; axis < tensor->rank && elements > 0; axis++)
+        elements += (tensor->shape[axis] - 1) * tensor->strides[axis];
+    return tensor->data + elements * rapt_element_bytes[tensor->dtype];
+}
+
+/* True when a byte of the one may be a byte of the other; no stride is negative. */
+static bool share_memory(const rapt_tensor *a, const rapt_tensor *b)
+{
+    return a->data < end_of(b) && b->data < end_of(a);
+}
+
+/* True when writing the target element by element could overwrite elements of the source before they are read. Memory
+ * of others may be seen through several storages. */
 static bool overlaps(const rapt_tensor *target, const rapt_tensor *source)
 {
-    if (target->storage != source->storage) return false;
+    if (target->storage != source->storage &&
+        !((target->storage->is_foreign || source->storage->is_foreign) && share_memory(target, source)))
+        return false;
     if (target->data != source->data || target->rank != source->rank) return true;
     return memcmp(target->strides, source->strides, target->rank * sizeof *target->strides) != 0;
 }

@@ -56,6 +56,6 @@ void rapt_release(rapt_tensor *tensor)
 
 bool rapt_is_unique(const rapt_tensor *tensor)
 {
-    return atomic_load_explicit(&tensor->references, memory_order_acquire) == 1 &&
+    return !tensor->storage->is_foreign && atomic_load_explicit(&tensor->references, memory_order_acquire) == 1 &&
            atomic_load_explicit(&tensor->storage->references, memory_order_acquire) == 1;
 }

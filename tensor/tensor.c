@@ -192,23 +192,30 @@ const rapt_tensor *rapt_without_repeats(const rapt_tensor *tensor, int axes)
     return repeats ? rapt_new_view(tensor, tensor->data, tensor->rank, shape, tensor->strides) : tensor;
 }
 
-rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, void *data, void (*release)(void *),
-                              void *owner)
+rapt_tensor *rapt_new_foreign(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, void *data,
+                              void (*release)(void *), void *owner)
 {
     int64_t count;
-    if (!rapt_check_shape("from_memory", dtype, rank, shape, &count)) return NULL;
-    rapt_tensor *tensor = header_new("from_memory", dtype, rank, count);
+    if (!rapt_check_shape(op, dtype, rank, shape, &count)) return NULL;
+    rapt_tensor *tensor = new_apart(op, dtype, rank, count, 0);
     if (!tensor) return NULL;
-    tensor->storage = storage_new("from_memory", 0);
-    if (!tensor->storage) {
-        rapt_block_give(tensor, sizeof *tensor);
-        return NULL;
-    }
-    tensor->storage->release_foreign = release;
-    tensor->storage->foreign_owner = owner;
+    tensor->storage->is_foreign = true;
     tensor->storage->data = tensor->data = data;
     set_row_major(tensor, shape);
-    return rapt_scope_own(tensor);
+    if (!rapt_scope_own(tensor)) return NULL;
+    tensor->storage->release_foreign = release;
+    tensor->storage->foreign_owner = owner;
+    return tensor;
+}
+
+void rapt_set_strides(rapt_tensor *tensor, const int64_t *strides)
+{
+    int64_t dense = 1;
+    for (int axis = tensor->rank - 1; axis >= 0; axis--) {
+        tensor->strides[axis] = tensor->shape[axis] > 1 ? strides[axis] : dense;
+        dense = tensor->strides[axis] * tensor->shape[axis];
+    }
+    tensor->contiguous = is_row_major(tensor);
 }
 
 void rapt_exchange(rapt_tensor *a, rapt_tensor *b)
@@ -237,6 +244,9 @@ bool rapt_check_writable(const char *op, const rapt_tensor *tensor)
             return rapt_fail(RAPT_ERROR_SHAPE, op,
                              "axis %d of the tensor is expanded: one element stands for %lld; change a clone instead",
                              axis, (long long)tensor->shape[axis]);
+    if (tensor->storage->is_read_only)
+        return rapt_fail(RAPT_ERROR_VALUE, op,
+                         "the tensor lies in memory that may only be read; change a clone instead");
     return true;
 }
 

@@ -174,7 +174,7 @@ Test(memory, foreign_memory_is_given_back_once)
     int weight = 1;
     {
         RAPT_SCOPE;
-        rapt_tensor *tensor = rapt_new_foreign(RAPT_FLOAT32, RAPT_SHAPE(2, 2), numbers, count_release, &weight);
+        rapt_tensor *tensor = rapt_new_foreign("test", RAPT_FLOAT32, RAPT_SHAPE(2, 2), numbers, count_release, &weight);
         rapt_tensor *alias = rapt_new_alias(tensor, true);
         cr_expect_eq(rapt_at(alias, (int64_t[]){1, 0}), 3);
         cr_expect_eq(released, 0);

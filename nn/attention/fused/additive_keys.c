@@ -69,7 +69,7 @@ static rapt_tensor *carry(rapt_tensor *rows, rapt_key_powers powers)
     rapt_retain(powers.powers);
     rapt_retain(powers.largest);
     *c = (carried){rapt_retain(rows), powers, rapt_version_of(rows), capacity, 2};
-    rapt_tensor *keys = rapt_new_foreign(rows->dtype, rows->rank, rows->shape, rows->data, release, c);
+    rapt_tensor *keys = rapt_new_foreign(name, rows->dtype, rows->rank, rows->shape, rows->data, release, c);
     if (!keys) c->holders = 1; /* whether or not the storage came to be */
     release(c);
     return keys;

@@ -9,6 +9,7 @@
 #include <rapt/print.h>
 #include <rapt/random.h>
 #include <rapt/runtime.h>
+#include <rapt/wrap.h>
 
 RAPT_BEGIN_DECLS
 

@@ -15,8 +15,10 @@ typedef struct rapt_storage {
     size_t capacity;          /* of the block that holds this header, as the allocator wants it back */
     _Atomic int64_t parts;    /* of the block that are in use: the storage, and the tensor that may stand before it */
     bool follows_tensor;
+    bool is_foreign; /* the elements lie in memory of somebody else, who may look at it */
+    bool is_read_only;
     char *data;
-    void (*release_foreign)(void *owner); /* NULL: the elements follow this header */
+    void (*release_foreign)(void *owner); /* NULL: nobody wants to hear of the end */
     void *foreign_owner;
 } rapt_storage;
 
@@ -105,9 +107,17 @@ rapt_tensor *rapt_alias_share(const rapt_tensor *tensor, bool keep_link);
  * error. */
 const rapt_tensor *rapt_without_repeats(const rapt_tensor *tensor, int axes);
 
-/* A tensor around memory that somebody else owns; release(owner) is called when the last view of it goes. */
-rapt_tensor *rapt_new_foreign(rapt_dtype dtype, int rank, const int64_t *shape, void *data, void (*release)(void *),
-                              void *owner);
+/* A contiguous tensor around memory that somebody else owns; release(owner), unless it is NULL, is called when the last
+ * view of it goes, and not when this fails. */
+rapt_tensor *rapt_new_foreign(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, void *data,
+                              void (*release)(void *), void *owner);
+
+/* The same with strides, of what may only be read or not, and with all checks of rapt_wrap. */
+rapt_tensor *rapt_new_wrapped(const char *op, rapt_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
+                              const void *data, bool is_read_only, void (*release)(void *), void *owner);
+
+/* Gives a tensor with elements other strides; those of axes of size 1 say nothing. */
+void rapt_set_strides(rapt_tensor *tensor, const int64_t *strides);
 
 /* A contiguous tensor of the innermost scope, of another's dtype and shape; NULL and an error when that is NULL or
  * gone. */
@@ -138,7 +148,8 @@ void rapt_write_element(rapt_dtype dtype, double value, void *element);
  * do not hear of it. */
 void rapt_exchange(rapt_tensor *a, rapt_tensor *b);
 
-/* May it be changed in place? An error (false) when the tensor is the result of a recorded op or an expanded view. */
+/* May it be changed in place? An error (false) when the tensor is the result of a recorded op, an expanded view, or in
+ * memory that is only read. */
 bool rapt_check_writable(const char *op, const rapt_tensor *tensor);
 
 /* The same, and counts a change in place. */
