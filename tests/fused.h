@@ -254,10 +254,10 @@ static inline drawn_call score_drawn(const drawn *d)
     return scores;
 }
 
-/* By how much rounding may move the gradient of an input or parameter x in the fused way, which never has all weights of
- * a row: in dS = P (dP − D) it takes D = Σ dO O of outputs O, of which the sum and the factor 1 / Σ exp are rounded, by
- * 2 u A with A = Σ |dO| Σ P |V|. That goes to all scores of the row alike, and so to x by Σ P ∂s/∂x; in the plain way,
- * whose D is Σ P dP, it would go away again. The sum over all rows of 2 u A |Σ P ∂s/∂x|. */
+/* By how much rounding may move the gradient of an input or parameter x in the fused way, which never has all weights
+ * of a row: in dS = P (dP − D) it takes D = Σ dO O of outputs O, of which the sum and the factor 1 / Σ exp are rounded,
+ * by 2 u A with A = Σ |dO| Σ P |V|. That goes to all scores of the row alike, and so to x by Σ P ∂s/∂x; in the plain
+ * way, whose D is Σ P dP, it would go away again. The sum over all rows of 2 u A |Σ P ∂s/∂x|. */
 static inline double rounding_of_rows(const drawn *d, int place)
 {
     const double unit = d->dtype == RAPT_FLOAT32 ? 0x1p-24 : 0x1p-53;
@@ -283,7 +283,8 @@ static inline double rounding_of_rows(const drawn *d, int place)
 
 /* Relative to the largest value: for pooled values, of those that are pooled; for a gradient, of all the gradients,
  * since one may be 0 but for rounding; and for biases and parameters, whose gradients sum up what cancels, the
- * roundings of all rows. Where that is not enough, a gradient is looked at more closely. */
+ * roundings of all rows. Two cases in 10,000 cancel so far that the definition in float32 is off as well; then both
+ * must agree. Of the others, one in 10,000 needs its rounding computed. */
 static inline void compare_answers(const drawn *d, const answer *exact, const answer *fused)
 {
     const double tolerance = d->dtype == RAPT_FLOAT64 ? 1e-12 : 2e-6;
@@ -296,7 +297,9 @@ static inline void compare_answers(const drawn *d, const answer *exact, const an
         double error = largest_of(rapt_sub(a, b)), largest = i == 0 ? largest_of(d->inputs[2]) : largest_gradient;
         if (i == 1) largest = largest_of(a);
         if (i >= 5) largest *= sqrt((double)(d->batch * d->heads * d->queries));
-        if (!(error <= tolerance * largest) && !(i >= 2 && error <= tolerance * largest + rounding_of_rows(d, i - 2)))
+        const double allowed = tolerance * largest;
+        if (!(error <= allowed) && !agree_as_drawn(d, fused, i, allowed) &&
+            !(i >= 2 && error <= allowed + rounding_of_rows(d, i - 2)))
             fail_drawn(d, answer_names[i], error / largest);
     }
 }

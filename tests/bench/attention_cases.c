@@ -14,11 +14,15 @@ typedef struct trial {
     rapt_attention *attention;
     rapt_tensor *inputs[3], *gradient;
     rapt_mask mask;
-    double pairs; /* of a query and a key that it sees, of all heads */
+    int64_t lengths[largest_batch]; /* of keys that are no padding */
+    double pairs;                   /* of a query and a key that it sees, of all heads */
 } trial;
 
-static rapt_tensor *draw(const attention_case *c, int64_t heads, int64_t length)
+static rapt_tensor *draw(const attention_case *c, int64_t heads, int64_t length, const int64_t *lengths)
 {
+    int64_t rows = 0;
+    for (int64_t b = 0; b < c->batch; b++) rows += lengths[b];
+    if (c->layout == PACKED) return rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(heads, rows, c->size));
     if (heads == 0) return rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(c->batch, length, c->size));
     if (c->layout == DENSE) return rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(c->batch, heads, length, c->size));
     return rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(c->batch, length, heads, c->size));
@@ -46,24 +50,35 @@ static rapt_tensor *draw_gradient(const trial *t)
     return rapt_keep(like == pooled ? drawn : swap_heads(drawn));
 }
 
+/* Of a query and a key that it sees, of all heads; packed queries are no padding either. */
+static double count_pairs(const trial *t)
+{
+    const attention_case *c = t->sizes;
+    double pairs = 0;
+    for (int64_t b = 0; b < c->batch; b++) {
+        const int64_t length = t->lengths[b], queries = c->layout == PACKED ? length : c->queries;
+        for (int64_t i = 0; i < queries; i++) {
+            const int64_t before = i + t->mask.offset + 1;
+            pairs += (double)(c->causal && before < length ? before : length);
+        }
+    }
+    return pairs * (double)(c->heads ? c->heads : 1);
+}
+
 static trial prepare(const attention_kind *kind, const attention_case *c)
 {
     trial t = {.kind = kind, .sizes = c, .attention = kind->make(c->size), .mask = {.causal = c->causal}};
     if (c->modify) rapt_attention_modify(t.attention, "modification", c->modify(c->heads));
     t.mask.offset = c->keys - c->queries;
-    t.inputs[0] = rapt_require_gradient(draw(c, c->heads, c->queries));
-    for (int i = 1; i < 3; i++) t.inputs[i] = rapt_require_gradient(draw(c, c->groups, c->keys));
-    const double rows = (double)((c->heads ? c->heads : 1) * c->queries), keys = (double)c->keys;
-    t.pairs = (double)c->batch * rows * (c->causal ? keys - 0.5 * (double)(c->queries - 1) : keys);
-    if (c->has_lengths) {
-        int64_t lengths[largest_batch];
-        t.pairs = 0;
-        for (int64_t b = 0; b < c->batch; b++) {
-            lengths[b] = 1 + (7919 * b + 13) % c->keys;
-            t.pairs += rows * (double)lengths[b];
-        }
-        t.mask.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(c->batch), lengths);
-    }
+    for (int64_t b = 0; b < c->batch; b++) t.lengths[b] = c->has_lengths ? 1 + (7919 * b + 13) % c->keys : c->keys;
+    rapt_tensor *lengths = c->has_lengths ? rapt_from(RAPT_INT64, RAPT_SHAPE(c->batch), t.lengths) : NULL;
+    if (c->layout == PACKED)
+        t.mask.starts = rapt_packing_starts(lengths);
+    else
+        t.mask.valid_lengths = lengths;
+    t.inputs[0] = rapt_require_gradient(draw(c, c->heads, c->queries, t.lengths));
+    for (int i = 1; i < 3; i++) t.inputs[i] = rapt_require_gradient(draw(c, c->groups, c->keys, t.lengths));
+    t.pairs = count_pairs(&t);
     t.gradient = draw_gradient(&t);
     return t;
 }

@@ -6,8 +6,9 @@
 
 /* How queries, keys and values of several heads lie in memory. */
 typedef enum attention_layout {
-    DENSE, /* (batch, heads, length, size) */
-    SPLIT, /* (batch, length, heads, size), as a projection that is split into heads; permuting them is measured too */
+    DENSE,  /* (batch, heads, length, size) */
+    SPLIT,  /* (batch, length, heads, size), as a projection that is split into heads; permuting them is measured too */
+    PACKED, /* (heads, rows, size): sequences of those lengths behind one another */
 } attention_layout;
 
 typedef struct attention_case {

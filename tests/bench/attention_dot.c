@@ -37,6 +37,9 @@ static const attention_case cases[] = {
     {"dot_soft_cap_4096", 1, 12, 12, 4096, 4096, 64, true, false, DENSE, soft_cap},
     {"dot_alibi_4096", 1, 12, 12, 4096, 4096, 64, true, false, DENSE, alibi},
     {"dot_t5_4096", 1, 12, 12, 4096, 4096, 64, true, false, DENSE, t5},
+    /* 32 sequences, of 368 places 46 % are tokens: padded, and without padding */
+    {"dot_causal_lengths_368", 32, 8, 8, 368, 368, 64, true, true, DENSE, NULL},
+    {"dot_causal_lengths_368_packed", 32, 8, 8, 368, 368, 64, true, true, PACKED, NULL},
     {"dot_causal_65536", 1, 1, 1, 65536, 65536, 64, true, false, DENSE, NULL},
 };
 
