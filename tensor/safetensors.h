@@ -6,9 +6,9 @@
 #include <rapt/file.h>
 #include <rapt/tensor.h>
 
-#define RAPT_SAFETENSORS_MAX_HEADER 100000000
+#include "read_file.h"
 
-#define RAPT_IS_LITTLE_ENDIAN (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#define RAPT_SAFETENSORS_MAX_HEADER 100000000
 
 /* A type of element in the file and the dtype that it becomes. */
 typedef struct rapt_stored_type {

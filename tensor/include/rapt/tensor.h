@@ -6,6 +6,7 @@
 #include <rapt/error.h>
 #include <rapt/file.h>
 #include <rapt/memory.h>
+#include <rapt/npy.h>
 #include <rapt/print.h>
 #include <rapt/random.h>
 #include <rapt/runtime.h>

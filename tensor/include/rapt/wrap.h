@@ -26,6 +26,23 @@ RAPT_API rapt_tensor *rapt_wrap(rapt_dtype dtype, int rank, const int64_t *shape
 RAPT_API rapt_tensor *rapt_wrap_read_only(rapt_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
                                           const void *data, void (*release)(void *owner), void *owner);
 
+/* DLPack's structs, as <dlpack/dlpack.h> declares them. Array libraries hand memory to each other by these. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+/* The tensor's own memory for another library, outside any graph; it lives at least until the receiver calls the
+ * struct's deleter, which may be in any thread. What may not be changed in place (a recorded result, an expanded view,
+ * memory that is only read) is marked as read-only, which the unversioned struct, that of versions before 1.0, cannot
+ * say: there it is an error. A receiver that writes says so with rapt_data_for_writing. NULL after an error. */
+RAPT_API struct DLManagedTensorVersioned *rapt_to_dlpack(const rapt_tensor *tensor);
+RAPT_API struct DLManagedTensor *rapt_to_dlpack_unversioned(const rapt_tensor *tensor);
+
+/* A tensor in another library's memory, as from rapt_wrap; its deleter is called when the last reader lets go. After an
+ * error (another device than the processor, an element type that is no dtype, strides that rapt_wrap refuses) NULL,
+ * and the struct is the caller's as before. */
+RAPT_API rapt_tensor *rapt_from_dlpack(struct DLManagedTensorVersioned *managed);
+RAPT_API rapt_tensor *rapt_from_dlpack_unversioned(struct DLManagedTensor *managed);
+
 RAPT_END_DECLS
 
 #endif
