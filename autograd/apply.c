@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hunt.h"
 #include "node.h"
+#include "observe.h"
 #include "recording.h"
 #include "tensor/debug.h"
 #include "tensor/memory.h"
@@ -168,12 +168,28 @@ static bool run(rapt_call *call)
     call->outputs[0] = first;
     for (int k = 1; k < call->output_count && good; k++)
         good = call->outputs[k] || rapt_fail(RAPT_ERROR_NULL, op->name, "its forward set no output %d", k);
-    if (rapt_is_hunting() && !op_before) good = good && rapt_hunt_forward(call);
     good = good && (!call->recording || !any_floating(call) || record(call));
     for (int k = 0; k < call->saved_count; k++)
         if (call->saved[k]) rapt_release(call->saved[k]);
     if (!good) rapt_generator = random;
     return good;
+}
+
+static __attribute__((noinline, cold)) bool run_observed(rapt_call *call)
+{
+    const rapt_random_state random = rapt_generator;
+    rapt_observation observation;
+    if (rapt_is_inside()) return run(call);
+    rapt_observe_op(&observation, call);
+    if (rapt_observe_op_done(&observation, call, run(call))) return true;
+    rapt_generator = random;
+    return false;
+}
+
+/* Computes and records, and is observed where somebody wants to. */
+static inline bool run_call(rapt_call *call)
+{
+    return (rapt_observed() ? run_observed : run)(call);
 }
 
 static void begin(rapt_call *call, const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)
@@ -196,7 +212,7 @@ rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_
     begin(&call, op, options, count, inputs);
     call.output_count = 1;
     call.outputs = &output;
-    return run(&call) ? output : NULL;
+    return run_call(&call) ? output : NULL;
 }
 
 bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
@@ -216,7 +232,7 @@ bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_
     begin(&call, op, options, count, inputs);
     call.output_count = output_count;
     call.outputs = outputs;
-    if (run(&call)) return true;
+    if (run_call(&call)) return true;
     memset(outputs, 0, (size_t)output_count * sizeof *outputs);
     return false;
 }

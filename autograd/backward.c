@@ -1,6 +1,7 @@
 /* backward and gradients: where a walk starts and what becomes of what it finds. */
 #include <rapt/graph.h>
 
+#include "autograd/observe.h"
 #include "node.h"
 #include "tensor/debug.h"
 #include "tensor/memory.h"
@@ -60,6 +61,7 @@ static rapt_walk walk_with(const char *op, int flags)
 
 bool rapt_backward_from(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags)
 {
+    RAPT_REGION(RAPT_DOING_WALK, "backward");
     RAPT_SCOPE;
     rapt_walk walk = walk_with("backward", flags);
     bool good = reach(&walk, count, roots, gradients) && start(&walk, count, roots, gradients) &&
@@ -107,6 +109,7 @@ static void take_requested(rapt_walk *walk, int count, rapt_tensor *const *input
 bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients,
                         int input_count, rapt_tensor *const *inputs, rapt_tensor **results, int flags)
 {
+    RAPT_REGION(RAPT_DOING_WALK, op);
     rapt_walk walk = walk_with(op, flags);
     if (input_count > 0 && (!inputs || !results)) return rapt_fail_null(walk.op, inputs ? "results" : "inputs");
     for (int i = 0; i < input_count; i++) results[i] = NULL;

@@ -1,15 +1,9 @@
 /* The hunt for what is not finite: every result is looked at, and the first whose makings were finite is an error. */
-#include "hunt.h"
-
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "tensor/lock.h"
-
-atomic_bool rapt_hunting;
-RAPT_THREAD_LOCAL rapt_module_place rapt_running_place;
+#include "observe.h"
 
 static __attribute__((constructor(200))) void start(void)
 {
@@ -19,28 +13,7 @@ static __attribute__((constructor(200))) void start(void)
 
 bool rapt_hunt_not_finite(bool hunting)
 {
-    return atomic_exchange(&rapt_hunting, hunting);
-}
-
-RAPT_LOCK(paths_lock, PATHS)
-
-const char *rapt_lasting_text(const char *text)
-{
-    static struct path {
-        struct path *next;
-        char text[];
-    } * all; /* as many as there are modules */
-    const size_t size = strlen(text) + 1;
-    paths_lock_take();
-    struct path *path = all;
-    while (path && strcmp(path->text, text) != 0) path = path->next;
-    if (!path && (path = malloc(sizeof *path + size))) {
-        memcpy(path->text, text, size);
-        path->next = all;
-        all = path;
-    }
-    paths_lock_give();
-    return path ? path->text : NULL;
+    return rapt_set_observer(RAPT_HUNTS, hunting);
 }
 
 /* The place in row-major order of the first element that is not finite, −1: there is none. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "autograd/hunt.h"
+#include "autograd/observe.h"
 #include "recording.h"
 #include "tensor/memory.h"
 #include "tensor/thread.h"

@@ -4,7 +4,7 @@
 
 #include <rapt/recompute.h>
 
-#include "autograd/hunt.h"
+#include "autograd/observe.h"
 #include "node.h"
 
 /* A storage that must not change before the second run. */

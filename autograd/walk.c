@@ -6,7 +6,7 @@
 
 #include <rapt/ops.h>
 
-#include "hunt.h"
+#include "observe.h"
 #include "recording.h"
 #include "tensor/debug.h"
 #include "tensor/memory.h"
@@ -316,15 +316,11 @@ static bool visit(rapt_walk *walk, rapt_node *node)
     return good;
 }
 
-/* While the hunt is on, results of ops that a vjp calls are its own business. */
-static bool visit_hunting(rapt_walk *walk, rapt_node *node)
+static __attribute__((noinline, cold)) bool visit_observed(rapt_walk *walk, rapt_node *node)
 {
-    const char *op_before = rapt_running_op;
-    rapt_running_op = node->op->name;
-    rapt_hunt_arrived(walk, node);
-    const bool good = visit(walk, node) && rapt_hunt_backward(walk, node);
-    rapt_running_op = op_before;
-    return good;
+    rapt_observation observation;
+    rapt_observe_vjp(&observation, walk, node);
+    return rapt_observe_vjp_done(&observation, walk, node, visit(walk, node));
 }
 
 static bool is_reached_by_gradient(const rapt_node *node)
@@ -368,7 +364,7 @@ bool rapt_walk_run(rapt_walk *walk)
         if (is_reached_by_gradient(node)) {
             if (node->requested) keep_requested(walk, node);
             const bool goes_on = wants_any(walk, node);
-            good = !goes_on || (rapt_is_hunting() ? visit_hunting : visit)(walk, node);
+            good = !goes_on || (rapt_observed() ? visit_observed : visit)(walk, node);
             rapt_scope_renew(scope);
             if (good && goes_on && !walk->retain_graph) use_up(walk, node);
         }

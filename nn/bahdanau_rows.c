@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "recurrence_rows.h"
+#include "tensor/flops.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
 
@@ -224,6 +225,13 @@ static size_t scratch_bytes(const rapt_bahdanau_run *r, int64_t rows)
     return (size_t)(6 * rows * r->s.hidden * r->s.bytes) + (query > hidden ? query : hidden);
 }
 
+/* Of the products; what attention computes is not counted. */
+static void count_flops(const rapt_bahdanau_sizes *s)
+{
+    const int64_t of_row = s->hidden * (s->units + 6 * s->layers * s->hidden);
+    rapt_count_flops(2 * (double)s->steps.rows * (double)of_row);
+}
+
 bool rapt_bahdanau_run_steps(const char *op, rapt_bahdanau_run *r, const rapt_bahdanau_weights *weights)
 {
     const rapt_bahdanau_sizes *s = &r->s;
@@ -231,6 +239,7 @@ bool rapt_bahdanau_run_steps(const char *op, rapt_bahdanau_run *r, const rapt_ba
     const bool good = pack_all(op, r, weights) &&
                       rapt_recurrence_run_tasks(op, &s->steps, s->steps.count * rows * s->hidden * s->hidden / 8,
                                                 scratch_bytes(r, rows), run_rows, r);
+    count_flops(s);
     rapt_packed_matrix_free(&r->query);
     for (int l = 0; l < s->layers; l++) {
         rapt_packed_matrix_free(&r->input[l]);

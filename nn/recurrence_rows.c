@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tensor/core.h"
+#include "tensor/flops.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
@@ -165,6 +166,8 @@ bool rapt_recurrence_run_all(rapt_recurrence_run *r, const rapt_tensor *weight, 
                                            column_stride, s->steps.rows))
         return false;
     r->zeros = zeros->data;
+    const int64_t projected_rows = s->steps.rows - (r->initial[0] ? 0 : s->steps.batch);
+    rapt_count_flops(2 * (double)projected_rows * (double)k * (double)n);
     const size_t projected = (size_t)(rows * s->width * s->bytes);
     const bool good = rapt_recurrence_run_tasks(r->cell->name, &s->steps, s->steps.count * rows * k * n / 64,
                                                 projected + rapt_packed_matrix_scratch(&r->weight, rows), run_rows, r);

@@ -1,6 +1,7 @@
 /* Clipping: gradients that are too long, or have elements too large, are cut before the step. */
 #include <math.h>
 
+#include "autograd/observe.h"
 #include "core.h"
 #include "tensor/map.h"
 #include "tensor/reduce.h"
@@ -36,6 +37,7 @@ bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *no
 {
     const char *op = "clip_gradient_norm";
     if (!check(op, optimizer, limit)) return false;
+    RAPT_REGION(RAPT_DOING_STEP, op);
     double sum = 0;
     for (int i = 0; i < optimizer->count; i++) {
         const rapt_slot *slot = &optimizer->slots[i];
@@ -63,6 +65,7 @@ bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *no
 bool rapt_clip_gradient_value(rapt_optimizer *optimizer, double limit)
 {
     const char *op = "clip_gradient_value";
+    RAPT_REGION(RAPT_DOING_STEP, op);
     if (!check(op, optimizer, limit) || !own_gradients(optimizer)) return false;
     const double bounds[] = {-limit, limit};
     for (int i = 0; i < optimizer->count; i++) {

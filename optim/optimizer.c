@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autograd/observe.h"
 #include "core.h"
 #include "tensor/map.h"
 
@@ -233,6 +234,7 @@ static void warn_of_missing(const rapt_optimizer *optimizer)
 bool rapt_optimizer_step(rapt_optimizer *optimizer)
 {
     if (!optimizer) return rapt_fail_null("optimizer_step", "optimizer");
+    RAPT_REGION(RAPT_DOING_STEP, optimizer->kind->name);
     for (int i = 0; i < optimizer->count; i++) {
         rapt_slot *slot = &optimizer->slots[i];
         if (!takes_part(optimizer, slot)) continue;

@@ -1,6 +1,7 @@
 /* Fused dot-product attention over raw numbers: its tasks and the memory they need. */
 #include "tensor/dot_attention.h"
 
+#include "tensor/flops.h"
 #include "tensor/kernels.h"
 #include "tensor/memory.h"
 #include "tensor/parallel.h"
@@ -154,6 +155,27 @@ static void merge_rows(void *context, int64_t first, int64_t last)
     r->kernels->merge(r->call, r->tasks.parts, r->outs, r->statistics, first, last);
 }
 
+/* The pairs of a query and a key in its range, of all heads. */
+static double count_pairs(const rapt_raw_mask *mask)
+{
+    if (!mask->ranges) return (double)mask->heads * (double)rapt_raw_place_of_all(mask).pairs;
+    int64_t pairs = 0;
+    for (int64_t item = 0; item < mask->batch; item++) {
+        const rapt_raw_place place = rapt_raw_place_of(mask, item);
+        const int64_t *ranges = mask->ranges + (mask->starts ? 2 * place.first_query : item * mask->range_item);
+        const int64_t queries = mask->starts ? place.queries : mask->queries;
+        for (int64_t i = 0; i < queries; i++)
+            if (ranges[2 * i + 1] > ranges[2 * i]) pairs += ranges[2 * i + 1] - ranges[2 * i];
+    }
+    return (double)mask->heads * (double)pairs;
+}
+
+/* products: the multiply-adds of a pair. */
+static void count_flops(const rapt_dot_attention *call, int64_t products)
+{
+    if (rapt_flops) rapt_count_flops(2 * (double)products * count_pairs(&call->mask));
+}
+
 /* What a task costs, in additions. */
 static int64_t cost_of(const run *r, int64_t rows, int64_t products)
 {
@@ -176,6 +198,7 @@ bool rapt_dot_attention_forward(const char *op, const rapt_dot_attention *call)
 {
     run r = new_run(call);
     if (all_rows(&r) == 0) return true;
+    count_flops(call, call->size + call->value_size);
     cut_rows(&r);
     rapt_attention_cut_keys(&r.tasks, enough_tasks, least_keys, key_step);
     const int64_t parts = r.tasks.parts;
@@ -259,6 +282,7 @@ bool rapt_dot_attention_backward(const char *op, const rapt_dot_attention *call)
         gathers(op, &r) && rapt_scratch_take(op, &r.scratch, tasks, r.kernels->backward_bytes(call, rows));
     if (done) {
         const int64_t products = 3 * call->size + 2 * call->value_size;
+        count_flops(call, products);
         rapt_parallel(tasks, rapt_grain(cost_of(&r, rows, products)), backward_tasks, &r);
         rapt_scratch_give(&r.scratch);
         if (parts > 1) finish_parts(&r, parts * call->size, sum_rows);

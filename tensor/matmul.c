@@ -6,6 +6,9 @@
 #include "blas.h"
 #include "products.h"
 #include "tensor/core.h"
+#include "tensor/flops.h"
+
+RAPT_THREAD_LOCAL double *rapt_flops;
 
 bool rapt_gemm(const char *op, rapt_dtype dtype, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row_stride,
                int64_t a_column_stride, const void *b, int64_t b_row_stride, int64_t b_column_stride, void *c,
@@ -26,6 +29,7 @@ bool rapt_gemm(const char *op, rapt_dtype dtype, int64_t m, int64_t n, int64_t k
         .c_column = 1,
         .accumulate = accumulate,
     };
+    rapt_count_flops(2 * (double)m * (double)n * (double)k);
     return rapt_multiply_one(op, dtype, &first);
 }
 
@@ -97,6 +101,7 @@ static bool multiply(const char *op, const rapt_tensor *c, const rapt_tensor *a,
     batch_strides(b, c, w.strides[1]);
     batch_strides(c, c, w.strides[2]);
     fold(&w);
+    rapt_count_flops(2 * (double)c->count * (double)w.first.k);
     return rapt_multiply(op, &w);
 }
 

@@ -8,6 +8,7 @@
 #include <rapt/op.h>
 #include <rapt/ops.h>
 #include <rapt/packing.h>
+#include <rapt/profile.h>
 #include <rapt/recompute.h>
 
 #endif

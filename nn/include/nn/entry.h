@@ -4,7 +4,7 @@
 
 #include <rapt/module_values.h>
 
-#include "autograd/hunt.h"
+#include "autograd/observe.h"
 #include "tensor/pointer_set.h"
 
 /* One named thing of a module: a tensor or a child. */
@@ -36,8 +36,8 @@ static inline bool rapt_module_is_shared(const rapt_module *module)
  * false. */
 bool rapt_module_each(rapt_module *module, bool (*function)(rapt_module *module, void *context), void *context);
 
-/* `RAPT_ENTER(module);` at the top of a forward function: while the hunt for what is not finite is on, its errors name
- * the module until the block is left. NULL: nothing. */
+/* `RAPT_ENTER(module);` at the top of a forward function: those who observe (the hunt, the trace, the profile) know the
+ * module until the block is left. NULL: nothing. */
 #define RAPT_ENTER(module)                                                                                             \
     const rapt_module_place RAPT_JOIN(rapt_place_, __COUNTER__) __attribute__((cleanup(rapt_module_leave), unused)) =  \
         rapt_module_enter(module)
@@ -47,7 +47,7 @@ void rapt_module_enter_now(const rapt_module *module);
 static inline rapt_module_place rapt_module_enter(const rapt_module *module)
 {
     const rapt_module_place before = rapt_running_place;
-    if (rapt_is_hunting() && module) rapt_module_enter_now(module);
+    if (rapt_observed() && module) rapt_module_enter_now(module);
     return before;
 }
 

@@ -1,0 +1,40 @@
+#!/bin/sh
+# What RAPT_PROFILE and RAPT_TRACE do to a program: a report when it ends, a trace file that is JSON, lines of ops; and a
+# sentence where the setting is wrong. check_profile.sh PROGRAM
+set -eu
+program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+command -v python3 > /dev/null || { echo "skipped: there is no python3"; exit 77; }
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory"
+
+RAPT_PROFILE=trace.json "$program" > /dev/null 2> report
+grep -q '^affine .* forward ' report
+grep -q '^outside ' report
+python3 - <<'PYTHON'
+import json
+events = json.load(open('trace.json'))['traceEvents']
+assert len(events) > 100, len(events)
+for event in events:
+    assert event['ph'] == 'X' and event['ts'] >= 0 and event['dur'] >= 0, event
+assert {'forward', 'backward', 'walk', 'step'} <= {event['cat'] for event in events}
+assert any(event['args']['in'].startswith('float32 [') for event in events)
+assert any(event['args']['flops'] > 0 for event in events)
+PYTHON
+
+RAPT_PROFILE=yes "$program" 2> complaint > /dev/null
+grep -q "RAPT_PROFILE is 'yes'; 1, or the name of a file that ends in .json, expected" complaint
+RAPT_PROFILE=/nowhere/at/all.json "$program" 2> complaint > /dev/null
+grep -q "'/nowhere/at/all.json' cannot be written" complaint
+
+RAPT_TRACE=1 "$program" 2> lines > /dev/null
+grep -q '^forward  affine: float32 \[' lines
+grep -q '^backward affine: float32 \[' lines
+for off in 0 ''; do
+    RAPT_TRACE=$off RAPT_PROFILE=$off "$program" 2> nothing > /dev/null
+    if [ -s nothing ]; then
+        echo "RAPT_TRACE='$off' RAPT_PROFILE='$off' wrote:"
+        cat nothing
+        exit 1
+    fi
+done

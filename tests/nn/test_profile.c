@@ -1,0 +1,264 @@
+/* The trace and the profile: what runs is named with its shapes and module, and the times are those of the clock. */
+#include "../gpt.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <rapt/optim.h>
+#include <rapt/profile.h>
+
+#include "../temporary_file.h"
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int count(const char *text, const char *part)
+{
+    int found = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) found++;
+    return found;
+}
+
+static rapt_sequential *perceptron(int64_t size)
+{
+    return RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(size, size, RAPT_BIAS),
+                           rapt_activation_new("Tanh", rapt_tanh),
+                           (rapt_module *)rapt_linear_new(size, size, RAPT_BIAS));
+}
+
+static rapt_tensor *loss_of(rapt_sequential *model, rapt_tensor *x)
+{
+    return rapt_mean(rapt_sequential_forward(model, x), RAPT_ALL_AXES, false);
+}
+
+/* --- the trace --- */
+
+/* What a step writes, and an op that fails; freed by the caller. */
+static __attribute__((noinline)) char *trace(rapt_sequential *model, rapt_tensor *x)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    cr_expect_null(rapt_trace(stream));
+    cr_expect(rapt_backward(loss_of(model, x)), "%s", rapt_error());
+    cr_expect_null(rapt_matmul(x, x));
+    cr_expect_eq(rapt_trace(NULL), stream);
+    rapt_clear_error();
+    rapt_tanh(x);
+    fclose(stream);
+    return text;
+}
+
+Test(trace, has_a_line_for_each_op_and_each_gradient)
+{
+    RAPT_SCOPE;
+    rapt_sequential *model = perceptron(3);
+    char *text = trace(model, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3)));
+    cr_expect(strstr(text, "forward  affine: float32 [2, 3], float32 [3, 3], float32 [3] -> float32 [2, 3]; in "
+                           "Sequential 0\n"),
+              "%s", text);
+    cr_expect(strstr(text, "forward  tanh: float32 [2, 3] -> float32 [2, 3]; in Sequential 1\n"), "%s", text);
+    cr_expect(strstr(text, "forward  mean: float32 [2, 3] -> float32 []\n"), "%s", text);
+    cr_expect(strstr(text, "backward affine: float32 [2, 3] -> float32 [2, 3], float32 [3, 3], float32 [3]; in "
+                           "Sequential 2\n"),
+              "%s", text);
+    cr_expect(strstr(text, "backward affine: float32 [2, 3] -> -, float32 [3, 3], float32 [3]; in Sequential 0\n"),
+              "%s", text);
+    cr_expect(strstr(text, "forward  matmul: float32 [2, 3], float32 [2, 3] -> an error\n"), "%s", text);
+    cr_expect_eq(count(text, "\n"), 9, "%s", text);
+    free(text);
+    rapt_module_free(&model->module);
+}
+
+/* --- the profile --- */
+
+static void train(rapt_gpt *gpt, rapt_optimizer *optimizer, rapt_tensor *tokens, int steps)
+{
+    for (int step = 0; step < steps; step++) {
+        RAPT_SCOPE;
+        cr_assert(rapt_backward(rapt_gpt_loss(gpt, tokens, tokens, NULL)), "%s", rapt_error());
+        cr_assert(rapt_clip_gradient_norm(optimizer, 1, NULL));
+        cr_assert(rapt_optimizer_step(optimizer));
+    }
+}
+
+/* The test's own clock, around the same steps. Another program may take the processor between two of the clocks, so
+ * that it may happen once, but not in each of some attempts. */
+Test(profile, sums_are_the_time_of_the_clock)
+{
+    RAPT_SCOPE;
+    const rapt_gpt_config c = {.vocabulary = 500, .context = 64, .hidden = 128, .layers = 2, .heads = 4, .bias = true};
+    double share = 0;
+    for (int recompute = 0; recompute < 2; recompute++) {
+        rapt_gpt_config kind = c;
+        kind.recompute = recompute;
+        rapt_gpt *gpt = rapt_gpt_new(&kind);
+        rapt_optimizer *optimizer = rapt_adam_new(&gpt->module, &(rapt_adam_config){.learning_rate = 1e-3});
+        rapt_tensor *tokens = rapt_randint(0, c.vocabulary, RAPT_SHAPE(4, 64));
+        train(gpt, optimizer, tokens, 1);
+        share = 0;
+        for (int attempt = 0; attempt < 5 && (share < 0.95 || share > 1); attempt++) {
+            cr_assert(rapt_profile_start(NULL), "%s", rapt_error());
+            const double begin = now();
+            train(gpt, optimizer, tokens, 3);
+            const double wall = now() - begin;
+            cr_assert(rapt_profile_stop(), "%s", rapt_error());
+            const rapt_profile_times t = rapt_profile_get_times();
+            share = (t.forward + t.backward + t.walk + t.step) / wall;
+            cr_expect_eq(t.threads, 1);
+            cr_expect_eq(t.lost, 0);
+            cr_expect_gt(t.step, 0);
+            cr_expect_gt(t.walk, 0);
+            cr_expect_float_eq(t.all, t.forward + t.backward + t.walk + t.step + t.outside, 1e-9);
+        }
+        cr_expect(share >= 0.95 && share <= 1, "%g of the clock's time", share);
+        rapt_optimizer_free(optimizer);
+        rapt_module_free(&gpt->module);
+    }
+}
+
+/* 2 m n k forward, and twice that backward */
+Test(profile, counts_the_flops_of_products)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(5, 7)));
+    rapt_tensor *y = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(7, 11)));
+    cr_assert(rapt_profile_start(NULL));
+    rapt_tensor *root = rapt_sum(rapt_matmul(x, y), RAPT_ALL_AXES, false);
+    cr_expect_eq(rapt_profile_get_times().flops, 2. * 5 * 7 * 11);
+    cr_assert(rapt_backward(root));
+    cr_expect_eq(rapt_profile_get_times().flops, 6. * 5 * 7 * 11);
+    rapt_tensor *many = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4, 5));
+    cr_assert(rapt_profile_start(NULL));
+    cr_assert_not_null(rapt_matmul(many, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(5, 6))));
+    cr_expect_eq(rapt_profile_get_times().flops, 2. * 2 * 3 * 4 * 5 * 6);
+    cr_assert(rapt_profile_stop());
+    rapt_matmul(x, y);
+    cr_expect_eq(rapt_profile_get_times().flops, 2. * 2 * 3 * 4 * 5 * 6);
+    cr_expect_eq(rapt_profile_get_times().calls, 1);
+}
+
+/* Of pairs that a causal mask leaves: 2 · 2 · size each forward, 2 · 5 · size backward */
+Test(profile, counts_the_flops_of_pairs_in_range)
+{
+    RAPT_SCOPE;
+    enum { heads = 2, length = 9, size = 4 };
+    rapt_attention *attention = rapt_attention_new(rapt_dot_product_scoring_new(), 0);
+    rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(3, length, size)));
+    for (int causal = 0; causal < 2; causal++) {
+        const double pairs = 3. * (causal ? length * (length + 1) / 2 : length * length);
+        cr_assert(rapt_profile_start(NULL));
+        rapt_tensor *y = rapt_attention_forward(attention, x, x, x, &(rapt_mask){.causal = causal});
+        cr_assert_not_null(y, "%s", rapt_error());
+        cr_expect_float_eq(rapt_profile_get_times().flops, 4 * size * pairs, 0.5, "%g", rapt_profile_get_times().flops);
+        cr_assert(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)), "%s", rapt_error());
+        cr_expect_float_eq(rapt_profile_get_times().flops, 14 * size * pairs, 0.5);
+    }
+    rapt_profile_stop();
+    rapt_module_free(&attention->module);
+}
+
+static __attribute__((noinline)) char *report(void)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    cr_expect(rapt_profile_report(stream), "%s", rapt_error());
+    fclose(stream);
+    return text;
+}
+
+Test(profile, reports_ops_and_modules)
+{
+    RAPT_SCOPE;
+    rapt_sequential *model = perceptron(4);
+    rapt_optimizer *optimizer = rapt_sgd_new(&model->module, &(rapt_sgd_config){.learning_rate = 0.1});
+    cr_assert(rapt_profile_start(NULL));
+    for (int step = 0; step < 3; step++) {
+        RAPT_SCOPE;
+        cr_assert(rapt_backward(loss_of(model, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 4)))));
+        cr_assert(rapt_optimizer_step(optimizer));
+    }
+    cr_assert(rapt_profile_stop());
+    char *text = report();
+    cr_expect(strstr(text, "affine                               forward          6 "), "%s", text);
+    cr_expect(strstr(text, "affine                               backward         6 "), "%s", text);
+    cr_expect(strstr(text, "backward                             walk             3 "), "%s", text);
+    cr_expect(strstr(text, "SGD                                  step             3 "), "%s", text);
+    cr_expect(strstr(text, "\nSequential 0 "), "%s", text);
+    cr_expect(strstr(text, "\n1 thread, "), "%s", text);
+    cr_expect_eq(count(text, "tanh "), 2, "%s", text);
+    free(text);
+    rapt_optimizer_free(optimizer);
+    rapt_module_free(&model->module);
+}
+
+/* --- threads --- */
+
+static void *run_model(void *steps)
+{
+    RAPT_SCOPE;
+    rapt_sequential *model = perceptron(8);
+    for (int step = 0; step < *(const int *)steps; step++) {
+        RAPT_SCOPE;
+        cr_expect(rapt_backward(loss_of(model, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 8)))), "%s", rapt_error());
+        rapt_module_clear_gradients(&model->module);
+    }
+    rapt_module_free(&model->module);
+    return NULL;
+}
+
+static int64_t calls_of(int threads, int steps, const char *file)
+{
+    pthread_t thread[4];
+    cr_assert(rapt_profile_start(file), "%s", rapt_error());
+    for (int i = 0; i < threads; i++) pthread_create(&thread[i], NULL, run_model, &steps);
+    for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+    cr_expect_eq(rapt_profile_get_times().threads, threads + 1);
+    return rapt_profile_get_times().calls;
+}
+
+/* Each event has its line, between that of the head and that of the end. */
+Test(profile, threads_at_once_are_told_apart)
+{
+    char path[32], line[4096];
+    write_temporary_file(path, "", 0);
+    const int64_t once = calls_of(1, 200, NULL), calls = calls_of(4, 200, path);
+    cr_expect_eq(calls, 4 * once, "%lld, %lld", (long long)calls, (long long)once);
+    FILE *file = fopen(path, "r");
+    int64_t events = 0;
+    int threads = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        events += strncmp(line, "{\"name\": \"", 10) == 0 && strstr(line, "\"ph\": \"X\"") && strstr(line, "}}");
+        for (int i = 2; i <= 5; i++) {
+            char tid[16];
+            snprintf(tid, sizeof tid, "\"tid\": %d,", i);
+            if (strstr(line, tid)) threads |= 1 << i;
+        }
+    }
+    cr_assert(file);
+    fclose(file);
+    remove(path);
+    cr_expect_eq(events, calls, "%lld events of %lld", (long long)events, (long long)calls);
+    cr_expect_eq(threads, 4 + 8 + 16 + 32);
+}
+
+Test(profile, bad_calls_are_errors)
+{
+    cr_expect_not(rapt_profile_start("/nowhere/at/all.json"));
+    expect_error(RAPT_ERROR_FILE, "profile_start: '/nowhere/at/all.json' cannot be written");
+    cr_expect_not(rapt_profile_report(NULL));
+    expect_error(RAPT_ERROR_NULL, "profile_report: stream");
+    cr_expect(rapt_profile_stop());
+    cr_expect(rapt_profile_start("/dev/full"));
+    run_model(&(int){1});
+    cr_expect_not(rapt_profile_stop());
+    expect_error(RAPT_ERROR_FILE, "could not be written whole");
+}
