@@ -5,6 +5,7 @@
 #include "bahdanau.h"
 #include "bahdanau_op.h"
 #include "nn/mask.h"
+#include "nn/pooling.h"
 #include "tensor/core.h"
 
 static bool is_shape(const rapt_tensor *tensor, rapt_dtype dtype, int64_t a, int64_t b, int64_t c)
@@ -19,8 +20,8 @@ bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_ba
     const rapt_recurrent *rnn = &decoder->rnn->recurrent;
     rapt_tensor *query, *unit;
     if (attention->plain || attention->keep_weights || attention->modification_count > 0 ||
-        attention->normalizer != rapt_masked_softmax || rnn->plain || rnn->layers > rapt_bahdanau_layers ||
-        !rapt_additive_scoring_weights(attention->scoring, &query, &unit))
+        rapt_attention_has_levels(attention) || attention->normalizer != rapt_masked_softmax || rnn->plain ||
+        rnn->layers > rapt_bahdanau_layers || !rapt_additive_scoring_weights(attention->scoring, &query, &unit))
         return false;
     const rapt_dtype dtype = decoder->embedding->weight->dtype;
     const int64_t keys = state->keys->rank == 3 ? state->keys->shape[1] : 0;

@@ -59,6 +59,7 @@ static void add_blocks(rapt_gpt *gpt, rapt_module *body)
                                             .final_norm = true,
                                             .dropout = c->dropout,
                                             .attention_dropout = c->dropout,
+                                            .sinks = c->sinks,
                                             .rotary = c->positions == RAPT_POSITIONS_ROTARY,
                                             .names = RAPT_NAMES_GPT2,
                                             .recompute = c->recompute};

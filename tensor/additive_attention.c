@@ -62,8 +62,9 @@ static void forward_tasks(void *context, int64_t first, int64_t last)
         rapt_attention_piece piece = rapt_attention_piece_of(&r->tasks, task);
         const int64_t part = rapt_attention_part_of(&r->tasks, &piece);
         const rapt_raw_place place = rapt_raw_place_of(&r->call->mask, piece.item);
-        const rapt_additive_attention call = rapt_additive_call_of_sequence(r->call, piece.item);
+        rapt_additive_attention call = rapt_additive_call_of_sequence(r->call, piece.item);
         if (!rapt_additive_enter_sequence(r->call, &place, &piece)) continue;
+        if (r->outs && !call.normalizer.is_sigmoid) call.normalizer.levels = NULL; /* the sink comes at the merging */
         const rapt_additive_output output =
             r->outs ? part_at(r, &call, &place, part, piece.item, piece.group, piece.first_row)
                     : output_at(r, &call, &place, piece.item, piece.group, piece.first_row);
@@ -88,7 +89,7 @@ static void merge_heads(void *context, int64_t first, int64_t last)
                                            .statistics = from.statistics,
                                            .out_step = rows * size,
                                            .statistics_step = rows * 2};
-        r->kernels->merge(&call, call.mask.queries, &parts, &output);
+        r->kernels->merge(&call, number % heads, call.mask.queries, &parts, &output);
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct run {
     char *outs, *statistics; /* (parts, batch·heads·queries, value_size) and (…, 2), where there are several parts */
     int64_t part_size;       /* elements of a row of outs */
     void *weights;           /* for rapt_dot_attention_weights */
-    rapt_gathering gathering; /* backward: the gradients of what changes captured */
+    rapt_gathering gathering, levels; /* backward: the gradients of what changes captured, and of the normaliser's */
 } run;
 
 static run new_run(const rapt_dot_attention *call)
@@ -140,6 +140,8 @@ static void forward_tasks(void *context, int64_t first, int64_t last)
             t.call.out = (rapt_raw_rows){r->outs + row * size * bytes,
                                          {mask->heads * mask->queries * size, mask->queries * size, size}};
             t.call.statistics = r->statistics + 2 * row * bytes;
+            if (!t.call.normalizer.is_sigmoid)
+                t.call.normalizer.levels = NULL; /* the sink comes when they are merged */
         }
         if (r->weights)
             r->kernels->weights(&t.call, &t.piece, scratch, r->weights);
@@ -235,6 +237,7 @@ static void backward_tasks(void *context, int64_t first, int64_t last)
         const rapt_raw_mask *mask = &t.call.mask;
         const int64_t of_group = mask->heads / r->tasks.groups * mask->queries;
         t.call.gathered = rapt_gathering_of_task(&r->gathering, task);
+        t.call.normalizer.gathered = rapt_gathering_of_task(&r->levels, task);
         const int64_t row = row_of_part(r, &t) + (t.piece.item * r->tasks.groups + t.piece.group) * of_group;
         r->kernels->backward(&t.call, &t.piece, scratch,
                              r->tasks.parts > 1 ? r->outs + row * r->part_size * bytes : NULL);
@@ -250,16 +253,18 @@ static void sum_rows(void *context, int64_t first, int64_t last)
 
 static bool gathers(const char *op, run *r)
 {
-    return rapt_gathering_begin(op, r->call->changes, r->tasks.count, r->call->mask.heads / r->call->groups,
-                                &r->gathering);
+    const rapt_dot_attention *call = r->call;
+    const int64_t heads = call->mask.heads / call->groups;
+    return rapt_gathering_begin(op, call->changes, r->tasks.count, heads, &r->gathering) &&
+           rapt_gathering_begin(op, call->normalizer.gathers, r->tasks.count, heads, &r->levels);
 }
 
 /* In a packed batch the item of a task is its sequence. */
-static void add_gathered(const run *r)
+static void add_gathered(const run *r, const rapt_gathering *gathering)
 {
-    for (int64_t task = 0; r->gathering.of_tasks && task < r->tasks.count; task++) {
+    for (int64_t task = 0; gathering->of_tasks && task < r->tasks.count; task++) {
         const rapt_attention_piece piece = rapt_attention_piece_of(&r->tasks, task);
-        rapt_gathering_add(&r->gathering, task, piece.item, piece.group * r->gathering.heads);
+        rapt_gathering_add(gathering, task, piece.item, piece.group * gathering->heads);
     }
 }
 
@@ -286,9 +291,11 @@ bool rapt_dot_attention_backward(const char *op, const rapt_dot_attention *call)
         rapt_parallel(tasks, rapt_grain(cost_of(&r, rows, products)), backward_tasks, &r);
         rapt_scratch_give(&r.scratch);
         if (parts > 1) finish_parts(&r, parts * call->size, sum_rows);
-        add_gathered(&r);
+        add_gathered(&r, &r.gathering);
+        add_gathered(&r, &r.levels);
     }
     rapt_gathering_end(&r.gathering, done);
+    rapt_gathering_end(&r.levels, done);
     rapt_block_give(r.outs, capacity);
     return done;
 }

@@ -239,7 +239,7 @@ static void run_forward(const trial *t, const rapt_additive_attention *a, int64_
     const rapt_additive_parts of = {parts,   part_keys, part_out.typed, part_statistics.typed, rows * s->value_size,
                                     rows * 2};
     const rapt_additive_output output = output_of(t, t->n[out].typed, t->n[statistics].typed, 0);
-    rapt_kernel.additive[t->dtype].merge(a, rows, &of, &output);
+    rapt_kernel.additive[t->dtype].merge(a, 0, rows, &of, &output);
     free_numbers(&part_out);
     free_numbers(&part_statistics);
 }

@@ -1,6 +1,7 @@
 /* The layer of attention pooling: its inputs checked, its keys prepared, and padding kept out. */
 #include <rapt/attention.h>
 
+#include <math.h>
 #include <stdio.h>
 
 #include "attention.h"
@@ -34,6 +35,7 @@ rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
     if (attention) {
         attention->scoring = added;
         attention->normalizer = rapt_masked_softmax;
+        attention->sink = -(double)INFINITY;
         attention->dropout = dropout;
     }
     return rapt_module_finish(module);
@@ -150,6 +152,7 @@ static rapt_tensor *pool(rapt_pooling *p, bool prepares)
         if (!resolve_changes(p, &changes)) return NULL;
         p->changes = &changes;
     }
+    if (!p->levels && !rapt_resolve_levels(p->attention, &p->resolved, p->queries->dtype, &p->levels)) return NULL;
     if (p->resolved.sequences > 0 && (!rapt_pooling_is_fused(p) || rapt_wants_weights(p))) {
         rapt_pooling padded;
         return rapt_unpack_pooling(kind.name, p, &padded) ? rapt_pack_pooled(&p->mask, pool(&padded, prepares)) : NULL;

@@ -124,6 +124,8 @@ rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_multi_head_a
     add_projections(m, inputs, c);
     rapt_attention *pooling = c->pooling ? c->pooling : rapt_dot_product_attention_new(c->dropout);
     m->pooling = rapt_module_add_child(&m->module, "attention", (rapt_module *)pooling);
+    if (c->sinks && m->pooling && !m->pooling->sinks && !rapt_attention_learn_sinks(m->pooling, m->heads))
+        m->module.failed = true;
     if (c->rotary) m->rotary = rapt_module_add_child(&m->module, "rotary", (rapt_module *)c->rotary);
     return rapt_module_finish(&m->module);
 }

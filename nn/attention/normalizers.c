@@ -1,6 +1,7 @@
 /* Normalisers other than softmax: weights from the scores that a mask leaves to each query. */
 #include "normalizers.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "tensor/core.h"
@@ -116,6 +117,58 @@ static rapt_tensor *sparse(const char *name, rapt_tensor *weigh(rapt_tensor *x, 
     return rapt_keep(weigh(seen ? rapt_where(seen, scores, scalar_like(scores, -(double)INFINITY)) : scores, -1));
 }
 
+/* (heads) → (heads, 1, 1), or (1, 1) beside scores that have no axis of heads */
+static rapt_tensor *level_rows(rapt_tensor *levels, const rapt_tensor *scores)
+{
+    const int64_t shape[] = {levels->count, 1, 1};
+    return scores->rank == 4 ? rapt_reshape(levels, 3, shape) : rapt_reshape(levels, 2, shape + 1);
+}
+
+static const char sinks_name[] = "masked_softmax_with_sinks", sigmoid_name[] = "masked_sigmoid",
+                  biases_name[] = "masked_sigmoid_with_biases";
+
+/* A constant that is not −∞: the largest of each row of scores and its sink. */
+static rapt_tensor *largest_of(rapt_tensor *scores, rapt_tensor *sinks)
+{
+    RAPT_NO_GRADIENT;
+    const double lowest = scores->dtype == RAPT_FLOAT32 ? (double)-FLT_MAX : -DBL_MAX;
+    rapt_tensor *largest = rapt_maximum(rapt_max(scores, RAPT_AXES(-1), true), sinks);
+    return rapt_maximum(largest, scalar_like(scores, lowest));
+}
+
+/* exp(a − m) / (exp(sink − m) + Σ exp(a − m)), for any m */
+static rapt_tensor *softmax_with_sinks(rapt_tensor *scores, const rapt_resolved_mask *mask, rapt_tensor *sinks)
+{
+    rapt_tensor *seen;
+    RAPT_SCOPE;
+    if (!begin(sinks_name, mask, &scores, &seen)) return NULL;
+    if (mask->keys == 0) return rapt_keep(scores);
+    sinks = level_rows(sinks, scores);
+    if (seen) scores = rapt_where(seen, scores, scalar_like(scores, -(double)INFINITY));
+    if (!scores || !sinks) return NULL;
+    rapt_tensor *largest = largest_of(scores, sinks);
+    rapt_tensor *powers = rapt_exp(rapt_sub(scores, largest)), *sink = rapt_exp(rapt_sub(sinks, largest));
+    rapt_tensor *total = rapt_add(rapt_sum(powers, RAPT_AXES(-1), true), sink);
+    if (!total) return NULL;
+    /* of a row that sees nothing beside a sink of −∞ */
+    total = rapt_where(rapt_not_equal(total, scalar_like(total, 0)), total, scalar_like(total, 1));
+    return rapt_keep(keep_seen(seen, rapt_div(powers, total)));
+}
+
+static rapt_tensor *sigmoid_with_biases(rapt_tensor *scores, const rapt_resolved_mask *mask, rapt_tensor *biases)
+{
+    rapt_tensor *seen;
+    RAPT_SCOPE;
+    if (!begin(biases ? biases_name : sigmoid_name, mask, &scores, &seen)) return NULL;
+    if (biases) scores = rapt_add(scores, level_rows(biases, scores));
+    return rapt_keep(keep_seen(seen, rapt_sigmoid(scores)));
+}
+
+static rapt_tensor *sigmoid(rapt_tensor *scores, const rapt_resolved_mask *mask)
+{
+    return sigmoid_with_biases(scores, mask, NULL);
+}
+
 static const char sparsemax_name[] = "masked_sparsemax", entmax15_name[] = "masked_entmax15";
 
 static rapt_tensor *sparsemax(rapt_tensor *scores, const rapt_resolved_mask *mask)
@@ -159,6 +212,35 @@ rapt_tensor *rapt_masked_uniform(rapt_tensor *scores, const rapt_mask *mask)
     return resolve_and(uniform_op.name, uniform, scores, mask);
 }
 
+rapt_tensor *rapt_masked_sigmoid(rapt_tensor *scores, const rapt_mask *mask)
+{
+    return resolve_and(sigmoid_name, sigmoid, scores, mask);
+}
+
+/* Softmax with sinks or sigmoid with biases. */
+typedef rapt_tensor *levelled_normalizer(rapt_tensor *scores, const rapt_resolved_mask *mask, rapt_tensor *levels);
+
+static rapt_tensor *resolve_and_level(const char *name, const char *what, levelled_normalizer *normalizer,
+                                      rapt_tensor *scores, const rapt_mask *mask, rapt_tensor *levels)
+{
+    rapt_resolved_mask resolved;
+    RAPT_SCOPE;
+    if (!rapt_resolve_mask_for(name, mask, scores, &resolved) ||
+        !rapt_check_levels(name, what, levels, scores->dtype, resolved.heads))
+        return NULL;
+    return rapt_keep(normalizer(scores, &resolved, levels));
+}
+
+rapt_tensor *rapt_masked_softmax_with_sinks(rapt_tensor *scores, const rapt_mask *mask, rapt_tensor *sinks)
+{
+    return resolve_and_level(sinks_name, "sinks", softmax_with_sinks, scores, mask, sinks);
+}
+
+rapt_tensor *rapt_masked_sigmoid_with_biases(rapt_tensor *scores, const rapt_mask *mask, rapt_tensor *biases)
+{
+    return resolve_and_level(biases_name, "biases", sigmoid_with_biases, scores, mask, biases);
+}
+
 rapt_tensor *rapt_masked_sparsemax(rapt_tensor *scores, const rapt_mask *mask)
 {
     return resolve_and(sparsemax_name, sparsemax, scores, mask);
@@ -170,7 +252,7 @@ rapt_tensor *rapt_masked_entmax15(rapt_tensor *scores, const rapt_mask *mask)
 }
 
 rapt_tensor *rapt_normalize(rapt_normalizer *normalizer, rapt_tensor *scores, const rapt_mask *mask,
-                            const rapt_resolved_mask *resolved)
+                            const rapt_resolved_mask *resolved, rapt_tensor *levels)
 {
     static const struct {
         rapt_normalizer *normalizer;
@@ -178,10 +260,13 @@ rapt_tensor *rapt_normalize(rapt_normalizer *normalizer, rapt_tensor *scores, co
     } known[] = {{rapt_masked_softmax, rapt_masked_softmax_resolved},
                  {rapt_masked_sparsemax, sparsemax},
                  {rapt_masked_entmax15, entmax15},
+                 {rapt_masked_sigmoid, sigmoid},
                  {rapt_masked_none, none},
                  {rapt_masked_sum, sum},
                  {rapt_masked_hard, hard},
                  {rapt_masked_uniform, uniform}};
+    if (levels)
+        return (normalizer == rapt_masked_sigmoid ? sigmoid_with_biases : softmax_with_sinks)(scores, resolved, levels);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (normalizer == known[i].normalizer) return known[i].resolved(scores, resolved);
     return normalizer(scores, mask);

@@ -103,7 +103,7 @@ rapt_tensor *rapt_pool_plainly(rapt_pooling *p)
     rapt_attention *attention = p->attention;
     rapt_tensor *scores = rapt_change_plainly(p->changes, compute_scores(p), p->resolved.offset);
     if (!scores || !add_relative_bias(p, true)) return NULL;
-    rapt_tensor *weights = rapt_normalize(attention->normalizer, scores, &p->mask, &p->resolved);
+    rapt_tensor *weights = rapt_normalize(attention->normalizer, scores, &p->mask, &p->resolved, p->levels);
     if (!weights || (rapt_wants_weights(p) && !hand_out_weights(p, weights))) return NULL;
     if (dropout_of(attention) > 0) weights = rapt_drop(weights, dropout_of(attention));
     rapt_tensor *pooled = by_head(p, rapt_weighted_sum(by_group(p, weights), p->values));
@@ -114,8 +114,8 @@ bool rapt_pooling_is_fused(const rapt_pooling *p)
 {
     const rapt_attention *attention = p->attention;
     return attention->scoring->attend && !attention->scoring->relative_values && !attention->plain &&
-           attention->normalizer == rapt_masked_softmax && !p->mask.fills_million &&
-           rapt_changes_have_functions(p->changes);
+           (attention->normalizer == rapt_masked_softmax || attention->normalizer == rapt_masked_sigmoid) &&
+           !p->mask.fills_million && rapt_changes_have_functions(p->changes);
 }
 
 rapt_tensor *rapt_pool_fused(rapt_pooling *p)
@@ -128,6 +128,8 @@ rapt_tensor *rapt_pool_fused(rapt_pooling *p)
                                       .values = p->values,
                                       .mask = &p->resolved,
                                       .changes = p->changes,
+                                      .is_sigmoid = attention->normalizer == rapt_masked_sigmoid,
+                                      .levels = p->levels,
                                       .dropout = dropout_of(attention),
                                       .weights = rapt_wants_weights(p) ? &weights : NULL};
     rapt_tensor *pooled = attention->scoring->attend(attention->scoring, &call);

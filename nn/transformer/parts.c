@@ -29,6 +29,7 @@ rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer
                                                .groups = c->groups,
                                                .bias = c->attention_bias,
                                                .dropout = c->attention_dropout,
+                                               .sinks = c->sinks,
                                                .names = c->names};
     if (c->scoring) {
         config.pooling = rapt_attention_new(c->scoring(c->hidden / c->heads, c->context), c->attention_dropout);

@@ -24,6 +24,7 @@ enum {
     at_mask,
     at_bias = at_mask + rapt_input_bias,
     at_relative_bias = at_mask + rapt_input_relative_bias,
+    at_levels = at_mask + rapt_input_levels,
     gradient_count,
     input_count = at_mask + rapt_mask_input_count,
     at_statistics = input_count,
@@ -93,6 +94,7 @@ static rapt_tensor *forward(rapt_call *call)
     RAPT_SCOPE;
     if (!describe(&a, call, &o->mask, true, false)) return NULL;
     a.changes = rapt_changes_of(call, input_count, &o->changes, a.dtype, &changes);
+    a.normalizer = rapt_fused_normalizer(call, at_mask, o, NULL, NULL);
     const rapt_raw_mask *m = &a.mask;
     const rapt_tensor *queries = rapt_call_input(call, at_queries);
     int64_t shape[RAPT_MAX_RANK];
@@ -134,7 +136,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
     const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, at_gradient));
     rapt_tensor *so_far[gradient_count] =
         {[at_keys] = rapt_call_input(call, at_keys_so_far), [at_values] = rapt_call_input(call, at_values_so_far)};
-    rapt_raw_changes changes;
+    rapt_raw_changes changes, levels;
     if (!gradient || !describe(&a, call, &o->forward.mask, !weights, true)) return NULL;
     a.changes = rapt_changes_of(call, at_captured, &o->forward.changes, a.dtype, &changes);
     if (a.changes && !rapt_captured_gradients(call, gradient_count, o->wants_captured, at_captured, &changes))
@@ -161,6 +163,8 @@ static rapt_tensor *backward_forward(rapt_call *call)
                                 .bias = o->wants[at_bias] ? bias->data : NULL,
                                 .relative_bias = o->wants[at_relative_bias] ? relative_bias->data : NULL};
     if (g.relative_bias) memset(g.relative_bias, 0, (size_t)relative_bias->count * rapt_dtype_size(a.dtype));
+    a.normalizer =
+        rapt_fused_normalizer(call, at_mask, &o->forward, o->wants[at_levels] ? gradients[at_levels] : NULL, &levels);
     if (!rapt_additive_attention_backward(name, &a, &g, wants)) return NULL;
     if (wants.hidden)
         gradients[at_weight] =
@@ -261,7 +265,7 @@ rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_t
     if (!values) return NULL;
     rapt_tensor *in[input_count] =
         {[at_queries] = queries, [at_keys] = keys, [at_weight] = weight, [at_values] = values};
-    rapt_mask_put_inputs(call->mask, in + at_mask);
+    rapt_fused_put_inputs(call, in + at_mask);
     const rapt_fused_options o = rapt_fused_options_of(call);
     return rapt_fused_apply(&op, &o, input_count, in, call);
 }

@@ -21,6 +21,7 @@ enum {
     at_mask,
     at_bias = at_mask + rapt_input_bias,
     at_relative_bias = at_mask + rapt_input_relative_bias,
+    at_levels = at_mask + rapt_input_levels,
     gradient_count,
     input_count = at_mask + rapt_mask_input_count,
     at_out = input_count,
@@ -64,6 +65,7 @@ static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o, i
                               .value_size = values->shape[values->rank - 1],
                               .scale = o->scale,
                               .is_gaussian = o->is_gaussian,
+                              .normalizer = rapt_fused_normalizer(call, at_mask, &o->fused, NULL, NULL),
                               .mask = rapt_raw_mask_of(call, at_mask, &o->fused.mask, scores),
                               .queries = rows_of(queries),
                               .keys = rows_of(keys),
@@ -118,7 +120,7 @@ static rapt_tensor *gradient_like(const rapt_tensor *input)
     return rapt_new(name, input->dtype, input->rank, input->shape);
 }
 
-/* Of a bias: zeros to begin with, or nothing where it is not wanted. */
+/* Of a bias, or of levels: zeros to begin with, or nothing where it is not wanted. */
 static rapt_tensor *bias_gradient(const rapt_tensor *bias, bool wanted)
 {
     return wanted ? rapt_zeros_like(bias) : rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0));
@@ -128,7 +130,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
 {
     const backward_options *o = rapt_call_options(call);
     rapt_dot_attention a;
-    rapt_raw_changes changes;
+    rapt_raw_changes changes, levels;
     RAPT_SCOPE;
     const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, at_gradient));
     if (!gradient || !describe(&a, call, &o->forward, at_captured, &changes)) return NULL;
@@ -152,6 +154,8 @@ static rapt_tensor *backward_forward(rapt_call *call)
     a.d_values = rows_of(gradients[at_values]);
     a.d_scores = o->wants[at_bias] ? gradients[at_bias]->data : NULL;
     a.d_relative_bias = o->wants[at_relative_bias] ? gradients[at_relative_bias]->data : NULL;
+    if (o->wants[at_levels])
+        a.normalizer = rapt_fused_normalizer(call, at_mask, &o->forward.fused, gradients[at_levels], &levels);
     if (!rapt_dot_attention_backward(name, &a)) return NULL;
     for (int i = at_queries + 1; i < gradient_count; i++) rapt_call_set_output(call, i, gradients[i]);
     return gradients[at_queries];
@@ -242,7 +246,7 @@ static rapt_tensor *attend(rapt_tensor *queries, rapt_tensor *keys, double scale
 {
     if (!queries || !keys || !call->values || !check(queries, keys, call->values)) return NULL;
     rapt_tensor *in[input_count] = {[at_queries] = queries, [at_keys] = keys, [at_values] = call->values};
-    rapt_mask_put_inputs(call->mask, in + at_mask);
+    rapt_fused_put_inputs(call, in + at_mask);
     const options o = {rapt_fused_options_of(call), scale, is_gaussian};
     return rapt_fused_apply(&op, &o, input_count, in, call);
 }

@@ -8,9 +8,34 @@
 
 rapt_fused_options rapt_fused_options_of(const rapt_attention_call *call)
 {
-    rapt_fused_options options = {.mask = rapt_mask_options_of(call)};
+    rapt_fused_options options = {.mask = rapt_mask_options_of(call), .is_sigmoid = call->is_sigmoid};
     if (call->changes) options.changes = call->changes->changes;
     return options;
+}
+
+void rapt_fused_put_inputs(const rapt_attention_call *call, rapt_tensor *inputs[rapt_mask_input_count])
+{
+    rapt_mask_put_inputs(call->mask, inputs);
+    inputs[rapt_input_levels] = call->levels;
+}
+
+rapt_raw_normalizer rapt_fused_normalizer(const rapt_call *call, int mask, const rapt_fused_options *options,
+                                          rapt_tensor *gradient, rapt_raw_changes *gathers)
+{
+    static const rapt_score_changes one = {.captured = 1};
+    const rapt_tensor *levels = rapt_call_input(call, mask + rapt_input_levels);
+    rapt_raw_normalizer normalizer = {.is_sigmoid = options->is_sigmoid, .levels = levels ? levels->data : NULL};
+    if (!gradient) return normalizer;
+    *gathers = (rapt_raw_changes){.changes = &one, .dtype = levels->dtype};
+    gathers->captured[0] = (rapt_raw_captured){.data = levels->data,
+                                               .items = 1,
+                                               .heads = levels->count,
+                                               .count = 1,
+                                               .bytes = (int64_t)rapt_dtype_size(levels->dtype),
+                                               .gradient = gradient->data};
+    rapt_lay_out_gradients(gathers);
+    normalizer.gathers = gathers;
+    return normalizer;
 }
 
 rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
@@ -68,7 +93,7 @@ rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_fused
     if (!queries || !keys || !values) return NULL;
     rapt_attention attention = {.module.training = true,
                                 .scoring = scoring,
-                                .normalizer = rapt_masked_softmax,
+                                .normalizer = options->is_sigmoid ? rapt_masked_sigmoid : rapt_masked_softmax,
                                 .dropout = options->mask.dropout};
     const int64_t heads = rapt_heads_of(queries), groups = rapt_heads_of(keys);
     rapt_resolved_changes changes = {.changes = options->changes};
@@ -81,6 +106,7 @@ rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_fused
                       .values = values,
                       .resolved = rapt_mask_of_inputs(rapt_call_inputs(call) + mask, &options->mask, queries, keys),
                       .changes = changes.changes.count > 0 ? &changes : NULL,
+                      .levels = rapt_call_inputs(call)[mask + rapt_input_levels],
                       .groups = groups,
                       .repeats = groups > 0 ? heads / groups : 1};
     const rapt_random_state before = rapt_random_get_state();

@@ -6,14 +6,24 @@
 #include "mask_inputs.h"
 #include "nn/attention_call.h"
 #include "nn/pooling.h"
+#include "tensor/raw_normalizer.h"
 
 /* What goes to the options of any of them. Behind the inputs of the mask come those that the changes captured. */
 typedef struct rapt_fused_options {
     rapt_mask_options mask;
     rapt_score_changes changes;
+    bool is_sigmoid; /* is that the normaliser, not softmax? */
 } rapt_fused_options;
 
 rapt_fused_options rapt_fused_options_of(const rapt_attention_call *call);
+
+/* All of a call that are inputs behind queries, keys and values. */
+void rapt_fused_put_inputs(const rapt_attention_call *call, rapt_tensor *inputs[rapt_mask_input_count]);
+
+/* In forward: the normaliser whose inputs begin at number `mask`. gathers, if not NULL: filled in so that the gradient
+ * of its levels is gathered there. */
+rapt_raw_normalizer rapt_fused_normalizer(const rapt_call *call, int mask, const rapt_fused_options *options,
+                                          rapt_tensor *gradient, rapt_raw_changes *gathers);
 
 /* The outputs of forward; the weights only if they are asked for. */
 enum { rapt_fused_pooled, rapt_fused_weights, rapt_fused_output_count };
@@ -26,7 +36,7 @@ rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count,
 /* In forward: are the weights asked for? */
 bool rapt_fused_gives_weights(const rapt_call *call);
 
-/* In a definition: softmax of what scoring->score gives under the mask whose inputs begin at number `mask`, dropout and
+/* In a definition: weights of what scoring->score gives under the mask whose inputs begin at number `mask`, dropout and
  * weighted sum by the plain way, with the random numbers that the fused one drew. keys need not be finite where no
  * query sees them. */
 rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_fused_options *options,

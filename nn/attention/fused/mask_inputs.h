@@ -8,10 +8,11 @@
 #include "tensor/core.h"
 #include "tensor/raw_mask.h"
 
-/* What of a mask are inputs of an op, one behind the other; each may be NULL. */
+/* What of a mask and of a normaliser are inputs of an op, one behind the other; each may be NULL. */
 enum {
     rapt_input_bias,
     rapt_input_relative_bias,
+    rapt_input_levels, /* of the normaliser */
     rapt_input_ranges,
     rapt_input_seen,
     rapt_mask_input_count,

@@ -13,9 +13,17 @@ typedef struct rapt_attention {
     rapt_module module;
     rapt_scoring *scoring;
     rapt_normalizer *normalizer; /* rapt_masked_softmax at first */
-    double dropout;              /* of the weights, in training */
-    bool plain;                  /* set it for the definition, step by step, in place of the fused way: a check */
-    bool keep_weights;           /* set it to keep the weights of each forward, */
+    /* Softmax with a sink, exp a / (exp sink + Σ exp a), which takes what no key deserves: weights then sum to less
+     * than 1. 0 is "off by one"; −∞, none, at first. Or the learned ones, by rapt_attention_learn_sinks; NULL: none */
+    double sink;
+    rapt_tensor *sinks;
+    /* Beside rapt_masked_sigmoid, added to the scores: −log K for K keys makes the weights sum to about 1 at first. Or
+     * the learned ones, by rapt_attention_learn_sigmoid; NULL: none */
+    double sigmoid_bias;
+    rapt_tensor *sigmoid_biases;
+    double dropout;    /* of the weights, in training */
+    bool plain;        /* set it for the definition, step by step, in place of the fused way: a check */
+    bool keep_weights; /* set it to keep the weights of each forward, */
     /* (B, Q, K) or (B, heads, Q, K), before dropout, outside the graph; owned by the layer, NULL before the first */
     rapt_tensor *weights;
     int modification_count; /* of the scores, by rapt_attention_modify */
@@ -33,6 +41,13 @@ RAPT_API rapt_attention *rapt_additive_attention_new(int64_t query_size, int64_t
  * after all modifications. Returns the modification. */
 RAPT_API rapt_score_modification *rapt_attention_modify(rapt_attention *attention, const char *name,
                                                         rapt_score_modification *modification);
+
+/* Gives softmax a learned sink for each head: parameter sinks (heads), zeros at first. Returns it. */
+RAPT_API rapt_tensor *rapt_attention_learn_sinks(rapt_attention *attention, int64_t heads);
+
+/* Makes sigmoid the normaliser, with a learned bias for each head: parameter sigmoid_biases (heads), of that value at
+ * first. Returns it. */
+RAPT_API rapt_tensor *rapt_attention_learn_sigmoid(rapt_attention *attention, int64_t heads, double bias);
 
 /* Queries (B, Q, q), keys (B, K, k), values (B, K, v) → (B, Q, v). Or with heads: (B, heads, Q, q), (B, groups, K, k),
  * (B, groups, K, v) → (B, heads, Q, v), where groups divides heads and head h reads group h · groups / heads. mask may

@@ -23,6 +23,7 @@ typedef struct rapt_gpt_config {
     /* GPT-2: GELU (here the exact one, as in nanoGPT; its first release approximated it by tanh). Inner size 4 ·
      * hidden; SwiGLU: 8/3 · hidden, rounded down */
     rapt_feed_forward_kind kind;
+    bool sinks;     /* softmax learns one for each head of each layer: attn.attention.sinks */
     bool recompute; /* backward computes each block once more (rapt_recompute), so that the graph does not keep it */
 } rapt_gpt_config;
 

@@ -68,6 +68,15 @@ typedef rapt_tensor *rapt_normalizer(rapt_tensor *scores, const rapt_mask *mask)
 /* exp a / Σ exp a */
 RAPT_API rapt_tensor *rapt_masked_softmax(rapt_tensor *scores, const rapt_mask *mask);
 
+/* exp a / (exp sink + Σ exp a): a sink takes what no key deserves. sinks: (heads) or (1), of the scores' dtype; 0 is
+ * "off by one", −∞ none. */
+RAPT_API rapt_tensor *rapt_masked_softmax_with_sinks(rapt_tensor *scores, const rapt_mask *mask, rapt_tensor *sinks);
+
+/* 1 / (1 + exp(−a)), each weight by itself; biases, (heads) or (1), are added to the scores (Ramapuram et al. 2024, who
+ * begin with −log K). */
+RAPT_API rapt_tensor *rapt_masked_sigmoid(rapt_tensor *scores, const rapt_mask *mask);
+RAPT_API rapt_tensor *rapt_masked_sigmoid_with_biases(rapt_tensor *scores, const rapt_mask *mask, rapt_tensor *biases);
+
 /* Weights of which many are 0, as rapt_sparsemax and rapt_entmax15 have them; a row of which nothing is seen gives
  * zeros. */
 RAPT_API rapt_tensor *rapt_masked_sparsemax(rapt_tensor *scores, const rapt_mask *mask);

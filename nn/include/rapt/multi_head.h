@@ -61,6 +61,7 @@ typedef struct rapt_multi_head_attention_config {
     /* Children of the layer, as rapt_module_add_child has it (also after an error); one may be given to several
      * layers. */
     rapt_attention *pooling;    /* sees vectors of hidden / heads. NULL: scaled dot product */
+    bool sinks;                 /* the pooling learns one for each head: rapt_attention_learn_sinks */
     rapt_rotary *rotary;        /* turns queries and keys by their positions. NULL: none */
     rapt_parameter_names names; /* GPT-2's: queries, keys and values must have one size */
 } rapt_multi_head_attention_config;

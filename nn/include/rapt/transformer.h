@@ -30,6 +30,7 @@ typedef struct rapt_transformer_config {
      * for all, in which the program holds a share (rapt_module_retain) until the Transformer is made. */
     rapt_scoring *(*scoring)(int64_t head_size, void *context);
     void *context;
+    bool sinks;                 /* softmax learns one for each head of each attention */
     bool rotary;                /* positions turn queries and keys of self-attention */
     rapt_parameter_names names; /* GPT-2's: of an encoder only */
     bool recompute;             /* the layers' field */

@@ -4,6 +4,7 @@
 
 #include "tensor/attention_tasks.h"
 #include "tensor/raw_mask.h"
+#include "tensor/raw_normalizer.h"
 #include "tensor/score_changes.h"
 
 /* tanh(a + b) = 1 − 1 / (½ + ½ e^{2a} e^{2b}): the exponentials are taken once for each row, not for each pair of rows.
@@ -24,7 +25,8 @@ typedef struct rapt_additive_constants {
 
 typedef struct rapt_additive_attention {
     rapt_dtype dtype;
-    rapt_raw_mask mask;                         /* the sizes of the scores too */
+    rapt_raw_mask mask; /* the sizes of the scores too */
+    rapt_raw_normalizer normalizer;
     const rapt_raw_changes *changes;            /* of the scores, before the mask's biases; NULL: none */
     int64_t first_item;                         /* of a packed batch: which of its sequences this is */
     int64_t groups, hidden, padded, value_size; /* padded: RAPT_ADDITIVE_PADDED(hidden) */
@@ -44,7 +46,8 @@ enum { rapt_additive_block = 16, rapt_additive_slice = 64, rapt_additive_tile = 
 /* What forward gives, in kernels from the first query of the piece on; rows are dense. */
 typedef struct rapt_additive_output {
     void *out; /* (batch, heads, queries, value_size) */
-    /* (batch, heads, queries, 2): the largest score m, and 1 / Σ exp(s − m) or, where a query sees nothing, 0 */
+    /* (batch, heads, queries, 2): the largest score m, and 1 / Σ exp(s − m), the sink among them, or, where a query
+     * sees nothing, 0; of sigmoid −level, and 1 or 0 */
     void *statistics;
     void *weights; /* (batch, heads, queries, keys), before dropout; NULL: not wanted */
 } rapt_additive_output;
@@ -95,8 +98,8 @@ typedef struct rapt_additive_kernels {
     /* For the keys of the piece alone. */
     void (*forward)(const rapt_additive_attention *call, const rapt_attention_piece *piece,
                     const rapt_additive_output *output);
-    /* Output of `rows` rows from what calls gave for different keys. */
-    void (*merge)(const rapt_additive_attention *call, int64_t rows, const rapt_additive_parts *parts,
+    /* Output of `rows` rows of a head from what calls gave for different keys. */
+    void (*merge)(const rapt_additive_attention *call, int64_t head, int64_t rows, const rapt_additive_parts *parts,
                   const rapt_additive_output *output);
     /* The gradient of the scores of a block of queries */
     void (*scores_backward)(const rapt_additive_attention *call, const rapt_additive_gradient *g,

@@ -6,6 +6,7 @@
 
 #include "tensor/attention_tasks.h"
 #include "tensor/raw_mask.h"
+#include "tensor/raw_normalizer.h"
 #include "tensor/score_changes.h"
 
 /* Rows of numbers: (item, head or group, place). Strides in elements; the elements of a row are dense. */
@@ -14,8 +15,8 @@ typedef struct rapt_raw_rows {
     int64_t strides[3];
 } rapt_raw_rows;
 
-/* out = softmax(scores + biases of the mask) values; the scores are scale · qᵀk, or −½ ‖scale · q − k‖². Head h reads
- * group h · groups / heads. */
+/* out = weights · values, the weights by the normaliser from the scores and the mask's biases; the scores are
+ * scale · qᵀk, or −½ ‖scale · q − k‖². Head h reads group h · groups / heads. */
 typedef struct rapt_dot_attention {
     rapt_dtype dtype;
     int64_t groups, size, value_size; /* of a query and key, and of a value */
@@ -24,12 +25,13 @@ typedef struct rapt_dot_attention {
     const rapt_raw_changes *changes; /* of the scores, before the mask's biases; NULL: none */
     int64_t first_item;              /* of a packed batch: which of its sequences this is */
     double *gathered;                /* backward: where the task's first head gathers for the changes, or NULL */
+    rapt_raw_normalizer normalizer;
     rapt_raw_mask mask;
     rapt_raw_rows queries;      /* (batch, heads, queries, size) */
     rapt_raw_rows keys, values; /* (batch, groups, keys, size or value_size) */
     rapt_raw_rows out;          /* (batch, heads, queries, value_size) */
-    /* (batch, heads, queries, 2), dense: the largest score of the row and Σ exp(score − largest); ∞ and 1 for a
-     * query that sees nothing */
+    /* (batch, heads, queries, 2), dense: the largest score of the row and Σ exp(score − largest), the sink among them;
+     * of sigmoid −level and 1; ∞ and 1 for a query that sees nothing */
     void *statistics;
     rapt_raw_rows gradient;                    /* backward: of out */
     rapt_raw_rows d_queries, d_keys, d_values; /* written whole, */

@@ -25,15 +25,15 @@ static void weights_backward(const rapt_additive_attention *call, const rapt_add
             T *s = tile + r * rapt_additive_tile;
             OF_TYPE(rapt_row_mask)
             (&call->mask, (rapt_score_row){piece->item, piece->group, piece->first_row + r}, part, s);
-            weigh(part.last - j, s, (const T *)g->statistics + 2 * (first_row + r), weights + r * keys + j);
+            weigh(call, part.last - j, s, (const T *)g->statistics + 2 * (first_row + r), weights + r * keys + j);
         }
     }
 }
 
-/* With p the weights and d the gradient of the weights: ds = p (d − Σ p d), 0 even of a d that is not finite where p is
- * 0; and p after dropout goes to `pooled`. */
-static void softmax_backward_row(const rapt_additive_attention *call, rapt_score_row row, rapt_key_range range,
-                                 const T *weights, T *pooled, T *scores)
+/* With p the weights and d the gradient of the weights: ds = p (d − Σ p d), of sigmoid p (1 − p) d, 0 even of a d that
+ * is not finite where p is 0; and p after dropout goes to `pooled`. Returns Σ p d. */
+static T weights_backward_row(const rapt_additive_attention *call, rapt_score_row row, rapt_key_range range,
+                              const T *weights, T *pooled, T *scores)
 {
     double sum = 0;
     for (int64_t j = range.first; j < range.last && call->mask.keep < 1; j += rapt_additive_tile) {
@@ -43,13 +43,18 @@ static void softmax_backward_row(const rapt_additive_attention *call, rapt_score
     _Pragma("omp simd reduction(+ : sum)") for (int64_t j = range.first; j < range.last; j++) sum +=
         (double)(weights[j] == 0 ? 0 : weights[j] * scores[j]);
     const T mean = (T)sum;
-    RAPT_SIMD for (int64_t j = range.first; j < range.last; j++) scores[j] =
-        weights[j] == 0 ? 0 : weights[j] * (scores[j] - mean);
+    if (call->normalizer.is_sigmoid)
+        RAPT_SIMD for (int64_t j = range.first; j < range.last; j++) scores[j] =
+            weights[j] == 0 ? 0 : weights[j] * (1 - weights[j]) * scores[j];
+    else
+        RAPT_SIMD for (int64_t j = range.first; j < range.last; j++) scores[j] =
+            weights[j] == 0 ? 0 : weights[j] * (scores[j] - mean);
     for (int64_t j = range.first; j < range.last && call->mask.keep < 1; j += rapt_additive_tile) {
         const rapt_key_range part = rapt_intersect_ranges((rapt_key_range){j, j + rapt_additive_tile}, range);
         memmove(pooled + j, weights + j, (size_t)(part.last - j) * sizeof *pooled);
         drop(&call->mask, row, part, pooled + j);
     }
+    return mean;
 }
 
 /* The gradients of the biases: that of the scores, and its sums by relative position. */
@@ -106,7 +111,10 @@ static void scores_backward(const rapt_additive_attention *call, const rapt_addi
     for (int64_t r = 0; r < piece->last_row - piece->first_row; r++) {
         const rapt_score_row row = {piece->item, piece->group, piece->first_row + r};
         const T *weights = g->weights ? (const T *)g->weights + (first_row + r) * keys : pooled + r * keys;
-        softmax_backward_row(call, row, range, weights, pooled + r * keys, scores + r * keys);
+        const T *statistics = (const T *)g->statistics + 2 * (first_row + r);
+        const T mean = weights_backward_row(call, row, range, weights, pooled + r * keys, scores + r * keys);
+        gather_sink(&call->normalizer, row.head, 0, statistics[0], statistics[1], mean);
+        gather_bias(&call->normalizer, 0, range.last - range.first, scores + r * keys + range.first);
         biases_backward(call, g, row, range, scores + r * keys);
     }
     if (call->changes) changes_backward(call, g, piece, range, old_scores, scores);

@@ -3,12 +3,15 @@
 RAPT_ROW_FOLD(largest_of, T, T, -(T)INFINITY, RAPT_GREATER(a, m), RAPT_GREATER(a, m))
 RAPT_ROW_EXPONENTIALS(exponentials, T, EXP, EXPONENTIAL_LANES)
 
-/* out = exp(s − m) · share with m = statistics[0] and share = statistics[1], which is 0 where nothing is seen */
-static void weigh(int64_t count, const T *scores, const T *statistics, T *out)
+/* out = exp(s − m) · share with m = statistics[0] and share = statistics[1], which is 0 where nothing is seen; of
+ * sigmoid 1 / (1 + exp(m − s)) */
+static void weigh(const rapt_additive_attention *call, int64_t count, const T *scores, const T *statistics, T *out)
 {
     const T m = statistics[0], share = statistics[1];
     if (share == 0)
         for (int64_t j = 0; j < count; j++) out[j] = 0;
+    else if (call->normalizer.is_sigmoid)
+        RAPT_SIMD for (int64_t j = 0; j < count; j++) out[j] = sigmoid(scores[j] - m);
     else
         RAPT_SIMD for (int64_t j = 0; j < count; j++) out[j] = EXP(scores[j] - m) * share;
 }
@@ -59,17 +62,35 @@ static void change(const rapt_additive_attention *call, const rapt_attention_pie
     rapt_change_scores(call->changes, &tile, kept, rapt_additive_block * rapt_additive_tile);
 }
 
-/* Of each row so far: the largest score m, and Σ exp(s − m). */
+/* Of each row so far: the largest score m, and Σ exp(s − m); of sigmoid −level, and the sum of the weights. */
 typedef struct running_softmax {
     T largest[rapt_additive_block];
     double sum[rapt_additive_block];
 } running_softmax;
 
-/* Scores of one row of a tile become exp(s − m) after dropout; gives what sums made with the m before count now. */
+/* Scores of a row become sigmoid's weights; returns their sum, 0 where nothing is seen. */
+static double weigh_by_sigmoid(int64_t count, T m, T *scores)
+{
+    T sum = 0;
+    _Pragma("omp simd reduction(+ : sum)") for (int64_t j = 0; j < count; j++)
+    {
+        scores[j] = sigmoid(scores[j] - m);
+        sum += scores[j];
+    }
+    return (double)sum;
+}
+
+/* Scores of one row of a tile become exp(s − m), or sigmoid's weights, after dropout; gives what sums made with
+ * the m before count now. */
 static T continue_row(const rapt_additive_attention *call, rapt_score_row row, rapt_key_range keys, T *scores,
                       running_softmax *running, int r)
 {
     const int64_t count = keys.last - keys.first;
+    if (call->normalizer.is_sigmoid) {
+        running->sum[r] += weigh_by_sigmoid(count, running->largest[r], scores);
+        if (call->mask.keep < 1) drop(&call->mask, row, keys, scores);
+        return 1;
+    }
     const T before = running->largest[r], here = largest_of(count, scores, 0), now = RAPT_GREATER(here, before);
     if (now == -(T)INFINITY) {
         for (int64_t j = 0; j < count; j++) scores[j] = 0;
@@ -82,19 +103,20 @@ static T continue_row(const rapt_additive_attention *call, rapt_score_row row, r
     return factor;
 }
 
-static void finish_row(const rapt_additive_attention *call, rapt_key_range range, const rapt_additive_output *output,
-                       int64_t r, T largest, double sum)
+static void finish_row(const rapt_additive_attention *call, int64_t head, rapt_key_range range,
+                       const rapt_additive_output *output, int64_t r, T largest, double sum)
 {
     T *out = (T *)output->out + r * call->value_size, *statistics = (T *)output->statistics + 2 * r;
+    const T factor = sum == 0 ? 0 : end_row(&call->normalizer, head, &largest, &sum);
     statistics[0] = largest;
     statistics[1] = sum == 0 ? 0 : (T)(1 / sum);
     if (range.first == range.last)
         memset(out, 0, (size_t)call->value_size * sizeof *out);
     else
-        RAPT_SIMD for (int64_t c = 0; c < call->value_size; c++) out[c] *= statistics[1];
+        RAPT_SIMD for (int64_t c = 0; c < call->value_size; c++) out[c] *= factor * statistics[1];
     if (!output->weights) return;
     T *weights = (T *)output->weights + r * call->mask.keys + range.first;
-    weigh(range.last - range.first, weights, statistics, weights);
+    weigh(call, range.last - range.first, weights, statistics, weights);
 }
 
 static bool are_finite(int64_t count, const T *elements)
@@ -117,7 +139,7 @@ static bool try_forward(const rapt_additive_attention *call, const rapt_attentio
     T scores[rapt_additive_block * rapt_additive_tile], factors[rapt_additive_block], *weights = output->weights;
     running_softmax running;
     for (int r = 0; r < queries; r++) {
-        running.largest[r] = -(T)INFINITY;
+        running.largest[r] = first_largest(&call->normalizer, piece->group);
         running.sum[r] = 0;
     }
     for (int64_t j = range.first; j < range.last; j += rapt_additive_tile) {
@@ -137,7 +159,8 @@ static bool try_forward(const rapt_additive_attention *call, const rapt_attentio
                                              place.value + j * place.value_row, place.value_row, output->out,
                                              call->value_size, factors);
     }
-    for (int r = 0; r < queries; r++) finish_row(call, range, output, r, running.largest[r], running.sum[r]);
+    for (int r = 0; r < queries; r++)
+        finish_row(call, piece->group, range, output, r, running.largest[r], running.sum[r]);
     if (weights) clear_outside(piece, range, call->mask.keys, weights);
     return are_finite(queries * call->value_size, output->out);
 }
@@ -150,8 +173,8 @@ static void forward(const rapt_additive_attention *call, const rapt_attention_pi
     if (!try_forward(call, piece, output, false)) try_forward(call, piece, output, true);
 }
 
-/* out = Σ_p out_p · e_p / Σ e with e_p = exp(m_p − m) / share_p, over the parts p of a row */
-static void merge_row(const rapt_additive_attention *call, const rapt_additive_parts *parts,
+/* out = Σ_p out_p · e_p / Σ e with e_p = exp(m_p − m) / share_p, over the parts p of a row; of sigmoid Σ_p out_p */
+static void merge_row(const rapt_additive_attention *call, int64_t head, const rapt_additive_parts *parts,
                       const rapt_additive_output *output, int64_t r)
 {
     const T *part_statistics = (const T *)parts->statistics + 2 * r,
@@ -165,6 +188,7 @@ static void merge_row(const rapt_additive_attention *call, const rapt_additive_p
         const T *s = part_statistics + p * parts->statistics_step;
         if (s[1] != 0) sum += exp((double)(s[0] - largest)) / (double)s[1];
     }
+    if (sum != 0) end_row(&call->normalizer, head, &largest, &sum);
     statistics[0] = largest;
     statistics[1] = sum == 0 ? 0 : (T)(1 / sum);
     memset(out, 0, (size_t)call->value_size * sizeof *out);
@@ -179,8 +203,8 @@ static void merge_row(const rapt_additive_attention *call, const rapt_additive_p
     }
 }
 
-static void merge(const rapt_additive_attention *call, int64_t rows, const rapt_additive_parts *parts,
+static void merge(const rapt_additive_attention *call, int64_t head, int64_t rows, const rapt_additive_parts *parts,
                   const rapt_additive_output *output)
 {
-    for (int64_t r = 0; r < rows; r++) merge_row(call, parts, output, r);
+    for (int64_t r = 0; r < rows; r++) merge_row(call, head, parts, output, r);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention_mask.h"
+#include "attention_normalizer.h"
 #include "row.h"
 #include "vector_math.h"
 #include "vector_width.h"

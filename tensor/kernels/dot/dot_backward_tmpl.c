@@ -1,8 +1,8 @@
 /* Backward of fused dot-product attention: weights made again from the statistics, tile by tile. Part of
  * dot_tmpl.c.
  *
- * With P the weights, dP = dO Vᵀ and Dᵢ = Σ dOᵢ Oᵢ: dS = P (dP − D), dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K; of Gaussian
- * scores dKⱼ less Σᵢ dSᵢⱼ kⱼ. */
+ * With P the weights, dP = dO Vᵀ and Dᵢ = Σ dOᵢ Oᵢ: dS = P (dP − D), of sigmoid P (1 − P) dP, dV = Pᵀ dO,
+ * dK = dSᵀ Q, dQ = dS K; of Gaussian scores dKⱼ less Σᵢ dSᵢⱼ kⱼ. */
 
 static bool take_backward_tile(backward_work *w, rapt_key_range tile)
 {
@@ -23,18 +23,6 @@ static bool take_backward_tile(backward_work *w, rapt_key_range tile)
     return true;
 }
 
-/* Weights and d_scores of a row from its scores and d_weights, for whole vectors of columns. */
-static inline void differentiate_row(int64_t columns, T largest, T scale, T delta, const T *restrict d_weights,
-                                     T *restrict weights, T *restrict d_scores)
-{
-    RAPT_SIMD for (int64_t j = 0; j < columns; j++)
-    {
-        const T weight = EXP(weights[j] - largest) * scale;
-        weights[j] = weight;
-        d_scores[j] = weight == 0 ? 0 : weight * (d_weights[j] - delta); /* 0 even where the value is NaN */
-    }
-}
-
 /* Adds a row of d_scores to the sum of the row and to those of the keys. */
 static void add_sums(int64_t columns, const T *restrict d_scores, T *of_row, T *restrict of_keys)
 {
@@ -51,6 +39,7 @@ static void add_sums(int64_t columns, const T *restrict d_scores, T *of_row, T *
 static void give_biases(const rapt_dot_attention *call, rapt_score_row row, rapt_key_range keys, const T *d_scores)
 {
     const int64_t number = row_number(call, row), reach = call->mask.reach, count = keys.last - keys.first;
+    gather_bias(&call->normalizer, head_of_task(call, row), count, d_scores);
     if (call->d_scores)
         memcpy((T *)call->d_scores + number * call->mask.keys + keys.first, d_scores, (size_t)count * sizeof(T));
     if (!call->d_relative_bias) return;
@@ -93,8 +82,8 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
         const rapt_score_row row = row_at(call, w->piece, from + (i < rows ? i : 0));
         const T scale = (T)(1 / call->mask.keep);
         if (call->mask.keep < 1 && i < rows) drop_row(call, row, keys, scale, d_weights);
-        differentiate_row(columns, w->largest[from + i], w->scales[from + i], w->deltas[from + i], d_weights, of_row,
-                          d_of_row);
+        differentiate_row(call, columns, w->largest[from + i], w->scales[from + i], w->deltas[from + i], d_weights,
+                          of_row, d_of_row);
         if (i >= rows) continue;
         if (call->mask.keep < 1) drop_row(call, row, keys, scale, of_row);
         give_biases(call, row, keys, d_of_row);
@@ -104,6 +93,12 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
         add_sums(columns, d_scores + i * w->tile, w->row_sums + from + i, w->key_sums + first);
 }
 
+/* Is Σⱼ dSᵢⱼ = 0 for all rows? Of softmax alone. */
+static bool sums_to_zero(const rapt_dot_attention *call)
+{
+    return !call->changes && !call->normalizer.levels;
+}
+
 /* d_queries of a group from its d_scores. */
 static void add_queries(backward_work *w, int64_t g, int64_t at, rapt_key_range tile)
 {
@@ -111,7 +106,7 @@ static void add_queries(backward_work *w, int64_t g, int64_t at, rapt_key_range 
     const int64_t first = seen.first - tile.first, row = g * RAPT_TILE_ROWS;
     product_added(w->row / width, seen.last - seen.first, w->d_scores + at * RAPT_TILE_ROWS * w->tile + first, w->tile,
                   1, w->keys + first * w->row, w->row, w->d_queries + row * w->row, w->row, NULL);
-    if (!w->call->is_gaussian || w->call->changes) return;
+    if (!w->call->is_gaussian || !sums_to_zero(w->call)) return;
     product_added(w->row / width, seen.last - seen.first, w->weights + at * RAPT_TILE_ROWS * w->tile + first, w->tile,
                   1, w->keys + first * w->row, w->row, w->means + row * w->row, w->row, NULL);
 }
@@ -221,8 +216,8 @@ static void give_tile(const backward_work *w, rapt_key_range tile)
     }
 }
 
-/* Writes dQ of a row. Σⱼ dSᵢⱼ is 0 but for the rounding of D: of Gaussian scores what that does to a sum over keys is
- * taken off. It is another number where the scores were changed, and in the place of the mean is then the query. */
+/* Writes dQ of a row. Where Σⱼ dSᵢⱼ is 0 but for the rounding of D, what that does to a sum over keys is taken off of
+ * Gaussian scores. Where it is another number, the query stands in the place of the mean. */
 static void finish_query(const rapt_dot_attention *call, rapt_score_row row, T *gradient, const T *mean, T row_sum)
 {
     T *out = row_of(&call->d_queries, row.item, row.head, row.query);
@@ -252,7 +247,9 @@ static void backward(const rapt_dot_attention *call, const rapt_attention_piece 
     for (int64_t i = 0; i < w.rows; i++) {
         const rapt_score_row row = row_at(call, piece, i);
         T *gradient = w.d_queries + i * w.row, *mean = w.means + i * w.row;
-        if (call->is_gaussian && call->changes && piece->first_key == 0)
+        if (piece->first_key == 0) /* the first part of the row's keys speaks for all */
+            gather_sink(&call->normalizer, row.head, head_of_task(call, row), w.largest[i], w.scales[i], w.deltas[i]);
+        if (call->is_gaussian && !sums_to_zero(call) && piece->first_key == 0)
             memcpy(mean, w.centered + i * w.row, (size_t)w.row * sizeof(T));
         if (!part)
             finish_query(call, row, gradient, mean, w.row_sums[i]);

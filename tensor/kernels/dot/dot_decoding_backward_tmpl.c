@@ -71,7 +71,8 @@ static void differentiate_decoding(decoding_backward_work *b, int64_t i, rapt_ke
         dot_all(&w->of_value, gradient, part_of(w->block_values, keys.first - block.first), count, w->edge, false,
                 b->d_weights);
     if (call->mask.keep < 1) drop_row(call, row, keys, scale, b->d_weights);
-    differentiate_row(count, w->largest[i], b->scales[i], b->deltas[i], b->d_weights, w->scores, b->d_scores + at);
+    differentiate_row(call, count, w->largest[i], b->scales[i], b->deltas[i], b->d_weights, w->scores,
+                      b->d_scores + at);
     if (call->mask.keep < 1) drop_row(call, row, keys, scale, w->scores);
     give_biases(call, row, keys, b->d_scores + at);
     differentiate_change(call, w->piece, i, 1, keys, b->d_scores + at, w->block, b->kept, w->block);
@@ -160,6 +161,8 @@ static void backward_decoding(const rapt_dot_attention *call, const rapt_attenti
     }
     for (int64_t i = 0; i < w->rows; i++) {
         const rapt_score_row row = row_at(call, piece, i);
+        if (piece->first_key == 0)
+            gather_sink(&call->normalizer, row.head, head_of_task(call, row), w->largest[i], b.scales[i], b.deltas[i]);
         T *out =
             part ? (T *)part + i * rapt_dot_part_size(call) : row_of(&call->d_queries, row.item, row.head, row.query);
         gather_row(&w->of_key, b.d_queries + i * w->of_key.row, part ? 1 : (T)call->scale, out);

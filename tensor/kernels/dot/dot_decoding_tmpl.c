@@ -50,7 +50,7 @@ static void begin_decoding(decoding_work *w)
             rapt_join_ranges(w->seen_by_any, rapt_intersect_ranges(keys, rapt_row_range(&w->call->mask, row)));
         spread_row(&w->of_key, row_of(&w->call->queries, row.item, row.head, row.query), (T)w->call->scale,
                    w->queries + i * w->of_key.row);
-        w->largest[i] = -(T)INFINITY;
+        w->largest[i] = first_largest(&w->call->normalizer, row.head);
     }
     prefetch_keys(w->call, w->piece, w->seen_by_any.first, w->seen_by_any.first + w->block, w->seen_by_any);
     memset(w->out, 0, (size_t)(w->rows * w->of_value.row) * sizeof(T));
@@ -117,6 +117,13 @@ static T softmax_step_decoding(decoding_work *w, int64_t i, int64_t vectors)
     return factor;
 }
 
+/* Sigmoid's step. */
+static T sigmoid_step_decoding(decoding_work *w, int64_t i, int64_t vectors)
+{
+    weigh_by_sigmoid(vectors, w->largest[i], w->scores, w->sums + i * width);
+    return 1;
+}
+
 /* Leaves out the keys that weigh nothing: what is not seen is not to be looked at. Returns how many are left. */
 static int64_t choose(decoding_work *w, int64_t count)
 {
@@ -160,7 +167,8 @@ static bool try_forward_decoding(const rapt_dot_attention *call, const rapt_atte
             int64_t count = keys.last - keys.first;
             if (count == 0) continue;
             score_decoding(&w, i, block, keys, NULL);
-            const T factor = softmax_step_decoding(&w, i, (count + width - 1) / width);
+            const T factor = (call->normalizer.is_sigmoid ? sigmoid_step_decoding
+                                                          : softmax_step_decoding)(&w, i, (count + width - 1) / width);
             if (call->mask.keep < 1) drop_row(call, row_at(call, piece, i), keys, 1, w.scores);
             if (skips) count = choose(&w, count);
             add_rows(&w.of_value, count, w.scores, skips ? w.chosen : w.places,
@@ -175,7 +183,7 @@ static void forward_decoding(const rapt_dot_attention *call, const rapt_attentio
     if (!try_forward_decoding(call, piece, scratch, false)) try_forward_decoding(call, piece, scratch, true);
 }
 
-/* weights = exp(score − largest) / sum, from the statistics that forward left; for all keys. */
+/* For all keys. */
 static void weigh_decoding(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch,
                            void *weights)
 {
@@ -184,8 +192,6 @@ static void weigh_decoding(const rapt_dot_attention *call, const rapt_attention_
     begin_decoding(&w);
     for (int64_t i = 0; i < w.rows; i++) {
         const int64_t number = row_number(call, row_at(call, piece, i));
-        const T *statistics = (const T *)call->statistics + 2 * number, largest = statistics[0],
-                scale = 1 / statistics[1];
         T *of_row = (T *)weights + number * call->mask.keys;
         memset(of_row, 0, (size_t)call->mask.keys * sizeof(T));
         for (int64_t first = w.seen_by_any.first; first < w.seen_by_any.last; first += w.block) {
@@ -194,8 +200,8 @@ static void weigh_decoding(const rapt_dot_attention *call, const rapt_attention_
             if (keys.first == keys.last) continue;
             take_block(&w, block);
             score_decoding(&w, i, block, keys, NULL);
-            RAPT_SIMD for (int64_t j = 0; j < keys.last - keys.first; j++) of_row[keys.first + j] =
-                EXP(w.scores[j] - largest) * scale;
+            weigh_row(call, keys.last - keys.first, (const T *)call->statistics + 2 * number, w.scores,
+                      of_row + keys.first);
         }
     }
 }

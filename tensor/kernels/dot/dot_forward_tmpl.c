@@ -75,7 +75,8 @@ static rapt_key_range begin_forward(forward_work *w)
     const int64_t all_rows = w->groups * RAPT_TILE_ROWS;
     memset(w->out, 0, (size_t)(all_rows * w->value_row) * sizeof(T));
     memset(w->sums, 0, (size_t)all_rows * RAPT_VECTOR_BYTES);
-    for (int64_t i = 0; i < all_rows; i++) w->largest[i] = -(T)INFINITY;
+    for (int64_t i = 0; i < all_rows; i++)
+        w->largest[i] = first_largest(&call->normalizer, row_at(call, w->piece, smaller_of(i, w->rows - 1)).head);
     return whole;
 }
 
@@ -168,6 +169,16 @@ static void softmax_step(forward_work *w, int64_t g, int64_t vectors)
             exponentiate(vectors, w->shifts[i], w->factors[i], w->scores + i * w->tile, sums + i * width);
 }
 
+/* Sigmoid's step: the rows of a group have no sums to follow. */
+static void sigmoid_step(forward_work *w, int64_t g, int64_t vectors)
+{
+    const int64_t from = g * RAPT_TILE_ROWS;
+    for (int64_t i = 0; i < RAPT_TILE_ROWS; i++) {
+        w->factors[i] = 1;
+        weigh_by_sigmoid(vectors, w->largest[from + i], w->scores + i * w->tile, w->sums + (from + i) * width);
+    }
+}
+
 /* The scores of a group for a tile from column `first` on; returns how many vectors of columns they are. */
 static int64_t score_group(forward_work *w, int64_t g, rapt_key_range tile, rapt_key_range seen, int64_t first)
 {
@@ -189,7 +200,8 @@ static void forward_group(forward_work *w, int64_t g, rapt_key_range tile)
     if (seen.first >= seen.last || !w->group_seen[g]) return;
     const int64_t first = (seen.first - tile.first) / width * width;
     const int64_t count = seen.last - tile.first - first, from = g * RAPT_TILE_ROWS;
-    softmax_step(w, g, score_group(w, g, tile, seen, first));
+    const int64_t vectors = score_group(w, g, tile, seen, first);
+    (call->normalizer.is_sigmoid ? sigmoid_step : softmax_step)(w, g, vectors);
     if (call->mask.keep < 1)
         for (int64_t i = 0; i < RAPT_TILE_ROWS && from + i < w->rows; i++)
             drop_row(call, row_at(call, w->piece, from + i), (rapt_key_range){tile.first + first, seen.last}, 1,
@@ -248,7 +260,7 @@ static void forward(const rapt_dot_attention *call, const rapt_attention_piece *
     if (!try_forward(call, piece, scratch, false)) try_forward(call, piece, scratch, true);
 }
 
-/* weights = exp(score − largest) / sum, from the statistics that forward left; for all keys. */
+/* For all keys. */
 static void weigh(const rapt_dot_attention *call, const rapt_attention_piece *piece, void *scratch, void *weights)
 {
     forward_work w = {.piece = piece};
@@ -267,44 +279,9 @@ static void weigh(const rapt_dot_attention *call, const rapt_attention_piece *pi
             score_group(&w, g, tile, seen, first);
             for (int64_t i = 0; i < RAPT_TILE_ROWS && g * RAPT_TILE_ROWS + i < w.rows; i++) {
                 const int64_t number = row_number(call, row_at(call, piece, g * RAPT_TILE_ROWS + i));
-                const T *statistics = (const T *)call->statistics + 2 * number, *scores = w.scores + i * w.tile;
-                const T largest = statistics[0], scale = 1 / statistics[1];
-                T *out = (T *)weights + number * call->mask.keys + at + first;
-                RAPT_SIMD for (int64_t j = 0; j < seen.last - at - first; j++) out[j] =
-                    EXP(scores[j] - largest) * scale;
+                weigh_row(call, seen.last - at - first, (const T *)call->statistics + 2 * number, w.scores + i * w.tile,
+                          (T *)weights + number * call->mask.keys + at + first);
             }
         }
-    }
-}
-
-/* A query's output from the outputs for parts of its keys: each weighs exp(largest of the part − largest of all) ·
- * sum. */
-static void merge(const rapt_dot_attention *call, int64_t parts, const void *outs, const void *statistics,
-                  int64_t first_row, int64_t last_row)
-{
-    const rapt_raw_mask *mask = &call->mask;
-    const int64_t all_rows = mask->batch * mask->heads * mask->queries;
-    for (int64_t number = first_row; number < last_row; number++) {
-        const rapt_score_row row = {number / mask->queries / mask->heads, number / mask->queries % mask->heads,
-                                    number % mask->queries};
-        T *out = row_of(&call->out, row.item, row.head, row.query), largest = -(T)INFINITY, sum = 0;
-        const T *pairs = (const T *)statistics + 2 * number;
-        for (int64_t p = 0; p < parts; p++) {
-            const T one = pairs[2 * p * all_rows];
-            if (one < (T)INFINITY && one > largest) largest = one;
-        }
-        memset(out, 0, (size_t)call->value_size * sizeof(T));
-        for (int64_t p = 0; p < parts; p++) {
-            const T *pair = pairs + 2 * p * all_rows,
-                    *from = (const T *)outs + (p * all_rows + number) * call->value_size;
-            if (pair[0] == (T)INFINITY) continue;
-            const T weight = EXP(pair[0] - largest) * pair[1];
-            sum += weight;
-            RAPT_SIMD for (int64_t j = 0; j < call->value_size; j++) out[j] += weight * from[j];
-        }
-        const T scale = sum == 0 ? 0 : 1 / sum;
-        RAPT_SIMD for (int64_t j = 0; j < call->value_size; j++) out[j] *= scale;
-        ((T *)call->statistics)[2 * number] = sum == 0 ? (T)INFINITY : largest;
-        ((T *)call->statistics)[2 * number + 1] = sum == 0 ? 1 : sum;
     }
 }

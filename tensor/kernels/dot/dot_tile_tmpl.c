@@ -131,18 +131,6 @@ static bool are_zero(vector rests)
     return result;
 }
 
-/* Writes the statistics of a row from its sums, a vector of them; returns what its output is to be multiplied by. A row
- * with an infinite score is undefined, not one that sees nothing. */
-static T give_statistics(const rapt_dot_attention *call, rapt_score_row row, T largest, const T *sums)
-{
-    T *statistics = (T *)call->statistics + 2 * row_number(call, row), sum = 0;
-    for (int lane = 0; lane < width; lane++) sum += sums[lane];
-    const bool empty = sum == 0;
-    statistics[0] = empty ? (T)INFINITY : largest + 0 * sum;
-    statistics[1] = empty ? 1 : sum;
-    return empty || call->mask.keep == 0 ? 0 : 1 / (sum * (T)call->mask.keep);
-}
-
 /* Multiplies what dropout leaves of the elements of a row by the scale; the others become 0. */
 static void drop_row(const rapt_dot_attention *call, rapt_score_row row, rapt_key_range keys, T scale,
                      T *restrict elements)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention_mask.h"
+#include "attention_normalizer.h"
 #include "vector_width.h"
 
 enum { largest_tile = 256 }; /* keys */
@@ -53,6 +54,12 @@ static inline int64_t row_number(const rapt_dot_attention *call, rapt_score_row 
     return (row.item * call->mask.heads + row.head) * call->mask.queries + row.query;
 }
 
+/* Which head of its group, and so of its task, a row is of. */
+static inline int64_t head_of_task(const rapt_dot_attention *call, rapt_score_row row)
+{
+    return row.head % (call->mask.heads / call->groups);
+}
+
 static inline T *row_of(const rapt_raw_rows *rows, int64_t item, int64_t head, int64_t place)
 {
     return (T *)rows->data + item * rows->strides[0] + head * rows->strides[1] + place * rows->strides[2];
@@ -62,6 +69,8 @@ static inline T *row_of(const rapt_raw_rows *rows, int64_t item, int64_t head, i
 
 #include "dot_prefetch_tmpl.c"
 #include "dot_tile_tmpl.c"
+
+#include "dot_normalize_tmpl.c"
 
 #include "dot_backward_rows_tmpl.c"
 
