@@ -20,7 +20,7 @@ static void update(const rapt_optimizer *optimizer, const rapt_update *step)
     rapt_update_run(step, rapt_kernel.optimizer.adagrad, &numbers);
 }
 
-static const rapt_optimizer_class adagrad_class = {"Adagrad", update};
+static const rapt_optimizer_class adagrad_class = {.name = "Adagrad", .update = update};
 
 rapt_optimizer *rapt_adagrad_new(rapt_module *module, const rapt_adagrad_config *config)
 {

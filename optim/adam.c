@@ -2,56 +2,74 @@
 #include <math.h>
 
 #include "core.h"
+#include "tensor/map.h"
 
 typedef struct adam {
     rapt_optimizer base;
-    double beta1, beta2, epsilon;
+    rapt_adam_terms terms;
 } adam;
 
 /* m = β₁m + (1 − β₁)g, v = β₂v + (1 − β₂)g², p = p − η · m/(1 − β₁ᵗ) / (√v/√(1 − β₂ᵗ) + ε) */
-static void run(const rapt_optimizer *optimizer, const rapt_update *step, double decay, double keep)
+void rapt_adam_run(const rapt_adam_terms *terms, double decay, double keep, int64_t step,
+                   const rapt_tensor *const *operands)
 {
-    const adam *a = (const adam *)optimizer;
-    double t = (double)step->step;
-    rapt_adam_numbers numbers = {
+    enum { cost = 4, operand_count = 4 };
+    const double t = (double)step;
+    const rapt_adam_numbers numbers = {
         .decay = decay,
         .keep = keep,
-        .share1 = 1 - a->beta1,
-        .beta2 = a->beta2,
-        .share2 = 1 - a->beta2,
-        .rate = step->learning_rate / (1 - pow(a->beta1, t)),
-        .correction = 1 / sqrt(1 - pow(a->beta2, t)),
-        .epsilon = a->epsilon,
+        .share1 = 1 - terms->beta1,
+        .beta2 = terms->beta2,
+        .share2 = 1 - terms->beta2,
+        .rate = terms->learning_rate / (1 - pow(terms->beta1, t)),
+        .correction = 1 / sqrt(1 - pow(terms->beta2, t)),
+        .epsilon = terms->epsilon,
     };
-    rapt_update_run(step, rapt_kernel.optimizer.adam, &numbers);
+    rapt_map(rapt_kernel.optimizer.adam[operands[0]->dtype], &numbers, cost, operand_count, operands);
+}
+
+static rapt_adam_terms terms_of(const rapt_optimizer *optimizer, const rapt_update *step)
+{
+    rapt_adam_terms terms = ((const adam *)optimizer)->terms;
+    terms.learning_rate = step->learning_rate;
+    return terms;
 }
 
 /* g = g + λp first */
 static void update_adam(const rapt_optimizer *optimizer, const rapt_update *step)
 {
-    run(optimizer, step, step->weight_decay, 1);
+    const rapt_adam_terms terms = terms_of(optimizer, step);
+    rapt_adam_run(&terms, step->weight_decay, 1, step->step, step->operands);
 }
 
 /* p = (1 − ηλ)p first */
 static void update_adamw(const rapt_optimizer *optimizer, const rapt_update *step)
 {
-    run(optimizer, step, 0, 1 - step->learning_rate * step->weight_decay);
+    const rapt_adam_terms terms = terms_of(optimizer, step);
+    rapt_adam_run(&terms, 0, 1 - step->learning_rate * step->weight_decay, step->step, step->operands);
 }
 
-static const rapt_optimizer_class adam_class = {"Adam", update_adam}, adamw_class = {"AdamW", update_adamw};
+static const rapt_optimizer_class adam_class = {.name = "Adam", .update = update_adam},
+                                  adamw_class = {.name = "AdamW", .update = update_adamw};
+
+bool rapt_adam_take_config(const char *op, const rapt_adam_config *config, double default_decay, rapt_adam_terms *terms)
+{
+    const rapt_adam_config c = config ? *config : (rapt_adam_config){0};
+    return rapt_take_number(op, "learning_rate", c.learning_rate, 0.001, INFINITY, &terms->learning_rate) &&
+           rapt_take_number(op, "beta1", c.beta1, 0.9, 1, &terms->beta1) &&
+           rapt_take_number(op, "beta2", c.beta2, 0.999, 1, &terms->beta2) &&
+           rapt_take_number(op, "epsilon", c.epsilon, 1e-8, INFINITY, &terms->epsilon) &&
+           rapt_take_number(op, "weight_decay", c.weight_decay, default_decay, INFINITY, &terms->weight_decay);
+}
 
 static rapt_optimizer *make(const rapt_optimizer_class *kind, rapt_module *module, const rapt_adam_config *config,
                             double default_decay)
 {
-    const rapt_adam_config c = config ? *config : (rapt_adam_config){0};
     adam *a = rapt_optimizer_new(sizeof *a, kind);
     if (!a) return NULL;
-    bool good =
-        rapt_take_number(kind->name, "learning_rate", c.learning_rate, 0.001, INFINITY, &a->base.learning_rate) &&
-        rapt_take_number(kind->name, "beta1", c.beta1, 0.9, 1, &a->beta1) &&
-        rapt_take_number(kind->name, "beta2", c.beta2, 0.999, 1, &a->beta2) &&
-        rapt_take_number(kind->name, "epsilon", c.epsilon, 1e-8, INFINITY, &a->epsilon) &&
-        rapt_take_number(kind->name, "weight_decay", c.weight_decay, default_decay, INFINITY, &a->base.weight_decay);
+    const bool good = rapt_adam_take_config(kind->name, config, default_decay, &a->terms);
+    a->base.learning_rate = a->terms.learning_rate;
+    a->base.weight_decay = a->terms.weight_decay;
     rapt_optimizer_add_state(&a->base, "exp_avg");
     rapt_optimizer_add_state(&a->base, "exp_avg_sq");
     return rapt_optimizer_finish(&a->base, good, module);

@@ -4,7 +4,6 @@
 #include "autograd/observe.h"
 #include "core.h"
 #include "tensor/map.h"
-#include "tensor/reduce.h"
 
 static bool check(const char *op, const rapt_optimizer *optimizer, double limit)
 {
@@ -20,19 +19,6 @@ static bool own_gradients(const rapt_optimizer *optimizer)
     return true;
 }
 
-/* *sum += Σg² over one gradient, in double */
-static bool add_squares(const char *op, const rapt_tensor *gradient, double *sum)
-{
-    const rapt_accumulator center = {.number = 0};
-    rapt_accumulator squares;
-    rapt_reduction_shape shape;
-    if (!rapt_check_axes(op, gradient, 0, NULL, &shape) ||
-        !rapt_reduce(op, &rapt_kernel.reduce.squares, &rapt_kernel.reduce.sum, gradient, &shape, &center, &squares))
-        return false;
-    *sum += squares.number;
-    return true;
-}
-
 bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *norm)
 {
     const char *op = "clip_gradient_norm";
@@ -43,7 +29,7 @@ bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *no
         const rapt_slot *slot = &optimizer->slots[i];
         const rapt_tensor *gradient = rapt_gradient(slot->parameter);
         if (!gradient) continue;
-        if (!add_squares(op, gradient, &sum)) return false;
+        if (!rapt_add_squares(op, gradient, &sum)) return false;
         if (!isfinite(sum))
             return rapt_fail(RAPT_ERROR_VALUE, op,
                              "the norm is %g, from the gradient of '%s' on; a finite one expected", sqrt(sum),

@@ -13,10 +13,20 @@
 /* The longest name of a parameter, with its end. */
 #define RAPT_PARAMETER_NAME_SIZE 512
 
+/* A step that is computed before any parameter changes: p = keep·p − rate·direction, and new states in the place of
+ * those that are not NULL. Tensors of the scope of the step; no direction: the step is the kind's `update`. */
+typedef struct rapt_prepared {
+    double keep, rate;
+    rapt_tensor *direction;
+    rapt_tensor *states[RAPT_MAX_STATES];
+} rapt_prepared;
+
 /* A parameter and what the optimizer keeps for it. */
 typedef struct rapt_slot {
     char *name;
     rapt_tensor *parameter;
+    bool by_adamw; /* Muon: a matrix that AdamW steps */
+    rapt_prepared prepared;
     rapt_tensor *states[RAPT_MAX_STATES]; /* made at the first step */
     int64_t steps;                        /* of this parameter */
     int group;                            /* index into the groups, −1: none */
@@ -24,7 +34,10 @@ typedef struct rapt_slot {
 
 /* One step of one parameter. */
 typedef struct rapt_update {
+    const rapt_slot *slot;
     double learning_rate, weight_decay; /* of its group */
+    double ratio;                       /* of the learning rate to the constructor's */
+    const rapt_group_config *group;     /* NULL: none */
     int64_t step;                       /* of this parameter, from 1 */
     int operand_count;
     const rapt_tensor *operands[2 + RAPT_MAX_STATES]; /* parameter, gradient, states */
@@ -34,6 +47,10 @@ typedef struct rapt_update {
 typedef struct rapt_optimizer_class {
     const char *name; /* "Adam" */
     void (*update)(const rapt_optimizer *optimizer, const rapt_update *update);
+    /* Computes a step that takes memory, where this kind has one for the parameter; NULL: it never has. */
+    bool (*prepare)(const rapt_optimizer *optimizer, const rapt_update *update, rapt_prepared *prepared);
+    /* Whether the parameter has that state, and its shape: the parameter's on entry. NULL: all are so. */
+    bool (*has_state)(const rapt_slot *slot, int state, int64_t *shape);
 } rapt_optimizer_class;
 
 /* An optimizer of a kind is a struct whose first member is this. */
@@ -66,6 +83,23 @@ double rapt_or_default(double number, double otherwise);
 
 /* rapt_or_default into *result, and an error unless 0 ≤ result < limit. */
 bool rapt_take_number(const char *op, const char *name, double number, double otherwise, double limit, double *result);
+
+/* Whether the parameter has that state; its shape in shape[RAPT_MAX_RANK]. */
+bool rapt_slot_has_state(const rapt_optimizer *optimizer, const rapt_slot *slot, int state, int64_t *shape);
+
+/* What Adam's formula needs: decay goes into the gradient, keep is what stays of p before the step. */
+typedef struct rapt_adam_terms {
+    double learning_rate, beta1, beta2, epsilon, weight_decay;
+} rapt_adam_terms;
+bool rapt_adam_take_config(const char *op, const rapt_adam_config *config, double default_decay,
+                           rapt_adam_terms *terms);
+
+/* operands: parameter, gradient, both moments; step from 1 on */
+void rapt_adam_run(const rapt_adam_terms *terms, double decay, double keep, int64_t step,
+                   const rapt_tensor *const *operands);
+
+/* *sum += Σx², in double; false after an error. */
+bool rapt_add_squares(const char *op, const rapt_tensor *x, double *sum);
 
 /* Runs a kernel over a parameter, its gradient and its states. */
 void rapt_update_run(const rapt_update *update, const rapt_loops loops, const void *numbers);

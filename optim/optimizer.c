@@ -160,13 +160,21 @@ static bool takes_part(const rapt_optimizer *optimizer, const rapt_slot *slot)
     return rapt_gradient(slot->parameter) && !is_frozen(optimizer, slot);
 }
 
+bool rapt_slot_has_state(const rapt_optimizer *optimizer, const rapt_slot *slot, int state, int64_t *shape)
+{
+    memcpy(shape, slot->parameter->shape, sizeof slot->parameter->shape);
+    return !optimizer->kind->has_state || optimizer->kind->has_state(slot, state, shape);
+}
+
 /* Makes the states that a parameter does not have yet. */
 static bool make_states(const rapt_optimizer *optimizer, rapt_slot *slot)
 {
+    int64_t shape[RAPT_MAX_RANK];
     for (int k = 0; k < optimizer->state_count; k++) {
+        if (!rapt_slot_has_state(optimizer, slot, k, shape)) continue;
         if (!slot->states[k]) {
             RAPT_SCOPE;
-            rapt_tensor *state = rapt_empty_like(slot->parameter);
+            rapt_tensor *state = rapt_empty(slot->parameter->dtype, slot->parameter->rank, shape);
             if (!state || !rapt_fill(state, optimizer->first_state)) return false;
             slot->states[k] = rapt_retain(state);
         }
@@ -181,20 +189,21 @@ static bool make_states(const rapt_optimizer *optimizer, rapt_slot *slot)
 
 static rapt_update update_of(const rapt_optimizer *optimizer, const rapt_slot *slot)
 {
+    const double first = optimizer->first_learning_rate;
     rapt_update update = {
+        .slot = slot,
         .learning_rate = optimizer->learning_rate,
         .weight_decay = optimizer->weight_decay,
+        .ratio = first > 0 ? optimizer->learning_rate / first : 1,
+        .group = slot->group < 0 ? NULL : &optimizer->groups[slot->group],
         .step = slot->steps + 1,
         .operand_count = 2 + optimizer->state_count,
         .operands = {slot->parameter, rapt_gradient(slot->parameter)},
     };
     for (int k = 0; k < optimizer->state_count; k++) update.operands[2 + k] = slot->states[k];
-    if (slot->group < 0) return update;
-    const rapt_group_config *group = &optimizer->groups[slot->group];
-    double first = optimizer->first_learning_rate;
-    double ratio = first > 0 ? optimizer->learning_rate / first : 1;
-    if (group->learning_rate > 0) update.learning_rate = group->learning_rate * ratio;
-    update.weight_decay = rapt_or_default(group->weight_decay, optimizer->weight_decay);
+    if (!update.group) return update;
+    if (update.group->learning_rate > 0) update.learning_rate = update.group->learning_rate * update.ratio;
+    update.weight_decay = rapt_or_default(update.group->weight_decay, optimizer->weight_decay);
     return update;
 }
 
@@ -231,23 +240,51 @@ static void warn_of_missing(const rapt_optimizer *optimizer)
                   missing, trained, used, names, named < missing ? " and others" : "");
 }
 
+/* Everything of a parameter's step that can fail. */
+static bool prepare(const rapt_optimizer *optimizer, rapt_slot *slot)
+{
+    slot->prepared = (rapt_prepared){.keep = 1};
+    if (!takes_part(optimizer, slot)) return true;
+    if (!make_states(optimizer, slot) || !rapt_own_gradient(slot->parameter) ||
+        !rapt_check_writable(optimizer->kind->name, slot->parameter))
+        return false;
+    if (!optimizer->kind->prepare) return true;
+    const rapt_update update = update_of(optimizer, slot);
+    return optimizer->kind->prepare(optimizer, &update, &slot->prepared);
+}
+
+/* p = keep·p − rate·direction; new states become the states */
+static void take_prepared(rapt_slot *slot)
+{
+    enum { cost = 2, operand_count = 2 };
+    const rapt_prepared *prepared = &slot->prepared;
+    const rapt_tensor *operands[operand_count] = {slot->parameter, prepared->direction};
+    const rapt_move_numbers numbers = {.keep = prepared->keep, .rate = prepared->rate};
+    rapt_map(rapt_kernel.optimizer.move[slot->parameter->dtype], &numbers, cost, operand_count, operands);
+    for (int k = 0; k < RAPT_MAX_STATES; k++) {
+        if (!prepared->states[k]) continue;
+        rapt_release(slot->states[k]);
+        slot->states[k] = rapt_retain(prepared->states[k]);
+    }
+}
+
 bool rapt_optimizer_step(rapt_optimizer *optimizer)
 {
     if (!optimizer) return rapt_fail_null("optimizer_step", "optimizer");
     RAPT_REGION(RAPT_DOING_STEP, optimizer->kind->name);
-    for (int i = 0; i < optimizer->count; i++) {
-        rapt_slot *slot = &optimizer->slots[i];
-        if (!takes_part(optimizer, slot)) continue;
-        if (!make_states(optimizer, slot) || !rapt_own_gradient(slot->parameter) ||
-            !rapt_check_writable(optimizer->kind->name, slot->parameter))
-            return false;
-    }
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    for (int i = 0; i < optimizer->count; i++)
+        if (!prepare(optimizer, &optimizer->slots[i])) return false;
     if (optimizer->steps == 0) warn_of_missing(optimizer);
     for (int i = 0; i < optimizer->count; i++) {
         rapt_slot *slot = &optimizer->slots[i];
         if (!takes_part(optimizer, slot) || !rapt_begin_writing(optimizer->kind->name, slot->parameter)) continue;
-        rapt_update update = update_of(optimizer, slot);
-        optimizer->kind->update(optimizer, &update);
+        const rapt_update update = update_of(optimizer, slot);
+        if (slot->prepared.direction)
+            take_prepared(slot);
+        else
+            optimizer->kind->update(optimizer, &update);
         slot->steps++;
     }
     optimizer->steps++;

@@ -31,9 +31,11 @@ static bool add_slot(const rapt_optimizer *optimizer, const rapt_slot *slot, con
     char name[full_name_size];
     if (!full_name(name, prefix, slot->name, "step") || !rapt_archive_add_integer(archive, name, slot->steps))
         return false;
+    int64_t shape[RAPT_MAX_RANK];
     for (int k = 0; slot->steps > 0 && k < optimizer->state_count; k++)
-        if (!full_name(name, prefix, slot->name, optimizer->state_names[k]) ||
-            !rapt_archive_add(archive, name, slot->states[k]))
+        if (rapt_slot_has_state(optimizer, slot, k, shape) &&
+            (!full_name(name, prefix, slot->name, optimizer->state_names[k]) ||
+             !rapt_archive_add(archive, name, slot->states[k])))
             return false;
     return true;
 }
@@ -62,9 +64,11 @@ static bool read_slot(const rapt_optimizer *optimizer, const char *prefix, const
     const rapt_tensor *p = read->parameter;
     if (!full_name(name, prefix, read->name, "step") || !rapt_archive_get_integer(op, archive, name, &read->steps))
         return false;
+    int64_t shape[RAPT_MAX_RANK];
     for (int k = 0; read->steps > 0 && k < optimizer->state_count; k++) {
+        if (!rapt_slot_has_state(optimizer, read, k, shape)) continue;
         if (!full_name(name, prefix, read->name, optimizer->state_names[k])) return false;
-        const rapt_tensor *stored = rapt_archive_get(op, archive, name, p->dtype, p->rank, p->shape);
+        const rapt_tensor *stored = rapt_archive_get(op, archive, name, p->dtype, p->rank, shape);
         read->states[k] = stored ? rapt_retain(rapt_clone(stored)) : NULL;
         if (!read->states[k]) return false;
     }
@@ -103,7 +107,8 @@ bool rapt_optimizer_read(const rapt_optimizer *optimizer, const char *prefix, co
     image->count = optimizer->count;
     RAPT_SCOPE;
     for (int i = 0; i < optimizer->count; i++) {
-        image->slots[i] = (rapt_slot){.name = optimizer->slots[i].name, .parameter = optimizer->slots[i].parameter};
+        const rapt_slot *slot = &optimizer->slots[i];
+        image->slots[i] = (rapt_slot){.name = slot->name, .parameter = slot->parameter, .by_adamw = slot->by_adamw};
         if (!read_slot(optimizer, prefix, archive, &image->slots[i])) return false;
     }
     return true;

@@ -25,7 +25,7 @@ static void update(const rapt_optimizer *optimizer, const rapt_update *step)
     rapt_update_run(step, rapt_kernel.optimizer.rmsprop[r->centered][r->momentum > 0], &numbers);
 }
 
-static const rapt_optimizer_class rmsprop_class = {"RMSprop", update};
+static const rapt_optimizer_class rmsprop_class = {.name = "RMSprop", .update = update};
 
 rapt_optimizer *rapt_rmsprop_new(rapt_module *module, const rapt_rmsprop_config *config)
 {

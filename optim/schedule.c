@@ -64,15 +64,109 @@ static double inverse_square_root(const rapt_schedule *s, double t)
     return sqrt((double)s->warm_up / t);
 }
 
+static double start_of(const rapt_schedule *s)
+{
+    return rapt_or_default(s->start, s->kind == RAPT_SCHEDULE_ONE_CYCLE ? 1. / 25 : 1);
+}
+
+static bool good_linear(const rapt_schedule *s)
+{
+    const double start = start_of(s);
+    return (s->total > s->warm_up && s->final >= 0 && isfinite(s->final) && start >= 0 && isfinite(start)) ||
+           rapt_fail(RAPT_ERROR_VALUE, "schedule",
+                     "total %lld, start %g and final %g; a total above the warm-up of %lld, factors from 0 on expected",
+                     (long long)s->total, start, s->final, (long long)s->warm_up);
+}
+
+/* start + (final − start)·(t − warm-up) / (total − warm-up) */
+static double linear(const rapt_schedule *s, double t)
+{
+    const double warm_up = (double)s->warm_up, part = fmin(1, (t - warm_up) / ((double)s->total - warm_up));
+    return start_of(s) + (s->final - start_of(s)) * part;
+}
+
+/* From one number to another, where part goes from 0 to 1. */
+static double on_curve(rapt_schedule_curve curve, double from, double to, double part)
+{
+    const double pi = acos(-1.0);
+    switch (curve) {
+    case RAPT_CURVE_COSINE:
+        return to + (from - to) / 2 * (1 + cos(pi * part));
+    case RAPT_CURVE_ONE_MINUS_SQUARE_ROOT:
+        return from + (to - from) * sqrt(part);
+    default:
+        return from + (to - from) * part;
+    }
+}
+
+static bool good_curve(const rapt_schedule *s)
+{
+    return (size_t)s->curve <= RAPT_CURVE_ONE_MINUS_SQUARE_ROOT ||
+           rapt_fail(RAPT_ERROR_VALUE, "schedule", "%d is not a kind of curve", (int)s->curve);
+}
+
+/* The steps of the rise, PyTorch's pct_start·total_steps, which need not be whole. */
+static double rise_of(const rapt_schedule *s)
+{
+    return s->warm_up > 0 ? (double)s->warm_up : 0.3 * (double)s->total;
+}
+
+static double end_of_cycle(const rapt_schedule *s)
+{
+    return rapt_or_default(s->final, start_of(s) / 1e4);
+}
+
+static bool good_one_cycle(const rapt_schedule *s)
+{
+    const double rise = rise_of(s), start = start_of(s), end = end_of_cycle(s);
+    if (!good_curve(s)) return false;
+    return (rise > 1 && rise < (double)s->total && start >= 0 && isfinite(start) && end >= 0 && isfinite(end)) ||
+           rapt_fail(RAPT_ERROR_VALUE, "schedule",
+                     "total %lld, warm-up of %g steps, start %g and final %g; a warm-up of more than 1 step and below "
+                     "the total, factors from 0 on expected",
+                     (long long)s->total, rise, start, end);
+}
+
+/* start → 1 over the steps 0 … rise − 1, 1 → final over rise − 1 … total − 1 */
+static double one_cycle(const rapt_schedule *s, double t)
+{
+    const rapt_schedule_curve curve = s->curve == RAPT_CURVE_DEFAULT ? RAPT_CURVE_COSINE : s->curve;
+    const double peak = rise_of(s) - 1, last = (double)s->total - 1;
+    if (t <= peak) return on_curve(curve, start_of(s), 1, t / peak);
+    return on_curve(curve, 1, end_of_cycle(s), fmin(1, (t - peak) / (last - peak)));
+}
+
+static bool good_stable(const rapt_schedule *s)
+{
+    if (!good_curve(s)) return false;
+    return (s->decay > 0 && s->total >= s->warm_up && s->decay <= s->total - s->warm_up && s->final >= 0 &&
+            isfinite(s->final)) ||
+           rapt_fail(RAPT_ERROR_VALUE, "schedule",
+                     "total %lld, decay %lld and final %g; a decay of 1 step or more between the warm-up of %lld and "
+                     "the total, a final factor from 0 on expected",
+                     (long long)s->total, (long long)s->decay, s->final, (long long)s->warm_up);
+}
+
+/* 1, from total − decay on down to final */
+static double stable(const rapt_schedule *s, double t)
+{
+    const double part = (t - (double)(s->total - s->decay)) / (double)s->decay;
+    return part <= 0 ? 1 : on_curve(s->curve, 1, s->final, fmin(1, part));
+}
+
 /* By kind: what it demands of the numbers, and its curve behind the warm-up. */
 static const struct {
     bool (*good)(const rapt_schedule *s);
     double (*factor)(const rapt_schedule *s, double t);
+    bool rises; /* in its own way, not in the warm-up of the others */
 } kinds[] = {
-    [RAPT_SCHEDULE_CONSTANT] = {good_always, constant},
-    [RAPT_SCHEDULE_STEP] = {good_step, step},
-    [RAPT_SCHEDULE_COSINE] = {good_cosine, cosine},
-    [RAPT_SCHEDULE_INVERSE_SQUARE_ROOT] = {good_inverse_square_root, inverse_square_root},
+    [RAPT_SCHEDULE_CONSTANT] = {.good = good_always, .factor = constant},
+    [RAPT_SCHEDULE_STEP] = {.good = good_step, .factor = step},
+    [RAPT_SCHEDULE_COSINE] = {.good = good_cosine, .factor = cosine},
+    [RAPT_SCHEDULE_INVERSE_SQUARE_ROOT] = {.good = good_inverse_square_root, .factor = inverse_square_root},
+    [RAPT_SCHEDULE_LINEAR] = {.good = good_linear, .factor = linear},
+    [RAPT_SCHEDULE_ONE_CYCLE] = {.good = good_one_cycle, .factor = one_cycle, .rises = true},
+    [RAPT_SCHEDULE_WARM_UP_STABLE_DECAY] = {.good = good_stable, .factor = stable},
 };
 
 static bool check(const rapt_schedule *s, int64_t t)
@@ -90,6 +184,24 @@ static bool check(const rapt_schedule *s, int64_t t)
 double rapt_schedule_factor(const rapt_schedule *schedule, int64_t t)
 {
     if (!check(schedule, t)) return NAN;
-    if (t < schedule->warm_up) return ((double)t + 1) / (double)schedule->warm_up;
-    return kinds[schedule->kind].factor(schedule, (double)t);
+    const bool warms_up = !kinds[schedule->kind].rises && t < schedule->warm_up;
+    return warms_up ? ((double)t + 1) / (double)schedule->warm_up : kinds[schedule->kind].factor(schedule, (double)t);
+}
+
+double rapt_schedule_chain_factor(int count, const rapt_schedule *schedules, const int64_t *milestones, int64_t t)
+{
+    const char *op = "schedule_chain";
+    if (count < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%d schedules; 1 or more expected", count), NAN;
+    if (!schedules || (count > 1 && !milestones))
+        return rapt_fail_null(op, schedules ? "milestones" : "schedules"), NAN;
+    int now = 0;
+    for (int i = 0; i < count - 1; i++) {
+        const int64_t before = i > 0 ? milestones[i - 1] : 0;
+        if (milestones[i] <= before)
+            return rapt_fail(RAPT_ERROR_VALUE, op, "milestone %d is step %lld; one after step %lld expected", i,
+                             (long long)milestones[i], (long long)before),
+                   NAN;
+        if (t >= milestones[i]) now = i + 1;
+    }
+    return rapt_schedule_factor(&schedules[now], now > 0 ? t - milestones[now - 1] : t);
 }

@@ -23,7 +23,7 @@ static void update(const rapt_optimizer *optimizer, const rapt_update *step)
     rapt_update_run(step, s->momentum > 0 ? rapt_kernel.optimizer.sgd_momentum : rapt_kernel.optimizer.sgd, &numbers);
 }
 
-static const rapt_optimizer_class sgd_class = {"SGD", update};
+static const rapt_optimizer_class sgd_class = {.name = "SGD", .update = update};
 
 rapt_optimizer *rapt_sgd_new(rapt_module *module, const rapt_sgd_config *config)
 {

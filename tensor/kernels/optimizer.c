@@ -144,6 +144,32 @@ RMSPROP(double, float64, sqrt)
 ADAGRAD(float, float32, sqrtf)
 ADAGRAD(double, float64, sqrt)
 
+#define LION_STATE(X) X(m, 2)
+#define LION_NUMBERS(X)                                                                                                \
+    X(keep)                                                                                                            \
+    X(rate)                                                                                                            \
+    X(share1)                                                                                                          \
+    X(share2)
+
+/* 1 or −1; 0 and NaN as they are */
+#define SIGN(x) ((x) > 0 ? 1 : (x) < 0 ? -1 : (x))
+
+#define LION(T, dtype)                                                                                                 \
+    UPDATE_LOOP(lion_##dtype, T, LION_STATE, rapt_lion_numbers, LION_NUMBERS, number c = m + share1 * (g - m);         \
+                p = keep * p - rate * SIGN(c); m += share2 * (g - m);)
+
+LION(float, float32)
+LION(double, float64)
+
+#define MOVE_NUMBERS(X)                                                                                                \
+    X(keep)                                                                                                            \
+    X(rate)
+
+#define MOVE(T, dtype) UPDATE_LOOP(move_##dtype, T, NO_STATE, rapt_move_numbers, MOVE_NUMBERS, p = keep * p - rate * g;)
+
+MOVE(float, float32)
+MOVE(double, float64)
+
 void RAPT_AT_LEVEL(rapt_fill_optimizer)(rapt_kernels *kernels)
 {
     kernels->optimizer = (rapt_optimizer_kernels){
@@ -153,5 +179,7 @@ void RAPT_AT_LEVEL(rapt_fill_optimizer)(rapt_kernels *kernels)
         .rmsprop = {{{RAPT_FLOATING_ROW(rmsprop)}, {RAPT_FLOATING_ROW(rmsprop_momentum)}},
                     {{RAPT_FLOATING_ROW(rmsprop_centered)}, {RAPT_FLOATING_ROW(rmsprop_full)}}},
         .adagrad = {RAPT_FLOATING_ROW(adagrad)},
+        .lion = {RAPT_FLOATING_ROW(lion)},
+        .move = {RAPT_FLOATING_ROW(move)},
     };
 }

@@ -3,6 +3,7 @@ import torch
 
 from expected import Expected
 from kinks import Kinks, Rejected
+from paper_optimizers import Lion, Muon
 from program import Disturb, line
 
 optim = torch.optim
@@ -11,7 +12,8 @@ optim = torch.optim
 def draw_optimizer(p):
     """What the line "train" says, and how PyTorch makes it."""
     zero_or = lambda low, high, chance=0.5: p.real(low, high) if p.chance(chance) else 0.0
-    kind, rate, decay = p.one(["sgd", "adam", "adamw", "rmsprop", "adagrad"]), p.real(0.001, 0.05), zero_or(0.01, 0.2)
+    kind = p.one(["sgd", "adam", "adamw", "rmsprop", "adagrad", "adafactor", "lion", "muon"])
+    rate, decay = p.real(0.001, 0.05), zero_or(0.01, 0.2)
     words = {"kind": kind, "rate": rate, "decay": decay}
     if kind == "sgd":
         nesterov = p.chance(0.3)
@@ -19,6 +21,20 @@ def draw_optimizer(p):
         dampening = 0.0 if nesterov or not momentum else zero_or(0.1, 0.5)
         words.update(momentum=momentum, dampening=dampening, nesterov=nesterov)
         return words, lambda groups: optim.SGD(groups, rate, momentum, dampening, decay, nesterov)
+    if kind == "adafactor":
+        clip, exponent, least = p.real(1, 3), p.real(0.3, 0.9), (p.one([1e-6, 1e-3]), p.one([1e-3, 0.1]))
+        words.update(clip=clip, beta2_decay=exponent, epsilon1=least[0], epsilon2=least[1])
+        return words, lambda groups: optim.Adafactor(groups, rate, -exponent, least, clip, decay)
+    if kind == "lion":
+        words["beta1"], words["beta2"] = betas = p.real(0.5, 0.95), p.real(0.9, 0.999)
+        return words, lambda groups: Lion(groups, rate, betas, decay)
+    if kind == "muon":
+        momentum, adamw_rate = p.real(0.5, 0.95), p.real(0.001, 0.05)
+        heavy_ball, match_rms = p.chance(0.3), p.chance(0.3)
+        words.update(momentum=momentum, heavy_ball=heavy_ball, match_rms=match_rms, adamw_rate=adamw_rate,
+                     epsilon=1e-3, adamw_decay=decay)
+        return words, lambda groups: Muon(groups, rate, momentum, 1e-3, decay, not heavy_ball, match_rms, adamw_rate,
+                                          decay)
     words["epsilon"] = epsilon = p.one([1e-8, 1e-3])
     if kind in ("adam", "adamw"):
         words["beta1"], words["beta2"] = betas = p.real(0.5, 0.95), p.real(0.9, 0.999)

@@ -30,6 +30,27 @@ static rapt_optimizer *optimizer_of(rapt_module *module, const record *how)
                                                                .epsilon = epsilon,
                                                                .learning_rate_decay = number(how, "rate_decay"),
                                                                .initial_accumulator = number(how, "initial")});
+    if (record_says(how, "kind", "adafactor"))
+        return rapt_adafactor_new(module, &(rapt_adafactor_config){.learning_rate = rate,
+                                                                   .weight_decay = decay,
+                                                                   .beta2_decay = number(how, "beta2_decay"),
+                                                                   .epsilon1 = number(how, "epsilon1"),
+                                                                   .epsilon2 = number(how, "epsilon2"),
+                                                                   .clip = number(how, "clip")});
+    if (record_says(how, "kind", "lion"))
+        return rapt_lion_new(module, &(rapt_lion_config){.learning_rate = rate,
+                                                         .weight_decay = decay,
+                                                         .beta1 = number(how, "beta1"),
+                                                         .beta2 = number(how, "beta2")});
+    if (record_says(how, "kind", "muon"))
+        return rapt_muon_new(module, &(rapt_muon_config){.learning_rate = rate,
+                                                         .weight_decay = decay,
+                                                         .epsilon = epsilon,
+                                                         .momentum = number(how, "momentum"),
+                                                         .heavy_ball = record_integer(how, "heavy_ball"),
+                                                         .match_rms = record_integer(how, "match_rms"),
+                                                         .adamw = {.learning_rate = number(how, "adamw_rate"),
+                                                                   .weight_decay = number(how, "adamw_decay")}});
     const rapt_adam_config adam = {.learning_rate = rate,
                                    .weight_decay = decay,
                                    .epsilon = epsilon,

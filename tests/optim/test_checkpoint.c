@@ -20,7 +20,7 @@ static rapt_module *model_of(const rapt_module_class *kind)
     return rapt_module_finish(module);
 }
 
-enum { kinds = 5 };
+enum { kinds = 8 };
 
 static rapt_optimizer *optimizer_of(int kind, rapt_module *module)
 {
@@ -33,6 +33,12 @@ static rapt_optimizer *optimizer_of(int kind, rapt_module *module)
         return rapt_adamw_new(module, NULL);
     case 3:
         return rapt_rmsprop_new(module, &(rapt_rmsprop_config){.momentum = 0.5, .centered = true});
+    case 4:
+        return rapt_lion_new(module, NULL);
+    case 5:
+        return rapt_muon_new(module, NULL);
+    case 6:
+        return rapt_adafactor_new(module, NULL);
     default:
         return rapt_adagrad_new(module, &(rapt_adagrad_config){.learning_rate_decay = 0.1});
     }
@@ -190,6 +196,7 @@ Test(checkpoint, of_something_else_is_refused)
     expect_mismatch(&model_class, 0, "mine",
                     "optimizer.kind is 'SGD: momentum_buffer'; 'Adam: exp_avg, exp_avg_sq' expected");
     expect_mismatch(&model_class, 2, "mine", "optimizer.kind is 'AdamW");
+    expect_mismatch(&model_class, 6, "mine", "optimizer.kind is 'Adafactor: row_var, col_var, variance'");
     expect_mismatch(&model_class, -1, "mine", "optimizer.kind is missing");
     expect_mismatch(&model_class, 1, "yours", "note is 'yours'; 'mine' expected");
     expect_mismatch(&model_class, 1, NULL, "note is missing");

@@ -167,6 +167,18 @@ Test(optimizer, refuses_bad_numbers)
     expect_error(RAPT_ERROR_VALUE, "momentum is inf");
     cr_expect_null(rapt_adagrad_new(NULL, &(rapt_adagrad_config){.initial_accumulator = -0.5}));
     expect_error(RAPT_ERROR_VALUE, "initial_accumulator");
+    cr_expect_null(rapt_lion_new(NULL, &(rapt_lion_config){.beta2 = 1}));
+    expect_error(RAPT_ERROR_VALUE, "Lion: beta2 is 1");
+    cr_expect_null(rapt_muon_new(NULL, &(rapt_muon_config){.momentum = 1.5}));
+    expect_error(RAPT_ERROR_VALUE, "Muon: momentum is 1.5");
+    cr_expect_null(rapt_muon_new(NULL, &(rapt_muon_config){.iterations = -1}));
+    expect_error(RAPT_ERROR_VALUE, "Muon: -1 iterations");
+    cr_expect_null(rapt_muon_new(NULL, &(rapt_muon_config){.adamw.beta1 = 2}));
+    expect_error(RAPT_ERROR_VALUE, "Muon's AdamW: beta1 is 2");
+    cr_expect_null(rapt_adafactor_new(NULL, &(rapt_adafactor_config){.clip = RAPT_ZERO}));
+    expect_error(RAPT_ERROR_VALUE, "Adafactor: clip is 0");
+    cr_expect_null(rapt_adafactor_new(NULL, &(rapt_adafactor_config){.epsilon1 = -1}));
+    expect_error(RAPT_ERROR_VALUE, "Adafactor: epsilon1 is -1");
     rapt_optimizer *optimizer = descent(0.5);
     cr_expect_not(rapt_optimizer_set_learning_rate(optimizer, (double)NAN));
     expect_error(RAPT_ERROR_VALUE, "learning_rate");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the fixtures of tests/test_parity.c from PyTorch (1.13 or newer, with numpy), beside this script.
+"""Makes the fixtures of tests/test_parity.c from PyTorch (2.5 or newer, with numpy), beside this script.
 
     python3 tests/parity/make_fixtures.py           writes them
     python3 tests/parity/make_fixtures.py --check   says how far this PyTorch is from those that are there

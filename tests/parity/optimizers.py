@@ -4,16 +4,17 @@ from torch import nn
 from torch.nn import functional as F
 
 from cases import family, normal
+from paper_optimizers import Lion, Muon
 
 add = family("optimizers")
-STEPS = 5
+STEPS, LONG = 5, 100
 
 
-def train(make):
+def train(make, steps=STEPS):
     """Losses of the steps, and all weights after the last."""
     def forward(module, x, target):
         optimizer, losses = make(module.parameters()), []
-        for _ in range(STEPS):
+        for _ in range(steps):
             loss = F.mse_loss(module(x), target)
             loss.backward()
             optimizer.step()
@@ -42,6 +43,17 @@ for name, make in [
                                               weight_decay=0.1)),
 ]:
     add(name, problem(), train(make), constants={"x": normal(6, 3), "target": normal(6, 2)})
+
+for name, make in [
+    ("adafactor", lambda p: optim.Adafactor(p, lr=0.02)),
+    ("adafactor_decay", lambda p: optim.Adafactor(p, lr=0.1, beta2_decay=-0.5, eps=(1e-3, 0.1), d=2.0,
+                                                  weight_decay=0.05)),
+    ("lion", lambda p: Lion(p, lr=0.01)),
+    ("lion_decay", lambda p: Lion(p, lr=0.005, betas=(0.8, 0.95), weight_decay=0.2)),
+    ("muon", lambda p: Muon(p, lr=0.004, adamw_lr=0.01)),
+    ("muon_heavy_ball", lambda p: Muon(p, lr=0.03, momentum=0.8, weight_decay=0.01, nesterov=False, match_rms=True)),
+]:
+    add(name, problem(), train(make, LONG), constants={"x": normal(6, 3), "target": normal(6, 2)})
 
 
 def clip(limit):

@@ -5,5 +5,6 @@
 #include <rapt/checkpoint.h>
 #include <rapt/optimizer.h>
 #include <rapt/schedule.h>
+#include <rapt/watch.h>
 
 #endif

@@ -62,6 +62,50 @@ typedef struct rapt_adagrad_config {
 } rapt_adagrad_config;
 RAPT_API rapt_optimizer *rapt_adagrad_new(rapt_module *module, const rapt_adagrad_config *config);
 
+/* c = β₁ m + (1 − β₁) g; p = (1 − learning_rate·weight_decay)·p − learning_rate · sign c; m = β₂ m + (1 − β₂) g (Chen
+ * et al. 2023, whose advice is a learning rate 3 to 10 times below AdamW's and a weight decay as many times above).
+ * Half of Adam's state. */
+typedef struct rapt_lion_config {
+    double learning_rate; /* 0.0001 */
+    double beta1;         /* 0.9 */
+    double beta2;         /* 0.99 */
+    double weight_decay;  /* none */
+} rapt_lion_config;
+RAPT_API rapt_optimizer *rapt_lion_new(rapt_module *module, const rapt_lion_config *config);
+
+/* For matrices: v = μ v + (1 − μ) g; p = (1 − learning_rate·weight_decay)·p − learning_rate · scale · O, where O is
+ * g + μ (v − g) with its singular values brought near 1 by iterations of Newton and Schulz (Jordan et al. 2024), in
+ * the parameter's dtype, and scale √max(1, rows / columns). Parameters that are no matrices are stepped by AdamW, whose
+ * learning rate follows rapt_optimizer_set_learning_rate in its ratio to this one. */
+typedef struct rapt_muon_config {
+    double learning_rate; /* 0.001 */
+    double momentum;      /* 0.95 */
+    double epsilon;       /* 1e-7; the least norm that the matrix is divided by */
+    double weight_decay;  /* 0.1 */
+    int iterations;       /* 5 */
+    bool heavy_ball;      /* O of v itself, without Nesterov's look ahead */
+    bool match_rms; /* scale is 0.2 · √max(rows, columns), which learning rates of AdamW fit (Liu et al. 2025) */
+    rapt_adam_config adamw;
+} rapt_muon_config;
+RAPT_API rapt_optimizer *rapt_muon_new(rapt_module *module, const rapt_muon_config *config);
+
+/* Leaves to AdamW also the matrices whose names match the pattern (fnmatch's): embeddings and the last layer, as Jordan
+ * advises. Before the first step and before state is loaded; false after an error, which it is when none matches. */
+RAPT_API bool rapt_muon_by_adamw(rapt_optimizer *optimizer, const char *pattern);
+
+/* u = g / √max(v, ε₁²); p = (1 − learning_rate·weight_decay)·p − max(ε₂, rms p) · min(learning_rate, 1/√t) /
+ * max(1, rms(u) / clip) · u, where v is a running mean of g² with β₂ = 1 − t^−beta2_decay, of which a parameter of rank
+ * 2 or more keeps the means of rows and columns only (Shazeer & Stern 2018). */
+typedef struct rapt_adafactor_config {
+    double learning_rate; /* 0.01, relative to the size of the parameter */
+    double beta2_decay;   /* 0.8 */
+    double epsilon1;      /* the dtype's precision */
+    double epsilon2;      /* 0.001 */
+    double clip;          /* 1 */
+    double weight_decay;  /* none */
+} rapt_adafactor_config;
+RAPT_API rapt_optimizer *rapt_adafactor_new(rapt_module *module, const rapt_adafactor_config *config);
+
 RAPT_API void rapt_optimizer_free(rapt_optimizer *optimizer);
 
 /* Adds a parameter, a leaf that is not there yet, under a name of up to 511 bytes that is not in use. It is in no

@@ -248,6 +248,15 @@ typedef struct rapt_adagrad_numbers {
     double rate, decay, epsilon;
 } rapt_adagrad_numbers;
 
+typedef struct rapt_lion_numbers {
+    double keep; /* what stays of p before the step */
+    double rate, share1, share2;
+} rapt_lion_numbers;
+
+typedef struct rapt_move_numbers {
+    double keep, rate;
+} rapt_move_numbers;
+
 /* Operands: the parameter (changed), its gradient (read), and the optimizer's state (changed). Options: the numbers. */
 typedef struct rapt_optimizer_kernels {
     rapt_loops sgd;
@@ -255,6 +264,8 @@ typedef struct rapt_optimizer_kernels {
     rapt_loops adam;          /* state: first and second moment */
     rapt_loops rmsprop[2][2]; /* [centered][momentum]; state: second moment, mean if centered, velocity if momentum */
     rapt_loops adagrad;       /* state: sum of squares */
+    rapt_loops lion;          /* state: mean */
+    rapt_loops move;          /* no state: p = keep·p − rate·g */
 } rapt_optimizer_kernels;
 
 /* The rows `first` to `last` of out (…, size) become, or grow by, the sum of those rows of g that `order` names from

@@ -1,0 +1,132 @@
+/* Muon (Jordan et al. 2024): momentum of matrices, made nearly orthogonal; what is no matrix is stepped by AdamW. */
+#include <fnmatch.h>
+#include <math.h>
+
+#include "core.h"
+#include "tensor/core.h"
+
+enum { momentum_state, adam_states, default_iterations = 5 };
+
+typedef struct muon {
+    rapt_optimizer base;
+    double momentum, epsilon;
+    int iterations;
+    bool heavy_ball, match_rms;
+    rapt_adam_terms adamw;
+} muon;
+
+static bool is_orthogonalized(const rapt_slot *slot)
+{
+    return slot->parameter->rank == 2 && !slot->by_adamw;
+}
+
+static bool has_state(const rapt_slot *slot, int state, int64_t *shape)
+{
+    (void)shape;
+    return is_orthogonalized(slot) == (state == momentum_state);
+}
+
+/* X Xᵀ = A; B = bA + cA²; X = aX + BX: singular values below 1 come near 1 (Newton and Schulz's iteration, with
+ * Jordan's coefficients). */
+static rapt_tensor *iterate(rapt_tensor *x)
+{
+    static const double a = 3.4445, b = -4.7750, c = 2.0315;
+    RAPT_SCOPE;
+    rapt_tensor *product = rapt_matmul(x, rapt_transpose(x, 0, 1));
+    rapt_tensor *square = rapt_matmul(product, product);
+    rapt_tensor *factor = rapt_add(rapt_mul_scalar(product, b), rapt_mul_scalar(square, c));
+    return rapt_keep(rapt_add(rapt_mul_scalar(x, a), rapt_matmul(factor, x)));
+}
+
+/* The matrix with its singular values near 1, from the norm 1 on; the wide way, whose products are the smaller ones. */
+static rapt_tensor *orthogonalize(const muon *m, rapt_tensor *matrix)
+{
+    RAPT_SCOPE;
+    const bool is_tall = rapt_size(matrix, 0) > rapt_size(matrix, 1);
+    double squares = 0;
+    if (!rapt_add_squares("Muon", matrix, &squares)) return NULL;
+    rapt_tensor *x = rapt_mul_scalar(matrix, 1 / fmax(sqrt(squares), m->epsilon));
+    if (is_tall) x = rapt_transpose(x, 0, 1);
+    for (int i = 0; i < m->iterations; i++) x = iterate(x);
+    return rapt_keep(is_tall ? rapt_transpose(x, 0, 1) : x);
+}
+
+/* v = μv + (1 − μ)g; direction = orthogonal(g + μ(v − g)), or orthogonal(v) of a heavy ball */
+static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, rapt_prepared *prepared)
+{
+    const muon *m = (const muon *)optimizer;
+    rapt_tensor *p = step->slot->parameter, *g = rapt_gradient(p);
+    if (!is_orthogonalized(step->slot) || p->count == 0) return true;
+    const double rows = (double)p->shape[0], columns = (double)p->shape[1];
+    const double scale = m->match_rms ? 0.2 * sqrt(fmax(rows, columns)) : sqrt(fmax(1, rows / columns));
+    RAPT_SCOPE;
+    rapt_tensor *v = step->slot->states[momentum_state];
+    v = rapt_add(v, rapt_mul_scalar(rapt_sub(g, v), 1 - m->momentum));
+    rapt_tensor *ahead = m->heavy_ball ? v : rapt_add(g, rapt_mul_scalar(rapt_sub(v, g), m->momentum));
+    prepared->keep = 1 - step->learning_rate * step->weight_decay;
+    prepared->rate = step->learning_rate * scale;
+    prepared->states[momentum_state] = rapt_keep(v);
+    prepared->direction = ahead ? rapt_keep(orthogonalize(m, ahead)) : NULL;
+    return prepared->direction != NULL;
+}
+
+/* What Muon does not step: AdamW's formula, with its own rates where the group has none. */
+static void update(const rapt_optimizer *optimizer, const rapt_update *step)
+{
+    const muon *m = (const muon *)optimizer;
+    if (is_orthogonalized(step->slot)) return; /* an empty matrix */
+    const rapt_group_config group = step->group ? *step->group : (rapt_group_config){0};
+    rapt_adam_terms terms = m->adamw;
+    terms.learning_rate = group.learning_rate > 0 ? step->learning_rate : terms.learning_rate * step->ratio;
+    terms.weight_decay = rapt_or_default(group.weight_decay, terms.weight_decay);
+    const rapt_tensor *operands[] = {step->operands[0], step->operands[1], step->operands[2 + adam_states],
+                                     step->operands[2 + adam_states + 1]};
+    rapt_adam_run(&terms, 0, 1 - terms.learning_rate * terms.weight_decay, step->step, operands);
+}
+
+static const rapt_optimizer_class muon_class = {
+    .name = "Muon",
+    .update = update,
+    .prepare = prepare,
+    .has_state = has_state,
+};
+
+rapt_optimizer *rapt_muon_new(rapt_module *module, const rapt_muon_config *config)
+{
+    const rapt_muon_config c = config ? *config : (rapt_muon_config){0};
+    const char *op = muon_class.name;
+    muon *m = rapt_optimizer_new(sizeof *m, &muon_class);
+    if (!m) return NULL;
+    bool good = rapt_take_number(op, "learning_rate", c.learning_rate, 0.001, INFINITY, &m->base.learning_rate) &&
+                rapt_take_number(op, "momentum", c.momentum, 0.95, 1, &m->momentum) &&
+                rapt_take_number(op, "epsilon", c.epsilon, 1e-7, INFINITY, &m->epsilon) &&
+                rapt_take_number(op, "weight_decay", c.weight_decay, 0.1, INFINITY, &m->base.weight_decay) &&
+                rapt_adam_take_config("Muon's AdamW", &c.adamw, 0.01, &m->adamw);
+    m->iterations = c.iterations == 0 ? default_iterations : c.iterations;
+    if (good && m->iterations < 0)
+        good = rapt_fail(RAPT_ERROR_VALUE, op, "%d iterations; 1 or more expected", m->iterations);
+    m->heavy_ball = c.heavy_ball;
+    m->match_rms = c.match_rms;
+    rapt_optimizer_add_state(&m->base, "momentum_buffer");
+    rapt_optimizer_add_state(&m->base, "exp_avg");
+    rapt_optimizer_add_state(&m->base, "exp_avg_sq");
+    return rapt_optimizer_finish(&m->base, good, module);
+}
+
+bool rapt_muon_by_adamw(rapt_optimizer *optimizer, const char *pattern)
+{
+    const char *op = "muon_by_adamw";
+    if (!optimizer || !pattern) return rapt_fail_null(op, optimizer ? "pattern" : "optimizer");
+    if (optimizer->kind != &muon_class)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the optimizer is %s; Muon expected", optimizer->kind->name);
+    if (optimizer->steps > 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "after %lld steps; to be called before the first",
+                         (long long)optimizer->steps);
+    bool any = false;
+    for (int i = 0; i < optimizer->count; i++) {
+        rapt_slot *slot = &optimizer->slots[i];
+        if (fnmatch(pattern, slot->name, 0) == 0) any = slot->by_adamw = true;
+    }
+    return any ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "no name of the %d parameters matches '%s'", optimizer->count, pattern);
+}

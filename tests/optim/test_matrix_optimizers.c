@@ -1,0 +1,199 @@
+/* Muon and Adafactor: what they keep for matrices, steps that run out of memory, edges. Their trajectories are compared
+ * with PyTorch's in tests/parity. */
+#include "optimizing.h"
+
+#include <math.h>
+
+#include "tensor/memory.h"
+
+enum { muon, adafactor, kinds };
+
+static rapt_optimizer *optimizer_of(int kind)
+{
+    return kind == muon ? rapt_muon_new(NULL, NULL) : rapt_adafactor_new(NULL, NULL);
+}
+
+static rapt_tensor *add_parameter(rapt_optimizer *optimizer, const char *name, rapt_tensor *values)
+{
+    rapt_tensor *p = rapt_require_gradient(values);
+    cr_assert(rapt_optimizer_add(optimizer, name, p), "%s", rapt_error());
+    return p;
+}
+
+/* The shape of that state in the optimizer's archive, "" when it is not there. */
+static const char *shape_of(const rapt_optimizer *optimizer, const char *name)
+{
+    static char text[64];
+    rapt_archive *archive = rapt_archive_new();
+    cr_assert(rapt_optimizer_to_archive(optimizer, NULL, archive), "%s", rapt_error());
+    const rapt_tensor *state = rapt_archive_find(archive, name);
+    *text = '\0';
+    if (state) rapt_describe(state, text, sizeof text);
+    rapt_archive_free(archive);
+    return text;
+}
+
+Test(matrix_optimizers, states)
+{
+    RAPT_SCOPE;
+    rapt_optimizer *m = optimizer_of(muon), *a = optimizer_of(adafactor), *both[] = {m, a};
+    for (int i = 0; i < kinds; i++) {
+        give_gradient_of(add_parameter(both[i], "w", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 2))), 1);
+        give_gradient_of(add_parameter(both[i], "b", rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(3))), 1);
+        give_gradient_of(add_parameter(both[i], "t", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 3, 2))), 1);
+        cr_assert(rapt_optimizer_step(both[i]), "%s", rapt_error());
+    }
+    cr_expect_str_eq(shape_of(m, "w.momentum_buffer"), "float32 [3, 2]");
+    cr_expect_str_eq(shape_of(m, "w.exp_avg"), "");
+    cr_expect_str_eq(shape_of(m, "b.exp_avg_sq"), "float64 [3]");
+    cr_expect_str_eq(shape_of(m, "t.momentum_buffer"), "");
+    cr_expect_str_eq(shape_of(a, "w.row_var"), "float32 [3, 1]");
+    cr_expect_str_eq(shape_of(a, "w.col_var"), "float32 [1, 2]");
+    cr_expect_str_eq(shape_of(a, "w.variance"), "");
+    cr_expect_str_eq(shape_of(a, "b.variance"), "float64 [3]");
+    cr_expect_str_eq(shape_of(a, "t.col_var"), "float32 [4, 1, 2]");
+    for (int i = 0; i < kinds; i++) rapt_optimizer_free(both[i]);
+    expect_no_error();
+}
+
+/* The gradient of singular values 8, 4 and 1 becomes a step with all near 1 and of the same directions. The iteration
+ * is said to end between 0.7 and 1.2. */
+Test(matrix_optimizers, muon_steps_by_nearly_orthogonal_matrices)
+{
+    RAPT_SCOPE;
+    const double gradient[] = {8, 0, 0, 0, 0, -4, 0, 0, 0, 0, 1, 0};
+    for (int tall = 0; tall < 2; tall++) {
+        rapt_tensor *g = rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3, 4), gradient);
+        if (tall) g = rapt_transpose(g, 0, 1);
+        const double scale = tall ? sqrt(4. / 3) : 1;
+        rapt_optimizer *optimizer =
+            rapt_muon_new(NULL, &(rapt_muon_config){.learning_rate = 0.5, .weight_decay = RAPT_ZERO});
+        rapt_tensor *p = add_parameter(optimizer, "p", rapt_zeros(RAPT_FLOAT64, rapt_rank(g), rapt_shape(g)));
+        give_gradient(p, g);
+        cr_assert(rapt_optimizer_step(optimizer), "%s", rapt_error());
+        for (int64_t i = 0; i < 3; i++)
+            for (int64_t j = 0; j < 4; j++) {
+                const double moved = rapt_at(p, tall ? (int64_t[]){j, i} : (int64_t[]){i, j}) / (-0.5 * scale);
+                if (i != j)
+                    cr_expect_eq(moved, 0);
+                else
+                    cr_expect(fabs(moved) > 0.68 && fabs(moved) < 1.2 && moved * gradient[5 * i] > 0, "%d: %g", (int)i,
+                              moved);
+            }
+        rapt_optimizer_free(optimizer);
+    }
+    expect_no_error();
+}
+
+Test(matrix_optimizers, muon_leaves_to_adamw_what_it_is_told)
+{
+    RAPT_SCOPE;
+    rapt_optimizer *m =
+        rapt_muon_new(NULL, &(rapt_muon_config){.learning_rate = 0.02,
+                                                .adamw = {.learning_rate = 0.004, .weight_decay = RAPT_ZERO}});
+    rapt_tensor *embedding = add_parameter(m, "embedding.weight", rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 2)));
+    rapt_tensor *bias = add_parameter(m, "bias", rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2)));
+    cr_expect_not(rapt_muon_by_adamw(m, "head*"));
+    expect_error(RAPT_ERROR_VALUE, "matches 'head*'");
+    cr_expect_not(rapt_muon_by_adamw(m, NULL));
+    expect_error(RAPT_ERROR_NULL, "pattern is NULL");
+    cr_expect_not(rapt_muon_by_adamw(NULL, "*"));
+    expect_error(RAPT_ERROR_NULL, "optimizer is NULL");
+    cr_expect(rapt_muon_by_adamw(m, "embedding*"), "%s", rapt_error());
+    cr_expect(rapt_optimizer_group(m, "bias", &(rapt_group_config){.learning_rate = 0.5}));
+    cr_expect(rapt_optimizer_set_learning_rate(m, 0.01));
+    give_gradient_of(embedding, 3);
+    give_gradient_of(bias, 3);
+    cr_assert(rapt_optimizer_step(m), "%s", rapt_error());
+    /* Adam's first step is as long as its learning rate. */
+    cr_expect_float_eq(rapt_at(embedding, (int64_t[]){1, 1}), 1 - 0.002, 1e-9);
+    cr_expect_float_eq(element(bias, 0), 1 - 0.25, 1e-8);
+    cr_expect_str_eq(shape_of(m, "embedding.weight.exp_avg"), "float64 [2, 2]");
+    cr_expect_not(rapt_muon_by_adamw(m, "bias"));
+    expect_error(RAPT_ERROR_VALUE, "before the first");
+    rapt_optimizer *other = rapt_adam_new(NULL, NULL);
+    cr_expect_not(rapt_muon_by_adamw(other, "*"));
+    expect_error(RAPT_ERROR_VALUE, "the optimizer is Adam");
+    rapt_optimizer_free(other);
+    rapt_optimizer_free(m);
+}
+
+Test(matrix_optimizers, zero_and_empty_gradients)
+{
+    for (int kind = 0; kind < kinds; kind++) {
+        RAPT_SCOPE;
+        rapt_optimizer *optimizer = optimizer_of(kind);
+        rapt_tensor *zero = add_parameter(optimizer, "zero", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 2)));
+        rapt_tensor *no_rows = add_parameter(optimizer, "no_rows", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(0, 2)));
+        rapt_tensor *nothing = add_parameter(optimizer, "nothing", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(0)));
+        for (int step = 0; step < 3; step++) {
+            give_gradient_of(zero, 0);
+            give_gradient_of(no_rows, 0);
+            give_gradient_of(nothing, 0);
+            cr_assert(rapt_optimizer_step(optimizer), "%s", rapt_error());
+        }
+        const double expected = kind == muon ? pow(1 - 0.001 * 0.1, 3) : 1;
+        cr_expect_float_eq(rapt_at(zero, (int64_t[]){2, 1}), expected, 1e-6);
+        rapt_optimizer_free(optimizer);
+        expect_no_error();
+    }
+}
+
+Test(matrix_optimizers, out_of_memory_changes_nothing)
+{
+    for (int kind = 0; kind < kinds; kind++) {
+        RAPT_SCOPE;
+        rapt_optimizer *optimizer = optimizer_of(kind);
+        rapt_tensor *p[] = {add_parameter(optimizer, "a", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 5))),
+                            add_parameter(optimizer, "b", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(6, 3)))};
+        rapt_tensor *gradient[] = {rapt_randn_like(p[0]), rapt_randn_like(p[1])};
+        for (int i = 0; i < 2; i++) give_gradient(p[i], gradient[i]);
+        int failures = 0;
+        for (;; failures++) {
+            rapt_memory_fail_after(failures);
+            const bool good = rapt_optimizer_step(optimizer);
+            rapt_memory_fail_after(-1);
+            if (good) break;
+            expect_error(RAPT_ERROR_MEMORY, "no memory");
+            for (int i = 0; i < 2; i++) {
+                cr_expect_eq(rapt_at(p[i], (int64_t[]){3, 2}), 1);
+                cr_expect(same_bits(rapt_gradient(p[i]), gradient[i]));
+            }
+            cr_expect_eq(rapt_optimizer_get_steps(optimizer), 0);
+        }
+        cr_expect_gt(failures, 10);
+        for (int i = 0; i < 2; i++) cr_expect_neq(rapt_at(p[i], (int64_t[]){3, 2}), 1);
+        rapt_optimizer_free(optimizer);
+        expect_no_error();
+    }
+}
+
+/* Ten steps of a matrix and a turned one, which are left in results. */
+static void train(int kind, int threads, rapt_tensor *results[2])
+{
+    cr_assert(rapt_set_threads(threads));
+    rapt_seed(7);
+    rapt_optimizer *optimizer = optimizer_of(kind);
+    rapt_tensor *p[] = {rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(301, 203)),
+                        rapt_transpose(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(217, 141)), 0, 1)};
+    for (int i = 0; i < 2; i++) add_parameter(optimizer, i ? "turned" : "plain", p[i]);
+    for (int t = 0; t < 10; t++) {
+        RAPT_SCOPE;
+        for (int i = 0; i < 2; i++) give_gradient(p[i], rapt_randn(RAPT_FLOAT32, rapt_rank(p[i]), rapt_shape(p[i])));
+        cr_assert(rapt_optimizer_step(optimizer), "%s", rapt_error());
+    }
+    for (int i = 0; i < 2; i++) results[i] = rapt_clone(p[i]);
+    rapt_optimizer_free(optimizer);
+}
+
+Test(matrix_optimizers, same_bits_with_any_number_of_threads)
+{
+    for (int kind = 0; kind < kinds; kind++) {
+        RAPT_SCOPE;
+        rapt_tensor *expected[2], *results[2];
+        train(kind, 1, expected);
+        train(kind, 3, results);
+        for (int i = 0; i < 2; i++) cr_expect(same_bits(results[i], expected[i]), "kind %d, parameter %d", kind, i);
+    }
+    expect_no_error();
+}
