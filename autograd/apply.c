@@ -189,7 +189,7 @@ static __attribute__((noinline, cold)) bool run_observed(rapt_call *call)
 /* Computes and records, and is observed where somebody wants to. */
 static inline bool run_call(rapt_call *call)
 {
-    return (rapt_observed() ? run_observed : run)(call);
+    return rapt_observed() ? run_observed(call) : run(call);
 }
 
 static void begin(rapt_call *call, const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)

@@ -11,6 +11,7 @@
 
 atomic_uint rapt_observers;
 RAPT_THREAD_LOCAL rapt_module_place rapt_running_place;
+RAPT_THREAD_LOCAL char *rapt_last_outputs;
 static RAPT_THREAD_LOCAL rapt_observation *innermost;
 
 bool rapt_set_observer(unsigned observer, bool observes)
@@ -75,7 +76,8 @@ static void end(rapt_observation *o, const rapt_shapes *shapes)
 
 static bool wants_shapes(const rapt_observation *o)
 {
-    return (o->observers & RAPT_TRACES) || ((o->observers & RAPT_PROFILES) && rapt_profile_wants_shapes());
+    return (o->observers & (RAPT_TRACES | RAPT_SUMMARIZES)) ||
+           ((o->observers & RAPT_PROFILES) && rapt_profile_wants_shapes());
 }
 
 void rapt_region_begin_now(rapt_observation *region, unsigned observers, rapt_doing doing, const char *name)
@@ -157,7 +159,8 @@ bool rapt_observe_op_done(rapt_observation *o, const rapt_call *call, bool good)
     if (good && (o->observers & RAPT_PROFILES)) o->bytes = bytes_of_call(call);
     if (wanted) rapt_shapes_of_call(&shapes, call, good);
     end(o, wanted ? &shapes : NULL);
-    if (o->observers & RAPT_TRACES) rapt_trace_line(o, &shapes, good);
+    if (wanted && (o->observers & RAPT_TRACES)) rapt_trace_line(o, &shapes, good);
+    if (good && wanted && rapt_last_outputs) memcpy(rapt_last_outputs, shapes.out, sizeof shapes.out);
     return good && (!(o->observers & RAPT_HUNTS) || rapt_hunt_forward(call));
 }
 
@@ -176,6 +179,6 @@ bool rapt_observe_vjp_done(rapt_observation *o, const rapt_walk *walk, const rap
     if (wanted) rapt_shapes_of_vjp(&shapes, walk, node);
     end(o, wanted ? &shapes : NULL);
     rapt_running_op = o->op_around;
-    if (o->observers & RAPT_TRACES) rapt_trace_line(o, &shapes, good);
+    if (wanted && (o->observers & RAPT_TRACES)) rapt_trace_line(o, &shapes, good);
     return good && (!(o->observers & RAPT_HUNTS) || rapt_hunt_backward(walk, node));
 }

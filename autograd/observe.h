@@ -29,7 +29,7 @@ bool rapt_hunt_backward(const rapt_walk *walk, const rapt_node *node);
 
 /* --- shapes as text --- */
 
-enum { rapt_shapes_size = 2048 };
+enum { rapt_shapes_size = RAPT_LAST_OUTPUTS_SIZE };
 
 /* "float32 [2, 3], -, float32 [3]" of what comes in and of what goes out; where there is no room for all, how many more
  * there are. */

@@ -2,9 +2,17 @@
  * behind the ops. */
 #include <rapt/graph.h>
 
+#include "autograd/print_graph.h"
 #include "node.h"
 #include "tensor/pointer_set.h"
 #include "walk.h"
+
+typedef struct printing {
+    FILE *stream;
+    rapt_pointer_set nodes;
+    rapt_leaf_name *name;
+    void *context;
+} printing;
 
 static int64_t number_of(const rapt_pointer_set *nodes, const rapt_node *node)
 {
@@ -22,15 +30,27 @@ static void print_outputs(FILE *stream, const rapt_node *node)
     }
 }
 
-static const char *name_of(const rapt_node *node)
+static const char *name_of(const printing *p, const rapt_node *node)
 {
-    return node->op ? node->op->name : "leaf";
+    if (node->op) return node->op->name;
+    const char *name = p->name ? p->name(&node->link, p->context) : NULL;
+    return name ? name : "leaf";
+}
+
+/* Within quotation marks of Graphviz. */
+static void print_quoted(FILE *stream, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') fputc('\\', stream);
+        fputc(*text, stream);
+    }
 }
 
 /* "12 mul float32 [2, 3] of 10, 11.1, -": output 1 of node 11; a dash for an input without a graph. */
-static void print_line(FILE *stream, const rapt_pointer_set *nodes, const rapt_node *node)
+static void print_line(const printing *p, const rapt_node *node)
 {
-    fprintf(stream, "%lld %s ", (long long)number_of(nodes, node), name_of(node));
+    FILE *stream = p->stream;
+    fprintf(stream, "%lld %s ", (long long)number_of(&p->nodes, node), name_of(p, node));
     print_outputs(stream, node);
     if (node->used) fprintf(stream, ", freed by backward");
     for (int i = 0; i < node->edge_count && !node->used; i++) {
@@ -39,21 +59,28 @@ static void print_line(FILE *stream, const rapt_pointer_set *nodes, const rapt_n
         if (!edge->node)
             fprintf(stream, "-");
         else
-            fprintf(stream, "%lld", (long long)number_of(nodes, edge->node));
+            fprintf(stream, "%lld", (long long)number_of(&p->nodes, edge->node));
         if (edge->output > 0) fprintf(stream, ".%d", edge->output);
     }
     fprintf(stream, "\n");
 }
 
-static void print_dot(FILE *stream, const rapt_pointer_set *nodes, const rapt_node *node)
+static void print_dot(const printing *p, const rapt_node *node)
 {
-    fprintf(stream, "    n%lld [label=\"%s\\n", (long long)number_of(nodes, node), name_of(node));
+    FILE *stream = p->stream;
+    fprintf(stream, "    n%lld [label=\"", (long long)number_of(&p->nodes, node));
+    print_quoted(stream, name_of(p, node));
+    fputs("\\n", stream);
     print_outputs(stream, node);
+    if (node->op && node->path) {
+        fputs("\\n", stream);
+        print_quoted(stream, node->path);
+    }
     fprintf(stream, "\"%s];\n", node->op ? "" : ", shape=box");
     for (int i = 0; i < node->edge_count; i++)
         if (node->edges[i].node)
-            fprintf(stream, "    n%lld -> n%lld;\n", (long long)number_of(nodes, node->edges[i].node),
-                    (long long)number_of(nodes, node));
+            fprintf(stream, "    n%lld -> n%lld;\n", (long long)number_of(&p->nodes, node),
+                    (long long)number_of(&p->nodes, node->edges[i].node));
 }
 
 /* The nodes behind a tensor in the order in which they are printed. */
@@ -67,18 +94,17 @@ static bool collect(const rapt_walk *walk, rapt_pointer_set *nodes)
     return result != RAPT_SET_NO_MEMORY || rapt_fail(RAPT_ERROR_MEMORY, walk->op, "no memory for a list of the nodes");
 }
 
-bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot)
+bool rapt_print_named_graph(const char *op, FILE *stream, const rapt_tensor *tensor, bool dot, rapt_leaf_name *name,
+                            void *context)
 {
-    const char *op = "print_graph";
-    if (!stream || !tensor) return rapt_fail_null(op, stream ? "tensor" : "stream");
     char text[RAPT_SHAPE_TEXT];
     rapt_walk walk = {.op = op};
-    rapt_pointer_set nodes = {0};
+    printing p = {.stream = stream, .name = name, .context = context};
     bool good = !tensor->link || (rapt_walk_add_root(&walk, rapt_node_of(tensor), tensor->output) &&
-                                  rapt_walk_reach(&walk) && collect(&walk, &nodes));
+                                  rapt_walk_reach(&walk) && collect(&walk, &p.nodes));
     if (dot) fprintf(stream, "digraph rapt {\n");
-    for (int64_t i = 0; good && i < nodes.count; i++) (dot ? print_dot : print_line)(stream, &nodes, nodes.pointers[i]);
-    rapt_pointer_set_free(&nodes);
+    for (int64_t i = 0; good && i < p.nodes.count; i++) (dot ? print_dot : print_line)(&p, p.nodes.pointers[i]);
+    rapt_pointer_set_free(&p.nodes);
     rapt_walk_end(&walk);
     if (!tensor->link && !dot)
         fprintf(stream, "no graph: %s %s\n", rapt_dtype_name(tensor->dtype),
@@ -87,4 +113,11 @@ bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot)
     if (good && (fflush(stream) != 0 || ferror(stream)))
         return rapt_fail(RAPT_ERROR_FILE, op, "the stream cannot be written to");
     return good;
+}
+
+bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot)
+{
+    const char *op = "print_graph";
+    if (!stream || !tensor) return rapt_fail_null(op, stream ? "tensor" : "stream");
+    return rapt_print_named_graph(op, stream, tensor, dot, NULL, NULL);
 }

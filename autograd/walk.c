@@ -364,7 +364,7 @@ bool rapt_walk_run(rapt_walk *walk)
         if (is_reached_by_gradient(node)) {
             if (node->requested) keep_requested(walk, node);
             const bool goes_on = wants_any(walk, node);
-            good = !goes_on || (rapt_observed() ? visit_observed : visit)(walk, node);
+            if (goes_on) good = rapt_observed() ? visit_observed(walk, node) : visit(walk, node);
             rapt_scope_renew(scope);
             if (good && goes_on && !walk->retain_graph) use_up(walk, node);
         }

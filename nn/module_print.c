@@ -2,10 +2,14 @@
 #include <stdio.h>
 
 #include "nn/entry.h"
+#include "nn/summary.h"
+#include "tensor/core.h"
 #include "tensor/pointer_set.h"
 
 typedef struct printing {
+    const char *op;
     const rapt_module *root;
+    const rapt_module_results *results; /* of a summary, or NULL */
     FILE *stream;
     rapt_pointer_set met;      /* modules and tensors that were printed */
     char name[RAPT_NAME_SIZE]; /* of what is printed now */
@@ -49,7 +53,7 @@ static bool mark_seen(printing *p, const void *member, bool *is_known)
     const rapt_set_result result = rapt_pointer_set_add(&p->met, member);
     *is_known = result == RAPT_SET_KNOWN;
     return result != RAPT_SET_NO_MEMORY ||
-           rapt_fail(RAPT_ERROR_MEMORY, "module_print", "no memory to remember what was printed");
+           rapt_fail(RAPT_ERROR_MEMORY, p->op, "no memory to remember what was printed");
 }
 
 static bool print_tensor(printing *p, const rapt_module_entry *entry, int depth)
@@ -68,6 +72,24 @@ static bool print_tensor(printing *p, const rapt_module_entry *entry, int depth)
     return true;
 }
 
+static bool add_bytes(const char *name, rapt_tensor *tensor, void *bytes)
+{
+    (void)name;
+    *(int64_t *)bytes += rapt_count(tensor) * (int64_t)rapt_dtype_size(rapt_get_dtype(tensor));
+    return true;
+}
+
+/* The end of a module's line in a summary. */
+static bool print_result(const printing *p, const rapt_module *module)
+{
+    const rapt_module_result *result = rapt_module_result_of(p->results, module);
+    int64_t bytes = 0;
+    if (!rapt_module_visit(module, rapt_all_tensors, add_bytes, &bytes)) return false;
+    fprintf(p->stream, ", %lld bytes -> %s", (long long)bytes, result ? result->outputs : "it did not run");
+    if (result && result->calls > 1) fprintf(p->stream, ", %d times", result->calls);
+    return true;
+}
+
 /* name is the module's part of its full name, of which `used` bytes are written. */
 static bool print(printing *p, const rapt_module *module, const char *name, int used, int depth)
 {
@@ -81,25 +103,33 @@ static bool print(printing *p, const rapt_module *module, const char *name, int 
         return true;
     }
     if (module->kind->describe) module->kind->describe(module, text, sizeof text);
-    fprintf(p->stream, "(%s)  %lld parameters\n", text, (long long)parameters);
+    fprintf(p->stream, "(%s)  %lld parameters", text, (long long)parameters);
+    if (p->results && !print_result(p, module)) return false;
+    fputc('\n', p->stream);
     for (int i = 0; i < module->count; i++) {
         const rapt_module_entry *entry = &module->entries[i];
         const int end = rapt_module_append_name(module, entry, p->name, used);
         if (end < 0) return false;
-        if (!(entry->child ? print(p, entry->child, entry->name, end, depth + 1) : print_tensor(p, entry, depth + 1)))
+        if (entry->child ? !print(p, entry->child, entry->name, end, depth + 1)
+                         : !p->results && !print_tensor(p, entry, depth + 1))
             return false;
     }
     return true;
 }
 
-bool rapt_module_print(const rapt_module *module, FILE *stream)
+bool rapt_module_print_tree(const char *op, const rapt_module *module, FILE *stream, const rapt_module_results *results)
 {
-    if (!module || !stream)
-        return rapt_fail(RAPT_ERROR_NULL, "module_print", "%s is NULL", module ? "stream" : "module");
-    printing p = {.root = module, .stream = stream};
+    printing p = {.op = op, .root = module, .stream = stream, .results = results};
     const bool good = print(&p, module, "", 0, 0);
     rapt_pointer_set_free(&p.met);
     if (good && (fflush(stream) != 0 || ferror(stream)))
-        return rapt_fail(RAPT_ERROR_FILE, "module_print", "the stream cannot be written to");
+        return rapt_fail(RAPT_ERROR_FILE, op, "the stream cannot be written to");
     return good;
+}
+
+bool rapt_module_print(const rapt_module *module, FILE *stream)
+{
+    const char *op = "module_print";
+    if (!module || !stream) return rapt_fail_null(op, module ? "stream" : "module");
+    return rapt_module_print_tree(op, module, stream, NULL);
 }

@@ -9,7 +9,7 @@
 
 #include "tensor/thread.h"
 
-enum { RAPT_HUNTS = 1, RAPT_TRACES = 2, RAPT_PROFILES = 4 };
+enum { RAPT_HUNTS = 1, RAPT_TRACES = 2, RAPT_PROFILES = 4, RAPT_SUMMARIZES = 8 };
 
 /* Who observes, in all threads: some of these. */
 extern atomic_uint rapt_observers;
@@ -30,6 +30,11 @@ typedef struct rapt_module_place {
 } rapt_module_place;
 
 extern RAPT_THREAD_LOCAL rapt_module_place rapt_running_place;
+
+/* Where a summary of this thread wants dtypes and shapes of the outputs of the last op that ran, in text of so many
+ * bytes; NULL: nowhere. */
+extern RAPT_THREAD_LOCAL char *rapt_last_outputs;
+#define RAPT_LAST_OUTPUTS_SIZE 2048
 
 /* The text as one that stays; NULL, without an error, when there is no memory for it. */
 const char *rapt_lasting_text(const char *text);

@@ -74,7 +74,8 @@ RAPT_API void rapt_restore_recording(const bool *before);
 RAPT_API bool rapt_hunt_not_finite(bool hunting);
 
 /* Writes the graph behind a tensor, one line an op (its name, output shape, inputs), or as Graphviz when dot is
- * true. */
+ * true: then with the path of the module too where that was known when the op ran, as while rapt_trace or the profile
+ * is on. rapt_module_print_graph knows the names of parameters. */
 RAPT_API bool rapt_print_graph(FILE *stream, const rapt_tensor *tensor, bool dot);
 
 RAPT_END_DECLS

@@ -51,8 +51,13 @@ static inline rapt_module_place rapt_module_enter(const rapt_module *module)
     return before;
 }
 
+/* For a summary: the module's forward is over. */
+void rapt_module_left(const rapt_module *module);
+
 static inline void rapt_module_leave(const rapt_module_place *before)
 {
+    if ((rapt_observed() & RAPT_SUMMARIZES) && rapt_running_place.module != before->module)
+        rapt_module_left(rapt_running_place.module);
     rapt_running_place = *before;
 }
 

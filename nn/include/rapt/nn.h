@@ -10,6 +10,7 @@
 #include <rapt/mask.h>
 #include <rapt/module.h>
 #include <rapt/module_values.h>
+#include <rapt/module_views.h>
 #include <rapt/multi_head.h>
 #include <rapt/positions.h>
 #include <rapt/recurrent.h>

@@ -1,0 +1,27 @@
+/* Looking at a module: what runs in it on an input, and the graph of what it computed. */
+#ifndef RAPT_MODULE_VIEWS_H
+#define RAPT_MODULE_VIEWS_H
+
+#include <rapt/module.h>
+
+RAPT_BEGIN_DECLS
+
+/* What a summary runs: the module, in the context, on the inputs. NULL after an error. */
+typedef rapt_tensor *rapt_summary_function(rapt_tensor *const *inputs, void *context);
+
+/* Runs the function once (NULL: rapt_module_forward of one input), without a graph, and prints the tree of modules: kind
+ * and sizes, parameters, bytes of parameters and buffers, and what came out, which is what the last op of its forward
+ * gave.
+ *     Sequential()  337 parameters, 1348 bytes -> float32 [4, 1]
+ *       0: Linear(2 -> 16, bias)  48 parameters, 192 bytes -> float32 [4, 16]
+ * The random generator is afterwards as it was. Modules are told apart by RAPT_ENTER, which all of the library have,
+ * and those of one's own whose forward is called through rapt_module_forward. False after an error. */
+RAPT_API bool rapt_module_summarize(rapt_module *module, FILE *stream, rapt_summary_function *function, int count,
+                                    rapt_tensor *const *inputs, void *context);
+
+/* rapt_print_graph, in which leaves that are the module's parameters have their full names. */
+RAPT_API bool rapt_module_print_graph(const rapt_module *module, FILE *stream, const rapt_tensor *tensor, bool dot);
+
+RAPT_END_DECLS
+
+#endif
