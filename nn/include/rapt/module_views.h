@@ -9,9 +9,9 @@ RAPT_BEGIN_DECLS
 /* What a summary runs: the module, in the context, on the inputs. NULL after an error. */
 typedef rapt_tensor *rapt_summary_function(rapt_tensor *const *inputs, void *context);
 
-/* Runs the function once (NULL: rapt_module_forward of one input), without a graph, and prints the tree of modules: kind
- * and sizes, parameters, bytes of parameters and buffers, and what came out, which is what the last op of its forward
- * gave.
+/* Runs the function once (NULL: rapt_module_forward of one input), without a graph, and prints the tree of modules:
+ * kind and sizes, parameters, bytes of parameters and buffers, and what came out, which is what the last op of its
+ * forward gave.
  *     Sequential()  337 parameters, 1348 bytes -> float32 [4, 1]
  *       0: Linear(2 -> 16, bias)  48 parameters, 192 bytes -> float32 [4, 16]
  * The random generator is afterwards as it was. Modules are told apart by RAPT_ENTER, which all of the library have,
