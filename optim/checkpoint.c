@@ -1,8 +1,9 @@
-/* Checkpoints: a safetensors file with "module.…", "optimizer.…", "random_state", "step", "order", "records", and a
- * note. */
+/* Checkpoints: a safetensors file with "module.…", "optimizer.…", "random_state", "step", "order", "records", a
+ * note, and parts of their own file. */
 #include <rapt/checkpoint.h>
 
 #include "archive.h"
+#include "checkpoint_parts.h"
 #include "core.h"
 #include "tensor/core.h"
 
@@ -48,6 +49,7 @@ static bool collect(const rapt_checkpoint *checkpoint, rapt_archive *archive)
            rapt_archive_add_integer(archive, "step", checkpoint->step) && add_random_state(archive) &&
            (!checkpoint->order || rapt_archive_add(archive, "order", checkpoint->order)) &&
            (!checkpoint->records || rapt_archive_add(archive, "records", checkpoint->records)) &&
+           rapt_checkpoint_add_parts(checkpoint, archive) &&
            rapt_module_to_archive(checkpoint->module, "module.", archive) &&
            (!checkpoint->optimizer || rapt_optimizer_to_archive(checkpoint->optimizer, "optimizer.", archive));
 }
@@ -95,16 +97,20 @@ static bool load(const rapt_archive *archive, rapt_checkpoint *checkpoint)
     rapt_random_state random;
     if (!read_run(archive, checkpoint, &read, &random)) return false;
     rapt_optimizer_image image = {0};
-    bool good = (!read.optimizer || rapt_optimizer_read(read.optimizer, "optimizer.", archive, &image)) &&
+    rapt_checkpoint_parts parts;
+    bool good = rapt_checkpoint_read_parts(checkpoint, archive, &parts) &&
+                (!read.optimizer || rapt_optimizer_read(read.optimizer, "optimizer.", archive, &image)) &&
                 rapt_module_from_archive(read.module, "module.", archive);
     if (good) {
         if (read.optimizer) rapt_optimizer_take(read.optimizer, &image);
         rapt_random_set_state(random);
+        rapt_checkpoint_take_parts(checkpoint, &parts);
         *checkpoint = read;
         rapt_keep(read.order);
         rapt_keep(read.records);
     }
     rapt_optimizer_image_free(&image);
+    rapt_checkpoint_free_parts(&parts);
     return good;
 }
 

@@ -79,7 +79,12 @@ Test(checkpoint, continues_bit_for_bit)
         for (int i = 0; i < 4; i++) train_step(module, optimizer, i % 2 == 1);
         rapt_fill(rapt_module_find(module, "mean"), 5);
         rapt_tensor *order = rapt_randperm(10), *records = rapt_full(RAPT_FLOAT64, RAPT_SHAPE(4), 0.1);
-        cr_assert(rapt_checkpoint_save(path, &(rapt_checkpoint){module, optimizer, 4, order, records, "a \"note\"\n"}),
+        cr_assert(rapt_checkpoint_save(path, &(rapt_checkpoint){.module = module,
+                                                                .optimizer = optimizer,
+                                                                .step = 4,
+                                                                .order = order,
+                                                                .records = records,
+                                                                .note = "a \"note\"\n"}),
                   "%s", rapt_error());
         for (int i = 0; i < 5; i++) train_step(module, optimizer, true);
 

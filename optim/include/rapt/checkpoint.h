@@ -2,7 +2,10 @@
 #ifndef RAPT_CHECKPOINT_H
 #define RAPT_CHECKPOINT_H
 
+#include <rapt/average.h>
+#include <rapt/loader.h>
 #include <rapt/optimizer.h>
+#include <rapt/watch.h>
 
 RAPT_BEGIN_DECLS
 
@@ -14,6 +17,10 @@ typedef struct rapt_checkpoint {
     rapt_tensor *order;        /* of the data, int64 (n); may be NULL */
     rapt_tensor *records;      /* numbers of the caller's, such as the losses so far, float64 (n); may be NULL */
     const char *note;          /* anything in words, such as the options of the run; may be NULL */
+    rapt_average *average;     /* these may be NULL as the optimizer may */
+    rapt_loader *loader;
+    rapt_watch *watch; /* the state; options stay the caller's */
+    rapt_plateau *plateau;
 } rapt_checkpoint;
 
 /* Writes the run, and the random state of the calling thread, so that at any moment the file is the old one or the

@@ -2,7 +2,9 @@
 #ifndef RAPT_OPTIM_H
 #define RAPT_OPTIM_H
 
+#include <rapt/average.h>
 #include <rapt/checkpoint.h>
+#include <rapt/loader.h>
 #include <rapt/optimizer.h>
 #include <rapt/schedule.h>
 #include <rapt/watch.h>

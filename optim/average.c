@@ -1,0 +1,142 @@
+/* Averages of a module's values: exponential, or all alike. */
+#include "average.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "archive.h"
+#include "core.h"
+#include "tensor/core.h"
+
+struct rapt_average {
+    rapt_module *module;
+    rapt_average_config config;
+    double decay;
+    int64_t updates;
+    rapt_archive *values; /* the averages, or while they are swapped the module's own */
+    bool is_swapped;
+};
+
+rapt_average *rapt_average_new(rapt_module *module, const rapt_average_config *config)
+{
+    const char *op = "average_new";
+    const rapt_average_config c = config ? *config : (rapt_average_config){0};
+    double decay;
+    if (!module) return rapt_fail_null(op, "module"), NULL;
+    if (!rapt_take_number(op, "decay", c.decay, 0.999, 1, &decay)) return NULL;
+    rapt_average *average = malloc(sizeof *average);
+    if (!average) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the averages"), NULL;
+    *average = (rapt_average){module, c, decay, 0, rapt_module_snapshot(module), false};
+    if (average->values) return average;
+    rapt_average_free(average);
+    return NULL;
+}
+
+void rapt_average_free(rapt_average *average)
+{
+    if (average) rapt_archive_free(average->values);
+    free(average);
+}
+
+static bool check(const char *op, const rapt_average *average)
+{
+    if (!average) return rapt_fail_null(op, "average");
+    return !average->is_swapped ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "the module has the averages now; rapt_average_swap expected before it");
+}
+
+bool rapt_average_update(rapt_average *average)
+{
+    if (!check("average_update", average)) return false;
+    const double n = (double)average->updates;
+    double decay = average->config.equal ? n / (n + 1) : average->decay;
+    if (average->config.warms_up) decay = fmin(decay, (1 + n) / (10 + n));
+    if (!rapt_module_average(average->module, average->values, average->updates == 0 ? 0 : decay)) return false;
+    average->updates++;
+    return true;
+}
+
+bool rapt_average_swap(rapt_average *average)
+{
+    if (!average) return rapt_fail_null("average_swap", "average");
+    rapt_archive *present = rapt_module_snapshot(average->module);
+    if (!present || !rapt_module_from_archive(average->module, NULL, average->values)) {
+        rapt_archive_free(present);
+        return false;
+    }
+    rapt_archive_free(average->values);
+    average->values = present;
+    average->is_swapped = !average->is_swapped;
+    return true;
+}
+
+int64_t rapt_average_get_updates(const rapt_average *average)
+{
+    if (average) return average->updates;
+    rapt_fail_null("average_get_updates", "average");
+    return 0;
+}
+
+enum { name_size = 2 * RAPT_PARAMETER_NAME_SIZE };
+
+static bool full_name(char text[name_size], const char *prefix, const char *part, const char *name)
+{
+    return snprintf(text, name_size, "%s%s%s", prefix ? prefix : "", part, name) < name_size ||
+           rapt_fail(RAPT_ERROR_VALUE, "average_archive", "the name %s is too long", name);
+}
+
+bool rapt_average_to_archive(const rapt_average *average, const char *prefix, rapt_archive *archive)
+{
+    const char *op = "average_to_archive";
+    char name[name_size];
+    if (!check(op, average)) return false;
+    if (!archive) return rapt_fail_null(op, "archive");
+    if (!full_name(name, prefix, "updates", "") || !rapt_archive_add_integer(archive, name, average->updates))
+        return false;
+    for (int64_t i = 0; i < rapt_archive_count(average->values); i++)
+        if (!full_name(name, prefix, "values.", rapt_archive_name(average->values, i)) ||
+            !rapt_archive_add(archive, name, rapt_archive_tensor(average->values, i)))
+            return false;
+    return true;
+}
+
+bool rapt_average_read(const rapt_average *average, const char *prefix, const rapt_archive *archive,
+                       rapt_average_image *image)
+{
+    const char *op = "average_from_archive";
+    char name[name_size];
+    *image = (rapt_average_image){0};
+    if (!check(op, average)) return false;
+    if (!archive) return rapt_fail_null(op, "archive");
+    if (!full_name(name, prefix, "updates", "") || !rapt_archive_get_integer(op, archive, name, &image->updates))
+        return false;
+    image->values = rapt_archive_new();
+    RAPT_SCOPE;
+    for (int64_t i = 0; image->values && i < rapt_archive_count(average->values); i++) {
+        const char *own = rapt_archive_name(average->values, i);
+        const rapt_tensor *like = rapt_archive_tensor(average->values, i);
+        if (!full_name(name, prefix, "values.", own)) return false;
+        const rapt_tensor *stored = rapt_archive_get(op, archive, name, like->dtype, like->rank, like->shape);
+        rapt_tensor *copy = stored ? rapt_clone(stored) : NULL;
+        if (!copy || !rapt_archive_add(image->values, own, copy)) return false;
+    }
+    return image->values != NULL;
+}
+
+void rapt_average_take(rapt_average *average, rapt_average_image *image)
+{
+    rapt_archive *before = average->values;
+    average->values = image->values;
+    average->updates = image->updates;
+    image->values = before;
+}
+
+bool rapt_average_from_archive(rapt_average *average, const char *prefix, const rapt_archive *archive)
+{
+    rapt_average_image image;
+    const bool good = rapt_average_read(average, prefix, archive, &image);
+    if (good) rapt_average_take(average, &image);
+    rapt_archive_free(image.values);
+    return good;
+}

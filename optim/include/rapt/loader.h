@@ -1,0 +1,82 @@
+/* A batch loader: the items of a data set in batches, epoch after epoch; shuffled, bucketed by length, padded or
+ * packed, made ahead on a thread, resumed to the item. */
+#ifndef RAPT_LOADER_H
+#define RAPT_LOADER_H
+
+#include <rapt/tensor.h>
+
+RAPT_BEGIN_DECLS
+
+typedef struct rapt_loader rapt_loader;
+
+/* An array of the data set, of any dtype. Without starts, values (items, …): a batch has the rows of its items. With
+ * starts, int64 (items + 1) as rapt_packing_starts gives them, values (rows, …) are sequences behind one another; a
+ * batch has those of its items padded to the longest, and then int64 (count) their lengths; or packed, and then int64
+ * (count + 1) their starts. */
+typedef struct rapt_column {
+    rapt_tensor *values;
+    rapt_tensor *starts; /* NULL: none */
+    double padding;      /* what stands behind a sequence */
+    bool packed;
+} rapt_column;
+
+#define RAPT_BATCH_TENSORS 16
+
+/* Items and tensors are the loader's, until its next call; rapt_retain keeps a tensor longer. */
+typedef struct rapt_batch {
+    int64_t epoch;        /* from 0 on */
+    int64_t first;        /* how many items of the epoch came before */
+    int64_t count;        /* of items, 1 or more */
+    const int64_t *items; /* (count): their numbers, from 0 on */
+    rapt_tensor *tensors[RAPT_BATCH_TENSORS];
+} rapt_batch;
+
+/* Makes the tensors of batch->items, into batch->tensors from 0 on, in a scope of the loader's. False after an error,
+ * which rapt_loader_next then gives. With prefetch it runs on another thread: what it reads must not change, and its
+ * random numbers are that thread's. */
+typedef bool rapt_batch_function(void *context, rapt_batch *batch);
+
+typedef struct rapt_loader_config {
+    const rapt_column *columns; /* column_count of them, of the same number of items; shares are taken, no copies */
+    int column_count;
+    int64_t items;             /* instead of columns: how many there are, */
+    rapt_batch_function *make; /* and what makes batches of them */
+    void *context;
+    int64_t batch_size;  /* items of a batch; 0: as many as most_tokens allows */
+    int64_t most_tokens; /* the most that a batch has of them, padding included (its items times the longest); an item
+                             * that is longer is a batch of its own; 0: any */
+    const int64_t
+        *lengths;   /* (items), for buckets and most_tokens; copied. NULL: those of the first column with starts */
+    int64_t bucket; /* so many items, one after another in the epoch's order, are sorted by length; 0: none */
+    bool packed;    /* most_tokens counts no padding */
+    bool shuffle;   /* items, and the batches of sorted ones; an epoch's order has nothing of another's */
+    bool drop_last; /* leaves out a last batch of fewer items than batch_size */
+    uint64_t seed;  /* of the orders; 0: they are drawn from the calling thread's generator as epochs begin */
+    int prefetch;   /* so many batches are made ahead, on a thread of the loader's; the batches are the same */
+} rapt_loader_config;
+
+/* NULL after an error. Free it with rapt_loader_free. One thread may use it at a time. */
+RAPT_API rapt_loader *rapt_loader_new(const rapt_loader_config *config);
+RAPT_API void rapt_loader_free(rapt_loader *loader);
+
+/* The next batch. False at the end of an epoch, from where the next call goes on with the next; and after an error
+ * (rapt_error is set), from where it tries once more. */
+RAPT_API bool rapt_loader_next(rapt_loader *loader, rapt_batch *batch);
+
+/* Batches of a whole epoch; of one that is under way, of that one. −1 and an error for NULL or no memory. */
+RAPT_API int64_t rapt_loader_count_batches(rapt_loader *loader);
+
+/* Where a loader stands: to be kept (checkpoints do) and set again, in a loader of the same data and options. Then the
+ * same batches follow. */
+typedef struct rapt_loader_state {
+    int64_t epoch, next;            /* the item that comes next, in the order of the epoch */
+    rapt_random_state random_state; /* which that order was drawn from */
+} rapt_loader_state;
+RAPT_API bool rapt_loader_get_state(const rapt_loader *loader, rapt_loader_state *state);
+
+/* False after an error: a state that cannot be one of this loader. */
+RAPT_API bool rapt_loader_set_state(rapt_loader *loader, rapt_loader_state state);
+
+RAPT_END_DECLS
+
+#endif

@@ -1,0 +1,215 @@
+/* The batch loader: where it stands, and the next batch. */
+#include "loader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor/core.h"
+
+static const char op[] = "loader";
+
+/* Each epoch of a loader with a seed draws from a place of its own in the seed's random numbers. */
+enum { epoch_bits = 40 };
+
+static bool check_numbers(const rapt_loader *loader)
+{
+    const rapt_loader_config *c = &loader->config;
+    if (c->batch_size < 0 || c->most_tokens < 0 || c->bucket < 0 || c->prefetch < 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op,
+                         "batch size %lld, most tokens %lld, bucket %lld, prefetch %d; 0 or more expected",
+                         (long long)c->batch_size, (long long)c->most_tokens, (long long)c->bucket, c->prefetch);
+    if (c->batch_size == 0 && c->most_tokens == 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "neither a batch size nor the most tokens of a batch are given");
+    if ((c->bucket > 0 || c->most_tokens > 0) && !loader->lengths)
+        return rapt_fail(RAPT_ERROR_NULL, op, "buckets and most tokens need lengths, or a column with starts");
+    if (c->drop_last && loader->items < c->batch_size)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "%lld items are no batch of %lld, and shorter ones are left out",
+                         (long long)loader->items, (long long)c->batch_size);
+    return true;
+}
+
+static bool set_up(rapt_loader *loader)
+{
+    const rapt_loader_config *c = &loader->config;
+    if (!c->columns && !c->make) return rapt_fail_null(op, "make, and there are no columns; one of them");
+    if (c->columns && c->make)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "both columns and a function that makes batches; one of them expected");
+    if (c->make) loader->config.column_count = 0;
+    loader->items = c->items;
+    if (!rapt_loader_take_columns(loader) || !check_numbers(loader)) return false;
+    if (c->columns) {
+        loader->config.make = rapt_loader_make_columns;
+        loader->config.context = loader;
+    }
+    loader->plan.order = malloc((size_t)loader->items * sizeof *loader->plan.order);
+    loader->plan.ends = malloc((size_t)loader->items * sizeof *loader->plan.ends);
+    if (!loader->plan.order || !loader->plan.ends)
+        return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the order of %lld items", (long long)loader->items);
+    loader->config.columns = NULL;
+    loader->config.lengths = NULL;
+    if (c->prefetch > 0) loader->prefetch = rapt_prefetch_new(loader, c->prefetch);
+    return c->prefetch == 0 || loader->prefetch;
+}
+
+rapt_loader *rapt_loader_new(const rapt_loader_config *config)
+{
+    if (!config) return rapt_fail_null(op, "config"), NULL;
+    rapt_loader *loader = calloc(1, sizeof *loader);
+    if (!loader) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the loader"), NULL;
+    loader->config = *config;
+    if (set_up(loader)) return loader;
+    rapt_loader_free(loader);
+    return NULL;
+}
+
+void rapt_loader_free(rapt_loader *loader)
+{
+    if (!loader) return;
+    rapt_prefetch_free(loader->prefetch);
+    rapt_loader_drop(&loader->present);
+    for (int i = 0; loader->columns && i < loader->config.column_count; i++) {
+        rapt_release(loader->columns[i].values);
+        rapt_release(loader->columns[i].starts);
+    }
+    free(loader->columns);
+    free(loader->lengths);
+    free(loader->plan.order);
+    free(loader->plan.ends);
+    free(loader);
+}
+
+void rapt_loader_drop(rapt_made_batch *made)
+{
+    for (int i = 0; i < RAPT_BATCH_TENSORS; i++) rapt_release(made->batch.tensors[i]);
+    *made = (rapt_made_batch){0};
+}
+
+static int64_t end_after(const rapt_loader_plan *plan, int64_t item)
+{
+    int64_t low = 0, high = plan->batches - 1;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (plan->ends[middle] > item)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return plan->ends[low];
+}
+
+void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_made_batch *made)
+{
+    RAPT_SCOPE;
+    const rapt_batch batch = {.epoch = epoch,
+                              .first = first,
+                              .count = end_after(&loader->plan, first) - first,
+                              .items = loader->plan.order + first};
+    *made = (rapt_made_batch){.batch = batch};
+    if (loader->config.make(loader->config.context, &made->batch)) {
+        for (int i = 0; i < RAPT_BATCH_TENSORS; i++) rapt_retain(made->batch.tensors[i]);
+        return;
+    }
+    made->batch = batch;
+    made->code = rapt_error() ? rapt_error_get_code() : RAPT_ERROR_VALUE;
+    snprintf(made->op, sizeof made->op, "%s", rapt_error() ? rapt_error_get_op() : op);
+    const char *message = rapt_error() ? strstr(rapt_error(), ": ") : NULL;
+    snprintf(made->error, sizeof made->error, "%s", message ? message + 2 : "the function that makes batches failed");
+}
+
+/* The plan of the epoch; the thread's generator goes on only where it is what orders are drawn from. */
+static bool begin(rapt_loader *loader)
+{
+    rapt_loader_state *state = &loader->state;
+    const rapt_random_state before = rapt_random_get_state();
+    const bool draws_anew = loader->config.seed == 0 && state->next == 0;
+    if (draws_anew)
+        state->random_state = before;
+    else if (loader->config.seed != 0)
+        state->random_state = (rapt_random_state){loader->config.seed, (uint64_t)state->epoch << epoch_bits};
+    rapt_random_set_state(state->random_state);
+    loader->is_planned = rapt_loader_plan_epoch(loader);
+    if (!draws_anew || !loader->is_planned) rapt_random_set_state(before);
+    if (!loader->is_planned) return false;
+    if (state->next >= loader->plan.items) {
+        loader->is_planned = false;
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the epoch has %lld items, and the state is at item %lld",
+                         (long long)loader->plan.items, (long long)state->next);
+    }
+    if (loader->prefetch) rapt_prefetch_start(loader->prefetch, state->epoch, state->next);
+    return true;
+}
+
+/* The last batch of the epoch was given. */
+static void end(rapt_loader *loader)
+{
+    loader->has_ended = true;
+    loader->is_planned = false;
+    loader->state.epoch++;
+    loader->state.next = 0;
+}
+
+bool rapt_loader_next(rapt_loader *loader, rapt_batch *batch)
+{
+    if (!loader || !batch) return rapt_fail_null("loader_next", loader ? "batch" : "loader");
+    rapt_loader_drop(&loader->present);
+    if (loader->has_ended) {
+        loader->has_ended = false;
+        return false;
+    }
+    if (!loader->is_planned && !begin(loader)) return false;
+    rapt_loader_state *state = &loader->state;
+    if (loader->prefetch)
+        loader->present = rapt_prefetch_take(loader->prefetch);
+    else
+        rapt_loader_make(loader, state->epoch, state->next, &loader->present);
+    rapt_made_batch *made = &loader->present;
+    if (made->code != RAPT_OK) {
+        rapt_fail(made->code, made->op, "%s", made->error);
+        if (loader->prefetch) rapt_prefetch_start(loader->prefetch, state->epoch, state->next);
+        return false;
+    }
+    *batch = made->batch;
+    state->next += batch->count;
+    if (state->next == loader->plan.items) end(loader);
+    return true;
+}
+
+int64_t rapt_loader_count_batches(rapt_loader *loader)
+{
+    if (!loader) return rapt_fail_null("loader_count_batches", "loader"), -1;
+    if (loader->is_planned) return loader->plan.batches;
+    const rapt_loader_config *c = &loader->config;
+    if (c->most_tokens == 0) {
+        const int64_t whole = loader->items / c->batch_size, rest = loader->items % c->batch_size;
+        return whole + (rest > 0 && !c->drop_last ? 1 : 0);
+    }
+    return begin(loader) ? loader->plan.batches : -1;
+}
+
+bool rapt_loader_get_state(const rapt_loader *loader, rapt_loader_state *state)
+{
+    if (!loader || !state) return rapt_fail_null("loader_get_state", loader ? "state" : "loader");
+    *state = loader->state;
+    return true;
+}
+
+bool rapt_loader_check_state(const char *of, const rapt_loader *loader, const rapt_loader_state *state)
+{
+    return (state->epoch >= 0 && state->next >= 0 && state->next < loader->items) ||
+           rapt_fail(RAPT_ERROR_VALUE, of,
+                     "the loader's state is epoch %lld, item %lld; an epoch from 0 on and an item from 0 to below %lld "
+                     "expected",
+                     (long long)state->epoch, (long long)state->next, (long long)loader->items);
+}
+
+bool rapt_loader_set_state(rapt_loader *loader, rapt_loader_state state)
+{
+    if (!loader) return rapt_fail_null("loader_set_state", "loader");
+    if (!rapt_loader_check_state("loader_set_state", loader, &state)) return false;
+    if (loader->prefetch) rapt_prefetch_stop(loader->prefetch);
+    rapt_loader_drop(&loader->present);
+    loader->state = state;
+    loader->is_planned = loader->has_ended = false;
+    return true;
+}

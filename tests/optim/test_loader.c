@@ -1,0 +1,432 @@
+/* The batch loader: what comes in which order, padded and packed, ahead on a thread, resumed, after failures. */
+#include "optimizing.h"
+
+#include <unistd.h>
+
+#include "temporary_file.h"
+#include "tensor/memory.h"
+
+enum { items = 23 };
+
+/* Item i is the number 10 i. */
+static rapt_column numbers(void)
+{
+    return (rapt_column){.values = rapt_arange(RAPT_INT64, 0, 10 * items, 10)};
+}
+
+/* Item i is the sequence i, i, ... of length 7 i mod 9. */
+static rapt_column sequences(bool packed)
+{
+    int64_t rows[items * 9], starts[items + 1] = {0};
+    for (int64_t i = 0; i < items; i++) {
+        const int64_t length = 7 * i % 9;
+        for (int64_t j = 0; j < length; j++) rows[starts[i] + j] = i;
+        starts[i + 1] = starts[i] + length;
+    }
+    return (rapt_column){.values = rapt_from(RAPT_INT64, RAPT_SHAPE(starts[items]), rows),
+                         .starts = rapt_from(RAPT_INT64, RAPT_SHAPE(items + 1), starts),
+                         .padding = -1,
+                         .packed = packed};
+}
+
+static rapt_loader *loader_of(rapt_loader_config config)
+{
+    rapt_loader *loader = rapt_loader_new(&config);
+    cr_assert_not_null(loader, "%s", rapt_error());
+    return loader;
+}
+
+/* Writes the items of the rest of the epoch, a −1 behind each batch; returns how many numbers that is. */
+static int rest_of_epoch(rapt_loader *loader, int64_t *list)
+{
+    int count = 0;
+    rapt_batch batch;
+    while (rapt_loader_next(loader, &batch)) {
+        cr_expect_eq(rapt_count(batch.tensors[0]), batch.count);
+        for (int64_t i = 0; i < batch.count; i++) {
+            list[count++] = batch.items[i];
+            cr_expect_eq(element(batch.tensors[0], i), (double)(10 * batch.items[i]));
+        }
+        list[count++] = -1;
+    }
+    expect_no_error();
+    return count;
+}
+
+static bool has_every_item_once(const int64_t *list, int count)
+{
+    int seen[items] = {0};
+    for (int i = 0; i < count; i++)
+        if (list[i] >= 0) seen[list[i]]++;
+    for (int i = 0; i < items; i++)
+        if (seen[i] != 1) return false;
+    return true;
+}
+
+Test(loader, in_order)
+{
+    RAPT_SCOPE;
+    rapt_column column = numbers();
+    rapt_loader *loader = loader_of((rapt_loader_config){.columns = &column, .column_count = 1, .batch_size = 5});
+    int64_t list[2 * items];
+    cr_expect_eq(rapt_loader_count_batches(loader), 5);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        const int count = rest_of_epoch(loader, list);
+        cr_expect_eq(count, items + 5);
+        for (int i = 0; i < items; i++) cr_expect_eq(list[i + i / 5], i);
+    }
+    rapt_loader_free(loader);
+    loader = loader_of(
+        (rapt_loader_config){.columns = &column, .column_count = 1, .batch_size = 5, .drop_last = true, .prefetch = 2});
+    cr_expect_eq(rapt_loader_count_batches(loader), 4);
+    cr_expect_eq(rest_of_epoch(loader, list), 24);
+    cr_expect_eq(rest_of_epoch(loader, list), 24);
+    rapt_loader_free(loader);
+    expect_no_error();
+}
+
+Test(loader, shuffled_by_seed)
+{
+    RAPT_SCOPE;
+    rapt_column column = numbers();
+    rapt_loader_config config = {.columns = &column, .column_count = 1, .batch_size = 4, .shuffle = true, .seed = 5};
+    int64_t first[2][2 * items], again[2 * items];
+    const rapt_random_state before = rapt_random_get_state();
+    rapt_loader *loader = loader_of(config);
+    for (int epoch = 0; epoch < 2; epoch++)
+        cr_expect(has_every_item_once(first[epoch], rest_of_epoch(loader, first[epoch])));
+    cr_expect_neq(memcmp(first[0], first[1], sizeof first[0]), 0);
+    rapt_loader_free(loader);
+    cr_expect_eq(rapt_random_get_state().offset, before.offset);
+    for (config.prefetch = 0; config.prefetch < 4; config.prefetch += 3) {
+        loader = loader_of(config);
+        for (int epoch = 0; epoch < 2; epoch++) {
+            const int count = rest_of_epoch(loader, again);
+            cr_expect_eq(memcmp(first[epoch], again, (size_t)count * sizeof *again), 0, "epoch %d", epoch);
+        }
+        rapt_loader_free(loader);
+    }
+    config.seed = 6;
+    loader = loader_of(config);
+    rest_of_epoch(loader, again);
+    cr_expect_neq(memcmp(first[0], again, items * sizeof *again), 0);
+    rapt_loader_free(loader);
+}
+
+/* Without a seed the order is what rapt_randperm gives at the beginning of the epoch. */
+Test(loader, shuffled_by_the_threads_generator)
+{
+    RAPT_SCOPE;
+    rapt_column column = numbers();
+    rapt_loader *loader =
+        loader_of((rapt_loader_config){.columns = &column, .column_count = 1, .batch_size = items, .shuffle = true});
+    rapt_seed(8);
+    rapt_tensor *expected[] = {rapt_randperm(items), rapt_randperm(items)};
+    rapt_seed(8);
+    int64_t list[2 * items];
+    for (int epoch = 0; epoch < 2; epoch++) {
+        rest_of_epoch(loader, list);
+        cr_expect_eq(memcmp(list, rapt_data(expected[epoch]), items * sizeof *list), 0);
+    }
+    rapt_loader_free(loader);
+}
+
+static void expect_sequence(const rapt_batch *batch, bool packed, int64_t i)
+{
+    const int64_t item = batch->items[i], length = 7 * item % 9, *numbers_of = rapt_data(batch->tensors[1]);
+    const int64_t *rows = rapt_data(batch->tensors[0]), width = packed ? 0 : rapt_size(batch->tensors[0], 1);
+    const int64_t first = packed ? numbers_of[i] : i * width;
+    cr_expect_eq(packed ? numbers_of[i + 1] - first : numbers_of[i], length);
+    for (int64_t j = 0; j < length; j++) cr_expect_eq(rows[first + j], item);
+    for (int64_t j = length; j < width; j++) cr_expect_eq(rows[first + j], -1);
+}
+
+Test(loader, padded_and_packed)
+{
+    for (int packed = 0; packed < 2; packed++) {
+        RAPT_SCOPE;
+        rapt_column columns[] = {sequences(packed), numbers()};
+        rapt_loader *loader = loader_of((rapt_loader_config){
+            .columns = columns, .column_count = 2, .batch_size = 4, .shuffle = true, .seed = 1, .prefetch = packed});
+        rapt_batch batch;
+        int64_t seen = 0;
+        for (; rapt_loader_next(loader, &batch); seen += batch.count) {
+            cr_expect_eq(batch.first, seen);
+            int64_t total = 0, longest = 0;
+            for (int64_t i = 0; i < batch.count; i++) {
+                const int64_t length = 7 * batch.items[i] % 9;
+                total += length;
+                longest = length > longest ? length : longest;
+                expect_sequence(&batch, packed, i);
+                cr_expect_eq(element(batch.tensors[2], i), (double)(10 * batch.items[i]));
+            }
+            cr_expect_eq(rapt_count(batch.tensors[0]), packed ? total : batch.count * longest);
+            cr_expect_null(batch.tensors[3]);
+        }
+        cr_expect_eq(seen, items);
+        rapt_loader_free(loader);
+        expect_no_error();
+    }
+}
+
+Test(loader, buckets_have_little_padding)
+{
+    RAPT_SCOPE;
+    rapt_column columns[] = {sequences(false)};
+    rapt_loader_config config = {.columns = columns, .column_count = 1, .batch_size = 4, .shuffle = true, .seed = 3};
+    int64_t padded[2] = {0}, order[2][items];
+    for (int sorted = 0; sorted < 2; sorted++) {
+        config.bucket = sorted ? items : 0;
+        rapt_loader *loader = loader_of(config);
+        rapt_batch batch;
+        int seen[items] = {0}, place = 0;
+        while (rapt_loader_next(loader, &batch)) {
+            padded[sorted] += rapt_count(batch.tensors[0]);
+            for (int64_t i = 0; i < batch.count; i++) seen[order[sorted][place++] = batch.items[i]]++;
+        }
+        for (int i = 0; i < items; i++) cr_expect_eq(seen[i], 1);
+        rapt_loader_free(loader);
+    }
+    cr_expect_lt(padded[1], 110); /* 92 numbers */
+    cr_expect_gt(padded[0], 120);
+    int64_t rises = 0; /* batches do not come by length */
+    for (int i = 1; i < items; i++) rises += 7 * order[1][i] % 9 < 7 * order[1][i - 1] % 9;
+    cr_expect_gt(rises, 0);
+    expect_no_error();
+}
+
+Test(loader, most_tokens)
+{
+    for (int packed = 0; packed < 2; packed++) {
+        RAPT_SCOPE;
+        rapt_column columns[] = {sequences(packed)};
+        rapt_loader *loader = loader_of((rapt_loader_config){.columns = columns,
+                                                             .column_count = 1,
+                                                             .most_tokens = 16,
+                                                             .packed = packed,
+                                                             .bucket = 8,
+                                                             .shuffle = true,
+                                                             .seed = 2});
+        rapt_batch batch;
+        int64_t seen = 0, batches = 0;
+        for (; rapt_loader_next(loader, &batch); seen += batch.count, batches++)
+            cr_expect(rapt_count(batch.tensors[0]) <= 16, "%d", (int)rapt_count(batch.tensors[0]));
+        cr_expect_eq(seen, items);
+        cr_expect_lt(batches, 12);
+        rapt_loader_free(loader);
+        expect_no_error();
+    }
+}
+
+/* Whatever was given before, the rest is the same in a loader that takes the state, with and without a thread. */
+Test(loader, resumes_at_every_batch)
+{
+    RAPT_SCOPE;
+    rapt_column columns[] = {numbers(), sequences(false)};
+    for (int seed = 0; seed < 2; seed++)
+        for (int before = 0; before <= 6; before++) {
+            rapt_loader_config config = {.columns = columns,
+                                         .column_count = 2,
+                                         .batch_size = 4,
+                                         .bucket = 8,
+                                         .shuffle = true,
+                                         .seed = (uint64_t)seed,
+                                         .prefetch = before % 3};
+            rapt_loader *loader = loader_of(config);
+            rapt_seed(4);
+            rapt_batch batch;
+            for (int i = 0; i < before; i++) cr_assert(rapt_loader_next(loader, &batch), "%s", rapt_error());
+            rapt_loader_state state;
+            cr_assert(rapt_loader_get_state(loader, &state));
+            const rapt_random_state random = rapt_random_get_state();
+            if (before == 6) cr_expect_eq(state.epoch, 1);
+            if (before == 6) cr_expect_not(rapt_loader_next(loader, &batch));
+            int64_t expected[2][2 * items], found[2 * items];
+            int counts[2];
+            for (int epoch = 0; epoch < 2; epoch++) counts[epoch] = rest_of_epoch(loader, expected[epoch]);
+            rapt_loader_free(loader);
+
+            config.prefetch = 2 - before % 3;
+            loader = loader_of(config);
+            rapt_random_set_state(random);
+            if (before > 3) rapt_loader_next(loader, &batch); /* whose batches are then forgotten */
+            rapt_random_set_state(random);
+            cr_assert(rapt_loader_set_state(loader, state), "%s", rapt_error());
+            for (int epoch = 0; epoch < 2; epoch++) {
+                cr_expect_eq(rest_of_epoch(loader, found), counts[epoch]);
+                cr_expect_eq(memcmp(found, expected[epoch], (size_t)counts[epoch] * sizeof *found), 0,
+                             "seed %d, after %d batches, epoch %d", seed, before, epoch);
+            }
+            rapt_loader_free(loader);
+        }
+    expect_no_error();
+}
+
+Test(loader, checkpoint)
+{
+    RAPT_SCOPE;
+    static const rapt_module_class kind = {.name = "Empty"};
+    char path[32];
+    write_temporary_file(path, "", 0);
+    rapt_module *module = rapt_module_finish(rapt_module_new(sizeof *module, &kind));
+    rapt_column column = numbers();
+    const rapt_loader_config config = {.columns = &column, .column_count = 1, .batch_size = 4, .shuffle = true};
+    rapt_loader *loader = loader_of(config), *fresh = loader_of(config);
+    rapt_batch batch;
+    for (int i = 0; i < 3; i++) cr_assert(rapt_loader_next(loader, &batch));
+    cr_assert(rapt_checkpoint_save(path, &(rapt_checkpoint){.module = module, .loader = loader}), "%s", rapt_error());
+    int64_t expected[2 * items], found[2 * items];
+    const int count = rest_of_epoch(loader, expected);
+    rapt_seed(99);
+    rapt_checkpoint read = {.module = module, .loader = fresh};
+    cr_assert(rapt_checkpoint_load(path, &read), "%s", rapt_error());
+    cr_expect_eq(rest_of_epoch(fresh, found), count);
+    cr_expect_eq(memcmp(found, expected, (size_t)count * sizeof *found), 0);
+    rapt_loader_free(fresh);
+    fresh = loader_of((rapt_loader_config){.items = 5, .make = (rapt_batch_function *)abort, .batch_size = 1});
+    read.loader = fresh;
+    cr_expect_not(rapt_checkpoint_load(path, &read));
+    expect_error(RAPT_ERROR_VALUE, "item 12; an epoch from 0 on and an item from 0 to below 5");
+    unlink(path);
+    rapt_loader_free(loader), rapt_loader_free(fresh);
+    rapt_module_free(module);
+}
+
+/* --- failures --- */
+
+static bool make(void *context, rapt_batch *batch)
+{
+    int *fails = context;
+    if (batch->first == 4 && (*fails)-- > 0) {
+        if (*fails == 0) return false;
+        return rapt_fail(RAPT_ERROR_FILE, "reader", "row %d is gone", 4);
+    }
+    batch->tensors[0] = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(batch->count), 1);
+    return batch->tensors[0];
+}
+
+Test(loader, errors_of_the_function_come_through_and_the_batch_is_tried_again)
+{
+    for (int prefetch = 0; prefetch < 3; prefetch++) {
+        RAPT_SCOPE;
+        int fails = 2;
+        rapt_loader *loader = loader_of(
+            (rapt_loader_config){.items = 7, .make = make, .context = &fails, .batch_size = 2, .prefetch = prefetch});
+        rapt_batch batch;
+        for (int i = 0; i < 2; i++) cr_assert(rapt_loader_next(loader, &batch));
+        cr_expect_not(rapt_loader_next(loader, &batch));
+        cr_expect_str_eq(rapt_error(), "reader: row 4 is gone");
+        expect_error(RAPT_ERROR_FILE, "row 4");
+        cr_expect_not(rapt_loader_next(loader, &batch));
+        expect_error(RAPT_ERROR_VALUE, "the function that makes batches failed");
+        cr_assert(rapt_loader_next(loader, &batch), "%s", rapt_error());
+        cr_expect_eq(batch.first, 4);
+        cr_assert(rapt_loader_next(loader, &batch));
+        cr_expect_eq(batch.count, 1);
+        cr_expect_not(rapt_loader_next(loader, &batch));
+        expect_no_error();
+        rapt_loader_free(loader);
+    }
+}
+
+Test(loader, out_of_memory_loses_no_batch)
+{
+    for (int prefetch = 0; prefetch < 2; prefetch++) {
+        RAPT_SCOPE;
+        rapt_column columns[] = {numbers(), sequences(false)};
+        rapt_loader *loader = loader_of((rapt_loader_config){
+            .columns = columns, .column_count = 2, .batch_size = 4, .shuffle = true, .seed = 1, .prefetch = prefetch});
+        rapt_batch batch;
+        int64_t seen = 0, failures = 0;
+        for (int64_t after = 0; seen < items; after++) {
+            rapt_memory_fail_after(after);
+            const bool good = rapt_loader_next(loader, &batch);
+            rapt_memory_fail_after(-1);
+            if (good) {
+                cr_expect_eq(batch.first, seen);
+                seen += batch.count;
+                after = -1;
+            } else {
+                expect_error(RAPT_ERROR_MEMORY, "no memory");
+                failures++;
+            }
+            cr_assert_lt(failures, 1000);
+        }
+        cr_expect_gt(failures, 0);
+        rapt_loader_free(loader);
+        expect_no_error();
+    }
+}
+
+Test(loader, nothing_stays_behind)
+{
+    RAPT_SCOPE;
+    rapt_column columns[] = {numbers(), sequences(true)};
+    const int64_t before = rapt_memory_get_statistics().live_bytes;
+    rapt_loader *loader = loader_of(
+        (rapt_loader_config){.columns = columns, .column_count = 2, .batch_size = 2, .shuffle = true, .prefetch = 3});
+    rapt_batch batch;
+    for (int i = 0; i < 3; i++) cr_assert(rapt_loader_next(loader, &batch));
+    rapt_tensor *kept = rapt_retain(batch.tensors[0]);
+    rapt_loader_free(loader);
+    cr_expect_eq(rapt_count(kept), 2);
+    rapt_release(kept);
+    cr_expect_lt(rapt_memory_get_statistics().live_bytes - before, 65536);
+    expect_no_error();
+}
+
+static void expect_refusal(rapt_loader_config config, rapt_error_code code, const char *part)
+{
+    cr_expect_null(rapt_loader_new(&config), "%s", part);
+    expect_error(code, part);
+}
+
+Test(loader, wrong_uses)
+{
+    RAPT_SCOPE;
+    int fails = 0;
+    rapt_column one[] = {numbers()}, two[] = {numbers(), {.values = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(3, 2))}};
+    rapt_column bad[] = {sequences(false)};
+    const rapt_loader_config good = {.columns = one, .column_count = 1, .batch_size = 2};
+    rapt_loader_config c = good;
+    cr_expect_null(rapt_loader_new(NULL));
+    expect_error(RAPT_ERROR_NULL, "config is NULL");
+    expect_refusal((rapt_loader_config){.items = 3, .batch_size = 1}, RAPT_ERROR_NULL, "there are no columns");
+    expect_refusal((rapt_loader_config){.make = make, .context = &fails, .batch_size = 1}, RAPT_ERROR_VALUE, "0 items");
+    c.make = make;
+    expect_refusal(c, RAPT_ERROR_VALUE, "both columns and a function");
+    c = good, c.batch_size = 0;
+    expect_refusal(c, RAPT_ERROR_VALUE, "neither a batch size nor");
+    c = good, c.batch_size = -1;
+    expect_refusal(c, RAPT_ERROR_VALUE, "batch size -1");
+    c = good, c.bucket = 4;
+    expect_refusal(c, RAPT_ERROR_NULL, "need lengths");
+    c = good, c.drop_last = true, c.batch_size = 24;
+    expect_refusal(c, RAPT_ERROR_VALUE, "23 items are no batch of 24");
+    c = good, c.lengths = (int64_t[items]){0, -3};
+    expect_refusal(c, RAPT_ERROR_VALUE, "the length of item 1 is -3");
+    c = good, c.columns = two, c.column_count = 2;
+    expect_refusal(c, RAPT_ERROR_SHAPE, "column 1 has 3 items; 23 expected");
+    c = good, c.column_count = 99;
+    expect_refusal(c, RAPT_ERROR_VALUE, "99 columns");
+    c = good, c.columns = bad;
+    bad->starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, 5, 4});
+    expect_refusal(c, RAPT_ERROR_VALUE, "start 2 of column 0 is 4");
+    bad->starts = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){0, 5});
+    expect_refusal(c, RAPT_ERROR_VALUE, "the last start of column 0 is 5");
+    bad->starts = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2));
+    expect_refusal(c, RAPT_ERROR_SHAPE, "int64 (items + 1) expected");
+    bad->values = NULL;
+    expect_refusal(c, RAPT_ERROR_NULL, "the values of column 0");
+    rapt_loader *loader = loader_of(good);
+    cr_expect_not(rapt_loader_set_state(loader, (rapt_loader_state){.next = items}));
+    expect_error(RAPT_ERROR_VALUE, "item 23");
+    cr_expect_not(rapt_loader_next(loader, NULL));
+    expect_error(RAPT_ERROR_NULL, "batch is NULL");
+    cr_expect_not(rapt_loader_next(NULL, NULL));
+    expect_error(RAPT_ERROR_NULL, "loader is NULL");
+    cr_expect_eq(rapt_loader_count_batches(NULL), -1);
+    expect_error(RAPT_ERROR_NULL, "loader is NULL");
+    rapt_loader_free(loader);
+    rapt_loader_free(NULL);
+}
