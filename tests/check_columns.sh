@@ -1,8 +1,8 @@
 #!/bin/sh
-# No line of a C, C++, Python or meson file is longer than 120 characters; clang-format leaves comments as they are.
+# No line of a C, C++, Python, HTML or meson file is longer than 120 characters; clang-format leaves comments as they are.
 set -eu
 cd "$(dirname "$0")/.."
-git ls-files -z '*.c' '*.h' '*.cpp' '*.def' '*.py' '*meson.build' | python3 -c '
+git ls-files -z '*.c' '*.h' '*.cpp' '*.def' '*.py' '*.html' '*meson.build' | python3 -c '
 import sys
 
 longer = 0

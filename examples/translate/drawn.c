@@ -119,13 +119,40 @@ static bool show_map(const struct run *run, const struct attention_map *map, con
            rapt_fail(RAPT_ERROR_FILE, "translate", "%s", error);
 }
 
-static bool draw_map(const struct run *run, const struct attention_map *map, const struct tokens *source,
-                     const struct tokens *translation, const struct tokens *inputs, bool in_files)
+/* The words of a sentence, of its translation, and of what the decoder was given. */
+struct words {
+    struct tokens source, translation, inputs;
+};
+
+/* False after an error; in either case words_free has to follow. */
+static bool words_of(const struct run *run, const char *sentence, const struct translation *t, struct words *w)
 {
-    const struct tokens *queries = strcmp(map->query_axis, "source") == 0 ? source : translation;
-    const struct tokens *keys = strcmp(map->key_axis, "source") == 0  ? source
-                                : strcmp(map->key_axis, "input") == 0 ? inputs
-                                                                      : translation;
+    int64_t length = (int64_t)text_count_tokens(t->text) + 1;
+    if (length > run->pairs->num_steps) length = run->pairs->num_steps;
+    w->source = tokens_of(sentence, t->valid_length);
+    w->translation = tokens_of(t->text, length);
+    w->inputs = inputs_of(&w->translation);
+    return (w->source.count > 0 && w->translation.count > 0 && w->inputs.labels) ||
+           rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
+}
+
+static void words_free(struct words *w)
+{
+    tokens_free(&w->source);
+    tokens_free(&w->translation);
+    tokens_free(&w->inputs);
+}
+
+/* The labels of a map's axis. */
+static const struct tokens *words_on(const char *axis, const struct words *w)
+{
+    return strcmp(axis, "source") == 0 ? &w->source : strcmp(axis, "input") == 0 ? &w->inputs : &w->translation;
+}
+
+static bool draw_map(const struct run *run, const struct attention_map *map, const struct words *words, bool in_files)
+{
+    const struct tokens *queries = words_on(map->query_axis, words);
+    const struct tokens *keys = words_on(map->key_axis, words);
     int64_t rows = rapt_size(map->weights, 0), columns = rapt_size(map->weights, 1);
     bool is_grid = rows > 1 || columns > 1; /* of layers and heads */
     float *values = cut(map->weights, queries->count, keys->count);
@@ -150,24 +177,16 @@ static bool draw_map(const struct run *run, const struct attention_map *map, con
     return good;
 }
 
-static bool draw(const struct run *run, const char *sentence, const struct translation *t)
+static bool draw(struct run *run, const char *sentence, const struct translation *t)
 {
-    int64_t length = (int64_t)text_count_tokens(t->text) + 1;
-    if (length > run->pairs->num_steps) length = run->pairs->num_steps;
-    struct tokens source = tokens_of(sentence, t->valid_length), translation = tokens_of(t->text, length);
-    struct tokens inputs = inputs_of(&translation);
-    bool good = source.count > 0 && translation.count > 0 && inputs.labels;
-    if (!good) rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
+    struct words words;
+    bool good = words_of(run, sentence, t, &words);
     printf("attention in \"%s\" -> \"%s\":\n", sentence, t->text);
     const struct attention_map *maps = t->maps.map;
     for (int i = 0; good && i < t->maps.count; i++) /* where the translation looks, on the terminal, too */
-        if (strcmp(maps[i].name, "attention") == 0)
-            good = draw_map(run, &maps[i], &source, &translation, &inputs, false);
-    for (int i = 0; good && picture_has_files && i < t->maps.count; i++)
-        good = draw_map(run, &maps[i], &source, &translation, &inputs, true);
-    tokens_free(&source);
-    tokens_free(&translation);
-    tokens_free(&inputs);
+        if (strcmp(maps[i].name, "attention") == 0) good = draw_map(run, &maps[i], &words, false);
+    for (int i = 0; good && picture_has_files && i < t->maps.count; i++) good = draw_map(run, &maps[i], &words, true);
+    words_free(&words);
     return good;
 }
 
@@ -185,17 +204,54 @@ static const char *sentence_to_draw(const struct run *run)
     return p->source_texts[best];
 }
 
-bool draw_attention(struct run *run)
+static bool put_on_page(struct run *run, const char *sentence, const struct translation *t)
+{
+    struct words words;
+    struct web_page_map maps[most_maps];
+    float *weights[most_maps] = {0};
+    bool good = words_of(run, sentence, t, &words);
+    for (int i = 0; good && i < t->maps.count; i++) {
+        const struct attention_map *map = &t->maps.map[i];
+        const struct tokens *queries = words_on(map->query_axis, &words), *keys = words_on(map->key_axis, &words);
+        weights[i] = cut(map->weights, queries->count, keys->count);
+        good = weights[i] || rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
+        maps[i] = (struct web_page_map){.query_axis = map->query_axis,
+                                        .key_axis = map->key_axis,
+                                        .query_labels = queries->labels,
+                                        .key_labels = keys->labels,
+                                        .layers = rapt_size(map->weights, 0),
+                                        .heads = rapt_size(map->weights, 1),
+                                        .queries = queries->count,
+                                        .keys = keys->count,
+                                        .weights = weights[i]};
+    }
+    if (good) web_page_attention(&run->page, run->step, sentence, t->text, t->maps.count, maps);
+    for (int i = 0; i < t->maps.count; i++) free(weights[i]);
+    words_free(&words);
+    return good;
+}
+
+/* What is done with the sentence of the pictures and its translation. */
+static bool with_translation(struct run *run, bool (*function)(struct run *, const char *, const struct translation *))
 {
     struct translation translation;
     const struct pairs *pairs = run->pairs;
     const char *sentence = sentence_to_draw(run);
-    if (!translate_sentence(run->model, pairs->source_vocabulary, pairs->target_vocabulary, pairs->num_steps, sentence,
-                            1, &translation))
-        return false;
-    bool good = draw(run, sentence, &translation);
+    bool good = translate_sentence(run->model, pairs->source_vocabulary, pairs->target_vocabulary, pairs->num_steps,
+                                   sentence, 1, &translation) &&
+                function(run, sentence, &translation);
     translation_free(&translation);
     return good;
+}
+
+bool draw_attention(struct run *run)
+{
+    return with_translation(run, draw);
+}
+
+bool draw_attention_on_page(struct run *run)
+{
+    return with_translation(run, put_on_page);
 }
 
 bool draw_losses(const struct run *run)

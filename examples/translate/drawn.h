@@ -22,4 +22,7 @@ void translation_free(struct translation *translation);
 bool draw_attention(struct run *run);
 bool draw_losses(const struct run *run);
 
+/* The same attention, as the model has it at this step, on the page of the run. */
+bool draw_attention_on_page(struct run *run);
+
 #endif

@@ -60,7 +60,8 @@ static void take_sizes(struct options *o, const struct given *g)
 
 static const char epilogue[] =
     "Files in the --out folder: model.safetensors (weights and vocabularies), checkpoint.safetensors (the whole\n"
-    "run), attention and loss (.svg and .png); of a Transformer also attention-encoder and attention-decoder.\n"
+    "run), attention and loss (.svg and .png); of a Transformer also attention-encoder and attention-decoder; with\n"
+    "the option --page also training.html, which a browser shows without a network.\n"
     "What is marked (preset) comes from --preset book, the numbers of Dive into Deep Learning, 11.4 (recurrent) and\n"
     "11.7 (Transformer); without it number names get a small model, and sentence pairs a larger one.";
 
@@ -146,6 +147,9 @@ int options_parse(int argc, char **argv, struct options *o)
          .real_range = {1e-12, 1e12}},
         {"--loss", .help = "mean over the words, or over all positions, padding included, as the book has it (preset)",
          .choice = &g.loss, .choices = loss_names},
+        {"--page",
+         .help = "write the page training.html as the run goes: losses, learning rate, and attention as it changes",
+         .flag = &o->writes_page},
         {"--checkpoint-every", .metavar = "N", .help = "steps between checkpoints, instead of one after each epoch",
          .integer = &o->checkpoint_every, .integer_range = {1, INT32_MAX}},
         command_line_seed(&o->seed),

@@ -11,6 +11,7 @@ struct options {
     const char *data; /* NULL: number names */
     const char *out, *weights, *sentence;
     bool translates, resumes, is_book;
+    bool writes_page;
     bool is_fixed;       /* the book preset without the two slips of its Transformer */
     bool counts_padding; /* in the loss, as the book does */
     int64_t seed, threads, epochs, steps, checkpoint_every;

@@ -15,6 +15,7 @@ const char *const run_files[] = {"checkpoint.safetensors",
                                  "attention-decoder.png",
                                  "loss.svg",
                                  "loss.png",
+                                 "training.html",
                                  NULL};
 
 const char *run_path(const struct options *options, const char *name, char *text, size_t size)

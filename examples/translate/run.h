@@ -6,6 +6,7 @@
 
 #include "model.h"
 #include "options.h"
+#include "web_page.h"
 
 struct run {
     const struct options *options;
@@ -19,6 +20,9 @@ struct run {
     double epoch_loss;             /* summed over the steps of the current epoch */
     double recent_loss, last_loss; /* of the last step and of the one before */
     char note[1024];
+    struct web_page page;
+    double page_loss; /* summed over the steps since the last point of the page */
+    int64_t page_steps;
 };
 
 /* A new run: seeded, with a fresh model. False after an error. End it with run_end, also then. */

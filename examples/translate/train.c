@@ -4,6 +4,7 @@
 #include "interrupt.h"
 #include "progress.h"
 #include "run.h"
+#include "watch.h"
 
 static double learning_rate(const struct run *run)
 {
@@ -81,6 +82,7 @@ static void end_epoch(struct run *run, struct progress *progress)
     losses[0] = training_loss(run);
     losses[1] = run_validate(run);
     run->epoch_loss = 0;
+    watch_epoch(run, losses[1]);
     progress_print(progress, "epoch %lld/%lld: training loss %.4f, validation loss %.4f", (long long)epoch,
                    (long long)run->options->epochs, losses[0], losses[1]);
 }
@@ -96,14 +98,14 @@ bool run_train(struct run *run)
     int64_t limit = run->options->steps;
     int64_t end = limit > 0 && limit < run->total_steps ? limit : run->total_steps;
     struct progress progress = progress_start(stderr, run->step, end);
-    bool good = true;
+    bool good = watch_begin(run);
     while (good && run->step < end && !interrupt_signal()) {
         if (run->step % run->steps_per_epoch == 0) good = shuffle(run);
-        good = good && step(run, &progress);
+        good = good && step(run, &progress) && watch_step(run);
         bool epoch_ended = good && run->step % run->steps_per_epoch == 0;
         if (epoch_ended) end_epoch(run, &progress);
         if (good && is_checkpoint_due(run, epoch_ended)) good = run_save(run);
     }
     progress_end(&progress);
-    return good && run_save(run);
+    return watch_end(run) && good && run_save(run);
 }

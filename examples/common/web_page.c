@@ -1,0 +1,113 @@
+/* The page of a run: a head that draws (web_page.html), then a line of script for each thing that was seen. */
+#include "web_page.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+static const char head[] =
+#include "web_page_html.h"
+    ;
+
+/* Within quotation marks of a script, in which "</script>" must not stand. */
+static void put_text(FILE *stream, const char *text)
+{
+    fputc('"', stream);
+    for (; *text; text++) {
+        const unsigned char byte = (unsigned char)*text;
+        if (byte < 32 || byte == '"' || byte == '\\' || byte == '<')
+            fprintf(stream, "\\u%04x", byte);
+        else
+            fputc(byte, stream);
+    }
+    fputc('"', stream);
+}
+
+static void put_labels(FILE *stream, const char *name, int64_t count, const char *const *labels)
+{
+    fprintf(stream, ", %s: [", name);
+    for (int64_t i = 0; i < count; i++) {
+        if (i > 0) fputs(", ", stream);
+        put_text(stream, labels[i]);
+    }
+    fputc(']', stream);
+}
+
+static bool fail(const char *path, char *error, size_t error_size)
+{
+    snprintf(error, error_size, "'%s' cannot be written: %s", path, strerror(errno));
+    return false;
+}
+
+bool web_page_open(struct web_page *page, const char *path, const char *title, const char *note, int64_t step,
+                   char *error, size_t error_size)
+{
+    page->stream = fopen(path, step > 0 ? "a" : "w");
+    if (!page->stream) return fail(path, error, error_size);
+    if (ftell(page->stream) == 0) {
+        fputs(head, page->stream);
+        fputs("<script>title(", page->stream);
+        put_text(page->stream, title);
+        fputs(", ", page->stream);
+        put_text(page->stream, note);
+        fputs(")</script>\n", page->stream);
+    } else
+        fprintf(page->stream, "<script>back(%lld)</script>\n", (long long)step);
+    if (fflush(page->stream) == 0) return true;
+    fail(path, error, error_size);
+    fclose(page->stream);
+    page->stream = NULL;
+    return false;
+}
+
+void web_page_point(struct web_page *page, int64_t step, const char *curve, double value)
+{
+    if (!page->stream || !isfinite(value)) return;
+    fprintf(page->stream, "<script>point(%lld, {", (long long)step);
+    put_text(page->stream, curve);
+    fprintf(page->stream, ": %.7g})</script>\n", value);
+}
+
+static void put_map(FILE *stream, const struct web_page_map *map)
+{
+    fputs("{query_axis: ", stream);
+    put_text(stream, map->query_axis);
+    fputs(", key_axis: ", stream);
+    put_text(stream, map->key_axis);
+    fprintf(stream, ", layers: %lld, heads: %lld", (long long)map->layers, (long long)map->heads);
+    put_labels(stream, "queries", map->queries, map->query_labels);
+    put_labels(stream, "keys", map->keys, map->key_labels);
+    fputs(", values: \"", stream);
+    for (int64_t i = 0; i < map->layers * map->heads * map->queries * map->keys; i++) {
+        const float weight = map->weights[i];
+        fprintf(stream, "%02x", weight > 0 ? weight < 1 ? (unsigned)lrintf(255 * weight) : 255u : 0u);
+    }
+    fputs("\"}", stream);
+}
+
+void web_page_attention(struct web_page *page, int64_t step, const char *source, const char *translation, int count,
+                        const struct web_page_map *maps)
+{
+    if (!page->stream) return;
+    fprintf(page->stream, "<script>attention(%lld, ", (long long)step);
+    put_text(page->stream, source);
+    fputs(", ", page->stream);
+    put_text(page->stream, translation);
+    fputs(", [", page->stream);
+    for (int i = 0; i < count; i++) {
+        if (i > 0) fputs(", ", page->stream);
+        put_map(page->stream, &maps[i]);
+    }
+    fputs("])</script>\n", page->stream);
+    fflush(page->stream);
+}
+
+bool web_page_close(struct web_page *page, char *error, size_t error_size)
+{
+    if (!page->stream) return true;
+    const bool failed = ferror(page->stream) != 0;
+    const bool good = fclose(page->stream) == 0 && !failed;
+    page->stream = NULL;
+    if (!good) snprintf(error, error_size, "the page of the run could not be written whole");
+    return good;
+}
