@@ -3,8 +3,8 @@
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 case ${1:-} in
-c) compiler=${2:-${CC:-cc}} standard=c11 ;;
-c++) compiler=${2:-${CXX:-c++}} standard=c++17 ;;
+c) compiler=${2:-${CC:-cc}} standard=c11 more='' ;;
+c++) compiler=${2:-${CXX:-c++}} standard=c++17 more=$root/include/rapt.hpp ;;
 *) echo "usage: check_headers.sh c|c++ [COMPILER]" >&2 && exit 2 ;;
 esac
 if ! command -v "${compiler%% *}" >/dev/null; then
@@ -19,7 +19,8 @@ done
 
 checked=0
 failed=0
-for header in "$root"/include/rapt.h "$root"/*/include/rapt/*.h; do
+# shellcheck disable=SC2086 # one or none
+for header in "$root"/include/rapt.h $more "$root"/*/include/rapt/*.h; do
     name=${header##*/include/}
     # shellcheck disable=SC2086 # the compiler may come with options
     if echo "#include <$name>" | $compiler -x "${standard%%[0-9]*}" -std=$standard -Wall -Wextra -Wpedantic -Werror \

@@ -1,0 +1,324 @@
+! rapt for Fortran, by iso_c_binding: the handles of rapt.h as type(c_ptr), its functions under their own names, and
+! rapt_array, which makes a tensor of a Fortran array where it lies. The first axis is the densest in Fortran: the strides
+! say so, and shapes read alike on both sides.
+module rapt
+    use, intrinsic :: iso_c_binding
+    implicit none
+
+    integer(c_int), parameter :: rapt_float32 = 0, rapt_float64 = 1, rapt_int64 = 2, rapt_int32 = 3, rapt_uint8 = 4, &
+        rapt_bool = 5
+    integer(c_int), parameter :: rapt_no_bias = 0, rapt_bias = 1
+    integer(c_int), parameter :: rapt_reduce_mean = 0, rapt_reduce_sum = 1, rapt_reduce_none = 2
+
+    ! 0 means the default that rapt/optimizer.h names.
+    type, bind(c) :: rapt_adam_config
+        real(c_double) :: learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0
+    end type
+    type, bind(c) :: rapt_sgd_config
+        real(c_double) :: learning_rate = 0, momentum = 0, dampening = 0, weight_decay = 0
+        logical(c_bool) :: nesterov = .false.
+    end type
+
+    ! A tensor in the memory of an array, which must be contiguous and a target, and outlive the tensor.
+    interface rapt_array
+        module procedure array_1, array_2, array_3, array_1_double, array_2_double, array_3_double
+    end interface
+
+    interface
+        subroutine rapt_seed(seed) bind(c)
+            import
+            integer(c_int64_t), value :: seed
+        end subroutine
+        function rapt_error_text() result(text) bind(c, name='rapt_error')
+            import
+            type(c_ptr) :: text
+        end function
+        subroutine rapt_clear_error() bind(c)
+        end subroutine
+
+        ! --- scopes ---
+        function rapt_scope_begin() result(scope) bind(c)
+            import
+            integer(c_int64_t) :: scope
+        end function
+        subroutine rapt_scope_end(scope) bind(c)
+            import
+            integer(c_int64_t), value :: scope
+        end subroutine
+        function rapt_keep(tensor) result(kept) bind(c)
+            import
+            type(c_ptr), value :: tensor
+            type(c_ptr) :: kept
+        end function
+        function rapt_retain(tensor) result(held) bind(c)
+            import
+            type(c_ptr), value :: tensor
+            type(c_ptr) :: held
+        end function
+        subroutine rapt_release(tensor) bind(c)
+            import
+            type(c_ptr), value :: tensor
+        end subroutine
+
+        ! --- tensors; dtype, rank, shape ---
+        function rapt_zeros(dtype, rank, shape) result(tensor) bind(c)
+            import
+            integer(c_int), value :: dtype, rank
+            integer(c_int64_t), intent(in) :: shape(*)
+            type(c_ptr) :: tensor
+        end function
+        function rapt_randn(dtype, rank, shape) result(tensor) bind(c)
+            import
+            integer(c_int), value :: dtype, rank
+            integer(c_int64_t), intent(in) :: shape(*)
+            type(c_ptr) :: tensor
+        end function
+        function rapt_wrap(dtype, rank, shape, strides, data, release, owner) result(tensor) bind(c)
+            import
+            integer(c_int), value :: dtype, rank
+            integer(c_int64_t), intent(in) :: shape(*), strides(*)
+            type(c_ptr), value :: data, owner
+            type(c_funptr), value :: release
+            type(c_ptr) :: tensor
+        end function
+        function rapt_rank(tensor) result(rank) bind(c)
+            import
+            type(c_ptr), value :: tensor
+            integer(c_int) :: rank
+        end function
+        function rapt_size(tensor, axis) result(size) bind(c)
+            import
+            type(c_ptr), value :: tensor
+            integer(c_int), value :: axis
+            integer(c_int64_t) :: size
+        end function
+        function rapt_data(tensor) result(data) bind(c)
+            import
+            type(c_ptr), value :: tensor
+            type(c_ptr) :: data
+        end function
+        function rapt_item(tensor) result(value) bind(c)
+            import
+            type(c_ptr), value :: tensor
+            real(c_double) :: value
+        end function
+        ! The indices count from 0, as in C.
+        function rapt_at(tensor, indices) result(value) bind(c)
+            import
+            type(c_ptr), value :: tensor
+            integer(c_int64_t), intent(in) :: indices(*)
+            real(c_double) :: value
+        end function
+        subroutine rapt_print(tensor) bind(c)
+            import
+            type(c_ptr), value :: tensor
+        end subroutine
+
+        ! --- gradients ---
+        function rapt_require_gradient(tensor) result(leaf) bind(c)
+            import
+            type(c_ptr), value :: tensor
+            type(c_ptr) :: leaf
+        end function
+        function rapt_gradient(leaf) result(gradient) bind(c)
+            import
+            type(c_ptr), value :: leaf
+            type(c_ptr) :: gradient
+        end function
+        function rapt_backward(root) result(good) bind(c)
+            import
+            type(c_ptr), value :: root
+            logical(c_bool) :: good
+        end function
+
+        ! --- ops ---
+        function rapt_add(a, b) result(y) bind(c)
+            import
+            type(c_ptr), value :: a, b
+            type(c_ptr) :: y
+        end function
+        function rapt_sub(a, b) result(y) bind(c)
+            import
+            type(c_ptr), value :: a, b
+            type(c_ptr) :: y
+        end function
+        function rapt_mul(a, b) result(y) bind(c)
+            import
+            type(c_ptr), value :: a, b
+            type(c_ptr) :: y
+        end function
+        function rapt_div(a, b) result(y) bind(c)
+            import
+            type(c_ptr), value :: a, b
+            type(c_ptr) :: y
+        end function
+        function rapt_matmul(a, b) result(y) bind(c)
+            import
+            type(c_ptr), value :: a, b
+            type(c_ptr) :: y
+        end function
+        function rapt_mul_scalar(x, value) result(y) bind(c)
+            import
+            type(c_ptr), value :: x
+            real(c_double), value :: value
+            type(c_ptr) :: y
+        end function
+        function rapt_sum(x, axis_count, axes, keep) result(y) bind(c)
+            import
+            type(c_ptr), value :: x
+            integer(c_int), value :: axis_count
+            integer(c_int), intent(in) :: axes(*)
+            logical(c_bool), value :: keep
+            type(c_ptr) :: y
+        end function
+        function rapt_exp(x) result(y) bind(c)
+            import
+            type(c_ptr), value :: x
+            type(c_ptr) :: y
+        end function
+        function rapt_tanh(x) result(y) bind(c)
+            import
+            type(c_ptr), value :: x
+            type(c_ptr) :: y
+        end function
+        function rapt_relu(x) result(y) bind(c)
+            import
+            type(c_ptr), value :: x
+            type(c_ptr) :: y
+        end function
+        function rapt_softmax(x, axis) result(y) bind(c)
+            import
+            type(c_ptr), value :: x
+            integer(c_int), value :: axis
+            type(c_ptr) :: y
+        end function
+        function rapt_mse_loss(input, target, reduction) result(loss) bind(c)
+            import
+            type(c_ptr), value :: input, target
+            integer(c_int), value :: reduction
+            type(c_ptr) :: loss
+        end function
+
+        ! --- layers and optimizers ---
+        function rapt_linear_new(in, out, flags) result(layer) bind(c)
+            import
+            integer(c_int64_t), value :: in, out
+            integer(c_int), value :: flags
+            type(c_ptr) :: layer
+        end function
+        function rapt_activation_new(name, function) result(layer) bind(c)
+            import
+            character(kind=c_char), intent(in) :: name(*) ! ends with c_null_char
+            type(c_funptr), value :: function
+            type(c_ptr) :: layer
+        end function
+        function rapt_sequential_new(count, layers) result(layer) bind(c)
+            import
+            integer(c_int), value :: count
+            type(c_ptr), intent(in) :: layers(*)
+            type(c_ptr) :: layer
+        end function
+        function rapt_module_forward(module, x) result(y) bind(c)
+            import
+            type(c_ptr), value :: module, x
+            type(c_ptr) :: y
+        end function
+        subroutine rapt_module_free(module) bind(c)
+            import
+            type(c_ptr), value :: module
+        end subroutine
+        function rapt_adam_new(module, config) result(optimizer) bind(c)
+            import
+            type(c_ptr), value :: module
+            type(rapt_adam_config), intent(in) :: config
+            type(c_ptr) :: optimizer
+        end function
+        function rapt_sgd_new(module, config) result(optimizer) bind(c)
+            import
+            type(c_ptr), value :: module
+            type(rapt_sgd_config), intent(in) :: config
+            type(c_ptr) :: optimizer
+        end function
+        function rapt_optimizer_step(optimizer) result(good) bind(c)
+            import
+            type(c_ptr), value :: optimizer
+            logical(c_bool) :: good
+        end function
+        subroutine rapt_optimizer_free(optimizer) bind(c)
+            import
+            type(c_ptr), value :: optimizer
+        end subroutine
+    end interface
+
+    private :: array_1, array_2, array_3, array_1_double, array_2_double, array_3_double, wrap
+
+contains
+
+    function wrap(dtype, shape, data) result(tensor)
+        integer(c_int), intent(in) :: dtype
+        integer, intent(in) :: shape(:)
+        type(c_ptr), intent(in) :: data
+        type(c_ptr) :: tensor
+        integer(c_int64_t) :: strides(size(shape))
+        integer :: axis
+        strides(1) = 1
+        do axis = 2, size(shape)
+            strides(axis) = strides(axis - 1) * max(shape(axis - 1), 1)
+        end do
+        tensor = rapt_wrap(dtype, size(shape), int(shape, c_int64_t), strides, data, c_null_funptr, c_null_ptr)
+    end function
+
+    function array_1(numbers) result(tensor)
+        real(c_float), intent(in), contiguous, target :: numbers(:)
+        type(c_ptr) :: tensor
+        tensor = wrap(rapt_float32, shape(numbers), c_loc(numbers))
+    end function
+
+    function array_2(numbers) result(tensor)
+        real(c_float), intent(in), contiguous, target :: numbers(:, :)
+        type(c_ptr) :: tensor
+        tensor = wrap(rapt_float32, shape(numbers), c_loc(numbers))
+    end function
+
+    function array_3(numbers) result(tensor)
+        real(c_float), intent(in), contiguous, target :: numbers(:, :, :)
+        type(c_ptr) :: tensor
+        tensor = wrap(rapt_float32, shape(numbers), c_loc(numbers))
+    end function
+
+    function array_1_double(numbers) result(tensor)
+        real(c_double), intent(in), contiguous, target :: numbers(:)
+        type(c_ptr) :: tensor
+        tensor = wrap(rapt_float64, shape(numbers), c_loc(numbers))
+    end function
+
+    function array_2_double(numbers) result(tensor)
+        real(c_double), intent(in), contiguous, target :: numbers(:, :)
+        type(c_ptr) :: tensor
+        tensor = wrap(rapt_float64, shape(numbers), c_loc(numbers))
+    end function
+
+    function array_3_double(numbers) result(tensor)
+        real(c_double), intent(in), contiguous, target :: numbers(:, :, :)
+        type(c_ptr) :: tensor
+        tensor = wrap(rapt_float64, shape(numbers), c_loc(numbers))
+    end function
+
+    ! What went wrong first, "" when nothing did.
+    function rapt_error() result(text)
+        character(len=:), allocatable :: text
+        character(kind=c_char), pointer :: bytes(:)
+        type(c_ptr) :: message
+        integer :: length
+        message = rapt_error_text()
+        text = ''
+        if (.not. c_associated(message)) return
+        call c_f_pointer(message, bytes, [4096])
+        length = 0
+        do while (bytes(length + 1) /= c_null_char)
+            length = length + 1
+        end do
+        text = repeat(' ', length)
+        text = transfer(bytes(1:length), text)
+    end function
+end module

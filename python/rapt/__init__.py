@@ -1,0 +1,13 @@
+"""rapt for Python: tensors, gradients and training, by ctypes. No compiler, and numpy only where arrays are exchanged.
+
+Ops have the names and parameters of rapt/ops.h without rapt_ (`python3 -c 'import rapt; help(rapt.sum)'`); those whose
+first parameter is a tensor are methods too. An error of the library is a rapt.Error with its message."""
+from ._library import C, DType, Error, check, library
+from ._module import (Activation, Adam, AdamW, Dropout, Embedding, LayerNorm, Linear, Module, Optimizer, SGD,
+                      Sequential, load, save)
+from ._op import Call, Op
+from ._tensor import _NAMES, Tensor, from_dlpack, no_gradient, tensor, wrap
+
+float32, float64, int64, int32, uint8 = DType.float32, DType.float64, DType.int64, DType.int32, DType.uint8
+globals().update(_NAMES)
+seed = C.seed

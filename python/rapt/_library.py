@@ -1,0 +1,172 @@
+"""The shared library and its functions: found, declared, and called so that an error is an exception."""
+import ctypes
+import ctypes.util
+import enum
+import os
+import threading
+
+
+class DType(enum.IntEnum):
+    """Element types, with the numbers of rapt_dtype."""
+    float32 = 0
+    float64 = 1
+    int64 = 2
+    int32 = 3
+    uint8 = 4
+    bool = 5
+
+    def __repr__(self):
+        return "rapt." + self.name
+
+
+class Error(Exception):
+    """What rapt_error said; `code` is the number of rapt_error_code."""
+
+    def __init__(self, message, code=0):
+        super().__init__(message)
+        self.code = code
+
+
+def _find():
+    """RAPT_LIBRARY in the environment, beside this file, or where the loader looks."""
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "librapt.so.0")
+    tried = []
+    for name in (os.environ.get("RAPT_LIBRARY"), here if os.path.exists(here) else None, "librapt.so.0",
+                 ctypes.util.find_library("rapt")):
+        if not name:
+            continue
+        try:
+            return ctypes.CDLL(name)
+        except OSError as reason:
+            tried.append(str(reason))
+    raise ImportError(f"rapt: librapt.so.0 is not found ({'; '.join(tried)}). Install it (./run install) or name it in "
+                      "RAPT_LIBRARY")
+
+
+library = _find()
+
+# Kinds of parameters, a letter each: t tensor, o tensor or None, T list of tensors, d double, l int64, i int, b bool,
+# s shape, a axes (None: all), y dtype, r reduction, p pointer, z text.
+POINTER, SHAPE, AXES = ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_int)
+C_TYPES = {"t": [POINTER], "o": [POINTER], "T": [ctypes.c_int, ctypes.POINTER(POINTER)], "d": [ctypes.c_double],
+           "l": [ctypes.c_int64], "i": [ctypes.c_int], "b": [ctypes.c_bool], "s": [ctypes.c_int, SHAPE],
+           "a": [ctypes.c_int, AXES], "y": [ctypes.c_int], "r": [ctypes.c_int], "p": [POINTER],
+           "z": [ctypes.c_char_p], "v": [None]}
+
+# What is called from this package beside the ops: the kind of its result, its name, its parameters.
+FUNCTIONS = """
+z error; i error_get_code; v clear_error
+l scope_begin; v scope_end l; t retain t; v release t
+i get_dtype t; i rank t; l count t; p shape t; l stride ti; p data t; p data_for_writing t; l version t; z dtype_name y
+t from ysp; t wrap yspppp; t wrap_read_only yspppp; t detach t; t clone t
+p to_dlpack t; p to_dlpack_unversioned t; t from_dlpack p; t from_dlpack_unversioned p
+t require_gradient t; t refuse_gradient t; b requires_gradient t; t gradient t; v clear_gradient t
+b backward t; b is_recording; b set_recording b; v seed l
+b fill td; b copy tt; b add_in_place ttd; b scale_in_place td
+t apply ppT; i call_count p; t call_input pi; v call_save pt; v call_save_output pi; t call_saved pi; t call_gradient pi
+b call_wants pi; b call_give pit; b fail izz
+p archive_new; v archive_free p; b archive_add pzt; l archive_count p; z archive_name pl; t archive_tensor pl
+b save_safetensors zp; p load_safetensors z; b save_npz zp; p load_npz z; b save_npy zt; t load_npy z
+p module_retain p; v module_free p; t module_forward pt; v module_train pb; t module_find pz; b module_save pz
+b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p; v module_clear_gradients p
+p linear_new lli; p embedding_new ll; p layer_norm_new li; p dropout_new d; p activation_new zp; p sequential_new ip
+p sgd_new pp; p adam_new pp; p adamw_new pp; v optimizer_free p; b optimizer_step p; v optimizer_clear_gradients p
+d optimizer_get_learning_rate p; b optimizer_set_learning_rate pd; l optimizer_get_steps p; b clip_gradient_norm pdp
+"""
+
+# Ops and constructors that give one tensor: NAME PARAMETER:KIND[=DEFAULT] ...
+OPS = """
+empty shape:s dtype:y=0; zeros shape:s dtype:y=0; ones shape:s dtype:y=0; full shape:s value:d dtype:y=0
+rand shape:s dtype:y=0; randn shape:s dtype:y=0; randint low:l high:l shape:s; randperm count:l; eye size:l dtype:y=0
+arange start:d stop:d step:d=1.0 dtype:y=0; linspace first:d last:d count:l dtype:y=0
+empty_like x:t; zeros_like x:t; ones_like x:t; full_like x:t value:d; rand_like x:t; randn_like x:t
+add a:t b:t; sub a:t b:t; mul a:t b:t; div a:t b:t; pow a:t b:t; maximum a:t b:t; minimum a:t b:t
+add_scalar x:t value:d; mul_scalar x:t value:d; pow_scalar x:t exponent:d; maximum_scalar x:t value:d
+minimum_scalar x:t value:d
+neg x:t; abs x:t; exp x:t; log x:t; sqrt x:t; rsqrt x:t; sin x:t; cos x:t; tanh x:t; sigmoid x:t; erf x:t; relu x:t
+gelu x:t; gelu_tanh x:t; silu x:t; clamp x:t low:d high:d
+equal a:t b:t; not_equal a:t b:t; less a:t b:t; less_equal a:t b:t; greater a:t b:t; greater_equal a:t b:t
+equal_scalar x:t value:d; not_equal_scalar x:t value:d; less_scalar x:t value:d; less_equal_scalar x:t value:d
+greater_scalar x:t value:d; greater_equal_scalar x:t value:d
+logical_and a:t b:t; logical_or a:t b:t; logical_not x:t; where condition:t a:t b:t; masked_fill x:t mask:t value:d
+cast x:t dtype:y
+sum x:t axes:a=None keep:b=False; mean x:t axes:a=None keep:b=False; max x:t axes:a=None keep:b=False
+min x:t axes:a=None keep:b=False; logsumexp x:t axes:a=None keep:b=False
+var x:t axes:a=None keep:b=False correction:i=1
+argmax x:t axis:i keep:b=False; cumsum x:t axis:i
+matmul a:t b:t; affine x:t weight:t bias:o=None
+reshape x:t shape:s; transpose x:t axis:i=-2 other_axis:i=-1; permute x:t axes:a
+slice x:t axis:i start:l stop:l step:l=1; select x:t axis:i index:l; expand x:t shape:s; squeeze x:t axis:i
+unsqueeze x:t axis:i; contiguous x:t
+concat tensors:T axis:i=0; stack tensors:T axis:i=0; pad x:t axis:i before:l after:l value:d=0.0; flip x:t axes:a
+embed table:t indices:t; index_select x:t axis:i indices:t; gather x:t axis:i indices:t
+scatter_add x:t axis:i indices:t source:t; one_hot indices:t classes:l dtype:y=0
+softmax x:t axis:i=-1; log_softmax x:t axis:i=-1; sparsemax x:t axis:i=-1; entmax15 x:t axis:i=-1
+layer_normalize x:t weight:o=None bias:o=None epsilon:d=1e-5; rms_normalize x:t weight:o=None epsilon:d=1e-5
+drop x:t probability:d
+cross_entropy logits:t targets:t options:p=None; nll_loss log_probabilities:t targets:t options:p=None
+mse_loss input:t target:t reduction:r=0; l1_loss input:t target:t reduction:r=0
+huber_loss input:t target:t delta:d=1.0 reduction:r=0; bce_with_logits logits:t targets:t reduction:r=0
+kl_div input:t target:t reduction:r=0
+"""
+
+# Where C has the dtype first.
+DTYPE_FIRST = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "linspace", "eye"}
+
+
+def entries(text):
+    """The entries of the tables above, each as a list of words."""
+    return [entry.split() for line in text.strip().splitlines() for entry in line.split(";") if entry.strip()]
+
+
+def _declare(name, result, kinds):
+    function = getattr(library, "rapt_" + name)
+    function.argtypes = [c_type for kind in kinds for c_type in C_TYPES[kind]]
+    function.restype = C_TYPES[result][0]
+    return function
+
+
+class _Functions:
+    """The functions of FUNCTIONS and OPS under their names without rapt_."""
+
+
+C = _Functions()
+for _result, _name, *_kinds in entries(FUNCTIONS):
+    setattr(C, _name, _declare(_name, _result, "".join(_kinds)))
+for _name, *_parameters in entries(OPS):
+    _kinds = [parameter.split(":")[1][0] for parameter in _parameters]
+    if _name in DTYPE_FIRST:
+        _kinds.insert(0, _kinds.pop())
+    setattr(C, _name, _declare(_name, "t", _kinds))
+
+raised = threading.local()  # the exception of a callback, until the call that led to it has returned
+
+
+def check(good):
+    """Raises what went wrong if the result of a call says so: None (NULL) or False."""
+    if good is not None and good is not False:
+        return good
+    message, code = C.error(), C.error_get_code()
+    C.clear_error()
+    cause, raised.exception = getattr(raised, "exception", None), None
+    if cause is not None:
+        raise cause
+    raise Error(message.decode(errors="replace") if message else "rapt: failed, and said nothing", code)
+
+
+def shape_of(numbers):
+    """(rank, sizes) for C."""
+    if isinstance(numbers, int):
+        numbers = (numbers,)
+    numbers = tuple(numbers)
+    return len(numbers), (ctypes.c_int64 * len(numbers))(*numbers)
+
+
+def axes_of(numbers):
+    """(count, axes) for C; None: all."""
+    if numbers is None:
+        return 0, None
+    if isinstance(numbers, int):
+        numbers = (numbers,)
+    numbers = tuple(numbers)
+    return len(numbers), (ctypes.c_int * len(numbers))(*numbers)

@@ -1,0 +1,84 @@
+"""Ops of one's own, in Python: one function that computes and one that differentiates."""
+import ctypes
+
+from ._library import C, check, raised, shape_of
+from ._tensor import Tensor, _handles_of, borrowed, call
+
+_FORWARD = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+_VJP = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)
+_UNSUPPORTED = 9  # RAPT_ERROR_UNSUPPORTED
+
+
+class _Struct(ctypes.Structure):
+    """rapt_op."""
+    _fields_ = [("name", ctypes.c_char_p), ("forward", _FORWARD), ("vjp", _VJP), ("options_size", ctypes.c_size_t),
+                ("optional", ctypes.c_uint32), ("outputs", ctypes.c_int), ("no_gradient", ctypes.c_char_p),
+                ("definition", _FORWARD), ("no_second_gradient", ctypes.c_char_p)]
+
+
+class Call:
+    """One application of an op."""
+
+    def __init__(self, handle):
+        self._handle, self._count = handle, 0
+
+    def save(self, *tensors):
+        """In forward: keeps inputs for the vjp."""
+        for tensor in tensors:
+            C.call_save(self._handle, tensor._handle)
+
+    def save_output(self):
+        """In forward: keeps what it will return, as the next that is saved."""
+        C.call_save_output(self._handle, 0)
+
+    def saved(self, index):
+        """In vjp: the index-th that forward saved."""
+        return borrowed(check(C.call_saved(self._handle, index)))
+
+    def wants(self, index):
+        """Does that input want a gradient?"""
+        return C.call_wants(self._handle, index)
+
+
+class Op:
+    """square = rapt.Op("square", forward, vjp); square(x) runs forward(call, x) and records it. In backward
+    vjp(call, gradient) returns the gradients of the inputs, one or a tuple of them, None where there is none. Written
+    with rapt's ops it can be differentiated itself. Graphs point to an op: it lives as long as the program."""
+    _all = []
+
+    def __init__(self, name, forward, vjp=None):
+        self.name, self._forward, self._vjp = name, forward, vjp
+        self._struct = _Struct(name=name.encode(), forward=_FORWARD(self._run_forward),
+                               vjp=_VJP(self._run_vjp) if vjp else _VJP())
+        Op._all.append(self)
+
+    def _fail(self, exception):
+        raised.exception = exception
+        C.fail(_UNSUPPORTED, self.name.encode(), b"an exception in Python")
+
+    def _run_forward(self, handle):
+        try:
+            inputs = [borrowed(C.call_input(handle, i)) for i in range(C.call_count(handle))]
+            result = self._forward(Call(handle), *inputs)
+            if not isinstance(result, Tensor):
+                raise TypeError(f"{self.name}: forward returns a rapt.Tensor, not {type(result).__name__}")
+            return C.detach(result._handle)  # of the engine's scope
+        except BaseException as exception:
+            self._fail(exception)
+            return None
+
+    def _run_vjp(self, handle):
+        try:
+            gradients = self._vjp(Call(handle), borrowed(C.call_gradient(handle, 0)))
+            for i, gradient in enumerate(gradients if isinstance(gradients, tuple) else (gradients,)):
+                if gradient is not None and C.call_wants(handle, i):
+                    view = C.reshape(gradient._handle, *shape_of(gradient.shape))  # of the engine's scope
+                    if not C.call_give(handle, i, view):
+                        return False
+            return True
+        except BaseException as exception:
+            self._fail(exception)
+            return False
+
+    def __call__(self, *inputs):
+        return call(C.apply, ctypes.addressof(self._struct), None, *_handles_of(inputs))

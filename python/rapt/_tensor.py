@@ -1,0 +1,388 @@
+"""Tensors: a share of a rapt_tensor each, whose elements numpy sees where they lie."""
+import contextlib
+import ctypes
+import itertools
+import sys
+
+from ._library import C, DTYPE_FIRST, OPS, DType, Error, axes_of, check, entries, shape_of
+
+_CODES = {DType.float32: "f4", DType.float64: "f8", DType.int64: "i8", DType.int32: "i4", DType.uint8: "u1",
+          DType.bool: "b1"}
+_ELEMENTS = {DType.float32: ctypes.c_float, DType.float64: ctypes.c_double, DType.int64: ctypes.c_int64,
+             DType.int32: ctypes.c_int32, DType.uint8: ctypes.c_uint8, DType.bool: ctypes.c_bool}
+_ORDER = "<" if sys.byteorder == "little" else ">"
+_REDUCTIONS = {"mean": 0, "sum": 1, "none": 2}
+
+
+def from_share(handle):
+    """A Tensor that takes over a share."""
+    tensor = Tensor.__new__(Tensor)
+    tensor._handle = handle
+    return tensor
+
+
+def borrowed(handle):
+    """A Tensor with a share of its own; None for NULL."""
+    return from_share(C.retain(handle)) if handle else None
+
+
+def call(function, *arguments):
+    """The tensor that a function of the library gives to the innermost scope: its share goes to Python's object."""
+    scope = C.scope_begin()
+    try:
+        return borrowed(check(function(*arguments)))
+    finally:
+        C.scope_end(scope)
+
+
+class Tensor:
+    """Made by rapt.tensor, rapt.wrap, rapt.zeros, ... and by ops."""
+    __slots__ = ("_handle", "__weakref__")
+    __array_priority__ = 100  # numpy leaves array + tensor to us
+
+    def __init__(self):
+        raise TypeError("rapt.tensor(numbers), rapt.wrap(array) and rapt.zeros(shape) make tensors")
+
+    def __del__(self, release=C.release):
+        handle, self._handle = getattr(self, "_handle", None), None
+        if handle:
+            release(handle)
+
+    @property
+    def dtype(self):
+        return DType(C.get_dtype(self._handle))
+
+    @property
+    def shape(self):
+        rank = C.rank(self._handle)
+        return tuple((ctypes.c_int64 * rank).from_address(C.shape(self._handle))) if rank else ()
+
+    @property
+    def strides(self):
+        """In elements."""
+        return tuple(C.stride(self._handle, axis) for axis in range(C.rank(self._handle)))
+
+    @property
+    def data(self):
+        """The address of the first element."""
+        return C.data(self._handle)
+
+    @property
+    def version(self):
+        """How often the memory was changed in place."""
+        return C.version(self._handle)
+
+    @property
+    def requires_gradient(self):
+        return C.requires_gradient(self._handle)
+
+    @property
+    def gradient(self):
+        """A leaf's; None when there is none yet."""
+        return borrowed(C.gradient(self._handle))
+
+    def require_gradient(self):
+        check(C.require_gradient(self._handle))
+        return self
+
+    def clear_gradient(self):
+        C.clear_gradient(self._handle)
+
+    def backward(self):
+        scope = C.scope_begin()
+        try:
+            check(C.backward(self._handle))
+        finally:
+            C.scope_end(scope)
+
+    def detach(self):
+        """The same memory outside any graph."""
+        return call(C.detach, self._handle)
+
+    def clone(self):
+        """A copy outside any graph."""
+        return call(C.clone, self._handle)
+
+    # --- the elements ---
+
+    def _interface(self, data, is_read_only):
+        size = int(_CODES[self.dtype][1])
+        return {"version": 3, "shape": self.shape, "strides": tuple(stride * size for stride in self.strides),
+                "typestr": ("|" if size == 1 else _ORDER) + _CODES[self.dtype], "data": (data, is_read_only)}
+
+    @property
+    def __array_interface__(self):
+        return self._interface(self.data, True)
+
+    def numpy(self, writable=False):
+        """A numpy array of the same memory. A writable one counts as one change in place, and is an error where the
+        old values may be needed: for the result of a recorded op."""
+        import numpy
+        if not writable:
+            return numpy.asarray(self)
+        return numpy.asarray(_Writable(self))
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        from ._dlpack import give
+        if stream is not None or (dl_device is not None and tuple(dl_device) != (1, 0)):
+            raise BufferError("rapt: tensors are in the processor's memory: no stream, device (1, 0)")
+        return give(self.clone() if copy else self, max_version)
+
+    def tolist(self):
+        """Nested lists of Python's numbers."""
+        dense = self.contiguous()
+        count = C.count(dense._handle)
+        numbers = list((_ELEMENTS[dense.dtype] * count).from_address(dense.data)) if count else []
+        if not self.shape:
+            return numbers[0]
+        for size in reversed(self.shape[1:]):
+            numbers = [numbers[i:i + size] for i in range(0, len(numbers), size)] if size else [[]] * self.shape[0]
+        return numbers
+
+    def item(self):
+        if C.count(self._handle) != 1:
+            raise Error(f"item: a tensor of one element expected, not shape {list(self.shape)}")
+        return self.reshape(()).tolist()
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __bool__(self):
+        return bool(self.item())
+
+    def __repr__(self):
+        return f"rapt.tensor({self.tolist()}, dtype={self.dtype.name})"
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("a tensor of rank 0 has no length")
+        return self.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, keys):
+        keys = keys if isinstance(keys, tuple) else (keys,)
+        if sum(key is Ellipsis for key in keys) > 1:
+            raise IndexError("an index can only have a single ellipsis ('...')")
+        result, axis = self, 0
+        for key in keys:
+            if key is Ellipsis:
+                axis = len(result.shape) - sum(k is not None for k in keys[keys.index(Ellipsis) + 1:])
+            elif key is None:
+                result, axis = result.unsqueeze(axis), axis + 1
+            elif axis >= len(result.shape):
+                raise IndexError(f"too many indices for shape {list(self.shape)}")
+            elif isinstance(key, slice):
+                start, stop, step = key.indices(result.shape[axis])
+                if step < 0:
+                    raise IndexError("a step above 0 expected; rapt.flip turns an axis round")
+                result, axis = result.slice(axis, start, max(start, stop), step), axis + 1
+            else:
+                index, size = key.__index__(), result.shape[axis]
+                if not -size <= index < size:
+                    raise IndexError(f"index {index} of axis {axis}, which has size {size}")
+                result = result.select(axis, index % size)
+        return result
+
+    # --- in place, outside any graph ---
+
+    def fill(self, value):
+        check(C.fill(self._handle, value))
+        return self
+
+    def copy_from(self, source):
+        """Broadcasts and converts."""
+        check(C.copy(self._handle, as_tensor(source)._handle))
+        return self
+
+    def add_in_place(self, source, factor=1):
+        check(C.add_in_place(self._handle, source._handle, factor))
+        return self
+
+    def scale_in_place(self, factor):
+        check(C.scale_in_place(self._handle, factor))
+        return self
+
+
+class _Writable:
+    """What numpy holds of an array that it may write: the tensor, whose memory it is."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+        self.__array_interface__ = tensor._interface(check(C.data_for_writing(tensor._handle)), False)
+
+
+# --- from others ---
+
+def _nested(numbers):
+    """(flat numbers, shape) of nested lists."""
+    shape, flat = [], [numbers]
+    while flat and isinstance(flat[0], (list, tuple)):
+        sizes = {len(part) if isinstance(part, (list, tuple)) else -1 for part in flat}
+        if len(sizes) != 1:
+            raise ValueError("rapt.tensor: lists of one length expected side by side")
+        shape.append(sizes.pop())
+        flat = list(itertools.chain.from_iterable(flat))
+    return flat, shape
+
+
+def tensor(numbers, dtype=None):
+    """A tensor of its own memory with the numbers of nested lists, of an array or of another tensor. Without a dtype:
+    bool, int64 or float32 for lists, the array's own for arrays."""
+    if hasattr(numbers, "__array_interface__"):
+        copy = wrap(numbers).clone()
+        return copy if dtype is None or dtype == copy.dtype else copy.cast(dtype)
+    flat, shape = _nested(numbers)
+    if dtype is None:
+        kinds = {type(number) for number in flat}
+        dtype = DType.bool if kinds == {bool} else DType.int64 if kinds and kinds <= {bool, int} else DType.float32
+    elements = (_ELEMENTS[DType(dtype)] * max(1, len(flat)))(*flat)
+    rank, sizes = shape_of(shape)
+    return call(C.__dict__["from"], dtype, rank, sizes, elements)
+
+
+def as_tensor(value):
+    return value if isinstance(value, Tensor) else tensor(value)
+
+
+_held = {}
+_owners = itertools.count(1)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _let_go(owner, held=_held):
+    held.pop(owner, None)
+
+
+def wrap(array):
+    """A tensor in the memory of an array (of anything with __array_interface__ or __dlpack__): no copy. The array
+    lives as long as the tensor, its views or a graph reads it. What the array may only read is only read here too."""
+    if not hasattr(array, "__array_interface__"):
+        return from_dlpack(array)
+    interface = array.__array_interface__
+    code = interface["typestr"]
+    dtype = next((d for d, c in _CODES.items() if code[1:] == c and code[0] in (_ORDER, "|", "=")), None)
+    if dtype is None or interface.get("mask") is not None:
+        raise Error(f"wrap: an array of numpy's type {code!r}; one of {', '.join(_CODES.values())} in this machine's "
+                    "order of bytes expected (convert with astype)")
+    data, is_read_only = interface["data"]
+    rank, shape = shape_of(interface["shape"])
+    strides, size = interface.get("strides"), int(code[2:])
+    if strides is not None and any(stride % size for stride in strides):
+        raise Error(f"wrap: strides {strides} are not multiples of an element's {size} bytes; copy the array first")
+    steps = None if strides is None else shape_of(stride // size for stride in strides)[1]
+    owner = next(_owners)
+    _held[owner] = array
+    try:
+        return call(C.wrap_read_only if is_read_only else C.wrap, dtype, rank, shape,
+                    ctypes.cast(steps, ctypes.c_void_p) if steps is not None else None, data,
+                    ctypes.cast(_let_go, ctypes.c_void_p), owner)
+    except BaseException:
+        _held.pop(owner, None)
+        raise
+
+
+def from_dlpack(array):
+    """A tensor in the memory of anything with __dlpack__: no copy."""
+    from ._dlpack import take
+    return take(array)
+
+
+@contextlib.contextmanager
+def no_gradient():
+    """`with rapt.no_gradient():` nothing is recorded."""
+    before = C.set_recording(False)
+    try:
+        yield
+    finally:
+        C.set_recording(before)
+
+
+# --- ops ---
+
+def _handle_of(value):
+    if not isinstance(value, Tensor):
+        raise TypeError(f"a rapt.Tensor expected, not {type(value).__name__}; rapt.tensor copies, rapt.wrap shares")
+    return (value._handle,)
+
+
+def _handles_of(values):
+    handles = [_handle_of(value)[0] for value in values]
+    return len(handles), (ctypes.c_void_p * len(handles))(*handles)
+
+
+_CONVERT = {"t": _handle_of, "o": lambda value: (None,) if value is None else _handle_of(value), "T": _handles_of,
+            "s": shape_of, "a": axes_of, "r": lambda value: (_REDUCTIONS.get(value, value),)}
+_NAMES = {}
+
+
+def _make(name, parameters):
+    words = [parameter.partition("=") for parameter in parameters]
+    names = [word[0].split(":")[0] for word in words]
+    converts = [_CONVERT.get(word[0].split(":")[1], lambda value: (value,)) for word in words]
+    defaults = {n: eval(word[2]) for n, word in zip(names, words) if word[1]}  # the table's own literals
+    function, dtype_first = getattr(C, name), name in DTYPE_FIRST
+
+    def op(*arguments, **named):
+        values = dict(zip(names, arguments))
+        if len(arguments) > len(names) or not named.keys() <= set(names) - values.keys():
+            raise TypeError(f"rapt.{name}({', '.join(names)})")
+        values = {**defaults, **values, **named}
+        if len(values) < len(names):
+            raise TypeError(f"rapt.{name}({', '.join(names)}): {', '.join(set(names) - values.keys())} missing")
+        converted = [convert(values[n]) for n, convert in zip(names, converts)]
+        if dtype_first:
+            converted.insert(0, converted.pop())
+        return call(function, *itertools.chain.from_iterable(converted))
+
+    op.__name__ = op.__qualname__ = name
+    shown = [f"{n}={defaults[n]!r}" if n in defaults else n for n in names]
+    op.__doc__ = f"rapt_{name} of rapt.h; parameters: {', '.join(shown)}"
+    return op
+
+
+for _name, *_parameters in entries(OPS):
+    _NAMES[_name] = _make(_name, _parameters)
+    if _parameters[0].endswith(":t") and not hasattr(Tensor, _name):
+        setattr(Tensor, _name, _NAMES[_name])
+
+
+def _operator(name, scalar, turned=False):
+    """a OP b, where b may be a number."""
+    both = _NAMES[name]
+
+    def apply(self, other):
+        if isinstance(other, Tensor):
+            return both(self, other)
+        if not isinstance(other, (int, float)):
+            other = as_tensor(other)
+            return both(other, self) if turned else both(self, other)
+        return scalar(self, other)
+    return apply
+
+
+def _full(x, value):
+    return _NAMES["full"]((), value, x.dtype)
+
+
+_n = _NAMES
+Tensor.__add__ = Tensor.__radd__ = _operator("add", _n["add_scalar"])
+Tensor.__mul__ = Tensor.__rmul__ = _operator("mul", _n["mul_scalar"])
+Tensor.__sub__ = _operator("sub", lambda x, value: x.add_scalar(-value))
+Tensor.__rsub__ = _operator("sub", lambda x, value: x.neg().add_scalar(value), True)
+Tensor.__truediv__ = _operator("div", lambda x, value: x.div(_full(x, value)))
+Tensor.__rtruediv__ = _operator("div", lambda x, value: _full(x, value).div(x), True)
+Tensor.__pow__ = _operator("pow", _n["pow_scalar"])
+Tensor.__matmul__ = lambda self, other: _n["matmul"](self, as_tensor(other))
+Tensor.__neg__, Tensor.__abs__ = _n["neg"], _n["abs"]
+Tensor.__lt__, Tensor.__le__ = _operator("less", _n["less_scalar"]), _operator("less_equal", _n["less_equal_scalar"])
+Tensor.__gt__, Tensor.__ge__ = (_operator("greater", _n["greater_scalar"]),
+                                _operator("greater_equal", _n["greater_equal_scalar"]))
+Tensor.T = property(lambda self: self.transpose())

@@ -1,0 +1,391 @@
+#!/usr/bin/env python3
+"""The Python package: what it promises, the table of its functions against the headers, and memory shared with numpy
+and PyTorch, by address. RAPT_LIBRARY names the library. Without numpy or PyTorch their part is left out, and said to
+be."""
+import contextlib
+import ctypes
+import gc
+import glob
+import io
+import os
+import re
+import sys
+import tempfile
+import threading
+
+root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(root, "python"))
+import rapt
+from rapt import _library
+
+numpy = torch = None
+try:
+    import numpy
+except ImportError as missing:
+    print(f"left out: numpy's part ({missing})")
+try:
+    import torch
+except ImportError as missing:
+    print(f"left out: PyTorch's part ({missing})")
+
+count = 0
+
+
+def test(function):
+    """Runs it; its name is what holds."""
+    global count
+    gc.collect()
+    before = live()
+    function()
+    gc.collect()
+    assert live() == before, f"{function.__name__}: {live() - before} bytes stay"
+    assert rapt.C.error() is None, rapt.C.error()
+    count += 1
+    return function
+
+
+class Statistics(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("live", "peak", "cached", "allocations")]
+
+
+rapt.library.rapt_memory_get_statistics.restype = Statistics
+
+
+def live():
+    return rapt.library.rapt_memory_get_statistics().live
+
+
+def fails(part, function, *arguments, kind=rapt.Error, **named):
+    try:
+        function(*arguments, **named)
+    except kind as error:
+        assert part in str(error), f"{part!r} is not in {error}"
+        return
+    raise AssertionError(f"no {kind.__name__} that says {part!r}")
+
+
+@test
+def the_table_of_functions_is_that_of_the_headers():
+    headers = "".join(open(path, encoding="utf-8").read() for path in glob.glob(f"{root}/*/include/rapt/*.h"))
+    declared = dict()
+    declaration = r"^RAPT_API ([^()]*?)\b(rapt_\w+)\(((?:[^()]|\([^()]*\))*)\)"
+    for result, name, parameters in re.findall(declaration, headers, re.M):
+        declared[name[5:]] = (result.strip(), parameters)
+
+    def kind_of(text):
+        text = " ".join(text.replace("const ", "").split())
+        for pattern, kinds in ((r"rapt_tensor \*\w*$", "to"), (r"rapt_tensor \*\*\w+$|rapt_tensor \*const \*\w+$", "T"),
+                               (r"double( \w+)?$", "d"), (r"bool( \w+)?$", "b"),
+                               (r"u?int64_t( \w+)?$|rapt_scope( \w+)?$|size_t$", "l"),
+                               (r"rapt_dtype( \w+)?$", "yi"), (r"rapt_(reduction|error_code)( \w+)?$", "ri"),
+                               (r"int( \w+)?$|rapt_error_code$", "i"), (r"char \*\w*$", "z"), (r"void$", "v")):
+            if re.match(pattern, text):
+                return kinds
+        return "p" if "*" in text or "(*" in text or "handler" in text else "?"
+
+    def check(name, result, kinds):
+        found, parameters = declared[name]
+        assert result in kind_of(found), (name, result, found)
+        parts = [] if parameters == "void" else re.split(r",(?![^(]*\))", parameters)
+        for kind in kinds:
+            if kind in "sTa":
+                assert kind_of(parts.pop(0).strip()) == "i", (name, kinds)
+                assert "*" in parts.pop(0), (name, kinds)
+            else:
+                part = parts.pop(0).strip()
+                assert part == "..." or kind in kind_of(part), (name, kind, part)
+        assert not parts or parts == [" ..."], (name, parts)
+
+    for result, name, *kinds in _library.entries(_library.FUNCTIONS):
+        check(name, result, "".join(kinds))
+    for name, *parameters in _library.entries(_library.OPS):
+        kinds = [parameter.split(":")[1][0] for parameter in parameters]
+        if name in _library.DTYPE_FIRST:
+            kinds.insert(0, kinds.pop())
+        check(name, "t", kinds)
+
+
+@test
+def numbers_come_and_go():
+    x = rapt.tensor([[1, 2.5, 3], [4, 5, 6]])
+    assert x.shape == (2, 3) and x.dtype == rapt.float32 and x.strides == (3, 1)
+    assert x.tolist() == [[1, 2.5, 3], [4, 5, 6]] and x.T.tolist() == [[1, 4], [2.5, 5], [3, 6]]
+    assert rapt.tensor([1, 2]).dtype == rapt.int64 and rapt.tensor([True]).dtype == rapt.DType.bool
+    assert rapt.tensor(2.5, rapt.float64).item() == 2.5 and rapt.tensor([]).shape == (0,)
+    assert rapt.zeros((2, 0)).tolist() == [[], []] and len(x) == 2 and [row.shape for row in x] == [(3,), (3,)]
+    assert float(x[0, 1]) == 2.5 and int(rapt.tensor(7)) == 7 and not rapt.zeros(())
+    assert repr(rapt.tensor([1, 2])) == "rapt.tensor([1, 2], dtype=int64)"
+    fails("lists of one length", rapt.tensor, [[1], [2, 3]], kind=ValueError)
+    fails("rapt.tensor(numbers)", rapt.Tensor, kind=TypeError)
+    fails("one element expected", x.item)
+
+
+@test
+def operators_and_indices():
+    x = rapt.tensor([[1, 2, 3], [4, 5, 6]], rapt.float64)
+    assert ((2 * x + 1 - x / 2) @ x.T)[1, 0].item() == 54 and (-x).abs().sum().item() == 21
+    assert (6 / x)[0].tolist() == [6, 3, 2] and (1 - x)[1, 2].item() == -5
+    assert (x ** 2).mean(0).tolist() == [8.5, 14.5, 22.5]
+    assert (x < 3).tolist() == [[True, True, False], [False] * 3] and (x >= x).cast(rapt.int32).sum().item() == 6
+    assert x[:, ::2].tolist() == [[1, 3], [4, 6]] and x[-1].tolist() == [4, 5, 6] and x[..., None, 0].shape == (2, 1)
+    assert x[1:, 1:].tolist() == [[5, 6]] and x[5:].shape == (0, 3) and x.sum(axes=(0, 1), keep=True).shape == (1, 1)
+    assert x.reshape((3, -1)).shape == (3, 2) and rapt.concat([x, x], axis=1).shape == (2, 6)
+    fails("index 2 of axis 0, which has size 2", x.__getitem__, 2, kind=IndexError)
+    fails("too many indices", x.__getitem__, (0, 0, 0), kind=IndexError)
+    fails("a step above 0", x.__getitem__, slice(None, None, -1), kind=IndexError)
+    fails("rapt.add(a, b): b missing", rapt.add, x, kind=TypeError)
+    fails("rapt.add(a, b)", rapt.add, x, x, c=x, kind=TypeError)
+    fails("a rapt.Tensor expected, not list", rapt.add, x, [1], kind=TypeError)
+
+
+@test
+def an_error_is_an_exception_with_the_librarys_words():
+    fails("matmul: inner sizes differ", rapt.matmul, rapt.ones((2, 3)), rapt.ones((2, 3)))
+    fails("size -1", rapt.zeros, (-1,))
+    fails("cannot read", rapt.load, "/no/such.npy")
+    try:
+        rapt.zeros((-1,))
+    except rapt.Error as error:
+        assert error.code == 2
+    fails("has no momentum", rapt.Adam, rapt.Linear(1, 1), momentum=1, kind=TypeError)
+
+
+@test
+def gradients():
+    x = rapt.tensor([1, 2, 3], rapt.float64).require_gradient()
+    assert x.requires_gradient and x.gradient is None
+    (x * x).sum().backward()
+    assert x.gradient.tolist() == [2, 4, 6]
+    x.clear_gradient()
+    with rapt.no_gradient():
+        assert not (x * 2).requires_gradient
+    assert (x * 2).requires_gradient and not (x * 2).detach().requires_gradient
+    fails("result of a recorded op", (x * 2).fill, 0)
+
+
+@test
+def an_op_of_ones_own():
+    def forward(call, x, y):
+        call.save(x)
+        call.save_output()
+        return (x * y).exp()
+
+    def vjp(call, gradient):
+        x, result = call.saved(0), call.saved(1)
+        return None, gradient * result * x
+
+    product = rapt.Op("exp_of_product", forward, vjp)
+    x, y = rapt.tensor([1, 2], rapt.float64), rapt.tensor([0.5, 0.25], rapt.float64).require_gradient()
+    result = product(x, y)
+    assert result.tolist() == (x * y).exp().tolist()
+    result.sum().backward()
+    assert y.gradient.tolist() == (x * (x * y).exp()).tolist()
+
+    def raise_it(call, x):
+        raise KeyError("its own")
+
+    fails("its own", rapt.Op("raises", raise_it), x, kind=KeyError)
+    fails("not int", rapt.Op("number", lambda call, x: 1), x, kind=TypeError)
+    same = rapt.Op("same", lambda call, x: x, raise_it)
+    fails("its own", same(y).sum().backward, kind=KeyError)
+    y.clear_gradient()
+
+
+@test
+def layers_and_training():
+    with open(os.path.join(root, "README.md"), encoding="utf-8") as readme:
+        program = re.search(r"```python\n(.*?)```", readme.read(), re.S).group(1)
+    assert len([line for line in program.splitlines() if line.strip()]) <= 20
+    printed, names = io.StringIO(), {}
+    with contextlib.redirect_stdout(printed):
+        exec(program, names)
+    assert [round(y[0]) for y in names["model"](names["x"]).tolist()] == [0, 1, 1, 0], printed.getvalue()
+    model = names["model"]
+    names.clear()
+    assert list(model.parameters()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    other = rapt.Sequential(rapt.Linear(2, 16), rapt.Activation("tanh"), rapt.Linear(16, 1))
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "model.safetensors")
+        model.save(path)
+        other.load(path)
+        assert rapt.load(path)["2.bias"].tolist() == other.parameters()["2.bias"].tolist()
+    x = rapt.ones((1, 2))
+    assert model(x).item() == other(x).item()
+    layer = rapt.Linear(3, 3)
+    both = rapt.Sequential(layer, rapt.Sequential(layer, layer))
+    del layer
+    assert both(rapt.ones((1, 3))).shape == (1, 3)
+    adam = rapt.AdamW(both, learning_rate=0.5, weight_decay=0)
+    assert adam.learning_rate == 0.5
+    both(rapt.ones((1, 3))).sum().backward()
+    assert adam.clip_gradient_norm(1.0) > 1
+    adam.learning_rate = 0
+    before = both.parameters()["0.weight"].tolist()
+    adam.step()
+    assert both.parameters()["0.weight"].tolist() == before
+    assert rapt.Embedding(3, 2)(rapt.tensor([0, 2])).shape == (2, 2)
+    assert rapt.Dropout(0.5).train(False)(x).tolist() == x.tolist() and rapt.LayerNorm(2)(x).shape == (1, 2)
+
+
+@test
+def files_by_name():
+    tensors = {"a": rapt.tensor([[1.5, 2]]), "b": rapt.tensor([1, 2, 3])}
+    with tempfile.TemporaryDirectory() as directory:
+        for end in ("npz", "safetensors"):
+            path = f"{directory}/x.{end}"
+            rapt.save(path, tensors)
+            assert {k: v.tolist() for k, v in rapt.load(path).items()} == {k: v.tolist() for k, v in tensors.items()}
+            if numpy and end == "npz":
+                with numpy.load(path) as read:
+                    assert read["a"].tolist() == [[1.5, 2]] and read["b"].dtype == numpy.int64
+        rapt.save(f"{directory}/x.npy", tensors["a"].T)
+        assert rapt.load(f"{directory}/x.npy").tolist() == [[1.5], [2]]
+
+
+@test
+def threads_have_scopes_of_their_own():
+    results = []
+
+    def work():
+        x = rapt.ones((3,)).require_gradient()
+        (x * x).sum().backward()
+        results.append(x.gradient.tolist())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [[2, 2, 2]] * 4
+
+
+@test
+def dlpack_there_and_back():
+    x = rapt.tensor([[1, 2], [3, 4]], rapt.float32)
+    y = rapt.from_dlpack(x.T)
+    assert y.data == x.data and y.strides == (1, 2) and x.__dlpack_device__() == (1, 0)
+    x.__dlpack__()  # a capsule that nobody takes
+    x.__dlpack__(max_version=(1, 1))
+    capsule = x.__dlpack__()
+
+    class Taken:
+        def __dlpack__(self):
+            return capsule
+
+    assert rapt.from_dlpack(Taken()).data == x.data
+    fails("taken already", rapt.from_dlpack, Taken())
+    leaf = rapt.ones((2,)).require_gradient()
+    fails("may only be read", (leaf * 2).__dlpack__, kind=BufferError)
+    assert rapt.from_dlpack(leaf * 2).tolist() == [2, 2]
+    fails("may only be read", rapt.from_dlpack(leaf * 2).fill, 1)
+
+
+def numpy_sees_tensors_where_they_are():
+    x = rapt.tensor([[1, 2, 3], [4, 5, 6]], rapt.float64)
+    for tensor in (x, x.T, x[:, 1], x[1:, ::2]):
+        view = numpy.asarray(tensor)
+        assert view.ctypes.data == tensor.data and view.shape == tensor.shape and not view.flags.writeable
+        assert view.strides == tuple(8 * stride for stride in tensor.strides) and view.tolist() == tensor.tolist()
+    view = x.numpy(writable=True)
+    version, data = x.version, x.data
+    del x
+    gc.collect()
+    view[0, 0] = 9
+    assert view.ctypes.data == data and view.sum() == 29 and version == 1
+    for dtype in rapt.DType:
+        assert numpy.asarray(rapt.ones((2,), dtype)).dtype == getattr(numpy, dtype.name.replace("bool", "bool_"))
+    leaf = rapt.ones((2,)).require_gradient()
+    fails("result of a recorded op", (leaf * 2).numpy, writable=True)
+    assert numpy.asarray(rapt.zeros((0, 3))).shape == (0, 3)
+
+
+def arrays_are_wrapped_where_they_are():
+    array = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+    for part in (array, array.T, array[1:, ::2], array[:, 2], array[:0], numpy.broadcast_to(array[0], (2, 4))):
+        tensor = rapt.wrap(part)
+        assert part.size == 0 or tensor.data == part.ctypes.data
+        assert tensor.shape == part.shape and tensor.tolist() == part.tolist()
+    tensor = rapt.wrap(array)
+    tensor.fill(1)
+    assert array.sum() == 12
+    held = sys.getrefcount(array)
+    x = rapt.wrap(array).T
+    assert sys.getrefcount(array) == held + 1
+    del x
+    assert sys.getrefcount(array) == held
+    array.flags.writeable = False
+    fails("may only be read", rapt.wrap(array).fill, 0)
+    held = sys.getrefcount(array)
+    fails("negative", rapt.wrap, array[::-1])
+    fails("overlap", rapt.wrap, numpy.lib.stride_tricks.sliding_window_view(array[0], 2))
+    fails("'>f4'", rapt.wrap, array.astype(">f4"))
+    fails("'<f2'", rapt.wrap, array.astype("f2"))
+    fails("not multiples", rapt.wrap, numpy.zeros(3, dtype=[("a", "f4"), ("b", "u1")])["a"])
+    assert sys.getrefcount(array) == held
+    copy = rapt.tensor(array)
+    assert copy.data != array.ctypes.data and rapt.tensor(array, rapt.float64).dtype == rapt.float64
+    assert (rapt.ones((3, 4)) + array).tolist() == (array + 1).tolist() == (array + rapt.ones((3, 4))).tolist()
+
+
+def numpy_takes_and_gives_dlpack():
+    x = rapt.tensor([[1, 2], [3, 4]], rapt.float32)
+    array = numpy.from_dlpack(x.T)
+    assert array.ctypes.data == x.data and array.tolist() == [[1, 3], [2, 4]]
+    other = numpy.arange(6.0)
+    tensor = rapt.from_dlpack(other.reshape(2, 3).T)
+    assert tensor.data == other.ctypes.data and tensor.shape == (3, 2) and tensor.strides == (1, 3)
+    held = sys.getrefcount(other)
+    del tensor
+    assert sys.getrefcount(other) == held - 1 or sys.getrefcount(other) == held  # a view may hold it
+
+
+def numpy_reads_and_writes_npy():
+    with tempfile.TemporaryDirectory() as directory:
+        path = f"{directory}/x.npy"
+        for code in ("f4", "f8", "i8", "i4", "u1", "b1", ">f4", ">i8"):
+            for order in "CF":
+                array = numpy.asarray(numpy.arange(24).reshape(2, 3, 4) % 7, dtype=code, order=order)
+                numpy.save(path, array)
+                tensor = rapt.load(path)
+                assert tensor.tolist() == array.tolist()
+                assert tensor.strides == tuple(stride // array.itemsize for stride in array.strides)
+                rapt.save(path, tensor)
+                assert (numpy.load(path) == array).all()
+        path = f"{directory}/x.npz"
+        arrays = {"a": numpy.arange(5.0), "b.c": numpy.zeros((2, 0), "f4"), "é": numpy.int32(3)}
+        numpy.savez(path, **arrays)
+        read = rapt.load(path)
+        assert list(read) == list(arrays) and all(read[k].tolist() == arrays[k].tolist() for k in arrays)
+        numpy.savez_compressed(path, **arrays)
+        fails("compressed; numpy.savez writes", rapt.load, path)
+
+
+def pytorch_shares_memory():
+    x = rapt.tensor([[1, 2, 3], [4, 5, 6]], rapt.float32)
+    theirs = torch.from_dlpack(x.T)
+    assert theirs.data_ptr() == x.data and theirs.tolist() == x.T.tolist() and theirs.stride() == (1, 3)
+    theirs[0, 1] = 9
+    assert x[1, 0].item() == 9
+    for dtype in (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool):
+        their = torch.ones(2, 3).to(dtype)[:, 1:]
+        ours = rapt.from_dlpack(their)
+        assert ours.data == their.data_ptr() and ours.strides == their.stride() and ours.tolist() == their.tolist()
+        assert torch.from_dlpack(ours).data_ptr() == their.data_ptr()
+    fails("code 2 with 16 bits", rapt.from_dlpack, torch.ones(2).half())
+    fails("code 4 with 16 bits", rapt.from_dlpack, torch.ones(2).bfloat16())
+    released = torch.ones(1000)
+    ours = rapt.from_dlpack(released)
+    address = released.data_ptr()
+    del released
+    assert ours.data == address and ours.sum().item() == 1000
+
+
+if numpy:
+    for function in (numpy_sees_tensors_where_they_are, arrays_are_wrapped_where_they_are, numpy_takes_and_gives_dlpack,
+                     numpy_reads_and_writes_npy):
+        test(function)
+if torch:
+    test(pytorch_shares_memory)
+print(f"{count} tests of the Python package passed, with {'numpy ' + numpy.__version__ if numpy else 'no numpy'} and "
+      f"{'PyTorch ' + torch.__version__ if torch else 'no PyTorch'}")

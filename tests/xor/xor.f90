@@ -1,0 +1,45 @@
+! Exclusive or in Fortran: the program of xor.c, with the inputs in Fortran's own arrays.
+program xor
+    use rapt
+    implicit none
+    real(c_float), target :: inputs(4, 2) = reshape([0., 0., 1., 1., 0., 1., 0., 1.], [4, 2])
+    real(c_float), target :: targets(4, 1) = reshape([0., 1., 1., 0.], [4, 1])
+    type(c_ptr) :: x, y, target_, loss, model, adam
+    integer(c_int64_t) :: scope, i
+    integer :: step
+    character(len=:), allocatable :: message
+
+    call rapt_seed(1_c_int64_t)
+    x = rapt_array(inputs)
+    target_ = rapt_array(targets)
+    model = rapt_sequential_new(3, [rapt_linear_new(2_c_int64_t, 16_c_int64_t, rapt_bias), &
+        rapt_activation_new('Tanh' // c_null_char, c_funloc(rapt_tanh)), &
+        rapt_linear_new(16_c_int64_t, 1_c_int64_t, rapt_bias)])
+    adam = rapt_adam_new(model, rapt_adam_config(learning_rate=1d-2))
+    do step = 1, 300
+        scope = rapt_scope_begin()
+        loss = rapt_mse_loss(rapt_module_forward(model, x), target_, rapt_reduce_mean)
+        if (.not. rapt_backward(loss)) call fail()
+        if (.not. rapt_optimizer_step(adam)) call fail()
+        print '(z16.16)', rapt_item(loss)
+        call rapt_scope_end(scope)
+    end do
+    y = rapt_module_forward(model, x)
+    do i = 0, 3
+        print '(z16.16)', rapt_at(y, [i, 0_c_int64_t])
+    end do
+    call rapt_optimizer_free(adam)
+    call rapt_module_free(model)
+
+    ! An error has its words here too.
+    y = rapt_matmul(x, x)
+    message = rapt_error()
+    if (c_associated(y) .or. index(message, 'matmul') /= 1) stop 1
+
+contains
+
+    subroutine fail()
+        write (*, '(2a)') 'xor: ', rapt_error()
+        stop 1
+    end subroutine
+end program
