@@ -13,8 +13,9 @@ typedef struct problem {
     rapt_dtype dtype;
     int64_t batch, heads, groups, queries, keys, size, value_size, reach, offset;
     bool is_gaussian, has_bias, has_relative_bias, has_seen, has_ranges;
-    double scale, keep, largest_product;                                      /* of the gradient and a value */
-    double *q, *k, *v, *g, *bias, *relative_bias;                             /* g: the gradient of the output */
+    double scale, keep, largest_product;          /* of the gradient and a value */
+    double *q, *k, *v, *g, *bias, *relative_bias; /* g: the gradient of the output */
+    double *of_weights;                           /* the gradient that the weights have of their own; NULL: none */
     double *out, *weights, *dq, *dk, *dv, *d_scores, *d_relative_bias, *unit; /* by the definition; unit: 0 or 1/keep */
     uint8_t *seen;
     int64_t *ranges;
@@ -96,13 +97,15 @@ static problem draw_problem(uint64_t *state, rapt_dtype dtype, int64_t size, int
     p.v = draw_numbers(state, &p, count_keys(&p) * value_size, 1);
     p.g = draw_numbers(state, &p, count_rows(&p) * value_size, 1);
     draw_mask(state, &p);
+    if (draw_chance(state, 40)) p.of_weights = draw_numbers(state, &p, count_rows(&p) * p.keys, 1);
     return p;
 }
 
 static void free_problem(problem *p)
 {
-    double *all[] = {p->q,       p->k,  p->v,  p->g,  p->bias,     p->relative_bias,   p->out,
-                     p->weights, p->dq, p->dk, p->dv, p->d_scores, p->d_relative_bias, p->unit};
+    double *all[] = {p->q,         p->k,  p->v,  p->g,  p->bias,     p->relative_bias,   p->out,
+                     p->weights,   p->dq, p->dk, p->dv, p->d_scores, p->d_relative_bias, p->unit,
+                     p->of_weights};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(p->seen);
     free(p->ranges);
@@ -147,6 +150,7 @@ static void define_row(problem *p, int64_t row)
             p->dv[(group * p->keys + j) * p->value_size + t] += w[j] * unit * g[t];
             *of_weight += unit * g[t] * v[j * p->value_size + t];
         }
+        if (p->of_weights) *of_weight += p->of_weights[row * p->keys + j];
         p->largest_product = fmax(p->largest_product, fabs(*of_weight));
         mean += w[j] * *of_weight;
     }

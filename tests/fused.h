@@ -5,6 +5,7 @@
 #include "draw.h"
 #include "mask_rules.h"
 #include "scorings.h"
+#include "tensor/core.h"
 
 /* One call, drawn at random: a scoring function of the family, shapes, layouts, a mask. */
 typedef struct drawn {
@@ -16,6 +17,7 @@ typedef struct drawn {
     rapt_tensor *views[3];  /* the first three as attention gets them */
     rapt_mask mask;
     double dropout;
+    bool uses_pooled, uses_weights; /* what gradients start from */
 } drawn;
 
 static inline int64_t draw_length(uint64_t *state, int64_t most)
@@ -116,6 +118,8 @@ static inline drawn draw_fused(uint64_t seed, draw_scoring *draw_one)
         if (scales[i] != 1) d.views[i] = rapt_mul_scalar(d.views[i], scales[i]);
     d.inputs[2] = draw_input(&d, d.groups, d.keys, d.value_size, &d.views[2]);
     draw_fused_mask(&d);
+    d.uses_weights = draw_chance(state, 50);
+    d.uses_pooled = !d.uses_weights || draw_chance(state, 60);
     return d;
 }
 
@@ -123,6 +127,7 @@ enum { most_wanted = 5 + most_parameters };
 
 typedef struct answer {
     rapt_tensor *tensors[2 + most_wanted]; /* pooled, weights, gradients */
+    double of_weights;                     /* the largest weight times its own gradient */
 } answer;
 
 static const char *const answer_names[] = {"pooled values", "weights",     "queries",       "keys",
@@ -147,14 +152,14 @@ static inline void fail_drawn(const drawn *d, const char *what, double error)
                    d->dropout, modifications, rapt_error() ? rapt_error() : "");
 }
 
-/* A call that ran, and what its gradients are wanted of. */
+/* A call that ran, what gradients start from, and what they are wanted of. */
 typedef struct drawn_call {
-    rapt_tensor *pooled, *weights, *wanted[most_wanted + 1];
-    int places[most_wanted], count;
+    rapt_tensor *pooled, *weights, *roots[2], *wanted[most_wanted + 2];
+    int places[most_wanted], count, root_count;
 } drawn_call;
 
 /* With the dtype of the inputs nothing is cast on the way. */
-static inline drawn_call call_drawn(const drawn *d, bool plain, rapt_dtype dtype)
+static inline drawn_call call_drawn(const drawn *d, bool plain, rapt_dtype dtype, bool keeps_weights)
 {
     drawn_call c = {.count = 0};
     cr_assert(rapt_module_cast(&d->attention->module, dtype), "%s", rapt_error());
@@ -171,10 +176,13 @@ static inline drawn_call call_drawn(const drawn *d, bool plain, rapt_dtype dtype
     rapt_tensor *views[3];
     for (int i = 0; i < 3; i++) views[i] = dtype == d->dtype ? d->views[i] : rapt_cast(d->views[i], dtype);
     d->attention->plain = plain;
+    d->attention->keep_weights = d->uses_weights || keeps_weights;
     rapt_seed(d->seed + 1);
     c.pooled = rapt_attention_forward(d->attention, views[0], views[1], views[2], &mask);
     if (!c.pooled) fail_drawn(d, "gives NULL", 0);
-    c.weights = d->attention->keep_weights ? rapt_clone(d->attention->weights) : NULL;
+    c.weights = d->attention->keep_weights ? rapt_field_get(&d->attention->weights) : NULL;
+    if (d->uses_pooled) c.roots[c.root_count++] = c.pooled;
+    if (d->uses_weights) c.roots[c.root_count++] = c.weights;
     return c;
 }
 
@@ -183,33 +191,40 @@ static inline rapt_tensor *random_like(const rapt_tensor *x, rapt_dtype drawn_as
     return rapt_cast(rapt_randn(drawn_as, rapt_rank(x), rapt_shape(x)), rapt_get_dtype(x));
 }
 
+static inline double largest_of(rapt_tensor *x)
+{
+    return x ? rapt_item(rapt_max(rapt_abs(x), RAPT_ALL_AXES, false)) : 0;
+}
+
 /* Values and gradients, as float64. */
 static inline answer run_drawn(const drawn *d, bool plain, rapt_dtype dtype)
 {
-    answer a = {{NULL}};
-    rapt_tensor *gradients[most_wanted];
-    d->attention->keep_weights = true;
-    const drawn_call c = call_drawn(d, plain, dtype);
-    rapt_tensor *from = random_like(c.pooled, d->dtype);
-    if (!rapt_gradients(1, &c.pooled, &from, c.count, c.wanted, gradients, RAPT_RETAIN_GRAPH))
+    answer a = {.of_weights = 0};
+    rapt_tensor *gradients[most_wanted], *from[2];
+    const drawn_call c = call_drawn(d, plain, dtype, true);
+    for (int k = 0; k < c.root_count; k++) from[k] = random_like(c.roots[k], d->dtype);
+    if (!rapt_gradients(c.root_count, c.roots, from, c.count, c.wanted, gradients, RAPT_RETAIN_GRAPH))
         fail_drawn(d, "has no gradient", 0);
     a.tensors[0] = c.pooled;
     a.tensors[1] = c.weights;
+    if (d->uses_weights) a.of_weights = largest_of(rapt_mul(c.weights, from[c.root_count - 1]));
     for (int i = 0; i < c.count; i++) a.tensors[2 + c.places[i]] = gradients[i];
     for (int i = 0; i < 2 + most_wanted; i++)
-        if (a.tensors[i]) a.tensors[i] = rapt_cast(rapt_detach(a.tensors[i]), RAPT_FLOAT64);
+        if (a.tensors[i]) a.tensors[i] = rapt_clone(rapt_cast(rapt_detach(a.tensors[i]), RAPT_FLOAT64));
     return a;
 }
 
-/* The derivatives of a random projection of all gradients, by the gradient that these start from (in the place of the
- * pooled values) and by all inputs; in float64. */
+/* The derivatives of a random projection of all gradients, by the gradients that these start from (in the places of
+ * the pooled values and the weights) and by all inputs; in float64. */
 static inline answer run_drawn_twice(const drawn *d, bool plain)
 {
-    answer a = {{NULL}};
-    rapt_tensor *first[most_wanted], *second[most_wanted + 1], *projection = rapt_zeros(RAPT_FLOAT64, 0, NULL);
-    drawn_call c = call_drawn(d, plain, RAPT_FLOAT64);
-    rapt_tensor *from = rapt_require_gradient(random_like(c.pooled, d->dtype));
-    if (!rapt_gradients(1, &c.pooled, &from, c.count, c.wanted, first, RAPT_CREATE_GRAPH))
+    answer a = {.of_weights = 0};
+    rapt_tensor *first[most_wanted], *second[most_wanted + 2], *from[2],
+        *projection = rapt_zeros(RAPT_FLOAT64, 0, NULL);
+    drawn_call c = call_drawn(d, plain, RAPT_FLOAT64, false);
+    for (int k = 0; k < c.root_count; k++)
+        c.wanted[c.count + k] = from[k] = rapt_require_gradient(random_like(c.roots[k], d->dtype));
+    if (!rapt_gradients(c.root_count, c.roots, from, c.count, c.wanted, first, RAPT_CREATE_GRAPH))
         fail_drawn(d, "has no gradient", 0);
     for (int i = 0; i < c.count; i++)
         if (first[i])
@@ -217,17 +232,11 @@ static inline answer run_drawn_twice(const drawn *d, bool plain)
                 rapt_add(projection,
                          rapt_cast(rapt_sum(rapt_mul(first[i], random_like(first[i], d->dtype)), RAPT_ALL_AXES, false),
                                    RAPT_FLOAT64));
-    c.wanted[c.count] = from;
-    if (!rapt_gradients(1, &projection, NULL, c.count + 1, c.wanted, second, RAPT_RETAIN_GRAPH))
+    if (!rapt_gradients(1, &projection, NULL, c.count + c.root_count, c.wanted, second, RAPT_RETAIN_GRAPH))
         fail_drawn(d, "has no second derivative", 0);
-    a.tensors[0] = second[c.count];
+    for (int k = 0; k < c.root_count; k++) a.tensors[k] = second[c.count + k];
     for (int i = 0; i < c.count; i++) a.tensors[2 + c.places[i]] = second[i];
     return a;
-}
-
-static inline double largest_of(rapt_tensor *x)
-{
-    return x ? rapt_item(rapt_max(rapt_abs(x), RAPT_ALL_AXES, false)) : 0;
 }
 
 /* Do both ways agree when they compute in the dtype of the inputs? */
@@ -247,7 +256,9 @@ static inline drawn_call score_drawn(const drawn *d)
     attention->normalizer = rapt_masked_none;
     attention->dropout = 0;
     attention->scoring->relative_values = NULL;
-    const drawn_call scores = call_drawn(&scored, true, RAPT_FLOAT64);
+    scored.uses_pooled = true;
+    scored.uses_weights = false;
+    const drawn_call scores = call_drawn(&scored, true, RAPT_FLOAT64, false);
     attention->normalizer = rapt_masked_softmax;
     attention->dropout = d->dropout;
     attention->scoring->relative_values = relative_values;
@@ -256,8 +267,9 @@ static inline drawn_call score_drawn(const drawn *d)
 
 /* By how much rounding may move the gradient of an input or parameter x in the fused way, which never has all weights
  * of a row: in dS = P (dP − D) it takes D = Σ dO O of outputs O, of which the sum and the factor 1 / Σ exp are rounded,
- * by 2 u A with A = Σ |dO| Σ P |V|. That goes to all scores of the row alike, and so to x by Σ P ∂s/∂x; in the plain
- * way, whose D is Σ P dP, it would go away again. The sum over all rows of 2 u A |Σ P ∂s/∂x|. */
+ * by 2 u A with A = Σ |dO| Σ P |V|, and where the weights have a gradient G too, Σ P |G| more. That goes to all scores
+ * of the row alike, and so to x by Σ P ∂s/∂x; in the plain way, whose D is Σ P dP, it would go away again. The sum over
+ * all rows of 2 u A |Σ P ∂s/∂x|. */
 static inline double rounding_of_rows(const drawn *d, int place)
 {
     const double unit = d->dtype == RAPT_FLOAT32 ? 0x1p-24 : 0x1p-53;
@@ -265,10 +277,14 @@ static inline double rounding_of_rows(const drawn *d, int place)
     double sum = 0;
     drawn sizes = *d;
     sizes.views[2] = rapt_abs(d->views[2]);
-    const drawn_call pooled = call_drawn(&sizes, true, RAPT_FLOAT64), scores = score_drawn(d);
-    rapt_tensor *from = rapt_abs(random_like(pooled.pooled, d->dtype));
-    rapt_tensor *size = rapt_sum(rapt_mul(from, pooled.pooled), RAPT_AXES(-1), true);
-    rapt_tensor *rows = rapt_detach(rapt_reshape(rapt_mul(pooled.weights, size), RAPT_SHAPE(count, d->keys)));
+    const drawn_call read = call_drawn(&sizes, true, RAPT_FLOAT64, true);
+    rapt_tensor *size = rapt_zeros(RAPT_FLOAT64, 0, NULL);
+    for (int k = 0; k < read.root_count; k++) {
+        rapt_tensor *from = rapt_abs(random_like(read.roots[k], d->dtype));
+        size = rapt_add(size, rapt_sum(rapt_mul(from, read.roots[k]), RAPT_AXES(-1), true));
+    }
+    const drawn_call scores = score_drawn(d);
+    rapt_tensor *rows = rapt_detach(rapt_reshape(rapt_mul(read.weights, size), RAPT_SHAPE(count, d->keys)));
     for (int64_t row = 0; row < count; row++) {
         RAPT_SCOPE;
         rapt_tensor *is_row = rapt_slice(rapt_eye(RAPT_FLOAT64, count), 1, row, row + 1, 1), *gradients[most_wanted];
@@ -282,13 +298,14 @@ static inline double rounding_of_rows(const drawn *d, int place)
 }
 
 /* Relative to the largest value: for pooled values, of those that are pooled; for a gradient, of all the gradients,
- * since one may be 0 but for rounding; and for biases and parameters, whose gradients sum up what cancels, the
- * roundings of all rows. Two cases in 10,000 cancel so far that the definition in float32 is off as well; then both
- * must agree. Of the others, one in 10,000 needs its rounding computed. */
+ * since one may be 0 but for rounding, and of what the weights give, since then all may be; and for biases and
+ * parameters, whose gradients sum up what cancels, the roundings of all rows. Two cases in 10,000 cancel so far that
+ * the definition in float32 is off as well; then both must agree. Of the others, one in 10,000 needs its rounding
+ * computed. */
 static inline void compare_answers(const drawn *d, const answer *exact, const answer *fused)
 {
     const double tolerance = d->dtype == RAPT_FLOAT64 ? 1e-12 : 2e-6;
-    double largest_gradient = 0;
+    double largest_gradient = exact->of_weights;
     for (int i = 2; i < 2 + most_wanted; i++) largest_gradient = fmax(largest_gradient, largest_of(exact->tensors[i]));
     for (int i = 0; i < 2 + most_wanted; i++) {
         rapt_tensor *a = exact->tensors[i], *b = fused->tensors[i];
@@ -339,7 +356,7 @@ static inline void compare_more_second_derivatives(int cases, draw_scoring *draw
         for (int k = 0; k < 2 + most_wanted; k++) {
             rapt_tensor *a = plain.tensors[k], *b = fused.tensors[k];
             const double error = largest_of(a && b ? rapt_sub(a, b) : a ? a : b);
-            const double allowed = d.dtype == RAPT_FLOAT64 || k == 0 ? 1e-12 : 1e-6; /* as the gradient is rounded */
+            const double allowed = d.dtype == RAPT_FLOAT64 || k < 2 ? 1e-12 : 1e-6; /* as the gradient is rounded */
             if (!(error <= allowed * largest)) fail_drawn(&d, answer_names[k], error / largest);
         }
         rapt_module_free(&d.attention->module);

@@ -56,7 +56,22 @@ static void free_numbers(numbers *n)
     free(n->exact);
 }
 
-enum { query, key, weight, value, gradient, out, statistics, weights, d_query, d_key, d_weight, d_value, all_numbers };
+enum {
+    query,
+    key,
+    weight,
+    value,
+    gradient,
+    of_weights, /* the gradient that they have of their own; every other trial reads it */
+    out,
+    statistics,
+    weights,
+    d_query,
+    d_key,
+    d_weight,
+    d_value,
+    all_numbers
+};
 
 typedef struct trial {
     const sizes *size;
@@ -64,17 +79,19 @@ typedef struct trial {
     numbers n[all_numbers];
     int64_t *ranges;
     double *scores_gradient; /* of the definition */
+    bool reads_weights;
 } trial;
 
 static trial new_trial(const sizes *s, rapt_dtype dtype, uint64_t seed)
 {
-    trial t = {.size = s, .dtype = dtype};
+    trial t = {.size = s, .dtype = dtype, .reads_weights = seed % 2};
     const int64_t rows = s->batch * s->heads * s->queries, key_rows = s->batch * s->groups * s->keys;
     const int64_t counts[all_numbers] = {rows * s->hidden,
                                          key_rows * s->hidden,
                                          s->hidden,
                                          key_rows * s->value_size,
                                          rows * s->value_size,
+                                         rows * s->keys,
                                          rows * s->value_size,
                                          rows * 2,
                                          rows * s->keys,
@@ -83,7 +100,7 @@ static trial new_trial(const sizes *s, rapt_dtype dtype, uint64_t seed)
                                          s->batch * s->groups * s->hidden,
                                          key_rows * s->value_size};
     for (int i = 0; i < all_numbers; i++)
-        t.n[i] = new_numbers(dtype, counts[i], i < weight ? s->scale : 0.5, i <= gradient ? &seed : NULL);
+        t.n[i] = new_numbers(dtype, counts[i], i < weight ? s->scale : 0.5, i <= of_weights ? &seed : NULL);
     t.ranges = calloc((size_t)(2 * s->batch * s->queries), sizeof *t.ranges);
     t.scores_gradient = calloc((size_t)(rows * s->keys), sizeof(double));
     cr_assert(t.ranges && t.scores_gradient);
@@ -136,6 +153,7 @@ static void define_row_backward(trial *t, int64_t item, int64_t head, int64_t i)
             ds[j] += g[c] * t->n[value].exact[at];
             t->n[d_value].exact[at] += p[j] * g[c];
         }
+        if (t->reads_weights) ds[j] += t->n[of_weights].exact[row * s->keys + j];
         mean += p[j] * ds[j];
     }
     for (int64_t j = 0; j < s->keys; j++) {
@@ -284,6 +302,9 @@ static void run_backward(const trial *t, const rapt_additive_attention *a, int64
         .adds_keys = adds,
         .adds_values = adds,
     };
+    if (t->reads_weights)
+        g.d_weights = (rapt_raw_grid){t->n[of_weights].typed,
+                                      {s->heads * s->queries * s->keys, s->queries * s->keys, s->keys, 1}};
     g.scores = (rapt_additive_rows_of_chunk){scores.typed, s->heads * rows * s->keys, rows * s->keys};
     g.pooled = (rapt_additive_rows_of_chunk){pooled.typed, g.scores.item, g.scores.head};
     for (int64_t first = 0; first < s->queries; first += rows) {

@@ -150,7 +150,8 @@ static void end_call(rapt_dot_attention *a)
                       a->d_values.data,
                       a->statistics,
                       a->d_scores,
-                      a->d_relative_bias};
+                      a->d_relative_bias,
+                      a->d_weights.data};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
@@ -193,8 +194,15 @@ static void check_problem(problem *p)
     define(p, random);
     rapt_dot_attention a = begin_call(p, random);
     void *weights = convert(p->dtype, places, NULL);
-    if (!rapt_dot_attention_forward("kernel_attention", &a) || !rapt_dot_attention_backward("kernel_attention", &a) ||
-        !rapt_dot_attention_weights("kernel_attention", &a, weights))
+    if (p->of_weights) {
+        const int64_t head = p->queries * p->keys;
+        a.weights = (rapt_raw_rows){weights, {p->heads * head, head, p->keys}};
+        a.d_weights = a.weights;
+        a.d_weights.data = convert(p->dtype, places, p->of_weights);
+    }
+    if (!rapt_dot_attention_forward("kernel_attention", &a) ||
+        !rapt_dot_attention_weights("kernel_attention", &a, weights) ||
+        !rapt_dot_attention_backward("kernel_attention", &a))
         complain(p, rapt_error(), 0);
     compare(p, "out", worst_rows(p, p->heads, p->queries, p->value_size, &a.out, p->out),
             largest_of(rows * p->value_size, p->out));

@@ -209,20 +209,23 @@ rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries
 
 rapt_tensor *rapt_attention_forward_resolved(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                                              rapt_tensor *values, const rapt_mask *mask,
-                                             const rapt_resolved_mask *resolved)
+                                             const rapt_resolved_mask *resolved, rapt_tensor **weights)
 {
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((const rapt_module *)attention);
     rapt_pooling p;
     RAPT_SCOPE;
     if (!begin(&p, attention, queries, keys, values, mask, resolved)) return NULL;
-    return rapt_keep(without_batch(pool(&p, true), lacks_batch(mask, resolved)));
+    p.weights = weights;
+    rapt_tensor *pooled = without_batch(pool(&p, true), lacks_batch(mask, resolved));
+    if (pooled && weights) rapt_keep(*weights);
+    return rapt_keep(pooled);
 }
 
 rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                                     rapt_tensor *values, const rapt_mask *mask)
 {
-    return rapt_attention_forward_resolved(attention, queries, keys, values, mask, NULL);
+    return rapt_attention_forward_resolved(attention, queries, keys, values, mask, NULL, NULL);
 }
 
 static bool set_keep_weights(rapt_module *module, void *keep)

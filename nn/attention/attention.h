@@ -2,17 +2,23 @@
 #ifndef RAPT_NN_ATTENTION_H
 #define RAPT_NN_ATTENTION_H
 
-#include <rapt/attention.h>
+#include <rapt/multi_head.h>
 
 #include "nn/mask.h"
 
-/* rapt_attention_forward under a mask that is resolved already; NULL: it is not. */
+/* rapt_attention_forward under a mask that is resolved already (NULL: it is not) that also gives the weights of this
+ * call, unless `weights` is NULL. */
 rapt_tensor *rapt_attention_forward_resolved(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                                              rapt_tensor *values, const rapt_mask *mask,
-                                             const rapt_resolved_mask *resolved);
+                                             const rapt_resolved_mask *resolved, rapt_tensor **weights);
 
 /* rapt_attention_pool that also gives the weights of this call, unless `weights` is NULL. */
 rapt_tensor *rapt_attention_pool_weighing(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
                                           rapt_tensor *values, const rapt_mask *mask, rapt_tensor **weights);
+
+/* rapt_multi_head_attention_forward likewise. */
+rapt_tensor *rapt_multi_head_attention_weigh(rapt_multi_head_attention *attention, rapt_tensor *queries,
+                                             rapt_tensor *keys, rapt_tensor *values, const rapt_mask *mask,
+                                             rapt_attention_cache *cache, rapt_tensor **weights);
 
 #endif

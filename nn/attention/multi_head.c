@@ -319,8 +319,9 @@ static bool add_batch(rapt_tensor *inputs[parts])
     return true;
 }
 
-rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys,
-                                               rapt_tensor *values, const rapt_mask *mask, rapt_attention_cache *cache)
+rapt_tensor *rapt_multi_head_attention_weigh(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys,
+                                             rapt_tensor *values, const rapt_mask *mask, rapt_attention_cache *cache,
+                                             rapt_tensor **weights)
 {
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((const rapt_module *)m);
@@ -349,10 +350,18 @@ rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rap
     if (cache && !(packed ? rapt_attention_cache_fill(kind.name, cache, heads[1], heads[2], moved.starts)
                           : rapt_attention_cache_append(kind.name, cache, &heads[1], &heads[2])))
         return NULL;
-    rapt_tensor *pooled = rapt_attention_forward_resolved(m->pooling, heads[0], heads[1], heads[2], &moved, &resolved);
+    rapt_tensor *pooled =
+        rapt_attention_forward_resolved(m->pooling, heads[0], heads[1], heads[2], &moved, &resolved, weights);
+    if (pooled && weights) rapt_keep(*weights);
     if (pooled && m->head_mask) pooled = rapt_mul(pooled, rapt_reshape(m->head_mask, RAPT_SHAPE(m->heads, 1, 1)));
     rapt_tensor *output = pooled ? rapt_linear_forward(m->out_proj, join_heads(pooled)) : NULL;
     if (output && packed) output = rapt_squeeze(output, 0);
     if (output && cache && keys) cache->length += packed ? resolved.longest_keys : keys->shape[1];
     return rapt_keep(output);
+}
+
+rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys,
+                                               rapt_tensor *values, const rapt_mask *mask, rapt_attention_cache *cache)
+{
+    return rapt_multi_head_attention_weigh(m, queries, keys, values, mask, cache, NULL);
 }

@@ -64,23 +64,18 @@ static rapt_tensor *compute_scores(const rapt_pooling *p)
     return NULL;
 }
 
-/* Those of a forward that backward repeats were kept the first time. */
-static bool keeps_weights(const rapt_pooling *p)
-{
-    return p->attention->keep_weights && !rapt_is_recomputing();
-}
-
 bool rapt_wants_weights(const rapt_pooling *p)
 {
-    return p->weights || keeps_weights(p);
+    return p->weights || p->attention->keep_weights;
 }
 
 static bool hand_out_weights(const rapt_pooling *p, rapt_tensor *weights)
 {
-    rapt_tensor *outside = rapt_detach(weights);
-    if (!outside) return false;
-    if (p->weights) *p->weights = outside;
-    if (keeps_weights(p)) rapt_field_set(&p->attention->weights, outside);
+    if (!weights) return false;
+    if (p->weights) *p->weights = weights;
+    /* what backward repeats was kept the first time by who hands it on */
+    if (p->attention->keep_weights && !(p->weights && rapt_is_recomputing()))
+        rapt_field_set(&p->attention->weights, weights);
     return true;
 }
 

@@ -1,4 +1,5 @@
 /* One layer of a decoder: self-attention, attention over the encoder's output, then feed-forward. */
+#include "attention/attention.h"
 #include "attention_cache.h"
 #include "nn/entry.h"
 #include "tensor/random.h"
@@ -50,23 +51,28 @@ bool rapt_decoder_cache_select(rapt_decoder_cache *cache, rapt_tensor *rows)
 }
 
 static rapt_tensor *forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory, const rapt_mask *mask,
-                            const rapt_mask *memory_mask, rapt_decoder_cache *cache)
+                            const rapt_mask *memory_mask, rapt_decoder_cache *cache, rapt_tensor **const weights[2])
 {
     RAPT_SCOPE;
     rapt_tensor *y = rapt_add_norm_input(layer->norm1, x);
-    y = rapt_multi_head_attention_forward(layer->self_attn, y, y, y, mask, cache ? &cache->self : NULL);
+    y = rapt_multi_head_attention_weigh(layer->self_attn, y, y, y, mask, cache ? &cache->self : NULL, weights[0]);
     x = rapt_add_norm_forward(layer->norm1, x, y);
-    y = rapt_multi_head_attention_forward(layer->multihead_attn, rapt_add_norm_input(layer->norm2, x), memory, memory,
-                                          memory_mask, cache ? &cache->memory : NULL);
+    y = rapt_multi_head_attention_weigh(layer->multihead_attn, rapt_add_norm_input(layer->norm2, x), memory, memory,
+                                        memory_mask, cache ? &cache->memory : NULL, weights[1]);
+    for (int k = 0; y && k < 2; k++)
+        if (weights[k]) rapt_keep(*weights[k]);
     x = rapt_add_norm_forward(layer->norm2, x, y);
     y = rapt_feed_forward_forward(layer->feed_forward, rapt_add_norm_input(layer->norm3, x));
     return rapt_keep(rapt_add_norm_forward(layer->norm3, x, y));
 }
 
-static rapt_tensor *forward_again(rapt_tensor *const *inputs, void *context)
+static bool forward_again(rapt_tensor *const *inputs, rapt_tensor **outputs, void *context)
 {
     const rapt_layer_call *call = context;
-    return forward((rapt_decoder_layer *)call->layer, inputs[0], inputs[1], call->masks[0], call->masks[1], NULL);
+    rapt_tensor **const weights[] = {rapt_layer_weights(call, 0, outputs), rapt_layer_weights(call, 1, outputs)};
+    outputs[0] =
+        forward((rapt_decoder_layer *)call->layer, inputs[0], inputs[1], call->masks[0], call->masks[1], NULL, weights);
+    return outputs[0] != NULL;
 }
 
 rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory,
@@ -79,6 +85,10 @@ rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *
         return NULL;
     }
     if (cache && cache->memory.length > 0) memory = NULL; /* it is projected already */
-    if (!layer->recompute || cache || !memory) return forward(layer, x, memory, mask, memory_mask, cache);
-    return rapt_layer_recompute(forward_again, &layer->module, 2, (rapt_tensor *[]){x, memory}, mask, memory_mask);
+    if (!layer->recompute || cache || !memory)
+        return forward(layer, x, memory, mask, memory_mask, cache, (rapt_tensor * *const[2]){0});
+    const rapt_layer_call call = {&layer->module,
+                                  {mask, memory_mask},
+                                  {layer->self_attn->pooling, layer->multihead_attn->pooling}};
+    return rapt_layer_recompute(forward_again, &call, 2, (rapt_tensor *[]){x, memory});
 }

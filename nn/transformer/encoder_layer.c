@@ -1,4 +1,5 @@
 /* One layer of an encoder: self-attention, then feed-forward. Causal, and with a cache, it is a block of a GPT. */
+#include "attention/attention.h"
 #include "nn/entry.h"
 #include "tensor/random.h"
 #include "transformer.h"
@@ -25,20 +26,23 @@ rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config
 }
 
 static rapt_tensor *forward(rapt_encoder_layer *layer, rapt_tensor *x, const rapt_mask *mask,
-                            rapt_attention_cache *cache)
+                            rapt_attention_cache *cache, rapt_tensor **weights)
 {
     RAPT_SCOPE;
     rapt_tensor *y = rapt_add_norm_input(layer->norm1, x);
-    y = rapt_multi_head_attention_forward(layer->self_attn, y, y, y, mask, cache);
+    y = rapt_multi_head_attention_weigh(layer->self_attn, y, y, y, mask, cache, weights);
+    if (y && weights) rapt_keep(*weights);
     x = rapt_add_norm_forward(layer->norm1, x, y);
     y = rapt_feed_forward_forward(layer->feed_forward, rapt_add_norm_input(layer->norm2, x));
     return rapt_keep(rapt_add_norm_forward(layer->norm2, x, y));
 }
 
-static rapt_tensor *forward_again(rapt_tensor *const *inputs, void *context)
+static bool forward_again(rapt_tensor *const *inputs, rapt_tensor **outputs, void *context)
 {
     const rapt_layer_call *call = context;
-    return forward((rapt_encoder_layer *)call->layer, inputs[0], call->masks[0], NULL);
+    rapt_tensor **weights = rapt_layer_weights(call, 0, outputs);
+    outputs[0] = forward((rapt_encoder_layer *)call->layer, inputs[0], call->masks[0], NULL, weights);
+    return outputs[0] != NULL;
 }
 
 rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *x, const rapt_mask *mask,
@@ -50,6 +54,7 @@ rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
         return NULL;
     }
-    if (!layer->recompute || cache) return forward(layer, x, mask, cache);
-    return rapt_layer_recompute(forward_again, &layer->module, 1, &x, mask, NULL);
+    if (!layer->recompute || cache) return forward(layer, x, mask, cache, NULL);
+    const rapt_layer_call call = {&layer->module, {mask}, {layer->self_attn->pooling}};
+    return rapt_layer_recompute(forward_again, &call, 1, &x);
 }

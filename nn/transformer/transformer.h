@@ -19,12 +19,17 @@ rapt_layer_norm *rapt_transformer_add_final_norm(rapt_module *module, const rapt
 /* What a layer is called with, beside tensors. */
 typedef struct rapt_layer_call {
     rapt_module *layer;
-    const rapt_mask *masks[2]; /* of itself and of the memory; each may be NULL */
+    const rapt_mask *masks[2];     /* of itself and of the memory; each may be NULL */
+    rapt_attention *attentions[2]; /* those that keep their weights; NULL: there is none */
 } rapt_layer_call;
 
-/* rapt_recompute of a layer: the function's context is a rapt_layer_call that holds all that it needs. */
-rapt_tensor *rapt_layer_recompute(rapt_recompute_function *function, rapt_module *layer, int count,
-                                  rapt_tensor *const *inputs, const rapt_mask *mask, const rapt_mask *memory_mask);
+/* rapt_recompute_many of a layer: the function's context is a copy of the call that holds all that it needs. It sets
+ * output 0, and those of the weights that it is to keep (rapt_layer_weights), which are then in the graph too. */
+rapt_tensor *rapt_layer_recompute(rapt_recompute_many_function *function, const rapt_layer_call *call, int count,
+                                  rapt_tensor *const *inputs);
+
+/* In such a function: where the weights of attention k of the call go; NULL where they are not kept. */
+rapt_tensor **rapt_layer_weights(const rapt_layer_call *call, int k, rapt_tensor **outputs);
 
 /* A module that only holds a stack's layers, "0", "1", …; NULL when there is no memory for it. */
 rapt_module *rapt_layer_list_new(void);

@@ -156,7 +156,7 @@ def attention(p):
         y, w = scoring.pool(lambda scores: weigh(normalizer, mask, scores, *fields), q, k, v, *weights, offset=offset)
         if by_pytorch and mask.biased(w, *fields)[1].any(-1).all():
             y = built_in(q, k, v, mask.added(w.shape, *fields))
-        return [y, w.detach()] if both else y
+        return [y, w] if both else y
     # dscores = w (g v − Σ w g v) rounds as g v does; times keys it is dqueries, times queries dkeys
     cancels = max(1.0, largest(p.values[v]) * max(largest(p.values[q]), largest(p.values[k])))
     p.step("attention", [q, k, v, *mask.inputs, *scoring.inputs], function, jumps=True, cancels=cancels,
@@ -268,6 +268,6 @@ def multi_head(p):
             y, w = layer.by_pytorch(mask.added(shape, *fields), (q, k, v), weights)
         else:
             y, w = layer(mask, fields, head_mask, (q, k, v), weights)
-        return [y, w.detach()] if both else y
+        return [y, w] if both else y
     p.step("multi_head", [*layer.tensors, *mask.inputs, head_mask, *weights], function, cancels=True, weights_too=both,
            plain=p.chance(0.3), **layer.words, **mask.words, **words)

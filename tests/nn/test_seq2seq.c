@@ -121,7 +121,7 @@ Test(seq2seq, weights_respect_the_lengths)
     const double *w = values_of(weights);
     for (int i = 0; i < batch * length * length; i++)
         cr_expect((w[i] > 0) == (i % length < valid[i / length / length]), "weight %d is %g", i, w[i]);
-    cr_expect_not(rapt_requires_gradient(weights));
+    cr_expect(rapt_requires_gradient(weights));
     cr_expect_not(t.decoder->attention->keep_weights, "as before");
     translator_free(&t);
     expect_no_error();

@@ -13,9 +13,9 @@ static const char *const name = "additive_attention";
 
 /* The inputs of the op, queries and keys projected, behind which comes what changes of the scores captured; those of
  * the mask may be NULL. Backward's are the same, then the statistics of the output's rows, the weights if they are
- * kept, the gradient of the output, and those of keys and values so far: if not NULL, they are added to and given back;
- * and then what was captured. Forward saves what was captured behind its other inputs; the rest of it, and the
- * gradients that backward gives, have these numbers. */
+ * kept, the gradients of output and weights, either of which may be NULL, and those of keys and values so far: if not
+ * NULL, they are added to and given back; and then what was captured. Forward saves what was captured behind its other
+ * inputs; the rest of it, and the gradients that backward gives, have these numbers. */
 enum {
     at_queries,
     at_keys,
@@ -30,6 +30,7 @@ enum {
     at_statistics = input_count,
     at_weights,
     at_gradient,
+    at_weights_gradient = at_gradient + rapt_fused_weights_gradient,
     at_keys_so_far = at_gradient + rapt_fused_keys_so_far,
     at_values_so_far = at_gradient + rapt_fused_values_so_far,
     at_captured = at_gradient + rapt_fused_more_inputs,
@@ -126,6 +127,19 @@ static rapt_tensor *gradient_like(const rapt_tensor *input, bool wanted)
     return wanted ? rapt_new(name, input->dtype, input->rank, input->shape) : rapt_new(name, RAPT_FLOAT32, 1, &none);
 }
 
+/* The gradients of the outputs. Where nothing depends on the pooled values it is as if there were no values. */
+static bool describe_gradients(rapt_additive_attention *a, rapt_additive_gradient *g, rapt_call *call)
+{
+    rapt_tensor *of_out = rapt_call_input(call, at_gradient), *of_weights = rapt_call_input(call, at_weights_gradient);
+    const rapt_tensor *out_rows = of_out ? rapt_as_dense_rows(of_out) : NULL,
+                      *weights_rows = of_weights ? rapt_as_dense_rows(of_weights) : NULL;
+    if ((of_out && !out_rows) || (of_weights && !weights_rows)) return false;
+    g->gradient = out_rows ? rapt_raw_grid_of(out_rows) : a->values;
+    if (!out_rows) a->value_size = 0;
+    if (weights_rows) g->d_weights = rapt_raw_grid_of(weights_rows);
+    return true;
+}
+
 static rapt_tensor *backward_forward(rapt_call *call)
 {
     const backward_options *o = rapt_call_options(call);
@@ -133,11 +147,10 @@ static rapt_tensor *backward_forward(rapt_call *call)
     rapt_additive_attention a;
     RAPT_SCOPE;
     const rapt_tensor *weight = rapt_call_input(call, at_weight), *weights = rapt_call_input(call, at_weights);
-    const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, at_gradient));
     rapt_tensor *so_far[gradient_count] =
         {[at_keys] = rapt_call_input(call, at_keys_so_far), [at_values] = rapt_call_input(call, at_values_so_far)};
     rapt_raw_changes changes, levels;
-    if (!gradient || !describe(&a, call, &o->forward.mask, !weights, true)) return NULL;
+    if (!describe(&a, call, &o->forward.mask, !weights, true)) return NULL;
     a.changes = rapt_changes_of(call, at_captured, &o->forward.changes, a.dtype, &changes);
     if (a.changes && !rapt_captured_gradients(call, gradient_count, o->wants_captured, at_captured, &changes))
         return NULL;
@@ -151,8 +164,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
     }
     if (!each) return NULL;
     rapt_tensor *bias = gradients[at_bias], *relative_bias = gradients[at_relative_bias];
-    rapt_additive_gradient g = {.gradient = rapt_raw_grid_of(gradient),
-                                .statistics = rapt_call_input(call, at_statistics)->data,
+    rapt_additive_gradient g = {.statistics = rapt_call_input(call, at_statistics)->data,
                                 .weights = weights ? weights->data : NULL,
                                 .queries = gradients[at_queries]->data,
                                 .keys = gradients[at_keys]->data,
@@ -162,6 +174,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
                                 .raw_weight = each->data,
                                 .bias = o->wants[at_bias] ? bias->data : NULL,
                                 .relative_bias = o->wants[at_relative_bias] ? relative_bias->data : NULL};
+    if (!describe_gradients(&a, &g, call)) return NULL;
     if (g.relative_bias) memset(g.relative_bias, 0, (size_t)relative_bias->count * rapt_dtype_size(a.dtype));
     a.normalizer =
         rapt_fused_normalizer(call, at_mask, &o->forward, o->wants[at_levels] ? gradients[at_levels] : NULL, &levels);
@@ -177,7 +190,7 @@ static const rapt_op backward = {
     .name = "additive_attention_backward",
     .forward = backward_forward,
     .options_size = sizeof(backward_options),
-    .optional = RAPT_MASK_OPTIONAL(at_mask) | 1u << at_weights | 1u << at_keys_so_far | 1u << at_values_so_far,
+    .optional = RAPT_MASK_OPTIONAL(at_mask) | 1u << at_weights | RAPT_FUSED_OPTIONAL(at_gradient),
     .outputs = gradient_count,
 };
 

@@ -11,9 +11,10 @@
 static const char *const name = "dot_attention";
 
 /* The inputs of the op, behind which comes what changes of the scores captured; those of the mask may be NULL.
- * Backward's are the same, then the output, the statistics of its rows, the gradient of the output, and those of keys
- * and values so far: if not NULL, they are added to and given back; and then what was captured. Forward saves what was
- * captured behind its other inputs; the rest of it, and the gradients that backward gives, have these numbers. */
+ * Backward's are the same, then the output, the statistics of its rows, the weights if they were asked for, the
+ * gradients of output and weights, either of which may be NULL, and those of keys and values so far: if not NULL, they
+ * are added to and given back; and then what was captured. Forward saves what was captured behind its other inputs; the
+ * rest of it, and the gradients that backward gives, have these numbers. */
 enum {
     at_queries,
     at_keys,
@@ -26,7 +27,9 @@ enum {
     input_count = at_mask + rapt_mask_input_count,
     at_out = input_count,
     at_statistics,
+    at_weights,
     at_gradient,
+    at_weights_gradient = at_gradient + rapt_fused_weights_gradient,
     at_keys_so_far = at_gradient + rapt_fused_keys_so_far,
     at_values_so_far = at_gradient + rapt_fused_values_so_far,
     at_captured = at_gradient + rapt_fused_more_inputs,
@@ -101,14 +104,16 @@ static rapt_tensor *forward(rapt_call *call)
     a.out = rows_of(out);
     a.statistics = statistics->data;
     if (!rapt_dot_attention_forward(name, &a)) return NULL;
+    rapt_tensor *weights = NULL;
     if (rapt_fused_gives_weights(call)) {
-        rapt_tensor *weights = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys));
+        weights = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys));
         if (!weights || !rapt_dot_attention_weights(name, &a, weights->data)) return NULL;
         rapt_call_set_output(call, rapt_fused_weights, rapt_keep(weights));
     }
     rapt_fused_save_inputs(call);
     rapt_call_save(call, out);
     rapt_call_save_constant(call, statistics);
+    rapt_call_save(call, weights);
     return rapt_keep(out);
 }
 
@@ -126,14 +131,29 @@ static rapt_tensor *bias_gradient(const rapt_tensor *bias, bool wanted)
     return wanted ? rapt_zeros_like(bias) : rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0));
 }
 
+/* The gradients of the outputs. Where nothing depends on the pooled values it is as if there were no values. */
+static bool describe_gradients(rapt_dot_attention *a, rapt_call *call)
+{
+    rapt_tensor *of_out = rapt_call_input(call, at_gradient), *of_weights = rapt_call_input(call, at_weights_gradient);
+    const rapt_tensor *out_rows = of_out ? rapt_as_dense_rows(of_out) : NULL,
+                      *weights_rows = of_weights ? rapt_as_dense_rows(of_weights) : NULL;
+    if ((of_out && !out_rows) || (of_weights && !weights_rows)) return false;
+    a->out = rows_of(rapt_call_input(call, at_out));
+    a->gradient = out_rows ? rows_of(out_rows) : a->out;
+    if (!out_rows) a->value_size = 0;
+    if (!weights_rows) return true;
+    a->weights = rows_of(rapt_call_input(call, at_weights));
+    a->d_weights = rows_of(weights_rows);
+    return true;
+}
+
 static rapt_tensor *backward_forward(rapt_call *call)
 {
     const backward_options *o = rapt_call_options(call);
     rapt_dot_attention a;
     rapt_raw_changes changes, levels;
     RAPT_SCOPE;
-    const rapt_tensor *gradient = rapt_as_dense_rows(rapt_call_input(call, at_gradient));
-    if (!gradient || !describe(&a, call, &o->forward, at_captured, &changes)) return NULL;
+    if (!describe(&a, call, &o->forward, at_captured, &changes) || !describe_gradients(&a, call)) return NULL;
     if (a.changes && !rapt_captured_gradients(call, gradient_count, o->wants_captured, at_captured, &changes))
         return NULL;
     rapt_tensor *gradients[gradient_count] =
@@ -146,9 +166,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
             gradients[i] = rapt_keep(i < at_mask ? gradient_like(input) : bias_gradient(input, o->wants[i]));
         if (!gradients[i]) return NULL;
     }
-    a.out = rows_of(rapt_call_input(call, at_out));
     a.statistics = rapt_call_input(call, at_statistics)->data;
-    a.gradient = rows_of(gradient);
     a.d_queries = rows_of(gradients[at_queries]);
     a.d_keys = rows_of(gradients[at_keys]);
     a.d_values = rows_of(gradients[at_values]);
@@ -165,7 +183,7 @@ static const rapt_op backward = {
     .name = "dot_attention_backward",
     .forward = backward_forward,
     .options_size = sizeof(backward_options),
-    .optional = RAPT_MASK_OPTIONAL(at_mask) | 1u << at_keys_so_far | 1u << at_values_so_far,
+    .optional = RAPT_MASK_OPTIONAL(at_mask) | 1u << at_weights | RAPT_FUSED_OPTIONAL(at_gradient),
     .outputs = gradient_count,
 };
 

@@ -48,7 +48,7 @@ rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count,
     memcpy(in, inputs, (size_t)count * sizeof *in);
     if (captured > 0) memcpy(in + count, call->changes->captured, (size_t)captured * sizeof *in);
     if (!rapt_apply_counted(op, options, count + captured, in, wanted, outputs)) return NULL;
-    if (call->weights) *call->weights = rapt_detach(outputs[rapt_fused_weights]);
+    if (call->weights) *call->weights = outputs[rapt_fused_weights];
     return outputs[rapt_fused_pooled];
 }
 
@@ -87,8 +87,8 @@ static rapt_tensor *pool_packed(rapt_pooling *p)
     return rapt_unpack_pooling("Attention", p, &padded) ? rapt_pack_pooled(&p->mask, pool(&padded)) : NULL;
 }
 
-rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_fused_options *options,
-                               rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values)
+rapt_tensor *rapt_fused_define(rapt_call *call, int mask, const rapt_fused_options *options, rapt_scoring *scoring,
+                               rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values)
 {
     if (!queries || !keys || !values) return NULL;
     rapt_attention attention = {.module.training = true,
@@ -97,6 +97,7 @@ rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_fused
                                 .dropout = options->mask.dropout};
     const int64_t heads = rapt_heads_of(queries), groups = rapt_heads_of(keys);
     rapt_resolved_changes changes = {.changes = options->changes};
+    rapt_tensor *weights = NULL;
     if (changes.changes.captured > 0)
         memcpy(changes.captured, rapt_call_inputs(call) + mask + rapt_mask_input_count,
                (size_t)changes.changes.captured * sizeof *changes.captured);
@@ -108,11 +109,14 @@ rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_fused
                       .changes = changes.changes.count > 0 ? &changes : NULL,
                       .levels = rapt_call_inputs(call)[mask + rapt_input_levels],
                       .groups = groups,
-                      .repeats = groups > 0 ? heads / groups : 1};
+                      .repeats = groups > 0 ? heads / groups : 1,
+                      .weights = rapt_fused_gives_weights(call) ? &weights : NULL};
     const rapt_random_state before = rapt_random_get_state();
     rapt_random_set_state(options->mask.random);
     rapt_tensor *pooled = (p.resolved.sequences > 0 ? pool_packed : pool)(&p);
     rapt_random_set_state(before);
+    if (pooled && p.weights)
+        rapt_call_set_output(call, rapt_fused_weights, queries->rank == 4 ? weights : rapt_unsqueeze(weights, 1));
     return pooled;
 }
 
@@ -121,10 +125,14 @@ bool rapt_fused_vjp(rapt_call *call, const rapt_fused_backward *b)
     enum { most_inputs = RAPT_MAX_SAVED + rapt_fused_more_inputs, most_gradients = 8 + rapt_most_captured };
     rapt_tensor *in[most_inputs], *gradients[most_gradients], **more = in + b->saved_count;
     for (int i = 0; i < b->saved_count; i++) in[i] = rapt_call_saved(call, i < b->first_captured ? i : i + b->captured);
-    more[rapt_fused_gradient] = rapt_call_gradient(call, rapt_fused_pooled);
+    rapt_tensor *gradient = rapt_call_gradient(call, rapt_fused_pooled);
+    more[rapt_fused_gradient] = gradient;
+    more[rapt_fused_weights_gradient] =
+        rapt_fused_gives_weights(call) ? rapt_call_gradient(call, rapt_fused_weights) : NULL;
     more[rapt_fused_keys_so_far] = rapt_call_gradient_so_far(call, b->keys);
-    more[rapt_fused_values_so_far] = rapt_call_gradient_so_far(call, b->values);
+    more[rapt_fused_values_so_far] = gradient ? rapt_call_gradient_so_far(call, b->values) : NULL;
     for (int i = 0; i < b->gradient_count; i++) b->wants[i] = rapt_call_wants(call, i);
+    b->wants[b->values] = b->wants[b->values] && gradient; /* the weights do not depend on the values */
     for (int c = 0; c < b->captured; c++) {
         more[rapt_fused_more_inputs + c] = rapt_call_saved(call, b->first_captured + c);
         b->wants_captured[c] = rapt_call_wants(call, b->first_captured + c);

@@ -25,29 +25,30 @@ void rapt_fused_put_inputs(const rapt_attention_call *call, rapt_tensor *inputs[
 rapt_raw_normalizer rapt_fused_normalizer(const rapt_call *call, int mask, const rapt_fused_options *options,
                                           rapt_tensor *gradient, rapt_raw_changes *gathers);
 
-/* The outputs of forward; the weights only if they are asked for. */
+/* The outputs of forward; the weights, (B, heads, Q, K) and before dropout, only if they are asked for. */
 enum { rapt_fused_pooled, rapt_fused_weights, rapt_fused_output_count };
 
 /* The op of a call: `count` inputs, behind which go the tensors that changes of its scores captured. Gives the pooled
- * values; call->weights gets the weights if it is not NULL. NULL after an error. */
+ * values; call->weights, if it is not NULL, gets the weights. NULL after an error. */
 rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
                               const rapt_attention_call *call);
 
-/* In forward: are the weights asked for? */
+/* In forward and vjp: are the weights asked for? */
 bool rapt_fused_gives_weights(const rapt_call *call);
 
 /* In a definition: weights of what scoring->score gives under the mask whose inputs begin at number `mask`, dropout and
  * weighted sum by the plain way, with the random numbers that the fused one drew. keys need not be finite where no
  * query sees them. */
-rapt_tensor *rapt_fused_define(const rapt_call *call, int mask, const rapt_fused_options *options,
-                               rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values);
+rapt_tensor *rapt_fused_define(rapt_call *call, int mask, const rapt_fused_options *options, rapt_scoring *scoring,
+                               rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values);
 
 /* In forward: keeps all inputs. */
 void rapt_fused_save_inputs(rapt_call *call);
 
-/* The backward of a fused op is an op whose inputs are what forward saved but what was captured, then the gradient of
- * the pooled values, and those of keys and values so far: if not NULL, they are added to and given back; then what was
- * captured. Its outputs are gradients of forward's first inputs, in their order, and of what was captured. */
+/* The backward of a fused op is an op whose inputs are what forward saved but what was captured, then the gradients of
+ * the pooled values and of the weights, each NULL where nothing depends on it, and those of keys and values so far: if
+ * not NULL, they are added to and given back; then what was captured. Its outputs are gradients of forward's first
+ * inputs, in their order, and of what was captured. */
 typedef struct rapt_fused_backward {
     const rapt_op *op;
     void *options;
@@ -59,7 +60,16 @@ typedef struct rapt_fused_backward {
 } rapt_fused_backward;
 
 /* What backward's inputs are behind those saved. */
-enum { rapt_fused_gradient, rapt_fused_keys_so_far, rapt_fused_values_so_far, rapt_fused_more_inputs };
+enum {
+    rapt_fused_gradient,
+    rapt_fused_weights_gradient,
+    rapt_fused_keys_so_far,
+    rapt_fused_values_so_far,
+    rapt_fused_more_inputs
+};
+
+/* For the `optional` of such an op, the first of these at `first`. */
+#define RAPT_FUSED_OPTIONAL(first) (((1u << rapt_fused_more_inputs) - 1) << (first))
 
 /* The vjp of a fused op by its backward. */
 bool rapt_fused_vjp(rapt_call *call, const rapt_fused_backward *backward);

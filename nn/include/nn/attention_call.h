@@ -18,7 +18,7 @@ struct rapt_attention_call {
     /* 0 outside training. The weight of (b, h, i, j) is dropped as rapt_drop would drop element ((b·heads + h)·Q +
      * i)·K + j of the dense weights: one reservation of random numbers, made when the op is called */
     double dropout;
-    rapt_tensor **weights; /* if not NULL: gets the weights (B, heads, Q, K), before dropout, outside the graph */
+    rapt_tensor **weights; /* if not NULL: gets the weights (B, heads, Q, K), before dropout */
 };
 
 #endif

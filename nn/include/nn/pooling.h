@@ -17,7 +17,7 @@ typedef struct rapt_pooling {
     const rapt_resolved_changes *changes; /* of the scores; NULL: none */
     rapt_tensor *levels;                  /* of the normaliser, (heads); NULL: none */
     int64_t groups, repeats;              /* heads = groups · repeats */
-    rapt_tensor **weights; /* gets the weights, before dropout and outside the graph, if it is not NULL */
+    rapt_tensor **weights;                /* gets the weights, before dropout, if it is not NULL */
 } rapt_pooling;
 
 static inline int64_t rapt_heads_of(const rapt_tensor *tensor)

@@ -24,7 +24,12 @@ typedef struct rapt_attention {
     double dropout;    /* of the weights, in training */
     bool plain;        /* set it for the definition, step by step, in place of the fused way: a check */
     bool keep_weights; /* set it to keep the weights of each forward, */
-    /* (B, Q, K) or (B, heads, Q, K), before dropout, outside the graph; owned by the layer, NULL before the first */
+    /* (B, Q, K) or (B, heads, Q, K), before dropout; owned by the layer, NULL before the first. They are in the graph
+     * where one is recorded, so that a loss may read them: guided alignment, for instance, is
+     *     rapt_sum(rapt_mul(alignment, rapt_log(rapt_add_scalar(attention->weights, 1e-9))), RAPT_ALL_AXES, false)
+     * times −1 / Q. Their gradient goes through normaliser, mask and modifications, not through dropout. Whoever wants
+     * them for a picture alone asks under RAPT_NO_GRADIENT, or they hold the graph until backward has freed it or the
+     * next forward replaces them. */
     rapt_tensor *weights;
     int modification_count; /* of the scores, by rapt_attention_modify */
     rapt_score_modification *modifications[RAPT_MAX_SCORE_MODIFICATIONS];
@@ -66,7 +71,8 @@ RAPT_API rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_ten
 RAPT_API rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
                                           rapt_tensor *values, const rapt_mask *mask);
 
-/* Sets keep_weights of every attention in the module and below it, a Transformer's for instance. */
+/* Sets keep_weights of every attention in the module and below it, a Transformer's for instance. Layers that backward
+ * computes again (recompute) keep them in the graph as well. */
 RAPT_API void rapt_attention_keep_weights(rapt_module *module, bool keep);
 
 RAPT_END_DECLS

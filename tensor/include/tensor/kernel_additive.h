@@ -73,6 +73,7 @@ typedef struct rapt_additive_rows_of_chunk {
 
 typedef struct rapt_additive_gradient {
     rapt_raw_grid gradient;             /* of out, (batch, heads, queries, value_size), dense in the last axis */
+    rapt_raw_grid d_weights;            /* of the weights, (batch, heads, queries, keys) likewise; NULL: none */
     const void *statistics;             /* dense (batch, heads, queries, 2), as forward gave them */
     void *weights;                      /* dense (batch, heads, queries, keys) as forward gave them; NULL: made again */
     rapt_additive_rows_of_chunk pooled; /* the weights after dropout, */

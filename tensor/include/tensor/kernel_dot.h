@@ -33,7 +33,8 @@ typedef struct rapt_dot_attention {
     /* (batch, heads, queries, 2), dense: the largest score of the row and Σ exp(score − largest), the sink among them;
      * of sigmoid −level and 1; ∞ and 1 for a query that sees nothing */
     void *statistics;
-    rapt_raw_rows gradient;                    /* backward: of out */
+    rapt_raw_rows gradient;           /* backward: of out */
+    rapt_raw_rows weights, d_weights; /* (batch, heads, queries, keys): forward's, and their gradient; NULL: none */
     rapt_raw_rows d_queries, d_keys, d_values; /* written whole, */
     bool adds_keys, adds_values; /* or added to what is there: where no query sees a key, nothing is touched */
     void *d_scores;              /* (batch, heads, queries, keys), dense, zeros before; NULL: not wanted */

@@ -30,16 +30,25 @@ static void weights_backward(const rapt_additive_attention *call, const rapt_add
     }
 }
 
+/* Adds the gradient that the weights have of their own to that which they have of the output. */
+static void add_weights_gradient(const rapt_raw_grid *gradient, rapt_score_row row, rapt_key_range range, T *scores)
+{
+    const int64_t *strides = gradient->strides;
+    const T *from = (const T *)gradient->data + row.item * strides[0] + row.head * strides[1] + row.query * strides[2];
+    RAPT_SIMD for (int64_t j = range.first; j < range.last; j++) scores[j] += from[j];
+}
+
 /* With p the weights and d the gradient of the weights: ds = p (d − Σ p d), of sigmoid p (1 − p) d, 0 even of a d that
  * is not finite where p is 0; and p after dropout goes to `pooled`. Returns Σ p d. */
-static T weights_backward_row(const rapt_additive_attention *call, rapt_score_row row, rapt_key_range range,
-                              const T *weights, T *pooled, T *scores)
+static T weights_backward_row(const rapt_additive_attention *call, const rapt_additive_gradient *g, rapt_score_row row,
+                              rapt_key_range range, const T *weights, T *pooled, T *scores)
 {
     double sum = 0;
     for (int64_t j = range.first; j < range.last && call->mask.keep < 1; j += rapt_additive_tile) {
         const rapt_key_range part = rapt_intersect_ranges((rapt_key_range){j, j + rapt_additive_tile}, range);
         drop(&call->mask, row, part, scores + j);
     }
+    if (g->d_weights.data) add_weights_gradient(&g->d_weights, row, range, scores);
     _Pragma("omp simd reduction(+ : sum)") for (int64_t j = range.first; j < range.last; j++) sum +=
         (double)(weights[j] == 0 ? 0 : weights[j] * scores[j]);
     const T mean = (T)sum;
@@ -112,7 +121,7 @@ static void scores_backward(const rapt_additive_attention *call, const rapt_addi
         const rapt_score_row row = {piece->item, piece->group, piece->first_row + r};
         const T *weights = g->weights ? (const T *)g->weights + (first_row + r) * keys : pooled + r * keys;
         const T *statistics = (const T *)g->statistics + 2 * (first_row + r);
-        const T mean = weights_backward_row(call, row, range, weights, pooled + r * keys, scores + r * keys);
+        const T mean = weights_backward_row(call, g, row, range, weights, pooled + r * keys, scores + r * keys);
         gather_sink(&call->normalizer, row.head, 0, statistics[0], statistics[1], mean);
         gather_bias(&call->normalizer, 0, range.last - range.first, scores + r * keys + range.first);
         biases_backward(call, g, row, range, scores + r * keys);

@@ -124,6 +124,27 @@ static void find_deltas(backward_work *w, int64_t i)
     *(vector *)(void *)(w->deltas + i) = sums;
 }
 
+/* What the gradient of the weights adds to D of a row. */
+static void add_to_delta(const rapt_dot_attention *call, rapt_score_row row, T *delta)
+{
+    if (!call->d_weights.data) return;
+    const T *weights = row_of(&call->weights, row.item, row.head, row.query);
+    const T *gradient = row_of(&call->d_weights, row.item, row.head, row.query);
+    double sum = 0;
+    _Pragma("omp simd reduction(+ : sum)") for (int64_t j = 0; j < call->mask.keys; j++) sum +=
+        weights[j] == 0 ? 0 : (double)weights[j] * (double)gradient[j];
+    *delta += (T)sum;
+}
+
+/* Adds that gradient itself to a row of d_weights. */
+static void add_weights_gradient(const rapt_dot_attention *call, rapt_score_row row, rapt_key_range keys,
+                                 T *restrict d_weights)
+{
+    if (!call->d_weights.data) return;
+    const T *gradient = row_of(&call->d_weights, row.item, row.head, row.query) + keys.first;
+    RAPT_SIMD for (int64_t j = 0; j < keys.last - keys.first; j++) d_weights[j] += gradient[j];
+}
+
 /* The first query that sees a key: nothing that is not seen may change a gradient. */
 static void find_center(backward_work *w)
 {
@@ -159,6 +180,7 @@ static void begin_backward(backward_work *w)
         w->last_key = larger_of(w->last_key, w->seen_by_any[g].last);
     }
     for (int64_t i = 0; i < w->rows; i += width) find_deltas(w, i);
+    for (int64_t i = 0; i < w->rows; i++) add_to_delta(call, row_at(call, w->piece, i), &w->deltas[i]);
     memset(w->row_sums, 0, (size_t)(w->groups * RAPT_TILE_ROWS) * sizeof(T));
     if (call->is_gaussian) memset(w->means, 0, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));
     memset(w->d_queries, 0, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));

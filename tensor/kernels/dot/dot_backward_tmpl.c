@@ -1,8 +1,9 @@
 /* Backward of fused dot-product attention: weights made again from the statistics, tile by tile. Part of
  * dot_tmpl.c.
  *
- * With P the weights, dP = dO Vᵀ and Dᵢ = Σ dOᵢ Oᵢ: dS = P (dP − D), of sigmoid P (1 − P) dP, dV = Pᵀ dO,
- * dK = dSᵀ Q, dQ = dS K; of Gaussian scores dKⱼ less Σᵢ dSᵢⱼ kⱼ. */
+ * With P the weights, dP = dO Vᵀ + G, where G is their own gradient, if there is one, and Dᵢ = Σ dOᵢ Oᵢ + Σ Pᵢ Gᵢ:
+ * dS = P (dP − D), of sigmoid P (1 − P) dP, dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K; of Gaussian scores dKⱼ less Σᵢ dSᵢⱼ kⱼ.
+ * With dropout O, dV and dO Vᵀ are of what it leaves, P and G are before it. */
 
 static bool take_backward_tile(backward_work *w, rapt_key_range tile)
 {
@@ -82,6 +83,7 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
         const rapt_score_row row = row_at(call, w->piece, from + (i < rows ? i : 0));
         const T scale = (T)(1 / call->mask.keep);
         if (call->mask.keep < 1 && i < rows) drop_row(call, row, keys, scale, d_weights);
+        if (i < rows) add_weights_gradient(call, row, keys, d_weights);
         differentiate_row(call, columns, w->largest[from + i], w->scales[from + i], w->deltas[from + i], d_weights,
                           of_row, d_of_row);
         if (i >= rows) continue;

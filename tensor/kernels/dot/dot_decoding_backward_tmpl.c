@@ -51,6 +51,7 @@ static void begin_decoding_backward(decoding_backward_work *b)
         spread_row(&w->of_value, row_of(&call->gradient, row.item, row.head, row.query), 1, gradient);
         dot_all(&w->of_value, gradient, out, 1, w->edge, false, products);
         b->deltas[i] = products[0];
+        add_to_delta(call, row, &b->deltas[i]);
     }
 }
 
@@ -71,6 +72,7 @@ static void differentiate_decoding(decoding_backward_work *b, int64_t i, rapt_ke
         dot_all(&w->of_value, gradient, part_of(w->block_values, keys.first - block.first), count, w->edge, false,
                 b->d_weights);
     if (call->mask.keep < 1) drop_row(call, row, keys, scale, b->d_weights);
+    add_weights_gradient(call, row, keys, b->d_weights);
     differentiate_row(call, count, w->largest[i], b->scales[i], b->deltas[i], b->d_weights, w->scores,
                       b->d_scores + at);
     if (call->mask.keep < 1) drop_row(call, row, keys, scale, w->scores);
