@@ -5,6 +5,7 @@
 #include <rapt/average.h>
 #include <rapt/checkpoint.h>
 #include <rapt/loader.h>
+#include <rapt/metrics.h>
 #include <rapt/optimizer.h>
 #include <rapt/schedule.h>
 #include <rapt/watch.h>

@@ -1,0 +1,40 @@
+/* Metrics: named numbers of a step, to CSV, to JSON lines, to TensorBoard. */
+#ifndef RAPT_METRICS_H
+#define RAPT_METRICS_H
+
+#include <rapt/base.h>
+
+RAPT_BEGIN_DECLS
+
+typedef enum rapt_metrics_format {
+    RAPT_METRICS_CSV,         /* "step,loss,…" and a line for each row (RFC 4180) */
+    RAPT_METRICS_JSON_LINES,  /* {"step": 1, "loss": 0.5, …}, a line for each row; NaN and infinities are null */
+    RAPT_METRICS_TENSORBOARD, /* an event file of scalars, as float32 */
+} rapt_metrics_format;
+
+typedef struct rapt_metrics rapt_metrics;
+
+/* Begins a file; with `append` one that is there goes on (its last line, when it is not whole, goes), else it is
+ * replaced. For TensorBoard the path is a folder, made if there is none, and each call begins a file of its own in it,
+ * events.out.tfevents.…, which TensorBoard shows as one run with those that are there. NULL after an error. Free it
+ * with rapt_metrics_close. */
+RAPT_API rapt_metrics *rapt_metrics_open(const char *path, rapt_metrics_format format, bool append);
+
+/* A number with its name: UTF-8 of 1 to 255 bytes, and not "step". */
+typedef struct rapt_metric {
+    const char *name;
+    double value;
+} rapt_metric;
+
+/* Writes a row of count metrics, 1 or more of different names, and hands it to the system, so that a crash loses none.
+ * The names of a CSV file are those of its first row; in later ones some may be missing, but none be new. Numbers are
+ * as short as they can be and still read back as the same. False after an error; the file then ends with a whole
+ * row. */
+RAPT_API bool rapt_metrics_write(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list);
+
+/* False when something did not arrive. NULL does nothing and is true. */
+RAPT_API bool rapt_metrics_close(rapt_metrics *metrics);
+
+RAPT_END_DECLS
+
+#endif

@@ -1,0 +1,118 @@
+/* Metrics: files of rows, which are whole whatever happens. */
+#include "metrics.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tensor/core.h"
+
+static const rapt_metrics_kind *const kinds[] = {
+    [RAPT_METRICS_CSV] = &rapt_csv_kind,
+    [RAPT_METRICS_JSON_LINES] = &rapt_json_lines_kind,
+    [RAPT_METRICS_TENSORBOARD] = &rapt_event_kind,
+};
+
+bool rapt_metrics_put(rapt_metrics *metrics, const void *bytes, size_t count)
+{
+    if (metrics->size - metrics->used < count) {
+        const size_t size = 2 * metrics->size + count;
+        char *room = realloc(metrics->room, size);
+        if (!room) return rapt_fail(RAPT_ERROR_MEMORY, "metrics_write", "no memory for a row of %zu bytes", size);
+        metrics->room = room;
+        metrics->size = size;
+    }
+    memcpy(metrics->room + metrics->used, bytes, count);
+    metrics->used += count;
+    return true;
+}
+
+bool rapt_metrics_open_file(rapt_metrics *metrics, bool append)
+{
+    struct stat status;
+    const bool is_there = append && stat(metrics->path, &status) == 0;
+    if (is_there && !S_ISREG(status.st_mode))
+        return rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' is no regular file, which alone can go on",
+                         metrics->path);
+    metrics->stream = is_there ? fopen(metrics->path, "r+b") : fopen(metrics->path, "w+b");
+    return metrics->stream ||
+           rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' cannot be written: %s", metrics->path, strerror(errno));
+}
+
+rapt_metrics *rapt_metrics_open(const char *path, rapt_metrics_format format, bool append)
+{
+    const char *op = "metrics_open";
+    if (!path) return rapt_fail_null(op, "path"), NULL;
+    if ((size_t)format >= sizeof kinds / sizeof *kinds)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "%d is not a format of metrics", (int)format), NULL;
+    rapt_metrics *metrics = calloc(1, sizeof *metrics);
+    if (metrics) *metrics = (rapt_metrics){.kind = kinds[format], .path = strdup(path)};
+    if (!metrics || !metrics->path) {
+        free(metrics);
+        return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for '%s'", path), NULL;
+    }
+    if (metrics->kind->open(metrics, append)) return metrics;
+    rapt_metrics_close(metrics);
+    return NULL;
+}
+
+static bool check_row(int count, const rapt_metric *list)
+{
+    const char *op = "metrics_write";
+    if (count < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%d metrics; 1 or more expected", count);
+    if (!list) return rapt_fail_null(op, "list");
+    for (int i = 0; i < count; i++) {
+        const char *name = list[i].name;
+        if (!name) return rapt_fail(RAPT_ERROR_NULL, op, "the name of metric %d is NULL", i);
+        const size_t length = strlen(name);
+        if (length == 0 || length >= rapt_metrics_name_size)
+            return rapt_fail(RAPT_ERROR_VALUE, op, "the name of metric %d has %zu bytes; 1 to %d expected", i, length,
+                             rapt_metrics_name_size - 1);
+        if (strcmp(name, "step") == 0)
+            return rapt_fail(RAPT_ERROR_VALUE, op, "metric %d is called step, as the number of the row is", i);
+        for (int k = 0; k < i; k++)
+            if (strcmp(name, list[k].name) == 0)
+                return rapt_fail(RAPT_ERROR_VALUE, op, "metrics %d and %d are both called '%s'", k, i, name);
+    }
+    return true;
+}
+
+/* Writes the room behind the last whole row; what does not arrive whole is cut off again. */
+static bool write_room(rapt_metrics *metrics)
+{
+    FILE *stream = metrics->stream;
+    clearerr(stream);
+    const bool good = fseeko(stream, (off_t)metrics->end, SEEK_SET) == 0 &&
+                      fwrite(metrics->room, 1, metrics->used, stream) == metrics->used && fflush(stream) == 0;
+    if (good) {
+        metrics->end += (int64_t)metrics->used;
+        return true;
+    }
+    const int why = errno;
+    const bool cut = ftruncate(fileno(stream), (off_t)metrics->end) == 0;
+    return rapt_fail(RAPT_ERROR_FILE, "metrics_write", "'%s' cannot be written: %s%s", metrics->path, strerror(why),
+                     cut ? "" : "; it ends with a part of a row");
+}
+
+bool rapt_metrics_write(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list)
+{
+    if (!metrics) return rapt_fail_null("metrics_write", "metrics");
+    if (!check_row(count, list)) return false;
+    metrics->used = 0;
+    return metrics->kind->put_row(metrics, step, count, list) && write_room(metrics);
+}
+
+bool rapt_metrics_close(rapt_metrics *metrics)
+{
+    if (!metrics) return true;
+    bool good = !metrics->stream || fclose(metrics->stream) == 0;
+    if (!good)
+        rapt_fail(RAPT_ERROR_FILE, "metrics_close", "'%s' cannot be written: %s", metrics->path, strerror(errno));
+    free(metrics->path);
+    free(metrics->room);
+    free(metrics->columns);
+    free(metrics);
+    return good;
+}

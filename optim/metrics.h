@@ -1,0 +1,40 @@
+/* What the formats of metrics share: a file, room for a row, and what each does of its own. */
+#ifndef RAPT_OPTIM_METRICS_H
+#define RAPT_OPTIM_METRICS_H
+
+#include <rapt/metrics.h>
+
+#include <stdio.h>
+
+enum { rapt_metrics_name_size = 256 };
+
+typedef struct rapt_metrics_kind {
+    /* Opens the stream; false after an error. */
+    bool (*open)(rapt_metrics *metrics, bool append);
+    /* Puts the row into the room, by rapt_metrics_put; false after an error. */
+    bool (*put_row)(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list);
+} rapt_metrics_kind;
+
+struct rapt_metrics {
+    const rapt_metrics_kind *kind;
+    char *path; /* of the file that is written */
+    FILE *stream;
+    int64_t end; /* of the last whole row */
+    char *room;  /* the row that is made */
+    size_t used, size;
+    char (*columns)[rapt_metrics_name_size]; /* CSV: the names */
+    int column_count;
+};
+
+extern const rapt_metrics_kind rapt_csv_kind, rapt_json_lines_kind, rapt_event_kind;
+
+/* Adds bytes to the row; false and an error when there is no memory. */
+bool rapt_metrics_put(rapt_metrics *metrics, const void *bytes, size_t count);
+
+/* Opens metrics->path for writing, at its end or as a new file; false and an error. */
+bool rapt_metrics_open_file(rapt_metrics *metrics, bool append);
+
+/* The CRC-32C (Castagnoli) of some bytes. */
+uint32_t rapt_crc32c(const void *bytes, size_t count);
+
+#endif

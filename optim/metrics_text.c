@@ -1,0 +1,209 @@
+/* Metrics as text: CSV and JSON lines. */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "metrics.h"
+#include "tensor/core.h"
+
+static bool put_text(rapt_metrics *metrics, const char *text)
+{
+    return rapt_metrics_put(metrics, text, strlen(text));
+}
+
+static bool put_integer(rapt_metrics *metrics, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    return put_text(metrics, text);
+}
+
+/* The shortest digits that read back as the number; with a point, whatever the locale has. */
+static bool put_number(rapt_metrics *metrics, double value)
+{
+    char text[64];
+    int precision = 1;
+    do snprintf(text, sizeof text, "%.*g", precision, value);
+    while (precision++ < 17 && strtod(text, NULL) != value);
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        const bool is_plain = isdigit((unsigned char)*from) || strchr("+-e", *from);
+        if (is_plain)
+            *to++ = *from;
+        else if (to == text || to[-1] != '.')
+            *to++ = '.';
+    }
+    *to = '\0';
+    return put_text(metrics, text);
+}
+
+/* Reads an old file: the first line into the room, the end of the last whole line into metrics->end. Between quotes
+ * CSV's lines do not end. */
+static bool read_lines(rapt_metrics *metrics, bool has_quotes)
+{
+    int64_t place = 0;
+    bool is_first = true, is_quoted = false;
+    metrics->used = 0;
+    for (int c; (c = fgetc(metrics->stream)) != EOF;) {
+        place++;
+        is_quoted = is_quoted != (has_quotes && c == '"');
+        const char byte = (char)c;
+        if (is_first && !rapt_metrics_put(metrics, &byte, 1)) return false;
+        if (c != '\n' || is_quoted) continue;
+        metrics->end = place;
+        is_first = false;
+    }
+    if (ferror(metrics->stream))
+        return rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' cannot be read", metrics->path);
+    if (is_first) metrics->used = 0;
+    return true;
+}
+
+static bool open_lines(rapt_metrics *metrics, bool append, bool has_quotes)
+{
+    if (!rapt_metrics_open_file(metrics, append)) return false;
+    if (!append) return true;
+    if (!read_lines(metrics, has_quotes)) return false;
+    return ftruncate(fileno(metrics->stream), (off_t)metrics->end) == 0 ||
+           rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' cannot be cut behind its last whole line: %s",
+                     metrics->path, strerror(errno));
+}
+
+/* --- JSON lines --- */
+
+static bool open_json_lines(rapt_metrics *metrics, bool append)
+{
+    return open_lines(metrics, append, false);
+}
+
+static bool put_json_name(rapt_metrics *metrics, const char *name)
+{
+    if (!put_text(metrics, ", \"")) return false;
+    for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
+        char text[8] = {(char)*p};
+        if (*p == '"' || *p == '\\')
+            snprintf(text, sizeof text, "\\%c", *p);
+        else if (*p < ' ')
+            snprintf(text, sizeof text, "\\u%04x", *p);
+        if (!put_text(metrics, text)) return false;
+    }
+    return put_text(metrics, "\": ");
+}
+
+static bool put_json_row(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list)
+{
+    if (!put_text(metrics, "{\"step\": ") || !put_integer(metrics, step)) return false;
+    for (int i = 0; i < count; i++) {
+        const bool is_finite = isfinite(list[i].value);
+        if (!put_json_name(metrics, list[i].name) ||
+            !(is_finite ? put_number(metrics, list[i].value) : put_text(metrics, "null")))
+            return false;
+    }
+    return put_text(metrics, "}\n");
+}
+
+/* --- CSV --- */
+
+/* In quotes, which are doubled inside, where a reader would split it else. */
+static bool put_csv_name(rapt_metrics *metrics, const char *name)
+{
+    const bool quoted = strpbrk(name, ",\"\r\n") != NULL;
+    if (!put_text(metrics, quoted ? ",\"" : ",")) return false;
+    for (const char *p = name; *p; p++)
+        if (!rapt_metrics_put(metrics, p, 1) || (*p == '"' && !rapt_metrics_put(metrics, p, 1))) return false;
+    return !quoted || put_text(metrics, "\"");
+}
+
+static bool add_column(rapt_metrics *metrics, const char *name)
+{
+    const size_t bytes = ((size_t)metrics->column_count + 1) * sizeof *metrics->columns;
+    void *columns = realloc(metrics->columns, bytes);
+    if (!columns) return rapt_fail(RAPT_ERROR_MEMORY, "metrics", "no memory for the name '%s'", name);
+    metrics->columns = columns;
+    strcpy(metrics->columns[metrics->column_count++], name);
+    return true;
+}
+
+/* The next name of a header, of which *from is behind it then; false when it has none. */
+static bool read_name(const char **from, char name[rapt_metrics_name_size])
+{
+    const char *p = *from;
+    const bool quoted = *p == '"';
+    size_t length = 0;
+    for (p += quoted; *p && (quoted || !strchr(",\r\n", *p)); p++) {
+        if (quoted && *p == '"' && *++p != '"') break;
+        if (length == rapt_metrics_name_size - 1) return false;
+        name[length++] = *p;
+    }
+    name[length] = '\0';
+    *from = p;
+    return length > 0 && (*p == ',' || *p == '\r' || *p == '\n');
+}
+
+/* The names of the file that goes on. */
+static bool open_csv(rapt_metrics *metrics, bool append)
+{
+    if (!open_lines(metrics, append, true) || !rapt_metrics_put(metrics, "", 1)) return false;
+    char name[rapt_metrics_name_size];
+    const char *from = metrics->room;
+    bool good = metrics->used == 1 || (read_name(&from, name) && strcmp(name, "step") == 0);
+    while (good && *from == ',') {
+        from++;
+        good = read_name(&from, name);
+        if (good && !add_column(metrics, name)) return false;
+    }
+    return good || rapt_fail(RAPT_ERROR_FORMAT, "metrics_open",
+                             "the first line of '%s' is no list of names that begins with step", metrics->path);
+}
+
+static const rapt_metric *find(int count, const rapt_metric *list, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0) return &list[i];
+    return NULL;
+}
+
+static bool has_column(const rapt_metrics *metrics, const char *name)
+{
+    for (int i = 0; i < metrics->column_count; i++)
+        if (strcmp(metrics->columns[i], name) == 0) return true;
+    return false;
+}
+
+static bool put_header(rapt_metrics *metrics, int count, const rapt_metric *list)
+{
+    metrics->column_count = 0;
+    if (!put_text(metrics, "step")) return false;
+    for (int i = 0; i < count; i++)
+        if (!add_column(metrics, list[i].name) || !put_csv_name(metrics, list[i].name)) return false;
+    return put_text(metrics, "\n");
+}
+
+static bool put_csv_number(rapt_metrics *metrics, double value)
+{
+    if (isfinite(value)) return put_number(metrics, value);
+    return put_text(metrics, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
+static bool put_csv_row(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list)
+{
+    if (metrics->end == 0 && !put_header(metrics, count, list)) return false;
+    for (int i = 0; i < count; i++)
+        if (!has_column(metrics, list[i].name))
+            return rapt_fail(RAPT_ERROR_VALUE, "metrics_write",
+                             "'%s' is none of the %d names that '%s' began with; the first row has all names",
+                             list[i].name, metrics->column_count, metrics->path);
+    if (!put_integer(metrics, step)) return false;
+    for (int i = 0; i < metrics->column_count; i++) {
+        const rapt_metric *metric = find(count, list, metrics->columns[i]);
+        if (!put_text(metrics, ",") || (metric && !put_csv_number(metrics, metric->value))) return false;
+    }
+    return put_text(metrics, "\n");
+}
+
+const rapt_metrics_kind rapt_csv_kind = {.open = open_csv, .put_row = put_csv_row};
+const rapt_metrics_kind rapt_json_lines_kind = {.open = open_json_lines, .put_row = put_json_row};

@@ -1,0 +1,182 @@
+/* Metrics: what is in the files, byte by byte where they are text; event files are read back by read_events.py, too. */
+#include "expect.h"
+
+#include <dirent.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <rapt/metrics.h>
+
+#include "../../optim/metrics.h"
+#include "temporary_file.h"
+
+static char path[32];
+
+static void new_path(void)
+{
+    write_temporary_file(path, "", 0);
+}
+
+static void remove_path(void)
+{
+    unlink(path);
+}
+
+TestSuite(metrics, .init = new_path, .fini = remove_path);
+
+static const char *content(void)
+{
+    static char text[4096];
+    FILE *file = fopen(path, "rb");
+    cr_assert_not_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static rapt_metrics *opened(rapt_metrics_format format, bool append)
+{
+    rapt_metrics *metrics = rapt_metrics_open(path, format, append);
+    cr_assert_not_null(metrics, "%s", rapt_error());
+    return metrics;
+}
+
+#define ROW(...)                                                                                                       \
+    (int)(sizeof((rapt_metric[]){__VA_ARGS__}) / sizeof(rapt_metric)), (rapt_metric[])                                 \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+
+Test(metrics, csv)
+{
+    setlocale(LC_ALL, "de_DE.UTF-8"); /* where there is one, its commas must not come in */
+    rapt_metrics *metrics = opened(RAPT_METRICS_CSV, false);
+    cr_expect(rapt_metrics_write(metrics, 0, ROW({"loss", 0.5}, {"a,\"b\"", -1e-30}, {"c", 1. / 3})));
+    cr_expect_str_eq(content(), "step,loss,\"a,\"\"b\"\"\",c\n0,0.5,-1e-30,0.3333333333333333\n");
+    cr_expect(rapt_metrics_write(metrics, 10, ROW({"c", (double)NAN}, {"loss", (double)-INFINITY})));
+    cr_expect_not(rapt_metrics_write(metrics, 11, ROW({"other", 1})));
+    expect_error(RAPT_ERROR_VALUE, "'other' is none of the 3 names");
+    cr_expect(rapt_metrics_close(metrics));
+
+    FILE *file = fopen(path, "ab");
+    fputs("12,0.2", file); /* a crash */
+    fclose(file);
+    metrics = opened(RAPT_METRICS_CSV, true);
+    cr_expect(rapt_metrics_write(metrics, 12, ROW({"a,\"b\"", 3})), "%s", rapt_error());
+    cr_expect(rapt_metrics_close(metrics));
+    cr_expect_str_eq(content(), "step,loss,\"a,\"\"b\"\"\",c\n0,0.5,-1e-30,0.3333333333333333\n10,-inf,,nan\n12,,3,\n");
+    metrics = opened(RAPT_METRICS_CSV, false);
+    cr_expect(rapt_metrics_write(metrics, 1, ROW({"x", 100000})));
+    cr_expect(rapt_metrics_close(metrics));
+    cr_expect_str_eq(content(), "step,x\n1,1e+05\n");
+    expect_no_error();
+}
+
+Test(metrics, json_lines)
+{
+    rapt_metrics *metrics = opened(RAPT_METRICS_JSON_LINES, false);
+    cr_expect(rapt_metrics_write(metrics, -1, ROW({"loss", 0.1}, {"a\"\\\n\xc3\xa9", (double)INFINITY})));
+    cr_expect(rapt_metrics_close(metrics));
+    metrics = opened(RAPT_METRICS_JSON_LINES, true);
+    cr_expect(rapt_metrics_write(metrics, 2, ROW({"other", 0})));
+    cr_expect(rapt_metrics_close(metrics));
+    cr_expect_str_eq(content(), "{\"step\": -1, \"loss\": 0.1, \"a\\\"\\\\\\u000a\xc3\xa9\": null}\n"
+                                "{\"step\": 2, \"other\": 0}\n");
+    expect_no_error();
+}
+
+/* The values of RFC 3720, B.4. */
+Test(metrics, checksum)
+{
+    unsigned char bytes[32] = {0};
+    cr_expect_eq(rapt_crc32c(bytes, 32), 0x8a9136aa);
+    memset(bytes, 0xff, 32);
+    cr_expect_eq(rapt_crc32c(bytes, 32), 0x62a8ab43);
+    for (int i = 0; i < 32; i++) bytes[i] = (unsigned char)i;
+    cr_expect_eq(rapt_crc32c(bytes, 32), 0x46dd794e);
+    cr_expect_eq(rapt_crc32c("123456789", 9), 0xe3069283);
+}
+
+/* Removes the files of the folder `path`, and it. */
+static int remove_folder(void)
+{
+    int count = 0;
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char name[512];
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        if (strstr(name, "events.out.tfevents.") && unlink(name) == 0) count++;
+    }
+    if (folder) closedir(folder);
+    return rmdir(path) == 0 ? count : -1;
+}
+
+Test(metrics, events_are_read_by_another_reader)
+{
+    char command[1024];
+    unlink(path);
+    rapt_metrics *metrics = opened(RAPT_METRICS_TENSORBOARD, false), *more = opened(RAPT_METRICS_TENSORBOARD, true);
+    for (int step = 0; step < 300; step++)
+        cr_expect(rapt_metrics_write(metrics, step, ROW({"loss/training", 1. / (1 + step)}, {"rate", step})), "%s",
+                  rapt_error());
+    cr_expect(rapt_metrics_write(metrics, 1000000, ROW({"loss/training", 0.25})));
+    cr_expect(rapt_metrics_write(more, 7, ROW({"more", -2})));
+    cr_expect(rapt_metrics_close(metrics) && rapt_metrics_close(more));
+    snprintf(command, sizeof command, "python3 '%s/tests/optim/read_events.py' '%s'", RAPT_SOURCE_ROOT, path);
+    const int status = system("python3 -c ''") == 0 ? system(command) : 0;
+    cr_expect_eq(status, 0, "read_events.py: %d", status);
+    cr_expect_eq(remove_folder(), 2);
+    expect_no_error();
+}
+
+Test(metrics, full_disk)
+{
+    unlink(path);
+    cr_assert_eq(symlink("/dev/full", path), 0);
+    rapt_metrics *metrics = rapt_metrics_open(path, RAPT_METRICS_JSON_LINES, false);
+    cr_expect(!metrics || !rapt_metrics_write(metrics, 0, ROW({"loss", 1})));
+    cr_expect_eq(rapt_error_get_code(), RAPT_ERROR_FILE, "%s", rapt_error());
+    rapt_metrics_close(metrics);
+    rapt_clear_error();
+    cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_CSV, true));
+    expect_error(RAPT_ERROR_FILE, "is no regular file");
+}
+
+Test(metrics, wrong_uses)
+{
+    cr_expect_null(rapt_metrics_open(NULL, RAPT_METRICS_CSV, false));
+    expect_error(RAPT_ERROR_NULL, "path is NULL");
+    cr_expect_null(rapt_metrics_open(path, (rapt_metrics_format)9, false));
+    expect_error(RAPT_ERROR_VALUE, "9 is not a format");
+    cr_expect_null(rapt_metrics_open("/nowhere/at/all", RAPT_METRICS_CSV, false));
+    expect_error(RAPT_ERROR_FILE, "'/nowhere/at/all' cannot be written");
+    cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_TENSORBOARD, false));
+    expect_error(RAPT_ERROR_FILE, "is no folder");
+    FILE *file = fopen(path, "wb");
+    fputs("some text\n", file);
+    fclose(file);
+    cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_CSV, true));
+    expect_error(RAPT_ERROR_FORMAT, "is no list of names that begins with step");
+    rapt_metrics *metrics = opened(RAPT_METRICS_JSON_LINES, false);
+    cr_expect_not(rapt_metrics_write(NULL, 0, ROW({"x", 1})));
+    expect_error(RAPT_ERROR_NULL, "metrics is NULL");
+    cr_expect_not(rapt_metrics_write(metrics, 0, 0, NULL));
+    expect_error(RAPT_ERROR_VALUE, "0 metrics");
+    cr_expect_not(rapt_metrics_write(metrics, 0, 1, NULL));
+    expect_error(RAPT_ERROR_NULL, "list is NULL");
+    cr_expect_not(rapt_metrics_write(metrics, 0, ROW({NULL, 1})));
+    expect_error(RAPT_ERROR_NULL, "metric 0 is NULL");
+    cr_expect_not(rapt_metrics_write(metrics, 0, ROW({"", 1})));
+    expect_error(RAPT_ERROR_VALUE, "0 bytes");
+    cr_expect_not(rapt_metrics_write(metrics, 0, ROW({"step", 1})));
+    expect_error(RAPT_ERROR_VALUE, "is called step");
+    cr_expect_not(rapt_metrics_write(metrics, 0, ROW({"x", 1}, {"y", 1}, {"x", 1})));
+    expect_error(RAPT_ERROR_VALUE, "metrics 0 and 2 are both called 'x'");
+    cr_expect_str_eq(content(), "");
+    cr_expect(rapt_metrics_close(metrics));
+    cr_expect(rapt_metrics_close(NULL));
+    expect_no_error();
+}
