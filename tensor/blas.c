@@ -3,11 +3,11 @@
 
 #include <cblas.h>
 #include <limits.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "openmp.h"
 #include "tensor/matmul.h"
 
 /* OpenBLAS's OpenMP build asks OpenMP for the number of threads at each call, the others keep what they were told. */
@@ -42,6 +42,11 @@ void rapt_blas_start(void)
     asks_openmp = openblas_get_parallel() == OPENBLAS_OPENMP;
     openblas_set_num_threads(1);
     omp_set_num_threads(threads);
+}
+
+const char *rapt_blas_describe(void)
+{
+    return openblas_get_config();
 }
 
 /* Gives the axes of size 1, whose strides say nothing, strides that BLAS takes. */

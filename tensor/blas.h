@@ -9,6 +9,9 @@
  * builds is installed. */
 void rapt_blas_start(void);
 
+/* Which OpenBLAS; read only where it is used. */
+const char *rapt_blas_describe(void);
+
 /* Can BLAS read a matrix of those strides? One of them must be 1 and the other no less than the size of that axis; the
  * stride of an axis of size 1 does not matter. */
 bool rapt_blas_reads(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride);

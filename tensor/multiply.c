@@ -55,7 +55,7 @@ static void run_reference(void *context, int64_t first, int64_t last)
     for (int64_t i = first; i < last; i++) {
         const rapt_product p = rapt_tile_at(w, i);
         if (!p.accumulate) rapt_product_fill(&p, w->item);
-        rapt_blas_add_product(w->all.dtype, &p);
+        if (p.k > 0) rapt_blas_add_product(w->all.dtype, &p);
         w->kernels->finish(&p);
     }
 }

@@ -2,7 +2,6 @@
  * processors. */
 #include "tensor/parallel.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -11,6 +10,7 @@
 #include <rapt/error.h>
 #include <rapt/runtime.h>
 
+#include "openmp.h"
 #include "tensor/thread.h"
 
 enum { elements_a_piece = 16384 };
@@ -68,6 +68,9 @@ bool rapt_set_threads(int count)
             "works alone there, other threads of the child do not",
             count);
     this_thread.is_forked = this_thread.is_forked && this_thread.has_team;
+#ifndef _OPENMP
+    count = 1;
+#endif
     atomic_store(&threads, count);
     atomic_store(&threads_are_fixed, true);
     return true;

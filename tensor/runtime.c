@@ -1,10 +1,10 @@
 /* Start-up: which instruction-set level, who computes matrix products. */
 #include <rapt/runtime.h>
 
-#include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rapt/error.h>
 
@@ -20,22 +20,29 @@ typedef struct level {
     bool (*runs_here)(void);
 } level;
 
+#ifdef RAPT_HAVE_LEVEL_BASELINE
 void rapt_fill_kernels_baseline(rapt_kernels *kernels);
 
 static bool runs_everywhere(void)
 {
     return true;
 }
+#endif
 
-#ifdef RAPT_HAVE_X86_LEVELS
-void rapt_fill_kernels_v3(rapt_kernels *kernels);
-void rapt_fill_kernels_v4(rapt_kernels *kernels);
-
+#if defined RAPT_HAVE_LEVEL_V3 || defined RAPT_HAVE_LEVEL_V4
 static bool runs_v3(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
            __builtin_cpu_supports("bmi2");
 }
+#endif
+
+#ifdef RAPT_HAVE_LEVEL_V3
+void rapt_fill_kernels_v3(rapt_kernels *kernels);
+#endif
+
+#ifdef RAPT_HAVE_LEVEL_V4
+void rapt_fill_kernels_v4(rapt_kernels *kernels);
 
 static bool runs_v4(void)
 {
@@ -46,9 +53,13 @@ static bool runs_v4(void)
 #endif
 
 static const level levels[] = {
+#ifdef RAPT_HAVE_LEVEL_BASELINE
     {"baseline", "baseline", rapt_fill_kernels_baseline, runs_everywhere},
-#ifdef RAPT_HAVE_X86_LEVELS
+#endif
+#ifdef RAPT_HAVE_LEVEL_V3
     {"x86-64-v3", "v3", rapt_fill_kernels_v3, runs_v3},
+#endif
+#ifdef RAPT_HAVE_LEVEL_V4
     {"x86-64-v4", "v4", rapt_fill_kernels_v4, runs_v4},
 #endif
 };
@@ -66,14 +77,20 @@ static void fill_table(void)
             break;
         }
     }
+    if (!rapt_kernel.level) {
+        fprintf(stderr, "rapt: this library has kernels for %s and above alone, which this processor does not run\n",
+                levels[0].name);
+        _exit(1);
+    }
     if (!found)
-        fprintf(stderr, "rapt: RAPT_LEVEL=%s is not a level of this processor (baseline, v3, v4); using %s\n", wanted,
-                rapt_kernel.level);
+        fprintf(stderr,
+                "rapt: RAPT_LEVEL=%s is not a level of this library and this processor (baseline, v3, v4); using %s\n",
+                wanted, rapt_kernel.level);
 }
 
 static __attribute__((constructor)) void start(void)
 {
-#ifdef RAPT_HAVE_X86_LEVELS
+#if defined RAPT_HAVE_LEVEL_V3 || defined RAPT_HAVE_LEVEL_V4
     __builtin_cpu_init();
 #endif
     fill_table();
@@ -92,6 +109,6 @@ const char *rapt_describe_runtime(void)
     static __thread char text[320];
     snprintf(text, sizeof text, "rapt %s: %d thread%s, kernels for %s, matrix products by %s", RAPT_VERSION,
              rapt_get_threads(), rapt_get_threads() == 1 ? "" : "s", rapt_get_level(),
-             rapt_matmul_uses_blas() ? openblas_get_config() : "rapt");
+             rapt_matmul_uses_blas() ? rapt_blas_describe() : "rapt");
     return text;
 }

@@ -7,7 +7,8 @@
 
 RAPT_BEGIN_DECLS
 
-/* The number of threads that ops use; results do not depend on it. Values below 1 are an error (false). The default
+/* The number of threads that ops use; results do not depend on it. Values below 1 are an error (false). A library built
+ * without OpenMP works on the calling thread, whatever it is told (rapt_get_threads gives 1). The default otherwise
  * is OpenMP's (OMP_NUM_THREADS, or one for each processor), of which all but one rest while other programs keep the
  * processors busy; a number that was set is used as it is. A thread that forks works alone in the child, since
  * OpenMP's threads do not survive a fork. If it had not used several threads (neither here nor in OpenMP regions of
@@ -16,7 +17,7 @@ RAPT_API bool rapt_set_threads(int threads);
 RAPT_API int rapt_get_threads(void);
 
 /* The instruction-set level of the kernels in use: "baseline", "x86-64-v3" or "x86-64-v4". The environment variable
- * RAPT_LEVEL (baseline, v3, v4) chooses a lower one than the processor has. */
+ * RAPT_LEVEL (baseline, v3, v4) chooses a lower one than the processor has, of those that the library is built with. */
 RAPT_API const char *rapt_get_level(void);
 
 /* One line with version, threads, level and who computes matrix products: the library itself, or with
