@@ -167,8 +167,9 @@ static bool try_forward_decoding(const rapt_dot_attention *call, const rapt_atte
             int64_t count = keys.last - keys.first;
             if (count == 0) continue;
             score_decoding(&w, i, block, keys, NULL);
-            const T factor = (call->normalizer.is_sigmoid ? sigmoid_step_decoding
-                                                          : softmax_step_decoding)(&w, i, (count + width - 1) / width);
+            const int64_t vectors = (count + width - 1) / width;
+            const T factor = call->normalizer.is_sigmoid ? sigmoid_step_decoding(&w, i, vectors)
+                                                         : softmax_step_decoding(&w, i, vectors);
             if (call->mask.keep < 1) drop_row(call, row_at(call, piece, i), keys, 1, w.scores);
             if (skips) count = choose(&w, count);
             add_rows(&w.of_value, count, w.scores, skips ? w.chosen : w.places,

@@ -170,7 +170,7 @@ static void softmax_step(forward_work *w, int64_t g, int64_t vectors)
 }
 
 /* Sigmoid's step: the rows of a group have no sums to follow. */
-static void sigmoid_step(forward_work *w, int64_t g, int64_t vectors)
+static __attribute__((noinline)) void sigmoid_step(forward_work *w, int64_t g, int64_t vectors)
 {
     const int64_t from = g * RAPT_TILE_ROWS;
     for (int64_t i = 0; i < RAPT_TILE_ROWS; i++) {
@@ -201,7 +201,10 @@ static void forward_group(forward_work *w, int64_t g, rapt_key_range tile)
     const int64_t first = (seen.first - tile.first) / width * width;
     const int64_t count = seen.last - tile.first - first, from = g * RAPT_TILE_ROWS;
     const int64_t vectors = score_group(w, g, tile, seen, first);
-    (call->normalizer.is_sigmoid ? sigmoid_step : softmax_step)(w, g, vectors);
+    if (call->normalizer.is_sigmoid)
+        sigmoid_step(w, g, vectors);
+    else
+        softmax_step(w, g, vectors);
     if (call->mask.keep < 1)
         for (int64_t i = 0; i < RAPT_TILE_ROWS && from + i < w->rows; i++)
             drop_row(call, row_at(call, w->piece, from + i), (rapt_key_range){tile.first + first, seen.last}, 1,

@@ -75,21 +75,29 @@ static void merge(const rapt_dot_attention *call, int64_t parts, const void *out
     }
 }
 
+static __attribute__((noinline)) void differentiate_sigmoid(int64_t columns, T largest, const T *restrict d_weights,
+                                                            T *restrict weights, T *restrict d_scores)
+{
+    RAPT_SIMD for (int64_t j = 0; j < columns; j++)
+    {
+        const T weight = sigmoid(weights[j] - largest);
+        weights[j] = weight;
+        d_scores[j] = weight == 0 ? 0 : weight * (1 - weight) * d_weights[j]; /* 0 even where the value is NaN */
+    }
+}
+
 /* Weights and d_scores of a row from its scores and d_weights, for whole vectors of columns. */
 static inline void differentiate_row(const rapt_dot_attention *call, int64_t columns, T largest, T scale, T delta,
                                      const T *restrict d_weights, T *restrict weights, T *restrict d_scores)
 {
-    if (call->normalizer.is_sigmoid) RAPT_SIMD for (int64_t j = 0; j < columns; j++)
-        {
-            const T weight = sigmoid(weights[j] - largest);
-            weights[j] = weight;
-            d_scores[j] = weight == 0 ? 0 : weight * (1 - weight) * d_weights[j]; /* 0 even where the value is NaN */
-        }
-    else
-        RAPT_SIMD for (int64_t j = 0; j < columns; j++)
-        {
-            const T weight = EXP(weights[j] - largest) * scale;
-            weights[j] = weight;
-            d_scores[j] = weight == 0 ? 0 : weight * (d_weights[j] - delta);
-        }
+    if (call->normalizer.is_sigmoid) {
+        differentiate_sigmoid(columns, largest, d_weights, weights, d_scores);
+        return;
+    }
+    RAPT_SIMD for (int64_t j = 0; j < columns; j++)
+    {
+        const T weight = EXP(weights[j] - largest) * scale;
+        weights[j] = weight;
+        d_scores[j] = weight == 0 ? 0 : weight * (d_weights[j] - delta);
+    }
 }
