@@ -58,10 +58,20 @@ static void begin(rapt_observation *o, unsigned observers, rapt_doing doing, con
                             .op_around = rapt_running_op,
                             .flops_around = rapt_flops};
     innermost = o;
-    if (!(observers & RAPT_PROFILES)) return;
+}
+
+/* All is ready for what is observed. */
+static void start_clock(rapt_observation *o)
+{
+    if (!(o->observers & RAPT_PROFILES)) return;
     o->profile = rapt_profile_number();
     rapt_flops = &o->flops;
     o->begin = rapt_profile_clock();
+}
+
+static void stop_clock(rapt_observation *o)
+{
+    if (o->observers & RAPT_PROFILES) o->end = rapt_profile_clock();
 }
 
 static void end(rapt_observation *o, const rapt_shapes *shapes)
@@ -69,9 +79,10 @@ static void end(rapt_observation *o, const rapt_shapes *shapes)
     innermost = o->around;
     rapt_flops = o->flops_around;
     if (!(o->observers & RAPT_PROFILES)) return;
+    rapt_profile_add(o, shapes);
     const int64_t now = rapt_profile_clock();
+    rapt_profile_add_own(now - o->end);
     if (o->around) o->around->inside += now - o->begin;
-    rapt_profile_add(o, now, shapes);
 }
 
 static bool wants_shapes(const rapt_observation *o)
@@ -83,10 +94,12 @@ static bool wants_shapes(const rapt_observation *o)
 void rapt_region_begin_now(rapt_observation *region, unsigned observers, rapt_doing doing, const char *name)
 {
     begin(region, observers, doing, name, rapt_running_place.path);
+    start_clock(region);
 }
 
 void rapt_region_end_now(rapt_observation *region)
 {
+    stop_clock(region);
     end(region, NULL);
 }
 
@@ -150,12 +163,14 @@ bool rapt_is_inside(void)
 void rapt_observe_op(rapt_observation *o, const rapt_call *call)
 {
     begin(o, rapt_observed(), RAPT_DOING_FORWARD, call->op->name, rapt_running_place.path);
+    start_clock(o);
 }
 
 bool rapt_observe_op_done(rapt_observation *o, const rapt_call *call, bool good)
 {
     rapt_shapes shapes;
     const bool wanted = wants_shapes(o);
+    stop_clock(o);
     if (good && (o->observers & RAPT_PROFILES)) o->bytes = bytes_of_call(call);
     if (wanted) rapt_shapes_of_call(&shapes, call, good);
     end(o, wanted ? &shapes : NULL);
@@ -170,12 +185,14 @@ void rapt_observe_vjp(rapt_observation *o, rapt_walk *walk, const rapt_node *nod
     rapt_running_op = node->op->name;
     if (o->observers & RAPT_PROFILES) o->bytes = bytes_of_vjp(walk, node);
     if (o->observers & RAPT_HUNTS) rapt_hunt_arrived(walk, node);
+    start_clock(o);
 }
 
 bool rapt_observe_vjp_done(rapt_observation *o, const rapt_walk *walk, const rapt_node *node, bool good)
 {
     rapt_shapes shapes;
     const bool wanted = wants_shapes(o);
+    stop_clock(o);
     if (wanted) rapt_shapes_of_vjp(&shapes, walk, node);
     end(o, wanted ? &shapes : NULL);
     rapt_running_op = o->op_around;

@@ -52,8 +52,11 @@ int64_t rapt_profile_clock(void);
 /* The number of the profile that runs. */
 uint64_t rapt_profile_number(void);
 
-/* Adds an observation that ended at that time. shapes may be NULL. */
-void rapt_profile_add(const rapt_observation *o, int64_t end, const rapt_shapes *shapes);
+/* Adds an observation that has ended. shapes may be NULL. */
+void rapt_profile_add(const rapt_observation *o, const rapt_shapes *shapes);
+
+/* Adds what observing took, in nanoseconds. */
+void rapt_profile_add_own(int64_t duration);
 
 /* Does the profile that runs write a file, which wants shapes? */
 bool rapt_profile_wants_shapes(void);

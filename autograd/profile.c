@@ -25,6 +25,7 @@ static struct {
 
 static _Atomic uint64_t number;
 static atomic_bool writes_file;
+static _Atomic int64_t own_time; /* what observing took, in nanoseconds */
 static RAPT_THREAD_LOCAL struct {
     uint64_t number; /* of the profile in which the thread has that place */
     int place;
@@ -117,28 +118,38 @@ static thread_time *time_of_thread(int64_t begin)
     return &profile.threads[this_thread.place];
 }
 
-void rapt_profile_add(const rapt_observation *o, int64_t end, const rapt_shapes *shapes)
+/* Under the lock, of the profile that runs. */
+static void add(const rapt_observation *o, const rapt_profile_row *key, const rapt_shapes *shapes)
+{
+    rapt_profile_row *row = row_of(key);
+    thread_time *thread = time_of_thread(o->begin);
+    profile.calls++;
+    if (!row || !thread) profile.lost++;
+    if (row) {
+        row->calls++;
+        row->seconds += (double)(o->end - o->begin - o->inside) * 1e-9;
+        row->bytes += o->bytes;
+        row->flops += o->flops;
+    }
+    if (!thread) return;
+    if (o->begin < thread->first) thread->first = o->begin;
+    if (o->end > thread->last) thread->last = o->end;
+    if (profile.file.stream)
+        rapt_profile_file_add(&profile.file, o, o->begin - profile.begin, o->end - o->begin, this_thread.place + 1,
+                              shapes);
+}
+
+void rapt_profile_add(const rapt_observation *o, const rapt_shapes *shapes)
 {
     const rapt_profile_row key = {.doing = o->doing, .name = rapt_lasting_text(o->name), .path = o->path};
     profile_lock_take();
-    if (profile.runs && o->profile == rapt_profile_number()) {
-        rapt_profile_row *row = row_of(&key);
-        thread_time *thread = time_of_thread(o->begin);
-        profile.calls++;
-        if (row) {
-            row->calls++;
-            row->seconds += (double)(end - o->begin - o->inside) * 1e-9;
-            row->bytes += o->bytes;
-            row->flops += o->flops;
-        }
-        if (thread && o->begin < thread->first) thread->first = o->begin;
-        if (thread && end > thread->last) thread->last = end;
-        if (!row || !thread) profile.lost++;
-        if (thread && profile.file.stream)
-            rapt_profile_file_add(&profile.file, o, o->begin - profile.begin, end - o->begin, this_thread.place + 1,
-                                  shapes);
-    }
+    if (profile.runs && o->profile == rapt_profile_number()) add(o, &key, shapes);
     profile_lock_give();
+}
+
+void rapt_profile_add_own(int64_t duration)
+{
+    atomic_fetch_add_explicit(&own_time, duration, memory_order_relaxed);
 }
 
 /* --- start, stop, what was measured --- */
@@ -149,6 +160,7 @@ static void forget(void)
     free(profile.rows);
     free(profile.threads);
     memset(&profile, 0, sizeof profile);
+    atomic_store(&own_time, 0);
 }
 
 static bool stop(void)
@@ -204,7 +216,8 @@ static rapt_profile_times times_of(void)
         *seconds[row->doing] += row->seconds;
         t.flops += row->flops;
     }
-    t.outside = t.all - t.forward - t.backward - t.walk - t.step;
+    t.own = (double)atomic_load(&own_time) * 1e-9;
+    t.outside = t.all - t.forward - t.backward - t.walk - t.step - t.own;
     return t;
 }
 

@@ -110,8 +110,13 @@ static void print_sums(FILE *stream, const rapt_profile_times *t)
     const struct {
         const char *name;
         double seconds;
-    } sums[] = {{"ops, forward", t->forward},     {"ops, backward", t->backward}, {"walks through graphs", t->walk},
-                {"steps of optimizers", t->step}, {"outside", t->outside},        {"all", t->all}};
+    } sums[] = {{"ops, forward", t->forward},
+                {"ops, backward", t->backward},
+                {"walks through graphs", t->walk},
+                {"steps of optimizers", t->step},
+                {"the profile itself", t->own},
+                {"outside", t->outside},
+                {"all", t->all}};
     fprintf(stream, "\n%d thread%s, %lld calls\n", t->threads, t->threads == 1 ? "" : "s", (long long)t->calls);
     for (int i = 0; i < (int)(sizeof sums / sizeof *sums); i++)
         fprintf(stream, "%-45s %10.6f %18s %6.1f%%\n", sums[i].name, sums[i].seconds, "", percent(sums[i].seconds, t));

@@ -191,6 +191,7 @@ static rapt_tensor *begin_packed(void *context, rapt_tensor *tokens, rapt_tensor
 {
     rapt_gpt_cache *cache = context;
     rapt_raw_packing p;
+    RAPT_ENTER((const rapt_module *)cache->gpt);
     RAPT_SCOPE;
     if (!rapt_read_packing(op, starts, &p) || !check_begin(cache, tokens, &p)) return NULL;
     rapt_tensor *lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(p.sequences)),
@@ -235,6 +236,7 @@ static rapt_tensor *read_anew(rapt_gpt_cache *cache, rapt_tensor *tokens)
 static rapt_tensor *next(void *context, rapt_tensor *tokens)
 {
     rapt_gpt_cache *cache = context;
+    RAPT_ENTER((const rapt_module *)cache->gpt);
     RAPT_SCOPE;
     const bool overflows = cache->length + rapt_size(tokens, 1) > cache->gpt->config.context;
     return rapt_keep(overflows ? read_anew(cache, tokens) : read_tokens(cache, tokens, true));

@@ -115,7 +115,8 @@ Test(profile, sums_are_the_time_of_the_clock)
             cr_expect_eq(t.lost, 0);
             cr_expect_gt(t.step, 0);
             cr_expect_gt(t.walk, 0);
-            cr_expect_float_eq(t.all, t.forward + t.backward + t.walk + t.step + t.outside, 1e-9);
+            cr_expect_gt(t.own, 0);
+            cr_expect_float_eq(t.all, t.forward + t.backward + t.walk + t.step + t.own + t.outside, 1e-9);
         }
         cr_expect(share >= 0.95 && share <= 1, "%g of the clock's time", share);
         rapt_optimizer_free(optimizer);

@@ -58,10 +58,10 @@ struct rapt_observation {
     rapt_observation *around; /* in this thread */
     const char *op_around;    /* rapt_running_op before a vjp */
     double *flops_around;
-    double flops;          /* of products, of all that goes on inside without an observation of its own */
-    double bytes;          /* that its tensors have */
-    int64_t begin, inside; /* nanoseconds; inside: of observations inside */
-    uint64_t profile;      /* the number of the profile that it is part of */
+    double flops;               /* of products, of all that goes on inside without an observation of its own */
+    double bytes;               /* that its tensors have */
+    int64_t begin, end, inside; /* nanoseconds; inside: of observations inside, and what observing them took */
+    uint64_t profile;           /* the number of the profile that it is part of */
 };
 
 void rapt_region_begin_now(rapt_observation *region, unsigned observers, rapt_doing doing, const char *name);

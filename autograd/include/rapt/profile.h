@@ -32,6 +32,7 @@ typedef struct rapt_profile_times {
     double forward, backward; /* in ops, and in their vector-Jacobian products */
     double walk;              /* in the rest of backward and gradients */
     double step;              /* in optimizers' steps and clipping */
+    double own;               /* in the profile itself */
     double outside;           /* in everything else: loops, data, layers between their ops */
     double flops;             /* of matrix products and dot-product attention, a multiply-add being two */
     int64_t calls, lost;      /* lost: for lack of memory */
