@@ -11,7 +11,6 @@
 
 #include "command_line.h"
 #include "files.h"
-#include "progress.h"
 
 struct options {
     const char *data, *save;
@@ -192,65 +191,84 @@ static rapt_tensor *forward(struct vision_transformer *m, rapt_tensor *x)
 
 /* --- training --- */
 
-/* The pictures of the given rows: brightness from 0 to 1, and labels. */
-static void take(const struct pictures *p, const int64_t *rows, int64_t count, rapt_tensor **x, rapt_tensor **labels)
+/* A batch of pictures, brightness from 0 to 1, and their labels. */
+static bool take(void *context, rapt_batch *batch)
 {
-    int64_t size = p->height * p->width;
-    *x = rapt_empty(RAPT_FLOAT32, RAPT_SHAPE(count, p->height, p->width));
-    *labels = rapt_empty(RAPT_INT64, RAPT_SHAPE(count));
-    float *to = rapt_data_for_writing(*x);
-    int64_t *label = rapt_data_for_writing(*labels);
-    for (int64_t i = 0; i < count; i++) {
-        for (int64_t j = 0; j < size; j++) *to++ = (float)p->pixels[rows[i] * size + j] / 255;
-        label[i] = p->labels[rows[i]];
+    const struct pictures *p = context;
+    const int64_t size = p->height * p->width;
+    rapt_tensor *x = rapt_empty(RAPT_FLOAT32, RAPT_SHAPE(batch->count, p->height, p->width));
+    rapt_tensor *labels = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch->count));
+    if (!x || !labels) return false;
+    float *to = rapt_data_for_writing(x);
+    int64_t *label = rapt_data_for_writing(labels);
+    for (int64_t i = 0; i < batch->count; i++) {
+        const unsigned char *from = p->pixels + batch->items[i] * size;
+        for (int64_t j = 0; j < size; j++) *to++ = (float)from[j] / 255;
+        label[i] = p->labels[batch->items[i]];
     }
+    batch->tensors[0] = x;
+    batch->tensors[1] = labels;
+    return true;
 }
 
-static double measure_accuracy(struct vision_transformer *m, const struct pictures *p)
+/* The next batch is made on a thread while the model learns from this one. */
+static rapt_loader *batches_of(const struct pictures *p, int64_t batch_size, bool shuffle)
+{
+    return rapt_loader_new(&(rapt_loader_config){.items = p->count,
+                                                 .make = take,
+                                                 .context = (void *)p,
+                                                 .batch_size = batch_size,
+                                                 .shuffle = shuffle,
+                                                 .drop_last = shuffle,
+                                                 .prefetch = 2});
+}
+
+static double measure_accuracy(struct vision_transformer *m, rapt_loader *test)
 {
     RAPT_NO_GRADIENT;
-    double right = 0;
+    double right = 0, count = 0;
+    rapt_batch batch;
     rapt_module_train(&m->module, false);
-    for (int64_t first = 0; first < p->count; first += 250) {
+    for (; rapt_loader_next(test, &batch); count += (double)batch.count) {
         RAPT_SCOPE;
-        int64_t count = p->count - first < 250 ? p->count - first : 250;
-        rapt_tensor *x, *labels;
-        take(p, rapt_data(rapt_arange(RAPT_INT64, (double)first, (double)(first + count), 1)), count, &x, &labels);
-        right += rapt_item(rapt_sum(rapt_equal(rapt_argmax(forward(m, x), -1, false), labels), RAPT_ALL_AXES, false));
+        rapt_tensor *equal = rapt_equal(rapt_argmax(forward(m, batch.tensors[0]), -1, false), batch.tensors[1]);
+        right += rapt_item(rapt_sum(equal, RAPT_ALL_AXES, false));
     }
     rapt_module_train(&m->module, true);
-    return right / (double)p->count;
+    return right / count;
 }
 
 static double train(struct vision_transformer *m, const struct options *o, const struct pictures *training,
                     const struct pictures *test)
 {
+    enum { test_batch = 250 };
     rapt_optimizer *adam = rapt_adam_new(&m->module, &(rapt_adam_config){.learning_rate = o->learning_rate});
-    int64_t steps = training->count / o->batch;
+    rapt_loader *batches = batches_of(training, o->batch, true), *tests = batches_of(test, test_batch, false);
+    const int64_t steps = rapt_loader_count_batches(batches);
     const rapt_schedule schedule = {.kind = RAPT_SCHEDULE_COSINE, .warm_up = steps / 2, .total = o->epochs * steps};
-    struct progress progress = progress_start(stderr, 0, o->epochs * steps);
+    rapt_progress progress = rapt_progress_start(stderr, 0, o->epochs * steps);
+    progress.item_name = "pictures";
     double accuracy = 0;
     for (int64_t epoch = 0; epoch < o->epochs; epoch++) {
-        RAPT_SCOPE;
-        const int64_t *order = rapt_data(rapt_randperm(training->count));
+        rapt_batch batch;
         double sum = 0;
-        for (int64_t step = 0; step < steps; step++) {
+        while (rapt_loader_next(batches, &batch)) {
             RAPT_SCOPE;
-            rapt_tensor *x, *labels;
-            take(training, order + step * o->batch, o->batch, &x, &labels);
-            rapt_tensor *loss = rapt_cross_entropy(forward(m, x), labels, NULL);
+            rapt_tensor *loss = rapt_cross_entropy(forward(m, batch.tensors[0]), batch.tensors[1], NULL);
             rapt_backward(loss);
-            double factor = rapt_schedule_factor(&schedule, epoch * steps + step);
+            double factor = rapt_schedule_factor(&schedule, progress.step);
             rapt_optimizer_set_learning_rate(adam, o->learning_rate * factor);
             rapt_optimizer_step(adam);
             sum += rapt_item(loss);
-            progress_step(&progress, rapt_item(loss), o->batch);
+            rapt_progress_step(&progress, rapt_item(loss), batch.count);
         }
-        accuracy = measure_accuracy(m, test);
-        progress_print(&progress, "epoch %lld: training loss %.4f, test accuracy %.2f %%", (long long)epoch + 1,
-                       sum / (double)steps, 100 * accuracy);
+        accuracy = measure_accuracy(m, tests);
+        rapt_progress_print(&progress, "epoch %lld: training loss %.4f, test accuracy %.2f %%", (long long)epoch + 1,
+                            sum / (double)steps, 100 * accuracy);
     }
-    progress_end(&progress);
+    rapt_progress_end(&progress);
+    rapt_loader_free(batches);
+    rapt_loader_free(tests);
     rapt_optimizer_free(adam);
     return accuracy;
 }

@@ -11,7 +11,6 @@
 
 #include "command_line.h"
 #include "files.h"
-#include "progress.h"
 
 struct options {
     const char *data, *prompt, *weights, *save;
@@ -153,12 +152,12 @@ static void train(rapt_gpt *gpt, const struct text *text, const struct options *
                                     .warm_up = o->steps / 20,
                                     .total = o->steps,
                                     .final = 0.1};
-    struct progress progress = progress_start(stderr, 0, o->steps);
+    rapt_progress progress = rapt_progress_start(stderr, 0, o->steps);
     for (int64_t step = 0; step < o->steps; step++) {
         rapt_optimizer_set_learning_rate(adamw, o->learning_rate * rapt_schedule_factor(&schedule, step));
-        progress_step(&progress, train_step(gpt, adamw, text, o), o->batch * o->context);
+        rapt_progress_step(&progress, train_step(gpt, adamw, text, o), o->batch * o->context);
     }
-    progress_end(&progress);
+    rapt_progress_end(&progress);
     rapt_optimizer_free(adamw);
 }
 
@@ -186,14 +185,14 @@ static void print_sample(rapt_gpt *gpt, const struct text *text, const struct op
 {
     char *written = malloc((size_t)o->sample + 1);
     if (!written) exit(EXIT_FAILURE);
-    const double start = progress_now();
+    const double start = rapt_seconds();
     continue_text(gpt, text, o->prompt,
                   &(rapt_generation){.length = o->sample,
                                      .temperature = o->temperature,
                                      .top_k = o->top_k,
                                      .top_p = o->top_p},
                   written);
-    const double seconds = progress_now() - start;
+    const double seconds = rapt_seconds() - start;
     printf("%s%s\n(%lld bytes in %.2f s)\n", o->prompt, written, (long long)o->sample, seconds);
     free(written);
 }

@@ -8,7 +8,6 @@
 
 #include "claim.h"
 #include "command_line.h"
-#include "progress.h"
 
 enum { ITEMS = 32, PAIRS = 12, QUERY = 6, KEY = 10, TESTS = 20 };
 
@@ -109,11 +108,11 @@ static struct result train_and_test(rapt_scoring *scoring, rapt_normalizer *norm
         result.milliseconds = INFINITY;
         for (int64_t step = 0; step < steps; step++) {
             RAPT_SCOPE;
-            double start = progress_now();
+            double start = rapt_seconds();
             struct batch batch = draw_batch(relation);
             rapt_backward(loss_of(shares_of(model, &batch), &batch));
             rapt_optimizer_step(adam);
-            result.milliseconds = fmin(result.milliseconds, 1e3 * (progress_now() - start));
+            result.milliseconds = fmin(result.milliseconds, 1e3 * (rapt_seconds() - start));
         }
         rapt_optimizer_free(adam);
     }

@@ -8,18 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
-
-int terminal_width(FILE *stream)
-{
-    const char *columns = getenv("COLUMNS");
-    long width = columns ? strtol(columns, NULL, 10) : 0;
-    struct winsize size;
-    if (width <= 0 && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0) width = size.ws_col;
-    if (width <= 0) width = 80;
-    return width < 10000 ? (int)width : 10000;
-}
 
 bool terminal_is_utf8(void)
 {

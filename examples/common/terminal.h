@@ -8,9 +8,6 @@
 
 #include "figure.h"
 
-/* COLUMNS, else what the terminal says, else 80. */
-int terminal_width(FILE *stream);
-
 /* Are the characters of the locale that the environment names UTF-8? */
 bool terminal_is_utf8(void);
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rapt/progress.h>
+
 #include "terminal.h"
 
 enum { MOST_COLUMNS = 64, FEWEST_COLUMNS = 8, LINES = 16 };
@@ -195,7 +197,7 @@ bool picture_print_chart(FILE *stream, const struct chart *chart, char *error, s
     canvas->dots_x = braille ? 2 : 1, canvas->dots_y = braille ? 4 : 1;
     bool printed = page_open(&page, error, error_size);
     if (printed) {
-        put_chart(page.stream, canvas, chart, terminal_width(stream));
+        put_chart(page.stream, canvas, chart, rapt_terminal_width(stream));
         printed = page_print(&page, stream, error, error_size);
     }
     free(canvas);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rapt/progress.h>
+
 #include "terminal_layout.h"
 
 enum { SCALE_WIDTH = 20 };
@@ -208,7 +210,7 @@ bool picture_print_heatmaps(FILE *stream, const struct heatmap *heatmap, char *e
     if (!stream) return figure_fail(error, error_size, "terminal: a heatmap needs a stream to be printed to, not NULL");
     if (!figure_check_heatmap("terminal", heatmap, error, error_size)) return false;
     struct terminal_layout layout = {.heatmap = *heatmap,
-                                     .width = terminal_width(stream),
+                                     .width = rapt_terminal_width(stream),
                                      .colours = terminal_colours(stream)};
     float *values = terminal_lay_out(&layout);
     if (!values) return figure_fail(error, error_size, "terminal: out of memory for a picture");

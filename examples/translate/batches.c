@@ -1,35 +1,57 @@
 /* Rows of the data set as tensors. */
 #include "batches.h"
 
-#include <string.h>
+/* The columns of the loader, in this order. */
+enum { sources, decoder_inputs, labels, valid_lengths, target_lengths, column_count };
 
-struct batch batch_from_pairs(const struct pairs *pairs, const int64_t *rows, int64_t first, int64_t count)
+/* Rows of an array of num_steps numbers each. */
+static rapt_column rows_of(const int64_t *numbers, int64_t first, int64_t count, int64_t num_steps)
 {
-    int64_t steps = pairs->num_steps;
-    size_t row_bytes = (size_t)steps * sizeof(int64_t);
-    struct batch batch = {
-        .sources = rapt_empty(RAPT_INT64, RAPT_SHAPE(count, steps)),
-        .decoder_inputs = rapt_empty(RAPT_INT64, RAPT_SHAPE(count, steps)),
-        .labels = rapt_empty(RAPT_INT64, RAPT_SHAPE(count, steps)),
-        .valid_lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(count)),
-        .target_lengths = rapt_zeros(RAPT_INT64, RAPT_SHAPE(count)),
+    return (rapt_column){.values = rapt_from(RAPT_INT64, RAPT_SHAPE(count, num_steps), numbers + first * num_steps)};
+}
+
+/* How many labels of each row are not padding. */
+static rapt_column target_lengths_of(const struct pairs *pairs, int64_t first, int64_t count)
+{
+    rapt_tensor *lengths = rapt_zeros(RAPT_INT64, RAPT_SHAPE(count));
+    int64_t *numbers = lengths ? rapt_data_for_writing(lengths) : NULL;
+    const int64_t *label = pairs->labels + first * pairs->num_steps;
+    for (int64_t i = 0; numbers && i < count; i++)
+        for (int64_t j = 0; j < pairs->num_steps; j++) numbers[i] += *label++ != pairs->target_vocabulary->padding;
+    return (rapt_column){.values = lengths};
+}
+
+rapt_loader *batches_of(const struct pairs *pairs, int64_t first, int64_t count, int64_t batch_size, bool shuffle)
+{
+    RAPT_SCOPE;
+    const int64_t steps = pairs->num_steps;
+    const rapt_column columns[column_count] = {
+        [sources] = rows_of(pairs->sources, first, count, steps),
+        [decoder_inputs] = rows_of(pairs->decoder_inputs, first, count, steps),
+        [labels] = rows_of(pairs->labels, first, count, steps),
+        [valid_lengths] = {.values = rapt_from(RAPT_INT64, RAPT_SHAPE(count), pairs->valid_lengths + first)},
+        [target_lengths] = target_lengths_of(pairs, first, count),
     };
-    int64_t *sources = rapt_data_for_writing(batch.sources), *labels = rapt_data_for_writing(batch.labels);
-    int64_t *inputs = rapt_data_for_writing(batch.decoder_inputs),
-            *lengths = rapt_data_for_writing(batch.valid_lengths),
-            *target_lengths = rapt_data_for_writing(batch.target_lengths);
-    if (!sources || !labels || !inputs || !lengths || !target_lengths) return batch;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t row = rows ? rows[i] : first + i;
-        memcpy(sources + i * steps, pairs->sources + row * steps, row_bytes);
-        memcpy(inputs + i * steps, pairs->decoder_inputs + row * steps, row_bytes);
-        memcpy(labels + i * steps, pairs->labels + row * steps, row_bytes);
-        lengths[i] = pairs->valid_lengths[row];
-        for (int64_t j = 0; j < steps; j++)
-            target_lengths[i] += labels[i * steps + j] != pairs->target_vocabulary->padding;
-        batch.num_tokens += target_lengths[i];
-    }
-    return batch;
+    return rapt_loader_new(&(rapt_loader_config){.columns = columns,
+                                                 .column_count = column_count,
+                                                 .batch_size = batch_size,
+                                                 .shuffle = shuffle});
+}
+
+bool batches_next(rapt_loader *batches, struct batch *batch)
+{
+    rapt_batch rows;
+    if (!rapt_loader_next(batches, &rows)) return false;
+    *batch = (struct batch){.first = rows.first,
+                            .count = rows.count,
+                            .sources = rows.tensors[sources],
+                            .decoder_inputs = rows.tensors[decoder_inputs],
+                            .labels = rows.tensors[labels],
+                            .valid_lengths = rows.tensors[valid_lengths],
+                            .target_lengths = rows.tensors[target_lengths]};
+    const int64_t *lengths = rapt_data(batch->target_lengths);
+    for (int64_t i = 0; i < rows.count; i++) batch->num_tokens += lengths[i];
+    return true;
 }
 
 struct batch batch_with_packed_sources(const struct batch *batch)

@@ -29,21 +29,34 @@ static void count_translation(struct score *score, const char *source, const cha
     corpus_bleu_add(&score->bleu, prediction, reference);
 }
 
-static bool score_batch(struct run *run, int64_t first, int64_t count, struct score *score)
+/* A batch of the pairs from `first` on. */
+static bool score_batch(struct run *run, const struct batch *batch, int64_t first, struct score *score)
 {
     RAPT_SCOPE;
     const struct pairs *pairs = run->pairs;
-    struct batch batch = batch_from_pairs(pairs, NULL, first, count);
     rapt_tensor *translations =
-        model_translate(run->model, &batch, pairs->target_vocabulary, (int)run->options->beams, NULL);
+        model_translate(run->model, batch, pairs->target_vocabulary, (int)run->options->beams, NULL);
     const int64_t *ids = translations ? rapt_data(translations) : NULL;
-    for (int64_t i = 0; ids && i < count; i++) {
+    for (int64_t i = 0; ids && i < batch->count; i++) {
         char *text = vocabulary_decode(pairs->target_vocabulary, ids + i * pairs->num_steps, pairs->num_steps);
         if (!text) return rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a translation");
-        count_translation(score, pairs->source_texts[first + i], text, pairs->target_texts[first + i]);
+        const int64_t row = first + batch->first + i;
+        count_translation(score, pairs->source_texts[row], text, pairs->target_texts[row]);
         free(text);
     }
     return ids != NULL;
+}
+
+/* The pairs first … first + count − 1 */
+static bool score_pairs(struct run *run, int64_t first, int64_t count, struct score *score)
+{
+    if (count == 0) return true;
+    struct batch batch;
+    rapt_loader *batches = batches_of(run->pairs, first, count, batch_size, false);
+    bool good = batches;
+    while (good && batches_next(batches, &batch)) good = score_batch(run, &batch, first, score);
+    rapt_loader_free(batches);
+    return good && !rapt_error();
 }
 
 /* The sentences of Dive into Deep Learning, 11.4, with the book's BLEU. */
@@ -70,12 +83,10 @@ bool evaluate(struct run *run)
     struct score score = {0};
     bool has_test = pairs->num_test > 0;
     int64_t first = pairs->num_train + (has_test ? pairs->num_validation : 0);
-    int64_t end = first + (has_test ? pairs->num_test : pairs->num_validation);
     rapt_module_train(&run->model->module, false);
     if (run->options->is_book && !score_book_sentences(run)) return false;
     printf("translations of %s sentences:\n", has_test ? "test" : "validation");
-    for (; first < end; first += batch_size)
-        if (!score_batch(run, first, end - first < batch_size ? end - first : batch_size, &score)) return false;
+    if (!score_pairs(run, first, has_test ? pairs->num_test : pairs->num_validation, &score)) return false;
     const bool drawn = draw_attention(run) && draw_losses(run);
     if (!picture_has_files) printf("this build draws no files: it has no cairo\n");
     if (!has_test) printf("this data has no test pairs; the validation pairs stand in for them\n");

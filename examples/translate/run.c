@@ -43,19 +43,22 @@ bool run_begin(struct run *run, const struct options *options, const struct pair
                                                  .reads_padding = options->counts_padding});
     if (!run->model) return false;
     run->optimizer = rapt_adam_new(&run->model->module, &(rapt_adam_config){.learning_rate = options->learning_rate});
-    run->order = rapt_retain(rapt_arange(RAPT_INT64, 0, (double)pairs->num_train, 1));
+    run->batches = batches_of(pairs, 0, pairs->num_train, options->batch_size, true);
+    if (pairs->num_validation > 0)
+        run->validation = batches_of(pairs, pairs->num_train, pairs->num_validation, options->batch_size, false);
     run->curves = rapt_retain(rapt_full(RAPT_FLOAT64, RAPT_SHAPE(options->epochs, 2), NAN));
     run->steps_per_epoch = (pairs->num_train + options->batch_size - 1) / options->batch_size;
     run->total_steps = run->steps_per_epoch * options->epochs;
     options_note(options, pairs, run->note, sizeof run->note);
-    return run->optimizer && run->order && run->curves;
+    return run->optimizer && run->batches && (run->validation || pairs->num_validation == 0) && run->curves;
 }
 
 void run_end(struct run *run)
 {
     rapt_optimizer_free(run->optimizer);
     rapt_module_free(run->model ? &run->model->module : NULL);
-    rapt_release(run->order);
+    rapt_loader_free(run->batches);
+    rapt_loader_free(run->validation);
     rapt_release(run->curves);
 }
 
@@ -78,7 +81,7 @@ bool run_save(const struct run *run)
     const rapt_checkpoint checkpoint = {.module = &run->model->module,
                                         .optimizer = run->optimizer,
                                         .step = run->step,
-                                        .order = run->order,
+                                        .loader = run->batches,
                                         .records = losses,
                                         .note = run->note};
     return losses &&
@@ -124,10 +127,10 @@ bool run_resume(struct run *run)
 {
     RAPT_SCOPE;
     char path[4096];
-    rapt_checkpoint read = {.module = &run->model->module, .optimizer = run->optimizer};
+    rapt_checkpoint read = {.module = &run->model->module, .optimizer = run->optimizer, .loader = run->batches};
     run_path(run->options, "checkpoint.safetensors", path, sizeof path);
     if (!check_note(path, run->note) || !rapt_checkpoint_load(path, &read)) return false;
-    if (!read.order || !read.records || rapt_count(read.records) != present + rapt_count(run->curves))
+    if (!read.records || rapt_count(read.records) != present + rapt_count(run->curves))
         return rapt_fail(RAPT_ERROR_FORMAT, "resume", "%s is a checkpoint of some other program", path);
     run->step = read.step;
     const double *losses = rapt_data(read.records);
@@ -136,5 +139,5 @@ bool run_resume(struct run *run)
     run->last_loss = losses[2];
     rapt_tensor *curves =
         rapt_reshape(rapt_slice(read.records, 0, present, rapt_count(read.records), 1), RAPT_SHAPE(-1, 2));
-    return rapt_copy(run->order, read.order) && rapt_copy(run->curves, curves);
+    return rapt_copy(run->curves, curves);
 }

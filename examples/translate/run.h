@@ -13,7 +13,7 @@ struct run {
     const struct pairs *pairs;
     struct model *model;
     rapt_optimizer *optimizer;
-    rapt_tensor *order;  /* the training rows in the order of the current epoch */
+    rapt_loader *batches, *validation; /* of the training pairs, and of the validation pairs (NULL: there are none) */
     rapt_tensor *curves; /* float64 (epochs, 2): training and validation loss after each epoch; NaN: not yet */
     int64_t step;        /* steps done */
     int64_t steps_per_epoch, total_steps;

@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "interrupt.h"
-#include "progress.h"
 #include "run.h"
 #include "watch.h"
 
@@ -19,20 +18,17 @@ static const int64_t *padding(const struct run *run)
     return run->options->counts_padding ? NULL : &run->pairs->target_vocabulary->padding;
 }
 
-/* The training rows of the next step. */
-static struct batch next_batch(const struct run *run)
+/* The training rows of the next step, in this epoch or the next. */
+static bool next_batch(const struct run *run, struct batch *batch)
 {
-    int64_t first = run->step % run->steps_per_epoch * run->options->batch_size;
-    int64_t left = run->pairs->num_train - first;
-    const int64_t *rows = rapt_data(run->order);
-    return batch_from_pairs(run->pairs, rows + first, 0,
-                            left < run->options->batch_size ? left : run->options->batch_size);
+    return batches_next(run->batches, batch) || (!rapt_error() && batches_next(run->batches, batch));
 }
 
-static bool step(struct run *run, struct progress *progress)
+static bool step(struct run *run, rapt_progress *progress)
 {
     RAPT_SCOPE;
-    struct batch batch = next_batch(run);
+    struct batch batch;
+    if (!next_batch(run, &batch)) return false;
     rapt_tensor *loss = model_loss(run->model, &batch, padding(run));
     bool good = rapt_backward(loss) && rapt_clip_gradient_norm(run->optimizer, run->options->clip, NULL) &&
                 rapt_optimizer_set_learning_rate(run->optimizer, learning_rate(run)) &&
@@ -42,30 +38,23 @@ static bool step(struct run *run, struct progress *progress)
     run->recent_loss = rapt_item(loss);
     run->epoch_loss += run->recent_loss;
     run->step++;
-    progress_step(progress, run->recent_loss, batch.num_tokens);
+    rapt_progress_step(progress, run->recent_loss, batch.num_tokens);
     return true;
 }
 
 double run_validate(struct run *run)
 {
     RAPT_NO_GRADIENT;
-    int64_t first = run->pairs->num_train, end = first + run->pairs->num_validation, batches = 0;
+    struct batch batch;
+    int64_t batches = 0;
     double sum = 0;
     rapt_module_train(&run->model->module, false);
-    for (; first < end; first += run->options->batch_size, batches++) {
+    for (; run->validation && batches_next(run->validation, &batch); batches++) {
         RAPT_SCOPE;
-        int64_t count = end - first < run->options->batch_size ? end - first : run->options->batch_size;
-        struct batch batch = batch_from_pairs(run->pairs, NULL, first, count);
         sum += rapt_item(model_loss(run->model, &batch, padding(run)));
     }
     rapt_module_train(&run->model->module, true);
     return sum / (double)batches; /* the mean of the batches' means, as the book plots it; NaN without a pair */
-}
-
-static bool shuffle(struct run *run)
-{
-    RAPT_SCOPE;
-    return rapt_copy(run->order, rapt_randperm(run->pairs->num_train));
 }
 
 /* The book reports the mean of an epoch's last two batches; others want the mean of all. */
@@ -75,7 +64,7 @@ static double training_loss(const struct run *run)
     return two ? (run->recent_loss + run->last_loss) / 2 : run->epoch_loss / (double)run->steps_per_epoch;
 }
 
-static void end_epoch(struct run *run, struct progress *progress)
+static void end_epoch(struct run *run, rapt_progress *progress)
 {
     int64_t epoch = run->step / run->steps_per_epoch;
     double *losses = (double *)rapt_data_for_writing(run->curves) + 2 * (epoch - 1);
@@ -83,8 +72,8 @@ static void end_epoch(struct run *run, struct progress *progress)
     losses[1] = run_validate(run);
     run->epoch_loss = 0;
     watch_epoch(run, losses[1]);
-    progress_print(progress, "epoch %lld/%lld: training loss %.4f, validation loss %.4f", (long long)epoch,
-                   (long long)run->options->epochs, losses[0], losses[1]);
+    rapt_progress_print(progress, "epoch %lld/%lld: training loss %.4f, validation loss %.4f", (long long)epoch,
+                        (long long)run->options->epochs, losses[0], losses[1]);
 }
 
 static bool is_checkpoint_due(const struct run *run, bool epoch_ended)
@@ -97,15 +86,14 @@ bool run_train(struct run *run)
 {
     int64_t limit = run->options->steps;
     int64_t end = limit > 0 && limit < run->total_steps ? limit : run->total_steps;
-    struct progress progress = progress_start(stderr, run->step, end);
+    rapt_progress progress = rapt_progress_start(stderr, run->step, end);
     bool good = watch_begin(run);
     while (good && run->step < end && !interrupt_signal()) {
-        if (run->step % run->steps_per_epoch == 0) good = shuffle(run);
-        good = good && step(run, &progress) && watch_step(run);
+        good = step(run, &progress) && watch_step(run);
         bool epoch_ended = good && run->step % run->steps_per_epoch == 0;
         if (epoch_ended) end_epoch(run, &progress);
         if (good && is_checkpoint_due(run, epoch_ended)) good = run_save(run);
     }
-    progress_end(&progress);
+    rapt_progress_end(&progress);
     return watch_end(run) && good && run_save(run);
 }

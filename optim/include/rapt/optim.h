@@ -7,6 +7,7 @@
 #include <rapt/loader.h>
 #include <rapt/metrics.h>
 #include <rapt/optimizer.h>
+#include <rapt/progress.h>
 #include <rapt/schedule.h>
 #include <rapt/watch.h>
 

@@ -1,25 +1,24 @@
-/* Tests of examples/common/progress.c and interrupt.c: what a training run shows, and how it is stopped. */
-#include <criterion/criterion.h>
+/* What a training run shows of itself. */
+#include "expect.h"
+
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "interrupt.h"
-#include "progress.h"
+#include <rapt/progress.h>
+
 #include "pseudo_terminal.h"
 
-static const struct progress halfway = {.step = 600,
-                                        .total = 1200,
-                                        .recent_seconds = 10,
-                                        .recent_steps = 100,
-                                        .recent_tokens = 123456};
+static const rapt_progress halfway = {.step = 600,
+                                      .total = 1200,
+                                      .recent_seconds = 10,
+                                      .recent_steps = 100,
+                                      .recent_items = 123456};
 
-static void expect_text(struct progress progress, double loss, int width, const char *expected)
+static void expect_text(rapt_progress progress, double loss, int width, const char *expected)
 {
     char room[256];
-    cr_expect_str_eq(progress_text(&progress, loss, width, room), expected);
+    cr_expect_str_eq(rapt_progress_text(&progress, loss, width, room), expected);
     cr_expect(width == 0 || strlen(room) <= (size_t)width);
 }
 
@@ -38,13 +37,13 @@ Test(progress, text_gives_up_parts_from_the_right)
     expect_text(halfway, 2.5, 5, "");
     for (int width = 1; width < 256; width++) {
         char room[256];
-        cr_expect(strlen(progress_text(&halfway, 2.5, width, room)) <= (size_t)width);
+        cr_expect(strlen(rapt_progress_text(&halfway, 2.5, width, room)) <= (size_t)width);
     }
 }
 
 Test(progress, text_of_extremes)
 {
-    struct progress progress = halfway;
+    rapt_progress progress = halfway;
     progress.step = 1200;
     expect_text(progress, NAN, 60, "[=================] step 1200/1200  loss nan  12346 tokens/s");
     progress.step = 0, progress.recent_steps = 0, progress.recent_seconds = 0;
@@ -62,12 +61,12 @@ static char *record(int steps, double interval)
 {
     FILE *file = tmpfile();
     cr_assert_not_null(file);
-    struct progress progress = progress_start(file, 0, steps);
+    rapt_progress progress = rapt_progress_start(file, 0, steps);
     cr_expect_not(progress.on_terminal);
     progress.interval = interval;
-    for (int step = 0; step < steps; step++) progress_step(&progress, 1.5, 64);
-    progress_print(&progress, "validation loss %.1f", 2.0);
-    progress_end(&progress);
+    for (int step = 0; step < steps; step++) rapt_progress_step(&progress, 1.5, 64);
+    rapt_progress_print(&progress, "validation loss %.1f", 2.0);
+    rapt_progress_end(&progress);
     static char text[4096];
     rewind(file);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
@@ -113,10 +112,10 @@ Test(progress, bars_are_redrawn_in_place)
     long position = 0;
     FILE *file = tmpfile();
     cr_assert_not_null(file);
-    struct progress progress = progress_start(file, 1, 4);
+    rapt_progress progress = rapt_progress_start(file, 1, 4);
     progress.on_terminal = true, progress.interval = 0;
     setenv("COLUMNS", "60", 1);
-    progress_step(&progress, 1.5, 0);
+    rapt_progress_step(&progress, 1.5, 0);
     const char *text = read_news(file, &position);
     cr_expect(strncmp(text, "\r[", 2) == 0 && strstr(text, "] step 2/4  loss 1.5000"), "%s", text);
     cr_expect_str_eq(text + strlen(text) - 3, "\033[K");
@@ -124,15 +123,15 @@ Test(progress, bars_are_redrawn_in_place)
     cr_expect_eq(strlen(text), strlen("\r") + 59 + strlen("\033[K"));
 
     setenv("COLUMNS", "20", 1);
-    progress_step(&progress, 1.5, 0);
+    rapt_progress_step(&progress, 1.5, 0);
     cr_expect_str_eq(read_news(file, &position), "\r[======> ] step 3/4\033[K");
-    progress_print(&progress, "hello");
+    rapt_progress_print(&progress, "hello");
     cr_expect_str_eq(read_news(file, &position), "\r\033[Khello\n");
-    progress_end(&progress);
+    rapt_progress_end(&progress);
     cr_expect_str_eq(read_news(file, &position), "", "no bar is left to go below");
-    progress_step(&progress, 1.5, 0);
+    rapt_progress_step(&progress, 1.5, 0);
     read_news(file, &position);
-    progress_end(&progress);
+    rapt_progress_end(&progress);
     cr_expect_str_eq(read_news(file, &position), "\n");
     fclose(file);
 }
@@ -142,9 +141,9 @@ Test(progress, bars_are_redrawn_ten_times_a_second)
     long position = 0;
     FILE *file = tmpfile();
     cr_assert_not_null(file);
-    struct progress progress = progress_start(file, 0, 1000);
+    rapt_progress progress = rapt_progress_start(file, 0, 1000);
     progress.on_terminal = true, progress.interval = 0.1;
-    for (int step = 0; step < 1000; step++) progress_step(&progress, 1.5, 64);
+    for (int step = 0; step < 1000; step++) rapt_progress_step(&progress, 1.5, 64);
     const char *text = read_news(file, &position);
     cr_expect_leq(count(text, '\033'), 3, "%s", text);
     cr_expect(strstr(text, "step 1000/1000"));
@@ -157,71 +156,35 @@ Test(progress, terminals_are_recognised_and_measured)
     FILE *terminal = open_terminal(60, &reader);
     unsetenv("COLUMNS");
     unsetenv("TERM");
-    cr_expect_not(progress_start(terminal, 0, 1).on_terminal);
+    cr_expect_not(rapt_progress_start(terminal, 0, 1).on_terminal);
     setenv("TERM", "dumb", 1);
-    cr_expect_not(progress_start(terminal, 0, 1).on_terminal);
+    cr_expect_not(rapt_progress_start(terminal, 0, 1).on_terminal);
     setenv("TERM", "xterm", 1);
-    struct progress progress = progress_start(terminal, 0, 2);
+    rapt_progress progress = rapt_progress_start(terminal, 0, 2);
     cr_expect(progress.on_terminal);
     progress.interval = 0;
-    progress_step(&progress, 1.5, 0);
+    rapt_progress_step(&progress, 1.5, 0);
     char text[256];
     cr_expect_eq(read(reader, text, sizeof text), (ssize_t)(strlen("\r") + 59 + strlen("\033[K")));
     fclose(terminal);
     close(reader);
 }
 
-Test(interrupt, the_first_signal_is_noted)
+Test(progress, other_items_no_stream_and_wrong_uses)
 {
-    interrupt_watch();
-    cr_expect_eq(interrupt_signal(), 0);
-    raise(SIGINT);
-    cr_expect_eq(interrupt_signal(), SIGINT);
-    interrupt_watch();
-    cr_expect_eq(interrupt_signal(), 0);
-    raise(SIGTERM);
-    cr_expect_eq(interrupt_signal(), SIGTERM);
-}
-
-Test(interrupt, the_second_signal_ends_the_program, .signal = SIGTERM)
-{
-    interrupt_watch();
-    raise(SIGINT);
-    raise(SIGTERM);
-}
-
-Test(interrupt, released_signals_end_the_program, .signal = SIGINT)
-{
-    interrupt_watch();
-    interrupt_release();
-    raise(SIGINT);
-}
-
-Test(interrupt, ignored_signals_stay_ignored)
-{
-    signal(SIGHUP, SIG_IGN);
-    interrupt_watch();
-    raise(SIGHUP);
-    cr_expect_eq(interrupt_signal(), 0);
-    interrupt_release();
-    raise(SIGHUP);
-}
-
-Test(interrupt, a_closed_pipe_does_not_end_a_watched_run)
-{
-    int ends[2];
-    cr_assert_eq(pipe(ends), 0);
-    close(ends[0]);
-    interrupt_watch();
-    cr_expect_eq(write(ends[1], "x", 1), -1);
-}
-
-Test(interrupt, a_closed_pipe_ends_a_released_run, .signal = SIGPIPE)
-{
-    int ends[2];
-    cr_assert_eq(pipe(ends), 0);
-    close(ends[0]);
-    interrupt_watch();
-    interrupt_release();
-    cr_expect_eq(write(ends[1], "x", 1), 1);
+    rapt_progress pictures = halfway;
+    pictures.item_name = "pictures";
+    expect_text(pictures, 2.5, 0, "step 600/1200  loss 2.5000  12346 pictures/s  1:00 left");
+    rapt_progress silent = rapt_progress_start(NULL, 0, 2);
+    rapt_progress_step(&silent, 1, 1);
+    rapt_progress_print(&silent, "nothing");
+    rapt_progress_end(&silent);
+    cr_expect_eq(silent.step, 1);
+    expect_no_error();
+    rapt_progress_step(NULL, 1, 1);
+    expect_error(RAPT_ERROR_NULL, "progress is NULL");
+    rapt_progress_print(NULL, "x");
+    expect_error(RAPT_ERROR_NULL, "progress is NULL");
+    rapt_progress_end(NULL);
+    expect_no_error();
 }

@@ -1,37 +1,48 @@
 /* Progress bars and lines. */
-#include "progress.h"
+#include <rapt/progress.h>
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "terminal.h"
+#include "tensor/core.h"
 
 enum { ROOM = 256, WIDEST_BAR = 40, NARROWEST_BAR = 8 };
 
-double progress_now(void)
+double rapt_seconds(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-struct progress progress_start(FILE *stream, int64_t step, int64_t total)
+int rapt_terminal_width(FILE *stream)
+{
+    const char *columns = getenv("COLUMNS");
+    long width = columns ? strtol(columns, NULL, 10) : 0;
+    struct winsize size;
+    if (width <= 0 && stream && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0) width = size.ws_col;
+    if (width <= 0) width = 80;
+    return width < 10000 ? (int)width : 10000;
+}
+
+rapt_progress rapt_progress_start(FILE *stream, int64_t step, int64_t total)
 {
     const char *kind = getenv("TERM");
-    bool on_terminal = isatty(fileno(stream)) && kind && strcmp(kind, "dumb") != 0;
-    double start = progress_now();
-    return (struct progress){.stream = stream,
-                             .on_terminal = on_terminal,
-                             .total = total,
-                             .step = step,
-                             .interval = on_terminal ? 0.1 : 5,
-                             .last_update = start,
-                             .last_shown = start};
+    bool on_terminal = stream && isatty(fileno(stream)) && kind && strcmp(kind, "dumb") != 0;
+    double start = rapt_seconds();
+    return (rapt_progress){.stream = stream,
+                           .on_terminal = on_terminal,
+                           .total = total,
+                           .step = step,
+                           .interval = on_terminal ? 0.1 : 5,
+                           .last_update = start,
+                           .last_shown = start};
 }
 
 /* Appends a part after a gap, if it fits into the width; if not, nothing fits any more. */
@@ -69,7 +80,7 @@ static void add_bar(char room[ROOM], size_t width, double share)
     room[cells + 2] = ' ';
 }
 
-const char *progress_text(const struct progress *progress, double loss, int width, char room[ROOM])
+const char *rapt_progress_text(const rapt_progress *progress, double loss, int width, char room[ROOM])
 {
     char part[64];
     size_t limit = width > 0 && width < ROOM ? (size_t)width : ROOM - 1, left = limit;
@@ -80,7 +91,8 @@ const char *progress_text(const struct progress *progress, double loss, int widt
     snprintf(part, sizeof part, fabs(loss) < 1e4 ? "loss %.4f" : "loss %.4g", loss);
     add(room, &left, part);
     if (progress->recent_seconds > 0) {
-        snprintf(part, sizeof part, "%.0f tokens/s", progress->recent_tokens / progress->recent_seconds);
+        snprintf(part, sizeof part, "%.0f %.32s/s", progress->recent_items / progress->recent_seconds,
+                 progress->item_name ? progress->item_name : "tokens");
         add(room, &left, part);
     }
     if (progress->recent_steps > 0 && progress->step < progress->total) {
@@ -93,30 +105,34 @@ const char *progress_text(const struct progress *progress, double loss, int widt
     return room;
 }
 
-void progress_step(struct progress *progress, double loss, int64_t num_tokens)
+void rapt_progress_step(rapt_progress *progress, double loss, int64_t items)
 {
-    double time = progress_now(), seconds = time - progress->last_update, kept = exp(-seconds / 10);
+    if (!progress) return (void)rapt_fail_null("progress_step", "progress");
+    double time = rapt_seconds(), seconds = time - progress->last_update, kept = exp(-seconds / 10);
     progress->last_update = time;
     progress->recent_seconds = kept * progress->recent_seconds + seconds;
     progress->recent_steps = kept * progress->recent_steps + 1;
-    progress->recent_tokens = kept * progress->recent_tokens + (double)num_tokens;
+    progress->recent_items = kept * progress->recent_items + (double)items;
     progress->step++;
+    if (!progress->stream) return;
     if (time - progress->last_shown < progress->interval && progress->step != progress->total) return;
     progress->last_shown = time;
     char room[ROOM];
     if (progress->on_terminal) {
         /* One column stays free: some terminals wrap when the last one is written. */
-        int width = terminal_width(progress->stream) - 1;
-        fprintf(progress->stream, "\r%s\033[K", progress_text(progress, loss, width > 0 ? width : 1, room));
+        int width = rapt_terminal_width(progress->stream) - 1;
+        fprintf(progress->stream, "\r%s\033[K", rapt_progress_text(progress, loss, width > 0 ? width : 1, room));
         progress->is_shown = true;
     } else {
-        fprintf(progress->stream, "%s\n", progress_text(progress, loss, 0, room));
+        fprintf(progress->stream, "%s\n", rapt_progress_text(progress, loss, 0, room));
     }
     fflush(progress->stream);
 }
 
-void progress_print(struct progress *progress, const char *format, ...)
+void rapt_progress_print(rapt_progress *progress, const char *format, ...)
 {
+    if (!progress || !format) return (void)rapt_fail_null("progress_print", progress ? "format" : "progress");
+    if (!progress->stream) return;
     if (progress->is_shown) fputs("\r\033[K", progress->stream);
     progress->is_shown = false;
     va_list arguments;
@@ -127,8 +143,9 @@ void progress_print(struct progress *progress, const char *format, ...)
     fflush(progress->stream);
 }
 
-void progress_end(struct progress *progress)
+void rapt_progress_end(rapt_progress *progress)
 {
+    if (!progress || !progress->stream) return;
     if (progress->is_shown) fputc('\n', progress->stream);
     progress->is_shown = false;
     fflush(progress->stream);
