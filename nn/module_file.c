@@ -86,9 +86,9 @@ static bool same_bits(rapt_tensor *a, rapt_tensor *b)
 static bool take_entry(match *m, int64_t entry)
 {
     const char *name = name_of(m, entry);
-    rapt_tensor *stored = rapt_archive_tensor(m->archive, entry),
-                *tensor = name ? rapt_module_find(m->module, name) : NULL;
+    rapt_tensor *tensor = name ? rapt_module_find(m->module, name) : NULL;
     if (!tensor || !is_wanted(m, name)) return true;
+    rapt_tensor *stored = rapt_archive_tensor(m->archive, entry);
     if (!rapt_module_check_stored(m->op, rapt_archive_name(m->archive, entry), tensor, stored)) return false;
     rapt_tensor **place = &m->stored[rapt_pointer_set_find(&m->numbers, tensor)];
     if (!*place) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "safetensors.h"
 #include "tensor/debug.h"
 
 /* FNV-1a. */
@@ -57,7 +58,7 @@ bool rapt_names_add(rapt_names *names, const char *name, void *value)
         return false;
     }
     *slot_of(names, copy) = names->count;
-    names->entries[names->count++] = (rapt_named){copy, value};
+    names->entries[names->count++] = (rapt_named){.name = copy, .value = value};
     return true;
 }
 
@@ -70,7 +71,7 @@ static bool add(const char *op, rapt_names *names, const char *name, void *value
            rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the name '%.200s'", name);
 }
 
-static void free_names(rapt_names *names)
+void rapt_names_free(rapt_names *names)
 {
     for (int64_t i = 0; i < names->count; i++) free(names->entries[i].name);
     free(names->entries);
@@ -89,8 +90,8 @@ void rapt_archive_free(rapt_archive *archive)
     if (!archive) return;
     for (int64_t i = 0; i < archive->tensors.count; i++) rapt_release(archive->tensors.entries[i].value);
     for (int64_t i = 0; i < archive->texts.count; i++) free(archive->texts.entries[i].value);
-    free_names(&archive->tensors);
-    free_names(&archive->texts);
+    rapt_names_free(&archive->tensors);
+    rapt_names_free(&archive->texts);
     free(archive);
 }
 
@@ -118,9 +119,23 @@ bool rapt_archive_add_text(rapt_archive *archive, const char *key, const char *t
     return false;
 }
 
+rapt_tensor *rapt_archive_open(const rapt_named *entry)
+{
+    if (!entry->halves) return entry->value;
+    const rapt_tensor *bytes = entry->value;
+    rapt_tensor *wide = rapt_new("archive_tensor", entry->halves->dtype, bytes->rank - 1, bytes->shape);
+    if (!wide) return NULL;
+    entry->halves->widen(bytes->data, wide->count, (float *)(void *)wide->data);
+    wide->storage->is_read_only = true; /* what is written there would not reach the archive */
+    return wide;
+}
+
 rapt_tensor *rapt_archive_find(const rapt_archive *archive, const char *name)
 {
-    if (archive && name) return rapt_names_find(&archive->tensors, name);
+    if (archive && name) {
+        const int64_t index = archive->tensors.count > 0 ? *slot_of(&archive->tensors, name) : -1;
+        return index < 0 ? NULL : rapt_archive_open(&archive->tensors.entries[index]);
+    }
     rapt_fail_null("archive_find", archive ? "name" : "archive");
     return NULL;
 }
@@ -148,6 +163,13 @@ static const rapt_named *entry_at(const char *op, const rapt_archive *archive, i
     return index >= 0 && index < archive->tensors.count ? &archive->tensors.entries[index] : NULL;
 }
 
+const char *rapt_archive_stored_type(const rapt_archive *archive, int64_t index)
+{
+    const rapt_named *entry = entry_at("archive_stored_type", archive, index);
+    if (!entry) return NULL;
+    return entry->halves ? entry->halves->name : rapt_stored_type_name(((rapt_tensor *)entry->value)->dtype);
+}
+
 const char *rapt_archive_name(const rapt_archive *archive, int64_t index)
 {
     const rapt_named *entry = entry_at("archive_name", archive, index);
@@ -157,5 +179,5 @@ const char *rapt_archive_name(const rapt_archive *archive, int64_t index)
 rapt_tensor *rapt_archive_tensor(const rapt_archive *archive, int64_t index)
 {
     const rapt_named *entry = entry_at("archive_tensor", archive, index);
-    return entry ? entry->value : NULL;
+    return entry ? rapt_archive_open(entry) : NULL;
 }

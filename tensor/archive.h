@@ -8,6 +8,9 @@
 typedef struct rapt_named {
     char *name;
     void *value;
+    const struct rapt_stored_type
+        *halves; /* of a tensor that is kept as stored: its type; the value is its bytes, uint8,
+                                              with a last axis of 2 */
 } rapt_named;
 
 typedef struct rapt_names {
@@ -28,6 +31,13 @@ void *rapt_names_find(const rapt_names *names, const char *name);
 /* Adds a value under a name that is not there yet, which is copied. False, and no error, without memory; then the
  * value is still the caller's. */
 bool rapt_names_add(rapt_names *names, const char *name, void *value);
+
+/* Frees the names, not the values. */
+void rapt_names_free(rapt_names *names);
+
+/* The tensor of an entry: the archive's own, or, of one that is kept as stored, a new one of the innermost scope. NULL
+ * after an error. */
+rapt_tensor *rapt_archive_open(const rapt_named *entry);
 
 /* The key of a safetensors header that is not a tensor. */
 #define RAPT_METADATA_KEY "__metadata__"

@@ -72,12 +72,12 @@ static void put_extra(record *r, const member *m, int size)
     put(r, (uint64_t)m->size, 8);
 }
 
-static bool write_member(writer *w, member *m, const rapt_tensor *tensor)
+static bool write_member(writer *w, member *m, const rapt_named *entry)
 {
     enum { extra = 20 };
     char prefix[RAPT_NPY_PREFIX];
     RAPT_SCOPE;
-    const rapt_tensor *dense = rapt_as_contiguous(tensor);
+    const rapt_tensor *dense = rapt_as_contiguous(rapt_archive_open(entry));
     if (!dense) return false;
     const size_t prefix_size = rapt_npy_prefix(dense, prefix);
     const size_t bytes = (size_t)dense->count * rapt_element_bytes[dense->dtype];
@@ -144,7 +144,7 @@ static bool write_archive(writer *w, const rapt_archive *archive, member *member
     const int64_t count = archive->tensors.count;
     for (int64_t i = 0; i < count; i++) {
         members[i].name = archive->tensors.entries[i].name;
-        if (!write_member(w, &members[i], archive->tensors.entries[i].value)) return false;
+        if (!write_member(w, &members[i], &archive->tensors.entries[i])) return false;
     }
     const int64_t directory = w->written;
     for (int64_t i = 0; i < count; i++)

@@ -46,4 +46,21 @@ bool rapt_stored_header_parse(const char *path, char *text, size_t size, int64_t
                               rapt_stored_header *header);
 void rapt_stored_header_free(rapt_stored_header *header);
 
+/* Adds what a file holds, read or mapped, to an archive without tensors. */
+bool rapt_read_safetensors(const char *path, bool maps, rapt_archive *archive);
+
+/* A file in memory, for as long as somebody has a share of it. */
+typedef struct rapt_mapping rapt_mapping;
+rapt_mapping *rapt_mapping_new(const rapt_reading *reading);
+void rapt_mapping_release(void *mapping);
+
+/* Adds a tensor that lies in the mapping to the archive; one that is not aligned is copied. data: where in the file the
+ * data begins. */
+bool rapt_mapping_add(rapt_mapping *mapping, const rapt_reading *reading, int64_t data,
+                      const rapt_stored_tensor *stored, rapt_archive *archive);
+
+/* Does the path name an index of shards? And what is in them. */
+bool rapt_is_index(const char *path);
+bool rapt_read_index(const char *path, bool maps, rapt_archive *archive);
+
 #endif

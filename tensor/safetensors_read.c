@@ -65,7 +65,8 @@ static int64_t read_header_size(const rapt_reading *r)
     return (int64_t)size;
 }
 
-static bool read_archive(const rapt_reading *r, rapt_archive *archive)
+/* Reads, or with a mapping maps, all of a file. */
+static bool read_archive(const rapt_reading *r, rapt_mapping *mapping, rapt_archive *archive)
 {
     const int64_t size = read_header_size(r);
     if (size < 0) return false;
@@ -76,25 +77,48 @@ static bool read_archive(const rapt_reading *r, rapt_archive *archive)
     rapt_stored_header header = {0};
     bool done = rapt_reading_take(r, text, (size_t)size) &&
                 rapt_stored_header_parse(r->path, text, (size_t)size, r->size - size_bytes - size, archive, &header);
-    for (int64_t i = 0; done && i < header.count; i++) done = read_tensor(r, &header.tensors[i], archive);
+    for (int64_t i = 0; done && i < header.count; i++)
+        done = mapping ? rapt_mapping_add(mapping, r, size_bytes + size, &header.tensors[i], archive)
+                       : read_tensor(r, &header.tensors[i], archive);
     free(text);
     rapt_stored_header_free(&header);
     return done;
 }
 
-rapt_archive *rapt_load_safetensors(const char *path)
+bool rapt_read_safetensors(const char *path, bool maps, rapt_archive *archive)
 {
     rapt_reading r;
-    if (!RAPT_IS_LITTLE_ENDIAN) {
-        rapt_fail(RAPT_ERROR_UNSUPPORTED, OP, "the format is little-endian and this machine is not");
+    rapt_mapping *mapping = NULL;
+    if (!RAPT_IS_LITTLE_ENDIAN)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, OP, "the format is little-endian and this machine is not");
+    if (!rapt_reading_begin(&r, OP, path)) return false;
+    const bool done = (!maps || (mapping = rapt_mapping_new(&r))) && read_archive(&r, mapping, archive);
+    rapt_mapping_release(mapping);
+    rapt_reading_end(&r);
+    return done;
+}
+
+static rapt_archive *load(const char *path, bool maps)
+{
+    if (!path) {
+        rapt_fail_null(OP, "path");
         return NULL;
     }
-    if (!rapt_reading_begin(&r, OP, path)) return NULL;
     rapt_archive *archive = calloc(1, sizeof *archive);
     if (!archive) rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.200s': no memory for an archive", path);
-    const bool done = archive && read_archive(&r, archive);
-    rapt_reading_end(&r);
-    if (done) return archive;
+    if (archive &&
+        (rapt_is_index(path) ? rapt_read_index(path, maps, archive) : rapt_read_safetensors(path, maps, archive)))
+        return archive;
     rapt_archive_free(archive);
     return NULL;
+}
+
+rapt_archive *rapt_load_safetensors(const char *path)
+{
+    return load(path, false);
+}
+
+rapt_archive *rapt_map_safetensors(const char *path)
+{
+    return load(path, true);
 }

@@ -10,11 +10,18 @@ static float float_of_bits(uint32_t bits)
     return number;
 }
 
+/* In a mapped file halves may lie anywhere. */
+static uint16_t half_at(const void *halves, int64_t i)
+{
+    uint16_t half;
+    memcpy(&half, (const char *)halves + i * (int64_t)sizeof half, sizeof half);
+    return half;
+}
+
 /* bfloat16 is the upper half of a float32. */
 static void widen_bfloat16(const void *in, int64_t count, float *out)
 {
-    const uint16_t *halves = in;
-    for (int64_t i = 0; i < count; i++) out[i] = float_of_bits((uint32_t)halves[i] << 16);
+    for (int64_t i = 0; i < count; i++) out[i] = float_of_bits((uint32_t)half_at(in, i) << 16);
 }
 
 /* IEEE binary16: 1 bit of sign, 5 of exponent (bias 15), 10 of fraction. */
@@ -29,8 +36,7 @@ static float widen_half(uint16_t half)
 
 static void widen_float16(const void *in, int64_t count, float *out)
 {
-    const uint16_t *halves = in;
-    for (int64_t i = 0; i < count; i++) out[i] = widen_half(halves[i]);
+    for (int64_t i = 0; i < count; i++) out[i] = widen_half(half_at(in, i));
 }
 
 /* The first of each dtype is the one that is written. */

@@ -1,120 +1,64 @@
 /* Writing safetensors files. */
-#include <stdio.h>
 #include <string.h>
 
 #include "archive.h"
 #include "json.h"
+#include "json_write.h"
 #include "safetensors.h"
 #include "tensor/core.h"
-#include "tensor/replace_file.h"
 
 #define OP "save_safetensors"
 
 enum { size_bytes = 8 };
-
-/* Where the header's text goes: it is counted first, with no file, and then written. So it takes no memory. */
-typedef struct sink {
-    const rapt_replacement *file; /* NULL: only count */
-    size_t size;                  /* of all that was put */
-    size_t waiting;               /* in the buffer */
-    bool failed;
-    char buffer[4096];
-} sink;
-
-static void flush(sink *s)
-{
-    s->failed = s->failed || (s->file && !rapt_replacement_write(s->file, s->buffer, s->waiting));
-    s->waiting = 0;
-}
-
-static void put(sink *s, const char *text, size_t size)
-{
-    s->size += size;
-    while (s->file && size > 0) {
-        if (s->waiting == sizeof s->buffer) flush(s);
-        const size_t room = sizeof s->buffer - s->waiting, piece = size < room ? size : room;
-        memcpy(s->buffer + s->waiting, text, piece);
-        s->waiting += piece;
-        text += piece;
-        size -= piece;
-    }
-}
-
-static void put_text(sink *s, const char *text)
-{
-    put(s, text, strlen(text));
-}
-
-static void put_number(sink *s, int64_t number)
-{
-    char digits[24];
-    put(s, digits, (size_t)snprintf(digits, sizeof digits, "%lld", (long long)number));
-}
-
-/* A string of JSON; the text is UTF-8. */
-static void put_string(sink *s, const char *text)
-{
-    static const char special[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
-    put(s, "\"", 1);
-    for (; *text; text++) {
-        const char *found = strchr(special, *text);
-        char escape[8];
-        if (found)
-            put(s, escape, (size_t)snprintf(escape, sizeof escape, "\\%c", names[found - special]));
-        else if ((unsigned char)*text < 0x20)
-            put(s, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)*text));
-        else
-            put(s, text, 1);
-    }
-    put(s, "\"", 1);
-}
 
 static size_t bytes_of(const rapt_tensor *tensor)
 {
     return (size_t)tensor->count * rapt_dtype_size(tensor->dtype);
 }
 
-static void put_metadata(sink *s, const rapt_names *texts)
+static void put_metadata(rapt_json_sink *s, const rapt_names *texts)
 {
-    put_string(s, RAPT_METADATA_KEY);
+    rapt_json_put_string(s, RAPT_METADATA_KEY);
     for (int64_t i = 0; i < texts->count; i++) {
-        put_text(s, i ? "," : ":{");
-        put_string(s, texts->entries[i].name);
-        put_text(s, ":");
-        put_string(s, texts->entries[i].value);
+        rapt_json_put_text(s, i ? "," : ":{");
+        rapt_json_put_string(s, texts->entries[i].name);
+        rapt_json_put_text(s, ":");
+        rapt_json_put_string(s, texts->entries[i].value);
     }
-    put_text(s, "}");
+    rapt_json_put_text(s, "}");
 }
 
-static void put_tensor(sink *s, const char *name, const rapt_tensor *tensor, int64_t begin)
+static void put_tensor(rapt_json_sink *s, const rapt_named *entry, int64_t begin)
 {
-    put_string(s, name);
-    put_text(s, ":{\"dtype\":");
-    put_string(s, rapt_stored_type_name(tensor->dtype));
-    put_text(s, ",\"shape\":[");
-    for (int axis = 0; axis < tensor->rank; axis++) {
-        if (axis > 0) put_text(s, ",");
-        put_number(s, tensor->shape[axis]);
+    const rapt_tensor *tensor = entry->value;
+    const int rank = tensor->rank - (entry->halves != NULL);
+    rapt_json_put_string(s, entry->name);
+    rapt_json_put_text(s, ":{\"dtype\":");
+    rapt_json_put_string(s, entry->halves ? entry->halves->name : rapt_stored_type_name(tensor->dtype));
+    rapt_json_put_text(s, ",\"shape\":[");
+    for (int axis = 0; axis < rank; axis++) {
+        if (axis > 0) rapt_json_put_text(s, ",");
+        rapt_json_put_number(s, tensor->shape[axis]);
     }
-    put_text(s, "],\"data_offsets\":[");
-    put_number(s, begin);
-    put_text(s, ",");
-    put_number(s, begin + (int64_t)bytes_of(tensor));
-    put_text(s, "]}");
+    rapt_json_put_text(s, "],\"data_offsets\":[");
+    rapt_json_put_number(s, begin);
+    rapt_json_put_text(s, ",");
+    rapt_json_put_number(s, begin + (int64_t)bytes_of(tensor));
+    rapt_json_put_text(s, "]}");
 }
 
-static void put_header(sink *s, const rapt_archive *archive)
+static void put_header(rapt_json_sink *s, const rapt_archive *archive)
 {
     int64_t offset = 0;
-    put_text(s, "{");
+    rapt_json_put_text(s, "{");
     if (archive->texts.count > 0) put_metadata(s, &archive->texts);
     for (int64_t i = 0; i < archive->tensors.count; i++) {
         const rapt_named *entry = &archive->tensors.entries[i];
-        if (i > 0 || archive->texts.count > 0) put_text(s, ",");
-        put_tensor(s, entry->name, entry->value, offset);
+        if (i > 0 || archive->texts.count > 0) rapt_json_put_text(s, ",");
+        put_tensor(s, entry, offset);
         offset += (int64_t)bytes_of(entry->value);
     }
-    put_text(s, "}");
+    rapt_json_put_text(s, "}");
 }
 
 /* JSON is UTF-8. */
@@ -147,7 +91,7 @@ static bool check(const rapt_archive *archive)
 /* The header ends with spaces, so that the data begins at a multiple of 8 bytes; *size is what it has with them. */
 static bool count_header(const rapt_archive *archive, size_t *size)
 {
-    sink counted = {.file = NULL};
+    rapt_json_sink counted = {.file = NULL};
     put_header(&counted, archive);
     *size = (counted.size + size_bytes - 1) / size_bytes * size_bytes;
     return *size <= RAPT_SAFETENSORS_MAX_HEADER ||
@@ -157,14 +101,13 @@ static bool count_header(const rapt_archive *archive, size_t *size)
 
 static bool write_header(const rapt_replacement *file, const rapt_archive *archive, size_t size)
 {
-    sink written = {.file = file};
+    rapt_json_sink written = {.file = file};
     char bytes[size_bytes];
     for (int i = 0; i < size_bytes; i++) bytes[i] = (char)(size >> 8 * i);
-    put(&written, bytes, sizeof bytes);
+    rapt_json_put(&written, bytes, sizeof bytes);
     put_header(&written, archive);
-    while (written.size < size_bytes + size) put(&written, " ", 1);
-    flush(&written);
-    return !written.failed;
+    while (written.size < size_bytes + size) rapt_json_put(&written, " ", 1);
+    return rapt_json_flush(&written);
 }
 
 static bool write_tensor(const rapt_replacement *file, const rapt_tensor *tensor)

@@ -40,6 +40,10 @@ grep '^export ' "$work/said.txt" >"$work/exports.sh" || fail "no variables for a
 if ./a.out 2>/dev/null; then fail 'the program runs without the variables, so that this shows nothing'; fi
 echo 'check_install: built and ran in a folder of its own, by what ./run install said'
 
+# The Python package finds the library that it was installed with.
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$work/own/share/rapt/python python3 -c 'import rapt; rapt.ones((2,)) + 1' ||
+    fail 'the installed Python package does not work'
+
 # In a folder that the loader searches: its list and its cache are the test's.
 if loader=$(PATH=$PATH:/sbin:/usr/sbin command -v ldconfig) && "$loader" --version 2>/dev/null | grep -qi 'glibc\|gnu libc'; then
     mkdir "$work/bin" "$work/system"

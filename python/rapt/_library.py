@@ -1,7 +1,7 @@
 """The shared library and its functions: found, declared, and called so that an error is an exception."""
 import ctypes
-import ctypes.util
 import enum
+import glob
 import os
 import threading
 
@@ -28,13 +28,12 @@ class Error(Exception):
 
 
 def _find():
-    """RAPT_LIBRARY in the environment, beside this file, or where the loader looks."""
-    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "librapt.so.0")
-    tried = []
-    for name in (os.environ.get("RAPT_LIBRARY"), here if os.path.exists(here) else None, "librapt.so.0",
-                 ctypes.util.find_library("rapt")):
-        if not name:
-            continue
+    """RAPT_LIBRARY in the environment, the library installed with this file (in PREFIX/share/rapt/python), or where the
+    loader looks."""
+    named, tried = os.environ.get("RAPT_LIBRARY"), []
+    prefix = glob.escape(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
+    installed = [path for folder in ("lib*", "lib*/*") for path in glob.glob(f"{prefix}/{folder}/librapt.so.0")]
+    for name in [named] if named else installed + ["librapt.so.0"]:
         try:
             return ctypes.CDLL(name)
         except OSError as reason:
@@ -66,7 +65,8 @@ b fill td; b copy tt; b add_in_place ttd; b scale_in_place td
 t apply ppT; i call_count p; t call_input pi; v call_save pt; v call_save_output pi; t call_saved pi; t call_gradient pi
 b call_wants pi; b call_give pit; b fail izz
 p archive_new; v archive_free p; b archive_add pzt; l archive_count p; z archive_name pl; t archive_tensor pl
-b save_safetensors zp; p load_safetensors z; b save_npz zp; p load_npz z; b save_npy zt; t load_npy z
+b save_safetensors zp; p load_safetensors z; p map_safetensors z; b save_safetensors_shards zpl
+b save_npz zp; p load_npz z; b save_npy zt; t load_npy z
 p module_retain p; v module_free p; t module_forward pt; v module_train pb; t module_find pz; b module_save pz
 b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p; v module_clear_gradients p
 p linear_new lli; p embedding_new ll; p layer_norm_new li; p dropout_new d; p activation_new zp; p sequential_new ip

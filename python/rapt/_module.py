@@ -155,8 +155,9 @@ class AdamW(Optimizer):
 
 # --- files ---
 
-def save(path, tensors):
-    """Writes tensors by name as .safetensors or .npz, or one tensor as .npy."""
+def save(path, tensors, shard_bytes=None):
+    """Writes tensors by name as .safetensors or .npz, or one tensor as .npy; as .safetensors.index.json in shards of at
+    most shard_bytes each."""
     name = str(path).encode()
     if isinstance(tensors, Tensor):
         check(C.save_npy(name, tensors._handle))
@@ -165,19 +166,24 @@ def save(path, tensors):
     try:
         for key, tensor in tensors.items():
             check(C.archive_add(archive, key.encode(), as_tensor(tensor)._handle))
-        check((C.save_npz if name.endswith(b".npz") else C.save_safetensors)(name, archive))
+        if shard_bytes is not None:
+            check(C.save_safetensors_shards(name, archive, shard_bytes))
+        else:
+            check((C.save_npz if name.endswith(b".npz") else C.save_safetensors)(name, archive))
     finally:
         C.archive_free(archive)
 
 
-def load(path):
-    """What such a file holds: tensors by name, or one of .npy."""
+def load(path, mapped=False):
+    """What such a file, or an index of shards, holds: tensors by name, or one of .npy. With `mapped` those of
+    safetensors lie in the file: they are only read, and nothing is read before it is looked at."""
     name = str(path).encode()
     if name.endswith(b".npy"):
         return call(C.load_npy, name)
-    archive = check((C.load_npz if name.endswith(b".npz") else C.load_safetensors)(name))
+    read = C.load_npz if name.endswith(b".npz") else C.map_safetensors if mapped else C.load_safetensors
+    archive = check(read(name))
     try:
-        return {C.archive_name(archive, i).decode(): borrowed(C.archive_tensor(archive, i))
+        return {C.archive_name(archive, i).decode(): call(C.archive_tensor, archive, i)
                 for i in range(C.archive_count(archive))}
     finally:
         C.archive_free(archive)

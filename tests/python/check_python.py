@@ -239,6 +239,14 @@ def files_by_name():
             if numpy and end == "npz":
                 with numpy.load(path) as read:
                     assert read["a"].tolist() == [[1.5, 2]] and read["b"].dtype == numpy.int64
+        path = f"{directory}/x.safetensors.index.json"
+        rapt.save(path, tensors, shard_bytes=10)
+        assert len(os.listdir(directory)) == 5
+        for mapped in (False, True):
+            read = rapt.load(path, mapped=mapped)
+            assert {k: v.tolist() for k, v in read.items()} == {k: v.tolist() for k, v in tensors.items()}
+        fails("may only be read", read["a"].fill, 0)
+        del read
         rapt.save(f"{directory}/x.npy", tensors["a"].T)
         assert rapt.load(f"{directory}/x.npy").tolist() == [[1.5], [2]]
 

@@ -26,6 +26,9 @@ RAPT_API int64_t rapt_archive_count(const rapt_archive *archive);
 RAPT_API const char *rapt_archive_name(const rapt_archive *archive, int64_t index);
 RAPT_API rapt_tensor *rapt_archive_tensor(const rapt_archive *archive, int64_t index);
 
+/* The element type as a file has it: "F32", or "BF16" of what is kept as stored. NULL beyond the last. */
+RAPT_API const char *rapt_archive_stored_type(const rapt_archive *archive, int64_t index);
+
 /* Writes a safetensors file: beside the target first, synced, then renamed over it, so that a reader (or a crash at
  * any moment) sees the old file or the new one. A symbolic link stays, and what it leads to is replaced, or made. The
  * file keeps the permissions of the old one and, where the process may, owner and group; a new file follows the umask;
@@ -37,9 +40,24 @@ RAPT_API bool rapt_save_safetensors(const char *path, const rapt_archive *archiv
  * with the error that saving would give. For programs that are to know before hours of work. */
 RAPT_API bool rapt_can_save(const char *path);
 
-/* Reads a safetensors file. The file is untrusted: header, names, dtypes, shapes, offsets, overlaps and length are
- * checked. NULL after an error. */
+/* Reads a safetensors file, or with the path of an index ("model.safetensors.index.json") all the shards that it
+ * names, which lie beside it. The files are untrusted: headers, names, dtypes, shapes, offsets, overlaps and lengths
+ * are checked, and that each shard holds what the index says, no more and no less. F16 and BF16 become float32. NULL
+ * after an error. */
 RAPT_API rapt_archive *rapt_load_safetensors(const char *path);
+
+/* The same without reading what is not looked at: tensors lie in the mapped file, are only read, and keep it mapped
+ * after the archive is gone. F16 and BF16 are kept as stored: each rapt_archive_find or rapt_archive_tensor makes a
+ * new float32 tensor of the innermost scope, and saving writes them as they were. A tensor whose place in the file is
+ * not aligned is copied, and so is a half-sized one of 8 axes, as float32. The file must not become shorter meanwhile;
+ * one that rapt_save_safetensors replaces stays as it was. */
+RAPT_API rapt_archive *rapt_map_safetensors(const char *path);
+
+/* Writes the archive in shards of at most so many bytes of tensors each (a larger tensor has one of its own), and an
+ * index, whose path ends in ".safetensors.index.json": of "model.safetensors.index.json" the shards are
+ * "model-00001-of-00002.safetensors" and so on. The index comes last, when all shards are there. False after an
+ * error. */
+RAPT_API bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive, int64_t most_bytes);
 
 RAPT_END_DECLS
 

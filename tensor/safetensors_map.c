@@ -1,0 +1,82 @@
+/* safetensors files in memory, whose pages the system reads when they are looked at. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "archive.h"
+#include "safetensors.h"
+#include "tensor/core.h"
+
+struct rapt_mapping {
+    _Atomic int64_t references;
+    char *bytes;
+    size_t size;
+};
+
+rapt_mapping *rapt_mapping_new(const rapt_reading *r)
+{
+    char text[128];
+    rapt_mapping *mapping = malloc(sizeof *mapping);
+    if (!mapping) {
+        rapt_fail(RAPT_ERROR_MEMORY, r->op, "'%.200s': no memory for a mapping", r->path);
+        return NULL;
+    }
+    *mapping = (rapt_mapping){.references = 1, .size = (size_t)r->size};
+    if (r->size == 0) return mapping; /* which the header's reader refuses */
+    mapping->bytes = mmap(NULL, mapping->size, PROT_READ, MAP_PRIVATE, r->file, 0);
+    if (mapping->bytes != MAP_FAILED) return mapping;
+    const int reason = errno;
+    rapt_fail(RAPT_ERROR_FILE, r->op, "cannot map '%.200s' of %lld bytes: %s", r->path, (long long)r->size,
+              strerror_r(reason, text, sizeof text));
+    free(mapping);
+    return NULL;
+}
+
+void rapt_mapping_release(void *owner)
+{
+    rapt_mapping *mapping = owner;
+    if (!mapping || !rapt_drop_reference(&mapping->references)) return;
+    if (mapping->size > 0) munmap(mapping->bytes, mapping->size);
+    free(mapping);
+}
+
+/* A tensor in the mapping, or where its place is not aligned a copy. */
+static rapt_tensor *look_at(rapt_mapping *mapping, const char *op, rapt_dtype dtype, int rank, const int64_t *shape,
+                            const char *place)
+{
+    if ((uintptr_t)place % rapt_element_bytes[dtype] != 0) {
+        rapt_tensor *copy = rapt_new(op, dtype, rank, shape);
+        if (copy) memcpy(copy->data, place, (size_t)copy->count * rapt_element_bytes[dtype]);
+        return copy;
+    }
+    rapt_tensor *tensor = rapt_new_wrapped(op, dtype, rank, shape, NULL, place, true, rapt_mapping_release, mapping);
+    if (tensor) atomic_fetch_add_explicit(&mapping->references, 1, memory_order_relaxed);
+    return tensor;
+}
+
+bool rapt_mapping_add(rapt_mapping *mapping, const rapt_reading *r, int64_t data, const rapt_stored_tensor *stored,
+                      rapt_archive *archive)
+{
+    RAPT_SCOPE;
+    const char *place = mapping->bytes + data + stored->begin;
+    const bool widens = stored->type->widen, keeps = widens && stored->rank < RAPT_MAX_RANK;
+    int64_t shape[RAPT_MAX_RANK];
+    memcpy(shape, stored->shape, sizeof shape);
+    if (keeps) shape[stored->rank] = (int64_t)stored->type->size;
+    rapt_tensor *tensor;
+    if (widens && !keeps) {
+        tensor = rapt_new(r->op, stored->type->dtype, stored->rank, shape);
+        if (tensor) stored->type->widen(place, tensor->count, (float *)(void *)tensor->data);
+    } else {
+        tensor = look_at(mapping, r->op, keeps ? RAPT_UINT8 : stored->type->dtype, stored->rank + keeps, shape, place);
+    }
+    if (!tensor) return false;
+    if (tensor->dtype == RAPT_BOOL && !rapt_reading_check_bools(r, stored->name, tensor)) return false;
+    if (!rapt_names_add(&archive->tensors, stored->name, tensor))
+        return rapt_fail(RAPT_ERROR_MEMORY, r->op, "'%.150s': no memory for the name '%.100s'", r->path, stored->name);
+    if (keeps) archive->tensors.entries[archive->tensors.count - 1].halves = stored->type;
+    rapt_retain(tensor);
+    return true;
+}

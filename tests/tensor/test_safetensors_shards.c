@@ -1,0 +1,158 @@
+/* safetensors in shards: an index and the files beside it. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include <rapt.h>
+
+#include "safetensors_file.h"
+#include "tensor/memory.h"
+
+static char index_path[96];
+
+static void begin(void)
+{
+    make_directory();
+    snprintf(index_path, sizeof index_path, "%s/m.safetensors.index.json", directory);
+}
+
+TestSuite(safetensors_shards, .init = begin, .fini = remove_directory);
+
+static rapt_archive *three(void)
+{
+    rapt_archive *archive = rapt_archive_new();
+    cr_assert(rapt_archive_add(archive, "a", rapt_full(RAPT_FLOAT32, RAPT_SHAPE(3), 1)) &&
+              rapt_archive_add(archive, "b.\"é\"", rapt_full(RAPT_FLOAT64, RAPT_SHAPE(2, 2), 2)) &&
+              rapt_archive_add(archive, "c", rapt_full(RAPT_UINT8, RAPT_SHAPE(5), 3)) &&
+              rapt_archive_add_text(archive, "format", "pt"));
+    return archive;
+}
+
+static void write_index(const char *text)
+{
+    FILE *file = fopen(index_path, "wb");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static bool is_there(const char *name)
+{
+    char text[128];
+    struct stat status;
+    snprintf(text, sizeof text, "%s/%s", directory, name);
+    return stat(text, &status) == 0;
+}
+
+Test(safetensors_shards, what_was_saved_comes_back)
+{
+    RAPT_SCOPE;
+    const int64_t most[] = {1, 12, 44, 45, 1000};
+    const int shards[] = {3, 3, 2, 2, 1};
+    rapt_archive *archive = three();
+    for (int i = 0; i < 5; i++) {
+        char last[64];
+        cr_assert(rapt_save_safetensors_shards(index_path, archive, most[i]), "%s", rapt_error());
+        snprintf(last, sizeof last, "m-%05d-of-%05d.safetensors", shards[i], shards[i]);
+        cr_expect(is_there(last), "%s", last);
+        for (int maps = 0; maps < 2; maps++) {
+            rapt_archive *back = maps ? rapt_map_safetensors(index_path) : rapt_load_safetensors(index_path);
+            cr_assert_not_null(back, "%s", rapt_error());
+            cr_expect_eq(rapt_archive_count(back), 3);
+            cr_expect_eq(rapt_at(rapt_archive_find(back, "b.\"é\""), (int64_t[]){1, 1}), 2);
+            cr_expect_eq(rapt_at(rapt_archive_find(back, "c"), (int64_t[]){4}), 3);
+            cr_expect_str_eq(rapt_archive_find_text(back, "format"), "pt");
+            rapt_archive_free(back);
+        }
+    }
+    rapt_archive_free(archive);
+    archive = rapt_archive_new();
+    cr_expect(rapt_save_safetensors_shards(index_path, archive, 1));
+    rapt_archive_free(archive);
+    archive = rapt_load_safetensors(index_path);
+    cr_expect_eq(rapt_archive_count(archive), 0);
+    rapt_archive_free(archive);
+    expect_no_error();
+}
+
+Test(safetensors_shards, the_index_is_that_of_the_format)
+{
+    RAPT_SCOPE;
+    rapt_archive *archive = three();
+    cr_assert(rapt_save_safetensors_shards(index_path, archive, 44));
+    rapt_archive_free(archive);
+    const char expected[] = "{\"metadata\":{\"total_size\":49},\"weight_map\":{\n"
+                            "\"a\":\"m-00001-of-00002.safetensors\",\n"
+                            "\"b.\\\"é\\\"\":\"m-00001-of-00002.safetensors\",\n"
+                            "\"c\":\"m-00002-of-00002.safetensors\"\n}}\n";
+    char text[512] = "";
+    FILE *file = fopen(index_path, "rb");
+    cr_assert(file && fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    cr_expect_str_eq(text, expected);
+    expect_no_error();
+}
+
+#define SHARD "\"m-00001-of-00001.safetensors\""
+
+Test(safetensors_shards, bad_indices_are_refused)
+{
+    static const struct {
+        const char *text;
+        rapt_error_code code;
+        const char *part;
+    } bad[] = {
+        {"", RAPT_ERROR_FORMAT, "does not begin with '{'"},
+        {"{}", RAPT_ERROR_FORMAT, "an index has a weight_map"},
+        {"{\"weight_map\":[]}", RAPT_ERROR_FORMAT, "an object expected"},
+        {"{\"weight_map\":{},\"weight_map\":{}}", RAPT_ERROR_FORMAT, "once each; unexpected: weight_map"},
+        {"{\"weight_map\":{},\"more\":{}}", RAPT_ERROR_FORMAT, "unexpected: more"},
+        {"{\"weight_map\":{}} x", RAPT_ERROR_FORMAT, "of the index"},
+        {"{\"weight_map\":{\"a\":3}}", RAPT_ERROR_FORMAT, "a string expected"},
+        {"{\"weight_map\":{\"a\":\"../a.safetensors\"}}", RAPT_ERROR_FORMAT, "not ../a.safetensors"},
+        {"{\"weight_map\":{\"a\":\"\"}}", RAPT_ERROR_FORMAT, "a file beside the index"},
+        {"{\"weight_map\":{\"a\":\"..\"}}", RAPT_ERROR_FORMAT, "a file beside the index"},
+        {"{\"weight_map\":{\"a\":" SHARD ",\"a\":" SHARD "}}", RAPT_ERROR_FORMAT, "duplicate tensor a"},
+        {"{\"weight_map\":{\"a\":" SHARD "}}", RAPT_ERROR_FORMAT, "the index has no such tensor"},
+        {"{\"weight_map\":{\"one\":" SHARD ",\"two\":" SHARD ",\"x\":" SHARD "}}", RAPT_ERROR_FORMAT,
+         "tensor 'x' is not in its shard m-00001"},
+        {"{\"weight_map\":{\"one\":" SHARD ",\"two\":\"none.safetensors\"}}", RAPT_ERROR_FORMAT,
+         "another shard for it"},
+        {"{\"weight_map\":{\"x\":\"none.safetensors\"}}", RAPT_ERROR_FILE, "none.safetensors': No such file"},
+    };
+    RAPT_SCOPE;
+    rapt_archive *archive = small_archive(1);
+    cr_assert(rapt_save_safetensors_shards(index_path, archive, 1000));
+    rapt_archive_free(archive);
+    const int64_t before = rapt_memory_get_statistics().live_bytes;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_index(bad[i].text);
+        cr_expect_null(rapt_load_safetensors(index_path), "%s", bad[i].text);
+        expect_error(bad[i].code, bad[i].part);
+        cr_expect_null(rapt_map_safetensors(index_path), "%s", bad[i].text);
+        expect_error(bad[i].code, bad[i].part);
+    }
+    write_index("{\"metadata\":{\"total_size\":44,\"by\":\"hand\"},\"weight_map\":{\"one\":" SHARD ",\"two\":" SHARD
+                "}}");
+    archive = rapt_load_safetensors(index_path);
+    cr_expect_eq(rapt_archive_count(archive), 2, "%s", rapt_error());
+    rapt_archive_free(archive);
+    cr_expect_eq(rapt_memory_get_statistics().live_bytes, before);
+}
+
+Test(safetensors_shards, misuse)
+{
+    RAPT_SCOPE;
+    rapt_archive *archive = three();
+    cr_expect_not(rapt_save_safetensors_shards(index_path, archive, 0));
+    expect_error(RAPT_ERROR_VALUE, "shards of 0 bytes");
+    cr_expect_not(rapt_save_safetensors_shards(path, archive, 10));
+    expect_error(RAPT_ERROR_VALUE, "does not end in NAME.safetensors.index.json");
+    cr_expect_not(rapt_save_safetensors_shards("/tmp/.safetensors.index.json", archive, 10));
+    expect_error(RAPT_ERROR_VALUE, "does not end in NAME.safetensors.index.json");
+    cr_expect_not(rapt_save_safetensors_shards(NULL, archive, 10));
+    expect_error(RAPT_ERROR_NULL, "path is NULL");
+    cr_expect_not(rapt_save_safetensors_shards(index_path, NULL, 10));
+    expect_error(RAPT_ERROR_NULL, "archive is NULL");
+    cr_expect_not(rapt_save_safetensors_shards("/no/such/m.safetensors.index.json", archive, 10));
+    expect_error(RAPT_ERROR_FILE, "/no/such");
+    cr_expect_eq(files(), 0);
+    rapt_archive_free(archive);
+}
