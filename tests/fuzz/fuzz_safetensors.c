@@ -53,6 +53,22 @@ static void check_archive(const rapt_archive *archive, size_t file_size)
     expect(total <= 2 * (int64_t)file_size, "more tensors than bytes"); /* half floats become twice as large */
 }
 
+/* Mapped, the file holds the same. */
+static void check_mapped(const char *path, const rapt_archive *archive)
+{
+    char *text = rapt_error() ? strdup(rapt_error()) : NULL;
+    rapt_clear_error();
+    rapt_archive *mapped = rapt_map_safetensors(path);
+    expect(!archive == !mapped, "read or mapped, only once an archive");
+    expect(!text || (rapt_error() && strcmp(text, rapt_error()) == 0), "read and mapped, two errors");
+    for (int64_t i = 0; mapped && i < rapt_archive_count(mapped); i++) {
+        const rapt_tensor *a = rapt_archive_tensor(archive, i), *b = rapt_archive_tensor(mapped, i);
+        expect(rapt_same_shape(a, b) && memcmp(rapt_data(a), rapt_data(b), (size_t)bytes_of(a)) == 0, "other numbers");
+    }
+    rapt_archive_free(mapped);
+    free(text);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
     static int file = -1;
@@ -67,12 +83,15 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
         write_all(file, bytes + 1, size - 1);
     else
         write_parts(file, bytes + 1, size - 1, bytes[0] % 128);
-    RAPT_SCOPE;
     const int64_t live = rapt_memory_get_statistics().live_bytes;
-    rapt_archive *archive = rapt_load_safetensors(path);
-    expect(!archive == (rapt_error() != NULL), "neither an archive nor an error, or both");
-    if (archive) check_archive(archive, size + 128);
-    rapt_archive_free(archive);
+    {
+        RAPT_SCOPE;
+        rapt_archive *archive = rapt_load_safetensors(path);
+        expect(!archive == (rapt_error() != NULL), "neither an archive nor an error, or both");
+        if (archive) check_archive(archive, size + 128);
+        check_mapped(path, archive);
+        rapt_archive_free(archive);
+    }
     rapt_clear_error();
     expect(rapt_memory_get_statistics().live_bytes == live, "something stays in memory");
     return 0;
