@@ -251,16 +251,21 @@ static inline drawn_call score_drawn(const drawn *d)
 {
     drawn scored = *d;
     rapt_attention *attention = d->attention;
+    const rapt_attention kept = *attention;
     rapt_tensor *relative_values = attention->scoring->relative_values;
     scored.views[2] = rapt_expand(rapt_eye(d->dtype, d->keys), RAPT_SHAPE(d->batch, d->groups, d->keys, d->keys));
     attention->normalizer = rapt_masked_none;
     attention->dropout = 0;
+    attention->sink = -(double)INFINITY;
+    attention->sinks = NULL;
     attention->scoring->relative_values = NULL;
     scored.uses_pooled = true;
     scored.uses_weights = false;
     const drawn_call scores = call_drawn(&scored, true, RAPT_FLOAT64, false);
-    attention->normalizer = rapt_masked_softmax;
-    attention->dropout = d->dropout;
+    attention->normalizer = kept.normalizer;
+    attention->dropout = kept.dropout;
+    attention->sink = kept.sink;
+    attention->sinks = kept.sinks;
     attention->scoring->relative_values = relative_values;
     return scores;
 }
@@ -269,13 +274,14 @@ static inline drawn_call score_drawn(const drawn *d)
  * of a row: in dS = P (dP − D) it takes D = Σ dO O of outputs O, of which the sum and the factor 1 / Σ exp are rounded,
  * by 2 u A with A = Σ |dO| Σ P |V|, and where the weights have a gradient G too, Σ P |G| more. That goes to all scores
  * of the row alike, and so to x by Σ P ∂s/∂x; in the plain way, whose D is Σ P dP, it would go away again. The sum over
- * all rows of 2 u A |Σ P ∂s/∂x|. */
+ * all rows of 2 u A |Σ P ∂s/∂x|. Sigmoid has no D. */
 static inline double rounding_of_rows(const drawn *d, int place)
 {
     const double unit = d->dtype == RAPT_FLOAT32 ? 0x1p-24 : 0x1p-53;
     const int64_t count = d->batch * d->heads * d->queries;
     double sum = 0;
     drawn sizes = *d;
+    if (d->attention->normalizer != rapt_masked_softmax) return 0;
     sizes.views[2] = rapt_abs(d->views[2]);
     const drawn_call read = call_drawn(&sizes, true, RAPT_FLOAT64, true);
     rapt_tensor *size = rapt_zeros(RAPT_FLOAT64, 0, NULL);
