@@ -30,7 +30,7 @@ static rapt_tensor *draw(const attention_case *c, int64_t heads, int64_t length,
 
 static rapt_tensor *swap_heads(rapt_tensor *x)
 {
-    return rapt_permute(x, RAPT_AXES(0, 2, 1, 3));
+    return rapt_transpose(x, -3, -2);
 }
 
 static rapt_tensor *attend(const trial *t)
