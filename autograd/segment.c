@@ -90,8 +90,12 @@ static bool check_again(const rapt_segment *s, const rapt_node *node, rapt_tenso
                       "until backward, but the random generator"));
 }
 
-static bool run_again(const rapt_segment *s, const rapt_node *node, rapt_tensor **outputs)
+/* roots: where the graph of this run begins, with a share of each node. The outputs themselves were only made to be
+ * compared, and go before backward takes its memory. */
+static bool run_again(const rapt_segment *s, const rapt_node *node, rapt_edge *roots)
 {
+    RAPT_SCOPE;
+    rapt_tensor *outputs[RAPT_MAX_SAVED] = {0};
     const rapt_random_state random = rapt_generator;
     const rapt_module_place place = rapt_running_place;
     const char *op = rapt_running_op;
@@ -101,13 +105,16 @@ static bool run_again(const rapt_segment *s, const rapt_node *node, rapt_tensor 
     rapt_running_place = s->place;
     rapt_running_op = NULL;
     is_running_again = true;
-    const bool good = rapt_segment_run(s, s->inputs, outputs);
+    bool good = rapt_segment_run(s, s->inputs, outputs);
     is_running_again = again;
     rapt_running_op = op;
     rapt_running_place = place;
     rapt_generator = random;
     rapt_set_recording(recording);
-    return good && check_again(s, node, outputs);
+    good = good && check_again(s, node, outputs);
+    for (int k = 0; k < s->output_count && good; k++)
+        if (outputs[k]->link) roots[k] = (rapt_edge){rapt_node_retain(rapt_node_of(outputs[k])), outputs[k]->output};
+    return good;
 }
 
 /* Has the graph of the second run the ends of the first, as far as the walk around wants to go? */
@@ -126,12 +133,10 @@ static bool check_sources(const rapt_walk *walk, const rapt_node *node)
                      "the function's results depend on other tensors that require gradients than the first time");
 }
 
-static bool reach(rapt_walk *walk, const rapt_node *node, int count, rapt_tensor *const *outputs)
+static bool reach(rapt_walk *walk, const rapt_node *node, const rapt_edge *roots)
 {
-    for (int k = 0; k < count; k++) {
-        const rapt_edge root = {rapt_node_of(outputs[k]), outputs[k]->output};
-        if (rapt_walk_wants(walk, &root) && !rapt_walk_add_root(walk, root.node, root.output)) return false;
-    }
+    for (int k = 0; k < node->output_count; k++)
+        if (rapt_walk_wants(walk, &roots[k]) && !rapt_walk_add_root(walk, roots[k].node, roots[k].output)) return false;
     return rapt_walk_reach(walk) && rapt_walk_check(walk) && check_sources(walk, node);
 }
 
@@ -151,13 +156,12 @@ static void exchange_sums(const rapt_walk *around, const rapt_walk *walk, const 
 }
 
 /* Hands the gradients of the outputs on; they are not needed again unless they are part of a graph. */
-static bool deliver(rapt_walk *walk, rapt_node *node, rapt_tensor *const *outputs)
+static bool deliver(rapt_walk *walk, rapt_node *node, const rapt_edge *roots)
 {
     for (int k = 0; k < node->output_count; k++) {
         rapt_tensor **gradient = &node->outputs[k].gradient;
-        const rapt_edge root = {rapt_node_of(outputs[k]), outputs[k]->output};
-        if (!*gradient || !rapt_walk_wants(walk, &root)) continue;
-        if (!rapt_walk_deliver(walk, root.node, root.output, *gradient)) return false;
+        if (!*gradient || !rapt_walk_wants(walk, &roots[k])) continue;
+        if (!rapt_walk_deliver(walk, roots[k].node, roots[k].output, *gradient)) return false;
         if (walk->create_graph) continue;
         rapt_release(*gradient);
         *gradient = NULL;
@@ -165,7 +169,7 @@ static bool deliver(rapt_walk *walk, rapt_node *node, rapt_tensor *const *output
     return true;
 }
 
-static bool differentiate(rapt_call *call, rapt_tensor *const *outputs)
+static bool differentiate(rapt_call *call, const rapt_edge *roots)
 {
     const rapt_walk *around = call->walk;
     rapt_node *node = call->node;
@@ -175,10 +179,10 @@ static bool differentiate(rapt_call *call, rapt_tensor *const *outputs)
                       .oldest = around->oldest,
                       .is_not_finite = around->is_not_finite,
                       .places.outside = node->sequence};
-    bool good = reach(&walk, node, call->output_count, outputs);
+    bool good = reach(&walk, node, roots);
     if (good) {
         exchange_sums(around, &walk, node);
-        good = deliver(&walk, node, outputs) && rapt_walk_run(&walk);
+        good = deliver(&walk, node, roots) && rapt_walk_run(&walk);
         exchange_sums(around, &walk, node);
     }
     rapt_walk_end(&walk);
@@ -188,7 +192,9 @@ static bool differentiate(rapt_call *call, rapt_tensor *const *outputs)
 bool rapt_segment_vjp(rapt_call *call)
 {
     rapt_segment *s;
-    rapt_tensor *outputs[RAPT_MAX_SAVED] = {0};
+    rapt_edge roots[RAPT_MAX_SAVED] = {0};
     memcpy(&s, rapt_call_options(call), sizeof s);
-    return check_unchanged(s) && run_again(s, call->node, outputs) && differentiate(call, outputs);
+    const bool good = check_unchanged(s) && run_again(s, call->node, roots) && differentiate(call, roots);
+    for (int k = 0; k < call->output_count; k++) rapt_node_release(roots[k].node);
+    return good;
 }

@@ -219,7 +219,7 @@ Test(recompute, keeps_the_inputs_alone)
         rapt_memory_reset_peak();
         cr_expect(rapt_backward(loss), "%s", rapt_error());
         const int64_t most = rapt_memory_get_statistics().peak_bytes - before;
-        cr_expect(most < (length + 12) * bytes, "%lld bytes", (long long)most);
+        cr_expect(most < (length + 10) * bytes, "%lld bytes", (long long)most);
     }
     cr_expect_eq(live_bytes(), before);
 }
