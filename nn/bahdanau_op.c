@@ -97,7 +97,15 @@ static bool describe(rapt_bahdanau_run *r, rapt_bahdanau_weights *weights, const
                           .keep = 1 - o->dropout,
                           .random = o->random};
     if (ranges) mask.ranges = (const int64_t *)(const void *)ranges->data;
-    const rapt_additive_inputs asked = {.keys = keys, .weight = in[at_unit], .values = in[at_values], .ranges = ranges};
+    const rapt_resolved_mask resolved = {.batch = r->s.steps.batch,
+                                         .heads = 1,
+                                         .queries = 1,
+                                         .keys = r->s.keys,
+                                         .ranges = (rapt_tensor *)(uintptr_t)ranges};
+    const rapt_additive_inputs asked = {.keys = keys,
+                                        .weight = in[at_unit],
+                                        .values = in[at_values],
+                                        .mask = &resolved};
     return rapt_additive_describe(&r->attention, &mask, &asked) &&
            take(&r->powers, r->s.dtype, RAPT_SHAPE(r->s.steps.batch, r->attention.padded)) &&
            take(&r->largest, r->s.dtype, RAPT_SHAPE(r->s.steps.batch));

@@ -83,6 +83,9 @@ rapt_raw_mask rapt_raw_mask_of_sequence(const rapt_raw_mask *mask, int64_t seque
     if (mask->relative_bias.data)
         one.relative_bias.data =
             (const char *)mask->relative_bias.data + place.first_query * mask->relative_bias.strides[2] * bytes;
+    if (mask->places) one.places += place.first_query;
+    if (mask->rule.answers) one.rule.answers += sequence * mask->rule.strides[0];
+    one.rule.first_item = sequence;
     one.first_draw = sequence * mask->heads * mask->queries * mask->keys;
     one.more_queries = mask->queries - place.queries;
     one.more_keys = mask->keys - place.keys;

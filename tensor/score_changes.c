@@ -185,7 +185,8 @@ static void run_whole(void *context, int64_t first_task, int64_t last_task)
         const int64_t left = whole->queries - first, rows = left < rows_at_once ? left : rows_at_once;
         const int64_t at = (head * whole->queries + first) * whole->keys * (int64_t)rapt_dtype_size(r->changes->dtype);
         int64_t queries[rows_at_once];
-        for (int64_t i = 0; i < rows; i++) queries[i] = first + i + whole->offset;
+        const int64_t *places = whole->places ? whole->places + head / whole->heads * whole->place_item : NULL;
+        for (int64_t i = 0; i < rows; i++) queries[i] = places ? places[first + i] : first + i + whole->offset;
         rapt_score_tile tile = {.item = head / whole->heads,
                                 .head = head % whole->heads,
                                 .rows = rows,

@@ -85,8 +85,7 @@ static inline void draw_fused_mask(drawn *d)
     if (draw_chance(state, 25)) d->inputs[3] = d->mask.bias = draw_bias(d, d->keys, draw_chance(state, 40));
     if (draw_chance(state, 20))
         d->inputs[4] = d->mask.relative_bias = draw_bias(d, 2 * draw_below(state, 6) + 1, draw_chance(state, 20));
-    const bool is_relative = d->mask.relative_bias || d->attention->scoring->relative_bias;
-    draw_rules(state, d->batch, d->queries, d->keys, false, !is_relative, &d->mask);
+    draw_rules(state, d->batch, d->queries, d->keys, false, &d->mask);
 }
 
 /* A scoring function for queries and keys of sizes that it may change, in float32; and what its inputs are

@@ -65,7 +65,8 @@ static inline double largest_of(rapt_tensor *x)
 static inline void expect_near(const char *what, const outcome *a, const outcome *b, double tolerance)
 {
     for (int i = 0; i < 4; i++) {
-        double error = largest_of(rapt_sub(a->tensors[i], b->tensors[i])) / largest_of(a->tensors[i]);
+        const double largest = largest_of(a->tensors[i]);
+        double error = largest_of(rapt_sub(a->tensors[i], b->tensors[i])) / (largest > 0 ? largest : 1);
         cr_expect(error <= tolerance, "%s: result %d is off by %g of the largest", what, i, error);
     }
 }

@@ -127,8 +127,7 @@ static void draw_mask(uint64_t *state, attention_case *c)
         draw_biases(state, c, &c->relative_bias);
     }
     c->fills_million = c->normalizer == softmax && draw_chance(state, 8);
-    const bool is_relative = c->relative_bias.rank >= 0 || c->scoring->define == defined_relative;
-    draw_rules(state, c->batch, c->queries, c->keys, false, !is_relative, &c->rules);
+    draw_rules(state, c->batch, c->queries, c->keys, false, &c->rules);
 }
 
 static attention_case draw_case(uint64_t seed, rapt_dtype dtype)
@@ -169,13 +168,13 @@ static attention_case draw_case(uint64_t seed, rapt_dtype dtype)
 
 static bool is_seen(const attention_case *c, int64_t b, int64_t h, int64_t i, int64_t j, double *bias)
 {
-    int64_t position = j - i - c->rules.offset;
+    int64_t position = j - place_of(&c->rules, b, i);
     int64_t clamped = position < -c->reach ? -c->reach : position > c->reach ? c->reach : position;
     *bias = 0;
     if (c->bias.rank >= 0) *bias += field_at(c, &c->bias, b, h, i, j);
     if (c->relative_bias.rank >= 0) *bias += field_at(c, &c->relative_bias, b, h, i, c->reach + clamped);
     if (c->lengths_rank && (double)j >= c->lengths[c->lengths_rank == 1 ? b : b * c->queries + i]) return false;
-    if (!rules_show(&c->rules, b, i, j, c->keys)) return false;
+    if (!rules_show(&c->rules, b, h, i, j, c->keys)) return false;
     if (c->seen.rank >= 0 && field_at(c, &c->seen, b, h, i, j) == 0) return false;
     return *bias > -(double)INFINITY;
 }
@@ -220,11 +219,11 @@ static void define(const attention_case *c, const double *const *parameters, att
         double scores[most_length], *weights = &r->weights[row * c->keys];
         bool *seen = &r->seen[row * c->keys];
         pair.query = &c->query[row * c->query_size];
-        pair.i = i;
+        pair.i = place_of(&c->rules, b, i);
         for (int64_t j = 0; j < c->keys; j++) {
             double bias;
             pair.key = &c->key[(first_key + j) * c->key_size];
-            pair.j = j - c->rules.offset;
+            pair.j = j;
             seen[j] = is_seen(c, b, h, i, j, &bias);
             scores[j] = seen[j] ? c->scoring->define(&pair) + bias : -1e6;
         }
@@ -233,7 +232,7 @@ static void define(const attention_case *c, const double *const *parameters, att
             double *pooled = &r->pooled[row * c->value_size + v];
             *pooled = 0;
             for (int64_t j = 0; j < c->keys; j++) {
-                int64_t position = j - i - c->rules.offset;
+                int64_t position = j - place_of(&c->rules, b, i);
                 int64_t place = position < -scoring_reach  ? 0
                                 : position > scoring_reach ? 2 * scoring_reach
                                                            : scoring_reach + position;

@@ -49,8 +49,11 @@ static inline int64_t is_striped(int64_t query, int64_t key)
 /* int64 (Q, K) */
 static inline rapt_tensor *numbers_of(rapt_tensor *queries, rapt_tensor *keys, number_of_places *number)
 {
-    const int64_t rows = rapt_size(queries, 0), columns = rapt_size(keys, 0);
-    rapt_tensor *numbers = rapt_zeros(RAPT_INT64, RAPT_SHAPE(rows, columns));
+    const int64_t rows = rapt_count(queries), columns = rapt_size(keys, 0);
+    rapt_tensor *numbers =
+        rapt_rank(queries) == 2
+            ? rapt_zeros(RAPT_INT64, RAPT_SHAPE(rows, columns))
+            : rapt_zeros(RAPT_INT64, RAPT_SHAPE(rapt_size(queries, 0), 1, rapt_size(queries, 2), columns));
     int64_t *to = rapt_data_for_writing(numbers);
     const int64_t *query = rapt_data(queries), *key = rapt_data(keys);
     for (int64_t i = 0; i < rows; i++)
@@ -58,12 +61,16 @@ static inline rapt_tensor *numbers_of(rapt_tensor *queries, rapt_tensor *keys, n
     return numbers;
 }
 
-/* A table (B or 1, heads or 1, numbers) by numbers (Q, K): (…, Q, K). */
+/* A table (B or 1, heads or 1, numbers) by numbers (Q, K) or (B, 1, Q, K): (…, Q, K). */
 static inline rapt_tensor *by_numbers(rapt_tensor *table, rapt_tensor *numbers)
 {
-    const int64_t rows = rapt_size(numbers, 0), columns = rapt_size(numbers, 1);
-    rapt_tensor *flat = rapt_index_select(table, 2, rapt_reshape(numbers, RAPT_SHAPE(rows * columns)));
-    return rapt_reshape(flat, RAPT_SHAPE(rapt_size(table, 0), rapt_size(table, 1), rows, columns));
+    const int rank = rapt_rank(numbers);
+    const int64_t rows = rapt_size(numbers, -2), columns = rapt_size(numbers, -1), heads = rapt_size(table, 1);
+    const int64_t items = rank == 4 ? rapt_size(numbers, 0) : rapt_size(table, 0);
+    rapt_tensor *flat = rapt_reshape(numbers, RAPT_SHAPE(rank == 4 ? items : 1, 1, rows * columns));
+    flat = rapt_gather(rapt_expand(table, RAPT_SHAPE(items, heads, rapt_size(table, 2))), 2,
+                       rapt_expand(flat, RAPT_SHAPE(items, heads, rows * columns)));
+    return rapt_reshape(flat, RAPT_SHAPE(items, heads, rows, columns));
 }
 
 #define OWN_TILE(T)                                                                                                    \

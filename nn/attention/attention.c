@@ -135,9 +135,6 @@ static bool resolve_changes(const rapt_pooling *p, rapt_resolved_changes *change
 {
     const rapt_attention *attention = p->attention;
     const int64_t batch = p->resolved.sequences > 0 ? p->resolved.sequences : p->resolved.batch;
-    if (p->resolved.has_places)
-        return rapt_fail(RAPT_ERROR_UNSUPPORTED, kind.name,
-                         "the mask has query_places beside score modifications, whose queries stand at i + offset");
     return rapt_resolve_changes(attention->modification_count, attention->modifications, p->queries->dtype, batch,
                                 p->resolved.heads, changes);
 }

@@ -89,15 +89,15 @@ static rapt_tensor *add_relative_values(const rapt_pooling *p, rapt_tensor *weig
 {
     rapt_tensor *table = p->attention->scoring->relative_values;
     if (!table || !weights || !pooled) return pooled;
-    rapt_tensor *sums = rapt_sum_by_relative_position(weights, table->shape[0] / 2, p->mask.offset);
+    rapt_tensor *sums = rapt_sum_by_place(weights, table->shape[0] / 2, &p->resolved);
     return rapt_add(pooled, rapt_matmul(sums, table));
 }
 
 rapt_tensor *rapt_pool_plainly(rapt_pooling *p)
 {
     rapt_attention *attention = p->attention;
-    rapt_tensor *scores = rapt_change_plainly(p->changes, compute_scores(p), p->resolved.offset);
-    if (!scores || !add_relative_bias(p, true)) return NULL;
+    rapt_tensor *scores = rapt_change_plainly(p->changes, compute_scores(p), p->resolved.offset, p->resolved.places);
+    if (!scores || !add_relative_bias(p, true) || !rapt_settle_rule(&p->resolved)) return NULL;
     rapt_tensor *weights = rapt_normalize(attention->normalizer, scores, &p->mask, &p->resolved, p->levels);
     if (!weights || (rapt_wants_weights(p) && !hand_out_weights(p, weights))) return NULL;
     if (dropout_of(attention) > 0) weights = rapt_drop(weights, dropout_of(attention));

@@ -55,14 +55,14 @@ static bool describe(rapt_additive_attention *a, rapt_call *call, const rapt_mas
                      bool backward)
 {
     const rapt_tensor *queries = rapt_as_contiguous(rapt_call_input(call, at_queries));
-    const rapt_additive_inputs in = {.keys = rapt_call_input(call, at_keys),
+    const rapt_tensor *keys = rapt_call_input(call, at_keys);
+    if (!queries) return false;
+    const int64_t sizes[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
+    const rapt_resolved_mask resolved = rapt_mask_of_inputs(rapt_call_inputs(call) + at_mask, options, queries, keys);
+    const rapt_additive_inputs in = {.keys = keys,
                                      .weight = rapt_call_input(call, at_weight),
                                      .values = rapt_call_input(call, at_values),
-                                     .ranges = rapt_call_input(call, at_mask + rapt_input_ranges),
-                                     .seen = rapt_call_input(call, at_mask + rapt_input_seen)};
-    if (!queries) return false;
-    const int64_t sizes[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries),
-                             rapt_length_of(in.keys)};
+                                     .mask = &resolved};
     const rapt_raw_mask mask = rapt_raw_mask_of(call, at_mask, options, sizes);
     rapt_tensor *largest = rapt_new(name, queries->dtype, queries->rank - 1, queries->shape);
     if (!largest || !rapt_additive_describe(a, &mask, &in)) return false;

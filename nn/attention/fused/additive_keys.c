@@ -121,21 +121,11 @@ bool rapt_additive_make_constants(rapt_additive_attention *a)
 }
 
 /* Kernels read tiles of keys whole: where keys are not finite, those that no query sees become zeros. */
-static bool hide_undefined(const rapt_additive_inputs *in, const rapt_raw_mask *mask, const rapt_tensor **keys,
-                           rapt_key_powers *powers)
+static bool hide_undefined(const rapt_additive_inputs *in, const rapt_tensor **keys, rapt_key_powers *powers)
 {
-    const rapt_raw_place all = rapt_raw_place_of_all(mask);
-    const bool packed = mask->starts != NULL;
-    const rapt_resolved_mask resolved = {.batch = packed ? 1 : mask->batch,
-                                         .heads = mask->heads,
-                                         .queries = packed ? all.queries : mask->queries,
-                                         .keys = packed ? all.keys : mask->keys,
-                                         .sequences = packed ? mask->batch : 0,
-                                         .ranges = (rapt_tensor *)(uintptr_t)in->ranges,
-                                         .seen = (rapt_tensor *)(uintptr_t)in->seen};
     rapt_tensor *sum = rapt_sum(powers->largest, RAPT_ALL_AXES, false);
     if (!sum || isfinite(rapt_item(sum))) return sum != NULL;
-    const rapt_tensor *read = rapt_hide_padding((rapt_tensor *)(uintptr_t)*keys, &resolved);
+    const rapt_tensor *read = rapt_hide_padding((rapt_tensor *)(uintptr_t)*keys, in->mask);
     if (!read || read == *keys) return read != NULL;
     *keys = read;
     return rapt_key_powers_of(read, powers);
@@ -156,7 +146,7 @@ bool rapt_additive_describe(rapt_additive_attention *a, const rapt_raw_mask *mas
                                    .raw_weight = weight->data,
                                    .values = rapt_raw_grid_of(values)};
     rapt_key_powers powers;
-    if (!rapt_key_powers_of(keys, &powers) || !hide_undefined(in, mask, &keys, &powers)) return false;
+    if (!rapt_key_powers_of(keys, &powers) || !hide_undefined(in, &keys, &powers)) return false;
     a->keys = (rapt_additive_rows){keys->data, powers.powers->data, powers.largest->data};
     return true;
 }

@@ -2,6 +2,7 @@
 #ifndef RAPT_NN_ADDITIVE_POWERS_H
 #define RAPT_NN_ADDITIVE_POWERS_H
 
+#include "nn/mask.h"
 #include "tensor/additive_attention.h"
 
 #include <rapt/tensor.h>
@@ -18,10 +19,11 @@ bool rapt_key_powers_of(const rapt_tensor *keys, rapt_key_powers *powers);
  * of each row. NULL after an error (no memory). */
 rapt_tensor *rapt_make_powers(const rapt_tensor *x, double factor, const void *factors, rapt_tensor *largest);
 
-/* What additive attention reads beside its queries: prepared keys (B, groups, K, hidden), weight, values, and the
- * mask's; all but those two may be of rank 3. */
+/* What additive attention reads beside its queries: prepared keys (B, groups, K, hidden) or without groups, weight,
+ * values, and the mask. */
 typedef struct rapt_additive_inputs {
-    const rapt_tensor *keys, *weight, *values, *ranges, *seen;
+    const rapt_tensor *keys, *weight, *values;
+    const rapt_resolved_mask *mask;
 } rapt_additive_inputs;
 
 /* All of a call but what belongs to queries, and the constants; keys that are not finite and that no query sees are

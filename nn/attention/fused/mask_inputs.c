@@ -12,29 +12,46 @@ void rapt_mask_put_inputs(const rapt_resolved_mask *mask, rapt_tensor *inputs[ra
     inputs[rapt_input_relative_bias] = mask->relative_bias;
     inputs[rapt_input_ranges] = mask->ranges;
     inputs[rapt_input_seen] = mask->seen;
+    inputs[rapt_input_answers] = mask->answers;
+    for (int i = 0; i < RAPT_MASK_CAPTURED; i++)
+        inputs[rapt_input_captured + i] = mask->answers ? mask->captured[i] : NULL;
+    inputs[rapt_input_places] = mask->places;
+}
+
+static rapt_resolved_mask of_inputs(rapt_tensor *const *inputs, const rapt_mask_options *o, const int64_t scores[4])
+{
+    rapt_resolved_mask mask = {.batch = scores[0],
+                               .heads = scores[1],
+                               .queries = scores[2],
+                               .keys = scores[3],
+                               .ranges = inputs[rapt_input_ranges],
+                               .seen = inputs[rapt_input_seen],
+                               .answers = inputs[rapt_input_answers],
+                               .code = o->code,
+                               .bias = inputs[rapt_input_bias],
+                               .relative_bias = inputs[rapt_input_relative_bias],
+                               .offset = o->offset,
+                               .places = inputs[rapt_input_places],
+                               .sequences = o->sequences,
+                               .longest_queries = o->longest_queries,
+                               .longest_keys = o->longest_keys};
+    memcpy(mask.captured, inputs + rapt_input_captured, sizeof mask.captured);
+    return mask;
 }
 
 rapt_resolved_mask rapt_mask_of_inputs(rapt_tensor *const *inputs, const rapt_mask_options *o,
                                        const rapt_tensor *queries, const rapt_tensor *keys)
 {
-    return (rapt_resolved_mask){.batch = queries->shape[0],
-                                .heads = rapt_heads_of(queries),
-                                .queries = rapt_length_of(queries),
-                                .keys = rapt_length_of(keys),
-                                .ranges = inputs[rapt_input_ranges],
-                                .seen = inputs[rapt_input_seen],
-                                .bias = inputs[rapt_input_bias],
-                                .relative_bias = inputs[rapt_input_relative_bias],
-                                .offset = o->offset,
-                                .sequences = o->sequences,
-                                .longest_queries = o->longest_queries,
-                                .longest_keys = o->longest_keys};
+    return of_inputs(inputs, o,
+                     (const int64_t[]){queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries),
+                                       rapt_length_of(keys)});
 }
 
 rapt_mask_options rapt_mask_options_of(const rapt_attention_call *call)
 {
     const rapt_resolved_mask *mask = call->mask;
     rapt_mask_options options = {.offset = mask->offset,
+                                 .code = mask->code,
                                  .sequences = mask->sequences,
                                  .longest_queries = mask->longest_queries,
                                  .longest_keys = mask->longest_keys,
@@ -54,30 +71,57 @@ static rapt_raw_grid grid_of(const rapt_tensor *tensor)
     return grid;
 }
 
+static const int64_t *integers_of(const rapt_tensor *tensor)
+{
+    return tensor ? (const int64_t *)(const void *)tensor->data : NULL;
+}
+
+static rapt_raw_rule rule_of(const rapt_resolved_mask *r)
+{
+    rapt_raw_rule rule = {.code = r->code};
+    if (!r->answers) return rule;
+    const int64_t *shape = r->answers->shape, row = shape[3], head = shape[2] * row;
+    rule.answers = (const uint8_t *)r->answers->data;
+    rule.strides[0] = shape[0] > 1 ? shape[1] * head : 0;
+    rule.strides[1] = shape[1] > 1 ? head : 0;
+    rule.strides[2] = row;
+    for (int i = 0; i < RAPT_MASK_CAPTURED; i++) rule.captured[i] = r->captured[i] ? r->captured[i]->data : NULL;
+    return rule;
+}
+
+rapt_raw_mask rapt_raw_mask_of_resolved(const rapt_resolved_mask *r)
+{
+    rapt_raw_mask mask = {.batch = r->batch,
+                          .heads = r->heads,
+                          .queries = r->queries,
+                          .keys = r->keys,
+                          .ranges = integers_of(r->ranges),
+                          .seen = grid_of(r->seen),
+                          .bias = grid_of(r->bias),
+                          .relative_bias = grid_of(r->relative_bias),
+                          .reach = r->relative_bias ? r->relative_bias->shape[3] / 2 : 0,
+                          .offset = r->offset,
+                          .places = integers_of(r->places),
+                          .place_item = r->places ? rapt_integers_item(r->places, r->queries) : 0,
+                          .rule = rule_of(r),
+                          .keep = 1};
+    if (r->sequences > 0) {
+        mask.starts = mask.ranges + 2 * mask.queries;
+        mask.batch = r->sequences;
+        mask.queries = r->longest_queries;
+        mask.keys = r->longest_keys;
+    } else if (r->ranges && r->ranges->shape[0] > 1) {
+        mask.range_item = 2 * mask.queries;
+    }
+    return mask;
+}
+
 rapt_raw_mask rapt_raw_mask_of(const rapt_call *call, int first, const rapt_mask_options *options,
                                const int64_t scores[4])
 {
-    const rapt_tensor *ranges = rapt_call_input(call, first + rapt_input_ranges);
-    const rapt_tensor *relative_bias = rapt_call_input(call, first + rapt_input_relative_bias);
-    rapt_raw_mask mask = {.batch = scores[0],
-                          .heads = scores[1],
-                          .queries = scores[2],
-                          .keys = scores[3],
-                          .seen = grid_of(rapt_call_input(call, first + rapt_input_seen)),
-                          .bias = grid_of(rapt_call_input(call, first + rapt_input_bias)),
-                          .relative_bias = grid_of(relative_bias),
-                          .reach = relative_bias ? relative_bias->shape[3] / 2 : 0,
-                          .offset = options->offset,
-                          .keep = 1 - options->dropout,
-                          .random = options->random};
-    if (ranges) mask.ranges = (const int64_t *)(const void *)ranges->data;
-    if (options->sequences > 0) {
-        mask.starts = mask.ranges + 2 * mask.queries;
-        mask.batch = options->sequences;
-        mask.queries = options->longest_queries;
-        mask.keys = options->longest_keys;
-    } else if (ranges && ranges->shape[0] > 1) {
-        mask.range_item = 2 * mask.queries;
-    }
+    const rapt_resolved_mask resolved = of_inputs(rapt_call_inputs(call) + first, options, scores);
+    rapt_raw_mask mask = rapt_raw_mask_of_resolved(&resolved);
+    mask.keep = 1 - options->dropout;
+    mask.random = options->random;
     return mask;
 }

@@ -15,12 +15,16 @@ enum {
     rapt_input_levels, /* of the normaliser */
     rapt_input_ranges,
     rapt_input_seen,
+    rapt_input_answers, /* of the rule, and what it captured */
+    rapt_input_captured,
+    rapt_input_places = rapt_input_captured + RAPT_MASK_CAPTURED,
     rapt_mask_input_count,
 };
 
 /* And what goes to its options. */
 typedef struct rapt_mask_options {
     int64_t offset;
+    rapt_mask_code code;                              /* of the rule */
     int64_t sequences, longest_queries, longest_keys; /* of a packed mask; sequences 0: it is not */
     double dropout;
     rapt_random_state random;
@@ -34,6 +38,9 @@ void rapt_mask_put_inputs(const rapt_resolved_mask *mask, rapt_tensor *inputs[ra
 /* The mask that these inputs, from `inputs` on, and options were made of, for queries and keys as the op has them. */
 rapt_resolved_mask rapt_mask_of_inputs(rapt_tensor *const *inputs, const rapt_mask_options *options,
                                        const rapt_tensor *queries, const rapt_tensor *keys);
+
+/* As the kernels read it, without dropout. */
+rapt_raw_mask rapt_raw_mask_of_resolved(const rapt_resolved_mask *mask);
 
 /* Reserves the random numbers for dropout, if there is any. */
 rapt_mask_options rapt_mask_options_of(const rapt_attention_call *call);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "relative_position.h"
 #include "tensor/debug.h"
 
 const char *rapt_scores_text(const rapt_resolved_mask *r, char text[RAPT_SHAPE_TEXT])
@@ -78,9 +79,6 @@ static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype 
 {
     char text[RAPT_SHAPE_TEXT];
     rapt_tensor *above;
-    if (r->has_places)
-        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op,
-                         "the mask has query_places beside a relative bias, whose queries stand at i + offset");
     if (!check_dtype(op, "relative_bias", bias, dtype)) return false;
     int64_t positions = bias->rank > 0 ? bias->shape[bias->rank - 1] : 0;
     if (positions % 2 == 0)
@@ -94,6 +92,10 @@ static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype 
     if (!above) return true;
     if (r->sequences > 0)
         return rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "the mask's relative_bias is −∞ somewhere, beside starts");
+    if (r->places) {
+        above = rapt_by_place(expand(r, above, positions), r);
+        return above && join(seen, above);
+    }
     bool by_query = aligned->rank >= 2 && aligned->shape[aligned->rank - 2] == r->queries;
     if (aligned->rank >= 2 && !by_query) above = rapt_squeeze(above, -2);
     above = rapt_by_relative_position(above, r->queries, r->keys, r->offset, by_query);
@@ -102,15 +104,24 @@ static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype 
 
 static bool check_alive(const char *op, const rapt_mask *mask)
 {
-    return rapt_check_alive(op, "the mask's valid_lengths", mask->valid_lengths) &&
-           rapt_check_alive(op, "the mask's first_keys", mask->first_keys) &&
-           rapt_check_alive(op, "the mask's prefix_lengths", mask->prefix_lengths) &&
-           rapt_check_alive(op, "the mask's documents", mask->documents) &&
-           rapt_check_alive(op, "the mask's query_places", mask->query_places) &&
-           rapt_check_alive(op, "the mask's seen", mask->seen) && rapt_check_alive(op, "the mask's bias", mask->bias) &&
-           rapt_check_alive(op, "the mask's relative_bias", mask->relative_bias) &&
-           rapt_check_alive(op, "the mask's starts", mask->starts) &&
-           rapt_check_alive(op, "the mask's key_starts", mask->key_starts);
+    const struct {
+        const char *what;
+        const rapt_tensor *tensor;
+    } tensors[] = {{"the mask's valid_lengths", mask->valid_lengths},
+                   {"the mask's first_keys", mask->first_keys},
+                   {"the mask's prefix_lengths", mask->prefix_lengths},
+                   {"the mask's documents", mask->documents},
+                   {"the mask's query_places", mask->query_places},
+                   {"the mask's seen", mask->seen},
+                   {"the mask's bias", mask->bias},
+                   {"the mask's relative_bias", mask->relative_bias},
+                   {"the mask's starts", mask->starts},
+                   {"the mask's key_starts", mask->key_starts},
+                   {"what the mask's rule captured", mask->rule.captured[0]},
+                   {"what the mask's rule captured", mask->rule.captured[1]}};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        if (!rapt_check_alive(op, tensors[i].what, tensors[i].tensor)) return false;
+    return true;
 }
 
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
@@ -121,15 +132,14 @@ bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, 
     if (!check_alive(op, mask)) return false;
     r->offset = mask->offset;
     r->fills_million = mask->fills_million;
-    r->has_places = mask->query_places != NULL;
     rapt_tensor *seen = NULL;
-    if (!rapt_resolve_ranges(op, mask, r)) return false;
+    if (!rapt_resolve_ranges(op, mask, r) || !rapt_resolve_rule(op, mask, r)) return false;
     if (mask->seen &&
         (!check_dtype(op, "seen", mask->seen, RAPT_BOOL) || !(seen = align(op, "seen", mask->seen, r, keys))))
         return false;
     if (mask->bias && !resolve_bias(op, mask->bias, dtype, r, &seen)) return false;
     if (mask->relative_bias && !resolve_relative_bias(op, mask->relative_bias, dtype, r, &seen)) return false;
-    r->gaps = seen || rapt_ranges_may_leave_gaps(mask);
+    r->gaps = seen || mask->rule.see || mask->dilation > 1 || rapt_ranges_may_leave_gaps(mask);
     return !seen || (r->seen = expand(r, seen, keys)) != NULL;
 }
 
@@ -162,5 +172,6 @@ bool rapt_resolve_mask_for(const char *op, const rapt_mask *mask, const rapt_ten
     const int64_t *shape = scores->shape;
     const bool heads = scores->rank == 4;
     return rapt_resolve_mask(op, mask, scores->dtype, shape[0], heads ? shape[1] : 1, shape[heads + 1],
-                             shape[heads + 2], r);
+                             shape[heads + 2], r) &&
+           rapt_settle_rule(r);
 }

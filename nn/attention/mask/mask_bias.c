@@ -13,9 +13,7 @@ static rapt_tensor *like(const rapt_tensor *scores, rapt_tensor *tensor)
 rapt_tensor *rapt_add_resolved_biases(const rapt_resolved_mask *r, rapt_tensor *scores)
 {
     if (r->bias) scores = rapt_add(scores, like(scores, r->bias));
-    if (r->relative_bias)
-        scores = rapt_add(scores, rapt_by_relative_position(like(scores, r->relative_bias), r->queries, r->keys,
-                                                            r->offset, true));
+    if (r->relative_bias) scores = rapt_add(scores, rapt_by_place(like(scores, r->relative_bias), r));
     return scores;
 }
 

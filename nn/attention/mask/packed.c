@@ -27,8 +27,6 @@ static bool check(const char *op, const rapt_mask *mask, const packings *p, cons
     const char *refused = mask->seen            ? "seen"
                           : mask->first_keys    ? "first_keys"
                           : mask->bias          ? "bias"
-                          : mask->documents     ? "documents"
-                          : mask->query_places  ? "query_places"
                           : mask->fills_million ? "fills_million"
                                                 : NULL;
     if (refused)
@@ -45,6 +43,26 @@ static bool check(const char *op, const rapt_mask *mask, const packings *p, cons
                          (long long)p->queries.sequences, rapt_describe(prefixes, text, sizeof text));
     return rapt_check_packed_rows(op, "queries", &p->queries, r->queries) &&
            rapt_check_packed_rows(op, "keys", &p->keys, r->keys);
+}
+
+static const int64_t *integers_of(const rapt_tensor *tensor)
+{
+    return tensor ? (const int64_t *)(const void *)tensor->data : NULL;
+}
+
+/* Within a sequence they never fall. */
+static bool check_documents(const char *op, const rapt_tensor *documents, const rapt_raw_packing *keys)
+{
+    const int64_t *document = integers_of(documents);
+    for (int64_t b = 0; document && b < keys->sequences; b++)
+        for (int64_t key = keys->starts[b] + 1; key < keys->starts[b + 1]; key++)
+            if (document[key] < document[key - 1])
+                return rapt_fail(RAPT_ERROR_VALUE, op,
+                                 "the mask's documents fall from %lld to %lld at key %lld of sequence %lld; one "
+                                 "document after the other expected",
+                                 (long long)document[key - 1], (long long)document[key],
+                                 (long long)(key - keys->starts[b]), (long long)b);
+    return true;
 }
 
 static int64_t keys_of(const rapt_mask *mask, const packings *p, int64_t sequence)
@@ -64,7 +82,13 @@ bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_m
     if (__builtin_mul_overflow(r->longest_queries, r->longest_keys, &places) ||
         __builtin_mul_overflow(places, r->sequences * r->heads, &places))
         return rapt_fail(RAPT_ERROR_MEMORY, op, "more pairs of queries and keys than 64 bits can count");
+    rapt_tensor *documents = NULL;
+    if (!rapt_read_integers(op, "documents", "K", mask->documents, r->keys, r, &documents) ||
+        !rapt_read_integers(op, "query_places", "Q", mask->query_places, r->queries, r, &r->places) ||
+        !check_documents(op, documents, &p.keys))
+        return false;
     if (r->sequences == 0) return true;
+    const int64_t *document = integers_of(documents), *place = integers_of(r->places);
     ends = 2 * r->queries;
     r->ranges = rapt_new(op, RAPT_INT64, RAPT_SHAPE(ends + 3 * (r->sequences + 1)));
     if (!r->ranges) return false;
@@ -75,10 +99,13 @@ bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_m
         start[2] = pairs;
         if (b == r->sequences) break;
         const int64_t queries = rapt_packed_length(&p.queries, b), length = keys_of(mask, &p, b);
-        const int64_t prefix = rapt_mask_prefix(mask, b, length);
-        pairs += queries * rapt_packed_length(&p.keys, b);
-        for (int64_t query = 0; query < queries; query++, range += 2)
-            rapt_mask_range(mask, rapt_mask_place(mask, query), prefix, length, range);
+        const int64_t prefix = rapt_mask_prefix(mask, b, length), keys = rapt_packed_length(&p.keys, b);
+        pairs += queries * keys;
+        for (int64_t query = 0; query < queries; query++, range += 2) {
+            const int64_t stands = place ? place[start[0] + query] : rapt_mask_place(mask, query);
+            rapt_mask_range(mask, stands, prefix, length, range);
+            if (document) rapt_limit_to_document(document + start[1], keys, stands, range);
+        }
     }
     return true;
 }
@@ -102,6 +129,19 @@ rapt_tensor *rapt_pack_pooled(const rapt_mask *mask, rapt_tensor *pooled)
     return heads ? rapt_permute(rows, RAPT_AXES(0, 2, 1, 3)) : rows;
 }
 
+/* Each sequence's own, then zeros. */
+static bool pad_places(const rapt_resolved_mask *packed, rapt_resolved_mask *padded)
+{
+    if (!packed->places) return true;
+    padded->places = rapt_zeros(RAPT_INT64, RAPT_SHAPE(packed->sequences, packed->longest_queries));
+    if (!padded->places) return false;
+    int64_t *to = (int64_t *)(void *)padded->places->data;
+    const int64_t *from = integers_of(packed->places), *start = rapt_resolved_starts(packed);
+    for (int64_t b = 0; b < packed->sequences; b++, start += 3, to += padded->queries)
+        memcpy(to, from + start[0], (size_t)(start[3] - start[0]) * sizeof *to);
+    return true;
+}
+
 /* The padded batch under the mask that the packed one was resolved to; what is behind a sequence sees nothing. */
 static bool pad_resolved(const rapt_resolved_mask *packed, rapt_resolved_mask *padded)
 {
@@ -110,6 +150,8 @@ static bool pad_resolved(const rapt_resolved_mask *packed, rapt_resolved_mask *p
                                    .queries = packed->longest_queries,
                                    .keys = packed->longest_keys,
                                    .offset = packed->offset,
+                                   .answers = packed->answers,
+                                   .code = packed->code,
                                    .padding_is_zero = packed->padding_is_zero};
     padded->ranges = rapt_zeros(RAPT_INT64, RAPT_SHAPE(packed->sequences, packed->longest_queries, 2));
     if (!padded->ranges) return false;
@@ -117,7 +159,8 @@ static bool pad_resolved(const rapt_resolved_mask *packed, rapt_resolved_mask *p
     const int64_t *from = (const int64_t *)(const void *)packed->ranges->data, *start = rapt_resolved_starts(packed);
     for (int64_t b = 0; b < packed->sequences; b++, start += 3, to += 2 * padded->queries)
         memcpy(to, from + 2 * start[0], (size_t)(2 * (start[3] - start[0])) * sizeof *to);
-    return true;
+    memcpy(padded->captured, packed->captured, sizeof padded->captured);
+    return pad_places(packed, padded);
 }
 
 /* The rows of a relative bias (…, rows, 2R + 1) go to their places; one that repeats for all queries stays. */
@@ -141,6 +184,21 @@ static rapt_tensor *padded_lengths(const rapt_mask *mask, const packings *p)
     return lengths;
 }
 
+/* (B, longest): behind a sequence is another document. */
+static rapt_tensor *pad_documents(const rapt_mask *mask, const packings *p)
+{
+    RAPT_NO_GRADIENT;
+    const int64_t sequences = p->keys.sequences, longest = p->keys.longest;
+    const rapt_tensor *documents = rapt_contiguous(rapt_cast(mask->documents, RAPT_INT64));
+    rapt_tensor *padded = rapt_new("mask", RAPT_INT64, RAPT_SHAPE(sequences, longest));
+    if (!documents || !padded) return NULL;
+    int64_t *to = (int64_t *)(void *)padded->data;
+    for (int64_t b = 0; b < sequences; b++)
+        for (int64_t key = 0; key < longest; key++)
+            *to++ = key < rapt_packed_length(&p->keys, b) ? integers_of(documents)[p->keys.starts[b] + key] : INT64_MAX;
+    return padded;
+}
+
 bool rapt_unpack_pooling(const char *op, const rapt_pooling *packed, rapt_pooling *padded)
 {
     const rapt_mask *mask = &packed->mask;
@@ -156,6 +214,8 @@ bool rapt_unpack_pooling(const char *op, const rapt_pooling *packed, rapt_poolin
         !unpack_relative_bias(&packed->resolved, &padded->mask))
         return false;
     padded->mask.starts = padded->mask.key_starts = NULL;
+    padded->mask.query_places = padded->resolved.places;
+    if (mask->documents && !(padded->mask.documents = pad_documents(mask, &p))) return false;
     rapt_tensor *bias = padded->mask.relative_bias;
     return !bias || rapt_resolve_relative_bias(op, bias, padded->queries->dtype, true, &padded->resolved);
 }

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "attention/fused/mask_inputs.h"
 #include "tensor/core.h"
+#include "tensor/mask_rule.h"
+#include "tensor/parallel.h"
 
 rapt_padding rapt_padding_of(const rapt_pooling *p, bool prepares)
 {
@@ -44,10 +47,40 @@ static rapt_tensor *seen_by_ranges(const rapt_resolved_mask *r)
     return seen_keys;
 }
 
+typedef struct find_run {
+    rapt_raw_mask mask;
+    int64_t groups;
+    uint8_t *seen;
+} find_run;
+
+static void find_tasks(void *context, int64_t first, int64_t last)
+{
+    const find_run *f = context;
+    for (int64_t task = first; task < last; task++) {
+        const int64_t item = task / f->groups, group = task % f->groups, heads = f->mask.heads / f->groups;
+        const bool packed = f->mask.starts != NULL;
+        const rapt_raw_place place = rapt_raw_place_of(&f->mask, item), all = rapt_raw_place_of_all(&f->mask);
+        const int64_t at = packed ? group * all.keys + place.first_key : task * f->mask.keys;
+        memset(f->seen + at, 0, (size_t)(packed ? place.keys : f->mask.keys));
+        rapt_mask_find_seen(&f->mask, item, group * heads, (group + 1) * heads, f->seen + at);
+    }
+}
+
+/* bool (B, groups, K): under a mask with a rule, query by query. */
+static rapt_tensor *seen_by_rule(const rapt_resolved_mask *r, int64_t groups)
+{
+    rapt_tensor *seen_keys = rapt_empty(RAPT_BOOL, RAPT_SHAPE(r->batch, groups, r->keys));
+    if (!seen_keys) return NULL;
+    find_run f = {rapt_raw_mask_of_resolved(r), groups, (uint8_t *)seen_keys->data};
+    rapt_parallel(f.mask.batch * groups, 1, find_tasks, &f);
+    return seen_keys;
+}
+
 /* bool (B or 1, groups or 1, K or 1) */
 static rapt_tensor *seen_by_queries(const rapt_resolved_mask *r, int64_t groups)
 {
     rapt_tensor *seen;
+    if (r->answers) return seen_by_rule(r, groups);
     if (!r->seen) return seen_by_ranges(r);
     if (!rapt_join_seen(r->ranges, r->seen, r->keys, &seen)) return NULL;
     int64_t of_group = seen->shape[1] == 1 ? 1 : r->heads / groups, lines = of_group * seen->shape[2];

@@ -77,23 +77,10 @@ bool rapt_ranges_may_leave_gaps(const rapt_mask *mask)
     return hides_before(mask) && (cuts || mask->query_places);
 }
 
-/* Integers of a mask, read; NULL: none. */
-typedef struct integers {
-    const int64_t *data;
-    int64_t item; /* from one item's to the next one's */
-} integers;
-
-/* What a mask has besides numbers. */
-typedef struct mask_rules {
-    const rapt_mask *mask;
-    integers documents, places;
-} mask_rules;
-
-static bool read_integers(const char *op, const char *field, const char *axis, rapt_tensor *tensor, int64_t size,
-                          const rapt_resolved_mask *r, integers *read)
+bool rapt_read_integers(const char *op, const char *field, const char *axis, rapt_tensor *tensor, int64_t size,
+                        const rapt_resolved_mask *r, rapt_tensor **read)
 {
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
-    *read = (integers){NULL, 0};
     if (!tensor) return true;
     if (!rapt_is_integer(tensor))
         return rapt_fail(RAPT_ERROR_DTYPE, op, "the mask's %s are %s; int64 or int32 expected", field,
@@ -105,17 +92,21 @@ static bool read_integers(const char *op, const char *field, const char *axis, r
         return rapt_fail(RAPT_ERROR_SHAPE, op, "%s (%s), (1, %s) or (B, %s) expected for scores %s, not %s", field,
                          axis, axis, axis, rapt_scores_text(r, a), rapt_shape_text(tensor->rank, tensor->shape, b));
     RAPT_NO_GRADIENT;
-    const rapt_tensor *dense = rapt_as_contiguous(rapt_cast(tensor, RAPT_INT64));
-    if (!dense) return false;
-    *read = (integers){(const int64_t *)(const void *)dense->data, by_item ? size : 0};
-    return true;
+    *read = rapt_contiguous(rapt_cast(tensor, RAPT_INT64));
+    return *read != NULL;
 }
 
-static bool check_documents(const char *op, const integers *documents, const rapt_resolved_mask *r)
+static const int64_t *integers_of(const rapt_tensor *integers, int64_t item, int64_t size)
 {
-    const int64_t items = !documents->data ? 0 : documents->item > 0 ? r->batch : 1;
+    if (!integers) return NULL;
+    return (const int64_t *)(const void *)integers->data + item * rapt_integers_item(integers, size);
+}
+
+static bool check_documents(const char *op, const rapt_tensor *documents, const rapt_resolved_mask *r)
+{
+    const int64_t items = !documents ? 0 : documents->count > r->keys ? r->batch : 1;
     for (int64_t item = 0; item < items; item++) {
-        const int64_t *document = documents->data + item * documents->item;
+        const int64_t *document = integers_of(documents, item, r->keys);
         for (int64_t key = 1; key < r->keys; key++)
             if (document[key] < document[key - 1])
                 return rapt_fail(RAPT_ERROR_VALUE, op,
@@ -135,6 +126,7 @@ static bool check_numbers(const char *op, const rapt_mask *mask)
     } numbers[] = {{"window", mask->window},
                    {"window_left", mask->window_left},
                    {"window_right", mask->window_right},
+                   {"dilation", mask->dilation},
                    {"block", mask->block},
                    {"blocks_before", mask->blocks_before}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -164,13 +156,12 @@ static bool check_lengths(const char *op, const rapt_mask *mask, const rapt_reso
                      rapt_scores_text(r, a), rapt_shape_text(prefixes->rank, prefixes->shape, b));
 }
 
-static bool read_rules(const char *op, const rapt_mask *mask, const rapt_resolved_mask *r, mask_rules *read)
+static bool read_rules(const char *op, const rapt_mask *mask, rapt_resolved_mask *r, rapt_tensor **documents)
 {
-    read->mask = mask;
     return check_lengths(op, mask, r) &&
-           read_integers(op, "documents", "K", mask->documents, r->keys, r, &read->documents) &&
-           read_integers(op, "query_places", "Q", mask->query_places, r->queries, r, &read->places) &&
-           check_documents(op, &read->documents, r);
+           rapt_read_integers(op, "documents", "K", mask->documents, r->keys, r, documents) &&
+           rapt_read_integers(op, "query_places", "Q", mask->query_places, r->queries, r, &r->places) &&
+           check_documents(op, *documents, r);
 }
 
 /* How many of the documents, which never fall, come before that one. */
@@ -187,7 +178,7 @@ static int64_t count_before(const int64_t *documents, int64_t count, int64_t doc
     return first;
 }
 
-static void limit_to_document(const int64_t *documents, int64_t keys, int64_t place, int64_t range[2])
+void rapt_limit_to_document(const int64_t *documents, int64_t keys, int64_t place, int64_t range[2])
 {
     if (place < 0 || place >= keys) {
         limit(range, 0, 0);
@@ -198,12 +189,12 @@ static void limit_to_document(const int64_t *documents, int64_t keys, int64_t pl
 }
 
 /* The ranges of an item's queries. */
-static void find_ranges(const mask_rules *rules, const rapt_resolved_mask *r, int64_t item, int64_t *range)
+static void find_ranges(const rapt_mask *mask, const rapt_tensor *all_documents, const rapt_resolved_mask *r,
+                        int64_t item, int64_t *range)
 {
-    const rapt_mask *mask = rules->mask;
     const rapt_tensor *lengths = mask->valid_lengths;
-    const int64_t *documents = rules->documents.data ? rules->documents.data + item * rules->documents.item : NULL;
-    const int64_t *places = rules->places.data ? rules->places.data + item * rules->places.item : NULL;
+    const int64_t *documents = integers_of(all_documents, item, r->keys);
+    const int64_t *places = integers_of(r->places, item, r->queries);
     const int64_t first = mask->first_keys ? rapt_keys_below(rapt_at(mask->first_keys, &item), r->keys) : 0;
     const int64_t prefix = rapt_mask_prefix(mask, item, r->keys);
     int64_t length = r->keys;
@@ -212,27 +203,27 @@ static void find_ranges(const mask_rules *rules, const rapt_resolved_mask *r, in
             length = rapt_keys_below(rapt_at(lengths, (int64_t[]){item, query}), r->keys);
         const int64_t place = places ? places[query] : rapt_mask_place(mask, query);
         rapt_mask_range(mask, place, prefix, length, range);
-        if (documents) limit_to_document(documents, r->keys, place, range);
+        if (documents) rapt_limit_to_document(documents, r->keys, place, range);
         limit(range, first, INT64_MAX);
     }
 }
 
 bool rapt_resolve_ranges(const char *op, const rapt_mask *mask, rapt_resolved_mask *r)
 {
-    mask_rules rules;
+    rapt_tensor *documents = NULL;
     if (!check_numbers(op, mask)) return false;
     if (mask->starts) return rapt_resolve_packing(op, mask, r);
-    if (!rapt_check_starts(op, mask) || !read_rules(op, mask, r, &rules)) return false;
+    if (!rapt_check_starts(op, mask) || !read_rules(op, mask, r, &documents)) return false;
     const bool has_lengths = mask->valid_lengths || mask->first_keys;
     if (!has_lengths && !mask->causal && mask->window_right == 0 && !hides_before(mask)) return true;
     const bool by_item = has_lengths || (mask->prefix_lengths && mask->prefix_lengths->count > 1) ||
-                         rules.documents.item > 0 || rules.places.item > 0;
+                         (documents && documents->count > r->keys) || (r->places && r->places->count > r->queries);
     const int64_t items = by_item ? r->batch : 1;
     rapt_tensor *ranges = rapt_new(op, RAPT_INT64, RAPT_SHAPE(items, r->queries, 2));
     if (!ranges) return false;
     int64_t *range = (int64_t *)(void *)ranges->data;
     bool all = true;
-    for (int64_t item = 0; item < items; item++) find_ranges(&rules, r, item, range + 2 * item * r->queries);
+    for (int64_t item = 0; item < items; item++) find_ranges(mask, documents, r, item, range + 2 * item * r->queries);
     for (int64_t n = 0; all && n < items * r->queries; n++) all = range[2 * n] == 0 && range[2 * n + 1] == r->keys;
     if (!all) r->ranges = ranges;
     return true;

@@ -8,19 +8,42 @@
 
 static const char *const name = "by_relative_position";
 
-/* int64 (Q, K): reach + clamp(j − i − offset, −reach, reach) */
+/* reach + clamp(j − place, −reach, reach) for all j */
+static void fill_row(int64_t place, int64_t keys, int64_t reach, int64_t *index)
+{
+    for (int64_t j = 0; j < keys; j++) {
+        int64_t position;
+        if (__builtin_sub_overflow(j, place, &position)) position = place < 0 ? reach : -reach;
+        index[j] = position < -reach ? 0 : position > reach ? 2 * reach : reach + position;
+    }
+}
+
+/* int64 (Q, K), for queries at i + offset */
 static rapt_tensor *positions(int64_t queries, int64_t keys, int64_t reach, int64_t offset)
 {
     rapt_tensor *indices = rapt_new(name, RAPT_INT64, RAPT_SHAPE(queries, keys));
     if (!indices) return NULL;
     int64_t *index = (int64_t *)(void *)indices->data;
-    for (int64_t i = 0; i < queries; i++)
-        for (int64_t j = 0; j < keys; j++) {
-            int64_t position;
-            if (__builtin_sub_overflow(j - i, offset, &position)) position = offset < 0 ? reach : -reach;
-            *index++ = position < -reach ? 0 : position > reach ? 2 * reach : reach + position;
-        }
+    for (int64_t i = 0, place; i < queries; i++) {
+        if (__builtin_add_overflow(i, offset, &place)) place = INT64_MAX;
+        fill_row(place, keys, reach, index + i * keys);
+    }
     return indices;
+}
+
+/* int64 (Q, K) or, where the mask's places differ by item, (B, 1, Q, K), without the 1 for rank 3 */
+static rapt_tensor *positions_under(const rapt_resolved_mask *mask, int64_t reach, int rank)
+{
+    const rapt_tensor *places = mask->places;
+    const int64_t queries = mask->queries, keys = mask->keys;
+    if (!places) return positions(queries, keys, reach, mask->offset);
+    const int64_t items = places->count > queries ? mask->batch : 1;
+    rapt_tensor *indices = rapt_new(name, RAPT_INT64, RAPT_SHAPE(items, 1, queries, keys));
+    if (!indices) return NULL;
+    const int64_t *place = (const int64_t *)(const void *)places->data;
+    for (int64_t n = 0; n < items * queries; n++)
+        fill_row(place[n], keys, reach, (int64_t *)(void *)indices->data + n * keys);
+    return rank == 3 ? rapt_squeeze(indices, 1) : indices;
 }
 
 /* The indices as often as x (…, Q, last) has matrices. */
@@ -29,7 +52,7 @@ static rapt_tensor *for_each_matrix(const rapt_tensor *x, rapt_tensor *indices)
     int64_t shape[RAPT_MAX_RANK];
     if (!x || !indices) return NULL;
     memcpy(shape, x->shape, x->rank * sizeof *shape);
-    shape[x->rank - 1] = indices->shape[1];
+    shape[x->rank - 1] = indices->shape[indices->rank - 1];
     return rapt_expand(indices, x->rank, shape);
 }
 
@@ -64,13 +87,21 @@ rapt_tensor *rapt_by_relative_position(rapt_tensor *table, int64_t queries, int6
     return rapt_keep(rapt_gather(table, -1, for_each_matrix(table, positions(queries, keys, reach, offset))));
 }
 
-rapt_tensor *rapt_sum_by_relative_position(rapt_tensor *x, int64_t reach, int64_t offset)
+rapt_tensor *rapt_by_place(rapt_tensor *table, const rapt_resolved_mask *mask)
+{
+    if (!table) return NULL;
+    RAPT_SCOPE;
+    rapt_tensor *indices = positions_under(mask, table->shape[table->rank - 1] / 2, table->rank);
+    return rapt_keep(rapt_gather(table, -1, for_each_matrix(table, indices)));
+}
+
+rapt_tensor *rapt_sum_by_place(rapt_tensor *x, int64_t reach, const rapt_resolved_mask *mask)
 {
     if (!x) return NULL;
     RAPT_SCOPE;
-    int64_t shape[RAPT_MAX_RANK], queries = x->shape[x->rank - 2], keys = x->shape[x->rank - 1];
+    int64_t shape[RAPT_MAX_RANK];
     memcpy(shape, x->shape, x->rank * sizeof *shape);
     shape[x->rank - 1] = 2 * reach + 1;
-    rapt_tensor *zeros = rapt_zeros(x->dtype, x->rank, shape);
-    return rapt_keep(rapt_scatter_add(zeros, -1, for_each_matrix(x, positions(queries, keys, reach, offset)), x));
+    rapt_tensor *zeros = rapt_zeros(x->dtype, x->rank, shape), *indices = positions_under(mask, reach, x->rank);
+    return rapt_keep(rapt_scatter_add(zeros, -1, for_each_matrix(x, indices), x));
 }

@@ -23,7 +23,9 @@ rapt_tensor *rapt_relative_places(rapt_tensor *queries, rapt_tensor *keys, rapt_
 rapt_tensor *rapt_look_up_biases(rapt_tensor *table, rapt_tensor *numbers)
 {
     if (!table || !numbers) return NULL;
-    const int64_t queries = numbers->shape[0], keys = numbers->shape[1];
-    rapt_tensor *biases = rapt_index_select(table, 2, rapt_reshape(numbers, RAPT_SHAPE(queries * keys)));
-    return rapt_reshape(biases, RAPT_SHAPE(table->shape[1], queries, keys));
+    const int64_t *shape = numbers->shape + numbers->rank - 2;
+    rapt_tensor *biases = rapt_index_select(table, 2, rapt_reshape(numbers, RAPT_SHAPE(numbers->count)));
+    if (numbers->rank == 2) return rapt_reshape(biases, RAPT_SHAPE(table->shape[1], shape[0], shape[1]));
+    biases = rapt_reshape(biases, RAPT_SHAPE(table->shape[1], numbers->shape[0], shape[0], shape[1]));
+    return rapt_permute(biases, RAPT_AXES(1, 0, 2, 3));
 }

@@ -5,6 +5,7 @@
 #include <rapt/mask.h>
 
 #include "tensor/core.h"
+#include "tensor/raw_mask.h"
 
 /* Scores (B, Q, K) count as (B, 1, Q, K). All tensors are views or results of the innermost scope; biases stay in the
  * graph. */
@@ -16,12 +17,16 @@ typedef struct rapt_resolved_mask {
     /* bool (B, heads, Q, K), expanded (stride 0) where it repeats: false where the mask's says so or a bias is −∞;
      * NULL: all of the range */
     rapt_tensor *seen;
+    /* uint8, what the rule says of tiles, as rapt_raw_rule has it; NULL: no rule, or one that the ranges tell whole */
+    rapt_tensor *answers;
+    rapt_mask_code code; /* of that rule */
+    rapt_tensor *captured[RAPT_MASK_CAPTURED];
     rapt_tensor *bias;          /* (B, heads, Q, K), expanded; NULL: none */
     rapt_tensor *relative_bias; /* (B, heads, Q, 2R + 1), expanded; NULL: none */
     int64_t offset;
-    bool gaps; /* may keys that no query sees lie between keys that neighbouring queries see? */
+    rapt_tensor *places; /* int64 (B or 1, Q), dense; NULL: query i stands at i + offset. Packed: (1, Q) */
+    bool gaps;           /* may keys that no query sees lie between keys that neighbouring queries see? */
     bool fills_million;
-    bool has_places;      /* queries stand where the mask's query_places say, no longer at i + offset */
     bool padding_is_zero; /* keys and values that no query sees are zeros, or made of zeros */
     /* Packed: batch is 1, queries and keys are those of all sequences, and ranges are int64 (2 · queries + 3 ·
      * (sequences + 1)): the range of each query among the keys of its sequence, then of each sequence, and of its end,
@@ -52,6 +57,27 @@ bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_m
 
 /* Finds the keys that lengths and rules leave to each query. False after an error. */
 bool rapt_resolve_ranges(const char *op, const rapt_mask *mask, rapt_resolved_mask *resolved);
+
+/* Asks the mask's rule, if it has one or is dilated, and makes the ranges smaller by what it hides. False after an
+ * error. */
+bool rapt_resolve_rule(const char *op, const rapt_mask *mask, rapt_resolved_mask *resolved);
+
+/* For the plain way: what the rule says becomes part of `seen`. Not of packed sequences. False after an error. */
+bool rapt_settle_rule(rapt_resolved_mask *resolved);
+
+/* Integers of a mask (size), (1, size) or (B, size) as int64, dense; *read stays NULL where there are none. False after
+ * an error. */
+bool rapt_read_integers(const char *op, const char *field, const char *axis, rapt_tensor *tensor, int64_t size,
+                        const rapt_resolved_mask *resolved, rapt_tensor **read);
+
+/* Elements from one item's integers to the next one's. */
+static inline int64_t rapt_integers_item(const rapt_tensor *integers, int64_t size)
+{
+    return integers->count > size ? size : 0;
+}
+
+/* Leaves of a range what has the document of the key at `place`; documents (keys), which never fall. */
+void rapt_limit_to_document(const int64_t *documents, int64_t keys, int64_t place, int64_t range[2]);
 
 /* Can these ranges leave gaps between what neighbouring queries see? */
 bool rapt_ranges_may_leave_gaps(const rapt_mask *mask);

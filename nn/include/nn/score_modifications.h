@@ -20,9 +20,10 @@ bool rapt_resolve_changes(int count, rapt_score_modification *const *modificatio
 /* Has each of them functions over tiles? changes may be NULL: none. */
 bool rapt_changes_have_functions(const rapt_resolved_changes *changes);
 
-/* The plain way: scores (B, Q, K) or (B, heads, Q, K) changed, where query i is at place i + offset. NULL for NULL and
- * after an error; changes may be NULL: none. */
-rapt_tensor *rapt_change_plainly(const rapt_resolved_changes *changes, rapt_tensor *scores, int64_t offset);
+/* The plain way: scores (B, Q, K) or (B, heads, Q, K) changed, where query i is at place i + offset or, unless NULL,
+ * where places say: int64 (Q) or (1 or B, Q), dense. NULL for NULL and after an error; changes may be NULL: none. */
+rapt_tensor *rapt_change_plainly(const rapt_resolved_changes *changes, rapt_tensor *scores, int64_t offset,
+                                 rapt_tensor *places);
 
 /* Captured tensors as the loops read them; none of them wants a gradient yet. */
 void rapt_raw_changes_of(const rapt_score_changes *changes, rapt_dtype dtype, rapt_tensor *const *captured,

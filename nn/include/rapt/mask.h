@@ -3,8 +3,26 @@
 #define RAPT_MASK_H
 
 #include <rapt/autograd.h>
+#include <rapt/mask_tile.h>
 
 RAPT_BEGIN_DECLS
+
+/* A mask of one's own: functions that are asked which keys queries see, whole tiles first, so that no matrix is ever
+ * made and attention passes over what nobody sees. `judge` says of a tile of any size all, none or some; where it says
+ * some, `see` is asked for each place, and where it says all or none, it is not, whatever it would say. What is between
+ * the first and the last key that a query sees costs no more than with the built-in rules where judge says all; each
+ * place of a tile of 16 queries and 64 keys of which some is seen is asked about up to three times in forward and twice
+ * in backward, and again for derivatives of second order. All of it is copied when attention is called; captured tensors
+ * are shared until backward is done, and may not be changed before. No gradient goes to them. */
+typedef struct rapt_mask_rule {
+    rapt_mask_judge *judge; /* NULL: `see` is asked everywhere */
+    rapt_mask_see *see;     /* NULL: there is no such rule */
+    int64_t numbers[RAPT_MASK_NUMBERS];
+    rapt_tensor *captured[RAPT_MASK_CAPTURED]; /* what they read, of any shape and type; NULL: nothing */
+    /* Do they look at neither item nor head? They are then asked for one of all, where the other fields are the same
+     * for all items too. */
+    bool same_for_items, same_for_heads;
+} rapt_mask_rule;
 
 /* WHAT A MASK SAYS TRUE TO IS SEEN. Key j takes part for query i if every condition that is set says so (AND); zeros
  * and NULLs set nothing. Scores are (B, Q, K) or, with heads, (B, heads, Q, K). A key that is not seen gets weight 0
@@ -24,25 +42,30 @@ typedef struct rapt_mask {
     /* if block > 0, key j is seen if ⌊p / block⌋ − blocks_before ≤ ⌊j / block⌋ ≤ ⌊p / block⌋: attention in blocks of
      * so many keys, each with some of those before it */
     int64_t block, blocks_before;
+    /* if > 1, key j is seen if p − j is a multiple of it: windows are then dilated. Hides keys, and saves no time: what
+     * is left costs what the window costs */
+    int64_t dilation;
     /* (K) or (1 or B, K), int64 or int32, which never fall along K: key j is seen if documents[j] = documents[p]. A
      * query whose place p is none of a key sees nothing */
     rapt_tensor *documents;
-    /* (Q) or (1 or B, Q), int64 or int32: p = query_places[i] instead of i + offset, for all of the above and rotary
-     * positions, whatever a cache holds. Not beside a relative bias or score modifications */
+    /* (Q) or (1 or B, Q), int64 or int32: p = query_places[i] instead of i + offset, for all of the above and below,
+     * rotary positions and score modifications, whatever a cache holds */
     rapt_tensor *query_places;
-    int64_t offset;    /* of query 0 among the keys: how many cached keys come before it */
-    rapt_tensor *seen; /* bool, broadcasts to the scores' shape: TRUE IS SEEN */
-    rapt_tensor *bias; /* of the scores' dtype, broadcasts to their shape: added to them; −∞ hides a key */
-    /* (…, 2R + 1), the other axes broadcast to the scores' without the last: element R + clamp(j − i − offset, −R,
-     * R) is added to the score of query i and key j */
+    rapt_mask_rule rule; /* one's own; .rule = {.see = …} */
+    int64_t offset;      /* of query 0 among the keys: how many cached keys come before it */
+    rapt_tensor *seen;   /* bool, broadcasts to the scores' shape: TRUE IS SEEN */
+    rapt_tensor *bias;   /* of the scores' dtype, broadcasts to their shape: added to them; −∞ hides a key */
+    /* (…, 2R + 1), the other axes broadcast to the scores' without the last: element R + clamp(j − p, −R, R)
+     * is added to the score of query i and key j */
     rapt_tensor *relative_bias;
     /* as Dive into Deep Learning does: the scores of unseen keys become −10⁶ instead. A query that sees nothing then
      * weighs all keys alike, padding included, and padding is read. For rapt_masked_softmax only */
     bool fills_million;
     /* Packed sequences: starts of the queries' and of the keys' (NULL: the same), as rapt_packing_starts gives them, of
      * one number of sequences. A query sees keys of its own sequence only. i and j are then places within a sequence,
-     * valid_lengths and prefix_lengths are (B), scores have no axis B, and there are no matrices: seen and bias must be
-     * NULL, and so must documents and query_places. For attention and what is made of it, not for scores alone. */
+     * valid_lengths and prefix_lengths are (B), documents and query_places have an element for each row, documents
+     * never fall within a sequence, scores have no axis B, and there are no matrices: seen and bias must be NULL. For
+     * attention and what is made of it, not for scores alone. */
     rapt_tensor *starts, *key_starts;
 } rapt_mask;
 

@@ -83,10 +83,13 @@ void rapt_gathering_add(const rapt_gathering *g, int64_t task, int64_t item, int
 void rapt_gathering_end(rapt_gathering *g, bool writes);
 
 /* Whole scores (batch, heads, queries, keys), dense, changed in place; and the way back of a gradient, in place, from
- * the scores before and after (where read; of one change only). Query i is at place i + offset. False and an error when
+ * the scores before and after (where read; of one change only). Query i is at place i + offset, or where places
+ * say, int64 (queries), from one item's to the next one's place_item elements on. False and an error when
  * there is no memory. */
 typedef struct rapt_whole_scores {
     int64_t batch, heads, queries, keys, offset;
+    const int64_t *places; /* NULL: at i + offset */
+    int64_t place_item;
     void *scores, *gradient;
     const void *old_scores, *new_scores;
 } rapt_whole_scores;

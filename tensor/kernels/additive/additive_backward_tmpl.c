@@ -14,6 +14,15 @@ static void weights_backward(const rapt_additive_attention *call, const rapt_add
     T tile[rapt_additive_block * rapt_additive_tile];
     for (int64_t j = range.first; j < range.last; j += rapt_additive_tile) {
         const rapt_key_range part = rapt_intersect_ranges((rapt_key_range){j, j + rapt_additive_tile}, range);
+        if (are_hidden(call, piece, part)) {
+            for (int64_t r = 0; r < queries; r++) {
+                const size_t bytes = (size_t)(part.last - j) * sizeof(T);
+                memset(scores + r * keys + j, 0, bytes);
+                if (!g->weights) memset(weights + r * keys + j, 0, bytes);
+                if (call->changes) memset(old_scores + r * keys + j, 0, bytes);
+            }
+            continue;
+        }
         dots(queries, part.last - j, call->value_size, gradient, strides[2], place.value + j * place.value_row,
              place.value_row, scores + j, keys);
         if (g->weights) continue;
@@ -76,7 +85,7 @@ static void biases_backward(const rapt_additive_attention *call, const rapt_addi
     if (!g->relative_bias) return;
     T *table = (T *)g->relative_bias + (first_query_of(call, row.item, row.head) + row.query) * (2 * reach + 1) + reach;
     for (int64_t j = range.first; j < range.last; j++) {
-        const int64_t position = j - row.query - call->mask.offset;
+        const int64_t position = rapt_relative_position(&call->mask, row, j);
         table[position < -reach ? -reach : position > reach ? reach : position] += scores[j];
     }
 }
@@ -213,7 +222,7 @@ static void unit_block(const rapt_additive_attention *call, unit *u, const rapt_
     const rapt_key_range range =
         rapt_intersect_ranges(piece_range(call, piece), (rapt_key_range){u->first_key, u->first_key + u->keys});
     const int64_t row = call->mask.keys;
-    if (range.first == range.last) return;
+    if (range.first == range.last || are_hidden(call, piece, range)) return;
     const T key_largest = largest_among(u->place->key_largest + range.first, range.last - range.first);
     for (int64_t i = piece->first_row; i < piece->last_row;) {
         const int64_t rows = smaller_of(piece->last_row - i, 4);
@@ -337,6 +346,7 @@ static void values_backward(const rapt_additive_attention *call, const rapt_addi
     FOR_BLOCKS(piece)
     {
         const rapt_key_range range = piece_range(call, &piece);
+        if (are_hidden(call, &piece, range)) continue;
         const T *gradient =
             (const T *)g->gradient.data + item * strides[0] + piece.group * strides[1] + piece.first_row * strides[2];
         const T *pooled = chunk_rows(&g->pooled, item, piece.group) +

@@ -40,7 +40,8 @@ static rapt_score_tile tile_of(const rapt_additive_attention *call, const rapt_a
                                rapt_key_range keys, int64_t *places)
 {
     const int64_t rows = piece->last_row - piece->first_row;
-    for (int64_t r = 0; r < rows; r++) places[r] = piece->first_row + r + call->mask.offset;
+    for (int64_t r = 0; r < rows; r++)
+        places[r] = rapt_row_place(&call->mask, (rapt_score_row){piece->item, piece->group, piece->first_row + r});
     return (rapt_score_tile){.item = call->first_item + piece->item,
                              .head = piece->group,
                              .rows = rows,
@@ -110,10 +111,7 @@ static void finish_row(const rapt_additive_attention *call, int64_t head, rapt_k
     const T factor = sum == 0 ? 0 : end_row(&call->normalizer, head, &largest, &sum);
     statistics[0] = largest;
     statistics[1] = sum == 0 ? 0 : (T)(1 / sum);
-    if (range.first == range.last)
-        memset(out, 0, (size_t)call->value_size * sizeof *out);
-    else
-        RAPT_SIMD for (int64_t c = 0; c < call->value_size; c++) out[c] *= factor * statistics[1];
+    RAPT_SIMD for (int64_t c = 0; c < call->value_size; c++) out[c] *= factor * statistics[1];
     if (!output->weights) return;
     T *weights = (T *)output->weights + r * call->mask.keys + range.first;
     weigh(call, range.last - range.first, weights, statistics, weights);
@@ -129,6 +127,14 @@ static bool are_finite(int64_t count, const T *elements)
     return rest == 0;
 }
 
+/* Does the mask's rule hide all these keys from a piece's rows? */
+static bool are_hidden(const rapt_additive_attention *call, const rapt_attention_piece *piece, rapt_key_range keys)
+{
+    for (int64_t i = piece->first_row; i < piece->last_row; i++)
+        if (!rapt_rule_hides(&call->mask, (rapt_score_row){piece->item, piece->group, i}, keys)) return false;
+    return keys.first < keys.last;
+}
+
 /* False if something in out is not finite. */
 static bool try_forward(const rapt_additive_attention *call, const rapt_attention_piece *piece,
                         const rapt_additive_output *output, bool chooses)
@@ -138,6 +144,7 @@ static bool try_forward(const rapt_additive_attention *call, const rapt_attentio
     const rapt_key_range range = piece_range(call, piece);
     T scores[rapt_additive_block * rapt_additive_tile], factors[rapt_additive_block], *weights = output->weights;
     running_softmax running;
+    bool begun = false;
     for (int r = 0; r < queries; r++) {
         running.largest[r] = first_largest(&call->normalizer, piece->group);
         running.sum[r] = 0;
@@ -145,6 +152,11 @@ static bool try_forward(const rapt_additive_attention *call, const rapt_attentio
     for (int64_t j = range.first; j < range.last; j += rapt_additive_tile) {
         const rapt_key_range keys = rapt_intersect_ranges((rapt_key_range){j, j + rapt_additive_tile}, range);
         const int64_t count = keys.last - j;
+        if (are_hidden(call, piece, keys)) {
+            for (int r = 0; weights && r < queries; r++)
+                for (int64_t k = j; k < keys.last; k++) weights[r * call->mask.keys + k] = -(T)INFINITY;
+            continue;
+        }
         score_tile(&place, piece->first_row, queries, j, count, scores);
         change(call, piece, keys, scores, NULL);
         for (int r = 0; r < queries; r++) {
@@ -153,12 +165,14 @@ static bool try_forward(const rapt_additive_attention *call, const rapt_attentio
             OF_TYPE(rapt_row_mask)(&call->mask, row, keys, s);
             if (weights) memcpy(weights + r * call->mask.keys + j, s, (size_t)count * sizeof *s);
             factors[r] = continue_row(call, row, keys, s, &running, r);
-            if (j == range.first) factors[r] = 0;
+            if (!begun) factors[r] = 0;
         }
         (chooses ? product_chosen : product)(queries, call->value_size, count, scores, rapt_additive_tile, 1,
                                              place.value + j * place.value_row, place.value_row, output->out,
                                              call->value_size, factors);
+        begun = true;
     }
+    if (!begun) memset(output->out, 0, (size_t)(queries * call->value_size) * sizeof(T));
     for (int r = 0; r < queries; r++)
         finish_row(call, piece->group, range, output, r, running.largest[r], running.sum[r]);
     if (weights) clear_outside(piece, range, call->mask.keys, weights);

@@ -46,7 +46,7 @@ static void give_biases(const rapt_dot_attention *call, rapt_score_row row, rapt
     if (!call->d_relative_bias) return;
     const int64_t table_row = number + (row.item * call->mask.heads + row.head) * call->mask.other_queries;
     T *table = (T *)call->d_relative_bias + table_row * (2 * reach + 1) + reach, below = 0, above = 0;
-    const int64_t position = keys.first - row.query - call->mask.offset; /* of the first key */
+    const int64_t position = rapt_relative_position(&call->mask, row, keys.first);
     const int64_t first = smaller_of(larger_of(-reach + 1 - position, 0), count);
     const int64_t last = larger_of(smaller_of(reach - position, count), first);
     _Pragma("omp simd reduction(+ : below)") for (int64_t j = 0; j < first; j++) below += d_scores[j];

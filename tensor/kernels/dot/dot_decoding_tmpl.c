@@ -96,7 +96,7 @@ static rapt_key_range decoding_range(decoding_work *w, int64_t i, rapt_key_range
     const rapt_raw_mask *mask = &w->call->mask;
     const rapt_score_row row = row_at(w->call, w->piece, i);
     const rapt_key_range keys = rapt_intersect_ranges(block, rapt_row_range(mask, row));
-    if (!mask->seen.data && !mask->bias.data) return keys;
+    if (!rapt_mask_has_holes(mask)) return keys;
     uint8_t any = 0;
     memset(w->seen, 0, (size_t)(keys.last - keys.first));
     OF_TYPE(rapt_row_seen)(mask, row, keys, w->seen);

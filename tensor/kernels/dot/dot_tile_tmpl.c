@@ -19,24 +19,25 @@ static bool find_seen_keys(const rapt_dot_attention *call, const rapt_attention_
 {
     const rapt_raw_mask *mask = &call->mask;
     const int64_t count = tile.last - tile.first, groups = (rows + RAPT_TILE_ROWS - 1) / RAPT_TILE_ROWS;
-    const bool has_holes = mask->seen.data || mask->bias.data;
+    const bool has_tensors = mask->seen.data || mask->bias.data, has_holes = rapt_mask_has_holes(mask);
     bool found = false, complete = false;
     memset(seen, 0, (size_t)count);
     for (int64_t g = groups - 1; g >= 0; g--) { /* from the last row: of causal ones it sees the most */
         const rapt_key_range range = rapt_intersect_ranges(tile, seen_by_any[g]);
         group_seen[g] = range.first < range.last;
         if (!group_seen[g] || (complete && !has_holes)) continue;
-        uint8_t here[largest_tile] = {0};
-        uint8_t *into = has_holes ? here : seen;
+        uint8_t here[largest_tile] = {0}, shown = 0;
+        uint8_t *into = has_tensors ? here : seen;
         const int64_t first = g * RAPT_TILE_ROWS, last = smaller_of(first + RAPT_TILE_ROWS, rows);
         for (int64_t i = last - 1; i >= first && !complete; i--) {
             const rapt_score_row row = row_at(call, piece, i);
             const rapt_key_range keys = rapt_intersect_ranges(tile, rapt_row_range(mask, row));
+            if (has_holes) shown |= !rapt_rule_hides(mask, row, keys);
             OF_TYPE(rapt_row_seen)(mask, row, tile, into);
             complete = !has_holes && keys.last - keys.first == count;
         }
-        uint8_t of_group = !has_holes;
-        for (int64_t j = 0; has_holes && j < count; j++) of_group |= here[j], seen[j] |= here[j];
+        uint8_t of_group = !has_tensors && (!has_holes || shown);
+        for (int64_t j = 0; has_tensors && j < count; j++) of_group |= here[j], seen[j] |= here[j];
         group_seen[g] = of_group;
         found |= of_group;
     }
@@ -60,7 +61,8 @@ static rapt_score_tile tile_of_head(const rapt_dot_attention *call, const rapt_a
 {
     const rapt_score_row row = row_at(call, piece, first);
     const int64_t rows = smaller_of(last - first, call->mask.queries - row.query);
-    for (int64_t i = 0; i < rows; i++) places[i] = row.query + i + call->mask.offset;
+    for (int64_t i = 0; i < rows; i++)
+        places[i] = rapt_row_place(&call->mask, (rapt_score_row){row.item, row.head, row.query + i});
     return (rapt_score_tile){.item = call->first_item + row.item,
                              .head = row.head,
                              .rows = rows,

@@ -61,6 +61,9 @@ Test(mask_rules, tables)
         {{.query_places = INTEGERS(3, 0, 1), .causal = true, .offset = 5}, {"1111", "1000", "1100"}},
         {{.query_places = INTEGERS(2, -1), .window = 2}, {"0111", "1000"}},
         {{.query_places = INTEGERS(2, 0)}, {"111", "111"}},
+        {{.dilation = 2, .window_left = 4, .window_right = 1}, {"10000", "01000", "10100", "01010", "00101"}},
+        {{.dilation = 3, .offset = -1}, {"0010010", "1001001", "0100100"}},
+        {{.dilation = most, .query_places = INTEGERS(1, most, least)}, {"010", "100", "000"}},
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) expect_table(&tables[i], (int)i);
     expect_no_error();
@@ -72,12 +75,13 @@ static subject with_matrix(const subject *s, rapt_mask *by_rule, uint64_t seed)
     const int64_t batch = rapt_size(s->queries, 0), queries = rapt_size(s->queries, 2), keys = rapt_size(s->keys, 2);
     uint64_t state = seed;
     *by_rule = (rapt_mask){.causal = draw_chance(&state, 50), .offset = draw_below(&state, 5) - 1};
-    draw_rules(&state, batch, queries, keys, false, true, by_rule);
-    rapt_tensor *seen = rapt_zeros(RAPT_BOOL, RAPT_SHAPE(batch, 1, queries, keys));
+    draw_rules(&state, batch, queries, keys, false, by_rule);
+    const int64_t heads = rapt_size(s->queries, 1), rows = batch * heads * queries;
+    rapt_tensor *seen = rapt_zeros(RAPT_BOOL, RAPT_SHAPE(batch, heads, queries, keys));
     bool *at = rapt_data_for_writing(seen);
-    for (int64_t b = 0; b < batch; b++)
-        for (int64_t i = 0; i < queries; i++)
-            for (int64_t j = 0; j < keys; j++) *at++ = rules_show(by_rule, b, i, j, keys);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t j = 0; j < keys; j++)
+            *at++ = rules_show(by_rule, row / queries / heads, row / queries % heads, row % queries, j, keys);
     subject matrix = *s;
     matrix.mask = (rapt_mask){.seen = seen};
     return matrix;
@@ -231,22 +235,14 @@ Test(mask_rules, errors)
          RAPT_ERROR_SHAPE,
          "query_places (Q), (1, Q) or (B, Q) expected for scores [2, 3, 4], not [4]"},
         {{.query_places = rapt_scalar(RAPT_INT64, 1)}, RAPT_ERROR_SHAPE, "not []"},
-        {{.query_places = three, .relative_bias = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(3))},
-         RAPT_ERROR_UNSUPPORTED,
-         "the mask has query_places beside a relative bias, whose queries stand at i + offset"},
+        {{.dilation = -2}, RAPT_ERROR_VALUE, "the mask's dilation is -2; 0 or more expected"},
+        {{.rule = {.judge = judge_rule}},
+         RAPT_ERROR_NULL,
+         "the mask's rule has a function for tiles, but `see` for places is NULL"},
+        {{.rule = {.captured = {three}}}, RAPT_ERROR_NULL, "the mask's rule captures a tensor, but has no function"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cr_expect_null(rapt_mask_seen(&bad[i].mask, scores), "case %zu", i);
         expect_error(bad[i].code, bad[i].part);
     }
-    rapt_attention *relative = rapt_attention_new(rapt_relative_scoring_new(4, 4, 2), 0);
-    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 4));
-    cr_expect_null(rapt_attention_forward(relative, x, x, x, RAPT_MASK(.query_places = three)));
-    expect_error(RAPT_ERROR_UNSUPPORTED, "query_places beside a relative bias");
-    rapt_module_free(&relative->module);
-    rapt_attention *capped = rapt_dot_product_attention_new(0);
-    cr_assert_not_null(rapt_attention_modify(capped, "cap", rapt_soft_cap_new(3)));
-    cr_expect_null(rapt_attention_forward(capped, x, x, x, RAPT_MASK(.query_places = three)));
-    expect_error(RAPT_ERROR_UNSUPPORTED, "query_places beside score modifications");
-    rapt_module_free(&capped->module);
 }

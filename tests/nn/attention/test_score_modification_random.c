@@ -23,7 +23,6 @@ static void modify(drawn *d, bool by_functions)
         cr_assert(m && rapt_attention_modify(d->attention, names[k], m), "%s", rapt_error());
         if (by_functions) m->by_ops = NULL;
     }
-    d->mask.query_places = NULL; /* which modifications do not go with */
     /* where all keys are far away, float32 rounds biases by distance to more than is allowed here */
     if (d->dtype == RAPT_FLOAT32) d->mask.offset %= 8;
     cr_assert(rapt_module_cast(&d->attention->module, d->dtype));

@@ -1,0 +1,276 @@
+/* A mask's rule of one's own: its answers for whole tiles, for rows of tiles, and what of ranges it leaves. */
+#include "tensor/mask_rule.h"
+
+#include <string.h>
+
+#include "kernels/attention_mask.h"
+#include "tensor/attention_tasks.h"
+#include "tensor/parallel.h"
+
+static int64_t smaller_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Some rows of a head, no more than a tile has, and the keys [keys.first, keys.last); places: room for theirs. */
+static rapt_mask_tile tile_of(const rapt_raw_mask *mask, rapt_score_row row, int64_t rows, rapt_key_range keys,
+                              int64_t *places)
+{
+    rapt_mask_tile tile = {.item = mask->rule.first_item + row.item,
+                           .head = row.head,
+                           .rows = rows,
+                           .columns = keys.last - keys.first,
+                           .queries = places,
+                           .lowest_query = INT64_MAX,
+                           .highest_query = INT64_MIN,
+                           .first_key = keys.first,
+                           .last_key = keys.last - 1,
+                           .numbers = mask->rule.code.numbers,
+                           .captured = mask->rule.captured};
+    for (int64_t i = 0; i < rows; i++, row.query++) {
+        places[i] = rapt_row_place(mask, row);
+        if (places[i] < tile.lowest_query) tile.lowest_query = places[i];
+        if (places[i] > tile.highest_query) tile.highest_query = places[i];
+    }
+    return tile;
+}
+
+/* Hides all columns of a row but those a multiple of the dilation away from its place. */
+static void dilate(int64_t dilation, int64_t place, int64_t first_key, int64_t columns, uint8_t *seen)
+{
+    uint8_t before[rapt_rule_columns];
+    const int64_t beyond = (place % dilation - first_key % dilation) % dilation;
+    memcpy(before, seen, (size_t)columns);
+    memset(seen, 0, (size_t)columns);
+    for (int64_t c = beyond < 0 ? beyond + dilation : beyond; c < columns;
+         c = dilation < columns ? c + dilation : columns)
+        seen[c] = before[c];
+}
+
+/* Asks about single places of a tile. */
+static void see(const rapt_mask_code *code, const rapt_mask_tile *tile, uint8_t *seen)
+{
+    if (code->see)
+        code->see(tile, seen);
+    else
+        memset(seen, 1, (size_t)(tile->rows * tile->columns));
+    for (int64_t i = 0; code->dilation > 1 && i < tile->rows; i++)
+        dilate(code->dilation, tile->queries[i], tile->first_key, tile->columns, seen + i * tile->columns);
+}
+
+rapt_tile_seen rapt_rule_row(const rapt_raw_mask *mask, rapt_score_row row, int64_t first, int64_t last, uint8_t *seen)
+{
+    int64_t place;
+    const uint8_t answer = rapt_rule_answers(&mask->rule, row)[first / rapt_rule_columns];
+    if (answer != RAPT_SOME_SEEN) {
+        memset(seen, answer == RAPT_ALL_SEEN, (size_t)(last - first));
+        return answer == RAPT_ALL_SEEN ? RAPT_ALL_SEEN : RAPT_NONE_SEEN;
+    }
+    const rapt_mask_tile tile = tile_of(mask, row, 1, (rapt_key_range){first, last}, &place);
+    see(&mask->rule.code, &tile, seen);
+    return RAPT_SOME_SEEN;
+}
+
+/* --- all tiles --- */
+
+/* What single places of a tile say, kept as long as no other tile takes its room. */
+typedef struct asked_tile {
+    int64_t column; /* −1: none */
+    rapt_key_range keys;
+    uint8_t seen[rapt_rule_rows * rapt_rule_columns];
+} asked_tile;
+
+enum { tiles_kept = 4 };
+
+/* Neighbouring queries of one head. */
+typedef struct band {
+    rapt_raw_mask mask; /* of the sequence, where packed */
+    rapt_score_row first;
+    int64_t rows;
+    rapt_key_range keys; /* the smallest range that holds all of its rows' */
+    uint8_t *answers;
+    asked_tile asked[tiles_kept];
+} band;
+
+static rapt_key_range keys_of(const band *b, int64_t first, int64_t last)
+{
+    return rapt_intersect_ranges((rapt_key_range){first * rapt_rule_columns, last * rapt_rule_columns}, b->keys);
+}
+
+static rapt_tile_seen judge(const band *b, int64_t first, int64_t last)
+{
+    const rapt_mask_code *code = &b->mask.rule.code;
+    int64_t places[rapt_rule_rows];
+    if (!code->judge) return RAPT_SOME_SEEN;
+    const rapt_mask_tile tile = tile_of(&b->mask, b->first, b->rows, keys_of(b, first, last), places);
+    return code->judge(&tile);
+}
+
+/* The answers for the columns [first, last) of tiles: for all of them at once where they are one, by halves else. */
+static void judge_columns(const band *b, int64_t first, int64_t last)
+{
+    const rapt_mask_code *code = &b->mask.rule.code;
+    const rapt_tile_seen answer = judge(b, first, last);
+    const bool is_one = answer == RAPT_NONE_SEEN || answer == RAPT_ALL_SEEN;
+    if (is_one || !code->judge || last - first == 1) {
+        const bool is_some = !is_one || (answer == RAPT_ALL_SEEN && code->dilation > 1);
+        memset(b->answers + first, is_some ? RAPT_SOME_SEEN : (int)answer, (size_t)(last - first));
+        return;
+    }
+    const int64_t middle = first + (last - first) / 2;
+    judge_columns(b, first, middle);
+    judge_columns(b, middle, last);
+}
+
+/* What a row of the band sees of a tile of which some is seen. */
+static const asked_tile *ask(band *b, int64_t column)
+{
+    asked_tile *asked = &b->asked[column % tiles_kept];
+    int64_t places[rapt_rule_rows];
+    if (asked->column == column) return asked;
+    asked->column = column;
+    asked->keys = keys_of(b, column, column + 1);
+    const rapt_mask_tile tile = tile_of(&b->mask, b->first, b->rows, asked->keys, places);
+    see(&b->mask.rule.code, &tile, asked->seen);
+    return asked;
+}
+
+static bool shows(const asked_tile *asked, int64_t row, int64_t key)
+{
+    return asked->seen[row * (asked->keys.last - asked->keys.first) + key - asked->keys.first] != 0;
+}
+
+/* Takes off both ends of a row's range what it does not see. */
+static rapt_key_range trim(band *b, int64_t row, rapt_key_range range)
+{
+    while (range.first < range.last) {
+        const int64_t column = range.first / rapt_rule_columns;
+        const int64_t end = rapt_rule_piece(range.first, range.last).last;
+        if (b->answers[column] == RAPT_ALL_SEEN) break;
+        const asked_tile *asked = b->answers[column] == RAPT_NONE_SEEN ? NULL : ask(b, column);
+        while (range.first < end && (!asked || !shows(asked, row, range.first))) range.first++;
+        if (range.first < end) break;
+    }
+    while (range.first < range.last) {
+        const int64_t column = (range.last - 1) / rapt_rule_columns, start = column * rapt_rule_columns;
+        const int64_t begin = start > range.first ? start : range.first;
+        if (b->answers[column] == RAPT_ALL_SEEN) break;
+        const asked_tile *asked = b->answers[column] == RAPT_NONE_SEEN ? NULL : ask(b, column);
+        while (range.last > begin && (!asked || !shows(asked, row, range.last - 1))) range.last--;
+        if (range.last > begin) break;
+    }
+    return range;
+}
+
+/* Are all keys of the range seen? The tiles between its ends count as not, where only some of them is. */
+static bool is_whole(band *b, int64_t row, rapt_key_range range)
+{
+    const int64_t first = range.first / rapt_rule_columns, last = (range.last - 1) / rapt_rule_columns;
+    for (int64_t column = first + 1; column < last; column++)
+        if (b->answers[column] != RAPT_ALL_SEEN) return false;
+    for (rapt_key_range piece = rapt_rule_piece(range.first, range.last); piece.first < piece.last;
+         piece = rapt_rule_piece(piece.last, range.last)) {
+        const int64_t column = piece.first / rapt_rule_columns;
+        if (b->answers[column] == RAPT_ALL_SEEN) continue;
+        if (b->answers[column] == RAPT_NONE_SEEN) return false;
+        const asked_tile *asked = ask(b, column);
+        for (int64_t j = piece.first; j < piece.last; j++)
+            if (!shows(asked, row, j)) return false;
+    }
+    return true;
+}
+
+typedef struct ask_run {
+    const rapt_raw_mask *mask;
+    const rapt_rule_findings *f;
+    int64_t bands, columns;
+} ask_run;
+
+/* False where a sequence has no rows in the band. */
+static bool enter(const ask_run *r, int64_t task, band *b)
+{
+    const int64_t head = task / r->bands % r->f->heads, item = task / r->bands / r->f->heads;
+    b->mask = r->mask->starts ? rapt_raw_mask_of_sequence(r->mask, item, 0) : *r->mask;
+    b->first = (rapt_score_row){r->mask->starts ? 0 : item, head, task % r->bands * rapt_rule_rows};
+    b->rows = smaller_of(rapt_rule_rows, b->mask.queries - b->first.query);
+    b->keys = (rapt_key_range){0, 0};
+    b->answers = r->f->answers + task * r->columns;
+    for (int t = 0; t < tiles_kept; t++) b->asked[t].column = -1;
+    for (int64_t i = 0; i < b->rows; i++) {
+        rapt_score_row row = b->first;
+        row.query += i;
+        b->keys = rapt_join_ranges(b->keys, rapt_row_range(&b->mask, row));
+    }
+    return b->rows > 0;
+}
+
+static void ask_bands(void *context, int64_t first, int64_t last)
+{
+    const ask_run *r = context;
+    for (int64_t task = first; task < last; task++) {
+        band b;
+        bool whole = true;
+        const bool has_rows = enter(r, task, &b);
+        memset(b.answers, RAPT_NONE_SEEN, (size_t)r->columns);
+        if (b.keys.first < b.keys.last)
+            judge_columns(&b, b.keys.first / rapt_rule_columns, (b.keys.last - 1) / rapt_rule_columns + 1);
+        int64_t *range = r->f->ranges + 2 * (task / r->bands * r->mask->queries + b.first.query);
+        for (int64_t i = 0; has_rows && i < b.rows; i++, range += 2) {
+            rapt_score_row row = b.first;
+            row.query += i;
+            const rapt_key_range left = trim(&b, i, rapt_row_range(&b.mask, row));
+            range[0] = left.first;
+            range[1] = left.last;
+            whole = whole && (left.first == left.last || is_whole(&b, i, left));
+        }
+        r->f->whole[task] = whole;
+    }
+}
+
+void rapt_rule_ask(const rapt_raw_mask *mask, const rapt_rule_findings *findings)
+{
+    ask_run r = {.mask = mask,
+                 .f = findings,
+                 .bands = rapt_divide_up(mask->queries, rapt_rule_rows),
+                 .columns = rapt_divide_up(mask->keys, rapt_rule_columns)};
+    rapt_parallel(findings->items * findings->heads * r.bands, rapt_grain(rapt_rule_rows * 64), ask_bands, &r);
+}
+
+/* --- all that a mask says --- */
+
+void rapt_mask_find_seen(const rapt_raw_mask *mask, int64_t item, int64_t first_head, int64_t last_head, uint8_t *seen)
+{
+    rapt_raw_mask one = mask->starts ? rapt_raw_mask_of_sequence(mask, item, 0) : *mask;
+    one.bias.data = NULL;
+    for (int64_t head = first_head; head < last_head; head++)
+        for (int64_t query = 0; query < one.queries; query++) {
+            const rapt_score_row row = {mask->starts ? 0 : item, head, query};
+            rapt_row_seen_float32(&one, row, (rapt_key_range){0, one.keys}, seen);
+            if (query % rapt_rule_rows == 0 && !memchr(seen, 0, (size_t)one.keys)) return;
+        }
+}
+
+typedef struct write_run {
+    const rapt_raw_mask *mask;
+    int64_t heads;
+    uint8_t *seen;
+} write_run;
+
+static void write_rows(void *context, int64_t first, int64_t last)
+{
+    const write_run *r = context;
+    const int64_t queries = r->mask->queries, keys = r->mask->keys;
+    for (int64_t n = first; n < last; n++) {
+        const rapt_score_row row = {n / queries / r->heads, n / queries % r->heads, n % queries};
+        memset(r->seen + n * keys, 0, (size_t)keys);
+        rapt_row_seen_float32(r->mask, row, (rapt_key_range){0, keys}, r->seen + n * keys);
+    }
+}
+
+void rapt_mask_write_seen(const rapt_raw_mask *mask, int64_t items, int64_t heads, uint8_t *seen)
+{
+    rapt_raw_mask without_bias = *mask;
+    without_bias.bias.data = NULL;
+    write_run r = {&without_bias, heads, seen};
+    rapt_parallel(items * heads * mask->queries, rapt_grain(mask->keys), write_rows, &r);
+}

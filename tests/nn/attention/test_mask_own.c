@@ -1,0 +1,233 @@
+/* Masks of one's own: attention under them is attention under the rule or matrix that says the same, whole tiles are
+ * passed over, nothing as large as the scores is stored, and all that goes beside other masks goes beside them. */
+#include <stdatomic.h>
+
+#include "fused_dot.h"
+
+enum { width, holes };
+
+/* Keys less than a width before the query, with each seventh left out where there are holes. */
+static bool shows(const rapt_mask_tile *tile, int64_t place, int64_t key)
+{
+    const bool in_window = key <= place && place - key < tile->numbers[width];
+    return in_window && (!tile->numbers[holes] || (place + key) % 7 != 0);
+}
+
+static void see_window(const rapt_mask_tile *tile, uint8_t *seen)
+{
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t c = 0; c < tile->columns; c++) *seen++ = shows(tile, tile->queries[i], tile->first_key + c);
+}
+
+static rapt_tile_seen judge_window(const rapt_mask_tile *tile)
+{
+    const int64_t most = tile->numbers[width];
+    if (tile->first_key > tile->highest_query || tile->lowest_query - tile->last_key >= most) return RAPT_NONE_SEEN;
+    const bool inside = tile->last_key <= tile->lowest_query && tile->highest_query - tile->first_key < most;
+    return inside && !tile->numbers[holes] ? RAPT_ALL_SEEN : RAPT_SOME_SEEN;
+}
+
+static rapt_mask window_of_own(int64_t most, bool has_holes)
+{
+    return (rapt_mask){.rule = {.judge = judge_window, .see = see_window, .numbers = {most, has_holes}}};
+}
+
+/* A window is a range of each query: all is as if it were built in, to the bit. */
+Test(mask_own, a_window_is_the_built_in_one_bit_for_bit)
+{
+    for (int heads = 1; heads <= 4; heads += 3)
+        for (int plain = 0; plain < 2; plain++) {
+            RAPT_SCOPE;
+            subject s = new_subject(RAPT_FLOAT32, heads, heads > 1 ? 2 : 1, 300, 300, 8);
+            s.attention->plain = plain;
+            s.mask = window_of_own(70, false);
+            const outcome own = differentiate(&s);
+            s.mask = (rapt_mask){.causal = true, .window = 70};
+            const outcome built_in = differentiate(&s);
+            expect_same_bits("a window", &own, &built_in);
+            rapt_module_free(&s.attention->module);
+        }
+    expect_no_error();
+}
+
+static atomic_llong places_asked;
+
+static void see_and_count(const rapt_mask_tile *tile, uint8_t *seen)
+{
+    atomic_fetch_add(&places_asked, tile->rows * tile->columns);
+    see_window(tile, seen);
+}
+
+/* Of 2 · 2048 · 2048 places few are asked about, forward and backward. */
+Test(mask_own, whole_tiles_are_not_asked_about)
+{
+    RAPT_SCOPE;
+    enum { many = 2048 };
+    subject s = new_subject(RAPT_FLOAT32, 1, 1, many, many, 8);
+    s.mask = window_of_own(200, false);
+    s.mask.rule.see = see_and_count;
+    differentiate(&s);
+    cr_expect(places_asked > 0 && places_asked < 2 * many * many / 10, "%lld places", (long long)places_asked);
+    places_asked = 0;
+    s.mask.rule.judge = NULL;
+    differentiate(&s);
+    cr_expect(places_asked > many * many / 2, "%lld places without a judge", (long long)places_asked);
+    rapt_module_free(&s.attention->module);
+}
+
+static rapt_tile_seen say_all(const rapt_mask_tile *tile)
+{
+    return tile->first_key < 64 ? RAPT_ALL_SEEN : RAPT_NONE_SEEN;
+}
+
+/* Where the two contradict each other, the judge of tiles wins, in all ways. */
+Test(mask_own, the_judge_of_tiles_wins)
+{
+    RAPT_SCOPE;
+    for (int plain = 0; plain < 2; plain++) {
+        subject s = new_subject(RAPT_FLOAT64, 2, 2, 40, 150, 8);
+        s.attention->plain = plain;
+        s.mask = (rapt_mask){.rule = {.judge = say_all, .see = see_window}};
+        const outcome own = differentiate(&s);
+        s.mask = (rapt_mask){.valid_lengths = rapt_full(RAPT_INT64, RAPT_SHAPE(rapt_size(s.queries, 0)), 64)};
+        const outcome lengths = differentiate(&s);
+        expect_same_bits("what the judge says", &own, &lengths);
+        rapt_module_free(&s.attention->module);
+    }
+}
+
+static rapt_attention *of_family(int family)
+{
+    rapt_seed(2);
+    return family == 0   ? rapt_dot_product_attention_new(0.2)
+           : family == 1 ? rapt_additive_attention_new(8, 8, 6, 0.2)
+                         : rapt_attention_new(rapt_gaussian_scoring_new(1.5, false), 0.2);
+}
+
+Test(mask_own, the_number_of_threads_changes_no_bit)
+{
+    for (int family = 0; family < 3; family++) {
+        RAPT_SCOPE;
+        subject s = new_subject(RAPT_FLOAT32, 4, 2, 200, 230, 8);
+        rapt_module_free(&s.attention->module);
+        s.attention = of_family(family);
+        s.mask = window_of_own(90, true);
+        outcome first = {{NULL}};
+        for (int threads = 1; threads <= 4; threads++) {
+            rapt_set_threads(threads);
+            rapt_seed(5);
+            const outcome o = differentiate(&s);
+            if (threads == 1) first = o;
+            expect_same_bits("on more threads", &first, &o);
+        }
+        rapt_module_free(&s.attention->module);
+    }
+    expect_no_error();
+}
+
+/* Derivatives of second order go by the definition, which asks the rule as the fused way does. */
+Test(mask_own, derivatives_of_second_order)
+{
+    for (int family = 0; family < 3; family++) {
+        RAPT_SCOPE;
+        subject s = new_subject(RAPT_FLOAT64, 2, 2, 5, 9, 4);
+        rapt_module_free(&s.attention->module);
+        s.attention = family == 1 ? in_float64(rapt_additive_attention_new(4, 4, 3, 0)) : of_family(family);
+        s.attention->dropout = 0;
+        s.mask = window_of_own(4, true);
+        s.mask.offset = 3;
+        rapt_tensor *second[2][3];
+        for (int plain = 0; plain < 2; plain++) {
+            s.attention->plain = plain;
+            rapt_tensor *out = pool(&s), *in[] = {s.queries, s.keys, s.values}, *first[3];
+            out = rapt_sum(rapt_mul(out, rapt_sin(out)), RAPT_ALL_AXES, false);
+            cr_assert(rapt_gradients(1, &out, NULL, 3, in, first, RAPT_CREATE_GRAPH), "%s", rapt_error());
+            rapt_tensor *root = rapt_sum(rapt_mul(first[0], first[0]), RAPT_ALL_AXES, false);
+            cr_assert(rapt_gradients(1, &root, NULL, 3, in, second[plain], 0), "%s", rapt_error());
+        }
+        for (int i = 0; i < 3; i++)
+            cr_expect_leq(largest_of(rapt_sub(second[0][i], second[1][i])), 1e-12 * (1 + largest_of(second[0][i])));
+        rapt_module_free(&s.attention->module);
+    }
+    expect_no_error();
+}
+
+/* Step by step with a cache a query sees what it sees of the whole. */
+Test(mask_own, steps_of_a_cache_are_the_whole)
+{
+    enum { length = 12, hidden = 8 };
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    const rapt_mask masks[] = {window_of_own(5, false),
+                               window_of_own(9, true),
+                               {.causal = true, .window = 8, .dilation = 3}};
+    rapt_seed(4);
+    rapt_multi_head_attention *m = rapt_multi_head_attention_new(
+        &(rapt_multi_head_attention_config){.hidden = hidden, .heads = 2, .bias = true, .rotary = rapt_rotary_new()});
+    cr_assert(rapt_module_cast(&m->module, RAPT_FLOAT64));
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, length, hidden));
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        rapt_tensor *whole = rapt_multi_head_attention_forward(m, x, x, x, &masks[i], NULL);
+        rapt_attention_cache cache = {0};
+        for (int64_t t = 0; t < length; t++) {
+            rapt_tensor *now = rapt_slice(x, 1, t, t + 1, 1);
+            rapt_tensor *y = rapt_multi_head_attention_forward(m, now, now, now, &masks[i], &cache);
+            expect_values("step", y, 2 * hidden, values_of(rapt_slice(whole, 1, t, t + 1, 1)), 1e-12);
+        }
+        rapt_attention_cache_clear(&cache);
+    }
+    rapt_module_free(&m->module);
+    expect_no_error();
+}
+
+/* 16,384 queries of as many keys: scores would be 1 GiB. */
+static void expect_little_memory(rapt_attention *attention, const rapt_mask *mask)
+{
+    RAPT_SCOPE;
+    enum { many = 16384 };
+    subject s = new_subject(RAPT_FLOAT32, 1, 1, many, many, 8);
+    rapt_module_free(&s.attention->module);
+    s.attention = attention;
+    s.mask = *mask;
+    const int64_t before = live_bytes();
+    rapt_memory_reset_peak();
+    differentiate(&s);
+    const int64_t extra = rapt_memory_get_statistics().peak_bytes - before, bytes = (int64_t)many * many / 8;
+    cr_expect(extra < bytes, "%lld bytes; a bit for each pair would be %lld", (long long)extra, (long long)bytes);
+    rapt_module_free(&attention->module);
+}
+
+Test(mask_own, nothing_as_large_as_the_scores_is_stored)
+{
+    const rapt_mask masks[] = {window_of_own(300, false),
+                               window_of_own(300, true),
+                               {.window = 400, .dilation = 5, .causal = true}};
+    rapt_set_threads(2);
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        expect_little_memory(rapt_dot_product_attention_new(0), &masks[i]);
+        if (i == 1) expect_little_memory(rapt_additive_attention_new(8, 8, 4, 0), &masks[i]);
+    }
+    expect_no_error();
+}
+
+static void see_table(const rapt_mask_tile *tile, uint8_t *seen)
+{
+    const int64_t *table = tile->captured[1];
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t c = 0; c < tile->columns; c++) *seen++ = table[tile->first_key + c] <= tile->queries[i];
+}
+
+/* A captured tensor may be released once attention was called, but not changed before backward. */
+Test(mask_own, captured_tensors_live_until_backward)
+{
+    RAPT_SCOPE;
+    subject s = new_subject(RAPT_FLOAT32, 1, 1, 4, 4, 8);
+    rapt_tensor *table = rapt_from(RAPT_INT64, RAPT_SHAPE(4), (int64_t[]){0, 3, 1, 2});
+    s.mask = (rapt_mask){.rule = {.see = see_table, .captured = {NULL, table}}};
+    rapt_tensor *out = pool(&s), *root = rapt_sum(out, RAPT_ALL_AXES, false), *in[] = {s.queries}, *gradient[1];
+    cr_assert(root && rapt_gradients(1, &root, NULL, 1, in, gradient, RAPT_RETAIN_GRAPH), "%s", rapt_error());
+    cr_assert(rapt_fill(table, 0));
+    cr_expect_not(rapt_gradients(1, &root, NULL, 1, in, gradient, 0));
+    expect_error(RAPT_ERROR_GRAPH, "changed in place");
+    rapt_module_free(&s.attention->module);
+}
