@@ -80,7 +80,8 @@ typedef struct asked_tile {
     uint8_t seen[rapt_rule_rows * rapt_rule_columns];
 } asked_tile;
 
-enum { tiles_kept = 4 };
+/* Of two neighbours at each end of what the rows see. */
+enum { begin_side, end_side, sides, tiles_kept = 2 };
 
 /* Neighbouring queries of one head. */
 typedef struct band {
@@ -89,7 +90,7 @@ typedef struct band {
     int64_t rows;
     rapt_key_range keys; /* the smallest range that holds all of its rows' */
     uint8_t *answers;
-    asked_tile asked[tiles_kept];
+    asked_tile asked[sides][tiles_kept];
 } band;
 
 static rapt_key_range keys_of(const band *b, int64_t first, int64_t last)
@@ -123,9 +124,9 @@ static void judge_columns(const band *b, int64_t first, int64_t last)
 }
 
 /* What a row of the band sees of a tile of which some is seen. */
-static const asked_tile *ask(band *b, int64_t column)
+static const asked_tile *ask(band *b, int side, int64_t column)
 {
-    asked_tile *asked = &b->asked[column % tiles_kept];
+    asked_tile *asked = &b->asked[side][column % tiles_kept];
     int64_t places[rapt_rule_rows];
     if (asked->column == column) return asked;
     asked->column = column;
@@ -147,7 +148,7 @@ static rapt_key_range trim(band *b, int64_t row, rapt_key_range range)
         const int64_t column = range.first / rapt_rule_columns;
         const int64_t end = rapt_rule_piece(range.first, range.last).last;
         if (b->answers[column] == RAPT_ALL_SEEN) break;
-        const asked_tile *asked = b->answers[column] == RAPT_NONE_SEEN ? NULL : ask(b, column);
+        const asked_tile *asked = b->answers[column] == RAPT_NONE_SEEN ? NULL : ask(b, begin_side, column);
         while (range.first < end && (!asked || !shows(asked, row, range.first))) range.first++;
         if (range.first < end) break;
     }
@@ -155,25 +156,25 @@ static rapt_key_range trim(band *b, int64_t row, rapt_key_range range)
         const int64_t column = (range.last - 1) / rapt_rule_columns, start = column * rapt_rule_columns;
         const int64_t begin = start > range.first ? start : range.first;
         if (b->answers[column] == RAPT_ALL_SEEN) break;
-        const asked_tile *asked = b->answers[column] == RAPT_NONE_SEEN ? NULL : ask(b, column);
+        const asked_tile *asked = b->answers[column] == RAPT_NONE_SEEN ? NULL : ask(b, end_side, column);
         while (range.last > begin && (!asked || !shows(asked, row, range.last - 1))) range.last--;
         if (range.last > begin) break;
     }
     return range;
 }
 
-/* Are all keys of the range seen? The tiles between its ends count as not, where only some of them is. */
+/* Are all keys of the range seen? Only of the tiles kept at both ends single places are asked about. */
 static bool is_whole(band *b, int64_t row, rapt_key_range range)
 {
     const int64_t first = range.first / rapt_rule_columns, last = (range.last - 1) / rapt_rule_columns;
-    for (int64_t column = first + 1; column < last; column++)
+    for (int64_t column = first + tiles_kept; column <= last - tiles_kept; column++)
         if (b->answers[column] != RAPT_ALL_SEEN) return false;
     for (rapt_key_range piece = rapt_rule_piece(range.first, range.last); piece.first < piece.last;
          piece = rapt_rule_piece(piece.last, range.last)) {
         const int64_t column = piece.first / rapt_rule_columns;
         if (b->answers[column] == RAPT_ALL_SEEN) continue;
         if (b->answers[column] == RAPT_NONE_SEEN) return false;
-        const asked_tile *asked = ask(b, column);
+        const asked_tile *asked = ask(b, column - first < tiles_kept ? begin_side : end_side, column);
         for (int64_t j = piece.first; j < piece.last; j++)
             if (!shows(asked, row, j)) return false;
     }
@@ -195,7 +196,7 @@ static bool enter(const ask_run *r, int64_t task, band *b)
     b->rows = smaller_of(rapt_rule_rows, b->mask.queries - b->first.query);
     b->keys = (rapt_key_range){0, 0};
     b->answers = r->f->answers + task * r->columns;
-    for (int t = 0; t < tiles_kept; t++) b->asked[t].column = -1;
+    for (int t = 0; t < sides * tiles_kept; t++) b->asked[t / tiles_kept][t % tiles_kept].column = -1;
     for (int64_t i = 0; i < b->rows; i++) {
         rapt_score_row row = b->first;
         row.query += i;
