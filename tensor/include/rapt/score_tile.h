@@ -9,11 +9,10 @@ RAPT_BEGIN_DECLS
 /* The scores of some queries of one head (rows) and of neighbouring keys (columns). What a field is for differentiation
  * alone is NULL otherwise. */
 typedef struct rapt_score_tile {
-    int64_t item, head;    /* of the batch; of packed sequences item is the sequence */
-    int64_t rows, columns; /* 1 or more of each */
-    const int64_t
-        *queries; /* (rows): the place of each row's query among the keys: i + the mask's offset, or its query_places */
-    int64_t first_key; /* column c is key first_key + c */
+    int64_t item, head;     /* of the batch; of packed sequences item is the sequence */
+    int64_t rows, columns;  /* 1 or more of each */
+    const int64_t *queries; /* (rows): the place of each query among the keys: i + offset, or by query_places */
+    int64_t first_key;      /* column c is key first_key + c */
     int64_t stride; /* from one row of scores, of old and new ones, and of their gradient to the next; elements of a row
                              * are dense */
     void *scores;   /* to be changed in place */
@@ -39,8 +38,8 @@ typedef struct rapt_score_functions {
 } rapt_score_functions;
 
 /* The same by recorded ops, of whole scores (B, heads, Q, K): gives new ones of that shape, from the options, the
- * captured tensors (B or 1, heads or 1, …), and the places of queries, int64 (Q, 1) or, where a mask has them by item, (B, 1, Q, 1), and
- * of keys, int64 (K). */
+ * captured tensors (B or 1, heads or 1, …), and the places of queries, int64 (Q, 1) or, where a
+ * mask has them by item, (B, 1, Q, 1), and of keys, int64 (K). */
 typedef rapt_tensor *rapt_score_by_ops(const void *options, rapt_tensor *scores, rapt_tensor *const *captured,
                                        rapt_tensor *queries, rapt_tensor *keys);
 

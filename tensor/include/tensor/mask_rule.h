@@ -28,7 +28,8 @@ typedef struct rapt_rule_findings {
 /* Fills in what the pointers point to; the rule's own answers are not read. */
 void rapt_rule_ask(const rapt_raw_mask *mask, const rapt_rule_findings *findings);
 
-/* The two below do not look at biases, whose −∞ is in the mask's bytes too. seen (keys of the item or sequence) |= 1 for those that a query of one of the heads [first_head, last_head) sees. */
+/* The two below do not look at biases, whose −∞ is in the mask's bytes too. seen (keys of the item or sequence) |= 1
+ * for those that a query of one of the heads [first_head, last_head) sees. */
 void rapt_mask_find_seen(const rapt_raw_mask *mask, int64_t item, int64_t first_head, int64_t last_head, uint8_t *seen);
 
 /* seen (items, heads, queries, keys), dense: all that a mask that is not packed says. items and heads: as
