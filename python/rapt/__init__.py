@@ -2,6 +2,7 @@
 
 Ops have the names and parameters of rapt/ops.h without rapt_ (`python3 -c 'import rapt; help(rapt.sum)'`); those whose
 first parameter is a tensor are methods too. An error of the library is a rapt.Error with its message."""
+from ._attention import AdditiveAttention, Attention, DotProductAttention, MultiHeadAttention
 from ._library import C, DType, Error, check, library
 from ._module import (Activation, Adam, AdamW, Dropout, Embedding, LayerNorm, Linear, Module, Optimizer, SGD,
                       Sequential, load, save)

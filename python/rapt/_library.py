@@ -71,6 +71,8 @@ p module_retain p; v module_free p; t module_forward pt; v module_train pb; t mo
 b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p; v module_clear_gradients p
 p linear_new lli; p embedding_new ll; p layer_norm_new li; p dropout_new d; p activation_new zp; p sequential_new ip
 p sgd_new pp; p adam_new pp; p adamw_new pp; v optimizer_free p; b optimizer_step p; v optimizer_clear_gradients p
+p dot_product_attention_new d; p additive_attention_new llld; t attention_forward ptttp
+p fields_of zp; p multi_head_attention_new p; t multi_head_attention_forward ptttpp
 d optimizer_get_learning_rate p; b optimizer_set_learning_rate pd; l optimizer_get_steps p; b clip_gradient_norm pdp
 """
 

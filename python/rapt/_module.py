@@ -99,6 +99,7 @@ _SGD = _config(("learning_rate", _NUMBER), ("momentum", _NUMBER), ("dampening", 
                ("nesterov", ctypes.c_bool))
 _ADAM = _config(("learning_rate", _NUMBER), ("beta1", _NUMBER), ("beta2", _NUMBER), ("epsilon", _NUMBER),
                 ("weight_decay", _NUMBER))
+STRUCTS = {"rapt_sgd_config": _SGD, "rapt_adam_config": _ADAM}
 
 
 class Optimizer:

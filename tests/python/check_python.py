@@ -17,7 +17,7 @@ root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(root, "python"))
 import rapt
-from rapt import _library
+from rapt import _library, _module
 
 numpy = torch = None
 try:
@@ -104,6 +104,19 @@ def the_table_of_functions_is_that_of_the_headers():
         if name in _library.DTYPE_FIRST:
             kinds.insert(0, kinds.pop())
         check(name, "t", kinds)
+
+
+@test
+def structs_have_the_fields_of_the_headers():
+    headers = "".join(open(path, encoding="utf-8").read() for path in glob.glob(f"{root}/*/include/rapt/*.h"))
+    headers = re.sub(r"/\*.*?\*/", "", headers, flags=re.S)
+    kinds = {"double": ctypes.c_double, "bool": ctypes.c_bool, "int64_t": ctypes.c_int64, "int": ctypes.c_int}
+    for name, struct in _module.STRUCTS.items():
+        fields = []
+        for declaration in re.search(rf"typedef struct {name} \{{(.*?)\}}", headers, re.S).group(1).split(";"):
+            kind, *names = re.findall(r"\*?\w+", declaration) or [None]
+            fields += [(n.lstrip("*"), ctypes.c_void_p if n[0] == "*" else kinds[kind]) for n in names]
+        assert fields == struct._fields_, f"{name}: {fields}"
 
 
 @test
@@ -226,6 +239,31 @@ def layers_and_training():
     assert both.parameters()["0.weight"].tolist() == before
     assert rapt.Embedding(3, 2)(rapt.tensor([0, 2])).shape == (2, 2)
     assert rapt.Dropout(0.5).train(False)(x).tolist() == x.tolist() and rapt.LayerNorm(2)(x).shape == (1, 2)
+
+
+@test
+def attention():
+    rapt.seed(1)
+    q, k, v = (rapt.randn((2, 4, 8)) for _ in range(3))
+    weights = (q @ k.transpose() / 8 ** 0.5).softmax()
+    pool = rapt.DotProductAttention()
+
+    def near(a, b):
+        return (a - b).abs().max().item() < 1e-5
+
+    assert near(pool(q, k, v), weights @ v)
+    first = pool(q, k, v, valid_lengths=[1, 4])
+    assert near(first[0, 2], v[0, 0]) and near(first[1], (weights @ v)[1])
+    assert near(pool(q, k, v, causal=True)[:, 0], v[:, 0]) and near(pool(q, k, v, causal=True, window=1), v)
+    bias = rapt.zeros((2, 4, 4)).require_gradient()
+    pool(q, k, v, bias=bias).sum().backward()
+    assert bias.gradient.shape == (2, 4, 4)
+    heads = rapt.MultiHeadAttention(8, 2, groups=1, pooling=rapt.AdditiveAttention(4, 4, 6))
+    assert heads(q, k, v, causal=True).shape == (2, 4, 8)
+    assert "attention.w_v.weight" in map(str.lower, heads.parameters())
+    fails("no such field: casual", pool, q, k, v, casual=True, kind=TypeError)
+    fails("one length of keys and values", pool, q, k, v[:, :3])
+    fails("heads", rapt.MultiHeadAttention, 8, 3)
 
 
 @test

@@ -3,6 +3,7 @@
 #define RAPT_NN_H
 
 #include <rapt/attention.h>
+#include <rapt/fields.h>
 #include <rapt/generate.h>
 #include <rapt/gpt.h>
 #include <rapt/initialize.h>

@@ -1,0 +1,22 @@
+/* What the fields of structs are, for languages that cannot read C's headers: the Python package fills masks and
+ * configurations by these. */
+#ifndef RAPT_FIELDS_H
+#define RAPT_FIELDS_H
+
+#include <rapt/base.h>
+
+RAPT_BEGIN_DECLS
+
+typedef struct rapt_field {
+    const char *name;
+    char kind; /* b bool, i int or an enumeration, l int64_t, d double, t tensor, p any other pointer */
+    size_t offset;
+} rapt_field;
+
+/* The fields of the struct of that name ("rapt_mask", "rapt_multi_head_attention_config"); the last has no name. A
+ * struct of *size zeros is one with the defaults. NULL and an error for a name that is not known. */
+RAPT_API const rapt_field *rapt_fields_of(const char *name, size_t *size);
+
+RAPT_END_DECLS
+
+#endif
