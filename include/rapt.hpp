@@ -280,30 +280,30 @@ inline tensor mse_loss(const tensor &input, const tensor &target, rapt_reduction
 }
 
 // A share of a module. Copies share the parameters.
-class module
+class layer
 {
   public:
     // Takes over the share of a new module; NULL is an error.
-    explicit module(rapt_module *handle) : handle_(check(handle))
+    explicit layer(rapt_module *handle) : handle_(check(handle))
     {
     }
-    template <typename Layer> explicit module(Layer *layer) : module(&check(layer)->module)
+    template <typename Struct> explicit layer(Struct *layer_struct) : layer(&check(layer_struct)->module)
     {
     }
-    module(const module &other) noexcept :handle_(other.handle_)
+    layer(const layer &other) noexcept : handle_(other.handle_)
     {
         rapt_module_retain(handle_);
     }
-    module(module &&other) noexcept :handle_(other.handle_)
+    layer(layer &&other) noexcept : handle_(other.handle_)
     {
         other.handle_ = nullptr;
     }
-    module &operator=(module other) noexcept
+    layer &operator=(layer other) noexcept
     {
         std::swap(handle_, other.handle_);
         return *this;
     }
-    ~module()
+    ~layer()
     {
         rapt_module_free(handle_);
     }
@@ -326,25 +326,25 @@ class module
     rapt_module *handle_;
 };
 
-inline module linear(int64_t in, int64_t out, int flags = RAPT_BIAS)
+inline layer linear(int64_t in, int64_t out, int flags = RAPT_BIAS)
 {
-    return module(rapt_linear_new(in, out, flags));
+    return layer(rapt_linear_new(in, out, flags));
 }
-inline module activation(const char *name, rapt_activation_function *function)
+inline layer activation(const char *name, rapt_activation_function *function)
 {
-    return module(rapt_activation_new(name, function));
+    return layer(rapt_activation_new(name, function));
 }
 
 // A parent takes the share of a new module, so that each handle needs one beside it.
-inline module sequential(std::initializer_list<module> layers)
+inline layer sequential(std::initializer_list<layer> layers)
 {
     std::vector<rapt_module *> handles;
-    for (const module &layer : layers) {
-        const bool is_new = std::find(handles.begin(), handles.end(), layer.get()) == handles.end();
-        if (is_new && !layer.get()->adopted) rapt_module_retain(layer.get());
-        handles.push_back(layer.get());
+    for (const layer &one : layers) {
+        const bool is_new = std::find(handles.begin(), handles.end(), one.get()) == handles.end();
+        if (is_new && !one.get()->adopted) rapt_module_retain(one.get());
+        handles.push_back(one.get());
     }
-    return module(rapt_sequential_new(static_cast<int>(handles.size()), handles.data()));
+    return layer(rapt_sequential_new(static_cast<int>(handles.size()), handles.data()));
 }
 
 // An optimizer of rapt.h, which it takes over: optimizer(rapt_adam_new(model.get(), &config)).

@@ -16,7 +16,7 @@ static void train()
 {
     rapt_seed(1);
     const rapt::tensor x({0, 0, 0, 1, 1, 0, 1, 1}, {4, 2}), target({0, 1, 1, 0}, {4, 1});
-    const rapt::module model =
+    const rapt::layer model =
         rapt::sequential({rapt::linear(2, 16), rapt::activation("Tanh", rapt_tanh), rapt::linear(16, 1)});
     rapt_adam_config config = rapt_adam_config();
     config.learning_rate = 1e-2;
@@ -67,8 +67,13 @@ static void check_handles()
         caught = true;
     }
     expect(caught, "too few numbers");
-    const rapt::module shared = rapt::linear(3, 3);
-    const rapt::module twice = rapt::sequential({shared, shared}), thrice = rapt::sequential({twice, shared});
+    const rapt::layer shared = rapt::linear(3, 3);
+    const rapt::layer twice = rapt::sequential({shared, shared}), thrice = rapt::sequential({twice, shared});
+    rapt_attention *pooling = rapt_dot_product_attention_new(0);
+    const rapt::layer holder(pooling);
+    const rapt::tensor keys = rapt::randn({1, 4, 2});
+    const rapt::tensor seen = rapt::call(rapt_attention_forward, pooling, keys, keys, keys, RAPT_MASK(.causal = true));
+    expect(seen.at({0, 0, 1}) == keys.at({0, 0, 1}), "attention under a mask");
     rapt::no_gradient guard;
     expect(thrice(moved).sizes().size() == 2 && !rapt_is_recording(), "a layer in several places");
 }
