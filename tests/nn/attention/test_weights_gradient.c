@@ -40,27 +40,40 @@ static rapt_tensor *read(rapt_tensor *const *inputs, void *context)
     return a->reads == of_pooled ? results[0] : a->reads == of_weights ? results[1] : rapt_concat(2, results, 0);
 }
 
-/* Few queries go another way than many; heads in groups; every mask hides something. */
+enum { softmax, constant_sink, learned_sinks, sigmoid, normalizers };
+
+static void normalize_by(rapt_attention *attention, int which, int64_t heads)
+{
+    if (which == constant_sink) attention->sink = 0.3;
+    if (which == learned_sinks) cr_assert(rapt_fill_normal(rapt_attention_learn_sinks(attention, heads), 0, 1));
+    if (which == sigmoid) cr_assert(rapt_attention_learn_sigmoid(attention, heads, -1), "%s", rapt_error());
+    in_float64(attention);
+}
+
+/* Few queries go another way than many; heads in groups; every mask hides something. By all parameters too. */
 static void check_gradients(int family, bool second_order)
 {
-    for (int kind = 0; kind < 8; kind++) {
+    for (int kind = 0; kind < 4 * normalizers; kind++) {
         RAPT_SCOPE;
         const int64_t queries = kind % 2 ? 2 : 5, heads = kind / 2 % 2 ? 4 : 2, keys = 6;
-        asked a = {.attention = in_float64(attention_of(family, 3, kind / 4 ? 0.3 : 0)),
+        asked a = {.attention = attention_of(family, 3, kind % 4 == 3 ? 0.3 : 0),
                    .reads = kind % 3 ? of_pooled | of_weights : of_weights};
         if (kind % 4 == 1) a.mask = (rapt_mask){.causal = true, .offset = 2, .valid_lengths = lengths_of(6, 4)};
         if (kind % 4 == 2)
             a.mask = (rapt_mask){.seen = rapt_less(rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(queries, keys)),
                                                    rapt_scalar(RAPT_FLOAT32, 0.7)),
                                  .bias = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(heads, queries, keys))};
+        normalize_by(a.attention, kind / 4, heads);
+        rapt_tensor *values = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 2, keys, 2));
+        if (a.reads != of_weights) rapt_require_gradient(values);
         rapt_tensor *inputs[] = {leaf(RAPT_FLOAT64, RAPT_SHAPE(2, heads, queries, 3)),
-                                 leaf(RAPT_FLOAT64, RAPT_SHAPE(2, 2, keys, 3)),
-                                 leaf(RAPT_FLOAT64, RAPT_SHAPE(2, 2, keys, 2))};
-        const rapt_gradcheck_options options = {.context = &a, .second_order = second_order};
-        const rapt_gradcheck_result r =
-            rapt_gradcheck("weights", read, a.reads == of_weights ? 2 : 3, inputs, &options);
+                                 leaf(RAPT_FLOAT64, RAPT_SHAPE(2, 2, keys, 3)), values};
+        const rapt_gradcheck_options options = {.context = &a,
+                                                .second_order = second_order,
+                                                .random_projection = kind > 3};
+        const rapt_gradcheck_result r = rapt_module_gradcheck(&a.attention->module, read, 3, inputs, &options);
         cr_expect(r.passed, "family %d, kind %d: %s", family, kind, r.message);
-        cr_expect_gt(r.checked, second_order ? 50 : 500);
+        cr_expect_gt(r.checked, kind > 3 ? 0 : second_order ? 50 : 500);
         rapt_module_free(&a.attention->module);
     }
     expect_no_error();
