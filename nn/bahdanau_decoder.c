@@ -137,8 +137,11 @@ static rapt_tensor *read_tokens(rapt_bahdanau_decoder *decoder, rapt_tensor *tok
 {
     if (!check_state(decoder, state) || !rapt_bahdanau_check_tokens(kind.name, tokens)) return NULL;
     tokens = rapt_transpose(tokens, 0, 1);
-    if (tokens && !weights && rapt_bahdanau_steps_fit(decoder, state, rapt_size(tokens, 1)))
-        return rapt_bahdanau_steps(decoder, tokens, NULL, state);
+    if (tokens && rapt_bahdanau_steps_fit(decoder, state, rapt_size(tokens, 1))) {
+        rapt_tensor *sequence = rapt_bahdanau_steps(decoder, tokens, NULL, state, weights);
+        if (sequence && weights) *weights = rapt_contiguous(rapt_transpose(*weights, 0, 1));
+        return sequence;
+    }
     rapt_tensor *embedded = rapt_embedding_forward(decoder->embedding, tokens); /* (T, B, embedding) */
     return embedded ? run_by_step(decoder, embedded, NULL, state, weights) : NULL;
 }
@@ -197,7 +200,7 @@ static rapt_tensor *read_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tok
     rapt_tensor *sequence, *embedded;
     if (!select_sequences(&now, order->sequences)) return NULL;
     if (rapt_bahdanau_steps_fit(decoder, &now, batch))
-        sequence = rapt_bahdanau_steps(decoder, tokens, order->step_starts, &now);
+        sequence = rapt_bahdanau_steps(decoder, tokens, order->step_starts, &now, NULL);
     else
         sequence = (embedded = rapt_embedding_forward(decoder->embedding, tokens)) != NULL
                        ? run_by_step(decoder, embedded, order->step_starts, &now, NULL)

@@ -12,9 +12,17 @@
 static const char *const name = "bahdanau_steps";
 
 /* Forward saves its inputs, behind them the states and all that the loops kept. Backward reads the inputs before
- * at_layers, those two and the weights, with the gradients of the two outputs in place of what it does not need. */
+ * at_layers, those two and the weights, with the gradients of the outputs in place of what it does not need and behind
+ * it. */
 _Static_assert(most_inputs + 2 <= RAPT_MAX_SAVED, "what the largest decoder saves");
-enum { at_last_gradient = at_embedding, at_saved_states = at_layers, at_kept, at_gradient, at_weights };
+enum {
+    at_last_gradient = at_embedding,
+    at_saved_states = at_layers,
+    at_kept,
+    at_gradient,
+    at_weights_gradient,
+    at_weights
+};
 
 /* What backward reads of forward, one piece behind the other in one tensor. */
 typedef struct piece {
@@ -149,7 +157,13 @@ static rapt_tensor *forward(rapt_call *call)
     find_pieces(&r, kept);
     if (!rapt_bahdanau_run_steps(name, &r, &weights)) return NULL;
     copy_last_states(&r, last->data);
-    rapt_call_set_output(call, 1, rapt_keep(last));
+    rapt_call_set_output(call, rapt_bahdanau_last, rapt_keep(last));
+    if (rapt_call_output_count(call) > rapt_bahdanau_weights_given) {
+        rapt_tensor *given = rapt_step_rows_new(name, &s->steps, s->dtype, s->keys);
+        if (!given) return NULL;
+        memcpy(given->data, r.weights, (size_t)(s->steps.rows * s->keys * s->bytes));
+        rapt_call_set_output(call, rapt_bahdanau_weights_given, rapt_keep(given));
+    }
     for (int i = 0; i < rapt_call_count(call); i++) rapt_call_save(call, in[i]);
     rapt_call_save(call, rapt_keep(sequence));
     rapt_call_save(call, kept);
@@ -249,7 +263,8 @@ static rapt_tensor *backward_forward(rapt_call *call)
     RAPT_SCOPE;
     for (int i = 0; i < at_layers; i++) in[i] = i == at_embedding ? NULL : given[i];
     for (int i = 0; i < 2 * o->layers; i++) in[at_layers + layer_inputs * (i / 2) + i % 2] = given[at_weights + i];
-    const rapt_tensor *gradient = rapt_as_contiguous(given[at_gradient]);
+    const rapt_tensor *gradient = rapt_as_contiguous(given[at_gradient]), *of_weights = NULL;
+    if (given[at_weights_gradient] && !(of_weights = rapt_as_contiguous(given[at_weights_gradient]))) return NULL;
     if (!gradient || !describe(&r, &weights, o, in, given[at_saved_states]) || !take_gradients(&r, gradients))
         return NULL;
     rapt_tensor *carry =
@@ -257,6 +272,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
     if (!carry) return NULL;
     r.sequence = given[at_saved_states]->data;
     r.gradient = gradient->data;
+    r.weights_gradient = of_weights ? of_weights->data : NULL;
     r.carry = carry->data;
     find_pieces(&r, given[at_kept]);
     if (!rapt_bahdanau_run_steps(name, &r, &weights) || !sum_gradients(&r, o, in[at_unit], gradients)) return NULL;
@@ -271,7 +287,7 @@ static const rapt_op backward = {
     .name = "bahdanau_steps_backward",
     .forward = backward_forward,
     .options_size = sizeof(rapt_bahdanau_options),
-    .optional = 1u << at_ranges | 1u << at_starts | 1u << at_drops | 1u << at_last_gradient,
+    .optional = 1u << at_ranges | 1u << at_starts | 1u << at_drops | 1u << at_last_gradient | 1u << at_weights_gradient,
 };
 
 static bool vjp(rapt_call *call)
@@ -280,10 +296,13 @@ static bool vjp(rapt_call *call)
     rapt_tensor *in[at_weights + 2 * rapt_bahdanau_layers], *gradients[most_inputs];
     const int count = at_layers + layer_inputs * o.layers;
     for (int i = 0; i < at_layers; i++)
-        in[i] = i == at_embedding ? rapt_call_gradient(call, 1) : rapt_call_saved(call, i);
+        in[i] = i == at_embedding ? rapt_call_gradient(call, rapt_bahdanau_last) : rapt_call_saved(call, i);
     in[at_saved_states] = rapt_call_saved(call, count);
     in[at_kept] = rapt_call_saved(call, count + 1);
-    in[at_gradient] = rapt_call_gradient_or_zeros(call, 0);
+    in[at_gradient] = rapt_call_gradient_or_zeros(call, rapt_bahdanau_sequence);
+    in[at_weights_gradient] = rapt_call_output_count(call) > rapt_bahdanau_weights_given
+                                  ? rapt_call_gradient(call, rapt_bahdanau_weights_given)
+                                  : NULL;
     for (int i = 0; i < 2 * o.layers; i++)
         in[at_weights + i] = rapt_call_saved(call, at_layers + layer_inputs * (i / 2) + i % 2);
     for (int i = 0; i < count; i++) o.wants |= (uint32_t)rapt_call_wants(call, i) << i;
@@ -300,10 +319,10 @@ static const rapt_op op = {
     .definition = rapt_bahdanau_definition,
     .options_size = sizeof(rapt_bahdanau_options),
     .optional = 1u << at_ranges | 1u << at_starts | 1u << at_drops | 1u << (at_layers + layer_input_bias),
-    .outputs = 2,
 };
 
-bool rapt_bahdanau_apply(const rapt_bahdanau_options *options, rapt_tensor *const *inputs, rapt_tensor **outputs)
+bool rapt_bahdanau_apply(const rapt_bahdanau_options *options, rapt_tensor *const *inputs, int count,
+                         rapt_tensor **outputs)
 {
-    return rapt_apply_many(&op, options, at_layers + layer_inputs * options->layers, inputs, outputs);
+    return rapt_apply_counted(&op, options, at_layers + layer_inputs * options->layers, inputs, count, outputs);
 }

@@ -23,8 +23,11 @@ typedef struct rapt_bahdanau_options {
 } rapt_bahdanau_options;
 
 /* outputs[0]: the last layer's states after all steps (T, B, hidden); [1]: all layers', after each row's last step
- * (layers, B, hidden). False after an error. */
-bool rapt_bahdanau_apply(const rapt_bahdanau_options *options, rapt_tensor *const *inputs, rapt_tensor **outputs);
+ * (layers, B, hidden); [2], where `count` is 3 and not 2: the weights before dropout (T, B, K). False after an
+ * error. */
+enum { rapt_bahdanau_sequence, rapt_bahdanau_last, rapt_bahdanau_weights_given, rapt_bahdanau_most_outputs };
+bool rapt_bahdanau_apply(const rapt_bahdanau_options *options, rapt_tensor *const *inputs, int count,
+                         rapt_tensor **outputs);
 
 /* The op's definition. */
 rapt_tensor *rapt_bahdanau_definition(rapt_call *call);

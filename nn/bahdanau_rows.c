@@ -141,6 +141,8 @@ static void attend_backward(const rapt_bahdanau_run *r, int64_t step, int64_t ro
                                 .keys = r->key_gradients,
                                 .values = r->value_gradients,
                                 .raw_weight = r->unit_gradients};
+    if (r->weights_gradient)
+        g.d_weights = (rapt_raw_grid){at(r, r->weights_gradient, 0, step, 0, s->keys), {s->keys, s->keys, s->keys, 1}};
     for (int64_t item = row; item < row + rows; item++) {
         const rapt_attention_piece piece = piece_of(r, item);
         g.adds_keys = g.adds_values = g.adds_raw_weight = item < later;

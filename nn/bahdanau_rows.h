@@ -31,7 +31,8 @@ typedef struct rapt_bahdanau_run {
     char *weights, *statistics;        /* (…, keys) and (…, 2) */
     char *powers, *largest;            /* of the queries of one step: (batch, padded) and (batch) */
 
-    const char *gradient;                        /* backward: of the sequence */
+    const char *gradient;                        /* backward: of the sequence, */
+    const char *weights_gradient;                /* and of the weights, (…, keys); NULL: none */
     char *carry;                                 /* (layers, batch, hidden): in goes the last state's gradient */
     char *input_gradients[rapt_bahdanau_layers]; /* (…, 3·hidden), of the projections */
     char *hidden_gradients[rapt_bahdanau_layers];

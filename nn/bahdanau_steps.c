@@ -54,7 +54,7 @@ static bool resolve(const rapt_bahdanau_state *state, rapt_tensor **ranges)
 }
 
 rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_tensor *step_starts,
-                                 rapt_bahdanau_state *state)
+                                 rapt_bahdanau_state *state, rapt_tensor **weights)
 {
     const rapt_attention *attention = decoder->attention;
     const rapt_recurrent *rnn = &decoder->rnn->recurrent;
@@ -62,7 +62,7 @@ rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *to
     rapt_bahdanau_options o = {.layers = rnn->layers, .dropout = attention->module.training ? attention->dropout : 0};
     rapt_tensor *in[most_inputs] =
         {[at_starts] = step_starts, [at_initial] = state->hidden, [at_keys] = state->keys, [at_values] = state->values};
-    rapt_tensor *parts[2], *outputs[2];
+    rapt_tensor *parts[2], *outputs[rapt_bahdanau_most_outputs];
     if (!rapt_split(rnn->layer[0].weight_ih, 1, 2, sizes, parts)) return NULL;
     in[at_embedding] = rapt_bahdanau_project(decoder->embedding, tokens, parts[1], rnn->layer[0].bias_ih);
     if (!in[at_embedding] || !resolve(state, &in[at_ranges]) || !draw_drops(rnn, in[at_embedding], &in[at_drops]))
@@ -79,7 +79,9 @@ rapt_tensor *rapt_bahdanau_steps(rapt_bahdanau_decoder *decoder, rapt_tensor *to
     const int64_t steps = step_starts ? step_starts->count - 1 : tokens->shape[0];
     for (int64_t t = 0; t < steps && o.dropout > 0 && o.dropout < 1; t++)
         rapt_random_reserve(state->keys->shape[0] * state->keys->shape[1]);
-    if (!rapt_bahdanau_apply(&o, in, outputs)) return NULL;
-    state->hidden = outputs[1];
-    return outputs[0];
+    const int count = weights ? rapt_bahdanau_most_outputs : rapt_bahdanau_weights_given;
+    if (!rapt_bahdanau_apply(&o, in, count, outputs)) return NULL;
+    state->hidden = outputs[rapt_bahdanau_last];
+    if (weights) *weights = outputs[rapt_bahdanau_weights_given];
+    return outputs[rapt_bahdanau_sequence];
 }

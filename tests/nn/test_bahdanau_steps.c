@@ -1,4 +1,4 @@
-/* Bahdanau's decoder in one op against its steps one by one, which are what runs when weights are asked for. */
+/* Bahdanau's decoder in one op against its steps one by one, which are what runs when its attention keeps weights. */
 #include "modules.h"
 
 #include <rapt/seq2seq.h>
@@ -19,7 +19,8 @@ typedef struct setting {
     int layers;
     double dropout, scale;    /* scale: of the projected keys */
     bool has_lengths, spoils; /* spoils: padding becomes NaN */
-    int root;                 /* 0: outputs and last states, 1: outputs, 2: last states */
+    int root;                 /* 0: outputs and last states, 1: outputs, 2: last states, 3: outputs and weights, 4:
+                               * weights */
 } setting;
 
 static bool add_leaf(const char *name, rapt_tensor *tensor, void *context)
@@ -55,10 +56,11 @@ static outcome run(const setting *s, bool by_step)
                                          .dropout = s->dropout};
     rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
     cr_assert(decoder && rapt_module_cast(&decoder->module, s->dtype), "%s", rapt_error());
+    decoder->attention->keep_weights = by_step;
     outcome leaves = {0}, o = {0};
     rapt_tensor *memory = rapt_require_gradient(rapt_randn(s->dtype, RAPT_SHAPE(s->keys, s->batch, s->hidden)));
     rapt_tensor *hidden = rapt_require_gradient(rapt_randn(s->dtype, RAPT_SHAPE(s->layers, s->batch, s->hidden))),
-                *lengths = lengths_for(s), *weights;
+                *lengths = lengths_for(s), *weights = NULL;
     if (s->spoils)
         for (int64_t i = 0; i < s->batch; i++)
             for (int64_t j = (3 * i + 2) % (s->keys + 1); j < s->keys; j++)
@@ -70,15 +72,18 @@ static outcome run(const setting *s, bool by_step)
     rapt_module_visit(&decoder->module, RAPT_PARAMETERS, add_leaf, &leaves);
     rapt_tensor *tokens = rapt_randint(0, 11, RAPT_SHAPE(s->batch, s->steps));
     rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, hidden, lengths);
-    rapt_tensor *outputs = rapt_bahdanau_decoder_forward(decoder, tokens, &state, by_step ? &weights : NULL);
+    rapt_tensor *outputs = rapt_bahdanau_decoder_forward(decoder, tokens, &state, s->root >= 3 ? &weights : NULL);
     cr_assert_not_null(outputs, "%s", rapt_error());
     rapt_tensor *root = s->root == 1   ? weighted(outputs)
                         : s->root == 2 ? weighted(state.hidden)
+                        : s->root == 3 ? rapt_add(weighted(outputs), weighted(weights))
+                        : s->root == 4 ? weighted(weights)
                                        : rapt_add(weighted(outputs), weighted(state.hidden));
     o.results[o.count++] = rapt_contiguous(rapt_detach(outputs));
     o.results[o.count++] = rapt_contiguous(rapt_detach(state.hidden));
     cr_assert(rapt_gradients(1, &root, NULL, leaves.count, leaves.results, o.results + 2, 0), "%s", rapt_error());
     o.count += leaves.count;
+    if (weights) o.results[o.count++] = rapt_contiguous(rapt_detach(weights));
     rapt_module_free(&decoder->module);
     return o;
 }
@@ -115,6 +120,10 @@ Test(bahdanau_steps, equal_single_steps)
         {RAPT_FLOAT64, 3, 5, 4, 6, 1, 0.4, 1, .has_lengths = true},  /* a single layer draws as its steps do */
         {RAPT_FLOAT64, 3, 5, 4, 6, 1, 1, 1, .root = 0},
         {RAPT_FLOAT32, 40, 5, 4, 33, 2, 0, 1, .has_lengths = true},
+        {RAPT_FLOAT64, 3, 5, 4, 6, 2, 0, 1, .has_lengths = true, .spoils = true, .root = 3},
+        {RAPT_FLOAT64, 3, 140, 2, 6, 1, 0.4, 1, .has_lengths = true, .root = 3},
+        {RAPT_FLOAT64, 37, 4, 3, 70, 2, 0, 1, .root = 4},
+        {RAPT_FLOAT32, 40, 5, 4, 33, 2, 0, 1, .has_lengths = true, .root = 3},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) expect_same_as_steps(&settings[i]);
 }
@@ -135,7 +144,7 @@ Test(bahdanau_steps, dropout_between_layers)
 Test(bahdanau_steps, threads_do_not_change_a_bit)
 {
     RAPT_SCOPE;
-    const setting s = {RAPT_FLOAT32, 67, 6, 5, 48, 2, 0.3, 1, .has_lengths = true};
+    const setting s = {RAPT_FLOAT32, 67, 6, 5, 48, 2, 0.3, 1, .has_lengths = true, .root = 3};
     cr_assert(rapt_set_threads(1));
     const outcome expected = run(&s, false);
     for (int threads = 2; threads <= 4; threads++) {
@@ -184,15 +193,15 @@ Test(bahdanau_steps, without_memory)
     rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
     rapt_tensor *memory = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 9, 4))),
                 *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(9, 3)),
-                *hidden = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 9, 4)), *gradient;
+                *hidden = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 9, 4)), *gradient, *weights;
     const int64_t before = live_bytes();
     int64_t failures = 0;
     for (bool done = false; !done; failures++) {
         rapt_scope scope = rapt_scope_begin();
         rapt_memory_fail_after(failures);
         rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, hidden, NULL);
-        rapt_tensor *outputs = state.keys ? rapt_bahdanau_decoder_forward(decoder, tokens, &state, NULL) : NULL;
-        rapt_tensor *root = outputs ? rapt_sum(outputs, RAPT_ALL_AXES, false) : NULL;
+        rapt_tensor *outputs = state.keys ? rapt_bahdanau_decoder_forward(decoder, tokens, &state, &weights) : NULL;
+        rapt_tensor *root = outputs ? rapt_add(rapt_sum(outputs, RAPT_ALL_AXES, false), weighted(weights)) : NULL;
         done = root && rapt_gradients(1, &root, NULL, 1, &memory, &gradient, 0);
         rapt_memory_fail_after(-1);
         if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");

@@ -66,8 +66,7 @@ RAPT_API rapt_bahdanau_state rapt_bahdanau_decoder_start_packed(rapt_bahdanau_de
                                                                 rapt_tensor *encoder_state, rapt_tensor *starts);
 
 /* Tokens (B, T) → logits (B, T, vocabulary); the state moves on by T steps. With weights not NULL the attention weights
- * (B, T, K), before dropout, go there, in the graph as the logits are: a loss may read both. The steps are then
- * computed one by one. */
+ * (B, T, K), before dropout, go there, in the graph as the logits are: a loss may read both. */
 RAPT_API rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
                                                     rapt_bahdanau_state *state, rapt_tensor **weights);
 
