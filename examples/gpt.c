@@ -13,7 +13,7 @@
 #include "files.h"
 
 struct options {
-    const char *data, *prompt, *weights, *save;
+    const char *data, *prompt, *weights, *save, *log;
     int preset, positions;
     int64_t steps, batch, context, hidden, layers, heads, sample, top_k, seed, threads;
     double learning_rate, dropout, temperature, top_p;
@@ -152,12 +152,17 @@ static void train(rapt_gpt *gpt, const struct text *text, const struct options *
                                     .warm_up = o->steps / 20,
                                     .total = o->steps,
                                     .final = 0.1};
+    rapt_metrics *log = o->log ? rapt_metrics_open(o->log, RAPT_METRICS_BY_NAME, false) : NULL;
     rapt_progress progress = rapt_progress_start(stderr, 0, o->steps);
     for (int64_t step = 0; step < o->steps; step++) {
-        rapt_optimizer_set_learning_rate(adamw, o->learning_rate * rapt_schedule_factor(&schedule, step));
-        rapt_progress_step(&progress, train_step(gpt, adamw, text, o), o->batch * o->context);
+        const double rate = o->learning_rate * rapt_schedule_factor(&schedule, step);
+        rapt_optimizer_set_learning_rate(adamw, rate);
+        const double loss = train_step(gpt, adamw, text, o);
+        rapt_progress_step(&progress, loss, o->batch * o->context);
+        if (log) rapt_metrics_write(log, step, RAPT_METRIC_ROW({"loss", loss}, {"learning_rate", rate}));
     }
     rapt_progress_end(&progress);
+    rapt_metrics_close(log);
     rapt_optimizer_free(adamw);
 }
 
@@ -258,6 +263,9 @@ static int parse(int argc, char **argv, struct options *o)
         command_line_seed(&o->seed),
         command_line_threads(&o->threads),
         {"--save", .metavar = "FILE", .help = "write the weights there (safetensors)", .string = &o->save},
+        {"--log", .metavar = "PATH",
+         .help = "write loss and learning rate of each step there: FILE.csv, FILE.jsonl, or a folder for TensorBoard",
+         .string = &o->log},
         {"--weights", .metavar = "FILE", .help = "begin with these weights; --steps 0 only continues the text",
          .string = &o->weights},
         {.help = "Continuing"},

@@ -15,6 +15,22 @@ static const rapt_metrics_kind *const kinds[] = {
     [RAPT_METRICS_TENSORBOARD] = &rapt_event_kind,
 };
 
+/* By what comes behind the last point of the file's name; BY_NAME and an error for another ending. */
+static rapt_metrics_format format_of(const char *path)
+{
+    static const struct {
+        const char *ending;
+        rapt_metrics_format format;
+    } endings[] = {{".csv", RAPT_METRICS_CSV}, {".jsonl", RAPT_METRICS_JSON_LINES}};
+    const char *slash = strrchr(path, '/'), *ending = strrchr(slash ? slash : path, '.');
+    if (!ending || !ending[1] || ending[1] == '/') return RAPT_METRICS_TENSORBOARD;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (strcmp(ending, endings[i].ending) == 0) return endings[i].format;
+    rapt_fail(RAPT_ERROR_VALUE, "metrics_open", "'%s' ends in %s; .csv, .jsonl, or the name of a folder expected", path,
+              ending);
+    return RAPT_METRICS_BY_NAME;
+}
+
 bool rapt_metrics_put(rapt_metrics *metrics, const void *bytes, size_t count)
 {
     if (metrics->size - metrics->used < count) {
@@ -47,6 +63,8 @@ rapt_metrics *rapt_metrics_open(const char *path, rapt_metrics_format format, bo
     if (!path) return rapt_fail_null(op, "path"), NULL;
     if ((size_t)format >= sizeof kinds / sizeof *kinds)
         return rapt_fail(RAPT_ERROR_VALUE, op, "%d is not a format of metrics", (int)format), NULL;
+    if (format == RAPT_METRICS_BY_NAME) format = format_of(path);
+    if (format == RAPT_METRICS_BY_NAME) return NULL;
     rapt_metrics *metrics = calloc(1, sizeof *metrics);
     if (metrics) *metrics = (rapt_metrics){.kind = kinds[format], .path = strdup(path)};
     if (!metrics || !metrics->path) {

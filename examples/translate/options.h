@@ -9,7 +9,7 @@
 
 struct options {
     const char *data; /* NULL: number names */
-    const char *out, *weights, *sentence;
+    const char *out, *weights, *sentence, *log;
     bool translates, resumes, is_book;
     bool writes_page;
     bool is_fixed;       /* the book preset without the two slips of its Transformer */

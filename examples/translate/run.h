@@ -14,6 +14,7 @@ struct run {
     struct model *model;
     rapt_optimizer *optimizer;
     rapt_loader *batches, *validation; /* of the training pairs, and of the validation pairs (NULL: there are none) */
+    rapt_metrics *log;                 /* NULL: none */
     rapt_tensor *curves; /* float64 (epochs, 2): training and validation loss after each epoch; NaN: not yet */
     int64_t step;        /* steps done */
     int64_t steps_per_epoch, total_steps;

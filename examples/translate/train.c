@@ -64,7 +64,7 @@ static double training_loss(const struct run *run)
     return two ? (run->recent_loss + run->last_loss) / 2 : run->epoch_loss / (double)run->steps_per_epoch;
 }
 
-static void end_epoch(struct run *run, rapt_progress *progress)
+static bool end_epoch(struct run *run, rapt_progress *progress)
 {
     int64_t epoch = run->step / run->steps_per_epoch;
     double *losses = (double *)rapt_data_for_writing(run->curves) + 2 * (epoch - 1);
@@ -74,6 +74,10 @@ static void end_epoch(struct run *run, rapt_progress *progress)
     watch_epoch(run, losses[1]);
     rapt_progress_print(progress, "epoch %lld/%lld: training loss %.4f, validation loss %.4f", (long long)epoch,
                         (long long)run->options->epochs, losses[0], losses[1]);
+    return !run->log ||
+           rapt_metrics_write(run->log, run->step,
+                              RAPT_METRIC_ROW({"training_loss", losses[0]}, {"validation_loss", losses[1]},
+                                              {"learning_rate", rapt_optimizer_get_learning_rate(run->optimizer)}));
 }
 
 static bool is_checkpoint_due(const struct run *run, bool epoch_ended)
@@ -87,13 +91,16 @@ bool run_train(struct run *run)
     int64_t limit = run->options->steps;
     int64_t end = limit > 0 && limit < run->total_steps ? limit : run->total_steps;
     rapt_progress progress = rapt_progress_start(stderr, run->step, end);
-    bool good = watch_begin(run);
+    const char *log = run->options->log;
+    if (log) run->log = rapt_metrics_open(log, RAPT_METRICS_BY_NAME, run->step > 0);
+    bool good = (run->log || !log) && watch_begin(run);
     while (good && run->step < end && !interrupt_signal()) {
         good = step(run, &progress) && watch_step(run);
         bool epoch_ended = good && run->step % run->steps_per_epoch == 0;
-        if (epoch_ended) end_epoch(run, &progress);
+        if (epoch_ended) good = end_epoch(run, &progress);
         if (good && is_checkpoint_due(run, epoch_ended)) good = run_save(run);
     }
     rapt_progress_end(&progress);
-    return watch_end(run) && good && run_save(run);
+    const bool logged = rapt_metrics_close(run->log);
+    return watch_end(run) && good && run_save(run) && logged;
 }

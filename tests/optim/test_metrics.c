@@ -44,20 +44,14 @@ static rapt_metrics *opened(rapt_metrics_format format, bool append)
     return metrics;
 }
 
-#define ROW(...)                                                                                                       \
-    (int)(sizeof((rapt_metric[]){__VA_ARGS__}) / sizeof(rapt_metric)), (rapt_metric[])                                 \
-    {                                                                                                                  \
-        __VA_ARGS__                                                                                                    \
-    }
-
 Test(metrics, csv)
 {
     setlocale(LC_ALL, "de_DE.UTF-8"); /* where there is one, its commas must not come in */
     rapt_metrics *metrics = opened(RAPT_METRICS_CSV, false);
-    cr_expect(rapt_metrics_write(metrics, 0, ROW({"loss", 0.5}, {"a,\"b\"", -1e-30}, {"c", 1. / 3})));
+    cr_expect(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"loss", 0.5}, {"a,\"b\"", -1e-30}, {"c", 1. / 3})));
     cr_expect_str_eq(content(), "step,loss,\"a,\"\"b\"\"\",c\n0,0.5,-1e-30,0.3333333333333333\n");
-    cr_expect(rapt_metrics_write(metrics, 10, ROW({"c", (double)NAN}, {"loss", (double)-INFINITY})));
-    cr_expect_not(rapt_metrics_write(metrics, 11, ROW({"other", 1})));
+    cr_expect(rapt_metrics_write(metrics, 10, RAPT_METRIC_ROW({"c", (double)NAN}, {"loss", (double)-INFINITY})));
+    cr_expect_not(rapt_metrics_write(metrics, 11, RAPT_METRIC_ROW({"other", 1})));
     expect_error(RAPT_ERROR_VALUE, "'other' is none of the 3 names");
     cr_expect(rapt_metrics_close(metrics));
 
@@ -65,11 +59,11 @@ Test(metrics, csv)
     fputs("12,0.2", file); /* a crash */
     fclose(file);
     metrics = opened(RAPT_METRICS_CSV, true);
-    cr_expect(rapt_metrics_write(metrics, 12, ROW({"a,\"b\"", 3})), "%s", rapt_error());
+    cr_expect(rapt_metrics_write(metrics, 12, RAPT_METRIC_ROW({"a,\"b\"", 3})), "%s", rapt_error());
     cr_expect(rapt_metrics_close(metrics));
     cr_expect_str_eq(content(), "step,loss,\"a,\"\"b\"\"\",c\n0,0.5,-1e-30,0.3333333333333333\n10,-inf,,nan\n12,,3,\n");
     metrics = opened(RAPT_METRICS_CSV, false);
-    cr_expect(rapt_metrics_write(metrics, 1, ROW({"x", 100000})));
+    cr_expect(rapt_metrics_write(metrics, 1, RAPT_METRIC_ROW({"x", 100000})));
     cr_expect(rapt_metrics_close(metrics));
     cr_expect_str_eq(content(), "step,x\n1,1e+05\n");
     expect_no_error();
@@ -78,14 +72,34 @@ Test(metrics, csv)
 Test(metrics, json_lines)
 {
     rapt_metrics *metrics = opened(RAPT_METRICS_JSON_LINES, false);
-    cr_expect(rapt_metrics_write(metrics, -1, ROW({"loss", 0.1}, {"a\"\\\n\xc3\xa9", (double)INFINITY})));
+    cr_expect(rapt_metrics_write(metrics, -1, RAPT_METRIC_ROW({"loss", 0.1}, {"a\"\\\n\xc3\xa9", (double)INFINITY})));
     cr_expect(rapt_metrics_close(metrics));
     metrics = opened(RAPT_METRICS_JSON_LINES, true);
-    cr_expect(rapt_metrics_write(metrics, 2, ROW({"other", 0})));
+    cr_expect(rapt_metrics_write(metrics, 2, RAPT_METRIC_ROW({"other", 0})));
     cr_expect(rapt_metrics_close(metrics));
     cr_expect_str_eq(content(), "{\"step\": -1, \"loss\": 0.1, \"a\\\"\\\\\\u000a\xc3\xa9\": null}\n"
                                 "{\"step\": 2, \"other\": 0}\n");
     expect_no_error();
+}
+
+Test(metrics, formats_by_name)
+{
+    char name[64];
+    static const char *const endings[] = {".csv", ".jsonl"}, *const contents[] = {"step,x\n3,1\n",
+                                                                                  "{\"step\": 3, \"x\": 1}\n"};
+    for (int i = 0; i < 2; i++) {
+        unlink(path);
+        snprintf(name, sizeof name, "%s%s", path, endings[i]);
+        rapt_metrics *metrics = rapt_metrics_open(name, RAPT_METRICS_BY_NAME, false);
+        cr_expect(rapt_metrics_write(metrics, 3, RAPT_METRIC_ROW({"x", 1})), "%s", rapt_error());
+        cr_expect(rapt_metrics_close(metrics));
+        rename(name, path);
+        cr_expect_str_eq(content(), contents[i]);
+    }
+    cr_expect_null(rapt_metrics_open("a/b.c/log.txt", RAPT_METRICS_BY_NAME, false));
+    expect_error(RAPT_ERROR_VALUE, "'a/b.c/log.txt' ends in .txt; .csv, .jsonl, or the name of a folder");
+    cr_expect_null(rapt_metrics_open("/nowhere.csv/log", RAPT_METRICS_BY_NAME, false));
+    expect_error(RAPT_ERROR_FILE, "is no folder");
 }
 
 /* The values of RFC 3720, B.4. */
@@ -120,10 +134,11 @@ Test(metrics, events_are_read_by_another_reader)
     unlink(path);
     rapt_metrics *metrics = opened(RAPT_METRICS_TENSORBOARD, false), *more = opened(RAPT_METRICS_TENSORBOARD, true);
     for (int step = 0; step < 300; step++)
-        cr_expect(rapt_metrics_write(metrics, step, ROW({"loss/training", 1. / (1 + step)}, {"rate", step})), "%s",
-                  rapt_error());
-    cr_expect(rapt_metrics_write(metrics, 1000000, ROW({"loss/training", 0.25})));
-    cr_expect(rapt_metrics_write(more, 7, ROW({"more", -2})));
+        cr_expect(rapt_metrics_write(metrics, step,
+                                     RAPT_METRIC_ROW({"loss/training", 1. / (1 + step)}, {"rate", step})),
+                  "%s", rapt_error());
+    cr_expect(rapt_metrics_write(metrics, 1000000, RAPT_METRIC_ROW({"loss/training", 0.25})));
+    cr_expect(rapt_metrics_write(more, 7, RAPT_METRIC_ROW({"more", -2})));
     cr_expect(rapt_metrics_close(metrics) && rapt_metrics_close(more));
     snprintf(command, sizeof command, "python3 '%s/tests/optim/read_events.py' '%s'", RAPT_SOURCE_ROOT, path);
     const int status = system("python3 -c ''") == 0 ? system(command) : 0;
@@ -137,7 +152,7 @@ Test(metrics, full_disk)
     unlink(path);
     cr_assert_eq(symlink("/dev/full", path), 0);
     rapt_metrics *metrics = rapt_metrics_open(path, RAPT_METRICS_JSON_LINES, false);
-    cr_expect(!metrics || !rapt_metrics_write(metrics, 0, ROW({"loss", 1})));
+    cr_expect(!metrics || !rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"loss", 1})));
     cr_expect_eq(rapt_error_get_code(), RAPT_ERROR_FILE, "%s", rapt_error());
     rapt_metrics_close(metrics);
     rapt_clear_error();
@@ -161,19 +176,19 @@ Test(metrics, wrong_uses)
     cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_CSV, true));
     expect_error(RAPT_ERROR_FORMAT, "is no list of names that begins with step");
     rapt_metrics *metrics = opened(RAPT_METRICS_JSON_LINES, false);
-    cr_expect_not(rapt_metrics_write(NULL, 0, ROW({"x", 1})));
+    cr_expect_not(rapt_metrics_write(NULL, 0, RAPT_METRIC_ROW({"x", 1})));
     expect_error(RAPT_ERROR_NULL, "metrics is NULL");
     cr_expect_not(rapt_metrics_write(metrics, 0, 0, NULL));
     expect_error(RAPT_ERROR_VALUE, "0 metrics");
     cr_expect_not(rapt_metrics_write(metrics, 0, 1, NULL));
     expect_error(RAPT_ERROR_NULL, "list is NULL");
-    cr_expect_not(rapt_metrics_write(metrics, 0, ROW({NULL, 1})));
+    cr_expect_not(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({NULL, 1})));
     expect_error(RAPT_ERROR_NULL, "metric 0 is NULL");
-    cr_expect_not(rapt_metrics_write(metrics, 0, ROW({"", 1})));
+    cr_expect_not(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"", 1})));
     expect_error(RAPT_ERROR_VALUE, "0 bytes");
-    cr_expect_not(rapt_metrics_write(metrics, 0, ROW({"step", 1})));
+    cr_expect_not(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"step", 1})));
     expect_error(RAPT_ERROR_VALUE, "is called step");
-    cr_expect_not(rapt_metrics_write(metrics, 0, ROW({"x", 1}, {"y", 1}, {"x", 1})));
+    cr_expect_not(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"x", 1}, {"y", 1}, {"x", 1})));
     expect_error(RAPT_ERROR_VALUE, "metrics 0 and 2 are both called 'x'");
     cr_expect_str_eq(content(), "");
     cr_expect(rapt_metrics_close(metrics));

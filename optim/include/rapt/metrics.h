@@ -7,6 +7,7 @@
 RAPT_BEGIN_DECLS
 
 typedef enum rapt_metrics_format {
+    RAPT_METRICS_BY_NAME,     /* .csv, .jsonl, or for a path without an ending a folder for TensorBoard */
     RAPT_METRICS_CSV,         /* "step,loss,…" and a line for each row (RFC 4180) */
     RAPT_METRICS_JSON_LINES,  /* {"step": 1, "loss": 0.5, …}, a line for each row; NaN and infinities are null */
     RAPT_METRICS_TENSORBOARD, /* an event file of scalars, as float32 */
@@ -25,6 +26,9 @@ typedef struct rapt_metric {
     const char *name;
     double value;
 } rapt_metric;
+
+/* A row written in place: rapt_metrics_write(metrics, step, RAPT_METRIC_ROW({"loss", loss}, {"rate", rate})). */
+#define RAPT_METRIC_ROW(...) RAPT_LENGTH_OF(rapt_metric, __VA_ARGS__), RAPT_ARRAY_OF(rapt_metric, __VA_ARGS__)
 
 /* Writes a row of count metrics, 1 or more of different names, and hands it to the system, so that a crash loses none.
  * The names of a CSV file are those of its first row; in later ones some may be missing, but none be new. Numbers are
