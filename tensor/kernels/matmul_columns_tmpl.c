@@ -60,9 +60,6 @@ static inline __attribute__((always_inline)) void add_turned(const int rows, con
     for (int i = 0; i < lane_width; i++) from->first[i] += 16;
 }
 
-/* Keeps gcc from working out an address of its own for each column, for which there are no registers. */
-#define HIDE(number) __asm__("" : "+r"(number))
-
 /* out = Σ ab, or out + Σ ab, for one row or two, dense along k, and one or two whole vectors of columns; k is
  * lane_width or more. */
 static inline __attribute__((always_inline)) void column_tile(const int rows, const int vectors, int64_t k, const T *a,

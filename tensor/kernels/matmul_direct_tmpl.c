@@ -92,7 +92,7 @@ static void multiply_tiles(const rapt_product *p, const part_of_b *from, int whi
         sum(tiles, from->k, a, p->a_row, p->a_column, from->b, from->b_row, element_of(p, row, from->column), p->c_row,
             from->count, adds);
     } else {
-        T beside[(strided_rows + lane_width) * widest_turned];
+        T beside[(narrow_rows + lane_width) * widest_turned];
         for (int64_t i = 0; i < tiles; i++, a += height * p->a_row) {
             sum(1, from->k, a, p->a_row, p->a_column, from->b, from->b_row, beside, widest_turned, from->count, false);
             put_turned(p, row + i * height, height, from->column, from->count, beside, widest_turned, adds);
@@ -103,18 +103,33 @@ static void multiply_tiles(const rapt_product *p, const part_of_b *from, int whi
 
 static const int64_t tile_columns[] = {width, 2 * width, 4 * width, 8 * width, width / 2};
 
+/* How tiles of a width cut the rows: into panels of that height, but for the last ones, which are lower by a row. */
+typedef struct row_cut {
+    int64_t panels, height, lower;
+} row_cut;
+
+static inline row_cut cut_rows(int64_t rows, int64_t highest)
+{
+    if (rows <= highest) return (row_cut){1, rows, 0};
+    const int64_t panels = (rows + highest - 1) / highest, height = (rows + panels - 1) / panels;
+    return (row_cut){panels, height, panels * height - rows};
+}
+
 /* The same for all rows. */
 static void multiply_rows_directly(const rapt_product *p, part_of_b from)
 {
-    const int64_t highest = p->c_column == 1 ? strided_rows : turned_rows;
-    const int64_t panels = (p->m + highest - 1) / highest, height = (p->m + panels - 1) / panels;
-    const int64_t lower = panels * height - p->m, end = from.column + from.count; /* lower tiles by one row */
+    const bool dense = p->c_column == 1;
+    const row_cut usual = cut_rows(p->m, dense ? strided_rows : turned_rows);
+    const row_cut narrow = cut_rows(p->m, dense ? narrow_rows : turned_narrow_rows);
+    const int64_t end = from.column + from.count;
     while (from.column < end) {
         const int64_t left = end - from.column;
-        const int which = tile_width(height, p->c_column == 1 ? left : smaller_of(left, widest_turned));
+        const int which = tile_width(usual.height, dense ? left : smaller_of(left, widest_turned));
+        const row_cut cut = tile_columns[which] <= width ? narrow : usual;
+        const int64_t high = cut.panels - cut.lower;
         from.count = smaller_of(left, tile_columns[which]);
-        multiply_tiles(p, &from, which, 0, height, panels - lower);
-        if (lower > 0) multiply_tiles(p, &from, which, (panels - lower) * height, height - 1, lower);
+        multiply_tiles(p, &from, which, 0, cut.height, high);
+        if (cut.lower > 0) multiply_tiles(p, &from, which, high * cut.height, cut.height - 1, cut.lower);
         from.b += from.count;
         from.column += from.count;
     }
@@ -194,22 +209,36 @@ static void multiply_direct(const rapt_product *p)
         multiply_tiny(p);
     else if (p->m * p->n <= together)
         multiply_elements(p);
+    else if (is_thin(p->n, p->k, p->c_column))
+        multiply_thin(p);
     else
         multiply_vectors(p);
     finish(p);
 }
 
+/* What half a vector takes of a whole one's time, and a panel of one vector of a whole panel's. */
+#if defined __AVX512F__
+static const double half_time = 0.55, narrow_time = 0.55;
+#else
+static const double half_time = 1, narrow_time = 0.8;
+#endif
+
 /* What a product that stays in the cache takes, in multiply-adds of a vector: sums, what they wait for, b's way into
  * vectors and c's out of them. */
-static double time_of(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t b_column, int64_t c_column)
+static double time_of(int64_t m, int64_t n, int64_t k, int64_t a_column, int64_t b_row, int64_t b_column,
+                      int64_t c_column)
 {
-    const double waiting = 4, half = 0.6, narrow = 1.3; /* each row, for other columns than a whole panel's */
+    const double waiting = 4, narrow = 1.05; /* each row, for other columns than a whole panel's */
     const double turn = 9, turn_at_once = 4, gather = 2 * width, copy = 2; /* a vector of b */
-    const double store = 2, store_turned = 10, store_lanes = 20; /* a vector of c, whose rows fill lanes or do not */
+    const double store = 2, store_turned = 12, store_lanes = 45; /* a vector of c, whose rows fill lanes or do not */
     const int64_t whole = (n + width - 1) / width, lanes = m / lane_width * lane_width;
     const double vectors = (double)whole, tiles = (double)(m * whole), depth = (double)k;
-    const double sums = tiles < waiting ? waiting : n <= width / 2 ? half * tiles : whole == 1 ? narrow * tiles : tiles;
-    const double dense_columns = m <= column_rows ? turn_at_once : turn, dense_rows = is_copied(m, b_row, 1) ? copy : 0;
+    const double sums = tiles < waiting  ? waiting
+                        : n <= width / 2 ? half_time * tiles
+                        : whole == 1     ? narrow * tiles
+                                         : tiles;
+    const double dense_columns = m <= column_rows && a_column == 1 ? turn_at_once : turn,
+                 dense_rows = is_copied(m, b_row, 1) ? copy : 0;
     const double load = b_column == 1 || n == 1 ? dense_rows : b_row == 1 ? dense_columns : gather;
     const double turned = (double)lanes * store_turned + (m > lanes ? lane_width * store_lanes : 0);
     return sums * depth + vectors * depth * load +
@@ -220,19 +249,25 @@ static double time_of(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t b_
  * where it fills less of one. */
 static double far_time_of(int64_t m, int64_t n, int64_t k, int64_t c_column)
 {
-    const double narrow = 0.8; /* of a panel's time: elements of a are loaded as often for a single vector */
     const double whole = 4, rests = 16, turned = 48; /* a row of a tile of c */
     const int64_t rest = n % panel, lowest = 4;      /* rows that keep the processor busy */
-    const double panels = (double)(n / panel) + (rest == 0 ? 0 : rest <= width ? narrow : 1);
+    const double panels = (double)(n / panel) + (rest == 0 ? 0 : rest <= width ? narrow_time : 1);
     const double store = c_column != 1 ? turned : n % width != 0 ? rests : whole;
     return panels * (double)(m < lowest ? lowest : m) * ((double)smaller_of(k, RAPT_BLOCK_DEPTH) + store);
 }
 
+/* One tile or two: over before it is known what would be better. */
+static inline bool is_small(const rapt_product *p)
+{
+    return p->m <= narrow_rows && p->n <= width && p->b_column == 1 && p->c_column == 1 && p->k <= width;
+}
+
 static bool is_better_turned(const rapt_product *p)
 {
-    if (p->m * p->n <= together || is_tiny(p)) return false;
+    if (p->m * p->n <= together || is_tiny(p) || is_small(p) || is_thin(p->n, p->k, p->c_column)) return false;
+    if (is_thin(p->m, p->k, p->c_row)) return true;
     if (p->k * p->m > farthest / SIZE || p->k * p->n > farthest / SIZE)
         return far_time_of(p->m, p->n, p->k, p->c_column) > far_time_of(p->n, p->m, p->k, p->c_row);
-    return time_of(p->m, p->n, p->k, p->b_row, p->b_column, p->c_column) >
-           time_of(p->n, p->m, p->k, p->a_column, p->a_row, p->c_row);
+    return time_of(p->m, p->n, p->k, p->a_column, p->b_row, p->b_column, p->c_column) >
+           time_of(p->n, p->m, p->k, p->b_row, p->a_column, p->a_row, p->c_row);
 }

@@ -201,6 +201,8 @@ static void multiply_block(const rapt_product *p, int64_t block, const void *b, 
 
 #include "matmul_far_columns_tmpl.c"
 
+#include "matmul_thin_tmpl.c"
+
 #include "matmul_direct_tmpl.c"
 
 void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)

@@ -25,7 +25,8 @@ static inline int64_t rapt_block_count(int64_t k)
 
 static inline int64_t rapt_block_start(int64_t k, int64_t block)
 {
-    return k * block / rapt_block_count(k);
+    const int64_t count = rapt_block_count(k);
+    return count == 1 ? k * block : k * block / count; /* divisions take long */
 }
 
 /* Each element of c has the bits that its row of a, its column of b and k give it, whatever m, n and the strides
