@@ -122,7 +122,9 @@ def entries(text):
 
 
 def _declare(name, result, kinds):
-    function = getattr(library, "rapt_" + name)
+    function = getattr(library, "rapt_" + name, None)
+    if function is None:
+        raise ImportError(f"rapt: {library._name} has no rapt_{name}: it is of another version than this package")
     function.argtypes = [c_type for kind in kinds for c_type in C_TYPES[kind]]
     function.restype = C_TYPES[result][0]
     return function

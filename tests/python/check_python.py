@@ -17,7 +17,7 @@ root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(root, "python"))
 import rapt
-from rapt import _library, _module
+from rapt import _attention, _library, _module
 
 numpy = torch = None
 try:
@@ -111,6 +111,9 @@ def structs_have_the_fields_of_the_headers():
     headers = "".join(open(path, encoding="utf-8").read() for path in glob.glob(f"{root}/*/include/rapt/*.h"))
     headers = re.sub(r"/\*.*?\*/", "", headers, flags=re.S)
     kinds = {"double": ctypes.c_double, "bool": ctypes.c_bool, "int64_t": ctypes.c_int64, "int": ctypes.c_int}
+    mask = re.search(r"typedef struct rapt_mask \{(.*?)\}", headers, re.S).group(1)
+    named = {name for line in mask.split(";") for name in re.findall(r"\w+", line)[1:]}
+    assert named - _attention._MASK.fields.keys() == {"rule", "fills_million"}, named
     for name, struct in _module.STRUCTS.items():
         fields = []
         for declaration in re.search(rf"typedef struct {name} \{{(.*?)\}}", headers, re.S).group(1).split(";"):
@@ -255,6 +258,7 @@ def attention():
     first = pool(q, k, v, valid_lengths=[1, 4])
     assert near(first[0, 2], v[0, 0]) and near(first[1], (weights @ v)[1])
     assert near(pool(q, k, v, causal=True)[:, 0], v[:, 0]) and near(pool(q, k, v, causal=True, window=1), v)
+    assert near(pool(q, k, v, causal=True, dilation=4), v)
     bias = rapt.zeros((2, 4, 4)).require_gradient()
     pool(q, k, v, bias=bias).sum().backward()
     assert bias.gradient.shape == (2, 4, 4)
