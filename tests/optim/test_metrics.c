@@ -75,10 +75,10 @@ Test(metrics, json_lines)
     cr_expect(rapt_metrics_write(metrics, -1, RAPT_METRIC_ROW({"loss", 0.1}, {"a\"\\\n\xc3\xa9", (double)INFINITY})));
     cr_expect(rapt_metrics_close(metrics));
     metrics = opened(RAPT_METRICS_JSON_LINES, true);
-    cr_expect(rapt_metrics_write(metrics, 2, RAPT_METRIC_ROW({"other", 0})));
+    cr_expect(rapt_metrics_write(metrics, 2, RAPT_METRIC_ROW({"other", 0}, {"seventeen", 0.30000000000000004})));
     cr_expect(rapt_metrics_close(metrics));
     cr_expect_str_eq(content(), "{\"step\": -1, \"loss\": 0.1, \"a\\\"\\\\\\u000a\xc3\xa9\": null}\n"
-                                "{\"step\": 2, \"other\": 0}\n");
+                                "{\"step\": 2, \"other\": 0, \"seventeen\": 0.30000000000000004}\n");
     expect_no_error();
 }
 
