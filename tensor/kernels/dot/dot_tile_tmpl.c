@@ -32,7 +32,8 @@ static bool find_seen_keys(const rapt_dot_attention *call, const rapt_attention_
         for (int64_t i = last - 1; i >= first && !complete; i--) {
             const rapt_score_row row = row_at(call, piece, i);
             const rapt_key_range keys = rapt_intersect_ranges(tile, rapt_row_range(mask, row));
-            if (has_holes) shown |= !rapt_rule_hides(mask, row, keys);
+            if (mask->rule.answers && rapt_rule_hides(mask, row, keys)) continue;
+            shown = 1;
             OF_TYPE(rapt_row_seen)(mask, row, tile, into);
             complete = !has_holes && keys.last - keys.first == count;
         }
