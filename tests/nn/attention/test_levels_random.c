@@ -36,7 +36,6 @@ static void draw_levels(drawn *d)
     if (draw_chance(&d->state, 40)) {
         rapt_score_modification *m = draw_modification(&d->state, d->batch, d->heads, true);
         cr_assert(m && rapt_attention_modify(attention, "one", m), "%s", rapt_error());
-        d->mask.query_places = NULL; /* which modifications do not go with */
         if (d->dtype == RAPT_FLOAT32) d->mask.offset %= 8; /* far away biases by distance are rounded to more */
     }
     cr_assert(rapt_module_cast(&attention->module, d->dtype));
