@@ -72,7 +72,9 @@ RAPT_API rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor
                                           rapt_tensor *values, const rapt_mask *mask);
 
 /* Sets keep_weights of every attention in the module and below it, a Transformer's for instance. Layers that backward
- * computes again (recompute) keep them in the graph as well. */
+ * computes again (recompute) keep them in the graph as well, at no cost but theirs. A function of one's own for
+ * rapt_recompute should give weights that are read outside of it as a result: those that are only kept hold all that
+ * they were made of. */
 RAPT_API void rapt_attention_keep_weights(rapt_module *module, bool keep);
 
 RAPT_END_DECLS

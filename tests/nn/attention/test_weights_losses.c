@@ -207,20 +207,36 @@ static rapt_tensor *own_segment(rapt_tensor *const *inputs, void *context)
     return rapt_add(rapt_mean(rapt_mul(y, y), RAPT_ALL_AXES, false), turned_alignment(m->pooling->weights));
 }
 
-Test(weights_losses, inside_a_recomputed_function)
+static rapt_tensor *own_task(rapt_tensor *const *inputs, void *context)
+{
+    rapt_multi_head_attention *m = context;
+    rapt_tensor *x = inputs[0], *y = rapt_multi_head_attention_forward(m, x, x, x, NULL, NULL);
+    return y ? rapt_mean(rapt_mul(y, y), RAPT_ALL_AXES, false) : NULL;
+}
+
+/* The same loss outside of it. */
+static rapt_tensor *add_alignment(rapt_tensor *task, rapt_multi_head_attention *m)
+{
+    return task ? rapt_add(task, turned_alignment(m->pooling->weights)) : NULL;
+}
+
+Test(weights_losses, inside_and_outside_of_a_recomputed_function)
 {
     RAPT_SCOPE;
     rapt_seed(5);
     rapt_multi_head_attention *m = in_float64(rapt_multi_head_attention_new(
         &(rapt_multi_head_attention_config){.hidden = hidden, .heads = 2, .dropout = 0.2}));
-    rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, count, hidden))), *gradients[2];
+    rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, count, hidden))), *gradients[3];
     m->pooling->keep_weights = true;
-    for (int recompute = 0; recompute < 2; recompute++) {
+    for (int way = 0; way < 3; way++) {
         rapt_seed(6);
-        rapt_tensor *loss = recompute ? rapt_recompute(own_segment, 1, &x, m, NULL) : own_segment(&x, m);
-        cr_assert(loss && rapt_gradients(1, &loss, NULL, 1, &x, &gradients[recompute], 0), "%s", rapt_error());
+        rapt_tensor *loss = way == 0   ? own_segment(&x, m)
+                            : way == 1 ? rapt_recompute(own_segment, 1, &x, m, NULL)
+                                       : add_alignment(rapt_recompute(own_task, 1, &x, m, NULL), m);
+        cr_assert(loss && rapt_gradients(1, &loss, NULL, 1, &x, &gradients[way], 0), "%s", rapt_error());
     }
     cr_expect(same_bits(rapt_contiguous(gradients[0]), rapt_contiguous(gradients[1])));
+    expect_values("outside", gradients[2], rapt_count(x), values_of(gradients[0]), 1e-13);
     rapt_module_free(&m->module);
     expect_no_error();
 }
