@@ -47,8 +47,6 @@ void rapt_trace_line(const rapt_observation *o, const rapt_shapes *shapes, bool 
 
 /* --- the profile --- */
 
-int64_t rapt_profile_clock(void);
-
 /* The number of the profile that runs. */
 uint64_t rapt_profile_number(void);
 

@@ -135,8 +135,8 @@ static void add(const rapt_observation *o, const rapt_profile_row *key, const ra
     if (o->begin < thread->first) thread->first = o->begin;
     if (o->end > thread->last) thread->last = o->end;
     if (profile.file.stream)
-        rapt_profile_file_add(&profile.file, o, o->begin - profile.begin, o->end - o->begin, this_thread.place + 1,
-                              shapes);
+        rapt_profile_file_add(&profile.file, o, rapt_doing_name(o->doing), o->begin - profile.begin, o->end - o->begin,
+                              this_thread.place + 1, shapes);
 }
 
 void rapt_profile_add(const rapt_observation *o, const rapt_shapes *shapes)
@@ -144,6 +144,18 @@ void rapt_profile_add(const rapt_observation *o, const rapt_shapes *shapes)
     const rapt_profile_row key = {.doing = o->doing, .name = rapt_lasting_text(o->name), .path = o->path};
     profile_lock_take();
     if (profile.runs && o->profile == rapt_profile_number()) add(o, &key, shapes);
+    profile_lock_give();
+}
+
+void rapt_profile_add_module(const rapt_module_place *place)
+{
+    if (!rapt_profile_wants_shapes() || !place->path) return;
+    const rapt_observation o = {.name = place->path, .path = place->path};
+    profile_lock_take();
+    const thread_time *thread = profile.runs && place->begin >= profile.begin ? time_of_thread(place->begin) : NULL;
+    if (thread && profile.file.stream)
+        rapt_profile_file_add(&profile.file, &o, "module", place->begin - profile.begin,
+                              rapt_profile_clock() - place->begin, this_thread.place + 1, NULL);
     profile_lock_give();
 }
 

@@ -32,9 +32,9 @@ typedef struct rapt_profile_file {
 /* False and an error when the file cannot be written or there is no memory. */
 bool rapt_profile_file_open(rapt_profile_file *file, const char *path);
 
-/* Nanoseconds from the start of the profile; threads count from 1. */
-void rapt_profile_file_add(rapt_profile_file *file, const rapt_observation *o, int64_t begin, int64_t duration,
-                           int thread, const rapt_shapes *shapes);
+/* category: that of the event. Nanoseconds from the start of the profile; threads count from 1. */
+void rapt_profile_file_add(rapt_profile_file *file, const rapt_observation *o, const char *category, int64_t begin,
+                           int64_t duration, int thread, const rapt_shapes *shapes);
 
 /* False and an error when something could not be written. */
 bool rapt_profile_file_close(rapt_profile_file *file);

@@ -57,8 +57,8 @@ bool rapt_profile_file_open(rapt_profile_file *file, const char *path)
     return true;
 }
 
-void rapt_profile_file_add(rapt_profile_file *file, const rapt_observation *o, int64_t begin, int64_t duration,
-                           int thread, const rapt_shapes *shapes)
+void rapt_profile_file_add(rapt_profile_file *file, const rapt_observation *o, const char *category, int64_t begin,
+                           int64_t duration, int thread, const rapt_shapes *shapes)
 {
     char event[most_of_event], name[256], path[1024], in[2 * rapt_shapes_size], out[2 * rapt_shapes_size];
     put_text(name, sizeof name, o->name);
@@ -69,8 +69,8 @@ void rapt_profile_file_add(rapt_profile_file *file, const rapt_observation *o, i
         event, sizeof event,
         "%s\n{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, "
         "\"args\": {\"module\": \"%s\", \"in\": \"%s\", \"out\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f}}",
-        file->events++ ? "," : "", name, rapt_doing_name(o->doing), thread, (double)begin * 1e-3,
-        (double)duration * 1e-3, path, in, out, o->bytes, o->flops);
+        file->events++ ? "," : "", name, category, thread, (double)begin * 1e-3, (double)duration * 1e-3, path, in, out,
+        o->bytes, o->flops);
     append(file, event, (size_t)size);
 }
 

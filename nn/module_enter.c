@@ -33,5 +33,14 @@ void rapt_module_enter_now(const rapt_module *module)
                  : strchr(around.path, ' ') ? "."
                                             : " ",
                  name);
-    rapt_running_place = (rapt_module_place){module, rapt_lasting_text(path)};
+    const bool is_timed = rapt_observed() & RAPT_PROFILES;
+    rapt_running_place = (rapt_module_place){module, rapt_lasting_text(path), is_timed ? rapt_profile_clock() : 0};
+}
+
+void rapt_module_leave_now(void)
+{
+    const rapt_module_place place = rapt_running_place;
+    const unsigned observers = rapt_observed();
+    if (observers & RAPT_SUMMARIZES) rapt_module_left(place.module);
+    if (observers & RAPT_PROFILES) rapt_profile_add_module(&place);
 }

@@ -17,7 +17,13 @@ events = json.load(open('trace.json'))['traceEvents']
 assert len(events) > 100, len(events)
 for event in events:
     assert event['ph'] == 'X' and event['ts'] >= 0 and event['dur'] >= 0, event
-assert {'forward', 'backward', 'walk', 'step'} <= {event['cat'] for event in events}
+assert {'forward', 'backward', 'walk', 'step', 'module'} == {event['cat'] for event in events}
+# A module is drawn around its ops: that of an affine op begins before it and ends after it.
+modules = [event for event in events if event['cat'] == 'module' and event['name'] == 'Sequential 0']
+ops = [event for event in events if event['cat'] == 'forward' and event['args']['module'] == 'Sequential 0']
+assert len(modules) == len(ops) == 1000, (len(modules), len(ops))
+for module, op in zip(modules, ops):
+    assert module['ts'] <= op['ts'] and op['ts'] + op['dur'] <= module['ts'] + module['dur'] + 0.01
 assert any(event['args']['in'].startswith('float32 [') for event in events)
 assert any(event['args']['flops'] > 0 for event in events)
 PYTHON

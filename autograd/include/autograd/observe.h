@@ -27,9 +27,16 @@ bool rapt_set_observer(unsigned observer, bool observes);
 typedef struct rapt_module_place {
     const void *module; /* NULL: none */
     const char *path;   /* "GPT transformer.h.3.mlp", as long as the program runs */
+    int64_t begin;      /* while the profile runs: when it was entered */
 } rapt_module_place;
 
 extern RAPT_THREAD_LOCAL rapt_module_place rapt_running_place;
+
+/* Nanoseconds since some moment. */
+int64_t rapt_profile_clock(void);
+
+/* A profile's file shows the module around the ops of its forward, which is over. */
+void rapt_profile_add_module(const rapt_module_place *place);
 
 /* Where a summary of this thread wants dtypes and shapes of the outputs of the last op that ran, in text of so many
  * bytes; NULL: nowhere. */

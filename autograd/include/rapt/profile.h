@@ -16,9 +16,9 @@ RAPT_BEGIN_DECLS
 RAPT_API FILE *rapt_trace(FILE *stream);
 
 /* Begins to measure, in all threads, and forgets what was measured before. A file that is not NULL becomes a trace of
- * each op, in Chrome's trace event format (https://ui.perfetto.dev shows it), of about 250 bytes each. RAPT_PROFILE=1
- * in the environment begins before main and reports to stderr when the program ends; RAPT_PROFILE=NAME.json writes
- * that file too. False after an error: the file cannot be written. */
+ * each op, and of each module around its ops, in Chrome's trace event format, which https://ui.perfetto.dev shows, of
+ * about 250 bytes each. RAPT_PROFILE=1 in the environment begins before main and reports to stderr when the program
+ * ends; RAPT_PROFILE=NAME.json writes that file too. False after an error: the file cannot be written. */
 RAPT_API bool rapt_profile_start(const char *file);
 
 /* Ends it; what was measured stays until the next start. False after an error: the file could not be written. */

@@ -51,13 +51,15 @@ static inline rapt_module_place rapt_module_enter(const rapt_module *module)
     return before;
 }
 
-/* For a summary: the module's forward is over. */
+/* The forward of the module in which this thread is is over. */
+void rapt_module_leave_now(void);
+
+/* For a summary. */
 void rapt_module_left(const rapt_module *module);
 
 static inline void rapt_module_leave(const rapt_module_place *before)
 {
-    if ((rapt_observed() & RAPT_SUMMARIZES) && rapt_running_place.module != before->module)
-        rapt_module_left(rapt_running_place.module);
+    if (rapt_observed() && rapt_running_place.module != before->module) rapt_module_leave_now();
     rapt_running_place = *before;
 }
 
