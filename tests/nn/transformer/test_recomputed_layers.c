@@ -106,6 +106,13 @@ Test(recomputed_layers, need_a_fraction_of_the_memory)
                  (long long)plain);
 }
 
+static void see_even(const rapt_mask_tile *tile, uint8_t *seen)
+{
+    const int64_t *numbers = tile->captured[0];
+    for (int64_t n = 0; n < tile->rows * tile->columns; n++)
+        seen[n] = numbers[tile->first_key + n % tile->columns] % 2 == tile->numbers[0];
+}
+
 Test(recomputed_layers, live_until_backward_has_used_them)
 {
     const int64_t before = live_bytes();
@@ -118,7 +125,10 @@ Test(recomputed_layers, live_until_backward_has_used_them)
         {
             RAPT_SCOPE;
             rapt_tensor *bias = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(3, 3));
-            rapt_mask mask = {.bias = bias, .valid_lengths = lengths_of(3, 2)};
+            rapt_tensor *numbers = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){1, 4, 3});
+            rapt_mask mask = {.bias = bias,
+                              .valid_lengths = lengths_of(3, 2),
+                              .rule = {.see = see_even, .numbers = {1}, .captured = {numbers}}};
             loss = rapt_keep(rapt_sum(rapt_encoder_layer_forward(layer, x, &mask, NULL), RAPT_ALL_AXES, false));
             memset(&mask, 0xff, sizeof mask);
         }
