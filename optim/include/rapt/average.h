@@ -10,10 +10,9 @@ RAPT_BEGIN_DECLS
 typedef struct rapt_average rapt_average;
 
 typedef struct rapt_average_config {
-    double decay; /* 0.999; averages = decay · averages + (1 − decay) · values (Polyak & Juditsky 1992) */
-    bool equal;   /* all updates count the same instead: stochastic weight averaging (Izmailov et al. 2018) */
-    bool
-        warms_up; /* the decay is at most (1 + n) / (10 + n) after n updates, so that the beginning is soon forgotten */
+    double decay;  /* 0.999; averages = decay · averages + (1 − decay) · values (Polyak & Juditsky 1992) */
+    bool equal;    /* all updates count the same instead: stochastic weight averaging (Izmailov et al. 2018) */
+    bool warms_up; /* the decay is at most (1 + n) / (10 + n) after n updates: the beginning is soon forgotten */
 } rapt_average_config;
 
 /* Shares the module, which must outlive it; NULL is all defaults. The averages are the present values; the first update

@@ -42,17 +42,17 @@ typedef struct rapt_loader_config {
     int64_t items;             /* instead of columns: how many there are, */
     rapt_batch_function *make; /* and what makes batches of them */
     void *context;
-    int64_t batch_size;  /* items of a batch; 0: as many as most_tokens allows */
-    int64_t most_tokens; /* the most that a batch has of them, padding included (its items times the longest); an item
-                             * that is longer is a batch of its own; 0: any */
-    const int64_t
-        *lengths;   /* (items), for buckets and most_tokens; copied. NULL: those of the first column with starts */
-    int64_t bucket; /* so many items, one after another in the epoch's order, are sorted by length; 0: none */
-    bool packed;    /* most_tokens counts no padding */
-    bool shuffle;   /* items, and the batches of sorted ones; an epoch's order has nothing of another's */
-    bool drop_last; /* leaves out a last batch of fewer items than batch_size */
-    uint64_t seed;  /* of the orders; 0: they are drawn from the calling thread's generator as epochs begin */
-    int prefetch;   /* so many batches are made ahead, on a thread of the loader's; the batches are the same */
+    int64_t batch_size; /* items of a batch; 0: as many as most_tokens allows */
+    /* The most that a batch has of them, padding included (its items times the longest); an item that is longer is a
+     * batch of its own; 0: any */
+    int64_t most_tokens;
+    const int64_t *lengths; /* (items), for buckets and most_tokens; copied. NULL: of the first column with starts */
+    int64_t bucket;         /* so many items, one after another in the epoch's order, are sorted by length; 0: none */
+    bool packed;            /* most_tokens counts no padding */
+    bool shuffle;           /* items, and the batches of sorted ones; an epoch's order has nothing of another's */
+    bool drop_last;         /* leaves out a last batch of fewer items than batch_size */
+    uint64_t seed;          /* of the orders; 0: they are drawn from the calling thread's generator as epochs begin */
+    int prefetch;           /* so many batches are made ahead, on a thread of the loader's; the batches are the same */
 } rapt_loader_config;
 
 /* NULL after an error. Free it with rapt_loader_free. One thread may use it at a time. */
