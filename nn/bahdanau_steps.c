@@ -20,7 +20,7 @@ bool rapt_bahdanau_steps_fit(const rapt_bahdanau_decoder *decoder, const rapt_ba
     const rapt_recurrent *rnn = &decoder->rnn->recurrent;
     rapt_tensor *query, *unit;
     if (attention->plain || attention->keep_weights || attention->modification_count > 0 ||
-        rapt_attention_has_levels(attention) || attention->normalizer != rapt_masked_softmax || rnn->plain ||
+        rapt_attention_has_head_terms(attention) || attention->normalizer != rapt_masked_softmax || rnn->plain ||
         rnn->layers > rapt_bahdanau_layers || !rapt_additive_scoring_weights(attention->scoring, &query, &unit))
         return false;
     const rapt_dtype dtype = decoder->embedding->weight->dtype;

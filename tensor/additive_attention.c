@@ -64,7 +64,8 @@ static void forward_tasks(void *context, int64_t first, int64_t last)
         const rapt_raw_place place = rapt_raw_place_of(&r->call->mask, piece.item);
         rapt_additive_attention call = rapt_additive_call_of_sequence(r->call, piece.item);
         if (!rapt_additive_enter_sequence(r->call, &place, &piece)) continue;
-        if (r->outs && !call.normalizer.is_sigmoid) call.normalizer.levels = NULL; /* the sink comes at the merging */
+        if (r->outs && !call.normalizer.is_sigmoid)
+            call.normalizer.head_terms = NULL; /* the sink comes at the merging */
         const rapt_additive_output output =
             r->outs ? part_at(r, &call, &place, part, piece.item, piece.group, piece.first_row)
                     : output_at(r, &call, &place, piece.item, piece.group, piece.first_row);

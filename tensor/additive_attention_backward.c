@@ -15,7 +15,8 @@ typedef struct backward_run {
     int64_t slices, tiles;      /* of the hidden units, of a group's keys */
     int64_t rows, matrix;       /* of a chunk; matrix: bytes of the gradients of its scores */
     char *scores;
-    rapt_gathering gathering, levels; /* of a chunk: the gradients of what changes of the scores captured, and of the
+    rapt_gathering gathering,
+        head_terms;       /* of a chunk: the gradients of what changes of the scores captured, and of the
                                        * normaliser's */
     const int64_t *pairs; /* where those of a sequence begin in a chunk, in pairs of a query and a key; NULL: at 0 */
 } backward_run;
@@ -81,7 +82,7 @@ static void score_tasks(void *context, int64_t first, int64_t last)
         backward_part p;
         if (!find_part(r, piece.item, &p) || !rapt_additive_enter_sequence(r->call, &p.place, &piece)) continue;
         p.g.gathered = rapt_gathering_of_task(&r->gathering, task);
-        p.call.normalizer.gathered = rapt_gathering_of_task(&r->levels, task);
+        p.call.normalizer.gathered = rapt_gathering_of_task(&r->head_terms, task);
         r->kernels->scores_backward(&p.call, &p.g, &p.chunk, &piece);
     }
 }
@@ -119,7 +120,7 @@ static void run_chunk(backward_run *r)
     rapt_parallel(r->tasks.count, rapt_grain(r->tasks.chunk * mask->keys * (r->call->value_size / 8 + 16)), score_tasks,
                   r);
     add_gathered(r, &r->gathering);
-    add_gathered(r, &r->levels);
+    add_gathered(r, &r->head_terms);
     const int64_t cost = mask->heads / r->call->groups * queries * mask->keys * rapt_additive_slice;
     if (parts > 0) rapt_parallel(mask->batch * r->call->groups * parts, rapt_grain(cost), sum_tasks, r);
 }
@@ -180,10 +181,10 @@ bool rapt_additive_attention_backward(const char *op, const rapt_additive_attent
     const rapt_attention_tasks tasks = rapt_additive_cut_queries(call, 0, r.rows);
     const bool done = (r.scores = rapt_block_take(op, (size_t)(matrices * r.matrix), &capacity)) &&
                       rapt_gathering_begin(op, call->changes, tasks.count, 1, &r.gathering) &&
-                      rapt_gathering_begin(op, call->normalizer.gathers, tasks.count, 1, &r.levels);
+                      rapt_gathering_begin(op, call->normalizer.gathers, tasks.count, 1, &r.head_terms);
     if (done) run_chunks(&r);
     rapt_gathering_end(&r.gathering, done);
-    rapt_gathering_end(&r.levels, done);
+    rapt_gathering_end(&r.head_terms, done);
     rapt_block_give(r.scores, capacity);
     rapt_block_give(pairs, pairs_capacity);
     return done;

@@ -20,7 +20,8 @@ typedef struct run {
     char *outs, *statistics; /* (parts, batch·heads·queries, value_size) and (…, 2), where there are several parts */
     int64_t part_size;       /* elements of a row of outs */
     void *weights;           /* for rapt_dot_attention_weights */
-    rapt_gathering gathering, levels; /* backward: the gradients of what changes captured, and of the normaliser's */
+    rapt_gathering gathering,
+        head_terms; /* backward: the gradients of what changes captured, and of the normaliser's */
 } run;
 
 static run new_run(const rapt_dot_attention *call)
@@ -141,7 +142,7 @@ static void forward_tasks(void *context, int64_t first, int64_t last)
                                          {mask->heads * mask->queries * size, mask->queries * size, size}};
             t.call.statistics = r->statistics + 2 * row * bytes;
             if (!t.call.normalizer.is_sigmoid)
-                t.call.normalizer.levels = NULL; /* the sink comes when they are merged */
+                t.call.normalizer.head_terms = NULL; /* the sink comes when they are merged */
         }
         if (r->weights)
             r->kernels->weights(&t.call, &t.piece, scratch, r->weights);
@@ -237,7 +238,7 @@ static void backward_tasks(void *context, int64_t first, int64_t last)
         const rapt_raw_mask *mask = &t.call.mask;
         const int64_t of_group = mask->heads / r->tasks.groups * mask->queries;
         t.call.gathered = rapt_gathering_of_task(&r->gathering, task);
-        t.call.normalizer.gathered = rapt_gathering_of_task(&r->levels, task);
+        t.call.normalizer.gathered = rapt_gathering_of_task(&r->head_terms, task);
         const int64_t row = row_of_part(r, &t) + (t.piece.item * r->tasks.groups + t.piece.group) * of_group;
         r->kernels->backward(&t.call, &t.piece, scratch,
                              r->tasks.parts > 1 ? r->outs + row * r->part_size * bytes : NULL);
@@ -256,7 +257,7 @@ static bool gathers(const char *op, run *r)
     const rapt_dot_attention *call = r->call;
     const int64_t heads = call->mask.heads / call->groups;
     return rapt_gathering_begin(op, call->changes, r->tasks.count, heads, &r->gathering) &&
-           rapt_gathering_begin(op, call->normalizer.gathers, r->tasks.count, heads, &r->levels);
+           rapt_gathering_begin(op, call->normalizer.gathers, r->tasks.count, heads, &r->head_terms);
 }
 
 /* In a packed batch the item of a task is its sequence. */
@@ -292,10 +293,10 @@ bool rapt_dot_attention_backward(const char *op, const rapt_dot_attention *call)
         rapt_scratch_give(&r.scratch);
         if (parts > 1) finish_parts(&r, parts * call->size, sum_rows);
         add_gathered(&r, &r.gathering);
-        add_gathered(&r, &r.levels);
+        add_gathered(&r, &r.head_terms);
     }
     rapt_gathering_end(&r.gathering, done);
-    rapt_gathering_end(&r.levels, done);
+    rapt_gathering_end(&r.head_terms, done);
     rapt_block_give(r.outs, capacity);
     return done;
 }

@@ -270,7 +270,7 @@ static inline drawn_call score_drawn(const drawn *d)
 }
 
 /* Is that the gradient of sinks or of sigmoid's biases? */
-static inline bool is_of_levels(const drawn *d, const drawn_call *c, int place)
+static inline bool is_of_head_terms(const drawn *d, const drawn_call *c, int place)
 {
     bool is = false;
     for (int i = 0; i < c->count; i++)
@@ -283,7 +283,8 @@ static inline bool is_of_levels(const drawn *d, const drawn_call *c, int place)
  * of a row: in dS = P (dP − D) it takes D = Σ dO O of outputs O, of which the sum and the factor 1 / Σ exp are rounded,
  * by 2 u A with A = Σ |dO| Σ P |V|, and where the weights have a gradient G too, Σ P |G| more. That goes to all scores
  * of the row alike, and so to x by Σ P ∂s/∂x; in the plain way, whose D is Σ P dP, it would go away again. The sum over
- * all rows of 2 u A |Σ P ∂s/∂x|. A level counts in all scores of a row, or in D: 2 u A. Otherwise sigmoid has no D. */
+ * all rows of 2 u A |Σ P ∂s/∂x|. A head term counts in all scores of a row, or in D: 2 u A. Otherwise sigmoid has
+ * no D. */
 static inline double rounding_of_rows(const drawn *d, int place)
 {
     const double unit = d->dtype == RAPT_FLOAT32 ? 0x1p-24 : 0x1p-53;
@@ -297,7 +298,7 @@ static inline double rounding_of_rows(const drawn *d, int place)
         rapt_tensor *from = rapt_abs(random_like(read.roots[k], d->dtype));
         size = rapt_add(size, rapt_sum(rapt_mul(from, read.roots[k]), RAPT_AXES(-1), true));
     }
-    if (is_of_levels(d, &read, place)) return 2 * unit * rapt_item(rapt_sum(size, RAPT_ALL_AXES, false));
+    if (is_of_head_terms(d, &read, place)) return 2 * unit * rapt_item(rapt_sum(size, RAPT_ALL_AXES, false));
     if (d->attention->normalizer != rapt_masked_softmax) return 0;
     const drawn_call scores = score_drawn(d);
     rapt_tensor *rows = rapt_detach(rapt_reshape(rapt_mul(read.weights, size), RAPT_SHAPE(count, d->keys)));

@@ -149,7 +149,8 @@ static rapt_tensor *pool(rapt_pooling *p, bool prepares)
         if (!resolve_changes(p, &changes)) return NULL;
         p->changes = &changes;
     }
-    if (!p->levels && !rapt_resolve_levels(p->attention, &p->resolved, p->queries->dtype, &p->levels)) return NULL;
+    if (!p->head_terms && !rapt_resolve_head_terms(p->attention, &p->resolved, p->queries->dtype, &p->head_terms))
+        return NULL;
     if (p->resolved.sequences > 0 && (!rapt_pooling_is_fused(p) || rapt_wants_weights(p))) {
         rapt_pooling padded;
         return rapt_unpack_pooling(kind.name, p, &padded) ? rapt_pack_pooled(&p->mask, pool(&padded, prepares)) : NULL;

@@ -118,10 +118,10 @@ static rapt_tensor *sparse(const char *name, rapt_tensor *weigh(rapt_tensor *x, 
 }
 
 /* (heads) → (heads, 1, 1), or (1, 1) beside scores that have no axis of heads */
-static rapt_tensor *level_rows(rapt_tensor *levels, const rapt_tensor *scores)
+static rapt_tensor *head_term_rows(rapt_tensor *head_terms, const rapt_tensor *scores)
 {
-    const int64_t shape[] = {levels->count, 1, 1};
-    return scores->rank == 4 ? rapt_reshape(levels, 3, shape) : rapt_reshape(levels, 2, shape + 1);
+    const int64_t shape[] = {head_terms->count, 1, 1};
+    return scores->rank == 4 ? rapt_reshape(head_terms, 3, shape) : rapt_reshape(head_terms, 2, shape + 1);
 }
 
 static const char sinks_name[] = "masked_softmax_with_sinks", sigmoid_name[] = "masked_sigmoid",
@@ -143,7 +143,7 @@ static rapt_tensor *softmax_with_sinks(rapt_tensor *scores, const rapt_resolved_
     RAPT_SCOPE;
     if (!begin(sinks_name, mask, &scores, &seen)) return NULL;
     if (mask->keys == 0) return rapt_keep(scores);
-    sinks = level_rows(sinks, scores);
+    sinks = head_term_rows(sinks, scores);
     if (seen) scores = rapt_where(seen, scores, scalar_like(scores, -(double)INFINITY));
     if (!scores || !sinks) return NULL;
     rapt_tensor *largest = largest_of(scores, sinks);
@@ -160,7 +160,7 @@ static rapt_tensor *sigmoid_with_biases(rapt_tensor *scores, const rapt_resolved
     rapt_tensor *seen;
     RAPT_SCOPE;
     if (!begin(biases ? biases_name : sigmoid_name, mask, &scores, &seen)) return NULL;
-    if (biases) scores = rapt_add(scores, level_rows(biases, scores));
+    if (biases) scores = rapt_add(scores, head_term_rows(biases, scores));
     return rapt_keep(keep_seen(seen, rapt_sigmoid(scores)));
 }
 
@@ -218,27 +218,27 @@ rapt_tensor *rapt_masked_sigmoid(rapt_tensor *scores, const rapt_mask *mask)
 }
 
 /* Softmax with sinks or sigmoid with biases. */
-typedef rapt_tensor *levelled_normalizer(rapt_tensor *scores, const rapt_resolved_mask *mask, rapt_tensor *levels);
+typedef rapt_tensor *head_term_normalizer(rapt_tensor *scores, const rapt_resolved_mask *mask, rapt_tensor *head_terms);
 
-static rapt_tensor *resolve_and_level(const char *name, const char *what, levelled_normalizer *normalizer,
-                                      rapt_tensor *scores, const rapt_mask *mask, rapt_tensor *levels)
+static rapt_tensor *resolve_and_normalize(const char *name, const char *what, head_term_normalizer *normalizer,
+                                          rapt_tensor *scores, const rapt_mask *mask, rapt_tensor *head_terms)
 {
     rapt_resolved_mask resolved;
     RAPT_SCOPE;
     if (!rapt_resolve_mask_for(name, mask, scores, &resolved) ||
-        !rapt_check_levels(name, what, levels, scores->dtype, resolved.heads))
+        !rapt_check_head_terms(name, what, head_terms, scores->dtype, resolved.heads))
         return NULL;
-    return rapt_keep(normalizer(scores, &resolved, levels));
+    return rapt_keep(normalizer(scores, &resolved, head_terms));
 }
 
 rapt_tensor *rapt_masked_softmax_with_sinks(rapt_tensor *scores, const rapt_mask *mask, rapt_tensor *sinks)
 {
-    return resolve_and_level(sinks_name, "sinks", softmax_with_sinks, scores, mask, sinks);
+    return resolve_and_normalize(sinks_name, "sinks", softmax_with_sinks, scores, mask, sinks);
 }
 
 rapt_tensor *rapt_masked_sigmoid_with_biases(rapt_tensor *scores, const rapt_mask *mask, rapt_tensor *biases)
 {
-    return resolve_and_level(biases_name, "biases", sigmoid_with_biases, scores, mask, biases);
+    return resolve_and_normalize(biases_name, "biases", sigmoid_with_biases, scores, mask, biases);
 }
 
 rapt_tensor *rapt_masked_sparsemax(rapt_tensor *scores, const rapt_mask *mask)
@@ -252,7 +252,7 @@ rapt_tensor *rapt_masked_entmax15(rapt_tensor *scores, const rapt_mask *mask)
 }
 
 rapt_tensor *rapt_normalize(rapt_normalizer *normalizer, rapt_tensor *scores, const rapt_mask *mask,
-                            const rapt_resolved_mask *resolved, rapt_tensor *levels)
+                            const rapt_resolved_mask *resolved, rapt_tensor *head_terms)
 {
     static const struct {
         rapt_normalizer *normalizer;
@@ -265,8 +265,9 @@ rapt_tensor *rapt_normalize(rapt_normalizer *normalizer, rapt_tensor *scores, co
                  {rapt_masked_sum, sum},
                  {rapt_masked_hard, hard},
                  {rapt_masked_uniform, uniform}};
-    if (levels)
-        return (normalizer == rapt_masked_sigmoid ? sigmoid_with_biases : softmax_with_sinks)(scores, resolved, levels);
+    if (head_terms)
+        return (normalizer == rapt_masked_sigmoid ? sigmoid_with_biases : softmax_with_sinks)(scores, resolved,
+                                                                                              head_terms);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (normalizer == known[i].normalizer) return known[i].resolved(scores, resolved);
     return normalizer(scores, mask);

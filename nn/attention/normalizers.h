@@ -9,12 +9,13 @@ typedef rapt_tensor *rapt_resolved_normalizer(rapt_tensor *scores, const rapt_re
 
 rapt_resolved_normalizer rapt_masked_softmax_resolved;
 
-/* Levels, called `what` in a message, are (heads) or (1), of that dtype. False after an error. */
-bool rapt_check_levels(const char *op, const char *what, const rapt_tensor *levels, rapt_dtype dtype, int64_t heads);
+/* Head terms, called `what` in a message, are (heads) or (1), of that dtype. False after an error. */
+bool rapt_check_head_terms(const char *op, const char *what, const rapt_tensor *head_terms, rapt_dtype dtype,
+                           int64_t heads);
 
 /* Weights from scores under a mask that is resolved as `resolved`: a normaliser of one's own gets the mask itself.
- * levels: the sinks of softmax or the biases of sigmoid, as rapt_check_levels wants them; NULL: none. */
+ * head_terms: the sinks of softmax or the biases of sigmoid, as rapt_check_head_terms wants them; NULL: none. */
 rapt_tensor *rapt_normalize(rapt_normalizer *normalizer, rapt_tensor *scores, const rapt_mask *mask,
-                            const rapt_resolved_mask *resolved, rapt_tensor *levels);
+                            const rapt_resolved_mask *resolved, rapt_tensor *head_terms);
 
 #endif

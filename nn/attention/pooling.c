@@ -98,7 +98,7 @@ rapt_tensor *rapt_pool_plainly(rapt_pooling *p)
     rapt_attention *attention = p->attention;
     rapt_tensor *scores = rapt_change_plainly(p->changes, compute_scores(p), p->resolved.offset, p->resolved.places);
     if (!scores || !add_relative_bias(p, true) || !rapt_settle_rule(&p->resolved)) return NULL;
-    rapt_tensor *weights = rapt_normalize(attention->normalizer, scores, &p->mask, &p->resolved, p->levels);
+    rapt_tensor *weights = rapt_normalize(attention->normalizer, scores, &p->mask, &p->resolved, p->head_terms);
     if (!weights || (rapt_wants_weights(p) && !hand_out_weights(p, weights))) return NULL;
     if (dropout_of(attention) > 0) weights = rapt_drop(weights, dropout_of(attention));
     rapt_tensor *pooled = by_head(p, rapt_weighted_sum(by_group(p, weights), p->values));
@@ -124,7 +124,7 @@ rapt_tensor *rapt_pool_fused(rapt_pooling *p)
                                       .mask = &p->resolved,
                                       .changes = p->changes,
                                       .is_sigmoid = attention->normalizer == rapt_masked_sigmoid,
-                                      .levels = p->levels,
+                                      .head_terms = p->head_terms,
                                       .dropout = dropout_of(attention),
                                       .weights = rapt_wants_weights(p) ? &weights : NULL};
     rapt_tensor *pooled = attention->scoring->attend(attention->scoring, &call);

@@ -4,15 +4,15 @@
 
 #include "tensor/raw_normalizer.h"
 
-static inline T level_of(const rapt_raw_normalizer *normalizer, int64_t head)
+static inline T head_term_of(const rapt_raw_normalizer *normalizer, int64_t head)
 {
-    return ((const T *)normalizer->levels)[head];
+    return ((const T *)normalizer->head_terms)[head];
 }
 
-/* What a row's largest score begins with; of sigmoid it is no score, but −level, and stays. */
+/* What a row's largest score begins with; of sigmoid it is no score, but −term, and stays. */
 static inline T first_largest(const rapt_raw_normalizer *normalizer, int64_t head)
 {
-    return normalizer->is_sigmoid ? -level_of(normalizer, head) : -(T)INFINITY;
+    return normalizer->is_sigmoid ? -head_term_of(normalizer, head) : -(T)INFINITY;
 }
 
 /* 1 / (1 + exp −x), without an exponential that is large */
@@ -27,14 +27,15 @@ static inline T sigmoid(T x)
 static inline T end_row(const rapt_raw_normalizer *normalizer, int64_t head, T *largest, double *sum)
 {
     if (normalizer->is_sigmoid) *sum = 1;
-    if (normalizer->is_sigmoid || !normalizer->levels) return 1;
-    const T sink = level_of(normalizer, head), most = sink > *largest ? sink : *largest, factor = EXP(*largest - most);
+    if (normalizer->is_sigmoid || !normalizer->head_terms) return 1;
+    const T sink = head_term_of(normalizer, head), most = sink > *largest ? sink : *largest,
+            factor = EXP(*largest - most);
     *sum = *sum * (double)factor + (double)EXP(sink - most);
     *largest = most;
     return factor;
 }
 
-/* Sigmoid's level is added to all scores of a row: adds the sum of their gradients to that of its own. */
+/* Sigmoid's head term is added to all scores of a row: adds the sum of their gradients to that of its own. */
 static inline void gather_bias(const rapt_raw_normalizer *normalizer, int64_t head_of_task, int64_t count,
                                const T *d_scores)
 {
@@ -49,7 +50,7 @@ static inline void gather_sink(const rapt_raw_normalizer *normalizer, int64_t he
                                T share, T delta)
 {
     if (normalizer->is_sigmoid || !normalizer->gathered || share == 0) return;
-    normalizer->gathered[head_of_task] -= (double)(EXP(level_of(normalizer, head) - largest) * share * delta);
+    normalizer->gathered[head_of_task] -= (double)(EXP(head_term_of(normalizer, head) - largest) * share * delta);
 }
 
 #endif

@@ -24,7 +24,7 @@ enum {
     at_mask,
     at_bias = at_mask + rapt_input_bias,
     at_relative_bias = at_mask + rapt_input_relative_bias,
-    at_levels = at_mask + rapt_input_levels,
+    at_head_terms = at_mask + rapt_input_head_terms,
     gradient_count,
     input_count = at_mask + rapt_mask_input_count,
     at_statistics = input_count,
@@ -149,7 +149,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
     const rapt_tensor *weight = rapt_call_input(call, at_weight), *weights = rapt_call_input(call, at_weights);
     rapt_tensor *so_far[gradient_count] =
         {[at_keys] = rapt_call_input(call, at_keys_so_far), [at_values] = rapt_call_input(call, at_values_so_far)};
-    rapt_raw_changes changes, levels;
+    rapt_raw_changes changes, head_terms;
     if (!describe(&a, call, &o->forward.mask, !weights, true)) return NULL;
     a.changes = rapt_changes_of(call, at_captured, &o->forward.changes, a.dtype, &changes);
     if (a.changes && !rapt_captured_gradients(call, gradient_count, o->wants_captured, at_captured, &changes))
@@ -176,8 +176,8 @@ static rapt_tensor *backward_forward(rapt_call *call)
                                 .relative_bias = o->wants[at_relative_bias] ? relative_bias->data : NULL};
     if (!describe_gradients(&a, &g, call)) return NULL;
     if (g.relative_bias) memset(g.relative_bias, 0, (size_t)relative_bias->count * rapt_dtype_size(a.dtype));
-    a.normalizer =
-        rapt_fused_normalizer(call, at_mask, &o->forward, o->wants[at_levels] ? gradients[at_levels] : NULL, &levels);
+    a.normalizer = rapt_fused_normalizer(call, at_mask, &o->forward,
+                                         o->wants[at_head_terms] ? gradients[at_head_terms] : NULL, &head_terms);
     if (!rapt_additive_attention_backward(name, &a, &g, wants)) return NULL;
     if (wants.hidden)
         gradients[at_weight] =

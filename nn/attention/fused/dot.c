@@ -22,7 +22,7 @@ enum {
     at_mask,
     at_bias = at_mask + rapt_input_bias,
     at_relative_bias = at_mask + rapt_input_relative_bias,
-    at_levels = at_mask + rapt_input_levels,
+    at_head_terms = at_mask + rapt_input_head_terms,
     gradient_count,
     input_count = at_mask + rapt_mask_input_count,
     at_out = input_count,
@@ -125,7 +125,7 @@ static rapt_tensor *gradient_like(const rapt_tensor *input)
     return rapt_new(name, input->dtype, input->rank, input->shape);
 }
 
-/* Of a bias, or of levels: zeros to begin with, or nothing where it is not wanted. */
+/* Of a bias, or of head_terms: zeros to begin with, or nothing where it is not wanted. */
 static rapt_tensor *bias_gradient(const rapt_tensor *bias, bool wanted)
 {
     return wanted ? rapt_zeros_like(bias) : rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0));
@@ -151,7 +151,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
 {
     const backward_options *o = rapt_call_options(call);
     rapt_dot_attention a;
-    rapt_raw_changes changes, levels;
+    rapt_raw_changes changes, head_terms;
     RAPT_SCOPE;
     if (!describe(&a, call, &o->forward, at_captured, &changes) || !describe_gradients(&a, call)) return NULL;
     if (a.changes && !rapt_captured_gradients(call, gradient_count, o->wants_captured, at_captured, &changes))
@@ -172,8 +172,8 @@ static rapt_tensor *backward_forward(rapt_call *call)
     a.d_values = rows_of(gradients[at_values]);
     a.d_scores = o->wants[at_bias] ? gradients[at_bias]->data : NULL;
     a.d_relative_bias = o->wants[at_relative_bias] ? gradients[at_relative_bias]->data : NULL;
-    if (o->wants[at_levels])
-        a.normalizer = rapt_fused_normalizer(call, at_mask, &o->forward.fused, gradients[at_levels], &levels);
+    if (o->wants[at_head_terms])
+        a.normalizer = rapt_fused_normalizer(call, at_mask, &o->forward.fused, gradients[at_head_terms], &head_terms);
     if (!rapt_dot_attention_backward(name, &a)) return NULL;
     for (int i = at_queries + 1; i < gradient_count; i++) rapt_call_set_output(call, i, gradients[i]);
     return gradients[at_queries];

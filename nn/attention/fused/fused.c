@@ -16,22 +16,23 @@ rapt_fused_options rapt_fused_options_of(const rapt_attention_call *call)
 void rapt_fused_put_inputs(const rapt_attention_call *call, rapt_tensor *inputs[rapt_mask_input_count])
 {
     rapt_mask_put_inputs(call->mask, inputs);
-    inputs[rapt_input_levels] = call->levels;
+    inputs[rapt_input_head_terms] = call->head_terms;
 }
 
 rapt_raw_normalizer rapt_fused_normalizer(const rapt_call *call, int mask, const rapt_fused_options *options,
                                           rapt_tensor *gradient, rapt_raw_changes *gathers)
 {
     static const rapt_score_changes one = {.captured = 1};
-    const rapt_tensor *levels = rapt_call_input(call, mask + rapt_input_levels);
-    rapt_raw_normalizer normalizer = {.is_sigmoid = options->is_sigmoid, .levels = levels ? levels->data : NULL};
+    const rapt_tensor *head_terms = rapt_call_input(call, mask + rapt_input_head_terms);
+    rapt_raw_normalizer normalizer = {.is_sigmoid = options->is_sigmoid,
+                                      .head_terms = head_terms ? head_terms->data : NULL};
     if (!gradient) return normalizer;
-    *gathers = (rapt_raw_changes){.changes = &one, .dtype = levels->dtype};
-    gathers->captured[0] = (rapt_raw_captured){.data = levels->data,
+    *gathers = (rapt_raw_changes){.changes = &one, .dtype = head_terms->dtype};
+    gathers->captured[0] = (rapt_raw_captured){.data = head_terms->data,
                                                .items = 1,
-                                               .heads = levels->count,
+                                               .heads = head_terms->count,
                                                .count = 1,
-                                               .bytes = (int64_t)rapt_dtype_size(levels->dtype),
+                                               .bytes = (int64_t)rapt_dtype_size(head_terms->dtype),
                                                .gradient = gradient->data};
     rapt_lay_out_gradients(gathers);
     normalizer.gathers = gathers;
@@ -107,7 +108,7 @@ rapt_tensor *rapt_fused_define(rapt_call *call, int mask, const rapt_fused_optio
                       .values = values,
                       .resolved = rapt_mask_of_inputs(rapt_call_inputs(call) + mask, &options->mask, queries, keys),
                       .changes = changes.changes.count > 0 ? &changes : NULL,
-                      .levels = rapt_call_inputs(call)[mask + rapt_input_levels],
+                      .head_terms = rapt_call_inputs(call)[mask + rapt_input_head_terms],
                       .groups = groups,
                       .repeats = groups > 0 ? heads / groups : 1,
                       .weights = rapt_fused_gives_weights(call) ? &weights : NULL};

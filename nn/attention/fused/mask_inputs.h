@@ -12,7 +12,7 @@
 enum {
     rapt_input_bias,
     rapt_input_relative_bias,
-    rapt_input_levels, /* of the normaliser */
+    rapt_input_head_terms, /* of the normaliser */
     rapt_input_ranges,
     rapt_input_seen,
     rapt_input_answers, /* of the rule, and what it captured */

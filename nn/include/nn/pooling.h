@@ -15,7 +15,7 @@ typedef struct rapt_pooling {
     rapt_mask mask;
     rapt_resolved_mask resolved;
     const rapt_resolved_changes *changes; /* of the scores; NULL: none */
-    rapt_tensor *levels;                  /* of the normaliser, (heads); NULL: none */
+    rapt_tensor *head_terms;              /* of the normaliser, (heads); NULL: none */
     int64_t groups, repeats;              /* heads = groups · repeats */
     rapt_tensor **weights;                /* gets the weights, before dropout, if it is not NULL */
 } rapt_pooling;
@@ -30,13 +30,13 @@ static inline int64_t rapt_length_of(const rapt_tensor *tensor)
     return tensor->shape[tensor->rank - 2];
 }
 
-/* The levels of the attention's normaliser for scores of that dtype: NULL where it has none. They belong to the
+/* The head_terms of the attention's normaliser for scores of that dtype: NULL where it has none. They belong to the
  * innermost scope. False after an error. */
-bool rapt_resolve_levels(const rapt_attention *attention, const rapt_resolved_mask *mask, rapt_dtype dtype,
-                         rapt_tensor **levels);
+bool rapt_resolve_head_terms(const rapt_attention *attention, const rapt_resolved_mask *mask, rapt_dtype dtype,
+                             rapt_tensor **head_terms);
 
 /* Does its normaliser have any? */
-bool rapt_attention_has_levels(const rapt_attention *attention);
+bool rapt_attention_has_head_terms(const rapt_attention *attention);
 
 /* Does anybody look at the weights of this call? */
 bool rapt_wants_weights(const rapt_pooling *pooling);

@@ -47,7 +47,7 @@ enum { rapt_additive_block = 16, rapt_additive_slice = 64, rapt_additive_tile = 
 typedef struct rapt_additive_output {
     void *out; /* (batch, heads, queries, value_size) */
     /* (batch, heads, queries, 2): the largest score m, and 1 / Σ exp(s − m), the sink among them, or, where a query
-     * sees nothing, 0; of sigmoid −level, and 1 or 0 */
+     * sees nothing, 0; of sigmoid −term, and 1 or 0 */
     void *statistics;
     void *weights; /* (batch, heads, queries, keys), before dropout; NULL: not wanted */
 } rapt_additive_output;

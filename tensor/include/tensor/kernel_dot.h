@@ -31,7 +31,7 @@ typedef struct rapt_dot_attention {
     rapt_raw_rows keys, values; /* (batch, groups, keys, size or value_size) */
     rapt_raw_rows out;          /* (batch, heads, queries, value_size) */
     /* (batch, heads, queries, 2), dense: the largest score of the row and Σ exp(score − largest), the sink among them;
-     * of sigmoid −level and 1; ∞ and 1 for a query that sees nothing */
+     * of sigmoid −term and 1; ∞ and 1 for a query that sees nothing */
     void *statistics;
     rapt_raw_rows gradient;           /* backward: of out */
     rapt_raw_rows weights, d_weights; /* (batch, heads, queries, keys): forward's, and their gradient; NULL: none */

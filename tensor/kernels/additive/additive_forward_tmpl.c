@@ -63,7 +63,7 @@ static void change(const rapt_additive_attention *call, const rapt_attention_pie
     rapt_change_scores(call->changes, &tile, kept, rapt_additive_block * rapt_additive_tile);
 }
 
-/* Of each row so far: the largest score m, and Σ exp(s − m); of sigmoid −level, and the sum of the weights. */
+/* Of each row so far: the largest score m, and Σ exp(s − m); of sigmoid −term, and the sum of the weights. */
 typedef struct running_softmax {
     T largest[rapt_additive_block];
     double sum[rapt_additive_block];

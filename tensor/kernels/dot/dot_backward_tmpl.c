@@ -98,7 +98,7 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
 /* Is Σⱼ dSᵢⱼ = 0 for all rows? Of softmax alone. */
 static bool sums_to_zero(const rapt_dot_attention *call)
 {
-    return !call->changes && !call->normalizer.levels;
+    return !call->changes && !call->normalizer.head_terms;
 }
 
 /* d_queries of a group from its d_scores. */

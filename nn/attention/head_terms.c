@@ -1,4 +1,4 @@
-/* Levels of attention's normaliser, a number for each head: the sinks of softmax, the biases of sigmoid. */
+/* Head terms of attention's normaliser, a number for each head: the sinks of softmax, the biases of sigmoid. */
 #include <math.h>
 
 #include "nn/pooling.h"
@@ -16,7 +16,7 @@ static bool has_biases(const rapt_attention *attention)
     return attention->sigmoid_biases || attention->sigmoid_bias != 0;
 }
 
-bool rapt_attention_has_levels(const rapt_attention *attention)
+bool rapt_attention_has_head_terms(const rapt_attention *attention)
 {
     return has_sinks(attention) || has_biases(attention);
 }
@@ -68,15 +68,17 @@ rapt_tensor *rapt_attention_learn_sigmoid(rapt_attention *attention, int64_t hea
     return biases;
 }
 
-bool rapt_check_levels(const char *op, const char *what, const rapt_tensor *levels, rapt_dtype dtype, int64_t heads)
+bool rapt_check_head_terms(const char *op, const char *what, const rapt_tensor *head_terms, rapt_dtype dtype,
+                           int64_t heads)
 {
     char text[128];
-    if (!levels) return rapt_fail(RAPT_ERROR_NULL, op, "the %s are NULL", what);
-    if (levels->rank != 1 || (levels->shape[0] != heads && levels->shape[0] != 1))
+    if (!head_terms) return rapt_fail(RAPT_ERROR_NULL, op, "the %s are NULL", what);
+    if (head_terms->rank != 1 || (head_terms->shape[0] != heads && head_terms->shape[0] != 1))
         return rapt_fail(RAPT_ERROR_SHAPE, op, "%s of shape (%lld) or (1) expected, not %s", what, (long long)heads,
-                         rapt_describe(levels, text, sizeof text));
-    return levels->dtype == dtype || rapt_fail(RAPT_ERROR_DTYPE, op, "the %s are %s, the scores %s; one dtype expected",
-                                               what, rapt_dtype_name(levels->dtype), rapt_dtype_name(dtype));
+                         rapt_describe(head_terms, text, sizeof text));
+    return head_terms->dtype == dtype ||
+           rapt_fail(RAPT_ERROR_DTYPE, op, "the %s are %s, the scores %s; one dtype expected", what,
+                     rapt_dtype_name(head_terms->dtype), rapt_dtype_name(dtype));
 }
 
 /* Do the fields go together? */
@@ -100,17 +102,18 @@ static bool check_fields(const rapt_attention *attention, const rapt_resolved_ma
            rapt_fail(RAPT_ERROR_UNSUPPORTED, name, "the mask's fills_million does not go with sinks");
 }
 
-bool rapt_resolve_levels(const rapt_attention *attention, const rapt_resolved_mask *mask, rapt_dtype dtype,
-                         rapt_tensor **levels)
+bool rapt_resolve_head_terms(const rapt_attention *attention, const rapt_resolved_mask *mask, rapt_dtype dtype,
+                             rapt_tensor **head_terms)
 {
     const bool is_sigmoid = attention->normalizer == rapt_masked_sigmoid;
     rapt_tensor *learned = is_sigmoid ? attention->sigmoid_biases : attention->sinks;
-    *levels = NULL;
+    *head_terms = NULL;
     if (!check_fields(attention, mask)) return false;
     if (!is_sigmoid && !has_sinks(attention)) return true;
     if (!learned)
-        *levels = rapt_full(dtype, 1, &mask->heads, is_sigmoid ? attention->sigmoid_bias : attention->sink);
-    else if (rapt_check_levels(name, is_sigmoid ? "sigmoid_biases" : "sinks", learned, dtype, mask->heads))
-        *levels = rapt_contiguous(learned->shape[0] == mask->heads ? learned : rapt_expand(learned, 1, &mask->heads));
-    return *levels != NULL;
+        *head_terms = rapt_full(dtype, 1, &mask->heads, is_sigmoid ? attention->sigmoid_bias : attention->sink);
+    else if (rapt_check_head_terms(name, is_sigmoid ? "sigmoid_biases" : "sinks", learned, dtype, mask->heads))
+        *head_terms =
+            rapt_contiguous(learned->shape[0] == mask->heads ? learned : rapt_expand(learned, 1, &mask->heads));
+    return *head_terms != NULL;
 }

@@ -14,7 +14,7 @@ static int case_count(void)
 }
 
 /* A sink or sigmoid, constant or learned, for each head or for all; sometimes beside a modification of the scores. */
-static void draw_levels(drawn *d)
+static void draw_head_terms(drawn *d)
 {
     rapt_attention *attention = d->attention;
     const int64_t count = draw_chance(&d->state, 20) ? 1 : d->heads;
@@ -49,35 +49,35 @@ static rapt_scoring *draw_additive(drawn *d, double scales[2])
 
 static void run_random(int part, draw_scoring *draw_one)
 {
-    run_more_drawn_cases(case_count(), part, random_parts, draw_one, draw_levels);
+    run_more_drawn_cases(case_count(), part, random_parts, draw_one, draw_head_terms);
 }
 
-Test(levels_random, dot_part_1)
+Test(head_terms_random, dot_part_1)
 {
     run_random(0, draw_dot_family);
 }
 
-Test(levels_random, dot_part_2)
+Test(head_terms_random, dot_part_2)
 {
     run_random(1, draw_dot_family);
 }
 
-Test(levels_random, additive_part_1)
+Test(head_terms_random, additive_part_1)
 {
     run_random(0, draw_additive);
 }
 
-Test(levels_random, additive_part_2)
+Test(head_terms_random, additive_part_2)
 {
     run_random(1, draw_additive);
 }
 
-Test(levels_random, second_derivatives_of_dot)
+Test(head_terms_random, second_derivatives_of_dot)
 {
-    compare_more_second_derivatives(case_count() / 8, draw_dot_family, draw_levels);
+    compare_more_second_derivatives(case_count() / 8, draw_dot_family, draw_head_terms);
 }
 
-Test(levels_random, second_derivatives_of_additive)
+Test(head_terms_random, second_derivatives_of_additive)
 {
-    compare_more_second_derivatives(case_count() / 8, draw_additive, draw_levels);
+    compare_more_second_derivatives(case_count() / 8, draw_additive, draw_head_terms);
 }

@@ -1,7 +1,7 @@
 /* Sinks and sigmoid's biases as parts of modules, and wrong uses of them. */
 #include "fused_dot.h"
 
-Test(levels_in_modules, parameters_are_named_and_the_cache_gives_what_the_whole_gives)
+Test(head_terms_in_modules, parameters_are_named_and_the_cache_gives_what_the_whole_gives)
 {
     RAPT_SCOPE;
     rapt_gpt_config config = {.vocabulary = 7, .context = 12, .hidden = 8, .layers = 2, .heads = 4, .sinks = true};
@@ -26,7 +26,7 @@ Test(levels_in_modules, parameters_are_named_and_the_cache_gives_what_the_whole_
     expect_no_error();
 }
 
-Test(levels_in_modules, layers_that_share_a_pooling_share_its_sinks)
+Test(head_terms_in_modules, layers_that_share_a_pooling_share_its_sinks)
 {
     RAPT_SCOPE;
     rapt_attention *pooling = rapt_dot_product_attention_new(0);
@@ -46,7 +46,7 @@ Test(levels_in_modules, layers_that_share_a_pooling_share_its_sinks)
 }
 
 /* Bahdanau's decoder runs all steps in one op, which knows neither. */
-Test(levels_in_modules, the_recurrent_decoder_heeds_them)
+Test(head_terms_in_modules, the_recurrent_decoder_heeds_them)
 {
     const rapt_bahdanau_config config = {.vocabulary = 5, .embedding = 3, .hidden = 4, .layers = 1};
     RAPT_SCOPE;
@@ -76,7 +76,7 @@ static rapt_tensor *pooled(rapt_attention *attention, rapt_dtype dtype, int64_t 
     return rapt_attention_forward(attention, x, x, x, mask);
 }
 
-Test(levels_in_modules, wrong_uses_get_their_sentence)
+Test(head_terms_in_modules, wrong_uses_get_their_sentence)
 {
     RAPT_SCOPE;
     rapt_attention *a = rapt_dot_product_attention_new(0);
@@ -131,12 +131,12 @@ Test(levels_in_modules, wrong_uses_get_their_sentence)
     rapt_module_free(&a->module);
 
     rapt_tensor *scores = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1, 2, 3, 4)),
-                *levels = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(2));
+                *head_terms = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(2));
     cr_expect_null(rapt_masked_softmax_with_sinks(scores, NULL, NULL));
     expect_error(RAPT_ERROR_NULL, "masked_softmax_with_sinks: the sinks are NULL");
-    cr_expect_null(rapt_masked_softmax_with_sinks(scores, NULL, levels));
+    cr_expect_null(rapt_masked_softmax_with_sinks(scores, NULL, head_terms));
     expect_error(RAPT_ERROR_DTYPE, "the sinks are float64");
-    cr_expect_null(rapt_masked_sigmoid_with_biases(NULL, NULL, levels));
+    cr_expect_null(rapt_masked_sigmoid_with_biases(NULL, NULL, head_terms));
     expect_error(RAPT_ERROR_NULL, "masked_sigmoid_with_biases");
     cr_expect_null(rapt_masked_sigmoid_with_biases(scores, NULL, rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 1))));
     expect_error(RAPT_ERROR_SHAPE, "biases of shape (2) or (1) expected");

@@ -18,7 +18,7 @@ static rapt_attention *new_dot(void)
     return attention;
 }
 
-Test(levels, a_sink_takes_its_share)
+Test(head_terms, a_sink_takes_its_share)
 {
     for (int plain = 0; plain < 2; plain++) {
         RAPT_SCOPE;
@@ -40,7 +40,7 @@ Test(levels, a_sink_takes_its_share)
     expect_no_error();
 }
 
-Test(levels, sigmoid_weighs_each_key_by_itself)
+Test(head_terms, sigmoid_weighs_each_key_by_itself)
 {
     for (int plain = 0; plain < 2; plain++) {
         RAPT_SCOPE;
@@ -61,21 +61,21 @@ Test(levels, sigmoid_weighs_each_key_by_itself)
 }
 
 /* With sink ln 6 half goes to it: dO/dsink = −½ · 98/12. Of sigmoid Σ w (1 − w) v. */
-Test(levels, gradients_of_learned_levels_by_hand)
+Test(head_terms, gradients_of_learned_head_terms_by_hand)
 {
     for (int which = 0; which < 4; which++) {
         RAPT_SCOPE;
         rapt_attention *attention = new_dot();
         const bool is_sigmoid = which % 2;
-        rapt_tensor *level =
+        rapt_tensor *head_terms =
             is_sigmoid ? rapt_attention_learn_sigmoid(attention, 1, 0) : rapt_attention_learn_sinks(attention, 1);
         cr_assert(rapt_module_cast(&attention->module, RAPT_FLOAT64));
         attention->plain = which > 1;
-        rapt_fill(level, is_sigmoid ? log(2) : log(6));
+        rapt_fill(head_terms, is_sigmoid ? log(2) : log(6));
         const double *values = is_sigmoid ? (double[]){2, 3, 4} : (double[]){7, 14, 21};
         cr_assert(rapt_backward(pool_three(attention, values, 3)), "%s", rapt_error());
         const double expected = is_sigmoid ? 2. / 9 * 2 + 4. / 25 * 3 + 6. / 49 * 4 : -98. / 24;
-        expect_values(is_sigmoid ? "bias" : "sink", rapt_gradient(level), 1, &expected, 1e-14);
+        expect_values(is_sigmoid ? "bias" : "sink", rapt_gradient(head_terms), 1, &expected, 1e-14);
         rapt_module_free(&attention->module);
     }
     expect_no_error();
@@ -86,9 +86,9 @@ Test(levels, gradients_of_learned_levels_by_hand)
 static rapt_attention *levelled(rapt_scoring *scoring, bool is_sigmoid, int64_t heads, rapt_dtype dtype)
 {
     rapt_attention *attention = rapt_attention_new(scoring, 0);
-    rapt_tensor *levels =
+    rapt_tensor *head_terms =
         is_sigmoid ? rapt_attention_learn_sigmoid(attention, heads, -2) : rapt_attention_learn_sinks(attention, heads);
-    cr_assert(levels && rapt_fill_normal(levels, 0, 1) && rapt_module_cast(&attention->module, dtype), "%s",
+    cr_assert(head_terms && rapt_fill_normal(head_terms, 0, 1) && rapt_module_cast(&attention->module, dtype), "%s",
               rapt_error());
     return attention;
 }
@@ -98,7 +98,7 @@ static rapt_scoring *scoring_for(bool additive, int64_t size)
     return additive ? rapt_additive_scoring_new(size, size, 20) : rapt_scaled_dot_product_scoring_new();
 }
 
-Test(levels, a_query_that_sees_nothing_gives_zeros_and_finite_gradients)
+Test(head_terms, a_query_that_sees_nothing_gives_zeros_and_finite_gradients)
 {
     for (int which = 0; which < 16; which++) {
         RAPT_SCOPE;
@@ -113,8 +113,8 @@ Test(levels, a_query_that_sees_nothing_gives_zeros_and_finite_gradients)
         cr_assert(y, "%s", rapt_error());
         cr_expect_eq(largest_of(rapt_slice(y, 0, 0, 1, 1)), 0);
         cr_assert(rapt_backward(rapt_sum(rapt_mul(y, y), RAPT_ALL_AXES, false)), "%s", rapt_error());
-        rapt_tensor *level = is_sigmoid ? attention->sigmoid_biases : attention->sinks;
-        rapt_tensor *all[] = {rapt_gradient(q), rapt_gradient(k), rapt_gradient(v), rapt_gradient(level)};
+        rapt_tensor *head_terms = is_sigmoid ? attention->sigmoid_biases : attention->sinks;
+        rapt_tensor *all[] = {rapt_gradient(q), rapt_gradient(k), rapt_gradient(v), rapt_gradient(head_terms)};
         for (int i = 0; i < 4; i++) {
             cr_expect(isfinite(largest_of(all[i])), "%d: gradient %d", which, i);
             cr_expect_gt(largest_of(all[i]), 0, "%d: gradient %d", which, i);
@@ -132,7 +132,7 @@ static rapt_tensor *call(rapt_tensor *const *inputs, void *attention)
     return rapt_attention_forward(attention, inputs[0], inputs[1], inputs[2], RAPT_MASK(.window = 3, .offset = 1));
 }
 
-Test(levels, gradcheck_of_both_orders)
+Test(head_terms, gradcheck_of_both_orders)
 {
     for (int which = 0; which < 16; which++) {
         RAPT_SCOPE;
@@ -153,17 +153,17 @@ Test(levels, gradcheck_of_both_orders)
 }
 
 /* Along a tangent of the sinks: what the gradient says of each element. */
-Test(levels, forward_mode_fits_the_gradient)
+Test(head_terms, forward_mode_fits_the_gradient)
 {
     for (int which = 0; which < 4; which++) {
         RAPT_SCOPE;
         rapt_seed(5);
         rapt_attention *attention = levelled(scoring_for(which & 2, 3), which & 1, 2, RAPT_FLOAT64);
-        rapt_tensor *level = which & 1 ? attention->sigmoid_biases : attention->sinks, *gradient, *moved;
+        rapt_tensor *head_terms = which & 1 ? attention->sigmoid_biases : attention->sinks, *gradient, *moved;
         rapt_tensor *x = leaf(RAPT_FLOAT64, RAPT_SHAPE(1, 2, 6, 3)), *tangent = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2));
         rapt_tensor *y = rapt_sum(rapt_attention_forward(attention, x, x, x, NULL), RAPT_ALL_AXES, false);
-        cr_assert(rapt_gradients(1, &y, NULL, 1, &level, &gradient, RAPT_RETAIN_GRAPH), "%s", rapt_error());
-        cr_assert(rapt_jvp(1, &y, 1, &level, &tangent, &moved, RAPT_RETAIN_GRAPH), "%s", rapt_error());
+        cr_assert(rapt_gradients(1, &y, NULL, 1, &head_terms, &gradient, RAPT_RETAIN_GRAPH), "%s", rapt_error());
+        cr_assert(rapt_jvp(1, &y, 1, &head_terms, &tangent, &moved, RAPT_RETAIN_GRAPH), "%s", rapt_error());
         const double expected = rapt_item(rapt_sum(rapt_mul(gradient, tangent), RAPT_ALL_AXES, false));
         cr_expect_float_eq(rapt_item(moved), expected, 1e-12);
         rapt_module_free(&attention->module);
@@ -173,27 +173,27 @@ Test(levels, forward_mode_fits_the_gradient)
 
 /* --- packed batches, threads and memory --- */
 
-Test(levels, packed_sequences_give_what_each_gives_alone)
+Test(head_terms, packed_sequences_give_what_each_gives_alone)
 {
     for (int which = 0; which < 4; which++) {
         RAPT_SCOPE;
         rapt_seed(9);
         rapt_attention *attention = levelled(scoring_for(which & 2, 4), which & 1, 2, RAPT_FLOAT64);
-        rapt_tensor *level = which & 1 ? attention->sigmoid_biases : attention->sinks;
+        rapt_tensor *head_terms = which & 1 ? attention->sigmoid_biases : attention->sinks;
         rapt_tensor *x = leaf(RAPT_FLOAT64, RAPT_SHAPE(2, 9, 4)), *gradient, *sum = NULL;
         const int64_t ends[] = {0, 3, 9};
         rapt_tensor *starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), ends);
         rapt_tensor *packed = rapt_attention_forward(attention, x, x, x, RAPT_MASK(.starts = starts, .causal = true));
         cr_assert(packed, "%s", rapt_error());
         rapt_tensor *root = rapt_sum(rapt_mul(packed, packed), RAPT_ALL_AXES, false);
-        cr_assert(rapt_gradients(1, &root, NULL, 1, &level, &gradient, 0), "%s", rapt_error());
+        cr_assert(rapt_gradients(1, &root, NULL, 1, &head_terms, &gradient, 0), "%s", rapt_error());
         for (int i = 0; i < 2; i++) {
             rapt_tensor *part = rapt_unsqueeze(rapt_slice(x, 1, ends[i], ends[i + 1], 1), 0), *of_part;
             rapt_tensor *y = rapt_attention_forward(attention, part, part, part, RAPT_MASK(.causal = true));
             rapt_tensor *same = rapt_slice(packed, 1, ends[i], ends[i + 1], 1);
             cr_expect_leq(largest_of(rapt_sub(rapt_squeeze(y, 0), same)), 1e-14);
             root = rapt_sum(rapt_mul(y, y), RAPT_ALL_AXES, false);
-            cr_assert(rapt_gradients(1, &root, NULL, 1, &level, &of_part, 0), "%s", rapt_error());
+            cr_assert(rapt_gradients(1, &root, NULL, 1, &head_terms, &of_part, 0), "%s", rapt_error());
             sum = sum ? rapt_add(sum, of_part) : of_part;
         }
         cr_expect_leq(largest_of(rapt_sub(sum, gradient)), 1e-13);
@@ -206,14 +206,14 @@ static const struct {
     int64_t heads, groups, queries, keys;
 } shapes[] = {{1, 1, 1, 3000}, {1, 1, 700, 700}, {6, 2, 90, 130}, {8, 1, 4, 1500}};
 
-/* The outcome, and the gradient of the levels. */
+/* The outcome, and the gradient of the head_terms. */
 static outcome differentiate_all(const subject *s, rapt_tensor **gradient)
 {
     outcome o = {{pool(s)}};
     rapt_seed(4);
     rapt_tensor *from = rapt_randn(RAPT_FLOAT32, rapt_rank(o.tensors[0]), rapt_shape(o.tensors[0]));
-    rapt_tensor *level = s->attention->sinks ? s->attention->sinks : s->attention->sigmoid_biases;
-    rapt_tensor *inputs[] = {s->queries, s->keys, s->values, level}, *all[4];
+    rapt_tensor *head_terms = s->attention->sinks ? s->attention->sinks : s->attention->sigmoid_biases;
+    rapt_tensor *inputs[] = {s->queries, s->keys, s->values, head_terms}, *all[4];
     cr_assert(rapt_gradients(1, o.tensors, &from, 4, inputs, all, 0), "%s", rapt_error());
     for (int i = 0; i < 3; i++) o.tensors[1 + i] = all[i];
     *gradient = all[3];
@@ -229,7 +229,7 @@ static subject levelled_subject(int which)
     return s;
 }
 
-Test(levels, any_number_of_threads_gives_the_same_bits)
+Test(head_terms, any_number_of_threads_gives_the_same_bits)
 {
     for (int which = 0; which < 16; which++) {
         RAPT_SCOPE;
@@ -241,14 +241,14 @@ Test(levels, any_number_of_threads_gives_the_same_bits)
             rapt_set_threads(threads);
             outcome other = differentiate_all(&s, &many);
             expect_same_bits("threads", &one, &other);
-            cr_expect(same_bits(ones, many), "%d: the gradient of the levels has other bits", which);
+            cr_expect(same_bits(ones, many), "%d: the gradient of the head_terms has other bits", which);
         }
         rapt_module_free(&s.attention->module);
     }
     expect_no_error();
 }
 
-Test(levels, nothing_as_large_as_the_scores_is_stored)
+Test(head_terms, nothing_as_large_as_the_scores_is_stored)
 {
     for (int which = 0; which < 4; which++) {
         RAPT_SCOPE;
@@ -266,13 +266,13 @@ Test(levels, nothing_as_large_as_the_scores_is_stored)
     }
 }
 
-Test(levels, without_memory_it_is_an_error_and_nothing_leaks)
+Test(head_terms, without_memory_it_is_an_error_and_nothing_leaks)
 {
     for (int which = 8; which < 16; which++) {
         RAPT_SCOPE;
         subject s = levelled_subject(which % 4 + 8);
         s.attention->plain = which > 11;
-        rapt_tensor *level = s.attention->sinks ? s.attention->sinks : s.attention->sigmoid_biases;
+        rapt_tensor *head_terms = s.attention->sinks ? s.attention->sinks : s.attention->sigmoid_biases;
         pool(&s);
         const int64_t before = live_bytes();
         int64_t failures = 0;
@@ -280,7 +280,7 @@ Test(levels, without_memory_it_is_an_error_and_nothing_leaks)
             rapt_scope scope = rapt_scope_begin();
             rapt_memory_fail_after(failures);
             rapt_tensor *root = rapt_sum(pool(&s), RAPT_ALL_AXES, false), *gradient;
-            done = root && rapt_gradients(1, &root, NULL, 1, &level, &gradient, 0);
+            done = root && rapt_gradients(1, &root, NULL, 1, &head_terms, &gradient, 0);
             rapt_memory_fail_after(-1);
             if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");
             rapt_scope_end(scope);
