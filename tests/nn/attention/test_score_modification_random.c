@@ -24,7 +24,10 @@ static void modify(drawn *d, bool by_functions)
         if (by_functions) m->by_ops = NULL;
     }
     /* where all keys are far away, float32 rounds biases by distance to more than is allowed here */
-    if (d->dtype == RAPT_FLOAT32) d->mask.offset %= 8;
+    if (d->dtype == RAPT_FLOAT32) {
+        d->mask.offset %= 8;
+        d->mask.query_places = NULL;
+    }
     cr_assert(rapt_module_cast(&d->attention->module, d->dtype));
 }
 
