@@ -52,6 +52,13 @@ static bool set_up(rapt_loader *loader)
     return c->prefetch == 0 || loader->prefetch;
 }
 
+/* In a forked child batches are made when they are asked for. What the thread had and held at the fork stays as it
+ * was. */
+static void leave_lost_thread(rapt_loader *loader)
+{
+    if (loader->prefetch && !rapt_prefetch_is_here(loader->prefetch)) loader->prefetch = NULL;
+}
+
 rapt_loader *rapt_loader_new(const rapt_loader_config *config)
 {
     if (!config) return rapt_fail_null(op, "config"), NULL;
@@ -66,6 +73,7 @@ rapt_loader *rapt_loader_new(const rapt_loader_config *config)
 void rapt_loader_free(rapt_loader *loader)
 {
     if (!loader) return;
+    leave_lost_thread(loader);
     rapt_prefetch_free(loader->prefetch);
     rapt_loader_drop(&loader->present);
     for (int i = 0; loader->columns && i < loader->config.column_count; i++) {
@@ -152,6 +160,7 @@ static void end(rapt_loader *loader)
 bool rapt_loader_next(rapt_loader *loader, rapt_batch *batch)
 {
     if (!loader || !batch) return rapt_fail_null("loader_next", loader ? "batch" : "loader");
+    leave_lost_thread(loader);
     rapt_loader_drop(&loader->present);
     if (loader->has_ended) {
         loader->has_ended = false;
@@ -179,6 +188,7 @@ int64_t rapt_loader_count_batches(rapt_loader *loader)
 {
     if (!loader) return rapt_fail_null("loader_count_batches", "loader"), -1;
     if (loader->is_planned) return loader->plan.batches;
+    leave_lost_thread(loader);
     const rapt_loader_config *c = &loader->config;
     if (c->most_tokens == 0) {
         const int64_t whole = loader->items / c->batch_size, rest = loader->items % c->batch_size;
@@ -207,6 +217,7 @@ bool rapt_loader_set_state(rapt_loader *loader, rapt_loader_state state)
 {
     if (!loader) return rapt_fail_null("loader_set_state", "loader");
     if (!rapt_loader_check_state("loader_set_state", loader, &state)) return false;
+    leave_lost_thread(loader);
     if (loader->prefetch) rapt_prefetch_stop(loader->prefetch);
     rapt_loader_drop(&loader->present);
     loader->state = state;

@@ -56,6 +56,9 @@ void rapt_loader_drop(rapt_made_batch *made);
 rapt_prefetch *rapt_prefetch_new(rapt_loader *loader, int count);
 void rapt_prefetch_free(rapt_prefetch *prefetch);
 
+/* False in a forked child, which threads do not come into. */
+bool rapt_prefetch_is_here(const rapt_prefetch *prefetch);
+
 /* Has the thread make the batches of the plan from that item on, and gives them one by one. */
 void rapt_prefetch_start(rapt_prefetch *prefetch, int64_t epoch, int64_t first);
 rapt_made_batch rapt_prefetch_take(rapt_prefetch *prefetch);

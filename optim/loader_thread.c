@@ -2,12 +2,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "loader.h"
 #include "tensor/core.h"
 
 struct rapt_prefetch {
     rapt_loader *loader;
+    pid_t process; /* that the thread is of */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -63,7 +65,7 @@ rapt_prefetch *rapt_prefetch_new(rapt_loader *loader, int count)
     rapt_prefetch *p = calloc(1, sizeof *p);
     rapt_made_batch *ring = calloc((size_t)count, sizeof *ring);
     if (p && ring) {
-        *p = (rapt_prefetch){.loader = loader, .next = -1, .count = count, .ring = ring};
+        *p = (rapt_prefetch){.loader = loader, .process = getpid(), .next = -1, .count = count, .ring = ring};
         pthread_mutex_init(&p->lock, NULL);
         pthread_cond_init(&p->changed, NULL);
         const int status = pthread_create(&p->thread, NULL, work, p);
@@ -76,6 +78,11 @@ rapt_prefetch *rapt_prefetch_new(rapt_loader *loader, int count)
     free(ring);
     free(p);
     return NULL;
+}
+
+bool rapt_prefetch_is_here(const rapt_prefetch *prefetch)
+{
+    return prefetch->process == getpid();
 }
 
 void rapt_prefetch_stop(rapt_prefetch *prefetch)

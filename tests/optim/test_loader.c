@@ -1,6 +1,7 @@
 /* The batch loader: what comes in which order, padded and packed, ahead on a thread, resumed, after failures. */
 #include "optimizing.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "temporary_file.h"
@@ -373,6 +374,35 @@ Test(loader, nothing_stays_behind)
     rapt_release(kept);
     cr_expect_lt(rapt_memory_get_statistics().live_bytes - before, 65536);
     expect_no_error();
+}
+
+/* The child has no thread of the loader's, whatever that was doing at the fork. */
+Test(loader, a_forked_child_gets_the_same_batches, .timeout = 60)
+{
+    RAPT_SCOPE;
+    rapt_column column = numbers();
+    rapt_loader *loader = loader_of((rapt_loader_config){
+        .columns = &column, .column_count = 1, .batch_size = 2, .shuffle = true, .seed = 3, .prefetch = 2});
+    int64_t expected[2 * items], found[2 * items];
+    rapt_batch batch;
+    cr_assert(rapt_loader_next(loader, &batch));
+    const pid_t child = fork();
+    cr_assert(child >= 0);
+    if (child == 0) alarm(30);
+    const int count = rest_of_epoch(loader, child == 0 ? found : expected);
+    if (child == 0) {
+        rapt_loader *alone = loader_of(
+            (rapt_loader_config){.columns = &column, .column_count = 1, .batch_size = 2, .shuffle = true, .seed = 3});
+        bool good = rapt_loader_next(alone, &batch) && rest_of_epoch(alone, expected) == count;
+        for (int i = 0; i < count; i++) good = good && found[i] == expected[i];
+        rapt_loader_free(alone);
+        rapt_loader_free(loader);
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect_eq(status, 0);
+    rapt_loader_free(loader);
 }
 
 static void expect_refusal(rapt_loader_config config, rapt_error_code code, const char *part)

@@ -52,7 +52,9 @@ typedef struct rapt_loader_config {
     bool shuffle;           /* items, and the batches of sorted ones; an epoch's order has nothing of another's */
     bool drop_last;         /* leaves out a last batch of fewer items than batch_size */
     uint64_t seed;          /* of the orders; 0: they are drawn from the calling thread's generator as epochs begin */
-    int prefetch;           /* so many batches are made ahead, on a thread of the loader's; the batches are the same */
+    /* So many batches are made ahead, on a thread of the loader's. The batches are the same; in a forked child, too,
+     * where they are made when they are asked for. */
+    int prefetch;
 } rapt_loader_config;
 
 /* NULL after an error. Free it with rapt_loader_free. One thread may use it at a time. */
