@@ -65,11 +65,11 @@ static inline bool rule_shows(const int64_t *numbers, const int64_t *table, int6
 static inline void see_rule(const rapt_mask_tile *tile, uint8_t *seen)
 {
     for (int64_t i = 0; i < tile->rows; i++)
-        for (int64_t c = 0; c < tile->columns; c++)
-            *seen++ = rule_shows(tile->numbers, tile->captured[0], tile->item, tile->head, tile->queries[i],
-                                 tile->first_key + c)
-                          ? (uint8_t)(1 + c % 3)
-                          : 0;
+        for (int64_t c = 0; c < tile->columns; c++) {
+            const bool shows = rule_shows(tile->numbers, tile->captured[0], tile->item, tile->head, tile->queries[i],
+                                          tile->first_key + c);
+            *seen++ = (uint8_t)(shows ? 1 + c % 3 : 0);
+        }
 }
 
 /* Looks at all places, but now and then says nothing. */
