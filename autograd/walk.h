@@ -50,6 +50,9 @@ bool rapt_walk_check(const rapt_walk *walk);
  * error. */
 bool rapt_walk_deliver(rapt_walk *walk, rapt_node *node, int output, rapt_tensor *gradient);
 
+/* Calls the vjp of a node that a gradient has reached, and delivers what it gives. False after an error. */
+bool rapt_walk_visit(rapt_walk *walk, rapt_node *node);
+
 /* Visits the nodes in order. Gradients of leaves and of requested outputs are then in their places. */
 bool rapt_walk_run(rapt_walk *walk);
 
