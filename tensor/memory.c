@@ -4,15 +4,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "size_class.h"
+#include "system_memory.h"
 #include "tensor/debug.h"
 #include "tensor/lock.h"
 #include "tensor/thread.h"
-
-/* Size classes: every 64 bytes to 1024, then four to each doubling, so that at most a fifth of a block is waste. */
-enum { alignment = 64, small_classes = 16, small_bytes = 1024, small_doublings = 4 };
-enum { steps_per_doubling = 4, class_count = small_classes + 54 * steps_per_doubling };
 
 /* A thread keeps blocks of the small classes to itself, so many bytes of each, and exchanges batches with the
  * others. */
@@ -37,28 +34,10 @@ typedef struct block_cache {
 RAPT_LOCK(shared_lock, MEMORY)
 static free_block *shared_head[class_count];
 
-static _Atomic int64_t live_bytes, peak_bytes, system_bytes, system_allocations;
+static _Atomic int64_t live_bytes, peak_bytes;
 static _Atomic int64_t fail_after = -1;
 /* Is somebody to hear of every block: are failures planned, or is AddressSanitizer there? */
 static atomic_bool is_watched;
-
-static int class_of(size_t bytes)
-{
-    const size_t units = (bytes + alignment - 1) / alignment;
-    if (units <= small_classes) return units == 0 ? 0 : (int)units - 1;
-    /* 2^doubling ≤ units − 1 < 2^(doubling + 1) */
-    const int doubling = 63 - __builtin_clzll((unsigned long long)(units - 1));
-    const size_t within = (units - 1 - ((size_t)1 << doubling)) >> (doubling - 2);
-    return small_classes + (doubling - small_doublings) * steps_per_doubling + (int)within;
-}
-
-static size_t class_size(int class)
-{
-    if (class < small_classes) return (size_t)(class + 1) * alignment;
-    const int doubling = (class - small_classes) / steps_per_doubling + small_doublings;
-    const size_t within = (size_t)(class - small_classes) % steps_per_doubling + 1;
-    return (((size_t)1 << doubling) + (within << (doubling - 2))) * alignment;
-}
 
 static void count_live(int64_t bytes, int64_t most)
 {
@@ -126,7 +105,7 @@ static free_block *pop(free_block **head)
 /* A block that others gave back; further ones of a small class move to the thread's cache. */
 static free_block *take_shared(block_cache *cache, int class)
 {
-    size_t size = class_size(class);
+    size_t size = rapt_class_size(class);
     shared_lock_take();
     free_block *block = pop(&shared_head[class]);
     while (cache && class < private_classes && shared_head[class] && cache->of[class].bytes + size <= batch_bytes) {
@@ -140,7 +119,7 @@ static free_block *take_shared(block_cache *cache, int class)
 /* Half of what the thread holds of a full class. */
 static void share_half(block_cache *cache, int class)
 {
-    size_t size = class_size(class);
+    size_t size = rapt_class_size(class);
     shared_lock_take();
     while (cache->of[class].bytes > private_bytes / 2) {
         push(&shared_head[class], pop(&cache->of[class].head));
@@ -156,31 +135,18 @@ static bool injected_failure(void)
     return left == 0;
 }
 
-/* Large blocks on huge pages where the system has them: a tensor that is read across its rows touches a page a row. */
-static void *allocate(size_t size)
-{
-    enum { huge_page = 2 << 20 };
-    if (size < huge_page) return aligned_alloc(alignment, size);
-    void *block = aligned_alloc(huge_page, (size + huge_page - 1) / huge_page * huge_page);
-    if (block) madvise(block, size / huge_page * huge_page, MADV_HUGEPAGE); /* only advice: it may fail */
-    return block;
-}
-
 /* A block from the other threads' or the system's memory. */
 static void *take_elsewhere(block_cache *cache, int class)
 {
-    const size_t size = class_size(class);
+    const size_t size = rapt_class_size(class);
     void *block = take_shared(cache, class);
     if (!block) {
-        block = allocate(size);
+        block = rapt_system_take(size);
         if (!block) {
             rapt_memory_trim();
             cache = NULL; /* it is gone */
-            block = allocate(size);
+            block = rapt_system_take(size);
         }
-        if (!block) return NULL;
-        atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&system_bytes, (int64_t)size, memory_order_relaxed);
     }
     return block;
 }
@@ -189,8 +155,8 @@ static void *take_any(size_t bytes, size_t *capacity)
 {
     *capacity = 0;
     if (bytes > SIZE_MAX / 4 || injected_failure()) return NULL;
-    const int class = class_of(bytes);
-    const size_t size = class_size(class);
+    const int class = rapt_class_of(bytes);
+    const size_t size = rapt_class_size(class);
     block_cache *cache = thread_cache();
     void *block = cache && class < private_classes ? pop(&cache->of[class].head) : NULL;
     if (block)
@@ -235,7 +201,7 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
 /* Keeps a block for reuse. */
 static void keep(block_cache *cache, void *block, int class)
 {
-    const size_t size = class_size(class);
+    const size_t size = rapt_class_size(class);
     rapt_forbid((char *)block + sizeof(free_block), size - sizeof(free_block));
     if (cache && class < private_classes && size <= private_bytes / 2) {
         push(&cache->of[class].head, block);
@@ -251,8 +217,8 @@ static void keep(block_cache *cache, void *block, int class)
 static __attribute__((noinline)) void give_any(void *block, size_t capacity)
 {
     if (!block) return;
-    const int class = class_of(capacity);
-    capacity = class_size(class);
+    const int class = rapt_class_of(capacity);
+    capacity = rapt_class_size(class);
     block_cache *cache = thread_cache();
     count_any(cache, -(int64_t)capacity);
     if (!rapt_debugging) {
@@ -260,7 +226,7 @@ static __attribute__((noinline)) void give_any(void *block, size_t capacity)
         return;
     }
     rapt_quarantine_add(block, capacity);
-    for (void *old; (old = rapt_quarantine_take(false, &capacity));) keep(cache, old, class_of(capacity));
+    for (void *old; (old = rapt_quarantine_take(false, &capacity));) keep(cache, old, rapt_class_of(capacity));
 }
 
 /* Likewise back to the thread's own. A caller may say what it asked for instead of the capacity. */
@@ -311,9 +277,8 @@ void *rapt_block_grow(const char *op, void *block, size_t *capacity, size_t used
 static void free_list(free_block **head, int class)
 {
     for (free_block *block = pop(head); block; block = pop(head)) {
-        rapt_allow(block, class_size(class));
-        free(block);
-        atomic_fetch_sub_explicit(&system_bytes, (int64_t)class_size(class), memory_order_relaxed);
+        rapt_allow(block, rapt_class_size(class));
+        rapt_system_give(block, rapt_class_size(class));
     }
 }
 
@@ -329,7 +294,7 @@ static void free_thread_cache(void)
 void rapt_memory_trim(void)
 {
     size_t capacity;
-    for (void *block; (block = rapt_quarantine_take(true, &capacity));) keep(NULL, block, class_of(capacity));
+    for (void *block; (block = rapt_quarantine_take(true, &capacity));) keep(NULL, block, rapt_class_of(capacity));
     free_thread_cache();
     shared_lock_take();
     for (int class = 0; class < class_count; class ++) free_list(&shared_head[class], class);
@@ -356,8 +321,8 @@ rapt_memory_statistics rapt_memory_get_statistics(void)
     return (rapt_memory_statistics){
         .live_bytes = live,
         .peak_bytes = atomic_load(&peak_bytes),
-        .cached_bytes = atomic_load(&system_bytes) - live,
-        .system_allocations = atomic_load(&system_allocations),
+        .cached_bytes = rapt_system_bytes() - live,
+        .system_allocations = rapt_system_allocations(),
     };
 }
 
