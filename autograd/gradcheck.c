@@ -1,140 +1,12 @@
 /* gradcheck: the analytic Jacobian, row by row, against differences, column by column; or one random projection of
  * both. */
-#include <rapt/gradcheck.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gradcheck_function.h"
 #include "gradcheck_graph.h"
 #include "node.h"
-
-/* The function whose Jacobian is checked. First order: the user's. Second order: the gradients of <function,
- * cotangent>. */
-typedef struct checker {
-    const char *name;
-    rapt_gradcheck_function *function;
-    rapt_tensor *const *inputs;
-    int count;
-    rapt_gradcheck_options options;
-    rapt_tensor **variables; /* what is perturbed */
-    int *which;              /* its number among the inputs */
-    int variable_count;
-    int differentiated; /* of the variables, those that second order takes the gradient of: all but the cotangent */
-    rapt_tensor **outputs;
-    int output_count;
-    rapt_tensor **gradients; /* of the variables, in one walk */
-    int64_t width, height;   /* elements of all variables and of all outputs */
-    rapt_gradcheck_result *result;
-    int worst; /* the variable where the result's worst error is */
-} checker;
-
-/* What messages call an input. */
-static const char *input_name(const checker *c, int input, char text[32])
-{
-    if (c->options.names) return c->options.names[input];
-    snprintf(text, 32, "input %d", input);
-    return text;
-}
-
-static bool fail(rapt_error_code code, const checker *c, const char *what, int input)
-{
-    char text[32];
-    return rapt_fail(code, "gradcheck", "%s: %s %s", c->name, input_name(c, input, text), what);
-}
-
-/* Room for one variable more than there are inputs: the cotangent. */
-static bool make_room(checker *c)
-{
-    const size_t room = (size_t)(c->count < 0 ? 0 : c->count) + 1;
-    c->variables = calloc(3 * room, sizeof(rapt_tensor *));
-    c->which = calloc(room, sizeof *c->which);
-    if (!c->variables || !c->which)
-        return rapt_fail(RAPT_ERROR_MEMORY, "gradcheck", "%s: no memory for %d inputs", c->name, c->count);
-    c->outputs = c->variables + room;
-    c->gradients = c->outputs + room;
-    return true;
-}
-
-static bool overlaps_itself(const rapt_tensor *tensor)
-{
-    for (int axis = 0; axis < tensor->rank; axis++)
-        if (tensor->strides[axis] == 0 && tensor->shape[axis] > 1) return true;
-    return false;
-}
-
-static bool find_variables(checker *c)
-{
-    for (int i = 0; i < c->count; i++) {
-        rapt_tensor *input = c->inputs[i];
-        if (!input) return fail(RAPT_ERROR_NULL, c, "is NULL", i);
-        if (!input->link) continue;
-        if (!input->link->kind->is_leaf) return fail(RAPT_ERROR_GRAPH, c, "is the result of an op; a leaf expected", i);
-        if (input->dtype != RAPT_FLOAT64) return fail(RAPT_ERROR_DTYPE, c, "is float32; differences need float64", i);
-        if (overlaps_itself(input))
-            return fail(RAPT_ERROR_SHAPE, c, "repeats elements; expand it inside the function", i);
-        c->which[c->variable_count] = i;
-        c->variables[c->variable_count++] = input;
-    }
-    c->differentiated = c->variable_count;
-    if (c->variable_count == 0)
-        return rapt_fail(RAPT_ERROR_VALUE, "gradcheck", "%s: no input requires a gradient", c->name);
-    return true;
-}
-
-/* Far from where the checker's own numbers come from. The function finds the generator there at every call, so that
- * dropout drops the same. */
-static const uint64_t offset_of_function = UINT64_C(1) << 62;
-
-static rapt_tensor *call_function(const checker *c)
-{
-    const rapt_random_state before = rapt_random_get_state();
-    rapt_random_set_state((rapt_random_state){.seed = c->options.seed, .offset = offset_of_function});
-    rapt_tensor *output = c->function(c->inputs, c->options.context);
-    rapt_random_set_state(before);
-    if (!output)
-        rapt_fail(RAPT_ERROR_VALUE, "gradcheck", "%s: the function returned NULL", c->name);
-    else if (output->dtype != RAPT_FLOAT64)
-        rapt_fail(RAPT_ERROR_DTYPE, "gradcheck", "%s: the function returned %s; float64 expected", c->name,
-                  rapt_dtype_name(output->dtype));
-    else
-        return output;
-    return NULL;
-}
-
-/* Computes c->outputs at the present values of the variables. */
-static bool evaluate(checker *c)
-{
-    rapt_tensor *output = call_function(c);
-    if (!output) return false;
-    if (!c->options.second_order) {
-        c->outputs[0] = output;
-        c->output_count = 1;
-        return true;
-    }
-    c->output_count = c->differentiated;
-    for (int i = 0; i < c->differentiated; i++) c->outputs[i] = NULL;
-    if (output->link && !rapt_gradients(1, &output, &c->variables[c->differentiated], c->differentiated, c->variables,
-                                        c->outputs, RAPT_CREATE_GRAPH))
-        return false;
-    for (int i = 0; i < c->output_count; i++)
-        if (!c->outputs[i] &&
-            !(c->outputs[i] = rapt_zeros(RAPT_FLOAT64, c->variables[i]->rank, c->variables[i]->shape)))
-            return false;
-    return true;
-}
-
-/* Second order starts from a random gradient, which is a variable too: backward is linear in it. */
-static bool add_cotangent(checker *c)
-{
-    rapt_tensor *output = call_function(c);
-    if (!output) return false;
-    rapt_tensor *cotangent = rapt_randn(RAPT_FLOAT64, output->rank, output->shape);
-    if (!cotangent || !rapt_require_gradient(cotangent)) return false;
-    c->which[c->variable_count] = c->count;
-    c->variables[c->variable_count++] = cotangent;
-    return true;
-}
 
 static double *element(const rapt_tensor *tensor, int64_t index)
 {
@@ -154,17 +26,17 @@ static int64_t total(int count, rapt_tensor *const *tensors)
 }
 
 /* values += weight · all elements of the outputs. */
-static bool add_outputs(checker *c, double weight, double *values)
+static bool add_outputs(rapt_checker *c, double weight, double *values)
 {
     RAPT_SCOPE;
-    if (!evaluate(c)) return false;
+    if (!rapt_checker_evaluate(c)) return false;
     for (int i = 0; i < c->output_count; i++)
         for (int64_t k = 0; k < c->outputs[i]->count; k++) *values++ += weight * *element(c->outputs[i], k);
     return true;
 }
 
 /* Moves element j of every variable by distance · direction (direction NULL: only element `only`, by distance). */
-static void move(checker *c, const double *saved, const double *direction, int64_t only, double distance)
+static void move(rapt_checker *c, const double *saved, const double *direction, int64_t only, double distance)
 {
     int64_t j = 0;
     for (int i = 0; i < c->variable_count; i++) {
@@ -175,7 +47,7 @@ static void move(checker *c, const double *saved, const double *direction, int64
 }
 
 /* f'(x) ≈ (f(x − 2h) − 8 f(x − h) + 8 f(x + h) − f(x + 2h)) / 12h, with an error of order h⁴. */
-static bool differences(checker *c, const double *saved, const double *direction, int64_t only, double step,
+static bool differences(rapt_checker *c, const double *saved, const double *direction, int64_t only, double step,
                         double *column)
 {
     static const double places[] = {-2, -1, 1, 2}, weights[] = {1, -8, 8, -1};
@@ -190,7 +62,7 @@ static bool differences(checker *c, const double *saved, const double *direction
 }
 
 /* row = cotangent · Jacobian, for a cotangent over all elements of the outputs. */
-static bool analytic_row(checker *c, const double *cotangent, double *row)
+static bool analytic_row(rapt_checker *c, const double *cotangent, double *row)
 {
     RAPT_SCOPE;
     for (int64_t j = 0; j < c->width; j++) row[j] = 0;
@@ -208,7 +80,7 @@ static bool analytic_row(checker *c, const double *cotangent, double *row)
     return true;
 }
 
-static void compare(checker *c, int64_t output, int64_t j, double analytic, double numeric)
+static void compare(rapt_checker *c, int64_t output, int64_t j, double analytic, double numeric)
 {
     rapt_gradcheck_result *r = c->result;
     double tolerance = c->options.absolute_tolerance + c->options.relative_tolerance * fabs(numeric);
@@ -230,20 +102,20 @@ static void compare(checker *c, int64_t output, int64_t j, double analytic, doub
     if (!right) r->passed = false;
 }
 
-static double step_at(const checker *c, double value)
+static double step_at(const rapt_checker *c, double value)
 {
     return c->options.step * fmax(1, fabs(value));
 }
 
 /* work: saved values and a row (width each), a column and a cotangent (height each), the Jacobian (height · width). */
-static bool check_all(checker *c, double *saved, double *row, double *column, double *cotangent, double *jacobian)
+static bool check_all(rapt_checker *c, double *saved, double *row, double *column, double *cotangent, double *jacobian)
 {
     for (int64_t j = 0; j < c->width; j++) {
         if (!differences(c, saved, NULL, j, step_at(c, saved[j]), column)) return false;
         for (int64_t i = 0; i < c->height; i++) jacobian[i * c->width + j] = column[i];
     }
     RAPT_SCOPE;
-    if (!evaluate(c)) return false;
+    if (!rapt_checker_evaluate(c)) return false;
     for (int64_t i = 0; i < c->height; i++) {
         for (int64_t k = 0; k < c->height; k++) cotangent[k] = k == i;
         if (!analytic_row(c, cotangent, row)) return false;
@@ -260,12 +132,12 @@ static bool fill_random(double *values, int64_t count)
 }
 
 /* <v, J u> both ways, for random u and v. */
-static bool check_projection(checker *c, double *saved, double *row, double *column, double *cotangent,
+static bool check_projection(rapt_checker *c, double *saved, double *row, double *column, double *cotangent,
                              double *direction)
 {
     RAPT_SCOPE;
     if (!fill_random(direction, c->width) || !fill_random(cotangent, c->height)) return false;
-    if (!evaluate(c) || !analytic_row(c, cotangent, row)) return false;
+    if (!rapt_checker_evaluate(c) || !analytic_row(c, cotangent, row)) return false;
     if (!differences(c, saved, direction, -1, c->options.step, column)) return false;
     double analytic = 0, numeric = 0;
     for (int64_t j = 0; j < c->width; j++) analytic += row[j] * direction[j];
@@ -274,11 +146,11 @@ static bool check_projection(checker *c, double *saved, double *row, double *col
     return true;
 }
 
-static bool check(checker *c)
+static bool check(rapt_checker *c)
 {
     RAPT_SCOPE;
-    if (c->options.second_order && !add_cotangent(c)) return false;
-    if (!evaluate(c)) return false;
+    if (c->options.second_order && !rapt_checker_add_cotangent(c)) return false;
+    if (!rapt_checker_evaluate(c)) return false;
     if (!c->options.second_order &&
         !rapt_gradcheck_graph(c->name, c->outputs[0], c->variable_count, c->variables, c->gradients, &c->options))
         return false;
@@ -303,11 +175,12 @@ static double or_default(double value, double otherwise)
     return value == 0 ? otherwise : value;
 }
 
-static void explain(const checker *c)
+static void explain(const rapt_checker *c)
 {
     rapt_gradcheck_result *r = c->result;
     char text[32];
-    const char *input = c->worst < c->differentiated ? input_name(c, c->which[c->worst], text) : "starting gradient";
+    const char *input =
+        c->worst < c->differentiated ? rapt_checker_input_name(c, c->which[c->worst], text) : "starting gradient";
     int used =
         snprintf(r->message, sizeof r->message, "%s: %s", c->name, c->options.second_order ? "second order: " : "");
     if (used < 0 || (size_t)used >= sizeof r->message) return;
@@ -327,11 +200,11 @@ rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *
                                      rapt_tensor *const *inputs, const rapt_gradcheck_options *options)
 {
     rapt_gradcheck_result result = {.passed = true};
-    checker c = {.name = name ? name : "function",
-                 .function = function,
-                 .inputs = inputs,
-                 .count = count,
-                 .result = &result};
+    rapt_checker c = {.name = name ? name : "function",
+                      .function = function,
+                      .inputs = inputs,
+                      .count = count,
+                      .result = &result};
     if (options) c.options = *options;
     c.options.step = or_default(c.options.step, 1e-4);
     c.options.relative_tolerance = or_default(c.options.relative_tolerance, 1e-6);
@@ -339,7 +212,7 @@ rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *
     rapt_random_state random = rapt_random_get_state();
     rapt_seed(c.options.seed);
     bool recording = rapt_set_recording(true);
-    bool ran = (function && inputs) ? make_room(&c) && find_variables(&c) && check(&c)
+    bool ran = (function && inputs) ? rapt_checker_prepare(&c) && check(&c)
                                     : rapt_fail_null("gradcheck", "function or inputs");
     rapt_set_recording(recording);
     rapt_random_set_state(random);
@@ -349,7 +222,6 @@ rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *
     } else if (!result.passed) {
         explain(&c);
     }
-    free(c.variables);
-    free(c.which);
+    rapt_checker_end(&c);
     return result;
 }

@@ -1,0 +1,122 @@
+/* The function whose Jacobian gradcheck computes: its variables, and what it gives at their values. */
+#include "gradcheck_function.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "node.h"
+
+const char *rapt_checker_input_name(const rapt_checker *c, int input, char text[32])
+{
+    if (c->options.names) return c->options.names[input];
+    snprintf(text, 32, "input %d", input);
+    return text;
+}
+
+static bool fail(rapt_error_code code, const rapt_checker *c, const char *what, int input)
+{
+    char text[32];
+    return rapt_fail(code, "gradcheck", "%s: %s %s", c->name, rapt_checker_input_name(c, input, text), what);
+}
+
+/* Room for one variable more than there are inputs: the cotangent. */
+static bool make_room(rapt_checker *c)
+{
+    const size_t room = (size_t)(c->count < 0 ? 0 : c->count) + 1;
+    c->variables = calloc(3 * room, sizeof(rapt_tensor *));
+    c->which = calloc(room, sizeof *c->which);
+    if (!c->variables || !c->which)
+        return rapt_fail(RAPT_ERROR_MEMORY, "gradcheck", "%s: no memory for %d inputs", c->name, c->count);
+    c->outputs = c->variables + room;
+    c->gradients = c->outputs + room;
+    return true;
+}
+
+static bool overlaps_itself(const rapt_tensor *tensor)
+{
+    for (int axis = 0; axis < tensor->rank; axis++)
+        if (tensor->strides[axis] == 0 && tensor->shape[axis] > 1) return true;
+    return false;
+}
+
+static bool find_variables(rapt_checker *c)
+{
+    for (int i = 0; i < c->count; i++) {
+        rapt_tensor *input = c->inputs[i];
+        if (!input) return fail(RAPT_ERROR_NULL, c, "is NULL", i);
+        if (!input->link) continue;
+        if (!input->link->kind->is_leaf) return fail(RAPT_ERROR_GRAPH, c, "is the result of an op; a leaf expected", i);
+        if (input->dtype != RAPT_FLOAT64) return fail(RAPT_ERROR_DTYPE, c, "is float32; differences need float64", i);
+        if (overlaps_itself(input))
+            return fail(RAPT_ERROR_SHAPE, c, "repeats elements; expand it inside the function", i);
+        c->which[c->variable_count] = i;
+        c->variables[c->variable_count++] = input;
+    }
+    c->differentiated = c->variable_count;
+    if (c->variable_count == 0)
+        return rapt_fail(RAPT_ERROR_VALUE, "gradcheck", "%s: no input requires a gradient", c->name);
+    return true;
+}
+
+bool rapt_checker_prepare(rapt_checker *c)
+{
+    return make_room(c) && find_variables(c);
+}
+
+void rapt_checker_end(rapt_checker *c)
+{
+    free(c->variables);
+    free(c->which);
+}
+
+/* Far from where the checker's own numbers come from. The function finds the generator there at every call, so that
+ * dropout drops the same. */
+static const uint64_t offset_of_function = UINT64_C(1) << 62;
+
+static rapt_tensor *call_function(const rapt_checker *c)
+{
+    const rapt_random_state before = rapt_random_get_state();
+    rapt_random_set_state((rapt_random_state){.seed = c->options.seed, .offset = offset_of_function});
+    rapt_tensor *output = c->function(c->inputs, c->options.context);
+    rapt_random_set_state(before);
+    if (!output)
+        rapt_fail(RAPT_ERROR_VALUE, "gradcheck", "%s: the function returned NULL", c->name);
+    else if (output->dtype != RAPT_FLOAT64)
+        rapt_fail(RAPT_ERROR_DTYPE, "gradcheck", "%s: the function returned %s; float64 expected", c->name,
+                  rapt_dtype_name(output->dtype));
+    else
+        return output;
+    return NULL;
+}
+
+bool rapt_checker_evaluate(rapt_checker *c)
+{
+    rapt_tensor *output = call_function(c);
+    if (!output) return false;
+    if (!c->options.second_order) {
+        c->outputs[0] = output;
+        c->output_count = 1;
+        return true;
+    }
+    c->output_count = c->differentiated;
+    for (int i = 0; i < c->differentiated; i++) c->outputs[i] = NULL;
+    if (output->link && !rapt_gradients(1, &output, &c->variables[c->differentiated], c->differentiated, c->variables,
+                                        c->outputs, RAPT_CREATE_GRAPH))
+        return false;
+    for (int i = 0; i < c->output_count; i++)
+        if (!c->outputs[i] &&
+            !(c->outputs[i] = rapt_zeros(RAPT_FLOAT64, c->variables[i]->rank, c->variables[i]->shape)))
+            return false;
+    return true;
+}
+
+bool rapt_checker_add_cotangent(rapt_checker *c)
+{
+    rapt_tensor *output = call_function(c);
+    if (!output) return false;
+    rapt_tensor *cotangent = rapt_randn(RAPT_FLOAT64, output->rank, output->shape);
+    if (!cotangent || !rapt_require_gradient(cotangent)) return false;
+    c->which[c->variable_count] = c->count;
+    c->variables[c->variable_count++] = cotangent;
+    return true;
+}
