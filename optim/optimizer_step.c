@@ -1,0 +1,150 @@
+/* The step of all optimizers, around each kind's formula. */
+#include <stdio.h>
+#include <string.h>
+
+#include "autograd/observe.h"
+#include "core.h"
+#include "tensor/map.h"
+
+/* By itself, or by its group. */
+static bool is_frozen(const rapt_optimizer *optimizer, const rapt_slot *slot)
+{
+    return !slot->parameter->link || (slot->group >= 0 && optimizer->groups[slot->group].learning_rate == RAPT_ZERO);
+}
+
+static bool takes_part(const rapt_optimizer *optimizer, const rapt_slot *slot)
+{
+    return rapt_gradient(slot->parameter) && !is_frozen(optimizer, slot);
+}
+
+bool rapt_slot_has_state(const rapt_optimizer *optimizer, const rapt_slot *slot, int state, int64_t *shape)
+{
+    memcpy(shape, slot->parameter->shape, sizeof slot->parameter->shape);
+    return !optimizer->kind->has_state || optimizer->kind->has_state(slot, state, shape);
+}
+
+/* Makes the states that a parameter does not have yet. */
+static bool make_states(const rapt_optimizer *optimizer, rapt_slot *slot)
+{
+    int64_t shape[RAPT_MAX_RANK];
+    for (int k = 0; k < optimizer->state_count; k++) {
+        if (!rapt_slot_has_state(optimizer, slot, k, shape)) continue;
+        if (!slot->states[k]) {
+            RAPT_SCOPE;
+            rapt_tensor *state = rapt_empty(slot->parameter->dtype, slot->parameter->rank, shape);
+            if (!state || !rapt_fill(state, optimizer->first_state)) return false;
+            slot->states[k] = rapt_retain(state);
+        }
+        if (slot->states[k]->dtype != slot->parameter->dtype)
+            return rapt_fail(RAPT_ERROR_DTYPE, optimizer->kind->name,
+                             "'%s' is %s now, its %s is %s; an optimizer made after the cast expected", slot->name,
+                             rapt_dtype_name(slot->parameter->dtype), optimizer->state_names[k],
+                             rapt_dtype_name(slot->states[k]->dtype));
+    }
+    return true;
+}
+
+static rapt_update update_of(const rapt_optimizer *optimizer, const rapt_slot *slot)
+{
+    const double first = optimizer->first_learning_rate;
+    rapt_update update = {
+        .slot = slot,
+        .learning_rate = optimizer->learning_rate,
+        .weight_decay = optimizer->weight_decay,
+        .ratio = first > 0 ? optimizer->learning_rate / first : 1,
+        .group = slot->group < 0 ? NULL : &optimizer->groups[slot->group],
+        .step = slot->steps + 1,
+        .operand_count = 2 + optimizer->state_count,
+        .operands = {slot->parameter, rapt_gradient(slot->parameter)},
+    };
+    for (int k = 0; k < optimizer->state_count; k++) update.operands[2 + k] = slot->states[k];
+    if (!update.group) return update;
+    if (update.group->learning_rate > 0) update.learning_rate = update.group->learning_rate * update.ratio;
+    update.weight_decay = rapt_or_default(update.group->weight_decay, optimizer->weight_decay);
+    return update;
+}
+
+void rapt_update_run(const rapt_update *update, const rapt_loops loops, const void *numbers)
+{
+    enum { cost = 4 };
+    rapt_map(loops[update->operands[0]->dtype], numbers, cost, update->operand_count, update->operands);
+}
+
+/* Names the parameters that the loss most likely does not reach. */
+static void warn_of_missing(const rapt_optimizer *optimizer)
+{
+    char names[800];
+    int used = 0, missing = 0, named = 0, trained = 0;
+    for (int i = 0; i < optimizer->count; i++) {
+        const rapt_slot *slot = &optimizer->slots[i];
+        if (is_frozen(optimizer, slot)) continue;
+        trained++;
+        if (rapt_gradient(slot->parameter)) continue;
+        missing++;
+        const int size = (int)strlen(slot->name) + 2;
+        if (named + 1 < missing || used + size >= (int)sizeof names) continue;
+        used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", named ? ", " : "", slot->name);
+        named++;
+    }
+    const char *op = optimizer->kind->name;
+    if (missing > 0 && missing == trained)
+        rapt_warn(op, "no parameter has a gradient at the first step; rapt_backward of a loss that depends on them "
+                      "comes before it");
+    else if (missing > 0)
+        rapt_warn(op,
+                  "%d of %d parameters got no gradient by the first step: %.*s%s; freeze those that are not to be "
+                  "trained (rapt_module_freeze)",
+                  missing, trained, used, names, named < missing ? " and others" : "");
+}
+
+/* Everything of a parameter's step that can fail. */
+static bool prepare(const rapt_optimizer *optimizer, rapt_slot *slot)
+{
+    slot->prepared = (rapt_prepared){.keep = 1};
+    if (!takes_part(optimizer, slot)) return true;
+    if (!make_states(optimizer, slot) || !rapt_own_gradient(slot->parameter) ||
+        !rapt_check_writable(optimizer->kind->name, slot->parameter))
+        return false;
+    if (!optimizer->kind->prepare) return true;
+    const rapt_update update = update_of(optimizer, slot);
+    return optimizer->kind->prepare(optimizer, &update, &slot->prepared);
+}
+
+/* p = keep·p − rate·direction; new states become the states */
+static void take_prepared(rapt_slot *slot)
+{
+    enum { cost = 2, operand_count = 2 };
+    const rapt_prepared *prepared = &slot->prepared;
+    const rapt_tensor *operands[operand_count] = {slot->parameter, prepared->direction};
+    const rapt_move_numbers numbers = {.keep = prepared->keep, .rate = prepared->rate};
+    rapt_map(rapt_kernel.optimizer.move[slot->parameter->dtype], &numbers, cost, operand_count, operands);
+    for (int k = 0; k < RAPT_MAX_STATES; k++) {
+        if (!prepared->states[k]) continue;
+        rapt_release(slot->states[k]);
+        slot->states[k] = rapt_retain(prepared->states[k]);
+    }
+}
+
+bool rapt_optimizer_step(rapt_optimizer *optimizer)
+{
+    if (!optimizer) return rapt_fail_null("optimizer_step", "optimizer");
+    RAPT_REGION(RAPT_DOING_STEP, optimizer->kind->name);
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    for (int i = 0; i < optimizer->count; i++)
+        if (!prepare(optimizer, &optimizer->slots[i])) return false;
+    if (optimizer->steps == 0) warn_of_missing(optimizer);
+    for (int i = 0; i < optimizer->count; i++) {
+        rapt_slot *slot = &optimizer->slots[i];
+        if (!takes_part(optimizer, slot) || !rapt_begin_writing(optimizer->kind->name, slot->parameter)) continue;
+        const rapt_update update = update_of(optimizer, slot);
+        if (slot->prepared.direction)
+            take_prepared(slot);
+        else
+            optimizer->kind->update(optimizer, &update);
+        slot->steps++;
+    }
+    optimizer->steps++;
+    rapt_optimizer_clear_gradients(optimizer);
+    return true;
+}
