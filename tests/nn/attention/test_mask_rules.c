@@ -1,6 +1,7 @@
 /* Masks by rule: prefix, windows to one side, blocks, documents, places of queries. What each lets a query see, that
  * attention under it is attention under the matrix that says the same, and that there is no such matrix. */
 #include "fused_dot.h"
+#include "integers.h"
 #include "mask_rules.h"
 
 /* A mask, and a text for each query: "110" is what it sees of three keys. */
@@ -9,10 +10,6 @@ typedef struct table {
     const char *rows[5];
 } table;
 
-static rapt_tensor *int64_of(int64_t count, const int64_t *numbers)
-{
-    return rapt_from(RAPT_INT64, RAPT_SHAPE(count), numbers);
-}
 #define INTEGERS(...) int64_of(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__})
 
 static void expect_table(const table *t, int number)

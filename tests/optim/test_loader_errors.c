@@ -1,0 +1,141 @@
+/* The batch loader after failures and wrong uses: an error, no batch is lost, nothing stays behind. */
+#include "loader_columns.h"
+
+#include "tensor/memory.h"
+
+static bool make(void *context, rapt_batch *batch)
+{
+    int *fails = context;
+    if (batch->first == 4 && (*fails)-- > 0) {
+        if (*fails == 0) return false;
+        return rapt_fail(RAPT_ERROR_FILE, "reader", "row %d is gone", 4);
+    }
+    batch->tensors[0] = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(batch->count), 1);
+    return batch->tensors[0];
+}
+
+Test(loader_errors, errors_of_the_function_come_through_and_the_batch_is_tried_again)
+{
+    for (int prefetch = 0; prefetch < 3; prefetch++) {
+        RAPT_SCOPE;
+        int fails = 2;
+        rapt_loader *loader = loader_of(
+            (rapt_loader_config){.items = 7, .make = make, .context = &fails, .batch_size = 2, .prefetch = prefetch});
+        rapt_batch batch;
+        for (int i = 0; i < 2; i++) cr_assert(rapt_loader_next(loader, &batch));
+        cr_expect_not(rapt_loader_next(loader, &batch));
+        cr_expect_str_eq(rapt_error(), "reader: row 4 is gone");
+        expect_error(RAPT_ERROR_FILE, "row 4");
+        cr_expect_not(rapt_loader_next(loader, &batch));
+        expect_error(RAPT_ERROR_VALUE, "the function that makes batches failed");
+        cr_assert(rapt_loader_next(loader, &batch), "%s", rapt_error());
+        cr_expect_eq(batch.first, 4);
+        cr_assert(rapt_loader_next(loader, &batch));
+        cr_expect_eq(batch.count, 1);
+        cr_expect_not(rapt_loader_next(loader, &batch));
+        expect_no_error();
+        rapt_loader_free(loader);
+    }
+}
+
+Test(loader_errors, out_of_memory_loses_no_batch)
+{
+    for (int prefetch = 0; prefetch < 2; prefetch++) {
+        RAPT_SCOPE;
+        rapt_column columns[] = {numbers(), sequences(false)};
+        rapt_loader *loader = loader_of((rapt_loader_config){
+            .columns = columns, .column_count = 2, .batch_size = 4, .shuffle = true, .seed = 1, .prefetch = prefetch});
+        rapt_batch batch;
+        int64_t seen = 0, failures = 0;
+        for (int64_t after = 0; seen < items; after++) {
+            rapt_memory_fail_after(after);
+            const bool good = rapt_loader_next(loader, &batch);
+            rapt_memory_fail_after(-1);
+            if (good) {
+                cr_expect_eq(batch.first, seen);
+                seen += batch.count;
+                after = -1;
+            } else {
+                expect_error(RAPT_ERROR_MEMORY, "no memory");
+                failures++;
+            }
+            cr_assert_lt(failures, 1000);
+        }
+        cr_expect_gt(failures, 0);
+        rapt_loader_free(loader);
+        expect_no_error();
+    }
+}
+
+Test(loader_errors, nothing_stays_behind)
+{
+    RAPT_SCOPE;
+    rapt_column columns[] = {numbers(), sequences(true)};
+    const int64_t before = rapt_memory_get_statistics().live_bytes;
+    rapt_loader *loader = loader_of(
+        (rapt_loader_config){.columns = columns, .column_count = 2, .batch_size = 2, .shuffle = true, .prefetch = 3});
+    rapt_batch batch;
+    for (int i = 0; i < 3; i++) cr_assert(rapt_loader_next(loader, &batch));
+    rapt_tensor *kept = rapt_retain(batch.tensors[0]);
+    rapt_loader_free(loader);
+    cr_expect_eq(rapt_count(kept), 2);
+    rapt_release(kept);
+    cr_expect_lt(rapt_memory_get_statistics().live_bytes - before, 65536);
+    expect_no_error();
+}
+
+static void expect_refusal(rapt_loader_config config, rapt_error_code code, const char *part)
+{
+    cr_expect_null(rapt_loader_new(&config), "%s", part);
+    expect_error(code, part);
+}
+
+Test(loader_errors, wrong_uses)
+{
+    RAPT_SCOPE;
+    int fails = 0;
+    rapt_column one[] = {numbers()}, two[] = {numbers(), {.values = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(3, 2))}};
+    rapt_column bad[] = {sequences(false)};
+    const rapt_loader_config good = {.columns = one, .column_count = 1, .batch_size = 2};
+    rapt_loader_config c = good;
+    cr_expect_null(rapt_loader_new(NULL));
+    expect_error(RAPT_ERROR_NULL, "config is NULL");
+    expect_refusal((rapt_loader_config){.items = 3, .batch_size = 1}, RAPT_ERROR_NULL, "there are no columns");
+    expect_refusal((rapt_loader_config){.make = make, .context = &fails, .batch_size = 1}, RAPT_ERROR_VALUE, "0 items");
+    c.make = make;
+    expect_refusal(c, RAPT_ERROR_VALUE, "both columns and a function");
+    c = good, c.batch_size = 0;
+    expect_refusal(c, RAPT_ERROR_VALUE, "neither a batch size nor");
+    c = good, c.batch_size = -1;
+    expect_refusal(c, RAPT_ERROR_VALUE, "batch size -1");
+    c = good, c.bucket = 4;
+    expect_refusal(c, RAPT_ERROR_NULL, "need lengths");
+    c = good, c.drop_last = true, c.batch_size = 24;
+    expect_refusal(c, RAPT_ERROR_VALUE, "23 items are no batch of 24");
+    c = good, c.lengths = (int64_t[items]){0, -3};
+    expect_refusal(c, RAPT_ERROR_VALUE, "the length of item 1 is -3");
+    c = good, c.columns = two, c.column_count = 2;
+    expect_refusal(c, RAPT_ERROR_SHAPE, "column 1 has 3 items; 23 expected");
+    c = good, c.column_count = 99;
+    expect_refusal(c, RAPT_ERROR_VALUE, "99 columns");
+    c = good, c.columns = bad;
+    bad->starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, 5, 4});
+    expect_refusal(c, RAPT_ERROR_VALUE, "start 2 of column 0 is 4");
+    bad->starts = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){0, 5});
+    expect_refusal(c, RAPT_ERROR_VALUE, "the last start of column 0 is 5");
+    bad->starts = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2));
+    expect_refusal(c, RAPT_ERROR_SHAPE, "int64 (items + 1) expected");
+    bad->values = NULL;
+    expect_refusal(c, RAPT_ERROR_NULL, "the values of column 0");
+    rapt_loader *loader = loader_of(good);
+    cr_expect_not(rapt_loader_set_state(loader, (rapt_loader_state){.next = items}));
+    expect_error(RAPT_ERROR_VALUE, "item 23");
+    cr_expect_not(rapt_loader_next(loader, NULL));
+    expect_error(RAPT_ERROR_NULL, "batch is NULL");
+    cr_expect_not(rapt_loader_next(NULL, NULL));
+    expect_error(RAPT_ERROR_NULL, "loader is NULL");
+    cr_expect_eq(rapt_loader_count_batches(NULL), -1);
+    expect_error(RAPT_ERROR_NULL, "loader is NULL");
+    rapt_loader_free(loader);
+    rapt_loader_free(NULL);
+}
