@@ -3,7 +3,7 @@
 
 #include "interrupt.h"
 #include "run.h"
-#include "watch.h"
+#include "training_page.h"
 
 static double learning_rate(const struct run *run)
 {
@@ -71,7 +71,7 @@ static bool end_epoch(struct run *run, rapt_progress *progress)
     losses[0] = training_loss(run);
     losses[1] = run_validate(run);
     run->epoch_loss = 0;
-    watch_epoch(run, losses[1]);
+    training_page_epoch(run, losses[1]);
     rapt_progress_print(progress, "epoch %lld/%lld: training loss %.4f, validation loss %.4f", (long long)epoch,
                         (long long)run->options->epochs, losses[0], losses[1]);
     return !run->log ||
@@ -93,14 +93,14 @@ bool run_train(struct run *run)
     rapt_progress progress = rapt_progress_start(stderr, run->step, end);
     const char *log = run->options->log;
     if (log) run->log = rapt_metrics_open(log, RAPT_METRICS_BY_NAME, run->step > 0);
-    bool good = (run->log || !log) && watch_begin(run);
+    bool good = (run->log || !log) && training_page_begin(run);
     while (good && run->step < end && !interrupt_signal()) {
-        good = step(run, &progress) && watch_step(run);
+        good = step(run, &progress) && training_page_step(run);
         bool epoch_ended = good && run->step % run->steps_per_epoch == 0;
         if (epoch_ended) good = end_epoch(run, &progress);
         if (good && is_checkpoint_due(run, epoch_ended)) good = run_save(run);
     }
     rapt_progress_end(&progress);
     const bool logged = rapt_metrics_close(run->log);
-    return watch_end(run) && good && run_save(run) && logged;
+    return training_page_end(run) && good && run_save(run) && logged;
 }

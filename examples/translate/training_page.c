@@ -1,5 +1,5 @@
 /* The page of a run: about a thousand points of the loss, and the attention at about forty steps. */
-#include "watch.h"
+#include "training_page.h"
 
 #include "drawn.h"
 
@@ -26,7 +26,7 @@ static bool add_attention(struct run *run)
     return good;
 }
 
-bool watch_begin(struct run *run)
+bool training_page_begin(struct run *run)
 {
     char path[4096], error[600];
     if (!run->options->writes_page) return true;
@@ -36,7 +36,7 @@ bool watch_begin(struct run *run)
     return run->step > 0 || add_attention(run);
 }
 
-bool watch_step(struct run *run)
+bool training_page_step(struct run *run)
 {
     if (!run->page.stream) return true;
     run->page_loss += run->recent_loss;
@@ -50,12 +50,12 @@ bool watch_step(struct run *run)
     return !is_due(run, views) || add_attention(run);
 }
 
-void watch_epoch(struct run *run, double validation_loss)
+void training_page_epoch(struct run *run, double validation_loss)
 {
     web_page_point(&run->page, run->step, "validation", validation_loss);
 }
 
-bool watch_end(struct run *run)
+bool training_page_end(struct run *run)
 {
     char error[600];
     const bool was_open = run->page.stream != NULL;
