@@ -1,7 +1,8 @@
 #!/bin/sh
 # What an installation lays down is enough for a program outside the tree: check_install.sh BUILD_DIRECTORY
 # The README's first program is built by the README's line, and run: with what `./run install` says for a folder of one's
-# own; in a folder that the loader searches, by its own list; and with the static library of a staged installation.
+# own; in a folder that the loader searches, by its own list; with the static library of a staged installation; by CMake;
+# and as a subproject of meson.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 build=${1:?usage: check_install.sh BUILD_DIRECTORY}
@@ -75,3 +76,52 @@ ${CC:-cc} loop.c $(pkg-config --static --cflags --libs rapt) -o static
 ./static >static.txt
 cmp shared.txt static.txt || fail 'the shared library and the static one print different things'
 echo 'check_install: built and ran with the static library'
+
+# By CMake: from a copy of the installation, which is the same moved elsewhere, first with both libraries, then with the
+# static one alone.
+cmake_loop() { # CMake's options: the README's loop, built by CMakeLists.txt, prints what it printed before
+    rm -rf "$work/cmake"
+    { cmake -S . -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/moved" "$@" && cmake --build "$work/cmake"; } >"$work/log.txt" 2>&1 ||
+        { cat "$work/log.txt" && fail "CMake does not build with $*"; }
+    "$work/cmake/loop" >cmake.txt
+    cmp shared.txt cmake.txt || fail "CMake's program prints different things with $*"
+}
+if command -v cmake >/dev/null; then
+    cp -R "$work/own" "$work/moved"
+    rm -r "$work/own"
+    libraries=$(dirname "$(find "$work/moved" -name librapt.a)")
+    cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.16)
+project(loop C)
+find_package(rapt ${version} CONFIG REQUIRED)
+add_executable(loop loop.c)
+target_link_libraries(loop ${target})
+END
+    cmake_loop -Dversion=0.1 -Dtarget=rapt::rapt
+    ldd "$work/cmake/loop" | grep -q "librapt.so.0 => $libraries/" || fail "CMake links another library: $(ldd "$work/cmake/loop")"
+    cmake_loop -Dversion= -Dtarget=rapt::static
+    rm "$libraries"/librapt.so*
+    cmake_loop -Dversion= -Dtarget=rapt::rapt
+    if ldd "$work/cmake/loop" | grep librapt; then fail 'a shared library, where there is the static one alone'; fi
+    for version in 0.2 1.0; do
+        if cmake -S . -B "$work/cmake" -Dversion=$version >"$work/log.txt" 2>&1; then fail "CMake takes this for $version"; fi
+        grep -q 'rapt-config.cmake, version: 0.1' "$work/log.txt" || { cat "$work/log.txt" && fail "CMake did not see which version it refuses"; }
+    done
+    echo 'check_install: built and ran by CMake, from where the installation was moved to'
+else
+    echo 'check_install: this system has no cmake; find_package(rapt) was not looked at'
+fi
+
+# In the tree of another project of meson, with the least there can be: one level, no OpenBLAS.
+mkdir -p tree/subprojects
+ln -s "$root" tree/subprojects/rapt
+cp loop.c tree/
+cat >tree/meson.build <<'END'
+project('loop', 'c', default_options: 'buildtype=release')
+executable('loop', 'loop.c', dependencies: dependency('rapt', fallback: 'rapt'))
+END
+{ meson setup "$work/tree" tree --wrap-mode=forcefallback -Drapt:levels=baseline -Drapt:openblas=disabled && meson compile -C "$work/tree"; } \
+    >"$work/log.txt" 2>&1 || { cat "$work/log.txt" && fail 'rapt does not build as a subproject of meson'; }
+"$work/tree/loop" >tree.txt
+grep -q '^step 1000   loss 0.000' tree.txt || fail "the program with a subproject does not learn: $(cat tree.txt)"
+echo 'check_install: built and ran as a subproject of meson'
