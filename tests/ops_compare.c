@@ -41,6 +41,33 @@ static double value_logical_not(const double *x, const op_sample *s)
     return x[0] == 0;
 }
 
+static rapt_tensor *call_isfinite(rapt_tensor *const *in, const op_sample *s)
+{
+    (void)s;
+    return rapt_isfinite(in[0]);
+}
+
+/* What is below −1 is made infinite, what is above 1 NaN. */
+static rapt_tensor *call_isfinite_of_any(rapt_tensor *const *in, const op_sample *s)
+{
+    (void)s;
+    rapt_tensor *far = rapt_mul_scalar(in[0], (double)INFINITY);
+    return rapt_isfinite(rapt_where(rapt_less_scalar(in[0], -1), far,
+                                    rapt_where(rapt_greater_scalar(in[0], 1), rapt_sub(far, far), in[0])));
+}
+
+static double value_isfinite(const double *x, const op_sample *s)
+{
+    (void)x, (void)s;
+    return 1;
+}
+
+static double value_is_near(const double *x, const op_sample *s)
+{
+    (void)s;
+    return fabs(x[0]) <= 1;
+}
+
 static rapt_tensor *call_where(rapt_tensor *const *in, const op_sample *s)
 {
     (void)s;
@@ -61,6 +88,39 @@ static rapt_tensor *call_masked_fill(rapt_tensor *const *in, const op_sample *s)
 static double value_masked_fill(const double *x, const op_sample *s)
 {
     return x[1] != 0 ? s->real[0] : x[0];
+}
+
+static rapt_tensor *call_triu(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_triu(in[0], s->number[0]);
+}
+
+static rapt_tensor *call_tril(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_tril(in[0], s->number[0]);
+}
+
+/* What is on the diagonal, and on one side of it. */
+static array triangle(const array *x, int64_t diagonal, int side)
+{
+    array y = array_new(x->rank, x->shape);
+    ARRAY_EACH(y, w)
+    {
+        const int64_t place = w.index[y.rank - 1] - w.index[y.rank - 2];
+        if (side > 0 ? place >= diagonal : place <= diagonal)
+            *array_at(&y, y.rank, w.index) = *array_at(x, y.rank, w.index);
+    }
+    return y;
+}
+
+static array reference_triu(const array *in, const op_sample *s)
+{
+    return triangle(&in[0], s->number[0], 1);
+}
+
+static array reference_tril(const array *in, const op_sample *s)
+{
+    return triangle(&in[0], s->number[0], -1);
 }
 
 static rapt_tensor *call_cast(rapt_tensor *const *in, const op_sample *s)
@@ -164,6 +224,21 @@ static const op_sample misfit_triples[] = {
     {.in = {SHAPE(3), SHAPE(3), SHAPE(2)}, .error = RAPT_ERROR_SHAPE},
 };
 
+static const op_sample diagonals[] = {
+    {.in = {SHAPE(3, 4)}, .number = {0}},
+    {.in = {SHAPE(4, 3)}, .number = {1}},
+    {.in = {SHAPE(2, 3, 5)}, .number = {-1}},
+    {.in = {SHAPE(3, 3)}, .number = {7}},
+    {.in = {SHAPE(3, 3)}, .number = {-7}},
+    {.in = {SHAPE(2, 2)}, .number = {INT64_MAX}},
+    {.in = {SHAPE(2, 2)}, .number = {INT64_MIN}},
+    {.in = {SHAPE(0, 2)}, .number = {0}},
+    {.in = {SHAPE(61, 1031)}, .number = {3}, .large = true},
+};
+
+static const op_sample no_matrices[] = {{.in = {SHAPE(3)}, .error = RAPT_ERROR_SHAPE},
+                                        {.in = {SCALAR}, .error = RAPT_ERROR_SHAPE}};
+
 static const op_sample dtypes[] = {
     {.in = {SHAPE(3, 4)}, .variant = RAPT_FLOAT32}, {.in = {SHAPE(3, 4)}, .variant = RAPT_FLOAT64},
     {.in = {SHAPE(3, 4)}, .variant = RAPT_INT64},   {.in = {SHAPE(3, 4)}, .variant = RAPT_INT32},
@@ -188,7 +263,15 @@ static const op_sample no_dtypes[] = {
     }
 #define LOGIC(op) .name = #op, .call = call_##op, .element = value_##op, .dtypes = bool_dtype
 
+#define TRIANGLE(op)                                                                                                   \
+    {                                                                                                                  \
+        .name = #op, .call = call_##op, .reference = reference_##op, .is_combined = true, .differentiable = 1,         \
+        .dtypes = all_dtypes, SAMPLES(diagonals), FAILURES(no_matrices)                                                \
+    }
+
 static const op_row rows[] = {
+    TRIANGLE(triu),
+    TRIANGLE(tril),
     COMPARISON(equal),
     COMPARISON(not_equal),
     COMPARISON(less),
@@ -204,6 +287,19 @@ static const op_row rows[] = {
     {LOGIC(logical_and), SAMPLES(pairs), FAILURES(misfits)},
     {LOGIC(logical_or), SAMPLES(pairs), FAILURES(misfits)},
     {LOGIC(logical_not), SAMPLES(singles)},
+    {.name = "isfinite",
+     .call = call_isfinite,
+     .element = value_isfinite,
+     .is_combined = true,
+     .dtypes = all_dtypes,
+     .result = result_bool,
+     SAMPLES(singles)},
+    {.name = "isfinite",
+     .call = call_isfinite_of_any,
+     .element = value_is_near,
+     .is_combined = true,
+     .result = result_bool,
+     SAMPLES(singles)},
     {.name = "where",
      .call = call_where,
      .element = value_where,

@@ -28,6 +28,11 @@ static rapt_tensor *call_flip(rapt_tensor *const *in, const op_sample *s)
     return rapt_flip(in[0], s->axis_count, s->axes);
 }
 
+static rapt_tensor *call_roll(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_roll(in[0], s->axis, s->number[0]);
+}
+
 /* All pieces, the last one first; or only the piece `variant` − 1. */
 static rapt_tensor *call_split(rapt_tensor *const *in, const op_sample *s)
 {
@@ -98,6 +103,21 @@ static array reference_flip(const array *in, const op_sample *s)
         int64_t from[RAPT_MAX_RANK];
         for (int i = 0; i < y.rank; i++) from[i] = flipped >> i & 1 ? y.shape[i] - 1 - w.index[i] : w.index[i];
         *to++ = *array_at(&in[0], y.rank, from);
+    }
+    return y;
+}
+
+static array reference_roll(const array *in, const op_sample *s)
+{
+    array y = array_new(in[0].rank, in[0].shape);
+    const int axis = s->axis < 0 ? s->axis + y.rank : s->axis;
+    ARRAY_EACH(y, w)
+    {
+        const double value = *array_at(&in[0], y.rank, w.index);
+        const int64_t from = w.index[axis], size = y.shape[axis];
+        w.index[axis] = ((from + s->number[0] % size) % size + size) % size;
+        *array_at(&y, y.rank, w.index) = value;
+        w.index[axis] = from;
     }
     return y;
 }
@@ -191,6 +211,19 @@ static const op_sample bad_flips[] = {{.in = {SHAPE(2, 3)}, AXES(2), FAIL},
                                       {.in = {SHAPE(2, 3)}, AXES(1, 1), FAIL},
                                       {.in = {SHAPE(2, 3)}, AXES(1, -1), FAIL},
                                       {.in = {SHAPE(2, 3)}, .axis_count = -1, FAIL}};
+static const op_sample rolls[] = {
+    {.in = {SHAPE(2, 5)}, .axis = 1, .number = {2}},
+    {.in = {SHAPE(4, 2)}, .axis = 0, .number = {-1}},
+    {.in = {SHAPE(2, 3, 2)}, .axis = -2, .number = {7}},
+    {.in = {SHAPE(5)}, .axis = 0, .number = {0}},
+    {.in = {SHAPE(5)}, .axis = 0, .number = {-5}},
+    {.in = {SHAPE(3)}, .axis = 0, .number = {INT64_MIN}},
+    {.in = {SHAPE(0, 3)}, .axis = 0, .number = {1}},
+    {.in = {SHAPE(61, 1031)}, .axis = 1, .number = {100}, .large = true},
+};
+static const op_sample bad_rolls[] = {{.in = {SHAPE(2, 3)}, .axis = 2, FAIL},
+                                      {.in = {SHAPE(2, 3)}, .axis = -3, FAIL},
+                                      {.in = {SCALAR}, .axis = 0, FAIL}};
 static const op_sample splits[] = {
     {.in = {SHAPE(6)}, NUMBERS(1, 2, 3)},
     {.in = {SHAPE(2, 5)}, .axis = -1, NUMBERS(2, 3)},
@@ -212,6 +245,7 @@ static const op_sample bad_splits[] = {
 #define ROW(op) .name = #op, .call = call_##op, .reference = reference_##op, .dtypes = all_dtypes
 
 static const op_row rows[] = {
+    {ROW(roll), .is_combined = true, .differentiable = 1, SAMPLES(rolls), FAILURES(bad_rolls)},
     {ROW(concat), .differentiable = every_input, SAMPLES(concats), FAILURES(bad_concats)},
     {ROW(stack), .differentiable = every_input, SAMPLES(stacks), FAILURES(bad_stacks)},
     {ROW(pad), .differentiable = 1, SAMPLES(pads), FAILURES(bad_pads)},

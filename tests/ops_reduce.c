@@ -21,6 +21,16 @@ static rapt_tensor *call_var(rapt_tensor *const *in, const op_sample *s)
     return rapt_var(in[0], s->axis_count, s->axes, s->keep, s->variant);
 }
 
+static rapt_tensor *call_any(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_any(in[0], s->axis_count, s->axes, s->keep);
+}
+
+static rapt_tensor *call_all(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_all(in[0], s->axis_count, s->axes, s->keep);
+}
+
 static rapt_tensor *call_argmax(rapt_tensor *const *in, const op_sample *s)
 {
     return rapt_argmax(in[0], s->axis, s->keep);
@@ -108,6 +118,22 @@ static double min_of(const double *values, int64_t count, const op_sample *s)
     return best;
 }
 
+static double any_of(const double *values, int64_t count, const op_sample *s)
+{
+    (void)s;
+    for (int64_t i = 0; i < count; i++)
+        if (values[i] != 0) return 1;
+    return 0;
+}
+
+static double all_of(const double *values, int64_t count, const op_sample *s)
+{
+    (void)s;
+    for (int64_t i = 0; i < count; i++)
+        if (values[i] == 0) return 0;
+    return 1;
+}
+
 static double place_of_max(const double *values, int64_t count, const op_sample *s)
 {
     double best = max_of(values, count, s);
@@ -137,6 +163,8 @@ REFERENCE(var, variance_of)
 REFERENCE(max, max_of)
 REFERENCE(min, min_of)
 REFERENCE(logsumexp, logsumexp_of)
+REFERENCE(any, any_of)
+REFERENCE(all, all_of)
 
 static array reference_argmax(const array *in, const op_sample *s)
 {
@@ -254,6 +282,10 @@ static const op_row rows[] = {
     {ROW(max), .differentiable = 1, .dtypes = all_dtypes, SAMPLES(with_scalar), FAILURES(bad_or_nothing)},
     {ROW(min), .differentiable = 1, .dtypes = all_dtypes, SAMPLES(with_scalar), FAILURES(bad_or_nothing)},
     {ROW(logsumexp), .differentiable = 1, SAMPLES(full_samples), FAILURES(bad_axes)},
+    {ROW(any), .error = "sum", .is_combined = true, .dtypes = all_dtypes, .result = result_bool, SAMPLES(with_empty),
+     FAILURES(bad_axes)},
+    {ROW(all), .error = "sum", .is_combined = true, .dtypes = all_dtypes, .result = result_bool, SAMPLES(with_empty),
+     FAILURES(bad_axes)},
     {ROW(argmax), .dtypes = all_dtypes, .result = result_int64, SAMPLES(along), FAILURES(bad_or_empty_axis)},
     {ROW(cumsum), .differentiable = 1, .dtypes = all_dtypes, .result = sum_result, SAMPLES(along), FAILURES(bad_axis)},
 };

@@ -2,6 +2,8 @@
  * through them. */
 #include <rapt/ops.h>
 
+#include <math.h>
+
 #include "elementwise.h"
 
 #define COMPARISON(kernel)                                                                                             \
@@ -40,4 +42,12 @@ static const rapt_op logical_not = {.name = "logical_not", .forward = logical_no
 rapt_tensor *rapt_logical_not(rapt_tensor *x)
 {
     return RAPT_APPLY(&logical_not, NULL, x);
+}
+
+/* |x| < ∞; integers and bool are finite */
+rapt_tensor *rapt_isfinite(rapt_tensor *x)
+{
+    if (!x) return rapt_fail_null("isfinite", "x"), NULL;
+    if (!rapt_is_floating(x)) return rapt_full(RAPT_BOOL, x->rank, x->shape, 1);
+    return rapt_less_scalar(rapt_abs(x), (double)INFINITY);
 }

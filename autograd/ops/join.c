@@ -188,3 +188,15 @@ rapt_tensor *rapt_stack(int count, rapt_tensor *const *tensors, int axis)
 {
     return join(&stack, count, tensors, axis);
 }
+
+/* The last `shift` elements along the axis, then those before them. */
+rapt_tensor *rapt_roll(rapt_tensor *x, int axis, int64_t shift)
+{
+    if (!x) return rapt_fail_null("roll", "x"), NULL;
+    axis = rapt_check_axis("roll", axis, x->rank, 0);
+    if (axis < 0) return NULL;
+    const int64_t size = x->shape[axis], rest = size > 0 ? shift % size : 0;
+    const int64_t first = rest > 0 ? size - rest : -rest;
+    rapt_tensor *end = rapt_slice(x, axis, first, size, 1), *start = rapt_slice(x, axis, 0, first, 1);
+    return rapt_concat(2, (rapt_tensor *[]){end, start}, axis);
+}

@@ -114,3 +114,14 @@ rapt_tensor *rapt_var(rapt_tensor *x, int axis_count, const int *axes, bool keep
 {
     return rapt_reduction_apply(&var, x, axis_count, axes, keep, correction);
 }
+
+/* Counted, so that nothing seen is false and all of nothing is true. */
+rapt_tensor *rapt_any(rapt_tensor *x, int axis_count, const int *axes, bool keep)
+{
+    return rapt_not_equal_scalar(rapt_sum(rapt_not_equal_scalar(x, 0), axis_count, axes, keep), 0);
+}
+
+rapt_tensor *rapt_all(rapt_tensor *x, int axis_count, const int *axes, bool keep)
+{
+    return rapt_equal_scalar(rapt_sum(rapt_equal_scalar(x, 0), axis_count, axes, keep), 0);
+}

@@ -63,3 +63,30 @@ rapt_tensor *rapt_masked_fill(rapt_tensor *x, rapt_tensor *mask, double value)
     rapt_tensor *number = rapt_number_like("masked_fill", x, value);
     return number ? rapt_where(mask, number, x) : NULL;
 }
+
+/* Which elements (i, j) of the last two axes of x have j − i < diagonal. NULL after an error. */
+static rapt_tensor *below_diagonal(const char *op, const rapt_tensor *x, int64_t diagonal)
+{
+    if (!x) return rapt_fail_null(op, "x"), NULL;
+    if (x->rank < 2) {
+        rapt_fail(RAPT_ERROR_SHAPE, op, "a tensor of rank %d; matrices, so rank 2 or more, expected", x->rank);
+        return NULL;
+    }
+    const int64_t rows = x->shape[x->rank - 2], columns = x->shape[x->rank - 1];
+    const int64_t bound = diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
+    rapt_tensor *i = rapt_unsqueeze(rapt_arange(RAPT_INT64, 0, (double)rows, 1), 1);
+    rapt_tensor *j = rapt_arange(RAPT_INT64, 0, (double)columns, 1);
+    return rapt_less_scalar(rapt_sub(j, i), (double)bound);
+}
+
+rapt_tensor *rapt_triu(rapt_tensor *x, int64_t diagonal)
+{
+    rapt_tensor *below = below_diagonal("triu", x, diagonal);
+    return below ? rapt_masked_fill(x, below, 0) : NULL;
+}
+
+rapt_tensor *rapt_tril(rapt_tensor *x, int64_t diagonal)
+{
+    rapt_tensor *below = below_diagonal("tril", x, diagonal < INT64_MAX ? diagonal + 1 : diagonal);
+    return below ? rapt_masked_fill(x, rapt_logical_not(below), 0) : NULL;
+}

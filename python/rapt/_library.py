@@ -90,9 +90,11 @@ gelu x:t; gelu_tanh x:t; silu x:t; clamp x:t low:d high:d
 equal a:t b:t; not_equal a:t b:t; less a:t b:t; less_equal a:t b:t; greater a:t b:t; greater_equal a:t b:t
 equal_scalar x:t value:d; not_equal_scalar x:t value:d; less_scalar x:t value:d; less_equal_scalar x:t value:d
 greater_scalar x:t value:d; greater_equal_scalar x:t value:d
-logical_and a:t b:t; logical_or a:t b:t; logical_not x:t; where condition:t a:t b:t; masked_fill x:t mask:t value:d
+logical_and a:t b:t; logical_or a:t b:t; logical_not x:t; isfinite x:t; where condition:t a:t b:t
+masked_fill x:t mask:t value:d; triu x:t diagonal:l=0; tril x:t diagonal:l=0
 cast x:t dtype:y
 sum x:t axes:a=None keep:b=False; mean x:t axes:a=None keep:b=False; max x:t axes:a=None keep:b=False
+any x:t axes:a=None keep:b=False; all x:t axes:a=None keep:b=False
 min x:t axes:a=None keep:b=False; logsumexp x:t axes:a=None keep:b=False
 var x:t axes:a=None keep:b=False correction:i=1
 argmax x:t axis:i keep:b=False; cumsum x:t axis:i
@@ -101,6 +103,7 @@ reshape x:t shape:s; transpose x:t axis:i=-2 other_axis:i=-1; permute x:t axes:a
 slice x:t axis:i start:l stop:l step:l=1; select x:t axis:i index:l; expand x:t shape:s; squeeze x:t axis:i
 unsqueeze x:t axis:i; contiguous x:t
 concat tensors:T axis:i=0; stack tensors:T axis:i=0; pad x:t axis:i before:l after:l value:d=0.0; flip x:t axes:a
+roll x:t axis:i shift:l
 embed table:t indices:t; index_select x:t axis:i indices:t; gather x:t axis:i indices:t
 scatter_add x:t axis:i indices:t source:t; one_hot indices:t classes:l dtype:y=0
 softmax x:t axis:i=-1; log_softmax x:t axis:i=-1; sparsemax x:t axis:i=-1; entmax15 x:t axis:i=-1

@@ -108,6 +108,7 @@ unary("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"), below(3), subtracts=
       cancels=True)
 unary("silu", F.silu, cancels=True)
 unary("logical_not", torch.logical_not, dtypes=("bool",))
+unary("isfinite", torch.isfinite, dtypes=ALL, chooses=True)
 unary("contiguous", lambda x: x.contiguous(), dtypes=ALL, chooses=True)
 
 
@@ -177,6 +178,15 @@ reduction("mean", average)
 reduction("max", lambda x, axes, keep: torch.amax(x, axes, keep), dtypes=ALL, chooses=True)
 reduction("min", lambda x, axes, keep: torch.amin(x, axes, keep), dtypes=ALL, chooses=True)
 reduction("logsumexp", lambda x, axes, keep: torch.logsumexp(x, axes, keep), cancels=True)
+
+
+def counted(function):
+    """PyTorch's any and all of no axes at all, and of uint8, give no bool."""
+    return lambda x, axes, keep: function(x != 0, axes, keep) if axes else x != 0
+
+
+reduction("any", counted(torch.any), dtypes=ALL, chooses=True)
+reduction("all", counted(torch.all), dtypes=ALL, chooses=True)
 
 
 @op

@@ -147,6 +147,24 @@ def flip(p):
     p.step("flip", [x], lambda x: torch.flip(x, every), chooses=True, axes=axes)
 
 
+@op
+def roll(p):
+    x = p.some(1, dtype=any_dtype(p))
+    axis, shift = p.axis(p.values[x]), p.between(-9, 9)
+    p.step("roll", [x], lambda x: torch.roll(x, shift, axis), chooses=True, axis=axis, number=[shift])
+
+
+def triangle(name, function):
+    @draws(name)
+    def draw(p):
+        x, diagonal = p.some(2, dtype=any_dtype(p)), p.between(-3, 3)
+        p.step(name, [x], lambda x: function(x, diagonal), chooses=True, number=[diagonal])
+
+
+triangle("triu", torch.triu)
+triangle("tril", torch.tril)
+
+
 # --- indices ---
 
 @op

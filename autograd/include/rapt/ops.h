@@ -69,9 +69,13 @@ RAPT_API rapt_tensor *rapt_greater_equal_scalar(rapt_tensor *x, double value);
 RAPT_API rapt_tensor *rapt_logical_and(rapt_tensor *a, rapt_tensor *b); /* of bool */
 RAPT_API rapt_tensor *rapt_logical_or(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_logical_not(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_isfinite(rapt_tensor *x); /* bool: neither NaN nor infinite */
 RAPT_API rapt_tensor *rapt_where(rapt_tensor *condition, rapt_tensor *a, rapt_tensor *b); /* bool ? a : b */
 /* the value where the mask, bool and broadcasting to x, is true; x elsewhere */
 RAPT_API rapt_tensor *rapt_masked_fill(rapt_tensor *x, rapt_tensor *mask, double value);
+/* matrices (…, n, m) with 0 where j − i is less (upper triangle) or more (lower) than diagonal, at i, j */
+RAPT_API rapt_tensor *rapt_triu(rapt_tensor *x, int64_t diagonal);
+RAPT_API rapt_tensor *rapt_tril(rapt_tensor *x, int64_t diagonal);
 /* as C converts; differentiable between floats */
 RAPT_API rapt_tensor *rapt_cast(rapt_tensor *x, rapt_dtype dtype);
 
@@ -85,6 +89,9 @@ RAPT_API rapt_tensor *rapt_var(rapt_tensor *x, int axis_count, const int *axes, 
 /* ties share the gradient; empty: error */
 RAPT_API rapt_tensor *rapt_max(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 RAPT_API rapt_tensor *rapt_min(rapt_tensor *x, int axis_count, const int *axes, bool keep);
+/* bool: is some element, or each, other than 0? NaN is; of nothing false and true */
+RAPT_API rapt_tensor *rapt_any(rapt_tensor *x, int axis_count, const int *axes, bool keep);
+RAPT_API rapt_tensor *rapt_all(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 /* int64; the first of equals; NaN wins */
 RAPT_API rapt_tensor *rapt_argmax(rapt_tensor *x, int axis, bool keep);
 RAPT_API rapt_tensor *rapt_logsumexp(rapt_tensor *x, int axis_count, const int *axes, bool keep);
@@ -129,6 +136,7 @@ RAPT_API rapt_tensor *rapt_concat(int count, rapt_tensor *const *tensors, int ax
 RAPT_API rapt_tensor *rapt_stack(int count, rapt_tensor *const *tensors, int axis);
 RAPT_API rapt_tensor *rapt_pad(rapt_tensor *x, int axis, int64_t before, int64_t after, double value);
 RAPT_API rapt_tensor *rapt_flip(rapt_tensor *x, int axis_count, const int *axes);
+RAPT_API rapt_tensor *rapt_roll(rapt_tensor *x, int axis, int64_t shift); /* element i goes to (i + shift) mod size */
 
 /* --- indices: int64 or int32, checked; a negative or too large one is an error that names it --- */
 RAPT_API rapt_tensor *rapt_embed(rapt_tensor *table, rapt_tensor *indices); /* (n, d), (…) → (…, d) */
