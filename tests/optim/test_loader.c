@@ -188,6 +188,33 @@ Test(loader, most_tokens)
     }
 }
 
+/* The item behind a batch would not have fitted. */
+Test(loader, batches_of_most_tokens_are_full)
+{
+    enum { most = 16 };
+    for (int packed = 0; packed < 2; packed++) {
+        RAPT_SCOPE;
+        rapt_column columns[] = {sequences(packed)};
+        rapt_loader *loader = loader_of(
+            (rapt_loader_config){.columns = columns, .column_count = 1, .most_tokens = most, .packed = packed});
+        rapt_batch batch;
+        int64_t count = 0, sum = 0, longest = 0;
+        while (rapt_loader_next(loader, &batch)) {
+            const int64_t next = 7 * batch.items[0] % 9, padded = (count + 1) * (next > longest ? next : longest);
+            if (count > 0) cr_expect_gt(packed ? sum + next : padded, most, "before item %d", (int)batch.items[0]);
+            count = batch.count;
+            sum = longest = 0;
+            for (int64_t i = 0; i < count; i++) {
+                const int64_t length = 7 * batch.items[i] % 9;
+                sum += length;
+                longest = length > longest ? length : longest;
+            }
+        }
+        rapt_loader_free(loader);
+        expect_no_error();
+    }
+}
+
 /* Whatever was given before, the rest is the same in a loader that takes the state, with and without a thread. */
 Test(loader, resumes_at_every_batch)
 {

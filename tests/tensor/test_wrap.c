@@ -207,6 +207,8 @@ Test(wrap, bad_input_is_refused_and_stays_the_callers)
     REFUSED(RAPT_ERROR_VALUE, "stride -1 of axis 0 is negative", RAPT_UINT8, RAPT_SHAPE(4), ((int64_t[]){-1}), bytes);
     REFUSED(RAPT_ERROR_VALUE, "stride 1 of axis 0 is smaller than the 3 elements", RAPT_UINT8, RAPT_SHAPE(4, 3),
             ((int64_t[]){1, 1}), bytes);
+    REFUSED(RAPT_ERROR_VALUE, "stride 2 of axis 0 is smaller than the 3 elements", RAPT_UINT8, RAPT_SHAPE(4, 3),
+            ((int64_t[]){2, 1}), bytes);
     REFUSED(RAPT_ERROR_VALUE, "stride 3 of axis 0 is smaller than the 5 elements", RAPT_UINT8, RAPT_SHAPE(2, 3),
             ((int64_t[]){3, 2}), bytes);
     REFUSED(RAPT_ERROR_VALUE, "leads beyond all memory", RAPT_UINT8, RAPT_SHAPE(3), ((int64_t[]){INT64_MAX}), bytes);
@@ -265,6 +267,34 @@ Test(wrap, a_gradient_in_memory_of_others_is_not_overwritten)
     rapt_clear_gradient(x);
     cr_expect(rapt_backward_from(1, &y, &gradient, 0) && rapt_own_gradient(x) && rapt_fill(rapt_gradient(x), 9));
     cr_expect(numbers[0] == 1 && numbers[1] == 2 && numbers[2] == 3);
+    expect_no_error();
+}
+
+static float numbers_of_others[] = {1, 2, 3};
+
+static rapt_tensor *copy_forward(rapt_call *call)
+{
+    return rapt_clone(rapt_call_input(call, 0));
+}
+
+static bool give_numbers_of_others(rapt_call *call)
+{
+    return rapt_call_give(call, 0, wrap(RAPT_FLOAT32, RAPT_SHAPE(3), NULL, numbers_of_others));
+}
+
+/* The engine alone has a share of it, and it is still others' memory. */
+Test(wrap, what_an_op_gives_in_memory_of_others_is_not_overwritten)
+{
+    static const rapt_op op = {.name = "of_others", .forward = copy_forward, .vjp = give_numbers_of_others};
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3)));
+    for (int round = 0; round < 3; round++) {
+        RAPT_SCOPE;
+        rapt_tensor *inner = round < 2 ? x : rapt_tanh(x);
+        cr_expect(rapt_backward(rapt_sum(RAPT_APPLY(&op, NULL, inner), RAPT_ALL_AXES, false)), "%s", rapt_error());
+        cr_expect(rapt_own_gradient(x) && rapt_scale_in_place(rapt_gradient(x), 5));
+    }
+    for (int i = 0; i < 3; i++) cr_expect_eq(numbers_of_others[i], i + 1);
     expect_no_error();
 }
 

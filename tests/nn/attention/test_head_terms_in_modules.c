@@ -68,6 +68,46 @@ Test(head_terms_in_modules, the_recurrent_decoder_heeds_them)
     rapt_module_free(&encoder->module);
 }
 
+static rapt_tensor *pool_causally(rapt_tensor *const *inputs, void *attention)
+{
+    return rapt_attention_forward(attention, inputs[0], inputs[1], inputs[2], RAPT_MASK(.causal = true, .offset = 3));
+}
+
+/* Sinks and sigmoid's biases are found by the function without being handed to it; its second run draws the same
+ * dropout. */
+Test(head_terms_in_modules, recomputed_attention_gives_the_same_bits)
+{
+    static const char *const names[] = {"pooled values", "head terms", "queries", "keys", "values"};
+    for (int which = 0; which < 8; which++) {
+        RAPT_SCOPE;
+        rapt_seed(12);
+        const bool is_additive = which & 1, is_sigmoid = which & 2, few = which & 4;
+        rapt_scoring *scoring =
+            is_additive ? rapt_additive_scoring_new(4, 4, 6) : rapt_scaled_dot_product_scoring_new();
+        rapt_attention *attention = rapt_attention_new(scoring, 0.2);
+        rapt_tensor *head_terms =
+            is_sigmoid ? rapt_attention_learn_sigmoid(attention, 2, -1) : rapt_attention_learn_sinks(attention, 2);
+        cr_assert(rapt_fill_normal(head_terms, 0, 1), "%s", rapt_error());
+        rapt_tensor *in[] = {head_terms, leaf(RAPT_FLOAT32, RAPT_SHAPE(2, 2, few ? 1 : 9, 4)),
+                             leaf(RAPT_FLOAT32, RAPT_SHAPE(2, 2, 12, 4)), leaf(RAPT_FLOAT32, RAPT_SHAPE(2, 2, 12, 5))};
+        rapt_tensor *results[2][5];
+        for (int recomputed = 0; recomputed < 2; recomputed++) {
+            rapt_seed(13);
+            rapt_tensor *y = recomputed ? rapt_recompute(pool_causally, 3, in + 1, attention, NULL)
+                                        : pool_causally(in + 1, attention);
+            rapt_tensor *from = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 2, few ? 1 : 9, 5));
+            cr_assert(y && rapt_gradients(1, &y, &from, 4, in, results[recomputed] + 1, 0), "%s", rapt_error());
+            results[recomputed][0] = y;
+        }
+        cr_expect_gt(largest_of(results[0][1]), 0);
+        for (int i = 0; i < 5; i++)
+            cr_expect(same_bits(rapt_contiguous(results[0][i]), rapt_contiguous(results[1][i])), "%d: %s", which,
+                      names[i]);
+        rapt_module_free(&attention->module);
+    }
+    expect_no_error();
+}
+
 /* --- wrong uses --- */
 
 static rapt_tensor *pooled(rapt_attention *attention, rapt_dtype dtype, int64_t heads, const rapt_mask *mask)
