@@ -39,8 +39,22 @@ void *rapt_module_finish(rapt_module *module)
 
 /* --- shares --- */
 
+/* Of the module and of those below it that are its alone. */
+static void forget_calls(rapt_module *module)
+{
+    if (module->kind->forget) module->kind->forget(module);
+    for (int i = 0; i < module->count; i++) {
+        rapt_module *child = module->entries[i].child;
+        if (child && __atomic_load_n(&child->shares, __ATOMIC_RELAXED) == 1) forget_calls(child);
+    }
+}
+
+/* When all others are graphs', the module goes with them. One that begins at what the module itself keeps of its last
+ * call would be there for ever. */
 static void give_share(rapt_module *module)
 {
+    const int in_graphs = __atomic_load_n(&module->in_graphs, __ATOMIC_RELAXED);
+    if (in_graphs > 0 && __atomic_load_n(&module->shares, __ATOMIC_RELAXED) - 1 == in_graphs) forget_calls(module);
     if (__atomic_sub_fetch(&module->shares, 1, __ATOMIC_ACQ_REL) > 0) return;
     if (module->kind->destroy) module->kind->destroy(module);
     for (int i = 0; i < module->count; i++) {
@@ -79,6 +93,18 @@ void *rapt_module_retain(rapt_module *module)
     __atomic_add_fetch(&module->shares, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&module->held, 1, __ATOMIC_RELAXED);
     return module;
+}
+
+void rapt_module_hold_in_graph(rapt_module *module)
+{
+    __atomic_add_fetch(&module->shares, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&module->in_graphs, 1, __ATOMIC_RELAXED);
+}
+
+void rapt_module_leave_graph(rapt_module *module)
+{
+    __atomic_sub_fetch(&module->in_graphs, 1, __ATOMIC_RELAXED);
+    give_share(module);
 }
 
 /* --- members --- */

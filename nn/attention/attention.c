@@ -11,9 +11,9 @@
 #include "nn/padding.h"
 #include "tensor/random.h"
 
-static void destroy(rapt_module *module)
+static void forget(rapt_module *module)
 {
-    rapt_release(((rapt_attention *)module)->weights);
+    rapt_field_set(&((rapt_attention *)module)->weights, NULL);
 }
 
 static void describe(const rapt_module *module, char *text, size_t size)
@@ -21,7 +21,7 @@ static void describe(const rapt_module *module, char *text, size_t size)
     snprintf(text, size, "dropout %g", ((const rapt_attention *)module)->dropout);
 }
 
-static const rapt_module_class kind = {.name = "Attention", .destroy = destroy, .describe = describe};
+static const rapt_module_class kind = {.name = "Attention", .destroy = forget, .describe = describe, .forget = forget};
 
 rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
 {

@@ -1,4 +1,5 @@
 /* A Transformer's layer that the graph does not keep: layer and masks live on until it was computed again. */
+#include "nn/entry.h"
 #include "nn/mask.h"
 #include "tensor/core.h"
 #include "tensor/memory.h"
@@ -14,7 +15,7 @@ static void held_call_free(void *context)
 {
     held_call *held = context;
     for (int i = 0; i < 2; i++) rapt_mask_release(&held->masks[i]);
-    rapt_module_free(held->call.layer);
+    rapt_module_leave_graph(held->call.layer);
     rapt_block_give(held, held->capacity);
 }
 
@@ -29,7 +30,7 @@ static held_call *hold(const rapt_layer_call *call)
     held_call *held = rapt_block_take(call->layer->kind->name, sizeof *held, &capacity);
     if (!held) return NULL;
     *held = (held_call){.call = *call, .capacity = capacity};
-    rapt_module_retain(call->layer);
+    rapt_module_hold_in_graph(call->layer);
     for (int i = 0; i < 2; i++) {
         if (!call->masks[i]) continue;
         held->masks[i] = rapt_mask_retain(call->masks[i]);

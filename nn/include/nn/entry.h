@@ -31,6 +31,11 @@ static inline bool rapt_module_is_shared(const rapt_module *module)
     return __atomic_load_n(&module->shares, __ATOMIC_RELAXED) > 1;
 }
 
+/* A share for a graph, which needs the module until backward, and its end. When all shares but one are such, the module
+ * forgets its last call before that one goes. */
+void rapt_module_hold_in_graph(rapt_module *module);
+void rapt_module_leave_graph(rapt_module *module);
+
 /* Calls the function for the module and everything below it, parents first. It may come to a module of several
  * parents more than once, but only where there is no memory to remember it. False as soon as the function returns
  * false. */

@@ -16,6 +16,8 @@ typedef struct rapt_module_class {
     rapt_tensor *(*forward)(rapt_module *module, rapt_tensor *x);         /* for layers that map one tensor to one */
     void (*destroy)(rapt_module *module);                                 /* frees what is not registered */
     void (*describe)(const rapt_module *module, char *text, size_t size); /* "2 -> 16, bias" */
+    /* Gives up what it keeps of its last call, whose graph may hold the module; NULL: it keeps nothing. */
+    void (*forget)(rapt_module *module);
 } rapt_module_class;
 
 struct rapt_module {
@@ -24,9 +26,9 @@ struct rapt_module {
     bool failed;   /* something could not be added; rapt_module_finish then gives NULL */
     struct rapt_module_entry *entries;
     int count, capacity;
-    /* The library's own: all shares in the module, those that the program holds, and whether a parent has taken over
+    /* The library's own: all shares in the module, those that the program and that graphs hold, and whether a parent has taken over
      * the constructor's; and the random generator as the constructor found it, until it is finished. */
-    int shares, held;
+    int shares, held, in_graphs;
     bool adopted, constructing;
     rapt_random_state random;
 };

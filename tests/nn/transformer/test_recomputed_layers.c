@@ -139,6 +139,27 @@ Test(recomputed_layers, live_until_backward_has_used_them)
     cr_expect_eq(live_bytes(), before);
 }
 
+/* The layer keeps weights whose graph holds the layer. */
+Test(recomputed_layers, that_keep_weights_are_freed_without_a_backward)
+{
+    for (int differentiates = 0; differentiates < 2; differentiates++) {
+        const int64_t before = live_bytes();
+        {
+            RAPT_SCOPE;
+            config c = small;
+            c.recompute = true;
+            rapt_encoder_layer *layer = in_float64(rapt_encoder_layer_new(&c));
+            rapt_attention_keep_weights(&layer->module, true);
+            rapt_tensor *x = rapt_require_gradient(random_input(2, 3, 8));
+            rapt_tensor *loss = rapt_sum(rapt_encoder_layer_forward(layer, x, NULL, NULL), RAPT_ALL_AXES, false);
+            cr_expect_not_null(layer->self_attn->pooling->weights);
+            rapt_module_free(&layer->module);
+            if (differentiates) cr_expect(rapt_backward(loss), "%s", rapt_error());
+        }
+        cr_expect_eq(live_bytes(), before);
+    }
+}
+
 Test(recomputed_layers, keep_the_weights_of_the_last_call)
 {
     RAPT_SCOPE;
