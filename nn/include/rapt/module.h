@@ -26,8 +26,8 @@ struct rapt_module {
     bool failed;   /* something could not be added; rapt_module_finish then gives NULL */
     struct rapt_module_entry *entries;
     int count, capacity;
-    /* The library's own: all shares in the module, those that the program and that graphs hold, and whether a parent has taken over
-     * the constructor's; and the random generator as the constructor found it, until it is finished. */
+    /* The library's own: all shares in the module, those that the program and that graphs hold, and whether a parent
+     * has taken over the constructor's; and the random generator as the constructor found it, until it is finished. */
     int shares, held, in_graphs;
     bool adopted, constructing;
     rapt_random_state random;

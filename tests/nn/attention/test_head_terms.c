@@ -83,7 +83,7 @@ Test(head_terms, gradients_of_learned_head_terms_by_hand)
 
 /* --- rows that see nothing --- */
 
-static rapt_attention *levelled(rapt_scoring *scoring, bool is_sigmoid, int64_t heads, rapt_dtype dtype)
+static rapt_attention *with_head_terms(rapt_scoring *scoring, bool is_sigmoid, int64_t heads, rapt_dtype dtype)
 {
     rapt_attention *attention = rapt_attention_new(scoring, 0);
     rapt_tensor *head_terms =
@@ -104,7 +104,7 @@ Test(head_terms, a_query_that_sees_nothing_gives_zeros_and_finite_gradients)
         RAPT_SCOPE;
         rapt_seed(2);
         const bool is_sigmoid = which & 1, additive = which & 2, plain = which & 4, few = which & 8;
-        rapt_attention *attention = levelled(scoring_for(additive, 4), is_sigmoid, 3, RAPT_FLOAT64);
+        rapt_attention *attention = with_head_terms(scoring_for(additive, 4), is_sigmoid, 3, RAPT_FLOAT64);
         attention->plain = plain;
         const int64_t queries = few ? 1 : 9;
         rapt_tensor *q = leaf(RAPT_FLOAT64, RAPT_SHAPE(2, 3, queries, 4)),
@@ -138,7 +138,7 @@ Test(head_terms, gradcheck_of_both_orders)
         RAPT_SCOPE;
         rapt_seed((uint64_t)which + 3);
         const bool is_sigmoid = which & 1, additive = which & 2, plain = which & 4, second = which & 8;
-        rapt_attention *attention = levelled(scoring_for(additive, 3), is_sigmoid, 4, RAPT_FLOAT64);
+        rapt_attention *attention = with_head_terms(scoring_for(additive, 3), is_sigmoid, 4, RAPT_FLOAT64);
         attention->plain = plain;
         rapt_tensor *inputs[] = {leaf(RAPT_FLOAT64, RAPT_SHAPE(2, 4, 3, 3)), leaf(RAPT_FLOAT64, RAPT_SHAPE(2, 2, 5, 3)),
                                  leaf(RAPT_FLOAT64, RAPT_SHAPE(2, 2, 5, 2))};
@@ -158,7 +158,7 @@ Test(head_terms, forward_mode_fits_the_gradient)
     for (int which = 0; which < 4; which++) {
         RAPT_SCOPE;
         rapt_seed(5);
-        rapt_attention *attention = levelled(scoring_for(which & 2, 3), which & 1, 2, RAPT_FLOAT64);
+        rapt_attention *attention = with_head_terms(scoring_for(which & 2, 3), which & 1, 2, RAPT_FLOAT64);
         rapt_tensor *head_terms = which & 1 ? attention->sigmoid_biases : attention->sinks, *gradient, *moved;
         rapt_tensor *x = leaf(RAPT_FLOAT64, RAPT_SHAPE(1, 2, 6, 3)), *tangent = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2));
         rapt_tensor *y = rapt_sum(rapt_attention_forward(attention, x, x, x, NULL), RAPT_ALL_AXES, false);
@@ -178,7 +178,7 @@ Test(head_terms, packed_sequences_give_what_each_gives_alone)
     for (int which = 0; which < 4; which++) {
         RAPT_SCOPE;
         rapt_seed(9);
-        rapt_attention *attention = levelled(scoring_for(which & 2, 4), which & 1, 2, RAPT_FLOAT64);
+        rapt_attention *attention = with_head_terms(scoring_for(which & 2, 4), which & 1, 2, RAPT_FLOAT64);
         rapt_tensor *head_terms = which & 1 ? attention->sigmoid_biases : attention->sinks;
         rapt_tensor *x = leaf(RAPT_FLOAT64, RAPT_SHAPE(2, 9, 4)), *gradient, *sum = NULL;
         const int64_t ends[] = {0, 3, 9};
@@ -211,7 +211,7 @@ static outcome differentiate_all(const subject *s, rapt_tensor **gradient)
 {
     outcome o = {{pool(s)}};
     rapt_seed(4);
-    rapt_tensor *from = rapt_randn(RAPT_FLOAT32, rapt_rank(o.tensors[0]), rapt_shape(o.tensors[0]));
+    rapt_tensor *from = rapt_randn(rapt_get_dtype(o.tensors[0]), rapt_rank(o.tensors[0]), rapt_shape(o.tensors[0]));
     rapt_tensor *head_terms = s->attention->sinks ? s->attention->sinks : s->attention->sigmoid_biases;
     rapt_tensor *inputs[] = {s->queries, s->keys, s->values, head_terms}, *all[4];
     cr_assert(rapt_gradients(1, o.tensors, &from, 4, inputs, all, 0), "%s", rapt_error());
@@ -220,12 +220,12 @@ static outcome differentiate_all(const subject *s, rapt_tensor **gradient)
     return o;
 }
 
-static subject levelled_subject(int which)
+static subject subject_with_head_terms(int which, rapt_dtype dtype)
 {
     const int n = which / 4;
-    subject s = new_subject(RAPT_FLOAT32, shapes[n].heads, shapes[n].groups, shapes[n].queries, shapes[n].keys, 8);
+    subject s = new_subject(dtype, shapes[n].heads, shapes[n].groups, shapes[n].queries, shapes[n].keys, 8);
     rapt_module_free(&s.attention->module);
-    s.attention = levelled(scoring_for(which & 2, 8), which & 1, shapes[n].heads, RAPT_FLOAT32);
+    s.attention = with_head_terms(scoring_for(which & 2, 8), which & 1, shapes[n].heads, dtype);
     return s;
 }
 
@@ -233,7 +233,7 @@ Test(head_terms, any_number_of_threads_gives_the_same_bits)
 {
     for (int which = 0; which < 16; which++) {
         RAPT_SCOPE;
-        subject s = levelled_subject(which);
+        subject s = subject_with_head_terms(which, RAPT_FLOAT32);
         rapt_tensor *ones, *many;
         rapt_set_threads(1);
         outcome one = differentiate_all(&s, &ones);
@@ -248,12 +248,30 @@ Test(head_terms, any_number_of_threads_gives_the_same_bits)
     expect_no_error();
 }
 
+/* Among the shapes are those whose keys are worked on in parts. */
+Test(head_terms, parts_of_keys_give_what_the_plain_way_gives)
+{
+    for (int which = 0; which < 16; which++) {
+        RAPT_SCOPE;
+        subject s = subject_with_head_terms(which, RAPT_FLOAT64);
+        rapt_tensor *gradients[2];
+        outcome fused = differentiate_all(&s, &gradients[0]);
+        s.attention->plain = true;
+        outcome plain = differentiate_all(&s, &gradients[1]);
+        expect_near("fused", &plain, &fused, 1e-12);
+        const double off = largest_of(rapt_sub(gradients[0], gradients[1])) / largest_of(gradients[1]);
+        cr_expect(off <= 1e-12, "%d: the gradient of the head terms is off by %g", which, off);
+        rapt_module_free(&s.attention->module);
+    }
+    expect_no_error();
+}
+
 Test(head_terms, nothing_as_large_as_the_scores_is_stored)
 {
     for (int which = 0; which < 4; which++) {
         RAPT_SCOPE;
         const int64_t length = which & 2 ? 4096 : 16384;
-        rapt_attention *attention = levelled(scoring_for(which & 2, 8), which & 1, 1, RAPT_FLOAT32);
+        rapt_attention *attention = with_head_terms(scoring_for(which & 2, 8), which & 1, 1, RAPT_FLOAT32);
         rapt_tensor *x = leaf(RAPT_FLOAT32, RAPT_SHAPE(1, length, 8));
         rapt_set_threads(2);
         const int64_t before = live_bytes();
@@ -270,7 +288,7 @@ Test(head_terms, without_memory_it_is_an_error_and_nothing_leaks)
 {
     for (int which = 8; which < 16; which++) {
         RAPT_SCOPE;
-        subject s = levelled_subject(which % 4 + 8);
+        subject s = subject_with_head_terms(which % 4 + 8, RAPT_FLOAT32);
         s.attention->plain = which > 11;
         rapt_tensor *head_terms = s.attention->sinks ? s.attention->sinks : s.attention->sigmoid_biases;
         pool(&s);
