@@ -294,7 +294,7 @@ Test(wrap, what_an_op_gives_in_memory_of_others_is_not_overwritten)
         cr_expect(rapt_backward(rapt_sum(RAPT_APPLY(&op, NULL, inner), RAPT_ALL_AXES, false)), "%s", rapt_error());
         cr_expect(rapt_own_gradient(x) && rapt_scale_in_place(rapt_gradient(x), 5));
     }
-    for (int i = 0; i < 3; i++) cr_expect_eq(numbers_of_others[i], i + 1);
+    for (int i = 0; i < 3; i++) cr_expect_eq(numbers_of_others[i], (float)(i + 1));
     expect_no_error();
 }
 
