@@ -32,13 +32,6 @@ static bool make_room(rapt_checker *c)
     return true;
 }
 
-static bool overlaps_itself(const rapt_tensor *tensor)
-{
-    for (int axis = 0; axis < tensor->rank; axis++)
-        if (tensor->strides[axis] == 0 && tensor->shape[axis] > 1) return true;
-    return false;
-}
-
 static bool find_variables(rapt_checker *c)
 {
     for (int i = 0; i < c->count; i++) {
@@ -47,7 +40,7 @@ static bool find_variables(rapt_checker *c)
         if (!input->link) continue;
         if (!input->link->kind->is_leaf) return fail(RAPT_ERROR_GRAPH, c, "is the result of an op; a leaf expected", i);
         if (input->dtype != RAPT_FLOAT64) return fail(RAPT_ERROR_DTYPE, c, "is float32; differences need float64", i);
-        if (overlaps_itself(input))
+        if (rapt_repeated_axis(input) >= 0)
             return fail(RAPT_ERROR_SHAPE, c, "repeats elements; expand it inside the function", i);
         c->which[c->variable_count] = i;
         c->variables[c->variable_count++] = input;

@@ -80,15 +80,8 @@ static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, ra
     return true;
 }
 
-/* Only empty parameters come here, which have no step. */
-static void update(const rapt_optimizer *optimizer, const rapt_update *step)
-{
-    (void)optimizer, (void)step;
-}
-
 static const rapt_optimizer_class adafactor_class = {
     .name = "Adafactor",
-    .update = update,
     .prepare = prepare,
     .has_state = has_state,
 };

@@ -46,6 +46,7 @@ typedef struct rapt_update {
 /* What all optimizers of one kind share. */
 typedef struct rapt_optimizer_class {
     const char *name; /* "Adam" */
+    /* NULL: every parameter that has elements is stepped by `prepare`. */
     void (*update)(const rapt_optimizer *optimizer, const rapt_update *update);
     /* Computes a step that takes memory, where this kind has one for the parameter; NULL: it never has. */
     bool (*prepare)(const rapt_optimizer *optimizer, const rapt_update *update, rapt_prepared *prepared);

@@ -140,7 +140,7 @@ bool rapt_optimizer_step(rapt_optimizer *optimizer)
         const rapt_update update = update_of(optimizer, slot);
         if (slot->prepared.direction)
             take_prepared(slot);
-        else
+        else if (optimizer->kind->update)
             optimizer->kind->update(optimizer, &update);
         slot->steps++;
     }

@@ -15,9 +15,8 @@ typedef struct backward_run {
     int64_t slices, tiles;      /* of the hidden units, of a group's keys */
     int64_t rows, matrix;       /* of a chunk; matrix: bytes of the gradients of its scores */
     char *scores;
-    rapt_gathering gathering,
-        head_terms;       /* of a chunk: the gradients of what changes of the scores captured, and of the
-                                       * normaliser's */
+    /* Of a chunk: the gradients of what changes of the scores captured, and of the normaliser's head terms. */
+    rapt_gathering gathering, head_terms;
     const int64_t *pairs; /* where those of a sequence begin in a chunk, in pairs of a query and a key; NULL: at 0 */
 } backward_run;
 

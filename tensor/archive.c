@@ -24,11 +24,17 @@ static int64_t *slot_of(const rapt_names *names, const char *name)
     return &names->slots[slot];
 }
 
+/* NULL when there is none. */
+static const rapt_named *find(const rapt_names *names, const char *name)
+{
+    const int64_t index = names->count > 0 ? *slot_of(names, name) : -1;
+    return index < 0 ? NULL : &names->entries[index];
+}
+
 void *rapt_names_find(const rapt_names *names, const char *name)
 {
-    if (names->count == 0) return NULL;
-    const int64_t index = *slot_of(names, name);
-    return index < 0 ? NULL : names->entries[index].value;
+    const rapt_named *entry = find(names, name);
+    return entry ? entry->value : NULL;
 }
 
 /* Room for one more, with at least half of the slots free. */
@@ -107,6 +113,15 @@ bool rapt_archive_add(rapt_archive *archive, const char *name, rapt_tensor *tens
     return true;
 }
 
+bool rapt_archive_keep(rapt_archive *archive, const char *name, rapt_tensor *tensor,
+                       const struct rapt_stored_type *halves)
+{
+    if (!rapt_names_add(&archive->tensors, name, tensor)) return false;
+    archive->tensors.entries[archive->tensors.count - 1].halves = halves;
+    rapt_retain(tensor);
+    return true;
+}
+
 bool rapt_archive_add_text(rapt_archive *archive, const char *key, const char *text)
 {
     if (!archive || !key || !text)
@@ -133,8 +148,8 @@ rapt_tensor *rapt_archive_open(const rapt_named *entry)
 rapt_tensor *rapt_archive_find(const rapt_archive *archive, const char *name)
 {
     if (archive && name) {
-        const int64_t index = archive->tensors.count > 0 ? *slot_of(&archive->tensors, name) : -1;
-        return index < 0 ? NULL : rapt_archive_open(&archive->tensors.entries[index]);
+        const rapt_named *entry = find(&archive->tensors, name);
+        return entry ? rapt_archive_open(entry) : NULL;
     }
     rapt_fail_null("archive_find", archive ? "name" : "archive");
     return NULL;

@@ -8,9 +8,8 @@
 typedef struct rapt_named {
     char *name;
     void *value;
-    const struct rapt_stored_type
-        *halves; /* of a tensor that is kept as stored: its type; the value is its bytes, uint8,
-                                              with a last axis of 2 */
+    /* Of a tensor that is kept as stored its type; the value is its bytes, uint8, with a last axis of 2. */
+    const struct rapt_stored_type *halves;
 } rapt_named;
 
 typedef struct rapt_names {
@@ -38,6 +37,11 @@ void rapt_names_free(rapt_names *names);
 /* The tensor of an entry: the archive's own, or, of one that is kept as stored, a new one of the innermost scope. NULL
  * after an error. */
 rapt_tensor *rapt_archive_open(const rapt_named *entry);
+
+/* Adds a share of a tensor under a name that is not there yet; halves as above, or NULL. False, and no error, without
+ * memory. */
+bool rapt_archive_keep(rapt_archive *archive, const char *name, rapt_tensor *tensor,
+                       const struct rapt_stored_type *halves);
 
 /* The key of a safetensors header that is not a tensor. */
 #define RAPT_METADATA_KEY "__metadata__"

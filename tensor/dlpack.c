@@ -105,10 +105,8 @@ static exported *export_tensor(const char *op, const rapt_tensor *tensor)
 /* True when its elements may be written without rapt's knowing of it. */
 static bool is_writable(const rapt_tensor *tensor)
 {
-    bool repeats = false;
-    for (int axis = 0; axis < tensor->rank; axis++)
-        repeats = repeats || (tensor->strides[axis] == 0 && tensor->shape[axis] > 1);
-    return !repeats && !tensor->storage->is_read_only && !(tensor->link && !tensor->link->kind->is_leaf);
+    return rapt_repeated_axis(tensor) < 0 && !tensor->storage->is_read_only &&
+           !(tensor->link && !tensor->link->kind->is_leaf);
 }
 
 struct DLManagedTensorVersioned *rapt_to_dlpack(const rapt_tensor *tensor)

@@ -20,8 +20,8 @@ typedef struct run {
     char *outs, *statistics; /* (parts, batch·heads·queries, value_size) and (…, 2), where there are several parts */
     int64_t part_size;       /* elements of a row of outs */
     void *weights;           /* for rapt_dot_attention_weights */
-    rapt_gathering gathering,
-        head_terms; /* backward: the gradients of what changes captured, and of the normaliser's */
+    /* Backward: the gradients of what changes captured, and of the normaliser's head terms. */
+    rapt_gathering gathering, head_terms;
 } run;
 
 static run new_run(const rapt_dot_attention *call)

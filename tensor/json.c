@@ -19,6 +19,13 @@ size_t rapt_utf8_length(const char *text, size_t size)
     return bad ? 0 : length;
 }
 
+bool rapt_is_utf8(const char *text)
+{
+    for (size_t size = strlen(text), length; size > 0; text += length, size -= length)
+        if ((length = rapt_utf8_length(text, size)) == 0) return false;
+    return true;
+}
+
 static bool fail(rapt_json *json, const char *error)
 {
     if (!json->error) json->error = error;

@@ -7,11 +7,6 @@
 #include "tensor/attention_tasks.h"
 #include "tensor/parallel.h"
 
-static int64_t smaller_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Some rows of a head, no more than a tile has, and the keys [keys.first, keys.last); places: room for theirs. */
 static rapt_mask_tile tile_of(const rapt_raw_mask *mask, rapt_score_row row, int64_t rows, rapt_key_range keys,
                               int64_t *places)
@@ -193,7 +188,7 @@ static bool enter(const ask_run *r, int64_t task, band *b)
     const int64_t head = task / r->bands % r->f->heads, item = task / r->bands / r->f->heads;
     b->mask = r->mask->starts ? rapt_raw_mask_of_sequence(r->mask, item, 0) : *r->mask;
     b->first = (rapt_score_row){r->mask->starts ? 0 : item, head, task % r->bands * rapt_rule_rows};
-    b->rows = smaller_of(rapt_rule_rows, b->mask.queries - b->first.query);
+    b->rows = rapt_smaller_of(rapt_rule_rows, b->mask.queries - b->first.query);
     b->keys = (rapt_key_range){0, 0};
     b->answers = r->f->answers + task * r->columns;
     for (int t = 0; t < sides * tiles_kept; t++) b->asked[t / tiles_kept][t % tiles_kept].column = -1;

@@ -25,11 +25,6 @@ static __attribute__((constructor)) void find_cache(void)
     if (found > smallest_cache) cache_bytes = found < largest_cache ? found : largest_cache;
 }
 
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The share of p that is one tile, in whole panels. */
 static void cut_tile(const rapt_multiplication *w, int64_t tile, rapt_product *p)
 {
@@ -39,7 +34,7 @@ static void cut_tile(const rapt_multiplication *w, int64_t tile, rapt_product *p
     rapt_product_cut_rows(p, w->item, p->m * (row_panels * row / w->row_tiles) / row_panels,
                           p->m * (row_panels * (row + 1) / w->row_tiles) / row_panels);
     rapt_product_cut_columns(p, w->item, panels * column / w->column_tiles * panel,
-                             least(panels * (column + 1) / w->column_tiles * panel, p->n));
+                             rapt_smaller_of(panels * (column + 1) / w->column_tiles * panel, p->n));
 }
 
 rapt_product rapt_tile_at(const rapt_multiplication *w, int64_t i)
@@ -77,7 +72,7 @@ static void run_alone(void *context, int64_t first, int64_t last)
     for (int64_t i = first; i < last; i++) {
         const rapt_product p = rapt_tile_at(w, i);
         const int64_t panels = rapt_divide_up(p.n, panel);
-        char *packed = scratch, *chunk = packed + panels * panel * least(p.k, RAPT_BLOCK_DEPTH) * w->item;
+        char *packed = scratch, *chunk = packed + panels * panel * rapt_smaller_of(p.k, RAPT_BLOCK_DEPTH) * w->item;
         for (int64_t block = 0; block < rapt_block_count(p.k); block++) {
             w->kernels->pack_block(&p, block, 0, panels, packed);
             w->kernels->multiply_block(&p, block, packed, w->near, chunk);
@@ -121,11 +116,11 @@ static void multiply_directly(rapt_multiplication *w, int64_t count)
     enum { smallest_side = 64, tiles = 64, smallest_work = 1 << 16 };
     const rapt_product *p = &w->all.first;
     const double worth = (double)p->m * (double)p->n * (double)p->k / smallest_work;
-    const int64_t most = least(rapt_divide_up(tiles, count), worth < tiles ? 1 + (int64_t)worth : tiles);
+    const int64_t most = rapt_smaller_of(rapt_divide_up(tiles, count), worth < tiles ? 1 + (int64_t)worth : tiles);
     if (p->n >= p->m)
-        w->column_tiles = least(rapt_divide_up(p->n, smallest_side), most);
+        w->column_tiles = rapt_smaller_of(rapt_divide_up(p->n, smallest_side), most);
     else
-        w->row_tiles = least(rapt_divide_up(p->m, smallest_side), most);
+        w->row_tiles = rapt_smaller_of(rapt_divide_up(p->m, smallest_side), most);
     const int64_t rows = rapt_divide_up(p->m, w->row_tiles), columns = rapt_divide_up(p->n, w->column_tiles);
     const int64_t tasks = count * w->row_tiles * w->column_tiles;
     const int64_t pieces = rapt_divide_up(tasks, grain_of(rows, columns, p->k));
@@ -147,7 +142,7 @@ static bool multiply_alone(const char *op, rapt_multiplication *w, int64_t count
     const int64_t tasks = count * w->row_tiles * w->column_tiles;
     const int64_t rows = rapt_divide_up(rapt_divide_up(p->m, w->kernels->rows), w->row_tiles) * w->kernels->rows;
     const int64_t columns = rapt_divide_up(rapt_divide_up(p->n, panel), w->column_tiles) * panel;
-    const size_t packed = (size_t)(columns * least(p->k, RAPT_BLOCK_DEPTH) * w->item);
+    const size_t packed = (size_t)(columns * rapt_smaller_of(p->k, RAPT_BLOCK_DEPTH) * w->item);
     if (!rapt_scratch_take(op, &w->scratch, tasks, packed + w->kernels->chunk_bytes(rows, p->k))) return false;
     rapt_parallel(tasks, grain_of(rows, columns, p->k), run_alone, w);
     rapt_scratch_give(&w->scratch);

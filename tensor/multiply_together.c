@@ -4,11 +4,6 @@
 #include "tensor/memory.h"
 #include "tensor/parallel.h"
 
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Where a block of k begins in the slab. */
 static char *block_in_slab(const rapt_multiplication *w, int64_t block)
 {
@@ -64,10 +59,10 @@ static void run_sharing_b(void *context, int64_t first, int64_t last)
 static int64_t choose_tile_count(int64_t panels, int64_t most)
 {
     enum { tiles = 24, multiple = 4, least_tiles = 8, fewest = 3 };
-    const int64_t enough = rapt_divide_up(panels, most), wanted = least(tiles, panels / fewest);
+    const int64_t enough = rapt_divide_up(panels, most), wanted = rapt_smaller_of(tiles, panels / fewest);
     int64_t count = enough > wanted ? enough : wanted;
     if (count < least_tiles) count = least_tiles;
-    return least(rapt_divide_up(count, multiple) * multiple, panels);
+    return rapt_smaller_of(rapt_divide_up(count, multiple) * multiple, panels);
 }
 
 /* One product, or as much of it as the slab holds of its shared side for one block of k. */
@@ -80,7 +75,7 @@ static void multiply_part(rapt_multiplication *w, bool shares_a, int64_t slab_by
     w->slab_side = shares_a ? p->m : panels * panel;
     const int64_t fitting = slab_bytes / (w->slab_side * RAPT_BLOCK_DEPTH * w->item);
     for (w->first_block = 0; w->first_block < blocks; w->first_block = w->last_block) {
-        w->last_block = least(w->first_block + fitting, blocks);
+        w->last_block = rapt_smaller_of(w->first_block + fitting, blocks);
         rapt_parallel(panels, panels_at_once, shares_a ? pack_rows_of_slab : pack_columns_of_slab, w);
         rapt_parallel(w->row_tiles * w->column_tiles, 1, shares_a ? run_sharing_a : run_sharing_b, w);
     }
@@ -92,7 +87,7 @@ bool rapt_multiply_together(const char *op, const rapt_multiplication *whole, in
     rapt_multiplication w = *whole;
     const rapt_product *p = &w.all.first;
     const bool shares_a = p->m <= p->n / 3; /* a tile of many rows of c would be far from dense */
-    const int64_t panel = w.kernels->columns, m = p->m, n = p->n, depth = least(p->k, RAPT_BLOCK_DEPTH);
+    const int64_t panel = w.kernels->columns, m = p->m, n = p->n, depth = rapt_smaller_of(p->k, RAPT_BLOCK_DEPTH);
     const int64_t row_panels = rapt_divide_up(m, w.kernels->rows), column_panels = rapt_divide_up(n, panel);
     if (shares_a)
         w.column_tiles = choose_tile_count(column_panels, rapt_divide_up(w.near / 2, panel));
@@ -102,9 +97,9 @@ bool rapt_multiply_together(const char *op, const rapt_multiplication *whole, in
                                 : w.kernels->chunk_bytes(m, p->k);
     const int64_t unit = shares_a ? w.kernels->rows : panel;
     const int64_t units =
-        least(rapt_divide_up(shares_a ? m : n, unit), largest_slab / (unit * RAPT_BLOCK_DEPTH * w.item));
+        rapt_smaller_of(rapt_divide_up(shares_a ? m : n, unit), largest_slab / (unit * RAPT_BLOCK_DEPTH * w.item));
     const int64_t block_bytes = units * unit * RAPT_BLOCK_DEPTH * w.item;
-    const int64_t slab_bytes = block_bytes * least(rapt_block_count(p->k), largest_slab / block_bytes);
+    const int64_t slab_bytes = block_bytes * rapt_smaller_of(rapt_block_count(p->k), largest_slab / block_bytes);
     size_t capacity;
     if (!rapt_scratch_take(op, &w.scratch, m * n, own)) return false;
     w.slab = rapt_block_take(op, (size_t)slab_bytes, &capacity);
@@ -113,9 +108,9 @@ bool rapt_multiply_together(const char *op, const rapt_multiplication *whole, in
             const int64_t end = done + units * unit;
             w.all.first = rapt_product_at(&whole->all, place);
             if (shares_a)
-                rapt_product_cut_rows(&w.all.first, w.item, done, least(end, m));
+                rapt_product_cut_rows(&w.all.first, w.item, done, rapt_smaller_of(end, m));
             else
-                rapt_product_cut_columns(&w.all.first, w.item, done, least(end, n));
+                rapt_product_cut_columns(&w.all.first, w.item, done, rapt_smaller_of(end, n));
             multiply_part(&w, shares_a, slab_bytes);
         }
     rapt_scratch_give(&w.scratch);

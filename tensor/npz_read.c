@@ -180,10 +180,8 @@ static bool read_member(const directory *d, const member *m, rapt_crc32 *sum, ra
     if (rapt_crc32_of(sum) != m->sum)
         return rapt_fail(RAPT_ERROR_FORMAT, OP, "%s: damaged: its check sum is %08x where the directory says %08x",
                          source.where, rapt_crc32_of(sum), m->sum);
-    if (!rapt_names_add(&archive->tensors, m->name, tensor))
-        return rapt_fail(RAPT_ERROR_MEMORY, OP, "%s: no memory for the name", source.where);
-    rapt_retain(tensor);
-    return true;
+    return rapt_archive_keep(archive, m->name, tensor, NULL) ||
+           rapt_fail(RAPT_ERROR_MEMORY, OP, "%s: no memory for the name", source.where);
 }
 
 /* Members that lie apart need no more bytes than the file has. */

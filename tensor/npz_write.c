@@ -165,10 +165,7 @@ static bool check(const rapt_archive *archive)
         if (size > RAPT_ZIP_LONGEST_NAME - 4)
             return rapt_fail(RAPT_ERROR_VALUE, OP, "the name '%.100s...' has %zu bytes; %d at most in a zip file", name,
                              size, RAPT_ZIP_LONGEST_NAME - 4);
-        for (size_t at = 0, length; at < size; at += length) {
-            length = rapt_utf8_length(name + at, size - at);
-            if (length == 0) return rapt_fail(RAPT_ERROR_VALUE, OP, "the name '%.200s' is not UTF-8", name);
-        }
+        if (!rapt_is_utf8(name)) return rapt_fail(RAPT_ERROR_VALUE, OP, "the name '%.200s' is not UTF-8", name);
     }
     return true;
 }

@@ -111,10 +111,8 @@ static bool merge(const index_file *x, const char *shard, rapt_archive *from, ra
         if (!place || strcmp(place, shard) != 0)
             return rapt_fail(RAPT_ERROR_FORMAT, LOAD, "'%.150s': tensor '%.100s' is in %.100s, where the index has %s",
                              x->path, entry->name, shard, place ? "another shard for it" : "no such tensor");
-        if (!rapt_names_add(&archive->tensors, entry->name, entry->value))
+        if (!rapt_archive_keep(archive, entry->name, entry->value, entry->halves))
             return rapt_fail(RAPT_ERROR_MEMORY, LOAD, "'%.200s': no memory for a name", x->path);
-        archive->tensors.entries[archive->tensors.count - 1].halves = entry->halves;
-        rapt_retain(entry->value);
     }
     for (int64_t i = 0; i < from->texts.count; i++) {
         const rapt_named *text = &from->texts.entries[i];
@@ -246,10 +244,8 @@ static bool check(shards *s, const char *path)
     s->stem_size = (int)(size - ending);
     for (int i = 0; i < s->stem_size; i++)
         if (path[i] == '/') s->folder_size = i + 1;
-    for (size_t at = (size_t)s->folder_size, length; at < size; at += length) {
-        length = rapt_utf8_length(path + at, size - at);
-        if (length == 0) return rapt_fail(RAPT_ERROR_VALUE, SAVE, "the name of '%.200s' is not UTF-8", path);
-    }
+    if (!rapt_is_utf8(path + s->folder_size))
+        return rapt_fail(RAPT_ERROR_VALUE, SAVE, "the name of '%.200s' is not UTF-8", path);
     for (int64_t i = 0; i < s->archive->tensors.count; i = end_of(s, i))
         if (s->count++ == most_shards)
             return rapt_fail(RAPT_ERROR_VALUE, SAVE, "more than %d shards of %lld bytes", most_shards,

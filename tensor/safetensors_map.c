@@ -74,9 +74,6 @@ bool rapt_mapping_add(rapt_mapping *mapping, const rapt_reading *r, int64_t data
     }
     if (!tensor) return false;
     if (tensor->dtype == RAPT_BOOL && !rapt_reading_check_bools(r, stored->name, tensor)) return false;
-    if (!rapt_names_add(&archive->tensors, stored->name, tensor))
-        return rapt_fail(RAPT_ERROR_MEMORY, r->op, "'%.150s': no memory for the name '%.100s'", r->path, stored->name);
-    if (keeps) archive->tensors.entries[archive->tensors.count - 1].halves = stored->type;
-    rapt_retain(tensor);
-    return true;
+    return rapt_archive_keep(archive, stored->name, tensor, keeps ? stored->type : NULL) ||
+           rapt_fail(RAPT_ERROR_MEMORY, r->op, "'%.150s': no memory for the name '%.100s'", r->path, stored->name);
 }

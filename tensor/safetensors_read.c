@@ -33,10 +33,8 @@ static bool read_tensor(const rapt_reading *r, const rapt_stored_tensor *stored,
         return false;
     }
     if (tensor->dtype == RAPT_BOOL && !rapt_reading_check_bools(r, stored->name, tensor)) return false;
-    if (!rapt_names_add(&archive->tensors, stored->name, tensor))
-        return rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.150s': no memory for the name '%.100s'", r->path, stored->name);
-    rapt_retain(tensor);
-    return true;
+    return rapt_archive_keep(archive, stored->name, tensor, NULL) ||
+           rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.150s': no memory for the name '%.100s'", r->path, stored->name);
 }
 
 /* The size of the header, -1 and an error when there cannot be one of that size. */

@@ -64,12 +64,7 @@ static void put_header(rapt_json_sink *s, const rapt_archive *archive)
 /* JSON is UTF-8. */
 static bool check_text(const char *what, const char *text)
 {
-    const size_t size = strlen(text);
-    for (size_t at = 0, length; at < size; at += length) {
-        length = rapt_utf8_length(text + at, size - at);
-        if (length == 0) return rapt_fail(RAPT_ERROR_VALUE, OP, "%s '%.200s' is not UTF-8", what, text);
-    }
-    return true;
+    return rapt_is_utf8(text) || rapt_fail(RAPT_ERROR_VALUE, OP, "%s '%.200s' is not UTF-8", what, text);
 }
 
 static bool check(const rapt_archive *archive)

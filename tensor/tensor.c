@@ -231,6 +231,13 @@ void rapt_exchange(rapt_tensor *a, rapt_tensor *b)
     memcpy(b->strides, held.strides, sizeof b->strides);
 }
 
+int rapt_repeated_axis(const rapt_tensor *tensor)
+{
+    for (int axis = 0; axis < tensor->rank; axis++)
+        if (tensor->strides[axis] == 0 && tensor->shape[axis] > 1) return axis;
+    return -1;
+}
+
 bool rapt_check_writable(const char *op, const rapt_tensor *tensor)
 {
     if (!tensor) return rapt_fail_null(op, "tensor");
@@ -239,11 +246,11 @@ bool rapt_check_writable(const char *op, const rapt_tensor *tensor)
         return rapt_fail(RAPT_ERROR_GRAPH, op,
                          "the tensor is the result of a recorded op, and a change in place would not be recorded; "
                          "change a detached clone instead");
-    for (int axis = 0; axis < tensor->rank; axis++)
-        if (tensor->strides[axis] == 0 && tensor->shape[axis] > 1)
-            return rapt_fail(RAPT_ERROR_SHAPE, op,
-                             "axis %d of the tensor is expanded: one element stands for %lld; change a clone instead",
-                             axis, (long long)tensor->shape[axis]);
+    const int repeated = rapt_repeated_axis(tensor);
+    if (repeated >= 0)
+        return rapt_fail(RAPT_ERROR_SHAPE, op,
+                         "axis %d of the tensor is expanded: one element stands for %lld; change a clone instead",
+                         repeated, (long long)tensor->shape[repeated]);
     if (tensor->storage->is_read_only)
         return rapt_fail(RAPT_ERROR_VALUE, op,
                          "the tensor lies in memory that may only be read; change a clone instead");

@@ -30,7 +30,6 @@ enum {
     at_statistics = input_count,
     at_weights,
     at_gradient,
-    at_weights_gradient = at_gradient + rapt_fused_weights_gradient,
     at_keys_so_far = at_gradient + rapt_fused_keys_so_far,
     at_values_so_far = at_gradient + rapt_fused_values_so_far,
     at_captured = at_gradient + rapt_fused_more_inputs,
@@ -130,10 +129,8 @@ static rapt_tensor *gradient_like(const rapt_tensor *input, bool wanted)
 /* The gradients of the outputs. Where nothing depends on the pooled values it is as if there were no values. */
 static bool describe_gradients(rapt_additive_attention *a, rapt_additive_gradient *g, rapt_call *call)
 {
-    rapt_tensor *of_out = rapt_call_input(call, at_gradient), *of_weights = rapt_call_input(call, at_weights_gradient);
-    const rapt_tensor *out_rows = of_out ? rapt_as_dense_rows(of_out) : NULL,
-                      *weights_rows = of_weights ? rapt_as_dense_rows(of_weights) : NULL;
-    if ((of_out && !out_rows) || (of_weights && !weights_rows)) return false;
+    const rapt_tensor *out_rows, *weights_rows;
+    if (!rapt_fused_gradients(call, at_gradient, &out_rows, &weights_rows)) return false;
     g->gradient = out_rows ? rapt_raw_grid_of(out_rows) : a->values;
     if (!out_rows) a->value_size = 0;
     if (weights_rows) g->d_weights = rapt_raw_grid_of(weights_rows);

@@ -29,7 +29,6 @@ enum {
     at_statistics,
     at_weights,
     at_gradient,
-    at_weights_gradient = at_gradient + rapt_fused_weights_gradient,
     at_keys_so_far = at_gradient + rapt_fused_keys_so_far,
     at_values_so_far = at_gradient + rapt_fused_values_so_far,
     at_captured = at_gradient + rapt_fused_more_inputs,
@@ -134,10 +133,8 @@ static rapt_tensor *bias_gradient(const rapt_tensor *bias, bool wanted)
 /* The gradients of the outputs. Where nothing depends on the pooled values it is as if there were no values. */
 static bool describe_gradients(rapt_dot_attention *a, rapt_call *call)
 {
-    rapt_tensor *of_out = rapt_call_input(call, at_gradient), *of_weights = rapt_call_input(call, at_weights_gradient);
-    const rapt_tensor *out_rows = of_out ? rapt_as_dense_rows(of_out) : NULL,
-                      *weights_rows = of_weights ? rapt_as_dense_rows(of_weights) : NULL;
-    if ((of_out && !out_rows) || (of_weights && !weights_rows)) return false;
+    const rapt_tensor *out_rows, *weights_rows;
+    if (!rapt_fused_gradients(call, at_gradient, &out_rows, &weights_rows)) return false;
     a->out = rows_of(rapt_call_input(call, at_out));
     a->gradient = out_rows ? rows_of(out_rows) : a->out;
     if (!out_rows) a->value_size = 0;

@@ -121,6 +121,15 @@ rapt_tensor *rapt_fused_define(rapt_call *call, int mask, const rapt_fused_optio
     return pooled;
 }
 
+bool rapt_fused_gradients(const rapt_call *call, int first, const rapt_tensor **pooled, const rapt_tensor **weights)
+{
+    rapt_tensor *of_pooled = rapt_call_input(call, first + rapt_fused_gradient),
+                *of_weights = rapt_call_input(call, first + rapt_fused_weights_gradient);
+    *pooled = of_pooled ? rapt_as_dense_rows(of_pooled) : NULL;
+    *weights = of_weights ? rapt_as_dense_rows(of_weights) : NULL;
+    return (*pooled || !of_pooled) && (*weights || !of_weights);
+}
+
 bool rapt_fused_vjp(rapt_call *call, const rapt_fused_backward *b)
 {
     enum { most_inputs = RAPT_MAX_SAVED + rapt_fused_more_inputs, most_gradients = 8 + rapt_most_captured };

@@ -68,6 +68,10 @@ enum {
     rapt_fused_more_inputs
 };
 
+/* In such an op, of which the first of these is input number `first`: the gradients of the pooled values and of the
+ * weights with dense rows; NULL where there is none. False after an error. */
+bool rapt_fused_gradients(const rapt_call *call, int first, const rapt_tensor **pooled, const rapt_tensor **weights);
+
 /* For the `optional` of such an op, the first of these at `first`. */
 #define RAPT_FUSED_OPTIONAL(first) (((1u << rapt_fused_more_inputs) - 1) << (first))
 

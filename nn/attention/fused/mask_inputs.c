@@ -71,21 +71,16 @@ static rapt_raw_grid grid_of(const rapt_tensor *tensor)
     return grid;
 }
 
-static const int64_t *integers_of(const rapt_tensor *tensor)
-{
-    return tensor ? (const int64_t *)(const void *)tensor->data : NULL;
-}
-
 static rapt_raw_rule rule_of(const rapt_resolved_mask *r)
 {
     rapt_raw_rule rule = {.code = r->code};
+    for (int i = 0; i < RAPT_MASK_CAPTURED; i++) rule.captured[i] = r->captured[i] ? r->captured[i]->data : NULL;
     if (!r->answers) return rule;
     const int64_t *shape = r->answers->shape, row = shape[3], head = shape[2] * row;
     rule.answers = (const uint8_t *)r->answers->data;
     rule.strides[0] = shape[0] > 1 ? shape[1] * head : 0;
     rule.strides[1] = shape[1] > 1 ? head : 0;
     rule.strides[2] = row;
-    for (int i = 0; i < RAPT_MASK_CAPTURED; i++) rule.captured[i] = r->captured[i] ? r->captured[i]->data : NULL;
     return rule;
 }
 
@@ -95,13 +90,13 @@ rapt_raw_mask rapt_raw_mask_of_resolved(const rapt_resolved_mask *r)
                           .heads = r->heads,
                           .queries = r->queries,
                           .keys = r->keys,
-                          .ranges = integers_of(r->ranges),
+                          .ranges = rapt_integers_of(r->ranges),
                           .seen = grid_of(r->seen),
                           .bias = grid_of(r->bias),
                           .relative_bias = grid_of(r->relative_bias),
                           .reach = r->relative_bias ? r->relative_bias->shape[3] / 2 : 0,
                           .offset = r->offset,
-                          .places = integers_of(r->places),
+                          .places = rapt_integers_of(r->places),
                           .place_item = r->places ? rapt_integers_item(r->places, r->queries) : 0,
                           .rule = rule_of(r),
                           .keep = 1};

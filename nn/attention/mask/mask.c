@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "relative_position.h"
-#include "tensor/debug.h"
 
 const char *rapt_scores_text(const rapt_resolved_mask *r, char text[RAPT_SHAPE_TEXT])
 {
@@ -102,34 +101,12 @@ static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype 
     return above && join(seen, above);
 }
 
-static bool check_alive(const char *op, const rapt_mask *mask)
-{
-    const struct {
-        const char *what;
-        const rapt_tensor *tensor;
-    } tensors[] = {{"the mask's valid_lengths", mask->valid_lengths},
-                   {"the mask's first_keys", mask->first_keys},
-                   {"the mask's prefix_lengths", mask->prefix_lengths},
-                   {"the mask's documents", mask->documents},
-                   {"the mask's query_places", mask->query_places},
-                   {"the mask's seen", mask->seen},
-                   {"the mask's bias", mask->bias},
-                   {"the mask's relative_bias", mask->relative_bias},
-                   {"the mask's starts", mask->starts},
-                   {"the mask's key_starts", mask->key_starts},
-                   {"what the mask's rule captured", mask->rule.captured[0]},
-                   {"what the mask's rule captured", mask->rule.captured[1]}};
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
-        if (!rapt_check_alive(op, tensors[i].what, tensors[i].tensor)) return false;
-    return true;
-}
-
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
                        int64_t queries, int64_t keys, rapt_resolved_mask *r)
 {
     *r = (rapt_resolved_mask){.batch = batch, .heads = heads, .queries = queries, .keys = keys};
     if (!mask) return true;
-    if (!check_alive(op, mask)) return false;
+    if (!rapt_mask_check_alive(op, mask)) return false;
     r->offset = mask->offset;
     r->fills_million = mask->fills_million;
     rapt_tensor *seen = NULL;

@@ -45,23 +45,13 @@ static bool check(const char *op, const rapt_mask *mask, const packings *p, cons
            rapt_check_packed_rows(op, "keys", &p->keys, r->keys);
 }
 
-static const int64_t *integers_of(const rapt_tensor *tensor)
-{
-    return tensor ? (const int64_t *)(const void *)tensor->data : NULL;
-}
-
 /* Within a sequence they never fall. */
 static bool check_documents(const char *op, const rapt_tensor *documents, const rapt_raw_packing *keys)
 {
-    const int64_t *document = integers_of(documents);
+    const int64_t *document = rapt_integers_of(documents);
     for (int64_t b = 0; document && b < keys->sequences; b++)
-        for (int64_t key = keys->starts[b] + 1; key < keys->starts[b + 1]; key++)
-            if (document[key] < document[key - 1])
-                return rapt_fail(RAPT_ERROR_VALUE, op,
-                                 "the mask's documents fall from %lld to %lld at key %lld of sequence %lld; one "
-                                 "document after the other expected",
-                                 (long long)document[key - 1], (long long)document[key],
-                                 (long long)(key - keys->starts[b]), (long long)b);
+        if (!rapt_check_documents(op, document + keys->starts[b], rapt_packed_length(keys, b), "sequence", b))
+            return false;
     return true;
 }
 
@@ -88,7 +78,7 @@ bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_m
         !check_documents(op, documents, &p.keys))
         return false;
     if (r->sequences == 0) return true;
-    const int64_t *document = integers_of(documents), *place = integers_of(r->places);
+    const int64_t *document = rapt_integers_of(documents), *place = rapt_integers_of(r->places);
     ends = 2 * r->queries;
     r->ranges = rapt_new(op, RAPT_INT64, RAPT_SHAPE(ends + 3 * (r->sequences + 1)));
     if (!r->ranges) return false;
@@ -136,7 +126,7 @@ static bool pad_places(const rapt_resolved_mask *packed, rapt_resolved_mask *pad
     padded->places = rapt_zeros(RAPT_INT64, RAPT_SHAPE(packed->sequences, packed->longest_queries));
     if (!padded->places) return false;
     int64_t *to = (int64_t *)(void *)padded->places->data;
-    const int64_t *from = integers_of(packed->places), *start = rapt_resolved_starts(packed);
+    const int64_t *from = rapt_integers_of(packed->places), *start = rapt_resolved_starts(packed);
     for (int64_t b = 0; b < packed->sequences; b++, start += 3, to += padded->queries)
         memcpy(to, from + start[0], (size_t)(start[3] - start[0]) * sizeof *to);
     return true;
@@ -195,7 +185,8 @@ static rapt_tensor *pad_documents(const rapt_mask *mask, const packings *p)
     int64_t *to = (int64_t *)(void *)padded->data;
     for (int64_t b = 0; b < sequences; b++)
         for (int64_t key = 0; key < longest; key++)
-            *to++ = key < rapt_packed_length(&p->keys, b) ? integers_of(documents)[p->keys.starts[b] + key] : INT64_MAX;
+            *to++ = key < rapt_packed_length(&p->keys, b) ? rapt_integers_of(documents)[p->keys.starts[b] + key]
+                                                          : INT64_MAX;
     return padded;
 }
 

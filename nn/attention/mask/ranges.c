@@ -96,24 +96,29 @@ bool rapt_read_integers(const char *op, const char *field, const char *axis, rap
     return *read != NULL;
 }
 
-static const int64_t *integers_of(const rapt_tensor *integers, int64_t item, int64_t size)
+static const int64_t *integers_of_item(const rapt_tensor *integers, int64_t item, int64_t size)
 {
-    if (!integers) return NULL;
-    return (const int64_t *)(const void *)integers->data + item * rapt_integers_item(integers, size);
+    return integers ? rapt_integers_of(integers) + item * rapt_integers_item(integers, size) : NULL;
+}
+
+bool rapt_check_documents(const char *op, const int64_t *documents, int64_t keys, const char *of, int64_t number)
+{
+    for (int64_t key = 1; key < keys; key++)
+        if (documents[key] < documents[key - 1])
+            return rapt_fail(RAPT_ERROR_VALUE, op,
+                             "the mask's documents fall from %lld to %lld at key %lld of %s %lld; one document after "
+                             "the other expected",
+                             (long long)documents[key - 1], (long long)documents[key], (long long)key, of,
+                             (long long)number);
+    return true;
 }
 
 static bool check_documents(const char *op, const rapt_tensor *documents, const rapt_resolved_mask *r)
 {
     const int64_t items = !documents ? 0 : documents->count > r->keys ? r->batch : 1;
     for (int64_t item = 0; item < items; item++) {
-        const int64_t *document = integers_of(documents, item, r->keys);
-        for (int64_t key = 1; key < r->keys; key++)
-            if (document[key] < document[key - 1])
-                return rapt_fail(RAPT_ERROR_VALUE, op,
-                                 "the mask's documents fall from %lld to %lld at key %lld of item %lld; one document "
-                                 "after the other expected",
-                                 (long long)document[key - 1], (long long)document[key], (long long)key,
-                                 (long long)item);
+        const int64_t *document = integers_of_item(documents, item, r->keys);
+        if (!rapt_check_documents(op, document, r->keys, "item", item)) return false;
     }
     return true;
 }
@@ -193,8 +198,8 @@ static void find_ranges(const rapt_mask *mask, const rapt_tensor *all_documents,
                         int64_t item, int64_t *range)
 {
     const rapt_tensor *lengths = mask->valid_lengths;
-    const int64_t *documents = integers_of(all_documents, item, r->keys);
-    const int64_t *places = integers_of(r->places, item, r->queries);
+    const int64_t *documents = integers_of_item(all_documents, item, r->keys);
+    const int64_t *places = integers_of_item(r->places, item, r->queries);
     const int64_t first = mask->first_keys ? rapt_keys_below(rapt_at(mask->first_keys, &item), r->keys) : 0;
     const int64_t prefix = rapt_mask_prefix(mask, item, r->keys);
     int64_t length = r->keys;

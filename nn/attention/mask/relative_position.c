@@ -40,7 +40,7 @@ static rapt_tensor *positions_under(const rapt_resolved_mask *mask, int64_t reac
     const int64_t items = places->count > queries ? mask->batch : 1;
     rapt_tensor *indices = rapt_new(name, RAPT_INT64, RAPT_SHAPE(items, 1, queries, keys));
     if (!indices) return NULL;
-    const int64_t *place = (const int64_t *)(const void *)places->data;
+    const int64_t *place = rapt_integers_of(places);
     for (int64_t n = 0; n < items * queries; n++)
         fill_row(place[n], keys, reach, (int64_t *)(void *)indices->data + n * keys);
     return rank == 3 ? rapt_squeeze(indices, 1) : indices;

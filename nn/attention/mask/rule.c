@@ -85,7 +85,7 @@ bool rapt_resolve_rule(const char *op, const rapt_mask *mask, rapt_resolved_mask
     r->code = (rapt_mask_code){.judge = mask->rule.judge, .see = mask->rule.see, .dilation = mask->dilation};
     memcpy(r->code.numbers, mask->rule.numbers, sizeof r->code.numbers);
     if (!capture(&mask->rule, r)) return false;
-    rapt_raw_mask raw = rapt_raw_mask_of_resolved(r);
+    const rapt_raw_mask raw = rapt_raw_mask_of_resolved(r);
     const int64_t items = items_of(mask, r);
     const int64_t heads = mask->rule.see && !mask->rule.same_for_heads ? r->heads : 1;
     const int64_t bands = rapt_divide_up(raw.queries, rapt_rule_rows),
@@ -94,8 +94,6 @@ bool rapt_resolve_rule(const char *op, const rapt_mask *mask, rapt_resolved_mask
                 *whole = rapt_new(op, RAPT_UINT8, RAPT_SHAPE(items * heads * bands)),
                 *found = rapt_new(op, RAPT_INT64, RAPT_SHAPE(items * heads * raw.queries, 2));
     if (!answers || !whole || !found) return false;
-    for (int i = 0; i < RAPT_MASK_CAPTURED; i++) raw.rule.captured[i] = r->captured[i] ? r->captured[i]->data : NULL;
-    raw.rule.code = r->code;
     const rapt_rule_findings findings = {.items = items,
                                          .heads = heads,
                                          .answers = (uint8_t *)answers->data,

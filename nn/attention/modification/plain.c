@@ -28,7 +28,7 @@ static rapt_whole_scores whole_of(const rapt_tensor *scores, int64_t offset, con
                                .queries = shape[2],
                                .keys = shape[3],
                                .offset = offset,
-                               .places = places ? (const int64_t *)(const void *)places->data : NULL,
+                               .places = rapt_integers_of(places),
                                .place_item = places ? rapt_integers_item(places, shape[2]) : 0};
 }
 

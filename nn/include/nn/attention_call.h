@@ -14,8 +14,8 @@ struct rapt_attention_call {
     const rapt_resolved_changes *changes; /* of the scores; NULL: none */
     const rapt_resolved_mask *mask; /* the scoring function's relative_bias is in it already; never fills_million */
     bool is_sigmoid;                /* is that the normaliser, not softmax? */
-    rapt_tensor
-        *head_terms; /* (heads), dense, of the values' dtype: its biases, or the sinks of softmax; NULL: no sinks */
+    /* (heads), dense, of the values' dtype: its biases, or the sinks of softmax; NULL: no sinks */
+    rapt_tensor *head_terms;
     /* 0 outside training. The weight of (b, h, i, j) is dropped as rapt_drop would drop element ((b·heads + h)·Q +
      * i)·K + j of the dense weights: one reservation of random numbers, made when the op is called */
     double dropout;

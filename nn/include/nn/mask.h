@@ -48,6 +48,9 @@ bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, 
 /* False and an error for a mask that has key_starts, but no starts. NULL is good. */
 bool rapt_check_starts(const char *op, const rapt_mask *mask);
 
+/* False and an error when one of its tensors is gone already. */
+bool rapt_mask_check_alive(const char *op, const rapt_mask *mask);
+
 /* The mask with a share of each of its tensors, and the end of those. */
 rapt_mask rapt_mask_retain(const rapt_mask *mask);
 void rapt_mask_release(const rapt_mask *mask);
@@ -70,11 +73,20 @@ bool rapt_settle_rule(rapt_resolved_mask *resolved);
 bool rapt_read_integers(const char *op, const char *field, const char *axis, rapt_tensor *tensor, int64_t size,
                         const rapt_resolved_mask *resolved, rapt_tensor **read);
 
+/* Their elements; NULL for NULL. */
+static inline const int64_t *rapt_integers_of(const rapt_tensor *integers)
+{
+    return integers ? (const int64_t *)(const void *)integers->data : NULL;
+}
+
 /* Elements from one item's integers to the next one's. */
 static inline int64_t rapt_integers_item(const rapt_tensor *integers, int64_t size)
 {
     return integers->count > size ? size : 0;
 }
+
+/* False and an error when documents (keys) fall; of, number: what they belong to. */
+bool rapt_check_documents(const char *op, const int64_t *documents, int64_t keys, const char *of, int64_t number);
 
 /* Leaves of a range what has the document of the key at `place`; documents (keys), which never fall. */
 void rapt_limit_to_document(const int64_t *documents, int64_t keys, int64_t place, int64_t range[2]);

@@ -148,6 +148,9 @@ void rapt_write_element(rapt_dtype dtype, double value, void *element);
  * do not hear of it. */
 void rapt_exchange(rapt_tensor *a, rapt_tensor *b);
 
+/* The first axis along which one element stands for several (stride 0), or −1. */
+int rapt_repeated_axis(const rapt_tensor *tensor);
+
 /* May it be changed in place? An error (false) when the tensor is the result of a recorded op, an expanded view, or in
  * memory that is only read. */
 bool rapt_check_writable(const char *op, const rapt_tensor *tensor);

@@ -22,4 +22,9 @@ static inline int64_t rapt_divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
+static inline int64_t rapt_smaller_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 #endif
