@@ -10,6 +10,7 @@ RAPT_BEGIN_DECLS
  * each call it finds the random generator in one state, so that dropout in training is checked too. */
 typedef rapt_tensor *rapt_gradcheck_function(rapt_tensor *const *inputs, void *context);
 
+/* How it is checked; all zeros are the defaults. */
 typedef struct rapt_gradcheck_options {
     void *context;             /* handed to the function */
     double step;               /* of the differences; 0 is 1e-4, times the element's size where that is over 1 */
@@ -21,6 +22,7 @@ typedef struct rapt_gradcheck_options {
     const char *const *names;  /* of the inputs, for the message; NULL: "input 0" and so on */
 } rapt_gradcheck_options;
 
+/* What was found: how many derivatives were compared, and the worst of them. */
 typedef struct rapt_gradcheck_result {
     bool passed;
     int64_t checked;    /* derivatives that were compared */

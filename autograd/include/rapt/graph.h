@@ -37,6 +37,7 @@ RAPT_API rapt_tensor *rapt_detach(rapt_tensor *tensor);
  * error; *state is then as before. */
 RAPT_API bool rapt_carry(rapt_tensor **state, rapt_tensor *next);
 
+/* What may be asked of backward and gradients besides; several are joined by |. */
 enum rapt_backward_flags {
     RAPT_RETAIN_GRAPH = 1, /* the graph can be walked again */
     RAPT_CREATE_GRAPH = 2, /* the gradients are part of a graph themselves; implies RAPT_RETAIN_GRAPH */

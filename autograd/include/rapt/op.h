@@ -9,6 +9,7 @@ RAPT_BEGIN_DECLS
 /* One application of an op, handed to its two functions. */
 typedef struct rapt_call rapt_call;
 
+/* What all calls of one op share: a constant of the program, which must outlive every graph with such a call. */
 typedef struct rapt_op {
     const char *name;
 

@@ -33,20 +33,20 @@ RAPT_API rapt_tensor *rapt_add_scalar(rapt_tensor *x, double value);     /* x + 
 RAPT_API rapt_tensor *rapt_mul_scalar(rapt_tensor *x, double value);     /* x · value */
 RAPT_API rapt_tensor *rapt_pow_scalar(rapt_tensor *x, double exponent);  /* x ^ exponent, floating */
 RAPT_API rapt_tensor *rapt_maximum_scalar(rapt_tensor *x, double value); /* a tie has half the gradient */
-RAPT_API rapt_tensor *rapt_minimum_scalar(rapt_tensor *x, double value);
+RAPT_API rapt_tensor *rapt_minimum_scalar(rapt_tensor *x, double value); /* likewise */
 
 /* --- functions of one tensor; floating, but for neg and abs --- */
-RAPT_API rapt_tensor *rapt_neg(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_abs(rapt_tensor *x); /* gradient 0 at 0 */
-RAPT_API rapt_tensor *rapt_exp(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_log(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_sqrt(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_rsqrt(rapt_tensor *x); /* 1 / √x */
-RAPT_API rapt_tensor *rapt_sin(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_cos(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_tanh(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_sigmoid(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_erf(rapt_tensor *x);
+RAPT_API rapt_tensor *rapt_neg(rapt_tensor *x);                            /* −x */
+RAPT_API rapt_tensor *rapt_abs(rapt_tensor *x);                            /* gradient 0 at 0 */
+RAPT_API rapt_tensor *rapt_exp(rapt_tensor *x);                            /* eˣ */
+RAPT_API rapt_tensor *rapt_log(rapt_tensor *x);                            /* the natural logarithm */
+RAPT_API rapt_tensor *rapt_sqrt(rapt_tensor *x);                           /* √x */
+RAPT_API rapt_tensor *rapt_rsqrt(rapt_tensor *x);                          /* 1 / √x */
+RAPT_API rapt_tensor *rapt_sin(rapt_tensor *x);                            /* of radians */
+RAPT_API rapt_tensor *rapt_cos(rapt_tensor *x);                            /* of radians */
+RAPT_API rapt_tensor *rapt_tanh(rapt_tensor *x);                           /* (eˣ − e⁻ˣ) / (eˣ + e⁻ˣ) */
+RAPT_API rapt_tensor *rapt_sigmoid(rapt_tensor *x);                        /* σ(x) = 1 / (1 + e⁻ˣ) */
+RAPT_API rapt_tensor *rapt_erf(rapt_tensor *x);                            /* 2/√π ∫ exp(−t²) dt from 0 to x */
 RAPT_API rapt_tensor *rapt_relu(rapt_tensor *x);                           /* gradient 0 at 0 */
 RAPT_API rapt_tensor *rapt_gelu(rapt_tensor *x);                           /* x Φ(x), exact by erf */
 RAPT_API rapt_tensor *rapt_gelu_tanh(rapt_tensor *x);                      /* its tanh approximation */
@@ -54,6 +54,7 @@ RAPT_API rapt_tensor *rapt_silu(rapt_tensor *x);                           /* x 
 RAPT_API rapt_tensor *rapt_clamp(rapt_tensor *x, double low, double high); /* gradient 0 outside; low ≤ high */
 
 /* --- comparisons and choice; comparisons give bool and are not differentiable --- */
+/* a = b, ≠, <, ≤, >, ≥, of two tensors that broadcast or of one and a number */
 RAPT_API rapt_tensor *rapt_equal(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_not_equal(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_less(rapt_tensor *a, rapt_tensor *b);
@@ -66,7 +67,8 @@ RAPT_API rapt_tensor *rapt_less_scalar(rapt_tensor *x, double value);
 RAPT_API rapt_tensor *rapt_less_equal_scalar(rapt_tensor *x, double value);
 RAPT_API rapt_tensor *rapt_greater_scalar(rapt_tensor *x, double value);
 RAPT_API rapt_tensor *rapt_greater_equal_scalar(rapt_tensor *x, double value);
-RAPT_API rapt_tensor *rapt_logical_and(rapt_tensor *a, rapt_tensor *b); /* of bool */
+/* of bool, broadcasting */
+RAPT_API rapt_tensor *rapt_logical_and(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_logical_or(rapt_tensor *a, rapt_tensor *b);
 RAPT_API rapt_tensor *rapt_logical_not(rapt_tensor *x);
 RAPT_API rapt_tensor *rapt_isfinite(rapt_tensor *x); /* bool: neither NaN nor infinite */
@@ -94,7 +96,9 @@ RAPT_API rapt_tensor *rapt_any(rapt_tensor *x, int axis_count, const int *axes, 
 RAPT_API rapt_tensor *rapt_all(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 /* int64; the first of equals; NaN wins */
 RAPT_API rapt_tensor *rapt_argmax(rapt_tensor *x, int axis, bool keep);
+/* log Σ exp x, without overflow on the way */
 RAPT_API rapt_tensor *rapt_logsumexp(rapt_tensor *x, int axis_count, const int *axes, bool keep);
+/* element i: the sum of elements 0 … i along the axis */
 RAPT_API rapt_tensor *rapt_cumsum(rapt_tensor *x, int axis);
 
 /* --- matrix products --- */
@@ -104,6 +108,7 @@ RAPT_API rapt_tensor *rapt_matmul(rapt_tensor *a, rapt_tensor *b);
 /* x Wᵀ + b: x (…, in), weight (out, in), bias (out) or NULL → (…, out). */
 RAPT_API rapt_tensor *rapt_affine(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias);
 
+/* What an affine map may end with: the functions of the same names. */
 typedef enum rapt_activation {
     RAPT_ACTIVATION_RELU,
     RAPT_ACTIVATION_GELU,
@@ -118,23 +123,30 @@ RAPT_API rapt_tensor *rapt_affine_activation(rapt_tensor *x, rapt_tensor *weight
 
 /* --- views: no element is copied (but by reshape of a tensor whose strides cannot express it, and contiguous) --- */
 RAPT_API rapt_tensor *rapt_reshape(rapt_tensor *x, int rank, const int64_t *shape); /* one size may be −1 */
-RAPT_API rapt_tensor *rapt_transpose(rapt_tensor *x, int axis, int other_axis);
+RAPT_API rapt_tensor *rapt_transpose(rapt_tensor *x, int axis, int other_axis);     /* they change places */
+/* axis i of the result is axes[i] of x; each of them once */
 RAPT_API rapt_tensor *rapt_permute(rapt_tensor *x, int axis_count, const int *axes);
 /* step ≥ 1; bounds clip as Python's */
 RAPT_API rapt_tensor *rapt_slice(rapt_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
-RAPT_API rapt_tensor *rapt_select(rapt_tensor *x, int axis, int64_t index); /* that axis goes */
+/* one index of an axis, which goes; a negative one counts from the end */
+RAPT_API rapt_tensor *rapt_select(rapt_tensor *x, int axis, int64_t index);
 /* sizes of 1 repeat; −1 keeps */
 RAPT_API rapt_tensor *rapt_expand(rapt_tensor *x, int rank, const int64_t *shape);
-RAPT_API rapt_tensor *rapt_squeeze(rapt_tensor *x, int axis); /* a size other than 1 is an error */
+/* drops an axis of size 1, any other size being an error; puts one in before that axis */
+RAPT_API rapt_tensor *rapt_squeeze(rapt_tensor *x, int axis);
 RAPT_API rapt_tensor *rapt_unsqueeze(rapt_tensor *x, int axis);
+/* row-major, without gaps: x itself where it is so */
 RAPT_API rapt_tensor *rapt_contiguous(rapt_tensor *x);
 /* Pieces of the given sizes along an axis (their sum must be its size), written to pieces[0 … count − 1]. */
 RAPT_API bool rapt_split(rapt_tensor *x, int axis, int count, const int64_t *sizes, rapt_tensor **pieces);
 
 /* --- putting together --- */
+/* along an axis that they have, in which alone their shapes may differ; along a new one, of equal shapes */
 RAPT_API rapt_tensor *rapt_concat(int count, rapt_tensor *const *tensors, int axis);
 RAPT_API rapt_tensor *rapt_stack(int count, rapt_tensor *const *tensors, int axis);
+/* so many elements of that value before and after, along the axis */
 RAPT_API rapt_tensor *rapt_pad(rapt_tensor *x, int axis, int64_t before, int64_t after, double value);
+/* the last element of these axes comes first */
 RAPT_API rapt_tensor *rapt_flip(rapt_tensor *x, int axis_count, const int *axes);
 RAPT_API rapt_tensor *rapt_roll(rapt_tensor *x, int axis, int64_t shift); /* element i goes to (i + shift) mod size */
 
@@ -148,6 +160,7 @@ RAPT_API rapt_tensor *rapt_scatter_add(rapt_tensor *x, int axis, rapt_tensor *in
 RAPT_API rapt_tensor *rapt_one_hot(rapt_tensor *indices, int64_t classes, rapt_dtype dtype);
 
 /* --- normalisation; floating --- */
+/* exp x / Σ exp x along the axis, and its logarithm */
 RAPT_API rapt_tensor *rapt_softmax(rapt_tensor *x, int axis);
 RAPT_API rapt_tensor *rapt_log_softmax(rapt_tensor *x, int axis);
 /* Weights that add up to 1 as softmax's do, but 0 for what is far below the largest: the closest point of the simplex
@@ -163,8 +176,10 @@ RAPT_API rapt_tensor *rapt_rms_normalize(rapt_tensor *x, rapt_tensor *weight, do
 RAPT_API rapt_tensor *rapt_drop(rapt_tensor *x, double probability);
 
 /* --- losses --- */
+/* One loss of many: their mean, their sum, or all of them as they are. */
 typedef enum rapt_reduction { RAPT_REDUCE_MEAN, RAPT_REDUCE_SUM, RAPT_REDUCE_NONE } rapt_reduction;
 
+/* All zeros: the mean over all targets. */
 typedef struct rapt_cross_entropy_options {
     bool has_ignore_index; /* leave out targets equal to ignore_index; the mean is over the others (none: 0) */
     int64_t ignore_index;
@@ -185,7 +200,9 @@ RAPT_API rapt_tensor *rapt_linear_cross_entropy(rapt_tensor *x, rapt_tensor *wei
 /* −log_probabilities[target], shapes as above; ignore_index likewise, label_smoothing must be 0. */
 RAPT_API rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor *targets,
                                     const rapt_cross_entropy_options *options);
+/* (input − target)² */
 RAPT_API rapt_tensor *rapt_mse_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction);
+/* |input − target| */
 RAPT_API rapt_tensor *rapt_l1_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction);
 /* d² / 2 where |d| ≤ delta, else delta (|d| − delta / 2), with d = input − target */
 RAPT_API rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double delta, rapt_reduction reduction);

@@ -38,6 +38,7 @@ typedef struct rapt_profile_times {
     int64_t calls, lost;      /* lost: for lack of memory */
 } rapt_profile_times;
 
+/* The times of what was measured last, or is being measured. */
 RAPT_API rapt_profile_times rapt_profile_get_times(void);
 
 /* Prints the times as three tables: by op, by module (with all that is below it) and in all; shares are of the sum of

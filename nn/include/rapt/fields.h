@@ -7,6 +7,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* One field: its name, what it is, and where it stands in the struct. */
 typedef struct rapt_field {
     const char *name;
     char kind; /* b bool, i int or an enumeration, l int64_t, d double, t tensor, p any other pointer */

@@ -20,6 +20,7 @@ typedef struct rapt_token_model {
     rapt_tensor *(*begin_packed)(void *context, rapt_tensor *tokens, rapt_tensor *starts);
 } rapt_token_model;
 
+/* How tokens are chosen, and when it ends. */
 typedef struct rapt_generation {
     int64_t length;     /* most tokens to generate */
     double temperature; /* logits are divided by it; 0: greedy, the likeliest token always (of equals the first) */

@@ -7,6 +7,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* How the model knows where a token stands. */
 typedef enum rapt_gpt_positions {
     RAPT_POSITIONS_LEARNED,
     RAPT_POSITIONS_SINUSOIDAL, /* added to √hidden times the embedding (Vaswani et al. 2017) */
@@ -14,6 +15,7 @@ typedef enum rapt_gpt_positions {
     RAPT_POSITIONS_ALIBI
 } rapt_gpt_positions;
 
+/* The sizes of a model, and its kind. */
 typedef struct rapt_gpt_config {
     int64_t vocabulary, context, hidden;
     int layers, heads, groups; /* groups as in rapt_multi_head_attention_config */
@@ -40,6 +42,7 @@ typedef struct rapt_gpt {
     rapt_transformer_encoder *blocks;      /* h and ln_f */
 } rapt_gpt;
 
+/* NULL after an error: a size below 1, heads that do not divide hidden, no memory. */
 RAPT_API rapt_gpt *rapt_gpt_new(const rapt_gpt_config *config);
 
 /* What a model has read of B sequences so far: the tokens, and their projected keys and values. For inference: where
@@ -63,7 +66,9 @@ RAPT_API rapt_tensor *rapt_gpt_loss_packed(rapt_gpt *gpt, rapt_tensor *tokens, r
 
 /* An empty cache. The model must outlive it. */
 RAPT_API rapt_gpt_cache *rapt_gpt_cache_new(rapt_gpt *gpt);
+/* Frees it; NULL does nothing. */
 RAPT_API void rapt_gpt_cache_free(rapt_gpt_cache *cache);
+/* Forgets all tokens: an empty cache again. */
 RAPT_API void rapt_gpt_cache_clear(rapt_gpt_cache *cache);
 /* How many tokens of each sequence it holds; of the longest, where they began with prompts of different lengths. */
 RAPT_API int64_t rapt_gpt_cache_length(const rapt_gpt_cache *cache);

@@ -17,6 +17,7 @@ RAPT_API bool rapt_init_xavier_normal(rapt_tensor *tensor, double gain);
 RAPT_API bool rapt_init_kaiming_uniform(rapt_tensor *tensor, double gain);
 RAPT_API bool rapt_init_kaiming_normal(rapt_tensor *tensor, double gain);
 
+/* Uniform in [low, high); normal with that mean and deviation. */
 RAPT_API bool rapt_init_uniform(rapt_tensor *tensor, double low, double high);
 RAPT_API bool rapt_init_normal(rapt_tensor *tensor, double mean, double deviation);
 

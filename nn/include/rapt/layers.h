@@ -6,6 +6,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* Has the layer a bias? */
 enum rapt_layer_flags { RAPT_NO_BIAS = 0, RAPT_BIAS = 1 };
 
 /* y = x Wᵀ + b. weight (out, in) and bias (out) start uniform within ±1/√in, as PyTorch's do. */
@@ -15,6 +16,7 @@ typedef struct rapt_linear {
     int64_t in, out;
 } rapt_linear;
 
+/* From vectors of `in` numbers to vectors of `out`. flags: RAPT_BIAS or RAPT_NO_BIAS. */
 RAPT_API rapt_linear *rapt_linear_new(int64_t in, int64_t out, int flags);
 RAPT_API rapt_tensor *rapt_linear_forward(rapt_linear *linear, rapt_tensor *x); /* (…, in) → (…, out) */
 
@@ -24,6 +26,7 @@ typedef struct rapt_embedding {
     rapt_tensor *weight; /* (count, size) */
 } rapt_embedding;
 
+/* Indices (integers below count) to their vectors. */
 RAPT_API rapt_embedding *rapt_embedding_new(int64_t count, int64_t size);
 RAPT_API rapt_tensor *rapt_embedding_forward(rapt_embedding *embedding, rapt_tensor *indices); /* (…) → (…, size) */
 
@@ -34,6 +37,7 @@ typedef struct rapt_layer_norm {
     double epsilon;             /* 1e-5 */
 } rapt_layer_norm;
 
+/* For a last axis of that size. flags: RAPT_BIAS or RAPT_NO_BIAS. x keeps its shape. */
 RAPT_API rapt_layer_norm *rapt_layer_norm_new(int64_t size, int flags);
 RAPT_API rapt_tensor *rapt_layer_norm_forward(rapt_layer_norm *layer_norm, rapt_tensor *x);
 
@@ -43,6 +47,7 @@ typedef struct rapt_dropout {
     double probability;
 } rapt_dropout;
 
+/* With a probability in [0, 1]. x keeps its shape. */
 RAPT_API rapt_dropout *rapt_dropout_new(double probability);
 RAPT_API rapt_tensor *rapt_dropout_forward(rapt_dropout *dropout, rapt_tensor *x);
 
@@ -55,6 +60,7 @@ typedef struct rapt_sequential {
     rapt_module module;
 } rapt_sequential;
 
+/* The layers become its children, as rapt_module_add_child has it; forward runs one after the other. */
 RAPT_API rapt_sequential *rapt_sequential_new(int count, rapt_module *const *layers);
 RAPT_API rapt_tensor *rapt_sequential_forward(rapt_sequential *sequential, rapt_tensor *x);
 

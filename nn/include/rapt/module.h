@@ -8,6 +8,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* What every layer begins with. Its fields are the library's; `training` may be read. */
 typedef struct rapt_module rapt_module;
 
 /* What all layers of one kind share. Every function may be NULL. */
@@ -20,6 +21,7 @@ typedef struct rapt_module_class {
     void (*forget)(rapt_module *module);
 } rapt_module_class;
 
+/* What every layer begins with. */
 struct rapt_module {
     const rapt_module_class *kind;
     bool training; /* true at first; dropout looks at it */
@@ -74,6 +76,7 @@ RAPT_API rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x);
 /* Switches training mode (dropout on) or evaluation mode, in the module and everything below. */
 RAPT_API void rapt_module_train(rapt_module *module, bool training);
 
+/* Which tensors of a module are meant; joined by |. */
 enum rapt_module_what { RAPT_PARAMETERS = 1, RAPT_BUFFERS = 2 };
 
 /* Calls the visitor with the full name ("encoder.rnn.weight_ih_l0") of every parameter or buffer (what: the flags

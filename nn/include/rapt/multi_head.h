@@ -49,6 +49,7 @@ typedef struct rapt_multi_head_attention {
  * c_proj for out_proj; the layouts are the same. */
 typedef enum rapt_parameter_names { RAPT_NAMES_PYTORCH, RAPT_NAMES_GPT2 } rapt_parameter_names;
 
+/* The sizes of the layer and its parts. Zeros are the defaults named beside them. */
 typedef struct rapt_multi_head_attention_config {
     int64_t hidden; /* of the projected queries, all heads together */
     int heads;      /* hidden must be a multiple of it */
@@ -66,6 +67,7 @@ typedef struct rapt_multi_head_attention_config {
     rapt_parameter_names names; /* GPT-2's: queries, keys and values must have one size */
 } rapt_multi_head_attention_config;
 
+/* NULL after an error, such as sizes that the heads do not divide. */
 RAPT_API rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_multi_head_attention_config *config);
 
 /* Queries (B, Q, q), keys (B, K, k), values (B, K, v) → (B, Q, output size). pooling->weights is (B, heads, Q, K).

@@ -18,6 +18,7 @@ typedef struct rapt_sinusoidal_positions {
     rapt_tensor *table; /* grows with the longest sequence seen */
 } rapt_sinusoidal_positions;
 
+/* Row 0 of x stands at the offset. */
 RAPT_API rapt_sinusoidal_positions *rapt_sinusoidal_positions_new(int64_t size, double dropout);
 RAPT_API rapt_tensor *rapt_sinusoidal_positions_forward(rapt_sinusoidal_positions *positions, rapt_tensor *x,
                                                         int64_t offset);
@@ -35,6 +36,7 @@ typedef struct rapt_learned_positions {
     double dropout;
 } rapt_learned_positions;
 
+/* Row 0 of x stands at the offset. */
 RAPT_API rapt_learned_positions *rapt_learned_positions_new(int64_t count, int64_t size, double dropout);
 RAPT_API rapt_tensor *rapt_learned_positions_forward(rapt_learned_positions *positions, rapt_tensor *x, int64_t offset);
 /* At places as above. */
@@ -46,6 +48,7 @@ RAPT_API rapt_tensor *rapt_learned_positions_forward_at(rapt_learned_positions *
  * gradient is the turn back. rapt_rotary keeps the sines and cosines between calls. */
 RAPT_API rapt_tensor *rapt_rotate(rapt_tensor *x, int64_t offset, double base, bool halves);
 
+/* Turns as rapt_rotate does, with a table of the angles met so far. No parameters. */
 typedef struct rapt_rotary {
     rapt_module module;
     double base;        /* 10000 */
@@ -53,6 +56,7 @@ typedef struct rapt_rotary {
     rapt_tensor *table; /* sines and cosines of the positions seen so far */
 } rapt_rotary;
 
+/* With base 10000 and the paper's pairs, until the fields are set otherwise; row 0 of x stands at the offset. */
 RAPT_API rapt_rotary *rapt_rotary_new(void);
 RAPT_API rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t offset);
 /* At places as above; for x (B, heads, T, size) that are each item's own they are (B, 1, T). */
@@ -65,6 +69,7 @@ typedef struct rapt_alibi {
     int heads;
 } rapt_alibi;
 
+/* For so many heads; forward gives the table for relative positions up to ±reach. */
 RAPT_API rapt_alibi *rapt_alibi_new(int heads);
 RAPT_API rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t reach);
 
@@ -75,6 +80,7 @@ typedef struct rapt_relative_bias {
     rapt_tensor *weight;
 } rapt_relative_bias;
 
+/* For so many heads, and relative positions up to ±reach. */
 RAPT_API rapt_relative_bias *rapt_relative_bias_new(int heads, int64_t reach);
 RAPT_API rapt_tensor *rapt_relative_bias_forward(rapt_relative_bias *bias);
 

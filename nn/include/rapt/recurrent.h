@@ -26,6 +26,7 @@ typedef struct rapt_gru {
     rapt_recurrent recurrent;
 } rapt_gru;
 
+/* A stack of 1 or more layers, the first of which reads vectors of `in` numbers; dropout between them. */
 RAPT_API rapt_gru *rapt_gru_new(int64_t in, int64_t hidden, int layers, double dropout);
 
 /* x (T, B, in), state (layers, B, hidden) or NULL for zeros → outputs of the last layer (T, B, hidden). The last
@@ -44,6 +45,7 @@ typedef struct rapt_lstm {
     rapt_recurrent recurrent;
 } rapt_lstm;
 
+/* As rapt_gru_new. */
 RAPT_API rapt_lstm *rapt_lstm_new(int64_t in, int64_t hidden, int layers, double dropout);
 
 /* As rapt_gru_forward, with a hidden state and a cell state; both or neither are given. */

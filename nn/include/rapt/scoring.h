@@ -56,6 +56,7 @@ RAPT_API rapt_scoring *rapt_gaussian_scoring_new(double width, bool learns);
 RAPT_API rapt_scoring *rapt_relative_scoring_new(int64_t size, int64_t value_size, int64_t reach);
 
 /* --- regression kernels κ(‖q − k‖ / width), for the normaliser rapt_masked_sum; u is the argument --- */
+/* How the weight of a key falls with its distance. */
 typedef enum rapt_regression_kernel {
     RAPT_REGRESSION_KERNEL_GAUSSIAN, /* exp(−u²/2) */
     RAPT_REGRESSION_KERNEL_BOXCAR,   /* 1 if u < 1, else 0; gradient 0 */

@@ -7,6 +7,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* What encoder and decoder are made by. */
 typedef struct rapt_bahdanau_config {
     int64_t vocabulary, embedding, hidden;
     int layers;
@@ -23,6 +24,7 @@ typedef struct rapt_bahdanau_encoder {
     rapt_gru *rnn;
 } rapt_bahdanau_encoder;
 
+/* NULL after an error. */
 RAPT_API rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *config);
 
 /* Tokens (B, T) integers → outputs (T, B, hidden); the final state (layers, B, hidden) to *state. */
@@ -45,6 +47,7 @@ typedef struct rapt_bahdanau_decoder {
     rapt_linear *dense;
 } rapt_bahdanau_decoder;
 
+/* NULL after an error. */
 RAPT_API rapt_bahdanau_decoder *rapt_bahdanau_decoder_new(const rapt_bahdanau_config *config);
 
 /* What a decoder carries from step to step: tensors of the caller's scope. */

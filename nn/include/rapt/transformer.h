@@ -6,6 +6,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* What stands between the two linear layers. */
 typedef enum rapt_feed_forward_kind {
     RAPT_FEED_FORWARD_RELU,
     RAPT_FEED_FORWARD_GELU,
@@ -36,6 +37,7 @@ typedef struct rapt_transformer_config {
     bool recompute;             /* the layers' field */
 } rapt_transformer_config;
 
+/* The sizes of a feed-forward network. */
 typedef struct rapt_feed_forward_config {
     int64_t in, inner, out;
     rapt_feed_forward_kind kind;
@@ -53,6 +55,7 @@ typedef struct rapt_feed_forward {
     double dropout;
 } rapt_feed_forward;
 
+/* NULL after an error. */
 RAPT_API rapt_feed_forward *rapt_feed_forward_new(const rapt_feed_forward_config *config);
 /* x (…, in) → (…, out) */
 RAPT_API rapt_tensor *rapt_feed_forward_forward(rapt_feed_forward *feed_forward, rapt_tensor *x);
@@ -83,6 +86,7 @@ typedef struct rapt_encoder_layer {
     bool recompute; /* backward computes the layer once more (rapt_recompute), so that the graph does not keep it */
 } rapt_encoder_layer;
 
+/* NULL after an error. */
 RAPT_API rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config);
 /* x (B, T, hidden) → the same shape. mask and cache may be NULL. Under a mask with starts x is packed, (rows, hidden);
  * so is the memory of a decoder, whose memory_mask then has the starts of both. */
@@ -104,10 +108,12 @@ typedef struct rapt_decoder_cache {
     rapt_attention_cache self, memory;
 } rapt_decoder_cache;
 
+/* Forgets everything. */
 RAPT_API void rapt_decoder_cache_clear(rapt_decoder_cache *cache);
 /* Item b becomes what item rows[b] was. False after an error; the cache is then as it was. */
 RAPT_API bool rapt_decoder_cache_select(rapt_decoder_cache *cache, rapt_tensor *rows);
 
+/* NULL after an error. */
 RAPT_API rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config);
 /* x (B, T, hidden), memory (B, S, hidden) → x's shape. Masks and cache may be NULL; so may the memory when the cache
  * holds it: it is read at the first step only. */
@@ -123,11 +129,13 @@ typedef struct rapt_transformer_encoder {
     int count;
 } rapt_transformer_encoder;
 
+/* Of encoder_layers layers, 1 or more; NULL after an error. */
 RAPT_API rapt_transformer_encoder *rapt_transformer_encoder_new(const rapt_transformer_config *config);
 /* caches: one for each layer, or NULL; after an error they are as they were. */
 RAPT_API rapt_tensor *rapt_transformer_encoder_forward(rapt_transformer_encoder *encoder, rapt_tensor *x,
                                                        const rapt_mask *mask, rapt_attention_cache *caches);
 
+/* Layers "layers.0", …, and "norm" if final_norm. */
 typedef struct rapt_transformer_decoder {
     rapt_module module;
     rapt_decoder_layer **layers;
@@ -135,7 +143,9 @@ typedef struct rapt_transformer_decoder {
     int count;
 } rapt_transformer_decoder;
 
+/* Of decoder_layers layers, 1 or more; NULL after an error. */
 RAPT_API rapt_transformer_decoder *rapt_transformer_decoder_new(const rapt_transformer_config *config);
+/* x, memory and masks as a decoder layer takes them; caches: one for each layer, or NULL. */
 RAPT_API rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder, rapt_tensor *x,
                                                        rapt_tensor *memory, const rapt_mask *mask,
                                                        const rapt_mask *memory_mask, rapt_decoder_cache *caches);
@@ -148,7 +158,10 @@ typedef struct rapt_transformer {
     rapt_transformer_decoder *decoder;
 } rapt_transformer;
 
+/* NULL after an error. */
 RAPT_API rapt_transformer *rapt_transformer_new(const rapt_transformer_config *config);
+/* Source (B, S, hidden) and target (B, T, hidden) → the target's shape. Masks may be NULL; memory_mask is that of the
+ * target's attention to the source. */
 RAPT_API rapt_tensor *rapt_transformer_forward(rapt_transformer *transformer, rapt_tensor *source, rapt_tensor *target,
                                                const rapt_mask *source_mask, const rapt_mask *target_mask,
                                                const rapt_mask *memory_mask);

@@ -9,6 +9,7 @@ RAPT_BEGIN_DECLS
 /* Averages of all parameters and floating buffers, kept beside the module; other buffers are copied. */
 typedef struct rapt_average rapt_average;
 
+/* How values are averaged. */
 typedef struct rapt_average_config {
     double decay;  /* 0.999; averages = decay · averages + (1 − decay) · values (Polyak & Juditsky 1992) */
     bool equal;    /* all updates count the same instead: stochastic weight averaging (Izmailov et al. 2018) */

@@ -7,6 +7,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* What gives the batches of a data set. */
 typedef struct rapt_loader rapt_loader;
 
 /* An array of the data set, of any dtype. Without starts, values (items, …): a batch has the rows of its items. With
@@ -20,6 +21,7 @@ typedef struct rapt_column {
     bool packed;
 } rapt_column;
 
+/* The most tensors that a batch has. */
 #define RAPT_BATCH_TENSORS 16
 
 /* Items and tensors are the loader's, until its next call; rapt_retain keeps a tensor longer. */
@@ -36,6 +38,7 @@ typedef struct rapt_batch {
  * random numbers are that thread's. */
 typedef bool rapt_batch_function(void *context, rapt_batch *batch);
 
+/* The data, and how batches are made of it. */
 typedef struct rapt_loader_config {
     const rapt_column *columns; /* column_count of them, of the same number of items; shares are taken, no copies */
     int column_count;

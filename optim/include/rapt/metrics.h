@@ -6,6 +6,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* How the numbers are written. */
 typedef enum rapt_metrics_format {
     RAPT_METRICS_BY_NAME,     /* .csv, .jsonl, or for a path without an ending a folder for TensorBoard */
     RAPT_METRICS_CSV,         /* "step,loss,…" and a line for each row (RFC 4180) */
@@ -13,6 +14,7 @@ typedef enum rapt_metrics_format {
     RAPT_METRICS_TENSORBOARD, /* an event file of scalars, as float32 */
 } rapt_metrics_format;
 
+/* A file, or folder, that rows of numbers are written to. */
 typedef struct rapt_metrics rapt_metrics;
 
 /* Begins a file; with `append` one that is there goes on (its last line, when it is not whole, goes), else it is

@@ -6,6 +6,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* What changes parameters, and what it keeps of each. */
 typedef struct rapt_optimizer rapt_optimizer;
 
 /* In all configurations 0 means the default named beside it; RAPT_ZERO is a true zero; NULL is all defaults. The
@@ -106,6 +107,7 @@ typedef struct rapt_adafactor_config {
 } rapt_adafactor_config;
 RAPT_API rapt_optimizer *rapt_adafactor_new(rapt_module *module, const rapt_adafactor_config *config);
 
+/* Frees it, with its state and its shares in the parameters. NULL does nothing. */
 RAPT_API void rapt_optimizer_free(rapt_optimizer *optimizer);
 
 /* Adds a parameter, a leaf that is not there yet, under a name of up to 511 bytes that is not in use. It is in no

@@ -11,6 +11,7 @@ RAPT_BEGIN_DECLS
 /* Seconds of a clock that never goes back. */
 RAPT_API double rapt_seconds(void);
 
+/* A run and how far it is. */
 typedef struct rapt_progress {
     FILE *stream;
     bool on_terminal;

@@ -6,6 +6,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* The course of the factor; t is the step. */
 typedef enum rapt_schedule_kind {
     RAPT_SCHEDULE_CONSTANT, /* 1 */
     RAPT_SCHEDULE_STEP,     /* factor ^ ⌊(t − warm-up) / period⌋ */
@@ -26,6 +27,7 @@ typedef enum rapt_schedule_curve {
     RAPT_CURVE_ONE_MINUS_SQUARE_ROOT, /* as 1 − √x (Hägele et al. 2024) */
 } rapt_schedule_curve;
 
+/* A course with its numbers; each says which kinds read it. */
 typedef struct rapt_schedule {
     rapt_schedule_kind kind;
     /* Steps in which the factor rises linearly: (t + 1) / warm_up; 0: none. ONE_CYCLE: the steps of its rise; 0: three

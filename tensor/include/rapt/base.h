@@ -8,10 +8,13 @@
 
 #include <rapt/in_place.h>
 
+/* Of the library, as text: major.minor.patch. */
 #define RAPT_VERSION "0.1.0"
 
+/* Marks what the library exports. */
 #define RAPT_API __attribute__((visibility("default")))
 
+/* Stand around declarations, which have C names in C++ too. */
 #ifdef __cplusplus
 #define RAPT_BEGIN_DECLS extern "C" {
 #define RAPT_END_DECLS }
@@ -30,6 +33,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* The type of a tensor's elements. bool has a byte each, 0 or 1. */
 typedef enum rapt_dtype {
     RAPT_FLOAT32,
     RAPT_FLOAT64,
@@ -39,8 +43,10 @@ typedef enum rapt_dtype {
     RAPT_BOOL,
 } rapt_dtype;
 
+/* How many there are. */
 #define RAPT_DTYPE_COUNT 6
 
+/* An array of elements of one type, with up to RAPT_MAX_RANK axes, and what the graph knows of it. */
 typedef struct rapt_tensor rapt_tensor;
 
 /* Bytes of one element; 0 for a value that is no dtype. */

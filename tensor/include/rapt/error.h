@@ -6,6 +6,7 @@
 
 RAPT_BEGIN_DECLS
 
+/* What kind of error it was. */
 typedef enum rapt_error_code {
     RAPT_OK,
     RAPT_ERROR_NULL,        /* an argument is NULL that may not be */
@@ -31,8 +32,10 @@ RAPT_API rapt_error_code rapt_error_get_code(void);
 /* The name of the op or function that failed first, "" when there is none. */
 RAPT_API const char *rapt_error_get_op(void);
 
+/* Forgets the error of this thread, so that the next one is the first. */
 RAPT_API void rapt_clear_error(void);
 
+/* What is called with each first error: its code, and the message that rapt_error gives. */
 typedef void rapt_error_handler(rapt_error_code code, const char *message);
 
 /* Calls the handler at each first error of any thread, before the failing function returns; NULL calls none. Returns

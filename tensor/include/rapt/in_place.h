@@ -9,6 +9,7 @@
 
 #ifndef __cplusplus
 
+/* How many values of the type are written; as a constant array; as a constant struct by its fields. */
 #define RAPT_LENGTH_OF(type, ...) ((int)(sizeof((type const[]){__VA_ARGS__}) / sizeof(type))) /* evaluates nothing */
 #define RAPT_ARRAY_OF(type, ...) ((type const[]){__VA_ARGS__})
 #define RAPT_STRUCT_OF(type, ...) (&(type const){__VA_ARGS__})

@@ -21,6 +21,7 @@ typedef struct rapt_mask_tile {
     const void *const *captured;         /* of each captured tensor: all its elements, dense */
 } rapt_mask_tile;
 
+/* How much of a tile is seen. */
 typedef enum rapt_tile_seen {
     RAPT_SOME_SEEN, /* ask for each place */
     RAPT_NONE_SEEN,

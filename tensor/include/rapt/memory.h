@@ -22,6 +22,7 @@ RAPT_API void rapt_scope_end(rapt_scope scope);
 /* The function behind RAPT_SCOPE; it ends *scope. */
 RAPT_API void rapt_scope_cleanup(rapt_scope *scope);
 
+/* A name that ends in the value of a macro. */
 #define RAPT_JOIN_(a, b) a##b
 #define RAPT_JOIN(a, b) RAPT_JOIN_(a, b)
 
@@ -51,8 +52,10 @@ typedef struct rapt_memory_statistics {
     int64_t system_allocations; /* times the system was asked for memory: does not move in a steady training step */
 } rapt_memory_statistics;
 
+/* The numbers of now. */
 RAPT_API rapt_memory_statistics rapt_memory_get_statistics(void);
 
+/* From now on peak_bytes counts from what is live. */
 RAPT_API void rapt_memory_reset_peak(void);
 
 /* Gives the unused blocks of the calling thread and of the shared cache back to the system. */

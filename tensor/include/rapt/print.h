@@ -12,6 +12,7 @@ RAPT_BEGIN_DECLS
  * prints "NULL". */
 RAPT_API void rapt_print(const rapt_tensor *tensor);
 
+/* How tensors are printed; all zeros are the defaults. */
 typedef struct rapt_print_options {
     int precision;     /* digits after the point; 0 is 4 */
     int64_t threshold; /* more elements than this are summarised; 0 is 1000 */

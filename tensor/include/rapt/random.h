@@ -14,6 +14,7 @@ typedef struct rapt_random_state {
 
 /* Starts the calling thread's generator anew. A thread that never calls this starts from seed 0. */
 RAPT_API void rapt_seed(uint64_t seed);
+/* Where the calling thread's generator stands, and back to there. */
 RAPT_API rapt_random_state rapt_random_get_state(void);
 RAPT_API void rapt_random_set_state(rapt_random_state state);
 

@@ -27,7 +27,9 @@ RAPT_API rapt_tensor *rapt_scalar(rapt_dtype dtype, double value);
 
 /* start, start + step, …, below (above, for a negative step) stop. */
 RAPT_API rapt_tensor *rapt_arange(rapt_dtype dtype, double start, double stop, double step);
+/* count numbers at equal distances, from the first to the last. */
 RAPT_API rapt_tensor *rapt_linspace(rapt_dtype dtype, double first, double last, int64_t count);
+/* (size, size): 1 on the diagonal, else 0. */
 RAPT_API rapt_tensor *rapt_eye(rapt_dtype dtype, int64_t size);
 
 /* A copy of `data`, which holds the elements in row-major order in the type that dtype names (bool: one byte each). */
