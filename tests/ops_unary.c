@@ -20,6 +20,8 @@ UNARY(neg, -x)
 UNARY(abs, fabs(x))
 UNARY(exp, exp(x))
 UNARY(log, log(x))
+UNARY(expm1, expm1(x))
+UNARY(log1p, log1p(x))
 UNARY(sqrt, sqrt(x))
 UNARY(rsqrt, 1 / sqrt(x))
 UNARY(sin, sin(x))
@@ -31,6 +33,26 @@ UNARY(relu, x > 0 ? x : 0)
 UNARY(gelu, x * 0.5 * erfc(-x / sqrt(2)))
 UNARY(gelu_tanh, 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))))
 UNARY(silu, x / (1 + exp(-x)))
+UNARY(softplus, log(1 + exp(x)))
+UNARY(mish, x *tanh(log(1 + exp(x))))
+UNARY(sign, x > 0 ? 1 : -1)
+UNARY(floor, floor(x))
+UNARY(ceil, ceil(x))
+UNARY(round, floor(x + 0.5))
+
+#define WITH_NUMBER(name, formula)                                                                                     \
+    static rapt_tensor *call_##name(rapt_tensor *const *in, const op_sample *s)                                        \
+    {                                                                                                                  \
+        return rapt_##name(in[0], s->real[0]);                                                                         \
+    }                                                                                                                  \
+    static double value_##name(const double *values, const op_sample *s)                                               \
+    {                                                                                                                  \
+        const double x = values[0];                                                                                    \
+        return x > 0 ? x : formula;                                                                                    \
+    }
+
+WITH_NUMBER(leaky_relu, x * s->real[0])
+WITH_NUMBER(elu, s->real[0] * (exp(x) - 1))
 
 static rapt_tensor *call_clamp(rapt_tensor *const *in, const op_sample *s)
 {
@@ -51,6 +73,12 @@ static const op_sample shapes[] = {
     {.in = {SHAPE(3, 0)}},
     {.in = {SHAPE(2, 1, 3, 1, 2)}},
     {.in = {SHAPE(61, 1031)}, .large = true},
+};
+
+static const op_sample slopes[] = {
+    {.in = {SHAPE(4, 5)}, .real = {0.25}}, {.in = {SHAPE(2, 1, 3)}, .real = {1.5}},
+    {.in = {SHAPE(7)}, .real = {-0.5}},    {.in = {SCALAR}, .real = {0.125}},
+    {.in = {SHAPE(0)}, .real = {0.25}},    {.in = {SHAPE(61, 1031)}, .real = {0.25}, .large = true},
 };
 
 static const op_sample bounds[] = {
@@ -76,6 +104,8 @@ static const op_row rows[] = {
     {ROW(abs), .dtypes = number_dtypes, SAMPLES(shapes)},
     {ROW(exp), SAMPLES(shapes)},
     {ROW(log), .domain = {positive}, SAMPLES(shapes)},
+    {ROW(expm1), SAMPLES(shapes)},
+    {ROW(log1p), .domain = {small}, SAMPLES(shapes)},
     {ROW(sqrt), .domain = {positive}, SAMPLES(shapes)},
     {ROW(rsqrt), .domain = {positive}, SAMPLES(shapes)},
     {ROW(sin), SAMPLES(shapes)},
@@ -87,6 +117,14 @@ static const op_row rows[] = {
     {ROW(gelu), SAMPLES(shapes)},
     {ROW(gelu_tanh), SAMPLES(shapes)},
     {ROW(silu), SAMPLES(shapes)},
+    {ROW(softplus), SAMPLES(shapes)},
+    {ROW(mish), SAMPLES(shapes)},
+    {ROW(sign), SAMPLES(shapes)},
+    {ROW(floor), SAMPLES(shapes)},
+    {ROW(ceil), SAMPLES(shapes)},
+    {ROW(round), SAMPLES(shapes)},
+    {ROW(leaky_relu), .is_combined = true, SAMPLES(slopes)},
+    {ROW(elu), .is_combined = true, SAMPLES(slopes)},
     {ROW(clamp), SAMPLES(bounds), FAILURES(crossed_bounds)},
 };
 

@@ -35,6 +35,16 @@ static const rapt_cross_entropy_options unreduced = {.reduction = NONE},
     X(one, gelu, "gelu", rapt_gelu(x))                                                                                 \
     X(one, gelu_tanh, "gelu_tanh", rapt_gelu_tanh(x))                                                                  \
     X(one, silu, "silu", rapt_silu(x))                                                                                 \
+    X(one, expm1, "expm1", rapt_expm1(x))                                                                              \
+    X(one, log1p, "log1p", rapt_log1p(x))                                                                              \
+    X(one, softplus, "softplus", rapt_softplus(x))                                                                     \
+    X(one, mish, "mish", rapt_mish(x))                                                                                 \
+    X(one, sign, "sign", rapt_sign(x))                                                                                 \
+    X(one, floor, "floor", rapt_floor(x))                                                                              \
+    X(one, ceil, "ceil", rapt_ceil(x))                                                                                 \
+    X(one, round, "round", rapt_round(x))                                                                              \
+    X(one, leaky_relu, "leaky_relu", rapt_leaky_relu(x, 0.01))                                                         \
+    X(one, elu, "elu", rapt_elu(x, 1.5))                                                                               \
     X(one, clamp, "clamp", rapt_clamp(x, -1, 1))                                                                       \
     X(one, clamp_below, "clamp_below", rapt_clamp(x, 0, (double)INFINITY))                                             \
     X(one, add_scalar, "add_scalar", rapt_add_scalar(x, 1.5))                                                          \
@@ -166,6 +176,12 @@ static bool negative_zero(const double *x, double mine, double theirs)
     return x[0] == 0 && signbit(x[0]) && fabs(mine) == fabs(theirs);
 }
 
+static bool first_is_zero(const double *x, double mine, double theirs)
+{
+    (void)mine, (void)theirs;
+    return x[0] == 0;
+}
+
 static bool second_is_zero(const double *x, double mine, double theirs)
 {
     (void)theirs;
@@ -185,7 +201,7 @@ static bool theirs_is_nan(const double *x, double mine, double theirs)
 }
 
 static const difference differences[] = {
-    {"sum mean var layer_normalize rms_normalize cross_entropy_smoothed bce_with_logits kl_div gelu pow silu",
+    {"sum mean var layer_normalize rms_normalize cross_entropy_smoothed bce_with_logits kl_div gelu pow silu mish",
      "y g0 g1 h00 h11", no_overflow, "PyTorch overflows on the way to a number"},
     {"rms_normalize bce_with_logits", "y g0", no_zero, "1 / a square that overflows, or all digits lost in PyTorch"},
     {"var", "y g0", sum_overflows,
@@ -197,6 +213,9 @@ static const difference differences[] = {
     {"bce_with_logits", "y", first_is_infinite, "-inf and a target above 0 lose inf, NaN in PyTorch"},
     {"kl_div", "y g1 h10 h11", second_is_zero, "a target of 0 counts for nothing, whatever the input"},
     {"kl_div", "y g1 h11", theirs_is_nan, "infinite targets, and overflow that PyTorch subtracts from itself"},
+    {"log1p", "y", no_overflow, "infinite in PyTorch's float64"},
+    {"elu", "y", negative_zero, "0 in PyTorch"},
+    {"elu", "h00", first_is_zero, "the second derivative from below, as the first one is"},
     {"gelu", "y", first_is_infinite, "NaN in PyTorch's float32 alone"},
     {"huber_loss", "y", negative_zero, "0 times -0"},
     {"pow_scalar_0.5", "y g0", first_is_below_all, "C's pow of -inf is inf, PyTorch takes the root of it"},

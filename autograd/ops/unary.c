@@ -1,4 +1,5 @@
-/* Functions of one tensor: those of functions.def, which one engine runs and differentiates; and clamp. */
+/* Functions of one tensor: those of functions.def, which one engine runs and differentiates; clamp, and what is made of
+ * them: leaky_relu and elu. */
 #include <math.h>
 
 #include "activation.h"
@@ -21,6 +22,15 @@ static rapt_tensor *gelu_tanh_curve(rapt_tensor *x)
     rapt_tensor *bend = rapt_mul(rapt_mul(x, one_plus(-2, s)), rapt_pow_scalar(v1, 2));
     rapt_tensor *sum = rapt_add(rapt_add(rapt_mul_scalar(v1, 2), x_v2), bend);
     return rapt_mul(rapt_mul(s, one_plus(-1, s)), sum);
+}
+
+/* σ (1 − t²) (2 + x (1 − σ (1 + 2t))) */
+static rapt_tensor *mish_curve(rapt_tensor *x)
+{
+    rapt_tensor *s = rapt_sigmoid(x), *t = rapt_tanh(rapt_softplus(x));
+    rapt_tensor *slope = rapt_mul(s, one_plus(-1, rapt_pow_scalar(t, 2)));
+    rapt_tensor *bend = rapt_mul(rapt_mul(slope, x), one_plus(-1, rapt_mul(s, one_plus(2, t))));
+    return rapt_add(rapt_mul_scalar(slope, 2), bend);
 }
 
 /* --- the engine --- */
@@ -56,6 +66,11 @@ static bool vjp(rapt_call *call)
     return rapt_call_give(call, 0, f->gradient(rapt_call_last_gradient(call, 0), saved));
 }
 
+static bool steps_vjp(rapt_call *call)
+{
+    return rapt_call_give(call, 0, rapt_zeros_like(rapt_call_gradient(call, 0)));
+}
+
 static rapt_tensor *fused_forward(rapt_call *call)
 {
     const function *f = function_of(call);
@@ -84,6 +99,12 @@ static bool fused_vjp(rapt_call *call)
         formula;                                                                                                       \
     })
 
+#define PUBLIC(name)                                                                                                   \
+    rapt_tensor *rapt_##name(rapt_tensor *x)                                                                           \
+    {                                                                                                                  \
+        return RAPT_APPLY(&name##_function.op, NULL, x);                                                               \
+    }
+
 #define FUNCTION(name_, saved_, cost_, value_, gradient_)                                                              \
     static rapt_tensor *name_##_gradient(rapt_tensor *g, rapt_tensor *saved_)                                          \
     {                                                                                                                  \
@@ -95,10 +116,7 @@ static bool fused_vjp(rapt_call *call)
                                               .cost = cost_,                                                           \
                                               .saved = saves_##saved_,                                                 \
                                               .gradient = name_##_gradient};                                           \
-    rapt_tensor *rapt_##name_(rapt_tensor *x)                                                                          \
-    {                                                                                                                  \
-        return RAPT_APPLY(&name_##_function.op, NULL, x);                                                              \
-    }
+    PUBLIC(name_)
 
 #define FUSED_GRADIENT(name_, saved_, cost_, gradient_cost_, curve_)                                                   \
     static const function name_##_backward = {.op = {.name = #name_ "_backward",                                       \
@@ -118,6 +136,12 @@ static bool fused_vjp(rapt_call *call)
         return curve;                                                                                                  \
     }                                                                                                                  \
     FUSED_GRADIENT(name, saved, cost, gradient_cost, name##_second)
+
+#define STEPS(name_, cost_, value_)                                                                                    \
+    static const function name_##_function = {.op = {.name = #name_, .forward = forward, .vjp = steps_vjp},            \
+                                              .loops = rapt_kernel.unary.name_,                                        \
+                                              .cost = cost_};                                                          \
+    PUBLIC(name_)
 
 #include "tensor/functions.def"
 
@@ -197,4 +221,20 @@ static const rapt_op clamp = {.name = "clamp",
 rapt_tensor *rapt_clamp(rapt_tensor *x, double low, double high)
 {
     return RAPT_APPLY(&clamp, &((clamp_options){low, high}), x);
+}
+
+/* --- made of these --- */
+
+/* y = x where x > 0, else slope · x */
+rapt_tensor *rapt_leaky_relu(rapt_tensor *x, double slope)
+{
+    if (x && !rapt_check_floating("leaky_relu", x)) return NULL;
+    return rapt_where(rapt_greater_scalar(x, 0), x, rapt_mul_scalar(x, slope));
+}
+
+/* y = x where x > 0, else alpha (e^x − 1) */
+rapt_tensor *rapt_elu(rapt_tensor *x, double alpha)
+{
+    if (x && !rapt_check_floating("elu", x)) return NULL;
+    return rapt_add(rapt_relu(x), rapt_mul_scalar(rapt_expm1(rapt_clamp(x, -(double)INFINITY, 0)), alpha));
 }

@@ -85,8 +85,10 @@ empty_like x:t; zeros_like x:t; ones_like x:t; full_like x:t value:d; rand_like 
 add a:t b:t; sub a:t b:t; mul a:t b:t; div a:t b:t; pow a:t b:t; maximum a:t b:t; minimum a:t b:t
 add_scalar x:t value:d; mul_scalar x:t value:d; pow_scalar x:t exponent:d; maximum_scalar x:t value:d
 minimum_scalar x:t value:d
-neg x:t; abs x:t; exp x:t; log x:t; sqrt x:t; rsqrt x:t; sin x:t; cos x:t; tanh x:t; sigmoid x:t; erf x:t; relu x:t
-gelu x:t; gelu_tanh x:t; silu x:t; clamp x:t low:d high:d
+neg x:t; abs x:t; exp x:t; log x:t; expm1 x:t; log1p x:t; sqrt x:t; rsqrt x:t; sin x:t; cos x:t; tanh x:t; sigmoid x:t
+erf x:t; sign x:t; floor x:t; ceil x:t; round x:t; relu x:t
+gelu x:t; gelu_tanh x:t; silu x:t; softplus x:t; mish x:t; leaky_relu x:t slope:d=0.01; elu x:t alpha:d=1.0
+clamp x:t low:d high:d
 equal a:t b:t; not_equal a:t b:t; less a:t b:t; less_equal a:t b:t; greater a:t b:t; greater_equal a:t b:t
 equal_scalar x:t value:d; not_equal_scalar x:t value:d; less_scalar x:t value:d; less_equal_scalar x:t value:d
 greater_scalar x:t value:d; greater_equal_scalar x:t value:d

@@ -10,6 +10,11 @@
 #define SQRT(x) BY_TYPE(x, sqrtf, sqrt)
 #define EXP(x) BY_TYPE(x, rapt_math_expf, exp)
 #define LOG(x) BY_TYPE(x, rapt_math_logf, log)
+#define EXPM1(x) BY_TYPE(x, rapt_math_expm1f, expm1)
+#define LOG1P(x) BY_TYPE(x, rapt_math_log1pf, log1p)
+#define FLOOR(x) BY_TYPE(x, floorf, floor)
+#define CEIL(x) BY_TYPE(x, ceilf, ceil)
+#define ROUND(x) BY_TYPE(x, rintf, rint)
 #define SIN(x) BY_TYPE(x, rapt_math_sinf, sin)
 #define COS(x) BY_TYPE(x, rapt_math_cosf, cos)
 #define ERF(x) BY_TYPE(x, rapt_math_erff, erf)
@@ -19,6 +24,8 @@
 #define ROOT_HALF 0.70710678118654752440 /* 1 / √2 */
 #define ROOT_2_PI 0.39894228040143267794 /* 1 / √(2π) */
 #define NORMAL(x) ((T)0.5 * (1 + ERF((x) * (T)ROOT_HALF)))
+/* log(1 + e^x) without an exponential that overflows */
+#define SOFTPLUS(x) (((x) > 0 ? (x) : 0) + LOG1P(EXP(-FABS(x))))
 
 /* Of gelu_tanh: 2u = 2 √(2/π) (x + 0.044715 x³), and its derivative. */
 #define SLOPE 1.59576912160573071176
@@ -59,6 +66,7 @@
     GRADIENT_LOOP(name, double, float64, saved, gradient)
 #define FUSED(name, saved, cost, gradient_cost, value, gradient, curve)                                                \
     FUSED_STEPS(name, saved, cost, gradient_cost, value, gradient)
+#define STEPS(name, cost, value) FUNCTION(name, nothing, cost, value, )
 #include "tensor/functions.def"
 
 #define INTEGER_LOOPS(T, dtype)                                                                                        \
@@ -96,6 +104,7 @@ void RAPT_AT_LEVEL(rapt_fill_unary)(rapt_kernels *kernels)
 #define FUNCTION(name, ...) .name = {RAPT_FLOATING_ROW(name)},
 #define FUSED(name, ...) .name = {RAPT_FLOATING_ROW(name)}, .name##_backward = {RAPT_FLOATING_ROW(name##_backward)},
 #define FUSED_STEPS FUSED
+#define STEPS FUNCTION
 #include "tensor/functions.def"
 #define X(name) .name = {RAPT_FLOATING_ROW(name)},
         RAPT_OTHER_UNARY_KERNELS(X)

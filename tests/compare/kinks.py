@@ -36,7 +36,8 @@ def from_delta(x, target, delta=1.0, **words):
     return [(x - target).abs() - delta]
 
 
-DISTANCES = {"relu": from_zero, "abs": from_zero, "clamp": from_bounds, "maximum": differences, "minimum": differences,
+DISTANCES = {"relu": from_zero, "abs": from_zero, "sign": from_zero, "leaky_relu": from_zero, "elu": from_zero,
+             "clamp": from_bounds, "maximum": differences, "minimum": differences,
              "amax": from_largest, "argmax": from_largest, "amin": from_smallest, "l1_loss": differences,
              "huber_loss": from_delta,
              **{name: differences for name in ("eq", "ne", "lt", "le", "gt", "ge")}}

@@ -38,6 +38,11 @@ def binary(name, function, domain=anything, second=anything, dtypes=("float",), 
         p.step(name, [a, b], function, **how)
 
 
+def no_step(tensor):
+    """Neither integers nor halves are near."""
+    return not tensor.numel() or (2 * tensor - (2 * tensor).round()).abs().min().item() > 1e-3
+
+
 NUMBERS = ("float", *INTEGERS)
 ALL = (*NUMBERS, "bool")
 
@@ -95,6 +100,8 @@ unary("neg", torch.neg, dtypes=NUMBERS, chooses=True)
 unary("abs", torch.abs, dtypes=NUMBERS, chooses=True)
 unary("exp", torch.exp, below(5))
 unary("log", torch.log, positive)
+unary("expm1", torch.expm1, below(5))
+unary("log1p", torch.log1p, positive)
 unary("sqrt", torch.sqrt, positive)
 unary("rsqrt", torch.rsqrt, positive)
 unary("sin", torch.sin, below(50))
@@ -107,6 +114,13 @@ unary("gelu", F.gelu, subtracts=True, cancels=True)
 unary("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"), below(3), subtracts=True,
       cancels=True)
 unary("silu", F.silu, cancels=True)
+unary("softplus", F.softplus, below(15), cancels=True)  # from 20 on PyTorch's is x
+unary("mish", F.mish, below(15), cancels=True)
+unary("sign", torch.sign, chooses=True)
+for name, function in [("floor", torch.floor), ("ceil", torch.ceil), ("round", torch.round)]:
+    unary(name, function, no_step, chooses=True)
+with_number("leaky_relu", F.leaky_relu, dtypes=("float",), jumps=True)
+with_number("elu", F.elu, dtypes=("float",), jumps=True)
 unary("logical_not", torch.logical_not, dtypes=("bool",))
 unary("isfinite", torch.isfinite, dtypes=ALL, chooses=True)
 unary("contiguous", lambda x: x.contiguous(), dtypes=ALL, chooses=True)

@@ -7,7 +7,8 @@
  * - what overflows there on the way to a result that does not, such as the square of a number to be normalised, here
  *   gives that result; only the sum that var needs overflows in float64, and gives ∞;
  * - logsumexp of −∞ only has gradient 0, not NaN;
- * - bce_with_logits of −∞ is ∞ for a target above 0, not NaN; gelu of ∞ is ∞ in float32 too;
+ * - bce_with_logits of −∞ is ∞ for a target above 0, not NaN; gelu of ∞ is ∞ in float32 too, log1p of the largest a
+ *   number in float64 too, elu of −0 is −0;
  * - in kl_div a target of 0 counts for nothing: loss and gradients are 0, also where the input is NaN or infinite;
  * - pow_scalar is C's pow for an exponent of ½ too: ∞ at −∞, 0 at −0. */
 #ifndef RAPT_OPS_H
@@ -40,6 +41,8 @@ RAPT_API rapt_tensor *rapt_neg(rapt_tensor *x);                            /* �
 RAPT_API rapt_tensor *rapt_abs(rapt_tensor *x);                            /* gradient 0 at 0 */
 RAPT_API rapt_tensor *rapt_exp(rapt_tensor *x);                            /* eˣ */
 RAPT_API rapt_tensor *rapt_log(rapt_tensor *x);                            /* the natural logarithm */
+RAPT_API rapt_tensor *rapt_expm1(rapt_tensor *x);                          /* eˣ − 1, exact near 0 too */
+RAPT_API rapt_tensor *rapt_log1p(rapt_tensor *x);                          /* log(1 + x), likewise */
 RAPT_API rapt_tensor *rapt_sqrt(rapt_tensor *x);                           /* √x */
 RAPT_API rapt_tensor *rapt_rsqrt(rapt_tensor *x);                          /* 1 / √x */
 RAPT_API rapt_tensor *rapt_sin(rapt_tensor *x);                            /* of radians */
@@ -47,10 +50,18 @@ RAPT_API rapt_tensor *rapt_cos(rapt_tensor *x);                            /* of
 RAPT_API rapt_tensor *rapt_tanh(rapt_tensor *x);                           /* (eˣ − e⁻ˣ) / (eˣ + e⁻ˣ) */
 RAPT_API rapt_tensor *rapt_sigmoid(rapt_tensor *x);                        /* σ(x) = 1 / (1 + e⁻ˣ) */
 RAPT_API rapt_tensor *rapt_erf(rapt_tensor *x);                            /* 2/√π ∫ exp(−t²) dt from 0 to x */
+RAPT_API rapt_tensor *rapt_sign(rapt_tensor *x);                           /* −1, 0 or 1; 0 for NaN; gradient 0 */
+RAPT_API rapt_tensor *rapt_floor(rapt_tensor *x);                          /* gradient 0, as of the next two */
+RAPT_API rapt_tensor *rapt_ceil(rapt_tensor *x);                           /* the next integer from x upwards */
+RAPT_API rapt_tensor *rapt_round(rapt_tensor *x);                          /* halves to the even neighbour */
 RAPT_API rapt_tensor *rapt_relu(rapt_tensor *x);                           /* gradient 0 at 0 */
 RAPT_API rapt_tensor *rapt_gelu(rapt_tensor *x);                           /* x Φ(x), exact by erf */
 RAPT_API rapt_tensor *rapt_gelu_tanh(rapt_tensor *x);                      /* its tanh approximation */
 RAPT_API rapt_tensor *rapt_silu(rapt_tensor *x);                           /* x σ(x) */
+RAPT_API rapt_tensor *rapt_softplus(rapt_tensor *x);                       /* log(1 + eˣ), also beyond 20 */
+RAPT_API rapt_tensor *rapt_mish(rapt_tensor *x);                           /* x tanh(softplus x) */
+RAPT_API rapt_tensor *rapt_leaky_relu(rapt_tensor *x, double slope);       /* slope · x up to 0 */
+RAPT_API rapt_tensor *rapt_elu(rapt_tensor *x, double alpha);              /* alpha (eˣ − 1) up to 0 */
 RAPT_API rapt_tensor *rapt_clamp(rapt_tensor *x, double low, double high); /* gradient 0 outside; low ≤ high */
 
 /* --- comparisons and choice; comparisons give bool and are not differentiable --- */

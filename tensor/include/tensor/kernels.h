@@ -108,6 +108,7 @@ typedef struct rapt_unary_kernels {
 #define FUNCTION(name, ...) rapt_loops name;
 #define FUSED(name, ...) rapt_loops name, name##_backward;
 #define FUSED_STEPS(name, ...) rapt_loops name, name##_backward;
+#define STEPS(name, ...) rapt_loops name;
 #include "tensor/functions.def"
 #define X(name) rapt_loops name;
     RAPT_OTHER_UNARY_KERNELS(X) /* options: a double; of clamp two, low and high */
