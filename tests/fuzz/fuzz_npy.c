@@ -1,26 +1,9 @@
 /* What libFuzzer makes up, read as numpy's files: whatever it is, the answer is a tensor, an archive or an error, and
  * nothing stays in memory. The first byte says what the rest is: an npy file, an npz file, or the header of an npy file
  * behind a byte that says how much data follows. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <rapt/tensor.h>
 
-int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
-
-static void expect(bool holds, const char *what)
-{
-    if (holds) return;
-    fprintf(stderr, "fuzz_npy: %s; error: %s\n", what, rapt_error() ? rapt_error() : "none");
-    abort();
-}
-
-static void write_all(int file, const void *bytes, size_t size)
-{
-    expect(write(file, bytes, size) == (ssize_t)size, "the file cannot be written");
-}
+#include "fuzz_file.h"
 
 static void write_header(int file, const unsigned char *header, size_t size)
 {
@@ -35,23 +18,17 @@ static void write_header(int file, const unsigned char *header, size_t size)
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
-    static int file = -1;
-    static char path[64];
     if (size == 0) return 0;
-    if (file < 0) {
-        file = memfd_create("fuzz", 0);
-        snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    }
-    expect(ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0, "the file cannot be emptied");
+    const fuzz_file *made = fuzz_file_empty();
     if (bytes[0] % 3 == 2)
-        write_header(file, bytes + 1, size - 1);
+        write_header(made->file, bytes + 1, size - 1);
     else
-        write_all(file, bytes + 1, size - 1);
-    const int64_t live = rapt_memory_get_statistics().live_bytes;
+        write_all(made->file, bytes + 1, size - 1);
+    const int64_t live = fuzz_live_bytes();
     {
         RAPT_SCOPE;
-        rapt_archive *archive = bytes[0] % 3 == 1 ? rapt_load_npz(path) : NULL;
-        const rapt_tensor *tensor = bytes[0] % 3 == 1 ? NULL : rapt_load_npy(path);
+        rapt_archive *archive = bytes[0] % 3 == 1 ? rapt_load_npz(made->path) : NULL;
+        const rapt_tensor *tensor = bytes[0] % 3 == 1 ? NULL : rapt_load_npy(made->path);
         expect(!(archive || tensor) == (rapt_error() != NULL), "neither an answer nor an error, or both");
         for (int64_t i = 0; archive && i < rapt_archive_count(archive); i++)
             expect(rapt_archive_find(archive, rapt_archive_name(archive, i)) == rapt_archive_tensor(archive, i),
@@ -59,7 +36,6 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
         if (tensor) expect(rapt_count(tensor) <= (int64_t)size + 255, "more elements than bytes");
         rapt_archive_free(archive);
     }
-    rapt_clear_error();
-    expect(rapt_memory_get_statistics().live_bytes == live, "something stays in memory");
+    fuzz_end(live);
     return 0;
 }

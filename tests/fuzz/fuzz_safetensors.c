@@ -1,30 +1,12 @@
 /* What libFuzzer makes up, read as a safetensors file: whatever it is, the answer is an archive or an error, and an
  * archive is what its names say. The first byte says how much data follows the header; 255: all that comes is the
  * file. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include <rapt/error.h>
 #include <rapt/file.h>
-#include <rapt/memory.h>
 #include <rapt/tensor.h>
 
-int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
-
-static void expect(bool holds, const char *what)
-{
-    if (holds) return;
-    fprintf(stderr, "fuzz_safetensors: %s; error: %s\n", what, rapt_error() ? rapt_error() : "none");
-    abort();
-}
-
-static void write_all(int file, const void *bytes, size_t size)
-{
-    expect(write(file, bytes, size) == (ssize_t)size, "the file cannot be written");
-}
+#include "fuzz_file.h"
 
 /* The file of that header and so many bytes of zeros. */
 static void write_parts(int file, const unsigned char *header, size_t header_size, size_t data_size)
@@ -71,28 +53,21 @@ static void check_mapped(const char *path, const rapt_archive *archive)
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
-    static int file = -1;
-    static char path[64];
     if (size == 0) return 0;
-    if (file < 0) {
-        file = memfd_create("fuzz", 0);
-        snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    }
-    expect(ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0, "the file cannot be emptied");
+    const fuzz_file *made = fuzz_file_empty();
     if (bytes[0] == 255)
-        write_all(file, bytes + 1, size - 1);
+        write_all(made->file, bytes + 1, size - 1);
     else
-        write_parts(file, bytes + 1, size - 1, bytes[0] % 128);
-    const int64_t live = rapt_memory_get_statistics().live_bytes;
+        write_parts(made->file, bytes + 1, size - 1, bytes[0] % 128);
+    const int64_t live = fuzz_live_bytes();
     {
         RAPT_SCOPE;
-        rapt_archive *archive = rapt_load_safetensors(path);
+        rapt_archive *archive = rapt_load_safetensors(made->path);
         expect(!archive == (rapt_error() != NULL), "neither an archive nor an error, or both");
         if (archive) check_archive(archive, size + 128);
-        check_mapped(path, archive);
+        check_mapped(made->path, archive);
         rapt_archive_free(archive);
     }
-    rapt_clear_error();
-    expect(rapt_memory_get_statistics().live_bytes == live, "something stays in memory");
+    fuzz_end(live);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* Softmax with sinks and sigmoid with biases, in attention: what they compute, derivatives, threads, memory. */
-#include "fused_dot.h"
+#include "attention_memory.h"
 
 /* One query 1, three keys ln 1, ln 2, ln 3: exponentials 1, 2, 3. */
 static rapt_tensor *pool_three(rapt_attention *attention, const double *values, int64_t keys_seen)
@@ -271,16 +271,13 @@ Test(head_terms, nothing_as_large_as_the_scores_is_stored)
     for (int which = 0; which < 4; which++) {
         RAPT_SCOPE;
         const int64_t length = which & 2 ? 4096 : 16384;
-        rapt_attention *attention = with_head_terms(scoring_for(which & 2, 8), which & 1, 1, RAPT_FLOAT32);
-        rapt_tensor *x = leaf(RAPT_FLOAT32, RAPT_SHAPE(1, length, 8));
+        subject s = new_subject(RAPT_FLOAT32, 1, 1, length, length, 8);
+        rapt_module_free(&s.attention->module);
+        s.attention = with_head_terms(scoring_for(which & 2, 8), which & 1, 1, RAPT_FLOAT32);
+        s.mask = *RAPT_MASK(.causal = true);
         rapt_set_threads(2);
-        const int64_t before = live_bytes();
-        rapt_memory_reset_peak();
-        rapt_tensor *y = rapt_attention_forward(attention, x, x, x, RAPT_MASK(.causal = true));
-        cr_assert(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)), "%s", rapt_error());
-        const int64_t extra = rapt_memory_get_statistics().peak_bytes - before;
-        cr_expect(extra < length * length * 4 / 8, "%lld bytes", (long long)extra);
-        rapt_module_free(&attention->module);
+        expect_less_than_a_byte_for(2, &s);
+        rapt_module_free(&s.attention->module);
     }
 }
 
@@ -291,19 +288,7 @@ Test(head_terms, without_memory_it_is_an_error_and_nothing_leaks)
         subject s = subject_with_head_terms(which % 4 + 8, RAPT_FLOAT32);
         s.attention->plain = which > 11;
         rapt_tensor *head_terms = s.attention->sinks ? s.attention->sinks : s.attention->sigmoid_biases;
-        pool(&s);
-        const int64_t before = live_bytes();
-        int64_t failures = 0;
-        for (bool done = false; !done; failures++) {
-            rapt_scope scope = rapt_scope_begin();
-            rapt_memory_fail_after(failures);
-            rapt_tensor *root = rapt_sum(pool(&s), RAPT_ALL_AXES, false), *gradient;
-            done = root && rapt_gradients(1, &root, NULL, 1, &head_terms, &gradient, 0);
-            rapt_memory_fail_after(-1);
-            if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");
-            rapt_scope_end(scope);
-            cr_expect_eq(live_bytes(), before, "failure %lld leaks", (long long)failures);
-        }
+        expect_errors_without_memory(&s, head_terms);
         rapt_module_free(&s.attention->module);
     }
     expect_no_error();

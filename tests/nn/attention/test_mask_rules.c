@@ -3,6 +3,7 @@
 #include "fused_dot.h"
 #include "integers.h"
 #include "mask_rules.h"
+#include "masked_layer.h"
 
 /* A mask, and a text for each query: "110" is what it sees of three keys. */
 typedef struct table {
@@ -116,38 +117,13 @@ Test(mask_rules, additive_scores_are_those_of_the_matrix)
     compare_with_matrices(in_float64(rapt_additive_attention_new(6, 6, 5, 0)), 2, 2);
 }
 
-enum { length = 12, hidden = 8 };
-
-static rapt_multi_head_attention *layer_of(bool rotary)
-{
-    rapt_multi_head_attention_config c = {.hidden = hidden, .heads = 2, .bias = true};
-    if (rotary) c.rotary = rapt_rotary_new();
-    rapt_seed(4);
-    return in_float64(rapt_multi_head_attention_new(&c));
-}
-
-/* With a cache, step by step, a query sees what it sees of the whole: its place moves with the offset. */
 Test(mask_rules, steps_of_a_cache_are_the_whole)
 {
     RAPT_SCOPE;
-    RAPT_NO_GRADIENT;
     const rapt_mask masks[] = {{.causal = true, .prefix_lengths = INTEGERS(1, 0)},
                                {.causal = true, .window_left = 4},
                                {.causal = true, .block = 5, .blocks_before = 1}};
-    rapt_multi_head_attention *m = layer_of(true);
-    rapt_tensor *x = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, length, hidden));
-    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
-        rapt_tensor *whole = rapt_multi_head_attention_forward(m, x, x, x, &masks[i], NULL);
-        rapt_attention_cache cache = {0};
-        for (int64_t t = 0; t < length; t++) {
-            rapt_tensor *now = rapt_slice(x, 1, t, t + 1, 1);
-            rapt_tensor *y = rapt_multi_head_attention_forward(m, now, now, now, &masks[i], &cache);
-            expect_values("step", y, 2 * hidden, values_of(rapt_slice(whole, 1, t, t + 1, 1)), 1e-12);
-        }
-        rapt_attention_cache_clear(&cache);
-    }
-    rapt_module_free(&m->module);
-    expect_no_error();
+    expect_steps_are_the_whole(masks, sizeof masks / sizeof *masks);
 }
 
 /* Queries in another order, told their places, give the same rows in that order, rotary positions or not. */
@@ -155,14 +131,14 @@ Test(mask_rules, queries_may_stand_anywhere)
 {
     RAPT_SCOPE;
     const rapt_mask masks[] = {{.causal = true}, {.window = 3}, {.block = 4}, {.causal = true, .window_left = 2}};
-    rapt_tensor *places = INTEGERS(7, 0, 11, 3, 3), *x = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, length, hidden));
+    rapt_tensor *places = INTEGERS(7, 0, 11, 3, 3), *x = masked_rows();
     for (size_t i = 0; i < 2 * sizeof masks / sizeof *masks; i++) {
-        rapt_multi_head_attention *m = layer_of(i % 2);
+        rapt_multi_head_attention *m = masked_layer(i % 2);
         rapt_mask mask = masks[i / 2];
         rapt_tensor *whole = rapt_multi_head_attention_forward(m, x, x, x, &mask, NULL);
         mask.query_places = i % 4 < 2 ? places : rapt_cast(rapt_expand(places, RAPT_SHAPE(2, 5)), RAPT_INT32);
         rapt_tensor *some = rapt_multi_head_attention_forward(m, rapt_index_select(x, 1, places), x, x, &mask, NULL);
-        expect_values("rows", some, 2 * 5 * hidden, values_of(rapt_index_select(whole, 1, places)), 1e-12);
+        expect_values("rows", some, 2 * 5 * masked_hidden, values_of(rapt_index_select(whole, 1, places)), 1e-12);
         rapt_module_free(&m->module);
     }
     expect_no_error();

@@ -1,5 +1,5 @@
 /* Score modifications: what each computes, its derivatives, threads, memory, and as modules. */
-#include "fused_dot.h"
+#include "attention_memory.h"
 #include "score_modifications.h"
 
 static rapt_attention *modified(rapt_scoring *scoring, rapt_score_modification *modification, rapt_dtype dtype)
@@ -305,18 +305,15 @@ Test(score_modification, nothing_as_large_as_the_scores_is_stored)
     for (int additive = 0; additive < 2; additive++) {
         RAPT_SCOPE;
         const int64_t length = additive ? 4096 : 16384;
-        rapt_attention *attention = rapt_attention_new(scoring_for(additive), 0);
-        rapt_attention_modify(attention, "t5", rapt_bucketed_bias_new(1, 32, 128, false));
-        rapt_attention_modify(attention, "temperature", rapt_head_temperature_new(1));
-        rapt_tensor *x = leaf(RAPT_FLOAT32, RAPT_SHAPE(1, length, 8));
+        subject s = new_subject(RAPT_FLOAT32, 1, 1, length, length, 8);
+        rapt_module_free(&s.attention->module);
+        s.attention = rapt_attention_new(scoring_for(additive), 0);
+        rapt_attention_modify(s.attention, "t5", rapt_bucketed_bias_new(1, 32, 128, false));
+        rapt_attention_modify(s.attention, "temperature", rapt_head_temperature_new(1));
+        s.mask = *RAPT_MASK(.causal = true);
         rapt_set_threads(2);
-        const int64_t before = live_bytes();
-        rapt_memory_reset_peak();
-        rapt_tensor *y = rapt_attention_forward(attention, x, x, x, RAPT_MASK(.causal = true));
-        cr_assert(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)), "%s", rapt_error());
-        const int64_t extra = rapt_memory_get_statistics().peak_bytes - before;
-        cr_expect(extra < length * length * 4 / 8, "%lld bytes", (long long)extra);
-        rapt_module_free(&attention->module);
+        expect_less_than_a_byte_for(2, &s);
+        rapt_module_free(&s.attention->module);
     }
 }
 
@@ -332,19 +329,7 @@ Test(score_modification, without_memory_it_is_an_error_and_nothing_leaks)
         gated->by_ops = NULL;
         rapt_attention_modify(s.attention, "t5", rapt_bucketed_bias_new(6, 32, 128, true));
         rapt_tensor *parameter = rapt_module_find(&s.attention->module, "gate.first");
-        pool(&s);
-        const int64_t before = live_bytes();
-        int64_t failures = 0;
-        for (bool done = false; !done; failures++) {
-            rapt_scope scope = rapt_scope_begin();
-            rapt_memory_fail_after(failures);
-            rapt_tensor *root = rapt_sum(pool(&s), RAPT_ALL_AXES, false), *gradient;
-            done = root && rapt_gradients(1, &root, NULL, 1, &parameter, &gradient, 0);
-            rapt_memory_fail_after(-1);
-            if (!done) expect_error(RAPT_ERROR_MEMORY, "no memory");
-            rapt_scope_end(scope);
-            cr_expect_eq(live_bytes(), before, "failure %lld leaks", (long long)failures);
-        }
+        expect_errors_without_memory(&s, parameter);
         rapt_module_free(&s.attention->module);
     }
     expect_no_error();
