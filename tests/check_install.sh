@@ -56,7 +56,7 @@ if loader=$(PATH=$PATH:/sbin:/usr/sbin command -v ldconfig) && "$loader" --versi
     PATH=$work/bin:$PATH install "$work/system"
     if grep -q LD_LIBRARY_PATH "$work/said.txt"; then fail "a variable for a folder that the loader searches: $(cat "$work/said.txt")"; fi
     grep -q "^export PKG_CONFIG_PATH=" "$work/said.txt" || fail 'pkg-config does not search there, and nothing says so'
-    "$loader" -p -C "$work/ld.so.cache" | grep -q "librapt.so.0 .*=> $libraries/librapt.so.0" || fail 'librapt.so.0 is not in the cache of the loader'
+    "$loader" -p -C "$work/ld.so.cache" | grep -q "librapt.so.0.2 .*=> $libraries/librapt.so.0.2" || fail 'librapt.so.0.2 is not in the cache of the loader'
     echo 'check_install: in a folder of the loader, its cache knows the library'
 else
     echo 'check_install: this system has no ldconfig of glibc; its cache was not looked at'
@@ -97,15 +97,15 @@ find_package(rapt ${version} CONFIG REQUIRED)
 add_executable(loop loop.c)
 target_link_libraries(loop ${target})
 END
-    cmake_loop -Dversion=0.1 -Dtarget=rapt::rapt
-    ldd "$work/cmake/loop" | grep -q "librapt.so.0 => $libraries/" || fail "CMake links another library: $(ldd "$work/cmake/loop")"
+    cmake_loop -Dversion=0.2 -Dtarget=rapt::rapt
+    ldd "$work/cmake/loop" | grep -q "librapt.so.0.2 => $libraries/" || fail "CMake links another library: $(ldd "$work/cmake/loop")"
     cmake_loop -Dversion= -Dtarget=rapt::static
     rm "$libraries"/librapt.so*
     cmake_loop -Dversion= -Dtarget=rapt::rapt
     if ldd "$work/cmake/loop" | grep librapt; then fail 'a shared library, where there is the static one alone'; fi
-    for version in 0.2 1.0; do
+    for version in 0.1 0.3 1.0; do
         if cmake -S . -B "$work/cmake" -Dversion=$version >"$work/log.txt" 2>&1; then fail "CMake takes this for $version"; fi
-        grep -q 'rapt-config.cmake, version: 0.1' "$work/log.txt" || { cat "$work/log.txt" && fail "CMake did not see which version it refuses"; }
+        grep -q 'rapt-config.cmake, version: 0.2' "$work/log.txt" || { cat "$work/log.txt" && fail "CMake did not see which version it refuses"; }
     done
     echo 'check_install: built and ran by CMake, from where the installation was moved to'
 else

@@ -5,6 +5,8 @@ import glob
 import os
 import threading
 
+FILE = "librapt.so.0.2"  # of the series that this package calls
+
 
 class DType(enum.IntEnum):
     """Element types, with the numbers of rapt_dtype."""
@@ -32,13 +34,13 @@ def _find():
     loader looks."""
     named, tried = os.environ.get("RAPT_LIBRARY"), []
     prefix = glob.escape(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
-    installed = [path for folder in ("lib*", "lib*/*") for path in glob.glob(f"{prefix}/{folder}/librapt.so.0")]
-    for name in [named] if named else installed + ["librapt.so.0"]:
+    installed = [path for folder in ("lib*", "lib*/*") for path in glob.glob(f"{prefix}/{folder}/{FILE}")]
+    for name in [named] if named else installed + [FILE]:
         try:
             return ctypes.CDLL(name)
         except OSError as reason:
             tried.append(str(reason))
-    raise ImportError(f"rapt: librapt.so.0 is not found ({'; '.join(tried)}). Install it (./run install) or name it in "
+    raise ImportError(f"rapt: {FILE} is not found ({'; '.join(tried)}). Install it (./run install) or name it in "
                       "RAPT_LIBRARY")
 
 

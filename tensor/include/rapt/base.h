@@ -9,7 +9,7 @@
 #include <rapt/in_place.h>
 
 /* Of the library, as text: major.minor.patch. */
-#define RAPT_VERSION "0.1.0"
+#define RAPT_VERSION "0.2.0"
 
 /* Marks what the library exports. */
 #define RAPT_API __attribute__((visibility("default")))
