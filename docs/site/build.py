@@ -61,7 +61,7 @@ class Site:
         return self.to(self.known[name]) if name in self.known else None
 
     def code(self, text):
-        for name in re.findall(r"\brapt_\w+", text):
+        for name in re.findall(r"\brapt_\w+", text) if self.from_folder == "docs" else []:
             if name not in self.known and name not in self.fields and not name.endswith("_"):
                 self.fault(f"there is no {name}")
         return markdown.highlight(text, self.link) if re.search(r"\b(rapt|RAPT)_", text) else html.escape(text, quote=False)
