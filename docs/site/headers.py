@@ -1,8 +1,8 @@
 """Reads the public headers: every declaration with the comment that documents it.
 
-A comment stands above what it documents, or behind it on its line. One above several declarations without an empty line
-between them documents all of them up to the next comment. `--- words ---` begins a section; a comment followed by an
-empty line or by another comment is prose of its own."""
+A comment stands above what it documents, or behind it on its line. One above several declarations without an empty
+line between them documents all of them up to the next comment. `--- words ---` begins a section; a comment
+followed by an empty line or by another comment is prose of its own."""
 import dataclasses
 import re
 

@@ -1,7 +1,7 @@
 """Markdown to HTML, as much of it as the guides use; a line that means nothing here is an error, not text.
 
-Headings, paragraphs, lists of one level, tables, fenced code, pictures that stand alone, and in the text `code`, **strong**,
-*emphasis* and [links](target)."""
+Headings, paragraphs, lists of one level, tables, fenced code, pictures that stand alone, and in the text `code`,
+**strong**, *emphasis* and [links](target)."""
 import html
 import re
 
@@ -69,7 +69,8 @@ def table(lines, site):
         raise Error(f"a table with rows of different lengths: {lines[0]}")
 
     def row(cells, tag):
-        return "<tr>" + "".join(f"<{tag}{style}>{inline(cell, site)}</{tag}>" for cell, style in zip(cells, styles)) + "</tr>"
+        shown = [f"<{tag}{style}>{inline(cell, site)}</{tag}>" for cell, style in zip(cells, styles)]
+        return f"<tr>{''.join(shown)}</tr>"
 
     return ('<div class="wide"><table><thead>' + row(head, "th") + "</thead><tbody>"
             + "\n".join(row(cells, "td") for cells in rows) + "</tbody></table></div>")

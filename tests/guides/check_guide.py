@@ -67,7 +67,8 @@ def main(path, *executables, writes=False):
             if not is_same_text(shown, actual):
                 failed = True
                 print(f"{path}:{line}: program {number} prints otherwise than shown:")
-                print("\n".join(difflib.unified_diff(shown.split("\n"), actual.split("\n"), "shown", "printed", lineterm="")))
+                lines = difflib.unified_diff(shown.split("\n"), actual.split("\n"), "shown", "printed", lineterm="")
+                print("\n".join(lines))
     if failed and writes:
         write(path, [texts[line] for line in sorted(texts)])
     return failed

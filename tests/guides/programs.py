@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The C of a guide as programs: programs.py GUIDE.md NUMBER prints the program of that number.
 
-A fenced block of C that has a main is a program of its own: 1, 2, … All other blocks of C are one program, 0: what begins
-with static, typedef or # stands before its main, the rest in it, in the order of the guide; what belongs to one section (##)
-shares a scope. A block that is fenced as `output` is what its program has printed since the last such block."""
+A fenced block of C that has a main is a program of its own: 1, 2, … All other blocks of C are one program, 0: what
+begins with static, typedef or # stands before its main, the rest in it, in the order of the guide; what belongs to one
+section (##) shares a scope. A block that is fenced as `output` is what its program has printed since the
+last such block."""
 import re
 import sys
 

@@ -1,0 +1,62 @@
+"""The guides as pages, and the files of the tree that they link to."""
+import glob
+import html
+import os
+import re
+
+import markdown
+from pages import ROOT, page_of, plain
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def make_page(pages, path, address):
+    """False for a file that is no Markdown of ours."""
+    pages.here = address
+    try:
+        body, headings = markdown.render(read(path), pages)
+    except markdown.Error as error:
+        pages.fault(error)
+        return False
+    pages.bodies[address] = (re.sub("[`*]", "", headings[0][1]), body, headings[1:])
+    return True
+
+
+def add_to_index(pages, address):
+    """Each section by itself."""
+    title, body, _ = pages.bodies[address]
+    for part in filter(None, re.split(r"(?=<h[12] id=)", body)):
+        level, anchor = re.match(r'<h([12]) id="([^"]*)"', part).groups()
+        heading = plain(re.search(r"<h\d[^>]*>(.*?)</h\d>", part, re.S)[1]).removesuffix(" #")
+        name, place = (title, address) if level == "1" else (f"{title}: {heading}", f"{address}#{anchor}")
+        pages.index.append([name, "guide", place, plain(part)])
+
+
+def make(pages):
+    pages.here = "docs/README.md"
+    listed = re.findall(r"\]\(([\w-]+\.md)\)", read("docs/README.md"))
+    written = {os.path.basename(path) for path in glob.glob(f"{ROOT}/docs/*.md")} - {"README.md"}
+    for name in sorted(written ^ set(listed)):
+        pages.fault(f"{name} is not both written and listed")
+    make_page(pages, "docs/README.md", "index.html")
+    for name in listed:
+        if name in written and make_page(pages, f"docs/{name}", page_of(name)):
+            pages.guides.append(name)
+            add_to_index(pages, page_of(name))
+
+
+def make_sources(pages):
+    """Files that pages link to; these may link to more."""
+    for path in pages.sources:
+        address = f"source/{path}.html"
+        if path.endswith(".md"):
+            pages.from_folder = os.path.dirname(path) or "."
+            make_page(pages, path, address)
+            continue
+        pages.here = address
+        is_c = re.search(r"\.(c|h|hpp)$", path)
+        code = markdown.highlight(read(path), pages.link) if is_c else html.escape(read(path), quote=False)
+        pages.bodies[address] = (path, f'<h1>{path}</h1><pre class="c"><code>{code}</code></pre>', [])
