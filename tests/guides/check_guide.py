@@ -4,6 +4,7 @@
 --write puts what they print in the place of what is shown, for you to read before you commit it.
 Numbers with a point may differ by one in their last digit: sums are rounded otherwise on another instruction set."""
 import difflib
+import os
 import re
 import subprocess
 import sys
@@ -33,7 +34,7 @@ def is_same_text(shown, printed):
 def run(path, number, outputs, executable):
     """What the program printed for each output that the guide shows; None after a complaint."""
     with tempfile.TemporaryDirectory() as folder:  # for the files that it writes
-        done = subprocess.run([executable], stdout=subprocess.PIPE, text=True, timeout=240, cwd=folder)
+        done = subprocess.run([os.path.abspath(executable)], stdout=subprocess.PIPE, text=True, timeout=240, cwd=folder)
     # What follows the last mark is shown nowhere, and so is the output of a program without a block for it.
     printed = done.stdout.split(programs.MARK)[:len(outputs)] if number == 0 else [done.stdout] * bool(outputs)
     if done.returncode or len(printed) != len(outputs):
