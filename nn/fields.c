@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include <rapt/multi_head.h>
+#include <rapt/gpt.h>
 
 #define KIND(member)                                                                                                   \
     _Generic((member), bool: 'b', int: 'i', unsigned: 'i', int64_t: 'l', double: 'd', rapt_tensor *: 't', default: 'p')
@@ -27,6 +27,41 @@ static const rapt_field heads[] = {
     HEADS(pooling),    HEADS(sinks),        HEADS(rotary),      HEADS(names),      {NULL, 0, 0},
 };
 
+#define TRANSFORMER(field) FIELD(rapt_transformer_config, field)
+static const rapt_field transformer[] = {
+    TRANSFORMER(hidden),
+    TRANSFORMER(heads),
+    TRANSFORMER(groups),
+    TRANSFORMER(feed_forward),
+    TRANSFORMER(kind),
+    TRANSFORMER(encoder_layers),
+    TRANSFORMER(decoder_layers),
+    TRANSFORMER(norm_first),
+    TRANSFORMER(attention_bias),
+    TRANSFORMER(no_bias),
+    TRANSFORMER(final_norm),
+    TRANSFORMER(dropout),
+    TRANSFORMER(attention_dropout),
+    TRANSFORMER(feed_forward_dropout),
+    TRANSFORMER(sinks),
+    TRANSFORMER(rotary),
+    TRANSFORMER(names),
+    TRANSFORMER(recompute),
+    {NULL, 0, 0},
+};
+
+#define GPT(field) FIELD(rapt_gpt_config, field)
+static const rapt_field gpt[] = {
+    GPT(vocabulary), GPT(context),   GPT(hidden), GPT(layers), GPT(heads),     GPT(groups),  GPT(dropout),
+    GPT(bias),       GPT(positions), GPT(kind),   GPT(sinks),  GPT(recompute), {NULL, 0, 0},
+};
+
+#define GENERATION(field) FIELD(rapt_generation, field)
+static const rapt_field generation[] = {
+    GENERATION(length),         GENERATION(temperature), GENERATION(top_k),     GENERATION(top_p),   GENERATION(beams),
+    GENERATION(length_penalty), GENERATION(stops),       GENERATION(end_token), GENERATION(padding), {NULL, 0, 0},
+};
+
 static const struct {
     const char *name;
     const rapt_field *fields;
@@ -34,6 +69,9 @@ static const struct {
 } structs[] = {
     {"rapt_mask", mask, sizeof(rapt_mask)},
     {"rapt_multi_head_attention_config", heads, sizeof(rapt_multi_head_attention_config)},
+    {"rapt_transformer_config", transformer, sizeof(rapt_transformer_config)},
+    {"rapt_gpt_config", gpt, sizeof(rapt_gpt_config)},
+    {"rapt_generation", generation, sizeof(rapt_generation)},
 };
 
 const rapt_field *rapt_fields_of(const char *name, size_t *size)

@@ -4,9 +4,10 @@ Ops have the names and parameters of rapt/ops.h without rapt_ (`python3 -c 'impo
 first parameter is a tensor are methods too. An error of the library is a rapt.Error with its message."""
 from ._attention import AdditiveAttention, Attention, DotProductAttention, MultiHeadAttention
 from ._library import C, DType, Error, check, library
-from ._module import (Activation, Adam, AdamW, Dropout, Embedding, LayerNorm, Linear, Module, Optimizer, SGD,
-                      Sequential, load, save)
+from ._models import GPT, GRU, LSTM, Transformer, TransformerDecoder, TransformerEncoder
+from ._module import Activation, Dropout, Embedding, LayerNorm, Linear, Module, Sequential, load, save
 from ._op import Call, Op
+from ._optimizer import (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, Optimizer, RMSprop, Schedule)
 from ._tensor import _NAMES, Tensor, from_dlpack, no_gradient, tensor, wrap
 
 float32, float64, int64, int32, uint8 = DType.float32, DType.float64, DType.int64, DType.int32, DType.uint8

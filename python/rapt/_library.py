@@ -72,8 +72,15 @@ b save_npz zp; p load_npz z; b save_npy zt; t load_npy z
 p module_retain p; v module_free p; t module_forward pt; v module_train pb; t module_find pz; b module_save pz
 b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p; v module_clear_gradients p
 p linear_new lli; p embedding_new ll; p layer_norm_new li; p dropout_new d; p activation_new zp; p sequential_new ip
-p sgd_new pp; p adam_new pp; p adamw_new pp; v optimizer_free p; b optimizer_step p; v optimizer_clear_gradients p
+p sgd_new pp; p adam_new pp; p adamw_new pp; p rmsprop_new pp; p adagrad_new pp; p lion_new pp; p muon_new pp
+b muon_by_adamw pz; p adafactor_new pp; b optimizer_group pzp; d schedule_factor pl
+v optimizer_free p; b optimizer_step p; v optimizer_clear_gradients p
 p dot_product_attention_new d; p additive_attention_new llld; t attention_forward ptttp
+p gru_new llid; t gru_forward pttp; p lstm_new llid; t lstm_forward ptttpp
+p transformer_encoder_new p; t transformer_encoder_forward ptpp
+p transformer_decoder_new p; t transformer_decoder_forward pttppp
+p transformer_new p; t transformer_forward pttppp
+p gpt_new p; t gpt_forward ptp; t gpt_loss pttp; p gpt_cache_new p; v gpt_cache_free p; t generate ptp
 p fields_of zp; p multi_head_attention_new p; t multi_head_attention_forward ptttpp
 d optimizer_get_learning_rate p; b optimizer_set_learning_rate pd; l optimizer_get_steps p; b clip_gradient_norm pdp
 """

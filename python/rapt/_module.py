@@ -1,8 +1,8 @@
-"""Layers, optimizers and files."""
+"""Layers and files."""
 import ctypes
 
 from ._library import C, check, library
-from ._tensor import Tensor, as_tensor, borrowed, call
+from ._tensor import Tensor, as_tensor, borrowed, call, handle_of
 
 
 class _List(ctypes.Structure):
@@ -30,7 +30,7 @@ class Module:
         return self._handle
 
     def __call__(self, x):
-        return call(C.module_forward, self._handle, x._handle)
+        return call(C.module_forward, self._handle, handle_of(x))
 
     def train(self, training=True):
         C.module_train(self._handle, training)
@@ -88,70 +88,6 @@ class Sequential(Module):
     def __init__(self, *layers):
         handles = (ctypes.c_void_p * max(1, len(layers)))(*[layer._adopt() for layer in layers])
         super().__init__(C.sequential_new(len(layers), ctypes.cast(handles, ctypes.c_void_p)))
-
-
-def _config(*names):
-    return type("Config", (ctypes.Structure,), {"_fields_": list(names)})
-
-
-_NUMBER = ctypes.c_double
-_SGD = _config(("learning_rate", _NUMBER), ("momentum", _NUMBER), ("dampening", _NUMBER), ("weight_decay", _NUMBER),
-               ("nesterov", ctypes.c_bool))
-_ADAM = _config(("learning_rate", _NUMBER), ("beta1", _NUMBER), ("beta2", _NUMBER), ("epsilon", _NUMBER),
-                ("weight_decay", _NUMBER))
-STRUCTS = {"rapt_sgd_config": _SGD, "rapt_adam_config": _ADAM}
-
-
-class Optimizer:
-    """Changes the parameters of a module. What is not given has the default that rapt/optimizer.h names."""
-    _new = _config_type = None
-
-    def __init__(self, module, **config):
-        unknown = config.keys() - {name for name, _ in self._config_type._fields_}
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
-        zero = -1.0 / (1 << 60)  # RAPT_ZERO: a 0 in C means the default
-        config = {name: zero if value == 0 and not isinstance(value, bool) else value for name, value in config.items()}
-        struct = self._config_type(**config)
-        self._handle = check(type(self)._new(module._handle, ctypes.addressof(struct)))
-
-    def __del__(self, free=C.optimizer_free):
-        handle, self._handle = getattr(self, "_handle", None), None
-        if handle:
-            free(handle)
-
-    def step(self):
-        """Changes every parameter that has a gradient, and drops the gradients."""
-        check(C.optimizer_step(self._handle))
-
-    def clear_gradients(self):
-        C.optimizer_clear_gradients(self._handle)
-
-    def clip_gradient_norm(self, limit):
-        """Returns the norm before."""
-        norm = ctypes.c_double()
-        check(C.clip_gradient_norm(self._handle, limit, ctypes.addressof(norm)))
-        return norm.value
-
-    @property
-    def learning_rate(self):
-        return C.optimizer_get_learning_rate(self._handle)
-
-    @learning_rate.setter
-    def learning_rate(self, value):
-        check(C.optimizer_set_learning_rate(self._handle, value))
-
-
-class SGD(Optimizer):
-    _new, _config_type = C.sgd_new, _SGD
-
-
-class Adam(Optimizer):
-    _new, _config_type = C.adam_new, _ADAM
-
-
-class AdamW(Optimizer):
-    _new, _config_type = C.adamw_new, _ADAM
 
 
 # --- files ---

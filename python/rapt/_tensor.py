@@ -252,6 +252,13 @@ def as_tensor(value):
     return value if isinstance(value, Tensor) else tensor(value)
 
 
+def handle_of(value):
+    """What C takes of a tensor that has to be one."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"a rapt.Tensor expected, not {type(value).__name__}; rapt.tensor copies, rapt.wrap shares")
+    return value._handle
+
+
 _held = {}
 _owners = itertools.count(1)
 
@@ -307,18 +314,13 @@ def no_gradient():
 
 # --- ops ---
 
-def _handle_of(value):
-    if not isinstance(value, Tensor):
-        raise TypeError(f"a rapt.Tensor expected, not {type(value).__name__}; rapt.tensor copies, rapt.wrap shares")
-    return (value._handle,)
-
-
 def _handles_of(values):
-    handles = [_handle_of(value)[0] for value in values]
+    handles = [handle_of(value) for value in values]
     return len(handles), (ctypes.c_void_p * len(handles))(*handles)
 
 
-_CONVERT = {"t": _handle_of, "o": lambda value: (None,) if value is None else _handle_of(value), "T": _handles_of,
+_CONVERT = {"t": lambda value: (handle_of(value),), "T": _handles_of,
+            "o": lambda value: (None if value is None else handle_of(value),),
             "s": shape_of, "a": axes_of, "r": lambda value: (_REDUCTIONS.get(value, value),)}
 _NAMES = {}
 

@@ -1,23 +1,14 @@
 #!/usr/bin/env python3
-"""The Python package: what it promises, the table of its functions against the headers, and memory shared with numpy
-and PyTorch, by address. RAPT_LIBRARY names the library. Without numpy or PyTorch their part is left out, and said to
-be."""
-import contextlib
+"""The Python package's tensors, ops and files, and memory shared with numpy and PyTorch, by address. Without numpy or
+PyTorch their part is left out, and said to be."""
 import ctypes
 import gc
-import glob
-import io
 import os
-import re
 import sys
 import tempfile
 import threading
 
-root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(root, "python"))
-import rapt
-from rapt import _attention, _library, _module
+from harness import fails, live, passed, rapt, test
 
 numpy = torch = None
 try:
@@ -28,98 +19,6 @@ try:
     import torch
 except ImportError as missing:
     print(f"left out: PyTorch's part ({missing})")
-
-count = 0
-
-
-def test(function):
-    """Runs it; its name is what holds."""
-    global count
-    gc.collect()
-    before = live()
-    function()
-    gc.collect()
-    assert live() == before, f"{function.__name__}: {live() - before} bytes stay"
-    assert rapt.C.error() is None, rapt.C.error()
-    count += 1
-    return function
-
-
-class Statistics(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("live", "peak", "cached", "allocations")]
-
-
-rapt.library.rapt_memory_get_statistics.restype = Statistics
-
-
-def live():
-    return rapt.library.rapt_memory_get_statistics().live
-
-
-def fails(part, function, *arguments, kind=rapt.Error, **named):
-    try:
-        function(*arguments, **named)
-    except kind as error:
-        assert part in str(error), f"{part!r} is not in {error}"
-        return
-    raise AssertionError(f"no {kind.__name__} that says {part!r}")
-
-
-@test
-def the_table_of_functions_is_that_of_the_headers():
-    headers = "".join(open(path, encoding="utf-8").read() for path in glob.glob(f"{root}/*/include/rapt/*.h"))
-    declared = dict()
-    declaration = r"^RAPT_API ([^()]*?)\b(rapt_\w+)\(((?:[^()]|\([^()]*\))*)\)"
-    for result, name, parameters in re.findall(declaration, headers, re.M):
-        declared[name[5:]] = (result.strip(), parameters)
-
-    def kind_of(text):
-        text = " ".join(text.replace("const ", "").split())
-        for pattern, kinds in ((r"rapt_tensor \*\w*$", "to"), (r"rapt_tensor \*\*\w+$|rapt_tensor \*const \*\w+$", "T"),
-                               (r"double( \w+)?$", "d"), (r"bool( \w+)?$", "b"),
-                               (r"u?int64_t( \w+)?$|rapt_scope( \w+)?$|size_t$", "l"),
-                               (r"rapt_dtype( \w+)?$", "yi"), (r"rapt_(reduction|error_code)( \w+)?$", "ri"),
-                               (r"int( \w+)?$|rapt_error_code$", "i"), (r"char \*\w*$", "z"), (r"void$", "v")):
-            if re.match(pattern, text):
-                return kinds
-        return "p" if "*" in text or "(*" in text or "handler" in text else "?"
-
-    def check(name, result, kinds):
-        found, parameters = declared[name]
-        assert result in kind_of(found), (name, result, found)
-        parts = [] if parameters == "void" else re.split(r",(?![^(]*\))", parameters)
-        for kind in kinds:
-            if kind in "sTa":
-                assert kind_of(parts.pop(0).strip()) == "i", (name, kinds)
-                assert "*" in parts.pop(0), (name, kinds)
-            else:
-                part = parts.pop(0).strip()
-                assert part == "..." or kind in kind_of(part), (name, kind, part)
-        assert not parts or parts == [" ..."], (name, parts)
-
-    for result, name, *kinds in _library.entries(_library.FUNCTIONS):
-        check(name, result, "".join(kinds))
-    for name, *parameters in _library.entries(_library.OPS):
-        kinds = [parameter.split(":")[1][0] for parameter in parameters]
-        if name in _library.DTYPE_FIRST:
-            kinds.insert(0, kinds.pop())
-        check(name, "t", kinds)
-
-
-@test
-def structs_have_the_fields_of_the_headers():
-    headers = "".join(open(path, encoding="utf-8").read() for path in glob.glob(f"{root}/*/include/rapt/*.h"))
-    headers = re.sub(r"/\*.*?\*/", "", headers, flags=re.S)
-    kinds = {"double": ctypes.c_double, "bool": ctypes.c_bool, "int64_t": ctypes.c_int64, "int": ctypes.c_int}
-    mask = re.search(r"typedef struct rapt_mask \{(.*?)\}", headers, re.S).group(1)
-    named = {name for line in mask.split(";") for name in re.findall(r"\w+", line)[1:]}
-    assert named - _attention._MASK.fields.keys() == {"rule", "fills_million"}, named
-    for name, struct in _module.STRUCTS.items():
-        fields = []
-        for declaration in re.search(rf"typedef struct {name} \{{(.*?)\}}", headers, re.S).group(1).split(";"):
-            kind, *names = re.findall(r"\*?\w+", declaration) or [None]
-            fields += [(n.lstrip("*"), ctypes.c_void_p if n[0] == "*" else kinds[kind]) for n in names]
-        assert fields == struct._fields_, f"{name}: {fields}"
 
 
 @test
@@ -164,7 +63,7 @@ def an_error_is_an_exception_with_the_librarys_words():
         rapt.zeros((-1,))
     except rapt.Error as error:
         assert error.code == 2
-    fails("has no momentum", rapt.Adam, rapt.Linear(1, 1), momentum=1, kind=TypeError)
+    fails("Adam has no momentum", rapt.Adam, rapt.Linear(1, 1), momentum=1, kind=TypeError)
 
 
 @test
@@ -206,68 +105,6 @@ def an_op_of_ones_own():
     same = rapt.Op("same", lambda call, x: x, raise_it)
     fails("its own", same(y).sum().backward, kind=KeyError)
     y.clear_gradient()
-
-
-@test
-def layers_and_training():
-    with open(os.path.join(root, "README.md"), encoding="utf-8") as readme:
-        program = re.search(r"```python\n(.*?)```", readme.read(), re.S).group(1)
-    assert len([line for line in program.splitlines() if line.strip()]) <= 20
-    printed, names = io.StringIO(), {}
-    with contextlib.redirect_stdout(printed):
-        exec(program, names)
-    assert [round(y[0]) for y in names["model"](names["x"]).tolist()] == [0, 1, 1, 0], printed.getvalue()
-    model = names["model"]
-    names.clear()
-    assert list(model.parameters()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
-    other = rapt.Sequential(rapt.Linear(2, 16), rapt.Activation("tanh"), rapt.Linear(16, 1))
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "model.safetensors")
-        model.save(path)
-        other.load(path)
-        assert rapt.load(path)["2.bias"].tolist() == other.parameters()["2.bias"].tolist()
-    x = rapt.ones((1, 2))
-    assert model(x).item() == other(x).item()
-    layer = rapt.Linear(3, 3)
-    both = rapt.Sequential(layer, rapt.Sequential(layer, layer))
-    del layer
-    assert both(rapt.ones((1, 3))).shape == (1, 3)
-    adam = rapt.AdamW(both, learning_rate=0.5, weight_decay=0)
-    assert adam.learning_rate == 0.5
-    both(rapt.ones((1, 3))).sum().backward()
-    assert adam.clip_gradient_norm(1.0) > 1
-    adam.learning_rate = 0
-    before = both.parameters()["0.weight"].tolist()
-    adam.step()
-    assert both.parameters()["0.weight"].tolist() == before
-    assert rapt.Embedding(3, 2)(rapt.tensor([0, 2])).shape == (2, 2)
-    assert rapt.Dropout(0.5).train(False)(x).tolist() == x.tolist() and rapt.LayerNorm(2)(x).shape == (1, 2)
-
-
-@test
-def attention():
-    rapt.seed(1)
-    q, k, v = (rapt.randn((2, 4, 8)) for _ in range(3))
-    weights = (q @ k.transpose() / 8 ** 0.5).softmax()
-    pool = rapt.DotProductAttention()
-
-    def near(a, b):
-        return (a - b).abs().max().item() < 1e-5
-
-    assert near(pool(q, k, v), weights @ v)
-    first = pool(q, k, v, valid_lengths=[1, 4])
-    assert near(first[0, 2], v[0, 0]) and near(first[1], (weights @ v)[1])
-    assert near(pool(q, k, v, causal=True)[:, 0], v[:, 0]) and near(pool(q, k, v, causal=True, window=1), v)
-    assert near(pool(q, k, v, causal=True, dilation=4), v)
-    bias = rapt.zeros((2, 4, 4)).require_gradient()
-    pool(q, k, v, bias=bias).sum().backward()
-    assert bias.gradient.shape == (2, 4, 4)
-    heads = rapt.MultiHeadAttention(8, 2, groups=1, pooling=rapt.AdditiveAttention(4, 4, 6))
-    assert heads(q, k, v, causal=True).shape == (2, 4, 8)
-    assert "attention.w_v.weight" in map(str.lower, heads.parameters())
-    fails("no such field: casual", pool, q, k, v, casual=True, kind=TypeError)
-    fails("one length of keys and values", pool, q, k, v[:, :3])
-    fails("heads", rapt.MultiHeadAttention, 8, 3)
 
 
 @test
@@ -437,5 +274,5 @@ if numpy:
         test(function)
 if torch:
     test(pytorch_shares_memory)
-print(f"{count} tests of the Python package passed, with {'numpy ' + numpy.__version__ if numpy else 'no numpy'} and "
+print(f"{len(passed)} tests passed, with {'numpy ' + numpy.__version__ if numpy else 'no numpy'} and "
       f"{'PyTorch ' + torch.__version__ if torch else 'no PyTorch'}")

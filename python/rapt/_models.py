@@ -1,0 +1,130 @@
+"""Recurrent layers, Transformers and GPT."""
+import ctypes
+
+from ._attention import MASK
+from ._library import C, check, library
+from ._module import Module
+from ._structs import Struct
+from ._tensor import as_tensor, borrowed, call, handle_of
+
+TRANSFORMER, GPT_CONFIG, GENERATION = (Struct(name) for name in ("rapt_transformer_config", "rapt_gpt_config",
+                                                                 "rapt_generation"))
+
+
+class _Recurrent(Module):
+    """Sequences (T, B, in), with PyTorch's equations, names and layout."""
+    _new = _forward = _states = None
+
+    def __init__(self, inputs, hidden, layers=1, dropout=0.0):
+        super().__init__(type(self)._new(inputs, hidden, layers, dropout))
+
+    def _run(self, x, states):
+        given = [handle_of(state) if state is not None else None for state in states]
+        made = (ctypes.c_void_p * len(states))()
+        places = [ctypes.addressof(made) + i * ctypes.sizeof(ctypes.c_void_p) for i in range(len(states))]
+        scope = C.scope_begin()
+        try:
+            outputs = check(type(self)._forward(self._handle, handle_of(x), *given, *places))
+            return borrowed(outputs), tuple(borrowed(state) for state in made)
+        finally:
+            C.scope_end(scope)
+
+
+class GRU(_Recurrent):
+    _new, _forward = C.gru_new, C.gru_forward
+
+    def __call__(self, x, state=None):
+        """The last layer's outputs (T, B, hidden) and the last state of each layer (layers, B, hidden)."""
+        outputs, (final,) = self._run(x, (state,))
+        return outputs, final
+
+
+class LSTM(_Recurrent):
+    _new, _forward = C.lstm_new, C.lstm_forward
+
+    def __call__(self, x, hidden=None, cell=None):
+        """The last layer's outputs, and the last (hidden, cell) of each layer."""
+        return self._run(x, (hidden, cell))
+
+
+class _OfTransformer(Module):
+    _new = None
+
+    def __init__(self, hidden, heads, **config):
+        """config: the other fields of rapt_transformer_config; kind is "relu", "gelu" or "swiglu"."""
+        struct, _ = TRANSFORMER.fill({"hidden": hidden, "heads": heads, **config})
+        super().__init__(type(self)._new(ctypes.addressof(struct)))
+
+    @staticmethod
+    def _masks(*masks):
+        """Their structs, which keep what they point to; None for an empty one."""
+        filled = [MASK.fill(mask) if mask else None for mask in masks]
+        return filled, [ctypes.addressof(mask[0]) if mask else None for mask in filled]
+
+
+class TransformerEncoder(_OfTransformer):
+    """(B, T, hidden) to the same; masks by name as for Attention."""
+    _new = C.transformer_encoder_new
+
+    def __call__(self, x, **mask):
+        held, (place,) = self._masks(mask)
+        result = call(C.transformer_encoder_forward, self._handle, handle_of(x), place, None)
+        del held
+        return result
+
+
+class TransformerDecoder(_OfTransformer):
+    """Attends to itself under a mask, and to a memory (B, S, hidden) under another: dictionaries of a mask's fields."""
+    _new = C.transformer_decoder_new
+
+    def __call__(self, x, memory, mask=None, memory_mask=None):
+        held, places = self._masks(mask, memory_mask)
+        result = call(C.transformer_decoder_forward, self._handle, handle_of(x), handle_of(memory), *places, None)
+        del held
+        return result
+
+
+class Transformer(_OfTransformer):
+    """Encoder and decoder: source (B, S, hidden) and target (B, T, hidden) to the target's shape."""
+    _new = C.transformer_new
+
+    def __call__(self, source, target, source_mask=None, target_mask=None, memory_mask=None):
+        held, places = self._masks(source_mask, target_mask, memory_mask)
+        result = call(C.transformer_forward, self._handle, handle_of(source), handle_of(target), *places)
+        del held
+        return result
+
+
+class _TokenModel(ctypes.Structure):
+    """rapt_token_model."""
+    _fields_ = [(name, ctypes.c_void_p) for name in ("context", "next", "select", "begin_packed")]
+
+
+library.rapt_gpt_token_model.argtypes, library.rapt_gpt_token_model.restype = [ctypes.c_void_p], _TokenModel
+
+
+class GPT(Module):
+    """A language model: tokens (B, T) to logits (B, T, vocabulary)."""
+
+    def __init__(self, vocabulary, context, hidden, layers, heads, **config):
+        """config: the other fields of rapt_gpt_config; positions is "learned", "sinusoidal", "rotary" or "alibi"."""
+        struct, _ = GPT_CONFIG.fill({"vocabulary": vocabulary, "context": context, "hidden": hidden, "layers": layers,
+                                     "heads": heads, **config})
+        super().__init__(C.gpt_new(ctypes.addressof(struct)))
+
+    def __call__(self, tokens):
+        return call(C.gpt_forward, self._handle, handle_of(tokens), None)
+
+    def loss(self, tokens, targets):
+        """Cross-entropy of the tokens that come next, without all logits in memory."""
+        return call(C.gpt_loss, self._handle, handle_of(tokens), handle_of(targets), None)
+
+    def generate(self, prompt, length, **how):
+        """Tokens (B, n) after prompts (B, T), in evaluation; how: fields of rapt_generation, top_k=5, beams=4."""
+        struct, _ = GENERATION.fill({"length": length, **how})
+        prompt, cache = as_tensor(prompt), check(C.gpt_cache_new(self._handle))
+        try:
+            model = library.rapt_gpt_token_model(cache)
+            return call(C.generate, ctypes.addressof(model), prompt._handle, ctypes.addressof(struct))
+        finally:
+            C.gpt_cache_free(cache)

@@ -1,0 +1,56 @@
+"""Structs of C as the library describes them, filled in from arguments by name."""
+import ctypes
+
+from ._library import C, check
+from ._tensor import as_tensor
+
+_KINDS = {b"b": ctypes.c_bool, b"i": ctypes.c_int, b"l": ctypes.c_int64, b"d": ctypes.c_double, b"t": ctypes.c_void_p,
+          b"p": ctypes.c_void_p}
+
+# Fields with one of these words in C's enumeration, by the type's name in the headers.
+WORDS = {
+    "rapt_feed_forward_kind": ("kind", ("relu", "gelu", "swiglu")),
+    "rapt_gpt_positions": ("positions", ("learned", "sinusoidal", "rotary", "alibi")),
+    "rapt_parameter_names": ("names", ("pytorch", "gpt2")),
+}
+_WORDS = dict(WORDS.values())
+
+
+class _Field(ctypes.Structure):
+    """rapt_field."""
+    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_char), ("offset", ctypes.c_size_t)]
+
+
+def number_of(word, words, what):
+    """The place of a word in an enumeration."""
+    if word not in words:
+        raise ValueError(f"{what} is {word!r}; one of {', '.join(words)} expected")
+    return words.index(word)
+
+
+class Struct:
+    """One of them, by the name that the library knows."""
+
+    def __init__(self, name):
+        size = ctypes.c_size_t()
+        place = check(C.fields_of(name.encode(), ctypes.addressof(size)))
+        self.name, self.size, self.fields = name, size.value, {}
+        while (field := _Field.from_address(place)).name:
+            self.fields[field.name.decode()] = field.kind, field.offset
+            place += ctypes.sizeof(_Field)
+
+    def fill(self, named):
+        """Its bytes with those fields, and what they point to."""
+        if not named.keys() <= self.fields.keys():
+            unknown = ", ".join(sorted(named.keys() - self.fields.keys()))
+            raise TypeError(f"no such field: {unknown}; there are {', '.join(self.fields)}")
+        struct, held = ctypes.create_string_buffer(self.size), []
+        for name, value in named.items():
+            kind, offset = self.fields[name]
+            if isinstance(value, str):
+                value = number_of(value, _WORDS.get(name, ()), name)
+            if value is not None and kind in b"tp":
+                held.append(as_tensor(value) if kind == b"t" else value)
+                value = held[-1]._handle
+            _KINDS[kind].from_buffer(struct, offset).value = value
+        return struct, held

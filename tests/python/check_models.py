@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""The Python package's layers, models, optimizers and schedules, and README's program."""
+import contextlib
+import io
+import os
+import re
+import tempfile
+
+from harness import fails, passed, rapt, root, test
+
+
+@test
+def layers_and_training():
+    with open(os.path.join(root, "README.md"), encoding="utf-8") as readme:
+        program = re.search(r"```python\n(.*?)```", readme.read(), re.S).group(1)
+    assert len([line for line in program.splitlines() if line.strip()]) <= 20
+    printed, names = io.StringIO(), {}
+    with contextlib.redirect_stdout(printed):
+        exec(program, names)
+    assert [round(y[0]) for y in names["model"](names["x"]).tolist()] == [0, 1, 1, 0], printed.getvalue()
+    model = names["model"]
+    names.clear()
+    assert list(model.parameters()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    other = rapt.Sequential(rapt.Linear(2, 16), rapt.Activation("tanh"), rapt.Linear(16, 1))
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "model.safetensors")
+        model.save(path)
+        other.load(path)
+        assert rapt.load(path)["2.bias"].tolist() == other.parameters()["2.bias"].tolist()
+    x = rapt.ones((1, 2))
+    assert model(x).item() == other(x).item()
+    layer = rapt.Linear(3, 3)
+    both = rapt.Sequential(layer, rapt.Sequential(layer, layer))
+    del layer
+    assert both(rapt.ones((1, 3))).shape == (1, 3)
+    adam = rapt.AdamW(both, learning_rate=0.5, weight_decay=0)
+    assert adam.learning_rate == 0.5
+    both(rapt.ones((1, 3))).sum().backward()
+    assert adam.clip_gradient_norm(1.0) > 1
+    adam.learning_rate = 0
+    before = both.parameters()["0.weight"].tolist()
+    adam.step()
+    assert both.parameters()["0.weight"].tolist() == before
+    assert rapt.Embedding(3, 2)(rapt.tensor([0, 2])).shape == (2, 2)
+    assert rapt.Dropout(0.5).train(False)(x).tolist() == x.tolist() and rapt.LayerNorm(2)(x).shape == (1, 2)
+
+
+@test
+def attention():
+    rapt.seed(1)
+    q, k, v = (rapt.randn((2, 4, 8)) for _ in range(3))
+    weights = (q @ k.transpose() / 8 ** 0.5).softmax()
+    pool = rapt.DotProductAttention()
+
+    def near(a, b):
+        return (a - b).abs().max().item() < 1e-5
+
+    assert near(pool(q, k, v), weights @ v)
+    first = pool(q, k, v, valid_lengths=[1, 4])
+    assert near(first[0, 2], v[0, 0]) and near(first[1], (weights @ v)[1])
+    assert near(pool(q, k, v, causal=True)[:, 0], v[:, 0]) and near(pool(q, k, v, causal=True, window=1), v)
+    assert near(pool(q, k, v, causal=True, dilation=4), v)
+    bias = rapt.zeros((2, 4, 4)).require_gradient()
+    pool(q, k, v, bias=bias).sum().backward()
+    assert bias.gradient.shape == (2, 4, 4)
+    heads = rapt.MultiHeadAttention(8, 2, groups=1, pooling=rapt.AdditiveAttention(4, 4, 6))
+    assert heads(q, k, v, causal=True).shape == (2, 4, 8)
+    assert "attention.w_v.weight" in map(str.lower, heads.parameters())
+    fails("no such field: casual", pool, q, k, v, casual=True, kind=TypeError)
+    fails("one length of keys and values", pool, q, k, v[:, :3])
+    fails("heads", rapt.MultiHeadAttention, 8, 3)
+
+
+@test
+def optimizers_and_schedules():
+    made = (rapt.SGD, rapt.Adam, rapt.AdamW, rapt.RMSprop, rapt.Adagrad, rapt.Lion, rapt.Muon, rapt.Adafactor)
+    x, y = rapt.tensor([[1.0, 2], [3, 4]]), rapt.tensor([[1.0], [-1]])
+    for make in made:
+        rapt.seed(1)
+        model = rapt.Linear(2, 1)
+        optimizer = make(model, learning_rate=0.01)
+        losses = []
+        for _ in range(5):
+            loss = rapt.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses == sorted(losses, reverse=True) and optimizer.steps == 5, (make, losses)
+    muon = rapt.Muon(model, adamw={"learning_rate": 0.25, "weight_decay": 0})
+    muon.by_adamw("weight")
+    fails("adamw has no momentum", rapt.Muon, model, adamw={"momentum": 1}, kind=TypeError)
+    fails("nothing", muon.by_adamw, "nothing")
+    muon.group("bias", learning_rate=0, weight_decay=0)
+    before = model.parameters()["bias"].tolist()
+    rapt.mse_loss(model(x), y).backward()
+    muon.step()
+    assert model.parameters()["bias"].tolist() == before
+    cosine = rapt.Schedule("cosine", warm_up=2, total=10, final=0.5)
+    assert (cosine(0), cosine(1), cosine(10), cosine(99)) == (0.5, 1, 0.5, 0.5)
+    assert rapt.Schedule("step", period=2, factor=0)(2) == 0
+    fails("one of constant, step", rapt.Schedule, "cosines", kind=ValueError)
+    fails("Schedule has no warmup", rapt.Schedule, "cosine", warmup=2, kind=TypeError)
+    fails("schedule", rapt.Schedule("cosine", total=10), -1)
+
+
+@test
+def recurrent_layers():
+    x = rapt.randn((5, 2, 3))
+    gru, lstm = rapt.GRU(3, 4, layers=2), rapt.LSTM(3, 4)
+    outputs, state = gru(x)
+    assert outputs.shape == (5, 2, 4) and state.shape == (2, 2, 4)
+    assert outputs[4].tolist() == state[1].tolist()
+    first, state = gru(x[:2])
+    assert (gru(x[2:], state)[0] - outputs[2:]).abs().max().item() < 1e-6
+    outputs, (hidden, cell) = lstm(x)
+    assert outputs[4].tolist() == hidden[0].tolist() and cell.shape == (1, 2, 4)
+    (outputs.sum() + cell.sum()).backward()
+    assert lstm.parameters()["weight_hh_l0"].gradient.shape == (16, 4)
+    fails("both or neither", lstm, x, hidden)
+    fails("not list", gru, [1], kind=TypeError)
+
+
+@test
+def transformers_and_gpt():
+    config = {"hidden": 8, "heads": 2, "feed_forward": 16, "encoder_layers": 1, "decoder_layers": 1}
+    source, target = rapt.randn((2, 5, 8)), rapt.randn((2, 3, 8))
+    encoder, decoder = rapt.TransformerEncoder(**config, kind="gelu"), rapt.TransformerDecoder(**config)
+    memory = encoder(source, valid_lengths=[5, 2])
+    assert (encoder(source[:, :2]) - memory[:, :2])[1].abs().max().item() < 1e-5
+    causal = {"causal": True}
+    out = decoder(target, memory, causal, {"valid_lengths": [5, 2]})
+    assert (decoder(target[:, :1], memory, None, {"valid_lengths": [5, 2]}) - out[:, :1]).abs().max().item() < 1e-5
+    transformer = rapt.Transformer(**config, norm_first=True)
+    transformer(source, target, target_mask=causal).sum().backward()
+    assert transformer.parameters()["encoder.layers.0.linear1.weight"].gradient.shape == (16, 8)
+    fails("kind is 'tanh'; one of relu, gelu, swiglu expected", lambda: rapt.Transformer(**config, kind="tanh"),
+          kind=ValueError)
+    rapt.seed(1)
+    gpt = rapt.GPT(vocabulary=7, context=12, hidden=16, layers=1, heads=2, positions="rotary", kind="swiglu")
+    tokens = rapt.tensor([[0, 1, 2, 3, 4, 5, 6, 0]])
+    adam = rapt.AdamW(gpt, learning_rate=0.02)
+    for _ in range(60):
+        loss = gpt.loss(tokens[:, :-1], tokens[:, 1:])
+        loss.backward()
+        adam.step()
+    gpt.train(False)
+    assert gpt.generate([[2, 3]], 3).tolist() == [[4, 5, 6]] == gpt.generate([[2, 3]], 3, beams=2).tolist()
+    assert gpt(tokens)[0].argmax(-1).tolist()[:6] == [1, 2, 3, 4, 5, 6]
+    fails("no such field: topk", gpt.generate, [[1]], 2, topk=1, kind=TypeError)
+    fails("index 9", gpt.generate, [[9]], 1)
+
+
+print(f"{len(passed)} tests passed")
