@@ -51,9 +51,9 @@ def add_to_index(pages, header, item, declaration):
 
 
 def show_section(pages, text, headings):
-    """`title; more` and what follows it in the comment."""
+    """`title: more` or `title; more`, and what follows it in the comment."""
     title, _, rest = text.partition("\n")
-    title, _, more = title.partition("; ")
+    title, more, *_ = [*re.split("[;:] ", title[0].upper() + title[1:], maxsplit=1), ""]
     headings.append((2, title, markdown.slug(title)))
     texts = "".join(pages.comment(part[0].upper() + part[1:]) for part in (more, rest) if part)
     return f'<h2 id="{markdown.slug(title)}">{html.escape(title)}</h2>{texts}'
