@@ -42,7 +42,7 @@ def split(path):
                 whole[-1][1].append((line, code))
             else:
                 shown.append((line, code))
-                inside.append(f'    fputs("{MARK}", stdout);')
+                inside.append('fputs("\\x1e", stdout); /* MARK */')
             continue
         if language != "c":
             continue
