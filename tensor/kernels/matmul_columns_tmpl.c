@@ -28,7 +28,7 @@ static inline __attribute__((always_inline)) void load_turned(const lane_columns
 {
 #pragma GCC unroll 4
     for (int i = 0; i < lane_width; i++) {
-#define LANE(number) load_lane(from, i, lane_count *j + (number))
+#define LANE(number) load_lane(from, i, lanes_of_vector *j + (number))
 #if RAPT_VECTOR_BYTES == 64
         rows[i] = (vector)FOUR_LANES(TWO_LANES(LANE(0), LANE(1)), TWO_LANES(LANE(2), LANE(3)));
 #elif RAPT_VECTOR_BYTES == 32

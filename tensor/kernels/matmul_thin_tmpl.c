@@ -13,7 +13,7 @@ enum { deepest_thin = 8 };
 /* out = Σ ab, or out + Σ ab, for `rows` rows and the first lanes of a vector of columns. */
 static inline __attribute__((always_inline)) void thin_vector(const int rows, const int k,
                                                               const vector factors[rows][k], const bool whole,
-                                                              part lanes, const T *b, int64_t b_row, T *out,
+                                                              some_lanes lanes, const T *b, int64_t b_row, T *out,
                                                               int64_t out_row, bool adds)
 {
     vector row[deepest_thin];
@@ -47,8 +47,8 @@ static inline __attribute__((always_inline)) void thin_rows(const int rows, cons
         }
     int64_t j = 0;
     for (; j + width <= count; j += width)
-        thin_vector(rows, k, factors, true, part_of(width), b + j, b_row, out + j, out_row, adds);
-    if (j < count) thin_vector(rows, k, factors, false, part_of(count - j), b + j, b_row, out + j, out_row, adds);
+        thin_vector(rows, k, factors, true, first_lanes(width), b + j, b_row, out + j, out_row, adds);
+    if (j < count) thin_vector(rows, k, factors, false, first_lanes(count - j), b + j, b_row, out + j, out_row, adds);
 }
 
 typedef void thin_product(int64_t m, const T *a, int64_t a_row, int64_t a_step, const T *b, int64_t b_row, T *out,

@@ -27,6 +27,8 @@ static inline int64_t smaller_of(int64_t a, int64_t b)
 
 #include "vector_part_tmpl.c"
 
+#include "register_tile_tmpl.c"
+
 #include "matmul_tile_tmpl.c"
 
 #include "matmul_pack_tmpl.c"

@@ -2,6 +2,10 @@
  * SIZE its bytes. */
 #include "transpose_tmpl.c"
 
+#include "vector_part_tmpl.c"
+
+#include "register_tile_tmpl.c"
+
 /* A block at an edge: rows that are not to be read, and elements that are not there, count as zeros. */
 static void take_edge(int64_t rows, int64_t columns, const T *from, int64_t from_row, const uint8_t *used,
                       T edge[width][width])
@@ -42,74 +46,27 @@ static void transpose(int64_t rows, int64_t columns, const T *from, int64_t from
     }
 }
 
-/* What is summed, and what becomes of it: c = Σ ab, c + Σ ab, factor · c + Σ ab, the same but for terms whose a is
- * 0, or −½ Σ (a − b)². */
-enum sum_kind { sets, adds, scales, chooses, compares };
-
-/* c = a · b for RAPT_TILE_ROWS rows and one or two vectors of columns. Element (i, t) of a is at i·a_row + t·a_step. */
-static inline __attribute__((always_inline)) void tile_product(const int vectors, int64_t k, const T *restrict a,
-                                                               int64_t a_row, int64_t a_step, const T *restrict b,
-                                                               int64_t b_row, T *restrict c, int64_t c_row,
-                                                               const T *factors, enum sum_kind kind)
-{
-    enum { rows = RAPT_TILE_ROWS };
-    vector sums[rows][2];
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-        for (int j = 0; j < vectors; j++) sums[i][j] = (vector){0};
-    for (int64_t t = 0; t < k; t++) {
-        vector row[2];
-#pragma GCC unroll 2
-        for (int j = 0; j < vectors; j++) row[j] = *(const vector *)(const void *)(b + t * b_row + j * width);
-#pragma GCC unroll 8
-        for (int i = 0; i < rows; i++) {
-            const T factor = a[i * a_row + t * a_step];
-            if (kind == chooses && factor == 0) continue;
-#pragma GCC unroll 2
-            for (int j = 0; j < vectors; j++) {
-                const vector difference = factor - row[j];
-                sums[i][j] += kind == compares ? difference * difference : factor * row[j];
-            }
-        }
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 2
-        for (int j = 0; j < vectors; j++) {
-            vector *out = (vector *)(void *)(c + i * c_row + j * width);
-            if (kind == sets)
-                *out = sums[i][j];
-            else if (kind == adds)
-                *out += sums[i][j];
-            else if (kind == chooses && factors[i] == 0)
-                *out = sums[i][j];
-            else if (kind == scales || kind == chooses)
-                *out = *out * factors[i] + sums[i][j];
-            else
-                *out = sums[i][j] * (T)-0.5;
-        }
-    }
-}
-
-/* The same for any number of vectors of columns; one noinline function for each kind keeps the loops small. */
-#define PRODUCT(name, kind)                                                                                            \
+/* Products of RAPT_TILE_ROWS rows and any number of whole vectors of columns: c = Σ terms, c + Σ or factor · c + Σ. One
+ * noinline function for each kind keeps the loops small. */
+#define PRODUCT(name, terms, adds, scales)                                                                             \
     static __attribute__((noinline)) void name(int64_t vectors, int64_t k, const T *restrict a, int64_t a_row,         \
                                                int64_t a_step, const T *restrict b, int64_t b_row, T *restrict c,      \
                                                int64_t c_row, const T *factors)                                        \
     {                                                                                                                  \
         int64_t j = 0;                                                                                                 \
-        for (; j + 2 <= vectors; j += 2)                                                                               \
-            tile_product(2, k, a, a_row, a_step, b + j * width, b_row, c + j * width, c_row, factors, kind);           \
+        for (; j + 2 <= vectors; j += 2, b += 2 * width, c += 2 * width)                                               \
+            tile((tile_kind){RAPT_TILE_ROWS, 2, false, true, terms}, k, a, a_row, a_step, b, b_row, c, c_row,          \
+                 2 * width, adds ? c : NULL, c_row, scales ? factors : NULL, false);                                   \
         if (j < vectors)                                                                                               \
-            tile_product(1, k, a, a_row, a_step, b + j * width, b_row, c + j * width, c_row, factors, kind);           \
+            tile((tile_kind){RAPT_TILE_ROWS, 1, false, true, terms}, k, a, a_row, a_step, b, b_row, c, c_row, width,   \
+                 adds ? c : NULL, c_row, scales ? factors : NULL, false);                                              \
     }
 
-PRODUCT(product, sets)
-PRODUCT(product_added, adds)
-PRODUCT(product_scaled, scales)
-PRODUCT(product_chosen, chooses)
-PRODUCT(log_gaussian, compares)
+PRODUCT(product, all_products, false, false)
+PRODUCT(product_added, all_products, true, false)
+PRODUCT(product_scaled, all_products, true, true)
+PRODUCT(product_chosen, chosen_products, true, true)
+PRODUCT(log_gaussian, squared_differences, false, false)
 #undef PRODUCT
 
 /* to = from · factor, row by row; unused rows are zeros, and so is what fills the rows up to whole vectors. */

@@ -20,7 +20,7 @@ enum { width = RAPT_VECTOR_BYTES / SIZE };
 #endif
 
 /* The same within lanes of 16 bytes, and lanes of even and of odd number of two vectors, as vectors of doubles. */
-enum { lane_width = 16 / SIZE, lane_count = RAPT_VECTOR_BYTES / 16 };
+enum { lane_width = 16 / SIZE, lanes_of_vector = RAPT_VECTOR_BYTES / 16 };
 typedef double vector_of_pairs __attribute__((vector_size(RAPT_VECTOR_BYTES), may_alias));
 #if RAPT_VECTOR_BYTES == 64
 #define EVEN_LANES(a, b) __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13)
@@ -75,15 +75,15 @@ static inline __attribute__((always_inline)) void transpose_block(vector *rows)
 #pragma GCC unroll 4
     for (int lane = 0; lane < width; lane += lane_width) transpose_lanes(rows + lane);
 #pragma GCC unroll 2
-    for (int round = 1; round < lane_count; round *= 2) {
+    for (int round = 1; round < lanes_of_vector; round *= 2) {
 #pragma GCC unroll 4
         for (int i = 0; i < lane_width; i++)
 #pragma GCC unroll 2
-            for (int lane = 0; lane < lane_count / 2; lane++) {
+            for (int lane = 0; lane < lanes_of_vector / 2; lane++) {
                 const vector_of_pairs a = (vector_of_pairs)rows[2 * lane * lane_width + i],
                                       b = (vector_of_pairs)rows[(2 * lane + 1) * lane_width + i];
                 next[lane * lane_width + i] = (vector)EVEN_LANES(a, b);
-                next[(lane + lane_count / 2) * lane_width + i] = (vector)ODD_LANES(a, b);
+                next[(lane + lanes_of_vector / 2) * lane_width + i] = (vector)ODD_LANES(a, b);
             }
 #pragma GCC unroll 16
         for (int i = 0; i < width; i++) rows[i] = next[i];

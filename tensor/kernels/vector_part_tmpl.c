@@ -6,37 +6,37 @@
 
 #if defined __AVX512F__
 #if SIZE == 4
-typedef __mmask16 part;
+typedef __mmask16 some_lanes;
 #define LOAD_LANES(lanes, from) _mm512_maskz_loadu_ps(lanes, from)
 #define STORE_LANES(to, lanes, from) _mm512_mask_storeu_ps(to, lanes, (__m512)(from))
 #else
-typedef __mmask8 part;
+typedef __mmask8 some_lanes;
 #define LOAD_LANES(lanes, from) _mm512_maskz_loadu_pd(lanes, from)
 #define STORE_LANES(to, lanes, from) _mm512_mask_storeu_pd(to, lanes, (__m512d)(from))
 #endif
 
 /* The first `count` lanes, 0 to `width`. */
-static inline part part_of(int64_t count)
+static inline some_lanes first_lanes(int64_t count)
 {
-    return (part)((1u << count) - 1);
+    return (some_lanes)((1u << count) - 1);
 }
 #elif defined __AVX__
-typedef struct part {
+typedef struct some_lanes {
     __m256i lanes;
     int64_t count;
-} part;
+} some_lanes;
 
 #if SIZE == 4
-typedef int32_t lane_mask;
-#define LOAD_LANES(part, from) _mm256_maskload_ps(from, (part).lanes)
+typedef int32_t lane_bits;
+#define LOAD_LANES(some, from) _mm256_maskload_ps(from, (some).lanes)
 #else
-typedef int64_t lane_mask;
-#define LOAD_LANES(part, from) _mm256_maskload_pd(from, (part).lanes)
+typedef int64_t lane_bits;
+#define LOAD_LANES(some, from) _mm256_maskload_pd(from, (some).lanes)
 #endif
 
-static inline part part_of(int64_t count)
+static inline some_lanes first_lanes(int64_t count)
 {
-    static const lane_mask masks[2 * width] =
+    static const lane_bits masks[2 * width] =
     { -1,
       -1,
       -1,
@@ -48,20 +48,20 @@ static inline part part_of(int64_t count)
       -1,
 #endif
     };
-    return (part){_mm256_loadu_si256((const __m256i *)(const void *)(masks + width - count)), count};
+    return (some_lanes){_mm256_loadu_si256((const __m256i *)(const void *)(masks + width - count)), count};
 }
 #else
-typedef struct part {
+typedef struct some_lanes {
     int64_t count;
-} part;
+} some_lanes;
 
-static inline part part_of(int64_t count)
+static inline some_lanes first_lanes(int64_t count)
 {
-    return (part){count};
+    return (some_lanes){count};
 }
 #endif
 
-static inline vector load_part(const T *from, part lanes)
+static inline vector load_part(const T *from, some_lanes lanes)
 {
 #ifdef LOAD_LANES
     return (vector)LOAD_LANES(lanes, from);
@@ -73,7 +73,7 @@ static inline vector load_part(const T *from, part lanes)
 }
 
 /* Where no instruction does it, or only a slow one: as few moves as the number of lanes has binary digits. */
-static inline void store_part(T *to, part lanes, vector from)
+static inline void store_part(T *to, some_lanes lanes, vector from)
 {
 #ifdef STORE_LANES
     STORE_LANES(to, lanes, from);
@@ -130,7 +130,7 @@ enum { half_width = width / 2 };
 typedef T half_vector __attribute__((vector_size(RAPT_VECTOR_BYTES / 2), aligned(SIZE), may_alias));
 
 #if defined __AVX512F__
-static inline half_vector load_half_part(const T *from, part lanes)
+static inline half_vector load_half_part(const T *from, some_lanes lanes)
 {
 #if SIZE == 4
     return (half_vector)_mm256_maskz_loadu_ps((__mmask8)lanes, from);
@@ -139,7 +139,7 @@ static inline half_vector load_half_part(const T *from, part lanes)
 #endif
 }
 
-static inline void store_half_part(T *to, part lanes, half_vector from)
+static inline void store_half_part(T *to, some_lanes lanes, half_vector from)
 {
 #if SIZE == 4
     _mm256_mask_storeu_ps(to, (__mmask8)lanes, (__m256)from);
@@ -148,7 +148,7 @@ static inline void store_half_part(T *to, part lanes, half_vector from)
 #endif
 }
 #else
-static inline half_vector load_half_part(const T *from, part lanes)
+static inline half_vector load_half_part(const T *from, some_lanes lanes)
 {
 #if SIZE == 4
     return (half_vector)_mm_maskload_ps(from, _mm256_castsi256_si128(lanes.lanes));
@@ -157,7 +157,7 @@ static inline half_vector load_half_part(const T *from, part lanes)
 #endif
 }
 
-static inline void store_half_part(T *to, part lanes, half_vector from)
+static inline void store_half_part(T *to, some_lanes lanes, half_vector from)
 {
     store_lane_part(to, lanes.count, from);
 }

@@ -1,77 +1,27 @@
 /* Products of a tile of weights or scores and rows of vectors. Part of additive_tmpl.c. */
 
-/* out[r][c] = factor_r · out[r][c] + Σ_i left[r][i] · right[i][c] for R rows and C vectors of columns; factors NULL: 1.
- * The factor 0 forgets what was there. */
-#define PRODUCT_BLOCK(name, R, C)                                                                                      \
-    static inline __attribute__((always_inline)) void name(int64_t count, const T *left, int64_t left_row,             \
-                                                           int64_t left_step, const T *right, int64_t right_row,       \
-                                                           T *out, int64_t out_row, const T *factors)                  \
-    {                                                                                                                  \
-        vector sum[R][C] = {0};                                                                                        \
-        for (int64_t i = 0; i < count; i++) {                                                                          \
-            vector part[C];                                                                                            \
-            for (int c = 0; c < C; c++) part[c] = load(right + i * right_row + c * width);                             \
-            for (int r = 0; r < R; r++)                                                                                \
-                for (int c = 0; c < C; c++) sum[r][c] += left[r * left_row + i * left_step] * part[c];                 \
-        }                                                                                                              \
-        for (int r = 0; r < R; r++) {                                                                                  \
-            for (int c = 0; c < C; c++) {                                                                              \
-                T *to = out + r * out_row + c * width;                                                                 \
-                if (!factors) sum[r][c] += load(to);                                                                   \
-                if (factors && factors[r] != 0) sum[r][c] += factors[r] * load(to);                                    \
-                store(to, sum[r][c]);                                                                                  \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
+/* The tile of out at row r and column c. */
+#define PRODUCT_TILE(rows, vectors, whole, terms)                                                                      \
+    tile((tile_kind){rows, vectors, false, whole, terms}, count, left + r * left_row, left_row, left_step, right + c,  \
+         right_row, out + r * out_row + c, out_row, smaller_of(columns - c, vectors * width), out + r * out_row + c,   \
+         out_row, factors ? factors + r : NULL, false)
 
-PRODUCT_BLOCK(product_block, 4, product_columns)
-PRODUCT_BLOCK(product_row, 1, product_columns)
-PRODUCT_BLOCK(narrow_block, 4, 1)
-PRODUCT_BLOCK(narrow_row, 1, 1)
-#undef PRODUCT_BLOCK
-
-/* No more columns than a vector has elements. chooses: what is 0 in left takes nothing, even of what is not finite. */
-static void product_rest(int64_t rows, int64_t columns, int64_t count, const T *left, int64_t left_row,
-                         int64_t left_step, const T *right, int64_t right_row, T *out, int64_t out_row,
-                         const T *factors, bool chooses)
-{
-    for (int64_t r = 0; r < rows; r++) {
-        T sum[width] = {0};
-        for (int64_t i = 0; i < count; i++)
-            for (int64_t c = 0; c < columns && !(chooses && left[r * left_row + i * left_step] == 0); c++)
-                sum[c] += left[r * left_row + i * left_step] * right[i * right_row + c];
-        for (int64_t c = 0; c < columns; c++) {
-            T *to = out + r * out_row + c;
-            *to = sum[c] + (!factors ? *to : factors[r] != 0 ? factors[r] * *to : 0);
-        }
-    }
-}
-
+/* out[r][c] = factor_r · out[r][c] + Σ_i left[r][i] · right[i][c]; factors NULL: 1. */
 static void product(int64_t rows, int64_t columns, int64_t count, const T *left, int64_t left_row, int64_t left_step,
                     const T *right, int64_t right_row, T *out, int64_t out_row, const T *factors)
 {
-    enum { wide = product_columns * width };
+    enum { high = 4, wide = product_columns * width };
     int64_t c = 0;
-    for (; c + width <= columns;) {
-        const bool is_wide = c + wide <= columns;
+    for (; c + wide <= columns; c += wide) {
         int64_t r = 0;
-        for (; r < rows; r += r + 4 <= rows ? 4 : 1) {
-            const T *from = left + r * left_row, *factor = factors ? factors + r : NULL;
-            T *to = out + r * out_row + c;
-            if (is_wide && r + 4 <= rows)
-                product_block(count, from, left_row, left_step, right + c, right_row, to, out_row, factor);
-            else if (is_wide)
-                product_row(count, from, left_row, left_step, right + c, right_row, to, out_row, factor);
-            else if (r + 4 <= rows)
-                narrow_block(count, from, left_row, left_step, right + c, right_row, to, out_row, factor);
-            else
-                narrow_row(count, from, left_row, left_step, right + c, right_row, to, out_row, factor);
-        }
-        c += is_wide ? wide : width;
+        for (; r + high <= rows; r += high) PRODUCT_TILE(high, product_columns, true, all_products);
+        for (; r < rows; r++) PRODUCT_TILE(1, product_columns, true, all_products);
     }
-    if (c < columns)
-        product_rest(rows, columns - c, count, left, left_row, left_step, right + c, right_row, out + c, out_row,
-                     factors, false);
+    for (; c < columns; c += width) {
+        int64_t r = 0;
+        for (; r + high <= rows; r += high) PRODUCT_TILE(high, 1, false, all_products);
+        for (; r < rows; r++) PRODUCT_TILE(1, 1, false, all_products);
+    }
 }
 
 /* The same where what is 0 in left takes nothing. */
@@ -80,11 +30,12 @@ static void product_chosen(int64_t rows, int64_t columns, int64_t count, const T
                            const T *factors)
 {
     for (int64_t c = 0; c < columns; c += width)
-        product_rest(rows, columns - c < width ? columns - c : width, count, left, left_row, left_step, right + c,
-                     right_row, out + c, out_row, factors, true);
+        for (int64_t r = 0; r < rows; r++) PRODUCT_TILE(1, 1, false, chosen_products);
 }
+#undef PRODUCT_TILE
 
-/* out[r][k] = Σ_c left[r][c] · right[k][c] for R rows of each */
+/* out[r][k] = Σ_c left[r][c] · right[k][c] for R rows of each. Both are dense along the sum, so that vectors are parts
+ * of it, and no register tile with its columns side by side. */
 #define DOT_BLOCK(name, R, C)                                                                                          \
     static void name(int64_t size, const T *left, int64_t left_row, const T *right, int64_t right_row, T *out,         \
                      int64_t out_row)                                                                                  \

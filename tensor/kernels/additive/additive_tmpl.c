@@ -8,7 +8,6 @@
 #include "attention_normalizer.h"
 #include "row.h"
 #include "vector_math.h"
-#include "vector_width.h"
 
 /* Queries and keys whose scores are summed side by side, and vectors of columns of a product: what registers hold. */
 #if defined __AVX512F__
@@ -42,6 +41,12 @@ static rapt_key_range piece_range(const rapt_additive_attention *call, const rap
         all = rapt_join_ranges(all, rapt_row_range(&call->mask, (rapt_score_row){piece->item, piece->group, i}));
     return rapt_intersect_ranges(all, (rapt_key_range){piece->first_key, piece->last_key});
 }
+
+#include "transpose_tmpl.c"
+
+#include "vector_part_tmpl.c"
+
+#include "register_tile_tmpl.c"
 
 #include "additive_vector_tmpl.c"
 

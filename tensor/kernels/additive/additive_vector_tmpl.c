@@ -7,9 +7,6 @@
 #define LOW_OF_4(x) __builtin_shufflevector(x, x, 0, 1)
 #define HIGH_OF_4(x) __builtin_shufflevector(x, x, 2, 3)
 
-typedef T vector __attribute__((vector_size(RAPT_VECTOR_BYTES), aligned(sizeof(T)), may_alias));
-enum { width = RAPT_VECTOR_BYTES / SIZE };
-
 static inline __attribute__((always_inline)) vector load(const T *from)
 {
     return *(const vector *)(const void *)from;

@@ -157,13 +157,12 @@ PREFETCH prefetch_after_queries(const backward_work *w, int64_t row)
  * reads. */
 PREFETCH prefetch_prepared(const backward_work *w, int64_t g)
 {
-    enum { line = 64 / SIZE };
     const int64_t next = (g + w->block) * RAPT_TILE_ROWS, now = g * RAPT_TILE_ROWS;
-    for (int64_t j = 0; j < RAPT_TILE_ROWS * w->row; j += line) {
+    for (int64_t j = 0; j < RAPT_TILE_ROWS * w->row; j += line / SIZE) {
         __builtin_prefetch(w->d_queries + now * w->row + j, 1);
         __builtin_prefetch(w->queries + next * w->row + j, 0);
     }
-    for (int64_t j = 0; j < RAPT_TILE_ROWS * w->value_row; j += line)
+    for (int64_t j = 0; j < RAPT_TILE_ROWS * w->value_row; j += line / SIZE)
         __builtin_prefetch(w->gradient + next * w->value_row + j, 0);
 }
 

@@ -10,10 +10,9 @@ enum { groups_prefetched = 2 };
 PREFETCH prefetch_rows(const rapt_raw_rows *rows, int64_t item, int64_t head, int64_t first, int64_t last,
                        int64_t count, bool written)
 {
-    enum { line = 64 / SIZE };
     const T *row = row_of(rows, item, head, first);
     for (int64_t i = first; i < last; i++, row += rows->strides[2])
-        for (int64_t j = 0; j < count; j += line)
+        for (int64_t j = 0; j < count; j += line / SIZE)
             if (written)
                 __builtin_prefetch(row + j, 1);
             else
