@@ -1,5 +1,6 @@
 #!/bin/sh
-# The site builds without a fault: check_site.sh PYTHON FOLDER LIBRARY ("" where there is no shared one)
+# The site builds without a fault, and its search finds: check_site.sh PYTHON FOLDER LIBRARY ("" where there is no shared
+# one). Where node is, the search is run.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 python=$1 folder=$2 library=$3
@@ -8,4 +9,26 @@ if [ -n "$library" ]; then
     nm -D --defined-only "$library" | awk '$3 ~ /^rapt_/ { print $3 }' >"$folder.names"
     set -- --names "$folder.names"
 fi
-exec "$python" "$root/docs/site/build.py" "$folder" "$@"
+"$python" "$root/docs/site/build.py" "$folder" "$@"
+if grep -rlE '(src|href)="(https?:)?//[^"]*\.(js|css|png|svg)"' "$folder"; then
+    echo 'check_site: these pages want a network'
+    exit 1
+fi
+
+command -v node >/dev/null || exit 0
+cat "$folder/search_index.js" "$folder/search.js" - >"$folder.search.js" <<'NODE'
+const expect = (good, what) => { if (!good) throw new Error(what); };
+const names = words => find(words).map(entry => entry[0]);
+expect(names("softmax")[0] === "rapt_softmax", "a name without its prefix comes first");
+expect(names("Gradient CLIP")[0] === "rapt_clip_gradient_norm", "words in any order and case");
+expect(names("RAPT_FLOAT32").includes("rapt_dtype"), "a constant leads to its enumeration");
+expect(names("valid_lengths").includes("rapt_mask"), "a field leads to its struct");
+expect(names("zero_grad")[0].startsWith("Coming from PyTorch"), "words of a guide");
+expect(names("xyzzy").length === 0 && names(" ").length === 0, "what is nowhere, and nothing");
+NODE
+node -e '
+const text = require("fs").readFileSync(process.argv[1], "utf8");
+const made = new Proxy(() => made, {get: (_, key) => key === "form" ? made : key === "activeElement" ? null : made});
+new Function("document", "location", "URLSearchParams", text)(made, {search: ""}, class { get() { return null; } });
+' "$folder.search.js"
+echo 'check_site: the search finds'
