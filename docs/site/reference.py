@@ -75,7 +75,8 @@ def make_page(pages, header):
                 names.append(declaration.name)
                 add_to_index(pages, header, item, declaration)
         text = pages.comment(item.text) if item.text else ""
-        body.append("<section>" + "\n".join(shown) + text + "</section>" if shown else text)
+        parts = [text, *shown] if len(shown) > 1 else [*shown, text]  # what all of them share comes first
+        body.append(f"<section>{''.join(parts)}</section>" if shown else text)
     links = " ".join(f'<a href="#{name}">{name}</a>' for name in names)
     overview = f'<details><summary>{len(names)} names</summary><p class="names">{links}</p></details>' if names else ""
     title = f"rapt/{header.name}"
