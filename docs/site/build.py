@@ -2,8 +2,8 @@
 """Builds the site of guides and reference: build.py FOLDER [--names FILE]
 
 The folder is made, or replaced if it holds a site. Whatever is wrong (a declaration without a comment, a name that does
-not exist, a dead link, Markdown that means nothing) is printed, and the status is 1. --names: a file with the names
-that the library exports, one a line, which must be those of the reference."""
+not exist, a dead link) is printed, and the status is 1. --names: a file with the names that the library exports, one a
+line, which must be those of the reference. Needs Python-Markdown and Pygments."""
 import html
 import json
 import os
@@ -23,8 +23,8 @@ def entry(pages, address, title):
     """A line of the contents; that of the present page has its sections."""
     if address != pages.here:
         return f'<li><a href="{pages.to(address)}">{html.escape(title)}</a></li>'
-    sections = [f'<li><a href="#{anchor}">{html.escape(re.sub("[`*]", "", text))}</a></li>'
-                for level, text, anchor in pages.bodies[address][2] if level == 2]
+    sections = [f'<li><a href="#{anchor}">{html.escape(heading)}</a></li>'
+                for heading, anchor in pages.bodies[address][2]]
     inner = f"<ul>{''.join(sections)}</ul>" if sections else ""
     return f'<li class="here"><a href="#top">{html.escape(title)}</a>{inner}</li>'
 

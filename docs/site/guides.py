@@ -1,10 +1,9 @@
 """The guides as pages, and the files of the tree that they link to."""
 import glob
-import html
 import os
 import re
 
-import markdown
+import text
 from pages import ROOT, page_of, plain
 
 
@@ -14,15 +13,8 @@ def read(path):
 
 
 def make_page(pages, path, address):
-    """False for a file that is no Markdown of ours."""
     pages.here = address
-    try:
-        body, headings = markdown.render(read(path), pages)
-    except markdown.Error as error:
-        pages.fault(error)
-        return False
-    pages.bodies[address] = (re.sub("[`*]", "", headings[0][1]), body, headings[1:])
-    return True
+    pages.bodies[address] = text.render(read(path), pages)
 
 
 def add_to_index(pages, address):
@@ -30,7 +22,7 @@ def add_to_index(pages, address):
     title, body, _ = pages.bodies[address]
     for part in filter(None, re.split(r"(?=<h[12] id=)", body)):
         level, anchor = re.match(r'<h([12]) id="([^"]*)"', part).groups()
-        heading = plain(re.search(r"<h\d[^>]*>(.*?)</h\d>", part, re.S)[1]).removesuffix(" #")
+        heading = plain(re.search(r"<h\d[^>]*>(.*?)<a class", part, re.S)[1])
         name, place = (title, address) if level == "1" else (f"{title}: {heading}", f"{address}#{anchor}")
         pages.index.append([name, "guide", place, plain(part)])
 
@@ -43,7 +35,8 @@ def make(pages):
         pages.fault(f"{name} is not both written and listed")
     make_page(pages, "docs/README.md", "index.html")
     for name in listed:
-        if name in written and make_page(pages, f"docs/{name}", page_of(name)):
+        if name in written:
+            make_page(pages, f"docs/{name}", page_of(name))
             pages.guides.append(name)
             add_to_index(pages, page_of(name))
 
@@ -57,6 +50,6 @@ def make_sources(pages):
             make_page(pages, path, address)
             continue
         pages.here = address
-        is_c = re.search(r"\.(c|h|hpp)$", path)
-        code = markdown.highlight(read(path), pages.link) if is_c else html.escape(read(path), quote=False)
-        pages.bodies[address] = (path, f'<h1>{path}</h1><pre class="c"><code>{code}</code></pre>', [])
+        ending = path.split(".")[-1]
+        language = {"h": "c", "hpp": "cpp", "f90": "fortran", "py": "python"}.get(ending, ending)
+        pages.bodies[address] = (path, f"<h1>{path}</h1>{text.show_block(language, read(path), pages)}", [])

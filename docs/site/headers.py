@@ -1,4 +1,5 @@
-"""Reads the public headers: every declaration with the comment that documents it.
+"""Reads the public headers: every declaration with the comment that documents it. (Doxygen takes a comment for the
+first declaration behind it alone: every fifth of our functions, which share one, would have none.)
 
 A comment stands above what it documents, or behind it on its line. One above several declarations without an empty
 line between them documents all of them up to the next comment. `--- words ---` begins a section; a comment

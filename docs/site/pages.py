@@ -3,7 +3,7 @@ import html
 import os
 import re
 
-import markdown
+import text
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 FOLDERS = [("tensor", "Tensors"), ("autograd", "Gradients"), ("nn", "Layers and models"), ("optim", "Training")]
@@ -23,7 +23,7 @@ def page_of(path):
 class Pages:
     def __init__(self):
         self.faults = []
-        self.bodies = {}  # address: (title, HTML, headings)
+        self.bodies = {}  # address: (title, HTML, sections as (heading, anchor))
         self.index = []  # of the search: name, kind, address, text
         self.sources = []  # files of the tree that pages link to
         self.pictures = set()
@@ -48,17 +48,11 @@ class Pages:
         """Where a name of the library is explained, or None."""
         return self.to(self.known[name]) if name in self.known else None
 
-    def check_name(self, name):
-        if name.startswith("rapt_") and name not in self.known and name not in self.fields:
-            self.fault(f"there is no {name}")
-
-    def code(self, text):
-        """`code` in a text; names of guides must exist."""
-        if self.from_folder == "docs":
-            for name in re.findall(r"\brapt_\w*[a-z0-9]\b(?!_)", text):
-                self.check_name(name)
-        known = re.search(r"\b(rapt|RAPT)_", text)
-        return markdown.highlight(text, self.link) if known else html.escape(text, quote=False)
+    def check_names(self, words):
+        """Names of functions and types must exist, but in pages that are no guides."""
+        for name in re.findall(r"\brapt_\w*[a-z0-9]\b(?!_?…)", words) if self.from_folder == "docs" else []:
+            if name not in self.known and name not in self.fields:
+                self.fault(f"there is no {name}")
 
     def resolve(self, target):
         """A link of a Markdown file as a link of the site: guides are pages, other files of the tree become some."""
@@ -84,20 +78,20 @@ class Pages:
             self.pictures.add(os.path.basename(path))
         return self.to(f"pictures/{os.path.basename(path)}")
 
-    def words(self, text):
+    def words(self, comment):
         """The text of a comment, in which names are links."""
         def name(match):
-            self.check_name(match[1])
             target = self.link(match[1])
             return f'<a href="{target}"><code>{match[1]}</code></a>' if target else f"<code>{match[1]}</code>"
 
-        return re.sub(r"\b((?:rapt|RAPT)_\w*\w)\b(?!_?…)", name, html.escape(text, quote=False).replace("`", ""))
+        self.check_names(comment)
+        return text.NAME.sub(name, html.escape(comment, quote=False).replace("`", ""))
 
-    def comment(self, text):
+    def comment(self, words):
         """A comment as HTML: paragraphs, lists of lines that begin with "- ", and indented code."""
         makers = {"code": self.comment_code, "item": self.comment_list, "text": self.paragraph}
         out = []
-        for paragraph in re.split(r"\n\s*\n", text):
+        for paragraph in re.split(r"\n\s*\n", words):
             lines, kind = [], None
             for line in [*paragraph.split("\n"), None]:
                 now = self.kind_of_line(line, kind)
@@ -121,8 +115,7 @@ class Pages:
         return f"<p>{self.words(chr(10).join(lines))}</p>"
 
     def comment_code(self, lines):
-        code = markdown.highlight("\n".join(line[4:] for line in lines), self.link)
-        return f'<pre class="c"><code>{code}</code></pre>'
+        return text.show_block("c", "\n".join(line[4:] for line in lines), self)
 
     def comment_list(self, lines):
         items = re.split(r"(?:^|\n)- ", "\n".join(lines))[1:]

@@ -5,7 +5,7 @@ import os
 import re
 
 import headers
-import markdown
+import text
 from pages import FOLDERS, ROOT
 
 BEGINNING = """<h1>Reference</h1>
@@ -37,7 +37,7 @@ def read(pages):
 def show_declaration(pages, declaration, is_first):
     """One that is announced and then defined has its anchor at the first of both."""
     anchor = f' id="{declaration.name}"' if is_first else ""
-    code = markdown.highlight(declaration.code, lambda name: pages.link(name) if name != declaration.name else None)
+    code = text.highlight(declaration.code, "c", lambda name: pages.link(name) if name != declaration.name else None)
     behind = f'<p class="behind">{pages.words(declaration.behind)}</p>' if declaration.behind else ""
     return f'<pre class="c declaration"{anchor}><code>{code}</code></pre>{behind}'
 
@@ -50,23 +50,23 @@ def add_to_index(pages, header, item, declaration):
         pages.index.append([declaration.name, declaration.kind, pages.known[declaration.name], " ".join(words.split())])
 
 
-def show_section(pages, text, headings):
+def show_section(pages, words, sections):
     """`title: more` or `title; more`, and what follows it in the comment."""
-    title, _, rest = text.partition("\n")
+    title, _, rest = words.partition("\n")
     title, more, *_ = [*re.split("[;:] ", title[0].upper() + title[1:], maxsplit=1), ""]
-    headings.append((2, title, markdown.slug(title)))
+    sections.append((title, text.slug(title, "-")))
     texts = "".join(pages.comment(part[0].upper() + part[1:]) for part in (more, rest) if part)
-    return f'<h2 id="{markdown.slug(title)}">{html.escape(title)}</h2>{texts}'
+    return f'<h2 id="{sections[-1][1]}">{html.escape(title)}</h2>{texts}'
 
 
 def make_page(pages, header):
     pages.here = header.address
     if not header.text:
         pages.fault("the header has no comment")
-    body, headings, names = [], [], []
+    body, sections, names = [], [], []
     for item in header.items:
         if item.kind == "section":
-            body.append(show_section(pages, item.text, headings))
+            body.append(show_section(pages, item.text, sections))
             continue
         shown = []
         for declaration in item.declarations:
@@ -74,32 +74,32 @@ def make_page(pages, header):
             if declaration.name not in names:
                 names.append(declaration.name)
                 add_to_index(pages, header, item, declaration)
-        text = pages.comment(item.text) if item.text else ""
-        parts = [text, *shown] if len(shown) > 1 else [*shown, text]  # what all of them share comes first
-        body.append(f"<section>{''.join(parts)}</section>" if shown else text)
+        words = pages.comment(item.text) if item.text else ""
+        parts = [words, *shown] if len(shown) > 1 else [*shown, words]  # what all of them share comes first
+        body.append(f"<section>{''.join(parts)}</section>" if shown else words)
     links = " ".join(f'<a href="#{name}">{name}</a>' for name in names)
     overview = f'<details><summary>{len(names)} names</summary><p class="names">{links}</p></details>' if names else ""
     title = f"rapt/{header.name}"
     beginning = [f"<h1>{title}</h1>", pages.comment(header.text), overview]
-    pages.bodies[header.address] = (title, "\n".join(beginning + body), headings)
+    pages.bodies[header.address] = (title, "\n".join(beginning + body), sections)
     pages.index.append([title, "header", header.address, " ".join(header.text.split())])
 
 
 def make_index(pages):
     pages.here = "reference/index.html"
-    body, headings = [BEGINNING], []
+    body, sections = [BEGINNING], []
     for folder, title in FOLDERS:
-        headings.append((2, title, folder))
+        sections.append((title, folder))
         body.append(f'<h2 id="{folder}">{title}</h2><div class="wide"><table><tbody>')
         for header in [header for header in pages.headers if header.folder == folder]:
             words = pages.words(header.text.split("\n\n")[0].replace("\n", " "))
             body.append(f'<tr><td><a href="{pages.to(header.address)}">{header.name}</a></td><td>{words}</td></tr>')
         body.append("</tbody></table></div>")
-    headings.append((2, "Other languages", "other-languages"))
+    sections.append(("Other languages", "other-languages"))
     body.append('<h2 id="other-languages">Other languages</h2><ul>')
     body += [f'<li><a href="{pages.resolve("../" + path)}">{path}</a>: {words}</li>' for path, words in OTHER_LANGUAGES]
     body.append("</ul>")
-    pages.bodies[pages.here] = ("Reference", "\n".join(body), headings)
+    pages.bodies[pages.here] = ("Reference", "\n".join(body), sections)
 
 
 def make(pages):

@@ -4,6 +4,10 @@
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 python=$1 folder=$2 library=$3
+if ! "$python" -c 'import markdown, pygments' 2>/dev/null; then
+    echo "skipped: $python has no Python-Markdown or no Pygments (python3-markdown, python3-pygments)"
+    exit 77
+fi
 set --
 if [ -n "$library" ]; then
     nm -D --defined-only "$library" | awk '$3 ~ /^rapt_/ { print $3 }' >"$folder.names"
