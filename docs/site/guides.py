@@ -45,8 +45,8 @@ def make_sources(pages):
     """Files that pages link to; these may link to more."""
     for path in pages.sources:
         address = f"source/{path}.html"
+        pages.from_folder = os.path.dirname(path) or "."
         if path.endswith(".md"):
-            pages.from_folder = os.path.dirname(path) or "."
             make_page(pages, path, address)
             continue
         pages.here = address

@@ -3,12 +3,12 @@
 
 A fenced block of C that has a main is a program of its own: 1, 2, … All other blocks of C are one program, 0: what
 begins with static, typedef or # stands before its main, the rest in it, in the order of the guide; what belongs to one
-section (##) shares a scope. A block that is fenced as `output` is what its program has printed since the
-last such block."""
+section (##) shares a scope. A block that is fenced as `output` is what its program has printed since the last such
+block."""
 import re
 import sys
 
-MARK = "\x1e"  # stands in what program 0 prints where the guide shows an output
+MARK = chr(30)  # stands in what program 0 prints where the guide shows an output
 
 
 def read_blocks(path):
@@ -42,7 +42,7 @@ def split(path):
                 whole[-1][1].append((line, code))
             else:
                 shown.append((line, code))
-                inside.append('fputs("\\x1e", stdout); /* MARK */')
+                inside.append(f"putchar({ord(MARK)});")
             continue
         if language != "c":
             continue
