@@ -1,8 +1,8 @@
 #!/bin/sh
 # What an installation lays down is enough for a program outside the tree: check_install.sh BUILD_DIRECTORY
 # The README's first program is built by the README's line, and run: with what `./run install` says for a folder of one's
-# own; in a folder that the loader searches, by its own list; with the static library of a staged installation; by CMake;
-# and as a subproject of meson.
+# own; in a folder that the loader searches, by its own list; with the static library of a staged installation; by CMake,
+# installed and fetched; and as a subproject of meson, fetched too.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 build=${1:?usage: check_install.sh BUILD_DIRECTORY}
@@ -112,16 +112,49 @@ else
     echo 'check_install: this system has no cmake; find_package(rapt) was not looked at'
 fi
 
-# In the tree of another project of meson, with the least there can be: one level, no OpenBLAS.
-mkdir -p tree/subprojects
-ln -s "$root" tree/subprojects/rapt
-cp loop.c tree/
-cat >tree/meson.build <<'END'
-project('loop', 'c', default_options: 'buildtype=release')
-executable('loop', 'loop.c', dependencies: dependency('rapt', fallback: 'rapt'))
+# Fetched, by the README's lines, from a repository of what is here.
+readme_block() { # language: the README's first block in it, which fetches from here
+    awk -v fence="^\`\`\`$1\$" '$0 ~ fence { sample++; next } /^```$/ { if (sample) exit } sample { print }' "$root/README.md" |
+        sed "s|https://[^ ]*|file://$work/repository|"
+}
+exports() {
+    nm -D --defined-only "$1" | awk '{ print $3 }' | sort
+}
+if git -C "$root" ls-files >/dev/null 2>&1; then
+    mkdir -p "$work/repository" tree/subprojects
+    (cd "$root" && git ls-files -z | tar -c --null -T - -f -) | tar -x -C "$work/repository" -f -
+    (cd "$work/repository" && git init -q -b main && git add -A && git -c user.name=test -c user.email=test@localhost commit -qm rapt)
+
+    # In another project of meson, with the least there can be.
+    cp loop.c tree/
+    readme_block ini >tree/subprojects/rapt.wrap
+    cat >tree/meson.build <<'END'
+project('loop', 'c', default_options: ['buildtype=release', 'optimization=s'])
+executable('loop', 'loop.c', dependencies: dependency('rapt'))
 END
-{ meson setup "$work/tree" tree --wrap-mode=forcefallback -Drapt:levels=baseline -Drapt:openblas=disabled && meson compile -C "$work/tree"; } \
-    >"$work/log.txt" 2>&1 || { cat "$work/log.txt" && fail 'rapt does not build as a subproject of meson'; }
-"$work/tree/loop" >tree.txt
-grep -q '^step 1000   loss 0.000' tree.txt || fail "the program with a subproject does not learn: $(cat tree.txt)"
-echo 'check_install: built and ran as a subproject of meson'
+    { meson setup "$work/tree" tree --force-fallback-for=rapt -Drapt:levels=baseline -Drapt:openblas=disabled \
+        -Drapt:openmp=disabled && meson compile -C "$work/tree"; } >"$work/log.txt" 2>&1 ||
+        { cat "$work/log.txt" && fail 'rapt does not build as a subproject of meson'; }
+    "$work/tree/loop" >tree.txt
+    grep -q '^step 1000   loss 0.000' tree.txt || fail "the program with a subproject does not learn: $(cat tree.txt)"
+    strip -o small.so "$work/tree/subprojects/rapt/librapt.so"
+    [ "$(wc -c <small.so)" -lt 1000000 ] || fail "the smallest library has $(wc -c <small.so) bytes, not less than 1 MB"
+    if readelf -d small.so | grep NEEDED | grep -v 'lib[cm]\.so\|ld-linux'; then fail 'the smallest library needs more than libc'; fi
+    echo "check_install: built and ran as a subproject of meson, in $(wc -c <small.so) bytes"
+
+    if command -v cmake >/dev/null; then
+        mkdir fetch
+        cp loop.c fetch/
+        readme_block cmake >fetch/CMakeLists.txt
+        { cmake -S fetch -B "$work/fetch" -DBUILD_SHARED_LIBS=ON -DRAPT_LEVELS=baseline &&
+            cmake --build "$work/fetch" -j "$(nproc)"; } >"$work/log.txt" 2>&1 ||
+            { cat "$work/log.txt" && fail 'CMake does not fetch and build'; }
+        "$work/fetch/loop" >fetch.txt
+        grep -q '^step 1000   loss 0.000' fetch.txt || fail "the program that CMake fetched does not learn: $(cat fetch.txt)"
+        exports "$work/fetch/_deps/rapt-build/librapt.so" >fetched.txt
+        exports "$build/librapt.so" | cmp - fetched.txt || fail "CMake's library exports other functions than meson's"
+        echo 'check_install: built and ran by FetchContent'
+    fi
+else
+    echo 'check_install: this is no repository of git; FetchContent and the wrap were not looked at'
+fi

@@ -48,13 +48,21 @@ INTEGER_ARITHMETIC(uint8_t, uint8)
 FLOATING_ARITHMETIC(float, float32, rapt_math_powf)
 FLOATING_ARITHMETIC(double, float64, pow)
 
+/* function(a, b) is other(b, a). */
+#define EXCHANGED(function, other)                                                                                     \
+    static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
+    {                                                                                                                  \
+        other(count, (char *const[]){data[0], data[2], data[1]}, (int64_t[]){strides[0], strides[2], strides[1]},      \
+              options);                                                                                                \
+    }
+
 #define COMPARISONS(T, dtype)                                                                                          \
     RAPT_BINARY_LOOP(equal_##dtype, uint8_t, T, a == b)                                                                \
     RAPT_BINARY_LOOP(not_equal_##dtype, uint8_t, T, a != b)                                                            \
     RAPT_BINARY_LOOP(less_##dtype, uint8_t, T, a < b)                                                                  \
     RAPT_BINARY_LOOP(less_equal_##dtype, uint8_t, T, a <= b)                                                           \
-    RAPT_BINARY_LOOP(greater_##dtype, uint8_t, T, a > b)                                                               \
-    RAPT_BINARY_LOOP(greater_equal_##dtype, uint8_t, T, a >= b)
+    EXCHANGED(greater_##dtype, less_##dtype)                                                                           \
+    EXCHANGED(greater_equal_##dtype, less_equal_##dtype)
 
 COMPARISONS(float, float32)
 COMPARISONS(double, float64)
