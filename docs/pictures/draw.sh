@@ -7,6 +7,7 @@ folder=${2:-$here}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$build/docs/pictures" "$folder"
+"$build/docs/graph" "$folder/graph.svg"
 "$build/examples/kernel_regression" --out "$work/regression" >/dev/null
 "$build/examples/flex/flex" --out "$work/flex" >/dev/null
 cp "$work/regression/widths.png" "$folder/kernel_widths.png"
