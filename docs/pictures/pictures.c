@@ -1,4 +1,4 @@
-/* Draws what the guides show and no example does: pictures DIRECTORY writes masks.png and heads.png there. */
+/* Draws what the guides show and no example does: pictures DIRECTORY writes its files there. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,15 +6,41 @@
 
 #include "picture.h"
 
-enum { PLACES = 16, MASKS = 8, BATCH = 32, HALF = 12, WORDS = 24, STEPS = 200, LAYERS = 2, HEADS = 2 };
+enum { PLACES = 16, MASKS = 8, BATCH = 32, HALF = 12, WORDS = 24, STEPS = 200, LAYERS = 2, HEADS = 2, XOR_STEPS = 350 };
 
-static void draw(const char *directory, const char *name, const struct heatmap *heatmap)
+/* The one of heatmap and chart that is not NULL. */
+static void draw(const char *directory, const char *name, const struct heatmap *heatmap, const struct chart *chart)
 {
     char path[4096], error[512];
     snprintf(path, sizeof path, "%s/%s", directory, name);
-    if (picture_heatmaps(path, heatmap, error, sizeof error)) return;
+    if (heatmap ? picture_heatmaps(path, heatmap, error, sizeof error)
+                : picture_chart(path, chart, error, sizeof error))
+        return;
     fprintf(stderr, "pictures: %s\n", error);
     exit(EXIT_FAILURE);
+}
+
+/* The losses of the first loop. */
+static void draw_loss(const char *directory)
+{
+    rapt_seed(1);
+    rapt_tensor *x = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4, 2), (float[]){0, 0, 0, 1, 1, 0, 1, 1});
+    rapt_tensor *target = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4, 1), (float[]){0, 1, 1, 0});
+    rapt_linear *hidden = rapt_linear_new(2, 16, RAPT_BIAS), *output = rapt_linear_new(16, 1, RAPT_BIAS);
+    rapt_sequential *model = RAPT_SEQUENTIAL(&hidden->module, rapt_activation_new("Tanh", rapt_tanh), &output->module);
+    rapt_optimizer *adam = rapt_adam_new(&model->module, &(rapt_adam_config){.learning_rate = 1e-2});
+    static double steps[XOR_STEPS], losses[XOR_STEPS];
+    for (int step = 0; step < XOR_STEPS; step++) {
+        RAPT_SCOPE;
+        rapt_tensor *loss = rapt_mse_loss(rapt_sequential_forward(model, x), target, RAPT_REDUCE_MEAN);
+        rapt_backward(loss);
+        rapt_optimizer_step(adam);
+        steps[step] = step + 1, losses[step] = rapt_item(loss);
+    }
+    const struct chart_series series = {NULL, steps, losses, XOR_STEPS, false};
+    draw(directory, "first_loss.png", NULL, &(struct chart){&series, 1, NULL, "step", "loss", false, true});
+    rapt_optimizer_free(adam);
+    rapt_module_free(&model->module);
 }
 
 /* Every fourth key is for all queries, the others for their neighbours. */
@@ -63,7 +89,7 @@ static void draw_masks(const char *directory)
                                   .titles = titles + half * MASKS / 2,
                                   .x_label = "keys",
                                   .y_label = "queries"};
-        draw(directory, half ? "masks_more.png" : "masks.png", &heatmap);
+        draw(directory, half ? "masks_more.png" : "masks.png", &heatmap, NULL);
     }
 }
 
@@ -114,7 +140,8 @@ static void draw_heads(const char *directory)
                            .keys = 2 * HALF,
                            .titles = titles,
                            .x_label = "keys",
-                           .y_label = "queries"});
+                           .y_label = "queries"},
+         NULL);
     rapt_optimizer_free(adam);
     rapt_module_free(&gpt->module);
 }
@@ -126,6 +153,7 @@ int main(int argc, char **argv)
         return 2;
     }
     rapt_on_error(rapt_exit_on_error);
+    draw_loss(argv[1]);
     draw_masks(argv[1]);
     draw_heads(argv[1]);
 }
