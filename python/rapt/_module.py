@@ -71,6 +71,11 @@ class LayerNorm(Module):
         super().__init__(C.layer_norm_new(size, int(bias)))
 
 
+class RMSNorm(Module):
+    def __init__(self, size):
+        super().__init__(C.rms_norm_new(size))
+
+
 class Dropout(Module):
     def __init__(self, probability):
         super().__init__(C.dropout_new(probability))

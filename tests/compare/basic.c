@@ -67,6 +67,13 @@ static void layer_norm(run *r)
     step_give(r, rapt_layer_norm_forward(layer, step_input(r, 0)));
 }
 
+static void rms_norm(run *r)
+{
+    rapt_rms_norm *layer = step_module(r, rapt_rms_norm_new(step_integer(r, "size")));
+    if (layer) layer->epsilon = step_real(r, "epsilon");
+    step_give(r, rapt_rms_norm_forward(layer, step_input(r, 0)));
+}
+
 static void dropout(run *r)
 {
     rapt_dropout *layer = step_module(r, rapt_dropout_new(step_real(r, "probability")));
@@ -156,6 +163,7 @@ const step_row steps_basic[] = {
     {"linear", linear},
     {"embedding", embedding},
     {"layer_norm", layer_norm},
+    {"rms_norm", rms_norm},
     {"dropout", dropout},
     {"sequential", sequential},
     {"gru_forward", gru_forward},

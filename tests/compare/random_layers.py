@@ -41,6 +41,15 @@ def layer_norm(p):
 
 
 @op
+def rms_norm(p):
+    x, epsilon = p.some(1, domain=spread(2, 1e-2)), p.one([1e-6, 1e-2])
+    size = p.values[x].shape[-1]
+    words, weights = weights_of(p, {"weight": (size,)})
+    p.step("rms_norm", [x, *weights], lambda x, weight: F.rms_norm(x, (size,), weight, epsilon), cancels=True,
+           size=size, epsilon=epsilon, **words)
+
+
+@op
 def dropout(p):
     """PyTorch's random numbers are others: all, none, or evaluation."""
     probability, training = p.one([(0.0, True), (1.0, True), (0.5, False)])

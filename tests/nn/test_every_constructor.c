@@ -30,6 +30,7 @@ static const rapt_gpt_config gpt = {.vocabulary = 5, .context = 4, .hidden = 4, 
 MAKER(linear, rapt_linear_new(3, 2, RAPT_BIAS))
 MAKER(embedding, rapt_embedding_new(3, 2))
 MAKER(layer_norm, rapt_layer_norm_new(4, RAPT_BIAS))
+MAKER(rms_norm, rapt_rms_norm_new(4))
 MAKER(dropout, rapt_dropout_new(0.5))
 MAKER(activation, rapt_activation_new("relu", rapt_relu))
 MAKER(gru, rapt_gru_new(2, 3, 2, 0.1))
@@ -115,6 +116,7 @@ static const struct {
     {"linear", make_linear, 2},
     {"embedding", make_embedding, 1},
     {"layer_norm", make_layer_norm, 2},
+    {"rms_norm", make_rms_norm, 1},
     {"dropout", make_dropout, 0},
     {"activation", make_activation, 0},
     {"sequential", make_sequential, 4},

@@ -141,6 +141,32 @@ Test(layers, layer_norm)
     rapt_module_free(&layer->module);
 }
 
+Test(layers, rms_norm)
+{
+    RAPT_SCOPE;
+    rapt_rms_norm *layer = rapt_rms_norm_new(2);
+    expect_parameter(layer, "weight", RAPT_SHAPE(2));
+    cr_expect_null(rapt_module_find(&layer->module, "bias"));
+    cr_expect_eq(layer->epsilon, 1e-6);
+    cr_expect(rapt_module_cast(&layer->module, RAPT_FLOAT64));
+    /* √((1² + 7²) / 2) = 5 */
+    rapt_tensor *x = doubles(RAPT_SHAPE(2, 2), (double[]){1, 7, -7, 1});
+    expect_values("at first", rapt_rms_norm_forward(layer, x), 4, (double[]){0.2, 1.4, -1.4, 0.2}, 1e-7);
+    set_values(layer, "weight", (double[]){2, 10});
+    layer->epsilon = 75; /* √(25 + 75) = 10 */
+    expect_values("scaled", rapt_rms_norm_forward(layer, x), 4, (double[]){0.2, 7, -1.4, 1}, 1e-15);
+    expect_no_error();
+    cr_expect_null(rapt_rms_norm_forward(layer, doubles(RAPT_SHAPE(1, 3), (double[]){1, 2, 3})));
+    expect_error(RAPT_ERROR_SHAPE, "3");
+    cr_expect_null(rapt_rms_norm_forward(layer, NULL));
+    expect_error(RAPT_ERROR_NULL, "RMSNorm");
+    cr_expect_null(rapt_rms_norm_forward(NULL, x));
+    expect_error(RAPT_ERROR_NULL, "NULL");
+    rapt_module_free(&layer->module);
+    cr_expect_null(rapt_rms_norm_new(-2));
+    expect_error(RAPT_ERROR_SHAPE, "-2");
+}
+
 /* The other axis: what batch normalisation would give, made of ops (Dive into Deep Learning, 11.7.3). */
 Test(layers, normalisation_over_the_batch)
 {

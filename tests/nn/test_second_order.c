@@ -194,6 +194,7 @@ Test(second_order, layers)
     rapt_module *layers[] = {
         &rapt_linear_new(4, 3, RAPT_BIAS)->module,
         &rapt_layer_norm_new(4, RAPT_BIAS)->module,
+        &rapt_rms_norm_new(4)->module,
         &rapt_dropout_new(0.5)->module,
         rapt_activation_new("gelu", rapt_gelu),
         &rapt_feed_forward_new(

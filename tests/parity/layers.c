@@ -29,11 +29,8 @@ static void sequential(parity *p)
 
 static void rms_norm(parity *p)
 {
-    static const rapt_module_class kind = {.name = "RMSNorm"};
-    rapt_module *layer = rapt_module_new(sizeof *layer, &kind);
-    rapt_tensor *weight = rapt_module_add_parameter(layer, "weight", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(6)));
-    layer = parity_module(p, rapt_module_finish(layer));
-    parity_output(p, "y", layer ? rapt_rms_normalize(parity_input(p, "x"), weight, 1e-6) : NULL);
+    rapt_rms_norm *layer = parity_module(p, rapt_rms_norm_new(6));
+    parity_output(p, "y", rapt_rms_norm_forward(layer, parity_input(p, "x")));
 }
 
 /* Activations get 2x, for their far ends. */

@@ -20,17 +20,7 @@ for name, function in [
 ]:
     add(name, forward=lambda module, x, function=function: function(2 * x), x=normal(6, 7))
 
-
-class RMSNorm(nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(size))
-
-    def forward(self, x):
-        return x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * self.weight
-
-
-add("rms_norm", RMSNorm(6), x=normal(2, 3, 6))
+add("rms_norm", nn.RMSNorm(6, eps=1e-6), x=normal(2, 3, 6))
 
 # --- recurrent.safetensors ---
 add = family("recurrent")

@@ -41,6 +41,16 @@ typedef struct rapt_layer_norm {
 RAPT_API rapt_layer_norm *rapt_layer_norm_new(int64_t size, int flags);
 RAPT_API rapt_tensor *rapt_layer_norm_forward(rapt_layer_norm *layer_norm, rapt_tensor *x);
 
+/* Divides the last axis by its root mean square, then scales by weight (ones at first). */
+typedef struct rapt_rms_norm {
+    rapt_module module;
+    rapt_tensor *weight; /* (size) */
+    double epsilon;      /* 1e-6; PyTorch's, where none is given, is the dtype's: 2⁻²³ in float32 */
+} rapt_rms_norm;
+
+RAPT_API rapt_rms_norm *rapt_rms_norm_new(int64_t size);
+RAPT_API rapt_tensor *rapt_rms_norm_forward(rapt_rms_norm *rms_norm, rapt_tensor *x);
+
 /* In training zeroes each element with the probability and scales the others up; in evaluation the identity. */
 typedef struct rapt_dropout {
     rapt_module module;
