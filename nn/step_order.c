@@ -43,3 +43,16 @@ bool rapt_step_order_make(const char *op, const rapt_tensor *starts, int64_t row
     }
     return true;
 }
+
+rapt_tensor *rapt_step_order_mirror(const char *op, const rapt_step_order *order)
+{
+    rapt_tensor *mirror;
+    int64_t *to, length = order->step_starts->count - 1;
+    const int64_t *step = (const int64_t *)(const void *)order->step_starts->data;
+    if (!take(op, order->rows->count, &mirror, &to)) return NULL;
+    for (int64_t place = 0; place < order->places->count; place++) {
+        while (step[length] - step[length - 1] <= place) length--;
+        for (int64_t t = 0; t < length; t++) to[step[t] + place] = step[length - 1 - t] + place;
+    }
+    return mirror;
+}

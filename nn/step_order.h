@@ -18,4 +18,7 @@ typedef struct rapt_step_order {
  * sequence has no rows or there is none. The tensors belong to the innermost scope. */
 bool rapt_step_order_make(const char *op, const rapt_tensor *starts, int64_t rows, rapt_step_order *order);
 
+/* int64 (rows): of a row by steps, that of the same sequence as far from its end as this is from its beginning. */
+rapt_tensor *rapt_step_order_mirror(const char *op, const rapt_step_order *order);
+
 #endif

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-static const op_family *const families[] = {&ops_arithmetic, &ops_unary, &ops_compare,  &ops_reduce,
-                                            &ops_matrix,     &ops_view,  &ops_join,     &ops_index,
-                                            &ops_normalize,  &ops_loss,  &ops_sequence, &ops_packing};
+static const op_family *const families[] = {&ops_arithmetic, &ops_unary,   &ops_compare, &ops_reduce,    &ops_matrix,
+                                            &ops_view,       &ops_join,    &ops_index,   &ops_normalize, &ops_loss,
+                                            &ops_sequence,   &ops_packing, &ops_image};
 
 const op_row *op_at(int i)
 {

@@ -43,6 +43,11 @@ static rapt_tensor *call_rms_normalize(rapt_tensor *const *in, const op_sample *
     return rapt_rms_normalize(in[0], in[1], s->real[0]);
 }
 
+static rapt_tensor *call_batch_normalize(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_batch_normalize(in[0], in[1], in[2], s->real[0], NULL, NULL);
+}
+
 /* The same seed each time makes it a function. */
 static rapt_tensor *call_drop(rapt_tensor *const *in, const op_sample *s)
 {
@@ -174,6 +179,26 @@ static array reference_rms_normalize(const array *in, const op_sample *s)
     return normalize(in, s->real[0], false, &in[1], NULL);
 }
 
+static array reference_batch_normalize(const array *in, const op_sample *s)
+{
+    array y = array_new(in[0].rank, in[0].shape);
+    const double count = (double)(y.count / (y.shape[1] ? y.shape[1] : 1));
+    for (int64_t channel = 0; channel < y.shape[1]; channel++) {
+        double mean = 0, squares = 0;
+        ARRAY_EACH(y, w) if (w.index[1] == channel) mean += *array_at(&in[0], y.rank, w.index) / count;
+        ARRAY_EACH(y, w)
+        if (w.index[1] == channel) squares += pow(*array_at(&in[0], y.rank, w.index) - mean, 2) / count;
+        ARRAY_EACH(y, w)
+        {
+            if (w.index[1] != channel) continue;
+            *array_at(&y, y.rank, w.index) = (*array_at(&in[0], y.rank, w.index) - mean) / sqrt(squares + s->real[0]) *
+                                                 (in[1].data ? in[1].data[channel] : 1) +
+                                             (in[2].data ? in[2].data[channel] : 0);
+        }
+    }
+    return y;
+}
+
 /* x times the mask, which is what ones become. */
 static array reference_drop(const array *in, const op_sample *s)
 {
@@ -248,6 +273,25 @@ static const op_sample roots[] = {
 static const op_sample bad_roots[] = {{.in = {SHAPE(3, 4), SHAPE(3)}, FAIL},
                                       {.in = {SCALAR, ABSENT}, FAIL},
                                       {.in = {SHAPE(3), ABSENT}, .real = {-1}, .error = RAPT_ERROR_VALUE}};
+static const op_sample batches[] = {
+    {.in = {SHAPE(5, 3), SHAPE(3), SHAPE(3)}, .real = {1e-5}},
+    {.in = {SHAPE(2, 3, 4), ABSENT, SHAPE(3)}, .real = {1e-5}},
+    {.in = {SHAPE(3, 2, 4, 5), SHAPE(2), ABSENT}, .real = {1e-2}},
+    {.in = {SHAPE(1, 2, 3), ABSENT, ABSENT}, .real = {0}},
+    {.in = {SHAPE(1, 3), SHAPE(3), SHAPE(3)}, .real = {1e-5}},
+    {.in = {SHAPE(0, 3), SHAPE(3), SHAPE(3)}, .real = {1e-5}},
+    {.in = {SHAPE(2, 3, 0), SHAPE(3), SHAPE(3)}, .real = {1e-5}},
+    {.in = {SHAPE(2, 0, 3), SHAPE(0), SHAPE(0)}, .real = {1e-5}},
+    {.in = {SHAPE(5, 31, 17, 19), SHAPE(31), SHAPE(31)}, .real = {1e-5}, .large = true},
+    {.in = {SHAPE(1031, 41), SHAPE(41), SHAPE(41)}, .real = {1e-5}, .large = true},
+};
+static const op_sample bad_batches[] = {{.in = {SHAPE(3, 4), SHAPE(3), SHAPE(4)}, FAIL},
+                                        {.in = {SHAPE(3, 4), SHAPE(4), SHAPE(1, 4)}, FAIL},
+                                        {.in = {SHAPE(3), ABSENT, ABSENT}, FAIL},
+                                        {.in = {SHAPE(3, 4), ABSENT, ABSENT}, .real = {-1}, .error = RAPT_ERROR_VALUE},
+                                        {.in = {SHAPE(3, 4), ABSENT, ABSENT},
+                                         .real = {NAN},
+                                         .error = RAPT_ERROR_VALUE}};
 static const op_sample drops[] = {{.in = {SHAPE(3, 5)}, .real = {0.5}},
                                   {.in = {SHAPE(7)}, .real = {0}},
                                   {.in = {SHAPE(2, 3)}, .real = {1}},
@@ -281,6 +325,7 @@ static const op_row rows[] = {
     {ROW(entmax15), .is_combined = true, .domain = {small}, .differentiable = 1, SAMPLES(along)},
     {ROW(layer_normalize), .differentiable = 7, .optional = 6, SAMPLES(layers), FAILURES(bad_layers)},
     {ROW(rms_normalize), .differentiable = 3, .optional = 2, SAMPLES(roots), FAILURES(bad_roots)},
+    {ROW(batch_normalize), .differentiable = 7, .optional = 6, SAMPLES(batches), FAILURES(bad_batches)},
     {ROW(drop), .differentiable = 1, SAMPLES(drops), FAILURES(bad_drops)},
     {ROW(masked_softmax), .domain = {any_value, length64}, .differentiable = 1, .optional = 2, SAMPLES(masks),
      FAILURES(bad_masks)},

@@ -16,6 +16,7 @@ static rapt_recurrent recurrent_of(rapt_tensor *const *parameters, const rapt_mo
                             .hidden = s->number[1],
                             .layers = 1,
                             .gates = gates,
+                            .directions = 1,
                             .plain = s->variant & plain,
                             .layer = layer};
 }

@@ -100,6 +100,11 @@ static rapt_tensor *layer_normalize(rapt_tensor *x)
     return rapt_layer_normalize(x, part(x), part(x), 1e-5);
 }
 
+static rapt_tensor *batch_normalize(rapt_tensor *x)
+{
+    return rapt_batch_normalize(rapt_transpose(x, 0, 1), NULL, NULL, 1e-5, NULL, NULL);
+}
+
 static rapt_tensor *rms_normalize(rapt_tensor *x)
 {
     return rapt_rms_normalize(x, part(x), 1e-5);
@@ -183,6 +188,7 @@ static const struct {
     {.name = "masked_softmax", .call = masked_softmax},
     {.name = "masked_sum", .call = masked_sum},
     {.name = "layer_normalize", .call = layer_normalize},
+    {.name = "batch_normalize", .call = batch_normalize},
     {.name = "rms_normalize", .call = rms_normalize},
     {.name = "var of rows", .call = var_of_rows},
     {.name = "var of columns", .call = var_of_columns},

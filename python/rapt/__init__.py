@@ -5,7 +5,8 @@ first parameter is a tensor are methods too. An error of the library is a rapt.E
 from ._attention import AdditiveAttention, Attention, DotProductAttention, MultiHeadAttention
 from ._library import C, DType, Error, check, library
 from ._models import GPT, GRU, LSTM, Transformer, TransformerDecoder, TransformerEncoder
-from ._module import Activation, Dropout, Embedding, LayerNorm, Linear, Module, RMSNorm, Sequential, load, save
+from ._module import (Activation, BatchNorm, Dropout, Embedding, LayerNorm, Linear, Module, RMSNorm, Sequential, load,
+                      save)
 from ._op import Call, Op
 from ._optimizer import (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, Optimizer, RMSprop, Schedule)
 from ._tensor import _NAMES, Tensor, from_dlpack, no_gradient, tensor, wrap

@@ -71,7 +71,7 @@ b save_safetensors zp; p load_safetensors z; p map_safetensors z; b save_safeten
 b save_npz zp; p load_npz z; b save_npy zt; t load_npy z
 p module_retain p; v module_free p; t module_forward pt; v module_train pb; t module_find pz; b module_save pz
 b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p; v module_clear_gradients p
-p linear_new lli; p embedding_new ll; p layer_norm_new li; p rms_norm_new l
+p linear_new lli; p embedding_new ll; p layer_norm_new li; p rms_norm_new l; p batch_norm_new l
 p dropout_new d; p activation_new zp; p sequential_new ip
 p sgd_new pp; p adam_new pp; p adamw_new pp; p rmsprop_new pp; p adagrad_new pp; p lion_new pp; p muon_new pp
 b muon_by_adamw pz; p adafactor_new pp; b optimizer_group pzp; d schedule_factor pl

@@ -76,6 +76,11 @@ class RMSNorm(Module):
         super().__init__(C.rms_norm_new(size))
 
 
+class BatchNorm(Module):
+    def __init__(self, size):
+        super().__init__(C.batch_norm_new(size))
+
+
 class Dropout(Module):
     def __init__(self, probability):
         super().__init__(C.dropout_new(probability))

@@ -74,6 +74,51 @@ static void rms_norm(run *r)
     step_give(r, rapt_rms_norm_forward(layer, step_input(r, 0)));
 }
 
+/* In training, then in evaluation. */
+static void batch_norm(run *r)
+{
+    rapt_batch_norm *layer = step_module(r, rapt_batch_norm_new(step_integer(r, "size")));
+    if (!layer) return;
+    layer->epsilon = step_real(r, "epsilon");
+    layer->momentum = step_real(r, "momentum");
+    step_give(r, rapt_batch_norm_forward(layer, step_input(r, 0)));
+    rapt_module_train(&layer->module, false);
+    step_give(r, rapt_batch_norm_forward(layer, step_input(r, 0)));
+}
+
+static rapt_convolution convolution_of(run *r)
+{
+    int64_t first[5], second[5];
+    record_integers(r->step, "number", first, 5);
+    record_integers(r->step, "axes", second, 5);
+    return (rapt_convolution){.stride = {first[0], second[0]},
+                              .padding = {first[1], second[1]},
+                              .dilation = {first[2], second[2]},
+                              .groups = step_integer(r, "axis")};
+}
+
+static void conv1d_layer(run *r)
+{
+    int64_t size[2];
+    const rapt_convolution options = convolution_of(r);
+    record_integers(r->step, "sizes", size, 2);
+    rapt_convolution_layer *layer =
+        step_module(r, rapt_conv1d_layer_new(step_integer(r, "in_size"), step_integer(r, "out_size"), size[0], &options,
+                                             (int)step_integer(r, "bias")));
+    step_give(r, rapt_convolution_layer_forward(layer, step_input(r, 0)));
+}
+
+static void conv2d_layer(run *r)
+{
+    int64_t size[2];
+    const rapt_convolution options = convolution_of(r);
+    record_integers(r->step, "sizes", size, 2);
+    rapt_convolution_layer *layer =
+        step_module(r, rapt_conv2d_layer_new(step_integer(r, "in_size"), step_integer(r, "out_size"), size, &options,
+                                             (int)step_integer(r, "bias")));
+    step_give(r, rapt_convolution_layer_forward(layer, step_input(r, 0)));
+}
+
 static void dropout(run *r)
 {
     rapt_dropout *layer = step_module(r, rapt_dropout_new(step_real(r, "probability")));
@@ -91,24 +136,39 @@ static void sequential(run *r)
     step_give(r, rapt_sequential_forward(layer, step_input(r, 0)));
 }
 
+/* The step's lengths, one for each item of the batch; NULL where it has none. */
+static rapt_tensor *lengths_of(run *r)
+{
+    int64_t lengths[8];
+    const int count = record_integers(r->step, "lengths", lengths, 8);
+    return count > 0 ? rapt_from(RAPT_INT64, RAPT_SHAPE(count), lengths) : NULL;
+}
+
 static void gru_forward(run *r)
 {
-    rapt_tensor *final = NULL;
-    rapt_gru *layer = step_module(r, rapt_gru_new(step_integer(r, "in_size"), step_integer(r, "hidden"),
-                                                  (int)step_integer(r, "layers"), 0));
-    bool wants_final = step_integer(r, "final");
-    step_give(r, rapt_gru_forward(layer, step_input(r, 0), step_input(r, 1), wants_final ? &final : NULL));
-    if (wants_final) step_give(r, final);
+    const int64_t in = step_integer(r, "in_size"), hidden = step_integer(r, "hidden");
+    const int layers = (int)step_integer(r, "layers");
+    rapt_gru *layer =
+        step_module(r, step_integer(r, "bidirectional") ? rapt_bidirectional_gru_new(in, hidden, layers, 0)
+                                                        : rapt_gru_new(in, hidden, layers, 0));
+    rapt_tensor *final = NULL, **end = step_integer(r, "final") ? &final : NULL, *lengths = lengths_of(r);
+    rapt_tensor *x = step_input(r, 0), *h = step_input(r, 1);
+    step_give(r, lengths ? rapt_gru_forward_padded(layer, x, lengths, h, end) : rapt_gru_forward(layer, x, h, end));
+    if (end) step_give(r, final);
 }
 
 static void lstm_forward(run *r)
 {
-    rapt_tensor *final[2] = {NULL, NULL};
-    rapt_lstm *layer = step_module(r, rapt_lstm_new(step_integer(r, "in_size"), step_integer(r, "hidden"),
-                                                    (int)step_integer(r, "layers"), 0));
-    bool wants_final = step_integer(r, "final");
-    step_give(r, rapt_lstm_forward(layer, step_input(r, 0), step_input(r, 1), step_input(r, 2),
-                                   wants_final ? &final[0] : NULL, wants_final ? &final[1] : NULL));
+    const int64_t in = step_integer(r, "in_size"), hidden = step_integer(r, "hidden");
+    const int layers = (int)step_integer(r, "layers");
+    rapt_lstm *layer =
+        step_module(r, step_integer(r, "bidirectional") ? rapt_bidirectional_lstm_new(in, hidden, layers, 0)
+                                                        : rapt_lstm_new(in, hidden, layers, 0));
+    const bool wants_final = step_integer(r, "final");
+    rapt_tensor *final[2] = {NULL, NULL}, **end[2] = {wants_final ? &final[0] : NULL, wants_final ? &final[1] : NULL};
+    rapt_tensor *x = step_input(r, 0), *h = step_input(r, 1), *c = step_input(r, 2), *lengths = lengths_of(r);
+    step_give(r, lengths ? rapt_lstm_forward_padded(layer, x, lengths, h, c, end[0], end[1])
+                         : rapt_lstm_forward(layer, x, h, c, end[0], end[1]));
     for (int i = 0; i < 2 && wants_final; i++) step_give(r, final[i]);
 }
 
@@ -164,6 +224,9 @@ const step_row steps_basic[] = {
     {"embedding", embedding},
     {"layer_norm", layer_norm},
     {"rms_norm", rms_norm},
+    {"batch_norm", batch_norm},
+    {"conv1d_layer", conv1d_layer},
+    {"conv2d_layer", conv2d_layer},
     {"dropout", dropout},
     {"sequential", sequential},
     {"gru_forward", gru_forward},

@@ -1,10 +1,11 @@
 """Basic and recurrent layers, and positions: how each is drawn, and what it is in PyTorch."""
 import torch
 from torch.nn import functional as F
+from torch.nn.utils import rnn
 
 from draw import moderate
 from heads import alibi, rotate, sinusoidal
-from random_ops import op
+from random_ops import draws, op
 from random_shapes import spread
 
 
@@ -49,6 +50,99 @@ def rms_norm(p):
            size=size, epsilon=epsilon, **words)
 
 
+def draw_convolution(p, axes):
+    """x, weight, bias's chance, and stride, padding, dilation and groups."""
+    groups, sizes = p.one([1, 1, 2, 3]), [p.between(1, 3) for _ in range(axes)]
+    stride, padding, dilation = ([p.one(choices) for _ in range(axes)] for choices in ([1, 1, 2, 3], [0, 1, 2], [1, 1, 2]))
+    lengths = [max(p.between(1, 7), (size - 1) * gap + 1 - 2 * pad) for size, gap, pad in zip(sizes, dilation, padding)]
+    depth, out = p.between(1, 2), groups * p.between(1, 3)
+    x = p.shaped([p.between(0, 3), groups * depth, *lengths])
+    return x, (out, depth, *sizes), (stride, padding, dilation), groups
+
+
+def along_axes(how):
+    """As the op table has it: of the first axis, and of the second."""
+    first, second = ([numbers[k] if k < len(numbers) else 0 for numbers in how] for k in range(2))
+    return {"number": first, "axes": second}
+
+
+def convolution(name, function, axes):
+    @draws(name)
+    def draw(p):
+        x, shape, how, groups = draw_convolution(p, axes)
+        weight, bias = p.shaped(list(shape)), p.shaped([shape[0]]) if p.chance(0.7) else None
+        p.step(name, [x, weight, bias], lambda x, weight, bias: function(x, weight, bias, *how, groups), cancels=True,
+               axis=groups, **along_axes(how))
+
+    @draws(name + "_layer")
+    def draw_layer(p):
+        x, shape, how, groups = draw_convolution(p, axes)
+        bias = p.chance(0.7)
+        words, weights = weights_of(p, {"weight": shape, **({"bias": shape[:1]} if bias else {})})
+        p.step(name + "_layer", [x, *weights],
+               lambda x, weight, bias=None: function(x, weight, bias, *how, groups), cancels=True,
+               in_size=groups * shape[1], out_size=shape[0], sizes=list(shape[2:]), bias=bias, axis=groups,
+               **along_axes(how), **words)
+
+
+convolution("conv1d", F.conv1d, 1)
+convolution("conv2d", F.conv2d, 2)
+
+
+def pool(name, function, axes, is_mean):
+    @draws(name)
+    def draw(p):
+        sizes = [p.between(1, 3) for _ in range(axes)]
+        stride, padding = [p.between(1, 3) for _ in sizes], [p.between(0, size // 2) for size in sizes]
+        gaps = [1 if is_mean or pad else p.one([1, 1, 2]) for pad in padding]
+        ceil, outside = p.chance(0.3), is_mean and p.chance(0.3)
+        lengths = [max(p.between(1, 7), (size - 1) * gap + 1 - 2 * pad) for size, gap, pad in zip(sizes, gaps, padding)]
+        x = p.shaped([p.between(1, 2), p.between(1, 3), *lengths])
+        rest = [] if is_mean else [gaps]
+        p.step(name, [x], lambda x: function(x, sizes, stride, padding, *rest, ceil, *([not outside] if is_mean else [])),
+               chooses=not is_mean, cancels=is_mean, variant=ceil + 2 * outside,
+               **along_axes((sizes, stride, padding, gaps)))
+
+
+pool("max_pool1d", F.max_pool1d, 1, False)
+pool("max_pool2d", F.max_pool2d, 2, False)
+pool("avg_pool1d", F.avg_pool1d, 1, True)
+pool("avg_pool2d", F.avg_pool2d, 2, True)
+
+
+def normalizable(t):
+    """Channels of 3 or more numbers that differ."""
+    return t.dim() > 1 and not t.numel() or t.dim() > 1 and t.numel() >= 3 * t.shape[1] and \
+        t.transpose(0, 1).flatten(1).var(-1).min().item() > 1e-2
+
+
+@op
+def batch_norm(p):
+    x = p.some(2, domain=lambda t: t.numel() and normalizable(t))
+    size, epsilon, momentum = p.values[x].shape[1], p.one([1e-5, 1e-2]), p.one([0.1, 0.5, 1.0])
+    words, weights = weights_of(p, {"weight": (size,), "bias": (size,)})
+
+    def run(x, weight, bias):
+        mean, variance = torch.zeros(size, dtype=x.dtype), torch.ones(size, dtype=x.dtype)
+        y = F.batch_norm(x, mean, variance, weight, bias, True, momentum, epsilon)
+        return [y, F.batch_norm(x, mean.clone(), variance.clone(), weight, bias, False, momentum, epsilon)]
+    p.step("batch_norm", [x, *weights], run, cancels=True, size=size, epsilon=epsilon, momentum=momentum, **words)
+
+
+@op
+def batch_normalize(p):
+    x, epsilon = p.some(2, domain=normalizable), p.one([1e-5, 1e-2])
+    size = p.values[x].shape[1]
+    weight, bias = (p.shaped([size]) if p.chance(0.6) else None for _ in range(2))
+
+    def run(x, weight, bias):
+        y = x if not x.numel() else F.batch_norm(x, None, None, None, None, True, 0, epsilon)
+        each = [-1 if axis == 1 else 1 for axis in range(x.dim())]
+        y = y if weight is None else y * weight.reshape(each)
+        return y if bias is None else y + bias.reshape(each)
+    p.step("batch_normalize", [x, weight, bias], run, cancels=True, real=epsilon)
+
+
 @op
 def dropout(p):
     """PyTorch's random numbers are others: all, none, or evaluation."""
@@ -67,40 +161,49 @@ def sequential(p):
 
 
 def recurrent(p, name, gates, function):
-    """function: of x, the states, and the weights; gives outputs and states."""
+    """function: torch.gru or torch.lstm, with its states as a list."""
     x = p.some(3, 3, domain=lambda t: t.shape[0] > 0 and t.shape[2] > 0 and moderate(t))
-    batch, size = p.values[x].shape[1:]
-    hidden, layers, final = p.size(), p.one([1, 1, 2, 3]), p.chance(0.5)
+    steps, batch, size = p.values[x].shape
+    hidden, layers, final, directions = p.size(), p.one([1, 1, 2, 3]), p.chance(0.5), p.one([1, 2])
+    lengths = [p.between(1, steps) for _ in range(batch)] if batch <= 8 and p.chance(0.4) else []
     shapes = {}
     for layer in range(layers):
-        shapes[f"weight_ih_l{layer}"] = (gates * hidden, hidden if layer else size)
-        shapes[f"weight_hh_l{layer}"] = (gates * hidden, hidden)
-        shapes[f"bias_ih_l{layer}"] = shapes[f"bias_hh_l{layer}"] = (gates * hidden,)
+        for suffix in ("", "_reverse")[:directions]:
+            shapes[f"weight_ih_l{layer}{suffix}"] = (gates * hidden, directions * hidden if layer else size)
+            shapes[f"weight_hh_l{layer}{suffix}"] = (gates * hidden, hidden)
+            shapes[f"bias_ih_l{layer}{suffix}"] = shapes[f"bias_hh_l{layer}{suffix}"] = (gates * hidden,)
     words, weights = weights_of(p, shapes)
     states = gates - 2  # GRU 1, LSTM 2
-    given = [p.shaped([layers, batch, hidden], moderate) for _ in range(states)]
+    given = [p.shaped([layers * directions, batch, hidden], moderate) for _ in range(states)]
     if p.chance(0.4):
         given = [None] * states
 
     def run(x, *rest):
-        zeros = torch.zeros(layers, batch, hidden, dtype=x.dtype)
+        zeros = torch.zeros(layers * directions, batch, hidden, dtype=x.dtype)
         start = [zeros if state is None else state for state in rest[:states]]
-        y, *ends = function(x, start, list(rest[states:]), layers)
+        how = list(rest[states:]), True, layers, 0.0, True, directions == 2
+        if not lengths:
+            y, *ends = function(x, start, *how, False)
+        else:
+            packed = rnn.pack_padded_sequence(x, torch.tensor(lengths), enforce_sorted=False)
+            y, *ends = function(packed.data, packed.batch_sizes, [state[:, packed.sorted_indices] for state in start],
+                                *how)
+            y = rnn.pad_packed_sequence(packed._replace(data=y), total_length=steps)[0]
+            ends = [state[:, packed.unsorted_indices] for state in ends]
         return [y, *ends] if final else y
     p.step(name, [x, *given, *weights], run, cancels=True, in_size=size, hidden=hidden, layers=layers, final=final,
-           plain=p.chance(0.3), **words)
+           bidirectional=directions == 2, lengths=lengths, plain=p.chance(0.3), **words)
 
 
 @op
 def gru_forward(p):
-    recurrent(p, "gru_forward", 3, lambda x, start, weights, layers:
-              torch.gru(x, start[0], weights, True, layers, 0.0, True, False, False))
+    recurrent(p, "gru_forward", 3, lambda *inputs: torch.gru(*[x[0] if isinstance(x, list) and len(x) == 1 else x
+                                                               for x in inputs]))
 
 
 @op
 def lstm_forward(p):
-    recurrent(p, "lstm_forward", 4, lambda x, start, weights, layers:
-              torch.lstm(x, start, weights, True, layers, 0.0, True, False, False))
+    recurrent(p, "lstm_forward", 4, torch.lstm)
 
 
 # --- positions ---

@@ -31,10 +31,15 @@ MAKER(linear, rapt_linear_new(3, 2, RAPT_BIAS))
 MAKER(embedding, rapt_embedding_new(3, 2))
 MAKER(layer_norm, rapt_layer_norm_new(4, RAPT_BIAS))
 MAKER(rms_norm, rapt_rms_norm_new(4))
+MAKER(batch_norm, rapt_batch_norm_new(4))
+MAKER(conv1d_layer, rapt_conv1d_layer_new(4, 2, 3, NULL, RAPT_BIAS))
+MAKER(conv2d_layer, rapt_conv2d_layer_new(4, 2, (int64_t[]){3, 2}, NULL, RAPT_BIAS))
 MAKER(dropout, rapt_dropout_new(0.5))
 MAKER(activation, rapt_activation_new("relu", rapt_relu))
 MAKER(gru, rapt_gru_new(2, 3, 2, 0.1))
 MAKER(lstm, rapt_lstm_new(2, 3, 2, 0.1))
+MAKER(bidirectional_gru, rapt_bidirectional_gru_new(2, 3, 2, 0.1))
+MAKER(bidirectional_lstm, rapt_bidirectional_lstm_new(2, 3, 2, 0.1))
 MAKER(dot_product, rapt_dot_product_attention_new(0.1))
 MAKER(additive, rapt_additive_attention_new(2, 3, 4, 0.1))
 MAKER(dot_scoring, rapt_dot_product_scoring_new())
@@ -117,11 +122,16 @@ static const struct {
     {"embedding", make_embedding, 1},
     {"layer_norm", make_layer_norm, 2},
     {"rms_norm", make_rms_norm, 1},
+    {"batch_norm", make_batch_norm, 5},
+    {"conv1d_layer", make_conv1d_layer, 2},
+    {"conv2d_layer", make_conv2d_layer, 2},
     {"dropout", make_dropout, 0},
     {"activation", make_activation, 0},
     {"sequential", make_sequential, 4},
     {"gru", make_gru, 8},
     {"lstm", make_lstm, 8},
+    {"bidirectional_gru", make_bidirectional_gru, 16},
+    {"bidirectional_lstm", make_bidirectional_lstm, 16},
     {"attention", make_attention, 1},
     {"dot_product_attention", make_dot_product, 0},
     {"additive_attention", make_additive, 3},

@@ -1,9 +1,9 @@
-/* GRU and LSTM on packed sequences give what each sequence gives alone. */
+/* GRU and LSTM of one direction and of two on packed and on padded sequences give what each sequence gives alone. */
 #include "modules.h"
 
 #include <string.h>
 
-enum { sequences = 5, all_rows = 19, in = 3, hidden = 4, layers = 2, most_inputs = 3 };
+enum { sequences = 5, all_rows = 19, longest = 7, in = 3, hidden = 4, layers = 2, most_inputs = 3 };
 static const int64_t lengths[sequences] = {3, 1, 7, 3, 5};
 
 /* A layer, what goes into it, and what came out: outputs and last states. */
@@ -13,17 +13,26 @@ typedef struct run {
     rapt_tensor *result[3];
 } run;
 
-static run run_new(int gates, bool plain, bool given)
+static rapt_recurrent *layer_new(int gates, int directions)
+{
+    if (directions == 2)
+        return gates == 4 ? (rapt_recurrent *)rapt_bidirectional_lstm_new(in, hidden, layers, 0)
+                          : (rapt_recurrent *)rapt_bidirectional_gru_new(in, hidden, layers, 0);
+    return gates == 4 ? (rapt_recurrent *)rapt_lstm_new(in, hidden, layers, 0)
+                      : (rapt_recurrent *)rapt_gru_new(in, hidden, layers, 0);
+}
+
+static run run_new(int gates, int directions, bool plain, bool given)
 {
     rapt_seed(1);
-    run r = {.layer = gates == 4 ? (rapt_recurrent *)rapt_lstm_new(in, hidden, layers, 0)
-                                 : (rapt_recurrent *)rapt_gru_new(in, hidden, layers, 0)};
+    run r = {.layer = layer_new(gates, directions)};
     cr_assert(r.layer && rapt_module_cast(&r.layer->module, RAPT_FLOAT64), "%s", rapt_error());
     r.layer->plain = plain;
     r.starts = rapt_packing_starts(rapt_from(RAPT_INT64, RAPT_SHAPE(sequences), lengths));
     r.input[0] = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(all_rows, in)));
     for (int i = 1; given && i < gates - 1; i++)
-        r.input[i] = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(layers, sequences, hidden)));
+        r.input[i] =
+            rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(layers * directions, sequences, hidden)));
     return r;
 }
 
@@ -34,6 +43,22 @@ static rapt_tensor *forward(run *r)
                               ? rapt_lstm_forward_packed((rapt_lstm *)r->layer, x[0], r->starts, x[1], x[2],
                                                          &r->result[1], &r->result[2])
                               : rapt_gru_forward_packed((rapt_gru *)r->layer, x[0], r->starts, x[1], &r->result[1]);
+}
+
+/* The same rows as a batch with NaN behind each sequence. */
+static rapt_tensor *forward_padded(run *r)
+{
+    rapt_tensor *const *x = r->input, *lengths_of = rapt_from(RAPT_INT64, RAPT_SHAPE(sequences), lengths);
+    rapt_tensor *batch = rapt_transpose(rapt_unpack(x[0], r->starts, longest + 2, (double)NAN), 0, 1);
+    rapt_tensor *y = r->layer->gates == 4
+                         ? rapt_lstm_forward_padded((rapt_lstm *)r->layer, batch, lengths_of, x[1], x[2], &r->result[1],
+                                                    &r->result[2])
+                         : rapt_gru_forward_padded((rapt_gru *)r->layer, batch, lengths_of, x[1], &r->result[1]);
+    cr_assert(y, "%s", rapt_error());
+    y = rapt_transpose(y, 0, 1);
+    r->result[0] = rapt_pack(y, r->starts);
+    cr_expect(same_bits(rapt_unpack(r->result[0], r->starts, longest + 2, 0), y), "zeros behind each sequence");
+    return r->result[0];
 }
 
 /* Sequence by sequence, joined as forward gives them. */
@@ -79,7 +104,7 @@ static bool keep_gradient(const char *name, rapt_tensor *parameter, void *contex
     return true;
 }
 
-enum { parameters = 4 * layers, gradients = parameters + most_inputs };
+enum { parameters = 4 * layers * 2, gradients = parameters + most_inputs };
 
 static void differentiate(run *r, rapt_tensor **to)
 {
@@ -92,14 +117,14 @@ static void differentiate(run *r, rapt_tensor **to)
     rapt_module_clear_gradients(&r->layer->module);
 }
 
-static void check(int gates, bool plain, bool given)
+static void check(int gates, int directions, bool plain, bool given, bool padded)
 {
     RAPT_SCOPE;
     rapt_tensor *got[gradients] = {0}, *expected[gradients] = {0};
-    run r = run_new(gates, plain, given), alone = r;
-    cr_assert(forward(&r), "%s", rapt_error());
-    expect_shape(r.result[0], RAPT_SHAPE(all_rows, hidden));
-    expect_shape(r.result[1], RAPT_SHAPE(layers, sequences, hidden));
+    run r = run_new(gates, directions, plain, given), alone = r;
+    cr_assert(padded ? forward_padded(&r) : forward(&r), "%s", rapt_error());
+    expect_shape(r.result[0], RAPT_SHAPE(all_rows, directions * hidden));
+    expect_shape(r.result[1], RAPT_SHAPE(layers * directions, sequences, hidden));
     forward_alone(&alone);
     for (int i = 0; i < gates - 1; i++) expect_near("result", r.result[i], alone.result[i]);
     differentiate(&r, got);
@@ -111,7 +136,8 @@ static void check(int gates, bool plain, bool given)
 
 Test(recurrent_packed, like_each_sequence_alone)
 {
-    for (int variant = 0; variant < 8; variant++) check(variant & 1 ? 4 : 3, variant & 2, variant & 4);
+    for (int variant = 0; variant < 32; variant++)
+        check(variant & 1 ? 4 : 3, variant & 8 ? 2 : 1, variant & 2, variant & 4, variant & 16);
 }
 
 static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
@@ -123,9 +149,9 @@ static rapt_tensor *call(rapt_tensor *const *inputs, void *context)
 
 Test(recurrent_packed, gradients)
 {
-    for (int variant = 0; variant < 8; variant++) {
+    for (int variant = 0; variant < 10; variant++) {
         RAPT_SCOPE;
-        run r = run_new(variant & 1 ? 4 : 3, variant & 2, true);
+        run r = run_new(variant & 1 ? 4 : 3, variant & 8 ? 2 : 1, variant & 2, true);
         const rapt_gradcheck_options options = {.context = &r, .second_order = variant & 4};
         const rapt_gradcheck_result result =
             rapt_module_gradcheck(&r.layer->module, call, r.layer->gates - 1, r.input, &options);
@@ -169,7 +195,7 @@ Test(recurrent_packed, same_bits_on_any_number_of_threads)
 Test(recurrent_packed, errors)
 {
     RAPT_SCOPE;
-    run r = run_new(3, false, false);
+    run r = run_new(3, 1, false, false);
     rapt_gru *gru = (rapt_gru *)r.layer;
     rapt_tensor *starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, all_rows, all_rows}), *last;
     cr_expect_null(rapt_gru_forward_packed(gru, r.input[0], starts, NULL, &last));
@@ -188,6 +214,19 @@ Test(recurrent_packed, errors)
     rapt_tensor *state = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(layers, 2, hidden));
     cr_expect_null(rapt_gru_forward_packed(gru, r.input[0], r.starts, state, &last));
     expect_error(RAPT_ERROR_SHAPE, "state [2, 5, 4] expected");
+    rapt_tensor *x = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(4, 2, in));
+    cr_expect_null(
+        rapt_gru_forward_padded(gru, x, rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){3, 0}), NULL, &last));
+    expect_error(RAPT_ERROR_VALUE, "sequence 1 has no rows");
+    cr_expect_null(
+        rapt_gru_forward_padded(gru, x, rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){3, 5}), NULL, &last));
+    expect_error(RAPT_ERROR_SHAPE, "room for 5 rows");
+    cr_expect_null(rapt_gru_forward_padded(gru, x, rapt_ones(RAPT_INT64, RAPT_SHAPE(3)), NULL, &last));
+    expect_error(RAPT_ERROR_SHAPE, "3 sequences");
+    cr_expect_null(rapt_gru_forward_padded(gru, x, NULL, NULL, &last));
+    expect_error(RAPT_ERROR_NULL, "GRU: the lengths are NULL");
+    cr_expect_null(rapt_gru_forward_padded(gru, NULL, rapt_ones(RAPT_INT64, RAPT_SHAPE(3)), NULL, &last));
+    expect_error(RAPT_ERROR_NULL, "GRU: the input is NULL");
     rapt_module_free(&r.layer->module);
 }
 
@@ -197,7 +236,7 @@ Test(recurrent_packed, no_memory)
     const int64_t before = live_bytes();
     for (int variant = 0; variant < 4; variant++) {
         RAPT_SCOPE;
-        run r = run_new(variant & 1 ? 4 : 3, variant & 2, true);
+        run r = run_new(variant & 1 ? 4 : 3, variant & 2 ? 1 : 2, variant & 2, true);
         bool done = false;
         for (int64_t failures = 0; !done; failures++) {
             RAPT_SCOPE;

@@ -19,6 +19,44 @@ static void layer_norm(parity *p)
     parity_output(p, "y", rapt_layer_norm_forward(layer, parity_input(p, "x")));
 }
 
+static void batch_norm(parity *p)
+{
+    rapt_batch_norm *layer = parity_module(p, rapt_batch_norm_new(3));
+    if (!layer) return;
+    rapt_module_train(&layer->module, p->option);
+    parity_output(p, "y", rapt_batch_norm_forward(layer, parity_input(p, "x")));
+    parity_output(p, "running_mean", layer->running_mean);
+    parity_output(p, "running_var", layer->running_var);
+    parity_output(p, "batches", layer->batches);
+}
+
+static void conv1d(parity *p)
+{
+    static const rapt_convolution options = {.stride = {2}, .padding = {3}, .dilation = {2}, .groups = 2};
+    rapt_convolution_layer *layer = parity_module(p, rapt_conv1d_layer_new(4, 6, 3, &options, RAPT_BIAS));
+    parity_output(p, "y", rapt_convolution_layer_forward(layer, parity_input(p, "x")));
+}
+
+static void conv2d(parity *p)
+{
+    static const rapt_convolution options = {.stride = {1, 2}, .padding = {1, 2}, .dilation = {2, 1}};
+    rapt_convolution_layer *layer =
+        parity_module(p, rapt_conv2d_layer_new(3, 5, (int64_t[]){2, 3}, &options, RAPT_NO_BIAS));
+    parity_output(p, "y", rapt_convolution_layer_forward(layer, parity_input(p, "x")));
+}
+
+static void pools(parity *p)
+{
+    const rapt_pool largest = {.size = {3, 2}, .stride = {2, 2}, .padding = {1, 1}, .dilation = {1, 2}, .ceil = true};
+    const rapt_pool mean = {.size = {3, 2}, .stride = {2, 1}, .padding = {1, 0}, .ceil = true};
+    rapt_pool inside = mean;
+    inside.leaves_padding_out = true;
+    rapt_tensor *x = parity_input(p, "x");
+    parity_output(p, "max", rapt_max_pool2d(x, &largest));
+    parity_output(p, "mean", rapt_avg_pool2d(x, &mean));
+    parity_output(p, "inside", rapt_avg_pool2d(x, &inside));
+}
+
 static void sequential(parity *p)
 {
     rapt_module *first = (rapt_module *)rapt_linear_new(4, 6, RAPT_BIAS);
@@ -60,6 +98,12 @@ const parity_case parity_layers[] = {
     PARITY(embedding),
     PARITY(layer_norm),
     PARITY(rms_norm),
+    PARITY(conv1d),
+    PARITY(conv2d),
+    PARITY(pools),
+    PARITY_AS(batch_norm, batch_norm, true),
+    PARITY_AS(batch_norm_images, batch_norm, true),
+    PARITY_AS(batch_norm_evaluation, batch_norm, false),
     PARITY(sequential),
     PARITY(relu),
     PARITY(gelu),
@@ -73,31 +117,43 @@ const parity_case parity_layers[] = {
     {0},
 };
 
-enum { no_state, from_state };
+enum { bidirectional = 1, from_state = 2, with_lengths = 4 };
 
 static void gru(parity *p)
 {
-    rapt_gru *layer = parity_module(p, rapt_gru_new(3, 5, 2, 0));
-    rapt_tensor *final = NULL, *h = p->option == from_state ? parity_input(p, "h") : NULL;
-    parity_output(p, "y", rapt_gru_forward(layer, parity_input(p, "x"), h, &final));
+    rapt_tensor *final = NULL, *x = parity_input(p, "x"), *h = p->option & from_state ? parity_input(p, "h") : NULL;
+    rapt_gru *layer =
+        parity_module(p, p->option & bidirectional ? rapt_bidirectional_gru_new(3, 5, 2, 0) : rapt_gru_new(3, 5, 2, 0));
+    parity_output(p, "y",
+                  p->option & with_lengths ? rapt_gru_forward_padded(layer, x, parity_input(p, "lengths"), h, &final)
+                                           : rapt_gru_forward(layer, x, h, &final));
     parity_output(p, "final", final);
 }
 
 static void lstm(parity *p)
 {
-    rapt_lstm *layer = parity_module(p, rapt_lstm_new(3, 5, 2, 0));
-    rapt_tensor *final = NULL, *final_cell = NULL;
-    rapt_tensor *h = p->option == from_state ? parity_input(p, "h") : NULL;
-    rapt_tensor *c = p->option == from_state ? parity_input(p, "c") : NULL;
-    parity_output(p, "y", rapt_lstm_forward(layer, parity_input(p, "x"), h, c, &final, &final_cell));
+    rapt_tensor *final = NULL, *final_cell = NULL, *x = parity_input(p, "x");
+    rapt_tensor *h = p->option & from_state ? parity_input(p, "h") : NULL;
+    rapt_tensor *c = p->option & from_state ? parity_input(p, "c") : NULL;
+    rapt_lstm *layer = parity_module(p, p->option & bidirectional ? rapt_bidirectional_lstm_new(3, 5, 2, 0)
+                                                                  : rapt_lstm_new(3, 5, 2, 0));
+    parity_output(p, "y",
+                  p->option & with_lengths
+                      ? rapt_lstm_forward_padded(layer, x, parity_input(p, "lengths"), h, c, &final, &final_cell)
+                      : rapt_lstm_forward(layer, x, h, c, &final, &final_cell));
     parity_output(p, "final", final);
     parity_output(p, "final_cell", final_cell);
 }
 
 const parity_case parity_recurrent[] = {
-    PARITY_AS(gru, gru, no_state),
+    PARITY_AS(gru, gru, 0),
     PARITY_AS(gru_state, gru, from_state),
-    PARITY_AS(lstm, lstm, no_state),
+    PARITY_AS(gru_bidirectional, gru, bidirectional | from_state),
+    PARITY_AS(gru_padded, gru, with_lengths),
+    PARITY_AS(gru_bidirectional_padded, gru, bidirectional | from_state | with_lengths),
+    PARITY_AS(lstm, lstm, 0),
     PARITY_AS(lstm_state, lstm, from_state),
+    PARITY_AS(lstm_bidirectional, lstm, bidirectional),
+    PARITY_AS(lstm_bidirectional_padded, lstm, bidirectional | from_state | with_lengths),
     {0},
 };

@@ -132,6 +132,39 @@ typedef enum rapt_activation {
 RAPT_API rapt_tensor *rapt_affine_activation(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias,
                                              rapt_activation activation, double dropout);
 
+/* --- images and sequences --- */
+/* Where windows lie: for conv1d the first of each, for conv2d by height and by width. 0 of stride, dilation and groups
+ * means 1. */
+typedef struct rapt_convolution {
+    int64_t stride[2], padding[2], dilation[2];
+    int64_t groups; /* of channels that do not see each other; both numbers of channels are multiples of it */
+} rapt_convolution;
+
+/* Each output is the product of a window, x's numbers from (i · stride − padding) on, `dilation` apart, with the weight:
+ * x (B, C, length), weight (out, C / groups, size), bias (out) or NULL → (B, out, new length), where the new length is
+ * ⌊(length + 2 padding − dilation (size − 1) − 1) / stride⌋ + 1. Padding counts as zeros. NULL: no options. */
+RAPT_API rapt_tensor *rapt_conv1d(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias,
+                                  const rapt_convolution *options);
+/* The same of (B, C, height, width) and (out, C / groups, height, width). */
+RAPT_API rapt_tensor *rapt_conv2d(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias,
+                                  const rapt_convolution *options);
+
+/* Windows of images: of [0] for …1d, of height and width for …2d. stride 0: the size; dilation 0: 1. */
+typedef struct rapt_pool {
+    int64_t size[2], stride[2];
+    int64_t padding[2];      /* half of the size at most */
+    int64_t dilation[2];     /* of max_pool only */
+    bool ceil;               /* the last window may reach past the padding, if it begins before that */
+    bool leaves_padding_out; /* of avg_pool: the mean is over x's numbers only; else padding counts as zeros */
+} rapt_pool;
+
+/* (B, C, length) or (B, C, height, width): the largest number of each window, without padding (the gradient goes to the
+ * first of equals; NaN wins), and the mean. Sizes as of convolutions. A window that sees no number is an error. */
+RAPT_API rapt_tensor *rapt_max_pool1d(rapt_tensor *x, const rapt_pool *pool);
+RAPT_API rapt_tensor *rapt_max_pool2d(rapt_tensor *x, const rapt_pool *pool);
+RAPT_API rapt_tensor *rapt_avg_pool1d(rapt_tensor *x, const rapt_pool *pool);
+RAPT_API rapt_tensor *rapt_avg_pool2d(rapt_tensor *x, const rapt_pool *pool);
+
 /* --- views: no element is copied (but by reshape of a tensor whose strides cannot express it, and contiguous) --- */
 RAPT_API rapt_tensor *rapt_reshape(rapt_tensor *x, int rank, const int64_t *shape); /* one size may be −1 */
 RAPT_API rapt_tensor *rapt_transpose(rapt_tensor *x, int axis, int other_axis);     /* they change places */
@@ -183,6 +216,11 @@ RAPT_API rapt_tensor *rapt_entmax15(rapt_tensor *x, int axis);
 RAPT_API rapt_tensor *rapt_layer_normalize(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias, double epsilon);
 /* x / √(mean x² + epsilon) · weight over the last axis; weight (d) or NULL (Zhang & Sennrich 2019). */
 RAPT_API rapt_tensor *rapt_rms_normalize(rapt_tensor *x, rapt_tensor *weight, double epsilon);
+/* (x − mean) / √(var + epsilon) · weight + bias, mean and var those of each channel, over all axes but axis 1 (Ioffe &
+ * Szegedy 2015): x (B, C, …), weight and bias (C) or NULL. Unless NULL, *mean and *variance become these (C), constants;
+ * the variance is Σ(x−x̄)² / n, and 0 of no number. */
+RAPT_API rapt_tensor *rapt_batch_normalize(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias, double epsilon,
+                                           rapt_tensor **mean, rapt_tensor **variance);
 /* Zeroes each element with the probability, in [0, 1], and scales the others by 1 / (1 − probability). */
 RAPT_API rapt_tensor *rapt_drop(rapt_tensor *x, double probability);
 

@@ -30,6 +30,21 @@ typedef struct rapt_embedding {
 RAPT_API rapt_embedding *rapt_embedding_new(int64_t count, int64_t size);
 RAPT_API rapt_tensor *rapt_embedding_forward(rapt_embedding *embedding, rapt_tensor *indices); /* (…) → (…, size) */
 
+/* PyTorch's Conv1d and Conv2d: rapt_conv1d or rapt_conv2d with its weight (out, in / groups, size) or (…, height, width)
+ * and bias (out), both uniform within ±1/√(in / groups · size) at first. */
+typedef struct rapt_convolution_layer {
+    rapt_module module;
+    rapt_tensor *weight, *bias; /* bias may be NULL */
+    rapt_convolution options;
+} rapt_convolution_layer;
+
+/* options may be NULL, flags RAPT_BIAS; size of a 2d one: height and width. */
+RAPT_API rapt_convolution_layer *rapt_conv1d_layer_new(int64_t in, int64_t out, int64_t size,
+                                                       const rapt_convolution *options, int flags);
+RAPT_API rapt_convolution_layer *rapt_conv2d_layer_new(int64_t in, int64_t out, const int64_t size[2],
+                                                       const rapt_convolution *options, int flags);
+RAPT_API rapt_tensor *rapt_convolution_layer_forward(rapt_convolution_layer *layer, rapt_tensor *x);
+
 /* Normalises the last axis, then scales by weight (ones at first) and shifts by bias (zeros at first). */
 typedef struct rapt_layer_norm {
     rapt_module module;
@@ -50,6 +65,21 @@ typedef struct rapt_rms_norm {
 
 RAPT_API rapt_rms_norm *rapt_rms_norm_new(int64_t size);
 RAPT_API rapt_tensor *rapt_rms_norm_forward(rapt_rms_norm *rms_norm, rapt_tensor *x);
+
+/* Normalises each channel of x (B, C) or (B, C, …) over all other axes, then scales by weight (ones at first) and shifts
+ * by bias (zeros at first). In training (rapt_module_train) by the batch's own mean and variance, of 2 or more numbers,
+ * and the running ones, buffers, follow: running = (1 − momentum) · running + momentum · new, where the new variance is
+ * the unbiased one. In evaluation by the running ones. */
+typedef struct rapt_batch_norm {
+    rapt_module module;
+    rapt_tensor *weight, *bias;              /* (C) */
+    rapt_tensor *running_mean, *running_var; /* (C), zeros and ones at first */
+    rapt_tensor *batches;                    /* num_batches_tracked, an int64: forwards in training so far */
+    double epsilon, momentum;                /* 1e-5, 0.1 */
+} rapt_batch_norm;
+
+RAPT_API rapt_batch_norm *rapt_batch_norm_new(int64_t size);
+RAPT_API rapt_tensor *rapt_batch_norm_forward(rapt_batch_norm *batch_norm, rapt_tensor *x);
 
 /* In training zeroes each element with the probability and scales the others up; in evaluation the identity. */
 typedef struct rapt_dropout {

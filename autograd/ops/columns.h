@@ -1,0 +1,34 @@
+/* What convolutions see of images: each window's numbers as a column of a matrix. */
+#ifndef RAPT_OPS_COLUMNS_H
+#define RAPT_OPS_COLUMNS_H
+
+#include "tensor/core.h"
+
+/* How windows lie on images (…, C, height, width), by [0] rows and [1] columns of an image. */
+typedef struct rapt_windows {
+    int64_t size[2], stride[2], padding[2], dilation[2];
+    int64_t in[2], out[2]; /* of the image, and how many windows there are */
+} rapt_windows;
+
+/* Fills in `out` of what is given otherwise; false and an error when a number is none or no window fits. With ceil the
+ * last window may reach past the padding, if it begins before that. */
+bool rapt_windows_place(const char *op, rapt_windows *w, bool ceil);
+
+static inline int64_t rapt_windows_count(const rapt_windows *w)
+{
+    return w->out[0] * w->out[1];
+}
+
+/* The numbers of channels' windows [first, last) to columns (channels·size, last − first), dense; 0 for padding. */
+void rapt_columns_fill(const rapt_windows *w, rapt_dtype dtype, int64_t channels, const char *image, int64_t first,
+                       int64_t last, char *columns);
+
+/* The opposite: each number of the columns is added to where it came from. */
+void rapt_columns_add(const rapt_windows *w, rapt_dtype dtype, int64_t channels, const char *columns, int64_t first,
+                      int64_t last, char *image);
+
+/* Ops, each the other's derivative: images (B, C, height, width) → (B, C·size, windows), and back. */
+rapt_tensor *rapt_unfold(rapt_tensor *images, const rapt_windows *w);
+rapt_tensor *rapt_fold_columns(rapt_tensor *columns, const rapt_windows *w);
+
+#endif

@@ -1,0 +1,88 @@
+/* BatchNorm: each channel brought to mean 0 and variance 1, by the batch's statistics or by running ones. */
+#include <stdio.h>
+
+#include <rapt/layers.h>
+
+/* A channel's numbers (C), shaped so that they broadcast to x. */
+static rapt_tensor *by_channel(rapt_tensor *numbers, const rapt_tensor *x)
+{
+    int64_t shape[RAPT_MAX_RANK];
+    for (int axis = 0; axis < rapt_rank(x); axis++) shape[axis] = axis == 1 ? -1 : 1;
+    return rapt_reshape(numbers, rapt_rank(x), shape);
+}
+
+/* running = (1 − momentum) · running + momentum · new, of the mean and of the unbiased variance of n numbers. */
+static bool follow(rapt_batch_norm *b, rapt_tensor *mean, rapt_tensor *variance, int64_t n)
+{
+    const double momentum = b->momentum, unbiased = (double)n / (double)(n - 1);
+    RAPT_NO_GRADIENT;
+    return rapt_scale_in_place(b->running_mean, 1 - momentum) && rapt_add_in_place(b->running_mean, mean, momentum) &&
+           rapt_scale_in_place(b->running_var, 1 - momentum) &&
+           rapt_add_in_place(b->running_var, variance, momentum * unbiased) &&
+           rapt_fill(b->batches, rapt_item(b->batches) + 1);
+}
+
+static rapt_tensor *forward_training(rapt_batch_norm *b, rapt_tensor *x)
+{
+    RAPT_SCOPE;
+    rapt_tensor *mean, *variance, *y = rapt_batch_normalize(x, b->weight, b->bias, b->epsilon, &mean, &variance);
+    if (!y) return NULL;
+    const int64_t channels = rapt_size(x, 1), n = channels > 0 ? rapt_count(x) / channels : 0;
+    if (n < 2) {
+        rapt_fail(RAPT_ERROR_VALUE, b->module.kind->name,
+                  "%lld numbers in each channel; 2 or more expected in training (rapt_module_train)", (long long)n);
+        return NULL;
+    }
+    return follow(b, mean, variance, n) ? rapt_keep(y) : NULL;
+}
+
+/* The difference first, so that numbers far from 0 keep their digits. */
+static rapt_tensor *forward_evaluation(rapt_batch_norm *b, rapt_tensor *x)
+{
+    RAPT_SCOPE;
+    const int64_t size = rapt_count(b->weight);
+    if (rapt_rank(x) < 2 || rapt_size(x, 1) != size) {
+        char text[128];
+        rapt_fail(RAPT_ERROR_SHAPE, b->module.kind->name, "x (B, %lld, ...) expected, not %s", (long long)size,
+                  rapt_describe(x, text, sizeof text));
+        return NULL;
+    }
+    rapt_tensor *scale = rapt_mul(b->weight, rapt_rsqrt(rapt_add_scalar(b->running_var, b->epsilon)));
+    rapt_tensor *centered = rapt_sub(x, by_channel(b->running_mean, x));
+    return rapt_keep(rapt_add(rapt_mul(centered, by_channel(scale, x)), by_channel(b->bias, x)));
+}
+
+static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
+{
+    rapt_batch_norm *b = (rapt_batch_norm *)module;
+    return module->training ? forward_training(b, x) : forward_evaluation(b, x);
+}
+
+static void describe(const rapt_module *module, char *text, size_t size)
+{
+    const rapt_batch_norm *b = (const rapt_batch_norm *)module;
+    snprintf(text, size, "%lld, momentum %g", (long long)rapt_count(b->weight), b->momentum);
+}
+
+static const rapt_module_class kind = {.name = "BatchNorm", .forward = forward, .describe = describe};
+
+rapt_batch_norm *rapt_batch_norm_new(int64_t size)
+{
+    RAPT_SCOPE;
+    rapt_batch_norm *b = rapt_module_new(sizeof *b, &kind);
+    if (!b) return NULL;
+    rapt_module *module = &b->module;
+    b->epsilon = 1e-5;
+    b->momentum = 0.1;
+    b->weight = rapt_module_add_parameter(module, "weight", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(size)));
+    b->bias = rapt_module_add_parameter(module, "bias", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(size)));
+    b->running_mean = rapt_module_add_buffer(module, "running_mean", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(size)));
+    b->running_var = rapt_module_add_buffer(module, "running_var", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(size)));
+    b->batches = rapt_module_add_buffer(module, "num_batches_tracked", rapt_zeros(RAPT_INT64, 0, NULL));
+    return rapt_module_finish(module);
+}
+
+rapt_tensor *rapt_batch_norm_forward(rapt_batch_norm *batch_norm, rapt_tensor *x)
+{
+    return rapt_module_forward(batch_norm ? &batch_norm->module : NULL, x);
+}

@@ -1,0 +1,136 @@
+/* BatchNorm: by the batch and by running statistics. */
+#include "modules.h"
+
+#include "temporary_file.h"
+
+static rapt_batch_norm *new_of_doubles(int64_t size)
+{
+    rapt_batch_norm *layer = rapt_batch_norm_new(size);
+    cr_assert(layer && rapt_module_cast(&layer->module, RAPT_FLOAT64), "%s", rapt_error());
+    return layer;
+}
+
+Test(batch_norm, of_vectors)
+{
+    RAPT_SCOPE;
+    rapt_batch_norm *layer = rapt_batch_norm_new(2);
+    expect_parameter(layer, "weight", RAPT_SHAPE(2));
+    expect_parameter(layer, "bias", RAPT_SHAPE(2));
+    expect_values("running mean", rapt_module_find(&layer->module, "running_mean"), 2, (double[]){0, 0}, 0);
+    expect_values("running variance", rapt_module_find(&layer->module, "running_var"), 2, (double[]){1, 1}, 0);
+    expect_values("batches", rapt_module_find(&layer->module, "num_batches_tracked"), 1, (double[]){0}, 0);
+    cr_expect(layer->epsilon == 1e-5 && layer->momentum == 0.1);
+    cr_expect_eq(rapt_module_parameter_count(&layer->module), 4, "buffers are not trained");
+    cr_expect(rapt_module_cast(&layer->module, RAPT_FLOAT64));
+    rapt_tensor *x = doubles(RAPT_SHAPE(2, 2), (double[]){1, 2, 2, 8});
+    layer->epsilon = 0;
+    expect_values("by column", rapt_batch_norm_forward(layer, x), 4, (double[]){-1, -1, 1, 1}, 1e-15);
+    /* means 1.5 and 5, unbiased variances 0.5 and 18 */
+    expect_values("running mean", layer->running_mean, 2, (double[]){0.15, 0.5}, 1e-15);
+    expect_values("running variance", layer->running_var, 2, (double[]){0.95, 2.7}, 1e-15);
+    expect_values("batches", layer->batches, 1, (double[]){1}, 0);
+    rapt_module_train(&layer->module, false);
+    set_values(layer, "running_mean", (double[]){1, 2});
+    set_values(layer, "running_var", (double[]){4, 9});
+    set_values(layer, "weight", (double[]){2, 3});
+    set_values(layer, "bias", (double[]){10, 20});
+    expect_values("in evaluation", rapt_batch_norm_forward(layer, x), 4, (double[]){10, 20, 11, 26}, 1e-14);
+    expect_values("alone", rapt_batch_norm_forward(layer, rapt_slice(x, 0, 1, 2, 1)), 2, (double[]){11, 26}, 1e-14);
+    expect_values("batches as before", layer->batches, 1, (double[]){1}, 0);
+    expect_values("mean as before", layer->running_mean, 2, (double[]){1, 2}, 0);
+    rapt_module_free(&layer->module);
+    expect_no_error();
+}
+
+/* Images are so many more items of their channels. */
+Test(batch_norm, of_images_is_that_of_their_pixels)
+{
+    RAPT_SCOPE;
+    rapt_seed(3);
+    for (int64_t size = 1; size < 20; size += 9) {
+        rapt_batch_norm *layer = new_of_doubles(3), *flat = new_of_doubles(3);
+        rapt_tensor *x = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 3, size, 2));
+        rapt_tensor *pixels = rapt_reshape(rapt_permute(x, RAPT_AXES(0, 2, 3, 1)), RAPT_SHAPE(-1, 3));
+        rapt_tensor *y = rapt_batch_norm_forward(layer, x), *z = rapt_batch_norm_forward(flat, pixels);
+        expect_shape(y, RAPT_SHAPE(2, 3, size, 2));
+        y = rapt_reshape(rapt_permute(y, RAPT_AXES(0, 2, 3, 1)), RAPT_SHAPE(-1, 3));
+        cr_expect_lt(rapt_item(rapt_max(rapt_abs(rapt_sub(y, z)), RAPT_ALL_AXES, false)), 1e-14);
+        rapt_tensor *distance = rapt_abs(rapt_sub(layer->running_var, flat->running_var));
+        cr_expect_lt(rapt_item(rapt_max(distance, RAPT_ALL_AXES, false)), 1e-14);
+        rapt_module_free(&layer->module);
+        rapt_module_free(&flat->module);
+    }
+    expect_no_error();
+}
+
+Test(batch_norm, running_statistics_are_saved_copied_and_no_part_of_a_graph)
+{
+    RAPT_SCOPE;
+    rapt_seed(4);
+    rapt_batch_norm *layer = rapt_batch_norm_new(3), *other = rapt_batch_norm_new(3);
+    rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(5, 3)));
+    for (int i = 0; i < 3; i++) rapt_batch_norm_forward(layer, x);
+    cr_expect(!rapt_requires_gradient(layer->running_mean) && !rapt_requires_gradient(layer->running_var));
+    char path[32];
+    write_temporary_file(path, "", 0);
+    cr_expect(rapt_module_save(&layer->module, path) && rapt_module_load(&other->module, path));
+    unlink(path);
+    cr_expect(same_bits(layer->running_mean, other->running_mean) && same_bits(layer->running_var, other->running_var));
+    expect_values("batches", other->batches, 1, (double[]){3}, 0);
+    rapt_module_free(&other->module);
+    other = rapt_batch_norm_new(3);
+    cr_expect(rapt_module_copy(&other->module, &layer->module));
+    cr_expect(same_bits(layer->running_var, other->running_var));
+    rapt_module_free(&other->module);
+    /* Frozen ones are no longer trained, but still follow. */
+    cr_expect_eq(rapt_module_freeze(&layer->module, "*", true), 2);
+    rapt_batch_norm_forward(layer, x);
+    expect_values("batches", layer->batches, 1, (double[]){4}, 0);
+    rapt_module_free(&layer->module);
+    expect_no_error();
+}
+
+Test(batch_norm, gradients_of_both_orders)
+{
+    for (int variant = 0; variant < 8; variant++) {
+        RAPT_SCOPE;
+        rapt_seed(5);
+        rapt_batch_norm *layer = new_of_doubles(2);
+        rapt_module_train(&layer->module, variant & 1);
+        rapt_tensor *x = rapt_require_gradient(variant & 2 ? rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 2, 3))
+                                                           : rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(4, 2)));
+        const rapt_gradcheck_result result =
+            rapt_module_gradcheck(&layer->module, NULL, 1, &x, &(rapt_gradcheck_options){.second_order = variant & 4});
+        cr_expect(result.passed, "variant %d: %s", variant, result.message);
+        rapt_module_free(&layer->module);
+    }
+    expect_no_error();
+}
+
+Test(batch_norm, errors)
+{
+    RAPT_SCOPE;
+    rapt_batch_norm *layer = rapt_batch_norm_new(3);
+    rapt_tensor *bad[] = {rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 4)), rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3))};
+    for (int training = 0; training < 2; training++) {
+        rapt_module_train(&layer->module, training);
+        for (int i = 0; i < 2; i++) {
+            cr_expect_null(rapt_batch_norm_forward(layer, bad[i]));
+            expect_error(RAPT_ERROR_SHAPE, i == 0 && training ? "[4], axis 1 of x" : i == 0 ? "[3, 4]" : "");
+        }
+        cr_expect_null(rapt_batch_norm_forward(layer, rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 3))));
+        expect_error(RAPT_ERROR_DTYPE, "float64");
+        cr_expect_null(rapt_batch_norm_forward(layer, NULL));
+        expect_error(RAPT_ERROR_NULL, "BatchNorm");
+    }
+    for (int64_t items = 0; items < 2; items++) {
+        cr_expect_null(rapt_batch_norm_forward(layer, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(items, 3))));
+        expect_error(RAPT_ERROR_VALUE, items ? "1 numbers in each channel; 2 or more" : "0 numbers in each channel");
+    }
+    expect_values("batches", layer->batches, 1, (double[]){0}, 0);
+    cr_expect_null(rapt_batch_norm_forward(NULL, bad[0]));
+    expect_error(RAPT_ERROR_NULL, "NULL");
+    rapt_module_free(&layer->module);
+    cr_expect_null(rapt_batch_norm_new(-2));
+    expect_error(RAPT_ERROR_SHAPE, "-2");
+}

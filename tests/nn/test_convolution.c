@@ -1,0 +1,98 @@
+/* Conv1d and Conv2d. */
+#include "modules.h"
+
+static const rapt_convolution padded = {.padding = {1, 1}, .groups = 2};
+
+Test(convolution, of_sequences)
+{
+    RAPT_SCOPE;
+    rapt_convolution_layer *layer = rapt_conv1d_layer_new(1, 1, 3, NULL, RAPT_BIAS);
+    expect_parameter(layer, "weight", RAPT_SHAPE(1, 1, 3));
+    expect_parameter(layer, "bias", RAPT_SHAPE(1));
+    cr_expect(rapt_module_cast(&layer->module, RAPT_FLOAT64));
+    set_values(layer, "weight", (double[]){1, 10, 100});
+    set_values(layer, "bias", (double[]){0.5});
+    rapt_tensor *x = doubles(RAPT_SHAPE(1, 1, 5), (double[]){1, 2, 3, 4, 5});
+    rapt_tensor *y = rapt_convolution_layer_forward(layer, x);
+    expect_shape(y, RAPT_SHAPE(1, 1, 3));
+    expect_values("y", y, 3, (double[]){321.5, 432.5, 543.5}, 0);
+    layer->options = (rapt_convolution){.stride = {2}, .padding = {2}, .dilation = {2}};
+    y = rapt_convolution_layer_forward(layer, x); /* 0 1 3, 1 3 5, 3 5 0 */
+    expect_values("of gaps", y, 3, (double[]){310.5, 531.5, 53.5}, 0);
+    rapt_module_free(&layer->module);
+    expect_no_error();
+}
+
+Test(convolution, of_images_in_groups)
+{
+    RAPT_SCOPE;
+    rapt_convolution_layer *layer = rapt_conv2d_layer_new(2, 4, (int64_t[]){3, 1}, &padded, RAPT_NO_BIAS);
+    expect_parameter(layer, "weight", RAPT_SHAPE(4, 1, 3, 1));
+    cr_expect_null(rapt_module_find(&layer->module, "bias"));
+    cr_expect(rapt_module_cast(&layer->module, RAPT_FLOAT64));
+    set_values(layer, "weight", (double[]){1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1});
+    rapt_tensor *x = doubles(RAPT_SHAPE(1, 2, 2, 1), (double[]){1, 2, 3, 4});
+    rapt_tensor *y = rapt_convolution_layer_forward(layer, x);
+    expect_shape(y, RAPT_SHAPE(1, 4, 2, 3));
+    const double expected[] = {0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 2, 0, 0, 4, 0, 0, 0, 0, 0, 7, 0, 0, 7, 0};
+    expect_values("y", y, 24, expected, 0);
+    rapt_module_free(&layer->module);
+    expect_no_error();
+}
+
+Test(convolution, starts_uniform)
+{
+    rapt_seed(7);
+    rapt_convolution_layer *layer =
+        rapt_conv2d_layer_new(8, 3000, (int64_t[]){5, 5}, &(rapt_convolution){.groups = 2}, RAPT_BIAS);
+    expect_uniform(layer->weight, 0.1); /* 1 / √(4 · 25) */
+    expect_uniform(layer->bias, 0.1);
+    rapt_module_free(&layer->module);
+}
+
+Test(convolution, gradients_of_both_orders)
+{
+    for (int variant = 0; variant < 4; variant++) {
+        RAPT_SCOPE;
+        rapt_seed(5);
+        const bool of_images = variant & 1;
+        rapt_convolution_layer *layer =
+            of_images ? rapt_conv2d_layer_new(2, 2, (int64_t[]){2, 3}, &padded, RAPT_BIAS)
+                      : rapt_conv1d_layer_new(2, 4, 2, &(rapt_convolution){.stride = {2}, .padding = {1}}, RAPT_BIAS);
+        cr_assert(layer && rapt_module_cast(&layer->module, RAPT_FLOAT64), "%s", rapt_error());
+        rapt_tensor *x = rapt_require_gradient(of_images ? rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 2, 3, 2))
+                                                         : rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 2, 5)));
+        const rapt_gradcheck_result result =
+            rapt_module_gradcheck(&layer->module, NULL, 1, &x, &(rapt_gradcheck_options){.second_order = variant & 2});
+        cr_expect(result.passed, "variant %d: %s", variant, result.message);
+        rapt_module_free(&layer->module);
+    }
+    expect_no_error();
+}
+
+Test(convolution, errors)
+{
+    RAPT_SCOPE;
+    const int64_t before = live_bytes(), size[2] = {3, 3};
+    cr_expect_null(rapt_conv1d_layer_new(4, 6, 3, &(rapt_convolution){.groups = 3}, RAPT_BIAS));
+    expect_error(RAPT_ERROR_VALUE, "Conv1d: 4 to 6 channels in 3 groups");
+    cr_expect_null(rapt_conv2d_layer_new(4, 6, size, &(rapt_convolution){.groups = -1}, RAPT_BIAS));
+    expect_error(RAPT_ERROR_VALUE, "-1 groups");
+    cr_expect_null(rapt_conv2d_layer_new(4, 6, NULL, NULL, RAPT_BIAS));
+    expect_error(RAPT_ERROR_NULL, "Conv2d: size is NULL");
+    cr_expect_null(rapt_conv1d_layer_new(-2, 6, 3, NULL, RAPT_BIAS));
+    expect_error(RAPT_ERROR_SHAPE, "-2");
+    cr_expect_eq(live_bytes(), before);
+    rapt_convolution_layer *layer = rapt_conv2d_layer_new(2, 3, size, NULL, RAPT_BIAS);
+    cr_expect_null(rapt_convolution_layer_forward(layer, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 4, 4))));
+    expect_error(RAPT_ERROR_SHAPE, "x is [1, 3, 4, 4], weight is [3, 2, 3, 3]");
+    cr_expect_null(rapt_convolution_layer_forward(layer, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 2, 2, 4))));
+    expect_error(RAPT_ERROR_SHAPE, "does not fit into 2");
+    cr_expect_null(rapt_convolution_layer_forward(layer, rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 2, 4, 4))));
+    expect_error(RAPT_ERROR_DTYPE, "float64");
+    cr_expect_null(rapt_convolution_layer_forward(layer, NULL));
+    expect_error(RAPT_ERROR_NULL, "Conv2d");
+    cr_expect_null(rapt_convolution_layer_forward(NULL, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1))));
+    expect_error(RAPT_ERROR_NULL, "NULL");
+    rapt_module_free(&layer->module);
+}
