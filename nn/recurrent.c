@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-
 static void destroy(rapt_module *module)
 {
     free(((rapt_recurrent *)module)->layer);

@@ -1,4 +1,4 @@
-/* Rows: convolutions and poolings of images and sequences. */
+/* Rows: convolutions and pools of images and sequences. */
 #include <math.h>
 
 #include "ops.h"
@@ -251,17 +251,17 @@ static const op_row rows[] = {
      .optional = 4,
      SAMPLES(images),
      FAILURES(bad_images)},
-#define POOLING(kind, reference_, samples_, failures_)                                                                 \
+#define POOL_ROW(kind, reference_, samples_, failures_)                                                                \
     {                                                                                                                  \
         .name = #kind, .call = call_##kind, .reference = reference_, .differentiable = 1, .is_combined = true,         \
         SAMPLES(samples_), FAILURES(failures_)                                                                         \
     }
-    POOLING(max_pool1d, reference_max_pool, lines, bad_lines),
-    POOLING(max_pool2d, reference_max_pool, planes, bad_planes),
-    POOLING(max_pool2d, reference_max_pool, gaps, bad_gaps),
-    POOLING(avg_pool1d, reference_avg_pool, lines, bad_lines),
-    POOLING(avg_pool2d, reference_avg_pool, planes, bad_planes),
-    POOLING(avg_pool2d, reference_avg_pool, planes, mean_gaps),
+    POOL_ROW(max_pool1d, reference_max_pool, lines, bad_lines),
+    POOL_ROW(max_pool2d, reference_max_pool, planes, bad_planes),
+    POOL_ROW(max_pool2d, reference_max_pool, gaps, bad_gaps),
+    POOL_ROW(avg_pool1d, reference_avg_pool, lines, bad_lines),
+    POOL_ROW(avg_pool2d, reference_avg_pool, planes, bad_planes),
+    POOL_ROW(avg_pool2d, reference_avg_pool, planes, mean_gaps),
 };
 
 const op_family ops_image = {rows, sizeof rows / sizeof *rows};

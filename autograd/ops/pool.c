@@ -10,17 +10,17 @@ typedef struct pool_options {
     int axes;
 } pool_options;
 
-/* Sizes of one pooling. */
-typedef struct pooling {
+/* Sizes of one call. */
+typedef struct pool_work {
     rapt_windows windows;
     int64_t images; /* items times channels */
     bool leaves_padding_out;
     const rapt_tensor *x;
     rapt_tensor *out;
     bool failed; /* a window has no number */
-} pooling;
+} pool_work;
 
-static bool read(pooling *p, const char *op, const pool_options *o, const rapt_tensor *x, const int64_t *shape)
+static bool read(pool_work *p, const char *op, const pool_options *o, const rapt_tensor *x, const int64_t *shape)
 {
     if (x->rank != o->axes + 2) {
         char text[RAPT_SHAPE_TEXT];
@@ -28,7 +28,7 @@ static bool read(pooling *p, const char *op, const pool_options *o, const rapt_t
                          o->axes == 1 ? "length" : "height, width");
     }
     if (!rapt_check_floating(op, x)) return false;
-    *p = (pooling){.images = shape[0] * shape[1], .leaves_padding_out = o->pool.leaves_padding_out};
+    *p = (pool_work){.images = shape[0] * shape[1], .leaves_padding_out = o->pool.leaves_padding_out};
     rapt_windows *w = &p->windows;
     *w = (rapt_windows){.size = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .in = {1, 1}};
     for (int axis = 0; axis < o->axes; axis++) {
@@ -46,7 +46,7 @@ static bool read(pooling *p, const char *op, const pool_options *o, const rapt_t
     return rapt_windows_place(op, w, o->pool.ceil);
 }
 
-static rapt_tensor *result_new(const char *op, const pooling *p, const pool_options *o, rapt_dtype dtype,
+static rapt_tensor *result_new(const char *op, const pool_work *p, const pool_options *o, rapt_dtype dtype,
                                const rapt_tensor *x)
 {
     const int64_t *out = p->windows.out + 2 - o->axes;
@@ -71,7 +71,7 @@ static int64_t end_inside(const rapt_windows *w, int k, int64_t start)
 #define LARGEST(T, dtype)                                                                                              \
     static void find_largest_##dtype(void *context, int64_t first, int64_t last)                                       \
     {                                                                                                                  \
-        pooling *p = context;                                                                                          \
+        pool_work *p = context;                                                                                        \
         const rapt_windows *w = &p->windows;                                                                           \
         for (int64_t image = first; image < last; image++) {                                                           \
             const T *x = (const T *)(const void *)p->x->data + image * w->in[0] * w->in[1];                            \
@@ -104,7 +104,7 @@ static rapt_tensor *largest_forward(rapt_call *call)
     const char *op = rapt_call_op(call)->name;
     const pool_options *o = rapt_call_options(call);
     const rapt_tensor *x = rapt_call_input(call, 0);
-    pooling p;
+    pool_work p;
     if (!read(&p, op, o, x, x->shape)) return NULL;
     p.out = result_new(op, &p, o, RAPT_INT64, x);
     p.x = rapt_as_contiguous(x);
@@ -162,7 +162,7 @@ static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low
 
 /* y = Σ x / count over each window; back: dx = Σ g / count over the windows that see x. x is g then. */
 #define MEANS(T, dtype)                                                                                                \
-    static void average_##dtype(const pooling *p, const T *x, T *out, bool back)                                       \
+    static void average_##dtype(const pool_work *p, const T *x, T *out, bool back)                                     \
     {                                                                                                                  \
         const rapt_windows *w = &p->windows;                                                                           \
         for (int64_t i = 0; i < rapt_windows_count(w); i++) {                                                          \
@@ -184,7 +184,7 @@ static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low
                                                                                                                        \
     static void averages_##dtype(void *context, int64_t first, int64_t last)                                           \
     {                                                                                                                  \
-        const pooling *p = context;                                                                                    \
+        const pool_work *p = context;                                                                                  \
         const int64_t pixels = p->windows.in[0] * p->windows.in[1], results = rapt_windows_count(&p->windows);         \
         for (int64_t image = first; image < last; image++)                                                             \
             average_##dtype(p, (const T *)(const void *)p->x->data + image * pixels,                                   \
@@ -193,7 +193,7 @@ static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low
                                                                                                                        \
     static void shares_##dtype(void *context, int64_t first, int64_t last)                                             \
     {                                                                                                                  \
-        const pooling *p = context;                                                                                    \
+        const pool_work *p = context;                                                                                  \
         const int64_t pixels = p->windows.in[0] * p->windows.in[1], results = rapt_windows_count(&p->windows);         \
         for (int64_t image = first; image < last; image++)                                                             \
             average_##dtype(p, (const T *)(const void *)p->x->data + image * results,                                  \
@@ -203,7 +203,7 @@ static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low
 MEANS(float, float32)
 MEANS(double, float64)
 
-static int64_t grain_of(const pooling *p)
+static int64_t grain_of(const pool_work *p)
 {
     return rapt_grain(rapt_windows_count(&p->windows) * p->windows.size[0] * p->windows.size[1]);
 }
@@ -214,7 +214,7 @@ static rapt_tensor *average_forward(rapt_call *call)
     const char *op = rapt_call_op(call)->name;
     const pool_options *o = rapt_call_options(call);
     const rapt_tensor *x = rapt_call_input(call, 0);
-    pooling p;
+    pool_work p;
     if (!read(&p, op, o, x, x->shape)) return NULL;
     p.out = result_new(op, &p, o, x->dtype, x);
     p.x = rapt_as_contiguous(x);
@@ -235,7 +235,7 @@ static rapt_tensor *back_forward(rapt_call *call)
     RAPT_SCOPE;
     const back_options *o = rapt_call_options(call);
     const rapt_tensor *g = rapt_call_input(call, 0);
-    pooling p;
+    pool_work p;
     if (!read(&p, o->of->name, &o->options, g, o->shape)) return NULL;
     p.out = rapt_zeros(g->dtype, o->options.axes + 2, o->shape);
     p.x = rapt_as_contiguous(g);

@@ -53,7 +53,8 @@ def rms_norm(p):
 def draw_convolution(p, axes):
     """x, weight, bias's chance, and stride, padding, dilation and groups."""
     groups, sizes = p.one([1, 1, 2, 3]), [p.between(1, 3) for _ in range(axes)]
-    stride, padding, dilation = ([p.one(choices) for _ in range(axes)] for choices in ([1, 1, 2, 3], [0, 1, 2], [1, 1, 2]))
+    choices = [1, 1, 2, 3], [0, 1, 2], [1, 1, 2]
+    stride, padding, dilation = ([p.one(numbers) for _ in range(axes)] for numbers in choices)
     lengths = [max(p.between(1, 7), (size - 1) * gap + 1 - 2 * pad) for size, gap, pad in zip(sizes, dilation, padding)]
     depth, out = p.between(1, 2), groups * p.between(1, 3)
     x = p.shaped([p.between(0, 3), groups * depth, *lengths])
@@ -98,9 +99,9 @@ def pool(name, function, axes, is_mean):
         ceil, outside = p.chance(0.3), is_mean and p.chance(0.3)
         lengths = [max(p.between(1, 7), (size - 1) * gap + 1 - 2 * pad) for size, gap, pad in zip(sizes, gaps, padding)]
         x = p.shaped([p.between(1, 2), p.between(1, 3), *lengths])
-        rest = [] if is_mean else [gaps]
-        p.step(name, [x], lambda x: function(x, sizes, stride, padding, *rest, ceil, *([not outside] if is_mean else [])),
-               chooses=not is_mean, cancels=is_mean, variant=ceil + 2 * outside,
+        rest = [ceil, not outside] if is_mean else [gaps, ceil]
+        p.step(name, [x], lambda x: function(x, sizes, stride, padding, *rest), chooses=not is_mean,
+               cancels=is_mean, variant=ceil + 2 * outside,
                **along_axes((sizes, stride, padding, gaps)))
 
 

@@ -43,6 +43,7 @@ def layers_and_training():
     assert both.parameters()["0.weight"].tolist() == before
     assert rapt.Embedding(3, 2)(rapt.tensor([0, 2])).shape == (2, 2)
     assert rapt.Dropout(0.5).train(False)(x).tolist() == x.tolist() and rapt.LayerNorm(2)(x).shape == (1, 2)
+    assert rapt.RMSNorm(2)(x).shape == rapt.BatchNorm(2).train(False)(x).shape == (1, 2)
 
 
 @test

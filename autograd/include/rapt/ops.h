@@ -140,9 +140,10 @@ typedef struct rapt_convolution {
     int64_t groups; /* of channels that do not see each other; both numbers of channels are multiples of it */
 } rapt_convolution;
 
-/* Each output is the product of a window, x's numbers from (i · stride − padding) on, `dilation` apart, with the weight:
- * x (B, C, length), weight (out, C / groups, size), bias (out) or NULL → (B, out, new length), where the new length is
- * ⌊(length + 2 padding − dilation (size − 1) − 1) / stride⌋ + 1. Padding counts as zeros. NULL: no options. */
+/* Each output is the product of a window, x's numbers from (i · stride − padding) on, `dilation` apart, with the
+ * weight: x (B, C, length), weight (out, C / groups, size), bias (out) or NULL → (B, out, new length), where the new
+ * length is ⌊(length + 2 padding − dilation (size − 1) − 1) / stride⌋ + 1. Padding counts as zeros. NULL: no
+ * options. */
 RAPT_API rapt_tensor *rapt_conv1d(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias,
                                   const rapt_convolution *options);
 /* The same of (B, C, height, width) and (out, C / groups, height, width). */
@@ -217,8 +218,8 @@ RAPT_API rapt_tensor *rapt_layer_normalize(rapt_tensor *x, rapt_tensor *weight, 
 /* x / √(mean x² + epsilon) · weight over the last axis; weight (d) or NULL (Zhang & Sennrich 2019). */
 RAPT_API rapt_tensor *rapt_rms_normalize(rapt_tensor *x, rapt_tensor *weight, double epsilon);
 /* (x − mean) / √(var + epsilon) · weight + bias, mean and var those of each channel, over all axes but axis 1 (Ioffe &
- * Szegedy 2015): x (B, C, …), weight and bias (C) or NULL. Unless NULL, *mean and *variance become these (C), constants;
- * the variance is Σ(x−x̄)² / n, and 0 of no number. */
+ * Szegedy 2015): x (B, C, …), weight and bias (C) or NULL. Unless NULL, *mean and *variance become these (C),
+ * constants; the variance is Σ(x−x̄)² / n, and 0 of no number. */
 RAPT_API rapt_tensor *rapt_batch_normalize(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias, double epsilon,
                                            rapt_tensor **mean, rapt_tensor **variance);
 /* Zeroes each element with the probability, in [0, 1], and scales the others by 1 / (1 − probability). */

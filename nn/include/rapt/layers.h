@@ -30,8 +30,8 @@ typedef struct rapt_embedding {
 RAPT_API rapt_embedding *rapt_embedding_new(int64_t count, int64_t size);
 RAPT_API rapt_tensor *rapt_embedding_forward(rapt_embedding *embedding, rapt_tensor *indices); /* (…) → (…, size) */
 
-/* PyTorch's Conv1d and Conv2d: rapt_conv1d or rapt_conv2d with its weight (out, in / groups, size) or (…, height, width)
- * and bias (out), both uniform within ±1/√(in / groups · size) at first. */
+/* PyTorch's Conv1d and Conv2d: rapt_conv1d or rapt_conv2d with its weight (out, in / groups, size) or (…, height,
+ * width) and bias (out), both uniform within ±1/√(in / groups · size) at first. */
 typedef struct rapt_convolution_layer {
     rapt_module module;
     rapt_tensor *weight, *bias; /* bias may be NULL */
@@ -66,10 +66,10 @@ typedef struct rapt_rms_norm {
 RAPT_API rapt_rms_norm *rapt_rms_norm_new(int64_t size);
 RAPT_API rapt_tensor *rapt_rms_norm_forward(rapt_rms_norm *rms_norm, rapt_tensor *x);
 
-/* Normalises each channel of x (B, C) or (B, C, …) over all other axes, then scales by weight (ones at first) and shifts
- * by bias (zeros at first). In training (rapt_module_train) by the batch's own mean and variance, of 2 or more numbers,
- * and the running ones, buffers, follow: running = (1 − momentum) · running + momentum · new, where the new variance is
- * the unbiased one. In evaluation by the running ones. */
+/* Normalises each channel of x (B, C) or (B, C, …) over all other axes, then scales by weight (ones at first) and
+ * shifts by bias (zeros at first). In training (rapt_module_train) by the batch's own mean and variance, of 2 or more
+ * numbers, and the running ones, buffers, follow: running = (1 − momentum) · running + momentum · new, where the new
+ * variance is the unbiased one. In evaluation by the running ones. */
 typedef struct rapt_batch_norm {
     rapt_module module;
     rapt_tensor *weight, *bias;              /* (C) */

@@ -31,7 +31,8 @@ typedef struct rapt_gru {
 /* A stack of 1 or more layers, the first of which reads vectors of `in` numbers; dropout between them. */
 RAPT_API rapt_gru *rapt_gru_new(int64_t in, int64_t hidden, int layers, double dropout);
 
-/* Each layer runs in both directions, and has the outputs of both side by side: the first half of 2·hidden is forward. */
+/* Each layer runs in both directions, and has the outputs of both side by side: the first half of 2·hidden is
+ * forward. */
 RAPT_API rapt_gru *rapt_bidirectional_gru_new(int64_t in, int64_t hidden, int layers, double dropout);
 
 /* x (T, B, in), state (layers·directions, B, hidden) or NULL for zeros → outputs of the last layer
@@ -46,8 +47,8 @@ RAPT_API rapt_tensor *rapt_gru_forward_padded(rapt_gru *gru, rapt_tensor *x, rap
                                               rapt_tensor **final_state);
 
 /* The same of packed sequences (rapt/packing.h), without work on padding: rows (N, in) → (N, directions·hidden); the
- * last state of a sequence is that after its own last row. Each sequence gets, up to rounding, what it gets alone. A sequence of no
- * rows is an error, and so is no sequence. */
+ * last state of a sequence is that after its own last row. Each sequence gets, up to rounding, what it gets alone. A
+ * sequence of no rows is an error, and so is no sequence. */
 RAPT_API rapt_tensor *rapt_gru_forward_packed(rapt_gru *gru, rapt_tensor *rows, rapt_tensor *starts, rapt_tensor *state,
                                               rapt_tensor **final_state);
 
