@@ -7,7 +7,7 @@
 static rapt_tensor *by_channel(rapt_tensor *numbers, const rapt_tensor *x)
 {
     int64_t shape[RAPT_MAX_RANK];
-    for (int axis = 0; axis < rapt_rank(x); axis++) shape[axis] = axis == 1 ? -1 : 1;
+    for (int axis = 0; axis < rapt_rank(x); axis++) shape[axis] = axis == 1 ? rapt_count(numbers) : 1;
     return rapt_reshape(numbers, rapt_rank(x), shape);
 }
 

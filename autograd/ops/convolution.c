@@ -202,7 +202,8 @@ static rapt_tensor *forward(rapt_call *call)
     const rapt_tensor *dense_x = rapt_as_contiguous(x), *dense_weight = rapt_as_contiguous(weight);
     if (!y || !dense_x || !dense_weight) return NULL;
     if (bias) {
-        rapt_tensor *each = rapt_expand(rapt_reshape(bias, axes + 1, (const int64_t[]){-1, 1, 1}), axes + 2, shape);
+        rapt_tensor *each =
+            rapt_expand(rapt_reshape(bias, axes + 1, (const int64_t[]){weight->shape[0], 1, 1}), axes + 2, shape);
         if (!each) return NULL;
         rapt_map(rapt_kernel.elementwise.cast[c.dtype][c.dtype], NULL, 1, 2, (const rapt_tensor *[]){y, each});
     }
@@ -264,7 +265,7 @@ static rapt_tensor *definition(rapt_call *call)
         rapt_reshape(rapt_unfold(images, &c.windows), RAPT_SHAPE(c.items, c.groups, c.depth, c.results));
     rapt_tensor *y = rapt_matmul(rapt_reshape(weight, RAPT_SHAPE(c.groups, c.out, c.depth)), columns);
     y = rapt_reshape(y, axes + 2, shape);
-    return bias ? rapt_add(y, rapt_reshape(bias, axes + 1, (const int64_t[]){-1, 1, 1})) : y;
+    return bias ? rapt_add(y, rapt_reshape(bias, axes + 1, (const int64_t[]){weight->shape[0], 1, 1})) : y;
 }
 
 #define CONVOLUTION(kind)                                                                                              \
