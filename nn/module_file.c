@@ -1,5 +1,4 @@
 /* Modules to and from archives and files. */
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "nn/entry.h"
 #include "tensor/core.h"
+#include "tensor/system.h"
 
 /* --- to an archive --- */
 
@@ -64,7 +64,7 @@ typedef struct match {
 
 static bool is_wanted(const match *m, const char *name)
 {
-    return !m->part->pattern || fnmatch(m->part->pattern, name, 0) == 0;
+    return !m->part->pattern || rapt_system_matches(m->part->pattern, name);
 }
 
 /* The name of an entry of the archive without the prefix; NULL when it begins otherwise. */

@@ -1,7 +1,7 @@
 /* Freezing parameters by the pattern of their names. */
-#include <fnmatch.h>
-
 #include <rapt/module.h>
+
+#include "tensor/system.h"
 
 typedef struct freezing {
     const char *pattern;
@@ -12,7 +12,7 @@ typedef struct freezing {
 static bool freeze(const char *name, rapt_tensor *parameter, void *context)
 {
     freezing *f = context;
-    if (fnmatch(f->pattern, name, 0) != 0) return true;
+    if (!rapt_system_matches(f->pattern, name)) return true;
     f->count++;
     return (f->frozen ? rapt_refuse_gradient(parameter) : rapt_require_gradient(parameter)) != NULL;
 }

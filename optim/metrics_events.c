@@ -8,6 +8,7 @@
 
 #include "metrics.h"
 #include "tensor/core.h"
+#include "tensor/system.h"
 
 uint32_t rapt_crc32c(const void *bytes, size_t count)
 {
@@ -98,8 +99,8 @@ static bool close_record(rapt_metrics *m, size_t start)
 {
     enum { header = 12 };
     unsigned char *record = (unsigned char *)m->room + start;
-    const uint64_t length = m->used - start - header;
-    for (int i = 0; i < 8; i++) record[i] = (unsigned char)(length >> 8 * i);
+    const size_t length = m->used - start - header;
+    for (int i = 0; i < 8; i++) record[i] = (unsigned char)((uint64_t)length >> 8 * i);
     const uint32_t crc = masked(rapt_crc32c(record, 8));
     for (int i = 0; i < 4; i++) record[8 + i] = (unsigned char)(crc >> 8 * i);
     return put_little_endian(m, masked(rapt_crc32c(record + header, length)), 4);
@@ -134,8 +135,8 @@ static bool put_event_row(rapt_metrics *m, int64_t step, int count, const rapt_m
 static bool name_file(rapt_metrics *m)
 {
     static _Atomic int count;
-    char host[256] = "", *path = NULL;
-    if (gethostname(host, sizeof host - 1) != 0) strcpy(host, "host");
+    char host[256], *path = NULL;
+    rapt_system_host_name(host, sizeof host);
     const int length = asprintf(&path, "%s/events.out.tfevents.%lld.%s.%ld.%d", m->path, (long long)now(), host,
                                 (long)getpid(), count++);
     if (length < 0) return rapt_fail(RAPT_ERROR_MEMORY, "metrics_open", "no memory for the name of a file");
@@ -149,7 +150,8 @@ static bool open_events(rapt_metrics *m, bool append)
 {
     (void)append;
     struct stat status;
-    if (mkdir(m->path, 0777) != 0 && (errno != EEXIST || stat(m->path, &status) != 0 || !S_ISDIR(status.st_mode)))
+    if (!rapt_system_make_folder(m->path) &&
+        (errno != EEXIST || stat(m->path, &status) != 0 || !S_ISDIR(status.st_mode)))
         return rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' is no folder and none can be made there: %s", m->path,
                          strerror(errno));
     if (!name_file(m) || !rapt_metrics_open_file(m, false)) return false;

@@ -1,9 +1,9 @@
 /* Muon (Jordan et al. 2024): momentum of matrices, made nearly orthogonal; what is no matrix is stepped by AdamW. */
-#include <fnmatch.h>
 #include <math.h>
 
 #include "core.h"
 #include "tensor/core.h"
+#include "tensor/system.h"
 
 enum { momentum_state, adam_states, default_iterations = 5 };
 
@@ -125,7 +125,7 @@ bool rapt_muon_by_adamw(rapt_optimizer *optimizer, const char *pattern)
     bool any = false;
     for (int i = 0; i < optimizer->count; i++) {
         rapt_slot *slot = &optimizer->slots[i];
-        if (fnmatch(pattern, slot->name, 0) == 0) any = slot->by_adamw = true;
+        if (rapt_system_matches(pattern, slot->name)) any = slot->by_adamw = true;
     }
     return any ||
            rapt_fail(RAPT_ERROR_VALUE, op, "no name of the %d parameters matches '%s'", optimizer->count, pattern);

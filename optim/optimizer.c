@@ -1,11 +1,11 @@
 /* What all optimizers share: their parameters, groups and learning rate. */
-#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core.h"
 #include "tensor/core.h"
+#include "tensor/system.h"
 
 double rapt_or_default(double number, double otherwise)
 {
@@ -133,7 +133,7 @@ bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const 
         !rapt_take_number(op, "weight_decay", config->weight_decay, 0, INFINITY, &checked))
         return false;
     bool any = false;
-    for (int i = 0; i < optimizer->count; i++) any = any || fnmatch(pattern, optimizer->slots[i].name, 0) == 0;
+    for (int i = 0; i < optimizer->count; i++) any = any || rapt_system_matches(pattern, optimizer->slots[i].name);
     if (!any)
         return rapt_fail(RAPT_ERROR_VALUE, op, "no name of the %d parameters matches '%s'", optimizer->count, pattern);
     size_t bytes = ((size_t)optimizer->group_count + 1) * sizeof *optimizer->groups;
@@ -142,7 +142,7 @@ bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const 
     optimizer->groups = groups;
     groups[optimizer->group_count] = *config;
     for (int i = 0; i < optimizer->count; i++)
-        if (fnmatch(pattern, optimizer->slots[i].name, 0) == 0) optimizer->slots[i].group = optimizer->group_count;
+        if (rapt_system_matches(pattern, optimizer->slots[i].name)) optimizer->slots[i].group = optimizer->group_count;
     optimizer->group_count++;
     return true;
 }

@@ -6,11 +6,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tensor/core.h"
+#include "tensor/system.h"
 
 enum { ROOM = 256, WIDEST_BAR = 40, NARROWEST_BAR = 8 };
 
@@ -25,8 +25,7 @@ int rapt_terminal_width(FILE *stream)
 {
     const char *columns = getenv("COLUMNS");
     long width = columns ? strtol(columns, NULL, 10) : 0;
-    struct winsize size;
-    if (width <= 0 && stream && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0) width = size.ws_col;
+    if (width <= 0 && stream) width = rapt_system_terminal_width(stream);
     if (width <= 0) width = 80;
     return width < 10000 ? (int)width : 10000;
 }

@@ -6,22 +6,21 @@
  *   - alone: cut into tiles of c, each of which packs its own share of a and b;
  *   - together: where so many tiles would pack the same numbers (multiply_together.c);
  *   - by OpenBLAS, on request, as the reference of the tests. */
-#include <unistd.h>
-
-#include "blas.h"
 #include "multiply.h"
+#include "blas.h"
 #include "tensor/kernels.h"
 #include "tensor/matmul.h"
 #include "tensor/memory.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
+#include "tensor/system.h"
 
 enum { smallest_cache = 1 << 18, largest_cache = 1 << 21 };
 static int64_t cache_bytes = smallest_cache; /* of the second level */
 
 static __attribute__((constructor)) void find_cache(void)
 {
-    const int64_t found = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    const int64_t found = rapt_system_cache_bytes();
     if (found > smallest_cache) cache_bytes = found < largest_cache ? found : largest_cache;
 }
 

@@ -2,15 +2,13 @@
  * processors. */
 #include "tensor/parallel.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #include <rapt/error.h>
 #include <rapt/runtime.h>
 
 #include "openmp.h"
+#include "tensor/system.h"
 #include "tensor/thread.h"
 
 enum { elements_a_piece = 16384 };
@@ -24,19 +22,6 @@ static _Atomic bool threads_are_fixed;
 
 static _Atomic bool is_crowded;
 static _Atomic int64_t next_look_ms, preemptions_before;
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int64_t count_preemptions(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
-}
 
 /* OpenMP's threads do not survive a fork: to start some in the child, a thread would wait forever for those that it
  * had. So the thread that forked works alone in the child, unless it is told a number of threads there and had none
@@ -54,7 +39,7 @@ static void enter_child(void)
 /* Before the start-up that tells of threads. */
 static __attribute__((constructor(200))) void start(void)
 {
-    pthread_atfork(NULL, NULL, enter_child);
+    rapt_system_at_fork(NULL, NULL, enter_child);
     atomic_store(&threads, omp_get_max_threads());
 }
 
@@ -85,9 +70,9 @@ int rapt_get_threads(void)
  * one thread for a second, and then a new trial. Threads that race here at worst look twice. */
 static bool leaves_room_to_others(void)
 {
-    int64_t now = now_ms(), due = atomic_load_explicit(&next_look_ms, memory_order_relaxed);
+    int64_t now = rapt_system_coarse_ms(), due = atomic_load_explicit(&next_look_ms, memory_order_relaxed);
     if (now < due) return atomic_load_explicit(&is_crowded, memory_order_relaxed);
-    int64_t preemptions = count_preemptions();
+    int64_t preemptions = rapt_system_preemptions();
     bool was_trial = due != 0 && !atomic_load(&is_crowded);
     const int64_t times = preemptions - atomic_load(&preemptions_before), trials = (now - due) / trial_ms + 1;
     bool crowded = was_trial && times > preemptions_allowed * trials;

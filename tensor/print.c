@@ -1,11 +1,11 @@
 /* Printing a tensor in numpy's layout: nested brackets, columns that line up, long axes and long lines cut. */
 #include <rapt/print.h>
 
-#include <locale.h>
 #include <string.h>
 
 #include "print.h"
 #include "tensor/debug.h"
+#include "tensor/system.h"
 
 typedef struct printer {
     FILE *stream;
@@ -164,15 +164,14 @@ bool rapt_print_to(FILE *stream, const rapt_tensor *tensor, const rapt_print_opt
     if (!options) options = &defaults;
     if (!check_options(options)) return false;
     /* a point is a point in every locale */
-    const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    if (!plain) return rapt_fail(RAPT_ERROR_MEMORY, "print", "no memory for the locale of numbers");
-    const locale_t before = uselocale(plain);
+    rapt_plain_numbers kept;
+    if (!rapt_plain_numbers_begin(&kept))
+        return rapt_fail(RAPT_ERROR_MEMORY, "print", "no memory for the locale of numbers");
     if (tensor)
         print_to(stream, tensor, options);
     else
         fputs("NULL\n", stream);
-    uselocale(before);
-    freelocale(plain);
+    rapt_plain_numbers_end(&kept);
     return !ferror(stream) || rapt_fail(RAPT_ERROR_FILE, "print", "the stream cannot be written");
 }
 

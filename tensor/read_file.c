@@ -2,12 +2,12 @@
 #include "read_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tensor/core.h"
+#include "tensor/system.h"
 
 /* "op: cannot read 'path': why", from errno. */
 static bool fail_reading(const rapt_reading *r)
@@ -15,7 +15,7 @@ static bool fail_reading(const rapt_reading *r)
     const int reason = errno;
     char text[128];
     return rapt_fail(RAPT_ERROR_FILE, r->op, "cannot read '%.200s': %s", r->path,
-                     strerror_r(reason, text, sizeof text));
+                     rapt_system_reason(reason, text, sizeof text));
 }
 
 bool rapt_reading_begin(rapt_reading *r, const char *op, const char *path)
@@ -23,7 +23,7 @@ bool rapt_reading_begin(rapt_reading *r, const char *op, const char *path)
     struct stat status;
     if (!path) return rapt_fail_null(op, "path");
     *r = (rapt_reading){.op = op, .path = path, .size = -1};
-    r->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    r->file = rapt_system_open(path);
     if (r->file < 0) return fail_reading(r);
     if (fstat(r->file, &status) != 0)
         fail_reading(r);
@@ -42,9 +42,10 @@ void rapt_reading_end(const rapt_reading *r)
 
 bool rapt_reading_take(const rapt_reading *r, void *data, size_t size)
 {
+    enum { most_at_once = 1 << 30 }; /* what every system takes */
     char *next = data;
     while (size > 0) {
-        const ssize_t got = read(r->file, next, size);
+        const ssize_t got = read(r->file, next, size < most_at_once ? (unsigned)size : most_at_once);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return fail_reading(r);
         if (got == 0)

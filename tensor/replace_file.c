@@ -11,6 +11,8 @@
 
 #include <rapt/error.h>
 
+#include "tensor/system.h"
+
 enum { most_links = 40, most_of_name = 100 };
 
 /* "op: cannot do 'path': why", from errno. */
@@ -19,7 +21,7 @@ static bool fail(const rapt_replacement *replacement, const char *doing, const c
     const int reason = errno;
     char text[128];
     return rapt_fail(RAPT_ERROR_FILE, replacement->op, "cannot %s '%.200s': %s", doing, path,
-                     strerror_r(reason, text, sizeof text));
+                     rapt_system_reason(reason, text, sizeof text));
 }
 
 static bool fail_with(const rapt_replacement *replacement, int reason)

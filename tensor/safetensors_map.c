@@ -3,11 +3,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "archive.h"
 #include "safetensors.h"
 #include "tensor/core.h"
+#include "tensor/system.h"
 
 struct rapt_mapping {
     _Atomic int64_t references;
@@ -25,11 +25,11 @@ rapt_mapping *rapt_mapping_new(const rapt_reading *r)
     }
     *mapping = (rapt_mapping){.references = 1, .size = (size_t)r->size};
     if (r->size == 0) return mapping; /* which the header's reader refuses */
-    mapping->bytes = mmap(NULL, mapping->size, PROT_READ, MAP_PRIVATE, r->file, 0);
-    if (mapping->bytes != MAP_FAILED) return mapping;
+    mapping->bytes = rapt_system_map(r->file, mapping->size);
+    if (mapping->bytes) return mapping;
     const int reason = errno;
     rapt_fail(RAPT_ERROR_FILE, r->op, "cannot map '%.200s' of %lld bytes: %s", r->path, (long long)r->size,
-              strerror_r(reason, text, sizeof text));
+              rapt_system_reason(reason, text, sizeof text));
     free(mapping);
     return NULL;
 }
@@ -38,7 +38,7 @@ void rapt_mapping_release(void *owner)
 {
     rapt_mapping *mapping = owner;
     if (!mapping || !rapt_drop_reference(&mapping->references)) return;
-    if (mapping->size > 0) munmap(mapping->bytes, mapping->size);
+    if (mapping->size > 0) rapt_system_unmap(mapping->bytes, mapping->size);
     free(mapping);
 }
 

@@ -64,7 +64,7 @@ bool rapt_check_shape(const char *op, rapt_dtype dtype, int rank, const int64_t 
     if (rank < 0 || rank > RAPT_MAX_RANK)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "rank %d; 0 to %d expected", rank, RAPT_MAX_RANK);
     if (rank > 0 && !shape) return rapt_fail_null(op, "shape");
-    int64_t bytes = (int64_t)rapt_dtype_size(dtype); /* with every 0 taken for 1, so that strides cannot overflow */
+    ptrdiff_t bytes = (ptrdiff_t)rapt_dtype_size(dtype); /* with every 0 taken for 1, so that strides cannot overflow */
     *count = 1;
     for (int axis = 0; axis < rank; axis++) {
         if (shape[axis] < 0)
@@ -72,8 +72,8 @@ bool rapt_check_shape(const char *op, rapt_dtype dtype, int rank, const int64_t 
         *count *= shape[axis] == 0 || *count == 0 ? 0 : 1;
         if (__builtin_mul_overflow(bytes, shape[axis] ? shape[axis] : 1, &bytes)) {
             char text[RAPT_SHAPE_TEXT];
-            return rapt_fail(RAPT_ERROR_MEMORY, op, "a tensor of shape %s has more bytes than 64 bits can count",
-                             rapt_shape_text(rank, shape, text));
+            return rapt_fail(RAPT_ERROR_MEMORY, op, "a tensor of shape %s has more bytes than %d bits can count",
+                             rapt_shape_text(rank, shape, text), (int)(8 * sizeof bytes));
         }
     }
     if (*count) *count = bytes / (int64_t)rapt_dtype_size(dtype);

@@ -5,7 +5,7 @@
 static void part_release(rapt_storage *storage)
 {
     if (!rapt_drop_reference(&storage->parts)) return;
-    void *block = storage->follows_tensor ? (rapt_tensor *)(void *)storage - 1 : (void *)storage;
+    void *block = storage->follows_tensor ? (char *)storage - RAPT_TENSOR_ROOM : (char *)storage;
     rapt_block_give(block, storage->capacity);
 }
 
@@ -25,7 +25,7 @@ static void header_give(rapt_tensor *tensor)
 /* The tensor and its storage go together, unless a view still looks at that, or they were exchanged. */
 static void block_release(rapt_tensor *tensor)
 {
-    rapt_storage *behind = (rapt_storage *)(void *)(tensor + 1);
+    rapt_storage *behind = (rapt_storage *)(void *)((char *)tensor + RAPT_TENSOR_ROOM);
     if (tensor->storage == behind && atomic_load_explicit(&behind->references, memory_order_acquire) == 1) {
         rapt_block_give_as_it_is(tensor, behind->capacity);
         return;

@@ -2,10 +2,9 @@
 #include "system_memory.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
 #include "size_class.h"
+#include "tensor/system.h"
 
 static _Atomic int64_t system_bytes, system_allocations;
 
@@ -13,9 +12,9 @@ static _Atomic int64_t system_bytes, system_allocations;
 static void *allocate(size_t size)
 {
     enum { huge_page = 2 << 20 };
-    if (size < huge_page) return aligned_alloc(alignment, size);
-    void *block = aligned_alloc(huge_page, (size + huge_page - 1) / huge_page * huge_page);
-    if (block) madvise(block, size / huge_page * huge_page, MADV_HUGEPAGE); /* only advice: it may fail */
+    if (size < huge_page) return rapt_system_allocate(alignment, size);
+    void *block = rapt_system_allocate(huge_page, (size + huge_page - 1) / huge_page * huge_page);
+    if (block) rapt_system_prefer_huge_pages(block, size / huge_page * huge_page);
     return block;
 }
 
@@ -30,7 +29,7 @@ void *rapt_system_take(size_t size)
 
 void rapt_system_give(void *block, size_t size)
 {
-    free(block);
+    rapt_system_free(block);
     atomic_fetch_sub_explicit(&system_bytes, (int64_t)size, memory_order_relaxed);
 }
 

@@ -7,7 +7,6 @@
 /* The elements begin one cache line behind the storage's own header. */
 enum { storage_header = 64 };
 _Static_assert(sizeof(rapt_storage) <= storage_header, "the storage header must fit before the elements");
-_Static_assert(sizeof(rapt_tensor) % storage_header == 0, "a storage may follow a tensor");
 
 /* Few elements are in one block with their tensor, so that making one takes one block. */
 enum { few_bytes = 512 };
@@ -95,10 +94,10 @@ static rapt_tensor *new_apart(const char *op, rapt_dtype dtype, int rank, int64_
 static inline rapt_tensor *new_together(const char *op, rapt_dtype dtype, int rank, int64_t count, size_t bytes)
 {
     size_t capacity;
-    void *block = rapt_block_take(op, sizeof(rapt_tensor) + storage_header + bytes, &capacity);
+    void *block = rapt_block_take(op, RAPT_TENSOR_ROOM + storage_header + bytes, &capacity);
     if (!block) return NULL;
     rapt_tensor *tensor = header_begin(block, op, dtype, rank, count);
-    tensor->storage = storage_begin(tensor + 1, capacity, true);
+    tensor->storage = storage_begin((char *)block + RAPT_TENSOR_ROOM, capacity, true);
     tensor->has_storage_behind = true;
     return tensor;
 }

@@ -34,7 +34,7 @@ RAPT_API void rapt_progress_step(rapt_progress *progress, double loss, int64_t i
 
 /* Prints a line of its own (a newline is added), above the bar. */
 RAPT_API void rapt_progress_print(rapt_progress *progress, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+    __attribute__((format(RAPT_PRINTF, 2, 3)));
 
 /* Leaves the bar as it is and goes to the next line. For the end, also one before the last step. */
 RAPT_API void rapt_progress_end(rapt_progress *progress);

@@ -14,6 +14,13 @@
 /* Marks what the library exports. */
 #define RAPT_API __attribute__((visibility("default")))
 
+/* Whose formats functions with "..." take: the C standard's, on Windows too. */
+#ifdef __MINGW32__
+#define RAPT_PRINTF __gnu_printf__
+#else
+#define RAPT_PRINTF __printf__
+#endif
+
 /* Stand around declarations, which have C names in C++ too. */
 #ifdef __cplusplus
 #define RAPT_BEGIN_DECLS extern "C" {

@@ -48,7 +48,7 @@ RAPT_API void rapt_exit_on_error(rapt_error_code code, const char *message);
 /* Records an error of your own op or layer and returns false; an error that already stands is kept. The format is
  * printf's; the message becomes "op: text". */
 RAPT_API bool rapt_fail(rapt_error_code code, const char *op, const char *format, ...)
-    __attribute__((cold, format(printf, 3, 4)));
+    __attribute__((cold, format(RAPT_PRINTF, 3, 4)));
 
 /* Warnings: of what is most likely a mistake, though nothing failed. Each is one line, "op: what and what to do", and
  * said once. */
@@ -62,7 +62,7 @@ RAPT_API rapt_warning_handler *rapt_on_warning(rapt_warning_handler *handler);
 RAPT_API void rapt_print_warning(const char *message);
 
 /* Warns of something in your own op or layer; up to 1023 bytes. */
-RAPT_API void rapt_warn(const char *op, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
+RAPT_API void rapt_warn(const char *op, const char *format, ...) __attribute__((cold, format(RAPT_PRINTF, 2, 3)));
 
 RAPT_END_DECLS
 

@@ -50,6 +50,9 @@ struct rapt_tensor {
     const char *made_by;            /* an op's name; set in the debugging mode only */
 };
 
+/* A storage that follows its tensor begins so many bytes behind the tensor's begin: on a cache line. */
+enum { RAPT_TENSOR_ROOM = (sizeof(rapt_tensor) + 63) / 64 * 64 };
+
 /* A header like the tensor's, for use in one call: it holds no share of anything, and is to be read only by what
  * takes a tensor's shape, strides and elements. The share count is left out, since other threads may be changing it. */
 static inline rapt_tensor rapt_header_of(const rapt_tensor *tensor)

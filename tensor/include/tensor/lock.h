@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include "tensor/system.h"
+
 /* Defines the functions name_take and name_give. A thread that has a lock may take those of a lower order, no
  * others; a fork takes all of them from the highest down, which constructors that run in rising order see to. */
 #define RAPT_LOCK(name, order)                                                                                         \
@@ -18,7 +20,7 @@
     }                                                                                                                  \
     static __attribute__((constructor(RAPT_LOCK_ORDER_##order))) void name##_survives_forks(void)                      \
     {                                                                                                                  \
-        pthread_atfork(name##_take, name##_give, name##_give);                                                         \
+        rapt_system_at_fork(name##_take, name##_give, name##_give);                                                    \
     }
 
 #define RAPT_LOCK_ORDER_MEMORY 201

@@ -1,0 +1,62 @@
+/* What is asked of the operating system and differs between systems; system_posix.c or system_windows.c answers. */
+#ifndef RAPT_TENSOR_SYSTEM_H
+#define RAPT_TENSOR_SYSTEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* What a value of errno means; in the text, or in a constant. */
+const char *rapt_system_reason(int code, char *text, size_t size);
+
+/* Bytes of the processor's cache of the second level; 0 where the system does not say. */
+int64_t rapt_system_cache_bytes(void);
+
+/* A block whose address is a multiple of the alignment, a power of 2; NULL without memory. rapt_system_free takes it
+ * back. */
+void *rapt_system_allocate(size_t alignment, size_t size);
+void rapt_system_free(void *block);
+
+/* Advice that the block be on huge pages. */
+void rapt_system_prefer_huge_pages(void *block, size_t size);
+
+/* A clock that only goes forward, read fast and perhaps some milliseconds late. */
+int64_t rapt_system_coarse_ms(void);
+
+/* How often other threads took the processor away from this process; 0 where the system does not count. */
+int64_t rapt_system_preemptions(void);
+
+/* What a fork calls before it in the parent, behind it there, and behind it in the child; each may be NULL. Where a
+ * process cannot fork, nothing calls them. */
+void rapt_system_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+
+/* A descriptor of a file to be read as bytes, which no program started from here inherits; < 0: errno says why. Opening
+ * does not wait for a writer of a pipe. */
+int rapt_system_open(const char *path);
+
+/* The file's bytes as memory, which is not to be written; NULL: errno says why. `size` is above 0. */
+void *rapt_system_map(int file, size_t size);
+void rapt_system_unmap(void *bytes, size_t size);
+
+/* Makes a folder; false: errno says why. */
+bool rapt_system_make_folder(const char *path);
+
+/* The name of this computer; "host" where it has none. */
+void rapt_system_host_name(char *name, size_t size);
+
+/* Columns of the terminal behind the stream; 0 when there is none. */
+int rapt_system_terminal_width(FILE *stream);
+
+/* Does the whole name match the pattern of *, ?, [a-z], [!a-z] and \ before one of these? */
+bool rapt_system_matches(const char *pattern, const char *name);
+
+/* Between the two, the calling thread writes numbers with a point, whatever the locale. False without memory; then
+ * there is nothing to end. */
+typedef struct rapt_plain_numbers {
+    void *plain, *before;
+} rapt_plain_numbers;
+bool rapt_plain_numbers_begin(rapt_plain_numbers *kept);
+void rapt_plain_numbers_end(rapt_plain_numbers *kept);
+
+#endif

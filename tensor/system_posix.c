@@ -1,0 +1,139 @@
+/* What is asked of the system, where that is Linux or like it. */
+#include "tensor/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- memory --- */
+
+int64_t rapt_system_cache_bytes(void)
+{
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    return sysconf(_SC_LEVEL2_CACHE_SIZE);
+#else
+    return 0;
+#endif
+}
+
+void *rapt_system_allocate(size_t alignment, size_t size)
+{
+    return aligned_alloc(alignment, size);
+}
+
+void rapt_system_free(void *block)
+{
+    free(block);
+}
+
+void rapt_system_prefer_huge_pages(void *block, size_t size)
+{
+#ifdef __EMSCRIPTEN__
+    (void)block, (void)size; /* which would say on stderr that it has no madvise */
+#else
+    madvise(block, size, MADV_HUGEPAGE); /* only advice: it may fail */
+#endif
+}
+
+/* --- processes and time --- */
+
+int64_t rapt_system_coarse_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t rapt_system_preemptions(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+void rapt_system_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
+{
+    pthread_atfork(before, in_parent, in_child);
+}
+
+/* --- files --- */
+
+/* The C library has either GNU's strerror_r, which returns the text, or POSIX's, which fills the room. */
+static inline const char *reason_of_gnu(const char *reason, const char *text)
+{
+    (void)text;
+    return reason;
+}
+
+static inline const char *reason_of_posix(int failed, const char *text)
+{
+    return failed ? "unknown reason" : text;
+}
+
+const char *rapt_system_reason(int code, char *text, size_t size)
+{
+    return _Generic(strerror_r(code, text, size), char *: reason_of_gnu, int: reason_of_posix)(
+        strerror_r(code, text, size), text);
+}
+
+int rapt_system_open(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+void *rapt_system_map(int file, size_t size)
+{
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+    return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+void rapt_system_unmap(void *bytes, size_t size)
+{
+    munmap(bytes, size);
+}
+
+bool rapt_system_make_folder(const char *path)
+{
+    return mkdir(path, 0777) == 0;
+}
+
+/* --- names and texts --- */
+
+void rapt_system_host_name(char *name, size_t size)
+{
+    name[size - 1] = '\0';
+    if (gethostname(name, size - 1) != 0) strcpy(name, "host");
+}
+
+int rapt_system_terminal_width(FILE *stream)
+{
+    struct winsize size = {0}; /* Emscripten's ioctl succeeds and leaves it so */
+    return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+bool rapt_system_matches(const char *pattern, const char *name)
+{
+    return fnmatch(pattern, name, 0) == 0;
+}
+
+bool rapt_plain_numbers_begin(rapt_plain_numbers *kept)
+{
+    const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    if (plain) *kept = (rapt_plain_numbers){.plain = plain, .before = uselocale(plain)};
+    return plain != (locale_t)0;
+}
+
+void rapt_plain_numbers_end(rapt_plain_numbers *kept)
+{
+    uselocale(kept->before);
+    freelocale(kept->plain);
+}
