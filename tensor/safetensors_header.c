@@ -21,7 +21,8 @@ typedef struct parser {
     rapt_stored_header *header;
 } parser;
 
-static bool fail(const parser *p, rapt_error_code code, const char *format, ...) __attribute__((format(RAPT_PRINTF, 3, 4)));
+static bool fail(const parser *p, rapt_error_code code, const char *format, ...)
+    __attribute__((format(RAPT_PRINTF, 3, 4)));
 
 /* "'path': byte 17 of the JSON header: what is wrong" */
 static bool fail(const parser *p, rapt_error_code code, const char *format, ...)

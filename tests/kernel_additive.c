@@ -6,6 +6,7 @@
 #include "draw.h"
 #include "expect.h"
 #include "tensor/kernels.h"
+#include "tensor/system.h"
 
 typedef struct sizes {
     int64_t batch, heads, groups, queries, keys, hidden, value_size;
@@ -35,7 +36,7 @@ static numbers new_numbers(rapt_dtype dtype, int64_t count, double scale, uint64
 {
     numbers n = {.count = count};
     const size_t bytes = ((size_t)count + 1) * sizeof(double);
-    n.typed = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    n.typed = rapt_system_allocate(64, (bytes + 63) / 64 * 64);
     n.exact = calloc((size_t)count + 1, sizeof(double));
     cr_assert(n.typed && n.exact);
     memset(n.typed, 0xff, bytes); /* NaN, for what is to be written */
@@ -52,7 +53,7 @@ static numbers new_numbers(rapt_dtype dtype, int64_t count, double scale, uint64
 
 static void free_numbers(numbers *n)
 {
-    free(n->typed);
+    rapt_system_free(n->typed);
     free(n->exact);
 }
 

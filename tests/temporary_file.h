@@ -13,7 +13,7 @@ static inline void write_temporary_file(char path[32], const char *bytes, size_t
     strcpy(path, "/tmp/rapt-test-XXXXXX");
     int descriptor = mkstemp(path);
     cr_assert_geq(descriptor, 0);
-    cr_assert_eq(write(descriptor, bytes, size), (ssize_t)size);
+    cr_assert_eq(write(descriptor, bytes, (unsigned)size), (ssize_t)size);
     close(descriptor);
 }
 

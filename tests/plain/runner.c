@@ -3,8 +3,9 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "apart.h"
 
 enum { exit_skipped = 77 };
 
@@ -55,7 +56,9 @@ bool plain_was_written(FILE *stream, const char *expected)
 {
     static char text[1 << 16];
     fflush(stream);
-    const ssize_t size = pread(fileno(stream), text, sizeof text - 1, 0);
+    lseek(fileno(stream), 0, SEEK_SET);
+    const ssize_t size = read(fileno(stream), text, sizeof text - 1);
+    lseek(fileno(stream), 0, SEEK_END);
     return size == (ssize_t)strlen(expected) && memcmp(text, expected, (size_t)size) == 0;
 }
 
@@ -67,7 +70,7 @@ static void call(void (*function)(void), void (*otherwise)(void))
         otherwise();
 }
 
-/* In the child: its exit status. */
+/* In its process: the exit status. */
 static int run(const plain_test *test)
 {
     const int left = setjmp(end_of_test);
@@ -80,28 +83,31 @@ static int run(const plain_test *test)
     return failures > 0;
 }
 
-static bool is_right(const plain_options *expected, int status)
+static int run_alone(const char *suite, const char *name)
 {
-    if (WIFSIGNALED(status)) return WTERMSIG(status) == expected->signal;
-    return WIFEXITED(status) && !expected->signal &&
-           (WEXITSTATUS(status) == expected->exit_code || WEXITSTATUS(status) == exit_skipped);
+    for (const plain_test *test = tests; test; test = test->next)
+        if (test->run && strcmp(test->suite, suite) == 0 && strcmp(test->name, name) == 0) return run(test);
+    return -1;
+}
+
+static bool is_right(const plain_options *expected, const plain_end *end)
+{
+    if (end->signal || expected->signal) return end->signal == expected->signal;
+    return end->status == expected->exit_code || end->status == exit_skipped;
 }
 
 int main(int count, char **arguments)
 {
+    if (count == 4 && strcmp(arguments[1], "--alone") == 0) return run_alone(arguments[2], arguments[3]);
     int all = 0, good = 0, crashed = 0;
     for (const plain_test *test = tests; test; test = test->next) {
         if (!test->run || (count > 1 && !strstr(test->name, arguments[1]))) continue;
-        fflush(NULL);
-        const pid_t child = fork();
-        if (child == 0) exit(run(test));
-        int status = -1;
-        if (child < 0 || waitpid(child, &status, 0) != child) perror("fork");
-        const bool passed = is_right(&test->options, status);
+        const plain_end end = plain_run_apart(test, run, arguments[0]);
+        const bool passed = is_right(&test->options, &end);
         if (!passed) fprintf(stderr, "[FAIL] %s::%s\n", test->suite, test->name);
         all++;
         good += passed;
-        crashed += !passed && WIFSIGNALED(status);
+        crashed += !passed && end.signal;
     }
     printf("Synthesis: Tested: %d | Passing: %d | Failing: %d | Crashing: %d\n", all, good, all - good, crashed);
     return good != all;

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rapt/base.h>
+
 typedef struct plain_options {
     void (*init)(void), (*fini)(void);
     int exit_code, signal; /* how the test is to end, if not by returning */
@@ -27,7 +29,7 @@ void plain_add(plain_test *test);
 
 /* A statement about the test that runs: counts, prints when it is false, and returns it. */
 bool plain_check(bool good, const char *file, int line, const char *what, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+    __attribute__((format(RAPT_PRINTF, 5, 6)));
 
 /* Leaves the test that runs. */
 _Noreturn void plain_leave(bool skipped);

@@ -1,0 +1,18 @@
+/* The test's process is a fork of the runner's. */
+#include "apart.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+plain_end plain_run_apart(const plain_test *test, int (*run)(const plain_test *test), const char *program)
+{
+    (void)program;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) exit(run(test));
+    int status = -1;
+    if (child < 0 || waitpid(child, &status, 0) != child) perror("fork");
+    if (WIFSIGNALED(status)) return (plain_end){.signal = WTERMSIG(status)};
+    return (plain_end){.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+}
