@@ -66,6 +66,8 @@ grep -qx 'line 2: the model does not know: foo' "$folder/complaint" || { echo 'F
 expect 1 'words' --translate 'one two three four five six seven eight nine ten one two three' --out "$folder/out"
 head -c 2000 "$folder/out/model.safetensors" >"$folder/cut.safetensors"
 expect 1 'cut.safetensors' --translate one --weights "$folder/cut.safetensors"
+sed 's/"hidden":"16"/"hidden":"99"/' "$folder/out/model.safetensors" >"$folder/large.safetensors"
+expect 1 'more numbers than it has' --translate one --weights "$folder/large.safetensors"
 expect 1 '^translate: the sentence' --translate ' ' --out "$folder/out"
 # shellcheck disable=SC2086
 expect 1 "checkpoint.safetensors' is of another run: seed 0, not seed 1; clip 1, not clip 2; heads 4, not heads 8\$" \

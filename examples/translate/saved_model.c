@@ -105,6 +105,21 @@ static struct vocabulary *read_vocabulary(const rapt_archive *archive, const cha
     return vocabulary;
 }
 
+/* A file has all numbers of its model: sizes that ask for more than it has are refused before they ask for memory. What
+ * is counted are only the largest matrices. */
+static bool check_sizes(const rapt_archive *archive, const char *path, const struct model_sizes *s)
+{
+    const bool is_transformer = s->architecture == TRANSFORMER;
+    const double hidden = (double)s->hidden, inner = (double)(is_transformer ? s->feed_forward : s->embedding);
+    const double words = (double)(s->source_vocabulary + s->target_vocabulary);
+    const double least =
+        words * (is_transformer ? hidden : inner) + (double)s->layers * hidden * hidden + hidden * inner;
+    double numbers = 0;
+    for (int64_t i = 0; i < rapt_archive_count(archive); i++)
+        numbers += (double)rapt_count(rapt_archive_tensor(archive, i));
+    return least <= numbers || fail(path, "its metadata speaks of more numbers than it has");
+}
+
 static bool read_parts(const rapt_archive *archive, const char *path, struct saved_model *saved)
 {
     struct model_sizes sizes = {0};
@@ -118,7 +133,7 @@ static bool read_parts(const rapt_archive *archive, const char *path, struct sav
     if (!saved->target_vocabulary) return false;
     sizes.source_vocabulary = saved->source_vocabulary->size;
     sizes.target_vocabulary = saved->target_vocabulary->size;
-    saved->model = model_new(&sizes);
+    saved->model = check_sizes(archive, path, &sizes) ? model_new(&sizes) : NULL;
     if (!saved->model) return false;
     rapt_module_train(&saved->model->module, false);
     return rapt_module_from_archive(&saved->model->module, NULL, archive);
