@@ -1,4 +1,7 @@
-/* One row or two times columns that are dense along k and stay in the cache: they are turned in registers. */
+/* One row or two times columns that are dense along k and stay in the cache: they are turned in registers. Sums in the
+ * lanes of vectors would need no turning, and take half the time or a third; but a row alone would then have other bits
+ * than among others, whose sums are in the order of k: a word decoded alone than in a batch, a packed sequence that
+ * goes on alone than a padded one, a tile of c with one column than one with two. */
 
 /* 16 bytes of each column of one or two vectors of them. Lanes are put together as they are loaded, which costs less
  * than to move them in registers. Which columns make a vector: those of one pointer and each `lane` bytes further. */

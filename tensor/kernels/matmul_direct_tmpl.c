@@ -103,6 +103,8 @@ static void multiply_tiles(const rapt_product *p, const part_of_b *from, int whi
 
 static const int64_t tile_columns[] = {width, 2 * width, 4 * width, 8 * width, width / 2};
 
+enum { fewest_halves = 6 }; /* rows: fewer sums of half vectors wait for themselves */
+
 /* How tiles of a width cut the rows: into panels of that height, but for the last ones, which are lower by a row. */
 typedef struct row_cut {
     int64_t panels, height, lower;
@@ -124,7 +126,8 @@ static void multiply_rows_directly(const rapt_product *p, part_of_b from)
     const int64_t end = from.column + from.count;
     while (from.column < end) {
         const int64_t left = end - from.column;
-        const int which = tile_width(usual.height, dense ? left : smaller_of(left, widest_turned));
+        const int which = tile_width(usual.height, dense ? left : smaller_of(left, widest_turned),
+                                     dense && narrow.height >= fewest_halves);
         const row_cut cut = tile_columns[which] <= width ? narrow : usual;
         const int64_t high = cut.panels - cut.lower;
         from.count = smaller_of(left, tile_columns[which]);
@@ -179,6 +182,26 @@ static inline bool is_tiny(const rapt_product *p)
     return p->m * p->n * p->k <= tiny && p->n <= narrow;
 }
 
+/* One tile or two: over before it is known what would be better. */
+static inline bool is_small(const rapt_product *p)
+{
+    return p->m <= 2 * narrow_rows && p->n <= width && p->b_column == 1 && p->c_column == 1 && p->k <= width &&
+           p->m * p->n > together;
+}
+
+static void multiply_small(const rapt_product *p)
+{
+    const int64_t first = p->m <= narrow_rows ? p->m : p->m / 2;
+    strided_tile *const *tiles = strided_tiles[tile_width(p->m, p->n, false)];
+    const T *a = (const T *)(const void *)p->a, *b = (const T *)(const void *)p->b;
+    T *c = (T *)(void *)p->c;
+    tiles[first - 1](1, p->k, a, p->a_row, p->a_column, b, p->b_row, c, p->c_row, p->n, p->accumulate);
+    if (first < p->m)
+        tiles[p->m - first - 1](1, p->k, a + first * p->a_row, p->a_row, p->a_column, b, p->b_row, c + first * p->c_row,
+                                p->c_row, p->n, p->accumulate);
+    if (p->bias) add_bias(p, 0, p->m, 0, p->n);
+}
+
 static void multiply_vectors(const rapt_product *p)
 {
     const int64_t first = multiply_dense_columns(p);
@@ -205,7 +228,9 @@ static void multiply_vectors(const rapt_product *p)
 
 static void multiply_direct(const rapt_product *p)
 {
-    if (is_tiny(p))
+    if (is_small(p))
+        multiply_small(p);
+    else if (is_tiny(p))
         multiply_tiny(p);
     else if (p->m * p->n <= together)
         multiply_elements(p);
@@ -215,13 +240,6 @@ static void multiply_direct(const rapt_product *p)
         multiply_vectors(p);
     finish(p);
 }
-
-/* What half a vector takes of a whole one's time, and a panel of one vector of a whole panel's. */
-#if defined __AVX512F__
-static const double half_time = 0.55, narrow_time = 0.55;
-#else
-static const double half_time = 1, narrow_time = 0.8;
-#endif
 
 /* What a product that stays in the cache takes, in multiply-adds of a vector: sums, what they wait for, b's way into
  * vectors and c's out of them. */
@@ -233,10 +251,11 @@ static double time_of(int64_t m, int64_t n, int64_t k, int64_t a_column, int64_t
     const double store = 2, store_turned = 12, store_lanes = 45; /* a vector of c, whose rows fill lanes or do not */
     const int64_t whole = (n + width - 1) / width, lanes = m / lane_width * lane_width;
     const double vectors = (double)whole, tiles = (double)(m * whole), depth = (double)k;
+    const bool halves = c_column == 1 && m >= fewest_halves && ends_in_half((n - 1) % (2 * width) + 1);
     const double sums = tiles < waiting  ? waiting
                         : n <= width / 2 ? half_time * tiles
                         : whole == 1     ? narrow * tiles
-                                         : tiles;
+                                         : tiles - (halves ? (1 - half_time) * (double)m : 0);
     const double dense_columns = m <= column_rows && a_column == 1 ? turn_at_once : turn,
                  dense_rows = is_copied(m, b_row, 1) ? copy : 0;
     const double load = b_column == 1 || n == 1 ? dense_rows : b_row == 1 ? dense_columns : gather;
@@ -254,12 +273,6 @@ static double far_time_of(int64_t m, int64_t n, int64_t k, int64_t c_column)
     const double panels = (double)(n / panel) + (rest == 0 ? 0 : rest <= width ? narrow_time : 1);
     const double store = c_column != 1 ? turned : n % width != 0 ? rests : whole;
     return panels * (double)(m < lowest ? lowest : m) * ((double)smaller_of(k, RAPT_BLOCK_DEPTH) + store);
-}
-
-/* One tile or two: over before it is known what would be better. */
-static inline bool is_small(const rapt_product *p)
-{
-    return p->m <= narrow_rows && p->n <= width && p->b_column == 1 && p->c_column == 1 && p->k <= width;
 }
 
 static bool is_better_turned(const rapt_product *p)

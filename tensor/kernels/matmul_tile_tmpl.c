@@ -162,13 +162,29 @@ static strided_tile *const strided_tiles[5][narrow_rows] = {
 #endif
 };
 
-/* Which of them for so many columns. */
-static inline int tile_width(int64_t rows, int64_t columns)
+/* What half a vector takes of a whole one's time, and a panel of one vector of a whole panel's. */
+#if defined __AVX512F__
+static const double half_time = 0.55, narrow_time = 0.55;
+#else
+static const double half_time = 1, narrow_time = 0.8;
+#endif
+
+/* Is a rest of so many columns one vector and half a one, rather than two? */
+static inline bool ends_in_half(int64_t columns)
+{
+    return half_time < 1 && columns > width && columns <= width + width / 2;
+}
+
+/* Which of them for so many columns of panels of a height. Where `halves`, the end may be half a vector. */
+static inline int tile_width(int64_t rows, int64_t columns, bool halves)
 {
 #ifdef RAPT_HALF_VECTORS
     if (columns <= half_width) return 4;
 #endif
     const int64_t vectors = (columns + width - 1) / width;
     const int widest = rows == 1 ? 3 : rows <= wide_rows ? 2 : 1;
-    return vectors >= 8 && widest == 3 ? 3 : vectors >= 4 && widest >= 2 ? 2 : vectors >= 2 ? 1 : 0;
+    if (halves && ends_in_half(columns)) return 0;
+    if (vectors >= 8 && widest == 3) return 3;
+    if (vectors >= 4 && widest >= 2 && !(halves && ends_in_half(columns - 2 * width))) return 2;
+    return vectors >= 2 ? 1 : 0;
 }
