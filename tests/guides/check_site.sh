@@ -18,6 +18,13 @@ if grep -rlE '(src|href)="(https?:)?//[^"]*\.(js|css|png|svg)"' "$folder"; then
     echo 'check_site: these pages want a network'
     exit 1
 fi
+for guide in "$root"/docs/*.md; do
+    name=$(basename "$guide" .md)
+    if grep -q '^```c$' "$guide" && ! grep -q "'$name': [1-9]" "$root/tests/guides/meson.build"; then
+        echo "check_site: nobody runs the code of $name.md"
+        exit 1
+    fi
+done
 
 command -v node >/dev/null || exit 0
 cat "$folder/search_index.js" "$folder/search.js" - >"$folder.search.js" <<'NODE'
