@@ -63,6 +63,7 @@ typedef struct rapt_rms_norm {
     double epsilon;      /* 1e-6; PyTorch's, where none is given, is the dtype's: 2⁻²³ in float32 */
 } rapt_rms_norm;
 
+/* For a last axis of that size; x keeps its shape. */
 RAPT_API rapt_rms_norm *rapt_rms_norm_new(int64_t size);
 RAPT_API rapt_tensor *rapt_rms_norm_forward(rapt_rms_norm *rms_norm, rapt_tensor *x);
 
@@ -78,6 +79,7 @@ typedef struct rapt_batch_norm {
     double epsilon, momentum;                /* 1e-5, 0.1 */
 } rapt_batch_norm;
 
+/* For so many channels; x keeps its shape. */
 RAPT_API rapt_batch_norm *rapt_batch_norm_new(int64_t size);
 RAPT_API rapt_tensor *rapt_batch_norm_forward(rapt_batch_norm *batch_norm, rapt_tensor *x);
 
