@@ -168,7 +168,8 @@ def read_header(name, text):
             if kind == "directive":
                 match = re.match(r"#define (\w+)(\([^)]*\))?", code)
                 if not match or match[1] == guard or match[1].endswith("_"):
-                    if pending is not None and not re.match(r"#define", code):
+                    # a macro that differs by compiler has its comment above the #if
+                    if not header.text or not re.match(r"#\s*(if|define)", code):
                         let_go()
                     continue
                 tail = code[match.end():].strip()
