@@ -17,12 +17,13 @@ static bool check_root(const char *op, const rapt_tensor *root, const rapt_tenso
     if (!root->link)
         return rapt_fail(
             RAPT_ERROR_GRAPH, op,
-            "the root (shape %s) does not depend on a tensor that requires a gradient, or was made while nothing "
-            "was recorded",
+            "the root (shape %s) does not depend on a tensor that requires a gradient (rapt_require_gradient), or was "
+            "made while nothing was recorded (RAPT_NO_GRADIENT, rapt_detach)",
             a);
     if (!gradient && root->count != 1)
-        return rapt_fail(RAPT_ERROR_SHAPE, op,
-                         "a root of shape %s needs a gradient given; only one element starts from 1", a);
+        return rapt_fail(
+            RAPT_ERROR_SHAPE, op,
+            "a root of shape %s needs a gradient given; only one element (rapt_mean, rapt_sum) starts from 1", a);
     if (gradient && (gradient->dtype != root->dtype || !rapt_same_shape(root, gradient)))
         return rapt_fail(RAPT_ERROR_SHAPE, op, "the gradient is %s %s, its root %s %s",
                          rapt_dtype_name(gradient->dtype), rapt_shape_text(gradient->rank, gradient->shape, b),

@@ -75,8 +75,8 @@ static rapt_tensor *call_function(const rapt_checker *c)
     if (!output)
         rapt_fail(RAPT_ERROR_VALUE, "gradcheck", "%s: the function returned NULL", c->name);
     else if (output->dtype != RAPT_FLOAT64)
-        rapt_fail(RAPT_ERROR_DTYPE, "gradcheck", "%s: the function returned %s; float64 expected", c->name,
-                  rapt_dtype_name(output->dtype));
+        rapt_fail(RAPT_ERROR_DTYPE, "gradcheck", "%s: the function returned %s; float64 expected " RAPT_CAST_CURE,
+                  c->name, rapt_dtype_name(output->dtype));
     else
         return output;
     return NULL;

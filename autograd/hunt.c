@@ -30,9 +30,9 @@ static int64_t first_not_finite(const rapt_tensor *tensor, double *value)
     return -1;
 }
 
-/* One sentence: what, and where in the tensor and in the modules. */
+/* One sentence: what, and where in the tensor. */
 static bool fail(const rapt_op *op, const char *what, int number, const rapt_tensor *tensor, int64_t place,
-                 double value, const char *whose, const char *path)
+                 double value, const char *whose)
 {
     int64_t indices[RAPT_MAX_RANK];
     char at[RAPT_SHAPE_TEXT], text[128];
@@ -40,9 +40,9 @@ static bool fail(const rapt_op *op, const char *what, int number, const rapt_ten
         indices[axis] = place % tensor->shape[axis];
         place /= tensor->shape[axis];
     }
-    return rapt_fail(RAPT_ERROR_NOT_FINITE, op->name, "%s %d, %s, is %g at %s, though %s finite%s%s", what, number,
-                     rapt_describe(tensor, text, sizeof text), value, rapt_shape_text(tensor->rank, indices, at), whose,
-                     path ? "; in " : "", path ? path : "");
+    return rapt_fail(RAPT_ERROR_NOT_FINITE, op->name, "%s %d, %s, is %g at %s, though %s finite", what, number,
+                     rapt_describe(tensor, text, sizeof text), value, rapt_shape_text(tensor->rank, indices, at),
+                     whose);
 }
 
 bool rapt_hunt_forward(const rapt_call *call)
@@ -53,8 +53,7 @@ bool rapt_hunt_forward(const rapt_call *call)
         if (place < 0) continue;
         for (int i = 0; i < call->count; i++)
             if (first_not_finite(call->inputs[i], &other) >= 0) return true;
-        return fail(call->op, "in forward output", k, call->outputs[k], place, value, "its inputs are",
-                    rapt_running_place.path);
+        return fail(call->op, "in forward output", k, call->outputs[k], place, value, "its inputs are");
     }
     return true;
 }
@@ -75,7 +74,7 @@ bool rapt_hunt_backward(const rapt_walk *walk, const rapt_node *node)
         const int64_t place = first_not_finite(sum, &value);
         if (place >= 0)
             return fail(node->op, "in backward the gradient of input", i, sum, place, value,
-                        "the gradients of its outputs are", node->path);
+                        "the gradients of its outputs are");
     }
     return true;
 }

@@ -158,7 +158,7 @@ bool rapt_node_check_saved(const rapt_node *node, bool create_graph)
         if (rapt_version_of(saved->tensor) != saved->version)
             return rapt_fail(RAPT_ERROR_GRAPH, node->op->name,
                              "a tensor that its gradient needs was changed in place after the op ran (version %llu, "
-                             "now %llu)",
+                             "now %llu); change a clone, or do it after backward",
                              (unsigned long long)saved->version, (unsigned long long)rapt_version_of(saved->tensor));
         if (create_graph && saved->is_lost)
             return rapt_fail(

@@ -44,7 +44,7 @@ struct rapt_node {
     bool held;       /* that walk has a share of the node */
     rapt_node *next; /* in the worklist of nodes to be freed */
     size_t capacity;
-    const char *path; /* of the module that recorded it, while somebody observed; or NULL */
+    const char *path; /* of the module that recorded it, or NULL */
     rapt_output *outputs;
     union {
         struct { /* of an op */

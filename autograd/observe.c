@@ -10,7 +10,6 @@
 #include "tensor/random.h"
 
 atomic_uint rapt_observers;
-RAPT_THREAD_LOCAL rapt_module_place rapt_running_place;
 RAPT_THREAD_LOCAL char *rapt_last_outputs;
 static RAPT_THREAD_LOCAL rapt_observation *innermost;
 

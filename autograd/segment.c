@@ -63,7 +63,7 @@ static bool check_unchanged(const rapt_segment *s)
         if (kept->tensor && rapt_version_of(kept->tensor) != kept->version)
             return rapt_fail(RAPT_ERROR_GRAPH, name,
                              "a tensor that the function reads was changed in place after it ran (version %llu, now "
-                             "%llu)",
+                             "%llu); change a clone, or do it after backward",
                              (unsigned long long)kept->version, (unsigned long long)rapt_version_of(kept->tensor));
     }
     return true;

@@ -149,11 +149,24 @@ static bool check_node(const rapt_walk *walk, const rapt_node *node)
     return rapt_node_check_saved(node, walk->create_graph && !op->definition);
 }
 
+/* From here on this thread is where the node was recorded; returns where it was. */
+static rapt_module_place enter_node(const rapt_node *node)
+{
+    const rapt_module_place before = rapt_running_place;
+    rapt_running_place = (rapt_module_place){.path = node->path};
+    return before;
+}
+
 bool rapt_walk_check(const rapt_walk *walk)
 {
-    for (int64_t i = 0; i < walk->order.count; i++)
-        if (!check_node(walk, walk->order.nodes[i])) return false;
-    return true;
+    const rapt_module_place place = rapt_running_place;
+    bool good = true;
+    for (int64_t i = 0; i < walk->order.count && good; i++) {
+        enter_node(walk->order.nodes[i]);
+        good = check_node(walk, walk->order.nodes[i]);
+    }
+    rapt_running_place = place;
+    return good;
 }
 
 /* --- visiting nodes --- */
@@ -206,7 +219,9 @@ bool rapt_walk_run(rapt_walk *walk)
         if (is_reached_by_gradient(node)) {
             if (node->requested) keep_requested(walk, node);
             const bool goes_on = wants_any(walk, node);
+            const rapt_module_place place = enter_node(node);
             if (goes_on) good = rapt_observed() ? visit_observed(walk, node) : rapt_walk_visit(walk, node);
+            rapt_running_place = place;
             rapt_scope_renew(scope);
             if (good && goes_on && !walk->retain_graph) use_up(walk, node);
         }

@@ -150,7 +150,7 @@ rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_
                                            rapt_bahdanau_state *state, rapt_tensor **weights)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)decoder);
+    RAPT_ENTER((rapt_module *)decoder);
     rapt_tensor *sequence = read_tokens(decoder, tokens, state, weights);
     /* (T, B, vocabulary) → (B, T, vocabulary) */
     rapt_tensor *logits = sequence ? rapt_linear_forward(decoder->dense, sequence) : NULL;
@@ -162,7 +162,7 @@ rapt_tensor *rapt_bahdanau_decoder_loss(rapt_bahdanau_decoder *decoder, rapt_ten
                                         rapt_tensor *targets, const rapt_cross_entropy_options *options)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)decoder);
+    RAPT_ENTER((rapt_module *)decoder);
     rapt_tensor *sequence = read_tokens(decoder, tokens, state, NULL);
     if (!sequence) return NULL;
     rapt_tensor *turned = targets && rapt_rank(targets) == 2 ? rapt_transpose(targets, 0, 1) : targets;
@@ -215,7 +215,7 @@ rapt_tensor *rapt_bahdanau_decoder_forward_packed(rapt_bahdanau_decoder *decoder
                                                   rapt_tensor *starts, rapt_bahdanau_state *state)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)decoder);
+    RAPT_ENTER((rapt_module *)decoder);
     rapt_step_order order;
     rapt_tensor *sequence = read_packed(decoder, tokens, starts, state, &order);
     return sequence ? rapt_linear_forward(decoder->dense, rapt_index_select(sequence, 0, order.packed)) : NULL;
@@ -237,7 +237,7 @@ rapt_tensor *rapt_bahdanau_decoder_loss_packed(rapt_bahdanau_decoder *decoder, r
                                                const rapt_cross_entropy_options *options)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)decoder);
+    RAPT_ENTER((rapt_module *)decoder);
     rapt_step_order order;
     if (!check_targets(tokens, targets)) return NULL;
     rapt_tensor *sequence = read_packed(decoder, tokens, starts, state, &order);

@@ -7,6 +7,7 @@
 #include "bahdanau.h"
 #include "nn/entry.h"
 #include "recurrence.h"
+#include "tensor/core.h"
 #include "tensor/random.h"
 
 static const rapt_module_class kind = {.name = "BahdanauEncoder"};
@@ -51,7 +52,7 @@ rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *con
 rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens, rapt_tensor **state)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)encoder);
+    RAPT_ENTER((rapt_module *)encoder);
     if (!encoder || !rapt_bahdanau_check_tokens(kind.name, tokens)) {
         if (!encoder) rapt_fail(RAPT_ERROR_NULL, kind.name, "the encoder is NULL");
         return NULL;
@@ -67,7 +68,7 @@ rapt_tensor *rapt_bahdanau_encoder_forward_packed(rapt_bahdanau_encoder *encoder
                                                   rapt_tensor *starts, rapt_tensor **state)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)encoder);
+    RAPT_ENTER((rapt_module *)encoder);
     rapt_step_order order;
     if (!encoder) rapt_fail(RAPT_ERROR_NULL, kind.name, "the encoder is NULL");
     tokens = encoder ? rapt_bahdanau_order_tokens(kind.name, tokens, starts, &order) : NULL;
@@ -105,18 +106,21 @@ bool rapt_bahdanau_check_tokens(const char *op, const rapt_tensor *tokens)
     char text[128];
     if (!tokens) return rapt_fail(RAPT_ERROR_NULL, op, "the tokens are NULL");
     bool fits = rapt_rank(tokens) == 2 && rapt_size(tokens, 1) >= 1;
-    return fits || rapt_fail(RAPT_ERROR_SHAPE, op, "tokens (B, T) with T of 1 or more expected, not %s",
-                             rapt_describe(tokens, text, sizeof text));
+    return fits || rapt_fail(RAPT_ERROR_SHAPE, op, "tokens (B, T) with T of 1 or more expected, not %s%s",
+                             rapt_describe(tokens, text, sizeof text), rapt_batch_cure(tokens, 2));
 }
 
 rapt_tensor *rapt_bahdanau_order_tokens(const char *op, rapt_tensor *tokens, const rapt_tensor *starts,
                                         rapt_step_order *order)
 {
     char text[128];
-    if (!tokens || rapt_rank(tokens) != 1) {
-        rapt_fail(tokens ? RAPT_ERROR_SHAPE : RAPT_ERROR_NULL, op, "%s%s",
-                  tokens ? "packed tokens (rows) expected, not " : "the tokens are NULL",
-                  tokens ? rapt_describe(tokens, text, sizeof text) : "");
+    if (!tokens) {
+        rapt_fail(RAPT_ERROR_NULL, op, "the tokens are NULL");
+        return NULL;
+    }
+    if (rapt_rank(tokens) != 1) {
+        rapt_fail(RAPT_ERROR_SHAPE, op, "packed tokens (rows) expected, not %s",
+                  rapt_describe(tokens, text, sizeof text));
         return NULL;
     }
     return rapt_step_order_make(op, starts, rapt_size(tokens, 0), order) ? rapt_index_select(tokens, 0, order->rows)

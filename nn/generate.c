@@ -24,8 +24,8 @@ static bool check_prompt(const rapt_token_model *model, const rapt_tensor *promp
     char text[128];
     if (!check_given(model, prompt)) return false;
     return (rapt_rank(prompt) == 2 && rapt_size(prompt, 1) >= 1) ||
-           rapt_fail(RAPT_ERROR_SHAPE, op, "a prompt (B, T) with a T of 1 or more expected, not %s",
-                     rapt_describe(prompt, text, sizeof text));
+           rapt_fail(RAPT_ERROR_SHAPE, op, "a prompt (B, T) with a T of 1 or more expected, not %s%s",
+                     rapt_describe(prompt, text, sizeof text), rapt_batch_cure(prompt, 2));
 }
 
 static bool check_packed_prompts(const rapt_token_model *model, const rapt_tensor *prompts, const rapt_tensor *starts,

@@ -99,8 +99,7 @@ rapt_gpt *rapt_gpt_new(const rapt_gpt_config *config)
 
 static bool check_exist(const rapt_gpt *gpt, const rapt_tensor *tokens)
 {
-    return (gpt && tokens) ||
-           rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s", gpt ? "tokens are NULL" : "model is NULL");
+    return (gpt && tokens) || rapt_fail(RAPT_ERROR_NULL, kind.name, gpt ? "the tokens are NULL" : "the model is NULL");
 }
 
 static bool check_tokens(const rapt_gpt *gpt, const rapt_tensor *tokens, int64_t before)
@@ -108,8 +107,8 @@ static bool check_tokens(const rapt_gpt *gpt, const rapt_tensor *tokens, int64_t
     char text[128];
     if (!check_exist(gpt, tokens)) return false;
     if (rapt_rank(tokens) != 2 || rapt_size(tokens, 1) < 1)
-        return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "tokens (B, T) with a T of 1 or more expected, not %s",
-                         rapt_describe(tokens, text, sizeof text));
+        return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "tokens (B, T) with a T of 1 or more expected, not %s%s",
+                         rapt_describe(tokens, text, sizeof text), rapt_batch_cure(tokens, 2));
     return rapt_size(tokens, 1) <= gpt->config.context - before ||
            rapt_fail(RAPT_ERROR_VALUE, kind.name, "%lld tokens after %lld in the cache; the context is %lld",
                      (long long)rapt_size(tokens, 1), (long long)before, (long long)gpt->config.context);
@@ -182,7 +181,7 @@ rapt_tensor *rapt_gpt_packed_states(rapt_gpt *gpt, rapt_tensor *tokens, rapt_ten
 rapt_tensor *rapt_gpt_forward_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)gpt);
+    RAPT_ENTER((rapt_module *)gpt);
     RAPT_SCOPE;
     return rapt_keep(rapt_gpt_logits(gpt, rapt_gpt_packed_states(gpt, tokens, starts, NULL)));
 }
@@ -203,7 +202,7 @@ rapt_tensor *rapt_gpt_loss(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *targ
                            const rapt_cross_entropy_options *options)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)gpt);
+    RAPT_ENTER((rapt_module *)gpt);
     RAPT_SCOPE;
     return rapt_keep(loss_of(gpt, rapt_gpt_states(gpt, tokens, 0, NULL), targets, options));
 }
@@ -212,7 +211,7 @@ rapt_tensor *rapt_gpt_loss_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tenso
                                   const rapt_cross_entropy_options *options)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)gpt);
+    RAPT_ENTER((rapt_module *)gpt);
     RAPT_SCOPE;
     return rapt_keep(loss_of(gpt, rapt_gpt_packed_states(gpt, tokens, starts, NULL), targets, options));
 }

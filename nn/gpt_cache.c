@@ -55,7 +55,7 @@ int64_t rapt_gpt_cache_length(const rapt_gpt_cache *cache)
 
 bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows)
 {
-    if (!cache || !rows) return rapt_fail(RAPT_ERROR_NULL, op, "the %s", cache ? "rows are NULL" : "cache is NULL");
+    if (!cache || !rows) return rapt_fail(RAPT_ERROR_NULL, op, cache ? "the rows are NULL" : "the cache is NULL");
     if (!cache->tokens) return true;
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
@@ -140,7 +140,7 @@ static rapt_tensor *read_packed(rapt_gpt_cache *cache, rapt_tensor *tokens, rapt
 rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache *cache)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)gpt);
+    RAPT_ENTER((rapt_module *)gpt);
     if (cache && gpt && cache->gpt != gpt) {
         rapt_fail(RAPT_ERROR_VALUE, op, "the cache belongs to another model");
         return NULL;
@@ -191,7 +191,7 @@ static rapt_tensor *begin_packed(void *context, rapt_tensor *tokens, rapt_tensor
 {
     rapt_gpt_cache *cache = context;
     rapt_raw_packing p;
-    RAPT_ENTER((const rapt_module *)cache->gpt);
+    RAPT_ENTER((rapt_module *)cache->gpt);
     RAPT_SCOPE;
     if (!rapt_read_packing(op, starts, &p) || !check_begin(cache, tokens, &p)) return NULL;
     rapt_tensor *lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(p.sequences)),
@@ -236,7 +236,7 @@ static rapt_tensor *read_anew(rapt_gpt_cache *cache, rapt_tensor *tokens)
 static rapt_tensor *next(void *context, rapt_tensor *tokens)
 {
     rapt_gpt_cache *cache = context;
-    RAPT_ENTER((const rapt_module *)cache->gpt);
+    RAPT_ENTER((rapt_module *)cache->gpt);
     RAPT_SCOPE;
     const bool overflows = cache->length + rapt_size(tokens, 1) > cache->gpt->config.context;
     return rapt_keep(overflows ? read_anew(cache, tokens) : read_tokens(cache, tokens, true));

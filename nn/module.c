@@ -62,6 +62,8 @@ static void give_share(rapt_module *module)
         if (module->entries[i].child) give_share(module->entries[i].child);
         free(module->entries[i].name);
     }
+    rapt_module_tree_changes();
+    rapt_module_forget_paths(module);
     free(module->entries);
     free(module);
 }
@@ -174,6 +176,7 @@ static bool add_child(rapt_module *module, const char *name, rapt_module *child)
 {
     if (!child) return rapt_fail(RAPT_ERROR_NULL, module->kind->name, "member '%s' is NULL", name ? name : "NULL");
     if (!add_entry(module, name, (rapt_module_entry){.child = child})) return false;
+    rapt_module_tree_changes();
     if (!adopt(child)) __atomic_add_fetch(&child->shares, 1, __ATOMIC_RELAXED);
     return true;
 }
@@ -201,15 +204,16 @@ void *rapt_module_add_child(rapt_module *module, const char *name, rapt_module *
 rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x)
 {
     RAPT_UNDO_DRAWS;
+    RAPT_ENTER(module);
     if (!module || !x) {
         rapt_fail(RAPT_ERROR_NULL, module ? module->kind->name : "module", "%s is NULL",
                   module ? "the input" : "the module");
         return NULL;
     }
     if (!module->kind->forward) {
-        rapt_fail(RAPT_ERROR_UNSUPPORTED, module->kind->name, "is not a layer that maps one tensor to one");
+        rapt_fail(RAPT_ERROR_UNSUPPORTED, module->kind->name,
+                  "is not a layer that maps one tensor to one; call its own forward function");
         return NULL;
     }
-    RAPT_ENTER(module);
     return module->kind->forward(module, x);
 }

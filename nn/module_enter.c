@@ -1,5 +1,8 @@
-/* The path of the module whose forward runs: found from the one around it, and only while somebody asks. */
+/* The path of the module whose forward runs: found from the one around it, and remembered in the module for each place
+ * where it runs. */
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nn/entry.h"
@@ -19,22 +22,84 @@ static int find_below(const rapt_module *module, const rapt_module *wanted, char
     return -1;
 }
 
-void rapt_module_enter_now(const rapt_module *module)
+static const char *find_path(const rapt_module *module, const rapt_module_place *around)
+{
+    char name[RAPT_NAME_SIZE] = "", path[2 * RAPT_NAME_SIZE];
+    if (!around->module || !around->path || find_below(around->module, module, name, 0) < 0)
+        return rapt_lasting_text(module->kind->name);
+    const char *between = !*name ? "" : strchr(around->path, ' ') ? "." : " ";
+    snprintf(path, sizeof path, "%.*s%s%s", RAPT_NAME_SIZE, around->path, between, name);
+    return rapt_lasting_text(path);
+}
+
+/* --- paths that are known --- */
+
+/* Where a module runs: inside that module, which has that path. */
+struct rapt_module_path {
+    struct rapt_module_path *next;
+    const void *around;
+    const char *around_path;
+    _Atomic(const char *) path;
+    atomic_uint_fast64_t changes; /* of all trees, when the path was found */
+};
+
+static atomic_uint_fast64_t changes;
+
+void rapt_module_tree_changes(void)
+{
+    atomic_fetch_add_explicit(&changes, 1, memory_order_relaxed);
+}
+
+static void remember(rapt_module *module, const rapt_module_place *around, const char *path, uint64_t now)
+{
+    struct rapt_module_path *known = malloc(sizeof *known);
+    if (!known) return;
+    known->around = around->module;
+    known->around_path = around->path;
+    atomic_init(&known->path, path);
+    atomic_init(&known->changes, now);
+    known->next = __atomic_load_n(&module->paths, __ATOMIC_RELAXED);
+    while (
+        !__atomic_compare_exchange_n(&module->paths, &known->next, known, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
+}
+
+/* Found once more whenever a module anywhere got a child or went. */
+static const char *path_of(rapt_module *module, const rapt_module_place *around)
+{
+    enum { most = 8 }; /* of a module that runs in more places, the path is found each time */
+    const uint64_t now = atomic_load_explicit(&changes, memory_order_relaxed);
+    struct rapt_module_path *known = __atomic_load_n(&module->paths, __ATOMIC_ACQUIRE);
+    int count = 0;
+    for (; known && (known->around != around->module || known->around_path != around->path); known = known->next)
+        count++;
+    if (known && atomic_load_explicit(&known->changes, memory_order_acquire) == now)
+        return atomic_load_explicit(&known->path, memory_order_relaxed);
+    const char *path = find_path(module, around);
+    if (known) {
+        atomic_store_explicit(&known->path, path, memory_order_relaxed);
+        atomic_store_explicit(&known->changes, now, memory_order_release);
+    } else if (count < most)
+        remember(module, around, path, now);
+    return path;
+}
+
+void rapt_module_forget_paths(rapt_module *module)
+{
+    while (module->paths) {
+        struct rapt_module_path *known = module->paths;
+        module->paths = known->next;
+        free(known);
+    }
+}
+
+/* --- entering and leaving --- */
+
+void rapt_module_enter_now(rapt_module *module)
 {
     const rapt_module_place around = rapt_running_place;
-    char name[RAPT_NAME_SIZE] = "", path[2 * RAPT_NAME_SIZE];
-    if (around.module == module) return;
-    const bool is_inside = around.module && around.path && find_below(around.module, module, name, 0) >= 0;
-    if (!is_inside)
-        snprintf(path, sizeof path, "%s", module->kind->name);
-    else
-        snprintf(path, sizeof path, "%.*s%s%s", RAPT_NAME_SIZE, around.path,
-                 !*name                     ? ""
-                 : strchr(around.path, ' ') ? "."
-                                            : " ",
-                 name);
     const bool is_timed = rapt_observed() & RAPT_PROFILES;
-    rapt_running_place = (rapt_module_place){module, rapt_lasting_text(path), is_timed ? rapt_profile_clock() : 0};
+    rapt_running_place = (rapt_module_place){module, path_of(module, &around), is_timed ? rapt_profile_clock() : 0};
 }
 
 void rapt_module_leave_now(void)

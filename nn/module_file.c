@@ -45,9 +45,10 @@ bool rapt_module_check_stored(const char *op, const char *name, const rapt_tenso
     char expected[256], found[256];
     rapt_describe(tensor, expected, sizeof expected);
     if (!stored) return rapt_fail(RAPT_ERROR_FORMAT, op, "no tensor %s (%s expected)", name, expected);
-    if (rapt_same_shape(stored, tensor) && stored->dtype == tensor->dtype) return true;
-    return rapt_fail(RAPT_ERROR_SHAPE, op, "%s is %s; %s expected", name, rapt_describe(stored, found, sizeof found),
-                     expected);
+    const bool same = rapt_same_shape(stored, tensor);
+    if (same && stored->dtype == tensor->dtype) return true;
+    return rapt_fail(RAPT_ERROR_SHAPE, op, "%s is %s; %s expected%s", name, rapt_describe(stored, found, sizeof found),
+                     expected, same ? " (rapt_module_cast gives the module that dtype)" : "");
 }
 
 /* The tensors of a module, and for each the one of the archive that goes there. */
@@ -100,22 +101,41 @@ static bool take_entry(match *m, int64_t entry)
                      rapt_archive_name(m->archive, entry));
 }
 
+/* The usual reason why names are missing: in the archive they stand behind a prefix. */
+static const char *prefix_cure(const match *m, const char *name, char *text, size_t size)
+{
+    const size_t length = strlen(name);
+    *text = '\0';
+    for (int64_t i = 0; i < rapt_archive_count(m->archive) && !*text; i++) {
+        const char *stored = rapt_archive_name(m->archive, i);
+        const size_t before = strlen(stored) > length ? strlen(stored) - length : 0;
+        if (before > 0 && stored[before - 1] == '.' && strcmp(stored + before, name) == 0)
+            snprintf(text, size, "; there is '%.200s': rapt_load_part takes a prefix off", stored);
+    }
+    return text;
+}
+
 static bool check_missing(match *m)
 {
+    char cure[256], expected[256];
     char text[RAPT_NAME_SIZE * 2];
     for (int i = 0; i < m->list->count; i++) {
         const char *name = m->list->names[i];
         if (m->stored[i] || !is_wanted(m, name)) continue;
         m->missing++;
         if (!full_name(m->part->prefix, name, text, sizeof text)) return false;
-        if (!m->part->allow_missing) return rapt_module_check_stored(m->op, text, m->list->tensors[i], NULL);
+        if (m->part->allow_missing) continue;
+        return rapt_fail(RAPT_ERROR_FORMAT, m->op, "no tensor %s (%s expected)%s", text,
+                         rapt_describe(m->list->tensors[i], expected, sizeof expected),
+                         prefix_cure(m, name, cure, sizeof cure));
     }
     if (m->taken > 0 || m->list->count == 0) return true;
     if (m->missing == 0)
         return rapt_fail(RAPT_ERROR_VALUE, m->op, "nothing matches '%s', of the module's %d tensors", m->part->pattern,
                          m->list->count);
-    return rapt_fail(RAPT_ERROR_FORMAT, m->op, "none of the module's %d names is there, not even %s%s", m->list->count,
-                     m->part->prefix ? m->part->prefix : "", m->list->names[0]);
+    return rapt_fail(RAPT_ERROR_FORMAT, m->op, "none of the module's %d names is there, not even %s%s%s",
+                     m->list->count, m->part->prefix ? m->part->prefix : "", m->list->names[0],
+                     prefix_cure(m, m->list->names[0], cure, sizeof cure));
 }
 
 typedef struct storage_walk {

@@ -22,7 +22,7 @@ static bool check_arguments(const rapt_module *module, rapt_gradcheck_function *
                             rapt_tensor *const *inputs)
 {
     if (!module || (count > 0 && !inputs))
-        return rapt_fail(RAPT_ERROR_NULL, op, "%s NULL", module ? "the inputs are" : "module is");
+        return rapt_fail(RAPT_ERROR_NULL, op, module ? "the inputs are NULL" : "module is NULL");
     if (count < 0 || (!function && count != 1))
         return rapt_fail(RAPT_ERROR_VALUE, op, "%d inputs; %s expected", count,
                          function ? "0 or more" : "one, for rapt_module_forward,");

@@ -78,7 +78,7 @@ rapt_sinusoidal_positions *rapt_sinusoidal_positions_new(int64_t size, double dr
 rapt_tensor *rapt_sinusoidal_positions_forward(rapt_sinusoidal_positions *positions, rapt_tensor *x, int64_t offset)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)positions);
+    RAPT_ENTER((rapt_module *)positions);
     const char *op = sinusoidal_kind.name;
     if (!check_call(op, positions, x) || !check_input(op, x, positions->size)) return NULL;
     RAPT_SCOPE;
@@ -91,7 +91,7 @@ rapt_tensor *rapt_sinusoidal_positions_forward_at(rapt_sinusoidal_positions *pos
                                                   rapt_tensor *places)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)positions);
+    RAPT_ENTER((rapt_module *)positions);
     const char *op = sinusoidal_kind.name;
     if (!check_call(op, positions, x) || !check_input(op, x, positions->size) || !rapt_check_places(op, places, x))
         return NULL;
@@ -134,7 +134,7 @@ rapt_learned_positions *rapt_learned_positions_new(int64_t count, int64_t size, 
 rapt_tensor *rapt_learned_positions_forward(rapt_learned_positions *positions, rapt_tensor *x, int64_t offset)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)positions);
+    RAPT_ENTER((rapt_module *)positions);
     const char *op = learned_kind.name;
     if (!check_call(op, positions, x) || !check_input(op, x, positions->weight->shape[1])) return NULL;
     const int64_t length = x->shape[x->rank - 2], count = positions->weight->shape[0];
@@ -151,7 +151,7 @@ rapt_tensor *rapt_learned_positions_forward(rapt_learned_positions *positions, r
 rapt_tensor *rapt_learned_positions_forward_at(rapt_learned_positions *positions, rapt_tensor *x, rapt_tensor *places)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)positions);
+    RAPT_ENTER((rapt_module *)positions);
     const char *op = learned_kind.name;
     if (!check_call(op, positions, x) || !check_input(op, x, positions->weight->shape[1]) ||
         !rapt_check_places(op, places, x))

@@ -31,7 +31,8 @@ static bool check(const rapt_cell *c, rapt_recurrence_sizes *s, const rapt_tenso
     }
     for (int i = 0; i < 3 + c->states; i++)
         if (inputs[i] && (inputs[i]->dtype != from_input->dtype || !rapt_is_floating(inputs[i])))
-            return rapt_fail(RAPT_ERROR_DTYPE, c->name, "input %d is %s, input 0 is %s; one floating dtype expected", i,
+            return rapt_fail(RAPT_ERROR_DTYPE, c->name,
+                             "input %d is %s, input 0 is %s; one floating dtype expected " RAPT_CAST_CURE, i,
                              rapt_dtype_name(inputs[i]->dtype), rapt_dtype_name(from_input->dtype));
     *s = (rapt_recurrence_sizes){.dtype = from_input->dtype,
                                  .hidden = weight->shape[1],

@@ -3,6 +3,7 @@
 
 #include "nn/entry.h"
 #include "recurrence.h"
+#include "tensor/core.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
 
@@ -41,8 +42,9 @@ static bool check(const rapt_recurrent *r, const rapt_tensor *x, int64_t width, 
     if (!x) return rapt_fail(RAPT_ERROR_NULL, op, "the input is NULL");
     if (rapt_rank(x) == (is_packed ? 2 : 3) && rapt_size(x, -1) == width && (is_packed || rapt_size(x, 0) > 0))
         return true;
-    return rapt_fail(RAPT_ERROR_SHAPE, op, "input (%s%lld)%s expected, not %s", is_packed ? "rows, " : "T, B, ",
-                     (long long)width, is_packed ? "" : " with T of 1 or more", rapt_describe(x, text, sizeof text));
+    return rapt_fail(RAPT_ERROR_SHAPE, op, "input (%s%lld)%s expected, not %s%s", is_packed ? "rows, " : "T, B, ",
+                     (long long)width, is_packed ? "" : " with T of 1 or more", rapt_describe(x, text, sizeof text),
+                     rapt_batch_cure(x, is_packed ? 0 : 3));
 }
 
 /* The state of one run: its part of what was given; NULL: zeros. */
@@ -123,7 +125,7 @@ static rapt_tensor *recurrent_forward(rapt_recurrent *r, rapt_tensor *x, rapt_te
                                       rapt_tensor **final_state, rapt_tensor **final_cell)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)r);
+    RAPT_ENTER((rapt_module *)r);
     if (!check(r, x, r->in, false)) return NULL;
     const start s = {.x = x, .state = state, .cell = cell, .batch = rapt_size(x, 1)};
     if (!check_state(r, state, s.batch) || !check_state(r, cell, s.batch)) return NULL;
@@ -141,7 +143,7 @@ static rapt_tensor *recurrent_forward_packed(rapt_recurrent *r, rapt_tensor *row
                                              rapt_tensor **final_cell)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)r);
+    RAPT_ENTER((rapt_module *)r);
     rapt_step_order order;
     if (!check(r, rows, r->in, true) || !rapt_step_order_make(r->module.kind->name, starts, rapt_size(rows, 0), &order))
         return NULL;
@@ -159,7 +161,7 @@ static rapt_tensor *recurrent_forward_padded(rapt_recurrent *r, rapt_tensor *x, 
                                              rapt_tensor *state, rapt_tensor *cell, rapt_tensor **final_state,
                                              rapt_tensor **final_cell)
 {
-    RAPT_ENTER((const rapt_module *)r);
+    RAPT_ENTER((rapt_module *)r);
     if (!check(r, x, r->in, false)) return NULL;
     if (!lengths) rapt_fail(RAPT_ERROR_NULL, r->module.kind->name, "the lengths are NULL");
     rapt_tensor *starts = rapt_packing_starts(lengths), *rows = rapt_pack(rapt_transpose(x, 0, 1), starts);
@@ -171,7 +173,7 @@ rapt_tensor *rapt_gru_forward_projected(rapt_gru *gru, rapt_tensor *projected, c
                                         rapt_tensor **final_state)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)gru);
+    RAPT_ENTER((rapt_module *)gru);
     rapt_recurrent *r = &gru->recurrent;
     if (!check(r, projected, r->gates * r->hidden, order != NULL)) return NULL;
     const start s = {.x = projected,

@@ -31,9 +31,11 @@ bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *no
         if (!gradient) continue;
         if (!rapt_add_squares(op, gradient, &sum)) return false;
         if (!isfinite(sum))
-            return rapt_fail(RAPT_ERROR_VALUE, op,
-                             "the norm is %g, from the gradient of '%s' on; a finite one expected", sqrt(sum),
-                             slot->name);
+            return rapt_fail(
+                RAPT_ERROR_VALUE, op,
+                "the norm is %g, from the gradient of '%s' on; a finite one expected (rapt_hunt_not_finite finds the "
+                "op)",
+                sqrt(sum), slot->name);
     }
     const double length = sqrt(sum);
     if (length > limit) {

@@ -104,7 +104,8 @@ static const char *only_element(const char *op, const rapt_tensor *tensor)
     REQUIRE_TENSOR(tensor, op, NULL)
     if (tensor->count == 1) return tensor->data;
     char text[RAPT_SHAPE_TEXT];
-    rapt_fail(RAPT_ERROR_SHAPE, op, "a tensor of one element expected, not shape %s",
+    rapt_fail(RAPT_ERROR_SHAPE, op,
+              "a tensor of one element expected, not shape %s (rapt_sum, rapt_mean or rapt_select make one)",
               rapt_shape_text(tensor->rank, tensor->shape, text));
     return NULL;
 }

@@ -220,7 +220,8 @@ bool rapt_add_in_place(rapt_tensor *target, const rapt_tensor *source, double fa
 {
     if (!check_source("add_in_place", target, source)) return false;
     if (target->dtype != source->dtype || !rapt_is_floating(target))
-        return rapt_fail(RAPT_ERROR_DTYPE, "add_in_place", "target is %s, source is %s; one floating dtype expected",
+        return rapt_fail(RAPT_ERROR_DTYPE, "add_in_place",
+                         "target is %s, source is %s; one floating dtype expected (rapt_cast converts)",
                          rapt_dtype_name(target->dtype), rapt_dtype_name(source->dtype));
     if (overlaps(target, source) && !(source = rapt_clone(source))) return false;
     rapt_map(rapt_kernel.elementwise.add_scaled[target->dtype], &factor, 1, 3,

@@ -7,15 +7,20 @@
 #include <stdlib.h>
 
 #include "tensor/core.h"
+#include "tensor/module_place.h"
 #include "tensor/thread.h"
 
 static rapt_error_handler *_Atomic installed_handler;
 
+enum { OP_SIZE = 64, TEXT_SIZE = 448, PATH_SIZE = 256 };
+
 /* What the first error says. */
 typedef struct error_text {
-    char op[64];
-    char message[512];
+    char op[OP_SIZE];
+    char message[OP_SIZE + TEXT_SIZE + PATH_SIZE];
 } error_text;
+
+RAPT_THREAD_LOCAL rapt_module_place rapt_running_place;
 
 static RAPT_THREAD_LOCAL rapt_error_code first_code;
 static RAPT_THREAD_LOCAL error_text *first_text;
@@ -40,21 +45,29 @@ void rapt_error_reserve(void)
     rapt_at_thread_end(RAPT_THREAD_ERROR, end_error);
 }
 
-bool rapt_fail(rapt_error_code code, const char *op, const char *format, ...)
+/* "op: text; in the module" */
+static void compose(const char *op, const char *text)
+{
+    const char *path = rapt_running_place.path;
+    snprintf(first_text->op, sizeof first_text->op, "%s", op ? op : "rapt");
+    snprintf(first_text->message, sizeof first_text->message, "%.*s: %s%s%s", OP_SIZE - 1, first_text->op, text,
+             path ? "; in " : "", path ? path : "");
+}
+
+/* In parentheses, since tests/errors/places.h has a macro of that name. */
+bool(rapt_fail)(rapt_error_code code, const char *op, const char *format, ...)
 {
     failures++;
     if (first_code != RAPT_OK) return false;
     first_code = code;
     rapt_error_reserve();
     if (first_text) {
-        char text[sizeof first_text->message - sizeof first_text->op - 2]; /* ": " comes between */
+        char text[TEXT_SIZE];
         va_list arguments;
         va_start(arguments, format);
         vsnprintf(text, sizeof text, format, arguments); /* which may quote an error that was cleared */
         va_end(arguments);
-        snprintf(first_text->op, sizeof first_text->op, "%s", op ? op : "rapt");
-        snprintf(first_text->message, sizeof first_text->message, "%.*s: %s", (int)sizeof first_text->op - 1,
-                 first_text->op, text);
+        compose(op, text);
     }
     rapt_error_handler *handler = atomic_load(&installed_handler);
     if (handler) handler(code, message());
@@ -66,7 +79,7 @@ uint64_t rapt_count_failures(void)
     return failures;
 }
 
-bool rapt_fail_null(const char *op, const char *argument)
+bool(rapt_fail_null)(const char *op, const char *argument)
 {
     return rapt_fail(RAPT_ERROR_NULL, op, "%s is NULL", argument);
 }

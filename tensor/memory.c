@@ -178,7 +178,9 @@ void *rapt_block_try(size_t bytes, size_t *capacity)
 static __attribute__((noinline)) void *take_or_fail(const char *op, size_t bytes, size_t *capacity)
 {
     void *block = take_any(bytes, capacity);
-    if (!block) rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes", bytes);
+    if (!block)
+        rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %zu bytes beside the %lld in use", bytes,
+                  (long long)rapt_memory_get_statistics().live_bytes);
     return block;
 }
 

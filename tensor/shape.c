@@ -48,7 +48,7 @@ char *rapt_shape_text(int rank, const int64_t *shape, char buffer[RAPT_SHAPE_TEX
 bool rapt_check_floating(const char *op, const rapt_tensor *tensor)
 {
     return rapt_is_floating(tensor) ||
-           rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s; float32 or float64 expected",
+           rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s; float32 or float64 expected (rapt_cast converts)",
                      rapt_dtype_name(tensor->dtype));
 }
 
@@ -91,6 +91,18 @@ int rapt_check_axis(const char *op, int axis, int rank, int extra)
     return axis < 0 ? axis + places : axis;
 }
 
+const char *rapt_batch_cure(const rapt_tensor *x, int rank)
+{
+    return x->rank == rank - 1 ? "; a batch of one has an axis, too (rapt_unsqueeze)" : "";
+}
+
+/* Has the one, with fewer axes, the sizes of the other's first axes? Then it was meant to stand for these. */
+static bool is_front_of(const rapt_tensor *front, const rapt_tensor *x)
+{
+    return front->rank > 0 && front->rank < x->rank &&
+           memcmp(front->shape, x->shape, (size_t)front->rank * sizeof *x->shape) == 0;
+}
+
 int rapt_broadcast(const char *op, const rapt_tensor *a, const rapt_tensor *b, int64_t shape[RAPT_MAX_RANK])
 {
     int rank = a->rank > b->rank ? a->rank : b->rank;
@@ -100,9 +112,12 @@ int rapt_broadcast(const char *op, const rapt_tensor *a, const rapt_tensor *b, i
         if (size_a != size_b && size_a != 1 && size_b != 1) {
             char text_a[RAPT_SHAPE_TEXT], text_b[RAPT_SHAPE_TEXT];
             rapt_fail(RAPT_ERROR_SHAPE, op,
-                      "shapes %s and %s do not broadcast: sizes %lld and %lld, %d from the last axis",
+                      "shapes %s and %s do not broadcast: sizes %lld and %lld, %d from the last axis%s",
                       rapt_shape_text(a->rank, a->shape, text_a), rapt_shape_text(b->rank, b->shape, text_b),
-                      (long long)size_a, (long long)size_b, i - 1);
+                      (long long)size_a, (long long)size_b, i - 1,
+                      is_front_of(a, b) || is_front_of(b, a)
+                          ? "; axes of size 1 behind the shorter shape make it fit (rapt_unsqueeze)"
+                          : "");
             return -1;
         }
         shape[rank - i] = size_a == 1 ? size_b : size_a;

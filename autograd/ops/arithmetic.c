@@ -214,7 +214,7 @@ rapt_tensor *rapt_minimum(rapt_tensor *a, rapt_tensor *b)
 static rapt_tensor *number_for(const char *op, const rapt_tensor *x, double value)
 {
     if (!x || x->dtype != RAPT_BOOL) return rapt_number_like(op, x, value);
-    rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for bool");
+    rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for bool (rapt_cast converts)");
     return NULL;
 }
 

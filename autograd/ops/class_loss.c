@@ -15,20 +15,32 @@ static bool check_options(const char *op, const rapt_cross_entropy_options *opti
     return rapt_check_reduction(op, options->reduction);
 }
 
+/* Class numbers as one-hot rows, or classes not on the last axis, as PyTorch has them. */
+static const char *shape_cure(const rapt_tensor *x, const rapt_tensor *targets)
+{
+    if (rapt_same_shape(x, targets)) return "; rapt_argmax makes class numbers of one-hot rows";
+    if (x->rank < 3 || targets->rank != x->rank - 1 || x->shape[0] != targets->shape[0]) return "";
+    for (int axis = 1; axis < targets->rank; axis++)
+        if (targets->shape[axis] != x->shape[axis + 1]) return "";
+    return "; the classes are axis 1, and go to the end (rapt_permute)";
+}
+
 bool rapt_check_class_loss(const char *op, const rapt_cross_entropy_options *options, const rapt_tensor *x,
                            const rapt_tensor *targets)
 {
     if (!check_options(op, options) || !rapt_check_floating(op, x)) return false;
     if (!rapt_is_integer(targets))
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "targets are %s; int64 or int32 expected",
-                         rapt_dtype_name(targets->dtype));
+        return rapt_fail(
+            RAPT_ERROR_DTYPE, op,
+            "targets are %s; int64 or int32 expected: class numbers (rapt_argmax makes them of one-hot rows)",
+            rapt_dtype_name(targets->dtype));
     bool fits = x->rank == targets->rank + 1;
     for (int axis = 0; fits && axis < targets->rank; axis++) fits = x->shape[axis] == targets->shape[axis];
     if (fits) return true;
     char text[RAPT_SHAPE_TEXT], targets_text[RAPT_SHAPE_TEXT];
-    return rapt_fail(RAPT_ERROR_SHAPE, op, "input of shape %s and targets of shape %s; (…, classes) and (…) expected",
+    return rapt_fail(RAPT_ERROR_SHAPE, op, "input of shape %s and targets of shape %s; (…, classes) and (…) expected%s",
                      rapt_shape_text(x->rank, x->shape, text),
-                     rapt_shape_text(targets->rank, targets->shape, targets_text));
+                     rapt_shape_text(targets->rank, targets->shape, targets_text), shape_cure(x, targets));
 }
 
 rapt_tensor *rapt_checked_targets(const char *op, const rapt_cross_entropy_options *options, int64_t classes,
@@ -41,8 +53,11 @@ rapt_tensor *rapt_checked_targets(const char *op, const rapt_cross_entropy_optio
         if (options->has_ignore_index && rows[row] == options->ignore_index) {
             rows[row] = -1;
         } else if (rows[row] < 0 || rows[row] >= classes) {
-            rapt_fail(RAPT_ERROR_VALUE, op, "target %lld in row %lld; a class number from 0 to %lld expected",
-                      (long long)rows[row], (long long)row, (long long)(classes - 1));
+            rapt_fail(RAPT_ERROR_VALUE, op, "target %lld in row %lld; a class number from 0 to %lld expected%s",
+                      (long long)rows[row], (long long)row, (long long)(classes - 1),
+                      rows[row] < 0          ? ", or the ignore_index"
+                      : rows[row] == classes ? "; the first class is 0"
+                                             : "");
             return NULL;
         }
     }

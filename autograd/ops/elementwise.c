@@ -34,7 +34,8 @@ static bool check_dtypes(const char *op, const rapt_loops loops, int count, rapt
             return rapt_fail(RAPT_ERROR_DTYPE, op,
                              "input 0 is %s, input %d is %s; one dtype expected (rapt_cast converts)",
                              rapt_dtype_name(dtype), i, rapt_dtype_name(inputs[i]->dtype));
-    if (!loops[dtype]) return rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s", rapt_dtype_name(dtype));
+    if (!loops[dtype])
+        return rapt_fail(RAPT_ERROR_DTYPE, op, "not defined for %s (rapt_cast converts)", rapt_dtype_name(dtype));
     return true;
 }
 

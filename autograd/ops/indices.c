@@ -23,7 +23,8 @@ static bool check_range(const char *op, const rapt_tensor *dense, int64_t size)
 rapt_tensor *rapt_checked_indices(const char *op, const rapt_tensor *indices, int64_t size)
 {
     if (!rapt_is_integer(indices)) {
-        rapt_fail(RAPT_ERROR_DTYPE, op, "indices are %s; int64 or int32 expected", rapt_dtype_name(indices->dtype));
+        rapt_fail(RAPT_ERROR_DTYPE, op, "indices are %s; int64 or int32 expected (rapt_cast converts)",
+                  rapt_dtype_name(indices->dtype));
         return NULL;
     }
     const rapt_tensor *once = rapt_without_repeats(indices, indices->rank);

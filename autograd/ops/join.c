@@ -14,7 +14,8 @@ static bool check_alike(const char *op, rapt_call *call, int free_axis)
     for (int i = 1; i < rapt_call_count(call); i++) {
         const rapt_tensor *other = rapt_call_input(call, i);
         if (other->dtype != first->dtype)
-            return rapt_fail(RAPT_ERROR_DTYPE, op, "tensor 0 is %s, tensor %d is %s; one dtype expected",
+            return rapt_fail(RAPT_ERROR_DTYPE, op,
+                             "tensor 0 is %s, tensor %d is %s; one dtype expected (rapt_cast converts)",
                              rapt_dtype_name(first->dtype), i, rapt_dtype_name(other->dtype));
         bool fits = other->rank == first->rank;
         for (int axis = 0; fits && axis < first->rank; axis++)

@@ -151,7 +151,8 @@ static bool check_shapes(const rapt_tensor *x, const rapt_tensor *weight, const 
 {
     if (!rapt_check_floating(name, x)) return false;
     if (weight->dtype != x->dtype || (bias && bias->dtype != x->dtype))
-        return rapt_fail(RAPT_ERROR_DTYPE, name, "x is %s, weight %s, bias %s; one floating dtype expected",
+        return rapt_fail(RAPT_ERROR_DTYPE, name,
+                         "x is %s, weight %s, bias %s; one floating dtype expected " RAPT_CAST_CURE,
                          rapt_dtype_name(x->dtype), rapt_dtype_name(weight->dtype),
                          bias ? rapt_dtype_name(bias->dtype) : "NULL");
     bool fits = x->rank >= 1 && weight->rank == 2 && x->shape[x->rank - 1] == weight->shape[1] &&

@@ -26,7 +26,7 @@ static rapt_tensor *difference(const char *op, rapt_tensor *input, rapt_tensor *
         return NULL;
     }
     if (!rapt_is_floating(input) || input->dtype != target->dtype) {
-        rapt_fail(RAPT_ERROR_DTYPE, op, "input is %s, target is %s; one floating dtype expected",
+        rapt_fail(RAPT_ERROR_DTYPE, op, "input is %s, target is %s; one floating dtype expected (rapt_cast converts)",
                   rapt_dtype_name(input->dtype), rapt_dtype_name(target->dtype));
         return NULL;
     }

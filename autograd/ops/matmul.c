@@ -6,7 +6,7 @@
 static bool check_dtypes(const char *op, const rapt_tensor *a, const rapt_tensor *b)
 {
     if (rapt_is_floating(a) && a->dtype == b->dtype) return true;
-    return rapt_fail(RAPT_ERROR_DTYPE, op, "inputs of %s and %s; one floating dtype expected",
+    return rapt_fail(RAPT_ERROR_DTYPE, op, "inputs of %s and %s; one floating dtype expected " RAPT_CAST_CURE,
                      rapt_dtype_name(a->dtype), rapt_dtype_name(b->dtype));
 }
 
@@ -57,6 +57,13 @@ static int product_shape(const rapt_tensor *a, const rapt_tensor *b, bool left_v
     return rank;
 }
 
+/* Matrices that do not fit because of their inner sizes: would they, if one of them was transposed? */
+static const char *cure_of(const rapt_tensor *a, const rapt_tensor *b)
+{
+    if (columns(a) == columns(b)) return "; b fits transposed (rapt_transpose of its last two axes)";
+    return rows(a) == rows(b) ? "; a fits transposed (rapt_transpose of its last two axes)" : "";
+}
+
 /* C = A B */
 static rapt_tensor *matmul_forward(rapt_call *call)
 {
@@ -73,8 +80,10 @@ static rapt_tensor *matmul_forward(rapt_call *call)
         const char *wrong = !matrices                        ? "a scalar is no matrix"
                             : columns(&left) != rows(&right) ? "inner sizes differ"
                                                              : "leading axes do not broadcast";
-        rapt_fail(RAPT_ERROR_SHAPE, "matmul", "%s: a is %s, b is %s", wrong, rapt_shape_text(a->rank, a->shape, text_a),
-                  rapt_shape_text(b->rank, b->shape, text_b));
+        const bool is_inner = matrices && !left_vector && !right_vector && columns(&left) != rows(&right);
+        rapt_fail(RAPT_ERROR_SHAPE, "matmul", "%s: a is %s, b is %s%s", wrong,
+                  rapt_shape_text(a->rank, a->shape, text_a), rapt_shape_text(b->rank, b->shape, text_b),
+                  is_inner ? cure_of(&left, &right) : "");
         return NULL;
     }
     rapt_tensor *c = rapt_new("matmul", a->dtype, rank, shape);

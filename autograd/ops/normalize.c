@@ -17,7 +17,7 @@ static bool check_parameter(const char *op, const char *name, const rapt_tensor 
 {
     if (!parameter) return true;
     if (parameter->dtype != x->dtype)
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "%s is %s, x is %s; one dtype expected", name,
+        return rapt_fail(RAPT_ERROR_DTYPE, op, "%s is %s, x is %s; one dtype expected " RAPT_CAST_CURE, name,
                          rapt_dtype_name(parameter->dtype), rapt_dtype_name(x->dtype));
     int64_t n = x->shape[x->rank - 1];
     if (parameter->rank == 1 && parameter->shape[0] == n) return true;

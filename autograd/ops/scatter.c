@@ -84,7 +84,8 @@ static bool check_shapes(const rapt_tensor *x, int rank, const int64_t *shape, i
                          const rapt_tensor *values)
 {
     if (!rapt_is_floating(values) || (x && x->dtype != values->dtype))
-        return rapt_fail(RAPT_ERROR_DTYPE, "scatter_add", "x is %s, source is %s; one floating dtype expected",
+        return rapt_fail(RAPT_ERROR_DTYPE, "scatter_add",
+                         "x is %s, source is %s; one floating dtype expected (rapt_cast converts)",
                          x ? rapt_dtype_name(x->dtype) : "zeros", rapt_dtype_name(values->dtype));
     bool fits = indices->rank == rank && rapt_same_shape(indices, values);
     for (int i = 0; fits && i < rank; i++) fits = i == axis || indices->shape[i] <= shape[i];

@@ -189,7 +189,7 @@ rapt_tensor *rapt_attention_pool_weighing(rapt_attention *attention, rapt_tensor
                                           rapt_tensor *values, const rapt_mask *mask, rapt_tensor **weights)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)attention);
+    RAPT_ENTER((rapt_module *)attention);
     rapt_pooling p;
     RAPT_SCOPE;
     if (!begin(&p, attention, queries, prepared_keys, values, mask, NULL)) return NULL;
@@ -210,7 +210,7 @@ rapt_tensor *rapt_attention_forward_resolved(rapt_attention *attention, rapt_ten
                                              const rapt_resolved_mask *resolved, rapt_tensor **weights)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)attention);
+    RAPT_ENTER((rapt_module *)attention);
     rapt_pooling p;
     RAPT_SCOPE;
     if (!begin(&p, attention, queries, keys, values, mask, resolved)) return NULL;

@@ -77,7 +77,7 @@ bool rapt_check_head_terms(const char *op, const char *what, const rapt_tensor *
         return rapt_fail(RAPT_ERROR_SHAPE, op, "%s of shape (%lld) or (1) expected, not %s", what, (long long)heads,
                          rapt_describe(head_terms, text, sizeof text));
     return head_terms->dtype == dtype ||
-           rapt_fail(RAPT_ERROR_DTYPE, op, "the %s are %s, the scores %s; one dtype expected", what,
+           rapt_fail(RAPT_ERROR_DTYPE, op, "the %s are %s, the scores %s; one dtype expected " RAPT_CAST_CURE, what,
                      rapt_dtype_name(head_terms->dtype), rapt_dtype_name(dtype));
 }
 

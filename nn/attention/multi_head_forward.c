@@ -27,10 +27,11 @@ static bool check_input(const char *what, const rapt_tensor *x, int64_t batch, i
     if (fits) return true;
     rapt_describe(x, text, sizeof text);
     if (batch < 0)
-        return rapt_fail(RAPT_ERROR_SHAPE, rapt_multi_head_kind.name, "%s of shape (B, length, %lld) expected, not %s",
-                         what, (long long)size, text);
-    return rapt_fail(RAPT_ERROR_SHAPE, rapt_multi_head_kind.name, "%s of shape (%lld, length, %lld) expected, not %s",
-                     what, (long long)batch, (long long)size, text);
+        return rapt_fail(RAPT_ERROR_SHAPE, rapt_multi_head_kind.name,
+                         "%s of shape (B, length, %lld) expected, not %s%s", what, (long long)size, text,
+                         rapt_batch_cure(x, 3));
+    return rapt_fail(RAPT_ERROR_SHAPE, rapt_multi_head_kind.name, "%s of shape (%lld, length, %lld) expected, not %s%s",
+                     what, (long long)batch, (long long)size, text, rapt_batch_cure(x, 3));
 }
 
 static int64_t input_size(const rapt_multi_head_attention *m, const rapt_tensor *weight)
@@ -194,7 +195,7 @@ rapt_tensor *rapt_multi_head_attention_weigh(rapt_multi_head_attention *m, rapt_
                                              rapt_tensor **weights)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)m);
+    RAPT_ENTER((rapt_module *)m);
     if (!check_call(m, queries, keys, values, mask, cache)) return NULL;
     RAPT_SCOPE;
     const bool packed = is_packed(mask);

@@ -37,7 +37,7 @@ rapt_tensor *rapt_add_norm_input(rapt_add_norm *a, rapt_tensor *x)
 rapt_tensor *rapt_add_norm_forward(rapt_add_norm *a, rapt_tensor *x, rapt_tensor *y)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)a);
+    RAPT_ENTER((rapt_module *)a);
     char text[2][128];
     if (!a || !x || !y) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !a ? "the layer" : x ? "the sublayer's result" : "x");

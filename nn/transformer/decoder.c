@@ -45,7 +45,7 @@ rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder,
                                               rapt_decoder_cache *caches)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)decoder);
+    RAPT_ENTER((rapt_module *)decoder);
     if (!decoder || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", decoder ? "the input" : "the decoder");
         return NULL;

@@ -79,7 +79,7 @@ rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *
                                         const rapt_mask *mask, const rapt_mask *memory_mask, rapt_decoder_cache *cache)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)layer);
+    RAPT_ENTER((rapt_module *)layer);
     if (!layer || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
         return NULL;

@@ -45,7 +45,7 @@ rapt_tensor *rapt_transformer_encoder_forward(rapt_transformer_encoder *encoder,
                                               rapt_attention_cache *caches)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)encoder);
+    RAPT_ENTER((rapt_module *)encoder);
     if (!encoder || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", encoder ? "the input" : "the encoder");
         return NULL;

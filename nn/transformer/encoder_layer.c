@@ -49,7 +49,7 @@ rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *
                                         rapt_attention_cache *cache)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)layer);
+    RAPT_ENTER((rapt_module *)layer);
     if (!layer || !x) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
         return NULL;

@@ -32,7 +32,7 @@ rapt_tensor *rapt_transformer_forward(rapt_transformer *transformer, rapt_tensor
                                       const rapt_mask *memory_mask)
 {
     RAPT_UNDO_DRAWS;
-    RAPT_ENTER((const rapt_module *)transformer);
+    RAPT_ENTER((rapt_module *)transformer);
     if (!transformer || !source || !target) {
         rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s is NULL",
                   !transformer ? "Transformer"

@@ -7,6 +7,7 @@
 
 #include <rapt/graph.h>
 
+#include "tensor/module_place.h"
 #include "tensor/thread.h"
 
 enum { RAPT_HUNTS = 1, RAPT_TRACES = 2, RAPT_PROFILES = 4, RAPT_SUMMARIZES = 8 };
@@ -22,15 +23,6 @@ static inline unsigned rapt_observed(void)
 
 /* Begins or ends to observe; returns whether it did so before. */
 bool rapt_set_observer(unsigned observer, bool observes);
-
-/* The module whose forward runs in this thread, while somebody observes. */
-typedef struct rapt_module_place {
-    const void *module; /* NULL: none */
-    const char *path;   /* "GPT transformer.h.3.mlp", as long as the program runs */
-    int64_t begin;      /* while the profile runs: when it was entered */
-} rapt_module_place;
-
-extern RAPT_THREAD_LOCAL rapt_module_place rapt_running_place;
 
 /* Nanoseconds since some moment. */
 int64_t rapt_profile_clock(void);

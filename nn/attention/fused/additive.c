@@ -251,7 +251,7 @@ static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rap
     const rapt_dtype dtype = queries->dtype;
     if (!rapt_is_floating(queries) || keys->dtype != dtype || weight->dtype != dtype || values->dtype != dtype)
         return rapt_fail(RAPT_ERROR_DTYPE, name,
-                         "queries are %s, keys %s, weight %s, values %s; one floating dtype expected",
+                         "queries are %s, keys %s, weight %s, values %s; one floating dtype expected " RAPT_CAST_CURE,
                          rapt_dtype_name(dtype), rapt_dtype_name(keys->dtype), rapt_dtype_name(weight->dtype),
                          rapt_dtype_name(values->dtype));
     const int last = queries->rank - 1;

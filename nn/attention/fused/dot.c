@@ -244,7 +244,8 @@ static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rap
 {
     char q[RAPT_SHAPE_TEXT], k[RAPT_SHAPE_TEXT], v[RAPT_SHAPE_TEXT];
     if (!rapt_is_floating(queries) || keys->dtype != queries->dtype || values->dtype != queries->dtype)
-        return rapt_fail(RAPT_ERROR_DTYPE, name, "queries are %s, keys %s, values %s; one floating dtype expected",
+        return rapt_fail(RAPT_ERROR_DTYPE, name,
+                         "queries are %s, keys %s, values %s; one floating dtype expected " RAPT_CAST_CURE,
                          rapt_dtype_name(queries->dtype), rapt_dtype_name(keys->dtype), rapt_dtype_name(values->dtype));
     const int rank = queries->rank;
     bool fits = (rank == 3 || rank == 4) && keys->rank == rank && values->rank == rank &&

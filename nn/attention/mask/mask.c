@@ -30,8 +30,12 @@ static rapt_tensor *align(const char *op, const char *field, rapt_tensor *tensor
     }
     if (fits || !aligned) return aligned;
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
-    rapt_fail(RAPT_ERROR_SHAPE, op, "the mask's %s %s does not broadcast to the scores %s", field,
-              rapt_shape_text(tensor->rank, tensor->shape, a), rapt_scores_text(r, b));
+    const bool is_of_keys = tensor->rank == 2 && tensor->shape[0] == r->batch && tensor->shape[1] == last;
+    rapt_fail(RAPT_ERROR_SHAPE, op, "the mask's %s %s does not broadcast to the scores %s%s", field,
+              rapt_shape_text(tensor->rank, tensor->shape, a), rapt_scores_text(r, b),
+              !is_of_keys     ? ""
+              : r->heads == 1 ? "; one that is the same for all queries has the shape (B, 1, K)"
+                              : "; one that is the same for all heads and queries has the shape (B, 1, 1, K)");
     return NULL;
 }
 

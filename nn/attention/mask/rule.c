@@ -16,7 +16,7 @@ static bool has_rule(const rapt_mask *mask)
 static bool check_rule(const char *op, const rapt_mask_rule *rule)
 {
     if (rule->judge && !rule->see)
-        return rapt_fail(RAPT_ERROR_NULL, op, "the mask's rule has a function for tiles, but `see` for places is NULL");
+        return rapt_fail(RAPT_ERROR_NULL, op, "the mask's rule has a function for tiles, but see for places is NULL");
     for (int i = 0; i < RAPT_MASK_CAPTURED; i++)
         if (!rule->see && rule->captured[i])
             return rapt_fail(RAPT_ERROR_NULL, op, "the mask's rule captures a tensor, but has no function");

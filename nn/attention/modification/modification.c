@@ -36,8 +36,9 @@ static bool check_captured(const rapt_score_modification *modification, int numb
                          "captured tensor %d of shape (%lld or 1, %lld or 1, ...) expected, not %s", number,
                          (long long)batch, (long long)heads, rapt_describe(tensor, text, sizeof text));
     if (rapt_is_floating(tensor) && tensor->dtype != dtype)
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "captured tensor %d is %s, the scores are %s; one dtype expected",
-                         number, rapt_dtype_name(tensor->dtype), rapt_dtype_name(dtype));
+        return rapt_fail(RAPT_ERROR_DTYPE, op,
+                         "captured tensor %d is %s, the scores are %s; one dtype expected (rapt_cast converts)", number,
+                         rapt_dtype_name(tensor->dtype), rapt_dtype_name(dtype));
     const rapt_score_functions *functions = functions_of(modification, dtype);
     return !functions->change || functions->differentiate || !rapt_requires_gradient(tensor) ||
            rapt_fail(RAPT_ERROR_NULL, op, "captured tensor %d wants a gradient, but there is no differentiate for %s",

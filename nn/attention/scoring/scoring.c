@@ -26,9 +26,10 @@ bool rapt_check_sizes(const rapt_scoring *scoring, const rapt_tensor *queries, i
     if (!rapt_check_vectors(scoring, "queries", queries, query_size)) return false;
     if (key_size == RAPT_SIZE_OF_QUERIES) key_size = queries->shape[queries->rank - 1];
     if (!rapt_check_vectors(scoring, "keys", keys, key_size)) return false;
-    return queries->dtype == keys->dtype || rapt_fail(RAPT_ERROR_DTYPE, scoring->module.kind->name,
-                                                      "the queries are %s, the keys %s; one dtype expected",
-                                                      rapt_dtype_name(queries->dtype), rapt_dtype_name(keys->dtype));
+    return queries->dtype == keys->dtype ||
+           rapt_fail(RAPT_ERROR_DTYPE, scoring->module.kind->name,
+                     "the queries are %s, the keys %s; one dtype expected " RAPT_CAST_CURE,
+                     rapt_dtype_name(queries->dtype), rapt_dtype_name(keys->dtype));
 }
 
 bool rapt_check_pair(const rapt_scoring *scoring, const rapt_tensor *queries, int64_t query_size,

@@ -41,20 +41,26 @@ void rapt_module_leave_graph(rapt_module *module);
  * false. */
 bool rapt_module_each(rapt_module *module, bool (*function)(rapt_module *module, void *context), void *context);
 
-/* `RAPT_ENTER(module);` at the top of a forward function: those who observe (the hunt, the trace, the profile) know the
- * module until the block is left. NULL: nothing. */
+/* `RAPT_ENTER(module);` at the top of a forward function: errors, and those who observe (the hunt, the trace, the
+ * profile), know the module until the block is left. NULL: nothing. */
 #define RAPT_ENTER(module)                                                                                             \
     const rapt_module_place RAPT_JOIN(rapt_place_, __COUNTER__) __attribute__((cleanup(rapt_module_leave), unused)) =  \
         rapt_module_enter(module)
 
-void rapt_module_enter_now(const rapt_module *module);
+void rapt_module_enter_now(rapt_module *module);
 
-static inline rapt_module_place rapt_module_enter(const rapt_module *module)
+static inline rapt_module_place rapt_module_enter(rapt_module *module)
 {
     const rapt_module_place before = rapt_running_place;
-    if (rapt_observed() && module) rapt_module_enter_now(module);
+    if (module && module != before.module) rapt_module_enter_now(module);
     return before;
 }
+
+/* Some module got a child, or goes: paths may be others from now on. */
+void rapt_module_tree_changes(void);
+
+/* Frees what the module remembers of where it ran. */
+void rapt_module_forget_paths(rapt_module *module);
 
 /* The forward of the module in which this thread is is over. */
 void rapt_module_leave_now(void);

@@ -29,10 +29,12 @@ struct rapt_module {
     struct rapt_module_entry *entries;
     int count, capacity;
     /* The library's own: all shares in the module, those that the program and that graphs hold, and whether a parent
-     * has taken over the constructor's; and the random generator as the constructor found it, until it is finished. */
+     * has taken over the constructor's; the random generator as the constructor found it, until it is finished; and
+     * the paths by which the module ran. */
     int shares, held, in_graphs;
     bool adopted, constructing;
     rapt_random_state random;
+    struct rapt_module_path *paths;
 };
 
 /* WHO OWNS A MODULE. Its parents do, and the program as far as it holds shares. A new module has one share, the

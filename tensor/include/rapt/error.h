@@ -22,8 +22,9 @@ typedef enum rapt_error_code {
     RAPT_ERROR_NOT_FINITE,  /* a result is NaN or infinite; only rapt_hunt_not_finite looks */
 } rapt_error_code;
 
-/* The message of the first error of this thread since the last rapt_clear_error, "op: what is wrong"; NULL when there
- * is none. The text stays valid until the error is cleared. */
+/* The message of the first error of this thread since the last rapt_clear_error, "op: what is wrong"; where it happened
+ * in a module's forward, or in backward of what was recorded there, "op: what is wrong; in GPT transformer.h.3.mlp".
+ * NULL when there is none. The text stays valid until the error is cleared. docs/errors.md lists all messages. */
 RAPT_API const char *rapt_error(void);
 
 /* The code of that error, RAPT_OK when there is none. */
@@ -46,7 +47,7 @@ RAPT_API rapt_error_handler *rapt_on_error(rapt_error_handler *handler);
 RAPT_API void rapt_exit_on_error(rapt_error_code code, const char *message);
 
 /* Records an error of your own op or layer and returns false; an error that already stands is kept. The format is
- * printf's; the message becomes "op: text". */
+ * printf's; the message becomes "op: text", with the module's path behind it. */
 RAPT_API bool rapt_fail(rapt_error_code code, const char *op, const char *format, ...)
     __attribute__((cold, format(RAPT_PRINTF, 3, 4)));
 

@@ -75,6 +75,12 @@ extern const uint8_t rapt_element_bytes[RAPT_DTYPE_COUNT];
 /* The error of a NULL argument, unless an error stands already (then NULL is only its trace). Returns false. */
 bool rapt_fail_null(const char *op, const char *argument) __attribute__((cold));
 
+/* The usual cure where dtypes of inputs and parameters differ. */
+#define RAPT_CAST_CURE "(rapt_cast converts, rapt_module_cast a whole module)"
+
+/* The usual cure where x has one axis less than `rank`, since a batch is expected; else "". */
+const char *rapt_batch_cure(const rapt_tensor *x, int rank);
+
 /* Takes the memory for the message of this thread's errors, so that it is there when there is no memory. */
 void rapt_error_reserve(void);
 

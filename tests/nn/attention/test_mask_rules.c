@@ -211,7 +211,7 @@ Test(mask_rules, errors)
         {{.dilation = -2}, RAPT_ERROR_VALUE, "the mask's dilation is -2; 0 or more expected"},
         {{.rule = {.judge = judge_rule}},
          RAPT_ERROR_NULL,
-         "the mask's rule has a function for tiles, but `see` for places is NULL"},
+         "the mask's rule has a function for tiles, but see for places is NULL"},
         {{.rule = {.captured = {three}}}, RAPT_ERROR_NULL, "the mask's rule captures a tensor, but has no function"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
