@@ -143,7 +143,7 @@ static bool check_parameter(const char *name, const rapt_tensor *x, const rapt_t
     const char *op = "batch_normalize";
     if (!parameter) return true;
     if (parameter->dtype != x->dtype)
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "%s is %s, x is %s; one dtype expected", name,
+        return rapt_fail(RAPT_ERROR_DTYPE, op, "%s is %s, x is %s; one dtype expected " RAPT_CAST_CURE, name,
                          rapt_dtype_name(parameter->dtype), rapt_dtype_name(x->dtype));
     if (parameter->rank == 1 && parameter->shape[0] == x->shape[1]) return true;
     char text[RAPT_SHAPE_TEXT];

@@ -49,7 +49,8 @@ static bool check_shapes(const char *op, int axes, const rapt_tensor *x, const r
                          bias ? rapt_shape_text(bias->rank, bias->shape, d) : "NULL", (long long)groups,
                          axes == 1 ? "length" : "height, width", axes == 1 ? "" : " of both");
     if (rapt_is_floating(x) && weight->dtype == x->dtype && (!bias || bias->dtype == x->dtype)) return true;
-    return rapt_fail(RAPT_ERROR_DTYPE, op, "x is %s, weight is %s, bias is %s; one floating dtype expected",
+    return rapt_fail(RAPT_ERROR_DTYPE, op,
+                     "x is %s, weight is %s, bias is %s; one floating dtype expected " RAPT_CAST_CURE,
                      rapt_dtype_name(x->dtype), rapt_dtype_name(weight->dtype),
                      bias ? rapt_dtype_name(bias->dtype) : "NULL");
 }
