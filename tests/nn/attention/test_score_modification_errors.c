@@ -35,6 +35,20 @@ static rapt_tensor *pooled(rapt_attention *attention, rapt_dtype dtype, int64_t 
     return rapt_attention_forward(attention, x, x, x, NULL);
 }
 
+static bool capture_nothing(rapt_score_modification *modification, rapt_dtype dtype, rapt_tensor **captured)
+{
+    (void)dtype;
+    for (int c = 0; c < modification->captured_count; c++) captured[c] = NULL;
+    return true;
+}
+
+static rapt_tensor *one_score(const void *options, rapt_tensor *scores, rapt_tensor *const *captured,
+                              rapt_tensor *queries, rapt_tensor *keys)
+{
+    (void)options, (void)captured, (void)queries, (void)keys;
+    return rapt_sum(scores, RAPT_ALL_AXES, false);
+}
+
 Test(score_modification, wrong_uses_get_their_sentence)
 {
     RAPT_SCOPE;
@@ -67,6 +81,17 @@ Test(score_modification, wrong_uses_get_their_sentence)
     cr_expect_null(pooled(attention, RAPT_FLOAT32, 3));
     expect_error(RAPT_ERROR_VALUE, "7 captured tensors");
     m->modification.captured_count = 2;
+    m->modification.capture = NULL;
+    cr_expect_null(pooled(attention, RAPT_FLOAT32, 3));
+    expect_error(RAPT_ERROR_VALUE, "gate: 2 captured tensors without a function to capture them");
+    m->modification.capture = capture_nothing;
+    cr_expect_null(pooled(attention, RAPT_FLOAT32, 3));
+    expect_error(RAPT_ERROR_NULL, "gate: captured tensor 0 is NULL");
+    m->modification.captured_count = 0;
+    m->modification.float32 = (rapt_score_functions){0};
+    m->modification.by_ops = one_score;
+    cr_expect_null(pooled(attention, RAPT_FLOAT32, 3));
+    expect_error(RAPT_ERROR_SHAPE, "gate: float32 scores [2, 3, 3, 3] expected of by_ops, not float32 []");
     for (int k = 1; k < RAPT_MAX_SCORE_MODIFICATIONS; k++)
         cr_expect(rapt_attention_modify(attention, (const char[]){(char)('a' + k), 0}, rapt_soft_cap_new(k)));
     cr_expect_null(rapt_attention_modify(attention, "last", rapt_soft_cap_new(1)));

@@ -1,0 +1,261 @@
+/* Whatever allocates by the system, with each of its allocations failing in turn: it goes on, or it is an error. */
+#include "gpt.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include <rapt.h>
+
+#include "failing_malloc.h"
+
+static char folder[] = "/tmp/rapt-no-memory-XXXXXX";
+static FILE *nowhere;
+static rapt_gpt *gpt;
+static rapt_archive *archive;
+
+static const char *file(const char *name)
+{
+    static char path[96];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* --- what is tried: true where it succeeds --- */
+
+static bool free_archive(rapt_archive *loaded)
+{
+    rapt_archive_free(loaded);
+    return loaded != NULL;
+}
+
+static bool free_module(void *module)
+{
+    rapt_module_free(module);
+    return module != NULL;
+}
+
+static bool saves_npz(void)
+{
+    return rapt_save_npz(file("a.npz"), archive);
+}
+
+static bool loads_npz(void)
+{
+    return free_archive(rapt_load_npz(file("a.npz")));
+}
+
+static bool maps(void)
+{
+    return free_archive(rapt_map_safetensors(file("a.safetensors")));
+}
+
+static bool loads_shards(void)
+{
+    return free_archive(rapt_load_safetensors(file("b.safetensors.index.json")));
+}
+
+static bool prints(void)
+{
+    return rapt_print_to(nowhere, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3)), NULL);
+}
+
+static bool goes_through_dlpack(void)
+{
+    struct DLManagedTensorVersioned *managed = rapt_to_dlpack(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3)));
+    return managed && rapt_from_dlpack(managed);
+}
+
+static bool opens_scope(void)
+{
+    RAPT_SCOPE;
+    for (int i = 0; i < 5000; i++)
+        if (!rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1))) return false;
+    return true;
+}
+
+static rapt_tensor *square(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return rapt_mul(inputs[0], inputs[0]);
+}
+
+static bool checks_gradients(void)
+{
+    rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2)));
+    return x && rapt_gradcheck("square", square, 1, &x, NULL).passed;
+}
+
+static bool checks_module(void)
+{
+    rapt_linear *linear = rapt_linear_new(2, 2, 0);
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 2));
+    const bool good = linear && x && rapt_module_cast(&linear->module, RAPT_FLOAT64) &&
+                      rapt_module_gradcheck(&linear->module, NULL, 1, &x, NULL).passed;
+    rapt_module_free((rapt_module *)linear);
+    return good;
+}
+
+static bool prints_graph(void)
+{
+    rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    for (int i = 0; i < 300 && x; i++) x = rapt_exp(x); /* more nodes than fit where no memory is asked for */
+    return x && rapt_print_graph(nowhere, x, false);
+}
+
+static bool profiles(void)
+{
+    RAPT_NO_GRADIENT;
+    const bool started = rapt_profile_start(file("profile.json"));
+    const bool ran = started && rapt_gpt_forward(gpt, rapt_zeros(RAPT_INT64, RAPT_SHAPE(1, 2)), NULL);
+    const bool stopped = !started || rapt_profile_stop();
+    return ran && stopped && rapt_profile_report(nowhere);
+}
+
+static rapt_tensor *logits(rapt_tensor *const *inputs, void *context)
+{
+    return rapt_gpt_forward(context, inputs[0], NULL);
+}
+
+static bool summarizes(void)
+{
+    rapt_tensor *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(1, 2));
+    return tokens && rapt_module_summarize(&gpt->module, nowhere, logits, 1, &tokens, gpt);
+}
+
+static bool makes_modules(void)
+{
+    return free_module(rapt_transformer_new(&small)) && free_module(rapt_lstm_new(2, 3, 2, 0));
+}
+
+static bool makes_cache(void)
+{
+    rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
+    rapt_gpt_cache_free(cache);
+    return cache != NULL;
+}
+
+static bool makes_optimizer(void)
+{
+    rapt_optimizer *adam = rapt_adam_new(&gpt->module, NULL);
+    const bool good = adam && rapt_optimizer_group(adam, "*.bias", &(rapt_group_config){.learning_rate = 1e-3});
+    rapt_optimizer_free(adam);
+    return good;
+}
+
+static bool makes_average(void)
+{
+    rapt_average *average = rapt_average_new(&gpt->module, NULL);
+    rapt_average_free(average);
+    return average != NULL;
+}
+
+static bool loads_batches(void)
+{
+    rapt_column column = {.values = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(9, 2))};
+    const int64_t lengths[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    bool good = column.values != NULL;
+    for (int prefetch = 0; prefetch < 2 && good; prefetch++) {
+        rapt_loader *loader = rapt_loader_new(&(rapt_loader_config){.columns = &column,
+                                                                    .column_count = 1,
+                                                                    .batch_size = 2,
+                                                                    .lengths = lengths,
+                                                                    .bucket = 4,
+                                                                    .shuffle = true,
+                                                                    .prefetch = prefetch});
+        rapt_batch batch;
+        good = loader && rapt_loader_next(loader, &batch);
+        rapt_loader_free(loader);
+    }
+    return good;
+}
+
+static bool writes(const char *path)
+{
+    rapt_metrics *metrics = rapt_metrics_open(path, RAPT_METRICS_BY_NAME, false);
+    rapt_metric row[40];
+    char names[40][8];
+    for (int i = 0; i < 40; i++) {
+        snprintf(names[i], sizeof names[i], "name%d", i);
+        row[i] = (rapt_metric){names[i], i};
+    }
+    const bool good = metrics && rapt_metrics_write(metrics, 1, 40, row);
+    return rapt_metrics_close(metrics) && good;
+}
+
+static bool writes_metrics(void)
+{
+    return writes(file("a.csv")) && writes(file("a.jsonl")) && writes(file("events"));
+}
+
+/* --- the trial --- */
+
+static void try_all_failures(const char *name, bool (*succeeds)(void))
+{
+    for (long after = 0;; after++) {
+        RAPT_SCOPE;
+        rapt_memory_trim();
+        fail_malloc(after, false);
+        const bool good = succeeds();
+        const bool failed = allocator.failed > 0;
+        fail_malloc(-1, false);
+        cr_expect(good == !rapt_error(), "%s after %ld allocations: %s", name, after, rapt_error());
+        rapt_clear_error();
+        if (failed) continue;
+        cr_expect(good, "%s with all memory", name);
+        cr_expect_gt(after, 0, "%s allocates nothing", name);
+        return;
+    }
+}
+
+static void make_files(void)
+{
+    RAPT_SCOPE;
+    cr_assert_not_null(mkdtemp(folder));
+    nowhere = fopen("/dev/null", "w");
+    gpt = rapt_gpt_new(&tiny);
+    archive = rapt_archive_new();
+    for (int i = 0; i < 3; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "t%d", i);
+        cr_assert(rapt_archive_add(archive, name, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 2))));
+    }
+    cr_assert(rapt_save_npz(file("a.npz"), archive) && rapt_save_safetensors(file("a.safetensors"), archive) &&
+                  rapt_save_safetensors_shards(file("b.safetensors.index.json"), archive, 20),
+              "%s", rapt_error());
+}
+
+static void remove_files(void)
+{
+    char command[96];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
+    rapt_archive_free(archive);
+    rapt_module_free(&gpt->module);
+    fclose(nowhere);
+}
+
+Test(no_memory, each_allocation_fails_once, .init = make_files, .fini = remove_files)
+{
+    const struct {
+        const char *name;
+        bool (*succeeds)(void);
+    } trials[] = {{"save npz", saves_npz},
+                  {"load npz", loads_npz},
+                  {"map", maps},
+                  {"load shards", loads_shards},
+                  {"print", prints},
+                  {"DLPack", goes_through_dlpack},
+                  {"scope", opens_scope},
+                  {"gradcheck", checks_gradients},
+                  {"module gradcheck", checks_module},
+                  {"print graph", prints_graph},
+                  {"profile", profiles},
+                  {"summary", summarizes},
+                  {"modules", makes_modules},
+                  {"cache", makes_cache},
+                  {"optimizer", makes_optimizer},
+                  {"average", makes_average},
+                  {"loader", loads_batches},
+                  {"metrics", writes_metrics}};
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) try_all_failures(trials[i].name, trials[i].succeeds);
+}
