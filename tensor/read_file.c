@@ -24,14 +24,18 @@ bool rapt_reading_begin(rapt_reading *r, const char *op, const char *path)
     if (!path) return rapt_fail_null(op, "path");
     *r = (rapt_reading){.op = op, .path = path, .size = -1};
     r->file = rapt_system_open(path);
-    if (r->file < 0) return fail_reading(r);
-    if (fstat(r->file, &status) != 0)
+    const int reason = errno; /* on Windows also of a folder */
+    if (r->file < 0 && (stat(path, &status) != 0 || S_ISREG(status.st_mode))) {
+        errno = reason;
+        return fail_reading(r);
+    }
+    if (r->file >= 0 && fstat(r->file, &status) != 0)
         fail_reading(r);
     else if (!S_ISREG(status.st_mode))
         rapt_fail(RAPT_ERROR_FILE, op, "'%.200s' is not a regular file", path);
     else
         r->size = (int64_t)status.st_size;
-    if (r->size < 0) close(r->file);
+    if (r->size < 0 && r->file >= 0) close(r->file);
     return r->size >= 0;
 }
 

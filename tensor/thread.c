@@ -8,7 +8,6 @@
 
 static void (*_Atomic ends[RAPT_THREAD_PARTS])(void);
 static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static RAPT_THREAD_LOCAL bool is_listed;
 
 static void end_thread(void *unused)
@@ -21,7 +20,9 @@ static void end_thread(void *unused)
     }
 }
 
-static void make_key(void)
+/* Before anything local to a thread is touched: on Windows gcc has a key for all that, keys end in the order in which
+ * they were made, and behind its key nothing would be left to give back. */
+static __attribute__((constructor(101))) void make_key(void)
 {
     pthread_key_create(&key, end_thread);
 }
@@ -30,7 +31,6 @@ void rapt_at_thread_end(rapt_thread_part part, void (*end)(void))
 {
     atomic_store(&ends[part], end);
     if (is_listed) return;
-    pthread_once(&key_once, make_key);
     pthread_setspecific(key, &is_listed); /* any address will do: the key's destructor runs for what is not NULL */
     is_listed = true;
 }

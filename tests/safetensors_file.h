@@ -5,16 +5,32 @@
 #include "expect.h"
 
 #include <dirent.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static char directory[] = "/tmp/rapt-safetensors-XXXXXX", path[64];
+#include "tensor/system.h"
+
+static char directory[40], path[64];
+
+static inline void remove_directory(void)
+{
+    char name[320];
+    DIR *list = opendir(directory);
+    if (!list) return;
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        snprintf(name, sizeof name, "%s/%s", directory, entry->d_name);
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) remove(name);
+    }
+    closedir(list);
+    rmdir(directory);
+}
 
 static inline void make_directory(void)
 {
-    cr_assert_not_null(mkdtemp(directory));
+    snprintf(directory, sizeof directory, "/tmp/rapt-safetensors-%d", (int)getpid());
+    remove_directory(); /* of a process that died and had this number */
+    cr_assert(rapt_system_make_folder(directory));
     snprintf(path, sizeof path, "%s/a.safetensors", directory);
 }
 
@@ -26,17 +42,6 @@ static inline int files(void)
     for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) count += entry->d_name[0] != '.';
     closedir(list);
     return count;
-}
-
-static inline int remove_entry(const char *name, const struct stat *status, int kind, struct FTW *place)
-{
-    (void)status, (void)kind, (void)place;
-    return remove(name);
-}
-
-static inline void remove_directory(void)
-{
-    nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static inline void write_file(const void *bytes, size_t size)

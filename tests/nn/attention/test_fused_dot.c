@@ -108,7 +108,8 @@ Test(fused_dot, NaN_in_a_key_or_query_that_is_seen_shows)
         const double *pooled = values_of(fuse(&s, false).tensors[0]);
         for (int64_t row = 0; row < 2 * 2 * 30; row++)
             for (int64_t n = row * 5; n < row * 5 + 5; n++)
-                cr_expect(isnan(pooled[n]) == (row >= 60 && row % 30 >= 25), "row %lld: %g", (long long)row, pooled[n]);
+                cr_expect((bool)isnan(pooled[n]) == (row >= 60 && row % 30 >= 25), "row %lld: %g", (long long)row,
+                          pooled[n]);
         rapt_module_free(&s.attention->module);
     }
     expect_no_error();
