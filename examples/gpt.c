@@ -136,8 +136,7 @@ static double train_step(rapt_gpt *gpt, rapt_optimizer *adamw, const struct text
     take_windows(text, o->batch, rapt_data(starts), o->context, &inputs, &targets);
     rapt_tensor *loss = loss_of(gpt, inputs, targets);
     rapt_backward(loss);
-    rapt_clip_gradient_norm(adamw, 1, NULL);
-    rapt_optimizer_step(adamw);
+    rapt_optimizer_step_clipped(adamw, 1, NULL);
     return rapt_item(loss);
 }
 

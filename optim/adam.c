@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "core.h"
-#include "tensor/map.h"
 
 typedef struct adam {
     rapt_optimizer base;
@@ -10,11 +9,9 @@ typedef struct adam {
 } adam;
 
 /* m = β₁m + (1 − β₁)g, v = β₂v + (1 − β₂)g², p = p − η · m/(1 − β₁ᵗ) / (√v/√(1 − β₂ᵗ) + ε) */
-void rapt_adam_run(const rapt_adam_terms *terms, double decay, double keep, int64_t step,
-                   const rapt_tensor *const *operands)
+void rapt_adam_run(const rapt_adam_terms *terms, double decay, double keep, const rapt_update *update)
 {
-    enum { cost = 4, operand_count = 4 };
-    const double t = (double)step;
+    const double t = (double)update->step;
     const rapt_adam_numbers numbers = {
         .decay = decay,
         .keep = keep,
@@ -25,7 +22,7 @@ void rapt_adam_run(const rapt_adam_terms *terms, double decay, double keep, int6
         .correction = 1 / sqrt(1 - pow(terms->beta2, t)),
         .epsilon = terms->epsilon,
     };
-    rapt_map(rapt_kernel.optimizer.adam[operands[0]->dtype], &numbers, cost, operand_count, operands);
+    rapt_update_run(update, rapt_kernel.optimizer.adam, &numbers);
 }
 
 static rapt_adam_terms terms_of(const rapt_optimizer *optimizer, const rapt_update *step)
@@ -39,14 +36,14 @@ static rapt_adam_terms terms_of(const rapt_optimizer *optimizer, const rapt_upda
 static void update_adam(const rapt_optimizer *optimizer, const rapt_update *step)
 {
     const rapt_adam_terms terms = terms_of(optimizer, step);
-    rapt_adam_run(&terms, step->weight_decay, 1, step->step, step->operands);
+    rapt_adam_run(&terms, step->weight_decay, 1, step);
 }
 
 /* p = (1 − ηλ)p first */
 static void update_adamw(const rapt_optimizer *optimizer, const rapt_update *step)
 {
     const rapt_adam_terms terms = terms_of(optimizer, step);
-    rapt_adam_run(&terms, 0, 1 - step->learning_rate * step->weight_decay, step->step, step->operands);
+    rapt_adam_run(&terms, 0, 1 - step->learning_rate * step->weight_decay, step);
 }
 
 static const rapt_optimizer_class adam_class = {.name = "Adam", .update = update_adam},

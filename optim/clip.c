@@ -5,7 +5,7 @@
 #include "core.h"
 #include "tensor/map.h"
 
-static bool check(const char *op, const rapt_optimizer *optimizer, double limit)
+bool rapt_check_clipping(const char *op, const rapt_optimizer *optimizer, double limit)
 {
     if (!optimizer) return rapt_fail_null(op, "optimizer");
     return limit > 0 || rapt_fail(RAPT_ERROR_VALUE, op, "the limit is %g; a number above 0 expected", limit);
@@ -19,11 +19,8 @@ static bool own_gradients(const rapt_optimizer *optimizer)
     return true;
 }
 
-bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *norm)
+bool rapt_gradient_norm(const char *op, const rapt_optimizer *optimizer, double *norm)
 {
-    const char *op = "clip_gradient_norm";
-    if (!check(op, optimizer, limit)) return false;
-    RAPT_REGION(RAPT_DOING_STEP, op);
     double sum = 0;
     for (int i = 0; i < optimizer->count; i++) {
         const rapt_slot *slot = &optimizer->slots[i];
@@ -37,15 +34,29 @@ bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *no
                 "op)",
                 sqrt(sum), slot->name);
     }
-    const double length = sqrt(sum);
-    if (length > limit) {
-        if (!own_gradients(optimizer)) return false;
-        /* g · limit / norm */
-        for (int i = 0; i < optimizer->count; i++) {
-            rapt_tensor *gradient = rapt_gradient(optimizer->slots[i].parameter);
-            if (gradient && !rapt_scale_in_place(gradient, limit / length)) return false;
-        }
+    *norm = sqrt(sum);
+    return true;
+}
+
+bool rapt_scale_gradients(const rapt_optimizer *optimizer, double factor)
+{
+    if (!own_gradients(optimizer)) return false;
+    for (int i = 0; i < optimizer->count; i++) {
+        rapt_tensor *gradient = rapt_gradient(optimizer->slots[i].parameter);
+        if (gradient && !rapt_scale_in_place(gradient, factor)) return false;
     }
+    return true;
+}
+
+bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *norm)
+{
+    const char *op = "clip_gradient_norm";
+    if (!rapt_check_clipping(op, optimizer, limit)) return false;
+    RAPT_REGION(RAPT_DOING_STEP, op);
+    double length;
+    if (!rapt_gradient_norm(op, optimizer, &length)) return false;
+    /* g · limit / norm */
+    if (length > limit && !rapt_scale_gradients(optimizer, limit / length)) return false;
     if (norm) *norm = length;
     return true;
 }
@@ -54,7 +65,7 @@ bool rapt_clip_gradient_value(rapt_optimizer *optimizer, double limit)
 {
     const char *op = "clip_gradient_value";
     RAPT_REGION(RAPT_DOING_STEP, op);
-    if (!check(op, optimizer, limit) || !own_gradients(optimizer)) return false;
+    if (!rapt_check_clipping(op, optimizer, limit) || !own_gradients(optimizer)) return false;
     const double bounds[] = {-limit, limit};
     for (int i = 0; i < optimizer->count; i++) {
         rapt_tensor *gradient = rapt_gradient(optimizer->slots[i].parameter);

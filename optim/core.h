@@ -39,6 +39,7 @@ typedef struct rapt_update {
     double ratio;                       /* of the learning rate to the constructor's */
     const rapt_group_config *group;     /* NULL: none */
     int64_t step;                       /* of this parameter, from 1 */
+    double gradient_factor;             /* of a clipped step: what the gradient is multiplied by first */
     int operand_count;
     const rapt_tensor *operands[2 + RAPT_MAX_STATES]; /* parameter, gradient, states */
 } rapt_update;
@@ -95,14 +96,22 @@ typedef struct rapt_adam_terms {
 bool rapt_adam_take_config(const char *op, const rapt_adam_config *config, double default_decay,
                            rapt_adam_terms *terms);
 
-/* operands: parameter, gradient, both moments; step from 1 on */
-void rapt_adam_run(const rapt_adam_terms *terms, double decay, double keep, int64_t step,
-                   const rapt_tensor *const *operands);
+/* Operands of the update: parameter, gradient, both moments. */
+void rapt_adam_run(const rapt_adam_terms *terms, double decay, double keep, const rapt_update *update);
+
+/* An error unless the optimizer is there and the limit above 0. */
+bool rapt_check_clipping(const char *op, const rapt_optimizer *optimizer, double limit);
+
+/* The L2 norm of all gradients, summed in double; false after an error, which it is when it is not finite. */
+bool rapt_gradient_norm(const char *op, const rapt_optimizer *optimizer, double *norm);
+
+/* Multiplies all gradients; false after an error. */
+bool rapt_scale_gradients(const rapt_optimizer *optimizer, double factor);
 
 /* *sum += Σx², in double; false after an error. */
 bool rapt_add_squares(const char *op, const rapt_tensor *x, double *sum);
 
-/* Runs a kernel over a parameter, its gradient and its states. */
+/* Runs a kernel over a parameter, its gradient, multiplied first where the update says so, and its states. */
 void rapt_update_run(const rapt_update *update, const rapt_loops loops, const void *numbers);
 
 /* What rapt_optimizer_from_archive reads, checked and copied: one slot for each of the optimizer's, in its order. */

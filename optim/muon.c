@@ -79,9 +79,10 @@ static void update(const rapt_optimizer *optimizer, const rapt_update *step)
     rapt_adam_terms terms = m->adamw;
     terms.learning_rate = group.learning_rate > 0 ? step->learning_rate : terms.learning_rate * step->ratio;
     terms.weight_decay = rapt_or_default(group.weight_decay, terms.weight_decay);
-    const rapt_tensor *operands[] = {step->operands[0], step->operands[1], step->operands[2 + adam_states],
-                                     step->operands[2 + adam_states + 1]};
-    rapt_adam_run(&terms, 0, 1 - terms.learning_rate * terms.weight_decay, step->step, operands);
+    rapt_update by_adamw = *step;
+    by_adamw.operand_count = 4;
+    for (int k = 0; k < 2; k++) by_adamw.operands[2 + k] = step->operands[2 + adam_states + k];
+    rapt_adam_run(&terms, 0, 1 - terms.learning_rate * terms.weight_decay, &by_adamw);
 }
 
 static const rapt_optimizer_class muon_class = {

@@ -44,7 +44,7 @@ static bool make_states(const rapt_optimizer *optimizer, rapt_slot *slot)
     return true;
 }
 
-static rapt_update update_of(const rapt_optimizer *optimizer, const rapt_slot *slot)
+static rapt_update update_of(const rapt_optimizer *optimizer, const rapt_slot *slot, double gradient_factor)
 {
     const double first = optimizer->first_learning_rate;
     rapt_update update = {
@@ -54,6 +54,7 @@ static rapt_update update_of(const rapt_optimizer *optimizer, const rapt_slot *s
         .ratio = first > 0 ? optimizer->learning_rate / first : 1,
         .group = slot->group < 0 ? NULL : &optimizer->groups[slot->group],
         .step = slot->steps + 1,
+        .gradient_factor = gradient_factor,
         .operand_count = 2 + optimizer->state_count,
         .operands = {slot->parameter, rapt_gradient(slot->parameter)},
     };
@@ -64,10 +65,49 @@ static rapt_update update_of(const rapt_optimizer *optimizer, const rapt_slot *s
     return update;
 }
 
+/* An optimizer's loop whose gradient is multiplied first. */
+typedef struct scaled_loop {
+    rapt_loop *loop, *scale;
+    const void *numbers;
+    double factor;
+    int operand_count;
+    int64_t element; /* bytes */
+} scaled_loop;
+
+/* The products stay in the nearest cache: the gradient is read once and not written. */
+static void run_scaled(int64_t count, char *const *data, const int64_t *strides, const void *options)
+{
+    enum { at_once = 512, gradient = 1 };
+    const scaled_loop *s = options;
+    double products[at_once]; /* or as many floats */
+    char *at[RAPT_MAX_OPERANDS];
+    int64_t steps[RAPT_MAX_OPERANDS];
+    for (int k = 0; k < s->operand_count; k++) at[k] = data[k], steps[k] = strides[k];
+    at[gradient] = (char *)products, steps[gradient] = s->element;
+    for (int64_t first = 0; first < count; first += at_once) {
+        const int64_t length = count - first < at_once ? count - first : at_once;
+        char *const scaled[] = {(char *)products, data[gradient] + first * strides[gradient]};
+        s->scale(length, scaled, (int64_t[]){s->element, strides[gradient]}, &s->factor);
+        s->loop(length, at, steps, s->numbers);
+        for (int k = 0; k < s->operand_count; k++)
+            if (k != gradient) at[k] += length * strides[k];
+    }
+}
+
 void rapt_update_run(const rapt_update *update, const rapt_loops loops, const void *numbers)
 {
     enum { cost = 4 };
-    rapt_map(loops[update->operands[0]->dtype], numbers, cost, update->operand_count, update->operands);
+    const rapt_dtype dtype = update->operands[0]->dtype;
+    const scaled_loop scaled = {.loop = loops[dtype],
+                                .scale = rapt_kernel.elementwise.scale[dtype],
+                                .numbers = numbers,
+                                .factor = update->gradient_factor,
+                                .operand_count = update->operand_count,
+                                .element = (int64_t)rapt_dtype_size(dtype)};
+    if (scaled.factor == 1)
+        rapt_map(scaled.loop, numbers, cost, update->operand_count, update->operands);
+    else
+        rapt_map(run_scaled, &scaled, cost, update->operand_count, update->operands);
 }
 
 /* Names the parameters that the loss most likely does not reach. */
@@ -106,7 +146,7 @@ static bool prepare(const rapt_optimizer *optimizer, rapt_slot *slot)
         !rapt_check_writable(optimizer->kind->name, slot->parameter))
         return false;
     if (!optimizer->kind->prepare) return true;
-    const rapt_update update = update_of(optimizer, slot);
+    const rapt_update update = update_of(optimizer, slot, 1);
     return optimizer->kind->prepare(optimizer, &update, &slot->prepared);
 }
 
@@ -125,9 +165,9 @@ static void take_prepared(rapt_slot *slot)
     }
 }
 
-bool rapt_optimizer_step(rapt_optimizer *optimizer)
+/* With gradients that are multiplied by the factor, which changes no parameter where something fails. */
+static bool step(rapt_optimizer *optimizer, double gradient_factor)
 {
-    if (!optimizer) return rapt_fail_null("optimizer_step", "optimizer");
     RAPT_REGION(RAPT_DOING_STEP, optimizer->kind->name);
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
@@ -137,7 +177,7 @@ bool rapt_optimizer_step(rapt_optimizer *optimizer)
     for (int i = 0; i < optimizer->count; i++) {
         rapt_slot *slot = &optimizer->slots[i];
         if (!takes_part(optimizer, slot) || !rapt_begin_writing(optimizer->kind->name, slot->parameter)) continue;
-        const rapt_update update = update_of(optimizer, slot);
+        const rapt_update update = update_of(optimizer, slot, gradient_factor);
         if (slot->prepared.direction)
             take_prepared(slot);
         else if (optimizer->kind->update)
@@ -146,5 +186,28 @@ bool rapt_optimizer_step(rapt_optimizer *optimizer)
     }
     optimizer->steps++;
     rapt_optimizer_clear_gradients(optimizer);
+    return true;
+}
+
+bool rapt_optimizer_step(rapt_optimizer *optimizer)
+{
+    return optimizer ? step(optimizer, 1) : rapt_fail_null("optimizer_step", "optimizer");
+}
+
+/* What is made of the gradients by ops reads them often, and so they are multiplied first. */
+bool rapt_optimizer_step_clipped(rapt_optimizer *optimizer, double limit, double *norm)
+{
+    const char *op = "optimizer_step_clipped";
+    double length;
+    if (!rapt_check_clipping(op, optimizer, limit)) return false;
+    RAPT_REGION(RAPT_DOING_STEP, op);
+    if (!rapt_gradient_norm(op, optimizer, &length)) return false;
+    double factor = length > limit ? limit / length : 1;
+    if (factor != 1 && optimizer->kind->prepare) {
+        if (!rapt_scale_gradients(optimizer, factor)) return false;
+        factor = 1;
+    }
+    if (!step(optimizer, factor)) return false;
+    if (norm) *norm = length;
     return true;
 }

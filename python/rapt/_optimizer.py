@@ -58,9 +58,15 @@ class Optimizer:
         if handle:
             free(handle)
 
-    def step(self):
-        """Changes every parameter that has a gradient, and drops the gradients."""
-        check(C.optimizer_step(self._handle))
+    def step(self, clip=None):
+        """Changes every parameter that has a gradient, and drops the gradients. With `clip`, the largest norm that they
+        may have together, cuts them first and returns the norm before."""
+        if clip is None:
+            check(C.optimizer_step(self._handle))
+            return None
+        norm = ctypes.c_double()
+        check(C.optimizer_step_clipped(self._handle, clip, ctypes.addressof(norm)))
+        return norm.value
 
     def clear_gradients(self):
         C.optimizer_clear_gradients(self._handle)

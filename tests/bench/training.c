@@ -18,8 +18,7 @@ void training_step(void *context)
     RAPT_SCOPE;
     training *t = context;
     rapt_backward(t->loss(t));
-    rapt_clip_gradient_norm(t->optimizer, 1, NULL);
-    rapt_optimizer_step(t->optimizer);
+    rapt_optimizer_step_clipped(t->optimizer, 1, NULL);
 }
 
 struct addition {

@@ -155,7 +155,130 @@ Test(clip, bad_arguments)
     expect_error(RAPT_ERROR_NULL, "optimizer");
     cr_expect_not(rapt_clip_gradient_value(NULL, 1));
     expect_error(RAPT_ERROR_NULL, "optimizer");
+    for (int i = 0; i < 3; i++) {
+        cr_expect_not(rapt_optimizer_step_clipped(optimizer, bad[i], NULL));
+        expect_error(RAPT_ERROR_VALUE, "above 0");
+    }
+    cr_expect_not(rapt_optimizer_step_clipped(NULL, 1, NULL));
+    expect_error(RAPT_ERROR_NULL, "optimizer");
     rapt_optimizer_free(optimizer);
+}
+
+/* --- a clipped step --- */
+
+static rapt_optimizer *make_sgd(void)
+{
+    return rapt_sgd_new(NULL, &(rapt_sgd_config){.weight_decay = 0.1});
+}
+
+static rapt_optimizer *make_momentum(void)
+{
+    return rapt_sgd_new(NULL, &(rapt_sgd_config){.momentum = 0.9, .nesterov = true});
+}
+
+static rapt_optimizer *make_adam(void)
+{
+    return rapt_adam_new(NULL, &(rapt_adam_config){.weight_decay = 0.1});
+}
+
+static rapt_optimizer *make_adamw(void)
+{
+    return rapt_adamw_new(NULL, NULL);
+}
+
+static rapt_optimizer *make_rmsprop(void)
+{
+    return rapt_rmsprop_new(NULL, &(rapt_rmsprop_config){.momentum = 0.9, .centered = true});
+}
+
+static rapt_optimizer *make_adagrad(void)
+{
+    return rapt_adagrad_new(NULL, NULL);
+}
+
+static rapt_optimizer *make_lion(void)
+{
+    return rapt_lion_new(NULL, NULL);
+}
+
+static rapt_optimizer *make_muon(void)
+{
+    return rapt_muon_new(NULL, NULL);
+}
+
+static rapt_optimizer *make_adafactor(void)
+{
+    return rapt_adafactor_new(NULL, NULL);
+}
+
+typedef rapt_optimizer *make_optimizer(void);
+static make_optimizer *const makers[] = {make_sgd,     make_momentum, make_adam, make_adamw,    make_rmsprop,
+                                         make_adagrad, make_lion,     make_muon, make_adafactor};
+
+/* A matrix, a transposed one, and a vector whose length is a multiple of nothing. */
+typedef struct model {
+    rapt_optimizer *optimizer;
+    rapt_tensor *p[3];
+} model;
+
+static model make_model(make_optimizer *make)
+{
+    rapt_seed(3);
+    model m = {.optimizer = make()};
+    m.p[0] = rapt_require_gradient(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(30, 401)));
+    m.p[1] = rapt_require_gradient(rapt_detach(rapt_transpose(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(70, 31)), 0, 1)));
+    m.p[2] = rapt_require_gradient(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(40001)));
+    for (int k = 0; k < 3; k++) cr_assert(rapt_optimizer_add(m.optimizer, (const char *[]){"a", "b", "c"}[k], m.p[k]));
+    return m;
+}
+
+static void give_gradients(const model *m, double size)
+{
+    for (int k = 0; k < 3; k++) give_gradient(m->p[k], rapt_mul_scalar(rapt_randn_like(m->p[k]), size * (k + 1)));
+}
+
+/* Norms below and above the limit. */
+Test(clip, clipped_step_has_the_bits_of_clipping_and_a_step)
+{
+    for (size_t kind = 0; kind < sizeof makers / sizeof *makers; kind++) {
+        RAPT_SCOPE;
+        model both[2] = {make_model(makers[kind]), make_model(makers[kind])};
+        for (int step = 0; step < 4; step++) {
+            double norm[2] = {0};
+            for (int way = 0; way < 2; way++) {
+                rapt_seed((uint64_t)step);
+                give_gradients(&both[way], step % 2 ? 1 : 1e-3);
+                const bool good = way ? rapt_optimizer_step_clipped(both[1].optimizer, 7, &norm[1])
+                                      : rapt_clip_gradient_norm(both[0].optimizer, 7, &norm[0]) &&
+                                            rapt_optimizer_step(both[0].optimizer);
+                cr_assert(good, "optimizer %d: %s", (int)kind, rapt_error());
+            }
+            cr_expect_eq(norm[0], norm[1]);
+            cr_expect_eq(norm[1] > 7, step % 2);
+            for (int k = 0; k < 3; k++) {
+                cr_expect_null(rapt_gradient(both[1].p[k]));
+                cr_expect(same_bits(both[0].p[k], both[1].p[k]), "optimizer %d, step %d, parameter %d", (int)kind, step,
+                          k);
+            }
+        }
+        for (int way = 0; way < 2; way++) rapt_optimizer_free(both[way].optimizer);
+    }
+    expect_no_error();
+}
+
+Test(clip, clipped_step_that_fails_changes_no_parameter)
+{
+    RAPT_SCOPE;
+    fixture f = two_parameters();
+    give_second(&f, 3, 4, 5);
+    give_first(&f, 100, INFINITY);
+    double norm = -1;
+    cr_expect_not(rapt_optimizer_step_clipped(f.optimizer, 1, &norm));
+    expect_error(RAPT_ERROR_VALUE, "'first'");
+    cr_expect_eq(norm, -1);
+    cr_expect_eq(element(f.p[1], 0), 0);
+    cr_expect_eq(rapt_optimizer_get_steps(f.optimizer), 0);
+    rapt_optimizer_free(f.optimizer);
 }
 
 Test(clip, out_of_memory_keeps_gradients)

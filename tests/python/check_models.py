@@ -41,6 +41,8 @@ def layers_and_training():
     before = both.parameters()["0.weight"].tolist()
     adam.step()
     assert both.parameters()["0.weight"].tolist() == before
+    both(rapt.ones((1, 3))).sum().backward()
+    assert adam.step(clip=1.0) > 1 and both.parameters()["0.weight"].gradient is None
     assert rapt.Embedding(3, 2)(rapt.tensor([0, 2])).shape == (2, 2)
     assert rapt.Dropout(0.5).train(False)(x).tolist() == x.tolist() and rapt.LayerNorm(2)(x).shape == (1, 2)
     assert rapt.RMSNorm(2)(x).shape == rapt.BatchNorm(2).train(False)(x).shape == (1, 2)

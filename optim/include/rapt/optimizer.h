@@ -147,6 +147,10 @@ RAPT_API int64_t rapt_optimizer_get_steps(const rapt_optimizer *optimizer);
  * and *norm are as before. */
 RAPT_API bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *norm);
 
+/* rapt_clip_gradient_norm and rapt_optimizer_step in one, with the same bits: clipped gradients, which the step would
+ * drop, are not written to memory. After an error no parameter was changed and *norm is as before. */
+RAPT_API bool rapt_optimizer_step_clipped(rapt_optimizer *optimizer, double limit, double *norm);
+
 /* Cuts every element of every gradient to [−limit, limit], limit above 0. NaN stays. After an error the gradients
  * are as before. */
 RAPT_API bool rapt_clip_gradient_value(rapt_optimizer *optimizer, double limit);
