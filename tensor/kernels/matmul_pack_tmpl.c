@@ -79,23 +79,36 @@ static void pack_dense_rows(int64_t height, int64_t k, const T *from, int64_t fr
 /* So many columns ahead are they prefetched, where each lies on a page of its own. */
 enum { columns_ahead = 8 };
 
-/* The same for all panels of rows whose columns are dense, column by column. Here the next panel's beginning is written
- * before this one's end, so that nothing may be written beyond. */
-static void pack_dense_columns(const rapt_product *p, int64_t first, int64_t last, int64_t k, const T *a, T *to)
+/* The same for `count` panels of rows whose columns are dense, column by column: those from starts[0] to starts[count].
+ * Here the next panel's beginning is written before this one's end, so that nothing may be written beyond. */
+static void pack_dense_columns(const rapt_product *p, int64_t count, const int64_t *starts, int64_t k, const T *a,
+                               T *to)
 {
-    const int64_t panels = row_panels(p->m), top = panel_start(p->m, panels, first);
-    const int64_t bottom = panel_start(p->m, panels, last);
     for (int64_t t = 0; t < k; t++, a += p->a_column) {
-        for (int64_t i = top; i < bottom; i += line / SIZE) prefetch(a + columns_ahead * p->a_column + i, line, 0);
-        for (int64_t i = first; i < last; i++) {
-            const int64_t start = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - start;
+        for (int64_t i = starts[0]; i < starts[count]; i += line / SIZE)
+            prefetch(a + columns_ahead * p->a_column + i, line, 0);
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t start = starts[i], height = starts[i + 1] - start;
             const int64_t readable = p->m - start, writable = height * (k - t);
-            T *out = to + (start - top) * k + t * height;
+            T *out = to + (start - starts[0]) * k + t * height;
             int64_t j = 0;
             for (; j < height && j + width <= smaller_of(readable, writable); j += width)
                 copy_vector(out + j, a + start + j);
             for (; j < height; j++) out[j] = a[start + j];
         }
+    }
+}
+
+/* Where some panels of rows begin, worked out once for all columns: divisions take long. */
+static void pack_panels_of_columns(const rapt_product *p, int64_t first, int64_t last, int64_t k, const T *a, T *to)
+{
+    enum { at_once = 16 };
+    const int64_t panels = row_panels(p->m), top = panel_start(p->m, panels, first);
+    int64_t starts[at_once + 1];
+    for (; first < last; first += at_once) {
+        const int64_t count = smaller_of(last - first, at_once);
+        for (int64_t i = 0; i <= count; i++) starts[i] = panel_start(p->m, panels, first + i);
+        pack_dense_columns(p, count, starts, k, a, to + (starts[0] - top) * k);
     }
 }
 
@@ -105,7 +118,7 @@ static void pack_row_panels(const rapt_product *p, int64_t first, int64_t last, 
     const T *a = (const T *)(const void *)p->a + done * p->a_column;
     const int64_t panels = row_panels(p->m), top = panel_start(p->m, panels, first);
     if (p->a_row == 1 && p->a_column != 1) {
-        pack_dense_columns(p, first, last, k, a, to);
+        pack_panels_of_columns(p, first, last, k, a, to);
         return;
     }
     for (int64_t i = first; i < last; i++) {
