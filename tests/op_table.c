@@ -5,7 +5,7 @@
 
 static const op_family *const families[] = {&ops_arithmetic, &ops_unary,   &ops_compare, &ops_reduce,    &ops_matrix,
                                             &ops_view,       &ops_join,    &ops_index,   &ops_normalize, &ops_loss,
-                                            &ops_sequence,   &ops_packing, &ops_image};
+                                            &ops_sequence,   &ops_packing, &ops_scan,    &ops_einsum,    &ops_image};
 
 const op_row *op_at(int i)
 {

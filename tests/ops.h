@@ -104,7 +104,7 @@ typedef struct op_family {
     int count;
 } op_family;
 extern const op_family ops_arithmetic, ops_unary, ops_compare, ops_reduce, ops_matrix, ops_view, ops_join, ops_index,
-    ops_normalize, ops_loss, ops_sequence, ops_packing, ops_image;
+    ops_normalize, ops_loss, ops_sequence, ops_packing, ops_scan, ops_einsum, ops_image;
 
 /* The table: row i, NULL after the last. */
 const op_row *op_at(int i);

@@ -22,6 +22,16 @@ static rapt_tensor *call_scatter_add(rapt_tensor *const *in, const op_sample *s)
     return rapt_scatter_add(in[0], s->axis, in[1], in[2]);
 }
 
+static rapt_tensor *call_scatter(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_scatter(in[0], s->axis, in[1], in[2]);
+}
+
+static rapt_tensor *call_multinomial(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_multinomial(in[0], s->number[0], s->keep);
+}
+
 static rapt_tensor *call_one_hot(rapt_tensor *const *in, const op_sample *s)
 {
     return rapt_one_hot(in[0], s->number[0], (rapt_dtype)s->variant);
@@ -78,6 +88,23 @@ static array reference_scatter_add(const array *in, const op_sample *s)
     for (int64_t i = 0; i < y.count; i++) y.data[i] = in[0].data[i];
     ARRAY_EACH(in[1], w) * chosen(&y, &in[1], w.index, axis) += *array_at(&in[2], y.rank, w.index);
     return y;
+}
+
+static array reference_scatter(const array *in, const op_sample *s)
+{
+    int axis = s->axis < 0 ? s->axis + in[0].rank : s->axis;
+    array y = array_new(in[0].rank, in[0].shape);
+    for (int64_t i = 0; i < y.count; i++) y.data[i] = in[0].data[i];
+    ARRAY_EACH(in[1], w) * chosen(&y, &in[1], w.index, axis) = *array_at(&in[2], y.rank, w.index);
+    return y;
+}
+
+/* Of one weight: place 0. test_multinomial.c draws from more. */
+static array reference_multinomial(const array *in, const op_sample *s)
+{
+    int64_t shape[RAPT_MAX_RANK];
+    for (int i = 0; i < in[0].rank; i++) shape[i] = i == in[0].rank - 1 ? s->number[0] : in[0].shape[i];
+    return array_new(in[0].rank, shape);
 }
 
 static array reference_one_hot(const array *in, const op_sample *s)
@@ -151,6 +178,23 @@ static const op_sample bad_scatters[] = {{.in = {SHAPE(4, 3), SHAPE(2, 3), SHAPE
                                          {.in = {SHAPE(4, 3), SHAPE(2, 3), SHAPE(3, 3)}, .axis = 0, .limit = 2, FAIL},
                                          {.in = {SHAPE(4, 3), SHAPE(2, 4), SHAPE(2, 4)}, .axis = 0, .limit = 2, FAIL},
                                          {.in = {SHAPE(4, 3), SHAPE(2, 3), SHAPE(2, 3)}, .axis = 2, .limit = 2, FAIL}};
+/* keep: with replacement */
+static const op_sample multinomials[] = {
+    {.in = {SHAPE(1)}, .number = {3}, .keep = true},
+    {.in = {SHAPE(4, 1)}, .number = {1}},
+    {.in = {SHAPE(2, 3, 1)}, .number = {2}, .keep = true},
+    {.in = {SHAPE(3, 1)}, .number = {0}},
+    {.in = {SHAPE(0, 1)}, .number = {1}},
+    {.in = {SHAPE(2, 0)}, .number = {0}, .keep = true},
+    {.in = {SHAPE(20011, 1)}, .number = {2}, .keep = true, .large = true},
+    {.in = {SHAPE(20011, 1)}, .number = {1}, .large = true},
+};
+static const op_sample bad_multinomials[] = {
+    {.in = {SCALAR}, .number = {1}, FAIL},
+    {.in = {SHAPE(3)}, .number = {-1}, .error = RAPT_ERROR_VALUE},
+    {.in = {SHAPE(3)}, .number = {4}, .error = RAPT_ERROR_VALUE},
+    {.in = {SHAPE(2, 0)}, .number = {1}, .keep = true, .error = RAPT_ERROR_VALUE},
+};
 static const op_sample one_hots[] = {
     {.in = {SHAPE(5)}, .number = {4}, .limit = 4, .variant = RAPT_FLOAT32},
     {.in = {SHAPE(2, 3)}, .number = {3}, .limit = 3, .variant = RAPT_FLOAT64},
@@ -180,6 +224,10 @@ static const op_row rows[] = {
     {ROW(gather), .domain = {any_value, index32}, .differentiable = 1, .dtypes = all_dtypes, SAMPLES(gathers)},
     {ROW(scatter_add), .domain = {any_value, index64}, .differentiable = 5, SAMPLES(scatters), FAILURES(bad_scatters)},
     {ROW(scatter_add), .domain = {any_value, index32}, .differentiable = 5, SAMPLES(scatters)},
+    {ROW(scatter), .domain = {any_value, index64}, .differentiable = 5, .dtypes = all_dtypes, SAMPLES(scatters),
+     FAILURES(bad_scatters)},
+    {ROW(scatter), .domain = {any_value, index32}, .differentiable = 5, .dtypes = all_dtypes, SAMPLES(scatters)},
+    {ROW(multinomial), .domain = {positive}, .result = result_int64, SAMPLES(multinomials), FAILURES(bad_multinomials)},
     {ROW(one_hot), .domain = {index64}, .result = one_hot_result, .is_view = true, SAMPLES(one_hots),
      FAILURES(bad_one_hots)},
     {ROW(one_hot), .domain = {index32}, .result = one_hot_result, .is_view = true, SAMPLES(one_hots),

@@ -145,6 +145,50 @@ static array reference_split(const array *in, const op_sample *s)
     return y;
 }
 
+static rapt_tensor *call_tile(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_tile(in[0], s->number_count, s->number);
+}
+
+static rapt_tensor *call_repeat_interleave(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_repeat_interleave(in[0], s->axis, s->number[0]);
+}
+
+static array reference_tile(const array *in, const op_sample *s)
+{
+    const array *x = &in[0];
+    const int rank = s->number_count > x->rank ? s->number_count : x->rank;
+    int64_t shape[RAPT_MAX_RANK], from[RAPT_MAX_RANK];
+    for (int i = 0; i < rank; i++) {
+        const int axis = i - (rank - x->rank), number = i - (rank - s->number_count);
+        shape[i] = (axis < 0 ? 1 : x->shape[axis]) * (number < 0 ? 1 : s->number[number]);
+    }
+    array y = array_new(rank, shape);
+    double *to = y.data;
+    ARRAY_EACH(y, w)
+    {
+        for (int i = 0; i < x->rank; i++) from[i] = w.index[i + rank - x->rank] % x->shape[i];
+        *to++ = *array_at(x, x->rank, from);
+    }
+    return y;
+}
+
+static array reference_repeat_interleave(const array *in, const op_sample *s)
+{
+    const int axis = s->axis < 0 ? s->axis + in[0].rank : s->axis;
+    int64_t shape[RAPT_MAX_RANK], from[RAPT_MAX_RANK];
+    for (int i = 0; i < in[0].rank; i++) shape[i] = in[0].shape[i] * (i == axis ? s->number[0] : 1);
+    array y = array_new(in[0].rank, shape);
+    double *to = y.data;
+    ARRAY_EACH(y, w)
+    {
+        for (int i = 0; i < y.rank; i++) from[i] = i == axis ? w.index[i] / s->number[0] : w.index[i];
+        *to++ = *array_at(&in[0], y.rank, from);
+    }
+    return y;
+}
+
 #define NUMBERS(...) .number_count = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .number = {__VA_ARGS__}
 #define AXES(...) .axis_count = sizeof((int[]){__VA_ARGS__}) / sizeof(int), .axes = {__VA_ARGS__}
 #define FAIL .error = RAPT_ERROR_SHAPE
@@ -224,6 +268,40 @@ static const op_sample rolls[] = {
 static const op_sample bad_rolls[] = {{.in = {SHAPE(2, 3)}, .axis = 2, FAIL},
                                       {.in = {SHAPE(2, 3)}, .axis = -3, FAIL},
                                       {.in = {SCALAR}, .axis = 0, FAIL}};
+static const op_sample tiles[] = {
+    {.in = {SHAPE(2, 3)}, NUMBERS(2, 1)},
+    {.in = {SHAPE(2, 3)}, NUMBERS(2, 3)},
+    {.in = {SHAPE(2, 3)}, NUMBERS(2)},
+    {.in = {SHAPE(3)}, NUMBERS(2, 1, 2)},
+    {.in = {SHAPE(2, 2, 2)}, NUMBERS(3, 1)},
+    {.in = {SHAPE(2, 3)}, NUMBERS(0, 2)},
+    {.in = {SHAPE(0, 3)}, NUMBERS(2, 2)},
+    {.in = {SCALAR}, NUMBERS(3)},
+    {.in = {SCALAR}},
+    {.in = {SHAPE(61, 331)}, NUMBERS(2, 3), .large = true},
+};
+static const op_sample bad_tiles[] = {
+    {.in = {SHAPE(2, 3)}, NUMBERS(2, -1), .error = RAPT_ERROR_VALUE},
+    {.in = {SHAPE(2, 3)}, NUMBERS(INT64_MAX), .error = RAPT_ERROR_MEMORY},
+    {.in = {SHAPE(2, 3)}, .number_count = 9, FAIL},
+    {.in = {SHAPE(2, 3)}, .number_count = -1, FAIL},
+};
+static const op_sample repeats[] = {
+    {.in = {SHAPE(2, 3)}, .axis = 0, .number = {2}},
+    {.in = {SHAPE(2, 3)}, .axis = -1, .number = {3}},
+    {.in = {SHAPE(2, 3, 2)}, .axis = 1, .number = {1}},
+    {.in = {SHAPE(4)}, .axis = 0, .number = {2}},
+    {.in = {SHAPE(4)}, .axis = 0, .number = {0}},
+    {.in = {SHAPE(0, 3)}, .axis = 1, .number = {2}},
+    {.in = {SHAPE(2, 0)}, .axis = 1, .number = {2}},
+    {.in = {SHAPE(61, 331)}, .axis = 1, .number = {3}, .large = true},
+};
+static const op_sample bad_repeats[] = {
+    {.in = {SHAPE(2, 3)}, .axis = 2, .number = {1}, FAIL},
+    {.in = {SCALAR}, .axis = 0, .number = {1}, FAIL},
+    {.in = {SHAPE(2, 3)}, .axis = 0, .number = {-1}, .error = RAPT_ERROR_VALUE},
+    {.in = {SHAPE(2, 3)}, .axis = 0, .number = {INT64_MAX}, .error = RAPT_ERROR_MEMORY},
+};
 static const op_sample splits[] = {
     {.in = {SHAPE(6)}, NUMBERS(1, 2, 3)},
     {.in = {SHAPE(2, 5)}, .axis = -1, NUMBERS(2, 3)},
@@ -246,6 +324,8 @@ static const op_sample bad_splits[] = {
 
 static const op_row rows[] = {
     {ROW(roll), .is_combined = true, .differentiable = 1, SAMPLES(rolls), FAILURES(bad_rolls)},
+    {ROW(tile), .is_combined = true, .differentiable = 1, SAMPLES(tiles), FAILURES(bad_tiles)},
+    {ROW(repeat_interleave), .is_combined = true, .differentiable = 1, SAMPLES(repeats), FAILURES(bad_repeats)},
     {ROW(concat), .differentiable = every_input, SAMPLES(concats), FAILURES(bad_concats)},
     {ROW(stack), .differentiable = every_input, SAMPLES(stacks), FAILURES(bad_stacks)},
     {ROW(pad), .differentiable = 1, SAMPLES(pads), FAILURES(bad_pads)},

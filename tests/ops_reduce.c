@@ -1,4 +1,4 @@
-/* Rows: reductions over any axes, and running sums. */
+/* Rows: reductions over any axes. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,10 +15,21 @@ REDUCTION(mean)
 REDUCTION(max)
 REDUCTION(min)
 REDUCTION(logsumexp)
+REDUCTION(prod)
 
 static rapt_tensor *call_var(rapt_tensor *const *in, const op_sample *s)
 {
     return rapt_var(in[0], s->axis_count, s->axes, s->keep, s->variant);
+}
+
+static rapt_tensor *call_std(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_std(in[0], s->axis_count, s->axes, s->keep, s->variant);
+}
+
+static rapt_tensor *call_norm(rapt_tensor *const *in, const op_sample *s)
+{
+    return rapt_norm(in[0], s->real[0], s->axis_count, s->axes, s->keep);
 }
 
 static rapt_tensor *call_any(rapt_tensor *const *in, const op_sample *s)
@@ -29,16 +40,6 @@ static rapt_tensor *call_any(rapt_tensor *const *in, const op_sample *s)
 static rapt_tensor *call_all(rapt_tensor *const *in, const op_sample *s)
 {
     return rapt_all(in[0], s->axis_count, s->axes, s->keep);
-}
-
-static rapt_tensor *call_argmax(rapt_tensor *const *in, const op_sample *s)
-{
-    return rapt_argmax(in[0], s->axis, s->keep);
-}
-
-static rapt_tensor *call_cumsum(rapt_tensor *const *in, const op_sample *s)
-{
-    return rapt_cumsum(in[0], s->axis);
 }
 
 static bool is_reduced(const op_sample *s, int axis, int rank)
@@ -118,6 +119,32 @@ static double min_of(const double *values, int64_t count, const op_sample *s)
     return best;
 }
 
+static double deviation_of(const double *values, int64_t count, const op_sample *s)
+{
+    return sqrt(variance_of(values, count, s));
+}
+
+static double product_of(const double *values, int64_t count, const op_sample *s)
+{
+    double product = 1;
+    (void)s;
+    for (int64_t i = 0; i < count; i++) product *= values[i];
+    return product;
+}
+
+static double norm_of(const double *values, int64_t count, const op_sample *s)
+{
+    const double order = s->real[0];
+    double total = 0, largest = 0, smallest = INFINITY;
+    for (int64_t i = 0; i < count; i++) {
+        const double size = fabs(values[i]);
+        total += order == 0 ? size != 0 : pow(size, order);
+        largest = fmax(largest, size);
+        smallest = fmin(smallest, size);
+    }
+    return isinf(order) ? order > 0 ? largest : smallest : order == 0 ? total : pow(total, 1 / order);
+}
+
 static double any_of(const double *values, int64_t count, const op_sample *s)
 {
     (void)s;
@@ -132,14 +159,6 @@ static double all_of(const double *values, int64_t count, const op_sample *s)
     for (int64_t i = 0; i < count; i++)
         if (values[i] == 0) return 0;
     return 1;
-}
-
-static double place_of_max(const double *values, int64_t count, const op_sample *s)
-{
-    double best = max_of(values, count, s);
-    int64_t place = 0;
-    while (values[place] != best) place++;
-    return (double)place;
 }
 
 static double logsumexp_of(const double *values, int64_t count, const op_sample *s)
@@ -163,28 +182,11 @@ REFERENCE(var, variance_of)
 REFERENCE(max, max_of)
 REFERENCE(min, min_of)
 REFERENCE(logsumexp, logsumexp_of)
+REFERENCE(prod, product_of)
+REFERENCE(std, deviation_of)
+REFERENCE(norm, norm_of)
 REFERENCE(any, any_of)
 REFERENCE(all, all_of)
-
-static array reference_argmax(const array *in, const op_sample *s)
-{
-    op_sample along = {.axis_count = 1, .axes = {s->axis}, .keep = s->keep};
-    return reduce(&in[0], &along, place_of_max);
-}
-
-static array reference_cumsum(const array *in, const op_sample *s)
-{
-    array y = array_new(in[0].rank, in[0].shape);
-    int axis = s->axis < 0 ? s->axis + y.rank : s->axis;
-    ARRAY_EACH(y, w)
-    {
-        double *here = array_at(&y, y.rank, w.index);
-        *here = *array_at(&in[0], y.rank, w.index);
-        if (w.index[axis]-- > 0) *here += *array_at(&y, y.rank, w.index);
-        w.index[axis]++;
-    }
-    return y;
-}
 
 static rapt_dtype sum_result(rapt_dtype dtype, const op_sample *s)
 {
@@ -218,12 +220,53 @@ static const op_sample with_scalar[] = {FULL_SAMPLES,
                                         {.in = {SCALAR}},
                                         {.in = {SHAPE(1)}},
                                         {.in = {SHAPE(1, 3)}, AXES(0)}};
+static const op_sample with_several[] = {FULL_SAMPLES};
 static const op_sample with_empty[] = {FULL_SAMPLES,
                                        {.in = {SCALAR}},
                                        {.in = {SHAPE(1)}},
                                        {.in = {SHAPE(0)}},
                                        {.in = {SHAPE(0, 3)}, AXES(0)},
                                        {.in = {SHAPE(3, 0)}}};
+
+static const op_sample products[] = {
+    {.in = {SHAPE(3, 4)}},
+    {.in = {SHAPE(3, 4)}, .keep = true},
+    {.in = {SHAPE(2, 3, 2)}, AXES(0, 2)},
+    {.in = {SHAPE(2, 3, 2)}, AXES(-1, 0), .keep = true},
+    {.in = {SHAPE(2, 3, 4)}, AXES(-2)},
+    {.in = {SHAPE(1, 3)}, AXES(0)},
+    {.in = {SHAPE(6)}, AXES(0)},
+    {.in = {SCALAR}},
+    {.in = {SHAPE(0)}},
+    {.in = {SHAPE(0, 3)}, AXES(0)},
+    {.in = {SHAPE(3, 0)}, AXES(0)},
+    {.in = {SHAPE(40011, 5)}, AXES(1), .large = true},
+    {.in = {SHAPE(5, 40011)}, AXES(0), .large = true},
+};
+static const op_sample norms[] = {
+    {.in = {SHAPE(3, 4)}, .real = {2}},
+    {.in = {SHAPE(2, 3, 4)}, AXES(0, 2), .real = {2}, .keep = true},
+    {.in = {SHAPE(3, 4)}, AXES(-1), .real = {1}},
+    {.in = {SHAPE(3, 4)}, AXES(0), .real = {INFINITY}},
+    {.in = {SHAPE(3, 4)}, AXES(0), .real = {-INFINITY}, .keep = true},
+    {.in = {SHAPE(3, 4)}, AXES(1), .real = {0}},
+    {.in = {SHAPE(3, 4)}, AXES(1), .real = {3}},
+    {.in = {SHAPE(2, 3)}, AXES(1), .real = {0.5}, .keep = true},
+    {.in = {SHAPE(5)}, .real = {1.5}},
+    {.in = {SHAPE(5)}, .real = {-1}},
+    {.in = {SCALAR}, .real = {2}},
+    {.in = {SHAPE(0)}, .real = {2}},
+    {.in = {SHAPE(0, 3)}, AXES(0), .real = {2.5}},
+    {.in = {SHAPE(3, 0)}, AXES(0), .real = {INFINITY}},
+    {.in = {SHAPE(41, 1031)}, AXES(1), .real = {2}, .large = true},
+    {.in = {SHAPE(1031, 41)}, AXES(0), .real = {3}, .large = true},
+};
+static const op_sample bad_norms[] = {
+    {.in = {SHAPE(2, 3)}, AXES(2), .real = {2}, .error = RAPT_ERROR_SHAPE},
+    {.in = {SHAPE(2, 3)}, AXES(0, -2), .real = {INFINITY}, .error = RAPT_ERROR_SHAPE},
+    {.in = {SHAPE(2, 3)}, .real = {NAN}, .error = RAPT_ERROR_VALUE},
+    {.in = {SHAPE(0, 3)}, AXES(0), .real = {INFINITY}, .error = RAPT_ERROR_SHAPE},
+};
 
 #define BAD_AXES                                                                                                       \
     {.in = {SHAPE(2, 3)}, AXES(2), .error = RAPT_ERROR_SHAPE},                                                         \
@@ -241,30 +284,6 @@ static const op_sample bad_or_nothing[] = {BAD_AXES,
                                            {.in = {SHAPE(0, 3)}, AXES(0), .error = RAPT_ERROR_SHAPE},
                                            {.in = {SHAPE(2, 0)}, .error = RAPT_ERROR_SHAPE}};
 
-/* Of ops along one axis. */
-static const op_sample along[] = {
-    {.in = {SHAPE(3, 4)}, .axis = 0},
-    {.in = {SHAPE(3, 4)}, .axis = -1, .keep = true},
-    {.in = {SHAPE(2, 3, 4)}, .axis = 1},
-    {.in = {SHAPE(5)}, .axis = 0},
-    {.in = {SHAPE(1)}, .axis = 0, .keep = true},
-    {.in = {SHAPE(0, 3)}, .axis = 1},
-    {.in = {SHAPE(41, 1031)}, .axis = 1, .large = true},
-    {.in = {SHAPE(1031, 41)}, .axis = 0, .large = true},
-};
-
-static const op_sample bad_axis[] = {
-    {.in = {SHAPE(2, 3)}, .axis = 2, .error = RAPT_ERROR_SHAPE},
-    {.in = {SHAPE(2, 3)}, .axis = -3, .error = RAPT_ERROR_SHAPE},
-    {.in = {SCALAR}, .axis = 0, .error = RAPT_ERROR_SHAPE},
-};
-
-static const op_sample bad_or_empty_axis[] = {
-    {.in = {SHAPE(2, 3)}, .axis = 2, .error = RAPT_ERROR_SHAPE},
-    {.in = {SHAPE(2, 3)}, .axis = -3, .error = RAPT_ERROR_SHAPE},
-    {.in = {SHAPE(0, 3)}, .axis = 0, .error = RAPT_ERROR_SHAPE},
-};
-
 #define ROW(op) .name = #op, .call = call_##op, .reference = reference_##op
 
 static const op_row rows[] = {
@@ -279,6 +298,9 @@ static const op_row rows[] = {
      SAMPLES(with_scalar),
      FAILURES(bad_axes)},
     {ROW(var), .differentiable = 1, SAMPLES(with_scalar), FAILURES(bad_axes)},
+    {ROW(prod), .differentiable = 1, .dtypes = all_dtypes, .result = sum_result, SAMPLES(products), FAILURES(bad_axes)},
+    {ROW(std), .differentiable = 1, SAMPLES(with_several), FAILURES(bad_axes)},
+    {ROW(norm), .is_combined = true, .differentiable = 1, SAMPLES(norms), FAILURES(bad_norms)},
     {ROW(max), .differentiable = 1, .dtypes = all_dtypes, SAMPLES(with_scalar), FAILURES(bad_or_nothing)},
     {ROW(min), .differentiable = 1, .dtypes = all_dtypes, SAMPLES(with_scalar), FAILURES(bad_or_nothing)},
     {ROW(logsumexp), .differentiable = 1, SAMPLES(full_samples), FAILURES(bad_axes)},
@@ -286,8 +308,6 @@ static const op_row rows[] = {
      FAILURES(bad_axes)},
     {ROW(all), .error = "sum", .is_combined = true, .dtypes = all_dtypes, .result = result_bool, SAMPLES(with_empty),
      FAILURES(bad_axes)},
-    {ROW(argmax), .dtypes = all_dtypes, .result = result_int64, SAMPLES(along), FAILURES(bad_or_empty_axis)},
-    {ROW(cumsum), .differentiable = 1, .dtypes = all_dtypes, .result = sum_result, SAMPLES(along), FAILURES(bad_axis)},
 };
 
 const op_family ops_reduce = {rows, sizeof rows / sizeof *rows};

@@ -1,4 +1,4 @@
-/* The largest and the smallest element over any axes, and the index of the largest along one. */
+/* The largest and the smallest element over any axes, and their indices along one. */
 #include <rapt/ops.h>
 
 #include <string.h>
@@ -63,42 +63,68 @@ rapt_tensor *rapt_min(rapt_tensor *x, int axis_count, const int *axes, bool keep
     return rapt_reduction_apply(&min, x, axis_count, axes, keep, 0);
 }
 
-typedef struct argmax_options {
+typedef struct place_options {
     int axis;
     bool keep;
-} argmax_options;
+} place_options;
 
-static rapt_tensor *argmax_forward(rapt_call *call)
+static rapt_tensor *place_forward(rapt_call *call, const rapt_loops loops)
 {
-    const argmax_options *o = rapt_call_options(call);
+    const char *op = rapt_call_op(call)->name;
+    const place_options *o = rapt_call_options(call);
     const rapt_tensor *x = rapt_call_input(call, 0);
     rapt_reduction_shape shape;
-    int axis = rapt_check_axis("argmax", o->axis, x->rank, 0);
-    if (axis < 0 || !rapt_check_axes("argmax", x, 1, &axis, &shape)) return NULL;
+    int axis = rapt_check_axis(op, o->axis, x->rank, 0);
+    if (axis < 0 || !rapt_check_axes(op, x, 1, &axis, &shape)) return NULL;
     if (shape.folded == 0) {
         char text[RAPT_SHAPE_TEXT];
-        rapt_fail(RAPT_ERROR_SHAPE, "argmax", "no elements along axis %d of shape %s; at least one expected", axis,
+        rapt_fail(RAPT_ERROR_SHAPE, op, "no elements along axis %d of shape %s; at least one expected", axis,
                   rapt_shape_text(x->rank, x->shape, text));
         return NULL;
     }
-    rapt_tensor *y = rapt_new("argmax", RAPT_INT64, x->rank, shape.kept_shape);
+    rapt_tensor *y = rapt_new(op, RAPT_INT64, x->rank, shape.kept_shape);
     if (!y) return NULL;
     rapt_scan_options options = {.count = shape.folded,
                                  .in_stride = x->strides[axis] * (int64_t)rapt_dtype_size(x->dtype)};
-    rapt_map_along(axis, rapt_kernel.scan.argmax[x->dtype], &options, shape.folded, 2, (const rapt_tensor *[]){y, x});
+    rapt_map_along(axis, loops[x->dtype], &options, shape.folded, 2, (const rapt_tensor *[]){y, x});
     return o->keep ? y : rapt_reshape(y, shape.rank, shape.shape);
+}
+
+static rapt_tensor *apply_place(const rapt_op *op, rapt_tensor *x, int axis, bool keep)
+{
+    place_options options;
+    memset(&options, 0, sizeof options);
+    options.axis = axis;
+    options.keep = keep;
+    return RAPT_APPLY(op, &options, x);
+}
+
+static rapt_tensor *argmax_forward(rapt_call *call)
+{
+    return place_forward(call, rapt_kernel.scan.argmax);
 }
 
 static const rapt_op argmax = {.name = "argmax",
                                .forward = argmax_forward,
-                               .options_size = sizeof(argmax_options),
+                               .options_size = sizeof(place_options),
                                .no_gradient = "an index has no derivative"};
 
 rapt_tensor *rapt_argmax(rapt_tensor *x, int axis, bool keep)
 {
-    argmax_options options;
-    memset(&options, 0, sizeof options);
-    options.axis = axis;
-    options.keep = keep;
-    return RAPT_APPLY(&argmax, &options, x);
+    return apply_place(&argmax, x, axis, keep);
+}
+
+static rapt_tensor *argmin_forward(rapt_call *call)
+{
+    return place_forward(call, rapt_kernel.scan.argmin);
+}
+
+static const rapt_op argmin = {.name = "argmin",
+                               .forward = argmin_forward,
+                               .options_size = sizeof(place_options),
+                               .no_gradient = "an index has no derivative"};
+
+rapt_tensor *rapt_argmin(rapt_tensor *x, int axis, bool keep)
+{
+    return apply_place(&argmin, x, axis, keep);
 }

@@ -1,4 +1,4 @@
-/* Sum, mean and variance over any axes. */
+/* Sum, mean, variance and deviation over any axes; any and all. */
 #include <rapt/ops.h>
 
 #include <math.h>
@@ -81,28 +81,42 @@ rapt_tensor *rapt_center(rapt_tensor *x, int axis_count, const int *axes)
     return rapt_sub(x, rapt_where(finite, rest, rapt_scalar(dtype, 0)));
 }
 
-/* y = Σ (x − x̄)² / (n − correction): dx = 2 (x − x̄) / (n − correction) · dy */
+/* n − correction: nothing is left of fewer elements. */
+static double degrees(double folded, const rapt_reduction_options *options)
+{
+    return folded > options->number ? folded - options->number : 0;
+}
+
+static rapt_accumulator *variance(rapt_folding *r)
+{
+    rapt_accumulator *center = rapt_folding_run(r, SUM, SUM, NULL), *squares = NULL;
+    divide(center, r->shape.count, (double)r->shape.folded);
+    if (center) squares = rapt_folding_run(r, &rapt_kernel.reduce.squares, SUM, center);
+    divide(squares, r->shape.count, degrees((double)r->shape.folded, r->options));
+    return squares;
+}
+
+/* 2 (x − x̄) / (n − correction) · dv for the gradient dv of the variance */
+static bool give_from_variance(rapt_call *call, rapt_tensor *g)
+{
+    const rapt_reduction_options *o = rapt_call_options(call);
+    rapt_tensor *centered = rapt_center(rapt_call_saved(call, 0), o->axis_count, o->axes);
+    g = rapt_mul_scalar(g, 2 / degrees((double)rapt_reduction_folded(call), o));
+    return rapt_call_give(call, 0, rapt_mul(centered, rapt_reduction_unfold(call, g)));
+}
+
+/* y = Σ (x − x̄)² / (n − correction) */
 static rapt_tensor *var_forward(rapt_call *call)
 {
     rapt_folding r;
     if (!rapt_folding_begin(&r, call, true)) return NULL;
     rapt_call_save(call, rapt_call_input(call, 0));
-    rapt_accumulator *center = rapt_folding_run(&r, SUM, SUM, NULL), *squares = NULL;
-    divide(center, r.shape.count, (double)r.shape.folded);
-    if (center) squares = rapt_folding_run(&r, &rapt_kernel.reduce.squares, SUM, center);
-    double degrees = (double)(r.shape.folded - r.options->correction);
-    divide(squares, r.shape.count, degrees > 0 ? degrees : 0);
-    return rapt_folding_end(&r, r.x->dtype, squares);
+    return rapt_folding_end(&r, r.x->dtype, variance(&r));
 }
 
 static bool var_vjp(rapt_call *call)
 {
-    const rapt_reduction_options *o = rapt_call_options(call);
-    rapt_tensor *x = rapt_call_saved(call, 0);
-    rapt_tensor *centered = rapt_center(x, o->axis_count, o->axes);
-    double degrees = (double)(rapt_reduction_folded(call) - o->correction);
-    rapt_tensor *g = rapt_mul_scalar(rapt_call_gradient(call, 0), 2 / (degrees > 0 ? degrees : 0));
-    return rapt_call_give(call, 0, rapt_mul(centered, rapt_reduction_unfold(call, g)));
+    return give_from_variance(call, rapt_call_gradient(call, 0));
 }
 
 static const rapt_op var = {.name = "var",
@@ -113,6 +127,35 @@ static const rapt_op var = {.name = "var",
 rapt_tensor *rapt_var(rapt_tensor *x, int axis_count, const int *axes, bool keep, int correction)
 {
     return rapt_reduction_apply(&var, x, axis_count, axes, keep, correction);
+}
+
+/* y = √v: dv = dy / 2y, 0 where y is, by a divisor of ∞ */
+static rapt_tensor *std_forward(rapt_call *call)
+{
+    rapt_folding r;
+    if (!rapt_folding_begin(&r, call, true)) return NULL;
+    rapt_call_save(call, rapt_call_input(call, 0));
+    rapt_call_save_output(call, 0);
+    rapt_accumulator *deviation = variance(&r);
+    for (int64_t i = 0; deviation && i < r.shape.count; i++) deviation[i].number = sqrt(deviation[i].number);
+    return rapt_folding_end(&r, r.x->dtype, deviation);
+}
+
+static bool std_vjp(rapt_call *call)
+{
+    rapt_tensor *y = rapt_call_saved(call, 1);
+    rapt_tensor *divisor = rapt_masked_fill(y, rapt_equal_scalar(y, 0), (double)INFINITY);
+    return give_from_variance(call, rapt_div(rapt_mul_scalar(rapt_call_gradient(call, 0), 0.5), divisor));
+}
+
+static const rapt_op std = {.name = "std",
+                            .forward = std_forward,
+                            .vjp = std_vjp,
+                            .options_size = sizeof(rapt_reduction_options)};
+
+rapt_tensor *rapt_std(rapt_tensor *x, int axis_count, const int *axes, bool keep, int correction)
+{
+    return rapt_reduction_apply(&std, x, axis_count, axes, keep, correction);
 }
 
 /* Counted, so that nothing seen is false and all of nothing is true. */

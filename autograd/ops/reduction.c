@@ -8,13 +8,13 @@
 #include "tensor/memory.h"
 
 rapt_tensor *rapt_reduction_apply(const rapt_op *op, rapt_tensor *x, int axis_count, const int *axes, bool keep,
-                                  int correction)
+                                  double number)
 {
     rapt_reduction_options options;
     memset(&options, 0, sizeof options);
     options.axis_count = axis_count;
     options.keep = keep;
-    options.correction = correction;
+    options.number = number;
     if (axis_count > 0 && !axes) {
         rapt_fail_null(op->name, "axes");
         return NULL;

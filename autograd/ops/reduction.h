@@ -11,12 +11,12 @@ typedef struct rapt_reduction_options {
     int axis_count; /* 0: all axes */
     int axes[RAPT_MAX_RANK];
     bool keep;
-    int correction; /* of var */
+    double number; /* correction of var and std, order of norm */
 } rapt_reduction_options;
 
 /* Applies such an op. */
 rapt_tensor *rapt_reduction_apply(const rapt_op *op, rapt_tensor *x, int axis_count, const int *axes, bool keep,
-                                  int correction);
+                                  double number);
 
 enum { rapt_local_accumulators = 16 };
 

@@ -1,4 +1,4 @@
-/* scatter_add: the gradient of all that is chosen by indices. Each place is added to in one fixed order. */
+/* scatter and scatter_add, the gradient of all that is chosen by indices. Each place is written in one fixed order. */
 #include <rapt/ops.h>
 
 #include <string.h>
@@ -52,13 +52,13 @@ static void scatter_pieces(void *context, int64_t first, int64_t last)
     }
 }
 
-static void scatter(const rapt_tensor *const *tensors, int axis)
+static void scatter_by(const rapt_loops loops, const rapt_tensor *const *tensors, int axis)
 {
     enum { block = 64, enough = 16 }; /* columns in a piece, unless there are pieces enough already */
     const rapt_tensor *shaped = tensors[chosen];
     if (shaped->count == 0) return;
     scatter_walk w = {.length = shaped->shape[axis], .inner = 1};
-    w.loop = rapt_kernel.index.scatter_add[tensors[out]->dtype];
+    w.loop = loops[tensors[out]->dtype];
     int64_t items = 1;
     for (int i = 0; i < shaped->rank; i++) {
         int64_t *strides = i == axis ? w.axis_strides : w.outer_strides[w.outer_rank];
@@ -80,44 +80,57 @@ static void scatter(const rapt_tensor *const *tensors, int axis)
     rapt_parallel(items * w.pieces, rapt_grain(2 * w.length * w.piece), scatter_pieces, &w);
 }
 
-static bool check_shapes(const rapt_tensor *x, int rank, const int64_t *shape, int axis, const rapt_tensor *indices,
-                         const rapt_tensor *values)
+static bool check_dtypes(const char *op, const rapt_tensor *x, const rapt_tensor *source, bool floating)
 {
-    if (!rapt_is_floating(values) || (x && x->dtype != values->dtype))
-        return rapt_fail(RAPT_ERROR_DTYPE, "scatter_add",
-                         "x is %s, source is %s; one floating dtype expected (rapt_cast converts)",
-                         x ? rapt_dtype_name(x->dtype) : "zeros", rapt_dtype_name(values->dtype));
-    bool fits = indices->rank == rank && rapt_same_shape(indices, values);
+    if ((!floating || rapt_is_floating(source)) && (!x || x->dtype == source->dtype)) return true;
+    return rapt_fail(RAPT_ERROR_DTYPE, op, "x is %s, source is %s; one %sdtype expected (rapt_cast converts)",
+                     x ? rapt_dtype_name(x->dtype) : "zeros", rapt_dtype_name(source->dtype),
+                     floating ? "floating " : "");
+}
+
+static bool check_shapes(const char *op, int rank, const int64_t *shape, int axis, const rapt_tensor *indices,
+                         const rapt_tensor *source)
+{
+    bool fits = indices->rank == rank && rapt_same_shape(indices, source);
     for (int i = 0; fits && i < rank; i++) fits = i == axis || indices->shape[i] <= shape[i];
     if (fits) return true;
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT], c[RAPT_SHAPE_TEXT];
     return rapt_fail(
-        RAPT_ERROR_SHAPE, "scatter_add",
+        RAPT_ERROR_SHAPE, op,
         "x is %s, indices are %s, source is %s; indices and source of one shape expected, within x's but for axis %d",
         rapt_shape_text(rank, shape, a), rapt_shape_text(indices->rank, indices->shape, b),
-        rapt_shape_text(values->rank, values->shape, c), axis);
+        rapt_shape_text(source->rank, source->shape, c), axis);
 }
 
-/* out = x, then out[indices[i, j, …], j, …] += source[i, j, …] for axis 0; d out = dx, and d source gathered back */
-static rapt_tensor *scatter_add_forward(rapt_call *call)
+/* x, or zeros where it is NULL, with the source's elements put where the indices say. Keeps the indices. */
+static rapt_tensor *forward(rapt_call *call, const rapt_loops loops, bool floating)
 {
-    const rapt_tensor *x = rapt_call_input(call, 0), *values = rapt_call_input(call, 2);
+    const char *op = rapt_call_op(call)->name;
+    const rapt_tensor *x = rapt_call_input(call, 0), *source = rapt_call_input(call, 2);
     const scatter_options *o = rapt_call_options(call);
     int rank = x ? x->rank : o->rank;
     const int64_t *shape = x ? x->shape : o->shape;
-    int axis = rapt_check_axis("scatter_add", o->axis, rank, 0);
-    if (axis < 0 || !check_shapes(x, rank, shape, axis, rapt_call_input(call, 1), values)) return NULL;
-    rapt_tensor *indices = rapt_checked_indices("scatter_add", rapt_call_input(call, 1), shape[axis]);
-    rapt_tensor *output = indices ? rapt_new("scatter_add", values->dtype, rank, shape) : NULL;
+    int axis = rapt_check_axis(op, o->axis, rank, 0);
+    if (axis < 0 || !check_dtypes(op, x, source, floating) ||
+        !check_shapes(op, rank, shape, axis, rapt_call_input(call, 1), source))
+        return NULL;
+    rapt_tensor *indices = rapt_checked_indices(op, rapt_call_input(call, 1), shape[axis]);
+    rapt_tensor *output = indices ? rapt_new(op, source->dtype, rank, shape) : NULL;
     if (!output) return NULL;
     const double zero = 0;
     if (x)
         rapt_map(rapt_kernel.elementwise.cast[x->dtype][x->dtype], NULL, 1, 2, (const rapt_tensor *[]){output, x});
     else
         rapt_map(rapt_kernel.elementwise.fill[output->dtype], &zero, 1, 1, (const rapt_tensor *[]){output});
-    scatter((const rapt_tensor *[]){output, values, indices}, axis);
-    rapt_call_save(call, rapt_call_wants(call, 2) ? indices : NULL);
+    scatter_by(loops, (const rapt_tensor *[]){output, source, indices}, axis);
+    rapt_call_save(call, indices);
     return output;
+}
+
+/* out = x, then out[indices[i, j, …], j, …] += source[i, j, …] for axis 0; d out = dx, and d source gathered back */
+static rapt_tensor *scatter_add_forward(rapt_call *call)
+{
+    return forward(call, rapt_kernel.index.scatter_add, true);
 }
 
 static bool scatter_add_vjp(rapt_call *call)
@@ -135,11 +148,54 @@ static const rapt_op scatter_add = {.name = "scatter_add",
                                     .options_size = sizeof(scatter_options),
                                     .optional = 1};
 
-rapt_tensor *rapt_scatter_add(rapt_tensor *x, int axis, rapt_tensor *indices, rapt_tensor *values)
+rapt_tensor *rapt_scatter_add(rapt_tensor *x, int axis, rapt_tensor *indices, rapt_tensor *source)
 {
-    if (x) return RAPT_APPLY(&scatter_add, (&(scatter_options){.axis = axis}), x, indices, values);
+    if (x) return RAPT_APPLY(&scatter_add, (&(scatter_options){.axis = axis}), x, indices, source);
     rapt_fail_null("scatter_add", "x");
     return NULL;
+}
+
+/* Which elements of the source stayed: all but those that a later one with the same index took the place of. */
+static rapt_tensor *find_last(rapt_tensor *g, int axis, rapt_tensor *indices)
+{
+    int64_t alone[RAPT_MAX_RANK];
+    for (int i = 0; i < g->rank; i++) alone[i] = 1;
+    if (axis < 0) axis += g->rank;
+    alone[axis] = indices->shape[axis];
+    rapt_tensor *places = rapt_arange(RAPT_INT64, 0, (double)alone[axis], 1);
+    places = rapt_expand(rapt_reshape(places, g->rank, alone), g->rank, indices->shape);
+    rapt_tensor *last = rapt_scatter(rapt_zeros(RAPT_INT64, g->rank, g->shape), axis, indices, places);
+    return rapt_equal(rapt_gather(last, axis, indices), places);
+}
+
+/* out = x, then out[indices[i, j, …], j, …] = source[i, j, …] for axis 0; dx is d out but for these places */
+static rapt_tensor *scatter_forward(rapt_call *call)
+{
+    return forward(call, rapt_kernel.index.scatter, false);
+}
+
+static bool scatter_vjp(rapt_call *call)
+{
+    const int axis = ((const scatter_options *)rapt_call_options(call))->axis;
+    rapt_tensor *g = rapt_call_gradient(call, 0), *indices = rapt_call_saved(call, 0);
+    if (!g || !indices) return false;
+    if (rapt_call_wants(call, 2)) {
+        rapt_tensor *hidden = rapt_logical_not(find_last(g, axis, indices));
+        if (!rapt_call_give(call, 2, rapt_masked_fill(rapt_gather(g, axis, indices), hidden, 0))) return false;
+    }
+    if (!rapt_call_wants(call, 0)) return true;
+    rapt_tensor *zeros = rapt_zeros(g->dtype, indices->rank, indices->shape);
+    return rapt_call_give(call, 0, rapt_scatter(g, axis, indices, zeros));
+}
+
+static const rapt_op scatter = {.name = "scatter",
+                                .forward = scatter_forward,
+                                .vjp = scatter_vjp,
+                                .options_size = sizeof(scatter_options)};
+
+rapt_tensor *rapt_scatter(rapt_tensor *x, int axis, rapt_tensor *indices, rapt_tensor *source)
+{
+    return RAPT_APPLY(&scatter, (&(scatter_options){.axis = axis}), x, indices, source);
 }
 
 bool rapt_give_scattered(rapt_call *call, int axis, rapt_tensor *indices, rapt_tensor *g)
@@ -152,6 +208,6 @@ bool rapt_give_scattered(rapt_call *call, int axis, rapt_tensor *indices, rapt_t
     if (!sum || !indices || !g) return rapt_call_give(call, 0, RAPT_APPLY(&scatter_add, &options, NULL, indices, g));
     const rapt_tensor *checked = rapt_checked_indices("scatter_add", indices, shape[axis]);
     if (!checked) return false;
-    scatter((const rapt_tensor *[]){sum, g, checked}, axis);
+    scatter_by(rapt_kernel.index.scatter_add, (const rapt_tensor *[]){sum, g, checked}, axis);
     return true;
 }

@@ -62,6 +62,7 @@ i get_dtype t; i rank t; l count t; p shape t; l stride ti; p data t; p data_for
 t from ysp; t wrap yspppp; t wrap_read_only yspppp; t detach t; t clone t
 p to_dlpack t; p to_dlpack_unversioned t; t from_dlpack p; t from_dlpack_unversioned p
 t require_gradient t; t refuse_gradient t; b requires_gradient t; t gradient t; v clear_gradient t
+t sort tibp; t topk tilbp
 b backward t; b is_recording; b set_recording b; v seed l
 b fill td; b copy tt; b add_in_place ttd; b scale_in_place td
 t apply ppT; i call_count p; t call_input pi; v call_save pt; v call_save_output pi; t call_saved pi; t call_gradient pi
@@ -108,17 +109,21 @@ masked_fill x:t mask:t value:d; triu x:t diagonal:l=0; tril x:t diagonal:l=0
 cast x:t dtype:y
 sum x:t axes:a=None keep:b=False; mean x:t axes:a=None keep:b=False; max x:t axes:a=None keep:b=False
 any x:t axes:a=None keep:b=False; all x:t axes:a=None keep:b=False
+prod x:t axes:a=None keep:b=False; norm x:t order:d=2.0 axes:a=None keep:b=False
 min x:t axes:a=None keep:b=False; logsumexp x:t axes:a=None keep:b=False
-var x:t axes:a=None keep:b=False correction:i=1
-argmax x:t axis:i keep:b=False; cumsum x:t axis:i
+var x:t axes:a=None keep:b=False correction:i=1; std x:t axes:a=None keep:b=False correction:i=1
+argmax x:t axis:i keep:b=False; argmin x:t axis:i keep:b=False; cumsum x:t axis:i; cumprod x:t axis:i
+argsort x:t axis:i=-1 descending:b=False; multinomial weights:t count:l replace:b=False
+einsum equation:z tensors:T; outer a:t b:t
 matmul a:t b:t; affine x:t weight:t bias:o=None
 reshape x:t shape:s; transpose x:t axis:i=-2 other_axis:i=-1; permute x:t axes:a
 slice x:t axis:i start:l stop:l step:l=1; select x:t axis:i index:l; expand x:t shape:s; squeeze x:t axis:i
 unsqueeze x:t axis:i; contiguous x:t
 concat tensors:T axis:i=0; stack tensors:T axis:i=0; pad x:t axis:i before:l after:l value:d=0.0; flip x:t axes:a
-roll x:t axis:i shift:l
+roll x:t axis:i shift:l; tile x:t repeats:s; repeat_interleave x:t axis:i repeats:l
 embed table:t indices:t; index_select x:t axis:i indices:t; gather x:t axis:i indices:t
-scatter_add x:t axis:i indices:t source:t; one_hot indices:t classes:l dtype:y=0
+scatter_add x:t axis:i indices:t source:t
+scatter x:t axis:i indices:t source:t; one_hot indices:t classes:l dtype:y=0
 softmax x:t axis:i=-1; log_softmax x:t axis:i=-1; sparsemax x:t axis:i=-1; entmax15 x:t axis:i=-1
 layer_normalize x:t weight:o=None bias:o=None epsilon:d=1e-5; rms_normalize x:t weight:o=None epsilon:d=1e-5
 drop x:t probability:d

@@ -321,7 +321,8 @@ def _handles_of(values):
 
 _CONVERT = {"t": lambda value: (handle_of(value),), "T": _handles_of,
             "o": lambda value: (None if value is None else handle_of(value),),
-            "s": shape_of, "a": axes_of, "r": lambda value: (_REDUCTIONS.get(value, value),)}
+            "s": shape_of, "a": axes_of, "z": lambda text: (text.encode(),),
+            "r": lambda value: (_REDUCTIONS.get(value, value),)}
 _NAMES = {}
 
 
@@ -354,6 +355,30 @@ for _name, *_parameters in entries(OPS):
     _NAMES[_name] = _make(_name, _parameters)
     if _parameters[0].endswith(":t") and not hasattr(Tensor, _name):
         setattr(Tensor, _name, _NAMES[_name])
+
+
+def _in_order(function, *arguments):
+    """The elements that a function of the library gives, and the places that it writes behind its last argument."""
+    places, scope = ctypes.c_void_p(), C.scope_begin()
+    try:
+        return borrowed(check(function(*arguments, ctypes.byref(places)))), borrowed(places.value)
+    finally:
+        C.scope_end(scope)
+
+
+def sort(x, axis=-1, descending=False):
+    """The elements in order along an axis, and the places that they had: rapt_sort of rapt.h"""
+    return _in_order(C.sort, handle_of(x), axis, descending)
+
+
+def topk(x, count, axis=-1, largest=True):
+    """The first `count` elements of rapt.sort, by default descending, and their places: rapt_topk of rapt.h"""
+    return _in_order(C.topk, handle_of(x), axis, count, largest)
+
+
+for _function in (sort, topk):
+    _NAMES[_function.__name__] = _function
+    setattr(Tensor, _function.__name__, _function)
 
 
 def _operator(name, scalar, turned=False):

@@ -1,4 +1,4 @@
-/* Elements read from and added to places that indices name. */
+/* Elements read from, written and added to places that indices name. */
 #include <string.h>
 
 #include "loop.h"
@@ -26,25 +26,30 @@ GATHER(int64_t, int64)
 GATHER(int32_t, int32)
 GATHER(uint8_t, uint8)
 
-/* out at the index += in, one after the other. data and options as above. */
-#define SCATTER_ADD(T, dtype)                                                                                          \
-    static void scatter_add_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)     \
+/* out at the index = in or += in, one after the other. data and options as above. */
+#define SCATTER(name, T, dtype, operator)                                                                              \
+    static void name##_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)          \
     {                                                                                                                  \
         const int64_t step = *(const int64_t *)options;                                                                \
         if (strides[2] == 0 && strides[0] == sizeof(T) && strides[1] == sizeof(T)) {                                   \
             T *out = (T *)(void *)(data[0] + *(const int64_t *)(void *)data[2] * step);                                \
             const T *in = (const T *)(void *)data[1];                                                                  \
-            RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] += in[i];                                             \
+            RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] operator in[i];                                       \
             return;                                                                                                    \
         }                                                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                                          \
-            const int64_t index = *(const int64_t *)(void *)(data[2] + i * strides[2]);                                \
-            *(T *)(void *)(data[0] + i * strides[0] + index * step) += *(const T *)(void *)(data[1] + i * strides[1]); \
+            char *out = data[0] + i * strides[0] + *(const int64_t *)(void *)(data[2] + i * strides[2]) * step;        \
+            *(T *)(void *)out operator*(const T *)(void *)(data[1] + i * strides[1]);                                  \
         }                                                                                                              \
     }
 
-SCATTER_ADD(float, float32)
-SCATTER_ADD(double, float64)
+SCATTER(scatter_add, float, float32, +=)
+SCATTER(scatter_add, double, float64, +=)
+SCATTER(scatter, float, float32, =)
+SCATTER(scatter, double, float64, =)
+SCATTER(scatter, int64_t, int64, =)
+SCATTER(scatter, int32_t, int32, =)
+SCATTER(scatter, uint8_t, uint8, =)
 
 /* A row that is chosen once or more often, and zeros. */
 #define ADD_ROWS(T, dtype)                                                                                             \
@@ -78,6 +83,7 @@ void RAPT_AT_LEVEL(rapt_fill_index)(rapt_kernels *kernels)
 {
     kernels->index = (rapt_index_kernels){
         .gather = RAPT_FULL_ROW(gather),
+        .scatter = RAPT_FULL_ROW(scatter),
         .scatter_add = {RAPT_FLOATING_ROW(scatter_add)},
         .add_rows = {add_rows_float32, add_rows_float64},
     };

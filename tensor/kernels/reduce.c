@@ -1,4 +1,4 @@
-/* Folds: sums, extremes, squared deviations from a center and exponentials of them, along rows and along columns. */
+/* Folds: sums, products, extremes, squared distances to a center and exponentials of them, by rows and by columns. */
 #include <math.h>
 #include <stddef.h>
 
@@ -73,6 +73,8 @@
 /* m is the accumulator, a the element, c the center. A NaN among the elements is the largest and the smallest. */
 #define SUM (m + (double)a)
 #define WRAPPING_SUM (int64_t)((uint64_t)m + (uint64_t)a)
+#define PRODUCT (m * (double)a)
+#define WRAPPING_PRODUCT (int64_t)((uint64_t)m * (uint64_t)a)
 #define GREATER RAPT_GREATER((double)a, m)
 #define LESSER ((double)a < m || a != a ? (double)a : m)
 #define GREATER_INTEGER (a > m ? a : m)
@@ -83,6 +85,7 @@
 
 #define FLOATING_FOLDS(T, dtype, EXP, width)                                                                           \
     FOLD(sum_##dtype, T, double, 0, SUM, SUM)                                                                          \
+    FOLD(product_##dtype, T, double, 1, PRODUCT, PRODUCT)                                                              \
     FOLD(max_##dtype, T, double, (double)-INFINITY, GREATER, GREATER)                                                  \
     FOLD(min_##dtype, T, double, (double)INFINITY, LESSER, LESSER)                                                     \
     FOLD(squares_##dtype, T, double, 0, SQUARES, SUM)                                                                  \
@@ -99,6 +102,7 @@ FLOATING_FOLDS(double, float64, exp, 1)
 
 #define INTEGER_FOLDS(T, dtype)                                                                                        \
     FOLD(sum_##dtype, T, int64_t, 0, WRAPPING_SUM, WRAPPING_SUM)                                                       \
+    FOLD(product_##dtype, T, int64_t, 1, WRAPPING_PRODUCT, WRAPPING_PRODUCT)                                           \
     FOLD(max_##dtype, T, int64_t, INT64_MIN, GREATER_INTEGER, GREATER_INTEGER)                                         \
     FOLD(min_##dtype, T, int64_t, INT64_MAX, LESSER_INTEGER, LESSER_INTEGER)
 
@@ -115,6 +119,10 @@ void RAPT_AT_LEVEL(rapt_fill_reduce)(rapt_kernels *kernels)
 {
     kernels->reduce = (rapt_reduce_kernels){
         .sum = {.rows = {FULL_ROW(sum, rows)}, .columns = {FULL_ROW(sum, columns)}},
+        .product = {.rows = {FULL_ROW(product, rows)},
+                    .columns = {FULL_ROW(product, columns)},
+                    .number = 1,
+                    .integer = 1},
         .max = {.rows = {FULL_ROW(max, rows)},
                 .columns = {FULL_ROW(max, columns)},
                 .number = (double)-INFINITY,

@@ -7,32 +7,7 @@
 #include <rapt.h>
 
 #include "expect.h"
-
-static rapt_tensor *row(int count, const double *values)
-{
-    const int64_t shape[] = {count};
-    return rapt_require_gradient(rapt_from(RAPT_FLOAT64, 1, shape, values));
-}
-#define ROW(...) row((int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
-
-static void expect_row(const rapt_tensor *got, int count, const double *expected)
-{
-    cr_assert(got, "%s", rapt_error());
-    cr_assert_eq(rapt_count(got), count);
-    for (int64_t i = 0; i < count; i++) {
-        double value = rapt_at(got, &i);
-        cr_expect(fabs(value - expected[i]) <= 1e-14 * (1 + fabs(expected[i])) || value == expected[i] ||
-                      (isnan(value) && isnan(expected[i])),
-                  "element %d is %.17g, expected %.17g", (int)i, value, expected[i]);
-    }
-}
-#define EXPECT(got, ...)                                                                                               \
-    expect_row(got, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
-
-static void backward(rapt_tensor *y)
-{
-    cr_expect(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)), "%s", rapt_error());
-}
+#include "number_row.h"
 
 static rapt_tensor *integers(rapt_dtype dtype, int count, const double *values)
 {
@@ -70,6 +45,57 @@ Test(op_conventions, kinks_have_gradient_0)
     EXPECT(rapt_gradient(w), 0, 0);
 }
 
+/* Of products with a zero, and with two, what is multiplied with them. */
+Test(op_conventions, products_with_zeros)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = ROW(2, 0, 3), *y = ROW(2, 0, 3, 0), *z = ROW(2, 0, 3), *w = ROW(0, 5, 0);
+    backward(rapt_prod(x, RAPT_ALL_AXES, false));
+    EXPECT(rapt_gradient(x), 0, 6, 0);
+    backward(rapt_prod(y, RAPT_ALL_AXES, false));
+    EXPECT(rapt_gradient(y), 0, 0, 0, 0);
+    backward(rapt_cumprod(z, 0)); /* x + xy + xyz */
+    EXPECT(rapt_gradient(z), 1, 2 + 6, 0);
+    backward(rapt_cumprod(w, 0));
+    EXPECT(rapt_gradient(w), 1 + 5, 0, 0);
+}
+
+Test(op_conventions, gradients_of_norms_at_0)
+{
+    static const double orders[] = {0, 0.5, 1, 1.5, 2, 3, INFINITY};
+    for (int i = 0; i < 7; i++) {
+        RAPT_SCOPE;
+        rapt_tensor *x = ROW(0, 0), *y = ROW(0, -3), *first = NULL;
+        backward(rapt_norm(x, orders[i], RAPT_ALL_AXES, false));
+        EXPECT(rapt_gradient(x), 0, 0);
+        backward(rapt_norm(y, orders[i], RAPT_ALL_AXES, false));
+        EXPECT(rapt_gradient(y), 0, orders[i] == 0 ? 0 : -1);
+        if (orders[i] != 2) continue;
+        cr_expect(rapt_gradients(1, (rapt_tensor *[]){rapt_norm(x, 2, RAPT_ALL_AXES, false)}, NULL, 1, &x, &first,
+                                 RAPT_CREATE_GRAPH));
+        rapt_clear_gradient(x);
+        backward(first);
+        EXPECT(rapt_gradient(x), 0, 0);
+    }
+    RAPT_SCOPE;
+    rapt_tensor *equal = ROW(4, 4, 4);
+    backward(rapt_std(equal, RAPT_ALL_AXES, false, 1));
+    EXPECT(rapt_gradient(equal), 0, 0, 0);
+}
+
+/* Of several with one index the last is there, and has the gradient. */
+Test(op_conventions, the_last_of_a_scatter_stays)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = ROW(1, 2, 3), *source = ROW(10, 20, 30);
+    rapt_tensor *indices = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (const int64_t[]){2, 0, 2});
+    rapt_tensor *y = rapt_scatter(x, 0, indices, source);
+    EXPECT(y, 20, 2, 30);
+    backward(rapt_mul(y, ROW(5, 6, 7)));
+    EXPECT(rapt_gradient(x), 0, 6, 0);
+    EXPECT(rapt_gradient(source), 0, 5, 7);
+}
+
 Test(op_conventions, not_a_number_is_passed_on)
 {
     RAPT_SCOPE;
@@ -83,6 +109,8 @@ Test(op_conventions, not_a_number_is_passed_on)
     EXPECT(rapt_not_equal(a, b), 1, 1, 1);
     EXPECT(rapt_argmax(ROW(5, NAN, 9, NAN), 0, true), 1);
     EXPECT(rapt_argmax(ROW(5, 9, 9, 1), 0, true), 1);
+    EXPECT(rapt_argmin(ROW(5, NAN, -9, NAN), 0, true), 1);
+    EXPECT(rapt_argmin(ROW(5, 1, 9, 1), 0, true), 1);
     EXPECT(rapt_cast(ROW(NAN, 1e30, -1e30, 2.9, -2.9), RAPT_INT32), 0, INT32_MAX, INT32_MIN, 2, -2);
 }
 

@@ -1,5 +1,6 @@
 """Places where a function has a step or a corner, or is very steep: rows that are all but constant, and normalised. No
 program comes near one: there a rounding makes another result."""
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -32,13 +33,18 @@ def from_smallest(x, dim=(), keepdim=False):
     return [x - torch.amin(x, dim, keepdim=True)]
 
 
+def from_neighbours(x, *rest, dim=-1, **words):
+    return [torch.from_numpy(np.sort(x.detach().numpy(), axis=dim)).diff(dim=dim)]
+
+
 def from_delta(x, target, delta=1.0, **words):
     return [(x - target).abs() - delta]
 
 
 DISTANCES = {"relu": from_zero, "abs": from_zero, "sign": from_zero, "leaky_relu": from_zero, "elu": from_zero,
              "clamp": from_bounds, "maximum": differences, "minimum": differences,
-             "amax": from_largest, "argmax": from_largest, "amin": from_smallest, "l1_loss": differences,
+             "amax": from_largest, "argmax": from_largest, "amin": from_smallest, "argmin": from_smallest,
+             "sort": from_neighbours, "argsort": from_neighbours, "l1_loss": differences,
              "huber_loss": from_delta,
              **{name: differences for name in ("eq", "ne", "lt", "le", "gt", "ge")}}
 

@@ -19,6 +19,7 @@ except ImportError as error:
 
 import random_ops  # its `ops` grow with each of the others
 import random_shapes
+import random_more_ops
 TABLE = tuple(random_ops.ops)  # without layers
 import random_attention
 import random_layers

@@ -60,6 +60,11 @@ of_rows = {
     "sum": lambda x, _: x.sum(-1), "mean": lambda x, _: x.mean(-1), "var": lambda x, _: x.var(-1),
     "max": lambda x, _: x.amax(-1), "min": lambda x, _: x.amin(-1), "argmax": lambda x, _: x.argmax(-1),
     "logsumexp": lambda x, _: x.logsumexp(-1), "cumsum": lambda x, _: x.cumsum(-1),
+    "argmin": lambda x, _: x.argmin(-1), "prod": lambda x, _: x.prod(-1), "std": lambda x, _: x.std(-1),
+    "cumprod": lambda x, _: x.cumprod(-1), "sort": lambda x, _: x.sort(dim=-1, stable=True)[0],
+    "argsort": lambda x, _: x.argsort(dim=-1, descending=True, stable=True), "topk": lambda x, _: x.topk(2)[0],
+    **{f"norm_{p:g}": lambda x, _, p=p: torch.linalg.vector_norm(x, p, -1)
+       for p in (0.5, 1.0, 2.0, 3.0, INFINITY)},
     "softmax": lambda x, _: x.softmax(-1), "log_softmax": lambda x, _: x.log_softmax(-1),
     "layer_normalize": lambda x, _: F.layer_norm(x, (3,), eps=1e-5),
     "rms_normalize": lambda x, _: F.rms_norm(x, (3,), eps=1e-5),

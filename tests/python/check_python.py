@@ -37,6 +37,19 @@ def numbers_come_and_go():
 
 
 @test
+def order_has_values_and_places():
+    x = rapt.tensor([3.0, 1.0, 2.0]).require_gradient()
+    values, places = x.sort()
+    assert values.tolist() == [1, 2, 3] and places.tolist() == [1, 2, 0]
+    values, places = rapt.topk(x, 2)
+    assert values.tolist() == [3, 2] and places.tolist() == [0, 2]
+    values.sum().backward()
+    assert x.gradient.tolist() == [1, 0, 1] and x.argsort(descending=True).tolist() == [0, 2, 1]
+    fails("topk: 4 elements wanted", x.topk, 4)
+    assert rapt.einsum("ij,j->i", [rapt.ones((2, 3)), rapt.ones((3,))]).tolist() == [3, 3]
+
+
+@test
 def operators_and_indices():
     x = rapt.tensor([[1, 2, 3], [4, 5, 6]], rapt.float64)
     assert ((2 * x + 1 - x / 2) @ x.T)[1, 0].item() == 54 and (-x).abs().sum().item() == 21

@@ -5,8 +5,11 @@
  *
  * NaN, infinities and the largest numbers give what they give in PyTorch 2.6, in values and first derivatives, but:
  * - what overflows there on the way to a result that does not, such as the square of a number to be normalised, here
- *   gives that result; only the sum that var needs overflows in float64, and gives ∞;
+ *   gives that result; only the sums that var, std and norm need overflow in float64, and give ∞;
  * - logsumexp of −∞ only has gradient 0, not NaN;
+ * - cumprod's gradient is a product too where elements are infinite, not NaN; second derivatives of prod, cumprod and
+ *   norm are others where elements are NaN, infinite or the largest, and at 0 norm's is 0;
+ * - a norm of order ∞ that is NaN has gradient NaN at all elements;
  * - bce_with_logits of −∞ is ∞ for a target above 0, not NaN; gelu of ∞ is ∞ in float32 too, log1p of the largest a
  *   number in float64 too, elu of −0 is −0;
  * - in kl_div a target of 0 counts for nothing: loss and gradients are 0, also where the input is NaN or infinite;
@@ -95,10 +98,16 @@ RAPT_API rapt_tensor *rapt_cast(rapt_tensor *x, rapt_dtype dtype);
 /* --- reductions; axes as above, keep: reduced axes stay with size 1 --- */
 /* bool and integers sum to int64 */
 RAPT_API rapt_tensor *rapt_sum(rapt_tensor *x, int axis_count, const int *axes, bool keep);
+/* Π x; bool and integers give int64; right gradients with zeros too */
+RAPT_API rapt_tensor *rapt_prod(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 /* of bool and integers in float32: the mean of a comparison is the share of what is true */
 RAPT_API rapt_tensor *rapt_mean(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 /* Σ(x−x̄)² / (n − correction) */
 RAPT_API rapt_tensor *rapt_var(rapt_tensor *x, int axis_count, const int *axes, bool keep, int correction);
+/* √var; gradient 0 where it is 0 */
+RAPT_API rapt_tensor *rapt_std(rapt_tensor *x, int axis_count, const int *axes, bool keep, int correction);
+/* (Σ |x|^order)^(1 / order); 0: how many are not 0, ±∞: the largest or smallest |x|; gradient 0 where it is 0 */
+RAPT_API rapt_tensor *rapt_norm(rapt_tensor *x, double order, int axis_count, const int *axes, bool keep);
 /* ties share the gradient; empty: error */
 RAPT_API rapt_tensor *rapt_max(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 RAPT_API rapt_tensor *rapt_min(rapt_tensor *x, int axis_count, const int *axes, bool keep);
@@ -107,10 +116,22 @@ RAPT_API rapt_tensor *rapt_any(rapt_tensor *x, int axis_count, const int *axes, 
 RAPT_API rapt_tensor *rapt_all(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 /* int64; the first of equals; NaN wins */
 RAPT_API rapt_tensor *rapt_argmax(rapt_tensor *x, int axis, bool keep);
+/* int64; the first of equals; NaN wins here too */
+RAPT_API rapt_tensor *rapt_argmin(rapt_tensor *x, int axis, bool keep);
 /* log Σ exp x, without overflow on the way */
 RAPT_API rapt_tensor *rapt_logsumexp(rapt_tensor *x, int axis_count, const int *axes, bool keep);
 /* element i: the sum of elements 0 … i along the axis */
 RAPT_API rapt_tensor *rapt_cumsum(rapt_tensor *x, int axis);
+/* the product of the elements so far; right gradients with zeros too */
+RAPT_API rapt_tensor *rapt_cumprod(rapt_tensor *x, int axis);
+
+/* --- order, along one axis of fewer than 2³² elements: equal ones stay in order, a NaN is larger than all else --- */
+/* The elements in order; indices, unless it is NULL, becomes the places that they had, int64. */
+RAPT_API rapt_tensor *rapt_sort(rapt_tensor *x, int axis, bool descending, rapt_tensor **indices);
+/* The places alone. */
+RAPT_API rapt_tensor *rapt_argsort(rapt_tensor *x, int axis, bool descending);
+/* The first `count` elements of rapt_sort in descending (largest) or ascending order, without sorting the rest. */
+RAPT_API rapt_tensor *rapt_topk(rapt_tensor *x, int axis, int64_t count, bool largest, rapt_tensor **indices);
 
 /* --- matrix products --- */
 /* (…, n, k) · (…, k, m) → (…, n, m); leading axes broadcast; transposed views are used as they are. A vector (k) on
@@ -118,6 +139,13 @@ RAPT_API rapt_tensor *rapt_cumsum(rapt_tensor *x, int axis);
 RAPT_API rapt_tensor *rapt_matmul(rapt_tensor *a, rapt_tensor *b);
 /* x Wᵀ + b: x (…, in), weight (out, in), bias (out) or NULL → (…, out). */
 RAPT_API rapt_tensor *rapt_affine(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias);
+/* (n), (m) → (n, m): a_i b_j */
+RAPT_API rapt_tensor *rapt_outer(rapt_tensor *a, rapt_tensor *b);
+/* Products summed over axes with names, a letter each: "ij,jk->ik" is a matrix product, "bii->b" traces, "...ij->...ji"
+ * transposes. An axis whose letter is not in the result is summed; without "->" the result has the letters that occur
+ * once, in alphabetical order, behind the axes of "...". Sizes of 1 broadcast. Several tensors are multiplied from left
+ * to right. Floating. */
+RAPT_API rapt_tensor *rapt_einsum(const char *equation, int count, rapt_tensor *const *tensors);
 
 /* What an affine map may end with: the functions of the same names. */
 typedef enum rapt_activation {
@@ -194,6 +222,10 @@ RAPT_API rapt_tensor *rapt_pad(rapt_tensor *x, int axis, int64_t before, int64_t
 /* the last element of these axes comes first */
 RAPT_API rapt_tensor *rapt_flip(rapt_tensor *x, int axis_count, const int *axes);
 RAPT_API rapt_tensor *rapt_roll(rapt_tensor *x, int axis, int64_t shift); /* element i goes to (i + shift) mod size */
+/* the whole tensor repeats[i] times along axis i; the shorter of shape and repeats has 1s in front */
+RAPT_API rapt_tensor *rapt_tile(rapt_tensor *x, int rank, const int64_t *repeats);
+/* each element `repeats` times, one behind the other along the axis */
+RAPT_API rapt_tensor *rapt_repeat_interleave(rapt_tensor *x, int axis, int64_t repeats);
 
 /* --- indices: int64 or int32, checked; a negative or too large one is an error that names it --- */
 RAPT_API rapt_tensor *rapt_embed(rapt_tensor *table, rapt_tensor *indices); /* (n, d), (…) → (…, d) */
@@ -201,8 +233,17 @@ RAPT_API rapt_tensor *rapt_index_select(rapt_tensor *x, int axis, rapt_tensor *i
 RAPT_API rapt_tensor *rapt_gather(rapt_tensor *x, int axis, rapt_tensor *indices);       /* as torch.gather */
 /* a new tensor */
 RAPT_API rapt_tensor *rapt_scatter_add(rapt_tensor *x, int axis, rapt_tensor *indices, rapt_tensor *source);
+/* the same with the source's elements in the places of x's: of several with one index the last along the axis stays,
+ * and the others have gradient 0 */
+RAPT_API rapt_tensor *rapt_scatter(rapt_tensor *x, int axis, rapt_tensor *indices, rapt_tensor *source);
 /* (…) → (…, classes) */
 RAPT_API rapt_tensor *rapt_one_hot(rapt_tensor *indices, int64_t classes, rapt_dtype dtype);
+
+/* Indices drawn from the last axis, int64: (…, n) → (…, count), each with a chance that its weight, finite and not
+ * negative, has of the row's sum. By `count` numbers u of rapt_rand in float64 for each row: the first index at which
+ * the sum of weights exceeds u times the whole. Without replacement by one u for each weight: the indices of the
+ * smallest −log(1 − u) / weight in ascending order, of which there must be `count` with a weight above 0. */
+RAPT_API rapt_tensor *rapt_multinomial(rapt_tensor *weights, int64_t count, bool replace);
 
 /* --- normalisation; floating --- */
 /* exp x / Σ exp x along the axis, and its logarithm */

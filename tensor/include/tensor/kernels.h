@@ -8,6 +8,7 @@
 #include "tensor/kernel_dot.h"
 #include "tensor/kernel_matmul.h"
 #include "tensor/kernel_modification.h"
+#include "tensor/kernel_sort.h"
 
 /* A loop over `count` items. data[0] is the output, the others the inputs; strides are in bytes, one for each of
  * data. */
@@ -62,7 +63,7 @@ typedef struct rapt_fold {
 } rapt_fold;
 
 typedef struct rapt_reduce_kernels {
-    rapt_fold sum, max, min;
+    rapt_fold sum, product, max, min;
     rapt_fold squares;      /* of the distance to the center */
     rapt_fold exponentials; /* of the difference to the center */
 } rapt_reduce_kernels;
@@ -159,12 +160,14 @@ typedef struct rapt_distance_kernels {
 /* Loops along one axis, for one place of the other axes an item. */
 typedef struct rapt_scan_options {
     int64_t count, out_stride, in_stride; /* of that axis; strides in bytes */
-    bool reverse;
+    int64_t factor_stride;                /* of recurrence */
+    bool reverse;                         /* from the last to the first */
 } rapt_scan_options;
 
 typedef struct rapt_scan_kernels {
-    rapt_loops argmax; /* out: the int64 index of the first largest */
-    rapt_loops cumsum; /* in reverse from the last to the first; integers to int64 */
+    rapt_loops argmax, argmin;  /* out: the int64 index of the first largest or smallest */
+    rapt_loops cumsum, cumprod; /* integers to int64 */
+    rapt_loops recurrence;      /* out, in, factor: out = in + factor · the out before */
 } rapt_scan_kernels;
 
 /* What of a row takes part in a masked softmax; the rest is not read and becomes 0. */
@@ -281,6 +284,7 @@ typedef void rapt_transpose_loop(int64_t rows, int64_t columns, const char *from
 /* data: out, in, indices (int64); options: an int64, the bytes from the place of one index to that of the next. */
 typedef struct rapt_index_kernels {
     rapt_loops gather;               /* out = in at the index */
+    rapt_loops scatter;              /* out at the index = in */
     rapt_loops scatter_add;          /* out at the index += in */
     rapt_add_rows_loop *add_rows[2]; /* float32, float64 */
 } rapt_index_kernels;
@@ -291,6 +295,7 @@ typedef struct rapt_kernels {
     rapt_unary_kernels unary;
     rapt_reduce_kernels reduce;
     rapt_scan_kernels scan;
+    rapt_sort_kernels sort;
     rapt_index_kernels index;
     rapt_softmax_kernels softmax;
     rapt_sparse_softmax_kernels sparse_softmax;
@@ -332,6 +337,7 @@ extern rapt_kernels rapt_kernel;
     X(modification_float64)                                                                                            \
     X(distance)                                                                                                        \
     X(scan)                                                                                                            \
+    X(sort)                                                                                                            \
     X(softmax)                                                                                                         \
     X(sparse_softmax)                                                                                                  \
     X(normalize)                                                                                                       \
