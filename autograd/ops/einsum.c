@@ -264,7 +264,8 @@ static bool check_inputs(const char *text, int count, rapt_tensor *const *tensor
         if (!tensors[i]) return rapt_fail_null(NAME, "a tensor");
         if (!rapt_check_floating(NAME, tensors[i])) return false;
         if (tensors[i]->dtype != tensors[0]->dtype)
-            return rapt_fail(RAPT_ERROR_DTYPE, NAME, "tensor 0 is %s, tensor %d is %s; one dtype expected",
+            return rapt_fail(RAPT_ERROR_DTYPE, NAME,
+                             "tensor 0 is %s, tensor %d is %s; one dtype expected (rapt_cast converts)",
                              rapt_dtype_name(tensors[0]->dtype), i, rapt_dtype_name(tensors[i]->dtype));
     }
     return true;

@@ -34,6 +34,9 @@ Test(einsum, errors_name_the_letter)
     expect_error(RAPT_ERROR_NULL, "einsum: equation is NULL");
     cr_expect_null(rapt_einsum("i", 1, NULL));
     expect_error(RAPT_ERROR_NULL, "einsum: tensors is NULL");
+    cr_expect_null(rapt_einsum("ij,ij", 2, (rapt_tensor *[]){a, NULL}));
+    expect_error(RAPT_ERROR_NULL, "einsum: a tensor is NULL");
+    FAILS(SHAPE, "more than 8 axes are named for one tensor", "abcdefghi", a);
     cr_expect_null(rapt_einsum("", 0, NULL));
     expect_error(RAPT_ERROR_VALUE, "0 tensors given");
 }

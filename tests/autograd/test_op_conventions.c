@@ -83,6 +83,13 @@ Test(op_conventions, gradients_of_norms_at_0)
     EXPECT(rapt_gradient(equal), 0, 0, 0);
 }
 
+Test(op_conventions, repeats_are_needed)
+{
+    RAPT_SCOPE;
+    cr_expect_null(rapt_tile(ROW(1, 2), 1, NULL));
+    expect_error(RAPT_ERROR_NULL, "tile: repeats is NULL");
+}
+
 /* Of several with one index the last is there, and has the gradient. */
 Test(op_conventions, the_last_of_a_scatter_stays)
 {
