@@ -116,8 +116,7 @@ static void draw_heads(const char *directory)
         rapt_tensor *text = draw_text();
         rapt_backward(
             rapt_gpt_loss(gpt, rapt_slice(text, 1, 0, 2 * HALF - 1, 1), rapt_slice(text, 1, 1, 2 * HALF, 1), NULL));
-        rapt_clip_gradient_norm(adam, 1, NULL);
-        rapt_optimizer_step(adam);
+        rapt_optimizer_step_clipped(adam, 1, NULL);
     }
     {
         RAPT_NO_GRADIENT;
