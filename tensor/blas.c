@@ -1,7 +1,9 @@
-/* Products by OpenBLAS, which always runs on the calling thread alone: the threads are ours (parallel.c). */
+/* Products by OpenBLAS, which always runs on the calling thread alone: the threads are ours (parallel.c). It is loaded
+ * when it is asked for: to load it takes longer than a small model's first step. */
 #include "blas.h"
 
 #include <cblas.h>
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,35 @@ static bool asks_openmp;
 
 static bool is_wanted;
 
+/* What is called of it, by its own names and types. */
+static struct openblas {
+    bool loaded;
+    __typeof__(&openblas_set_num_threads) openblas_set_num_threads;
+    __typeof__(&openblas_get_parallel) openblas_get_parallel;
+    __typeof__(&openblas_get_config) openblas_get_config;
+    __typeof__(&cblas_sgemm) cblas_sgemm;
+    __typeof__(&cblas_dgemm) cblas_dgemm;
+    __typeof__(&cblas_sgemv) cblas_sgemv;
+    __typeof__(&cblas_dgemv) cblas_dgemv;
+} openblas;
+
+/* Is OpenBLAS there? If not, dlerror says why. */
+static bool load(void)
+{
+    if (openblas.loaded) return true;
+    const int threads = omp_get_max_threads();
+    void *library = dlopen(RAPT_OPENBLAS, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return false;
+#define FIND(name) (*(void **)&openblas.name = dlsym(library, #name))
+    if (!FIND(openblas_set_num_threads) || !FIND(openblas_get_parallel) || !FIND(openblas_get_config) ||
+        !FIND(cblas_sgemm) || !FIND(cblas_dgemm) || !FIND(cblas_sgemv) || !FIND(cblas_dgemv))
+        return false;
+    asks_openmp = openblas.openblas_get_parallel() == OPENBLAS_OPENMP;
+    openblas.openblas_set_num_threads(1);
+    omp_set_num_threads(threads);
+    return openblas.loaded = true;
+}
+
 bool rapt_matmul_uses_blas(void)
 {
     return is_wanted;
@@ -23,30 +54,23 @@ bool rapt_matmul_uses_blas(void)
 bool rapt_matmul_set_blas(bool now)
 {
     const bool before = is_wanted;
-    is_wanted = now;
+    is_wanted = now && load();
     return before;
-}
-
-static void read_wish(void)
-{
-    const char *wanted = getenv("RAPT_MATMUL");
-    is_wanted = wanted && strcmp(wanted, "openblas") == 0;
-    if (wanted && *wanted && !is_wanted)
-        fprintf(stderr, "rapt: RAPT_MATMUL=%s is not known (openblas); using the library's own products\n", wanted);
 }
 
 void rapt_blas_start(void)
 {
-    read_wish();
-    int threads = omp_get_max_threads();
-    asks_openmp = openblas_get_parallel() == OPENBLAS_OPENMP;
-    openblas_set_num_threads(1);
-    omp_set_num_threads(threads);
+    const char *wanted = getenv("RAPT_MATMUL");
+    if (!wanted || !*wanted) return;
+    if (strcmp(wanted, "openblas") != 0)
+        fprintf(stderr, "rapt: RAPT_MATMUL=%s is not known (openblas); using the library's own products\n", wanted);
+    else if (!(is_wanted = load()))
+        fprintf(stderr, "rapt: RAPT_MATMUL=openblas: %s; using the library's own products\n", dlerror());
 }
 
 const char *rapt_blas_describe(void)
 {
-    return openblas_get_config();
+    return openblas.openblas_get_config();
 }
 
 /* Gives the axes of size 1, whose strides say nothing, strides that BLAS takes. */
@@ -78,14 +102,15 @@ bool rapt_blas_reads(int64_t rows, int64_t columns, int64_t row_stride, int64_t 
         const int a_stride = (int)(a_rows ? p->a_row : p->a_column);                                                   \
         const int b_stride = (int)(b_rows ? p->b_row : p->b_column);                                                   \
         if (n == 1)                                                                                                    \
-            cblas_##x##gemv(CblasRowMajor, a_rows ? CblasNoTrans : CblasTrans, a_rows ? m : k, a_rows ? k : m, 1, a,   \
-                            a_stride, b, (int)p->b_row, 1, c, c_row);                                                  \
+            openblas.cblas_##x##gemv(CblasRowMajor, a_rows ? CblasNoTrans : CblasTrans, a_rows ? m : k,                \
+                                     a_rows ? k : m, 1, a, a_stride, b, (int)p->b_row, 1, c, c_row);                   \
         else if (m == 1)                                                                                               \
-            cblas_##x##gemv(CblasRowMajor, b_rows ? CblasTrans : CblasNoTrans, b_rows ? k : n, b_rows ? n : k, 1, b,   \
-                            b_stride, a, (int)p->a_column, 1, c, 1);                                                   \
+            openblas.cblas_##x##gemv(CblasRowMajor, b_rows ? CblasTrans : CblasNoTrans, b_rows ? k : n,                \
+                                     b_rows ? n : k, 1, b, b_stride, a, (int)p->a_column, 1, c, 1);                    \
         else                                                                                                           \
-            cblas_##x##gemm(CblasRowMajor, a_rows ? CblasNoTrans : CblasTrans, b_rows ? CblasNoTrans : CblasTrans, m,  \
-                            n, k, 1, a, a_stride, b, b_stride, 1, c, c_row);                                           \
+            openblas.cblas_##x##gemm(CblasRowMajor, a_rows ? CblasNoTrans : CblasTrans,                                \
+                                     b_rows ? CblasNoTrans : CblasTrans, m, n, k, 1, a, a_stride, b, b_stride, 1, c,   \
+                                     c_row);                                                                           \
     }
 
 MULTIPLY(float, float32, s)

@@ -8,11 +8,10 @@
 
 #include "tensor/kernel_matmul.h"
 
-/* At start-up: reads RAPT_MATMUL of the environment, and gives each call of OpenBLAS one thread, whichever of its
- * builds is installed. */
+/* At start-up: reads RAPT_MATMUL of the environment, and loads OpenBLAS if it asks for that. */
 void rapt_blas_start(void);
 
-/* Which OpenBLAS; read only where it is used. */
+/* Which OpenBLAS; called only where it is used. */
 const char *rapt_blas_describe(void);
 
 /* Can BLAS read a matrix of those strides? One of them must be 1 and the other no less than the size of that axis; the

@@ -23,8 +23,16 @@ def include_folders(root):
 
 
 def version_of(root):
-    with open(os.path.join(root, "tensor/include/rapt/base.h"), encoding="utf-8") as header:
-        return re.search(r'define RAPT_VERSION "(.*)"', header.read())[1]
+    """The version, which must be the same wherever it stands."""
+    found = {}
+    for name, pattern in [("tensor/include/rapt/base.h", r'define RAPT_VERSION "(.*)"'),
+                          ("meson.build", r"project\(.* version: '([^']*)'"),
+                          ("python/pyproject.toml", r'\nversion = "(.*)"')]:
+        with open(os.path.join(root, name), encoding="utf-8") as text:
+            found[name] = re.search(pattern, text.read())[1]
+    if len(set(found.values())) > 1:
+        sys.exit(f"several versions: {found}")
+    return found["meson.build"]
 
 
 def numbers(version):
