@@ -2,10 +2,11 @@
 #include <rapt/ops.h>
 
 #include "columns.h"
-#include "tensor/kernels.h"
+#include "tensor/flops.h"
 #include "tensor/map.h"
 #include "tensor/matmul.h"
-#include "tensor/memory.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
 
 /* Sizes of one convolution; one axis of an image of conv1d is its columns, and it has one row. */
 typedef struct convolution {
@@ -83,106 +84,124 @@ static bool read(convolution *c, const char *op, int axes, const rapt_convolutio
     return true;
 }
 
-/* Goes through items, groups and blocks of columns. */
-typedef struct block {
+/* Tasks, each with columns of its own: what is written is apart, so each product is one thread's where there are
+ * several tasks. */
+typedef struct work {
     const convolution *c;
-    char *columns; /* (depth, last − first) */
-    size_t capacity;
-    int64_t item, group, first, last, row; /* row: how far apart the columns' rows are */
-} block;
+    const char *x, *weight, *g; /* those that a task reads */
+    char *out;                  /* y, dx or dweight */
+    bool accumulate;
+    int64_t blocks, chunk; /* of an image; channels of a task of dweight */
+    rapt_scratch scratch;
+    _Atomic bool failed;
+} work;
 
-/* False after an error. The first block comes with blocks_next. */
-static bool blocks_begin(block *b, const convolution *c)
+/* The bytes of so many elements. */
+static int64_t bytes_of(const convolution *c, int64_t count)
 {
-    *b = (block){.c = c, .row = c->results, .last = c->results, .group = c->groups - 1, .item = -1};
-    if (c->is_dense) return true;
-    const int64_t columns = c->results < c->block ? c->results : c->block;
-    b->columns = rapt_block_take(c->op, (size_t)(c->depth * columns) * rapt_dtype_size(c->dtype), &b->capacity);
-    return b->columns != NULL;
+    return count * (int64_t)rapt_dtype_size(c->dtype);
 }
 
-/* The next block, or false: the end. */
-static bool blocks_next(block *b)
+static int64_t end_of_block(const convolution *c, int64_t first)
 {
-    const convolution *c = b->c;
-    b->first = b->last;
-    if (b->first == c->results) {
-        b->first = 0;
-        if (++b->group == c->groups) {
-            b->group = 0;
-            b->item++;
+    return c->results - first < c->block ? c->results : first + c->block;
+}
+
+/* The columns [first, last) of some channels of an image, and how far apart their rows are. */
+static const char *columns_of(const convolution *c, const char *image, int64_t channels, int64_t first, int64_t last,
+                              char *room, int64_t *row)
+{
+    *row = c->is_dense ? c->results : last - first;
+    if (c->is_dense) return image + bytes_of(c, first);
+    rapt_columns_fill(&c->windows, c->dtype, channels, image, first, last, room);
+    return room;
+}
+
+/* c (+)= a · b, where a's columns and b's rows are `depth`. Errors of other threads than the caller's are not kept. */
+static void multiply(work *w, int64_t m, int64_t n, int64_t depth, const char *a, int64_t a_row, int64_t a_column,
+                     const char *b, int64_t b_row, int64_t b_column, char *to, int64_t to_row, bool accumulate)
+{
+    const bool stood = rapt_error() != NULL;
+    if (rapt_gemm(w->c->op, w->c->dtype, m, n, depth, a, a_row, a_column, b, b_row, b_column, to, to_row, accumulate))
+        return;
+    if (!stood) rapt_clear_error();
+    atomic_store(&w->failed, true);
+}
+
+/* A block of y = weight · columns (+ y) */
+static void forward_blocks(void *context, int64_t first, int64_t last)
+{
+    work *w = context;
+    const convolution *c = w->c;
+    char *room = rapt_scratch_borrow(&w->scratch);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t image = i / w->blocks, from = i % w->blocks * c->block, to = end_of_block(c, from);
+        int64_t row;
+        const char *columns = columns_of(c, w->x + bytes_of(c, image * c->in * c->pixels), c->in, from, to, room, &row);
+        multiply(w, c->out, to - from, c->depth, w->weight + bytes_of(c, image % c->groups * c->out * c->depth),
+                 c->depth, 1, columns, row, 1, w->out + bytes_of(c, image * c->out * c->results + from), c->results,
+                 w->accumulate);
+    }
+    rapt_scratch_return(&w->scratch, room);
+}
+
+/* An image of dx = weightᵀ g, each number where it came from */
+static void backward_images(void *context, int64_t first, int64_t last)
+{
+    work *w = context;
+    const convolution *c = w->c;
+    char *room = rapt_scratch_borrow(&w->scratch);
+    for (int64_t image = first; image < last; image++) {
+        const char *weight = w->weight + bytes_of(c, image % c->groups * c->out * c->depth);
+        char *dx = w->out + bytes_of(c, image * c->in * c->pixels);
+        for (int64_t from = 0, to; from < c->results; from = to) {
+            to = end_of_block(c, from);
+            multiply(w, c->depth, to - from, c->out, weight, 1, c->depth,
+                     w->g + bytes_of(c, image * c->out * c->results + from), c->results, 1, c->is_dense ? dx : room,
+                     to - from, false);
+            if (!c->is_dense) rapt_columns_add(&c->windows, c->dtype, c->in, room, from, to, dx);
         }
     }
-    b->last = c->results - b->first < c->block ? c->results : b->first + c->block;
-    if (!c->is_dense) b->row = b->last - b->first;
-    return b->item < c->items;
+    rapt_scratch_return(&w->scratch, room);
 }
 
-static void blocks_end(block *b)
+/* Some channels of dweight = Σ g columnsᵀ over all images */
+static void backward_channels(void *context, int64_t first, int64_t last)
 {
-    if (b->columns) rapt_block_give(b->columns, b->capacity);
-}
-
-/* Element `element` of the block's item and group of a tensor (items, groups·channels, size). */
-static char *at(const block *b, const rapt_tensor *tensor, int64_t channels, int64_t size, int64_t element)
-{
-    const int64_t before = (b->item * b->c->groups + b->group) * channels * size + element;
-    return tensor->data + before * (int64_t)rapt_dtype_size(tensor->dtype);
-}
-
-static char *weight_of(const block *b, const rapt_tensor *weight)
-{
-    return weight->data + b->group * b->c->out * b->c->depth * (int64_t)rapt_dtype_size(weight->dtype);
-}
-
-static const char *columns_of(const block *b, const rapt_tensor *x)
-{
-    const convolution *c = b->c;
-    if (c->is_dense) return at(b, x, c->in, c->pixels, b->first);
-    rapt_columns_fill(&c->windows, c->dtype, c->in, at(b, x, c->in, c->pixels, 0), b->first, b->last, b->columns);
-    return b->columns;
-}
-
-/* y = weight · columns (+ y) */
-static bool multiply(const convolution *c, const rapt_tensor *x, const rapt_tensor *weight, rapt_tensor *y,
-                     bool accumulate)
-{
-    block b;
-    bool good = blocks_begin(&b, c);
-    while (good && blocks_next(&b))
-        good = rapt_gemm(c->op, c->dtype, c->out, b.last - b.first, c->depth, weight_of(&b, weight), c->depth, 1,
-                         columns_of(&b, x), b.row, 1, at(&b, y, c->out, c->results, b.first), c->results, accumulate);
-    blocks_end(&b);
-    return good;
-}
-
-/* dx = weightᵀ g, each number where it came from */
-static bool multiply_back(const convolution *c, const rapt_tensor *g, const rapt_tensor *weight, rapt_tensor *dx)
-{
-    block b;
-    bool good = blocks_begin(&b, c);
-    while (good && blocks_next(&b)) {
-        char *image = at(&b, dx, c->in, c->pixels, 0);
-        good = rapt_gemm(c->op, c->dtype, c->depth, b.last - b.first, c->out, weight_of(&b, weight), 1, c->depth,
-                         at(&b, g, c->out, c->results, b.first), c->results, 1, c->is_dense ? image : b.columns, b.row,
-                         false);
-        if (good && !c->is_dense) rapt_columns_add(&c->windows, c->dtype, c->in, b.columns, b.first, b.last, image);
+    work *w = context;
+    const convolution *c = w->c;
+    const int64_t chunks = rapt_divide_up(c->in, w->chunk), size = c->windows.size[0] * c->windows.size[1];
+    char *room = rapt_scratch_borrow(&w->scratch);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t group = i / chunks, channel = i % chunks * w->chunk;
+        const int64_t channels = c->in - channel < w->chunk ? c->in - channel : w->chunk;
+        char *dweight = w->out + bytes_of(c, group * c->out * c->depth + channel * size);
+        for (int64_t image = group; image < c->items * c->groups; image += c->groups)
+            for (int64_t from = 0, to, row; from < c->results; from = to) {
+                to = end_of_block(c, from);
+                const char *x = w->x + bytes_of(c, (image * c->in + channel) * c->pixels);
+                const char *columns = columns_of(c, x, channels, from, to, room, &row);
+                multiply(w, c->out, channels * size, to - from, w->g + bytes_of(c, image * c->out * c->results + from),
+                         c->results, 1, columns, 1, row, dweight, c->depth, true);
+            }
     }
-    blocks_end(&b);
-    return good;
+    rapt_scratch_return(&w->scratch, room);
 }
 
-/* dweight = Σ g columnsᵀ */
-static bool multiply_with_gradient(const convolution *c, const rapt_tensor *g, const rapt_tensor *x,
-                                   rapt_tensor *dweight)
+/* Runs so many tasks; false and an error when one had no memory. */
+static bool run(work *w, int64_t tasks, rapt_task *task)
 {
-    block b;
-    bool good = blocks_begin(&b, c);
-    while (good && blocks_next(&b))
-        good = rapt_gemm(c->op, c->dtype, c->out, c->depth, b.last - b.first, at(&b, g, c->out, c->results, b.first),
-                         c->results, 1, columns_of(&b, x), 1, b.row, weight_of(&b, dweight), c->depth, true);
-    blocks_end(&b);
-    return good;
+    const convolution *c = w->c;
+    const int64_t columns = end_of_block(c, 0);
+    double *const flops = rapt_flops; /* counted here for all threads */
+    const size_t room = c->is_dense ? 0 : (size_t)bytes_of(c, c->depth * columns);
+    if (!rapt_scratch_take(c->op, &w->scratch, tasks, room)) return false;
+    rapt_count_flops(2 * (double)c->items * (double)c->groups * (double)c->out * (double)c->results * (double)c->depth);
+    rapt_flops = NULL;
+    rapt_parallel(tasks, rapt_grain(c->depth * columns), task, w);
+    rapt_flops = flops;
+    rapt_scratch_give(&w->scratch);
+    return !w->failed || rapt_fail(RAPT_ERROR_MEMORY, c->op, "no memory for a product of %lld rows", (long long)c->out);
 }
 
 /* --- ops --- */
@@ -208,7 +227,9 @@ static rapt_tensor *forward(rapt_call *call)
         if (!each) return NULL;
         rapt_map(rapt_kernel.elementwise.cast[c.dtype][c.dtype], NULL, 1, 2, (const rapt_tensor *[]){y, each});
     }
-    if (!multiply(&c, dense_x, dense_weight, y, bias != NULL)) return NULL;
+    work w = {.c = &c, .x = dense_x->data, .weight = dense_weight->data, .out = y->data, .accumulate = bias != NULL};
+    w.blocks = rapt_divide_up(c.results, c.block);
+    if (!run(&w, c.items * c.groups * w.blocks, forward_blocks)) return NULL;
     for (int i = 0; i < 3; i++) rapt_call_save(call, rapt_call_input(call, i));
     return rapt_keep(y);
 }
@@ -232,7 +253,11 @@ static rapt_tensor *backward_forward(rapt_call *call)
                                                       : rapt_zeros(c.dtype, result_of->rank, result_of->shape);
     const rapt_tensor *other = rapt_as_contiguous(o->of_weight ? x : weight);
     if (!result || !other) return NULL;
-    const bool good = o->of_weight ? multiply_with_gradient(&c, g, other, result) : multiply_back(&c, g, other, result);
+    enum { chunks = 4 }; /* of a group's channels */
+    work w = {.c = &c, .g = g->data, .x = other->data, .weight = other->data, .out = result->data};
+    w.chunk = c.in > chunks ? rapt_divide_up(c.in, chunks) : 1;
+    const bool good = o->of_weight ? run(&w, c.groups * rapt_divide_up(c.in, w.chunk), backward_channels)
+                                   : run(&w, c.items * c.groups, backward_images);
     return good ? rapt_keep(result) : NULL;
 }
 
