@@ -4,6 +4,8 @@
 
 #include <rapt/layers.h>
 
+#include "nn/entry.h"
+
 static rapt_tensor *forward_1d(rapt_module *module, rapt_tensor *x)
 {
     const rapt_convolution_layer *c = (const rapt_convolution_layer *)module;
@@ -29,13 +31,6 @@ static void describe(const rapt_module *module, char *text, size_t size)
 static const rapt_module_class kind_1d = {.name = "Conv1d", .forward = forward_1d, .describe = describe};
 static const rapt_module_class kind_2d = {.name = "Conv2d", .forward = forward_2d, .describe = describe};
 
-/* A parameter of that shape, uniform within ±bound. */
-static rapt_tensor *uniform(int rank, const int64_t *shape, double bound)
-{
-    rapt_tensor *tensor = rapt_empty(RAPT_FLOAT32, rank, shape);
-    return tensor && rapt_fill_uniform(tensor, -bound, bound) ? tensor : NULL;
-}
-
 /* shape: of the weight, with all input channels. */
 static rapt_convolution_layer *layer_new(const rapt_module_class *kind, int rank, int64_t *shape,
                                          const rapt_convolution *options, int flags)
@@ -55,9 +50,10 @@ static rapt_convolution_layer *layer_new(const rapt_module_class *kind, int rank
     double fan_in = 1;
     for (int axis = 1; axis < rank; axis++) fan_in *= (double)shape[axis];
     const double bound = fan_in > 0 ? 1 / sqrt(fan_in) : 0;
-    if (!c->module.failed) c->weight = rapt_module_add_parameter(&c->module, "weight", uniform(rank, shape, bound));
+    if (!c->module.failed)
+        c->weight = rapt_module_add_parameter(&c->module, "weight", rapt_new_uniform(rank, shape, bound));
     if (!c->module.failed && (flags & RAPT_BIAS))
-        c->bias = rapt_module_add_parameter(&c->module, "bias", uniform(RAPT_SHAPE(shape[0]), bound));
+        c->bias = rapt_module_add_parameter(&c->module, "bias", rapt_new_uniform(RAPT_SHAPE(shape[0]), bound));
     return rapt_module_finish(&c->module);
 }
 

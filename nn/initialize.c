@@ -3,6 +3,14 @@
 
 #include <math.h>
 
+#include "nn/entry.h"
+
+rapt_tensor *rapt_new_uniform(int rank, const int64_t *shape, double bound)
+{
+    rapt_tensor *tensor = rapt_empty(RAPT_FLOAT32, rank, shape);
+    return tensor && rapt_fill_uniform(tensor, -bound, bound) ? tensor : NULL;
+}
+
 /* fan_in and fan_out as the header defines them; false and an error when the tensor has none. */
 static bool fans(const char *op, const rapt_tensor *tensor, double *fan_in, double *fan_out)
 {

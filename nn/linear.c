@@ -4,6 +4,8 @@
 
 #include <rapt/layers.h>
 
+#include "nn/entry.h"
+
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 {
     rapt_linear *linear = (rapt_linear *)module;
@@ -18,13 +20,6 @@ static void describe(const rapt_module *module, char *text, size_t size)
 
 static const rapt_module_class kind = {.name = "Linear", .forward = forward, .describe = describe};
 
-/* A parameter of that shape, uniform within ±bound. */
-static rapt_tensor *uniform(int rank, const int64_t *shape, double bound)
-{
-    rapt_tensor *tensor = rapt_empty(RAPT_FLOAT32, rank, shape);
-    return tensor && rapt_fill_uniform(tensor, -bound, bound) ? tensor : NULL;
-}
-
 rapt_linear *rapt_linear_new(int64_t in, int64_t out, int flags)
 {
     RAPT_SCOPE;
@@ -33,9 +28,9 @@ rapt_linear *rapt_linear_new(int64_t in, int64_t out, int flags)
     linear->in = in;
     linear->out = out;
     double bound = in > 0 ? 1 / sqrt((double)in) : 0;
-    linear->weight = rapt_module_add_parameter(&linear->module, "weight", uniform(RAPT_SHAPE(out, in), bound));
+    linear->weight = rapt_module_add_parameter(&linear->module, "weight", rapt_new_uniform(RAPT_SHAPE(out, in), bound));
     if (flags & RAPT_BIAS)
-        linear->bias = rapt_module_add_parameter(&linear->module, "bias", uniform(RAPT_SHAPE(out), bound));
+        linear->bias = rapt_module_add_parameter(&linear->module, "bias", rapt_new_uniform(RAPT_SHAPE(out), bound));
     return rapt_module_finish(&linear->module);
 }
 

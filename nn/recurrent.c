@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "nn/entry.h"
+
 static void destroy(rapt_module *module)
 {
     free(((rapt_recurrent *)module)->layer);
@@ -26,10 +28,7 @@ static rapt_tensor *add(rapt_recurrent *r, const char *what, int number, int ran
     char name[32];
     const bool reverse = number % r->directions > 0;
     snprintf(name, sizeof name, "%s_l%d%s", what, number / r->directions, reverse ? "_reverse" : "");
-    double bound = 1 / sqrt((double)r->hidden);
-    rapt_tensor *tensor = rapt_empty(RAPT_FLOAT32, rank, shape);
-    bool good = tensor && rapt_fill_uniform(tensor, -bound, bound);
-    return rapt_module_add_parameter(&r->module, name, good ? tensor : NULL);
+    return rapt_module_add_parameter(&r->module, name, rapt_new_uniform(rank, shape, 1 / sqrt((double)r->hidden)));
 }
 
 static void *recurrent_new(const rapt_module_class *kind, int gates, int directions, int64_t in, int64_t hidden,

@@ -53,6 +53,12 @@ static rapt_tensor *result_new(const char *op, const pool_work *p, const pool_op
     return rapt_new(op, dtype, o->axes + 2, (const int64_t[]){x->shape[0], x->shape[1], out[0], out[o->axes - 1]});
 }
 
+/* Of images. */
+static int64_t grain_of(const pool_work *p)
+{
+    return rapt_grain(rapt_windows_count(&p->windows) * p->windows.size[0] * p->windows.size[1]);
+}
+
 /* --- max --- */
 
 /* The first place in the window, along an axis, that lies in the image, and the first past both. */
@@ -109,8 +115,7 @@ static rapt_tensor *largest_forward(rapt_call *call)
     p.out = result_new(op, &p, o, RAPT_INT64, x);
     p.x = rapt_as_contiguous(x);
     if (!p.out || !p.x) return NULL;
-    rapt_parallel(p.images, rapt_grain(rapt_windows_count(&p.windows) * p.windows.size[0] * p.windows.size[1]),
-                  x->dtype == RAPT_FLOAT32 ? find_largest_float32 : find_largest_float64, &p);
+    rapt_parallel(p.images, grain_of(&p), x->dtype == RAPT_FLOAT32 ? find_largest_float32 : find_largest_float64, &p);
     if (!p.failed) return rapt_keep(p.out);
     rapt_fail(RAPT_ERROR_VALUE, op, "a window with dilation sees nothing but padding");
     return NULL;
@@ -202,11 +207,6 @@ static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low
 
 MEANS(float, float32)
 MEANS(double, float64)
-
-static int64_t grain_of(const pool_work *p)
-{
-    return rapt_grain(rapt_windows_count(&p->windows) * p->windows.size[0] * p->windows.size[1]);
-}
 
 static rapt_tensor *average_forward(rapt_call *call)
 {

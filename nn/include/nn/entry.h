@@ -81,6 +81,9 @@ bool rapt_module_check_stored(const char *op, const char *name, const rapt_tenso
 /* rapt_module_from_archive_part under the name of an op. */
 bool rapt_module_take(const char *op, rapt_module *module, const rapt_load_part *part, const rapt_archive *archive);
 
+/* A float32 tensor for a parameter, uniform within ±bound; NULL after an error. */
+rapt_tensor *rapt_new_uniform(int rank, const int64_t *shape, double bound);
+
 /* Adds the storage of every parameter and buffer to the set; false after an error. */
 bool rapt_module_add_storages(const char *op, const rapt_module *module, rapt_pointer_set *storages);
 
