@@ -86,6 +86,7 @@ Test(attention_tasks, nothing_is_no_task)
 Test(attention_tasks, foretell_the_next_piece)
 {
     rapt_set_threads(2);
+    if (rapt_get_threads() < 2) cr_skip_test("built without OpenMP");
     const rapt_attention_tasks tasks = rapt_attention_tasks_of(8, 1, 1, 1);
     rapt_attention_piece next;
     cr_expect_eq(rapt_attention_piece_before(&tasks, 2, 2, 4, &next).next, &next);

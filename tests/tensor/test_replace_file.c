@@ -149,7 +149,7 @@ Test(replace_file, links_that_lead_nowhere)
 {
     cr_assert_eq(symlink("b", in_directory("a")), 0);
     cr_assert_eq(symlink("a", in_directory("b")), 0);
-    refuse(in_directory("a"), "Too many levels of symbolic links");
+    refuse(in_directory("a"), strerror(ELOOP));
     cr_assert_eq(symlink("missing/file", in_directory("c")), 0);
     refuse(in_directory("c"), "/missing': No such file or directory");
     cr_assert_eq(symlink("missing/", in_directory("d")), 0);
@@ -282,12 +282,12 @@ Test(replace_file, long_names)
     save(in_directory(name));
     expect_saved(in_directory(name));
     name[NAME_MAX] = 'n', name[NAME_MAX + 1] = '\0';
-    refuse(in_directory(name), "File name too long");
+    refuse(in_directory(name), strerror(ENAMETOOLONG));
 
     char long_path[PATH_MAX + 100] = "";
     while (strlen(long_path) < PATH_MAX) strcat(long_path, "./");
     strcat(long_path, "x");
-    refuse(long_path, "File name too long");
+    refuse(long_path, strerror(ENAMETOOLONG));
     /* as long as a path may be */
     cr_assert_eq(chdir(directory), 0);
     long_path[0] = '\0';
