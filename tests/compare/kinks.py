@@ -41,7 +41,7 @@ def from_delta(x, target, delta=1.0, **words):
     return [(x - target).abs() - delta]
 
 
-DISTANCES = {"relu": from_zero, "abs": from_zero, "sign": from_zero, "leaky_relu": from_zero, "elu": from_zero,
+DISTANCES = {"relu": from_zero, "abs": from_zero, "sign": from_zero, "leaky_relu": from_zero,
              "clamp": from_bounds, "maximum": differences, "minimum": differences,
              "amax": from_largest, "argmax": from_largest, "amin": from_smallest, "argmin": from_smallest,
              "sort": from_neighbours, "argsort": from_neighbours, "l1_loss": differences,

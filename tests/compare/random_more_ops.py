@@ -176,7 +176,7 @@ def sparse(name, is_entmax):
         rest = (1 - (squares - k * mean.square())) / k
         above = mean - rest.clamp(min=0).sqrt() <= down if is_entmax else mean - 1 / k < down
         last = above.sum(-1, keepdim=True) - 1
-        threshold = mean.gather(-1, last) - (rest.gather(-1, last).sqrt() if is_entmax else 1 / (last + 1))
+        threshold = mean.gather(-1, last) - (rest.gather(-1, last).sqrt() if is_entmax else 1 / k[last])
         return (z - threshold).clamp(min=0) ** (2 if is_entmax else 1)
 
     @draws(name)

@@ -120,7 +120,8 @@ unary("sign", torch.sign, chooses=True)
 for name, function in [("floor", torch.floor), ("ceil", torch.ceil), ("round", torch.round)]:
     unary(name, function, no_step, chooses=True)
 with_number("leaky_relu", F.leaky_relu, dtypes=("float",), jumps=True)
-with_number("elu", F.elu, dtypes=("float",), jumps=True)
+with_number("elu", lambda x, alpha: torch.relu(x) + alpha * torch.expm1(x.clamp(max=0)), dtypes=("float",),
+            jumps=True)  # PyTorch's own loses digits near 0, and has another second derivative there
 unary("logical_not", torch.logical_not, dtypes=("bool",))
 unary("isfinite", torch.isfinite, dtypes=ALL, chooses=True)
 unary("contiguous", lambda x: x.contiguous(), dtypes=ALL, chooses=True)
