@@ -6,6 +6,7 @@ import torch
 
 from draw import anything, nonzero
 from kinks import Rejected
+from program import largest
 from random_ops import ALL, NUMBERS, draws, op, reduction
 from random_shapes import any_dtype, draw_places
 
@@ -38,6 +39,9 @@ def std(p):
     every = tuple(axes or range(p.values[x].dim()))
     if math.prod(p.values[x].shape[axis] for axis in every) - correction <= 0 or not every:
         raise Rejected("too few numbers")
+    smallest = torch.std(p.values[x], every, correction=correction)
+    if smallest.numel() and smallest.min().item() < 0.1 * largest(p.values[x]):
+        raise Rejected("all but constant")
     p.step("std", [x], lambda x: torch.std(x, every, correction=correction, keepdim=keep), subtracts=True,
            cancels=True, axes=axes, keep=keep, variant=correction)
 
@@ -86,10 +90,10 @@ def argsort(p):
 
 @op
 def topk(p):
-    x, axis, largest = draw_line(p)
+    x, axis, descending = draw_line(p)
     count = p.between(0, p.values[x].shape[axis])
-    p.step("topk", [x], lambda x: torch.sort(x, stable=True, dim=axis, descending=largest)[0].narrow(axis, 0, count),
-           chooses=True, axis=axis, number=[count], variant=int(largest))
+    p.step("topk", [x], lambda x: torch.sort(x, stable=True, dim=axis, descending=descending)[0].narrow(axis, 0, count),
+           chooses=True, axis=axis, number=[count], variant=int(descending))
 
 
 # --- products by name; the equations of tests/ops_einsum.c ---
