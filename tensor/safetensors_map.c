@@ -25,7 +25,9 @@ rapt_mapping *rapt_mapping_new(const rapt_reading *r)
     }
     *mapping = (rapt_mapping){.references = 1, .size = (size_t)r->size};
     if (r->size == 0) return mapping; /* which the header's reader refuses */
-    mapping->bytes = rapt_system_map(r->file, mapping->size);
+    /* on 32 bits a size_t may be too small */
+    errno = EFBIG;
+    if ((int64_t)mapping->size == r->size) mapping->bytes = rapt_system_map(r->file, mapping->size);
     if (mapping->bytes) return mapping;
     const int reason = errno;
     rapt_fail(RAPT_ERROR_FILE, r->op, "cannot map '%.200s' of %lld bytes: %s", r->path, (long long)r->size,

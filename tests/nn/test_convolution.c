@@ -96,3 +96,13 @@ Test(convolution, errors)
     expect_error(RAPT_ERROR_NULL, "NULL");
     rapt_module_free(&layer->module);
 }
+
+Test(convolution, pools_without_a_description_are_errors)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 2, 4, 4));
+    cr_expect_null(rapt_max_pool2d(x, NULL));
+    expect_error(RAPT_ERROR_NULL, "max_pool2d: pool is NULL");
+    cr_expect_null(rapt_avg_pool2d(x, NULL));
+    expect_error(RAPT_ERROR_NULL, "avg_pool2d: pool is NULL");
+}
