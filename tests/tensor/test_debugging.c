@@ -6,17 +6,10 @@
 
 #include <rapt.h>
 
+#include "address_sanitizer.h"
 #include "expect.h"
 #include "tensor/debug.h"
 #include "tensor/memory.h"
-
-#if defined __SANITIZE_ADDRESS__
-#define UNDER_ADDRESS_SANITIZER
-#elif defined __has_feature
-#if __has_feature(address_sanitizer)
-#define UNDER_ADDRESS_SANITIZER
-#endif
-#endif
 
 /* A tensor that left its scope without rapt_keep. */
 static rapt_tensor *lost(void)
