@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "nn/entry.h"
 #include "ops.h"
 
 /* variant: 0 the outputs, 1 the outputs and final states, 2 the final state (LSTM: cell) alone; plus `plain`. */
@@ -40,6 +41,7 @@ static rapt_tensor *call_gru_forward(rapt_tensor *const *in, const op_sample *s)
     rapt_gru gru = {recurrent_of(in + 2, &kind, 3, s, &layer)};
     rapt_tensor *results[2] = {0};
     results[0] = rapt_gru_forward(&gru, in[0], in[1], s->variant & 3 ? &results[1] : NULL);
+    rapt_module_forget_paths(&gru.recurrent.module);
     return results[0] ? chosen(s, 2, results) : NULL;
 }
 
@@ -52,6 +54,7 @@ static rapt_tensor *call_lstm_forward(rapt_tensor *const *in, const op_sample *s
     bool states = s->variant & 3;
     results[0] =
         rapt_lstm_forward(&lstm, in[0], in[1], in[2], states ? &results[1] : NULL, states ? &results[2] : NULL);
+    rapt_module_forget_paths(&lstm.recurrent.module);
     return results[0] ? chosen(s, 3, results) : NULL;
 }
 
