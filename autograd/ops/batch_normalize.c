@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "normalize.h"
 #include "reduction.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
@@ -113,12 +114,18 @@ static double center_of(const work *w, int64_t channel)
     return w->x->dtype == RAPT_FLOAT32 ? (double)(float)w->mean[channel] : w->mean[channel];
 }
 
+/* The numbers of a channel, to divide by. */
+static double count_of(const work *w)
+{
+    const int64_t numbers = w->channels.lines * w->channels.n;
+    return numbers > 0 ? (double)numbers : 1;
+}
+
 static void forward_channels(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
     const rapt_elementwise_kernels *k = &rapt_kernel.elementwise;
-    const int64_t numbers = w->channels.lines * w->channels.n;
-    const double count = numbers > 0 ? (double)numbers : 1;
+    const double count = count_of(w);
     for (int64_t i = first; i < last; i++) {
         const double mean = fold_channel(w, &rapt_kernel.reduce.sum, w->x, i, 0) / count;
         const double variance = fold_channel(w, &rapt_kernel.reduce.squares, w->x, i, mean) / count;
@@ -140,15 +147,7 @@ static void forward_channels(void *context, int64_t first, int64_t last)
 
 static bool check_parameter(const char *name, const rapt_tensor *x, const rapt_tensor *parameter)
 {
-    const char *op = "batch_normalize";
-    if (!parameter) return true;
-    if (parameter->dtype != x->dtype)
-        return rapt_fail(RAPT_ERROR_DTYPE, op, "%s is %s, x is %s; one dtype expected " RAPT_CAST_CURE, name,
-                         rapt_dtype_name(parameter->dtype), rapt_dtype_name(x->dtype));
-    if (parameter->rank == 1 && parameter->shape[0] == x->shape[1]) return true;
-    char text[RAPT_SHAPE_TEXT];
-    return rapt_fail(RAPT_ERROR_SHAPE, op, "%s has shape %s; [%lld], axis 1 of x, expected", name,
-                     rapt_shape_text(parameter->rank, parameter->shape, text), (long long)x->shape[1]);
+    return rapt_check_normalize_parameter("batch_normalize", name, x, parameter, 1, "axis 1");
 }
 
 static bool check(const rapt_tensor *x, const rapt_tensor *weight, const rapt_tensor *bias, double epsilon)
@@ -158,9 +157,7 @@ static bool check(const rapt_tensor *x, const rapt_tensor *weight, const rapt_te
     if (x->rank < 2)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "x has rank %d; items, channels and perhaps more axes expected",
                          x->rank);
-    if (!(epsilon >= 0) || isinf(epsilon))
-        return rapt_fail(RAPT_ERROR_VALUE, op, "epsilon %g; a finite number of at least 0 expected", epsilon);
-    return check_parameter("weight", x, weight) && check_parameter("bias", x, bias);
+    return rapt_check_epsilon(op, epsilon) && check_parameter("weight", x, weight) && check_parameter("bias", x, bias);
 }
 
 /* y = (x − mean) · scale · weight + bias, scale = 1 / √(var + epsilon); outputs y, mean and var */
@@ -201,8 +198,7 @@ static void backward_channels(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
     const rapt_elementwise_kernels *k = &rapt_kernel.elementwise;
-    const int64_t numbers = w->channels.lines * w->channels.n;
-    const double count = numbers > 0 ? (double)numbers : 1;
+    const double count = count_of(w);
     for (int64_t i = first; i < last; i++) {
         const double center = -center_of(w, i), rest = w->mean[i] + center, scale = w->scale[i];
         const double sum = fold_channel(w, &rapt_kernel.reduce.sum, w->g, i, 0);

@@ -6,6 +6,26 @@
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
 
+static int64_t or_one(int64_t number)
+{
+    return number ? number : 1;
+}
+
+rapt_windows rapt_windows_of(int axes, const int64_t *in, const int64_t *size, const int64_t *stride,
+                             const int64_t *padding, const int64_t *dilation)
+{
+    rapt_windows w = {.size = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .in = {1, 1}};
+    for (int axis = 0; axis < axes; axis++) {
+        const int k = axis + 2 - axes;
+        w.in[k] = in[axis];
+        w.size[k] = size[axis];
+        w.stride[k] = or_one(stride[axis]);
+        w.padding[k] = padding[axis];
+        w.dilation[k] = or_one(dilation[axis]);
+    }
+    return w;
+}
+
 bool rapt_windows_place(const char *op, rapt_windows *w, bool ceil)
 {
     for (int k = 0; k < 2; k++) {
@@ -50,58 +70,66 @@ static column_row row_of(const rapt_windows *w, int64_t k)
                          in_window % w->size[1] * w->dilation[1] - w->padding[1]}};
 }
 
-/* The outputs [*from, *to) of [first, last) in a row of windows whose place lies within the image. */
-static void find_inside(const rapt_windows *w, int64_t place, int64_t first, int64_t last, int64_t *from, int64_t *to)
-{
-    const int64_t stride = w->stride[1], past = w->in[1] - place; /* inside: −place ≤ i · stride < past */
-    *from = place >= 0 ? 0 : (-place + stride - 1) / stride;
-    *to = past > 0 ? (past + stride - 1) / stride : 0;
-    *from = *from < first ? first : *from > last ? last : *from;
-    *to = *to > last ? last : *to < *from ? *from : *to;
-}
-
 typedef struct column_work {
     const rapt_windows *windows;
     int64_t first, last;
     char *image, *columns;
 } column_work;
 
+/* Outputs side by side, [first, last) of one row of windows; [from, to) of them have their place in the image, where
+ * that of output j is `start` + j · stride. */
+typedef struct column_piece {
+    int64_t first, last, from, to, start;
+} column_piece;
+
+/* The piece that begins with output `at` of all. */
+static column_piece piece_at(const column_work *work, column_row row, int64_t at)
+{
+    const rapt_windows *w = work->windows;
+    const int64_t stride = w->stride[1], place = row.place[1], past = w->in[1] - place;
+    const int64_t y = row.place[0] + at / w->out[1] * w->stride[0], rest = work->last - at;
+    column_piece p = {.first = at % w->out[1], .start = y * w->in[1] + place};
+    p.last = rapt_smaller_of(w->out[1], p.first + rest);
+    p.from = p.to = p.last;
+    if (y < 0 || y >= w->in[0]) return p;
+    /* inside: −place ≤ j · stride < past */
+    const int64_t from = place >= 0 ? 0 : rapt_divide_up(-place, stride),
+                  to = past > 0 ? rapt_divide_up(past, stride) : 0;
+    p.from = from < p.first ? p.first : rapt_smaller_of(from, p.last);
+    p.to = to < p.from ? p.from : rapt_smaller_of(to, p.last);
+    return p;
+}
+
 #define COLUMN_LOOPS(T, dtype)                                                                                         \
     static void fill_row_##dtype(const column_work *work, const T *image, column_row row, T *columns)                  \
     {                                                                                                                  \
-        const rapt_windows *w = work->windows;                                                                         \
+        const int64_t stride = work->windows->stride[1];                                                               \
         for (int64_t at = work->first; at < work->last;) {                                                             \
-            const int64_t i = at / w->out[1], first = at % w->out[1], y = row.place[0] + i * w->stride[0];             \
-            const int64_t rest = work->last - at, last = w->out[1] - first < rest ? w->out[1] : first + rest;          \
-            int64_t from = last, to = last;                                                                            \
-            if (y >= 0 && y < w->in[0]) find_inside(w, row.place[1], first, last, &from, &to);                         \
-            const T *line = image + y * w->in[1] + row.place[1];                                                       \
-            T *out = columns + (at - work->first) - first;                                                             \
-            for (int64_t j = first; j < from; j++) out[j] = 0;                                                         \
-            if (w->stride[1] == 1 && from < to)                                                                        \
-                memcpy(out + from, line + from, (size_t)(to - from) * sizeof(T));                                      \
+            const column_piece p = piece_at(work, row, at);                                                            \
+            const T *line = image + p.start;                                                                           \
+            T *out = columns + (at - work->first) - p.first;                                                           \
+            for (int64_t j = p.first; j < p.from; j++) out[j] = 0;                                                     \
+            if (stride == 1 && p.from < p.to)                                                                          \
+                memcpy(out + p.from, line + p.from, (size_t)(p.to - p.from) * sizeof(T));                              \
             else                                                                                                       \
-                for (int64_t j = from; j < to; j++) out[j] = line[j * w->stride[1]];                                   \
-            for (int64_t j = to; j < last; j++) out[j] = 0;                                                            \
-            at += last - first;                                                                                        \
+                for (int64_t j = p.from; j < p.to; j++) out[j] = line[j * stride];                                     \
+            for (int64_t j = p.to; j < p.last; j++) out[j] = 0;                                                        \
+            at += p.last - p.first;                                                                                    \
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
     static void add_row_##dtype(const column_work *work, const T *columns, column_row row, T *image)                   \
     {                                                                                                                  \
-        const rapt_windows *w = work->windows;                                                                         \
+        const int64_t stride = work->windows->stride[1];                                                               \
         for (int64_t at = work->first; at < work->last;) {                                                             \
-            const int64_t i = at / w->out[1], first = at % w->out[1], y = row.place[0] + i * w->stride[0];             \
-            const int64_t rest = work->last - at, last = w->out[1] - first < rest ? w->out[1] : first + rest;          \
-            int64_t from = last, to = last;                                                                            \
-            if (y >= 0 && y < w->in[0]) find_inside(w, row.place[1], first, last, &from, &to);                         \
-            T *line = image + y * w->in[1] + row.place[1];                                                             \
-            const T *in = columns + (at - work->first) - first;                                                        \
-            if (w->stride[1] == 1)                                                                                     \
-                for (int64_t j = from; j < to; j++) line[j] += in[j];                                                  \
+            const column_piece p = piece_at(work, row, at);                                                            \
+            T *line = image + p.start;                                                                                 \
+            const T *in = columns + (at - work->first) - p.first;                                                      \
+            if (stride == 1)                                                                                           \
+                for (int64_t j = p.from; j < p.to; j++) line[j] += in[j];                                              \
             else                                                                                                       \
-                for (int64_t j = from; j < to; j++) line[j * w->stride[1]] += in[j];                                   \
-            at += last - first;                                                                                        \
+                for (int64_t j = p.from; j < p.to; j++) line[j * stride] += in[j];                                     \
+            at += p.last - p.first;                                                                                    \
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \

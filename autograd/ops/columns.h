@@ -10,6 +10,10 @@ typedef struct rapt_windows {
     int64_t in[2], out[2]; /* of the image, and how many windows there are */
 } rapt_windows;
 
+/* Windows of one axis, the columns of images of one row, or of two. stride and dilation: 0 is 1. */
+rapt_windows rapt_windows_of(int axes, const int64_t *in, const int64_t *size, const int64_t *stride,
+                             const int64_t *padding, const int64_t *dilation);
+
 /* Fills in `out` of what is given otherwise; false and an error when a number is none or no window fits. With ceil the
  * last window may reach past the padding, if it begins before that. */
 bool rapt_windows_place(const char *op, rapt_windows *w, bool ceil);

@@ -21,11 +21,6 @@ typedef struct convolution {
     bool is_dense;           /* the columns are the image itself */
 } convolution;
 
-static int64_t or_one(int64_t number)
-{
-    return number ? number : 1;
-}
-
 /* So many columns at once fit in the cache. */
 static int64_t block_of(const convolution *c)
 {
@@ -60,19 +55,11 @@ static bool check_shapes(const char *op, int axes, const rapt_tensor *x, const r
 static bool read(convolution *c, const char *op, int axes, const rapt_convolution *o, const rapt_tensor *x,
                  const rapt_tensor *weight, const rapt_tensor *bias)
 {
-    const int64_t groups = or_one(o->groups);
+    const int64_t groups = o->groups ? o->groups : 1;
     if (!check_shapes(op, axes, x, weight, bias, groups)) return false;
     *c = (convolution){.op = op, .dtype = x->dtype, .items = x->shape[0], .groups = groups};
     rapt_windows *w = &c->windows;
-    *w = (rapt_windows){.size = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .in = {1, 1}};
-    for (int axis = 0; axis < axes; axis++) {
-        const int k = axis + 2 - axes;
-        w->size[k] = weight->shape[axis + 2];
-        w->in[k] = x->shape[axis + 2];
-        w->stride[k] = or_one(o->stride[axis]);
-        w->padding[k] = o->padding[axis];
-        w->dilation[k] = or_one(o->dilation[axis]);
-    }
+    *w = rapt_windows_of(axes, x->shape + 2, weight->shape + 2, o->stride, o->padding, o->dilation);
     if (!rapt_windows_place(op, w, false)) return false;
     c->in = weight->shape[1];
     c->out = weight->shape[0] / groups;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "normalize.h"
 #include "reduction.h"
 #include "tensor/kernels.h"
 #include "tensor/memory.h"
@@ -13,26 +14,36 @@ typedef struct normalize_options {
     double epsilon;
 } normalize_options;
 
-static bool check_parameter(const char *op, const char *name, const rapt_tensor *x, const rapt_tensor *parameter)
+bool rapt_check_normalize_parameter(const char *op, const char *name, const rapt_tensor *x,
+                                    const rapt_tensor *parameter, int number, const char *axis)
 {
     if (!parameter) return true;
     if (parameter->dtype != x->dtype)
         return rapt_fail(RAPT_ERROR_DTYPE, op, "%s is %s, x is %s; one dtype expected " RAPT_CAST_CURE, name,
                          rapt_dtype_name(parameter->dtype), rapt_dtype_name(x->dtype));
-    int64_t n = x->shape[x->rank - 1];
-    if (parameter->rank == 1 && parameter->shape[0] == n) return true;
+    const int64_t size = x->shape[number];
+    if (parameter->rank == 1 && parameter->shape[0] == size) return true;
     char text[RAPT_SHAPE_TEXT];
-    return rapt_fail(RAPT_ERROR_SHAPE, op, "%s has shape %s; [%lld], the last axis of x, expected", name,
-                     rapt_shape_text(parameter->rank, parameter->shape, text), (long long)n);
+    return rapt_fail(RAPT_ERROR_SHAPE, op, "%s has shape %s; [%lld], %s of x, expected", name,
+                     rapt_shape_text(parameter->rank, parameter->shape, text), (long long)size, axis);
+}
+
+bool rapt_check_epsilon(const char *op, double epsilon)
+{
+    return (epsilon >= 0 && !isinf(epsilon)) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "epsilon %g; a finite number of at least 0 expected", epsilon);
+}
+
+static bool check_parameter(const char *op, const char *name, const rapt_tensor *x, const rapt_tensor *parameter)
+{
+    return rapt_check_normalize_parameter(op, name, x, parameter, x->rank - 1, "the last axis");
 }
 
 static bool check_input(const char *op, const rapt_tensor *x, double epsilon)
 {
     if (!rapt_check_floating(op, x)) return false;
     if (x->rank == 0) return rapt_fail(RAPT_ERROR_SHAPE, op, "a scalar has no last axis");
-    if (!(epsilon >= 0) || isinf(epsilon))
-        return rapt_fail(RAPT_ERROR_VALUE, op, "epsilon %g; a finite number of at least 0 expected", epsilon);
-    return true;
+    return rapt_check_epsilon(op, epsilon);
 }
 
 /* A row of what is NULL is NULL. */

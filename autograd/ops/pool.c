@@ -1,6 +1,8 @@
 /* max_pool and avg_pool: the largest number or the mean of each window of an image or a sequence. */
 #include <rapt/ops.h>
 
+#include <stdatomic.h>
+
 #include "columns.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
@@ -14,10 +16,10 @@ typedef struct pool_options {
 typedef struct pool_work {
     rapt_windows windows;
     int64_t images; /* items times channels */
-    bool leaves_padding_out;
+    bool leaves_padding_out, back;
     const rapt_tensor *x;
     rapt_tensor *out;
-    bool failed; /* a window has no number */
+    _Atomic bool failed; /* a window has no number */
 } pool_work;
 
 static bool read(pool_work *p, const char *op, const pool_options *o, const rapt_tensor *x, const int64_t *shape)
@@ -30,14 +32,10 @@ static bool read(pool_work *p, const char *op, const pool_options *o, const rapt
     if (!rapt_check_floating(op, x)) return false;
     *p = (pool_work){.images = shape[0] * shape[1], .leaves_padding_out = o->pool.leaves_padding_out};
     rapt_windows *w = &p->windows;
-    *w = (rapt_windows){.size = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .in = {1, 1}};
+    *w = rapt_windows_of(o->axes, shape + 2, o->pool.size, o->pool.stride, o->pool.padding, o->pool.dilation);
     for (int axis = 0; axis < o->axes; axis++) {
         const int k = axis + 2 - o->axes;
-        w->size[k] = o->pool.size[axis];
-        w->in[k] = shape[axis + 2];
-        w->stride[k] = o->pool.stride[axis] ? o->pool.stride[axis] : w->size[k];
-        w->padding[k] = o->pool.padding[axis];
-        w->dilation[k] = o->pool.dilation[axis] ? o->pool.dilation[axis] : 1;
+        if (o->pool.stride[axis] == 0) w->stride[k] = w->size[k];
         if (w->in[k] == 0) return rapt_fail(RAPT_ERROR_SHAPE, op, "axis %d of x has no places", axis + 2);
         if (w->padding[k] > w->size[k] / 2)
             return rapt_fail(RAPT_ERROR_VALUE, op, "padding %lld of windows of %lld; half of that at most expected",
@@ -46,11 +44,18 @@ static bool read(pool_work *p, const char *op, const pool_options *o, const rapt
     return rapt_windows_place(op, w, o->pool.ceil);
 }
 
-static rapt_tensor *result_new(const char *op, const pool_work *p, const pool_options *o, rapt_dtype dtype,
-                               const rapt_tensor *x)
+/* Reads the call, whose result is of that dtype, and makes it; false after an error. */
+static bool begin(pool_work *p, rapt_call *call, rapt_dtype dtype)
 {
+    const char *op = rapt_call_op(call)->name;
+    const pool_options *o = rapt_call_options(call);
+    const rapt_tensor *x = rapt_call_input(call, 0);
+    if (!read(p, op, o, x, x->shape)) return false;
     const int64_t *out = p->windows.out + 2 - o->axes;
-    return rapt_new(op, dtype, o->axes + 2, (const int64_t[]){x->shape[0], x->shape[1], out[0], out[o->axes - 1]});
+    const int64_t shape[] = {x->shape[0], x->shape[1], out[0], out[o->axes - 1]};
+    p->out = rapt_new(op, dtype, o->axes + 2, shape);
+    p->x = rapt_as_contiguous(x);
+    return p->out && p->x;
 }
 
 /* Of images. */
@@ -107,17 +112,11 @@ LARGEST(double, float64)
 static rapt_tensor *largest_forward(rapt_call *call)
 {
     RAPT_SCOPE;
-    const char *op = rapt_call_op(call)->name;
-    const pool_options *o = rapt_call_options(call);
-    const rapt_tensor *x = rapt_call_input(call, 0);
     pool_work p;
-    if (!read(&p, op, o, x, x->shape)) return NULL;
-    p.out = result_new(op, &p, o, RAPT_INT64, x);
-    p.x = rapt_as_contiguous(x);
-    if (!p.out || !p.x) return NULL;
-    rapt_parallel(p.images, grain_of(&p), x->dtype == RAPT_FLOAT32 ? find_largest_float32 : find_largest_float64, &p);
+    if (!begin(&p, call, RAPT_INT64)) return NULL;
+    rapt_parallel(p.images, grain_of(&p), p.x->dtype == RAPT_FLOAT32 ? find_largest_float32 : find_largest_float64, &p);
     if (!p.failed) return rapt_keep(p.out);
-    rapt_fail(RAPT_ERROR_VALUE, op, "a window with dilation sees nothing but padding");
+    rapt_fail(RAPT_ERROR_VALUE, rapt_call_op(call)->name, "a window with dilation sees nothing but padding");
     return NULL;
 }
 
@@ -167,7 +166,7 @@ static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low
 
 /* y = Σ x / count over each window; back: dx = Σ g / count over the windows that see x. x is g then. */
 #define MEANS(T, dtype)                                                                                                \
-    static void average_##dtype(const pool_work *p, const T *x, T *out, bool back)                                     \
+    static void average_##dtype(const pool_work *p, const T *x, T *out)                                                \
     {                                                                                                                  \
         const rapt_windows *w = &p->windows;                                                                           \
         for (int64_t i = 0; i < rapt_windows_count(w); i++) {                                                          \
@@ -176,14 +175,14 @@ static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low
             count *= part_inside(w, 1, i % w->out[1], &left, &right);                                                  \
             if (p->leaves_padding_out) count = (bottom - top) * (right - left);                                        \
             double sum = 0;                                                                                            \
-            const T share = back ? x[i] / (T)count : 0;                                                                \
+            const T share = p->back ? x[i] / (T)count : 0;                                                             \
             for (int64_t y = top; y < bottom; y++)                                                                     \
                 for (int64_t at = y * w->in[1] + left; at < y * w->in[1] + right; at++)                                \
-                    if (back)                                                                                          \
+                    if (p->back)                                                                                       \
                         out[at] += share;                                                                              \
                     else                                                                                               \
                         sum += (double)x[at];                                                                          \
-            if (!back) out[i] = (T)(sum / (double)count);                                                              \
+            if (!p->back) out[i] = (T)(sum / (double)count);                                                           \
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
@@ -191,36 +190,26 @@ static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low
     {                                                                                                                  \
         const pool_work *p = context;                                                                                  \
         const int64_t pixels = p->windows.in[0] * p->windows.in[1], results = rapt_windows_count(&p->windows);         \
+        const int64_t in = p->back ? results : pixels, out = p->back ? pixels : results;                               \
         for (int64_t image = first; image < last; image++)                                                             \
-            average_##dtype(p, (const T *)(const void *)p->x->data + image * pixels,                                   \
-                            (T *)(void *)p->out->data + image * results, false);                                       \
-    }                                                                                                                  \
-                                                                                                                       \
-    static void shares_##dtype(void *context, int64_t first, int64_t last)                                             \
-    {                                                                                                                  \
-        const pool_work *p = context;                                                                                  \
-        const int64_t pixels = p->windows.in[0] * p->windows.in[1], results = rapt_windows_count(&p->windows);         \
-        for (int64_t image = first; image < last; image++)                                                             \
-            average_##dtype(p, (const T *)(const void *)p->x->data + image * results,                                  \
-                            (T *)(void *)p->out->data + image * pixels, true);                                         \
+            average_##dtype(p, (const T *)(const void *)p->x->data + image * in,                                       \
+                            (T *)(void *)p->out->data + image * out);                                                  \
     }
 
 MEANS(float, float32)
 MEANS(double, float64)
 
+static rapt_tensor *run_averages(pool_work *p)
+{
+    rapt_parallel(p->images, grain_of(p), p->x->dtype == RAPT_FLOAT32 ? averages_float32 : averages_float64, p);
+    return rapt_keep(p->out);
+}
+
 static rapt_tensor *average_forward(rapt_call *call)
 {
     RAPT_SCOPE;
-    const char *op = rapt_call_op(call)->name;
-    const pool_options *o = rapt_call_options(call);
-    const rapt_tensor *x = rapt_call_input(call, 0);
     pool_work p;
-    if (!read(&p, op, o, x, x->shape)) return NULL;
-    p.out = result_new(op, &p, o, x->dtype, x);
-    p.x = rapt_as_contiguous(x);
-    if (!p.out || !p.x) return NULL;
-    rapt_parallel(p.images, grain_of(&p), x->dtype == RAPT_FLOAT32 ? averages_float32 : averages_float64, &p);
-    return rapt_keep(p.out);
+    return begin(&p, call, rapt_get_dtype(rapt_call_input(call, 0))) ? run_averages(&p) : NULL;
 }
 
 /* Of the gradient: an image of that shape. */
@@ -239,9 +228,8 @@ static rapt_tensor *back_forward(rapt_call *call)
     if (!read(&p, o->of->name, &o->options, g, o->shape)) return NULL;
     p.out = rapt_zeros(g->dtype, o->options.axes + 2, o->shape);
     p.x = rapt_as_contiguous(g);
-    if (!p.out || !p.x) return NULL;
-    rapt_parallel(p.images, grain_of(&p), g->dtype == RAPT_FLOAT32 ? shares_float32 : shares_float64, &p);
-    return rapt_keep(p.out);
+    p.back = true;
+    return p.out && p.x ? run_averages(&p) : NULL;
 }
 
 /* Both are linear. */

@@ -1,5 +1,5 @@
-/* The templates of elementwise loops: a formula for one element becomes a loop for dense, repeated and strided
- * operands. */
+/* What all kernels share: the templates of elementwise loops, by which a formula for one element becomes a loop for
+ * dense, repeated and strided operands. */
 #ifndef RAPT_KERNELS_LOOP_H
 #define RAPT_KERNELS_LOOP_H
 
@@ -8,6 +8,16 @@
 #include "tensor/kernels.h"
 
 #define RAPT_SIMD _Pragma("omp simd")
+
+static inline int64_t smaller_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t larger_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
 
 /* out = formula of a, where `prepare` may declare constants for the formula from the options. */
 #define RAPT_UNARY_LOOP_WITH(function, OUT, IN, prepare, formula)                                                      \

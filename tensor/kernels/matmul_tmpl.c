@@ -18,11 +18,6 @@
 
 #include "loop.h"
 
-static inline int64_t smaller_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 #include "transpose_tmpl.c"
 
 #include "vector_part_tmpl.c"

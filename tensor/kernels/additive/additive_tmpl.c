@@ -17,11 +17,6 @@ enum { score_rows = 4, score_columns = 4, product_columns = 4 };
 enum { score_rows = 2, score_columns = 4, product_columns = 2 };
 #endif
 
-static inline int64_t smaller_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Where the queries of a head begin in dense tensors of their rows, and the keys of a group. */
 static inline int64_t first_query_of(const rapt_additive_attention *call, int64_t item, int64_t head)
 {

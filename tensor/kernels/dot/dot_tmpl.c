@@ -21,16 +21,6 @@ static inline int64_t round_up(int64_t size, int64_t step)
     return (size + step - 1) / step * step;
 }
 
-static inline int64_t smaller_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t larger_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The next `bytes` of scratch, on a cache line of their own; NULL while scratch is only measured. */
 static void *next_in_scratch(char *scratch, size_t *end, int64_t bytes)
 {

@@ -5,16 +5,6 @@
 #include "loop.h"
 #include "vector_math.h"
 
-static inline int64_t smaller_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t larger_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static inline T *scores_of(const rapt_score_tile *tile, int64_t row)
 {
     return (T *)tile->scores + row * tile->stride;
