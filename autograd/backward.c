@@ -60,15 +60,30 @@ static rapt_walk walk_with(const char *op, int flags)
     };
 }
 
+static bool go_backward(rapt_walk *walk, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients)
+{
+    RAPT_REGION(RAPT_DOING_WALK, walk->op);
+    RAPT_SCOPE;
+    bool good = reach(walk, count, roots, gradients) && start(walk, count, roots, gradients) && rapt_walk_run(walk) &&
+                rapt_leaves_add(&walk->places, walk->create_graph);
+    rapt_walk_end(walk);
+    return good;
+}
+
 bool rapt_backward_from(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags)
 {
-    RAPT_REGION(RAPT_DOING_WALK, "backward");
-    RAPT_SCOPE;
     rapt_walk walk = walk_with("backward", flags);
-    bool good = reach(&walk, count, roots, gradients) && start(&walk, count, roots, gradients) &&
-                rapt_walk_run(&walk) && rapt_leaves_add(&walk.places, walk.create_graph);
-    rapt_walk_end(&walk);
-    return good;
+    return go_backward(&walk, count, roots, gradients);
+}
+
+bool rapt_backward_to(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags,
+                      rapt_gradient_function *take, void *context)
+{
+    rapt_walk walk = walk_with("backward_to", flags);
+    if (!take) return rapt_fail_null(walk.op, "the function that takes gradients");
+    walk.take = take;
+    walk.take_context = context;
+    return go_backward(&walk, count, roots, gradients);
 }
 
 bool rapt_backward(rapt_tensor *root)

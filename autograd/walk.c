@@ -114,11 +114,21 @@ static bool is_requested(const rapt_walk *walk, const rapt_node *node)
     return false;
 }
 
+/* The place of the leaf that the edge leads to; NULL for an edge to an op's node. */
+static rapt_place *place_behind(const rapt_walk *walk, const rapt_edge *edge)
+{
+    if (!rapt_walk_wants(walk, edge) || rapt_enters_node(&walk->places, edge->node)) return NULL;
+    return &walk->places.list[rapt_places_find(&walk->places, edge->node, edge->output)];
+}
+
 static bool reach_inputs(rapt_walk *walk, rapt_node *node)
 {
-    for (int i = 0; i < node->edge_count; i++)
-        if (rapt_walk_wants(walk, &node->edges[i]) && !reach(walk, node->edges[i].node, node->edges[i].output))
-            return false;
+    for (int i = 0; i < node->edge_count; i++) {
+        const rapt_edge *edge = &node->edges[i];
+        if (rapt_walk_wants(walk, edge) && !reach(walk, edge->node, edge->output)) return false;
+        rapt_place *place = walk->take ? place_behind(walk, edge) : NULL;
+        if (place) place->awaited++;
+    }
     return true;
 }
 
@@ -210,10 +220,41 @@ static void use_up(const rapt_walk *walk, rapt_node *node)
     rapt_node_clear(node);
 }
 
+/* Hands over the gradient of a leaf that nothing more is added to. */
+static bool hand_over(const rapt_walk *walk, rapt_place *place)
+{
+    if (!place->gradient || !place->node->leaf_header) return true;
+    rapt_tensor *gradient = place->gradient;
+    place->gradient = NULL;
+    const bool good = walk->take(walk->take_context, place->node->leaf_header, gradient);
+    rapt_release(gradient);
+    return good || rapt_fail(RAPT_ERROR_VALUE, walk->op, "the function that takes gradients failed without a reason");
+}
+
+/* Hands over those that wait for no other node. */
+static bool hand_over_behind(const rapt_walk *walk, const rapt_node *node)
+{
+    bool good = true;
+    for (int i = 0; i < node->edge_count && good; i++) {
+        rapt_place *place = place_behind(walk, &node->edges[i]);
+        if (place && --place->awaited == 0) good = hand_over(walk, place);
+    }
+    return good;
+}
+
+/* Leaves that are roots, and behind no node. */
+static bool hand_over_roots(const rapt_walk *walk)
+{
+    bool good = true;
+    for (int64_t i = 0; i < walk->places.count && good; i++)
+        if (walk->places.list[i].awaited == 0) good = hand_over(walk, &walk->places.list[i]);
+    return good;
+}
+
 bool rapt_walk_run(rapt_walk *walk)
 {
     const rapt_scope scope = rapt_scope_begin();
-    bool before = rapt_set_recording(walk->create_graph), good = scope >= 0;
+    bool before = rapt_set_recording(walk->create_graph), good = scope >= 0 && (!walk->take || hand_over_roots(walk));
     while (good && walk->done < walk->order.count) {
         rapt_node *node = walk->order.nodes[walk->done];
         if (is_reached_by_gradient(node)) {
@@ -223,7 +264,10 @@ bool rapt_walk_run(rapt_walk *walk)
             if (goes_on) good = rapt_observed() ? visit_observed(walk, node) : rapt_walk_visit(walk, node);
             rapt_running_place = place;
             rapt_scope_renew(scope);
+            if (good && walk->take) good = hand_over_behind(walk, node);
             if (good && goes_on && !walk->retain_graph) use_up(walk, node);
+        } else if (walk->take) {
+            good = hand_over_behind(walk, node);
         }
         leave(walk, node);
         walk->done++;

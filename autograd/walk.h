@@ -3,6 +3,8 @@
 #ifndef RAPT_AUTOGRAD_WALK_H
 #define RAPT_AUTOGRAD_WALK_H
 
+#include <rapt/graph.h>
+
 #include "node.h"
 #include "places.h"
 
@@ -17,6 +19,8 @@ typedef struct rapt_walk {
     const char *op; /* for errors */
     bool retain_graph;
     bool create_graph;
+    rapt_gradient_function *take; /* what leaves' gradients are handed to when complete; NULL: nothing */
+    void *take_context;
     bool has_requests;   /* some output of an op has a place: its gradient is to be kept */
     uint64_t oldest;     /* nodes of a smaller sequence are not visited: nothing that is asked for is behind them */
     rapt_node_list heap; /* reached, the latest recorded on top */

@@ -51,6 +51,16 @@ RAPT_API bool rapt_backward(rapt_tensor *root);
  * flags. */
 RAPT_API bool rapt_backward_from(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags);
 
+/* What takes the gradient of a leaf; it may keep a share (rapt_retain), or copy. False after rapt_fail. */
+typedef bool rapt_gradient_function(void *context, rapt_tensor *leaf, rapt_tensor *gradient);
+
+/* rapt_backward_from, which hands the gradient of each leaf to the function instead of adding it to the leaf's: as soon
+ * as it is complete, while those of others are still to be computed: to send it on meanwhile, say. Each leaf comes once
+ * at most, and those that no gradient reaches never. The function changes nothing that the graph was computed from.
+ * After an error, which ends the walk, what was handed over stays so. */
+RAPT_API bool rapt_backward_to(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags,
+                               rapt_gradient_function *take, void *context);
+
 /* Computes d roots / d inputs into results (tensors of the innermost scope; NULL where the roots do not depend on the
  * input) and leaves the gradients of the leaves alone. Inputs may be leaves or results of ops. What was recorded before
  * all of the inputs is not walked through, nor freed. False after an error. */
