@@ -76,6 +76,14 @@ mkdir -p taken/model.safetensors pictures/loss.png pictures/kernels.svg
 refuse 1 "the directory 'missing'" gpt --save missing/file --steps 2
 refuse 1 "'taken' is not a regular file" gpt --save taken --steps 2
 refuse 1 "'/dev/full' is not a regular file" gpt --save /dev/full --steps 2
+refuse 1 "the directory 'missing'" gpt --checkpoint missing/file --steps 2
+refuse 1 "'nowhere'" gpt --checkpoint nowhere --resume --steps 2
+refuse 2 '^gpt: --resume needs --checkpoint FILE$' gpt --resume
+refuse 2 '^gpt: --checkpoint-every needs --checkpoint FILE$' gpt --checkpoint-every 5
+run gpt --steps 1 --sample 4 --checkpoint run --save weights
+refuse 1 "'weights' is of another run\$" gpt --checkpoint weights --resume --steps 1
+refuse 1 "'run' is of another run: steps 1, not steps 2; heads 4, not heads 2\$" \
+    gpt --checkpoint run --resume --heads 2 --steps 2
 refuse 1 "the directory 'missing'" classify --save missing/file --epochs 1
 refuse 1 "'file': Not a directory" kernel_regression --out file
 refuse 1 "'missing/out': No such file" flex/flex --out missing/out

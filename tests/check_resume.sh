@@ -1,37 +1,77 @@
 #!/bin/sh
-# check_resume.sh TRANSLATE [KILLS]: a run that checkpoints each step, is killed again and again at random moments, and
-# resumed, ends with the weights of a run that nobody touched.
+# check_resume.sh EXAMPLE PROGRAM [KILLS [SEED]]: a training of the example (translate or gpt) that checkpoints each step,
+# is killed again and again at random moments, and resumed, ends with the weights and the checkpoint of one that nobody
+# touched. When it ends before the kills do, the next one begins. The last line says what happened.
 set -eu
-translate=$1
-kills=${2:-6}
+example=$1
+program=$2
+kills=${3:-6}
+seed=${4:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-run() { # exec (this shell becomes the program) or command, folder, more options...
-    how=$1
-    out=$2
-    shift 2
-    "$how" "$translate" --threads 1 --seed 3 --train 1280 --validation 100 --test 20 --epochs 60 --embedding 16 --hidden 24 --layers 2 \
-        --dropout 0.1 --checkpoint-every 1 --out "$folder/$out" "$@" >"$folder/$out.log" 2>&1
+run() { # signal, seconds until it is sent (0: never), folder, more options...
+    signal=$1
+    seconds=$2
+    out=$folder/$3
+    shift 3
+    mkdir -p "$out"
+    case $example in
+    translate) set -- --train 1280 --validation 100 --test 20 --epochs 20 --embedding 16 --hidden 24 --layers 2 --out "$out" "$@" ;;
+    gpt)
+        set -- --steps 390 --batch-size 4 --context 16 --hidden 16 --layers 2 --heads 2 --sample 4 \
+            --checkpoint "$out/checkpoint.safetensors" --save "$out/model.safetensors" "$@"
+        ;;
+    *) echo "check_resume: there is no example '$example' that checkpoints" >&2 && exit 2 ;;
+    esac
+    timeout --foreground --preserve-status --signal "$signal" "$seconds" \
+        "$program" --threads 1 --seed 3 --dropout 0.1 --checkpoint-every 1 "$@" >"$out/log" 2>&1
 }
 
-run command whole || { cat "$folder/whole.log"; exit 1; }
-done=0
-while [ "$done" -lt "$kills" ]; do
+milliseconds() { echo $(($(date +%s%N) / 1000000)); }
+
+# Weights and whole run are those of the run that nobody touched; what kills left half-written is ignored.
+compare() {
+    for file in model checkpoint; do
+        cmp "$folder/whole/$file.safetensors" "$folder/killed/$file.safetensors" || { echo "with the seed $seed" && exit 1; }
+    done
+    rm -r "$folder/killed"
+    runs=$((runs + 1)) halves=0
+}
+
+# Goes on with the run until the signal that comes after so many seconds; false when that ended it.
+go_on() { # signal, seconds
     resume=''
     [ ! -e "$folder/killed/checkpoint.safetensors" ] || resume=--resume
+    status=0
     # shellcheck disable=SC2086 # a word or none
-    run exec killed $resume &
-    tries=0 # a slow machine may need a while for its first checkpoint
-    while [ ! -e "$folder/killed/checkpoint.safetensors" ] && [ $tries -lt 600 ]; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-    sleep "0.$(od -An -N2 -tu2 /dev/urandom | awk '{printf "%03d", 20 + $1 % 230}')"
-    kill -KILL $! 2>/dev/null || true
-    wait $! 2>/dev/null || true
-    done=$((done + 1))
-done
-run command killed --resume || { cat "$folder/killed.log"; exit 1; }
-cmp "$folder/whole/model.safetensors" "$folder/killed/model.safetensors"
-echo "$kills kills; $(grep -c . "$folder/killed.log") lines in the last log; the weights are equal"
+    run "$1" "$2" killed $resume || status=$?
+    [ $status -eq 0 ] || [ $status -eq $((128 + $1)) ] || { cat "$folder/killed/log" && echo "with the seed $seed" && exit 1; }
+    return $status
+}
+
+started=$(milliseconds)
+run 9 0 whole || { cat "$folder/whole/log" && exit 1; }
+milliseconds=$(($(milliseconds) - started))
+awk -v seed="$seed" -v kills="$kills" -v longest="$milliseconds" \
+    'BEGIN { srand(seed); for (i = 0; i < 4 * kills; i++) printf "%.4f\n", 0.001 + rand() * longest / 4000 }' >"$folder/moments"
+
+killed=0 runs=0 halves=0 first=0 writing=0
+if ! go_on 15 "$(awk -v milliseconds="$milliseconds" 'BEGIN { print milliseconds / 2000 }')" &&
+    [ -e "$folder/killed/checkpoint.safetensors" ] && ! grep -q 'stopped after step .* --resume' "$folder/killed/log"; then
+    cat "$folder/killed/log" && exit 1
+fi
+while [ "$killed" -lt "$kills" ] && read -r moment; do
+    if go_on 9 "$moment"; then
+        compare
+        continue
+    fi
+    killed=$((killed + 1))
+    [ -e "$folder/killed/checkpoint.safetensors" ] || first=$((first + 1))
+    now=$(find "$folder/killed" -name '*.tmp' | wc -l)
+    [ "$now" -eq "$halves" ] || writing=$((writing + 1))
+    halves=$now
+done <"$folder/moments"
+go_on 9 0
+compare
+echo "seed $seed: $killed kills in $runs runs, $first before the first checkpoint, $writing while a file was written; the weights are equal"

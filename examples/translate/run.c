@@ -3,7 +3,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "resume.h"
 
 const char *const run_files[] = {"checkpoint.safetensors",
                                  "model.safetensors",
@@ -88,48 +89,13 @@ bool run_save(const struct run *run)
            rapt_checkpoint_save(run_path(run->options, "checkpoint.safetensors", path, sizeof path), &checkpoint);
 }
 
-/* The length of the first part of a note; parts are set apart by ", ". */
-static size_t part_length(const char *note)
-{
-    const char *end = strstr(note, ", ");
-    return end ? (size_t)(end - note) : strlen(note);
-}
-
-/* "seed 0, not seed 1; hidden 64, not hidden 128" */
-static void describe_difference(const char *theirs, const char *ours, char *text, size_t size)
-{
-    size_t used = 0;
-    while (*theirs && *ours && used < size) {
-        size_t a = part_length(theirs), b = part_length(ours);
-        if (a != b || memcmp(theirs, ours, a) != 0)
-            used += (size_t)snprintf(text + used, size - used, "%s%.*s, not %.*s", used ? "; " : "", (int)a, theirs,
-                                     (int)b, ours);
-        theirs += theirs[a] ? a + 2 : a;
-        ours += ours[b] ? b + 2 : b;
-    }
-}
-
-/* Is the checkpoint of a run with the same options? */
-static bool check_note(const char *path, const char *ours)
-{
-    rapt_archive *archive = rapt_load_safetensors(path);
-    const char *theirs = archive ? rapt_archive_find_text(archive, "note") : NULL;
-    bool same = theirs && strcmp(theirs, ours) == 0;
-    char text[256] = "";
-    if (theirs && !same) describe_difference(theirs, ours, text, sizeof text);
-    if (archive && !same)
-        rapt_fail(RAPT_ERROR_FORMAT, "resume", "'%.150s' is of another run%s%s", path, *text ? ": " : "", text);
-    rapt_archive_free(archive);
-    return same;
-}
-
 bool run_resume(struct run *run)
 {
     RAPT_SCOPE;
     char path[4096];
     rapt_checkpoint read = {.module = &run->model->module, .optimizer = run->optimizer, .loader = run->batches};
     run_path(run->options, "checkpoint.safetensors", path, sizeof path);
-    if (!check_note(path, run->note) || !rapt_checkpoint_load(path, &read)) return false;
+    if (!resume_check_note(path, run->note) || !rapt_checkpoint_load(path, &read)) return false;
     if (!read.records || rapt_count(read.records) != present + rapt_count(run->curves))
         return rapt_fail(RAPT_ERROR_FORMAT, "resume", "%s is a checkpoint of some other program", path);
     run->step = read.step;

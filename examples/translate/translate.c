@@ -6,6 +6,7 @@
 #include "files.h"
 #include "interrupt.h"
 #include "options.h"
+#include "resume.h"
 #include "run.h"
 #include "saved_model.h"
 
@@ -35,13 +36,6 @@ static void introduce(const struct run *run)
     fflush(stdout);
 }
 
-static int stop(const struct run *run, int signal)
-{
-    fprintf(stderr, "stopped after step %lld of %lld; the same command with --resume goes on from there\n",
-            (long long)run->step, (long long)run->total_steps);
-    return 128 + signal;
-}
-
 static int train(const struct options *options, const struct pairs *pairs)
 {
     struct run run;
@@ -55,7 +49,7 @@ static int train(const struct options *options, const struct pairs *pairs)
     interrupt_release();
     if (good) good = saved_model_write(run_path(options, "model.safetensors", path, sizeof path), run.model, pairs);
     if (good && signal)
-        status = stop(&run, signal);
+        status = resume_announce(run.step, run.total_steps, signal);
     else if (!good || !evaluate(&run))
         status = complain_of_library();
     run_end(&run);

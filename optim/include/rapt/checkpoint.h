@@ -24,7 +24,8 @@ typedef struct rapt_checkpoint {
 } rapt_checkpoint;
 
 /* Writes the run, and the random state of the calling thread, so that at any moment the file is the old one or the
- * new one. False after an error. */
+ * new one; a process that is killed meanwhile leaves "PATH.….tmp" beside it, which nobody reads. False after an
+ * error. */
 RAPT_API bool rapt_checkpoint_save(const char *path, const rapt_checkpoint *checkpoint);
 
 /* Reads into the module, optimizer and random state; sets step, order and records (tensors of the innermost scope;

@@ -1,0 +1,48 @@
+/* Runs that are stopped and go on from their checkpoint. */
+#include "resume.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <rapt.h>
+
+/* The length of the first part of a note; parts are set apart by ", ". */
+static size_t part_length(const char *note)
+{
+    const char *end = strstr(note, ", ");
+    return end ? (size_t)(end - note) : strlen(note);
+}
+
+/* "seed 0, not seed 1; hidden 64, not hidden 128" */
+static void describe_difference(const char *theirs, const char *ours, char *text, size_t size)
+{
+    size_t used = 0;
+    while (*theirs && *ours && used < size) {
+        size_t a = part_length(theirs), b = part_length(ours);
+        if (a != b || memcmp(theirs, ours, a) != 0)
+            used += (size_t)snprintf(text + used, size - used, "%s%.*s, not %.*s", used ? "; " : "", (int)a, theirs,
+                                     (int)b, ours);
+        theirs += theirs[a] ? a + 2 : a;
+        ours += ours[b] ? b + 2 : b;
+    }
+}
+
+bool resume_check_note(const char *path, const char *ours)
+{
+    rapt_archive *archive = rapt_load_safetensors(path);
+    const char *theirs = archive ? rapt_archive_find_text(archive, "note") : NULL;
+    bool same = theirs && strcmp(theirs, ours) == 0;
+    char text[256] = "";
+    if (theirs && !same) describe_difference(theirs, ours, text, sizeof text);
+    if (archive && !same)
+        rapt_fail(RAPT_ERROR_FORMAT, "resume", "'%.150s' is of another run%s%s", path, *text ? ": " : "", text);
+    rapt_archive_free(archive);
+    return same;
+}
+
+int resume_announce(int64_t step, int64_t total, int signal)
+{
+    fprintf(stderr, "stopped after step %lld of %lld; the same command with --resume goes on from there\n",
+            (long long)step, (long long)total);
+    return 128 + signal;
+}

@@ -1,0 +1,92 @@
+/* A language model of bytes: a small GPT learns a text file, or sentences that this program makes up, and continues
+ * them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rapt.h>
+
+#include "files.h"
+#include "interrupt.h"
+#include "options.h"
+#include "resume.h"
+#include "sample.h"
+#include "text.h"
+#include "train.h"
+
+static bool check_prompt(const struct text *text, const char *prompt)
+{
+    for (const char *p = prompt; *p; p++)
+        if (text->token_of[(unsigned char)*p] < 0) {
+            fprintf(stderr, "gpt: the prompt has the byte 0x%02x, which the text does not have\n", (unsigned char)*p);
+            return false;
+        }
+    if (*prompt == '\0') fprintf(stderr, "gpt: the prompt is empty\n");
+    return *prompt != '\0';
+}
+
+/* When the disk is full by now, the text is still to come. */
+static bool save(rapt_gpt *gpt, const char *path)
+{
+    rapt_on_error(NULL);
+    const bool saved = rapt_module_save(&gpt->module, path);
+    if (!saved) fprintf(stderr, "%s\n", rapt_error());
+    rapt_clear_error();
+    rapt_on_error(rapt_exit_on_error);
+    return saved;
+}
+
+/* Shows what the model has learned, and returns what the program exits with. */
+static int present(rapt_gpt *gpt, const struct text *text, const struct options *o)
+{
+    const double loss = validate(gpt, text, o);
+    printf("validation loss %.4f (%.3f bits a byte)\n", loss, loss / log(2));
+    rapt_module_train(&gpt->module, false);
+    if (o->sample > 0) sample_print(gpt, text, o);
+    if (o->data) return EXIT_SUCCESS;
+    const int right = sample_count_right_ends(gpt, text);
+    printf("sentences ended as they must end: %d of 100\n", right);
+    return right >= 90 || o->steps < default_steps ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int run(const struct options *o, const struct text *text)
+{
+    const rapt_gpt_config config = {.vocabulary = text->vocabulary,
+                                    .context = o->context,
+                                    .hidden = o->hidden,
+                                    .layers = (int)o->layers,
+                                    .heads = (int)o->heads,
+                                    .dropout = o->dropout,
+                                    .positions = (rapt_gpt_positions)o->positions,
+                                    .kind = RAPT_FEED_FORWARD_GELU};
+    rapt_gpt *gpt = rapt_gpt_new(&config);
+    if (o->weights) rapt_module_load(&gpt->module, o->weights);
+    printf("%lld bytes of text, %lld different; %lld parameters\n", (long long)text->count, (long long)text->vocabulary,
+           (long long)rapt_module_parameter_count(&gpt->module));
+    if (o->checkpoint) interrupt_watch();
+    const int64_t steps = train(gpt, text, o);
+    const int signal = interrupt_signal();
+    interrupt_release();
+    const bool saved = !o->save || save(gpt, o->save);
+    const int status = signal ? resume_announce(steps, o->steps, signal) : present(gpt, text, o);
+    rapt_module_free(&gpt->module);
+    return saved ? status : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    struct text text = {0};
+    int status = options_parse(argc, argv, &o);
+    if (status >= 0) return status;
+    rapt_on_error(rapt_exit_on_error);
+    rapt_seed((uint64_t)o.seed);
+    if (o.threads > 0) rapt_set_threads((int)o.threads);
+    bool good = (!o.save || file_can_be_saved("gpt", o.save)) &&
+                (!o.checkpoint || file_can_be_saved("gpt", o.checkpoint)) &&
+                (o.data ? text_read(o.data, &text) : text_make_up(&text)) && text_index(&text, o.context) &&
+                check_prompt(&text, o.prompt);
+    status = good ? run(&o, &text) : EXIT_FAILURE;
+    free(text.bytes);
+    return status;
+}

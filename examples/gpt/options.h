@@ -1,0 +1,24 @@
+/* What the language model can be told. */
+#ifndef GPT_OPTIONS_H
+#define GPT_OPTIONS_H
+
+#include "text.h"
+
+enum { default_steps = 400 };
+
+struct options {
+    const char *data; /* NULL: sentences are made up */
+    const char *prompt, *weights, *save, *log, *checkpoint;
+    bool resumes;
+    int preset, positions;
+    int64_t steps, batch, context, hidden, layers, heads, sample, top_k, seed, threads, checkpoint_every;
+    double learning_rate, dropout, temperature, top_p;
+};
+
+/* Reads the command line. -1: run; otherwise the program is to exit with that status, all is said. */
+int options_parse(int argc, char **argv, struct options *options);
+
+/* The options that decide the weights of a run, as a line: a run goes on only with the same. */
+void options_note(const struct options *options, const struct text *text, char *note, size_t size);
+
+#endif

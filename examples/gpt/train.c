@@ -1,0 +1,85 @@
+/* The training loop. */
+#include "train.h"
+
+#include "interrupt.h"
+#include "resume.h"
+
+static rapt_tensor *loss_of(rapt_gpt *gpt, rapt_tensor *inputs, rapt_tensor *targets)
+{
+    return rapt_gpt_loss(gpt, inputs, targets, NULL);
+}
+
+double validate(rapt_gpt *gpt, const struct text *text, const struct options *o)
+{
+    RAPT_NO_GRADIENT;
+    enum { most = 64 };
+    const int64_t windows = (text->count - text->training - 1) / o->context, size = windows < most ? windows : most;
+    const int64_t batches = windows / size; /* a last, shorter one would weigh too much */
+    double sum = 0;
+    rapt_module_train(&gpt->module, false);
+    for (int64_t batch = 0; batch < batches; batch++) {
+        RAPT_SCOPE;
+        int64_t starts[most];
+        for (int64_t i = 0; i < size; i++) starts[i] = text->training + (batch * size + i) * o->context;
+        rapt_tensor *inputs, *targets;
+        text_windows(text, size, starts, o->context, &inputs, &targets);
+        sum += rapt_item(loss_of(gpt, inputs, targets));
+    }
+    rapt_module_train(&gpt->module, true);
+    return sum / (double)batches;
+}
+
+static double train_step(rapt_gpt *gpt, rapt_optimizer *adamw, const struct text *text, const struct options *o)
+{
+    RAPT_SCOPE;
+    rapt_tensor *inputs, *targets, *starts = rapt_randint(0, text->training - o->context, RAPT_SHAPE(o->batch));
+    text_windows(text, o->batch, rapt_data(starts), o->context, &inputs, &targets);
+    rapt_tensor *loss = loss_of(gpt, inputs, targets);
+    rapt_backward(loss);
+    rapt_optimizer_step_clipped(adamw, 1, NULL);
+    return rapt_item(loss);
+}
+
+/* The settings of nanoGPT: weight decay on matrices only, warm-up, cosine to a tenth. */
+static rapt_optimizer *optimizer_of(rapt_gpt *gpt, const struct options *o)
+{
+    rapt_optimizer *adamw =
+        rapt_adamw_new(&gpt->module,
+                       &(rapt_adam_config){.learning_rate = o->learning_rate, .beta2 = 0.99, .weight_decay = 0.1});
+    rapt_optimizer_group(adamw, "*.ln_*", &(rapt_group_config){.weight_decay = RAPT_ZERO});
+    return adamw;
+}
+
+static double learning_rate(const struct options *o, int64_t step)
+{
+    const rapt_schedule schedule = {.kind = RAPT_SCHEDULE_COSINE,
+                                    .warm_up = o->steps / 20,
+                                    .total = o->steps,
+                                    .final = 0.1};
+    return o->learning_rate * rapt_schedule_factor(&schedule, step);
+}
+
+int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *o)
+{
+    char note[1024];
+    options_note(o, text, note, sizeof note);
+    rapt_optimizer *adamw = optimizer_of(gpt, o);
+    rapt_checkpoint run = {.module = &gpt->module, .optimizer = adamw, .note = note};
+    if (o->resumes && resume_check_note(o->checkpoint, note)) rapt_checkpoint_load(o->checkpoint, &run);
+    rapt_metrics *log = o->log ? rapt_metrics_open(o->log, RAPT_METRICS_BY_NAME, run.step > 0) : NULL;
+    rapt_progress progress = rapt_progress_start(stderr, run.step, o->steps);
+    while (run.step < o->steps && !interrupt_signal()) {
+        const double rate = learning_rate(o, run.step);
+        rapt_optimizer_set_learning_rate(adamw, rate);
+        const double loss = train_step(gpt, adamw, text, o);
+        rapt_progress_step(&progress, loss, o->batch * o->context);
+        if (log) rapt_metrics_write(log, run.step, RAPT_METRIC_ROW({"loss", loss}, {"learning_rate", rate}));
+        run.step++;
+        if (o->checkpoint && run.step % o->checkpoint_every == 0) rapt_checkpoint_save(o->checkpoint, &run);
+    }
+    rapt_progress_end(&progress);
+    rapt_metrics_close(log);
+    if (o->checkpoint) rapt_checkpoint_save(o->checkpoint, &run);
+    rapt_optimizer_free(adamw);
+    return run.step;
+}
