@@ -1,9 +1,9 @@
 /* Inputs made from the samples of the op table, and what is done with them. */
 #include "ops.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 unsigned op_dtypes(const op_row *row)
 {
@@ -67,9 +67,9 @@ static double value_in(op_domain domain, int input, double place, double count, 
     return NAN;
 }
 
-static void fill(array *a, op_domain domain, int input, rapt_dtype dtype, int64_t limit)
+static void fill(array *a, op_domain domain, int input, rapt_dtype dtype, int64_t limit, int draw)
 {
-    uint64_t state = (uint64_t)(input + 1) * 1000003 + (uint64_t)a->count;
+    uint64_t state = (uint64_t)(input + 1) * 1000003 + (uint64_t)a->count + (uint64_t)draw * 15485863;
     fill_places(a, &state);
     bool whole = !rapt_dtype_is_floating(dtype) && domain <= small;
     double count = a->count > 64 ? 64 : (double)a->count;
@@ -106,7 +106,15 @@ bool op_case_differentiable(const op_case *c, int input)
     return c->inputs[input] && c->row->differentiable >> input & 1;
 }
 
-op_case op_case_new(const op_row *row, const op_sample *sample, rapt_dtype dtype, op_layout layout, bool gradient)
+static rapt_tensor *must_be_there(rapt_tensor *input, const char *name)
+{
+    if (input) return input;
+    fprintf(stderr, "no input for %s: %s\n", name, rapt_error());
+    abort();
+}
+
+op_case op_case_draw(const op_row *row, const op_sample *sample, rapt_dtype dtype, op_layout layout, bool gradient,
+                     int draw)
 {
     op_case c = {.row = row, .sample = sample};
     int at = snprintf(c.name, sizeof c.name, "%s(", row->name);
@@ -115,16 +123,17 @@ op_case op_case_new(const op_row *row, const op_sample *sample, rapt_dtype dtype
         char text[64] = "NULL";
         if (shape->state == given) {
             c.arrays[c.count] = array_new(shape->rank, shape->shape);
-            fill(&c.arrays[c.count], row->domain[c.count], c.count, dtype, sample->limit);
-            c.inputs[c.count] = op_lay_out(&c.arrays[c.count], dtype_of(row->domain[c.count], dtype), layout);
-            cr_assert(c.inputs[c.count], "no input for %s: %s", row->name, rapt_error());
+            fill(&c.arrays[c.count], row->domain[c.count], c.count, dtype, sample->limit, draw);
+            c.inputs[c.count] =
+                must_be_there(op_lay_out(&c.arrays[c.count], dtype_of(row->domain[c.count], dtype), layout), row->name);
             if (layout == expanded) {
                 array_free(&c.arrays[c.count]);
                 c.arrays[c.count] = array_read(c.inputs[c.count]);
             }
             rapt_describe(c.inputs[c.count], text, sizeof text);
         }
-        if (gradient && op_case_differentiable(&c, c.count)) cr_assert(rapt_require_gradient(c.inputs[c.count]));
+        if (gradient && op_case_differentiable(&c, c.count))
+            must_be_there(rapt_require_gradient(c.inputs[c.count]), row->name);
         if (at < (int)sizeof c.name)
             at += snprintf(c.name + at, sizeof c.name - (size_t)at, "%s%s", c.count ? ", " : "", text);
     }
@@ -133,6 +142,11 @@ op_case op_case_new(const op_row *row, const op_sample *sample, rapt_dtype dtype
         snprintf(c.name + at, sizeof c.name - (size_t)at, ") %s %d", fails ? "failure" : "sample",
                  (int)(sample - (fails ? row->failures : row->samples)));
     return c;
+}
+
+op_case op_case_new(const op_row *row, const op_sample *sample, rapt_dtype dtype, op_layout layout, bool gradient)
+{
+    return op_case_draw(row, sample, dtype, layout, gradient, 0);
 }
 
 void op_case_free(op_case *c)
@@ -199,7 +213,7 @@ bool op_case_gradients(const op_case *c, rapt_tensor **gradients)
     rapt_tensor *y = op_case_call(c);
     if (!y) return false;
     array numbers = array_new(rapt_rank(y), rapt_shape(y));
-    fill(&numbers, any_value, 0, RAPT_FLOAT64, 0);
+    fill(&numbers, any_value, 0, RAPT_FLOAT64, 0, 0);
     rapt_tensor *cotangent = op_lay_out(&numbers, rapt_get_dtype(y), dense);
     array_free(&numbers);
     if (!cotangent || !rapt_gradients(1, &y, &cotangent, count, wanted, found, 0)) return false;
@@ -207,19 +221,58 @@ bool op_case_gradients(const op_case *c, rapt_tensor **gradients)
     return true;
 }
 
+double array_largest(const array *a)
+{
+    double largest = 0.1;
+    for (int64_t i = 0; i < a->count; i++) largest = fmax(largest, fabs(a->data[i]));
+    return largest;
+}
+
+static bool same_shape(const array *a, const array *b)
+{
+    bool same = a->rank == b->rank;
+    for (int axis = 0; axis < a->rank && same; axis++) same = a->shape[axis] == b->shape[axis];
+    return same;
+}
+
+static bool same_number(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
 int64_t array_differs(const array *got, const array *expected, double relative, double slack)
 {
-    if (got->rank != expected->rank) return -2;
-    for (int axis = 0; axis < got->rank; axis++)
-        if (got->shape[axis] != expected->shape[axis]) return -2;
-    double largest = 0.1; /* results of cancellation are no better than this allows */
-    for (int64_t i = 0; i < expected->count; i++) largest = fmax(largest, fabs(expected->data[i]));
+    if (!same_shape(got, expected)) return -2;
+    const double largest = array_largest(expected);
     for (int64_t i = 0; i < expected->count; i++) {
         double a = got->data[i], b = expected->data[i];
-        bool same = a == b || (isnan(a) && isnan(b));
-        if (!same && !(fabs(a - b) <= relative * (fabs(b) + slack * largest))) return i;
+        if (!same_number(a, b) && !(fabs(a - b) <= relative * (fabs(b) + slack * largest))) return i;
     }
     return -1;
+}
+
+double array_error(const array *got, const array *expected, double slack)
+{
+    if (!same_shape(got, expected)) return (double)INFINITY;
+    double worst = 0;
+    for (int64_t i = 0; i < expected->count; i++) {
+        const double a = got->data[i], b = expected->data[i];
+        const double error = same_number(a, b) ? 0 : fabs(a - b) / (fabs(b) + slack);
+        worst = isnan(error) ? (double)INFINITY : fmax(worst, error);
+    }
+    return worst;
+}
+
+double op_tolerance(const op_row *row, rapt_dtype dtype)
+{
+    if (!rapt_dtype_is_floating(dtype)) return 0;
+    if (dtype == RAPT_FLOAT32) return row->element ? 6e-7 : 4e-6;
+    return row->element ? 4e-15 : 1e-13;
+}
+
+double op_slack(const op_row *row)
+{
+    return row->element ? 0.05 : 1;
 }
 
 const char *op_error_name(const op_row *row)

@@ -134,6 +134,9 @@ typedef struct op_case {
 
 /* Tensors of the innermost scope. With `gradient`, the differentiable ones are leaves. Freed by op_case_free. */
 op_case op_case_new(const op_row *row, const op_sample *sample, rapt_dtype dtype, op_layout layout, bool gradient);
+/* The same with other numbers for each draw; op_case_new is draw 0. */
+op_case op_case_draw(const op_row *row, const op_sample *sample, rapt_dtype dtype, op_layout layout, bool gradient,
+                     int draw);
 void op_case_free(op_case *c);
 
 rapt_tensor *op_case_call(const op_case *c);
@@ -147,9 +150,19 @@ rapt_dtype op_case_result(const op_case *c, rapt_dtype dtype);
  * only. False after an error. */
 bool op_case_gradients(const op_case *c, rapt_tensor **gradients);
 
+/* The largest magnitude of the elements; 0.1 at least: results of cancellation are no better than this allows. */
+double array_largest(const array *a);
+
+/* The largest |got − expected| / (|expected| + slack); infinite where shapes differ or one alone is NaN. */
+double array_error(const array *got, const array *expected, double slack);
+
 /* The place where two arrays differ: −1 where nowhere, −2 where their shapes do. Allowed is relative · (the number's
  * size + slack · the size of the largest); 0 demands equal ones. */
 int64_t array_differs(const array *got, const array *expected, double relative, double slack);
+
+/* How far the op may be from its reference, as array_differs takes it; the result is of floating inputs. */
+double op_tolerance(const op_row *row, rapt_dtype dtype);
+double op_slack(const op_row *row);
 
 /* What errors call the op. */
 const char *op_error_name(const op_row *row);

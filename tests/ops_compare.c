@@ -180,10 +180,9 @@ static const op_sample pairs[] = {
 
 static const op_sample misfits[] = {{.in = {SHAPE(2, 3), SHAPE(4, 3)}, .error = RAPT_ERROR_SHAPE}};
 
-static const op_sample singles[] = {{.in = {SHAPE(3, 4)}},
-                                    {.in = {SCALAR}},
-                                    {.in = {SHAPE(0, 2)}},
-                                    {.in = {SHAPE(61, 1031)}, .large = true}};
+static const op_sample singles[] = {{.in = {SHAPE(3, 4)}}, {.in = {SCALAR}},
+                                    {.in = {SHAPE(0, 2)}}, {.in = {SHAPE(2, 1, 5)}},
+                                    {.in = {SHAPE(19)}},   {.in = {SHAPE(61, 1031)}, .large = true}};
 
 /* A number that bool has too. */
 static const op_sample with_number[] = {
