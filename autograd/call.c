@@ -189,7 +189,8 @@ rapt_tensor *rapt_call_gradient_so_far(const rapt_call *call, int input)
 static __attribute__((noinline, cold)) bool fail_given(rapt_call *call, int input, const rapt_tensor *gradient)
 {
     call->failed = true;
-    if (!gradient || !check_index(call, "input", input, call->count)) return false;
+    if (!check_index(call, "input", input, call->count)) return false;
+    if (!gradient) return rapt_fail(RAPT_ERROR_NULL, call->op->name, "its vjp gave input %d a NULL gradient", input);
     if (!call->node)
         return rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward gave a gradient, which only a vjp can");
     return rapt_fail(RAPT_ERROR_GRAPH, call->op->name,

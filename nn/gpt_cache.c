@@ -34,7 +34,7 @@ rapt_gpt_cache *rapt_gpt_cache_new(rapt_gpt *gpt)
 
 void rapt_gpt_cache_clear(rapt_gpt_cache *cache)
 {
-    if (!cache) return;
+    if (!cache || rapt_was_freed("gpt_cache_clear", cache)) return;
     for (int i = 0; i < cache->gpt->config.layers; i++) rapt_attention_cache_clear(&cache->blocks[i]);
     rapt_release(cache->tokens);
     cache->tokens = NULL;
@@ -43,19 +43,21 @@ void rapt_gpt_cache_clear(rapt_gpt_cache *cache)
 
 void rapt_gpt_cache_free(rapt_gpt_cache *cache)
 {
+    if (rapt_was_freed("gpt_cache_free", cache)) return;
     rapt_gpt_cache_clear(cache);
-    free(cache);
+    rapt_free_object(cache, "GPT's cache");
 }
 
 int64_t rapt_gpt_cache_length(const rapt_gpt_cache *cache)
 {
     if (!cache) rapt_fail(RAPT_ERROR_NULL, op, "the cache is NULL");
-    return cache ? cache->length : 0;
+    return cache && !rapt_was_freed(op, cache) ? cache->length : 0;
 }
 
 bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows)
 {
     if (!cache || !rows) return rapt_fail(RAPT_ERROR_NULL, op, cache ? "the rows are NULL" : "the cache is NULL");
+    if (rapt_was_freed(op, cache)) return false;
     if (!cache->tokens) return true;
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
@@ -141,6 +143,7 @@ rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache
 {
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)gpt);
+    if (rapt_was_freed(op, cache)) return NULL;
     if (cache && gpt && cache->gpt != gpt) {
         rapt_fail(RAPT_ERROR_VALUE, op, "the cache belongs to another model");
         return NULL;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "nn/entry.h"
+#include "tensor/debug.h"
 #include "tensor/random.h"
 
 void *rapt_module_new(size_t size, const rapt_module_class *kind)
@@ -65,7 +66,9 @@ static void give_share(rapt_module *module)
     rapt_module_tree_changes();
     rapt_module_forget_paths(module);
     free(module->entries);
-    free(module);
+    module->entries = NULL;
+    module->count = 0;
+    rapt_free_object(module, module->kind->name);
 }
 
 /* Takes one share from those that the program holds; false when it holds none. */
@@ -86,12 +89,12 @@ static bool adopt(rapt_module *module)
 
 void rapt_module_free(rapt_module *module)
 {
-    if (module && take_held(module)) give_share(module);
+    if (module && !rapt_was_freed("module_free", module) && take_held(module)) give_share(module);
 }
 
 void *rapt_module_retain(rapt_module *module)
 {
-    if (!module) return NULL;
+    if (!module || rapt_was_freed("module_retain", module)) return NULL;
     __atomic_add_fetch(&module->shares, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&module->held, 1, __ATOMIC_RELAXED);
     return module;
@@ -142,8 +145,9 @@ static bool add_entry(rapt_module *module, const char *name, rapt_module_entry e
 
 static rapt_tensor *add_tensor(rapt_module *module, const char *name, rapt_tensor *tensor, bool is_parameter)
 {
-    if (!module) return NULL;
-    bool good = tensor && add_entry(module, name, (rapt_module_entry){.tensor = tensor, .is_parameter = is_parameter});
+    if (!module || rapt_was_freed("module_add", module)) return NULL;
+    bool good = tensor && rapt_check_alive(module->kind->name, "the tensor", tensor) &&
+                add_entry(module, name, (rapt_module_entry){.tensor = tensor, .is_parameter = is_parameter});
     if (good && is_parameter && !rapt_require_gradient(tensor)) {
         free(module->entries[--module->count].name);
         good = false;
@@ -189,6 +193,8 @@ static bool is_cycle(rapt_module *module, rapt_module *child)
 
 void *rapt_module_add_child(rapt_module *module, const char *name, rapt_module *child)
 {
+    if (rapt_was_freed("module_add_child", module)) module = NULL;
+    if (rapt_was_freed("module_add_child", child)) child = NULL;
     if (module && child && is_cycle(module, child)) {
         module->failed = true;
         rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "member '%s' (%s) is the module itself or has it below it",

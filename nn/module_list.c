@@ -4,6 +4,8 @@
 
 #include <rapt/module.h>
 
+#include "tensor/debug.h"
+
 static bool add_one(const char *name, rapt_tensor *tensor, void *context)
 {
     (void)name, (void)tensor;
@@ -40,12 +42,12 @@ rapt_tensor_list *rapt_module_list(const rapt_module *module, int what)
 
 void rapt_tensor_list_free(rapt_tensor_list *list)
 {
-    if (!list) return;
+    if (!list || rapt_was_freed("tensor_list_free", list)) return;
     for (int i = 0; i < list->count; i++) {
         rapt_release(list->tensors[i]);
         free(list->names[i]);
     }
     free(list->tensors);
     free(list->names);
-    free(list);
+    rapt_free_object(list, "list of tensors");
 }

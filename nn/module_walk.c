@@ -18,6 +18,7 @@ static bool each(rapt_pointer_set *met, rapt_module *module, bool (*function)(ra
 
 bool rapt_module_each(rapt_module *module, bool (*function)(rapt_module *module, void *context), void *context)
 {
+    if (rapt_was_freed("module", module)) return false;
     rapt_pointer_set met = {0};
     const bool all = each(&met, module, function, context);
     rapt_pointer_set_free(&met);
@@ -88,6 +89,7 @@ bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor 
 {
     if (!module || !visitor)
         return rapt_fail(RAPT_ERROR_NULL, "module_visit", "%s is NULL", module ? "visitor" : "module");
+    if (rapt_was_freed("module_visit", module)) return false;
     walk w = {.what = what, .visitor = visitor, .context = context};
     const bool all = visit(&w, module, 0);
     rapt_pointer_set_free(&w.modules);
@@ -148,6 +150,7 @@ static rapt_tensor *find(const rapt_module *module, const char *name)
 
 rapt_tensor *rapt_module_find(const rapt_module *module, const char *name)
 {
+    if (rapt_was_freed("module_find", module)) return NULL;
     if (module && name) return find(module, name);
     rapt_fail(RAPT_ERROR_NULL, "module_find", "%s is NULL", module ? "name" : "module");
     return NULL;

@@ -5,6 +5,7 @@
 
 #include "core.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 bool rapt_accumulate(rapt_accumulation *accumulation, rapt_tensor *loss, double weight)
 {
@@ -30,6 +31,7 @@ bool rapt_accumulation_end(rapt_accumulation *accumulation, rapt_optimizer *opti
 {
     const char *op = "accumulation_end";
     if (!accumulation || !optimizer) return rapt_fail_null(op, accumulation ? "optimizer" : "accumulation");
+    if (rapt_was_freed(op, optimizer)) return false;
     if (!(accumulation->weight > 0))
         return rapt_fail(RAPT_ERROR_VALUE, op, "there was no part; rapt_accumulate expected before it");
     for (int i = 0; i < optimizer->count; i++)

@@ -8,6 +8,7 @@
 #include "archive.h"
 #include "core.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 struct rapt_average {
     rapt_module *module;
@@ -35,13 +36,15 @@ rapt_average *rapt_average_new(rapt_module *module, const rapt_average_config *c
 
 void rapt_average_free(rapt_average *average)
 {
-    if (average) rapt_archive_free(average->values);
-    free(average);
+    if (!average || rapt_was_freed("average_free", average)) return;
+    rapt_archive_free(average->values);
+    rapt_free_object(average, "average");
 }
 
 static bool check(const char *op, const rapt_average *average)
 {
     if (!average) return rapt_fail_null(op, "average");
+    if (rapt_was_freed(op, average)) return false;
     return !average->is_swapped ||
            rapt_fail(RAPT_ERROR_VALUE, op, "the module has the averages now; rapt_average_swap expected before it");
 }
@@ -60,6 +63,7 @@ bool rapt_average_update(rapt_average *average)
 bool rapt_average_swap(rapt_average *average)
 {
     if (!average) return rapt_fail_null("average_swap", "average");
+    if (rapt_was_freed("average_swap", average)) return false;
     rapt_archive *present = rapt_module_snapshot(average->module);
     if (!present || !rapt_module_from_archive(average->module, NULL, average->values)) {
         rapt_archive_free(present);

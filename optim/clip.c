@@ -3,11 +3,13 @@
 
 #include "autograd/observe.h"
 #include "core.h"
+#include "tensor/debug.h"
 #include "tensor/map.h"
 
 bool rapt_check_clipping(const char *op, const rapt_optimizer *optimizer, double limit)
 {
     if (!optimizer) return rapt_fail_null(op, "optimizer");
+    if (rapt_was_freed(op, optimizer)) return false;
     return limit > 0 || rapt_fail(RAPT_ERROR_VALUE, op, "the limit is %g; a number above 0 expected", limit);
 }
 

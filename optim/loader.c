@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 static const char op[] = "loader";
 
@@ -72,7 +73,7 @@ rapt_loader *rapt_loader_new(const rapt_loader_config *config)
 
 void rapt_loader_free(rapt_loader *loader)
 {
-    if (!loader) return;
+    if (!loader || rapt_was_freed("loader_free", loader)) return;
     leave_lost_thread(loader);
     rapt_prefetch_free(loader->prefetch);
     rapt_loader_drop(&loader->present);
@@ -84,7 +85,7 @@ void rapt_loader_free(rapt_loader *loader)
     free(loader->lengths);
     free(loader->plan.order);
     free(loader->plan.ends);
-    free(loader);
+    rapt_free_object(loader, "loader");
 }
 
 void rapt_loader_drop(rapt_made_batch *made)
@@ -160,6 +161,7 @@ static void end(rapt_loader *loader)
 bool rapt_loader_next(rapt_loader *loader, rapt_batch *batch)
 {
     if (!loader || !batch) return rapt_fail_null("loader_next", loader ? "batch" : "loader");
+    if (rapt_was_freed("loader_next", loader)) return false;
     leave_lost_thread(loader);
     rapt_loader_drop(&loader->present);
     if (loader->has_ended) {
@@ -187,6 +189,7 @@ bool rapt_loader_next(rapt_loader *loader, rapt_batch *batch)
 int64_t rapt_loader_count_batches(rapt_loader *loader)
 {
     if (!loader) return rapt_fail_null("loader_count_batches", "loader"), -1;
+    if (rapt_was_freed("loader_count_batches", loader)) return -1;
     if (loader->is_planned) return loader->plan.batches;
     leave_lost_thread(loader);
     const rapt_loader_config *c = &loader->config;
@@ -200,6 +203,7 @@ int64_t rapt_loader_count_batches(rapt_loader *loader)
 bool rapt_loader_get_state(const rapt_loader *loader, rapt_loader_state *state)
 {
     if (!loader || !state) return rapt_fail_null("loader_get_state", loader ? "state" : "loader");
+    if (rapt_was_freed("loader_get_state", loader)) return false;
     *state = loader->state;
     return true;
 }
@@ -216,6 +220,7 @@ bool rapt_loader_check_state(const char *of, const rapt_loader *loader, const ra
 bool rapt_loader_set_state(rapt_loader *loader, rapt_loader_state state)
 {
     if (!loader) return rapt_fail_null("loader_set_state", "loader");
+    if (rapt_was_freed("loader_set_state", loader)) return false;
     if (!rapt_loader_check_state("loader_set_state", loader, &state)) return false;
     leave_lost_thread(loader);
     if (loader->prefetch) rapt_prefetch_stop(loader->prefetch);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 static const rapt_metrics_kind *const kinds[] = {
     [RAPT_METRICS_CSV] = &rapt_csv_kind,
@@ -117,6 +118,7 @@ static bool write_room(rapt_metrics *metrics)
 bool rapt_metrics_write(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list)
 {
     if (!metrics) return rapt_fail_null("metrics_write", "metrics");
+    if (rapt_was_freed("metrics_write", metrics)) return false;
     if (!check_row(count, list)) return false;
     metrics->used = 0;
     return metrics->kind->put_row(metrics, step, count, list) && write_room(metrics);
@@ -125,12 +127,13 @@ bool rapt_metrics_write(rapt_metrics *metrics, int64_t step, int count, const ra
 bool rapt_metrics_close(rapt_metrics *metrics)
 {
     if (!metrics) return true;
+    if (rapt_was_freed("metrics_close", metrics)) return false;
     bool good = !metrics->stream || fclose(metrics->stream) == 0;
     if (!good)
         rapt_fail(RAPT_ERROR_FILE, "metrics_close", "'%s' cannot be written: %s", metrics->path, strerror(errno));
     free(metrics->path);
     free(metrics->room);
     free(metrics->columns);
-    free(metrics);
+    rapt_free_object(metrics, "metrics");
     return good;
 }

@@ -3,6 +3,7 @@
 
 #include "core.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 #include "tensor/system.h"
 
 enum { momentum_state, adam_states, default_iterations = 5 };
@@ -118,6 +119,7 @@ bool rapt_muon_by_adamw(rapt_optimizer *optimizer, const char *pattern)
 {
     const char *op = "muon_by_adamw";
     if (!optimizer || !pattern) return rapt_fail_null(op, optimizer ? "pattern" : "optimizer");
+    if (rapt_was_freed(op, optimizer)) return false;
     if (optimizer->kind != &muon_class)
         return rapt_fail(RAPT_ERROR_VALUE, op, "the optimizer is %s; Muon expected", optimizer->kind->name);
     if (optimizer->steps > 0)

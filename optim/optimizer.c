@@ -5,6 +5,7 @@
 
 #include "core.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 #include "tensor/system.h"
 
 double rapt_or_default(double number, double otherwise)
@@ -61,7 +62,7 @@ rapt_optimizer *rapt_optimizer_finish(rapt_optimizer *optimizer, bool good, rapt
 
 void rapt_optimizer_free(rapt_optimizer *optimizer)
 {
-    if (!optimizer) return;
+    if (!optimizer || rapt_was_freed("optimizer_free", optimizer)) return;
     for (int i = 0; i < optimizer->count; i++) {
         rapt_slot *slot = &optimizer->slots[i];
         for (int k = 0; k < RAPT_MAX_STATES; k++) rapt_release(slot->states[k]);
@@ -70,7 +71,7 @@ void rapt_optimizer_free(rapt_optimizer *optimizer)
     }
     free(optimizer->slots);
     free(optimizer->groups);
-    free(optimizer);
+    rapt_free_object(optimizer, optimizer->kind->name);
 }
 
 static bool check_name(const rapt_optimizer *optimizer, const char *name)
@@ -117,6 +118,7 @@ static bool add_slot(rapt_optimizer *optimizer, const char *name, rapt_tensor *p
 bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor *parameter)
 {
     if (!optimizer) return rapt_fail_null("optimizer_add", "optimizer");
+    if (rapt_was_freed("optimizer_add", optimizer)) return false;
     if (name && parameter && (!parameter->link || !parameter->link->kind->is_leaf))
         return rapt_fail(RAPT_ERROR_GRAPH, optimizer->kind->name,
                          "'%s' is no leaf; a tensor after rapt_require_gradient expected", name);
@@ -128,6 +130,7 @@ bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const 
     const char *op = "optimizer_group";
     if (!optimizer || !pattern || !config)
         return rapt_fail_null(op, !optimizer ? "optimizer" : !pattern ? "pattern" : "config");
+    if (rapt_was_freed(op, optimizer)) return false;
     double checked;
     if (!rapt_take_number(op, "learning_rate", config->learning_rate, 0, INFINITY, &checked) ||
         !rapt_take_number(op, "weight_decay", config->weight_decay, 0, INFINITY, &checked))
@@ -149,13 +152,15 @@ bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const 
 
 void rapt_optimizer_clear_gradients(rapt_optimizer *optimizer)
 {
+    if (rapt_was_freed("optimizer_clear_gradients", optimizer)) return;
     for (int i = 0; optimizer && i < optimizer->count; i++) rapt_clear_gradient(optimizer->slots[i].parameter);
 }
 
 double rapt_optimizer_get_learning_rate(const rapt_optimizer *optimizer)
 {
-    if (optimizer) return optimizer->learning_rate;
-    rapt_fail_null("optimizer_get_learning_rate", "optimizer");
+    const char *op = "optimizer_get_learning_rate";
+    if (optimizer && !rapt_was_freed(op, optimizer)) return optimizer->learning_rate;
+    rapt_fail_null(op, "optimizer");
     return NAN;
 }
 
@@ -163,6 +168,7 @@ bool rapt_optimizer_set_learning_rate(rapt_optimizer *optimizer, double learning
 {
     const char *op = "optimizer_set_learning_rate";
     if (!optimizer) return rapt_fail_null(op, "optimizer");
+    if (rapt_was_freed(op, optimizer)) return false;
     double checked;
     if (!rapt_take_number(op, "learning_rate", learning_rate, 0, INFINITY, &checked)) return false;
     optimizer->learning_rate = checked;
@@ -171,7 +177,8 @@ bool rapt_optimizer_set_learning_rate(rapt_optimizer *optimizer, double learning
 
 int64_t rapt_optimizer_get_steps(const rapt_optimizer *optimizer)
 {
-    if (optimizer) return optimizer->steps;
-    rapt_fail_null("optimizer_get_steps", "optimizer");
+    const char *op = "optimizer_get_steps";
+    if (optimizer && !rapt_was_freed(op, optimizer)) return optimizer->steps;
+    rapt_fail_null(op, "optimizer");
     return 0;
 }

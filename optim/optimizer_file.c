@@ -7,6 +7,7 @@
 #include "archive.h"
 #include "core.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 enum { full_name_size = 2 * RAPT_PARAMETER_NAME_SIZE };
 
@@ -44,6 +45,7 @@ bool rapt_optimizer_to_archive(const rapt_optimizer *optimizer, const char *pref
 {
     const char *op = "optimizer_to_archive";
     if (!optimizer || !archive) return rapt_fail_null(op, optimizer ? "archive" : "optimizer");
+    if (rapt_was_freed(op, optimizer) || rapt_was_freed(op, archive)) return false;
     RAPT_SCOPE;
     char name[full_name_size], description[128];
     describe(optimizer, description);
@@ -100,6 +102,7 @@ bool rapt_optimizer_read(const rapt_optimizer *optimizer, const char *prefix, co
     const char *op = "optimizer_from_archive";
     *image = (rapt_optimizer_image){0};
     if (!optimizer || !archive) return rapt_fail_null(op, optimizer ? "archive" : "optimizer");
+    if (rapt_was_freed(op, optimizer) || rapt_was_freed(op, archive)) return false;
     if (!read_header(optimizer, prefix, archive, image)) return false;
     image->slots = calloc((size_t)optimizer->count + 1, sizeof *image->slots);
     if (!image->slots)

@@ -4,6 +4,7 @@
 
 #include "autograd/observe.h"
 #include "core.h"
+#include "tensor/debug.h"
 #include "tensor/map.h"
 
 /* By itself, or by its group. */
@@ -191,7 +192,9 @@ static bool step(rapt_optimizer *optimizer, double gradient_factor)
 
 bool rapt_optimizer_step(rapt_optimizer *optimizer)
 {
-    return optimizer ? step(optimizer, 1) : rapt_fail_null("optimizer_step", "optimizer");
+    const char *op = "optimizer_step";
+    if (!optimizer) return rapt_fail_null(op, "optimizer");
+    return !rapt_was_freed(op, optimizer) && step(optimizer, 1);
 }
 
 /* What is made of the gradients by ops reads them often, and so they are multiplied first. */

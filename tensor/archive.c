@@ -93,18 +93,19 @@ rapt_archive *rapt_archive_new(void)
 
 void rapt_archive_free(rapt_archive *archive)
 {
-    if (!archive) return;
+    if (!archive || rapt_was_freed("archive_free", archive)) return;
     for (int64_t i = 0; i < archive->tensors.count; i++) rapt_release(archive->tensors.entries[i].value);
     for (int64_t i = 0; i < archive->texts.count; i++) free(archive->texts.entries[i].value);
     rapt_names_free(&archive->tensors);
     rapt_names_free(&archive->texts);
-    free(archive);
+    rapt_free_object(archive, "archive");
 }
 
 bool rapt_archive_add(rapt_archive *archive, const char *name, rapt_tensor *tensor)
 {
     if (!archive || !name || !tensor)
         return rapt_fail_null("archive_add", !archive ? "archive" : !name ? "name" : "tensor");
+    if (rapt_was_freed("archive_add", archive)) return false;
     if (!rapt_check_alive("archive_add", "the tensor", tensor)) return false;
     if (strcmp(name, RAPT_METADATA_KEY) == 0)
         return rapt_fail(RAPT_ERROR_VALUE, "archive_add", "the name '%s' is the format's own", RAPT_METADATA_KEY);
@@ -126,6 +127,7 @@ bool rapt_archive_add_text(rapt_archive *archive, const char *key, const char *t
 {
     if (!archive || !key || !text)
         return rapt_fail_null("archive_add_text", !archive ? "archive" : !key ? "key" : "text");
+    if (rapt_was_freed("archive_add_text", archive)) return false;
     char *copy = strdup(text);
     if (!copy)
         return rapt_fail(RAPT_ERROR_MEMORY, "archive_add_text", "no memory for a text of %zu bytes", strlen(text));
@@ -147,6 +149,7 @@ rapt_tensor *rapt_archive_open(const rapt_named *entry)
 
 rapt_tensor *rapt_archive_find(const rapt_archive *archive, const char *name)
 {
+    if (rapt_was_freed("archive_find", archive)) return NULL;
     if (archive && name) {
         const rapt_named *entry = find(&archive->tensors, name);
         return entry ? rapt_archive_open(entry) : NULL;
@@ -157,6 +160,7 @@ rapt_tensor *rapt_archive_find(const rapt_archive *archive, const char *name)
 
 const char *rapt_archive_find_text(const rapt_archive *archive, const char *key)
 {
+    if (rapt_was_freed("archive_find_text", archive)) return NULL;
     if (archive && key) return rapt_names_find(&archive->texts, key);
     rapt_fail_null("archive_find_text", archive ? "key" : "archive");
     return NULL;
@@ -164,6 +168,7 @@ const char *rapt_archive_find_text(const rapt_archive *archive, const char *key)
 
 int64_t rapt_archive_count(const rapt_archive *archive)
 {
+    if (rapt_was_freed("archive_count", archive)) return 0;
     if (archive) return archive->tensors.count;
     rapt_fail_null("archive_count", "archive");
     return 0;
@@ -175,6 +180,7 @@ static const rapt_named *entry_at(const char *op, const rapt_archive *archive, i
         rapt_fail_null(op, "archive");
         return NULL;
     }
+    if (rapt_was_freed(op, archive)) return NULL;
     return index >= 0 && index < archive->tensors.count ? &archive->tensors.entries[index] : NULL;
 }
 

@@ -1,4 +1,4 @@
-/* The debugging mode: a quarantine for what is free, and errors that name tensors which are gone. */
+/* The debugging mode: a quarantine for what is free, and errors that name tensors and objects which are gone. */
 #include "tensor/debug.h"
 
 #include <stdlib.h>
@@ -75,4 +75,45 @@ void *rapt_quarantine_take(bool all, size_t *capacity)
     }
     quarantine_lock_give();
     return block;
+}
+
+/* --- objects --- */
+
+enum { most_objects = 1024 };
+
+RAPT_LOCK(objects_lock, MEMORY)
+
+/* Those that were freed last: first in, first out. */
+static struct {
+    void *object;
+    const char *kind;
+} freed[most_objects];
+static int next_freed;
+
+void rapt_free_object(void *object, const char *kind)
+{
+    if (rapt_debugging && object) {
+        objects_lock_take();
+        void *oldest = freed[next_freed].object;
+        freed[next_freed].object = object;
+        freed[next_freed].kind = kind;
+        next_freed = (next_freed + 1) % most_objects;
+        objects_lock_give();
+        object = oldest;
+    }
+    free(object);
+}
+
+bool rapt_was_freed_now(const char *op, const void *object)
+{
+    const char *kind = NULL;
+    objects_lock_take();
+    for (int i = 0; i < most_objects && freed[i].object && !kind; i++)
+        if (freed[i].object == object) kind = freed[i].kind;
+    objects_lock_give();
+    return kind &&
+           !rapt_fail(RAPT_ERROR_GONE, op,
+                      "the %s is gone: it was freed. (A module goes with the last of its parents; rapt_module_retain "
+                      "takes a share in it)",
+                      kind);
 }

@@ -6,6 +6,7 @@
 #include "json_write.h"
 #include "safetensors.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 #define OP "save_safetensors"
 
@@ -117,6 +118,7 @@ bool rapt_save_safetensors(const char *path, const rapt_archive *archive)
     rapt_replacement file;
     size_t header_size;
     if (!path || !archive) return rapt_fail_null(OP, path ? "archive" : "path");
+    if (rapt_was_freed(OP, archive)) return false;
     if (!RAPT_IS_LITTLE_ENDIAN)
         return rapt_fail(RAPT_ERROR_UNSUPPORTED, OP, "the format is little-endian and this machine is not");
     if (!check(archive) || !count_header(archive, &header_size) || !rapt_replacement_begin(&file, OP, path))

@@ -5,6 +5,7 @@
 #include <rapt/module_values.h>
 
 #include "autograd/observe.h"
+#include "tensor/debug.h"
 #include "tensor/pointer_set.h"
 
 /* One named thing of a module: a tensor or a child. */
@@ -42,8 +43,10 @@ void rapt_module_leave_graph(rapt_module *module);
 bool rapt_module_each(rapt_module *module, bool (*function)(rapt_module *module, void *context), void *context);
 
 /* `RAPT_ENTER(module);` at the top of a forward function: errors, and those who observe (the hunt, the trace, the
- * profile), know the module until the block is left. NULL: nothing. */
+ * profile), know the module until the block is left. NULL: nothing. In the debugging mode the function returns NULL,
+ * with an error, for a module that was freed. */
 #define RAPT_ENTER(module)                                                                                             \
+    if (rapt_was_freed("forward", module)) return NULL;                                                                \
     const rapt_module_place RAPT_JOIN(rapt_place_, __COUNTER__) __attribute__((cleanup(rapt_module_leave), unused)) =  \
         rapt_module_enter(module)
 

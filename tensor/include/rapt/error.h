@@ -18,7 +18,7 @@ typedef enum rapt_error_code {
     RAPT_ERROR_FORMAT,      /* a file's content is not what its format demands */
     RAPT_ERROR_GRAPH,       /* backward was asked of something that has no graph, or of a graph already used */
     RAPT_ERROR_UNSUPPORTED, /* this build or this op cannot do that; the message says what can */
-    RAPT_ERROR_GONE,        /* a tensor is used whose last share was given back; only the debugging mode can tell */
+    RAPT_ERROR_GONE,        /* a tensor or object is used that was freed; only the debugging mode can tell */
     RAPT_ERROR_NOT_FINITE,  /* a result is NaN or infinite; only rapt_hunt_not_finite looks */
 } rapt_error_code;
 

@@ -10,7 +10,7 @@ RAPT_BEGIN_DECLS
  * drops it. Outside any scope it lives until its thread ends. To use one that was dropped is undefined, as with
  * free: its memory serves another soon. With RAPT_DEBUG=1 in the environment, and in debug builds, memory that is
  * dropped is filled with NaN and kept back for a while, and the use of a tensor that is gone is an error that names
- * it. */
+ * it. So is the use of a module, optimizer, loader, average, archive or cache that was freed. */
 typedef int64_t rapt_scope;
 
 /* Opens a scope and returns its mark, or -1 when there is no memory for it. */

@@ -1,5 +1,5 @@
-/* The debugging mode, RAPT_DEBUG=1 in the environment or a debug build: tensors that are gone are kept back for a
- * while, so that their use is an error that names them. */
+/* The debugging mode, RAPT_DEBUG=1 in the environment or a debug build: tensors and objects (modules, optimizers and
+ * the like) that are gone are kept back for a while, so that their use is an error that names them. */
 #ifndef RAPT_TENSOR_DEBUG_H
 #define RAPT_TENSOR_DEBUG_H
 
@@ -23,6 +23,18 @@ static inline bool rapt_check_alive(const char *op, const char *what, const rapt
 
 /* A header whose last share was given back. */
 void rapt_mark_gone(rapt_tensor *tensor);
+
+/* Frees memory of malloc's; in the debugging mode later, when many others came behind it, and as it is until then.
+ * kind: what it was, "Linear", for as long as the program runs. NULL does nothing. */
+void rapt_free_object(void *object, const char *kind);
+
+/* True, and an error, when the object was freed, which the debugging mode alone can tell. NULL was not. */
+bool rapt_was_freed_now(const char *op, const void *object);
+
+static inline bool rapt_was_freed(const char *op, const void *object)
+{
+    return rapt_debugging && object && rapt_was_freed_now(op, object);
+}
 
 /* Keeps a free block back. */
 void rapt_quarantine_add(void *block, size_t capacity);
