@@ -16,19 +16,35 @@ static rapt_tensor *euclidean(rapt_folding *r)
     return rapt_folding_end(r, r->x->dtype, norm);
 }
 
+/* The largest magnitude, or for negative orders the smallest, where it is a number to divide by, else 1. */
+static rapt_tensor *scale_of(rapt_tensor *magnitudes, const rapt_reduction_options *o)
+{
+    rapt_tensor *extreme = (o->number > 0 ? rapt_max : rapt_min)(magnitudes, o->axis_count, o->axes, true);
+    rapt_tensor *divides = rapt_logical_and(rapt_isfinite(extreme), rapt_not_equal_scalar(extreme, 0));
+    return rapt_where(divides, extreme, rapt_ones(RAPT_FLOAT64, 0, NULL));
+}
+
+/* s (Σ |x / s|^p)^(1/p), in which no power overflows that need not. */
+static rapt_tensor *of_powers(const rapt_folding *r, rapt_tensor *x)
+{
+    const rapt_reduction_options *o = r->options;
+    rapt_tensor *magnitudes = rapt_abs(rapt_cast(x, RAPT_FLOAT64));
+    rapt_tensor *scale = r->shape.folded > 0 ? scale_of(magnitudes, o) : rapt_ones(RAPT_FLOAT64, 0, NULL);
+    rapt_tensor *powers = rapt_pow_scalar(rapt_div(magnitudes, scale), o->number);
+    rapt_tensor *y = rapt_pow_scalar(rapt_sum(powers, o->axis_count, o->axes, true), 1 / o->number);
+    y = rapt_cast(rapt_mul(y, scale), x->dtype);
+    return o->keep ? y : rapt_reshape(y, r->shape.rank, r->shape.shape);
+}
+
 /* y = (Σ |x|^p)^(1/p): with t = x / y, dx = sign t · |t|^(p − 1) dy, 0 where y is */
 static rapt_tensor *norm_forward(rapt_call *call)
 {
     rapt_folding r;
     if (!rapt_folding_begin(&r, call, true)) return NULL;
-    const rapt_reduction_options *o = r.options;
     rapt_tensor *x = rapt_call_input(call, 0);
     rapt_call_save(call, x);
     rapt_call_save_output(call, 0);
-    if (o->number == 2) return euclidean(&r);
-    rapt_tensor *powers = rapt_pow_scalar(rapt_abs(rapt_cast(x, RAPT_FLOAT64)), o->number);
-    rapt_tensor *y = rapt_pow_scalar(rapt_sum(powers, o->axis_count, o->axes, o->keep), 1 / o->number);
-    return rapt_cast(y, x->dtype);
+    return r.options->number == 2 ? euclidean(&r) : of_powers(&r, x);
 }
 
 static bool norm_vjp(rapt_call *call)

@@ -60,6 +60,16 @@ Test(op_conventions, products_with_zeros)
     EXPECT(rapt_gradient(w), 1 + 5, 0, 0);
 }
 
+Test(op_conventions, norms_overflow_only_where_their_result_does)
+{
+    RAPT_SCOPE;
+    EXPECT(rapt_norm(ROW(1e200, 1e200), 3, RAPT_ALL_AXES, false), 1.2599210498948732e200);
+    EXPECT(rapt_norm(ROW(1e-200, 0, -1e-200), 3, RAPT_ALL_AXES, false), 1.2599210498948732e-200);
+    EXPECT(rapt_norm(ROW(DBL_MAX, 0), 0.5, RAPT_ALL_AXES, false), DBL_MAX);
+    EXPECT(rapt_norm(ROW(1e-200, 1e300, 1e-200), -2, RAPT_ALL_AXES, false), 0.7071067811865475e-200);
+    EXPECT(rapt_norm(ROW(0, 3), -2, RAPT_ALL_AXES, false), 0);
+}
+
 Test(op_conventions, gradients_of_norms_at_0)
 {
     static const double orders[] = {0, 0.5, 1, 1.5, 2, 3, INFINITY};
