@@ -51,7 +51,6 @@ PLAIN static void *counted(void *block)
 /* The next allocator behind this one: a sanitizer's or the C library's. */
 static struct {
     void *(*malloc)(size_t size);
-    void *(*calloc)(size_t count, size_t size);
     void *(*realloc)(void *block, size_t size);
     void *(*aligned_alloc)(size_t alignment, size_t size);
     void (*free)(void *block);
@@ -75,7 +74,6 @@ PLAIN static void look_up(void)
     if (next.is_looked_up) return;
     is_looking_up = true;
     *(void **)&next.malloc = dlsym(RTLD_NEXT, "malloc");
-    *(void **)&next.calloc = dlsym(RTLD_NEXT, "calloc");
     *(void **)&next.realloc = dlsym(RTLD_NEXT, "realloc");
     *(void **)&next.aligned_alloc = dlsym(RTLD_NEXT, "aligned_alloc");
     *(void **)&next.free = dlsym(RTLD_NEXT, "free");
@@ -90,11 +88,15 @@ PLAIN void *malloc(size_t size)
     return is_to_fail() ? NULL : counted(next.malloc(size));
 }
 
+/* By malloc, which musl's calloc would ask here. */
 PLAIN void *calloc(size_t count, size_t size)
 {
+    size_t bytes;
     if (is_looking_up) return early(count * size);
     look_up();
-    return is_to_fail() ? NULL : counted(next.calloc(count, size));
+    if (__builtin_mul_overflow(count, size, &bytes) || is_to_fail()) return NULL;
+    void *block = counted(next.malloc(bytes));
+    return block ? memset(block, 0, bytes) : NULL;
 }
 
 PLAIN void *realloc(void *block, size_t size)
