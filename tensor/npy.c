@@ -6,6 +6,7 @@
 
 #include <rapt/npy.h>
 
+#include "byte_order.h"
 #include "tensor/debug.h"
 #include "tensor/replace_file.h"
 
@@ -42,25 +43,6 @@ static bool read_header(rapt_npy_source *s, rapt_npy_header *header)
     return take(s, text, size) && rapt_npy_header_parse(s, text, size, header);
 }
 
-static void swap_bytes(const rapt_tensor *tensor)
-{
-    const int64_t bytes = tensor->count * rapt_element_bytes[tensor->dtype];
-    const bool wide = rapt_element_bytes[tensor->dtype] == 8;
-    for (int64_t i = 0; i < bytes; i += wide ? 8 : 4) {
-        uint64_t eight;
-        uint32_t four;
-        if (wide) {
-            memcpy(&eight, tensor->data + i, 8);
-            eight = __builtin_bswap64(eight);
-            memcpy(tensor->data + i, &eight, 8);
-        } else {
-            memcpy(&four, tensor->data + i, 4);
-            four = __builtin_bswap32(four);
-            memcpy(tensor->data + i, &four, 4);
-        }
-    }
-}
-
 /* The array as it lies in the file: of Fortran's order, the axes are the other way round. */
 static rapt_tensor *read_elements(rapt_npy_source *s, const rapt_npy_header *h, const int64_t *shape)
 {
@@ -76,7 +58,7 @@ static rapt_tensor *read_elements(rapt_npy_source *s, const rapt_npy_header *h, 
     }
     rapt_tensor *tensor = rapt_new(s->reading->op, h->dtype, h->rank, shape);
     if (!tensor || !take(s, tensor->data, (size_t)bytes)) return NULL;
-    if (h->is_swapped) swap_bytes(tensor);
+    if (h->is_swapped) rapt_swap_bytes(tensor);
     if (h->dtype == RAPT_BOOL && !rapt_reading_check_bools(s->reading, s->name, tensor)) return NULL;
     return tensor;
 }
@@ -114,7 +96,7 @@ bool rapt_save_npy(const char *path, const rapt_tensor *tensor)
     if (!path || !tensor) return rapt_fail_null(op, path ? "tensor" : "path");
     if (!rapt_check_alive(op, "the tensor", tensor)) return false;
     RAPT_SCOPE;
-    const rapt_tensor *dense = rapt_as_contiguous(tensor);
+    const rapt_tensor *dense = rapt_as_in_file(tensor);
     if (!dense || !rapt_replacement_begin(&file, op, path)) return false;
     const bool done =
         rapt_replacement_write(&file, prefix, rapt_npy_prefix(dense, prefix)) &&

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "byte_order.h"
 #include "npy.h"
 #include "tensor/core.h"
 
@@ -145,7 +146,7 @@ size_t rapt_npy_prefix(const rapt_tensor *tensor, char prefix[RAPT_NPY_PREFIX])
 {
     enum { before = 10, line = 64 };
     static const char types[RAPT_DTYPE_COUNT][3] = {"f4", "f8", "i8", "i4", "u1", "b1"};
-    const char order = rapt_element_bytes[tensor->dtype] == 1 ? '|' : RAPT_IS_LITTLE_ENDIAN ? '<' : '>';
+    const char order = rapt_element_bytes[tensor->dtype] == 1 ? '|' : '<';
     char *text = prefix + before;
     int used = snprintf(text, RAPT_NPY_PREFIX - before, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", order,
                         types[tensor->dtype]);

@@ -6,6 +6,7 @@
 #include <rapt/npy.h>
 
 #include "archive.h"
+#include "byte_order.h"
 #include "json.h"
 #include "npy.h"
 #include "npz.h"
@@ -77,7 +78,7 @@ static bool write_member(writer *w, member *m, const rapt_named *entry)
     enum { extra = 20 };
     char prefix[RAPT_NPY_PREFIX];
     RAPT_SCOPE;
-    const rapt_tensor *dense = rapt_as_contiguous(rapt_archive_open(entry));
+    const rapt_tensor *dense = rapt_as_in_file(rapt_archive_open(entry));
     if (!dense) return false;
     const size_t prefix_size = rapt_npy_prefix(dense, prefix);
     const size_t bytes = (size_t)dense->count * rapt_element_bytes[dense->dtype];

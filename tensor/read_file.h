@@ -4,8 +4,6 @@
 
 #include <rapt/tensor.h>
 
-#define RAPT_IS_LITTLE_ENDIAN (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-
 /* A file that is being read, for a function that errors name. */
 typedef struct rapt_reading {
     const char *op, *path; /* the path is the caller's and must outlive this */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "archive.h"
+#include "byte_order.h"
 #include "safetensors.h"
 #include "tensor/core.h"
 #include "tensor/system.h"
@@ -44,13 +45,16 @@ void rapt_mapping_release(void *owner)
     free(mapping);
 }
 
-/* A tensor in the mapping, or where its place is not aligned a copy. */
+/* A tensor in the mapping, or, where its place is not aligned or the machine has another order of bytes, a copy. */
 static rapt_tensor *look_at(rapt_mapping *mapping, const char *op, rapt_dtype dtype, int rank, const int64_t *shape,
                             const char *place)
 {
-    if ((uintptr_t)place % rapt_element_bytes[dtype] != 0) {
+    const size_t size = rapt_element_bytes[dtype];
+    if ((uintptr_t)place % size != 0 || (size > 1 && !RAPT_IS_LITTLE_ENDIAN)) {
         rapt_tensor *copy = rapt_new(op, dtype, rank, shape);
-        if (copy) memcpy(copy->data, place, (size_t)copy->count * rapt_element_bytes[dtype]);
+        if (!copy) return NULL;
+        memcpy(copy->data, place, (size_t)copy->count * size);
+        if (!RAPT_IS_LITTLE_ENDIAN) rapt_swap_bytes(copy);
         return copy;
     }
     rapt_tensor *tensor = rapt_new_wrapped(op, dtype, rank, shape, NULL, place, true, rapt_mapping_release, mapping);

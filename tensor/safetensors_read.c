@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "archive.h"
+#include "byte_order.h"
 #include "safetensors.h"
 #include "tensor/core.h"
 
@@ -32,6 +33,7 @@ static bool read_tensor(const rapt_reading *r, const rapt_stored_tensor *stored,
     } else if (!rapt_reading_take(r, tensor->data, (size_t)(stored->end - stored->begin))) {
         return false;
     }
+    if (!RAPT_IS_LITTLE_ENDIAN && !stored->type->widen) rapt_swap_bytes(tensor);
     if (tensor->dtype == RAPT_BOOL && !rapt_reading_check_bools(r, stored->name, tensor)) return false;
     return rapt_archive_keep(archive, stored->name, tensor, NULL) ||
            rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.150s': no memory for the name '%.100s'", r->path, stored->name);
@@ -87,8 +89,6 @@ bool rapt_read_safetensors(const char *path, bool maps, rapt_archive *archive)
 {
     rapt_reading r;
     rapt_mapping *mapping = NULL;
-    if (!RAPT_IS_LITTLE_ENDIAN)
-        return rapt_fail(RAPT_ERROR_UNSUPPORTED, OP, "the format is little-endian and this machine is not");
     if (!rapt_reading_begin(&r, OP, path)) return false;
     const bool done = (!maps || (mapping = rapt_mapping_new(&r))) && read_archive(&r, mapping, archive);
     rapt_mapping_release(mapping);

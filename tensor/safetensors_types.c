@@ -10,12 +10,11 @@ static float float_of_bits(uint32_t bits)
     return number;
 }
 
-/* In a mapped file halves may lie anywhere. */
+/* In a mapped file halves may lie anywhere; the lower byte is first. */
 static uint16_t half_at(const void *halves, int64_t i)
 {
-    uint16_t half;
-    memcpy(&half, (const char *)halves + i * (int64_t)sizeof half, sizeof half);
-    return half;
+    const uint8_t *bytes = (const uint8_t *)halves + 2 * i;
+    return (uint16_t)(bytes[0] | bytes[1] << 8);
 }
 
 /* bfloat16 is the upper half of a float32. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "archive.h"
+#include "byte_order.h"
 #include "json.h"
 #include "json_write.h"
 #include "safetensors.h"
@@ -109,7 +110,7 @@ static bool write_header(const rapt_replacement *file, const rapt_archive *archi
 static bool write_tensor(const rapt_replacement *file, const rapt_tensor *tensor)
 {
     RAPT_SCOPE;
-    const rapt_tensor *dense = rapt_as_contiguous(tensor);
+    const rapt_tensor *dense = rapt_as_in_file(tensor);
     return dense && rapt_replacement_write(file, dense->data, bytes_of(dense));
 }
 
@@ -119,8 +120,6 @@ bool rapt_save_safetensors(const char *path, const rapt_archive *archive)
     size_t header_size;
     if (!path || !archive) return rapt_fail_null(OP, path ? "archive" : "path");
     if (rapt_was_freed(OP, archive)) return false;
-    if (!RAPT_IS_LITTLE_ENDIAN)
-        return rapt_fail(RAPT_ERROR_UNSUPPORTED, OP, "the format is little-endian and this machine is not");
     if (!check(archive) || !count_header(archive, &header_size) || !rapt_replacement_begin(&file, OP, path))
         return false;
     bool done = write_header(&file, archive, header_size);
