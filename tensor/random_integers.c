@@ -6,6 +6,15 @@
 #include "tensor/parallel.h"
 #include "tensor/random.h"
 
+/* The upper half of a product of 128 bits, which not every machine can hold. */
+static uint64_t high_half(uint64_t a, uint64_t b)
+{
+    const uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX), upper = (a >> 32) * (b & UINT32_MAX);
+    const uint64_t lower = (a & UINT32_MAX) * (b >> 32), high = (a >> 32) * (b >> 32);
+    const uint64_t middle = (low >> 32) + (lower & UINT32_MAX) + upper;
+    return high + (lower >> 32) + (middle >> 32);
+}
+
 /* Number `index` of a fill, uniform in [0, range): 64 random bits times range, of which the high half counts. The
  * few bits that would favour some results are thrown away, and the same block of the next stream is tried. Lemire:
  * Fast Random Integer Generation in an Interval (2019). */
@@ -15,8 +24,8 @@ static uint64_t bounded(rapt_random_state state, int64_t index, uint64_t range)
         const struct rapt_philox_block block = rapt_philox(state.seed, stream, state.offset + (uint64_t)index / 2);
         const uint32_t *words = block.word + index % 2 * 2;
         const uint64_t bits = (uint64_t)words[0] << 32 | words[1];
-        const unsigned __int128 product = (unsigned __int128)bits * range;
-        if ((uint64_t)product >= range || (uint64_t)product >= (0 - range) % range) return (uint64_t)(product >> 64);
+        const uint64_t low_half = bits * range;
+        if (low_half >= range || low_half >= (0 - range) % range) return high_half(bits, range);
     }
 }
 

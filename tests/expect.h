@@ -3,6 +3,7 @@
 #define RAPT_TESTS_EXPECT_H
 
 #include <criterion/criterion.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <rapt/tensor.h>
@@ -16,6 +17,13 @@
                   rapt_error() ? rapt_error() : "no error");                                                           \
         rapt_clear_error();                                                                                            \
     } while (0)
+
+/* What a shape whose bytes a size_t cannot count gives. */
+#if SIZE_MAX == UINT64_MAX
+#define TOO_MANY_BYTES "more bytes than 64 bits can count"
+#else
+#define TOO_MANY_BYTES "more bytes than 32 bits can count"
+#endif
 
 #define expect_no_error() cr_expect_null(rapt_error(), "%s", rapt_error())
 

@@ -100,9 +100,15 @@ Test(sort, errors)
     cr_expect_null(rapt_topk(x, 0, 4, true, &places));
     cr_expect_null(places);
     expect_error(RAPT_ERROR_VALUE, "topk: 4 elements wanted along axis 0, which has 3");
-    rapt_tensor *long_line = rapt_expand(rapt_zeros(RAPT_UINT8, RAPT_SHAPE(1)), RAPT_SHAPE(INT64_C(1) << 32));
-    cr_expect_null(rapt_topk(long_line, 0, 1, true, NULL));
-    expect_error(RAPT_ERROR_SHAPE, "axis 0 has 4294967296 elements; fewer than 2^32 expected");
     cr_expect_null(rapt_argsort(x, 1, false));
     expect_error(RAPT_ERROR_SHAPE, "argsort: axis 1");
+}
+
+Test(sort, lines_are_shorter_than_4294967296)
+{
+    if (sizeof(size_t) < 8) cr_skip_test("no tensor has so much");
+    RAPT_SCOPE;
+    rapt_tensor *line = rapt_expand(rapt_zeros(RAPT_UINT8, RAPT_SHAPE(1)), RAPT_SHAPE(INT64_C(1) << 32));
+    cr_expect_null(rapt_topk(line, 0, 1, true, NULL));
+    expect_error(RAPT_ERROR_SHAPE, "axis 0 has 4294967296 elements; fewer than 2^32 expected");
 }

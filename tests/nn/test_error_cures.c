@@ -162,8 +162,8 @@ Test(error_cures, files_of_others)
 Test(error_cures, memory_that_is_in_use)
 {
     RAPT_SCOPE;
-    cr_expect_null(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(INT64_MAX / 8)));
+    cr_expect_null(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(SIZE_MAX / 16)));
     expect_end(RAPT_ERROR_MEMORY, " in use");
-    cr_expect_null(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(INT64_MAX / 8)));
+    cr_expect_null(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(SIZE_MAX / 16)));
     expect_error(RAPT_ERROR_MEMORY, "zeros: no memory for ");
 }

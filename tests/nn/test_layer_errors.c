@@ -123,9 +123,17 @@ Test(layer_errors, packed_sequences)
     rapt_resolved_mask two = {.batch = 2, .heads = 1, .queries = 3, .keys = 3};
     cr_expect_not(rapt_resolve_packing("op", RAPT_MASK(.starts = starts), &two));
     expect_error(RAPT_ERROR_SHAPE, "a batch of 2 beside starts; packed sequences have no axis for it");
+    rapt_module_free(&attention->module);
+}
+
+Test(layer_errors, packed_sequences_of_too_many_pairs)
+{
+    if (sizeof(size_t) < 8) cr_skip_test("no tensor is so long");
+    RAPT_SCOPE;
+    rapt_attention *attention = rapt_dot_product_attention_new(0);
     const int64_t many = INT64_C(1) << 40;
     rapt_tensor *rows = rapt_expand(ones(RAPT_SHAPE(1, 1, 1)), RAPT_SHAPE(1, many, 1));
-    starts = int64_of(2, (int64_t[]){0, many});
+    rapt_tensor *starts = int64_of(2, (int64_t[]){0, many});
     cr_expect_null(rapt_attention_forward(attention, rows, rows, rows, RAPT_MASK(.starts = starts)));
     expect_error(RAPT_ERROR_MEMORY, "more pairs of queries and keys than 64 bits can count");
     rapt_module_free(&attention->module);

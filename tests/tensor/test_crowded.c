@@ -17,14 +17,14 @@ int __wrap_getrusage(int who, struct rusage *usage);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     (void)clock;
-    *now = (struct timespec){.tv_sec = clock_ms / 1000, .tv_nsec = clock_ms % 1000 * 1000000};
+    *now = (struct timespec){.tv_sec = clock_ms / 1000, .tv_nsec = (long)(clock_ms % 1000 * 1000000)};
     return 0;
 }
 
 int __wrap_getrusage(int who, struct rusage *usage)
 {
     (void)who;
-    *usage = (struct rusage){.ru_nivcsw = preemptions};
+    *usage = (struct rusage){.ru_nivcsw = (long)preemptions};
     return 0;
 }
 

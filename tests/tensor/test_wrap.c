@@ -203,7 +203,7 @@ Test(wrap, bad_input_is_refused_and_stays_the_callers)
     REFUSED(RAPT_ERROR_DTYPE, "17 is not a dtype", (rapt_dtype)17, RAPT_SHAPE(2), NULL, bytes);
     REFUSED(RAPT_ERROR_SHAPE, "size -2 of axis 1 is negative", RAPT_UINT8, RAPT_SHAPE(2, -2), NULL, bytes);
     REFUSED(RAPT_ERROR_SHAPE, "rank 9", RAPT_UINT8, 9, (int64_t[9]){0}, NULL, bytes);
-    REFUSED(RAPT_ERROR_MEMORY, "more bytes than 64 bits", RAPT_INT32, RAPT_SHAPE(1LL << 40, 1 << 30), NULL, bytes);
+    REFUSED(RAPT_ERROR_MEMORY, TOO_MANY_BYTES, RAPT_INT32, RAPT_SHAPE(1LL << 40, 1 << 30), NULL, bytes);
     REFUSED(RAPT_ERROR_VALUE, "stride -1 of axis 0 is negative", RAPT_UINT8, RAPT_SHAPE(4), ((int64_t[]){-1}), bytes);
     REFUSED(RAPT_ERROR_VALUE, "stride 1 of axis 0 is smaller than the 3 elements", RAPT_UINT8, RAPT_SHAPE(4, 3),
             ((int64_t[]){1, 1}), bytes);
