@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""mutants.py DIRECTORY COUNT SEED: plants that many bugs, one after the other, in a copy of the sources that lies with
+its build in the directory, and runs the tests until one fails, crashes or takes ten times as long as it should. What
+the compiler refuses or warns of, or makes the same code of, is no bug and does not count. The library is built for one
+instruction-set level, small rather than fast, and only the test programs that are run are linked with it.
+
+A bug that no test catches must be among those of mutants_survivors, with the reason why it changes nothing that can be
+observed but time. DIRECTORY/results has a line of JSON for each; those in it are not tried again, unless they survived
+and sources or tests have changed since."""
+import collections
+import hashlib
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import mutants_places
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+SETUP = ["-Dwerror=true", "-Doptimization=s", "-Dlevels=v3", "-Dtest_runner=plain", "-Dexamples=false",
+         "-Dpictures=disabled", "-Dopenblas=disabled", "-Ddefault_library=static", "-Dc_args=-Wno-format-truncation"]
+LIBRARIES = ["tensor/libtensor.a", "autograd/libautograd.a", "nn/libnn.a", "optim/liboptim.a"]
+MEMORY, FILE_SIZE = 8 << 30, 1 << 30  # of a test, so that a bug does not take the machine's
+
+
+def say(*words):
+    print("mutants:", *words, file=sys.stderr, flush=True)
+
+
+class Results:
+    """Lines of JSON, by some of their values: the last word counts."""
+
+    def __init__(self, path, keys):
+        self.path, self.keys = path, keys
+        self.of = {}
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                for line in file:
+                    one = json.loads(line)
+                    self.of[self.key(one)] = one
+
+    def key(self, one):
+        return tuple(one[key] for key in self.keys)
+
+    def add(self, **one):
+        self.of[self.key(one)] = one
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(one, ensure_ascii=False) + "\n")
+
+    def counted(self, group=None, results=("caught", "survived")):
+        return [r for r in self.of.values() if r["result"] in results and group in (None, r["group"])]
+
+
+class Test:
+    """A test program, with its usual time in seconds of the processor."""
+
+    def __init__(self, listed, build):
+        self.name = listed["name"]
+        self.command = listed["cmd"]
+        self.target = os.path.relpath(self.command[0], build)
+        self.environment = {**os.environ, **listed["env"], "OMP_NUM_THREADS": "1"}
+        self.build = build
+        self.program = self.seconds = None
+
+    def run(self):
+        """What went wrong, or None, and the seconds that it took. Ends at the first failure that is told of."""
+        allowed = 1000 if self.seconds is None else int(10 * self.seconds) + 5
+
+        def limit():
+            for what, most in ((resource.RLIMIT_CPU, allowed), (resource.RLIMIT_AS, MEMORY),
+                               (resource.RLIMIT_FSIZE, FILE_SIZE), (resource.RLIMIT_CORE, 0)):
+                resource.setrlimit(what, (most, most))
+
+        begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+        process = subprocess.Popen(self.command, env=self.environment, cwd=self.build, preexec_fn=limit,
+                                   start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, errors="replace")
+        hangs = []
+
+        def end():
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+        watch = threading.Timer(60 + 20 * allowed, lambda: (hangs.append(True), end()))
+        watch.daemon = True
+        watch.start()
+        failure = None
+        try:
+            for line in process.stderr:
+                if line.startswith("[FAIL]"):
+                    failure = line.strip()
+                    break
+        finally:
+            end()
+            process.stderr.close()
+            status = process.wait()
+            watch.cancel()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if hangs:
+            failure = "hangs"
+        elif not failure and status not in (0, 77):
+            failure = f"ends with {status}"
+        return failure, used.ru_utime + used.ru_stime - begin.ru_utime - begin.ru_stime
+
+
+class Mutants:
+    def __init__(self, directory, count, seed):
+        self.directory, self.count, self.seed = os.path.abspath(directory), count, seed
+        self.tree, self.build = os.path.join(self.directory, "tree"), os.path.join(self.directory, "build")
+        os.makedirs(self.tree, exist_ok=True)
+        self.files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True,
+                                    check=True).stdout.splitlines()
+        self.copy()
+        self.state = self.state_of_tree()
+        self.results = Results(os.path.join(self.directory, "results"), ("file", "before", "after"))
+        with open(os.path.join(HERE, "mutants_survivors"), encoding="utf-8") as file:
+            self.explained = {tuple(line.split(" | ")[:3]) for line in file if not line.startswith("#")}
+        self.tests = []
+        self.objects = {}
+
+    def copy(self):
+        """Brings the copy of the tree up to date, which also takes back a bug that a killed run left there."""
+        for file in self.files:
+            source, target = os.path.join(ROOT, file), os.path.join(self.tree, file)
+            with open(source, "rb") as opened:
+                content = opened.read()
+            if os.path.exists(target):
+                with open(target, "rb") as opened:
+                    if opened.read() == content:
+                        continue
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "wb") as opened:
+                opened.write(content)
+            os.chmod(target, os.stat(source).st_mode)
+
+    def state_of_tree(self):
+        """A number for what is built of it."""
+        state = hashlib.sha256()
+        for file in self.files:
+            if file.endswith((".c", ".h", ".def")):
+                state.update(self.digest(os.path.join(self.tree, file)).encode())
+        return state.hexdigest()[:16]
+
+    def ninja(self, targets):
+        return subprocess.run(["ninja", "-j1", "-C", self.build, *targets], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+    def object_files(self):
+        for folder in ("tensor", "autograd", "nn", "optim"):
+            for path, _, names in os.walk(os.path.join(self.build, folder)):
+                yield from (os.path.join(path, name) for name in names if name.endswith(".o"))
+
+    @staticmethod
+    def digest(path):
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+
+    def prepare(self):
+        """Builds, and runs each test once without a bug, for its time; one that fails so is left out."""
+        if not os.path.exists(os.path.join(self.build, "build.ninja")):
+            subprocess.run(["meson", "setup", self.build, self.tree, *SETUP], check=True, stdout=subprocess.DEVNULL)
+        say("builds")
+        if not self.ninja([]):
+            sys.exit(f"mutants: the build fails; ninja -C {self.build}")
+        self.objects = {path: self.digest(path) for path in self.object_files()}
+        with open(os.path.join(self.build, "meson-info", "intro-tests.json"), encoding="utf-8") as file:
+            listed = [Test(one, self.build) for one in json.load(file) if one["cmd"][0].startswith(self.build)]
+        times = Results(os.path.join(self.directory, "times"), ("name", "program"))
+        for test in listed:
+            test.program = self.digest(test.command[0])
+            if (test.name, test.program) not in times.of:
+                failure, seconds = test.run()
+                times.add(name=test.name, program=test.program, seconds=-1 if failure else seconds)
+                if failure:
+                    say(f"{test.name} is left out: {failure}")
+            test.seconds = times.of[test.name, test.program]["seconds"]
+        self.tests = [test for test in listed if test.seconds >= 0]
+        say(f"{len(self.tests)} test programs take {sum(test.seconds for test in self.tests):.0f} s")
+
+    def ordered(self, bug):
+        """The tests, those first that are likely to catch the bug in little time: that have its file's name, or have
+        caught others in its file or its folder."""
+        folder = os.path.dirname(bug.file)
+        words = set(re.split(r"[_/.]", bug.file)) - {"c", "h", "tmpl", "float32", "float64", "kernels"}
+        by_file, by_folder = collections.Counter(), collections.Counter()
+        for one in self.results.counted(results=("caught",)):
+            by_file[one["test"]] += one["file"] == bug.file
+            by_folder[one["test"]] += os.path.dirname(one["file"]) == folder
+
+        def chance(test):
+            known = len(words & set(test.name.split("_")))
+            return (0.05 + 3 * known + 4 * by_file[test.name] + by_folder[test.name]) / (0.3 + test.seconds)
+
+        return sorted(self.tests, key=chance, reverse=True)
+
+    def run_tests(self, bug):
+        """The test that fails and how, or None twice."""
+        left, together = self.ordered(bug), 1
+        while left:
+            now, left = left[:together], left[together:]
+            together = min(2 * together, 16)
+            if not self.ninja(sorted({test.target for test in now})):
+                sys.exit(f"mutants: the tests are not linked; ninja -C {self.build}")
+            for test in now:
+                if self.digest(test.command[0]) == test.program:
+                    continue  # it has no part of the library that the bug is in
+                failure, _ = test.run()
+                if failure:
+                    return test.name, failure
+        return None, None
+
+    def is_same_code(self, begin):
+        """Of those that were compiled anew."""
+        return all(self.digest(path) == self.objects[path] for path in self.object_files()
+                   if os.stat(path).st_mtime_ns >= begin)
+
+    def try_one(self, bug):
+        path = os.path.join(self.tree, bug.file)
+        with open(path, encoding="utf-8") as file:
+            source = file.read()
+        begin, clock = time.time_ns(), time.monotonic()
+        test = failure = None
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(source[:bug.begin] + bug.text + source[bug.end:])
+            if not self.ninja(LIBRARIES):
+                result = "does not compile"
+            elif self.is_same_code(begin):
+                result = "same code"
+            else:
+                test, failure = self.run_tests(bug)
+                result = "caught" if test else "survived"
+        finally:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(source)
+        self.results.add(file=bug.file, line=bug.line, group=bug.group, kind=bug.kind, before=bug.before,
+                         after=bug.after, result=result, test=test, failure=failure,
+                         seconds=round(time.monotonic() - clock, 1), state=self.state)
+        if result in ("caught", "survived"):
+            say(f"{len(self.results.counted())}. {bug.file}:{bug.line}: {result}", f"by {test}" if test else
+                f"\n    {bug.before}\n    {bug.after}")
+
+    def run(self):
+        bugs = mutants_places.all_bugs(self.tree, self.files, self.seed)
+        again = {self.results.key(one) for one in self.results.counted(results=("survived",))
+                 if one["state"] != self.state} - self.explained
+        for bug in [bug for group in bugs.values() for bug in group if bug[:1] + bug[-2:] in again]:
+            self.try_one(bug)
+        left = {group: iter([bug for bug in found if bug[:1] + bug[-2:] not in self.results.of])
+                for group, found in bugs.items()}
+        while len(self.results.counted()) < self.count:
+            group = min(left, key=lambda g: (len(self.results.counted(g)) + 1) / mutants_places.SHARES[g][0])
+            self.try_one(next(left[group]))
+
+    def report(self):
+        """The row of the table; are all survivors explained?"""
+        counted = self.results.counted()
+        survivors = [one for one in counted if one["result"] == "survived"]
+        unexplained = [one for one in survivors if self.results.key(one) not in self.explained]
+        kinds, groups = (collections.Counter(one[what] for one in counted) for what in ("kind", "group"))
+        caught = len(counted) - len(survivors)
+        real = len(counted) - (len(survivors) - len(unexplained))
+        for one in unexplained:
+            say(f"not caught: {one['file']} | {one['before']} | {one['after']}")
+        print(f"| mutants | {len(counted)} planted bugs ({', '.join(f'{kinds[k]} {k}' for k in sorted(kinds))}; "
+              f"{', '.join(f'{groups[g]} in {g}' for g in mutants_places.SHARES)}), seed {self.seed} | {caught} of "
+              f"{real} caught ({100 * caught / max(real, 1):.1f} %); {len(counted) - real} change nothing but time |")
+        return not unexplained
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit("mutants: stopped; the same command goes on"))
+    mutants = Mutants(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    mutants.prepare()
+    mutants.run()
+    sys.exit(not mutants.report())
+
+
+if __name__ == "__main__":
+    main()
