@@ -29,21 +29,24 @@ static struct openblas {
     __typeof__(&cblas_dgemv) cblas_dgemv;
 } openblas;
 
-/* Is OpenBLAS there? If not, dlerror says why. */
-static bool load(void)
+/* NULL when OpenBLAS is there, else why not. */
+static const char *load(void)
 {
-    if (openblas.loaded) return true;
+    if (openblas.loaded) return NULL;
     const int threads = omp_get_max_threads();
     void *library = dlopen(RAPT_OPENBLAS, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return false;
+    if (!library) return dlerror();
 #define FIND(name) (*(void **)&openblas.name = dlsym(library, #name))
     if (!FIND(openblas_set_num_threads) || !FIND(openblas_get_parallel) || !FIND(openblas_get_config) ||
         !FIND(cblas_sgemm) || !FIND(cblas_dgemm) || !FIND(cblas_sgemv) || !FIND(cblas_dgemv))
-        return false;
+        return dlerror();
+    if (openblas.openblas_get_parallel() == OPENBLAS_SEQUENTIAL)
+        return "OpenBLAS's serial build gives wrong results when several threads call it at once";
     asks_openmp = openblas.openblas_get_parallel() == OPENBLAS_OPENMP;
     openblas.openblas_set_num_threads(1);
     omp_set_num_threads(threads);
-    return openblas.loaded = true;
+    openblas.loaded = true;
+    return NULL;
 }
 
 bool rapt_matmul_uses_blas(void)
@@ -54,7 +57,7 @@ bool rapt_matmul_uses_blas(void)
 bool rapt_matmul_set_blas(bool now)
 {
     const bool before = is_wanted;
-    is_wanted = now && load();
+    is_wanted = now && !load();
     return before;
 }
 
@@ -62,10 +65,13 @@ void rapt_blas_start(void)
 {
     const char *wanted = getenv("RAPT_MATMUL");
     if (!wanted || !*wanted) return;
-    if (strcmp(wanted, "openblas") != 0)
+    if (strcmp(wanted, "openblas") != 0) {
         fprintf(stderr, "rapt: RAPT_MATMUL=%s is not known (openblas); using the library's own products\n", wanted);
-    else if (!(is_wanted = load()))
-        fprintf(stderr, "rapt: RAPT_MATMUL=openblas: %s; using the library's own products\n", dlerror());
+        return;
+    }
+    const char *why_not = load();
+    is_wanted = !why_not;
+    if (why_not) fprintf(stderr, "rapt: RAPT_MATMUL=openblas: %s; using the library's own products\n", why_not);
 }
 
 const char *rapt_blas_describe(void)

@@ -53,8 +53,9 @@ go_on() { # signal, seconds
 started=$(milliseconds)
 run 9 0 whole || { cat "$folder/whole/log" && exit 1; }
 milliseconds=$(($(milliseconds) - started))
+# Many moments are early, so that starting and resuming are hit too.
 awk -v seed="$seed" -v kills="$kills" -v longest="$milliseconds" \
-    'BEGIN { srand(seed); for (i = 0; i < 4 * kills; i++) printf "%.4f\n", 0.001 + rand() * longest / 4000 }' >"$folder/moments"
+    'BEGIN { srand(seed); for (i = 0; i < 4 * kills; i++) printf "%.4f\n", 0.001 + rand() ^ 2 * longest / 4000 }' >"$folder/moments"
 
 killed=0 runs=0 halves=0 first=0 writing=0
 if ! go_on 15 "$(awk -v milliseconds="$milliseconds" 'BEGIN { print milliseconds / 2000 }')" &&
