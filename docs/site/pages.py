@@ -6,7 +6,8 @@ import re
 import text
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
-FOLDERS = [("tensor", "Tensors"), ("autograd", "Gradients"), ("nn", "Layers and models"), ("optim", "Training")]
+FOLDERS = [("tensor", "Tensors"), ("autograd", "Gradients"), ("nn", "Layers and models"), ("optim", "Training"),
+           ("mpi", "Many machines")]
 
 
 def plain(source):

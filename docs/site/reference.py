@@ -10,9 +10,10 @@ from pages import FOLDERS, ROOT
 
 BEGINNING = """<h1>Reference</h1>
 <p>Every public declaration, with the comment that its header file has. A program includes <code>rapt.h</code>, which
-includes them all. What holds everywhere: a function that fails gives <code>NULL</code> or <code>false</code> and keeps
-the first error (<a href="error.html">error.h</a>), and <code>NULL</code> goes in and comes out; a tensor belongs to the
-innermost scope (<a href="../scopes.html">Thinking in scopes</a>).</p>"""
+includes them all but <code>rapt/mpi.h</code>, that of a library of its own. What holds everywhere: a function that
+fails gives <code>NULL</code> or <code>false</code> and keeps the first error (<a href="error.html">error.h</a>), and
+<code>NULL</code> goes in and comes out; a tensor belongs to the innermost scope (<a href="../scopes.html">Thinking in
+scopes</a>).</p>"""
 OTHER_LANGUAGES = [("include/rapt.hpp", "C++: handles, operators and exceptions"),
                    ("fortran/rapt.f90", "Fortran: a module"),
                    ("python/rapt/__init__.py", "Python: a package by ctypes")]

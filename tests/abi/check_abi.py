@@ -19,7 +19,9 @@ RECORD = os.path.join(HERE, "last_release.txt")
 
 
 def include_folders(root):
-    return [os.path.join(root, "include")] + sorted(glob.glob(os.path.join(root, "*", "include")))
+    """Of the library itself: librapt-mpi has had no release yet."""
+    folders = sorted(glob.glob(os.path.join(root, "*", "include")))
+    return [os.path.join(root, "include")] + [folder for folder in folders if not folder.endswith("/mpi/include")]
 
 
 def version_of(root):

@@ -9,7 +9,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UNREACHED = os.path.join(ROOT, "tests", "errors", "unreached")
 PAGE = os.path.join(ROOT, "docs", "errors.md")
-FOLDERS = ("tensor", "autograd", "nn", "optim")
+FOLDERS = ("tensor", "autograd", "nn", "optim", "mpi")
 TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 MACRO = re.compile(r'^#define ([A-Z][A-Z_]+) "([^"\n]*)"', re.M)
 CONVERSION = re.compile(r"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?[a-zA-Z]")

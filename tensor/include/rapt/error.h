@@ -20,6 +20,7 @@ typedef enum rapt_error_code {
     RAPT_ERROR_UNSUPPORTED, /* this build or this op cannot do that; the message says what can */
     RAPT_ERROR_GONE,        /* a tensor or object is used that was freed; only the debugging mode can tell */
     RAPT_ERROR_NOT_FINITE,  /* a result is NaN or infinite; only rapt_hunt_not_finite looks */
+    RAPT_ERROR_RANK,        /* MPI failed, or another rank did; only librapt-mpi (<rapt/mpi.h>) knows of those */
 } rapt_error_code;
 
 /* The message of the first error of this thread since the last rapt_clear_error, "op: what is wrong"; where it happened

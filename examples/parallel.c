@@ -1,0 +1,49 @@
+/* The loop of loop.c on many machines: mpirun -n 2 parallel. Each rank goes backward from its part of the batch. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rapt.h>
+#include <rapt/mpi.h>
+
+/* The mean loss of a part of the four cases. */
+static rapt_tensor *loss_of(rapt_sequential *model, rapt_tensor *x, rapt_tensor *target, rapt_part part)
+{
+    rapt_tensor *output = rapt_sequential_forward(model, rapt_slice(x, 0, part.first, part.last, 1));
+    return rapt_mse_loss(output, rapt_slice(target, 0, part.first, part.last, 1), RAPT_REDUCE_MEAN);
+}
+
+int main(int argc, char **argv)
+{
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    rapt_on_error(rapt_exit_on_error);
+    rapt_seed(1);
+    const float inputs[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
+    rapt_tensor *x = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4, 2), inputs);
+    rapt_tensor *target = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4, 1), targets);
+
+    rapt_sequential *model =
+        RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(2, 16, RAPT_BIAS), rapt_activation_new("Tanh", rapt_tanh),
+                        (rapt_module *)rapt_linear_new(16, 1, RAPT_BIAS));
+    rapt_optimizer *adam = rapt_adam_new(&model->module, &(rapt_adam_config){.learning_rate = 1e-2});
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &model->module, NULL);
+
+    double error = INFINITY;
+    for (int step = 0; step < 1000; step++) {
+        RAPT_SCOPE;
+        const rapt_part part = rapt_data_parallel_part(parallel, 0, 4);
+        const int64_t rows = part.last - part.first;
+        rapt_data_parallel_backward(parallel, rows ? loss_of(model, x, target, part) : NULL, (double)rows);
+        rapt_data_parallel_finish(parallel, &error);
+        rapt_optimizer_step(adam);
+        if (rank == 0 && step % 200 == 0) printf("step %4d: loss %.6f\n", step, error);
+    }
+    if (rank == 0) printf("at the end: loss %.6f\n", error);
+    rapt_data_parallel_free(parallel);
+    rapt_optimizer_free(adam);
+    rapt_module_free(&model->module);
+    MPI_Finalize();
+    return error < 1e-3 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

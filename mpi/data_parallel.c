@@ -1,0 +1,206 @@
+/* Data-parallel training: each rank goes backward from its parts of a batch, and all get the gradients of the whole. */
+#include "data_parallel.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char name[] = "data_parallel";
+
+/* --- making and freeing it --- */
+
+static bool check_new(MPI_Comm communicator, const rapt_module *module, const rapt_data_parallel_config *config)
+{
+    int running = 0, over = 0;
+    if (!module) return rapt_fail(RAPT_ERROR_NULL, name, "module is NULL");
+    if (MPI_Initialized(&running) != MPI_SUCCESS || !running || MPI_Finalized(&over) != MPI_SUCCESS || over)
+        return rapt_fail(RAPT_ERROR_RANK, name,
+                         "MPI is not running; a call between MPI_Init and MPI_Finalize expected");
+    if (communicator == MPI_COMM_NULL) return rapt_fail(RAPT_ERROR_NULL, name, "the communicator is MPI_COMM_NULL");
+    return config->bucket_bytes >= 0 || rapt_fail(RAPT_ERROR_VALUE, name, "bucket_bytes is %lld; 0 or more expected",
+                                                  (long long)config->bucket_bytes);
+}
+
+static bool cut_batch(rapt_data_parallel *p, int parts)
+{
+    p->parts = parts ? parts : p->ranks;
+    p->own_parts = p->parts / p->ranks;
+    const bool is_power = p->own_parts > 0 && (p->own_parts & (p->own_parts - 1)) == 0;
+    return (p->parts % p->ranks == 0 && is_power) ||
+           rapt_fail(RAPT_ERROR_VALUE, name, "%d parts for %d ranks; the ranks times a power of two expected", parts,
+                     p->ranks);
+}
+
+static bool join_ranks(rapt_data_parallel *p, MPI_Comm communicator)
+{
+    p->totals_request = MPI_REQUEST_NULL;
+    if (!rapt_check_mpi(name, MPI_Comm_dup(communicator, &p->scatter)) ||
+        !rapt_check_mpi(name, MPI_Comm_dup(communicator, &p->gather)) ||
+        !rapt_check_mpi(name, MPI_Comm_rank(p->scatter, &p->rank)) ||
+        !rapt_check_mpi(name, MPI_Comm_size(p->scatter, &p->ranks)))
+        return false;
+    p->all = calloc((size_t)p->ranks, sizeof *p->all);
+    return p->all || rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d ranks", p->ranks);
+}
+
+rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *module,
+                                           const rapt_data_parallel_config *config)
+{
+    enum { default_bytes = 4 << 20 };
+    const rapt_data_parallel_config c = config ? *config : (rapt_data_parallel_config){0};
+    if (!check_new(communicator, module, &c)) return NULL;
+    rapt_data_parallel *p = calloc(1, sizeof *p);
+    if (!p) return rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the gradients"), NULL;
+    p->scatter = p->gather = MPI_COMM_NULL;
+    p->module = rapt_module_retain(module);
+    int mark;
+    bool good = join_ranks(p, communicator);
+    if (good) {
+        good = cut_batch(p, c.parts);
+        good = rapt_ranks_agree(p, name, good, &mark, 1) && rapt_check_same_model(p, &c) && rapt_take_first_values(p);
+        if (good) {
+            good = rapt_buckets_new(p, c.bucket_bytes ? c.bucket_bytes : default_bytes);
+            good = rapt_ranks_agree(p, name, good, &mark, 1);
+        }
+    }
+    if (good) return p;
+    rapt_data_parallel_free(p);
+    return NULL;
+}
+
+void rapt_data_parallel_free(rapt_data_parallel *p)
+{
+    if (!p) return;
+    rapt_buckets_free(p);
+    rapt_module_free(p->module);
+    if (p->scatter != MPI_COMM_NULL) MPI_Comm_free(&p->scatter);
+    if (p->gather != MPI_COMM_NULL) MPI_Comm_free(&p->gather);
+    free(p->all);
+    free(p);
+}
+
+/* --- parts --- */
+
+int rapt_data_parallel_count_parts(const rapt_data_parallel *p)
+{
+    if (p) return p->own_parts;
+    rapt_fail(RAPT_ERROR_NULL, "data_parallel_count_parts", "parallel is NULL");
+    return 0;
+}
+
+/* Where the part of that number begins: n·items / parts, without overflow. */
+static int64_t begin_of(const rapt_data_parallel *p, int64_t number, int64_t items)
+{
+    return items / p->parts * number + items % p->parts * number / p->parts;
+}
+
+rapt_part rapt_data_parallel_part(const rapt_data_parallel *p, int own, int64_t items)
+{
+    const char *op = "data_parallel_part";
+    const rapt_part none = {.number = -1};
+    if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL"), none;
+    if (own < 0 || own >= p->own_parts)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "part %d; 0 to %d expected", own, p->own_parts - 1), none;
+    if (items < 0) return rapt_fail(RAPT_ERROR_VALUE, op, "%lld items; 0 or more expected", (long long)items), none;
+    const int number = p->rank * p->own_parts + own;
+    return (rapt_part){number, begin_of(p, number, items), begin_of(p, number + 1, items)};
+}
+
+/* --- a step --- */
+
+/* Adds what a part counts, as its gradients are added; after the last part, tells all ranks. */
+static void add_totals(rapt_data_parallel *p, rapt_totals totals)
+{
+    int level = 0;
+    for (; (p->done >> level) & 1; level++) {
+        totals.weight += p->levels[level].weight;
+        totals.loss += p->levels[level].loss;
+    }
+    p->levels[level] = totals;
+    if (p->done + 1 < p->own_parts) return;
+    p->own = totals;
+    if (!rapt_check_mpi(name,
+                        MPI_Iallgather(&p->own, 2, MPI_DOUBLE, p->all, 2, MPI_DOUBLE, p->scatter, &p->totals_request)))
+        p->broken = true;
+}
+
+static bool check_part(rapt_tensor *loss, double weight)
+{
+    const char *op = "data_parallel_backward";
+    char found[200];
+    if (!(weight >= 0 && isfinite(weight)))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g; a finite number of 0 or more expected", weight);
+    if (weight == 0) return true;
+    if (!loss) return rapt_fail(RAPT_ERROR_NULL, op, "loss is NULL");
+    return rapt_count(loss) == 1 || rapt_fail(RAPT_ERROR_SHAPE, op, "the loss is %s; one number expected",
+                                              rapt_describe(loss, found, sizeof found));
+}
+
+/* One part, which counts nothing when it is no good. */
+static bool run_part(rapt_data_parallel *p, rapt_tensor *loss, double weight, bool good)
+{
+    RAPT_SCOPE;
+    good = good && check_part(loss, weight);
+    if (!good) weight = 0;
+    const double value = weight > 0 ? rapt_item(loss) : 0;
+    add_totals(p, (rapt_totals){weight, weight * value});
+    if (weight > 0) {
+        rapt_tensor *seed = rapt_full(rapt_get_dtype(loss), rapt_rank(loss), rapt_shape(loss), weight);
+        good = seed && rapt_backward_to(1, &loss, &seed, 0, rapt_buckets_take, p);
+    }
+    if (!good) p->failed = true;
+    rapt_buckets_end_part(p);
+    rapt_buckets_exchange(p, false);
+    return good;
+}
+
+bool rapt_data_parallel_backward(rapt_data_parallel *p, rapt_tensor *loss, double weight)
+{
+    const char *op = "data_parallel_backward";
+    if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
+    if (p->done == p->own_parts)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "all %d own parts went backward; rapt_data_parallel_finish expected",
+                         p->own_parts);
+    return run_part(p, loss, weight, true);
+}
+
+/* To the parameters that a part has reached. */
+static bool give_gradients(const rapt_data_parallel *p)
+{
+    for (int i = 0; i < p->parameter_count; i++) {
+        const rapt_shared_parameter *s = &p->parameters[i];
+        rapt_tensor *leaf = s->parameter, *gradient = s->view;
+        if (!p->marks[1 + i] || !rapt_requires_gradient(leaf)) continue;
+        if (!rapt_backward_from(1, &leaf, &gradient, 0)) return false;
+    }
+    return true;
+}
+
+static void begin_anew(rapt_data_parallel *p)
+{
+    for (int i = 0; i < p->parameter_count; i++) p->parameters[i].used = false;
+    p->done = p->scattered = p->gathered = 0;
+    p->failed = p->has_totals = false;
+}
+
+bool rapt_data_parallel_finish(rapt_data_parallel *p, double *loss)
+{
+    const char *op = "data_parallel_finish";
+    if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
+    if (p->done < p->own_parts)
+        rapt_fail(RAPT_ERROR_VALUE, op, "%d of %d own parts went backward", p->done, p->own_parts);
+    while (p->done < p->own_parts) run_part(p, NULL, 0, false);
+    rapt_buckets_exchange(p, true);
+    for (int i = 0; i < p->parameter_count; i++) p->marks[1 + i] = p->parameters[i].used;
+    bool good = !p->failed && !p->broken;
+    if (good && !(p->totals.weight > 0))
+        good = rapt_fail(RAPT_ERROR_VALUE, op, "no part of the batch has a weight above 0");
+    for (int i = 0; i < p->parameter_count; i++) rapt_clear_gradient(p->parameters[i].parameter);
+    good = rapt_ranks_agree(p, op, good, p->marks, 1 + p->parameter_count) &&
+           rapt_ranks_agree(p, op, give_gradients(p), p->marks, 1);
+    for (int i = 0; i < p->parameter_count && !good; i++) rapt_clear_gradient(p->parameters[i].parameter);
+    if (good && loss) *loss = p->totals.loss / p->totals.weight;
+    begin_anew(p);
+    return good;
+}

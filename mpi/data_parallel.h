@@ -1,0 +1,86 @@
+/* What data-parallel training is inside: the model's parameters, in buckets, whose gradients are summed over ranks. */
+#ifndef RAPT_MPI_DATA_PARALLEL_H
+#define RAPT_MPI_DATA_PARALLEL_H
+
+#include <rapt/mpi.h>
+
+/* The most levels of the tree over the parts of one rank. */
+#define RAPT_MAX_LEVELS 31
+
+/* A parameter: where its gradient lies. */
+typedef struct rapt_shared_parameter {
+    rapt_tensor *parameter;
+    rapt_tensor *view; /* of its bucket's sum, in the parameter's shape */
+    int bucket;
+    bool arrived; /* in the part that is under way */
+    bool used;    /* in any own part of the step */
+} rapt_shared_parameter;
+
+/* Gradients of one dtype that travel together. Each rank sums one piece of them, and gives the sum to all. */
+typedef struct rapt_bucket {
+    rapt_dtype dtype;
+    int parameters;     /* so many are in it */
+    int awaited;        /* of those in the part that is under way */
+    int64_t elements;   /* of the parameters */
+    int64_t piece;      /* elements for one rank; all pieces together may be longer than the elements */
+    rapt_tensor *sum;   /* (ranks · piece): the part that is under way, in the end the sum over all */
+    rapt_tensor *mine;  /* (ranks, piece): this rank's piece, from all ranks */
+    rapt_tensor **rows; /* views of those */
+    rapt_tensor *levels[RAPT_MAX_LEVELS]; /* sums of 1, 2, 4, … own parts that wait for as many more */
+    MPI_Request request;
+} rapt_bucket;
+
+/* Of parts: their weight, and Σ weight · loss. */
+typedef struct rapt_totals {
+    double weight, loss;
+} rapt_totals;
+
+struct rapt_data_parallel {
+    rapt_module *module;
+    /* Collective calls on one communicator must come in one order on all ranks: pieces go out and sums come in on
+     * two of them, each in the order of the buckets. */
+    MPI_Comm scatter, gather;
+    int rank, ranks;
+    int parts, own_parts; /* of a batch: of all ranks, and of each */
+    rapt_shared_parameter *parameters;
+    rapt_bucket *buckets;
+    int parameter_count, bucket_count;
+    int *marks;       /* what ranks agree upon: who failed, and whether each parameter was used */
+    rapt_totals *all; /* of each rank */
+    /* Of the step that is under way. */
+    int done;                            /* own parts */
+    int scattered, gathered;             /* buckets that have begun to */
+    bool failed, broken;                 /* on this rank; MPI itself */
+    rapt_totals levels[RAPT_MAX_LEVELS]; /* of 1, 2, 4, … own parts, added up as gradients are */
+    rapt_totals own, totals;             /* of all own parts, and of all ranks */
+    bool has_totals;
+    MPI_Request totals_request;
+};
+
+/* False and an error when MPI's call was none. */
+bool rapt_check_mpi(const char *op, int code);
+
+/* Whether all ranks are well. Where one is not, its error is everyone's: false on all ranks. Of the marks, `count` of
+ * them from 0 on, each rank then has the largest of all ranks; marks[0] is this function's own. */
+bool rapt_ranks_agree(const rapt_data_parallel *parallel, const char *op, bool good, int *marks, int count);
+
+/* An error on all ranks unless their modules and notes are the same. */
+bool rapt_check_same_model(const rapt_data_parallel *parallel, const rapt_data_parallel_config *config);
+
+/* Gives the module rank 0's values. False on all ranks after an error on one. */
+bool rapt_take_first_values(const rapt_data_parallel *parallel);
+
+/* Lists the parameters and makes the buckets; false after an error. */
+bool rapt_buckets_new(rapt_data_parallel *parallel, int64_t bytes);
+void rapt_buckets_free(rapt_data_parallel *parallel);
+
+/* Takes the gradient of a parameter for the part that is under way. False after an error. */
+bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *gradient);
+
+/* The part is over: what did not arrive is 0. */
+void rapt_buckets_end_part(rapt_data_parallel *parallel);
+
+/* Goes on with what is under way; with `wait`, to the end. Errors are noted. */
+void rapt_buckets_exchange(rapt_data_parallel *parallel, bool wait);
+
+#endif

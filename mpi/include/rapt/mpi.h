@@ -1,0 +1,63 @@
+/* Training on many machines, by MPI: every rank has the whole model and a part of each batch. A library of its own,
+ * librapt-mpi (pkg-config: rapt-mpi). */
+#ifndef RAPT_MPI_H
+#define RAPT_MPI_H
+
+#include <mpi.h>
+
+#include <rapt/optimizer.h>
+
+RAPT_BEGIN_DECLS
+
+/* A model that the ranks of a communicator train together. All functions below but rapt_data_parallel_part are called
+ * by all ranks, in the same order, on the thread that initialized MPI (MPI_THREAD_FUNNELED will do). What fails on one
+ * rank is an error on all, "rank 2: …", of code RAPT_ERROR_RANK; a rank that gives up before it has told the others
+ * must end the program (rapt_exit_on_error, MPI_Abort), since they wait for it. */
+typedef struct rapt_data_parallel rapt_data_parallel;
+
+/* How the ranks share the work; all zeros is all defaults. */
+typedef struct rapt_data_parallel_config {
+    /* Into how many parts a batch is cut: the ranks, times a power of two; 0: the ranks. Gradients of parts are summed
+     * by a tree of which ranks are branches, so that for 4 parts 1, 2 and 4 ranks get the same bits. More than one
+     * part a rank costs memory for log2 of them gradients more. */
+    int parts;
+    int64_t bucket_bytes; /* gradients go out when so many of them are complete; 0: 4 MiB */
+    const char *note;     /* must be the same on all ranks, such as the options and the data's checksum; may be NULL */
+} rapt_data_parallel_config;
+
+/* Shares the module, which is to be the same on all ranks: names, shapes, dtypes and what is frozen are compared, and
+ * a difference is an error that names it. Parameters and buffers then take the values of rank 0. The communicator is
+ * copied. NULL after an error. Free it with rapt_data_parallel_free, before MPI_Finalize. */
+RAPT_API rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *module,
+                                                    const rapt_data_parallel_config *config);
+RAPT_API void rapt_data_parallel_free(rapt_data_parallel *parallel);
+
+/* A part of a batch: items from `first` to before `last`; none where they are the same. */
+typedef struct rapt_part {
+    int number; /* of all parts: random numbers that belong to the part, dropout's say, are seeded by step and number */
+    int64_t first, last;
+} rapt_part;
+
+/* The parts that this rank works on, 1 or more; 0 and an error for NULL. */
+RAPT_API int rapt_data_parallel_count_parts(const rapt_data_parallel *parallel);
+
+/* The own-th of them, from 0 on, of a batch of so many items. All parts together are the batch, in its order; the
+ * sizes of two differ by 1 at most. A part numbered −1 after an error. */
+RAPT_API rapt_part rapt_data_parallel_part(const rapt_data_parallel *parallel, int own, int64_t items);
+
+/* Goes backward from the loss of the next own part, in place of rapt_backward. The weight is what the part counts, as
+ * for rapt_accumulate: of losses that are means, how many rows or tokens it is the mean of. A part that is empty has
+ * weight 0, and its loss is not looked at. The gradients of the last own part are sent while backward still goes on.
+ * False after an error on this rank, which does not end the step: the other parts, and rapt_data_parallel_finish,
+ * follow all the same. */
+RAPT_API bool rapt_data_parallel_backward(rapt_data_parallel *parallel, rapt_tensor *loss, double weight);
+
+/* After all own parts: gives each parameter the gradient of the mean loss of the whole batch, with the same bits on all
+ * ranks, and the mean to *loss unless that is NULL. Parameters that no part reached have no gradient. Clipping and the
+ * optimizer's step follow as on one machine. After an error, the same on all ranks, there are no gradients, and the
+ * next step begins anew. */
+RAPT_API bool rapt_data_parallel_finish(rapt_data_parallel *parallel, double *loss);
+
+RAPT_END_DECLS
+
+#endif

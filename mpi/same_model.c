@@ -1,0 +1,120 @@
+/* What ranks tell each other: errors, and at the start whether they train the same model, and from which values. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data_parallel.h"
+
+static const char name[] = "data_parallel";
+
+bool rapt_check_mpi(const char *op, int code)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (code == MPI_SUCCESS) return true;
+    MPI_Error_string(code, text, &length);
+    return rapt_fail(RAPT_ERROR_RANK, op, "MPI: %s", text);
+}
+
+bool rapt_ranks_agree(const rapt_data_parallel *p, const char *op, bool good, int *marks, int count)
+{
+    enum { room = 600 };
+    char message[room] = "";
+    marks[0] = good ? 0 : p->ranks - p->rank; /* the largest is of the first rank that is not well */
+    if (!rapt_check_mpi(op, MPI_Allreduce(MPI_IN_PLACE, marks, count, MPI_INT, MPI_MAX, p->scatter))) return false;
+    if (marks[0] == 0) return true;
+    const int first = p->ranks - marks[0];
+    if (p->rank == first) snprintf(message, room, "%s", rapt_error() ? rapt_error() : "failed without a reason");
+    if (!rapt_check_mpi(op, MPI_Bcast(message, room, MPI_CHAR, first, p->scatter))) return false;
+    return rapt_fail(RAPT_ERROR_RANK, op, "rank %d: %s", first, message);
+}
+
+/* --- the same model --- */
+
+/* A line for a tensor: "trained encoder.weight: float32 [16, 2]". */
+static bool write_line(const char *tensor_name, rapt_tensor *tensor, void *context)
+{
+    char found[200];
+    return fprintf(context, "%s %s: %s\n", rapt_requires_gradient(tensor) ? "trained" : "fixed", tensor_name,
+                   rapt_describe(tensor, found, sizeof found)) > 0;
+}
+
+/* All that must be the same, in lines. NULL after an error; to be freed. */
+static char *text_of(const rapt_data_parallel *p, const rapt_data_parallel_config *config)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    bool good = stream && fprintf(stream, "rapt " RAPT_VERSION "\nparts: %d\nbucket_bytes: %lld\n", p->parts,
+                                  (long long)config->bucket_bytes) > 0;
+    good = good && rapt_module_visit(p->module, RAPT_PARAMETERS | RAPT_BUFFERS, write_line, stream) &&
+           fprintf(stream, "note: %s\n", config->note ? config->note : "") > 0;
+    if (stream && fclose(stream) != 0) good = false;
+    if (good && size < INT_MAX) return text;
+    free(text);
+    rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the names of the parameters");
+    return NULL;
+}
+
+/* An error that shows the first line that is not that of rank 0. */
+static bool compare_lines(const char *text, const char *first)
+{
+    while (*text || *first) {
+        const int here = (int)strcspn(text, "\n"), there = (int)strcspn(first, "\n");
+        if (here != there || memcmp(text, first, (size_t)here) != 0)
+            return rapt_fail(RAPT_ERROR_RANK, name, "'%.*s' here is '%.*s' on rank 0", here, text, there, first);
+        text += here + (text[here] != 0);
+        first += there + (first[there] != 0);
+    }
+    return true;
+}
+
+bool rapt_check_same_model(const rapt_data_parallel *p, const rapt_data_parallel_config *config)
+{
+    char *text = text_of(p, config), *first = NULL;
+    int mark, length = text ? (int)strlen(text) + 1 : 1;
+    bool good = rapt_ranks_agree(p, name, text != NULL, &mark, 1) &&
+                rapt_check_mpi(name, MPI_Bcast(&length, 1, MPI_INT, 0, p->scatter));
+    if (good) {
+        first = p->rank == 0 ? text : calloc((size_t)length, 1);
+        good = rapt_ranks_agree(p, name, first || rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d bytes", length),
+                                &mark, 1) &&
+               rapt_check_mpi(name, MPI_Bcast(first, length, MPI_CHAR, 0, p->scatter)) &&
+               rapt_ranks_agree(p, name, compare_lines(text, first), &mark, 1);
+    }
+    if (first != text) free(first);
+    free(text);
+    return good;
+}
+
+/* --- the same values --- */
+
+static bool broadcast(const rapt_data_parallel *p, char *bytes, int64_t count)
+{
+    enum { at_once = 1 << 28 };
+    for (int64_t at = 0; at < count; at += at_once)
+        if (!rapt_check_mpi(name, MPI_Bcast(bytes + at, (int)(count - at < at_once ? count - at : at_once), MPI_BYTE, 0,
+                                            p->scatter)))
+            return false;
+    return true;
+}
+
+bool rapt_take_first_values(const rapt_data_parallel *p)
+{
+    int mark;
+    RAPT_SCOPE;
+    rapt_tensor_list *list = rapt_module_list(p->module, RAPT_PARAMETERS | RAPT_BUFFERS);
+    rapt_tensor **values = list ? calloc((size_t)list->count + 1, sizeof *values) : NULL;
+    bool good = values || (list && rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d tensors", list->count));
+    for (int i = 0; good && i < list->count; i++) good = (values[i] = rapt_clone(list->tensors[i])) != NULL;
+    good = rapt_ranks_agree(p, name, good, &mark, 1);
+    for (int i = 0; good && i < list->count; i++) {
+        const int64_t bytes = rapt_count(values[i]) * (int64_t)rapt_dtype_size(rapt_get_dtype(values[i]));
+        good = broadcast(p, rapt_data_for_writing(values[i]), bytes);
+    }
+    for (int i = 0; good && i < list->count; i++) good = rapt_copy(list->tensors[i], values[i]);
+    free(values);
+    rapt_tensor_list_free(list);
+    return rapt_ranks_agree(p, name, good, &mark, 1);
+}

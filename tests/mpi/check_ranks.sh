@@ -1,0 +1,38 @@
+#!/bin/sh
+# Runs programs on several ranks of this machine: check_ranks.sh same TRAIN_ON_RANKS, for the bits of 1, 2 and 4 ranks;
+# check_ranks.sh alike N TRAIN_ON_RANKS, for N ranks with 1 and 2 threads each; check_ranks.sh errors N RANK_ERRORS.
+set -eu
+what=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# OpenMPI wants to be told that root, and more ranks than processors, are meant. MPICH reads none of these.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+timeout 60 mpirun -n 2 true || { echo 'skipped: mpirun starts no two processes here' && exit 77; }
+
+run() { # ranks, threads of each, program and arguments: prints what it prints
+    count=$1 threads=$2
+    shift 2
+    OMP_NUM_THREADS=$threads mpirun -n "$count" "$@"
+}
+
+same() { # file, file, what they are of
+    [ -s "$1" ] || { echo "check_ranks: nothing was printed by $3" >&2 && exit 1; }
+    cmp "$1" "$2" || { echo "check_ranks: other bits: $3" >&2 && exit 1; }
+}
+
+case $what in
+same)
+    for ranks in 1 2 4; do
+        run "$ranks" 1 "$2" 4 >"$work/$ranks"
+        same "$work/1" "$work/$ranks" "$ranks ranks with 4 parts"
+    done
+    ;;
+alike)
+    for threads in 1 2; do
+        run "$2" "$threads" "$3" >"$work/$threads"
+    done
+    same "$work/1" "$work/2" "$2 ranks with 1 and 2 threads"
+    ;;
+errors) run "$2" 1 "$3" ;;
+esac
