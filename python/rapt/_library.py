@@ -78,7 +78,10 @@ p sgd_new pp; p adam_new pp; p adamw_new pp; p rmsprop_new pp; p adagrad_new pp;
 b muon_by_adamw pz; p adafactor_new pp; b optimizer_group pzp; d schedule_factor pl
 v optimizer_free p; b optimizer_step p; v optimizer_clear_gradients p
 p dot_product_attention_new d; p additive_attention_new llld; t attention_forward ptttp
-p gru_new llid; t gru_forward pttp; p lstm_new llid; t lstm_forward ptttpp
+p gru_new llid; p bidirectional_gru_new llid; t gru_forward pttp; t gru_forward_padded ptttp
+p lstm_new llid; p bidirectional_lstm_new llid; t lstm_forward ptttpp; t lstm_forward_padded pttttpp
+t conv1d tttp; t conv2d tttp; p conv1d_layer_new lllpi; p conv2d_layer_new llppi
+t max_pool1d tp; t max_pool2d tp; t avg_pool1d tp; t avg_pool2d tp
 p transformer_encoder_new p; t transformer_encoder_forward ptpp
 p transformer_decoder_new p; t transformer_decoder_forward pttppp
 p transformer_new p; t transformer_forward pttppp

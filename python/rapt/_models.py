@@ -5,7 +5,7 @@ from ._attention import MASK
 from ._library import C, check, library
 from ._module import Module
 from ._structs import Struct
-from ._tensor import as_tensor, borrowed, call, handle_of
+from ._tensor import as_tensor, call, call_for, handle_of
 
 TRANSFORMER, GPT_CONFIG, GENERATION = (Struct(name) for name in ("rapt_transformer_config", "rapt_gpt_config",
                                                                  "rapt_generation"))
@@ -13,38 +13,38 @@ TRANSFORMER, GPT_CONFIG, GENERATION = (Struct(name) for name in ("rapt_transform
 
 class _Recurrent(Module):
     """Sequences (T, B, in), with PyTorch's equations, names and layout."""
-    _new = _forward = _states = None
+    _new = _bidirectional_new = _forward = _forward_padded = None
 
-    def __init__(self, inputs, hidden, layers=1, dropout=0.0):
-        super().__init__(type(self)._new(inputs, hidden, layers, dropout))
+    def __init__(self, inputs, hidden, layers=1, dropout=0.0, bidirectional=False):
+        new = type(self)._bidirectional_new if bidirectional else type(self)._new
+        super().__init__(new(inputs, hidden, layers, dropout))
 
-    def _run(self, x, states):
+    def _run(self, x, states, lengths):
         given = [handle_of(state) if state is not None else None for state in states]
-        made = (ctypes.c_void_p * len(states))()
-        places = [ctypes.addressof(made) + i * ctypes.sizeof(ctypes.c_void_p) for i in range(len(states))]
-        scope = C.scope_begin()
-        try:
-            outputs = check(type(self)._forward(self._handle, handle_of(x), *given, *places))
-            return borrowed(outputs), tuple(borrowed(state) for state in made)
-        finally:
-            C.scope_end(scope)
+        if lengths is None:
+            return call_for(len(states), type(self)._forward, self._handle, handle_of(x), *given)
+        lengths = as_tensor(lengths)
+        return call_for(len(states), type(self)._forward_padded, self._handle, handle_of(x), lengths._handle, *given)
 
 
 class GRU(_Recurrent):
-    _new, _forward = C.gru_new, C.gru_forward
+    _new, _bidirectional_new = C.gru_new, C.bidirectional_gru_new
+    _forward, _forward_padded = C.gru_forward, C.gru_forward_padded
 
-    def __call__(self, x, state=None):
-        """The last layer's outputs (T, B, hidden) and the last state of each layer (layers, B, hidden)."""
-        outputs, (final,) = self._run(x, (state,))
+    def __call__(self, x, state=None, lengths=None):
+        """The last layer's outputs (T, B, directions · hidden) and the last state of each layer and direction
+        (layers · directions, B, hidden). Of sequence b only the first lengths[b] steps are read."""
+        outputs, (final,) = self._run(x, (state,), lengths)
         return outputs, final
 
 
 class LSTM(_Recurrent):
-    _new, _forward = C.lstm_new, C.lstm_forward
+    _new, _bidirectional_new = C.lstm_new, C.bidirectional_lstm_new
+    _forward, _forward_padded = C.lstm_forward, C.lstm_forward_padded
 
-    def __call__(self, x, hidden=None, cell=None):
-        """The last layer's outputs, and the last (hidden, cell) of each layer."""
-        return self._run(x, (hidden, cell))
+    def __call__(self, x, hidden=None, cell=None, lengths=None):
+        """The last layer's outputs, and the last (hidden, cell) of each layer and direction; lengths as of GRU."""
+        return self._run(x, (hidden, cell), lengths)
 
 
 class _OfTransformer(Module):

@@ -357,23 +357,26 @@ for _name, *_parameters in entries(OPS):
         setattr(Tensor, _name, _NAMES[_name])
 
 
-def _in_order(function, *arguments):
-    """The elements that a function of the library gives, and the places that it writes behind its last argument."""
-    places, scope = ctypes.c_void_p(), C.scope_begin()
+def call_for(count, function, *arguments):
+    """The tensor that a function of the library gives, and `count` more that it writes behind its last argument."""
+    made, scope = (ctypes.c_void_p * count)(), C.scope_begin()
+    places = [ctypes.addressof(made) + i * ctypes.sizeof(ctypes.c_void_p) for i in range(count)]
     try:
-        return borrowed(check(function(*arguments, ctypes.byref(places)))), borrowed(places.value)
+        return borrowed(check(function(*arguments, *places))), tuple(borrowed(place) for place in made)
     finally:
         C.scope_end(scope)
 
 
 def sort(x, axis=-1, descending=False):
     """The elements in order along an axis, and the places that they had: rapt_sort of rapt.h"""
-    return _in_order(C.sort, handle_of(x), axis, descending)
+    elements, (places,) = call_for(1, C.sort, handle_of(x), axis, descending)
+    return elements, places
 
 
 def topk(x, count, axis=-1, largest=True):
     """The first `count` elements of rapt.sort, by default descending, and their places: rapt_topk of rapt.h"""
-    return _in_order(C.topk, handle_of(x), axis, count, largest)
+    elements, (places,) = call_for(1, C.topk, handle_of(x), axis, count, largest)
+    return elements, places
 
 
 for _function in (sort, topk):

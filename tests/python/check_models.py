@@ -121,6 +121,42 @@ def recurrent_layers():
     assert lstm.parameters()["weight_hh_l0"].gradient.shape == (16, 4)
     fails("both or neither", lstm, x, hidden)
     fails("not list", gru, [1], kind=TypeError)
+    both = rapt.GRU(3, 4, layers=2, bidirectional=True)
+    outputs, state = both(x)
+    assert outputs.shape == (5, 2, 8) and state.shape == (4, 2, 4)
+    assert "weight_ih_l1_reverse" in both.parameters()
+    for layer in both, rapt.LSTM(3, 4, bidirectional=True):
+        outputs, states = layer(x, lengths=[5, 2])
+        short, ends = layer(x[:2, 1:])
+        assert (outputs[:2, 1:] - short).abs().max().item() < 1e-6 and outputs[2:, 1].abs().max().item() == 0
+        state, end = (states, ends) if layer is both else (states[1], ends[1])
+        assert (state[:, 1:] - end).abs().max().item() < 1e-6
+    fails("lengths (B)", both, x, lengths=[[5, 2]])
+
+
+@test
+def convolutions_and_pools():
+    x = rapt.arange(0, 12, dtype=rapt.float32).reshape((1, 2, 6))
+    ones = rapt.ones((1, 2, 3))
+    assert rapt.conv1d(x, ones).tolist() == [[[24, 30, 36, 42]]]
+    assert rapt.conv1d(x, ones, rapt.ones((1,)), stride=2, padding=1).tolist() == [[[15, 31, 43]]]
+    assert rapt.conv1d(x, rapt.ones((2, 1, 2)), dilation=2, groups=2).shape == (1, 2, 4)
+    assert rapt.max_pool1d(x, 2).tolist() == [[[1, 3, 5], [7, 9, 11]]]
+    assert rapt.avg_pool1d(x, 4, stride=2).tolist() == [[[1.5, 3.5], [7.5, 9.5]]]
+    image = x.reshape((1, 1, 3, 4))
+    assert rapt.conv2d(image, rapt.ones((1, 1, 2, 3)), stride=(1, 2)).tolist() == [[[[18], [42]]]]
+    assert rapt.max_pool2d(image, (3, 2)).tolist() == [[[[9, 11]]]]
+    assert rapt.max_pool2d(image, 2, ceil=True).shape == (1, 1, 2, 2)
+    assert rapt.avg_pool2d(image, 3, stride=1, padding=1, leaves_padding_out=True)[0, 0, 0, 0].item() == 2.5
+    layer, short = rapt.Conv2d(1, 3, (3, 1), padding=(1, 0)), rapt.Conv1d(2, 4, 3, stride=2, groups=2, bias=False)
+    model = rapt.Sequential(layer, rapt.BatchNorm(3), rapt.Activation("relu"))
+    model(image).sum().backward()
+    assert layer.parameters()["weight"].gradient.shape == (3, 1, 3, 1) and model(image).shape == (1, 3, 3, 4)
+    assert short(x).shape == (1, 4, 2) and list(short.parameters()) == ["weight"]
+    assert (short(x) - rapt.conv1d(x, short.parameters()["weight"], stride=2, groups=2)).abs().max().item() == 0
+    fails("3 numbers for 2 axes", rapt.Conv2d, 1, 1, (1, 2, 3), kind=ValueError)
+    fails("half of that at most", rapt.max_pool1d, x, 2, padding=2)
+    fails("not list", rapt.conv1d, [1], ones, kind=TypeError)
 
 
 @test

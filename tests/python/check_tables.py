@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from harness import passed, rapt, root, test
-from rapt import _attention, _library, _models, _optimizer, _structs
+from rapt import _attention, _convolution, _library, _models, _optimizer, _structs
 
 
 @test
@@ -32,7 +32,7 @@ def the_table_of_functions_is_that_of_the_headers():
                                (r"int( \w+)?$|rapt_error_code$", "i"), (r"char \*\w*$", "z"), (r"void$", "v")):
             if re.match(pattern, text):
                 return kinds
-        return "p" if "*" in text or "(*" in text or "handler" in text else "?"
+        return "p" if "*" in text or "[" in text or "handler" in text else "?"
 
     def check(name, result, kinds):
         found, parameters = declared[name]
@@ -76,11 +76,12 @@ def structs_have_the_fields_of_the_headers():
     for name, words in enumerations.items():
         declared = re.findall(r"RAPT_\w+", inside(name, "enum"))
         assert all(value.endswith("_" + word.upper()) for value, word in zip(declared, words, strict=True)), declared
-    for name, struct in _optimizer.STRUCTS.items():
+    for name, struct in {**_optimizer.STRUCTS, **_convolution.STRUCTS}.items():
         fields = []
         for declaration in inside(name).split(";"):
-            kind, *names = re.findall(r"\*?\w+", declaration) or [None]
-            fields += [(n.lstrip("*"), ctypes.c_void_p if n[0] == "*" else kinds[kind]) for n in names]
+            kind, *names = re.findall(r"\*?\w+(?:\[2\])?", declaration) or [None]
+            fields += [(n.lstrip("*").removesuffix("[2]"), ctypes.c_void_p if n[0] == "*" else
+                        kinds[kind] * 2 if n.endswith("[2]") else kinds[kind]) for n in names]
         assert fields == struct._fields_, f"{name}: {fields}"
 
 
