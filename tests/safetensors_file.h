@@ -34,6 +34,22 @@ static inline void make_directory(void)
     snprintf(path, sizeof path, "%s/a.safetensors", directory);
 }
 
+static const bool is_little_endian = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+
+/* Numbers of so many bytes each, turned into what a file holds of them, in place. */
+static inline void *as_in_file(void *numbers, size_t bytes, size_t each)
+{
+    char *first = numbers;
+    for (size_t i = 0; !is_little_endian && i < bytes; i++) {
+        const size_t place = i % each, other = i - place + each - 1 - place;
+        const char byte = first[i];
+        if (place >= each / 2) continue;
+        first[i] = first[other];
+        first[other] = byte;
+    }
+    return numbers;
+}
+
 /* How many files are in the directory. */
 static inline int files(void)
 {

@@ -1,4 +1,5 @@
 /* Tests of examples/common/picture.h: pictures as text where the locale has no UTF-8. */
+#include <locale.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,6 +19,11 @@ Test(terminal_ascii, another_locale_gets_ascii)
     struct heatmap heatmap = {values, 1, 1, 3, 2, NULL, queries, keys, NULL, "q", NULL};
     const char *locales[] = {"C", "POSIX", "no_SUCH.UTF-8"};
     for (int i = 0; i < 3; i++) {
+        const locale_t musl_has_each = i == 2 ? newlocale(LC_ALL_MASK, locales[i], (locale_t)0) : (locale_t)0;
+        if (musl_has_each) {
+            freelocale(musl_has_each);
+            continue;
+        }
         setenv("LC_ALL", locales[i], 1);
         cr_expect_str_eq(print_heatmaps(&heatmap),
                          "q v\n"

@@ -86,7 +86,8 @@ Test(npy, the_bytes_are_those_of_the_format)
     const char header[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }  ";
     cr_expect_arr_eq(bytes + 10, header, sizeof header - 1);
     cr_expect_eq(bytes[127], '\n');
-    const float elements[] = {0, 3, 1, 4, 2, 5};
+    const uint8_t elements[] = {0, 0, 0,    0,    0, 0, 0x40, 0x40, 0, 0, 0x80, 0x3f,  /* 0, 3, 1, */
+                                0, 0, 0x80, 0x40, 0, 0, 0,    0x40, 0, 0, 0xa0, 0x40}; /* 4, 2, 5 */
     cr_expect_arr_eq(bytes + 128, elements, sizeof elements);
     cr_expect(rapt_save_npy(path, rapt_ones(RAPT_BOOL, RAPT_SHAPE(1))));
     read_bytes(bytes, sizeof bytes);

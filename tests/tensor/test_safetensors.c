@@ -94,16 +94,16 @@ Test(safetensors, empty_archives)
 Test(safetensors, half_floats_are_widened)
 {
     /* of each sort: 1, −2, the largest, the smallest, infinity, not a number */
-    const uint16_t half[] = {0x3c00, 0xc000, 0x7bff, 0x0001, 0x7c00, 0x7e00};
-    const uint16_t brain[] = {0x3f80, 0xc000, 0x7f7f, 0x0001, 0xff80, 0x7fc0};
+    uint16_t half[] = {0x3c00, 0xc000, 0x7bff, 0x0001, 0x7c00, 0x7e00};
+    uint16_t brain[] = {0x3f80, 0xc000, 0x7f7f, 0x0001, 0xff80, 0x7fc0};
     const double expected[2][6] = {{1, -2, 65504, 0x1p-24, (double)INFINITY, (double)NAN},
                                    {1, -2, 0x1.fep127, 0x1p-133, -(double)INFINITY, (double)NAN}};
     const char header[] = "{\"h\":{\"dtype\":\"F16\",\"shape\":[6],\"data_offsets\":[0,12]},"
                           "\"b\":{\"dtype\":\"BF16\",\"shape\":[6],\"data_offsets\":[12,24]}}";
     char bytes[8 + sizeof header - 1 + 24] = {(char)(sizeof header - 1)};
     memcpy(bytes + 8, header, sizeof header - 1);
-    memcpy(bytes + sizeof bytes - 24, half, 12);
-    memcpy(bytes + sizeof bytes - 12, brain, 12);
+    memcpy(bytes + sizeof bytes - 24, as_in_file(half, 12, 2), 12);
+    memcpy(bytes + sizeof bytes - 12, as_in_file(brain, 12, 2), 12);
     write_file(bytes, sizeof bytes);
     rapt_archive *archive = load();
     for (int64_t sort = 0; sort < 2; sort++) {
@@ -124,8 +124,8 @@ Test(safetensors, all_half_floats_agree_with_their_definition)
     static char bytes[8 + sizeof header - 1 + 2 * count] = {(char)(sizeof header - 1)};
     memcpy(bytes + 8, header, sizeof header - 1);
     for (int i = 0; i < count; i++) {
-        const uint16_t half = (uint16_t)i;
-        memcpy(bytes + 8 + sizeof header - 1 + 2 * i, &half, 2);
+        uint16_t half = (uint16_t)i;
+        memcpy(bytes + 8 + sizeof header - 1 + 2 * i, as_in_file(&half, 2, 2), 2);
     }
     write_file(bytes, sizeof bytes);
     rapt_archive *archive = load();

@@ -32,8 +32,8 @@ Test(safetensors_bad, deep_nesting_is_refused)
 {
     enum { depth = 200000 };
     static char bytes[8 + depth] = {0};
-    const uint64_t size = depth;
-    memcpy(bytes, &size, 8);
+    uint64_t size = depth;
+    memcpy(bytes, as_in_file(&size, 8, 8), 8);
     memset(bytes + 8, '[', depth);
     memcpy(bytes + 8, "{\"a\":", 5);
     write_file(bytes, sizeof bytes);

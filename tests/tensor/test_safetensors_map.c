@@ -38,6 +38,7 @@ static void write_parts(const char *header, size_t shift, const void *data, size
 
 Test(safetensors_map, tensors_lie_in_the_file_and_outlive_the_archive)
 {
+    if (!is_little_endian) cr_skip_test("numbers of more than a byte are copied");
     RAPT_SCOPE;
     rapt_archive *small = rapt_archive_new(), *large = rapt_archive_new();
     cr_assert(rapt_archive_add(small, "one", rapt_full(RAPT_FLOAT32, RAPT_SHAPE(4), 3)) &&
@@ -69,11 +70,12 @@ Test(safetensors_map, tensors_lie_in_the_file_and_outlive_the_archive)
 static const char halves[] = "{\"b\":{\"dtype\":\"BF16\",\"shape\":[2,2],\"data_offsets\":[0,8]},"
                              "\"f\":{\"dtype\":\"F16\",\"shape\":[3],\"data_offsets\":[8,14]},"
                              "\"n\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[14,16]}}";
-static const uint16_t bits[] = {0x3f80, 0xc000, 0x4049, 0x7f80, 0x3c00, 0xc000, 0x0001, 0x4040};
+static uint16_t bits[] = {0x3f80, 0xc000, 0x4049, 0x7f80, 0x3c00, 0xc000, 0x0001, 0x4040};
 
 Test(safetensors_map, halves_are_kept_as_stored)
 {
     RAPT_SCOPE;
+    as_in_file(bits, sizeof bits, 2);
     for (size_t shift = 0; shift < 2; shift++) { /* at an odd address, too */
         write_parts(halves, shift, bits, sizeof bits);
         rapt_archive *archive = map();
@@ -108,15 +110,17 @@ Test(safetensors_map, modules_load_from_a_mapped_file)
     write_parts("{\"bias\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_offsets\":[0,2]},"
                 "\"other\":{\"dtype\":\"F16\",\"shape\":[3],\"data_offsets\":[2,8]},"
                 "\"weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[8,16]}}",
-                0, (const float[]){0, 0, 1.5f, 2}, 16);
+                0, as_in_file((float[]){0, 0, 1.5f, 2}, 16, 4), 16);
     rapt_linear *linear = rapt_linear_new(2, 1, RAPT_BIAS);
     rapt_archive *archive = map();
     const int64_t before = live();
     cr_expect(rapt_module_from_archive(&linear->module, NULL, archive), "%s", rapt_error());
     cr_expect_eq(live(), before);
     cr_expect(rapt_at(linear->weight, (int64_t[]){0, 1}) == 2 && rapt_item(linear->bias) == 0);
-    cr_expect_not(rapt_module_average(&linear->module, archive, 0.5));
-    expect_error(RAPT_ERROR_VALUE, "memory that may only be read");
+    if (is_little_endian) {
+        cr_expect_not(rapt_module_average(&linear->module, archive, 0.5));
+        expect_error(RAPT_ERROR_VALUE, "memory that may only be read");
+    }
     rapt_archive_free(archive);
     rapt_module_free(&linear->module);
 }
@@ -124,7 +128,8 @@ Test(safetensors_map, modules_load_from_a_mapped_file)
 Test(safetensors_map, what_is_not_aligned_is_copied)
 {
     RAPT_SCOPE;
-    const double numbers[] = {1, 2};
+    double numbers[] = {1, 2};
+    as_in_file(numbers, sizeof numbers, 8);
     write_parts("{\"x\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]}}", 3, numbers, sizeof numbers);
     rapt_archive *archive = map();
     cr_expect_eq(rapt_at(rapt_archive_find(archive, "x"), (int64_t[]){1}), 2);

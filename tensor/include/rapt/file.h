@@ -49,8 +49,9 @@ RAPT_API rapt_archive *rapt_load_safetensors(const char *path);
 /* The same without reading what is not looked at: tensors lie in the mapped file, are only read, and keep it mapped
  * after the archive is gone. F16 and BF16 are kept as stored: each rapt_archive_find or rapt_archive_tensor makes a
  * new float32 tensor of the innermost scope, and saving writes them as they were. A tensor whose place in the file is
- * not aligned is copied, and so is a half-sized one of 8 axes, as float32. The file must not become shorter meanwhile;
- * one that rapt_save_safetensors replaces stays as it was. */
+ * not aligned is copied, so is a half-sized one of 8 axes, as float32, and on big-endian machines every one whose
+ * elements have several bytes. The file must not become shorter meanwhile; one that rapt_save_safetensors replaces
+ * stays as it was. */
 RAPT_API rapt_archive *rapt_map_safetensors(const char *path);
 
 /* Writes the archive in shards of at most so many bytes of tensors each (a larger tensor has one of its own), and an
