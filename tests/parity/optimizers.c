@@ -53,7 +53,7 @@ TRAIN(adagrad, few, adagrad, adagrad, .learning_rate = 0.05)
 TRAIN(adagrad_decay, few, adagrad, adagrad, .learning_rate = 0.05, .learning_rate_decay = 0.1,
       .initial_accumulator = 0.5, .weight_decay = 0.1)
 TRAIN(adafactor, many, adafactor, adafactor, .learning_rate = 0.02)
-TRAIN(adafactor_decay, many, adafactor, adafactor, .learning_rate = 0.1, .beta2_decay = 0.5, .epsilon1 = 1e-3,
+TRAIN(adafactor_decay, many, adafactor, adafactor, .learning_rate = 0.005, .beta2_decay = 0.5, .epsilon1 = 1e-3,
       .epsilon2 = 0.1, .clip = 2, .weight_decay = 0.05)
 TRAIN(lion, many, lion, lion, .learning_rate = 0.01)
 TRAIN(lion_decay, many, lion, lion, .learning_rate = 0.005, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.2)

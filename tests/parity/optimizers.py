@@ -46,7 +46,7 @@ for name, make in [
 
 for name, make in [
     ("adafactor", lambda p: optim.Adafactor(p, lr=0.02)),
-    ("adafactor_decay", lambda p: optim.Adafactor(p, lr=0.1, beta2_decay=-0.5, eps=(1e-3, 0.1), d=2.0,
+    ("adafactor_decay", lambda p: optim.Adafactor(p, lr=0.005, beta2_decay=-0.5, eps=(1e-3, 0.1), d=2.0,
                                                   weight_decay=0.05)),
     ("lion", lambda p: Lion(p, lr=0.01)),
     ("lion_decay", lambda p: Lion(p, lr=0.005, betas=(0.8, 0.95), weight_decay=0.2)),
