@@ -1,5 +1,6 @@
 #!/bin/sh
-# ./run hands the number of jobs on, and says what is wrong with one: check_run.sh BUILD_DIRECTORY
+# ./run hands the number of jobs on, and says what is wrong with one; and it prints the catalogue of what is named, a user's
+# file included: check_run.sh BUILD_DIRECTORY
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 RAPT_BUILD=$(CDPATH='' cd -- "${1:?usage: check_run.sh BUILD_DIRECTORY}" && pwd)
@@ -31,6 +32,16 @@ refuse() { # what it says, then arguments of ./run
     [ "$(wc -l <"$work/log")" -eq 1 ] || { complain "./run $*: not one line:" && cat "$work/log"; }
 }
 
+expect_catalogue() { # success or failure, what it says, then arguments of ./run gradcheck
+    result=$1
+    wanted=$2
+    shift 2
+    found=success
+    "$root/run" gradcheck "$@" >"$work/log" 2>&1 || found=failure
+    [ "$found" = "$result" ] || { complain "./run gradcheck $*: $found:" && cat "$work/log"; }
+    grep -q -- "$wanted" "$work/log" || { complain "./run gradcheck $* does not say '$wanted' but:" && cat "$work/log"; }
+}
+
 expect_jobs build -j 1
 expect_jobs build -j1
 expect_jobs build -Dexamples=true -j 1
@@ -40,5 +51,10 @@ refuse '-j needs a number' build -j
 refuse '-j needs a number' build -j many
 refuse '-j needs a number' build -j 0
 refuse '-j needs a number' test -j -1 error
-[ $failed -eq 0 ] && echo 'check_run: -j reaches ninja, and wrong numbers are refused'
+expect_catalogue success '^| op relu |' relu gru
+expect_catalogue success '^| layer gru |' relu gru
+expect_catalogue failure "no op or layer 'relo'; near it: relu" relo
+expect_catalogue success '^| layer right |' "$root/tests/catalogue/own_layer.c" right
+expect_catalogue failure 'by backward' "$root/tests/catalogue/own_layer.c" wrong
+[ $failed -eq 0 ] && echo 'check_run: -j reaches ninja, wrong numbers are refused, and gradcheck prints what is named'
 exit $failed

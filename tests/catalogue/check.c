@@ -133,7 +133,7 @@ static bool results_of(const subject *s, rapt_tensor *results[most_leaves + 2])
 
 void check_float32(const subject *single, const subject *twice, entry *e)
 {
-    static const double digits = 1e-5;
+    const double digits = single->layer && single->layer->float32 > 0 ? single->layer->float32 : 1e-5;
     RAPT_SCOPE;
     rapt_tensor *got[most_leaves + 2], *expected[most_leaves + 2];
     if (!results_of(single, got) || !results_of(twice, expected)) {
