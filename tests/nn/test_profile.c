@@ -1,6 +1,7 @@
 /* The trace and the profile: what runs is named with its shapes and module, and the times are those of the clock. */
 #include "../gpt.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,11 +105,13 @@ Test(profile, sums_are_the_time_of_the_clock)
         train(gpt, optimizer, tokens, 1);
         share = 0;
         for (int attempt = 0; attempt < 5 && (share < 0.95 || share > 1); attempt++) {
+            const double started = now();
             cr_assert(rapt_profile_start(NULL), "%s", rapt_error());
             const double begin = now();
             train(gpt, optimizer, tokens, 3);
             const double wall = now() - begin;
             cr_assert(rapt_profile_stop(), "%s", rapt_error());
+            const double whole = now() - started;
             const rapt_profile_times t = rapt_profile_get_times();
             share = (t.forward + t.backward + t.walk + t.step) / wall;
             cr_expect_eq(t.threads, 1);
@@ -117,6 +120,7 @@ Test(profile, sums_are_the_time_of_the_clock)
             cr_expect_gt(t.walk, 0);
             cr_expect_gt(t.own, 0);
             cr_expect_float_eq(t.all, t.forward + t.backward + t.walk + t.step + t.own + t.outside, 1e-9);
+            cr_expect(t.all >= wall && t.all <= whole, "%g s, not from %g to %g", t.all, wall, whole);
         }
         cr_expect(share >= 0.95 && share <= 1, "%g of the clock's time", share);
         rapt_optimizer_free(optimizer);
@@ -250,6 +254,29 @@ Test(profile, threads_at_once_are_told_apart)
     remove(path);
     cr_expect_eq(events, calls, "%lld events of %lld", (long long)events, (long long)calls);
     cr_expect_eq(threads, 4 + 8 + 16 + 32);
+}
+
+/* In microseconds since the start. */
+Test(profile, events_lie_within_the_time_of_the_profile)
+{
+    char path[32], line[4096];
+    write_temporary_file(path, "", 0);
+    const double started = now();
+    calls_of(1, 200, path);
+    const double wall = (now() - started) * 1e6;
+    FILE *file = fopen(path, "r");
+    double last_begin = 0, last_end = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        double begin, duration;
+        const char *times = strstr(line, "\"ts\": ");
+        if (!times || sscanf(times, "\"ts\": %lf, \"dur\": %lf", &begin, &duration) != 2) continue;
+        cr_expect(begin >= 0 && duration >= 0 && begin + duration <= wall, "%s", line);
+        last_begin = fmax(last_begin, begin), last_end = fmax(last_end, begin + duration);
+    }
+    cr_assert(file);
+    fclose(file);
+    remove(path);
+    cr_expect(last_begin > 100 && last_end > last_begin, "from %g to %g of %g", last_begin, last_end, wall);
 }
 
 Test(profile, bad_calls_are_errors)

@@ -170,6 +170,19 @@ Test(progress, terminals_are_recognised_and_measured)
     close(reader);
 }
 
+/* A step's weight falls to 1/e in ten seconds. */
+Test(progress, speed_is_that_of_the_last_steps)
+{
+    rapt_progress progress = rapt_progress_start(NULL, 0, 100);
+    progress.last_update -= 50;
+    rapt_progress_step(&progress, 1, 200);
+    progress.last_update -= 10;
+    rapt_progress_step(&progress, 1, 300);
+    cr_expect_float_eq(progress.recent_seconds, 50 * exp(-1) + 10, 1);
+    cr_expect_float_eq(progress.recent_steps, exp(-1) + 1, 0.01);
+    cr_expect_float_eq(progress.recent_items, 200 * exp(-1) + 300, 2);
+}
+
 Test(progress, other_items_no_stream_and_wrong_uses)
 {
     rapt_progress pictures = halfway;
