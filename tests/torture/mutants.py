@@ -26,6 +26,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 SETUP = ["-Dwerror=true", "-Doptimization=s", "-Dlevels=v3", "-Dtest_runner=plain", "-Dexamples=false",
          "-Dpictures=disabled", "-Dopenblas=disabled", "-Ddefault_library=static", "-Dc_args=-Wno-format-truncation"]
 LIBRARIES = ["tensor/libtensor.a", "autograd/libautograd.a", "nn/libnn.a", "optim/liboptim.a"]
+LONG = 2  # seconds; tests that take longer have their turn when the others have tried all bugs
+COUNTED = ("caught", "left over", "survived")
 MEMORY, FILE_SIZE = 8 << 30, 1 << 30  # of a test, so that a bug does not take the machine's
 
 
@@ -53,7 +55,7 @@ class Results:
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(one, ensure_ascii=False) + "\n")
 
-    def counted(self, group=None, results=("caught", "survived")):
+    def counted(self, group=None, results=COUNTED):
         return [r for r in self.of.values() if r["result"] in results and group in (None, r["group"])]
 
 
@@ -167,12 +169,12 @@ class Mutants:
         """Builds, and runs each test once without a bug, for its time; one that fails so is left out."""
         if not os.path.exists(os.path.join(self.build, "build.ninja")):
             subprocess.run(["meson", "setup", self.build, self.tree, *SETUP], check=True, stdout=subprocess.DEVNULL)
-        say("builds")
-        if not self.ninja([]):
-            sys.exit(f"mutants: the build fails; ninja -C {self.build}")
-        self.objects = {path: self.digest(path) for path in self.object_files()}
         with open(os.path.join(self.build, "meson-info", "intro-tests.json"), encoding="utf-8") as file:
             listed = [Test(one, self.build) for one in json.load(file) if one["cmd"][0].startswith(self.build)]
+        say("builds")
+        if not self.ninja(sorted({test.target for test in listed})):
+            sys.exit(f"mutants: the build fails; ninja -C {self.build}")
+        self.objects = {path: self.digest(path) for path in self.object_files()}
         times = Results(os.path.join(self.directory, "times"), ("name", "program"))
         for test in listed:
             test.program = self.digest(test.command[0])
@@ -201,9 +203,9 @@ class Mutants:
 
         return sorted(self.tests, key=chance, reverse=True)
 
-    def run_tests(self, bug):
-        """The test that fails and how, or None twice."""
-        left, together = self.ordered(bug), 1
+    def run_tests(self, bug, tests):
+        """Which of the tests fails and how, or None twice."""
+        left, together = [test for test in self.ordered(bug) if test in tests], 1
         while left:
             now, left = left[:together], left[together:]
             together = min(2 * together, 16)
@@ -222,7 +224,8 @@ class Mutants:
         return all(self.digest(path) == self.objects[path] for path in self.object_files()
                    if os.stat(path).st_mtime_ns >= begin)
 
-    def try_one(self, bug):
+    def try_one(self, bug, tests, otherwise):
+        """What becomes of a bug that these tests don't catch is the last argument."""
         path = os.path.join(self.tree, bug.file)
         with open(path, encoding="utf-8") as file:
             source = file.read()
@@ -236,34 +239,38 @@ class Mutants:
             elif self.is_same_code(begin):
                 result = "same code"
             else:
-                test, failure = self.run_tests(bug)
-                result = "caught" if test else "survived"
+                test, failure = self.run_tests(bug, tests)
+                result = "caught" if test else otherwise
         finally:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(source)
         self.results.add(file=bug.file, line=bug.line, group=bug.group, kind=bug.kind, before=bug.before,
                          after=bug.after, result=result, test=test, failure=failure,
                          seconds=round(time.monotonic() - clock, 1), state=self.state)
-        if result in ("caught", "survived"):
+        if result in COUNTED:
             say(f"{len(self.results.counted())}. {bug.file}:{bug.line}: {result}", f"by {test}" if test else
                 f"\n    {bug.before}\n    {bug.after}")
 
     def run(self):
         bugs = mutants_places.all_bugs(self.tree, self.files, self.seed)
-        again = {self.results.key(one) for one in self.results.counted(results=("survived",))
-                 if one["state"] != self.state} - self.explained
-        for bug in [bug for group in bugs.values() for bug in group if bug[:1] + bug[-2:] in again]:
-            self.try_one(bug)
+        quick = [test for test in self.tests if test.seconds < LONG]
         left = {group: iter([bug for bug in found if bug[:1] + bug[-2:] not in self.results.of])
                 for group, found in bugs.items()}
         while len(self.results.counted()) < self.count:
             group = min(left, key=lambda g: (len(self.results.counted(g)) + 1) / mutants_places.SHARES[g][0])
-            self.try_one(next(left[group]))
+            self.try_one(next(left[group]), quick, "left over")
+        for bug in [bug for found in bugs.values() for bug in found]:
+            one = self.results.of.get(bug[:1] + bug[-2:], {"result": None})
+            if one["result"] == "left over":
+                self.try_one(bug, [test for test in self.tests if test not in quick], "survived")
+            elif (one["result"] == "survived" and one["state"] != self.state and
+                  self.results.key(one) not in self.explained):
+                self.try_one(bug, self.tests, "survived")
 
     def report(self):
         """The row of the table; are all survivors explained?"""
         counted = self.results.counted()
-        survivors = [one for one in counted if one["result"] == "survived"]
+        survivors = self.results.counted(results=("survived",))
         unexplained = [one for one in survivors if self.results.key(one) not in self.explained]
         kinds, groups = (collections.Counter(one[what] for one in counted) for what in ("kind", "group"))
         caught = len(counted) - len(survivors)

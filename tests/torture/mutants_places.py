@@ -19,7 +19,7 @@ ENDS_CONDITION = {"&&", "||", "?", ":", ",", ";"}
 NOT_CALLED = {"if", "for", "while", "switch", "return", "sizeof", "_Alignof", "defined", "RAPT_MIN", "RAPT_MAX",
               "rapt_add", "rapt_mul"}
 # What these are given decides about time alone, or about the text of a message.
-BESIDE_THE_POINT = re.compile(r"^(rapt_fail\w*|rapt_warn\w*|fail|__attribute__|_Static_assert|sizeof)$")
+BESIDE_THE_POINT = re.compile(r"^(rapt_fail\w*|rapt_warn\w*|fail|rapt_grain|__attribute__|_Static_assert|sizeof)$")
 # Statements with such a name choose by speed.
 SPEED = re.compile(r"cost|prefetch|worth|stream_past|likely")
 # Not built on this system, or OpenBLAS's.
@@ -128,8 +128,8 @@ def changes(source, is_table):
             end = closing(tokens, i + 1)
             yield "logic", following.begin, tokens[end].end, f"(!{source[following.begin:tokens[end].end]})"
         elif t.text == "[" and last.sort == "name" and tokens[i + 2].text == "]" and following.sort == "name":
-            before = tokens[i - 2]
-            if not (before.sort == "name" or before.text == "*" and before.end == last.begin):  # no declaration
+            declares = tokens[begins + 1].sort == "name" and "=" not in source[tokens[begins].begin:t.begin]
+            if not declares and tokens[i - 2].sort != "name":
                 yield "index", following.begin, following.end, following.text + " + 1"
         elif t.sort == "number" and not (is_table and last.text == "," and following.text == ","):
             for text in constants(t.text):
