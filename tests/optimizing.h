@@ -36,4 +36,19 @@ static inline bool same_bits(const rapt_tensor *a, const rapt_tensor *b)
     return memcmp(rapt_data(a), rapt_data(b), (size_t)rapt_count(a) * rapt_dtype_size(rapt_get_dtype(a))) == 0;
 }
 
+/* Plain gradient descent, of no parameters yet, and a parameter of one number for an optimizer. */
+static inline rapt_optimizer *descent(double learning_rate)
+{
+    rapt_optimizer *optimizer = rapt_sgd_new(NULL, &(rapt_sgd_config){.learning_rate = learning_rate});
+    cr_assert_not_null(optimizer, "%s", rapt_error());
+    return optimizer;
+}
+
+static inline rapt_tensor *add_number(rapt_optimizer *optimizer, const char *name, double value)
+{
+    rapt_tensor *p = parameter_from(RAPT_FLOAT64, 1, &value);
+    cr_assert(rapt_optimizer_add(optimizer, name, p), "%s", rapt_error());
+    return p;
+}
+
 #endif

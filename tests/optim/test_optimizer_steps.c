@@ -1,0 +1,171 @@
+/* Steps of all optimizers: out of memory, NaN, nothing asked of the system, threads, and what is warned of. */
+#include "optimizing.h"
+
+#include <math.h>
+
+#include "tensor/memory.h"
+
+Test(optimizer_steps, out_of_memory_changes_no_parameter)
+{
+    RAPT_SCOPE;
+    rapt_optimizer *optimizer = rapt_adam_new(NULL, NULL);
+    rapt_tensor *p[] = {add_number(optimizer, "first", 1), add_number(optimizer, "second", 1)};
+    for (int i = 0; i < 2; i++) give_gradient_of(p[i], 1);
+    int failures = 0;
+    for (;; failures++) {
+        rapt_memory_fail_after(failures);
+        bool good = rapt_optimizer_step(optimizer);
+        rapt_memory_fail_after(-1);
+        if (good) break;
+        expect_error(RAPT_ERROR_MEMORY, "no memory");
+        for (int i = 0; i < 2; i++) {
+            cr_expect_eq(element(p[i], 0), 1);
+            cr_expect_not_null(rapt_gradient(p[i]));
+        }
+        cr_expect_eq(rapt_optimizer_get_steps(optimizer), 0);
+    }
+    cr_expect_geq(failures, 2);
+    for (int i = 0; i < 2; i++) cr_expect_float_eq(element(p[i], 0), 0.999, 1e-9);
+    rapt_optimizer_free(optimizer);
+}
+
+Test(optimizer_steps, gradient_that_shares_the_parameters_memory)
+{
+    RAPT_SCOPE;
+    const double values[] = {1, 2, 3, 4};
+    rapt_tensor *p = rapt_require_gradient(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(2, 2), values));
+    rapt_tensor *gradient = rapt_transpose(rapt_detach(p), 0, 1);
+    cr_assert(rapt_backward_from(1, &p, &gradient, RAPT_CREATE_GRAPH), "%s", rapt_error());
+    rapt_optimizer *optimizer = descent(0.5);
+    rapt_optimizer_add(optimizer, "p", p);
+    cr_expect(rapt_optimizer_step(optimizer), "%s", rapt_error());
+    const double expected[] = {0.5, 0.5, 2, 2};
+    cr_expect_arr_eq(rapt_data(p), expected, sizeof expected);
+    rapt_optimizer_free(optimizer);
+}
+
+Test(optimizer_steps, nan_gradient_reaches_its_elements_only)
+{
+    RAPT_SCOPE;
+    const double values[] = {1, 1, 1}, gradient[] = {1, (double)NAN, 1};
+    rapt_tensor *p = parameter_from(RAPT_FLOAT64, 3, values);
+    rapt_optimizer *optimizer = rapt_adam_new(NULL, NULL);
+    rapt_optimizer_add(optimizer, "p", p);
+    give_gradient(p, rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3), gradient));
+    cr_expect(rapt_optimizer_step(optimizer));
+    cr_expect(isnan(element(p, 1)));
+    cr_expect_float_eq(element(p, 0), 0.999, 1e-9);
+    cr_expect_float_eq(element(p, 2), 0.999, 1e-9);
+    rapt_optimizer_free(optimizer);
+}
+
+Test(optimizer_steps, steady_step_asks_the_system_for_nothing)
+{
+    RAPT_SCOPE;
+    rapt_optimizer *optimizer = rapt_rmsprop_new(NULL, &(rapt_rmsprop_config){.momentum = 0.5, .centered = true});
+    rapt_tensor *p = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(300, 200)));
+    rapt_optimizer_add(optimizer, "p", p);
+    int64_t before = 0;
+    for (int i = 0; i < 20; i++) {
+        if (i == 10) before = rapt_memory_get_statistics().system_allocations;
+        give_gradient_of(p, i);
+        cr_expect(rapt_clip_gradient_norm(optimizer, 1, NULL));
+        cr_expect(rapt_clip_gradient_value(optimizer, 0.5));
+        cr_expect(rapt_optimizer_step(optimizer));
+    }
+    cr_expect_eq(rapt_memory_get_statistics().system_allocations, before);
+    rapt_optimizer_free(optimizer);
+    expect_no_error();
+}
+
+/* Ten steps, clipped, of parameters of several sizes, one of them strided; they are left in results. */
+static void train(int threads, rapt_tensor *results[3])
+{
+    cr_assert(rapt_set_threads(threads));
+    rapt_seed(7);
+    rapt_optimizer *optimizer = rapt_adam_new(NULL, &(rapt_adam_config){.weight_decay = 0.01});
+    rapt_tensor *p[] = {rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(100003)),
+                        rapt_transpose(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(217, 341)), 0, 1),
+                        rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(20011))};
+    const char *names[] = {"large", "strided", "double"};
+    for (int i = 0; i < 3; i++)
+        cr_assert(rapt_optimizer_add(optimizer, names[i], rapt_require_gradient(p[i])), "%s", rapt_error());
+    for (int t = 0; t < 10; t++) {
+        for (int i = 0; i < 3; i++)
+            give_gradient(p[i], rapt_randn(rapt_get_dtype(p[i]), rapt_rank(p[i]), rapt_shape(p[i])));
+        cr_assert(rapt_clip_gradient_norm(optimizer, 1, NULL), "%s", rapt_error());
+        cr_assert(rapt_optimizer_step(optimizer), "%s", rapt_error());
+    }
+    for (int i = 0; i < 3; i++) results[i] = rapt_clone(p[i]);
+    rapt_optimizer_free(optimizer);
+}
+
+Test(optimizer_steps, same_bits_with_any_number_of_threads)
+{
+    RAPT_SCOPE;
+    rapt_tensor *expected[3], *results[3];
+    train(1, expected);
+    for (int threads = 2; threads <= 4; threads++) {
+        train(threads, results);
+        for (int i = 0; i < 3; i++)
+            cr_expect(same_bits(results[i], expected[i]), "%d threads, parameter %d", threads, i);
+    }
+    expect_no_error();
+}
+
+/* --- warnings --- */
+
+static char warned[1100];
+
+static void remember(const char *message)
+{
+    snprintf(warned, sizeof warned, "%s", message);
+}
+
+/* What the first step says when of five parameters those with a bit in `reached` have a gradient. */
+static const char *first_step_of(int reached)
+{
+    static const char *const names[] = {"encoder.weight", "encoder.bias", "decoder.weight", "frozen.group", "frozen"};
+    RAPT_SCOPE;
+    rapt_tensor *p[5];
+    rapt_optimizer *optimizer = descent(0.1);
+    rapt_on_warning(remember);
+    for (int i = 0; i < 5; i++) p[i] = add_number(optimizer, names[i], 1);
+    for (int i = 0; i < 5; i++)
+        if (reached >> i & 1) give_gradient_of(p[i], 1);
+    rapt_optimizer_group(optimizer, "frozen.group", &(rapt_group_config){.learning_rate = RAPT_ZERO});
+    rapt_refuse_gradient(p[4]);
+    *warned = '\0';
+    cr_expect(rapt_optimizer_step(optimizer), "%s", rapt_error());
+    static char first[sizeof warned];
+    strcpy(first, warned);
+    *warned = '\0';
+    cr_expect(rapt_optimizer_step(optimizer), "%s", rapt_error());
+    cr_expect_str_empty(warned, "the second step said: %s", warned);
+    rapt_optimizer_free(optimizer);
+    return first;
+}
+
+Test(optimizer_steps, first_step_names_what_has_no_gradient_once)
+{
+    cr_expect_str_eq(first_step_of(7), "");
+    cr_expect_str_eq(first_step_of(1), "SGD: 2 of 3 parameters got no gradient by the first step: encoder.bias, "
+                                       "decoder.weight; freeze those that are not to be trained (rapt_module_freeze)");
+    cr_expect(strstr(first_step_of(0), "SGD: no parameter has a gradient at the first step; rapt_backward"));
+}
+
+Test(optimizer_steps, names_as_many_as_fit)
+{
+    RAPT_SCOPE;
+    char name[400];
+    rapt_optimizer *optimizer = descent(0.1);
+    rapt_on_warning(remember);
+    give_gradient_of(add_number(optimizer, "reached", 1), 1);
+    for (int i = 0; i < 9; i++) {
+        snprintf(name, sizeof name, "%0*d", 380, i);
+        add_number(optimizer, name, 1);
+    }
+    cr_expect(rapt_optimizer_step(optimizer));
+    cr_expect(strstr(warned, "9 of 10 parameters") && strstr(warned, "01 and others; freeze"), "%s", warned);
+    rapt_optimizer_free(optimizer);
+}
