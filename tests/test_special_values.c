@@ -143,7 +143,7 @@ static bool first_is_nan(const double *x, double mine, double theirs)
 
 static const difference differences[] = {
     {"sum mean var std norm_2 norm_3 layer_normalize rms_normalize cross_entropy_smoothed bce_with_logits kl_div gelu "
-     "pow silu mish",
+     "gelu_tanh pow silu mish",
      "y g0 g1 h00 h11", no_overflow, "PyTorch overflows on the way to a number"},
     {"rms_normalize bce_with_logits std norm_2 norm_3", "y g0", no_zero,
      "1 / a square that overflows, or all digits lost in PyTorch"},

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "loop.h"
-#include "vector_math.h"
+#include "wide_math.h"
 
 /* The formulas' functions, by the type of their argument. */
 #define BY_TYPE(x, of_float, of_double) _Generic((x), float : of_float, double : of_double)(x)
@@ -21,21 +21,39 @@
 #define TANH(x) BY_TYPE(x, rapt_math_tanhf, tanh)
 #define SIGMOID(x) BY_TYPE(x, rapt_math_sigmoidf, rapt_math_sigmoid)
 
+/* In double whatever T is: of a float the functions that vectorise, of a double the C library's. SHORT_EXP has the
+ * digits of a float, and some more. */
+#define WIDE(x, of_float, of_double) _Generic((x), float : of_float, double : of_double)((double)(x))
+#define WIDE_EXP(x) _Generic((T)0, float : rapt_math_exp, double : exp)((double)(x))
+#define SHORT_EXP(x) _Generic((T)0, float : rapt_math_exp_short, double : exp)((double)(x))
+
 #define ROOT_HALF 0.70710678118654752440 /* 1 / √2 */
 #define ROOT_2_PI 0.39894228040143267794 /* 1 / √(2π) */
-#define NORMAL(x) ((T)0.5 * (1 + ERF((x) * (T)ROOT_HALF)))
+
+static inline double normal(double x)
+{
+    return 0.5 * erfc(-x * ROOT_HALF);
+}
+
+static inline double gelu_slope(double x)
+{
+    return normal(x) + x * ROOT_2_PI * exp(-0.5 * x * x);
+}
+
+#define NORMAL(x) WIDE(x, rapt_math_normal, normal)
+#define GELU_SLOPE(x) WIDE(x, rapt_math_gelu_slope, gelu_slope)
 /* log(1 + e^x) without an exponential that overflows */
 #define SOFTPLUS(x) (((x) > 0 ? (x) : 0) + LOG1P(EXP(-FABS(x))))
 
 /* Of gelu_tanh: 2u = 2 √(2/π) (x + 0.044715 x³), and its derivative. */
 #define SLOPE 1.59576912160573071176
-#define TWICE_U(x) ((T)SLOPE * ((x) + (T)0.044715 * (x) * (x) * (x)))
-#define TWICE_U_SLOPE(x) ((T)SLOPE * (1 + (T)(3 * 0.044715) * (x) * (x)))
+#define TWICE_U(x) (SLOPE * ((x) + 0.044715 * (x) * (x) * (x)))
+#define TWICE_U_SLOPE(x) (SLOPE * (1 + 3 * 0.044715 * (x) * (x)))
 
 /* The formula with a name for a number that stands in it more than once. */
 #define WITH(number, name, formula)                                                                                    \
     ({                                                                                                                 \
-        const T name = (number);                                                                                       \
+        const __typeof__(number) name = (number);                                                                      \
         formula;                                                                                                       \
     })
 
@@ -45,7 +63,7 @@
     INLINE type name##_of_##dtype(type x)                                                                              \
     {                                                                                                                  \
         typedef type T __attribute__((unused));                                                                        \
-        return value;                                                                                                  \
+        return (T)(value);                                                                                             \
     }                                                                                                                  \
     RAPT_UNARY_LOOP(name##_##dtype, type, type, name##_of_##dtype(a))
 
@@ -53,7 +71,7 @@
     INLINE type name##_gradient_of_##dtype(type g, type saved)                                                         \
     {                                                                                                                  \
         typedef type T __attribute__((unused));                                                                        \
-        return gradient;                                                                                               \
+        return (T)(gradient);                                                                                          \
     }                                                                                                                  \
     RAPT_BINARY_LOOP(name##_backward_##dtype, type, type, name##_gradient_of_##dtype(a, b))
 

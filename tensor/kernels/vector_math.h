@@ -336,11 +336,11 @@ RAPT_MATH_INLINE double rapt_math_log2_double(float x)
     return x == 0.0f ? (double)-INFINITY : y;
 }
 
-// 2^z rounded to float
-RAPT_MATH_INLINE float rapt_math_exp2_double(double z)
+// 2^z within 2^-34, to be rounded to float; 0 up to z = -1023, infinite from 1024 on
+RAPT_MATH_INLINE double rapt_math_exp2_short(double z)
 {
-    z = -160.0 > z ? -160.0 : z;
-    z = 140.0 < z ? 140.0 : z;
+    z = -1023.0 > z ? -1023.0 : z;
+    z = 1024.0 < z ? 1024.0 : z;
     double shifted = z + RAPT_MATH_ROUNDER_DOUBLE;
     double r = z - (shifted - RAPT_MATH_ROUNDER_DOUBLE);
     double p = 0x1.fe1782d166d75p-17; // fit 2^-34.5
@@ -351,7 +351,7 @@ RAPT_MATH_INLINE float rapt_math_exp2_double(double z)
     p = p * r + 0x1.ebfbe0a4be5c0p-3;
     p = p * r + 0x1.62e42ff116287p-1;
     p = p * r + 0x1.ffffffffabbd0p-1;
-    return (float)(p * rapt_math_double_from_bits((rapt_math_bits_double(shifted) << 52) + (1023ull << 52)));
+    return p * rapt_math_double_from_bits((rapt_math_bits_double(shifted) << 52) + (1023ull << 52));
 }
 
 // All bits where the condition holds: a mask stays a number when the compiler moves it out of a loop.
@@ -369,7 +369,7 @@ RAPT_MATH_INLINE uint32_t rapt_math_is_integer(float magnitude)
 RAPT_MATH_INLINE float rapt_math_powf(float base, float exponent)
 {
     float magnitude = fabsf(base);
-    float y = rapt_math_exp2_double((double)exponent * rapt_math_log2_double(magnitude));
+    float y = (float)rapt_math_exp2_short((double)exponent * rapt_math_log2_double(magnitude));
     uint32_t integer = rapt_math_is_integer(fabsf(exponent));
     uint32_t odd = integer & ~rapt_math_is_integer(0.5f * fabsf(exponent));
     y = rapt_math_from_bits(rapt_math_bits(y) ^ (odd & rapt_math_bits(base) & 0x80000000u));
