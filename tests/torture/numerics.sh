@@ -1,0 +1,25 @@
+#!/bin/sh
+# numerics.sh BUILD: every elementary function of float32 and its gradient against double, at each level, and hard rows.
+#     STEP=N        each N-th of the 2³² float32 (default 257, a minute; 1: all, two to three hours)
+#     FUNCTIONS=…   these alone
+#     ROWS=N        rows of softmax, variance, norms, losses and attention (default 10000000, half a minute)
+set -eu
+step=${STEP:-257}
+rows=${ROWS:-10000000}
+lines=$(mktemp)
+trap 'rm -f "$lines"' EXIT
+bad=0
+# shellcheck disable=SC2086 # a list of names
+"$1/tests/numerics_elementary" --step "$step" ${FUNCTIONS:-} > "$lines" || bad=1
+awk -F '\t' -v step="$step" '
+    $3 + 0 > value[$1] + 0 || !($1 in value) { value[$1] = $3 }
+    $5 + 0 > slope[$1] + 0 || !($1 in slope) { slope[$1] = $5 }
+    !seen[$1]++ { order[++count] = $1 }
+    $7 != "" { failed[$1] = ", " $7 }
+    END { for (i = 1; i <= count; i++) { f = order[i]
+        printf "| numerics | %s of every %s float32, all levels | %s ulp, gradient %s ulp%s |\n", f,
+            step == 1 ? "" : step "th", value[f], slope[f], failed[f] } }' "$lines"
+"$1/tests/numerics_rows" "$rows" > "$lines" || bad=1
+awk -F '\t' -v rows="$rows" '
+    { printf "| numerics | %s of %d hard rows | %s · 2⁻²⁴ of %s |\n", $1, rows, $3, $2 }' "$lines"
+exit "$bad"
