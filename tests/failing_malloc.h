@@ -14,29 +14,32 @@
 /* These run before a sanitizer is ready. */
 #define PLAIN __attribute__((no_sanitize("address", "undefined")))
 
-/* Allocations of which so many succeed before one fails, and with `for_good` all after it; negative: none fails. */
-static struct {
-    _Atomic long left;
-    bool for_good;
-    _Atomic long failed; /* calls that did, since fail_malloc */
-    _Atomic long live;   /* blocks that were not given back */
-} allocator = {.left = -1};
+/* In a page of its own, which processes can share. */
+enum { page_of_allocator = 4096 };
+static union {
+    struct {
+        _Atomic long asked;  /* calls, by anybody */
+        long fails_from;     /* the number of the call that fails; 0: none does */
+        bool for_good;       /* so do all after it */
+        _Atomic long failed; /* calls that did, since fail_malloc */
+        _Atomic long live;   /* blocks that were not given back */
+    };
+    _Alignas(page_of_allocator) char page[page_of_allocator];
+} allocator;
 
+/* So many calls succeed before one fails, and with `for_good` all after it; negative: none fails. */
 static inline void fail_malloc(long after, bool for_good)
 {
     allocator.failed = 0;
     allocator.for_good = for_good;
-    allocator.left = after;
+    allocator.fails_from = after < 0 ? 0 : allocator.asked + after + 1;
 }
 
 PLAIN static bool is_to_fail(void)
 {
-    if (allocator.left < 0) return false;
-    if (allocator.left > 0) {
-        allocator.left--;
-        return false;
-    }
-    if (!allocator.for_good) allocator.left = -1;
+    const long number = ++allocator.asked;
+    if (allocator.fails_from == 0 || number < allocator.fails_from) return false;
+    if (number > allocator.fails_from && !allocator.for_good) return false;
     allocator.failed++;
     errno = ENOMEM;
     return true;

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 const bool picture_has_files = true;
 
-enum { MARGIN = 6, PNG_SCALE = 2, MAX_SIDE = 8000 };
+enum { MARGIN = 6, PNG_SCALE = 2, MAX_SIDE = 8000, SECONDS_OF_A_PICTURE = 60 };
 
 static bool ends_in(const char *path, const char *suffix)
 {
@@ -21,11 +22,13 @@ static bool ends_in(const char *path, const char *suffix)
     return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
 }
 
-/* What cairo and fontconfig keep for the next picture, which leak checkers would count. */
-static void release_fonts(void)
+/* What fontconfig does by itself when it is first asked, which loops where its files cannot be read for want of
+ * memory. */
+static bool load_fonts(void)
 {
-    cairo_debug_reset_static_data();
-    FcFini();
+    FcConfig *config = FcConfigCreate();
+    return config && FcConfigParseAndLoad(config, NULL, FcTrue) && FcConfigBuildFonts(config) &&
+           FcConfigSetCurrent(config);
 }
 
 static void set_up(cairo_t *cairo)
@@ -120,34 +123,113 @@ static bool store(const char *path, const char *beside, mode_t mode, drawing_fun
         stored = closed && rename(beside, path) == 0;
         *why = strerror(errno);
     }
-    if (!stored) remove(beside);
     return stored;
+}
+
+/* A picture on its way: where it goes, through which file, and what it shows. */
+struct picture {
+    const char *path, *place, *beside;
+    mode_t mode;
+    drawing_function *draw;
+    const void *what;
+};
+
+/* What became of it, with its sentence. */
+struct outcome {
+    bool stored;
+    char error[600];
+};
+
+static struct outcome draw_picture(const struct picture *p)
+{
+    struct outcome outcome = {.stored = false};
+    struct box box;
+    if (!load_fonts()) {
+        figure_fail(outcome.error, sizeof outcome.error, "the picture '%s' cannot be drawn: no fonts can be loaded",
+                    p->path);
+        return outcome;
+    }
+    const cairo_status_t status = measure(p->draw, p->what, &box);
+    const char *why;
+    if (status)
+        figure_fail(outcome.error, sizeof outcome.error, "the picture '%s' cannot be drawn: %s", p->path,
+                    cairo_status_to_string(status));
+    else if (!(box.width <= MAX_SIDE && box.height <= MAX_SIDE))
+        figure_fail(outcome.error, sizeof outcome.error,
+                    "the picture '%s' would be %.0f x %.0f points large, more than %d", p->path, box.width, box.height,
+                    MAX_SIDE);
+    else if (store(p->place, p->beside, p->mode, p->draw, p->what, &box, &why))
+        outcome.stored = true;
+    else
+        figure_fail(outcome.error, sizeof outcome.error, "cannot write the picture '%s': %s", p->path, why);
+    return outcome;
+}
+
+/* What a child tells of itself; the end that it came to where it does not. */
+static struct outcome hear(int pipe, pid_t child, const char *path)
+{
+    struct outcome outcome;
+    size_t heard = 0;
+    ssize_t got;
+    int status = 0;
+    while (heard < sizeof outcome) {
+        got = read(pipe, (char *)&outcome + heard, sizeof outcome - heard);
+        if (got == 0 || (got < 0 && errno != EINTR)) break;
+        heard += got > 0 ? (size_t)got : 0;
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    if (heard == sizeof outcome) return outcome;
+    outcome.stored = false;
+    figure_fail(outcome.error, sizeof outcome.error,
+                "the picture '%s' cannot be drawn: cairo or fontconfig ended by %s", path,
+                WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "itself");
+    return outcome;
+}
+
+/* In a child, because fontconfig ends the process or loops where memory is short. */
+static struct outcome draw_in_child(const struct picture *p)
+{
+    struct outcome outcome = {.stored = false};
+    int ends[2];
+    if (pipe(ends) != 0) {
+        figure_fail(outcome.error, sizeof outcome.error, "cannot draw the picture '%s': %s", p->path, strerror(errno));
+        return outcome;
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(SECONDS_OF_A_PICTURE);
+        outcome = draw_picture(p);
+        _exit(write(ends[1], &outcome, sizeof outcome) != (ssize_t)sizeof outcome);
+    }
+    const int reason = errno;
+    close(ends[1]);
+    if (child < 0)
+        figure_fail(outcome.error, sizeof outcome.error, "cannot draw the picture '%s': %s", p->path, strerror(reason));
+    else
+        outcome = hear(ends[0], child, p->path);
+    close(ends[0]);
+    return outcome;
 }
 
 bool drawing_write(const char *path, drawing_function *draw, const void *what, char *error, size_t error_size)
 {
     if (!ends_in(path, ".svg") && !ends_in(path, ".png"))
         return figure_fail(error, error_size, "the picture '%s' must end in .svg or .png", path);
-    static bool registered;
-    if (!registered) registered = atexit(release_fonts) == 0;
-    struct box box;
-    cairo_status_t status = measure(draw, what, &box);
-    if (status)
-        return figure_fail(error, error_size, "the picture '%s' cannot be drawn: %s", path,
-                           cairo_status_to_string(status));
-    if (!(box.width <= MAX_SIDE && box.height <= MAX_SIDE))
-        return figure_fail(error, error_size, "the picture '%s' would be %.0f x %.0f points large, more than %d", path,
-                           box.width, box.height, MAX_SIDE);
     const char *why;
-    mode_t mode;
-    char *place = find_place(path, &mode, &why), *beside = NULL;
-    bool stored = place != NULL;
-    if (stored && asprintf(&beside, "%s.%ld.tmp", place, (long)getpid()) < 0)
-        stored = false, beside = NULL, why = "out of memory";
-    stored = stored && store(place, beside, mode, draw, what, &box, &why);
+    struct picture picture = {.path = path, .draw = draw, .what = what};
+    char *place = find_place(path, &picture.mode, &why), *beside = NULL;
+    if (place && asprintf(&beside, "%s.%ld.tmp", place, (long)getpid()) < 0) beside = NULL, why = "out of memory";
+    picture.place = place;
+    picture.beside = beside;
+    struct outcome outcome = {.stored = false};
+    if (beside)
+        outcome = draw_in_child(&picture);
+    else
+        figure_fail(outcome.error, sizeof outcome.error, "cannot write the picture '%s': %s", path, why);
+    if (beside && !outcome.stored) remove(beside);
     free(place);
     free(beside);
-    return stored || figure_fail(error, error_size, "cannot write the picture '%s': %s", path, why);
+    return outcome.stored || figure_fail(error, error_size, "%s", outcome.error);
 }
 
 void drawing_colour(cairo_t *cairo, struct colour colour, double opacity)

@@ -30,6 +30,7 @@ int text_make_sentence(char sentence[longest_sentence], int *asked)
 bool text_make_up(struct text *text)
 {
     text->bytes = malloc((size_t)made_up * longest_sentence);
+    if (!text->bytes) fprintf(stderr, "gpt: no memory for %d sentences\n", made_up);
     for (int i = 0; text->bytes && i < made_up; i++) {
         char sentence[longest_sentence];
         int asked, length = text_make_sentence(sentence, &asked);

@@ -1,91 +1,66 @@
-/* A malloc that fails when it is told to, for a program that is started with it preloaded. From main on it counts
- * what is asked of the system by anybody in the process; request RAPT_FAIL_AT (0: none) gets nothing, and with
- * RAPT_FAIL_ON all after it. The number of requests goes to the file that RAPT_FAIL_COUNT names. */
-#include <dlfcn.h>
-#include <errno.h>
+/* A malloc that fails when it is told to, for a program that is started with it preloaded: request RAPT_FAIL_AT (0:
+ * none) of those that anybody in the process makes gets nothing, and with RAPT_FAIL_ON all after it. They count from
+ * main on, or with RAPT_FAIL_EARLY from the first that a library makes before. Their number goes to the file that
+ * RAPT_FAIL_COUNT names, and that of those before main. */
 #include <fcntl.h>
 #include <malloc.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "failing_malloc.h"
 #include "requests.h"
 
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *memory, size_t size);
-extern void *__libc_memalign(size_t alignment, size_t size);
-
-static atomic_bool counting;
-static atomic_llong requests;
-static long long fail_at;
-static bool fail_on;
+static long before_main;
 
 long long preloaded_requests(void)
 {
-    return atomic_load(&requests);
-}
-
-static bool fails(void)
-{
-    if (!atomic_load_explicit(&counting, memory_order_relaxed)) return false;
-    const long long number = atomic_fetch_add(&requests, 1) + 1;
-    if (fail_at <= 0 || (fail_on ? number < fail_at : number != fail_at)) return false;
-    errno = ENOMEM;
-    return true;
-}
-
-void *malloc(size_t size)
-{
-    return fails() ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __libc_calloc(count, size);
-}
-
-void *realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __libc_realloc(memory, size);
-}
-
-void *aligned_alloc(size_t alignment, size_t size)
-{
-    return fails() ? NULL : __libc_memalign(alignment, size);
+    return allocator.asked - before_main;
 }
 
 void *memalign(size_t alignment, size_t size)
 {
-    return fails() ? NULL : __libc_memalign(alignment, size);
+    return aligned_alloc(alignment, size);
 }
 
 int posix_memalign(void **memory, size_t alignment, size_t size)
 {
-    if (fails()) return ENOMEM;
-    *memory = __libc_memalign(alignment, size);
-    return *memory ? 0 : ENOMEM;
+    void *block = aligned_alloc(alignment, size);
+    if (!block) return ENOMEM;
+    *memory = block;
+    return 0;
 }
 
 void *mmap(void *address, size_t length, int protection, int flags, int file, off_t offset)
 {
-    static void *(*next)(void *, size_t, int, int, int, off_t);
-    if (!next) *(void **)&next = dlsym(RTLD_NEXT, "mmap");
-    return fails() ? MAP_FAILED : next(address, length, protection, flags, file, offset);
+    static void *(*next_mmap)(void *, size_t, int, int, int, off_t);
+    if (!next_mmap) *(void **)&next_mmap = dlsym(RTLD_NEXT, "mmap");
+    return is_to_fail() ? MAP_FAILED : next_mmap(address, length, protection, flags, file, offset);
 }
 
 static void write_count(void)
 {
     const char *path = getenv("RAPT_FAIL_COUNT");
-    char text[32];
-    atomic_store(&counting, false);
+    char text[64];
+    const long asked = allocator.asked - before_main;
+    fail_malloc(-1, false);
     const int file = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
-    const int length = snprintf(text, sizeof text, "%lld\n", (long long)atomic_load(&requests));
+    const int length = snprintf(text, sizeof text, "%ld %ld\n", asked, before_main);
     if (file >= 0 && write(file, text, (size_t)length) == length) close(file);
+}
+
+static void begin_to_fail(void)
+{
+    const char *at = getenv("RAPT_FAIL_AT");
+    if (at && atol(at) > 0) fail_malloc(atol(at) - 1, getenv("RAPT_FAIL_ON") != NULL);
+}
+
+/* Before the constructors of all other libraries (-z initfirst). Children count on with their parents. */
+__attribute__((constructor)) static void begin_early(void)
+{
+    mmap(&allocator, sizeof allocator, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    allocator.asked = 0;
+    if (getenv("RAPT_FAIL_EARLY")) begin_to_fail();
 }
 
 /* --- from main on --- */
@@ -95,11 +70,9 @@ static main_function *real_main;
 
 static int counted_main(int count, char **arguments, char **environment)
 {
-    const char *at = getenv("RAPT_FAIL_AT");
-    fail_at = at ? atoll(at) : 0;
-    fail_on = getenv("RAPT_FAIL_ON") != NULL;
     atexit(write_count);
-    atomic_store(&counting, true);
+    before_main = allocator.asked;
+    if (!getenv("RAPT_FAIL_EARLY")) begin_to_fail();
     return real_main(count, arguments, environment);
 }
 
@@ -108,8 +81,8 @@ int __libc_start_main(main_function *main, int count, char **arguments, void (*i
 int __libc_start_main(main_function *main, int count, char **arguments, void (*init)(void), void (*fini)(void),
                       void (*loader_fini)(void), void *stack_end)
 {
-    int (*next)(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
-    *(void **)&next = dlsym(RTLD_NEXT, "__libc_start_main");
+    int (*next_main)(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
+    *(void **)&next_main = dlsym(RTLD_NEXT, "__libc_start_main");
     real_main = main;
-    return next(counted_main, count, arguments, init, fini, loader_fini, stack_end);
+    return next_main(counted_main, count, arguments, init, fini, loader_fini, stack_end);
 }
