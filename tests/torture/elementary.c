@@ -5,7 +5,7 @@
  *
  * Tries each N-th of the 2³² float32 (1 unless told) and fails beyond 2 ulp. An ulp is the distance of two neighbours
  * of float32 at the exact result, of denormals that of the least ones, 2⁻¹⁴⁹; where backward has the value alone (tanh,
- * sigmoid), that of slopes is at least 2⁻²⁴, the one below 1. */
+ * sigmoid), that of slopes is 2⁻²³, the one of 1. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -120,7 +120,7 @@ typedef struct function {
 } function;
 
 #define LIST(name, op, value, slope) {#name, op_##name, exact_##name, -126},
-#define LIST_FROM_VALUE(name, op, value, slope) {#name, op_##name, exact_##name, -1},
+#define LIST_FROM_VALUE(name, op, value, slope) {#name, op_##name, exact_##name, 0},
 static const function functions[] = {FUNCTIONS(LIST, LIST_FROM_VALUE)};
 enum { function_count = sizeof functions / sizeof *functions };
 
