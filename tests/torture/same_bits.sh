@@ -14,6 +14,7 @@ most=${RAPT_THREADS:-8}
 calls=${RAPT_CALLS:-100000}
 pieces=${RAPT_PIECES:-alone region child pthread openmp serial probe levels}
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+export OMP_WAIT_POLICY=passive # there are more threads than processors
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
