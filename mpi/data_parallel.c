@@ -41,7 +41,8 @@ static bool join_ranks(rapt_data_parallel *p, MPI_Comm communicator)
         !rapt_check_mpi(name, MPI_Comm_size(p->scatter, &p->ranks)))
         return false;
     p->all = calloc((size_t)p->ranks, sizeof *p->all);
-    return p->all || rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d ranks", p->ranks);
+    p->norms = calloc((size_t)p->ranks, sizeof *p->norms);
+    return (p->all && p->norms) || rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d ranks", p->ranks);
 }
 
 rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *module,
@@ -77,6 +78,7 @@ void rapt_data_parallel_free(rapt_data_parallel *p)
     if (p->scatter != MPI_COMM_NULL) MPI_Comm_free(&p->scatter);
     if (p->gather != MPI_COMM_NULL) MPI_Comm_free(&p->gather);
     free(p->all);
+    free(p->norms);
     free(p);
 }
 
@@ -198,7 +200,7 @@ bool rapt_data_parallel_finish(rapt_data_parallel *p, double *loss)
         good = rapt_fail(RAPT_ERROR_VALUE, op, "no part of the batch has a weight above 0");
     for (int i = 0; i < p->parameter_count; i++) rapt_clear_gradient(p->parameters[i].parameter);
     good = rapt_ranks_agree(p, op, good, p->marks, 1 + p->parameter_count) &&
-           rapt_ranks_agree(p, op, give_gradients(p), p->marks, 1);
+           (p->sharded || rapt_ranks_agree(p, op, give_gradients(p), p->marks, 1));
     for (int i = 0; i < p->parameter_count && !good; i++) rapt_clear_gradient(p->parameters[i].parameter);
     if (good && loss) *loss = p->totals.loss / p->totals.weight;
     begin_anew(p);

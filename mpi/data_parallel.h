@@ -19,13 +19,14 @@ typedef struct rapt_shared_parameter {
 /* Gradients of one dtype that travel together. Each rank sums one piece of them, and gives the sum to all. */
 typedef struct rapt_bucket {
     rapt_dtype dtype;
-    int parameters;     /* so many are in it */
-    int awaited;        /* of those in the part that is under way */
-    int64_t elements;   /* of the parameters */
-    int64_t piece;      /* elements for one rank; all pieces together may be longer than the elements */
-    rapt_tensor *sum;   /* (ranks · piece): the part that is under way, in the end the sum over all */
-    rapt_tensor *mine;  /* (ranks, piece): this rank's piece, from all ranks */
-    rapt_tensor **rows; /* views of those */
+    int parameters;      /* so many are in it */
+    int awaited;         /* of those in the part that is under way */
+    int64_t elements;    /* of the parameters */
+    int64_t piece;       /* elements for one rank; all pieces together may be longer than the elements */
+    rapt_tensor *sum;    /* (ranks · piece): the part that is under way, in the end the sum over all */
+    rapt_tensor *mine;   /* (ranks, piece): this rank's piece, from all ranks */
+    rapt_tensor **rows;  /* views of those */
+    rapt_tensor *values; /* (piece): this rank's, of the parameters, where the optimizer is sharded */
     rapt_tensor *levels[RAPT_MAX_LEVELS]; /* sums of 1, 2, 4, … own parts that wait for as many more */
     MPI_Request request;
 } rapt_bucket;
@@ -45,8 +46,10 @@ struct rapt_data_parallel {
     rapt_shared_parameter *parameters;
     rapt_bucket *buckets;
     int parameter_count, bucket_count;
-    int *marks;       /* what ranks agree upon: who failed, and whether each parameter was used */
-    rapt_totals *all; /* of each rank */
+    rapt_optimizer *sharded; /* steps this rank's pieces; NULL: every rank steps everything */
+    int *marks;              /* what ranks agree upon: who failed, and whether each parameter was used */
+    rapt_totals *all;        /* of each rank */
+    double *norms;           /* of each rank's gradients */
     /* Of the step that is under way. */
     int done;                            /* own parts */
     int scattered, gathered;             /* buckets that have begun to */
@@ -79,6 +82,12 @@ bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *grad
 
 /* The part is over: what did not arrive is 0. */
 void rapt_buckets_end_part(rapt_data_parallel *parallel);
+
+/* The MPI type of its elements. */
+MPI_Datatype rapt_bucket_type(const rapt_bucket *bucket);
+
+/* Waits for what is under way. False after an error of MPI's, with which all is over. */
+bool rapt_request_wait(rapt_data_parallel *parallel, MPI_Request *request);
 
 /* Goes on with what is under way; with `wait`, to the end. Errors are noted. */
 void rapt_buckets_exchange(rapt_data_parallel *parallel, bool wait);

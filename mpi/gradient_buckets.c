@@ -123,6 +123,7 @@ void rapt_buckets_free(rapt_data_parallel *p)
         for (int rank = 0; b->rows && rank < p->ranks; rank++) rapt_release(b->rows[rank]);
         for (int level = 0; level < RAPT_MAX_LEVELS; level++) rapt_release(b->levels[level]);
         rapt_release(b->mine);
+        rapt_release(b->values);
         rapt_release(b->sum);
         free(b->rows);
     }
@@ -176,7 +177,7 @@ void rapt_buckets_end_part(rapt_data_parallel *p)
 
 /* --- summing them over ranks --- */
 
-static MPI_Datatype type_of(const rapt_bucket *b)
+MPI_Datatype rapt_bucket_type(const rapt_bucket *b)
 {
     return b->dtype == RAPT_FLOAT32 ? MPI_FLOAT : MPI_DOUBLE;
 }
@@ -189,7 +190,7 @@ static bool is_full(const rapt_data_parallel *p, const rapt_bucket *b)
 static void scatter(rapt_data_parallel *p, rapt_bucket *b)
 {
     const int piece = (int)b->piece;
-    const MPI_Datatype type = type_of(b);
+    const MPI_Datatype type = rapt_bucket_type(b);
     if (!rapt_check_mpi(name, MPI_Ialltoall(rapt_data(b->sum), piece, type, rapt_data_for_writing(b->mine), piece, type,
                                             p->scatter, &b->request)))
         p->broken = true;
@@ -207,8 +208,9 @@ static bool sum_piece(const rapt_data_parallel *p, const rapt_bucket *b)
 static void gather(rapt_data_parallel *p, rapt_bucket *b)
 {
     const int piece = (int)b->piece;
-    const MPI_Datatype type = type_of(b);
+    const MPI_Datatype type = rapt_bucket_type(b);
     if (!sum_piece(p, b)) p->failed = true;
+    if (p->sharded) return;
     if (!rapt_check_mpi(name, MPI_Iallgather(rapt_data(b->rows[0]), piece, type, rapt_data_for_writing(b->sum), piece,
                                              type, p->gather, &b->request)))
         p->broken = true;
@@ -220,6 +222,11 @@ static bool is_over(rapt_data_parallel *p, MPI_Request *request, bool wait)
     const int code = wait ? MPI_Wait(request, MPI_STATUS_IGNORE) : MPI_Test(request, &over, MPI_STATUS_IGNORE);
     if (!rapt_check_mpi(name, code)) p->broken = true;
     return over && !p->broken;
+}
+
+bool rapt_request_wait(rapt_data_parallel *p, MPI_Request *request)
+{
+    return is_over(p, request, true);
 }
 
 /* Σ of all ranks, by the tree of the gradients */

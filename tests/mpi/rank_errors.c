@@ -151,6 +151,31 @@ static void a_part_that_fails_ends_the_step_everywhere(void)
     rapt_module_free(&model->module);
 }
 
+static void sharding_that_is_wrong_is_an_error(void)
+{
+    rapt_linear *model = linear(4);
+    rapt_data_parallel *p = parallel_of(model, 0, NULL);
+    rapt_optimizer *sgd = rapt_sgd_new(NULL, NULL);
+    expect(!rapt_data_parallel_shard(NULL, sgd), "no error");
+    expect_error(RAPT_ERROR_NULL, "parallel is NULL");
+    expect(!rapt_data_parallel_step(NULL, 1, NULL), "no error");
+    expect_error(RAPT_ERROR_NULL, "parallel is NULL");
+    expect(!rapt_data_parallel_step(p, 1, NULL), "no error");
+    expect_error(RAPT_ERROR_VALUE, "rapt_data_parallel_shard expected before it");
+    expect(!rapt_data_parallel_shard(p, rank == ranks - 1 ? NULL : sgd), "no error");
+    expect_of_last(RAPT_ERROR_NULL, "optimizer is NULL", "data_parallel_shard: optimizer is NULL");
+    rapt_optimizer_free(sgd);
+    sgd = rapt_sgd_new(NULL, NULL);
+    expect(rapt_data_parallel_shard(p, sgd), "%s", rapt_error());
+    expect(!rapt_data_parallel_shard(p, sgd), "no error");
+    expect_error(RAPT_ERROR_VALUE, "there is a sharded optimizer already");
+    expect(!rapt_data_parallel_step(p, 0, NULL), "no error");
+    expect_error(RAPT_ERROR_VALUE, "the limit is 0; a number above 0 expected");
+    rapt_data_parallel_free(p);
+    rapt_optimizer_free(sgd);
+    rapt_module_free(&model->module);
+}
+
 /* A parameter that only rank 0's loss reaches has a gradient everywhere, one that none reaches has none. */
 static void parameters_that_are_not_reached(void)
 {
@@ -175,6 +200,7 @@ int main(int argc, char **argv)
     bad_arguments_are_errors();
     parts_are_the_batch();
     a_part_that_fails_ends_the_step_everywhere();
+    sharding_that_is_wrong_is_an_error();
     parameters_that_are_not_reached();
     expect(!rapt_error(), "%s", rapt_error());
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -57,7 +57,7 @@ static rapt_module *make(const learner *learns, rapt_dtype dtype, uint64_t seed)
 
 /* The step of all ranks; its loss. */
 static double step_together(const learner *learns, rapt_data_parallel *parallel, rapt_module *model, int step,
-                            rapt_optimizer *optimizer)
+                            rapt_optimizer *optimizer, bool sharded)
 {
     RAPT_SCOPE;
     double loss = NAN;
@@ -68,7 +68,8 @@ static double step_together(const learner *learns, rapt_data_parallel *parallel,
         expect(rapt_data_parallel_backward(parallel, mean, weight), "%s", rapt_error());
     }
     expect(rapt_data_parallel_finish(parallel, &loss), "%s", rapt_error());
-    expect(rapt_optimizer_step_clipped(optimizer, 0.5, NULL), "%s", rapt_error());
+    expect(sharded ? rapt_data_parallel_step(parallel, 0.5, NULL) : rapt_optimizer_step_clipped(optimizer, 0.5, NULL),
+           "%s", rapt_error());
     return loss;
 }
 
@@ -81,7 +82,7 @@ static double step_alone(const learner *learns, rapt_module *model, int step, ra
     return rapt_item(loss);
 }
 
-static void train(const learner *learns, rapt_dtype dtype, int parts)
+static void train(const learner *learns, rapt_dtype dtype, int parts, bool sharded)
 {
     const double bound = dtype == RAPT_FLOAT64 ? 1e-12 : 1e-4;
     rapt_module *model = make(learns, dtype, 5 + (uint64_t)rank), *alone = make(learns, dtype, 5);
@@ -92,10 +93,12 @@ static void train(const learner *learns, rapt_dtype dtype, int parts)
     expect(parallel, "%s", rapt_error());
     if (!parallel) return;
     const rapt_adam_config config = {.learning_rate = 0.003};
-    rapt_optimizer *optimizer = rapt_adamw_new(model, &config), *other = rapt_adamw_new(alone, &config);
+    rapt_optimizer *optimizer = rapt_adamw_new(sharded ? NULL : model, &config),
+                   *other = rapt_adamw_new(alone, &config);
+    expect(!sharded || rapt_data_parallel_shard(parallel, optimizer), "%s", rapt_error());
     double loss = 0, expected = 0;
     for (int step = 0; step < steps; step++) {
-        loss = step_together(learns, parallel, model, step, optimizer);
+        loss = step_together(learns, parallel, model, step, optimizer, sharded);
         expected = step_alone(learns, alone, step, other);
         expect(fabs(loss - expected) <= bound * expected, "%s, step %d: loss %.17g, alone %.17g", learns->name, step,
                loss, expected);
@@ -105,12 +108,43 @@ static void train(const learner *learns, rapt_dtype dtype, int parts)
     if (rank == 0)
         printf("%s %s: hash %016llx\n", learns->name, rapt_dtype_name(dtype), (unsigned long long)hash_of(model, loss));
     if (rank == 0)
-        fprintf(stderr, "%s %s on %d: weights differ by %.2g\n", learns->name, rapt_dtype_name(dtype), ranks, apart);
+        fprintf(stderr, "%s %s on %d%s: weights differ by %.2g\n", learns->name, rapt_dtype_name(dtype), ranks,
+                sharded ? ", sharded" : "", apart);
     rapt_optimizer_free(optimizer);
     rapt_optimizer_free(other);
     rapt_data_parallel_free(parallel);
     rapt_module_free(model);
     rapt_module_free(alone);
+}
+
+/* Numbers that the optimizer keeps on this rank, but those of one element. */
+static int64_t count_state(const rapt_optimizer *optimizer)
+{
+    int64_t sum = 0;
+    rapt_archive *archive = rapt_archive_new();
+    expect(rapt_optimizer_to_archive(optimizer, NULL, archive), "%s", rapt_error());
+    for (int64_t i = 0; i < rapt_archive_count(archive); i++) {
+        const int64_t count = rapt_count(rapt_archive_tensor(archive, i));
+        sum += count > 1 ? count : 0;
+    }
+    rapt_archive_free(archive);
+    return sum;
+}
+
+/* Each rank has its share of the state, within 5 %. */
+static void share_state(void)
+{
+    rapt_module *model = make(&learners[0], RAPT_FLOAT32, 5);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, model, NULL);
+    rapt_optimizer *optimizer = rapt_adam_new(NULL, NULL);
+    expect(rapt_data_parallel_shard(parallel, optimizer), "%s", rapt_error());
+    step_together(&learners[0], parallel, model, 0, optimizer, true);
+    const int64_t all = 2 * rapt_module_parameter_count(model), own = count_state(optimizer);
+    expect(own * ranks >= all && (double)own * ranks <= 1.05 * (double)all, "%lld of %lld numbers", (long long)own,
+           (long long)all);
+    rapt_optimizer_free(optimizer);
+    rapt_data_parallel_free(parallel);
+    rapt_module_free(model);
 }
 
 int main(int argc, char **argv)
@@ -120,9 +154,13 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const int parts = argc > 1 ? atoi(argv[1]) : 0;
     for (int i = 0; i < learner_count; i++) {
-        train(&learners[i], RAPT_FLOAT64, parts);
-        train(&learners[i], RAPT_FLOAT32, parts);
+        /* Sharded, gradients are clipped by a norm that is summed over pieces, whose number is that of the ranks. */
+        for (int sharded = 0; sharded < (parts ? 1 : 2); sharded++) {
+            train(&learners[i], RAPT_FLOAT64, parts, sharded);
+            train(&learners[i], RAPT_FLOAT32, parts, sharded);
+        }
     }
+    share_state();
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
     return failures ? EXIT_FAILURE : EXIT_SUCCESS;

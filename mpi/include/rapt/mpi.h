@@ -58,6 +58,19 @@ RAPT_API bool rapt_data_parallel_backward(rapt_data_parallel *parallel, rapt_ten
  * next step begins anew. */
 RAPT_API bool rapt_data_parallel_finish(rapt_data_parallel *parallel, double *loss);
 
+/* Shards the optimizer's state: every rank keeps and steps one piece of each bucket, and has 1 / ranks of it. The
+ * optimizer is one without parameters, rapt_adamw_new(NULL, …), of a kind that steps each number by itself (not Muon or
+ * Adafactor); it gets this rank's pieces, "bucket.0" and so on, and outlives the rapt_data_parallel. Groups go by these
+ * names. Before the first step; rapt_data_parallel_finish then gives the parameters no gradients, and
+ * rapt_data_parallel_step makes each step. A parameter that no part reached counts as one of gradient 0. False after an
+ * error; the optimizer is then of no more use. */
+RAPT_API bool rapt_data_parallel_shard(rapt_data_parallel *parallel, rapt_optimizer *optimizer);
+
+/* Behind rapt_data_parallel_finish: clips by the norm of all gradients, which goes to *norm unless that is NULL, steps
+ * the pieces, and gives all ranks the new values. The limit is above 0; INFINITY does not clip. False after an error;
+ * where that is of the step itself (no memory, a norm that is not finite), no parameter was changed. */
+RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit, double *norm);
+
 RAPT_END_DECLS
 
 #endif
