@@ -52,6 +52,16 @@ RAPT_MATH_INLINE rapt_philox_vectors rapt_philox_round_of_lanes(rapt_philox_vect
     return out;
 }
 
+/* Lanes that are in memory the word of a and behind it that of b. */
+RAPT_MATH_INLINE rapt_philox_lanes rapt_philox_pair(rapt_philox_lanes a, rapt_philox_lanes b)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return (a & UINT32_MAX) | b << 32;
+#else
+    return a << 32 | (b & UINT32_MAX);
+#endif
+}
+
 /* The four words of each of philox_lanes blocks, one block after the other. */
 RAPT_MATH_INLINE void rapt_philox_some(uint64_t seed, rapt_philox_lanes index, uint32_t *words)
 {
@@ -59,8 +69,8 @@ RAPT_MATH_INLINE void rapt_philox_some(uint64_t seed, rapt_philox_lanes index, u
     rapt_philox_vectors v = {{index, index >> 32, zero, zero}};
 #pragma GCC unroll 10
     for (uint32_t round = 0; round < 10; round++) v = rapt_philox_round_of_lanes(v, seed, round);
-    const rapt_philox_lanes first = (v.word[0] & UINT32_MAX) | v.word[1] << 32;
-    const rapt_philox_lanes second = (v.word[2] & UINT32_MAX) | v.word[3] << 32;
+    const rapt_philox_lanes first = rapt_philox_pair(v.word[0], v.word[1]);
+    const rapt_philox_lanes second = rapt_philox_pair(v.word[2], v.word[3]);
     const rapt_philox_lanes ordered[2] = {PHILOX_ZIP_LOW(first, second), PHILOX_ZIP_HIGH(first, second)};
     memcpy(words, ordered, sizeof ordered);
 }

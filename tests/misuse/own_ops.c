@@ -137,7 +137,7 @@ const mistake own_op_mistakes[] = {
     {"`forward` gives NULL and does not say why", forward_without_reason, FAILS, RAPT_ERROR_VALUE,
      "own: its forward failed without a reason", "`rapt_fail` before it returns."},
     {"`forward` is missing", no_forward, FAILS, RAPT_ERROR_NULL, "own: the op's forward is NULL", "Write one."},
-    {"`vjp` is missing, and backward comes by", no_vjp, FAILS, RAPT_ERROR_UNSUPPORTED, "own",
+    {"`vjp` is missing, and backward comes by", no_vjp, FAILS, RAPT_ERROR_UNSUPPORTED, "own: has no gradient",
      "Write one, or `rapt_detach`."},
     {"`vjp` gives false and does not say why", vjp_without_reason, FAILS, RAPT_ERROR_GRAPH,
      "own: its vjp failed without a reason", "`rapt_fail` before it returns."},
