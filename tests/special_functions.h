@@ -1,6 +1,10 @@
-/* The functions that tests/test_special_values.c runs on numbers that are not ordinary. */
+/* The functions that tests/test_special_values.c and tests/special_page.c run on numbers that are not ordinary. */
 #ifndef RAPT_TESTS_SPECIAL_FUNCTIONS_H
 #define RAPT_TESTS_SPECIAL_FUNCTIONS_H
+
+#include <math.h>
+
+#include <rapt.h>
 
 /* X(inputs, identifier, the name in the fixture, the result by x and, where there are two, b) */
 #define FUNCTIONS(X)                                                                                                   \
@@ -91,5 +95,31 @@
     X(rows, cross_entropy, "cross_entropy", rapt_cross_entropy(x, b, &unreduced))                                      \
     X(rows, smoothed, "cross_entropy_smoothed", rapt_cross_entropy(x, b, &smoothed_options))                           \
     X(rows, nll_loss, "nll_loss", rapt_nll_loss(x, b, &unreduced))
+
+/* What the inputs are: one number, every pair of them, or rows of three and a class for each. */
+typedef enum input_kind { one, two, rows } input_kind;
+
+#define NONE RAPT_REDUCE_NONE
+#define OF_ROWS RAPT_AXES(-1), false
+
+static const rapt_cross_entropy_options unreduced = {.reduction = NONE},
+                                        smoothed_options = {.reduction = NONE, .label_smoothing = 0.1};
+
+#define DEFINE(inputs, id, name, formula)                                                                              \
+    static rapt_tensor *call_##id(rapt_tensor *x, rapt_tensor *b)                                                      \
+    {                                                                                                                  \
+        (void)b;                                                                                                       \
+        return formula;                                                                                                \
+    }
+FUNCTIONS(DEFINE)
+
+typedef struct function {
+    const char *name;
+    input_kind of;
+    rapt_tensor *(*call)(rapt_tensor *x, rapt_tensor *b);
+} function;
+
+#define LIST(inputs, id, name, formula) {name, inputs, call_##id},
+static const function functions[] = {FUNCTIONS(LIST)};
 
 #endif

@@ -10,32 +10,6 @@
 
 #include <rapt.h>
 
-/* What the inputs are: one number, every pair of them, or rows of three and a class for each. */
-typedef enum input_kind { one, two, rows } input_kind;
-
-#define NONE RAPT_REDUCE_NONE
-#define OF_ROWS RAPT_AXES(-1), false
-
-static const rapt_cross_entropy_options unreduced = {.reduction = NONE},
-                                        smoothed_options = {.reduction = NONE, .label_smoothing = 0.1};
-
-#define DEFINE(inputs, id, name, formula)                                                                              \
-    static rapt_tensor *call_##id(rapt_tensor *x, rapt_tensor *b)                                                      \
-    {                                                                                                                  \
-        (void)b;                                                                                                       \
-        return formula;                                                                                                \
-    }
-FUNCTIONS(DEFINE)
-
-typedef struct function {
-    const char *name;
-    input_kind of;
-    rapt_tensor *(*call)(rapt_tensor *x, rapt_tensor *b);
-} function;
-
-#define LIST(inputs, id, name, formula) {name, inputs, call_##id},
-static const function functions[] = {FUNCTIONS(LIST)};
-
 /* Where rapt gives something else than PyTorch, and why. x: the numbers that the element comes from, the largest of the
  * dtype as ±1e99. */
 typedef struct difference {

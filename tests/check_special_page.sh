@@ -1,0 +1,11 @@
+#!/bin/sh
+# docs/special-values.md is what the library gives: check_special_page.sh SPECIAL_PAGE [--write]
+set -eu
+page=$(CDPATH='' cd -- "$(dirname -- "$0")/../docs" && pwd)/special-values.md
+program=${1:?usage: check_special_page.sh SPECIAL_PAGE [--write]}
+if [ "${2:-}" = --write ]; then
+    "$program" >"$page"
+elif ! "$program" | diff -u "$page" -; then
+    echo "check_special_page: if that is as it should be, tests/check_special_page.sh $program --write" >&2
+    exit 1
+fi
