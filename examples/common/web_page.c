@@ -2,8 +2,11 @@
 #include "web_page.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char head[] =
 #include "web_page_html.h"
@@ -39,30 +42,64 @@ static bool fail(const char *path, char *error, size_t error_size)
     return false;
 }
 
+/* All that was written arrives, or what did not arrive whole is cut off again, and nothing more is written. */
+static bool arrive(struct web_page *page)
+{
+    const bool good = !page->failed && !ferror(page->stream) && fflush(page->stream) == 0;
+    const long end = good ? ftell(page->stream) : -1;
+    const int reason = errno;
+    page->failed = end < 0;
+    if (!page->failed)
+        page->whole = end;
+    else if (ftruncate(fileno(page->stream), (off_t)page->whole) == 0)
+        errno = reason;
+    return !page->failed;
+}
+
+static bool can_write(const struct web_page *page)
+{
+    return page->stream && !page->failed && !ferror(page->stream);
+}
+
+static bool begin(struct web_page *page, const char *title, const char *note)
+{
+    fputs(head, page->stream);
+    fputs("<script>title(", page->stream);
+    put_text(page->stream, title);
+    fputs(", ", page->stream);
+    put_text(page->stream, note);
+    fputs(")</script>\n", page->stream);
+    return arrive(page);
+}
+
+static bool go_on(struct web_page *page, int64_t step)
+{
+    page->whole = fseek(page->stream, 0, SEEK_END) == 0 ? ftell(page->stream) : -1;
+    if (page->whole < 0) return false;
+    fprintf(page->stream, "<script>back(%lld)</script>\n", (long long)step);
+    return arrive(page);
+}
+
 bool web_page_open(struct web_page *page, const char *path, const char *title, const char *note, int64_t step,
                    char *error, size_t error_size)
 {
-    page->stream = fopen(path, step > 0 ? "a" : "w");
+    struct stat status;
+    char beside[PATH_MAX + 32];
+    const bool goes_on = step > 0 && stat(path, &status) == 0 && status.st_size > 0;
+    snprintf(beside, sizeof beside, "%.*s.%ld.tmp", PATH_MAX, path, (long)getpid());
+    *page = (struct web_page){.stream = fopen(goes_on ? path : beside, goes_on ? "a" : "w")};
     if (!page->stream) return fail(path, error, error_size);
-    if (ftell(page->stream) == 0) {
-        fputs(head, page->stream);
-        fputs("<script>title(", page->stream);
-        put_text(page->stream, title);
-        fputs(", ", page->stream);
-        put_text(page->stream, note);
-        fputs(")</script>\n", page->stream);
-    } else
-        fprintf(page->stream, "<script>back(%lld)</script>\n", (long long)step);
-    if (fflush(page->stream) == 0) return true;
+    if (goes_on ? go_on(page, step) : begin(page, title, note) && rename(beside, path) == 0) return true;
     fail(path, error, error_size);
     fclose(page->stream);
+    if (!goes_on) remove(beside);
     page->stream = NULL;
     return false;
 }
 
 void web_page_point(struct web_page *page, int64_t step, const char *curve, double value)
 {
-    if (!page->stream || !isfinite(value)) return;
+    if (!can_write(page) || !isfinite(value)) return;
     fprintf(page->stream, "<script>point(%lld, {", (long long)step);
     put_text(page->stream, curve);
     fprintf(page->stream, ": %.7g})</script>\n", value);
@@ -88,7 +125,7 @@ static void put_map(FILE *stream, const struct web_page_map *map)
 void web_page_attention(struct web_page *page, int64_t step, const char *source, const char *translation, int count,
                         const struct web_page_map *maps)
 {
-    if (!page->stream) return;
+    if (!can_write(page)) return;
     fprintf(page->stream, "<script>attention(%lld, ", (long long)step);
     put_text(page->stream, source);
     fputs(", ", page->stream);
@@ -99,14 +136,14 @@ void web_page_attention(struct web_page *page, int64_t step, const char *source,
         put_map(page->stream, &maps[i]);
     }
     fputs("])</script>\n", page->stream);
-    fflush(page->stream);
+    arrive(page);
 }
 
 bool web_page_close(struct web_page *page, char *error, size_t error_size)
 {
     if (!page->stream) return true;
-    const bool failed = ferror(page->stream) != 0;
-    const bool good = fclose(page->stream) == 0 && !failed;
+    const bool arrived = arrive(page);
+    const bool good = fclose(page->stream) == 0 && arrived;
     page->stream = NULL;
     if (!good) snprintf(error, error_size, "the page of the run could not be written whole");
     return good;

@@ -8,11 +8,14 @@
 #include <stdio.h>
 
 struct web_page {
-    FILE *stream; /* NULL: there is no page, and the functions below do nothing */
+    FILE *stream;  /* NULL: there is no page, and the functions below do nothing */
+    int64_t whole; /* bytes of it that have arrived */
+    bool failed;
 };
 
 /* Begins a page, with a note under its title. One that is there already is replaced, or, where the run goes on from a
-   step (0: it does not), gets what comes, and forgets what it has of later steps. False with one sentence in error. */
+   step (0: it does not), gets what comes, and forgets what it has of later steps. False with one sentence in error; the
+   old page is then what it was. */
 bool web_page_open(struct web_page *page, const char *path, const char *title, const char *note, int64_t step,
                    char *error, size_t error_size);
 

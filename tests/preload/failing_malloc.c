@@ -31,10 +31,24 @@ int posix_memalign(void **memory, size_t alignment, size_t size)
     return 0;
 }
 
-void *mmap(void *address, size_t length, int protection, int flags, int file, off_t offset)
+/* Files of 64-bit offsets are a symbol of their own, which mmap means here or not. */
+void *rapt_plain_mmap(void *address, size_t length, int protection, int flags, int file, long offset) __asm__("mmap");
+void *rapt_large_mmap(void *address, size_t length, int protection, int flags, int file, long offset) __asm__("mmap64");
+
+static void *next_mmap(void *address, size_t length, int protection, int flags, int file, long offset)
 {
-    static void *(*next_mmap)(void *, size_t, int, int, int, off_t);
-    if (!next_mmap) *(void **)&next_mmap = dlsym(RTLD_NEXT, "mmap");
+    static void *(*found)(void *, size_t, int, int, int, long);
+    if (!found) *(void **)&found = dlsym(RTLD_NEXT, "mmap64");
+    return found(address, length, protection, flags, file, offset);
+}
+
+void *rapt_plain_mmap(void *address, size_t length, int protection, int flags, int file, long offset)
+{
+    return is_to_fail() ? MAP_FAILED : next_mmap(address, length, protection, flags, file, offset);
+}
+
+void *rapt_large_mmap(void *address, size_t length, int protection, int flags, int file, long offset)
+{
     return is_to_fail() ? MAP_FAILED : next_mmap(address, length, protection, flags, file, offset);
 }
 
@@ -58,7 +72,7 @@ static void begin_to_fail(void)
 /* Before the constructors of all other libraries (-z initfirst). Children count on with their parents. */
 __attribute__((constructor)) static void begin_early(void)
 {
-    mmap(&allocator, sizeof allocator, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    next_mmap(&allocator, sizeof allocator, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     allocator.asked = 0;
     if (getenv("RAPT_FAIL_EARLY")) begin_to_fail();
 }
