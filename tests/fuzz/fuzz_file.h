@@ -41,9 +41,34 @@ static inline const fuzz_file *fuzz_file_empty(void)
     return &made;
 }
 
+/* A safetensors file of that header and so many bytes of zeros, at most 1020. */
+static inline void write_parts(int file, const unsigned char *header, size_t header_size, size_t data_size)
+{
+    static const unsigned char zeros[1020];
+    unsigned char prefix[8];
+    for (int i = 0; i < 8; i++) prefix[i] = (unsigned char)(header_size >> 8 * i);
+    write_all(file, prefix, sizeof prefix);
+    write_all(file, header, header_size);
+    write_all(file, zeros, data_size);
+}
+
 static inline int64_t fuzz_live_bytes(void)
 {
     return rapt_memory_get_statistics().live_bytes;
+}
+
+/* Before an input: memory is measured from here on. */
+static inline int64_t fuzz_begin(void)
+{
+    rapt_memory_reset_peak();
+    return fuzz_live_bytes();
+}
+
+/* What reading takes beyond the file, which half floats become twice as large as. */
+static inline void expect_little_memory(int64_t live_before, size_t file_size)
+{
+    const int64_t extra = rapt_memory_get_statistics().peak_bytes - live_before;
+    expect(extra <= 2 * (int64_t)file_size + (1 << 20), "more memory than the file and a MiB");
 }
 
 /* After an input: nothing of it stays. */

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
         write_header(made->file, bytes + 1, size - 1);
     else
         write_all(made->file, bytes + 1, size - 1);
-    const int64_t live = fuzz_live_bytes();
+    const int64_t live = fuzz_begin();
     {
         RAPT_SCOPE;
         rapt_archive *archive = bytes[0] % 3 == 1 ? rapt_load_npz(made->path) : NULL;
@@ -34,6 +34,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
             expect(rapt_archive_find(archive, rapt_archive_name(archive, i)) == rapt_archive_tensor(archive, i),
                    "a name stands twice");
         if (tensor) expect(rapt_count(tensor) <= (int64_t)size + 255, "more elements than bytes");
+        expect_little_memory(live, size + 255);
         rapt_archive_free(archive);
     }
     fuzz_end(live);

@@ -8,17 +8,6 @@
 
 #include "fuzz_file.h"
 
-/* The file of that header and so many bytes of zeros. */
-static void write_parts(int file, const unsigned char *header, size_t header_size, size_t data_size)
-{
-    static const unsigned char zeros[128];
-    unsigned char prefix[8];
-    for (int i = 0; i < 8; i++) prefix[i] = (unsigned char)(header_size >> 8 * i);
-    write_all(file, prefix, sizeof prefix);
-    write_all(file, header, header_size);
-    write_all(file, zeros, data_size);
-}
-
 static int64_t bytes_of(const rapt_tensor *tensor)
 {
     return rapt_count(tensor) * (int64_t)rapt_dtype_size(rapt_get_dtype(tensor));
@@ -59,12 +48,13 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
         write_all(made->file, bytes + 1, size - 1);
     else
         write_parts(made->file, bytes + 1, size - 1, bytes[0] % 128);
-    const int64_t live = fuzz_live_bytes();
+    const int64_t live = fuzz_begin();
     {
         RAPT_SCOPE;
         rapt_archive *archive = rapt_load_safetensors(made->path);
         expect(!archive == (rapt_error() != NULL), "neither an archive nor an error, or both");
         if (archive) check_archive(archive, size + 128);
+        expect_little_memory(live, size + 128);
         check_mapped(made->path, archive);
         rapt_archive_free(archive);
     }

@@ -8,23 +8,6 @@
 #include "fuzz_file.h"
 #include "saved_model.h"
 
-/* F16 takes twice its place in the file. */
-static void expect_little_memory(int64_t live, size_t size)
-{
-    const int64_t extra = rapt_memory_get_statistics().peak_bytes - live;
-    expect(extra <= 2 * (int64_t)size + (1 << 20), "more memory than the file and a MiB");
-}
-
-static void write_file(int file, const unsigned char *header, size_t size, size_t data)
-{
-    static const unsigned char zeros[255 * 4];
-    unsigned char prefix[8];
-    for (int i = 0; i < 8; i++) prefix[i] = (unsigned char)(size >> 8 * i);
-    write_all(file, prefix, sizeof prefix);
-    write_all(file, header, size);
-    write_all(file, zeros, data);
-}
-
 static void read_checkpoint(const char *path)
 {
     rapt_linear *layer = rapt_linear_new(2, 1, RAPT_BIAS);
@@ -77,9 +60,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
     if (size < 2) return 0;
     const fuzz_file *made = fuzz_file_empty();
-    const int64_t live = fuzz_live_bytes();
-    write_file(made->file, bytes + 2, size - 2, bytes[1] * 4u);
-    rapt_memory_reset_peak();
+    write_parts(made->file, bytes + 2, size - 2, bytes[1] * 4u);
+    const int64_t live = fuzz_begin();
     {
         RAPT_SCOPE;
         if (bytes[0] % 3 == 0)

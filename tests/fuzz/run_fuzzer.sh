@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a fuzzer from its seeds, and from those that a program writes, so many times; what it finds on its own is gone
 # with its folder, but for what fails.
-# run_fuzzer.sh FUZZER RUNS DICTIONARY SEEDS [PROGRAM]
+# run_fuzzer.sh FUZZER RUNS DICTIONARY SEEDS [PROGRAM]; RAPT_SECONDS: the longest that it runs (0: no limit)
 set -eu
 fuzzer=$1 runs=$2 dictionary=$3 seeds=$4 program=${5-}
 corpus=$(mktemp -d)
@@ -9,4 +9,4 @@ trap 'rm -rf "$corpus"' EXIT
 cp "$seeds"/* "$corpus"
 [ -z "$program" ] || "$program" "$corpus"
 mkdir "$corpus/found"
-"$fuzzer" -runs="$runs" -seed=1 -rss_limit_mb=1024 -dict="$dictionary" "$corpus/found" "$corpus"
+"$fuzzer" -runs="$runs" -max_total_time="${RAPT_SECONDS:-0}" -seed=1 -rss_limit_mb=1024 -dict="$dictionary" "$corpus/found" "$corpus"
