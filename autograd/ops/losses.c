@@ -1,6 +1,8 @@
 /* The losses that are made of other ops, or of one elementwise formula. */
 #include <rapt/ops.h>
 
+#include <stdatomic.h>
+
 #include "elementwise.h"
 #include "loss.h"
 
@@ -11,9 +13,28 @@ bool rapt_check_reduction(const char *op, rapt_reduction reduction)
                      (int)reduction);
 }
 
-static rapt_tensor *reduce(const char *op, rapt_tensor *losses, rapt_reduction reduction)
+/* A column beside a row, most often: what belongs together was not laid side by side. */
+static __attribute__((noinline, cold)) void warn_of_pairs(const char *op, const rapt_tensor *losses,
+                                                          const rapt_tensor *input, const rapt_tensor *target)
+{
+    static atomic_flag was_said = ATOMIC_FLAG_INIT;
+    char text[3][RAPT_SHAPE_TEXT];
+    if (atomic_flag_test_and_set(&was_said)) return;
+    rapt_warn(op,
+              "input %s and target %s broadcast to %s, so that there are losses of all pairs. If they belong together "
+              "row by row, rapt_squeeze or rapt_unsqueeze gives them one shape; else rapt_expand says that this is "
+              "meant. (Said once; RAPT_DEBUG=0 silences it.)",
+              rapt_shape_text(input->rank, input->shape, text[0]),
+              rapt_shape_text(target->rank, target->shape, text[1]),
+              rapt_shape_text(losses->rank, losses->shape, text[2]));
+}
+
+static rapt_tensor *reduce(const char *op, rapt_tensor *losses, const rapt_tensor *input, const rapt_tensor *target,
+                           rapt_reduction reduction)
 {
     if (!rapt_check_reduction(op, reduction)) return NULL;
+    if (losses && losses->count > input->count && losses->count > target->count)
+        warn_of_pairs(op, losses, input, target);
     if (reduction == RAPT_REDUCE_MEAN) return rapt_mean(losses, RAPT_ALL_AXES, false);
     return reduction == RAPT_REDUCE_SUM ? rapt_sum(losses, RAPT_ALL_AXES, false) : losses;
 }
@@ -38,14 +59,14 @@ static rapt_tensor *difference(const char *op, rapt_tensor *input, rapt_tensor *
 rapt_tensor *rapt_mse_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction)
 {
     rapt_tensor *d = difference("mse_loss", input, target);
-    return d ? reduce("mse_loss", rapt_pow_scalar(d, 2), reduction) : NULL;
+    return d ? reduce("mse_loss", rapt_pow_scalar(d, 2), input, target, reduction) : NULL;
 }
 
 /* |d| */
 rapt_tensor *rapt_l1_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction)
 {
     rapt_tensor *d = difference("l1_loss", input, target);
-    return d ? reduce("l1_loss", rapt_abs(d), reduction) : NULL;
+    return d ? reduce("l1_loss", rapt_abs(d), input, target, reduction) : NULL;
 }
 
 /* The slope of Huber's loss, c = d cut to ±delta: dc = dd where |d| < delta, else 0 */
@@ -98,7 +119,8 @@ rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double del
         return NULL;
     }
     rapt_tensor *d = difference("huber_loss", input, target);
-    return d ? reduce("huber_loss", RAPT_APPLY(&huber, &((huber_options){-delta, delta}), d), reduction) : NULL;
+    return d ? reduce("huber_loss", RAPT_APPLY(&huber, &((huber_options){-delta, delta}), d), input, target, reduction)
+             : NULL;
 }
 
 /* y = max(x, 0) − x t + log(1 + exp(−|x|)): dx = (σ(x) − t) dy, dt = −x dy */
@@ -124,7 +146,7 @@ static const rapt_op bce_with_logits = {.name = "bce_with_logits", .forward = bc
 rapt_tensor *rapt_bce_with_logits(rapt_tensor *logits, rapt_tensor *targets, rapt_reduction reduction)
 {
     rapt_tensor *losses = RAPT_APPLY(&bce_with_logits, NULL, logits, targets);
-    return losses ? reduce("bce_with_logits", losses, reduction) : NULL;
+    return losses ? reduce("bce_with_logits", losses, logits, targets, reduction) : NULL;
 }
 
 /* y = t (log t − x), 0 where t is 0: dx = −t dy, dt = (log t + 1 − x) dy, 0 where t is 0 */
@@ -151,5 +173,5 @@ static const rapt_op kl_div = {.name = "kl_div", .forward = kl_div_forward, .vjp
 rapt_tensor *rapt_kl_div(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction)
 {
     rapt_tensor *losses = RAPT_APPLY(&kl_div, NULL, input, target);
-    return losses ? reduce("kl_div", losses, reduction) : NULL;
+    return losses ? reduce("kl_div", losses, input, target, reduction) : NULL;
 }
