@@ -1,11 +1,11 @@
 /* Every elementary function of float32 and its gradient, at each instruction-set level, over all inputs: the largest
  * error in ulp, and whether a result depends on its place in the array.
  *
- *     numerics_elementary [--step N] [function ...]
+ *     numerics_elementary [--step N] [--exponents LOW HIGH] [function ...]
  *
- * Tries each N-th of the 2³² float32 (1 unless told) and fails beyond 2 ulp. An ulp is the distance of two neighbours
- * of float32 at the exact result, of denormals that of the least ones, 2⁻¹⁴⁹; where backward has the value alone (tanh,
- * sigmoid), that of slopes is 2⁻²³, the one of 1. */
+ * Tries each N-th of the 2³² float32 (1 unless told), or of those with 2^LOW ≤ |x| < 2^HIGH, and fails beyond 2 ulp.
+ * An ulp is the distance of two neighbours of float32 at the exact result, of denormals that of the least ones, 2⁻¹⁴⁹;
+ * where backward has the value alone (tanh, sigmoid), that of slopes is 2⁻²³, the one of 1. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -205,14 +205,28 @@ static void try_block(const function *f, int level_count, const float *x, int64_
     }
 }
 
-/* Every step-th float32, and block by block, now and then, the same in other places. */
-static findings try_function(const function *f, int level_count, uint64_t step)
+/* Each step-th of the floats with exponents from low to high - 1, denormals having -127, NaN and infinities 128. */
+typedef struct range {
+    uint64_t step;
+    int64_t low, high;
+} range;
+
+static float input_at(const range *tried, uint64_t i)
+{
+    const uint64_t magnitudes = (uint64_t)(tried->high - tried->low) << 23, place = i * tried->step;
+    const uint64_t sign = place / magnitudes % 2, first = (uint64_t)(tried->low + 127) << 23;
+    return float_from_bits((uint32_t)(sign << 31 | (first + place % magnitudes)));
+}
+
+/* Block by block, and now and then the same in other places. */
+static findings try_function(const function *f, int level_count, const range *tried)
 {
     static float x[block];
-    const uint64_t count = ((UINT64_C(1) << 32) - 1) / step + 1, blocks = (count - 1) / block + 1;
+    const uint64_t places = (uint64_t)(tried->high - tried->low) << 24, count = (places - 1) / tried->step + 1;
+    const uint64_t blocks = (count - 1) / block + 1;
     findings report = {.depends_on_place = false};
     for (uint64_t b = 0; b < blocks; b++) {
-        for (uint64_t i = 0; i < block; i++) x[i] = float_from_bits((uint32_t)((b * block + i) * step));
+        for (uint64_t i = 0; i < block; i++) x[i] = input_at(tried, b * block + i);
         const bool moved = b % (blocks / 64 + 1) == 0;
         try_block(f, level_count, x, moved ? (int64_t)(b * 7919 % (block - 64)) : -1, &report);
     }
@@ -238,19 +252,25 @@ static bool print_report(const function *f, int level_count, const findings *rep
 
 int main(int argc, char **argv)
 {
-    uint64_t step = 1;
+    range tried = {.step = 1, .low = -127, .high = 129};
     bool wanted[function_count] = {false}, any = false;
     for (int i = 1; i < argc; i++) {
         bool known = false;
         if (strcmp(argv[i], "--step") == 0 && i + 1 < argc) {
-            step = strtoull(argv[++i], NULL, 10);
-            known = step > 0 && step < UINT64_C(1) << 32;
+            tried.step = strtoull(argv[++i], NULL, 10);
+            known = tried.step > 0 && tried.step < UINT64_C(1) << 32;
+        } else if (strcmp(argv[i], "--exponents") == 0 && i + 2 < argc) {
+            tried.low = strtoll(argv[++i], NULL, 10);
+            tried.high = strtoll(argv[++i], NULL, 10);
+            known = tried.low >= -127 && tried.low < tried.high && tried.high <= 129;
         }
         for (int k = 0; !known && k < function_count; k++) {
             if (strcmp(argv[i], functions[k].name) == 0) known = wanted[k] = any = true;
         }
         if (!known) {
-            fprintf(stderr, "numerics_elementary: bad argument \"%s\": --step N or a function expected\n", argv[i]);
+            fprintf(stderr,
+                    "numerics_elementary: bad argument \"%s\": --step N, --exponents LOW HIGH or a function expected\n",
+                    argv[i]);
             return 2;
         }
     }
@@ -258,7 +278,7 @@ int main(int argc, char **argv)
     bool good = true;
     for (int k = 0; k < function_count; k++) {
         if (any && !wanted[k]) continue;
-        const findings report = try_function(&functions[k], level_count, step);
+        const findings report = try_function(&functions[k], level_count, &tried);
         good &= print_report(&functions[k], level_count, &report);
     }
     return good ? 0 : 1;

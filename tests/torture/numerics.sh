@@ -1,6 +1,6 @@
 #!/bin/sh
 # numerics.sh BUILD: every elementary function of float32 and its gradient against double, at each level, and hard rows.
-#     STEP=N        each N-th of the 2³² float32 (default 257, a minute; 1: all, two to three hours)
+#     STEP=N        each N-th of the 2³² float32 (default 257, half a minute; 1: all, an hour)
 #     FUNCTIONS=…   these alone
 #     ROWS=N        rows of softmax, variance, norms, losses and attention (default 10000000, half a minute)
 set -eu
