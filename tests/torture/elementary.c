@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Built once more for each of these processors, the one at hand taking its own: eight numbers at once. */
-#if defined __x86_64__ && defined __GLIBC__ && !defined __clang__
+/* Built once more for each of these processors, the one at hand taking its own: eight numbers at once. Sanitizers have
+ * not begun yet when it is chosen. */
+#if defined __x86_64__ && defined __GLIBC__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__ &&                  \
+    !defined __SANITIZE_THREAD__
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define FOR_EACH_PROCESSOR
