@@ -90,8 +90,11 @@ Test(safetensors_map, halves_are_kept_as_stored)
         expect_error(RAPT_ERROR_VALUE, "memory that may only be read");
         const char *const types[] = {"BF16", "F16", "BF16"};
         for (int64_t i = 0; i < 3; i++) cr_expect_str_eq(rapt_archive_stored_type(archive, i), types[i]);
-        cr_assert(rapt_save_safetensors(path, archive));
+        char other[80]; /* Windows replaces no file that is mapped */
+        snprintf(other, sizeof other, "%s/b.safetensors", directory);
+        cr_assert(rapt_save_safetensors(other, archive), "%s", rapt_error());
         rapt_archive_free(archive);
+        cr_assert(remove(path) == 0 && rename(other, path) == 0);
         size_t size;
         char *saved = read_file(&size);
         cr_expect(size > sizeof bits && memcmp(saved + size - sizeof bits, bits, sizeof bits) == 0, "other bytes");
@@ -139,6 +142,9 @@ Test(safetensors_map, what_is_not_aligned_is_copied)
 
 Test(safetensors_map, a_file_that_is_replaced_stays_as_it_was)
 {
+#ifdef _WIN32
+    cr_skip_test("Windows replaces no file that is mapped");
+#endif
     RAPT_SCOPE;
     rapt_archive *first = small_archive(1), *second = small_archive(2);
     cr_assert(rapt_save_safetensors(path, first));
