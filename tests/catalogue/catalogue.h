@@ -7,7 +7,7 @@
 /* What is measured. Errors are relative; what each is compared with stands in tests/README.md. */
 typedef enum figure { of_values, of_gradients, of_second_order, of_forward_mode, of_float32, figure_count } figure;
 
-/* What was found of one op or layer or layer. */
+/* What was found of one op or layer. */
 typedef struct entry {
     const char *name;
     int64_t cases; /* that there are, */

@@ -1,4 +1,4 @@
-/* What the catalogue found of one op. */
+/* What the catalogue found of one op or layer. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

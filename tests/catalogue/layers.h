@@ -1,5 +1,5 @@
-/* The layer table: every constructor of the folder nn, and every function there that is no constructor's, with sample
- * inputs and, where there is another way to say it, what it should compute. */
+/* The layer table: every constructor of the folder nn, and every normaliser, with sample inputs and, where there is
+ * another way to say it, what it should compute. */
 #ifndef RAPT_TESTS_LAYERS_H
 #define RAPT_TESTS_LAYERS_H
 
@@ -8,6 +8,7 @@
 /* A layer's forward function: the module, NULL where there is none, and the inputs of the sample. */
 typedef rapt_tensor *layer_call(void *module, rapt_tensor *const *in, const op_sample *s);
 
+/* One layer. `axis` and `variant` of a sample say what kind of it is made and how it is called, as its file has it. */
 typedef struct layer_row {
     op_row row;                        /* name, domains, differentiable inputs, samples */
     void *(*make)(const op_sample *s); /* NULL: a function without a module */
@@ -18,6 +19,7 @@ typedef struct layer_row {
     const char *kind;                  /* "scoring", "modification" or "function"; NULL: "layer" */
 } layer_row;
 
+/* One family of rows. */
 typedef struct layer_family {
     const layer_row *rows;
     int count;
@@ -34,7 +36,7 @@ extern const layer_family layers_basic, layers_recurrent, layers_attention, laye
 
 #define LAYER_FAMILY(name, array_name) const layer_family name = {array_name, sizeof array_name / sizeof *array_name}
 
-/* make_ID: an expression that gives a new module; and call_ID: one of `m` and `in` that runs it. */
+/* make_ID: an expression that gives a new module; and a layer_call: an expression of the module m, in and s. */
 #define LAYER_MAKE(id, expression)                                                                                     \
     static void *make_##id(const op_sample *s)                                                                         \
     {                                                                                                                  \

@@ -1,4 +1,4 @@
-/* Rows: positions, and functions of the folder nn that have no module: normalisers. */
+/* Rows: positions, and normalisers, which have no module. */
 #include <math.h>
 
 #include "masks.h"

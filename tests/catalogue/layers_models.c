@@ -1,4 +1,4 @@
-/* Rows: the blocks of Transformers, and models, under masks, with lengths and packed, against the plain way. */
+/* Rows: the Transformer and its parts, under masks, with lengths and packed, against the plain way. */
 #include "masks.h"
 
 /* axis: 0 post-norm, ReLU; 1 pre-norm, SwiGLU, rotary positions, fewer heads of keys; 2 GELU, sinks, recomputed */
