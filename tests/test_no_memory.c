@@ -143,6 +143,34 @@ static bool makes_optimizer(void)
     return good;
 }
 
+/* A step, and its state to an archive and back. */
+static bool takes_step(rapt_linear *linear, rapt_optimizer *optimizer)
+{
+    rapt_archive *state = rapt_archive_new();
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 2));
+    const bool good =
+        optimizer && state && x && rapt_backward(rapt_mean(rapt_linear_forward(linear, x), 0, NULL, false)) &&
+        rapt_optimizer_step_clipped(optimizer, 0.1, NULL) && rapt_optimizer_to_archive(optimizer, NULL, state) &&
+        rapt_optimizer_from_archive(optimizer, NULL, state);
+    rapt_archive_free(state);
+    rapt_optimizer_free(optimizer);
+    return good;
+}
+
+static bool optimizes(void)
+{
+    rapt_linear *linear = rapt_linear_new(2, 2, 0);
+    rapt_module *module = (rapt_module *)linear;
+    const bool good =
+        linear && takes_step(linear, rapt_sgd_new(module, &(rapt_sgd_config){.momentum = 0.9})) &&
+        takes_step(linear, rapt_adam_new(module, NULL)) &&
+        takes_step(linear, rapt_rmsprop_new(module, &(rapt_rmsprop_config){.centered = true})) &&
+        takes_step(linear, rapt_adagrad_new(module, NULL)) && takes_step(linear, rapt_lion_new(module, NULL)) &&
+        takes_step(linear, rapt_muon_new(module, NULL)) && takes_step(linear, rapt_adafactor_new(module, NULL));
+    rapt_module_free(module);
+    return good;
+}
+
 static bool makes_average(void)
 {
     rapt_average *average = rapt_average_new(&gpt->module, NULL);
@@ -257,6 +285,7 @@ Test(no_memory, each_allocation_fails_once, .init = make_files, .fini = remove_f
                   {"modules", makes_modules},
                   {"cache", makes_cache},
                   {"optimizer", makes_optimizer},
+                  {"optimizers", optimizes},
                   {"average", makes_average},
 #ifndef UNDER_ADDRESS_SANITIZER
                   {"loader", loads_batches},
