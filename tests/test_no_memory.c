@@ -293,3 +293,63 @@ Test(no_memory, each_allocation_fails_once, .init = make_files, .fini = remove_f
                   {"metrics", writes_metrics}};
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) try_all_failures(trials[i].name, trials[i].succeeds);
 }
+
+/* --- a step that fails, and the same once more --- */
+
+static bool does_step(rapt_gpt *model, rapt_optimizer *optimizer)
+{
+    RAPT_SCOPE;
+    rapt_seed(2);
+    rapt_tensor *words = random_tokens(2, 5), *loss = rapt_gpt_loss(model, words, words, NULL);
+    return rapt_backward(loss) && rapt_optimizer_step_clipped(optimizer, 1, NULL);
+}
+
+static bool adds_bits(const char *name, rapt_tensor *parameter, void *hash)
+{
+    (void)name;
+    const unsigned char *bytes = rapt_data(parameter);
+    for (int64_t i = 0; i < rapt_count(parameter) * 4; i++)
+        *(uint64_t *)hash = (*(uint64_t *)hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return true;
+}
+
+/* Of the weights after two steps, of which an allocation of the first fails, and the step is done again then. *failed:
+ * it did. */
+static uint64_t hash_after_failure(long after, bool for_good, bool *failed)
+{
+    RAPT_SCOPE;
+    rapt_gpt_config dropping = tiny;
+    dropping.dropout = 0.1;
+    rapt_seed(1);
+    rapt_gpt *model = rapt_gpt_new(&dropping);
+    rapt_optimizer *optimizer = rapt_adamw_new(&model->module, NULL);
+    rapt_memory_trim();
+    fail_malloc(after, for_good);
+    const bool good = does_step(model, optimizer);
+    *failed = allocator.failed > 0;
+    fail_malloc(-1, false);
+    cr_expect(good == !rapt_error(), "a step after %ld allocations: %s", after, rapt_error());
+    rapt_clear_error();
+    if (!good) {
+        rapt_module_clear_gradients(&model->module);
+        cr_expect(does_step(model, optimizer), "the step after a failed one: %s", rapt_error());
+    }
+    cr_expect(does_step(model, optimizer));
+    uint64_t hash = 0;
+    rapt_module_visit(&model->module, RAPT_PARAMETERS, adds_bits, &hash);
+    rapt_optimizer_free(optimizer);
+    rapt_module_free(&model->module);
+    return hash;
+}
+
+Test(no_memory, after_a_failed_step_the_same_step_gives_the_same_bits)
+{
+    bool failed;
+    rapt_set_threads(1);
+    const uint64_t expected = hash_after_failure(-1, false, &failed);
+    for (int for_good = 0; for_good <= 1; for_good++)
+        for (long after = 0; after == 0 || failed; after++)
+            cr_expect_eq(hash_after_failure(after, for_good, &failed), expected,
+                         "other bits after a step that failed after %ld allocations%s", after,
+                         for_good ? ", and all after" : "");
+}
