@@ -13,11 +13,12 @@ cd "$root"
     -Dexamples=false -Dpictures=disabled -Dopenblas=disabled -Ddefault_library=static '-Dc_args=-O1 -w' >&2
 meson compile -C "$build" >&2
 # Not those that read the sources, run other builds, or need the library optimised.
-tests=${RAPT_TESTS:-$(meson test -C "$build" --list 2>/dev/null | sed 's/.*[:/] *//' |
+tests=${RAPT_TESTS:-$(meson test -C "$build" --no-rebuild --list 2>/dev/null | sed 's/.*[:/] *//' |
     grep -vE '^(abi|docs|errors_page|guide|flags|cplusplus|handles|random_programs|parity|bench|fuzz)')}
 find "$build" -name '*.gcda' -delete
 # shellcheck disable=SC2086 # a list of words
-OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} meson test -C "$build" --no-rebuild -t 20 $tests >&2 || echo "coverage: some tests failed; what they reached counts" >&2
+OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} meson test -C "$build" --no-rebuild -t 20 $tests >&2 ||
+    echo 'coverage: some tests failed; what they reached counts' >&2
 # Threads that count at once lose some, and a few counts become negative; gcovr passes those over.
 gcovr --gcov-ignore-parse-errors --root . --object-directory "$build" --filter tensor/ --filter autograd/ --filter nn/ \
     --filter optim/ --json "$build/coverage.json" "$build/tensor" "$build/autograd" "$build/nn" "$build/optim" >&2
@@ -26,7 +27,7 @@ bad=0
 for folder in tensor autograd nn optim; do
     figures=$(gcovr --root . -a "$build/coverage.json" --filter "$folder/" -s -o /dev/null | sed -n 's/^branches: //p')
     result='reached'
-    [ "$(echo "$figures" | awk -v least="${RAPT_LEAST:-95}" '{ print $1 + 0 >= least }')" = 1 ] || {
+    [ "$(echo "$figures" | awk -v least="${RAPT_LEAST:-95}" '{ print ($1 + 0 >= least) }')" = 1 ] || {
         result="below ${RAPT_LEAST:-95} %"
         bad=1
     }
