@@ -26,7 +26,10 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 SETUP = ["-Dwerror=true", "-Doptimization=s", "-Dlevels=v3", "-Dtest_runner=plain", "-Dexamples=false",
          "-Dpictures=disabled", "-Dopenblas=disabled", "-Ddefault_library=static", "-Dc_args=-Wno-format-truncation"]
 LIBRARIES = ["tensor/libtensor.a", "autograd/libautograd.a", "nn/libnn.a", "optim/liboptim.a"]
-LONG = 2  # seconds; tests that take longer have their turn when the others have tried all bugs
+FAILURE = re.compile(r"\[FAIL\]|FAILED|\S+\.[ch]:\d+: ")  # a line of a test program that begins so
+# First all bugs are tried with the likeliest of the tests that take less than so many seconds, then those that are left
+# over with all tests.
+LONG, LIKELIEST = 5, 30
 COUNTED = ("caught", "left over", "survived")
 MEMORY, FILE_SIZE = 8 << 30, 1 << 30  # of a test, so that a bug does not take the machine's
 
@@ -97,7 +100,7 @@ class Test:
         failure = None
         try:
             for line in process.stderr:
-                if line.startswith("[FAIL]"):
+                if FAILURE.match(line):
                     failure = line.strip()
                     break
         finally:
@@ -199,13 +202,17 @@ class Mutants:
 
         def chance(test):
             known = len(words & set(test.name.split("_")))
-            return (0.05 + 3 * known + 4 * by_file[test.name] + by_folder[test.name]) / (0.3 + test.seconds)
+            return (0.05 + 3 * known + 4 * by_file[test.name] + by_folder[test.name]) / (0.3 + min(test.seconds, 3))
 
         return sorted(self.tests, key=chance, reverse=True)
 
-    def run_tests(self, bug, tests):
+    def likeliest(self, bug):
+        return [test for test in self.ordered(bug)
+                if test.seconds < LONG or test.name.startswith(bug.group + "_")][:LIKELIEST]
+
+    def run_tests(self, left):
         """Which of the tests fails and how, or None twice."""
-        left, together = [test for test in self.ordered(bug) if test in tests], 1
+        together = 1
         while left:
             now, left = left[:together], left[together:]
             together = min(2 * together, 16)
@@ -225,7 +232,7 @@ class Mutants:
                    if os.stat(path).st_mtime_ns >= begin)
 
     def try_one(self, bug, tests, otherwise):
-        """What becomes of a bug that these tests don't catch is the last argument."""
+        """What is noted of a bug that these tests don't catch is the last argument."""
         path = os.path.join(self.tree, bug.file)
         with open(path, encoding="utf-8") as file:
             source = file.read()
@@ -239,7 +246,7 @@ class Mutants:
             elif self.is_same_code(begin):
                 result = "same code"
             else:
-                test, failure = self.run_tests(bug, tests)
+                test, failure = self.run_tests(tests)
                 result = "caught" if test else otherwise
         finally:
             with open(path, "w", encoding="utf-8") as file:
@@ -253,24 +260,23 @@ class Mutants:
 
     def run(self):
         bugs = mutants_places.all_bugs(self.tree, self.files, self.seed)
-        quick = [test for test in self.tests if test.seconds < LONG]
         left = {group: iter([bug for bug in found if bug[:1] + bug[-2:] not in self.results.of])
                 for group, found in bugs.items()}
         while len(self.results.counted()) < self.count:
             group = min(left, key=lambda g: (len(self.results.counted(g)) + 1) / mutants_places.SHARES[g][0])
-            self.try_one(next(left[group]), quick, "left over")
+            bug = next(left[group])
+            self.try_one(bug, self.likeliest(bug), "left over")
         for bug in [bug for found in bugs.values() for bug in found]:
-            one = self.results.of.get(bug[:1] + bug[-2:], {"result": None})
-            if one["result"] == "left over":
-                self.try_one(bug, [test for test in self.tests if test not in quick], "survived")
-            elif (one["result"] == "survived" and one["state"] != self.state and
-                  self.results.key(one) not in self.explained):
-                self.try_one(bug, self.tests, "survived")
+            one = self.results.of.get(bug[:1] + bug[-2:])
+            if not one or self.results.key(one) in self.explained:
+                continue
+            if one["result"] == "left over" or (one["result"] == "survived" and one["state"] != self.state):
+                self.try_one(bug, self.ordered(bug), "survived")
 
     def report(self):
         """The row of the table; are all survivors explained?"""
         counted = self.results.counted()
-        survivors = self.results.counted(results=("survived",))
+        survivors = self.results.counted(results=("left over", "survived"))
         unexplained = [one for one in survivors if self.results.key(one) not in self.explained]
         kinds, groups = (collections.Counter(one[what] for one in counted) for what in ("kind", "group"))
         caught = len(counted) - len(survivors)
