@@ -15,7 +15,7 @@ typedef struct layer_row {
     layer_call *call, *definition;     /* definition: the same in plain ops or the plain way; NULL: none */
     bool draws_otherwise;              /* the definition: it drops other numbers, and counts in evaluation alone */
     double float32;                    /* what float32 may lose of the largest element; 0: 1e-5 */
-    bool needs_spread;                 /* divides by the spread of the inputs, which repeated ones have not */
+    bool needs_spread;                 /* a norm: of equal numbers its gradient is what cancellation leaves */
     const char *kind;                  /* "scoring", "modification" or "function"; NULL: "layer" */
 } layer_row;
 

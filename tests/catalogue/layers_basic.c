@@ -150,7 +150,7 @@ static const layer_row rows[] = {
      .call = call_embedding,
      .definition = embedding_by_one_hot},
     {ROW(layer_norm, of_four, layer_norm_by_ops), .needs_spread = true},
-    {ROW(rms_norm, of_four, rms_norm_by_ops)},
+    {ROW(rms_norm, of_four, rms_norm_by_ops), .needs_spread = true},
     {ROW(batch_norm, channels, batch_norm_by_ops), .needs_spread = true},
     {ROW(conv1d_layer, lines, conv1d_by_op)},
     {ROW(conv2d_layer, planes, conv2d_by_op)},
