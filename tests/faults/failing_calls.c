@@ -79,12 +79,11 @@ static struct process *process_of(pid_t id)
 static bool is_in_folder(pid_t id, unsigned long long address)
 {
     char path[256] = "";
-    const struct iovec to = {path, sizeof path - 1}, from = {(void *)(uintptr_t)address, sizeof path - 1};
-    struct iovec short_to = to, short_from = from;
-    /* up to the end of a page */
-    const size_t left = 4096 - (size_t)(address & 4095);
-    if (left < sizeof path - 1) short_to.iov_len = short_from.iov_len = left;
-    if (process_vm_readv(id, &short_to, 1, &short_from, 1, 0) <= 0) return false;
+    /* Up to the end of a page, behind which there may be nothing. */
+    size_t size = 4096 - (size_t)(address & 4095);
+    if (size > sizeof path - 1) size = sizeof path - 1;
+    const struct iovec to = {path, size}, from = {(void *)(uintptr_t)address, size};
+    if (process_vm_readv(id, &to, 1, &from, 1, 0) <= 0) return false;
     return path[0] != '/' || strncmp(path, folder, strlen(folder)) == 0;
 }
 
