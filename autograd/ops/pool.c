@@ -101,7 +101,7 @@ static int64_t end_inside(const rapt_windows *w, int k, int64_t start)
                             largest = x[at];                                                                           \
                         }                                                                                              \
                 out[i] = place;                                                                                        \
-                if (place < 0) __atomic_store_n(&p->failed, true, __ATOMIC_RELAXED);                                   \
+                if (place < 0) atomic_store_explicit(&p->failed, true, memory_order_relaxed);                          \
             }                                                                                                          \
         }                                                                                                              \
     }
