@@ -66,7 +66,7 @@ INLINE double softplus(double x)
 /* t + x σ (1 − t²) with the last factor as 1 / cosh² */
 INLINE double mish_slope(double x)
 {
-    const double p = softplus(x), cosine = cosh(p < 300 ? p : 300);
+    const double p = softplus(x), cosine = cosh(p);
     return tanh(p) + x * sigmoid(x) / (cosine * cosine);
 }
 
