@@ -1,10 +1,8 @@
 /* Data-parallel training: each rank goes backward from its parts of a batch, and all get the gradients of the whole. */
 #include "data_parallel.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char name[] = "data_parallel";
 
@@ -56,15 +54,10 @@ rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *m
     p->scatter = p->gather = MPI_COMM_NULL;
     p->module = rapt_module_retain(module);
     int mark;
-    bool good = join_ranks(p, communicator);
-    if (good) {
-        good = cut_batch(p, c.parts);
-        good = rapt_ranks_agree(p, name, good, &mark, 1) && rapt_check_same_model(p, &c) && rapt_take_first_values(p);
-        if (good) {
-            good = rapt_buckets_new(p, c.bucket_bytes ? c.bucket_bytes : default_bytes);
-            good = rapt_ranks_agree(p, name, good, &mark, 1);
-        }
-    }
+    const bool good =
+        join_ranks(p, communicator) && rapt_ranks_agree(p, name, cut_batch(p, c.parts), &mark, 1) &&
+        rapt_check_same_model(p, &c) && rapt_take_first_values(p) &&
+        rapt_ranks_agree(p, name, rapt_buckets_new(p, c.bucket_bytes ? c.bucket_bytes : default_bytes), &mark, 1);
     if (good) return p;
     rapt_data_parallel_free(p);
     return NULL;

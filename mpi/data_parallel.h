@@ -83,11 +83,11 @@ bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *grad
 /* The part is over: what did not arrive is 0. */
 void rapt_buckets_end_part(rapt_data_parallel *parallel);
 
-/* The MPI type of its elements. */
-MPI_Datatype rapt_bucket_type(const rapt_bucket *bucket);
+/* Begins to gather pieces of all ranks, of which `mine` is this one's, in the bucket's sum. */
+void rapt_bucket_gather(rapt_data_parallel *parallel, rapt_bucket *bucket, const rapt_tensor *mine);
 
 /* Waits for what is under way. False after an error of MPI's, with which all is over. */
-bool rapt_request_wait(rapt_data_parallel *parallel, MPI_Request *request);
+bool rapt_buckets_wait(rapt_data_parallel *parallel);
 
 /* Goes on with what is under way; with `wait`, to the end. Errors are noted. */
 void rapt_buckets_exchange(rapt_data_parallel *parallel, bool wait);

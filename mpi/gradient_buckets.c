@@ -8,11 +8,6 @@ static const char name[] = "data_parallel";
 
 /* --- making them --- */
 
-static size_t size_of(rapt_dtype dtype)
-{
-    return dtype == RAPT_FLOAT32 ? sizeof(float) : sizeof(double);
-}
-
 static int levels_of(const rapt_data_parallel *p)
 {
     int levels = 0;
@@ -51,16 +46,22 @@ static bool make_view(const rapt_data_parallel *p, rapt_shared_parameter *s, int
     return s->view != NULL;
 }
 
-/* Lists the parameters from the last to the first, as backward comes to them. */
+/* Lists the parameters from the last to the first, as backward comes to them, and makes room for their buckets. */
 static bool list_parameters(rapt_data_parallel *p)
 {
     rapt_tensor_list *list = rapt_module_list(p->module, RAPT_PARAMETERS);
     if (!list) return false;
-    for (int i = list->count - 1; i >= 0; i--)
+    const size_t room = (size_t)list->count + 1;
+    p->parameters = calloc(room, sizeof *p->parameters);
+    p->buckets = calloc(room, sizeof *p->buckets);
+    p->marks = calloc(room, sizeof *p->marks);
+    const bool good = (p->parameters && p->buckets && p->marks) ||
+                      rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d parameters", list->count);
+    for (int i = list->count - 1; good && i >= 0; i--)
         if (rapt_requires_gradient(list->tensors[i]))
             p->parameters[p->parameter_count++].parameter = rapt_retain(list->tensors[i]);
     rapt_tensor_list_free(list);
-    return true;
+    return good;
 }
 
 /* A bucket is full when it has so many bytes, or the dtype changes. */
@@ -69,7 +70,7 @@ static void fill_buckets(rapt_data_parallel *p, int64_t bytes)
     rapt_bucket *b = NULL;
     for (int i = 0; i < p->parameter_count; i++) {
         const rapt_dtype dtype = rapt_get_dtype(p->parameters[i].parameter);
-        if (!b || b->dtype != dtype || b->elements >= bytes / (int64_t)size_of(dtype)) {
+        if (!b || b->dtype != dtype || b->elements >= bytes / (int64_t)rapt_dtype_size(dtype)) {
             b = &p->buckets[p->bucket_count++];
             b->dtype = dtype;
         }
@@ -80,24 +81,8 @@ static void fill_buckets(rapt_data_parallel *p, int64_t bytes)
     }
 }
 
-static int count_entries(const rapt_module *module)
-{
-    rapt_tensor_list *list = rapt_module_list(module, RAPT_PARAMETERS);
-    const int count = list ? list->count : -1;
-    rapt_tensor_list_free(list);
-    return count;
-}
-
 bool rapt_buckets_new(rapt_data_parallel *p, int64_t bytes)
 {
-    const int count = count_entries(p->module);
-    if (count < 0) return false;
-    const size_t room = (size_t)count + 1;
-    p->parameters = calloc(room, sizeof *p->parameters);
-    p->buckets = calloc(room, sizeof *p->buckets);
-    p->marks = calloc(room, sizeof *p->marks);
-    if (!p->parameters || !p->buckets || !p->marks)
-        return rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d parameters", count);
     if (!list_parameters(p)) return false;
     fill_buckets(p, bytes);
     for (int i = 0; i < p->bucket_count; i++)
@@ -177,7 +162,7 @@ void rapt_buckets_end_part(rapt_data_parallel *p)
 
 /* --- summing them over ranks --- */
 
-MPI_Datatype rapt_bucket_type(const rapt_bucket *b)
+static MPI_Datatype type_of(const rapt_bucket *b)
 {
     return b->dtype == RAPT_FLOAT32 ? MPI_FLOAT : MPI_DOUBLE;
 }
@@ -190,7 +175,7 @@ static bool is_full(const rapt_data_parallel *p, const rapt_bucket *b)
 static void scatter(rapt_data_parallel *p, rapt_bucket *b)
 {
     const int piece = (int)b->piece;
-    const MPI_Datatype type = rapt_bucket_type(b);
+    const MPI_Datatype type = type_of(b);
     if (!rapt_check_mpi(name, MPI_Ialltoall(rapt_data(b->sum), piece, type, rapt_data_for_writing(b->mine), piece, type,
                                             p->scatter, &b->request)))
         p->broken = true;
@@ -205,14 +190,12 @@ static bool sum_piece(const rapt_data_parallel *p, const rapt_bucket *b)
     return p->totals.weight <= 0 || rapt_scale_in_place(b->rows[0], 1 / p->totals.weight);
 }
 
-static void gather(rapt_data_parallel *p, rapt_bucket *b)
+void rapt_bucket_gather(rapt_data_parallel *p, rapt_bucket *b, const rapt_tensor *mine)
 {
     const int piece = (int)b->piece;
-    const MPI_Datatype type = rapt_bucket_type(b);
-    if (!sum_piece(p, b)) p->failed = true;
-    if (p->sharded) return;
-    if (!rapt_check_mpi(name, MPI_Iallgather(rapt_data(b->rows[0]), piece, type, rapt_data_for_writing(b->sum), piece,
-                                             type, p->gather, &b->request)))
+    const MPI_Datatype type = type_of(b);
+    if (!rapt_check_mpi(name, MPI_Iallgather(rapt_data(mine), piece, type, rapt_data_for_writing(b->sum), piece, type,
+                                             p->gather, &b->request)))
         p->broken = true;
 }
 
@@ -224,9 +207,10 @@ static bool is_over(rapt_data_parallel *p, MPI_Request *request, bool wait)
     return over && !p->broken;
 }
 
-bool rapt_request_wait(rapt_data_parallel *p, MPI_Request *request)
+bool rapt_buckets_wait(rapt_data_parallel *p)
 {
-    return is_over(p, request, true);
+    for (int i = 0; i < p->bucket_count && !p->broken; i++) is_over(p, &p->buckets[i].request, true);
+    return !p->broken;
 }
 
 /* Σ of all ranks, by the tree of the gradients */
@@ -249,7 +233,8 @@ void rapt_buckets_exchange(rapt_data_parallel *p, bool wait)
     for (; p->gathered < p->scattered && !p->broken && p->has_totals; p->gathered++) {
         rapt_bucket *b = &p->buckets[p->gathered];
         if (!is_over(p, &b->request, wait)) return;
-        gather(p, b);
+        if (!sum_piece(p, b)) p->failed = true;
+        if (!p->sharded) rapt_bucket_gather(p, b, b->rows[0]);
     }
-    for (int i = 0; i < p->bucket_count && wait && !p->broken; i++) is_over(p, &p->buckets[i].request, true);
+    if (wait) rapt_buckets_wait(p);
 }

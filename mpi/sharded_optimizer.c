@@ -67,16 +67,8 @@ static bool scale_gradients(const rapt_data_parallel *p, double factor)
 /* All ranks get all pieces. */
 static bool spread_values(rapt_data_parallel *p)
 {
-    for (int i = 0; i < p->bucket_count; i++) {
-        rapt_bucket *b = &p->buckets[i];
-        const MPI_Datatype type = rapt_bucket_type(b);
-        if (!rapt_check_mpi("data_parallel_step",
-                            MPI_Iallgather(rapt_data(b->values), (int)b->piece, type, rapt_data_for_writing(b->sum),
-                                           (int)b->piece, type, p->gather, &b->request)))
-            p->broken = true;
-    }
-    bool good = !p->broken;
-    for (int i = 0; i < p->bucket_count; i++) good = rapt_request_wait(p, &p->buckets[i].request) && good;
+    for (int i = 0; i < p->bucket_count; i++) rapt_bucket_gather(p, &p->buckets[i], p->buckets[i].values);
+    bool good = rapt_buckets_wait(p);
     for (int i = 0; good && i < p->parameter_count; i++)
         good = rapt_copy(p->parameters[i].parameter, p->parameters[i].view);
     return good;
