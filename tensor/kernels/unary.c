@@ -23,9 +23,9 @@
 
 /* In double whatever T is: of a float the functions that vectorise, of a double the C library's. SHORT_EXP has the
  * digits of a float, and some more. */
-#define WIDE(x, of_float, of_double) _Generic((x), float : of_float, double : of_double)((double)(x))
-#define WIDE_EXP(x) _Generic((T)0, float : rapt_math_exp, double : exp)((double)(x))
-#define SHORT_EXP(x) _Generic((T)0, float : rapt_math_exp_short, double : exp)((double)(x))
+#define WIDE(x, of_float, of_double) _Generic((T)0, float : of_float, double : of_double)((double)(x))
+#define WIDE_EXP(x) WIDE(x, rapt_math_exp, exp)
+#define SHORT_EXP(x) WIDE(x, rapt_math_exp_short, exp)
 
 #define ROOT_HALF 0.70710678118654752440 /* 1 / √2 */
 #define ROOT_2_PI 0.39894228040143267794 /* 1 / √(2π) */

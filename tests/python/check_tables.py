@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from harness import passed, rapt, root, test
-from rapt import _attention, _convolution, _library, _models, _optimizer, _structs
+from rapt import _attention, _convolution, _library, _models, _optimizer, _structs, library
 
 
 @test
@@ -101,7 +101,7 @@ def pip_installs_it():
                "--disable-pip-version-check", "--root-user-action=ignore", "--target", target, source]
         subprocess.run(run, check=True)
         program = "import rapt; print(rapt.ones((2, 2)).sum().item(), rapt.__file__)"
-        environment = {**os.environ, "PYTHONPATH": target, "RAPT_LIBRARY": rapt.library._name}
+        environment = {**os.environ, "PYTHONPATH": target, "RAPT_LIBRARY": library._name}
         run = subprocess.run([sys.executable, "-c", program], env=environment, cwd=directory, check=True, text=True,
                              stdout=subprocess.PIPE)
         assert run.stdout.split() == ["4.0", os.path.join(target, "rapt", "__init__.py")], run.stdout

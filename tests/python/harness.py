@@ -8,6 +8,7 @@ root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(root, "python"))
 import rapt
+from rapt import library
 
 passed = []
 
@@ -28,11 +29,11 @@ class Statistics(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("live", "peak", "cached", "allocations")]
 
 
-rapt.library.rapt_memory_get_statistics.restype = Statistics
+library.rapt_memory_get_statistics.restype = Statistics
 
 
 def live():
-    return rapt.library.rapt_memory_get_statistics().live
+    return library.rapt_memory_get_statistics().live
 
 
 def fails(part, function, *arguments, kind=rapt.Error, **named):
