@@ -24,12 +24,18 @@ static _Atomic bool is_crowded;
 static _Atomic int64_t next_look_ms, preemptions_before;
 
 /* OpenMP's threads do not survive a fork: to start some in the child, a thread would wait forever for those that it
- * had. So the thread that forked works alone in the child, unless it is told a number of threads there and had none
- * before. Threads that the child makes are as free as any. */
+ * had. So the thread that forked works alone in the child, unless it is told a number of threads there and its process
+ * had no others, which may have been OpenMP's, in regions of the program's own. Threads that the child makes are as
+ * free as any. */
 static RAPT_THREAD_LOCAL struct {
-    bool has_team;  /* has started threads here */
+    bool was_alone; /* at its last fork, and at those before */
     bool is_forked; /* came into a child by a fork */
 } this_thread;
+
+static void before_fork(void)
+{
+    this_thread.was_alone = rapt_system_is_alone() && (this_thread.was_alone || !this_thread.is_forked);
+}
 
 static void enter_child(void)
 {
@@ -39,20 +45,20 @@ static void enter_child(void)
 /* Before the start-up that tells of threads. */
 static __attribute__((constructor(200))) void start(void)
 {
-    rapt_system_at_fork(NULL, NULL, enter_child);
+    rapt_system_at_fork(before_fork, NULL, enter_child);
     atomic_store(&threads, omp_get_max_threads());
 }
 
 bool rapt_set_threads(int count)
 {
     if (count < 1) return rapt_fail(RAPT_ERROR_VALUE, "set_threads", "%d threads asked for; 1 or more expected", count);
-    if (count > 1 && this_thread.is_forked && this_thread.has_team)
+    if (count > 1 && this_thread.is_forked && !this_thread.was_alone)
         return rapt_fail(
             RAPT_ERROR_UNSUPPORTED, "set_threads",
-            "%d threads asked for in a forked child, by the thread that forked after it had used several; it "
+            "%d threads asked for in a forked child, by the thread that forked when its process had several; it "
             "works alone there, other threads of the child do not",
             count);
-    this_thread.is_forked = this_thread.is_forked && this_thread.has_team;
+    this_thread.is_forked = this_thread.is_forked && !this_thread.was_alone;
 #ifndef _OPENMP
     count = 1;
 #endif
@@ -104,10 +110,8 @@ static inline void run_piece(const work *w, int64_t piece)
 static bool run_alone(const work *w)
 {
     if (rapt_get_threads() > 1 && w->pieces > 1 && !this_thread.is_forked && !omp_in_parallel() &&
-        (atomic_load_explicit(&threads_are_fixed, memory_order_relaxed) || !leaves_room_to_others())) {
-        this_thread.has_team = true;
+        (atomic_load_explicit(&threads_are_fixed, memory_order_relaxed) || !leaves_room_to_others()))
         return false;
-    }
     for (int64_t piece = 0; piece < w->pieces; piece++) run_piece(w, piece);
     return true;
 }

@@ -60,6 +60,12 @@ int64_t rapt_system_preemptions(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
+bool rapt_system_is_alone(void)
+{
+    struct stat tasks; /* a folder, in which each thread of the process is one */
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
+}
+
 void rapt_system_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
 {
     pthread_atfork(before, in_parent, in_child);

@@ -52,6 +52,11 @@ int64_t rapt_system_preemptions(void)
     return 0;
 }
 
+bool rapt_system_is_alone(void)
+{
+    return false; /* which only forks ask */
+}
+
 void rapt_system_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
 {
     (void)before, (void)in_parent, (void)in_child; /* there are no forks */

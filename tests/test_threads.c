@@ -206,14 +206,14 @@ Test(threads, a_walk_inside_a_walk_of_the_same_graph)
 /* --- forks --- */
 
 /* The child's exit status, 0 when it finds the same sum; a child that hangs is killed by its alarm. */
-static int sum_in_child(const model *m, double expected, bool sets_threads, bool may_set)
+static int sum_in_child(const model *m, double expected, bool sets_threads)
 {
     fflush(NULL);
     const pid_t child = fork();
     cr_assert(child >= 0);
     if (child == 0) {
         alarm(30);
-        const bool good = !sets_threads || rapt_set_threads(2) == may_set;
+        const bool good = !sets_threads || rapt_set_threads(2) || strstr(rapt_error(), "forked child");
         rapt_clear_error();
         rapt_tensor *loss = loss_of(m, 400);
         _exit(good && loss && rapt_backward(loss) && rapt_item(loss) == expected ? 0 : 1);
@@ -236,18 +236,16 @@ Test(threads, a_forked_child_computes_the_same)
 {
     RAPT_SCOPE;
     model m = model_new();
-    const bool has_threads = rapt_get_threads() > 1;
-    (void)has_threads;
     rapt_tensor *loss = loss_of(&m, 400);
     const double expected = rapt_item(loss);
-    cr_expect_eq(sum_in_child(&m, expected, false, false), 0);
+    cr_expect_eq(sum_in_child(&m, expected, false), 0);
 #ifndef __SANITIZE_THREAD__ /* which does not know how OpenMP's threads wait for each other */
-    cr_expect_eq(sum_in_child(&m, expected, true, !has_threads), 0);
+    cr_expect_eq(sum_in_child(&m, expected, true), 0);
 #endif
     bool stop = false; /* while another thread takes and gives locks */
     pthread_t thread;
     cr_assert_eq(pthread_create(&thread, NULL, allocate_without_end, &stop), 0);
-    for (int i = 0; i < 20; i++) cr_expect_eq(sum_in_child(&m, expected, false, false), 0);
+    for (int i = 0; i < 20; i++) cr_expect_eq(sum_in_child(&m, expected, false), 0);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);
     rapt_module_free(m.root);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,13 +161,26 @@ static void fork_twice(void)
     expect(child > 0 && waitpid(child, &status, 0) == child && status == 0, "a child with a child ends well");
 }
 
+/* A library that is loaded may have started threads, too. */
+static void fork_before_ops(void)
+{
+    struct stat tasks;
+    const bool is_alone = stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
+    fork_one("before the first op", is_alone);
+    int members = 0;
+#pragma omp parallel num_threads(threads) reduction(+ : members)
+    members++;
+    expect(members > 1, "a region of the program's own has several threads");
+    fork_one("behind a region of the program's own", false);
+}
+
 int main(int count, char **arguments)
 {
     const char *what = count > 1 ? arguments[1] : "";
     expected = mmap(NULL, num_models * sizeof *expected, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (expected == MAP_FAILED) return 1;
     alarm(patience);
-    if (strcmp(what, "forks") == 0) fork_one("before the first op", true);
+    if (strcmp(what, "forks") == 0) fork_before_ops();
     rapt_set_threads(threads);
     train_all("on several threads");
     if (strcmp(what, "regions") == 0) {

@@ -27,6 +27,9 @@ int64_t rapt_system_coarse_ms(void);
 /* How often other threads took the processor away from this process; 0 where the system does not count. */
 int64_t rapt_system_preemptions(void);
 
+/* Has the process no thread but this? False where the system does not tell. */
+bool rapt_system_is_alone(void);
+
 /* What a fork calls before it in the parent, behind it there, and behind it in the child; each may be NULL. Where a
  * process cannot fork, nothing calls them. */
 void rapt_system_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
