@@ -3,7 +3,6 @@
  * with status 1 and a sentence; each file is then the old one or the new one, and no other stays. A write, a sync or a
  * rename that fails for good is an error. Usage: failing_calls [--every N] FOLDER PROGRAM [ARGUMENT]...; FOLDER has the
  * old files. For Linux on x86-64. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "run_folder.h"
 
 enum { MOST_FILES = 256, MOST_PROCESSES = 8, FAILURES_SHOWN = 10, NOT_TRACED = 125, SKIPPED = 77 };
 
@@ -26,24 +26,8 @@ enum kind { FAILS_EIO, FAILS_ENOSPC, FAILS_EINTR, SHORT, KINDS };
 static const char *const kind_names[KINDS] = {"EIO", "ENOSPC", "EINTR", "a part"};
 static const int errors[KINDS] = {EIO, ENOSPC, EINTR, 0};
 
-static char folder[] = "/tmp/rapt-files-XXXXXX";
-static const char *old_files;
+static const char *folder, *old_files;
 static char **program;
-
-static const char *path_of(const char *part, const char *name)
-{
-    static char paths[3][4096];
-    static int turn;
-    turn = (turn + 1) % 3;
-    snprintf(paths[turn], sizeof paths[turn], "%s/%s%s%s", folder, part, *name ? "/" : "", name);
-    return paths[turn];
-}
-
-__attribute__((noreturn)) static void give_up(const char *what)
-{
-    perror(what);
-    exit(2);
-}
 
 /* --- one run --- */
 
@@ -230,41 +214,6 @@ static int run_program(long failing, enum kind kind)
 
 /* --- files --- */
 
-struct bytes {
-    char *data;
-    size_t size;
-};
-
-static struct bytes read_file(const char *path)
-{
-    struct bytes bytes = {NULL, 0};
-    struct stat status;
-    FILE *file = fopen(path, "rb");
-    if (!file || fstat(fileno(file), &status) != 0) return bytes;
-    bytes.data = calloc(1, (size_t)status.st_size + 1);
-    if (bytes.data) bytes.size = fread(bytes.data, 1, (size_t)status.st_size, file);
-    fclose(file);
-    return bytes;
-}
-
-static bool is_same(const char *a, const char *b)
-{
-    const struct bytes x = read_file(a), y = read_file(b);
-    const bool same = x.data && y.data && x.size == y.size && memcmp(x.data, y.data, x.size) == 0;
-    free(x.data), free(y.data);
-    return same;
-}
-
-/* The beginning of another, up to a line's end. */
-static bool are_first_lines(const char *part, const char *whole)
-{
-    const struct bytes x = read_file(part), y = read_file(whole);
-    const bool good = x.data && y.data && x.size <= y.size && memcmp(x.data, y.data, x.size) == 0 &&
-                      (x.size == 0 || x.data[x.size - 1] == '\n');
-    free(x.data), free(y.data);
-    return good;
-}
-
 /* Files that grow row by row are whole to a line's end; those with times in them are others in each run. */
 enum promise { WHOLE, LINES, ANY };
 
@@ -275,28 +224,6 @@ static enum promise promise_of(const char *name)
     return strcmp(ending, ".csv") == 0 || strcmp(ending, ".jsonl") == 0 || strcmp(ending, ".html") == 0 ? LINES : WHOLE;
 }
 
-static void copy_into_run(const char *from, const char *name)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", from, name);
-    const struct bytes bytes = read_file(path);
-    FILE *file = fopen(path_of("run", name), "wb");
-    if (!file || fwrite(bytes.data, 1, bytes.size, file) != bytes.size || fclose(file) != 0) give_up(name);
-    free(bytes.data);
-}
-
-/* Empties the folder of the run, and fills it with the files of another. */
-static void make_run(const char *from)
-{
-    char command[3 * 4096];
-    snprintf(command, sizeof command, "rm -rf '%s' && mkdir '%s'", path_of("run", ""), path_of("run", ""));
-    if (system(command) != 0) give_up(command);
-    DIR *directory = from ? opendir(from) : NULL;
-    for (struct dirent *entry; directory && (entry = readdir(directory));)
-        if (entry->d_type == DT_REG) copy_into_run(from, entry->d_name);
-    if (directory) closedir(directory);
-}
-
 static bool check_file(const char *name, bool succeeded)
 {
     char old[4096];
@@ -304,25 +231,41 @@ static bool check_file(const char *name, bool succeeded)
     snprintf(old, sizeof old, "%s/%s", old_files, name);
     const bool is_new = is_same(path_of("run", name), path_of("new", name));
     if (promise == ANY || is_new || (!succeeded && is_same(path_of("run", name), old))) return true;
-    if (!succeeded && promise == LINES && are_first_lines(path_of("run", name), path_of("new", name))) return true;
-    printf("  %s is %s\n", name, access(path_of("new", name), F_OK) == 0 ? "damaged" : "left behind");
+    if (!succeeded && promise == LINES && begins_with(path_of("new", name), path_of("run", name)) &&
+        ends_with_line(path_of("run", name)))
+        return true;
+    printf("  %s is %s\n", name, is_there(path_of("new", name)) ? "damaged" : "left behind");
     return false;
+}
+
+static bool is_left_well(const char *part, const char *name)
+{
+    (void)part;
+    return check_file(name, false);
+}
+
+static bool is_made_well(const char *part, const char *name)
+{
+    (void)part;
+    return check_file(name, true);
+}
+
+static bool is_kept(const char *part, const char *name)
+{
+    (void)part;
+    return promise_of(name) != WHOLE || is_there(path_of("run", name)) || (printf("  %s is gone\n", name), false);
+}
+
+static bool is_there_too(const char *part, const char *name)
+{
+    (void)part;
+    return is_there(path_of("run", name)) || (printf("  %s is not there\n", name), false);
 }
 
 static bool check_files(bool succeeded)
 {
-    bool good = true;
-    DIR *directory = opendir(path_of("run", ""));
-    for (struct dirent *entry; directory && (entry = readdir(directory));)
-        if (entry->d_type == DT_REG) good = check_file(entry->d_name, succeeded) && good;
-    closedir(directory);
-    directory = opendir(path_of("new", ""));
-    for (struct dirent *entry; directory && (entry = readdir(directory));)
-        if (entry->d_type == DT_REG && (succeeded || promise_of(entry->d_name) == WHOLE) &&
-            access(path_of("run", entry->d_name), F_OK) != 0)
-            good = (printf("  %s is gone\n", entry->d_name), false);
-    closedir(directory);
-    return good;
+    const int bad = for_each_file("run", succeeded ? is_made_well : is_left_well);
+    return for_each_file("new", succeeded ? is_there_too : is_kept) + bad == 0;
 }
 
 /* --- all failures --- */
@@ -351,15 +294,16 @@ int main(int count, char **arguments)
     old_files = realpath(arguments[i], NULL);
     program = arguments + i + 1;
     program[0] = realpath(program[0], NULL);
-    if (!old_files || !program[0] || !mkdtemp(folder)) give_up("failing_calls");
-    make_run(old_files);
+    if (!old_files || !program[0]) give_up("failing_calls");
+    folder = run_folder_make("files");
+    run_folder_fill(old_files);
     if (run_program(0, SHORT) != 0) return printf("%s fails as it is\n", program[0]), 1;
     const long calls = run.calls;
     if (rename(path_of("run", ""), path_of("new", "")) != 0) give_up("new");
     long runs = 0, told = 0, bad = 0;
     for (long n = 1; n <= calls; n += every)
         for (enum kind kind = 0; kind < KINDS; kind++) {
-            make_run(old_files);
+            run_folder_fill(old_files);
             const int status = run_program(n, kind);
             runs++;
             told += WIFEXITED(status) && WEXITSTATUS(status) == 1;
@@ -370,9 +314,7 @@ int main(int count, char **arguments)
                        said.data ? said.data : "");
             free(said.data);
         }
-    char command[4096];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command) != 0) give_up(command);
+    run_folder_remove();
     printf("%s: %ld calls, %ld runs, %ld ended with an error, %ld badly\n", program[0], calls, runs, told, bad);
     return calls < 5 || bad > 0;
 }

@@ -2,17 +2,16 @@
  * there on, also of those before main. Each run must end with success and all that a run with memory prints and writes,
  * or with status 1, a sentence, and files that are old or whole; never by a signal, by waiting for ever, or with a leak
  * that the leak checker sees. Usage: see below. */
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "run_folder.h"
 
 static const char usage[] = "usage: failing_allocations --preload FAILING_MALLOC [OPTION]... PROGRAM [ARGUMENT]...\n\n"
                             "The program runs in a folder of its own.\n\n"
@@ -35,100 +34,6 @@ struct failure {
     long at;
     bool for_good, early;
 };
-
-static char folder[] = "/tmp/rapt-failing-XXXXXX";
-
-static const char *path_of(const char *part, const char *name)
-{
-    static char paths[2][4096];
-    static int turn;
-    turn = !turn;
-    snprintf(paths[turn], sizeof paths[turn], "%s/%s%s%s", folder, part, *name ? "/" : "", name);
-    return paths[turn];
-}
-
-__attribute__((noreturn)) static void give_up(const char *what)
-{
-    perror(what);
-    exit(2);
-}
-
-/* --- files --- */
-
-struct bytes {
-    char *data;
-    size_t size;
-};
-
-static struct bytes read_file(const char *path)
-{
-    struct stat status;
-    struct bytes bytes = {NULL, 0};
-    FILE *file = fopen(path, "rb");
-    if (!file || fstat(fileno(file), &status) != 0) give_up(path);
-    bytes.size = (size_t)status.st_size;
-    bytes.data = malloc(bytes.size + 1);
-    if (!bytes.data || fread(bytes.data, 1, bytes.size, file) != bytes.size) give_up(path);
-    bytes.data[bytes.size] = '\0';
-    fclose(file);
-    return bytes;
-}
-
-static bool is_there(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-static bool begins_with(const char *path, const char *beginning)
-{
-    const struct bytes all = read_file(path), part = read_file(beginning);
-    const bool good = part.size <= all.size && memcmp(all.data, part.data, part.size) == 0;
-    free(all.data), free(part.data);
-    return good;
-}
-
-static bool is_same(const char *a, const char *b)
-{
-    return is_there(a) && is_there(b) && begins_with(a, b) && begins_with(b, a);
-}
-
-/* Calls for each file of a folder; the number of those for which it is false. */
-static int for_each(const char *path, bool (*function)(const char *part, const char *name), const char *part)
-{
-    struct dirent *entry;
-    int bad = 0;
-    DIR *directory = opendir(path);
-    if (!directory) give_up(path);
-    while ((entry = readdir(directory)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) bad += !function(part, entry->d_name);
-    closedir(directory);
-    return bad;
-}
-
-static bool delete (const char *part, const char *name)
-{
-    return unlink(path_of(part, name)) == 0;
-}
-
-static bool copy_into_run(const char *from, const char *name)
-{
-    char source[4096];
-    snprintf(source, sizeof source, "%s/%s", from, name);
-    const struct bytes bytes = read_file(source);
-    FILE *file = fopen(path_of("run", name), "wb");
-    const bool good = file && fwrite(bytes.data, 1, bytes.size, file) == bytes.size && fclose(file) == 0;
-    free(bytes.data);
-    return good;
-}
-
-/* The folder of the run, with nothing but the files of another, if any. */
-static void make_run(const char *from)
-{
-    char source[4096] = "";
-    if (from) snprintf(source, sizeof source, "%s", from);
-    for_each(path_of("run", ""), delete, "run");
-    if (from && for_each(source, copy_into_run, source) > 0) give_up(from);
-}
 
 /* --- runs --- */
 
@@ -174,14 +79,6 @@ static bool grows(const char *name)
 {
     const char *ending = strrchr(name, '.');
     return ending && (strcmp(ending, ".csv") == 0 || strcmp(ending, ".jsonl") == 0 || strcmp(ending, ".html") == 0);
-}
-
-static bool ends_with_line(const char *path)
-{
-    const struct bytes bytes = read_file(path);
-    const bool good = bytes.size == 0 || bytes.data[bytes.size - 1] == '\n';
-    free(bytes.data);
-    return good;
 }
 
 static bool is_whole(const char *part, const char *name)
@@ -254,8 +151,8 @@ static bool has_good_text(int status)
 static bool ended_well(int status)
 {
     if (!has_good_end(status) || !has_good_text(status)) return false;
-    return for_each(path_of("run", ""), is_whole, "run") == 0 &&
-           (WEXITSTATUS(status) != SUCCESS || for_each(path_of("reference", ""), is_made, "reference") == 0);
+    return for_each_file("run", is_whole) == 0 &&
+           (WEXITSTATUS(status) != SUCCESS || for_each_file("reference", is_made) == 0);
 }
 
 /* --- all failures --- */
@@ -276,7 +173,7 @@ static bool leak_checker_failed(void)
 
 static int run_in(const char *from, const struct failure *failure)
 {
-    make_run(from);
+    run_folder_fill(from);
     return run(failure);
 }
 
@@ -326,7 +223,7 @@ static void run_with_memory(long *requests, long *before_main)
         if (i > 0) continue;
         char made[4096];
         snprintf(made, sizeof made, "%s", path_of("reference", ""));
-        if (rename(path_of("run", ""), made) != 0 || mkdir(path_of("run", ""), 0777) != 0) give_up(made);
+        if (rename(path_of("run", ""), made) != 0) give_up(made);
         snprintf(made, sizeof made, "%s", path_of("said", ""));
         if (rename(made, path_of("expected", "")) != 0) give_up(made);
     }
@@ -365,27 +262,15 @@ static bool take_options(int count, char **arguments)
     return i < count && given.interposer && given.every > 0 && given.first > 0;
 }
 
-static void remove_folder(void)
-{
-    static const char *const folders[] = {"run", "reference"}, *const files[] = {"said", "expected", "complaint",
-                                                                                 "count"};
-    for (int i = 0; i < 2; i++) {
-        for_each(path_of(folders[i], ""), delete, folders[i]);
-        rmdir(path_of(folders[i], ""));
-    }
-    for (int i = 0; i < 4; i++) unlink(path_of(files[i], ""));
-    rmdir(folder);
-}
-
 int main(int count, char **arguments)
 {
     long requests = 0, before_main = 0;
     if (!take_options(count, arguments)) return fputs(usage, stderr), 2;
-    if (!mkdtemp(folder) || mkdir(path_of("run", ""), 0777) != 0) give_up(folder);
+    run_folder_make("failing");
     run_with_memory(&requests, &before_main);
     try_all(1, before_main, 1, true);
     try_all(given.first, requests, given.every, false);
-    remove_folder();
+    run_folder_remove();
     printf("%s: %ld requests and %ld before main, %ld runs, %d ended with an error, %d badly\n", given.program[0],
            requests, before_main, counts.runs, counts.errors, counts.failures);
     return counts.failures > 0;
