@@ -6,7 +6,8 @@
 
 #include "register_tile_tmpl.c"
 
-/* A block at an edge: rows that are not to be read, and elements that are not there, count as zeros. */
+/* A block whose rows are no whole vectors: rows that are not to be read, and elements that are not there, count as
+ * zeros. */
 static void take_edge(int64_t rows, int64_t columns, const T *from, int64_t from_row, const uint8_t *used,
                       T edge[width][width])
 {
@@ -20,22 +21,26 @@ static void take_edge(int64_t rows, int64_t columns, const T *from, int64_t from
 static void transpose(int64_t rows, int64_t columns, const T *from, int64_t from_row, const uint8_t *used, T *to,
                       int64_t to_row)
 {
+    static const T zeros[width];
     for (int64_t i = 0; i < rows; i += width) {
         const int64_t height = rows - i < width ? rows - i : width;
-        bool whole = height == width;
-        for (int64_t lane = 0; used && lane < height; lane++) whole = whole && used[i + lane];
+        const T *in[width];
+        for (int64_t lane = 0; lane < width; lane++)
+            in[lane] = lane < height && (!used || used[i + lane]) ? from + (i + lane) * from_row : NULL;
         for (int64_t t = 0; t < columns; t += width) {
             const int64_t count = columns - t < width ? columns - t : width;
-            const T *in = from + i * from_row + t;
             T edge[width][width], *out = to + t * to_row + i;
             vector block[width]; /* only indexed by constants, or it would not stay in registers */
-            int64_t in_row = from_row, out_row = to_row;
-            if (!whole || count < width) {
-                take_edge(height, count, in, from_row, used ? used + i : NULL, edge);
-                in = edge[0], in_row = width;
-            }
+            int64_t out_row = to_row;
+            if (count < width) {
+                take_edge(height, count, from + i * from_row + t, from_row, used ? used + i : NULL, edge);
 #pragma GCC unroll 16
-            for (int lane = 0; lane < width; lane++) block[lane] = *(const vector *)(const void *)(in + lane * in_row);
+                for (int lane = 0; lane < width; lane++) block[lane] = *(const vector *)(const void *)edge[lane];
+            } else {
+#pragma GCC unroll 16
+                for (int lane = 0; lane < width; lane++)
+                    block[lane] = *(const vector *)(const void *)(in[lane] ? in[lane] + t : zeros);
+            }
             transpose_block(block);
             if (count < width) out = edge[0], out_row = width;
 #pragma GCC unroll 16

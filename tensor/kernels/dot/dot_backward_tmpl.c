@@ -10,8 +10,9 @@ static bool take_backward_tile(backward_work *w, rapt_key_range tile)
     const rapt_dot_attention *call = w->call;
     const rapt_attention_piece *p = w->piece;
     const int64_t count = tile.last - tile.first;
-    memset(w->d_keys, 0, (size_t)(w->tile * w->row) * sizeof(T));
-    memset(w->d_values, 0, (size_t)(w->tile * w->value_row) * sizeof(T));
+    const int64_t all = round_up(count, RAPT_TILE_ROWS);
+    memset(w->d_keys, 0, (size_t)(all * w->row) * sizeof(T));
+    memset(w->d_values, 0, (size_t)(all * w->value_row) * sizeof(T));
     memset(w->key_sums, 0, (size_t)w->tile * sizeof(T));
     if (!find_seen_keys(call, p, w->rows, w->seen_by_any, tile, w->seen, w->group_seen)) return false;
     copy_rows(count, call->size, row_of(&call->keys, p->item, p->group, tile.first), call->keys.strides[2], w->seen, 1,
@@ -67,9 +68,10 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
     const int64_t rows = smaller_of(w->rows - from, RAPT_TILE_ROWS), columns = vectors * width;
     const rapt_key_range keys = {tile.first + first, seen.last};
     T *weights = w->weights + at * RAPT_TILE_ROWS * w->tile, *d_scores = w->d_scores + at * RAPT_TILE_ROWS * w->tile;
-    for (int64_t i = 0; i < RAPT_TILE_ROWS && columns < w->tile; i++) {
-        memset(weights + i * w->tile, 0, (size_t)w->tile * sizeof(T));
-        memset(d_scores + i * w->tile, 0, (size_t)w->tile * sizeof(T));
+    const int64_t all = round_up(tile.last - tile.first, RAPT_TILE_ROWS); /* that add_block reads */
+    for (int64_t i = 0; i < RAPT_TILE_ROWS && (first > 0 || columns < all); i++) {
+        memset(weights + i * w->tile, 0, (size_t)all * sizeof(T));
+        memset(d_scores + i * w->tile, 0, (size_t)all * sizeof(T));
     }
     weights += first;
     d_scores += first;
@@ -78,17 +80,22 @@ static void differentiate_group(backward_work *w, int64_t g, int64_t at, rapt_ke
             w->tile, w->d_weights, w->tile, NULL);
     change_group(call, w->piece, from, rows, keys, weights, w->tile, w->kept, RAPT_TILE_ROWS * w->tile);
     mask_group(call, w->piece, from, rows, w->seen_by_all[g], keys, vectors, weights, w->tile);
-    for (int64_t i = 0; i < RAPT_TILE_ROWS; i++) {
+    uint8_t kept[RAPT_TILE_ROWS * largest_tile];
+    if (call->mask.keep < 1) find_kept(call, w->piece, from, rows, keys, columns, kept, columns);
+    for (int64_t i = 0; i < rows; i++) {
         T *of_row = weights + i * w->tile, *d_weights = w->d_weights + i * w->tile, *d_of_row = d_scores + i * w->tile;
-        const rapt_score_row row = row_at(call, w->piece, from + (i < rows ? i : 0));
+        const rapt_score_row row = row_at(call, w->piece, from + i);
         const T scale = (T)(1 / call->mask.keep);
-        if (call->mask.keep < 1 && i < rows) drop_row(call, row, keys, scale, d_weights);
-        if (i < rows) add_weights_gradient(call, row, keys, d_weights);
+        if (call->mask.keep < 1) drop_row(columns, kept + i * columns, scale, d_weights);
+        add_weights_gradient(call, row, keys, d_weights);
         differentiate_row(call, columns, w->largest[from + i], w->scales[from + i], w->deltas[from + i], d_weights,
                           of_row, d_of_row);
-        if (i >= rows) continue;
-        if (call->mask.keep < 1) drop_row(call, row, keys, scale, of_row);
+        if (call->mask.keep < 1) drop_row(columns, kept + i * columns, scale, of_row);
         give_biases(call, row, keys, d_of_row);
+    }
+    for (int64_t i = rows; i < RAPT_TILE_ROWS; i++) {
+        memset(weights + i * w->tile, 0, (size_t)columns * sizeof(T));
+        memset(d_scores + i * w->tile, 0, (size_t)columns * sizeof(T));
     }
     differentiate_change(call, w->piece, from, rows, keys, d_scores, w->tile, w->kept, RAPT_TILE_ROWS * w->tile);
     for (int64_t i = 0; call->is_gaussian && i < rows; i++)
@@ -122,8 +129,8 @@ static void add_block(backward_work *w, int64_t first, int64_t last, rapt_key_ra
         while (begin < end && !rapt_ranges_overlap(keys, w->seen_by_any[begin])) begin++;
         while (end > begin && !rapt_ranges_overlap(keys, w->seen_by_any[end - 1])) end--;
         if (begin == end) continue;
-        const int64_t at = (begin - first) * RAPT_TILE_ROWS * w->tile + column, rows = (end - begin) * RAPT_TILE_ROWS;
-        const int64_t row = begin * RAPT_TILE_ROWS;
+        const int64_t at = (begin - first) * RAPT_TILE_ROWS * w->tile + column, row = begin * RAPT_TILE_ROWS;
+        const int64_t rows = smaller_of(end * RAPT_TILE_ROWS, w->rows) - row;
         product_added(w->value_row / width, rows, w->weights + at, 1, w->tile, w->gradient + row * w->value_row,
                       w->value_row, w->d_values + column * w->value_row, w->value_row, NULL);
         product_added(w->row / width, rows, w->d_scores + at, 1, w->tile, w->centered + row * w->row, w->row,

@@ -71,11 +71,15 @@ static void differentiate_decoding(decoding_backward_work *b, int64_t i, rapt_ke
     else
         dot_all(&w->of_value, gradient, part_of(w->block_values, keys.first - block.first), count, w->edge, false,
                 b->d_weights);
-    if (call->mask.keep < 1) drop_row(call, row, keys, scale, b->d_weights);
+    uint8_t kept[largest_tile];
+    if (call->mask.keep < 1) {
+        find_kept(call, w->piece, i, 1, keys, count, kept, 0);
+        drop_row(count, kept, scale, b->d_weights);
+    }
     add_weights_gradient(call, row, keys, b->d_weights);
     differentiate_row(call, count, w->largest[i], b->scales[i], b->deltas[i], b->d_weights, w->scores,
                       b->d_scores + at);
-    if (call->mask.keep < 1) drop_row(call, row, keys, scale, w->scores);
+    if (call->mask.keep < 1) drop_row(count, kept, scale, w->scores);
     give_biases(call, row, keys, b->d_scores + at);
     differentiate_change(call, w->piece, i, 1, keys, b->d_scores + at, w->block, b->kept, w->block);
     memcpy(b->weights + at, w->scores, (size_t)count * sizeof(T));

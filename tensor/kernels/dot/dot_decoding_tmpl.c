@@ -170,7 +170,11 @@ static bool try_forward_decoding(const rapt_dot_attention *call, const rapt_atte
             const int64_t vectors = (count + width - 1) / width;
             const T factor = call->normalizer.is_sigmoid ? sigmoid_step_decoding(&w, i, vectors)
                                                          : softmax_step_decoding(&w, i, vectors);
-            if (call->mask.keep < 1) drop_row(call, row_at(call, piece, i), keys, 1, w.scores);
+            if (call->mask.keep < 1) {
+                uint8_t kept[largest_tile];
+                find_kept(call, piece, i, 1, keys, count, kept, 0);
+                drop_row(count, kept, 1, w.scores);
+            }
             if (skips) count = choose(&w, count);
             add_rows(&w.of_value, count, w.scores, skips ? w.chosen : w.places,
                      part_of(w.block_values, keys.first - first), factor, w.out + i * w.of_value.row);

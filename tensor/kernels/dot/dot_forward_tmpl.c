@@ -193,6 +193,16 @@ static int64_t score_group(forward_work *w, int64_t g, rapt_key_range tile, rapt
     return vectors;
 }
 
+/* Dropout of the weights of a group, before they are multiplied by what it divides all of them by. */
+static __attribute__((noinline)) void drop_group(forward_work *w, int64_t first_row, rapt_key_range keys,
+                                                 int64_t columns)
+{
+    uint8_t kept[RAPT_TILE_ROWS * largest_tile];
+    const int64_t rows = smaller_of(w->rows - first_row, RAPT_TILE_ROWS);
+    find_kept(w->call, w->piece, first_row, rows, keys, columns, kept, columns);
+    for (int64_t i = 0; i < rows; i++) drop_row(columns, kept + i * columns, 1, w->scores + i * w->tile);
+}
+
 static void forward_group(forward_work *w, int64_t g, rapt_key_range tile)
 {
     const rapt_dot_attention *call = w->call;
@@ -205,10 +215,7 @@ static void forward_group(forward_work *w, int64_t g, rapt_key_range tile)
         sigmoid_step(w, g, vectors);
     else
         softmax_step(w, g, vectors);
-    if (call->mask.keep < 1)
-        for (int64_t i = 0; i < RAPT_TILE_ROWS && from + i < w->rows; i++)
-            drop_row(call, row_at(call, w->piece, from + i), (rapt_key_range){tile.first + first, seen.last}, 1,
-                     w->scores + i * w->tile);
+    if (call->mask.keep < 1) drop_group(w, from, (rapt_key_range){tile.first + first, seen.last}, vectors * width);
     (w->chooses ? product_chosen : product_scaled)(w->value_row / width, count, w->scores, w->tile, 1,
                                                    w->values + first * w->value_row, w->value_row,
                                                    w->out + from * w->value_row, w->value_row, w->factors);

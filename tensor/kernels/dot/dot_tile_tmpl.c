@@ -134,11 +134,24 @@ static bool are_zero(vector rests)
     return result;
 }
 
-/* Multiplies what dropout leaves of the elements of a row by the scale; the others become 0. */
-static void drop_row(const rapt_dot_attention *call, rapt_score_row row, rapt_key_range keys, T scale,
-                     T *restrict elements)
+/* For rows [first_row, first_row + rows) of the piece, `stride` apart: kept[j] = 1 where dropout leaves what they have
+ * for key keys.first + j, else 0, which the columns from keys.last on have too. */
+static void find_kept(const rapt_dot_attention *call, const rapt_attention_piece *piece, int64_t first_row,
+                      int64_t rows, rapt_key_range keys, int64_t columns, uint8_t *kept, int64_t stride)
 {
-    uint8_t kept[largest_tile];
-    rapt_row_dropout(&call->mask, row, keys, kept);
-    RAPT_SIMD for (int64_t j = 0; j < keys.last - keys.first; j++) elements[j] = kept[j] ? elements[j] * scale : 0;
+    const int64_t count = keys.last - keys.first;
+    for (int64_t i = 0; i < rows;) {
+        const rapt_score_row row = row_at(call, piece, first_row + i);
+        const int64_t of_head = smaller_of(rows - i, call->mask.queries - row.query);
+        rapt_rows_dropout(&call->mask, row, of_head, keys, kept + i * stride, stride);
+        i += of_head;
+    }
+    for (int64_t i = 0; i < rows && count < columns; i++)
+        memset(kept + i * stride + count, 0, (size_t)(columns - count));
+}
+
+/* Multiplies the elements that are kept by the scale; the others become 0. */
+static void drop_row(int64_t columns, const uint8_t *restrict kept, T scale, T *restrict elements)
+{
+    RAPT_SIMD for (int64_t j = 0; j < columns; j++) elements[j] = kept[j] ? elements[j] * scale : 0;
 }
