@@ -185,7 +185,8 @@ static void *make(const void *row, const void *context)
     o = (struct operands){.row = row};
     o.row->draw(&o);
     RAPT_NO_GRADIENT;
-    o.gradient = rapt_randn_like(o.row->apply(&o));
+    rapt_tensor *y = o.row->apply(&o);
+    o.gradient = rapt_rank(y) > 0 ? rapt_randn_like(y) : rapt_ones_like(y); /* a loss's is 1, as in training */
     rapt_tensor *leaves[] = {o.x, o.weight, o.bias};
     for (int i = 0; i < 3; i++)
         if (leaves[i]) rapt_require_gradient(leaves[i]);

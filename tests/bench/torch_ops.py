@@ -99,7 +99,8 @@ def make(row, phase, compiled, is_plain):
     function, x, others = OPS[row]()
     function = compiled(function)
     leaves = [leaf.requires_grad_() for leaf in [x] + others]
-    gradient = torch.randn_like(function(x))
+    y = function(x)
+    gradient = torch.randn_like(y) if y.dim() > 0 else None  # a loss's is 1, as in training
 
     def forward():
         with torch.no_grad():
