@@ -2,8 +2,10 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#ifndef _WIN32
+#include <sys/wait.h>
+#endif
 
 #include <rapt.h>
 
@@ -205,6 +207,8 @@ Test(threads, a_walk_inside_a_walk_of_the_same_graph)
 
 /* --- forks --- */
 
+#ifndef _WIN32 /* which has none */
+
 /* The child's exit status, 0 when it finds the same sum; a child that hangs is killed by its alarm. */
 static int sum_in_child(const model *m, double expected, bool sets_threads)
 {
@@ -250,3 +254,5 @@ Test(threads, a_forked_child_computes_the_same)
     pthread_join(thread, NULL);
     rapt_module_free(m.root);
 }
+
+#endif

@@ -7,17 +7,14 @@
 #include <rapt.h>
 
 #include "expect.h"
+#include "text_stream.h"
 
 /* What rapt_print_graph writes; freed by the caller. */
 static char *printed(const rapt_tensor *tensor, bool dot)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    cr_assert(stream);
+    FILE *stream = open_text();
     cr_expect(rapt_print_graph(stream, tensor, dot), "%s", rapt_error());
-    fclose(stream);
-    return text;
+    return close_text(stream);
 }
 
 static int count(const char *text, const char *part)

@@ -4,14 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../text_stream.h"
+
 static char *printed(const rapt_module *module)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
+    FILE *stream = open_text();
     cr_expect(rapt_module_print(module, stream), "%s", rapt_error());
-    fclose(stream);
-    return text;
+    return close_text(stream);
 }
 
 static void expect_print(rapt_module *module, const char *expected)
@@ -51,9 +50,9 @@ Test(module_print, what_is_printed_can_be_found)
 {
     rapt_module *tree = tree_new();
     rapt_module_cast(tree, RAPT_FLOAT64);
-    char *text = printed(tree), *rest = text;
+    char *text = printed(tree);
     int tensors = 0;
-    for (char *line; (line = strsep(&rest, "\n"));) {
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         char name[100], expected[100];
         if (sscanf(line, " %99[^:]: %99[a-z0-9] [", name, expected) != 2) continue;
         rapt_tensor *tensor = rapt_module_find(tree, name);

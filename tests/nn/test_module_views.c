@@ -7,6 +7,8 @@
 
 #include <rapt/module_views.h>
 
+#include "../text_stream.h"
+
 static rapt_sequential *perceptron(void)
 {
     return RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(2, 16, RAPT_BIAS), rapt_activation_new("Tanh", rapt_tanh),
@@ -16,12 +18,9 @@ static rapt_sequential *perceptron(void)
 static __attribute__((noinline)) char *summary(rapt_module *module, rapt_summary_function *function, int count,
                                                rapt_tensor *const *inputs, void *context)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
+    FILE *stream = open_text();
     cr_expect(rapt_module_summarize(module, stream, function, count, inputs, context), "%s", rapt_error());
-    fclose(stream);
-    return text;
+    return close_text(stream);
 }
 
 static const char expected[] = "Sequential()  64 parameters, 256 bytes -> float32 [4, 1]\n"
@@ -111,12 +110,9 @@ Test(module_views, summaries_in_several_threads)
 
 static __attribute__((noinline)) char *graph(const rapt_module *module, const rapt_tensor *tensor, bool dot)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
+    FILE *stream = open_text();
     cr_expect(rapt_module_print_graph(module, stream, tensor, dot), "%s", rapt_error());
-    fclose(stream);
-    return text;
+    return close_text(stream);
 }
 
 Test(module_views, leaves_of_a_graph_have_their_names)
@@ -124,7 +120,7 @@ Test(module_views, leaves_of_a_graph_have_their_names)
     RAPT_SCOPE;
     rapt_sequential *model = perceptron();
     rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 2)));
-    FILE *nowhere = fopen("/dev/null", "w");
+    FILE *nowhere = tmpfile();
     rapt_trace(nowhere);
     rapt_tensor *y = rapt_sequential_forward(model, x);
     rapt_trace(NULL);

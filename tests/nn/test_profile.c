@@ -11,6 +11,7 @@
 #include <rapt/profile.h>
 
 #include "../temporary_file.h"
+#include "../text_stream.h"
 
 static double now(void)
 {
@@ -43,17 +44,14 @@ static rapt_tensor *loss_of(rapt_sequential *model, rapt_tensor *x)
 /* What a step writes, and an op that fails; freed by the caller. */
 static __attribute__((noinline)) char *trace(rapt_sequential *model, rapt_tensor *x)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
+    FILE *stream = open_text();
     cr_expect_null(rapt_trace(stream));
     cr_expect(rapt_backward(loss_of(model, x)), "%s", rapt_error());
     cr_expect_null(rapt_matmul(x, x));
     cr_expect_eq(rapt_trace(NULL), stream);
     rapt_clear_error();
     rapt_tanh(x);
-    fclose(stream);
-    return text;
+    return close_text(stream);
 }
 
 Test(trace, has_a_line_for_each_op_and_each_gradient)
@@ -171,12 +169,9 @@ Test(profile, counts_the_flops_of_pairs_in_range)
 
 static __attribute__((noinline)) char *report(void)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
+    FILE *stream = open_text();
     cr_expect(rapt_profile_report(stream), "%s", rapt_error());
-    fclose(stream);
-    return text;
+    return close_text(stream);
 }
 
 Test(profile, reports_ops_and_modules)

@@ -1,8 +1,10 @@
 /* The batch loader: what comes in which order, padded and packed, ahead on a thread, resumed. */
 #include "loader_columns.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
+#ifndef _WIN32
+#include <sys/wait.h>
+#endif
 
 #include "temporary_file.h"
 
@@ -289,6 +291,7 @@ Test(loader, checkpoint)
     rapt_module_free(module);
 }
 
+#ifndef _WIN32 /* which has no forks */
 /* The child has no thread of the loader's, whatever that was doing at the fork. */
 Test(loader, a_forked_child_gets_the_same_batches, .timeout = 60)
 {
@@ -317,3 +320,4 @@ Test(loader, a_forked_child_gets_the_same_batches, .timeout = 60)
     cr_expect_eq(status, 0);
     rapt_loader_free(loader);
 }
+#endif

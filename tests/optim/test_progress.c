@@ -7,7 +7,9 @@
 
 #include <rapt/progress.h>
 
+#ifndef _WIN32
 #include "pseudo_terminal.h"
+#endif
 
 static const rapt_progress halfway = {.step = 600,
                                       .total = 1200,
@@ -150,6 +152,7 @@ Test(progress, bars_are_redrawn_ten_times_a_second)
     fclose(file);
 }
 
+#ifndef _WIN32
 Test(progress, terminals_are_recognised_and_measured)
 {
     int reader;
@@ -169,6 +172,7 @@ Test(progress, terminals_are_recognised_and_measured)
     fclose(terminal);
     close(reader);
 }
+#endif
 
 /* A step's weight falls to 1/e in ten seconds. */
 Test(progress, speed_is_that_of_the_last_steps)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "tensor/core.h"
+#include "text_stream.h"
 
 #define NOT_A_NUMBER ((double)NAN)
 #define INFINITE ((double)INFINITY)
@@ -249,13 +250,9 @@ static rapt_tensor *make(const sample *s)
 /* What is printed; to be freed. */
 static char *printed(const rapt_tensor *tensor, const rapt_print_options *options)
 {
-    char *text;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    cr_assert_not_null(stream);
+    FILE *stream = open_text();
     cr_expect(rapt_print_to(stream, tensor, options));
-    fclose(stream);
-    return text;
+    return close_text(stream);
 }
 
 static void check(const rapt_tensor *tensor, const rapt_print_options *options, const char *expected)

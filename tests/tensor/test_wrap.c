@@ -2,8 +2,10 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#ifndef _WIN32
+#include <sys/wait.h>
+#endif
 
 #include <rapt.h>
 
@@ -336,6 +338,7 @@ Test(wrap, another_thread_may_be_the_last)
     cr_expect_eq(released, 1);
 }
 
+#ifndef _WIN32 /* which has no forks */
 /* A child drops its own copy; the parent's memory and its release are untouched by that. */
 Test(wrap, a_forked_child_releases_its_copy)
 {
@@ -356,6 +359,7 @@ Test(wrap, a_forked_child_releases_its_copy)
     rapt_scope_end(scope);
     cr_expect_eq(released, 1);
 }
+#endif
 
 /* Its release gives other tensors back, in the middle of a scope's end. */
 static void release_tensor(void *tensor)

@@ -5,6 +5,8 @@
 
 #include <rapt/optim.h>
 
+#include "../../text_stream.h"
+
 /* Scores of queries and keys whose leading axes broadcast to (2, 3), against the definition of each pair. */
 static void expect_definition(const scoring_case *c, rapt_dtype dtype, rapt_tensor *queries, rapt_tensor *keys)
 {
@@ -267,11 +269,9 @@ Test(scoring, modules_tell_what_they_are)
                                            "Bilinear(3 x 4)  12 parameters",
                                            "Relative(4, reach 6, values)  117 parameters"};
     for (int i = 0; i < 5; i++) {
-        char *text = NULL;
-        size_t size;
-        FILE *stream = open_memstream(&text, &size);
+        FILE *stream = open_text();
         rapt_module_print(&scorings[i]->module, stream);
-        fclose(stream);
+        char *text = close_text(stream);
         cr_expect_not_null(strstr(text, expected[i]), "%s", text);
         free(text);
     }

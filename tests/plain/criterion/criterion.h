@@ -7,9 +7,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rapt/base.h>
+
+#ifdef _WIN32
+#define setenv(name, value, replaces) _putenv_s(name, value)
+#define unsetenv(name) _putenv_s(name, "")
+#endif
 
 typedef struct plain_options {
     void (*init)(void), (*fini)(void);
