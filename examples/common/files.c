@@ -10,6 +10,8 @@
 
 #include <rapt.h>
 
+#include "system.h"
+
 char *file_read(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
@@ -45,7 +47,7 @@ bool file_can_be_saved(const char *program, const char *path)
 static bool make_folder(const char *program, const char *folder)
 {
     struct stat status;
-    if (mkdir(folder, 0777) == 0) return true;
+    if (system_make_folder(folder)) return true;
     if (errno == EEXIST && stat(folder, &status) == 0) {
         if (S_ISDIR(status.st_mode)) return true;
         errno = ENOTDIR;
@@ -58,7 +60,7 @@ bool folder_can_be_saved(const char *program, const char *folder, const char *co
 {
     if (!make_folder(program, folder)) return false;
     for (; *names; names++) {
-        char path[PATH_MAX + NAME_MAX]; /* one that is too long is refused by the system */
+        char path[PATH_MAX + FILENAME_MAX]; /* one that is too long is refused by the system */
         snprintf(path, sizeof path, "%s/%s", folder, *names);
         if (!file_can_be_saved(program, path)) return false;
     }

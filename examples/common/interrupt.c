@@ -2,24 +2,16 @@
 #include "interrupt.h"
 
 #include <signal.h>
-#include <stddef.h>
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-enum { NUM_SIGNALS = sizeof signals / sizeof signals[0] };
+#include "system.h"
 
-static volatile sig_atomic_t received, watched[NUM_SIGNALS];
-static bool watches_pipe;
-
-static void set_action(int number, void (*handler)(int))
-{
-    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
-    sigaction(number, &action, NULL);
-}
+static volatile sig_atomic_t received, watched[SYSTEM_ENDINGS];
+static bool watches_pipes;
 
 static void reset(void)
 {
-    for (int i = 0; i < NUM_SIGNALS; i++) {
-        if (watched[i]) set_action(signals[i], SIG_DFL);
+    for (int i = 0; i < SYSTEM_ENDINGS; i++) {
+        if (watched[i]) system_on_signal(system_endings[i], SIG_DFL);
         watched[i] = 0;
     }
 }
@@ -30,21 +22,11 @@ static void receive(int number)
     reset();
 }
 
-static bool is_ignored(int number)
-{
-    struct sigaction action;
-    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
 void interrupt_watch(void)
 {
     received = 0;
-    for (int i = 0; i < NUM_SIGNALS; i++) {
-        watched[i] = !is_ignored(signals[i]);
-        if (watched[i]) set_action(signals[i], receive);
-    }
-    watches_pipe = !is_ignored(SIGPIPE);
-    set_action(SIGPIPE, SIG_IGN);
+    for (int i = 0; i < SYSTEM_ENDINGS; i++) watched[i] = system_on_signal(system_endings[i], receive);
+    watches_pipes = system_ends_by_pipes(false);
 }
 
 int interrupt_signal(void)
@@ -55,6 +37,6 @@ int interrupt_signal(void)
 void interrupt_release(void)
 {
     reset();
-    if (watches_pipe) set_action(SIGPIPE, SIG_DFL);
-    watches_pipe = false;
+    if (watches_pipes) system_ends_by_pipes(true);
+    watches_pipes = false;
 }

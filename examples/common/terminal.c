@@ -2,22 +2,13 @@
 #include "terminal.h"
 
 #include <errno.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-bool terminal_is_utf8(void)
-{
-    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-    if (!locale) return false; /* one that this system does not have; the C library takes "C" for it */
-    bool is_utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
-    freelocale(locale);
-    return is_utf8;
-}
+#include "system.h"
 
 static bool is_set(const char *variable)
 {
@@ -158,7 +149,7 @@ void terminal_put(FILE *stream, const char *text, int width, double anchor)
 bool page_open(struct page *page, char *error, size_t error_size)
 {
     *page = (struct page){0};
-    page->stream = open_memstream(&page->text, &page->size);
+    page->stream = system_open_text(&page->text, &page->size);
     return page->stream || figure_fail(error, error_size, "terminal: out of memory for a picture");
 }
 
@@ -189,13 +180,9 @@ static void make_ascii(char *text)
 
 bool page_print(struct page *page, FILE *stream, char *error, size_t error_size)
 {
-    bool complete = !ferror(page->stream);
-    complete = fclose(page->stream) == 0 && complete;
-    if (!complete) {
-        free(page->text);
+    if (!system_close_text(page->stream, &page->text, &page->size))
         return figure_fail(error, error_size, "terminal: out of memory for a picture");
-    }
-    if (!terminal_is_utf8()) make_ascii(page->text);
+    if (!system_is_utf8()) make_ascii(page->text);
     bool written = true;
     for (const char *line = page->text; *line;) {
         size_t length = strcspn(line, "\n"), shown = length;

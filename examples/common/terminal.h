@@ -8,9 +8,6 @@
 
 #include "figure.h"
 
-/* Are the characters of the locale that the environment names UTF-8? */
-bool terminal_is_utf8(void);
-
 enum terminal_colours { TERMINAL_PLAIN, TERMINAL_256, TERMINAL_24_BIT };
 enum terminal_colours terminal_colours(FILE *stream);
 

@@ -5,6 +5,7 @@
 
 #include <rapt/progress.h>
 
+#include "system.h"
 #include "terminal.h"
 
 enum { MOST_COLUMNS = 64, FEWEST_COLUMNS = 8, LINES = 16 };
@@ -189,7 +190,7 @@ bool picture_print_chart(FILE *stream, const struct chart *chart, char *error, s
     if (!figure_check_charts("terminal", chart, 1, error, error_size)) return false;
     /* Braille is finer, but without colours its lines look alike. */
     enum terminal_colours colours = terminal_colours(stream);
-    bool braille = (colours != TERMINAL_PLAIN || lines_of(chart) < 2) && terminal_is_utf8();
+    bool braille = (colours != TERMINAL_PLAIN || lines_of(chart) < 2) && system_is_utf8();
     struct canvas *canvas = calloc(1, sizeof *canvas);
     struct page page;
     if (!canvas) return figure_fail(error, error_size, "terminal: out of memory for a picture");

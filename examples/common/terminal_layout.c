@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "system.h"
+
 enum {
     MOST_LINES = 48,  /* of a matrix whose queries have no labels */
     FEWEST_CELLS = 16 /* of a matrix beside another, before matrices go below each other */
@@ -97,7 +99,7 @@ static void choose_layout(struct terminal_layout *layout)
     layout->label_width = terminal_clamp(layout->label_width, terminal_clamp(LONGEST_LABEL, layout->width / 3));
     choose_cells(layout);
     layout->halves =
-        layout->cell == 1 && layout->colours != TERMINAL_PLAIN && !heatmap->query_labels && terminal_is_utf8();
+        layout->cell == 1 && layout->colours != TERMINAL_PLAIN && !heatmap->query_labels && system_is_utf8();
     /* A character is about twice as high as wide. */
     layout->merged_queries = layout->merged_keys > 1 && !layout->halves ? 2 * layout->merged_keys : layout->merged_keys;
     int64_t coarsest = terminal_divide_up(heatmap->queries, MOST_LINES * (layout->halves ? 2 : 1));

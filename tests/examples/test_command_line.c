@@ -63,8 +63,11 @@ static enum command_line_result parse(const char *words)
     char *argv[16] = {"translate"};
     int argc = 1;
     strcpy(copy, words);
-    char *rest = copy, *word;
-    while (*words && (word = strsep(&rest, "|")) != NULL) argv[argc++] = word;
+    for (char *word = copy, *end; *words && word; word = end ? end + 1 : NULL) {
+        end = strchr(word, '|');
+        if (end) *end = '\0';
+        argv[argc++] = word;
+    }
     return command_line_parse(&line, argc, argv);
 }
 
