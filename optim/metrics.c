@@ -98,8 +98,7 @@ static bool check_row(int count, const rapt_metric *list)
     return true;
 }
 
-/* Writes the room behind the last whole row; what does not arrive whole is cut off again. */
-static bool write_room(rapt_metrics *metrics)
+bool rapt_metrics_write_room(rapt_metrics *metrics)
 {
     FILE *stream = metrics->stream;
     clearerr(stream);
@@ -121,7 +120,15 @@ bool rapt_metrics_write(rapt_metrics *metrics, int64_t step, int count, const ra
     if (rapt_was_freed("metrics_write", metrics)) return false;
     if (!check_row(count, list)) return false;
     metrics->used = 0;
-    return metrics->kind->put_row(metrics, step, count, list) && write_room(metrics);
+    return metrics->kind->put_row(metrics, step, count, list) && rapt_metrics_write_room(metrics);
+}
+
+bool rapt_metrics_rewind(rapt_metrics *metrics, int64_t step)
+{
+    if (!metrics) return rapt_fail_null("metrics_rewind", "metrics");
+    if (rapt_was_freed("metrics_rewind", metrics)) return false;
+    metrics->used = 0;
+    return metrics->kind->rewind(metrics, step);
 }
 
 bool rapt_metrics_close(rapt_metrics *metrics)

@@ -11,6 +11,8 @@ enum { rapt_metrics_name_size = 256 };
 typedef struct rapt_metrics_kind {
     /* Opens the stream; false after an error. */
     bool (*open)(rapt_metrics *metrics, bool append);
+    /* Takes back the rows of this step and later ones; false after an error. */
+    bool (*rewind)(rapt_metrics *metrics, int64_t step);
     /* Puts the row into the room, by rapt_metrics_put; false after an error. */
     bool (*put_row)(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list);
 } rapt_metrics_kind;
@@ -30,6 +32,9 @@ extern const rapt_metrics_kind rapt_csv_kind, rapt_json_lines_kind, rapt_event_k
 
 /* Adds bytes to the row; false and an error when there is no memory. */
 bool rapt_metrics_put(rapt_metrics *metrics, const void *bytes, size_t count);
+
+/* Writes the room behind the last whole row; what does not arrive whole is cut off again. */
+bool rapt_metrics_write_room(rapt_metrics *metrics);
 
 /* Opens metrics->path for writing, at its end or as a new file; false and an error. */
 bool rapt_metrics_open_file(rapt_metrics *metrics, bool append);

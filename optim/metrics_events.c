@@ -131,6 +131,16 @@ static bool put_event_row(rapt_metrics *m, int64_t step, int count, const rapt_m
     return close_record(m, 0);
 }
 
+/* Event { wall_time = 1; step = 2; session_log = 7 }, with SessionLog { status = 1 }: a restart at the step, from which
+ * on TensorBoard forgets what it read before. */
+static bool put_restart(rapt_metrics *m, int64_t step)
+{
+    enum { start = 1 };
+    return put_header_of_record(m) && put_double(m, 1, now()) && put_key(m, 2, varint) &&
+           put_varint(m, (uint64_t)step) && put_key(m, 7, delimited) && put_varint(m, 2) && put_key(m, 1, varint) &&
+           put_varint(m, start) && close_record(m, 0) && rapt_metrics_write_room(m);
+}
+
 /* A name that no other file of the folder has. */
 static bool name_file(rapt_metrics *m)
 {
@@ -163,4 +173,4 @@ static bool open_events(rapt_metrics *m, bool append)
     return true;
 }
 
-const rapt_metrics_kind rapt_event_kind = {.open = open_events, .put_row = put_event_row};
+const rapt_metrics_kind rapt_event_kind = {.open = open_events, .rewind = put_restart, .put_row = put_event_row};

@@ -41,36 +41,69 @@ static bool put_number(rapt_metrics *metrics, double value)
     return put_text(metrics, text);
 }
 
-/* Reads an old file: the first line into the room, the end of the last whole line into metrics->end. Between quotes
- * CSV's lines do not end. */
-static bool read_lines(rapt_metrics *metrics, bool has_quotes)
+static bool fail_to_read(const rapt_metrics *metrics, const char *op)
 {
-    int64_t place = 0;
-    bool is_first = true, is_quoted = false;
-    metrics->used = 0;
-    for (int c; (c = fgetc(metrics->stream)) != EOF;) {
-        place++;
-        is_quoted = is_quoted != (has_quotes && c == '"');
-        const char byte = (char)c;
-        if (is_first && !rapt_metrics_put(metrics, &byte, 1)) return false;
-        if (c != '\n' || is_quoted) continue;
-        metrics->end = place;
-        is_first = false;
-    }
-    if (ferror(metrics->stream))
-        return rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' cannot be read", metrics->path);
-    if (is_first) metrics->used = 0;
-    return true;
+    return rapt_fail(RAPT_ERROR_FILE, op, "'%s' cannot be read", metrics->path);
 }
 
-static bool open_lines(rapt_metrics *metrics, bool append, bool has_quotes)
+typedef enum line_state { LINE_IS_WHOLE, LINE_IS_CUT, LINE_FAILED } line_state;
+
+/* Reads behind the end of the line, which is added to the room if it is to be kept; the file may end before. Lines of a
+ * table do not end between quotes. */
+static line_state read_line(rapt_metrics *metrics, const char *op, bool is_table, bool is_kept)
 {
+    bool is_quoted = false;
+    for (int c; (c = fgetc(metrics->stream)) != EOF;) {
+        const char byte = (char)c;
+        is_quoted = is_quoted != (is_table && c == '"');
+        if (is_kept && !rapt_metrics_put(metrics, &byte, 1)) return LINE_FAILED;
+        if (c == '\n' && !is_quoted) return LINE_IS_WHOLE;
+    }
+    if (!ferror(metrics->stream)) return LINE_IS_CUT;
+    fail_to_read(metrics, op);
+    return LINE_FAILED;
+}
+
+static bool cut_behind(rapt_metrics *metrics, const char *op, const char *what)
+{
+    return ftruncate(fileno(metrics->stream), (off_t)metrics->end) == 0 ||
+           rapt_fail(RAPT_ERROR_FILE, op, "'%s' cannot be cut behind its last %s: %s", metrics->path, what,
+                     strerror(errno));
+}
+
+/* Finds the end of an old file's last whole line, and its first line, which is left in the room. */
+static bool open_lines(rapt_metrics *metrics, bool append, bool is_table)
+{
+    const char *op = "metrics_open";
     if (!rapt_metrics_open_file(metrics, append)) return false;
     if (!append) return true;
-    if (!read_lines(metrics, has_quotes)) return false;
-    return ftruncate(fileno(metrics->stream), (off_t)metrics->end) == 0 ||
-           rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' cannot be cut behind its last whole line: %s",
-                     metrics->path, strerror(errno));
+    metrics->used = 0;
+    line_state state;
+    while ((state = read_line(metrics, op, is_table, metrics->end == 0)) == LINE_IS_WHOLE)
+        metrics->end = ftello(metrics->stream);
+    if (metrics->end == 0) metrics->used = 0;
+    return state != LINE_FAILED && cut_behind(metrics, op, "whole line");
+}
+
+/* Cuts before the first row that has such a step, of rows that begin as the format of scanf says. */
+static bool rewind_lines(rapt_metrics *metrics, int64_t step, const char *format, bool is_table)
+{
+    const char *op = "metrics_rewind";
+    FILE *stream = metrics->stream;
+    clearerr(stream);
+    if (fseeko(stream, 0, SEEK_SET) != 0) return fail_to_read(metrics, op);
+    line_state state = is_table ? read_line(metrics, op, true, false) : LINE_IS_WHOLE; /* the names */
+    int64_t found, end = 0;
+    while (state == LINE_IS_WHOLE && (end = ftello(stream)) < metrics->end) {
+        if (fscanf(stream, format, &found) != 1)
+            return rapt_fail(RAPT_ERROR_FORMAT, op, "the row of '%s' at byte %lld does not begin with its step",
+                             metrics->path, (long long)end);
+        if (found >= step) break;
+        state = read_line(metrics, op, is_table, false);
+    }
+    if (state == LINE_FAILED) return false;
+    metrics->end = end;
+    return cut_behind(metrics, op, "row before the step");
 }
 
 /* --- JSON lines --- */
@@ -78,6 +111,11 @@ static bool open_lines(rapt_metrics *metrics, bool append, bool has_quotes)
 static bool open_json_lines(rapt_metrics *metrics, bool append)
 {
     return open_lines(metrics, append, false);
+}
+
+static bool rewind_json_lines(rapt_metrics *metrics, int64_t step)
+{
+    return rewind_lines(metrics, step, "{\"step\": %" SCNd64, false);
 }
 
 static bool put_json_name(rapt_metrics *metrics, const char *name)
@@ -160,6 +198,11 @@ static bool open_csv(rapt_metrics *metrics, bool append)
                              "the first line of '%s' is no list of names that begins with step", metrics->path);
 }
 
+static bool rewind_csv(rapt_metrics *metrics, int64_t step)
+{
+    return rewind_lines(metrics, step, "%" SCNd64, true);
+}
+
 static const rapt_metric *find(int count, const rapt_metric *list, const char *name)
 {
     for (int i = 0; i < count; i++)
@@ -205,5 +248,7 @@ static bool put_csv_row(rapt_metrics *metrics, int64_t step, int count, const ra
     return put_text(metrics, "\n");
 }
 
-const rapt_metrics_kind rapt_csv_kind = {.open = open_csv, .put_row = put_csv_row};
-const rapt_metrics_kind rapt_json_lines_kind = {.open = open_json_lines, .put_row = put_json_row};
+const rapt_metrics_kind rapt_csv_kind = {.open = open_csv, .rewind = rewind_csv, .put_row = put_csv_row};
+const rapt_metrics_kind rapt_json_lines_kind = {.open = open_json_lines,
+                                                .rewind = rewind_json_lines,
+                                                .put_row = put_json_row};

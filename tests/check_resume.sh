@@ -25,15 +25,15 @@ run() { # signal, seconds until it is sent (0: never), folder, more options...
     *) echo "check_resume: there is no example '$example' that checkpoints" >&2 && exit 2 ;;
     esac
     timeout --foreground --preserve-status --signal "$signal" "$seconds" \
-        "$program" --threads 1 --seed 3 --dropout 0.1 --checkpoint-every 1 "$@" >"$out/log" 2>&1
+        "$program" --threads 1 --seed 3 --dropout 0.1 --checkpoint-every 1 --log "$out/losses.csv" "$@" >"$out/log" 2>&1
 }
 
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 
-# Weights and whole run are those of the run that nobody touched; what kills left half-written is ignored.
+# Weights, whole run and logged losses are those of the run that nobody touched; what kills left half-written is ignored.
 compare() {
-    for file in model checkpoint; do
-        cmp "$folder/whole/$file.safetensors" "$folder/killed/$file.safetensors" || { echo "with the seed $seed" && exit 1; }
+    for file in model.safetensors checkpoint.safetensors losses.csv; do
+        cmp "$folder/whole/$file" "$folder/killed/$file" || { echo "with the seed $seed" && exit 1; }
     done
     rm -r "$folder/killed"
     runs=$((runs + 1)) halves=0

@@ -67,6 +67,7 @@ int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *o)
     rapt_checkpoint run = {.module = &gpt->module, .optimizer = adamw, .note = note};
     if (o->resumes && resume_check_note(o->checkpoint, note)) rapt_checkpoint_load(o->checkpoint, &run);
     rapt_metrics *log = o->log ? rapt_metrics_open(o->log, RAPT_METRICS_BY_NAME, run.step > 0) : NULL;
+    if (run.step > 0 && log) rapt_metrics_rewind(log, run.step);
     rapt_progress progress = rapt_progress_start(stderr, run.step, o->steps);
     while (run.step < o->steps && !interrupt_signal()) {
         const double rate = learning_rate(o, run.step);

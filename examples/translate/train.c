@@ -94,6 +94,7 @@ bool run_train(struct run *run)
     const char *log = run->options->log;
     if (log) run->log = rapt_metrics_open(log, RAPT_METRICS_BY_NAME, run->step > 0);
     bool good = (run->log || !log) && training_page_begin(run);
+    if (run->step > 0 && log) good = good && rapt_metrics_rewind(run->log, run->step + 1); /* rows follow their step */
     while (good && run->step < end && !interrupt_signal()) {
         good = step(run, &progress) && training_page_step(run);
         bool epoch_ended = good && run->step % run->steps_per_epoch == 0;

@@ -82,6 +82,43 @@ Test(metrics, json_lines)
     expect_no_error();
 }
 
+Test(metrics, rewind)
+{
+    static const rapt_metrics_format formats[] = {RAPT_METRICS_CSV, RAPT_METRICS_JSON_LINES};
+    static const char *const expected[][3] =
+        {{"step,\"a\nb\"\n1,0\n2,1\n", "step,\"a\nb\"\n1,0\n2,1\n7,0.5\n", "step,\"a\nb\"\n"},
+         {"{\"step\": 1, \"a\\u000ab\": 0}\n{\"step\": 2, \"a\\u000ab\": 1}\n",
+          "{\"step\": 1, \"a\\u000ab\": 0}\n{\"step\": 2, \"a\\u000ab\": 1}\n{\"step\": 7, \"a\\u000ab\": 0.5}\n", ""}};
+    for (int i = 0; i < 2; i++) {
+        rapt_metrics *metrics = opened(formats[i], false);
+        for (int row = 0; row < 5; row++)
+            cr_expect(rapt_metrics_write(metrics, row + 1, RAPT_METRIC_ROW({"a\nb", row})));
+        cr_expect(rapt_metrics_close(metrics));
+        metrics = opened(formats[i], true);
+        cr_expect(rapt_metrics_rewind(metrics, 100)); /* there are none */
+        cr_expect(rapt_metrics_rewind(metrics, 3), "%s", rapt_error());
+        cr_expect_str_eq(content(), expected[i][0]);
+        cr_expect(rapt_metrics_write(metrics, 7, RAPT_METRIC_ROW({"a\nb", 0.5})));
+        cr_expect_str_eq(content(), expected[i][1]);
+        cr_expect(rapt_metrics_rewind(metrics, INT64_MIN));
+        cr_expect_str_eq(content(), expected[i][2]);
+        cr_expect(rapt_metrics_close(metrics));
+    }
+    rapt_metrics *metrics = opened(RAPT_METRICS_CSV, false);
+    cr_expect(rapt_metrics_rewind(metrics, 0), "an empty file: %s", rapt_error());
+    cr_expect(rapt_metrics_close(metrics));
+    expect_no_error();
+    FILE *file = fopen(path, "wb");
+    fputs("step,x\n1,2\nx,3\n", file);
+    fclose(file);
+    metrics = opened(RAPT_METRICS_CSV, true);
+    cr_expect_not(rapt_metrics_rewind(metrics, 2));
+    expect_error(RAPT_ERROR_FORMAT, "at byte 11 does not begin with its step");
+    cr_expect_not(rapt_metrics_rewind(NULL, 2));
+    expect_error(RAPT_ERROR_NULL, "metrics is NULL");
+    cr_expect(rapt_metrics_close(metrics));
+}
+
 Test(metrics, formats_by_name)
 {
     char name[64];
@@ -138,6 +175,8 @@ Test(metrics, events_are_read_by_another_reader)
                                      RAPT_METRIC_ROW({"loss/training", 1. / (1 + step)}, {"rate", step})),
                   "%s", rapt_error());
     cr_expect(rapt_metrics_write(metrics, 1000000, RAPT_METRIC_ROW({"loss/training", 0.25})));
+    cr_expect(rapt_metrics_rewind(metrics, 500000));
+    cr_expect(rapt_metrics_write(metrics, 500000, RAPT_METRIC_ROW({"loss/training", 0.125})));
     cr_expect(rapt_metrics_write(more, 7, RAPT_METRIC_ROW({"more", -2})));
     cr_expect(rapt_metrics_close(metrics) && rapt_metrics_close(more));
     snprintf(command, sizeof command, "python3 '%s/tests/optim/read_events.py' '%s'", RAPT_SOURCE_ROOT, path);

@@ -23,6 +23,12 @@ typedef struct rapt_metrics rapt_metrics;
  * with rapt_metrics_close. */
 RAPT_API rapt_metrics *rapt_metrics_open(const char *path, rapt_metrics_format format, bool append);
 
+/* Takes back the rows from the first one of this step or a later one on: a run that goes on from a checkpoint says so
+ * before its first row, and no step is there twice. The names of a CSV file stay. TensorBoard's files keep the rows,
+ * and say that TensorBoard shall not show them. False after an error, which a row that does not begin with its step
+ * is. */
+RAPT_API bool rapt_metrics_rewind(rapt_metrics *metrics, int64_t step);
+
 /* A number with its name: UTF-8 of 1 to 255 bytes, and not "step". */
 typedef struct rapt_metric {
     const char *name;
