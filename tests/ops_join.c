@@ -314,6 +314,8 @@ static const op_sample splits[] = {
 static const op_sample bad_splits[] = {
     {.in = {SHAPE(6)}, NUMBERS(1, 2), FAIL},
     {.in = {SHAPE(6)}, NUMBERS(4, 4), FAIL},
+    {.in = {SHAPE(6)}, NUMBERS(6, 1), FAIL},
+    {.in = {SHAPE(0, 2)}, NUMBERS(1), FAIL},
     {.in = {SHAPE(6)}, NUMBERS(-1, 7), FAIL},
     {.in = {SHAPE(6)}, .axis = 1, NUMBERS(6), FAIL},
     {.in = {SHAPE(6)}, NUMBERS(INT64_MAX, INT64_MAX), FAIL},

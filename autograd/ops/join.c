@@ -105,7 +105,7 @@ static rapt_tensor *split_forward(rapt_call *call)
     int axis = rapt_check_axis("split", o->axis, x->rank, 0), count = rapt_call_output_count(call);
     if (axis < 0) return NULL;
     int64_t left = x->shape[axis];
-    for (int i = 0; i < count && left >= 0; i++) left = o->sizes[i] < 0 || o->sizes[i] > left ? -1 : left - o->sizes[i];
+    for (int i = 0; i < count && left >= 0; i++) left = o->sizes[i] < 0 ? -1 : left - o->sizes[i];
     if (left != 0) {
         char sizes[RAPT_SHAPE_TEXT];
         rapt_fail(RAPT_ERROR_SHAPE, "split", "the %d sizes %s%s do not sum to %lld, the size of axis %d", count,

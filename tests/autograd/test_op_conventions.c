@@ -351,6 +351,7 @@ Test(op_conventions, joining_nothing)
     expect_error(RAPT_ERROR_NULL, "sum: ");
     cr_expect_null(rapt_permute(one[0], 1, NULL));
     expect_error(RAPT_ERROR_NULL, "permute: ");
+    cr_expect(rapt_permute(rapt_scalar(RAPT_FLOAT32, 1), 0, NULL), "a scalar has no axes to name");
     cr_expect_null(rapt_flip(one[0], 1, NULL));
     expect_error(RAPT_ERROR_NULL, "flip: ");
 }

@@ -47,6 +47,19 @@ Test(hunt, lets_pass_what_comes_in)
     expect_no_error();
 }
 
+Test(hunt, passes_over_integers_and_results_that_nobody_used)
+{
+    RAPT_SCOPE;
+    rapt_hunt_not_finite(true);
+    rapt_tensor *x = rapt_require_gradient(doubles(RAPT_SHAPE(2), (double[]){0, 1})), *pieces[2];
+    cr_expect(rapt_argmax(x, 0, false), "%s", rapt_error());
+    cr_expect(rapt_greater(x, rapt_scalar(RAPT_FLOAT64, 0)), "%s", rapt_error());
+    expect_no_error();
+    cr_assert(rapt_split(rapt_sqrt(x), 0, 2, (const int64_t[]){1, 1}, pieces));
+    cr_expect_not(rapt_backward(total(pieces[0])));
+    expect_error(RAPT_ERROR_NOT_FINITE, "sqrt: in backward the gradient of input 0, float64 [2], is inf at [0]");
+}
+
 /* √(x w) */
 typedef struct root_layer {
     rapt_module module;

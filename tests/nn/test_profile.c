@@ -274,6 +274,61 @@ Test(profile, events_lie_within_the_time_of_the_profile)
     cr_expect(last_begin > 100 && last_end > last_begin, "from %g to %g of %g", last_begin, last_end, wall);
 }
 
+static rapt_tensor *quoted_forward(rapt_module *module, rapt_tensor *x)
+{
+    (void)module;
+    return rapt_tanh(x);
+}
+
+/* As JSON wants it; bytes beyond ASCII one by one. */
+Test(profile, names_of_any_text_are_quoted)
+{
+    RAPT_SCOPE;
+    static const rapt_module_class kind = {.name = "a \"b\\c\n\xc3\xa9", .forward = quoted_forward};
+    char path[32], line[4096];
+    write_temporary_file(path, "", 0);
+    rapt_module *module = rapt_module_finish(rapt_module_new(sizeof *module, &kind));
+    cr_assert(rapt_profile_start(path), "%s", rapt_error());
+    rapt_module_forward(module, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+    FILE *file = fopen(path, "r");
+    int found = 0;
+    while (file && fgets(line, sizeof line, file))
+        found += strstr(line, "{\"name\": \"tanh\", \"cat\": \"forward\", ") &&
+                 strstr(line, "{\"module\": \"a \\\"b\\\\c\\u000a\\u00c3\\u00a9\", \"in\": \"float32 [2]\", ");
+    cr_assert(file);
+    fclose(file);
+    remove(path);
+    cr_expect_eq(found, 1);
+    rapt_module_free(module);
+}
+
+/* What is read and written; a view is neither. */
+Test(profile, bytes_of_ops)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3));
+    char path[32], line[4096];
+    write_temporary_file(path, "", 0);
+    cr_assert(rapt_profile_start(path), "%s", rapt_error());
+    rapt_sum(rapt_mul(rapt_transpose(x, 0, 1), rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))), RAPT_ALL_AXES, false);
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+    FILE *file = fopen(path, "r");
+    char found[500] = "";
+    while (file && fgets(line, sizeof line, file)) {
+        char name[20], kind[20];
+        double bytes;
+        const char *at = strstr(line, "\"bytes\": ");
+        if (!at || sscanf(line, "{\"name\": \"%19[^\"]\", \"cat\": \"%19[^\"]\"", name, kind) != 2) continue;
+        cr_assert_eq(sscanf(at, "\"bytes\": %lf", &bytes), 1);
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s %s %g, ", name, kind, bytes);
+    }
+    cr_assert(file);
+    fclose(file);
+    remove(path);
+    cr_expect_str_eq(found, "transpose forward 0, mul forward 56, sum forward 28, ", "%s", found);
+}
+
 Test(profile, bad_calls_are_errors)
 {
     cr_expect_not(rapt_profile_start("/nowhere/at/all.json"));
