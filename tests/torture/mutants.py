@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""mutants.py DIRECTORY COUNT SEED: plants that many bugs, one after the other, in a copy of the sources that lies with
-its build in the directory, and runs the tests until one fails, crashes or takes ten times as long as it should. What
-the compiler refuses or warns of, or makes the same code of, is no bug and does not count. The library is built for one
-instruction-set level, small rather than fast, and only the test programs that are run are linked with it.
+"""mutants.py DIRECTORY COUNT SEED [GROUP...]: plants that many bugs, one after the other, in a copy of the sources that
+lies with its build in the directory, and runs the tests until one fails, crashes or takes ten times as long as it
+should. What the compiler refuses or warns of, or makes the same code of, is no bug and does not count. The library is
+built for one instruction-set level, small rather than fast, and only the test programs that are run are linked with it.
 
 A bug that no test catches must be among those of mutants_survivors, with the reason why it changes nothing that can be
 observed but time. DIRECTORY/results has a line of JSON for each; those in it are not tried again, unless they survived
-and sources or tests have changed since."""
+and sources or tests have changed since. With groups of files only their share of the bugs is planted: so several
+directories do it side by side, and one that is given all their results reports of all."""
 import collections
 import hashlib
 import json
@@ -31,6 +32,9 @@ FAILURE = re.compile(r"\[FAIL\]|FAILED|\S+\.[ch]:\d+: ")  # a line of a test pro
 # over with all tests.
 LONG, LIKELIEST = 5, 12
 COUNTED = ("caught", "left over", "survived")
+# By the wall clock, beside ten times its usual time of the processor: a busy machine, or one that is suspended for a
+# while, is no bug.
+PATIENCE = 900
 MEMORY, FILE_SIZE = 8 << 30, 1 << 30  # of a test, so that a bug does not take the machine's
 
 
@@ -75,7 +79,7 @@ class Test:
 
     def run(self):
         """What went wrong, or None, and the seconds that it took. Ends at the first failure that is told of."""
-        allowed = 1000 if self.seconds is None else int(10 * self.seconds) + 5
+        allowed = 1000 if self.seconds is None else int(10 * self.seconds) + 2
 
         def limit():
             for what, most in ((resource.RLIMIT_CPU, allowed), (resource.RLIMIT_AS, MEMORY),
@@ -94,7 +98,7 @@ class Test:
             except ProcessLookupError:
                 pass
 
-        watch = threading.Timer(60 + 20 * allowed, lambda: (hangs.append(True), end()))
+        watch = threading.Timer(PATIENCE + 20 * allowed, lambda: (hangs.append(True), end()))
         watch.daemon = True
         watch.start()
         failure = None
@@ -117,8 +121,10 @@ class Test:
 
 
 class Mutants:
-    def __init__(self, directory, count, seed):
-        self.directory, self.count, self.seed = os.path.abspath(directory), count, seed
+    def __init__(self, directory, count, seed, groups):
+        self.directory, self.seed = os.path.abspath(directory), seed
+        shares = {group: share for group, (share, _) in mutants_places.SHARES.items() if not groups or group in groups}
+        self.shares, self.count = shares, count * sum(shares.values()) // 300
         self.tree, self.build = os.path.join(self.directory, "tree"), os.path.join(self.directory, "build")
         os.makedirs(self.tree, exist_ok=True)
         self.files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True,
@@ -265,13 +271,13 @@ class Mutants:
 
     def run(self):
         bugs = mutants_places.all_bugs(self.tree, self.files, self.seed)
-        left = {group: iter([bug for bug in found if bug[:1] + bug[-2:] not in self.results.of])
-                for group, found in bugs.items()}
-        while len(self.results.counted()) < self.count:
-            group = min(left, key=lambda g: (len(self.results.counted(g)) + 1) / mutants_places.SHARES[g][0])
+        left = {group: iter([bug for bug in bugs[group] if bug[:1] + bug[-2:] not in self.results.of])
+                for group in self.shares}
+        while sum(len(self.results.counted(group)) for group in left) < self.count:
+            group = min(left, key=lambda g: (len(self.results.counted(g)) + 1) / self.shares[g])
             bug = next(left[group])
             self.try_one(bug, self.likeliest(bug), "left over")
-        for bug in [bug for found in bugs.values() for bug in found]:
+        for bug in [bug for group in self.shares for bug in bugs[group]]:
             one = self.results.of.get(bug[:1] + bug[-2:])
             if not one or self.results.key(one) in self.explained:
                 continue
@@ -295,11 +301,11 @@ class Mutants:
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) < 4 or not set(sys.argv[4:]) <= set(mutants_places.SHARES):
         sys.exit(__doc__)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit("mutants: stopped; the same command goes on"))
-    mutants = Mutants(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    mutants = Mutants(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:])
     mutants.prepare()
     mutants.run()
     sys.exit(not mutants.report())

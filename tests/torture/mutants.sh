@@ -1,6 +1,7 @@
 #!/bin/sh
 # Plants bugs in the library, one at a time, and runs the tests: a sign, an index, an order, a missing term, off by one.
-# RAPT_MUTANTS is how many (300), RAPT_MUTANTS_SEED draws them (1). What was found is kept in BUILD-mutants, and a run that
-# was stopped goes on from there. mutants.py says more.
+# RAPT_MUTANTS is how many (300), RAPT_MUTANTS_SEED draws them (1), RAPT_MUTANTS_GROUPS names some groups of files.
+# What was found is kept in BUILD-mutants, and a run that was stopped goes on from there. mutants.py says more.
 set -eu
-exec python3 "$(dirname "$0")/mutants.py" "${1%/}-mutants" "${RAPT_MUTANTS:-300}" "${RAPT_MUTANTS_SEED:-1}"
+exec python3 "$(dirname "$0")/mutants.py" "${1%/}-mutants" "${RAPT_MUTANTS:-300}" "${RAPT_MUTANTS_SEED:-1}" \
+    ${RAPT_MUTANTS_GROUPS:-}
