@@ -77,8 +77,9 @@ bool rapt_average_swap(rapt_average *average)
 
 int64_t rapt_average_get_updates(const rapt_average *average)
 {
-    if (average) return average->updates;
-    rapt_fail_null("average_get_updates", "average");
+    const char *op = "average_get_updates";
+    if (average && !rapt_was_freed(op, average)) return average->updates;
+    rapt_fail_null(op, "average");
     return 0;
 }
 

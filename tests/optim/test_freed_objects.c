@@ -1,0 +1,165 @@
+/* The debugging mode: every function that is handed an object which was freed names what it is, and does nothing. */
+#include "loader_columns.h"
+#include "temporary_file.h"
+#include <rapt.h>
+
+#include "tensor/debug.h"
+
+#define GONE(expression, kind)                                                                                         \
+    do {                                                                                                               \
+        (void)(expression);                                                                                            \
+        expect_error(RAPT_ERROR_GONE, "the " kind " is gone: it was freed");                                           \
+    } while (0)
+#define GONE_TOO(call, kind) GONE((call, 0), kind)
+
+static void begin(void)
+{
+    rapt_debugging = true;
+}
+
+TestSuite(freed_objects, .init = begin);
+
+Test(freed_objects, archive)
+{
+    RAPT_SCOPE;
+    rapt_archive *gone = rapt_archive_new();
+    rapt_linear *linear = rapt_linear_new(2, 2, RAPT_BIAS);
+    rapt_optimizer *adam = rapt_adam_new(&linear->module, NULL);
+    rapt_archive_free(gone);
+    GONE_TOO(rapt_archive_free(gone), "archive");
+    GONE(rapt_archive_add(gone, "a", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1))), "archive");
+    GONE(rapt_archive_add_text(gone, "a", "b"), "archive");
+    GONE(rapt_archive_find(gone, "a"), "archive");
+    GONE(rapt_archive_find_text(gone, "a"), "archive");
+    GONE(rapt_archive_count(gone), "archive");
+    GONE(rapt_archive_name(gone, 0), "archive");
+    GONE(rapt_save_safetensors("/nowhere/at/all", gone), "archive");
+    GONE(rapt_optimizer_to_archive(adam, NULL, gone), "archive");
+    GONE(rapt_optimizer_from_archive(adam, NULL, gone), "archive");
+    rapt_optimizer_free(adam);
+    rapt_module_free(&linear->module);
+}
+
+static bool takes_any(const char *name, rapt_tensor *tensor, void *context)
+{
+    (void)name, (void)tensor, (void)context;
+    return true;
+}
+
+Test(freed_objects, module)
+{
+    RAPT_SCOPE;
+    rapt_module *gone = (rapt_module *)rapt_linear_new(2, 2, RAPT_BIAS);
+    rapt_sequential *parent = rapt_sequential_new(0, NULL);
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2));
+    rapt_module_free(gone);
+    GONE_TOO(rapt_module_free(gone), "Linear");
+    GONE(rapt_module_retain(gone), "Linear");
+    GONE(rapt_module_add_parameter(gone, "a", x), "Linear");
+    GONE(rapt_module_add_child(gone, "a", NULL), "Linear");
+    GONE(rapt_module_add_child(&parent->module, "a", gone), "Linear");
+    GONE(rapt_module_visit(gone, RAPT_PARAMETERS, takes_any, NULL), "Linear");
+    GONE(rapt_module_list(gone, RAPT_PARAMETERS), "Linear");
+    GONE(rapt_module_find(gone, "weight"), "Linear");
+    GONE_TOO(rapt_module_train(gone, false), "Linear");
+    GONE_TOO(rapt_module_clear_gradients(gone), "Linear");
+    GONE(rapt_module_freeze(gone, "*", true), "Linear");
+    GONE(rapt_module_forward(gone, x), "Linear");
+    GONE(rapt_module_save(gone, "/nowhere/at/all"), "Linear");
+    rapt_module_free(&parent->module);
+}
+
+Test(freed_objects, list_of_tensors)
+{
+    rapt_linear *linear = rapt_linear_new(2, 2, RAPT_BIAS);
+    rapt_tensor_list *gone = rapt_module_list(&linear->module, RAPT_PARAMETERS);
+    rapt_tensor_list_free(gone);
+    GONE_TOO(rapt_tensor_list_free(gone), "list of tensors");
+    rapt_module_free(&linear->module);
+}
+
+Test(freed_objects, cache_of_a_gpt)
+{
+    RAPT_SCOPE;
+    rapt_gpt *gpt =
+        rapt_gpt_new(&(rapt_gpt_config){.vocabulary = 5, .context = 4, .hidden = 4, .layers = 1, .heads = 2});
+    rapt_gpt_cache *gone = rapt_gpt_cache_new(gpt);
+    rapt_tensor *rows = rapt_zeros(RAPT_INT64, RAPT_SHAPE(1));
+    rapt_gpt_cache_free(gone);
+    GONE_TOO(rapt_gpt_cache_free(gone), "GPT's cache");
+    GONE_TOO(rapt_gpt_cache_clear(gone), "GPT's cache");
+    GONE(rapt_gpt_cache_length(gone), "GPT's cache");
+    GONE(rapt_gpt_cache_select(gone, rows), "GPT's cache");
+    GONE(rapt_gpt_forward(gpt, rapt_unsqueeze(rows, 0), gone), "GPT's cache");
+    rapt_module_free(&gpt->module);
+}
+
+Test(freed_objects, optimizer)
+{
+    RAPT_SCOPE;
+    rapt_linear *linear = rapt_linear_new(2, 2, RAPT_BIAS);
+    rapt_optimizer *gone = rapt_adam_new(&linear->module, NULL), *muon = rapt_muon_new(&linear->module, NULL);
+    rapt_archive *archive = rapt_archive_new();
+    rapt_accumulation accumulation = {.weight = 1};
+    rapt_optimizer_free(gone);
+    rapt_optimizer_free(muon);
+    GONE_TOO(rapt_optimizer_free(gone), "Adam");
+    GONE(rapt_optimizer_add(gone, "a", linear->weight), "Adam");
+    GONE(rapt_optimizer_group(gone, "*", &(rapt_group_config){0}), "Adam");
+    GONE(rapt_optimizer_step(gone), "Adam");
+    GONE_TOO(rapt_optimizer_clear_gradients(gone), "Adam");
+    GONE(rapt_optimizer_get_learning_rate(gone), "Adam");
+    GONE(rapt_optimizer_set_learning_rate(gone, 1), "Adam");
+    GONE(rapt_optimizer_get_steps(gone), "Adam");
+    GONE(rapt_clip_gradient_norm(gone, 1, NULL), "Adam");
+    GONE(rapt_clip_gradient_value(gone, 1), "Adam");
+    GONE(rapt_optimizer_step_clipped(gone, 1, NULL), "Adam");
+    GONE(rapt_optimizer_to_archive(gone, NULL, archive), "Adam");
+    GONE(rapt_optimizer_from_archive(gone, NULL, archive), "Adam");
+    GONE(rapt_accumulation_end(&accumulation, gone, NULL), "Adam");
+    GONE(rapt_muon_by_adamw(muon, "*"), "Muon");
+    rapt_archive_free(archive);
+    rapt_module_free(&linear->module);
+}
+
+Test(freed_objects, average)
+{
+    rapt_linear *linear = rapt_linear_new(2, 2, RAPT_BIAS);
+    rapt_average *gone = rapt_average_new(&linear->module, NULL);
+    rapt_archive *archive = rapt_archive_new();
+    rapt_average_free(gone);
+    GONE_TOO(rapt_average_free(gone), "average");
+    GONE(rapt_average_update(gone), "average");
+    GONE(rapt_average_swap(gone), "average");
+    GONE(rapt_average_get_updates(gone), "average");
+    GONE(rapt_average_to_archive(gone, NULL, archive), "average");
+    GONE(rapt_average_from_archive(gone, NULL, archive), "average");
+    rapt_archive_free(archive);
+    rapt_module_free(&linear->module);
+}
+
+Test(freed_objects, loader)
+{
+    RAPT_SCOPE;
+    rapt_column column = numbers();
+    rapt_loader *gone = loader_of((rapt_loader_config){.columns = &column, .column_count = 1, .batch_size = 4});
+    rapt_batch batch;
+    rapt_loader_state state = {0};
+    rapt_loader_free(gone);
+    GONE_TOO(rapt_loader_free(gone), "loader");
+    GONE(rapt_loader_next(gone, &batch), "loader");
+    GONE(rapt_loader_count_batches(gone), "loader");
+    GONE(rapt_loader_get_state(gone, &state), "loader");
+    GONE(rapt_loader_set_state(gone, state), "loader");
+}
+
+Test(freed_objects, metrics)
+{
+    char path[32];
+    write_temporary_file(path, "", 0);
+    rapt_metrics *gone = rapt_metrics_open(path, RAPT_METRICS_CSV, false);
+    cr_assert(rapt_metrics_close(gone), "%s", rapt_error());
+    GONE(rapt_metrics_close(gone), "metrics");
+    GONE(rapt_metrics_write(gone, 1, 0, NULL), "metrics");
+    unlink(path);
+}
