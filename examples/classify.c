@@ -1,16 +1,16 @@
 /* A small vision transformer (Dosovitskiy et al. 2021; Dive into Deep Learning, 11.8): pictures cut into patches,
  * and a token that asks them all what the picture shows. It learns shapes that this program draws, or IDX files such
  * as MNIST. */
-#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rapt.h>
 
 #include "command_line.h"
 #include "files.h"
+#include "idx.h"
 
 struct options {
     const char *data, *save;
@@ -68,6 +68,7 @@ static bool draw_all(struct pictures *p, int64_t count)
     *p = (struct pictures){.count = count, .height = side, .width = side};
     p->pixels = malloc((size_t)(count * side * side));
     p->labels = malloc((size_t)count);
+    if (!p->pixels || !p->labels) fprintf(stderr, "classify: no memory for %lld pictures\n", (long long)count);
     for (int64_t i = 0; p->pixels && p->labels && i < count; i++) {
         RAPT_SCOPE;
         p->labels[i] = (unsigned char)(i % num_shapes);
@@ -77,56 +78,28 @@ static bool draw_all(struct pictures *p, int64_t count)
     return p->pixels && p->labels;
 }
 
-/* --- IDX files: a big-endian header, then bytes --- */
-
-/* Reads FOLDER/name: bytes of `rank` sizes. NULL and a sentence when it is not such a file. */
-static unsigned char *read_idx(const char *folder, const char *name, int rank, int64_t sizes[3])
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        fprintf(stderr,
-                "classify: cannot open %s: %s (four files are expected there, unpacked: "
-                "{train,t10k}-{images-idx3,labels-idx1}-ubyte)\n",
-                path, strerror(errno));
-        return NULL;
-    }
-    unsigned char header[16];
-    size_t header_size = 4 + 4 * (size_t)rank;
-    bool good = fread(header, 1, header_size, file) == header_size && header[0] == 0 && header[1] == 0 &&
-                header[2] == 8 && header[3] == rank;
-    int64_t count = 1;
-    for (int i = 0; good && i < rank; i++) {
-        const unsigned char *h = header + 4 + 4 * i;
-        sizes[i] = (int64_t)h[0] << 24 | h[1] << 16 | h[2] << 8 | h[3];
-        good = sizes[i] >= 1 && sizes[i] <= ((int64_t)1 << 32) / count;
-        count *= good ? sizes[i] : 0;
-    }
-    unsigned char *bytes = good ? malloc((size_t)count) : NULL;
-    good = bytes && fread(bytes, 1, (size_t)count, file) == (size_t)count && fgetc(file) == EOF;
-    fclose(file);
-    if (good) return bytes;
-    fprintf(stderr, "classify: %s is not an IDX file of bytes with %d sizes, or not whole\n", path, rank);
-    free(bytes);
-    return NULL;
-}
+/* --- pictures of files --- */
 
 static bool read_pictures(const char *folder, const char *part, struct pictures *p)
 {
-    char images[64], labels[64];
-    snprintf(images, sizeof images, "%s-images-idx3-ubyte", part);
-    snprintf(labels, sizeof labels, "%s-labels-idx1-ubyte", part);
-    int64_t sizes[3], count[3] = {0};
-    *p = (struct pictures){.pixels = read_idx(folder, images, 3, sizes)};
-    p->labels = p->pixels ? read_idx(folder, labels, 1, count) : NULL;
-    if (!p->labels) return false;
+    char images[PATH_MAX], labels[PATH_MAX];
+    snprintf(images, sizeof images, "%s/%s-images-idx3-ubyte", folder, part);
+    snprintf(labels, sizeof labels, "%s/%s-labels-idx1-ubyte", folder, part);
+    int64_t sizes[3], count;
+    *p = (struct pictures){.pixels = idx_read("classify", images, 3, sizes)};
+    p->labels = p->pixels ? idx_read("classify", labels, 1, &count) : NULL;
+    if (!p->labels) {
+        fprintf(stderr,
+                "classify: four files are expected in %s, unpacked: {train,t10k}-{images-idx3,labels-idx1}-ubyte\n",
+                folder);
+        return false;
+    }
     p->count = sizes[0];
     p->height = sizes[1];
     p->width = sizes[2];
-    if (count[0] == p->count) return true;
+    if (count == p->count) return true;
     fprintf(stderr, "classify: %s has %lld pictures and %s %lld labels\n", images, (long long)p->count, labels,
-            (long long)count[0]);
+            (long long)count);
     return false;
 }
 

@@ -12,13 +12,22 @@
 
 #include "system.h"
 
+/* As much as a regular file has and needs to be seen to end; of others, and of small ones, 64 KiB. */
+static size_t first_capacity(FILE *file)
+{
+    enum { least = 1 << 16, most = INT_MAX };
+    struct stat status;
+    const bool is_large = fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > least - 2;
+    return !is_large ? least : status.st_size < most ? (size_t)status.st_size + 2 : most;
+}
+
 char *file_read(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
     char *bytes = NULL;
     *size = 0;
     if (!file) return NULL;
-    for (size_t capacity = (size_t)1 << 16; !feof(file); capacity *= 2) {
+    for (size_t capacity = first_capacity(file); !feof(file); capacity *= 2) {
         char *larger = realloc(bytes, capacity);
         if (larger) bytes = larger;
         if (larger) *size += fread(bytes + *size, 1, capacity - *size - 1, file);

@@ -14,17 +14,6 @@
 #include "text.h"
 #include "train.h"
 
-static bool check_prompt(const struct text *text, const char *prompt)
-{
-    for (const char *p = prompt; *p; p++)
-        if (text->token_of[(unsigned char)*p] < 0) {
-            fprintf(stderr, "gpt: the prompt has the byte 0x%02x, which the text does not have\n", (unsigned char)*p);
-            return false;
-        }
-    if (*prompt == '\0') fprintf(stderr, "gpt: the prompt is empty\n");
-    return *prompt != '\0';
-}
-
 /* When the disk is full by now, the text is still to come. */
 static bool save(rapt_gpt *gpt, const char *path)
 {
@@ -85,7 +74,7 @@ int main(int argc, char **argv)
     bool good = (!o.save || file_can_be_saved("gpt", o.save)) &&
                 (!o.checkpoint || file_can_be_saved("gpt", o.checkpoint)) &&
                 (o.data ? text_read(o.data, &text) : text_make_up(&text)) && text_index(&text, o.context) &&
-                check_prompt(&text, o.prompt);
+                text_check_prompt(&text, o.prompt);
     status = good ? run(&o, &text) : EXIT_FAILURE;
     free(text.bytes);
     return status;

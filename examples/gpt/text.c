@@ -66,6 +66,17 @@ bool text_index(struct text *text, int64_t context)
     return good;
 }
 
+bool text_check_prompt(const struct text *text, const char *prompt)
+{
+    for (const char *p = prompt; *p; p++)
+        if (text->token_of[(unsigned char)*p] < 0) {
+            fprintf(stderr, "gpt: the prompt has the byte 0x%02x, which the text does not have\n", (unsigned char)*p);
+            return false;
+        }
+    if (*prompt == '\0') fprintf(stderr, "gpt: the prompt is empty\n");
+    return *prompt != '\0';
+}
+
 void text_windows(const struct text *text, int64_t count, const int64_t *starts, int64_t context, rapt_tensor **inputs,
                   rapt_tensor **targets)
 {

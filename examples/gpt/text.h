@@ -28,6 +28,9 @@ bool text_make_up(struct text *text);
 /* Numbers the bytes that occur; false, after a sentence on stderr, when there is too little text for one window. */
 bool text_index(struct text *text, int64_t context);
 
+/* Has the text all bytes of the prompt, and the prompt some? False after a sentence on stderr. */
+bool text_check_prompt(const struct text *text, const char *prompt);
+
 /* A random sentence; *asked is the length of its first half, after which the rest is certain. Returns its length. */
 int text_make_sentence(char sentence[longest_sentence], int *asked);
 
