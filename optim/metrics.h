@@ -24,7 +24,8 @@ struct rapt_metrics {
     int64_t end; /* of the last whole row */
     char *room;  /* the row that is made */
     size_t used, size;
-    char (*columns)[rapt_metrics_name_size]; /* CSV: the names */
+    char *columns; /* CSV: the names, each closed by a NUL */
+    size_t columns_size;
     int column_count;
 };
 

@@ -41,6 +41,16 @@ static bool put_number(rapt_metrics *metrics, double value)
     return put_text(metrics, text);
 }
 
+/* The longest line of names; so much memory an old file takes, whatever it is. */
+enum { most_of_names = 1 << 18 };
+
+static bool fail_names(const rapt_metrics *metrics)
+{
+    return rapt_fail(RAPT_ERROR_FORMAT, "metrics_open",
+                     "the first line of '%s' is no list of names that begins with step, of at most %d bytes",
+                     metrics->path, most_of_names);
+}
+
 static bool fail_to_read(const rapt_metrics *metrics, const char *op)
 {
     return rapt_fail(RAPT_ERROR_FILE, op, "'%s' cannot be read", metrics->path);
@@ -56,7 +66,8 @@ static line_state read_line(rapt_metrics *metrics, const char *op, bool is_table
     for (int c; (c = fgetc(metrics->stream)) != EOF;) {
         const char byte = (char)c;
         is_quoted = is_quoted != (is_table && c == '"');
-        if (is_kept && !rapt_metrics_put(metrics, &byte, 1)) return LINE_FAILED;
+        if (is_kept && (metrics->used < most_of_names ? !rapt_metrics_put(metrics, &byte, 1) : !fail_names(metrics)))
+            return LINE_FAILED;
         if (c == '\n' && !is_quoted) return LINE_IS_WHOLE;
     }
     if (!ferror(metrics->stream)) return LINE_IS_CUT;
@@ -71,7 +82,7 @@ static bool cut_behind(rapt_metrics *metrics, const char *op, const char *what)
                      strerror(errno));
 }
 
-/* Finds the end of an old file's last whole line, and its first line, which is left in the room. */
+/* Finds the end of an old file's last whole line, and a table's first line, which is left in the room. */
 static bool open_lines(rapt_metrics *metrics, bool append, bool is_table)
 {
     const char *op = "metrics_open";
@@ -79,7 +90,7 @@ static bool open_lines(rapt_metrics *metrics, bool append, bool is_table)
     if (!append) return true;
     metrics->used = 0;
     line_state state;
-    while ((state = read_line(metrics, op, is_table, metrics->end == 0)) == LINE_IS_WHOLE)
+    while ((state = read_line(metrics, op, is_table, is_table && metrics->end == 0)) == LINE_IS_WHOLE)
         metrics->end = ftello(metrics->stream);
     if (metrics->end == 0) metrics->used = 0;
     return state != LINE_FAILED && cut_behind(metrics, op, "whole line");
@@ -156,14 +167,23 @@ static bool put_csv_name(rapt_metrics *metrics, const char *name)
     return !quoted || put_text(metrics, "\"");
 }
 
+/* A name more; there is room for those of the longest line. */
 static bool add_column(rapt_metrics *metrics, const char *name)
 {
-    const size_t bytes = ((size_t)metrics->column_count + 1) * sizeof *metrics->columns;
-    void *columns = realloc(metrics->columns, bytes);
-    if (!columns) return rapt_fail(RAPT_ERROR_MEMORY, "metrics", "no memory for the name '%s'", name);
-    metrics->columns = columns;
-    strcpy(metrics->columns[metrics->column_count++], name);
+    const size_t size = strlen(name) + 1;
+    if (!metrics->columns && !(metrics->columns = malloc(most_of_names)))
+        return rapt_fail(RAPT_ERROR_MEMORY, "metrics", "no memory for the name '%s'", name);
+    memcpy(metrics->columns + metrics->columns_size, name, size);
+    metrics->columns_size += size;
+    metrics->column_count++;
     return true;
+}
+
+/* The column behind that one; the first behind NULL, NULL behind the last. */
+static const char *next_column(const rapt_metrics *metrics, const char *column)
+{
+    const char *next = column ? column + strlen(column) + 1 : metrics->columns;
+    return metrics->columns && next < metrics->columns + metrics->columns_size ? next : NULL;
 }
 
 /* The next name of a header, of which *from is behind it then; false when it has none. */
@@ -194,8 +214,7 @@ static bool open_csv(rapt_metrics *metrics, bool append)
         good = read_name(&from, name);
         if (good && !add_column(metrics, name)) return false;
     }
-    return good || rapt_fail(RAPT_ERROR_FORMAT, "metrics_open",
-                             "the first line of '%s' is no list of names that begins with step", metrics->path);
+    return good || fail_names(metrics);
 }
 
 static bool rewind_csv(rapt_metrics *metrics, int64_t step)
@@ -212,17 +231,23 @@ static const rapt_metric *find(int count, const rapt_metric *list, const char *n
 
 static bool has_column(const rapt_metrics *metrics, const char *name)
 {
-    for (int i = 0; i < metrics->column_count; i++)
-        if (strcmp(metrics->columns[i], name) == 0) return true;
+    for (const char *column = NULL; (column = next_column(metrics, column));)
+        if (strcmp(column, name) == 0) return true;
     return false;
 }
 
 static bool put_header(rapt_metrics *metrics, int count, const rapt_metric *list)
 {
     metrics->column_count = 0;
+    metrics->columns_size = 0;
     if (!put_text(metrics, "step")) return false;
-    for (int i = 0; i < count; i++)
-        if (!add_column(metrics, list[i].name) || !put_csv_name(metrics, list[i].name)) return false;
+    for (int i = 0; i < count; i++) {
+        if (!put_csv_name(metrics, list[i].name)) return false;
+        if (metrics->used >= most_of_names)
+            return rapt_fail(RAPT_ERROR_VALUE, "metrics_write", "the names of %d metrics take more than %d bytes",
+                             count, most_of_names);
+        if (!add_column(metrics, list[i].name)) return false;
+    }
     return put_text(metrics, "\n");
 }
 
@@ -241,8 +266,8 @@ static bool put_csv_row(rapt_metrics *metrics, int64_t step, int count, const ra
                              "'%s' is none of the %d names that '%s' began with; the first row has all names",
                              list[i].name, metrics->column_count, metrics->path);
     if (!put_integer(metrics, step)) return false;
-    for (int i = 0; i < metrics->column_count; i++) {
-        const rapt_metric *metric = find(count, list, metrics->columns[i]);
+    for (const char *column = NULL; (column = next_column(metrics, column));) {
+        const rapt_metric *metric = find(count, list, column);
         if (!put_text(metrics, ",") || (metric && !put_csv_number(metrics, metric->value))) return false;
     }
     return put_text(metrics, "\n");

@@ -201,6 +201,36 @@ Test(metrics, full_disk)
 }
 #endif
 
+/* Whatever an old file holds, going on takes little memory; what was written can go on. */
+Test(metrics, longest_line_of_names)
+{
+    enum { most = 1 << 18, many = 2000 };
+    static char names[many][rapt_metrics_name_size];
+    static rapt_metric row[many];
+    for (int i = 0; i < many; i++) {
+        snprintf(names[i], sizeof names[i], "%d%0100d", i, 0);
+        row[i] = (rapt_metric){names[i], i};
+    }
+    rapt_metrics *metrics = opened(RAPT_METRICS_CSV, false);
+    cr_expect(rapt_metrics_write(metrics, 0, many, row));
+    cr_expect(rapt_metrics_close(metrics));
+    metrics = opened(RAPT_METRICS_CSV, true);
+    cr_expect(rapt_metrics_write(metrics, 1, many, row));
+    cr_expect(rapt_metrics_close(metrics));
+    for (int i = 0; i < many; i++) memset(names[i], 'a' + i % 26, 150 + (size_t)i / 26);
+    metrics = opened(RAPT_METRICS_CSV, false);
+    cr_expect_not(rapt_metrics_write(metrics, 0, many, row));
+    expect_error(RAPT_ERROR_VALUE, "the names of 2000 metrics take more than 262144 bytes");
+    rapt_metrics_close(metrics);
+    FILE *file = fopen(path, "wb");
+    fputs("step", file);
+    for (int i = 0; i < most; i++) fputs(",a", file);
+    fputc('\n', file);
+    fclose(file);
+    cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_CSV, true));
+    expect_error(RAPT_ERROR_FORMAT, "of at most 262144 bytes");
+}
+
 Test(metrics, wrong_uses)
 {
     cr_expect_null(rapt_metrics_open(NULL, RAPT_METRICS_CSV, false));
