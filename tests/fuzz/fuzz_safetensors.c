@@ -1,12 +1,15 @@
 /* What libFuzzer makes up, read as a safetensors file: whatever it is, the answer is an archive or an error, and an
  * archive is what its names say. The first byte says how much data follows the header; 255: all that comes is the
  * file. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <rapt/file.h>
 #include <rapt/tensor.h>
 
 #include "fuzz_file.h"
+
+#define PATH "fuzz/file"
 
 static int64_t bytes_of(const rapt_tensor *tensor)
 {
@@ -25,11 +28,11 @@ static void check_archive(const rapt_archive *archive, size_t file_size)
 }
 
 /* Mapped, the file holds the same. */
-static void check_mapped(const char *path, const rapt_archive *archive)
+static void check_mapped(const rapt_archive *archive)
 {
     char *text = rapt_error() ? strdup(rapt_error()) : NULL;
     rapt_clear_error();
-    rapt_archive *mapped = rapt_map_safetensors(path);
+    rapt_archive *mapped = rapt_map_safetensors(PATH);
     expect(!archive == !mapped, "read or mapped, only once an archive");
     expect(!text || (rapt_error() && strcmp(text, rapt_error()) == 0), "read and mapped, two errors");
     for (int64_t i = 0; mapped && i < rapt_archive_count(mapped); i++) {
@@ -43,21 +46,21 @@ static void check_mapped(const char *path, const rapt_archive *archive)
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
     if (size == 0) return 0;
-    const fuzz_file *made = fuzz_file_empty();
+    size_t file_size = size - 1;
     if (bytes[0] == 255)
-        write_all(made->file, bytes + 1, size - 1);
+        fuzz_file_put(PATH, bytes + 1, size - 1);
     else
-        write_parts(made->file, bytes + 1, size - 1, bytes[0] % 128);
-    const int64_t live = fuzz_begin();
+        file_size = fuzz_file_put_parts(PATH, bytes + 1, size - 1, bytes[0] % 128);
+    const fuzz_memory before = fuzz_begin();
     {
         RAPT_SCOPE;
-        rapt_archive *archive = rapt_load_safetensors(made->path);
+        rapt_archive *archive = rapt_load_safetensors(PATH);
         expect(!archive == (rapt_error() != NULL), "neither an archive nor an error, or both");
-        if (archive) check_archive(archive, size + 128);
-        expect_little_memory(live, size + 128);
-        check_mapped(made->path, archive);
+        if (archive) check_archive(archive, file_size);
+        expect_little_memory(before, file_size);
+        check_mapped(archive);
         rapt_archive_free(archive);
     }
-    fuzz_end(live);
+    fuzz_end(before);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* What libFuzzer makes up, read as what people write: a file of sentence pairs, a sentence, a vocabulary, a command
  * line. The answer is data that keeps its promises, or one sentence. The first byte says which it is. */
-#include <fcntl.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rapt.h>
@@ -10,6 +10,8 @@
 #include "fuzz_file.h"
 #include "pairs.h"
 #include "text.h"
+
+#define PATH "fuzz/file"
 
 static bool is_said(const struct translate_error *error)
 {
@@ -28,14 +30,14 @@ static void check_vocabulary(const struct vocabulary *vocabulary)
     }
 }
 
-static void read_pairs(const char *path, unsigned char choices)
+static void read_pairs(unsigned char choices)
 {
     struct translate_error error = {""};
     struct pairs_options options = choices & 1 ? pairs_options_book : pairs_options_file;
     if (choices & 2) options.num_steps = 2 + choices / 16;
     if (choices & 4) options.minimum_frequency = 1;
     if (choices & 8) options.num_train = options.num_validation = options.num_test = 1;
-    struct pairs *pairs = pairs_from_file(path, &options, &error);
+    struct pairs *pairs = pairs_from_file(PATH, &options, &error);
     expect(!pairs == is_said(&error), "neither pairs nor a sentence, or both");
     if (!pairs) return;
     const int64_t rows = pairs->num_train + pairs->num_validation + pairs->num_test;
@@ -84,17 +86,6 @@ static void read_sentence(const char *sentence, size_t size)
     free(unknown);
 }
 
-/* Where the standard streams go: to nothing and back, so that what the fuzzer says is seen, and no more. */
-static void exchange_streams(int streams[2])
-{
-    fflush(stdout);
-    for (int i = 0; i < 2; i++) {
-        const int now = dup(i + 1);
-        expect(now >= 0 && dup2(streams[i], i + 1) == i + 1 && close(streams[i]) == 0, "a stream cannot be changed");
-        streams[i] = now;
-    }
-}
-
 /* An argument a line. */
 static void read_command_line(char *text)
 {
@@ -118,11 +109,9 @@ static void read_command_line(char *text)
     char *arguments[64] = {"fuzz"};
     int count = 1;
     for (char *at = strtok(text, "\n"); at && count < 63; at = strtok(NULL, "\n")) arguments[count++] = at;
-    int streams[] = {open("/dev/null", O_WRONLY), open("/dev/null", O_WRONLY)};
-    exchange_streams(streams);
+    fuzz_quiet(true);
     const enum command_line_result result = command_line_parse(&line, count, arguments);
-    exchange_streams(streams);
-    close(streams[0]), close(streams[1]);
+    fuzz_quiet(false);
     expect(result == COMMAND_LINE_RUN || result == COMMAND_LINE_HELP || result == COMMAND_LINE_WRONG, "no result");
     expect(integer >= 1 && integer <= 9 && real >= 0 && real <= 1 && choice >= 0 && choice < 2, "out of range");
 }
@@ -130,15 +119,15 @@ static void read_command_line(char *text)
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
     if (size < 2) return 0;
-    const fuzz_file *made = fuzz_file_empty();
+    const fuzz_memory before = fuzz_begin();
     char *text = malloc(size - 1);
     expect(text, "no memory");
     memcpy(text, bytes + 2, size - 2);
     text[size - 2] = '\0';
     switch (bytes[0] % 4) {
     case 0:
-        write_all(made->file, text, size - 2);
-        read_pairs(made->path, bytes[1]);
+        fuzz_file_put(PATH, text, size - 2);
+        read_pairs(bytes[1]);
         break;
     case 1:
         read_sentence(text, strlen(text));
@@ -150,5 +139,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
         read_command_line(text);
     }
     free(text);
+    expect_little_memory(before, size);
+    fuzz_end(before);
     return 0;
 }
