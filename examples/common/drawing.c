@@ -57,6 +57,7 @@ static cairo_status_t measure(drawing_function *draw, const void *what, struct b
     cairo_status_t status = cairo_status(cairo);
     double x, y, width, height;
     cairo_recording_surface_ink_extents(surface, &x, &y, &width, &height);
+    if (!status) status = cairo_surface_status(surface); /* of the extents, too, which are cut where memory was short */
     /* Whole points, so that edges which draw puts on whole points stay sharp. */
     box->x = floor(x) - MARGIN, box->y = floor(y) - MARGIN;
     box->width = ceil(x + width) + MARGIN - box->x, box->height = ceil(y + height) + MARGIN - box->y;
