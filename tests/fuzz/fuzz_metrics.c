@@ -1,6 +1,6 @@
 /* What libFuzzer makes up, as a file of metrics that goes on: its whole lines stay, a row comes behind them, and it can
- * go on again; or there is an error. The first byte says which format it is. The file is one of the system's: it is cut
- * and written. */
+ * go on again; or there is an error. The first byte says which format it is, and whether the run goes on from an
+ * earlier step. The file is one of the system's: it is cut and written. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,11 +30,15 @@ static size_t read_file(unsigned char content[most_bytes])
     return (size_t)size;
 }
 
-static void check(const unsigned char *bytes, size_t size, rapt_metrics_format format)
+/* The step, if it is none below 0, is where the run goes on. */
+static void check(const unsigned char *bytes, size_t size, rapt_metrics_format format, int64_t step)
 {
     static unsigned char content[most_bytes], again[most_bytes];
     rapt_metrics *metrics = go_on(format);
     if (!metrics) return;
+    const bool goes_on = step < 0 || rapt_metrics_rewind(metrics, step);
+    expect(goes_on == !rapt_error(), "neither a place nor an error, or both");
+    rapt_clear_error();
     const size_t kept = read_file(content);
     expect(kept <= size && memcmp(content, bytes, kept) == 0, "whole lines are not what they were");
     expect(kept == 0 || content[kept - 1] == '\n', "a line is not whole");
@@ -59,7 +63,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
     }
     expect(ftruncate(file, 0) == 0 && pwrite(file, bytes + 1, size - 1, 0) == (ssize_t)size - 1, "no file");
     const fuzz_memory before = fuzz_begin();
-    check(bytes + 1, size - 1, bytes[0] % 2 ? RAPT_METRICS_CSV : RAPT_METRICS_JSON_LINES);
+    check(bytes + 1, size - 1, bytes[0] % 2 ? RAPT_METRICS_CSV : RAPT_METRICS_JSON_LINES, bytes[0] % 16 / 2 - 1);
     expect_little_memory(before, size);
     fuzz_end(before);
     return 0;
