@@ -333,6 +333,22 @@ Test(op_conventions, dropout)
     for (int i = 0; i < count; i++) cr_assert_eq(gradient[i], a[i], "backward drops others than forward");
 }
 
+/* A gradient that no cache holds is written past them, from whatever place a row begins at. */
+Test(op_conventions, rows_that_nobody_chose_have_no_gradient)
+{
+    RAPT_SCOPE;
+    enum { rows = 260000, size = 33, chosen = 3, twice = 7 };
+    rapt_tensor *table = rapt_require_gradient(rapt_full(RAPT_FLOAT32, RAPT_SHAPE(rows, size), (double)NAN));
+    backward(rapt_embed(table, rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){twice, chosen, twice})));
+    const float *gradient = rapt_data(rapt_gradient(table));
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < rows * size; i++) {
+        const int64_t row = i / size;
+        wrong += gradient[i] != (float)((row == chosen) + 2 * (row == twice));
+    }
+    cr_expect_eq(wrong, 0);
+}
+
 Test(op_conventions, joining_nothing)
 {
     RAPT_SCOPE;
