@@ -1,12 +1,10 @@
 /* Bahdanau's decoder in one op against its steps one by one, which are what runs when its attention keeps weights. */
 #include "modules.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include <rapt/profile.h>
 #include <rapt/seq2seq.h>
 
+#include "../text_stream.h"
 #include "tensor/core.h"
 
 enum { most_results = 40 };
@@ -76,13 +74,11 @@ static outcome run(const setting *s, bool by_step)
     rapt_module_visit(&decoder->module, RAPT_PARAMETERS, add_leaf, &leaves);
     rapt_tensor *tokens = rapt_randint(0, 11, RAPT_SHAPE(s->batch, s->steps));
     rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, hidden, lengths);
-    char *trace = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&trace, &size);
+    FILE *stream = open_text();
     rapt_trace(stream);
     rapt_tensor *outputs = rapt_bahdanau_decoder_forward(decoder, tokens, &state, s->root >= 3 ? &weights : NULL);
     rapt_trace(NULL);
-    fclose(stream);
+    char *trace = close_text(stream);
     cr_assert_not_null(outputs, "%s", rapt_error());
     cr_expect_eq(strstr(trace, "bahdanau_steps: ") != NULL, !by_step && s->layers <= 4, "%s", trace);
     free(trace);

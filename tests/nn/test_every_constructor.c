@@ -4,6 +4,8 @@
 #include <glob.h>
 #include <stdio.h>
 
+#include "failing_malloc.h"
+
 static const rapt_bahdanau_config bahdanau = {.vocabulary = 5,
                                               .embedding = 3,
                                               .hidden = 4,
@@ -210,6 +212,27 @@ Test(every_constructor, without_memory_gives_an_error_and_leaves_nothing)
         rapt_random_set_state((rapt_random_state){.seed = 3, .offset = 17});
         int64_t failures = expect_clean_failures(constructors[i].name, constructors[i].make);
         cr_expect(failures >= constructors[i].tensors, "%s: %lld failures", constructors[i].name, (long long)failures);
+    }
+}
+
+/* Modules and their lists come from there. */
+Test(every_constructor, without_memory_of_the_c_library_gives_an_error)
+{
+    static void *(*const makers[])(void) = {make_linear,   make_gru,          make_bidirectional_lstm,
+                                            make_additive, make_rotary,       make_bahdanau_encoder,
+                                            make_encoder,  make_decoder,      make_bahdanau_decoder,
+                                            make_gpt,      make_learned_bias, make_transformer};
+    rapt_module_free(make_transformer()); /* the thread has its scopes then */
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
+        void *module = NULL;
+        for (long after = 0; !module; after++) {
+            fail_malloc(after, false);
+            module = makers[i]();
+            fail_malloc(-1, false);
+            if (!module) expect_error(RAPT_ERROR_MEMORY, "no memory");
+        }
+        expect_no_error();
+        rapt_module_free(module);
     }
 }
 
