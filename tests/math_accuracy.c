@@ -59,8 +59,10 @@ UNARY(log1p)
 UNARY(tanh)
 UNARY(sigmoid)
 UNARY(erf)
+#ifndef _WIN32 // in double, MinGW's of large numbers have no digits to compare with
 UNARY(sin)
 UNARY(cos)
+#endif
 
 static void rapt_pow(const float *x, const float *exponent, float *y)
 {
@@ -82,8 +84,10 @@ static const struct function FUNCTIONS[] = {
     {"tanh", false, rapt_tanh, reference_tanh},
     {"sigmoid", false, rapt_sigmoid, reference_sigmoid},
     {"erf", false, rapt_erf, reference_erf},
+#ifndef _WIN32
     {"sin", false, rapt_sin, reference_sin},
     {"cos", false, rapt_cos, reference_cos},
+#endif
     {"pow", true, rapt_pow, pow},
     {"exp_weight", false, rapt_exp_weight, reference_exp_weight},
 };
