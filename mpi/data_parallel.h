@@ -10,6 +10,7 @@
 /* A parameter: where its gradient lies. */
 typedef struct rapt_shared_parameter {
     rapt_tensor *parameter;
+    char *name;
     rapt_tensor *view; /* of its bucket's sum, in the parameter's shape */
     int bucket;
     bool arrived; /* in the part that is under way */
@@ -85,6 +86,9 @@ void rapt_buckets_end_part(rapt_data_parallel *parallel);
 
 /* Begins to gather pieces of all ranks, of which `mine` is this one's, in the bucket's sum. */
 void rapt_bucket_gather(rapt_data_parallel *parallel, rapt_bucket *bucket, const rapt_tensor *mine);
+
+/* Gives the pieces that the sharded optimizer steps the values of the module. False after an error. */
+bool rapt_take_pieces(const rapt_data_parallel *parallel);
 
 /* Waits for what is under way. False after an error of MPI's, with which all is over. */
 bool rapt_buckets_wait(rapt_data_parallel *parallel);

@@ -1,6 +1,7 @@
 /* Gradients in buckets: parts of a rank are added up, then pieces of each bucket are summed by one rank each. */
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "data_parallel.h"
 
@@ -55,11 +56,15 @@ static bool list_parameters(rapt_data_parallel *p)
     p->parameters = calloc(room, sizeof *p->parameters);
     p->buckets = calloc(room, sizeof *p->buckets);
     p->marks = calloc(room, sizeof *p->marks);
-    const bool good = (p->parameters && p->buckets && p->marks) ||
-                      rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d parameters", list->count);
-    for (int i = list->count - 1; good && i >= 0; i--)
-        if (rapt_requires_gradient(list->tensors[i]))
-            p->parameters[p->parameter_count++].parameter = rapt_retain(list->tensors[i]);
+    bool good = (p->parameters && p->buckets && p->marks) ||
+                rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d parameters", list->count);
+    for (int i = list->count - 1; good && i >= 0; i--) {
+        if (!rapt_requires_gradient(list->tensors[i])) continue;
+        rapt_shared_parameter *s = &p->parameters[p->parameter_count++];
+        s->parameter = rapt_retain(list->tensors[i]);
+        s->name = strdup(list->names[i]);
+        if (!s->name) good = rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the name %s", list->names[i]);
+    }
     rapt_tensor_list_free(list);
     return good;
 }
@@ -102,6 +107,7 @@ void rapt_buckets_free(rapt_data_parallel *p)
     for (int i = 0; i < p->parameter_count; i++) {
         rapt_release(p->parameters[i].parameter);
         rapt_release(p->parameters[i].view);
+        free(p->parameters[i].name);
     }
     for (int i = 0; i < p->bucket_count; i++) {
         rapt_bucket *b = &p->buckets[i];

@@ -17,6 +17,15 @@ bool rapt_check_mpi(const char *op, int code)
     return rapt_fail(RAPT_ERROR_RANK, op, "MPI: %s", text);
 }
 
+void rapt_abort_on_error(rapt_error_code code, const char *message)
+{
+    int rank = -1;
+    (void)code;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    fprintf(stderr, "rank %d: %s\n", rank, message);
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
 bool rapt_ranks_agree(const rapt_data_parallel *p, const char *op, bool good, int *marks, int count)
 {
     enum { room = 600 };

@@ -26,9 +26,9 @@ static bool check_lists(const char *op, rapt_error_code code, const rapt_tensor 
     return check_list(op, code, "order", RAPT_INT64, order) && check_list(op, code, "records", RAPT_FLOAT64, records);
 }
 
-static bool check_arguments(const char *op, const char *path, const rapt_checkpoint *checkpoint)
+static bool check_checkpoint(const char *op, const rapt_checkpoint *checkpoint)
 {
-    if (!path || !checkpoint) return rapt_fail_null(op, path ? "checkpoint" : "path");
+    if (!checkpoint) return rapt_fail_null(op, "checkpoint");
     return checkpoint->module || rapt_fail_null(op, "module");
 }
 
@@ -54,25 +54,36 @@ static bool collect(const rapt_checkpoint *checkpoint, rapt_archive *archive)
            (!checkpoint->optimizer || rapt_optimizer_to_archive(checkpoint->optimizer, "optimizer.", archive));
 }
 
-bool rapt_checkpoint_save(const char *path, const rapt_checkpoint *checkpoint)
+static bool add_checkpoint(const char *op, const rapt_checkpoint *checkpoint, rapt_archive *archive)
 {
-    const char *op = "checkpoint_save";
-    if (!check_arguments(op, path, checkpoint) ||
-        !check_lists(op, RAPT_ERROR_SHAPE, checkpoint->order, checkpoint->records))
+    if (!check_checkpoint(op, checkpoint) || !check_lists(op, RAPT_ERROR_SHAPE, checkpoint->order, checkpoint->records))
         return false;
     if (checkpoint->step < 0)
         return rapt_fail(RAPT_ERROR_VALUE, op, "step is %lld; 0 or more expected", (long long)checkpoint->step);
+    return collect(checkpoint, archive);
+}
+
+bool rapt_checkpoint_to_archive(const rapt_checkpoint *checkpoint, rapt_archive *archive)
+{
+    const char *op = "checkpoint_to_archive";
+    if (!archive) return rapt_fail_null(op, "archive");
+    return add_checkpoint(op, checkpoint, archive);
+}
+
+bool rapt_checkpoint_save(const char *path, const rapt_checkpoint *checkpoint)
+{
+    const char *op = "checkpoint_save";
+    if (!path) return rapt_fail_null(op, "path");
     rapt_archive *archive = rapt_archive_new();
-    bool good = archive && collect(checkpoint, archive) && rapt_save_safetensors(path, archive);
+    bool good = archive && add_checkpoint(op, checkpoint, archive) && rapt_save_safetensors(path, archive);
     rapt_archive_free(archive);
     return good;
 }
 
 /* Reads all of a checkpoint but module and optimizer; order and records are copies of the innermost scope. */
-static bool read_run(const rapt_archive *archive, const rapt_checkpoint *expected, rapt_checkpoint *read,
-                     rapt_random_state *random)
+static bool read_run(const char *op, const rapt_archive *archive, const rapt_checkpoint *expected,
+                     rapt_checkpoint *read, rapt_random_state *random)
 {
-    const char *op = "checkpoint_load";
     if (!rapt_archive_check_text(op, archive, "format", format) ||
         !rapt_archive_check_text(op, archive, "module.kind", expected->module->kind->name) ||
         (expected->note && !rapt_archive_check_text(op, archive, "note", expected->note)) ||
@@ -91,11 +102,11 @@ static bool read_run(const rapt_archive *archive, const rapt_checkpoint *expecte
 }
 
 /* The module is the last that can fail, and it changes nothing when it does. */
-static bool load(const rapt_archive *archive, rapt_checkpoint *checkpoint)
+static bool load(const char *op, const rapt_archive *archive, rapt_checkpoint *checkpoint)
 {
     rapt_checkpoint read = *checkpoint;
     rapt_random_state random;
-    if (!read_run(archive, checkpoint, &read, &random)) return false;
+    if (!read_run(op, archive, checkpoint, &read, &random)) return false;
     rapt_optimizer_image image = {0};
     rapt_checkpoint_parts parts;
     bool good = rapt_checkpoint_read_parts(checkpoint, archive, &parts) &&
@@ -114,12 +125,23 @@ static bool load(const rapt_archive *archive, rapt_checkpoint *checkpoint)
     return good;
 }
 
+bool rapt_checkpoint_from_archive(rapt_checkpoint *checkpoint, const rapt_archive *archive)
+{
+    const char *op = "checkpoint_from_archive";
+    if (!archive) return rapt_fail_null(op, "archive");
+    if (!check_checkpoint(op, checkpoint)) return false;
+    RAPT_SCOPE;
+    return load(op, archive, checkpoint);
+}
+
 bool rapt_checkpoint_load(const char *path, rapt_checkpoint *checkpoint)
 {
-    if (!check_arguments("checkpoint_load", path, checkpoint)) return false;
+    const char *op = "checkpoint_load";
+    if (!path) return rapt_fail_null(op, "path");
+    if (!check_checkpoint(op, checkpoint)) return false;
     RAPT_SCOPE;
     rapt_archive *archive = rapt_load_safetensors(path);
-    bool good = archive && load(archive, checkpoint);
+    bool good = archive && load(op, archive, checkpoint);
     rapt_archive_free(archive);
     return good;
 }

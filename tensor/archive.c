@@ -166,6 +166,13 @@ const char *rapt_archive_find_text(const rapt_archive *archive, const char *key)
     return NULL;
 }
 
+const char *rapt_archive_key(const rapt_archive *archive, int64_t index)
+{
+    if (!archive) return rapt_fail_null("archive_key", "archive"), NULL;
+    if (rapt_was_freed("archive_key", archive)) return NULL;
+    return index >= 0 && index < archive->texts.count ? archive->texts.entries[index].name : NULL;
+}
+
 int64_t rapt_archive_count(const rapt_archive *archive)
 {
     if (rapt_was_freed("archive_count", archive)) return 0;

@@ -3,6 +3,8 @@
 #ifndef RAPT_TENSOR_SAFETENSORS_H
 #define RAPT_TENSOR_SAFETENSORS_H
 
+#include <limits.h>
+
 #include <rapt/file.h>
 #include <rapt/tensor.h>
 
@@ -62,5 +64,9 @@ bool rapt_mapping_add(rapt_mapping *mapping, const rapt_reading *reading, int64_
 /* Does the path name an index of shards? And what is in them. */
 bool rapt_is_index(const char *path);
 bool rapt_read_index(const char *path, bool maps, rapt_archive *archive);
+
+/* Whether a name is one of a file beside the index; and its path, false where that is too long. */
+bool rapt_is_shard_name(const char *name);
+bool rapt_shard_path(const char *index, const char *shard, char path[PATH_MAX]);
 
 #endif

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs programs on several ranks of this machine: check_ranks.sh same TRAIN_ON_RANKS, for the bits of 1, 2 and 4 ranks;
-# check_ranks.sh alike N TRAIN_ON_RANKS, for N ranks with 1 and 2 threads each; check_ranks.sh errors N RANK_ERRORS.
+# check_ranks.sh alike N TRAIN_ON_RANKS, for N ranks with 1 and 2 threads each; check_ranks.sh errors N RANK_ERRORS;
+# check_ranks.sh files N CHECKPOINTS, with a folder that is removed.
 set -eu
 what=$1
 work=$(mktemp -d)
@@ -33,6 +34,10 @@ alike)
         run "$2" "$threads" "$3" >"$work/$threads"
     done
     same "$work/1" "$work/2" "$2 ranks with 1 and 2 threads"
+    ;;
+files)
+    mkdir "$work/files"
+    run "$2" 1 "$3" "$work/files"
     ;;
 errors) run "$2" 1 "$3" ;;
 esac

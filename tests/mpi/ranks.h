@@ -43,4 +43,18 @@ enum { batch_rows = 7 };
 extern const learner learners[];
 extern const int learner_count;
 
+/* A model from that seed. */
+rapt_module *make_model(const learner *learns, rapt_dtype dtype, uint64_t seed);
+
+/* A step of all ranks, and of one process; its loss. */
+double step_together(const learner *learns, rapt_data_parallel *parallel, rapt_module *model, int step,
+                     rapt_optimizer *optimizer, bool sharded);
+double step_alone(const learner *learns, rapt_module *model, int step, rapt_optimizer *optimizer);
+
+/* The largest difference of two models' parameters, as a part of the largest parameter. */
+double difference(const rapt_module *a, const rapt_module *b);
+
+/* Of all bits of the parameters and the loss. */
+uint64_t hash_of(const rapt_module *module, double loss);
+
 #endif

@@ -94,6 +94,33 @@ Test(checkpoint, of_something_else_is_refused)
     expect_mismatch(&model_class, 1, NULL, "note is missing");
 }
 
+/* By way of an archive, which a program writes by itself. */
+Test(checkpoint, to_an_archive_and_back)
+{
+    RAPT_SCOPE;
+    run r = start_run();
+    r.checkpoint.order = NULL;
+    rapt_archive *archive = rapt_archive_new();
+    cr_assert(rapt_checkpoint_to_archive(&r.checkpoint, archive), "%s", rapt_error());
+    rapt_module *module = model_of(&model_class);
+    rapt_checkpoint loaded = {.module = module};
+    cr_expect(rapt_checkpoint_from_archive(&loaded, archive), "%s", rapt_error());
+    cr_expect_eq(loaded.step, r.checkpoint.step);
+    cr_expect(same_bits(rapt_module_find(module, "weight"), rapt_module_find(r.module, "weight")));
+    expect_no_error();
+    cr_expect_not(rapt_checkpoint_to_archive(&r.checkpoint, NULL));
+    expect_error(RAPT_ERROR_NULL, "archive");
+    cr_expect_not(rapt_checkpoint_to_archive(NULL, archive));
+    expect_error(RAPT_ERROR_NULL, "checkpoint");
+    cr_expect_not(rapt_checkpoint_from_archive(&loaded, NULL));
+    expect_error(RAPT_ERROR_NULL, "archive");
+    cr_expect_not(rapt_checkpoint_from_archive(&(rapt_checkpoint){0}, archive));
+    expect_error(RAPT_ERROR_NULL, "module");
+    rapt_archive_free(archive);
+    rapt_module_free(module);
+    end_run(&r);
+}
+
 Test(checkpoint, optimizer_may_be_left_out)
 {
     RAPT_SCOPE;

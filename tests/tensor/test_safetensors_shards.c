@@ -156,3 +156,51 @@ Test(safetensors_shards, misuse)
     cr_expect_eq(files(), 0);
     rapt_archive_free(archive);
 }
+
+/* Shards that a program writes by itself, each rank of a training for example. */
+Test(safetensors_shards, an_index_of_shards_that_are_there)
+{
+    RAPT_SCOPE;
+    char text[128];
+    const char *const names[] = {"one.safetensors", "two.safetensors", "one.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        rapt_archive *archive = rapt_archive_new();
+        cr_assert(rapt_archive_add(archive, i ? "b" : "a", rapt_full(RAPT_FLOAT32, RAPT_SHAPE(3), i)));
+        cr_assert(rapt_archive_add_text(archive, "key", "text"));
+        cr_expect_str_eq(rapt_archive_key(archive, 0), "key");
+        cr_expect_null(rapt_archive_key(archive, 1));
+        cr_expect_null(rapt_archive_key(archive, -1));
+        snprintf(text, sizeof text, "%s/%s", directory, names[i]);
+        cr_assert(rapt_save_safetensors(text, archive));
+        rapt_archive_free(archive);
+    }
+    cr_assert(rapt_save_safetensors_index(index_path, names, 2), "%s", rapt_error());
+    rapt_archive *back = rapt_load_safetensors(index_path);
+    cr_assert_not_null(back, "%s", rapt_error());
+    cr_expect_eq(rapt_at(rapt_archive_find(back, "b"), (int64_t[]){2}), 1);
+    cr_expect_eq(rapt_archive_count(back), 2);
+    rapt_archive_free(back);
+    cr_assert(rapt_save_safetensors_index(index_path, names, 1), "%s", rapt_error());
+    const char *const bad[] = {"../one.safetensors", NULL, "three.safetensors", "\xff"};
+    const rapt_error_code codes[] = {RAPT_ERROR_VALUE, RAPT_ERROR_NULL, RAPT_ERROR_FILE, RAPT_ERROR_VALUE};
+    const char *const parts[] = {"is no name of a shard", "a shard is NULL", "three", "is no name of a shard"};
+    for (int i = 0; i < 4; i++) {
+        cr_expect_not(rapt_save_safetensors_index(index_path, &bad[i], 1));
+        expect_error(codes[i], parts[i]);
+    }
+    cr_expect_not(rapt_save_safetensors_index(index_path, names, 3));
+    expect_error(RAPT_ERROR_FORMAT, "one.safetensors has tensor 'a', which another shard has");
+    cr_expect_not(rapt_save_safetensors_index(index_path, names, -1));
+    expect_error(RAPT_ERROR_VALUE, "-1 shards");
+    cr_expect_not(rapt_save_safetensors_index(index_path, NULL, 1));
+    expect_error(RAPT_ERROR_NULL, "shards is NULL");
+    cr_expect_not(rapt_save_safetensors_index(NULL, names, 1));
+    expect_error(RAPT_ERROR_NULL, "path is NULL");
+    cr_expect_not(rapt_save_safetensors_index("m.json", names, 1));
+    expect_error(RAPT_ERROR_VALUE, "does not end in");
+    cr_expect_null(rapt_archive_key(NULL, 0));
+    expect_error(RAPT_ERROR_NULL, "archive is NULL");
+    back = rapt_load_safetensors(index_path);
+    cr_expect(back && rapt_archive_count(back) == 1, "what was there is as it was");
+    rapt_archive_free(back);
+}

@@ -5,14 +5,17 @@
 
 #include <mpi.h>
 
-#include <rapt/optimizer.h>
+#include <rapt/checkpoint.h>
 
 RAPT_BEGIN_DECLS
+
+/* A handler for rapt_on_error that prints the message with the rank's number and ends all ranks (MPI_Abort). */
+RAPT_API void rapt_abort_on_error(rapt_error_code code, const char *message);
 
 /* A model that the ranks of a communicator train together. All functions below but rapt_data_parallel_part are called
  * by all ranks, in the same order, on the thread that initialized MPI (MPI_THREAD_FUNNELED will do). What fails on one
  * rank is an error on all, "rank 2: …", of code RAPT_ERROR_RANK; a rank that gives up before it has told the others
- * must end the program (rapt_exit_on_error, MPI_Abort), since they wait for it. */
+ * must end the program (rapt_abort_on_error, MPI_Abort), since they wait for it. */
 typedef struct rapt_data_parallel rapt_data_parallel;
 
 /* How the ranks share the work; all zeros is all defaults. */
@@ -70,6 +73,22 @@ RAPT_API bool rapt_data_parallel_shard(rapt_data_parallel *parallel, rapt_optimi
  * the pieces, and gives all ranks the new values. The limit is above 0; INFINITY does not clip. False after an error;
  * where that is of the step itself (no memory, a norm that is not finite), no parameter was changed. */
 RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit, double *norm);
+
+/* Writes a run as rapt_checkpoint_save does, by all ranks. To a path that ends in ".safetensors.index.json" each rank
+ * writes a shard beside it, about 1 / ranks of the bytes, and rank 0 the index when all are there; the older set,
+ * which has other names, stays until then and goes after it. So at any moment the index leads to one whole set, and a
+ * run that dies leaves files that the next set replaces. To any other path rank 0 writes one file. All ranks see the
+ * same folder. Of a sharded optimizer the state is put together by parameter: with any number of ranks, sharded or
+ * not, and by rapt_checkpoint_load in one process, what was written can be read. What the checkpoint has is to be the
+ * same on all ranks; the random state is rank 0's. False after an error, the same on all ranks; an older checkpoint is
+ * then as it was. */
+RAPT_API bool rapt_data_parallel_save(rapt_data_parallel *parallel, const char *path,
+                                      const rapt_checkpoint *checkpoint);
+
+/* Reads what rapt_data_parallel_save or rapt_checkpoint_save wrote, as rapt_checkpoint_load does; each rank maps the
+ * files and takes what it needs of them. Behind rapt_data_parallel_shard, where the optimizer is to be sharded. After
+ * an error, the same on all ranks, some ranks may have loaded: the run must begin anew. */
+RAPT_API bool rapt_data_parallel_load(rapt_data_parallel *parallel, const char *path, rapt_checkpoint *checkpoint);
 
 RAPT_END_DECLS
 

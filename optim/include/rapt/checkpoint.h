@@ -33,6 +33,11 @@ RAPT_API bool rapt_checkpoint_save(const char *path, const rapt_checkpoint *chec
  * optimizer. Everything is checked first; after an error (false) nothing has changed. */
 RAPT_API bool rapt_checkpoint_load(const char *path, rapt_checkpoint *checkpoint);
 
+/* The same to an archive, and from one: what rapt_checkpoint_save writes and rapt_checkpoint_load reads. The archive
+ * shares parameters and state, it does not copy them. */
+RAPT_API bool rapt_checkpoint_to_archive(const rapt_checkpoint *checkpoint, rapt_archive *archive);
+RAPT_API bool rapt_checkpoint_from_archive(rapt_checkpoint *checkpoint, const rapt_archive *archive);
+
 RAPT_END_DECLS
 
 #endif

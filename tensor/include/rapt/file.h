@@ -21,6 +21,9 @@ RAPT_API bool rapt_archive_add_text(rapt_archive *archive, const char *key, cons
 RAPT_API rapt_tensor *rapt_archive_find(const rapt_archive *archive, const char *name);
 RAPT_API const char *rapt_archive_find_text(const rapt_archive *archive, const char *key);
 
+/* The keys of the texts, in the order of the file. NULL beyond the last. */
+RAPT_API const char *rapt_archive_key(const rapt_archive *archive, int64_t index);
+
 /* Entries in the order of the file; name and tensor stay the archive's. NULL beyond the last. */
 RAPT_API int64_t rapt_archive_count(const rapt_archive *archive);
 RAPT_API const char *rapt_archive_name(const rapt_archive *archive, int64_t index);
@@ -59,6 +62,11 @@ RAPT_API rapt_archive *rapt_map_safetensors(const char *path);
  * "model-00001-of-00002.safetensors" and so on. The index comes last, when all shards are there. False after an
  * error. */
 RAPT_API bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive, int64_t most_bytes);
+
+/* Writes the index of shards that lie beside it: so many names of files, without a folder, each with tensors that no
+ * other has. Only what the index says is read of them. For programs that write shards by themselves, the index last:
+ * one that is there belongs to shards that are. False after an error; an older index is then as it was. */
+RAPT_API bool rapt_save_safetensors_index(const char *path, const char *const *shards, int count);
 
 RAPT_END_DECLS
 

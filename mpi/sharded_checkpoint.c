@@ -1,0 +1,334 @@
+/* Checkpoints of ranks: each writes its share, rank 0 the index. What comes back is a checkpoint as one process has it:
+ * of a sharded optimizer the pieces are put together by parameter, and cut again when they are read. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "data_parallel.h"
+
+#define PREFIX "optimizer."
+#define PIECE PREFIX "bucket."
+#define ENDING ".safetensors.index.json"
+
+enum { name_room = 2048, path_room = 4096 };
+
+static bool is_index(const char *path)
+{
+    const size_t size = strlen(path), ending = strlen(ENDING);
+    return size > ending && strcmp(path + size - ending, ENDING) == 0;
+}
+
+static bool copy_texts(rapt_archive *to, const rapt_archive *from)
+{
+    const char *key;
+    for (int64_t i = 0; (key = rapt_archive_key(from, i)); i++)
+        if (!rapt_archive_add_text(to, key, rapt_archive_find_text(from, key))) return false;
+    return true;
+}
+
+/* "optimizer.NAME.member" */
+static bool state_name(char text[name_room], const char *op, const char *name, const char *member)
+{
+    return snprintf(text, name_room, PREFIX "%s.%s", name, member) < name_room ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "the name %.100s is too long", name);
+}
+
+static bool check_arguments(const rapt_data_parallel *p, const char *op, const char *path,
+                            const rapt_checkpoint *checkpoint)
+{
+    if (!path || !checkpoint) return rapt_fail(RAPT_ERROR_NULL, op, "%s is NULL", path ? "checkpoint" : "path");
+    if (strlen(path) + sizeof "-a-00001-of-00001" > path_room)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the path '%.100s...' is too long", path);
+    if (checkpoint->module != p->module)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the checkpoint has another module than the ranks train");
+    return !p->sharded || !checkpoint->optimizer || checkpoint->optimizer == p->sharded ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "the checkpoint has another optimizer than the sharded one");
+}
+
+/* --- saving --- */
+
+typedef struct saving {
+    rapt_data_parallel *parallel;
+    const char *op;
+    int writers;         /* ranks that write a share: all, or rank 0 alone */
+    rapt_archive *share; /* this rank's; NULL while bytes are counted */
+    int64_t total, done; /* bytes of all shares; of what came before */
+    uint64_t hash;       /* of all names and sizes */
+} saving;
+
+static void add_to_hash(saving *s, const char *text, int64_t number)
+{
+    for (; *text; text++) s->hash = (s->hash ^ (unsigned char)*text) * UINT64_C(0x100000001B3);
+    s->hash = (s->hash ^ (uint64_t)number) * UINT64_C(0x100000001B3);
+}
+
+/* Shares are what lies between multiples of total / writers. A view is of memory that is written anew. */
+static bool give(saving *s, const char *name, rapt_tensor *tensor, bool is_view)
+{
+    RAPT_SCOPE;
+    const int64_t bytes = rapt_count(tensor) * (int64_t)rapt_dtype_size(rapt_get_dtype(tensor));
+    if (!s->share) {
+        add_to_hash(s, name, bytes);
+        s->total += bytes;
+        return true;
+    }
+    const int64_t writer = s->done / (s->total / s->writers + 1);
+    s->done += bytes;
+    if (writer != s->parallel->rank) return true;
+    if (is_view) tensor = rapt_clone(tensor);
+    return tensor && rapt_archive_add(s->share, name, tensor);
+}
+
+/* A state of a bucket, or one of its numbers, under the names of its parameters. After an error on this rank the others
+ * gather pieces all the same. */
+static bool give_state(saving *s, int number, const char *member, rapt_tensor *state)
+{
+    rapt_data_parallel *p = s->parallel;
+    const bool is_piece = rapt_rank(state) == 1;
+    char name[name_room];
+    bool good = true;
+    if (is_piece && s->share) {
+        rapt_bucket_gather(p, &p->buckets[number], state);
+        good = rapt_buckets_wait(p);
+    }
+    for (int i = 0; good && i < p->parameter_count; i++) {
+        const rapt_shared_parameter *one = &p->parameters[i];
+        if (one->bucket != number) continue;
+        good = state_name(name, s->op, one->name, member) && give(s, name, is_piece ? one->view : state, is_piece);
+    }
+    return good;
+}
+
+/* An optimizer of one process has a number for what is frozen, too. */
+static bool give_frozen(saving *s)
+{
+    RAPT_SCOPE;
+    char name[name_room];
+    const int64_t none = 0;
+    rapt_tensor *steps = rapt_from(RAPT_INT64, 0, NULL, &none);
+    rapt_tensor_list *list = rapt_module_list(s->parallel->module, RAPT_PARAMETERS);
+    bool good = steps && list;
+    for (int i = 0; good && i < list->count; i++)
+        if (!rapt_requires_gradient(list->tensors[i]))
+            good = state_name(name, s->op, list->names[i], "step") && give(s, name, steps, false);
+    rapt_tensor_list_free(list);
+    return good;
+}
+
+/* Everything, in the same order on all ranks, and to the end. */
+static bool give_all(saving *s, const rapt_archive *whole, bool is_sharded)
+{
+    bool good = true;
+    for (int64_t i = 0; i < rapt_archive_count(whole); i++) {
+        const char *name = rapt_archive_name(whole, i);
+        rapt_tensor *tensor = rapt_archive_tensor(whole, i);
+        int number = 0, length = 0;
+        const bool is_state = is_sharded && sscanf(name, PIECE "%d.%n", &number, &length) == 1 && length > 0;
+        if (!(is_state ? give_state(s, number, name + length, tensor) : give(s, name, tensor, false))) good = false;
+    }
+    return good && (!is_sharded || give_frozen(s));
+}
+
+static bool check_hash(const saving *s)
+{
+    uint64_t first = s->hash;
+    return rapt_check_mpi(s->op, MPI_Bcast(&first, 1, MPI_UINT64_T, 0, s->parallel->scatter)) &&
+           (first == s->hash ||
+            rapt_fail(RAPT_ERROR_RANK, s->op, "there is something else to be saved here than on rank 0"));
+}
+
+/* A set of shards, "NAME-a-00001-of-00002.safetensors": sets have the letters a and b in turn, so that none is written
+ * over the one that the index leads to. */
+typedef struct shard_set {
+    char letter; /* 0: none */
+    int count;
+} shard_set;
+
+static void shard_path(const char *index, shard_set set, int number, char text[path_room])
+{
+    snprintf(text, path_room, "%.*s-%c-%05d-of-%05d.safetensors", (int)(strlen(index) - strlen(ENDING)), index,
+             set.letter, number, set.count);
+}
+
+/* The set that is there: the text "shards" of its files. False after an error. */
+static bool find_set(const char *path, shard_set *set)
+{
+    RAPT_SCOPE;
+    *set = (shard_set){0};
+    if (access(path, F_OK) != 0) return true;
+    rapt_archive *archive = rapt_map_safetensors(path);
+    const char *text = archive ? rapt_archive_find_text(archive, "shards") : NULL;
+    if (text && sscanf(text, "%c %d", &set->letter, &set->count) != 2) *set = (shard_set){0};
+    rapt_archive_free(archive);
+    return archive != NULL;
+}
+
+static bool write_index(const char *path, shard_set set)
+{
+    char(*paths)[path_room] = calloc((size_t)set.count, sizeof *paths);
+    const char **names = calloc((size_t)set.count, sizeof *names);
+    bool good = (paths && names) ||
+                rapt_fail(RAPT_ERROR_MEMORY, "data_parallel_save", "no memory for the names of %d shards", set.count);
+    for (int i = 0; good && i < set.count; i++) {
+        shard_path(path, set, i + 1, paths[i]);
+        const char *slash = strrchr(paths[i], '/');
+        names[i] = slash ? slash + 1 : paths[i];
+    }
+    good = good && rapt_save_safetensors_index(path, names, set.count);
+    free(paths);
+    free(names);
+    return good;
+}
+
+/* Every rank's shard, then the index, which makes the set the one that is there; then the older one goes. */
+static bool write_set(saving *s, const char *path)
+{
+    const rapt_data_parallel *p = s->parallel;
+    int mark;
+    char text[path_room];
+    shard_set old = {0}, set = {.count = p->ranks};
+    bool good = p->rank > 0 || find_set(path, &old);
+    set.letter = old.letter == 'a' ? 'b' : 'a';
+    if (!rapt_ranks_agree(p, s->op, good, &mark, 1) ||
+        !rapt_check_mpi(s->op, MPI_Bcast(&set.letter, 1, MPI_CHAR, 0, p->scatter)))
+        return false;
+    snprintf(text, sizeof text, "%c %d", set.letter, set.count);
+    good = rapt_archive_add_text(s->share, "shards", text);
+    shard_path(path, set, p->rank + 1, text);
+    if (!rapt_ranks_agree(p, s->op, good && rapt_save_safetensors(text, s->share), &mark, 1)) return false;
+    if (!rapt_ranks_agree(p, s->op, p->rank > 0 || write_index(path, set), &mark, 1)) return false;
+    for (int number = 1; p->rank == 0 && number <= old.count; number++) {
+        shard_path(path, old, number, text);
+        remove(text);
+    }
+    return true;
+}
+
+static bool save(saving *s, const char *path, const rapt_checkpoint *checkpoint, rapt_archive *whole)
+{
+    const rapt_data_parallel *p = s->parallel;
+    const bool is_sharded = p->sharded && checkpoint->optimizer;
+    int mark;
+    bool good = whole && rapt_checkpoint_to_archive(checkpoint, whole) && give_all(s, whole, is_sharded);
+    if (!rapt_ranks_agree(p, s->op, good, &mark, 1)) return false;
+    add_to_hash(s, checkpoint->note ? checkpoint->note : "", checkpoint->step);
+    if (!rapt_ranks_agree(p, s->op, check_hash(s), &mark, 1)) return false;
+    s->share = rapt_archive_new();
+    if (!rapt_ranks_agree(p, s->op, s->share && copy_texts(s->share, whole), &mark, 1) ||
+        !rapt_ranks_agree(p, s->op, give_all(s, whole, is_sharded), &mark, 1))
+        return false;
+    if (is_index(path)) return write_set(s, path);
+    return rapt_ranks_agree(p, s->op, p->rank > 0 || rapt_save_safetensors(path, s->share), &mark, 1);
+}
+
+bool rapt_data_parallel_save(rapt_data_parallel *p, const char *path, const rapt_checkpoint *checkpoint)
+{
+    const char *op = "data_parallel_save";
+    int mark;
+    if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
+    if (!rapt_ranks_agree(p, op, check_arguments(p, op, path, checkpoint), &mark, 1)) return false;
+    saving s = {.parallel = p, .op = op, .writers = is_index(path) ? p->ranks : 1, .hash = 1};
+    rapt_archive *whole = rapt_archive_new();
+    const bool good = save(&s, path, checkpoint, whole);
+    rapt_archive_free(s.share);
+    rapt_archive_free(whole);
+    return good;
+}
+
+/* --- loading --- */
+
+/* The states of a bucket's parameters, one behind the other: this rank's piece of them. */
+static rapt_tensor *cut_piece(const rapt_data_parallel *p, int number, const char *member, const rapt_archive *archive)
+{
+    const char *op = "data_parallel_load";
+    char name[name_room];
+    const rapt_bucket *b = &p->buckets[number];
+    for (int i = 0; i < p->parameter_count; i++) {
+        const rapt_shared_parameter *one = &p->parameters[i];
+        if (one->bucket != number) continue;
+        if (!state_name(name, op, one->name, member)) return NULL;
+        rapt_tensor *state = rapt_archive_find(archive, name);
+        if (!state || rapt_count(state) != rapt_count(one->view))
+            return rapt_fail(RAPT_ERROR_FORMAT, op, "the file has no %s of %lld numbers", name,
+                             (long long)rapt_count(one->view)),
+                   NULL;
+        if (!rapt_copy(one->view, rapt_reshape(state, rapt_rank(one->view), rapt_shape(one->view)))) return NULL;
+    }
+    return rapt_clone(rapt_slice(b->sum, 0, p->rank * b->piece, (p->rank + 1) * b->piece, 1));
+}
+
+/* A number that the bucket's parameters have, which must be the same. */
+static rapt_tensor *common_number(const rapt_data_parallel *p, int number, const char *member,
+                                  const rapt_archive *archive)
+{
+    const char *op = "data_parallel_load";
+    char name[name_room];
+    rapt_tensor *common = NULL;
+    for (int i = 0; i < p->parameter_count; i++) {
+        const rapt_shared_parameter *one = &p->parameters[i];
+        if (one->bucket != number) continue;
+        if (!state_name(name, op, one->name, member)) return NULL;
+        rapt_tensor *found = rapt_archive_find(archive, name);
+        if (!found || rapt_count(found) != 1 || (common && rapt_item(found) != rapt_item(common)))
+            return rapt_fail(RAPT_ERROR_FORMAT, op,
+                             "%s is missing, or not that of other parameters: an optimizer can only be sharded when "
+                             "each step was one of all parameters",
+                             name),
+                   NULL;
+        if (!common) common = found;
+    }
+    return common;
+}
+
+/* The bucket whose first parameter has a state of that name, and the member; −1: none. */
+static int bucket_of(const rapt_data_parallel *p, const char *name, const char **member)
+{
+    const char *begin = name + strlen(PREFIX), *dot = strrchr(begin, '.');
+    if (!dot) return -1;
+    *member = dot + 1;
+    for (int i = 0; i < p->parameter_count; i++) {
+        const rapt_shared_parameter *one = &p->parameters[i];
+        if (i > 0 && one[-1].bucket == one->bucket) continue;
+        if (strlen(one->name) == (size_t)(dot - begin) && strncmp(one->name, begin, (size_t)(dot - begin)) == 0)
+            return one->bucket;
+    }
+    return -1;
+}
+
+/* What a file has, with the pieces of the sharded optimizer in place of its parameters' state. */
+static bool cut_archive(const rapt_data_parallel *p, const rapt_archive *archive, rapt_archive *own)
+{
+    char name[name_room];
+    if (!copy_texts(own, archive)) return false;
+    for (int64_t i = 0; i < rapt_archive_count(archive); i++) {
+        RAPT_SCOPE;
+        const char *stored = rapt_archive_name(archive, i), *member = NULL;
+        rapt_tensor *tensor = rapt_archive_tensor(archive, i);
+        const bool is_state = strncmp(stored, PREFIX, strlen(PREFIX)) == 0;
+        const int number = is_state ? bucket_of(p, stored, &member) : -1;
+        if (number >= 0) {
+            snprintf(name, sizeof name, PIECE "%d.%s", number, member);
+            tensor = strcmp(member, "step") == 0 ? common_number(p, number, member, archive)
+                                                 : cut_piece(p, number, member, archive);
+        }
+        if (!tensor || !rapt_archive_add(own, number >= 0 ? name : stored, tensor)) return false;
+    }
+    return true;
+}
+
+bool rapt_data_parallel_load(rapt_data_parallel *p, const char *path, rapt_checkpoint *checkpoint)
+{
+    const char *op = "data_parallel_load";
+    int mark;
+    if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
+    if (!rapt_ranks_agree(p, op, check_arguments(p, op, path, checkpoint), &mark, 1)) return false;
+    rapt_archive *archive = rapt_map_safetensors(path), *own = rapt_archive_new();
+    const bool is_sharded = p->sharded && checkpoint->optimizer;
+    bool good = archive && own && (!is_sharded || cut_archive(p, archive, own)) &&
+                rapt_checkpoint_from_archive(checkpoint, is_sharded ? own : archive) &&
+                (!p->sharded || rapt_take_pieces(p));
+    rapt_archive_free(archive);
+    rapt_archive_free(own);
+    return rapt_ranks_agree(p, op, good, &mark, 1);
+}

@@ -1,0 +1,185 @@
+/* Writing safetensors in shards: the shards of an archive, and the index of shards that are there. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive.h"
+#include "json.h"
+#include "json_write.h"
+#include "safetensors.h"
+#include "tensor/core.h"
+
+#define SAVE "save_safetensors_shards"
+#define INDEX "save_safetensors_index"
+#define ENDING ".safetensors.index.json"
+
+static int64_t bytes_of(const rapt_named *entry)
+{
+    const rapt_tensor *tensor = entry->value;
+    return tensor->count * rapt_element_bytes[tensor->dtype];
+}
+
+static bool check_path(const char *op, const char *path)
+{
+    const size_t size = strlen(path), ending = strlen(ENDING);
+    if (size <= ending || strcmp(path + size - ending, ENDING) != 0 || path[size - ending - 1] == '/')
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the path '%.200s' does not end in NAME" ENDING, path);
+    return size < PATH_MAX || rapt_fail(RAPT_ERROR_VALUE, op, "the path '%.100s...' is too long", path);
+}
+
+/* --- the index --- */
+
+typedef struct index_of {
+    const char *path;
+    rapt_names places; /* the shard of each tensor */
+    int64_t total;     /* bytes of all tensors */
+} index_of;
+
+static bool add_entries(index_of *x, const rapt_archive *part, const char *shard)
+{
+    for (int64_t i = 0; i < part->tensors.count; i++) {
+        const rapt_named *entry = &part->tensors.entries[i];
+        if (rapt_names_find(&x->places, entry->name))
+            return rapt_fail(RAPT_ERROR_FORMAT, INDEX, "'%.150s': %.100s has tensor '%.100s', which another shard has",
+                             x->path, shard, entry->name);
+        if (!rapt_names_add(&x->places, entry->name, (char *)shard))
+            return rapt_fail(RAPT_ERROR_MEMORY, INDEX, "'%.200s': no memory for a name", x->path);
+        if (__builtin_add_overflow(x->total, bytes_of(entry), &x->total))
+            return rapt_fail(RAPT_ERROR_VALUE, INDEX, "the tensors have more bytes than 64 bits can count");
+    }
+    return true;
+}
+
+/* Adds what a shard holds, of which only the header is read. */
+static bool add_shard(index_of *x, const char *shard)
+{
+    char path[PATH_MAX];
+    if (!shard) return rapt_fail_null(INDEX, "a shard");
+    if (!rapt_is_shard_name(shard) || !rapt_is_utf8(shard))
+        return rapt_fail(RAPT_ERROR_VALUE, INDEX, "'%.200s' is no name of a shard: a file beside the index, in UTF-8",
+                         shard);
+    if (!rapt_shard_path(x->path, shard, path))
+        return rapt_fail(RAPT_ERROR_VALUE, INDEX, "the path '%.100s...' is too long", x->path);
+    rapt_archive *part = rapt_archive_new();
+    const bool done = part && rapt_read_safetensors(path, true, part) && add_entries(x, part, shard);
+    rapt_archive_free(part);
+    return done;
+}
+
+static bool write_index(const index_of *x)
+{
+    rapt_replacement file;
+    if (!rapt_replacement_begin(&file, INDEX, x->path)) return false;
+    rapt_json_sink sink = {.file = &file};
+    rapt_json_put_text(&sink, "{\"metadata\":{\"total_size\":");
+    rapt_json_put_number(&sink, x->total);
+    rapt_json_put_text(&sink, "},\"weight_map\":{");
+    for (int64_t i = 0; i < x->places.count; i++) {
+        rapt_json_put_text(&sink, i > 0 ? ",\n" : "\n");
+        rapt_json_put_string(&sink, x->places.entries[i].name);
+        rapt_json_put_text(&sink, ":");
+        rapt_json_put_string(&sink, x->places.entries[i].value);
+    }
+    rapt_json_put_text(&sink, "\n}}\n");
+    return rapt_replacement_end(&file, rapt_json_flush(&sink));
+}
+
+bool rapt_save_safetensors_index(const char *path, const char *const *shards, int count)
+{
+    if (!path || (!shards && count > 0)) return rapt_fail_null(INDEX, path ? "shards" : "path");
+    if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, INDEX, "%d shards; 0 or more expected", count);
+    index_of x = {.path = path};
+    bool done = check_path(INDEX, path);
+    for (int i = 0; done && i < count; i++) done = add_shard(&x, shards[i]);
+    done = done && write_index(&x);
+    rapt_names_free(&x.places);
+    return done;
+}
+
+/* --- the shards of an archive --- */
+
+typedef struct shards {
+    const rapt_archive *archive;
+    const char *stem; /* the path of the index without its ending */
+    int stem_size, folder_size;
+    int64_t most_bytes;
+    int count;
+    char **names; /* of the shards */
+} shards;
+
+/* Behind the last tensor of the shard that begins with that one. */
+static int64_t end_of(const shards *s, int64_t first)
+{
+    const rapt_names *tensors = &s->archive->tensors;
+    int64_t bytes = 0, i = first;
+    for (; i < tensors->count; i++) {
+        const int64_t more = bytes_of(&tensors->entries[i]);
+        if (i > first && more > s->most_bytes - bytes) break;
+        bytes += more;
+    }
+    return i;
+}
+
+/* The path of the next shard, whose name joins the others. */
+static bool name_shard(shards *s, int number, char path[PATH_MAX])
+{
+    if (snprintf(path, PATH_MAX, "%.*s-%05d-of-%05d.safetensors", s->stem_size, s->stem, number, s->count) >= PATH_MAX)
+        return rapt_fail(RAPT_ERROR_VALUE, SAVE, "the path '%.100s...' is too long", s->stem);
+    s->names[number - 1] = strdup(path + s->folder_size);
+    return s->names[number - 1] || rapt_fail(RAPT_ERROR_MEMORY, SAVE, "no memory for the name of a shard");
+}
+
+static bool write_shard(shards *s, int number, int64_t first, int64_t end)
+{
+    char path[PATH_MAX];
+    rapt_archive *part = rapt_archive_new();
+    bool done = part && name_shard(s, number, path);
+    for (int64_t i = first; done && i < end; i++) {
+        const rapt_named *entry = &s->archive->tensors.entries[i];
+        done = rapt_archive_add(part, entry->name, entry->value);
+        if (done) part->tensors.entries[i - first].halves = entry->halves;
+    }
+    for (int64_t i = 0; done && i < s->archive->texts.count; i++) {
+        const rapt_named *text = &s->archive->texts.entries[i];
+        done = rapt_archive_add_text(part, text->name, text->value);
+    }
+    done = done && rapt_save_safetensors(path, part);
+    rapt_archive_free(part);
+    return done;
+}
+
+static bool check(shards *s, const char *path)
+{
+    enum { most_shards = 99999 };
+    if (!check_path(SAVE, path)) return false;
+    if (s->most_bytes <= 0)
+        return rapt_fail(RAPT_ERROR_VALUE, SAVE, "shards of %lld bytes; 1 or more expected", (long long)s->most_bytes);
+    s->stem_size = (int)(strlen(path) - strlen(ENDING));
+    for (int i = 0; i < s->stem_size; i++)
+        if (path[i] == '/') s->folder_size = i + 1;
+    if (!rapt_is_utf8(path + s->folder_size))
+        return rapt_fail(RAPT_ERROR_VALUE, SAVE, "the name of '%.200s' is not UTF-8", path);
+    for (int64_t i = 0; i < s->archive->tensors.count; i = end_of(s, i))
+        if (s->count++ == most_shards)
+            return rapt_fail(RAPT_ERROR_VALUE, SAVE, "more than %d shards of %lld bytes", most_shards,
+                             (long long)s->most_bytes);
+    s->names = calloc((size_t)s->count + 1, sizeof *s->names);
+    return s->names || rapt_fail(RAPT_ERROR_MEMORY, SAVE, "no memory for the names of %d shards", s->count);
+}
+
+bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive, int64_t most_bytes)
+{
+    shards s = {.archive = archive, .stem = path, .most_bytes = most_bytes};
+    if (!path || !archive) return rapt_fail_null(SAVE, path ? "archive" : "path");
+    bool done = check(&s, path);
+    int number = 0;
+    for (int64_t i = 0, end; done && i < archive->tensors.count; i = end) {
+        end = end_of(&s, i);
+        done = write_shard(&s, ++number, i, end);
+    }
+    done = done && rapt_save_safetensors_index(path, (const char *const *)s.names, s.count);
+    for (int i = 0; s.names && i < s.count; i++) free(s.names[i]);
+    free(s.names);
+    return done;
+}

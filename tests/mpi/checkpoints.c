@@ -1,0 +1,182 @@
+/* Checkpoints of ranks: checkpoints FOLDER saves in the middle of a training, and goes on from there with the same ranks,
+ * with each smaller number of them, and alone; what is written in part never takes the place of what was whole. */
+#include <dirent.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ranks.h"
+
+int rank, ranks, failures;
+
+enum { middle = 6, end = 12 };
+
+static char path[4096];
+
+static const rapt_adam_config config = {.learning_rate = 0.003};
+
+/* A training from the first step, or from the checkpoint on, by the ranks of a communicator; saves in the middle. */
+static rapt_module *train(const learner *learns, MPI_Comm communicator, int parts, bool sharded, bool resumes)
+{
+    rapt_module *model = make_model(learns, RAPT_FLOAT64, resumes ? 77 : 5);
+    rapt_data_parallel *parallel =
+        rapt_data_parallel_new(communicator, model, &(rapt_data_parallel_config){.parts = parts, .bucket_bytes = 1000});
+    expect(parallel, "%s", rapt_error());
+    rapt_optimizer *optimizer = rapt_adamw_new(sharded ? NULL : model, &config);
+    expect(!sharded || rapt_data_parallel_shard(parallel, optimizer), "%s", rapt_error());
+    rapt_checkpoint run = {.module = model, .optimizer = optimizer, .note = "a test"};
+    if (resumes) {
+        expect(rapt_data_parallel_load(parallel, path, &run), "%s", rapt_error());
+        expect(run.step == middle, "step %lld", (long long)run.step);
+    }
+    while (run.step < end) {
+        step_together(learns, parallel, model, (int)run.step++, optimizer, sharded);
+        if (run.step == middle) expect(rapt_data_parallel_save(parallel, path, &run), "%s", rapt_error());
+    }
+    rapt_optimizer_free(optimizer);
+    rapt_data_parallel_free(parallel);
+    return model;
+}
+
+/* The same checkpoint in a process that knows nothing of ranks. */
+static rapt_module *train_alone(const learner *learns)
+{
+    rapt_module *model = make_model(learns, RAPT_FLOAT64, 78);
+    rapt_optimizer *optimizer = rapt_adamw_new(model, &config);
+    rapt_checkpoint run = {.module = model, .optimizer = optimizer, .note = "a test"};
+    expect(rapt_checkpoint_load(path, &run), "%s", rapt_error());
+    while (run.step < end) step_alone(learns, model, (int)run.step++, optimizer);
+    rapt_optimizer_free(optimizer);
+    return model;
+}
+
+static void expect_same(const learner *learns, rapt_module *model, const rapt_module *whole, double bound, int count)
+{
+    const double apart = difference(model, whole);
+    expect(apart <= bound, "%s by %d: weights differ by %g", learns->name, count, apart);
+    rapt_module_free(model);
+}
+
+/* With one number of parts all bits are the same, but sharded the norm is summed by pieces. */
+static void goes_on_with_any_number_of_ranks(const learner *learns, int parts, bool sharded)
+{
+    const double bound = parts && !sharded ? 0 : 1e-12;
+    rapt_module *whole = train(learns, MPI_COMM_WORLD, parts, sharded, false);
+    expect_same(learns, train(learns, MPI_COMM_WORLD, parts, sharded, true), whole, 0, ranks);
+    for (int count = ranks - 1; count > 0; count--) {
+        MPI_Comm some;
+        const bool cuts = parts == 0 || parts % count == 0;
+        MPI_Comm_split(MPI_COMM_WORLD, cuts && rank < count ? 0 : MPI_UNDEFINED, rank, &some);
+        for (int other = 0; other < 2 && some != MPI_COMM_NULL; other++)
+            expect_same(learns, train(learns, some, parts, other ? !sharded : sharded, true), whole,
+                        other ? 1e-12 : bound, count);
+        if (some != MPI_COMM_NULL) MPI_Comm_free(&some);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (rank == 0) expect_same(learns, train_alone(learns), whole, 1e-12, 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+    rapt_module_free(whole);
+}
+
+static int count_files(const char *folder)
+{
+    int count = 0;
+    DIR *directory = opendir(folder);
+    expect(directory, "%s", folder);
+    for (const struct dirent *entry; directory && (entry = readdir(directory));) count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
+static int64_t saved_step(void)
+{
+    RAPT_SCOPE;
+    rapt_archive *archive = rapt_load_safetensors(path);
+    expect(archive, "%s", rapt_error());
+    const int64_t step = archive ? (int64_t)rapt_item(rapt_archive_find(archive, "step")) : -1;
+    rapt_archive_free(archive);
+    return step;
+}
+
+/* Where one rank cannot write, all are told, and the older set is still there; the next one takes its place, whole. */
+static void a_set_is_whole_or_not_there(const char *folder)
+{
+    rapt_module *model = make_model(&learners[0], RAPT_FLOAT32, 5);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, model, NULL);
+    rapt_checkpoint run = {.module = model, .step = 1};
+    char blocked[4096 + 64];
+    for (int i = 0; i < 3; i++, run.step++) expect(rapt_data_parallel_save(parallel, path, &run), "%s", rapt_error());
+    if (rank == 0) expect(count_files(folder) == ranks + 1, "%d files", count_files(folder));
+    snprintf(blocked, sizeof blocked, "%s/run-b-%05d-of-%05d.safetensors", folder, ranks, ranks);
+    if (rank == 0) expect(mkdir(blocked, 0777) == 0, "%s", blocked);
+    MPI_Barrier(MPI_COMM_WORLD);
+    expect(!rapt_data_parallel_save(parallel, path, &run), "no error");
+    expect_error(rank == ranks - 1 ? RAPT_ERROR_FILE : RAPT_ERROR_RANK, "regular file");
+    expect(saved_step() == 3, "step %lld", (long long)saved_step());
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) expect(rmdir(blocked) == 0, "%s", blocked);
+    MPI_Barrier(MPI_COMM_WORLD);
+    expect(rapt_data_parallel_save(parallel, path, &run), "%s", rapt_error());
+    expect(saved_step() == 4, "step %lld", (long long)saved_step());
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) expect(count_files(folder) == ranks + 1, "%d files", count_files(folder));
+    rapt_data_parallel_free(parallel);
+    rapt_module_free(model);
+}
+
+static void what_is_wrong_is_an_error(void)
+{
+    rapt_module *model = make_model(&learners[0], RAPT_FLOAT32, 5), *other = make_model(&learners[0], RAPT_FLOAT32, 5);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, model, NULL);
+    rapt_optimizer *adam = rapt_adam_new(NULL, NULL), *whole = rapt_adam_new(model, NULL);
+    rapt_checkpoint run = {.module = model};
+    expect(!rapt_data_parallel_save(NULL, path, &run), "no error");
+    expect_error(RAPT_ERROR_NULL, "parallel is NULL");
+    expect(!rapt_data_parallel_load(NULL, path, &run), "no error");
+    expect_error(RAPT_ERROR_NULL, "parallel is NULL");
+    expect(!rapt_data_parallel_save(parallel, NULL, &run), "no error");
+    expect_error(RAPT_ERROR_NULL, "path is NULL");
+    expect(!rapt_data_parallel_load(parallel, path, NULL), "no error");
+    expect_error(RAPT_ERROR_NULL, "checkpoint is NULL");
+    run.module = other;
+    expect(!rapt_data_parallel_save(parallel, path, &run), "no error");
+    expect_error(RAPT_ERROR_VALUE, "another module than the ranks train");
+    run = (rapt_checkpoint){.module = model, .step = rank};
+    expect(!rapt_data_parallel_save(parallel, path, &run) || ranks == 1, "no error");
+    if (ranks > 1) expect_error(RAPT_ERROR_RANK, "there is something else to be saved here than on rank 0");
+    expect(rapt_data_parallel_shard(parallel, adam), "%s", rapt_error());
+    run = (rapt_checkpoint){.module = model, .optimizer = whole};
+    expect(!rapt_data_parallel_save(parallel, path, &run), "no error");
+    expect_error(RAPT_ERROR_VALUE, "another optimizer than the sharded one");
+    expect(!rapt_data_parallel_load(parallel, "/there/is/none.safetensors.index.json", &run), "no error");
+    expect_error(RAPT_ERROR_VALUE, "another optimizer than the sharded one");
+    run.optimizer = adam;
+    expect(!rapt_data_parallel_load(parallel, "/there/is/none.safetensors.index.json", &run), "no error");
+    expect_error(RAPT_ERROR_FILE, "/there/is/none");
+    rapt_data_parallel_free(parallel);
+    rapt_optimizer_free(adam);
+    rapt_optimizer_free(whole);
+    rapt_module_free(model);
+    rapt_module_free(other);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    snprintf(path, sizeof path, "%s/run.safetensors.index.json", argv[1]);
+    a_set_is_whole_or_not_there(argv[1]);
+    what_is_wrong_is_an_error();
+    for (int i = 0; i < learner_count; i++)
+        for (int sharded = 0; sharded < 2; sharded++) {
+            goes_on_with_any_number_of_ranks(&learners[i], 0, sharded);
+            if (ranks == 4) goes_on_with_any_number_of_ranks(&learners[i], 4, sharded);
+        }
+    snprintf(path, sizeof path, "%s/one.safetensors", argv[1]);
+    for (int sharded = 0; sharded < 2; sharded++) goes_on_with_any_number_of_ranks(&learners[0], 0, sharded);
+    expect(!rapt_error(), "%s", rapt_error());
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}
