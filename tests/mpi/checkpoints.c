@@ -1,5 +1,5 @@
-/* Checkpoints of ranks: checkpoints FOLDER saves in the middle of a training, and goes on from there with the same ranks,
- * with each smaller number of them, and alone; what is written in part never takes the place of what was whole. */
+/* Checkpoints of ranks: checkpoints FOLDER saves in the middle of a training, and goes on from there with the same
+ * ranks, with each smaller number of them, and alone; what is written in part never replaces what was whole. */
 #include <dirent.h>
 #include <math.h>
 #include <sys/stat.h>
