@@ -309,3 +309,12 @@ struct command_option command_line_threads(int64_t *threads)
     return (struct command_option){"--threads", .metavar = "N", .help = "threads; default: one for each processor",
                                    .integer = threads, .integer_range = {1, 1024}};
 }
+
+struct command_option command_line_parts(int64_t *parts)
+{
+    return (struct command_option){"--parts", .metavar = "N",
+                                   .help =
+                                       "cut batches in N: with mpirun the same bits for 1, 2, 4 ... ranks that N is "
+                                       "a multiple of; without it one part for each rank",
+                                   .integer = parts, .integer_range = {1, 65536}};
+}

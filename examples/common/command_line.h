@@ -35,6 +35,7 @@ struct command_line {
 /* Rows that several programs have; the defaults as above. */
 struct command_option command_line_seed(int64_t *seed);
 struct command_option command_line_threads(int64_t *threads); /* 0: not given */
+struct command_option command_line_parts(int64_t *parts);     /* 0: not given */
 
 /* But for RUN they are what the program exits with. */
 enum command_line_result { COMMAND_LINE_RUN = -1, COMMAND_LINE_HELP = 0, COMMAND_LINE_WRONG = 2 };

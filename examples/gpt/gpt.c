@@ -9,6 +9,7 @@
 #include "files.h"
 #include "interrupt.h"
 #include "options.h"
+#include "ranks.h"
 #include "resume.h"
 #include "sample.h"
 #include "text.h"
@@ -17,11 +18,11 @@
 /* When the disk is full by now, the text is still to come. */
 static bool save(rapt_gpt *gpt, const char *path)
 {
-    rapt_on_error(NULL);
+    rapt_error_handler *handler = rapt_on_error(NULL);
     const bool saved = rapt_module_save(&gpt->module, path);
     if (!saved) fprintf(stderr, "%s\n", rapt_error());
     rapt_clear_error();
-    rapt_on_error(rapt_exit_on_error);
+    rapt_on_error(handler);
     return saved;
 }
 
@@ -54,10 +55,13 @@ static int run(const struct options *o, const struct text *text)
            (long long)rapt_module_parameter_count(&gpt->module));
     if (o->checkpoint) interrupt_watch();
     const int64_t steps = train(gpt, text, o);
-    const int signal = interrupt_signal();
+    const int signal = ranks_signal();
     interrupt_release();
-    const bool saved = !o->save || save(gpt, o->save);
-    const int status = signal ? resume_announce(steps, o->steps, signal) : present(gpt, text, o);
+    const bool speaks = ranks_is_first(), saved = !o->save || !speaks || save(gpt, o->save);
+    const int status = !speaks  ? EXIT_SUCCESS
+                       : signal ? resume_announce(steps, o->steps, signal)
+                                : present(gpt, text, o);
+    ranks_end();
     rapt_module_free(&gpt->module);
     return saved ? status : EXIT_FAILURE;
 }
@@ -69,10 +73,12 @@ int main(int argc, char **argv)
     int status = options_parse(argc, argv, &o);
     if (status >= 0) return status;
     rapt_on_error(rapt_exit_on_error);
+    if (!ranks_begin("gpt", o.parts)) return EXIT_FAILURE;
     rapt_seed((uint64_t)o.seed);
     if (o.threads > 0) rapt_set_threads((int)o.threads);
-    bool good = (!o.save || file_can_be_saved("gpt", o.save)) &&
-                (!o.checkpoint || file_can_be_saved("gpt", o.checkpoint)) &&
+    const bool saves = o.save && ranks_is_first(), checkpoints = o.checkpoint && ranks_is_first();
+    bool good = (!saves || file_can_be_saved("gpt", o.save)) &&
+                (!checkpoints || file_can_be_saved("gpt", o.checkpoint)) &&
                 (o.data ? text_read(o.data, &text) : text_make_up(&text)) && text_index(&text, o.context) &&
                 text_check_prompt(&text, o.prompt);
     status = good ? run(&o, &text) : EXIT_FAILURE;

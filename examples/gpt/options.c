@@ -55,6 +55,7 @@ int options_parse(int argc, char **argv, struct options *o)
         {"--resume", .help = "go on with the run whose checkpoint is in the --checkpoint file", .flag = &o->resumes},
         command_line_seed(&o->seed),
         command_line_threads(&o->threads),
+        command_line_parts(&o->parts),
         {"--save", .metavar = "FILE", .help = "write the weights there (safetensors)", .string = &o->save},
         {"--log", .metavar = "PATH",
          .help = "write loss and learning rate of each step there: FILE.csv, FILE.jsonl, or a folder for TensorBoard",
@@ -95,11 +96,14 @@ int options_parse(int argc, char **argv, struct options *o)
 
 void options_note(const struct options *o, const struct text *text, char *note, size_t size)
 {
-    snprintf(note, size,
-             "%lld bytes of %lld kinds, seed %lld, steps %lld, batch %lld, context %lld, hidden %lld, layers %lld, "
-             "heads %lld, positions %s, dropout %.17g, learning rate %.17g, data %s, weights %s",
-             (long long)text->count, (long long)text->vocabulary, (long long)o->seed, (long long)o->steps,
-             (long long)o->batch, (long long)o->context, (long long)o->hidden, (long long)o->layers,
-             (long long)o->heads, position_names[o->positions], o->dropout, o->learning_rate,
-             o->data ? o->data : "sentences", o->weights ? o->weights : "random");
+    const int used =
+        snprintf(note, size,
+                 "%lld bytes of %lld kinds, seed %lld, steps %lld, batch %lld, context %lld, hidden %lld, layers %lld, "
+                 "heads %lld, positions %s, dropout %.17g, learning rate %.17g, data %s, weights %s",
+                 (long long)text->count, (long long)text->vocabulary, (long long)o->seed, (long long)o->steps,
+                 (long long)o->batch, (long long)o->context, (long long)o->hidden, (long long)o->layers,
+                 (long long)o->heads, position_names[o->positions], o->dropout, o->learning_rate,
+                 o->data ? o->data : "sentences", o->weights ? o->weights : "random");
+    if (o->parts > 0 && used < (int)size)
+        snprintf(note + used, size - (size_t)used, ", parts %lld", (long long)o->parts);
 }

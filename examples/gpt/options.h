@@ -11,7 +11,7 @@ struct options {
     const char *prompt, *weights, *save, *log, *checkpoint;
     bool resumes;
     int preset, positions;
-    int64_t steps, batch, context, hidden, layers, heads, sample, top_k, seed, threads, checkpoint_every;
+    int64_t steps, batch, context, hidden, layers, heads, sample, top_k, seed, threads, parts, checkpoint_every;
     double learning_rate, dropout, temperature, top_p;
 };
 

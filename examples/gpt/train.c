@@ -1,7 +1,7 @@
 /* The training loop. */
 #include "train.h"
 
-#include "interrupt.h"
+#include "ranks.h"
 #include "resume.h"
 
 static rapt_tensor *loss_of(rapt_gpt *gpt, rapt_tensor *inputs, rapt_tensor *targets)
@@ -29,15 +29,31 @@ double validate(rapt_gpt *gpt, const struct text *text, const struct options *o)
     return sum / (double)batches;
 }
 
-static double train_step(rapt_gpt *gpt, rapt_optimizer *adamw, const struct text *text, const struct options *o)
+struct batch {
+    rapt_gpt *gpt;
+    const struct text *text;
+    int64_t context;
+    const int64_t *starts; /* of the windows */
+};
+
+static rapt_tensor *loss_of_windows(void *context, int64_t first, int64_t last, double *weight)
+{
+    const struct batch *b = context;
+    rapt_tensor *inputs, *targets;
+    text_windows(b->text, last - first, b->starts + first, b->context, &inputs, &targets);
+    *weight = (double)(last - first);
+    return loss_of(b->gpt, inputs, targets);
+}
+
+static double train_step(rapt_gpt *gpt, rapt_optimizer *adamw, const struct text *text, const struct options *o,
+                         int64_t step)
 {
     RAPT_SCOPE;
-    rapt_tensor *inputs, *targets, *starts = rapt_randint(0, text->training - o->context, RAPT_SHAPE(o->batch));
-    text_windows(text, o->batch, rapt_data(starts), o->context, &inputs, &targets);
-    rapt_tensor *loss = loss_of(gpt, inputs, targets);
-    rapt_backward(loss);
+    double loss = 0;
+    const rapt_tensor *starts = rapt_randint(0, text->training - o->context, RAPT_SHAPE(o->batch));
+    ranks_backward(step, o->batch, loss_of_windows, &(struct batch){gpt, text, o->context, rapt_data(starts)}, &loss);
     rapt_optimizer_step_clipped(adamw, 1, NULL);
-    return rapt_item(loss);
+    return loss;
 }
 
 /* The settings of nanoGPT: weight decay on matrices only, warm-up, cosine to a tenth. */
@@ -64,23 +80,25 @@ int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *o)
     char note[1024];
     options_note(o, text, note, sizeof note);
     rapt_optimizer *adamw = optimizer_of(gpt, o);
+    ranks_share(&gpt->module, note, text->bytes, (size_t)text->count);
     rapt_checkpoint run = {.module = &gpt->module, .optimizer = adamw, .note = note};
-    if (o->resumes && resume_check_note(o->checkpoint, note)) rapt_checkpoint_load(o->checkpoint, &run);
-    rapt_metrics *log = o->log ? rapt_metrics_open(o->log, RAPT_METRICS_BY_NAME, run.step > 0) : NULL;
+    if (o->resumes && resume_check_note(o->checkpoint, note)) ranks_load(o->checkpoint, &run);
+    rapt_metrics *log =
+        o->log && ranks_is_first() ? rapt_metrics_open(o->log, RAPT_METRICS_BY_NAME, run.step > 0) : NULL;
     if (run.step > 0 && log) rapt_metrics_rewind(log, run.step);
-    rapt_progress progress = rapt_progress_start(stderr, run.step, o->steps);
-    while (run.step < o->steps && !interrupt_signal()) {
+    rapt_progress progress = rapt_progress_start(ranks_is_first() ? stderr : NULL, run.step, o->steps);
+    while (run.step < o->steps && !ranks_signal()) {
         const double rate = learning_rate(o, run.step);
         rapt_optimizer_set_learning_rate(adamw, rate);
-        const double loss = train_step(gpt, adamw, text, o);
+        const double loss = train_step(gpt, adamw, text, o, run.step);
         rapt_progress_step(&progress, loss, o->batch * o->context);
         if (log) rapt_metrics_write(log, run.step, RAPT_METRIC_ROW({"loss", loss}, {"learning_rate", rate}));
         run.step++;
-        if (o->checkpoint && run.step % o->checkpoint_every == 0) rapt_checkpoint_save(o->checkpoint, &run);
+        if (o->checkpoint && run.step % o->checkpoint_every == 0) ranks_save(o->checkpoint, &run);
     }
     rapt_progress_end(&progress);
     rapt_metrics_close(log);
-    if (o->checkpoint) rapt_checkpoint_save(o->checkpoint, &run);
+    if (o->checkpoint) ranks_save(o->checkpoint, &run);
     rapt_optimizer_free(adamw);
     return run.step;
 }

@@ -38,6 +38,13 @@ rapt_loader *batches_of(const struct pairs *pairs, int64_t first, int64_t count,
                                                  .shuffle = shuffle});
 }
 
+static void count_tokens(struct batch *batch)
+{
+    const int64_t *lengths = batch->target_lengths ? rapt_data(batch->target_lengths) : NULL;
+    batch->num_tokens = 0;
+    for (int64_t i = 0; lengths && i < batch->count; i++) batch->num_tokens += lengths[i];
+}
+
 bool batches_next(rapt_loader *batches, struct batch *batch)
 {
     rapt_batch rows;
@@ -49,9 +56,21 @@ bool batches_next(rapt_loader *batches, struct batch *batch)
                             .labels = rows.tensors[labels],
                             .valid_lengths = rows.tensors[valid_lengths],
                             .target_lengths = rows.tensors[target_lengths]};
-    const int64_t *lengths = rapt_data(batch->target_lengths);
-    for (int64_t i = 0; i < rows.count; i++) batch->num_tokens += lengths[i];
+    count_tokens(batch);
     return true;
+}
+
+struct batch batch_rows(const struct batch *batch, int64_t first, int64_t last)
+{
+    if (first == 0 && last == batch->count) return *batch;
+    struct batch rows = {.first = batch->first + first, .count = last - first};
+    rows.sources = rapt_slice(batch->sources, 0, first, last, 1);
+    rows.decoder_inputs = rapt_slice(batch->decoder_inputs, 0, first, last, 1);
+    rows.labels = rapt_slice(batch->labels, 0, first, last, 1);
+    rows.valid_lengths = rapt_slice(batch->valid_lengths, 0, first, last, 1);
+    rows.target_lengths = rapt_slice(batch->target_lengths, 0, first, last, 1);
+    count_tokens(&rows);
+    return rows;
 }
 
 struct batch batch_with_packed_sources(const struct batch *batch)

@@ -21,6 +21,9 @@ rapt_loader *batches_of(const struct pairs *pairs, int64_t first, int64_t count,
    error. */
 bool batches_next(rapt_loader *batches, struct batch *batch);
 
+/* Rows [first, last) of a batch that is not packed. */
+struct batch batch_rows(const struct batch *batch, int64_t first, int64_t last);
+
 /* The same batch without its padding, or without that of the sources. Tensors are NULL after an error. */
 struct batch batch_packed(const struct batch *batch);
 struct batch batch_with_packed_sources(const struct batch *batch);

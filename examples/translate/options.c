@@ -157,6 +157,7 @@ int options_parse(int argc, char **argv, struct options *o)
          .integer = &o->checkpoint_every, .integer_range = {1, INT32_MAX}},
         command_line_seed(&o->seed),
         command_line_threads(&o->threads),
+        command_line_parts(&o->parts),
         {0},
     };
     const struct command_line line =
@@ -183,16 +184,18 @@ int options_parse(int argc, char **argv, struct options *o)
 
 void options_note(const struct options *o, const struct pairs *p, char *text, size_t size)
 {
-    snprintf(text, size,
-             "data %s, %lld + %lld + %lld pairs of %lld steps, words %lld and %lld, seed %lld, epochs %lld, batch "
-             "%lld, embedding %lld, "
-             "hidden %lld, layers %lld, dropout %.17g, learning rate %.17g, schedule %s, clip %.17g, loss %s, model %s "
-             "with %s attention, heads %lld, feed-forward %lld",
-             o->data ? o->data : "numbers", (long long)p->num_train, (long long)p->num_validation,
-             (long long)p->num_test, (long long)p->num_steps, (long long)p->source_vocabulary->size,
-             (long long)p->target_vocabulary->size, (long long)o->seed, (long long)o->epochs, (long long)o->batch_size,
-             (long long)o->embedding, (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate,
-             schedule_names[o->schedule], o->clip, loss_names[o->counts_padding ? PLAIN_LOSS : MASKED_LOSS],
-             model_architectures[o->architecture], model_scorings[o->scoring], (long long)o->heads,
-             (long long)o->feed_forward);
+    const int used = snprintf(
+        text, size,
+        "data %s, %lld + %lld + %lld pairs of %lld steps, words %lld and %lld, seed %lld, epochs %lld, batch "
+        "%lld, embedding %lld, "
+        "hidden %lld, layers %lld, dropout %.17g, learning rate %.17g, schedule %s, clip %.17g, loss %s, model %s "
+        "with %s attention, heads %lld, feed-forward %lld",
+        o->data ? o->data : "numbers", (long long)p->num_train, (long long)p->num_validation, (long long)p->num_test,
+        (long long)p->num_steps, (long long)p->source_vocabulary->size, (long long)p->target_vocabulary->size,
+        (long long)o->seed, (long long)o->epochs, (long long)o->batch_size, (long long)o->embedding,
+        (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate, schedule_names[o->schedule], o->clip,
+        loss_names[o->counts_padding ? PLAIN_LOSS : MASKED_LOSS], model_architectures[o->architecture],
+        model_scorings[o->scoring], (long long)o->heads, (long long)o->feed_forward);
+    if (o->parts > 0 && used < (int)size)
+        snprintf(text + used, size - (size_t)used, ", parts %lld", (long long)o->parts);
 }

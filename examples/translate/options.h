@@ -14,7 +14,7 @@ struct options {
     bool writes_page;
     bool is_fixed;       /* the book preset without the two slips of its Transformer */
     bool counts_padding; /* in the loss, as the book does */
-    int64_t seed, threads, epochs, steps, checkpoint_every;
+    int64_t seed, threads, parts, epochs, steps, checkpoint_every;
     int architecture, scoring; /* as model.h has them */
     int64_t batch_size, embedding, hidden, layers, heads, feed_forward;
     int64_t beams; /* of the translations; 1: greedy */

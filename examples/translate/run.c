@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "ranks.h"
 #include "resume.h"
 
 const char *const run_files[] = {"checkpoint.safetensors",
@@ -51,7 +52,9 @@ bool run_begin(struct run *run, const struct options *options, const struct pair
     run->steps_per_epoch = (pairs->num_train + options->batch_size - 1) / options->batch_size;
     run->total_steps = run->steps_per_epoch * options->epochs;
     options_note(options, pairs, run->note, sizeof run->note);
-    return run->optimizer && run->batches && (run->validation || pairs->num_validation == 0) && run->curves;
+    return run->optimizer && run->batches && (run->validation || pairs->num_validation == 0) && run->curves &&
+           ranks_share(&run->model->module, run->note, pairs->sources,
+                       (size_t)(pairs->num_train * pairs->num_steps) * sizeof *pairs->sources);
 }
 
 void run_end(struct run *run)
@@ -85,8 +88,7 @@ bool run_save(const struct run *run)
                                         .loader = run->batches,
                                         .records = losses,
                                         .note = run->note};
-    return losses &&
-           rapt_checkpoint_save(run_path(run->options, "checkpoint.safetensors", path, sizeof path), &checkpoint);
+    return losses && ranks_save(run_path(run->options, "checkpoint.safetensors", path, sizeof path), &checkpoint);
 }
 
 bool run_resume(struct run *run)
@@ -95,7 +97,7 @@ bool run_resume(struct run *run)
     char path[4096];
     rapt_checkpoint read = {.module = &run->model->module, .optimizer = run->optimizer, .loader = run->batches};
     run_path(run->options, "checkpoint.safetensors", path, sizeof path);
-    if (!resume_check_note(path, run->note) || !rapt_checkpoint_load(path, &read)) return false;
+    if (!resume_check_note(path, run->note) || !ranks_load(path, &read)) return false;
     if (!read.records || rapt_count(read.records) != present + rapt_count(run->curves))
         return rapt_fail(RAPT_ERROR_FORMAT, "resume", "%s is a checkpoint of some other program", path);
     run->step = read.step;

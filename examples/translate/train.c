@@ -1,7 +1,7 @@
 /* The training loop. */
 #include <stdio.h>
 
-#include "interrupt.h"
+#include "ranks.h"
 #include "run.h"
 #include "training_page.h"
 
@@ -24,18 +24,33 @@ static bool next_batch(const struct run *run, struct batch *batch)
     return batches_next(run->batches, batch) || (!rapt_error() && batches_next(run->batches, batch));
 }
 
+struct rows {
+    const struct run *run;
+    const struct batch *batch;
+};
+
+static rapt_tensor *loss_of_rows(void *context, int64_t first, int64_t last, double *weight)
+{
+    const struct rows *rows = context;
+    const struct batch part = batch_rows(rows->batch, first, last);
+    const int64_t *left_out = padding(rows->run);
+    *weight = (double)(left_out ? part.num_tokens : part.count);
+    return model_loss(rows->run->model, &part, left_out);
+}
+
 static bool step(struct run *run, rapt_progress *progress)
 {
     RAPT_SCOPE;
     struct batch batch;
+    double loss;
     if (!next_batch(run, &batch)) return false;
-    rapt_tensor *loss = model_loss(run->model, &batch, padding(run));
-    bool good = rapt_backward(loss) && rapt_clip_gradient_norm(run->optimizer, run->options->clip, NULL) &&
+    bool good = ranks_backward(run->step, batch.count, loss_of_rows, &(struct rows){run, &batch}, &loss) &&
+                rapt_clip_gradient_norm(run->optimizer, run->options->clip, NULL) &&
                 rapt_optimizer_set_learning_rate(run->optimizer, learning_rate(run)) &&
                 rapt_optimizer_step(run->optimizer);
     if (!good) return false;
     run->last_loss = run->recent_loss;
-    run->recent_loss = rapt_item(loss);
+    run->recent_loss = loss;
     run->epoch_loss += run->recent_loss;
     run->step++;
     rapt_progress_step(progress, run->recent_loss, batch.num_tokens);
@@ -90,12 +105,12 @@ bool run_train(struct run *run)
 {
     int64_t limit = run->options->steps;
     int64_t end = limit > 0 && limit < run->total_steps ? limit : run->total_steps;
-    rapt_progress progress = rapt_progress_start(stderr, run->step, end);
-    const char *log = run->options->log;
+    rapt_progress progress = rapt_progress_start(ranks_is_first() ? stderr : NULL, run->step, end);
+    const char *log = ranks_is_first() ? run->options->log : NULL;
     if (log) run->log = rapt_metrics_open(log, RAPT_METRICS_BY_NAME, run->step > 0);
     bool good = (run->log || !log) && training_page_begin(run);
     if (run->step > 0 && log) good = good && rapt_metrics_rewind(run->log, run->step + 1); /* rows follow their step */
-    while (good && run->step < end && !interrupt_signal()) {
+    while (good && run->step < end && !ranks_signal()) {
         good = step(run, &progress) && training_page_step(run);
         bool epoch_ended = good && run->step % run->steps_per_epoch == 0;
         if (epoch_ended) good = end_epoch(run, &progress);

@@ -2,6 +2,7 @@
 #include "training_page.h"
 
 #include "drawn.h"
+#include "ranks.h"
 
 enum { points = 1000, views = 40 };
 
@@ -29,7 +30,7 @@ static bool add_attention(struct run *run)
 bool training_page_begin(struct run *run)
 {
     char path[4096], error[600];
-    if (!run->options->writes_page) return true;
+    if (!run->options->writes_page || !ranks_is_first()) return true;
     run_path(run->options, "training.html", path, sizeof path);
     if (!web_page_open(&run->page, path, "A translator in training", run->note, run->step, error, sizeof error))
         return rapt_fail(RAPT_ERROR_FILE, "translate", "%s", error);

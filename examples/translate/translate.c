@@ -6,6 +6,7 @@
 #include "files.h"
 #include "interrupt.h"
 #include "options.h"
+#include "ranks.h"
 #include "resume.h"
 #include "run.h"
 #include "saved_model.h"
@@ -45,13 +46,19 @@ static int train(const struct options *options, const struct pairs *pairs)
     bool good = run_begin(&run, options, pairs) && (!options->resumes || run_resume(&run));
     if (good) introduce(&run);
     good = good && run_train(&run);
-    int signal = interrupt_signal();
+    const int signal = good ? ranks_signal() : interrupt_signal();
     interrupt_release();
+    if (good && !ranks_is_first()) {
+        ranks_end();
+        run_end(&run);
+        return EXIT_SUCCESS;
+    }
     if (good) good = saved_model_write(run_path(options, "model.safetensors", path, sizeof path), run.model, pairs);
     if (good && signal)
         status = resume_announce(run.step, run.total_steps, signal);
     else if (!good || !evaluate(&run))
         status = complain_of_library();
+    if (status != EXIT_FAILURE) ranks_end();
     run_end(&run);
     return status;
 }
@@ -68,10 +75,12 @@ int main(int argc, char **argv)
         return translate_text(options.weights ? options.weights
                                               : run_path(&options, "model.safetensors", path, sizeof path),
                               options.sentence, (int)options.beams);
+    if (!ranks_begin("translate", options.parts)) return EXIT_FAILURE;
     struct pairs *pairs = options.data ? pairs_from_file(options.data, &options.pairs, &error)
                                        : pairs_from_numbers(&options.pairs, &error);
     if (!pairs) return complain(error.message);
-    status = folder_can_be_saved("translate", options.out, run_files) ? train(&options, pairs) : EXIT_FAILURE;
+    const bool can_save = !ranks_is_first() || folder_can_be_saved("translate", options.out, run_files);
+    status = can_save ? train(&options, pairs) : EXIT_FAILURE;
     pairs_free(pairs);
     return status;
 }
