@@ -7,15 +7,15 @@
 
 #include <rapt.h>
 
-/* Joins the ranks, where mpirun has started this process or a number of parts is given (0: none). From then on only the
- * first rank's standard output is heard, and an error of any names it and ends all. False, after a sentence of the
+/* Joins the ranks, where mpirun has started this process or a number of parts is given (0: none). From then on only
+ * the first rank's standard output is heard, and an error of any names it and ends all. False, after a sentence of the
  * program, for parts in a build without MPI. */
 bool ranks_begin(const char *program, int64_t parts);
 
 /* Whether this is the first rank, or the only process. */
 bool ranks_is_first(void);
 
-/* Shares the model, which has the first rank's values then. What is noted and the data must be the same on all ranks. */
+/* Shares the model, which has the first rank's values then. The note and the data must be the same on all ranks. */
 bool ranks_share(rapt_module *module, const char *note, const void *data, size_t bytes);
 
 /* The loss of the items [first, last) of a batch, and what it is the mean of. NULL after an error. */

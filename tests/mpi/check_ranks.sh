@@ -6,6 +6,7 @@ set -eu
 what=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/mpi/launch.sh
 . "$(dirname "$0")/launch.sh"
 
 run() { # ranks, threads of each, program and arguments: prints what it prints

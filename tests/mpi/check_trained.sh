@@ -8,6 +8,7 @@ what=$1 example=$2 program=$3 kills=${4:-3}
 seed=${5:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/mpi/launch.sh
 . "$(dirname "$0")/launch.sh"
 
 # The arguments of a training that writes into a folder.
