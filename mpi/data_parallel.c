@@ -8,16 +8,38 @@ static const char name[] = "data_parallel";
 
 /* --- making and freeing it --- */
 
-static bool check_new(MPI_Comm communicator, const rapt_module *module, const rapt_data_parallel_config *config)
+/* What has no ranks to tell it to. */
+static bool check_communicator(MPI_Comm communicator)
 {
     int running = 0, over = 0;
-    if (!module) return rapt_fail(RAPT_ERROR_NULL, name, "module is NULL");
     if (MPI_Initialized(&running) != MPI_SUCCESS || !running || MPI_Finalized(&over) != MPI_SUCCESS || over)
         return rapt_fail(RAPT_ERROR_RANK, name,
                          "MPI is not running; a call between MPI_Init and MPI_Finalize expected");
-    if (communicator == MPI_COMM_NULL) return rapt_fail(RAPT_ERROR_NULL, name, "the communicator is MPI_COMM_NULL");
-    return config->bucket_bytes >= 0 || rapt_fail(RAPT_ERROR_VALUE, name, "bucket_bytes is %lld; 0 or more expected",
-                                                  (long long)config->bucket_bytes);
+    return communicator != MPI_COMM_NULL || rapt_fail(RAPT_ERROR_NULL, name, "the communicator is MPI_COMM_NULL");
+}
+
+/* With all that has the size of the ranks, and on the user's communicator. NULL after an error on this rank. */
+static rapt_data_parallel *make(const rapt_data_parallel *start, rapt_module *module, int64_t bucket_bytes)
+{
+    if (!module) return rapt_fail(RAPT_ERROR_NULL, name, "module is NULL"), NULL;
+    if (bucket_bytes < 0)
+        return rapt_fail(RAPT_ERROR_VALUE, name, "bucket_bytes is %lld; 0 or more expected", (long long)bucket_bytes),
+               NULL;
+    rapt_data_parallel *p = calloc(1, sizeof *p);
+    rapt_totals *all = calloc((size_t)start->ranks, sizeof *all);
+    double *norms = calloc((size_t)start->ranks, sizeof *norms);
+    if (!p || !all || !norms) {
+        rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d ranks", start->ranks);
+        free(p), free(all), free(norms);
+        return NULL;
+    }
+    *p = *start;
+    p->scatter = p->gather = MPI_COMM_NULL;
+    p->totals_request = MPI_REQUEST_NULL;
+    p->module = rapt_module_retain(module);
+    p->all = all;
+    p->norms = norms;
+    return p;
 }
 
 static bool cut_batch(rapt_data_parallel *p, int parts)
@@ -30,33 +52,23 @@ static bool cut_batch(rapt_data_parallel *p, int parts)
                      p->ranks);
 }
 
-static bool join_ranks(rapt_data_parallel *p, MPI_Comm communicator)
-{
-    p->totals_request = MPI_REQUEST_NULL;
-    if (!rapt_check_mpi(name, MPI_Comm_dup(communicator, &p->scatter)) ||
-        !rapt_check_mpi(name, MPI_Comm_dup(communicator, &p->gather)) ||
-        !rapt_check_mpi(name, MPI_Comm_rank(p->scatter, &p->rank)) ||
-        !rapt_check_mpi(name, MPI_Comm_size(p->scatter, &p->ranks)))
-        return false;
-    p->all = calloc((size_t)p->ranks, sizeof *p->all);
-    p->norms = calloc((size_t)p->ranks, sizeof *p->norms);
-    return (p->all && p->norms) || rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d ranks", p->ranks);
-}
-
 rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *module,
                                            const rapt_data_parallel_config *config)
 {
     enum { default_bytes = 4 << 20 };
     const rapt_data_parallel_config c = config ? *config : (rapt_data_parallel_config){0};
-    if (!check_new(communicator, module, &c)) return NULL;
-    rapt_data_parallel *p = calloc(1, sizeof *p);
-    if (!p) return rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the gradients"), NULL;
-    p->scatter = p->gather = MPI_COMM_NULL;
-    p->module = rapt_module_retain(module);
+    rapt_data_parallel start = {.scatter = communicator};
     int mark;
+    if (!check_communicator(communicator) || !rapt_check_mpi(name, MPI_Comm_rank(communicator, &start.rank)) ||
+        !rapt_check_mpi(name, MPI_Comm_size(communicator, &start.ranks)))
+        return NULL;
+    rapt_data_parallel *p = make(&start, module, c.bucket_bytes);
     const bool good =
-        join_ranks(p, communicator) && rapt_ranks_agree(p, name, cut_batch(p, c.parts), &mark, 1) &&
-        rapt_check_same_model(p, &c) && rapt_take_first_values(p) &&
+        rapt_ranks_agree(&start, name, p != NULL, &mark, 1) &&
+        rapt_check_mpi(name, MPI_Comm_dup(communicator, &p->scatter)) &&
+        rapt_check_mpi(name, MPI_Comm_dup(communicator, &p->gather)) &&
+        rapt_ranks_agree(p, name, cut_batch(p, c.parts), &mark, 1) && rapt_check_same_model(p, &c) &&
+        rapt_take_first_values(p) &&
         rapt_ranks_agree(p, name, rapt_buckets_new(p, c.bucket_bytes ? c.bucket_bytes : default_bytes), &mark, 1);
     if (good) return p;
     rapt_data_parallel_free(p);
