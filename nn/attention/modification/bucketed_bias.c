@@ -81,7 +81,10 @@ static bool check(int64_t heads, int64_t buckets, int64_t max_distance, bool bid
 {
     const int64_t side = bidirectional ? buckets / 2 : buckets;
     if (!rapt_check_modified_heads(kind.name, heads)) return false;
-    if (side < 2 || (bidirectional && buckets % 2 != 0) || side > INT32_MAX)
+    if (side > INT32_MAX)
+        return rapt_fail(RAPT_ERROR_VALUE, kind.name, "%lld buckets; at most %d on a side expected", (long long)buckets,
+                         INT32_MAX);
+    if (side < 2 || (bidirectional && buckets % 2 != 0))
         return rapt_fail(RAPT_ERROR_VALUE, kind.name, "%lld buckets; 2 or more%s expected", (long long)buckets,
                          bidirectional ? " for each of two sides" : "");
     return max_distance > side / 2 ||

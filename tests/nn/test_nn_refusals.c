@@ -1,0 +1,231 @@
+/* What layers refuse, one argument at a time: the sentence names what is wrong. */
+#include "modules.h"
+
+#include "refused.h"
+
+static rapt_tensor *x, *tokens;
+
+static void begin(void)
+{
+    x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4));
+    tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(2, 3));
+}
+
+TestSuite(nn_refusals, .init = begin);
+
+Test(nn_refusals, basic_layers)
+{
+    rapt_add_norm *add_norm = rapt_add_norm_new(4, RAPT_BIAS, 0);
+    NULL_IN(rapt_linear_forward(NULL, x), "the module is NULL");
+    NULL_IN(rapt_embedding_forward(NULL, tokens), "module: the module is NULL");
+    NULL_IN(rapt_convolution_layer_forward(NULL, x), "module: the module is NULL");
+    NULL_IN(rapt_layer_norm_forward(NULL, x), "module: the module is NULL");
+    NULL_IN(rapt_rms_norm_forward(NULL, x), "module: the module is NULL");
+    NULL_IN(rapt_batch_norm_forward(NULL, x), "module: the module is NULL");
+    NULL_IN(rapt_dropout_forward(NULL, x), "module: the module is NULL");
+    NULL_IN(rapt_sequential_forward(NULL, x), "module: the module is NULL");
+    NULL_IN(rapt_feed_forward_forward(NULL, x), "module: the module is NULL");
+    NULL_IN(rapt_add_norm_input(NULL, x), "AddNorm: the layer is NULL");
+    NULL_IN(rapt_add_norm_input(add_norm, NULL), "AddNorm: the input is NULL");
+    NULL_IN(rapt_add_norm_forward(NULL, x, x), "AddNorm: the layer is NULL");
+    NULL_IN(rapt_add_norm_forward(add_norm, NULL, x), "AddNorm: x is NULL");
+    NULL_IN(rapt_add_norm_forward(add_norm, x, NULL), "AddNorm: the sublayer's result is NULL");
+    BAD_SHAPE(rapt_add_norm_forward(add_norm, x, tokens),
+              "AddNorm: x is float32 [2, 3, 4] and the sublayer's result int64 [2, 3]; one shape expected");
+    NULL_IN(rapt_init_xavier_uniform(NULL, 1), "init_xavier_uniform: tensor is NULL");
+    NULL_IN(rapt_init_normal(NULL, 0, 1), "fill_normal: tensor is NULL");
+    rapt_module_free(&add_norm->module);
+}
+
+Test(nn_refusals, recurrent_layers)
+{
+    rapt_gru *gru = rapt_gru_new(4, 5, 1, 0);
+    rapt_lstm *lstm = rapt_lstm_new(4, 5, 1, 0);
+    rapt_tensor *rows = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 4)),
+                *state = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 5)),
+                *starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, 1, 3}),
+                *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){1, 2, 2});
+    NULL_IN(rapt_gru_forward(NULL, x, NULL, NULL), "GRU: the layer is NULL");
+    NULL_IN(rapt_gru_forward(gru, NULL, NULL, NULL), "GRU: the input is NULL");
+    NULL_IN(rapt_gru_forward_padded(NULL, x, lengths, NULL, NULL), "GRU: the layer is NULL");
+    NULL_IN(rapt_gru_forward_padded(gru, NULL, lengths, NULL, NULL), "GRU: the input is NULL");
+    NULL_IN(rapt_gru_forward_padded(gru, x, NULL, NULL, NULL), "GRU: the lengths are NULL");
+    NULL_IN(rapt_gru_forward_packed(NULL, rows, starts, NULL, NULL), "GRU: the layer is NULL");
+    NULL_IN(rapt_gru_forward_packed(gru, NULL, starts, NULL, NULL), "GRU: the input is NULL");
+    NULL_IN(rapt_gru_forward_packed(gru, rows, NULL, NULL, NULL), "GRU: starts is NULL");
+    NULL_IN(rapt_lstm_forward(NULL, x, NULL, NULL, NULL, NULL), "LSTM: the layer is NULL");
+    NULL_IN(rapt_lstm_forward(lstm, NULL, NULL, NULL, NULL, NULL), "LSTM: the input is NULL");
+    NULL_IN(rapt_lstm_forward(lstm, x, state, NULL, NULL, NULL),
+            "LSTM: one of hidden and cell is NULL; both or neither expected");
+    NULL_IN(rapt_lstm_forward(lstm, x, NULL, state, NULL, NULL),
+            "LSTM: one of hidden and cell is NULL; both or neither expected");
+    NULL_IN(rapt_lstm_forward_padded(NULL, x, lengths, NULL, NULL, NULL, NULL), "LSTM: the layer is NULL");
+    NULL_IN(rapt_lstm_forward_packed(NULL, rows, starts, NULL, NULL, NULL, NULL), "LSTM: the layer is NULL");
+    BAD_SHAPE(rapt_gru_forward(gru, rows, NULL, NULL), "GRU: input (T, B, 4) with T of 1 or more expected, not float32 "
+                                                       "[3, 4]; a batch of one has an axis, too (rapt_unsqueeze)");
+    BAD_SHAPE(rapt_gru_forward(gru, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 7)), NULL, NULL),
+              "GRU: input (T, B, 4) with T of 1 or more expected, not float32 [2, 3, 7]");
+    BAD_SHAPE(rapt_gru_forward(gru, x, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 5)), NULL),
+              "state [1, 3, 5] expected, not float32 [2, 3, 5]");
+    BAD_SHAPE(rapt_gru_forward(gru, x, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 2, 5)), NULL),
+              "state [1, 3, 5] expected, not float32 [1, 2, 5]");
+    BAD_SHAPE(rapt_gru_forward(gru, x, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 4)), NULL),
+              "state [1, 3, 5] expected, not float32 [1, 3, 4]");
+    BAD_SHAPE(rapt_gru_forward(gru, x, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 5)), NULL),
+              "state [1, 3, 5] expected, not float32 [3, 5]");
+    BAD_SHAPE(rapt_gru_forward_packed(gru, x, starts, NULL, NULL),
+              "GRU: input (rows, 4) expected, not float32 [2, 3, 4]");
+    BAD_DTYPE(rapt_gru_forward(gru, rapt_cast(x, RAPT_FLOAT64), NULL, NULL),
+              "affine: inputs of float64 and float32; one floating dtype expected (rapt_cast converts, "
+              "rapt_module_cast a whole module)");
+    BAD_DTYPE(rapt_gru_forward(gru, x, rapt_cast(state, RAPT_FLOAT64), NULL),
+              "gru: input 1 is float64, input 0 is float32; one floating dtype expected (rapt_cast converts, "
+              "rapt_module_cast a whole module)");
+    rapt_module_free((rapt_module *)gru);
+    rapt_module_free((rapt_module *)lstm);
+}
+
+Test(nn_refusals, positions)
+{
+    rapt_sinusoidal_positions *sinusoidal = rapt_sinusoidal_positions_new(4, 0);
+    rapt_learned_positions *learned = rapt_learned_positions_new(5, 4, 0);
+    rapt_rotary *rotary = rapt_rotary_new();
+    rapt_tensor *places = tokens, *far = rapt_full(RAPT_INT64, RAPT_SHAPE(2, 3), 9),
+                *half = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 3));
+    NULL_IN(rapt_sinusoidal_positions_forward(NULL, x, 0), "SinusoidalPositions: the layer is NULL");
+    NULL_IN(rapt_sinusoidal_positions_forward(sinusoidal, NULL, 0), "SinusoidalPositions: the input is NULL");
+    NULL_IN(rapt_sinusoidal_positions_forward_at(NULL, x, places), "SinusoidalPositions: the layer is NULL");
+    NULL_IN(rapt_sinusoidal_positions_forward_at(sinusoidal, NULL, places), "SinusoidalPositions: the input is NULL");
+    NULL_IN(rapt_sinusoidal_positions_forward_at(sinusoidal, x, NULL), "SinusoidalPositions: places is NULL");
+    NULL_IN(rapt_learned_positions_forward(NULL, x, 0), "LearnedPositions: the layer is NULL");
+    NULL_IN(rapt_learned_positions_forward(learned, NULL, 0), "LearnedPositions: the input is NULL");
+    NULL_IN(rapt_learned_positions_forward_at(NULL, x, places), "LearnedPositions: the layer is NULL");
+    NULL_IN(rapt_learned_positions_forward_at(learned, NULL, places), "LearnedPositions: the input is NULL");
+    NULL_IN(rapt_learned_positions_forward_at(learned, x, NULL), "LearnedPositions: places is NULL");
+    NULL_IN(rapt_rotary_forward(NULL, x, 0), "Rotary: the layer is NULL");
+    NULL_IN(rapt_rotary_forward(rotary, NULL, 0), "Rotary: the input is NULL");
+    NULL_IN(rapt_rotary_forward_at(NULL, x, places), "Rotary: the layer is NULL");
+    NULL_IN(rapt_rotary_forward_at(rotary, NULL, places), "Rotary: the input is NULL");
+    NULL_IN(rapt_rotary_forward_at(rotary, x, NULL), "Rotary: places is NULL");
+    NULL_IN(rapt_rotate(NULL, 0, 10000, false), "rotate: x is NULL");
+    NULL_IN(rapt_alibi_forward(NULL, RAPT_FLOAT32, 3), "ALiBi: the layer is NULL");
+    NULL_IN(rapt_relative_bias_forward(NULL), "RelativeBias: the layer is NULL");
+    BAD_SHAPE(rapt_sinusoidal_positions_forward(sinusoidal, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 6)), 0),
+              "SinusoidalPositions: input of shape (..., length, 4) expected, not float32 [2, 3, 6]");
+    BAD_SHAPE(rapt_sinusoidal_positions_forward_at(sinusoidal, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 6)), places),
+              "SinusoidalPositions: input of shape (..., length, 4) expected, not float32 [2, 3, 6]");
+    BAD_SHAPE(rapt_learned_positions_forward_at(learned, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 6)), places),
+              "LearnedPositions: input of shape (..., length, 4) expected, not float32 [2, 3, 6]");
+    BAD_SHAPE(rapt_sinusoidal_positions_forward_at(sinusoidal, x, half),
+              "SinusoidalPositions: places float32 [2, 3]; integers that broadcast to float32 [2, 3, 4] without its "
+              "last axis expected");
+    BAD_SHAPE(rapt_learned_positions_forward_at(learned, x, half),
+              "LearnedPositions: places float32 [2, 3]; integers that broadcast to float32 [2, 3, 4] without its last "
+              "axis expected");
+    BAD_SHAPE(
+        rapt_rotary_forward_at(rotary, x, half),
+        "Rotary: places float32 [2, 3]; integers that broadcast to float32 [2, 3, 4] without its last axis expected");
+    BAD_SHAPE(
+        rapt_rotary_forward_at(rotary, x, rapt_zeros(RAPT_INT64, RAPT_SHAPE(2, 3, 4))),
+        "Rotary: places int64 [2, 3, 4]; integers that broadcast to float32 [2, 3, 4] without its last axis expected");
+    BAD_VALUE(rapt_learned_positions_forward_at(learned, x, far),
+              "embed: index 9 at position [0, 0] is out of range; 5 places to choose from");
+    BAD_DTYPE(rapt_rotate(tokens, 0, 10000, false),
+              "floating input of shape (..., length, an even size) expected, not int64 [2, 3]");
+    BAD_SHAPE(rapt_rotate(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 3)), 0, 10000, false),
+              "rotate: floating input of shape (..., length, an even size) expected, not float32 [3, 3]");
+    rapt_module_free(&sinusoidal->module);
+    rapt_module_free(&learned->module);
+    rapt_module_free(&rotary->module);
+}
+
+Test(nn_refusals, modifications)
+{
+    BAD_VALUE(rapt_soft_cap_new(0), "SoftCap: cap 0; a finite number above 0 expected");
+    BAD_VALUE(rapt_soft_cap_new((double)NAN), "SoftCap: cap nan; a finite number above 0 expected");
+    BAD_VALUE(rapt_head_temperature_new(0), "HeadTemperature: 0 heads; 1 or more expected");
+    BAD_VALUE(rapt_alibi_modification_new(0), "ALiBiModification: 0 heads; 1 or more expected");
+    BAD_VALUE(rapt_bucketed_bias_new(0, 8, 20, true), "0 heads; 1 or more expected");
+    BAD_VALUE(rapt_bucketed_bias_new(2, 1, 20, false), "1 buckets; 2 or more expected");
+    BAD_VALUE(rapt_bucketed_bias_new(2, 7, 20, true), "7 buckets; 2 or more for each of two sides expected");
+    BAD_VALUE(rapt_bucketed_bias_new(2, INT64_C(1) << 40, 20, false),
+              "1099511627776 buckets; at most 2147483647 on a side expected");
+    BAD_VALUE(rapt_bucketed_bias_new(2, 8, 2, true),
+              "max_distance 2; more than the 2 positions with a bucket each expected");
+    BAD_VALUE(rapt_learned_bias_new(0, 3), "LearnedBias: 0 heads; 1 or more expected");
+    BAD_VALUE(rapt_learned_bias_new(2, -1), "LearnedBias: reach -1; 0 or more expected");
+    BAD_VALUE(rapt_gaussian_window_new(0, 1, true), "0 heads; 1 or more expected");
+    BAD_VALUE(rapt_gaussian_window_new(2, 0, true), "width 0; a finite number above 0 expected");
+    NULL_IN(rapt_prefix_modification_new(NULL), "Prefix: prefixes int64 (B) expected, not NULL");
+    BAD_SHAPE(rapt_prefix_modification_new(tokens), "Prefix: prefixes int64 (B) expected, not int64 [2, 3]");
+    BAD_SHAPE(rapt_prefix_modification_new(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))),
+              "Prefix: prefixes int64 (B) expected, not float32 [2]");
+    NULL_IN(rapt_modify_scores(NULL, x, 0), "score_modification: the modification is NULL");
+}
+
+Test(nn_refusals, transformers)
+{
+    const rapt_transformer_config config = {.hidden = 4,
+                                            .heads = 2,
+                                            .feed_forward = 5,
+                                            .encoder_layers = 1,
+                                            .decoder_layers = 1};
+    rapt_transformer *t = rapt_transformer_new(&config);
+    NULL_IN(rapt_transformer_new(NULL), "TransformerEncoder: the configuration is NULL");
+    NULL_IN(rapt_transformer_encoder_new(NULL), "TransformerEncoder: the configuration is NULL");
+    NULL_IN(rapt_transformer_decoder_new(NULL), "TransformerDecoder: the configuration is NULL");
+    NULL_IN(rapt_encoder_layer_new(NULL), "EncoderLayer: the configuration is NULL");
+    NULL_IN(rapt_decoder_layer_new(NULL), "DecoderLayer: the configuration is NULL");
+    NULL_IN(rapt_feed_forward_new(NULL), "FeedForward: the configuration is NULL");
+    NULL_IN(rapt_multi_head_attention_new(NULL), "MultiHeadAttention: the configuration is NULL");
+    NULL_IN(rapt_transformer_forward(NULL, x, x, NULL, NULL, NULL), "Transformer: the Transformer is NULL");
+    NULL_IN(rapt_transformer_encoder_forward(NULL, x, NULL, NULL), "TransformerEncoder: the encoder is NULL");
+    NULL_IN(rapt_transformer_encoder_forward(t->encoder, NULL, NULL, NULL), "TransformerEncoder: the input is NULL");
+    NULL_IN(rapt_transformer_decoder_forward(NULL, x, x, NULL, NULL, NULL), "TransformerDecoder: the decoder is NULL");
+    NULL_IN(rapt_transformer_decoder_forward(t->decoder, NULL, x, NULL, NULL, NULL),
+            "TransformerDecoder: the input is NULL");
+    NULL_IN(rapt_encoder_layer_forward(NULL, x, NULL, NULL), "EncoderLayer: the layer is NULL");
+    NULL_IN(rapt_encoder_layer_forward(t->encoder->layers[0], NULL, NULL, NULL), "EncoderLayer: the input is NULL");
+    NULL_IN(rapt_decoder_layer_forward(NULL, x, x, NULL, NULL, NULL), "DecoderLayer: the layer is NULL");
+    NULL_IN(rapt_decoder_layer_forward(t->decoder->layers[0], NULL, x, NULL, NULL, NULL),
+            "DecoderLayer: the input is NULL");
+    NULL_IN(rapt_decoder_layer_forward(t->decoder->layers[0], x, NULL, NULL, NULL, NULL),
+            "MultiHeadAttention: keys and values are NULL, and no cache holds any");
+    NULL_IN(rapt_attention_cache_select(NULL, tokens), "attention_cache_select: cache is NULL");
+    NULL_IN(rapt_decoder_cache_select(NULL, tokens), "DecoderLayer: the cache is NULL");
+    NULL_IN(rapt_multi_head_attention_set_head_mask(NULL, x), "MultiHeadAttention: the layer is NULL");
+    rapt_module_free(&t->module);
+}
+
+Test(nn_refusals, attention)
+{
+    rapt_attention *attention = rapt_dot_product_attention_new(0);
+    rapt_scoring *scoring = rapt_scaled_dot_product_scoring_new();
+    NULL_IN(rapt_attention_new(NULL, 0), "Attention: member '' is NULL");
+    NULL_IN(rapt_attention_forward(NULL, x, x, x, NULL), "Attention: the layer is NULL");
+    NULL_IN(rapt_attention_forward(attention, NULL, x, x, NULL), "Attention: the queries are NULL");
+    NULL_IN(rapt_attention_forward(attention, x, NULL, x, NULL), "Attention: the keys are NULL");
+    NULL_IN(rapt_attention_forward(attention, x, x, NULL, NULL), "Attention: the values are NULL");
+    NULL_IN(rapt_attention_prepare(NULL, x, NULL), "Attention: the layer is NULL");
+    NULL_IN(rapt_attention_prepare(attention, NULL, NULL), "Attention: the keys are NULL");
+    NULL_IN(rapt_attention_pool(NULL, x, x, x, NULL), "Attention: the layer is NULL");
+    NULL_IN(rapt_attention_pool(attention, NULL, x, x, NULL), "Attention: the queries are NULL");
+    NULL_IN(rapt_attention_pool(attention, x, NULL, x, NULL), "Attention: the keys are NULL");
+    NULL_IN(rapt_attention_pool(attention, x, x, NULL, NULL), "Attention: the values are NULL");
+    NULL_IN(rapt_attention_modify(NULL, "a", NULL), "Attention: the layer is NULL");
+    NULL_IN(rapt_attention_learn_sinks(NULL, 2), "Attention: the layer is NULL");
+    NULL_IN(rapt_attention_learn_sigmoid(NULL, 2, 0), "Attention: the layer is NULL");
+    NULL_IN(rapt_score(NULL, x, x), "score: the scoring function is NULL");
+    NULL_IN(rapt_score(scoring, NULL, x), "score: queries is NULL");
+    NULL_IN(rapt_score(scoring, x, NULL), "score: keys is NULL");
+    NULL_IN(rapt_masked_softmax(NULL, NULL), "masked_softmax: scores is NULL");
+    NULL_IN(rapt_masked_sigmoid(NULL, NULL), "masked_sigmoid: scores is NULL");
+    NULL_IN(rapt_mask_seen(RAPT_MASK(.causal = true), NULL), "scores is NULL");
+    NULL_IN(rapt_by_relative_position(NULL, 2, 2, 0, false), "table is NULL");
+    BAD_SHAPE(rapt_by_relative_position(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4)), 2, 2, 0, false),
+              "table (..., 2R + 1) expected, not [4]");
+    BAD_SHAPE(rapt_by_relative_position(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3)), 2, 2, 0, true),
+              "table (..., 2, 2R + 1) expected, not [3]");
+    rapt_module_free(&attention->module);
+    rapt_module_free((rapt_module *)scoring);
+}
