@@ -57,8 +57,6 @@ void rapt_change_scores(const rapt_raw_changes *changes, const rapt_score_tile *
     const rapt_score_changes *all = changes->changes;
     const int64_t bytes = (int64_t)rapt_dtype_size(changes->dtype);
     rapt_score_tile tile = *place;
-    tile.gradient = NULL;
-    tile.old_scores = tile.new_scores = NULL;
     for (int k = 0, first = 0; k <= all->count; k++) {
         if (kept && keeps(all, k)) copy_rows(&tile, bytes, tile.scores, (char *)kept + k * elements * bytes);
         if (k == all->count) break;

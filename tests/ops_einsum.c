@@ -28,6 +28,7 @@ static const struct {
     {"iA,Aj", "iA,Aj->ij"},
     {"iii->i", "iii->i"},
     {"ij,j", "ij,j->i"},
+    {"iiij->ij", "iiij->ij"},
 };
 
 static rapt_tensor *call_einsum(rapt_tensor *const *in, const op_sample *s)
@@ -116,6 +117,7 @@ static const op_sample einsums[] = {
     {.in = {SHAPE(2, 3), SHAPE(3, 2)}, .variant = 18},
     {.in = {SHAPE(3, 3, 3)}, .variant = 19},
     {.in = {SHAPE(3, 1), SHAPE(4)}, .variant = 20},
+    {.in = {SHAPE(2, 2, 2, 3)}, .variant = 21},
     {.in = {SHAPE(3, 0), SHAPE(0, 2)}, .variant = 0},
     {.in = {SHAPE(0, 3), SHAPE(3, 2)}, .variant = 0},
     {.in = {SHAPE(0, 0)}, .variant = 6},

@@ -55,6 +55,14 @@ Test(error_cures, transposed_matrices)
     expect_end(RAPT_ERROR_SHAPE, "leading axes do not broadcast: a is [2, 3, 3], b is [4, 3, 3]");
 }
 
+Test(error_cures, places_of_bad_indices)
+{
+    RAPT_SCOPE;
+    rapt_tensor *indices = rapt_from(RAPT_INT64, RAPT_SHAPE(2, 3), (int64_t[]){0, 1, 2, 3, 7, 0});
+    cr_expect_null(rapt_embed(ones(RAPT_SHAPE(4, 3)), indices));
+    expect_end(RAPT_ERROR_VALUE, "index 7 at position [1, 1] is out of range; 4 places to choose from");
+}
+
 Test(error_cures, targets_of_classes)
 {
     RAPT_SCOPE;

@@ -185,6 +185,10 @@ Test(optimizer, refuses_bad_parameters_and_groups)
     expect_error(RAPT_ERROR_GRAPH, "'constant' is no leaf");
     cr_expect_not(rapt_optimizer_add(optimizer, "", p));
     expect_error(RAPT_ERROR_VALUE, "0 bytes");
+    char long_name[513] = "";
+    memset(long_name, 'n', 512);
+    cr_expect_not(rapt_optimizer_add(optimizer, long_name, p));
+    expect_error(RAPT_ERROR_VALUE, "512 bytes; 1 to 511 expected");
     cr_expect_not(rapt_optimizer_add(optimizer, "none", NULL));
     expect_error(RAPT_ERROR_NULL, "'none' is NULL");
     cr_expect_not(rapt_optimizer_add(optimizer, NULL, p));
