@@ -57,6 +57,20 @@ Test(loader, in_order)
     expect_no_error();
 }
 
+Test(loader, lets_go_of_its_columns)
+{
+    const int64_t before = rapt_memory_get_statistics().live_bytes;
+    rapt_loader *loader;
+    {
+        RAPT_SCOPE;
+        rapt_column columns[] = {numbers(), numbers()};
+        loader = loader_of((rapt_loader_config){.columns = columns, .column_count = 2, .batch_size = 5});
+    }
+    cr_expect_gt(rapt_memory_get_statistics().live_bytes, before);
+    rapt_loader_free(loader);
+    cr_expect_eq(rapt_memory_get_statistics().live_bytes, before);
+}
+
 Test(loader, shuffled_by_seed)
 {
     RAPT_SCOPE;
