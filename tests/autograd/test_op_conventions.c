@@ -349,6 +349,18 @@ Test(op_conventions, rows_that_nobody_chose_have_no_gradient)
     cr_expect_eq(wrong, 0);
 }
 
+Test(op_conventions, reshape_shares_memory_where_strides_allow)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_slice(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(4, 6)), 1, 0, 3, 1), *y;
+    const int64_t shapes[][3] = {{4, 3, 1}, {1, 4, 3}, {2, 2, 3}, {4, 1, 3}};
+    for (int i = 0; i < 4; i++) {
+        cr_assert(y = rapt_reshape(x, 3, shapes[i]), "%s", rapt_error());
+        cr_expect(rapt_data(y) == rapt_data(x), "shape %d", i);
+    }
+    cr_expect(rapt_data(rapt_reshape(x, RAPT_SHAPE(2, 6))) != rapt_data(x));
+}
+
 Test(op_conventions, joining_nothing)
 {
     RAPT_SCOPE;

@@ -199,6 +199,42 @@ Test(profile, reports_ops_and_modules)
     rapt_module_free(&model->module);
 }
 
+typedef struct outer_module {
+    rapt_module module;
+    rapt_module *part;
+} outer_module;
+
+static rapt_tensor *outer_forward(rapt_module *module, rapt_tensor *x)
+{
+    return rapt_tanh(rapt_module_forward(((outer_module *)module)->part, x));
+}
+
+/* What the report says of the time of a module in hundredths: its own, and with those below. */
+static void shares_of(const char *text, const char *path, double *own, double *with_those_below)
+{
+    const char *line = strstr(text, path);
+    cr_assert(line && sscanf(line + strlen(path), "%*f %*f %lf%% %lf%%", own, with_those_below) == 2, "%s", text);
+}
+
+Test(profile, reports_a_module_with_those_below)
+{
+    RAPT_SCOPE;
+    static const rapt_module_class kind = {.name = "Outer", .forward = outer_forward};
+    outer_module *outer = rapt_module_new(sizeof *outer, &kind);
+    outer->part = rapt_module_add_child(&outer->module, "part", rapt_activation_new("Exp", rapt_exp));
+    cr_assert(rapt_module_finish(&outer->module));
+    cr_assert(rapt_profile_start(NULL));
+    rapt_module_forward(&outer->module, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1000, 1000)));
+    cr_assert(rapt_profile_stop());
+    char *text = report();
+    double own, part, all, of_part;
+    shares_of(text, "\nOuter ", &own, &all);
+    shares_of(text, "\nOuter part ", &part, &of_part);
+    cr_expect(own > 0 && part > 0 && fabs(own + part - all) < 0.2 && part == of_part, "%s", text);
+    free(text);
+    rapt_module_free(&outer->module);
+}
+
 /* --- threads --- */
 
 static void *run_model(void *steps)
