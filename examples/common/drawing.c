@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -198,7 +199,7 @@ static struct outcome draw_in_child(const struct picture *p)
     }
     const pid_t child = fork();
     if (child == 0) {
-        alarm(SECONDS_OF_A_PICTURE);
+        setrlimit(RLIMIT_CPU, &(struct rlimit){SECONDS_OF_A_PICTURE, SECONDS_OF_A_PICTURE + 1});
         outcome = draw_picture(p);
         _exit(write(ends[1], &outcome, sizeof outcome) != (ssize_t)sizeof outcome);
     }

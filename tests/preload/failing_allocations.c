@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +22,9 @@ static const char usage[] = "usage: failing_allocations --preload FAILING_MALLOC
                             "  --timed TEXT     lines with it print times, which are others in each run\n"
                             "  --leaks LIBRARY  a leak checker, preloaded too\n";
 
-enum { SECONDS_OF_A_RUN = 120, FAILURES_SHOWN = 10, COMPLAINT_SHOWN = 1500, SUCCESS = 0, FAILURE = 1 };
+/* A run may compute so long, and wait so long, on a machine that others keep busy. */
+enum { SECONDS_OF_A_RUN = 120, SECONDS_OF_WAITING = 1200 };
+enum { FAILURES_SHOWN = 10, COMPLAINT_SHOWN = 1500, SUCCESS = 0, FAILURE = 1 };
 
 static struct {
     const char *interposer, *leak_checker, *from, *timed;
@@ -58,7 +61,8 @@ static void become_program(const struct failure *failure)
         (failure->for_good && setenv("RAPT_FAIL_ON", "1", 1)) ||
         (failure->early && setenv("RAPT_FAIL_EARLY", "1", 1)) || chdir(path_of("run", "")))
         _exit(126);
-    alarm(SECONDS_OF_A_RUN);
+    setrlimit(RLIMIT_CPU, &(struct rlimit){SECONDS_OF_A_RUN, SECONDS_OF_A_RUN + 1});
+    alarm(SECONDS_OF_WAITING);
     execv(given.program[0], given.program);
     _exit(127);
 }
