@@ -3,8 +3,9 @@
  *
  *     numerics_rows [rows [seed]]
  *
- * Compares float32 with long double and prints the largest error of each op, in units of 2⁻²⁴ of the number that its
- * column "of" has: y is the result, w a softmax, v what attention weighs. Fails beyond 8 of them. */
+ * Compares float32 with long double, or as numerics_rows_quad with numbers of 113 bits, and prints the largest error of
+ * each op, in units of 2⁻²⁴ of the number that its column "of" has: y is the result, w a softmax, v what attention
+ * weighs. Fails beyond 8 of them. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -14,6 +15,15 @@
 #include <string.h>
 
 #include <rapt.h>
+
+#ifdef WITH_QUADMATH
+#include <quadmath.h>
+typedef __float128 real;
+#define REAL(function) function##q
+#else
+typedef long double real;
+#define REAL(function) function##l
+#endif
 
 enum { most = 100000, elements = 1 << 14, kinds = 8 };
 static const double limit = 8;
@@ -65,36 +75,46 @@ typedef struct row {
     int64_t n, target;
     const float *x, *v; /* v: numbers to weigh */
     bool infinite;
-    long double max, sum_exp, sum, sum_magnitudes, mean, square_sum, squares, weighted, weighted_unit;
+    real max, sum_exp, sum, sum_magnitudes, mean, square_sum, squares, weighted, weighted_unit;
 } row;
+
+/* Long double's own are slow, and double's 2²⁹ times finer than what is measured. */
+static real exponential(real x)
+{
+#ifdef WITH_QUADMATH
+    return expq(x);
+#else
+    return (real)exp((double)x);
+#endif
+}
 
 static void measure(row *r)
 {
-    r->max = -(long double)INFINITY;
+    r->max = -(real)INFINITY;
     r->sum_exp = r->sum = r->sum_magnitudes = r->square_sum = r->squares = r->weighted = r->weighted_unit = 0;
     r->infinite = false;
     for (int64_t i = 0; i < r->n; i++) {
-        const long double x = (long double)r->x[i];
+        const real x = (real)r->x[i];
         r->max = x > r->max ? x : r->max;
         r->infinite = r->infinite || isinf(r->x[i]);
         r->sum += x;
-        r->sum_magnitudes += fabsl(x);
+        r->sum_magnitudes += REAL(fabs)(x);
         r->square_sum += x * x;
     }
-    r->mean = r->sum / (long double)r->n;
+    r->mean = r->sum / (real)r->n;
     for (int64_t i = 0; i < r->n; i++) {
-        const long double x = (long double)r->x[i], e = (long double)exp((double)(x - r->max));
+        const real x = (real)r->x[i], e = exponential(x - r->max);
         r->sum_exp += e;
         r->squares += (x - r->mean) * (x - r->mean);
-        r->weighted += e * (long double)r->v[i];
-        if (e > 0) r->weighted_unit += e * (1 + fabsl(x)) * fabsl((long double)r->v[i]);
+        r->weighted += e * (real)r->v[i];
+        if (e > 0) r->weighted_unit += e * (1 + REAL(fabs)(x)) * REAL(fabs)((real)r->v[i]);
     }
 }
 
 /* --- the ops: what they give, and what they should for element i, known to how much --- */
 
 typedef struct exact {
-    long double value, unit;
+    real value, unit;
 } exact;
 
 static rapt_tensor *targets, *values;
@@ -102,21 +122,21 @@ static const double epsilon = 1e-5;
 
 static exact softmax(const row *r, int64_t i)
 {
-    const long double distance = (long double)r->x[i] - r->max, w = (long double)exp((double)distance) / r->sum_exp;
+    const real distance = (real)r->x[i] - r->max, w = exponential(distance) / r->sum_exp;
     return (exact){w, isinf(r->x[i]) ? 1 : w * (1 - distance) + 0x1p-126L};
 }
 
 static exact log_softmax(const row *r, int64_t i)
 {
-    const long double y = (long double)r->x[i] - r->max - logl(r->sum_exp);
-    return (exact){y, fabsl(y) + 1};
+    const real y = (real)r->x[i] - r->max - REAL(log)(r->sum_exp);
+    return (exact){y, REAL(fabs)(y) + 1};
 }
 
 static exact logsumexp(const row *r, int64_t i)
 {
     (void)i;
-    const long double y = r->max + logl(r->sum_exp);
-    return (exact){y, fabsl(y) + 1};
+    const real y = r->max + REAL(log)(r->sum_exp);
+    return (exact){y, REAL(fabs)(y) + 1};
 }
 
 static exact cross_entropy(const row *r, int64_t i)
@@ -131,46 +151,47 @@ static exact cross_entropy(const row *r, int64_t i)
 static exact sum(const row *r, int64_t i)
 {
     (void)i;
-    return (exact){r->sum, fabsl(r->sum) + 0x1p-29L * (long double)r->n * r->sum_magnitudes + 0x1p-126L};
+    return (exact){r->sum, REAL(fabs)(r->sum) + 0x1p-29L * (real)r->n * r->sum_magnitudes + 0x1p-126L};
 }
 
 static exact mean(const row *r, int64_t i)
 {
     const exact e = sum(r, i);
-    return (exact){r->mean, e.unit / (long double)r->n + 0x1p-126L};
+    return (exact){r->mean, e.unit / (real)r->n + 0x1p-126L};
 }
 
 static exact var(const row *r, int64_t i)
 {
     (void)i;
-    const long double y = r->squares / (long double)r->n;
+    const real y = r->squares / (real)r->n;
     return (exact){y, y + 0x1p-29L * r->mean * r->mean * 0x1p-24L + 0x1p-126L};
 }
 
 static exact standard_deviation(const row *r, int64_t i)
 {
     const exact e = var(r, i);
-    return (exact){sqrtl(e.value), sqrtl(e.unit) + 0x1p-126L};
+    return (exact){REAL(sqrt)(e.value), REAL(sqrt)(e.unit) + 0x1p-126L};
 }
 
 static exact norm(const row *r, int64_t i)
 {
     (void)i;
-    const long double y = sqrtl(r->square_sum);
+    const real y = REAL(sqrt)(r->square_sum);
     return (exact){y, y + 0x1p-126L};
 }
 
 static exact layer_normalize(const row *r, int64_t i)
 {
-    const long double distance = (long double)r->x[i] - r->mean;
-    const long double deviation = sqrtl(r->squares / (long double)r->n + (long double)epsilon);
-    return (exact){distance / deviation, (fabsl(distance) + 0x1p-29L * fabsl(r->mean)) / deviation + 0x1p-126L};
+    const real distance = (real)r->x[i] - r->mean;
+    const real deviation = REAL(sqrt)(r->squares / (real)r->n + (real)epsilon);
+    return (exact){distance / deviation,
+                   (REAL(fabs)(distance) + 0x1p-29L * REAL(fabs)(r->mean)) / deviation + 0x1p-126L};
 }
 
 static exact rms_normalize(const row *r, int64_t i)
 {
-    const long double y = (long double)r->x[i] / sqrtl(r->square_sum / (long double)r->n + (long double)epsilon);
-    return (exact){y, fabsl(y) + 0x1p-126L};
+    const real y = (real)r->x[i] / REAL(sqrt)(r->square_sum / (real)r->n + (real)epsilon);
+    return (exact){y, REAL(fabs)(y) + 0x1p-126L};
 }
 
 static exact attention(const row *r, int64_t i)
@@ -237,7 +258,7 @@ static op ops[] = {
 };
 enum { op_count = sizeof ops / sizeof *ops };
 
-static long double within_floats(long double x)
+static real within_floats(real x)
 {
     return x > 0x1p128L ? 0x1p128L : x < -0x1p128L ? -0x1p128L : x;
 }
@@ -245,11 +266,11 @@ static long double within_floats(long double x)
 static void compare(op *o, const row *r, int kind, int64_t i, float found)
 {
     const exact e = o->reference(r, i);
-    const long double expected = within_floats(e.value), unit = e.unit < expected ? fabsl(expected) : e.unit;
-    const long double distance = fabsl(within_floats((long double)found) - expected);
+    const real expected = within_floats(e.value), unit = e.unit < expected ? REAL(fabs)(expected) : e.unit;
+    const real distance = REAL(fabs)(within_floats((real)found) - expected);
     /* half a unit in the last place of a denormal is nobody's fault */
-    const long double error = distance <= 0x1p-149L ? 0 : distance / unit * 0x1p24L;
-    if (!(error <= (long double)o->worst)) {
+    const real error = distance <= 0x1p-149L ? 0 : distance / unit * 0x1p24L;
+    if (!(error <= (real)o->worst)) {
         o->worst = isnan(error) ? (double)INFINITY : (double)error;
         o->at_value = (double)e.value, o->at_found = (double)found, o->at_kind = kind, o->at_n = r->n;
     }
