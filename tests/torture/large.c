@@ -184,6 +184,20 @@ static void gradient(void)
     EXPECT(near(at(rapt_gradient(row), 0, columns - 1), (double)rows * cos(at(row, 0, columns - 1)), 1e-5));
 }
 
+/* --- views, which take no memory, and what is true of them, 2.1 GB --- */
+
+static void views(void)
+{
+    rapt_tensor *row = row_of(RAPT_FLOAT32), *x = rows_of(row), *exact = rapt_cast(row, RAPT_FLOAT64);
+    EXPECT(near(rapt_item(rapt_sum(x, RAPT_ALL_AXES, false)),
+                rapt_item(rapt_sum(exact, RAPT_ALL_AXES, false)) * (double)rows, 1e-6));
+    EXPECT(rapt_item(rapt_max(x, RAPT_ALL_AXES, false)) == rapt_item(rapt_max(row, RAPT_ALL_AXES, false)));
+    EXPECT(near(rapt_item(rapt_norm(x, 2, RAPT_ALL_AXES, false)),
+                rapt_item(rapt_norm(exact, 2, RAPT_ALL_AXES, false)) * sqrt((double)rows), 1e-6));
+    EXPECT(near(at(rapt_mean(x, RAPT_AXES(0), true), 0, 9), at(row, 0, 9), 1e-6));
+    EXPECT(has_rows(rapt_greater_scalar(x, 0), rapt_greater_scalar(row, 0)));
+}
+
 /* --- bool and bytes, 2.1 GB --- */
 
 static void truths(void)
@@ -248,6 +262,7 @@ static const struct {
     {"bytes", bytes},
     {"flipped", flipped},
     {"transposed", transposed},
+    {"views", views},
     {"file", file},
     {"elementwise", elementwise},
     {"broadcast", broadcast},
