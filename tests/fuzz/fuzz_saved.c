@@ -22,7 +22,7 @@ static void free_run(void)
 {
     rapt_average_free(run.average);
     rapt_optimizer_free(run.adam);
-    if (run.layer) rapt_module_free(&run.layer->module);
+    rapt_module_free(&run.layer->module);
 }
 
 static void read_weights(float weights[3])

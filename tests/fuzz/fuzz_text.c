@@ -96,13 +96,13 @@ static void read_command_line(char *text)
     const char *string = NULL;
     int choice = 0;
     const struct command_option options[] = {
-        {.name = "flag", .help = "on", .flag = &flag},
+        {.name = "--flag", .help = "on", .flag = &flag},
         {.help = "more"},
-        {.name = "integer", .help = "a number", .integer = &integer, .integer_range = {1, 9}},
-        {.name = "any", .help = "any number", .integer = &any},
-        {.name = "real", .help = "a number", .real = &real, .real_range = {0, 1}},
-        {.name = "string", .help = "a text", .string = &string, .flag = &has_string, .is_optional = true},
-        {.name = "choice", .help = "one of them", .choice = &choice, .choices = choices},
+        {.name = "--integer", .help = "a number", .integer = &integer, .integer_range = {1, 9}},
+        {.name = "--any", .help = "any number", .integer = &any},
+        {.name = "--real", .help = "a number", .real = &real, .real_range = {0, 1}},
+        {.name = "--string", .help = "a text", .string = &string, .flag = &has_string, .is_optional = true},
+        {.name = "--choice", .help = "one of them", .choice = &choice, .choices = choices},
         {0},
     };
     const struct command_line line = {.program = "fuzz", .summary = "A program.", .options = options};
