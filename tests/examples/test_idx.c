@@ -73,5 +73,5 @@ Test(idx, sentence)
     cr_redirect_stderr();
     cr_expect_null(idx_read("test", "/nowhere", 1, &size));
     fflush(stderr);
-    cr_expect_stderr_eq_str("test: cannot read /nowhere: No such file or directory\n");
+    cr_assert_stderr_eq_str("test: cannot read /nowhere: No such file or directory\n");
 }
