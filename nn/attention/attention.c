@@ -172,7 +172,8 @@ rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys
 {
     rapt_tensor *seen_keys, *finite;
     const bool packed = lacks_batch(mask, NULL);
-    if (!check_layer(attention) || !check_tensor("keys", keys, 0, packed)) return NULL;
+    if (rapt_was_freed(kind.name, attention) || !check_layer(attention) || !check_tensor("keys", keys, 0, packed))
+        return NULL;
     RAPT_SCOPE;
     if (packed && !(keys = rapt_unsqueeze(keys, 0))) return NULL;
     if (!rapt_find_keys_that_may_be_seen(kind.name, keys, mask, &seen_keys)) return NULL;

@@ -69,6 +69,73 @@ Test(freed_objects, module)
     rapt_module_free(&parent->module);
 }
 
+/* The layer, when it is gone; what else the call is given does not matter then. */
+#define GONE_LAYER(type, make, call)                                                                                   \
+    do {                                                                                                               \
+        rapt_##type *gone = make;                                                                                      \
+        cr_assert_not_null(gone, "%s", rapt_error());                                                                  \
+        rapt_module_free((rapt_module *)gone);                                                                         \
+        cr_expect_not(call);                                                                                           \
+        expect_error(RAPT_ERROR_GONE, " is gone: it was freed");                                                       \
+    } while (0)
+
+static const rapt_bahdanau_config translator = {.vocabulary = 5, .embedding = 3, .hidden = 4, .layers = 1};
+static const rapt_gpt_config gpt_config = {.vocabulary = 5, .context = 4, .hidden = 4, .layers = 1, .heads = 2};
+static const rapt_transformer_config parts = {.hidden = 4,
+                                              .heads = 2,
+                                              .feed_forward = 5,
+                                              .encoder_layers = 1,
+                                              .decoder_layers = 1};
+static const rapt_multi_head_attention_config heads = {.hidden = 4, .heads = 2};
+
+Test(freed_objects, layers_and_models)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4)), *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(2, 3));
+    GONE_LAYER(attention, rapt_dot_product_attention_new(0), rapt_attention_forward(gone, x, x, x, NULL));
+    GONE_LAYER(attention, rapt_dot_product_attention_new(0), rapt_attention_prepare(gone, x, NULL));
+    GONE_LAYER(attention, rapt_dot_product_attention_new(0), rapt_attention_pool(gone, x, x, x, NULL));
+    GONE_LAYER(multi_head_attention, rapt_multi_head_attention_new(&heads),
+               rapt_multi_head_attention_forward(gone, x, x, x, NULL, NULL));
+    GONE_LAYER(gru, rapt_gru_new(4, 2, 1, 0), rapt_gru_forward(gone, x, NULL, NULL));
+    GONE_LAYER(gru, rapt_gru_new(4, 2, 1, 0), rapt_gru_forward_padded(gone, x, tokens, NULL, NULL));
+    GONE_LAYER(gru, rapt_gru_new(4, 2, 1, 0), rapt_gru_forward_packed(gone, x, tokens, NULL, NULL));
+    GONE_LAYER(lstm, rapt_lstm_new(4, 2, 1, 0), rapt_lstm_forward(gone, x, NULL, NULL, NULL, NULL));
+    GONE_LAYER(sinusoidal_positions, rapt_sinusoidal_positions_new(4, 0),
+               rapt_sinusoidal_positions_forward(gone, x, 0));
+    GONE_LAYER(sinusoidal_positions, rapt_sinusoidal_positions_new(4, 0),
+               rapt_sinusoidal_positions_forward_at(gone, x, tokens));
+    GONE_LAYER(learned_positions, rapt_learned_positions_new(5, 4, 0), rapt_learned_positions_forward(gone, x, 0));
+    GONE_LAYER(learned_positions, rapt_learned_positions_new(5, 4, 0),
+               rapt_learned_positions_forward_at(gone, x, tokens));
+    GONE_LAYER(add_norm, rapt_add_norm_new(4, RAPT_BIAS, 0), rapt_add_norm_forward(gone, x, x));
+    GONE_LAYER(encoder_layer, rapt_encoder_layer_new(&parts), rapt_encoder_layer_forward(gone, x, NULL, NULL));
+    GONE_LAYER(decoder_layer, rapt_decoder_layer_new(&parts), rapt_decoder_layer_forward(gone, x, x, NULL, NULL, NULL));
+    GONE_LAYER(transformer_encoder, rapt_transformer_encoder_new(&parts),
+               rapt_transformer_encoder_forward(gone, x, NULL, NULL));
+    GONE_LAYER(transformer_decoder, rapt_transformer_decoder_new(&parts),
+               rapt_transformer_decoder_forward(gone, x, x, NULL, NULL, NULL));
+    GONE_LAYER(transformer, rapt_transformer_new(&parts), rapt_transformer_forward(gone, x, x, NULL, NULL, NULL));
+    GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_forward(gone, tokens, NULL));
+    GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_loss(gone, tokens, tokens, NULL));
+    GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_forward_packed(gone, tokens, tokens));
+    GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_loss_packed(gone, tokens, tokens, tokens, NULL));
+    rapt_tensor *state;
+    GONE_LAYER(bahdanau_encoder, rapt_bahdanau_encoder_new(&translator),
+               rapt_bahdanau_encoder_forward(gone, tokens, &state));
+    GONE_LAYER(bahdanau_encoder, rapt_bahdanau_encoder_new(&translator),
+               rapt_bahdanau_encoder_forward_packed(gone, tokens, tokens, &state));
+    rapt_bahdanau_state begun = {.keys = x, .values = x, .hidden = x};
+    GONE_LAYER(bahdanau_decoder, rapt_bahdanau_decoder_new(&translator),
+               rapt_bahdanau_decoder_forward(gone, tokens, &begun, NULL));
+    GONE_LAYER(bahdanau_decoder, rapt_bahdanau_decoder_new(&translator),
+               rapt_bahdanau_decoder_loss(gone, tokens, &begun, tokens, NULL));
+    GONE_LAYER(bahdanau_decoder, rapt_bahdanau_decoder_new(&translator),
+               rapt_bahdanau_decoder_forward_packed(gone, tokens, tokens, &begun));
+    GONE_LAYER(bahdanau_decoder, rapt_bahdanau_decoder_new(&translator),
+               rapt_bahdanau_decoder_loss_packed(gone, tokens, tokens, &begun, tokens, NULL));
+}
+
 Test(freed_objects, list_of_tensors)
 {
     rapt_linear *linear = rapt_linear_new(2, 2, RAPT_BIAS);
@@ -81,8 +148,7 @@ Test(freed_objects, list_of_tensors)
 Test(freed_objects, cache_of_a_gpt)
 {
     RAPT_SCOPE;
-    rapt_gpt *gpt =
-        rapt_gpt_new(&(rapt_gpt_config){.vocabulary = 5, .context = 4, .hidden = 4, .layers = 1, .heads = 2});
+    rapt_gpt *gpt = rapt_gpt_new(&gpt_config);
     rapt_gpt_cache *gone = rapt_gpt_cache_new(gpt);
     rapt_tensor *rows = rapt_zeros(RAPT_INT64, RAPT_SHAPE(1));
     rapt_gpt_cache_free(gone);
