@@ -14,7 +14,7 @@ static void count_freed(rapt_module *module)
 
 static const rapt_module_class node_kind = {.name = "Node", .destroy = count_freed};
 
-static rapt_module *node_new(void)
+static inline rapt_module *node_new(void)
 {
     rapt_module *node = rapt_module_new(sizeof *node, &node_kind);
     cr_assert_not_null(node, "%s", rapt_error());

@@ -4,6 +4,8 @@
 #include <glob.h>
 #include <stdio.h>
 
+#include "memory_trials.h"
+
 #include "failing_malloc.h"
 
 static const rapt_bahdanau_config bahdanau = {.vocabulary = 5,
@@ -90,19 +92,19 @@ static void *make_prefix_modification(void)
 
 static void *make_attention(void)
 {
-    rapt_module *node = node_new();
+    rapt_module *node = rapt_module_new(sizeof *node, &node_kind);
     return around(node, rapt_attention_new(rapt_bilinear_scoring_new(2, 3), 0.1));
 }
 
 static void *make_sequential(void)
 {
-    rapt_module *node = node_new();
+    rapt_module *node = rapt_module_new(sizeof *node, &node_kind);
     return around(node, RAPT_SEQUENTIAL(make_linear(), make_activation(), make_linear(), make_dropout()));
 }
 
 static void *make_multi_head(void)
 {
-    rapt_module *node = node_new();
+    rapt_module *node = rapt_module_new(sizeof *node, &node_kind);
     return around(node,
                   rapt_multi_head_attention_new(&(rapt_multi_head_attention_config){
                       .hidden = 4, .heads = 2, .bias = true, .pooling = rapt_additive_attention_new(2, 2, 3, 0)}));
@@ -234,6 +236,59 @@ Test(every_constructor, without_memory_of_the_c_library_gives_an_error)
         expect_no_error();
         rapt_module_free(module);
     }
+}
+
+static void *(*constructor)(void);
+
+static bool makes_module(void)
+{
+    rapt_module *module = constructor();
+    rapt_module_free(module);
+    return module && !rapt_error(); /* without its own pooling, attention of several heads takes the default */
+}
+
+Test(every_constructor, without_memory_of_the_system_gives_an_error_too)
+{
+    for (size_t i = 0; i < constructor_count; i++) {
+        constructor = constructors[i].make;
+        try_all_failures(constructors[i].name, makes_module);
+    }
+}
+
+/* Other kinds of layers of the table, which are described by other words. */
+MAKER(plain_gru, rapt_gru_new(2, 3, 1, 0))
+MAKER(one_sided_bias, rapt_bucketed_bias_new(2, 8, 20, false))
+MAKER(fixed_window, rapt_gaussian_window_new(2, 3, false))
+MAKER(plain_conv2d, rapt_conv2d_layer_new(4, 2, (int64_t[]){3, 2}, NULL, RAPT_NO_BIAS))
+MAKER(scoring_of_keys, rapt_relative_scoring_new(2, 0, 4))
+
+static void expect_printed(const char *name, void *(*make)(void), const char *words)
+{
+    RAPT_SCOPE;
+    char text[8192] = "";
+    FILE *stream = fmemopen(text, sizeof text, "w");
+    rapt_module *module = make();
+    cr_expect(rapt_module_print(module, stream), "%s: %s", name, rapt_error());
+    fclose(stream);
+    cr_expect(strncmp(text, module->kind->name, strlen(module->kind->name)) == 0 && strstr(text, words), "%s: %s", name,
+              text);
+    rapt_module_free(module);
+}
+
+Test(every_constructor, makes_what_can_be_printed)
+{
+    for (size_t i = 0; i < constructor_count; i++) expect_printed(constructors[i].name, constructors[i].make, "");
+    expect_printed("GRU", make_gru, "2 layers");
+    expect_printed("GRU", make_plain_gru, "1 layer,");
+    expect_printed("GRU", make_bidirectional_gru, "bidirectional");
+    expect_printed("BucketedBias", make_bucketed_bias, "bidirectional");
+    expect_printed("BucketedBias", make_one_sided_bias, "8 buckets");
+    expect_printed("GaussianWindow", make_gaussian_window, "2 heads, learned");
+    expect_printed("GaussianWindow", make_fixed_window, "2 heads");
+    expect_printed("Conv2d", make_conv2d_layer, "3 x 2, bias");
+    expect_printed("Conv2d", make_plain_conv2d, "3 x 2");
+    expect_printed("RelativeScoring", make_relative_scoring, "reach 4, values");
+    expect_printed("RelativeScoring", make_scoring_of_keys, "reach 4");
 }
 
 /* --- bad numbers --- */
