@@ -90,7 +90,7 @@ Test(matrix_optimizers, muon_leaves_to_adamw_what_it_is_told)
     RAPT_SCOPE;
     rapt_optimizer *m =
         rapt_muon_new(NULL, &(rapt_muon_config){.learning_rate = 0.02,
-                                                .adamw = {.learning_rate = 0.004, .weight_decay = RAPT_ZERO}});
+                                                .adamw = {.learning_rate = 0.004, .weight_decay = 0.1}});
     rapt_tensor *embedding = add_parameter(m, "embedding.weight", rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 2)));
     rapt_tensor *bias = add_parameter(m, "bias", rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2)));
     cr_expect_not(rapt_muon_by_adamw(m, "head*"));
@@ -105,9 +105,9 @@ Test(matrix_optimizers, muon_leaves_to_adamw_what_it_is_told)
     give_gradient_of(embedding, 3);
     give_gradient_of(bias, 3);
     cr_assert(rapt_optimizer_step(m), "%s", rapt_error());
-    /* Adam's first step is as long as its learning rate. */
-    cr_expect_float_eq(rapt_at(embedding, (int64_t[]){1, 1}), 1 - 0.002, 1e-9);
-    cr_expect_float_eq(element(bias, 0), 1 - 0.25, 1e-8);
+    /* Adam's first step is as long as its learning rate, and weights decay by a tenth of it. */
+    cr_expect_float_eq(rapt_at(embedding, (int64_t[]){1, 1}), 1 - 0.0002 - 0.002, 1e-9);
+    cr_expect_float_eq(element(bias, 0), 1 - 0.025 - 0.25, 1e-8);
     cr_expect_str_eq(shape_of(m, "embedding.weight.exp_avg"), "float64 [2, 2]");
     cr_expect_not(rapt_muon_by_adamw(m, "bias"));
     expect_error(RAPT_ERROR_VALUE, "before the first");
