@@ -28,6 +28,8 @@ assert any(event['args']['in'].startswith('float32 [') for event in events)
 assert any(event['args']['flops'] > 0 for event in events)
 PYTHON
 
+RAPT_PROFILE=1 "$program" 2> report > /dev/null
+grep -q '^outside ' report
 RAPT_PROFILE=yes "$program" 2> complaint > /dev/null
 grep -q "RAPT_PROFILE is 'yes'; 1, or the name of a file that ends in .json, expected" complaint
 RAPT_PROFILE=/nowhere/at/all.json "$program" 2> complaint > /dev/null

@@ -241,6 +241,27 @@ Test(gradcheck, of_any_number_of_inputs)
     }
 }
 
+static rapt_tensor *call_first(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return rapt_mul(inputs[0], inputs[0]);
+}
+
+Test(gradcheck, inputs_may_be_of_no_use)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(RAPT_FLOAT64, 0, 2, 1);
+    rapt_tensor *inputs[] = {x, rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 3))),
+                             rapt_require_gradient(rapt_ones(RAPT_FLOAT64, 0, NULL))};
+    for (int mode = 0; mode < 4; mode++) {
+        rapt_gradcheck_options options = {.second_order = mode & 1, .random_projection = mode & 2};
+        rapt_gradcheck_result result = rapt_gradcheck("first", call_first, 3, inputs, &options);
+        cr_expect(result.passed, "mode %d: %s", mode, result.message);
+        if (!options.random_projection) cr_expect_eq(result.checked, mode ? 11 * 9 : 9 * 2, "%d", (int)result.checked);
+    }
+    expect_no_error();
+}
+
 Test(gradcheck, inputs_have_the_callers_names)
 {
     RAPT_SCOPE;

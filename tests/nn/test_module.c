@@ -1,6 +1,8 @@
 /* Modules: their members and the names of these. */
 #include "module_tree.h"
 
+#include "nn/entry.h"
+
 Test(module, members_are_shared)
 {
     const int64_t before = live_bytes();
@@ -55,6 +57,18 @@ Test(module, names_that_grow_too_long_are_an_error)
     cr_expect_eq(rapt_module_parameter_count(root), 1, "511 bytes fit");
     rapt_module_free(root);
     expect_no_error();
+}
+
+Test(module, names_end_where_their_room_does)
+{
+    char name[2 * RAPT_NAME_SIZE];
+    memset(name, 'n', sizeof name);
+    rapt_module *root = node_new();
+    rapt_module_add_child(root, "child", node_new());
+    cr_expect_eq(rapt_module_append_name(root, &root->entries[0], name, RAPT_NAME_SIZE - 3), -1);
+    expect_error(RAPT_ERROR_VALUE, "longer than 511");
+    for (size_t i = RAPT_NAME_SIZE; i < sizeof name; i++) cr_assert_eq(name[i], 'n');
+    rapt_module_free(root);
 }
 
 Test(module, forward)

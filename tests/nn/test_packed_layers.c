@@ -74,18 +74,20 @@ Test(packed_layers, multi_head_attention)
         rapt_multi_head_attention *m = rapt_multi_head_attention_new(&config);
         cr_assert(m && rapt_module_cast(&m->module, RAPT_FLOAT64), "%s", rapt_error());
         rapt_tensor *x = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(all_rows, hidden)),
-                    *source = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(source_rows, hidden)), *alone[2 * sequences];
+                    *source = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(source_rows, hidden)),
+                    *values = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(source_rows, hidden)), *alone[2 * sequences];
         rapt_mask self = {.starts = starts_of(lengths), .causal = true, .offset = variant == 1 ? 2 : 0};
         rapt_mask cross = {.starts = self.starts, .key_starts = starts_of(source_lengths)};
         rapt_tensor *y = rapt_multi_head_attention_forward(m, x, x, x, &self, NULL);
-        rapt_tensor *z = rapt_multi_head_attention_forward(m, x, source, source, &cross, NULL);
+        rapt_tensor *z = rapt_multi_head_attention_forward(m, x, source, values, &cross, NULL);
         cr_assert(y && z, "%s", rapt_error());
         expect_shape(y, RAPT_SHAPE(all_rows, hidden));
         for (int b = 0; b < sequences; b++) {
-            rapt_tensor *one = sequence(x, lengths, b), *other = sequence(source, source_lengths, b);
+            rapt_tensor *one = sequence(x, lengths, b), *other = sequence(source, source_lengths, b),
+                        *third = sequence(values, source_lengths, b);
             alone[b] = rapt_multi_head_attention_forward(m, one, one, one,
                                                          RAPT_MASK(.causal = true, .offset = self.offset), NULL);
-            alone[sequences + b] = rapt_multi_head_attention_forward(m, one, other, other, NULL, NULL);
+            alone[sequences + b] = rapt_multi_head_attention_forward(m, one, other, third, NULL, NULL);
             cr_expect_leq(difference(sequence(y, lengths, b), alone[b]), 1e-14, "variant %d", variant);
             cr_expect_leq(difference(sequence(z, lengths, b), alone[sequences + b]), 1e-14, "variant %d", variant);
         }

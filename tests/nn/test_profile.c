@@ -127,6 +127,18 @@ Test(profile, sums_are_the_time_of_the_clock)
 }
 
 /* 2 m n k forward, and twice that backward */
+Test(profile, time_goes_on_while_it_runs)
+{
+    RAPT_SCOPE;
+    cr_assert(rapt_profile_start(NULL), "%s", rapt_error());
+    rapt_tanh(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    const double begin = now();
+    while (now() - begin < 0.002) {
+    }
+    cr_expect_geq(rapt_profile_get_times().all, 0.002);
+    cr_expect(rapt_profile_stop());
+}
+
 Test(profile, counts_the_flops_of_products)
 {
     RAPT_SCOPE;

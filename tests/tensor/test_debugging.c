@@ -124,6 +124,18 @@ Test(debugging, a_loop_without_a_scope_is_noticed_once)
         "silences it.)\n");
 }
 
+Test(debugging, tensors_of_the_scopes_around_are_no_loop)
+{
+    cr_redirect_stderr();
+    RAPT_SCOPE;
+    for (int i = 0; i < 70000; i++) rapt_scalar(RAPT_FLOAT32, 1);
+    {
+        RAPT_SCOPE;
+        for (int i = 0; i < 70000; i++) rapt_scalar(RAPT_FLOAT32, 1);
+    }
+    cr_assert_stderr_eq_str("");
+}
+
 /* --- what is not about debugging, but about scopes --- */
 
 Test(scopes, two_on_one_line)
