@@ -8,16 +8,6 @@ static const char name[] = "data_parallel";
 
 /* --- making and freeing it --- */
 
-/* What has no ranks to tell it to. */
-static bool check_communicator(MPI_Comm communicator)
-{
-    int running = 0, over = 0;
-    if (MPI_Initialized(&running) != MPI_SUCCESS || !running || MPI_Finalized(&over) != MPI_SUCCESS || over)
-        return rapt_fail(RAPT_ERROR_RANK, name,
-                         "MPI is not running; a call between MPI_Init and MPI_Finalize expected");
-    return communicator != MPI_COMM_NULL || rapt_fail(RAPT_ERROR_NULL, name, "the communicator is MPI_COMM_NULL");
-}
-
 /* With all that has the size of the ranks, and on the user's communicator. NULL after an error on this rank. */
 static rapt_data_parallel *make(const rapt_data_parallel *start, rapt_module *module, int64_t bucket_bytes)
 {
@@ -59,7 +49,8 @@ rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *m
     const rapt_data_parallel_config c = config ? *config : (rapt_data_parallel_config){0};
     rapt_data_parallel start = {.scatter = communicator};
     int mark;
-    if (!check_communicator(communicator) || !rapt_check_mpi(name, MPI_Comm_rank(communicator, &start.rank)) ||
+    if (!rapt_check_communicator(name, communicator) ||
+        !rapt_check_mpi(name, MPI_Comm_rank(communicator, &start.rank)) ||
         !rapt_check_mpi(name, MPI_Comm_size(communicator, &start.ranks)))
         return NULL;
     rapt_data_parallel *p = make(&start, module, c.bucket_bytes);

@@ -64,8 +64,18 @@ struct rapt_data_parallel {
 /* False and an error when MPI's call was none. */
 bool rapt_check_mpi(const char *op, int code);
 
+/* False and an error unless MPI is running and the communicator is one. */
+bool rapt_check_communicator(const char *op, MPI_Comm communicator);
+
+/* Who tells each other: the ranks of a communicator, and this one's number. */
+typedef struct rapt_ranks {
+    MPI_Comm communicator;
+    int rank, ranks;
+} rapt_ranks;
+
 /* Whether all ranks are well. Where one is not, its error is everyone's: false on all ranks. Of the marks, `count` of
  * them from 0 on, each rank then has the largest of all ranks; marks[0] is this function's own. */
+bool rapt_ranks_tell(const rapt_ranks *ranks, const char *op, bool good, int *marks, int count);
 bool rapt_ranks_agree(const rapt_data_parallel *parallel, const char *op, bool good, int *marks, int count);
 
 /* An error on all ranks unless their modules and notes are the same. */

@@ -26,17 +26,31 @@ void rapt_abort_on_error(rapt_error_code code, const char *message)
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-bool rapt_ranks_agree(const rapt_data_parallel *p, const char *op, bool good, int *marks, int count)
+bool rapt_check_communicator(const char *op, MPI_Comm communicator)
+{
+    int running = 0, over = 0;
+    if (MPI_Initialized(&running) != MPI_SUCCESS || !running || MPI_Finalized(&over) != MPI_SUCCESS || over)
+        return rapt_fail(RAPT_ERROR_RANK, op, "MPI is not running; a call between MPI_Init and MPI_Finalize expected");
+    return communicator != MPI_COMM_NULL || rapt_fail(RAPT_ERROR_NULL, op, "the communicator is MPI_COMM_NULL");
+}
+
+bool rapt_ranks_tell(const rapt_ranks *r, const char *op, bool good, int *marks, int count)
 {
     enum { room = 600 };
     char message[room] = "";
-    marks[0] = good ? 0 : p->ranks - p->rank; /* the largest is of the first rank that is not well */
-    if (!rapt_check_mpi(op, MPI_Allreduce(MPI_IN_PLACE, marks, count, MPI_INT, MPI_MAX, p->scatter))) return false;
+    marks[0] = good ? 0 : r->ranks - r->rank; /* the largest is of the first rank that is not well */
+    if (!rapt_check_mpi(op, MPI_Allreduce(MPI_IN_PLACE, marks, count, MPI_INT, MPI_MAX, r->communicator))) return false;
     if (marks[0] == 0) return true;
-    const int first = p->ranks - marks[0];
-    if (p->rank == first) snprintf(message, room, "%s", rapt_error() ? rapt_error() : "failed without a reason");
-    if (!rapt_check_mpi(op, MPI_Bcast(message, room, MPI_CHAR, first, p->scatter))) return false;
+    const int first = r->ranks - marks[0];
+    if (r->rank == first) snprintf(message, room, "%s", rapt_error() ? rapt_error() : "failed without a reason");
+    if (!rapt_check_mpi(op, MPI_Bcast(message, room, MPI_CHAR, first, r->communicator))) return false;
     return rapt_fail(RAPT_ERROR_RANK, op, "rank %d: %s", first, message);
+}
+
+bool rapt_ranks_agree(const rapt_data_parallel *p, const char *op, bool good, int *marks, int count)
+{
+    const rapt_ranks ranks = {p->scatter, p->rank, p->ranks};
+    return rapt_ranks_tell(&ranks, op, good, marks, count);
 }
 
 /* --- the same model --- */

@@ -1,6 +1,8 @@
 /* Fused additive attention over raw numbers: its tasks and the memory they need. */
 #include "tensor/additive_attention.h"
 
+#include <string.h>
+
 #include "additive_sequences.h"
 #include "tensor/kernels.h"
 #include "tensor/memory.h"
@@ -22,6 +24,7 @@ typedef struct forward_run {
     int64_t bytes; /* of an element */
     rapt_attention_tasks tasks;
     const rapt_additive_output *output;
+    int64_t parts;           /* of the tasks, and behind them what other keys gave, if these join it */
     char *outs, *statistics; /* of the parts, (parts, heads, queries, value_size) and (…, 2) of each sequence; NULL if
                               * there is but one part, which goes to the output */
 } forward_run;
@@ -73,6 +76,16 @@ static void forward_tasks(void *context, int64_t first, int64_t last)
     }
 }
 
+/* Copies what other keys gave behind the parts. */
+static void take_joined(const forward_run *r)
+{
+    const rapt_additive_attention *call = r->call;
+    const int64_t rows = all_rows(call), first = r->tasks.parts * rows;
+    memcpy(rapt_moved(r->outs, first, call->value_size, r->bytes), r->output->out,
+           (size_t)(rows * call->value_size * r->bytes));
+    memcpy(rapt_moved(r->statistics, first, 2, r->bytes), r->output->statistics, (size_t)(2 * rows * r->bytes));
+}
+
 /* The rows of one head after another, of all items. */
 static void merge_heads(void *context, int64_t first, int64_t last)
 {
@@ -84,7 +97,7 @@ static void merge_heads(void *context, int64_t first, int64_t last)
         const int64_t item = r->call->mask.starts ? 0 : number / heads, rows = heads * place.queries;
         const rapt_additive_output output = output_at(r, &call, &place, item, number % heads, 0);
         const rapt_additive_output from = part_at(r, &call, &place, 0, item, number % heads, 0);
-        const rapt_additive_parts parts = {.count = r->tasks.parts,
+        const rapt_additive_parts parts = {.count = r->parts,
                                            .keys = r->tasks.part_keys,
                                            .out = from.out,
                                            .statistics = from.statistics,
@@ -104,7 +117,7 @@ bool rapt_additive_attention_forward(const char *op, const rapt_additive_attenti
                      .tasks = rapt_additive_cut_queries(call, 0, mask->queries),
                      .output = output};
     rapt_attention_cut_keys(&r.tasks, enough_tasks, least_keys, rapt_additive_tile);
-    const int64_t parts = r.tasks.parts, elements = parts * all_rows(call);
+    const int64_t parts = r.parts = r.tasks.parts + output->joins, elements = parts * all_rows(call);
     size_t capacity = 0;
     if (parts > 1) {
         r.outs = rapt_block_take(op, (size_t)(elements * (call->value_size + 2) * r.bytes), &capacity);
@@ -113,6 +126,7 @@ bool rapt_additive_attention_forward(const char *op, const rapt_additive_attenti
     }
     const int64_t cost = r.tasks.chunk * r.tasks.part_keys * (call->hidden + call->value_size);
     rapt_parallel(r.tasks.count, rapt_grain(cost), forward_tasks, &r);
+    if (output->joins) take_joined(&r);
     if (parts > 1)
         rapt_parallel(mask->batch * mask->heads, rapt_grain(mask->queries * (parts * call->value_size + mask->keys)),
                       merge_heads, &r);

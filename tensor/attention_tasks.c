@@ -50,8 +50,8 @@ rapt_attention_piece rapt_attention_piece_of(const rapt_attention_tasks *t, int6
                                   .group = group % t->groups,
                                   .first_row = t->first_row + chunk * t->chunk,
                                   .last_row = t->first_row + (last_row < t->rows ? last_row : t->rows),
-                                  .first_key = part * t->part_keys,
-                                  .last_key = last_key < t->keys ? last_key : t->keys};
+                                  .first_key = t->first_key + part * t->part_keys,
+                                  .last_key = t->first_key + (last_key < t->keys ? last_key : t->keys)};
 }
 
 rapt_attention_piece rapt_attention_piece_before(const rapt_attention_tasks *t, int64_t task, int64_t first,
@@ -96,4 +96,24 @@ rapt_raw_mask rapt_raw_mask_of_sequence(const rapt_raw_mask *mask, int64_t seque
     one.batch = 1;
     one.starts = NULL;
     return one;
+}
+
+static void move_to_query(rapt_raw_grid *grid, int64_t query, int64_t bytes)
+{
+    if (grid->data) grid->data = (const char *)grid->data + query * grid->strides[2] * bytes;
+}
+
+rapt_raw_mask rapt_raw_mask_of_queries(const rapt_raw_mask *mask, int64_t first, int64_t count, int64_t bytes)
+{
+    rapt_raw_mask some = *mask;
+    if (mask->ranges) some.ranges += 2 * first;
+    if (mask->places) some.places += first;
+    move_to_query(&some.seen, first, 1);
+    move_to_query(&some.bias, first, bytes);
+    move_to_query(&some.relative_bias, first, bytes);
+    some.offset += first;
+    some.queries = count;
+    some.more_queries = some.other_queries = mask->queries - count;
+    some.first_draw = first * mask->keys;
+    return some;
 }

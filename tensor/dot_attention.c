@@ -1,6 +1,8 @@
 /* Fused dot-product attention over raw numbers: its tasks and the memory they need. */
 #include "tensor/dot_attention.h"
 
+#include <string.h>
+
 #include "tensor/flops.h"
 #include "tensor/kernels.h"
 #include "tensor/memory.h"
@@ -17,6 +19,7 @@ typedef struct run {
     const rapt_dot_kernels *kernels;
     rapt_scratch scratch;
     rapt_attention_tasks tasks;
+    int64_t parts;           /* of the tasks, and behind them what other keys gave, if these join it */
     char *outs, *statistics; /* (parts, batch·heads·queries, value_size) and (…, 2), where there are several parts */
     int64_t part_size;       /* elements of a row of outs */
     void *weights;           /* for rapt_dot_attention_weights */
@@ -24,13 +27,21 @@ typedef struct run {
     rapt_gathering gathering, head_terms;
 } run;
 
+static rapt_key_part part_of(const rapt_dot_attention *call)
+{
+    return call->part ? *call->part : (rapt_key_part){.last = call->mask.keys};
+}
+
 static run new_run(const rapt_dot_attention *call)
 {
     const rapt_raw_mask *mask = &call->mask;
     const int64_t rows = call->groups > 0 ? mask->heads / call->groups * mask->queries : 0;
-    return (run){.call = call,
-                 .kernels = &rapt_kernel.dot[call->dtype],
-                 .tasks = rapt_attention_tasks_of(mask->batch, call->groups, rows, mask->keys)};
+    const rapt_key_part part = part_of(call);
+    run r = {.call = call,
+             .kernels = &rapt_kernel.dot[call->dtype],
+             .tasks = rapt_attention_tasks_of(mask->batch, call->groups, rows, part.last - part.first)};
+    r.tasks.first_key = part.first;
+    return r;
 }
 
 static int64_t all_rows(const run *r)
@@ -65,6 +76,28 @@ static rapt_dot_attention call_of_sequence(const rapt_dot_attention *call, int64
     one.d_values = rows_from(call->d_values, key, bytes);
     if (call->d_relative_bias) one.d_relative_bias = (char *)call->d_relative_bias + query * table * bytes;
     return one;
+}
+
+rapt_dot_attention rapt_dot_attention_of_part(const rapt_dot_attention *call, int64_t first, int64_t count,
+                                              const rapt_key_part *part)
+{
+    const int64_t bytes = (int64_t)rapt_dtype_size(call->dtype), before = call->mask.batch * call->mask.heads * first;
+    rapt_dot_attention some = *call;
+    some.part = part;
+    some.mask = rapt_raw_mask_of_queries(&call->mask, first, count, bytes);
+    some.queries = rows_from(call->queries, first, bytes);
+    some.out = rows_from(call->out, first, bytes);
+    some.statistics = (char *)call->statistics + 2 * before * bytes;
+    some.gradient = rows_from(call->gradient, first, bytes);
+    some.d_queries = rows_from(call->d_queries, first, bytes);
+    if (call->d_relative_bias)
+        some.d_relative_bias = (char *)call->d_relative_bias + first * (2 * call->mask.reach + 1) * bytes;
+    /* Keys keep their numbers: what comes before them is not there, and not read. */
+    some.keys = rows_from(call->keys, -part->first, bytes);
+    some.values = rows_from(call->values, -part->first, bytes);
+    some.d_keys = rows_from(call->d_keys, -part->first, bytes);
+    some.d_values = rows_from(call->d_values, -part->first, bytes);
+    return some;
 }
 
 /* A task: its call, its piece, and which part of the keys it is; first_row: of its sequence among all rows. */
@@ -135,7 +168,7 @@ static void forward_tasks(void *context, int64_t first, int64_t last)
     for (int64_t task = first; task < last; task++) {
         task_at t;
         if (!find_task(r, task, first, last, &t)) continue;
-        if (r->tasks.parts > 1) {
+        if (r->outs) {
             const rapt_raw_mask *mask = &t.call.mask;
             const int64_t row = row_of_part(r, &t);
             t.call.out = (rapt_raw_rows){r->outs + row * size * bytes,
@@ -155,12 +188,38 @@ static void forward_tasks(void *context, int64_t first, int64_t last)
 static void merge_rows(void *context, int64_t first, int64_t last)
 {
     const run *r = context;
-    r->kernels->merge(r->call, r->tasks.parts, r->outs, r->statistics, first, last);
+    r->kernels->merge(r->call, r->parts, r->outs, r->statistics, first, last);
+}
+
+/* Copies what other keys gave behind the parts. */
+static void take_joined(void *context, int64_t first, int64_t last)
+{
+    const run *r = context;
+    const rapt_raw_mask *mask = &r->call->mask;
+    const rapt_raw_rows *out = &r->call->out;
+    const int64_t bytes = (int64_t)rapt_dtype_size(r->call->dtype), size = r->call->value_size;
+    for (int64_t number = first; number < last; number++) {
+        const int64_t query = number % mask->queries, head = number / mask->queries, to = r->tasks.parts * all_rows(r);
+        const int64_t from = head / mask->heads * out->strides[0] + head % mask->heads * out->strides[1];
+        memcpy(r->outs + (to + number) * size * bytes,
+               (const char *)out->data + (from + query * out->strides[2]) * bytes, (size_t)(size * bytes));
+        memcpy(r->statistics + 2 * (to + number) * bytes, (const char *)r->call->statistics + 2 * number * bytes,
+               (size_t)(2 * bytes));
+    }
+}
+
+static int64_t within(const rapt_key_part *part, int64_t key)
+{
+    return key < part->first ? part->first : key > part->last ? part->last : key;
 }
 
 /* The pairs of a query and a key in its range, of all heads. */
-static double count_pairs(const rapt_raw_mask *mask)
+static double count_pairs(const rapt_dot_attention *call)
 {
+    const rapt_raw_mask *mask = &call->mask;
+    const rapt_key_part part = part_of(call);
+    if (!mask->ranges && call->part)
+        return (double)mask->heads * (double)(mask->batch * mask->queries * (part.last - part.first));
     if (!mask->ranges) return (double)mask->heads * (double)rapt_raw_place_of_all(mask).pairs;
     int64_t pairs = 0;
     for (int64_t item = 0; item < mask->batch; item++) {
@@ -168,7 +227,8 @@ static double count_pairs(const rapt_raw_mask *mask)
         const int64_t *ranges = mask->ranges + (mask->starts ? 2 * place.first_query : item * mask->range_item);
         const int64_t queries = mask->starts ? place.queries : mask->queries;
         for (int64_t i = 0; i < queries; i++)
-            if (ranges[2 * i + 1] > ranges[2 * i]) pairs += ranges[2 * i + 1] - ranges[2 * i];
+            if (ranges[2 * i + 1] > ranges[2 * i])
+                pairs += within(&part, ranges[2 * i + 1]) - within(&part, ranges[2 * i]);
     }
     return (double)mask->heads * (double)pairs;
 }
@@ -176,7 +236,7 @@ static double count_pairs(const rapt_raw_mask *mask)
 /* products: the multiply-adds of a pair. */
 static void count_flops(const rapt_dot_attention *call, int64_t products)
 {
-    if (rapt_flops) rapt_count_flops(2 * (double)products * count_pairs(&call->mask));
+    if (rapt_flops) rapt_count_flops(2 * (double)products * count_pairs(call));
 }
 
 /* What a task costs, in additions. */
@@ -204,7 +264,7 @@ bool rapt_dot_attention_forward(const char *op, const rapt_dot_attention *call)
     count_flops(call, call->size + call->value_size);
     cut_rows(&r);
     rapt_attention_cut_keys(&r.tasks, enough_tasks, least_keys, key_step);
-    const int64_t parts = r.tasks.parts;
+    const int64_t parts = r.parts = r.tasks.parts + (call->part && call->part->joins);
     if (parts == 1) return run_forward(op, &r);
     const size_t bytes = rapt_dtype_size(call->dtype), rows = (size_t)(parts * all_rows(&r));
     size_t capacity;
@@ -213,6 +273,7 @@ bool rapt_dot_attention_forward(const char *op, const rapt_dot_attention *call)
     r.part_size = call->value_size;
     r.statistics = r.outs + rows * (size_t)call->value_size * bytes;
     const bool done = run_forward(op, &r);
+    if (done && parts > r.tasks.parts) rapt_parallel(all_rows(&r), rapt_grain(call->value_size), take_joined, &r);
     if (done) finish_parts(&r, parts * call->value_size, merge_rows);
     rapt_block_give(r.outs, capacity);
     return done;
@@ -240,8 +301,7 @@ static void backward_tasks(void *context, int64_t first, int64_t last)
         t.call.gathered = rapt_gathering_of_task(&r->gathering, task);
         t.call.normalizer.gathered = rapt_gathering_of_task(&r->head_terms, task);
         const int64_t row = row_of_part(r, &t) + (t.piece.item * r->tasks.groups + t.piece.group) * of_group;
-        r->kernels->backward(&t.call, &t.piece, scratch,
-                             r->tasks.parts > 1 ? r->outs + row * r->part_size * bytes : NULL);
+        r->kernels->backward(&t.call, &t.piece, scratch, r->outs ? r->outs + row * r->part_size * bytes : NULL);
     }
     rapt_scratch_return(&r->scratch, scratch);
 }
@@ -270,15 +330,17 @@ static void add_gathered(const run *r, const rapt_gathering *gathering)
 }
 
 /* A task takes all rows of a group; where there are few groups, some of its keys: then each part has a gradient of the
- * queries of its own, and they are summed in the end. Relative biases gather from all keys of a row. */
+ * queries of its own, and they are summed in the end, as where they are added. Relative biases gather from all keys of
+ * a row. */
 bool rapt_dot_attention_backward(const char *op, const rapt_dot_attention *call)
 {
     run r = new_run(call);
     if (r.tasks.count == 0) return true;
     if (!call->d_relative_bias) rapt_attention_cut_keys(&r.tasks, enough_tasks, least_keys, key_step);
     const int64_t tasks = r.tasks.count, parts = r.tasks.parts, rows = r.tasks.rows;
+    const bool sums = parts > 1 || call->adds_queries;
     size_t capacity = 0;
-    if (parts > 1) {
+    if (sums) {
         r.part_size = rapt_dot_part_size(call);
         const size_t elements = (size_t)(parts * all_rows(&r) * r.part_size);
         r.outs = rapt_block_take(op, elements * rapt_dtype_size(call->dtype), &capacity);
@@ -291,7 +353,7 @@ bool rapt_dot_attention_backward(const char *op, const rapt_dot_attention *call)
         count_flops(call, products);
         rapt_parallel(tasks, rapt_grain(cost_of(&r, rows, products)), backward_tasks, &r);
         rapt_scratch_give(&r.scratch);
-        if (parts > 1) finish_parts(&r, parts * call->size, sum_rows);
+        if (sums) finish_parts(&r, parts * call->size, sum_rows);
         add_gathered(&r, &r.gathering);
         add_gathered(&r, &r.head_terms);
     }

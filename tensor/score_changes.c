@@ -140,7 +140,7 @@ void rapt_gathering_add(const rapt_gathering *g, int64_t task, int64_t item, int
     }
 }
 
-static void write_gradients(const rapt_gathering *g)
+static void add_gradients(const rapt_gathering *g)
 {
     const double *from = g->sums;
     for (int c = 0; c < g->changes->changes->captured; c++) {
@@ -148,16 +148,16 @@ static void write_gradients(const rapt_gathering *g)
         const int64_t count = one->gradient ? one->items * one->heads * one->count : 0;
         for (int64_t i = 0; i < count; i++)
             if (g->changes->dtype == RAPT_FLOAT32)
-                ((float *)one->gradient)[i] = (float)from[i];
+                ((float *)one->gradient)[i] += (float)from[i];
             else
-                ((double *)one->gradient)[i] = from[i];
+                ((double *)one->gradient)[i] += from[i];
         from += count;
     }
 }
 
-void rapt_gathering_end(rapt_gathering *g, bool writes)
+void rapt_gathering_end(rapt_gathering *g, bool adds)
 {
-    if (writes && g->sums) write_gradients(g);
+    if (adds && g->sums) add_gradients(g);
     rapt_block_give(g->of_tasks, g->of_tasks_capacity);
     rapt_block_give(g->sums, g->sums_capacity);
 }

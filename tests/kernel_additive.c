@@ -229,7 +229,7 @@ static void *element(const trial *t, void *typed, int64_t index)
 static rapt_additive_output output_of(const trial *t, void *pooled, void *row_statistics, int64_t row)
 {
     return (rapt_additive_output){element(t, pooled, row * t->size->value_size), element(t, row_statistics, 2 * row),
-                                  element(t, t->n[weights].typed, row * t->size->keys)};
+                                  element(t, t->n[weights].typed, row * t->size->keys), false};
 }
 
 /* Blocks of queries, and the keys in parts of so many. */

@@ -7,6 +7,7 @@
 #include "attention.h"
 #include "attention/mask/packed.h"
 #include "attention/mask/undefined_keys.h"
+#include "attention/ring/ring.h"
 #include "nn/entry.h"
 #include "nn/padding.h"
 #include "tensor/random.h"
@@ -117,8 +118,22 @@ static bool begin(rapt_pooling *p, rapt_attention *attention, rapt_tensor *queri
     p->groups = groups;
     p->repeats = groups > 0 ? heads / groups : 1;
     if (resolved) p->resolved = *resolved;
-    return resolved || rapt_resolve_mask(kind.name, mask, queries->dtype, queries->shape[0], heads,
-                                         rapt_length_of(queries), rapt_length_of(keys), &p->resolved);
+    if (resolved) return true;
+    const int64_t batch = queries->shape[0], length = rapt_length_of(queries), of_keys = rapt_length_of(keys);
+    return attention->ring
+               ? rapt_ring_resolve_mask(kind.name, attention->ring, &p->mask, queries->dtype, batch, heads, length,
+                                        of_keys, &p->resolved)
+               : rapt_resolve_mask(kind.name, mask, queries->dtype, batch, heads, length, of_keys, &p->resolved);
+}
+
+/* Does the fused way, which alone goes across ranks, fit the call? */
+static bool check_ring(const rapt_pooling *p)
+{
+    const char *refused = rapt_wants_weights(p)       ? "that keeps its weights"
+                          : !rapt_pooling_is_fused(p) ? "without a fused way"
+                                                      : NULL;
+    return !p->resolved.ring || !refused ||
+           rapt_fail(RAPT_ERROR_UNSUPPORTED, kind.name, "attention across ranks %s", refused);
 }
 
 /* Keys that are not in seen_keys are not read; NULL: all are. */
@@ -149,6 +164,7 @@ static rapt_tensor *pool(rapt_pooling *p, bool prepares)
         if (!resolve_changes(p, &changes)) return NULL;
         p->changes = &changes;
     }
+    if (!check_ring(p)) return NULL;
     if (!p->head_terms && !rapt_resolve_head_terms(p->attention, &p->resolved, p->queries->dtype, &p->head_terms))
         return NULL;
     if (p->resolved.sequences > 0 && (!rapt_pooling_is_fused(p) || rapt_wants_weights(p))) {
@@ -174,6 +190,8 @@ rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys
     const bool packed = lacks_batch(mask, NULL);
     if (rapt_was_freed(kind.name, attention) || !check_layer(attention) || !check_tensor("keys", keys, 0, packed))
         return NULL;
+    if (attention->ring)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, kind.name, "keys prepared beforehand go to no other rank"), NULL;
     RAPT_SCOPE;
     if (packed && !(keys = rapt_unsqueeze(keys, 0))) return NULL;
     if (!rapt_find_keys_that_may_be_seen(kind.name, keys, mask, &seen_keys)) return NULL;
@@ -206,12 +224,9 @@ rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries
     return rapt_attention_pool_weighing(attention, queries, prepared_keys, values, mask, NULL);
 }
 
-rapt_tensor *rapt_attention_forward_resolved(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
-                                             rapt_tensor *values, const rapt_mask *mask,
-                                             const rapt_resolved_mask *resolved, rapt_tensor **weights)
+static rapt_tensor *forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values,
+                            const rapt_mask *mask, const rapt_resolved_mask *resolved, rapt_tensor **weights)
 {
-    RAPT_UNDO_DRAWS;
-    RAPT_ENTER((rapt_module *)attention);
     rapt_pooling p;
     RAPT_SCOPE;
     if (!begin(&p, attention, queries, keys, values, mask, resolved)) return NULL;
@@ -219,6 +234,19 @@ rapt_tensor *rapt_attention_forward_resolved(rapt_attention *attention, rapt_ten
     rapt_tensor *pooled = without_batch(pool(&p, true), lacks_batch(mask, resolved));
     if (pooled && weights) rapt_keep(*weights);
     return rapt_keep(pooled);
+}
+
+rapt_tensor *rapt_attention_forward_resolved(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
+                                             rapt_tensor *values, const rapt_mask *mask,
+                                             const rapt_resolved_mask *resolved, rapt_tensor **weights)
+{
+    RAPT_UNDO_DRAWS;
+    RAPT_ENTER((rapt_module *)attention);
+    rapt_ring *ring = attention ? attention->ring : NULL;
+    const int64_t before = ring ? ring->meetings : 0;
+    rapt_tensor *pooled = forward(attention, queries, keys, values, mask, resolved, weights);
+    rapt_ring_tell(ring, kind.name, !pooled, before);
+    return pooled;
 }
 
 rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
@@ -236,4 +264,15 @@ static bool set_keep_weights(rapt_module *module, void *keep)
 void rapt_attention_keep_weights(rapt_module *module, bool keep)
 {
     if (module) rapt_module_each(module, set_keep_weights, &keep);
+}
+
+static bool set_ring(rapt_module *module, void *ring)
+{
+    if (module->kind == &kind) ((rapt_attention *)module)->ring = ring;
+    return true;
+}
+
+void rapt_attention_set_ring(rapt_module *module, rapt_ring *ring)
+{
+    if (module) rapt_module_each(module, set_ring, ring);
 }

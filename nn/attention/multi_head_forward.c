@@ -4,6 +4,7 @@
 #include "multi_head.h"
 #include "nn/entry.h"
 #include "nn/padding.h"
+#include "ring/ring.h"
 #include "tensor/core.h"
 #include "tensor/random.h"
 
@@ -84,6 +85,8 @@ static bool check_call(const rapt_multi_head_attention *m, const rapt_tensor *qu
                              (long long)rapt_length_of(values));
     }
     if (mask && (!check_mask("seen", mask->seen) || !check_mask("bias", mask->bias))) return false;
+    if (m->pooling->ring && cache)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, rapt_multi_head_kind.name, "a cache beside attention across ranks");
     return !cache || !rapt_is_recording() ||
            rapt_fail(RAPT_ERROR_UNSUPPORTED, rapt_multi_head_kind.name,
                      "a cache is changed in place, which gradients cannot follow; use RAPT_NO_GRADIENT");
@@ -172,7 +175,9 @@ static bool prepare_heads(rapt_multi_head_attention *m, rapt_tensor *const input
     if (m->rotary && heads[0])
         heads[0] = mask->query_places ? turn_at(m->rotary, heads[0], mask->query_places, missing)
                                       : turn(m->rotary, heads[0], mask->starts, mask->offset, missing);
-    if (m->rotary && heads[1])
+    if (m->rotary && heads[1] && m->pooling->ring)
+        heads[1] = turn_at(m->rotary, heads[1], rapt_ring_places(m->pooling->ring), NULL);
+    else if (m->rotary && heads[1])
         heads[1] = turn(m->rotary, heads[1], mask->key_starts ? mask->key_starts : mask->starts, first, missing);
     return heads[0] && (!inputs[1] || (heads[1] && heads[2]));
 }
@@ -190,12 +195,9 @@ static bool add_batch(rapt_tensor *inputs[RAPT_ATTENTION_PARTS])
     return true;
 }
 
-rapt_tensor *rapt_multi_head_attention_weigh(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys,
-                                             rapt_tensor *values, const rapt_mask *mask, rapt_attention_cache *cache,
-                                             rapt_tensor **weights)
+static rapt_tensor *forward(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values,
+                            const rapt_mask *mask, rapt_attention_cache *cache, rapt_tensor **weights)
 {
-    RAPT_UNDO_DRAWS;
-    RAPT_ENTER((rapt_module *)m);
     if (!check_call(m, queries, keys, values, mask, cache)) return NULL;
     RAPT_SCOPE;
     const bool packed = is_packed(mask);
@@ -214,8 +216,10 @@ rapt_tensor *rapt_multi_head_attention_weigh(rapt_multi_head_attention *m, rapt_
     }
     rapt_resolved_mask resolved;
     const int64_t length = before + (keys ? keys->shape[1] : 0);
-    if (!rapt_resolve_mask(rapt_multi_head_kind.name, &moved, queries->dtype, queries->shape[0], m->heads,
-                           queries->shape[1], length, &resolved))
+    if (!(m->pooling->ring ? rapt_ring_resolve_mask(rapt_multi_head_kind.name, m->pooling->ring, &moved, queries->dtype,
+                                                    queries->shape[0], m->heads, queries->shape[1], length, &resolved)
+                           : rapt_resolve_mask(rapt_multi_head_kind.name, &moved, queries->dtype, queries->shape[0],
+                                               m->heads, queries->shape[1], length, &resolved)))
         return NULL;
     if (mask && !cache && !rapt_hide_padding_of_inputs(&resolved, queries, &inputs[1], &inputs[2])) return NULL;
     if (!prepare_heads(m, inputs, &moved, before, missing, heads)) return NULL;
@@ -231,6 +235,19 @@ rapt_tensor *rapt_multi_head_attention_weigh(rapt_multi_head_attention *m, rapt_
     if (output && packed) output = rapt_squeeze(output, 0);
     if (output && cache && keys) cache->length += packed ? resolved.longest_keys : keys->shape[1];
     return rapt_keep(output);
+}
+
+rapt_tensor *rapt_multi_head_attention_weigh(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys,
+                                             rapt_tensor *values, const rapt_mask *mask, rapt_attention_cache *cache,
+                                             rapt_tensor **weights)
+{
+    RAPT_UNDO_DRAWS;
+    RAPT_ENTER((rapt_module *)m);
+    rapt_ring *ring = m ? m->pooling->ring : NULL;
+    const int64_t before = ring ? ring->meetings : 0;
+    rapt_tensor *output = forward(m, queries, keys, values, mask, cache, weights);
+    rapt_ring_tell(ring, rapt_multi_head_kind.name, !output, before);
+    return output;
 }
 
 rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *m, rapt_tensor *queries, rapt_tensor *keys,

@@ -73,7 +73,7 @@ static inline int64_t rapt_relative_position(const rapt_raw_mask *mask, rapt_sco
 {
     enum { bits = 62 };
     const int64_t place = rapt_row_place(mask, row), most = (int64_t)1 << bits;
-    return key - (place < -most ? -most : place > most ? most : place);
+    return mask->first_key + key - (place < -most ? -most : place > most ? most : place);
 }
 
 static inline int64_t rapt_row_start(const rapt_raw_grid *grid, rapt_score_row row)

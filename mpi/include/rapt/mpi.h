@@ -1,11 +1,12 @@
-/* Training on many machines, by MPI: every rank has the whole model and a part of each batch. A library of its own,
- * librapt-mpi (pkg-config: rapt-mpi). */
+/* Training on many machines, by MPI: every rank has the whole model and a part of each batch, or of each sequence. A
+ * library of its own, librapt-mpi (pkg-config: rapt-mpi). */
 #ifndef RAPT_MPI_H
 #define RAPT_MPI_H
 
 #include <mpi.h>
 
 #include <rapt/checkpoint.h>
+#include <rapt/ring.h>
 
 RAPT_BEGIN_DECLS
 
@@ -89,6 +90,16 @@ RAPT_API bool rapt_data_parallel_save(rapt_data_parallel *parallel, const char *
  * files and takes what it needs of them. Behind rapt_data_parallel_shard, where the optimizer is to be sharded. After
  * an error, the same on all ranks, some ranks may have loaded: the run must begin anew. */
 RAPT_API bool rapt_data_parallel_load(rapt_data_parallel *parallel, const char *path, rapt_checkpoint *checkpoint);
+
+/* --- sequences that are longer than one rank's memory --- */
+
+/* A ring of a communicator's ranks, which share sequences of so many keys: for rapt_attention_set_ring, whose comment,
+ * and rapt/ring.h, say who has what. Called by all ranks, as is all attention that uses it, forward and backward, on
+ * the thread that initialized MPI. The communicator is copied. What fails on one rank, or shapes that differ between
+ * ranks, are an error on all; a rank that gives up between two calls must end the program, as above. NULL after an
+ * error. Free it with rapt_mpi_ring_free, after the graphs in which it is used and before MPI_Finalize. */
+RAPT_API rapt_ring *rapt_mpi_ring_new(MPI_Comm communicator, int64_t length);
+RAPT_API void rapt_mpi_ring_free(rapt_ring *ring);
 
 RAPT_END_DECLS
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "additive_powers.h"
+#include "additive_ring.h"
+#include "attention/ring/ring.h"
 #include "fused.h"
 #include "nn/padding.h"
 #include "tensor/additive_attention.h"
@@ -13,9 +15,10 @@ static const char *const name = "additive_attention";
 
 /* The inputs of the op, queries and keys projected, behind which comes what changes of the scores captured; those of
  * the mask may be NULL. Backward's are the same, then the statistics of the output's rows, the weights if they are
- * kept, the gradients of output and weights, either of which may be NULL, and those of keys and values so far: if not
- * NULL, they are added to and given back; and then what was captured. Forward saves what was captured behind its other
- * inputs; the rest of it, and the gradients that backward gives, have these numbers. */
+ * kept, or across ranks, where they are not, the output, the gradients of output and weights, either of which may be
+ * NULL, and those of keys and values so far: if not NULL, they are added to and given back; and then what was captured.
+ * Forward saves what was captured behind its other inputs; the rest of it, and the gradients that backward gives, have
+ * these numbers. */
 enum {
     at_queries,
     at_keys,
@@ -49,18 +52,24 @@ static bool make_powers(const void **powers, const rapt_tensor *rows, double fac
 }
 
 /* What forward and backward have in common: the inputs made ready for the kernels, with the exponentials that scores
- * are made of, or the gradients, or both. The tensors belong to the innermost scope. */
-static bool describe(rapt_additive_attention *a, rapt_call *call, const rapt_mask_options *options, bool scores,
+ * are made of, or the gradients, or both. Across ranks without keys and values, which come piece by piece. The tensors
+ * belong to the innermost scope. */
+static bool describe(rapt_additive_attention *a, rapt_call *call, const rapt_fused_options *o, bool scores,
                      bool backward)
 {
+    const rapt_mask_options *options = &o->mask;
     const rapt_tensor *queries = rapt_as_contiguous(rapt_call_input(call, at_queries));
-    const rapt_tensor *keys = rapt_call_input(call, at_keys);
-    if (!queries) return false;
+    const rapt_tensor *keys = rapt_call_input(call, at_keys), *values = rapt_call_input(call, at_values);
+    if (o->ring) {
+        keys = rapt_slice(rapt_call_input(call, at_keys), -2, 0, 0, 1);
+        values = rapt_slice(rapt_call_input(call, at_values), -2, 0, 0, 1);
+    }
+    if (!queries || !keys || !values) return false;
     const int64_t sizes[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
     const rapt_resolved_mask resolved = rapt_mask_of_inputs(rapt_call_inputs(call) + at_mask, options, queries, keys);
     const rapt_additive_inputs in = {.keys = keys,
                                      .weight = rapt_call_input(call, at_weight),
-                                     .values = rapt_call_input(call, at_values),
+                                     .values = values,
                                      .mask = &resolved};
     const rapt_raw_mask mask = rapt_raw_mask_of(call, at_mask, options, sizes);
     rapt_tensor *largest = rapt_new(name, queries->dtype, queries->rank - 1, queries->shape);
@@ -92,7 +101,7 @@ static rapt_tensor *forward(rapt_call *call)
     rapt_additive_attention a;
     rapt_raw_changes changes;
     RAPT_SCOPE;
-    if (!describe(&a, call, &o->mask, true, false)) return NULL;
+    if (!describe(&a, call, o, true, false)) return NULL;
     a.changes = rapt_changes_of(call, input_count, &o->changes, a.dtype, &changes);
     a.normalizer = rapt_fused_normalizer(call, at_mask, o, NULL, NULL);
     const rapt_raw_mask *m = &a.mask;
@@ -103,18 +112,25 @@ static rapt_tensor *forward(rapt_call *call)
     rapt_tensor *out = rapt_new(name, a.dtype, queries->rank, shape);
     const rapt_raw_place all = rapt_raw_place_of_all(m);
     rapt_tensor *statistics = rapt_new(name, a.dtype, RAPT_SHAPE(m->heads * all.queries, 2)), *weights = NULL;
-    const bool asked = rapt_fused_gives_weights(call), keeps = wants_any(call) && keeps_weights(&a);
+    const bool asked = rapt_fused_gives_weights(call), keeps = wants_any(call) && !o->ring && keeps_weights(&a);
     if (asked || keeps) {
         weights = asked ? rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys))
                         : rapt_new(name, a.dtype, RAPT_SHAPE(m->heads * all.pairs));
         if (!weights) return NULL;
     }
     if (!out || !statistics) return NULL;
-    const rapt_additive_output output = {out->data, statistics->data, weights ? weights->data : NULL};
-    if (!rapt_additive_attention_forward(name, &a, &output)) return NULL;
+    const rapt_additive_output output = {out->data, statistics->data, weights ? weights->data : NULL, o->ring};
+    const rapt_additive_ring_rows rows = {.keys = rapt_call_input(call, at_keys),
+                                          .values = rapt_call_input(call, at_values),
+                                          .weight = rapt_call_input(call, at_weight),
+                                          .out = out,
+                                          .statistics = statistics};
+    if (!(o->ring ? rapt_additive_ring_forward(name, o->ring, &a, &output, &rows)
+                  : rapt_additive_attention_forward(name, &a, &output)))
+        return NULL;
     rapt_fused_save_inputs(call);
     rapt_call_save_constant(call, statistics);
-    rapt_call_save_constant(call, keeps ? weights : NULL);
+    rapt_call_save_constant(call, keeps ? weights : o->ring ? out : NULL);
     if (asked) rapt_call_set_output(call, rapt_fused_weights, rapt_keep(weights));
     return rapt_keep(out);
 }
@@ -143,19 +159,23 @@ static rapt_tensor *backward_forward(rapt_call *call)
     rapt_tensor *gradients[gradient_count];
     rapt_additive_attention a;
     RAPT_SCOPE;
-    const rapt_tensor *weight = rapt_call_input(call, at_weight), *weights = rapt_call_input(call, at_weights);
+    rapt_ring *ring = o->forward.ring;
+    const rapt_tensor *weight = rapt_call_input(call, at_weight), *kept = rapt_call_input(call, at_weights);
+    const rapt_tensor *weights = ring ? NULL : kept;
     rapt_tensor *so_far[gradient_count] =
         {[at_keys] = rapt_call_input(call, at_keys_so_far), [at_values] = rapt_call_input(call, at_values_so_far)};
     rapt_raw_changes changes, head_terms;
-    if (!describe(&a, call, &o->forward.mask, !weights, true)) return NULL;
+    if (!describe(&a, call, &o->forward, !weights, true)) return NULL;
     a.changes = rapt_changes_of(call, at_captured, &o->forward.changes, a.dtype, &changes);
     if (a.changes && !rapt_captured_gradients(call, gradient_count, o->wants_captured, at_captured, &changes))
         return NULL;
-    const rapt_additive_wants wants = {.hidden = o->wants[at_queries] || o->wants[at_keys] || o->wants[at_weight],
-                                       .values = o->wants[at_values]};
+    /* across ranks those of keys and values are wanted by the others */
+    const rapt_additive_wants wants = {.hidden =
+                                           ring || o->wants[at_queries] || o->wants[at_keys] || o->wants[at_weight],
+                                       .values = ring || o->wants[at_values]};
     rapt_tensor *each = rapt_new(name, a.dtype, RAPT_SHAPE(a.mask.batch * a.groups, a.hidden));
     for (int i = 0; i < gradient_count; i++) {
-        const bool writes = o->wants[i] || (i <= at_weight && wants.hidden);
+        const bool writes = o->wants[i] || (i <= at_weight && wants.hidden) || (i == at_values && wants.values);
         gradients[i] = so_far[i] ? so_far[i] : rapt_keep(gradient_like(rapt_call_input(call, i), writes));
         if (!gradients[i]) return NULL;
     }
@@ -173,9 +193,20 @@ static rapt_tensor *backward_forward(rapt_call *call)
                                 .relative_bias = o->wants[at_relative_bias] ? relative_bias->data : NULL};
     if (!describe_gradients(&a, &g, call)) return NULL;
     if (g.relative_bias) memset(g.relative_bias, 0, (size_t)relative_bias->count * rapt_dtype_size(a.dtype));
+    if (o->wants[at_head_terms] && !rapt_fill(gradients[at_head_terms], 0)) return NULL;
     a.normalizer = rapt_fused_normalizer(call, at_mask, &o->forward,
                                          o->wants[at_head_terms] ? gradients[at_head_terms] : NULL, &head_terms);
-    if (!rapt_additive_attention_backward(name, &a, &g, wants)) return NULL;
+    const rapt_additive_ring_rows rows = {.keys = rapt_call_input(call, at_keys),
+                                          .values = rapt_call_input(call, at_values),
+                                          .weight = rapt_call_input(call, at_weight),
+                                          .d_queries = gradients[at_queries],
+                                          .d_keys = gradients[at_keys],
+                                          .d_values = gradients[at_values],
+                                          .d_weights = each};
+    if (ring) g.out = rapt_raw_grid_of(kept);
+    if (!(ring ? rapt_additive_ring_backward(name, ring, &a, &g, &rows)
+               : rapt_additive_attention_backward(name, &a, &g, wants)))
+        return NULL;
     if (wants.hidden)
         gradients[at_weight] =
             rapt_keep(rapt_reshape(rapt_sum(each, RAPT_AXES(0), false), weight->rank, weight->shape));
@@ -194,16 +225,19 @@ static const rapt_op backward = {
 static bool vjp(rapt_call *call)
 {
     backward_options o = {.forward = *(const rapt_fused_options *)rapt_call_options(call)};
-    return rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
-                                                       .options = &o,
-                                                       .wants = o.wants,
-                                                       .saved_count = at_gradient,
-                                                       .gradient_count = gradient_count,
-                                                       .keys = at_keys,
-                                                       .values = at_values,
-                                                       .first_captured = input_count,
-                                                       .captured = o.forward.changes.captured,
-                                                       .wants_captured = o.wants_captured});
+    const int64_t before = o.forward.ring ? o.forward.ring->meetings : 0;
+    const bool given = rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
+                                                                   .options = &o,
+                                                                   .wants = o.wants,
+                                                                   .saved_count = at_gradient,
+                                                                   .gradient_count = gradient_count,
+                                                                   .keys = at_keys,
+                                                                   .values = at_values,
+                                                                   .first_captured = input_count,
+                                                                   .captured = o.forward.changes.captured,
+                                                                   .wants_captured = o.wants_captured});
+    rapt_ring_tell(o.forward.ring, name, !given, before);
+    return given;
 }
 
 /* --- the definition --- */
@@ -244,6 +278,13 @@ static const rapt_op op = {.name = "additive_attention",
                            .options_size = sizeof(rapt_fused_options),
                            .optional = RAPT_MASK_OPTIONAL(at_mask)};
 
+static const rapt_op ring_op = {.name = "additive_attention_across_ranks",
+                                .forward = forward,
+                                .vjp = vjp,
+                                .options_size = sizeof(rapt_fused_options),
+                                .optional = RAPT_MASK_OPTIONAL(at_mask),
+                                .no_second_gradient = rapt_no_second_gradient_of_ring};
+
 static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rapt_tensor *weight,
                   const rapt_tensor *values)
 {
@@ -269,6 +310,8 @@ rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_t
                                  const rapt_attention_call *call)
 {
     if (!queries || !keys || !weight || !check(queries, keys, weight, call->values)) return NULL;
+    if (call->mask->ring && call->dropout > 0)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, name, "dropout of additive attention goes to no other rank"), NULL;
     rapt_tensor *values = call->values;
     /* values likewise, which matters where the mask has gaps: elsewhere they end with what is seen */
     if (call->mask->gaps && !call->mask->padding_is_zero) values = rapt_hide_padding(values, call->mask);
@@ -277,5 +320,5 @@ rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_t
         {[at_queries] = queries, [at_keys] = keys, [at_weight] = weight, [at_values] = values};
     rapt_fused_put_inputs(call, in + at_mask);
     const rapt_fused_options o = rapt_fused_options_of(call);
-    return rapt_fused_apply(&op, &o, input_count, in, call);
+    return rapt_fused_apply(o.ring ? &ring_op : &op, &o, input_count, in, call);
 }

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "attention/ring/ring.h"
 #include "attention/scoring/squared_distance.h"
+#include "dot_ring.h"
 #include "fused.h"
 #include "nn/pooling.h"
 #include "tensor/dot_attention.h"
@@ -45,7 +47,7 @@ typedef struct backward_options {
     bool wants[gradient_count], wants_captured[rapt_most_captured];
 } backward_options;
 
-static rapt_raw_rows rows_of(const rapt_tensor *tensor)
+rapt_raw_rows rapt_raw_rows_of(const rapt_tensor *tensor)
 {
     const int64_t *s = tensor->strides;
     if (tensor->rank == 4) return (rapt_raw_rows){tensor->data, {s[0], s[1], s[2]}};
@@ -60,7 +62,8 @@ static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o, i
                       *keys = rapt_as_dense_rows(rapt_call_input(call, at_keys)),
                       *values = rapt_as_dense_rows(rapt_call_input(call, at_values));
     if (!queries || !keys || !values) return false;
-    const int64_t scores[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), rapt_length_of(keys)};
+    const int64_t length = o->fused.ring ? o->fused.ring->length : rapt_length_of(keys);
+    const int64_t scores[] = {queries->shape[0], rapt_heads_of(queries), rapt_length_of(queries), length};
     *a = (rapt_dot_attention){.dtype = queries->dtype,
                               .groups = rapt_heads_of(keys),
                               .size = queries->shape[queries->rank - 1],
@@ -69,10 +72,10 @@ static bool describe(rapt_dot_attention *a, rapt_call *call, const options *o, i
                               .is_gaussian = o->is_gaussian,
                               .normalizer = rapt_fused_normalizer(call, at_mask, &o->fused, NULL, NULL),
                               .mask = rapt_raw_mask_of(call, at_mask, &o->fused.mask, scores),
-                              .queries = rows_of(queries),
-                              .keys = rows_of(keys),
+                              .queries = rapt_raw_rows_of(queries),
+                              .keys = rapt_raw_rows_of(keys),
                               .changes = rapt_changes_of(call, captured, &o->fused.changes, queries->dtype, changes),
-                              .values = rows_of(values)};
+                              .values = rapt_raw_rows_of(values)};
     return true;
 }
 
@@ -100,9 +103,14 @@ static rapt_tensor *forward(rapt_call *call)
     rapt_tensor *out = new_split(a.dtype, queries->rank, shape);
     rapt_tensor *statistics = rapt_new(name, a.dtype, RAPT_SHAPE(m->heads * rapt_raw_place_of_all(m).queries, 2));
     if (!out || !statistics) return NULL;
-    a.out = rows_of(out);
+    a.out = rapt_raw_rows_of(out);
     a.statistics = statistics->data;
-    if (!rapt_dot_attention_forward(name, &a)) return NULL;
+    const rapt_dot_ring_rows rows = {.keys = rapt_call_input(call, at_keys),
+                                     .values = rapt_call_input(call, at_values),
+                                     .out = out,
+                                     .statistics = statistics};
+    if (!(o->fused.ring ? rapt_dot_ring_forward(name, o->fused.ring, &a, &rows) : rapt_dot_attention_forward(name, &a)))
+        return NULL;
     rapt_tensor *weights = NULL;
     if (rapt_fused_gives_weights(call)) {
         weights = rapt_new(name, a.dtype, RAPT_SHAPE(m->batch, m->heads, m->queries, m->keys));
@@ -135,12 +143,12 @@ static bool describe_gradients(rapt_dot_attention *a, rapt_call *call)
 {
     const rapt_tensor *out_rows, *weights_rows;
     if (!rapt_fused_gradients(call, at_gradient, &out_rows, &weights_rows)) return false;
-    a->out = rows_of(rapt_call_input(call, at_out));
-    a->gradient = out_rows ? rows_of(out_rows) : a->out;
+    a->out = rapt_raw_rows_of(rapt_call_input(call, at_out));
+    a->gradient = out_rows ? rapt_raw_rows_of(out_rows) : a->out;
     if (!out_rows) a->value_size = 0;
     if (!weights_rows) return true;
-    a->weights = rows_of(rapt_call_input(call, at_weights));
-    a->d_weights = rows_of(weights_rows);
+    a->weights = rapt_raw_rows_of(rapt_call_input(call, at_weights));
+    a->d_weights = rapt_raw_rows_of(weights_rows);
     return true;
 }
 
@@ -164,14 +172,20 @@ static rapt_tensor *backward_forward(rapt_call *call)
         if (!gradients[i]) return NULL;
     }
     a.statistics = rapt_call_input(call, at_statistics)->data;
-    a.d_queries = rows_of(gradients[at_queries]);
-    a.d_keys = rows_of(gradients[at_keys]);
-    a.d_values = rows_of(gradients[at_values]);
+    a.d_queries = rapt_raw_rows_of(gradients[at_queries]);
+    a.d_keys = rapt_raw_rows_of(gradients[at_keys]);
+    a.d_values = rapt_raw_rows_of(gradients[at_values]);
     a.d_scores = o->wants[at_bias] ? gradients[at_bias]->data : NULL;
     a.d_relative_bias = o->wants[at_relative_bias] ? gradients[at_relative_bias]->data : NULL;
     if (o->wants[at_head_terms])
         a.normalizer = rapt_fused_normalizer(call, at_mask, &o->forward.fused, gradients[at_head_terms], &head_terms);
-    if (!rapt_dot_attention_backward(name, &a)) return NULL;
+    rapt_ring *ring = o->forward.fused.ring;
+    const rapt_dot_ring_rows rows = {.keys = rapt_call_input(call, at_keys),
+                                     .values = rapt_call_input(call, at_values),
+                                     .d_queries = gradients[at_queries],
+                                     .d_keys = gradients[at_keys],
+                                     .d_values = gradients[at_values]};
+    if (!(ring ? rapt_dot_ring_backward(name, ring, &a, &rows) : rapt_dot_attention_backward(name, &a))) return NULL;
     for (int i = at_queries + 1; i < gradient_count; i++) rapt_call_set_output(call, i, gradients[i]);
     return gradients[at_queries];
 }
@@ -187,16 +201,20 @@ static const rapt_op backward = {
 static bool vjp(rapt_call *call)
 {
     backward_options o = {.forward = *(const options *)rapt_call_options(call)};
-    return rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
-                                                       .options = &o,
-                                                       .wants = o.wants,
-                                                       .saved_count = at_gradient,
-                                                       .gradient_count = gradient_count,
-                                                       .keys = at_keys,
-                                                       .values = at_values,
-                                                       .first_captured = input_count,
-                                                       .captured = o.forward.fused.changes.captured,
-                                                       .wants_captured = o.wants_captured});
+    rapt_ring *ring = o.forward.fused.ring;
+    const int64_t before = ring ? ring->meetings : 0;
+    const bool given = rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
+                                                                   .options = &o,
+                                                                   .wants = o.wants,
+                                                                   .saved_count = at_gradient,
+                                                                   .gradient_count = gradient_count,
+                                                                   .keys = at_keys,
+                                                                   .values = at_values,
+                                                                   .first_captured = input_count,
+                                                                   .captured = o.forward.fused.changes.captured,
+                                                                   .wants_captured = o.wants_captured});
+    rapt_ring_tell(ring, name, !given, before);
+    return given;
 }
 
 /* --- the definition --- */
@@ -240,6 +258,13 @@ static const rapt_op op = {.name = "dot_attention",
                            .options_size = sizeof(options),
                            .optional = RAPT_MASK_OPTIONAL(at_mask)};
 
+static const rapt_op ring_op = {.name = "dot_attention_across_ranks",
+                                .forward = forward,
+                                .vjp = vjp,
+                                .options_size = sizeof(options),
+                                .optional = RAPT_MASK_OPTIONAL(at_mask),
+                                .no_second_gradient = rapt_no_second_gradient_of_ring};
+
 static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rapt_tensor *values)
 {
     char q[RAPT_SHAPE_TEXT], k[RAPT_SHAPE_TEXT], v[RAPT_SHAPE_TEXT];
@@ -261,10 +286,12 @@ static rapt_tensor *attend(rapt_tensor *queries, rapt_tensor *keys, double scale
                            const rapt_attention_call *call)
 {
     if (!queries || !keys || !call->values || !check(queries, keys, call->values)) return NULL;
+    if (is_gaussian && call->mask->ring)
+        return rapt_fail(RAPT_ERROR_UNSUPPORTED, name, "Gaussian scores go to no other rank"), NULL;
     rapt_tensor *in[input_count] = {[at_queries] = queries, [at_keys] = keys, [at_values] = call->values};
     rapt_fused_put_inputs(call, in + at_mask);
     const options o = {rapt_fused_options_of(call), scale, is_gaussian};
-    return rapt_fused_apply(&op, &o, input_count, in, call);
+    return rapt_fused_apply(o.fused.ring ? &ring_op : &op, &o, input_count, in, call);
 }
 
 rapt_tensor *rapt_fused_dot(rapt_tensor *queries, rapt_tensor *keys, double scale, const rapt_attention_call *call)

@@ -8,7 +8,9 @@
 
 rapt_fused_options rapt_fused_options_of(const rapt_attention_call *call)
 {
-    rapt_fused_options options = {.mask = rapt_mask_options_of(call), .is_sigmoid = call->is_sigmoid};
+    rapt_fused_options options = {.mask = rapt_mask_options_of(call),
+                                  .is_sigmoid = call->is_sigmoid,
+                                  .ring = call->mask->ring};
     if (call->changes) options.changes = call->changes->changes;
     return options;
 }

@@ -13,6 +13,7 @@ typedef struct rapt_fused_options {
     rapt_mask_options mask;
     rapt_score_changes changes;
     bool is_sigmoid; /* is that the normaliser, not softmax? */
+    rapt_ring *ring; /* of whose ranks keys and values are; NULL: all are here */
 } rapt_fused_options;
 
 rapt_fused_options rapt_fused_options_of(const rapt_attention_call *call);
@@ -21,7 +22,7 @@ rapt_fused_options rapt_fused_options_of(const rapt_attention_call *call);
 void rapt_fused_put_inputs(const rapt_attention_call *call, rapt_tensor *inputs[rapt_mask_input_count]);
 
 /* In forward: the normaliser whose inputs begin at number `mask`. gathers, if not NULL: filled in so that the gradient
- * of its head_terms is gathered there. */
+ * of its head_terms, zeros so far, is gathered there. */
 rapt_raw_normalizer rapt_fused_normalizer(const rapt_call *call, int mask, const rapt_fused_options *options,
                                           rapt_tensor *gradient, rapt_raw_changes *gathers);
 

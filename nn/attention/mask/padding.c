@@ -92,6 +92,10 @@ bool rapt_find_seen_keys(const rapt_resolved_mask *r, int64_t groups, rapt_tenso
 {
     RAPT_NO_GRADIENT;
     *seen_keys = NULL;
+    if (r->ring) {
+        if (r->own_seen) *seen_keys = rapt_expand(r->own_seen, RAPT_SHAPE(r->batch, groups, r->own_seen->shape[2], 1));
+        return !r->own_seen || *seen_keys;
+    }
     if (r->queries == 0) return (*seen_keys = rapt_zeros(RAPT_BOOL, RAPT_SHAPE(r->batch, groups, r->keys, 1))) != NULL;
     if ((!r->ranges && !r->seen) || r->batch * groups * r->keys == 0) return true;
     rapt_tensor *seen = seen_by_queries(r, groups), *count = rapt_sum(seen, RAPT_ALL_AXES, false);

@@ -3,6 +3,7 @@
 #define RAPT_NN_MASK_H
 
 #include <rapt/mask.h>
+#include <rapt/ring.h>
 
 #include "tensor/core.h"
 #include "tensor/raw_mask.h"
@@ -28,6 +29,10 @@ typedef struct rapt_resolved_mask {
     bool gaps;           /* may keys that no query sees lie between keys that neighbouring queries see? */
     bool fills_million;
     bool padding_is_zero; /* keys and values that no query sees are zeros, or made of zeros */
+    /* Across ranks: queries are this rank's, keys those of all; which of this rank's own keys some query may see, bool
+     * (B or 1, 1, own keys, 1), NULL: all */
+    rapt_ring *ring;
+    rapt_tensor *own_seen;
     /* Packed: batch is 1, queries and keys are those of all sequences, and ranges are int64 (2 · queries + 3 ·
      * (sequences + 1)): the range of each query among the keys of its sequence, then of each sequence, and of its end,
      * the first query, key, and pair of both. 0 otherwise. */

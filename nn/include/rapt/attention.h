@@ -3,6 +3,7 @@
 #define RAPT_ATTENTION_H
 
 #include <rapt/mask.h>
+#include <rapt/ring.h>
 #include <rapt/score_modification.h>
 #include <rapt/scoring.h>
 
@@ -33,6 +34,7 @@ typedef struct rapt_attention {
     rapt_tensor *weights;
     int modification_count; /* of the scores, by rapt_attention_modify */
     rapt_score_modification *modifications[RAPT_MAX_SCORE_MODIFICATIONS];
+    rapt_ring *ring; /* attention goes across ranks, by rapt_attention_set_ring; NULL: it does not */
 } rapt_attention;
 
 /* The scoring function becomes its child, as rapt_module_add_child has it (also after an error, when it gives NULL). */
@@ -76,6 +78,18 @@ RAPT_API rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor
  * rapt_recompute should give weights that are read outside of it as a result: those that are only kept hold all that
  * they were made of. */
 RAPT_API void rapt_attention_keep_weights(rapt_module *module, bool keep);
+
+/* Lets every attention in the module and below it go across the ranks of a ring (NULL: no longer). Queries, keys and
+ * values are then this rank's rows: keys and values those at rapt_ring_places, queries those at the mask's
+ * query_places, or, where it has none, at the same places as the keys. The mask speaks of the whole sequence: its
+ * documents are those of all keys, valid_lengths, (B), first_keys and prefix_lengths count all keys, and all ranks have
+ * the same. Rotary positions are the places. What comes out, and the gradients, are this rank's rows of what one
+ * process has, but for rounding; parameters' gradients are of this rank's queries, and are to be summed over ranks
+ * (rapt_data_parallel). All ranks call in one order, and go backward through all of these calls, a rank without rows
+ * too. Refused are, of masks, starts, seen, bias, rule, dilation and fills_million; the plain way, weights and a cache;
+ * Gaussian scores, those with a table of values, and dropout of additive ones; and second derivatives. The ring
+ * outlives the graph. What fails on one rank, before keys go round or meanwhile, is an error on all. */
+RAPT_API void rapt_attention_set_ring(rapt_module *module, rapt_ring *ring);
 
 RAPT_END_DECLS
 

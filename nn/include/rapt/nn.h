@@ -15,6 +15,7 @@
 #include <rapt/multi_head.h>
 #include <rapt/positions.h>
 #include <rapt/recurrent.h>
+#include <rapt/ring.h>
 #include <rapt/score_modification.h>
 #include <rapt/scoring.h>
 #include <rapt/seq2seq.h>

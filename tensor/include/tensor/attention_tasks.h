@@ -18,7 +18,8 @@ typedef struct rapt_attention_piece {
 typedef struct rapt_attention_tasks {
     int64_t items, groups;          /* groups: of an item */
     int64_t first_row, rows, chunk; /* of a group; chunk: rows of a task */
-    int64_t keys, part_keys;        /* part_keys: keys of a task */
+    int64_t first_key, keys;        /* keys: how many from the first on */
+    int64_t part_keys;              /* of a task */
     int64_t chunks, parts, count;   /* of the rows of a group, of its keys, and all tasks */
 } rapt_attention_tasks;
 
@@ -48,10 +49,14 @@ bool rapt_attention_enter_sequence(const rapt_raw_place *sequence, int64_t repea
 /* The mask of such a batch of one sequence. bytes: of an element of the biases. */
 rapt_raw_mask rapt_raw_mask_of_sequence(const rapt_raw_mask *mask, int64_t sequence, int64_t bytes);
 
+/* The mask of some of a batch's queries, `first` of them left out, seen as a batch of their own: the rest of them lie
+ * between two of its heads in dense tensors. Not of packed sequences, nor where a rule is asked. */
+rapt_raw_mask rapt_raw_mask_of_queries(const rapt_raw_mask *mask, int64_t first, int64_t count, int64_t bytes);
+
 /* Which of the parts has that piece? */
 static inline int64_t rapt_attention_part_of(const rapt_attention_tasks *tasks, const rapt_attention_piece *piece)
 {
-    return tasks->parts > 1 ? piece->first_key / tasks->part_keys : 0;
+    return tasks->parts > 1 ? (piece->first_key - tasks->first_key) / tasks->part_keys : 0;
 }
 
 #endif

@@ -10,4 +10,9 @@ bool rapt_dot_attention_forward(const char *op, const rapt_dot_attention *call);
 bool rapt_dot_attention_weights(const char *op, const rapt_dot_attention *call, void *weights);
 bool rapt_dot_attention_backward(const char *op, const rapt_dot_attention *call);
 
+/* The call for `count` queries from number `first` on and the keys of a part, with which keys and values, and their
+ * gradients, begin. Statistics of the rows of such queries lie behind one another. Not of packed sequences. */
+rapt_dot_attention rapt_dot_attention_of_part(const rapt_dot_attention *call, int64_t first, int64_t count,
+                                              const rapt_key_part *part);
+
 #endif

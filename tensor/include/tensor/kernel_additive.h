@@ -50,6 +50,7 @@ typedef struct rapt_additive_output {
      * sees nothing, 0; of sigmoid −term, and 1 or 0 */
     void *statistics;
     void *weights; /* (batch, heads, queries, keys), before dropout; NULL: not wanted */
+    bool joins;    /* out and statistics are those of other keys, which these join; for all rows at once */
 } rapt_additive_output;
 
 /* Parts of forward over the same queries and neighbouring pieces of the keys, to be put together. Part p of a row has
@@ -73,6 +74,7 @@ typedef struct rapt_additive_rows_of_chunk {
 
 typedef struct rapt_additive_gradient {
     rapt_raw_grid gradient;             /* of out, (batch, heads, queries, value_size), dense in the last axis */
+    rapt_raw_grid out;                  /* likewise, where more keys than these gave it; NULL: these are all */
     rapt_raw_grid d_weights;            /* of the weights, (batch, heads, queries, keys) likewise; NULL: none */
     const void *statistics;             /* dense (batch, heads, queries, 2), as forward gave them */
     void *weights;                      /* dense (batch, heads, queries, keys) as forward gave them; NULL: made again */

@@ -15,6 +15,12 @@ typedef struct rapt_raw_rows {
     int64_t strides[3];
 } rapt_raw_rows;
 
+/* Some of the keys, of which more come in other calls. */
+typedef struct rapt_key_part {
+    int64_t first, last; /* their numbers among all: the others' are not there, and are not read */
+    bool joins;          /* forward: out and statistics are those of other keys, which these join */
+} rapt_key_part;
+
 /* out = weights · values, the weights by the normaliser from the scores and the mask's biases; the scores are
  * scale · qᵀk, or −½ ‖scale · q − k‖². Head h reads group h · groups / heads. */
 typedef struct rapt_dot_attention {
@@ -27,6 +33,7 @@ typedef struct rapt_dot_attention {
     double *gathered;                /* backward: where the task's first head gathers for the changes, or NULL */
     rapt_raw_normalizer normalizer;
     rapt_raw_mask mask;
+    const rapt_key_part *part;  /* NULL: all keys */
     rapt_raw_rows queries;      /* (batch, heads, queries, size) */
     rapt_raw_rows keys, values; /* (batch, groups, keys, size or value_size) */
     rapt_raw_rows out;          /* (batch, heads, queries, value_size) */
@@ -37,6 +44,7 @@ typedef struct rapt_dot_attention {
     rapt_raw_rows weights, d_weights; /* (batch, heads, queries, keys): forward's, and their gradient; NULL: none */
     rapt_raw_rows d_queries, d_keys, d_values; /* written whole, */
     bool adds_keys, adds_values; /* or added to what is there: where no query sees a key, nothing is touched */
+    bool adds_queries;           /* d_queries likewise; its kernels are then given a part */
     void *d_scores;              /* (batch, heads, queries, keys), dense, zeros before; NULL: not wanted */
     void *d_relative_bias;       /* (batch, heads, queries, 2·reach + 1) likewise */
 } rapt_dot_attention;

@@ -44,6 +44,7 @@ typedef struct rapt_raw_mask {
     int64_t reach, offset; /* of which element reach + clamp(j − p, ±reach) is added to the score of i and j, */
     const int64_t *places; /* with p = i + offset or, if not NULL, as these say: (batch or 1, queries), dense */
     int64_t place_item;    /* from one item's places to the next one's; 0 where they are the same */
+    int64_t first_key;     /* of keys that are numbered anew, being some of more: the place of the first among all */
     rapt_raw_rule rule;
     double keep;              /* the chance that dropout leaves a weight; 1: no dropout */
     rapt_random_state random; /* the weight of (b, h, i, j) is element ((b·heads + h)·queries + i)·keys + j */

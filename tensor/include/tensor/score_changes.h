@@ -29,7 +29,7 @@ typedef struct rapt_score_changes {
 typedef struct rapt_raw_captured {
     const char *data;
     int64_t items, heads, count, bytes; /* count: elements of an item and head; bytes: of one */
-    void *gradient;                     /* of the scores' type, written whole; NULL: not wanted */
+    void *gradient;                     /* of the scores' type, zeros before; NULL: not wanted */
     int64_t place;                      /* of its gradient among what a head gathers */
 } rapt_raw_captured;
 
@@ -79,8 +79,8 @@ double *rapt_gathering_of_task(const rapt_gathering *g, int64_t task);
  * it zeros again. */
 void rapt_gathering_add(const rapt_gathering *g, int64_t task, int64_t item, int64_t first);
 
-/* Writes the gradients, unless something failed, and gives the memory back. */
-void rapt_gathering_end(rapt_gathering *g, bool writes);
+/* Adds to the gradients, unless something failed, and gives the memory back. */
+void rapt_gathering_end(rapt_gathering *g, bool adds);
 
 /* Whole scores (batch, heads, queries, keys), dense, changed in place; and the way back of a gradient, in place, from
  * the scores before and after (where read; of one change only). Query i is at place i + offset, or where places

@@ -47,6 +47,17 @@ static void add_weights_gradient(const rapt_raw_grid *gradient, rapt_score_row r
     RAPT_SIMD for (int64_t j = range.first; j < range.last; j++) scores[j] += from[j];
 }
 
+/* Σ out · its gradient of a row: Σ p d over all keys, also those that are not here. */
+static T delta_of(const rapt_additive_attention *call, const rapt_additive_gradient *g, rapt_score_row row)
+{
+    const T *out = (const T *)g->out.data + rapt_row_start(&g->out, row);
+    const T *gradient = (const T *)g->gradient.data + rapt_row_start(&g->gradient, row);
+    double sum = 0;
+    _Pragma("omp simd reduction(+ : sum)") for (int64_t c = 0; c < call->value_size; c++) sum +=
+        (double)out[c] * (double)gradient[c];
+    return (T)sum;
+}
+
 /* With p the weights and d the gradient of the weights: ds = p (d − Σ p d), of sigmoid p (1 − p) d, 0 even of a d that
  * is not finite where p is 0; and p after dropout goes to `pooled`. Returns Σ p d. */
 static T weights_backward_row(const rapt_additive_attention *call, const rapt_additive_gradient *g, rapt_score_row row,
@@ -60,7 +71,7 @@ static T weights_backward_row(const rapt_additive_attention *call, const rapt_ad
     if (g->d_weights.data) add_weights_gradient(&g->d_weights, row, range, scores);
     _Pragma("omp simd reduction(+ : sum)") for (int64_t j = range.first; j < range.last; j++) sum +=
         (double)(weights[j] == 0 ? 0 : weights[j] * scores[j]);
-    const T mean = (T)sum;
+    const T mean = g->out.data ? delta_of(call, g, row) : (T)sum;
     if (call->normalizer.is_sigmoid)
         RAPT_SIMD for (int64_t j = range.first; j < range.last; j++) scores[j] =
             weights[j] == 0 ? 0 : weights[j] * (1 - weights[j]) * scores[j];
@@ -131,7 +142,8 @@ static void scores_backward(const rapt_additive_attention *call, const rapt_addi
         const T *weights = g->weights ? (const T *)g->weights + (first_row + r) * keys : pooled + r * keys;
         const T *statistics = (const T *)g->statistics + 2 * (first_row + r);
         const T mean = weights_backward_row(call, g, row, range, weights, pooled + r * keys, scores + r * keys);
-        gather_sink(&call->normalizer, row.head, 0, statistics[0], statistics[1], mean);
+        if (call->mask.first_key == 0) /* the first of the row's keys speak for all */
+            gather_sink(&call->normalizer, row.head, 0, statistics[0], statistics[1], mean);
         gather_bias(&call->normalizer, 0, range.last - range.first, scores + r * keys + range.first);
         biases_backward(call, g, row, range, scores + r * keys);
     }

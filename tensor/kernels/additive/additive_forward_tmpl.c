@@ -47,7 +47,7 @@ static rapt_score_tile tile_of(const rapt_additive_attention *call, const rapt_a
                              .rows = rows,
                              .columns = keys.last - keys.first,
                              .queries = places,
-                             .first_key = keys.first,
+                             .first_key = call->mask.first_key + keys.first,
                              .stride = rapt_additive_tile};
 }
 

@@ -224,13 +224,16 @@ static void give_tile(const backward_work *w, rapt_key_range tile)
     }
 }
 
-/* Writes dQ of a row. Where Σⱼ dSᵢⱼ is 0 but for the rounding of D, what that does to a sum over keys is taken off of
- * Gaussian scores. Where it is another number, the query stands in the place of the mean. */
+/* Writes dQ of a row, or adds it. Where Σⱼ dSᵢⱼ is 0 but for the rounding of D, what that does to a sum over keys is
+ * taken off of Gaussian scores. Where it is another number, the query stands in the place of the mean. */
 static void finish_query(const rapt_dot_attention *call, rapt_score_row row, T *gradient, const T *mean, T row_sum)
 {
     T *out = row_of(&call->d_queries, row.item, row.head, row.query);
     if (call->is_gaussian) axpy(call->size, -row_sum, mean, gradient);
-    RAPT_SIMD for (int64_t j = 0; j < call->size; j++) out[j] = gradient[j] * (T)call->scale;
+    if (call->adds_queries)
+        RAPT_SIMD for (int64_t j = 0; j < call->size; j++) out[j] += gradient[j] * (T)call->scale;
+    else
+        RAPT_SIMD for (int64_t j = 0; j < call->size; j++) out[j] = gradient[j] * (T)call->scale;
 }
 
 /* What some keys give to it. */

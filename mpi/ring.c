@@ -1,0 +1,108 @@
+/* The ring of attention across ranks: messages from each rank to the next. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data_parallel.h"
+
+static const char name[] = "mpi_ring";
+
+/* Of a channel: what goes out, and what comes in. */
+enum { goes_out, comes_in, directions };
+
+typedef struct mpi_ring {
+    rapt_ring ring;
+    MPI_Comm communicator;
+    MPI_Request requests[RAPT_RING_CHANNELS][directions];
+} mpi_ring;
+
+/* Is what rank 0 says what this one says? */
+static bool compare(const char *op, const char *text, const char *first)
+{
+    return strcmp(text, first) == 0 || rapt_fail(RAPT_ERROR_RANK, op, "'%s' here is '%s' on rank 0", text, first);
+}
+
+static bool agree(rapt_ring *ring, const char *op, bool good, const char *text)
+{
+    enum { room = 300 };
+    char first[room] = "";
+    const rapt_ranks ranks = {((mpi_ring *)ring)->communicator, ring->rank, ring->ranks};
+    int mark;
+    ring->meetings++;
+    if (!rapt_ranks_tell(&ranks, op, good, &mark, 1)) return false;
+    if (!text) return true;
+    if (ring->rank == 0) strncpy(first, text, room - 1);
+    return rapt_check_mpi(op, MPI_Bcast(first, room, MPI_CHAR, 0, ranks.communicator)) &&
+           rapt_ranks_tell(&ranks, op, compare(op, text, first), &mark, 1);
+}
+
+static bool fits(int64_t count)
+{
+    return count <= INT_MAX ||
+           rapt_fail(RAPT_ERROR_VALUE, name, "%lld bytes in one message; MPI counts to %d", (long long)count, INT_MAX);
+}
+
+static bool send(rapt_ring *ring, rapt_ring_channel channel, const void *bytes, int64_t count)
+{
+    mpi_ring *r = (mpi_ring *)ring;
+    const int next = (ring->rank + 1) % ring->ranks;
+    return fits(count) && rapt_check_mpi(name, MPI_Isend(bytes, (int)count, MPI_BYTE, next, channel, r->communicator,
+                                                         &r->requests[channel][goes_out]));
+}
+
+static bool receive(rapt_ring *ring, rapt_ring_channel channel, void *bytes, int64_t count)
+{
+    mpi_ring *r = (mpi_ring *)ring;
+    const int before = (ring->rank + ring->ranks - 1) % ring->ranks;
+    return fits(count) && rapt_check_mpi(name, MPI_Irecv(bytes, (int)count, MPI_BYTE, before, channel, r->communicator,
+                                                         &r->requests[channel][comes_in]));
+}
+
+static bool wait(rapt_ring *ring, rapt_ring_channel channel)
+{
+    return rapt_check_mpi(name, MPI_Waitall(directions, ((mpi_ring *)ring)->requests[channel], MPI_STATUSES_IGNORE));
+}
+
+/* MPI moves large messages only while it is called. */
+static void advance(rapt_ring *ring)
+{
+    int over;
+    for (int channel = 0; channel < RAPT_RING_CHANNELS; channel++)
+        MPI_Testall(directions, ((mpi_ring *)ring)->requests[channel], &over, MPI_STATUSES_IGNORE);
+}
+
+rapt_ring *rapt_mpi_ring_new(MPI_Comm communicator, int64_t length)
+{
+    char text[60];
+    if (!rapt_check_communicator(name, communicator)) return NULL;
+    mpi_ring *r = calloc(1, sizeof *r);
+    if (!r) return rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the ring"), NULL;
+    r->communicator = MPI_COMM_NULL;
+    r->ring = (rapt_ring){.length = length,
+                          .agree = agree,
+                          .send = send,
+                          .receive = receive,
+                          .wait = wait,
+                          .advance = advance};
+    for (int i = 0; i < RAPT_RING_CHANNELS * directions; i++)
+        r->requests[i / directions][i % directions] = MPI_REQUEST_NULL;
+    snprintf(text, sizeof text, "a sequence of %lld", (long long)length);
+    const bool good =
+        rapt_check_mpi(name, MPI_Comm_dup(communicator, &r->communicator)) &&
+        rapt_check_mpi(name, MPI_Comm_rank(r->communicator, &r->ring.rank)) &&
+        rapt_check_mpi(name, MPI_Comm_size(r->communicator, &r->ring.ranks)) &&
+        agree(&r->ring, name,
+              length >= 0 || rapt_fail(RAPT_ERROR_VALUE, name, "%s; a length of 0 or more expected", text), text);
+    if (good) return &r->ring;
+    rapt_mpi_ring_free(&r->ring);
+    return NULL;
+}
+
+void rapt_mpi_ring_free(rapt_ring *ring)
+{
+    if (!ring) return;
+    mpi_ring *r = (mpi_ring *)ring;
+    if (r->communicator != MPI_COMM_NULL) MPI_Comm_free(&r->communicator);
+    free(r);
+}

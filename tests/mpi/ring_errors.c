@@ -1,0 +1,175 @@
+/* What goes wrong with attention on one rank is an error on all, which names it, and the next call is as if nothing had
+ * happened. For two ranks or more. */
+#include "ranks.h"
+
+int rank, ranks, failures;
+
+enum { length = 23, size = 4 };
+
+/* The error text that a rank which is all right itself sees. */
+static void expect_of_last(rapt_error_code code, const char *text)
+{
+    char expected[200];
+    if (rank == ranks - 1) {
+        expect_error(code, text);
+        return;
+    }
+    snprintf(expected, sizeof expected, "rank %d: ", ranks - 1);
+    expect(rapt_error() && strstr(rapt_error(), expected), "%s", rapt_error() ? rapt_error() : "no error");
+    expect_error(RAPT_ERROR_RANK, text);
+}
+
+static rapt_attention *attention_across(rapt_ring *ring)
+{
+    rapt_attention *attention = rapt_dot_product_attention_new(0);
+    rapt_attention_set_ring(&attention->module, ring);
+    return attention;
+}
+
+static rapt_tensor *rows(const rapt_ring *ring)
+{
+    return rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, rapt_ring_count(ring), size)));
+}
+
+/* Equal keys: the values' mean, 1. */
+static void expect_good_call(rapt_attention *attention)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rows(attention->ring),
+                *out = rapt_attention_forward(attention, x, x, x, RAPT_MASK(.causal = true));
+    expect(out && rapt_backward(rapt_sum(out, RAPT_ALL_AXES, false)), "%s", rapt_error());
+    expect(!out || rapt_count(out) == 0 || rapt_item(rapt_max(out, RAPT_ALL_AXES, false)) == 1, "another mean");
+}
+
+static void rings_that_are_wrong(void)
+{
+    expect(!rapt_mpi_ring_new(MPI_COMM_NULL, 5), "no error");
+    expect_error(RAPT_ERROR_NULL, "MPI_COMM_NULL");
+    expect(!rapt_mpi_ring_new(MPI_COMM_WORLD, rank == ranks - 1 ? -1 : 5), "no error");
+    expect_of_last(RAPT_ERROR_VALUE, "a sequence of -1; a length of 0 or more expected");
+    expect(!rapt_mpi_ring_new(MPI_COMM_WORLD, rank == ranks - 1 ? 6 : 5), "no error");
+    expect_of_last(RAPT_ERROR_RANK, "'a sequence of 6' here is 'a sequence of 5' on rank 0");
+    expect(rapt_ring_count(NULL) == 0, "no error");
+    expect_error(RAPT_ERROR_NULL, "ring is NULL");
+    expect(!rapt_ring_places(NULL), "no error");
+    expect_error(RAPT_ERROR_NULL, "ring is NULL");
+    rapt_mpi_ring_free(NULL);
+}
+
+/* All ranks have all rows once. */
+static void places_are_the_sequence(void)
+{
+    for (int64_t rows_of_all = 0; rows_of_all < 20; rows_of_all++) {
+        RAPT_SCOPE;
+        rapt_ring *ring = rapt_mpi_ring_new(MPI_COMM_WORLD, rows_of_all);
+        rapt_tensor *places = rapt_ring_places(ring);
+        int seen[20] = {0};
+        expect(rapt_count(places) == rapt_ring_count(ring), "%lld places", (long long)rapt_count(places));
+        for (int64_t i = 0; i < rapt_count(places); i++) {
+            const int64_t place = rapt_at_int64(places, &i);
+            expect(i == 0 || place > rapt_at_int64(places, (int64_t[]){i - 1}), "not rising");
+            seen[place]++;
+        }
+        MPI_Allreduce(MPI_IN_PLACE, seen, 20, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        for (int64_t i = 0; i < 20; i++) expect(seen[i] == (i < rows_of_all), "%d of %lld", seen[i], (long long)i);
+        rapt_mpi_ring_free(ring);
+    }
+}
+
+/* Of what the last rank hands over. */
+static void inputs_that_are_wrong(rapt_attention *attention)
+{
+    static const struct {
+        const char *text;
+        rapt_error_code code;
+    } ways[] = {{"the queries are NULL", RAPT_ERROR_NULL},
+                {"keys; the", RAPT_ERROR_SHAPE},
+                {"but no query_places", RAPT_ERROR_SHAPE},
+                {"keys of 4 and values of 4 float64", RAPT_ERROR_RANK},
+                {"keys of 5 and values of 4 float32", RAPT_ERROR_RANK},
+                {"under a mask with seen", RAPT_ERROR_UNSUPPORTED},
+                {"under a mask with starts", RAPT_ERROR_UNSUPPORTED},
+                {"under a mask with dilation", RAPT_ERROR_UNSUPPORTED},
+                {"across ranks without a fused way", RAPT_ERROR_UNSUPPORTED},
+                {"across ranks that keeps its weights", RAPT_ERROR_UNSUPPORTED}};
+    for (int way = 0; way < (int)(sizeof ways / sizeof *ways); way++) {
+        RAPT_SCOPE;
+        rapt_tensor *x = rows(attention->ring), *queries = x, *keys = x, *values = x;
+        rapt_mask mask = {.causal = true};
+        if (rank == ranks - 1) {
+            const int64_t count = rapt_ring_count(attention->ring);
+            if (way == 0) queries = NULL;
+            if (way == 1) queries = keys = values = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, count + 1, size));
+            if (way == 2) queries = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, count + 1, size));
+            if (way == 3) queries = keys = values = rapt_cast(x, RAPT_FLOAT64);
+            if (way == 4) queries = keys = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, count, size + 1));
+            if (way == 5) mask.seen = rapt_ones(RAPT_BOOL, RAPT_SHAPE(1));
+            if (way == 6) mask.starts = rapt_arange(RAPT_INT64, 0, 2, 1);
+            if (way == 7) mask.dilation = 2;
+            attention->plain = way == 8;
+            attention->keep_weights = way == 9;
+        }
+        if (way == 6 && rank == ranks - 1) queries = keys = values = rapt_select(x, 0, 0);
+        expect(!rapt_attention_forward(attention, queries, keys, values, &mask), "way %d: no error", way);
+        expect_of_last(ways[way].code, ways[way].text);
+        attention->plain = attention->keep_weights = false;
+        expect_good_call(attention);
+    }
+}
+
+static void what_goes_to_no_other_rank(rapt_ring *ring)
+{
+    RAPT_SCOPE;
+    rapt_attention *gaussian = rapt_attention_new(rapt_gaussian_scoring_new(1, false), 0);
+    rapt_attention_set_ring(&gaussian->module, ring);
+    rapt_tensor *x = rows(ring);
+    expect(!rapt_attention_forward(gaussian, x, x, x, NULL), "no error");
+    expect(rapt_error() && strstr(rapt_error(), "Gaussian scores go to no other rank"), "%s", rapt_error());
+    rapt_clear_error();
+    expect(!rapt_attention_prepare(gaussian, x, NULL), "no error");
+    expect_error(RAPT_ERROR_UNSUPPORTED, "keys prepared beforehand go to no other rank");
+    rapt_module_free(&gaussian->module);
+    const rapt_multi_head_attention_config config = {.hidden = size, .heads = 1};
+    rapt_multi_head_attention *layer = rapt_multi_head_attention_new(&config);
+    rapt_attention_set_ring(&layer->module, ring);
+    rapt_attention_cache cache = {0};
+    {
+        RAPT_NO_GRADIENT;
+        expect(!rapt_multi_head_attention_forward(layer, x, x, x, NULL, rank == ranks - 1 ? &cache : NULL), "no error");
+    }
+    expect_of_last(RAPT_ERROR_UNSUPPORTED, "a cache beside attention across ranks");
+    rapt_module_free(&layer->module);
+}
+
+/* A second derivative is refused before anything goes round. */
+static void second_derivatives_are_refused(rapt_attention *attention)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rows(attention->ring), *out = rapt_attention_forward(attention, x, x, x, NULL), *gradient;
+    rapt_tensor *loss = rapt_sum(out, RAPT_ALL_AXES, false);
+    expect(!rapt_gradients(1, &loss, NULL, 1, &x, &gradient, RAPT_CREATE_GRAPH), "no error");
+    expect(rapt_error() && strstr(rapt_error(), "attention across ranks has first derivatives only"), "%s",
+           rapt_error() ? rapt_error() : "no error");
+    rapt_clear_error();
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    rings_that_are_wrong();
+    places_are_the_sequence();
+    rapt_ring *ring = rapt_mpi_ring_new(MPI_COMM_WORLD, length);
+    rapt_attention *attention = attention_across(ring);
+    inputs_that_are_wrong(attention);
+    second_derivatives_are_refused(attention);
+    expect_good_call(attention);
+    what_goes_to_no_other_rank(ring);
+    rapt_module_free(&attention->module);
+    rapt_mpi_ring_free(ring);
+    expect(!rapt_error(), "%s", rapt_error());
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}
