@@ -1,0 +1,45 @@
+/* What a data-parallel step costs. */
+#include "cost_model.h"
+
+#include <math.h>
+
+static double sum_by(int ranks, int scheme, double latency, double bandwidth, double bytes)
+{
+    const double messages = scheme == cost_ring ? ranks - 1 : ceil(log2(ranks));
+    const double size = scheme == cost_ring ? bytes / ranks : bytes;
+    return 2 * messages * (latency + size / bandwidth);
+}
+
+double cost_of_sum(const cost_input *in, double bytes)
+{
+    return sum_by(in->ranks, in->scheme, in->latency, in->bandwidth, bytes);
+}
+
+/* Buckets are complete one after the other while backward goes on, and travel one behind the other. */
+cost_output cost_predict(const cost_input *in)
+{
+    cost_output out = {0};
+    const double early = in->parameters - in->last, share = in->sharded ? 1.0 / in->ranks : 1;
+    const double buckets = early > 0 ? ceil(early / in->bucket) : 0;
+    double copies = 0;
+    if (in->bandwidth_of_copies > 0)
+        copies = sum_by(in->ranks, cost_ring, in->latency_of_copies, in->bandwidth_of_copies, in->parameters);
+    const double computing = in->forward + in->backward + copies + (in->ranks > 1 ? in->handling * in->parameters : 0);
+    double free = 0;
+    for (double k = 1; k <= buckets; k++) {
+        const double ready = in->overlaps ? in->forward + (computing - in->forward) * k / (buckets + 1) : computing;
+        const double time = cost_of_sum(in, early / buckets);
+        free = fmax(free, ready) + time;
+        out.communication += time;
+    }
+    if (in->last > 0) {
+        const double time = cost_of_sum(in, in->last);
+        free = fmax(free, computing) + time;
+        out.communication += time;
+    }
+    out.exposed = fmax(0, free - computing);
+    out.step = computing + out.exposed + in->update * share;
+    /* values, gradients, and buckets twice: what goes out and what comes in */
+    out.memory = in->parameters * (in->sharded ? 3 + share : 4) + in->parameters * in->state * share + in->activations;
+    return out;
+}
