@@ -43,3 +43,15 @@ cost_output cost_predict(const cost_input *in)
     out.memory = in->parameters * (in->sharded ? 3 + share : 4) + in->parameters * in->state * share + in->activations;
     return out;
 }
+
+/* Of each layer and hop: keys and values travel while 4 n² d operations are done, half of them where the mask is causal
+ * and the work balanced; backward has 2.5 times the operations, and two gradients travel, too. */
+double cost_of_sequence(const cost_sequence *in, double *computing)
+{
+    const double n = in->tokens / in->ranks, hops = in->ranks * in->layers;
+    const double attend = 2 * n * n * in->hidden / in->rate, linear = 6 * in->parameters * n / in->rate;
+    const double sending = in->latency + 2 * n * in->hidden * 4 / in->bandwidth;
+    *computing = linear + 3.5 * attend * hops;
+    if (in->ranks == 1) return *computing;
+    return linear + hops * (fmax(attend, sending) + fmax(2.5 * attend, 2 * sending));
+}

@@ -33,4 +33,15 @@ double cost_of_sum(const cost_input *in, double bytes);
 
 cost_output cost_predict(const cost_input *in);
 
+/* A causal sequence that is cut over ranks: keys and values go round while each rank attends to what it has. */
+typedef struct cost_sequence {
+    int ranks;
+    double tokens, hidden, layers, parameters; /* numbers of them */
+    double rate;                               /* floating-point operations a second of one rank */
+    double latency, bandwidth;
+} cost_sequence;
+
+/* A training step; *computing gets the part that would be left with an endless network. */
+double cost_of_sequence(const cost_sequence *in, double *computing);
+
 #endif

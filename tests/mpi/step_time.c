@@ -7,20 +7,16 @@
 
 int rank, ranks, failures;
 
-enum { repeats = 9, vocabulary = 256 };
+enum { repeats = 15, vocabulary = 256 };
 
 static int64_t context, rows;
 
-static int by_value(const void *a, const void *b)
+/* The quickest: others may want the processor, too. */
+static double least(const double *times)
 {
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static double middle(double *times)
-{
-    qsort(times, repeats, sizeof *times, by_value);
-    return times[repeats / 2];
+    double quickest = INFINITY;
+    for (int i = 0; i < repeats; i++) quickest = fmin(quickest, times[i]);
+    return quickest;
 }
 
 static rapt_tensor *loss_of(rapt_module *model, int64_t count)
@@ -62,9 +58,9 @@ static void time_alone(rapt_module *model, int64_t count, cost_input *in)
         update[i] = own * (last - end);
     }
     rapt_optimizer_free(adamw);
-    in->forward = middle(forward);
-    in->backward = middle(backward);
-    in->update = middle(update);
+    in->forward = least(forward);
+    in->backward = least(backward);
+    in->update = least(update);
 }
 
 /* Seconds of one exchange of pieces of so many bytes. */
@@ -83,7 +79,7 @@ static double time_exchange(int bytes)
     }
     free(out);
     free(in);
-    return middle(times);
+    return least(times);
 }
 
 /* The processor's own time for a byte: into the bucket, and out of it; sums are of the copies' kind. */
@@ -100,7 +96,7 @@ static double time_handling(void)
         rapt_copy(b, a);
         times[i] = MPI_Wtime() - begin;
     }
-    return middle(times) / (4.0 * numbers);
+    return least(times) / (4.0 * numbers);
 }
 
 static double time_together(rapt_module *model, int64_t bucket, bool sharded)
@@ -125,7 +121,7 @@ static double time_together(rapt_module *model, int64_t bucket, bool sharded)
     }
     rapt_optimizer_free(adamw);
     rapt_data_parallel_free(parallel);
-    return middle(times);
+    return least(times);
 }
 
 /* In front of a network that is made slow, copies in memory are the processor's work. */
