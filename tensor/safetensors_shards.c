@@ -20,6 +20,12 @@ static int64_t bytes_of(const rapt_named *entry)
     return tensor->count * rapt_element_bytes[tensor->dtype];
 }
 
+static bool add_bytes(const char *op, const rapt_named *entry, int64_t *total)
+{
+    return !__builtin_add_overflow(*total, bytes_of(entry), total) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "the tensors have more bytes than 64 bits can count");
+}
+
 static bool check_path(const char *op, const char *path)
 {
     const size_t size = strlen(path), ending = strlen(ENDING);
@@ -45,8 +51,7 @@ static bool add_entries(index_of *x, const rapt_archive *part, const char *shard
                              x->path, shard, entry->name);
         if (!rapt_names_add(&x->places, entry->name, (char *)shard))
             return rapt_fail(RAPT_ERROR_MEMORY, INDEX, "'%.200s': no memory for a name", x->path);
-        if (__builtin_add_overflow(x->total, bytes_of(entry), &x->total))
-            return rapt_fail(RAPT_ERROR_VALUE, INDEX, "the tensors have more bytes than 64 bits can count");
+        if (!add_bytes(INDEX, entry, &x->total)) return false;
     }
     return true;
 }
@@ -164,6 +169,9 @@ static bool check(shards *s, const char *path)
         if (s->count++ == most_shards)
             return rapt_fail(RAPT_ERROR_VALUE, SAVE, "more than %d shards of %lld bytes", most_shards,
                              (long long)s->most_bytes);
+    int64_t total = 0;
+    for (int64_t i = 0; i < s->archive->tensors.count; i++)
+        if (!add_bytes(SAVE, &s->archive->tensors.entries[i], &total)) return false;
     s->names = calloc((size_t)s->count + 1, sizeof *s->names);
     return s->names || rapt_fail(RAPT_ERROR_MEMORY, SAVE, "no memory for the names of %d shards", s->count);
 }
