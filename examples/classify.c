@@ -88,12 +88,7 @@ static bool read_pictures(const char *folder, const char *part, struct pictures 
     int64_t sizes[3], count;
     *p = (struct pictures){.pixels = idx_read("classify", images, 3, sizes)};
     p->labels = p->pixels ? idx_read("classify", labels, 1, &count) : NULL;
-    if (!p->labels) {
-        fprintf(stderr,
-                "classify: four files are expected in %s, unpacked: {train,t10k}-{images-idx3,labels-idx1}-ubyte\n",
-                folder);
-        return false;
-    }
+    if (!p->labels) return false;
     p->count = sizes[0];
     p->height = sizes[1];
     p->width = sizes[2];
@@ -260,7 +255,9 @@ static int parse(int argc, char **argv, struct options *o)
                           .learning_rate = 0.002};
     const struct command_option table[] = {
         {"--data", .metavar = "DIR",
-         .help = "a folder with the IDX files of MNIST or Fashion-MNIST; without it shapes are drawn",
+         .help = "a folder with the files of MNIST or Fashion-MNIST, unpacked: "
+                 "{train,t10k}-{images-idx3,labels-idx1}-ubyte; "
+                 "without it shapes are drawn",
          .string = &o->data},
         {"--epochs", .metavar = "N", .help = "passes over the training pictures", .integer = &o->epochs,
          .integer_range = {1, INT32_MAX}},
