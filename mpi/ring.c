@@ -75,11 +75,19 @@ static void advance(rapt_ring *ring)
 rapt_ring *rapt_mpi_ring_new(MPI_Comm communicator, int64_t length)
 {
     char text[60];
-    if (!rapt_check_communicator(name, communicator)) return NULL;
+    rapt_ranks ranks = {.communicator = communicator};
+    int mark;
+    if (!rapt_check_communicator(name, communicator) ||
+        !rapt_check_mpi(name, MPI_Comm_rank(communicator, &ranks.rank)) ||
+        !rapt_check_mpi(name, MPI_Comm_size(communicator, &ranks.ranks)))
+        return NULL;
     mpi_ring *r = calloc(1, sizeof *r);
-    if (!r) return rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the ring"), NULL;
+    if (!rapt_ranks_tell(&ranks, name, r || rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the ring"), &mark, 1))
+        return free(r), NULL;
     r->communicator = MPI_COMM_NULL;
-    r->ring = (rapt_ring){.length = length,
+    r->ring = (rapt_ring){.rank = ranks.rank,
+                          .ranks = ranks.ranks,
+                          .length = length,
                           .agree = agree,
                           .send = send,
                           .receive = receive,
@@ -90,8 +98,6 @@ rapt_ring *rapt_mpi_ring_new(MPI_Comm communicator, int64_t length)
     snprintf(text, sizeof text, "a sequence of %lld", (long long)length);
     const bool good =
         rapt_check_mpi(name, MPI_Comm_dup(communicator, &r->communicator)) &&
-        rapt_check_mpi(name, MPI_Comm_rank(r->communicator, &r->ring.rank)) &&
-        rapt_check_mpi(name, MPI_Comm_size(r->communicator, &r->ring.ranks)) &&
         agree(&r->ring, name,
               length >= 0 || rapt_fail(RAPT_ERROR_VALUE, name, "%s; a length of 0 or more expected", text), text);
     if (good) return &r->ring;

@@ -81,6 +81,10 @@ static void joining_without_memory_is_an_error(void)
     }
     rapt_data_parallel_free(p);
     rapt_module_free(&model->module);
+    failing_call = rank == ranks - 1 ? 1 : 0;
+    expect(!rapt_mpi_ring_new(MPI_COMM_WORLD, 10), "no error");
+    failing_call = 0;
+    expect_of_last(RAPT_ERROR_MEMORY, "no memory for the ring", "mpi_ring: no memory for the ring");
 }
 
 static void bad_arguments_are_errors(void)
