@@ -47,16 +47,16 @@ static bool send(rapt_ring *ring, rapt_ring_channel channel, const void *bytes, 
 {
     mpi_ring *r = (mpi_ring *)ring;
     const int next = (ring->rank + 1) % ring->ranks;
-    return fits(count) && rapt_check_mpi(name, MPI_Isend(bytes, (int)count, MPI_BYTE, next, channel, r->communicator,
-                                                         &r->requests[channel][goes_out]));
+    return fits(count) && rapt_check_mpi(name, MPI_Isend(bytes, (int)count, MPI_BYTE, next, (int)channel,
+                                                         r->communicator, &r->requests[channel][goes_out]));
 }
 
 static bool receive(rapt_ring *ring, rapt_ring_channel channel, void *bytes, int64_t count)
 {
     mpi_ring *r = (mpi_ring *)ring;
     const int before = (ring->rank + ring->ranks - 1) % ring->ranks;
-    return fits(count) && rapt_check_mpi(name, MPI_Irecv(bytes, (int)count, MPI_BYTE, before, channel, r->communicator,
-                                                         &r->requests[channel][comes_in]));
+    return fits(count) && rapt_check_mpi(name, MPI_Irecv(bytes, (int)count, MPI_BYTE, before, (int)channel,
+                                                         r->communicator, &r->requests[channel][comes_in]));
 }
 
 static bool wait(rapt_ring *ring, rapt_ring_channel channel)

@@ -3,5 +3,6 @@
 # RAPT_MUTANTS is how many (300), RAPT_MUTANTS_SEED draws them (1), RAPT_MUTANTS_GROUPS names some groups of files.
 # What was found is kept in BUILD-mutants, and a run that was stopped goes on from there. mutants.py says more.
 set -eu
+# shellcheck disable=SC2086 # words, or none
 exec python3 "$(dirname "$0")/mutants.py" "${1%/}-mutants" "${RAPT_MUTANTS:-300}" "${RAPT_MUTANTS_SEED:-1}" \
     ${RAPT_MUTANTS_GROUPS:-}
