@@ -165,7 +165,7 @@ static void rows_normalized(void)
     EXPECT(has_rows(rapt_softmax(rows_of(row), -1), rapt_softmax(row, -1)));
 }
 
-static void random(void)
+static void random_numbers(void)
 {
     rapt_seed(1);
     rapt_tensor *x = rapt_rand(RAPT_FLOAT32, FLAT);
@@ -272,7 +272,7 @@ static const struct {
     {"products", products},
     {"losses", losses},
     {"rows_normalized", rows_normalized},
-    {"random", random},
+    {"random", random_numbers},
     {"gradient", gradient},
 };
 
