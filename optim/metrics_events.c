@@ -131,14 +131,21 @@ static bool put_event_row(rapt_metrics *m, int64_t step, int count, const rapt_m
     return close_record(m, 0);
 }
 
-/* Event { wall_time = 1; step = 2; session_log = 7 }, with SessionLog { status = 1 }: a restart at the step, from which
- * on TensorBoard forgets what it read before. */
-static bool put_restart(rapt_metrics *m, int64_t step)
+/* Event { wall_time = 1; step = 2; session_log = 7 }, with SessionLog { status = 1 } */
+static bool put_start(rapt_metrics *m, int64_t step)
 {
     enum { start = 1 };
+    const size_t begin = m->used;
     return put_header_of_record(m) && put_double(m, 1, now()) && put_key(m, 2, varint) &&
            put_varint(m, (uint64_t)step) && put_key(m, 7, delimited) && put_varint(m, 2) && put_key(m, 1, varint) &&
-           put_varint(m, start) && close_record(m, 0) && rapt_metrics_write_room(m);
+           put_varint(m, start) && close_record(m, begin);
+}
+
+/* At a start TensorBoard forgets what it has read of that step and later ones, but not at the first, which it takes for
+ * the run's beginning: so there is one before it that takes nothing back. */
+static bool put_restart(rapt_metrics *m, int64_t step)
+{
+    return put_start(m, INT64_MAX) && put_start(m, step) && rapt_metrics_write_room(m);
 }
 
 /* A name that no other file of the folder has. */

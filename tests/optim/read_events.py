@@ -68,11 +68,15 @@ def scalars(path):
         events = [list(fields(event)) for event in records(file.read())]
     assert dict(events[0])[3] == b"brain.Event:2"
     found = {}
+    has_started = False
     for event in events[1:]:
         event = dict(event)
         assert 1.6e9 < event[1] < 4e9, "a time of the epoch"
-        if 7 in event:  # a restart: what has this step or a later one is taken back
+        if 7 in event:  # a start: what has this step or a later one is taken back, but not at the first
             assert dict(fields(event[7])) == {1: 1}
+            if not has_started:
+                has_started = True
+                continue
             found = {name: [row for row in rows if row[0] < event[2]] for name, rows in found.items()}
             continue
         for field, value in fields(event[5]):
