@@ -49,6 +49,11 @@ static bool maps(void)
     return free_archive(rapt_map_safetensors(file("a.safetensors")));
 }
 
+static bool saves_shards(void)
+{
+    return rapt_save_safetensors_shards(file("b.safetensors.index.json"), archive, 20);
+}
+
 static bool loads_shards(void)
 {
     return free_archive(rapt_load_safetensors(file("b.safetensors.index.json")));
@@ -205,6 +210,7 @@ Test(no_memory, each_allocation_fails_once, .init = make_files, .fini = remove_f
     } trials[] = {{"save npz", saves_npz},
                   {"load npz", loads_npz},
                   {"map", maps},
+                  {"save shards", saves_shards},
                   {"load shards", loads_shards},
                   {"print", prints},
                   {"DLPack", goes_through_dlpack},

@@ -53,6 +53,8 @@ static void rings_that_are_wrong(void)
     expect_error(RAPT_ERROR_NULL, "ring is NULL");
     expect(!rapt_ring_places(NULL), "no error");
     expect_error(RAPT_ERROR_NULL, "ring is NULL");
+    expect(rapt_ring_count(&(rapt_ring){.rank = 2, .ranks = 2, .length = 5}) == 0, "no error");
+    expect_error(RAPT_ERROR_VALUE, "rank 2 of 2 has a part of a sequence of 5");
     rapt_mpi_ring_free(NULL);
 }
 
@@ -129,6 +131,13 @@ static void what_goes_to_no_other_rank(rapt_ring *ring)
     expect(!rapt_attention_prepare(gaussian, x, NULL), "no error");
     expect_error(RAPT_ERROR_UNSUPPORTED, "keys prepared beforehand go to no other rank");
     rapt_module_free(&gaussian->module);
+    rapt_attention *dropping = rapt_attention_new(rapt_additive_scoring_new(size, size, 3), 0.5);
+    rapt_attention_set_ring(&dropping->module, ring);
+    expect(!rapt_attention_forward(dropping, x, x, x, NULL), "no error");
+    expect(rapt_error() && strstr(rapt_error(), "dropout of additive attention goes to no other rank"), "%s",
+           rapt_error() ? rapt_error() : "no error");
+    rapt_clear_error();
+    rapt_module_free(&dropping->module);
     const rapt_multi_head_attention_config config = {.hidden = size, .heads = 1};
     rapt_multi_head_attention *layer = rapt_multi_head_attention_new(&config);
     rapt_attention_set_ring(&layer->module, ring);

@@ -1,4 +1,5 @@
 /* safetensors in shards: an index and the files beside it. */
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -198,6 +199,12 @@ Test(safetensors_shards, an_index_of_shards_that_are_there)
     expect_error(RAPT_ERROR_NULL, "path is NULL");
     cr_expect_not(rapt_save_safetensors_index("m.json", names, 1));
     expect_error(RAPT_ERROR_VALUE, "does not end in");
+    char far[PATH_MAX]; /* the index is still a path, its shard no longer */
+    memset(far, '/', sizeof far);
+    memcpy(far, directory, strlen(directory));
+    strcpy(far + sizeof far - sizeof "/m.safetensors.index.json", "/m.safetensors.index.json");
+    cr_expect_not(rapt_save_safetensors_index(far, (const char *[]){"a-shard-of-a-longer-name.safetensors"}, 1));
+    expect_error(RAPT_ERROR_VALUE, "is too long");
     cr_expect_null(rapt_archive_key(NULL, 0));
     expect_error(RAPT_ERROR_NULL, "archive is NULL");
     back = rapt_load_safetensors(index_path);
