@@ -204,18 +204,41 @@ rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys
     return rapt_keep(without_batch(keys, packed));
 }
 
-rapt_tensor *rapt_attention_pool_weighing(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
-                                          rapt_tensor *values, const rapt_mask *mask, rapt_tensor **weights)
+/* What was asked of it: its keys are prepared, or not yet. */
+typedef struct pooling_call {
+    rapt_tensor *queries, *keys, *values;
+    const rapt_mask *mask;
+    const rapt_resolved_mask *resolved;
+    bool prepares;
+} pooling_call;
+
+static rapt_tensor *pool_alone(rapt_attention *attention, const pooling_call *c, rapt_tensor **weights)
+{
+    rapt_pooling p;
+    RAPT_SCOPE;
+    if (!begin(&p, attention, c->queries, c->keys, c->values, c->mask, c->resolved)) return NULL;
+    p.weights = weights;
+    rapt_tensor *pooled = without_batch(pool(&p, c->prepares), lacks_batch(c->mask, c->resolved));
+    if (pooled && weights) rapt_keep(*weights);
+    return rapt_keep(pooled);
+}
+
+/* A rank that fails before it meets the others tells them. */
+static rapt_tensor *pool_on_ranks(rapt_attention *attention, const pooling_call *call, rapt_tensor **weights)
 {
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)attention);
-    rapt_pooling p;
-    RAPT_SCOPE;
-    if (!begin(&p, attention, queries, prepared_keys, values, mask, NULL)) return NULL;
-    p.weights = weights;
-    rapt_tensor *pooled = without_batch(pool(&p, false), lacks_batch(mask, NULL));
-    if (pooled && weights) rapt_keep(*weights);
-    return rapt_keep(pooled);
+    rapt_ring *ring = attention ? attention->ring : NULL;
+    const int64_t before = ring ? ring->meetings : 0;
+    rapt_tensor *pooled = pool_alone(attention, call, weights);
+    rapt_ring_tell(ring, kind.name, !pooled, before);
+    return pooled;
+}
+
+rapt_tensor *rapt_attention_pool_weighing(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
+                                          rapt_tensor *values, const rapt_mask *mask, rapt_tensor **weights)
+{
+    return pool_on_ranks(attention, &(pooling_call){queries, prepared_keys, values, mask, NULL, false}, weights);
 }
 
 rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
@@ -224,29 +247,11 @@ rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries
     return rapt_attention_pool_weighing(attention, queries, prepared_keys, values, mask, NULL);
 }
 
-static rapt_tensor *forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *values,
-                            const rapt_mask *mask, const rapt_resolved_mask *resolved, rapt_tensor **weights)
-{
-    rapt_pooling p;
-    RAPT_SCOPE;
-    if (!begin(&p, attention, queries, keys, values, mask, resolved)) return NULL;
-    p.weights = weights;
-    rapt_tensor *pooled = without_batch(pool(&p, true), lacks_batch(mask, resolved));
-    if (pooled && weights) rapt_keep(*weights);
-    return rapt_keep(pooled);
-}
-
 rapt_tensor *rapt_attention_forward_resolved(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                                              rapt_tensor *values, const rapt_mask *mask,
                                              const rapt_resolved_mask *resolved, rapt_tensor **weights)
 {
-    RAPT_UNDO_DRAWS;
-    RAPT_ENTER((rapt_module *)attention);
-    rapt_ring *ring = attention ? attention->ring : NULL;
-    const int64_t before = ring ? ring->meetings : 0;
-    rapt_tensor *pooled = forward(attention, queries, keys, values, mask, resolved, weights);
-    rapt_ring_tell(ring, kind.name, !pooled, before);
-    return pooled;
+    return pool_on_ranks(attention, &(pooling_call){queries, keys, values, mask, resolved, true}, weights);
 }
 
 rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,

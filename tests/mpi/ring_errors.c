@@ -94,6 +94,12 @@ static void inputs_that_are_wrong(rapt_attention *attention)
                 {"under a mask with dilation", RAPT_ERROR_UNSUPPORTED},
                 {"across ranks without a fused way", RAPT_ERROR_UNSUPPORTED},
                 {"across ranks that keeps its weights", RAPT_ERROR_UNSUPPORTED}};
+    {
+        RAPT_SCOPE;
+        rapt_tensor *x = rows(attention->ring);
+        expect(!rapt_attention_pool(attention, rank == ranks - 1 ? NULL : x, x, x, NULL), "no error");
+        expect_of_last(ways[0].code, ways[0].text);
+    }
     for (int way = 0; way < (int)(sizeof ways / sizeof *ways); way++) {
         RAPT_SCOPE;
         rapt_tensor *x = rows(attention->ring), *queries = x, *keys = x, *values = x;
