@@ -28,9 +28,12 @@ static inline void remove_directory(void)
 
 static inline void make_directory(void)
 {
-    snprintf(directory, sizeof directory, "/tmp/rapt-safetensors-%d", (int)getpid());
-    remove_directory(); /* of a process that died and had this number */
-    cr_assert(rapt_system_make_folder(directory));
+    bool made = false;
+    for (int number = 0; !made && number < 1000; number++) { /* processes that died may have left some */
+        snprintf(directory, sizeof directory, "/tmp/rapt-safetensors-%d-%d", (int)getpid(), number);
+        made = rapt_system_make_folder(directory);
+    }
+    cr_assert(made);
     snprintf(path, sizeof path, "%s/a.safetensors", directory);
 }
 
