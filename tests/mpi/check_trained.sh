@@ -66,14 +66,19 @@ ranks_of_run() {
     done
 }
 
-# Runs until a rank is killed after so many seconds; false when the run ended before.
-disturb() { # ranks, seconds, which rank
+# Goes on with the run that was killed, or begins one.
+go_on() { # ranks
     resume=''
     for file in checkpoint.safetensors checkpoint.safetensors.index.json; do
         [ ! -e "$work/killed/$file" ] || resume=--resume
     done
     # shellcheck disable=SC2086 # a word or none
-    train "$1" killed --parts 4 --dropout 0.1 --checkpoint-every 1 $resume &
+    train "$1" killed --parts 4 --dropout 0.1 --checkpoint-every 1 $resume
+}
+
+# Runs until a rank is killed after so many seconds; false when the run ended before.
+disturb() { # ranks, seconds, which rank
+    go_on "$1" &
     run=$!
     sleep "$2"
     victim=$(ranks_of_run | sed -n "$(($3 + 1))p")
@@ -112,7 +117,7 @@ kills() {
     done <"$work/moments"
     [ "$killed" -ge "$kills" ] || { echo "check_trained: only $killed kills (seed $seed)" >&2 && exit 1; }
     if [ -d "$work/killed" ]; then
-        while disturb 2 60 0; do :; done
+        go_on 2 || fail "it failed when it went on" killed
         compare whole killed && runs=$((runs + 1))
     fi
     echo "$example: $killed kills in $runs runs, which ended with the weights of an undisturbed one; each ended within $longest ms"
