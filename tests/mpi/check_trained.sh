@@ -61,8 +61,10 @@ milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 
 # Prints the processes of the present run's ranks.
 ranks_of_run() {
-    for process in $(pgrep -x "$(basename "$program")"); do
-        if tr '\0' '\n' 2>/dev/null <"/proc/$process/environ" | grep -qx "RAPT_MARK=$$"; then echo "$process"; fi
+    for process in /proc/[0-9]*; do
+        read -r name 2>/dev/null <"$process/comm" || continue
+        [ "$name" = "$(basename "$program")" ] || continue
+        if tr '\0' '\n' 2>/dev/null <"$process/environ" | grep -qx "RAPT_MARK=$$"; then echo "${process#/proc/}"; fi
     done
 }
 
