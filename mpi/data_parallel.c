@@ -47,12 +47,10 @@ rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *m
 {
     enum { default_bytes = 4 << 20 };
     const rapt_data_parallel_config c = config ? *config : (rapt_data_parallel_config){0};
-    rapt_data_parallel start = {.scatter = communicator};
+    rapt_ranks ranks;
     int mark;
-    if (!rapt_check_communicator(name, communicator) ||
-        !rapt_check_mpi(name, MPI_Comm_rank(communicator, &start.rank)) ||
-        !rapt_check_mpi(name, MPI_Comm_size(communicator, &start.ranks)))
-        return NULL;
+    if (!rapt_ranks_of(name, communicator, &ranks)) return NULL;
+    const rapt_data_parallel start = {.scatter = communicator, .rank = ranks.rank, .ranks = ranks.ranks};
     rapt_data_parallel *p = make(&start, module, c.bucket_bytes);
     const bool good =
         rapt_ranks_agree(&start, name, p != NULL, &mark, 1) &&

@@ -64,14 +64,14 @@ struct rapt_data_parallel {
 /* False and an error when MPI's call was none. */
 bool rapt_check_mpi(const char *op, int code);
 
-/* False and an error unless MPI is running and the communicator is one. */
-bool rapt_check_communicator(const char *op, MPI_Comm communicator);
-
 /* Who tells each other: the ranks of a communicator, and this one's number. */
 typedef struct rapt_ranks {
     MPI_Comm communicator;
     int rank, ranks;
 } rapt_ranks;
+
+/* Those of a communicator. False and an error unless MPI is running and it is one. */
+bool rapt_ranks_of(const char *op, MPI_Comm communicator, rapt_ranks *ranks);
 
 /* Whether all ranks are well. Where one is not, its error is everyone's: false on all ranks. Of the marks, `count` of
  * them from 0 on, each rank then has the largest of all ranks; marks[0] is this function's own. */
@@ -96,6 +96,9 @@ void rapt_buckets_end_part(rapt_data_parallel *parallel);
 
 /* Begins to gather pieces of all ranks, of which `mine` is this one's, in the bucket's sum. */
 void rapt_bucket_gather(rapt_data_parallel *parallel, rapt_bucket *bucket, const rapt_tensor *mine);
+
+/* This rank's piece of the bucket's sum. */
+rapt_tensor *rapt_own_piece(const rapt_data_parallel *parallel, const rapt_bucket *bucket);
 
 /* Gives the pieces that the sharded optimizer steps the values of the module. False after an error. */
 bool rapt_take_pieces(const rapt_data_parallel *parallel);

@@ -75,12 +75,9 @@ static void advance(rapt_ring *ring)
 rapt_ring *rapt_mpi_ring_new(MPI_Comm communicator, int64_t length)
 {
     char text[60];
-    rapt_ranks ranks = {.communicator = communicator};
+    rapt_ranks ranks;
     int mark;
-    if (!rapt_check_communicator(name, communicator) ||
-        !rapt_check_mpi(name, MPI_Comm_rank(communicator, &ranks.rank)) ||
-        !rapt_check_mpi(name, MPI_Comm_size(communicator, &ranks.ranks)))
-        return NULL;
+    if (!rapt_ranks_of(name, communicator, &ranks)) return NULL;
     mpi_ring *r = calloc(1, sizeof *r);
     if (!rapt_ranks_tell(&ranks, name, r || rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the ring"), &mark, 1))
         return free(r), NULL;

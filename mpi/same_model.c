@@ -26,12 +26,15 @@ void rapt_abort_on_error(rapt_error_code code, const char *message)
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-bool rapt_check_communicator(const char *op, MPI_Comm communicator)
+bool rapt_ranks_of(const char *op, MPI_Comm communicator, rapt_ranks *ranks)
 {
     int running = 0, over = 0;
+    *ranks = (rapt_ranks){.communicator = communicator};
     if (MPI_Initialized(&running) != MPI_SUCCESS || !running || MPI_Finalized(&over) != MPI_SUCCESS || over)
         return rapt_fail(RAPT_ERROR_RANK, op, "MPI is not running; a call between MPI_Init and MPI_Finalize expected");
-    return communicator != MPI_COMM_NULL || rapt_fail(RAPT_ERROR_NULL, op, "the communicator is MPI_COMM_NULL");
+    if (communicator == MPI_COMM_NULL) return rapt_fail(RAPT_ERROR_NULL, op, "the communicator is MPI_COMM_NULL");
+    return rapt_check_mpi(op, MPI_Comm_rank(communicator, &ranks->rank)) &&
+           rapt_check_mpi(op, MPI_Comm_size(communicator, &ranks->ranks));
 }
 
 bool rapt_ranks_tell(const rapt_ranks *r, const char *op, bool good, int *marks, int count)

@@ -255,7 +255,7 @@ static rapt_tensor *cut_piece(const rapt_data_parallel *p, int number, const cha
                    NULL;
         if (!rapt_copy(one->view, rapt_reshape(state, rapt_rank(one->view), rapt_shape(one->view)))) return NULL;
     }
-    return rapt_clone(rapt_slice(b->sum, 0, p->rank * b->piece, (p->rank + 1) * b->piece, 1));
+    return rapt_clone(rapt_own_piece(p, b));
 }
 
 /* A number that the bucket's parameters have, which must be the same. */

@@ -13,7 +13,7 @@ static bool collect(const rapt_data_parallel *p, int bucket)
     return good;
 }
 
-static rapt_tensor *own_piece(const rapt_data_parallel *p, const rapt_bucket *b)
+rapt_tensor *rapt_own_piece(const rapt_data_parallel *p, const rapt_bucket *b)
 {
     return rapt_slice(b->sum, 0, p->rank * b->piece, (p->rank + 1) * b->piece, 1);
 }
@@ -22,7 +22,7 @@ bool rapt_take_pieces(const rapt_data_parallel *p)
 {
     RAPT_SCOPE;
     for (int i = 0; i < p->bucket_count; i++)
-        if (!collect(p, i) || !rapt_copy(p->buckets[i].values, own_piece(p, &p->buckets[i]))) return false;
+        if (!collect(p, i) || !rapt_copy(p->buckets[i].values, rapt_own_piece(p, &p->buckets[i]))) return false;
     return true;
 }
 
@@ -35,7 +35,7 @@ static bool add_piece(rapt_data_parallel *p, int number, rapt_optimizer *optimiz
     rapt_release(b->values); /* of a call that failed on another rank */
     b->values = NULL;
     if (!collect(p, number)) return false;
-    b->values = rapt_retain(rapt_require_gradient(rapt_clone(own_piece(p, b))));
+    b->values = rapt_retain(rapt_require_gradient(rapt_clone(rapt_own_piece(p, b))));
     snprintf(name, sizeof name, "bucket.%d", number);
     return b->values && rapt_optimizer_add(optimizer, name, b->values);
 }

@@ -78,9 +78,8 @@ bool rapt_average_swap(rapt_average *average)
 int64_t rapt_average_get_updates(const rapt_average *average)
 {
     const char *op = "average_get_updates";
-    if (average && !rapt_was_freed(op, average)) return average->updates;
-    rapt_fail_null(op, "average");
-    return 0;
+    if (!average) return rapt_fail_null(op, "average"), 0;
+    return rapt_was_freed(op, average) ? 0 : average->updates;
 }
 
 enum { name_size = 2 * RAPT_PARAMETER_NAME_SIZE };

@@ -225,19 +225,18 @@ static const rapt_op backward = {
 static bool vjp(rapt_call *call)
 {
     backward_options o = {.forward = *(const rapt_fused_options *)rapt_call_options(call)};
-    const int64_t before = o.forward.ring ? o.forward.ring->meetings : 0;
-    const bool given = rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
-                                                                   .options = &o,
-                                                                   .wants = o.wants,
-                                                                   .saved_count = at_gradient,
-                                                                   .gradient_count = gradient_count,
-                                                                   .keys = at_keys,
-                                                                   .values = at_values,
-                                                                   .first_captured = input_count,
-                                                                   .captured = o.forward.changes.captured,
-                                                                   .wants_captured = o.wants_captured});
-    rapt_ring_tell(o.forward.ring, name, !given, before);
-    return given;
+    return rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
+                                                       .options = &o,
+                                                       .wants = o.wants,
+                                                       .saved_count = at_gradient,
+                                                       .gradient_count = gradient_count,
+                                                       .keys = at_keys,
+                                                       .values = at_values,
+                                                       .first_captured = input_count,
+                                                       .captured = o.forward.changes.captured,
+                                                       .wants_captured = o.wants_captured,
+                                                       .ring = o.forward.ring,
+                                                       .name = name});
 }
 
 /* --- the definition --- */

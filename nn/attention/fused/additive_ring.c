@@ -6,6 +6,7 @@
 
 #include "additive_powers.h"
 #include "attention/ring/ring.h"
+#include "fused.h"
 
 /* What a visit needs. */
 typedef struct additive_visitor {
@@ -16,11 +17,6 @@ typedef struct additive_visitor {
     const rapt_additive_ring_rows *rows;
     rapt_tensor *d_queries; /* backward: what the keys of a visit give */
 } additive_visitor;
-
-static bool has_sinks(const rapt_additive_attention *call)
-{
-    return call->normalizer.head_terms && !call->normalizer.is_sigmoid;
-}
 
 static int64_t within(int64_t key, const rapt_ring_visit *v)
 {
@@ -96,11 +92,11 @@ static bool visit(void *context, const rapt_ring_visit *v)
     bool seen;
     RAPT_SCOPE;
     if (!find_ranges(a->op, &a->call.mask, v, &ranges, &seen)) return false;
-    if (a->gradient && has_sinks(&a->call) && v->first == 0) seen = true;
+    if (a->gradient && rapt_has_sinks(&a->call.normalizer) && v->first == 0) seen = true;
     if (!seen || a->call.mask.queries == 0) return true;
     if (!describe(a, v, ranges, &some)) return false;
     if (a->gradient) return add_to_gradients(a, &some, v);
-    if (has_sinks(&some)) some.normalizer.head_terms = NULL;
+    if (rapt_has_sinks(&some.normalizer)) some.normalizer.head_terms = NULL;
     return rapt_additive_attention_forward(a->op, &some, a->output);
 }
 
@@ -109,7 +105,7 @@ static bool add_sinks(void *context)
     const additive_visitor *a = context;
     rapt_additive_attention none = a->call;
     none.mask.keys = 0;
-    return !has_sinks(&none) || rapt_additive_attention_forward(a->op, &none, a->output);
+    return !rapt_has_sinks(&none.normalizer) || rapt_additive_attention_forward(a->op, &none, a->output);
 }
 
 /* Rows that have seen nothing yet. */

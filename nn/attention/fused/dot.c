@@ -201,20 +201,18 @@ static const rapt_op backward = {
 static bool vjp(rapt_call *call)
 {
     backward_options o = {.forward = *(const options *)rapt_call_options(call)};
-    rapt_ring *ring = o.forward.fused.ring;
-    const int64_t before = ring ? ring->meetings : 0;
-    const bool given = rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
-                                                                   .options = &o,
-                                                                   .wants = o.wants,
-                                                                   .saved_count = at_gradient,
-                                                                   .gradient_count = gradient_count,
-                                                                   .keys = at_keys,
-                                                                   .values = at_values,
-                                                                   .first_captured = input_count,
-                                                                   .captured = o.forward.fused.changes.captured,
-                                                                   .wants_captured = o.wants_captured});
-    rapt_ring_tell(ring, name, !given, before);
-    return given;
+    return rapt_fused_vjp(call, &(rapt_fused_backward){.op = &backward,
+                                                       .options = &o,
+                                                       .wants = o.wants,
+                                                       .saved_count = at_gradient,
+                                                       .gradient_count = gradient_count,
+                                                       .keys = at_keys,
+                                                       .values = at_values,
+                                                       .first_captured = input_count,
+                                                       .captured = o.forward.fused.changes.captured,
+                                                       .wants_captured = o.wants_captured,
+                                                       .ring = o.forward.fused.ring,
+                                                       .name = name});
 }
 
 /* --- the definition --- */

@@ -5,7 +5,9 @@
 #include <math.h>
 
 #include "attention/ring/ring.h"
+#include "fused.h"
 #include "nn/pooling.h"
+#include "tensor/parallel.h"
 
 /* Queries at once: what some keys give to them is kept until it is merged. */
 enum { rows_at_once = 1024 };
@@ -17,11 +19,6 @@ typedef struct dot_visitor {
     rapt_dot_attention call; /* for all queries of this rank */
     bool is_backward;
 } dot_visitor;
-
-static bool has_sinks(const rapt_dot_attention *call)
-{
-    return call->normalizer.head_terms && !call->normalizer.is_sigmoid;
-}
 
 /* Does any of `count` queries from number `first` on see a key of the part? */
 static bool see_any(const rapt_raw_mask *mask, int64_t first, int64_t count, const rapt_key_part *part)
@@ -41,11 +38,11 @@ static bool see_any(const rapt_raw_mask *mask, int64_t first, int64_t count, con
 static bool visit_rows(const dot_visitor *d, const rapt_dot_attention *call, int64_t first, int64_t count,
                        const rapt_key_part *part)
 {
-    const bool counts_sinks = d->is_backward && has_sinks(call) && part->first == 0;
+    const bool counts_sinks = d->is_backward && rapt_has_sinks(&call->normalizer) && part->first == 0;
     if (!counts_sinks && !see_any(&call->mask, first, count, part)) return true;
     rapt_dot_attention some = rapt_dot_attention_of_part(call, first, count, part);
     if (d->is_backward) return rapt_dot_attention_backward(d->op, &some);
-    if (has_sinks(call)) some.normalizer.head_terms = NULL;
+    if (rapt_has_sinks(&call->normalizer)) some.normalizer.head_terms = NULL;
     return rapt_dot_attention_forward(d->op, &some);
 }
 
@@ -62,8 +59,7 @@ static bool visit(void *context, const rapt_ring_visit *v)
     }
     const int64_t queries = call.mask.queries;
     for (int64_t first = 0; first < queries; first += rows_at_once) {
-        const int64_t left = queries - first;
-        if (!visit_rows(d, &call, first, left < rows_at_once ? left : rows_at_once, &part)) return false;
+        if (!visit_rows(d, &call, first, rapt_smaller_of(queries - first, rows_at_once), &part)) return false;
         if (d->ring->advance) d->ring->advance(d->ring);
     }
     return true;
@@ -84,10 +80,9 @@ static bool add_sinks(void *context)
     const dot_visitor *d = context;
     static const rapt_key_part none = {.joins = true};
     const int64_t queries = d->call.mask.queries;
-    for (int64_t first = 0; has_sinks(&d->call) && first < queries; first += rows_at_once) {
-        const int64_t left = queries - first;
+    for (int64_t first = 0; rapt_has_sinks(&d->call.normalizer) && first < queries; first += rows_at_once) {
         const rapt_dot_attention some =
-            rapt_dot_attention_of_part(&d->call, first, left < rows_at_once ? left : rows_at_once, &none);
+            rapt_dot_attention_of_part(&d->call, first, rapt_smaller_of(queries - first, rows_at_once), &none);
         if (!rapt_dot_attention_forward(d->op, &some)) return false;
     }
     return true;

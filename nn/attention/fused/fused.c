@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention/mask/packed.h"
+#include "attention/ring/ring.h"
 #include "nn/padding.h"
 
 rapt_fused_options rapt_fused_options_of(const rapt_attention_call *call)
@@ -132,7 +133,7 @@ bool rapt_fused_gradients(const rapt_call *call, int first, const rapt_tensor **
     return (*pooled || !of_pooled) && (*weights || !of_weights);
 }
 
-bool rapt_fused_vjp(rapt_call *call, const rapt_fused_backward *b)
+static bool give_gradients(rapt_call *call, const rapt_fused_backward *b)
 {
     enum { most_inputs = RAPT_MAX_SAVED + rapt_fused_more_inputs, most_gradients = 8 + rapt_most_captured };
     rapt_tensor *in[most_inputs], *gradients[most_gradients], **more = in + b->saved_count;
@@ -160,4 +161,12 @@ bool rapt_fused_vjp(rapt_call *call, const rapt_fused_backward *b)
         if (b->wants_captured[c] && !rapt_call_give(call, b->first_captured + c, gradients[b->gradient_count + c]))
             return false;
     return true;
+}
+
+bool rapt_fused_vjp(rapt_call *call, const rapt_fused_backward *b)
+{
+    const int64_t before = b->ring ? b->ring->meetings : 0;
+    const bool given = give_gradients(call, b);
+    rapt_ring_tell(b->ring, b->name, !given, before);
+    return given;
 }

@@ -58,7 +58,14 @@ typedef struct rapt_fused_backward {
     int keys, values;                /* their numbers among the inputs of forward */
     int first_captured, captured;    /* the number of the first among the inputs of forward; how many */
     bool *wants_captured;            /* in the options likewise */
+    rapt_ring *ring;                 /* whose ranks are told when it fails before they meet; NULL: none */
+    const char *name;                /* of who tells them */
 } rapt_fused_backward;
+
+static inline bool rapt_has_sinks(const rapt_raw_normalizer *normalizer)
+{
+    return normalizer->head_terms && !normalizer->is_sigmoid;
+}
 
 /* What backward's inputs are behind those saved. */
 enum {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "nn/pooling.h"
+#include "tensor/parallel.h"
 
 /* Both blocks of a rank move at once, so many keys of each: so the pairs of every step are the same on all ranks even
  * where a mask is causal, and what waits is small beside what stays. */
@@ -16,17 +17,12 @@ static int64_t row_bytes(const rapt_ring_walk *w)
     return w->width * (int64_t)rapt_dtype_size(w->keys->dtype);
 }
 
-static int64_t smaller_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The keys of a rank's block that belong to piece `number`. */
 static rapt_ring_run run_of(const rapt_ring_walk *w, int rank, int half, int64_t number)
 {
     rapt_ring_run run = rapt_ring_block(w->ring, rank, half);
-    const int64_t skipped = smaller_of(number * w->piece, run.count);
-    return (rapt_ring_run){run.first + skipped, smaller_of(w->piece, run.count - skipped), run.row + skipped};
+    const int64_t skipped = rapt_smaller_of(number * w->piece, run.count);
+    return (rapt_ring_run){run.first + skipped, rapt_smaller_of(w->piece, run.count - skipped), run.row + skipped};
 }
 
 static int64_t keys_of(const rapt_ring_walk *w, int rank, int64_t number)
