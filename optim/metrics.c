@@ -50,10 +50,12 @@ bool rapt_metrics_open_file(rapt_metrics *metrics, bool append)
 {
     struct stat status;
     const bool is_there = append && stat(metrics->path, &status) == 0;
+    /* what cannot be looked at may have rows */
+    const bool may_begin = is_there || !append || errno == ENOENT;
     if (is_there && !S_ISREG(status.st_mode))
         return rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' is no regular file, which alone can go on",
                          metrics->path);
-    metrics->stream = is_there ? fopen(metrics->path, "r+b") : fopen(metrics->path, "w+b");
+    if (may_begin) metrics->stream = fopen(metrics->path, is_there ? "r+b" : "w+b");
     return metrics->stream ||
            rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' cannot be written: %s", metrics->path, strerror(errno));
 }
@@ -109,26 +111,31 @@ bool rapt_metrics_write_room(rapt_metrics *metrics)
         return true;
     }
     const int why = errno;
-    const bool cut = ftruncate(fileno(stream), (off_t)metrics->end) == 0;
+    /* closed before it is cut: what the stream holds back would come behind */
+    metrics->stream = freopen(metrics->path, "r+b", stream);
+    const bool cut = metrics->stream && ftruncate(fileno(metrics->stream), (off_t)metrics->end) == 0;
     return rapt_fail(RAPT_ERROR_FILE, "metrics_write", "'%s' cannot be written: %s%s", metrics->path, strerror(why),
                      cut ? "" : "; it ends with a part of a row");
 }
 
+static bool check(const char *op, rapt_metrics *metrics)
+{
+    if (!metrics) return rapt_fail_null(op, "metrics");
+    if (rapt_was_freed(op, metrics)) return false;
+    metrics->used = 0;
+    return metrics->stream ||
+           rapt_fail(RAPT_ERROR_FILE, op, "'%s' was closed, since it could not be written", metrics->path);
+}
+
 bool rapt_metrics_write(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list)
 {
-    if (!metrics) return rapt_fail_null("metrics_write", "metrics");
-    if (rapt_was_freed("metrics_write", metrics)) return false;
-    if (!check_row(count, list)) return false;
-    metrics->used = 0;
+    if (!check("metrics_write", metrics) || !check_row(count, list)) return false;
     return metrics->kind->put_row(metrics, step, count, list) && rapt_metrics_write_room(metrics);
 }
 
 bool rapt_metrics_rewind(rapt_metrics *metrics, int64_t step)
 {
-    if (!metrics) return rapt_fail_null("metrics_rewind", "metrics");
-    if (rapt_was_freed("metrics_rewind", metrics)) return false;
-    metrics->used = 0;
-    return metrics->kind->rewind(metrics, step);
+    return check("metrics_rewind", metrics) && metrics->kind->rewind(metrics, step);
 }
 
 bool rapt_metrics_close(rapt_metrics *metrics)

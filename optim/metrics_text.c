@@ -75,11 +75,14 @@ static line_state read_line(rapt_metrics *metrics, const char *op, bool is_table
     return LINE_FAILED;
 }
 
-static bool cut_behind(rapt_metrics *metrics, const char *op, const char *what)
+/* Makes that place the end of the rows. */
+static bool cut(rapt_metrics *metrics, const char *op, int64_t end, const char *what)
 {
-    return ftruncate(fileno(metrics->stream), (off_t)metrics->end) == 0 ||
-           rapt_fail(RAPT_ERROR_FILE, op, "'%s' cannot be cut behind its last %s: %s", metrics->path, what,
-                     strerror(errno));
+    if (ftruncate(fileno(metrics->stream), (off_t)end) != 0)
+        return rapt_fail(RAPT_ERROR_FILE, op, "'%s' cannot be cut behind its last %s: %s", metrics->path, what,
+                         strerror(errno));
+    metrics->end = end;
+    return true;
 }
 
 /* Finds the end of an old file's last whole line, and a table's first line, which is left in the room. */
@@ -93,7 +96,7 @@ static bool open_lines(rapt_metrics *metrics, bool append, bool is_table)
     while ((state = read_line(metrics, op, is_table, is_table && metrics->end == 0)) == LINE_IS_WHOLE)
         metrics->end = ftello(metrics->stream);
     if (metrics->end == 0) metrics->used = 0;
-    return state != LINE_FAILED && cut_behind(metrics, op, "whole line");
+    return state != LINE_FAILED && cut(metrics, op, metrics->end, "whole line");
 }
 
 /* Cuts before the first row that has such a step, of rows that begin as the format of scanf says. */
@@ -112,9 +115,7 @@ static bool rewind_lines(rapt_metrics *metrics, int64_t step, const char *format
         if (found >= step) break;
         state = read_line(metrics, op, is_table, false);
     }
-    if (state == LINE_FAILED) return false;
-    metrics->end = end;
-    return cut_behind(metrics, op, "row before the step");
+    return state != LINE_FAILED && cut(metrics, op, end, "row before the step");
 }
 
 /* --- JSON lines --- */
