@@ -114,13 +114,22 @@ static bool write_tensor(const rapt_replacement *file, const rapt_tensor *tensor
     return dense && rapt_replacement_write(file, dense->data, bytes_of(dense));
 }
 
+/* What has such a name would be read as an index. */
+static bool check_path(const char *op, const char *path)
+{
+    return !rapt_is_index(path) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "the path '%.200s' ends in .json, as those of indexes do; another expected",
+                     path);
+}
+
 bool rapt_save_safetensors(const char *path, const rapt_archive *archive)
 {
     rapt_replacement file;
     size_t header_size;
     if (!path || !archive) return rapt_fail_null(OP, path ? "archive" : "path");
     if (rapt_was_freed(OP, archive)) return false;
-    if (!check(archive) || !count_header(archive, &header_size) || !rapt_replacement_begin(&file, OP, path))
+    if (!check_path(OP, path) || !check(archive) || !count_header(archive, &header_size) ||
+        !rapt_replacement_begin(&file, OP, path))
         return false;
     bool done = write_header(&file, archive, header_size);
     for (int64_t i = 0; done && i < archive->tensors.count; i++)
@@ -132,7 +141,7 @@ bool rapt_can_save(const char *path)
 {
     rapt_replacement file;
     if (!path) return rapt_fail_null("can_save", "path");
-    if (!rapt_replacement_begin(&file, "can_save", path)) return false;
+    if (!check_path("can_save", path) || !rapt_replacement_begin(&file, "can_save", path)) return false;
     rapt_replacement_end(&file, false);
     return true;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "alone.h"
+#include "files.h"
 #include "interrupt.h"
 
 bool ranks_begin(const char *program, int64_t parts)
@@ -30,6 +31,11 @@ bool ranks_backward(int64_t step, int64_t items, ranks_loss *loss_of, void *cont
 int ranks_signal(void)
 {
     return interrupt_signal();
+}
+
+bool ranks_can_save(const char *program, const char *path)
+{
+    return file_can_be_saved(program, path);
 }
 
 bool ranks_save(const char *path, const rapt_checkpoint *checkpoint)

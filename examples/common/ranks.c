@@ -3,10 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rapt/mpi.h>
 
 #include "alone.h"
+#include "files.h"
 #include "interrupt.h"
 
 static bool have_joined;
@@ -77,6 +79,20 @@ int ranks_signal(void)
     int number = interrupt_signal();
     if (parallel) MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     return number;
+}
+
+/* Shards lie beside their index, where a file without that ending can be written as well as they. */
+bool ranks_can_save(const char *program, const char *path)
+{
+    const size_t size = strlen(path), ending = strlen(".index.json");
+    if (!have_joined || size <= ending || strcmp(path + size - ending, ".index.json") != 0)
+        return file_can_be_saved(program, path);
+    char *beside = strdup(path);
+    if (!beside) return perror(program), false;
+    beside[size - ending] = '\0';
+    const bool good = file_can_be_saved(program, beside);
+    free(beside);
+    return good;
 }
 
 bool ranks_save(const char *path, const rapt_checkpoint *checkpoint)

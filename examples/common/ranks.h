@@ -27,7 +27,8 @@ bool ranks_backward(int64_t step, int64_t items, ranks_loss *loss_of, void *cont
 /* interrupt_signal of any rank, for all. */
 int ranks_signal(void);
 
-/* rapt_checkpoint_save and rapt_checkpoint_load, by all ranks. */
+/* rapt_checkpoint_save and rapt_checkpoint_load, by all ranks; and whether saving can begin, false after a sentence. */
+bool ranks_can_save(const char *program, const char *path);
 bool ranks_save(const char *path, const rapt_checkpoint *checkpoint);
 bool ranks_load(const char *path, rapt_checkpoint *checkpoint);
 

@@ -77,8 +77,7 @@ int main(int argc, char **argv)
     rapt_seed((uint64_t)o.seed);
     if (o.threads > 0) rapt_set_threads((int)o.threads);
     const bool saves = o.save && ranks_is_first(), checkpoints = o.checkpoint && ranks_is_first();
-    bool good = (!saves || file_can_be_saved("gpt", o.save)) &&
-                (!checkpoints || file_can_be_saved("gpt", o.checkpoint)) &&
+    bool good = (!saves || file_can_be_saved("gpt", o.save)) && (!checkpoints || ranks_can_save("gpt", o.checkpoint)) &&
                 (o.data ? text_read(o.data, &text) : text_make_up(&text)) && text_index(&text, o.context) &&
                 text_check_prompt(&text, o.prompt);
     status = good ? run(&o, &text) : EXIT_FAILURE;

@@ -148,6 +148,10 @@ Test(safetensors_shards, misuse)
     expect_error(RAPT_ERROR_VALUE, "does not end in NAME.safetensors.index.json");
     cr_expect_not(rapt_save_safetensors_shards("/tmp/.safetensors.index.json", archive, 10));
     expect_error(RAPT_ERROR_VALUE, "does not end in NAME.safetensors.index.json");
+    cr_expect_not(rapt_save_safetensors(index_path, archive));
+    expect_error(RAPT_ERROR_VALUE, "ends in .json, as those of indexes do");
+    cr_expect_not(rapt_can_save(index_path));
+    expect_error(RAPT_ERROR_VALUE, "can_save: the path");
     cr_expect_not(rapt_save_safetensors_shards(NULL, archive, 10));
     expect_error(RAPT_ERROR_NULL, "path is NULL");
     cr_expect_not(rapt_save_safetensors_shards(index_path, NULL, 10));

@@ -36,7 +36,8 @@ RAPT_API const char *rapt_archive_stored_type(const rapt_archive *archive, int64
  * any moment) sees the old file or the new one. A symbolic link stays, and what it leads to is replaced, or made. The
  * file keeps the permissions of the old one and, where the process may, owner and group; a new file follows the umask;
  * other hard links to the old file keep the old content. False after an error, for anything that is no regular file
- * (a folder, a device, a FIFO) and for a file that the process may not write; what was there is then as it was. */
+ * (a folder, a device, a FIFO), for a file that the process may not write, and for a path that ends in ".json", which
+ * would be read as an index; what was there is then as it was. */
 RAPT_API bool rapt_save_safetensors(const char *path, const rapt_archive *archive);
 
 /* Whether saving to that path can begin, found out by beginning: a file beside the target is made and removed. False
