@@ -32,18 +32,29 @@ static rapt_metrics_format format_of(const char *path)
     return RAPT_METRICS_BY_NAME;
 }
 
-bool rapt_metrics_put(rapt_metrics *metrics, const void *bytes, size_t count)
+void rapt_metrics_begin_room(rapt_metrics *metrics)
 {
-    if (metrics->size - metrics->used < count) {
-        const size_t size = 2 * metrics->size + count;
-        char *room = realloc(metrics->room, size);
-        if (!room) return rapt_fail(RAPT_ERROR_MEMORY, "metrics_write", "no memory for a row of %zu bytes", size);
-        metrics->room = room;
-        metrics->size = size;
-    }
+    metrics->used = 0;
+    metrics->lacks_memory = false;
+}
+
+static bool make_room(rapt_metrics *metrics, size_t count)
+{
+    if (metrics->size - metrics->used >= count) return true;
+    const size_t size = 2 * metrics->size + count;
+    char *room = realloc(metrics->room, size);
+    if (!room) return rapt_fail(RAPT_ERROR_MEMORY, "metrics_write", "no memory for a row of %zu bytes", size);
+    metrics->room = room;
+    metrics->size = size;
+    return true;
+}
+
+void rapt_metrics_put(rapt_metrics *metrics, const void *bytes, size_t count)
+{
+    if (!metrics->lacks_memory) metrics->lacks_memory = !make_room(metrics, count);
+    if (metrics->lacks_memory) return;
     memcpy(metrics->room + metrics->used, bytes, count);
     metrics->used += count;
-    return true;
 }
 
 bool rapt_metrics_open_file(rapt_metrics *metrics, bool append)
@@ -100,9 +111,10 @@ static bool check_row(int count, const rapt_metric *list)
     return true;
 }
 
-bool rapt_metrics_write_room(rapt_metrics *metrics)
+bool rapt_metrics_write_room(rapt_metrics *metrics, const char *op)
 {
     FILE *stream = metrics->stream;
+    if (metrics->lacks_memory) return false;
     clearerr(stream);
     const bool good = fseeko(stream, (off_t)metrics->end, SEEK_SET) == 0 &&
                       fwrite(metrics->room, 1, metrics->used, stream) == metrics->used && fflush(stream) == 0;
@@ -114,7 +126,7 @@ bool rapt_metrics_write_room(rapt_metrics *metrics)
     /* closed before it is cut: what the stream holds back would come behind */
     metrics->stream = freopen(metrics->path, "r+b", stream);
     const bool cut = metrics->stream && ftruncate(fileno(metrics->stream), (off_t)metrics->end) == 0;
-    return rapt_fail(RAPT_ERROR_FILE, "metrics_write", "'%s' cannot be written: %s%s", metrics->path, strerror(why),
+    return rapt_fail(RAPT_ERROR_FILE, op, "'%s' cannot be written: %s%s", metrics->path, strerror(why),
                      cut ? "" : "; it ends with a part of a row");
 }
 
@@ -122,15 +134,16 @@ static bool check(const char *op, rapt_metrics *metrics)
 {
     if (!metrics) return rapt_fail_null(op, "metrics");
     if (rapt_was_freed(op, metrics)) return false;
-    metrics->used = 0;
+    rapt_metrics_begin_room(metrics);
     return metrics->stream ||
            rapt_fail(RAPT_ERROR_FILE, op, "'%s' was closed, since it could not be written", metrics->path);
 }
 
 bool rapt_metrics_write(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list)
 {
-    if (!check("metrics_write", metrics) || !check_row(count, list)) return false;
-    return metrics->kind->put_row(metrics, step, count, list) && rapt_metrics_write_room(metrics);
+    const char *op = "metrics_write";
+    if (!check(op, metrics) || !check_row(count, list)) return false;
+    return metrics->kind->put_row(metrics, step, count, list) && rapt_metrics_write_room(metrics, op);
 }
 
 bool rapt_metrics_rewind(rapt_metrics *metrics, int64_t step)

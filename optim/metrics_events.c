@@ -24,15 +24,15 @@ uint32_t rapt_crc32c(const void *bytes, size_t count)
 /* The wire types of protocol buffers that are used here. */
 enum { varint = 0, fixed64 = 1, delimited = 2, fixed32 = 5 };
 
-static bool put_little_endian(rapt_metrics *m, uint64_t value, int bytes)
+static void put_little_endian(rapt_metrics *m, uint64_t value, int bytes)
 {
     unsigned char text[8];
     for (int i = 0; i < bytes; i++) text[i] = (unsigned char)(value >> 8 * i);
-    return rapt_metrics_put(m, text, (size_t)bytes);
+    rapt_metrics_put(m, text, (size_t)bytes);
 }
 
 /* Seven bits a byte, the lowest first; the highest bit says that more follow. */
-static bool put_varint(rapt_metrics *m, uint64_t value)
+static void put_varint(rapt_metrics *m, uint64_t value)
 {
     unsigned char text[10];
     size_t length = 0;
@@ -40,32 +40,36 @@ static bool put_varint(rapt_metrics *m, uint64_t value)
         text[length++] = (unsigned char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
         value >>= 7;
     } while (value > 0);
-    return rapt_metrics_put(m, text, length);
+    rapt_metrics_put(m, text, length);
 }
 
-static bool put_key(rapt_metrics *m, unsigned field, unsigned wire_type)
+static void put_key(rapt_metrics *m, unsigned field, unsigned wire_type)
 {
-    return put_varint(m, field << 3 | wire_type);
+    put_varint(m, field << 3 | wire_type);
 }
 
-static bool put_text(rapt_metrics *m, unsigned field, const char *text)
+static void put_text(rapt_metrics *m, unsigned field, const char *text)
 {
     const size_t length = strlen(text);
-    return put_key(m, field, delimited) && put_varint(m, length) && rapt_metrics_put(m, text, length);
+    put_key(m, field, delimited);
+    put_varint(m, length);
+    rapt_metrics_put(m, text, length);
 }
 
-static bool put_double(rapt_metrics *m, unsigned field, double value)
+static void put_double(rapt_metrics *m, unsigned field, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    return put_key(m, field, fixed64) && put_little_endian(m, bits, 8);
+    put_key(m, field, fixed64);
+    put_little_endian(m, bits, 8);
 }
 
-static bool put_float(rapt_metrics *m, unsigned field, float value)
+static void put_float(rapt_metrics *m, unsigned field, float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    return put_key(m, field, fixed32) && put_little_endian(m, bits, 4);
+    put_key(m, field, fixed32);
+    put_little_endian(m, bits, 4);
 }
 
 static size_t varint_size(uint64_t value)
@@ -82,10 +86,12 @@ static size_t value_size(const rapt_metric *metric)
     return 1 + varint_size(length) + length + 1 + 4;
 }
 
-static bool put_value(rapt_metrics *m, const rapt_metric *metric)
+static void put_value(rapt_metrics *m, const rapt_metric *metric)
 {
-    return put_key(m, 1, delimited) && put_varint(m, value_size(metric)) && put_text(m, 1, metric->name) &&
-           put_float(m, 2, (float)metric->value);
+    put_key(m, 1, delimited);
+    put_varint(m, value_size(metric));
+    put_text(m, 1, metric->name);
+    put_float(m, 2, (float)metric->value);
 }
 
 /* Checksums are masked, so that one over data that has one inside is not weak. */
@@ -95,20 +101,16 @@ static uint32_t masked(uint32_t crc)
 }
 
 /* Length (8 bytes) and its checksum (4) go before the event that begins at `start` + 12, its checksum behind it. */
-static bool close_record(rapt_metrics *m, size_t start)
+static void close_record(rapt_metrics *m, size_t start)
 {
     enum { header = 12 };
+    if (m->lacks_memory) return;
     unsigned char *record = (unsigned char *)m->room + start;
     const size_t length = m->used - start - header;
     for (int i = 0; i < 8; i++) record[i] = (unsigned char)((uint64_t)length >> 8 * i);
     const uint32_t crc = masked(rapt_crc32c(record, 8));
     for (int i = 0; i < 4; i++) record[8 + i] = (unsigned char)(crc >> 8 * i);
-    return put_little_endian(m, masked(rapt_crc32c(record + header, length)), 4);
-}
-
-static bool put_header_of_record(rapt_metrics *m)
-{
-    return rapt_metrics_put(m, (char[12]){0}, 12);
+    put_little_endian(m, masked(rapt_crc32c(record + header, length)), 4);
 }
 
 static double now(void)
@@ -118,34 +120,51 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+/* Room for the record's header, and Event { wall_time = 1 }; where the record begins. */
+static size_t begin_event(rapt_metrics *m)
+{
+    const size_t start = m->used;
+    rapt_metrics_put(m, (char[12]){0}, 12);
+    put_double(m, 1, now());
+    return start;
+}
+
 /* Event { wall_time = 1; step = 2; summary = 5 } */
 static bool put_event_row(rapt_metrics *m, int64_t step, int count, const rapt_metric *list)
 {
     size_t size = 0;
     for (int i = 0; i < count; i++) size += 1 + varint_size(value_size(&list[i])) + value_size(&list[i]);
-    if (!put_header_of_record(m) || !put_double(m, 1, now()) || !put_key(m, 2, varint) ||
-        !put_varint(m, (uint64_t)step) || !put_key(m, 5, delimited) || !put_varint(m, size))
-        return false;
-    for (int i = 0; i < count; i++)
-        if (!put_value(m, &list[i])) return false;
-    return close_record(m, 0);
+    const size_t start = begin_event(m);
+    put_key(m, 2, varint);
+    put_varint(m, (uint64_t)step);
+    put_key(m, 5, delimited);
+    put_varint(m, size);
+    for (int i = 0; i < count; i++) put_value(m, &list[i]);
+    close_record(m, start);
+    return true;
 }
 
 /* Event { wall_time = 1; step = 2; session_log = 7 }, with SessionLog { status = 1 } */
-static bool put_start(rapt_metrics *m, int64_t step)
+static void put_start(rapt_metrics *m, int64_t step)
 {
-    enum { start = 1 };
-    const size_t begin = m->used;
-    return put_header_of_record(m) && put_double(m, 1, now()) && put_key(m, 2, varint) &&
-           put_varint(m, (uint64_t)step) && put_key(m, 7, delimited) && put_varint(m, 2) && put_key(m, 1, varint) &&
-           put_varint(m, start) && close_record(m, begin);
+    enum { status_start = 1 };
+    const size_t start = begin_event(m);
+    put_key(m, 2, varint);
+    put_varint(m, (uint64_t)step);
+    put_key(m, 7, delimited);
+    put_varint(m, 2);
+    put_key(m, 1, varint);
+    put_varint(m, status_start);
+    close_record(m, start);
 }
 
 /* At a start TensorBoard forgets what it has read of that step and later ones, but not at the first, which it takes for
  * the run's beginning: so there is one before it that takes nothing back. */
 static bool put_restart(rapt_metrics *m, int64_t step)
 {
-    return put_start(m, INT64_MAX) && put_start(m, step) && rapt_metrics_write_room(m);
+    put_start(m, INT64_MAX);
+    put_start(m, step);
+    return rapt_metrics_write_room(m, "metrics_rewind");
 }
 
 /* A name that no other file of the folder has. */
@@ -172,12 +191,10 @@ static bool open_events(rapt_metrics *m, bool append)
         return rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' is no folder and none can be made there: %s", m->path,
                          strerror(errno));
     if (!name_file(m) || !rapt_metrics_open_file(m, false)) return false;
-    if (!put_header_of_record(m) || !put_double(m, 1, now()) || !put_text(m, 3, "brain.Event:2") || !close_record(m, 0))
-        return false;
-    if (fwrite(m->room, 1, m->used, m->stream) != m->used || fflush(m->stream) != 0)
-        return rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' cannot be written: %s", m->path, strerror(errno));
-    m->end = (int64_t)m->used;
-    return true;
+    const size_t start = begin_event(m);
+    put_text(m, 3, "brain.Event:2");
+    close_record(m, start);
+    return rapt_metrics_write_room(m, "metrics_open");
 }
 
 const rapt_metrics_kind rapt_event_kind = {.open = open_events, .rewind = put_restart, .put_row = put_event_row};

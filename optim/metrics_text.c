@@ -10,20 +10,20 @@
 #include "metrics.h"
 #include "tensor/core.h"
 
-static bool put_text(rapt_metrics *metrics, const char *text)
+static void put_text(rapt_metrics *metrics, const char *text)
 {
-    return rapt_metrics_put(metrics, text, strlen(text));
+    rapt_metrics_put(metrics, text, strlen(text));
 }
 
-static bool put_integer(rapt_metrics *metrics, int64_t value)
+static void put_integer(rapt_metrics *metrics, int64_t value)
 {
     char text[32];
     snprintf(text, sizeof text, "%" PRId64, value);
-    return put_text(metrics, text);
+    put_text(metrics, text);
 }
 
 /* The shortest digits that read back as the number; with a point, whatever the locale has. */
-static bool put_number(rapt_metrics *metrics, double value)
+static void put_number(rapt_metrics *metrics, double value)
 {
     char text[64];
     int precision = 1;
@@ -38,7 +38,7 @@ static bool put_number(rapt_metrics *metrics, double value)
             *to++ = '.';
     }
     *to = '\0';
-    return put_text(metrics, text);
+    put_text(metrics, text);
 }
 
 /* The longest line of names; so much memory an old file takes, whatever it is. */
@@ -66,8 +66,8 @@ static line_state read_line(rapt_metrics *metrics, const char *op, bool is_table
     for (int c; (c = fgetc(metrics->stream)) != EOF;) {
         const char byte = (char)c;
         is_quoted = is_quoted != (is_table && c == '"');
-        if (is_kept && (metrics->used < most_of_names ? !rapt_metrics_put(metrics, &byte, 1) : !fail_names(metrics)))
-            return LINE_FAILED;
+        if (is_kept && metrics->used == most_of_names) return fail_names(metrics), LINE_FAILED;
+        if (is_kept) rapt_metrics_put(metrics, &byte, 1);
         if (c == '\n' && !is_quoted) return LINE_IS_WHOLE;
     }
     if (!ferror(metrics->stream)) return LINE_IS_CUT;
@@ -91,7 +91,6 @@ static bool open_lines(rapt_metrics *metrics, bool append, bool is_table)
     const char *op = "metrics_open";
     if (!rapt_metrics_open_file(metrics, append)) return false;
     if (!append) return true;
-    metrics->used = 0;
     line_state state;
     while ((state = read_line(metrics, op, is_table, is_table && metrics->end == 0)) == LINE_IS_WHOLE)
         metrics->end = ftello(metrics->stream);
@@ -130,42 +129,44 @@ static bool rewind_json_lines(rapt_metrics *metrics, int64_t step)
     return rewind_lines(metrics, step, "{\"step\": %" SCNd64, false);
 }
 
-static bool put_json_name(rapt_metrics *metrics, const char *name)
+static void put_json_name(rapt_metrics *metrics, const char *name)
 {
-    if (!put_text(metrics, ", \"")) return false;
+    put_text(metrics, ", \"");
     for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
         char text[8] = {(char)*p};
         if (*p == '"' || *p == '\\')
             snprintf(text, sizeof text, "\\%c", *p);
         else if (*p < ' ')
             snprintf(text, sizeof text, "\\u%04x", *p);
-        if (!put_text(metrics, text)) return false;
+        put_text(metrics, text);
     }
-    return put_text(metrics, "\": ");
+    put_text(metrics, "\": ");
 }
 
 static bool put_json_row(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list)
 {
-    if (!put_text(metrics, "{\"step\": ") || !put_integer(metrics, step)) return false;
+    put_text(metrics, "{\"step\": ");
+    put_integer(metrics, step);
     for (int i = 0; i < count; i++) {
-        const bool is_finite = isfinite(list[i].value);
-        if (!put_json_name(metrics, list[i].name) ||
-            !(is_finite ? put_number(metrics, list[i].value) : put_text(metrics, "null")))
-            return false;
+        put_json_name(metrics, list[i].name);
+        if (isfinite(list[i].value))
+            put_number(metrics, list[i].value);
+        else
+            put_text(metrics, "null");
     }
-    return put_text(metrics, "}\n");
+    put_text(metrics, "}\n");
+    return true;
 }
 
 /* --- CSV --- */
 
 /* In quotes, which are doubled inside, where a reader would split it else. */
-static bool put_csv_name(rapt_metrics *metrics, const char *name)
+static void put_csv_name(rapt_metrics *metrics, const char *name)
 {
     const bool quoted = strpbrk(name, ",\"\r\n") != NULL;
-    if (!put_text(metrics, quoted ? ",\"" : ",")) return false;
-    for (const char *p = name; *p; p++)
-        if (!rapt_metrics_put(metrics, p, 1) || (*p == '"' && !rapt_metrics_put(metrics, p, 1))) return false;
-    return !quoted || put_text(metrics, "\"");
+    put_text(metrics, quoted ? ",\"" : ",");
+    for (const char *p = name; *p; p++) rapt_metrics_put(metrics, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
+    put_text(metrics, quoted ? "\"" : "");
 }
 
 /* A name more; there is room for those of the longest line. */
@@ -206,7 +207,9 @@ static bool read_name(const char **from, char name[rapt_metrics_name_size])
 /* The names of the file that goes on. */
 static bool open_csv(rapt_metrics *metrics, bool append)
 {
-    if (!open_lines(metrics, append, true) || !rapt_metrics_put(metrics, "", 1)) return false;
+    if (!open_lines(metrics, append, true)) return false;
+    rapt_metrics_put(metrics, "", 1);
+    if (metrics->lacks_memory) return false;
     char name[rapt_metrics_name_size];
     const char *from = metrics->room;
     bool good = metrics->used == 1 || (read_name(&from, name) && strcmp(name, "step") == 0);
@@ -241,21 +244,24 @@ static bool put_header(rapt_metrics *metrics, int count, const rapt_metric *list
 {
     metrics->column_count = 0;
     metrics->columns_size = 0;
-    if (!put_text(metrics, "step")) return false;
+    put_text(metrics, "step");
     for (int i = 0; i < count; i++) {
-        if (!put_csv_name(metrics, list[i].name)) return false;
+        put_csv_name(metrics, list[i].name);
         if (metrics->used >= most_of_names)
             return rapt_fail(RAPT_ERROR_VALUE, "metrics_write", "the names of %d metrics take more than %d bytes",
                              count, most_of_names);
         if (!add_column(metrics, list[i].name)) return false;
     }
-    return put_text(metrics, "\n");
+    put_text(metrics, "\n");
+    return true;
 }
 
-static bool put_csv_number(rapt_metrics *metrics, double value)
+static void put_csv_number(rapt_metrics *metrics, double value)
 {
-    if (isfinite(value)) return put_number(metrics, value);
-    return put_text(metrics, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+    if (isfinite(value))
+        put_number(metrics, value);
+    else
+        put_text(metrics, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
 static bool put_csv_row(rapt_metrics *metrics, int64_t step, int count, const rapt_metric *list)
@@ -266,12 +272,14 @@ static bool put_csv_row(rapt_metrics *metrics, int64_t step, int count, const ra
             return rapt_fail(RAPT_ERROR_VALUE, "metrics_write",
                              "'%s' is none of the %d names that '%s' began with; the first row has all names",
                              list[i].name, metrics->column_count, metrics->path);
-    if (!put_integer(metrics, step)) return false;
+    put_integer(metrics, step);
     for (const char *column = NULL; (column = next_column(metrics, column));) {
         const rapt_metric *metric = find(count, list, column);
-        if (!put_text(metrics, ",") || (metric && !put_csv_number(metrics, metric->value))) return false;
+        put_text(metrics, ",");
+        if (metric) put_csv_number(metrics, metric->value);
     }
-    return put_text(metrics, "\n");
+    put_text(metrics, "\n");
+    return true;
 }
 
 const rapt_metrics_kind rapt_csv_kind = {.open = open_csv, .rewind = rewind_csv, .put_row = put_csv_row};

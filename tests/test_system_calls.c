@@ -420,3 +420,71 @@ Test(system_calls, of_metrics_that_fail_to_write)
     expect_error(RAPT_ERROR_FILE, "was closed, since it could not be written");
     cr_expect(rapt_metrics_close(metrics));
 }
+
+/* --- TensorBoard's files, traces --- */
+
+/* Ends with the folder as it was made, and empty. */
+static int remove_events(void)
+{
+    char name[320];
+    int count = 0;
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        if (strstr(entry->d_name, "events.out.tfevents.") && unlink(name) == 0) count++;
+    }
+    if (folder) closedir(folder);
+    return count;
+}
+
+static void make_folder(void)
+{
+    cr_assert(rapt_system_make_folder(path));
+}
+
+static void make_none(void)
+{
+}
+
+static bool writes_events(void)
+{
+    rapt_metrics *metrics = rapt_metrics_open(path, RAPT_METRICS_TENSORBOARD, false);
+    bool good = metrics && rapt_metrics_write(metrics, 1, RAPT_METRIC_ROW({"a", 1}));
+    if (good) good = rapt_metrics_rewind(metrics, 1);
+    return rapt_metrics_close(metrics) && good;
+}
+
+static void check_events(bool good)
+{
+    const int count = remove_events();
+    cr_expect(count == 1 || !good, "%d files", count);
+    rmdir(path);
+}
+
+Test(system_calls, of_events)
+{
+    static const char *const making[] = {"mkdir", "gethostname", "fopen64", "fwrite", "fflush", "fclose", NULL};
+    static const char *const looking[] = {"stat64", NULL};
+    try_failures(&(trial){"events in a new folder", make_none, writes_events, check_events, making});
+    try_failures(&(trial){"events in a folder", make_folder, writes_events, check_events, looking});
+}
+
+static bool writes_trace(void)
+{
+    RAPT_SCOPE;
+    const bool good = rapt_profile_start(path);
+    for (int i = 0; good && i < 500; i++) rapt_ones_like(rapt_neg(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))));
+    return good && rapt_profile_stop();
+}
+
+static void check_trace(bool good)
+{
+    if (good) cr_expect_not_null(strstr(content(), "traceEvents"));
+    unlink(path);
+}
+
+Test(system_calls, of_a_trace)
+{
+    static const char *const tracing[] = {"fopen64", "fwrite", "fclose", NULL};
+    try_failures(&(trial){"a trace", make_none, writes_trace, check_trace, tracing});
+}

@@ -259,3 +259,32 @@ Test(optim_memory, of_checkpoints)
     rapt_average_free(kept_average);
     rapt_optimizer_free(kept_optimizer);
 }
+
+/* --- metrics --- */
+
+static rapt_metrics_format format;
+
+/* Rows with names that need quotes and more room than the rows before. */
+static bool writes_rows(void)
+{
+    bool good = true;
+    for (int append = 0; append < 2 && good; append++) {
+        rapt_metrics *metrics = rapt_metrics_open(path, format, append);
+        for (int step = append; step < 3 && good; step++)
+            good =
+                metrics && rapt_metrics_write(metrics, step, RAPT_METRIC_ROW({"a \"name\"", step}, {"b, longer", 0.1}));
+        if (good) good = rapt_metrics_rewind(metrics, 2);
+        rapt_metrics_close(metrics);
+    }
+    return good;
+}
+
+Test(optim_memory, of_metrics)
+{
+    format = RAPT_METRICS_CSV;
+    try_failures("CSV", writes_rows, one_request);
+    try_failures("CSV", writes_rows, all_requests);
+    format = RAPT_METRICS_JSON_LINES;
+    try_failures("JSON lines", writes_rows, one_request);
+    try_failures("JSON lines", writes_rows, all_requests);
+}
