@@ -1,9 +1,9 @@
 #!/bin/sh
-# large.sh BUILD: ops on tensors of more than 2³¹ elements. Takes up to 11 GB of memory, and 2.2 GB of disk in the folder
+# large.sh BUILD: ops on tensors of more than 2³¹ elements. Takes up to 18 GB of memory, and 2.2 GB of disk in the folder
 # for temporary files. RAPT_CASES: which ones.
 set -eu
 build=$(CDPATH='' cd -- "${1:?usage: large.sh BUILD}" && pwd)
-least=12
+least=19
 available=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
 if [ "$available" -lt "$least" ]; then
     echo "| large | tensors of more than 2³¹ elements | not tried: $available GB of memory where $least are needed |"
