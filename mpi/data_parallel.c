@@ -9,11 +9,13 @@ static const char name[] = "data_parallel";
 /* --- making and freeing it --- */
 
 /* With all that has the size of the ranks, and on the user's communicator. NULL after an error on this rank. */
-static rapt_data_parallel *make(const rapt_data_parallel *start, rapt_module *module, int64_t bucket_bytes)
+static rapt_data_parallel *make(const rapt_data_parallel *start, rapt_module *module,
+                                const rapt_data_parallel_config *config)
 {
     if (!module) return rapt_fail(RAPT_ERROR_NULL, name, "module is NULL"), NULL;
-    if (bucket_bytes < 0)
-        return rapt_fail(RAPT_ERROR_VALUE, name, "bucket_bytes is %lld; 0 or more expected", (long long)bucket_bytes),
+    if (config->bucket_bytes < 0)
+        return rapt_fail(RAPT_ERROR_VALUE, name, "bucket_bytes is %lld; 0 or more expected",
+                         (long long)config->bucket_bytes),
                NULL;
     rapt_data_parallel *p = calloc(1, sizeof *p);
     rapt_totals *all = calloc((size_t)start->ranks, sizeof *all);
@@ -27,6 +29,7 @@ static rapt_data_parallel *make(const rapt_data_parallel *start, rapt_module *mo
     p->scatter = p->gather = MPI_COMM_NULL;
     p->totals_request = MPI_REQUEST_NULL;
     p->module = rapt_module_retain(module);
+    p->shards_gradients = config->shards_gradients;
     p->all = all;
     p->norms = norms;
     return p;
@@ -51,7 +54,7 @@ rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *m
     int mark;
     if (!rapt_ranks_of(name, communicator, &ranks)) return NULL;
     const rapt_data_parallel start = {.scatter = communicator, .rank = ranks.rank, .ranks = ranks.ranks};
-    rapt_data_parallel *p = make(&start, module, c.bucket_bytes);
+    rapt_data_parallel *p = make(&start, module, &c);
     const bool good =
         rapt_ranks_agree(&start, name, p != NULL, &mark, 1) &&
         rapt_check_mpi(name, MPI_Comm_dup(communicator, &p->scatter)) &&
@@ -99,27 +102,11 @@ rapt_part rapt_data_parallel_part(const rapt_data_parallel *p, int own, int64_t 
     if (own < 0 || own >= p->own_parts)
         return rapt_fail(RAPT_ERROR_VALUE, op, "part %d; 0 to %d expected", own, p->own_parts - 1), none;
     if (items < 0) return rapt_fail(RAPT_ERROR_VALUE, op, "%lld items; 0 or more expected", (long long)items), none;
-    const int number = p->rank * p->own_parts + own;
+    const int number = p->shards_gradients ? own * p->ranks + p->rank : p->rank * p->own_parts + own;
     return (rapt_part){number, begin_of(p, number, items), begin_of(p, number + 1, items)};
 }
 
 /* --- a step --- */
-
-/* Adds what a part counts, as its gradients are added; after the last part, tells all ranks. */
-static void add_totals(rapt_data_parallel *p, rapt_totals totals)
-{
-    int level = 0;
-    for (; (p->done >> level) & 1; level++) {
-        totals.weight += p->levels[level].weight;
-        totals.loss += p->levels[level].loss;
-    }
-    p->levels[level] = totals;
-    if (p->done + 1 < p->own_parts) return;
-    p->own = totals;
-    if (!rapt_check_mpi(name,
-                        MPI_Iallgather(&p->own, 2, MPI_DOUBLE, p->all, 2, MPI_DOUBLE, p->scatter, &p->totals_request)))
-        p->broken = true;
-}
 
 static bool check_part(rapt_tensor *loss, double weight)
 {
@@ -140,21 +127,28 @@ static bool run_part(rapt_data_parallel *p, rapt_tensor *loss, double weight, bo
     good = good && check_part(loss, weight);
     if (!good) weight = 0;
     const double value = weight > 0 ? rapt_item(loss) : 0;
-    add_totals(p, (rapt_totals){weight, weight * value});
+    rapt_buckets_begin_part(p);
+    rapt_totals_begin(p, (rapt_totals){weight, weight * value});
     if (weight > 0) {
         rapt_tensor *seed = rapt_full(rapt_get_dtype(loss), rapt_rank(loss), rapt_shape(loss), weight);
         good = seed && rapt_backward_to(1, &loss, &seed, 0, rapt_buckets_take, p);
     }
     if (!good) p->failed = true;
     rapt_buckets_end_part(p);
-    rapt_buckets_exchange(p, false);
     return good;
+}
+
+static bool check_parallel(const rapt_data_parallel *p, const char *op)
+{
+    if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
+    return p->sharded || !p->shards_gradients ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "gradients are sharded; rapt_data_parallel_shard expected before it");
 }
 
 bool rapt_data_parallel_backward(rapt_data_parallel *p, rapt_tensor *loss, double weight)
 {
     const char *op = "data_parallel_backward";
-    if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
+    if (!check_parallel(p, op)) return false;
     if (p->done == p->own_parts)
         return rapt_fail(RAPT_ERROR_VALUE, op, "all %d own parts went backward; rapt_data_parallel_finish expected",
                          p->own_parts);
@@ -173,29 +167,39 @@ static bool give_gradients(const rapt_data_parallel *p)
     return true;
 }
 
+/* Sharded gradients become those of the mean. */
+static bool divide_pieces(const rapt_data_parallel *p)
+{
+    for (int i = 0; p->shards_gradients && i < p->bucket_count; i++)
+        if (!rapt_scale_in_place(p->buckets[i].gradient, 1 / p->totals.weight)) return false;
+    return true;
+}
+
 static void begin_anew(rapt_data_parallel *p)
 {
     for (int i = 0; i < p->parameter_count; i++) p->parameters[i].used = false;
-    p->done = p->scattered = p->gathered = 0;
-    p->failed = p->has_totals = false;
+    p->done = 0;
+    p->failed = false;
 }
 
 bool rapt_data_parallel_finish(rapt_data_parallel *p, double *loss)
 {
     const char *op = "data_parallel_finish";
-    if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
+    if (!check_parallel(p, op)) return false;
     if (p->done < p->own_parts)
         rapt_fail(RAPT_ERROR_VALUE, op, "%d of %d own parts went backward", p->done, p->own_parts);
     while (p->done < p->own_parts) run_part(p, NULL, 0, false);
-    rapt_buckets_exchange(p, true);
+    rapt_parcels_exchange(p, true);
     for (int i = 0; i < p->parameter_count; i++) p->marks[1 + i] = p->parameters[i].used;
     bool good = !p->failed && !p->broken;
     if (good && !(p->totals.weight > 0))
         good = rapt_fail(RAPT_ERROR_VALUE, op, "no part of the batch has a weight above 0");
+    good = good && divide_pieces(p);
     for (int i = 0; i < p->parameter_count; i++) rapt_clear_gradient(p->parameters[i].parameter);
     good = rapt_ranks_agree(p, op, good, p->marks, 1 + p->parameter_count) &&
            (p->sharded || rapt_ranks_agree(p, op, give_gradients(p), p->marks, 1));
     for (int i = 0; i < p->parameter_count && !good; i++) rapt_clear_gradient(p->parameters[i].parameter);
+    if (!good) rapt_buckets_drop(p);
     if (good && loss) *loss = p->totals.loss / p->totals.weight;
     begin_anew(p);
     return good;

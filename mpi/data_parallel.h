@@ -11,8 +11,12 @@
 typedef struct rapt_shared_parameter {
     rapt_tensor *parameter;
     char *name;
-    rapt_tensor *view; /* of its bucket's sum, in the parameter's shape */
     int bucket;
+    int64_t first;     /* of the bucket's elements */
+    rapt_tensor *view; /* of its bucket's sum, in the parameter's shape; NULL where gradients are sharded */
+    /* What parcels take from it or give to it, in one row: a sharded gradient on its way, the parameter, a state of the
+     * optimizer. NULL: zeros. */
+    rapt_tensor *row;
     bool arrived; /* in the part that is under way */
     bool used;    /* in any own part of the step */
 } rapt_shared_parameter;
@@ -20,17 +24,32 @@ typedef struct rapt_shared_parameter {
 /* Gradients of one dtype that travel together. Each rank sums one piece of them, and gives the sum to all. */
 typedef struct rapt_bucket {
     rapt_dtype dtype;
-    int parameters;      /* so many are in it */
-    int awaited;         /* of those in the part that is under way */
-    int64_t elements;    /* of the parameters */
-    int64_t piece;       /* elements for one rank; all pieces together may be longer than the elements */
-    rapt_tensor *sum;    /* (ranks · piece): the part that is under way, in the end the sum over all */
-    rapt_tensor *mine;   /* (ranks, piece): this rank's piece, from all ranks */
-    rapt_tensor **rows;  /* views of those */
-    rapt_tensor *values; /* (piece): this rank's, of the parameters, where the optimizer is sharded */
-    rapt_tensor *levels[RAPT_MAX_LEVELS]; /* sums of 1, 2, 4, … own parts that wait for as many more */
-    MPI_Request request;
+    int first_parameter, parameters;
+    int awaited;      /* parameters, in the part that is under way */
+    int64_t elements; /* of the parameters */
+    int64_t piece;    /* elements for one rank; all pieces together may be longer than the elements */
+    int first_parcel, parcels;
+    rapt_tensor *gradient; /* (piece): the sum over all, where gradients are sharded; NULL when there is none */
+    rapt_tensor *values;   /* (piece): this rank's, of the parameters, where the optimizer is sharded */
+    rapt_tensor *given;    /* (piece): what goes to all: the values, or a state of theirs */
+    /* Sums of 1, 2, 4, … own parts that wait for as many more; of pieces, where gradients are sharded. */
+    rapt_tensor *levels[RAPT_MAX_LEVELS];
 } rapt_bucket;
+
+/* Memory for a parcel. */
+typedef struct rapt_slot {
+    rapt_tensor *sum;  /* (ranks · count): what goes out, in the end what came from all */
+    rapt_tensor *mine; /* (ranks · count): this rank's numbers, from all ranks */
+} rapt_slot;
+
+/* What travels at once: so many elements of each piece of a bucket. Where gradients are sharded a bucket may have
+ * several, and few slots are used in turn; else all that a bucket has is one, and has a slot of its own. */
+typedef struct rapt_parcel {
+    int bucket;
+    int64_t first, count; /* of each piece */
+    rapt_slot *slot;
+    MPI_Request request;
+} rapt_parcel;
 
 /* Of parts: their weight, and Σ weight · loss. */
 typedef struct rapt_totals {
@@ -46,17 +65,21 @@ struct rapt_data_parallel {
     int parts, own_parts; /* of a batch: of all ranks, and of each */
     rapt_shared_parameter *parameters;
     rapt_bucket *buckets;
-    int parameter_count, bucket_count;
+    rapt_parcel *parcels; /* in the order of the buckets */
+    rapt_slot *slots;
+    int parameter_count, bucket_count, parcel_count, slot_count;
+    int at_once;             /* so many parcels may be under way: their slots differ */
+    bool shards_gradients;   /* of which a rank then keeps its pieces only */
     rapt_optimizer *sharded; /* steps this rank's pieces; NULL: every rank steps everything */
     int *marks;              /* what ranks agree upon: who failed, and whether each parameter was used */
     rapt_totals *all;        /* of each rank */
     double *norms;           /* of each rank's gradients */
     /* Of the step that is under way. */
     int done;                            /* own parts */
-    int scattered, gathered;             /* buckets that have begun to */
+    int scattered, summed;               /* parcels whose numbers are on their way, and are there */
     bool failed, broken;                 /* on this rank; MPI itself */
     rapt_totals levels[RAPT_MAX_LEVELS]; /* of 1, 2, 4, … own parts, added up as gradients are */
-    rapt_totals own, totals;             /* of all own parts, and of all ranks */
+    rapt_totals own, totals;             /* what this rank tells, and what all ranks have */
     bool has_totals;
     MPI_Request totals_request;
 };
@@ -88,25 +111,39 @@ bool rapt_take_first_values(const rapt_data_parallel *parallel);
 bool rapt_buckets_new(rapt_data_parallel *parallel, int64_t bytes);
 void rapt_buckets_free(rapt_data_parallel *parallel);
 
+/* A part begins: all its gradients are awaited. */
+void rapt_buckets_begin_part(rapt_data_parallel *parallel);
+
 /* Takes the gradient of a parameter for the part that is under way. False after an error. */
 bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *gradient);
 
-/* The part is over: what did not arrive is 0. */
+/* The part is over: what did not arrive is 0. Sharded gradients have then been summed over ranks. */
 void rapt_buckets_end_part(rapt_data_parallel *parallel);
-
-/* Begins to gather pieces of all ranks, of which `mine` is this one's, in the bucket's sum. */
-void rapt_bucket_gather(rapt_data_parallel *parallel, rapt_bucket *bucket, const rapt_tensor *mine);
-
-/* This rank's piece of the bucket's sum. */
-rapt_tensor *rapt_own_piece(const rapt_data_parallel *parallel, const rapt_bucket *bucket);
 
 /* Gives the pieces that the sharded optimizer steps the values of the module. False after an error. */
 bool rapt_take_pieces(const rapt_data_parallel *parallel);
 
-/* Waits for what is under way. False after an error of MPI's, with which all is over. */
-bool rapt_buckets_wait(rapt_data_parallel *parallel);
+/* Gives up the sharded gradients of a step that failed. */
+void rapt_buckets_drop(rapt_data_parallel *parallel);
+
+/* Adds what a part counts, and tells all ranks. */
+void rapt_totals_begin(rapt_data_parallel *parallel, rapt_totals part);
 
 /* Goes on with what is under way; with `wait`, to the end. Errors are noted. */
-void rapt_buckets_exchange(rapt_data_parallel *parallel, bool wait);
+void rapt_parcels_exchange(rapt_data_parallel *parallel, bool wait);
+
+/* The sum over ranks of a parcel, this rank's. A tensor of the innermost scope; NULL after an error. */
+rapt_tensor *rapt_parcel_sum(const rapt_parcel *parcel);
+
+/* Makes the parameters the rows of theirs, from that bucket to before another. False after an error. */
+bool rapt_rows_of_parameters(const rapt_data_parallel *parallel, int bucket, int end);
+void rapt_rows_free(const rapt_data_parallel *parallel, int bucket, int end);
+
+/* This rank's piece of the bucket's rows. A tensor of the innermost scope; NULL after an error. */
+rapt_tensor *rapt_bucket_cut(const rapt_data_parallel *parallel, const rapt_bucket *bucket);
+
+/* Gives all ranks what each has as `given` in the buckets from `bucket` to before `end`: it is then in the rows. False
+ * after an error of MPI's. */
+bool rapt_buckets_spread(rapt_data_parallel *parallel, int bucket, int end);
 
 #endif

@@ -1,4 +1,4 @@
-/* Gradients in buckets: parts of a rank are added up, then pieces of each bucket are summed by one rank each. */
+/* Gradients in buckets: what arrives is put together, and parts of a rank are added up. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,44 +8,6 @@
 static const char name[] = "data_parallel";
 
 /* --- making them --- */
-
-static int levels_of(const rapt_data_parallel *p)
-{
-    int levels = 0;
-    while (1 << levels < p->own_parts) levels++;
-    return levels;
-}
-
-static bool make_bucket(const rapt_data_parallel *p, rapt_bucket *b)
-{
-    RAPT_SCOPE;
-    enum { line = 16 }; /* pieces begin with cache lines */
-    const int64_t piece = (b->elements + p->ranks - 1) / p->ranks;
-    b->piece = (piece + line - 1) / line * line;
-    b->request = MPI_REQUEST_NULL;
-    if (b->piece > INT_MAX / p->ranks)
-        return rapt_fail(RAPT_ERROR_VALUE, name, "%lld numbers in one bucket; MPI counts to %d", (long long)b->elements,
-                         INT_MAX);
-    b->sum = rapt_retain(rapt_zeros(b->dtype, RAPT_SHAPE(p->ranks * b->piece)));
-    b->mine = rapt_retain(rapt_zeros(b->dtype, RAPT_SHAPE(p->ranks, b->piece)));
-    b->rows = calloc((size_t)p->ranks, sizeof(rapt_tensor *));
-    if (!b->sum || !b->mine || !b->rows) return rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the gradients");
-    for (int rank = 0; rank < p->ranks; rank++)
-        if (!(b->rows[rank] = rapt_retain(rapt_select(b->mine, 0, rank)))) return false;
-    for (int level = 0; level < levels_of(p); level++)
-        if (!(b->levels[level] = rapt_retain(rapt_zeros_like(b->sum)))) return false;
-    return true;
-}
-
-/* The view of a parameter's gradient in its bucket. */
-static bool make_view(const rapt_data_parallel *p, rapt_shared_parameter *s, int64_t first)
-{
-    RAPT_SCOPE;
-    const rapt_tensor *like = s->parameter;
-    rapt_tensor *part = rapt_slice(p->buckets[s->bucket].sum, 0, first, first + rapt_count(like), 1);
-    s->view = rapt_retain(rapt_reshape(part, rapt_rank(like), rapt_shape(like)));
-    return s->view != NULL;
-}
 
 /* Lists the parameters from the last to the first, as backward comes to them, and makes room for their buckets. */
 static bool list_parameters(rapt_data_parallel *p)
@@ -69,41 +31,115 @@ static bool list_parameters(rapt_data_parallel *p)
     return good;
 }
 
+/* Pieces begin with cache lines: of so many elements, or two. */
+enum { line = 16 };
+
 /* A bucket is full when it has so many bytes, or the dtype changes. */
 static void fill_buckets(rapt_data_parallel *p, int64_t bytes)
 {
     rapt_bucket *b = NULL;
     for (int i = 0; i < p->parameter_count; i++) {
-        const rapt_dtype dtype = rapt_get_dtype(p->parameters[i].parameter);
+        rapt_shared_parameter *s = &p->parameters[i];
+        const rapt_dtype dtype = rapt_get_dtype(s->parameter);
         if (!b || b->dtype != dtype || b->elements >= bytes / (int64_t)rapt_dtype_size(dtype)) {
             b = &p->buckets[p->bucket_count++];
             b->dtype = dtype;
+            b->first_parameter = i;
         }
-        p->parameters[i].bucket = p->bucket_count - 1;
-        b->elements += rapt_count(p->parameters[i].parameter);
+        s->bucket = p->bucket_count - 1;
+        s->first = b->elements;
+        b->elements += rapt_count(s->parameter);
         b->parameters++;
-        b->awaited++;
+        b->piece = (b->elements + p->ranks * line - 1) / (p->ranks * line) * line;
     }
+}
+
+/* Elements of a piece that a parcel has at most. */
+static int64_t longest_parcel(const rapt_data_parallel *p, const rapt_bucket *b, int64_t bytes)
+{
+    const int64_t some = bytes / (int64_t)rapt_dtype_size(b->dtype) / p->ranks / line * line;
+    return !p->shards_gradients || some > b->piece ? b->piece : some > 0 ? some : line;
+}
+
+/* Cuts buckets into parcels. */
+static bool make_parcels(rapt_data_parallel *p, int64_t bytes)
+{
+    int64_t count = 0;
+    for (int i = 0; i < p->bucket_count; i++) {
+        rapt_bucket *b = &p->buckets[i];
+        const int64_t most = longest_parcel(p, b, bytes), parcels = most > 0 ? (b->piece + most - 1) / most : 0;
+        if (most > INT_MAX / p->ranks || count + parcels > INT_MAX)
+            return rapt_fail(RAPT_ERROR_VALUE, name, "%lld numbers in one bucket; MPI counts to %d",
+                             (long long)b->elements, INT_MAX);
+        b->first_parcel = (int)count;
+        b->parcels = (int)parcels;
+        count += parcels;
+    }
+    p->parcels = calloc((size_t)count + 1, sizeof *p->parcels);
+    if (!p->parcels) return rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %lld parcels", (long long)count);
+    for (int i = 0; i < p->bucket_count; i++) {
+        const rapt_bucket *b = &p->buckets[i];
+        const int64_t most = longest_parcel(p, b, bytes);
+        for (int64_t first = 0; first < b->piece; first += most)
+            p->parcels[p->parcel_count++] = (rapt_parcel){.bucket = i,
+                                                          .first = first,
+                                                          .count = b->piece - first < most ? b->piece - first : most,
+                                                          .request = MPI_REQUEST_NULL};
+    }
+    return true;
+}
+
+/* Parcels have slots in turn. Those of another dtype have others. */
+static bool make_slots(rapt_data_parallel *p)
+{
+    RAPT_SCOPE;
+    enum { at_once = 4 };
+    p->at_once = p->shards_gradients ? at_once : p->parcel_count;
+    p->slot_count = p->shards_gradients ? 2 * at_once : p->parcel_count;
+    p->slots = calloc((size_t)p->slot_count + 1, sizeof *p->slots);
+    if (!p->slots) return rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d buckets", p->slot_count);
+    for (int i = 0; i < p->parcel_count; i++) {
+        rapt_parcel *a = &p->parcels[i];
+        const rapt_dtype dtype = p->buckets[a->bucket].dtype;
+        rapt_slot *slot = &p->slots[i % p->at_once + (p->shards_gradients && dtype == RAPT_FLOAT64) * at_once];
+        const int64_t size = p->ranks * a->count;
+        a->slot = slot;
+        if (slot->mine && rapt_count(slot->mine) >= size) continue;
+        rapt_release(slot->sum), rapt_release(slot->mine);
+        slot->sum = rapt_retain(rapt_zeros(dtype, RAPT_SHAPE(size)));
+        slot->mine = rapt_retain(rapt_zeros(dtype, RAPT_SHAPE(size)));
+        if (!slot->sum || !slot->mine) return rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the gradients");
+    }
+    return true;
+}
+
+/* Where gradients are not sharded: the views of all of a bucket's gradients in its slot, and as many levels. */
+static bool make_views(rapt_data_parallel *p)
+{
+    RAPT_SCOPE;
+    for (int i = 0; i < p->parameter_count; i++) {
+        rapt_shared_parameter *s = &p->parameters[i];
+        rapt_tensor *sum = p->slots[s->bucket].sum;
+        rapt_tensor *part = rapt_slice(sum, 0, s->first, s->first + rapt_count(s->parameter), 1);
+        s->view = rapt_retain(rapt_reshape(part, rapt_rank(s->parameter), rapt_shape(s->parameter)));
+        if (!s->view) return false;
+    }
+    for (int i = 0; i < p->bucket_count; i++)
+        for (int level = 0; 1 << level < p->own_parts; level++)
+            if (!(p->buckets[i].levels[level] = rapt_retain(rapt_zeros_like(p->slots[i].sum)))) return false;
+    return true;
 }
 
 bool rapt_buckets_new(rapt_data_parallel *p, int64_t bytes)
 {
     if (!list_parameters(p)) return false;
     fill_buckets(p, bytes);
-    for (int i = 0; i < p->bucket_count; i++)
-        if (!make_bucket(p, &p->buckets[i])) return false;
-    int64_t at = 0;
-    for (int i = 0; i < p->parameter_count; i++) {
-        rapt_shared_parameter *s = &p->parameters[i];
-        if (i > 0 && s->bucket != s[-1].bucket) at = 0;
-        if (!make_view(p, s, at)) return false;
-        at += rapt_count(s->parameter);
-    }
-    return true;
+    return make_parcels(p, bytes) && make_slots(p) && (p->shards_gradients || make_views(p));
 }
 
 void rapt_buckets_free(rapt_data_parallel *p)
 {
+    rapt_rows_free(p, 0, p->bucket_count);
     for (int i = 0; i < p->parameter_count; i++) {
         rapt_release(p->parameters[i].parameter);
         rapt_release(p->parameters[i].view);
@@ -111,34 +147,64 @@ void rapt_buckets_free(rapt_data_parallel *p)
     }
     for (int i = 0; i < p->bucket_count; i++) {
         rapt_bucket *b = &p->buckets[i];
-        for (int rank = 0; b->rows && rank < p->ranks; rank++) rapt_release(b->rows[rank]);
         for (int level = 0; level < RAPT_MAX_LEVELS; level++) rapt_release(b->levels[level]);
-        rapt_release(b->mine);
+        rapt_release(b->gradient);
         rapt_release(b->values);
-        rapt_release(b->sum);
-        free(b->rows);
     }
+    for (int i = 0; p->slots && i < p->slot_count; i++) rapt_release(p->slots[i].sum), rapt_release(p->slots[i].mine);
     free(p->parameters);
     free(p->buckets);
+    free(p->parcels);
+    free(p->slots);
     free(p->marks);
+}
+
+void rapt_buckets_drop(rapt_data_parallel *p)
+{
+    for (int i = 0; p->shards_gradients && i < p->bucket_count; i++) {
+        rapt_bucket *b = &p->buckets[i];
+        rapt_release(b->gradient);
+        b->gradient = NULL;
+        for (int level = 0; level < RAPT_MAX_LEVELS; level++) {
+            rapt_release(b->levels[level]);
+            b->levels[level] = NULL;
+        }
+    }
 }
 
 /* --- filling them --- */
 
+void rapt_buckets_begin_part(rapt_data_parallel *p)
+{
+    for (int i = 0; i < p->bucket_count; i++) p->buckets[i].awaited = p->buckets[i].parameters;
+    p->scattered = p->summed = 0;
+    p->has_totals = false;
+}
+
 /* All of it has arrived: it joins what came before, as 1 is added to a binary number, and waits, unless it is last. */
 static bool end_bucket(const rapt_data_parallel *p, rapt_bucket *b)
 {
+    rapt_tensor *sum = p->parcels[b->first_parcel].slot->sum;
     int level = 0;
     for (; (p->done >> level) & 1; level++)
-        if (!rapt_add_in_place(b->sum, b->levels[level], 1)) return false;
-    return p->done + 1 == p->own_parts || rapt_copy(b->levels[level], b->sum);
+        if (!rapt_add_in_place(sum, b->levels[level], 1)) return false;
+    return p->done + 1 == p->own_parts || rapt_copy(b->levels[level], sum);
 }
 
 static bool arrive(rapt_data_parallel *p, rapt_shared_parameter *s)
 {
     rapt_bucket *b = &p->buckets[s->bucket];
     s->arrived = true;
-    return --b->awaited > 0 || end_bucket(p, b);
+    return --b->awaited > 0 || p->shards_gradients || end_bucket(p, b);
+}
+
+/* Sharded gradients wait as they are until it is their bucket's turn. */
+static bool keep(rapt_shared_parameter *s, rapt_tensor *gradient)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    s->row = rapt_retain(rapt_reshape(gradient, RAPT_SHAPE(-1)));
+    return s->row != NULL;
 }
 
 bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *gradient)
@@ -148,8 +214,8 @@ bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *grad
         rapt_shared_parameter *s = &p->parameters[i];
         if (s->parameter != parameter) continue;
         s->used = true;
-        const bool good = rapt_copy(s->view, gradient) && arrive(p, s);
-        rapt_buckets_exchange(p, false);
+        const bool good = (p->shards_gradients ? keep(s, gradient) : rapt_copy(s->view, gradient)) && arrive(p, s);
+        rapt_parcels_exchange(p, false);
         return good;
     }
     return true; /* no parameter of the module */
@@ -159,88 +225,9 @@ void rapt_buckets_end_part(rapt_data_parallel *p)
 {
     for (int i = 0; i < p->parameter_count; i++) {
         rapt_shared_parameter *s = &p->parameters[i];
-        if (!s->arrived && !(rapt_fill(s->view, 0) && arrive(p, s))) p->failed = true;
+        if (!s->arrived && !((p->shards_gradients || rapt_fill(s->view, 0)) && arrive(p, s))) p->failed = true;
         s->arrived = false;
     }
-    for (int i = 0; i < p->bucket_count; i++) p->buckets[i].awaited = p->buckets[i].parameters;
+    rapt_parcels_exchange(p, p->shards_gradients);
     p->done++;
-}
-
-/* --- summing them over ranks --- */
-
-static MPI_Datatype type_of(const rapt_bucket *b)
-{
-    return b->dtype == RAPT_FLOAT32 ? MPI_FLOAT : MPI_DOUBLE;
-}
-
-static bool is_full(const rapt_data_parallel *p, const rapt_bucket *b)
-{
-    return p->done == p->own_parts || (p->done + 1 == p->own_parts && b->awaited == 0);
-}
-
-static void scatter(rapt_data_parallel *p, rapt_bucket *b)
-{
-    const int piece = (int)b->piece;
-    const MPI_Datatype type = type_of(b);
-    if (!rapt_check_mpi(name, MPI_Ialltoall(rapt_data(b->sum), piece, type, rapt_data_for_writing(b->mine), piece, type,
-                                            p->scatter, &b->request)))
-        p->broken = true;
-}
-
-/* Sums this rank's piece over all, two and two by two and two, and divides by the weight of the batch. */
-static bool sum_piece(const rapt_data_parallel *p, const rapt_bucket *b)
-{
-    for (int step = 1; step < p->ranks; step *= 2)
-        for (int rank = 0; rank + step < p->ranks; rank += 2 * step)
-            if (!rapt_add_in_place(b->rows[rank], b->rows[rank + step], 1)) return false;
-    return p->totals.weight <= 0 || rapt_scale_in_place(b->rows[0], 1 / p->totals.weight);
-}
-
-void rapt_bucket_gather(rapt_data_parallel *p, rapt_bucket *b, const rapt_tensor *mine)
-{
-    const int piece = (int)b->piece;
-    const MPI_Datatype type = type_of(b);
-    if (!rapt_check_mpi(name, MPI_Iallgather(rapt_data(mine), piece, type, rapt_data_for_writing(b->sum), piece, type,
-                                             p->gather, &b->request)))
-        p->broken = true;
-}
-
-static bool is_over(rapt_data_parallel *p, MPI_Request *request, bool wait)
-{
-    int over = 1;
-    const int code = wait ? MPI_Wait(request, MPI_STATUS_IGNORE) : MPI_Test(request, &over, MPI_STATUS_IGNORE);
-    if (!rapt_check_mpi(name, code)) p->broken = true;
-    return over && !p->broken;
-}
-
-bool rapt_buckets_wait(rapt_data_parallel *p)
-{
-    for (int i = 0; i < p->bucket_count && !p->broken; i++) is_over(p, &p->buckets[i].request, true);
-    return !p->broken;
-}
-
-/* Σ of all ranks, by the tree of the gradients */
-static void sum_totals(rapt_data_parallel *p)
-{
-    for (int step = 1; step < p->ranks; step *= 2)
-        for (int rank = 0; rank + step < p->ranks; rank += 2 * step) {
-            p->all[rank].weight += p->all[rank + step].weight;
-            p->all[rank].loss += p->all[rank + step].loss;
-        }
-    p->totals = p->all[0];
-    p->has_totals = true;
-}
-
-void rapt_buckets_exchange(rapt_data_parallel *p, bool wait)
-{
-    for (; p->scattered < p->bucket_count && !p->broken && is_full(p, &p->buckets[p->scattered]); p->scattered++)
-        scatter(p, &p->buckets[p->scattered]);
-    if (!p->has_totals && (p->scattered > 0 || wait) && is_over(p, &p->totals_request, wait)) sum_totals(p);
-    for (; p->gathered < p->scattered && !p->broken && p->has_totals; p->gathered++) {
-        rapt_bucket *b = &p->buckets[p->gathered];
-        if (!is_over(p, &b->request, wait)) return;
-        if (!sum_piece(p, b)) p->failed = true;
-        if (!p->sharded) rapt_bucket_gather(p, b, b->rows[0]);
-    }
-    if (wait) rapt_buckets_wait(p);
 }

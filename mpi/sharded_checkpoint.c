@@ -63,10 +63,9 @@ static void add_to_hash(saving *s, const char *text, int64_t number)
     s->hash = (s->hash ^ (uint64_t)number) * UINT64_C(0x100000001B3);
 }
 
-/* Shares are what lies between multiples of total / writers. A view is of memory that is written anew. */
-static bool give(saving *s, const char *name, rapt_tensor *tensor, bool is_view)
+/* Shares are what lies between multiples of total / writers. */
+static bool give(saving *s, const char *name, rapt_tensor *tensor)
 {
-    RAPT_SCOPE;
     const int64_t bytes = rapt_count(tensor) * (int64_t)rapt_dtype_size(rapt_get_dtype(tensor));
     if (!s->share) {
         add_to_hash(s, name, bytes);
@@ -75,28 +74,39 @@ static bool give(saving *s, const char *name, rapt_tensor *tensor, bool is_view)
     }
     const int64_t writer = s->done / (s->total / s->writers + 1);
     s->done += bytes;
-    if (writer != s->parallel->rank) return true;
-    if (is_view) tensor = rapt_clone(tensor);
-    return tensor && rapt_archive_add(s->share, name, tensor);
+    return writer != s->parallel->rank || rapt_archive_add(s->share, name, tensor);
 }
 
-/* A state of a bucket, or one of its numbers, under the names of its parameters. After an error on this rank the others
- * gather pieces all the same. */
+/* Gathers a state of a bucket in new rows of its parameters. After an error on this rank the others get theirs. */
+static bool gather_state(rapt_data_parallel *p, int number, rapt_tensor *state)
+{
+    rapt_bucket *b = &p->buckets[number];
+    bool good = true;
+    for (int i = b->first_parameter; i < b->first_parameter + b->parameters; i++) {
+        rapt_shared_parameter *one = &p->parameters[i];
+        one->row = rapt_retain(rapt_empty(b->dtype, RAPT_SHAPE(rapt_count(one->parameter))));
+        if (!one->row) good = false;
+    }
+    b->given = state;
+    return rapt_buckets_spread(p, number, number + 1) && good;
+}
+
+/* A state of a bucket, or one of its numbers, under the names of its parameters. */
 static bool give_state(saving *s, int number, const char *member, rapt_tensor *state)
 {
+    RAPT_SCOPE;
     rapt_data_parallel *p = s->parallel;
+    const rapt_bucket *b = &p->buckets[number];
     const bool is_piece = rapt_rank(state) == 1;
     char name[name_room];
-    bool good = true;
-    if (is_piece && s->share) {
-        rapt_bucket_gather(p, &p->buckets[number], state);
-        good = rapt_buckets_wait(p);
-    }
-    for (int i = 0; good && i < p->parameter_count; i++) {
+    bool good = !is_piece || !s->share || gather_state(p, number, state);
+    for (int i = b->first_parameter; good && i < b->first_parameter + b->parameters; i++) {
         const rapt_shared_parameter *one = &p->parameters[i];
-        if (one->bucket != number) continue;
-        good = state_name(name, s->op, one->name, member) && give(s, name, is_piece ? one->view : state, is_piece);
+        rapt_tensor *own = is_piece ? one->parameter : state;
+        if (is_piece && s->share) own = rapt_reshape(one->row, rapt_rank(own), rapt_shape(own));
+        good = own && state_name(name, s->op, one->name, member) && give(s, name, own);
     }
+    rapt_rows_free(p, number, number + 1);
     return good;
 }
 
@@ -111,7 +121,7 @@ static bool give_frozen(saving *s)
     bool good = steps && list;
     for (int i = 0; good && i < list->count; i++)
         if (!rapt_requires_gradient(list->tensors[i]))
-            good = state_name(name, s->op, list->names[i], "step") && give(s, name, steps, false);
+            good = state_name(name, s->op, list->names[i], "step") && give(s, name, steps);
     rapt_tensor_list_free(list);
     return good;
 }
@@ -125,7 +135,7 @@ static bool give_all(saving *s, const rapt_archive *whole, bool is_sharded)
         rapt_tensor *tensor = rapt_archive_tensor(whole, i);
         int number = 0, length = 0;
         const bool is_state = is_sharded && sscanf(name, PIECE "%d.%n", &number, &length) == 1 && length > 0;
-        if (!(is_state ? give_state(s, number, name + length, tensor) : give(s, name, tensor, false))) good = false;
+        if (!(is_state ? give_state(s, number, name + length, tensor) : give(s, name, tensor))) good = false;
     }
     return good && (!is_sharded || give_frozen(s));
 }
@@ -238,24 +248,32 @@ bool rapt_data_parallel_save(rapt_data_parallel *p, const char *path, const rapt
 
 /* --- loading --- */
 
-/* The states of a bucket's parameters, one behind the other: this rank's piece of them. */
-static rapt_tensor *cut_piece(const rapt_data_parallel *p, int number, const char *member, const rapt_archive *archive)
+/* Makes the states of a bucket's parameters their rows. */
+static bool take_rows(const rapt_data_parallel *p, int number, const char *member, const rapt_archive *archive)
 {
     const char *op = "data_parallel_load";
     char name[name_room];
     const rapt_bucket *b = &p->buckets[number];
-    for (int i = 0; i < p->parameter_count; i++) {
-        const rapt_shared_parameter *one = &p->parameters[i];
-        if (one->bucket != number) continue;
-        if (!state_name(name, op, one->name, member)) return NULL;
+    for (int i = b->first_parameter; i < b->first_parameter + b->parameters; i++) {
+        rapt_shared_parameter *one = &p->parameters[i];
+        if (!state_name(name, op, one->name, member)) return false;
         rapt_tensor *state = rapt_archive_find(archive, name);
-        if (!state || rapt_count(state) != rapt_count(one->view))
+        if (!state || rapt_count(state) != rapt_count(one->parameter))
             return rapt_fail(RAPT_ERROR_FORMAT, op, "the file has no %s of %lld numbers", name,
-                             (long long)rapt_count(one->view)),
-                   NULL;
-        if (!rapt_copy(one->view, rapt_reshape(state, rapt_rank(one->view), rapt_shape(one->view)))) return NULL;
+                             (long long)rapt_count(one->parameter));
+        one->row = rapt_retain(rapt_reshape(state, RAPT_SHAPE(-1)));
+        if (!one->row) return false;
     }
-    return rapt_clone(rapt_own_piece(p, b));
+    return true;
+}
+
+/* This rank's piece of the states of a bucket's parameters, one behind the other. */
+static rapt_tensor *cut_piece(const rapt_data_parallel *p, int number, const char *member, const rapt_archive *archive)
+{
+    const bool good = take_rows(p, number, member, archive);
+    rapt_tensor *piece = good ? rapt_bucket_cut(p, &p->buckets[number]) : NULL;
+    rapt_rows_free(p, number, number + 1);
+    return piece;
 }
 
 /* A number that the bucket's parameters have, which must be the same. */

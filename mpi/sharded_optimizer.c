@@ -4,25 +4,20 @@
 
 #include "data_parallel.h"
 
-/* Puts the parameters of a bucket behind one another, into its sum. */
-static bool collect(const rapt_data_parallel *p, int bucket)
+/* This rank's piece of a bucket's parameters. A tensor of the innermost scope; NULL after an error. */
+static rapt_tensor *piece_of(const rapt_data_parallel *p, int number)
 {
-    bool good = true;
-    for (int i = 0; good && i < p->parameter_count; i++)
-        if (p->parameters[i].bucket == bucket) good = rapt_copy(p->parameters[i].view, p->parameters[i].parameter);
-    return good;
-}
-
-rapt_tensor *rapt_own_piece(const rapt_data_parallel *p, const rapt_bucket *b)
-{
-    return rapt_slice(b->sum, 0, p->rank * b->piece, (p->rank + 1) * b->piece, 1);
+    rapt_tensor *piece =
+        rapt_rows_of_parameters(p, number, number + 1) ? rapt_bucket_cut(p, &p->buckets[number]) : NULL;
+    rapt_rows_free(p, number, number + 1);
+    return piece;
 }
 
 bool rapt_take_pieces(const rapt_data_parallel *p)
 {
     RAPT_SCOPE;
     for (int i = 0; i < p->bucket_count; i++)
-        if (!collect(p, i) || !rapt_copy(p->buckets[i].values, rapt_own_piece(p, &p->buckets[i]))) return false;
+        if (!rapt_copy(p->buckets[i].values, piece_of(p, i))) return false;
     return true;
 }
 
@@ -33,9 +28,7 @@ static bool add_piece(rapt_data_parallel *p, int number, rapt_optimizer *optimiz
     char name[32];
     rapt_bucket *b = &p->buckets[number];
     rapt_release(b->values); /* of a call that failed on another rank */
-    b->values = NULL;
-    if (!collect(p, number)) return false;
-    b->values = rapt_retain(rapt_require_gradient(rapt_clone(rapt_own_piece(p, b))));
+    b->values = rapt_retain(rapt_require_gradient(piece_of(p, number)));
     snprintf(name, sizeof name, "bucket.%d", number);
     return b->values && rapt_optimizer_add(optimizer, name, b->values);
 }
@@ -53,10 +46,18 @@ bool rapt_data_parallel_shard(rapt_data_parallel *p, rapt_optimizer *optimizer)
     return good;
 }
 
-static bool give_pieces_gradients(const rapt_data_parallel *p)
+/* What was summed becomes the gradients of the pieces; of sharded gradients nothing else is kept. */
+static bool give_pieces_gradients(const rapt_data_parallel *p, const char *op)
 {
-    for (int i = 0; i < p->bucket_count; i++)
-        if (!rapt_backward_from(1, &p->buckets[i].values, &p->buckets[i].rows[0], 0)) return false;
+    RAPT_SCOPE;
+    for (int i = 0; i < p->bucket_count; i++) {
+        rapt_bucket *b = &p->buckets[i];
+        rapt_tensor *sum = p->shards_gradients ? b->gradient : rapt_parcel_sum(&p->parcels[b->first_parcel]);
+        if (!sum) return rapt_fail(RAPT_ERROR_VALUE, op, "rapt_data_parallel_finish expected before it");
+        if (!rapt_backward_from(1, &b->values, &sum, 0)) return false;
+        rapt_release(b->gradient);
+        b->gradient = NULL;
+    }
     return true;
 }
 
@@ -79,11 +80,22 @@ static bool scale_gradients(const rapt_data_parallel *p, double factor)
 /* All ranks get all pieces. */
 static bool spread_values(rapt_data_parallel *p)
 {
-    for (int i = 0; i < p->bucket_count; i++) rapt_bucket_gather(p, &p->buckets[i], p->buckets[i].values);
-    bool good = rapt_buckets_wait(p);
-    for (int i = 0; good && i < p->parameter_count; i++)
-        good = rapt_copy(p->parameters[i].parameter, p->parameters[i].view);
+    RAPT_SCOPE;
+    for (int i = 0; i < p->bucket_count; i++) p->buckets[i].given = p->buckets[i].values;
+    bool good = rapt_buckets_spread(p, 0, p->bucket_count);
+    for (int i = 0; good && i < p->parameter_count; i++) {
+        const rapt_shared_parameter *s = &p->parameters[i];
+        if (!rapt_is_contiguous(s->parameter)) /* then the row is a copy */
+            good = rapt_copy(s->parameter, rapt_reshape(s->row, rapt_rank(s->parameter), rapt_shape(s->parameter)));
+    }
     return good;
+}
+
+/* Another rank may have failed when this one's pieces have had their step. */
+static void give_up_step(const rapt_data_parallel *p)
+{
+    rapt_optimizer_clear_gradients(p->sharded);
+    rapt_take_pieces(p);
 }
 
 bool rapt_data_parallel_step(rapt_data_parallel *p, double limit, double *norm)
@@ -94,11 +106,15 @@ bool rapt_data_parallel_step(rapt_data_parallel *p, double limit, double *norm)
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
     if (!p->sharded) return rapt_fail(RAPT_ERROR_VALUE, op, "rapt_data_parallel_shard expected before it");
     bool good = limit > 0 || rapt_fail(RAPT_ERROR_VALUE, op, "the limit is %g; a number above 0 expected", limit);
-    good = good && give_pieces_gradients(p) && rapt_clip_gradient_norm(p->sharded, INFINITY, &own);
+    good = good && give_pieces_gradients(p, op) && rapt_clip_gradient_norm(p->sharded, INFINITY, &own);
     if (!rapt_ranks_agree(p, op, good, &mark, 1)) return rapt_optimizer_clear_gradients(p->sharded), false;
     const double length = norm_of_all(p, op, own);
-    good = length >= 0 && (length <= limit || scale_gradients(p, limit / length)) && rapt_optimizer_step(p->sharded);
-    if (!rapt_ranks_agree(p, op, good, &mark, 1) || !spread_values(p)) return false;
-    if (norm) *norm = length;
-    return true;
+    good = length >= 0 && (length <= limit || scale_gradients(p, limit / length)) &&
+           rapt_rows_of_parameters(p, 0, p->bucket_count) && rapt_optimizer_step(p->sharded);
+    good = rapt_ranks_agree(p, op, good, &mark, 1);
+    if (!good) give_up_step(p);
+    good = good && rapt_ranks_agree(p, op, spread_values(p), &mark, 1);
+    rapt_rows_free(p, 0, p->bucket_count);
+    if (good && norm) *norm = length;
+    return good;
 }

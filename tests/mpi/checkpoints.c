@@ -15,12 +15,15 @@ static char path[4096];
 
 static const rapt_adam_config config = {.learning_rate = 0.003};
 
-/* A training from the first step, or from the checkpoint on, by the ranks of a communicator; saves in the middle. */
+/* A training from the first step, or from the checkpoint on, by the ranks of a communicator; saves in the middle.
+ * Gradients are sharded where it is one that resumes, and has a sharded optimizer. */
 static rapt_module *train(const learner *learns, MPI_Comm communicator, int parts, bool sharded, bool resumes)
 {
     rapt_module *model = make_model(learns, RAPT_FLOAT64, resumes ? 77 : 5);
-    rapt_data_parallel *parallel =
-        rapt_data_parallel_new(communicator, model, &(rapt_data_parallel_config){.parts = parts, .bucket_bytes = 1000});
+    const rapt_data_parallel_config cut = {.parts = parts,
+                                           .bucket_bytes = 1000,
+                                           .shards_gradients = sharded && resumes};
+    rapt_data_parallel *parallel = rapt_data_parallel_new(communicator, model, &cut);
     expect(parallel, "%s", rapt_error());
     rapt_optimizer *optimizer = rapt_adamw_new(sharded ? NULL : model, &config);
     expect(!sharded || rapt_data_parallel_shard(parallel, optimizer), "%s", rapt_error());

@@ -23,10 +23,16 @@ typedef struct rapt_data_parallel rapt_data_parallel;
 typedef struct rapt_data_parallel_config {
     /* Into how many parts a batch is cut: the ranks, times a power of two; 0: the ranks. Gradients of parts are summed
      * by a tree of which ranks are branches, so that for 4 parts 1, 2 and 4 ranks get the same bits. More than one
-     * part a rank costs memory for log2 of them gradients more. */
+     * part a rank costs memory for log2 of them gradients more (of pieces, where gradients are sharded). */
     int parts;
     int64_t bucket_bytes; /* gradients go out when so many of them are complete; 0: 4 MiB */
-    const char *note;     /* must be the same on all ranks, such as the options and the data's checksum; may be NULL */
+    /* Of gradients a rank keeps its 1 / ranks alone, for the optimizer that rapt_data_parallel_shard is given before
+     * the first part. What backward has computed goes as soon as its bucket has gone out; beside it at most 4 buckets
+     * are under way, of bucket_bytes each, twice. The bits are those without it, but with more than one part on each
+     * of ranks whose number is no power of two. Costs: every part travels, not only the sum of a rank's, and backward
+     * waits for the network where that is slower. */
+    bool shards_gradients;
+    const char *note; /* must be the same on all ranks, such as the options and the data's checksum; may be NULL */
 } rapt_data_parallel_config;
 
 /* Shares the module, which is to be the same on all ranks: names, shapes, dtypes and what is frozen are compared, and
