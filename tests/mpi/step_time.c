@@ -1,22 +1,32 @@
-/* How long a GPT's step takes on ranks, and what the cost model says of it: step_time HIDDEN LAYERS CONTEXT ROWS. Rows
- * are those of the whole batch. Alone, the time of a step in one process. */
+/* How long a GPT's step takes on ranks, and what the cost model says of it: step_time HIDDEN LAYERS CONTEXT ROWS
+ * [REPEATS]. Rows are those of the whole batch. All that is compared is done in turn, REPEATS times (15), and the
+ * medians are told: the step of one process with as many threads as there are ranks, what a step costs a rank that does
+ * its rows without the others, and the steps of all ranks. Ranks must not be bound to processors (--bind-to none). */
 #include <math.h>
+#include <time.h>
 
 #include "cost_model.h"
 #include "ranks.h"
 
 int rank, ranks, failures;
 
-enum { repeats = 15, vocabulary = 256 };
+enum { most_repeats = 1000, vocabulary = 256, small = 64, large = 1 << 20 };
 
 static int64_t context, rows;
+static int repeats = 15;
 
-/* The quickest: others may want the processor, too. */
-static double least(const double *times)
+typedef double times[most_repeats];
+
+static int compare(const void *a, const void *b)
 {
-    double quickest = INFINITY;
-    for (int i = 0; i < repeats; i++) quickest = fmin(quickest, times[i]);
-    return quickest;
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+    qsort(values, (size_t)repeats, sizeof *values, compare);
+    return repeats % 2 ? values[repeats / 2] : (values[repeats / 2 - 1] + values[repeats / 2]) / 2;
 }
 
 static rapt_tensor *loss_of(rapt_module *model, int64_t count)
@@ -38,105 +48,188 @@ static double of_all(double seconds)
     return seconds;
 }
 
-/* Forward, backward and update of this rank's rows, at the same time as the others', but without them. */
-static void time_alone(rapt_module *model, int64_t count, cost_input *in)
+/* Waits for all ranks without taking the processor from those that compute. */
+static void meet(void)
 {
-    double forward[repeats], backward[repeats], update[repeats];
-    rapt_optimizer *adamw = rapt_adamw_new(model, NULL);
-    for (int i = -2; i < repeats; i++) {
-        RAPT_SCOPE;
-        const double begin = together();
-        rapt_tensor *loss = loss_of(model, count);
-        const double between = MPI_Wtime();
-        rapt_backward(loss);
-        const double end = MPI_Wtime();
-        rapt_optimizer_step_clipped(adamw, 1, NULL);
-        const double last = MPI_Wtime(), slowest = of_all(last - begin), own = slowest / (last - begin);
-        if (i < 0) continue;
-        forward[i] = own * (between - begin);
-        backward[i] = own * (end - between);
-        update[i] = own * (last - end);
-    }
-    rapt_optimizer_free(adamw);
-    in->forward = least(forward);
-    in->backward = least(backward);
-    in->update = least(update);
+    const struct timespec pause = {.tv_nsec = 200000};
+    MPI_Request request;
+    int over = 0;
+    PMPI_Ibarrier(MPI_COMM_WORLD, &request);
+    while (PMPI_Test(&request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS && !over) nanosleep(&pause, NULL);
 }
 
-/* Seconds of one exchange of pieces of so many bytes. */
-static double time_exchange(int bytes)
+/* A step of the whole batch in rank 0, with a thread for each rank; the others sleep. */
+static double time_one_process(rapt_module *model, rapt_optimizer *adamw)
 {
-    double times[repeats];
-    char *out = calloc((size_t)(ranks * bytes), 1), *in = calloc((size_t)(ranks * bytes), 1);
-    for (int i = -2; out && in && i < repeats; i++) {
-        MPI_Request request;
-        const double begin = together();
-        MPI_Ialltoall(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, MPI_COMM_WORLD, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-        MPI_Iallgather(in, bytes, MPI_CHAR, out, bytes, MPI_CHAR, MPI_COMM_WORLD, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-        if (i >= 0) times[i] = (MPI_Wtime() - begin) / 2;
+    double seconds = 0;
+    meet();
+    if (rank == 0) {
+        RAPT_SCOPE;
+        const double begin = MPI_Wtime();
+        rapt_set_threads(rapt_get_threads() * ranks);
+        rapt_backward(loss_of(model, rows));
+        rapt_optimizer_step_clipped(adamw, 1, NULL);
+        rapt_set_threads(rapt_get_threads() / ranks);
+        seconds = MPI_Wtime() - begin;
     }
-    free(out);
-    free(in);
-    return least(times);
+    meet();
+    return seconds;
+}
+
+/* Of this rank's rows, at the same time as the others', but without them. */
+typedef struct own_times {
+    times forward, backward, update;
+} own_times;
+
+static void time_alone(rapt_module *model, rapt_optimizer *adamw, int i, own_times *t)
+{
+    RAPT_SCOPE;
+    const double begin = together();
+    rapt_tensor *loss = loss_of(model, rows / ranks);
+    const double between = MPI_Wtime();
+    rapt_backward(loss);
+    const double end = MPI_Wtime();
+    rapt_optimizer_step_clipped(adamw, 1, NULL);
+    const double last = MPI_Wtime(), slowest = of_all(last - begin), factor = slowest / (last - begin);
+    t->forward[i] = factor * (between - begin);
+    t->backward[i] = factor * (end - between);
+    t->update[i] = factor * (last - end);
+}
+
+/* Seconds of one exchange of pieces of so many bytes, by this machine's memory even where a slow network is preloaded. */
+static double time_exchange(int bytes, char *out, char *in)
+{
+    MPI_Request request;
+    const double begin = together();
+    PMPI_Ialltoall(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, MPI_COMM_WORLD, &request);
+    PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    PMPI_Iallgather(in, bytes, MPI_CHAR, out, bytes, MPI_CHAR, MPI_COMM_WORLD, &request);
+    PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    return of_all(MPI_Wtime() - begin) / 2;
 }
 
 /* The processor's own time for a byte: into the bucket, and out of it; sums are of the copies' kind. */
 static double time_handling(void)
 {
     enum { numbers = 1 << 20 };
-    double times[repeats];
     RAPT_SCOPE;
     rapt_tensor *a = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(numbers)), *b = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(numbers));
-    for (int i = 0; i < repeats; i++) {
-        const double begin = together();
-        rapt_copy(a, b);
-        rapt_add_in_place(a, b, 1);
-        rapt_copy(b, a);
-        times[i] = MPI_Wtime() - begin;
-    }
-    return least(times) / (4.0 * numbers);
+    const double begin = together();
+    rapt_copy(a, b);
+    rapt_add_in_place(a, b, 1);
+    rapt_copy(b, a);
+    return of_all(MPI_Wtime() - begin) / (4.0 * numbers);
 }
 
-static double time_together(rapt_module *model, int64_t bucket, bool sharded)
+/* How ranks share the work. */
+typedef struct way {
+    const char *text;
+    int64_t bucket;
+    bool sharded, shards_gradients;
+    rapt_data_parallel *parallel;
+    rapt_optimizer *adamw;
+    times seconds;
+} way;
+
+static way all_ways[] =
+    {{.text = "buckets of 1 MB, whole", .bucket = 1 << 20},
+     {.text = "buckets of 1 MB, sharded", .bucket = 1 << 20, .sharded = true},
+     {.text = "buckets of 1 MB, gradients too", .bucket = 1 << 20, .sharded = true, .shards_gradients = true},
+     {.text = "one bucket, whole", .bucket = INT64_MAX / 2},
+     {.text = "one bucket, sharded", .bucket = INT64_MAX / 2, .sharded = true}};
+enum { way_count = sizeof all_ways / sizeof *all_ways };
+
+static void begin_way(way *w, rapt_module *model)
 {
-    double times[repeats];
-    rapt_data_parallel *parallel =
-        rapt_data_parallel_new(MPI_COMM_WORLD, model, &(rapt_data_parallel_config){.bucket_bytes = bucket});
-    rapt_optimizer *adamw = rapt_adamw_new(sharded ? NULL : model, NULL);
-    expect(parallel && (!sharded || rapt_data_parallel_shard(parallel, adamw)), "%s", rapt_error());
-    for (int i = -2; i < repeats; i++) {
-        RAPT_SCOPE;
-        const double begin = together();
-        const rapt_part part = rapt_data_parallel_part(parallel, 0, rows);
-        const int64_t count = part.last - part.first;
-        rapt_data_parallel_backward(parallel, loss_of(model, count), (double)count);
-        bool good = rapt_data_parallel_finish(parallel, NULL);
-        good = good &&
-               (sharded ? rapt_data_parallel_step(parallel, 1, NULL) : rapt_optimizer_step_clipped(adamw, 1, NULL));
-        expect(good, "%s", rapt_error());
-        const double seconds = of_all(MPI_Wtime() - begin);
-        if (i >= 0) times[i] = seconds;
+    const rapt_data_parallel_config config = {.bucket_bytes = w->bucket, .shards_gradients = w->shards_gradients};
+    w->parallel = rapt_data_parallel_new(MPI_COMM_WORLD, model, &config);
+    w->adamw = rapt_adamw_new(w->sharded ? NULL : model, NULL);
+    expect(w->parallel && (!w->sharded || rapt_data_parallel_shard(w->parallel, w->adamw)), "%s", rapt_error());
+}
+
+static double time_together(const way *w, rapt_module *model)
+{
+    RAPT_SCOPE;
+    const double begin = together();
+    const rapt_part part = rapt_data_parallel_part(w->parallel, 0, rows);
+    const int64_t count = part.last - part.first;
+    rapt_data_parallel_backward(w->parallel, loss_of(model, count), (double)count);
+    bool good = rapt_data_parallel_finish(w->parallel, NULL);
+    good = good && (w->sharded ? rapt_data_parallel_step(w->parallel, 1, NULL)
+                               : rapt_optimizer_step_clipped(w->adamw, 1, NULL));
+    expect(good, "%s", rapt_error());
+    return of_all(MPI_Wtime() - begin);
+}
+
+/* What was measured. */
+static struct {
+    own_times own;
+    times whole, handling, small, large;
+} measured;
+
+static void measure(rapt_module *model)
+{
+    char *out = calloc((size_t)ranks, large), *in = calloc((size_t)ranks, large);
+    rapt_optimizer *adamw = rapt_adamw_new(model, NULL);
+    for (int i = 0; i < way_count; i++) begin_way(&all_ways[i], model);
+    for (int i = -2; out && in && i < repeats; i++) {
+        const int at = i < 0 ? 0 : i;
+        measured.whole[at] = time_one_process(model, adamw);
+        time_alone(model, adamw, at, &measured.own);
+        measured.handling[at] = time_handling();
+        for (int again = 0; again < 3; again++) measured.small[at] = time_exchange(small, out, in);
+        for (int again = 0; again < 3; again++) measured.large[at] = time_exchange(large, out, in);
+        for (int k = 0; k < way_count; k++) all_ways[k].seconds[at] = time_together(&all_ways[k], model);
+    }
+    for (int i = 0; i < way_count; i++) {
+        rapt_optimizer_free(all_ways[i].adamw);
+        rapt_data_parallel_free(all_ways[i].parallel);
     }
     rapt_optimizer_free(adamw);
-    rapt_data_parallel_free(parallel);
-    return least(times);
+    free(out);
+    free(in);
 }
 
-/* In front of a network that is made slow, copies in memory are the processor's work. */
+/* What moves bytes is the processor, as between processes of one machine; in front of it there may be a network that
+ * is made slow. */
 static void take_network(cost_input *in)
 {
     const char *latency = getenv("RAPT_LATENCY"), *bandwidth = getenv("RAPT_BANDWIDTH");
-    const double small = time_exchange(64), large = time_exchange(1 << 20);
-    in->latency = small / (ranks - 1);
-    in->bandwidth = (1 << 20) * (ranks - 1) / (large - small);
-    in->latency_of_copies = in->bandwidth_of_copies = 0;
-    if (latency && bandwidth) {
-        in->latency = atof(latency);
-        in->bandwidth = atof(bandwidth);
-    } else {
-        in->overlaps = false; /* there is nobody but the processor who could move the bytes */
+    const double first = median(measured.small), second = median(measured.large);
+    in->latency_of_copies = first / (ranks - 1);
+    in->bandwidth_of_copies = (large - small) * (ranks - 1) / (second - first);
+    in->latency = latency ? atof(latency) : 0;
+    in->bandwidth = bandwidth ? atof(bandwidth) : INFINITY;
+    in->handling = median(measured.handling);
+}
+
+static cost_input input_of(const rapt_module *model)
+{
+    cost_input in = {.ranks = ranks, .state = 2};
+    in.parameters = 4.0 * (double)rapt_module_parameter_count(model);
+    in.forward = median(measured.own.forward);
+    in.backward = median(measured.own.backward);
+    in.update = median(measured.own.update);
+    take_network(&in);
+    return in;
+}
+
+static void report(cost_input in)
+{
+    const double whole = median(measured.whole);
+    printf("%.1f MB of parameters; %lld rows alone: forward %.1f, backward %.1f, update %.1f ms\n", in.parameters / 1e6,
+           (long long)(rows / ranks), 1e3 * in.forward, 1e3 * in.backward, 1e3 * in.update);
+    printf("copies: %.1f us, %.2f GB/s; %.2f ns a byte for handling\n", 1e6 * in.latency_of_copies,
+           in.bandwidth_of_copies / 1e9, 1e9 * in.handling);
+    printf("one process of %d threads, %lld rows: %.1f ms\n", rapt_get_threads() * ranks, (long long)rows, 1e3 * whole);
+    for (int i = 0; i < way_count; i++) {
+        way *w = &all_ways[i];
+        in.sharded = w->sharded;
+        in.overlaps = w->bucket < INT64_MAX / 2;
+        in.bucket = in.overlaps ? (double)w->bucket : in.parameters;
+        const double seconds = median(w->seconds), predicted = cost_predict(&in).step;
+        printf("%d ranks, %s: %.1f ms, %.2f of one process's speed; predicted %.1f ms, %.2f of it\n", ranks, w->text,
+               1e3 * seconds, whole / seconds, 1e3 * predicted, predicted / seconds);
     }
 }
 
@@ -145,7 +238,9 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (argc != 5) return fprintf(stderr, "usage: step_time HIDDEN LAYERS CONTEXT ROWS\n"), 2;
+    if (argc > 5) repeats = atoi(argv[5]);
+    if (argc < 5 || argc > 6 || repeats < 1 || repeats > most_repeats || ranks < 2)
+        return fprintf(stderr, "usage, on 2 ranks or more: step_time HIDDEN LAYERS CONTEXT ROWS [REPEATS]\n"), 2;
     context = atoi(argv[3]);
     rows = atoi(argv[4]);
     rapt_seed(1);
@@ -156,32 +251,8 @@ int main(int argc, char **argv)
                                                     .heads = atoi(argv[1]) / 32,
                                                     .bias = true});
     expect(gpt, "%s", rapt_error());
-    cost_input in = {.ranks = ranks, .overlaps = true, .state = 2};
-    in.parameters = 4.0 * (double)rapt_module_parameter_count(&gpt->module);
-    time_alone(&gpt->module, rows / ranks, &in);
-    if (rank == 0)
-        printf("%.1f MB of parameters; alone, %lld rows: forward %.1f, backward %.1f, update %.1f, step %.1f ms\n",
-               in.parameters / 1e6, (long long)(rows / ranks), 1e3 * in.forward, 1e3 * in.backward, 1e3 * in.update,
-               1e3 * (in.forward + in.backward + in.update));
-    if (ranks > 1) {
-        in.handling = time_handling();
-        take_network(&in);
-        if (rank == 0)
-            printf("latency %.1f us, %.2f GB/s, %.2f ns a byte for handling\n", 1e6 * in.latency, in.bandwidth / 1e9,
-                   1e9 * in.handling);
-    }
-    const bool overlaps = in.overlaps;
-    for (int way = 0; ranks > 1 && way < 4; way++) {
-        in.sharded = way % 2;
-        in.overlaps = overlaps && way < 2;
-        const int64_t bucket = way < 2 ? 1 << 20 : INT64_MAX / 2;
-        in.bucket = way < 2 ? (double)bucket : in.parameters;
-        const double measured = time_together(&gpt->module, bucket, in.sharded), predicted = cost_predict(&in).step;
-        if (rank == 0)
-            printf("%d ranks, %s, %s: measured %.1f ms, predicted %.1f ms, %.2f of it\n", ranks,
-                   way < 2 ? "buckets of 1 MB" : "one bucket", in.sharded ? "sharded" : "whole", 1e3 * measured,
-                   1e3 * predicted, predicted / measured);
-    }
+    measure(&gpt->module);
+    if (rank == 0) report(input_of(&gpt->module));
     rapt_module_free(&gpt->module);
     MPI_Finalize();
     return failures ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -52,15 +52,17 @@ static uint64_t train(const learner *learns, rapt_dtype dtype, int parts, int wa
 
 /* Sharded, gradients are clipped by a norm that is summed over pieces, whose number is that of the ranks: it is for the
  * whole optimizer alone that 1, 2 and 4 ranks have one hash. With sharded gradients the bits are those without. */
-static void train_in_all_ways(const learner *learns, rapt_dtype dtype, int parts)
+static void train_in_ways(const learner *learns, rapt_dtype dtype, int parts)
 {
-    uint64_t hashes[ways];
-    for (int way = 0; way < ways; way++) {
+    const int few = parts ? nothing + 1 : state + 1, all = parts && learns != learners ? few : ways;
+    uint64_t hashes[ways] = {0};
+    for (int way = 0; way < (dtype == RAPT_FLOAT64 ? all : few); way++) {
         hashes[way] = train(learns, dtype, parts, way);
         if (rank == 0 && (way == nothing || !parts))
             printf("%s %s: hash %016llx\n", learns->name, rapt_dtype_name(dtype), (unsigned long long)hashes[way]);
     }
-    expect(hashes[state_and_gradients] == hashes[state], "%s: other bits with sharded gradients", learns->name);
+    expect(!hashes[state_and_gradients] || hashes[state_and_gradients] == hashes[state],
+           "%s: other bits with sharded gradients", learns->name);
 }
 
 /* Numbers that the optimizer keeps on this rank, but those of one element. */
@@ -100,8 +102,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const int parts = argc > 1 ? atoi(argv[1]) : 0;
     for (int i = 0; i < learner_count; i++) {
-        train_in_all_ways(&learners[i], RAPT_FLOAT64, parts);
-        train_in_all_ways(&learners[i], RAPT_FLOAT32, parts);
+        train_in_ways(&learners[i], RAPT_FLOAT64, parts);
+        train_in_ways(&learners[i], RAPT_FLOAT32, parts);
     }
     share_state();
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
