@@ -10,7 +10,7 @@ struct told {
     double parameters, last, forward, backward, update, latency, bandwidth, bucket, activations;
     double tokens, hidden, layers, rate; /* of a sequence that is cut over ranks */
     int64_t most;
-    bool sharded;
+    bool sharded, shards_gradients;
 };
 
 static cost_input input_of(const struct told *t, int ranks, int scheme)
@@ -28,7 +28,8 @@ static cost_input input_of(const struct told *t, int ranks, int scheme)
                         .bucket = 1e6 * t->bucket,
                         .last = 4e6 * t->last,
                         .overlaps = true,
-                        .sharded = t->sharded};
+                        .sharded = t->sharded || t->shards_gradients,
+                        .shards_gradients = t->shards_gradients};
 }
 
 static void print_row(const struct told *t, int ranks)
@@ -103,6 +104,7 @@ int main(int argc, char **argv)
         {.help = "How ranks share the work"},
         {"--bucket", .metavar = "X", .help = "MB that travel together", .real = &t.bucket, RANGE(positive)},
         {"--sharded", .help = "the optimizer's state is", .flag = &t.sharded},
+        {"--sharded-gradients", .help = "gradients and the optimizer's state are", .flag = &t.shards_gradients},
         {"--most", .metavar = "N", .help = "ranks of the last row", .integer = &t.most, .integer_range = {1, 1000000}},
         {0},
     };

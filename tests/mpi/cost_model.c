@@ -39,8 +39,11 @@ cost_output cost_predict(const cost_input *in)
     }
     out.exposed = fmax(0, free - computing);
     out.step = computing + out.exposed + in->update * share;
-    /* values, gradients, and buckets twice: what goes out and what comes in */
-    out.memory = in->parameters * (in->sharded ? 3 + share : 4) + in->parameters * in->state * share + in->activations;
+    /* values and gradients, those that are on their way out and in, and what of them, and of the state, a rank has */
+    const double way = in->shards_gradients ? 8 * in->bucket : 2 * in->parameters;
+    const double own =
+        in->sharded ? (1 + (2 + in->state) / in->ranks) * in->parameters : (2 + in->state) * in->parameters;
+    out.memory = own + way + in->activations;
     return out;
 }
 

@@ -18,7 +18,7 @@ typedef struct cost_input {
     double state;                   /* bytes of the optimizer for a byte of parameters: 2 for Adam */
     double bucket;                  /* the least bytes that travel together */
     double last;                    /* bytes of what is complete only when backward ends, as a tied embedding is */
-    bool overlaps, sharded;
+    bool overlaps, sharded, shards_gradients;
     double latency_of_copies, bandwidth_of_copies; /* where the processor itself moves what travels; 0: it does not */
 } cost_input;
 

@@ -49,7 +49,7 @@ static double of_all(double seconds)
 }
 
 /* Waits for all ranks without taking the processor from those that compute. */
-static void meet(void)
+static void sleep_until_all_do(void)
 {
     const struct timespec pause = {.tv_nsec = 200000};
     MPI_Request request;
@@ -62,7 +62,7 @@ static void meet(void)
 static double time_one_process(rapt_module *model, rapt_optimizer *adamw)
 {
     double seconds = 0;
-    meet();
+    sleep_until_all_do();
     if (rank == 0) {
         RAPT_SCOPE;
         const double begin = MPI_Wtime();
@@ -72,7 +72,7 @@ static double time_one_process(rapt_module *model, rapt_optimizer *adamw)
         rapt_set_threads(rapt_get_threads() / ranks);
         seconds = MPI_Wtime() - begin;
     }
-    meet();
+    sleep_until_all_do();
     return seconds;
 }
 
@@ -96,7 +96,7 @@ static void time_alone(rapt_module *model, rapt_optimizer *adamw, int i, own_tim
     t->update[i] = factor * (last - end);
 }
 
-/* Seconds of one exchange of pieces of so many bytes, by this machine's memory even where a slow network is preloaded. */
+/* Seconds of one exchange of pieces of so many bytes, by this machine's memory even in front of a slow network. */
 static double time_exchange(int bytes, char *out, char *in)
 {
     MPI_Request request;
