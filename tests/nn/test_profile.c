@@ -264,7 +264,7 @@ static void *run_model(void *steps)
 
 static int64_t calls_of(int threads, int steps, const char *file)
 {
-    pthread_t thread[4];
+    pthread_t thread[9];
     cr_assert(rapt_profile_start(file), "%s", rapt_error());
     for (int i = 0; i < threads; i++) pthread_create(&thread[i], NULL, run_model, &steps);
     for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);
@@ -297,6 +297,26 @@ Test(profile, threads_at_once_are_told_apart)
     remove(path);
     cr_expect_eq(events, calls, "%lld events of %lld", (long long)events, (long long)calls);
     cr_expect_eq(threads, 4 + 8 + 16 + 32);
+}
+
+/* There is room for more of them than at first. */
+Test(profile, many_threads_and_many_modules)
+{
+    enum { many = 100 };
+    const int64_t once = calls_of(1, 2, NULL), calls = calls_of(9, 2, NULL);
+    cr_expect_eq(calls, 9 * once, "%lld, %lld", (long long)calls, (long long)once);
+    RAPT_SCOPE;
+    rapt_module *layers[many];
+    for (int i = 0; i < many; i++) layers[i] = (rapt_module *)rapt_linear_new(2, 2, RAPT_BIAS);
+    rapt_sequential *model = rapt_sequential_new(many, layers);
+    cr_assert(rapt_profile_start(NULL));
+    cr_assert(rapt_backward(loss_of(model, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 2)))), "%s", rapt_error());
+    cr_assert(rapt_profile_stop());
+    char *text = report();
+    cr_expect_eq(count(text, "\nSequential "), many, "%s", text);
+    cr_expect_eq(rapt_profile_get_times().calls, 2 * many + 3, "%s", text);
+    free(text);
+    rapt_module_free(&model->module);
 }
 
 /* In microseconds since the start. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include <rapt.h>
+#include <rapt/derivatives.h>
+#include <rapt/recompute.h>
 
 #include "address_sanitizer.h"
 #include "expect.h"
@@ -57,9 +59,51 @@ Test(debugging, a_tensor_that_is_gone_is_named)
     rapt_tensor *leaf = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, 0, NULL)), *root = rapt_exp(leaf);
     GONE(rapt_gradients(1, &root, NULL, 1, &gone, &result, 0), "gradients");
     GONE(rapt_print_to(stdout, gone, NULL), "print");
+    GONE(rapt_get_dtype(gone), "get_dtype");
+    GONE(rapt_count(gone), "count");
+    GONE(rapt_size(gone, 0), "size");
+    GONE(rapt_stride(gone, 0), "stride");
+    GONE(rapt_is_contiguous(gone), "is_contiguous");
+    GONE(rapt_same_shape(gone, x), "same_shape");
+    GONE(rapt_version(gone), "version");
+    GONE(rapt_add_scalar(gone, 1), "add_scalar");
+    GONE(rapt_masked_fill(gone, x, 1), "masked_fill");
+    GONE(rapt_masked_fill(x, gone, 1), "masked_fill");
+    GONE(rapt_save_npy("/nowhere/at/all", gone), "save_npy");
+    GONE(rapt_to_dlpack(gone), "to_dlpack");
     rapt_archive *archive = rapt_archive_new();
     GONE(rapt_archive_add(archive, "gone", gone), "archive_add");
     rapt_archive_free(archive);
+}
+
+static rapt_tensor *first_input(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return inputs[0];
+}
+
+static rapt_tensor *lose(rapt_tensor *const *inputs, void *context)
+{
+    (void)inputs, (void)context;
+    return lost();
+}
+
+Test(debugging, derivatives_of_what_is_gone)
+{
+    rapt_tensor *gone = lost(), *leaf = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))), *result;
+    rapt_tensor *root = rapt_exp(leaf);
+    GONE(rapt_refuse_gradient(gone), "refuse_gradient");
+    GONE(rapt_requires_gradient(gone), "requires_gradient");
+    GONE(rapt_clear_gradient(gone), "clear_gradient");
+    GONE(rapt_own_gradient(gone), "own_gradient");
+    GONE(rapt_backward_from(1, &root, &gone, 0), "backward");
+    GONE(rapt_jvp(1, &root, 1, &gone, &leaf, &result, 0), "jvp");
+    GONE(rapt_jvp(1, &root, 1, &leaf, &gone, &result, 0), "jvp");
+    GONE(rapt_jvp(1, &gone, 1, &leaf, &leaf, &result, 0), "jvp");
+    GONE(rapt_jacobian(gone, leaf, 0), "jacobian");
+    GONE(rapt_jacobian(root, gone, 0), "jacobian");
+    GONE(rapt_recompute(first_input, 1, &gone, NULL, NULL), "recompute");
+    GONE(rapt_recompute(lose, 1, &leaf, NULL, NULL), "recompute");
 }
 
 Test(debugging, its_elements_are_no_numbers)
