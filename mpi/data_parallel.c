@@ -114,7 +114,7 @@ static bool check_part(rapt_tensor *loss, double weight)
     char found[200];
     if (!(weight >= 0 && isfinite(weight)))
         return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g; a finite number of 0 or more expected", weight);
-    if (weight == 0) return true;
+    if (weight == 0 && !loss) return true;
     if (!loss) return rapt_fail(RAPT_ERROR_NULL, op, "loss is NULL");
     return rapt_count(loss) == 1 || rapt_fail(RAPT_ERROR_SHAPE, op, "the loss is %s; one number expected",
                                               rapt_describe(loss, found, sizeof found));
@@ -129,7 +129,7 @@ static bool run_part(rapt_data_parallel *p, rapt_tensor *loss, double weight, bo
     const double value = weight > 0 ? rapt_item(loss) : 0;
     rapt_buckets_begin_part(p);
     rapt_totals_begin(p, (rapt_totals){weight, weight * value});
-    if (weight > 0) {
+    if (good && loss) { /* of weight 0 too: gradients of other ranks go through this one */
         rapt_tensor *seed = rapt_full(rapt_get_dtype(loss), rapt_rank(loss), rapt_shape(loss), weight);
         good = seed && rapt_backward_to(1, &loss, &seed, 0, rapt_buckets_take, p);
     }

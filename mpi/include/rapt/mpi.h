@@ -57,8 +57,9 @@ RAPT_API rapt_part rapt_data_parallel_part(const rapt_data_parallel *parallel, i
 
 /* Goes backward from the loss of the next own part, in place of rapt_backward. The weight is what the part counts, as
  * for rapt_accumulate: of losses that are means, how many rows or tokens it is the mean of. A part that is empty has
- * weight 0, and its loss is not looked at. The gradients of the last own part are sent while backward still goes on.
- * False after an error on this rank, which does not end the step: the other parts, and rapt_data_parallel_finish,
+ * weight 0, and no loss (NULL); where attention goes across ranks it has one all the same, whose gradient is 0, since
+ * that of the other ranks goes through this one. The gradients of the last own part are sent while backward still goes
+ * on. False after an error on this rank, which does not end the step: the other parts, and rapt_data_parallel_finish,
  * follow all the same. */
 RAPT_API bool rapt_data_parallel_backward(rapt_data_parallel *parallel, rapt_tensor *loss, double weight);
 
