@@ -8,6 +8,7 @@
 #include "nn/entry.h"
 #include "tensor/packing.h"
 #include "tensor/random.h"
+#include "transformer/transformer.h"
 
 static void describe(const rapt_module *module, char *text, size_t size)
 {
@@ -105,7 +106,6 @@ static bool check_exist(const rapt_gpt *gpt, const rapt_tensor *tokens)
 static bool check_tokens(const rapt_gpt *gpt, const rapt_tensor *tokens, int64_t before)
 {
     char text[128];
-    if (!check_exist(gpt, tokens)) return false;
     if (rapt_rank(tokens) != 2 || rapt_size(tokens, 1) < 1)
         return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "tokens (B, T) with a T of 1 or more expected, not %s%s",
                          rapt_describe(tokens, text, sizeof text), rapt_batch_cure(tokens, 2));
@@ -141,8 +141,49 @@ static rapt_tensor *run_blocks(rapt_gpt *gpt, rapt_tensor *x, rapt_mask mask, in
     return x ? rapt_transformer_encoder_forward(gpt->blocks, x, &mask, caches) : NULL;
 }
 
+/* --- across ranks --- */
+
+rapt_ring_call rapt_gpt_begin(const rapt_gpt *gpt)
+{
+    return gpt ? rapt_transformer_encoder_begin(gpt->blocks) : rapt_ring_begin(NULL);
+}
+
+rapt_tensor *rapt_gpt_end(const rapt_ring_call *across, rapt_tensor *result)
+{
+    return rapt_ring_end(across, kind.name, result);
+}
+
+static bool check_own_tokens(const rapt_gpt *gpt, const rapt_tensor *tokens, const rapt_ring *ring, bool cached)
+{
+    char text[128];
+    const int64_t expected = rapt_ring_count(ring);
+    if (cached) return rapt_fail(RAPT_ERROR_UNSUPPORTED, kind.name, "a cache beside attention across ranks");
+    if (rapt_rank(tokens) != 2 || rapt_size(tokens, 1) != expected)
+        return rapt_fail(RAPT_ERROR_SHAPE, kind.name,
+                         "tokens (B, %lld), those of rank %d in a sequence of %lld, expected, not %s",
+                         (long long)expected, ring->rank, (long long)ring->length,
+                         rapt_describe(tokens, text, sizeof text));
+    return ring->length <= gpt->config.context ||
+           rapt_fail(RAPT_ERROR_VALUE, kind.name, "a sequence of %lld tokens; the context is %lld",
+                     (long long)ring->length, (long long)gpt->config.context);
+}
+
+/* This rank's tokens, at their places in the sequence. */
+static rapt_tensor *own_states(rapt_gpt *gpt, rapt_tensor *tokens, const rapt_ring *ring, bool cached)
+{
+    if (!check_own_tokens(gpt, tokens, ring, cached)) return NULL;
+    RAPT_SCOPE;
+    rapt_tensor *places = rapt_ring_places(ring), *x = places ? embed(gpt, tokens, 0, places) : NULL;
+    return rapt_keep(run_blocks(gpt, x, (rapt_mask){0}, ring->length, NULL));
+}
+
+/* --- forward --- */
+
 rapt_tensor *rapt_gpt_states(rapt_gpt *gpt, rapt_tensor *tokens, int64_t before, rapt_attention_cache *caches)
 {
+    if (!check_exist(gpt, tokens)) return NULL;
+    const rapt_ring *ring = rapt_gpt_begin(gpt).ring;
+    if (ring) return own_states(gpt, tokens, ring, caches != NULL);
     if (!check_tokens(gpt, tokens, before)) return NULL;
     RAPT_SCOPE;
     const int64_t length = rapt_size(tokens, 1);
@@ -183,7 +224,9 @@ rapt_tensor *rapt_gpt_forward_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_te
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)gpt);
     RAPT_SCOPE;
-    return rapt_keep(rapt_gpt_logits(gpt, rapt_gpt_packed_states(gpt, tokens, starts, NULL)));
+    const rapt_ring_call across = rapt_gpt_begin(gpt);
+    rapt_tensor *logits = rapt_gpt_logits(gpt, rapt_gpt_packed_states(gpt, tokens, starts, NULL));
+    return rapt_keep(rapt_gpt_end(&across, logits));
 }
 
 rapt_tensor *rapt_gpt_logits(rapt_gpt *gpt, rapt_tensor *states)
@@ -204,7 +247,8 @@ rapt_tensor *rapt_gpt_loss(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *targ
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)gpt);
     RAPT_SCOPE;
-    return rapt_keep(loss_of(gpt, rapt_gpt_states(gpt, tokens, 0, NULL), targets, options));
+    const rapt_ring_call across = rapt_gpt_begin(gpt);
+    return rapt_keep(rapt_gpt_end(&across, loss_of(gpt, rapt_gpt_states(gpt, tokens, 0, NULL), targets, options)));
 }
 
 rapt_tensor *rapt_gpt_loss_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts, rapt_tensor *targets,
@@ -213,5 +257,7 @@ rapt_tensor *rapt_gpt_loss_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tenso
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)gpt);
     RAPT_SCOPE;
-    return rapt_keep(loss_of(gpt, rapt_gpt_packed_states(gpt, tokens, starts, NULL), targets, options));
+    const rapt_ring_call across = rapt_gpt_begin(gpt);
+    rapt_tensor *loss = loss_of(gpt, rapt_gpt_packed_states(gpt, tokens, starts, NULL), targets, options);
+    return rapt_keep(rapt_gpt_end(&across, loss));
 }

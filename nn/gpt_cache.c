@@ -148,9 +148,11 @@ rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache
         rapt_fail(RAPT_ERROR_VALUE, op, "the cache belongs to another model");
         return NULL;
     }
-    if (cache && gpt) return read_tokens(cache, tokens, false);
     RAPT_SCOPE;
-    return rapt_keep(rapt_gpt_logits(gpt, rapt_gpt_states(gpt, tokens, 0, NULL)));
+    const rapt_ring_call across = rapt_gpt_begin(gpt);
+    rapt_tensor *logits =
+        cache && gpt ? read_tokens(cache, tokens, false) : rapt_gpt_logits(gpt, rapt_gpt_states(gpt, tokens, 0, NULL));
+    return rapt_keep(rapt_gpt_end(&across, logits));
 }
 
 /* --- generation --- */

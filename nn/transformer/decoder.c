@@ -40,6 +40,14 @@ rapt_transformer_decoder *rapt_transformer_decoder_new(const rapt_transformer_co
     return rapt_module_finish(&decoder->module);
 }
 
+/* Where keys of the memory go round another ring, nobody knows in which one a rank that fails is awaited. */
+static rapt_ring_call begin(const rapt_transformer_decoder *decoder)
+{
+    const rapt_decoder_layer *layer = decoder->layers[0];
+    rapt_ring *ring = layer->self_attn->pooling->ring;
+    return rapt_ring_begin(ring == layer->multihead_attn->pooling->ring ? ring : NULL);
+}
+
 rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder, rapt_tensor *x, rapt_tensor *memory,
                                               const rapt_mask *mask, const rapt_mask *memory_mask,
                                               rapt_decoder_cache *caches)
@@ -51,6 +59,7 @@ rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder,
         return NULL;
     }
     RAPT_SCOPE;
+    const rapt_ring_call across = begin(decoder);
     const int64_t length = caches ? caches[0].self.length : 0, memory_length = caches ? caches[0].memory.length : 0;
     for (int i = 0; i < decoder->count && x; i++)
         x = rapt_decoder_layer_forward(decoder->layers[i], x, memory, mask, memory_mask, caches ? &caches[i] : NULL);
@@ -59,5 +68,5 @@ rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder,
         rapt_attention_cache_return(&caches[i].self, length);
         rapt_attention_cache_return(&caches[i].memory, memory_length);
     }
-    return rapt_keep(x);
+    return rapt_keep(rapt_ring_end(&across, kind.name, x));
 }

@@ -41,6 +41,11 @@ rapt_transformer_encoder *rapt_transformer_encoder_new(const rapt_transformer_co
     return rapt_module_finish(&encoder->module);
 }
 
+rapt_ring_call rapt_transformer_encoder_begin(const rapt_transformer_encoder *encoder)
+{
+    return rapt_ring_begin(encoder->layers[0]->self_attn->pooling->ring);
+}
+
 rapt_tensor *rapt_transformer_encoder_forward(rapt_transformer_encoder *encoder, rapt_tensor *x, const rapt_mask *mask,
                                               rapt_attention_cache *caches)
 {
@@ -51,10 +56,11 @@ rapt_tensor *rapt_transformer_encoder_forward(rapt_transformer_encoder *encoder,
         return NULL;
     }
     RAPT_SCOPE;
+    const rapt_ring_call across = rapt_transformer_encoder_begin(encoder);
     const int64_t length = caches ? caches[0].length : 0;
     for (int i = 0; i < encoder->count && x; i++)
         x = rapt_encoder_layer_forward(encoder->layers[i], x, mask, caches ? &caches[i] : NULL);
     if (x && encoder->norm) x = rapt_layer_norm_forward(encoder->norm, x);
     for (int i = 0; i < encoder->count && caches && !x; i++) rapt_attention_cache_return(&caches[i], length);
-    return rapt_keep(x);
+    return rapt_keep(rapt_ring_end(&across, kind.name, x));
 }

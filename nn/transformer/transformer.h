@@ -4,6 +4,8 @@
 
 #include <rapt/transformer.h>
 
+#include "attention/ring/ring.h"
+
 /* False and an error when the configuration is NULL or a number in it cannot be; `layers` is what the op makes. */
 bool rapt_transformer_check(const char *op, const rapt_transformer_config *config, int layers);
 
@@ -30,6 +32,9 @@ rapt_tensor *rapt_layer_recompute(rapt_recompute_many_function *function, const 
 
 /* In such a function: where the weights of attention k of the call go; NULL where they are not kept. */
 rapt_tensor **rapt_layer_weights(const rapt_layer_call *call, int k, rapt_tensor **outputs);
+
+/* Begins a call of a stack, all of whose attention goes across one ring or none. */
+rapt_ring_call rapt_transformer_encoder_begin(const rapt_transformer_encoder *encoder);
 
 /* A module that only holds a stack's layers, "0", "1", …; NULL when there is no memory for it. */
 rapt_module *rapt_layer_list_new(void);

@@ -52,9 +52,31 @@ rapt_tensor *rapt_ring_places(const rapt_ring *ring)
     return places;
 }
 
+/* --- meetings --- */
+
+bool rapt_ring_agree(rapt_ring *ring, const char *op, bool good, const char *text)
+{
+    ring->meetings++;
+    good = ring->agree(ring, op, good, text);
+    if (!good) ring->failures++;
+    return good;
+}
+
 void rapt_ring_tell(rapt_ring *ring, const char *op, bool failed, int64_t before)
 {
-    if (ring && failed && ring->meetings == before) ring->agree(ring, op, false, NULL);
+    if (ring && failed && ring->meetings == before) rapt_ring_agree(ring, op, false, NULL);
+}
+
+rapt_ring_call rapt_ring_begin(rapt_ring *ring)
+{
+    return (rapt_ring_call){ring, ring ? ring->failures : 0};
+}
+
+rapt_tensor *rapt_ring_end(const rapt_ring_call *call, const char *op, rapt_tensor *result)
+{
+    if (!call->ring) return result;
+    if (call->ring->failures > call->failures) return NULL;
+    return rapt_ring_agree(call->ring, op, result != NULL, NULL) ? result : NULL;
 }
 
 /* --- masks --- */

@@ -22,9 +22,23 @@ int64_t rapt_ring_longest_block(const rapt_ring *ring);
 bool rapt_ring_resolve_mask(const char *op, rapt_ring *ring, rapt_mask *mask, rapt_dtype dtype, int64_t batch,
                             int64_t heads, int64_t queries, int64_t own, rapt_resolved_mask *resolved);
 
+/* Calls the ring's `agree`, and counts. */
+bool rapt_ring_agree(rapt_ring *ring, const char *op, bool good, const char *text);
+
 /* A rank whose call gave nothing and was not at any of its meetings tells the others: before: ring->meetings when it
  * began. ring NULL: nothing. */
 void rapt_ring_tell(rapt_ring *ring, const char *op, bool failed, int64_t before);
+
+/* A call that goes across ranks more than once, and computes between. */
+typedef struct rapt_ring_call {
+    rapt_ring *ring;  /* NULL: it does not */
+    int64_t failures; /* the ring's, when it began */
+} rapt_ring_call;
+
+rapt_ring_call rapt_ring_begin(rapt_ring *ring);
+
+/* The call's result, or NULL on all ranks where one has none: the others must not wait for it. */
+rapt_tensor *rapt_ring_end(const rapt_ring_call *call, const char *op, rapt_tensor *result);
 
 /* Some neighbouring keys and their values, (B, groups, last − first, size) or without groups, and the sums of their
  * gradients so far, which are to be added to; NULL in forward. */

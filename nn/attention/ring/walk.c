@@ -197,10 +197,10 @@ bool rapt_ring_go(rapt_ring_walk *w, bool good)
 {
     char text[300];
     describe(w, text, sizeof text);
-    if (!w->ring->agree(w->ring, w->op, good, text)) return false;
+    if (!rapt_ring_agree(w->ring, w->op, good, text)) return false;
     const int64_t longest = rapt_ring_longest_block(w->ring);
     for (int64_t number = 0; number * w->piece < longest; number++)
         if (!go_round(w, number, &good)) return false;
     good = good && (!w->finish || w->finish(w->context));
-    return w->ring->agree(w->ring, w->op, good, NULL);
+    return rapt_ring_agree(w->ring, w->op, good, NULL);
 }

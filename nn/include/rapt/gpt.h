@@ -50,11 +50,12 @@ RAPT_API rapt_gpt *rapt_gpt_new(const rapt_gpt_config *config);
 typedef struct rapt_gpt_cache rapt_gpt_cache;
 
 /* Tokens (B, T) integers, T and what the cache holds at most context → logits (B, T, vocabulary). cache may be NULL;
- * after an error it is as it was. */
+ * after an error it is as it was. Across the ranks of a ring (rapt_attention_set_ring) T is rapt_ring_count, 0 too,
+ * these are the tokens at rapt_ring_places, the ring's length is at most context, and there is no cache. */
 RAPT_API rapt_tensor *rapt_gpt_forward(rapt_gpt *gpt, rapt_tensor *tokens, rapt_gpt_cache *cache);
 
 /* The loss of those tokens where the targets (B, T) come next, as rapt_cross_entropy of the logits gives it with these
- * options, or NULL; but all logits are never stored. */
+ * options, or NULL; but all logits are never stored. Across ranks it is that of this rank's tokens. */
 RAPT_API rapt_tensor *rapt_gpt_loss(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *targets,
                                     const rapt_cross_entropy_options *options);
 /* Packed tokens, integers (rows), of sequences with these starts (rapt_packing_starts), none of them longer than the

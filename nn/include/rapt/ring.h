@@ -18,7 +18,8 @@ typedef struct rapt_ring rapt_ring;
 struct rapt_ring {
     int rank, ranks;
     int64_t length;   /* of a sequence, on all ranks together; may be set anew between two calls */
-    int64_t meetings; /* how often `agree` was called */
+    int64_t meetings; /* how often `agree` was called by attention and models, */
+    int64_t failures; /* and how often there was an error then */
     /* Are all ranks well, and is the text the same on all? If not it is an error on all ranks, which names the first
      * one at fault. text NULL: only the first question. It is called at the start and at the end of forward and
      * backward, and by a rank that fails before. */
