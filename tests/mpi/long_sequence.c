@@ -1,6 +1,6 @@
 /* A sequence for many ranks against the same in one process: results, gradients, the memory of each rank and the time.
  * It is run once on one rank, which writes what it gives to the folder, then on more:
- * mpirun -n 4 long_sequence FOLDER LENGTH float64. Not part of the suite: 65,536 take minutes. */
+ * mpirun -n 4 long_sequence FOLDER LENGTH float64 dot|additive. Not part of the suite: 65,536 take minutes. */
 #include <math.h>
 #include <time.h>
 
@@ -8,12 +8,12 @@
 
 int rank, ranks, failures;
 
-enum { heads = 8, size = 8, tensors = 4 };
+enum { size = 8, tensors = 4 };
 
 static const char *const names[tensors] = {"result", "gradient of queries", "gradient of keys", "gradient of values"};
 
 /* This rank's rows of a sequence whose numbers each depend on their place alone. */
-static rapt_tensor *rows_of(rapt_dtype dtype, int number, const rapt_tensor *places)
+static rapt_tensor *rows_of(rapt_dtype dtype, int heads, int number, const rapt_tensor *places)
 {
     const int64_t count = rapt_count(places);
     rapt_tensor *x = rapt_empty(RAPT_FLOAT64, RAPT_SHAPE(1, heads, count, size));
@@ -36,15 +36,27 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Causal attention of these rows, forward and backward; ring NULL: one process. */
-static double run(rapt_dtype dtype, rapt_ring *ring, rapt_tensor *places, rapt_tensor *results[tensors])
+/* Eight heads of dot products; additive scores cost as much as several of them. */
+static rapt_attention *attention_of(rapt_dtype dtype, bool additive, int *heads)
 {
-    rapt_attention *attention = rapt_dot_product_attention_new(0);
+    rapt_seed(1);
+    rapt_attention *attention = additive ? rapt_attention_new(rapt_additive_scoring_new(size, size, size), 0)
+                                         : rapt_dot_product_attention_new(0);
+    rapt_module_cast(&attention->module, dtype);
+    *heads = additive ? 1 : 8;
+    return attention;
+}
+
+/* Causal attention of these rows, forward and backward; ring NULL: one process. */
+static double run(rapt_dtype dtype, bool additive, rapt_ring *ring, rapt_tensor *places, rapt_tensor *results[tensors])
+{
+    int heads;
+    rapt_attention *attention = attention_of(dtype, additive, &heads);
     rapt_attention_set_ring(&attention->module, ring);
     rapt_tensor *in[tensors];
     for (int i = 0; i < tensors; i++) {
         RAPT_SCOPE;
-        in[i] = rapt_retain(rows_of(dtype, i, places));
+        in[i] = rapt_retain(rows_of(dtype, heads, i, places));
     }
     for (int i = 0; i < 3; i++) rapt_require_gradient(in[i]);
     rapt_memory_trim();
@@ -71,7 +83,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     rapt_on_error(rapt_abort_on_error);
-    if (argc < 4) return fprintf(stderr, "usage: long_sequence FOLDER LENGTH float32|float64\n"), EXIT_FAILURE;
+    if (argc < 5)
+        return fprintf(stderr, "usage: long_sequence FOLDER LENGTH float32|float64 dot|additive\n"), EXIT_FAILURE;
     const int64_t length = atoll(argv[2]);
     const bool wide = strcmp(argv[3], "float64") == 0;
     const rapt_dtype dtype = wide ? RAPT_FLOAT64 : RAPT_FLOAT32;
@@ -80,7 +93,7 @@ int main(int argc, char **argv)
     rapt_tensor *results[tensors];
     rapt_ring *ring = ranks > 1 ? rapt_mpi_ring_new(MPI_COMM_WORLD, length) : NULL;
     rapt_tensor *places = ring ? rapt_ring_places(ring) : rapt_arange(RAPT_INT64, 0, (double)length, 1);
-    run(dtype, ring, places, results);
+    run(dtype, strcmp(argv[4], "additive") == 0, ring, places, results);
     RAPT_NO_GRADIENT;
     for (int i = 0; i < tensors; i++) {
         snprintf(path, sizeof path, "%s/%s.%d.npy", argv[1], argv[3], i);
