@@ -24,7 +24,7 @@ static rapt_metrics_format format_of(const char *path)
         rapt_metrics_format format;
     } endings[] = {{".csv", RAPT_METRICS_CSV}, {".jsonl", RAPT_METRICS_JSON_LINES}};
     const char *slash = strrchr(path, '/'), *ending = strrchr(slash ? slash : path, '.');
-    if (!ending || !ending[1] || ending[1] == '/') return RAPT_METRICS_TENSORBOARD;
+    if (!ending || !ending[1]) return RAPT_METRICS_TENSORBOARD;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (strcmp(ending, endings[i].ending) == 0) return endings[i].format;
     rapt_fail(RAPT_ERROR_VALUE, "metrics_open", "'%s' ends in %s; .csv, .jsonl, or the name of a folder expected", path,

@@ -136,6 +136,67 @@ Test(bahdanau_steps, equal_single_steps)
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) expect_same_as_steps(&settings[i]);
 }
 
+/* --- what is left to the steps --- */
+
+static void set_plain(rapt_bahdanau_decoder *decoder)
+{
+    decoder->attention->plain = true;
+}
+
+static void set_plain_recurrence(rapt_bahdanau_decoder *decoder)
+{
+    decoder->rnn->recurrent.plain = true;
+}
+
+static void set_cap(rapt_bahdanau_decoder *decoder)
+{
+    cr_assert(rapt_attention_modify(decoder->attention, "cap", rapt_soft_cap_new(0.5)));
+}
+
+static void set_sinks(rapt_bahdanau_decoder *decoder)
+{
+    cr_assert(rapt_fill(rapt_attention_learn_sinks(decoder->attention, 1), 0.7));
+}
+
+static void set_sparsemax(rapt_bahdanau_decoder *decoder)
+{
+    decoder->attention->normalizer = rapt_masked_sparsemax;
+}
+
+/* What the op does not do goes step by step, with or without weights that are kept. */
+Test(bahdanau_steps, what_the_op_does_not_do)
+{
+    void (*const set[])(rapt_bahdanau_decoder *) = {set_plain, set_plain_recurrence, set_cap, set_sinks, set_sparsemax};
+    enum { batch = 2, keys = 3, steps = 4, hidden = 6 };
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
+        RAPT_SCOPE;
+        rapt_seed(7);
+        const rapt_bahdanau_config config = {.vocabulary = 11, .embedding = 5, .hidden = hidden, .layers = 1};
+        rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
+        cr_assert(decoder && rapt_module_cast(&decoder->module, RAPT_FLOAT64), "%s", rapt_error());
+        set[i](decoder);
+        rapt_module_cast(&decoder->module, RAPT_FLOAT64);
+        rapt_tensor *memory = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(keys, batch, hidden));
+        rapt_tensor *first = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, batch, hidden));
+        rapt_tensor *tokens = rapt_randint(0, 11, RAPT_SHAPE(batch, steps)), *outputs[2];
+        for (int by_step = 0; by_step < 2; by_step++) {
+            decoder->attention->keep_weights = by_step;
+            rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, first, NULL);
+            FILE *stream = open_text();
+            rapt_trace(stream);
+            outputs[by_step] = rapt_contiguous(rapt_bahdanau_decoder_forward(decoder, tokens, &state, NULL));
+            rapt_trace(NULL);
+            char *trace = close_text(stream);
+            cr_assert_not_null(outputs[by_step], "%s", rapt_error());
+            cr_expect_null(strstr(trace, "bahdanau_steps: "), "way %zu: %s", i, trace);
+            free(trace);
+        }
+        expect_values("outputs", outputs[0], outputs[0]->count, values_of(outputs[1]), 1e-11);
+        rapt_module_free(&decoder->module);
+    }
+    expect_no_error();
+}
+
 /* Half of the units of the first layer are dropped, and the others doubled: on average nothing changes. */
 Test(bahdanau_steps, dropout_between_layers)
 {

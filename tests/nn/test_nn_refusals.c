@@ -226,6 +226,9 @@ Test(nn_refusals, attention)
               "table (..., 2R + 1) expected, not [4]");
     BAD_SHAPE(rapt_by_relative_position(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3)), 2, 2, 0, true),
               "table (..., 2, 2R + 1) expected, not [3]");
+    rapt_attention_keep_weights(NULL, true);
+    rapt_attention_set_ring(NULL, NULL);
+    cr_expect_null(rapt_error(), "nothing was asked for: %s", rapt_error());
     rapt_module_free(&attention->module);
     rapt_module_free((rapt_module *)scoring);
 }

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include <rapt/profile.h>
+#include <rapt/progress.h>
 #include <rapt/schedule.h>
 #include <rapt/watch.h>
 
@@ -230,4 +232,61 @@ Test(optim_refusals, schedules_and_watches)
     NULL_IN(rapt_watch_is_over(NULL), "watch_is_over: watch is NULL");
     rapt_progress_step(NULL, 1, 1);
     expect_error(RAPT_ERROR_NULL, "progress is NULL");
+}
+
+/* The weight has a gradient of four ones, of norm 2, the bias none. */
+static void give_weight_gradients(void)
+{
+    RAPT_SCOPE;
+    rapt_accumulation parts = {0};
+    for (int i = 1; i <= 3; i += 2)
+        cr_assert(rapt_accumulate(&parts, rapt_sum(linear->weight, RAPT_ALL_AXES, false), i), "%s", rapt_error());
+    cr_assert(rapt_accumulation_end(&parts, sgd, NULL), "%s", rapt_error());
+}
+
+static void expect_gradients(double each)
+{
+    cr_expect_null(rapt_gradient(linear->bias));
+    cr_expect_float_eq(rapt_at(rapt_gradient(linear->weight), (int64_t[]){1, 0}), each, 1e-6);
+}
+
+/* Parameters without a gradient are passed over, results that nobody wants are not given. */
+Test(optim_refusals, what_may_be_left_out)
+{
+    cr_assert(rapt_profile_start(NULL));
+    give_weight_gradients();
+    expect_gradients(1);
+    cr_expect(rapt_clip_gradient_norm(sgd, 1, NULL), "%s", rapt_error());
+    expect_gradients(0.5);
+    cr_expect(rapt_clip_gradient_value(sgd, 0.125), "%s", rapt_error());
+    expect_gradients(0.125);
+    const double before = rapt_at(linear->weight, (int64_t[]){1, 0});
+    cr_assert(rapt_optimizer_set_learning_rate(sgd, 0.5));
+    cr_expect(rapt_optimizer_step_clipped(sgd, 0.125, NULL), "%s", rapt_error());
+    cr_expect_float_eq(before - rapt_at(linear->weight, (int64_t[]){1, 0}), 0.5 * 0.0625, 1e-6);
+    cr_assert(rapt_profile_stop());
+    rapt_optimizer *rmsprop = rapt_rmsprop_new(&linear->module, NULL);
+    cr_expect_not_null(rmsprop, "%s", rapt_error());
+    rapt_optimizer_free(rmsprop);
+    cr_expect_null(rapt_error(), "%s", rapt_error());
+}
+
+Test(optim_refusals, names_that_are_too_long)
+{
+    char prefix[10000];
+    memset(prefix, 'p', sizeof prefix - 1);
+    prefix[sizeof prefix - 1] = '\0';
+    rapt_average *average = rapt_average_new(&linear->module, NULL);
+    BAD_VALUE(rapt_optimizer_to_archive(sgd, prefix, archive), "is too long");
+    BAD_VALUE(rapt_optimizer_from_archive(sgd, prefix, archive), "is too long");
+    BAD_VALUE(rapt_average_to_archive(average, prefix, archive), "is too long");
+    BAD_VALUE(rapt_average_from_archive(average, prefix, archive), "is too long");
+    rapt_average_free(average);
+    RAPT_SCOPE;
+    rapt_tensor *one = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1));
+    BAD_SHAPE(rapt_optimizer_add(sgd, "wide", rapt_require_gradient(rapt_expand(one, RAPT_SHAPE(3)))),
+              "'wide' is expanded: several elements are one number");
+    rapt_progress progress = rapt_progress_start(NULL, 0, 1);
+    rapt_progress_print(&progress, NULL);
+    expect_error(RAPT_ERROR_NULL, "progress_print: format is NULL");
 }

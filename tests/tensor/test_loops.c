@@ -166,6 +166,11 @@ Test(loops, functions)
 #undef BACKWARD
 }
 
+Test(loops, divergences)
+{
+    try_loops("kl_div", &rapt_kernel.loss.kl_div, 3, RAPT_DTYPE_COUNT);
+}
+
 Test(loops, choices_and_fills)
 {
     for (rapt_dtype dtype = 0; dtype < RAPT_DTYPE_COUNT; dtype++) {
@@ -178,4 +183,56 @@ Test(loops, choices_and_fills)
         const loop_case fill = {"fill", rapt_kernel.elementwise.fill[dtype], 1, {dtype}, option};
         expect_each_alone(&fill);
     }
+}
+
+/* --- updates, which change what they read --- */
+
+enum { most_changed = 5 };
+
+/* With the bit of an operand set in `apart`, its elements are apart. */
+static bool updates_each_alone(rapt_loop *loop, int count_of_operands, rapt_dtype dtype, unsigned apart, int count)
+{
+    static const double halves[16] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5};
+    _Alignas(64) char memory[most_changed][room] = {{0}}, expected[most_changed][room];
+    char *data[most_changed], *single[most_changed];
+    int64_t strides[most_changed], dense[most_changed];
+    for (int k = 0; k < count_of_operands; k++) {
+        dense[k] = (int64_t)rapt_dtype_size(dtype);
+        strides[k] = (apart >> k & 1 ? widest_step : 1) * dense[k];
+        data[k] = memory[k];
+        for (int i = 0; i < longest; i++) put(data[k] + i * strides[k], dtype, numbers[(i + 3 * k) % number_count]);
+    }
+    memcpy(expected, memory, sizeof expected);
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < count_of_operands; k++) single[k] = expected[k] + i * strides[k];
+        loop(1, single, dense, halves);
+    }
+    loop(count, data, strides, halves);
+    for (int k = 0; k < count_of_operands; k++)
+        for (int64_t at = 0; at + dense[k] <= room; at += dense[k])
+            if (!is_same(memory[k] + at, expected[k] + at, dtype)) return false;
+    return true;
+}
+
+static void try_updates(const char *name, const rapt_loops *loops, int count_of_operands)
+{
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++)
+        for (unsigned apart = 0; apart < 1u << count_of_operands; apart++)
+            for (int count = 0; count <= longest; count += longest / 2)
+                cr_expect(updates_each_alone((*loops)[dtype], count_of_operands, dtype, apart, count),
+                          "%s of %s: %d elements, apart: %#x", name, rapt_dtype_name(dtype), count, apart);
+}
+
+Test(loops, updates)
+{
+    const rapt_optimizer_kernels *all = &rapt_kernel.optimizer;
+    try_updates("sgd", &all->sgd, 2);
+    try_updates("sgd_momentum", &all->sgd_momentum, 3);
+    try_updates("adam", &all->adam, 4);
+    for (int centered = 0; centered < 2; centered++)
+        for (int momentum = 0; momentum < 2; momentum++)
+            try_updates("rmsprop", &all->rmsprop[centered][momentum], 3 + centered + momentum);
+    try_updates("adagrad", &all->adagrad, 3);
+    try_updates("lion", &all->lion, 3);
+    try_updates("move", &all->move, 2);
 }

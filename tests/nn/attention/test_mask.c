@@ -287,6 +287,17 @@ Test(mask, errors)
         {{.relative_bias = even}, RAPT_ERROR_SHAPE, "an odd number of relative positions"},
         {{.relative_bias = rapt_scalar(RAPT_FLOAT64, 1)}, RAPT_ERROR_SHAPE, "an odd number of relative positions"},
         {{.relative_bias = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 3))}, RAPT_ERROR_SHAPE, "relative_bias [2, 3]"},
+        {{.valid_lengths = rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 4))}, RAPT_ERROR_SHAPE, "not [2, 4]"},
+        {{.valid_lengths = rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 3, 1))}, RAPT_ERROR_SHAPE, "not [2, 3, 1]"},
+        {{.first_keys = three}, RAPT_ERROR_SHAPE, "first keys (B) expected for scores [2, 3, 4], not [3]"},
+        {{.first_keys = rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 3))}, RAPT_ERROR_SHAPE, "first keys (B) expected"},
+        {{.causal = true, .prefix_lengths = three}, RAPT_ERROR_SHAPE, "prefix lengths (B) or (1) expected"},
+        {{.causal = true, .prefix_lengths = rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 1))}, RAPT_ERROR_SHAPE, "not [2, 1]"},
+        {{.documents = rapt_ones(RAPT_INT64, RAPT_SHAPE(3, 4))}, RAPT_ERROR_SHAPE, "documents (K), (1, K) or (B, K)"},
+        {{.documents = rapt_ones(RAPT_INT64, RAPT_SHAPE(1, 1, 4))}, RAPT_ERROR_SHAPE, "not [1, 1, 4]"},
+        {{.documents = even}, RAPT_ERROR_DTYPE, "the mask's documents are float64; int64 or int32 expected"},
+        {{.seen = rapt_ones(RAPT_BOOL, RAPT_SHAPE(2, 4))}, RAPT_ERROR_SHAPE, "for all queries has the shape (B, 1, K)"},
+        {{.seen = rapt_ones(RAPT_BOOL, RAPT_SHAPE(2, 3))}, RAPT_ERROR_SHAPE, "to the scores [2, 3, 4]"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cr_expect_null(rapt_mask_seen(&bad[i].mask, scores), "case %zu", i);

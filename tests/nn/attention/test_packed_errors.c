@@ -57,6 +57,13 @@ Test(packed_errors, masks_that_make_no_sense_are_errors)
          "the mask's documents fall from 2 to 1 at key 2 of sequence 1"},
         {{.starts = starts, .query_places = starts}, RAPT_ERROR_SHAPE, "query_places (Q), (1, Q) or (B, Q) expected"},
         {{.starts = starts, .causal = true, .prefix_lengths = starts}, RAPT_ERROR_SHAPE, "prefix lengths (2) or (1)"},
+        {{.starts = starts, .first_keys = starts}, RAPT_ERROR_UNSUPPORTED, "first_keys beside starts"},
+        {{.starts = starts, .valid_lengths = rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 5))},
+         RAPT_ERROR_SHAPE,
+         "valid lengths (2) expected beside starts, not int64 [2, 5]"},
+        {{.starts = starts, .causal = true, .prefix_lengths = rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 1))},
+         RAPT_ERROR_SHAPE,
+         "prefix lengths (2) or (1) expected beside starts, not int64 [2, 1]"},
         {{.key_starts = starts}, RAPT_ERROR_NULL, "the mask has key_starts, but no starts"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
