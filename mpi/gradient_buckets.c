@@ -9,7 +9,22 @@ static const char name[] = "data_parallel";
 
 /* --- making them --- */
 
-/* Lists the parameters from the last to the first, as backward comes to them, and makes room for their buckets. */
+/* Lists the trained vectors, or the others, from the last to the first. */
+static bool list_some(rapt_data_parallel *p, const rapt_tensor_list *list, bool vectors)
+{
+    for (int i = list->count - 1; i >= 0; i--) {
+        if (!rapt_requires_gradient(list->tensors[i]) || (rapt_rank(list->tensors[i]) < 2) != vectors) continue;
+        rapt_shared_parameter *s = &p->parameters[p->parameter_count++];
+        s->parameter = rapt_retain(list->tensors[i]);
+        s->name = strdup(list->names[i]);
+        if (!s->name) return rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the name %s", list->names[i]);
+    }
+    return true;
+}
+
+/* Lists the parameters as backward comes to them, and makes room for their buckets. Vectors are last: they are few
+ * bytes, and a layer's norms, which have names behind its matrices', would let a bucket of those wait for the layer's
+ * end. */
 static bool list_parameters(rapt_data_parallel *p)
 {
     rapt_tensor_list *list = rapt_module_list(p->module, RAPT_PARAMETERS);
@@ -20,13 +35,7 @@ static bool list_parameters(rapt_data_parallel *p)
     p->marks = calloc(room, sizeof *p->marks);
     bool good = (p->parameters && p->buckets && p->marks) ||
                 rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d parameters", list->count);
-    for (int i = list->count - 1; good && i >= 0; i--) {
-        if (!rapt_requires_gradient(list->tensors[i])) continue;
-        rapt_shared_parameter *s = &p->parameters[p->parameter_count++];
-        s->parameter = rapt_retain(list->tensors[i]);
-        s->name = strdup(list->names[i]);
-        if (!s->name) good = rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for the name %s", list->names[i]);
-    }
+    good = good && list_some(p, list, false) && list_some(p, list, true);
     rapt_tensor_list_free(list);
     return good;
 }

@@ -15,29 +15,30 @@ double cost_of_sum(const cost_input *in, double bytes)
     return sum_by(in->ranks, in->scheme, in->latency, in->bandwidth, bytes);
 }
 
-/* Buckets are complete one after the other while backward goes on, and travel one behind the other. */
+/* Buckets are complete one after the other while backward goes on, and travel one behind the other. Where the optimizer
+ * is sharded only half of it does: what comes back are values, behind the optimizer's step. */
 cost_output cost_predict(const cost_input *in)
 {
     cost_output out = {0};
     const double early = in->parameters - in->last, share = in->sharded ? 1.0 / in->ranks : 1;
-    const double buckets = early > 0 ? ceil(early / in->bucket) : 0;
+    const double buckets = early > 0 ? ceil(early / in->bucket) : 0, early_part = in->sharded ? 0.5 : 1;
     double copies = 0;
     if (in->bandwidth_of_copies > 0)
         copies = sum_by(in->ranks, cost_ring, in->latency_of_copies, in->bandwidth_of_copies, in->parameters);
     const double computing = in->forward + in->backward + copies + (in->ranks > 1 ? in->handling * in->parameters : 0);
     double free = 0;
     for (double k = 1; k <= buckets; k++) {
-        const double ready = in->overlaps ? in->forward + (computing - in->forward) * k / (buckets + 1) : computing;
+        const double ready = in->overlaps ? in->forward + (computing - in->forward) * k / buckets : computing;
         const double time = cost_of_sum(in, early / buckets);
-        free = fmax(free, ready) + time;
+        free = fmax(free, ready) + early_part * time;
         out.communication += time;
     }
     if (in->last > 0) {
         const double time = cost_of_sum(in, in->last);
-        free = fmax(free, computing) + time;
+        free = fmax(free, computing) + early_part * time;
         out.communication += time;
     }
-    out.exposed = fmax(0, free - computing);
+    out.exposed = fmax(0, free - computing) + (1 - early_part) * out.communication;
     out.step = computing + out.exposed + in->update * share;
     /* values and gradients, those that are on their way out and in, and what of them, and of the state, a rank has */
     const double way = in->shards_gradients ? 8 * in->bucket : 2 * in->parameters;

@@ -18,7 +18,7 @@ void *aligned_alloc(size_t alignment, size_t size)
 
 /* --- memory --- */
 
-enum { vocabulary = 256, length = 16, bucket = 256 << 10, hidden = 108 };
+enum { vocabulary = 256, length = 16, bucket = 256 << 10, hidden = 110 };
 
 static rapt_tensor *gpt_loss(rapt_gpt *gpt)
 {
@@ -55,7 +55,7 @@ static double peak_of_backward(rapt_gpt *gpt, rapt_data_parallel *parallel)
 static void memory_falls_with_the_ranks(void)
 {
     const rapt_gpt_config config =
-        {.vocabulary = vocabulary, .context = length, .hidden = hidden, .layers = 8, .heads = 4, .bias = true};
+        {.vocabulary = vocabulary, .context = length, .hidden = hidden, .layers = 8, .heads = 2, .bias = true};
     rapt_gpt *gpt = rapt_gpt_new(&config);
     const double all = 4 * (double)rapt_module_parameter_count(&gpt->module), share = 1.05 * all / ranks;
     const double largest = 16.0 * hidden * hidden, slots = 2 * 4 * 1.05 * bucket;
