@@ -1,6 +1,9 @@
 /* What layers refuse, one argument at a time: the sentence names what is wrong. */
 #include "modules.h"
 
+#include "../../nn/attention/fused_additive.h"
+#include "../../nn/attention/weighted_sum.h"
+#include "nn/fused_dot.h"
 #include "refused.h"
 
 static rapt_tensor *x, *tokens;
@@ -231,4 +234,104 @@ Test(nn_refusals, attention)
     cr_expect_null(rapt_error(), "nothing was asked for: %s", rapt_error());
     rapt_module_free(&attention->module);
     rapt_module_free((rapt_module *)scoring);
+}
+
+/* --- what stands behind the layers, for who puts other parameters into them --- */
+
+static rapt_tensor *of_rank(rapt_dtype dtype, int rank)
+{
+    return rapt_ones(dtype, rank, (const int64_t[]){2, 3, 4, 5});
+}
+
+Test(nn_refusals, products_of_attention)
+{
+    RAPT_SCOPE;
+    rapt_tensor *keys = of_rank(RAPT_FLOAT32, 3), *wide = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 5));
+    rapt_tensor *weight = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 4)), *four = of_rank(RAPT_FLOAT32, 4);
+    rapt_tensor *doubles = of_rank(RAPT_FLOAT64, 3), *integers = of_rank(RAPT_INT64, 3);
+    const rapt_attention_call call = {.values = keys}, of_doubles = {.values = doubles}, of_four = {.values = four};
+    const rapt_attention_call of_integers = {.values = integers};
+    BAD_DTYPE(rapt_fused_additive(integers, integers, integers, &of_integers), "queries are int64");
+    BAD_DTYPE(rapt_fused_additive(keys, doubles, weight, &call), "keys float64");
+    BAD_DTYPE(rapt_fused_additive(keys, keys, doubles, &call), "weight float64");
+    BAD_DTYPE(rapt_fused_additive(keys, keys, weight, &of_doubles), "values float64");
+    BAD_SHAPE(rapt_fused_additive(of_rank(RAPT_FLOAT32, 2), keys, weight, &call), "queries [2, 3]");
+    BAD_SHAPE(rapt_fused_additive(keys, four, weight, &call), "keys [2, 3, 4, 5]");
+    BAD_SHAPE(rapt_fused_additive(keys, keys, weight, &of_four), "hidden expected");
+    BAD_SHAPE(rapt_fused_additive(keys, wide, weight, &call), "keys [2, 3, 5]");
+    BAD_SHAPE(rapt_fused_additive(wide, wide, weight, &call), "weight [1, 4]");
+    BAD_DTYPE(rapt_fused_dot(integers, integers, 1, &of_integers), "queries are int64");
+    BAD_DTYPE(rapt_fused_dot(keys, doubles, 1, &call), "keys float64");
+    BAD_DTYPE(rapt_fused_dot(keys, keys, 1, &of_doubles), "values float64");
+    BAD_SHAPE(rapt_fused_dot(of_rank(RAPT_FLOAT32, 2), keys, 1, &call), "queries [2, 3]");
+    BAD_SHAPE(rapt_fused_dot(keys, four, 1, &call), "keys [2, 3, 4, 5]");
+    BAD_SHAPE(rapt_fused_dot(keys, keys, 1, &of_four), "values [2, 3, 4, 5]");
+    BAD_SHAPE(rapt_fused_dot(keys, wide, 1, &call), "keys [2, 3, 5]");
+    cr_expect_null(rapt_fused_dot(NULL, keys, 1, &call));
+    cr_expect_null(rapt_error(), "what is NULL has said so before: %s", rapt_error());
+    rapt_tensor *square = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 3));
+    BAD_SHAPE(rapt_weighted_sum(square, four), "matrices [2, 3, 3] and [2, 3, 4, 5] do not fit");
+    BAD_SHAPE(rapt_weighted_sum(wide, keys), "do not fit");
+    BAD_SHAPE(rapt_weighted_sum(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 3)), keys), "do not fit");
+    BAD_SHAPE(rapt_weighted_sum(of_rank(RAPT_FLOAT32, 1), of_rank(RAPT_FLOAT32, 1)), "do not fit");
+}
+
+/* A layer of a GRU with another parameter for one call. */
+static void refuse_parameter(rapt_gru *gru, rapt_tensor **member, rapt_tensor *other, rapt_error_code code,
+                             const char *part)
+{
+    rapt_tensor *own = *member;
+    *member = other;
+    cr_expect_null(rapt_gru_forward(gru, x, NULL, NULL), "%s", part);
+    expect_error(code, part);
+    *member = own;
+}
+
+Test(nn_refusals, parameters_that_were_exchanged)
+{
+    RAPT_SCOPE;
+    rapt_gru *gru = rapt_gru_new(4, 2, 1, 0);
+    struct rapt_recurrent_layer *layer = gru->recurrent.layer;
+    rapt_tensor *ones = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 1));
+    refuse_parameter(gru, &layer->weight_hh, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(6)), RAPT_ERROR_SHAPE, "not");
+    refuse_parameter(gru, &layer->weight_hh, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(6, 3)), RAPT_ERROR_SHAPE, "[6, 3]");
+    refuse_parameter(gru, &layer->weight_hh, ones, RAPT_ERROR_SHAPE, "[3, 1]");
+    refuse_parameter(gru, &layer->bias_hh, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 6)), RAPT_ERROR_SHAPE, "expected");
+    refuse_parameter(gru, &layer->bias_hh, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(5)), RAPT_ERROR_SHAPE, "expected");
+    refuse_parameter(gru, &layer->weight_hh, rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(6, 2)), RAPT_ERROR_DTYPE, "float64");
+    cr_expect_not_null(rapt_gru_forward(gru, x, NULL, NULL), "%s", rapt_error());
+    rapt_module_free(&gru->recurrent.module);
+}
+
+static rapt_tensor *no_result(rapt_tensor *const *inputs, void *context)
+{
+    (void)inputs, (void)context;
+    return NULL;
+}
+
+Test(nn_refusals, modules)
+{
+    RAPT_SCOPE;
+    rapt_linear *linear = rapt_linear_new(4, 4, 0);
+    rapt_module *module = &linear->module;
+    cr_expect_not(rapt_module_gradcheck(module, no_result, -1, NULL, NULL).passed);
+    expect_error(RAPT_ERROR_VALUE, "-1 inputs; 0 or more expected");
+    BAD_VALUE(rapt_module_summarize(module, stdout, no_result, -1, NULL, NULL), "-1 inputs; 0 or more expected");
+    NULL_IN(rapt_module_summarize(module, stdout, no_result, 1, NULL, NULL), "the list of inputs");
+    BAD_VALUE(rapt_module_summarize(module, stdout, no_result, 0, NULL, NULL), "the function failed without a reason");
+    BAD_VALUE(rapt_module_add_child(module, NULL, module), "member 'NULL' (Linear) is the module itself");
+    NULL_IN(rapt_module_add_child(module, NULL, NULL), "member 'NULL' is NULL");
+    NULL_IN(rapt_module_add_parameter(module, NULL, NULL), "member 'NULL' is NULL");
+    rapt_module_free(module);
+    const rapt_convolution groups = {.groups = -1}, three = {.groups = 3}, two = {.groups = 2};
+    BAD_VALUE(rapt_conv1d_layer_new(4, 4, 1, &groups, 0), "4 to 4 channels in -1 groups");
+    BAD_VALUE(rapt_conv1d_layer_new(4, 6, 1, &three, 0), "4 to 6 channels in 3 groups");
+    BAD_VALUE(rapt_conv1d_layer_new(4, 3, 1, &two, 0), "4 to 3 channels in 2 groups");
+    rapt_tensor *vector = of_rank(RAPT_FLOAT32, 1);
+    rapt_scoring *scoring = rapt_scaled_dot_product_scoring_new();
+    BAD_SHAPE(rapt_score(scoring, vector, x), "queries of rank 1 and keys of rank 3; 2 or more expected");
+    BAD_SHAPE(rapt_score(scoring, x, vector), "queries of rank 3 and keys of rank 1; 2 or more expected");
+    rapt_module_free((rapt_module *)scoring);
+    BAD_VALUE(rapt_sample(x, &(rapt_generation){.top_p = 0.5}), "top_k 0 and top_p 0.5 without a temperature");
+    BAD_VALUE(rapt_sample(x, &(rapt_generation){.top_k = 2}), "top_k 2 and top_p 0 without a temperature");
 }
