@@ -70,15 +70,17 @@ static bool receive(rapt_ring *ring, rapt_ring_channel channel, void *bytes, int
 
 static bool wait(rapt_ring *ring, rapt_ring_channel channel)
 {
-    return rapt_check_mpi(name, MPI_Waitall(directions, ((mpi_ring *)ring)->requests[channel], MPI_STATUSES_IGNORE));
+    MPI_Status ignored[directions]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array that is too small */
+    return rapt_check_mpi(name, MPI_Waitall(directions, ((mpi_ring *)ring)->requests[channel], ignored));
 }
 
 /* MPI moves large messages only while it is called. */
 static void advance(rapt_ring *ring)
 {
+    MPI_Status ignored[directions];
     int over;
     for (int channel = 0; channel < RAPT_RING_CHANNELS; channel++)
-        MPI_Testall(directions, ((mpi_ring *)ring)->requests[channel], &over, MPI_STATUSES_IGNORE);
+        MPI_Testall(directions, ((mpi_ring *)ring)->requests[channel], &over, ignored);
 }
 
 rapt_ring *rapt_mpi_ring_new(MPI_Comm communicator, int64_t length)
