@@ -219,6 +219,12 @@ static void generation_is_refused(rapt_ring *ring)
     if (ranks == 1 || rank == ranks - 1) expect_error(RAPT_ERROR_UNSUPPORTED, "a cache beside attention across ranks");
     rapt_clear_error();
     rapt_gpt_cache_free(cache);
+    expect(!rapt_gpt_forward_packed(gpt, rapt_full(RAPT_INT64, RAPT_SHAPE(rapt_ring_count(ring)), 3),
+                                    rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){0, rapt_ring_count(ring)})),
+           "no error");
+    expect(rapt_error() && strstr(rapt_error(), "under a mask with starts"), "%s",
+           rapt_error() ? rapt_error() : "none");
+    rapt_clear_error();
     rapt_module_free(&gpt->module);
     rapt_gpt *short_one =
         rapt_gpt_new(&(rapt_gpt_config){.vocabulary = 7, .context = 5, .hidden = size, .heads = 1, .layers = 1});

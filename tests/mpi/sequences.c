@@ -11,10 +11,10 @@ enum { vocabulary = 11, items = 2, context = 40, hidden = 16, no_token = -1 };
 /* A way to train. Each rank has its places of every sequence, and of it all one process has. */
 typedef struct sequence_case {
     const char *name;
-    int64_t length;
+    int64_t length, source_length; /* 0: that of the target, in one ring */
     int steps;
     rapt_gpt_config gpt; /* positions, groups, sinks, recompute */
-    bool is_transformer, ends_early;
+    bool is_transformer, ends_early, shards;
     rapt_dtype dtype;
 } sequence_case;
 
@@ -29,9 +29,20 @@ static const sequence_case cases[] = {
     {.name = "recompute", .length = 37, .steps = 3, .gpt = {.positions = RAPT_POSITIONS_ROTARY, .recompute = true}},
     {.name = "a token or none", .length = 3, .steps = 3, .gpt = {.positions = RAPT_POSITIONS_LEARNED}},
     {.name = "few targets", .length = 37, .steps = 3, .ends_early = true, .gpt = {.positions = RAPT_POSITIONS_ROTARY}},
+    {.name = "sharded gradients",
+     .length = 37,
+     .steps = 3,
+     .shards = true,
+     .gpt = {.positions = RAPT_POSITIONS_ROTARY}},
     {.name = "Transformer", .length = 23, .steps = 10, .is_transformer = true},
+    {.name = "two rings", .length = 23, .source_length = 31, .steps = 3, .is_transformer = true},
 };
 enum { case_count = sizeof cases / sizeof *cases };
+
+/* Of what a rank reads: where that stands in sequences. */
+typedef struct places_read {
+    rapt_tensor *own, *source; /* of GPT's tokens or the target's, and of the source's */
+} places_read;
 
 /* The token of an item at a place in the step's sequences, which are one longer than what is read of them. */
 static int64_t token_at(int step, int64_t item, int64_t place)
@@ -113,45 +124,84 @@ static rapt_tensor *embed(transformer *t, rapt_tensor *tokens, rapt_tensor *plac
 }
 
 /* Sources of different lengths are turned into targets of different lengths. */
-static rapt_tensor *transformer_loss(transformer *t, int step, rapt_tensor *places, rapt_tensor *targets)
+static rapt_tensor *transformer_loss(transformer *t, int step, const places_read *at, rapt_tensor *targets)
 {
     const rapt_mask padding = {.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(items), (int64_t[]){19, 8})};
-    rapt_tensor *source = embed(t, tokens_at(step, places, 0, 0, 0), places),
-                *target = embed(t, tokens_at(step, places, 1, 0, 0), places);
-    rapt_tensor *out = rapt_transformer_forward(t->body, source, target, &padding, RAPT_MASK(.causal = true), &padding);
+    rapt_mask of_memory = padding;
+    if (at->source != at->own) of_memory.query_places = at->own;
+    rapt_tensor *source = embed(t, tokens_at(step, at->source, 0, 0, 0), at->source),
+                *target = embed(t, tokens_at(step, at->own, 1, 0, 0), at->own);
+    rapt_tensor *out =
+        rapt_transformer_forward(t->body, source, target, &padding, RAPT_MASK(.causal = true), &of_memory);
     return rapt_cross_entropy(rapt_linear_forward(t->head, out), targets,
                               &(rapt_cross_entropy_options){.has_ignore_index = true, .ignore_index = no_token});
 }
 
 /* The mean loss of what stands at those places; *counting: of so many tokens. */
-static rapt_tensor *loss_of(const sequence_case *c, rapt_module *model, int step, rapt_tensor *places, double *counting)
+static rapt_tensor *loss_of(const sequence_case *c, rapt_module *model, int step, const places_read *at,
+                            double *counting)
 {
     const rapt_cross_entropy_options options = {.has_ignore_index = true, .ignore_index = no_token};
-    rapt_tensor *targets = tokens_at(step, places, c->is_transformer ? 2 : 1, c->ends_early ? 4 : c->length, no_token);
+    rapt_tensor *targets = tokens_at(step, at->own, c->is_transformer ? 2 : 1, c->ends_early ? 4 : c->length, no_token);
     *counting = (double)count_targets(targets);
-    if (c->is_transformer) return transformer_loss((transformer *)model, step, places, targets);
-    return rapt_gpt_loss((rapt_gpt *)model, tokens_at(step, places, 0, 0, 0), targets, &options);
+    if (c->is_transformer) return transformer_loss((transformer *)model, step, at, targets);
+    return rapt_gpt_loss((rapt_gpt *)model, tokens_at(step, at->own, 0, 0, 0), targets, &options);
 }
 
 /* --- training --- */
 
+/* The rings of a model: of what it reads, or of the target, and of the source. */
+typedef struct rings {
+    rapt_ring *own, *source;
+    places_read places;
+} rings;
+
+static rings join_rings(const sequence_case *c, rapt_module *model)
+{
+    rings r = {.own = rapt_mpi_ring_new(MPI_COMM_WORLD, c->length)};
+    rapt_attention_set_ring(model, r.own);
+    r.places.own = r.places.source = rapt_ring_places(r.own);
+    if (c->source_length == 0) return r;
+    const transformer *t = (const transformer *)model;
+    r.source = rapt_mpi_ring_new(MPI_COMM_WORLD, c->source_length);
+    rapt_attention_set_ring(&t->body->encoder->module, r.source);
+    for (int i = 0; i < t->body->decoder->count; i++)
+        rapt_attention_set_ring(&t->body->decoder->layers[i]->multihead_attn->module, r.source);
+    r.places.source = rapt_ring_places(r.source);
+    return r;
+}
+
+static void leave_rings(const rings *r)
+{
+    rapt_mpi_ring_free(r->own);
+    rapt_mpi_ring_free(r->source);
+}
+
 static double step_across(const sequence_case *c, rapt_data_parallel *parallel, rapt_module *model, int step,
-                          rapt_tensor *places, rapt_optimizer *optimizer)
+                          const places_read *places, rapt_optimizer *optimizer)
 {
     RAPT_SCOPE;
     double weight, mean = NAN;
     rapt_tensor *loss = loss_of(c, model, step, places, &weight);
     expect(rapt_data_parallel_backward(parallel, loss, weight), "%s, %s", c->name, rapt_error());
     expect(rapt_data_parallel_finish(parallel, &mean), "%s, %s", c->name, rapt_error());
-    expect(rapt_optimizer_step_clipped(optimizer, 0.5, NULL), "%s, %s", c->name, rapt_error());
+    expect(c->shards ? rapt_data_parallel_step(parallel, 0.5, NULL) : rapt_optimizer_step_clipped(optimizer, 0.5, NULL),
+           "%s, %s", c->name, rapt_error());
     return mean;
+}
+
+static rapt_tensor *all_places(int64_t length)
+{
+    return rapt_arange(RAPT_INT64, 0, (double)length, 1);
 }
 
 static double step_whole(const sequence_case *c, rapt_module *model, int step, rapt_optimizer *optimizer)
 {
     RAPT_SCOPE;
     double weight;
-    rapt_tensor *loss = loss_of(c, model, step, rapt_arange(RAPT_INT64, 0, (double)c->length, 1), &weight);
+    places_read all = {.own = all_places(c->length)};
+    all.source = c->source_length > 0 ? all_places(c->source_length) : all.own;
+    rapt_tensor *loss = loss_of(c, model, step, &all, &weight);
     expect(rapt_backward(loss) && rapt_optimizer_step_clipped(optimizer, 0.5, NULL), "%s", rapt_error());
     return rapt_item(loss);
 }
@@ -161,17 +211,17 @@ static void train(const sequence_case *c)
     const double bound = c->dtype == RAPT_FLOAT64 ? 1e-12 : 2e-6;
     RAPT_SCOPE;
     rapt_module *model = make(c), *alone = make(c);
-    rapt_ring *ring = rapt_mpi_ring_new(MPI_COMM_WORLD, c->length);
-    rapt_attention_set_ring(model, ring);
-    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, model, NULL);
-    expect(ring && parallel, "%s", rapt_error());
+    const rings r = join_rings(c, model);
+    rapt_data_parallel *parallel =
+        rapt_data_parallel_new(MPI_COMM_WORLD, model, &(rapt_data_parallel_config){.shards_gradients = c->shards});
+    expect(r.own && parallel, "%s", rapt_error());
     /* Adam would make numbers of the size of others out of gradients that are 0 but for rounding. */
     const rapt_sgd_config config = {.learning_rate = 0.1, .momentum = 0.9};
-    rapt_optimizer *optimizer = rapt_sgd_new(model, &config), *other = rapt_sgd_new(alone, &config);
-    rapt_tensor *places = rapt_ring_places(ring);
+    rapt_optimizer *optimizer = rapt_sgd_new(c->shards ? NULL : model, &config), *other = rapt_sgd_new(alone, &config);
+    expect(!c->shards || rapt_data_parallel_shard(parallel, optimizer), "%s", rapt_error());
     double loss = 0;
     for (int step = 0; step < c->steps; step++) {
-        loss = step_across(c, parallel, model, step, places, optimizer);
+        loss = step_across(c, parallel, model, step, &r.places, optimizer);
         const double expected = step_whole(c, alone, step, other);
         expect(fabs(loss - expected) <= bound * expected, "%s, step %d: loss %.17g, alone %.17g", c->name, step, loss,
                expected);
@@ -187,13 +237,14 @@ static void train(const sequence_case *c)
     rapt_data_parallel_free(parallel);
     rapt_module_free(model);
     rapt_module_free(alone);
-    rapt_mpi_ring_free(ring);
+    leave_rings(&r);
 }
 
 /* --- dropout --- */
 
 /* The mean over all ranks, which all have gradients of then. */
-static double mean_loss(const sequence_case *c, rapt_module *model, rapt_data_parallel *parallel, rapt_tensor *places)
+static double mean_loss(const sequence_case *c, rapt_module *model, rapt_data_parallel *parallel,
+                        const places_read *places)
 {
     RAPT_SCOPE;
     double weight, mean = NAN;
@@ -219,28 +270,27 @@ static void gradients_know_what_was_dropped(void)
     const sequence_case c = {.length = 37, .dtype = RAPT_FLOAT64, .gpt = {.dropout = 0.2}};
     RAPT_SCOPE;
     rapt_module *model = make(&c);
-    rapt_ring *ring = rapt_mpi_ring_new(MPI_COMM_WORLD, c.length);
-    rapt_attention_set_ring(model, ring);
+    const rings r = join_rings(&c, model);
     rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, model, NULL);
-    rapt_tensor *places = rapt_ring_places(ring), *gradients[100];
+    rapt_tensor *gradients[100];
     rapt_tensor_list *parameters = rapt_module_list(model, RAPT_PARAMETERS);
     double squares = 0;
-    mean_loss(&c, model, parallel, places);
+    mean_loss(&c, model, parallel, &r.places);
     for (int i = 0; i < parameters->count; i++) {
         rapt_tensor *g = gradients[i] = rapt_clone(rapt_gradient(parameters->tensors[i]));
         squares += rapt_item(rapt_sum(rapt_mul(g, g), RAPT_ALL_AXES, false));
     }
     move(parameters, gradients, step);
-    const double more = mean_loss(&c, model, parallel, places);
+    const double more = mean_loss(&c, model, parallel, &r.places);
     move(parameters, gradients, -2 * step);
-    const double less = mean_loss(&c, model, parallel, places), slope = (more - less) / (2 * step);
+    const double less = mean_loss(&c, model, parallel, &r.places), slope = (more - less) / (2 * step);
     expect(fabs(slope - squares) <= 1e-6 * squares, "slope %.12g, gradients' %.12g", slope, squares);
     rapt_module_train(model, false);
-    expect(fabs(mean_loss(&c, model, parallel, places) - less) > 1e-4, "nothing was dropped");
+    expect(fabs(mean_loss(&c, model, parallel, &r.places) - less) > 1e-4, "nothing was dropped");
     rapt_tensor_list_free(parameters);
     rapt_data_parallel_free(parallel);
     rapt_module_free(model);
-    rapt_mpi_ring_free(ring);
+    leave_rings(&r);
 }
 
 int main(int argc, char **argv)
