@@ -10,7 +10,7 @@
 
 int rank, ranks, failures;
 
-enum { most_repeats = 1000, vocabulary = 256, small = 64, large = 1 << 20 };
+enum { most_repeats = 1000, vocabulary = 256, few_bytes = 64, megabyte = 1 << 20 };
 
 static int64_t context, rows;
 static int repeats = 15;
@@ -96,29 +96,29 @@ static void time_alone(rapt_module *model, rapt_optimizer *adamw, int i, own_tim
     t->update[i] = factor * (last - end);
 }
 
-/* Seconds of one exchange of pieces of so many bytes, by this machine's memory even in front of a slow network. */
-static double time_exchange(int bytes, char *out, char *in)
+/* Seconds in which so many bytes, those of all gradients, go out and come in again, a megabyte at once; and one message
+ * of a few bytes. By this machine's memory even in front of a slow network. */
+static double exchange(char *out, char *in, int64_t bytes, int piece)
 {
-    MPI_Request request;
     const double begin = together();
-    PMPI_Ialltoall(out, bytes, MPI_CHAR, in, bytes, MPI_CHAR, MPI_COMM_WORLD, &request);
-    PMPI_Wait(&request, MPI_STATUS_IGNORE);
-    PMPI_Iallgather(in, bytes, MPI_CHAR, out, bytes, MPI_CHAR, MPI_COMM_WORLD, &request);
-    PMPI_Wait(&request, MPI_STATUS_IGNORE);
-    return of_all(MPI_Wtime() - begin) / 2;
+    for (int64_t at = 0; at < bytes; at += (int64_t)ranks * piece) {
+        MPI_Request request;
+        PMPI_Ialltoall(out + at, piece, MPI_CHAR, in + at, piece, MPI_CHAR, MPI_COMM_WORLD, &request);
+        PMPI_Wait(&request, MPI_STATUS_IGNORE);
+        PMPI_Iallgather(in + at, piece, MPI_CHAR, out + at, piece, MPI_CHAR, MPI_COMM_WORLD, &request);
+        PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    return of_all(MPI_Wtime() - begin);
 }
 
-/* The processor's own time for a byte: into the bucket, and out of it; sums are of the copies' kind. */
-static double time_handling(void)
+/* The processor's own time for all gradients: into buckets, and out of them; sums are of the copies' kind. */
+static double handle(rapt_tensor *a, rapt_tensor *b)
 {
-    enum { numbers = 1 << 20 };
-    RAPT_SCOPE;
-    rapt_tensor *a = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(numbers)), *b = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(numbers));
     const double begin = together();
     rapt_copy(a, b);
     rapt_add_in_place(a, b, 1);
     rapt_copy(b, a);
-    return of_all(MPI_Wtime() - begin) / (4.0 * numbers);
+    return of_all(MPI_Wtime() - begin);
 }
 
 /* How ranks share the work. */
@@ -164,21 +164,31 @@ static double time_together(const way *w, rapt_module *model)
 /* What was measured. */
 static struct {
     own_times own;
-    times whole, handling, small, large;
+    times whole, handling, message, copies;
 } measured;
+
+/* What moves and handles gradients, without a model. */
+static void measure_memory(int64_t numbers, int i)
+{
+    RAPT_SCOPE;
+    const int64_t bytes = 4 * numbers, room = bytes + 2 * (int64_t)ranks * megabyte;
+    rapt_tensor *a = rapt_zeros(RAPT_UINT8, RAPT_SHAPE(room)), *b = rapt_zeros(RAPT_UINT8, RAPT_SHAPE(room));
+    rapt_tensor *x = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(numbers)), *y = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(numbers));
+    char *out = rapt_data_for_writing(a), *in = rapt_data_for_writing(b);
+    for (int again = 0; again < 3; again++) measured.message[i] = exchange(out, in, 1, few_bytes) / 2;
+    measured.copies[i] = exchange(out, in, bytes, megabyte / ranks);
+    measured.handling[i] = handle(x, y);
+}
 
 static void measure(rapt_module *model)
 {
-    char *out = calloc((size_t)ranks, large), *in = calloc((size_t)ranks, large);
     rapt_optimizer *adamw = rapt_adamw_new(model, NULL);
     for (int i = 0; i < way_count; i++) begin_way(&all_ways[i], model);
-    for (int i = -2; out && in && i < repeats; i++) {
+    for (int i = -2; i < repeats; i++) {
         const int at = i < 0 ? 0 : i;
         measured.whole[at] = time_one_process(model, adamw);
         time_alone(model, adamw, at, &measured.own);
-        measured.handling[at] = time_handling();
-        for (int again = 0; again < 3; again++) measured.small[at] = time_exchange(small, out, in);
-        for (int again = 0; again < 3; again++) measured.large[at] = time_exchange(large, out, in);
+        measure_memory(rapt_module_parameter_count(model), at);
         for (int k = 0; k < way_count; k++) all_ways[k].seconds[at] = time_together(&all_ways[k], model);
     }
     for (int i = 0; i < way_count; i++) {
@@ -186,8 +196,6 @@ static void measure(rapt_module *model)
         rapt_data_parallel_free(all_ways[i].parallel);
     }
     rapt_optimizer_free(adamw);
-    free(out);
-    free(in);
 }
 
 /* What moves bytes is the processor, as between processes of one machine; in front of it there may be a network that
@@ -195,12 +203,14 @@ static void measure(rapt_module *model)
 static void take_network(cost_input *in)
 {
     const char *latency = getenv("RAPT_LATENCY"), *bandwidth = getenv("RAPT_BANDWIDTH");
-    const double first = median(measured.small), second = median(measured.large);
-    in->latency_of_copies = first / (ranks - 1);
-    in->bandwidth_of_copies = (large - small) * (ranks - 1) / (second - first);
+    const double message = median(measured.message), all = median(measured.copies);
+    const double exchanges = 2 * ceil(in->parameters / megabyte);
+    in->latency_of_copies = message / (ranks - 1);
+    /* the pieces of others alone: one's own stays */
+    in->bandwidth_of_copies = 2 * in->parameters * (ranks - 1) / ranks / (all - exchanges * message);
     in->latency = latency ? atof(latency) : 0;
     in->bandwidth = bandwidth ? atof(bandwidth) : INFINITY;
-    in->handling = median(measured.handling);
+    in->handling = median(measured.handling) / in->parameters;
 }
 
 static cost_input input_of(const rapt_module *model)
