@@ -1,6 +1,7 @@
 /* A sequence for many ranks against the same in one process: results, gradients, the memory of each rank and the time.
- * It is run once on one rank, which writes what it gives to the folder, then on more:
- * mpirun -n 4 long_sequence FOLDER LENGTH float64 dot|additive. Not part of the suite: 65,536 take minutes. */
+ * It is run once on one rank, which writes what it gives to the folder, then on more: mpirun -n 4 long_sequence FOLDER
+ * LENGTH float32|float64 dot|additive [float64]. The last says that float32 is compared with one process's float64.
+ * With gpt for dot it tells the memory of such a model. Not part of the suite: 65,536 take minutes. */
 #include <math.h>
 #include <time.h>
 
@@ -72,6 +73,31 @@ static double run(rapt_dtype dtype, bool additive, rapt_ring *ring, rapt_tensor 
     return time;
 }
 
+/* The second step of a GPT, whose weights have gradients by then. */
+static void measure_gpt(rapt_dtype dtype, int64_t length, rapt_ring *ring, const rapt_tensor *places)
+{
+    const rapt_gpt_config config = {.vocabulary = 256,
+                                    .context = length,
+                                    .hidden = 64,
+                                    .layers = 4,
+                                    .heads = 4,
+                                    .kind = RAPT_FEED_FORWARD_GELU,
+                                    .positions = RAPT_POSITIONS_ROTARY};
+    rapt_gpt *gpt = rapt_gpt_new(&config);
+    rapt_module_cast(&gpt->module, dtype);
+    rapt_attention_set_ring(&gpt->module, ring);
+    rapt_tensor *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(1, rapt_count(places)));
+    for (int step = 0; step < 2; step++) {
+        RAPT_SCOPE;
+        rapt_memory_trim();
+        rapt_memory_reset_peak();
+        rapt_backward(rapt_gpt_loss(gpt, tokens, tokens, NULL));
+    }
+    printf("rank %d of %d, GPT in %s: %.1f MB\n", rank, ranks, rapt_dtype_name(dtype),
+           (double)rapt_memory_get_statistics().peak_bytes * 1e-6);
+    rapt_module_free(&gpt->module);
+}
+
 static double largest_of(rapt_tensor *x)
 {
     return rapt_item(rapt_max(rapt_abs(x), RAPT_ALL_AXES, false));
@@ -84,7 +110,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     rapt_on_error(rapt_abort_on_error);
     if (argc < 5)
-        return fprintf(stderr, "usage: long_sequence FOLDER LENGTH float32|float64 dot|additive\n"), EXIT_FAILURE;
+        return fprintf(stderr, "usage: long_sequence FOLDER LENGTH float32|float64 dot|additive|gpt [float64]\n"),
+               EXIT_FAILURE;
     const int64_t length = atoll(argv[2]);
     const bool wide = strcmp(argv[3], "float64") == 0;
     const rapt_dtype dtype = wide ? RAPT_FLOAT64 : RAPT_FLOAT32;
@@ -93,17 +120,23 @@ int main(int argc, char **argv)
     rapt_tensor *results[tensors];
     rapt_ring *ring = ranks > 1 ? rapt_mpi_ring_new(MPI_COMM_WORLD, length) : NULL;
     rapt_tensor *places = ring ? rapt_ring_places(ring) : rapt_arange(RAPT_INT64, 0, (double)length, 1);
-    run(dtype, strcmp(argv[4], "additive") == 0, ring, places, results);
+    const bool is_gpt = strcmp(argv[4], "gpt") == 0;
+    if (is_gpt)
+        measure_gpt(dtype, length, ring, places);
+    else
+        run(dtype, strcmp(argv[4], "additive") == 0, ring, places, results);
     RAPT_NO_GRADIENT;
-    for (int i = 0; i < tensors; i++) {
-        snprintf(path, sizeof path, "%s/%s.%d.npy", argv[1], argv[3], i);
+    for (int i = 0; i < tensors && !is_gpt; i++) {
+        snprintf(path, sizeof path, "%s/%s.%d.npy", argv[1], argc > 5 ? argv[5] : argv[3], i);
         if (!ring) {
             rapt_save_npy(path, results[i]);
             continue;
         }
         rapt_tensor *whole = rapt_load_npy(path);
         const double scale = largest_of(whole);
-        const double apart = largest_of(rapt_sub(results[i], rapt_index_select(whole, 2, places))) / scale;
+        const double apart =
+            largest_of(rapt_sub(rapt_cast(results[i], rapt_get_dtype(whole)), rapt_index_select(whole, 2, places))) /
+            scale;
         expect(apart <= (wide ? 1e-12 : 2e-6), "%s differs by %g", names[i], apart);
         printf("rank %d, %s: within %.2g of the largest number\n", rank, names[i], apart);
     }
