@@ -1,6 +1,7 @@
 /* Functions of one number: the loops of functions.def, powers and clamp. */
 #include <math.h>
 
+#include "gate_math.h"
 #include "loop.h"
 #include "wide_math.h"
 
@@ -26,6 +27,13 @@
 #define WIDE(x, of_float, of_double) _Generic((T)0, float : of_float, double : of_double)((double)(x))
 #define WIDE_EXP(x) WIDE(x, rapt_math_exp, exp)
 #define SHORT_EXP(x) WIDE(x, rapt_math_exp_short, exp)
+
+/* Of a float, where products are fused with sums, `of_float` in float lanes; else the formula */
+#ifdef RAPT_MATH_FUSED
+#define IN_LANES(x, of_float, formula) _Generic((T)0, float : of_float((float)(x)), double : (formula))
+#else
+#define IN_LANES(x, of_float, formula) (formula)
+#endif
 
 #define ROOT_HALF 0.70710678118654752440 /* 1 / √2 */
 #define ROOT_2_PI 0.39894228040143267794 /* 1 / √(2π) */
