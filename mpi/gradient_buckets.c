@@ -70,13 +70,13 @@ static int64_t longest_parcel(const rapt_data_parallel *p, const rapt_bucket *b,
     return !p->shards_gradients || some > b->piece ? b->piece : some > 0 ? some : line;
 }
 
-/* Cuts buckets into parcels. */
+/* Cuts buckets into parcels: one, or several. */
 static bool make_parcels(rapt_data_parallel *p, int64_t bytes)
 {
     int64_t count = 0;
     for (int i = 0; i < p->bucket_count; i++) {
         rapt_bucket *b = &p->buckets[i];
-        const int64_t most = longest_parcel(p, b, bytes), parcels = most > 0 ? (b->piece + most - 1) / most : 0;
+        const int64_t most = longest_parcel(p, b, bytes), parcels = b->piece > most ? (b->piece + most - 1) / most : 1;
         if (most > INT_MAX / p->ranks || count + parcels > INT_MAX)
             return rapt_fail(RAPT_ERROR_VALUE, name, "%lld numbers in one bucket; MPI counts to %d",
                              (long long)b->elements, INT_MAX);
@@ -89,11 +89,13 @@ static bool make_parcels(rapt_data_parallel *p, int64_t bytes)
     for (int i = 0; i < p->bucket_count; i++) {
         const rapt_bucket *b = &p->buckets[i];
         const int64_t most = longest_parcel(p, b, bytes);
-        for (int64_t first = 0; first < b->piece; first += most)
+        for (int k = 0; k < b->parcels; k++) {
+            const int64_t left = b->piece - k * most;
             p->parcels[p->parcel_count++] = (rapt_parcel){.bucket = i,
-                                                          .first = first,
-                                                          .count = b->piece - first < most ? b->piece - first : most,
+                                                          .first = k * most,
+                                                          .count = left < most ? left : most,
                                                           .request = MPI_REQUEST_NULL};
+        }
     }
     return true;
 }

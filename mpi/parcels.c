@@ -144,14 +144,14 @@ static bool is_over(rapt_data_parallel *p, MPI_Request *request, bool wait)
 
 /* --- sums over ranks --- */
 
-static rapt_tensor *row_of(const rapt_parcel *a, int rank)
+static rapt_tensor *arrived_from(const rapt_parcel *a, int rank)
 {
     return rapt_slice(a->slot->mine, 0, rank * a->count, (rank + 1) * a->count, 1);
 }
 
 rapt_tensor *rapt_parcel_sum(const rapt_parcel *a)
 {
-    return row_of(a, 0);
+    return arrived_from(a, 0);
 }
 
 /* A piece whose sum over ranks is complete joins those of the parts before, as 1 is added to a binary number. */
@@ -187,7 +187,7 @@ static bool sum_parcel(const rapt_data_parallel *p, const rapt_parcel *a)
     RAPT_SCOPE;
     for (int step = 1; step < p->ranks; step *= 2)
         for (int rank = 0; rank + step < p->ranks; rank += 2 * step)
-            if (!rapt_add_in_place(row_of(a, rank), row_of(a, rank + step), 1)) return false;
+            if (!rapt_add_in_place(arrived_from(a, rank), arrived_from(a, rank + step), 1)) return false;
     if (p->shards_gradients) return keep_sum(p, a);
     return p->totals.weight <= 0 || rapt_scale_in_place(rapt_parcel_sum(a), 1 / p->totals.weight);
 }
@@ -235,10 +235,9 @@ static bool is_ready(const rapt_data_parallel *p)
            (p->shards_gradients || p->done + 1 >= p->own_parts);
 }
 
-static bool wait_for_all(rapt_data_parallel *p)
+static void wait_for_all(rapt_data_parallel *p)
 {
     for (int i = 0; i < p->parcel_count && !p->broken; i++) is_over(p, &p->parcels[i].request, true);
-    return !p->broken;
 }
 
 void rapt_parcels_exchange(rapt_data_parallel *p, bool wait)

@@ -94,6 +94,7 @@ static bool spread_values(rapt_data_parallel *p)
 /* Another rank may have failed when this one's pieces have had their step. */
 static void give_up_step(const rapt_data_parallel *p)
 {
+    rapt_rows_free(p, 0, p->bucket_count);
     rapt_optimizer_clear_gradients(p->sharded);
     rapt_take_pieces(p);
 }

@@ -91,7 +91,7 @@ static void memory_falls_with_the_ranks(void)
 
 /* --- weights --- */
 
-/* Two dtypes, and a layer that only some losses reach. */
+/* Two dtypes, a layer that only some losses reach, and a parameter without numbers, which has a bucket of its own. */
 typedef struct odd {
     rapt_module module;
     rapt_linear *first, *other, *wide;
@@ -99,9 +99,11 @@ typedef struct odd {
 
 static odd *make_odd(void)
 {
+    RAPT_SCOPE;
     static const rapt_module_class kind = {.name = "Odd"};
     rapt_seed(5);
     odd *m = rapt_module_new(sizeof *m, &kind);
+    rapt_module_add_parameter(&m->module, "none", rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(0, 3)));
     m->first = rapt_module_add_child(&m->module, "first", (rapt_module *)rapt_linear_new(4, 40, RAPT_BIAS));
     m->other = rapt_module_add_child(&m->module, "other", (rapt_module *)rapt_linear_new(40, 1, RAPT_BIAS));
     m->wide = rapt_module_add_child(&m->module, "wide", (rapt_module *)rapt_linear_new(7, 30, RAPT_BIAS));
@@ -188,6 +190,7 @@ static void weights_are_those_of_whole_gradients(void)
  * happened. */
 static void steps_without_memory_are_errors_everywhere(int own_parts)
 {
+    const double begin = live();
     odd *m = make_odd(), *undisturbed = make_odd();
     rapt_optimizer *sgd = rapt_sgd_new(NULL, NULL), *other = rapt_sgd_new(NULL, NULL);
     rapt_data_parallel *parallel = join(m, sgd, own_parts, true), *second = join(undisturbed, other, own_parts, true);
@@ -219,6 +222,7 @@ static void steps_without_memory_are_errors_everywhere(int own_parts)
     rapt_optimizer_free(other);
     rapt_module_free(&m->module);
     rapt_module_free(&undisturbed->module);
+    expect(live() == begin, "%.0f bytes are left", live() - begin);
 }
 
 static void calls_out_of_order_are_errors(void)

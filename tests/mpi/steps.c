@@ -15,6 +15,7 @@ double difference(const rapt_module *a, const rapt_module *b)
     double apart = 0, size = 0;
     rapt_tensor_list *one = rapt_module_list(a, RAPT_PARAMETERS), *other = rapt_module_list(b, RAPT_PARAMETERS);
     for (int i = 0; i < one->count; i++) {
+        if (rapt_count(one->tensors[i]) == 0) continue;
         apart = fmax(apart, largest(rapt_sub(one->tensors[i], other->tensors[i])));
         size = fmax(size, largest(other->tensors[i]));
     }
