@@ -32,12 +32,6 @@ static rapt_metrics_format format_of(const char *path)
     return RAPT_METRICS_BY_NAME;
 }
 
-void rapt_metrics_begin_room(rapt_metrics *metrics)
-{
-    metrics->used = 0;
-    metrics->lacks_memory = false;
-}
-
 static bool make_room(rapt_metrics *metrics, size_t count)
 {
     if (metrics->size - metrics->used >= count) return true;
@@ -127,14 +121,16 @@ bool rapt_metrics_write_room(rapt_metrics *metrics, const char *op)
     metrics->stream = freopen(metrics->path, "r+b", stream);
     const bool cut = metrics->stream && ftruncate(fileno(metrics->stream), (off_t)metrics->end) == 0;
     return rapt_fail(RAPT_ERROR_FILE, op, "'%s' cannot be written: %s%s", metrics->path, strerror(why),
-                     cut ? "" : "; it ends with a part of a row");
+                     cut ? "" : "; it may end with a part of a row");
 }
 
+/* Can it go on? The room is empty then. */
 static bool check(const char *op, rapt_metrics *metrics)
 {
     if (!metrics) return rapt_fail_null(op, "metrics");
     if (rapt_was_freed(op, metrics)) return false;
-    rapt_metrics_begin_room(metrics);
+    metrics->used = 0;
+    metrics->lacks_memory = false;
     return metrics->stream ||
            rapt_fail(RAPT_ERROR_FILE, op, "'%s' was closed, since it could not be written", metrics->path);
 }

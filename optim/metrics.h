@@ -32,9 +32,6 @@ struct rapt_metrics {
 
 extern const rapt_metrics_kind rapt_csv_kind, rapt_json_lines_kind, rapt_event_kind;
 
-/* Empties the room. */
-void rapt_metrics_begin_room(rapt_metrics *metrics);
-
 /* Adds bytes to the row. Where there is no memory for them, that is an error, and nothing more is added: lacks_memory
  * says so. */
 void rapt_metrics_put(rapt_metrics *metrics, const void *bytes, size_t count);
