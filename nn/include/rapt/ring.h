@@ -21,8 +21,8 @@ struct rapt_ring {
     int64_t meetings; /* how often `agree` was called by attention and models, */
     int64_t failures; /* and how often there was an error then */
     /* Are all ranks well, and is the text the same on all? If not it is an error on all ranks, which names the first
-     * one at fault. text NULL: only the first question. It is called at the start and at the end of forward and
-     * backward, and by a rank that fails before. */
+     * one at fault. text NULL: there is none. It is called at the start and at the end of forward and backward, at the
+     * end of a model's forward, and by a rank that fails before. */
     bool (*agree)(rapt_ring *ring, const char *op, bool good, const char *text);
     /* Begins to send `count` bytes to rank + 1, or to receive as many as it sends from rank − 1, modulo ranks. A
      * channel has one of each at a time. */
