@@ -14,9 +14,9 @@ typedef struct rapt_shared_parameter {
     int bucket;
     int64_t first;     /* of the bucket's elements */
     rapt_tensor *view; /* of its bucket's sum, in the parameter's shape; NULL where gradients are sharded */
-    /* What parcels take from it or give to it, in one row: a sharded gradient on its way, the parameter, a state of the
-     * optimizer. NULL: zeros. */
-    rapt_tensor *row;
+    /* What parcels take from it or give to it, as one axis: a sharded gradient on its way, the parameter, a state of
+     * the optimizer. NULL: zeros. */
+    rapt_tensor *numbers;
     bool arrived; /* in the part that is under way */
     bool used;    /* in any own part of the step */
 } rapt_shared_parameter;
@@ -135,15 +135,15 @@ void rapt_parcels_exchange(rapt_data_parallel *parallel, bool wait);
 /* The sum over ranks of a parcel, this rank's. A tensor of the innermost scope; NULL after an error. */
 rapt_tensor *rapt_parcel_sum(const rapt_parcel *parcel);
 
-/* Makes the parameters the rows of theirs, from that bucket to before another. False after an error. */
-bool rapt_rows_of_parameters(const rapt_data_parallel *parallel, int bucket, int end);
-void rapt_rows_free(const rapt_data_parallel *parallel, int bucket, int end);
+/* Makes parameters their own numbers, from those of a bucket to before those of another. False after an error. */
+bool rapt_numbers_of_parameters(const rapt_data_parallel *parallel, int bucket, int end);
+void rapt_numbers_free(const rapt_data_parallel *parallel, int bucket, int end);
 
-/* This rank's piece of the bucket's rows. A tensor of the innermost scope; NULL after an error. */
+/* This rank's piece of the bucket's numbers. A tensor of the innermost scope; NULL after an error. */
 rapt_tensor *rapt_bucket_cut(const rapt_data_parallel *parallel, const rapt_bucket *bucket);
 
-/* Gives all ranks what each has as `given` in the buckets from `bucket` to before `end`: it is then in the rows. False
- * after an error of MPI's. */
+/* Gives all ranks what each has as `given` in the buckets from `bucket` to before `end`: it is then in the parameters'
+ * numbers. False after an error of MPI's. */
 bool rapt_buckets_spread(rapt_data_parallel *parallel, int bucket, int end);
 
 #endif

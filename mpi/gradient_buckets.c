@@ -150,7 +150,7 @@ bool rapt_buckets_new(rapt_data_parallel *p, int64_t bytes)
 
 void rapt_buckets_free(rapt_data_parallel *p)
 {
-    rapt_rows_free(p, 0, p->bucket_count);
+    rapt_numbers_free(p, 0, p->bucket_count);
     for (int i = 0; i < p->parameter_count; i++) {
         rapt_release(p->parameters[i].parameter);
         rapt_release(p->parameters[i].view);
@@ -214,8 +214,8 @@ static bool keep(rapt_shared_parameter *s, rapt_tensor *gradient)
 {
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
-    s->row = rapt_retain(rapt_reshape(gradient, RAPT_SHAPE(-1)));
-    return s->row != NULL;
+    s->numbers = rapt_retain(rapt_reshape(gradient, RAPT_SHAPE(-1)));
+    return s->numbers != NULL;
 }
 
 bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *gradient)

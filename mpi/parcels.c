@@ -5,27 +5,27 @@
 
 static const char name[] = "data_parallel";
 
-/* --- rows of the parameters --- */
+/* --- numbers of the parameters --- */
 
-void rapt_rows_free(const rapt_data_parallel *p, int bucket, int end)
+void rapt_numbers_free(const rapt_data_parallel *p, int bucket, int end)
 {
     for (int i = 0; i < p->parameter_count; i++) {
         rapt_shared_parameter *s = &p->parameters[i];
         if (s->bucket < bucket || s->bucket >= end) continue;
-        rapt_release(s->row);
-        s->row = NULL;
+        rapt_release(s->numbers);
+        s->numbers = NULL;
     }
 }
 
-bool rapt_rows_of_parameters(const rapt_data_parallel *p, int bucket, int end)
+bool rapt_numbers_of_parameters(const rapt_data_parallel *p, int bucket, int end)
 {
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
     for (int i = 0; i < p->parameter_count; i++) {
         rapt_shared_parameter *s = &p->parameters[i];
         if (s->bucket < bucket || s->bucket >= end) continue;
-        s->row = rapt_retain(rapt_reshape(s->parameter, RAPT_SHAPE(-1)));
-        if (!s->row) return rapt_rows_free(p, bucket, end), false;
+        s->numbers = rapt_retain(rapt_reshape(s->parameter, RAPT_SHAPE(-1)));
+        if (!s->numbers) return rapt_numbers_free(p, bucket, end), false;
     }
     return true;
 }
@@ -41,7 +41,7 @@ static overlap overlap_of(const rapt_shared_parameter *s, int64_t first, int64_t
     return (overlap){s->first, first > s->first ? first : s->first, first + count < end ? first + count : end};
 }
 
-/* Moves the bucket's elements [first, first + count) from its parameters' rows to the block, from `at` on. */
+/* Moves the bucket's elements [first, first + count) from its parameters' numbers to the block, from `at` on. */
 static bool pack(const rapt_data_parallel *p, const rapt_bucket *b, int64_t first, int64_t count, rapt_tensor *block,
                  int64_t at)
 {
@@ -52,8 +52,8 @@ static bool pack(const rapt_data_parallel *p, const rapt_bucket *b, int64_t firs
         const overlap o = overlap_of(s, first, count);
         if (o.first >= o.last) continue;
         rapt_tensor *target = rapt_slice(block, 0, at + o.first - first, at + o.last - first, 1);
-        if (!(s->row ? rapt_copy(target, rapt_slice(s->row, 0, o.first - o.begin, o.last - o.begin, 1))
-                     : rapt_fill(target, 0)))
+        if (!(s->numbers ? rapt_copy(target, rapt_slice(s->numbers, 0, o.first - o.begin, o.last - o.begin, 1))
+                         : rapt_fill(target, 0)))
             good = false;
     }
     const int64_t padding = first > b->elements ? first : b->elements;
@@ -61,7 +61,8 @@ static bool pack(const rapt_data_parallel *p, const rapt_bucket *b, int64_t firs
     return rapt_fill(rapt_slice(block, 0, at + padding - first, at + count, 1), 0) && good;
 }
 
-/* Moves them from the block back to the rows, which must not fail: some ranks would have what others have not. */
+/* Moves them from the block back to the parameters' numbers. That must not fail: some ranks would have what others have
+ * not. */
 static void unpack(const rapt_data_parallel *p, const rapt_bucket *b, int64_t first, int64_t count,
                    const rapt_tensor *block, int64_t at)
 {
@@ -70,8 +71,8 @@ static void unpack(const rapt_data_parallel *p, const rapt_bucket *b, int64_t fi
     for (int i = b->first_parameter; i < b->first_parameter + b->parameters; i++) {
         const rapt_shared_parameter *s = &p->parameters[i];
         const overlap o = overlap_of(s, first, count);
-        if (o.first >= o.last || !s->row) continue;
-        char *to = rapt_data_for_writing(s->row);
+        if (o.first >= o.last || !s->numbers) continue;
+        char *to = rapt_data_for_writing(s->numbers);
         memcpy(to + (size_t)(o.first - o.begin) * size, from + (size_t)(at + o.first - first) * size,
                (size_t)(o.last - o.first) * size);
     }
@@ -118,7 +119,7 @@ static void scatter(rapt_data_parallel *p, rapt_parcel *a)
     const int count = (int)a->count;
     const MPI_Datatype type = type_of(p, a);
     if (p->shards_gradients && !pack_parcel(p, a)) p->failed = true;
-    if (p->shards_gradients && is_last(p, a)) rapt_rows_free(p, a->bucket, a->bucket + 1);
+    if (p->shards_gradients && is_last(p, a)) rapt_numbers_free(p, a->bucket, a->bucket + 1);
     if (!rapt_check_mpi(name, MPI_Ialltoall(rapt_data(a->slot->sum), count, type, rapt_data_for_writing(a->slot->mine),
                                             count, type, p->scatter, &a->request)))
         p->broken = true;

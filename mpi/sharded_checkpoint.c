@@ -77,15 +77,15 @@ static bool give(saving *s, const char *name, rapt_tensor *tensor)
     return writer != s->parallel->rank || rapt_archive_add(s->share, name, tensor);
 }
 
-/* Gathers a state of a bucket in new rows of its parameters. After an error on this rank the others get theirs. */
+/* Gathers a state of a bucket as new numbers of its parameters. After an error on this rank the others get theirs. */
 static bool gather_state(rapt_data_parallel *p, int number, rapt_tensor *state)
 {
     rapt_bucket *b = &p->buckets[number];
     bool good = true;
     for (int i = b->first_parameter; i < b->first_parameter + b->parameters; i++) {
         rapt_shared_parameter *one = &p->parameters[i];
-        one->row = rapt_retain(rapt_empty(b->dtype, RAPT_SHAPE(rapt_count(one->parameter))));
-        if (!one->row) good = false;
+        one->numbers = rapt_retain(rapt_empty(b->dtype, RAPT_SHAPE(rapt_count(one->parameter))));
+        if (!one->numbers) good = false;
     }
     b->given = state;
     return rapt_buckets_spread(p, number, number + 1) && good;
@@ -103,10 +103,10 @@ static bool give_state(saving *s, int number, const char *member, rapt_tensor *s
     for (int i = b->first_parameter; good && i < b->first_parameter + b->parameters; i++) {
         const rapt_shared_parameter *one = &p->parameters[i];
         rapt_tensor *own = is_piece ? one->parameter : state;
-        if (is_piece && s->share) own = rapt_reshape(one->row, rapt_rank(own), rapt_shape(own));
+        if (is_piece && s->share) own = rapt_reshape(one->numbers, rapt_rank(own), rapt_shape(own));
         good = own && state_name(name, s->op, one->name, member) && give(s, name, own);
     }
-    rapt_rows_free(p, number, number + 1);
+    rapt_numbers_free(p, number, number + 1);
     return good;
 }
 
@@ -248,8 +248,8 @@ bool rapt_data_parallel_save(rapt_data_parallel *p, const char *path, const rapt
 
 /* --- loading --- */
 
-/* Makes the states of a bucket's parameters their rows. */
-static bool take_rows(const rapt_data_parallel *p, int number, const char *member, const rapt_archive *archive)
+/* Makes the states of a bucket's parameters their numbers. */
+static bool take_states(const rapt_data_parallel *p, int number, const char *member, const rapt_archive *archive)
 {
     const char *op = "data_parallel_load";
     char name[name_room];
@@ -261,8 +261,8 @@ static bool take_rows(const rapt_data_parallel *p, int number, const char *membe
         if (!state || rapt_count(state) != rapt_count(one->parameter))
             return rapt_fail(RAPT_ERROR_FORMAT, op, "the file has no %s of %lld numbers", name,
                              (long long)rapt_count(one->parameter));
-        one->row = rapt_retain(rapt_reshape(state, RAPT_SHAPE(-1)));
-        if (!one->row) return false;
+        one->numbers = rapt_retain(rapt_reshape(state, RAPT_SHAPE(-1)));
+        if (!one->numbers) return false;
     }
     return true;
 }
@@ -270,9 +270,9 @@ static bool take_rows(const rapt_data_parallel *p, int number, const char *membe
 /* This rank's piece of the states of a bucket's parameters, one behind the other. */
 static rapt_tensor *cut_piece(const rapt_data_parallel *p, int number, const char *member, const rapt_archive *archive)
 {
-    const bool good = take_rows(p, number, member, archive);
+    const bool good = take_states(p, number, member, archive);
     rapt_tensor *piece = good ? rapt_bucket_cut(p, &p->buckets[number]) : NULL;
-    rapt_rows_free(p, number, number + 1);
+    rapt_numbers_free(p, number, number + 1);
     return piece;
 }
 

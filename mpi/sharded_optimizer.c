@@ -8,8 +8,8 @@
 static rapt_tensor *piece_of(const rapt_data_parallel *p, int number)
 {
     rapt_tensor *piece =
-        rapt_rows_of_parameters(p, number, number + 1) ? rapt_bucket_cut(p, &p->buckets[number]) : NULL;
-    rapt_rows_free(p, number, number + 1);
+        rapt_numbers_of_parameters(p, number, number + 1) ? rapt_bucket_cut(p, &p->buckets[number]) : NULL;
+    rapt_numbers_free(p, number, number + 1);
     return piece;
 }
 
@@ -85,8 +85,8 @@ static bool spread_values(rapt_data_parallel *p)
     bool good = rapt_buckets_spread(p, 0, p->bucket_count);
     for (int i = 0; good && i < p->parameter_count; i++) {
         const rapt_shared_parameter *s = &p->parameters[i];
-        if (!rapt_is_contiguous(s->parameter)) /* then the row is a copy */
-            good = rapt_copy(s->parameter, rapt_reshape(s->row, rapt_rank(s->parameter), rapt_shape(s->parameter)));
+        if (!rapt_is_contiguous(s->parameter)) /* then its numbers are a copy */
+            good = rapt_copy(s->parameter, rapt_reshape(s->numbers, rapt_rank(s->parameter), rapt_shape(s->parameter)));
     }
     return good;
 }
@@ -94,7 +94,7 @@ static bool spread_values(rapt_data_parallel *p)
 /* Another rank may have failed when this one's pieces have had their step. */
 static void give_up_step(const rapt_data_parallel *p)
 {
-    rapt_rows_free(p, 0, p->bucket_count);
+    rapt_numbers_free(p, 0, p->bucket_count);
     rapt_optimizer_clear_gradients(p->sharded);
     rapt_take_pieces(p);
 }
@@ -111,11 +111,11 @@ bool rapt_data_parallel_step(rapt_data_parallel *p, double limit, double *norm)
     if (!rapt_ranks_agree(p, op, good, &mark, 1)) return rapt_optimizer_clear_gradients(p->sharded), false;
     const double length = norm_of_all(p, op, own);
     good = length >= 0 && (length <= limit || scale_gradients(p, limit / length)) &&
-           rapt_rows_of_parameters(p, 0, p->bucket_count) && rapt_optimizer_step(p->sharded);
+           rapt_numbers_of_parameters(p, 0, p->bucket_count) && rapt_optimizer_step(p->sharded);
     good = rapt_ranks_agree(p, op, good, &mark, 1);
     if (!good) give_up_step(p);
     good = good && rapt_ranks_agree(p, op, spread_values(p), &mark, 1);
-    rapt_rows_free(p, 0, p->bucket_count);
+    rapt_numbers_free(p, 0, p->bucket_count);
     if (good && norm) *norm = length;
     return good;
 }
