@@ -310,3 +310,18 @@ Test(autograd_refusals, traces_of_many_inputs_integers_and_errors)
     cr_expect_not_null(strstr(text, "forward  mul: float64 [2], float32 [2] -> an error\n"), "%s", text);
     free(text);
 }
+
+/* Who has no gradient of its own loses none. */
+Test(autograd_refusals, gradients_that_nobody_has)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(), *y = rapt_mul(x, x);
+    cr_assert(rapt_backward(total(y)), "%s", rapt_error());
+    rapt_clear_gradient(NULL);
+    rapt_clear_gradient(y);
+    rapt_clear_gradient(ones(RAPT_FLOAT64, 1));
+    cr_expect_eq(rapt_at(rapt_gradient(x), (int64_t[]){0}), 2);
+    cr_expect_null(rapt_gradient(y));
+    cr_expect(rapt_own_gradient(y), "there is none that others see");
+    cr_expect_null(rapt_error(), "%s", rapt_error());
+}

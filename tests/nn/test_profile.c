@@ -397,6 +397,59 @@ Test(profile, bytes_of_ops)
     cr_expect_str_eq(found, "transpose forward 0, mul forward 56, sum forward 28, ", "%s", found);
 }
 
+static char path_within[32];
+
+static rapt_tensor *start_within(rapt_tensor *x)
+{
+    cr_assert(rapt_profile_start(path_within), "%s", rapt_error());
+    return rapt_tanh(x);
+}
+
+static rapt_tensor *stop_within(rapt_tensor *x)
+{
+    rapt_tensor *y = rapt_tanh(x);
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+    return y;
+}
+
+static void *times_in_thread(void *times)
+{
+    *(rapt_profile_times *)times = rapt_profile_get_times();
+    return NULL;
+}
+
+/* Modules that began before the profile, or end after it, are not in it; the ops between are. */
+Test(profile, starts_and_stops_within_modules)
+{
+    RAPT_SCOPE;
+    pthread_t thread;
+    rapt_profile_times times;
+    char line[4096];
+    int ops = 0, modules = 0;
+    write_temporary_file(path_within, "", 0);
+    rapt_sequential *model =
+        RAPT_SEQUENTIAL(rapt_activation_new("Start", start_within), rapt_activation_new("Tanh", rapt_tanh),
+                        rapt_activation_new("Stop", stop_within));
+    cr_assert_not_null(rapt_sequential_forward(model, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))), "%s", rapt_error());
+    FILE *file = fopen(path_within, "r");
+    cr_assert_not_null(file);
+    while (fgets(line, sizeof line, file)) {
+        ops += strncmp(line, "{\"name\": \"tanh\", \"cat\": \"forward\"", 32) == 0;
+        modules += strstr(line, "\"cat\": \"module\"") != NULL;
+        cr_expect_null(strstr(line, "\"ts\": -"), "%s", line);
+    }
+    fclose(file);
+    unlink(path_within);
+    cr_expect_eq(ops, 3);
+    cr_expect_eq(modules, 1, "%d modules", modules);
+    cr_assert(rapt_profile_start(NULL));
+    cr_assert_eq(pthread_create(&thread, NULL, times_in_thread, &times), 0);
+    pthread_join(thread, NULL);
+    cr_expect_eq(times.threads, 1, "who only asks is none of those that compute");
+    cr_assert(rapt_profile_stop());
+    rapt_module_free(&model->module);
+}
+
 Test(profile, bad_calls_are_errors)
 {
     cr_expect_not(rapt_profile_start("/nowhere/at/all.json"));
