@@ -1,6 +1,7 @@
 /* Functions of float32 that weigh x by a gate, x σ(v) and x Φ(x), and their slopes, for processors that fuse multiply
  * and add: in float32 throughout, what would lose digits being carried in two numbers, of which the second is the
- * rounding of the first. Branch-free as vector_math.h, whose notes hold here too.
+ * rounding of the first. Branch-free as vector_math.h, whose notes hold here too; some coefficients were moved by an
+ * ulp or two after their rounding, to where float32's own errors are least, and so were the middles of variables.
  *
  * Both gates at −x are 1 less those at x, and so are the slopes. So all is computed at −a, where a = |x|, and there
  * the value is a times a gate that vanishes, and the slope has a zero, whose distance is a factor. */
