@@ -79,7 +79,8 @@ RAPT_API bool rapt_data_parallel_shard(rapt_data_parallel *parallel, rapt_optimi
 
 /* Behind rapt_data_parallel_finish: clips by the norm of all gradients, which goes to *norm unless that is NULL, steps
  * the pieces, and gives all ranks the new values. The limit is above 0; INFINITY does not clip. False after an error;
- * where that is of the step itself (no memory, a norm that is not finite), no parameter was changed. */
+ * where that is of the step itself (no memory, a norm that is not finite), no parameter was changed, but what the
+ * optimizer keeps may be a step ahead on ranks that had the memory. */
 RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit, double *norm);
 
 /* Writes a run as rapt_checkpoint_save does, by all ranks. To a path that ends in ".safetensors.index.json" each rank
