@@ -1,5 +1,5 @@
-/* Models whose sequences are shared by the ranks: a GPT and a Transformer train, and have the losses and
- * weights of one process that has the whole sequence. Prints the weights' hashes. */
+/* Models whose sequences are shared by the ranks: a GPT and a Transformer train, and have the losses and weights of one
+ * process that has the whole sequence. Prints the weights' hashes. */
 #include <math.h>
 
 #include "ranks.h"
@@ -50,18 +50,22 @@ static int64_t token_at(int step, int64_t item, int64_t place)
     return (place * place + 5 * item + 3 * step + place / 7) % vocabulary;
 }
 
-/* int64 (items, places): those tokens, `shift` places on; behind what counts of an item, no_token where that is the
- * padding. */
-static rapt_tensor *tokens_at(int step, const rapt_tensor *places, int64_t shift, int64_t counting, int64_t padding)
+/* int64 (items, places): those tokens, `shift` places on; from the place `counting` on, two less in the second item,
+ * no_token. */
+static rapt_tensor *tokens_before(int64_t counting, int step, const rapt_tensor *places, int64_t shift)
 {
     const int64_t count = rapt_count(places), *place = rapt_data(places);
     rapt_tensor *tokens = rapt_empty(RAPT_INT64, RAPT_SHAPE(items, count));
     int64_t *to = rapt_data_for_writing(tokens);
     for (int64_t item = 0; item < items; item++)
         for (int64_t i = 0; i < count; i++)
-            *to++ = place[i] >= counting - 2 * item && padding == no_token ? padding
-                                                                           : token_at(step, item, place[i] + shift);
+            *to++ = place[i] < counting - 2 * item ? token_at(step, item, place[i] + shift) : no_token;
     return tokens;
+}
+
+static rapt_tensor *tokens_at(int step, const rapt_tensor *places, int64_t shift)
+{
+    return tokens_before(INT64_MAX, step, places, shift);
 }
 
 static int64_t count_targets(const rapt_tensor *targets)
@@ -129,8 +133,8 @@ static rapt_tensor *transformer_loss(transformer *t, int step, const places_read
     const rapt_mask padding = {.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(items), (int64_t[]){19, 8})};
     rapt_mask of_memory = padding;
     if (at->source != at->own) of_memory.query_places = at->own;
-    rapt_tensor *source = embed(t, tokens_at(step, at->source, 0, 0, 0), at->source),
-                *target = embed(t, tokens_at(step, at->own, 1, 0, 0), at->own);
+    rapt_tensor *source = embed(t, tokens_at(step, at->source, 0), at->source),
+                *target = embed(t, tokens_at(step, at->own, 1), at->own);
     rapt_tensor *out =
         rapt_transformer_forward(t->body, source, target, &padding, RAPT_MASK(.causal = true), &of_memory);
     return rapt_cross_entropy(rapt_linear_forward(t->head, out), targets,
@@ -142,10 +146,10 @@ static rapt_tensor *loss_of(const sequence_case *c, rapt_module *model, int step
                             double *counting)
 {
     const rapt_cross_entropy_options options = {.has_ignore_index = true, .ignore_index = no_token};
-    rapt_tensor *targets = tokens_at(step, at->own, c->is_transformer ? 2 : 1, c->ends_early ? 4 : c->length, no_token);
+    rapt_tensor *targets = tokens_before(c->ends_early ? 4 : c->length, step, at->own, c->is_transformer ? 2 : 1);
     *counting = (double)count_targets(targets);
     if (c->is_transformer) return transformer_loss((transformer *)model, step, at, targets);
-    return rapt_gpt_loss((rapt_gpt *)model, tokens_at(step, at->own, 0, 0, 0), targets, &options);
+    return rapt_gpt_loss((rapt_gpt *)model, tokens_at(step, at->own, 0), targets, &options);
 }
 
 /* --- training --- */
