@@ -1,8 +1,9 @@
 #!/bin/sh
 # soak.sh BUILD: trains each example's model in turn, under random numbers of threads and beside programs that come and
-# go, for RAPT_SOAK_HOURS (6) after the runs that nothing disturbs. From its first minute to the end of training a run's
-# resident memory must not grow by more than RAPT_SOAK_KIB (1024), and losses and weights must be those of the undisturbed
-# run. RAPT_SOAK_MINUTES (5) is how long that takes; RAPT_SOAK_EXAMPLES names some of the examples; RAPT_SEED draws.
+# go, for RAPT_SOAK_HOURS (6) after the runs that nothing disturbs. From its first minute, and its first 20 s of the
+# processor, to the end of training a run's resident memory must not grow by more than RAPT_SOAK_KIB (1024), and losses
+# and weights must be those of the undisturbed run. RAPT_SOAK_MINUTES (5) is how long that takes; RAPT_SOAK_EXAMPLES
+# names some of the examples; RAPT_SEED draws.
 set -eu
 build=$(CDPATH='' cd -- "$1" && pwd)
 minutes=${RAPT_SOAK_MINUTES:-5}
@@ -97,13 +98,17 @@ stop_disturbing() {
 
 # --- runs ---
 
-# Waits for a run; $growth is that of its memory from the first minute to the end of training, or empty.
+warm=$((20 * $(getconf CLK_TCK)))
+
+# Waits for a run; $growth is that of its memory from when it is warm to the end of training, or empty. A busy machine
+# may not get through the first steps, whose batches are of all lengths, in a minute.
 watch() { # process, folder
     resident='' first='' largest=0 second=0
     while :; do
         resident=$(awk '/^VmRSS/ { print $2 }' "/proc/$1/status" 2>/dev/null || true)
         [ -n "$resident" ] || break # it has ended
-        if [ "$second" -ge 60 ] && [ ! -e "$2/model.safetensors" ]; then
+        ticks=$(awk '{ print $14 + $15 }' "/proc/$1/stat" 2>/dev/null || true)
+        if [ "$second" -ge 60 ] && [ "${ticks:-0}" -ge "$warm" ] && [ ! -e "$2/model.safetensors" ]; then
             first=${first:-$resident}
             [ "$resident" -le "$largest" ] || largest=$resident
         fi
