@@ -194,8 +194,8 @@ static bool updates_each_alone(rapt_loop *loop, int count_of_operands, rapt_dtyp
 {
     static const double halves[16] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5};
     _Alignas(64) char memory[most_changed][room] = {{0}}, expected[most_changed][room];
-    char *data[most_changed], *single[most_changed];
-    int64_t strides[most_changed], dense[most_changed];
+    char *data[most_changed] = {NULL}, *single[most_changed] = {NULL};
+    int64_t strides[most_changed] = {0}, dense[most_changed] = {0};
     for (int k = 0; k < count_of_operands; k++) {
         dense[k] = (int64_t)rapt_dtype_size(dtype);
         strides[k] = (apart >> k & 1 ? widest_step : 1) * dense[k];
