@@ -95,7 +95,8 @@ disturb() { # ranks, seconds, which rank
     took=$(($(milliseconds) - moment))
     [ "$took" -le "$longest" ] || longest=$took
     [ $status -ne 0 ] || return 1
-    grep -qi 'rank [0-9]' "$work/killed/complaint" || fail "nobody says which rank it was" killed
+    # OpenMPI names the rank, MPICH the process.
+    grep -qiE "rank [0-9]|PID $victim RUNNING AT" "$work/killed/complaint" || fail "nobody says which rank it was" killed
     [ -z "$(ranks_of_run)" ] || fail "there are ranks still" killed
 }
 
