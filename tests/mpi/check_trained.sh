@@ -95,8 +95,9 @@ disturb() { # ranks, seconds, which rank
     took=$(($(milliseconds) - moment))
     [ "$took" -le "$longest" ] || longest=$took
     [ $status -ne 0 ] || return 1
-    # OpenMPI names the rank, MPICH the process.
-    grep -qiE "rank [0-9]|PID $victim RUNNING AT" "$work/killed/complaint" || fail "nobody says which rank it was" killed
+    # OpenMPI names the rank, MPICH one of the processes that ended, on standard output.
+    grep -qi 'rank [0-9]' "$work/killed/complaint" || grep -q 'PID [0-9]* RUNNING AT' "$work/killed/said" ||
+        fail "nobody says which rank it was" killed
     [ -z "$(ranks_of_run)" ] || fail "there are ranks still" killed
 }
 
