@@ -148,6 +148,16 @@ bool rapt_buckets_new(rapt_data_parallel *p, int64_t bytes)
     return make_parcels(p, bytes) && make_slots(p) && (p->shards_gradients || make_views(p));
 }
 
+static void release_gradients(rapt_bucket *b)
+{
+    rapt_release(b->gradient);
+    b->gradient = NULL;
+    for (int level = 0; level < RAPT_MAX_LEVELS; level++) {
+        rapt_release(b->levels[level]);
+        b->levels[level] = NULL;
+    }
+}
+
 void rapt_buckets_free(rapt_data_parallel *p)
 {
     rapt_numbers_free(p, 0, p->bucket_count);
@@ -157,10 +167,8 @@ void rapt_buckets_free(rapt_data_parallel *p)
         free(p->parameters[i].name);
     }
     for (int i = 0; i < p->bucket_count; i++) {
-        rapt_bucket *b = &p->buckets[i];
-        for (int level = 0; level < RAPT_MAX_LEVELS; level++) rapt_release(b->levels[level]);
-        rapt_release(b->gradient);
-        rapt_release(b->values);
+        release_gradients(&p->buckets[i]);
+        rapt_release(p->buckets[i].values);
     }
     for (int i = 0; p->slots && i < p->slot_count; i++) rapt_release(p->slots[i].sum), rapt_release(p->slots[i].mine);
     free(p->parameters);
@@ -172,15 +180,7 @@ void rapt_buckets_free(rapt_data_parallel *p)
 
 void rapt_buckets_drop(rapt_data_parallel *p)
 {
-    for (int i = 0; p->shards_gradients && i < p->bucket_count; i++) {
-        rapt_bucket *b = &p->buckets[i];
-        rapt_release(b->gradient);
-        b->gradient = NULL;
-        for (int level = 0; level < RAPT_MAX_LEVELS; level++) {
-            rapt_release(b->levels[level]);
-            b->levels[level] = NULL;
-        }
-    }
+    for (int i = 0; p->shards_gradients && i < p->bucket_count; i++) release_gradients(&p->buckets[i]);
 }
 
 /* --- filling them --- */

@@ -7,13 +7,17 @@ static const char name[] = "data_parallel";
 
 /* --- numbers of the parameters --- */
 
+/* The number of the bucket's first parameter; behind the last bucket that of one more than there are. */
+static int first_of(const rapt_data_parallel *p, int bucket)
+{
+    return bucket < p->bucket_count ? p->buckets[bucket].first_parameter : p->parameter_count;
+}
+
 void rapt_numbers_free(const rapt_data_parallel *p, int bucket, int end)
 {
-    for (int i = 0; i < p->parameter_count; i++) {
-        rapt_shared_parameter *s = &p->parameters[i];
-        if (s->bucket < bucket || s->bucket >= end) continue;
-        rapt_release(s->numbers);
-        s->numbers = NULL;
+    for (int i = first_of(p, bucket); i < first_of(p, end); i++) {
+        rapt_release(p->parameters[i].numbers);
+        p->parameters[i].numbers = NULL;
     }
 }
 
@@ -21,9 +25,8 @@ bool rapt_numbers_of_parameters(const rapt_data_parallel *p, int bucket, int end
 {
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
-    for (int i = 0; i < p->parameter_count; i++) {
+    for (int i = first_of(p, bucket); i < first_of(p, end); i++) {
         rapt_shared_parameter *s = &p->parameters[i];
-        if (s->bucket < bucket || s->bucket >= end) continue;
         s->numbers = rapt_retain(rapt_reshape(s->parameter, RAPT_SHAPE(-1)));
         if (!s->numbers) return rapt_numbers_free(p, bucket, end), false;
     }

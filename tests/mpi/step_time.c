@@ -5,6 +5,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "../bench/timing.h"
 #include "cost_model.h"
 #include "ranks.h"
 
@@ -16,18 +17,6 @@ static int64_t context, rows;
 static int repeats = 15;
 
 typedef double times[most_repeats];
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-    qsort(values, (size_t)repeats, sizeof *values, compare);
-    return repeats % 2 ? values[repeats / 2] : (values[repeats / 2 - 1] + values[repeats / 2]) / 2;
-}
 
 static rapt_tensor *loss_of(rapt_module *model, int64_t count)
 {
@@ -203,30 +192,30 @@ static void measure(rapt_module *model)
 static void take_network(cost_input *in)
 {
     const char *latency = getenv("RAPT_LATENCY"), *bandwidth = getenv("RAPT_BANDWIDTH");
-    const double message = median(measured.message), all = median(measured.copies);
+    const double message = timing_median(repeats, measured.message), all = timing_median(repeats, measured.copies);
     const double exchanges = 2 * ceil(in->parameters / megabyte);
     in->latency_of_copies = message / (ranks - 1);
     /* the pieces of others alone: one's own stays */
     in->bandwidth_of_copies = 2 * in->parameters * (ranks - 1) / ranks / (all - exchanges * message);
     in->latency = latency ? atof(latency) : 0;
     in->bandwidth = bandwidth ? atof(bandwidth) : INFINITY;
-    in->handling = median(measured.handling) / in->parameters;
+    in->handling = timing_median(repeats, measured.handling) / in->parameters;
 }
 
 static cost_input input_of(const rapt_module *model)
 {
     cost_input in = {.ranks = ranks, .state = 2};
     in.parameters = 4.0 * (double)rapt_module_parameter_count(model);
-    in.forward = median(measured.own.forward);
-    in.backward = median(measured.own.backward);
-    in.update = median(measured.own.update);
+    in.forward = timing_median(repeats, measured.own.forward);
+    in.backward = timing_median(repeats, measured.own.backward);
+    in.update = timing_median(repeats, measured.own.update);
     take_network(&in);
     return in;
 }
 
 static void report(cost_input in)
 {
-    const double whole = median(measured.whole);
+    const double whole = timing_median(repeats, measured.whole);
     printf("%.1f MB of parameters; %lld rows alone: forward %.1f, backward %.1f, update %.1f ms\n", in.parameters / 1e6,
            (long long)(rows / ranks), 1e3 * in.forward, 1e3 * in.backward, 1e3 * in.update);
     printf("copies: %.1f us, %.2f GB/s; %.2f ns a byte for handling\n", 1e6 * in.latency_of_copies,
@@ -237,7 +226,7 @@ static void report(cost_input in)
         in.sharded = w->sharded;
         in.overlaps = w->bucket < INT64_MAX / 2;
         in.bucket = in.overlaps ? (double)w->bucket : in.parameters;
-        const double seconds = median(w->seconds), predicted = cost_predict(&in).step;
+        const double seconds = timing_median(repeats, w->seconds), predicted = cost_predict(&in).step;
         printf("%d ranks, %s: %.1f ms, %.2f of one process's speed; predicted %.1f ms, %.2f of it\n", ranks, w->text,
                1e3 * seconds, whole / seconds, 1e3 * predicted, predicted / seconds);
     }

@@ -27,16 +27,6 @@ static void remove_path(void)
 
 TestSuite(metrics, .init = new_path, .fini = remove_path);
 
-static const char *content(void)
-{
-    static char text[4096];
-    FILE *file = fopen(path, "rb");
-    cr_assert_not_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
-
 static rapt_metrics *opened(rapt_metrics_format format, bool append)
 {
     rapt_metrics *metrics = rapt_metrics_open(path, format, append);
@@ -49,7 +39,7 @@ Test(metrics, csv)
     setlocale(LC_ALL, "de_DE.UTF-8"); /* where there is one, its commas must not come in */
     rapt_metrics *metrics = opened(RAPT_METRICS_CSV, false);
     cr_expect(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"loss", 0.5}, {"a,\"b\"", -1e-30}, {"c", 1. / 3})));
-    cr_expect_str_eq(content(), "step,loss,\"a,\"\"b\"\"\",c\n0,0.5,-1e-30,0.3333333333333333\n");
+    cr_expect_str_eq(text_of_file(path), "step,loss,\"a,\"\"b\"\"\",c\n0,0.5,-1e-30,0.3333333333333333\n");
     cr_expect(rapt_metrics_write(metrics, 10, RAPT_METRIC_ROW({"c", (double)NAN}, {"loss", (double)-INFINITY})));
     cr_expect_not(rapt_metrics_write(metrics, 11, RAPT_METRIC_ROW({"other", 1})));
     expect_error(RAPT_ERROR_VALUE, "'other' is none of the 3 names");
@@ -61,11 +51,12 @@ Test(metrics, csv)
     metrics = opened(RAPT_METRICS_CSV, true);
     cr_expect(rapt_metrics_write(metrics, 12, RAPT_METRIC_ROW({"a,\"b\"", 3})), "%s", rapt_error());
     cr_expect(rapt_metrics_close(metrics));
-    cr_expect_str_eq(content(), "step,loss,\"a,\"\"b\"\"\",c\n0,0.5,-1e-30,0.3333333333333333\n10,-inf,,nan\n12,,3,\n");
+    cr_expect_str_eq(text_of_file(path),
+                     "step,loss,\"a,\"\"b\"\"\",c\n0,0.5,-1e-30,0.3333333333333333\n10,-inf,,nan\n12,,3,\n");
     metrics = opened(RAPT_METRICS_CSV, false);
     cr_expect(rapt_metrics_write(metrics, 1, RAPT_METRIC_ROW({"x", 100000})));
     cr_expect(rapt_metrics_close(metrics));
-    cr_expect_str_eq(content(), "step,x\n1,1e+05\n");
+    cr_expect_str_eq(text_of_file(path), "step,x\n1,1e+05\n");
     expect_no_error();
 }
 
@@ -77,8 +68,8 @@ Test(metrics, json_lines)
     metrics = opened(RAPT_METRICS_JSON_LINES, true);
     cr_expect(rapt_metrics_write(metrics, 2, RAPT_METRIC_ROW({"other", 0}, {"seventeen", 0.30000000000000004})));
     cr_expect(rapt_metrics_close(metrics));
-    cr_expect_str_eq(content(), "{\"step\": -1, \"loss\": 0.1, \"a\\\"\\\\\\u000a\xc3\xa9\": null}\n"
-                                "{\"step\": 2, \"other\": 0, \"seventeen\": 0.30000000000000004}\n");
+    cr_expect_str_eq(text_of_file(path), "{\"step\": -1, \"loss\": 0.1, \"a\\\"\\\\\\u000a\xc3\xa9\": null}\n"
+                                         "{\"step\": 2, \"other\": 0, \"seventeen\": 0.30000000000000004}\n");
     expect_no_error();
 }
 
@@ -97,11 +88,11 @@ Test(metrics, rewind)
         metrics = opened(formats[i], true);
         cr_expect(rapt_metrics_rewind(metrics, 100)); /* there are none */
         cr_expect(rapt_metrics_rewind(metrics, 3), "%s", rapt_error());
-        cr_expect_str_eq(content(), expected[i][0]);
+        cr_expect_str_eq(text_of_file(path), expected[i][0]);
         cr_expect(rapt_metrics_write(metrics, 7, RAPT_METRIC_ROW({"a\nb", 0.5})));
-        cr_expect_str_eq(content(), expected[i][1]);
+        cr_expect_str_eq(text_of_file(path), expected[i][1]);
         cr_expect(rapt_metrics_rewind(metrics, INT64_MIN));
-        cr_expect_str_eq(content(), expected[i][2]);
+        cr_expect_str_eq(text_of_file(path), expected[i][2]);
         cr_expect(rapt_metrics_close(metrics));
     }
     rapt_metrics *metrics = opened(RAPT_METRICS_CSV, false);
@@ -131,7 +122,7 @@ Test(metrics, formats_by_name)
         cr_expect(rapt_metrics_write(metrics, 3, RAPT_METRIC_ROW({"x", 1})), "%s", rapt_error());
         cr_expect(rapt_metrics_close(metrics));
         rename(name, path);
-        cr_expect_str_eq(content(), contents[i]);
+        cr_expect_str_eq(text_of_file(path), contents[i]);
     }
     cr_expect_null(rapt_metrics_open("a/b.c/log.txt", RAPT_METRICS_BY_NAME, false));
     expect_error(RAPT_ERROR_VALUE, "'a/b.c/log.txt' ends in .txt; .csv, .jsonl, or the name of a folder");
@@ -261,7 +252,7 @@ Test(metrics, wrong_uses)
     expect_error(RAPT_ERROR_VALUE, "is called step");
     cr_expect_not(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"x", 1}, {"y", 1}, {"x", 1})));
     expect_error(RAPT_ERROR_VALUE, "metrics 0 and 2 are both called 'x'");
-    cr_expect_str_eq(content(), "");
+    cr_expect_str_eq(text_of_file(path), "");
     cr_expect(rapt_metrics_close(metrics));
     cr_expect(rapt_metrics_close(NULL));
     expect_no_error();
