@@ -75,6 +75,7 @@ typedef struct op_row {
     unsigned optional;       /* bit i: input i may be NULL */
     unsigned dtypes;         /* bits of those that inputs without a fixed dtype may have; 0: floating ones */
     rapt_dtype (*result)(rapt_dtype dtype, const op_sample *sample); /* dtype of the result; NULL: the inputs' */
+    bool is_elementwise;      /* though a reference tells of it: losses of pairs where they are not summed up */
     bool is_view;             /* nothing to be cut into pieces: no large sample needed */
     bool is_combined;         /* the call uses other ops too, which may be the ones that errors name */
     const op_sample *samples; /* that work, */

@@ -246,6 +246,7 @@ static const op_sample bad_hubers[] = {{.in = {SHAPE(2, 3), SHAPE(2, 4)}, .real 
                                        {.in = {SHAPE(3), SHAPE(3)}, .real = {NAN}, BAD_VALUE}};
 
 #define ROW(op) .name = #op, .call = call_##op, .reference = reference_##op
+#define PAIR_ROW(op) ROW(op), .is_elementwise = true, .differentiable = 3
 
 static const op_row rows[] = {
     {ROW(cross_entropy), .domain = {any_value, index64}, .differentiable = 1, SAMPLES(smoothed), FAILURES(bad_classes)},
@@ -256,11 +257,11 @@ static const op_row rows[] = {
      .optional = 4, SAMPLES(projected)},
     {ROW(nll_loss), .domain = {any_value, index64}, .differentiable = 1, SAMPLES(classes), FAILURES(bad_smoothing)},
     {ROW(nll_loss), .domain = {any_value, index32}, .differentiable = 1, SAMPLES(classes)},
-    {ROW(mse_loss), .differentiable = 3, SAMPLES(pairs), FAILURES(misfits)},
-    {ROW(l1_loss), .differentiable = 3, SAMPLES(pairs), FAILURES(misfits)},
-    {ROW(huber_loss), .differentiable = 3, SAMPLES(huber_pairs), FAILURES(bad_hubers)},
-    {ROW(bce_with_logits), .domain = {any_value, probability}, .differentiable = 3, SAMPLES(pairs), FAILURES(misfits)},
-    {ROW(kl_div), .domain = {any_value, probability}, .differentiable = 3, SAMPLES(pairs), FAILURES(misfits)},
+    {PAIR_ROW(mse_loss), SAMPLES(pairs), FAILURES(misfits)},
+    {PAIR_ROW(l1_loss), SAMPLES(pairs), FAILURES(misfits)},
+    {PAIR_ROW(huber_loss), SAMPLES(huber_pairs), FAILURES(bad_hubers)},
+    {PAIR_ROW(bce_with_logits), .domain = {any_value, probability}, SAMPLES(pairs), FAILURES(misfits)},
+    {PAIR_ROW(kl_div), .domain = {any_value, probability}, SAMPLES(pairs), FAILURES(misfits)},
 };
 
 const op_family ops_loss = {rows, sizeof rows / sizeof *rows};

@@ -43,7 +43,7 @@ INTEGER_ARITHMETIC(uint8_t, uint8)
     RAPT_BINARY_LOOP(share_##dtype, T, T, a == b ? (T)0.5 : a < b ? (T)0 : (T)1)                                       \
     RAPT_UNARY_LOOP(scale_##dtype, T, T, a *option)                                                                    \
     RAPT_UNARY_LOOP(shift_##dtype, T, T, a + option)                                                                   \
-    RAPT_BINARY_LOOP(add_scaled_##dtype, T, T, a + option * b)
+    RAPT_BINARY_LOOP(add_scaled_##dtype, T, T, RAPT_MULTIPLY_ADD(option, b, a))
 
 FLOATING_ARITHMETIC(float, float32, rapt_math_powf)
 FLOATING_ARITHMETIC(double, float64, pow)

@@ -19,6 +19,14 @@ static inline int64_t larger_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* a b + c, rounded once where the processor does so. Compilers fuse what they find in one place, but not across a
+ * branch, or with a product that they moved out of the loop: then a formula has other bits in vectors than alone. */
+#if defined __FMA__ || defined __aarch64__ || defined __FP_FAST_FMAF
+#define RAPT_MULTIPLY_ADD(a, b, c) _Generic((a) + (b), float : __builtin_fmaf, double : __builtin_fma)(a, b, c)
+#else
+#define RAPT_MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
+#endif
+
 /* out = formula of a, where `prepare` may declare constants for the formula from the options. */
 #define RAPT_UNARY_LOOP_WITH(function, OUT, IN, prepare, formula)                                                      \
     static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \

@@ -156,7 +156,7 @@ ADAGRAD(double, float64, sqrt)
 
 #define LION(T, dtype)                                                                                                 \
     UPDATE_LOOP(lion_##dtype, T, LION_STATE, rapt_lion_numbers, LION_NUMBERS, number c = m + share1 * (g - m);         \
-                p = keep * p - rate * SIGN(c); m += share2 * (g - m);)
+                p = RAPT_MULTIPLY_ADD(keep, p, -rate * SIGN(c)); m += share2 * (g - m);)
 
 LION(float, float32)
 LION(double, float64)
