@@ -1,5 +1,5 @@
-/* Every elementwise op of the table, and its gradient, gives a number the same bits wherever it stands: in pieces of any
- * length from any place on, with gaps, turned round, in a transposed matrix, and repeated by steps of 0. */
+/* Every elementwise op of the table, and its gradient, gives a number the same bits wherever it stands: in pieces of
+ * any length from any place on, with gaps, turned round, in a transposed matrix, and repeated by steps of 0. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
