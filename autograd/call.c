@@ -23,18 +23,24 @@ int rapt_call_output_count(const rapt_call *call)
     return call->output_count;
 }
 
-static __attribute__((noinline, cold)) bool fail_index(const rapt_call *call, const char *what, int index, int count)
+/* What its function returns no longer counts. The engine makes all calls and none of them constant. */
+static __attribute__((noinline, cold)) bool fail(const rapt_call *call)
 {
-    return rapt_fail(RAPT_ERROR_VALUE, call->op->name, "%s %d asked for in its %s; there are %d", what, index,
-                     call->node ? "vjp" : "forward", count);
+    ((rapt_call *)(uintptr_t)call)->failed = true;
+    return false;
 }
 
-/* False and an error for an index that is not there. */
+static __attribute__((noinline, cold)) bool fail_index(const rapt_call *call, const char *what, int index, int count)
+{
+    rapt_fail(RAPT_ERROR_VALUE, call->op->name, "%s %d asked for in its %s; there are %d", what, index,
+              call->node ? "vjp" : "forward", count);
+    return fail(call);
+}
+
+/* False and an error, so that the call fails, for an index that is not there. */
 static inline bool check_index(const rapt_call *call, const char *what, int index, int count)
 {
-    if (index >= 0 && index < count) return true;
-    fail_index(call, what, index, count);
-    return false;
+    return (index >= 0 && index < count) || fail_index(call, what, index, count);
 }
 
 bool rapt_call_wants(const rapt_call *call, int input)
@@ -49,6 +55,7 @@ rapt_tensor *rapt_call_input(const rapt_call *call, int input)
     if (!call->node) return check_index(call, "input", input, call->count) ? call->inputs[input] : NULL;
     rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its vjp asked for input %d, which only forward has; save it there",
               input);
+    fail(call);
     return NULL;
 }
 
@@ -57,6 +64,7 @@ rapt_tensor *const *rapt_call_inputs(const rapt_call *call)
     if (!call->node) return call->inputs;
     rapt_fail(RAPT_ERROR_GRAPH, call->op->name,
               "its vjp asked for the inputs, which only forward has; save them there");
+    fail(call);
     return NULL;
 }
 
@@ -103,19 +111,15 @@ void rapt_call_save_constant(rapt_call *call, rapt_tensor *tensor)
 void rapt_call_save_output(rapt_call *call, int output)
 {
     if (!check_saving(call)) return;
-    if (check_index(call, "output", output, call->output_count))
-        save(call, NULL, output);
-    else
-        call->failed = true;
+    if (check_index(call, "output", output, call->output_count)) save(call, NULL, output);
 }
 
 rapt_tensor *rapt_call_saved(rapt_call *call, int index)
 {
-    if (call->node && check_index(call, "saved tensor", index, call->node->saved_count)) return call->saved[index];
-    call->failed = true;
-    if (!call->node)
-        rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward asked for saved tensor %d, which only a vjp has",
-                  index);
+    if (call->node)
+        return check_index(call, "saved tensor", index, call->node->saved_count) ? call->saved[index] : NULL;
+    rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward asked for saved tensor %d, which only a vjp has", index);
+    fail(call);
     return NULL;
 }
 
@@ -130,11 +134,12 @@ rapt_tensor *rapt_call_take_saved(rapt_call *call, int index)
 
 rapt_tensor *rapt_call_gradient(rapt_call *call, int output)
 {
-    if (call->node && check_index(call, "the gradient of output", output, call->output_count))
-        return call->node->outputs[output].gradient;
-    call->failed = true;
-    if (!call->node)
-        rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward asked for a gradient, which only a vjp has");
+    if (call->node)
+        return check_index(call, "the gradient of output", output, call->output_count)
+                   ? call->node->outputs[output].gradient
+                   : NULL;
+    rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward asked for a gradient, which only a vjp has");
+    fail(call);
     return NULL;
 }
 

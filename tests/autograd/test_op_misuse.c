@@ -143,7 +143,20 @@ Test(op_misuse, gradcheck_finds_a_vjp_that_is_not_recorded)
 
 /* --- calls of the wrong kind --- */
 
-enum { gives_twice, gives_beyond, reads_beyond, reads_gradient_beyond, asks_for_input, saves, sets, mistakes };
+enum {
+    gives_twice,
+    gives_beyond,
+    reads_beyond,
+    reads_gradient_beyond,
+    wants_beyond,
+    shape_beyond,
+    so_far_beyond,
+    asks_for_input,
+    asks_for_inputs,
+    saves,
+    sets,
+    mistakes
+};
 
 static rapt_tensor *copy_forward(rapt_call *call)
 {
@@ -153,6 +166,7 @@ static rapt_tensor *copy_forward(rapt_call *call)
 static bool mistaken_vjp(rapt_call *call)
 {
     rapt_tensor *g = rapt_call_gradient(call, 0);
+    int rank;
     switch (*(const int *)rapt_call_options(call)) {
     case gives_twice:
         return rapt_call_give(call, 0, g) && rapt_call_give(call, 0, g);
@@ -164,9 +178,21 @@ static bool mistaken_vjp(rapt_call *call)
     case reads_gradient_beyond:
         rapt_call_gradient(call, 1);
         break;
+    case wants_beyond:
+        rapt_call_wants(call, 1);
+        break;
+    case shape_beyond:
+        rapt_call_input_shape(call, -1, &rank);
+        break;
+    case so_far_beyond:
+        rapt_call_gradient_so_far(call, 2);
+        break;
     case asks_for_input:
         rapt_call_input(call, 0);
-        return false;
+        break;
+    case asks_for_inputs:
+        rapt_call_inputs(call);
+        break;
     case saves:
         rapt_call_save(call, g);
         break;
@@ -188,7 +214,11 @@ Test(op_misuse, wrong_indices_and_wrong_times_are_errors)
         "mistaken: input 1 asked for in its vjp; there are 1",
         "mistaken: saved tensor -1 asked for in its vjp; there are 0",
         "mistaken: the gradient of output 1 asked for in its vjp; there are 1",
+        "mistaken: input 1 asked for in its vjp; there are 1",
+        "mistaken: input -1 asked for in its vjp; there are 1",
+        "mistaken: the gradient so far of input 2 asked for in its vjp; there are 1",
         "mistaken: its vjp asked for input 0, which only forward has",
+        "mistaken: its vjp asked for the inputs, which only forward has",
         "mistaken: its vjp saved a tensor",
         "mistaken: its vjp set output 0",
     };
@@ -202,10 +232,22 @@ Test(op_misuse, wrong_indices_and_wrong_times_are_errors)
     }
 }
 
+/* Each asks for what is not there, and then gives a result as if that were nothing. */
 static rapt_tensor *curious_forward(rapt_call *call)
 {
     rapt_call_saved(call, 0);
     return rapt_clone(rapt_call_input(call, 0));
+}
+
+static rapt_tensor *wanting_forward(rapt_call *call)
+{
+    return rapt_clone(rapt_call_input(call, rapt_call_wants(call, 3) ? 1 : 0));
+}
+
+static rapt_tensor *reading_forward(rapt_call *call)
+{
+    rapt_tensor *second = rapt_call_input(call, 1);
+    return rapt_clone(second ? second : rapt_call_input(call, 0));
 }
 
 static rapt_tensor *one_of_two_forward(rapt_call *call)
@@ -218,6 +260,8 @@ Test(op_misuse, what_is_no_op_is_an_error)
     RAPT_SCOPE;
     static const rapt_op empty = {.name = "empty"}, copy = {.name = "copy", .forward = copy_forward},
                          curious = {.name = "curious", .forward = curious_forward},
+                         wanting = {.name = "wanting", .forward = wanting_forward},
+                         reading = {.name = "reading", .forward = reading_forward},
                          silent = {.name = "silent", .forward = one_of_two_forward, .outputs = 2};
     rapt_tensor *x = leaf(1), *outputs[2];
     cr_expect_null(rapt_apply(NULL, NULL, 1, &x));
@@ -236,6 +280,10 @@ Test(op_misuse, what_is_no_op_is_an_error)
     expect_error(RAPT_ERROR_VALUE, "copy: input 0 asked for in its forward; there are 0");
     cr_expect_null(rapt_apply(&curious, NULL, 1, &x));
     expect_error(RAPT_ERROR_GRAPH, "curious: its forward asked for saved tensor 0");
+    cr_expect_null(rapt_apply(&wanting, NULL, 1, &x));
+    expect_error(RAPT_ERROR_VALUE, "wanting: input 3 asked for in its forward; there are 1");
+    cr_expect_null(rapt_apply(&reading, NULL, 1, &x));
+    expect_error(RAPT_ERROR_VALUE, "reading: input 1 asked for in its forward; there are 1");
     cr_expect_not(rapt_apply_many(&silent, NULL, 1, &x, outputs));
     expect_error(RAPT_ERROR_NULL, "silent: its forward set no output 1");
 }
