@@ -33,26 +33,24 @@ static bool check_alive(const rapt_op *op, int count, rapt_tensor *const *inputs
     return true;
 }
 
-static bool check_inputs(const rapt_op *op, int count, rapt_tensor *const *inputs)
+/* May that input be NULL? */
+static __attribute__((noinline)) bool check_missing(const rapt_op *op, int input)
 {
+    return (input < 32 && (op->optional >> input & 1)) ||
+           rapt_fail(RAPT_ERROR_NULL, op->name, "input %d is NULL", input);
+}
+
+/* *linked: does one of them want a gradient? */
+static inline bool check_inputs(const rapt_op *op, int count, rapt_tensor *const *inputs, bool *linked)
+{
+    *linked = false;
     for (int i = 0; i < count; i++) {
-        if (inputs[i]) continue;
-        bool optional = i < 32 && (op->optional >> i & 1);
-        if (!optional) return rapt_fail(RAPT_ERROR_NULL, op->name, "input %d is NULL", i);
+        if (inputs[i])
+            *linked |= inputs[i]->link != NULL;
+        else if (!check_missing(op, i))
+            return false;
     }
     return !rapt_debugging || check_alive(op, count, inputs);
-}
-
-static bool wants_gradient(const rapt_tensor *input)
-{
-    return input && input->link;
-}
-
-static bool any_wants_gradient(int count, rapt_tensor *const *inputs)
-{
-    for (int i = 0; i < count; i++)
-        if (wants_gradient(inputs[i])) return true;
-    return false;
 }
 
 static bool is_input(const rapt_call *call, const rapt_tensor *tensor)
@@ -124,7 +122,7 @@ static bool check_definition(const rapt_call *call)
     return true;
 }
 
-static bool record(rapt_call *call)
+static __attribute__((noinline)) bool record(rapt_call *call)
 {
     if (!check_definition(call)) return false;
     const size_t options_size = call->op->options_size;
@@ -138,26 +136,26 @@ static bool record(rapt_call *call)
         return false;
     }
     for (int i = 0; i < call->count; i++)
-        if (wants_gradient(call->inputs[i])) rapt_node_connect(node, i, call->inputs[i]);
+        if (call->inputs[i] && call->inputs[i]->link) rapt_node_connect(node, i, call->inputs[i]);
     rapt_node_attach(node, call->outputs);
     return true;
 }
 
-static bool any_floating(const rapt_call *call)
+static inline bool any_floating(const rapt_call *call, int outputs)
 {
-    for (int k = 0; k < call->output_count; k++)
+    for (int k = 0; k < outputs; k++)
         if (rapt_is_floating(call->outputs[k])) return true;
     return false;
 }
 
-static bool run(rapt_call *call)
+static inline __attribute__((always_inline)) bool run(const rapt_op *op, rapt_call *call, int outputs)
 {
-    const rapt_op *op = call->op;
-    if (!check_inputs(op, call->count, call->inputs)) return false;
+    bool linked;
+    if (!check_inputs(op, call->count, call->inputs, &linked)) return false;
     const rapt_random_state random = rapt_generator;
     const bool off_before = rapt_recording_is_off;
-    call->recording = !off_before && any_wants_gradient(call->count, call->inputs);
     const char *op_before = rapt_running_op;
+    call->recording = linked && !off_before;
     rapt_recording_is_off = true;
     rapt_running_op = op->name;
     rapt_tensor *first = op->forward(call);
@@ -166,9 +164,9 @@ static bool run(rapt_call *call)
     bool good = first && !call->failed;
     if (!good) rapt_fail(RAPT_ERROR_VALUE, op->name, "its forward failed without a reason");
     call->outputs[0] = first;
-    for (int k = 1; k < call->output_count && good; k++)
+    for (int k = 1; k < outputs && good; k++)
         good = call->outputs[k] || rapt_fail(RAPT_ERROR_NULL, op->name, "its forward set no output %d", k);
-    good = good && (!call->recording || !any_floating(call) || record(call));
+    good = good && (!call->recording || !any_floating(call, outputs) || record(call));
     for (int k = 0; k < call->saved_count; k++)
         if (call->saved[k]) rapt_release(call->saved[k]);
     if (!good) rapt_generator = random;
@@ -179,40 +177,37 @@ static __attribute__((noinline, cold)) bool run_observed(rapt_call *call)
 {
     const rapt_random_state random = rapt_generator;
     rapt_observation observation;
-    if (rapt_is_inside()) return run(call);
+    if (rapt_is_inside()) return run(call->op, call, call->output_count);
     rapt_observe_op(&observation, call);
-    if (rapt_observe_op_done(&observation, call, run(call))) return true;
+    if (rapt_observe_op_done(&observation, call, run(call->op, call, call->output_count))) return true;
     rapt_generator = random;
     return false;
 }
 
-/* Computes and records, and is observed where somebody wants to. */
-static inline bool run_call(rapt_call *call)
+/* Computes and records, and is observed where somebody wants to. Once for every number of outputs that the compiler
+ * knows. */
+static inline __attribute__((always_inline)) bool apply(const rapt_op *op, const void *options, int count,
+                                                        rapt_tensor *const *inputs, int output_count,
+                                                        rapt_tensor **outputs)
 {
-    return rapt_observed() ? run_observed(call) : run(call);
-}
-
-static void begin(rapt_call *call, const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)
-{
-    call->op = op;
-    call->options = options;
-    call->count = count;
-    call->inputs = inputs;
-    call->failed = false;
-    call->saved_count = 0;
-    call->constants = 0;
-    call->node = NULL;
+    rapt_call call;
+    call.op = op;
+    call.options = options;
+    call.count = count;
+    call.inputs = inputs;
+    call.failed = false;
+    call.saved_count = 0;
+    call.constants = 0;
+    call.node = NULL;
+    call.output_count = output_count;
+    call.outputs = outputs;
+    return rapt_observed() ? run_observed(&call) : run(op, &call, output_count);
 }
 
 rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)
 {
     rapt_tensor *output = NULL;
-    rapt_call call;
-    if (!check_op(op, count, inputs)) return NULL;
-    begin(&call, op, options, count, inputs);
-    call.output_count = 1;
-    call.outputs = &output;
-    return run_call(&call) ? output : NULL;
+    return check_op(op, count, inputs) && apply(op, options, count, inputs, 1, &output) ? output : NULL;
 }
 
 bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
@@ -224,15 +219,11 @@ bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_ten
 bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs, int output_count,
                         rapt_tensor **outputs)
 {
-    rapt_call call;
     if (outputs && output_count > 0) memset(outputs, 0, (size_t)output_count * sizeof *outputs);
     if (!check_op(op, count, inputs)) return false;
     if (output_count < 1) return rapt_fail(RAPT_ERROR_VALUE, op->name, "%d outputs; 1 or more expected", output_count);
     if (!outputs) return rapt_fail_null(op->name, "the list of outputs");
-    begin(&call, op, options, count, inputs);
-    call.output_count = output_count;
-    call.outputs = outputs;
-    if (run_call(&call)) return true;
+    if (apply(op, options, count, inputs, output_count, outputs)) return true;
     memset(outputs, 0, (size_t)output_count * sizeof *outputs);
     return false;
 }

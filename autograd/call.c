@@ -40,7 +40,8 @@ static __attribute__((noinline, cold)) bool fail_index(const rapt_call *call, co
 /* False and an error, so that the call fails, for an index that is not there. */
 static inline bool check_index(const rapt_call *call, const char *what, int index, int count)
 {
-    return (index >= 0 && index < count) || fail_index(call, what, index, count);
+    /* count is never negative */
+    return (unsigned)index < (unsigned)count || fail_index(call, what, index, count);
 }
 
 bool rapt_call_wants(const rapt_call *call, int input)

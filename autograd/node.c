@@ -101,26 +101,23 @@ rapt_node *rapt_node_retain(rapt_node *node)
     return node;
 }
 
-void rapt_node_clear(rapt_node *node)
+void rapt_node_drop_saved(rapt_node *node)
 {
     for (int k = 0; k < node->saved_count; k++) {
-        rapt_release(node->saved[k].tensor);
+        if (node->saved[k].tensor) rapt_release(node->saved[k].tensor);
         node->saved[k].tensor = NULL;
-    }
-    for (int i = 0; i < node->edge_count; i++) {
-        if (!node->edges[i].node) continue;
-        rapt_node_release(node->edges[i].node);
-        node->edges[i].node = NULL;
     }
     node->used = true;
 }
 
 static void node_free(rapt_node *node)
 {
-    if (!node->op)
-        rapt_release(node->gradient);
-    else if (!node->used)
-        rapt_node_clear(node);
+    if (!node->op) rapt_release(node->gradient);
+    if (node->op && !node->used) {
+        rapt_node_drop_saved(node);
+        for (int i = 0; i < node->edge_count; i++)
+            if (node->edges[i].node) rapt_node_release(node->edges[i].node);
+    }
     rapt_block_give(node, node->capacity);
 }
 
@@ -183,9 +180,4 @@ bool rapt_node_get_saved(rapt_node *node, rapt_tensor *tensors[RAPT_MAX_SAVED])
         linked->output = saved->output;
     }
     return true;
-}
-
-bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph)
-{
-    return !create_graph && rapt_is_unique(sum) && sum->contiguous && !sum->link;
 }

@@ -105,8 +105,8 @@ void rapt_node_attach(rapt_node *node, rapt_tensor *const *outputs);
 rapt_node *rapt_node_retain(rapt_node *node);
 void rapt_node_release(rapt_node *node);
 
-/* Drops what only a vjp needs: saved tensors and edges. */
-void rapt_node_clear(rapt_node *node);
+/* Drops what only a vjp needs besides the edges: the node is used. */
+void rapt_node_drop_saved(rapt_node *node);
 
 /* False and an error when a saved tensor was changed in place since, or for a vjp that is to be differentiated
  * itself, when a derivative would be lost. */
@@ -133,7 +133,10 @@ bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, ra
                         int input_count, rapt_tensor *const *inputs, rapt_tensor **results, int flags);
 
 /* May a sum of gradients grow in place? Nobody else sees its elements, and each is there once. */
-bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph);
+static inline bool rapt_grows_in_place(const rapt_tensor *sum, bool create_graph)
+{
+    return !create_graph && rapt_is_unique(sum) && sum->contiguous && !sum->link;
+}
 
 /* Does that shape broadcast to the gradient's? */
 bool rapt_sums_to_shape(const rapt_tensor *gradient, int rank, const int64_t *shape);

@@ -159,12 +159,10 @@ static bool check_node(const rapt_walk *walk, const rapt_node *node)
     return rapt_node_check_saved(node, walk->create_graph && !op->definition);
 }
 
-/* From here on this thread is where the node was recorded; returns where it was. */
-static rapt_module_place enter_node(const rapt_node *node)
+/* From here on this thread is where the node was recorded. */
+static inline void enter_node(const rapt_node *node)
 {
-    const rapt_module_place before = rapt_running_place;
     rapt_running_place = (rapt_module_place){.path = node->path};
-    return before;
 }
 
 bool rapt_walk_check(const rapt_walk *walk)
@@ -214,10 +212,11 @@ static void keep_requested(rapt_walk *walk, const rapt_node *node)
 static void use_up(const rapt_walk *walk, rapt_node *node)
 {
     for (int i = 0; i < node->edge_count; i++) {
-        if (node->edges[i].node) hold(walk, node->edges[i].node);
+        if (!node->edges[i].node) continue;
+        hold(walk, node->edges[i].node);
         node->edges[i].node = NULL;
     }
-    rapt_node_clear(node);
+    rapt_node_drop_saved(node);
 }
 
 /* Hands over the gradient of a leaf that nothing more is added to. */
@@ -254,13 +253,14 @@ static bool hand_over_roots(const rapt_walk *walk)
 bool rapt_walk_run(rapt_walk *walk)
 {
     const rapt_scope scope = rapt_scope_begin();
+    const rapt_module_place place = rapt_running_place;
     bool before = rapt_set_recording(walk->create_graph), good = scope >= 0 && (!walk->take || hand_over_roots(walk));
     while (good && walk->done < walk->order.count) {
         rapt_node *node = walk->order.nodes[walk->done];
         if (is_reached_by_gradient(node)) {
             if (node->requested) keep_requested(walk, node);
             const bool goes_on = wants_any(walk, node);
-            const rapt_module_place place = enter_node(node);
+            enter_node(node);
             if (goes_on) good = rapt_observed() ? visit_observed(walk, node) : rapt_walk_visit(walk, node);
             rapt_running_place = place;
             rapt_scope_renew(scope);

@@ -109,7 +109,7 @@ static bool deliver_given(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
     return true;
 }
 
-static bool call_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
+static inline bool call_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
 {
     const rapt_op *op = node->op;
     rapt_call call;
@@ -128,7 +128,7 @@ static bool call_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
 }
 
 /* What a vjp that cannot be differentiated gives, made part of the graph by the op's definition. */
-static bool call_fused_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
+static __attribute__((noinline)) bool call_fused_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
 {
     RAPT_NO_GRADIENT;
     if (!call_vjp(walk, node, given)) return false;
@@ -137,24 +137,20 @@ static bool call_fused_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given
     return rapt_record_vjp(node, given);
 }
 
-static bool run_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
-{
-    const bool is_fused = walk->create_graph && node->op->definition;
-    return (is_fused ? call_fused_vjp : call_vjp)(walk, node, given) && deliver_given(walk, node, given);
-}
-
 bool rapt_walk_visit(rapt_walk *walk, rapt_node *node)
 {
     enum { few = 8 };
-    if (node->edge_count <= few) {
-        rapt_tensor *given[few] = {0};
-        return run_vjp(walk, node, given);
-    }
+    const bool is_wide = node->edge_count > few;
+    rapt_tensor *few_given[few] = {0}, **given = few_given;
     size_t capacity, bytes = (size_t)node->edge_count * sizeof(rapt_tensor *);
-    rapt_tensor **given = rapt_block_take(node->op->name, bytes, &capacity);
-    if (!given) return false;
-    memset(given, 0, bytes);
-    bool good = run_vjp(walk, node, given);
-    rapt_block_give(given, capacity);
+    if (is_wide) {
+        given = rapt_block_take(node->op->name, bytes, &capacity);
+        if (!given) return false;
+        memset(given, 0, bytes);
+    }
+    const bool is_fused = walk->create_graph && node->op->definition;
+    bool good = is_fused ? call_fused_vjp(walk, node, given) : call_vjp(walk, node, given);
+    good = good && deliver_given(walk, node, given);
+    if (is_wide) rapt_block_give(given, capacity);
     return good;
 }

@@ -184,13 +184,25 @@ static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *op
     rapt_parallel_evenly(outer * w.pieces, (grain + w.piece - 1) / w.piece, run_items, &w);
 }
 
+/* In one piece: contiguous tensors of one shape. */
+static void run_whole(rapt_loop *loop, const void *options, int count, const rapt_tensor *const *tensors)
+{
+    char *data[RAPT_MAX_OPERANDS];
+    int64_t strides[RAPT_MAX_OPERANDS];
+    for (int k = 0; k < count; k++) {
+        data[k] = tensors[k]->data;
+        strides[k] = rapt_element_bytes[tensors[k]->dtype];
+    }
+    loop(tensors[0]->count, data, strides, options);
+}
+
 void rapt_map(rapt_loop *loop, const void *options, int64_t cost, int count, const rapt_tensor *const *tensors)
 {
     if (tensors[0]->count == 0) return;
     const bool dense = all_dense(tensors, count);
     const int64_t grain = rapt_grain(cost);
     if (dense && tensors[0]->count <= grain)
-        rapt_map_dense(loop, options, tensors[0], count - 1, tensors + 1);
+        run_whole(loop, options, count, tensors);
     else
         run_pieces(loop, options, grain, dense, count, tensors);
 }

@@ -36,8 +36,13 @@ static free_block *shared_head[class_count];
 
 static _Atomic int64_t live_bytes, peak_bytes;
 static _Atomic int64_t fail_after = -1;
-/* Is somebody to hear of every block: are failures planned, or is AddressSanitizer there? */
+/* Is somebody to hear of every block: are failures planned, is AddressSanitizer there, or the debugging mode? */
 static atomic_bool is_watched;
+
+static bool is_always_watched(void)
+{
+    return rapt_forbids() || rapt_debugging;
+}
 
 static void count_live(int64_t bytes, int64_t most)
 {
@@ -54,19 +59,14 @@ static __attribute__((noinline)) void count_cache(block_cache *cache)
     cache->uncounted = cache->uncounted_peak = 0;
 }
 
-static inline void count(block_cache *cache, int64_t bytes)
-{
-    cache->uncounted += bytes;
-    if (cache->uncounted > cache->uncounted_peak) cache->uncounted_peak = cache->uncounted;
-}
-
 static void count_any(block_cache *cache, int64_t bytes)
 {
     if (!cache) {
         count_live(bytes, bytes > 0 ? bytes : 0);
         return;
     }
-    count(cache, bytes);
+    cache->uncounted += bytes;
+    if (cache->uncounted > cache->uncounted_peak) cache->uncounted_peak = cache->uncounted;
     if (cache->uncounted > uncounted_bytes || cache->uncounted < -uncounted_bytes) count_cache(cache);
 }
 
@@ -78,7 +78,7 @@ static __attribute__((noinline)) block_cache *make_thread_cache(void)
 {
     rapt_error_reserve();
     rapt_at_thread_end(RAPT_THREAD_BLOCKS, free_thread_cache);
-    if (rapt_forbids()) atomic_store_explicit(&is_watched, true, memory_order_relaxed);
+    if (is_always_watched()) atomic_store_explicit(&is_watched, true, memory_order_relaxed);
     return this_cache = calloc(1, sizeof *this_cache);
 }
 
@@ -190,12 +190,17 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
     block_cache *cache = this_cache;
     const size_t class = (bytes - 1) / alignment, size = (class + 1) * alignment;
     if (class >= small_classes || !cache || !cache->of[class].head ||
-        cache->uncounted + (int64_t)size > uncounted_bytes || atomic_load_explicit(&is_watched, memory_order_relaxed))
+        atomic_load_explicit(&is_watched, memory_order_relaxed))
         return take_or_fail(op, bytes, capacity);
+    const int64_t uncounted = cache->uncounted + (int64_t)size;
+    if (uncounted > cache->uncounted_peak) {
+        if (uncounted > uncounted_bytes) return take_or_fail(op, bytes, capacity);
+        cache->uncounted_peak = uncounted;
+    }
     free_block *block = cache->of[class].head;
     cache->of[class].head = block->next;
     cache->of[class].bytes -= size;
-    count(cache, (int64_t)size);
+    cache->uncounted = uncounted;
     *capacity = size;
     return block;
 }
@@ -237,7 +242,7 @@ void rapt_block_give_as_it_is(void *block, size_t capacity)
     block_cache *cache = this_cache;
     const size_t class = (capacity - 1) / alignment, size = (class + 1) * alignment;
     if (!block || class >= small_classes || !cache || cache->of[class].bytes >= private_bytes ||
-        cache->uncounted - (int64_t)size < -uncounted_bytes || rapt_debugging ||
+        cache->uncounted - (int64_t)size < -uncounted_bytes ||
         atomic_load_explicit(&is_watched, memory_order_relaxed)) {
         give_any(block, capacity);
         return;
@@ -312,7 +317,7 @@ static __attribute__((destructor(200))) void give_all_back(void)
 void rapt_memory_fail_after(int64_t count)
 {
     atomic_store(&fail_after, count);
-    atomic_store(&is_watched, count >= 0 || rapt_forbids());
+    atomic_store(&is_watched, count >= 0 || is_always_watched());
 }
 
 rapt_memory_statistics rapt_memory_get_statistics(void)

@@ -53,9 +53,3 @@ void rapt_release(rapt_tensor *tensor)
     storage_release(tensor->storage);
     header_give(tensor);
 }
-
-bool rapt_is_unique(const rapt_tensor *tensor)
-{
-    return !tensor->storage->is_foreign && atomic_load_explicit(&tensor->references, memory_order_acquire) == 1 &&
-           atomic_load_explicit(&tensor->storage->references, memory_order_acquire) == 1;
-}

@@ -161,10 +161,8 @@ rapt_tensor *rapt_alias_share(const rapt_tensor *tensor, bool keep_link)
     rapt_tensor *alias = header_new("view", tensor->dtype, tensor->rank, tensor->count);
     if (!alias) return NULL;
     look_at(alias, tensor->storage, tensor->data);
-    for (int axis = 0; axis < tensor->rank; axis++) {
-        alias->shape[axis] = tensor->shape[axis];
-        alias->strides[axis] = tensor->strides[axis];
-    }
+    memcpy(alias->shape, tensor->shape, sizeof alias->shape);
+    memcpy(alias->strides, tensor->strides, sizeof alias->strides);
     alias->contiguous = tensor->contiguous;
     if (keep_link && tensor->link) {
         alias->link = tensor->link;

@@ -95,26 +95,36 @@ rapt_tensor *rapt_elementwise(const char *op, const rapt_loops loops, int result
 }
 
 /* Few elements, of one dtype and in one order in all inputs: what the checks above and rapt_map would find out, at a
- * glance. */
-static inline bool are_few_and_alike(int count, rapt_tensor *const *inputs)
+ * glance. If so, operands 1 to `count` are filled in. */
+static inline bool are_few_and_alike(int count, rapt_tensor *const *inputs, char **data, int64_t *strides)
 {
     enum { few = 1024 };
     const rapt_tensor *first = inputs[0];
-    bool alike = first->contiguous && first->count > 0 && first->count <= few;
-    for (int i = 1; i < count && alike; i++)
-        alike = inputs[i]->contiguous && inputs[i]->dtype == first->dtype &&
-                rapt_has_shape(inputs[i], first->rank, first->shape);
-    return alike;
+    if (!first->contiguous || first->count == 0 || first->count > few) return false;
+    for (int i = 0; i < count; i++) {
+        const rapt_tensor *input = inputs[i];
+        if (i > 0 &&
+            !(input->contiguous && input->dtype == first->dtype && rapt_has_shape(input, first->rank, first->shape)))
+            return false;
+        data[i + 1] = input->data;
+        strides[i + 1] = rapt_element_bytes[first->dtype];
+    }
+    return true;
 }
 
 rapt_tensor *rapt_elementwise_call(const rapt_call *call, const rapt_loops loops, int64_t cost)
 {
     const int count = call->count;
     rapt_tensor *const *inputs = call->inputs;
+    char *data[RAPT_MAX_OPERANDS];
+    int64_t strides[RAPT_MAX_OPERANDS];
     rapt_loop *loop = loops[inputs[0]->dtype];
-    if (!loop || !are_few_and_alike(count, inputs))
+    if (!loop || !are_few_and_alike(count, inputs, data, strides))
         return rapt_elementwise(call->op->name, loops, -1, call->options, cost, count, inputs);
     rapt_tensor *output = output_like(call->op->name, inputs[0]->dtype, inputs[0]);
-    if (output) rapt_map_dense(loop, call->options, output, count, (const rapt_tensor *const *)inputs);
+    if (!output) return NULL;
+    data[0] = output->data;
+    strides[0] = strides[1];
+    loop(output->count, data, strides, call->options);
     return output;
 }

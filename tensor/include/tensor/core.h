@@ -173,7 +173,11 @@ rapt_tensor *rapt_field_get(rapt_tensor *const *field);
 void rapt_field_set(rapt_tensor **field, rapt_tensor *tensor);
 
 /* True when nobody else can see the elements: one header, one view. */
-bool rapt_is_unique(const rapt_tensor *tensor);
+static inline bool rapt_is_unique(const rapt_tensor *tensor)
+{
+    return !tensor->storage->is_foreign && atomic_load_explicit(&tensor->references, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&tensor->storage->references, memory_order_acquire) == 1;
+}
 
 /* Gives one share back; true when it was the last. Nobody can add one to the only share, so that one needs no
  * exchange. */
