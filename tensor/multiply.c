@@ -74,7 +74,7 @@ static void run_alone(void *context, int64_t first, int64_t last)
         char *packed = scratch, *chunk = packed + panels * panel * rapt_smaller_of(p.k, RAPT_BLOCK_DEPTH) * w->item;
         for (int64_t block = 0; block < rapt_block_count(p.k); block++) {
             w->kernels->pack_block(&p, block, 0, panels, packed);
-            w->kernels->multiply_block(&p, block, packed, w->near, chunk);
+            w->kernels->multiply_block(&p, block, packed, w->near, chunk, (rapt_ahead){0});
         }
     }
     rapt_scratch_return(&w->scratch, scratch);

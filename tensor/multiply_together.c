@@ -4,6 +4,8 @@
 #include "tensor/memory.h"
 #include "tensor/parallel.h"
 
+#include <rapt/runtime.h>
+
 /* Where a block of k begins in the slab. */
 static char *block_in_slab(const rapt_multiplication *w, int64_t block)
 {
@@ -25,6 +27,17 @@ static void pack_columns_of_slab(void *context, int64_t first, int64_t last)
         w->kernels->pack_block(&w->all.first, block, first, last, block_in_slab(w, block));
 }
 
+/* What this thread probably packs next, after a block of a tile: the next block, or the first one of another tile. */
+static rapt_ahead ahead_of(const rapt_multiplication *w, int64_t tile, int64_t block, bool in_a)
+{
+    const bool is_last = block + 1 == w->last_block;
+    if (is_last) tile += rapt_get_threads();
+    if (tile >= w->row_tiles * w->column_tiles) return (rapt_ahead){0};
+    const rapt_product p = rapt_tile_at(w, tile);
+    block = is_last ? w->first_block : block + 1;
+    return in_a ? rapt_ahead_in_a(&p, block, w->item) : rapt_ahead_in_b(&p, block, w->item);
+}
+
 /* All rows of some columns. */
 static void run_sharing_a(void *context, int64_t first, int64_t last)
 {
@@ -35,7 +48,8 @@ static void run_sharing_a(void *context, int64_t first, int64_t last)
         const int64_t panels = rapt_divide_up(p.n, w->kernels->columns);
         for (int64_t block = w->first_block; block < w->last_block; block++) {
             w->kernels->pack_block(&p, block, 0, panels, packed);
-            w->kernels->multiply_packed(&p, block, block_in_slab(w, block), packed, w->near);
+            w->kernels->multiply_packed(&p, block, block_in_slab(w, block), packed, w->near,
+                                        ahead_of(w, i, block, false));
         }
     }
     rapt_scratch_return(&w->scratch, packed);
@@ -49,7 +63,7 @@ static void run_sharing_b(void *context, int64_t first, int64_t last)
     for (int64_t i = first; i < last; i++) {
         const rapt_product p = rapt_tile_at(w, i);
         for (int64_t block = w->first_block; block < w->last_block; block++)
-            w->kernels->multiply_block(&p, block, block_in_slab(w, block), w->near, chunk);
+            w->kernels->multiply_block(&p, block, block_in_slab(w, block), w->near, chunk, ahead_of(w, i, block, true));
     }
     rapt_scratch_return(&w->scratch, chunk);
 }

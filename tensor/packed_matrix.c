@@ -89,6 +89,7 @@ void rapt_packed_matrix_multiply(const rapt_packed_matrix *packed, int64_t rows,
                       &(rapt_packed_matrix){.dtype = packed->dtype, .matrix = p});
     } else {
         for (int64_t block = 0; block < rapt_block_count(p.k); block++)
-            kernels->multiply_block(&p, block, block_at(packed, block), near_panels * kernels->columns, scratch);
+            kernels->multiply_block(&p, block, block_at(packed, block), near_panels * kernels->columns, scratch,
+                                    (rapt_ahead){0});
     }
 }

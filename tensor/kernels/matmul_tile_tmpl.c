@@ -46,16 +46,16 @@ static inline __attribute__((always_inline)) void half_tile(const int rows, int6
 /* A function for each height and width: `packed` ones read a and b as matmul_pack_tmpl.c lays them down, `strided` ones
  * go down a column of tiles. */
 typedef void packed_tile(int64_t k, const T *a, const T *b, T *out, int64_t out_row, int64_t count, const T *before,
-                         int64_t before_row);
+                         int64_t before_row, lines_ahead *ahead);
 typedef void strided_tile(int64_t tiles, int64_t k, const T *a, int64_t a_row, int64_t a_step, const T *b,
                           int64_t b_row, T *out, int64_t out_row, int64_t count, bool adds);
 
 #define PACKED_TILE(name, rows, vectors, whole)                                                                        \
     static __attribute__((noinline)) void name(int64_t k, const T *a, const T *b, T *out, int64_t out_row,             \
-                                               int64_t count, const T *before, int64_t before_row)                     \
+                                               int64_t count, const T *before, int64_t before_row, lines_ahead *ahead) \
     {                                                                                                                  \
         tile((tile_kind){rows, vectors, true, whole, all_products}, k, a, 1, rows, b, vectors *width, out, out_row,    \
-             count, before, before_row, NULL, true);                                                                   \
+             count, before, before_row, NULL, true, ahead);                                                            \
     }
 #define STRIDED_TILE(name, rows, vectors)                                                                              \
     static __attribute__((noinline)) void name(int64_t tiles, int64_t k, const T *a, int64_t a_row, int64_t a_step,    \
@@ -65,7 +65,7 @@ typedef void strided_tile(int64_t tiles, int64_t k, const T *a, int64_t a_row, i
         bool prefetches = b_row * SIZE >= far_row;                                                                     \
         for (; tiles > 0; tiles--, a += rows * a_row, out += rows * out_row, prefetches = false)                       \
             tile((tile_kind){rows, vectors, false, false, all_products}, k, a, a_row, a_step, b, b_row, out, out_row,  \
-                 count, adds ? out : NULL, out_row, NULL, prefetches);                                                 \
+                 count, adds ? out : NULL, out_row, NULL, prefetches, NULL);                                           \
     }
 #ifdef RAPT_HALF_VECTORS
 #define HALF_TILE(rows)                                                                                                \

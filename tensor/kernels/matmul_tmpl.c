@@ -116,7 +116,7 @@ static void finish(const rapt_product *p)
 
 /* The tile of c where a panel of rows and a panel of columns come together. */
 static inline void multiply_panels(const rapt_product *p, bool adds, bool is_first, int64_t k, int64_t row,
-                                   int64_t height, int64_t column, const T *a, const T *b)
+                                   int64_t height, int64_t column, const T *a, const T *b, lines_ahead *ahead)
 {
     const int64_t count = smaller_of(panel, p->n - column);
     const int64_t stored = p->c_column == 1 ? count : panel_width(count);
@@ -126,11 +126,11 @@ static inline void multiply_panels(const rapt_product *p, bool adds, bool is_fir
         T *c = element_of(p, row, column);
         const bool at_once = biased && p->bias_column == 1;
         const T *bias = (const T *)(const void *)p->bias + (at_once ? row * p->bias_row + column : 0);
-        sum(k, a, b, c, p->c_row, count, at_once ? bias : adds ? c : NULL, at_once ? p->bias_row : p->c_row);
+        sum(k, a, b, c, p->c_row, count, at_once ? bias : adds ? c : NULL, at_once ? p->bias_row : p->c_row, ahead);
         if (at_once) return;
     } else {
         T beside[(tile_rows + lane_width) * panel];
-        sum(k, a, b, beside, panel, stored, NULL, 0);
+        sum(k, a, b, beside, panel, stored, NULL, 0, ahead);
         put_turned(p, row, height, column, count, beside, panel, adds);
     }
     if (biased) add_bias(p, row, height, column, count);
@@ -159,38 +159,73 @@ static void pack_block(const rapt_product *p, int64_t block, int64_t first, int6
                  (T *)to + first * panel * k);
 }
 
-/* The panels of rows from `first` to `last`, which lie at a. */
+/* The lines of what is packed next, spread over so many tiles. */
+static inline lines_ahead spread_lines(rapt_ahead ahead, int64_t tiles, int64_t k)
+{
+    enum { at_once = 4, fewest_terms = 8 }; /* even, as the tile's loop is unrolled */
+    if (ahead.rows == 0) return (lines_ahead){0};
+    const int64_t into = (int64_t)((uintptr_t)ahead.from % line), columns = (into + ahead.bytes + line - 1) / line;
+    const int64_t lines = columns * ahead.rows, times = (lines + tiles * at_once - 1) / (tiles * at_once);
+    int64_t between = (k + 2 * times - 1) / (2 * times) * 2;
+    if (between < fewest_terms) between = fewest_terms;
+    if (!interrupts_tiles) between = k;
+    const int64_t all_times = tiles * ((k + between - 1) / between);
+    return (lines_ahead){.next = ahead.from - into,
+                         .step = ahead.step,
+                         .back = line - ahead.rows * ahead.step,
+                         .rows = ahead.rows,
+                         .each = (lines + all_times - 1) / all_times,
+                         .between = between,
+                         .left = lines};
+}
+
+/* The panels of rows from `first` to `last`, which lie at a; `ahead` is prefetched. */
 static inline void multiply_rows(const rapt_product *p, int64_t block, int64_t first, int64_t last, const T *a,
-                                 const T *b, int64_t near)
+                                 const T *b, int64_t near, rapt_ahead ahead)
 {
     const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
     const int64_t panels = row_panels(p->m), top = panel_start(p->m, panels, first);
     const bool adds = done > 0 || p->accumulate, finishes = p->epilogue && done + k == p->k;
+    lines_ahead lines = spread_lines(ahead, (last - first) * ((p->n + panel - 1) / panel), k);
     for (int64_t left = 0; left < p->n; left += near) {
         const int64_t right = smaller_of(left + near, p->n);
         for (int64_t i = first; i < last; i++) {
             const int64_t row = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - row;
             for (int64_t column = left; column < right; column += panel)
-                multiply_panels(p, adds, done == 0, k, row, height, column, a + (row - top) * k, b + column * k);
+                multiply_panels(p, adds, done == 0, k, row, height, column, a + (row - top) * k, b + column * k,
+                                &lines);
             if (finishes && p->c_column == 1) finish_part(p, row, row + height, left, right);
         }
         if (finishes && p->c_column != 1) finish_part(p, top, panel_start(p->m, panels, last), left, right);
     }
 }
 
-static void multiply_packed(const rapt_product *p, int64_t block, const void *a, const void *b, int64_t near)
+static void multiply_packed(const rapt_product *p, int64_t block, const void *a, const void *b, int64_t near,
+                            rapt_ahead ahead)
 {
-    multiply_rows(p, block, 0, row_panels(p->m), a, b, near);
+    multiply_rows(p, block, 0, row_panels(p->m), a, b, near, ahead);
 }
 
-static void multiply_block(const rapt_product *p, int64_t block, const void *b, int64_t near, void *scratch)
+/* A block of k of the chunk that begins with a panel. */
+static rapt_ahead chunk_ahead(const rapt_product *p, int64_t block, int64_t first)
+{
+    const int64_t panels = row_panels(p->m), row = panel_start(p->m, panels, first);
+    rapt_product chunk = *p;
+    chunk.m = panel_start(p->m, panels, smaller_of(first + chunk_panels, panels)) - row;
+    chunk.a += row * p->a_row * SIZE;
+    return rapt_ahead_in_a(&chunk, block, SIZE);
+}
+
+static void multiply_block(const rapt_product *p, int64_t block, const void *b, int64_t near, void *scratch,
+                           rapt_ahead ahead)
 {
     const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
     const int64_t panels = row_panels(p->m);
     for (int64_t first = 0; first < panels; first += chunk_panels) {
         const int64_t last = smaller_of(first + chunk_panels, panels);
         pack_row_panels(p, first, last, done, k, scratch);
-        multiply_rows(p, block, first, last, scratch, b, near);
+        const rapt_ahead next = last < panels ? chunk_ahead(p, block, last) : ahead;
+        multiply_rows(p, block, first, last, scratch, b, near, next);
     }
 }
 

@@ -78,6 +78,29 @@ typedef struct tile_kind {
     enum tile_terms terms;
 } tile_kind;
 
+/* Lines of an array that is read soon, column of lines by column. They are prefetched while tiles are summed, a few at a
+ * time, or the tile would wait for its own: `each` of them before so many terms. */
+#if defined __AVX__ || defined __aarch64__
+enum { interrupts_tiles = 1 };
+#else
+enum { interrupts_tiles = 0 }; /* its tiles are small, and are slower by a fifteenth with another loop around */
+#endif
+typedef struct lines_ahead {
+    const char *next;
+    int64_t step, back, rows, row; /* bytes to the next row, and from behind the last one to the next column's first */
+    int64_t each, between, left;
+} lines_ahead;
+
+static inline __attribute__((always_inline)) void prefetch_lines(lines_ahead *lines)
+{
+    for (int64_t i = lines->left < lines->each ? lines->left : lines->each; i > 0; i--) {
+        __builtin_prefetch(lines->next, 0, 2);
+        lines->next += lines->step;
+        lines->left--;
+        if (++lines->row == lines->rows) lines->row = 0, lines->next += lines->back;
+    }
+}
+
 /* Adds `k` terms: element (i, t) of a is at i·a_row + t·a_step. Of b nothing is read behind the last vector's first
  * lanes, `rest` of them, unless it is packed or whole. */
 static inline __attribute__((always_inline)) void
@@ -146,7 +169,7 @@ static inline __attribute__((always_inline)) void tile(const tile_kind kind, int
                                                        const int64_t a_row, const int64_t a_step, const T *restrict b,
                                                        const int64_t b_row, T *out, int64_t out_row, int64_t count,
                                                        const T *before, int64_t before_row, const T *factors,
-                                                       bool prefetches)
+                                                       bool prefetches, lines_ahead *ahead)
 {
     tile_sums sums;
     /* a zero that gcc does not see through: it would begin with other code, whose zeros take the register of a sum */
@@ -160,7 +183,16 @@ static inline __attribute__((always_inline)) void tile(const tile_kind kind, int
     if (kind.packed) {
 #pragma GCC unroll 16
         for (int i = 0; i < kind.rows; i++) prefetch(out + i * out_row, kind.vectors * RAPT_VECTOR_BYTES, 1);
-        add_to_tile(kind, true, k, a, a_row, a_step, b, b_row, rest, sums);
+        const int64_t between = ahead->left > 0 ? ahead->between : k;
+        if (!interrupts_tiles) {
+            prefetch_lines(ahead);
+            add_to_tile(kind, true, k, a, a_row, a_step, b, b_row, rest, sums);
+        }
+        for (int64_t t = 0; interrupts_tiles && t < k; t += between) {
+            prefetch_lines(ahead);
+            add_to_tile(kind, true, k - t < between ? k - t : between, a + t * kind.rows, a_row, a_step, b + t * b_row,
+                        b_row, rest, sums);
+        }
     } else { /* not what lies behind the block, which may never be read */
         const int64_t first = prefetches && k > rows_ahead ? k - rows_ahead : 0;
         if (first > 0) add_to_tile(kind, true, first, a, a_row, a_step, b, b_row, rest, sums);

@@ -61,10 +61,10 @@ static void transpose(int64_t rows, int64_t columns, const T *from, int64_t from
         int64_t j = 0;                                                                                                 \
         for (; j + 2 <= vectors; j += 2, b += 2 * width, c += 2 * width)                                               \
             tile((tile_kind){RAPT_TILE_ROWS, 2, false, true, terms}, k, a, a_row, a_step, b, b_row, c, c_row,          \
-                 2 * width, adds ? c : NULL, c_row, scales ? factors : NULL, false);                                   \
+                 2 * width, adds ? c : NULL, c_row, scales ? factors : NULL, false, NULL);                             \
         if (j < vectors)                                                                                               \
             tile((tile_kind){RAPT_TILE_ROWS, 1, false, true, terms}, k, a, a_row, a_step, b, b_row, c, c_row, width,   \
-                 adds ? c : NULL, c_row, scales ? factors : NULL, false);                                              \
+                 adds ? c : NULL, c_row, scales ? factors : NULL, false, NULL);                                        \
     }
 
 PRODUCT(product, all_products, false, false)

@@ -29,6 +29,27 @@ static inline int64_t rapt_block_start(int64_t k, int64_t block)
     return count == 1 ? k * block : k * block / count; /* divisions take long */
 }
 
+/* What is packed next: so many rows of so many bytes that lie `step` bytes apart. It is prefetched meanwhile. */
+typedef struct rapt_ahead {
+    const char *from;
+    int64_t rows, step, bytes;
+} rapt_ahead;
+
+/* A block of k of all rows of a; and of all columns of b. Where neither their rows nor their columns are dense, none. */
+static inline rapt_ahead rapt_ahead_in_a(const rapt_product *p, int64_t block, int64_t item)
+{
+    const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
+    const char *from = p->a + done * p->a_column * item;
+    if (p->a_column == 1) return (rapt_ahead){from, p->m, p->a_row * item, k * item};
+    return (rapt_ahead){from, p->a_row == 1 ? k : 0, p->a_column * item, p->m * item};
+}
+
+static inline rapt_ahead rapt_ahead_in_b(const rapt_product *p, int64_t block, int64_t item)
+{
+    const rapt_product turned = {.m = p->n, .k = p->k, .a = p->b, .a_row = p->b_column, .a_column = p->b_row};
+    return rapt_ahead_in_a(&turned, block, item);
+}
+
 /* Each element of c has the bits that its row of a, its column of b and k give it, whatever m, n and the strides
  * are, and whichever of these functions computes it. Rows of a are packed in panels of up to `rows` each, which are
  * cut evenly; columns of b in panels of `columns`: what is packed of a block of k has m · k elements, and `columns` · k
@@ -43,10 +64,12 @@ typedef struct rapt_matmul_kernels {
     /* One block of k for all rows and columns of the product; `a` and `b` are where their first panels lie. `near`
      * columns, whole panels, stay in the second-level cache. The block 0 sets c or accumulates, the others are
      * added. */
-    void (*multiply_packed)(const rapt_product *product, int64_t block, const void *a, const void *b, int64_t near);
+    void (*multiply_packed)(const rapt_product *product, int64_t block, const void *a, const void *b, int64_t near,
+                            rapt_ahead ahead);
 
     /* The same, but packs a itself, some rows at a time, for which it needs scratch. */
-    void (*multiply_block)(const rapt_product *product, int64_t block, const void *b, int64_t near, void *scratch);
+    void (*multiply_block)(const rapt_product *product, int64_t block, const void *b, int64_t near, void *scratch,
+                           rapt_ahead ahead);
     size_t (*chunk_bytes)(int64_t m, int64_t k); /* of that scratch */
 
     /* All of a product, without scratch: for small ones, and for up to `few_rows` rows. */

@@ -4,7 +4,7 @@
 #define PRODUCT_TILE(rows, vectors, whole, terms)                                                                      \
     tile((tile_kind){rows, vectors, false, whole, terms}, count, left + r * left_row, left_row, left_step, right + c,  \
          right_row, out + r * out_row + c, out_row, smaller_of(columns - c, vectors * width), out + r * out_row + c,   \
-         out_row, factors ? factors + r : NULL, false)
+         out_row, factors ? factors + r : NULL, false, NULL)
 
 /* out[r][c] = factor_r · out[r][c] + Σ_i left[r][i] · right[i][c]; factors NULL: 1. */
 static void product(int64_t rows, int64_t columns, int64_t count, const T *left, int64_t left_row, int64_t left_step,
