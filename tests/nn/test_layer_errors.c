@@ -5,10 +5,12 @@
 #include <rapt/recurrent.h>
 
 #include "../../nn/attention/fused_additive.h"
+#include "../../nn/attention/mask/packed.h"
 #include "../../nn/attention/weighted_sum.h"
 #include "../../nn/recurrence.h"
 #include "../../nn/step_rows.h"
 #include "integers.h"
+#include "nn/fused_dot.h"
 #include "nn/mask.h"
 
 static rapt_tensor *ones(int rank, const int64_t *shape)
@@ -113,6 +115,27 @@ Test(layer_errors, matrices_of_attention)
         rapt_fused_additive(x, ones(RAPT_SHAPE(1, 2, 3)), ones(RAPT_SHAPE(4)), &(rapt_attention_call){.values = x}));
     expect_error(RAPT_ERROR_SHAPE,
                  "queries [1, 2, 4], keys [1, 2, 3], weight [4]; (…, hidden), (…, hidden) and hidden");
+}
+
+/* What is NULL comes of an error before. */
+Test(layer_errors, attention_of_null_is_null)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = ones(RAPT_SHAPE(1, 2, 4)), *weight = ones(RAPT_SHAPE(4));
+    const rapt_resolved_mask mask = {.batch = 1, .heads = 1, .queries = 2, .keys = 2};
+    const rapt_attention_call call = {.values = x, .mask = &mask}, no_values = {.mask = &mask};
+    cr_expect_null(rapt_fused_additive(x, x, weight, &no_values));
+    cr_expect_null(rapt_fused_additive(NULL, x, weight, &call));
+    cr_expect_null(rapt_fused_additive(x, NULL, weight, &call));
+    cr_expect_null(rapt_fused_additive(x, x, NULL, &call));
+    cr_expect_null(rapt_fused_dot(x, x, 1, &no_values));
+    cr_expect_null(rapt_fused_dot(NULL, x, 1, &call));
+    cr_expect_null(rapt_fused_gaussian(x, NULL, &call));
+    cr_expect_null(rapt_pack_pooled(RAPT_MASK(.starts = x), NULL));
+    cr_expect_null(rapt_additive_keys(NULL));
+    cr_expect_null(rapt_weighted_sum(NULL, x));
+    rapt_clear_error();
+    cr_expect_not_null(rapt_fused_additive(x, x, weight, &call), "%s", rapt_error());
 }
 
 Test(layer_errors, packed_sequences)

@@ -308,7 +308,7 @@ static bool check(const rapt_tensor *queries, const rapt_tensor *keys, const rap
 rapt_tensor *rapt_fused_additive(rapt_tensor *queries, rapt_tensor *keys, rapt_tensor *weight,
                                  const rapt_attention_call *call)
 {
-    if (!queries || !keys || !weight || !check(queries, keys, weight, call->values)) return NULL;
+    if (!queries || !keys || !weight || !call->values || !check(queries, keys, weight, call->values)) return NULL;
     if (call->mask->ring && call->dropout > 0)
         return rapt_fail(RAPT_ERROR_UNSUPPORTED, name, "dropout of additive attention goes to no other rank"), NULL;
     rapt_tensor *values = call->values;
