@@ -254,7 +254,7 @@ bool rapt_walk_run(rapt_walk *walk)
 {
     const rapt_scope scope = rapt_scope_begin();
     const rapt_module_place place = rapt_running_place;
-    bool before = rapt_set_recording(walk->create_graph), good = scope >= 0 && (!walk->take || hand_over_roots(walk));
+    bool before = rapt_set_recording(walk->create_graph), good = !walk->take || hand_over_roots(walk);
     while (good && walk->done < walk->order.count) {
         rapt_node *node = walk->order.nodes[walk->done];
         if (is_reached_by_gradient(node)) {

@@ -12,8 +12,8 @@ static rapt_tensor *tensor_of(uintptr_t entry)
     return (rapt_tensor *)(entry & ~kept_bit);
 }
 
-/* The tensors of all open scopes, innermost last (bit 0 set: to be kept once), and where in `owned` each scope
- * begins. */
+/* The tensors of all open scopes, innermost last (bit 0 set: to be kept once), and where in `owned` each scope begins,
+ * of the first `capacity` scopes. One behind these, for which there was no memory, is one with the scope around it. */
 static RAPT_THREAD_LOCAL struct {
     uintptr_t *owned;
     int64_t owned_count, owned_capacity;
@@ -23,14 +23,13 @@ static RAPT_THREAD_LOCAL struct {
 
 static void end_scopes(void);
 
-/* Makes room for one more number in a growing list; false and an error when there is no memory. */
+/* Makes room for item number `count` in a growing list; false when there is no memory. */
 static bool grow(void **list, int64_t count, int64_t *capacity, size_t item)
 {
-    if (count < *capacity) return true;
     int64_t wanted = *capacity ? *capacity * 2 : 64;
+    while (wanted <= count) wanted *= 2;
     void *grown = realloc(*list, (size_t)wanted * item);
-    if (!grown)
-        return rapt_fail(RAPT_ERROR_MEMORY, "scope", "no memory for its list of %lld tensors", (long long)wanted);
+    if (!grown) return false;
     if (!*list) rapt_at_thread_end(RAPT_THREAD_SCOPES, end_scopes);
     *list = grown;
     *capacity = wanted;
@@ -40,11 +39,17 @@ static bool grow(void **list, int64_t count, int64_t *capacity, size_t item)
 /* A scope with so many tensors is most likely a loop's without one. */
 enum { many_tensors = 1 << 17 };
 
+/* The first tensor of the innermost scope, in `owned`; where that was not noted, the end. */
+static int64_t first_of_innermost(void)
+{
+    if (scopes.count == 0) return 0;
+    return scopes.count <= scopes.capacity ? scopes.starts[scopes.count - 1] : scopes.owned_count;
+}
+
 static void look_for_loop(void)
 {
     static atomic_flag was_said = ATOMIC_FLAG_INIT;
-    const int64_t start = scopes.count > 0 ? scopes.starts[scopes.count - 1] : 0;
-    if (scopes.owned_count - start >= many_tensors && !atomic_flag_test_and_set(&was_said))
+    if (scopes.owned_count - first_of_innermost() >= many_tensors && !atomic_flag_test_and_set(&was_said))
         rapt_warn(
             "scope",
             "over 100,000 tensors belong to one scope and live until it ends. If a loop makes them, RAPT_SCOPE; at "
@@ -53,8 +58,11 @@ static void look_for_loop(void)
 
 static __attribute__((noinline)) rapt_tensor *own_after_a_look(rapt_tensor *tensor)
 {
-    if (!grow((void **)&scopes.owned, scopes.owned_count, &scopes.owned_capacity, sizeof *scopes.owned)) {
+    const int64_t count = scopes.owned_count;
+    if (count >= scopes.owned_capacity &&
+        !grow((void **)&scopes.owned, count, &scopes.owned_capacity, sizeof *scopes.owned)) {
         rapt_release(tensor);
+        rapt_fail(RAPT_ERROR_MEMORY, "scope", "no memory for its list of %lld tensors", (long long)count + 1);
         return NULL;
     }
     scopes.owned[scopes.owned_count++] = (uintptr_t)tensor;
@@ -74,25 +82,34 @@ rapt_tensor *rapt_scope_own(rapt_tensor *tensor)
 
 rapt_tensor *rapt_scope_take(rapt_tensor *tensor)
 {
-    const int64_t start = scopes.count > 0 ? scopes.starts[scopes.count - 1] : 0, last = scopes.owned_count - 1;
-    if (last < start || scopes.owned[last] != (uintptr_t)tensor) return rapt_retain(tensor);
+    const int64_t last = scopes.owned_count - 1;
+    if (last < first_of_innermost() || scopes.owned[last] != (uintptr_t)tensor) return rapt_retain(tensor);
     scopes.owned_count = last;
     return tensor;
 }
 
+/* Of the scopes around it that were not noted, what is there already stays with the scope around them. */
+static __attribute__((noinline, cold)) bool make_room(int64_t scope)
+{
+    const int64_t noted = scopes.capacity;
+    if (!grow((void **)&scopes.starts, scope, &scopes.capacity, sizeof *scopes.starts)) return false;
+    for (int64_t i = noted; i < scope; i++) scopes.starts[i] = scopes.owned_count;
+    return true;
+}
+
 rapt_scope rapt_scope_begin(void)
 {
-    if (!grow((void **)&scopes.starts, scopes.count, &scopes.capacity, sizeof *scopes.starts)) return -1;
-    scopes.starts[scopes.count] = scopes.owned_count;
-    return scopes.count++;
+    const int64_t scope = scopes.count++;
+    if (scope < scopes.capacity || make_room(scope)) scopes.starts[scope] = scopes.owned_count;
+    return scope;
 }
 
 /* Drops the innermost scope's tensors, but for the kept ones, which become the enclosing scope's. */
 static void end_innermost(void)
 {
-    int64_t start = scopes.starts[--scopes.count];
-    int64_t end = scopes.owned_count;
+    const int64_t start = first_of_innermost(), end = scopes.owned_count;
     int64_t kept = start;
+    scopes.count--;
     for (int64_t i = start; i < end; i++) {
         uintptr_t entry = scopes.owned[i];
         if (entry & kept_bit)
@@ -110,9 +127,9 @@ void rapt_scope_end(rapt_scope scope)
 
 void rapt_scope_renew(rapt_scope scope)
 {
-    if (scopes.count == scope + 1 && scopes.owned_count == scopes.starts[scope]) return;
+    if (scopes.count == scope + 1 && scopes.owned_count == first_of_innermost()) return;
     rapt_scope_end(scope);
-    scopes.starts[scopes.count++] = scopes.owned_count;
+    rapt_scope_begin();
 }
 
 void rapt_scope_cleanup(rapt_scope *scope)
@@ -124,7 +141,7 @@ rapt_tensor *rapt_keep(rapt_tensor *tensor)
 {
     if (!rapt_check_alive("keep", "the tensor", tensor)) return NULL;
     if (!tensor || scopes.count == 0) return tensor;
-    int64_t start = scopes.starts[scopes.count - 1];
+    const int64_t start = first_of_innermost();
     for (int64_t i = scopes.owned_count - 1; i >= start; i--) {
         if (tensor_of(scopes.owned[i]) != tensor) continue;
         scopes.owned[i] |= kept_bit;
@@ -135,7 +152,7 @@ rapt_tensor *rapt_keep(rapt_tensor *tensor)
 
 static void end_scopes(void)
 {
-    while (scopes.count > 0) end_innermost();
+    rapt_scope_end(0);
     while (scopes.owned_count > 0) rapt_release(tensor_of(scopes.owned[--scopes.owned_count]));
     free(scopes.owned);
     free(scopes.starts);

@@ -13,7 +13,8 @@ RAPT_BEGIN_DECLS
  * it. So is the use of a module, optimizer, loader, average, archive or cache that was freed. */
 typedef int64_t rapt_scope;
 
-/* Opens a scope and returns its mark, or -1 when there is no memory for it. */
+/* Opens a scope and returns its mark. It does not fail: where there is no memory to note where it begins, it is one
+ * with the scope around it, whose end then drops its tensors, too. */
 RAPT_API rapt_scope rapt_scope_begin(void);
 
 /* Ends the scope with that mark and every forgotten one inside it. */
