@@ -85,8 +85,9 @@ static bool parse_dtype(cursor *c, rapt_npy_header *header)
         return rapt_fail(RAPT_ERROR_DTYPE, c->source->reading->op, "%s: the elements are records; numbers expected",
                          c->source->where);
     if (!take_string(c, text)) return false;
+    const bool names_order = text[0] && strchr("<>=|", text[0]);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (!strchr("<>=|", text[0]) || strcmp(text + 1, types[i].name) != 0) continue;
+        if (!names_order || strcmp(text + 1, types[i].name) != 0) continue;
         header->dtype = types[i].dtype;
         const bool has_order = rapt_element_bytes[header->dtype] > 1;
         if (has_order && text[0] == '|') break;

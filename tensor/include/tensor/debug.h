@@ -42,7 +42,31 @@ void rapt_quarantine_add(void *block, size_t capacity);
 /* A block that was kept back long enough, or, with `all`, any; NULL when there is none. */
 void *rapt_quarantine_take(bool all, size_t *capacity);
 
-/* Under AddressSanitizer, if the program has it, nobody may touch memory that is only kept for reuse. */
+/* Under AddressSanitizer, if the program has it, nobody may touch memory that is only kept for reuse. MemorySanitizer,
+ * with which all is compiled or nothing, learns that nobody has set it, kept or taken. */
+#if defined __has_feature
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#define RAPT_MEMORY_SANITIZER
+#endif
+#endif
+
+#ifdef RAPT_MEMORY_SANITIZER
+static inline bool rapt_forbids(void)
+{
+    return true;
+}
+
+static inline void rapt_forbid(const void *memory, size_t bytes)
+{
+    __msan_allocated_memory(memory, bytes);
+}
+
+static inline void rapt_allow(const void *memory, size_t bytes)
+{
+    __msan_allocated_memory(memory, bytes);
+}
+#else
 extern void __asan_poison_memory_region(void const volatile *memory, size_t bytes) __attribute__((weak));
 extern void __asan_unpoison_memory_region(void const volatile *memory, size_t bytes) __attribute__((weak));
 
@@ -60,5 +84,6 @@ static inline void rapt_allow(const void *memory, size_t bytes)
 {
     if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(memory, bytes);
 }
+#endif
 
 #endif
