@@ -7,7 +7,7 @@ folder=${RAPT_TSAN_BUILD:-${1%/}-thread}
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 # Tests with an allocator of their own stand before the sanitizer's, which must be the first; and Python's process is
 # not the sanitizer's.
-left_out='error_memory|error_paths|no_memory|nn_memory|optim_memory|safetensors_memory|python'
+left_out='error_memory|error_paths|every_constructor|no_memory|nn_memory|optim_memory|safetensors_memory|ring|python'
 [ -f "$folder/build.ninja" ] ||
     meson setup "$folder" "$root" -Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false -Dexamples=false \
         -Dtest_runner=plain >&2
