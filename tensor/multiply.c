@@ -123,7 +123,8 @@ static void multiply_directly(rapt_multiplication *w, int64_t count)
     const int64_t rows = rapt_divide_up(p->m, w->row_tiles), columns = rapt_divide_up(p->n, w->column_tiles);
     const int64_t tasks = count * w->row_tiles * w->column_tiles;
     const int64_t pieces = rapt_divide_up(tasks, grain_of(rows, columns, p->k));
-    rapt_parallel(tasks, rapt_divide_up(tasks, pieces), run_directly, w);
+    /* neighbours on one thread, which prefetches what comes next */
+    rapt_parallel_evenly(tasks, rapt_divide_up(tasks, pieces), run_directly, w);
 }
 
 /* Packing a takes as long as the few columns that would use it. */

@@ -27,7 +27,10 @@
         }                                                                                                              \
     }
 
-/* All outputs at once, four elements of each in a pass over the accumulators. */
+enum { elements_ahead = 16 };
+
+/* All outputs at once, four elements of each in a pass over the accumulators. What a later pass reads is prefetched: a
+ * pass is too short, and the elements are too far apart, for the processor to see it come. */
 #define FOLD_COLUMNS(function, T, A, step)                                                                             \
     static inline A function##_step(A m, T a, A c)                                                                     \
     {                                                                                                                  \
@@ -35,23 +38,36 @@
         return step;                                                                                                   \
     }                                                                                                                  \
                                                                                                                        \
+    static inline __attribute__((always_inline)) void function##_four(const int64_t outputs, int64_t stride,           \
+                                                                      const char *in, A *result, const A *center)      \
+    {                                                                                                                  \
+        const T *a = (const T *)(const void *)in, *b = (const T *)(const void *)(in + stride);                         \
+        const T *d = (const T *)(const void *)(in + 2 * stride), *e = (const T *)(const void *)(in + 3 * stride);      \
+        RAPT_SIMD for (int64_t j = 0; j < outputs; j++)                                                                \
+        {                                                                                                              \
+            const A c = center[j], first = function##_step(result[j], a[j], c);                                        \
+            const A third = function##_step(function##_step(first, b[j], c), d[j], c);                                 \
+            result[j] = function##_step(third, e[j], c);                                                               \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
     static void function##_columns(int64_t outputs, int64_t output_stride, int64_t count, int64_t stride,              \
                                    const char *in, void *accumulators, const void *centers)                            \
     {                                                                                                                  \
+        enum { line = 64 / sizeof(T) };                                                                                \
         A *result = accumulators;                                                                                      \
         const A *center = centers ? centers : accumulators;                                                            \
         int64_t i = 0;                                                                                                 \
         if (output_stride == sizeof(T)) {                                                                              \
             for (; i + 4 <= count; i += 4, in += 4 * stride) {                                                         \
-                const T *a = (const T *)(const void *)in, *b = (const T *)(const void *)(in + stride);                 \
-                const T *d = (const T *)(const void *)(in + 2 * stride);                                               \
-                const T *e = (const T *)(const void *)(in + 3 * stride);                                               \
-                RAPT_SIMD for (int64_t j = 0; j < outputs; j++)                                                        \
-                {                                                                                                      \
-                    const A c = center[j], first = function##_step(result[j], a[j], c);                                \
-                    const A third = function##_step(function##_step(first, b[j], c), d[j], c);                         \
-                    result[j] = function##_step(third, e[j], c);                                                       \
+                const int64_t ahead = i + 4 + elements_ahead <= count ? elements_ahead * stride : 0;                   \
+                int64_t j = 0;                                                                                         \
+                for (; j + line <= outputs; j += line) {                                                               \
+                    const char *const at = in + j * (int64_t)sizeof(T);                                                \
+                    for (int k = 0; k < 4; k++) __builtin_prefetch(at + ahead + k * stride, 0, 2);                     \
+                    function##_four(line, stride, at, result + j, center + j);                                         \
                 }                                                                                                      \
+                function##_four(outputs - j, stride, in + j * (int64_t)sizeof(T), result + j, center + j);             \
             }                                                                                                          \
             for (; i < count; i++, in += stride) {                                                                     \
                 const T *a = (const T *)(const void *)in;                                                              \
