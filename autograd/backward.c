@@ -1,6 +1,7 @@
 /* backward and gradients: where a walk starts and what becomes of what it finds. */
 #include <rapt/graph.h>
 
+#include "autograd/meeting.h"
 #include "autograd/observe.h"
 #include "node.h"
 #include "tensor/debug.h"
@@ -51,6 +52,52 @@ static bool start(rapt_walk *walk, int count, rapt_tensor *const *roots, rapt_te
     return true;
 }
 
+/* --- the end of a walk that goes across processes --- */
+
+RAPT_THREAD_LOCAL int64_t rapt_failed_meetings;
+
+static rapt_meet *_Atomic meet_others;
+
+void rapt_result_meets(rapt_tensor *result, rapt_meet *meet, void *others)
+{
+    if (!result || !result->link) return;
+    atomic_store_explicit(&meet_others, meet, memory_order_relaxed);
+    rapt_node_of(result)->meets = true;
+    rapt_node_of(result)->others = others;
+}
+
+typedef struct ending {
+    const rapt_walk *walk;
+    int count;
+    rapt_tensor *const *roots;
+    int64_t failed_meetings; /* before it began */
+} ending;
+
+/* Whom the walk comes to next, or in the end. */
+static void *others_of(const ending *e, bool good)
+{
+    const rapt_node_list *order = &e->walk->order;
+    for (int64_t i = e->walk->done; !good && i < order->count; i++)
+        if (order->nodes[i]->meets) return order->nodes[i]->others;
+    for (int i = 0; e->roots && i < e->count; i++) {
+        const rapt_tensor *root = e->roots[i];
+        if (!rapt_check_alive(e->walk->op, "the root", root) || !root || !root->link) continue;
+        if (rapt_node_of(root)->others) return rapt_node_of(root)->others;
+    }
+    return NULL;
+}
+
+/* Where a meeting failed already, all know. A walk inside another one ends with that. */
+static bool agree(void *context, bool good)
+{
+    const ending *e = context;
+    void *others = others_of(e, good);
+    if (!others || e->failed_meetings < rapt_failed_meetings || rapt_walk_is_under_way()) return good;
+    return atomic_load_explicit(&meet_others, memory_order_relaxed)(others, e->walk->op, good);
+}
+
+/* --- the calls --- */
+
 static rapt_walk walk_with(const char *op, int flags)
 {
     return (rapt_walk){
@@ -64,8 +111,9 @@ static bool go_backward(rapt_walk *walk, int count, rapt_tensor *const *roots, r
 {
     RAPT_REGION(RAPT_DOING_WALK, walk->op);
     RAPT_SCOPE;
-    bool good = reach(walk, count, roots, gradients) && start(walk, count, roots, gradients) && rapt_walk_run(walk) &&
-                rapt_leaves_add(&walk->places, walk->create_graph);
+    ending e = {walk, count, roots, rapt_failed_meetings};
+    bool good = reach(walk, count, roots, gradients) && start(walk, count, roots, gradients) && rapt_walk_run(walk);
+    good = good ? rapt_leaves_add(&walk->places, walk->create_graph, agree, &e) : agree(&e, false);
     rapt_walk_end(walk);
     return good;
 }
@@ -110,16 +158,23 @@ static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
     return true;
 }
 
-/* Hands the gradients to the caller; an input named twice gets the same tensor twice. */
-static void take_requested(rapt_walk *walk, int count, rapt_tensor *const *inputs, rapt_tensor **results)
+/* Hands the gradients to the caller; an input named twice gets the same tensor twice. False after an error (no
+ * memory). */
+static bool take_requested(rapt_walk *walk, int count, rapt_tensor *const *inputs, rapt_tensor **results)
 {
     for (int i = 0; i < count; i++) {
         if (!inputs[i]->link) continue;
         const int64_t index = rapt_places_find(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output);
         rapt_place *place = &walk->places.list[index];
-        results[i] = place->input == i ? rapt_scope_own(place->gradient) : results[place->input];
-        if (place->input == i) place->gradient = NULL;
+        if (place->input != i || !place->gradient) {
+            results[i] = results[place->input];
+            continue;
+        }
+        results[i] = rapt_scope_own(place->gradient);
+        place->gradient = NULL;
+        if (!results[i]) return false;
     }
+    return true;
 }
 
 bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients,
@@ -129,11 +184,13 @@ bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, ra
     rapt_walk walk = walk_with(op, flags);
     if (input_count > 0 && (!inputs || !results)) return rapt_fail_null(walk.op, inputs ? "results" : "inputs");
     for (int i = 0; i < input_count; i++) results[i] = NULL;
+    ending e = {&walk, count, roots, rapt_failed_meetings};
     rapt_scope scope = rapt_scope_begin();
     bool good = request(&walk, input_count, inputs) && reach(&walk, count, roots, gradients) &&
                 start(&walk, count, roots, gradients) && rapt_walk_run(&walk);
     rapt_scope_end(scope);
-    if (good) take_requested(&walk, input_count, inputs, results);
+    good = agree(&e, good && take_requested(&walk, input_count, inputs, results));
+    for (int i = 0; i < input_count && !good; i++) results[i] = NULL;
     rapt_walk_end(&walk);
     return good;
 }

@@ -131,7 +131,7 @@ static rapt_tensor *join(rapt_tensor *before, rapt_tensor *arrived, bool create_
     return sum;
 }
 
-bool rapt_leaves_add(rapt_places *places, bool create_graph)
+bool rapt_leaves_add(rapt_places *places, bool create_graph, bool (*agree)(void *context, bool good), void *context)
 {
     bool before = rapt_set_recording(create_graph), good = true;
     gradients_lock_take();
@@ -142,6 +142,7 @@ bool rapt_leaves_add(rapt_places *places, bool create_graph)
         if (sum) place->gradient = sum;
         good = sum != NULL;
     }
+    good = agree(context, good);
     for (int64_t i = 0; i < places->count && good; i++) {
         rapt_place *place = &places->list[i];
         if (!place->gradient || !place->node->leaf_header) continue;

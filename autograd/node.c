@@ -47,7 +47,8 @@ rapt_node *rapt_node_new(const rapt_op *op, int edges, int saved, int outputs, s
     node->edge_count = edges;
     node->saved_count = (uint8_t)saved;
     node->output_count = outputs;
-    node->used = node->requested = node->held = false;
+    node->used = node->requested = node->held = node->meets = false;
+    node->others = NULL;
     atomic_init(&node->walk, NULL);
     node->options = block + options_at;
     node->saved = (rapt_saved_tensor *)(void *)(block + saved_at);
@@ -75,6 +76,7 @@ void rapt_node_connect(rapt_node *node, int input, const rapt_tensor *tensor)
 void rapt_node_connect_to(rapt_node *node, int input, rapt_node *maker, int output)
 {
     node->edges[input] = (rapt_edge){rapt_node_retain(maker), output};
+    if (maker->others) node->others = maker->others;
     if (maker->sequence >= node->sequence) node->sequence = last_sequence = maker->sequence + 1;
 }
 

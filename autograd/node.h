@@ -42,6 +42,8 @@ struct rapt_node {
     bool used;       /* backward has freed what it needs */
     bool requested;  /* a gradient of an output is to be kept by the walk that has claimed the node */
     bool held;       /* that walk has a share of the node */
+    bool meets;      /* the op, or the segment, itself goes across processes; else one before it does, or none */
+    void *others;    /* who wait for it then (autograd/meeting.h); NULL: nobody */
     rapt_node *next; /* in the worklist of nodes to be freed */
     size_t capacity;
     const char *path; /* of the module that recorded it, or NULL */

@@ -42,8 +42,9 @@ static inline rapt_tensor **rapt_places_sum(const rapt_places *places, rapt_node
                                           : &places->list[rapt_places_find(places, node, output)].gradient;
 }
 
-/* Adds the gradients to those of the leaves: to all of them, or after an error (false, no memory) to none. */
-bool rapt_leaves_add(rapt_places *places, bool create_graph);
+/* Adds the gradients to those of the leaves: to all of them, or after an error (false, no memory) to none. Whether all
+ * goes well is known, and told to `agree`, before the first is changed, and what that returns counts. */
+bool rapt_leaves_add(rapt_places *places, bool create_graph, bool (*agree)(void *context, bool good), void *context);
 
 /* Gives up all places and their gradients. */
 void rapt_places_end(rapt_places *places);

@@ -104,8 +104,9 @@ static bool share_inputs(rapt_segment *s, rapt_tensor *const *inputs)
 
 static const rapt_op op = {.name = name, .vjp = rapt_segment_vjp};
 
-/* A node whose edges lead to where the function's graph ends; NULL after an error. */
-static rapt_node *node_new(rapt_tensor *owner, const rapt_places *sources)
+/* A node whose edges lead to where the function's graph ends, and for which wait who did for that of the outputs; NULL
+ * after an error. */
+static rapt_node *node_new(rapt_tensor *owner, const rapt_places *sources, rapt_tensor *const *outputs)
 {
     rapt_segment *s = (rapt_segment *)(void *)owner->data;
     rapt_node *node = rapt_node_new(&op, (int)sources->count, 1, s->output_count, sizeof s);
@@ -114,6 +115,11 @@ static rapt_node *node_new(rapt_tensor *owner, const rapt_places *sources)
     node->saved[0] = (rapt_saved_tensor){.tensor = rapt_retain(owner), .version = rapt_version_of(owner), .output = -1};
     for (int64_t i = 0; i < sources->count; i++)
         rapt_node_connect_to(node, (int)i, sources->list[i].node, sources->list[i].output);
+    for (int k = 0; k < s->output_count; k++) {
+        void *others = outputs[k]->link ? rapt_node_of(outputs[k])->others : NULL;
+        if (others) node->others = others;
+        node->meets = node->meets || others;
+    }
     return node;
 }
 
@@ -132,7 +138,8 @@ static bool summarize(rapt_tensor *owner, uint64_t before, rapt_tensor *const *i
     }
     if (good && any)
         good = rapt_walk_reach(&walk) && rapt_segment_digest(s, outputs, &s->digest) && share_inputs(s, inputs) &&
-               keep_storages(s, &storages, inputs, outputs, &walk.order) && (*node = node_new(owner, &walk.places));
+               keep_storages(s, &storages, inputs, outputs, &walk.order) &&
+               (*node = node_new(owner, &walk.places, outputs));
     rapt_pointer_set_free(&storages);
     rapt_walk_end(&walk);
     return good;

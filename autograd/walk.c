@@ -250,8 +250,16 @@ static bool hand_over_roots(const rapt_walk *walk)
     return good;
 }
 
+static RAPT_THREAD_LOCAL int under_way; /* walks, inside each other */
+
+bool rapt_walk_is_under_way(void)
+{
+    return under_way > 0;
+}
+
 bool rapt_walk_run(rapt_walk *walk)
 {
+    under_way++;
     const rapt_scope scope = rapt_scope_begin();
     const rapt_module_place place = rapt_running_place;
     bool before = rapt_set_recording(walk->create_graph), good = !walk->take || hand_over_roots(walk);
@@ -274,6 +282,7 @@ bool rapt_walk_run(rapt_walk *walk)
     }
     rapt_set_recording(before);
     rapt_scope_end(scope);
+    under_way--;
     return good;
 }
 

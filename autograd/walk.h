@@ -60,6 +60,9 @@ bool rapt_walk_visit(rapt_walk *walk, rapt_node *node);
 /* Visits the nodes in order. Gradients of leaves and of requested outputs are then in their places. */
 bool rapt_walk_run(rapt_walk *walk);
 
+/* Does this thread visit a node at this moment? */
+bool rapt_walk_is_under_way(void);
+
 /* Gives up what the walk holds and claims. */
 void rapt_walk_end(rapt_walk *walk);
 

@@ -104,7 +104,8 @@ RAPT_API bool rapt_data_parallel_load(rapt_data_parallel *parallel, const char *
 /* A ring of a communicator's ranks, which share sequences of so many keys: for rapt_attention_set_ring, whose comment,
  * and rapt/ring.h, say who has what. Called by all ranks, as is all attention that uses it, forward and backward, on
  * the thread that initialized MPI. The communicator is copied. What fails on one rank, or shapes that differ between
- * ranks, are an error on all; a rank that gives up between two calls must end the program, as above. NULL after an
+ * ranks, are an error on all, and so is what fails in a model's forward, or in a backward pass, outside of attention; a
+ * rank that gives up between two of these calls must end the program, as above. NULL after an
  * error. Free it with rapt_mpi_ring_free, after the graphs in which it is used and before MPI_Finalize. */
 RAPT_API rapt_ring *rapt_mpi_ring_new(MPI_Comm communicator, int64_t length);
 RAPT_API void rapt_mpi_ring_free(rapt_ring *ring);

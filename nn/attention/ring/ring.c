@@ -1,6 +1,7 @@
 /* Which rows of a sequence a rank has, and what a mask says of them. */
 #include "ring.h"
 
+#include "autograd/meeting.h"
 #include "nn/padding.h"
 
 static int64_t begin_of(const rapt_ring *ring, int64_t block)
@@ -58,8 +59,13 @@ bool rapt_ring_agree(rapt_ring *ring, const char *op, bool good, const char *tex
 {
     ring->meetings++;
     good = ring->agree(ring, op, good, text);
-    if (!good) ring->failures++;
+    if (!good) ring->failures++, rapt_failed_meetings++;
     return good;
+}
+
+bool rapt_ring_meet(void *ring, const char *op, bool good)
+{
+    return rapt_ring_agree(ring, op, good, NULL);
 }
 
 void rapt_ring_tell(rapt_ring *ring, const char *op, bool failed, int64_t before)

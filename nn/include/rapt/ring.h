@@ -21,8 +21,9 @@ struct rapt_ring {
     int64_t meetings; /* how often `agree` was called by attention and models, */
     int64_t failures; /* and how often there was an error then */
     /* Are all ranks well, and is the text the same on all? If not it is an error on all ranks, which names the first
-     * one at fault. text NULL: there is none. It is called at the start and at the end of forward and backward, at the
-     * end of a model's forward, and by a rank that fails before. */
+     * one at fault. text NULL: there is none. It is called at the start and at the end of attention's forward and
+     * backward, at the end of a model's forward, at the end of a backward pass that came through attention, and by a
+     * rank that fails before one of these. */
     bool (*agree)(rapt_ring *ring, const char *op, bool good, const char *text);
     /* Begins to send `count` bytes to rank + 1, or to receive as many as it sends from rank − 1, modulo ranks. A
      * channel has one of each at a time. */
