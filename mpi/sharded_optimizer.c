@@ -91,12 +91,17 @@ static bool spread_values(rapt_data_parallel *p)
     return good;
 }
 
-/* Another rank may have failed when this one's pieces have had their step. */
-static void give_up_step(const rapt_data_parallel *p)
+/* All of the step that takes memory, before anything is changed. */
+static bool prepare_step(rapt_data_parallel *p, const char *op, double *norm)
+{
+    return give_pieces_gradients(p, op) && rapt_optimizer_prepare(p->sharded) &&
+           rapt_clip_gradient_norm(p->sharded, INFINITY, norm) && rapt_numbers_of_parameters(p, 0, p->bucket_count);
+}
+
+static void end_step(const rapt_data_parallel *p)
 {
     rapt_numbers_free(p, 0, p->bucket_count);
     rapt_optimizer_clear_gradients(p->sharded);
-    rapt_take_pieces(p);
 }
 
 bool rapt_data_parallel_step(rapt_data_parallel *p, double limit, double *norm)
@@ -107,15 +112,13 @@ bool rapt_data_parallel_step(rapt_data_parallel *p, double limit, double *norm)
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
     if (!p->sharded) return rapt_fail(RAPT_ERROR_VALUE, op, "rapt_data_parallel_shard expected before it");
     bool good = limit > 0 || rapt_fail(RAPT_ERROR_VALUE, op, "the limit is %g; a number above 0 expected", limit);
-    good = good && give_pieces_gradients(p, op) && rapt_clip_gradient_norm(p->sharded, INFINITY, &own);
-    if (!rapt_ranks_agree(p, op, good, &mark, 1)) return rapt_optimizer_clear_gradients(p->sharded), false;
+    if (!rapt_ranks_agree(p, op, good && prepare_step(p, op, &own), &mark, 1)) return end_step(p), false;
     const double length = norm_of_all(p, op, own);
-    good = length >= 0 && (length <= limit || scale_gradients(p, limit / length)) &&
-           rapt_numbers_of_parameters(p, 0, p->bucket_count) && rapt_optimizer_step(p->sharded);
+    good = length >= 0 && (length <= limit || scale_gradients(p, limit / length)) && rapt_optimizer_step(p->sharded);
     good = rapt_ranks_agree(p, op, good, &mark, 1);
-    if (!good) give_up_step(p);
+    if (!good) rapt_take_pieces(p); /* a kind that takes memory in its step: other ranks had it */
     good = good && rapt_ranks_agree(p, op, spread_values(p), &mark, 1);
-    rapt_numbers_free(p, 0, p->bucket_count);
+    end_step(p);
     if (good && norm) *norm = length;
     return good;
 }

@@ -138,15 +138,31 @@ static void warn_of_missing(const rapt_optimizer *optimizer)
                   missing, trained, used, names, named < missing ? " and others" : "");
 }
 
+/* What does not depend on the step's numbers. */
+static bool make_ready(const rapt_optimizer *optimizer, rapt_slot *slot)
+{
+    return !takes_part(optimizer, slot) || (make_states(optimizer, slot) && rapt_own_gradient(slot->parameter) &&
+                                            rapt_check_writable(optimizer->kind->name, slot->parameter));
+}
+
+bool rapt_optimizer_prepare(rapt_optimizer *optimizer)
+{
+    const char *op = "optimizer_prepare";
+    if (!optimizer) return rapt_fail_null(op, "optimizer");
+    if (rapt_was_freed(op, optimizer)) return false;
+    RAPT_REGION(RAPT_DOING_STEP, optimizer->kind->name);
+    RAPT_NO_GRADIENT;
+    for (int i = 0; i < optimizer->count; i++)
+        if (!make_ready(optimizer, &optimizer->slots[i])) return false;
+    return true;
+}
+
 /* Everything of a parameter's step that can fail. */
 static bool prepare(const rapt_optimizer *optimizer, rapt_slot *slot)
 {
     slot->prepared = (rapt_prepared){.keep = 1};
-    if (!takes_part(optimizer, slot)) return true;
-    if (!make_states(optimizer, slot) || !rapt_own_gradient(slot->parameter) ||
-        !rapt_check_writable(optimizer->kind->name, slot->parameter))
-        return false;
-    if (!optimizer->kind->prepare) return true;
+    if (!make_ready(optimizer, slot)) return false;
+    if (!takes_part(optimizer, slot) || !optimizer->kind->prepare) return true;
     const rapt_update update = update_of(optimizer, slot, 1);
     return optimizer->kind->prepare(optimizer, &update, &slot->prepared);
 }

@@ -88,7 +88,7 @@ p transformer_new p; t transformer_forward pttppp
 p gpt_new p; t gpt_forward ptp; t gpt_loss pttp; p gpt_cache_new p; v gpt_cache_free p; t generate ptp
 p fields_of zp; p multi_head_attention_new p; t multi_head_attention_forward ptttpp
 d optimizer_get_learning_rate p; b optimizer_set_learning_rate pd; l optimizer_get_steps p; b clip_gradient_norm pdp
-b optimizer_step_clipped pdp
+b optimizer_step_clipped pdp; b optimizer_prepare p
 """
 
 # Ops and constructors that give one tensor: NAME PARAMETER:KIND[=DEFAULT] ...

@@ -186,16 +186,16 @@ static void weights_are_those_of_whole_gradients(void)
 
 /* --- what goes wrong --- */
 
-/* Wherever one rank's memory ends, all have the error, no weight has changed, and the next step is as if nothing had
- * happened. */
+/* Wherever one rank's memory ends, in the first step of Adam too, which makes its state, all have the error, and on no
+ * rank a weight or the state has changed: the next step is as if nothing had happened. */
 static void steps_without_memory_are_errors_everywhere(int own_parts)
 {
     const double begin = live();
     odd *m = make_odd(), *undisturbed = make_odd();
-    rapt_optimizer *sgd = rapt_sgd_new(NULL, NULL), *other = rapt_sgd_new(NULL, NULL);
-    rapt_data_parallel *parallel = join(m, sgd, own_parts, true), *second = join(undisturbed, other, own_parts, true);
+    rapt_optimizer *adam = rapt_adam_new(NULL, NULL), *other = rapt_adam_new(NULL, NULL);
+    rapt_data_parallel *parallel = join(m, adam, own_parts, true), *second = join(undisturbed, other, own_parts, true);
     int errors = 0;
-    for (int way = 0; way < 2; way++) { /* in backward and finish, and in the step */
+    for (int way = 1; way >= 0; way--) { /* in the step, and in backward and finish */
         bool good = false;
         for (int call = 1; !good && call < 1000; call++) {
             const uint64_t before = hash_of(&m->module, 0);
@@ -207,6 +207,7 @@ static void steps_without_memory_are_errors_everywhere(int own_parts)
             if (!good) {
                 expect_error(rank == ranks - 1 ? RAPT_ERROR_MEMORY : RAPT_ERROR_RANK, "no memory");
                 expect(hash_of(&m->module, 0) == before, "way %d, call %d: weights have changed", way, call);
+                expect(rapt_optimizer_get_steps(adam) == 1 - way, "way %d, call %d: a step ahead", way, call);
                 errors++;
             }
             expect(call < 999, "no end");
@@ -218,7 +219,7 @@ static void steps_without_memory_are_errors_everywhere(int own_parts)
     expect(errors > 4, "only %d errors", errors);
     rapt_data_parallel_free(parallel);
     rapt_data_parallel_free(second);
-    rapt_optimizer_free(sgd);
+    rapt_optimizer_free(adam);
     rapt_optimizer_free(other);
     rapt_module_free(&m->module);
     rapt_module_free(&undisturbed->module);

@@ -75,6 +75,41 @@ OPTIMIZER(lion, rapt_lion_new(&linear->module, NULL))
 OPTIMIZER(adafactor, rapt_adafactor_new(&linear->module, NULL))
 OPTIMIZER(muon, rapt_muon_new(&linear->module, NULL))
 
+/* A step that was prepared takes no memory: the first one, which has a state to make. */
+Test(optim_memory, what_was_prepared_needs_none)
+{
+    RAPT_SCOPE;
+    rapt_optimizer *const optimizers[] = {rapt_sgd_new(&linear->module, &(rapt_sgd_config){.momentum = 0.9}),
+                                          rapt_adam_new(&linear->module, NULL), rapt_lion_new(&linear->module, NULL),
+                                          rapt_rmsprop_new(&linear->module, &(rapt_rmsprop_config){.centered = true})};
+    for (int i = 0; i < 4; i++) {
+        cr_assert(learns() && rapt_optimizer_prepare(optimizers[i]), "%s", rapt_error());
+        cr_expect_eq(rapt_optimizer_get_steps(optimizers[i]), 0);
+        cr_expect(rapt_gradient(linear->weight));
+        rapt_memory_fail_after(0);
+        fail_malloc(0, true);
+        const bool stepped = rapt_optimizer_step(optimizers[i]);
+        rapt_memory_fail_after(-1);
+        fail_malloc(-1, false);
+        cr_expect(stepped, "optimizer %d: %s", i, rapt_error());
+        rapt_optimizer_free(optimizers[i]);
+    }
+}
+
+static bool prepares(void)
+{
+    rapt_optimizer *adam = rapt_adam_new(&linear->module, NULL);
+    const bool good = adam && learns() && rapt_optimizer_prepare(adam);
+    rapt_optimizer_free(adam);
+    rapt_module_clear_gradients(&linear->module);
+    return good;
+}
+
+Test(optim_memory, preparing)
+{
+    try_all_failures("prepare", prepares);
+}
+
 static bool steps_muon_in_part(void)
 {
     rapt_optimizer *muon = rapt_muon_new(&linear->module, NULL);

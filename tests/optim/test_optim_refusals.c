@@ -57,6 +57,7 @@ Test(optim_refusals, optimizers)
     BAD_VALUE(rapt_optimizer_group(sgd, "nothing", &group),
               "optimizer_group: no name of the 2 parameters matches 'nothing'");
     NULL_IN(rapt_optimizer_step(NULL), "optimizer_step: optimizer is NULL");
+    NULL_IN(rapt_optimizer_prepare(NULL), "optimizer_prepare: optimizer is NULL");
     NOT_A_NUMBER(rapt_optimizer_get_learning_rate(NULL), "optimizer is NULL");
     NULL_IN(rapt_optimizer_set_learning_rate(NULL, 1), "optimizer_set_learning_rate: optimizer is NULL");
     BAD_VALUE(rapt_optimizer_set_learning_rate(sgd, -1),

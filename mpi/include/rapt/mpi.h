@@ -79,8 +79,8 @@ RAPT_API bool rapt_data_parallel_shard(rapt_data_parallel *parallel, rapt_optimi
 
 /* Behind rapt_data_parallel_finish: clips by the norm of all gradients, which goes to *norm unless that is NULL, steps
  * the pieces, and gives all ranks the new values. The limit is above 0; INFINITY does not clip. False after an error;
- * where that is of the step itself (no memory, a norm that is not finite), no parameter was changed, but what the
- * optimizer keeps may be a step ahead on ranks that had the memory. */
+ * where that is of the step itself (no memory, a norm that is not finite), neither a parameter nor what the optimizer
+ * keeps was changed on any rank, and the gradients are gone. */
 RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit, double *norm);
 
 /* Writes a run as rapt_checkpoint_save does, by all ranks. To a path that ends in ".safetensors.index.json" each rank
@@ -105,8 +105,8 @@ RAPT_API bool rapt_data_parallel_load(rapt_data_parallel *parallel, const char *
  * and rapt/ring.h, say who has what. Called by all ranks, as is all attention that uses it, forward and backward, on
  * the thread that initialized MPI. The communicator is copied. What fails on one rank, or shapes that differ between
  * ranks, are an error on all, and so is what fails in a model's forward, or in a backward pass, outside of attention; a
- * rank that gives up between two of these calls must end the program, as above. NULL after an
- * error. Free it with rapt_mpi_ring_free, after the graphs in which it is used and before MPI_Finalize. */
+ * rank that gives up between two of these calls must end the program, as above. NULL after an error. Free it with
+ * rapt_mpi_ring_free, after the graphs in which it is used and before MPI_Finalize. */
 RAPT_API rapt_ring *rapt_mpi_ring_new(MPI_Comm communicator, int64_t length);
 RAPT_API void rapt_mpi_ring_free(rapt_ring *ring);
 

@@ -129,6 +129,11 @@ RAPT_API bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *patter
  * changed. The first step of all warns (rapt_on_warning) of parameters that have no gradient, and names them. */
 RAPT_API bool rapt_optimizer_step(rapt_optimizer *optimizer);
 
+/* Makes what the next step keeps of the parameters that have a gradient, so that the step, of any kind but Muon and
+ * Adafactor, does not fail for want of memory: for who must know that before others take theirs. Nothing else changes.
+ * False after an error. */
+RAPT_API bool rapt_optimizer_prepare(rapt_optimizer *optimizer);
+
 /* Drops the gradients without a step. */
 RAPT_API void rapt_optimizer_clear_gradients(rapt_optimizer *optimizer);
 
