@@ -16,16 +16,45 @@ static const struct command_option *rows(const struct command_line *line)
     return line->options ? line->options : &none;
 }
 
+/* Does another process speak for this one? mpirun of OpenMPI, of MPICH and others tell each its number. */
+static bool is_silent(void)
+{
+    static const char *const numbers[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        const char *number = getenv(numbers[i]);
+        if (number) return strcmp(number, "0") != 0;
+    }
+    return false;
+}
+
+static int complain(const char *program, const char *format, va_list arguments, const char *end)
+{
+    if (is_silent()) return COMMAND_LINE_HELP;
+    fprintf(stderr, "%s: ", program);
+    vfprintf(stderr, format, arguments);
+    fputs(end, stderr);
+    return COMMAND_LINE_WRONG;
+}
+
+int command_line_wrong(const char *program, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int status = complain(program, format, arguments, "\n");
+    va_end(arguments);
+    return status;
+}
+
 static bool wrong(const struct command_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static bool wrong(const struct command_line *line, const char *format, ...)
 {
-    fprintf(stderr, "%s: ", line->program);
+    char end[128];
     va_list arguments;
+    snprintf(end, sizeof end, " (%s --help lists all options)\n", line->program);
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    complain(line->program, format, arguments, end);
     va_end(arguments);
-    fprintf(stderr, " (%s --help lists all options)\n", line->program);
     return false;
 }
 
@@ -215,11 +244,11 @@ enum command_line_result command_line_parse(const struct command_line *line, int
     program_name = line->program;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0) continue;
-        command_line_help(line, stdout);
+        if (!is_silent()) command_line_help(line, stdout);
         return COMMAND_LINE_HELP;
     }
     for (int i = 1; i < argc; i++)
-        if (!take(line, argc, argv, &i)) return COMMAND_LINE_WRONG;
+        if (!take(line, argc, argv, &i)) return is_silent() ? COMMAND_LINE_HELP : COMMAND_LINE_WRONG;
     return COMMAND_LINE_RUN;
 }
 

@@ -40,9 +40,13 @@ struct command_option command_line_parts(int64_t *parts);     /* 0: not given */
 /* But for RUN they are what the program exits with. */
 enum command_line_result { COMMAND_LINE_RUN = -1, COMMAND_LINE_HELP = 0, COMMAND_LINE_WRONG = 2 };
 
+/* Complains of arguments: one sentence on stderr. Returns what the program is to exit with: WRONG. Of processes that
+   mpirun has started together the first one speaks, and the others exit with 0, so that they do not end it before. */
+int command_line_wrong(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Sets what the options point to, from "--name value" and "--name=value". A value that is an argument of its own and
    starts with '-' counts only for numbers; the others need "--name=-value". HELP: --help or -h was given and printed
-   on stdout, nothing is set. WRONG: one sentence was printed on stderr. From here on the program ends with
+   on stdout, or is by the first process, and nothing is set. WRONG: as above. From here on the program ends with
    EXIT_FAILURE and a sentence when what it printed on stdout could not be written. */
 enum command_line_result command_line_parse(const struct command_line *line, int argc, char **argv);
 

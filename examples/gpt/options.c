@@ -79,10 +79,8 @@ int options_parse(int argc, char **argv, struct options *o)
                                       .options = table};
     enum command_line_result result = command_line_parse(&line, argc, argv);
     if (result != COMMAND_LINE_RUN) return result;
-    if (!o->checkpoint && (o->resumes || o->checkpoint_every > 0)) {
-        fprintf(stderr, "gpt: %s needs --checkpoint FILE\n", o->resumes ? "--resume" : "--checkpoint-every");
-        return COMMAND_LINE_WRONG;
-    }
+    if (!o->checkpoint && (o->resumes || o->checkpoint_every > 0))
+        return command_line_wrong("gpt", "%s needs --checkpoint FILE", o->resumes ? "--resume" : "--checkpoint-every");
     if (o->checkpoint_every < 0) o->checkpoint_every = 100;
     if (!o->prompt) o->prompt = "\n";
     bool small = o->preset == SMALL_PRESET || o->data;

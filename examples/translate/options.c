@@ -167,14 +167,10 @@ int options_parse(int argc, char **argv, struct options *o)
          .epilogue = epilogue};
     enum command_line_result result = command_line_parse(&line, argc, argv);
     if (result != COMMAND_LINE_RUN) return result;
-    if (g.preset == BOOK_PRESET && !o->data && !g.has_translate) {
-        fprintf(stderr, "translate: --preset book needs --data FILE: it is made for sentence pairs\n");
-        return 2;
-    }
-    if (o->is_fixed && g.preset != BOOK_PRESET) {
-        fprintf(stderr, "translate: --fix only goes with --preset book: nothing else is broken\n");
-        return 2;
-    }
+    if (g.preset == BOOK_PRESET && !o->data && !g.has_translate)
+        return command_line_wrong("translate", "--preset book needs --data FILE: it is made for sentence pairs");
+    if (o->is_fixed && g.preset != BOOK_PRESET)
+        return command_line_wrong("translate", "--fix only goes with --preset book: nothing else is broken");
     o->translates = g.has_translate;
     o->resumes = g.resumes;
     take_preset(o, &g);

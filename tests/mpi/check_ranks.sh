@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs programs on several ranks of this machine: check_ranks.sh same TRAIN_ON_RANKS, for the bits of 1, 2 and 4 ranks;
 # check_ranks.sh alike N TRAIN_ON_RANKS, for N ranks with 1 and 2 threads each; check_ranks.sh errors N RANK_ERRORS;
-# check_ranks.sh files N CHECKPOINTS, with a folder that is removed.
+# check_ranks.sh files N CHECKPOINTS, with a folder that is removed; check_ranks.sh options PROGRAM [ARGUMENT...], of which
+# one rank alone complains, as it alone says what there is.
 set -eu
 what=$1
 work=$(mktemp -d)
@@ -38,4 +39,14 @@ files)
     run "$2" 1 "$3" "$work/files"
     ;;
 errors) run "$2" 1 "$3" ;;
+options)
+    shift
+    status=0
+    run 3 1 "$@" >"$work/out" 2>"$work/err" || status=$?
+    [ "$status" != 0 ] || { echo "check_ranks: no complaint of $*" >&2 && exit 1; }
+    said=$(grep -c "^$(basename "$1"): " "$work/err" || true)
+    [ "$said" = 1 ] || { cat "$work/err" >&2 && echo "check_ranks: $said ranks complain of $*" >&2 && exit 1; }
+    run 3 1 "$1" --help >"$work/out"
+    [ "$(grep -c '^usage: ' "$work/out")" = 1 ] || { echo "check_ranks: --help of $1 is not there once" >&2 && exit 1; }
+    ;;
 esac
