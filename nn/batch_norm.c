@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include <rapt/layers.h>
+#include <rapt/recompute.h>
 
 /* A channel's numbers (C), shaped so that they broadcast to x. */
 static rapt_tensor *by_channel(rapt_tensor *numbers, const rapt_tensor *x)
@@ -33,7 +34,7 @@ static rapt_tensor *forward_training(rapt_batch_norm *b, rapt_tensor *x)
                   "%lld numbers in each channel; 2 or more expected in training (rapt_module_train)", (long long)n);
         return NULL;
     }
-    return follow(b, mean, variance, n) ? rapt_keep(y) : NULL;
+    return rapt_is_recomputing() || follow(b, mean, variance, n) ? rapt_keep(y) : NULL;
 }
 
 /* The difference first, so that numbers far from 0 keep their digits. */

@@ -134,3 +134,25 @@ Test(batch_norm, errors)
     cr_expect_null(rapt_batch_norm_new(-2));
     expect_error(RAPT_ERROR_SHAPE, "-2");
 }
+
+static rapt_tensor *run_layer(rapt_tensor *const *inputs, void *layer)
+{
+    return rapt_batch_norm_forward(layer, inputs[0]);
+}
+
+/* The statistics have seen a batch once, though its forward ran twice. */
+Test(batch_norm, a_batch_that_is_recomputed_counts_once)
+{
+    RAPT_SCOPE;
+    rapt_batch_norm *once = new_of_doubles(3), *again = new_of_doubles(3);
+    rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(5, 3)));
+    for (int batch = 0; batch < 2; batch++) {
+        cr_assert(rapt_backward(rapt_sum(run_layer(&x, once), RAPT_ALL_AXES, false)));
+        cr_assert(rapt_backward(rapt_sum(rapt_recompute(run_layer, 1, &x, again, NULL), RAPT_ALL_AXES, false)));
+    }
+    cr_expect_eq(rapt_item(again->batches), 2);
+    expect_values("mean", again->running_mean, 3, rapt_data(once->running_mean), 0);
+    expect_values("variance", again->running_var, 3, rapt_data(once->running_var), 0);
+    rapt_module_free(&once->module);
+    rapt_module_free(&again->module);
+}
