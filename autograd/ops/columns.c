@@ -42,6 +42,7 @@ bool rapt_windows_place(const char *op, rapt_windows *w, bool ceil)
                 RAPT_ERROR_SHAPE, op,
                 "a window of %lld with dilation %lld does not fit into %lld with padding %lld on each side",
                 (long long)w->size[k], (long long)w->dilation[k], (long long)w->in[k], (long long)w->padding[k]);
+        if (w->stride[k] > padded) w->stride[k] = padded; /* one window, however far the next would be */
         const int64_t room = padded - reach - 1;
         w->out[k] = room / w->stride[k] + 1;
         const bool begins_inside = w->out[k] * w->stride[k] < w->in[k] + w->padding[k];

@@ -106,3 +106,23 @@ Test(convolution, pools_without_a_description_are_errors)
     cr_expect_null(rapt_avg_pool2d(x, NULL));
     expect_error(RAPT_ERROR_NULL, "avg_pool2d: pool is NULL");
 }
+
+/* The next window would be beyond all numbers: there is one. */
+Test(convolution, of_any_stride)
+{
+    RAPT_SCOPE;
+    const int64_t strides[] = {4, 5, 1 << 20, INT64_MAX / 2, INT64_MAX - 1, INT64_MAX};
+    for (int i = 0; i < 6; i++) {
+        const int64_t stride = strides[i];
+        rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 1, 3, 4))),
+                    *weight = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 1, 2, 3));
+        rapt_tensor *y = rapt_conv2d(x, weight, NULL, &(rapt_convolution){.stride = {stride, stride}});
+        expect_values("convolution", y, 1, (double[]){6}, 0);
+        cr_expect(rapt_backward(y));
+        expect_values("gradient", rapt_gradient(x), 12, (double[]){1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0}, 0);
+        const rapt_pool pool = {.size = {2, 3}, .stride = {stride, stride}, .ceil = true};
+        expect_values("mean", rapt_avg_pool2d(x, &pool), 1, (double[]){1}, 0);
+        expect_values("largest", rapt_max_pool2d(x, &pool), 1, (double[]){1}, 0);
+    }
+    expect_no_error();
+}
