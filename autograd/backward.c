@@ -66,6 +66,32 @@ void rapt_result_meets(rapt_tensor *result, rapt_meet *meet, void *others)
     rapt_node_of(result)->others = others;
 }
 
+/* Who waits where the walk would come to next. */
+static void *next_others(const rapt_walk *walk)
+{
+    for (int64_t i = walk->done; i < walk->order.count; i++)
+        if (walk->order.nodes[i]->meets) return walk->order.nodes[i]->others;
+    return NULL;
+}
+
+static void *others_of_roots(const rapt_walk *walk, int count, rapt_tensor *const *roots)
+{
+    for (int i = 0; roots && i < count; i++) {
+        const rapt_tensor *root = roots[i];
+        if (!rapt_check_alive(walk->op, "the root", root) || !root || !root->link) continue;
+        if (rapt_node_of(root)->others) return rapt_node_of(root)->others;
+    }
+    return NULL;
+}
+
+bool rapt_walk_agree(const rapt_walk *walk, int64_t failed_meetings, int count, rapt_tensor *const *roots, bool good)
+{
+    if (failed_meetings < rapt_failed_meetings) return good; /* all know */
+    void *others = good ? NULL : next_others(walk);
+    if (!others && !rapt_walk_is_under_way()) others = others_of_roots(walk, count, roots);
+    return others ? atomic_load_explicit(&meet_others, memory_order_relaxed)(others, walk->op, good) : good;
+}
+
 typedef struct ending {
     const rapt_walk *walk;
     int count;
@@ -73,27 +99,10 @@ typedef struct ending {
     int64_t failed_meetings; /* before it began */
 } ending;
 
-/* Whom the walk comes to next, or in the end. */
-static void *others_of(const ending *e, bool good)
-{
-    const rapt_node_list *order = &e->walk->order;
-    for (int64_t i = e->walk->done; !good && i < order->count; i++)
-        if (order->nodes[i]->meets) return order->nodes[i]->others;
-    for (int i = 0; e->roots && i < e->count; i++) {
-        const rapt_tensor *root = e->roots[i];
-        if (!rapt_check_alive(e->walk->op, "the root", root) || !root || !root->link) continue;
-        if (rapt_node_of(root)->others) return rapt_node_of(root)->others;
-    }
-    return NULL;
-}
-
-/* Where a meeting failed already, all know. A walk inside another one ends with that. */
 static bool agree(void *context, bool good)
 {
     const ending *e = context;
-    void *others = others_of(e, good);
-    if (!others || e->failed_meetings < rapt_failed_meetings || rapt_walk_is_under_way()) return good;
-    return atomic_load_explicit(&meet_others, memory_order_relaxed)(others, e->walk->op, good);
+    return rapt_walk_agree(e->walk, e->failed_meetings, e->count, e->roots, good);
 }
 
 /* --- the calls --- */

@@ -1,6 +1,7 @@
 /* Running the function of a node of rapt_recompute: what both runs share, and the second with its derivative. */
 #include "segment.h"
 
+#include "autograd/meeting.h"
 #include "recording.h"
 #include "tensor/debug.h"
 #include "tensor/memory.h"
@@ -179,12 +180,14 @@ static bool differentiate(rapt_call *call, const rapt_edge *roots)
                       .oldest = around->oldest,
                       .is_not_finite = around->is_not_finite,
                       .places.outside = node->sequence};
+    const int64_t failed_meetings = rapt_failed_meetings;
     bool good = reach(&walk, node, roots);
     if (good) {
         exchange_sums(around, &walk, node);
         good = deliver(&walk, node, roots) && rapt_walk_run(&walk);
         exchange_sums(around, &walk, node);
     }
+    good = rapt_walk_agree(&walk, failed_meetings, 0, NULL, good);
     rapt_walk_end(&walk);
     return good;
 }

@@ -250,11 +250,11 @@ static bool go_backward(rapt_tensor *loss, rapt_tensor *x, bool to_inputs)
     return rapt_backward_from(1, &loss, &seed, 0);
 }
 
-/* Wherever one rank fails on its way, before, between and behind attention or before the first op, all others have an
- * error and no gradients, and wait for nobody. */
-static void backward_that_fails_on_its_way(rapt_attention *attention)
+/* Wherever one rank fails on its way, before, between and behind attention, of one ring or two, or before the first op, all
+ * others have an error and no gradients, and wait for nobody. */
+static void backward_that_fails_on_its_way(rapt_attention *attention, rapt_attention *second)
 {
-    stage list[stages] = {{attention, 0}, {attention, 2}};
+    stage list[stages] = {{attention, 0}, {second, 2}};
     for (int way = 0; way < 4; way++) {
         const bool recomputes = way & 1, to_inputs = way & 2;
         for (place_of_failure = 0; place_of_failure < ways_of_backward; place_of_failure++) {
@@ -267,6 +267,7 @@ static void backward_that_fails_on_its_way(rapt_attention *attention)
             else
                 expect_of_last(RAPT_ERROR_MEMORY, "pass: no memory in op");
             expect_good_call(attention);
+            expect_good_call(second);
         }
         RAPT_SCOPE;
         place_of_failure = -1;
@@ -359,7 +360,12 @@ int main(int argc, char **argv)
     expect_good_call(attention);
     what_goes_to_no_other_rank(ring);
     models_that_fail_on_their_way(ring);
-    backward_that_fails_on_its_way(attention);
+    backward_that_fails_on_its_way(attention, attention);
+    rapt_ring *other = rapt_mpi_ring_new(MPI_COMM_WORLD, length);
+    rapt_attention *second = attention_across(other);
+    backward_that_fails_on_its_way(attention, second);
+    rapt_module_free(&second->module);
+    rapt_mpi_ring_free(other);
     steps_that_fail_on_their_way(ring);
     generation_is_refused(ring);
     rapt_module_free(&attention->module);
