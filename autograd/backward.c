@@ -66,6 +66,12 @@ void rapt_result_meets(rapt_tensor *result, rapt_meet *meet, void *others)
     rapt_node_of(result)->others = others;
 }
 
+void rapt_tell_others(void *others, const char *op, int64_t failed_meetings)
+{
+    if (others && failed_meetings == rapt_failed_meetings)
+        atomic_load_explicit(&meet_others, memory_order_relaxed)(others, op, false);
+}
+
 /* Who waits where the walk would come to next. */
 static void *next_others(const rapt_walk *walk)
 {

@@ -170,7 +170,8 @@ static bool deliver(rapt_walk *walk, rapt_node *node, const rapt_edge *roots)
     return true;
 }
 
-static bool differentiate(rapt_call *call, const rapt_edge *roots)
+/* *reached: the walk inside began, and has told the others where it failed. */
+static bool differentiate(rapt_call *call, const rapt_edge *roots, int64_t failed_meetings, bool *reached)
 {
     const rapt_walk *around = call->walk;
     rapt_node *node = call->node;
@@ -180,14 +181,15 @@ static bool differentiate(rapt_call *call, const rapt_edge *roots)
                       .oldest = around->oldest,
                       .is_not_finite = around->is_not_finite,
                       .places.outside = node->sequence};
-    const int64_t failed_meetings = rapt_failed_meetings;
-    bool good = reach(&walk, node, roots);
-    if (good) {
-        exchange_sums(around, &walk, node);
-        good = deliver(&walk, node, roots) && rapt_walk_run(&walk);
-        exchange_sums(around, &walk, node);
+    if (!reach(&walk, node, roots)) {
+        rapt_walk_end(&walk);
+        return false;
     }
+    exchange_sums(around, &walk, node);
+    bool good = deliver(&walk, node, roots) && rapt_walk_run(&walk);
+    exchange_sums(around, &walk, node);
     good = rapt_walk_agree(&walk, failed_meetings, 0, NULL, good);
+    *reached = true;
     rapt_walk_end(&walk);
     return good;
 }
@@ -197,7 +199,11 @@ bool rapt_segment_vjp(rapt_call *call)
     rapt_segment *s;
     rapt_edge roots[RAPT_MAX_SAVED] = {0};
     memcpy(&s, rapt_call_options(call), sizeof s);
-    const bool good = check_unchanged(s) && run_again(s, call->node, roots) && differentiate(call, roots);
+    const int64_t failed_meetings = rapt_failed_meetings;
+    bool reached = false;
+    const bool good =
+        check_unchanged(s) && run_again(s, call->node, roots) && differentiate(call, roots, failed_meetings, &reached);
+    if (!reached) rapt_tell_others(call->node->others, name, failed_meetings);
     for (int k = 0; k < call->output_count; k++) rapt_node_release(roots[k].node);
     return good;
 }

@@ -200,10 +200,16 @@ static void models_that_fail_on_their_way(rapt_ring *ring)
 
 /* --- backward --- */
 
-static int place_of_failure; /* of the last rank: the op of that number cannot go backward */
+/* Of the last rank: the op of that number cannot go backward, or, `again` more, not run a second time. */
+static int place_of_failure;
+
+enum { again = 100 };
 
 static rapt_tensor *pass_forward(rapt_call *call)
 {
+    const int number = *(const int *)rapt_call_options(call);
+    if (rank == ranks - 1 && number + again == place_of_failure && rapt_is_recomputing())
+        return rapt_fail(RAPT_ERROR_MEMORY, "pass", "no memory in op %d", number), NULL;
     return rapt_clone(rapt_call_input(call, 0));
 }
 
@@ -257,7 +263,8 @@ static void backward_that_fails_on_its_way(rapt_attention *attention, rapt_atten
     stage list[stages] = {{attention, 0}, {second, 2}};
     for (int way = 0; way < 4; way++) {
         const bool recomputes = way & 1, to_inputs = way & 2;
-        for (place_of_failure = 0; place_of_failure < ways_of_backward; place_of_failure++) {
+        for (int i = 0; i < ways_of_backward + (recomputes ? passes : 0); i++) {
+            place_of_failure = i < ways_of_backward ? i : again + i - ways_of_backward;
             RAPT_SCOPE;
             rapt_tensor *x = rows(attention->ring), *loss = loss_of_stages(list, x, recomputes);
             expect(!go_backward(loss, x, to_inputs), "way %d, place %d: no error", way, place_of_failure);

@@ -13,6 +13,10 @@ typedef bool rapt_meet(void *others, const char *op, bool good);
 /* The result of a recorded op, if it was, is of such an op, whose processes meet by that function; there is one. */
 void rapt_result_meets(rapt_tensor *result, rapt_meet *meet, void *others);
 
+/* One process failed where the others will come to these, and no meeting has failed since there were so many: it tells
+ * them. others NULL: nobody waits. */
+void rapt_tell_others(void *others, const char *op, int64_t failed_meetings);
+
 /* How many meetings of this thread ended with an error. Who meets counts them. */
 extern RAPT_THREAD_LOCAL int64_t rapt_failed_meetings;
 
