@@ -56,12 +56,12 @@ static bool start(rapt_walk *walk, int count, rapt_tensor *const *roots, rapt_te
 
 RAPT_THREAD_LOCAL int64_t rapt_failed_meetings;
 
-static rapt_meet *_Atomic meet_others;
+static rapt_others_agree *_Atomic others_agree;
 
-void rapt_result_meets(rapt_tensor *result, rapt_meet *meet, void *others)
+void rapt_result_meets(rapt_tensor *result, rapt_others_agree *meet, void *others)
 {
     if (!result || !result->link) return;
-    atomic_store_explicit(&meet_others, meet, memory_order_relaxed);
+    atomic_store_explicit(&others_agree, meet, memory_order_relaxed);
     rapt_node_of(result)->meets = true;
     rapt_node_of(result)->others = others;
 }
@@ -69,7 +69,7 @@ void rapt_result_meets(rapt_tensor *result, rapt_meet *meet, void *others)
 void rapt_tell_others(void *others, const char *op, int64_t failed_meetings)
 {
     if (others && failed_meetings == rapt_failed_meetings)
-        atomic_load_explicit(&meet_others, memory_order_relaxed)(others, op, false);
+        atomic_load_explicit(&others_agree, memory_order_relaxed)(others, op, false);
 }
 
 /* Who waits where the walk would come to next. */
@@ -95,7 +95,7 @@ bool rapt_walk_agree(const rapt_walk *walk, int64_t failed_meetings, int count, 
     if (failed_meetings < rapt_failed_meetings) return good; /* all know */
     void *others = good ? NULL : next_others(walk);
     if (!others && !rapt_walk_is_under_way()) others = others_of_roots(walk, count, roots);
-    return others ? atomic_load_explicit(&meet_others, memory_order_relaxed)(others, walk->op, good) : good;
+    return others ? atomic_load_explicit(&others_agree, memory_order_relaxed)(others, walk->op, good) : good;
 }
 
 typedef struct ending {

@@ -256,8 +256,8 @@ static bool go_backward(rapt_tensor *loss, rapt_tensor *x, bool to_inputs)
     return rapt_backward_from(1, &loss, &seed, 0);
 }
 
-/* Wherever one rank fails on its way, before, between and behind attention, of one ring or two, or before the first op, all
- * others have an error and no gradients, and wait for nobody. */
+/* Wherever one rank fails on its way, before, between and behind attention, of one ring or two, or before the first op,
+ * all others have an error and no gradients, and wait for nobody. */
 static void backward_that_fails_on_its_way(rapt_attention *attention, rapt_attention *second)
 {
     stage list[stages] = {{attention, 0}, {second, 2}};

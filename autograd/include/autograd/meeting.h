@@ -8,10 +8,10 @@
 #include "tensor/thread.h"
 
 /* Are all well? Called by all of the processes; false after an error, on all of them. */
-typedef bool rapt_meet(void *others, const char *op, bool good);
+typedef bool rapt_others_agree(void *others, const char *op, bool good);
 
 /* The result of a recorded op, if it was, is of such an op, whose processes meet by that function; there is one. */
-void rapt_result_meets(rapt_tensor *result, rapt_meet *meet, void *others);
+void rapt_result_meets(rapt_tensor *result, rapt_others_agree *meet, void *others);
 
 /* One process failed where the others will come to these, and no meeting has failed since there were so many: it tells
  * them. others NULL: nobody waits. */

@@ -54,7 +54,7 @@ rapt_tensor *rapt_fused_apply(const rapt_op *op, const void *options, int count,
     if (captured > 0) memcpy(in + count, call->changes->captured, (size_t)captured * sizeof *in);
     if (!rapt_apply_counted(op, options, count + captured, in, wanted, outputs)) return NULL;
     if (call->weights) *call->weights = outputs[rapt_fused_weights];
-    if (call->mask->ring) rapt_result_meets(outputs[rapt_fused_pooled], rapt_ring_meet, call->mask->ring);
+    if (call->mask->ring) rapt_result_meets(outputs[rapt_fused_pooled], rapt_ring_end_backward, call->mask->ring);
     return outputs[rapt_fused_pooled];
 }
 

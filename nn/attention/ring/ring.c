@@ -63,7 +63,7 @@ bool rapt_ring_agree(rapt_ring *ring, const char *op, bool good, const char *tex
     return good;
 }
 
-bool rapt_ring_meet(void *ring, const char *op, bool good)
+bool rapt_ring_end_backward(void *ring, const char *op, bool good)
 {
     return rapt_ring_agree(ring, op, good, NULL);
 }

@@ -26,7 +26,7 @@ bool rapt_ring_resolve_mask(const char *op, rapt_ring *ring, rapt_mask *mask, ra
 bool rapt_ring_agree(rapt_ring *ring, const char *op, bool good, const char *text);
 
 /* The same, where a backward pass ends. */
-bool rapt_ring_meet(void *ring, const char *op, bool good);
+bool rapt_ring_end_backward(void *ring, const char *op, bool good);
 
 /* A rank whose call gave nothing and was not at any of its meetings tells the others: before: ring->meetings when it
  * began. ring NULL: nothing. */
