@@ -30,18 +30,19 @@ static __attribute__((noinline, cold)) bool fail(const rapt_call *call)
     return false;
 }
 
-static __attribute__((noinline, cold)) bool fail_index(const rapt_call *call, const char *what, int index, int count)
+static __attribute__((noinline, cold)) void fail_index(const rapt_call *call, const char *what, int index, int count)
 {
     rapt_fail(RAPT_ERROR_VALUE, call->op->name, "%s %d asked for in its %s; there are %d", what, index,
               call->node ? "vjp" : "forward", count);
-    return fail(call);
+    fail(call);
 }
 
 /* False and an error, so that the call fails, for an index that is not there. */
 static inline bool check_index(const rapt_call *call, const char *what, int index, int count)
 {
-    /* count is never negative */
-    return (unsigned)index < (unsigned)count || fail_index(call, what, index, count);
+    if ((unsigned)index < (unsigned)count) return true; /* count is never negative */
+    fail_index(call, what, index, count);
+    return false;
 }
 
 bool rapt_call_wants(const rapt_call *call, int input)
