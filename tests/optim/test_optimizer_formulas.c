@@ -1,4 +1,5 @@
-/* Every optimizer and option against numbers that a few lines of Python made from PyTorch's documented formulas. */
+/* Every optimizer and option against numbers that a few lines of Python made from PyTorch's documented formulas, and
+ * from Lion's. */
 #include "optimizing.h"
 
 #include <math.h>
@@ -16,6 +17,7 @@ typedef struct run {
     const rapt_adam_config *adam, *adamw;
     const rapt_rmsprop_config *rmsprop;
     const rapt_adagrad_config *adagrad;
+    const rapt_lion_config *lion;
     double expected[checked][elements];
 } run;
 
@@ -109,6 +111,15 @@ static const run runs[] = {
                    -0.5672479495114459},
                   {-0.19865931021653166, -1.237356647389265, 1.7951755271815608, 2.1603780134130934,
                    -0.39127291181921364}}},
+    {.lion = &(rapt_lion_config){0},
+     .expected = {{0.9999, -1.9999, 0.5001, 2.9999, -0.75},
+                  {0.9998, -1.9998, 0.5002, 2.9997999999999996, -0.75},
+                  {0.9993000000000001, -1.9999, 0.5006999999999999, 2.9999, -0.75}}},
+    {.lion = &(rapt_lion_config){.learning_rate = 0.1, .beta1 = 0.5, .beta2 = 0.75, .weight_decay = 0.25},
+     .expected = {{0.875, -1.8499999999999999, 0.5875, 2.8249999999999997, -0.73125},
+                  {0.753125, -1.7037499999999997, 0.6728125, 2.6543749999999995, -0.7129687499999999},
+                  {0.18795796749877927, -1.6106745609985351, 1.0684294227508544, 2.44826615449829,
+                   -0.6281936951248167}}},
 };
 
 enum { run_count = sizeof runs / sizeof *runs };
@@ -119,6 +130,7 @@ static rapt_optimizer *optimizer_of(const run *r)
            : r->adam    ? rapt_adam_new(NULL, r->adam)
            : r->adamw   ? rapt_adamw_new(NULL, r->adamw)
            : r->rmsprop ? rapt_rmsprop_new(NULL, r->rmsprop)
+           : r->lion    ? rapt_lion_new(NULL, r->lion)
                         : rapt_adagrad_new(NULL, r->adagrad);
 }
 
