@@ -36,7 +36,9 @@ static void cut_tile(const rapt_multiplication *w, int64_t tile, rapt_product *p
                              rapt_smaller_of(panels * (column + 1) / w->column_tiles * panel, p->n));
 }
 
-rapt_product rapt_tile_at(const rapt_multiplication *w, int64_t i)
+/* A share of a product, cut evenly into row_tiles · column_tiles in whole panels; tiles are counted along the columns
+ * first, then the rows, then the batch. */
+static rapt_product tile_at(const rapt_multiplication *w, int64_t i)
 {
     rapt_product p = rapt_product_at(&w->all, i / (w->column_tiles * w->row_tiles));
     cut_tile(w, i, &p);
@@ -47,7 +49,7 @@ static void run_reference(void *context, int64_t first, int64_t last)
 {
     const rapt_multiplication *w = context;
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = rapt_tile_at(w, i);
+        const rapt_product p = tile_at(w, i);
         if (!p.accumulate) rapt_product_fill(&p, w->item);
         if (p.k > 0) rapt_blas_add_product(w->all.dtype, &p);
         w->kernels->finish(&p);
@@ -58,7 +60,7 @@ static void run_directly(void *context, int64_t first, int64_t last)
 {
     const rapt_multiplication *w = context;
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = rapt_tile_at(w, i);
+        const rapt_product p = tile_at(w, i);
         w->kernels->multiply_direct(&p);
     }
 }
@@ -69,7 +71,7 @@ static void run_alone(void *context, int64_t first, int64_t last)
     const int64_t panel = w->kernels->columns;
     char *scratch = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = rapt_tile_at(w, i);
+        const rapt_product p = tile_at(w, i);
         const int64_t panels = rapt_divide_up(p.n, panel);
         char *packed = scratch, *chunk = packed + panels * panel * rapt_smaller_of(p.k, RAPT_BLOCK_DEPTH) * w->item;
         for (int64_t block = 0; block < rapt_block_count(p.k); block++) {

@@ -13,13 +13,12 @@ typedef struct rapt_multiplication {
     rapt_scratch scratch;
 
     /* of products that pack together: the panels of a slab, which is some blocks of k for some rows or columns */
+    bool shares_a;   /* rather than b */
+    int64_t threads; /* that compute it: chooses the order of tiles, and nothing else */
     char *slab;
     int64_t slab_side, first_block, last_block; /* so many elements for each k */
+    int64_t tiles, whole_tiles, tile_panels;    /* the whole ones have so many panels, the last ones one */
 } rapt_multiplication;
-
-/* A share of a product, cut evenly into row_tiles · column_tiles in whole panels; tiles are counted along the columns
- * first, then the rows, then the batch. */
-rapt_product rapt_tile_at(const rapt_multiplication *work, int64_t tile);
 
 /* Products so large that tiles would pack the same numbers many times: all threads first pack the smaller of a and b,
  * and then all take tiles, which pack their shares of the larger one. False after an error (no memory). */

@@ -27,15 +27,49 @@ static void pack_columns_of_slab(void *context, int64_t first, int64_t last)
         w->kernels->pack_block(&w->all.first, block, first, last, block_in_slab(w, block));
 }
 
+/* Of `count` things the one that comes as number i, where each thread takes neighbours. */
+static int64_t spread(int64_t i, int64_t count, int64_t threads)
+{
+    const int64_t thread = i % threads, each = count / threads, left = count % threads;
+    return thread * each + rapt_smaller_of(thread, left) + i / threads;
+}
+
+/* What is computed at the same time lies far apart: side by side, each processor would prefetch lines of c that another
+ * one writes. */
+static int64_t place_of(const rapt_multiplication *w, int64_t i)
+{
+    const int64_t whole = w->whole_tiles;
+    return i < whole ? spread(i, whole, w->threads) : whole + spread(i - whole, w->tiles - whole, w->threads);
+}
+
+static int64_t tile_start(const rapt_multiplication *w, int64_t tile)
+{
+    return tile <= w->whole_tiles ? tile * w->tile_panels : w->whole_tiles * (w->tile_panels - 1) + tile;
+}
+
+static rapt_product tile_at(const rapt_multiplication *w, int64_t i)
+{
+    const int64_t tile = place_of(w, i), first = tile_start(w, tile), last = tile_start(w, tile + 1);
+    const int64_t panel = w->kernels->columns;
+    rapt_product p = w->all.first;
+    if (w->shares_a) {
+        rapt_product_cut_columns(&p, w->item, first * panel, rapt_smaller_of(last * panel, p.n));
+    } else {
+        const int64_t panels = rapt_divide_up(p.m, w->kernels->rows);
+        rapt_product_cut_rows(&p, w->item, p.m * first / panels, p.m * last / panels);
+    }
+    return p;
+}
+
 /* What this thread probably packs next, after a block of a tile: the next block, or the first one of another tile. */
-static rapt_ahead ahead_of(const rapt_multiplication *w, int64_t tile, int64_t block, bool in_a)
+static rapt_ahead ahead_of(const rapt_multiplication *w, int64_t tile, int64_t block)
 {
     const bool is_last = block + 1 == w->last_block;
-    if (is_last) tile += rapt_get_threads();
-    if (tile >= w->row_tiles * w->column_tiles) return (rapt_ahead){0};
-    const rapt_product p = rapt_tile_at(w, tile);
+    if (is_last) tile += w->threads;
+    if (tile >= w->tiles) return (rapt_ahead){0};
+    const rapt_product p = tile_at(w, tile);
     block = is_last ? w->first_block : block + 1;
-    return in_a ? rapt_ahead_in_a(&p, block, w->item) : rapt_ahead_in_b(&p, block, w->item);
+    return w->shares_a ? rapt_ahead_in_b(&p, block, w->item) : rapt_ahead_in_a(&p, block, w->item);
 }
 
 /* All rows of some columns. */
@@ -44,12 +78,11 @@ static void run_sharing_a(void *context, int64_t first, int64_t last)
     const rapt_multiplication *w = context;
     char *packed = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = rapt_tile_at(w, i);
+        const rapt_product p = tile_at(w, i);
         const int64_t panels = rapt_divide_up(p.n, w->kernels->columns);
         for (int64_t block = w->first_block; block < w->last_block; block++) {
             w->kernels->pack_block(&p, block, 0, panels, packed);
-            w->kernels->multiply_packed(&p, block, block_in_slab(w, block), packed, w->near,
-                                        ahead_of(w, i, block, false));
+            w->kernels->multiply_packed(&p, block, block_in_slab(w, block), packed, w->near, ahead_of(w, i, block));
         }
     }
     rapt_scratch_return(&w->scratch, packed);
@@ -61,37 +94,41 @@ static void run_sharing_b(void *context, int64_t first, int64_t last)
     const rapt_multiplication *w = context;
     char *chunk = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = rapt_tile_at(w, i);
+        const rapt_product p = tile_at(w, i);
         for (int64_t block = w->first_block; block < w->last_block; block++)
-            w->kernels->multiply_block(&p, block, block_in_slab(w, block), w->near, chunk, ahead_of(w, i, block, true));
+            w->kernels->multiply_block(&p, block, block_in_slab(w, block), w->near, chunk, ahead_of(w, i, block));
     }
     rapt_scratch_return(&w->scratch, chunk);
 }
 
-/* Into so many tiles are panels cut: enough to keep threads equally busy, of no more than `most` panels each, and of no
- * fewer than three where there are many, since each tile reads all of the shared side. */
-static int64_t choose_tile_count(int64_t panels, int64_t most)
+/* Cuts panels into tiles: enough to keep threads equally busy, of no more than `most` panels each, and of no fewer than
+ * three where there are many, since each tile reads all of the shared side. The last ones have one panel each, so that
+ * no thread waits long for another. */
+static void choose_tiles(rapt_multiplication *w, int64_t panels, int64_t most)
 {
-    enum { tiles = 24, multiple = 4, least_tiles = 8, fewest = 3 };
+    enum { tiles = 24, least_tiles = 8, fewest = 3 };
     const int64_t enough = rapt_divide_up(panels, most), wanted = rapt_smaller_of(tiles, panels / fewest);
     int64_t count = enough > wanted ? enough : wanted;
     if (count < least_tiles) count = least_tiles;
-    return rapt_smaller_of(rapt_divide_up(count, multiple) * multiple, panels);
+    w->tile_panels = rapt_divide_up(panels, count);
+    const int64_t single = rapt_smaller_of(2 * w->tile_panels, panels / 2);
+    w->whole_tiles = rapt_divide_up(panels - single, w->tile_panels);
+    w->tiles = w->whole_tiles + panels - w->whole_tiles * w->tile_panels;
 }
 
 /* One product, or as much of it as the slab holds of its shared side for one block of k. */
-static void multiply_part(rapt_multiplication *w, bool shares_a, int64_t slab_bytes)
+static void multiply_part(rapt_multiplication *w, int64_t slab_bytes)
 {
     enum { panels_at_once = 2 };
     const rapt_product *p = &w->all.first;
     const int64_t blocks = rapt_block_count(p->k), panel = w->kernels->columns;
-    const int64_t panels = shares_a ? rapt_divide_up(p->m, w->kernels->rows) : rapt_divide_up(p->n, panel);
-    w->slab_side = shares_a ? p->m : panels * panel;
+    const int64_t panels = w->shares_a ? rapt_divide_up(p->m, w->kernels->rows) : rapt_divide_up(p->n, panel);
+    w->slab_side = w->shares_a ? p->m : panels * panel;
     const int64_t fitting = slab_bytes / (w->slab_side * RAPT_BLOCK_DEPTH * w->item);
     for (w->first_block = 0; w->first_block < blocks; w->first_block = w->last_block) {
         w->last_block = rapt_smaller_of(w->first_block + fitting, blocks);
-        rapt_parallel(panels, panels_at_once, shares_a ? pack_rows_of_slab : pack_columns_of_slab, w);
-        rapt_parallel(w->row_tiles * w->column_tiles, 1, shares_a ? run_sharing_a : run_sharing_b, w);
+        rapt_parallel(panels, panels_at_once, w->shares_a ? pack_rows_of_slab : pack_columns_of_slab, w);
+        rapt_parallel(w->tiles, 1, w->shares_a ? run_sharing_a : run_sharing_b, w);
     }
 }
 
@@ -103,12 +140,13 @@ bool rapt_multiply_together(const char *op, const rapt_multiplication *whole, in
     const bool shares_a = p->m <= p->n / 3; /* a tile of many rows of c would be far from dense */
     const int64_t panel = w.kernels->columns, m = p->m, n = p->n, depth = rapt_smaller_of(p->k, RAPT_BLOCK_DEPTH);
     const int64_t row_panels = rapt_divide_up(m, w.kernels->rows), column_panels = rapt_divide_up(n, panel);
+    w.shares_a = shares_a;
+    w.threads = rapt_get_threads();
     if (shares_a)
-        w.column_tiles = choose_tile_count(column_panels, rapt_divide_up(w.near / 2, panel));
+        choose_tiles(&w, column_panels, rapt_divide_up(w.near / 2, panel));
     else
-        w.row_tiles = choose_tile_count(row_panels, rapt_divide_up(most_rows, w.kernels->rows));
-    const size_t own = shares_a ? (size_t)(rapt_divide_up(column_panels, w.column_tiles) * panel * depth * w.item)
-                                : w.kernels->chunk_bytes(m, p->k);
+        choose_tiles(&w, row_panels, rapt_divide_up(most_rows, w.kernels->rows));
+    const size_t own = shares_a ? (size_t)(w.tile_panels * panel * depth * w.item) : w.kernels->chunk_bytes(m, p->k);
     const int64_t unit = shares_a ? w.kernels->rows : panel;
     const int64_t units =
         rapt_smaller_of(rapt_divide_up(shares_a ? m : n, unit), largest_slab / (unit * RAPT_BLOCK_DEPTH * w.item));
@@ -125,7 +163,7 @@ bool rapt_multiply_together(const char *op, const rapt_multiplication *whole, in
                 rapt_product_cut_rows(&w.all.first, w.item, done, rapt_smaller_of(end, m));
             else
                 rapt_product_cut_columns(&w.all.first, w.item, done, rapt_smaller_of(end, n));
-            multiply_part(&w, shares_a, slab_bytes);
+            multiply_part(&w, slab_bytes);
         }
     rapt_scratch_give(&w.scratch);
     if (w.slab) rapt_block_give(w.slab, capacity);

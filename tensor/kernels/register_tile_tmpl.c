@@ -78,7 +78,7 @@ typedef struct tile_kind {
     enum tile_terms terms;
 } tile_kind;
 
-/* Lines of an array that is read soon, column of lines by column. They are prefetched while tiles are summed, a few at a
+/* Lines of an array that is read soon, column of lines by column. They are prefetched while tiles are summed, few at a
  * time, or the tile would wait for its own: `each` of them before so many terms. */
 #if defined __AVX__ || defined __aarch64__
 enum { interrupts_tiles = 1 };

@@ -35,7 +35,7 @@ typedef struct rapt_ahead {
     int64_t rows, step, bytes;
 } rapt_ahead;
 
-/* A block of k of all rows of a; and of all columns of b. Where neither their rows nor their columns are dense, none. */
+/* A block of k of all rows of a; and of all columns of b. None where neither their rows nor their columns are dense. */
 static inline rapt_ahead rapt_ahead_in_a(const rapt_product *p, int64_t block, int64_t item)
 {
     const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
