@@ -185,8 +185,8 @@ Test(products, large_sizes, .timeout = 200)
 Test(products, any_number_of_threads_gives_the_same_bits)
 {
     uint64_t state = 4;
-    const int64_t sizes[][3] = {{3000, 300, 20}, {20, 300, 3000}, {1, 3000, 700}, {700, 3000, 1},
-                                {9000, 8, 16},   {9, 130, 4000},  {4000, 130, 5}, {2, 5000, 300}};
+    const int64_t sizes[][3] = {{3000, 300, 20}, {20, 300, 3000}, {1, 3000, 700}, {700, 3000, 1},  {9000, 8, 16},
+                                {9, 130, 4000},  {4000, 130, 5},  {2, 5000, 300}, {70, 260, 1300}, {1100, 70, 300}};
     enum { given = sizeof sizes / sizeof *sizes, drawn = 12 };
     for (int trial = 0; trial < drawn + given; trial++) {
         const rapt_dtype dtype = trial % 2 ? RAPT_FLOAT32 : RAPT_FLOAT64;
