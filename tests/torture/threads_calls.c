@@ -1,5 +1,5 @@
 /* What ThreadSanitizer does not know of gcc's OpenMP: the threads of a region see what was done before it, and who
- * began it sees what they did. Linked into all that threads.sh builds, before OpenMP itself; not itself instrumented. */
+ * began it sees what they did. Linked into all that threads.sh builds, before OpenMP; not itself instrumented. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
