@@ -54,6 +54,17 @@ static bool save_npz(const rapt_archive *archive)
     return rapt_save_npz(path, archive);
 }
 
+/* The file that is written gets the number that is free then. */
+Test(system_calls, that_do_not_fail_where_standard_input_is_closed)
+{
+    save = save_safetensors;
+    load_saved = rapt_load_safetensors;
+    close(0);
+    save_one();
+    cr_expect_eq(saved_number(), 1);
+    check_replaced(false);
+}
+
 Test(system_calls, of_saving)
 {
     save = save_safetensors;
