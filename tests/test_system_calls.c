@@ -54,7 +54,7 @@ static bool save_npz(const rapt_archive *archive)
     return rapt_save_npz(path, archive);
 }
 
-/* The file that is written gets the number that is free then. */
+/* The folder of the file that is written gets the number that is free then. */
 Test(system_calls, that_do_not_fail_where_standard_input_is_closed)
 {
     save = save_safetensors;

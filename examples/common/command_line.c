@@ -28,6 +28,9 @@ static bool is_silent(void)
 }
 
 static int complain(const char *program, const char *format, va_list arguments, const char *end)
+    __attribute__((format(printf, 2, 0), nonnull(2)));
+
+static int complain(const char *program, const char *format, va_list arguments, const char *end)
 {
     if (is_silent()) return COMMAND_LINE_HELP;
     fprintf(stderr, "%s: ", program);
