@@ -227,12 +227,11 @@ static bool give_computed(rapt_call *call, rapt_tensor *const *inputs, rapt_tens
 static bool vjp(rapt_call *call)
 {
     rapt_tensor *inputs[3], *targets = rapt_call_saved(call, saved_targets);
-    bool can_scale = !rapt_is_recording(), good = true;
-    for (int i = 0; i < 3; i++) {
-        inputs[i] = rapt_call_saved(call, i);
-        can_scale = can_scale && (!rapt_call_wants(call, i) || rapt_can_scale_saved(call, saved_gradients + i));
-    }
+    bool can_scale = true, good = true;
+    for (int i = 0; i < 3; i++) inputs[i] = rapt_call_saved(call, i);
     if (rapt_is_recording()) return give_recorded(call, inputs, targets);
+    for (int i = 0; i < 3 && can_scale; i++)
+        can_scale = !rapt_call_wants(call, i) || rapt_can_scale_saved(call, saved_gradients + i);
     if (!can_scale) return give_computed(call, inputs, targets);
     for (int i = 0; i < 3 && good; i++) good = rapt_give_scaled(call, i, saved_gradients + i);
     return good;
