@@ -235,10 +235,13 @@ Test(loops, choices_and_fills)
 
 enum { most_changed = 5 };
 
+/* What updates go by, whatever they call them. */
+static const double rates[16] = {0.47, 0.31, 0.53, 0.61, 0.37, 0.71, 0.43, 0.59, 0.67, 0.41};
+
 /* With the bit of an operand set in `apart`, its elements are apart. */
-static bool updates_each_alone(rapt_loop *loop, int count_of_operands, rapt_dtype dtype, unsigned apart, int count)
+static bool updates_each_alone(rapt_loop *loop, const void *options, int count_of_operands, rapt_dtype dtype,
+                               unsigned apart, int count)
 {
-    static const double rates[16] = {0.47, 0.31, 0.53, 0.61, 0.37, 0.71, 0.43, 0.59, 0.67, 0.41};
     _Alignas(64) char memory[most_changed][room] = {{0}}, expected[most_changed][room];
     char *data[most_changed] = {NULL}, *single[most_changed] = {NULL};
     int64_t strides[most_changed] = {0}, dense[most_changed] = {0};
@@ -251,34 +254,37 @@ static bool updates_each_alone(rapt_loop *loop, int count_of_operands, rapt_dtyp
     memcpy(expected, memory, sizeof expected);
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < count_of_operands; k++) single[k] = expected[k] + i * strides[k];
-        loop(1, single, dense, rates);
+        loop(1, single, dense, options);
     }
-    loop(count, data, strides, rates);
+    loop(count, data, strides, options);
     for (int k = 0; k < count_of_operands; k++)
         for (int64_t at = 0; at + dense[k] <= room; at += dense[k])
             if (!is_same(memory[k] + at, expected[k] + at, dtype)) return false;
     return true;
 }
 
-static void try_updates(const char *name, const rapt_loops *loops, int count_of_operands)
+static void try_updates(const char *name, const rapt_loops *loops, const void *options, int count_of_operands)
 {
     for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++)
         for (unsigned apart = 0; apart < 1u << count_of_operands; apart++)
             for (int count = 0; count <= longest; count += longest / 2)
-                cr_expect(updates_each_alone((*loops)[dtype], count_of_operands, dtype, apart, count),
+                cr_expect(updates_each_alone((*loops)[dtype], options, count_of_operands, dtype, apart, count),
                           "%s of %s: %d elements, apart: %#x", name, rapt_dtype_name(dtype), count, apart);
 }
 
 Test(loops, updates)
 {
     const rapt_optimizer_kernels *all = &rapt_kernel.optimizer;
-    try_updates("sgd", &all->sgd, 2);
-    try_updates("sgd_momentum", &all->sgd_momentum, 3);
-    try_updates("adam", &all->adam, 4);
+    for (int nesterov = 0; nesterov < 2; nesterov++) {
+        const rapt_sgd_numbers sgd = {rates[0], rates[1], rates[2], rates[3], nesterov};
+        try_updates("sgd", &all->sgd, &sgd, 2);
+        try_updates("sgd_momentum", &all->sgd_momentum, &sgd, 3);
+    }
+    try_updates("adam", &all->adam, rates, 4);
     for (int centered = 0; centered < 2; centered++)
         for (int momentum = 0; momentum < 2; momentum++)
-            try_updates("rmsprop", &all->rmsprop[centered][momentum], 3 + centered + momentum);
-    try_updates("adagrad", &all->adagrad, 3);
-    try_updates("lion", &all->lion, 3);
-    try_updates("move", &all->move, 2);
+            try_updates("rmsprop", &all->rmsprop[centered][momentum], rates, 3 + centered + momentum);
+    try_updates("adagrad", &all->adagrad, rates, 3);
+    try_updates("lion", &all->lion, rates, 3);
+    try_updates("move", &all->move, rates, 2);
 }
