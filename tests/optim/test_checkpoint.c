@@ -186,3 +186,21 @@ Test(checkpoint, optimizer_archive_alone)
     rapt_module_free(module);
     end_run(&r);
 }
+
+/* As many parameters as there is room for: AddressSanitizer sees what goes beyond the last one. */
+Test(checkpoint, optimizers_whose_lists_are_full)
+{
+    RAPT_SCOPE;
+    rapt_optimizer *optimizer = rapt_adam_new(NULL, NULL);
+    for (int count = 1; count <= 64; count++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%d", count);
+        cr_assert(rapt_optimizer_add(optimizer, name, rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1)))));
+        rapt_archive *archive = rapt_archive_new();
+        cr_expect(rapt_optimizer_to_archive(optimizer, "o.", archive), "%d: %s", count, rapt_error());
+        cr_expect(rapt_optimizer_from_archive(optimizer, "o.", archive), "%d: %s", count, rapt_error());
+        rapt_archive_free(archive);
+    }
+    rapt_optimizer_free(optimizer);
+    expect_no_error();
+}
