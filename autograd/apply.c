@@ -173,13 +173,18 @@ static inline __attribute__((always_inline)) bool run(const rapt_op *op, rapt_ca
     return good;
 }
 
+static __attribute__((noinline)) bool run_any(rapt_call *call)
+{
+    return run(call->op, call, call->output_count);
+}
+
 static __attribute__((noinline, cold)) bool run_observed(rapt_call *call)
 {
     const rapt_random_state random = rapt_generator;
     rapt_observation observation;
-    if (rapt_is_inside()) return run(call->op, call, call->output_count);
+    if (rapt_is_inside()) return run_any(call);
     rapt_observe_op(&observation, call);
-    if (rapt_observe_op_done(&observation, call, run(call->op, call, call->output_count))) return true;
+    if (rapt_observe_op_done(&observation, call, run_any(call))) return true;
     rapt_generator = random;
     return false;
 }

@@ -30,7 +30,8 @@
 enum { elements_ahead = 16 };
 
 /* All outputs at once, four elements of each in a pass over the accumulators. What a later pass reads is prefetched: a
- * pass is too short, and the elements are too far apart, for the processor to see it come. */
+ * pass is too short, and the elements are too far apart, for the processor to see it come. Not of integers, of which
+ * nobody has so many that it would be worth the code. */
 #define FOLD_COLUMNS(function, T, A, step)                                                                             \
     static inline A function##_step(A m, T a, A c)                                                                     \
     {                                                                                                                  \
@@ -55,6 +56,7 @@ enum { elements_ahead = 16 };
                                    const char *in, void *accumulators, const void *centers)                            \
     {                                                                                                                  \
         enum { line = 64 / sizeof(T) };                                                                                \
+        const bool prefetches = (T)0.5 != 0;                                                                           \
         A *result = accumulators;                                                                                      \
         const A *center = centers ? centers : accumulators;                                                            \
         int64_t i = 0;                                                                                                 \
@@ -62,7 +64,7 @@ enum { elements_ahead = 16 };
             for (; i + 4 <= count; i += 4, in += 4 * stride) {                                                         \
                 const int64_t ahead = i + 4 + elements_ahead <= count ? elements_ahead * stride : 0;                   \
                 int64_t j = 0;                                                                                         \
-                for (; j + line <= outputs; j += line) {                                                               \
+                for (; prefetches && j + line <= outputs; j += line) {                                                 \
                     const char *const at = in + j * (int64_t)sizeof(T);                                                \
                     for (int k = 0; k < 4; k++) __builtin_prefetch(at + ahead + k * stride, 0, 2);                     \
                     function##_four(line, stride, at, result + j, center + j);                                         \
