@@ -1,42 +1,17 @@
 /* The trace and the profile: what runs is named with its shapes and module, and the times are those of the clock. */
-#include "../gpt.h"
+#include "profiled.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include <rapt/optim.h>
-#include <rapt/profile.h>
-
-#include "../temporary_file.h"
 #include "../text_stream.h"
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static int count(const char *text, const char *part)
 {
     int found = 0;
     for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) found++;
     return found;
-}
-
-static rapt_sequential *perceptron(int64_t size)
-{
-    return RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(size, size, RAPT_BIAS),
-                           rapt_activation_new("Tanh", rapt_tanh),
-                           (rapt_module *)rapt_linear_new(size, size, RAPT_BIAS));
-}
-
-static rapt_tensor *loss_of(rapt_sequential *model, rapt_tensor *x)
-{
-    return rapt_mean(rapt_sequential_forward(model, x), RAPT_ALL_AXES, false);
 }
 
 /* --- the trace --- */
@@ -126,7 +101,6 @@ Test(profile, sums_are_the_time_of_the_clock)
     }
 }
 
-/* 2 m n k forward, and twice that backward */
 Test(profile, time_goes_on_while_it_runs)
 {
     RAPT_SCOPE;
@@ -139,6 +113,7 @@ Test(profile, time_goes_on_while_it_runs)
     cr_expect(rapt_profile_stop());
 }
 
+/* 2 m n k forward, and twice that backward */
 Test(profile, counts_the_flops_of_products)
 {
     RAPT_SCOPE;
@@ -249,56 +224,6 @@ Test(profile, reports_a_module_with_those_below)
 
 /* --- threads --- */
 
-static void *run_model(void *steps)
-{
-    RAPT_SCOPE;
-    rapt_sequential *model = perceptron(8);
-    for (int step = 0; step < *(const int *)steps; step++) {
-        RAPT_SCOPE;
-        cr_expect(rapt_backward(loss_of(model, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 8)))), "%s", rapt_error());
-        rapt_module_clear_gradients(&model->module);
-    }
-    rapt_module_free(&model->module);
-    return NULL;
-}
-
-static int64_t calls_of(int threads, int steps, const char *file)
-{
-    pthread_t thread[9];
-    cr_assert(rapt_profile_start(file), "%s", rapt_error());
-    for (int i = 0; i < threads; i++) pthread_create(&thread[i], NULL, run_model, &steps);
-    for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);
-    cr_assert(rapt_profile_stop(), "%s", rapt_error());
-    cr_expect_eq(rapt_profile_get_times().threads, threads + 1);
-    return rapt_profile_get_times().calls;
-}
-
-/* Each event has its line, between that of the head and that of the end. */
-Test(profile, threads_at_once_are_told_apart)
-{
-    char path[32], line[4096];
-    write_temporary_file(path, "", 0);
-    const int64_t once = calls_of(1, 200, NULL), calls = calls_of(4, 200, path);
-    cr_expect_eq(calls, 4 * once, "%lld, %lld", (long long)calls, (long long)once);
-    FILE *file = fopen(path, "r");
-    int64_t events = 0;
-    int threads = 0;
-    while (file && fgets(line, sizeof line, file)) {
-        events += strncmp(line, "{\"name\": \"", 10) == 0 && !strstr(line, "\"cat\": \"module\"") &&
-                  strstr(line, "\"ph\": \"X\"") && strstr(line, "}}");
-        for (int i = 2; i <= 5; i++) {
-            char tid[16];
-            snprintf(tid, sizeof tid, "\"tid\": %d,", i);
-            if (strstr(line, tid)) threads |= 1 << i;
-        }
-    }
-    cr_assert(file);
-    fclose(file);
-    remove(path);
-    cr_expect_eq(events, calls, "%lld events of %lld", (long long)events, (long long)calls);
-    cr_expect_eq(threads, 4 + 8 + 16 + 32);
-}
-
 /* There is room for more of them than at first. */
 Test(profile, many_threads_and_many_modules)
 {
@@ -316,137 +241,6 @@ Test(profile, many_threads_and_many_modules)
     cr_expect_eq(count(text, "\nSequential "), many, "%s", text);
     cr_expect_eq(rapt_profile_get_times().calls, 2 * many + 3, "%s", text);
     free(text);
-    rapt_module_free(&model->module);
-}
-
-/* In microseconds since the start. */
-Test(profile, events_lie_within_the_time_of_the_profile)
-{
-    char path[32], line[4096];
-    write_temporary_file(path, "", 0);
-    const double started = now();
-    calls_of(1, 200, path);
-    const double wall = (now() - started) * 1e6;
-    FILE *file = fopen(path, "r");
-    double last_begin = 0, last_end = 0;
-    while (file && fgets(line, sizeof line, file)) {
-        double begin, duration;
-        const char *times = strstr(line, "\"ts\": ");
-        if (!times || sscanf(times, "\"ts\": %lf, \"dur\": %lf", &begin, &duration) != 2) continue;
-        cr_expect(begin >= 0 && duration >= 0 && begin + duration <= wall, "%s", line);
-        last_begin = fmax(last_begin, begin), last_end = fmax(last_end, begin + duration);
-    }
-    cr_assert(file);
-    fclose(file);
-    remove(path);
-    cr_expect(last_begin > 100 && last_end > last_begin, "from %g to %g of %g", last_begin, last_end, wall);
-}
-
-static rapt_tensor *quoted_forward(rapt_module *module, rapt_tensor *x)
-{
-    (void)module;
-    return rapt_tanh(x);
-}
-
-/* As JSON wants it; bytes beyond ASCII one by one. */
-Test(profile, names_of_any_text_are_quoted)
-{
-    RAPT_SCOPE;
-    static const rapt_module_class kind = {.name = "a \"b\\c\n\xc3\xa9", .forward = quoted_forward};
-    char path[32], line[4096];
-    write_temporary_file(path, "", 0);
-    rapt_module *module = rapt_module_finish(rapt_module_new(sizeof *module, &kind));
-    cr_assert(rapt_profile_start(path), "%s", rapt_error());
-    rapt_module_forward(module, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
-    cr_assert(rapt_profile_stop(), "%s", rapt_error());
-    FILE *file = fopen(path, "r");
-    int found = 0;
-    while (file && fgets(line, sizeof line, file))
-        found += strstr(line, "{\"name\": \"tanh\", \"cat\": \"forward\", ") &&
-                 strstr(line, "{\"module\": \"a \\\"b\\\\c\\u000a\\u00c3\\u00a9\", \"in\": \"float32 [2]\", ");
-    cr_assert(file);
-    fclose(file);
-    remove(path);
-    cr_expect_eq(found, 1);
-    rapt_module_free(module);
-}
-
-/* What is read and written; a view is neither. */
-Test(profile, bytes_of_ops)
-{
-    RAPT_SCOPE;
-    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3));
-    char path[32], line[4096];
-    write_temporary_file(path, "", 0);
-    cr_assert(rapt_profile_start(path), "%s", rapt_error());
-    rapt_sum(rapt_mul(rapt_transpose(x, 0, 1), rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))), RAPT_ALL_AXES, false);
-    cr_assert(rapt_profile_stop(), "%s", rapt_error());
-    FILE *file = fopen(path, "r");
-    char found[500] = "";
-    while (file && fgets(line, sizeof line, file)) {
-        char name[20], kind[20];
-        double bytes;
-        const char *at = strstr(line, "\"bytes\": ");
-        if (!at || sscanf(line, "{\"name\": \"%19[^\"]\", \"cat\": \"%19[^\"]\"", name, kind) != 2) continue;
-        cr_assert_eq(sscanf(at, "\"bytes\": %lf", &bytes), 1);
-        snprintf(found + strlen(found), sizeof found - strlen(found), "%s %s %g, ", name, kind, bytes);
-    }
-    cr_assert(file);
-    fclose(file);
-    remove(path);
-    cr_expect_str_eq(found, "transpose forward 0, mul forward 56, sum forward 28, ", "%s", found);
-}
-
-static char path_within[32];
-
-static rapt_tensor *start_within(rapt_tensor *x)
-{
-    cr_assert(rapt_profile_start(path_within), "%s", rapt_error());
-    return rapt_tanh(x);
-}
-
-static rapt_tensor *stop_within(rapt_tensor *x)
-{
-    rapt_tensor *y = rapt_tanh(x);
-    cr_assert(rapt_profile_stop(), "%s", rapt_error());
-    return y;
-}
-
-static void *times_in_thread(void *times)
-{
-    *(rapt_profile_times *)times = rapt_profile_get_times();
-    return NULL;
-}
-
-/* Modules that began before the profile, or end after it, are not in it; the ops between are. */
-Test(profile, starts_and_stops_within_modules)
-{
-    RAPT_SCOPE;
-    pthread_t thread;
-    rapt_profile_times times;
-    char line[4096];
-    int ops = 0, modules = 0;
-    write_temporary_file(path_within, "", 0);
-    rapt_sequential *model =
-        RAPT_SEQUENTIAL(rapt_activation_new("Start", start_within), rapt_activation_new("Tanh", rapt_tanh),
-                        rapt_activation_new("Stop", stop_within));
-    cr_assert_not_null(rapt_sequential_forward(model, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))), "%s", rapt_error());
-    FILE *file = fopen(path_within, "r");
-    cr_assert_not_null(file);
-    while (fgets(line, sizeof line, file)) {
-        ops += strncmp(line, "{\"name\": \"tanh\", \"cat\": \"forward\"", 32) == 0;
-        modules += strstr(line, "\"cat\": \"module\"") != NULL;
-        cr_expect_null(strstr(line, "\"ts\": -"), "%s", line);
-    }
-    fclose(file);
-    unlink(path_within);
-    cr_expect_eq(ops, 3);
-    cr_expect_eq(modules, 1, "%d modules", modules);
-    cr_assert(rapt_profile_start(NULL));
-    cr_assert_eq(pthread_create(&thread, NULL, times_in_thread, &times), 0);
-    pthread_join(thread, NULL);
-    cr_expect_eq(times.threads, 1, "who only asks is none of those that compute");
-    cr_assert(rapt_profile_stop());
     rapt_module_free(&model->module);
 }
 

@@ -1,0 +1,164 @@
+/* The events that a profile writes into a file: one for each op and module, in its thread and in its time. */
+#include "profiled.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "../temporary_file.h"
+
+/* Each event has its line, between that of the head and that of the end. */
+Test(profile_events, threads_at_once_are_told_apart)
+{
+    char path[32], line[4096];
+    write_temporary_file(path, "", 0);
+    const int64_t once = calls_of(1, 200, NULL), calls = calls_of(4, 200, path);
+    cr_expect_eq(calls, 4 * once, "%lld, %lld", (long long)calls, (long long)once);
+    FILE *file = fopen(path, "r");
+    int64_t events = 0;
+    int threads = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        events += strncmp(line, "{\"name\": \"", 10) == 0 && !strstr(line, "\"cat\": \"module\"") &&
+                  strstr(line, "\"ph\": \"X\"") && strstr(line, "}}");
+        for (int i = 2; i <= 5; i++) {
+            char tid[16];
+            snprintf(tid, sizeof tid, "\"tid\": %d,", i);
+            if (strstr(line, tid)) threads |= 1 << i;
+        }
+    }
+    cr_assert(file);
+    fclose(file);
+    remove(path);
+    cr_expect_eq(events, calls, "%lld events of %lld", (long long)events, (long long)calls);
+    cr_expect_eq(threads, 4 + 8 + 16 + 32);
+}
+
+/* In microseconds since the start. */
+Test(profile_events, events_lie_within_the_time_of_the_profile)
+{
+    char path[32], line[4096];
+    write_temporary_file(path, "", 0);
+    const double started = now();
+    calls_of(1, 200, path);
+    const double wall = (now() - started) * 1e6;
+    FILE *file = fopen(path, "r");
+    double last_begin = 0, last_end = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        double begin, duration;
+        const char *times = strstr(line, "\"ts\": ");
+        if (!times || sscanf(times, "\"ts\": %lf, \"dur\": %lf", &begin, &duration) != 2) continue;
+        cr_expect(begin >= 0 && duration >= 0 && begin + duration <= wall, "%s", line);
+        last_begin = fmax(last_begin, begin), last_end = fmax(last_end, begin + duration);
+    }
+    cr_assert(file);
+    fclose(file);
+    remove(path);
+    cr_expect(last_begin > 100 && last_end > last_begin, "from %g to %g of %g", last_begin, last_end, wall);
+}
+
+static rapt_tensor *quoted_forward(rapt_module *module, rapt_tensor *x)
+{
+    (void)module;
+    return rapt_tanh(x);
+}
+
+/* As JSON wants it; bytes beyond ASCII one by one. */
+Test(profile_events, names_of_any_text_are_quoted)
+{
+    RAPT_SCOPE;
+    static const rapt_module_class kind = {.name = "a \"b\\c\n\xc3\xa9", .forward = quoted_forward};
+    char path[32], line[4096];
+    write_temporary_file(path, "", 0);
+    rapt_module *module = rapt_module_finish(rapt_module_new(sizeof *module, &kind));
+    cr_assert(rapt_profile_start(path), "%s", rapt_error());
+    rapt_module_forward(module, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+    FILE *file = fopen(path, "r");
+    int found = 0;
+    while (file && fgets(line, sizeof line, file))
+        found += strstr(line, "{\"name\": \"tanh\", \"cat\": \"forward\", ") &&
+                 strstr(line, "{\"module\": \"a \\\"b\\\\c\\u000a\\u00c3\\u00a9\", \"in\": \"float32 [2]\", ");
+    cr_assert(file);
+    fclose(file);
+    remove(path);
+    cr_expect_eq(found, 1);
+    rapt_module_free(module);
+}
+
+/* What is read and written; a view is neither. */
+Test(profile_events, bytes_of_ops)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3));
+    char path[32], line[4096];
+    write_temporary_file(path, "", 0);
+    cr_assert(rapt_profile_start(path), "%s", rapt_error());
+    rapt_sum(rapt_mul(rapt_transpose(x, 0, 1), rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))), RAPT_ALL_AXES, false);
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+    FILE *file = fopen(path, "r");
+    char found[500] = "";
+    while (file && fgets(line, sizeof line, file)) {
+        char name[20], kind[20];
+        double bytes;
+        const char *at = strstr(line, "\"bytes\": ");
+        if (!at || sscanf(line, "{\"name\": \"%19[^\"]\", \"cat\": \"%19[^\"]\"", name, kind) != 2) continue;
+        cr_assert_eq(sscanf(at, "\"bytes\": %lf", &bytes), 1);
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s %s %g, ", name, kind, bytes);
+    }
+    cr_assert(file);
+    fclose(file);
+    remove(path);
+    cr_expect_str_eq(found, "transpose forward 0, mul forward 56, sum forward 28, ", "%s", found);
+}
+
+static char path_within[32];
+
+static rapt_tensor *start_within(rapt_tensor *x)
+{
+    cr_assert(rapt_profile_start(path_within), "%s", rapt_error());
+    return rapt_tanh(x);
+}
+
+static rapt_tensor *stop_within(rapt_tensor *x)
+{
+    rapt_tensor *y = rapt_tanh(x);
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+    return y;
+}
+
+static void *times_in_thread(void *times)
+{
+    *(rapt_profile_times *)times = rapt_profile_get_times();
+    return NULL;
+}
+
+/* Modules that began before the profile, or end after it, are not in it; the ops between are. */
+Test(profile_events, starts_and_stops_within_modules)
+{
+    RAPT_SCOPE;
+    pthread_t thread;
+    rapt_profile_times times;
+    char line[4096];
+    int ops = 0, modules = 0;
+    write_temporary_file(path_within, "", 0);
+    rapt_sequential *model =
+        RAPT_SEQUENTIAL(rapt_activation_new("Start", start_within), rapt_activation_new("Tanh", rapt_tanh),
+                        rapt_activation_new("Stop", stop_within));
+    cr_assert_not_null(rapt_sequential_forward(model, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))), "%s", rapt_error());
+    FILE *file = fopen(path_within, "r");
+    cr_assert_not_null(file);
+    while (fgets(line, sizeof line, file)) {
+        ops += strncmp(line, "{\"name\": \"tanh\", \"cat\": \"forward\"", 32) == 0;
+        modules += strstr(line, "\"cat\": \"module\"") != NULL;
+        cr_expect_null(strstr(line, "\"ts\": -"), "%s", line);
+    }
+    fclose(file);
+    unlink(path_within);
+    cr_expect_eq(ops, 3);
+    cr_expect_eq(modules, 1, "%d modules", modules);
+    cr_assert(rapt_profile_start(NULL));
+    cr_assert_eq(pthread_create(&thread, NULL, times_in_thread, &times), 0);
+    pthread_join(thread, NULL);
+    cr_expect_eq(times.threads, 1, "who only asks is none of those that compute");
+    cr_assert(rapt_profile_stop());
+    rapt_module_free(&model->module);
+}
