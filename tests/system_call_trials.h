@@ -134,15 +134,21 @@ static bool is_needed(const char *call)
     return false;
 }
 
+/* At that call, and at all later ones if it is for good. */
+static void fail_call(const char *call, int at, int reason, bool for_good)
+{
+    memset(&failing, 0, sizeof failing);
+    failing.name = failing.other = call;
+    failing.at = at;
+    failing.reason = reason;
+    failing.for_good = for_good;
+}
+
 /* False when there are fewer calls. */
 static bool try_failure(const trial *t, const char *call, const failure *f, int at)
 {
     t->prepare();
-    memset(&failing, 0, sizeof failing);
-    failing.at = at;
-    failing.for_good = f->for_good;
-    failing.reason = f->reason;
-    failing.name = failing.other = call;
+    fail_call(call, at, f->reason, f->for_good);
     const bool good = t->succeeds();
     failing.name = NULL;
     const bool goes_on = moves_bytes(call) && (f->reason == 0 || f->reason == EINTR);

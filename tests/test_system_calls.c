@@ -75,6 +75,23 @@ Test(system_calls, of_saving)
     try_failures(&(trial){"npz", save_one, saves_two, check_replaced, replacing});
 }
 
+/* What cannot be written must not get the name: the first call is of the new file, and comes before that. */
+Test(system_calls, of_syncing_the_new_file)
+{
+    save = save_safetensors;
+    load_saved = rapt_load_safetensors;
+    for (int i = 0; i < 2; i++) {
+        save_one();
+        fail_call("fsync", 1, i == 0 ? EIO : EINVAL, false);
+        cr_expect_not(saves_two());
+        failing.name = NULL;
+        cr_expect(rapt_error() && strstr(rapt_error(), "sync"), "%s", rapt_error() ? rapt_error() : "no error");
+        rapt_clear_error();
+        check_replaced(false);
+        cr_expect_eq(saved_number(), 1);
+    }
+}
+
 static bool saves_npy(void)
 {
     return rapt_save_npy(path, rapt_full(RAPT_FLOAT32, RAPT_SHAPE(3), 2));

@@ -69,16 +69,12 @@ Test(system_calls_of_logs, of_metrics_that_fail_to_write)
 {
     format = RAPT_METRICS_CSV;
     rapt_metrics *metrics = begin_metrics();
-    memset(&failing, 0, sizeof failing);
-    failing.at = 1;
-    failing.reason = EIO;
-    failing.name = failing.other = "fwrite";
+    fail_call("fwrite", 1, EIO, false);
     cr_expect_not(rapt_metrics_write(metrics, 4, RAPT_METRIC_ROW({"a", 4})));
     expect_error(RAPT_ERROR_FILE, "cannot be written: Input/output error");
     cr_expect(rapt_metrics_write(metrics, 4, RAPT_METRIC_ROW({"a", 5})), "%s", rapt_error());
     cr_expect_str_eq(text_of_file(path), "step,a,b\n1,1,0.5\n2,2,0.5\n3,3,0.5\n4,5,\n");
-    failing.calls = 0;
-    failing.for_good = true;
+    fail_call("fwrite", 1, EIO, true);
     failing.other = "freopen64";
     cr_expect_not(rapt_metrics_write(metrics, 5, RAPT_METRIC_ROW({"a", 4})));
     expect_error(RAPT_ERROR_FILE, "cannot be written: Input/output error; it may end with a part of a row");

@@ -105,6 +105,22 @@ Test(gradcheck, a_wrong_gradient_is_found_where_it_is)
     expect_no_error();
 }
 
+static rapt_tensor *call_behind_an_empty_one(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return rapt_add(rapt_sum(inputs[0], RAPT_ALL_AXES, false), RAPT_APPLY(&wrong_cube, NULL, inputs[1]));
+}
+
+Test(gradcheck, a_wrong_gradient_is_found_behind_an_empty_input)
+{
+    RAPT_SCOPE;
+    rapt_tensor *inputs[] = {leaf(RAPT_FLOAT64, 0, 0, 1), leaf(RAPT_FLOAT64, 1.25, 1.75, 0.5)};
+    cr_assert_eq(rapt_count(inputs[0]), 0);
+    rapt_gradcheck_result result = rapt_gradcheck("wrong_cube", call_behind_an_empty_one, 2, inputs, NULL);
+    cr_expect_not(result.passed);
+    cr_expect(result.input == 1 && result.index == 0 && result.output == 0, "%s", result.message);
+}
+
 Test(gradcheck, tolerances_and_steps_are_the_callers)
 {
     RAPT_SCOPE;

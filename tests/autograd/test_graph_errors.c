@@ -129,6 +129,16 @@ Test(graph_errors, shapes_and_dtypes_of_ops)
     expect_error(RAPT_ERROR_SHAPE, "stack: tensors of rank 8 can have no further axis");
 }
 
+Test(graph_errors, joining_other_shapes)
+{
+    RAPT_SCOPE;
+    rapt_tensor *pair[] = {rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1, 2)), rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1, 3))};
+    cr_expect_null(rapt_concat(2, pair, 0));
+    expect_error(RAPT_ERROR_SHAPE, "concat: tensor 0 has shape [1, 2], tensor 1 shape [1, 3]; only axis 0 may differ");
+    cr_expect_null(rapt_stack(2, pair, 0));
+    expect_error(RAPT_ERROR_SHAPE, "stack: tensor 0 has shape [1, 2], tensor 1 shape [1, 3]");
+}
+
 Test(graph_errors, more_than_64_bits_can_count)
 {
     if (sizeof(size_t) < 8) cr_skip_test("no two tensors have so much");
