@@ -134,15 +134,18 @@ rapt_tensor *rapt_call_take_saved(rapt_call *call, int index)
     return rapt_scope_own(tensor);
 }
 
+/* False and an error, so that the call fails, in forward. */
+static bool check_gradients(const rapt_call *call)
+{
+    if (call->node) return true;
+    rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward asked for a gradient, which only a vjp has");
+    return fail(call);
+}
+
 rapt_tensor *rapt_call_gradient(rapt_call *call, int output)
 {
-    if (call->node)
-        return check_index(call, "the gradient of output", output, call->output_count)
-                   ? call->node->outputs[output].gradient
-                   : NULL;
-    rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its forward asked for a gradient, which only a vjp has");
-    fail(call);
-    return NULL;
+    const bool good = check_gradients(call) && check_index(call, "the gradient of output", output, call->output_count);
+    return good ? call->node->outputs[output].gradient : NULL;
 }
 
 rapt_tensor *rapt_call_last_gradient(rapt_call *call, int output)
@@ -180,13 +183,13 @@ const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank
 /* Where the gradient of an input is summed up; NULL where none is wanted. */
 static rapt_tensor **sum_of(const rapt_call *call, int input)
 {
-    if (!call->node || !rapt_walk_wants(call->walk, &call->node->edges[input])) return NULL;
+    if (!rapt_walk_wants(call->walk, &call->node->edges[input])) return NULL;
     return rapt_places_sum(&call->walk->places, call->node->edges[input].node, call->node->edges[input].output);
 }
 
 rapt_tensor *rapt_call_gradient_so_far(const rapt_call *call, int input)
 {
-    if (!check_index(call, "the gradient so far of input", input, call->count)) return NULL;
+    if (!check_gradients(call) || !check_index(call, "the gradient so far of input", input, call->count)) return NULL;
     rapt_tensor **sum = sum_of(call, input);
     for (int earlier = 0; sum && earlier < input; earlier++)
         if (sum_of(call, earlier) == sum) return NULL;

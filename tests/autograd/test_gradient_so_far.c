@@ -28,7 +28,6 @@ static rapt_tensor *adding_forward(rapt_call *call)
 {
     const options *o = rapt_call_options(call);
     rapt_tensor *sum = rapt_mul_scalar(rapt_call_input(call, 0), o->factor);
-    cr_expect_null(rapt_call_gradient_so_far(call, 0), "there is none in forward");
     for (int i = 1; i < rapt_call_count(call); i++)
         sum = rapt_add(sum, rapt_mul_scalar(rapt_call_input(call, i), o->factor));
     return sum;

@@ -245,6 +245,12 @@ static rapt_tensor *asks_early_forward(rapt_call *call)
     return rapt_call_gradient_or_zeros(call, 0);
 }
 
+static rapt_tensor *asks_early_so_far_forward(rapt_call *call)
+{
+    rapt_tensor *y = rapt_neg(rapt_call_input(call, 0));
+    return rapt_call_gradient_so_far(call, 0) ? NULL : y;
+}
+
 Test(own_op, what_a_vjp_or_a_forward_lacks_is_named)
 {
     RAPT_SCOPE;
@@ -255,6 +261,7 @@ Test(own_op, what_a_vjp_or_a_forward_lacks_is_named)
                                     .vjp = asks_for_inputs_vjp,
                                     .outputs = 2};
     static const rapt_op early = {.name = "early", .forward = asks_early_forward};
+    static const rapt_op early_sum = {.name = "early_sum", .forward = asks_early_so_far_forward};
     rapt_tensor *x = doubles(2, (double[]){1, 2}), *out[2];
     cr_assert(rapt_apply_many(&ranked, NULL, 1, &x, out), "%s", rapt_error());
     cr_expect_not(rapt_requires_gradient(out[1]));
@@ -268,6 +275,8 @@ Test(own_op, what_a_vjp_or_a_forward_lacks_is_named)
     expect_error(RAPT_ERROR_GRAPH, "curious: its vjp asked for the inputs, which only forward has");
     cr_expect_null(RAPT_APPLY(&early, NULL, x));
     expect_error(RAPT_ERROR_GRAPH, "early: its forward asked for a gradient, which only a vjp has");
+    cr_expect_null(RAPT_APPLY(&early_sum, NULL, x));
+    expect_error(RAPT_ERROR_GRAPH, "early_sum: its forward asked for a gradient, which only a vjp has");
     cr_expect_null(rapt_gradient(x));
 }
 
