@@ -8,6 +8,7 @@
 #include "nn/summary.h"
 #include "tensor/core.h"
 #include "tensor/lock.h"
+#include "tensor/scratch.h"
 
 static const char op[] = "module_summarize";
 static RAPT_THREAD_LOCAL rapt_module_results *running; /* of the summary that this thread makes */
@@ -74,7 +75,6 @@ static bool run_observed(rapt_module *module, rapt_summary_function *function, r
 {
     rapt_module_results *const results_before = running;
     char *const outputs_before = rapt_last_outputs, *const outputs = calloc(1, RAPT_LAST_OUTPUTS_SIZE);
-    const rapt_random_state random = rapt_random_get_state();
     if (!outputs) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for shapes");
     running = results;
     rapt_last_outputs = outputs;
@@ -83,9 +83,50 @@ static bool run_observed(rapt_module *module, rapt_summary_function *function, r
     observe(false);
     running = results_before;
     rapt_last_outputs = outputs_before;
-    rapt_random_set_state(random);
     free(outputs);
     return good && (!results->failed || rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for shapes"));
+}
+
+/* What a run in training mode may change: running statistics, say. */
+typedef struct kept_buffer {
+    rapt_tensor *values;
+    uint64_t version;
+} kept_buffer;
+
+static bool keep(const rapt_tensor_list *buffers, kept_buffer *kept)
+{
+    for (int i = 0; i < buffers->count; i++) {
+        kept[i] = (kept_buffer){rapt_clone(buffers->tensors[i]), rapt_version_of(buffers->tensors[i])};
+        if (!kept[i].values) return false;
+    }
+    return true;
+}
+
+/* Only what was changed, for a graph may still need the others as they are. */
+static bool put_back(const rapt_tensor_list *buffers, const kept_buffer *kept)
+{
+    bool good = true;
+    for (int i = 0; i < buffers->count; i++)
+        if (rapt_version_of(buffers->tensors[i]) != kept[i].version)
+            good = rapt_copy(buffers->tensors[i], kept[i].values) && good;
+    return good;
+}
+
+static bool run_without_traces(rapt_module *module, rapt_summary_function *function, rapt_tensor *const *inputs,
+                               void *context, rapt_module_results *results)
+{
+    RAPT_SCOPE;
+    const rapt_random_state random = rapt_random_get_state();
+    rapt_tensor_list *buffers = rapt_module_list(module, RAPT_BUFFERS);
+    kept_buffer *kept = buffers ? rapt_scratch_list(op, buffers->count, sizeof *kept) : NULL;
+    bool good = kept && keep(buffers, kept);
+    if (good) {
+        good = run_observed(module, function, inputs, context, results);
+        good = put_back(buffers, kept) && good;
+    }
+    rapt_random_set_state(random);
+    rapt_tensor_list_free(buffers);
+    return good;
 }
 
 static bool check(const rapt_module *module, FILE *stream, rapt_summary_function *function, int count,
@@ -103,7 +144,7 @@ bool rapt_module_summarize(rapt_module *module, FILE *stream, rapt_summary_funct
 {
     rapt_module_results results = {0};
     if (!check(module, stream, function, count, inputs)) return false;
-    const bool good = run_observed(module, function, inputs, context, &results) &&
+    const bool good = run_without_traces(module, function, inputs, context, &results) &&
                       rapt_module_print_tree(op, module, stream, &results);
     for (int64_t i = 0; i < results.modules.count; i++) free(results.results[i].outputs);
     free(results.results);

@@ -45,6 +45,36 @@ Test(module_views, a_summary_has_shapes_and_changes_nothing)
     expect_no_error();
 }
 
+static rapt_tensor *run_and_fail(rapt_tensor *const *inputs, void *module)
+{
+    return rapt_matmul(rapt_module_forward(module, inputs[0]), inputs[0]);
+}
+
+Test(module_views, a_summary_in_training_leaves_running_statistics_and_mode)
+{
+    RAPT_SCOPE;
+    rapt_batch_norm *trained = rapt_batch_norm_new(2), *frozen = rapt_batch_norm_new(2);
+    rapt_sequential *model = RAPT_SEQUENTIAL(&trained->module, &frozen->module);
+    rapt_module_train(&frozen->module, false);
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(4, 2)), *y = rapt_batch_norm_forward(frozen, x);
+    rapt_tensor *mean = rapt_clone(trained->running_mean), *variance = rapt_clone(trained->running_var);
+    for (int fails = 0; fails < 2; fails++) {
+        if (fails) {
+            cr_expect_not(rapt_module_summarize(&model->module, stdout, run_and_fail, 1, &x, model));
+            expect_error(RAPT_ERROR_SHAPE, "matmul");
+        } else {
+            free(summary(&model->module, NULL, 1, &x, NULL));
+        }
+        cr_expect(same_bits(trained->running_mean, mean) && same_bits(trained->running_var, variance));
+        cr_expect_eq(rapt_item(trained->batches), 0);
+        cr_expect(model->module.training && trained->module.training && !frozen->module.training);
+    }
+    cr_expect(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)), "buffers that nothing changed count no change: %s",
+              rapt_error());
+    rapt_module_free(&model->module);
+    expect_no_error();
+}
+
 static rapt_tensor *decode(rapt_tensor *const *inputs, void *gpt)
 {
     return rapt_gpt_loss(gpt, inputs[0], inputs[1], NULL);
