@@ -71,6 +71,8 @@ void rapt_data_parallel_free(rapt_data_parallel *p)
 {
     if (!p) return;
     rapt_buckets_free(p);
+    rapt_tensor_list_free(p->buffers);
+    free(p->versions);
     rapt_module_free(p->module);
     if (p->scatter != MPI_COMM_NULL) MPI_Comm_free(&p->scatter);
     if (p->gather != MPI_COMM_NULL) MPI_Comm_free(&p->gather);
@@ -186,18 +188,21 @@ bool rapt_data_parallel_finish(rapt_data_parallel *p, double *loss)
 {
     const char *op = "data_parallel_finish";
     if (!check_parallel(p, op)) return false;
+    int *changed = p->marks + 1 + p->parameter_count;
     if (p->done < p->own_parts)
         rapt_fail(RAPT_ERROR_VALUE, op, "%d of %d own parts went backward", p->done, p->own_parts);
     while (p->done < p->own_parts) run_part(p, NULL, 0, false);
     rapt_parcels_exchange(p, true);
     for (int i = 0; i < p->parameter_count; i++) p->marks[1 + i] = p->parameters[i].used;
+    rapt_mark_changed_buffers(p, changed);
     bool good = !p->failed && !p->broken;
     if (good && !(p->totals.weight > 0))
         good = rapt_fail(RAPT_ERROR_VALUE, op, "no part of the batch has a weight above 0");
     good = good && divide_pieces(p);
     for (int i = 0; i < p->parameter_count; i++) rapt_clear_gradient(p->parameters[i].parameter);
-    good = rapt_ranks_agree(p, op, good, p->marks, 1 + p->parameter_count) &&
-           (p->sharded || rapt_ranks_agree(p, op, give_gradients(p), p->marks, 1));
+    good = rapt_ranks_agree(p, op, good, p->marks, 1 + p->parameter_count + p->buffers->count) &&
+           (p->sharded || rapt_ranks_agree(p, op, give_gradients(p), p->marks, 1)) &&
+           rapt_take_changed_buffers(p, changed);
     for (int i = 0; i < p->parameter_count && !good; i++) rapt_clear_gradient(p->parameters[i].parameter);
     if (!good) rapt_buckets_drop(p);
     if (good && loss) *loss = p->totals.loss / p->totals.weight;

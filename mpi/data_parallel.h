@@ -68,12 +68,14 @@ struct rapt_data_parallel {
     rapt_parcel *parcels; /* in the order of the buckets */
     rapt_slot *slots;
     int parameter_count, bucket_count, parcel_count, slot_count;
-    int at_once;             /* so many parcels may be under way: their slots differ */
-    bool shards_gradients;   /* of which a rank then keeps its pieces only */
-    rapt_optimizer *sharded; /* steps this rank's pieces; NULL: every rank steps everything */
-    int *marks;              /* what ranks agree upon: who failed, and whether each parameter was used */
-    rapt_totals *all;        /* of each rank */
-    double *norms;           /* of each rank's gradients */
+    int at_once;               /* so many parcels may be under way: their slots differ */
+    bool shards_gradients;     /* of which a rank then keeps its pieces only */
+    rapt_optimizer *sharded;   /* steps this rank's pieces; NULL: every rank steps everything */
+    rapt_tensor_list *buffers; /* the module's, and their versions when all ranks had rank 0's values */
+    uint64_t *versions;
+    int *marks;       /* what ranks agree upon: who failed, whether each parameter was used, and each buffer changed */
+    rapt_totals *all; /* of each rank */
+    double *norms;    /* of each rank's gradients */
     /* Of the step that is under way. */
     int done;                            /* own parts */
     int scattered, summed;               /* parcels whose numbers are on their way, and are there */
@@ -105,7 +107,12 @@ bool rapt_ranks_agree(const rapt_data_parallel *parallel, const char *op, bool g
 bool rapt_check_same_model(const rapt_data_parallel *parallel, const rapt_data_parallel_config *config);
 
 /* Gives the module rank 0's values. False on all ranks after an error on one. */
-bool rapt_take_first_values(const rapt_data_parallel *parallel);
+bool rapt_take_first_values(rapt_data_parallel *parallel);
+
+/* The same of the buffers that a forward function changed on any rank: marks them, for the ranks to agree upon, and
+ * gives them rank 0's values. */
+void rapt_mark_changed_buffers(const rapt_data_parallel *parallel, int *marks);
+bool rapt_take_changed_buffers(rapt_data_parallel *parallel, const int *marks);
 
 /* Lists the parameters and makes the buckets; false after an error. */
 bool rapt_buckets_new(rapt_data_parallel *parallel, int64_t bytes);

@@ -32,7 +32,7 @@ static bool list_parameters(rapt_data_parallel *p)
     const size_t room = (size_t)list->count + 1;
     p->parameters = calloc(room, sizeof *p->parameters);
     p->buckets = calloc(room, sizeof *p->buckets);
-    p->marks = calloc(room, sizeof *p->marks);
+    p->marks = calloc(room + (size_t)p->buffers->count, sizeof *p->marks);
     bool good = (p->parameters && p->buckets && p->marks) ||
                 rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d parameters", list->count);
     good = good && list_some(p, list, false) && list_some(p, list, true);

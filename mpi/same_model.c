@@ -127,21 +127,56 @@ static bool broadcast(const rapt_data_parallel *p, char *bytes, int64_t count)
     return true;
 }
 
-bool rapt_take_first_values(const rapt_data_parallel *p)
+/* Gives tensors rank 0's values: all, or those that are marked. Nothing is changed where one rank has no memory. */
+static bool take_values(const rapt_data_parallel *p, const rapt_tensor_list *list, const int *marks)
 {
     int mark;
     RAPT_SCOPE;
-    rapt_tensor_list *list = rapt_module_list(p->module, RAPT_PARAMETERS | RAPT_BUFFERS);
-    rapt_tensor **values = list ? calloc((size_t)list->count + 1, sizeof *values) : NULL;
-    bool good = values || (list && rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d tensors", list->count));
-    for (int i = 0; good && i < list->count; i++) good = (values[i] = rapt_clone(list->tensors[i])) != NULL;
+    rapt_tensor **values = calloc((size_t)list->count + 1, sizeof *values);
+    bool good = values || rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d tensors", list->count);
+    for (int i = 0; good && i < list->count; i++)
+        if (!marks || marks[i]) good = (values[i] = rapt_clone(list->tensors[i])) != NULL;
     good = rapt_ranks_agree(p, name, good, &mark, 1);
     for (int i = 0; good && i < list->count; i++) {
+        if (!values[i]) continue;
         const int64_t bytes = rapt_count(values[i]) * (int64_t)rapt_dtype_size(rapt_get_dtype(values[i]));
         good = broadcast(p, rapt_data_for_writing(values[i]), bytes);
     }
-    for (int i = 0; good && i < list->count; i++) good = rapt_copy(list->tensors[i], values[i]);
+    for (int i = 0; good && i < list->count; i++) good = !values[i] || rapt_copy(list->tensors[i], values[i]);
     free(values);
-    rapt_tensor_list_free(list);
     return rapt_ranks_agree(p, name, good, &mark, 1);
+}
+
+static void note_versions(rapt_data_parallel *p)
+{
+    for (int i = 0; i < p->buffers->count; i++) p->versions[i] = rapt_version(p->buffers->tensors[i]);
+}
+
+bool rapt_take_first_values(rapt_data_parallel *p)
+{
+    int mark;
+    rapt_tensor_list *list = rapt_module_list(p->module, RAPT_PARAMETERS | RAPT_BUFFERS);
+    p->buffers = rapt_module_list(p->module, RAPT_BUFFERS);
+    p->versions = p->buffers ? calloc((size_t)p->buffers->count + 1, sizeof *p->versions) : NULL;
+    bool good = list && p->buffers &&
+                (p->versions || rapt_fail(RAPT_ERROR_MEMORY, name, "no memory for %d tensors", p->buffers->count));
+    good = rapt_ranks_agree(p, name, good, &mark, 1) && take_values(p, list, NULL);
+    if (good) note_versions(p);
+    rapt_tensor_list_free(list);
+    return good;
+}
+
+void rapt_mark_changed_buffers(const rapt_data_parallel *p, int *marks)
+{
+    for (int i = 0; i < p->buffers->count; i++) marks[i] = rapt_version(p->buffers->tensors[i]) != p->versions[i];
+}
+
+bool rapt_take_changed_buffers(rapt_data_parallel *p, const int *marks)
+{
+    bool any = false;
+    for (int i = 0; i < p->buffers->count; i++) any = any || marks[i];
+    if (!any) return true;
+    const bool good = take_values(p, p->buffers, marks);
+    if (good) note_versions(p);
+    return good;
 }
