@@ -12,17 +12,13 @@ typedef struct problem {
     rapt_tensor *x, *weight, *bias;
 } problem;
 
-/* Which of them lie as columns or with gaps is drawn. */
-static rapt_tensor *draw_tensor(uint64_t *state, rapt_dtype dtype, int64_t rows, int64_t columns)
+enum lie { DENSE_ROWS, DENSE_COLUMNS, SCATTERED, LIES };
+
+static rapt_tensor *draw_tensor(rapt_dtype dtype, int64_t rows, int64_t columns, enum lie lie)
 {
-    switch (draw_below(state, 3)) {
-    case 0:
-        return rapt_transpose(rapt_randn(dtype, RAPT_SHAPE(columns, rows)), 0, 1);
-    case 1:
-        return rapt_slice(rapt_randn(dtype, RAPT_SHAPE(rows, 2 * columns)), 1, 0, 2 * columns, 2);
-    default:
-        return rapt_randn(dtype, RAPT_SHAPE(rows, columns));
-    }
+    if (lie == DENSE_COLUMNS) return rapt_transpose(rapt_randn(dtype, RAPT_SHAPE(columns, rows)), 0, 1);
+    if (lie == SCATTERED) return rapt_slice(rapt_randn(dtype, RAPT_SHAPE(rows, 2 * columns)), 1, 0, 2 * columns, 2);
+    return rapt_randn(dtype, RAPT_SHAPE(rows, columns));
 }
 
 static double at(const rapt_tensor *x, int64_t i, int64_t j)
@@ -70,12 +66,12 @@ static void check_part(const problem *p, rapt_tensor *y, int64_t top, int64_t bo
               rapt_describe(p->weight, of[1], sizeof of[1]));
 }
 
-static void check_affine(uint64_t *state, int64_t m, int64_t k, int64_t n)
+static void check_affine(uint64_t *state, int64_t m, int64_t k, int64_t n, enum lie x, enum lie weight)
 {
     RAPT_SCOPE;
     const rapt_dtype dtype = draw_chance(state, 50) ? RAPT_FLOAT32 : RAPT_FLOAT64;
-    const problem p = {.x = draw_tensor(state, dtype, m, k),
-                       .weight = draw_tensor(state, dtype, n, k),
+    const problem p = {.x = draw_tensor(dtype, m, k, x),
+                       .weight = draw_tensor(dtype, n, k, weight),
                        .bias = rapt_randn(dtype, RAPT_SHAPE(n))};
     rapt_tensor *y = rapt_affine(p.x, p.weight, p.bias);
     cr_assert(y, "%s", rapt_error());
@@ -87,29 +83,36 @@ static void check_affine(uint64_t *state, int64_t m, int64_t k, int64_t n)
     check_part(&p, y, row, m, column, n);
 }
 
+static void check_lies(uint64_t *state, int64_t m, int64_t k, int64_t n)
+{
+    for (int lies = 0; lies < LIES * LIES; lies++)
+        check_affine(state, m, k, n, (enum lie)(lies % LIES), (enum lie)(lies / LIES));
+}
+
 Test(affine, small_sizes_one_after_the_other)
 {
     uint64_t state = 1;
     for (int64_t m = 1; m <= 14; m++)
         for (int64_t n = 1; n <= 36; n += n < 8 ? 1 : 5)
-            for (int64_t k = 1; k <= 19; k += 6) check_affine(&state, m, k, n);
+            for (int64_t k = 1; k <= 19; k += 6)
+                check_affine(&state, m, k, n, (enum lie)draw_below(&state, LIES), (enum lie)draw_below(&state, LIES));
 }
 
 /* Sums that are cut into blocks, of one element to many. */
 Test(affine, deep_sizes)
 {
     uint64_t state = 2;
-    const int64_t sizes[][2] = {{1, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 5}, {7, 1}, {3, 20}, {30, 3}, {9, 9}, {40, 35}};
-    for (int64_t k = 100; k <= 1300; k += 200)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            for (int draws = 0; draws < 3; draws++) check_affine(&state, sizes[i][0], k, sizes[i][1]);
+    const int64_t sizes[][2] = {{1, 1},  {1, 2},  {2, 2}, {4, 1},  {1, 5},  {7, 1},
+                                {3, 20}, {30, 3}, {3, 9}, {2, 99}, {40, 35}};
+    for (int64_t k = 300; k <= 1300; k += 500)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_lies(&state, sizes[i][0], k, sizes[i][1]);
 }
 
 Test(affine, long_and_thin_sizes)
 {
     uint64_t state = 3;
-    const int64_t sizes[][3] = {{300, 1, 3}, {3, 2, 300},  {200, 30, 1}, {1, 4, 200},  {150, 5, 8},
-                                {9, 6, 170}, {170, 7, 33}, {60, 90, 70}, {120, 600, 1}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int draws = 0; draws < 4; draws++) check_affine(&state, sizes[i][0], sizes[i][1], sizes[i][2]);
+    const int64_t sizes[][3] = {{300, 1, 3},  {3, 2, 300},   {200, 30, 1}, {1, 4, 200},   {150, 5, 8},
+                                {9, 6, 170},  {170, 7, 33},  {60, 90, 70}, {120, 600, 1}, {1, 600, 150},
+                                {7, 520, 64}, {60, 600, 20}, {13, 300, 52}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_lies(&state, sizes[i][0], sizes[i][1], sizes[i][2]);
 }
