@@ -1,5 +1,6 @@
 /* The checks of one function at its inputs. */
 #include <math.h>
+#include <string.h>
 
 #include "catalogue.h"
 
@@ -108,11 +109,53 @@ static void check_forward_mode(const subject *s, entry *e)
     rapt_clear_error();
 }
 
+static bool same_bits(const rapt_tensor *a, const rapt_tensor *b)
+{
+    if (!a || !b) return a == b;
+    RAPT_SCOPE;
+    const rapt_tensor *x = rapt_contiguous((rapt_tensor *)a), *y = rapt_contiguous((rapt_tensor *)b);
+    return memcmp(rapt_data(x), rapt_data(y), (size_t)rapt_count(x) * rapt_dtype_size(rapt_get_dtype(x))) == 0;
+}
+
+/* The gradient of one leaf: wanted alone, or as if the others were constants. NULL where there is none. */
+static bool gradient_alone(const subject *s, int leaf, bool others_are_constant, rapt_tensor **gradient)
+{
+    *gradient = NULL;
+    for (int i = 0; i < s->count && others_are_constant; i++)
+        if (i != leaf) rapt_refuse_gradient(s->leaves[i]);
+    rapt_tensor *y = subject_call(s), *cotangent = y ? numbers_like(y, 77) : NULL;
+    const bool good = cotangent && (!rapt_requires_gradient(y) ||
+                                    rapt_gradients(1, &y, &cotangent, 1, &s->leaves[leaf], gradient, 0));
+    for (int i = 0; i < s->count && others_are_constant; i++) rapt_require_gradient(s->leaves[i]);
+    return good;
+}
+
+/* What is not wanted is not computed, or not kept: a gradient alone must be the one that it is among all. */
+static void check_each_alone(const subject *s, entry *e)
+{
+    RAPT_SCOPE;
+    rapt_tensor *all[most_leaves] = {NULL}, *y = subject_call(s), *cotangent = y ? numbers_like(y, 77) : NULL;
+    bool good =
+        cotangent && (!rapt_requires_gradient(y) || rapt_gradients(1, &y, &cotangent, s->count, s->leaves, all, 0));
+    for (int i = 0; i < 2 * s->count && good; i++) {
+        RAPT_SCOPE;
+        rapt_tensor *alone;
+        const bool others_are_constant = i >= s->count;
+        good = gradient_alone(s, i % s->count, others_are_constant, &alone);
+        if (good && !same_bits(alone, all[i % s->count]))
+            entry_fail(e, "%s: the gradient of leaf %d has other bits where %s", s->c.name, i % s->count,
+                       others_are_constant ? "the others are constants" : "it is wanted alone");
+    }
+    if (!good) entry_fail(e, "%s: gradients one by one: %s", s->c.name, rapt_error() ? rapt_error() : "");
+    rapt_clear_error();
+}
+
 void check_derivatives(const subject *s, bool whole, entry *e)
 {
     check_by_differences(s, whole, false, e);
     check_by_differences(s, whole, true, e);
     check_forward_mode(s, e);
+    check_each_alone(s, e);
 }
 
 /* The result, what forward mode gives, and the gradients of all leaves. */
