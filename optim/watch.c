@@ -16,7 +16,8 @@ static bool check(const char *op, const rapt_watch *w)
 static bool is_better(const rapt_watch *w, double value)
 {
     if (w->best_at == 0) return !isnan(value);
-    const double margin = w->absolute ? w->threshold : w->threshold * w->best;
+    /* a part of infinity is none: whatever is finite is better than ∞ */
+    const double margin = isinf(w->best) ? 0 : w->absolute ? w->threshold : w->threshold * w->best;
     return w->maximize ? value > w->best + margin : value < w->best - margin;
 }
 

@@ -33,6 +33,23 @@ Test(watch, thresholds_and_directions)
     expect_no_error();
 }
 
+/* A first evaluation may overflow. */
+Test(watch, what_is_finite_is_better_than_infinity)
+{
+    for (int absolute = 0; absolute < 2; absolute++)
+        for (int part = 0; part < 3; part++) {
+            rapt_watch lower = {.absolute = absolute, .threshold = part}, higher = lower;
+            higher.maximize = true;
+            cr_expect(rapt_watch_take(&lower, INFINITY) && rapt_watch_take(&higher, -INFINITY));
+            cr_expect_not(rapt_watch_take(&lower, INFINITY) || rapt_watch_take(&higher, -INFINITY));
+            cr_expect(rapt_watch_take(&lower, 1e300), "threshold %d", part);
+            cr_expect(rapt_watch_take(&higher, -1e300), "threshold %d", part);
+            cr_expect_eq(lower.best, 1e300);
+            cr_expect_eq(higher.best, -1e300);
+        }
+    expect_no_error();
+}
+
 static void expect_factors(rapt_plateau plateau, const double *expected)
 {
     const double values[] = {5, 4, 4, 3.9999, 4, 4, 4, 3, 3, 3, 3, (double)NAN, 3, 2, 2, 2, 2, 2, 2};
