@@ -13,6 +13,9 @@ static const char op[] = "loader";
 /* Each epoch of a loader with a seed draws from a place of its own in the seed's random numbers. */
 enum { epoch_bits = 40 };
 
+/* In the offset of a state before the first item: the epoch's order is drawn, from the offset without it. */
+static const uint64_t order_is_drawn = UINT64_C(1) << 63;
+
 static bool check_numbers(const rapt_loader *loader)
 {
     const rapt_loader_config *c = &loader->config;
@@ -115,11 +118,13 @@ void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_ma
                               .count = end_after(&loader->plan, first) - first,
                               .items = loader->plan.order + first};
     *made = (rapt_made_batch){.batch = batch};
-    if (loader->config.make(loader->config.context, &made->batch)) {
-        for (int i = 0; i < RAPT_BATCH_TENSORS; i++) rapt_retain(made->batch.tensors[i]);
+    const bool good = loader->config.make(loader->config.context, &made->batch);
+    rapt_batch given = made->batch;
+    made->batch = batch; /* of which the function gives the tensors alone */
+    if (good) {
+        for (int i = 0; i < RAPT_BATCH_TENSORS; i++) made->batch.tensors[i] = rapt_retain(given.tensors[i]);
         return;
     }
-    made->batch = batch;
     made->code = rapt_error() ? rapt_error_get_code() : RAPT_ERROR_VALUE;
     snprintf(made->op, sizeof made->op, "%s", rapt_error() ? rapt_error_get_op() : op);
     const char *message = rapt_error() ? strstr(rapt_error(), ": ") : NULL;
@@ -130,16 +135,18 @@ void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_ma
 static bool begin(rapt_loader *loader)
 {
     rapt_loader_state *state = &loader->state;
+    const uint64_t seed = loader->config.seed;
+    const bool is_drawn = state->next > 0 || (state->random_state.offset & order_is_drawn);
+    const bool draws_anew = seed == 0 && !is_drawn;
     const rapt_random_state before = rapt_random_get_state();
-    const bool draws_anew = loader->config.seed == 0 && state->next == 0;
-    if (draws_anew)
-        state->random_state = before;
-    else if (loader->config.seed != 0)
-        state->random_state = (rapt_random_state){loader->config.seed, (uint64_t)state->epoch << epoch_bits};
-    rapt_random_set_state(state->random_state);
+    rapt_random_state from = draws_anew ? before : state->random_state;
+    from.offset &= ~order_is_drawn;
+    if (seed != 0) from = (rapt_random_state){seed, (uint64_t)state->epoch << epoch_bits};
+    rapt_random_set_state(from);
     loader->is_planned = rapt_loader_plan_epoch(loader);
     if (!draws_anew || !loader->is_planned) rapt_random_set_state(before);
     if (!loader->is_planned) return false;
+    state->random_state = from;
     if (state->next >= loader->plan.items) {
         loader->is_planned = false;
         return rapt_fail(RAPT_ERROR_VALUE, op, "the epoch has %lld items, and the state is at item %lld",
@@ -205,6 +212,7 @@ bool rapt_loader_get_state(const rapt_loader *loader, rapt_loader_state *state)
     if (!loader || !state) return rapt_fail_null("loader_get_state", loader ? "state" : "loader");
     if (rapt_was_freed("loader_get_state", loader)) return false;
     *state = loader->state;
+    if (loader->is_planned && state->next == 0) state->random_state.offset |= order_is_drawn;
     return true;
 }
 

@@ -275,6 +275,35 @@ Test(loader, resumes_at_every_batch)
     expect_no_error();
 }
 
+/* An epoch that was counted, or whose first batch failed, has its order, though none of its items was given. */
+Test(loader, resumes_before_the_first_batch)
+{
+    RAPT_SCOPE;
+    rapt_column columns[] = {numbers(), sequences(false)};
+    const rapt_loader_config config = {.columns = columns, .column_count = 2, .most_tokens = 20, .shuffle = true};
+    for (int epoch = 0; epoch < 2; epoch++) {
+        rapt_loader *loader = loader_of(config), *other = loader_of(config);
+        int64_t expected[2][2 * items], found[2 * items];
+        int counts[2];
+        rapt_seed(6);
+        if (epoch > 0) rest_of_epoch(loader, found);
+        cr_expect_gt(rapt_loader_count_batches(loader), 1);
+        rapt_loader_state state;
+        cr_assert(rapt_loader_get_state(loader, &state));
+        const rapt_random_state random = rapt_random_get_state();
+        for (int i = 0; i < 2; i++) counts[i] = rest_of_epoch(loader, expected[i]);
+        cr_assert(rapt_loader_set_state(other, state), "%s", rapt_error());
+        rapt_random_set_state(random);
+        for (int i = 0; i < 2; i++) {
+            cr_expect_eq(rest_of_epoch(other, found), counts[i]);
+            cr_expect_eq(memcmp(found, expected[i], (size_t)counts[i] * sizeof *found), 0, "epoch %d", epoch + i);
+        }
+        rapt_loader_free(loader);
+        rapt_loader_free(other);
+    }
+    expect_no_error();
+}
+
 Test(loader, checkpoint)
 {
     RAPT_SCOPE;

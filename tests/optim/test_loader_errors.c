@@ -38,6 +38,38 @@ Test(loader_errors, errors_of_the_function_come_through_and_the_batch_is_tried_a
     }
 }
 
+static bool change_batch(void *context, rapt_batch *batch)
+{
+    batch->count += *(const int64_t *)context;
+    batch->first = batch->epoch = -5;
+    batch->items = NULL;
+    batch->tensors[0] = rapt_scalar(RAPT_FLOAT32, 7);
+    return true;
+}
+
+Test(loader_errors, the_function_gives_tensors_alone)
+{
+    for (int prefetch = 0; prefetch < 2; prefetch++)
+        for (int64_t more = -2; more < 9; more += 5) {
+            RAPT_SCOPE;
+            rapt_loader *loader = loader_of((rapt_loader_config){.items = 5,
+                                                                 .make = change_batch,
+                                                                 .context = &more,
+                                                                 .batch_size = 2,
+                                                                 .prefetch = prefetch});
+            rapt_batch batch;
+            for (int i = 0; i < 3; i++) {
+                cr_assert(rapt_loader_next(loader, &batch), "%s", rapt_error());
+                cr_expect(batch.epoch == 0 && batch.first == 2 * i && batch.count == (i < 2 ? 2 : 1));
+                cr_expect_eq(batch.items[0], 2 * i);
+                cr_expect_eq(rapt_item(batch.tensors[0]), 7);
+            }
+            cr_expect_not(rapt_loader_next(loader, &batch));
+            rapt_loader_free(loader);
+        }
+    expect_no_error();
+}
+
 Test(loader_errors, out_of_memory_loses_no_batch)
 {
     for (int prefetch = 0; prefetch < 2; prefetch++) {

@@ -34,8 +34,8 @@ typedef struct rapt_batch {
 } rapt_batch;
 
 /* Makes the tensors of batch->items, into batch->tensors from 0 on, in a scope of the loader's. False after an error,
- * which rapt_loader_next then gives. With prefetch it runs on another thread: what it reads must not change, and its
- * random numbers are that thread's. */
+ * which rapt_loader_next then gives. What else it changes of the batch is put back. With prefetch it runs on another
+ * thread: what it reads must not change, and its random numbers are that thread's. */
 typedef bool rapt_batch_function(void *context, rapt_batch *batch);
 
 /* The data, and how batches are made of it. */
@@ -75,7 +75,7 @@ RAPT_API int64_t rapt_loader_count_batches(rapt_loader *loader);
  * same batches follow. */
 typedef struct rapt_loader_state {
     int64_t epoch, next;            /* the item that comes next, in the order of the epoch */
-    rapt_random_state random_state; /* which that order was drawn from */
+    rapt_random_state random_state; /* which that order was drawn from; 2⁶³ more of offset: no batch of it was given */
 } rapt_loader_state;
 RAPT_API bool rapt_loader_get_state(const rapt_loader *loader, rapt_loader_state *state);
 
