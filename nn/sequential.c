@@ -1,5 +1,7 @@
 /* Sequential: layers one after the other; and ops of one tensor as layers. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <rapt/layers.h>
 
@@ -8,7 +10,7 @@
 typedef struct activation {
     rapt_module module;
     rapt_activation_function *function;
-    const char *name;
+    char *name;
 } activation;
 
 static rapt_tensor *activation_forward(rapt_module *module, rapt_tensor *x)
@@ -21,8 +23,14 @@ static void activation_describe(const rapt_module *module, char *text, size_t si
     snprintf(text, size, "%s", ((const activation *)module)->name);
 }
 
+static void activation_destroy(rapt_module *module)
+{
+    free(((activation *)module)->name);
+}
+
 static const rapt_module_class activation_kind = {.name = "Activation",
                                                   .forward = activation_forward,
+                                                  .destroy = activation_destroy,
                                                   .describe = activation_describe};
 
 rapt_module *rapt_activation_new(const char *name, rapt_activation_function *function)
@@ -34,7 +42,9 @@ rapt_module *rapt_activation_new(const char *name, rapt_activation_function *fun
     activation *layer = rapt_module_new(sizeof *layer, &activation_kind);
     if (!layer) return NULL;
     layer->function = function;
-    layer->name = name;
+    layer->name = strdup(name);
+    if (!layer->name)
+        layer->module.failed = !rapt_fail(RAPT_ERROR_MEMORY, activation_kind.name, "no memory for the name %s", name);
     return rapt_module_finish(&layer->module);
 }
 

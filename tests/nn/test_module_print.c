@@ -45,6 +45,16 @@ Test(module_print, kinds_as_a_tree_and_tensors_by_their_full_names)
     expect_no_error();
 }
 
+Test(module_print, an_activation_has_a_name_of_its_own)
+{
+    char name[] = "tanh";
+    rapt_module *layer = rapt_activation_new(name, rapt_tanh);
+    name[0] = '?';
+    expect_print(layer, "Activation(tanh)  0 parameters\n");
+    rapt_module_free(layer);
+    expect_no_error();
+}
+
 /* Every line of a tensor begins with a name that finds it. */
 Test(module_print, what_is_printed_can_be_found)
 {

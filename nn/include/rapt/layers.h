@@ -93,7 +93,8 @@ typedef struct rapt_dropout {
 RAPT_API rapt_dropout *rapt_dropout_new(double probability);
 RAPT_API rapt_tensor *rapt_dropout_forward(rapt_dropout *dropout, rapt_tensor *x);
 
-/* An op of one tensor as a layer without parameters, for sequential: rapt_activation_new("ReLU", rapt_relu). */
+/* An op of one tensor as a layer without parameters, for sequential: rapt_activation_new("ReLU", rapt_relu). The name
+ * is copied. */
 typedef rapt_tensor *rapt_activation_function(rapt_tensor *x);
 RAPT_API rapt_module *rapt_activation_new(const char *name, rapt_activation_function *function);
 
