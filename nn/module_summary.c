@@ -38,7 +38,7 @@ void rapt_module_left(const rapt_module *module)
 {
     if (!running || !rapt_last_outputs) return;
     const int64_t number = number_of(running, module);
-    char *outputs = number < 0 ? NULL : strdup(rapt_last_outputs);
+    char *outputs = number < 0 ? NULL : strdup(*rapt_last_outputs ? rapt_last_outputs : "its input");
     if (!outputs) {
         running->failed = true;
         return;

@@ -45,6 +45,19 @@ Test(module_views, a_summary_has_shapes_and_changes_nothing)
     expect_no_error();
 }
 
+Test(module_views, a_summary_says_where_no_op_ran)
+{
+    RAPT_SCOPE;
+    rapt_module *dropout = (rapt_module *)rapt_dropout_new(0.5);
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 2));
+    rapt_module_train(dropout, false);
+    char *text = summary(dropout, NULL, 1, &x, NULL);
+    cr_expect_str_eq(text, "Dropout(0.5)  0 parameters, 0 bytes -> its input\n");
+    free(text);
+    rapt_module_free(dropout);
+    expect_no_error();
+}
+
 static rapt_tensor *run_and_fail(rapt_tensor *const *inputs, void *module)
 {
     return rapt_matmul(rapt_module_forward(module, inputs[0]), inputs[0]);
