@@ -4,6 +4,11 @@
 #include <rapt/layers.h>
 #include <rapt/recompute.h>
 
+#include "tensor/lock.h"
+
+/* Threads may share a layer. */
+RAPT_LOCK(statistics_lock, STATISTICS)
+
 /* A channel's numbers (C), shaped so that they broadcast to x. */
 static rapt_tensor *by_channel(rapt_tensor *numbers, const rapt_tensor *x)
 {
@@ -17,10 +22,14 @@ static bool follow(rapt_batch_norm *b, rapt_tensor *mean, rapt_tensor *variance,
 {
     const double momentum = b->momentum, unbiased = (double)n / (double)(n - 1);
     RAPT_NO_GRADIENT;
-    return rapt_scale_in_place(b->running_mean, 1 - momentum) && rapt_add_in_place(b->running_mean, mean, momentum) &&
-           rapt_scale_in_place(b->running_var, 1 - momentum) &&
-           rapt_add_in_place(b->running_var, variance, momentum * unbiased) &&
-           rapt_fill(b->batches, rapt_item(b->batches) + 1);
+    statistics_lock_take();
+    const bool good = rapt_scale_in_place(b->running_mean, 1 - momentum) &&
+                      rapt_add_in_place(b->running_mean, mean, momentum) &&
+                      rapt_scale_in_place(b->running_var, 1 - momentum) &&
+                      rapt_add_in_place(b->running_var, variance, momentum * unbiased) &&
+                      rapt_fill(b->batches, rapt_item(b->batches) + 1);
+    statistics_lock_give();
+    return good;
 }
 
 static rapt_tensor *forward_training(rapt_batch_norm *b, rapt_tensor *x)

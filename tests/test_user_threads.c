@@ -20,6 +20,7 @@ typedef struct task {
     const char *path;
     int number, fails;
     float loss;
+    rapt_batch_norm *norm;
 } task;
 
 static pthread_barrier_t start; /* of all threads, at one moment */
@@ -147,6 +148,38 @@ Test(user_threads, several_ask_one_model_and_one_saves_it)
     rapt_module_free(&gpt->module);
     rapt_module_free(&loaded->module);
     unlink(path);
+    expect_no_error();
+}
+
+enum { norm_rounds = 200 };
+
+static void *normalize(void *context)
+{
+    task *t = context;
+    for (int round = 0; round < norm_rounds; round++) {
+        RAPT_SCOPE;
+        t->fails += !rapt_batch_norm_forward(t->norm, t->tokens);
+    }
+    return NULL;
+}
+
+/* No forward's statistics are lost, or half another's. */
+Test(user_threads, running_statistics_follow_the_forwards_of_all_threads)
+{
+    RAPT_SCOPE;
+    enum { normalizing = 4 };
+    rapt_batch_norm *shared = rapt_batch_norm_new(300), *alone = rapt_batch_norm_new(300);
+    shared->momentum = alone->momentum = 1e-3;
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 300));
+    task tasks[normalizing];
+    for (int i = 0; i < normalizing; i++) tasks[i] = (task){.work = normalize, .norm = shared, .tokens = x};
+    cr_expect_eq(run_all(normalizing, tasks), 0);
+    for (int i = 0; i < normalizing; i++) normalize(&(task){.norm = alone, .tokens = x});
+    cr_expect_eq(rapt_item(shared->batches), normalizing * norm_rounds);
+    cr_expect(same_bits(shared->running_mean, alone->running_mean));
+    cr_expect(same_bits(shared->running_var, alone->running_var));
+    rapt_module_free(&shared->module);
+    rapt_module_free(&alone->module);
     expect_no_error();
 }
 
