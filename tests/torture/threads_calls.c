@@ -1,5 +1,6 @@
 /* What ThreadSanitizer does not know of gcc's OpenMP: the threads of a region see what was done before it, and who
- * began it sees what they did. Linked into all that threads.sh builds, before OpenMP; not itself instrumented. */
+ * began it sees what they did; what is critical, one thread does after the other. Linked into all that threads.sh
+ * builds, before OpenMP; not itself instrumented. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
@@ -33,8 +34,10 @@ static void run_in_thread(void *data)
     pass_on(&r->end);
 }
 
-/* What gcc calls for a region. */
-__attribute__((visibility("hidden"))) void GOMP_parallel(body *run, void *data, unsigned threads, unsigned flags)
+/* What gcc calls for a region, and around what is critical. */
+#define INSTEAD __attribute__((visibility("hidden"))) void
+
+INSTEAD GOMP_parallel(body *run, void *data, unsigned threads, unsigned flags)
 {
     void (*begin)(body *, void *, unsigned, unsigned);
     *(void **)&begin = dlsym(RTLD_NEXT, "GOMP_parallel");
@@ -42,4 +45,25 @@ __attribute__((visibility("hidden"))) void GOMP_parallel(body *run, void *data, 
     pass_on(&r.begin);
     begin(run_in_thread, &r, threads, flags);
     take_over(&r.end);
+}
+
+static char critical; /* a place that stands for all of it */
+
+static void call(const char *name)
+{
+    void (*function)(void);
+    *(void **)&function = dlsym(RTLD_NEXT, name);
+    function();
+}
+
+INSTEAD GOMP_critical_start(void)
+{
+    call("GOMP_critical_start");
+    take_over(&critical);
+}
+
+INSTEAD GOMP_critical_end(void)
+{
+    pass_on(&critical);
+    call("GOMP_critical_end");
 }
