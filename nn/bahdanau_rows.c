@@ -97,12 +97,14 @@ static void step_forward(const rapt_bahdanau_run *r, int layer, int64_t step, in
                                  .state = state_at(r, layer, step - 1, row),
                                  .next_state = state_at(r, layer, step, row),
                                  .kept = at(r, r->cells, layer, step, row, 4 * s->hidden)};
-    if (layer == 0) memcpy(from_input, at(r, r->from_embedding, 0, step, row, width), (size_t)bytes);
-    rapt_packed_matrix_multiply(&r->input[layer], rows, (rapt_rows){input_at(r, layer, step, row), s->hidden},
-                                layer > 0 ? r->bias_ih[layer] : NULL, (rapt_rows){from_input, width}, layer == 0,
-                                packing);
-    rapt_packed_matrix_multiply(&r->hidden[layer], rows, (rapt_rows){data.state, s->hidden}, r->bias_hh[layer],
-                                (rapt_rows){from_hidden, width}, false, packing);
+    const rapt_rows known = layer == 0 ? (rapt_rows){at(r, r->from_embedding, 0, step, row, width), width}
+                                       : (rapt_rows){(char *)(uintptr_t)r->bias_ih[layer], 0};
+    rapt_packed_matrix_multiply(&r->input[layer], rows, (rapt_rows){input_at(r, layer, step, row), s->hidden}, known,
+                                (rapt_rows){from_input, width}, false,
+                                rapt_ahead_at(data.kept, rows * 4 * s->hidden * s->bytes), packing);
+    rapt_packed_matrix_multiply(&r->hidden[layer], rows, (rapt_rows){data.state, s->hidden},
+                                (rapt_rows){(char *)(uintptr_t)r->bias_hh[layer], 0}, (rapt_rows){from_hidden, width},
+                                false, rapt_ahead_at(data.next_state, rows * s->hidden * s->bytes), packing);
     rapt_kernel.recurrent.gru_forward[s->dtype](0, rows, s->hidden, &data);
     if (r->drops && layer < s->layers - 1)
         drop(r, layer, step, row, rows, input_at(r, layer + 1, step, row), data.next_state);
@@ -112,9 +114,10 @@ static void forward_rows(const rapt_bahdanau_run *r, int64_t row, int64_t rows, 
 {
     const rapt_bahdanau_sizes *s = &r->s;
     for (int64_t t = 0; t < s->steps.count && (rows = rapt_step_rows_left(&s->steps, t, row, rows)) > 0; t++) {
+        const char *known = at(r, r->from_embedding, 0, t, row, 3 * s->hidden);
         rapt_packed_matrix_multiply(&r->query, rows, (rapt_rows){state_at(r, s->layers - 1, t - 1, row), s->hidden},
-                                    NULL, (rapt_rows){at(r, r->queries, 0, t, row, s->units), s->units}, false,
-                                    scratch);
+                                    (rapt_rows){0}, (rapt_rows){at(r, r->queries, 0, t, row, s->units), s->units},
+                                    false, rapt_ahead_at(known, rows * 3 * s->hidden * s->bytes), scratch);
         attend(r, t, row, rows);
         for (int layer = 0; layer < s->layers; layer++) step_forward(r, layer, t, row, rows, scratch);
     }
@@ -154,6 +157,27 @@ static void attend_backward(const rapt_bahdanau_run *r, int64_t step, int64_t ro
     }
 }
 
+/* What a cell reads on its way back, and where the gradients of both projections go; nothing before the first step. */
+typedef struct cell_ahead {
+    rapt_ahead kept, gradients;
+} cell_ahead;
+
+static cell_ahead cell_ahead_at(const rapt_bahdanau_run *r, int layer, int64_t step, int64_t row, int64_t rows)
+{
+    if (step < 0) return (cell_ahead){0};
+    const rapt_bahdanau_sizes *s = &r->s;
+    const char *of_input = at(r, r->input_gradients[layer], 0, step, row, 3 * s->hidden);
+    const char *of_hidden = at(r, r->hidden_gradients[layer], 0, step, row, 3 * s->hidden);
+    const int64_t number = rows * s->hidden * s->bytes;
+    return (cell_ahead){
+        .kept = rapt_ahead_at(at(r, r->cells, layer, step, row, 4 * s->hidden), 4 * number),
+        .gradients = {.from = of_input,
+                      .rows = 2,
+                      .step = (int64_t)((uintptr_t)of_hidden - (uintptr_t)of_input),
+                      .bytes = 3 * number},
+    };
+}
+
 /* above: the gradient of the layer's states at this step from what is above it. It becomes that of what is below. */
 static void step_backward(const rapt_bahdanau_run *r, int layer, int64_t step, int64_t row, int64_t rows, char *above,
                           char *packing)
@@ -169,12 +193,14 @@ static void step_backward(const rapt_bahdanau_run *r, int layer, int64_t step, i
         .gradient = is_last ? at(r, r->gradient, 0, step, row, s->hidden) : above,
         .carry = r->carry + (layer * s->steps.batch + row) * s->hidden * s->bytes,
     };
+    const cell_ahead soon =
+        layer > 0 ? cell_ahead_at(r, layer - 1, step, row, rows) : cell_ahead_at(r, s->layers - 1, step - 1, row, rows);
     rapt_kernel.recurrent.gru_backward[s->dtype](0, rows, s->hidden, &data);
-    rapt_packed_matrix_multiply(&r->hidden[layer], rows, (rapt_rows){data.from_hidden, width}, NULL,
-                                (rapt_rows){data.carry, s->hidden}, true, packing);
+    rapt_packed_matrix_multiply(&r->hidden[layer], rows, (rapt_rows){data.from_hidden, width}, (rapt_rows){0},
+                                (rapt_rows){data.carry, s->hidden}, true, soon.kept, packing);
     char *below = layer > 0 ? above : r->context_gradient + row * s->hidden * s->bytes;
-    rapt_packed_matrix_multiply(&r->input[layer], rows, (rapt_rows){data.from_input, width}, NULL,
-                                (rapt_rows){below, s->hidden}, false, packing);
+    rapt_packed_matrix_multiply(&r->input[layer], rows, (rapt_rows){data.from_input, width}, (rapt_rows){0},
+                                (rapt_rows){below, s->hidden}, false, soon.gradients, packing);
     if (r->drops && layer > 0) drop(r, layer - 1, step, row, rows, above, above);
 }
 
@@ -190,8 +216,8 @@ static void backward_rows(const rapt_bahdanau_run *r, int64_t row, int64_t all_r
         for (int layer = s->layers - 1; layer >= 0; layer--) step_backward(r, layer, t, row, rows, scratch, packing);
         attend_backward(r, t, row, rows);
         rapt_packed_matrix_multiply(&r->query, rows,
-                                    (rapt_rows){at(r, r->query_gradients, 0, t, row, s->units), s->units}, NULL,
-                                    last_carry, true, packing);
+                                    (rapt_rows){at(r, r->query_gradients, 0, t, row, s->units), s->units},
+                                    (rapt_rows){0}, last_carry, true, (rapt_ahead){0}, packing);
     }
 }
 

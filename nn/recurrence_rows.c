@@ -92,14 +92,22 @@ static char *before(const rapt_recurrence_run *r, int state, int64_t step, int64
     return r->initial[state] ? rapt_step_at(r->s, r->initial[state], 0, row, r->s->hidden) : (char *)r->zeros;
 }
 
+/* What the cell keeps of a step. */
+static rapt_ahead kept_ahead(const rapt_recurrence_run *r, int64_t step, int64_t row, int64_t rows)
+{
+    const int64_t width = RAPT_RECURRENCE_KEPT * r->s->hidden;
+    return rapt_ahead_at(rapt_step_at(r->s, r->kept, step, row, width), rows * width * r->s->bytes);
+}
+
 /* to = state Wᵀ + b; of no state there is only b */
-static void project(const rapt_recurrence_run *r, int64_t rows, char *state, char *to, char *scratch)
+static void project(const rapt_recurrence_run *r, int64_t rows, char *state, char *to, rapt_ahead next, char *scratch)
 {
     const rapt_recurrence_sizes *s = r->s;
     const size_t bytes = (size_t)(s->width * s->bytes);
     if (state != r->zeros) {
-        rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){state, s->hidden}, r->bias, (rapt_rows){to, s->width},
-                                    false, scratch);
+        rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){state, s->hidden},
+                                    (rapt_rows){(char *)(uintptr_t)r->bias, 0}, (rapt_rows){to, s->width}, false, next,
+                                    scratch);
         return;
     }
     for (int64_t row = 0; row < rows; row++, to += bytes)
@@ -121,7 +129,7 @@ static void forward_rows(const rapt_recurrence_run *r, int64_t row, int64_t rows
                                      .cell = before(r, 1, t, row),
                                      .next_cell = rapt_step_at(s, r->states[1], t, row, s->hidden),
                                      .kept = rapt_step_at(s, r->kept, t, row, RAPT_RECURRENCE_KEPT * s->hidden)};
-        project(r, rows, data.state, projected, packing);
+        project(r, rows, data.state, projected, kept_ahead(r, t, row, rows), packing);
         r->cell->forward[s->dtype](0, rows, s->hidden, &data);
     }
 }
@@ -144,8 +152,9 @@ static void backward_rows(const rapt_recurrence_run *r, int64_t row, int64_t all
                                      .cell_carry = rapt_step_at(s, r->carry[1], 0, row, s->hidden)};
         r->cell->backward[s->dtype](0, rows, s->hidden, &data);
         if (data.state == r->zeros) return; /* whose gradient nobody wants */
-        rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){data.from_hidden, s->width}, NULL,
-                                    (rapt_rows){data.carry, s->hidden}, true, scratch);
+        rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){data.from_hidden, s->width}, (rapt_rows){0},
+                                    (rapt_rows){data.carry, s->hidden}, true,
+                                    t > 0 ? kept_ahead(r, t - 1, row, rows) : (rapt_ahead){0}, scratch);
     }
 }
 

@@ -63,17 +63,31 @@ static void multiply_columns(void *context, int64_t first, int64_t last)
     rapt_kernel.matmul[part->dtype].multiply_direct(&p);
 }
 
-void rapt_packed_matrix_multiply(const rapt_packed_matrix *packed, int64_t rows, rapt_rows a, const void *bias,
-                                 rapt_rows c, bool accumulate, void *scratch)
+/* All blocks of k, each beside its share of what comes next. */
+static void multiply_blocks(const rapt_packed_matrix *packed, const rapt_product *p, rapt_ahead next, void *scratch)
 {
     enum { near_panels = 8 }; /* that stay in any second-level cache */
     const rapt_matmul_kernels *kernels = &rapt_kernel.matmul[packed->dtype];
+    const int64_t blocks = rapt_block_count(p->k);
+    for (int64_t block = 0; block < blocks; block++) {
+        const int64_t first = next.bytes * block / blocks, last = next.bytes * (block + 1) / blocks;
+        const char *panels = block_at(packed, block);
+        rapt_ahead share = next;
+        if (next.rows > 0) share.from += first, share.bytes = last - first;
+        kernels->multiply_block(p, block, panels, near_panels * kernels->columns, scratch, share);
+    }
+}
+
+void rapt_packed_matrix_multiply(const rapt_packed_matrix *packed, int64_t rows, rapt_rows a, rapt_rows bias,
+                                 rapt_rows c, bool accumulate, rapt_ahead next, void *scratch)
+{
     rapt_product p = packed->matrix;
     p.m = rows;
     p.a = a.data;
     p.a_row = a.stride;
     p.a_column = 1;
-    p.bias = bias;
+    p.bias = bias.data;
+    p.bias_row = bias.stride;
     p.bias_column = 1;
     p.c = c.data;
     p.c_row = c.stride;
@@ -88,8 +102,6 @@ void rapt_packed_matrix_multiply(const rapt_packed_matrix *packed, int64_t rows,
         rapt_parallel(p.n, grain < fewest_columns ? fewest_columns : grain, multiply_columns,
                       &(rapt_packed_matrix){.dtype = packed->dtype, .matrix = p});
     } else {
-        for (int64_t block = 0; block < rapt_block_count(p.k); block++)
-            kernels->multiply_block(&p, block, block_at(packed, block), near_panels * kernels->columns, scratch,
-                                    (rapt_ahead){0});
+        multiply_blocks(packed, &p, next, scratch);
     }
 }

@@ -8,7 +8,7 @@ void rapt_product_fill(const rapt_product *p, int64_t item)
     for (int64_t i = 0; i < p->m; i++) {
         char *c = p->c + i * p->c_row * item;
         if (p->bias)
-            memcpy(c, p->bias, (size_t)(p->n * item));
+            memcpy(c, p->bias + i * p->bias_row * item, (size_t)(p->n * item));
         else
             memset(c, 0, (size_t)(p->n * item));
     }

@@ -22,7 +22,7 @@ rapt_product rapt_product_at(const rapt_products *products, int64_t place);
 void rapt_product_cut_columns(rapt_product *product, int64_t item, int64_t left, int64_t right);
 void rapt_product_cut_rows(rapt_product *product, int64_t item, int64_t top, int64_t bottom);
 
-/* c = bias, or 0: what an empty sum gives, and what OpenBLAS adds to. */
+/* c = bias, whose rows are dense, or 0: what an empty sum gives, and what OpenBLAS adds to. */
 void rapt_product_fill(const rapt_product *product, int64_t item);
 
 /* cᵀ = bᵀ · aᵀ; all products of a batch are turned where that is better. */

@@ -8,12 +8,19 @@
 #include "tensor/packed_matrix.h"
 #include "tensor/scratch.h"
 
-/* a (rows, k) · b (k, n), or b as the transpose of (n, k), plus bias, and then added to itself once more. */
+static void expect_near(rapt_tensor *c, rapt_tensor *expected)
+{
+    cr_expect_lt(rapt_item(rapt_max(rapt_abs(rapt_sub(c, expected)), RAPT_ALL_AXES, false)), 1e-4);
+}
+
+/* a (rows, k) · b (k, n), or b as the transpose of (n, k), added to itself once more; and plus one bias for all rows,
+ * or one for each. */
 static void expect_bits_of_gemm(rapt_dtype dtype, int64_t rows, int64_t k, int64_t n, bool transposed, int64_t in_all)
 {
     RAPT_SCOPE;
     const rapt_tensor *a = rapt_randn(dtype, RAPT_SHAPE(rows, k)), *b = rapt_randn(dtype, RAPT_SHAPE(k, n));
-    const rapt_tensor *bias = rapt_randn(dtype, RAPT_SHAPE(n)), *zeros = rapt_zeros(dtype, RAPT_SHAPE(n));
+    rapt_tensor *bias = rapt_randn(dtype, RAPT_SHAPE(n)), *biases = rapt_randn(dtype, RAPT_SHAPE(rows, n));
+    const rapt_tensor *zeros = rapt_zeros(dtype, RAPT_SHAPE(n));
     const int64_t row = transposed ? 1 : n, column = transposed ? k : 1;
     rapt_tensor *expected = rapt_zeros(dtype, RAPT_SHAPE(rows, n)), *c = rapt_ones(dtype, RAPT_SHAPE(rows, n));
     for (int i = 0; i < 2; i++)
@@ -23,14 +30,18 @@ static void expect_bits_of_gemm(rapt_dtype dtype, int64_t rows, int64_t k, int64
     void *scratch = rapt_scratch_list("test", 1, rapt_packed_matrix_scratch(&packed, rows) + 1);
     const rapt_rows from = {a->data, k}, to = {c->data, n};
     for (int i = 0; i < 2; i++)
-        rapt_packed_matrix_multiply(&packed, rows, from, i > 0 ? NULL : zeros->data, to, i > 0, scratch);
+        rapt_packed_matrix_multiply(&packed, rows, from, (rapt_rows){i > 0 ? NULL : zeros->data, 0}, to, i > 0,
+                                    (rapt_ahead){0}, scratch);
     cr_expect(same_bits(c, expected), "%lld x %lld x %lld", (long long)rows, (long long)k, (long long)n);
 
-    rapt_packed_matrix_multiply(&packed, rows, from, bias->data, to, false, scratch);
+    rapt_packed_matrix_multiply(&packed, rows, from, (rapt_rows){bias->data, 0}, to, false, (rapt_ahead){0}, scratch);
     rapt_tensor *product = rapt_zeros(dtype, RAPT_SHAPE(rows, n));
     cr_assert(rapt_gemm("test", dtype, rows, n, k, a->data, k, 1, b->data, row, column, product->data, n, false));
-    rapt_tensor *difference = rapt_abs(rapt_sub(c, rapt_add(product, (rapt_tensor *)(uintptr_t)bias)));
-    cr_expect_lt(rapt_item(rapt_max(difference, RAPT_ALL_AXES, false)), 1e-4);
+    expect_near(c, rapt_add(product, bias));
+
+    rapt_packed_matrix_multiply(&packed, rows, from, (rapt_rows){biases->data, n}, to, false,
+                                rapt_ahead_at(biases->data, rows * n), scratch);
+    expect_near(c, rapt_add(product, biases));
     rapt_packed_matrix_free(&packed);
     expect_no_error();
 }
@@ -68,6 +79,7 @@ Test(packed_matrix, of_no_terms_there_is_the_bias)
     float c[2] = {0};
     rapt_packed_matrix packed;
     cr_assert(rapt_packed_matrix_make("test", &packed, RAPT_FLOAT32, 0, 2, NULL, 2, 1, 1000));
-    rapt_packed_matrix_multiply(&packed, 1, (rapt_rows){NULL, 0}, bias, (rapt_rows){(char *)c, 2}, false, NULL);
+    rapt_packed_matrix_multiply(&packed, 1, (rapt_rows){NULL, 0}, (rapt_rows){(char *)bias, 0},
+                                (rapt_rows){(char *)c, 2}, false, (rapt_ahead){0}, NULL);
     cr_expect(c[0] == 3 && c[1] == 4);
 }

@@ -29,11 +29,18 @@ static inline int64_t rapt_block_start(int64_t k, int64_t block)
     return count == 1 ? k * block : k * block / count; /* divisions take long */
 }
 
-/* What is packed next: so many rows of so many bytes that lie `step` bytes apart. It is prefetched meanwhile. */
+/* What is packed next, or used otherwise: so many rows of so many bytes that lie `step` bytes apart. It is prefetched
+ * meanwhile. */
 typedef struct rapt_ahead {
     const char *from;
     int64_t rows, step, bytes;
 } rapt_ahead;
+
+/* So many bytes. */
+static inline rapt_ahead rapt_ahead_at(const void *from, int64_t bytes)
+{
+    return (rapt_ahead){.from = from, .rows = 1, .bytes = bytes};
+}
 
 /* A block of k of all rows of a; and of all columns of b. None where neither their rows nor their columns are dense. */
 static inline rapt_ahead rapt_ahead_in_a(const rapt_product *p, int64_t block, int64_t item)
