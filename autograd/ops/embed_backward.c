@@ -40,14 +40,15 @@ static bool sort(const rapt_tensor *indices, int64_t rows, work *w)
 /* out = Σ of the rows of g that chose each row, or out += that. False after an error. */
 static bool add(rapt_tensor *out, const rapt_tensor *g, const rapt_tensor *indices, bool accumulate)
 {
-    enum { piece = 1 << 18, large = 1 << 25 }; /* elements of a task; bytes that no cache holds */
+    enum { piece = 1 << 16, large = 1 << 25 }; /* elements of a task; bytes that no cache holds */
     RAPT_SCOPE;
     work w = {.size = out->shape[1], .out = out, .accumulate = accumulate};
     w.is_large = out->count >= large / (int64_t)rapt_dtype_size(out->dtype);
     indices = rapt_as_contiguous(indices);
     w.g = rapt_as_contiguous(g);
     if (!indices || !w.g || !sort(indices, out->shape[0], &w)) return false;
-    rapt_parallel(out->shape[0], w.size >= piece ? 1 : w.size ? piece / w.size : piece, add_rows, &w);
+    const int64_t cost = out->shape[0] > 0 ? w.size * (1 + indices->count / out->shape[0]) : 0; /* of a row */
+    rapt_parallel(out->shape[0], cost >= piece ? 1 : cost ? piece / cost : piece, add_rows, &w);
     return true;
 }
 

@@ -107,16 +107,32 @@ static rapt_tensor *choose(rapt_tensor *x, int64_t count, int64_t columns, rapt_
     return rapt_contiguous(rows ? rapt_index_select(all, 0, rows) : all);
 }
 
+typedef struct placement {
+    const int64_t *row;
+    const char *from;
+    char *to;
+    int64_t bytes; /* of a row */
+} placement;
+
+static void place_rows(void *context, int64_t first, int64_t last)
+{
+    const placement *p = context;
+    for (int64_t i = first; i < last; i++)
+        memcpy(p->to + p->row[i] * p->bytes, p->from + i * p->bytes, (size_t)p->bytes);
+}
+
 /* The chosen rows where they were, zeros in the others; in that shape. */
 static rapt_tensor *put_back(rapt_tensor *part, rapt_tensor *rows, int rank, const int64_t *shape)
 {
     if (!part || !rows) return rapt_reshape(part, rank, shape);
     rapt_tensor *all = rapt_zeros(part->dtype, rank, shape);
     if (!all || rows->count == 0) return all;
-    const size_t bytes = (size_t)(part->count / rows->count) * rapt_dtype_size(part->dtype);
-    const int64_t *row = (const int64_t *)(const void *)rows->data;
-    for (int64_t i = 0; i < rows->count; i++)
-        memcpy(all->data + (size_t)row[i] * bytes, part->data + (size_t)i * bytes, bytes);
+    const int64_t elements = part->count / rows->count;
+    placement p = {.row = (const int64_t *)(const void *)rows->data,
+                   .from = part->data,
+                   .to = all->data,
+                   .bytes = elements * (int64_t)rapt_dtype_size(part->dtype)};
+    rapt_parallel(rows->count, rapt_grain(elements), place_rows, &p);
     return all;
 }
 
