@@ -37,19 +37,30 @@ static double step(const rapt_schedule *s, double t)
     return pow(step_factor(s), floor((t - (double)s->warm_up) / (double)s->period));
 }
 
+static double start_of(const rapt_schedule *s)
+{
+    return rapt_or_default(s->start, s->kind == RAPT_SCHEDULE_ONE_CYCLE ? 1. / 25 : 1);
+}
+
+static double final_of(const rapt_schedule *s)
+{
+    return rapt_or_default(s->final, s->kind == RAPT_SCHEDULE_ONE_CYCLE ? start_of(s) / 1e4 : 0);
+}
+
 static bool good_cosine(const rapt_schedule *s)
 {
-    return (s->total > s->warm_up && s->final >= 0 && isfinite(s->final)) ||
+    const double final = final_of(s);
+    return (s->total > s->warm_up && final >= 0 && isfinite(final)) ||
            rapt_fail(RAPT_ERROR_VALUE, "schedule",
                      "total %lld and final %g; a total above the warm-up of %lld, a final factor from 0 on expected",
-                     (long long)s->total, s->final, (long long)s->warm_up);
+                     (long long)s->total, final, (long long)s->warm_up);
 }
 
 /* final + (1 − final)·(1 + cos(π·(t − warm-up) / (total − warm-up))) / 2 */
 static double cosine(const rapt_schedule *s, double t)
 {
-    const double pi = acos(-1.0), warm_up = (double)s->warm_up, total = (double)s->total;
-    return t >= total ? s->final : s->final + (1 - s->final) * (1 + cos(pi * (t - warm_up) / (total - warm_up))) / 2;
+    const double pi = acos(-1.0), warm_up = (double)s->warm_up, total = (double)s->total, final = final_of(s);
+    return t >= total ? final : final + (1 - final) * (1 + cos(pi * (t - warm_up) / (total - warm_up))) / 2;
 }
 
 static bool good_inverse_square_root(const rapt_schedule *s)
@@ -64,25 +75,20 @@ static double inverse_square_root(const rapt_schedule *s, double t)
     return sqrt((double)s->warm_up / t);
 }
 
-static double start_of(const rapt_schedule *s)
-{
-    return rapt_or_default(s->start, s->kind == RAPT_SCHEDULE_ONE_CYCLE ? 1. / 25 : 1);
-}
-
 static bool good_linear(const rapt_schedule *s)
 {
-    const double start = start_of(s);
-    return (s->total > s->warm_up && s->final >= 0 && isfinite(s->final) && start >= 0 && isfinite(start)) ||
+    const double start = start_of(s), final = final_of(s);
+    return (s->total > s->warm_up && final >= 0 && isfinite(final) && start >= 0 && isfinite(start)) ||
            rapt_fail(RAPT_ERROR_VALUE, "schedule",
                      "total %lld, start %g and final %g; a total above the warm-up of %lld, factors from 0 on expected",
-                     (long long)s->total, start, s->final, (long long)s->warm_up);
+                     (long long)s->total, start, final, (long long)s->warm_up);
 }
 
 /* start + (final − start)·(t − warm-up) / (total − warm-up) */
 static double linear(const rapt_schedule *s, double t)
 {
     const double warm_up = (double)s->warm_up, part = fmin(1, (t - warm_up) / ((double)s->total - warm_up));
-    return start_of(s) + (s->final - start_of(s)) * part;
+    return start_of(s) + (final_of(s) - start_of(s)) * part;
 }
 
 /* From one number to another, where part goes from 0 to 1. */
@@ -111,14 +117,9 @@ static double rise_of(const rapt_schedule *s)
     return s->warm_up > 0 ? (double)s->warm_up : 0.3 * (double)s->total;
 }
 
-static double end_of_cycle(const rapt_schedule *s)
-{
-    return rapt_or_default(s->final, start_of(s) / 1e4);
-}
-
 static bool good_one_cycle(const rapt_schedule *s)
 {
-    const double rise = rise_of(s), start = start_of(s), end = end_of_cycle(s);
+    const double rise = rise_of(s), start = start_of(s), end = final_of(s);
     if (!good_curve(s)) return false;
     return (rise > 1 && rise < (double)s->total && start >= 0 && isfinite(start) && end >= 0 && isfinite(end)) ||
            rapt_fail(RAPT_ERROR_VALUE, "schedule",
@@ -133,25 +134,26 @@ static double one_cycle(const rapt_schedule *s, double t)
     const rapt_schedule_curve curve = s->curve == RAPT_CURVE_DEFAULT ? RAPT_CURVE_COSINE : s->curve;
     const double peak = rise_of(s) - 1, last = (double)s->total - 1;
     if (t <= peak) return on_curve(curve, start_of(s), 1, t / peak);
-    return on_curve(curve, 1, end_of_cycle(s), fmin(1, (t - peak) / (last - peak)));
+    return on_curve(curve, 1, final_of(s), fmin(1, (t - peak) / (last - peak)));
 }
 
 static bool good_stable(const rapt_schedule *s)
 {
+    const double final = final_of(s);
     if (!good_curve(s)) return false;
-    return (s->decay > 0 && s->total >= s->warm_up && s->decay <= s->total - s->warm_up && s->final >= 0 &&
-            isfinite(s->final)) ||
+    return (s->decay > 0 && s->total >= s->warm_up && s->decay <= s->total - s->warm_up && final >= 0 &&
+            isfinite(final)) ||
            rapt_fail(RAPT_ERROR_VALUE, "schedule",
                      "total %lld, decay %lld and final %g; a decay of 1 step or more between the warm-up of %lld and "
                      "the total, a final factor from 0 on expected",
-                     (long long)s->total, (long long)s->decay, s->final, (long long)s->warm_up);
+                     (long long)s->total, (long long)s->decay, final, (long long)s->warm_up);
 }
 
 /* 1, from total − decay on down to final */
 static double stable(const rapt_schedule *s, double t)
 {
     const double part = (t - (double)(s->total - s->decay)) / (double)s->decay;
-    return part <= 0 ? 1 : on_curve(s->curve, 1, s->final, fmin(1, part));
+    return part <= 0 ? 1 : on_curve(s->curve, 1, final_of(s), fmin(1, part));
 }
 
 /* By kind: what it demands of the numbers, and its curve behind the warm-up. */

@@ -67,6 +67,12 @@ Test(schedule, linear)
     expect_factors(schedule, STEPS(0, 1, 2, 3, 6, 7), FACTORS(0.5, 1, 1, 0.75, 0, 0));
     schedule.start = RAPT_ZERO, schedule.final = 1;
     expect_factors(schedule, STEPS(2, 4, 6), FACTORS(0, 0.5, 1));
+    schedule.start = 0, schedule.final = RAPT_ZERO;
+    expect_factors(schedule, STEPS(2, 4, 6), FACTORS(1, 0.5, 0));
+    schedule = (rapt_schedule){.kind = RAPT_SCHEDULE_COSINE, .total = 4, .final = RAPT_ZERO};
+    expect_factors(schedule, STEPS(0, 4), FACTORS(1, 0));
+    schedule = (rapt_schedule){.kind = RAPT_SCHEDULE_WARM_UP_STABLE_DECAY, .total = 4, .decay = 2, .final = RAPT_ZERO};
+    expect_factors(schedule, STEPS(0, 3, 4), FACTORS(1, 0.5, 0));
 }
 
 Test(schedule, one_cycle)

@@ -101,6 +101,7 @@ def optimizers_and_schedules():
     cosine = rapt.Schedule("cosine", warm_up=2, total=10, final=0.5)
     assert (cosine(0), cosine(1), cosine(10), cosine(99)) == (0.5, 1, 0.5, 0.5)
     assert rapt.Schedule("step", period=2, factor=0)(2) == 0
+    assert rapt.Schedule("linear", total=4, final=0)(2) == 0.5 and rapt.Schedule("cosine", total=4, final=0)(4) == 0
     fails("one of constant, step", rapt.Schedule, "cosines", kind=ValueError)
     fails("Schedule has no warmup", rapt.Schedule, "cosine", warmup=2, kind=TypeError)
     fails("schedule", rapt.Schedule("cosine", total=10), -1)

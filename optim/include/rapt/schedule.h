@@ -36,7 +36,7 @@ typedef struct rapt_schedule {
     int64_t period;            /* STEP */
     double factor;             /* STEP; 0 is 0.1, RAPT_ZERO a true zero */
     int64_t total;             /* the step at which `final` is reached and kept, where there is one */
-    double final;              /* ONE_CYCLE: 0 is start / 10⁴, RAPT_ZERO a true zero */
+    double final;              /* 0, and of ONE_CYCLE start / 10⁴; RAPT_ZERO is a true zero */
     double start;              /* LINEAR: 0 is 1; ONE_CYCLE: 0 is 1/25; RAPT_ZERO is a true zero */
     int64_t decay;             /* WARM_UP_STABLE_DECAY: the steps before total in which the factor falls */
     rapt_schedule_curve curve; /* ONE_CYCLE, WARM_UP_STABLE_DECAY */
