@@ -172,9 +172,11 @@ class Tensor:
         if sum(key is Ellipsis for key in keys) > 1:
             raise IndexError("an index can only have a single ellipsis ('...')")
         result, axis = self, 0
-        for key in keys:
+        for place, key in enumerate(keys):
             if key is Ellipsis:
-                axis = len(result.shape) - sum(k is not None for k in keys[keys.index(Ellipsis) + 1:])
+                before, axis = axis, len(result.shape) - sum(k is not None for k in keys[place + 1:])
+                if axis < before:
+                    raise IndexError(f"too many indices for shape {list(self.shape)}")
             elif key is None:
                 result, axis = result.unsqueeze(axis), axis + 1
             elif axis >= len(result.shape):
@@ -244,6 +246,10 @@ def tensor(numbers, dtype=None):
         kinds = {type(number) for number in flat}
         dtype = DType.bool if kinds == {bool} else DType.int64 if kinds and kinds <= {bool, int} else DType.float32
     elements = (_ELEMENTS[DType(dtype)] * max(1, len(flat)))(*flat)
+    if dtype not in (DType.float32, DType.float64, DType.bool):  # ctypes leaves out what is too large for it
+        for number, element in zip(flat, elements):
+            if number != element:
+                raise Error(f"tensor: {number} is not a number of type {DType(dtype).name}")
     rank, sizes = shape_of(shape)
     return call(C.__dict__["from"], dtype, rank, sizes, elements)
 
@@ -286,7 +292,7 @@ def wrap(array):
         raise Error(f"wrap: strides {strides} are not multiples of an element's {size} bytes; copy the array first")
     steps = None if strides is None else shape_of(stride // size for stride in strides)[1]
     owner = next(_owners)
-    _held[owner] = array
+    _held[owner] = array, interface  # of a numpy scalar the interface alone holds the memory
     try:
         return call(C.wrap_read_only if is_read_only else C.wrap, dtype, rank, shape,
                     ctypes.cast(steps, ctypes.c_void_p) if steps is not None else None, data,

@@ -32,6 +32,9 @@ def numbers_come_and_go():
     assert float(x[0, 1]) == 2.5 and int(rapt.tensor(7)) == 7 and not rapt.zeros(())
     assert repr(rapt.tensor([1, 2])) == "rapt.tensor([1, 2], dtype=int64)"
     fails("lists of one length", rapt.tensor, [[1], [2, 3]], kind=ValueError)
+    for number, dtype in ((300, rapt.uint8), (-1, rapt.uint8), (1 << 31, rapt.int32), (1 << 63, None), (9 ** 99, None)):
+        fails("is not a number of type", rapt.tensor, [0, number], dtype)
+    assert rapt.tensor([-1 << 63, (1 << 63) - 1]).tolist() == [-1 << 63, (1 << 63) - 1]
     fails("rapt.tensor(numbers)", rapt.Tensor, kind=TypeError)
     fails("one element expected", x.item)
 
@@ -61,6 +64,8 @@ def operators_and_indices():
     assert x.reshape((3, -1)).shape == (3, 2) and rapt.concat([x, x], axis=1).shape == (2, 6)
     fails("index 2 of axis 0, which has size 2", x.__getitem__, 2, kind=IndexError)
     fails("too many indices", x.__getitem__, (0, 0, 0), kind=IndexError)
+    fails("too many indices", x.__getitem__, (slice(None), slice(None), ..., 0, 0), kind=IndexError)
+    fails("too many indices", x.__getitem__, (0, ..., 0, 0), kind=IndexError)
     fails("a step above 0", x.__getitem__, slice(None, None, -1), kind=IndexError)
     fails("rapt.add(a, b): b missing", rapt.add, x, kind=TypeError)
     fails("rapt.add(a, b)", rapt.add, x, x, c=x, kind=TypeError)
@@ -209,6 +214,8 @@ def arrays_are_wrapped_where_they_are():
     tensor = rapt.wrap(array)
     tensor.fill(1)
     assert array.sum() == 12
+    scalars = [rapt.wrap(numpy.float64(i)) for i in range(100)]  # each with memory that is made for it
+    assert [scalar.item() for scalar in scalars] == list(range(100))
     held = sys.getrefcount(array)
     x = rapt.wrap(array).T
     assert sys.getrefcount(array) == held + 1
