@@ -136,6 +136,9 @@ class tensor
     }
     double at(shape indices) const
     {
+        if (static_cast<int>(indices.size()) != rapt_rank(check(handle_)))
+            throw std::invalid_argument("rapt::tensor: " + std::to_string(indices.size()) +
+                                        " indices for a tensor of rank " + std::to_string(rapt_rank(handle_)));
         const double value = rapt_at(handle_, indices.begin());
         if (rapt_error_get_code() != RAPT_OK) throw error();
         return value;
@@ -249,6 +252,19 @@ RAPT_OF_TWO_(matmul)
 #undef RAPT_OF_ONE_
 #undef RAPT_OF_TWO_
 
+namespace inside
+{
+// The number as a tensor of the other's dtype.
+inline tensor like(const tensor &other, double value)
+{
+    const tensor number(value, other.dtype());
+    if (!rapt_dtype_is_floating(other.dtype()) && number.item() != value)
+        throw std::invalid_argument("rapt: " + std::to_string(value) + " is not a number of type " +
+                                    rapt_dtype_name(other.dtype()));
+    return number;
+}
+} // namespace inside
+
 // a OP b, where one of them may be a number.
 #define RAPT_OPERATOR_(sign, name)                                                                                     \
     inline tensor operator sign(const tensor &a, const tensor &b)                                                      \
@@ -257,11 +273,11 @@ RAPT_OF_TWO_(matmul)
     }                                                                                                                  \
     inline tensor operator sign(const tensor &a, double b)                                                             \
     {                                                                                                                  \
-        return a sign tensor(b, a.dtype());                                                                            \
+        return a sign inside::like(a, b);                                                                              \
     }                                                                                                                  \
     inline tensor operator sign(double a, const tensor &b)                                                             \
     {                                                                                                                  \
-        return tensor(a, b.dtype()) sign b;                                                                            \
+        return inside::like(b, a) sign b;                                                                              \
     }
 RAPT_OPERATOR_(+, add)
 RAPT_OPERATOR_(-, sub)

@@ -40,6 +40,26 @@ static void expect(bool good, const char *what)
     failures++;
 }
 
+template <typename F> static bool refuses(F function)
+{
+    try {
+        function();
+    } catch (const std::invalid_argument &) {
+        return true;
+    }
+    return false;
+}
+
+static void check_refusals()
+{
+    expect(refuses([] { rapt::tensor({1, 2}, {3}); }), "too few numbers");
+    const rapt::tensor matrix({1, 2, 3, 4}, {2, 2}), count = rapt::ones({2}, RAPT_INT64);
+    expect(refuses([&] { matrix.at({1}); }) && refuses([&] { matrix.at({1, 1, 0}); }), "as many indices as axes");
+    expect(refuses([&] { count + 1.5; }) && refuses([&] { 1e30 * count; }), "a number that is none of the dtype");
+    expect((2 * count - 1).at({0}) == 1 && (0.1 * matrix).at({0, 1}) == 0.2f, "and one that is");
+    expect(!rapt_error(), "without an error of the library's");
+}
+
 // Each in a scope of its own, so that the library's count of live bytes shows what handles hold.
 static void check_handles()
 {
@@ -60,13 +80,6 @@ static void check_handles()
         expect(caught.code() == RAPT_ERROR_SHAPE && std::strstr(caught.what(), "matmul"), "which says what was wrong");
     }
     expect(!rapt_error(), "and leaves none behind");
-    bool caught = false;
-    try {
-        rapt::tensor({1, 2}, {3});
-    } catch (const std::invalid_argument &) {
-        caught = true;
-    }
-    expect(caught, "too few numbers");
     const rapt::layer shared = rapt::linear(3, 3);
     const rapt::layer twice = rapt::sequential({shared, shared}), thrice = rapt::sequential({twice, shared});
     rapt_attention *pooling = rapt_dot_product_attention_new(0);
@@ -83,6 +96,7 @@ int main()
     const int64_t before = rapt_memory_get_statistics().live_bytes;
     train();
     check_handles();
+    check_refusals();
     expect(rapt_is_recording(), "no_gradient ends");
     expect(rapt_memory_get_statistics().live_bytes == before, "handles give everything back");
     return failures > 0;
