@@ -18,6 +18,7 @@ typedef struct rapt_multiplication {
     char *slab;
     int64_t slab_side, first_block, last_block; /* so many elements for each k */
     int64_t tiles, whole_tiles, tile_panels;    /* the whole ones have so many panels, the last ones one */
+    int64_t sums; /* where a thread's scratch memory has the sums of a tile; 0: they are in c */
 } rapt_multiplication;
 
 /* Products so large that tiles would pack the same numbers many times: all threads first pack the smaller of a and b,

@@ -72,13 +72,27 @@ static rapt_ahead ahead_of(const rapt_multiplication *w, int64_t tile, int64_t b
     return w->shares_a ? rapt_ahead_in_b(&p, block, w->item) : rapt_ahead_in_a(&p, block, w->item);
 }
 
+/* Elements from one row of a tile's sums to the next: no multiple of a page. */
+static int64_t sums_row(const rapt_multiplication *w, int64_t columns)
+{
+    enum { line = 64 };
+    return rapt_divide_up(columns, w->kernels->columns) * w->kernels->columns + line / w->item;
+}
+
+static rapt_product summing_tile_at(const rapt_multiplication *w, int64_t i, char *scratch)
+{
+    rapt_product p = tile_at(w, i);
+    if (w->sums > 0) p.sums = scratch + w->sums, p.sums_row = sums_row(w, p.n);
+    return p;
+}
+
 /* All rows of some columns. */
 static void run_sharing_a(void *context, int64_t first, int64_t last)
 {
     const rapt_multiplication *w = context;
     char *packed = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = tile_at(w, i);
+        const rapt_product p = summing_tile_at(w, i, packed);
         const int64_t panels = rapt_divide_up(p.n, w->kernels->columns);
         for (int64_t block = w->first_block; block < w->last_block; block++) {
             w->kernels->pack_block(&p, block, 0, panels, packed);
@@ -94,7 +108,7 @@ static void run_sharing_b(void *context, int64_t first, int64_t last)
     const rapt_multiplication *w = context;
     char *chunk = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
-        const rapt_product p = tile_at(w, i);
+        const rapt_product p = summing_tile_at(w, i, chunk);
         for (int64_t block = w->first_block; block < w->last_block; block++)
             w->kernels->multiply_block(&p, block, block_in_slab(w, block), w->near, chunk, ahead_of(w, i, block));
     }
@@ -132,6 +146,19 @@ static void multiply_part(rapt_multiplication *w, int64_t slab_bytes)
     }
 }
 
+/* The bytes of a tile's sums, if they should not stay in c: of rows that are whole pages apart, caches hold few. They
+ * can not where the slab has not all blocks of k, and need not of a single one. */
+static size_t sums_bytes(const rapt_multiplication *w, bool slab_has_all)
+{
+    enum { page = 4096, largest = 1 << 20 };
+    const rapt_product *p = &w->all.first;
+    const int64_t rows = w->shares_a ? p->m : w->tile_panels * w->kernels->rows;
+    const int64_t columns = w->shares_a ? w->tile_panels * w->kernels->columns : p->n;
+    const int64_t bytes = rows * sums_row(w, columns) * w->item;
+    const bool stay_in_c = p->c_column != 1 || p->c_row * w->item % page != 0 || (p->bias && p->bias_column != 1);
+    return stay_in_c || !slab_has_all || p->k <= RAPT_BLOCK_DEPTH || bytes > largest ? 0 : (size_t)bytes;
+}
+
 bool rapt_multiply_together(const char *op, const rapt_multiplication *whole, int64_t count)
 {
     enum { largest_slab = 1 << 23, most_rows = 56 };
@@ -152,8 +179,10 @@ bool rapt_multiply_together(const char *op, const rapt_multiplication *whole, in
         rapt_smaller_of(rapt_divide_up(shares_a ? m : n, unit), largest_slab / (unit * RAPT_BLOCK_DEPTH * w.item));
     const int64_t block_bytes = units * unit * RAPT_BLOCK_DEPTH * w.item;
     const int64_t slab_bytes = block_bytes * rapt_smaller_of(rapt_block_count(p->k), largest_slab / block_bytes);
+    const size_t sums = sums_bytes(&w, slab_bytes >= block_bytes * rapt_block_count(p->k));
     size_t capacity;
-    if (!rapt_scratch_take(op, &w.scratch, m * n, own)) return false;
+    if (sums > 0) w.sums = (int64_t)own;
+    if (!rapt_scratch_take(op, &w.scratch, m * n, own + sums)) return false;
     w.slab = rapt_block_take(op, (size_t)slab_bytes, &capacity);
     for (int64_t place = 0; w.slab && place < count; place++)
         for (int64_t done = 0; done < (shares_a ? m : n); done += units * unit) {

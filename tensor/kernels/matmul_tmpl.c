@@ -33,7 +33,7 @@ static inline T *element_of(const rapt_product *p, int64_t row, int64_t column)
     return (T *)(void *)p->c + row * p->c_row + column * p->c_column;
 }
 
-/* c = tile or c + tile, where the rows of c are not dense: transposed in registers, some rows of the tile at a time,
+/* c = tile or c + tile, where the columns of c are dense: transposed in registers, some rows of the tile at a time,
  * which become pieces of 16 bytes. The tile is padded to so many rows and to vectors. */
 static void put_turned(const rapt_product *p, int64_t row, int64_t height, int64_t column, int64_t count, const T *from,
                        int64_t from_row, bool adds)
@@ -50,7 +50,7 @@ static void put_turned(const rapt_product *p, int64_t row, int64_t height, int64
             for (int lane = 0; lane < lane_width; lane++) *(vector *)(void *)pieces[lane] = block[lane];
             const int64_t columns = smaller_of(count - j, width), rows = smaller_of(height - i, lane_width);
             T *c = element_of(p, row + i, column + j);
-            if (p->c_row == 1 && rows == lane_width && columns == width) {
+            if (rows == lane_width && columns == width) {
 #pragma GCC unroll 16
                 for (int t = 0; t < width; t++, c += p->c_column) {
                     lane_vector *to = (lane_vector *)(void *)c;
@@ -64,13 +64,8 @@ static void put_turned(const rapt_product *p, int64_t row, int64_t height, int64
             for (int64_t t = 0; t < columns; t++, c += p->c_column) {
                 const T *from_lane = pieces[t % lane_width] + t / lane_width * lane_width;
                 lane_vector piece = *(const lane_vector *)(const void *)from_lane;
-                if (p->c_row != 1) {
-                    for (int64_t lane = 0; lane < rows; lane++)
-                        c[lane * p->c_row] = adds ? c[lane * p->c_row] + piece[lane] : piece[lane];
-                } else {
-                    for (int64_t lane = 0; adds && lane < rows; lane++) piece[lane] += c[lane];
-                    store_lane_part(c, rows, piece);
-                }
+                for (int64_t lane = 0; adds && lane < rows; lane++) piece[lane] += c[lane];
+                store_lane_part(c, rows, piece);
             }
         }
 }
@@ -114,19 +109,27 @@ static void finish(const rapt_product *p)
     if (p->epilogue) finish_part(p, 0, p->m, 0, p->n);
 }
 
-/* The tile of c where a panel of rows and a panel of columns come together. */
-static inline void multiply_panels(const rapt_product *p, bool adds, bool is_first, int64_t k, int64_t row,
-                                   int64_t height, int64_t column, const T *a, const T *b, lines_ahead *ahead)
+/* The tile of c where a panel of rows and a panel of columns come together, for k terms after the first `done`. */
+static inline void multiply_panels(const rapt_product *p, int64_t done, int64_t k, int64_t row, int64_t height,
+                                   int64_t column, const T *a, const T *b, lines_ahead *ahead)
 {
+    const bool is_first = done == 0, adds = !is_first || p->accumulate;
     const int64_t count = smaller_of(panel, p->n - column);
     const int64_t stored = p->c_column == 1 ? count : panel_width(count);
     packed_tile *sum = packed_tiles[(stored > width) + (stored == panel)][height - 1];
     const bool biased = p->bias && is_first;
     if (p->c_column == 1) {
-        T *c = element_of(p, row, column);
-        const bool at_once = biased && p->bias_column == 1;
-        const T *bias = (const T *)(const void *)p->bias + (at_once ? row * p->bias_row + column : 0);
-        sum(k, a, b, c, p->c_row, count, at_once ? bias : adds ? c : NULL, at_once ? p->bias_row : p->c_row, ahead);
+        T *c = element_of(p, row, column), *sums = p->sums ? (T *)(void *)p->sums + row * p->sums_row + column : c;
+        const int64_t sums_row = p->sums ? p->sums_row : p->c_row;
+        const bool at_once = biased && p->bias_column == 1, is_last = done + k == p->k;
+        const T *before = is_first ? c : sums;
+        int64_t before_row = is_first ? p->c_row : sums_row;
+        if (at_once) {
+            before = (const T *)(const void *)p->bias + row * p->bias_row + column;
+            before_row = p->bias_row;
+        }
+        sum(k, a, b, is_last ? c : sums, is_last ? p->c_row : sums_row, count, at_once || adds ? before : NULL,
+            before_row, ahead);
         if (at_once) return;
     } else {
         T beside[(tile_rows + lane_width) * panel];
@@ -185,15 +188,14 @@ static inline void multiply_rows(const rapt_product *p, int64_t block, int64_t f
 {
     const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
     const int64_t panels = row_panels(p->m), top = panel_start(p->m, panels, first);
-    const bool adds = done > 0 || p->accumulate, finishes = p->epilogue && done + k == p->k;
+    const bool finishes = p->epilogue && done + k == p->k;
     lines_ahead lines = spread_lines(ahead, (last - first) * ((p->n + panel - 1) / panel), k);
     for (int64_t left = 0; left < p->n; left += near) {
         const int64_t right = smaller_of(left + near, p->n);
         for (int64_t i = first; i < last; i++) {
             const int64_t row = panel_start(p->m, panels, i), height = panel_start(p->m, panels, i + 1) - row;
             for (int64_t column = left; column < right; column += panel)
-                multiply_panels(p, adds, done == 0, k, row, height, column, a + (row - top) * k, b + column * k,
-                                &lines);
+                multiply_panels(p, done, k, row, height, column, a + (row - top) * k, b + column * k, &lines);
             if (finishes && p->c_column == 1) finish_part(p, row, row + height, left, right);
         }
         if (finishes && p->c_column != 1) finish_part(p, top, panel_start(p->m, panels, last), left, right);

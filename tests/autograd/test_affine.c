@@ -116,3 +116,11 @@ Test(affine, long_and_thin_sizes)
                                 {7, 520, 64}, {60, 600, 20}, {13, 300, 52}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_lies(&state, sizes[i][0], sizes[i][1], sizes[i][2]);
 }
+
+/* Sums that stay elsewhere until the last block, since the rows of the result are whole pages apart. */
+Test(affine, rows_of_whole_pages)
+{
+    uint64_t state = 4;
+    for (int lies = 0; lies < 4; lies++)
+        check_affine(&state, 50, 340, 1024, (enum lie)(lies % 2), (enum lie)(lies / 2));
+}

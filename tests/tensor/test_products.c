@@ -169,13 +169,14 @@ Test(products, sums_that_are_cut_into_blocks)
                           draw_size(&state, 100), (enum lie)(lies % LIES), (enum lie)(lies / LIES));
 }
 
-/* Up to 16,777,216 multiplications each tile packs alone, above it all threads pack together. */
+/* Up to 16,777,216 multiplications each tile packs alone, above it all threads pack together; rows of c that are whole
+ * pages apart (1,021 and 509 columns and a gap of 3) are summed elsewhere. */
 Test(products, large_sizes, .timeout = 200)
 {
     uint64_t state = 3;
-    const int64_t sizes[][3] = {{130, 300, 140}, {64, 1000, 530}, {300, 256, 300},  {257, 257, 257},
-                                {900, 40, 500},  {113, 600, 650}, {57, 1200, 1000}, {5, 2000, 1700},
-                                {1700, 900, 11}, {1, 3000, 3001}, {3001, 3000, 1}};
+    const int64_t sizes[][3] = {{130, 300, 140}, {64, 1000, 530},  {300, 256, 300}, {257, 257, 257}, {900, 40, 500},
+                                {113, 600, 650}, {57, 1200, 1000}, {5, 2000, 1700}, {1700, 900, 11}, {1, 3000, 3001},
+                                {3001, 3000, 1}, {60, 530, 1021},  {180, 300, 509}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int lies = 0; lies < 4; lies++)
             check_product(&state, (i + (size_t)lies) % 2 ? RAPT_FLOAT32 : RAPT_FLOAT64, sizes[i][0], sizes[i][1],

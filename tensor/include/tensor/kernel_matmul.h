@@ -12,6 +12,8 @@ typedef struct rapt_product {
     char *c;
     int64_t a_row, a_column, b_row, b_column, bias_row, bias_column, c_row, c_column;
     bool accumulate;
+    char *sums; /* where sums stay until the last block of k, if c has dense rows; NULL: in c */
+    int64_t sums_row;
     const struct rapt_epilogue *epilogue; /* of kernels.h; or NULL */
 } rapt_product;
 
