@@ -13,6 +13,9 @@
 
 enum { elements_a_piece = 16384 };
 
+/* OpenMP ends the program where it has no memory for a team. */
+enum { most_threads = 4096 };
+
 /* Threads that meet at the end of each op cannot be slower than the slowest of them: with another program on one of two
  * processors, a training step was measured to take twenty times as long as on one thread. Being preempted shows it. */
 enum { trial_ms = 100, pause_ms = 1000, preemptions_allowed = 12 }; /* alone: about 5, beside one other program: 19 */
@@ -46,12 +49,15 @@ static void enter_child(void)
 static __attribute__((constructor(200))) void start(void)
 {
     rapt_system_at_fork(before_fork, NULL, enter_child);
-    atomic_store(&threads, omp_get_max_threads());
+    const int given = omp_get_max_threads();
+    atomic_store(&threads, given < most_threads ? given : most_threads);
 }
 
 bool rapt_set_threads(int count)
 {
-    if (count < 1) return rapt_fail(RAPT_ERROR_VALUE, "set_threads", "%d threads asked for; 1 or more expected", count);
+    if (count < 1 || count > most_threads)
+        return rapt_fail(RAPT_ERROR_VALUE, "set_threads", "%d threads asked for; 1 to %d expected", count,
+                         most_threads);
     if (count > 1 && this_thread.is_forked && !this_thread.was_alone)
         return rapt_fail(
             RAPT_ERROR_UNSUPPORTED, "set_threads",

@@ -126,7 +126,7 @@ static bool error_not_cleared(void)
 }
 
 const mistake process_mistakes[] = {
-    {"No threads", no_threads, FAILS, RAPT_ERROR_VALUE, "0 threads asked for; 1 or more expected",
+    {"No threads", no_threads, FAILS, RAPT_ERROR_VALUE, "0 threads asked for; 1 to 4096 expected",
      "1 is none beside yours."},
     {"Several threads in a forked child, after the parent used several", threads_after_fork, FAILS,
      RAPT_ERROR_UNSUPPORTED, "threads asked for in a forked child", "Fork first, or start the child by exec."},

@@ -20,8 +20,12 @@ Test(archive_errors, what_is_missing)
     expect_error(RAPT_ERROR_NULL, "archive is NULL");
     rapt_get_dtype(NULL);
     expect_error(RAPT_ERROR_NULL, "get_dtype: tensor is NULL");
+    const int threads = rapt_get_threads();
+    cr_expect_not(rapt_set_threads(INT32_MAX));
+    expect_error(RAPT_ERROR_VALUE, "2147483647 threads asked for; 1 to 4096 expected");
+    cr_expect_eq(rapt_get_threads(), threads);
     cr_expect_not(rapt_set_threads(0));
-    expect_error(RAPT_ERROR_VALUE, "0 threads asked for; 1 or more expected");
+    expect_error(RAPT_ERROR_VALUE, "0 threads asked for; 1 to 4096 expected");
 }
 
 Test(archive_errors, names_in_npz)

@@ -7,12 +7,12 @@
 
 RAPT_BEGIN_DECLS
 
-/* The number of threads that ops use; results do not depend on it. Values below 1 are an error (false). A library built
- * without OpenMP works on the calling thread, whatever it is told (rapt_get_threads gives 1). The default otherwise
- * is OpenMP's (OMP_NUM_THREADS, or one for each processor), of which all but one rest while other programs keep the
- * processors busy; a number that was set is used as it is. A thread that forks works alone in the child, since
- * OpenMP's threads do not survive a fork. If it was the only thread of its process, it may set a number in the child;
- * if there were others, which may have been OpenMP's, a number above 1 is an error there. */
+/* The number of threads that ops use; results do not depend on it. Values below 1 or above 4096 are an error (false).
+ * A library built without OpenMP works on the calling thread, whatever it is told (rapt_get_threads gives 1). The
+ * default otherwise is OpenMP's (OMP_NUM_THREADS, or one for each processor), 4096 at most, of which all but one rest
+ * while other programs keep the processors busy; a number that was set is used as it is. A thread that forks works
+ * alone in the child, since OpenMP's threads do not survive a fork. If it was the only thread of its process, it may
+ * set a number in the child; if there were others, which may have been OpenMP's, a number above 1 is an error there. */
 RAPT_API bool rapt_set_threads(int threads);
 RAPT_API int rapt_get_threads(void);
 
