@@ -146,7 +146,8 @@ static bool multiply_alone(const char *op, rapt_multiplication *w, int64_t count
     const int64_t columns = rapt_divide_up(rapt_divide_up(p->n, panel), w->column_tiles) * panel;
     const size_t packed = (size_t)(columns * rapt_smaller_of(p->k, RAPT_BLOCK_DEPTH) * w->item);
     if (!rapt_scratch_take(op, &w->scratch, tasks, packed + w->kernels->chunk_bytes(rows, p->k))) return false;
-    rapt_parallel(tasks, grain_of(rows, columns, p->k), run_alone, w);
+    /* threads far apart: side by side, each would prefetch lines of c that another one writes */
+    rapt_parallel_evenly(tasks, grain_of(rows, columns, p->k), run_alone, w);
     rapt_scratch_give(&w->scratch);
     return true;
 }
