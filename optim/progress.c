@@ -81,6 +81,10 @@ static void add_bar(char room[ROOM], size_t width, double share)
 
 const char *rapt_progress_text(const rapt_progress *progress, double loss, int width, char room[ROOM])
 {
+    if (!progress || !room) {
+        rapt_fail_null("progress_text", progress ? "room" : "progress");
+        return room ? strcpy(room, "") : NULL;
+    }
     char part[64];
     size_t limit = width > 0 && width < ROOM ? (size_t)width : ROOM - 1, left = limit;
     room[0] = '\0';

@@ -290,4 +290,9 @@ Test(optim_refusals, names_that_are_too_long)
     rapt_progress progress = rapt_progress_start(NULL, 0, 1);
     rapt_progress_print(&progress, NULL);
     expect_error(RAPT_ERROR_NULL, "progress_print: format is NULL");
+    char room[256] = "before";
+    cr_expect_str_eq(rapt_progress_text(NULL, 1, 80, room), "");
+    expect_error(RAPT_ERROR_NULL, "progress_text: progress is NULL");
+    cr_expect_null(rapt_progress_text(&progress, 1, 80, NULL));
+    expect_error(RAPT_ERROR_NULL, "progress_text: room is NULL");
 }
