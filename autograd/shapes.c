@@ -14,7 +14,7 @@ static void list(listing *l, rapt_dtype dtype, int rank, const int64_t *shape)
     enum { of_one = RAPT_SHAPE_TEXT + 16, of_rest = 32 };
     char text[RAPT_SHAPE_TEXT];
     const int room = rapt_shapes_size - l->used;
-    if (l->left_out > 0 || room < of_one + of_rest)
+    if (room < of_one + of_rest)
         l->left_out++;
     else
         l->used += snprintf(l->text + l->used, (size_t)room, "%s%s%s%s", l->count ? ", " : "",

@@ -113,6 +113,22 @@ Test(profile, time_goes_on_while_it_runs)
     cr_expect(rapt_profile_stop());
 }
 
+Test(profile, a_thread_that_has_ended_counts_until_then)
+{
+    const int steps = 3;
+    pthread_t thread;
+    const double started = now();
+    cr_assert(rapt_profile_start(NULL), "%s", rapt_error());
+    const double begin = now();
+    pthread_create(&thread, NULL, run_model, (void *)&steps);
+    pthread_join(thread, NULL);
+    const double of_thread = now() - begin;
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    const double all = rapt_profile_get_times().all, whole = now() - started;
+    cr_expect(all <= whole + of_thread, "%g s, more than %g and the thread's %g", all, whole, of_thread);
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+}
+
 /* 2 m n k forward, and twice that backward */
 Test(profile, counts_the_flops_of_products)
 {
