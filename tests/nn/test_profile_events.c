@@ -55,6 +55,39 @@ Test(profile_events, events_lie_within_the_time_of_the_profile)
     cr_expect(last_begin > 100 && last_end > last_begin, "from %g to %g of %g", last_begin, last_end, wall);
 }
 
+/* Of many inputs as many as there is room for, and the number of the others. */
+Test(profile_events, inputs_that_have_no_room_are_counted)
+{
+    enum { most = 200 };
+    RAPT_SCOPE;
+    char path[32], line[8192];
+    write_temporary_file(path, "", 0);
+    rapt_tensor *inputs[most];
+    for (int i = 0; i < most; i++) inputs[i] = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2));
+    cr_assert(rapt_profile_start(path), "%s", rapt_error());
+    for (int count = 1; count <= most; count++) cr_assert(rapt_concat(count, inputs, 0), "%s", rapt_error());
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+    FILE *file = fopen(path, "r");
+    int count = 0, first_left_out = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        char *in = strstr(line, "{\"name\": \"concat\"") ? strstr(line, "\"in\": ") : NULL, *end;
+        if (!in || !(end = strstr(in, "\"out\": "))) continue;
+        *end = '\0';
+        int listed = 0, left_out = 0;
+        const char *last = strstr(in, ", and ");
+        for (const char *one = in; (one = strstr(one, "float32 [2]")); one++) listed++;
+        cr_expect(!last || sscanf(last, ", and %d more", &left_out) == 1, "%s", in);
+        count++;
+        cr_expect_eq(listed + left_out, count, "%d and %d: %s", listed, left_out, in);
+        if (left_out > 0 && first_left_out == 0) first_left_out = left_out;
+    }
+    cr_assert(file);
+    fclose(file);
+    remove(path);
+    cr_expect_eq(count, most);
+    cr_expect_eq(first_left_out, 1);
+}
+
 static rapt_tensor *quoted_forward(rapt_module *module, rapt_tensor *x)
 {
     (void)module;

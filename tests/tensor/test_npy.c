@@ -202,6 +202,22 @@ Test(npy, archives_come_back)
     expect_no_error();
 }
 
+/* A zip file of nothing has its last record alone; what comes before it, or behind, is looked for. */
+Test(npy, archives_of_nothing)
+{
+    static const char nothing[] = "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+    cr_assert_eq(sizeof nothing, 22 + 1);
+    for (size_t cut = 0; cut < 2; cut++) {
+        FILE *file = fopen(path, "wb");
+        cr_assert(file && fwrite(nothing, 1, 22 - cut, file) == 22 - cut && fclose(file) == 0);
+        rapt_archive *archive = rapt_load_npz(path);
+        cr_expect(cut ? !archive : archive && rapt_archive_count(archive) == 0, "%s", rapt_error());
+        if (cut) expect_error(RAPT_ERROR_FORMAT, "cut short");
+        rapt_archive_free(archive);
+    }
+    expect_no_error();
+}
+
 /* Whatever byte is damaged: an error, or what was there (a date, say), and nothing stays in memory. */
 Test(npy, damaged_archives)
 {
