@@ -24,7 +24,7 @@ LAYER_MAKE(bahdanau_encoder, rapt_bahdanau_encoder_new(&bahdanau))
 LAYER_MAKE(bahdanau_decoder, rapt_bahdanau_decoder_new(&bahdanau))
 
 /* variant */
-enum { loss = 1, in_rows = 2 };
+enum { loss = 1, in_rows = 2, and_weights = 4 };
 
 /* Other tokens of the same shape: those in reverse. */
 static rapt_tensor *targets_of(rapt_tensor *tokens)
@@ -96,8 +96,10 @@ static rapt_tensor *call_bahdanau_decoder(void *m, rapt_tensor *const *in, const
                                  : rapt_bahdanau_decoder_forward_packed(m, tokens, starts, &state);
     }
     rapt_bahdanau_state state = rapt_bahdanau_decoder_start(m, in[1], in[2], in[3]);
-    return s->variant & loss ? rapt_bahdanau_decoder_loss(m, tokens, &state, targets, NULL)
-                             : rapt_bahdanau_decoder_forward(m, tokens, &state, NULL);
+    if (s->variant & loss) return rapt_bahdanau_decoder_loss(m, tokens, &state, targets, NULL);
+    rapt_tensor *weights,
+        *y = rapt_bahdanau_decoder_forward(m, tokens, &state, s->variant & and_weights ? &weights : NULL);
+    return y && s->variant & and_weights ? rapt_concat(2, (rapt_tensor *[]){flat(y), flat(weights)}, 0) : y;
 }
 
 static rapt_tensor *bahdanau_decoder_by_definition(void *m, rapt_tensor *const *in, const op_sample *s)
@@ -123,6 +125,7 @@ static const op_sample sources[] = {{.in = {SHAPE(2, 3)}, .limit = 5},
                                     {.in = {SHAPE(3, 1)}, .limit = 5}};
 static const op_sample translations[] = {
     {.in = {SHAPE(2, 2), SHAPE(3, 2, 2), SHAPE(2, 2, 2), ABSENT}, .limit = 4},
+    {.in = {SHAPE(2, 3), SHAPE(4, 2, 2), SHAPE(2, 2, 2), SHAPE(2)}, .limit = 4, .variant = and_weights},
     {.in = {SHAPE(2, 3), SHAPE(4, 2, 2), SHAPE(2, 2, 2), SHAPE(2)}, .limit = 4, .variant = loss},
     {.in = {SHAPE(5), SHAPE(4, 2), SHAPE(2, 2, 2), ABSENT}, .limit = 4, .variant = in_rows},
     {.in = {SHAPE(5), SHAPE(4, 2), SHAPE(2, 2, 2), ABSENT}, .limit = 4, .variant = loss | in_rows},
