@@ -15,7 +15,7 @@ static bool no_threads(void)
 /* Of what comes after it only the child has a say; its parent ends as it ends. */
 static bool threads_after_fork(void)
 {
-#ifndef _OPENMP
+#if defined(__SANITIZE_THREAD__) || !defined(_OPENMP)
     return !rapt_fail(RAPT_ERROR_UNSUPPORTED, "test", "threads asked for in a forked child: not made here");
 #else
     if (!rapt_set_threads(2)) return false;
