@@ -19,6 +19,9 @@ enum { widest_tile = 8, highest_tile = 14 }; /* vectors; rows */
 /* So many rows of b ahead are they prefetched: what the second-level cache takes to answer. line: bytes of a
  * cache's. */
 enum { rows_ahead = 12, line = 64 };
+/* Where the panel of a that a tile reads does not stay in the first-level cache beside one of b, it is prefetched too:
+ * panels of the longest vectors are 14 and 32 KB. Where it stays, a prefetch for each term costs a fifteenth. */
+enum { prefetches_a = RAPT_VECTOR_BYTES == 64 };
 
 /* Prefetches so many bytes, to be written or only read. */
 static inline __attribute__((always_inline)) void prefetch(const void *from, const int bytes, const int writes)
@@ -113,7 +116,7 @@ add_to_tile(const tile_kind kind, const bool prefetches, int64_t k, const T *res
     for (int64_t t = 0; t < k; t++, a += kind.packed ? kind.rows : 0, b += b_row) {
         vector row[widest_tile];
         if (prefetches) prefetch(b + rows_ahead * b_row, kind.vectors * RAPT_VECTOR_BYTES, 0);
-        if (kind.packed) prefetch(a + rows_ahead * kind.rows, 1, 0);
+        if (kind.packed && prefetches_a) prefetch(a + rows_ahead * kind.rows, 1, 0);
 #pragma GCC unroll 8
         for (int j = 0; j < kind.vectors; j++)
             row[j] = kind.packed || kind.whole || j * width < last ? *(const vector *)(const void *)(b + j * width)
