@@ -32,12 +32,20 @@ static bool make_room(rapt_checker *c)
     return true;
 }
 
+/* The same leaf may come twice: it is one variable. */
+static bool is_variable(const rapt_checker *c, const rapt_tensor *input)
+{
+    for (int k = 0; k < c->variable_count; k++)
+        if (c->variables[k] == input) return true;
+    return false;
+}
+
 static bool find_variables(rapt_checker *c)
 {
     for (int i = 0; i < c->count; i++) {
         rapt_tensor *input = c->inputs[i];
         if (!input) return fail(RAPT_ERROR_NULL, c, "is NULL", i);
-        if (!input->link) continue;
+        if (!input->link || is_variable(c, input)) continue;
         if (!input->link->kind->is_leaf) return fail(RAPT_ERROR_GRAPH, c, "is the result of an op; a leaf expected", i);
         if (input->dtype != RAPT_FLOAT64) return fail(RAPT_ERROR_DTYPE, c, "is float32; differences need float64", i);
         if (rapt_repeated_axis(input) >= 0)

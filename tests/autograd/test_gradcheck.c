@@ -257,6 +257,25 @@ Test(gradcheck, of_any_number_of_inputs)
     }
 }
 
+static rapt_tensor *call_product(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return rapt_mul(inputs[0], rapt_exp(inputs[1]));
+}
+
+/* Its second move would take the first one back. */
+Test(gradcheck, one_tensor_may_be_two_inputs)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(RAPT_FLOAT64, 1, 4, 1), *inputs[] = {x, x};
+    for (int order = 1; order <= 2; order++) {
+        const rapt_gradcheck_options options = {.second_order = order == 2};
+        const rapt_gradcheck_result result = rapt_gradcheck("product", call_product, 2, inputs, &options);
+        cr_expect(result.passed, "%s", result.message);
+        cr_expect_eq(result.checked, order == 1 ? 9 : 18);
+    }
+}
+
 static rapt_tensor *call_first(rapt_tensor *const *inputs, void *context)
 {
     (void)context;
