@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "profile.h"
+#include "tensor/system.h"
 
 enum { buffer_size = 1 << 16, most_of_event = 8 * rapt_shapes_size };
 
@@ -42,7 +43,7 @@ static void append(rapt_profile_file *file, const char *text, size_t size)
 bool rapt_profile_file_open(rapt_profile_file *file, const char *path)
 {
     static const char head[] = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
-    *file = (rapt_profile_file){.stream = fopen(path, "wbe")};
+    *file = (rapt_profile_file){.stream = rapt_system_open_stream(path, "wb")};
     if (!file->stream)
         return rapt_fail(RAPT_ERROR_FILE, "profile_start", "'%s' cannot be written: %s", path, strerror(errno));
     file->buffer = malloc(buffer_size);

@@ -9,6 +9,7 @@
 
 #include "tensor/core.h"
 #include "tensor/debug.h"
+#include "tensor/system.h"
 
 static const rapt_metrics_kind *const kinds[] = {
     [RAPT_METRICS_CSV] = &rapt_csv_kind,
@@ -60,7 +61,7 @@ bool rapt_metrics_open_file(rapt_metrics *metrics, bool append)
     if (is_there && !S_ISREG(status.st_mode))
         return rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' is no regular file, which alone can go on",
                          metrics->path);
-    if (may_begin) metrics->stream = fopen(metrics->path, is_there ? "r+b" : "w+b");
+    if (may_begin) metrics->stream = rapt_system_open_stream(metrics->path, is_there ? "r+b" : "w+b");
     return metrics->stream ||
            rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' cannot be written: %s", metrics->path, strerror(errno));
 }

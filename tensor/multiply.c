@@ -9,6 +9,7 @@
 #include "multiply.h"
 #include "blas.h"
 #include "tensor/kernels.h"
+#include "tensor/lock.h"
 #include "tensor/matmul.h"
 #include "tensor/memory.h"
 #include "tensor/parallel.h"
@@ -18,7 +19,7 @@
 enum { smallest_cache = 1 << 18, largest_cache = 1 << 21 };
 static int64_t cache_bytes = smallest_cache; /* of the second level */
 
-static __attribute__((constructor)) void find_cache(void)
+static __attribute__((constructor(RAPT_START_ORDER))) void find_cache(void)
 {
     const int64_t found = rapt_system_cache_bytes();
     if (found > smallest_cache) cache_bytes = found < largest_cache ? found : largest_cache;

@@ -102,7 +102,12 @@ static bool open_temporary(rapt_replacement *replacement, mode_t mode)
         replacement->file =
             openat(replacement->directory, replacement->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     } while (replacement->file < 0 && errno == EEXIST);
-    return replacement->file >= 0 || fail(replacement, "create a file beside", replacement->path);
+    const bool is_made = replacement->file >= 0;
+    replacement->file = rapt_system_leave_streams(replacement->file);
+    if (replacement->file >= 0) return true;
+    fail(replacement, "create a file beside", replacement->path);
+    if (is_made) unlinkat(replacement->directory, replacement->temporary, 0);
+    return false;
 }
 
 /* Permissions, owner and group of the old file. Where the group cannot be kept, the process's own gets the rights that

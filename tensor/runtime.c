@@ -10,6 +10,7 @@
 
 #include "blas.h"
 #include "tensor/kernels.h"
+#include "tensor/lock.h"
 #include "tensor/matmul.h"
 
 rapt_kernels rapt_kernel;
@@ -88,7 +89,7 @@ static void fill_table(void)
                 wanted, rapt_kernel.level);
 }
 
-static __attribute__((constructor)) void start(void)
+static __attribute__((constructor(RAPT_START_ORDER))) void start(void)
 {
 #if defined RAPT_HAVE_LEVEL_V3 || defined RAPT_HAVE_LEVEL_V4
     __builtin_cpu_init();

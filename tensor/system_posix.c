@@ -91,9 +91,30 @@ const char *rapt_system_reason(int code, char *text, size_t size)
         strerror_r(code, text, size), text);
 }
 
+int rapt_system_leave_streams(int file)
+{
+    enum { streams = 3 };
+    if (file < 0 || file >= streams) return file;
+    const int moved = fcntl(file, F_DUPFD_CLOEXEC, streams), code = errno;
+    close(file);
+    errno = code;
+    return moved;
+}
+
 int rapt_system_open(const char *path)
 {
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return rapt_system_leave_streams(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+}
+
+FILE *rapt_system_open_stream(const char *path, const char *mode)
+{
+    const int flags = (strchr(mode, '+') ? O_RDWR : O_WRONLY) | (*mode == 'w' ? O_CREAT | O_TRUNC : 0);
+    const int file = rapt_system_leave_streams(open(path, flags | O_CLOEXEC, 0666));
+    FILE *stream = file >= 0 ? fdopen(file, mode) : NULL;
+    const int code = errno;
+    if (file >= 0 && !stream) close(file);
+    errno = code;
+    return stream;
 }
 
 void *rapt_system_map(int file, size_t size)

@@ -74,6 +74,16 @@ int rapt_system_open(const char *path)
     return _open(path, _O_RDONLY | _O_BINARY | _O_NOINHERIT);
 }
 
+int rapt_system_leave_streams(int file)
+{
+    return file; /* what is printed into closed streams goes nowhere: they have handles of their own */
+}
+
+FILE *rapt_system_open_stream(const char *path, const char *mode)
+{
+    return fopen(path, mode);
+}
+
 void *rapt_system_map(int file, size_t size)
 {
     const HANDLE mapping = CreateFileMappingA((HANDLE)_get_osfhandle(file), NULL, PAGE_READONLY, 0, 0, NULL);

@@ -8,6 +8,7 @@
 
 static void (*_Atomic ends[RAPT_THREAD_PARTS])(void);
 static pthread_key_t key;
+static bool has_key; /* a process may have no more of them */
 static RAPT_THREAD_LOCAL bool is_listed;
 
 static void end_thread(void *unused)
@@ -24,13 +25,13 @@ static void end_thread(void *unused)
  * they were made, and behind its key nothing would be left to give back. */
 static __attribute__((constructor(101))) void make_key(void)
 {
-    pthread_key_create(&key, end_thread);
+    has_key = pthread_key_create(&key, end_thread) == 0;
 }
 
 void rapt_at_thread_end(rapt_thread_part part, void (*end)(void))
 {
     atomic_store(&ends[part], end);
-    if (is_listed) return;
+    if (is_listed || !has_key) return;
     pthread_setspecific(key, &is_listed); /* any address will do: the key's destructor runs for what is not NULL */
     is_listed = true;
 }

@@ -147,10 +147,21 @@ WRAPPED(void, rapt_system_unmap, void *bytes, size_t size)
         __real_rapt_system_unmap(bytes, size);
 }
 
+static FILE *stream_of(const memory_file *file, const char *mode)
+{
+    return fmemopen((void *)(uintptr_t)file->bytes, file->size, mode);
+}
+
 WRAPPED(FILE *, fopen64, const char *path, const char *mode)
 {
     const memory_file *file = find(path);
-    return file ? fmemopen((void *)(uintptr_t)file->bytes, file->size, mode) : __real_fopen64(path, mode);
+    return file ? stream_of(file, mode) : __real_fopen64(path, mode);
+}
+
+WRAPPED(FILE *, rapt_system_open_stream, const char *path, const char *mode)
+{
+    const memory_file *file = find(path);
+    return file ? stream_of(file, mode) : __real_rapt_system_open_stream(path, mode);
 }
 
 /* --- memory --- */

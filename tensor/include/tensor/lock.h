@@ -32,4 +32,8 @@
 #define RAPT_LOCK_ORDER_TRACE 207
 #define RAPT_LOCK_ORDER_STATISTICS 208
 
+/* The rest of starting up: before a program's own constructors and C++'s objects, which may call the library. Those of
+ * a program that is linked with it statically would otherwise come first. */
+#define RAPT_START_ORDER 209
+
 #endif

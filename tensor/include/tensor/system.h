@@ -38,6 +38,14 @@ void rapt_system_at_fork(void (*before)(void), void (*in_parent)(void), void (*i
  * does not wait for a writer of a pipe. */
 int rapt_system_open(const char *path);
 
+/* The descriptor, or another one of the same file where it is one of the first three: those are a program's own
+ * streams, and what is printed though they are closed would get into the file. < 0: errno says why. */
+int rapt_system_leave_streams(int file);
+
+/* As fopen for writing ("w", "w+" or "r+", with "b"), but at none of the first three descriptors; no program started
+ * from here inherits it. */
+FILE *rapt_system_open_stream(const char *path, const char *mode);
+
 /* The file's bytes as memory, which is not to be written; NULL: errno says why. `size` is above 0. */
 void *rapt_system_map(int file, size_t size);
 void rapt_system_unmap(void *bytes, size_t size);
