@@ -6,6 +6,7 @@
 
 #include "nn/alibi.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 /* False and an error unless there is a head and a reach whose table's size can be counted. */
 static bool check(const char *op, int heads, int64_t reach)
@@ -49,6 +50,7 @@ rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t rea
         rapt_fail(RAPT_ERROR_NULL, op, "the layer is NULL");
         return NULL;
     }
+    if (rapt_was_freed(op, alibi)) return NULL;
     if (!rapt_dtype_is_floating(dtype)) {
         rapt_fail(RAPT_ERROR_DTYPE, op, "biases in %s; float32 or float64 expected", rapt_dtype_name(dtype));
         return NULL;

@@ -40,7 +40,8 @@ static bool check_start(const rapt_bahdanau_decoder *decoder, const rapt_tensor 
                           : !outputs ? "the encoder's output"
                           : !state   ? "the encoder's state"
                                      : NULL;
-    return !missing || rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", missing);
+    if (missing) return rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", missing);
+    return !rapt_was_freed(kind.name, decoder);
 }
 
 rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *decoder, rapt_tensor *encoder_outputs,

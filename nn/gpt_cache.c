@@ -24,6 +24,7 @@ rapt_gpt_cache *rapt_gpt_cache_new(rapt_gpt *gpt)
         rapt_fail(RAPT_ERROR_NULL, op, "the model is NULL");
         return NULL;
     }
+    if (rapt_was_freed(op, gpt)) return NULL;
     rapt_gpt_cache *cache = calloc(1, sizeof *cache + 2 * (size_t)gpt->config.layers * sizeof *cache->blocks);
     if (cache)
         cache->gpt = gpt;
@@ -196,6 +197,7 @@ static rapt_tensor *begin_packed(void *context, rapt_tensor *tokens, rapt_tensor
 {
     rapt_gpt_cache *cache = context;
     rapt_raw_packing p;
+    if (rapt_was_freed(op, cache)) return NULL;
     RAPT_ENTER((rapt_module *)cache->gpt);
     RAPT_SCOPE;
     if (!rapt_read_packing(op, starts, &p) || !check_begin(cache, tokens, &p)) return NULL;
@@ -241,6 +243,7 @@ static rapt_tensor *read_anew(rapt_gpt_cache *cache, rapt_tensor *tokens)
 static rapt_tensor *next(void *context, rapt_tensor *tokens)
 {
     rapt_gpt_cache *cache = context;
+    if (rapt_was_freed(op, cache)) return NULL;
     RAPT_ENTER((rapt_module *)cache->gpt);
     RAPT_SCOPE;
     const bool overflows = cache->length + rapt_size(tokens, 1) > cache->gpt->config.context;

@@ -11,6 +11,7 @@
 #include "npy.h"
 #include "npz.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 #include "tensor/replace_file.h"
 
 #define OP "save_npz"
@@ -175,7 +176,7 @@ bool rapt_save_npz(const char *path, const rapt_archive *archive)
 {
     writer w = {.written = 0};
     if (!path || !archive) return rapt_fail_null(OP, path ? "archive" : "path");
-    if (!check(archive)) return false;
+    if (rapt_was_freed(OP, archive) || !check(archive)) return false;
     member *members = calloc((size_t)archive->tensors.count + 1, sizeof *members);
     if (!members)
         return rapt_fail(RAPT_ERROR_MEMORY, OP, "no memory for a directory of %lld tensors",

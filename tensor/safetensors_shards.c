@@ -9,6 +9,7 @@
 #include "json_write.h"
 #include "safetensors.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 #define SAVE "save_safetensors_shards"
 #define INDEX "save_safetensors_index"
@@ -180,6 +181,7 @@ bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive,
 {
     shards s = {.archive = archive, .stem = path, .most_bytes = most_bytes};
     if (!path || !archive) return rapt_fail_null(SAVE, path ? "archive" : "path");
+    if (rapt_was_freed(SAVE, archive)) return false;
     bool done = check(&s, path);
     int number = 0;
     for (int64_t i = 0, end; done && i < archive->tensors.count; i = end) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 static void destroy(rapt_module *module)
 {
@@ -127,6 +128,7 @@ bool rapt_multi_head_attention_set_head_mask(rapt_multi_head_attention *m, rapt_
 {
     char text[128];
     if (!m) return rapt_fail(RAPT_ERROR_NULL, rapt_multi_head_kind.name, "the layer is NULL");
+    if (rapt_was_freed(rapt_multi_head_kind.name, m)) return false;
     if (mask && (mask->rank != 1 || mask->shape[0] != m->heads || !rapt_is_floating(mask)))
         return rapt_fail(RAPT_ERROR_SHAPE, rapt_multi_head_kind.name,
                          "a floating head mask of shape (%d) expected, not %s", m->heads,

@@ -33,7 +33,15 @@ Test(freed_objects, archive)
     GONE(rapt_archive_find_text(gone, "a"), "archive");
     GONE(rapt_archive_count(gone), "archive");
     GONE(rapt_archive_name(gone, 0), "archive");
+    GONE(rapt_archive_key(gone, 0), "archive");
+    GONE(rapt_archive_stored_type(gone, 0), "archive");
+    GONE(rapt_archive_tensor(gone, 0), "archive");
     GONE(rapt_save_safetensors("/nowhere/at/all", gone), "archive");
+    GONE(rapt_save_safetensors_shards("/nowhere/x.safetensors.index.json", gone, 1), "archive");
+    GONE(rapt_save_npz("/nowhere/at/all", gone), "archive");
+    GONE(rapt_module_to_archive(&linear->module, NULL, gone), "archive");
+    GONE(rapt_module_from_archive(&linear->module, NULL, gone), "archive");
+    GONE(rapt_module_average(&linear->module, gone, 0.5), "archive");
     GONE(rapt_optimizer_to_archive(adam, NULL, gone), "archive");
     GONE(rapt_optimizer_from_archive(adam, NULL, gone), "archive");
     rapt_optimizer_free(adam);
@@ -120,11 +128,23 @@ Test(freed_objects, layers_and_models)
     GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_loss(gone, tokens, tokens, NULL));
     GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_forward_packed(gone, tokens, tokens));
     GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_loss_packed(gone, tokens, tokens, tokens, NULL));
+    GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_cache_new(gone));
+    GONE_LAYER(rotary, rapt_rotary_new(), rapt_rotary_forward(gone, x, 0));
+    GONE_LAYER(rotary, rapt_rotary_new(), rapt_rotary_forward_at(gone, x, tokens));
+    GONE_LAYER(alibi, rapt_alibi_new(2), rapt_alibi_forward(gone, RAPT_FLOAT32, 1));
+    GONE_LAYER(scoring, rapt_dot_product_scoring_new(), rapt_score(gone, x, x));
+    GONE_LAYER(score_modification, rapt_soft_cap_new(1), rapt_modify_scores(gone, x, 0));
+    GONE_LAYER(multi_head_attention, rapt_multi_head_attention_new(&heads),
+               rapt_multi_head_attention_set_head_mask(gone, NULL));
     rapt_tensor *state;
     GONE_LAYER(bahdanau_encoder, rapt_bahdanau_encoder_new(&translator),
                rapt_bahdanau_encoder_forward(gone, tokens, &state));
     GONE_LAYER(bahdanau_encoder, rapt_bahdanau_encoder_new(&translator),
                rapt_bahdanau_encoder_forward_packed(gone, tokens, tokens, &state));
+    GONE_LAYER(bahdanau_decoder, rapt_bahdanau_decoder_new(&translator),
+               rapt_bahdanau_decoder_start(gone, x, x, NULL).keys);
+    GONE_LAYER(bahdanau_decoder, rapt_bahdanau_decoder_new(&translator),
+               rapt_bahdanau_decoder_start_packed(gone, x, x, tokens).keys);
     rapt_bahdanau_state begun = {.keys = x, .values = x, .hidden = x};
     GONE_LAYER(bahdanau_decoder, rapt_bahdanau_decoder_new(&translator),
                rapt_bahdanau_decoder_forward(gone, tokens, &begun, NULL));
@@ -151,7 +171,12 @@ Test(freed_objects, cache_of_a_gpt)
     rapt_gpt *gpt = rapt_gpt_new(&gpt_config);
     rapt_gpt_cache *gone = rapt_gpt_cache_new(gpt);
     rapt_tensor *rows = rapt_zeros(RAPT_INT64, RAPT_SHAPE(1));
+    const rapt_token_model model = rapt_gpt_token_model(gone);
+    const rapt_generation how = {.length = 1};
     rapt_gpt_cache_free(gone);
+    GONE(rapt_generate(&model, rapt_unsqueeze(rows, 0), &how), "GPT's cache");
+    GONE(rapt_generate_packed(&model, rows, rapt_packing_starts(rapt_ones(RAPT_INT64, RAPT_SHAPE(1))), &how),
+         "GPT's cache");
     GONE_TOO(rapt_gpt_cache_free(gone), "GPT's cache");
     GONE_TOO(rapt_gpt_cache_clear(gone), "GPT's cache");
     GONE(rapt_gpt_cache_length(gone), "GPT's cache");

@@ -5,6 +5,7 @@
 #include "nn/mask.h"
 #include "nn/score_modifications.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 static const char *const name = "score_modification";
 
@@ -164,7 +165,7 @@ rapt_tensor *rapt_modify_scores(rapt_score_modification *modification, rapt_tens
         rapt_fail(RAPT_ERROR_NULL, name, "the modification is NULL");
         return NULL;
     }
-    if (!rapt_check_scores(modification->module.kind->name, scores)) return NULL;
+    if (rapt_was_freed(name, modification) || !rapt_check_scores(modification->module.kind->name, scores)) return NULL;
     RAPT_SCOPE;
     rapt_resolved_changes changes;
     const int64_t heads = scores->rank == 4 ? scores->shape[1] : 1;

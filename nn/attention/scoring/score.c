@@ -2,9 +2,11 @@
 #include <rapt/scoring.h>
 
 #include "nn/pooling.h"
+#include "tensor/debug.h"
 
 rapt_tensor *rapt_score(rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *keys)
 {
+    if (rapt_was_freed("score", scoring)) return NULL;
     if (!scoring || !scoring->score) {
         rapt_fail_null("score", scoring ? "the scoring function's score" : "the scoring function");
         return NULL;
