@@ -132,19 +132,30 @@ static bool check_state(const rapt_bahdanau_decoder *decoder, const rapt_bahdana
            rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !decoder ? "the decoder" : "the state");
 }
 
-/* The last layer's hidden states after each token (T, B, hidden). */
-static rapt_tensor *read_tokens(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_bahdanau_state *state,
-                                rapt_tensor **weights)
+/* The last layer's hidden states after each token (T, B, hidden); those of all layers after the last to *hidden. */
+static rapt_tensor *read_tokens(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, const rapt_bahdanau_state *state,
+                                rapt_tensor **hidden, rapt_tensor **weights)
 {
     if (!check_state(decoder, state) || !rapt_bahdanau_check_tokens(kind.name, tokens)) return NULL;
+    rapt_bahdanau_state now = *state;
+    rapt_tensor *sequence, *embedded;
     tokens = rapt_transpose(tokens, 0, 1);
-    if (tokens && rapt_bahdanau_steps_fit(decoder, state, rapt_size(tokens, 1))) {
-        rapt_tensor *sequence = rapt_bahdanau_steps(decoder, tokens, NULL, state, weights);
+    if (tokens && rapt_bahdanau_steps_fit(decoder, &now, rapt_size(tokens, 1))) {
+        sequence = rapt_bahdanau_steps(decoder, tokens, NULL, &now, weights);
         if (sequence && weights) *weights = rapt_contiguous(rapt_transpose(*weights, 0, 1));
-        return sequence;
+    } else {
+        embedded = rapt_embedding_forward(decoder->embedding, tokens); /* (T, B, embedding) */
+        sequence = embedded ? run_by_step(decoder, embedded, NULL, &now, weights) : NULL;
     }
-    rapt_tensor *embedded = rapt_embedding_forward(decoder->embedding, tokens); /* (T, B, embedding) */
-    return embedded ? run_by_step(decoder, embedded, NULL, state, weights) : NULL;
+    *hidden = now.hidden;
+    return sequence;
+}
+
+/* The state moves on with a result only: who gets an error may try again. */
+static rapt_tensor *move_on(rapt_bahdanau_state *state, rapt_tensor *hidden, rapt_tensor *result)
+{
+    if (result) state->hidden = hidden;
+    return result;
 }
 
 rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
@@ -152,10 +163,10 @@ rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_
 {
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)decoder);
-    rapt_tensor *sequence = read_tokens(decoder, tokens, state, weights);
+    rapt_tensor *hidden = NULL, *sequence = read_tokens(decoder, tokens, state, &hidden, weights);
     /* (T, B, vocabulary) → (B, T, vocabulary) */
     rapt_tensor *logits = sequence ? rapt_linear_forward(decoder->dense, sequence) : NULL;
-    return logits ? rapt_transpose(logits, 0, 1) : NULL;
+    return move_on(state, hidden, logits ? rapt_transpose(logits, 0, 1) : NULL);
 }
 
 /* A loss of losses (T, B) is given as (B, T). */
@@ -164,12 +175,12 @@ rapt_tensor *rapt_bahdanau_decoder_loss(rapt_bahdanau_decoder *decoder, rapt_ten
 {
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)decoder);
-    rapt_tensor *sequence = read_tokens(decoder, tokens, state, NULL);
+    rapt_tensor *hidden = NULL, *sequence = read_tokens(decoder, tokens, state, &hidden, NULL);
     if (!sequence) return NULL;
     rapt_tensor *turned = targets && rapt_rank(targets) == 2 ? rapt_transpose(targets, 0, 1) : targets;
     rapt_tensor *loss =
         rapt_linear_cross_entropy(sequence, decoder->dense->weight, decoder->dense->bias, turned, options);
-    return loss && rapt_rank(loss) == 2 ? rapt_transpose(loss, 0, 1) : loss;
+    return move_on(state, hidden, loss && rapt_rank(loss) == 2 ? rapt_transpose(loss, 0, 1) : loss);
 }
 
 /* --- packed --- */
@@ -184,9 +195,9 @@ static bool select_sequences(rapt_bahdanau_state *state, rapt_tensor *sequences)
     return state->keys && state->values && state->hidden;
 }
 
-/* The last layer's hidden states after each token (rows, hidden), by steps. */
+/* The last layer's hidden states after each token (rows, hidden), by steps; those of all layers to *hidden. */
 static rapt_tensor *read_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens, rapt_tensor *starts,
-                                rapt_bahdanau_state *state, rapt_step_order *order)
+                                const rapt_bahdanau_state *state, rapt_step_order *order, rapt_tensor **hidden)
 {
     if (!check_state(decoder, state)) return NULL;
     tokens = rapt_bahdanau_order_tokens(kind.name, tokens, starts, order);
@@ -206,10 +217,8 @@ static rapt_tensor *read_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tok
         sequence = (embedded = rapt_embedding_forward(decoder->embedding, tokens)) != NULL
                        ? run_by_step(decoder, embedded, order->step_starts, &now, NULL)
                        : NULL;
-    rapt_tensor *hidden = sequence ? rapt_index_select(now.hidden, 1, order->places) : NULL;
-    if (!hidden) return NULL;
-    state->hidden = hidden;
-    return sequence;
+    *hidden = sequence ? rapt_index_select(now.hidden, 1, order->places) : NULL;
+    return *hidden ? sequence : NULL;
 }
 
 rapt_tensor *rapt_bahdanau_decoder_forward_packed(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
@@ -218,8 +227,10 @@ rapt_tensor *rapt_bahdanau_decoder_forward_packed(rapt_bahdanau_decoder *decoder
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)decoder);
     rapt_step_order order;
-    rapt_tensor *sequence = read_packed(decoder, tokens, starts, state, &order);
-    return sequence ? rapt_linear_forward(decoder->dense, rapt_index_select(sequence, 0, order.packed)) : NULL;
+    rapt_tensor *hidden = NULL, *sequence = read_packed(decoder, tokens, starts, state, &order, &hidden);
+    if (!sequence) return NULL;
+    rapt_tensor *logits = rapt_linear_forward(decoder->dense, rapt_index_select(sequence, 0, order.packed));
+    return move_on(state, hidden, logits);
 }
 
 static bool check_targets(const rapt_tensor *tokens, const rapt_tensor *targets)
@@ -241,9 +252,9 @@ rapt_tensor *rapt_bahdanau_decoder_loss_packed(rapt_bahdanau_decoder *decoder, r
     RAPT_ENTER((rapt_module *)decoder);
     rapt_step_order order;
     if (!check_targets(tokens, targets)) return NULL;
-    rapt_tensor *sequence = read_packed(decoder, tokens, starts, state, &order);
+    rapt_tensor *hidden = NULL, *sequence = read_packed(decoder, tokens, starts, state, &order, &hidden);
     if (!sequence) return NULL;
     rapt_tensor *loss = rapt_linear_cross_entropy(sequence, decoder->dense->weight, decoder->dense->bias,
                                                   rapt_index_select(targets, 0, order.rows), options);
-    return loss && rapt_rank(loss) == 1 ? rapt_index_select(loss, 0, order.packed) : loss;
+    return move_on(state, hidden, loss && rapt_rank(loss) == 1 ? rapt_index_select(loss, 0, order.packed) : loss);
 }

@@ -259,6 +259,12 @@ Test(seq2seq, errors)
     cr_expect_null(
         rapt_bahdanau_decoder_forward(t.decoder, rapt_full(RAPT_INT64, RAPT_SHAPE(batch, 2), 10), &good, NULL));
     expect_error(RAPT_ERROR_VALUE, "10");
+    rapt_tensor *before = good.hidden, *no_class = rapt_full(RAPT_INT64, RAPT_SHAPE(batch, rapt_size(tokens, 1)), 10);
+    cr_expect_null(rapt_bahdanau_decoder_loss(t.decoder, tokens, &good, no_class, NULL));
+    expect_error(RAPT_ERROR_VALUE, "target 10");
+    cr_expect_null(rapt_bahdanau_decoder_loss(t.decoder, tokens, &good, rapt_slice(no_class, 1, 0, 1, 1), NULL));
+    expect_error(RAPT_ERROR_SHAPE, "targets");
+    cr_expect_eq(good.hidden, before, "an error leaves the state as it was");
     good.valid_lengths = rapt_ones(RAPT_INT64, RAPT_SHAPE(batch + 1));
     cr_expect_null(rapt_bahdanau_decoder_forward(t.decoder, tokens, &good, NULL));
     expect_error(RAPT_ERROR_SHAPE, "valid lengths");

@@ -53,6 +53,10 @@ Test(seq2seq_packed_errors, errors)
     cr_expect_null(rapt_bahdanau_decoder_loss_packed(d, t.inputs, t.target_starts, &state,
                                                      rapt_slice(t.labels, 0, 0, 3, 1), NULL));
     expect_error(RAPT_ERROR_SHAPE, "targets (23) expected");
+    cr_expect_null(rapt_bahdanau_decoder_loss_packed(d, t.inputs, t.target_starts, &state,
+                                                     rapt_full(RAPT_INT64, RAPT_SHAPE(23), 1000), NULL));
+    expect_error(RAPT_ERROR_VALUE, "target 1000");
+    cr_expect_eq(state.hidden, hidden, "an error leaves the state as it was");
     translator_free(&t);
 }
 

@@ -68,8 +68,9 @@ RAPT_API rapt_bahdanau_state rapt_bahdanau_decoder_start_packed(rapt_bahdanau_de
                                                                 rapt_tensor *encoder_outputs,
                                                                 rapt_tensor *encoder_state, rapt_tensor *starts);
 
-/* Tokens (B, T) → logits (B, T, vocabulary); the state moves on by T steps. With weights not NULL the attention weights
- * (B, T, K), before dropout, go there, in the graph as the logits are: a loss may read both. */
+/* Tokens (B, T) → logits (B, T, vocabulary); the state moves on by T steps; after an error of this function or of those
+ * below it is as it was. With weights not NULL the attention weights (B, T, K), before dropout, go there, in the graph
+ * as the logits are: a loss may read both. */
 RAPT_API rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
                                                     rapt_bahdanau_state *state, rapt_tensor **weights);
 
