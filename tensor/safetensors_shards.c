@@ -166,6 +166,8 @@ static bool check(shards *s, const char *path)
         if (path[i] == '/') s->folder_size = i + 1;
     if (!rapt_is_utf8(path + s->folder_size))
         return rapt_fail(RAPT_ERROR_VALUE, SAVE, "the name of '%.200s' is not UTF-8", path);
+    if (s->archive->tensors.count == 0 && s->archive->texts.count > 0)
+        return rapt_fail(RAPT_ERROR_VALUE, SAVE, "the archive has texts and no tensors, and so no shard to hold them");
     for (int64_t i = 0; i < s->archive->tensors.count; i = end_of(s, i))
         if (s->count++ == most_shards)
             return rapt_fail(RAPT_ERROR_VALUE, SAVE, "more than %d shards of %lld bytes", most_shards,

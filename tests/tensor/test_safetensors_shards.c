@@ -158,6 +158,11 @@ Test(safetensors_shards, misuse)
     expect_error(RAPT_ERROR_NULL, "archive is NULL");
     cr_expect_not(rapt_save_safetensors_shards("/no/such/m.safetensors.index.json", archive, 10));
     expect_error(RAPT_ERROR_FILE, "/no/such");
+    rapt_archive *texts = rapt_archive_new();
+    rapt_archive_add_text(texts, "note", "kept nowhere");
+    cr_expect_not(rapt_save_safetensors_shards(index_path, texts, 10));
+    expect_error(RAPT_ERROR_VALUE, "texts and no tensors");
+    rapt_archive_free(texts);
     cr_expect_eq(files(), 0);
     rapt_archive_free(archive);
 }
