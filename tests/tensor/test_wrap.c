@@ -314,6 +314,11 @@ Test(wrap, copies_between_overlapping_wraps_read_first)
     rapt_tensor *columns = wrap(RAPT_FLOAT32, RAPT_SHAPE(2, 2), (int64_t[]){1, 2}, square);
     cr_expect(rapt_add_in_place(rows, columns, 1));
     cr_expect(square[0] == 2 && square[1] == 5 && square[2] == 5 && square[3] == 8);
+    int64_t room[64];
+    rapt_tensor *narrow = wrap(RAPT_INT32, RAPT_SHAPE(64), NULL, room);
+    cr_expect(rapt_copy(narrow, rapt_arange(RAPT_INT32, 0, 64, 1)));
+    cr_expect(rapt_copy(wrap(RAPT_INT64, RAPT_SHAPE(64), NULL, room), narrow));
+    for (int i = 0; i < 64; i++) cr_expect_eq(room[i], i);
     expect_no_error();
 }
 
