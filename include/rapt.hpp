@@ -79,6 +79,16 @@ class no_gradient
     bool before;
 };
 
+namespace inside
+{
+// What a handle holds, which has to be something: it is empty at first, and when it was moved from.
+template <typename T> T *held(const char *what, T *handle)
+{
+    if (!handle) throw std::invalid_argument(std::string("rapt: the ") + what + " holds nothing");
+    return handle;
+}
+} // namespace inside
+
 using shape = std::initializer_list<int64_t>;
 
 // A share of a tensor, or none. Copies share the elements.
@@ -121,11 +131,11 @@ class tensor
     }
     rapt_dtype dtype() const
     {
-        return rapt_get_dtype(check(handle_));
+        return rapt_get_dtype(inside::held("tensor", handle_));
     }
     std::vector<int64_t> sizes() const
     {
-        const int64_t *first = rapt_shape(check(handle_));
+        const int64_t *first = rapt_shape(inside::held("tensor", handle_));
         return std::vector<int64_t>(first, first + rapt_rank(handle_));
     }
     double item() const
@@ -136,7 +146,7 @@ class tensor
     }
     double at(shape indices) const
     {
-        if (static_cast<int>(indices.size()) != rapt_rank(check(handle_)))
+        if (static_cast<int>(indices.size()) != rapt_rank(inside::held("tensor", handle_)))
             throw std::invalid_argument("rapt::tensor: " + std::to_string(indices.size()) +
                                         " indices for a tensor of rank " + std::to_string(rapt_rank(handle_)));
         const double value = rapt_at(handle_, indices.begin());
@@ -151,7 +161,7 @@ class tensor
     // A leaf's; without a handle when there is none yet.
     tensor gradient() const
     {
-        rapt_tensor *found = rapt_gradient(handle_);
+        rapt_tensor *found = rapt_gradient(inside::held("tensor", handle_));
         return found ? tensor(found) : tensor();
     }
     void backward() const
@@ -334,7 +344,7 @@ class layer
     // The parameter of that full name; without a handle when there is none.
     tensor parameter(const char *name) const
     {
-        rapt_tensor *found = rapt_module_find(handle_, name);
+        rapt_tensor *found = rapt_module_find(inside::held("layer", handle_), name);
         return found ? tensor(found) : tensor();
     }
 
@@ -355,6 +365,7 @@ inline layer activation(const char *name, rapt_activation_function *function)
 inline layer sequential(std::initializer_list<layer> layers)
 {
     std::vector<rapt_module *> handles;
+    for (const layer &one : layers) inside::held("layer", one.get());
     for (const layer &one : layers) {
         const bool is_new = std::find(handles.begin(), handles.end(), one.get()) == handles.end();
         if (is_new && !one.get()->adopted) rapt_module_retain(one.get());

@@ -56,6 +56,16 @@ static void check_refusals()
     const rapt::tensor matrix({1, 2, 3, 4}, {2, 2}), count = rapt::ones({2}, RAPT_INT64);
     expect(refuses([&] { matrix.at({1}); }) && refuses([&] { matrix.at({1, 1, 0}); }), "as many indices as axes");
     expect(refuses([&] { count + 1.5; }) && refuses([&] { 1e30 * count; }), "a number that is none of the dtype");
+    const rapt::tensor empty;
+    expect(refuses([&] { empty.sizes(); }) && refuses([&] { empty.at({}); }) && refuses([&] { empty.gradient(); }) &&
+               refuses([&] { empty + 1; }),
+           "what holds nothing has no sizes, elements, gradient or dtype");
+    rapt::layer first = rapt::linear(1, 1), moved = std::move(first);
+    expect(refuses([&] {
+               rapt::sequential({moved, first});
+           }) &&
+               refuses([&] { first.parameter("weight"); }),
+           "nor does it stand in a list, or have parameters");
     expect((2 * count - 1).at({0}) == 1 && (0.1 * matrix).at({0, 1}) == 0.2f, "and one that is");
     expect(!rapt_error(), "without an error of the library's");
 }
