@@ -2,9 +2,11 @@
 
 Ops have the names and parameters of rapt/ops.h without rapt_ (`python3 -c 'import rapt; help(rapt.sum)'`); those whose
 first parameter is a tensor are methods too. An error of the library is a rapt.Error with its message."""
+from . import _operators  # noqa: F401
 from ._attention import AdditiveAttention, Attention, DotProductAttention, MultiHeadAttention
 from ._convolution import Conv1d, Conv2d, avg_pool1d, avg_pool2d, conv1d, conv2d, max_pool1d, max_pool2d
 from ._library import C, DType, Error, check, library
+from ._losses import cross_entropy, nll_loss
 from ._models import GPT, GRU, LSTM, Transformer, TransformerDecoder, TransformerEncoder
 from ._module import (Activation, BatchNorm, Dropout, Embedding, LayerNorm, Linear, Module, RMSNorm, Sequential, load,
                       save)

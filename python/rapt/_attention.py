@@ -44,10 +44,9 @@ class MultiHeadAttention(Module):
     rapt_multi_head_attention_config (groups, dropout, sinks, pooling, ...)."""
 
     def __init__(self, hidden, heads, bias=True, **config):
-        pooling = config.get("pooling")
-        if pooling is not None:
-            pooling._adopt()
-        struct, held = HEADS.fill({"hidden": hidden, "heads": heads, "bias": bias, **config})
+        struct, held = HEADS.fill({"hidden": hidden, "heads": heads, "bias": bias, **config}, pooling=Attention)
+        if config.get("pooling") is not None:
+            config["pooling"]._adopt()
         super().__init__(C.multi_head_attention_new(ctypes.addressof(struct)))
         del held
 

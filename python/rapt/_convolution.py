@@ -1,7 +1,7 @@
 """Convolutions and pools of sequences (B, C, length) and images (B, C, height, width)."""
 import ctypes
 
-from ._library import C
+from ._library import C, whole
 from ._module import Module
 from ._tensor import call, handle_of
 
@@ -27,11 +27,12 @@ def _along(axes, number):
     numbers = (number,) * axes if isinstance(number, int) else tuple(number)
     if len(numbers) != axes:
         raise ValueError(f"{len(numbers)} numbers for {axes} axes")
-    return _Pair(*numbers)
+    return _Pair(*[whole(ctypes.c_int64, number) for number in numbers])
 
 
 def _options(axes, stride, padding, dilation, groups):
-    return _Convolution(_along(axes, stride), _along(axes, padding), _along(axes, dilation), groups)
+    return _Convolution(_along(axes, stride), _along(axes, padding), _along(axes, dilation),
+                        whole(ctypes.c_int64, groups))
 
 
 def _convolve(function, x, weight, bias, options):

@@ -46,13 +46,63 @@ def _find():
 
 library = _find()
 
-# Kinds of parameters, a letter each: t tensor, o tensor or None, T list of tensors, d double, l int64, i int, b bool,
-# s shape, a axes (None: all), y dtype, r reduction, p pointer, z text.
+
+def whole(c_type, value):
+    """A whole number for C; ctypes by itself leaves out what is too large."""
+    number = c_type(value)
+    if number.value != value:
+        raise OverflowError(f"{value} does not fit into {8 * ctypes.sizeof(c_type)} bits")
+    return number
+
+
+class _Whole:
+    """A parameter that takes such a number."""
+
+    def __init__(self, c_type):
+        self._c_type = c_type
+
+    def from_param(self, value):
+        return whole(self._c_type, value)
+
+
+class _Double:
+    """A number for C's double, which has not all whole numbers beyond 2 ** 53."""
+
+    @staticmethod
+    def from_param(value):
+        number = ctypes.c_double(value)
+        if isinstance(value, int) and number.value != value:
+            raise OverflowError(f"{value} is no double; {number.value!r} is")
+        return number
+
+
+class _Seed:
+    """64 bits, with a sign or without."""
+
+    @staticmethod
+    def from_param(value):
+        return whole(ctypes.c_int64 if value < 0 else ctypes.c_uint64, value)
+
+
+class _Text:
+    """Bytes that C reads to their end."""
+
+    @staticmethod
+    def from_param(value):
+        if value is not None and b"\0" in value:
+            raise ValueError("embedded null byte")
+        return ctypes.c_char_p.from_param(value)
+
+
+# Kinds of parameters, a letter each: t tensor, o tensor or None, T list of tensors, d double, l int64, u seed, i int,
+# b bool, s shape, a axes (None: all), y dtype, r reduction, p pointer, z text.
 POINTER, SHAPE, AXES = ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_int)
-C_TYPES = {"t": [POINTER], "o": [POINTER], "T": [ctypes.c_int, ctypes.POINTER(POINTER)], "d": [ctypes.c_double],
-           "l": [ctypes.c_int64], "i": [ctypes.c_int], "b": [ctypes.c_bool], "s": [ctypes.c_int, SHAPE],
-           "a": [ctypes.c_int, AXES], "y": [ctypes.c_int], "r": [ctypes.c_int], "p": [POINTER],
-           "z": [ctypes.c_char_p], "v": [None]}
+C_TYPES = {"t": [POINTER], "o": [POINTER], "T": [ctypes.c_int, ctypes.POINTER(POINTER)], "d": [_Double],
+           "l": [_Whole(ctypes.c_int64)], "u": [_Seed], "i": [_Whole(ctypes.c_int)], "b": [ctypes.c_bool],
+           "s": [ctypes.c_int, SHAPE], "a": [ctypes.c_int, AXES], "y": [_Whole(ctypes.c_int)],
+           "r": [_Whole(ctypes.c_int)], "p": [POINTER], "z": [_Text]}
+RESULTS = {"t": POINTER, "p": POINTER, "d": ctypes.c_double, "l": ctypes.c_int64, "i": ctypes.c_int,
+           "b": ctypes.c_bool, "z": ctypes.c_char_p, "v": None}
 
 # What is called from this package beside the ops: the kind of its result, its name, its parameters.
 FUNCTIONS = """
@@ -62,8 +112,8 @@ i get_dtype t; i rank t; l count t; p shape t; l stride ti; p data t; p data_for
 t from ysp; t wrap yspppp; t wrap_read_only yspppp; t detach t; t clone t
 p to_dlpack t; p to_dlpack_unversioned t; t from_dlpack p; t from_dlpack_unversioned p
 t require_gradient t; t refuse_gradient t; b requires_gradient t; t gradient t; v clear_gradient t
-t sort tibp; t topk tilbp
-b backward t; b is_recording; b set_recording b; v seed l
+t sort tibp; t topk tilbp; t cross_entropy ttp; t nll_loss ttp
+b backward t; b is_recording; b set_recording b; v seed u
 b fill td; b copy tt; b add_in_place ttd; b scale_in_place td
 t apply ppT; i call_count p; t call_input pi; v call_save pt; v call_save_output pi; t call_saved pi; t call_gradient pi
 b call_wants pi; b call_give pit; b fail izz
@@ -130,7 +180,6 @@ scatter x:t axis:i indices:t source:t; one_hot indices:t classes:l dtype:y=0
 softmax x:t axis:i=-1; log_softmax x:t axis:i=-1; sparsemax x:t axis:i=-1; entmax15 x:t axis:i=-1
 layer_normalize x:t weight:o=None bias:o=None epsilon:d=1e-5; rms_normalize x:t weight:o=None epsilon:d=1e-5
 drop x:t probability:d
-cross_entropy logits:t targets:t options:p=None; nll_loss log_probabilities:t targets:t options:p=None
 mse_loss input:t target:t reduction:r=0; l1_loss input:t target:t reduction:r=0
 huber_loss input:t target:t delta:d=1.0 reduction:r=0; bce_with_logits logits:t targets:t reduction:r=0
 kl_div input:t target:t reduction:r=0
@@ -150,7 +199,7 @@ def _declare(name, result, kinds):
     if function is None:
         raise ImportError(f"rapt: {library._name} has no rapt_{name}: it is of another version than this package")
     function.argtypes = [c_type for kind in kinds for c_type in C_TYPES[kind]]
-    function.restype = C_TYPES[result][0]
+    function.restype = RESULTS[result]
     return function
 
 
@@ -182,19 +231,26 @@ def check(good):
     raise Error(message.decode(errors="replace") if message else "rapt: failed, and said nothing", code)
 
 
+def _array_of(c_type, numbers):
+    """(count, numbers) for C."""
+    numbers = (numbers,) if isinstance(numbers, int) else tuple(numbers)
+    return len(numbers), (c_type * len(numbers))(*[whole(c_type, number) for number in numbers])
+
+
 def shape_of(numbers):
     """(rank, sizes) for C."""
-    if isinstance(numbers, int):
-        numbers = (numbers,)
-    numbers = tuple(numbers)
-    return len(numbers), (ctypes.c_int64 * len(numbers))(*numbers)
+    return _array_of(ctypes.c_int64, numbers)
 
 
 def axes_of(numbers):
     """(count, axes) for C; None: all."""
-    if numbers is None:
-        return 0, None
-    if isinstance(numbers, int):
-        numbers = (numbers,)
-    numbers = tuple(numbers)
-    return len(numbers), (ctypes.c_int * len(numbers))(*numbers)
+    return (0, None) if numbers is None else _array_of(ctypes.c_int, numbers)
+
+
+class Owner:
+    """What has a share in an object of the library, which no other has: a copy of it would give the share back, too."""
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"copy and pickle do not reach what a rapt.{type(self).__name__} stands for in the library; "
+                        "clone() copies a tensor, save() writes files")

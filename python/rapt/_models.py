@@ -120,7 +120,8 @@ class GPT(Module):
         return call(C.gpt_loss, self._handle, handle_of(tokens), handle_of(targets), None)
 
     def generate(self, prompt, length, **how):
-        """Tokens (B, n) after prompts (B, T), in evaluation; how: fields of rapt_generation, top_k=5, beams=4."""
+        """Tokens (B, n) after prompts (B, T); gpt.train(False) comes before it. how: fields of rapt_generation,
+        top_k=5, beams=4."""
         struct, _ = GENERATION.fill({"length": length, **how})
         prompt, cache = as_tensor(prompt), check(C.gpt_cache_new(self._handle))
         try:

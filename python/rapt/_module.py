@@ -1,7 +1,8 @@
 """Layers and files."""
 import ctypes
+import os
 
-from ._library import C, check, library
+from ._library import OPS, C, Owner, check, entries, library
 from ._tensor import Tensor, as_tensor, borrowed, call, handle_of
 
 
@@ -11,7 +12,7 @@ class _List(ctypes.Structure):
                 ("names", ctypes.POINTER(ctypes.c_char_p))]
 
 
-class Module:
+class Module(Owner):
     """A layer; calling it runs its forward. Names, shapes and initial values are PyTorch's."""
 
     def __init__(self, handle):
@@ -49,11 +50,18 @@ class Module:
 
     def save(self, path):
         """A safetensors file."""
-        check(C.module_save(self._handle, str(path).encode()))
+        check(C.module_save(self._handle, os.fsencode(path)))
 
     def load(self, path):
-        check(C.module_load(self._handle, str(path).encode()))
+        check(C.module_load(self._handle, os.fsencode(path)))
         return self
+
+
+def module_of(value, kind=Module):
+    """The value, which has to be a module of that class."""
+    if not isinstance(value, kind):
+        raise TypeError(f"a rapt.{kind.__name__} expected, not {type(value).__name__}")
+    return value
 
 
 class Linear(Module):
@@ -86,17 +94,22 @@ class Dropout(Module):
         super().__init__(C.dropout_new(probability))
 
 
+_OF_ONE = [name for name, *parameters in entries(OPS) if parameters == ["x:t"] and not name.endswith("_like")]
+
+
 class Activation(Module):
-    """An op of one tensor as a layer: Activation("tanh")."""
+    """An op of one tensor, and of nothing else, as a layer: Activation("tanh")."""
 
     def __init__(self, name):
+        if name not in _OF_ONE:
+            raise ValueError(f"{name!r} is no op of one tensor alone; those are {', '.join(_OF_ONE)}")
         function = getattr(library, "rapt_" + name)
         super().__init__(C.activation_new(name.encode(), ctypes.cast(function, ctypes.c_void_p)))
 
 
 class Sequential(Module):
     def __init__(self, *layers):
-        handles = (ctypes.c_void_p * max(1, len(layers)))(*[layer._adopt() for layer in layers])
+        handles = (ctypes.c_void_p * max(1, len(layers)))(*[module_of(layer)._adopt() for layer in layers])
         super().__init__(C.sequential_new(len(layers), ctypes.cast(handles, ctypes.c_void_p)))
 
 
@@ -105,14 +118,17 @@ class Sequential(Module):
 def save(path, tensors, shard_bytes=None):
     """Writes tensors by name as .safetensors or .npz, or one tensor as .npy; as .safetensors.index.json in shards of at
     most shard_bytes each."""
-    name = str(path).encode()
+    name = os.fsencode(path)
+    if isinstance(tensors, Tensor) != name.endswith(b".npy"):
+        raise ValueError("one tensor goes to a .npy file, and tensors by name to another")
     if isinstance(tensors, Tensor):
         check(C.save_npy(name, tensors._handle))
         return
     archive = check(C.archive_new())
     try:
         for key, tensor in tensors.items():
-            check(C.archive_add(archive, key.encode(), as_tensor(tensor)._handle))
+            tensor = as_tensor(tensor)  # which lives until the archive has its share
+            check(C.archive_add(archive, key.encode(), tensor._handle))
         if shard_bytes is not None:
             check(C.save_safetensors_shards(name, archive, shard_bytes))
         else:
@@ -124,7 +140,7 @@ def save(path, tensors, shard_bytes=None):
 def load(path, mapped=False):
     """What such a file, or an index of shards, holds: tensors by name, or one of .npy. With `mapped` those of
     safetensors lie in the file: they are only read, and nothing is read before it is looked at."""
-    name = str(path).encode()
+    name = os.fsencode(path)
     if name.endswith(b".npy"):
         return call(C.load_npy, name)
     read = C.load_npz if name.endswith(b".npz") else C.map_safetensors if mapped else C.load_safetensors

@@ -1,8 +1,8 @@
 """Ops of one's own, in Python: one function that computes and one that differentiates."""
 import ctypes
 
-from ._library import C, check, raised, shape_of
-from ._tensor import Tensor, _handles_of, borrowed, call
+from ._library import C, Error, check, raised, shape_of
+from ._tensor import Tensor, _handles_of, borrowed, call, handle_of
 
 _FORWARD = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _VJP = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)
@@ -17,15 +17,27 @@ class _Struct(ctypes.Structure):
 
 
 class Call:
-    """One application of an op."""
+    """One application of an op, for as long as its forward or vjp runs."""
 
     def __init__(self, handle):
-        self._handle, self._count = handle, 0
+        self._place = handle
+
+    @property
+    def _handle(self):
+        if self._place is None:
+            raise Error("a call of an op is used after the function that it was handed to")
+        return self._place
+
+    def _run(self, function, *arguments):
+        try:
+            return function(self, *arguments)
+        finally:
+            self._place = None
 
     def save(self, *tensors):
         """In forward: keeps inputs for the vjp."""
         for tensor in tensors:
-            C.call_save(self._handle, tensor._handle)
+            C.call_save(self._handle, handle_of(tensor))
 
     def save_output(self):
         """In forward: keeps what it will return, as the next that is saved."""
@@ -59,7 +71,7 @@ class Op:
     def _run_forward(self, handle):
         try:
             inputs = [borrowed(C.call_input(handle, i)) for i in range(C.call_count(handle))]
-            result = self._forward(Call(handle), *inputs)
+            result = Call(handle)._run(self._forward, *inputs)
             if not isinstance(result, Tensor):
                 raise TypeError(f"{self.name}: forward returns a rapt.Tensor, not {type(result).__name__}")
             return C.detach(result._handle)  # of the engine's scope
@@ -69,10 +81,10 @@ class Op:
 
     def _run_vjp(self, handle):
         try:
-            gradients = self._vjp(Call(handle), borrowed(C.call_gradient(handle, 0)))
+            gradients = Call(handle)._run(self._vjp, borrowed(C.call_gradient(handle, 0)))
             for i, gradient in enumerate(gradients if isinstance(gradients, tuple) else (gradients,)):
                 if gradient is not None and C.call_wants(handle, i):
-                    view = C.reshape(gradient._handle, *shape_of(gradient.shape))  # of the engine's scope
+                    view = C.reshape(handle_of(gradient), *shape_of(gradient.shape))  # of the engine's scope
                     if not C.call_give(handle, i, view):
                         return False
             return True

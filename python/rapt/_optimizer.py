@@ -1,7 +1,8 @@
 """Optimizers and schedules of their learning rate."""
 import ctypes
 
-from ._library import C, check
+from ._library import C, Owner, check, whole
+from ._module import module_of
 from ._structs import number_of
 
 _ZERO = -1.0 / (1 << 60)  # RAPT_ZERO: a 0 in C means the default
@@ -41,17 +42,19 @@ def _fill(struct, owner, named):
     for name, value in named.items():
         if issubclass(types[name], ctypes.Structure):
             value = _fill(types[name], name, value)
+        elif types[name] in (_COUNT, ctypes.c_int):
+            value = whole(types[name], value)
         filled[name] = _ZERO if types[name] is _RATE and value == 0 else value
     return struct(**filled)
 
 
-class Optimizer:
+class Optimizer(Owner):
     """Changes the parameters of a module. What is not given has the default that rapt/optimizer.h names."""
     _new = _config_type = None
 
     def __init__(self, module, **config):
         struct = _fill(self._config_type, type(self).__name__, config)
-        self._handle = check(type(self)._new(module._handle, ctypes.addressof(struct)))
+        self._handle = check(type(self)._new(module_of(module)._handle, ctypes.addressof(struct)))
 
     def __del__(self, free=C.optimizer_free):
         handle, self._handle = getattr(self, "_handle", None), None

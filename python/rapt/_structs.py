@@ -1,7 +1,8 @@
 """Structs of C as the library describes them, filled in from arguments by name."""
 import ctypes
 
-from ._library import C, check
+from ._library import C, check, whole
+from ._module import module_of
 from ._tensor import as_tensor
 
 _KINDS = {b"b": ctypes.c_bool, b"i": ctypes.c_int, b"l": ctypes.c_int64, b"d": ctypes.c_double, b"t": ctypes.c_void_p,
@@ -39,8 +40,8 @@ class Struct:
             self.fields[field.name.decode()] = field.kind, field.offset
             place += ctypes.sizeof(_Field)
 
-    def fill(self, named):
-        """Its bytes with those fields, and what they point to."""
+    def fill(self, named, **modules):
+        """Its bytes with those fields, and what they point to; modules: the class of each field that is one."""
         if not named.keys() <= self.fields.keys():
             unknown = ", ".join(sorted(named.keys() - self.fields.keys()))
             raise TypeError(f"no such field: {unknown}; there are {', '.join(self.fields)}")
@@ -48,9 +49,12 @@ class Struct:
         for name, value in named.items():
             kind, offset = self.fields[name]
             if isinstance(value, str):
-                value = number_of(value, _WORDS.get(name, ()), name)
+                if name not in _WORDS:
+                    raise TypeError(f"{name} is {value!r}, which is a text")
+                value = number_of(value, _WORDS[name], name)
             if value is not None and kind in b"tp":
-                held.append(as_tensor(value) if kind == b"t" else value)
+                held.append(as_tensor(value) if kind == b"t" else module_of(value, modules[name]))
                 value = held[-1]._handle
-            _KINDS[kind].from_buffer(struct, offset).value = value
+            place = _KINDS[kind].from_buffer(struct, offset)
+            place.value = whole(_KINDS[kind], value).value if kind in b"il" else value
         return struct, held

@@ -2,9 +2,10 @@
 import contextlib
 import ctypes
 import itertools
+import math
 import sys
 
-from ._library import C, DTYPE_FIRST, OPS, DType, Error, axes_of, check, entries, shape_of
+from ._library import C, DTYPE_FIRST, OPS, DType, Error, Owner, axes_of, check, entries, shape_of
 
 _CODES = {DType.float32: "f4", DType.float64: "f8", DType.int64: "i8", DType.int32: "i4", DType.uint8: "u1",
           DType.bool: "b1"}
@@ -35,7 +36,7 @@ def call(function, *arguments):
         C.scope_end(scope)
 
 
-class Tensor:
+class Tensor(Owner):
     """Made by rapt.tensor, rapt.wrap, rapt.zeros, ... and by ops."""
     __slots__ = ("_handle", "__weakref__")
     __array_priority__ = 100  # numpy leaves array + tensor to us
@@ -138,8 +139,9 @@ class Tensor:
         numbers = list((_ELEMENTS[dense.dtype] * count).from_address(dense.data)) if count else []
         if not self.shape:
             return numbers[0]
-        for size in reversed(self.shape[1:]):
-            numbers = [numbers[i:i + size] for i in range(0, len(numbers), size)] if size else [[]] * self.shape[0]
+        for axis in range(len(self.shape) - 1, 0, -1):
+            size, lists = self.shape[axis], math.prod(self.shape[:axis])
+            numbers = [numbers[i * size:(i + 1) * size] for i in range(lists)]
         return numbers
 
     def item(self):
@@ -186,6 +188,9 @@ class Tensor:
                 if step < 0:
                     raise IndexError("a step above 0 expected; rapt.flip turns an axis round")
                 result, axis = result.slice(axis, start, max(start, stop), step), axis + 1
+            elif isinstance(key, bool) or not hasattr(key, "__index__"):
+                raise TypeError(f"an index is a number, a slice, None or ..., not {type(key).__name__}; "
+                                "rapt.index_select takes a tensor of numbers")
             else:
                 index, size = key.__index__(), result.shape[axis]
                 if not -size <= index < size:
@@ -201,11 +206,12 @@ class Tensor:
 
     def copy_from(self, source):
         """Broadcasts and converts."""
-        check(C.copy(self._handle, as_tensor(source)._handle))
+        source = as_tensor(source)  # which lives until C has read it
+        check(C.copy(self._handle, source._handle))
         return self
 
     def add_in_place(self, source, factor=1):
-        check(C.add_in_place(self._handle, source._handle, factor))
+        check(C.add_in_place(self._handle, handle_of(source), factor))
         return self
 
     def scale_in_place(self, factor):
@@ -321,8 +327,10 @@ def no_gradient():
 # --- ops ---
 
 def _handles_of(values):
-    handles = [handle_of(value) for value in values]
-    return len(handles), (ctypes.c_void_p * len(handles))(*handles)
+    values = list(values)
+    handles = (ctypes.c_void_p * len(values))(*[handle_of(value) for value in values])
+    handles.values = values  # what a generator made lives as long
+    return len(values), handles
 
 
 _CONVERT = {"t": lambda value: (handle_of(value),), "T": _handles_of,
@@ -388,37 +396,3 @@ def topk(x, count, axis=-1, largest=True):
 for _function in (sort, topk):
     _NAMES[_function.__name__] = _function
     setattr(Tensor, _function.__name__, _function)
-
-
-def _operator(name, scalar, turned=False):
-    """a OP b, where b may be a number."""
-    both = _NAMES[name]
-
-    def apply(self, other):
-        if isinstance(other, Tensor):
-            return both(self, other)
-        if not isinstance(other, (int, float)):
-            other = as_tensor(other)
-            return both(other, self) if turned else both(self, other)
-        return scalar(self, other)
-    return apply
-
-
-def _full(x, value):
-    return _NAMES["full"]((), value, x.dtype)
-
-
-_n = _NAMES
-Tensor.__add__ = Tensor.__radd__ = _operator("add", _n["add_scalar"])
-Tensor.__mul__ = Tensor.__rmul__ = _operator("mul", _n["mul_scalar"])
-Tensor.__sub__ = _operator("sub", lambda x, value: x.add_scalar(-value))
-Tensor.__rsub__ = _operator("sub", lambda x, value: x.neg().add_scalar(value), True)
-Tensor.__truediv__ = _operator("div", lambda x, value: x.div(_full(x, value)))
-Tensor.__rtruediv__ = _operator("div", lambda x, value: _full(x, value).div(x), True)
-Tensor.__pow__ = _operator("pow", _n["pow_scalar"])
-Tensor.__matmul__ = lambda self, other: _n["matmul"](self, as_tensor(other))
-Tensor.__neg__, Tensor.__abs__ = _n["neg"], _n["abs"]
-Tensor.__lt__, Tensor.__le__ = _operator("less", _n["less_scalar"]), _operator("less_equal", _n["less_equal_scalar"])
-Tensor.__gt__, Tensor.__ge__ = (_operator("greater", _n["greater_scalar"]),
-                                _operator("greater_equal", _n["greater_equal_scalar"]))
-Tensor.T = property(lambda self: self.transpose())

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from harness import passed, rapt, root, test
-from rapt import _attention, _convolution, _library, _models, _optimizer, _structs, library
+from rapt import _attention, _convolution, _library, _losses, _models, _optimizer, _structs, library
 
 
 @test
@@ -27,7 +27,7 @@ def the_table_of_functions_is_that_of_the_headers():
         for pattern, kinds in ((r"rapt_tensor \*\w*$", "to"),
                                (r"rapt_tensor \*\*\w+$|rapt_tensor \*const \*\w+$", "Tp"),
                                (r"double( \w+)?$", "d"), (r"bool( \w+)?$", "b"),
-                               (r"u?int64_t( \w+)?$|rapt_scope( \w+)?$|size_t$", "l"),
+                               (r"uint64_t( \w+)?$", "lu"), (r"int64_t( \w+)?$|rapt_scope( \w+)?$|size_t$", "l"),
                                (r"rapt_dtype( \w+)?$", "yi"), (r"rapt_(reduction|error_code)( \w+)?$", "ri"),
                                (r"int( \w+)?$|rapt_error_code$", "i"), (r"char \*\w*$", "z"), (r"void$", "v")):
             if re.match(pattern, text):
@@ -61,7 +61,8 @@ def structs_have_the_fields_of_the_headers():
     headers = "".join(open(path, encoding="utf-8").read() for path in glob.glob(f"{root}/*/include/rapt/*.h"))
     headers = re.sub(r"/\*.*?\*/", "", headers, flags=re.S)
     kinds = {"double": ctypes.c_double, "bool": ctypes.c_bool, "int64_t": ctypes.c_int64, "int": ctypes.c_int,
-             "rapt_schedule_kind": ctypes.c_int, "rapt_schedule_curve": ctypes.c_int, **_optimizer.STRUCTS}
+             "rapt_schedule_kind": ctypes.c_int, "rapt_schedule_curve": ctypes.c_int, "rapt_reduction": ctypes.c_int,
+             **_optimizer.STRUCTS}
 
     def inside(name, what="struct"):
         return re.search(rf"typedef {what} {name} \{{(.*?)\}}", headers, re.S).group(1)
@@ -76,7 +77,7 @@ def structs_have_the_fields_of_the_headers():
     for name, words in enumerations.items():
         declared = re.findall(r"RAPT_\w+", inside(name, "enum"))
         assert all(value.endswith("_" + word.upper()) for value, word in zip(declared, words, strict=True)), declared
-    for name, struct in {**_optimizer.STRUCTS, **_convolution.STRUCTS}.items():
+    for name, struct in {**_optimizer.STRUCTS, **_convolution.STRUCTS, **_losses.STRUCTS}.items():
         fields = []
         for declaration in inside(name).split(";"):
             kind, *names = re.findall(r"\*?\w+(?:\[2\])?", declaration) or [None]

@@ -1,0 +1,33 @@
+"""Losses of classes, with their options."""
+import ctypes
+
+from ._library import C, whole
+from ._tensor import _REDUCTIONS, Tensor, call, handle_of
+
+
+class _Options(ctypes.Structure):
+    """rapt_cross_entropy_options."""
+    _fields_ = [("has_ignore_index", ctypes.c_bool), ("ignore_index", ctypes.c_int64),
+                ("label_smoothing", ctypes.c_double), ("reduction", ctypes.c_int)]
+
+
+STRUCTS = {"rapt_cross_entropy_options": _Options}
+
+
+def _loss(function, x, targets, ignore_index, label_smoothing, reduction):
+    options = _Options(ignore_index is not None, whole(ctypes.c_int64, ignore_index or 0), label_smoothing,
+                       whole(ctypes.c_int, _REDUCTIONS.get(reduction, reduction)))
+    return call(function, handle_of(x), handle_of(targets), ctypes.addressof(options))
+
+
+def cross_entropy(logits, targets, *, ignore_index=None, label_smoothing=0.0, reduction="mean"):
+    """rapt_cross_entropy of rapt.h: logits (..., classes), targets (...)"""
+    return _loss(C.cross_entropy, logits, targets, ignore_index, label_smoothing, reduction)
+
+
+def nll_loss(log_probabilities, targets, *, ignore_index=None, reduction="mean"):
+    """rapt_nll_loss of rapt.h: log_probabilities (..., classes), targets (...)"""
+    return _loss(C.nll_loss, log_probabilities, targets, ignore_index, 0.0, reduction)
+
+
+Tensor.cross_entropy, Tensor.nll_loss = cross_entropy, nll_loss

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""What the Python package refuses: what ctypes alone would hand on to C, to be misread there."""
+import copy
+import os
+import pathlib
+import pickle
+import tempfile
+
+from harness import fails, passed, rapt, test
+
+
+@test
+def numbers_that_do_not_fit_are_errors():
+    x, big = rapt.ones((2, 3)), 1 << 64
+    fails("does not fit into 64 bits", rapt.zeros, (big + 2,), kind=OverflowError)
+    fails("does not fit into 32 bits", x.sum, 1 << 32, kind=OverflowError)
+    for function, *arguments in ((x.slice, 0, big, big + 1), (rapt.eye, big + 1), (x.softmax, 1 << 32)):
+        fails("does not fit", function, *arguments, kind=Exception)
+    fails("does not fit", rapt.MultiHeadAttention, 8, (1 << 32) + 2, kind=OverflowError)
+    fails("does not fit", rapt.DotProductAttention(), x[None], x[None], x[None], window=big + 1, kind=OverflowError)
+    fails("does not fit", rapt.conv1d, x[None], rapt.ones((1, 2, 2)), stride=big + 1, kind=OverflowError)
+    fails("does not fit", rapt.conv1d, x[None], rapt.ones((1, 2, 2)), groups=big + 1, kind=OverflowError)
+    fails("does not fit", rapt.Schedule, "step", period=big + 1, kind=OverflowError)
+    for number in (-1, (1 << 64) - 1, 5):
+        rapt.seed(number)
+    fails("does not fit", rapt.seed, big + 5, kind=Exception)
+
+
+@test
+def a_number_is_the_tensors_own_or_an_error():
+    x, large = rapt.tensor([1, 7]), (1 << 53) + 1
+    assert (x * large).tolist() == [large, 7 * large] and (large - x).tolist() == [large - 1, large - 7]
+    assert (x / 2.0).tolist() == [0, 3] and (large / x).tolist() == [large, large // 7]
+    assert (rapt.ones((1,), rapt.float64) * 10 ** 23).item() == 1e23
+    for function in (x.__truediv__, x.__rtruediv__, x.__add__, x.__eq__):
+        fails("is not a number of type int64", function, 2.5)
+    fails("is not a number of type int64", x.__truediv__, float("nan"))
+    fails("is not a number of type int64", x.__add__, 1 << 63)
+    fails("is no double", x.fill, large, kind=Exception)
+    fails("is no double", rapt.full, (1,), large, rapt.int64, kind=Exception)
+
+
+@test
+def an_index_is_a_number():
+    x = rapt.arange(0, 6)
+    for key in (x, x > 2, [0, 1], 1.0, True):
+        fails("an index is a number, a slice, None or ...", x.__getitem__, key, kind=TypeError)
+
+
+@test
+def objects_are_not_copied_behind_the_librarys_back():
+    layer = rapt.Linear(2, 2)
+    for value in (rapt.ones((2,)), layer, rapt.Adam(layer)):
+        for function in (copy.copy, copy.deepcopy, pickle.dumps):
+            fails("copy and pickle do not reach", function, value, kind=TypeError)
+
+
+@test
+def other_objects_are_no_tensors_and_no_modules():
+    x, layer = rapt.ones((2,)), rapt.Linear(2, 2)
+    fails("a rapt.Module expected, not Tensor", rapt.Adam, x, kind=TypeError)
+    fails("a rapt.Module expected, not Tensor", rapt.Sequential, x, kind=TypeError)
+    fails("a rapt.Attention expected, not Linear", rapt.MultiHeadAttention, 8, 2, pooling=layer, kind=TypeError)
+    fails("a rapt.Tensor expected, not Linear", x.add_in_place, layer, kind=TypeError)
+    fails("a rapt.Tensor expected, not list", rapt.Op("saves", lambda call, y: call.save([y])), x, kind=TypeError)
+    fails("causal is 'yes', which is a text", rapt.DotProductAttention(), x, x, x, causal="yes", kind=TypeError)
+
+
+@test
+def what_is_made_on_the_way_lives_until_c_has_read_it():
+    taken = []
+    for i in range(20):  # what went too early would have the memory of another
+        x = rapt.zeros((3,))
+        x.copy_from([i, i + 1, i + 2])
+        taken.append(x.tolist() == [i, i + 1, i + 2])
+        rows = rapt.stack(rapt.full((2,), i + k) for k in range(4))
+        taken.append(rows.tolist() == [[i + k] * 2 for k in range(4)])
+        taken.append(rapt.concat(rows).tolist() == [i + k for k in range(4) for _ in range(2)])
+    assert all(taken)
+    with tempfile.TemporaryDirectory() as directory:
+        rapt.save(f"{directory}/x.safetensors", {str(i): [i, i + 1] for i in range(20)})
+        read = rapt.load(f"{directory}/x.safetensors")
+        assert {name: tensor.tolist() for name, tensor in read.items()} == {str(i): [i, i + 1] for i in range(20)}
+
+
+@test
+def an_activation_is_an_op_of_one_tensor():
+    for name in ("leaky_relu", "softmax", "add", "release", "no_such"):
+        fails("no op of one tensor alone", rapt.Activation, name, kind=ValueError)
+    assert rapt.Activation("relu")(rapt.tensor([-1.0, 2.0])).tolist() == [0, 2]
+
+
+@test
+def losses_of_classes_have_options():
+    logits, targets = rapt.zeros((2, 4)), rapt.tensor([1, 9])
+    assert abs(rapt.cross_entropy(logits, targets, ignore_index=9).item() - 1.3862943611) < 1e-6
+    assert logits.cross_entropy(rapt.tensor([1, 1]), reduction="none").shape == (2,)
+    assert rapt.cross_entropy(rapt.tensor([[50.0, 0]]), rapt.tensor([0]), label_smoothing=0.5).item() == 12.5
+    assert rapt.nll_loss(rapt.tensor([[-1.0, -2], [-3, -4]]), rapt.tensor([1, 0]), reduction="sum").item() == 5
+    fails("positional", rapt.cross_entropy, logits, targets, "sum", kind=TypeError)
+
+
+@test
+def a_call_is_over_with_its_function():
+    kept = []
+    double = rapt.Op("double", lambda call, x: (kept.append(call), x * 2)[1])
+    double(rapt.ones((2,)))
+    fails("after the function that it was handed to", kept[0].saved, 0)
+
+
+@test
+def tensors_are_compared_by_their_elements():
+    x = rapt.tensor([1.0, 2.0])
+    assert (x == 2).tolist() == [False, True] and (x != x).tolist() == [False, False]
+    assert 2 in x and 3 not in x and x != None and len({x, x, rapt.ones(2)}) == 2  # noqa: E711
+
+
+@test
+def empty_lists_have_their_axes():
+    assert rapt.zeros((2, 3, 0)).tolist() == [[[], [], []]] * 2 and rapt.zeros((0, 3)).tolist() == []
+    assert rapt.zeros((2, 0, 3)).tolist() == [[], []] and rapt.ones((1, 2)).tolist() == [[1, 1]]
+
+
+@test
+def paths_are_those_of_os():
+    with tempfile.TemporaryDirectory() as directory:
+        for path in (os.fsencode(directory) + b"/x.npy", pathlib.Path(directory) / "y.npy", f"{directory}/\udcff.npy"):
+            rapt.save(path, rapt.ones((2,)))
+            assert rapt.load(path).tolist() == [1, 1] and os.path.exists(path)
+        fails("null byte", rapt.save, f"{directory}/z\0.npy", rapt.ones((2,)), kind=Exception)
+        for path, tensors in (("x.npz", rapt.ones(2)), ("x.safetensors", rapt.ones(2)), ("x.npy", {"a": rapt.ones(2)})):
+            fails("one tensor goes to a .npy file", rapt.save, f"{directory}/{path}", tensors, kind=ValueError)
+        fails("os.PathLike", rapt.Linear(1, 1).save, 5, kind=TypeError)
+
+
+print(f"{len(passed)} tests passed")
