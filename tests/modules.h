@@ -3,6 +3,7 @@
 #define RAPT_TESTS_MODULES_H
 
 #include "expect.h"
+#include "same_bits.h"
 
 #include <math.h>
 
@@ -99,12 +100,6 @@ static inline void expect_parameter(const void *module, const char *name, int ra
     cr_assert_not_null(tensor, "no %s", name);
     cr_expect(rapt_requires_gradient(tensor));
     expect_shape(tensor, rank, shape);
-}
-
-static inline bool same_bits(const rapt_tensor *a, const rapt_tensor *b)
-{
-    return rapt_same_shape(a, b) && rapt_get_dtype(a) == rapt_get_dtype(b) &&
-           memcmp(rapt_data(a), rapt_data(b), (size_t)rapt_count(a) * rapt_dtype_size(rapt_get_dtype(a))) == 0;
 }
 
 static inline bool is_same_in(const char *name, rapt_tensor *tensor, void *other)

@@ -3,6 +3,7 @@
 #define RAPT_TESTS_OPTIMIZING_H
 
 #include "expect.h"
+#include "same_bits.h"
 
 #include <rapt/optim.h>
 
@@ -29,11 +30,6 @@ static inline void give_gradient_of(rapt_tensor *leaf, double value)
 static inline double element(const rapt_tensor *tensor, int64_t index)
 {
     return rapt_at(tensor, &index);
-}
-
-static inline bool same_bits(const rapt_tensor *a, const rapt_tensor *b)
-{
-    return memcmp(rapt_data(a), rapt_data(b), (size_t)rapt_count(a) * rapt_dtype_size(rapt_get_dtype(a))) == 0;
 }
 
 /* Plain gradient descent, of no parameters yet, and a parameter of one number for an optimizer. */

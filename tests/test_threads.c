@@ -10,6 +10,7 @@
 #include <rapt.h>
 
 #include "expect.h"
+#include "same_bits.h"
 
 enum { threads = 4, rounds = 12, length = 5, hidden = 8, most_parameters = 64 };
 
@@ -91,12 +92,6 @@ static void run_all(worker *workers, const model *m, bool at_once, bool backward
     }
     for (int i = 0; i < threads && at_once; i++) pthread_join(thread[i], NULL);
     for (int i = 0; i < threads; i++) cr_expect_eq(workers[i].fails, 0);
-}
-
-static bool same_bits(const rapt_tensor *a, const rapt_tensor *b)
-{
-    return a && b && rapt_same_shape(a, b) &&
-           memcmp(rapt_data(a), rapt_data(b), (size_t)rapt_count(a) * sizeof(float)) == 0;
 }
 
 Test(threads, gradients_of_one_model_at_once)

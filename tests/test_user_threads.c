@@ -9,6 +9,7 @@
 #include <rapt.h>
 
 #include "expect.h"
+#include "same_bits.h"
 
 enum { threads = 8, steps = 20, rounds = 20 };
 
@@ -93,12 +94,6 @@ static rapt_gpt *small_gpt(void)
                                                     .positions = RAPT_POSITIONS_SINUSOIDAL});
     rapt_module_train(&gpt->module, false);
     return gpt;
-}
-
-static bool same_bits(const rapt_tensor *a, const rapt_tensor *b)
-{
-    return a && b && rapt_same_shape(a, b) &&
-           memcmp(rapt_data(a), rapt_data(b), (size_t)rapt_count(a) * sizeof(float)) == 0;
 }
 
 /* Whole sequences, and token by token with a cache of the thread's own, agree each time. */

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <rapt.h>
 
+#include "same_bits.h"
 #include "tensor/core.h"
 #include "tensor/matmul.h"
 #include "tensor/memory.h"
@@ -41,12 +42,6 @@ static double difference(rapt_tensor *a, rapt_tensor *b)
 {
     const double largest = rapt_item(rapt_max(rapt_abs(b), RAPT_ALL_AXES, false));
     return rapt_item(rapt_max(rapt_abs(rapt_sub(a, b)), RAPT_ALL_AXES, false)) / (largest > 0 ? largest : 1);
-}
-
-static bool same_bits(rapt_tensor *a, rapt_tensor *b)
-{
-    const size_t bytes = (size_t)rapt_count(a) * rapt_dtype_size(rapt_get_dtype(a));
-    return memcmp(rapt_data(rapt_contiguous(a)), rapt_data(rapt_contiguous(b)), bytes) == 0;
 }
 
 static void compare(rapt_dtype dtype, int64_t rows, int64_t classes, rapt_cross_entropy_options o, const bool *exact)

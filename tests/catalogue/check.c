@@ -1,7 +1,7 @@
 /* The checks of one function at its inputs. */
 #include <math.h>
-#include <string.h>
 
+#include "../same_bits.h"
 #include "catalogue.h"
 
 /* What gradcheck allows: 1e-9 and 1e-6 of the derivative. Errors are given as a part of |derivative| + 1e-3 thus. */
@@ -109,23 +109,21 @@ static void check_forward_mode(const subject *s, entry *e)
     rapt_clear_error();
 }
 
-static bool same_bits(const rapt_tensor *a, const rapt_tensor *b)
+/* The gradients of y along a random cotangent, NULL where there are none. */
+static bool gradients_of(rapt_tensor *y, int count, rapt_tensor *const *leaves, rapt_tensor **gradients, int flags)
 {
-    if (!a || !b) return a == b;
-    RAPT_SCOPE;
-    const rapt_tensor *x = rapt_contiguous((rapt_tensor *)a), *y = rapt_contiguous((rapt_tensor *)b);
-    return memcmp(rapt_data(x), rapt_data(y), (size_t)rapt_count(x) * rapt_dtype_size(rapt_get_dtype(x))) == 0;
+    for (int i = 0; i < count; i++) gradients[i] = NULL;
+    rapt_tensor *cotangent = y ? numbers_like(y, 77) : NULL;
+    return cotangent &&
+           (!rapt_requires_gradient(y) || rapt_gradients(1, &y, &cotangent, count, leaves, gradients, flags));
 }
 
 /* The gradient of one leaf: wanted alone, or as if the others were constants. NULL where there is none. */
 static bool gradient_alone(const subject *s, int leaf, bool others_are_constant, rapt_tensor **gradient)
 {
-    *gradient = NULL;
     for (int i = 0; i < s->count && others_are_constant; i++)
         if (i != leaf) rapt_refuse_gradient(s->leaves[i]);
-    rapt_tensor *y = subject_call(s), *cotangent = y ? numbers_like(y, 77) : NULL;
-    const bool good = cotangent && (!rapt_requires_gradient(y) ||
-                                    rapt_gradients(1, &y, &cotangent, 1, &s->leaves[leaf], gradient, 0));
+    const bool good = gradients_of(subject_call(s), 1, &s->leaves[leaf], gradient, 0);
     for (int i = 0; i < s->count && others_are_constant; i++) rapt_require_gradient(s->leaves[i]);
     return good;
 }
@@ -134,15 +132,15 @@ static bool gradient_alone(const subject *s, int leaf, bool others_are_constant,
 static void check_each_alone(const subject *s, entry *e)
 {
     RAPT_SCOPE;
-    rapt_tensor *all[most_leaves] = {NULL}, *y = subject_call(s), *cotangent = y ? numbers_like(y, 77) : NULL;
-    bool good =
-        cotangent && (!rapt_requires_gradient(y) || rapt_gradients(1, &y, &cotangent, s->count, s->leaves, all, 0));
+    rapt_tensor *all[most_leaves];
+    bool good = gradients_of(subject_call(s), s->count, s->leaves, all, 0);
     for (int i = 0; i < 2 * s->count && good; i++) {
         RAPT_SCOPE;
         rapt_tensor *alone;
         const bool others_are_constant = i >= s->count;
         good = gradient_alone(s, i % s->count, others_are_constant, &alone);
-        if (good && !same_bits(alone, all[i % s->count]))
+        const rapt_tensor *among_all = all[i % s->count];
+        if (good && !same_bits(alone, among_all) && (alone || among_all))
             entry_fail(e, "%s: the gradient of leaf %d has other bits where %s", s->c.name, i % s->count,
                        others_are_constant ? "the others are constants" : "it is wanted alone");
     }
@@ -165,10 +163,7 @@ static bool results_of(const subject *s, rapt_tensor *results[most_leaves + 2])
     if (!y) return false;
     results[0] = rapt_detach(y);
     results[1] = forward_mode(s, y);
-    for (int i = 0; i < s->count; i++) results[i + 2] = NULL;
-    rapt_tensor *cotangent = numbers_like(y, 77);
-    const bool good = !rapt_requires_gradient(y) ||
-                      rapt_gradients(1, &y, &cotangent, s->count, s->leaves, results + 2, RAPT_RETAIN_GRAPH);
+    const bool good = gradients_of(y, s->count, s->leaves, results + 2, RAPT_RETAIN_GRAPH);
     for (int i = 0; i < s->count && good; i++)
         if (!results[i + 2]) results[i + 2] = rapt_zeros_like(s->leaves[i]);
     return good && results[1];
