@@ -1,6 +1,6 @@
 #!/bin/sh
 # catalogue.sh BUILD: all of the catalogue (./run gradcheck), at each instruction-set level; half a minute each. RAPT_LEVELS
-# are baseline v3 v4 unless given; one that the processor lacks counts as the next lower.
+# are baseline v3 v4 unless given; one that the processor lacks is skipped.
 set -eu
 build=$1
 work=$(mktemp -d)
@@ -8,7 +8,9 @@ trap 'rm -rf "$work"' EXIT
 bad=0
 for level in ${RAPT_LEVELS:-baseline v3 v4}; do
     echo "catalogue: $level" >&2
-    RAPT_LEVEL=$level OMP_NUM_THREADS=1 "$build/tests/catalogue/catalogue" >"$work/table" || bad=1
+    status=0
+    RAPT_LEVEL=$level OMP_NUM_THREADS=1 "$build/tests/catalogue/catalogue" >"$work/table" || status=$?
+    [ $status -eq 0 ] || [ $status -eq 77 ] || bad=1
     echo "| catalogue | ops, layers and normalisers in every way, $level | $(tail -n 1 "$work/table") |"
 done
 exit $bad
