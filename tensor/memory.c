@@ -36,6 +36,7 @@ static free_block *shared_head[class_count];
 
 static _Atomic int64_t live_bytes, peak_bytes;
 static _Atomic int64_t fail_after = -1;
+static atomic_bool fails_once;
 /* Is somebody to hear of every block: are failures planned, is AddressSanitizer there, or the debugging mode? */
 static atomic_bool is_watched;
 
@@ -131,7 +132,7 @@ static void share_half(block_cache *cache, int class)
 static bool injected_failure(void)
 {
     int64_t left = atomic_load_explicit(&fail_after, memory_order_relaxed);
-    if (left > 0) atomic_store(&fail_after, left - 1);
+    if (left > 0 || (left == 0 && atomic_load(&fails_once))) atomic_store(&fail_after, left - 1);
     return left == 0;
 }
 
@@ -314,10 +315,18 @@ static __attribute__((destructor(200))) void give_all_back(void)
     rapt_memory_trim();
 }
 
-void rapt_memory_fail_after(int64_t count)
+int64_t rapt_memory_fail_after(int64_t count)
 {
-    atomic_store(&fail_after, count);
+    const int64_t left = atomic_exchange(&fail_after, count);
+    atomic_store(&fails_once, false);
     atomic_store(&is_watched, count >= 0 || is_always_watched());
+    return left;
+}
+
+void rapt_memory_fail_once(int64_t count)
+{
+    rapt_memory_fail_after(count);
+    atomic_store(&fails_once, true);
 }
 
 rapt_memory_statistics rapt_memory_get_statistics(void)

@@ -1,7 +1,7 @@
 /* The catalogue while memory runs out: each op and layer in all its samples, by its own way and by its definition, with
- * gradients of both orders and without, while the allocator fails from its n-th block on, n = 0, 1, 2 … It must be an
- * error of memory and leave nothing behind; then the same once more gives the bits of a run with all memory. Usage:
- * without_memory [--all] [NAME...]. */
+ * gradients of both orders and without, while the allocator fails at its n-th block, n = 0, 1, 2 …, alone or from there
+ * on. It must be an error of memory and leave nothing behind, or have the bits of a run with all memory, which the same
+ * once more has anyway. Usage: without_memory [--all] [NAME...]. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,8 @@ enum { dense_blocks = 30, again = 7, most_blocks = 1 << 20 };
 typedef struct work {
     const subject *s;
     bool by_definition;
-    int order; /* of derivatives: 0 none, and nothing is recorded */
+    int order;  /* of derivatives: 0 none, and nothing is recorded */
+    bool alone; /* does one block fail alone? */
 } work;
 
 static uint64_t add_bits(uint64_t hash, rapt_tensor *x)
@@ -58,15 +59,19 @@ static bool compute(const work *w, rapt_tensor **y, rapt_tensor **gradients)
     return *y && (!w->order || differentiate(w, *y, gradients)) && !rapt_error();
 }
 
-/* With the allocator failing from block n on, negative: with all memory. *hash: of what is computed. */
-static bool run(const work *w, int64_t n, uint64_t *hash)
+/* With the allocator failing at block n, negative: with all memory. *hash: of what is computed; *failed: did one fail?
+ */
+static bool run(const work *w, int64_t n, uint64_t *hash, bool *failed)
 {
     RAPT_SCOPE;
     rapt_tensor *y = NULL, *gradients[most_leaves] = {NULL};
     const bool records = rapt_set_recording(w->order > 0);
-    rapt_memory_fail_after(n);
+    if (w->alone)
+        rapt_memory_fail_once(n);
+    else
+        rapt_memory_fail_after(n);
     const bool good = compute(w, &y, gradients);
-    rapt_memory_fail_after(-1);
+    *failed = rapt_memory_fail_after(-1) < (w->alone ? 0 : 1);
     rapt_set_recording(records);
     *hash = good ? add_bits(UINT64_C(0xcbf29ce484222325), y) : 0;
     for (int i = 0; i < w->s->count && good; i++)
@@ -78,7 +83,8 @@ static const char *name_of(const work *w)
 {
     static char name[256];
     static const char *const orders[] = {"unrecorded", "gradient", "second order"};
-    snprintf(name, sizeof name, "%s%s, %s", w->s->c.name, w->by_definition ? " by definition" : "", orders[w->order]);
+    snprintf(name, sizeof name, "%s%s, %s%s", w->s->c.name, w->by_definition ? " by definition" : "", orders[w->order],
+             w->alone ? ", one block fails alone" : "");
     return name;
 }
 
@@ -87,13 +93,14 @@ static int64_t live_bytes(void)
     return rapt_memory_get_statistics().live_bytes;
 }
 
-/* The run that fails at block n; false: there is none, it succeeds. */
+/* The run whose block n fails; false: it has no such block. */
 static bool fails(const work *w, int64_t n, uint64_t expected, entry *e)
 {
     const int64_t before = live_bytes();
     uint64_t hash;
+    bool failed;
     e->tried++;
-    const bool good = run(w, n, &hash);
+    const bool good = run(w, n, &hash, &failed);
     if (good ? hash != expected : rapt_error_get_code() != RAPT_ERROR_MEMORY)
         entry_fail(e, "%s, block %lld: %s", name_of(w), (long long)n,
                    good           ? "it succeeds with other bits"
@@ -102,8 +109,9 @@ static bool fails(const work *w, int64_t n, uint64_t expected, entry *e)
     rapt_clear_error();
     if (live_bytes() != before)
         entry_fail(e, "%s, block %lld: %lld bytes leak", name_of(w), (long long)n, (long long)(live_bytes() - before));
-    if (good) return false;
-    if (n % again == 0 && (!run(w, -1, &hash) || hash != expected))
+    if (!failed) return false;
+    bool again_failed;
+    if (n % again == 0 && (!run(w, -1, &hash, &again_failed) || hash != expected))
         entry_fail(e, "%s: other bits after block %lld failed", name_of(w), (long long)n);
     return true;
 }
@@ -111,7 +119,8 @@ static bool fails(const work *w, int64_t n, uint64_t expected, entry *e)
 static void starve(const work *w, bool all, entry *e)
 {
     uint64_t expected;
-    if (!run(w, -1, &expected)) {
+    bool failed;
+    if (!run(w, -1, &expected, &failed)) {
         if (w->order < 2) entry_fail(e, "%s with all memory: %s", name_of(w), rapt_error()); /* some have no more */
         rapt_clear_error();
         return;
@@ -121,9 +130,11 @@ static void starve(const work *w, bool all, entry *e)
 
 static void starve_subject(const subject *s, int order, bool all, entry *e)
 {
-    starve(&(work){.s = s, .order = order}, all, e);
-    if (order != 1 && s->layer && s->layer->definition)
-        starve(&(work){.s = s, .order = order, .by_definition = true}, all, e);
+    for (int alone = 0; alone < 2; alone++) {
+        starve(&(work){.s = s, .order = order, .alone = alone}, all, e);
+        if (order != 1 && s->layer && s->layer->definition)
+            starve(&(work){.s = s, .order = order, .by_definition = true, .alone = alone}, all, e);
+    }
 }
 
 static void starve_op(const op_row *row, bool all, entry *e)

@@ -29,7 +29,9 @@ void rapt_scope_renew(rapt_scope scope);
  * counted, else a new one. */
 rapt_tensor *rapt_scope_take(rapt_tensor *tensor);
 
-/* For tests: the count-th block asked for from now on, and all after it, fail; a negative count switches that off. */
-void rapt_memory_fail_after(int64_t count);
+/* For tests: the count-th block asked for from now on, and all after it, fail, or that one alone; a negative count
+ * switches that off. The first gives what was left of the last count: below 0 where one alone has failed. */
+int64_t rapt_memory_fail_after(int64_t count);
+void rapt_memory_fail_once(int64_t count);
 
 #endif
