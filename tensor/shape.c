@@ -84,8 +84,11 @@ int rapt_check_axis(const char *op, int axis, int rank, int extra)
 {
     int places = rank + extra;
     if (axis < -places || axis >= places) {
-        rapt_fail(RAPT_ERROR_SHAPE, op, "axis %d of a tensor of rank %d; %d to %d expected", axis, rank, -places,
-                  places - 1);
+        if (places == 0)
+            rapt_fail(RAPT_ERROR_SHAPE, op, "axis %d of a tensor of rank 0, which has none", axis);
+        else
+            rapt_fail(RAPT_ERROR_SHAPE, op, "axis %d of a tensor of rank %d; %d to %d expected", axis, rank, -places,
+                      places - 1);
         return -1;
     }
     return axis < 0 ? axis + places : axis;

@@ -22,108 +22,32 @@ static void expect_failure(const op_case *c, rapt_tensor *y, rapt_error_code cod
     rapt_clear_error();
 }
 
-Test(ops, bad_shapes_axes_and_options)
+static void expect_bad_input(const op_case *c, rapt_error_code code, const char *what)
 {
-    EACH_OP(row)
-    for (int i = 0; i < row->failure_count; i++)
-        for (int gradient = 0; gradient < 2; gradient++) {
-            int64_t before = live_bytes();
-            rapt_scope scope = rapt_scope_begin();
-            op_case c = op_case_new(row, &row->failures[i], op_dtype(row), dense, gradient && row->differentiable);
-            expect_failure(&c, op_case_call(&c), row->failures[i].error, "bad input");
-            op_case_free(&c);
-            rapt_scope_end(scope);
-            cr_expect(live_bytes() == before, "%s, failure sample %d: %lld bytes leak", row->name, i,
-                      (long long)(live_bytes() - before));
-        }
+    int64_t before = live_bytes();
+    rapt_scope scope = rapt_scope_begin();
+    expect_failure(c, op_case_call(c), code, what);
+    rapt_scope_end(scope);
+    cr_expect(live_bytes() == before, "%s, %s: %lld bytes leak", c->name, what, (long long)(live_bytes() - before));
 }
 
-/* The dtypes that any row of this name allows. */
-static unsigned dtypes_of(const char *name)
+Test(ops, bad_input)
 {
-    unsigned dtypes = 0;
-    EACH_OP(row) if (strcmp(row->name, name) == 0) dtypes |= op_dtypes(row);
-    return dtypes;
+    op_each_bad_input(expect_bad_input);
 }
 
-static bool has_dtype(const op_row *row, const op_case *c, int input)
+static void expect_standing(const op_case *c, rapt_error_code code, const char *what)
 {
-    op_domain domain = row->domain[input];
-    return c->inputs[input] && (domain <= small);
+    (void)code;
+    rapt_fail(RAPT_ERROR_FILE, "earlier", "an error that stands");
+    cr_expect(!op_case_call(c) && rapt_error() && strcmp(rapt_error(), "earlier: an error that stands") == 0,
+              "%s, %s, replaces the error that stands: %s", c->name, what, rapt_error() ? rapt_error() : "none");
+    rapt_clear_error();
 }
 
-Test(ops, wrong_dtypes)
+Test(ops, null_leaves_the_first_error_standing)
 {
-    EACH_OP(row)
-    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_BOOL; dtype++) {
-        if (dtypes_of(row->name) >> dtype & 1) continue;
-        RAPT_SCOPE;
-        op_case c = op_case_new(row, &row->samples[0], dtype, dense, false);
-        if (c.inputs[0] && has_dtype(row, &c, 0))
-            expect_failure(&c, op_case_call(&c), RAPT_ERROR_DTYPE, rapt_dtype_name(dtype));
-        op_case_free(&c);
-    }
-}
-
-/* One input of another dtype than the rest. masked_softmax takes lengths of any. */
-Test(ops, mixed_dtypes)
-{
-    EACH_OP(row)
-    {
-        if (strcmp(row->name, "masked_softmax") == 0 || op_dtype(row) != RAPT_FLOAT64) continue;
-        for (int other = 0; other < most_inputs; other++) {
-            RAPT_SCOPE;
-            op_case c = op_case_new(row, &row->samples[0], RAPT_FLOAT64, dense, false);
-            int alike = 0;
-            for (int i = 0; i < c.count; i++) alike += has_dtype(row, &c, i);
-            if (alike > 1 && other < c.count && has_dtype(row, &c, other)) {
-                c.inputs[other] = rapt_cast(c.inputs[other], RAPT_FLOAT32);
-                expect_failure(&c, op_case_call(&c), RAPT_ERROR_DTYPE, "mixed dtypes");
-            }
-            op_case_free(&c);
-        }
-    }
-}
-
-/* Indices must be integers, conditions bool. */
-Test(ops, wrong_dtypes_of_indices_and_conditions)
-{
-    EACH_OP(row)
-    for (int other = 0; other < most_inputs; other++) {
-        RAPT_SCOPE;
-        op_domain domain = row->domain[other];
-        op_case c = op_case_new(row, &row->samples[0], RAPT_FLOAT64, dense, false);
-        if (other < c.count && (domain == boolean || domain == index64 || domain == index32)) {
-            c.inputs[other] = rapt_cast(c.inputs[other], RAPT_FLOAT64);
-            expect_failure(&c, op_case_call(&c), RAPT_ERROR_DTYPE, "floating indices");
-        }
-        op_case_free(&c);
-    }
-}
-
-Test(ops, null_gives_null_and_names_the_op)
-{
-    EACH_OP(row)
-    for (int missing = 0; missing < most_inputs; missing++)
-        for (int standing = 0; standing < 2; standing++) {
-            if (row->optional >> missing & 1) continue;
-            RAPT_SCOPE;
-            rapt_dtype dtype = op_dtype(row);
-            op_case c = op_case_new(row, &row->samples[0], dtype, dense, false);
-            if (missing < c.count) {
-                c.inputs[missing] = NULL;
-                if (standing) rapt_fail(RAPT_ERROR_FILE, "earlier", "an error that stands");
-                rapt_tensor *y = op_case_call(&c);
-                if (!standing) {
-                    expect_failure(&c, y, RAPT_ERROR_NULL, "NULL");
-                } else {
-                    cr_expect(!y && rapt_error() && strcmp(rapt_error(), "earlier: an error that stands") == 0,
-                              "%s replaces the error that stands: %s", c.name, rapt_error() ? rapt_error() : "none");
-                    rapt_clear_error();
-                }
-            }
-            op_case_free(&c);
-        }
+    op_each_null(expect_standing);
 }
 
 Test(ops, results_belong_to_the_scope)

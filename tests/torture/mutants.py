@@ -2,7 +2,8 @@
 """mutants.py DIRECTORY COUNT SEED [GROUP...]: plants that many bugs, one after the other, in a copy of the sources that
 lies with its build in the directory, and runs the tests until one fails, crashes or takes ten times as long as it
 should. What the compiler refuses or warns of, or makes the same code of, is no bug and does not count. The library is
-built for one instruction-set level, small rather than fast, and only the test programs that are run are linked with it.
+built for one instruction-set level, small rather than fast, and only the test programs that are run are linked with it:
+those of tests that are one, or a script with some; the suites docs and mpi are left out.
 
 A bug that no test catches must be among those of mutants_survivors, with the reason why it changes nothing that can be
 observed but time. DIRECTORY/results has a line of JSON for each; those in it are not tried again, unless they survived
@@ -67,15 +68,16 @@ class Results:
 
 
 class Test:
-    """A test program, with its usual time in seconds of the processor."""
+    """A test program, or a script with programs, with its usual time in seconds of the processor."""
 
-    def __init__(self, listed, build):
+    def __init__(self, listed, programs, build):
         self.name = listed["name"]
         self.command = listed["cmd"]
-        self.target = os.path.relpath(self.command[0], build)
+        self.programs = programs
+        self.targets = [os.path.relpath(program, build) for program in programs]
         self.environment = {**os.environ, **listed["env"], "OMP_NUM_THREADS": "1"}
         self.build = build
-        self.program = self.seconds = None
+        self.built = self.seconds = None
 
     def run(self):
         """What went wrong, or None, and the seconds that it took. Ends at the first failure that is told of."""
@@ -174,25 +176,38 @@ class Mutants:
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
 
+    def digests(self, paths):
+        return " ".join(self.digest(path)[:16] for path in paths)
+
+    def introspect(self, what):
+        with open(os.path.join(self.build, "meson-info", f"intro-{what}.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    @staticmethod
+    def targets_of(tests):
+        return sorted({target for test in tests for target in test.targets})
+
     def prepare(self):
         """Builds, and runs each test once without a bug, for its time; one that fails so is left out."""
         if not os.path.exists(os.path.join(self.build, "build.ninja")):
             subprocess.run(["meson", "setup", self.build, self.tree, *SETUP], check=True, stdout=subprocess.DEVNULL)
-        with open(os.path.join(self.build, "meson-info", "intro-tests.json"), encoding="utf-8") as file:
-            listed = [Test(one, self.build) for one in json.load(file) if one["cmd"][0].startswith(self.build)]
+        programs = {path for target in self.introspect("targets") if target["type"] == "executable"
+                    for path in target["filename"]}
+        listed = [Test(one, [part for part in one["cmd"] if part in programs], self.build)
+                  for one in self.introspect("tests") if programs & set(one["cmd"]) and not {"rapt:docs", "rapt:mpi"} & set(one["suite"])]
         say("builds")
-        if not self.ninja(sorted({test.target for test in listed})):
+        if not self.ninja(self.targets_of(listed)):
             sys.exit(f"mutants: the build fails; ninja -C {self.build}")
         self.objects = {path: self.digest(path) for path in self.object_files()}
         times = Results(os.path.join(self.directory, "times"), ("name", "program"))
         for test in listed:
-            test.program = self.digest(test.command[0])
-            if (test.name, test.program) not in times.of:
+            test.built = self.digests(test.programs)
+            if (test.name, test.built) not in times.of:
                 failure, seconds = test.run()
-                times.add(name=test.name, program=test.program, seconds=-1 if failure else seconds)
+                times.add(name=test.name, program=test.built, seconds=-1 if failure else seconds)
                 if failure:
                     say(f"{test.name} is left out: {failure}")
-            test.seconds = times.of[test.name, test.program]["seconds"]
+            test.seconds = times.of[test.name, test.built]["seconds"]
         self.tests = [test for test in listed if test.seconds >= 0]
         say(f"{len(self.tests)} test programs take {sum(test.seconds for test in self.tests):.0f} s")
 
@@ -225,10 +240,10 @@ class Mutants:
         while left:
             now, left = left[:together], left[together:]
             together = min(2 * together, 16)
-            if not self.ninja(sorted({test.target for test in now})):
+            if not self.ninja(self.targets_of(now)):
                 sys.exit(f"mutants: the tests are not linked; ninja -C {self.build}")
             for test in now:
-                if self.digest(test.command[0]) == test.program:
+                if self.digests(test.programs) == test.built:
                     continue  # it has no part of the library that the bug is in
                 failure, _ = test.run()
                 if failure:
