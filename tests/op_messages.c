@@ -1,5 +1,5 @@
-/* Prints what the ops of the table say of bad input, each message once: tests/op_messages.txt has them. What a row's call
- * does with other ops besides, for its tests, is left out. */
+/* Prints what the ops of the table say of bad input, each message once: tests/op_messages.txt has them. Of rows whose
+ * call uses other ops too, what those say is left out. */
 #include <stdio.h>
 #include <string.h>
 
