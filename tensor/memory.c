@@ -136,38 +136,53 @@ static bool injected_failure(void)
     return left == 0;
 }
 
-/* A block from the other threads' or the system's memory. */
-static void *take_elsewhere(block_cache *cache, int class)
+/* A block of the class that was given back, by this thread or another one. */
+static void *take_kept(block_cache *cache, int class)
 {
-    const size_t size = rapt_class_size(class);
-    void *block = take_shared(cache, class);
-    if (!block) {
-        block = rapt_system_take(size);
-        if (!block) {
-            rapt_memory_trim();
-            cache = NULL; /* it is gone */
-            block = rapt_system_take(size);
-        }
-    }
-    return block;
+    if (!cache || class >= private_classes || !cache->of[class].head) return take_shared(cache, class);
+    cache->of[class].bytes -= rapt_class_size(class);
+    return pop(&cache->of[class].head);
 }
 
+/* Rather a block up to twice as large than more memory: where sizes differ from batch to batch, those of a rare one are
+ * found among those of the others. How many classes larger it is goes to *more. */
+static void *take_roomier(block_cache *cache, int class, int *more)
+{
+    const int most = class < small_classes ? 0 : steps_per_doubling;
+    for (int larger = 1; larger <= most && class + larger < class_count; larger++) {
+        void *block = take_kept(cache, class + larger);
+        if (!block) continue;
+        *more = larger;
+        return block;
+    }
+    return NULL;
+}
+
+static void *take_from_system(int class)
+{
+    const size_t size = rapt_class_size(class);
+    void *block = rapt_system_take(size);
+    if (block) return block;
+    rapt_memory_trim(); /* the thread's cache is gone, too */
+    return rapt_system_take(size);
+}
+
+/* What is counted is what was asked for, whatever was at hand. */
 static void *take_any(size_t bytes, size_t *capacity)
 {
     *capacity = 0;
     if (bytes > SIZE_MAX / 4 || injected_failure()) return NULL;
     const int class = rapt_class_of(bytes);
-    const size_t size = rapt_class_size(class);
+    int more = 0;
     block_cache *cache = thread_cache();
-    void *block = cache && class < private_classes ? pop(&cache->of[class].head) : NULL;
-    if (block)
-        cache->of[class].bytes -= size;
-    else
-        block = take_elsewhere(cache, class);
+    void *block = take_kept(cache, class);
+    if (!block) block = take_roomier(cache, class, &more);
+    if (!block) block = take_from_system(class);
     if (!block) return NULL;
-    rapt_allow(block, size);
+    const size_t size = rapt_class_size(class);
     count_any(this_cache, (int64_t)size);
-    *capacity = size;
+    *capacity = size + (size_t)more;
+    rapt_allow(block, *capacity);
     return block;
 }
 
@@ -225,19 +240,17 @@ static void keep(block_cache *cache, void *block, int class)
 static __attribute__((noinline)) void give_any(void *block, size_t capacity)
 {
     if (!block) return;
-    const int class = rapt_class_of(capacity);
-    capacity = rapt_class_size(class);
     block_cache *cache = thread_cache();
-    count_any(cache, -(int64_t)capacity);
+    count_any(cache, -(int64_t)rapt_class_size(rapt_class_asked(capacity)));
     if (!rapt_debugging) {
-        keep(cache, block, class);
+        keep(cache, block, rapt_class_had(capacity));
         return;
     }
     rapt_quarantine_add(block, capacity);
-    for (void *old; (old = rapt_quarantine_take(false, &capacity));) keep(cache, old, rapt_class_of(capacity));
+    for (void *old; (old = rapt_quarantine_take(false, &capacity));) keep(cache, old, rapt_class_had(capacity));
 }
 
-/* Likewise back to the thread's own. A caller may say what it asked for instead of the capacity. */
+/* Likewise back to the thread's own. Of a small block a caller may say what it asked for instead of the capacity. */
 void rapt_block_give_as_it_is(void *block, size_t capacity)
 {
     block_cache *cache = this_cache;
@@ -302,7 +315,7 @@ static void free_thread_cache(void)
 void rapt_memory_trim(void)
 {
     size_t capacity;
-    for (void *block; (block = rapt_quarantine_take(true, &capacity));) keep(NULL, block, rapt_class_of(capacity));
+    for (void *block; (block = rapt_quarantine_take(true, &capacity));) keep(NULL, block, rapt_class_had(capacity));
     free_thread_cache();
     shared_lock_take();
     for (int class = 0; class < class_count; class ++) free_list(&shared_head[class], class);

@@ -28,4 +28,16 @@ static inline size_t rapt_class_size(int class)
     return (((size_t)1 << doubling) + (within << (doubling - 2))) * alignment;
 }
 
+/* The capacity of a block is the size of the class that was asked for, and its lowest bits say how many classes larger
+ * the block is. That of a small block, which never is, may be the bytes that were asked for instead. */
+static inline int rapt_class_asked(size_t capacity)
+{
+    return rapt_class_of(capacity / alignment < small_classes ? capacity : capacity / alignment * alignment);
+}
+
+static inline int rapt_class_had(size_t capacity)
+{
+    return rapt_class_asked(capacity) + (capacity / alignment < small_classes ? 0 : (int)(capacity % alignment));
+}
+
 #endif

@@ -206,6 +206,52 @@ Test(memory, steady_steps_ask_the_system_for_nothing)
     expect_no_error();
 }
 
+/* A step with a batch whose longest sequence has that length. */
+static void step_of(int64_t length)
+{
+    RAPT_SCOPE;
+    for (int64_t layer = 0; layer < 8; layer++) {
+        cr_assert_not_null(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(8, length, 24)));
+        cr_assert_not_null(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(8, length, length)));
+    }
+}
+
+/* Else memory would grow whenever a batch comes whose sizes none had before. */
+Test(memory, shorter_batches_find_room_in_what_longer_ones_gave_back)
+{
+    step_of(80);
+    const int64_t allocations = rapt_memory_get_statistics().system_allocations;
+    for (int64_t length = 79; length >= 60; length--) step_of(length);
+    step_of(80);
+    cr_expect_eq(rapt_memory_get_statistics().system_allocations, allocations);
+    expect_no_error();
+}
+
+/* What is counted is what was asked for. */
+Test(memory, blocks_that_are_larger_than_asked_for_come_back_whole)
+{
+    const int64_t before = live();
+    size_t large, small, third, again;
+    char *block = rapt_block_take("test", 100000, &large), *other = rapt_block_take("test", 40000, &small);
+    const int64_t allocations = rapt_memory_get_statistics().system_allocations;
+    rapt_block_give(block, large);
+    char *part = rapt_block_take("test", 70000, &third);
+    cr_expect_eq(part, block);
+    cr_expect_geq(third, 70000);
+    cr_expect_lt(live() - before - (int64_t)small, 90000);
+    cr_expect_eq((size_t)(live() - before) / 64, (small + third) / 64);
+    rapt_block_give(part, third);
+    char *whole = rapt_block_take("test", 100000, &again);
+    cr_expect(whole == block && again == large, "it is as large as it was");
+    rapt_block_give(whole, again);
+    cr_expect_eq(rapt_memory_get_statistics().system_allocations, allocations);
+    char *tenth = rapt_block_take("test", 10000, &third);
+    cr_expect(tenth != block, "what is a tenth as large leaves it alone");
+    rapt_block_give(tenth, third);
+    rapt_block_give(other, small);
+    cr_expect_eq(live(), before);
+}
+
 Test(memory, counters)
 {
     const int64_t before = live();
