@@ -169,10 +169,11 @@ double op_slack(const op_row *row);
 const char *op_error_name(const op_row *row);
 
 /* All input on which ops of the table must fail with that code: their bad samples, wrong and mixed dtypes, indices that
- * are no integers, NULL; and NULL alone. */
+ * are no integers, NULL; NULL alone; and in the debugging mode inputs whose scope has ended, one at a time. */
 typedef void op_visit(const op_case *c, rapt_error_code code, const char *what);
 void op_each_bad_input(op_visit *visit);
 void op_each_null(op_visit *visit);
+void op_each_gone(op_visit *visit);
 
 /* How an op of two tensors is called, and its formula on the elements x[0] and x[1]. */
 #define BINARY(name, formula)                                                                                          \

@@ -85,6 +85,22 @@ static void each_null(const op_row *row, op_visit *visit)
     }
 }
 
+void op_each_gone(op_visit *visit)
+{
+    EACH_OP(row)
+    for (int gone = 0; gone < most_inputs; gone++) {
+        RAPT_SCOPE;
+        op_case c = op_case_new(row, &row->samples[0], op_dtype(row), dense, false);
+        if (gone < c.count && c.inputs[gone]) {
+            rapt_scope scope = rapt_scope_begin();
+            c.inputs[gone] = rapt_clone(c.inputs[gone]);
+            rapt_scope_end(scope);
+            visit(&c, RAPT_ERROR_GONE, "an input that is gone");
+        }
+        op_case_free(&c);
+    }
+}
+
 void op_each_null(op_visit *visit)
 {
     EACH_OP(row) each_null(row, visit);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops.h"
+#include "tensor/debug.h"
 #include "tensor/memory.h"
 
 static int64_t live_bytes(void)
@@ -48,6 +49,12 @@ static void expect_standing(const op_case *c, rapt_error_code code, const char *
 Test(ops, null_leaves_the_first_error_standing)
 {
     op_each_null(expect_standing);
+}
+
+Test(ops, inputs_that_are_gone_are_named_in_the_debugging_mode)
+{
+    rapt_debugging = true;
+    op_each_gone(expect_bad_input);
 }
 
 Test(ops, results_belong_to_the_scope)

@@ -5,6 +5,7 @@
 
 #include "loss.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 const rapt_cross_entropy_options rapt_standard_class_loss = {.reduction = RAPT_REDUCE_MEAN};
 
@@ -28,6 +29,7 @@ static const char *shape_cure(const rapt_tensor *x, const rapt_tensor *targets)
 bool rapt_check_class_loss(const char *op, const rapt_cross_entropy_options *options, const rapt_tensor *x,
                            const rapt_tensor *targets)
 {
+    if (!rapt_check_alive(op, "the input", x) || !rapt_check_alive(op, "the target", targets)) return false;
     if (!check_options(op, options) || !rapt_check_floating(op, x)) return false;
     if (!rapt_is_integer(targets))
         return rapt_fail(

@@ -5,6 +5,7 @@
 
 #include "elementwise.h"
 #include "loss.h"
+#include "tensor/debug.h"
 
 bool rapt_check_reduction(const char *op, rapt_reduction reduction)
 {
@@ -46,6 +47,7 @@ static rapt_tensor *difference(const char *op, rapt_tensor *input, rapt_tensor *
         rapt_fail_null(op, input ? "target" : "input");
         return NULL;
     }
+    if (!rapt_check_alive(op, "the input", input) || !rapt_check_alive(op, "the target", target)) return NULL;
     if (!rapt_is_floating(input) || input->dtype != target->dtype) {
         rapt_fail(RAPT_ERROR_DTYPE, op, "input is %s, target is %s; one floating dtype expected (rapt_cast converts)",
                   rapt_dtype_name(input->dtype), rapt_dtype_name(target->dtype));

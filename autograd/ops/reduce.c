@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "reduction.h"
+#include "tensor/debug.h"
 
 #define SUM &rapt_kernel.reduce.sum
 
@@ -64,6 +65,7 @@ static const rapt_op mean = {.name = "mean",
 
 rapt_tensor *rapt_mean(rapt_tensor *x, int axis_count, const int *axes, bool keep)
 {
+    if (x && !rapt_check_alive("mean", "x", x)) return NULL;
     if (x && !rapt_is_floating(x)) /* summed in float64, where no sum of integers wraps around */
         return rapt_cast(rapt_mean(rapt_cast(x, RAPT_FLOAT64), axis_count, axes, keep), RAPT_FLOAT32);
     return rapt_reduction_apply(&mean, x, axis_count, axes, keep, 0);
