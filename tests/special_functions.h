@@ -83,11 +83,13 @@
     X(rows, sort, "sort", rapt_sort(x, -1, false, NULL))                                                               \
     X(rows, argsort, "argsort", rapt_argsort(x, -1, true))                                                             \
     X(rows, topk, "topk", rapt_topk(x, -1, 2, true, NULL))                                                             \
+    X(rows, norm_0, "norm_0", rapt_norm(x, 0, OF_ROWS))                                                                \
     X(rows, norm_half, "norm_0.5", rapt_norm(x, 0.5, OF_ROWS))                                                         \
     X(rows, norm_1, "norm_1", rapt_norm(x, 1, OF_ROWS))                                                                \
     X(rows, norm_2, "norm_2", rapt_norm(x, 2, OF_ROWS))                                                                \
     X(rows, norm_3, "norm_3", rapt_norm(x, 3, OF_ROWS))                                                                \
     X(rows, norm_infinite, "norm_inf", rapt_norm(x, (double)INFINITY, OF_ROWS))                                        \
+    X(rows, norm_minus_infinite, "norm_-inf", rapt_norm(x, -(double)INFINITY, OF_ROWS))                                \
     X(rows, softmax, "softmax", rapt_softmax(x, -1))                                                                   \
     X(rows, log_softmax, "log_softmax", rapt_log_softmax(x, -1))                                                       \
     X(rows, layer_normalize, "layer_normalize", rapt_layer_normalize(x, NULL, NULL, 1e-5))                             \

@@ -78,7 +78,10 @@ rapt_tensor *rapt_norm(rapt_tensor *x, double order, int axis_count, const int *
                   order);
         return NULL;
     }
-    if (order == 0) return rapt_sum(rapt_abs(rapt_sign(x)), axis_count, axes, keep);
+    if (order == 0) {
+        rapt_tensor *numbers = rapt_masked_fill(x, rapt_not_equal(x, x), 1); /* NaN is not 0, of which its sign is */
+        return rapt_sum(rapt_abs(rapt_sign(numbers)), axis_count, axes, keep);
+    }
     if (order == 1) return rapt_sum(rapt_abs(x), axis_count, axes, keep);
     if (isinf(order)) return (order > 0 ? rapt_max : rapt_min)(rapt_abs(x), axis_count, axes, keep);
     return rapt_reduction_apply(&norm, x, axis_count, axes, keep, order);
