@@ -89,6 +89,7 @@
     X(rows, norm_2, "norm_2", rapt_norm(x, 2, OF_ROWS))                                                                \
     X(rows, norm_3, "norm_3", rapt_norm(x, 3, OF_ROWS))                                                                \
     X(rows, norm_infinite, "norm_inf", rapt_norm(x, (double)INFINITY, OF_ROWS))                                        \
+    X(rows, norm_minus_1, "norm_-1", rapt_norm(x, -1, OF_ROWS))                                                        \
     X(rows, norm_minus_infinite, "norm_-inf", rapt_norm(x, -(double)INFINITY, OF_ROWS))                                \
     X(rows, softmax, "softmax", rapt_softmax(x, -1))                                                                   \
     X(rows, log_softmax, "log_softmax", rapt_log_softmax(x, -1))                                                       \

@@ -124,7 +124,8 @@ static bool of_largest(const double *x, double mine, double theirs)
 #endif
 
 static const difference differences[] = {
-    {"sum mean var std norm_2 norm_3 layer_normalize rms_normalize cross_entropy_smoothed bce_with_logits kl_div gelu "
+    {"sum mean var std norm_2 norm_3 norm_-1 layer_normalize rms_normalize cross_entropy_smoothed bce_with_logits "
+     "kl_div gelu "
      "gelu_tanh pow silu mish",
      "y g0 g1 h00 h11", no_overflow, "PyTorch overflows on the way to a number"},
     {"rms_normalize bce_with_logits std norm_2 norm_3", "y g0", no_zero,
@@ -139,8 +140,8 @@ static const difference differences[] = {
     {"kl_div", "y g1 h10 h11", second_is_zero, "a target of 0 counts for nothing, whatever the input"},
     {"kl_div", "y g1 h11", theirs_is_nan, "infinite targets, and overflow that PyTorch subtracts from itself"},
     {"cumprod", "g0", not_ordinary, "PyTorch divides by the elements"},
-    {"prod cumprod norm_0.5 norm_3", "h00", not_ordinary, "PyTorch multiplies or divides otherwise"},
-    {"norm_0.5 norm_2", "g0 h00", zero_for_nan, "at 0 the gradient is 0 and stays it"},
+    {"prod cumprod norm_0.5 norm_3 norm_-1", "h00", not_ordinary, "PyTorch multiplies or divides otherwise"},
+    {"norm_0.5 norm_2 norm_-1", "g0 h00", zero_for_nan, "at 0 the gradient is 0 and stays it"},
     {"norm_inf norm_-inf", "g0", first_is_nan,
      "a norm that is NaN has gradient NaN; in PyTorch the elements that are NaN alone"},
     {"log1p", "y", no_overflow, "infinite in PyTorch's float64"},

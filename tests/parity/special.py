@@ -64,7 +64,7 @@ of_rows = {
     "cumprod": lambda x, _: x.cumprod(-1), "sort": lambda x, _: x.sort(dim=-1, stable=True)[0],
     "argsort": lambda x, _: x.argsort(dim=-1, descending=True, stable=True), "topk": lambda x, _: x.topk(2)[0],
     **{f"norm_{p:g}": lambda x, _, p=p: torch.linalg.vector_norm(x, p, -1)
-       for p in (0.0, 0.5, 1.0, 2.0, 3.0, INFINITY, -INFINITY)},
+       for p in (0.0, 0.5, 1.0, 2.0, 3.0, INFINITY, -1.0, -INFINITY)},
     "softmax": lambda x, _: x.softmax(-1), "log_softmax": lambda x, _: x.log_softmax(-1),
     "layer_normalize": lambda x, _: F.layer_norm(x, (3,), eps=1e-5),
     "rms_normalize": lambda x, _: F.rms_norm(x, (3,), eps=1e-5),
