@@ -203,7 +203,9 @@ static bool overlaps(const rapt_tensor *target, const rapt_tensor *source)
     if (target->storage != source->storage &&
         !((target->storage->is_foreign || source->storage->is_foreign) && share_memory(target, source)))
         return false;
-    if (target->data != source->data || target->dtype != source->dtype || target->rank != source->rank) return true;
+    if (target->data != source->data || target->dtype != source->dtype ||
+        !rapt_has_shape(target, source->rank, source->shape))
+        return true;
     return memcmp(target->strides, source->strides, target->rank * sizeof *target->strides) != 0;
 }
 

@@ -283,6 +283,20 @@ Test(tensor, overlapping_copies_read_before_they_write)
     CHECK(line, 0, 10, 21, 32, 43, 4);
 }
 
+/* A row, or a number, of the target itself, which begins where the target does. */
+Test(tensor, a_part_added_to_its_whole_is_read_first)
+{
+    rapt_tensor *rows = rapt_arange(RAPT_FLOAT64, 0, 6, 1);
+    rows = rapt_new_view(rows, rows->data, 2, (int64_t[]){3, 2}, (int64_t[]){2, 1});
+    const rapt_tensor *first = rapt_new_view(rows, rows->data, 2, (int64_t[]){1, 2}, (int64_t[]){2, 1});
+    cr_expect(rapt_add_in_place(rows, first, 1));
+    CHECK(rows, 0, 2, 2, 4, 4, 6);
+    rapt_tensor *many = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1 << 18));
+    const rapt_tensor *one = rapt_new_view(many, many->data, 1, (int64_t[]){1}, (int64_t[]){1});
+    cr_expect(rapt_add_in_place(many, one, 1));
+    for (int64_t i = 0; i < many->count; i++) cr_assert_eq(rapt_at(many, &i), 2, "element %d", (int)i);
+}
+
 Test(tensor, changes_in_place)
 {
     rapt_tensor *tensor = rapt_arange(RAPT_FLOAT32, 0, 4, 1);
