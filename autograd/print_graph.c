@@ -4,6 +4,7 @@
 
 #include "autograd/print_graph.h"
 #include "node.h"
+#include "tensor/debug.h"
 #include "tensor/pointer_set.h"
 #include "walk.h"
 
@@ -98,6 +99,7 @@ bool rapt_print_named_graph(const char *op, FILE *stream, const rapt_tensor *ten
                             void *context)
 {
     char text[RAPT_SHAPE_TEXT];
+    if (!rapt_check_alive(op, "the tensor", tensor)) return false;
     rapt_walk walk = {.op = op};
     printing p = {.stream = stream, .name = name, .context = context};
     bool good = !tensor->link || (rapt_walk_add_root(&walk, rapt_node_of(tensor), tensor->output) &&

@@ -119,6 +119,7 @@ bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor
 {
     if (!optimizer) return rapt_fail_null("optimizer_add", "optimizer");
     if (rapt_was_freed("optimizer_add", optimizer)) return false;
+    if (!rapt_check_alive(optimizer->kind->name, "the parameter", parameter)) return false;
     if (name && parameter && (!parameter->link || !parameter->link->kind->is_leaf))
         return rapt_fail(RAPT_ERROR_GRAPH, optimizer->kind->name,
                          "'%s' is no leaf; a tensor after rapt_require_gradient expected", name);

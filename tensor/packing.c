@@ -1,11 +1,14 @@
 /* Packings read from the tensor of their starts, and checked. */
 #include "tensor/packing.h"
 
+#include "tensor/debug.h"
+
 bool rapt_read_packing(const char *op, const rapt_tensor *starts, rapt_raw_packing *packing)
 {
     char text[128];
     *packing = (rapt_raw_packing){0};
     if (!starts) return rapt_fail_null(op, "starts");
+    if (!rapt_check_alive(op, "the tensor of starts", starts)) return false;
     if (!rapt_is_integer(starts))
         return rapt_fail(RAPT_ERROR_DTYPE, op, "the starts are %s; int64 or int32 expected",
                          rapt_dtype_name(starts->dtype));

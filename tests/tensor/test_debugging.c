@@ -143,6 +143,27 @@ Test(debugging, masks_that_are_gone)
     rapt_module_free(&attention->module);
 }
 
+/* They ask the tensor itself, which no op is given. */
+Test(debugging, starts_scores_and_graphs_that_are_gone)
+{
+    rapt_tensor *starts, *gone = lost(), *rows = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 2));
+    {
+        RAPT_SCOPE;
+        starts = rapt_arange(RAPT_INT64, 0, 6, 3);
+    }
+    GONE(rapt_packing_positions(starts), "packing_positions");
+    GONE(rapt_pack(rapt_unsqueeze(rows, 0), starts), "pack");
+    GONE(rapt_unpack(rows, starts, 0, 0), "unpack");
+    GONE(rapt_mask_seen(RAPT_MASK(.causal = true), gone), "mask_seen");
+    GONE(rapt_print_graph(stdout, gone, false), "print_graph");
+    rapt_linear *linear = rapt_linear_new(2, 2, RAPT_BIAS);
+    GONE(rapt_module_print_graph(&linear->module, stdout, gone, false), "module_print_graph");
+    rapt_optimizer *sgd = rapt_sgd_new(&linear->module, NULL);
+    GONE(rapt_optimizer_add(sgd, "gone", gone), "SGD");
+    rapt_optimizer_free(sgd);
+    rapt_module_free(&linear->module);
+}
+
 /* Memory is bounded, and counted as if nothing was kept back. */
 Test(debugging, the_quarantine_has_an_end)
 {

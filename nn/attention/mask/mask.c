@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "relative_position.h"
+#include "tensor/debug.h"
 
 const char *rapt_scores_text(const rapt_resolved_mask *r, char text[RAPT_SHAPE_TEXT])
 {
@@ -138,6 +139,7 @@ bool rapt_check_scores(const char *op, const rapt_tensor *scores)
 {
     char text[RAPT_SHAPE_TEXT];
     if (!scores) return rapt_fail_null(op, "scores");
+    if (!rapt_check_alive(op, "the tensor of scores", scores)) return false;
     if (scores->rank != 3 && scores->rank != 4)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "scores (B, Q, K) or (B, heads, Q, K) expected, not %s",
                          rapt_shape_text(scores->rank, scores->shape, text));
