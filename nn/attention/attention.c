@@ -150,7 +150,8 @@ static bool resolve_changes(const rapt_pooling *p, rapt_resolved_changes *change
 {
     const rapt_attention *attention = p->attention;
     const int64_t batch = p->resolved.sequences > 0 ? p->resolved.sequences : p->resolved.batch;
-    return rapt_resolve_changes(attention->modification_count, attention->modifications, p->queries->dtype, batch,
+    return rapt_check_change_places(kind.name, p->resolved.offset, p->resolved.places) &&
+           rapt_resolve_changes(attention->modification_count, attention->modifications, p->queries->dtype, batch,
                                 p->resolved.heads, changes);
 }
 

@@ -95,6 +95,18 @@ bool rapt_resolve_changes(int count, rapt_score_modification *const *modificatio
     return true;
 }
 
+bool rapt_check_change_places(const char *op, int64_t offset, const rapt_tensor *places)
+{
+    const int64_t farthest = INT64_C(1) << 52, count = places ? places->count : 1;
+    const int64_t *place = places ? (const int64_t *)(const void *)places->data : &offset;
+    for (int64_t i = 0; i < count; i++)
+        if (place[i] < -farthest || place[i] > farthest)
+            return rapt_fail(RAPT_ERROR_VALUE, op,
+                             "query %lld is at place %lld; -2^52 to 2^52 expected beside a score modification",
+                             (long long)i, (long long)place[i]);
+    return true;
+}
+
 void rapt_raw_changes_of(const rapt_score_changes *changes, rapt_dtype dtype, rapt_tensor *const *captured,
                          rapt_raw_changes *raw)
 {

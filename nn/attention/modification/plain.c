@@ -165,7 +165,8 @@ rapt_tensor *rapt_modify_scores(rapt_score_modification *modification, rapt_tens
         rapt_fail(RAPT_ERROR_NULL, name, "the modification is NULL");
         return NULL;
     }
-    if (rapt_was_freed(name, modification) || !rapt_check_scores(modification->module.kind->name, scores)) return NULL;
+    const char *kind = rapt_was_freed(name, modification) ? NULL : modification->module.kind->name;
+    if (!kind || !rapt_check_scores(kind, scores) || !rapt_check_change_places(kind, offset, NULL)) return NULL;
     RAPT_SCOPE;
     rapt_resolved_changes changes;
     const int64_t heads = scores->rank == 4 ? scores->shape[1] : 1;

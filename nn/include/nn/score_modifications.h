@@ -17,6 +17,10 @@ typedef struct rapt_resolved_changes {
 bool rapt_resolve_changes(int count, rapt_score_modification *const *modifications, rapt_dtype dtype, int64_t batch,
                           int64_t heads, rapt_resolved_changes *resolved);
 
+/* Can modifications, which see differences of places, be told where the queries are: at i + offset or, unless NULL, at
+ * places as below? False and an error for one that is too far. */
+bool rapt_check_change_places(const char *op, int64_t offset, const rapt_tensor *places);
+
 /* Has each of them functions over tiles? changes may be NULL: none. */
 bool rapt_changes_have_functions(const rapt_resolved_changes *changes);
 

@@ -12,11 +12,11 @@ RAPT_BEGIN_DECLS
 #define RAPT_MAX_CAPTURED 6
 #define RAPT_SCORE_OPTIONS_SIZE 64
 
-/* A change of scores by their values and places, as FlexAttention has it: a module with a function or two. One of your
- * own embeds it as its first member and sets the fields in its constructor. It comes after the scoring function and
- * before the mask and its biases. Keys that the mask hides come too, with any finite score where no query of the item
- * sees them; what is made of that is ignored, and its gradient comes as 0. With softmax, a new score of −∞ hides the
- * key. */
+/* A change of scores by their values and places, which are from −2⁵² to 2⁵², as FlexAttention has it: a module with a
+ * function or two. One of your own embeds it as its first member and sets the fields in its constructor. It comes after
+ * the scoring function and before the mask and its biases. Keys that the mask hides come too, with any finite score
+ * where no query of the item sees them; what is made of that is ignored, and its gradient comes as 0. With softmax, a
+ * new score of −∞ hides the key. */
 typedef struct rapt_score_modification rapt_score_modification;
 struct rapt_score_modification {
     rapt_module module;

@@ -83,10 +83,12 @@ typedef struct rapt_score_row {
     int64_t item, head, query;
 } rapt_score_row;
 
-/* The place of its query among the keys. */
+/* The place of its query among the keys, at most the largest that there is. */
 static inline int64_t rapt_row_place(const rapt_raw_mask *mask, rapt_score_row row)
 {
-    return mask->places ? mask->places[row.item * mask->place_item + row.query] : row.query + mask->offset;
+    int64_t place;
+    if (mask->places) return mask->places[row.item * mask->place_item + row.query];
+    return __builtin_add_overflow(row.query, mask->offset, &place) ? INT64_MAX : place;
 }
 
 #endif

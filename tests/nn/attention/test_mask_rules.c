@@ -45,6 +45,7 @@ Test(mask_rules, tables)
         {{.window_left = most, .window_right = most}, {"111", "111"}},
         {{.window_left = most, .window_right = most, .offset = least}, {"000", "000"}},
         {{.window_right = 1, .offset = most}, {"111", "111"}},
+        {{.dilation = 2, .offset = most}, {"010", "010"}}, /* no place is farther */
         {{.block = 2}, {"11000", "11000", "00110", "00110", "00001"}},
         {{.block = 2, .blocks_before = 1}, {"11000", "11000", "11110", "11110", "00111"}},
         {{.block = 3, .offset = -1}, {"0000", "1110", "1110", "1110", "0001"}},

@@ -103,3 +103,31 @@ Test(score_modification, wrong_uses_get_their_sentence)
     rapt_module_free(&attention->module);
     expect_no_error();
 }
+
+/* Tables are read by differences of places, which do not overflow. */
+Test(score_modification, places_too_far_for_differences)
+{
+    RAPT_SCOPE;
+    const int64_t farthest = INT64_C(1) << 52, places[] = {0, INT64_MIN, 1};
+    rapt_attention *attention = rapt_dot_product_attention_new(0);
+    rapt_score_modification *m = rapt_attention_modify(attention, "bias", rapt_bucketed_bias_new(1, 4, 10, true));
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 4)), *rows = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 4));
+    rapt_tensor *scores = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 4)),
+                *starts = rapt_packing_starts(rapt_full(RAPT_INT64, RAPT_SHAPE(1), 3));
+    for (int sign = -1; sign <= 1; sign += 2) {
+        cr_expect(rapt_attention_forward(attention, x, x, x, RAPT_MASK(.offset = sign * farthest)));
+        cr_expect(rapt_modify_scores(m, scores, sign * farthest));
+        expect_no_error();
+        const rapt_mask far = {.offset = sign * (farthest + 1)}, far_packed = {.offset = far.offset, .starts = starts};
+        cr_expect_null(rapt_attention_forward(attention, x, x, x, &far));
+        expect_error(RAPT_ERROR_VALUE, sign < 0 ? "query 0 is at place -4503599627370497" : "4503599627370497");
+        cr_expect_null(rapt_attention_forward(attention, rows, rows, rows, &far_packed));
+        expect_error(RAPT_ERROR_VALUE, "-2^52 to 2^52 expected beside a score modification");
+        cr_expect_null(rapt_modify_scores(m, scores, far.offset));
+        expect_error(RAPT_ERROR_VALUE, "-2^52 to 2^52 expected beside a score modification");
+    }
+    rapt_tensor *by_query = rapt_from(RAPT_INT64, RAPT_SHAPE(3), places);
+    cr_expect_null(rapt_attention_forward(attention, x, x, x, RAPT_MASK(.query_places = by_query)));
+    expect_error(RAPT_ERROR_VALUE, "query 1 is at place -9223372036854775808");
+    rapt_module_free(&attention->module);
+}
