@@ -76,9 +76,11 @@ static bool jvp(int count, rapt_tensor *const *roots, int input_count, rapt_tens
     return rapt_gradients_for("jvp", n, rows, along, count, cotangents, results, flags & RAPT_CREATE_GRAPH);
 }
 
-static void keep_all(int count, rapt_tensor **results)
+/* Until here the list may be that of the roots or of the vectors. */
+static bool hand_out(bool good, int count, rapt_tensor **results)
 {
-    for (int i = 0; i < count; i++) rapt_keep(results[i]);
+    for (int i = 0; i < count; i++) results[i] = good ? rapt_keep(results[i]) : NULL;
+    return good;
 }
 
 bool rapt_jvp(int count, rapt_tensor *const *roots, int input_count, rapt_tensor *const *inputs,
@@ -86,12 +88,10 @@ bool rapt_jvp(int count, rapt_tensor *const *roots, int input_count, rapt_tensor
 {
     if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, "jvp", "%d roots; 0 or more expected", count);
     if (count > 0 && (!roots || !results)) return rapt_fail_null("jvp", roots ? "results" : "roots");
-    for (int i = 0; i < count; i++) results[i] = NULL;
-    if (!check_lists("jvp", "tangents", input_count, inputs, tangents)) return false;
     RAPT_SCOPE;
-    const bool good = jvp(count, roots, input_count, inputs, tangents, results, flags);
-    keep_all(count, results);
-    return good;
+    const bool good = check_lists("jvp", "tangents", input_count, inputs, tangents) &&
+                      jvp(count, roots, input_count, inputs, tangents, results, flags);
+    return hand_out(good, count, results);
 }
 
 /* H v = d <d root, v> */
@@ -109,12 +109,10 @@ bool rapt_hvp(rapt_tensor *root, int count, rapt_tensor *const *inputs, rapt_ten
               rapt_tensor **results, int flags)
 {
     if (count > 0 && !results) return rapt_fail_null("hvp", "results");
-    for (int i = 0; i < count; i++) results[i] = NULL;
-    if (!check_lists("hvp", "vectors", count, inputs, vectors)) return false;
     RAPT_SCOPE;
-    const bool good = hvp(root, count, inputs, vectors, results, flags);
-    keep_all(count, results);
-    return good;
+    const bool good =
+        check_lists("hvp", "vectors", count, inputs, vectors) && hvp(root, count, inputs, vectors, results, flags);
+    return hand_out(good, count, results);
 }
 
 /* The gradient of one element of the root. */

@@ -142,6 +142,22 @@ Test(derivatives, jacobian_has_the_axes_of_both)
     expect_no_error();
 }
 
+/* As a power iteration has it: v = H v. */
+Test(derivatives, results_may_take_the_place_of_vectors)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(3), *y = rapt_exp(x), *list[] = {rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(3))}, *once, *twice;
+    rapt_tensor *v = list[0];
+    cr_expect(rapt_hvp(total(rapt_exp(x)), 1, &x, &v, &once, 0) &&
+              rapt_hvp(total(rapt_exp(x)), 1, &x, &once, &twice, 0));
+    for (int i = 0; i < 2; i++) cr_expect(rapt_hvp(total(rapt_exp(x)), 1, &x, list, list, 0), "%s", rapt_error());
+    cr_expect(list[0] && rapt_item(rapt_all(rapt_equal(list[0], twice), RAPT_ALL_AXES, false)) == 1);
+    list[0] = v;
+    cr_expect(rapt_jvp(1, &y, 1, &x, &v, &once, 0) && rapt_jvp(1, &y, 1, &x, list, list, 0), "%s", rapt_error());
+    cr_expect(list[0] && rapt_item(rapt_all(rapt_equal(list[0], once), RAPT_ALL_AXES, false)) == 1);
+    expect_no_error();
+}
+
 Test(derivatives, what_is_wrong_is_named)
 {
     RAPT_SCOPE;
