@@ -34,6 +34,7 @@ static bool check_root(const char *op, const rapt_tensor *root, const rapt_tenso
 
 static bool reach(rapt_walk *walk, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients)
 {
+    if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, walk->op, "%d roots; 0 or more expected", count);
     if (count > 0 && !roots) return rapt_fail_null(walk->op, "roots");
     for (int i = 0; i < count; i++)
         if (!check_root(walk->op, roots[i], gradients ? gradients[i] : NULL)) return false;
@@ -159,6 +160,7 @@ bool rapt_backward(rapt_tensor *root)
 static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
 {
     walk->oldest = UINT64_MAX;
+    if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, walk->op, "%d inputs; 0 or more expected", count);
     for (int i = 0; i < count; i++) {
         bool is_new;
         if (!inputs[i]) return rapt_fail(RAPT_ERROR_NULL, walk->op, "input %d is NULL", i);

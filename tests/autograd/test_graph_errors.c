@@ -33,6 +33,12 @@ Test(graph_errors, lists_that_are_missing)
     expect_error(RAPT_ERROR_NULL, "hvp: results is NULL");
     cr_expect_not(rapt_hvp(y, -1, &x, &x, &result, 0));
     expect_error(RAPT_ERROR_VALUE, "hvp: -1 inputs; 0 or more expected");
+    cr_expect_not(rapt_backward_from(-1, &y, NULL, 0));
+    expect_error(RAPT_ERROR_VALUE, "backward: -1 roots; 0 or more expected");
+    cr_expect_not(rapt_gradients(-2, &y, NULL, 1, &x, &result, 0));
+    expect_error(RAPT_ERROR_VALUE, "gradients: -2 roots; 0 or more expected");
+    cr_expect_not(rapt_gradients(1, &y, NULL, -1, &x, &result, 0));
+    expect_error(RAPT_ERROR_VALUE, "gradients: -1 inputs; 0 or more expected");
     cr_expect_null(rapt_gradient(NULL));
     expect_error(RAPT_ERROR_NULL, "gradient: leaf is NULL");
     rapt_reduction_shape shape;
