@@ -1,8 +1,11 @@
 /* The function whose Jacobian gradcheck computes: its variables, and what it gives at their values. */
 #include "gradcheck_function.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include <rapt/ops.h>
 
 #include "node.h"
 
@@ -22,7 +25,7 @@ static bool fail(rapt_error_code code, const rapt_checker *c, const char *what, 
 /* Room for one variable more than there are inputs: the cotangent. */
 static bool make_room(rapt_checker *c)
 {
-    const size_t room = (size_t)(c->count < 0 ? 0 : c->count) + 1;
+    const size_t room = (size_t)c->count + 1;
     c->variables = calloc(3 * room, sizeof(rapt_tensor *));
     c->which = calloc(room, sizeof *c->which);
     if (!c->variables || !c->which)
@@ -40,6 +43,28 @@ static bool is_variable(const rapt_checker *c, const rapt_tensor *input)
     return false;
 }
 
+static bool check_options(const rapt_checker *c)
+{
+    const rapt_gradcheck_options *o = &c->options;
+    if (c->count < 0)
+        return rapt_fail(RAPT_ERROR_VALUE, "gradcheck", "%s: %d inputs; 0 or more expected", c->name, c->count);
+    const double numbers[] = {o->step, o->relative_tolerance, o->absolute_tolerance};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!(numbers[i] > 0 && isfinite(numbers[i])))
+            return rapt_fail(RAPT_ERROR_VALUE, "gradcheck",
+                             "%s: step %g, relative tolerance %g and absolute tolerance %g; finite numbers above 0 "
+                             "expected",
+                             c->name, o->step, o->relative_tolerance, o->absolute_tolerance);
+    return true;
+}
+
+static bool is_finite(rapt_tensor *tensor)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    return rapt_item(rapt_all(rapt_isfinite(tensor), RAPT_ALL_AXES, false)) == 1;
+}
+
 static bool find_variables(rapt_checker *c)
 {
     for (int i = 0; i < c->count; i++) {
@@ -50,6 +75,7 @@ static bool find_variables(rapt_checker *c)
         if (input->dtype != RAPT_FLOAT64) return fail(RAPT_ERROR_DTYPE, c, "is float32; differences need float64", i);
         if (rapt_repeated_axis(input) >= 0)
             return fail(RAPT_ERROR_SHAPE, c, "repeats elements; expand it inside the function", i);
+        if (!is_finite(input)) return fail(RAPT_ERROR_VALUE, c, "has NaN or infinities; differences need numbers", i);
         c->which[c->variable_count] = i;
         c->variables[c->variable_count++] = input;
     }
@@ -61,7 +87,7 @@ static bool find_variables(rapt_checker *c)
 
 bool rapt_checker_prepare(rapt_checker *c)
 {
-    return make_room(c) && find_variables(c);
+    return check_options(c) && make_room(c) && find_variables(c);
 }
 
 void rapt_checker_end(rapt_checker *c)

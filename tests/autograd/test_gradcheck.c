@@ -200,6 +200,19 @@ Test(gradcheck, what_cannot_be_checked_is_refused)
     expect_refusal(rapt_gradcheck("f", call_right_cube, 1, &repeated, NULL), RAPT_ERROR_SHAPE, "repeats elements");
     expect_refusal(rapt_gradcheck("f", call_right_cube, 1, &none, NULL), RAPT_ERROR_NULL, "input 0 is NULL");
     expect_refusal(rapt_gradcheck("f", NULL, 1, &x, NULL), RAPT_ERROR_NULL, "NULL");
+    expect_refusal(rapt_gradcheck("f", call_right_cube, -1, &x, NULL), RAPT_ERROR_VALUE, "f: -1 inputs");
+    const rapt_gradcheck_options bad[] = {{.step = (double)NAN},
+                                          {.step = -1e-4},
+                                          {.step = (double)INFINITY},
+                                          {.relative_tolerance = -1},
+                                          {.absolute_tolerance = (double)NAN}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        expect_refusal(rapt_gradcheck("f", call_right_cube, 1, &x, &bad[i]), RAPT_ERROR_VALUE,
+                       "finite numbers above 0 expected");
+    rapt_tensor *infinite = leaf(RAPT_FLOAT64, 0, 3, 1);
+    rapt_set_at(infinite, (int64_t[]){1}, (double)INFINITY);
+    expect_refusal(rapt_gradcheck("f", call_right_cube, 1, &infinite, NULL), RAPT_ERROR_VALUE,
+                   "f: input 0 has NaN or infinities");
     expect_refusal(rapt_gradcheck("f", call_failing, 1, &x, NULL), RAPT_ERROR_SHAPE, "reshape: ");
     expect_refusal(rapt_gradcheck("f", call_to_float32, 1, &x, NULL), RAPT_ERROR_DTYPE, "returned float32");
 }
