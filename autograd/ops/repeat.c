@@ -3,12 +3,13 @@
 
 #include "tensor/core.h"
 
-/* x, seen as `before` rows, with each row `times` times in a tensor of that shape. */
+/* x, seen as `before` rows, with each row `times` times in a new tensor of that shape. */
 static rapt_tensor *repeat_rows(rapt_tensor *x, int64_t before, int64_t times, int rank, const int64_t *shape)
 {
     const int64_t size = before > 0 ? x->count / before : 0;
     rapt_tensor *rows = rapt_reshape(x, 3, (int64_t[]){before, 1, size});
-    return rapt_reshape(rapt_expand(rows, 3, (int64_t[]){before, times, size}), rank, shape);
+    rapt_tensor *repeated = rapt_expand(rows, 3, (int64_t[]){before, times, size});
+    return rapt_reshape(rapt_concat(1, &repeated, 0), rank, shape); /* which copies always */
 }
 
 /* A size times a number of copies into *product. */
@@ -38,13 +39,16 @@ rapt_tensor *rapt_tile(rapt_tensor *x, int rank, const int64_t *repeats)
     const int full = rank > x->rank ? rank : x->rank, more_axes = full - x->rank, more_repeats = full - rank;
     int64_t shape[RAPT_MAX_RANK];
     for (int axis = 0; axis < full; axis++) shape[axis] = axis < more_axes ? 1 : x->shape[axis - more_axes];
+    bool is_new = false;
     x = rapt_reshape(x, full, shape);
     for (int axis = full - 1; x && axis >= more_repeats; axis--) {
         const int64_t times = repeats[axis - more_repeats], before = count_before(shape, axis);
         if (!multiply("tile", shape[axis], times, axis, &shape[axis])) return NULL;
-        if (times != 1) x = repeat_rows(x, before, times, full, shape);
+        if (times == 1) continue;
+        x = repeat_rows(x, before, times, full, shape);
+        is_new = true;
     }
-    return x;
+    return is_new || !x ? x : repeat_rows(x, 1, 1, full, shape);
 }
 
 rapt_tensor *rapt_repeat_interleave(rapt_tensor *x, int axis, int64_t repeats)
