@@ -10,6 +10,7 @@
 #include "tensor/core.h"
 #include "tensor/debug.h"
 #include "tensor/system.h"
+#include "tensor/utf8.h"
 
 static const rapt_metrics_kind *const kinds[] = {
     [RAPT_METRICS_CSV] = &rapt_csv_kind,
@@ -97,6 +98,7 @@ static bool check_row(int count, const rapt_metric *list)
         if (length == 0 || length >= rapt_metrics_name_size)
             return rapt_fail(RAPT_ERROR_VALUE, op, "the name of metric %d has %zu bytes; 1 to %d expected", i, length,
                              rapt_metrics_name_size - 1);
+        if (!rapt_is_utf8(name)) return rapt_fail(RAPT_ERROR_VALUE, op, "the name of metric %d is not UTF-8", i);
         if (strcmp(name, "step") == 0)
             return rapt_fail(RAPT_ERROR_VALUE, op, "metric %d is called step, as the number of the row is", i);
         for (int k = 0; k < i; k++)

@@ -30,10 +30,4 @@ bool rapt_json_count(rapt_json *json, int64_t *count);
 /* Nothing but white space is left; anything else is an error. */
 bool rapt_json_end(rapt_json *json);
 
-/* The bytes of the first character of a text, 0 when it is no UTF-8 (RFC 3629) or there is none. */
-size_t rapt_utf8_length(const char *text, size_t size);
-
-/* Is all of a text UTF-8? */
-bool rapt_is_utf8(const char *text);
-
 #endif

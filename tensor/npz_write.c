@@ -7,12 +7,12 @@
 
 #include "archive.h"
 #include "byte_order.h"
-#include "json.h"
 #include "npy.h"
 #include "npz.h"
 #include "tensor/core.h"
 #include "tensor/debug.h"
 #include "tensor/replace_file.h"
+#include "tensor/utf8.h"
 
 #define OP "save_npz"
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "archive.h"
-#include "json.h"
 #include "json_write.h"
 #include "safetensors.h"
 #include "tensor/core.h"
 #include "tensor/debug.h"
+#include "tensor/utf8.h"
 
 #define SAVE "save_safetensors_shards"
 #define INDEX "save_safetensors_index"

@@ -3,11 +3,11 @@
 
 #include "archive.h"
 #include "byte_order.h"
-#include "json.h"
 #include "json_write.h"
 #include "safetensors.h"
 #include "tensor/core.h"
 #include "tensor/debug.h"
+#include "tensor/utf8.h"
 
 #define OP "save_safetensors"
 

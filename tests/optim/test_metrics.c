@@ -248,6 +248,8 @@ Test(metrics, wrong_uses)
     expect_error(RAPT_ERROR_NULL, "metric 0 is NULL");
     cr_expect_not(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"", 1})));
     expect_error(RAPT_ERROR_VALUE, "0 bytes");
+    cr_expect_not(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"x", 1}, {"loss \xff", 1})));
+    expect_error(RAPT_ERROR_VALUE, "the name of metric 1 is not UTF-8");
     cr_expect_not(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"step", 1})));
     expect_error(RAPT_ERROR_VALUE, "is called step");
     cr_expect_not(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"x", 1}, {"y", 1}, {"x", 1})));
