@@ -50,10 +50,10 @@ static int64_t end_of_batch(const rapt_loader *loader, const int64_t *order, int
         if (c->most_tokens == 0) continue;
         const int64_t length = loader->lengths[order[end]];
         longest = length > longest ? length : longest;
-        sum += length;
         const bool fits =
-            c->packed ? sum <= c->most_tokens : longest == 0 || end - first + 1 <= c->most_tokens / longest;
+            c->packed ? length <= c->most_tokens - sum : longest == 0 || end - first + 1 <= c->most_tokens / longest;
         if (!fits && end > first) break;
+        if (c->packed) sum += length;
     }
     return end;
 }

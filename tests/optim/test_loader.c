@@ -204,6 +204,28 @@ Test(loader, most_tokens)
     }
 }
 
+static bool make_numbers(void *context, rapt_batch *batch)
+{
+    (void)context;
+    return (batch->tensors[0] = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(batch->count))) != NULL;
+}
+
+/* Lengths that sum to more than 64 bits count. */
+Test(loader, most_tokens_of_the_longest_items)
+{
+    const int64_t lengths[] = {INT64_MAX, INT64_MAX, 1, INT64_MAX - 1};
+    for (int packed = 0; packed < 2; packed++) {
+        rapt_loader *loader = loader_of((rapt_loader_config){.items = 4,
+                                                             .make = make_numbers,
+                                                             .lengths = lengths,
+                                                             .most_tokens = INT64_MAX,
+                                                             .packed = packed});
+        cr_expect_eq(rapt_loader_count_batches(loader), packed ? 3 : 4);
+        rapt_loader_free(loader);
+    }
+    expect_no_error();
+}
+
 /* The item behind a batch would not have fitted. */
 Test(loader, batches_of_most_tokens_are_full)
 {
