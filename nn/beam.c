@@ -174,7 +174,7 @@ static rapt_tensor *read_sequences(const search *s)
     for (int64_t b = 0; b < s->batch; b++)
         if (s->states[b].best_step >= longest) longest = s->states[b].best_step + 1;
     if (s->how->length == 0) longest = 0;
-    rapt_tensor *result = rapt_full(RAPT_INT64, RAPT_SHAPE(s->batch, longest), (double)s->how->padding);
+    rapt_tensor *result = rapt_new_padding(s->how, s->batch, longest);
     int64_t *sequence = result ? rapt_data_for_writing(result) : NULL;
     for (int64_t b = 0; b < s->batch && sequence; b++, sequence += longest) {
         const item *state = &s->states[b];

@@ -89,10 +89,17 @@ static int64_t write_sequences(writing *w, const rapt_prompt *prompt)
     return step;
 }
 
+rapt_tensor *rapt_new_padding(const rapt_generation *how, int64_t batch, int64_t length)
+{
+    const rapt_tensor *padding = rapt_from(RAPT_INT64, 0, NULL, &how->padding);
+    rapt_tensor *sequences = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch, length));
+    return padding && sequences && rapt_copy(sequences, padding) ? sequences : NULL;
+}
+
 static rapt_tensor *generate(const rapt_token_model *model, const rapt_prompt *prompt, const rapt_generation *how)
 {
     const int64_t batch = prompt->batch;
-    rapt_tensor *sequences = rapt_full(RAPT_INT64, RAPT_SHAPE(batch, how->length), (double)how->padding);
+    rapt_tensor *sequences = rapt_new_padding(how, batch, how->length);
     rapt_tensor *rows = rapt_empty(RAPT_INT64, RAPT_SHAPE(3, batch));
     if (!sequences || !rows) return NULL;
     int64_t *items = rapt_data_for_writing(rows);

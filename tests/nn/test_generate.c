@@ -178,6 +178,12 @@ Test(generate, sequences_stop_are_padded_and_leave_the_batch)
     shorter.stops = false;
     shorter.length = 3;
     expect_tokens(generate_with(&r, prompt, &shorter), 3, 3, (int64_t[]){4, 5, 6, 7, 8, 9, 5, 6, 7});
+    rapt_generation padded = how; /* by a number that no double is */
+    padded.padding = (INT64_C(1) << 53) + 1;
+    for (padded.beams = 0; padded.beams <= 2; padded.beams += 2) {
+        const rapt_tensor *tokens = generate_with(&r, prompt, &padded);
+        cr_expect_eq(rapt_at_int64(tokens, (int64_t[]){1, 4}), padded.padding);
+    }
     shorter.length = 0;
     expect_tokens(generate_with(&r, prompt, &shorter), 3, 0, NULL);
     expect_tokens(generate_with(&r, rapt_zeros(RAPT_INT64, RAPT_SHAPE(0, 2)), &how), 0, 0, NULL);
