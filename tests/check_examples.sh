@@ -84,6 +84,20 @@ run gpt --steps 1 --sample 4 --checkpoint run --save weights
 refuse 1 "'weights' is of another run\$" gpt --checkpoint weights --resume --steps 1
 refuse 1 "'run' is of another run: steps 1, not steps 2; heads 4, not heads 2\$" \
     gpt --checkpoint run --resume --heads 2 --steps 2
+
+# A checkpoint says which text it is of, whatever its name, and what comes behind a long one.
+yes 'The quick brown fox jumps over the lazy dog.' | head -40 >"$(printf 'caf\351, 5 %%')"
+cp caf* plain
+run gpt --data "$(echo caf*)" --context 8 --steps 1 --sample 4 --checkpoint run --save weights
+[ $status -eq 0 ] || complain "gpt with a file whose name is no UTF-8 ended with $status"
+refuse 1 "'run' is of another run: data caf%E9%2C 5 %25, not data plain\$" \
+    gpt --data plain --context 8 --steps 1 --checkpoint run --resume
+deep=$(printf '%01100d' 0 | sed 's|.\{100\}|&/|g')
+mkdir -p "$deep"
+cp plain "$deep"
+run gpt --data "$deep/plain" --context 8 --steps 1 --sample 4 --checkpoint run
+refuse 1 ', not weights weights$' gpt --data "$deep/plain" --context 8 --steps 1 --checkpoint run --resume --weights weights
+
 refuse 1 "the directory 'missing'" classify --save missing/file --epochs 1
 refuse 1 "'file': Not a directory" kernel_regression --out file
 refuse 1 "'missing/out': No such file" flex/flex --out missing/out

@@ -72,6 +72,15 @@ expect 1 '^translate: the sentence' --translate ' ' --out "$folder/out"
 # shellcheck disable=SC2086
 expect 1 "checkpoint.safetensors' is of another run: seed 0, not seed 1; clip 1, not clip 2; heads 4, not heads 8\$" \
     $small --resume --seed 1 --clip 2 --heads 8
+# The file of the pairs, whatever its name, is part of a run, and what stands behind it as well.
+deep=$folder/$(printf '%01100d' 0 | sed 's|.\{100\}|&/|g')
+mkdir -p "$deep"
+awk 'BEGIN { for (i = 0; i < 60; i++) printf "The number %d .\tLe nombre %d .\n", i % 20, i % 20 }' >"$deep/$(printf 'caf\351')"
+pairs="--steps 1 --embedding 8 --hidden 8 --out $folder/pairs"
+# shellcheck disable=SC2086
+expect 0 '^test exact match: [0-9.]* %$' $pairs --data "$(echo "$deep"/*)"
+# shellcheck disable=SC2086
+expect 1 "is of another run: seed 0, not seed 1\$" $pairs --data "$(echo "$deep"/*)" --resume --seed 1
 printf '\002\000\000\000\000\000\000\000{}' >"$folder/out/checkpoint.safetensors"
 # shellcheck disable=SC2086
 expect 1 "checkpoint.safetensors' is of another run\$" $small --resume

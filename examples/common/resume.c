@@ -6,6 +6,18 @@
 
 #include <rapt.h>
 
+const char *resume_path(const char *path, char text[resume_path_size])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (; *path && used + sizeof "%FF" <= resume_path_size; path++) {
+        const unsigned char byte = (unsigned char)*path;
+        const bool is_plain = byte >= ' ' && byte <= '~' && byte != ',' && byte != '%';
+        used += (size_t)sprintf(text + used, is_plain ? "%c" : "%%%02X", byte);
+    }
+    return text;
+}
+
 /* The length of the first part of a note; parts are set apart by ", ". */
 static size_t part_length(const char *note)
 {
@@ -13,7 +25,7 @@ static size_t part_length(const char *note)
     return end ? (size_t)(end - note) : strlen(note);
 }
 
-/* "seed 0, not seed 1; hidden 64, not hidden 128" */
+/* "seed 0, not seed 1; hidden 64, not hidden 128; with parts 2" */
 static void describe_difference(const char *theirs, const char *ours, char *text, size_t size)
 {
     size_t used = 0;
@@ -25,6 +37,9 @@ static void describe_difference(const char *theirs, const char *ours, char *text
         theirs += theirs[a] ? a + 2 : a;
         ours += ours[b] ? b + 2 : b;
     }
+    if ((*theirs || *ours) && used < size)
+        snprintf(text + used, size - used, "%s%s %s", used ? "; " : "", *theirs ? "with" : "without",
+                 *theirs ? theirs : ours);
 }
 
 bool resume_check_note(const char *path, const char *ours)

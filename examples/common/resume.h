@@ -3,7 +3,15 @@
 #define EXAMPLES_RESUME_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* Room for a path in a note, and for a note with two paths. */
+enum { resume_path_size = 3 * 4096, resume_note_size = 2 * resume_path_size + 1024 };
+
+/* A path, which a file was opened by, as it stands in a note: commas, and what is no printable ASCII, by their numbers,
+ * "caf%E9". Returns the text. */
+const char *resume_path(const char *path, char text[resume_path_size]);
 
 /* Is the checkpoint of a run with these options, a note whose parts are set apart by ", "? False after an error, which
  * names the parts that differ. */

@@ -77,7 +77,7 @@ static double learning_rate(const struct options *o, int64_t step)
 
 int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *o)
 {
-    char note[1024];
+    char note[resume_note_size];
     options_note(o, text, note, sizeof note);
     rapt_optimizer *adamw = optimizer_of(gpt, o);
     ranks_share(&gpt->module, note, text->bytes, (size_t)text->count);

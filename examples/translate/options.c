@@ -7,6 +7,7 @@
 
 #include "command_line.h"
 #include "model.h"
+#include "resume.h"
 
 static const char *const schedule_names[] = {[CONSTANT_SCHEDULE] = "constant", [COSINE_SCHEDULE] = "cosine", NULL};
 
@@ -180,18 +181,20 @@ int options_parse(int argc, char **argv, struct options *o)
 
 void options_note(const struct options *o, const struct pairs *p, char *text, size_t size)
 {
+    char data[resume_path_size];
     const int used = snprintf(
         text, size,
         "data %s, %lld + %lld + %lld pairs of %lld steps, words %lld and %lld, seed %lld, epochs %lld, batch "
         "%lld, embedding %lld, "
         "hidden %lld, layers %lld, dropout %.17g, learning rate %.17g, schedule %s, clip %.17g, loss %s, model %s "
         "with %s attention, heads %lld, feed-forward %lld",
-        o->data ? o->data : "numbers", (long long)p->num_train, (long long)p->num_validation, (long long)p->num_test,
-        (long long)p->num_steps, (long long)p->source_vocabulary->size, (long long)p->target_vocabulary->size,
-        (long long)o->seed, (long long)o->epochs, (long long)o->batch_size, (long long)o->embedding,
-        (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate, schedule_names[o->schedule], o->clip,
-        loss_names[o->counts_padding ? PLAIN_LOSS : MASKED_LOSS], model_architectures[o->architecture],
-        model_scorings[o->scoring], (long long)o->heads, (long long)o->feed_forward);
+        o->data ? resume_path(o->data, data) : "numbers", (long long)p->num_train, (long long)p->num_validation,
+        (long long)p->num_test, (long long)p->num_steps, (long long)p->source_vocabulary->size,
+        (long long)p->target_vocabulary->size, (long long)o->seed, (long long)o->epochs, (long long)o->batch_size,
+        (long long)o->embedding, (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate,
+        schedule_names[o->schedule], o->clip, loss_names[o->counts_padding ? PLAIN_LOSS : MASKED_LOSS],
+        model_architectures[o->architecture], model_scorings[o->scoring], (long long)o->heads,
+        (long long)o->feed_forward);
     if (o->parts > 0 && used < (int)size)
         snprintf(text + used, size - (size_t)used, ", parts %lld", (long long)o->parts);
 }

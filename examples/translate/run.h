@@ -6,6 +6,7 @@
 
 #include "model.h"
 #include "options.h"
+#include "resume.h"
 #include "web_page.h"
 
 struct run {
@@ -20,7 +21,7 @@ struct run {
     int64_t steps_per_epoch, total_steps;
     double epoch_loss;             /* summed over the steps of the current epoch */
     double recent_loss, last_loss; /* of the last step and of the one before */
-    char note[1024];
+    char note[resume_note_size];
     struct web_page page;
     double page_loss; /* summed over the steps since the last point of the page */
     int64_t page_steps;

@@ -50,6 +50,8 @@ same() {
     paste -d, "$work/alone.csv" "$work/two.csv" | awk -F, 'NR > 1 {
         for (i = 1; 2 * i <= NF; i++) { d = $i - $(i + NF / 2); if (d * d > 1e-10 * $i * $i) bad = 1 }
     } END { exit bad || NR < 4 }' || { cat "$work/alone.csv" "$work/two.csv" && fail "other losses by two" two; }
+    [ "$example" = gpt ] || { ! train 0 alone --resume --parts 1 && grep -q 'another run: without parts 1$' "$work/alone/complaint"; } ||
+        fail "parts are not part of a run" alone
     for ranks in 1 2 4; do
         train "$ranks" "parts$ranks" --parts 4 --dropout 0.1 || fail "it failed" "parts$ranks"
         compare parts1 "parts$ranks"
