@@ -210,6 +210,7 @@ static bool take(const struct command_line *line, int argc, char **argv, int *i)
     if (!option) {
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), argument);
+        if (strcmp(name, "--help") == 0) return wrong(line, "--help takes no value, but has '%s'", equals + 1);
         return wrong_name(line, name);
     }
     if (equals && !takes_value(option)) return wrong(line, "%s takes no value, but has '%s'", option->name, equals + 1);
