@@ -80,6 +80,8 @@ refuse 1 "the directory 'missing'" gpt --checkpoint missing/file --steps 2
 refuse 1 "'nowhere'" gpt --checkpoint nowhere --resume --steps 2
 refuse 2 '^gpt: --resume needs --checkpoint FILE$' gpt --resume
 refuse 2 '^gpt: --checkpoint-every needs --checkpoint FILE$' gpt --checkpoint-every 5
+refuse 2 '^gpt: --top-k chooses at random, which --temperature 0 does not$' gpt --temperature 0 --top-k 3
+refuse 2 '^gpt: --top-p chooses at random, which --temperature 0 does not$' gpt --temperature 0 --top-p 0.5
 run gpt --steps 1 --sample 4 --checkpoint run --save weights
 refuse 1 "'weights' is of another run\$" gpt --checkpoint weights --resume --steps 1
 refuse 1 "'run' is of another run: steps 1, not steps 2; heads 4, not heads 2\$" \

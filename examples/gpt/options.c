@@ -82,6 +82,9 @@ int options_parse(int argc, char **argv, struct options *o)
     if (result != COMMAND_LINE_RUN) return result;
     if (!o->checkpoint && (o->resumes || o->checkpoint_every > 0))
         return command_line_wrong("gpt", "%s needs --checkpoint FILE", o->resumes ? "--resume" : "--checkpoint-every");
+    if (o->temperature == 0 && (o->top_k > 0 || o->top_p > 0))
+        return command_line_wrong("gpt", "%s chooses at random, which --temperature 0 does not",
+                                  o->top_k > 0 ? "--top-k" : "--top-p");
     if (o->checkpoint_every < 0) o->checkpoint_every = 100;
     if (!o->prompt) o->prompt = "\n";
     bool small = o->preset == SMALL_PRESET || o->data;
