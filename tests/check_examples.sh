@@ -70,6 +70,14 @@ check_program classify --epochs 1 --hidden 16 --layers 1 --batch-size 500
 # shellcheck disable=SC2086 # a list of words
 check_program translate/translate $small --out trained
 
+translate() { # status, pattern, options: of a short training
+    wanted=$1 pattern=$2
+    shift 2
+    # shellcheck disable=SC2086
+    refuse "$wanted" "$pattern" translate/translate $small "$@"
+    [ -s said ] && complain "translate $* had begun"
+}
+
 # Where they are to write: nothing is trained for a path that cannot be written.
 touch file
 mkdir -p taken/model.safetensors pictures/loss.png pictures/kernels.svg
@@ -100,18 +108,21 @@ cp plain "$deep"
 run gpt --data "$deep/plain" --context 8 --steps 1 --sample 4 --checkpoint run
 refuse 1 ', not weights weights$' gpt --data "$deep/plain" --context 8 --steps 1 --checkpoint run --resume --weights weights
 
+# What one option writes is not what another one reads or writes.
+ln -s plain link.csv
+awk 'BEGIN { for (i = 0; i < 2000; i++) printf "number %d .\tnombre %d .\n", i, i }' >pairs.csv
+refuse 1 "^gpt: --checkpoint and --save name one file, 'same'$" gpt --checkpoint same --save same
+refuse 1 "^gpt: --data and --save name one file, './plain'$" gpt --data plain --save ./plain
+refuse 1 "^gpt: --data and --log name one file, 'link.csv'$" gpt --data plain --log link.csv
+refuse 1 "^gpt: --weights and --checkpoint name one file, 'weights'$" gpt --weights weights --checkpoint weights
+cmp plain caf* || failed=1
+translate 1 "^translate: --data and --log name one file, 'pairs.csv'$" --data pairs.csv --log pairs.csv
+
 refuse 1 "the directory 'missing'" classify --save missing/file --epochs 1
 refuse 1 "'file': Not a directory" kernel_regression --out file
 refuse 1 "'missing/out': No such file" flex/flex --out missing/out
 refuse 1 "'missing/out': No such file" kernel_regression --out missing/out
 refuse 1 "'pictures/kernels.svg' is not a regular file" kernel_regression --out pictures
-translate() { # status, pattern, options: of a short training
-    wanted=$1 pattern=$2
-    shift 2
-    # shellcheck disable=SC2086
-    refuse "$wanted" "$pattern" translate/translate $small "$@"
-    [ -s said ] && complain "translate $* had begun"
-}
 translate 1 "'file': Not a directory" --out file
 translate 1 "'missing/out': No such file" --out missing/out
 translate 1 "'taken/model.safetensors' is not a regular file" --out taken

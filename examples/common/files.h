@@ -9,6 +9,13 @@
    pipe. The caller frees it. NULL with errno for what cannot be read, ENOMEM without memory. */
 char *file_read(const char *path, size_t *size);
 
+struct file_option {
+    const char *option, *path; /* a path that is NULL was not given */
+};
+
+/* Does each of these options (closed by one without a name) name another file? False after a sentence on stderr. */
+bool files_are_apart(const char *program, const struct file_option *options);
+
 /* Can a file be saved there (see rapt_can_save)? False after a sentence on stderr, "program: …". */
 bool file_can_be_saved(const char *program, const char *path);
 

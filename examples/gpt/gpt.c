@@ -66,6 +66,14 @@ static int run(const struct options *o, const struct text *text)
     return saved ? status : EXIT_FAILURE;
 }
 
+/* What one of these options writes is not what another one reads or writes; but weights may be saved where they were. */
+static bool are_apart(const struct options *o)
+{
+    const struct file_option checkpoint = {"--checkpoint", o->checkpoint}, weights = {"--weights", o->weights},
+                             files[] = {{"--data", o->data}, checkpoint, {"--save", o->save}, {"--log", o->log}, {0}};
+    return files_are_apart("gpt", files) && files_are_apart("gpt", (struct file_option[]){weights, checkpoint, {0}});
+}
+
 int main(int argc, char **argv)
 {
     struct options o;
@@ -77,7 +85,8 @@ int main(int argc, char **argv)
     rapt_seed((uint64_t)o.seed);
     if (o.threads > 0) rapt_set_threads((int)o.threads);
     const bool saves = o.save && ranks_is_first(), checkpoints = o.checkpoint && ranks_is_first();
-    bool good = (!saves || file_can_be_saved("gpt", o.save)) && (!checkpoints || ranks_can_save("gpt", o.checkpoint)) &&
+    bool good = (!ranks_is_first() || are_apart(&o)) && (!saves || file_can_be_saved("gpt", o.save)) &&
+                (!checkpoints || ranks_can_save("gpt", o.checkpoint)) &&
                 (o.data ? text_read(o.data, &text) : text_make_up(&text)) && text_index(&text, o.context) &&
                 text_check_prompt(&text, o.prompt);
     status = good ? run(&o, &text) : EXIT_FAILURE;

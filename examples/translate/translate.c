@@ -79,7 +79,9 @@ int main(int argc, char **argv)
     struct pairs *pairs = options.data ? pairs_from_file(options.data, &options.pairs, &error)
                                        : pairs_from_numbers(&options.pairs, &error);
     if (!pairs) return complain(error.message);
-    const bool can_save = !ranks_is_first() || folder_can_be_saved("translate", options.out, run_files);
+    const struct file_option files[] = {{"--data", options.data}, {"--log", options.log}, {0}};
+    const bool can_save = !ranks_is_first() || (files_are_apart("translate", files) &&
+                                                folder_can_be_saved("translate", options.out, run_files));
     status = can_save ? train(&options, pairs) : EXIT_FAILURE;
     pairs_free(pairs);
     return status;
