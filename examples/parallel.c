@@ -25,7 +25,8 @@ int main(int argc, char **argv)
                                             .flag = &resumes},
                                            {0}};
     const struct command_line line = {"parallel", .summary = "Learns exclusive or on many machines.", .options = table};
-    const int status = command_line_parse(&line, argc, argv);
+    int status = command_line_parse(&line, argc, argv);
+    if (status < 0 && resumes && !path) status = command_line_wrong("parallel", "--resume needs --checkpoint FILE");
     if (status >= 0) return status;
     MPI_Init(&argc, &argv);
     rapt_on_error(rapt_abort_on_error);
