@@ -17,6 +17,9 @@ static const char *const preset_names[] = {[DEFAULT_PRESET] = "default", [BOOK_P
 enum { MASKED_LOSS, PLAIN_LOSS };
 static const char *const loss_names[] = {[MASKED_LOSS] = "masked", [PLAIN_LOSS] = "plain", NULL};
 
+/* "i'm home .", which evaluate.c translates. */
+enum { longest_of_the_book = 3 };
+
 /* An option that was not given takes the preset's number. */
 enum { not_given = -1 };
 
@@ -172,6 +175,10 @@ int options_parse(int argc, char **argv, struct options *o)
         return command_line_wrong("translate", "--preset book needs --data FILE: it is made for sentence pairs");
     if (o->is_fixed && g.preset != BOOK_PRESET)
         return command_line_wrong("translate", "--fix only goes with --preset book: nothing else is broken");
+    if (g.preset == BOOK_PRESET && !g.has_translate && g.longest != not_given && g.longest < longest_of_the_book)
+        return command_line_wrong("translate",
+                                  "--preset book translates sentences of %d tokens in the end, not of %lld",
+                                  longest_of_the_book, (long long)g.longest);
     o->translates = g.has_translate;
     o->resumes = g.resumes;
     take_preset(o, &g);
