@@ -125,11 +125,13 @@ static bool take_sentences(struct pairs *pairs, struct sentences *sentences, con
         pairs->num_left_out = sentences->num_left_out;
         pairs->num_without_part = sentences->count - num_rows(pairs);
     } else if (has_memory) {
+        if (pairs->num_train < 1) pairs->num_train = 1;
         translate_fail(error,
                        "%s: %" PRId64 " usable pairs (%" PRId64 " longer than %" PRId64 " tokens left out) are too few "
-                       "for %" PRId64 " training, %" PRId64 " validation and %" PRId64 " test pairs",
-                       name, sentences->count, sentences->num_left_out, options->num_steps - 1,
-                       pairs->num_train < 1 ? 1 : pairs->num_train, pairs->num_validation, pairs->num_test);
+                       "for %" PRId64 " training, %" PRId64 " validation and %" PRId64 " test pairs%s",
+                       name, sentences->count, sentences->num_left_out, options->num_steps - 1, pairs->num_train,
+                       pairs->num_validation, pairs->num_test,
+                       num_rows(pairs) <= sentences->count ? ": translations of one sentence stay in one part" : "");
     } else {
         translate_fail(error, "%s: out of memory for %" PRId64 " pairs", name, sentences->count);
     }

@@ -261,6 +261,7 @@ Test(pairs, needs_a_training_pair)
     struct translate_error error = {""};
     cr_expect_null(pairs_from_bytes(same, sizeof same - 1, &pairs_options_file, &error));
     cr_expect_not_null(strstr(error.message, "3 usable pairs"), "%s", error.message);
+    cr_expect_not_null(strstr(error.message, "stay in one part"), "%s", error.message);
     const char three[] = "a\tb\nb\tc\nc\td\n";
     struct pairs *pairs = pairs_from_string(three, &pairs_options_file);
     cr_expect(pairs->num_train == 1 && pairs->num_validation == 1 && pairs->num_test == 1);
@@ -269,6 +270,7 @@ Test(pairs, needs_a_training_pair)
     options.num_train = 2;
     cr_expect_null(pairs_from_bytes(three, sizeof three - 1, &options, &error));
     cr_expect_not_null(strstr(error.message, "for 2 training, 1 validation and 1 test pairs"), "%s", error.message);
+    cr_expect_null(strstr(error.message, "stay in one part"), "%s", error.message);
 }
 
 Test(pairs, numbers_are_split_by_value)
