@@ -289,18 +289,31 @@ static int64_t count_classes(const struct pictures *p)
     return most + 1;
 }
 
+/* False after a sentence on stderr. */
+static bool fit(const struct options *o, const struct pictures *training, const struct pictures *test)
+{
+    const int64_t height = training->height, width = training->width, classes = count_classes(training);
+    if (height % o->patch != 0 || width % o->patch != 0)
+        fprintf(stderr, "classify: a --patch of %lld does not divide pictures of %lld x %lld\n", (long long)o->patch,
+                (long long)height, (long long)width);
+    else if (o->batch > training->count)
+        fprintf(stderr, "classify: a --batch-size of %lld; there are %lld training pictures\n", (long long)o->batch,
+                (long long)training->count);
+    else if (test->height != height || test->width != width)
+        fprintf(stderr, "classify: test pictures of %lld x %lld; %lld x %lld expected, as in training\n",
+                (long long)test->height, (long long)test->width, (long long)height, (long long)width);
+    else if (count_classes(test) > classes)
+        fprintf(stderr, "classify: a test label of %lld; at most %lld expected, as in training\n",
+                (long long)count_classes(test) - 1, (long long)classes - 1);
+    else
+        return true;
+    return false;
+}
+
 static int run(const struct options *o, const struct pictures *training, const struct pictures *test)
 {
-    int64_t classes = count_classes(training);
-    bool fits = training->height % o->patch == 0 && training->width % o->patch == 0 && o->batch <= training->count &&
-                test->height == training->height && test->width == training->width && count_classes(test) <= classes;
-    if (!fits) {
-        fprintf(stderr,
-                "classify: pictures of %lld x %lld need a patch that divides both, test pictures of the same size "
-                "and classes, and a batch of at most %lld\n",
-                (long long)training->height, (long long)training->width, (long long)training->count);
-        return EXIT_FAILURE;
-    }
+    if (!fit(o, training, test)) return EXIT_FAILURE;
+    const int64_t classes = count_classes(training);
     struct vision_transformer *model = model_new(o, training, classes);
     printf("%lld training and %lld test pictures, %lld classes; %lld parameters\n", (long long)training->count,
            (long long)test->count, (long long)classes, (long long)rapt_module_parameter_count(&model->module));

@@ -157,4 +157,19 @@ refuse 1 'taken: Is a directory' gpt --data taken
 refuse 1 'file is empty' gpt --data file
 refuse 1 "'nowhere'" gpt --weights nowhere
 refuse 1 'nowhere/train-images' classify --data nowhere
+# Pictures of 1 x 2, as IDX files have them.
+idx() { # file, header and data for printf
+    # shellcheck disable=SC2059 # escapes
+    printf "$2" >"digits/$1-ubyte"
+}
+mkdir digits
+idx train-images-idx3 '\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\2abcd'
+idx train-labels-idx1 '\0\0\10\1\0\0\0\2\0\1'
+cp digits/train-images-idx3-ubyte digits/t10k-images-idx3-ubyte
+idx t10k-labels-idx1 '\0\0\10\1\0\0\0\2\0\7'
+refuse 1 '^classify: a --patch of 2 does not divide pictures of 1 x 2$' classify --data digits --patch 2
+refuse 1 '^classify: a --batch-size of 3; there are 2 training pictures$' classify --data digits --patch 1 --batch-size 3
+refuse 1 '^classify: a test label of 7; at most 1 expected' classify --data digits --patch 1 --batch-size 2
+idx t10k-images-idx3 '\0\0\10\3\0\0\0\2\0\0\0\2\0\0\0\1abcd'
+refuse 1 '^classify: test pictures of 2 x 1; 1 x 2 expected' classify --data digits --patch 1 --batch-size 2
 exit $failed
