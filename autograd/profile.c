@@ -194,8 +194,8 @@ bool rapt_profile_start(const char *path)
     forget();
     profile.file = file;
     profile.runs = true;
+    profile.begin = rapt_profile_clock(); /* before any op of that number */
     atomic_fetch_add(&number, 1);
-    profile.begin = rapt_profile_clock();
     time_of_thread(profile.begin);
     atomic_store(&writes_file, path != NULL);
     rapt_set_observer(RAPT_PROFILES, true);

@@ -66,12 +66,14 @@ void rapt_profile_file_add(rapt_profile_file *file, const rapt_observation *o, c
     put_text(path, sizeof path, o->path ? o->path : "");
     put_text(in, sizeof in, shapes ? shapes->in : "");
     put_text(out, sizeof out, shapes ? shapes->out : "");
-    const int size = snprintf(
-        event, sizeof event,
-        "%s\n{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, "
-        "\"args\": {\"module\": \"%s\", \"in\": \"%s\", \"out\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f}}",
-        file->events++ ? "," : "", name, category, thread, (double)begin * 1e-3, (double)duration * 1e-3, path, in, out,
-        o->bytes, o->flops);
+    /* Microseconds, with a point in any locale. */
+    const int size =
+        snprintf(event, sizeof event,
+                 "%s\n{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": %d, "
+                 "\"ts\": %lld.%03lld, \"dur\": %lld.%03lld, \"args\": {\"module\": \"%s\", "
+                 "\"in\": \"%s\", \"out\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f}}",
+                 file->events++ ? "," : "", name, category, thread, (long long)begin / 1000, (long long)begin % 1000,
+                 (long long)duration / 1000, (long long)duration % 1000, path, in, out, o->bytes, o->flops);
     append(file, event, (size_t)size);
 }
 

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../temporary_file.h"
+#include "comma_locale.h"
+#include "temporary_file.h"
 
 /* Each event has its line, between that of the head and that of the end. */
 Test(profile_events, threads_at_once_are_told_apart)
@@ -115,6 +116,30 @@ Test(profile_events, names_of_any_text_are_quoted)
     remove(path);
     cr_expect_eq(found, 1);
     rapt_module_free(module);
+}
+
+/* In JSON, a point. */
+Test(profile_events, times_have_a_point_in_any_locale)
+{
+    RAPT_SCOPE;
+    char path[32], line[4096];
+    set_comma_locale();
+    write_temporary_file(path, "", 0);
+    cr_assert(rapt_profile_start(path), "%s", rapt_error());
+    rapt_exp(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+    FILE *file = fopen(path, "r");
+    int found = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        const char *times = strstr(line, "\"ts\": ");
+        long long begin[2], duration[2];
+        found += times && sscanf(times, "\"ts\": %lld.%3lld, \"dur\": %lld.%3lld, \"args\"", &begin[0], &begin[1],
+                                 &duration[0], &duration[1]) == 4;
+    }
+    cr_assert(file);
+    fclose(file);
+    remove(path);
+    cr_expect_eq(found, 1);
 }
 
 /* What is read and written; a view is neither. */

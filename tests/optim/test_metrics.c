@@ -2,7 +2,6 @@
 #include "expect.h"
 
 #include <dirent.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <rapt/metrics.h>
 
 #include "../../optim/metrics.h"
+#include "comma_locale.h"
 #include "temporary_file.h"
 
 static char path[32];
@@ -36,7 +36,7 @@ static rapt_metrics *opened(rapt_metrics_format format, bool append)
 
 Test(metrics, csv)
 {
-    setlocale(LC_ALL, "de_DE.UTF-8"); /* where there is one, its commas must not come in */
+    set_comma_locale();
     rapt_metrics *metrics = opened(RAPT_METRICS_CSV, false);
     cr_expect(rapt_metrics_write(metrics, 0, RAPT_METRIC_ROW({"loss", 0.5}, {"a,\"b\"", -1e-30}, {"c", 1. / 3})));
     cr_expect_str_eq(text_of_file(path), "step,loss,\"a,\"\"b\"\"\",c\n0,0.5,-1e-30,0.3333333333333333\n");

@@ -1,11 +1,11 @@
 /* Printing: the texts are numpy 1.24's, with what we add behind them. */
 #include "expect.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "comma_locale.h"
 #include "tensor/core.h"
 #include "text_stream.h"
 
@@ -279,8 +279,7 @@ Test(print, any_strides)
 
 Test(print, points_in_any_locale)
 {
-    const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "fr_FR.utf8"};
-    for (size_t i = 0; i < 4 && !setlocale(LC_ALL, commas[i]); i++) continue;
+    set_comma_locale();
     check(rapt_scalar(RAPT_FLOAT32, 1.5), NULL, "1.5\n");
 }
 
