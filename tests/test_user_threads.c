@@ -196,6 +196,45 @@ static void *fail_often(void *context)
     return NULL;
 }
 
+/* Frames of a build that is not optimised are larger, and so are the sanitizers'. */
+#if defined __OPTIMIZE__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ && !defined __clang__
+enum { least_stack = 128 << 10 };
+
+/* What needs most. */
+static void *use_stack(void *context)
+{
+    task *t = context;
+    RAPT_SCOPE;
+    rapt_attention *attention = rapt_additive_attention_new(16, 16, 32, 0);
+    rapt_attention_modify(attention, "cap", rapt_soft_cap_new(2));
+    rapt_module_cast(&attention->module, RAPT_FLOAT64);
+    rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(2, 140, 16)));
+    rapt_tensor *y = rapt_attention_forward(attention, x, x, x, RAPT_MASK(.causal = true));
+    t->fails += !rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false));
+    rapt_module_free(&attention->module);
+    t->fails += !rapt_save_npy(t->path, y) || !rapt_load_npy(t->path);
+    return NULL;
+}
+
+Test(user_threads, need_no_large_stack)
+{
+    char path[] = "/tmp/rapt-test-XXXXXX";
+    const int descriptor = mkstemp(path);
+    cr_assert_geq(descriptor, 0);
+    close(descriptor);
+    task t = {.path = path};
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, least_stack);
+    cr_assert_eq(pthread_create(&thread, &attributes, use_stack, &t), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+    cr_expect_eq(t.fails, 0);
+    unlink(path);
+}
+#endif
+
 Test(user_threads, errors_are_each_threads_own)
 {
     task tasks[threads];
