@@ -62,6 +62,17 @@ else
     echo 'check_install: this system has no ldconfig of glibc; its cache was not looked at'
 fi
 
+# By its variables in a folder with a space, before which pkg-config writes a backslash.
+install "$work/own folder"
+grep '^export ' "$work/said.txt" >"$work/exports.sh"
+(
+    # shellcheck disable=SC1091
+    . "$work/exports.sh"
+    eval "${CC:-cc} loop.c $(pkg-config --cflags --libs rapt)"
+    ./a.out | cmp - shared.txt
+) || fail "what ./run install says of a folder with a space does not hold: $(cat "$work/said.txt")"
+if grep "^$root/run: " "$work/said.txt"; then fail 'the shell complains of ./run install'; fi
+
 # With the static library, from a staged installation, which differs from a real one in its prefix alone.
 DESTDIR=$work/stage install "$work/prefix"
 if grep -q '^export ' "$work/said.txt"; then fail 'a staged installation speaks of variables'; fi
