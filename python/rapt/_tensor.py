@@ -291,6 +291,8 @@ def wrap(array):
     if dtype is None or interface.get("mask") is not None:
         raise Error(f"wrap: an array of numpy's type {code!r}; one of {', '.join(_CODES.values())} in this machine's "
                     "order of bytes expected (convert with astype)")
+    if not isinstance(interface.get("data"), tuple):
+        raise Error(f"wrap: {type(array).__name__} says no address of its elements; numpy.asarray makes an array of it")
     data, is_read_only = interface["data"]
     rank, shape = shape_of(interface["shape"])
     strides, size = interface.get("strides"), int(code[2:])

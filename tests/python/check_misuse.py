@@ -67,6 +67,19 @@ def other_objects_are_no_tensors_and_no_modules():
 
 
 @test
+def an_array_says_where_it_lies():
+    class Picture:  # as those of PIL, whose data are bytes
+        __array_interface__ = {"version": 3, "shape": (2, 2), "typestr": "|u1", "data": b"abcd"}
+
+    class Buffer:
+        __array_interface__ = {"version": 3, "shape": (2, 2), "typestr": "|u1"}
+
+    for make in (rapt.wrap, rapt.tensor):
+        fails("Picture says no address of its elements; numpy.asarray", make, Picture())
+        fails("Buffer says no address of its elements; numpy.asarray", make, Buffer())
+
+
+@test
 def what_is_made_on_the_way_lives_until_c_has_read_it():
     taken = []
     for i in range(20):  # what went too early would have the memory of another
