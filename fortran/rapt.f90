@@ -19,7 +19,8 @@ module rapt
         logical(c_bool) :: nesterov = .false.
     end type
 
-    ! A tensor in the memory of an array, which must be contiguous and a target, and outlive the tensor.
+    ! A tensor in the memory of an array, or of a section of one with steps above 0. It must be a target, and outlive
+    ! the tensor.
     interface rapt_array
         module procedure array_1, array_2, array_3, array_1_double, array_2_double, array_3_double
     end interface
@@ -254,54 +255,96 @@ module rapt
 
 contains
 
-    function wrap(dtype, shape, data) result(tensor)
-        integer(c_int), intent(in) :: dtype
-        integer, intent(in) :: shape(:)
-        type(c_ptr), intent(in) :: data
+    ! Strides are distances in memory: `next` has, for each axis, the place behind the first one along it.
+    function wrap(dtype, bytes, shape, first, next) result(tensor)
+        integer(c_int), intent(in) :: dtype, bytes
+        integer(c_int64_t), intent(in) :: shape(:)
+        type(c_ptr), intent(in) :: first, next(:)
         type(c_ptr) :: tensor
         integer(c_int64_t) :: strides(size(shape))
         integer :: axis
-        strides(1) = 1
-        do axis = 2, size(shape)
-            strides(axis) = strides(axis - 1) * max(shape(axis - 1), 1)
+        do axis = 1, size(shape)
+            strides(axis) = (transfer(next(axis), 0_c_int64_t) - transfer(first, 0_c_int64_t)) / bytes
         end do
-        tensor = rapt_wrap(dtype, size(shape), int(shape, c_int64_t), strides, data, c_null_funptr, c_null_ptr)
+        tensor = rapt_wrap(dtype, size(shape), shape, strides, first, c_null_funptr, c_null_ptr)
     end function
 
     function array_1(numbers) result(tensor)
-        real(c_float), intent(in), contiguous, target :: numbers(:)
+        real(c_float), intent(in), target :: numbers(:)
         type(c_ptr) :: tensor
-        tensor = wrap(rapt_float32, shape(numbers), c_loc(numbers))
+        integer :: n(1)
+        n = min(2, shape(numbers))
+        if (minval(n) == 0) then
+            tensor = rapt_zeros(rapt_float32, 1, shape(numbers, c_int64_t))
+        else
+            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(1)), &
+                [c_loc(numbers(n(1)))])
+        end if
     end function
 
     function array_2(numbers) result(tensor)
-        real(c_float), intent(in), contiguous, target :: numbers(:, :)
+        real(c_float), intent(in), target :: numbers(:, :)
         type(c_ptr) :: tensor
-        tensor = wrap(rapt_float32, shape(numbers), c_loc(numbers))
+        integer :: n(2)
+        n = min(2, shape(numbers))
+        if (minval(n) == 0) then
+            tensor = rapt_zeros(rapt_float32, 2, shape(numbers, c_int64_t))
+        else
+            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(1, 1)), &
+                [c_loc(numbers(n(1), 1)), c_loc(numbers(1, n(2)))])
+        end if
     end function
 
     function array_3(numbers) result(tensor)
-        real(c_float), intent(in), contiguous, target :: numbers(:, :, :)
+        real(c_float), intent(in), target :: numbers(:, :, :)
         type(c_ptr) :: tensor
-        tensor = wrap(rapt_float32, shape(numbers), c_loc(numbers))
+        integer :: n(3)
+        n = min(2, shape(numbers))
+        if (minval(n) == 0) then
+            tensor = rapt_zeros(rapt_float32, 3, shape(numbers, c_int64_t))
+        else
+            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(1, 1, 1)), &
+                [c_loc(numbers(n(1), 1, 1)), c_loc(numbers(1, n(2), 1)), c_loc(numbers(1, 1, n(3)))])
+        end if
     end function
 
     function array_1_double(numbers) result(tensor)
-        real(c_double), intent(in), contiguous, target :: numbers(:)
+        real(c_double), intent(in), target :: numbers(:)
         type(c_ptr) :: tensor
-        tensor = wrap(rapt_float64, shape(numbers), c_loc(numbers))
+        integer :: n(1)
+        n = min(2, shape(numbers))
+        if (minval(n) == 0) then
+            tensor = rapt_zeros(rapt_float64, 1, shape(numbers, c_int64_t))
+        else
+            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(1)), &
+                [c_loc(numbers(n(1)))])
+        end if
     end function
 
     function array_2_double(numbers) result(tensor)
-        real(c_double), intent(in), contiguous, target :: numbers(:, :)
+        real(c_double), intent(in), target :: numbers(:, :)
         type(c_ptr) :: tensor
-        tensor = wrap(rapt_float64, shape(numbers), c_loc(numbers))
+        integer :: n(2)
+        n = min(2, shape(numbers))
+        if (minval(n) == 0) then
+            tensor = rapt_zeros(rapt_float64, 2, shape(numbers, c_int64_t))
+        else
+            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(1, 1)), &
+                [c_loc(numbers(n(1), 1)), c_loc(numbers(1, n(2)))])
+        end if
     end function
 
     function array_3_double(numbers) result(tensor)
-        real(c_double), intent(in), contiguous, target :: numbers(:, :, :)
+        real(c_double), intent(in), target :: numbers(:, :, :)
         type(c_ptr) :: tensor
-        tensor = wrap(rapt_float64, shape(numbers), c_loc(numbers))
+        integer :: n(3)
+        n = min(2, shape(numbers))
+        if (minval(n) == 0) then
+            tensor = rapt_zeros(rapt_float64, 3, shape(numbers, c_int64_t))
+        else
+            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(1, 1, 1)), &
+                [c_loc(numbers(n(1), 1, 1)), c_loc(numbers(1, n(2), 1)), c_loc(numbers(1, 1, n(3)))])
+        end if
     end function
 
     ! What went wrong first, "" when nothing did.

@@ -4,6 +4,7 @@ program xor
     implicit none
     real(c_float), target :: inputs(4, 2) = reshape([0., 0., 1., 1., 0., 1., 0., 1.], [4, 2])
     real(c_float), target :: targets(4, 1) = reshape([0., 1., 1., 0.], [4, 1])
+    real(c_double), target :: table(3, 4) = 0
     type(c_ptr) :: x, y, target_, loss, model, adam
     integer(c_int64_t) :: scope, i
     integer :: step
@@ -35,6 +36,21 @@ program xor
     y = rapt_matmul(x, x)
     message = rapt_error()
     if (c_associated(y) .or. index(message, 'matmul') /= 1) stop 1
+    call rapt_clear_error()
+
+    ! A section of an array is a tensor where it lies, and one that is turned round is refused.
+    x = rapt_array(table(::2, 2:3))
+    y = rapt_array(table(2, :))
+    table(3, 3) = 7
+    table(2, 4) = 8
+    if (nint(rapt_at(x, [1_c_int64_t, 1_c_int64_t])) /= 7) stop 2
+    if (nint(rapt_at(y, [3_c_int64_t])) /= 8) stop 2
+    y = rapt_array(table(3:2, :))
+    message = rapt_error()
+    if (rapt_size(y, 1) /= 4 .or. len(message) > 0) stop 3
+    y = rapt_array(table(3:1:-1, 1))
+    message = rapt_error()
+    if (c_associated(y) .or. index(message, 'stride -1') == 0) stop 4
 
 contains
 
