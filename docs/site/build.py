@@ -116,6 +116,10 @@ def main(out, names=None):
     if os.path.isdir(out) and os.listdir(out) and not os.path.isfile(f"{out}/{MARK}"):
         sys.exit(f"build.py: {out} holds something else than a site: name a new folder")
     shutil.rmtree(out, ignore_errors=True)
+    try:
+        os.makedirs(out, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"build.py: there can be no folder {out}: {error.strerror}")
     pages = Pages()
     reference.read(pages)
     guides.make(pages)

@@ -8,6 +8,12 @@ if ! "$python" -c 'import markdown, pygments' 2>/dev/null; then
     echo "skipped: $python has no Python-Markdown or no Pygments (python3-markdown, python3-pygments)"
     exit 77
 fi
+touch "$folder.file"
+"$python" "$root/docs/site/build.py" "$folder.file" 2>"$folder.said" && exit 1
+if [ "$(wc -l <"$folder.said")" -ne 1 ] || ! grep -q 'there can be no folder' "$folder.said"; then
+    echo "check_site: a file where the folder is to be: $(cat "$folder.said")"
+    exit 1
+fi
 set --
 if [ -n "$library" ]; then
     nm -D --defined-only "$library" | awk '$3 ~ /^rapt_/ { print $3 }' >"$folder.names"
