@@ -9,7 +9,8 @@ RAPT_BEGIN_DECLS
 /* One application of an op, handed to its two functions. */
 typedef struct rapt_call rapt_call;
 
-/* What all calls of one op share: a constant of the program, which must outlive every graph with such a call. */
+/* What all calls of one op share: a constant of the program, which must outlive every graph with such a call. Its
+ * functions return: what they throw in C++ they catch, and give NULL or false, for the reason rapt_on_error has. */
 typedef struct rapt_op {
     const char *name;
 

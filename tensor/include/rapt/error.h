@@ -37,7 +37,8 @@ RAPT_API const char *rapt_error_get_op(void);
 /* Forgets the error of this thread, so that the next one is the first. */
 RAPT_API void rapt_clear_error(void);
 
-/* What is called with each first error: its code, and the message that rapt_error gives. */
+/* What is called with each first error: its code, and the message that rapt_error gives. It returns or ends the
+ * program: a longjmp or an exception of C++ would leave the call as it is, with its scopes open and recording off. */
 typedef void rapt_error_handler(rapt_error_code code, const char *message);
 
 /* Calls the handler at each first error of any thread, before the failing function returns; NULL calls none. Returns
