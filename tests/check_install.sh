@@ -146,6 +146,12 @@ END
     { meson setup "$work/tree" tree --force-fallback-for=rapt -Drapt:levels=baseline -Drapt:openblas=disabled \
         -Drapt:openmp=disabled && meson compile -C "$work/tree"; } >"$work/log.txt" 2>&1 ||
         { cat "$work/log.txt" && fail 'rapt does not build as a subproject of meson'; }
+    for flag in -ffast-math -Ofast -ffinite-math-only; do
+        if ${CC:-cc} $flag -fsyntax-only -D_GNU_SOURCE -I"$root/tensor/include" "$root/tensor/runtime.c" 2>"$work/log.txt"; then
+            fail "rapt is built with $flag"
+        fi
+        grep -q 'error.*-ffast-math' "$work/log.txt" || { cat "$work/log.txt" && fail "nothing is said of $flag"; }
+    done
     "$work/tree/loop" >tree.txt
     grep -q '^step 1000   loss 0.000' tree.txt || fail "the program with a subproject does not learn: $(cat tree.txt)"
     strip -o small.so "$work/tree/subprojects/rapt/librapt.so"
@@ -157,11 +163,17 @@ END
         mkdir fetch
         cp loop.c fetch/
         readme_block cmake >fetch/CMakeLists.txt
-        { cmake -S fetch -B "$work/fetch" -DBUILD_SHARED_LIBS=ON -DRAPT_LEVELS=baseline &&
+        # In a project whose own flags would mix the library's files and forget NaN.
+        printf '%s\n' '#include <rapt.h>' 'int main(void)' '{' \
+            'rapt_print(rapt_log(rapt_full(RAPT_FLOAT32, RAPT_SHAPE(40), -1)));' '}' >fetch/nan.c
+        printf 'add_executable(nan nan.c)\ntarget_link_libraries(nan rapt::rapt)\n' >>fetch/CMakeLists.txt
+        { cmake -S fetch -B "$work/fetch" -DBUILD_SHARED_LIBS=ON -DRAPT_LEVELS=baseline -DCMAKE_UNITY_BUILD=ON \
+            -DCMAKE_C_FLAGS='-ffast-math -ffinite-math-only' &&
             cmake --build "$work/fetch" -j "$(nproc)"; } >"$work/log.txt" 2>&1 ||
             { cat "$work/log.txt" && fail 'CMake does not fetch and build'; }
         "$work/fetch/loop" >fetch.txt
         grep -q '^step 1000   loss 0.000' fetch.txt || fail "the program that CMake fetched does not learn: $(cat fetch.txt)"
+        [ "$("$work/fetch/nan" | grep -o nan | wc -l)" -eq 40 ] || fail "fetched with -ffast-math, log(-1) is $("$work/fetch/nan")"
         exports "$work/fetch/_deps/rapt-build/librapt.so" >fetched.txt
         exports "$build/librapt.so" | cmp - fetched.txt || fail "CMake's library exports other functions than meson's"
         echo 'check_install: built and ran by FetchContent'
