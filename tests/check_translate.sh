@@ -86,6 +86,15 @@ printf '\002\000\000\000\000\000\000\000{}' >"$folder/out/checkpoint.safetensors
 # shellcheck disable=SC2086
 expect 1 "checkpoint.safetensors' is of another run\$" $small --resume
 
+# Without test pairs the validation pairs are scored, and without these, too, nothing is.
+# shellcheck disable=SC2086
+expect 0 '^this data has no test pairs; the validation pairs stand in for them$' $small --epochs 1 --test 0
+# shellcheck disable=SC2086
+expect 0 '^this data has neither test nor validation pairs: nothing is scored$' $small --epochs 1 --test 0 --validation 0
+if grep -q 'stand in\|BLEU\|exact match\|translations of' "$folder/said"; then
+    echo 'FAILED: a score of no pairs:' && cat "$folder/said" && failed=1
+fi
+
 # Where the loss does not count padding, no model reads any: more of it changes nothing. It does as the book has it.
 losses() {
     # shellcheck disable=SC2086

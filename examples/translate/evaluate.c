@@ -1,7 +1,6 @@
 /* Measuring a trained translator, and showing what it does. */
 #include "evaluate.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,15 +81,20 @@ bool evaluate(struct run *run)
     const struct pairs *pairs = run->pairs;
     struct score score = {0};
     bool has_test = pairs->num_test > 0;
+    const int64_t count = has_test ? pairs->num_test : pairs->num_validation;
     int64_t first = pairs->num_train + (has_test ? pairs->num_validation : 0);
     rapt_module_train(&run->model->module, false);
     if (run->options->is_book && !score_book_sentences(run)) return false;
-    printf("translations of %s sentences:\n", has_test ? "test" : "validation");
-    if (!score_pairs(run, first, has_test ? pairs->num_test : pairs->num_validation, &score)) return false;
+    if (count > 0) printf("translations of %s sentences:\n", has_test ? "test" : "validation");
+    if (!score_pairs(run, first, count, &score)) return false;
     const bool drawn = draw_attention(run) && draw_losses(run);
     if (!picture_has_files) printf("this build draws no files: it has no cairo\n");
+    if (count == 0) {
+        printf("this data has neither test nor validation pairs: nothing is scored\n");
+        return drawn;
+    }
     if (!has_test) printf("this data has no test pairs; the validation pairs stand in for them\n");
     printf("corpus BLEU-4: %.4f\n", corpus_bleu_score(&score.bleu));
-    printf("test exact match: %.2f %%\n", score.count ? 100.0 * (double)score.exact / (double)score.count : NAN);
+    printf("test exact match: %.2f %%\n", 100.0 * (double)score.exact / (double)score.count);
     return drawn;
 }
