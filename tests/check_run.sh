@@ -51,6 +51,8 @@ refuse '-j needs a number' build -j
 refuse '-j needs a number' build -j many
 refuse '-j needs a number' build -j 0
 refuse '-j needs a number' test -j -1 error
+refuse 'no test is called so: eror;' test eror
+refuse 'no test is called so: --suite nothing;' test --suite nothing
 expect_catalogue success '^| op relu |' relu gru
 expect_catalogue success '^| layer gru |' relu gru
 expect_catalogue failure "no op or layer 'relo'; near it: relu" relo
