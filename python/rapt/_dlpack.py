@@ -1,7 +1,7 @@
 """DLPack's capsules: a pointer to a struct, and a name that says whether it was taken."""
 import ctypes
 
-from ._library import C, Error
+from ._library import C, Error, keep_for_ever
 from ._tensor import call
 
 _VERSIONED, _PLAIN = b"dltensor_versioned", b"dltensor"
@@ -20,14 +20,15 @@ _valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("
 _pointer_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 
 
+@keep_for_ever
 @_destructor_type
-def _destroy(capsule):
+def _destroy(capsule, places=tuple(_DELETER.items()), valid=_valid_at, pointer=_pointer_at,
+             address=ctypes.c_void_p.from_address, function=ctypes.CFUNCTYPE(None, ctypes.c_void_p)):
     """A capsule that nobody took gives its struct back."""
-    for name, place in _DELETER.items():
-        if _valid_at(capsule, name):
-            struct = _pointer_at(capsule, name)
-            deleter = ctypes.c_void_p.from_address(struct + place).value
-            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter)(struct)
+    for name, place in places:
+        if valid(capsule, name):
+            struct = pointer(capsule, name)
+            function(address(struct + place).value)(struct)
 
 
 def give(tensor, max_version):

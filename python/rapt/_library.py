@@ -55,6 +55,14 @@ def whole(c_type, value):
     return number
 
 
+def keep_for_ever(thing):
+    """For what C may call until the process ends, when Python has taken its modules apart. Such a function finds what
+    it needs in its own defaults."""
+    if hasattr(ctypes, "pythonapi"):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    return thing
+
+
 class _Whole:
     """A parameter that takes such a number."""
 

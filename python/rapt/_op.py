@@ -1,7 +1,7 @@
 """Ops of one's own, in Python: one function that computes and one that differentiates."""
 import ctypes
 
-from ._library import C, Error, check, raised, shape_of
+from ._library import C, Error, check, keep_for_ever, raised, shape_of
 from ._tensor import Tensor, _handles_of, borrowed, call, handle_of
 
 _FORWARD = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
@@ -56,13 +56,12 @@ class Op:
     """square = rapt.Op("square", forward, vjp); square(x) runs forward(call, x) and records it. In backward
     vjp(call, gradient) returns the gradients of the inputs, one or a tuple of them, None where there is none. Written
     with rapt's ops it can be differentiated itself. Graphs point to an op: it lives as long as the program."""
-    _all = []
 
     def __init__(self, name, forward, vjp=None):
         self.name, self._forward, self._vjp = name, forward, vjp
         self._struct = _Struct(name=name.encode(), forward=_FORWARD(self._run_forward),
                                vjp=_VJP(self._run_vjp) if vjp else _VJP())
-        Op._all.append(self)
+        keep_for_ever(self)
 
     def _fail(self, exception):
         raised.exception = exception

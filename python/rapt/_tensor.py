@@ -5,7 +5,7 @@ import itertools
 import math
 import sys
 
-from ._library import C, DTYPE_FIRST, OPS, DType, Error, Owner, axes_of, check, entries, shape_of
+from ._library import C, DTYPE_FIRST, OPS, DType, Error, Owner, axes_of, check, entries, keep_for_ever, shape_of
 
 _CODES = {DType.float32: "f4", DType.float64: "f8", DType.int64: "i8", DType.int32: "i4", DType.uint8: "u1",
           DType.bool: "b1"}
@@ -271,10 +271,10 @@ def handle_of(value):
     return value._handle
 
 
-_held = {}
-_owners = itertools.count(1)
+_held, _owners = {}, itertools.count(1)
 
 
+@keep_for_ever
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _let_go(owner, held=_held):
     held.pop(owner, None)

@@ -4,9 +4,11 @@ import copy
 import os
 import pathlib
 import pickle
+import subprocess
+import sys
 import tempfile
 
-from harness import fails, passed, rapt, test
+from harness import fails, passed, rapt, root, test
 
 
 @test
@@ -64,6 +66,26 @@ def other_objects_are_no_tensors_and_no_modules():
     fails("a rapt.Tensor expected, not Linear", x.add_in_place, layer, kind=TypeError)
     fails("a rapt.Tensor expected, not list", rapt.Op("saves", lambda call, y: call.save([y])), x, kind=TypeError)
     fails("causal is 'yes', which is a text", rapt.DotProductAttention(), x, x, x, causal="yes", kind=TypeError)
+
+
+@test
+def what_c_holds_outlives_pythons_modules():
+    at_the_end = ["sys.kept = rapt.ones((2,)).__dlpack__(max_version=(1, 0))", "sys.kept = wrapped().__dlpack__()",
+                  "sys.kept = rapt.Op('twice', lambda call, x: 2 * x)(rapt.ones((2,)).require_gradient())",
+                  "sys.kept = lambda: sys.kept.capsule; sys.kept.capsule = wrapped().__dlpack__()"]
+    numbers = "(ctypes.c_float * 2).from_buffer(array.array('f', [1, 2]))"
+    start = f"""import array, ctypes, sys; sys.path.insert(0, {os.path.join(root, 'python')!r}); import rapt
+class Array:
+    def __init__(self):
+        self.numbers = {numbers}
+        self.__array_interface__ = {{"version": 3, "shape": (2,), "typestr": rapt._tensor._ORDER + "f4",
+                                    "data": (ctypes.addressof(self.numbers), False)}}
+def wrapped():
+    return rapt.wrap(Array())
+"""
+    for line in at_the_end:
+        ended = subprocess.run([sys.executable, "-c", start + line], stderr=subprocess.PIPE)
+        assert ended.returncode == 0 and not ended.stderr, (line, ended)
 
 
 @test
