@@ -163,12 +163,12 @@ END
         mkdir fetch
         cp loop.c fetch/
         readme_block cmake >fetch/CMakeLists.txt
-        # In a project whose own flags would mix the library's files and forget NaN.
+        # In a project whose own flags would mix the library's files, forget NaN, and refuse extensions of gcc.
         printf '%s\n' '#include <rapt.h>' 'int main(void)' '{' \
             'rapt_print(rapt_log(rapt_full(RAPT_FLOAT32, RAPT_SHAPE(40), -1)));' '}' >fetch/nan.c
         printf 'add_executable(nan nan.c)\ntarget_link_libraries(nan rapt::rapt)\n' >>fetch/CMakeLists.txt
         { cmake -S fetch -B "$work/fetch" -DBUILD_SHARED_LIBS=ON -DRAPT_LEVELS=baseline -DCMAKE_UNITY_BUILD=ON \
-            -DCMAKE_C_FLAGS='-ffast-math -ffinite-math-only' &&
+            -DCMAKE_C_FLAGS='-ffast-math -ffinite-math-only -Wall -Wextra -Wpedantic -Werror' &&
             cmake --build "$work/fetch" -j "$(nproc)"; } >"$work/log.txt" 2>&1 ||
             { cat "$work/log.txt" && fail 'CMake does not fetch and build'; }
         "$work/fetch/loop" >fetch.txt
