@@ -73,9 +73,11 @@ void rapt_number_see(rapt_number_format *format, const void *element)
 void rapt_number_choose(rapt_number_format *format)
 {
     if (format->largest == 0) return;
-    const double ratio = format->dtype == RAPT_FLOAT32 ? (double)((float)format->largest / (float)format->smallest)
-                                                       : format->largest / format->smallest;
-    format->scientific = format->largest >= 1e8 || format->smallest < 1e-4 || ratio > 1000;
+    const bool is_float32 = format->dtype == RAPT_FLOAT32;
+    const double least = is_float32 ? (double)1e-4f : 1e-4;
+    const double ratio =
+        is_float32 ? (double)((float)format->largest / (float)format->smallest) : format->largest / format->smallest;
+    format->scientific = format->largest >= 1e8 || format->smallest < least || ratio > 1000;
 }
 
 void rapt_number_fit(rapt_number_format *format, const void *element)

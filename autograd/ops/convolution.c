@@ -66,7 +66,8 @@ static bool read(convolution *c, const char *op, int axes, const rapt_convolutio
     c->depth = c->in * w->size[0] * w->size[1];
     c->pixels = w->in[0] * w->in[1];
     c->results = rapt_windows_count(w);
-    c->is_dense = w->size[0] * w->size[1] * w->stride[0] * w->stride[1] == 1 && w->padding[0] + w->padding[1] == 0;
+    c->is_dense = w->size[0] == 1 && w->size[1] == 1 && w->stride[0] == 1 && w->stride[1] == 1 &&
+                  w->padding[0] + w->padding[1] == 0;
     c->block = c->is_dense ? c->results : block_of(c);
     return true;
 }

@@ -126,3 +126,17 @@ Test(convolution, of_any_stride)
     }
     expect_no_error();
 }
+
+/* The second window begins at x's fourth number. */
+Test(convolution, of_any_padding)
+{
+    RAPT_SCOPE;
+    const rapt_convolution far = {.padding = {(INT64_C(1) << 62) - 3}, .stride = {INT64_C(1) << 62}};
+    rapt_tensor *x = rapt_require_gradient(rapt_arange(RAPT_FLOAT64, 1, 6, 1)),
+                *weight = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 1, 2));
+    rapt_tensor *y = rapt_conv1d(rapt_reshape(x, RAPT_SHAPE(1, 1, 5)), weight, NULL, &far);
+    expect_values("convolution", y, 2, (double[]){0, 9}, 0);
+    cr_expect(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)));
+    expect_values("gradient", rapt_gradient(x), 5, (double[]){0, 0, 0, 1, 1}, 0);
+    expect_no_error();
+}

@@ -60,6 +60,8 @@ static const sample samples[] = {
      "[0.0001 0.01  ]\n"},
     {RAPT_FLOAT64, 1, {2}, (double[]){0.0001, 0.05}, {0},
      "[0.0001 0.05  ] float64\n"},
+    {RAPT_FLOAT32, 1, {2}, (double[]){0.0001, 0.05}, {0},
+     "[0.0001 0.05  ]\n"},
     {RAPT_FLOAT64, 1, {2}, (double[]){9e-05, 0.05}, {0},
      "[9.e-05 5.e-02] float64\n"},
     {RAPT_FLOAT32, 1, {2}, (double[]){0.00025, 0.5}, {0},

@@ -19,7 +19,7 @@ int64_t rapt_grain(int64_t cost);
 
 static inline int64_t rapt_divide_up(int64_t a, int64_t b)
 {
-    return (a + b - 1) / b;
+    return a / b + (a % b > 0);
 }
 
 static inline int64_t rapt_smaller_of(int64_t a, int64_t b)
