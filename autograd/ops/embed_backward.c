@@ -78,6 +78,6 @@ bool rapt_give_embedded(rapt_call *call, rapt_tensor *indices, rapt_tensor *g)
     int rank;
     const int64_t *shape = rapt_call_input_shape(call, 0, &rank);
     rapt_tensor *sum = rapt_call_gradient_so_far(call, 0);
-    if (sum && indices && g) return add(sum, g, indices, true);
+    if (sum && indices) return add(sum, g, indices, true);
     return rapt_call_give(call, 0, RAPT_APPLY(&embed_backward, shape, g, indices));
 }
