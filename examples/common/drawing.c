@@ -23,13 +23,22 @@ static bool ends_in(const char *path, const char *suffix)
     return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
 }
 
+/* The number of fonts that the system has, -1 without memory. */
+static int find_fonts(FcConfig *config)
+{
+    if (!FcConfigBuildFonts(config)) return -1;
+    const FcFontSet *fonts = FcConfigGetFonts(config, FcSetSystem);
+    return fonts ? fonts->nfont : 0;
+}
+
 /* What fontconfig does by itself when it is first asked, which loops where its files cannot be read for want of
- * memory. */
+ * memory, and says nothing of folders that it leaves out for want of it: another try finds other fonts then. */
 static bool load_fonts(void)
 {
     FcConfig *config = FcConfigCreate();
-    return config && FcConfigParseAndLoad(config, NULL, FcTrue) && FcConfigBuildFonts(config) &&
-           FcConfigSetCurrent(config);
+    if (!config || !FcConfigParseAndLoad(config, NULL, FcTrue)) return false;
+    const int fonts = find_fonts(config);
+    return fonts >= 0 && find_fonts(config) == fonts && FcConfigSetCurrent(config);
 }
 
 static void set_up(cairo_t *cairo)
