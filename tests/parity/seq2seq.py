@@ -35,7 +35,7 @@ class Decoder(nn.Module):
             output, state = self.rnn(step.unsqueeze(0), state)
             outputs.append(self.dense(output.squeeze(0)))
             kept.append(weights)
-        return {"y": torch.stack(outputs, 1), "state": state, "weights": torch.cat(kept, 1).detach()}
+        return {"y": torch.stack(outputs, 1), "state": state, "weights": torch.cat(kept, 1)}
 
 
 def translate(module, source, target, valid_lengths):
