@@ -68,7 +68,7 @@ static bool randomize(const char *name, rapt_tensor *tensor, void *context)
 
 static bool give_weights(parity *p)
 {
-    if (p->own_weights) return rapt_module_visit(p->module, RAPT_PARAMETERS, randomize, NULL);
+    if (p->weights) return rapt_module_visit(p->module, RAPT_PARAMETERS, randomize, NULL);
     char prefix[name_size];
     snprintf(prefix, sizeof prefix, "%s/weights/", p->name);
     visit_names(p, "", "weights", check_weight, p);
@@ -78,7 +78,9 @@ static bool give_weights(parity *p)
 void *parity_module(parity *p, void *module)
 {
     p->module = module;
-    return module && give_weights(p) && rapt_module_cast(module, p->dtype) ? module : NULL;
+    if (!module || !give_weights(p) || !rapt_module_cast(module, p->dtype)) return NULL;
+    const bool is_saved = p->weights && rapt_module_parameter_count(module) > 0;
+    return !is_saved || rapt_module_save(module, p->weights) ? module : NULL;
 }
 
 void parity_output(parity *p, const char *name, rapt_tensor *output)

@@ -15,7 +15,7 @@ typedef struct parity {
     const rapt_archive *fixture;
     const char *name;
     rapt_dtype dtype;
-    bool own_weights;    /* the module gets new random weights, not the fixture's */
+    const char *weights; /* the module gets new random weights, not the fixture's, and is saved there before it runs */
     int option;          /* of the case */
     rapt_module *module; /* the module of the case, or NULL; freed by parity_end */
     int input_count, output_count;

@@ -20,17 +20,13 @@ static bool write_case(const char *directory, const char *name, const rapt_archi
                        rapt_dtype dtype)
 {
     RAPT_SCOPE;
-    char path[1024];
-    parity run = {.fixture = fixture, .dtype = dtype, .own_weights = true};
+    char weights[1024], path[1024];
+    snprintf(weights, sizeof weights, "%s/%s.%s.%s.weights.safetensors", directory, name, of->name,
+             rapt_dtype_name(dtype));
+    snprintf(path, sizeof path, "%s/%s.%s.%s.outputs.safetensors", directory, name, of->name, rapt_dtype_name(dtype));
+    parity run = {.fixture = fixture, .dtype = dtype, .weights = weights};
     bool good = parity_run(&run, of);
-    if (good && run.module && rapt_module_parameter_count(run.module) > 0) {
-        snprintf(path, sizeof path, "%s/%s.%s.%s.weights.safetensors", directory, name, of->name,
-                 rapt_dtype_name(dtype));
-        good = rapt_module_save(run.module, path);
-        snprintf(path, sizeof path, "%s/%s.%s.%s.outputs.safetensors", directory, name, of->name,
-                 rapt_dtype_name(dtype));
-        good = good && save_outputs(&run, path);
-    }
+    if (good && run.module && rapt_module_parameter_count(run.module) > 0) good = save_outputs(&run, path);
     parity_end(&run);
     return good;
 }
