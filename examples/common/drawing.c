@@ -17,28 +17,40 @@ const bool picture_has_files = true;
 
 enum { MARGIN = 6, PNG_SCALE = 2, MAX_SIDE = 8000, SECONDS_OF_A_PICTURE = 60 };
 
+static const char FONT[] = "DejaVu Sans";
+
 static bool ends_in(const char *path, const char *suffix)
 {
     size_t length = strlen(path), suffix_length = strlen(suffix);
     return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
 }
 
-/* The number of fonts that the system has, -1 without memory. */
-static int find_fonts(FcConfig *config)
-{
-    if (!FcConfigBuildFonts(config)) return -1;
-    const FcFontSet *fonts = FcConfigGetFonts(config, FcSetSystem);
-    return fonts ? fonts->nfont : 0;
-}
-
 /* What fontconfig does by itself when it is first asked, which loops where its files cannot be read for want of
- * memory, and says nothing of folders that it leaves out for want of it: another try finds other fonts then. */
-static bool load_fonts(void)
+ * memory. */
+static FcConfig *load_fonts_once(void)
 {
     FcConfig *config = FcConfigCreate();
-    if (!config || !FcConfigParseAndLoad(config, NULL, FcTrue)) return false;
-    const int fonts = find_fonts(config);
-    return fonts >= 0 && find_fonts(config) == fonts && FcConfigSetCurrent(config);
+    return config && FcConfigParseAndLoad(config, NULL, FcTrue) && FcConfigBuildFonts(config) ? config : NULL;
+}
+
+/* What the font of all texts is there; NULL where the system has none at all. */
+static FcPattern *find_font(FcConfig *config)
+{
+    FcResult result;
+    FcPattern *wanted = FcNameParse((const FcChar8 *)FONT);
+    if (!wanted || !FcConfigSubstitute(config, wanted, FcMatchPattern)) return NULL;
+    FcDefaultSubstitute(wanted);
+    return FcFontMatch(config, wanted, &result);
+}
+
+/* Twice, because fontconfig goes on without the folders and rules for which it has no memory: it finds another font
+ * then. */
+static bool load_fonts(void)
+{
+    FcConfig *first = load_fonts_once(), *second = first ? load_fonts_once() : NULL;
+    if (!second) return false;
+    const FcPattern *found = find_font(first), *again = find_font(second);
+    return (found && again ? FcPatternEqual(found, again) : found == again) && FcConfigSetCurrent(second);
 }
 
 static void set_up(cairo_t *cairo)
@@ -49,7 +61,7 @@ static void set_up(cairo_t *cairo)
     cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
     cairo_set_font_options(cairo, options);
     cairo_font_options_destroy(options);
-    cairo_select_font_face(cairo, "DejaVu Sans", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+    cairo_select_font_face(cairo, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
     drawing_font(cairo, LABEL_SIZE);
     cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
 }

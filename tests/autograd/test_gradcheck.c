@@ -135,6 +135,23 @@ Test(gradcheck, tolerances_and_steps_are_the_callers)
     cr_expect_not(rapt_gradcheck("exp", call_exp, 1, &x, &(rapt_gradcheck_options){.step = 0.5}).passed);
 }
 
+static rapt_tensor *call_large(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return rapt_mul_scalar(call_exp(inputs, NULL), 1e9);
+}
+
+/* What rounding makes of its gradient's derivative is more than 1e-9, and little beside it. */
+Test(gradcheck, large_gradients_may_be_off_by_more)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(RAPT_FLOAT64, -1, 3, 0.01);
+    rapt_gradcheck_options options = {.random_projection = true};
+    rapt_gradcheck_result result = rapt_gradcheck("large", call_large, 1, &x, &options);
+    cr_expect(result.passed, "%s", result.message);
+    expect_no_error();
+}
+
 Test(gradcheck, a_gradient_that_is_no_number_fails)
 {
     RAPT_SCOPE;
@@ -163,6 +180,7 @@ Test(gradcheck, a_wrong_second_derivative_is_found)
         rapt_gradcheck_result result = rapt_gradcheck("flat_cube", call_flat_cube, 1, &x, &options);
         cr_expect_not(result.passed);
         cr_expect(strstr(result.message, "second order"), "%s", result.message);
+        cr_expect(strstr(result.message, project ? "a random projection" : "] / d input 0["), "%s", result.message);
         if (!project)
             cr_expect(result.input == 0 && result.analytic == 0 && fabs(result.numeric) > 0.1, "%s", result.message);
     }
@@ -199,7 +217,8 @@ Test(gradcheck, what_cannot_be_checked_is_refused)
     expect_refusal(rapt_gradcheck("f", call_right_cube, 1, &result, NULL), RAPT_ERROR_GRAPH, "a leaf expected");
     expect_refusal(rapt_gradcheck("f", call_right_cube, 1, &repeated, NULL), RAPT_ERROR_SHAPE, "repeats elements");
     expect_refusal(rapt_gradcheck("f", call_right_cube, 1, &none, NULL), RAPT_ERROR_NULL, "input 0 is NULL");
-    expect_refusal(rapt_gradcheck("f", NULL, 1, &x, NULL), RAPT_ERROR_NULL, "NULL");
+    expect_refusal(rapt_gradcheck("f", NULL, 1, &x, NULL), RAPT_ERROR_NULL, "function or inputs is NULL");
+    expect_refusal(rapt_gradcheck("f", call_right_cube, 1, NULL, NULL), RAPT_ERROR_NULL, "function or inputs is NULL");
     expect_refusal(rapt_gradcheck("f", call_right_cube, -1, &x, NULL), RAPT_ERROR_VALUE, "f: -1 inputs");
     const rapt_gradcheck_options bad[] = {{.step = (double)NAN},
                                           {.step = -1e-4},

@@ -1,5 +1,6 @@
 """The rest of the op table (folds, order, products by name, copies, draws, sparse weights, packing): how each is drawn,
 and what it is in PyTorch."""
+import itertools
 import math
 
 import torch
@@ -60,11 +61,18 @@ def norm(p):
     p.step("norm", [x], function, jumps=math.isinf(order), axes=axes, keep=keep, real=order)
 
 
+def running_product(x, axis):
+    """PyTorch's gradients divide by the factors, and lose the digits that a small one costs."""
+    if not x.is_floating_point() or x.shape[axis] == 0:
+        return torch.cumprod(x, axis)
+    return torch.stack(list(itertools.accumulate(x.unbind(axis), torch.mul)), axis)
+
+
 @op
 def cumprod(p):
     x = p.some(1, dtype=p.one(ALL) if p.chance(0.2) else "float")
     axis = p.axis(p.values[x])
-    p.step("cumprod", [x], lambda x: torch.cumprod(x, axis), axis=axis)
+    p.step("cumprod", [x], lambda x: running_product(x, axis), axis=axis)
 
 
 # --- order ---

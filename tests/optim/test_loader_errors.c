@@ -99,6 +99,36 @@ Test(loader_errors, out_of_memory_loses_no_batch)
     }
 }
 
+static rapt_loader *in_buckets(void)
+{
+    rapt_column columns[] = {numbers(), sequences(false)};
+    return loader_of(
+        (rapt_loader_config){.columns = columns, .column_count = 2, .batch_size = 4, .shuffle = true, .bucket = 8});
+}
+
+/* Both orders are drawn anew, that of the items and that of the batches. */
+Test(loader_errors, out_of_memory_draws_no_numbers)
+{
+    RAPT_SCOPE;
+    rapt_batch batch;
+    rapt_loader *expected = in_buckets(), *loader = in_buckets();
+    rapt_seed(8);
+    int64_t order[4], failures = 0;
+    cr_assert(rapt_loader_next(expected, &batch));
+    memcpy(order, batch.items, sizeof order);
+    rapt_seed(8);
+    for (bool good = false; !good && failures < 1000; failures += !good) {
+        rapt_memory_fail_after(failures);
+        good = rapt_loader_next(loader, &batch);
+        rapt_memory_fail_after(-1);
+        if (!good) expect_error(RAPT_ERROR_MEMORY, "no memory");
+    }
+    cr_expect(failures >= 2 && memcmp(order, batch.items, sizeof order) == 0, "%lld failures", (long long)failures);
+    rapt_loader_free(expected);
+    rapt_loader_free(loader);
+    expect_no_error();
+}
+
 Test(loader_errors, nothing_stays_behind)
 {
     RAPT_SCOPE;

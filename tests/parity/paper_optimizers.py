@@ -56,7 +56,7 @@ class Muon(torch.optim.Optimizer):
     def step(self):
         for number, group in enumerate(self.param_groups):
             for p in group["params"]:
-                if p.grad is None:
+                if p.grad is None or p.numel() == 0:
                     continue
                 if p.dim() != 2:
                     self.step_adamw(p, group, number > 0)
