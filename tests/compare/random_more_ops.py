@@ -21,12 +21,20 @@ def argmin(p):
 
 # --- over axes ---
 
+def running_product(x, axis):
+    """PyTorch's gradients divide by the factors, and lose the digits that a small one costs."""
+    if not x.is_floating_point() or x.shape[axis] == 0:
+        return torch.cumprod(x, axis)
+    return torch.stack(list(itertools.accumulate(x.unbind(axis), torch.mul)), axis)
+
+
 def product(x, axes, keep):
     """PyTorch's takes one axis."""
     if not x.dim():
         return x.prod()
     for axis in sorted((axis % x.dim() for axis in axes), reverse=True):
-        x = x.prod(axis, keepdim=keep)
+        x = running_product(x, axis).narrow(axis, -1, 1) if x.shape[axis] else x.prod(axis, keepdim=True)
+        x = x if keep else x.squeeze(axis)
     return x
 
 
@@ -57,15 +65,10 @@ def norm(p):
     def function(x):
         if math.isinf(order):
             return (torch.amax if order > 0 else torch.amin)(x.abs(), every, keep)
+        if order == 0:  # with a gradient, which is 0; PyTorch's is None
+            return (x * 0 + 1).sum(every, keep) if every else x * 0 + 1
         return x.abs().sum(every, keep) if order == 1 and every else torch.linalg.vector_norm(x, order, every, keep)
     p.step("norm", [x], function, jumps=math.isinf(order), axes=axes, keep=keep, real=order)
-
-
-def running_product(x, axis):
-    """PyTorch's gradients divide by the factors, and lose the digits that a small one costs."""
-    if not x.is_floating_point() or x.shape[axis] == 0:
-        return torch.cumprod(x, axis)
-    return torch.stack(list(itertools.accumulate(x.unbind(axis), torch.mul)), axis)
 
 
 @op

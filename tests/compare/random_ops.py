@@ -251,7 +251,12 @@ def affine(p):
     p.step("affine", [x, p.turn(p.shaped([out, size])), p.shaped([out]) if p.chance(0.7) else None], F.linear)
 
 
-ACTIVATIONS = (F.relu, F.gelu, lambda x: F.gelu(x, approximate="tanh"), F.silu)
+def gelu_tanh(x):
+    """PyTorch's own loses digits of second derivatives."""
+    return x * torch.sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x ** 3))
+
+
+ACTIVATIONS = (F.relu, F.gelu, gelu_tanh, F.silu)
 
 
 @op
@@ -259,7 +264,8 @@ def affine_activation(p):
     x = p.some(1)
     size, out, kind = p.values[x].shape[-1], p.size(), p.below(len(ACTIVATIONS))
     inputs = [x, p.turn(p.shaped([out, size])), p.shaped([out]) if p.chance(0.7) else None]
-    p.step("affine_activation", inputs, lambda *inputs: ACTIVATIONS[kind](F.linear(*inputs)), variant=kind)
+    p.step("affine_activation", inputs, lambda *inputs: ACTIVATIONS[kind](F.linear(*inputs)), subtracts=True,
+           cancels=True, variant=kind)
 
 
 # --- losses ---
@@ -268,8 +274,10 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def draw_classes(p, name, loss, inputs=None, project=lambda x: x, shape=None):
-    """Targets of the logits' shape without the last axis; the logits are the input, or made of several."""
+    """Targets of the logits' shape without the last axis; the logits are the input, or made of several. PyTorch's
+    gradients are exponentials of numbers as large as the logits, with as many times their rounding."""
     inputs = inputs or [p.some(1, 4)]
+    size = largest(project(*[None if i is None else p.values[i] for i in inputs]))
     *shape, classes = shape or p.values[inputs[0]].shape
     reduction, ignored = p.below(3), p.below(max(classes, 1)) if p.chance(0.4) else None
     smoothing = p.one([0.0, 0.125, 1.0]) if name != "nll_loss" and p.chance(0.4) else 0.0
@@ -281,7 +289,7 @@ def draw_classes(p, name, loss, inputs=None, project=lambda x: x, shape=None):
         x, targets = project(*tensors[:-1]), tensors[-1]
         losses = loss(x.flatten(0, -2), targets.flatten().long(), smoothing, words).reshape(shape)
         return losses if reduction == 2 else losses.sum() if reduction == 1 else losses.sum() / max(count, 1)
-    p.step(name, [*inputs, targets], function, subtracts=True, cancels=True, keep=ignored is not None,
+    p.step(name, [*inputs, targets], function, subtracts=True, cancels=max(1.0, size), keep=ignored is not None,
            number=[ignored or 0], real=smoothing, variant=reduction)
 
 

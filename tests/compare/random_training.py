@@ -88,7 +88,8 @@ class Training(Expected):
             self.differentiate(size, leaves)
             self.clip(leaves)
             before = {i: leaf.detach().clone() for i, leaf in leaves.items()}
-            optimizer.step()
+            with Kinks() if size == 0 else torch.enable_grad():
+                optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             if size:
                 disturb_update(size, leaves, before)

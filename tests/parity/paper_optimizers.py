@@ -17,7 +17,8 @@ class Lion(torch.optim.Optimizer):
                 if p.grad is None:
                     continue
                 m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
-                update = torch.sign(beta1 * m + (1 - beta1) * p.grad)
+                old, new = beta1 * m, (beta1 - 1) * p.grad
+                update = torch.gt(old, new).to(p.dtype) - torch.lt(old, new).to(p.dtype)  # the sign of old - new
                 p.copy_(p - rate * (update + group["weight_decay"] * p))
                 m.copy_(beta2 * m + (1 - beta2) * p.grad)
 
