@@ -184,6 +184,8 @@ OFF_KINKS = 0.83984375  # as in tests/ops_normalize.c
 def sparse(name, is_entmax):
     def function(x):
         """By sorting: of the k largest numbers, for the largest k that lie above the threshold."""
+        if not x.isfinite().all():  # after a training that went astray
+            raise Rejected("not finite")
         z = OFF_KINKS * x / (2 if is_entmax else 1)
         down = z.sort(-1, descending=True)[0]
         k = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype)
