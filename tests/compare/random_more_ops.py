@@ -35,6 +35,8 @@ def product(x, axes, keep):
     for axis in sorted((axis % x.dim() for axis in axes), reverse=True):
         x = running_product(x, axis).narrow(axis, -1, 1) if x.shape[axis] else x.prod(axis, keepdim=True)
         x = x if keep else x.squeeze(axis)
+    if ((x != 0) & (x.abs() < 1e-30)).any():
+        raise Rejected("float32 has no such product")
     return x
 
 
