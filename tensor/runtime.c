@@ -14,7 +14,7 @@
 #include "tensor/matmul.h"
 
 #if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
-#error the library is built without -ffast-math, -Ofast and -ffinite-math-only, for which there are no NaN and infinities
+#error the library is built without -ffast-math, -Ofast and -ffinite-math-only, which know no NaN and infinities
 #endif
 
 rapt_kernels rapt_kernel;

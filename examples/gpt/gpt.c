@@ -66,7 +66,7 @@ static int run(const struct options *o, const struct text *text)
     return saved ? status : EXIT_FAILURE;
 }
 
-/* What one of these options writes is not what another one reads or writes; but weights may be saved where they were. */
+/* No file that one option writes is one that another reads or writes; but weights may be saved where they were. */
 static bool are_apart(const struct options *o)
 {
     const struct file_option checkpoint = {"--checkpoint", o->checkpoint}, weights = {"--weights", o->weights},

@@ -6,8 +6,8 @@ it suffers in any dtype. It may be off by MARGIN times as many, and by SLACK rou
 tenth of those that a gradient began from (more where tensors are large and sums long). Both dtypes are compared with
 the float64 run of the same float32 numbers, so that nobody else's rounding counts. A program is rejected where this
 would allow more than WORST roundings of the largest number: what is so much enlarged is not measured well. In 40,500
-programs (24 November 2026, PyTorch 2.6) the largest difference was 1.08 times what is allowed, in a second derivative of
-attention whose weights are divided by a small sum, and half of it in all others.
+programs (24 November 2026, PyTorch 2.6) the largest difference was 1.08 times what is allowed, in a second derivative
+of attention whose weights are divided by a small sum, and half of it in all others.
 """
 import numpy as np
 import torch
