@@ -18,6 +18,10 @@
 
 #include "loop.h"
 
+#ifdef __clang__
+#pragma clang fp contract(fast) /* as gcc does: or it fuses within a statement alone, and not in all tiles alike */
+#endif
+
 #include "transpose_tmpl.c"
 
 #include "vector_part_tmpl.c"
