@@ -5,7 +5,7 @@ of 2⁻²⁴ (float32's) and of 2⁻⁴⁰. How many of these errors a result is
 it suffers in any dtype. It may be off by MARGIN times as many, and by SLACK roundings of its largest number, or of a
 tenth of those that a gradient began from (more where tensors are large and sums long). Both dtypes are compared with
 the float64 run of the same float32 numbers, so that nobody else's rounding counts. A program is rejected where this
-would allow more than WORST roundings of the largest number: what is so much enlarged is not measured well. In 40,500
+would allow more than WORST roundings of the largest number: what is so much enlarged is not measured well. In 20,500
 programs (24 November 2026, PyTorch 2.6) the largest difference was 1.08 times what is allowed, in a second derivative
 of attention whose weights are divided by a small sum, and half of it in all others.
 """
