@@ -25,15 +25,18 @@ static bool take_backward_tile(backward_work *w, rapt_key_range tile)
     return true;
 }
 
-/* Adds a row of d_scores to the sum of the row and to those of the keys. */
+/* Adds a row of d_scores, whole vectors, to the sum of the row and to those of the keys. In lanes of our own: those of a
+ * compiler's reduction depend on how many columns there are, and zeros behind a row would change its sum. */
 static void add_sums(int64_t columns, const T *restrict d_scores, T *of_row, T *restrict of_keys)
 {
-    T sum = 0;
-    _Pragma("omp simd reduction(+ : sum)") for (int64_t j = 0; j < columns; j++)
-    {
-        sum += d_scores[j];
-        of_keys[j] += d_scores[j];
+    vector sums = {0};
+    for (int64_t j = 0; j < columns; j += width) {
+        const vector some = *(const vector *)(const void *)(d_scores + j);
+        sums += some;
+        *(vector *)(void *)(of_keys + j) += some;
     }
+    T sum = 0;
+    for (int lane = 0; lane < width; lane++) sum += sums[lane];
     *of_row += sum;
 }
 
