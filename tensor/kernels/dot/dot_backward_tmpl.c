@@ -25,8 +25,8 @@ static bool take_backward_tile(backward_work *w, rapt_key_range tile)
     return true;
 }
 
-/* Adds a row of d_scores, whole vectors, to the sum of the row and to those of the keys. In lanes of our own: those of a
- * compiler's reduction depend on how many columns there are, and zeros behind a row would change its sum. */
+/* Adds a row of d_scores, whole vectors, to the sum of the row and to those of the keys. In lanes of our own: those of
+ * a compiler's reduction depend on how many columns there are, and zeros behind a row would change its sum. */
 static void add_sums(int64_t columns, const T *restrict d_scores, T *of_row, T *restrict of_keys)
 {
     vector sums = {0};
