@@ -104,7 +104,7 @@ static void draw_mask(uint64_t *state, attention_case *c)
 {
     c->lengths_rank = (int)draw_below(state, 3);
     c->lengths_dtype = (rapt_dtype)draw_below(state, RAPT_UINT8 + 1);
-    for (int64_t n = 0; n < c->batch * (c->queries > 0 ? c->queries : 1); n++) { /* one each, of any queries */
+    for (int64_t n = 0; n < c->batch * (c->queries > 0 ? c->queries : 1); n++) { /* read without queries too */
         c->lengths[n] = (double)draw_below(state, c->keys + 1);
         if (c->lengths_dtype <= RAPT_FLOAT64 && draw_chance(state, 30)) c->lengths[n] -= 0.5;
     }
