@@ -10,11 +10,10 @@ seed=${4:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-run() { # signal, seconds until it is sent (0: never), folder, more options...
-    signal=$1
-    seconds=$2
-    out=$folder/$3
-    shift 3
+run() { # seconds until it is killed (0: never), folder, more options...
+    seconds=$1
+    out=$folder/$2
+    shift 2
     mkdir -p "$out"
     case $example in
     translate) set -- --train 1280 --validation 100 --test 20 --epochs 20 --embedding 16 --hidden 24 --layers 2 --out "$out" "$@" ;;
@@ -24,7 +23,9 @@ run() { # signal, seconds until it is sent (0: never), folder, more options...
         ;;
     *) echo "check_resume: there is no example '$example' that checkpoints" >&2 && exit 2 ;;
     esac
-    timeout --foreground --preserve-status --signal "$signal" "$seconds" \
+    # shellcheck disable=SC2016 # for the inner shell
+    timeout --foreground --preserve-status --signal 9 "$seconds" \
+        sh -c 'echo $$ >"$0" && exec "$@"' "$folder/process" \
         "$program" --threads 1 --seed 3 --dropout 0.1 --checkpoint-every 1 --log "$out/losses.csv" "$@" >"$out/log" 2>&1
 }
 
@@ -39,31 +40,39 @@ compare() {
     runs=$((runs + 1)) halves=0
 }
 
-# Goes on with the run until the signal that comes after so many seconds; false when that ended it.
-go_on() { # signal, seconds
+# Goes on with the run until it is killed after so many seconds; false when that ended it.
+go_on() { # seconds
     resume=''
     [ ! -e "$folder/killed/checkpoint.safetensors" ] || resume=--resume
     status=0
     # shellcheck disable=SC2086 # a word or none
-    run "$1" "$2" killed $resume || status=$?
-    [ $status -eq 0 ] || [ $status -eq $((128 + $1)) ] || { cat "$folder/killed/log" && echo "with the seed $seed" && exit 1; }
+    run "$1" killed $resume || status=$?
+    [ $status -eq 0 ] || [ $status -eq 137 ] || { cat "$folder/killed/log" && echo "with the seed $seed" && exit 1; }
     return $status
 }
 
+# A run is ended by SIGTERM once there is a checkpoint, long before its last step: it says so, and how to go on.
+stop_politely() {
+    run 0 killed &
+    while [ ! -e "$folder/killed/checkpoint.safetensors" ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
+    kill -15 "$(cat "$folder/process")" 2>/dev/null || true
+    status=0
+    wait $! || status=$?
+    [ $status -eq 143 ] && grep -q 'stopped after step .* --resume' "$folder/killed/log" && return
+    echo "SIGTERM was answered by the status $status and:" && cat "$folder/killed/log" && exit 1
+}
+
 started=$(milliseconds)
-run 9 0 whole || { cat "$folder/whole/log" && exit 1; }
+run 0 whole || { cat "$folder/whole/log" && exit 1; }
 milliseconds=$(($(milliseconds) - started))
 # Many moments are early, so that starting and resuming are hit too.
 awk -v seed="$seed" -v kills="$kills" -v longest="$milliseconds" \
     'BEGIN { srand(seed); for (i = 0; i < 4 * kills; i++) printf "%.4f\n", 0.001 + rand() ^ 2 * longest / 4000 }' >"$folder/moments"
 
 killed=0 runs=0 halves=0 first=0 writing=0
-if ! go_on 15 "$(awk -v milliseconds="$milliseconds" 'BEGIN { print milliseconds / 2000 }')" &&
-    [ -e "$folder/killed/checkpoint.safetensors" ] && ! grep -q 'stopped after step .* --resume' "$folder/killed/log"; then
-    cat "$folder/killed/log" && exit 1
-fi
+stop_politely
 while [ "$killed" -lt "$kills" ] && read -r moment; do
-    if go_on 9 "$moment"; then
+    if go_on "$moment"; then
         compare
         continue
     fi
@@ -73,6 +82,6 @@ while [ "$killed" -lt "$kills" ] && read -r moment; do
     [ "$now" -eq "$halves" ] || writing=$((writing + 1))
     halves=$now
 done <"$folder/moments"
-go_on 9 0
+go_on 0
 compare
 echo "seed $seed: $killed kills in $runs runs, $first before the first checkpoint, $writing while a file was written; the weights are equal"

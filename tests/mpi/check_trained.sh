@@ -100,7 +100,11 @@ disturb() { # ranks, seconds, which rank
     # OpenMPI names the rank, MPICH one of the processes that ended, on standard output.
     grep -qi 'rank [0-9]' "$work/killed/complaint" || grep -q 'PID [0-9]* RUNNING AT' "$work/killed/said" ||
         fail "nobody says which rank it was" killed
-    [ -z "$(ranks_of_run)" ] || fail "there are ranks still" killed
+    patience=100
+    while [ -n "$(ranks_of_run)" ]; do
+        [ $((patience -= 1)) -gt 0 ] || fail "there are ranks still, 10 s later" killed
+        sleep 0.1
+    done
 }
 
 kills() {
