@@ -9,8 +9,8 @@ static void check_rows(const rapt_matmul_kernels *kernels, const matrix *a, int6
 {
     const int64_t m = a->rows, done = rapt_block_start(a->columns, block);
     const int64_t k = rapt_block_start(a->columns, block + 1) - done, panels = (m + kernels->rows - 1) / kernels->rows;
-    const rapt_product p = {
-        .m = m, .n = 1, .k = a->columns, .a = (const char *)a->data, .a_row = a->row, .a_column = a->column};
+    const rapt_product p =
+        {.m = m, .n = 1, .k = a->columns, .a = (const char *)a->data, .a_row = a->row, .a_column = a->column};
     matrix to = {.dtype = a->dtype, .rows = 1, .columns = m * k, .row = m * k, .column = 1};
     const size_t bytes = (size_t)(m * k) * rapt_dtype_size(a->dtype);
     to.data = fenced_take(bytes);
@@ -41,8 +41,8 @@ static void check_columns(const rapt_matmul_kernels *kernels, const matrix *b, i
 {
     const int64_t n = b->columns, panel = kernels->columns, panels = (n + panel - 1) / panel;
     const int64_t done = rapt_block_start(b->rows, block), k = rapt_block_start(b->rows, block + 1) - done;
-    const rapt_product p = {
-        .m = 1, .n = n, .k = b->rows, .b = (const char *)b->data, .b_row = b->row, .b_column = b->column};
+    const rapt_product p =
+        {.m = 1, .n = n, .k = b->rows, .b = (const char *)b->data, .b_row = b->row, .b_column = b->column};
     matrix to = {.dtype = b->dtype, .rows = 1, .columns = panels * panel * k, .row = panels * panel * k, .column = 1};
     const size_t bytes = (size_t)to.columns * rapt_dtype_size(b->dtype);
     to.data = fenced_take(bytes);

@@ -75,8 +75,7 @@ static void check_product(uint64_t *state, rapt_dtype dtype, int64_t m, int64_t 
               multiply_part(&a, &b, &parts, false, top, left, m - top, n - left));
     cr_assert(same_bits(&c, &parts), "(%lld, %lld, %lld) cut at row %lld and column %lld has other bits", (long long)m,
               (long long)k, (long long)n, (long long)top, (long long)left);
-    for (const matrix *const *x = (const matrix *const[]){&a, &b, &c, &parts, &before, &sum, NULL}; *x; x++)
-        give(*x);
+    for (const matrix *const *x = (const matrix *const[]){&a, &b, &c, &parts, &before, &sum, NULL}; *x; x++) give(*x);
 }
 
 static int64_t draw_size(uint64_t *state, int64_t largest)
