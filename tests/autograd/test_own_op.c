@@ -151,6 +151,27 @@ Test(own_op, derivatives_of_both_orders_are_right)
         }
 }
 
+static bool hand_on(rapt_tensor *const *inputs, rapt_tensor **outputs, void *context)
+{
+    (void)context;
+    outputs[0] = rapt_mul(inputs[0], inputs[0]);
+    outputs[1] = inputs[0];
+    return outputs[0] != NULL;
+}
+
+/* A function that is run again hands on its input, which is the second output of an op: d(θ² + 3 θ) */
+Test(own_op, an_output_that_a_recomputed_function_hands_on)
+{
+    RAPT_SCOPE;
+    rapt_tensor *in[] = {doubles(1, (double[]){3}), doubles(1, (double[]){4})}, *polars[2], *out[2];
+    cr_assert(rapt_apply_many(&polar, NULL, 2, in, polars), "%s", rapt_error());
+    cr_assert(rapt_recompute_many(hand_on, 1, &polars[1], 2, out, NULL, NULL), "%s", rapt_error());
+    cr_assert(rapt_backward(rapt_add(out[0], rapt_mul_scalar(out[1], 3))), "%s", rapt_error());
+    const double by_angle = 2 * at(polars[1], 0) + 3;
+    cr_expect_float_eq(at(rapt_gradient(in[0]), 0), by_angle * -0.16, 1e-14);
+    cr_expect_float_eq(at(rapt_gradient(in[1]), 0), by_angle * 0.12, 1e-14);
+}
+
 static rapt_tensor *of_powers(rapt_tensor *const *inputs, void *context)
 {
     rapt_tensor *out[4];

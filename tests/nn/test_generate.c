@@ -90,11 +90,12 @@ Test(generate, draws_have_the_models_probabilities)
                                            {.temperature = 0.5},
                                            {.temperature = 3},
                                            {.temperature = 1, .top_k = 2},
+                                           {.temperature = 1, .top_k = 3},
                                            {.temperature = 1, .top_p = 0.8},
                                            {.temperature = 2, .top_k = 9, .top_p = 1}};
-    static const int kept[] = {4, 4, 4, 2, 3, 4}; /* p is 0.18, 0.48, 0.06, 0, 0.29 at temperature 1 */
+    static const int kept[] = {4, 4, 4, 2, 3, 3, 4}; /* p is 0.18, 0.48, 0.06, 0, 0.29 at temperature 1 */
     static const int order[] = {1, 4, 0, 2};
-    for (int way = 0; way < 6; way++) {
+    for (int way = 0; way < (int)(sizeof kept / sizeof *kept); way++) {
         double p[classes] = {0}, sum = 0;
         for (int i = 0; i < kept[way]; i++) sum += p[order[i]] = exp(logits[order[i]] / ways[way].temperature);
         for (int v = 0; v < classes; v++) p[v] /= sum;
