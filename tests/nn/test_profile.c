@@ -129,6 +129,22 @@ Test(profile, a_thread_that_has_ended_counts_until_then)
     cr_assert(rapt_profile_stop(), "%s", rapt_error());
 }
 
+static rapt_tensor *made_of_others(rapt_call *call)
+{
+    rapt_tensor *x = rapt_call_input(call, 0);
+    return rapt_exp(rapt_mul(x, x));
+}
+
+Test(profile, ops_within_an_op_are_part_of_it)
+{
+    RAPT_SCOPE;
+    static const rapt_op op = {.name = "made_of_others", .forward = made_of_others};
+    cr_assert(rapt_profile_start(NULL), "%s", rapt_error());
+    cr_assert_not_null(RAPT_APPLY(&op, NULL, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))), "%s", rapt_error());
+    cr_expect_eq(rapt_profile_get_times().calls, 1);
+    cr_expect(rapt_profile_stop());
+}
+
 /* 2 m n k forward, and twice that backward */
 Test(profile, counts_the_flops_of_products)
 {
