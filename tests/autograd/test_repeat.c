@@ -34,3 +34,17 @@ Test(repeat, results_have_memory_of_their_own)
     EXPECT(number, 6);
     EXPECT(repeated[3], 9, 9, 9);
 }
+
+Test(repeat, expands_to_the_highest_rank)
+{
+    RAPT_SCOPE;
+    int64_t shape[RAPT_MAX_RANK + 1];
+    for (int axis = 0; axis <= RAPT_MAX_RANK; axis++) shape[axis] = 2;
+    rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    rapt_tensor *y = rapt_expand(x, RAPT_MAX_RANK, shape);
+    cr_assert(y && rapt_rank(y) == RAPT_MAX_RANK, "%s", rapt_error());
+    cr_assert(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)), "%s", rapt_error());
+    cr_expect_eq(rapt_at(rapt_gradient(x), (int64_t[]){1}), 1 << (RAPT_MAX_RANK - 1));
+    cr_expect_null(rapt_expand(x, RAPT_MAX_RANK + 1, shape));
+    expect_error(RAPT_ERROR_SHAPE, "shape [2] does not expand to rank 9");
+}

@@ -129,6 +129,28 @@ Test(profile, a_thread_that_has_ended_counts_until_then)
     cr_assert(rapt_profile_stop(), "%s", rapt_error());
 }
 
+static __attribute__((noinline)) char *report(void)
+{
+    FILE *stream = open_text();
+    cr_expect(rapt_profile_report(stream), "%s", rapt_error());
+    return close_text(stream);
+}
+
+/* What is read and what is written, in millions of bytes. */
+Test(profile, reports_megabytes)
+{
+    RAPT_SCOPE;
+    cr_assert(rapt_profile_start(NULL), "%s", rapt_error());
+    rapt_exp(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(250, 1000)));
+    cr_assert(rapt_profile_stop());
+    char *text = report();
+    const char *row = strstr(text, "\nexp ");
+    double seconds, share, megabytes = 0;
+    cr_assert(row && sscanf(row, " exp forward 1 %lf %lf%% %lf", &seconds, &share, &megabytes) == 3, "%s", text);
+    cr_expect_eq(megabytes, 2, "%s", text);
+    free(text);
+}
+
 static rapt_tensor *made_of_others(rapt_call *call)
 {
     rapt_tensor *x = rapt_call_input(call, 0);
@@ -184,13 +206,6 @@ Test(profile, counts_the_flops_of_pairs_in_range)
     }
     rapt_profile_stop();
     rapt_module_free(&attention->module);
-}
-
-static __attribute__((noinline)) char *report(void)
-{
-    FILE *stream = open_text();
-    cr_expect(rapt_profile_report(stream), "%s", rapt_error());
-    return close_text(stream);
 }
 
 Test(profile, reports_ops_and_modules)
