@@ -132,35 +132,6 @@ static void expect_large_arguments(rapt_dtype dtype, double tolerance)
     rapt_module_free(&attention->module);
 }
 
-/* Only the last key of the second sequence, of which the first one is hidden, is beyond the reach of exponentials:
- * gradients are those of the plain way. */
-Test(fused_additive, a_large_key_is_exact_behind_hidden_ones)
-{
-    RAPT_SCOPE;
-    enum { batch = 2, queries = 3, keys = 4 };
-    rapt_seed(4);
-    rapt_attention *attention = rapt_additive_attention_new(1, 1, 3, 0);
-    double numbers[batch * keys] = {0};
-    for (int j = 0; j < batch * keys; j++) numbers[j] = 0.1 * j;
-    numbers[batch * keys - 1] = 200;
-    rapt_tensor *q = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(batch, queries, 1)),
-                *v = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(batch, keys, 2)),
-                *first = rapt_from(RAPT_INT64, RAPT_SHAPE(batch), (const int64_t[]){0, 1});
-    cr_assert(rapt_module_cast(&attention->module, RAPT_FLOAT64));
-    set_values(attention, "W_k.weight", (const double[]){1, -2, 3});
-    rapt_tensor *gradients[2];
-    for (int plain = 0; plain < 2; plain++) {
-        rapt_tensor *k = rapt_require_gradient(doubles(RAPT_SHAPE(batch, keys, 1), numbers));
-        attention->plain = plain;
-        rapt_tensor *pooled = rapt_attention_forward(attention, q, k, v, RAPT_MASK(.first_keys = first));
-        cr_assert(pooled && rapt_backward(rapt_sum(rapt_mul(pooled, pooled), RAPT_ALL_AXES, false)), "%s",
-                  rapt_error());
-        gradients[plain] = rapt_gradient(k);
-    }
-    expect_values("keys", gradients[0], batch * keys, rapt_data(gradients[1]), 1e-14);
-    rapt_module_free(&attention->module);
-}
-
 Test(fused_additive, large_arguments_are_exact)
 {
     expect_large_arguments(RAPT_FLOAT64, 1e-14);
