@@ -51,15 +51,22 @@ go_on() { # seconds
     return $status
 }
 
-# A run is ended by SIGTERM once there is a checkpoint, long before its last step: it says so, and how to go on.
+# A run is ended by SIGTERM once there is a checkpoint: it says so, and how to go on. One that ended before the signal came
+# was fast, or the signal late; that may happen some times.
 stop_politely() {
-    run 0 killed &
-    while [ ! -e "$folder/killed/checkpoint.safetensors" ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
-    kill -15 "$(cat "$folder/process")" 2>/dev/null || true
-    status=0
-    wait $! || status=$?
-    [ $status -eq 143 ] && grep -q 'stopped after step .* --resume' "$folder/killed/log" && return
-    echo "SIGTERM was answered by the status $status and:" && cat "$folder/killed/log" && exit 1
+    for attempt in 1 2 3 4 5; do
+        run 0 killed &
+        while [ ! -e "$folder/killed/checkpoint.safetensors" ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
+        kill -15 "$(cat "$folder/process")" 2>/dev/null || true
+        status=0
+        wait $! || status=$?
+        [ $status -ne 143 ] || ! grep -q 'stopped after step .* --resume' "$folder/killed/log" || return 0
+        [ $status -eq 0 ] || break
+        compare
+    done
+    echo "SIGTERM was answered by the status $status (attempt $attempt)"
+    [ ! -e "$folder/killed/log" ] || cat "$folder/killed/log"
+    exit 1
 }
 
 started=$(milliseconds)
