@@ -14,7 +14,7 @@ typedef rapt_tensor *function_of_shape(int dtype, int rank, const int64_t *shape
 typedef rapt_tensor *function_of_two(rapt_tensor *a, rapt_tensor *b);
 
 typedef struct state {
-    void *library;
+    void *handle;
     pthread_barrier_t computed, unloaded;
     int failed;
 } state;
@@ -24,8 +24,8 @@ static void *compute(void *context)
     state *s = context;
     function_of_shape *ones;
     function_of_two *matmul;
-    *(void **)&ones = dlsym(s->library, "rapt_ones");
-    *(void **)&matmul = dlsym(s->library, "rapt_matmul");
+    *(void **)&ones = dlsym(s->handle, "rapt_ones");
+    *(void **)&matmul = dlsym(s->handle, "rapt_matmul");
     rapt_tensor *a = ones ? ones(float32, 2, (const int64_t[]){300, 300}) : NULL;
     s->failed = !a || !matmul || !matmul(a, a);
     pthread_barrier_wait(&s->computed);
@@ -35,8 +35,8 @@ static void *compute(void *context)
 
 static int load_and_unload(const char *path)
 {
-    state s = {.library = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
-    if (!s.library) {
+    state s = {.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
+    if (!s.handle) {
         fprintf(stderr, "unload: %s\n", dlerror());
         return 1;
     }
@@ -45,7 +45,7 @@ static int load_and_unload(const char *path)
     pthread_t thread;
     if (pthread_create(&thread, NULL, compute, &s) != 0) return 1;
     pthread_barrier_wait(&s.computed);
-    dlclose(s.library);
+    dlclose(s.handle);
     pthread_barrier_wait(&s.unloaded);
     pthread_join(thread, NULL);
     const pid_t child = fork();

@@ -102,7 +102,8 @@ Test(graph_errors, recompute_wants_every_output)
     for (int set = 0; set < 2; set++) {
         rapt_tensor *x = leaf(), *outputs[2];
         cr_expect_not(rapt_recompute_many(set_one, 1, &x, 2, outputs, &set, NULL));
-        expect_error(RAPT_ERROR_NULL, set ? "the function set no output 0" : "the function set no output 1");
+        expect_error(RAPT_ERROR_NULL,
+                     set ? "recompute: the function set no output 0" : "recompute: the function set no output 1");
     }
 }
 

@@ -11,11 +11,9 @@ static void check_rows(const rapt_matmul_kernels *kernels, const matrix *a, int6
     const int64_t k = rapt_block_start(a->columns, block + 1) - done, panels = (m + kernels->rows - 1) / kernels->rows;
     const rapt_product p =
         {.m = m, .n = 1, .k = a->columns, .a = (const char *)a->data, .a_row = a->row, .a_column = a->column};
-    matrix to = {.dtype = a->dtype, .rows = 1, .columns = m * k, .row = m * k, .column = 1};
-    const size_t bytes = (size_t)(m * k) * rapt_dtype_size(a->dtype);
-    to.data = fenced_take(bytes);
-    for (int64_t first = panels / 2, last = panels, half = 0; half < 2; half++, last = first, first = 0)
-        if (first < last) kernels->pack_rows(&p, block, first, last, to.data);
+    const matrix to = make(a->dtype, 1, m * k, DENSE_ROWS);
+    kernels->pack_rows(&p, block, panels / 2, panels, to.data);
+    kernels->pack_rows(&p, block, 0, panels / 2, to.data);
     for (int64_t i = 0; i < panels; i++) {
         const int64_t start = m * i / panels, height = m * (i + 1) / panels - start;
         for (int64_t t = 0; t < k; t++)
@@ -24,7 +22,7 @@ static void check_rows(const rapt_matmul_kernels *kernels, const matrix *a, int6
                              "row %lld, term %lld of (%lld, %lld)", (long long)(start + j), (long long)t, (long long)m,
                              (long long)k);
     }
-    fenced_give(to.data, bytes);
+    give(&to);
 }
 
 static bool is_panel(const matrix *to, int64_t at, int64_t wide, const matrix *b, int64_t first, int64_t done,
@@ -43,9 +41,7 @@ static void check_columns(const rapt_matmul_kernels *kernels, const matrix *b, i
     const int64_t done = rapt_block_start(b->rows, block), k = rapt_block_start(b->rows, block + 1) - done;
     const rapt_product p =
         {.m = 1, .n = n, .k = b->rows, .b = (const char *)b->data, .b_row = b->row, .b_column = b->column};
-    matrix to = {.dtype = b->dtype, .rows = 1, .columns = panels * panel * k, .row = panels * panel * k, .column = 1};
-    const size_t bytes = (size_t)to.columns * rapt_dtype_size(b->dtype);
-    to.data = fenced_take(bytes);
+    const matrix to = make(b->dtype, 1, panels * panel * k, DENSE_ROWS);
     kernels->pack_block(&p, block, 0, panels / 2, to.data);
     kernels->pack_block(&p, block, panels / 2, panels, to.data);
     for (int64_t i = 0; i < panels; i++) {
@@ -55,7 +51,7 @@ static void check_columns(const rapt_matmul_kernels *kernels, const matrix *b, i
             good = count <= panel / vectors && is_panel(&to, i * panel * k, panel / vectors, b, i * panel, done, k);
         cr_assert(good, "panel %lld of (%lld, %lld)", (long long)i, (long long)k, (long long)n);
     }
-    fenced_give(to.data, bytes);
+    give(&to);
 }
 
 static void check_sizes(rapt_dtype dtype, enum lie lie)
