@@ -10,7 +10,7 @@ bool rapt_module_copy(rapt_module *target, const rapt_module *source)
     if (!target || !source) return rapt_fail(RAPT_ERROR_NULL, op, "%s is NULL", target ? "source" : "target");
     rapt_archive *archive = rapt_archive_new();
     bool good = archive && rapt_module_to_archive(source, NULL, archive) &&
-                rapt_module_take(op, target, &(rapt_load_part){0}, archive);
+                rapt_module_take(op, target, &(rapt_load_part){0}, true, archive);
     rapt_archive_free(archive);
     return good;
 }

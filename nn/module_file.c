@@ -61,6 +61,8 @@ typedef struct match {
     rapt_pointer_set numbers; /* of the list's tensors in it */
     rapt_tensor **stored;     /* NULL: none */
     int taken, missing;
+    int64_t unused; /* names of the archive that the module has not */
+    const char *first_unused;
 } match;
 
 static bool is_wanted(const match *m, const char *name)
@@ -87,11 +89,17 @@ static bool same_bits(rapt_tensor *a, rapt_tensor *b)
 static bool take_entry(match *m, int64_t entry)
 {
     const char *name = name_of(m, entry);
-    rapt_tensor *tensor = name ? rapt_module_find(m->module, name) : NULL;
-    if (!tensor || !is_wanted(m, name)) return true;
+    if (!name) return true;
+    rapt_tensor *tensor = rapt_module_find(m->module, name);
+    if (!tensor) {
+        if (m->unused++ == 0) m->first_unused = name;
+        return true;
+    }
+    const int64_t number = rapt_pointer_set_find(&m->numbers, tensor);
+    if (!is_wanted(m, m->list->names[number])) return true;
     rapt_tensor *stored = rapt_archive_tensor(m->archive, entry);
     if (!rapt_module_check_stored(m->op, rapt_archive_name(m->archive, entry), tensor, stored)) return false;
-    rapt_tensor **place = &m->stored[rapt_pointer_set_find(&m->numbers, tensor)];
+    rapt_tensor **place = &m->stored[number];
     if (!*place) {
         *place = stored;
         m->taken++;
@@ -138,6 +146,15 @@ static bool check_missing(match *m)
                      prefix_cure(m, m->list->names[0], cure, sizeof cure));
 }
 
+/* Of a whole module nothing may be left: it is of another architecture. */
+static bool check_unused(const match *m)
+{
+    return m->unused == 0 ||
+           rapt_fail(RAPT_ERROR_FORMAT, m->op,
+                     "there are %lld tensors that the module has not, such as '%.200s'; rapt_load_part leaves them out",
+                     (long long)m->unused, m->first_unused);
+}
+
 typedef struct storage_walk {
     const char *op;
     rapt_pointer_set *storages;
@@ -172,7 +189,7 @@ static bool detach_stored(match *m)
 }
 
 /* Everything that can fail. */
-static bool prepare(match *m)
+static bool prepare(match *m, bool is_whole)
 {
     m->list = rapt_module_list(m->module, rapt_all_tensors);
     if (!m->list) return false;
@@ -183,7 +200,7 @@ static bool prepare(match *m)
     if (!good) return rapt_fail(RAPT_ERROR_MEMORY, m->op, "no memory for %d tensors", m->list->count);
     for (int64_t i = 0; i < rapt_archive_count(m->archive); i++)
         if (!take_entry(m, i)) return false;
-    return check_missing(m) && detach_stored(m);
+    return check_missing(m) && (!is_whole || check_unused(m)) && detach_stored(m);
 }
 
 static void report(const match *m)
@@ -203,12 +220,13 @@ static void report(const match *m)
     }
 }
 
-bool rapt_module_take(const char *op, rapt_module *module, const rapt_load_part *part, const rapt_archive *archive)
+bool rapt_module_take(const char *op, rapt_module *module, const rapt_load_part *part, bool is_whole,
+                      const rapt_archive *archive)
 {
     if (!module || !archive) return rapt_fail(RAPT_ERROR_NULL, op, "%s is NULL", module ? "archive" : "module");
     RAPT_SCOPE;
     match m = {.op = op, .module = module, .part = part, .archive = archive};
-    bool good = prepare(&m);
+    bool good = prepare(&m, is_whole);
     for (int i = 0; good && i < m.list->count; i++)
         if (m.stored[i] && m.stored[i] != m.list->tensors[i]) rapt_copy(m.list->tensors[i], m.stored[i]);
     if (good && part->report) report(&m);
@@ -223,7 +241,7 @@ bool rapt_module_take(const char *op, rapt_module *module, const rapt_load_part 
 bool rapt_module_from_archive_part(rapt_module *module, const rapt_load_part *part, const rapt_archive *archive)
 {
     static const rapt_load_part whole = {0};
-    return rapt_module_take("module_from_archive", module, part ? part : &whole, archive);
+    return rapt_module_take("module_from_archive", module, part ? part : &whole, false, archive);
 }
 
 bool rapt_module_from_archive(rapt_module *module, const char *prefix, const rapt_archive *archive)
@@ -250,5 +268,10 @@ bool rapt_module_load_part(rapt_module *module, const rapt_load_part *part, cons
 
 bool rapt_module_load(rapt_module *module, const char *path)
 {
-    return rapt_module_load_part(module, NULL, path);
+    static const rapt_load_part whole = {0};
+    RAPT_SCOPE;
+    rapt_archive *archive = rapt_load_safetensors(path);
+    bool good = archive && rapt_module_take("module_load", module, &whole, true, archive);
+    rapt_archive_free(archive);
+    return good;
 }

@@ -5,6 +5,7 @@
 #include "archive.h"
 #include "checkpoint_parts.h"
 #include "core.h"
+#include "nn/entry.h"
 #include "tensor/core.h"
 
 static const char *const format = "rapt checkpoint 1";
@@ -111,7 +112,7 @@ static bool load(const char *op, const rapt_archive *archive, rapt_checkpoint *c
     rapt_checkpoint_parts parts;
     bool good = rapt_checkpoint_read_parts(checkpoint, archive, &parts) &&
                 (!read.optimizer || rapt_optimizer_read(read.optimizer, "optimizer.", archive, &image)) &&
-                rapt_module_from_archive(read.module, "module.", archive);
+                rapt_module_take(op, read.module, &(rapt_load_part){.prefix = "module."}, true, archive);
     if (good) {
         if (read.optimizer) rapt_optimizer_take(read.optimizer, &image);
         rapt_random_set_state(random);

@@ -29,6 +29,8 @@ Test(module_copy, another_structure_is_an_error_and_changes_nothing)
     rapt_module *a = seeded(1), *same = seeded(1), *b = node_new(), *single = seeded(2);
     cr_expect_not(rapt_module_copy(a, b));
     expect_error(RAPT_ERROR_FORMAT, "module_copy: no tensor weight");
+    cr_expect_not(rapt_module_copy(b, a));
+    expect_error(RAPT_ERROR_FORMAT, "module_copy: there are 6 tensors that the module has not, such as ");
     rapt_module_cast(single, RAPT_FLOAT64);
     cr_expect_not(rapt_module_copy(a, single));
     expect_error(RAPT_ERROR_SHAPE, "float64");

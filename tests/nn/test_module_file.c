@@ -102,6 +102,28 @@ Test(module_file, file_round_trip)
     rapt_module_free(b);
 }
 
+/* A file of a larger model is no file of this one, though all names are there. */
+Test(module_file, a_file_of_another_architecture_is_refused)
+{
+    RAPT_SCOPE;
+    char path[32];
+    write_temporary_file(path, "", 0);
+    rapt_linear *large = rapt_linear_new(2, 3, RAPT_BIAS), *small = rapt_linear_new(2, 3, 0);
+    rapt_tensor *before = rapt_clone(small->weight);
+    cr_assert(rapt_module_save(&large->module, path), "%s", rapt_error());
+    cr_expect_not(rapt_module_load(&small->module, path));
+    cr_expect_str_eq(rapt_error(), "module_load: there are 1 tensors that the module has not, such as 'bias'; "
+                                   "rapt_load_part leaves them out");
+    expect_error(RAPT_ERROR_FORMAT, "bias");
+    cr_expect(same_bits(small->weight, before));
+    cr_expect(rapt_module_load_part(&small->module, NULL, path), "%s", rapt_error());
+    cr_expect(same_bits(small->weight, large->weight));
+    unlink(path);
+    rapt_module_free(&large->module);
+    rapt_module_free(&small->module);
+    expect_no_error();
+}
+
 Test(module_file, bad_arguments)
 {
     rapt_module *module = make(1);

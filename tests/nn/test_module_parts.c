@@ -66,6 +66,29 @@ Test(module_parts, by_pattern_prefix_and_what_is_there)
     rapt_module_free(source);
 }
 
+/* A pattern is that of first names; in the archive a tensor is found under any of its names. */
+Test(module_parts, a_tensor_of_several_names)
+{
+    RAPT_SCOPE;
+    rapt_linear *linear = rapt_linear_new(2, 3, 0);
+    rapt_module *both[] = {&linear->module, &linear->module};
+    rapt_sequential *twice = rapt_sequential_new(2, both);
+    cr_assert(twice, "%s", rapt_error());
+    const char *const names[] = {"0.weight", "1.weight"};
+    for (int i = 0; i < 2; i++) {
+        rapt_archive *archive = rapt_archive_new();
+        rapt_archive_add(archive, names[i], rapt_full(RAPT_FLOAT32, RAPT_SHAPE(3, 2), i + 1));
+        cr_expect(rapt_module_from_archive_part(&twice->module, &(rapt_load_part){.pattern = "0.*"}, archive), "%s",
+                  rapt_error());
+        cr_expect_eq(rapt_at(linear->weight, (int64_t[]){2, 1}), i + 1);
+        cr_expect_not(rapt_module_from_archive_part(&twice->module, &(rapt_load_part){.pattern = "1.*"}, archive));
+        expect_error(RAPT_ERROR_VALUE, "nothing matches '1.*', of the module's 1 tensors");
+        rapt_archive_free(archive);
+    }
+    rapt_module_free(&twice->module);
+    expect_no_error();
+}
+
 static void expect_refused(const rapt_load_part *part, const rapt_archive *archive, rapt_error_code code,
                            const char *text)
 {

@@ -94,6 +94,24 @@ Test(checkpoint, of_something_else_is_refused)
     expect_mismatch(&model_class, 1, NULL, "note is missing");
 }
 
+/* Of a larger model, whose names have all of this one's among them. */
+Test(checkpoint, of_a_larger_model_is_refused)
+{
+    RAPT_SCOPE;
+    rapt_module *larger = model_of(&model_class);
+    rapt_module_add_parameter(larger, "more", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    cr_assert(rapt_checkpoint_save(path, &(rapt_checkpoint){.module = larger, .note = "mine"}), "%s", rapt_error());
+    run r = start_run();
+    r.checkpoint.note = "mine";
+    r.checkpoint.optimizer = NULL;
+    cr_expect_not(rapt_checkpoint_load(path, &r.checkpoint));
+    expect_error(RAPT_ERROR_FORMAT, "checkpoint_load: there are 1 tensors that the module has not, such as 'more'");
+    r.checkpoint.optimizer = r.optimizer;
+    expect_unchanged(&r);
+    end_run(&r);
+    rapt_module_free(larger);
+}
+
 /* By way of an archive, which a program writes by itself. */
 Test(checkpoint, to_an_archive_and_back)
 {

@@ -81,8 +81,10 @@ static inline void rapt_module_leave(const rapt_module_place *before)
  * NULL. */
 bool rapt_module_check_stored(const char *op, const char *name, const rapt_tensor *tensor, const rapt_tensor *stored);
 
-/* rapt_module_from_archive_part under the name of an op. */
-bool rapt_module_take(const char *op, rapt_module *module, const rapt_load_part *part, const rapt_archive *archive);
+/* rapt_module_from_archive_part under the name of an op. Where the archive is of a whole module, names that the module
+ * has not are an error. */
+bool rapt_module_take(const char *op, rapt_module *module, const rapt_load_part *part, bool is_whole,
+                      const rapt_archive *archive);
 
 /* A float32 tensor for a parameter, uniform within ±bound; NULL after an error. */
 rapt_tensor *rapt_new_uniform(int rank, const int64_t *shape, double bound);

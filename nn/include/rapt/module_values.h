@@ -11,11 +11,13 @@ RAPT_BEGIN_DECLS
  * be NULL). A tensor of several names goes to the archive once, under the first (as safetensors' save_model has it),
  * and is found there under any of them; where an archive has it under several (PyTorch's state_dict does), their
  * values must be the same bits. Loading checks everything first: names missing from the archive, other shapes or
- * dtypes are an error that names them, and then nothing is changed. What the archive has besides is ignored. */
+ * dtypes are an error that names them, and then nothing is changed. What the archive has besides is ignored: it may
+ * hold several modules. */
 RAPT_API bool rapt_module_to_archive(const rapt_module *module, const char *prefix, rapt_archive *archive);
 RAPT_API bool rapt_module_from_archive(rapt_module *module, const char *prefix, const rapt_archive *archive);
 
-/* The same with a safetensors file of nothing else. */
+/* The same with a safetensors file of nothing else: names that the module has not are an error, since the file is then
+ * of another architecture. */
 RAPT_API bool rapt_module_save(const rapt_module *module, const char *path);
 RAPT_API bool rapt_module_load(rapt_module *module, const char *path);
 
@@ -23,14 +25,14 @@ RAPT_API bool rapt_module_load(rapt_module *module, const char *path);
 typedef enum rapt_load_outcome {
     RAPT_LOAD_TAKEN,
     RAPT_LOAD_MISSING, /* the module has it, the archive has not: left as it was */
-    RAPT_LOAD_SKIPPED, /* the module has it, but it does not match the pattern: left as it was */
+    RAPT_LOAD_SKIPPED, /* the module has it, but its first name does not match the pattern: left as it was */
     RAPT_LOAD_UNUSED,  /* the archive has it (here without the prefix), the module has not */
 } rapt_load_outcome;
 
 /* A part to be loaded; all zeros: everything. */
 typedef struct rapt_load_part {
     const char *prefix;  /* of the archive's names, as above */
-    const char *pattern; /* only names of the module that match (fnmatch's: "encoder.*"); NULL: all */
+    const char *pattern; /* only tensors whose first name matches (fnmatch's: "encoder.*"); NULL: all */
     bool allow_missing;  /* names that the archive lacks are left as they were, as long as it has any; else an error */
     /* Called, once everything is loaded, for every tensor of the module by its first name, and for names that are
      * unused. May be NULL. */
@@ -44,10 +46,10 @@ RAPT_API bool rapt_module_from_archive_part(rapt_module *module, const rapt_load
                                             const rapt_archive *archive);
 RAPT_API bool rapt_module_load_part(rapt_module *module, const rapt_load_part *part, const char *path);
 
-/* Copies the values of one module into another with the same names, shapes and dtypes: two calls of one constructor
- * give such a pair. (A copy of the structure itself is the constructor's work: the struct of a layer is its own,
- * with pointers to its parts, and only its constructor knows them all.) False after an error; nothing is changed
- * then. */
+/* Copies the values of one module into another with the same names, no more and no less, shapes and dtypes: two calls
+ * of one constructor give such a pair. (A copy of the structure itself is the constructor's work: the struct of a
+ * layer is its own, with pointers to its parts, and only its constructor knows them all.) False after an error;
+ * nothing is changed then. */
 RAPT_API bool rapt_module_copy(rapt_module *target, const rapt_module *source);
 
 /* The present values, copied into an archive: the best weights so far, which rapt_module_from_archive(module, NULL,

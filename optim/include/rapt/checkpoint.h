@@ -30,7 +30,7 @@ RAPT_API bool rapt_checkpoint_save(const char *path, const rapt_checkpoint *chec
 
 /* Reads into the module, optimizer and random state; sets step, order and records (tensors of the innermost scope;
  * NULL when the file has none). note, when not NULL on entry, must equal the file's; so must the kinds of module and
- * optimizer. Everything is checked first; after an error (false) nothing has changed. */
+ * optimizer, and the module's names. Everything is checked first; after an error (false) nothing has changed. */
 RAPT_API bool rapt_checkpoint_load(const char *path, rapt_checkpoint *checkpoint);
 
 /* The same to an archive, and from one: what rapt_checkpoint_save writes and rapt_checkpoint_load reads. The archive
