@@ -17,7 +17,7 @@ static bool is_better(const rapt_watch *w, double value)
 {
     if (w->best_at == 0) return !isnan(value);
     /* a part of infinity is none: whatever is finite is better than ∞ */
-    const double margin = isinf(w->best) ? 0 : w->absolute ? w->threshold : w->threshold * w->best;
+    const double margin = isinf(w->best) ? 0 : w->absolute ? w->threshold : w->threshold * fabs(w->best);
     return w->maximize ? value > w->best + margin : value < w->best - margin;
 }
 

@@ -33,6 +33,21 @@ Test(watch, thresholds_and_directions)
     expect_no_error();
 }
 
+/* A part of a negative value is as far from it as of the positive one. */
+Test(watch, negative_values)
+{
+    rapt_watch lower = {.threshold = 0.1}, higher = {.threshold = 0.01, .maximize = true};
+    const double down[] = {-1, -0.95, -1.05, -1.11, -1.2}, up[] = {-100, -100.5, -99.5, -98.9, -98};
+    const bool best[] = {true, false, false, true, false};
+    for (int i = 0; i < 5; i++) {
+        cr_expect_eq(rapt_watch_take(&lower, down[i]), best[i], "%g", down[i]);
+        cr_expect_eq(rapt_watch_take(&higher, up[i]), best[i], "%g", up[i]);
+    }
+    cr_expect_eq(lower.best, -1.11);
+    cr_expect_eq(higher.best, -98.9);
+    expect_no_error();
+}
+
 /* A first evaluation may overflow. */
 Test(watch, what_is_finite_is_better_than_infinity)
 {

@@ -11,7 +11,7 @@ RAPT_BEGIN_DECLS
  * it may be read, copied and put back, and checkpoints keep it. */
 typedef struct rapt_watch {
     bool maximize;    /* higher is better */
-    bool absolute;    /* the threshold is a difference, else a part of the best value */
+    bool absolute;    /* the threshold is a difference, else a part of the best value's size */
     double threshold; /* by how much a value must be better than the best, 0 or more */
     int64_t patience; /* how many values in a row may be no better, 0 or more */
     /* State */
@@ -28,8 +28,8 @@ RAPT_API bool rapt_watch_take(rapt_watch *watch, double value);
 /* Early stopping: whether more than `patience` values in a row were no better. False and an error for NULL. */
 RAPT_API bool rapt_watch_is_over(const rapt_watch *watch);
 
-/* PyTorch's ReduceLROnPlateau (whose threshold is 10⁻⁴): each time the watch is over the factor is cut, and waiting
- * begins anew. */
+/* PyTorch's ReduceLROnPlateau (whose threshold is 10⁻⁴, and a part of the best value itself, so that of negative values
+ * worse ones count as better): each time the watch is over the factor is cut, and waiting begins anew. */
 typedef struct rapt_plateau {
     rapt_watch watch;
     double cut;        /* what the factor is multiplied with; 0 is 0.1 */
