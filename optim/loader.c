@@ -36,7 +36,8 @@ static bool check_numbers(const rapt_loader *loader)
 static bool set_up(rapt_loader *loader)
 {
     const rapt_loader_config *c = &loader->config;
-    if (!c->columns && !c->make) return rapt_fail_null(op, "make, and there are no columns; one of them");
+    if (!c->columns && !c->make)
+        return rapt_fail(RAPT_ERROR_NULL, op, "neither columns nor a function that makes batches are given");
     if (c->columns && c->make)
         return rapt_fail(RAPT_ERROR_VALUE, op, "both columns and a function that makes batches; one of them expected");
     if (c->make) loader->config.column_count = 0;
@@ -110,6 +111,11 @@ static int64_t end_after(const rapt_loader_plan *plan, int64_t item)
     return plan->ends[low];
 }
 
+static bool is_batch_start(const rapt_loader_plan *plan, int64_t item)
+{
+    return item == 0 || (item < plan->items && end_after(plan, item - 1) == item);
+}
+
 void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_made_batch *made)
 {
     RAPT_SCOPE;
@@ -147,10 +153,11 @@ static bool begin(rapt_loader *loader)
     if (!draws_anew || !loader->is_planned) rapt_random_set_state(before);
     if (!loader->is_planned) return false;
     state->random_state = from;
-    if (state->next >= loader->plan.items) {
+    if (!is_batch_start(&loader->plan, state->next)) {
         loader->is_planned = false;
-        return rapt_fail(RAPT_ERROR_VALUE, op, "the epoch has %lld items, and the state is at item %lld",
-                         (long long)loader->plan.items, (long long)state->next);
+        return rapt_fail(RAPT_ERROR_VALUE, op,
+                         "the state is at item %lld of an epoch of %lld, where no batch begins; it is of other options",
+                         (long long)state->next, (long long)loader->plan.items);
     }
     if (loader->prefetch) rapt_prefetch_start(loader->prefetch, state->epoch, state->next);
     return true;
@@ -218,11 +225,18 @@ bool rapt_loader_get_state(const rapt_loader *loader, rapt_loader_state *state)
 
 bool rapt_loader_check_state(const char *of, const rapt_loader *loader, const rapt_loader_state *state)
 {
-    return (state->epoch >= 0 && state->next >= 0 && state->next < loader->items) ||
-           rapt_fail(RAPT_ERROR_VALUE, of,
-                     "the loader's state is epoch %lld, item %lld; an epoch from 0 on and an item from 0 to below %lld "
-                     "expected",
-                     (long long)state->epoch, (long long)state->next, (long long)loader->items);
+    const rapt_loader_config *c = &loader->config;
+    const int64_t size = c->most_tokens == 0 ? c->batch_size : 1;
+    const int64_t items = c->drop_last && c->most_tokens == 0 ? loader->items / size * size : loader->items;
+    if (state->epoch < 0 || state->next < 0 || state->next >= items)
+        return rapt_fail(RAPT_ERROR_VALUE, of,
+                         "the loader's state is epoch %lld, item %lld; an epoch from 0 on and an item from 0 to below "
+                         "%lld expected",
+                         (long long)state->epoch, (long long)state->next, (long long)items);
+    /* a short batch may come early where batches of sorted items are shuffled, as where tokens are counted */
+    return (c->bucket > 0 && c->shuffle) || state->next % size == 0 ||
+           rapt_fail(RAPT_ERROR_VALUE, of, "the loader's state is item %lld, where no batch of %lld begins",
+                     (long long)state->next, (long long)size);
 }
 
 bool rapt_loader_set_state(rapt_loader *loader, rapt_loader_state state)

@@ -33,6 +33,17 @@ static rapt_tensor *take(rapt_tensor *tensor)
     return rapt_retain(rapt_contiguous(rapt_detach(tensor)));
 }
 
+static bool check_padding(int number, const rapt_column *column)
+{
+    RAPT_SCOPE;
+    const rapt_dtype dtype = column->values->dtype;
+    rapt_tensor *padding = rapt_scalar(dtype, column->padding);
+    if (!padding) return false;
+    return rapt_is_floating(padding) || rapt_item(padding) == column->padding ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "the padding of column %d, %g, is no %s", number, column->padding,
+                     rapt_dtype_name(dtype));
+}
+
 static bool take_column(rapt_loader *loader, int number)
 {
     const rapt_column *given = &loader->config.columns[number];
@@ -42,6 +53,9 @@ static bool take_column(rapt_loader *loader, int number)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "column %d is a single number; an axis of items expected", number);
     column->padding = given->padding;
     column->packed = given->packed;
+    if (given->packed && !given->starts)
+        return rapt_fail(RAPT_ERROR_NULL, op, "column %d is packed, which needs starts of its sequences", number);
+    if (given->starts && !given->packed && !check_padding(number, given)) return false;
     column->values = take(given->values);
     column->starts = given->starts ? take(given->starts) : NULL;
     if (!column->values || (given->starts && !column->starts)) return false;
@@ -86,8 +100,14 @@ bool rapt_loader_take_columns(rapt_loader *loader)
                          RAPT_BATCH_TENSORS);
     loader->columns = calloc((size_t)count + 1, sizeof *loader->columns);
     if (!loader->columns) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for %d columns", count);
-    for (int i = 0; i < count; i++)
+    int packed = 0;
+    for (int i = 0; i < count; i++) {
         if (!take_column(loader, i)) return false;
+        packed += loader->columns[i].packed;
+    }
+    if (loader->config.packed && count > 0 && packed == 0)
+        return rapt_fail(RAPT_ERROR_VALUE, op,
+                         "padding is not to be counted (packed), and none of the %d columns is packed", count);
     return take_lengths(loader);
 }
 

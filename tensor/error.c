@@ -25,6 +25,7 @@ RAPT_THREAD_LOCAL rapt_module_place rapt_running_place;
 static RAPT_THREAD_LOCAL rapt_error_code first_code;
 static RAPT_THREAD_LOCAL error_text *first_text;
 static RAPT_THREAD_LOCAL uint64_t failures;
+static RAPT_THREAD_LOCAL bool others_tell;
 
 static void end_error(void)
 {
@@ -43,6 +44,11 @@ void rapt_error_reserve(void)
     if (first_text) return;
     first_text = calloc(1, sizeof *first_text);
     rapt_at_thread_end(RAPT_THREAD_ERROR, end_error);
+}
+
+void rapt_error_leave_to_others(void)
+{
+    others_tell = true;
 }
 
 /* "op: text; in the module" */
@@ -70,7 +76,7 @@ bool(rapt_fail)(rapt_error_code code, const char *op, const char *format, ...)
         compose(op, text);
     }
     rapt_error_handler *handler = atomic_load(&installed_handler);
-    if (handler) handler(code, message());
+    if (handler && !others_tell) handler(code, message());
     return false;
 }
 

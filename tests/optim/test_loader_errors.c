@@ -1,6 +1,8 @@
 /* The batch loader after failures and wrong uses: an error, no batch is lost, nothing stays behind. */
 #include "loader_columns.h"
 
+#include <unistd.h>
+
 #include "tensor/memory.h"
 
 static bool make(void *context, rapt_batch *batch)
@@ -34,6 +36,35 @@ Test(loader_errors, errors_of_the_function_come_through_and_the_batch_is_tried_a
         cr_expect_eq(batch.count, 1);
         cr_expect_not(rapt_loader_next(loader, &batch));
         expect_no_error();
+        rapt_loader_free(loader);
+    }
+}
+
+static int handled;
+
+static void count_errors(rapt_error_code code, const char *message)
+{
+    (void)code, (void)message;
+    handled++;
+}
+
+/* Errors of batches that are made ahead are heard of when those are asked for, once. */
+Test(loader_errors, a_handler_hears_of_an_error_when_its_batch_is_asked_for)
+{
+    for (int prefetch = 0; prefetch < 3; prefetch++) {
+        int fails = 2;
+        rapt_loader *loader = loader_of(
+            (rapt_loader_config){.items = 7, .make = make, .context = &fails, .batch_size = 2, .prefetch = prefetch});
+        rapt_error_handler *before = rapt_on_error(count_errors);
+        rapt_batch batch;
+        for (int i = 0; i < 2; i++) cr_assert(rapt_loader_next(loader, &batch));
+        for (int i = 0; prefetch > 0 && i < 20; i++) usleep(1000);
+        cr_expect_eq(handled, 0, "prefetch %d: %d", prefetch, handled);
+        cr_expect_not(rapt_loader_next(loader, &batch));
+        cr_expect_eq(handled, 1, "prefetch %d: %d", prefetch, handled);
+        rapt_on_error(before);
+        expect_error(RAPT_ERROR_FILE, "row 4");
+        handled = 0;
         rapt_loader_free(loader);
     }
 }
@@ -162,7 +193,8 @@ Test(loader_errors, wrong_uses)
     rapt_loader_config c = good;
     cr_expect_null(rapt_loader_new(NULL));
     expect_error(RAPT_ERROR_NULL, "config is NULL");
-    expect_refusal((rapt_loader_config){.items = 3, .batch_size = 1}, RAPT_ERROR_NULL, "there are no columns");
+    expect_refusal((rapt_loader_config){.items = 3, .batch_size = 1}, RAPT_ERROR_NULL,
+                   "neither columns nor a function that makes batches");
     expect_refusal((rapt_loader_config){.make = make, .context = &fails, .batch_size = 1}, RAPT_ERROR_VALUE, "0 items");
     c.make = make;
     expect_refusal(c, RAPT_ERROR_VALUE, "both columns and a function");
@@ -180,7 +212,14 @@ Test(loader_errors, wrong_uses)
     expect_refusal(c, RAPT_ERROR_SHAPE, "column 1 has 3 items; 23 expected");
     c = good, c.column_count = 99;
     expect_refusal(c, RAPT_ERROR_VALUE, "99 columns");
-    c = good, c.columns = bad;
+    c = good, c.packed = true;
+    expect_refusal(c, RAPT_ERROR_VALUE, "none of the 1 columns is packed");
+    c = good, one->packed = true;
+    expect_refusal(c, RAPT_ERROR_NULL, "column 0 is packed, which needs starts");
+    one->packed = false;
+    c = good, c.columns = bad, bad->padding = -0.5;
+    expect_refusal(c, RAPT_ERROR_VALUE, "the padding of column 0, -0.5, is no int64");
+    bad->padding = 0;
     bad->starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, 5, 4});
     expect_refusal(c, RAPT_ERROR_VALUE, "start 2 of column 0 is 4");
     bad->starts = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){0, 5});

@@ -37,11 +37,16 @@ Test(run_errors, states_of_loaders)
     cr_assert(rapt_loader_get_state(loader, &state));
     cr_expect_not(rapt_loader_set_state(NULL, state));
     expect_error(RAPT_ERROR_NULL, "loader is NULL");
-    state.next = items - 1;
-    rapt_batch batch;
-    cr_assert(rapt_loader_set_state(loader, state), "%s", rapt_error());
-    cr_expect_not(rapt_loader_next(loader, &batch));
-    expect_error(RAPT_ERROR_VALUE, "the epoch has 20 items, and the state is at item 22");
+    for (state.next = 0; state.next < items; state.next++) {
+        const bool is_start = state.next % 4 == 0 && state.next < 20;
+        cr_expect_eq(rapt_loader_set_state(loader, state), is_start, "item %d", (int)state.next);
+        if (is_start)
+            expect_no_error();
+        else if (state.next < 20)
+            expect_error(RAPT_ERROR_VALUE, "where no batch of 4 begins");
+        else
+            expect_error(RAPT_ERROR_VALUE, "an item from 0 to below 20 expected");
+    }
     rapt_loader_free(loader);
 }
 

@@ -17,8 +17,8 @@ typedef struct rapt_loader rapt_loader;
 typedef struct rapt_column {
     rapt_tensor *values;
     rapt_tensor *starts; /* NULL: none */
-    double padding;      /* what stands behind a sequence */
-    bool packed;
+    double padding;      /* what stands behind a sequence; a number of the dtype */
+    bool packed;         /* needs starts */
 } rapt_column;
 
 /* The most tensors that a batch has. */
@@ -35,7 +35,8 @@ typedef struct rapt_batch {
 
 /* Makes the tensors of batch->items, into batch->tensors from 0 on, in a scope of the loader's. False after an error,
  * which rapt_loader_next then gives. What else it changes of the batch is put back. With prefetch it runs on another
- * thread: what it reads must not change, and its random numbers are that thread's. */
+ * thread: what it reads must not change, its random numbers are that thread's, and an error handler hears of its error
+ * from rapt_loader_next. */
 typedef bool rapt_batch_function(void *context, rapt_batch *batch);
 
 /* The data, and how batches are made of it. */
@@ -51,7 +52,7 @@ typedef struct rapt_loader_config {
     int64_t most_tokens;
     const int64_t *lengths; /* (items), for buckets and most_tokens; copied. NULL: of the first column with starts */
     int64_t bucket;         /* so many items, one after another in the epoch's order, are sorted by length; 0: none */
-    bool packed;            /* most_tokens counts no padding */
+    bool packed;            /* most_tokens counts no padding; of columns one must be packed */
     bool shuffle;           /* items, and the batches of sorted ones; an epoch's order has nothing of another's */
     bool drop_last;         /* leaves out a last batch of fewer items than batch_size */
     uint64_t seed;          /* of the orders; 0: they are drawn from the calling thread's generator as epochs begin */

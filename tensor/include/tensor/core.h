@@ -84,6 +84,9 @@ const char *rapt_batch_cure(const rapt_tensor *x, int rank);
 /* Takes the memory for the message of this thread's errors, so that it is there when there is no memory. */
 void rapt_error_reserve(void);
 
+/* Errors of this thread are told by another one, from now on: the handler does not hear of them here. */
+void rapt_error_leave_to_others(void);
+
 /* How often something has failed in this thread, also while an error stood. */
 uint64_t rapt_count_failures(void);
 
