@@ -9,18 +9,21 @@
 #include "tensor/memory.h"
 #include "tensor/random.h"
 
-static __attribute__((noinline, cold)) bool fail_op(const rapt_op *op, int count)
+static __attribute__((noinline, cold)) bool fail_op(const rapt_op *op, const void *options, int count)
 {
     if (!op) return rapt_fail_null("apply", "the op");
     const char *name = op->name ? op->name : "apply";
     if (!op->forward) return rapt_fail_null(name, "the op's forward");
     if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, name, "%d inputs; 0 or more expected", count);
+    if (op->options_size && !options)
+        return rapt_fail(RAPT_ERROR_NULL, name, "it has options of %zu bytes, and NULL was given", op->options_size);
     return rapt_fail_null(name, "the list of inputs");
 }
 
-static inline bool check_op(const rapt_op *op, int count, rapt_tensor *const *inputs)
+static inline bool check_op(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)
 {
-    return (op && op->forward && (count == 0 || (count > 0 && inputs))) || fail_op(op, count);
+    return (op && op->forward && (count == 0 || (count > 0 && inputs)) && (options || op->options_size == 0)) ||
+           fail_op(op, options, count);
 }
 
 static bool check_alive(const rapt_op *op, int count, rapt_tensor *const *inputs)
@@ -212,7 +215,7 @@ static inline __attribute__((always_inline)) bool apply(const rapt_op *op, const
 rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)
 {
     rapt_tensor *output = NULL;
-    return check_op(op, count, inputs) && apply(op, options, count, inputs, 1, &output) ? output : NULL;
+    return check_op(op, options, count, inputs) && apply(op, options, count, inputs, 1, &output) ? output : NULL;
 }
 
 bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,
@@ -225,7 +228,7 @@ bool rapt_apply_counted(const rapt_op *op, const void *options, int count, rapt_
                         rapt_tensor **outputs)
 {
     if (outputs && output_count > 0) memset(outputs, 0, (size_t)output_count * sizeof *outputs);
-    if (!check_op(op, count, inputs)) return false;
+    if (!check_op(op, options, count, inputs)) return false;
     if (output_count < 1) return rapt_fail(RAPT_ERROR_VALUE, op->name, "%d outputs; 1 or more expected", output_count);
     if (!outputs) return rapt_fail_null(op->name, "the list of outputs");
     if (apply(op, options, count, inputs, output_count, outputs)) return true;

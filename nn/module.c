@@ -14,6 +14,10 @@ void *rapt_module_new(size_t size, const rapt_module_class *kind)
         rapt_fail(RAPT_ERROR_VALUE, "module", "a class and a size of at least %zu bytes expected", sizeof(rapt_module));
         return NULL;
     }
+    if (!kind->name) {
+        rapt_fail_null("module", "its class's name");
+        return NULL;
+    }
     rapt_module *module = calloc(1, size);
     if (!module) {
         rapt_fail(RAPT_ERROR_MEMORY, kind->name, "no memory for the module");
@@ -145,7 +149,12 @@ static bool add_entry(rapt_module *module, const char *name, rapt_module_entry e
 
 static rapt_tensor *add_tensor(rapt_module *module, const char *name, rapt_tensor *tensor, bool is_parameter)
 {
-    if (!module || rapt_was_freed("module_add", module)) return NULL;
+    if (!module || !module->kind) {
+        rapt_fail(RAPT_ERROR_NULL, "module", "member '%s' is added to %s", name ? name : "NULL",
+                  module ? "what rapt_module_new has not made" : "NULL");
+        return NULL;
+    }
+    if (rapt_was_freed("module_add", module)) return NULL;
     bool good = tensor && rapt_check_alive(module->kind->name, "the tensor", tensor) &&
                 add_entry(module, name, (rapt_module_entry){.tensor = tensor, .is_parameter = is_parameter});
     if (good && is_parameter && !rapt_require_gradient(tensor)) {
@@ -221,5 +230,7 @@ rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x)
                   "is not a layer that maps one tensor to one; call its own forward function");
         return NULL;
     }
-    return module->kind->forward(module, x);
+    rapt_tensor *y = module->kind->forward(module, x);
+    if (!y) rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "its forward failed without a reason");
+    return y;
 }

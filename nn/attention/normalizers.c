@@ -270,5 +270,7 @@ rapt_tensor *rapt_normalize(rapt_normalizer *normalizer, rapt_tensor *scores, co
                                                                                               head_terms);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (normalizer == known[i].normalizer) return known[i].resolved(scores, resolved);
-    return normalizer(scores, mask);
+    rapt_tensor *weights = normalizer(scores, mask);
+    if (!weights) rapt_fail(RAPT_ERROR_VALUE, "Attention", "its normalizer failed without a reason");
+    return weights;
 }

@@ -50,7 +50,10 @@ static rapt_tensor *compute_scores(const rapt_pooling *p)
     rapt_scoring *scoring = p->attention->scoring;
     rapt_tensor *queries = by_group(p, p->queries);
     rapt_tensor *scores = queries ? scoring->score(scoring, queries, p->keys) : NULL;
-    if (!scores) return NULL;
+    if (!scores) {
+        rapt_fail(RAPT_ERROR_VALUE, scoring->module.kind->name, "its score failed without a reason");
+        return NULL;
+    }
     int last = queries->rank - 1;
     int64_t expected[4];
     memcpy(expected, queries->shape, (size_t)last * sizeof *expected);

@@ -84,6 +84,41 @@ Test(module, forward)
     rapt_module_free(node);
 }
 
+static rapt_tensor *give_nothing(rapt_module *module, rapt_tensor *x)
+{
+    (void)module, (void)x;
+    return NULL;
+}
+
+static rapt_tensor *activate_nothing(rapt_tensor *x)
+{
+    (void)x;
+    return NULL;
+}
+
+/* NULL never comes without an error. */
+Test(module, functions_of_ones_own_that_give_nothing)
+{
+    RAPT_SCOPE;
+    static const rapt_module_class silent_kind = {.name = "Silent", .forward = give_nothing}, nameless_kind = {0};
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1));
+    rapt_module *silent = rapt_module_finish(rapt_module_new(sizeof *silent, &silent_kind));
+    rapt_module *activation = rapt_activation_new("Nothing", activate_nothing);
+    cr_expect_null(rapt_module_forward(silent, x));
+    expect_error(RAPT_ERROR_VALUE, "Silent: its forward failed without a reason");
+    cr_expect_null(rapt_module_forward(activation, x));
+    expect_error(RAPT_ERROR_VALUE, "Activation: its forward failed without a reason");
+    cr_expect_null(rapt_module_new(sizeof *silent, &nameless_kind));
+    expect_error(RAPT_ERROR_NULL, "module: its class's name is NULL");
+    cr_expect_null(rapt_module_add_parameter(NULL, "weight", x));
+    expect_error(RAPT_ERROR_NULL, "module: member 'weight' is added to NULL");
+    rapt_module of_calloc = {0};
+    cr_expect_null(rapt_module_add_parameter(&of_calloc, "weight", x));
+    expect_error(RAPT_ERROR_NULL, "module: member 'weight' is added to what rapt_module_new has not made");
+    rapt_module_free(silent);
+    rapt_module_free(activation);
+}
+
 /* A tensor that cannot be registered is as it was. */
 Test(module, a_refused_parameter_is_no_leaf)
 {

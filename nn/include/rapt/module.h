@@ -11,7 +11,8 @@ RAPT_BEGIN_DECLS
 /* What every layer begins with. Its fields are the library's; `training` may be read. */
 typedef struct rapt_module rapt_module;
 
-/* What all layers of one kind share. Every function may be NULL. */
+/* What all layers of one kind share. Every function may be NULL, the name not. A forward that gives NULL has called
+ * rapt_fail, or that is the error. */
 typedef struct rapt_module_class {
     const char *name;                                                     /* "Linear" */
     rapt_tensor *(*forward)(rapt_module *module, rapt_tensor *x);         /* for layers that map one tensor to one */
