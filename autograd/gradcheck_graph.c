@@ -38,7 +38,8 @@ static bool check_definitions(const char *name, int count, rapt_tensor *const *g
     return fabs(by_gradient - by_slope) <= allowed ||
            rapt_fail(RAPT_ERROR_GRAPH, "gradcheck",
                      "%s: the derivative of its gradient is that of another function (%.12g along a direction, not "
-                     "%.12g): an op's definition is not what its forward computes, or a vjp is not linear",
+                     "%.12g): an op's definition is not what its forward computes, or a vjp is not linear in "
+                     "rapt_call_gradient, which it may have left out",
                      name, by_slope, by_gradient);
 }
 

@@ -128,7 +128,10 @@ static void warn_of_missing(const rapt_optimizer *optimizer)
         named++;
     }
     const char *op = optimizer->kind->name;
-    if (missing > 0 && missing == trained)
+    if (optimizer->count == 0)
+        rapt_warn(op, "there is no parameter at the first step; a module has those of the layers that were added to it "
+                      "(rapt_module_add_child)");
+    else if (missing > 0 && missing == trained)
         rapt_warn(op, "no parameter has a gradient at the first step; rapt_backward of a loss that depends on them "
                       "comes before it");
     else if (missing > 0)

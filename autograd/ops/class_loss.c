@@ -13,6 +13,9 @@ static bool check_options(const char *op, const rapt_cross_entropy_options *opti
 {
     if (!(options->label_smoothing >= 0 && options->label_smoothing <= 1))
         return rapt_fail(RAPT_ERROR_VALUE, op, "label smoothing %g; 0 to 1 expected", options->label_smoothing);
+    if (options->ignore_index != 0 && !options->has_ignore_index)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "ignore_index is %lld, and has_ignore_index is false",
+                         (long long)options->ignore_index);
     return rapt_check_reduction(op, options->reduction);
 }
 

@@ -281,12 +281,17 @@ Test(op_conventions, nothing_to_average)
     RAPT_SCOPE;
     rapt_tensor *logits = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2, 3)));
     rapt_cross_entropy_options ignoring = {.has_ignore_index = true, .ignore_index = -100};
+    rapt_cross_entropy_options half = {.ignore_index = 3};
     rapt_tensor *targets = rapt_full(RAPT_INT64, RAPT_SHAPE(2), -100);
     rapt_tensor *loss = rapt_cross_entropy(logits, targets, &ignoring);
     cr_expect_eq(rapt_item(loss), 0);
     backward(loss);
     EXPECT(rapt_reshape(rapt_gradient(logits), RAPT_SHAPE(6)), 0, 0, 0, 0, 0, 0);
     cr_expect_eq(rapt_item(rapt_nll_loss(logits, targets, &ignoring)), 0);
+    cr_expect_null(rapt_cross_entropy(logits, targets, &half));
+    cr_expect(rapt_error() && strstr(rapt_error(), "ignore_index is 3, and has_ignore_index is false"), "%s",
+              rapt_error());
+    rapt_clear_error();
     cr_expect(isnan(rapt_item(rapt_mean(rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(0)), RAPT_ALL_AXES, false))));
     cr_expect_eq(rapt_item(rapt_sum(rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(0)), RAPT_ALL_AXES, false)), 0);
 }

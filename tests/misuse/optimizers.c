@@ -176,8 +176,11 @@ const mistake optimizer_mistakes[] = {
      "2 of 4 parameters got no gradient by the first step: 1.weight, 1.bias", "Use it, or `rapt_module_freeze` it."},
     {"An optimizer outlives its module", outlives_module, WORKS, RAPT_OK, "it holds shares in the parameters",
      "None needed."},
-    {"An optimizer of a module without parameters", no_parameters, WORKS, RAPT_OK, "steps change nothing",
-     "`rapt_module_print` shows what a module has; `rapt_optimizer_add` adds leaves of one's own."},
+    {"An optimizer of a module without parameters", no_parameters, WARNS, RAPT_OK,
+     "there is no parameter at the first step",
+     "`rapt_module_add_child`, not the struct alone, gives a module its layers; `rapt_optimizer_add` adds leaves of "
+     "one's "
+     "own."},
     {"A NULL optimizer", null_optimizer, FAILS, RAPT_ERROR_NULL, "optimizer_step: optimizer is NULL",
      "Look why its constructor failed."},
     {"A negative learning rate", negative_rate, FAILS, RAPT_ERROR_VALUE,

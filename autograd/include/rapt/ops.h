@@ -272,8 +272,8 @@ typedef enum rapt_reduction { RAPT_REDUCE_MEAN, RAPT_REDUCE_SUM, RAPT_REDUCE_NON
 
 /* All zeros: the mean over all targets. */
 typedef struct rapt_cross_entropy_options {
-    bool has_ignore_index; /* leave out targets equal to ignore_index; the mean is over the others (none: 0) */
-    int64_t ignore_index;
+    bool has_ignore_index;  /* leave out targets equal to ignore_index; the mean is over the others (none: 0) */
+    int64_t ignore_index;   /* 0 without has_ignore_index */
     double label_smoothing; /* ε in [0, 1]: (1 − ε)·one-hot + ε / classes */
     rapt_reduction reduction;
 } rapt_cross_entropy_options;
