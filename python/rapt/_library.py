@@ -20,6 +20,12 @@ class DType(enum.IntEnum):
     def __repr__(self):
         return "rapt." + self.name
 
+    def __str__(self):
+        return repr(self)
+
+    def __format__(self, specification):
+        return format(str(self), specification)
+
 
 class Error(Exception):
     """What rapt_error said; `code` is the number of rapt_error_code."""

@@ -335,10 +335,16 @@ def _handles_of(values):
     return len(values), handles
 
 
+def _dtype(value):
+    if isinstance(value, DType):
+        return (value,)
+    raise TypeError(f"rapt: a dtype such as rapt.float32 expected, not {value!r}; a shape is a tuple: zeros((2, 3))")
+
+
 _CONVERT = {"t": lambda value: (handle_of(value),), "T": _handles_of,
             "o": lambda value: (None if value is None else handle_of(value),),
             "s": shape_of, "a": axes_of, "z": lambda text: (text.encode(),),
-            "r": lambda value: (_REDUCTIONS.get(value, value),)}
+            "r": lambda value: (_REDUCTIONS.get(value, value),), "y": _dtype}
 _NAMES = {}
 
 
@@ -347,6 +353,8 @@ def _make(name, parameters):
     names = [word[0].split(":")[0] for word in words]
     converts = [_CONVERT.get(word[0].split(":")[1], lambda value: (value,)) for word in words]
     defaults = {n: eval(word[2]) for n, word in zip(names, words) if word[1]}  # the table's own literals
+    if "dtype" in defaults:
+        defaults["dtype"] = DType(defaults["dtype"])
     function, dtype_first = getattr(C, name), name in DTYPE_FIRST
 
     def op(*arguments, **named):

@@ -157,6 +157,15 @@ def empty_lists_have_their_axes():
 
 
 @test
+def a_shape_is_one_argument():
+    for make in (rapt.zeros, rapt.ones, rapt.rand, rapt.empty):
+        fails("a dtype such as rapt.float32 expected, not 3", make, 2, 3, kind=TypeError)
+    fails("a shape is a tuple", rapt.full, 2, 3.0, 3, kind=TypeError)
+    fails("a dtype", rapt.ones(2).cast, "float64", kind=TypeError)
+    assert rapt.zeros(2).dtype is rapt.float32 and f"{rapt.int64}, {rapt.uint8!s:>11}" == "rapt.int64,  rapt.uint8"
+
+
+@test
 def paths_are_those_of_os():
     with tempfile.TemporaryDirectory() as directory:
         for path in (os.fsencode(directory) + b"/x.npy", pathlib.Path(directory) / "y.npy", f"{directory}/\udcff.npy"):
