@@ -80,11 +80,26 @@ static bool draw_all(struct pictures *p, int64_t count)
 
 /* --- pictures of files --- */
 
+static void name_files(const char *folder, const char *part, char images[PATH_MAX], char labels[PATH_MAX])
+{
+    snprintf(images, PATH_MAX, "%s/%s-images-idx3-ubyte", folder, part);
+    snprintf(labels, PATH_MAX, "%s/%s-labels-idx1-ubyte", folder, part);
+}
+
+/* Are the weights saved beside these files, and not over one? False after a sentence on stderr. */
+static bool are_apart(const char *folder, const char *part, const char *save)
+{
+    char images[PATH_MAX], labels[PATH_MAX];
+    name_files(folder, part, images, labels);
+    const struct file_option save_option = {"--save", save}, of_images[] = {{"--data", images}, save_option, {0}},
+                             of_labels[] = {{"--data", labels}, save_option, {0}};
+    return files_are_apart("classify", of_images) && files_are_apart("classify", of_labels);
+}
+
 static bool read_pictures(const char *folder, const char *part, struct pictures *p)
 {
     char images[PATH_MAX], labels[PATH_MAX];
-    snprintf(images, sizeof images, "%s/%s-images-idx3-ubyte", folder, part);
-    snprintf(labels, sizeof labels, "%s/%s-labels-idx1-ubyte", folder, part);
+    name_files(folder, part, images, labels);
     int64_t sizes[3], count;
     *p = (struct pictures){.pixels = idx_read("classify", images, 3, sizes)};
     p->labels = p->pixels ? idx_read("classify", labels, 1, &count) : NULL;
@@ -333,7 +348,8 @@ int main(int argc, char **argv)
     rapt_on_error(rapt_exit_on_error);
     rapt_seed((uint64_t)o.seed);
     if (o.threads > 0) rapt_set_threads((int)o.threads);
-    bool good = !o.save || file_can_be_saved("classify", o.save);
+    bool good = !o.data || (are_apart(o.data, "train", o.save) && are_apart(o.data, "t10k", o.save));
+    if (good && o.save) good = file_can_be_saved("classify", o.save);
     if (good)
         good = o.data ? read_pictures(o.data, "train", &training) && read_pictures(o.data, "t10k", &test)
                       : draw_all(&training, drawn_training) && draw_all(&test, drawn_test);

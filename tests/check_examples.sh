@@ -115,8 +115,26 @@ refuse 1 "^gpt: --checkpoint and --save name one file, 'same'$" gpt --checkpoint
 refuse 1 "^gpt: --data and --save name one file, './plain'$" gpt --data plain --save ./plain
 refuse 1 "^gpt: --data and --log name one file, 'link.csv'$" gpt --data plain --log link.csv
 refuse 1 "^gpt: --weights and --checkpoint name one file, 'weights'$" gpt --weights weights --checkpoint weights
+refuse 1 "^gpt: --weights and --log name one file, './plain'$" gpt --weights plain --log ./plain
 cmp plain caf* || failed=1
 translate 1 "^translate: --data and --log name one file, 'pairs.csv'$" --data pairs.csv --log pairs.csv
+mkdir written
+cp pairs.csv written/checkpoint.safetensors
+translate 1 "^translate: --data and --out name one file, 'written/checkpoint.safetensors'$" \
+    --data written/checkpoint.safetensors --out written
+translate 1 "^translate: --log and --out name one file, './written/loss.png'$" --log written/loss.png --out ./written
+cmp pairs.csv written/checkpoint.safetensors || failed=1
+
+# Nor where the file is not there yet: by another name of its folder, or by a link that leads nowhere.
+ln -s written folder.link
+ln -s ../new.st written/new.link
+refuse 1 "^gpt: --checkpoint and --save name one file, './new.st'$" gpt --checkpoint new.st --save ./new.st
+refuse 1 "^gpt: --save and --log name one file, './new.csv'$" gpt --save "$work/new.csv" --log ./new.csv
+refuse 1 "^gpt: --checkpoint and --save name one file, 'folder.link/new.st'$" \
+    gpt --checkpoint written/new.st --save folder.link/new.st
+refuse 1 "^gpt: --checkpoint and --save name one file, 'written/new.link'$" gpt --checkpoint new.st --save written/new.link
+run gpt --steps 1 --sample 4 --checkpoint written/new.st --save new.st
+[ $status -eq 0 ] || complain "gpt with one name in two folders ended with $status"
 
 refuse 1 "the directory 'missing'" classify --save missing/file --epochs 1
 refuse 1 "'file': Not a directory" kernel_regression --out file
@@ -167,6 +185,12 @@ idx train-images-idx3 '\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\2abcd'
 idx train-labels-idx1 '\0\0\10\1\0\0\0\2\0\1'
 cp digits/train-images-idx3-ubyte digits/t10k-images-idx3-ubyte
 idx t10k-labels-idx1 '\0\0\10\1\0\0\0\2\0\7'
+cp -r digits digits.before
+for file in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do
+    refuse 1 "^classify: --data and --save name one file, './digits/$file-ubyte'$" \
+        classify --data digits --save "./digits/$file-ubyte" --patch 1
+done
+cmp digits/train-images-idx3-ubyte digits.before/train-images-idx3-ubyte || failed=1
 refuse 1 '^classify: a --patch of 2 does not divide pictures of 1 x 2$' classify --data digits --patch 2
 refuse 1 '^classify: a --batch-size of 3; there are 2 training pictures$' classify --data digits --patch 1 --batch-size 3
 refuse 1 '^classify: a test label of 7; at most 1 expected' classify --data digits --patch 1 --batch-size 2

@@ -43,18 +43,11 @@ char *file_read(const char *path, size_t *size)
     return bytes;
 }
 
-static bool is_one_file(const char *a, const char *b)
-{
-    struct stat first, second;
-    return strcmp(a, b) == 0 || (stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_ino != 0 &&
-                                 first.st_ino == second.st_ino && first.st_dev == second.st_dev);
-}
-
 bool files_are_apart(const char *program, const struct file_option *options)
 {
     for (const struct file_option *a = options; a->option; a++)
         for (const struct file_option *b = options; b < a; b++)
-            if (a->path && b->path && is_one_file(a->path, b->path)) {
+            if (a->path && b->path && system_is_one_file(a->path, b->path)) {
                 fprintf(stderr, "%s: %s and %s name one file, '%s'\n", program, b->option, a->option, a->path);
                 return false;
             }

@@ -13,7 +13,8 @@ struct file_option {
     const char *option, *path; /* a path that is NULL was not given */
 };
 
-/* Does each of these options (closed by one without a name) name another file? False after a sentence on stderr. */
+/* Does each of these options (closed by one without a name) name another file, which need not be there yet? False after
+   a sentence on stderr. */
 bool files_are_apart(const char *program, const struct file_option *options);
 
 /* Can a file be saved there (see rapt_can_save)? False after a sentence on stderr, "program: …". */

@@ -9,6 +9,9 @@
 /* Makes a folder; false: errno says why. */
 bool system_make_folder(const char *path);
 
+/* Do both paths lead to one file, or will they when it is made? Posix: by other names and links, too. */
+bool system_is_one_file(const char *a, const char *b);
+
 /* Are the characters of the terminal UTF-8? Posix: those of the locale that the environment names. */
 bool system_is_utf8(void);
 

@@ -2,15 +2,59 @@
 #include "system.h"
 
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool system_make_folder(const char *path)
 {
     return mkdir(path, 0777) == 0;
+}
+
+static bool is_one(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Makes the path what it leads to, link by link, also where no file is there. */
+static void follow_links(char path[PATH_MAX])
+{
+    enum { most_links = 40 };
+    char link[PATH_MAX];
+    for (int links = 0; links < most_links; links++) {
+        const ssize_t length = readlink(path, link, sizeof link);
+        const char *slash = strrchr(path, '/');
+        const size_t kept = length < 0 || link[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - path);
+        if (length < 0 || kept + (size_t)length >= PATH_MAX) return;
+        memcpy(path + kept, link, (size_t)length);
+        path[kept + (size_t)length] = '\0';
+    }
+}
+
+/* Where a file will be made: its folder, which must be there, and its name in it, a part of the text; else NULL. */
+static const char *find_place(const char *path, char text[PATH_MAX], struct stat *folder)
+{
+    if (snprintf(text, PATH_MAX, "%s", path) >= PATH_MAX) return NULL;
+    follow_links(text);
+    for (size_t length = strlen(text); length > 1 && text[length - 1] == '/'; length--) text[length - 1] = '\0';
+    char *slash = strrchr(text, '/');
+    if (slash) *slash = '\0';
+    if (stat(!slash ? "." : slash == text ? "/" : text, folder) != 0) return NULL;
+    return slash ? slash + 1 : text;
+}
+
+bool system_is_one_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    char texts[2][PATH_MAX];
+    if (strcmp(a, b) == 0) return true;
+    if (stat(a, &first) == 0 && stat(b, &second) == 0) return is_one(&first, &second);
+    const char *name = find_place(a, texts[0], &first), *other = find_place(b, texts[1], &second);
+    return name && other && strcmp(name, other) == 0 && is_one(&first, &second);
 }
 
 bool system_is_utf8(void)

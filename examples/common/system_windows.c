@@ -6,10 +6,20 @@
 #include <direct.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool system_make_folder(const char *path)
 {
     return _mkdir(path) == 0;
+}
+
+bool system_is_one_file(const char *a, const char *b)
+{
+    char *first = _fullpath(NULL, a, 0), *second = _fullpath(NULL, b, 0);
+    const bool is_one = first && second ? _stricmp(first, second) == 0 : strcmp(a, b) == 0;
+    free(first);
+    free(second);
+    return is_one;
 }
 
 bool system_is_utf8(void)

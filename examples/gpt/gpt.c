@@ -70,8 +70,10 @@ static int run(const struct options *o, const struct text *text)
 static bool are_apart(const struct options *o)
 {
     const struct file_option checkpoint = {"--checkpoint", o->checkpoint}, weights = {"--weights", o->weights},
-                             files[] = {{"--data", o->data}, checkpoint, {"--save", o->save}, {"--log", o->log}, {0}};
-    return files_are_apart("gpt", files) && files_are_apart("gpt", (struct file_option[]){weights, checkpoint, {0}});
+                             log = {"--log", o->log},
+                             files[] = {{"--data", o->data}, checkpoint, {"--save", o->save}, log, {0}};
+    return files_are_apart("gpt", files) &&
+           files_are_apart("gpt", (struct file_option[]){weights, checkpoint, log, {0}});
 }
 
 int main(int argc, char **argv)

@@ -63,6 +63,19 @@ static int train(const struct options *options, const struct pairs *pairs)
     return status;
 }
 
+/* Neither the data nor the log is a file that this program writes in its folder, or the other. */
+static bool are_apart(const struct options *options)
+{
+    char path[4096];
+    struct file_option files[] = {{"--data", options->data}, {"--log", options->log}, {"--out", path}, {0}};
+    bool good = true;
+    for (const char *const *name = run_files; good && *name; name++) {
+        run_path(options, *name, path, sizeof path);
+        good = files_are_apart("translate", files);
+    }
+    return good;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -79,9 +92,8 @@ int main(int argc, char **argv)
     struct pairs *pairs = options.data ? pairs_from_file(options.data, &options.pairs, &error)
                                        : pairs_from_numbers(&options.pairs, &error);
     if (!pairs) return complain(error.message);
-    const struct file_option files[] = {{"--data", options.data}, {"--log", options.log}, {0}};
-    const bool can_save = !ranks_is_first() || (files_are_apart("translate", files) &&
-                                                folder_can_be_saved("translate", options.out, run_files));
+    const bool can_save =
+        !ranks_is_first() || (are_apart(&options) && folder_can_be_saved("translate", options.out, run_files));
     status = can_save ? train(&options, pairs) : EXIT_FAILURE;
     pairs_free(pairs);
     return status;
