@@ -151,6 +151,13 @@ static bool negative_size(void)
     return !rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(3 - 5));
 }
 
+/* The bytes of the doubles are taken for floats. */
+static bool doubles_as_floats(void)
+{
+    rapt_tensor *x = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(2), (double[]){1, 2});
+    return x && (rapt_at(x, (int64_t[]){0}) != 1 || rapt_at(x, (int64_t[]){1}) != 2);
+}
+
 const mistake data_mistakes[] = {
     {"A loader of no items", no_items, FAILS, RAPT_ERROR_VALUE, "loader: 0 items; 1 or more expected",
      "Look whether the data was read."},
@@ -200,5 +207,7 @@ const mistake data_mistakes[] = {
      "a tensor of shape [1099511627776, 1099511627776] has more bytes than", "A size was computed wrong."},
     {"A negative size", negative_size, FAILS, RAPT_ERROR_SHAPE, "size -2 of axis 0 is negative",
      "A difference the wrong way round."},
+    {"`rapt_from(RAPT_FLOAT32, …)` of an array of doubles", doubles_as_floats, WORKS, RAPT_OK,
+     "but the numbers are others: C hides of what type the array is", "`(float[]){1, 2}`, or RAPT_FLOAT64."},
     {0},
 };

@@ -103,13 +103,26 @@ static bool made_of_freed_module(void)
     return !rapt_adam_new(&layer->module, NULL);
 }
 
-static bool cast_after_it_was_made(void)
+static bool cast_and_run_backward(rapt_linear *layer)
+{
+    return rapt_module_cast(&layer->module, RAPT_FLOAT64) &&
+           rapt_backward(total(rapt_linear_forward(layer, rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(4, 3)))));
+}
+
+static bool cast_after_a_step(void)
 {
     rapt_linear *layer = linear();
     rapt_optimizer *adam = rapt_adam_new(&layer->module, NULL);
-    bool good = run_backward(layer) && rapt_optimizer_step(adam) && rapt_module_cast(&layer->module, RAPT_FLOAT64);
-    good = good && rapt_backward(total(rapt_linear_forward(layer, rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(4, 3)))));
-    return good && !rapt_optimizer_step(adam);
+    return run_backward(layer) && rapt_optimizer_step(adam) && cast_and_run_backward(layer) &&
+           !rapt_optimizer_step(adam);
+}
+
+static bool cast_before_the_first_step(void)
+{
+    rapt_linear *layer = linear();
+    rapt_optimizer *adam = rapt_adam_new(&layer->module, NULL);
+    const double before = rapt_item(total(layer->weight));
+    return cast_and_run_backward(layer) && rapt_optimizer_step(adam) && rapt_item(total(layer->weight)) < before;
 }
 
 static bool clip_nan(void)
@@ -169,6 +182,22 @@ static bool weight_of_none(void)
     return !rapt_accumulate(&parts, total(leaf(RAPT_SHAPE(3))), 0);
 }
 
+/* Two parts of three rows each: the gradient of the bias is 6 where that of the mean is 1. */
+static bool accumulation_without_end(void)
+{
+    rapt_linear *layer = linear();
+    rapt_optimizer *sgd = rapt_sgd_new(&layer->module, &(rapt_sgd_config){.learning_rate = 1});
+    rapt_accumulation parts = {0};
+    const double before = rapt_item(total(layer->bias));
+    for (int part = 0; part < 2; part++) {
+        rapt_tensor *y = rapt_linear_forward(layer, ones(RAPT_SHAPE(3, 3)));
+        if (!rapt_accumulate(&parts, rapt_mul_scalar(total(y), 1.0 / 3), 3)) return false;
+    }
+    const bool stepped = rapt_optimizer_step(sgd);
+    const double step = before - rapt_item(total(layer->bias)); /* of two numbers */
+    return stepped && fabs(step - 2 * 6) < 1e-4;
+}
+
 const mistake optimizer_mistakes[] = {
     {"A step without backward", step_without_backward, WARNS, RAPT_OK, "no parameter has a gradient at the first step",
      "Forward, backward, step."},
@@ -200,8 +229,10 @@ const mistake optimizer_mistakes[] = {
      "Set the pointer to NULL."},
     {"An optimizer is made of a freed module", made_of_freed_module, GONE, RAPT_ERROR_GONE, "the Linear is gone",
      "Free the module last."},
-    {"The module is cast after the optimizer was made", cast_after_it_was_made, FAILS, RAPT_ERROR_DTYPE,
+    {"The module is cast after the optimizer's first step", cast_after_a_step, FAILS, RAPT_ERROR_DTYPE,
      "an optimizer made after the cast expected", "Cast, then make the optimizer."},
+    {"The module is cast between the optimizer's constructor and its first step", cast_before_the_first_step, WORKS,
+     RAPT_OK, "what an optimizer keeps is made by its first step", "None needed."},
     {"Gradients are NaN", clip_nan, FAILS, RAPT_ERROR_VALUE, "from the gradient of 'weight' on; a finite one expected",
      "`rapt_hunt_not_finite(true)` finds the op."},
     {"Gradients are clipped to 0", clip_to_zero, FAILS, RAPT_ERROR_VALUE, "the limit is 0; a number above 0 expected",
@@ -218,5 +249,8 @@ const mistake optimizer_mistakes[] = {
      "average_update: the average is gone", "Free it last."},
     {"Gradients of a part of weight 0 are accumulated", weight_of_none, FAILS, RAPT_ERROR_VALUE,
      "the weight is 0; a finite number above 0 expected", "Leave empty parts out."},
+    {"`rapt_accumulate`, then a step without `rapt_accumulation_end`", accumulation_without_end, WORKS, RAPT_OK,
+     "but the gradient is too large, by a factor of all weights together, and so is a step of SGD",
+     "`rapt_accumulation_end(&parts, optimizer, &loss)` before the step."},
     {0},
 };
