@@ -71,8 +71,9 @@ RAPT_API double rapt_at(const rapt_tensor *tensor, const int64_t *indices);
 RAPT_API int64_t rapt_item_int64(const rapt_tensor *tensor);
 RAPT_API int64_t rapt_at_int64(const rapt_tensor *tensor, const int64_t *indices);
 
-/* In place, outside any graph; false after an error. copy broadcasts and converts; the others keep the dtype, and
- * convert numbers to it as rapt_cast does. set_at changes the element at those indices, which are as above. */
+/* In place, outside any graph; false after an error. copy broadcasts and converts; fill and set_at keep the dtype, and
+ * convert numbers to it as rapt_cast does. set_at changes the element at those indices, which are as above. add, which
+ * broadcasts, and scale are of floating tensors only; target and source have one dtype. */
 RAPT_API bool rapt_fill(rapt_tensor *tensor, double value);
 RAPT_API bool rapt_set_at(rapt_tensor *tensor, const int64_t *indices, double value);
 RAPT_API bool rapt_set_at_int64(rapt_tensor *tensor, const int64_t *indices, int64_t value);
