@@ -1,6 +1,10 @@
 ! rapt for Fortran, by iso_c_binding: the handles of rapt.h as type(c_ptr), its functions under their own names, and
 ! rapt_array, which makes a tensor of a Fortran array where it lies. The first axis is the densest in Fortran: the strides
 ! say so, and shapes read alike on both sides.
+!
+! It is compiled by the compiler of the program, whose module files no other one reads:
+!     gfortran -c PREFIX/include/rapt.f90
+!     gfortran program.f90 rapt.o $(pkg-config --libs rapt)
 module rapt
     use, intrinsic :: iso_c_binding
     implicit none
