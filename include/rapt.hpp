@@ -183,6 +183,16 @@ template <typename T> T plain(T value)
 {
     return value;
 }
+
+// The number as a tensor of the other's dtype.
+inline tensor like(const tensor &other, double value)
+{
+    const tensor number(value, other.dtype());
+    if (!rapt_dtype_is_floating(other.dtype()) && number.item() != value)
+        throw std::invalid_argument("rapt: " + std::to_string(value) + " is not a number of type " +
+                                    rapt_dtype_name(other.dtype()));
+    return number;
+}
 } // namespace inside
 
 // A function of rapt.h that gives a tensor, with tensors for its rapt_tensor pointers.
@@ -203,23 +213,20 @@ inline tensor::tensor(std::initializer_list<float> numbers, shape sizes)
                  static_cast<const void *>(numbers.begin()));
 }
 
-inline tensor::tensor(double value, rapt_dtype dtype)
+inline tensor::tensor(double value, rapt_dtype dtype) : tensor(call(rapt_scalar, dtype, value))
 {
-    *this = call(rapt_scalar, dtype, value);
 }
 
-inline tensor zeros(shape sizes, rapt_dtype dtype = RAPT_FLOAT32)
-{
-    return call(rapt_zeros, dtype, static_cast<int>(sizes.size()), sizes.begin());
-}
-inline tensor ones(shape sizes, rapt_dtype dtype = RAPT_FLOAT32)
-{
-    return call(rapt_ones, dtype, static_cast<int>(sizes.size()), sizes.begin());
-}
-inline tensor randn(shape sizes, rapt_dtype dtype = RAPT_FLOAT32)
-{
-    return call(rapt_randn, dtype, static_cast<int>(sizes.size()), sizes.begin());
-}
+#define RAPT_OF_SHAPE_(name)                                                                                           \
+    inline tensor name(shape sizes, rapt_dtype dtype = RAPT_FLOAT32)                                                   \
+    {                                                                                                                  \
+        return call(rapt_##name, dtype, static_cast<int>(sizes.size()), sizes.begin());                                \
+    }
+RAPT_OF_SHAPE_(zeros)
+RAPT_OF_SHAPE_(ones)
+RAPT_OF_SHAPE_(randn)
+#undef RAPT_OF_SHAPE_
+
 inline tensor reshape(const tensor &x, shape sizes)
 {
     return call(rapt_reshape, x, static_cast<int>(sizes.size()), sizes.begin());
@@ -261,19 +268,6 @@ RAPT_OF_TWO_(minimum)
 RAPT_OF_TWO_(matmul)
 #undef RAPT_OF_ONE_
 #undef RAPT_OF_TWO_
-
-namespace inside
-{
-// The number as a tensor of the other's dtype.
-inline tensor like(const tensor &other, double value)
-{
-    const tensor number(value, other.dtype());
-    if (!rapt_dtype_is_floating(other.dtype()) && number.item() != value)
-        throw std::invalid_argument("rapt: " + std::to_string(value) + " is not a number of type " +
-                                    rapt_dtype_name(other.dtype()));
-    return number;
-}
-} // namespace inside
 
 // a OP b, where one of them may be a number.
 #define RAPT_OPERATOR_(sign, name)                                                                                     \
