@@ -25,6 +25,11 @@ typedef struct member {
     int64_t size, place;
 } member;
 
+/* The bytes of a member: its record and what it holds. */
+typedef struct span {
+    int64_t begin, end;
+} span;
+
 static uint64_t number(const uint8_t *bytes, int count)
 {
     uint64_t value = 0;
@@ -151,7 +156,7 @@ static bool read_entry(const directory *d, int64_t *at, member *m)
 }
 
 /* Goes to the first byte of the member, which lies before the directory with all of its bytes. */
-static bool seek(const directory *d, const member *m)
+static bool seek(const directory *d, const member *m, span *bytes)
 {
     const rapt_reading *r = d->file;
     uint8_t header[RAPT_ZIP_LOCAL_SIZE];
@@ -162,16 +167,17 @@ static bool seek(const directory *d, const member *m)
     const int64_t begin =
         m->place + RAPT_ZIP_LOCAL_SIZE + (int64_t)number(header + 26, 2) + (int64_t)number(header + 28, 2);
     if (begin > d->place || m->size > d->place - begin) return fail(r, "a member is longer than the file");
+    *bytes = (span){m->place, begin + m->size};
     return rapt_reading_seek(r, begin);
 }
 
-static bool read_member(const directory *d, const member *m, rapt_crc32 *sum, rapt_archive *archive)
+static bool read_member(const directory *d, const member *m, rapt_crc32 *sum, rapt_archive *archive, span *bytes)
 {
     const rapt_reading *r = d->file;
     RAPT_SCOPE;
     if (rapt_names_find(&archive->tensors, m->name))
         return rapt_fail(RAPT_ERROR_FORMAT, OP, "'%.150s': two members are called '%.100s'", r->path, m->name);
-    if (!seek(d, m)) return false;
+    if (!seek(d, m, bytes)) return false;
     rapt_npy_source source = {.reading = r, .sum = sum, .name = m->name, .left = m->size};
     snprintf(source.where, sizeof source.where, "'%.150s', member '%.100s'", r->path, m->name);
     rapt_crc32_begin(sum);
@@ -184,23 +190,41 @@ static bool read_member(const directory *d, const member *m, rapt_crc32 *sum, ra
            rapt_fail(RAPT_ERROR_MEMORY, OP, "%s: no memory for the name", source.where);
 }
 
-/* Members that lie apart need no more bytes than the file has. */
+static int compare_begins(const void *a, const void *b)
+{
+    const int64_t first = ((const span *)a)->begin, second = ((const span *)b)->begin;
+    return (first > second) - (first < second);
+}
+
+/* In the order of their places each ends before the next begins. */
+static bool lie_apart(span *spans, int64_t count)
+{
+    qsort(spans, (size_t)count, sizeof *spans, compare_begins);
+    for (int64_t i = 1; i < count; i++)
+        if (spans[i].begin < spans[i - 1].end) return false;
+    return true;
+}
+
+/* Members that lie apart need no more bytes than the file has: so many are read before all places are known. */
 static bool read_members(const directory *d, rapt_archive *archive)
 {
     struct {
         member member;
         rapt_crc32 sum;
     } *work = malloc(sizeof *work);
-    if (!work) return rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.200s': no memory for an entry", d->file->path);
-    bool done = true;
+    span *spans = malloc(((size_t)d->count + 1) * sizeof *spans);
+    bool done = (work && spans) || rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.200s': no memory for an entry", d->file->path);
     int64_t at = 0, bytes = 0;
     for (int64_t i = 0; done && i < d->count; i++) {
-        done = read_entry(d, &at, &work->member) && read_member(d, &work->member, &work->sum, archive);
-        if (done) bytes += work->member.size + RAPT_ZIP_LOCAL_SIZE;
+        done = read_entry(d, &at, &work->member) && read_member(d, &work->member, &work->sum, archive, &spans[i]);
+        if (done) bytes += spans[i].end - spans[i].begin;
         if (bytes > d->place) done = fail(d->file, "members overlap");
     }
+    done = done && (lie_apart(spans, d->count) || fail(d->file, "members overlap")) &&
+           (at == d->size || fail(d->file, "the directory goes on behind its last entry"));
+    free(spans);
     free(work);
-    return done && (at == d->size || fail(d->file, "the directory goes on behind its last entry"));
+    return done;
 }
 
 static bool read_archive(const rapt_reading *reading, rapt_archive *archive)

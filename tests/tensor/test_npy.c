@@ -255,6 +255,98 @@ Test(npy, damaged_archives)
     cr_expect_eq(rapt_memory_get_statistics().live_bytes, live);
 }
 
+/* Behind the bytes so far: a number of so many bytes. */
+static void put_number(char *bytes, size_t *size, uint32_t number, size_t count)
+{
+    for (size_t i = 0; i < count; i++) bytes[(*size)++] = (char)(number >> 8 * i);
+}
+
+static void put_bytes(char *bytes, size_t *size, const void *more, size_t count)
+{
+    memcpy(bytes + *size, more, count);
+    *size += count;
+}
+
+/* The end of a record, from its flags on: a member "a.npy" or "b.npy" of so many bytes. */
+static void put_member(char *bytes, size_t *size, const char sum[4], uint32_t length)
+{
+    put_number(bytes, size, 0, 4); /* flags, method */
+    put_number(bytes, size, 0x210000, 4);
+    put_bytes(bytes, size, sum, 4);
+    put_number(bytes, size, length, 4);
+    put_number(bytes, size, length, 4);
+    put_number(bytes, size, 5, 2);
+    put_number(bytes, size, 0, 2);
+}
+
+/* A zip file of a.npy and b.npy, whose records stand where those say; the directory has the places instead, b.npy's
+ * first if it is turned. What is between them are zeros. */
+static void write_zip(const uint32_t records[2], const uint32_t places[2], bool turned)
+{
+    enum { length = 128 + 8, directory = 900 };
+    char npy[256], sum[4], bytes[2048] = "";
+    size_t size;
+    {
+        RAPT_SCOPE;
+        cr_assert(rapt_save_npy(path, rapt_arange(RAPT_FLOAT32, 0, 2, 1)));
+        cr_assert_eq(read_bytes(npy, sizeof npy), length);
+        rapt_archive *archive = rapt_archive_new();
+        cr_assert(rapt_archive_add(archive, "a", rapt_arange(RAPT_FLOAT32, 0, 2, 1)) && rapt_save_npz(path, archive));
+        rapt_archive_free(archive);
+        read_bytes(bytes, sizeof bytes);
+        memcpy(sum, bytes + 14, 4);
+        memset(bytes, 0, sizeof bytes);
+    }
+    for (int i = 0; i < 2; i++) {
+        size = records[i];
+        put_bytes(bytes, &size, "PK\3\4\x14", 6);
+        put_member(bytes, &size, sum, length);
+        put_bytes(bytes, &size, i ? "b.npy" : "a.npy", 5);
+        put_bytes(bytes, &size, npy, length);
+    }
+    size = directory;
+    for (int i = 0; i < 2; i++) {
+        const int which = turned ? !i : i;
+        put_bytes(bytes, &size, "PK\1\2\x14\0\x14", 8);
+        put_member(bytes, &size, sum, length);
+        put_bytes(bytes, &size, "\0\0\0\0\0\0\0\0\0", 10);
+        put_number(bytes, &size, places[which], 4);
+        put_bytes(bytes, &size, which ? "b.npy" : "a.npy", 5);
+    }
+    const uint32_t entries = (uint32_t)size - directory;
+    put_bytes(bytes, &size, "PK\5\6\0\0\0\0\2\0\2", 12);
+    put_number(bytes, &size, entries, 4);
+    put_number(bytes, &size, directory, 4);
+    put_number(bytes, &size, 0, 2);
+    write_bytes(bytes, size);
+}
+
+/* In any order and with unused bytes between them; but no byte belongs to two. */
+Test(npy, members_lie_apart)
+{
+    enum { record = 30 + 5 + 128 + 8 };
+    static const struct {
+        uint32_t records[2], places[2];
+        bool good;
+    } cases[] = {
+        {{0, record}, {0, record}, true}, {{100, 400}, {100, 400}, true},  {{400, 100}, {400, 100}, true},
+        {{100, 400}, {100, 100}, false},  {{100, 400}, {400, 400}, false},
+    };
+    for (size_t i = 0; i < 2 * (sizeof cases / sizeof *cases); i++) {
+        RAPT_SCOPE;
+        write_zip(cases[i / 2].records, cases[i / 2].places, i % 2);
+        rapt_archive *archive = rapt_load_npz(path);
+        if (cases[i / 2].good)
+            cr_expect(archive && rapt_at(rapt_archive_find(archive, "b"), (int64_t[]){1}) == 1, "%zu: %s", i,
+                      rapt_error());
+        else
+            cr_expect_null(archive, "%zu", i);
+        rapt_archive_free(archive);
+        if (!cases[i / 2].good) expect_error(RAPT_ERROR_FORMAT, "members overlap");
+    }
+    expect_no_error();
+}
+
 Test(npy, misuse)
 {
     RAPT_SCOPE;
