@@ -56,21 +56,36 @@ static bool fail_to_read(const rapt_metrics *metrics, const char *op)
     return rapt_fail(RAPT_ERROR_FILE, op, "'%s' cannot be read", metrics->path);
 }
 
-typedef enum line_state { LINE_IS_WHOLE, LINE_IS_CUT, LINE_FAILED } line_state;
+typedef enum line_state { LINE_IS_WHOLE, LINE_IS_CUT, LINE_IS_FOREIGN, LINE_FAILED } line_state;
 
-/* Reads behind the end of the line, which is added to the room if it is to be kept; the file may end before. Lines of a
- * table do not end between quotes. */
-static line_state read_line(rapt_metrics *metrics, const char *op, bool is_table, bool is_kept)
+/* Where in a table a line is read: quotes begin a field, are doubled inside of it, and end it. */
+typedef enum field_state { FIELD_BEGINS, FIELD_IS_PLAIN, FIELD_IS_QUOTED, QUOTE_CAME, QUOTE_IS_STRAY } field_state;
+
+static field_state next_state(field_state field, int c)
 {
-    bool is_quoted = false;
+    if (field == FIELD_IS_QUOTED) return c == '"' ? QUOTE_CAME : FIELD_IS_QUOTED;
+    if (c == '"') return field == FIELD_IS_PLAIN ? QUOTE_IS_STRAY : FIELD_IS_QUOTED;
+    if (c == ',') return FIELD_BEGINS;
+    if (field == QUOTE_CAME) return c == '\r' ? QUOTE_CAME : QUOTE_IS_STRAY;
+    return FIELD_IS_PLAIN;
+}
+
+/* Reads behind the end of the line, whose first bytes, at most so many, are added to the room; the file may end before.
+ * Lines of a table do not end between quotes. They are foreign where a quote stands within a field, or one that nothing
+ * closes takes lines up to the file's end: of what we write only the first line, which is kept, has quotes. */
+static line_state read_line(rapt_metrics *metrics, const char *op, bool is_table, size_t most)
+{
+    field_state field = FIELD_BEGINS;
+    bool takes_lines = false;
     for (int c; (c = fgetc(metrics->stream)) != EOF;) {
         const char byte = (char)c;
-        is_quoted = is_quoted != (is_table && c == '"');
-        if (is_kept && metrics->used == most_of_names) return fail_names(metrics), LINE_FAILED;
-        if (is_kept) rapt_metrics_put(metrics, &byte, 1);
-        if (c == '\n' && !is_quoted) return LINE_IS_WHOLE;
+        if (metrics->used < most) rapt_metrics_put(metrics, &byte, 1);
+        if (c == '\n' && field != FIELD_IS_QUOTED) return LINE_IS_WHOLE;
+        if (is_table && (field = next_state(field, c)) == QUOTE_IS_STRAY) return LINE_IS_FOREIGN;
+        takes_lines = takes_lines || c == '\n';
     }
-    if (!ferror(metrics->stream)) return LINE_IS_CUT;
+    if (!ferror(metrics->stream))
+        return takes_lines && field == FIELD_IS_QUOTED && most == 0 ? LINE_IS_FOREIGN : LINE_IS_CUT;
     fail_to_read(metrics, op);
     return LINE_FAILED;
 }
@@ -85,17 +100,32 @@ static bool cut(rapt_metrics *metrics, const char *op, int64_t end, const char *
     return true;
 }
 
-/* Finds the end of an old file's last whole line, and a table's first line, which is left in the room. */
-static bool open_lines(rapt_metrics *metrics, bool append, bool is_table)
+static bool fail_quote(const rapt_metrics *metrics, const char *op, int64_t row)
+{
+    return rapt_fail(RAPT_ERROR_FORMAT, op,
+                     "row %lld of '%s' has a quote within a field, or one that nothing closes; metrics have none",
+                     (long long)row, metrics->path);
+}
+
+/* Finds the end of an old file's last whole line. In the room is left how a table begins, of other lines how the part
+ * behind that end does. */
+static bool read_lines(rapt_metrics *metrics, bool is_table, size_t most)
 {
     const char *op = "metrics_open";
-    if (!rapt_metrics_open_file(metrics, append)) return false;
-    if (!append) return true;
     line_state state;
-    while ((state = read_line(metrics, op, is_table, is_table && metrics->end == 0)) == LINE_IS_WHOLE)
+    for (int64_t row = 0;; row++) {
+        if (!is_table) metrics->used = 0;
+        state = read_line(metrics, op, is_table, row > 0 && is_table ? 0 : most);
+        if (state == LINE_IS_FOREIGN) return row > 0 ? fail_quote(metrics, op, row) : fail_names(metrics);
+        if (state != LINE_IS_WHOLE) return state != LINE_FAILED && !metrics->lacks_memory;
         metrics->end = ftello(metrics->stream);
-    if (metrics->end == 0) metrics->used = 0;
-    return state != LINE_FAILED && cut(metrics, op, metrics->end, "whole line");
+    }
+}
+
+/* Behind the last whole line, when what is there was found to be metrics. */
+static bool cut_part(rapt_metrics *metrics)
+{
+    return cut(metrics, "metrics_open", metrics->end, "whole line");
 }
 
 /* Cuts before the first row that has such a step, of rows that begin as the format of scanf says. */
@@ -105,23 +135,33 @@ static bool rewind_lines(rapt_metrics *metrics, int64_t step, const char *format
     FILE *stream = metrics->stream;
     clearerr(stream);
     if (fseeko(stream, 0, SEEK_SET) != 0) return fail_to_read(metrics, op);
-    line_state state = is_table ? read_line(metrics, op, true, false) : LINE_IS_WHOLE; /* the names */
-    int64_t found, end = 0;
+    line_state state = is_table ? read_line(metrics, op, true, 0) : LINE_IS_WHOLE; /* the names */
+    int64_t found, end = 0, row = 0;
     while (state == LINE_IS_WHOLE && (end = ftello(stream)) < metrics->end) {
+        row++;
         if (fscanf(stream, format, &found) != 1)
             return rapt_fail(RAPT_ERROR_FORMAT, op, "the row of '%s' at byte %lld does not begin with its step",
                              metrics->path, (long long)end);
         if (found >= step) break;
-        state = read_line(metrics, op, is_table, false);
+        state = read_line(metrics, op, is_table, 0);
     }
+    if (state == LINE_IS_FOREIGN) return fail_quote(metrics, op, row);
     return state != LINE_FAILED && cut(metrics, op, end, "row before the step");
 }
 
 /* --- JSON lines --- */
 
+/* Other lines may stand there, but only a row of ours is taken for one that was not written to its end. */
 static bool open_json_lines(rapt_metrics *metrics, bool append)
 {
-    return open_lines(metrics, append, false);
+    static const char begin[] = "{\"step\":";
+    if (!rapt_metrics_open_file(metrics, append)) return false;
+    if (!append) return true;
+    if (!read_lines(metrics, false, sizeof begin - 1)) return false;
+    if (metrics->used > 0 && memcmp(metrics->room, begin, metrics->used) != 0)
+        return rapt_fail(RAPT_ERROR_FORMAT, "metrics_open", "'%s' ends with a part of a line that is no row of metrics",
+                         metrics->path);
+    return cut_part(metrics);
 }
 
 static bool rewind_json_lines(rapt_metrics *metrics, int64_t step)
@@ -204,21 +244,47 @@ static bool read_name(const char **from, char name[rapt_metrics_name_size])
     return length > 0 && (*p == ',' || *p == '\r' || *p == '\n');
 }
 
-/* The names of the file that goes on. */
-static bool open_csv(rapt_metrics *metrics, bool append)
+/* Is it a first line that was not written to its end? */
+static bool begins_names(const char *text)
 {
-    if (!open_lines(metrics, append, true)) return false;
-    rapt_metrics_put(metrics, "", 1);
-    if (metrics->lacks_memory) return false;
+    char name[rapt_metrics_name_size] = "";
+    const char *from = text;
+    bool more = read_name(&from, name);
+    if (strncmp("step", name, more ? sizeof name : strlen(name)) != 0) return false;
+    while (more && *from == ',') {
+        from++;
+        more = read_name(&from, name);
+    }
+    return *from == '\0';
+}
+
+/* The names of a first line that is whole. */
+static bool take_names(rapt_metrics *metrics)
+{
     char name[rapt_metrics_name_size];
     const char *from = metrics->room;
-    bool good = metrics->used == 1 || (read_name(&from, name) && strcmp(name, "step") == 0);
+    bool good = read_name(&from, name) && strcmp(name, "step") == 0;
     while (good && *from == ',') {
         from++;
         good = read_name(&from, name);
         if (good && !add_column(metrics, name)) return false;
     }
     return good || fail_names(metrics);
+}
+
+/* Looks at the first line of the file that goes on before anything is cut. */
+static bool open_csv(rapt_metrics *metrics, bool append)
+{
+    if (!rapt_metrics_open_file(metrics, append)) return false;
+    if (!append) return true;
+    if (!read_lines(metrics, true, most_of_names + 1)) return false;
+    const size_t size = metrics->used;
+    rapt_metrics_put(metrics, "", 1);
+    if (metrics->lacks_memory) return false;
+    if (size > most_of_names) return fail_names(metrics);
+    const bool is_part = metrics->end == 0;
+    if (is_part && (strlen(metrics->room) != size || !begins_names(metrics->room))) return fail_names(metrics);
+    return (is_part || take_names(metrics)) && cut_part(metrics);
 }
 
 static bool rewind_csv(rapt_metrics *metrics, int64_t step)

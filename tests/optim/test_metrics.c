@@ -222,6 +222,75 @@ Test(metrics, longest_line_of_names)
     expect_error(RAPT_ERROR_FORMAT, "of at most 262144 bytes");
 }
 
+static void write_text(const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* What is not ours is left byte for byte, and the row is named where a quote hides what comes behind it. */
+Test(metrics, foreign_files_are_left_as_they_are)
+{
+    static const struct {
+        rapt_metrics_format format;
+        const char *text, *part;
+    } cases[] = {
+        {RAPT_METRICS_CSV, "epoch,loss\n1,2\n3,4", "is no list of names"},
+        {RAPT_METRICS_CSV, "name;wert", "is no list of names"},
+        {RAPT_METRICS_CSV, "steps", "is no list of names"},
+        {RAPT_METRICS_CSV, "st,a", "is no list of names"},
+        {RAPT_METRICS_CSV, "step,,a", "is no list of names"},
+        {RAPT_METRICS_CSV, "step,5\" gun\n1,2\n3,4\n", "is no list of names"},
+        {RAPT_METRICS_CSV, "step,\"5\" gun\n1,2\n3,4\n", "is no list of names"},
+        {RAPT_METRICS_CSV, "step,loss,note\n1,2,\n2,3,5\" gun\n3,4,\n4,5,\n", "row 2 of '"},
+        {RAPT_METRICS_CSV, "step,loss,note\n1,2,\n2,3,\"5\" gun\n3,4,\n4,5,\n", "row 2 of '"},
+        {RAPT_METRICS_CSV, "step,loss,note\n1,2,\"gun\n2,3,\n3,4,\n4,5,", "row 1 of '"},
+        {RAPT_METRICS_JSON_LINES, "some words", "ends with a part of a line that is no row"},
+        {RAPT_METRICS_JSON_LINES, "{\"step\": 1}\n{\"epoch\": 2", "ends with a part of a line that is no row"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_text(cases[i].text);
+        cr_expect_null(rapt_metrics_open(path, cases[i].format, true), "%s", cases[i].text);
+        expect_error(RAPT_ERROR_FORMAT, cases[i].part);
+        cr_expect_str_eq(text_of_file(path), cases[i].text);
+    }
+}
+
+/* Wherever the end of what we write is lost, also between quotes, the rest goes on. */
+Test(metrics, files_that_were_cut_anywhere)
+{
+    static const rapt_metrics_format formats[] = {RAPT_METRICS_CSV, RAPT_METRICS_JSON_LINES};
+    static char text[4096];
+    for (int i = 0; i < 2; i++) {
+        rapt_metrics *metrics = opened(formats[i], false);
+        for (int row = 0; row < 2; row++)
+            cr_expect(rapt_metrics_write(metrics, row, RAPT_METRIC_ROW({"a,\"\n\"b\n", row}, {"\"", 0.5}, {"\r", -1})));
+        cr_expect(rapt_metrics_close(metrics));
+        snprintf(text, sizeof text, "%s", text_of_file(path));
+        for (size_t length = strlen(text); length-- > 0;) {
+            text[length] = '\0';
+            write_text(text);
+            metrics = opened(formats[i], true);
+            cr_expect(rapt_metrics_close(metrics));
+            const char *rest = text_of_file(path);
+            cr_expect(strncmp(text, rest, strlen(rest)) == 0 && (!*rest || rest[strlen(rest) - 1] == '\n'), "%s", rest);
+        }
+    }
+    expect_no_error();
+}
+
+/* Rows of other programs may have texts, with the rules of CSV. */
+Test(metrics, rows_with_quotes_go_on)
+{
+    write_text("step,note,loss\r\n1,\"a \"\"b\"\", c\nd\",2\r\n2,\"\",3\r\n3,\"par");
+    rapt_metrics *metrics = opened(RAPT_METRICS_CSV, true);
+    cr_expect(rapt_metrics_rewind(metrics, 2), "%s", rapt_error());
+    cr_expect(rapt_metrics_write(metrics, 4, RAPT_METRIC_ROW({"loss", 5})));
+    cr_expect(rapt_metrics_close(metrics));
+    cr_expect_str_eq(text_of_file(path), "step,note,loss\r\n1,\"a \"\"b\"\", c\nd\",2\r\n4,,5\n");
+    expect_no_error();
+}
+
 Test(metrics, wrong_uses)
 {
     cr_expect_null(rapt_metrics_open(NULL, RAPT_METRICS_CSV, false));
