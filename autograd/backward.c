@@ -199,8 +199,8 @@ bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, ra
 {
     RAPT_REGION(RAPT_DOING_WALK, op);
     rapt_walk walk = walk_with(op, flags);
+    for (int i = 0; results && i < input_count; i++) results[i] = NULL;
     if (input_count > 0 && (!inputs || !results)) return rapt_fail_null(walk.op, inputs ? "results" : "inputs");
-    for (int i = 0; i < input_count; i++) results[i] = NULL;
     ending e = {&walk, count, roots, rapt_failed_meetings};
     rapt_scope scope = rapt_scope_begin();
     bool good = request(&walk, input_count, inputs) && reach(&walk, count, roots, gradients) &&

@@ -87,7 +87,10 @@ bool rapt_jvp(int count, rapt_tensor *const *roots, int input_count, rapt_tensor
               rapt_tensor *const *tangents, rapt_tensor **results, int flags)
 {
     if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, "jvp", "%d roots; 0 or more expected", count);
-    if (count > 0 && (!roots || !results)) return rapt_fail_null("jvp", roots ? "results" : "roots");
+    if (count > 0 && (!roots || !results)) {
+        for (int i = 0; results && i < count; i++) results[i] = NULL;
+        return rapt_fail_null("jvp", roots ? "results" : "roots");
+    }
     RAPT_SCOPE;
     const bool good = check_lists("jvp", "tangents", input_count, inputs, tangents) &&
                       jvp(count, roots, input_count, inputs, tangents, results, flags);

@@ -6,6 +6,7 @@
 #include "bahdanau.h"
 #include "bahdanau_steps.h"
 #include "nn/entry.h"
+#include "recurrence.h"
 #include "step_rows.h"
 #include "tensor/random.h"
 #include "tensor/scratch.h"
@@ -166,7 +167,7 @@ rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_
     rapt_tensor *hidden = NULL, *sequence = read_tokens(decoder, tokens, state, &hidden, weights);
     /* (T, B, vocabulary) → (B, T, vocabulary) */
     rapt_tensor *logits = sequence ? rapt_linear_forward(decoder->dense, sequence) : NULL;
-    return move_on(state, hidden, logits ? rapt_transpose(logits, 0, 1) : NULL);
+    return rapt_with_output(move_on(state, hidden, logits ? rapt_transpose(logits, 0, 1) : NULL), weights);
 }
 
 /* A loss of losses (T, B) is given as (B, T). */

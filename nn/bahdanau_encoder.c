@@ -49,7 +49,7 @@ rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *con
     return rapt_module_finish(module);
 }
 
-rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens, rapt_tensor **state)
+static rapt_tensor *forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens, rapt_tensor **state)
 {
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)encoder);
@@ -64,8 +64,8 @@ rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_
     return projected ? rapt_gru_forward_projected(encoder->rnn, projected, NULL, state) : NULL;
 }
 
-rapt_tensor *rapt_bahdanau_encoder_forward_packed(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens,
-                                                  rapt_tensor *starts, rapt_tensor **state)
+static rapt_tensor *forward_packed(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens, rapt_tensor *starts,
+                                   rapt_tensor **state)
 {
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)encoder);
@@ -77,6 +77,17 @@ rapt_tensor *rapt_bahdanau_encoder_forward_packed(rapt_bahdanau_encoder *encoder
     rapt_tensor *projected = rapt_bahdanau_project(encoder->embedding, tokens, first->weight_ih, first->bias_ih);
     rapt_tensor *output = projected ? rapt_gru_forward_projected(encoder->rnn, projected, &order, state) : NULL;
     return output ? rapt_index_select(output, 0, order.packed) : NULL;
+}
+
+rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens, rapt_tensor **state)
+{
+    return rapt_with_output(forward(encoder, tokens, state), state);
+}
+
+rapt_tensor *rapt_bahdanau_encoder_forward_packed(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens,
+                                                  rapt_tensor *starts, rapt_tensor **state)
+{
+    return rapt_with_output(forward_packed(encoder, tokens, starts, state), state);
 }
 
 /* The embeddings of the words that occur, and zeros in place of the others, so that a NaN there stays where it is. */

@@ -29,4 +29,11 @@ rapt_tensor *rapt_gru_step(rapt_tensor *from_input, rapt_tensor *from_state, rap
 rapt_tensor *rapt_gru_forward_projected(rapt_gru *gru, rapt_tensor *projected, const rapt_step_order *order,
                                         rapt_tensor **final_state);
 
+/* The result. Where it is NULL so is what goes with it. */
+static inline rapt_tensor *rapt_with_output(rapt_tensor *result, rapt_tensor **output)
+{
+    if (!result && output) *output = NULL;
+    return result;
+}
+
 #endif

@@ -183,6 +183,8 @@ rapt_tensor *rapt_gru_forward_projected(rapt_gru *gru, rapt_tensor *projected, c
     return run_checked(r, &s, final_state, NULL);
 }
 
+/* --- the public functions: after an error the final states are NULL as the result is --- */
+
 static bool check_gru(const rapt_gru *gru)
 {
     return gru || rapt_fail(RAPT_ERROR_NULL, "GRU", "the layer is NULL");
@@ -190,21 +192,24 @@ static bool check_gru(const rapt_gru *gru)
 
 rapt_tensor *rapt_gru_forward(rapt_gru *gru, rapt_tensor *x, rapt_tensor *state, rapt_tensor **final_state)
 {
-    return check_gru(gru) ? recurrent_forward(&gru->recurrent, x, state, NULL, final_state, NULL) : NULL;
+    rapt_tensor *y = check_gru(gru) ? recurrent_forward(&gru->recurrent, x, state, NULL, final_state, NULL) : NULL;
+    return rapt_with_output(y, final_state);
 }
 
 rapt_tensor *rapt_gru_forward_packed(rapt_gru *gru, rapt_tensor *rows, rapt_tensor *starts, rapt_tensor *state,
                                      rapt_tensor **final_state)
 {
-    if (!check_gru(gru)) return NULL;
-    return recurrent_forward_packed(&gru->recurrent, rows, starts, state, NULL, final_state, NULL);
+    rapt_tensor *y =
+        check_gru(gru) ? recurrent_forward_packed(&gru->recurrent, rows, starts, state, NULL, final_state, NULL) : NULL;
+    return rapt_with_output(y, final_state);
 }
 
 rapt_tensor *rapt_gru_forward_padded(rapt_gru *gru, rapt_tensor *x, rapt_tensor *lengths, rapt_tensor *state,
                                      rapt_tensor **final_state)
 {
-    if (!check_gru(gru)) return NULL;
-    return recurrent_forward_padded(&gru->recurrent, x, lengths, state, NULL, final_state, NULL);
+    rapt_tensor *y =
+        check_gru(gru) ? recurrent_forward_padded(&gru->recurrent, x, lengths, state, NULL, final_state, NULL) : NULL;
+    return rapt_with_output(y, final_state);
 }
 
 static bool check_lstm(const rapt_lstm *lstm, const rapt_tensor *hidden, const rapt_tensor *cell)
@@ -217,20 +222,26 @@ static bool check_lstm(const rapt_lstm *lstm, const rapt_tensor *hidden, const r
 rapt_tensor *rapt_lstm_forward(rapt_lstm *lstm, rapt_tensor *x, rapt_tensor *hidden, rapt_tensor *cell,
                                rapt_tensor **final_hidden, rapt_tensor **final_cell)
 {
-    if (!check_lstm(lstm, hidden, cell)) return NULL;
-    return recurrent_forward(&lstm->recurrent, x, hidden, cell, final_hidden, final_cell);
+    rapt_tensor *y = NULL;
+    if (check_lstm(lstm, hidden, cell))
+        y = recurrent_forward(&lstm->recurrent, x, hidden, cell, final_hidden, final_cell);
+    return rapt_with_output(rapt_with_output(y, final_hidden), final_cell);
 }
 
 rapt_tensor *rapt_lstm_forward_packed(rapt_lstm *lstm, rapt_tensor *rows, rapt_tensor *starts, rapt_tensor *hidden,
                                       rapt_tensor *cell, rapt_tensor **final_hidden, rapt_tensor **final_cell)
 {
-    if (!check_lstm(lstm, hidden, cell)) return NULL;
-    return recurrent_forward_packed(&lstm->recurrent, rows, starts, hidden, cell, final_hidden, final_cell);
+    rapt_tensor *y = NULL;
+    if (check_lstm(lstm, hidden, cell))
+        y = recurrent_forward_packed(&lstm->recurrent, rows, starts, hidden, cell, final_hidden, final_cell);
+    return rapt_with_output(rapt_with_output(y, final_hidden), final_cell);
 }
 
 rapt_tensor *rapt_lstm_forward_padded(rapt_lstm *lstm, rapt_tensor *x, rapt_tensor *lengths, rapt_tensor *hidden,
                                       rapt_tensor *cell, rapt_tensor **final_hidden, rapt_tensor **final_cell)
 {
-    if (!check_lstm(lstm, hidden, cell)) return NULL;
-    return recurrent_forward_padded(&lstm->recurrent, x, lengths, hidden, cell, final_hidden, final_cell);
+    rapt_tensor *y = NULL;
+    if (check_lstm(lstm, hidden, cell))
+        y = recurrent_forward_padded(&lstm->recurrent, x, lengths, hidden, cell, final_hidden, final_cell);
+    return rapt_with_output(rapt_with_output(y, final_hidden), final_cell);
 }

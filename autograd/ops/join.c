@@ -142,6 +142,7 @@ static const rapt_op split = {.name = "split",
 bool rapt_split(rapt_tensor *x, int axis, int count, const int64_t *sizes, rapt_tensor **pieces)
 {
     if (count < 1) return rapt_fail(RAPT_ERROR_VALUE, "split", "%d pieces; 1 or more expected", count);
+    for (int i = 0; pieces && i < count; i++) pieces[i] = NULL;
     if (!sizes || !pieces) return rapt_fail_null("split", sizes ? "pieces" : "sizes");
     return rapt_apply_counted(&split, &(split_options){axis, sizes}, 1, &x, count, pieces);
 }

@@ -199,11 +199,11 @@ rapt_tensor *rapt_packing_positions(rapt_tensor *starts)
 rapt_tensor *rapt_pack_sequences(int count, rapt_tensor *const *sequences, rapt_tensor **starts)
 {
     const char *op = "pack_sequences";
+    if (starts) *starts = NULL;
     if (count < 1) rapt_fail(RAPT_ERROR_VALUE, op, "%d sequences; 1 or more expected", count);
     if (!sequences || !starts) rapt_fail_null(op, sequences ? "the place for the starts" : "the list of sequences");
     if (!sequences || !starts || count < 1) return NULL;
     RAPT_SCOPE;
-    *starts = NULL;
     rapt_tensor *rows = rapt_concat(count, sequences, 0);
     rapt_tensor *lengths = rows ? rapt_new(op, RAPT_INT64, RAPT_SHAPE(count)) : NULL;
     if (!lengths) return NULL;

@@ -325,3 +325,38 @@ Test(autograd_refusals, gradients_that_nobody_has)
     cr_expect(rapt_own_gradient(y), "there is none that others see");
     cr_expect_null(rapt_error(), "%s", rapt_error());
 }
+
+/* False or NULL, and NULL in both places of the results, whatever was there. */
+#define NOTHING_COMES(call)                                                                                            \
+    do {                                                                                                               \
+        rapt_tensor *garbage = (rapt_tensor *)(uintptr_t)1, *out[2] = {garbage, garbage};                              \
+        cr_expect(!(call), "%s", #call);                                                                               \
+        cr_expect_null(out[0], "%s", #call);                                                                           \
+        if (!strstr(#call, "&out[0]")) cr_expect_null(out[1], "%s", #call);                                            \
+        cr_expect_not_null(rapt_error(), "%s", #call);                                                                 \
+        rapt_clear_error();                                                                                            \
+    } while (0)
+
+Test(autograd_refusals, nothing_comes_out_of_an_error)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(), *pair[] = {x, x}, *half[] = {x, NULL}, *root = total(x);
+    const int64_t sizes[] = {1, 1}, bad[] = {1, 2};
+    NOTHING_COMES(rapt_pack_sequences(0, pair, &out[0]));
+    NOTHING_COMES(rapt_pack_sequences(2, NULL, &out[0]));
+    NOTHING_COMES(rapt_pack_sequences(2, half, &out[0]));
+    NOTHING_COMES(rapt_split(NULL, 0, 2, sizes, out));
+    NOTHING_COMES(rapt_split(x, 0, 2, NULL, out));
+    NOTHING_COMES(rapt_split(x, 0, 2, bad, out));
+    NOTHING_COMES(rapt_sort(x, 5, false, &out[0]));
+    NOTHING_COMES(rapt_topk(x, 0, 7, true, &out[0]));
+    NOTHING_COMES(rapt_batch_normalize(NULL, NULL, NULL, 1e-5, &out[0], &out[1]));
+    NOTHING_COMES(rapt_recompute_many(NULL, 1, &x, 2, out, NULL, NULL));
+    NOTHING_COMES(rapt_gradients(1, &root, NULL, 2, NULL, out, 0));
+    NOTHING_COMES(rapt_gradients(1, &root, NULL, 2, half, out, 0));
+    NOTHING_COMES(rapt_gradients(1, NULL, NULL, 2, pair, out, 0));
+    NOTHING_COMES(rapt_jvp(2, NULL, 1, &x, &x, out, 0));
+    NOTHING_COMES(rapt_jvp(2, pair, 1, &x, NULL, out, 0));
+    NOTHING_COMES(rapt_hvp(NULL, 2, pair, pair, out, 0));
+    NOTHING_COMES(rapt_hvp(root, 2, NULL, pair, out, 0));
+}

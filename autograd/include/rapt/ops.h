@@ -210,7 +210,8 @@ RAPT_API rapt_tensor *rapt_squeeze(rapt_tensor *x, int axis);
 RAPT_API rapt_tensor *rapt_unsqueeze(rapt_tensor *x, int axis);
 /* row-major, without gaps: x itself where it is so */
 RAPT_API rapt_tensor *rapt_contiguous(rapt_tensor *x);
-/* Pieces of the given sizes along an axis (their sum must be its size), written to pieces[0 … count − 1]. */
+/* Pieces of the given sizes along an axis (their sum must be its size), written to pieces[0 … count − 1]; NULL each
+ * after an error. */
 RAPT_API bool rapt_split(rapt_tensor *x, int axis, int count, const int64_t *sizes, rapt_tensor **pieces);
 
 /* --- putting together --- */

@@ -23,7 +23,8 @@ RAPT_API rapt_tensor *rapt_pack(rapt_tensor *x, rapt_tensor *starts);
 /* (rows, …) → (B, length, …), the value in the places behind a sequence. length 0: that of the longest. */
 RAPT_API rapt_tensor *rapt_unpack(rapt_tensor *rows, rapt_tensor *starts, int64_t length, double value);
 
-/* A list of 1 or more sequences (T, …), of different T → (rows, …), and their starts in *starts. */
+/* A list of 1 or more sequences (T, …), of different T → (rows, …), and their starts in *starts; NULL both after an
+ * error. */
 RAPT_API rapt_tensor *rapt_pack_sequences(int count, rapt_tensor *const *sequences, rapt_tensor **starts);
 
 RAPT_END_DECLS

@@ -27,7 +27,8 @@ typedef struct rapt_bahdanau_encoder {
 /* NULL after an error. */
 RAPT_API rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *config);
 
-/* Tokens (B, T) integers → outputs (T, B, hidden); the final state (layers, B, hidden) to *state. */
+/* Tokens (B, T) integers → outputs (T, B, hidden); the final state (layers, B, hidden) to *state, and NULL after
+ * an error. */
 RAPT_API rapt_tensor *rapt_bahdanau_encoder_forward(rapt_bahdanau_encoder *encoder, rapt_tensor *tokens,
                                                     rapt_tensor **state);
 
@@ -70,7 +71,7 @@ RAPT_API rapt_bahdanau_state rapt_bahdanau_decoder_start_packed(rapt_bahdanau_de
 
 /* Tokens (B, T) → logits (B, T, vocabulary); the state moves on by T steps; after an error of this function or of those
  * below it is as it was. With weights not NULL the attention weights (B, T, K), before dropout, go there, in the graph
- * as the logits are: a loss may read both. */
+ * as the logits are: a loss may read both. After an error NULL does. */
 RAPT_API rapt_tensor *rapt_bahdanau_decoder_forward(rapt_bahdanau_decoder *decoder, rapt_tensor *tokens,
                                                     rapt_bahdanau_state *state, rapt_tensor **weights);
 
