@@ -120,8 +120,9 @@ static void run_chunk(backward_run *r)
                   r);
     add_gathered(r, &r->gathering);
     add_gathered(r, &r->head_terms);
+    if (parts == 0 || r->call->groups == 0) return; /* no heads: no keys of theirs */
     const int64_t cost = mask->heads / r->call->groups * queries * mask->keys * rapt_additive_slice;
-    if (parts > 0) rapt_parallel(mask->batch * r->call->groups * parts, rapt_grain(cost), sum_tasks, r);
+    rapt_parallel(mask->batch * r->call->groups * parts, rapt_grain(cost), sum_tasks, r);
 }
 
 static void run_chunks(backward_run *r)

@@ -333,3 +333,28 @@ Test(fused_additive, bad_input_is_an_error)
     expect_error(RAPT_ERROR_DTYPE, "float64");
     rapt_module_free(&e.attention->module);
 }
+
+Test(fused_additive, no_heads_have_gradients_of_nothing)
+{
+    RAPT_SCOPE;
+    for (int plain = 0; plain < 2; plain++) {
+        rapt_attention *attention = rapt_additive_attention_new(4, 4, 3, 0);
+        attention->plain = plain;
+        rapt_tensor *queries = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 0, 2, 4))),
+                    *keys = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 0, 3, 4)));
+        rapt_tensor *pooled = rapt_attention_forward(attention, queries, keys, keys, NULL);
+        cr_assert(rapt_backward(rapt_sum(pooled, RAPT_ALL_AXES, false)), "%s", rapt_error());
+        cr_expect(rapt_gradient(queries) && rapt_count(rapt_gradient(queries)) == 0);
+        cr_expect(rapt_gradient(keys) && rapt_size(rapt_gradient(keys), 2) == 3);
+        rapt_tensor_list *list = rapt_module_list(&attention->module, RAPT_PARAMETERS);
+        for (int i = 0; i < list->count; i++) {
+            rapt_tensor *gradient = rapt_gradient(list->tensors[i]);
+            cr_assert_not_null(gradient, "%s", list->names[i]);
+            const double *values = values_of(gradient);
+            for (int64_t k = 0; k < rapt_count(gradient); k++) cr_expect_eq(values[k], 0, "%s", list->names[i]);
+        }
+        rapt_tensor_list_free(list);
+        rapt_module_free(&attention->module);
+    }
+    expect_no_error();
+}
