@@ -75,6 +75,8 @@ static bool find_variables(rapt_checker *c)
         if (input->dtype != RAPT_FLOAT64) return fail(RAPT_ERROR_DTYPE, c, "is float32; differences need float64", i);
         if (rapt_repeated_axis(input) >= 0)
             return fail(RAPT_ERROR_SHAPE, c, "repeats elements; expand it inside the function", i);
+        if (input->storage->is_read_only)
+            return fail(RAPT_ERROR_VALUE, c, "lies in memory that may only be read; differences need a clone", i);
         if (!is_finite(input)) return fail(RAPT_ERROR_VALUE, c, "has NaN or infinities; differences need numbers", i);
         c->which[c->variable_count] = i;
         c->variables[c->variable_count++] = input;

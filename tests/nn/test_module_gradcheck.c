@@ -158,3 +158,45 @@ Test(module_gradcheck, what_cannot_be_checked_is_refused)
     rapt_module_free(module);
     rapt_module_free(empty);
 }
+
+static rapt_tensor *square(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return rapt_mul(inputs[0], inputs[0]);
+}
+
+typedef struct factors_module {
+    rapt_module module;
+    rapt_tensor *factors;
+} factors_module;
+
+static rapt_tensor *multiply(rapt_module *module, rapt_tensor *x)
+{
+    return rapt_mul(((factors_module *)module)->factors, x);
+}
+
+static const rapt_module_class factors_class = {.name = "Factors", .forward = multiply};
+
+/* Differences would end the program there. */
+Test(module_gradcheck, memory_that_may_only_be_read_is_refused)
+{
+    RAPT_SCOPE;
+    static const double numbers[] = {1, 2, 3};
+    rapt_tensor *wrapped = rapt_wrap_read_only(RAPT_FLOAT64, RAPT_SHAPE(3), NULL, numbers, NULL, NULL),
+                *x = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(3));
+    cr_assert(rapt_require_gradient(wrapped), "%s", rapt_error());
+    factors_module *module = rapt_module_new(sizeof *module, &factors_class);
+    module->factors = rapt_module_add_parameter(&module->module, "factors", wrapped);
+    cr_assert_not_null(rapt_module_finish(&module->module), "%s", rapt_error());
+    for (int projects = 0; projects < 2; projects++) {
+        const rapt_gradcheck_options options = {.random_projection = projects};
+        expect_refusal(rapt_gradcheck("square", square, 1, &wrapped, &options), RAPT_ERROR_VALUE,
+                       "square: input 0 lies in memory that may only be read");
+        expect_refusal(rapt_module_gradcheck(&module->module, NULL, 1, &x, &options), RAPT_ERROR_VALUE,
+                       "Factors: factors lies in memory that may only be read");
+    }
+    rapt_refuse_gradient(wrapped);
+    rapt_tensor *y = rapt_require_gradient(x), *inputs[] = {y, wrapped};
+    cr_expect(rapt_gradcheck("square", square, 2, inputs, NULL).passed, "a constant is only read: %s", rapt_error());
+    rapt_module_free(&module->module);
+}

@@ -36,13 +36,13 @@ typedef struct rapt_gradcheck_result {
     char message[1024]; /* all of it as one sentence; "" when passed */
 } rapt_gradcheck_result;
 
-/* Checks d function / d input for every input that is a leaf requiring a gradient (which must be float64 and not
- * have elements that share memory). For second order the gradient that backward starts from is one more input, after
- * them: the message's "starting gradient". First order looks whether that gradient is part of the graph too: a vjp
- * that is not made of recorded ops, or saves what has lost its own derivative, makes the check fail, unless its op
- * says no_second_gradient; so does a definition of another function than forward's. The inputs are changed while it
- * runs and are as before when it returns. options may be NULL. An error inside the function makes the check fail and
- * stands as rapt_error(). name appears in the message. */
+/* Checks d function / d input for every input that is a leaf requiring a gradient (which must be float64, not have
+ * elements that share memory, and not lie in memory that may only be read). For second order the gradient that backward
+ * starts from is one more input, after them: the message's "starting gradient". First order looks whether that gradient
+ * is part of the graph too: a vjp that is not made of recorded ops, or saves what has lost its own derivative, makes
+ * the check fail, unless its op says no_second_gradient; so does a definition of another function than forward's. The
+ * inputs are changed while it runs and are as before when it returns. options may be NULL. An error inside the function
+ * makes the check fail and stands as rapt_error(). name appears in the message. */
 RAPT_API rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *function, int count,
                                               rapt_tensor *const *inputs, const rapt_gradcheck_options *options);
 
