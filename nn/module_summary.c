@@ -112,6 +112,36 @@ static bool put_back(const rapt_tensor_list *buffers, const kept_buffer *kept)
     return good;
 }
 
+/* The modes of a module and those below it, in the order of rapt_module_each. */
+typedef struct kept_modes {
+    struct kept_mode {
+        rapt_module *module;
+        bool training;
+    } * modes; /* NULL: they are only counted */
+    int64_t count;
+} kept_modes;
+
+static bool keep_mode(rapt_module *module, void *context)
+{
+    kept_modes *kept = context;
+    if (kept->modes) kept->modes[kept->count] = (struct kept_mode){module, module->training};
+    kept->count++;
+    return true;
+}
+
+static bool keep_modes(rapt_module *module, kept_modes *kept)
+{
+    if (!rapt_module_each(module, keep_mode, kept)) return false;
+    kept->modes = rapt_scratch_list(op, kept->count, sizeof *kept->modes);
+    kept->count = 0;
+    return kept->modes && rapt_module_each(module, keep_mode, kept);
+}
+
+static void put_modes_back(const kept_modes *kept)
+{
+    for (int64_t i = 0; i < kept->count; i++) kept->modes[i].module->training = kept->modes[i].training;
+}
+
 static bool run_without_traces(rapt_module *module, rapt_summary_function *function, rapt_tensor *const *inputs,
                                void *context, rapt_module_results *results)
 {
@@ -119,9 +149,11 @@ static bool run_without_traces(rapt_module *module, rapt_summary_function *funct
     const rapt_random_state random = rapt_random_get_state();
     rapt_tensor_list *buffers = rapt_module_list(module, RAPT_BUFFERS);
     kept_buffer *kept = buffers ? rapt_scratch_list(op, buffers->count, sizeof *kept) : NULL;
-    bool good = kept && keep(buffers, kept);
+    kept_modes modes = {0};
+    bool good = kept && keep(buffers, kept) && keep_modes(module, &modes);
     if (good) {
         good = run_observed(module, function, inputs, context, results);
+        put_modes_back(&modes);
         good = put_back(buffers, kept) && good;
     }
     rapt_random_set_state(random);

@@ -175,6 +175,32 @@ Test(module_views, summaries_in_several_threads)
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
 }
 
+static rapt_tensor *evaluate(rapt_tensor *const *inputs, void *module)
+{
+    rapt_module_train(module, false);
+    return inputs[0] ? rapt_module_forward(module, inputs[0]) : NULL;
+}
+
+Test(module_views, a_summary_leaves_each_module_its_mode)
+{
+    RAPT_SCOPE;
+    rapt_module *dropout = (rapt_module *)rapt_dropout_new(0.5);
+    rapt_sequential *model = RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(2, 16, RAPT_BIAS), dropout);
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 2)), *nothing = NULL;
+    for (int mode = 0; mode < 4; mode++) {
+        rapt_module_train(&model->module, mode & 1);
+        rapt_module_train(dropout, mode & 2);
+        free(summary(&model->module, evaluate, 1, &x, model));
+        cr_expect_eq(model->module.training, (mode & 1) != 0, "mode %d", mode);
+        cr_expect_eq(dropout->training, (mode & 2) != 0, "mode %d", mode);
+        cr_expect_not(rapt_module_summarize(&model->module, stdout, evaluate, 1, &nothing, model));
+        expect_error(RAPT_ERROR_VALUE, "the function failed without a reason");
+        cr_expect_eq(model->module.training, (mode & 1) != 0, "mode %d, after an error", mode);
+        cr_expect_eq(dropout->training, (mode & 2) != 0, "mode %d, after an error", mode);
+    }
+    rapt_module_free(&model->module);
+}
+
 static __attribute__((noinline)) char *graph(const rapt_module *module, const rapt_tensor *tensor, bool dot)
 {
     FILE *stream = open_text();

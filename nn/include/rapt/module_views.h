@@ -14,10 +14,10 @@ typedef rapt_tensor *rapt_summary_function(rapt_tensor *const *inputs, void *con
  * its forward was over; "its input" where none had run.
  *     Sequential()  337 parameters, 1348 bytes -> float32 [4, 1]
  *       0: Linear(2 -> 16, bias)  48 parameters, 192 bytes -> float32 [4, 16]
- * The module's buffers (running statistics), its mode and the random generator are afterwards as they were, after an
- * error too; what a layer keeps of its last call is that of this one. Modules are told apart by RAPT_ENTER, which all
- * of the library have, and those of one's own whose forward is called through rapt_module_forward. False after an
- * error. */
+ * The module's buffers (running statistics), the modes of all its modules and the random generator are afterwards as
+ * they were, after an error too; what a layer keeps of its last call is that of this one. Modules are told apart by
+ * RAPT_ENTER, which all of the library have, and those of one's own whose forward is called through
+ * rapt_module_forward. False after an error. */
 RAPT_API bool rapt_module_summarize(rapt_module *module, FILE *stream, rapt_summary_function *function, int count,
                                     rapt_tensor *const *inputs, void *context);
 
