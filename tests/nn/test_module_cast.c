@@ -109,10 +109,13 @@ Test(module_cast, to_the_same_dtype_drops_gradients_only)
     RAPT_SCOPE;
     rapt_linear *linear = rapt_linear_new(2, 2, RAPT_BIAS);
     const void *elements = rapt_data(linear->weight);
+    rapt_tensor *before = rapt_sum(linear->weight, RAPT_ALL_AXES, false);
     cr_expect(rapt_backward(rapt_sum(linear->weight, RAPT_ALL_AXES, false)));
     cr_expect(rapt_module_cast(&linear->module, RAPT_FLOAT32));
     cr_expect_null(rapt_gradient(linear->weight));
     cr_expect_eq(rapt_data(linear->weight), elements);
+    cr_expect(rapt_backward(before), "%s", rapt_error());
+    cr_expect_not_null(rapt_gradient(linear->weight), "it stays itself, in graphs of before too");
     rapt_module_free(&linear->module);
     expect_no_error();
 }

@@ -116,7 +116,8 @@ RAPT_API int64_t rapt_module_parameter_count(const rapt_module *module);
 RAPT_API void rapt_module_clear_gradients(rapt_module *module);
 
 /* Converts all floating parameters and buffers, in place, to float32 or float64. Gradients are dropped, and no graph
- * recorded before reaches the parameters any more. False after an error; nothing is changed then. */
+ * recorded before reaches a parameter that was converted; one that has the dtype stays itself, in such graphs too.
+ * False after an error; nothing is changed then. */
 RAPT_API bool rapt_module_cast(rapt_module *module, rapt_dtype dtype);
 
 /* Prints the tree: kinds, sizes, parameter counts, and dtype and shape of every tensor, each under the full name by
