@@ -162,7 +162,7 @@ bool rapt_fill(rapt_tensor *tensor, double value)
     return true;
 }
 
-/* The checks of an in-place op whose source broadcasts to the target. */
+/* The checks of an in-place op whose source broadcasts to the target, but for its dtypes. */
 static bool check_source(const char *op, rapt_tensor *target, const rapt_tensor *source)
 {
     if (!target || !source) return rapt_fail_null(op, target ? "source" : "target");
@@ -178,7 +178,7 @@ static bool check_source(const char *op, rapt_tensor *target, const rapt_tensor 
                          rapt_shape_text(source->rank, source->shape, a),
                          rapt_shape_text(target->rank, target->shape, b));
     }
-    return rapt_begin_writing(op, target);
+    return rapt_check_writable(op, target);
 }
 
 /* Behind the last element. */
@@ -209,10 +209,17 @@ static bool overlaps(const rapt_tensor *target, const rapt_tensor *source)
     return memcmp(target->strides, source->strides, target->rank * sizeof *target->strides) != 0;
 }
 
+/* Begins to write, as the last thing that can fail; returns the source, or a copy of it where it would be overwritten.
+ * NULL after an error. */
+static const rapt_tensor *begin_from(const char *op, rapt_tensor *target, const rapt_tensor *source)
+{
+    if (overlaps(target, source) && !(source = rapt_clone(source))) return NULL;
+    return rapt_begin_writing(op, target) ? source : NULL;
+}
+
 bool rapt_copy(rapt_tensor *target, const rapt_tensor *source)
 {
-    if (!check_source("copy", target, source)) return false;
-    if (overlaps(target, source) && !(source = rapt_clone(source))) return false;
+    if (!check_source("copy", target, source) || !(source = begin_from("copy", target, source))) return false;
     rapt_map(rapt_kernel.elementwise.cast[target->dtype][source->dtype], NULL, 1, 2,
              (const rapt_tensor *[]){target, source});
     return true;
@@ -225,7 +232,7 @@ bool rapt_add_in_place(rapt_tensor *target, const rapt_tensor *source, double fa
         return rapt_fail(RAPT_ERROR_DTYPE, "add_in_place",
                          "target is %s, source is %s; one floating dtype expected (rapt_cast converts)",
                          rapt_dtype_name(target->dtype), rapt_dtype_name(source->dtype));
-    if (overlaps(target, source) && !(source = rapt_clone(source))) return false;
+    if (!(source = begin_from("add_in_place", target, source))) return false;
     rapt_map(rapt_kernel.elementwise.add_scaled[target->dtype], &factor, 1, 3,
              (const rapt_tensor *[]){target, target, source});
     return true;
@@ -233,10 +240,11 @@ bool rapt_add_in_place(rapt_tensor *target, const rapt_tensor *source, double fa
 
 bool rapt_scale_in_place(rapt_tensor *target, double factor)
 {
-    if (!rapt_begin_writing("scale_in_place", target)) return false;
+    if (!rapt_check_writable("scale_in_place", target)) return false;
     if (!rapt_is_floating(target))
         return rapt_fail(RAPT_ERROR_DTYPE, "scale_in_place", "target is %s; floating expected",
                          rapt_dtype_name(target->dtype));
+    if (!rapt_begin_writing("scale_in_place", target)) return false;
     rapt_map(rapt_kernel.elementwise.scale[target->dtype], &factor, 1, 2, (const rapt_tensor *[]){target, target});
     return true;
 }

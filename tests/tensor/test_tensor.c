@@ -338,6 +338,34 @@ Test(tensor, versions_count_changes_of_the_memory)
     cr_expect_eq(rapt_version(tensor), after + 1);
 }
 
+/* Else a backward would be refused for a change that never was. */
+Test(tensor, versions_count_no_change_that_was_refused)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_arange(RAPT_FLOAT32, 0, 4, 1), *whole = rapt_zeros(RAPT_INT64, RAPT_SHAPE(4));
+    rapt_tensor *front = rapt_new_view(x, x->data, 1, (int64_t[]){3}, (int64_t[]){1});
+    rapt_tensor *back = rapt_new_view(x, x->data + sizeof(float), 1, (int64_t[]){3}, (int64_t[]){1});
+    const uint64_t before = rapt_version(x), of_whole = rapt_version(whole);
+    cr_expect_not(rapt_add_in_place(x, rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(4)), 1));
+    cr_expect_not(rapt_add_in_place(whole, rapt_ones(RAPT_INT64, RAPT_SHAPE(4)), 1));
+    cr_expect_not(rapt_scale_in_place(whole, 2));
+    cr_expect_not(rapt_add_in_place(x, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3)), 1));
+    cr_expect_not(rapt_copy(x, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 4))));
+    cr_expect_not(rapt_set_at(x, (int64_t[]){4}, 1));
+    cr_expect_not(rapt_fill_uniform(x, 1, 0));
+    cr_expect_not(rapt_fill_uniform(whole, 0, 1));
+    rapt_clear_error();
+    for (int copies = 0; copies < 2; copies++) {
+        rapt_memory_fail_after(0);
+        cr_expect_not(copies ? rapt_copy(front, back) : rapt_add_in_place(front, back, 1));
+        rapt_memory_fail_after(-1);
+        expect_error(RAPT_ERROR_MEMORY, "no memory");
+    }
+    cr_expect_eq(rapt_version(x), before);
+    cr_expect_eq(rapt_version(whole), of_whole);
+    CHECK(x, 0, 1, 2, 3);
+}
+
 Test(tensor, large_ones_are_worked_on_in_pieces)
 {
     for (int threads = 1; threads <= 4; threads++) {
