@@ -202,18 +202,25 @@ static const op_sample lines[] = {
     {.in = {SHAPE(2, 2, 7)}, .number = {3, 2, 1}},
     {.in = {SHAPE(1, 2, 7)}, .number = {3, 2, 1}, .variant = ceil_bit | padding_out_bit},
     {.in = {SHAPE(1, 2, 5)}, .number = {2, 2, 0}, .variant = ceil_bit},
+    {.in = {SHAPE(1, 2, 3)}, .number = {4, 2, 0}, .variant = ceil_bit},
+    {.in = {SHAPE(1, 2, 3)}, .number = {6, 3, 1}, .variant = ceil_bit | padding_out_bit},
     {.in = {SHAPE(0, 2, 5)}, .number = {2}},
     {.in = {SHAPE(31, 41, 97)}, .number = {4, 3, 2}, .large = true},
 };
 static const op_sample bad_lines[] = {
-    {.in = {SHAPE(2, 5)}, .number = {2}, FAIL},          {.in = {SHAPE(2, 3, 5)}, .number = {6}, FAIL},
-    {.in = {SHAPE(2, 3, 0)}, .number = {2, 1, 1}, FAIL}, {.in = {SHAPE(2, 3, 5)}, .number = {0}, BAD},
-    {.in = {SHAPE(2, 3, 5)}, .number = {2, -1}, BAD},    {.in = {SHAPE(2, 3, 5)}, .number = {2, 1, 2}, BAD},
+    {.in = {SHAPE(2, 5)}, .number = {2}, FAIL},
+    {.in = {SHAPE(2, 3, 5)}, .number = {6}, FAIL},
+    {.in = {SHAPE(2, 3, 0)}, .number = {2, 1, 1}, FAIL},
+    {.in = {SHAPE(2, 3, 5)}, .number = {0}, BAD},
+    {.in = {SHAPE(2, 3, 5)}, .number = {2, -1}, BAD},
+    {.in = {SHAPE(2, 3, 5)}, .number = {2, 1, 2}, BAD},
+    {.in = {SHAPE(2, 3, 5)}, .number = {7, 2}, .variant = ceil_bit, FAIL},
 };
 static const op_sample planes[] = {
     {.in = {SHAPE(2, 2, 4, 6)}, .number = {2}, .axes = {3}},
     {.in = {SHAPE(1, 2, 5, 5)}, .number = {3, 2, 1}, .axes = {2, 1, 1}},
     {.in = {SHAPE(1, 2, 5, 6)}, .number = {3, 2, 1}, .axes = {2, 3, 1}, .variant = ceil_bit},
+    {.in = {SHAPE(1, 2, 2, 5)}, .number = {5, 3, 1}, .axes = {2, 2}, .variant = ceil_bit},
     {.in = {SHAPE(1, 1, 5, 6)}, .number = {3, 3, 1}, .axes = {3, 2, 1}, .variant = padding_out_bit},
     {.in = {SHAPE(2, 0, 5, 5)}, .number = {2}, .axes = {2}},
     {.in = {SHAPE(7, 23, 40, 17)}, .number = {3, 2, 1}, .axes = {3, 2, 1}, .large = true},
@@ -228,6 +235,7 @@ static const op_sample bad_planes[] = {
 static const op_sample gaps[] = {
     {.in = {SHAPE(1, 2, 7, 6)}, .number = {3, 1, 1, 2}, .axes = {2, 2, 0, 3}},
     {.in = {SHAPE(0, 2, 7, 6)}, .number = {3, 1, 1, 2}, .axes = {2, 2, 0, 3}},
+    {.in = {SHAPE(1, 2, 4, 3)}, .number = {2, 2, 0, 4}, .axes = {3, 2, 1, 2}, .variant = ceil_bit},
     {.in = {SHAPE(7, 23, 40, 17)}, .number = {3, 2, 1, 3}, .axes = {3, 2, 1, 2}, .large = true},
 };
 static const op_sample bad_gaps[] = {

@@ -37,12 +37,17 @@ bool rapt_windows_place(const char *op, rapt_windows *w, bool ceil)
                              (long long)w->dilation[k]);
         if (__builtin_mul_overflow(w->size[k] - 1, w->dilation[k], &reach) ||
             __builtin_mul_overflow(w->padding[k], 2, &padded) || __builtin_add_overflow(padded, w->in[k], &padded) ||
-            padded <= reach)
+            (padded <= reach && !(ceil && reach - padded < w->stride[k] - 1)))
             return rapt_fail(
                 RAPT_ERROR_SHAPE, op,
                 "a window of %lld with dilation %lld does not fit into %lld with padding %lld on each side",
                 (long long)w->size[k], (long long)w->dilation[k], (long long)w->in[k], (long long)w->padding[k]);
         if (w->stride[k] > padded) w->stride[k] = padded; /* one window, however far the next would be */
+        if (padded <= reach) {                            /* one, of which only the beginning is in the image */
+            w->size[k] = (padded - 1) / w->dilation[k] + 1;
+            w->out[k] = 1;
+            continue;
+        }
         const int64_t room = padded - reach - 1;
         w->out[k] = room / w->stride[k] + 1;
         const bool begins_inside = w->out[k] * w->stride[k] < w->in[k] + w->padding[k];

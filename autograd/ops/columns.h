@@ -15,7 +15,8 @@ rapt_windows rapt_windows_of(int axes, const int64_t *in, const int64_t *size, c
                              const int64_t *padding, const int64_t *dilation);
 
 /* Fills in `out` of what is given otherwise; false and an error when a number is none or no window fits. With ceil the
- * last window may reach past the padding, if it begins before that. */
+ * last window may reach past the padding by less than a stride, if it begins before that; where it is the only one and
+ * larger than the image with its padding, its size is cut. */
 bool rapt_windows_place(const char *op, rapt_windows *w, bool ceil);
 
 static inline int64_t rapt_windows_count(const rapt_windows *w)

@@ -97,7 +97,8 @@ def pool(name, function, axes, is_mean):
         stride, padding = [p.between(1, 3) for _ in sizes], [p.between(0, size // 2) for size in sizes]
         gaps = [1 if is_mean or pad else p.one([1, 1, 2]) for pad in padding]
         ceil, outside = p.chance(0.3), is_mean and p.chance(0.3)
-        lengths = [max(p.between(1, 7), (size - 1) * gap + 1 - 2 * pad) for size, gap, pad in zip(sizes, gaps, padding)]
+        lengths = [max(p.between(1, 7), (size - 1) * gap + 1 - 2 * pad - (step - 1) * ceil)
+                   for size, step, gap, pad in zip(sizes, stride, gaps, padding)]
         x = p.shaped([p.between(1, 2), p.between(1, 3), *lengths])
         rest = [ceil, not outside] if is_mean else [gaps, ceil]
         p.step(name, [x], lambda x: function(x, sizes, stride, padding, *rest), chooses=not is_mean,

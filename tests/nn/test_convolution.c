@@ -127,6 +127,48 @@ Test(convolution, of_any_stride)
     expect_no_error();
 }
 
+/* The values are PyTorch's (ceil_mode). */
+Test(convolution, a_pool_of_one_window_that_is_larger_than_the_image)
+{
+    const struct {
+        int64_t in, size, stride, padding, dilation;
+        double largest, mean, without_padding;
+    } cases[] = {{3, 4, 2, 0, 1, 3, 2, 2},     {3, 4, 5, 0, 1, 3, 2, 2},     {3, 6, 2, 1, 1, 3, 1.2, 2},
+                 {4, 9, 6, 0, 1, 4, 2.5, 2.5}, {1, 4, 9, 0, 1, 1, 1, 1},     {4, 12, 5, 3, 1, 4, 1, 2.5},
+                 {3, 2, 3, 0, 4, 1, NAN, NAN}, {3, 3, 2, 1, 2, 2, NAN, NAN}, {4, 2, 2, 0, 4, 1, NAN, NAN}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        RAPT_SCOPE;
+        rapt_pool pool = {.size = {cases[i].size},
+                          .stride = {cases[i].stride},
+                          .padding = {cases[i].padding},
+                          .dilation = {cases[i].dilation},
+                          .ceil = true};
+        rapt_tensor *numbers = rapt_arange(RAPT_FLOAT64, 1, (double)cases[i].in + 1, 1);
+        rapt_tensor *x = rapt_require_gradient(rapt_reshape(numbers, RAPT_SHAPE(1, 1, cases[i].in)));
+        expect_values("largest", rapt_max_pool1d(x, &pool), 1, &cases[i].largest, 0);
+        if (cases[i].dilation > 1) continue;
+        rapt_tensor *mean = rapt_avg_pool1d(x, &pool);
+        expect_values("mean", mean, 1, &cases[i].mean, 1e-15);
+        cr_expect(rapt_backward(mean), "%s", rapt_error());
+        const double sum = (double)(cases[i].in * (cases[i].in + 1)) / 2, share = cases[i].mean / sum;
+        expect_values("gradient", rapt_gradient(x), cases[i].in, (double[]){share, share, share, share}, 1e-15);
+        pool.leaves_padding_out = true;
+        expect_values("without padding", rapt_avg_pool1d(x, &pool), 1, &cases[i].without_padding, 1e-15);
+    }
+    expect_no_error();
+    const int64_t strides[] = {1, 3, 5};
+    for (int i = 0; i < 3; i++) {
+        const rapt_pool pool = {.size = {2 * i + 4}, .stride = {strides[i]}, .ceil = true};
+        cr_expect_null(rapt_max_pool1d(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 1, 3)), &pool));
+        expect_error(RAPT_ERROR_SHAPE, "does not fit into 3");
+    }
+    const rapt_pool vast = {.size = {INT64_MAX, INT64_MAX}, .stride = {INT64_MAX, INT64_MAX}, .ceil = true};
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 1, 2, 3));
+    expect_values("vast", rapt_max_pool2d(x, &vast), 1, (double[]){1}, 0);
+    expect_values("vast", rapt_avg_pool2d(x, &vast), 1, (double[]){1}, 0);
+    expect_no_error();
+}
+
 /* The second window begins at x's fourth number. */
 Test(convolution, of_any_padding)
 {

@@ -183,7 +183,7 @@ typedef struct rapt_pool {
     int64_t size[2], stride[2];
     int64_t padding[2];      /* half of the size at most */
     int64_t dilation[2];     /* of max_pool only */
-    bool ceil;               /* the last window may reach past the padding, if it begins before that */
+    bool ceil;               /* the last window may reach past the padding by less than a stride, if it begins before */
     bool leaves_padding_out; /* of avg_pool: the mean is over x's numbers only; else padding counts as zeros */
 } rapt_pool;
 
