@@ -63,8 +63,7 @@ RAPT_API bool rapt_backward_to(int count, rapt_tensor *const *roots, rapt_tensor
 
 /* Computes d roots / d inputs into results (tensors of the innermost scope; NULL where the roots do not depend on the
  * input) and leaves the gradients of the leaves alone. Inputs may be leaves or results of ops. What was recorded before
- * all of the inputs is not walked through, nor freed. False after an error, and the results
- * are NULL. */
+ * all of the inputs is not walked through, nor freed. False after an error, and the results are NULL. */
 RAPT_API bool rapt_gradients(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int input_count,
                              rapt_tensor *const *inputs, rapt_tensor **results, int flags);
 
