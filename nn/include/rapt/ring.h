@@ -13,7 +13,8 @@ typedef enum rapt_ring_channel { RAPT_RING_KEYS, RAPT_RING_GRADIENTS, RAPT_RING_
 /* Processes that share sequences of keys and values of one length. Such a sequence is cut into 2 · ranks neighbouring
  * blocks, whose sizes differ by 1 at most, and rank r has the blocks r, from the front, and 2 · ranks − 1 − r, from the
  * back: so that under a causal mask all have as many pairs of a query and a key. The functions are called by all ranks
- * in one order, and give false after an error. */
+ * in one order, and give false after an error. Threads of one process cannot be ranks: the last meeting of a backward
+ * pass comes while the process's leaves wait for it. */
 typedef struct rapt_ring rapt_ring;
 struct rapt_ring {
     int rank, ranks;
