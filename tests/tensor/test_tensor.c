@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "tensor/core.h"
+#include "tensor/memory.h"
 
 static const rapt_dtype all_dtypes[] = {RAPT_FLOAT32, RAPT_FLOAT64, RAPT_INT64, RAPT_INT32, RAPT_UINT8, RAPT_BOOL};
 
