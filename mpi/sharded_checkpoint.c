@@ -38,7 +38,7 @@ static bool check_arguments(const rapt_data_parallel *p, const char *op, const c
                             const rapt_checkpoint *checkpoint)
 {
     if (!path || !checkpoint) return rapt_fail(RAPT_ERROR_NULL, op, "%s is NULL", path ? "checkpoint" : "path");
-    if (strlen(path) + sizeof "-a-00001-of-00001" > path_room)
+    if (strlen(path) + sizeof "-00001-of-00001-a" > path_room)
         return rapt_fail(RAPT_ERROR_VALUE, op, "the path '%.100s...' is too long", path);
     if (checkpoint->module != p->module)
         return rapt_fail(RAPT_ERROR_VALUE, op, "the checkpoint has another module than the ranks train");
@@ -148,71 +148,37 @@ static bool check_hash(const saving *s)
             rapt_fail(RAPT_ERROR_RANK, s->op, "there is something else to be saved here than on rank 0"));
 }
 
-/* A set of shards, "NAME-a-00001-of-00002.safetensors": sets have the letters a and b in turn, so that none is written
- * over the one that the index leads to. */
-typedef struct shard_set {
-    char letter; /* 0: none */
-    int count;
-} shard_set;
-
-static void shard_path(const char *index, shard_set set, int number, char text[path_room])
+/* The shards' names, to which the index that is there does not lead; 0: the number of a rank that has nothing to write,
+ * and so no shard. */
+static bool choose_set(const saving *s, const char *path, rapt_shard_set *set, int *number)
 {
-    snprintf(text, path_room, "%.*s-%c-%05d-of-%05d.safetensors", (int)(strlen(index) - strlen(ENDING)), index,
-             set.letter, number, set.count);
+    const rapt_data_parallel *p = s->parallel;
+    const int has_shard = rapt_archive_count(s->share) > 0;
+    int mark;
+    if (!rapt_check_mpi(s->op, MPI_Scan(&has_shard, number, 1, MPI_INT, MPI_SUM, p->scatter)) ||
+        !rapt_check_mpi(s->op, MPI_Allreduce(&has_shard, &set->count, 1, MPI_INT, MPI_SUM, p->scatter)))
+        return false;
+    if (!has_shard) *number = 0;
+    const bool is_chosen = p->rank > 0 || rapt_shard_set_choose(path, set->count, set);
+    return rapt_ranks_agree(p, s->op, is_chosen, &mark, 1) &&
+           rapt_check_mpi(s->op, MPI_Bcast(&set->letter, 1, MPI_CHAR, 0, p->scatter));
 }
 
-/* The set that is there: the text "shards" of its files. False after an error. */
-static bool find_set(const char *path, shard_set *set)
-{
-    RAPT_SCOPE;
-    *set = (shard_set){0};
-    if (access(path, F_OK) != 0) return true;
-    rapt_archive *archive = rapt_map_safetensors(path);
-    const char *text = archive ? rapt_archive_find_text(archive, "shards") : NULL;
-    if (text && sscanf(text, "%c %d", &set->letter, &set->count) != 2) *set = (shard_set){0};
-    rapt_archive_free(archive);
-    return archive != NULL;
-}
-
-static bool write_index(const char *path, shard_set set)
-{
-    char(*paths)[path_room] = calloc((size_t)set.count, sizeof *paths);
-    const char **names = calloc((size_t)set.count, sizeof *names);
-    bool good = (paths && names) ||
-                rapt_fail(RAPT_ERROR_MEMORY, "data_parallel_save", "no memory for the names of %d shards", set.count);
-    for (int i = 0; good && i < set.count; i++) {
-        shard_path(path, set, i + 1, paths[i]);
-        const char *slash = strrchr(paths[i], '/');
-        names[i] = slash ? slash + 1 : paths[i];
-    }
-    good = good && rapt_save_safetensors_index(path, names, set.count);
-    free(paths);
-    free(names);
-    return good;
-}
-
-/* Every rank's shard, then the index, which makes the set the one that is there; then the older one goes. */
+/* Every rank's shard; then the index, which makes the set the one that is there. */
 static bool write_set(saving *s, const char *path)
 {
     const rapt_data_parallel *p = s->parallel;
-    int mark;
+    int mark, number;
     char text[path_room];
-    shard_set old = {0}, set = {.count = p->ranks};
-    bool good = p->rank > 0 || find_set(path, &old);
-    set.letter = old.letter == 'a' ? 'b' : 'a';
-    if (!rapt_ranks_agree(p, s->op, good, &mark, 1) ||
-        !rapt_check_mpi(s->op, MPI_Bcast(&set.letter, 1, MPI_CHAR, 0, p->scatter)))
+    rapt_shard_set set = {0};
+    if (!choose_set(s, path, &set, &number)) return false;
+    const bool is_written = number == 0 || (rapt_shard_set_path(path, &set, number, text, sizeof text) &&
+                                            rapt_save_safetensors(text, s->share));
+    if (!rapt_ranks_agree(p, s->op, is_written, &mark, 1)) {
+        if (is_written && number > 0) unlink(text);
         return false;
-    snprintf(text, sizeof text, "%c %d", set.letter, set.count);
-    good = rapt_archive_add_text(s->share, "shards", text);
-    shard_path(path, set, p->rank + 1, text);
-    if (!rapt_ranks_agree(p, s->op, good && rapt_save_safetensors(text, s->share), &mark, 1)) return false;
-    if (!rapt_ranks_agree(p, s->op, p->rank > 0 || write_index(path, set), &mark, 1)) return false;
-    for (int number = 1; p->rank == 0 && number <= old.count; number++) {
-        shard_path(path, old, number, text);
-        remove(text);
     }
-    return true;
+    return rapt_ranks_agree(p, s->op, p->rank > 0 || rapt_shard_set_save_index(path, &set), &mark, 1);
 }
 
 static bool save(saving *s, const char *path, const rapt_checkpoint *checkpoint, rapt_archive *whole)

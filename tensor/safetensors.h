@@ -8,6 +8,7 @@
 #include <rapt/file.h>
 #include <rapt/tensor.h>
 
+#include "archive.h"
 #include "read_file.h"
 
 #define RAPT_SAFETENSORS_MAX_HEADER 100000000
@@ -64,6 +65,17 @@ bool rapt_mapping_add(rapt_mapping *mapping, const rapt_reading *reading, int64_
 /* Does the path name an index of shards? And what is in them. */
 bool rapt_is_index(const char *path);
 bool rapt_read_index(const char *path, bool maps, rapt_archive *archive);
+
+/* The names of the shards that an index leads to; only the names, the values are gone. Where there is no file, none; of
+ * one that is damaged those before the damage, and *is_whole is false. The names are to be freed, also after an error
+ * (false): a file that cannot be read, or no memory. */
+bool rapt_index_shards(const char *op, const char *path, rapt_names *shards, bool *is_whole);
+
+/* Does the path end as that of an index of a set of shards? */
+bool rapt_check_index_path(const char *op, const char *path);
+
+/* Removes the first shards, so many, of a set whose index was not written. */
+void rapt_shard_set_drop(const char *path, const rapt_shard_set *set, int count);
 
 /* Whether a name is one of a file beside the index; and its path, false where that is too long. */
 bool rapt_is_shard_name(const char *name);

@@ -1,9 +1,11 @@
 /* Reading safetensors in shards: an index, {"metadata": {"total_size": 8}, "weight_map": {"name": "shard"}}, and the
  * shards beside it. https://huggingface.co/docs/safetensors */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "archive.h"
 #include "json.h"
@@ -31,7 +33,8 @@ bool rapt_shard_path(const char *index, const char *shard, char path[PATH_MAX])
 }
 
 typedef struct index_file {
-    const char *path;
+    const char *op, *path;
+    bool may_be_none; /* what is wrong with the text is no error */
     char *text;
     rapt_names places; /* the shard of each tensor, in the text */
     rapt_names shards; /* each once; the value is its name again */
@@ -39,7 +42,7 @@ typedef struct index_file {
 
 static bool fail_index(const index_file *x, const char *what, const char *name)
 {
-    return rapt_fail(RAPT_ERROR_FORMAT, LOAD, "'%.150s': %s%.100s", x->path, what, name);
+    return !x->may_be_none && rapt_fail(RAPT_ERROR_FORMAT, x->op, "'%.150s': %s%.100s", x->path, what, name);
 }
 
 static bool add_place(index_file *x, const char *name, char *shard)
@@ -49,7 +52,7 @@ static bool add_place(index_file *x, const char *name, char *shard)
     if (rapt_names_add(&x->places, name, shard) &&
         (rapt_names_find(&x->shards, shard) || rapt_names_add(&x->shards, shard, shard)))
         return true;
-    return rapt_fail(RAPT_ERROR_MEMORY, LOAD, "'%.200s': no memory for the index", x->path);
+    return rapt_fail(RAPT_ERROR_MEMORY, x->op, "'%.200s': no memory for the index", x->path);
 }
 
 /* Of the metadata nothing is needed: texts and whole numbers. */
@@ -85,21 +88,22 @@ static bool parse_index(index_file *x, size_t size)
     }
     if (!json.error) rapt_json_end(&json);
     if (json.error)
-        return rapt_fail(RAPT_ERROR_FORMAT, LOAD, "'%.200s': byte %lld of the index: %s", x->path,
-                         (long long)(json.next - json.begin), json.error);
+        return !x->may_be_none && rapt_fail(RAPT_ERROR_FORMAT, x->op, "'%.200s': byte %lld of the index: %s", x->path,
+                                            (long long)(json.next - json.begin), json.error);
     return has_map || fail_index(x, "an index has a ", "weight_map");
 }
 
 static bool read_text(index_file *x, size_t *size)
 {
     rapt_reading r;
-    if (!rapt_reading_begin(&r, LOAD, x->path)) return false;
+    if (!rapt_reading_begin(&r, x->op, x->path)) return false;
     bool done = false;
     if (r.size > RAPT_SAFETENSORS_MAX_HEADER)
-        rapt_fail(RAPT_ERROR_FORMAT, LOAD, "'%.200s': an index of %lld bytes; at most %d expected", x->path,
-                  (long long)r.size, RAPT_SAFETENSORS_MAX_HEADER);
+        done = !x->may_be_none &&
+               rapt_fail(RAPT_ERROR_FORMAT, x->op, "'%.200s': an index of %lld bytes; at most %d expected", x->path,
+                         (long long)r.size, RAPT_SAFETENSORS_MAX_HEADER);
     else if (!(x->text = malloc((size_t)r.size + 1)))
-        rapt_fail(RAPT_ERROR_MEMORY, LOAD, "'%.200s': no memory for an index of %lld bytes", x->path,
+        rapt_fail(RAPT_ERROR_MEMORY, x->op, "'%.200s': no memory for an index of %lld bytes", x->path,
                   (long long)r.size);
     else
         done = rapt_reading_take(&r, x->text, (size_t)r.size);
@@ -115,10 +119,10 @@ static bool merge(const index_file *x, const char *shard, rapt_archive *from, ra
         const rapt_named *entry = &from->tensors.entries[i];
         const char *place = rapt_names_find(&x->places, entry->name);
         if (!place || strcmp(place, shard) != 0)
-            return rapt_fail(RAPT_ERROR_FORMAT, LOAD, "'%.150s': tensor '%.100s' is in %.100s, where the index has %s",
+            return rapt_fail(RAPT_ERROR_FORMAT, x->op, "'%.150s': tensor '%.100s' is in %.100s, where the index has %s",
                              x->path, entry->name, shard, place ? "another shard for it" : "no such tensor");
         if (!rapt_archive_keep(archive, entry->name, entry->value, entry->halves))
-            return rapt_fail(RAPT_ERROR_MEMORY, LOAD, "'%.200s': no memory for a name", x->path);
+            return rapt_fail(RAPT_ERROR_MEMORY, x->op, "'%.200s': no memory for a name", x->path);
     }
     for (int64_t i = 0; i < from->texts.count; i++) {
         const rapt_named *text = &from->texts.entries[i];
@@ -141,7 +145,7 @@ static bool read_shard(const index_file *x, const char *shard, bool maps, rapt_a
 
 bool rapt_read_index(const char *path, bool maps, rapt_archive *archive)
 {
-    index_file x = {.path = path};
+    index_file x = {.op = LOAD, .path = path};
     size_t size;
     bool done = read_text(&x, &size) && parse_index(&x, size);
     for (int64_t i = 0; done && i < x.shards.count; i++) done = read_shard(&x, x.shards.entries[i].name, maps, archive);
@@ -153,4 +157,18 @@ bool rapt_read_index(const char *path, bool maps, rapt_archive *archive)
     rapt_names_free(&x.shards);
     free(x.text);
     return done;
+}
+
+bool rapt_index_shards(const char *op, const char *path, rapt_names *shards, bool *is_whole)
+{
+    index_file x = {.op = op, .path = path, .may_be_none = true};
+    size_t size;
+    *is_whole = false;
+    if (access(path, F_OK) != 0 && errno == ENOENT) return true;
+    const uint64_t failures = rapt_count_failures();
+    *is_whole = read_text(&x, &size) && parse_index(&x, size);
+    *shards = x.shards;
+    rapt_names_free(&x.places);
+    free(x.text);
+    return rapt_count_failures() == failures;
 }

@@ -13,7 +13,6 @@
 
 #define SAVE "save_safetensors_shards"
 #define INDEX "save_safetensors_index"
-#define ENDING ".safetensors.index.json"
 
 static int64_t bytes_of(const rapt_named *entry)
 {
@@ -25,14 +24,6 @@ static bool add_bytes(const char *op, const rapt_named *entry, int64_t *total)
 {
     return !__builtin_add_overflow(*total, bytes_of(entry), total) ||
            rapt_fail(RAPT_ERROR_VALUE, op, "the tensors have more bytes than 64 bits can count");
-}
-
-static bool check_path(const char *op, const char *path)
-{
-    const size_t size = strlen(path), ending = strlen(ENDING);
-    if (size <= ending || strcmp(path + size - ending, ENDING) != 0 || path[size - ending - 1] == '/')
-        return rapt_fail(RAPT_ERROR_VALUE, op, "the path '%.200s' does not end in NAME" ENDING, path);
-    return size < PATH_MAX || rapt_fail(RAPT_ERROR_VALUE, op, "the path '%.100s...' is too long", path);
 }
 
 /* --- the index --- */
@@ -96,7 +87,7 @@ bool rapt_save_safetensors_index(const char *path, const char *const *shards, in
     if (!path || (!shards && count > 0)) return rapt_fail_null(INDEX, path ? "shards" : "path");
     if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, INDEX, "%d shards; 0 or more expected", count);
     index_of x = {.path = path};
-    bool done = check_path(INDEX, path);
+    bool done = rapt_check_index_path(INDEX, path);
     for (int i = 0; done && i < count; i++) done = add_shard(&x, shards[i]);
     done = done && write_index(&x);
     rapt_names_free(&x.places);
@@ -107,11 +98,9 @@ bool rapt_save_safetensors_index(const char *path, const char *const *shards, in
 
 typedef struct shards {
     const rapt_archive *archive;
-    const char *stem; /* the path of the index without its ending */
-    int stem_size, folder_size;
+    const char *path; /* of the index */
     int64_t most_bytes;
-    int count;
-    char **names; /* of the shards */
+    rapt_shard_set set;
 } shards;
 
 /* Behind the last tensor of the shard that begins with that one. */
@@ -127,20 +116,11 @@ static int64_t end_of(const shards *s, int64_t first)
     return i;
 }
 
-/* The path of the next shard, whose name joins the others. */
-static bool name_shard(shards *s, int number, char path[PATH_MAX])
-{
-    if (snprintf(path, PATH_MAX, "%.*s-%05d-of-%05d.safetensors", s->stem_size, s->stem, number, s->count) >= PATH_MAX)
-        return rapt_fail(RAPT_ERROR_VALUE, SAVE, "the path '%.100s...' is too long", s->stem);
-    s->names[number - 1] = strdup(path + s->folder_size);
-    return s->names[number - 1] || rapt_fail(RAPT_ERROR_MEMORY, SAVE, "no memory for the name of a shard");
-}
-
-static bool write_shard(shards *s, int number, int64_t first, int64_t end)
+static bool write_shard(const shards *s, int number, int64_t first, int64_t end)
 {
     char path[PATH_MAX];
     rapt_archive *part = rapt_archive_new();
-    bool done = part && name_shard(s, number, path);
+    bool done = part && rapt_shard_set_path(s->path, &s->set, number, path, sizeof path);
     for (int64_t i = first; done && i < end; i++) {
         const rapt_named *entry = &s->archive->tensors.entries[i];
         done = rapt_archive_add(part, entry->name, entry->value);
@@ -155,43 +135,41 @@ static bool write_shard(shards *s, int number, int64_t first, int64_t end)
     return done;
 }
 
-static bool check(shards *s, const char *path)
+/* Counts the shards, too. */
+static bool check(const shards *s, int *count)
 {
     enum { most_shards = 99999 };
-    if (!check_path(SAVE, path)) return false;
+    const char *slash = strrchr(s->path, '/');
+    if (!rapt_check_index_path(SAVE, s->path)) return false;
     if (s->most_bytes <= 0)
         return rapt_fail(RAPT_ERROR_VALUE, SAVE, "shards of %lld bytes; 1 or more expected", (long long)s->most_bytes);
-    s->stem_size = (int)(strlen(path) - strlen(ENDING));
-    for (int i = 0; i < s->stem_size; i++)
-        if (path[i] == '/') s->folder_size = i + 1;
-    if (!rapt_is_utf8(path + s->folder_size))
-        return rapt_fail(RAPT_ERROR_VALUE, SAVE, "the name of '%.200s' is not UTF-8", path);
+    if (!rapt_is_utf8(slash ? slash + 1 : s->path))
+        return rapt_fail(RAPT_ERROR_VALUE, SAVE, "the name of '%.200s' is not UTF-8", s->path);
     if (s->archive->tensors.count == 0 && s->archive->texts.count > 0)
         return rapt_fail(RAPT_ERROR_VALUE, SAVE, "the archive has texts and no tensors, and so no shard to hold them");
     for (int64_t i = 0; i < s->archive->tensors.count; i = end_of(s, i))
-        if (s->count++ == most_shards)
+        if ((*count)++ == most_shards)
             return rapt_fail(RAPT_ERROR_VALUE, SAVE, "more than %d shards of %lld bytes", most_shards,
                              (long long)s->most_bytes);
     int64_t total = 0;
     for (int64_t i = 0; i < s->archive->tensors.count; i++)
         if (!add_bytes(SAVE, &s->archive->tensors.entries[i], &total)) return false;
-    s->names = calloc((size_t)s->count + 1, sizeof *s->names);
-    return s->names || rapt_fail(RAPT_ERROR_MEMORY, SAVE, "no memory for the names of %d shards", s->count);
+    return true;
 }
 
 bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive, int64_t most_bytes)
 {
-    shards s = {.archive = archive, .stem = path, .most_bytes = most_bytes};
+    shards s = {.archive = archive, .path = path, .most_bytes = most_bytes};
     if (!path || !archive) return rapt_fail_null(SAVE, path ? "archive" : "path");
     if (rapt_was_freed(SAVE, archive)) return false;
-    bool done = check(&s, path);
-    int number = 0;
+    int count = 0, written = 0;
+    bool done = check(&s, &count) && rapt_shard_set_choose(path, count, &s.set);
     for (int64_t i = 0, end; done && i < archive->tensors.count; i = end) {
         end = end_of(&s, i);
-        done = write_shard(&s, ++number, i, end);
+        done = write_shard(&s, written + 1, i, end);
+        written += done;
     }
-    done = done && rapt_save_safetensors_index(path, (const char *const *)s.names, s.count);
-    for (int i = 0; s.names && i < s.count; i++) free(s.names[i]);
-    free(s.names);
+    done = done && rapt_shard_set_save_index(path, &s.set);
+    if (!done && written > 0) rapt_shard_set_drop(path, &s.set, written);
     return done;
 }

@@ -44,6 +44,8 @@ static void check_replaced(bool good)
 static const char *const replacing[] = {"stat64", "faccessat", "open64",   "openat64", "fstat64", "fchmod",
                                         "write",  "fsync",     "renameat", "close",    NULL};
 
+static const char *const reading[] = {"open64", "fstat64", "read", "close", NULL};
+
 static bool save_safetensors(const rapt_archive *archive)
 {
     return rapt_save_safetensors(path, archive);
@@ -92,6 +94,34 @@ Test(system_calls, of_syncing_the_new_file)
     }
 }
 
+static char index_path[96];
+
+static bool save_shards(const rapt_archive *archive)
+{
+    return rapt_save_safetensors_shards(index_path, archive, 12);
+}
+
+/* The index leads to one set. A failure behind its change leaves the older one, too, until the next set. */
+static void check_shards(bool good)
+{
+    RAPT_SCOPE;
+    rapt_archive *archive = rapt_load_safetensors(index_path);
+    cr_assert(archive, "%s", rapt_error());
+    const double one = rapt_at(rapt_archive_find(archive, "one"), (int64_t[]){2});
+    cr_expect(one == 2 || (one == 1 && !good), "%g", one);
+    cr_expect_eq(rapt_at(rapt_archive_find(archive, "two"), (int64_t[]){1, 1}), one);
+    rapt_archive_free(archive);
+    cr_expect(files() == 3 || (files() <= 5 && !good), "%d files", files());
+}
+
+Test(system_calls, of_saving_shards)
+{
+    snprintf(index_path, sizeof index_path, "%s/m.safetensors.index.json", directory);
+    save = save_shards;
+    try_failures(&(trial){"shards", save_one, saves_two, check_shards, replacing});
+    try_failures(&(trial){"shards beside an index", save_one, saves_two, check_shards, reading});
+}
+
 static bool saves_npy(void)
 {
     return rapt_save_npy(path, rapt_full(RAPT_FLOAT32, RAPT_SHAPE(3), 2));
@@ -114,8 +144,6 @@ static void check_npy(bool good)
     cr_expect(loads_npy(), "%s", rapt_error());
     cr_expect_eq(files(), 1);
 }
-
-static const char *const reading[] = {"open64", "fstat64", "read", "close", NULL};
 
 Test(system_calls, of_npy)
 {

@@ -253,7 +253,10 @@ static bool is_made_well(const char *part, const char *name)
 static bool is_kept(const char *part, const char *name)
 {
     (void)part;
-    return promise_of(name) != WHOLE || is_there(path_of("run", name)) || (printf("  %s is gone\n", name), false);
+    char old[4096];
+    snprintf(old, sizeof old, "%s/%s", old_files, name);
+    return promise_of(name) != WHOLE || is_there(path_of("run", name)) || !is_there(old) ||
+           (printf("  %s is gone\n", name), false);
 }
 
 static bool is_there_too(const char *part, const char *name)

@@ -85,9 +85,9 @@ RAPT_API bool rapt_data_parallel_shard(rapt_data_parallel *parallel, rapt_optimi
 RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit, double *norm);
 
 /* Writes a run as rapt_checkpoint_save does, by all ranks. To a path that ends in ".safetensors.index.json" each rank
- * writes a shard beside it, about 1 / ranks of the bytes, and rank 0 the index when all are there; the older set,
- * which has other names, stays until then and goes after it. So at any moment the index leads to one whole set, and a
- * run that dies leaves files that the next set replaces. To any other path rank 0 writes one file. All ranks see the
+ * writes a shard beside it, about 1 / ranks of the bytes (one whose share is nothing writes none), and rank 0 the index
+ * when all are there; the older set, which has other names, as rapt_shard_set says, stays until then and goes after it.
+ * So at any moment the index leads to one whole set. To any other path rank 0 writes one file. All ranks see the
  * same folder. Of a sharded optimizer the state is put together by parameter: with any number of ranks, sharded or
  * not, and by rapt_checkpoint_load in one process, what was written can be read. What the checkpoint has is to be the
  * same on all ranks; the random state is rank 0's. False after an error, the same on all ranks; an older checkpoint is

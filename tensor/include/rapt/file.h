@@ -60,14 +60,36 @@ RAPT_API rapt_archive *rapt_map_safetensors(const char *path);
 
 /* Writes the archive in shards of at most so many bytes of tensors each (a larger tensor has one of its own), and an
  * index, whose path ends in ".safetensors.index.json": of "model.safetensors.index.json" the shards are
- * "model-00001-of-00002.safetensors" and so on. The index comes last, when all shards are there. False after an
- * error. */
+ * "model-00001-of-00002.safetensors" and so on, or, where the index that is there leads to those, have a letter behind
+ * the numbers, as a rapt_shard_set says. The index comes last, when all shards are there, and then the older one's go:
+ * at any moment the index leads to one whole set. False after an error; an older index and its shards are then as they
+ * were. */
 RAPT_API bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive, int64_t most_bytes);
 
 /* Writes the index of shards that lie beside it: so many names of files, without a folder, each with tensors that no
  * other has. Only what the index says is read of them. For programs that write shards by themselves, the index last:
  * one that is there belongs to shards that are. False after an error; an older index is then as it was. */
 RAPT_API bool rapt_save_safetensors_index(const char *path, const char *const *shards, int count);
+
+/* The names of shards beside the index "NAME.safetensors.index.json": the first of two is
+ * "NAME-00001-of-00002.safetensors", or with a letter "NAME-00001-of-00002-a.safetensors". */
+typedef struct rapt_shard_set {
+    int count;   /* 0 to 99999 */
+    char letter; /* a to z; 0: none */
+} rapt_shard_set;
+
+/* For programs that write a set of shards by themselves, each process one for example, and are not to write over the
+ * one that is there: chooses names to which the index at that path, if there is one, does not lead, without a letter
+ * where that goes. False after an error, as where that file cannot be read; one that is no index leads to none. */
+RAPT_API bool rapt_shard_set_choose(const char *path, int count, rapt_shard_set *set);
+
+/* The path of a shard, from 1 on, which goes to the text. False after an error, as where so many bytes are too few. */
+RAPT_API bool rapt_shard_set_path(const char *path, const rapt_shard_set *set, int number, char *text, size_t size);
+
+/* Writes the index of a set whose shards are all there, as rapt_save_safetensors_index does, and then removes those
+ * shards of the older index that have names of its sets. Whoever has them open or mapped keeps them; who has read the
+ * older index and not yet opened all of them gets an error. False after an error; an older index is then as it was. */
+RAPT_API bool rapt_shard_set_save_index(const char *path, const rapt_shard_set *set);
 
 RAPT_END_DECLS
 
