@@ -106,6 +106,19 @@ void rapt_clear_gradient(rapt_tensor *leaf)
     if (leaf && leaf->link && leaf->link->kind->is_leaf) rapt_release(exchange(rapt_node_of(leaf), NULL));
 }
 
+void rapt_drop_linked_gradient(rapt_tensor *tensor)
+{
+    if (!tensor->link || !tensor->link->kind->is_leaf ||
+        atomic_load_explicit(&tensor->references, memory_order_acquire) > 1)
+        return;
+    rapt_node *leaf = rapt_node_of(tensor);
+    gradients_lock_take();
+    rapt_tensor *gradient = leaf->gradient && leaf->gradient->link ? leaf->gradient : NULL;
+    if (gradient) leaf->gradient = NULL;
+    gradients_lock_give();
+    rapt_release(gradient);
+}
+
 bool rapt_own_gradient(rapt_tensor *leaf)
 {
     if (!leaf) return rapt_fail_null("own_gradient", "leaf");

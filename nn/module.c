@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autograd/leaf.h"
 #include "nn/entry.h"
 #include "tensor/debug.h"
 #include "tensor/random.h"
@@ -44,18 +45,20 @@ void *rapt_module_finish(rapt_module *module)
 
 /* --- shares --- */
 
-/* Of the module and of those below it that are its alone. */
+/* Of the module and of those below it that are its alone. The gradients of parameters that only they have go, too,
+ * where they are part of a graph: nobody can ask for them any more. */
 static void forget_calls(rapt_module *module)
 {
     if (module->kind->forget) module->kind->forget(module);
     for (int i = 0; i < module->count; i++) {
         rapt_module *child = module->entries[i].child;
+        if (module->entries[i].tensor) rapt_drop_linked_gradient(module->entries[i].tensor);
         if (child && __atomic_load_n(&child->shares, __ATOMIC_RELAXED) == 1) forget_calls(child);
     }
 }
 
 /* When all others are graphs', the module goes with them. One that begins at what the module itself keeps of its last
- * call would be there for ever. */
+ * call, or at the gradient of its own parameter, would be there for ever. */
 static void give_share(rapt_module *module)
 {
     const int in_graphs = __atomic_load_n(&module->in_graphs, __ATOMIC_RELAXED);

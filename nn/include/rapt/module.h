@@ -39,11 +39,13 @@ struct rapt_module {
 };
 
 /* WHO OWNS A MODULE. Its parents do, and the program as far as it holds shares. A new module has one share, the
- * program's. It goes to the first parent; every further parent, or a second name in the same one, adds a share of
- * its own. So a module may stand in several places, twice in one list for instance, without further ado, and is
- * freed with the last of its owners, in whatever order they go. A module that goes gives back its shares in its
- * children and tensors. Shares are counted atomically: threads may free modules that have children in common. What a
- * module holds must not change while another thread uses it. */
+ * program's. It goes to the first parent; every further parent, or a second name in the same one, adds a share of its
+ * own. So a module may stand in several places, twice in one list for instance, without further ado, and is freed with
+ * the last of its owners, in whatever order they go. A module that goes gives back its shares in its children and
+ * tensors. A layer with recompute lives on in graphs that need it, and when they are all that has it, the gradients of
+ * RAPT_CREATE_GRAPH that its parameters have go first, for they hold such graphs: not those of parameters that somebody
+ * else has too (an optimizer: free it before the module, or clear them). Shares are counted atomically: threads may
+ * free modules that have children in common. What a module holds must not change while another thread uses it. */
 
 /* The first line of a constructor: a zeroed struct of that size, at least a rapt_module. NULL when there is no
  * memory. */

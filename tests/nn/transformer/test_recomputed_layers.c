@@ -196,3 +196,85 @@ Test(recomputed_layers, derivatives_of_both_orders)
     }
     rapt_module_free(&layer->module);
 }
+
+static rapt_encoder_layer *layer_new(bool keep_weights)
+{
+    const rapt_transformer_config c = {.hidden = 4,
+                                       .heads = 2,
+                                       .feed_forward = 6,
+                                       .encoder_layers = 1,
+                                       .recompute = true};
+    rapt_encoder_layer *layer = rapt_encoder_layer_new(&c);
+    cr_assert_not_null(layer, "%s", rapt_error());
+    rapt_attention_keep_weights(&layer->module, keep_weights);
+    return layer;
+}
+
+/* Gives its parameters gradients that are part of a graph, which needs the layer. */
+static void differentiate(rapt_encoder_layer *layer)
+{
+    rapt_tensor *y = rapt_encoder_layer_forward(layer, rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4)), NULL, NULL),
+                *loss = rapt_sum(rapt_mul(y, y), RAPT_ALL_AXES, false);
+    cr_assert(rapt_backward_from(1, &loss, NULL, RAPT_CREATE_GRAPH), "%s", rapt_error());
+}
+
+static const char some_weight[] = "linear1.weight";
+
+Test(recomputed_layers, go_though_their_gradients_are_part_of_a_graph)
+{
+    const int64_t before = live_bytes();
+    for (int keep_weights = 0; keep_weights < 2; keep_weights++) {
+        RAPT_SCOPE;
+        rapt_encoder_layer *layer = layer_new(keep_weights);
+        differentiate(layer);
+        rapt_module_free(&layer->module);
+    }
+    cr_expect_eq(live_bytes(), before, "of one layer");
+    for (int steps_before = 0; steps_before < 2; steps_before++) {
+        RAPT_SCOPE;
+        rapt_gpt_config c = tiny;
+        c.recompute = true;
+        rapt_gpt *gpt = rapt_gpt_new(&c);
+        rapt_optimizer *adam = rapt_adam_new(&gpt->module, NULL);
+        rapt_tensor *loss = gpt_loss(&gpt->module);
+        cr_assert(rapt_backward_from(1, &loss, NULL, RAPT_CREATE_GRAPH), "%s", rapt_error());
+        if (steps_before) cr_assert(rapt_optimizer_step(adam), "%s", rapt_error());
+        rapt_optimizer_free(adam);
+        rapt_module_free(&gpt->module);
+    }
+    cr_expect_eq(live_bytes(), before, "of a whole model");
+    expect_no_error();
+}
+
+/* What the program has a share of is there as before: a gradient, and with a parameter its gradient. */
+Test(recomputed_layers, leave_gradients_to_who_has_them)
+{
+    const int64_t before = live_bytes();
+    {
+        RAPT_SCOPE;
+        rapt_encoder_layer *layer = layer_new(false);
+        rapt_tensor *weight = rapt_retain(rapt_module_find(&layer->module, some_weight));
+        cr_assert_not_null(weight);
+        differentiate(layer);
+        rapt_module_free(&layer->module);
+        cr_expect_not_null(rapt_gradient(weight));
+        rapt_clear_gradient(weight);
+        rapt_release(weight);
+    }
+    cr_expect_eq(live_bytes(), before, "of a parameter that was held");
+    {
+        RAPT_SCOPE;
+        rapt_encoder_layer *layer = layer_new(false);
+        rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4))), *slope,
+                    *y = rapt_encoder_layer_forward(layer, x, NULL, NULL),
+                    *loss = rapt_sum(rapt_mul(y, y), RAPT_ALL_AXES, false);
+        cr_assert(rapt_backward_from(1, &loss, NULL, RAPT_CREATE_GRAPH), "%s", rapt_error());
+        rapt_tensor *gradient = rapt_retain(rapt_gradient(rapt_module_find(&layer->module, some_weight)));
+        rapt_module_free(&layer->module);
+        rapt_tensor *total = rapt_sum(rapt_mul(gradient, gradient), RAPT_ALL_AXES, false);
+        cr_expect(rapt_gradients(1, &total, NULL, 1, &x, &slope, 0) && slope, "%s", rapt_error());
+        rapt_release(gradient);
+    }
+    cr_expect_eq(live_bytes(), before, "of a gradient that was held");
+    expect_no_error();
+}
