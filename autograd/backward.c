@@ -155,6 +155,21 @@ bool rapt_backward(rapt_tensor *root)
     return rapt_backward_from(1, &root, NULL, 0);
 }
 
+bool rapt_check_input(const char *op, int i, const rapt_tensor *input)
+{
+    char text[128];
+    if (!input) return rapt_fail(RAPT_ERROR_NULL, op, "input %d is NULL", i);
+    if (!rapt_check_alive(op, "an input", input)) return false;
+    if (!rapt_is_floating(input))
+        return rapt_fail(RAPT_ERROR_DTYPE, op, "input %d is %s; nothing has a derivative by integers", i,
+                         rapt_dtype_name(input->dtype));
+    return input->link ||
+           rapt_fail(RAPT_ERROR_GRAPH, op,
+                     "input %d, %s, requires no gradient, so nothing that was computed from it is known; "
+                     "call rapt_require_gradient before the root is computed",
+                     i, rapt_describe(input, text, sizeof text));
+}
+
 /* Makes places for the outputs that gradients are wanted of. What was recorded before all of them does not depend on
  * them. */
 static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
@@ -163,9 +178,7 @@ static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
     if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, walk->op, "%d inputs; 0 or more expected", count);
     for (int i = 0; i < count; i++) {
         bool is_new;
-        if (!inputs[i]) return rapt_fail(RAPT_ERROR_NULL, walk->op, "input %d is NULL", i);
-        if (!rapt_check_alive(walk->op, "an input", inputs[i])) return false;
-        if (!inputs[i]->link) continue;
+        if (!rapt_check_input(walk->op, i, inputs[i])) return false;
         const int64_t place = rapt_places_add(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output, &is_new);
         if (place < 0) return false;
         if (is_new) walk->places.list[place].input = i;
@@ -180,7 +193,6 @@ static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
 static bool take_requested(rapt_walk *walk, int count, rapt_tensor *const *inputs, rapt_tensor **results)
 {
     for (int i = 0; i < count; i++) {
-        if (!inputs[i]->link) continue;
         const int64_t index = rapt_places_find(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output);
         rapt_place *place = &walk->places.list[index];
         if (place->input != i || !place->gradient) {

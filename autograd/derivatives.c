@@ -13,8 +13,7 @@
 static bool check_vector(const char *op, const char *what, int i, const rapt_tensor *vector, const rapt_tensor *input)
 {
     char a[128], b[128];
-    if (!input) return rapt_fail(RAPT_ERROR_NULL, op, "input %d is NULL", i);
-    if (!rapt_check_alive(op, "an input", input) || !rapt_check_alive(op, "a vector", vector)) return false;
+    if (!rapt_check_input(op, i, input) || !rapt_check_alive(op, "a vector", vector)) return false;
     return !vector || (vector->dtype == input->dtype && rapt_same_shape(vector, input)) ||
            rapt_fail(RAPT_ERROR_SHAPE, op, "%s %d is %s, its input %s", what, i, rapt_describe(vector, a, sizeof a),
                      rapt_describe(input, b, sizeof b));
@@ -135,7 +134,7 @@ static bool check_jacobian(const rapt_tensor *root, const rapt_tensor *input)
 {
     const char *op = "jacobian";
     if (!root || !input) return rapt_fail_null(op, root ? "input" : "root");
-    if (!rapt_check_alive(op, "the root", root) || !rapt_check_alive(op, "the input", input)) return false;
+    if (!rapt_check_alive(op, "the root", root) || !rapt_check_input(op, 0, input)) return false;
     if (root->rank + input->rank > RAPT_MAX_RANK || root->count > INT_MAX)
         return rapt_fail(RAPT_ERROR_SHAPE, op,
                          "%d axes and %lld elements of the root, %d axes of the input; together "

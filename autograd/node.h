@@ -130,6 +130,10 @@ static inline rapt_node *rapt_node_of(const rapt_tensor *tensor)
  * op has a definition. Puts linked tensors of the innermost scope in their places. False after an error. */
 bool rapt_record_vjp(const rapt_node *node, rapt_tensor **given);
 
+/* May derivatives be asked for by that input of a call? It is part of a graph: a leaf, or the result of a recorded op.
+ * False after an error, which names it. */
+bool rapt_check_input(const char *op, int i, const rapt_tensor *input);
+
 /* rapt_gradients whose errors have the name of `op`. */
 bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients,
                         int input_count, rapt_tensor *const *inputs, rapt_tensor **results, int flags);

@@ -140,15 +140,14 @@ Test(autograd, without_create_graph_gradients_have_no_graph)
 Test(autograd, gradients_of_interior_tensors)
 {
     RAPT_SCOPE;
-    rapt_tensor *x = leaf(2), *other = leaf(1), *plain = constant(1), *middle = rapt_mul(x, x),
-                *root = total(rapt_exp(middle));
-    rapt_tensor *inputs[] = {middle, x, other, plain, x, root}, *results[6];
-    cr_assert(rapt_gradients(1, &root, NULL, 6, inputs, results, 0), "%s", rapt_error());
+    rapt_tensor *x = leaf(2), *other = leaf(1), *middle = rapt_mul(x, x), *root = total(rapt_exp(middle));
+    rapt_tensor *inputs[] = {middle, x, other, x, root}, *results[5];
+    cr_assert(rapt_gradients(1, &root, NULL, 5, inputs, results, 0), "%s", rapt_error());
     expect_all(results[0], exp(4));
     expect_all(results[1], 4 * exp(4));
-    cr_expect(!results[2] && !results[3], "what the root does not depend on has no gradient");
-    cr_expect(results[4] == results[1], "an input named twice has one gradient");
-    cr_expect_eq(rapt_item(results[5]), 1);
+    cr_expect_null(results[2], "what the root does not depend on has no gradient");
+    cr_expect(results[3] == results[1], "an input named twice has one gradient");
+    cr_expect_eq(rapt_item(results[4]), 1);
     cr_expect(!rapt_gradient(x) && !rapt_gradient(other), "leaves are left alone");
     expect_no_error();
 }

@@ -199,8 +199,40 @@ Test(derivatives, what_is_wrong_is_named)
     cr_expect_null(rapt_jacobian(deep, x, 0));
     expect_error(RAPT_ERROR_SHAPE, "8 axes");
     cr_expect(rapt_jvp(0, NULL, 1, &x, &t, NULL, 0) && rapt_hvp(total(y), 0, NULL, NULL, NULL, 0));
-    rapt_tensor *constant = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(3));
-    cr_expect(rapt_jvp(1, &y, 1, &constant, &t, &result, 0) && !result, "%s", rapt_error());
+    expect_no_error();
+}
+
+/* What was computed from it is not known, and is not taken for zeros. */
+Test(derivatives, by_what_requires_no_gradient_are_errors)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(3), *constant = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(3)), *t = rapt_ones_like(constant);
+    rapt_tensor *indices, *sorted = rapt_sort(x, 0, false, &indices), *result = x;
+    rapt_tensor *y = rapt_mul(sorted, constant), *root = total(rapt_mul(y, y)), *none = rapt_slice(y, 0, 0, 0, 1);
+    rapt_tensor *inputs[] = {constant, rapt_detach(x), rapt_zeros(RAPT_INT64, RAPT_SHAPE(3)), indices};
+    for (int i = 0; i < 4; i++) {
+        rapt_tensor *pair[] = {x, inputs[i]}, *ones[] = {t, NULL}, *results[] = {x, x};
+        const rapt_error_code code = i < 2 ? RAPT_ERROR_GRAPH : RAPT_ERROR_DTYPE;
+        const char *text = i < 2 ? ", float64 [3], requires no gradient" : " is int64";
+        cr_expect_null(rapt_jacobian(y, inputs[i], 0));
+        expect_error(code, "jacobian: input 0");
+        cr_expect_null(rapt_jacobian(none, inputs[i], 0));
+        expect_error(code, text);
+        cr_expect_not(rapt_gradients(1, &root, NULL, 2, pair, results, RAPT_RETAIN_GRAPH));
+        cr_expect(!results[0] && !results[1]);
+        expect_error(code, "gradients: input 1");
+        cr_expect_not(rapt_jvp(1, &y, 2, pair, ones, &result, 0));
+        cr_expect_null(result);
+        expect_error(code, "jvp: input 1");
+        cr_expect_not(rapt_hvp(root, 2, pair, ones, results, 0));
+        expect_error(code, "hvp: input 1");
+    }
+    cr_expect_not(rapt_jvp(1, &y, 1, &constant, &t, &result, 0));
+    expect_error(RAPT_ERROR_GRAPH, "call rapt_require_gradient before the root is computed");
+    rapt_tensor *other = leaf(3);
+    cr_expect(rapt_gradients(1, &root, NULL, 1, &other, &result, RAPT_RETAIN_GRAPH) && !result, "%s", rapt_error());
+    cr_expect(rapt_jvp(1, &y, 1, &other, &t, &result, 0) && !result, "%s", rapt_error());
+    cr_expect(rapt_backward(root), "the graph is whole: %s", rapt_error());
     expect_no_error();
 }
 

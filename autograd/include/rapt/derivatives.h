@@ -6,11 +6,12 @@
 
 RAPT_BEGIN_DECLS
 
-/* All of them take a graph as rapt_gradients does, and are exact. Inputs are leaves or results of ops. Neither
+/* All of them take a graph as rapt_gradients does, and are exact. Inputs are leaves or results of recorded ops. Neither
  * the graph of the roots nor the gradients of leaves change. flags: 0, or RAPT_CREATE_GRAPH for results that can be
  * differentiated themselves, by the vectors too. Results are tensors of the innermost scope, and their list may be that
  * of the vectors. False or NULL after an error, and NULL in each place of the results: a root that depends on no leaf,
- * say, or a vector that is not of its input's dtype and shape. */
+ * say, an input that requires no gradient (rapt_requires_gradient), or a vector that is not of its input's dtype and
+ * shape. */
 
 /* Forward mode: results[i] = Σ over inputs of (d roots[i] / d inputs[j]) tangents[j], how the roots change where the
  * inputs move along the tangents; of the root's shape, NULL where it does not depend on them. A NULL tangent is zeros.
