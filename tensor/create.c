@@ -80,14 +80,16 @@ rapt_tensor *rapt_full_like(const rapt_tensor *tensor, double value)
     return fill_new(rapt_new_like("full_like", tensor), value);
 }
 
-/* count numbers first, first + step, …; exact where double is. */
-static rapt_tensor *sequence(const char *op, rapt_dtype dtype, double first, double step, int64_t count)
+static void write_at(rapt_tensor *tensor, int64_t i, double value)
 {
-    rapt_tensor *tensor = rapt_new(op, dtype, 1, &count);
-    if (!tensor) return NULL;
-    for (int64_t i = 0; i < count; i++)
-        rapt_write_element(dtype, first + (double)i * step, tensor->data + (size_t)i * rapt_dtype_size(dtype));
-    return tensor;
+    rapt_write_element(tensor->dtype, value, tensor->data + (size_t)i * rapt_dtype_size(tensor->dtype));
+}
+
+/* start + i · step, exact where double is, and by halves where the product alone is too large. */
+static double on_the_way(double start, double step, double i)
+{
+    const double value = start + i * step;
+    return isfinite(value) ? value : 2 * (start / 2 + i * (step / 2));
 }
 
 rapt_tensor *rapt_arange(rapt_dtype dtype, double start, double stop, double step)
@@ -97,20 +99,31 @@ rapt_tensor *rapt_arange(rapt_dtype dtype, double start, double stop, double ste
                   stop, step);
         return NULL;
     }
-    double count = ceil((stop - start) / step);
+    const double way = stop - start, count = ceil(isfinite(way) ? way / step : (stop / 2 - start / 2) / (step / 2));
     if (count > 1e15) {
         rapt_fail(RAPT_ERROR_MEMORY, "arange", "%g elements are too many", count);
         return NULL;
     }
-    return sequence("arange", dtype, start, step, count > 0 ? (int64_t)count : 0);
+    const int64_t size = count > 0 ? (int64_t)count : 0;
+    rapt_tensor *tensor = rapt_new("arange", dtype, 1, &size);
+    for (int64_t i = 0; tensor && i < size; i++) write_at(tensor, i, on_the_way(start, step, (double)i));
+    return tensor;
 }
 
 rapt_tensor *rapt_linspace(rapt_dtype dtype, double first, double last, int64_t count)
 {
-    rapt_tensor *tensor =
-        sequence("linspace", dtype, first, count > 1 ? (last - first) / (double)(count - 1) : 0, count);
-    if (tensor && count > 1)
-        rapt_write_element(dtype, last, tensor->data + (size_t)(count - 1) * rapt_dtype_size(dtype));
+    if (!isfinite(first) || !isfinite(last)) {
+        rapt_fail(RAPT_ERROR_VALUE, "linspace", "first %g and last %g must be finite", first, last);
+        return NULL;
+    }
+    rapt_tensor *tensor = rapt_new("linspace", dtype, 1, &count);
+    if (!tensor) return NULL;
+    const double way = last - first, steps = count > 1 ? (double)(count - 1) : 1, step = way / steps;
+    for (int64_t i = 0; i < count; i++) {
+        const double part = (double)i / steps;
+        write_at(tensor, i, isfinite(way) ? first + (double)i * step : (1 - part) * first + part * last);
+    }
+    if (count > 1) write_at(tensor, count - 1, last);
     return tensor;
 }
 

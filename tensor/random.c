@@ -146,9 +146,12 @@ static bool fill_uniform(const char *op, rapt_tensor *tensor, double low, double
     if (!tensor) return rapt_fail_null(op, "tensor");
     const rapt_dtype dtype = tensor->dtype;
     if (!check_dtype(op, dtype)) return false;
-    if (!(low <= high) || !fits(low, dtype) || !fits(high, dtype) || !fits(high - low, dtype))
+    if (!(low <= high) || !fits(low, dtype) || !fits(high, dtype))
         return rapt_fail(RAPT_ERROR_VALUE, op, "from %g to %g; finite %s numbers in order expected", low, high,
                          rapt_dtype_name(dtype));
+    if (!fits(high - low, dtype))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "from %g to %g; their difference is too large a number for %s", low,
+                         high, rapt_dtype_name(dtype));
     return fill_in_scope(op, tensor, rapt_kernel.random.uniform[dtype], dtype, dtype == RAPT_FLOAT32 ? 4 : 2, low,
                          high);
 }

@@ -295,7 +295,9 @@ Test(random, bad_input)
     cr_expect_not(rapt_fill_uniform(single, 0, (double)NAN));
     expect_error(RAPT_ERROR_VALUE, "nan");
     cr_expect_not(rapt_fill_uniform(single, -(double)FLT_MAX, (double)FLT_MAX));
-    expect_error(RAPT_ERROR_VALUE, "finite float32 numbers");
+    expect_error(RAPT_ERROR_VALUE, "their difference is too large a number for float32");
+    cr_expect_not(rapt_fill_uniform(single, 0, 1e39));
+    expect_error(RAPT_ERROR_VALUE, "finite float32 numbers in order expected");
     cr_expect_not(rapt_fill_normal(single, 0, -1));
     expect_error(RAPT_ERROR_VALUE, "deviation -1");
     cr_expect_not(rapt_fill_normal(single, (double)INFINITY, 1));

@@ -1,6 +1,7 @@
 /* Making tensors, their properties and elements, and changes in place. */
 #include "expect.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "tensor/core.h"
@@ -199,6 +200,25 @@ Test(tensor, sequences)
     expect_error(RAPT_ERROR_MEMORY, "too many");
     cr_expect_null(rapt_linspace(RAPT_FLOAT32, 0, 1, -2));
     expect_error(RAPT_ERROR_SHAPE, "linspace: size -2");
+    const double none[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
+    for (int i = 0; i < 6; i++) {
+        cr_expect_null(rapt_linspace(RAPT_FLOAT64, i % 2 ? none[i / 2] : 0, i % 2 ? 1 : none[i / 2], 3));
+        expect_error(RAPT_ERROR_VALUE, "must be finite");
+    }
+}
+
+Test(tensor, sequences_between_numbers_whose_difference_is_none)
+{
+    CHECK(rapt_linspace(RAPT_FLOAT64, -1e308, 1e308, 3), -1e308, 0, 1e308);
+    CHECK(rapt_linspace(RAPT_FLOAT64, 0x1p1023, -0x1p1023, 5), 0x1p1023, 0x1p1022, 0, -0x1p1022, -0x1p1023);
+    CHECK(rapt_linspace(RAPT_FLOAT64, -DBL_MAX, DBL_MAX, 2), -DBL_MAX, DBL_MAX);
+    CHECK(rapt_arange(RAPT_FLOAT64, -0x1p1023, 0x1p1023, 0x1p1022), -0x1p1023, -0x1p1022, 0, 0x1p1022);
+    CHECK(rapt_arange(RAPT_FLOAT64, 0x1.8p1023, -0x1.8p1023, -0x1p1023), 0x1.8p1023, 0x1p1022, -0x1p1022);
+    CHECK(rapt_arange(RAPT_FLOAT64, -0x1.8p1023, 0x1.8p1023, DBL_MAX), -0x1.8p1023, DBL_MAX - 0x1.8p1023);
+    rapt_tensor *many = rapt_arange(RAPT_FLOAT64, -1e308, 1e308, 1e307);
+    cr_assert_eq(rapt_count(many), 20, "%s", rapt_error());
+    for (int64_t i = 0; i < 20; i++) cr_expect_float_eq(rapt_at(many, &i) / 1e307, (double)i - 10, 1e-14);
+    expect_no_error();
 }
 
 Test(tensor, casts)

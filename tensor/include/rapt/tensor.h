@@ -25,9 +25,10 @@ RAPT_API rapt_tensor *rapt_ones(rapt_dtype dtype, int rank, const int64_t *shape
 RAPT_API rapt_tensor *rapt_full(rapt_dtype dtype, int rank, const int64_t *shape, double value);
 RAPT_API rapt_tensor *rapt_scalar(rapt_dtype dtype, double value);
 
-/* start, start + step, …, below (above, for a negative step) stop. */
+/* start, start + step, …, below (above, for a negative step) stop: ⌈(stop − start) / step⌉ numbers, by float64, whose
+ * rounding may add one that is stop, or nearly (for 1, 1.3 and 0.1: four numbers). Bounds and step are finite. */
 RAPT_API rapt_tensor *rapt_arange(rapt_dtype dtype, double start, double stop, double step);
-/* count numbers at equal distances, from the first to the last. */
+/* count numbers at equal distances, from the first to the last, both exact; these are finite. */
 RAPT_API rapt_tensor *rapt_linspace(rapt_dtype dtype, double first, double last, int64_t count);
 /* (size, size): 1 on the diagonal, else 0. */
 RAPT_API rapt_tensor *rapt_eye(rapt_dtype dtype, int64_t size);
