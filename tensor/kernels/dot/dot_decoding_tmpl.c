@@ -72,8 +72,9 @@ static void take_block(decoding_work *w, rapt_key_range block)
     w->block_values = in_place_or_copied(&w->of_value, count, values, w->values);
 }
 
-/* Scores of row i for some keys of the block, and −∞ up to whole vectors of them. kept: room for what the derivatives
- * of their changes read, or NULL. */
+/* Scores of row i for some keys of the block, which decoding_range gave last, and −∞ up to whole vectors of them.
+ * kept: room for what the derivatives of their changes read, or NULL. To a change, and to its derivative, a key that
+ * is not seen is a 0, whatever was read in its place. */
 static void score_decoding(decoding_work *w, int64_t i, rapt_key_range block, rapt_key_range keys, T *kept)
 {
     const rapt_dot_attention *call = w->call;
@@ -84,6 +85,8 @@ static void score_decoding(decoding_work *w, int64_t i, rapt_key_range block, ra
         dot_all(&w->of_key, query, rows, count, w->edge, true, w->scores);
     else
         dot_all(&w->of_key, query, rows, count, w->edge, false, w->scores);
+    if (call->changes && rapt_mask_has_holes(&call->mask))
+        for (int64_t j = 0; j < count; j++) w->scores[j] = w->seen[j] ? w->scores[j] : 0;
     change_group(call, w->piece, i, 1, keys, w->scores, w->block, kept, w->block);
     if (rapt_mask_has_tensors(&call->mask))
         OF_TYPE(rapt_row_mask)(&call->mask, row_at(call, w->piece, i), keys, w->scores);

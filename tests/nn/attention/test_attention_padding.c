@@ -1,5 +1,6 @@
 /* Attention and padding: what stands in keys and values that no query sees changes no bit of anything. */
 #include "modules.h"
+#include "score_modifications.h"
 
 enum { batch = 3, queries = 4, keys = 5, size = 6, value_size = 3, parameters = 6, results = 4 + parameters };
 
@@ -205,6 +206,80 @@ Test(attention_padding, values_that_some_queries_see)
                 check_some(rapt_attention_new(rapt_gaussian_scoring_new(1, false), 0), plain, dtype, length);
                 check_some(rapt_additive_attention_new(2, 2, 5, 0), plain, dtype, length);
             }
+    expect_no_error();
+}
+
+/* --- holes --- */
+
+static void see_odd(const rapt_mask_tile *tile, uint8_t *seen)
+{
+    for (int64_t r = 0; r < tile->rows; r++)
+        for (int64_t c = 0; c < tile->columns; c++) *seen++ = (uint8_t)((tile->first_key + c) & 1);
+}
+
+enum { hole_by_bytes, hole_by_bias, hole_by_dilation, hole_by_rule, hole_ways, many_keys = 41 };
+
+/* No even key is seen, by any query. */
+static rapt_mask holes_by(int way, rapt_dtype dtype)
+{
+    rapt_tensor *odd = rapt_zeros(RAPT_BOOL, RAPT_SHAPE(many_keys));
+    cr_assert(rapt_fill(rapt_slice(odd, 0, 1, many_keys, 2), 1));
+    if (way == hole_by_bytes) return (rapt_mask){.seen = odd};
+    if (way == hole_by_bias)
+        return (rapt_mask){.bias = rapt_where(odd, rapt_scalar(dtype, 0.25), rapt_scalar(dtype, -(double)INFINITY))};
+    if (way == hole_by_rule) return (rapt_mask){.rule = {.see = see_odd}};
+    return (rapt_mask){.dilation = 2, .query_places = rapt_full(RAPT_INT64, RAPT_SHAPE(1), many_keys)};
+}
+
+/* The output and the gradients of queries, keys and values, with that number in all keys that no query sees. */
+static void run_with_holes(rapt_attention *attention, rapt_dtype dtype, int way, int64_t rows, double fill,
+                           rapt_tensor *result[4])
+{
+    rapt_seed(34);
+    rapt_tensor *q = rapt_require_gradient(rapt_randn(dtype, RAPT_SHAPE(1, rows, size))),
+                *k = rapt_randn(dtype, RAPT_SHAPE(1, many_keys, size)),
+                *v = rapt_require_gradient(rapt_randn(dtype, RAPT_SHAPE(1, many_keys, value_size)));
+    rapt_mask mask = holes_by(way, dtype);
+    if (mask.query_places) mask.query_places = rapt_contiguous(rapt_expand(mask.query_places, RAPT_SHAPE(rows)));
+    cr_assert(rapt_fill(rapt_slice(k, 1, 0, many_keys, 2), fill));
+    rapt_tensor *inputs[3] = {q, rapt_require_gradient(k), v};
+    result[0] = rapt_attention_forward(attention, q, k, v, &mask);
+    cr_assert_not_null(result[0], "%s", rapt_error());
+    rapt_tensor *cotangent = rapt_sin(rapt_detach(result[0]));
+    cr_assert(rapt_gradients(1, result, &cotangent, 3, inputs, result + 1, 0), "%s", rapt_error());
+}
+
+/* Few rows are read where they lie, more are packed; a modification's derivative may read what is hidden from it. */
+static void check_holes(rapt_score_modification *modification, rapt_dtype dtype)
+{
+    static const double fills[] = {(double)NAN, (double)INFINITY, -1e30};
+    rapt_attention *attention = rapt_dot_product_attention_new(0);
+    cr_assert(rapt_attention_modify(attention, "modification", modification), "%s", rapt_error());
+    cr_assert(rapt_module_cast(&attention->module, dtype));
+    for (int trial = 0; trial < 2 * hole_ways; trial++)
+        for (int64_t rows = 1; rows <= 16; rows += 3) {
+            RAPT_SCOPE;
+            rapt_tensor *clean[4], *dirty[4];
+            attention->plain = trial & 1;
+            run_with_holes(attention, dtype, trial / 2, rows, 0, clean);
+            for (int i = 0; i < 3; i++) {
+                run_with_holes(attention, dtype, trial / 2, rows, fills[i], dirty);
+                for (int r = 0; r < 4; r++)
+                    cr_expect(same_bits(rapt_contiguous(clean[r]), rapt_contiguous(dirty[r])),
+                              "%s, plain %d, way %d, %d rows: result %d with %g", modification->module.kind->name,
+                              trial & 1, trial / 2, (int)rows, r, fills[i]);
+            }
+        }
+    rapt_module_free(&attention->module);
+}
+
+Test(attention_padding, holes_that_modifications_are_not_shown)
+{
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        check_holes(rapt_soft_cap_new(3), dtype);
+        check_holes(own_new(bend, 1, 1), dtype);
+        check_holes(library_new(head_temperature, 1, 1), dtype);
+    }
     expect_no_error();
 }
 
