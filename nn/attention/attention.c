@@ -27,10 +27,7 @@ static const rapt_module_class kind = {.name = "Attention", .destroy = forget, .
 rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
 {
     rapt_attention *attention = NULL;
-    if (dropout >= 0 && dropout <= 1)
-        attention = rapt_module_new(sizeof *attention, &kind);
-    else
-        rapt_fail(RAPT_ERROR_VALUE, kind.name, "dropout %g; 0 to 1 expected", dropout);
+    if (rapt_check_probability(kind.name, "dropout", dropout)) attention = rapt_module_new(sizeof *attention, &kind);
     rapt_module *module = attention ? &attention->module : NULL;
     rapt_scoring *added = rapt_module_add_child(module, "", (rapt_module *)scoring);
     if (attention) {
@@ -77,7 +74,8 @@ static bool check_layer(const rapt_attention *attention)
                           : !attention->normalizer     ? "normaliser"
                           : !attention->scoring->score ? "scoring function's score"
                                                        : NULL;
-    return !missing || rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s is NULL", missing);
+    if (missing) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s is NULL", missing);
+    return rapt_check_probability(kind.name, "dropout", attention->dropout); /* the field may have been set since */
 }
 
 /* Are the inputs packed, without the axis of a batch? Those under a resolved mask have one, of size 1. */

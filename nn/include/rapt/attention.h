@@ -22,7 +22,7 @@ typedef struct rapt_attention {
      * the learned ones, by rapt_attention_learn_sigmoid; NULL: none */
     double sigmoid_bias;
     rapt_tensor *sigmoid_biases;
-    double dropout;    /* of the weights, in training */
+    double dropout;    /* of the weights, in training; 0 to 1, or calls are errors */
     bool plain;        /* set it for the definition, step by step, in place of the fused way: a check */
     bool keep_weights; /* set it to keep the weights of each forward, */
     /* (B, Q, K) or (B, heads, Q, K), before dropout; owned by the layer, NULL before the first. They are in the graph

@@ -141,6 +141,24 @@ Test(attention, dropout_only_in_training)
     expect_no_error();
 }
 
+/* It is a field, which may be set between calls. */
+Test(attention, dropout_is_looked_at_in_each_call)
+{
+    RAPT_SCOPE;
+    const double bad[] = {2, -0.5, 1.5, (double)NAN};
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 4));
+    for (int i = 0; i < 16; i++) {
+        rapt_attention *attention = i & 1 ? rapt_additive_attention_new(4, 4, 3, 0) : rapt_dot_product_attention_new(0);
+        attention->dropout = bad[i / 4];
+        attention->plain = i & 2;
+        cr_expect_null(rapt_attention_forward(attention, x, x, x, NULL));
+        expect_error(RAPT_ERROR_VALUE, "Attention: dropout");
+        cr_expect_null(rapt_attention_pool(attention, x, x, x, NULL));
+        expect_error(RAPT_ERROR_VALUE, "0 to 1 expected");
+        rapt_module_free(&attention->module);
+    }
+}
+
 Test(attention, products_of_ones_are_four)
 {
     RAPT_SCOPE;
