@@ -115,7 +115,7 @@ bool rapt_check_documents(const char *op, const int64_t *documents, int64_t keys
 
 static bool check_documents(const char *op, const rapt_tensor *documents, const rapt_resolved_mask *r)
 {
-    const int64_t items = !documents ? 0 : documents->count > r->keys ? r->batch : 1;
+    const int64_t items = !documents ? 0 : rapt_integers_by_item(documents) ? r->batch : 1;
     for (int64_t item = 0; item < items; item++) {
         const int64_t *document = integers_of_item(documents, item, r->keys);
         if (!rapt_check_documents(op, document, r->keys, "item", item)) return false;
@@ -221,8 +221,8 @@ bool rapt_resolve_ranges(const char *op, const rapt_mask *mask, rapt_resolved_ma
     if (!rapt_check_starts(op, mask) || !read_rules(op, mask, r, &documents)) return false;
     const bool has_lengths = mask->valid_lengths || mask->first_keys;
     if (!has_lengths && !mask->causal && mask->window_right == 0 && !hides_before(mask)) return true;
-    const bool by_item = has_lengths || (mask->prefix_lengths && mask->prefix_lengths->count > 1) ||
-                         (documents && documents->count > r->keys) || (r->places && r->places->count > r->queries);
+    const bool by_item = has_lengths || (mask->prefix_lengths && mask->prefix_lengths->count != 1) ||
+                         rapt_integers_by_item(documents) || rapt_integers_by_item(r->places);
     const int64_t items = by_item ? r->batch : 1;
     rapt_tensor *ranges = rapt_new(op, RAPT_INT64, RAPT_SHAPE(items, r->queries, 2));
     if (!ranges) return false;

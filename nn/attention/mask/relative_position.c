@@ -37,7 +37,7 @@ static rapt_tensor *positions_under(const rapt_resolved_mask *mask, int64_t reac
     const rapt_tensor *places = mask->places;
     const int64_t queries = mask->queries, keys = mask->keys;
     if (!places) return positions(queries, keys, reach, mask->offset);
-    const int64_t items = places->count > queries ? mask->batch : 1;
+    const int64_t items = rapt_integers_by_item(places) ? mask->batch : 1;
     rapt_tensor *indices = rapt_new(name, RAPT_INT64, RAPT_SHAPE(items, 1, queries, keys));
     if (!indices) return NULL;
     const int64_t *place = rapt_integers_of(places);

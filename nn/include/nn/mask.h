@@ -84,10 +84,16 @@ static inline const int64_t *rapt_integers_of(const rapt_tensor *integers)
     return integers ? (const int64_t *)(const void *)integers->data : NULL;
 }
 
+/* Has each item integers of its own, (B, size), be there as few as none? NULL: no. */
+static inline bool rapt_integers_by_item(const rapt_tensor *integers)
+{
+    return integers && integers->rank == 2 && integers->shape[0] != 1;
+}
+
 /* Elements from one item's integers to the next one's. */
 static inline int64_t rapt_integers_item(const rapt_tensor *integers, int64_t size)
 {
-    return integers->count > size ? size : 0;
+    return rapt_integers_by_item(integers) ? size : 0;
 }
 
 /* False and an error when documents (keys) fall; of, number: what they belong to. */

@@ -220,3 +220,28 @@ Test(mask_rules, errors)
         expect_error(bad[i].code, bad[i].part);
     }
 }
+
+/* What a mask says of each item it then says of none. */
+Test(mask_rules, an_empty_batch)
+{
+    RAPT_SCOPE;
+    rapt_attention *attention = rapt_dot_product_attention_new(0);
+    rapt_tensor *x = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0, 5, 4)), *by_key = rapt_zeros(RAPT_INT64, RAPT_SHAPE(0, 5)),
+                *by_item = rapt_zeros(RAPT_INT64, RAPT_SHAPE(0));
+    const rapt_mask masks[] = {
+        {.documents = by_key},
+        {.causal = true, .prefix_lengths = by_item},
+        {.causal = true, .query_places = by_key},
+        {.causal = true, .valid_lengths = by_item, .first_keys = by_item},
+        {.dilation = 2, .query_places = by_key},
+        {.relative_bias = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(3)), .query_places = by_key},
+    };
+    for (int i = 0; i < 12; i++) {
+        attention->plain = i & 1;
+        rapt_tensor *y = rapt_attention_forward(attention, x, x, x, &masks[i / 2]);
+        cr_assert_not_null(y, "mask %d: %s", i / 2, rapt_error());
+        expect_shape(y, RAPT_SHAPE(0, 5, 4));
+        expect_no_error();
+    }
+    rapt_module_free(&attention->module);
+}
