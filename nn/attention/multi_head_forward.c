@@ -225,15 +225,20 @@ static rapt_tensor *forward(rapt_multi_head_attention *m, rapt_tensor *queries, 
     if (!prepare_heads(m, inputs, &moved, before, missing, heads)) return NULL;
     if (cache &&
         !(packed ? rapt_attention_cache_fill(rapt_multi_head_kind.name, cache, heads[1], heads[2], moved.starts)
-                 : rapt_attention_cache_append(rapt_multi_head_kind.name, cache, &heads[1], &heads[2])))
+                 : rapt_attention_cache_append(rapt_multi_head_kind.name, cache, &heads[1], &heads[2]))) {
+        rapt_attention_cache_return(cache, before);
         return NULL;
+    }
     rapt_tensor *pooled =
         rapt_attention_forward_resolved(m->pooling, heads[0], heads[1], heads[2], &moved, &resolved, weights);
     if (pooled && weights) rapt_keep(*weights);
     if (pooled && m->head_mask) pooled = rapt_mul(pooled, rapt_reshape(m->head_mask, RAPT_SHAPE(m->heads, 1, 1)));
     rapt_tensor *output = pooled ? rapt_linear_forward(m->out_proj, join_heads(pooled)) : NULL;
     if (output && packed) output = rapt_squeeze(output, 0);
-    if (output && cache && keys) cache->length += packed ? resolved.longest_keys : keys->shape[1];
+    if (cache && !output)
+        rapt_attention_cache_return(cache, before);
+    else if (cache && keys)
+        cache->length += packed ? resolved.longest_keys : keys->shape[1];
     return rapt_keep(output);
 }
 

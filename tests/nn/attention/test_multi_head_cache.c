@@ -271,3 +271,28 @@ Test(multi_head_cache, errors_leave_the_cache_as_it_was)
     rapt_module_free(&m->module);
     expect_no_error();
 }
+
+/* Packed sequences fill it at once, before the pooling that may fail. */
+Test(multi_head_cache, a_packed_fill_that_fails_leaves_it_empty)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_multi_head_attention *m = make(0, true, false, RAPT_FLOAT32);
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(5, hidden)), *y = NULL;
+    const rapt_mask packed = {.causal = true, .starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, 2, 5})};
+    rapt_attention_cache cache = {0};
+    int64_t failures = 0;
+    for (; !y; failures++) {
+        rapt_memory_fail_after(failures);
+        y = rapt_multi_head_attention_forward(m, x, x, x, &packed, &cache);
+        rapt_memory_fail_after(-1);
+        if (y) break;
+        expect_error(RAPT_ERROR_MEMORY, "no memory");
+        cr_assert(!cache.keys && !cache.values && !cache.missing && cache.length == 0, "failure %d", (int)failures);
+    }
+    cr_expect_gt(failures, 20);
+    cr_expect_eq(cache.length, 3);
+    rapt_attention_cache_clear(&cache);
+    rapt_module_free(&m->module);
+    expect_no_error();
+}
