@@ -85,8 +85,14 @@ rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *
         return NULL;
     }
     if (cache && cache->memory.length > 0) memory = NULL; /* it is projected already */
-    if (!layer->recompute || cache || !memory)
-        return forward(layer, x, memory, mask, memory_mask, cache, (rapt_tensor * *const[2]){0});
+    if (!layer->recompute || cache || !memory) {
+        const int64_t length = cache ? cache->self.length : 0, memory_length = cache ? cache->memory.length : 0;
+        x = forward(layer, x, memory, mask, memory_mask, cache, (rapt_tensor * *const[2]){0});
+        if (!x && cache && cache->self.length != length) rapt_attention_cache_return(&cache->self, length);
+        if (!x && cache && cache->memory.length != memory_length)
+            rapt_attention_cache_return(&cache->memory, memory_length);
+        return x;
+    }
     const rapt_layer_call call = {&layer->module,
                                   {mask, memory_mask},
                                   {layer->self_attn->pooling, layer->multihead_attn->pooling}};

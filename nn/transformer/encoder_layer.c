@@ -1,5 +1,6 @@
 /* One layer of an encoder: self-attention, then feed-forward. Causal, and with a cache, it is a block of a GPT. */
 #include "attention/attention.h"
+#include "attention_cache.h"
 #include "nn/entry.h"
 #include "tensor/random.h"
 #include "transformer.h"
@@ -54,7 +55,12 @@ rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", layer ? "the input" : "the layer");
         return NULL;
     }
-    if (!layer->recompute || cache) return forward(layer, x, mask, cache, NULL);
+    if (!layer->recompute || cache) {
+        const int64_t length = cache ? cache->length : 0;
+        x = forward(layer, x, mask, cache, NULL);
+        if (!x && cache && cache->length != length) rapt_attention_cache_return(cache, length);
+        return x;
+    }
     const rapt_layer_call call = {&layer->module, {mask}, {layer->self_attn->pooling}};
     return rapt_layer_recompute(forward_again, &call, 1, &x);
 }

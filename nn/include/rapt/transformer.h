@@ -89,7 +89,8 @@ typedef struct rapt_encoder_layer {
 /* NULL after an error. */
 RAPT_API rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config);
 /* x (B, T, hidden) → the same shape. mask and cache may be NULL. Under a mask with starts x is packed, (rows, hidden);
- * so is the memory of a decoder, whose memory_mask then has the starts of both. */
+ * so is the memory of a decoder, whose memory_mask then has the starts of both. After an error the cache holds what it
+ * held before. */
 RAPT_API rapt_tensor *rapt_encoder_layer_forward(rapt_encoder_layer *layer, rapt_tensor *x, const rapt_mask *mask,
                                                  rapt_attention_cache *cache);
 
@@ -116,7 +117,7 @@ RAPT_API bool rapt_decoder_cache_select(rapt_decoder_cache *cache, rapt_tensor *
 /* NULL after an error. */
 RAPT_API rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config);
 /* x (B, T, hidden), memory (B, S, hidden) → x's shape. Masks and cache may be NULL; so may the memory when the cache
- * holds it: it is read at the first step only. */
+ * holds it: it is read at the first step only. After an error the cache holds what it held before. */
 RAPT_API rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory,
                                                  const rapt_mask *mask, const rapt_mask *memory_mask,
                                                  rapt_decoder_cache *cache);

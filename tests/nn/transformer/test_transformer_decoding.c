@@ -334,3 +334,36 @@ Test(transformer_decoding, a_failed_step_leaves_the_caches_as_they_were)
     clear(&c);
     rapt_module_free(&d->module);
 }
+
+/* A sublayer behind the self-attention may fail, which has then put its keys into the cache. */
+Test(transformer_decoding, a_failed_layer_leaves_its_cache_as_it_was)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_decoder_layer *decoder = drawn(rapt_decoder_layer_new(&small));
+    rapt_encoder_layer *encoder = drawn(rapt_encoder_layer_new(&small));
+    rapt_tensor *x = random_input(2, 1, 8), *memory = random_input(2, 4, 8);
+    rapt_decoder_cache of_decoder = {0};
+    rapt_attention_cache of_encoder = {0};
+    for (int step = 0, failures = 0; step < 4; failures++) {
+        rapt_memory_fail_after(failures);
+        const bool done = step % 2 ? rapt_encoder_layer_forward(encoder, x, NULL, &of_encoder) != NULL
+                                   : rapt_decoder_layer_forward(decoder, x, memory, NULL, NULL, &of_decoder) != NULL;
+        rapt_memory_fail_after(-1);
+        if (done) {
+            cr_expect_gt(failures, 10);
+            step++;
+            failures = -1;
+        } else {
+            expect_error(RAPT_ERROR_MEMORY, "no memory");
+        }
+        cr_assert_eq(of_decoder.self.length, (step + 1) / 2, "failure %d", failures);
+        cr_assert_eq(of_decoder.memory.length, step > 0 ? 4 : 0);
+        cr_assert_eq(of_encoder.length, step / 2);
+    }
+    rapt_decoder_cache_clear(&of_decoder);
+    rapt_attention_cache_clear(&of_encoder);
+    rapt_module_free(&decoder->module);
+    rapt_module_free(&encoder->module);
+    expect_no_error();
+}
