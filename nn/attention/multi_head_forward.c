@@ -60,6 +60,21 @@ static bool check_mask(const char *field, const rapt_tensor *x)
                      rapt_shape_text(3, x->shape, text));
 }
 
+/* Items of a cache that packed sequences filled end at one place and begin at several, by which these would go. */
+static bool check_continued(const rapt_mask *mask, const rapt_attention_cache *cache)
+{
+    const bool continues = mask && cache && cache->missing && cache->length > 0;
+    const char *refused = !continues             ? NULL
+                          : mask->block > 0      ? "block"
+                          : mask->prefix_lengths ? "prefix_lengths"
+                          : mask->rule.see       ? "rule"
+                                                 : NULL;
+    return !refused || rapt_fail(RAPT_ERROR_UNSUPPORTED, rapt_multi_head_kind.name,
+                                 "the mask has %s beside a cache that packed sequences filled, whose places are not "
+                                 "those within a sequence",
+                                 refused);
+}
+
 static bool check_call(const rapt_multi_head_attention *m, const rapt_tensor *queries, const rapt_tensor *keys,
                        const rapt_tensor *values, const rapt_mask *mask, const rapt_attention_cache *cache)
 {
@@ -71,6 +86,7 @@ static bool check_call(const rapt_multi_head_attention *m, const rapt_tensor *qu
     if (!packed && mask && mask->first_keys && cache && cache->missing)
         return rapt_fail(RAPT_ERROR_UNSUPPORTED, rapt_multi_head_kind.name,
                          "the mask has first_keys, which the cache has too");
+    if (!check_continued(mask, cache)) return false;
     if (!check_input("queries", queries, -1, input_size(m, m->q_proj_weight), packed)) return false;
     const int64_t batch = queries->shape[0];
     if (!keys && !values) {

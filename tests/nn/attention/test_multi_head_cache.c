@@ -1,4 +1,5 @@
 /* Multi-head attention with the keys and values of earlier steps kept: the same as all at once. */
+#include "integers.h"
 #include "multi_head_reference.h"
 
 enum { batch = 2, length = 37, hidden = 12, heads = 6 };
@@ -293,6 +294,40 @@ Test(multi_head_cache, a_packed_fill_that_fails_leaves_it_empty)
     cr_expect_gt(failures, 20);
     cr_expect_eq(cache.length, 3);
     rapt_attention_cache_clear(&cache);
+    rapt_module_free(&m->module);
+    expect_no_error();
+}
+
+static void see_nothing(const rapt_mask_tile *tile, uint8_t *seen)
+{
+    memset(seen, 0, (size_t)(tile->rows * tile->columns));
+}
+
+/* Blocks, prefixes and rules go by places in a sequence; in a cache the shorter ones do not begin at 0. */
+Test(multi_head_cache, packed_sequences_are_not_continued_by_their_places)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_multi_head_attention *m = make(0, true, false, RAPT_FLOAT32);
+    rapt_tensor *rows = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(5, hidden)), *starts = int64_of(3, (int64_t[]){0, 2, 5}),
+                *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 1, hidden));
+    const rapt_mask masks[] = {{.causal = true, .block = 2},
+                               {.causal = true, .prefix_lengths = int64_of(1, (int64_t[]){4})},
+                               {.rule = {.see = see_nothing}},
+                               {.causal = true, .window = 2}};
+    static const char *const messages[] = {"the mask has block", "the mask has prefix_lengths", "the mask has rule",
+                                           ""};
+    for (int i = 0; i < 4; i++) {
+        rapt_mask packed = masks[i];
+        packed.starts = starts;
+        rapt_attention_cache cache = {0};
+        cr_assert_not_null(rapt_multi_head_attention_forward(m, rows, rows, rows, &packed, &cache), "%s", rapt_error());
+        rapt_tensor *y = rapt_multi_head_attention_forward(m, x, x, x, &masks[i], &cache);
+        cr_expect_eq(y != NULL, i == 3, "mask %d", i);
+        if (!y) expect_error(RAPT_ERROR_UNSUPPORTED, messages[i]);
+        cr_expect_eq(cache.length, y ? 4 : 3);
+        rapt_attention_cache_clear(&cache);
+    }
     rapt_module_free(&m->module);
     expect_no_error();
 }
