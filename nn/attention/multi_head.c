@@ -133,6 +133,11 @@ bool rapt_multi_head_attention_set_head_mask(rapt_multi_head_attention *m, rapt_
         return rapt_fail(RAPT_ERROR_SHAPE, rapt_multi_head_kind.name,
                          "a floating head mask of shape (%d) expected, not %s", m->heads,
                          rapt_describe(mask, text, sizeof text));
+    const rapt_dtype dtype = m->out_proj->weight->dtype;
+    if (mask && mask->dtype != dtype)
+        return rapt_fail(RAPT_ERROR_DTYPE, rapt_multi_head_kind.name,
+                         "a head mask of %s, as the layer is, expected, not of %s", rapt_dtype_name(dtype),
+                         rapt_dtype_name(mask->dtype));
     rapt_retain(mask);
     rapt_release(m->head_mask);
     m->head_mask = mask;

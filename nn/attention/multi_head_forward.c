@@ -248,7 +248,10 @@ static rapt_tensor *forward(rapt_multi_head_attention *m, rapt_tensor *queries, 
     rapt_tensor *pooled =
         rapt_attention_forward_resolved(m->pooling, heads[0], heads[1], heads[2], &moved, &resolved, weights);
     if (pooled && weights) rapt_keep(*weights);
-    if (pooled && m->head_mask) pooled = rapt_mul(pooled, rapt_reshape(m->head_mask, RAPT_SHAPE(m->heads, 1, 1)));
+    if (pooled && m->head_mask) { /* the layer may have been cast since it was set */
+        rapt_tensor *head_mask = rapt_cast(m->head_mask, pooled->dtype);
+        pooled = rapt_mul(pooled, rapt_reshape(head_mask, RAPT_SHAPE(m->heads, 1, 1)));
+    }
     rapt_tensor *output = pooled ? rapt_linear_forward(m->out_proj, join_heads(pooled)) : NULL;
     if (output && packed) output = rapt_squeeze(output, 0);
     if (cache && !output)

@@ -88,7 +88,8 @@ RAPT_API rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attentio
                                                         rapt_attention_cache *cache);
 
 /* Prunes or weighs heads: mask (heads) of the layer's dtype, may require a gradient (its gradient is a head's
- * importance: Michel et al. 2019); NULL: all heads again. False after an error. */
+ * importance: Michel et al. 2019); NULL: all heads again. It stays the tensor that it is where rapt_module_cast gives
+ * the layer another dtype, and takes part converted. False after an error, such as another dtype than the layer's. */
 RAPT_API bool rapt_multi_head_attention_set_head_mask(rapt_multi_head_attention *attention, rapt_tensor *mask);
 
 RAPT_END_DECLS

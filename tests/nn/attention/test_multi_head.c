@@ -325,6 +325,30 @@ Test(multi_head, head_mask_prunes_and_tells_importance)
 }
 
 /* Rotary positions turn projected queries and keys, not values. */
+/* The mask stays the tensor that it is, whose gradient its owner reads. */
+Test(multi_head, head_mask_goes_along_where_the_layer_is_cast)
+{
+    RAPT_SCOPE;
+    rapt_multi_head_attention *m = multi_head(&(config){.hidden = 4, .heads = 2}, RAPT_FLOAT32);
+    rapt_tensor *mask = rapt_require_gradient(rapt_from(RAPT_FLOAT32, RAPT_SHAPE(2), (float[]){1, -0.5f}));
+    cr_assert(rapt_multi_head_attention_set_head_mask(m, mask));
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT64, RAPT_SHAPE(1, 3, 4)), *y[2], *sums[2];
+    for (int i = 0; i < 2; i++) {
+        if (i == 1) cr_assert(rapt_module_cast(&m->module, RAPT_FLOAT64));
+        rapt_tensor *of_layer = rapt_cast(x, i ? RAPT_FLOAT64 : RAPT_FLOAT32);
+        y[i] = rapt_multi_head_attention_forward(m, of_layer, of_layer, of_layer, NULL, NULL);
+        cr_assert_not_null(y[i], "%s", rapt_error());
+        cr_assert(rapt_backward(rapt_sum(y[i], RAPT_ALL_AXES, false)), "%s", rapt_error());
+        sums[i] = rapt_clone(rapt_gradient(mask));
+        rapt_clear_gradient(mask);
+    }
+    cr_expect_eq((int)rapt_get_dtype(y[1]), RAPT_FLOAT64);
+    expect_values("cast", y[1], rapt_count(y[1]), values_of(y[0]), 1e-6);
+    expect_values("of the mask", sums[1], 2, values_of(sums[0]), 1e-6);
+    rapt_module_free(&m->module);
+    expect_no_error();
+}
+
 Test(multi_head, rotary_heads)
 {
     RAPT_SCOPE;
