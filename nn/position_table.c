@@ -14,10 +14,14 @@ static bool check(const rapt_position_angles *a, rapt_dtype dtype, int64_t offse
     if (!rapt_dtype_is_floating(dtype))
         return rapt_fail(RAPT_ERROR_DTYPE, a->op, "positions in %s; float32 or float64 expected",
                          rapt_dtype_name(dtype));
-    if (a->size < 1 || length < 0 || __builtin_add_overflow(offset, length, &end))
+    if (a->size < 1 || length < 0)
         return rapt_fail(RAPT_ERROR_VALUE, a->op,
-                         "%lld positions of size %lld from position %lld on; a size of 1 or more expected",
-                         (long long)length, (long long)a->size, (long long)offset);
+                         "%lld positions of size %lld; 0 or more of a size of 1 or more expected", (long long)length,
+                         (long long)a->size);
+    if (__builtin_add_overflow(offset, length, &end))
+        return rapt_fail(RAPT_ERROR_VALUE, a->op,
+                         "%lld positions from position %lld on are more than 64 bits can count", (long long)length,
+                         (long long)offset);
     if (!(a->base > 0) || isinf(a->base))
         return rapt_fail(RAPT_ERROR_VALUE, a->op, "base %g; a positive number expected", a->base);
     return true;
@@ -85,7 +89,7 @@ rapt_tensor *rapt_position_rows_at(const rapt_position_angles *a, rapt_dtype dty
     rapt_tensor *last = places->count > 0 ? rapt_max(places, RAPT_ALL_AXES, false) : rapt_zeros(RAPT_INT64, 0, NULL);
     if (!last) return NULL;
     const double largest = rapt_item(last);
-    const int64_t length = largest >= 0 ? (int64_t)largest + 1 : 1;
+    const int64_t length = largest >= (double)INT64_MAX ? INT64_MAX : largest >= 0 ? (int64_t)largest + 1 : 1;
     return rapt_keep(rapt_embed(rapt_position_rows(a, dtype, 0, length, table), places));
 }
 

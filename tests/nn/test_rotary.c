@@ -149,7 +149,11 @@ Test(rotary, errors)
         expect_error(RAPT_ERROR_VALUE, "a positive number expected");
     }
     cr_expect_null(rapt_rotate(x, INT64_MAX, 10000, false));
-    expect_error(RAPT_ERROR_VALUE, "2 positions");
+    expect_error(RAPT_ERROR_VALUE, "2 positions from position 9223372036854775807 on are more than");
+    cr_expect_null(rapt_rotary_forward(rotary, x, INT64_MAX));
+    expect_error(RAPT_ERROR_VALUE, "on are more than 64 bits can count");
+    cr_expect_null(rapt_rotary_forward_at(rotary, x, rapt_from(RAPT_INT64, RAPT_SHAPE(1), (int64_t[]){INT64_MAX})));
+    expect_error(RAPT_ERROR_MEMORY, "a tensor of shape [9223372036854775807, 4]");
     cr_expect_null(rapt_rotate(NULL, 0, 10000, false));
     expect_error(RAPT_ERROR_NULL, "x is NULL");
     cr_expect_null(rapt_rotary_forward(NULL, x, 0));

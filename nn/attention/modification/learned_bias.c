@@ -38,7 +38,10 @@ rapt_score_modification *rapt_learned_bias_new(int64_t heads, int64_t reach)
 {
     if (!rapt_check_modified_heads(kind.name, heads)) return NULL;
     if (reach < 0 || reach > (INT64_MAX - 1) / 2) {
-        rapt_fail(RAPT_ERROR_VALUE, kind.name, "reach %lld; 0 or more expected", (long long)reach);
+        rapt_fail(RAPT_ERROR_VALUE, kind.name,
+                  reach < 0 ? "reach %lld; 0 or more expected"
+                            : "reach %lld is too large: 2 reach + 1 positions are more than 64 bits can count",
+                  (long long)reach);
         return NULL;
     }
     RAPT_SCOPE;

@@ -64,7 +64,8 @@ rapt_scoring *rapt_relative_scoring_new(int64_t size, int64_t value_size, int64_
 {
     if (size < 1 || value_size < 0 || reach < 0 || reach > INT32_MAX) {
         rapt_fail(RAPT_ERROR_VALUE, kind.name,
-                  "size %lld, value size %lld, reach %lld; a size of 1 or more and others of 0 or more expected",
+                  "size %lld, value size %lld, reach %lld; a size of 1 or more and others of 0 or more, a reach up to "
+                  "2147483647, expected",
                   (long long)size, (long long)value_size, (long long)reach);
         return NULL;
     }

@@ -17,7 +17,7 @@ Test(score_modification, bad_numbers)
     cr_expect_null(rapt_alibi_modification_new(-1));
     expect_error(RAPT_ERROR_VALUE, "-1 heads");
     cr_expect_null(rapt_learned_bias_new(1, INT64_MAX));
-    expect_error(RAPT_ERROR_VALUE, "reach 9223372036854775807");
+    expect_error(RAPT_ERROR_VALUE, "reach 9223372036854775807 is too large");
     cr_expect_null(rapt_bucketed_bias_new(1, 7, 100, true));
     expect_error(RAPT_ERROR_VALUE, "7 buckets");
     cr_expect_null(rapt_bucketed_bias_new(1, 1, 100, false));
