@@ -2,7 +2,7 @@
 # What an installation lays down is enough for a program outside the tree: check_install.sh BUILD_DIRECTORY
 # The README's first program is built by the README's line, and run: with what `./run install` says for a folder of one's
 # own; in a folder that the loader searches, by its own list; with the static library of a staged installation; by CMake,
-# installed and fetched; and as a subproject of meson, fetched too.
+# installed and fetched; and as a subproject of meson, fetched too. A Fortran program is built by its line there.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 build=${1:?usage: check_install.sh BUILD_DIRECTORY}
@@ -40,6 +40,19 @@ grep '^export ' "$work/said.txt" >"$work/exports.sh" || fail "no variables for a
 )
 if ./a.out 2>/dev/null; then fail 'the program runs without the variables, so that this shows nothing'; fi
 echo 'check_install: built and ran in a folder of its own, by what ./run install said'
+
+# Fortran's module and a program, by the README's line.
+line=$(grep '^gfortran ' "$root/README.md") || fail 'the README has no line for Fortran'
+if command -v gfortran >/dev/null; then
+    cp "$root/tests/xor/xor.f90" program.f90
+    (
+        # shellcheck disable=SC1091
+        . "$work/exports.sh"
+        eval "$line" >fortran.txt
+    )
+    [ -s fortran.txt ] || fail 'the Fortran program printed nothing'
+    echo 'check_install: built and ran a Fortran program'
+fi
 
 # The Python package finds the library that it was installed with.
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$work/own/share/rapt/python python3 -c 'import rapt; rapt.ones((2,)) + 1' ||
