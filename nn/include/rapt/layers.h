@@ -70,7 +70,8 @@ RAPT_API rapt_tensor *rapt_rms_norm_forward(rapt_rms_norm *rms_norm, rapt_tensor
 /* Normalises each channel of x (B, C) or (B, C, …) over all other axes, then scales by weight (ones at first) and
  * shifts by bias (zeros at first). In training (rapt_module_train) by the batch's own mean and variance, of 2 or more
  * numbers, and the running ones, buffers, follow: running = (1 − momentum) · running + momentum · new, where the new
- * variance is the unbiased one; a run that rapt_recompute repeats counts once. In evaluation by the running ones. */
+ * variance is the unbiased one; a run that rapt_recompute repeats counts once, and one whose later layers fail counts
+ * too. In evaluation by the running ones. */
 typedef struct rapt_batch_norm {
     rapt_module module;
     rapt_tensor *weight, *bias;              /* (C) */
