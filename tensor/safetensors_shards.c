@@ -1,7 +1,6 @@
 /* Writing safetensors in shards: the shards of an archive, and the index of shards that are there. */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "archive.h"
