@@ -69,10 +69,14 @@ static bool check_linked(const rapt_node *node, int input, rapt_tensor *gradient
                input);
 }
 
+/* Many inputs' gradients are not searched. */
+enum { few_edges = 8 };
+
 /* A share of what begins a sum: where nobody needs it again, that of the node or of the scope. */
 static rapt_tensor *share_of(const rapt_walk *walk, rapt_node *node, int input, rapt_tensor **given,
                              rapt_tensor *gradient)
 {
+    if (node->edge_count > few_edges) return rapt_retain(gradient);
     for (int later = input + 1; later < node->edge_count; later++)
         if (given[later] == gradient) return rapt_retain(gradient);
     for (int k = 0; k < node->output_count && !walk->create_graph; k++) {
@@ -139,9 +143,8 @@ static __attribute__((noinline)) bool call_fused_vjp(rapt_walk *walk, rapt_node 
 
 bool rapt_walk_visit(rapt_walk *walk, rapt_node *node)
 {
-    enum { few = 8 };
-    const bool is_wide = node->edge_count > few;
-    rapt_tensor *few_given[few] = {0}, **given = few_given;
+    const bool is_wide = node->edge_count > few_edges;
+    rapt_tensor *few_given[few_edges] = {0}, **given = few_given;
     size_t capacity, bytes = (size_t)node->edge_count * sizeof(rapt_tensor *);
     if (is_wide) {
         given = rapt_block_take(node->op->name, bytes, &capacity);

@@ -260,3 +260,38 @@ Test(gradient_so_far, a_recurrent_layer_step_by_step)
         rapt_module_free(&r->module);
     }
 }
+
+static bool giving_vjp(rapt_call *call)
+{
+    rapt_tensor *g = rapt_call_gradient(call, 0);
+    for (int i = 0; i < rapt_call_count(call); i++)
+        if (!rapt_call_give(call, i, g)) return false;
+    return true;
+}
+
+/* The sum of its inputs, which all get the very gradient of the output. */
+static const rapt_op giving = {.name = "giving",
+                               .forward = adding_forward,
+                               .vjp = giving_vjp,
+                               .options_size = sizeof(options)};
+
+/* Each sum begins with a share of one tensor, and nobody adds to what others see. */
+Test(gradient_so_far, one_gradient_for_all_of_many_inputs)
+{
+    const int64_t before = live_bytes();
+    for (int count = 2; count <= 20; count += 3) {
+        RAPT_SCOPE;
+        rapt_tensor *leaves[20], *inputs[20];
+        for (int i = 0; i < count; i++) leaves[i] = leaf(i);
+        for (int i = 0; i < count; i++) inputs[i] = rapt_mul_scalar(leaves[i / 2], 1 + i % 2); /* most of them twice */
+        rapt_tensor *y = rapt_apply(&giving, &(options){.factor = 1}, count, inputs);
+        rapt_tensor *both = rapt_add(y, rapt_apply(&giving, &(options){.factor = 1}, count, leaves));
+        cr_assert(rapt_backward(total(both)), "%s", rapt_error());
+        for (int i = 0; i < count; i++) {
+            const bool first = 2 * i < count, second = 2 * i + 1 < count;
+            expect_all("gradient", rapt_gradient(leaves[i]), 1 + first + 2 * second);
+        }
+    }
+    cr_expect_eq(live_bytes(), before);
+    expect_no_error();
+}
