@@ -2,6 +2,7 @@
 #include <rapt/ops.h>
 #include <rapt/packing.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "tensor/packing.h"
@@ -149,7 +150,9 @@ static const rapt_op unpack = {.name = "unpack",
 
 rapt_tensor *rapt_unpack(rapt_tensor *rows, rapt_tensor *starts, int64_t length, double value)
 {
-    return RAPT_APPLY(&unpack, (&(unpack_options){length, value}), rows, starts);
+    const unpack_options options = {length, value};
+    if (isfinite(value) || !rows || !rapt_is_floating(rows)) return RAPT_APPLY(&unpack, &options, rows, starts);
+    return RAPT_APPLY(&unpack, &options, rows, starts, rapt_scalar(rows->dtype, value)); /* for the hunt to see */
 }
 
 /* --- starts and positions --- */

@@ -1,6 +1,7 @@
 /* Padding, the opposite of slicing; and flip, the reversal of axes. */
 #include <rapt/ops.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "part.h"
@@ -61,7 +62,9 @@ static const rapt_op pad = {.name = "pad",
 
 rapt_tensor *rapt_place(rapt_tensor *x, int axis, int64_t start, int64_t step, int64_t size, double value)
 {
-    return RAPT_APPLY(&pad, (&(place_options){axis, start, step, size, value}), x);
+    const place_options options = {axis, start, step, size, value};
+    if (isfinite(value) || !x || !rapt_is_floating(x)) return RAPT_APPLY(&pad, &options, x);
+    return RAPT_APPLY(&pad, &options, x, rapt_scalar(x->dtype, value)); /* an input for the hunt to see */
 }
 
 rapt_tensor *rapt_pad(rapt_tensor *x, int axis, int64_t before, int64_t after, double value)

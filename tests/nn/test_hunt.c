@@ -149,3 +149,22 @@ Test(hunt, finds_nothing_in_masks_and_dropout)
     }
     expect_no_error();
 }
+
+Test(hunt, finds_nothing_in_a_value_that_was_asked_for)
+{
+    RAPT_SCOPE;
+    rapt_hunt_not_finite(true);
+    rapt_tensor *x = rapt_require_gradient(random_input(2, 3, 4)), *starts = rapt_packing_starts(lengths_of(2, 3)),
+                *hidden = rapt_greater_scalar(x, 0);
+    const double values[] = {-(double)INFINITY, (double)INFINITY, (double)NAN};
+    for (int i = 0; i < 3; i++) {
+        rapt_tensor *results[] = {rapt_masked_fill(x, hidden, values[i]), rapt_pad(x, 1, 1, 2, values[i]),
+                                  rapt_unpack(rapt_pack(x, starts), starts, 4, values[i])};
+        for (int k = 0; k < 3; k++) cr_expect_not_null(results[k], "%g in %d: %s", values[i], k, rapt_error());
+        if (i == 0) cr_expect(rapt_backward(total(rapt_softmax(results[1], 1))), "%s", rapt_error());
+    }
+    cr_expect_eq(rapt_at(rapt_pad(x, 0, 1, 0, values[0]), (int64_t[]){0, 0, 0}), values[0]);
+    expect_no_error();
+    cr_expect_null(rapt_log(rapt_pad(rapt_abs(x), 0, 1, 0, 0)));
+    expect_error(RAPT_ERROR_NOT_FINITE, "log: in forward");
+}
