@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "elementwise.h"
 #include "part.h"
 #include "tensor/map.h"
 
@@ -70,7 +71,7 @@ rapt_tensor *rapt_place(rapt_tensor *x, int axis, int64_t start, int64_t step, i
 rapt_tensor *rapt_pad(rapt_tensor *x, int axis, int64_t before, int64_t after, double value)
 {
     int checked = x ? rapt_check_axis("pad", axis, x->rank, 0) : 0;
-    if (checked < 0) return NULL;
+    if (checked < 0 || (x && !rapt_check_number("pad", x, value))) return NULL;
     int64_t size = x ? x->shape[checked] : 0;
     if (before < 0 || after < 0) {
         rapt_fail(RAPT_ERROR_VALUE, "pad", "%lld places before and %lld after; 0 or more expected", (long long)before,

@@ -167,6 +167,11 @@ Test(op_conventions, numbers_beside_tensors)
     expect_error(RAPT_ERROR_VALUE, "minimum_scalar: nan");
     cr_expect_null(rapt_masked_fill(whole, integers(RAPT_BOOL, 3, (double[]){1, 0, 1}), 0.5));
     expect_error(RAPT_ERROR_VALUE, "masked_fill: 0.5 is not a number of type int64");
+    cr_expect_null(rapt_pad(integers(RAPT_UINT8, 1, (double[]){1}), 0, 1, 0, 256.7));
+    expect_error(RAPT_ERROR_VALUE, "pad: 256.7 is not a number of type uint8");
+    cr_expect_null(rapt_pad(whole, 0, 0, 1, NAN));
+    expect_error(RAPT_ERROR_VALUE, "pad: nan is not a number of type int64");
+    EXPECT(rapt_pad(whole, 0, 0, 1, -3), -1, 2, 5, -3);
     cr_expect_null(rapt_masked_fill(whole, whole, 1));
     expect_error(RAPT_ERROR_DTYPE, "masked_fill: the mask is int64; bool expected");
     cr_expect_null(rapt_masked_fill(whole, rapt_ones(RAPT_BOOL, RAPT_SHAPE(2, 3)), 1));
