@@ -229,12 +229,16 @@ rapt_tensor *rapt_clamp(rapt_tensor *x, double low, double high)
 rapt_tensor *rapt_leaky_relu(rapt_tensor *x, double slope)
 {
     if (x && !rapt_check_floating("leaky_relu", x)) return NULL;
-    return rapt_where(rapt_greater_scalar(x, 0), x, rapt_mul_scalar(x, slope));
+    rapt_tensor *is_positive = rapt_greater_scalar(x, 0), *rest = x;
+    if (!isfinite(slope)) rest = rapt_masked_fill(x, is_positive, 0); /* 0 · ∞ is the gradient of what is not taken */
+    return rapt_where(is_positive, x, rapt_mul_scalar(rest, slope));
 }
 
 /* y = x where x > 0, else alpha (e^x − 1) */
 rapt_tensor *rapt_elu(rapt_tensor *x, double alpha)
 {
     if (x && !rapt_check_floating("elu", x)) return NULL;
-    return rapt_add(rapt_relu(x), rapt_mul_scalar(rapt_expm1(rapt_clamp(x, -(double)INFINITY, 0)), alpha));
+    rapt_tensor *rest = rapt_mul_scalar(rapt_expm1(rapt_clamp(x, -(double)INFINITY, 0)), alpha);
+    if (!isfinite(alpha)) rest = rapt_masked_fill(rest, rapt_greater_scalar(x, 0), 0); /* 0 · ∞ */
+    return rapt_add(rapt_relu(x), rest);
 }

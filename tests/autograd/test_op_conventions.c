@@ -184,6 +184,19 @@ Test(op_conventions, numbers_beside_tensors)
     EXPECT(rapt_gradient(y), 1, 0, 0);
 }
 
+/* What is not taken has no part in the gradient; PyTorch's values. */
+Test(op_conventions, slopes_that_are_infinite)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = ROW(2, -1), *y = ROW(2, -1);
+    EXPECT(rapt_leaky_relu(x, INFINITY), 2, -INFINITY);
+    backward(rapt_leaky_relu(x, INFINITY));
+    EXPECT(rapt_gradient(x), 1, INFINITY);
+    EXPECT(rapt_elu(y, INFINITY), 2, -INFINITY);
+    backward(rapt_elu(y, INFINITY));
+    EXPECT(rapt_gradient(y), 1, INFINITY);
+}
+
 Test(op_conventions, means_of_integers)
 {
     RAPT_SCOPE;
