@@ -1,15 +1,19 @@
 /* The differentiable ops. Each gives a new tensor of the innermost scope, or NULL after an error; NULL in gives NULL
  * out. Inputs of one op have one dtype; shapes broadcast as numpy's do where two tensors meet element by element.
- * Negative axes count from the last. The number that a …_scalar op or masked_fill takes counts as one of the
+ * Negative axes count from the last. The number that a …_scalar op, masked_fill or pad takes counts as one of the
  * tensor's dtype; it is an error where an integer dtype, or bool, has no such number.
  *
  * NaN, infinities and the largest numbers give what they give in PyTorch 2.6, in values and first derivatives, but:
  * - what overflows there on the way to a result that does not, such as the square of a number to be normalised, here
  *   gives that result; only the sums that var, std and norm need overflow in float64, and give ∞;
  * - logsumexp of −∞ only has gradient 0, not NaN;
- * - cumprod's gradient is a product too where elements are infinite, not NaN; second derivatives of prod, cumprod and
- *   norm are others where elements are NaN, infinite or the largest, and at 0 norm's is 0;
- * - a norm of order ∞ that is NaN has gradient NaN at all elements;
+ * - gradients of prod and cumprod are products of the other elements also where some are NaN or infinite: of prod at
+ *   (2, ∞) they are ∞ and 2. PyTorch divides the product by the element, which gives NaN, and has 0 where there are two
+ *   zeros and more; second derivatives of prod, cumprod and norm are others where elements are NaN, infinite or the
+ *   largest, and at 0 norm's is 0;
+ * - a norm of order ±∞ that is NaN has gradient NaN at elements that are neither 0 nor NaN, not 0; one of an order
+ *   below 1 has gradient 0 at 0 also where it is NaN or ∞, not NaN;
+ * - elu of NaN has gradient 1; there it is NaN in vectorised loops and 1 in what they leave over;
  * - bce_with_logits of −∞ is ∞ for a target above 0, not NaN; gelu of ∞ is ∞ in float32 too, log1p of the largest a
  *   number in float64 too, elu of −0 is −0;
  * - in kl_div a target of 0 counts for nothing: loss and gradients are 0, also where the input is NaN or infinite;
@@ -135,7 +139,7 @@ RAPT_API rapt_tensor *rapt_topk(rapt_tensor *x, int axis, int64_t count, bool la
 
 /* --- matrix products --- */
 /* (…, n, k) · (…, k, m) → (…, n, m); leading axes broadcast; transposed views are used as they are. A vector (k) on
- * the left counts as (1, k), on the right as (k, 1), and that axis is dropped again. */
+ * the left counts as (1, k), on the right as (k, 1), and that axis is dropped again. Floating, as affine is. */
 RAPT_API rapt_tensor *rapt_matmul(rapt_tensor *a, rapt_tensor *b);
 /* x Wᵀ + b: x (…, in), weight (out, in), bias (out) or NULL → (…, out). */
 RAPT_API rapt_tensor *rapt_affine(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias);
@@ -232,10 +236,10 @@ RAPT_API rapt_tensor *rapt_repeat_interleave(rapt_tensor *x, int axis, int64_t r
 RAPT_API rapt_tensor *rapt_embed(rapt_tensor *table, rapt_tensor *indices); /* (n, d), (…) → (…, d) */
 RAPT_API rapt_tensor *rapt_index_select(rapt_tensor *x, int axis, rapt_tensor *indices); /* indices (m) */
 RAPT_API rapt_tensor *rapt_gather(rapt_tensor *x, int axis, rapt_tensor *indices);       /* as torch.gather */
-/* a new tensor */
+/* a new tensor; floating */
 RAPT_API rapt_tensor *rapt_scatter_add(rapt_tensor *x, int axis, rapt_tensor *indices, rapt_tensor *source);
-/* the same with the source's elements in the places of x's: of several with one index the last along the axis stays,
- * and the others have gradient 0 */
+/* the same, of any dtype, with the source's elements in the places of x's: of several with one index the last along the
+ * axis stays, and the others have gradient 0 */
 RAPT_API rapt_tensor *rapt_scatter(rapt_tensor *x, int axis, rapt_tensor *indices, rapt_tensor *source);
 /* (…) → (…, classes) */
 RAPT_API rapt_tensor *rapt_one_hot(rapt_tensor *indices, int64_t classes, rapt_dtype dtype);
