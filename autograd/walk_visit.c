@@ -69,14 +69,15 @@ static bool check_linked(const rapt_node *node, int input, rapt_tensor *gradient
                input);
 }
 
-/* Many inputs' gradients are not searched. */
-enum { few_edges = 8 };
+/* So many gradients have room on the stack, and among so many the same one is looked for: a search among those of all
+ * inputs of a stack of thousands takes longer than all else. */
+enum { few_edges = 8, searched_edges = 64 };
 
 /* A share of what begins a sum: where nobody needs it again, that of the node or of the scope. */
 static rapt_tensor *share_of(const rapt_walk *walk, rapt_node *node, int input, rapt_tensor **given,
                              rapt_tensor *gradient)
 {
-    if (node->edge_count > few_edges) return rapt_retain(gradient);
+    if (node->edge_count > searched_edges) return rapt_retain(gradient);
     for (int later = input + 1; later < node->edge_count; later++)
         if (given[later] == gradient) return rapt_retain(gradient);
     for (int k = 0; k < node->output_count && !walk->create_graph; k++) {

@@ -152,12 +152,12 @@ static bool add_entry(rapt_module *module, const char *name, rapt_module_entry e
 
 static rapt_tensor *add_tensor(rapt_module *module, const char *name, rapt_tensor *tensor, bool is_parameter)
 {
+    if (module && rapt_was_freed("module_add", module)) return NULL;
     if (!module || !module->kind) {
         rapt_fail(RAPT_ERROR_NULL, "module", "member '%s' is added to %s", name ? name : "NULL",
                   module ? "what rapt_module_new has not made" : "NULL");
         return NULL;
     }
-    if (rapt_was_freed("module_add", module)) return NULL;
     bool good = tensor && rapt_check_alive(module->kind->name, "the tensor", tensor) &&
                 add_entry(module, name, (rapt_module_entry){.tensor = tensor, .is_parameter = is_parameter});
     if (good && is_parameter && !rapt_require_gradient(tensor)) {

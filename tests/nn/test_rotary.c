@@ -152,6 +152,7 @@ Test(rotary, errors)
     expect_error(RAPT_ERROR_VALUE, "2 positions from position 9223372036854775807 on are more than");
     cr_expect_null(rapt_rotary_forward(rotary, x, INT64_MAX));
     expect_error(RAPT_ERROR_VALUE, "on are more than 64 bits can count");
+    rotary->base = 10000;
     cr_expect_null(rapt_rotary_forward_at(rotary, x, rapt_from(RAPT_INT64, RAPT_SHAPE(1), (int64_t[]){INT64_MAX})));
     expect_error(RAPT_ERROR_MEMORY, "a tensor of shape [9223372036854775807, 4]");
     cr_expect_null(rapt_rotate(NULL, 0, 10000, false));

@@ -59,10 +59,12 @@ RAPT_API rapt_tensor *rapt_attention_learn_sigmoid(rapt_attention *attention, in
 /* Queries (B, Q, q), keys (B, K, k), values (B, K, v) → (B, Q, v). Or with heads: (B, heads, Q, q), (B, groups, K, k),
  * (B, groups, K, v) → (B, heads, Q, v), where groups divides heads and head h reads group h · groups / heads. mask may
  * be NULL: every key is seen. Where the mask has starts, sequences are packed and there is no axis B: queries (rows, q)
- * or (heads, rows, q), and so on. That gives what the padded batch gives, sequence by sequence: in float64 the same
- * bits, also of dropout, except that gradients of keys and values which several heads read may be rounded otherwise.
- * The weights that are kept are those of the padded batch, (B, heads, longest Q, longest K), and the plain way goes by
- * it too. */
+ * or (heads, rows, q), and so on. That gives what the padded batch gives, sequence by sequence, dropout included; in
+ * float64 the same bits, but where sums are taken in another order, which may change the last ones: gradients of keys
+ * and values that several heads read; there also all else under a mask that hides keys before a query's (windows,
+ * blocks, documents); all under a rule, dilation or query_places; and what goes through a scoring function's own
+ * matrices, as of additive scores. Weights that are kept are those of the padded batch, (B, heads, longest Q,
+ * longest K), and the call then goes by it, as the plain way does. */
 RAPT_API rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                                              rapt_tensor *values, const rapt_mask *mask);
 
