@@ -152,10 +152,10 @@ static bool add_entry(rapt_module *module, const char *name, rapt_module_entry e
 
 static rapt_tensor *add_tensor(rapt_module *module, const char *name, rapt_tensor *tensor, bool is_parameter)
 {
-    if (module && rapt_was_freed("module_add", module)) return NULL;
-    if (!module || !module->kind) {
-        rapt_fail(RAPT_ERROR_NULL, "module", "member '%s' is added to %s", name ? name : "NULL",
-                  module ? "what rapt_module_new has not made" : "NULL");
+    if (!module || rapt_was_freed("module_add", module)) return NULL; /* rapt_module_new has said why */
+    if (!module->kind) {
+        rapt_fail(RAPT_ERROR_VALUE, "module", "member '%s' is added to what rapt_module_new has not made",
+                  name ? name : "NULL");
         return NULL;
     }
     bool good = tensor && rapt_check_alive(module->kind->name, "the tensor", tensor) &&

@@ -206,7 +206,7 @@ bool op_case_gradients(const op_case *c, rapt_tensor **gradients)
     int which[most_inputs], count = 0;
     for (int i = 0; i < c->count; i++) {
         gradients[i] = NULL;
-        if (!op_case_differentiable(c, i)) continue;
+        if (!op_case_differentiable(c, i) || !rapt_requires_gradient(c->inputs[i])) continue;
         which[count] = i;
         wanted[count++] = c->inputs[i];
     }
