@@ -147,8 +147,8 @@ bool op_case_differentiable(const op_case *c, int input);
 array op_case_reference(const op_case *c, rapt_dtype result);
 rapt_dtype op_case_result(const op_case *c, rapt_dtype dtype);
 
-/* d <random cotangent, op(inputs)> / d inputs into gradients (NULL for those that require none). The cotangent depends on the shape
- * only. False after an error. */
+/* d <random cotangent, op(inputs)> / d inputs into gradients (NULL for those that require none). The cotangent depends
+ * on the shape only. False after an error. */
 bool op_case_gradients(const op_case *c, rapt_tensor **gradients);
 
 /* The largest magnitude of the elements; 0.1 at least: results of cancellation are no better than this allows. */
