@@ -8,15 +8,19 @@
 #include "tensor/core.h"
 #include "tensor/debug.h"
 
-/* False and an error unless there is a head and a reach whose table's size can be counted. */
-static bool check(const char *op, int heads, int64_t reach)
+bool rapt_check_reach(const char *op, int64_t reach)
 {
-    if (heads < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%d heads; 1 or more expected", heads);
     if (reach < 0) return rapt_fail(RAPT_ERROR_VALUE, op, "reach %lld; 0 or more expected", (long long)reach);
     return reach <= (INT64_MAX - 1) / 2 || rapt_fail(RAPT_ERROR_VALUE, op,
                                                      "reach %lld is too large: 2 reach + 1 positions are more than 64 "
                                                      "bits can count",
                                                      (long long)reach);
+}
+
+static bool check(const char *op, int heads, int64_t reach)
+{
+    if (heads < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%d heads; 1 or more expected", heads);
+    return rapt_check_reach(op, reach);
 }
 
 /* --- ALiBi --- */

@@ -238,10 +238,12 @@ bool rapt_module_take(const char *op, rapt_module *module, const rapt_load_part 
 
 /* --- from an archive, to and from a file --- */
 
+static const char from_archive[] = "module_from_archive";
+static const rapt_load_part everything = {0};
+
 bool rapt_module_from_archive_part(rapt_module *module, const rapt_load_part *part, const rapt_archive *archive)
 {
-    static const rapt_load_part whole = {0};
-    return rapt_module_take("module_from_archive", module, part ? part : &whole, false, archive);
+    return rapt_module_take(from_archive, module, part ? part : &everything, false, archive);
 }
 
 bool rapt_module_from_archive(rapt_module *module, const char *prefix, const rapt_archive *archive)
@@ -257,21 +259,21 @@ bool rapt_module_save(const rapt_module *module, const char *path)
     return good;
 }
 
-bool rapt_module_load_part(rapt_module *module, const rapt_load_part *part, const char *path)
+static bool load(const char *op, rapt_module *module, const rapt_load_part *part, bool is_whole, const char *path)
 {
     RAPT_SCOPE;
     rapt_archive *archive = rapt_load_safetensors(path);
-    bool good = archive && rapt_module_from_archive_part(module, part, archive);
+    bool good = archive && rapt_module_take(op, module, part ? part : &everything, is_whole, archive);
     rapt_archive_free(archive);
     return good;
 }
 
+bool rapt_module_load_part(rapt_module *module, const rapt_load_part *part, const char *path)
+{
+    return load(from_archive, module, part, false, path);
+}
+
 bool rapt_module_load(rapt_module *module, const char *path)
 {
-    static const rapt_load_part whole = {0};
-    RAPT_SCOPE;
-    rapt_archive *archive = rapt_load_safetensors(path);
-    bool good = archive && rapt_module_take("module_load", module, &whole, true, archive);
-    rapt_archive_free(archive);
-    return good;
+    return load("module_load", module, NULL, true, path);
 }

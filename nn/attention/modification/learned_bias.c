@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "modifications.h"
+#include "nn/alibi.h"
 #include "tensor/core.h"
 
 typedef struct learned_bias {
@@ -36,14 +37,7 @@ static const rapt_module_class kind = {.name = "LearnedBias", .describe = descri
 
 rapt_score_modification *rapt_learned_bias_new(int64_t heads, int64_t reach)
 {
-    if (!rapt_check_modified_heads(kind.name, heads)) return NULL;
-    if (reach < 0 || reach > (INT64_MAX - 1) / 2) {
-        rapt_fail(RAPT_ERROR_VALUE, kind.name,
-                  reach < 0 ? "reach %lld; 0 or more expected"
-                            : "reach %lld is too large: 2 reach + 1 positions are more than 64 bits can count",
-                  (long long)reach);
-        return NULL;
-    }
+    if (!rapt_check_modified_heads(kind.name, heads) || !rapt_check_reach(kind.name, reach)) return NULL;
     RAPT_SCOPE;
     learned_bias *m = rapt_module_new(sizeof *m, &kind);
     if (!m) return NULL;
