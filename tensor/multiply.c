@@ -31,8 +31,8 @@ static void cut_tile(const rapt_multiplication *w, int64_t tile, rapt_product *p
     const int64_t row = tile / w->column_tiles % w->row_tiles, column = tile % w->column_tiles;
     const int64_t panel = w->kernels->columns, panels = rapt_divide_up(p->n, panel);
     const int64_t row_panels = rapt_divide_up(p->m, w->kernels->rows);
-    rapt_product_cut_rows(p, w->item, p->m * (row_panels * row / w->row_tiles) / row_panels,
-                          p->m * (row_panels * (row + 1) / w->row_tiles) / row_panels);
+    rapt_product_cut_rows(p, w->item, w->kernels->panel_start(p->m, row_panels * row / w->row_tiles),
+                          w->kernels->panel_start(p->m, row_panels * (row + 1) / w->row_tiles));
     rapt_product_cut_columns(p, w->item, panels * column / w->column_tiles * panel,
                              rapt_smaller_of(panels * (column + 1) / w->column_tiles * panel, p->n));
 }
@@ -74,7 +74,8 @@ static void run_alone(void *context, int64_t first, int64_t last)
     for (int64_t i = first; i < last; i++) {
         const rapt_product p = tile_at(w, i);
         const int64_t panels = rapt_divide_up(p.n, panel);
-        char *packed = scratch, *chunk = packed + panels * panel * rapt_smaller_of(p.k, RAPT_BLOCK_DEPTH) * w->item;
+        char *packed = scratch,
+             *chunk = packed + w->kernels->columns_bytes(p.n, rapt_smaller_of(p.k, RAPT_BLOCK_DEPTH));
         for (int64_t block = 0; block < rapt_block_count(p.k); block++) {
             w->kernels->pack_block(&p, block, 0, panels, packed);
             w->kernels->multiply_block(&p, block, packed, w->near, chunk, (rapt_ahead){0});
@@ -137,6 +138,13 @@ static bool is_direct(const rapt_multiplication *w, const rapt_product *p)
     return p->m <= w->kernels->columns || p->n <= w->kernels->columns || p->m * p->n <= small / p->k;
 }
 
+/* To pack limbs takes longer than numbers: worth it where enough rows and columns use them. */
+static bool is_worth_limbs(const rapt_product *p)
+{
+    enum { fewest = 128 };
+    return p->m >= fewest && p->n >= fewest;
+}
+
 static bool multiply_alone(const char *op, rapt_multiplication *w, int64_t count)
 {
     const rapt_product *p = &w->all.first;
@@ -145,7 +153,7 @@ static bool multiply_alone(const char *op, rapt_multiplication *w, int64_t count
     const int64_t tasks = count * w->row_tiles * w->column_tiles;
     const int64_t rows = rapt_divide_up(rapt_divide_up(p->m, w->kernels->rows), w->row_tiles) * w->kernels->rows;
     const int64_t columns = rapt_divide_up(rapt_divide_up(p->n, panel), w->column_tiles) * panel;
-    const size_t packed = (size_t)(columns * rapt_smaller_of(p->k, RAPT_BLOCK_DEPTH) * w->item);
+    const size_t packed = (size_t)w->kernels->columns_bytes(columns, rapt_smaller_of(p->k, RAPT_BLOCK_DEPTH));
     if (!rapt_scratch_take(op, &w->scratch, tasks, packed + w->kernels->chunk_bytes(rows, p->k))) return false;
     /* threads far apart: side by side, each would prefetch lines of c that another one writes */
     rapt_parallel_evenly(tasks, grain_of(rows, columns, p->k), run_alone, w);
@@ -191,12 +199,14 @@ bool rapt_multiply(const char *op, const rapt_products *products)
         rapt_parallel(count * w.row_tiles * w.column_tiles, 1, run_reference, &w);
         return true;
     }
+    const bool direct = is_direct(&w, p);
+    if (!direct && is_worth_limbs(p)) w.kernels = rapt_matmul_kernels_of_large(w.all.dtype);
     rapt_products_turn(w.kernels, &w.all);
-    if (is_direct(&w, p)) {
+    if (direct) {
         multiply_directly(&w, count);
         return true;
     }
-    const int64_t panel_bytes = RAPT_BLOCK_DEPTH * w.kernels->columns * w.item;
+    const int64_t panel_bytes = w.kernels->columns_bytes(w.kernels->columns, RAPT_BLOCK_DEPTH);
     w.near = cache_bytes / 2 / panel_bytes * w.kernels->columns;
     if (p->m * p->n >= large / p->k) return rapt_multiply_together(op, &w, count);
     return multiply_alone(op, &w, count);

@@ -9,8 +9,7 @@
 /* Where a block of k begins in the slab. */
 static char *block_in_slab(const rapt_multiplication *w, int64_t block)
 {
-    const int64_t k = w->all.first.k;
-    return w->slab + (rapt_block_start(k, block) - rapt_block_start(k, w->first_block)) * w->slab_side * w->item;
+    return w->slab + (block - w->first_block) * w->block_bytes;
 }
 
 static void pack_rows_of_slab(void *context, int64_t first, int64_t last)
@@ -55,8 +54,7 @@ static rapt_product tile_at(const rapt_multiplication *w, int64_t i)
     if (w->shares_a) {
         rapt_product_cut_columns(&p, w->item, first * panel, rapt_smaller_of(last * panel, p.n));
     } else {
-        const int64_t panels = rapt_divide_up(p.m, w->kernels->rows);
-        rapt_product_cut_rows(&p, w->item, p.m * first / panels, p.m * last / panels);
+        rapt_product_cut_rows(&p, w->item, w->kernels->panel_start(p.m, first), w->kernels->panel_start(p.m, last));
     }
     return p;
 }
@@ -116,16 +114,17 @@ static void run_sharing_b(void *context, int64_t first, int64_t last)
 }
 
 /* Cuts panels into tiles: enough to keep threads equally busy, of no more than `most` panels each, and of no fewer than
- * three where there are many, since each tile reads all of the shared side. The last ones have one panel each, so that
- * no thread waits long for another. */
-static void choose_tiles(rapt_multiplication *w, int64_t panels, int64_t most)
+ * three where there are many, since each tile reads all of the shared side; products of limbs would wait for a side
+ * that is not in the second-level cache. The last tiles have one panel each, so that no thread waits long for another. */
+static void choose_tiles(rapt_multiplication *w, int64_t panels, int64_t most, bool is_far)
 {
-    enum { tiles = 24, least_tiles = 8, fewest = 3 };
+    const bool waits = is_far && w->kernels->multiplies_limbs;
+    const int64_t tiles = 24, least_tiles = waits ? 4 : 8, fewest = waits ? 8 : 3;
     const int64_t enough = rapt_divide_up(panels, most), wanted = rapt_smaller_of(tiles, panels / fewest);
     int64_t count = enough > wanted ? enough : wanted;
     if (count < least_tiles) count = least_tiles;
     w->tile_panels = rapt_divide_up(panels, count);
-    const int64_t single = rapt_smaller_of(2 * w->tile_panels, panels / 2);
+    const int64_t single = rapt_smaller_of(waits ? 4 : 2 * w->tile_panels, panels / 2);
     w->whole_tiles = rapt_divide_up(panels - single, w->tile_panels);
     w->tiles = w->whole_tiles + panels - w->whole_tiles * w->tile_panels;
 }
@@ -135,10 +134,12 @@ static void multiply_part(rapt_multiplication *w, int64_t slab_bytes)
 {
     enum { panels_at_once = 2 };
     const rapt_product *p = &w->all.first;
-    const int64_t blocks = rapt_block_count(p->k), panel = w->kernels->columns;
-    const int64_t panels = w->shares_a ? rapt_divide_up(p->m, w->kernels->rows) : rapt_divide_up(p->n, panel);
-    w->slab_side = w->shares_a ? p->m : panels * panel;
-    const int64_t fitting = slab_bytes / (w->slab_side * RAPT_BLOCK_DEPTH * w->item);
+    const int64_t blocks = rapt_block_count(p->k);
+    const int64_t panels =
+        w->shares_a ? rapt_divide_up(p->m, w->kernels->rows) : rapt_divide_up(p->n, w->kernels->columns);
+    const int64_t depth = rapt_smaller_of(p->k, RAPT_BLOCK_DEPTH);
+    w->block_bytes = w->shares_a ? w->kernels->rows_bytes(p->m, depth) : w->kernels->columns_bytes(p->n, depth);
+    const int64_t fitting = slab_bytes / w->block_bytes;
     for (w->first_block = 0; w->first_block < blocks; w->first_block = w->last_block) {
         w->last_block = rapt_smaller_of(w->first_block + fitting, blocks);
         rapt_parallel(panels, panels_at_once, w->shares_a ? pack_rows_of_slab : pack_columns_of_slab, w);
@@ -161,7 +162,7 @@ static size_t sums_bytes(const rapt_multiplication *w, bool slab_has_all)
 
 bool rapt_multiply_together(const char *op, const rapt_multiplication *whole, int64_t count)
 {
-    enum { largest_slab = 1 << 23, most_rows = 56 };
+    enum { largest_slab = 1 << 23 };
     rapt_multiplication w = *whole;
     const rapt_product *p = &w.all.first;
     const bool shares_a = p->m <= p->n / 3; /* a tile of many rows of c would be far from dense */
@@ -169,15 +170,18 @@ bool rapt_multiply_together(const char *op, const rapt_multiplication *whole, in
     const int64_t row_panels = rapt_divide_up(m, w.kernels->rows), column_panels = rapt_divide_up(n, panel);
     w.shares_a = shares_a;
     w.threads = rapt_get_threads();
+    const int64_t near_bytes = w.kernels->columns_bytes(w.near, RAPT_BLOCK_DEPTH);
     if (shares_a)
-        choose_tiles(&w, column_panels, rapt_divide_up(w.near / 2, panel));
+        choose_tiles(&w, column_panels, rapt_divide_up(w.near / 2, panel), w.kernels->rows_bytes(m, p->k) > near_bytes);
     else
-        choose_tiles(&w, row_panels, rapt_divide_up(most_rows, w.kernels->rows));
-    const size_t own = shares_a ? (size_t)(w.tile_panels * panel * depth * w.item) : w.kernels->chunk_bytes(m, p->k);
+        choose_tiles(&w, row_panels, w.kernels->chunk_panels, w.kernels->columns_bytes(n, p->k) > near_bytes);
+    const size_t own =
+        shares_a ? (size_t)w.kernels->columns_bytes(w.tile_panels * panel, depth) : w.kernels->chunk_bytes(m, p->k);
     const int64_t unit = shares_a ? w.kernels->rows : panel;
-    const int64_t units =
-        rapt_smaller_of(rapt_divide_up(shares_a ? m : n, unit), largest_slab / (unit * RAPT_BLOCK_DEPTH * w.item));
-    const int64_t block_bytes = units * unit * RAPT_BLOCK_DEPTH * w.item;
+    const int64_t unit_bytes =
+        shares_a ? w.kernels->rows_bytes(unit, RAPT_BLOCK_DEPTH) : w.kernels->columns_bytes(unit, RAPT_BLOCK_DEPTH);
+    const int64_t units = rapt_smaller_of(rapt_divide_up(shares_a ? m : n, unit), largest_slab / unit_bytes);
+    const int64_t block_bytes = units * unit_bytes;
     const int64_t slab_bytes = block_bytes * rapt_smaller_of(rapt_block_count(p->k), largest_slab / block_bytes);
     const size_t sums = sums_bytes(&w, slab_bytes >= block_bytes * rapt_block_count(p->k));
     size_t capacity;

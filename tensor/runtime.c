@@ -6,6 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef RAPT_HAVE_LEVEL_AMX
+#include <cpuid.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#endif
+
 #include <rapt/error.h>
 
 #include "blas.h"
@@ -57,6 +64,47 @@ static bool runs_v4(void)
 }
 #endif
 
+#ifdef RAPT_HAVE_LEVEL_AMX
+void rapt_fill_matmul_limbs(rapt_kernels *kernels);
+
+/* Linux lets a process have the registers for matrices if it asks (arch_prctl, since 5.16). */
+enum { get_supported = 0x1021, request_permission = 0x1023, matrix_registers = 18 };
+
+static bool runs_amx(void)
+{
+    unsigned int a, b, c, d;
+    uint64_t supported = 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d >> 22 & 1) || !(d >> 24 & 1)) return false;
+    return syscall(SYS_arch_prctl, get_supported, &supported) == 0 && (supported >> matrix_registers & 1);
+}
+
+/* Not at start-up: afterwards an alternate signal stack needs room for those registers, which a program that never
+ * multiplies should not have to give. */
+static bool may_use_limbs(void)
+{
+    static atomic_int answer; /* 0: not asked yet */
+    if (atomic_load(&answer) == 0) {
+        const bool allowed = syscall(SYS_arch_prctl, request_permission, matrix_registers) == 0;
+        int before = 0;
+        if (atomic_compare_exchange_strong(&answer, &before, allowed ? 1 : -1) && !allowed)
+            rapt_warn("matmul", "float32 is multiplied with AVX-512, for the system gives no registers of AMX: %s",
+                      errno == ENOSPC ? "a thread's alternate signal stack has no room for them" : strerror(errno));
+    }
+    return atomic_load(&answer) > 0;
+}
+#else
+static bool may_use_limbs(void)
+{
+    return false;
+}
+#endif
+
+const rapt_matmul_kernels *rapt_matmul_kernels_of_large(rapt_dtype dtype)
+{
+    return dtype == RAPT_FLOAT32 && rapt_kernel.limbs && may_use_limbs() ? rapt_kernel.limbs
+                                                                         : &rapt_kernel.matmul[dtype];
+}
+
 static const level levels[] = {
 #ifdef RAPT_HAVE_LEVEL_BASELINE
     {"baseline", "baseline", rapt_fill_kernels_baseline, runs_everywhere},
@@ -66,6 +114,9 @@ static const level levels[] = {
 #endif
 #ifdef RAPT_HAVE_LEVEL_V4
     {"x86-64-v4", "v4", rapt_fill_kernels_v4, runs_v4},
+#endif
+#ifdef RAPT_HAVE_LEVEL_AMX
+    {"x86-64-v4-amx", "amx", rapt_fill_matmul_limbs, runs_amx},
 #endif
 };
 
@@ -89,7 +140,8 @@ static void fill_table(void)
     }
     if (!found)
         fprintf(stderr,
-                "rapt: RAPT_LEVEL=%s is not a level of this library and this processor (baseline, v3, v4); using %s\n",
+                "rapt: RAPT_LEVEL=%s is not a level of this library and this processor (baseline, v3, v4, amx), "
+                "using %s\n",
                 wanted, rapt_kernel.level);
 }
 

@@ -76,7 +76,7 @@ static bool run(work *w)
     const int64_t count = w->x->shape[0], bytes = (int64_t)rapt_dtype_size(w->x->dtype);
     if (count == 0) return (!w->dweight || rapt_fill(w->dweight, 0)) && (!w->dbias || rapt_fill(w->dbias, 0));
     const int64_t chunks = w->classes <= small / bytes / count ? 1 : rapt_block_count(count);
-    const int64_t largest = chunks == 1 ? count : rapt_divide_up(count, chunks);
+    const int64_t largest = chunks == 1 ? count : rapt_block_start(count, 1); /* as deep as any */
     w->logits = rapt_new(name, w->x->dtype, 2, (int64_t[]){largest, w->classes});
     bool good = w->logits != NULL;
     for (int64_t i = 0; i < chunks && good; i++)

@@ -113,6 +113,31 @@ static void finish(const rapt_product *p)
     if (p->epilogue) finish_part(p, 0, p->m, 0, p->n);
 }
 
+/* Where the sums of a panel of rows and one of columns go, in rows, and what is added to them. */
+typedef struct sums_place {
+    T *to;
+    const T *before; /* NULL: nothing */
+    int64_t to_row, before_row;
+    bool has_bias; /* as what is before */
+} sums_place;
+
+static inline sums_place place_of_sums(const rapt_product *p, int64_t done, int64_t k, int64_t row, int64_t column)
+{
+    const bool is_first = done == 0, is_last = done + k == p->k;
+    T *c = element_of(p, row, column), *sums = p->sums ? (T *)(void *)p->sums + row * p->sums_row + column : c;
+    const int64_t sums_row = p->sums ? p->sums_row : p->c_row;
+    sums_place place = {.to = is_last ? c : sums, .to_row = is_last ? p->c_row : sums_row};
+    if (p->bias && is_first && p->bias_column == 1) {
+        place.has_bias = true;
+        place.before = (const T *)(const void *)p->bias + row * p->bias_row + column;
+        place.before_row = p->bias_row;
+    } else if (!is_first || p->accumulate) {
+        place.before = is_first ? c : sums;
+        place.before_row = is_first ? p->c_row : sums_row;
+    }
+    return place;
+}
+
 /* The tile of c where a panel of rows and a panel of columns come together, for k terms after the first `done`. */
 static inline void multiply_panels(const rapt_product *p, int64_t done, int64_t k, int64_t row, int64_t height,
                                    int64_t column, const T *a, const T *b, lines_ahead *ahead)
@@ -123,24 +148,47 @@ static inline void multiply_panels(const rapt_product *p, int64_t done, int64_t 
     packed_tile *sum = packed_tiles[(stored > width) + (stored == panel)][height - 1];
     const bool biased = p->bias && is_first;
     if (p->c_column == 1) {
-        T *c = element_of(p, row, column), *sums = p->sums ? (T *)(void *)p->sums + row * p->sums_row + column : c;
-        const int64_t sums_row = p->sums ? p->sums_row : p->c_row;
-        const bool at_once = biased && p->bias_column == 1, is_last = done + k == p->k;
-        const T *before = is_first ? c : sums;
-        int64_t before_row = is_first ? p->c_row : sums_row;
-        if (at_once) {
-            before = (const T *)(const void *)p->bias + row * p->bias_row + column;
-            before_row = p->bias_row;
-        }
-        sum(k, a, b, is_last ? c : sums, is_last ? p->c_row : sums_row, count, at_once || adds ? before : NULL,
-            before_row, ahead);
-        if (at_once) return;
+        const sums_place place = place_of_sums(p, done, k, row, column);
+        sum(k, a, b, place.to, place.to_row, count, place.before, place.before_row, ahead);
+        if (place.has_bias) return;
     } else {
         T beside[(tile_rows + lane_width) * panel];
         sum(k, a, b, beside, panel, stored, NULL, 0, ahead);
         put_turned(p, row, height, column, count, beside, panel, adds);
     }
     if (biased) add_bias(p, row, height, column, count);
+}
+
+/* Of another's products, for c with dense rows. */
+static void put(const rapt_product *p, int64_t block, int64_t row, int64_t height, int64_t column, const void *of_panel)
+{
+    const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
+    const int64_t count = smaller_of(panel, p->n - column);
+    const T *sums = of_panel;
+    const sums_place place = place_of_sums(p, done, k, row, column);
+    for (int64_t i = 0; i < height; i++)
+        for (int64_t j = 0; j < count; j += width) {
+            const some_lanes lanes = first_lanes(smaller_of(count - j, width));
+            vector sum = *(const vector *)(const void *)(sums + i * panel + j);
+            if (place.before) sum += load_part(place.before + i * place.before_row + j, lanes);
+            store_part(place.to + i * place.to_row + j, lanes, sum);
+        }
+    if (p->bias && done == 0 && !place.has_bias) add_bias(p, row, height, column, count);
+}
+
+static int64_t start_of_panel(int64_t m, int64_t i)
+{
+    return panel_start(m, row_panels(m), i);
+}
+
+static int64_t rows_bytes(int64_t m, int64_t k)
+{
+    return m * k * SIZE;
+}
+
+static int64_t columns_bytes(int64_t n, int64_t k)
+{
+    return (n + panel - 1) / panel * panel * k * SIZE;
 }
 
 /* A chunk has so many panels of rows: few enough to keep many threads busy, enough to read b seldom again. */
@@ -248,10 +296,15 @@ void RAPT_AT_LEVEL(OF_TYPE(rapt_fill_matmul))(rapt_kernels *kernels)
     kernels->matmul[DTYPE] = (rapt_matmul_kernels){
         .rows = tile_rows,
         .columns = panel,
+        .panel_start = start_of_panel,
+        .rows_bytes = rows_bytes,
+        .columns_bytes = columns_bytes,
+        .put = put,
         .pack_rows = pack_rows,
         .pack_block = pack_block,
         .multiply_packed = multiply_packed,
         .chunk_bytes = chunk_bytes,
+        .chunk_panels = chunk_panels,
         .multiply_block = multiply_block,
         .few_rows = few_rows,
         .multiply_direct = multiply_direct,

@@ -7,6 +7,7 @@
 
 #include "draw.h"
 #include "same_bits.h"
+#include "tensor/kernels.h"
 
 typedef struct problem {
     rapt_tensor *x, *weight, *bias;
@@ -74,6 +75,7 @@ static void check_affine(uint64_t *state, int64_t m, int64_t k, int64_t n, enum 
     rapt_tensor *y = rapt_affine(p.x, p.weight, p.bias);
     cr_assert(y, "%s", rapt_error());
     check_sums(&p, y);
+    if (m >= 128 && n >= 128 && rapt_matmul_kernels_of_large(dtype)->multiplies_limbs) return; /* its parts are not */
     const int64_t row = draw_below(state, m), column = draw_below(state, n);
     check_part(&p, y, row, row + 1, 0, n);
     check_part(&p, y, 0, m, column, column + 1);
@@ -121,4 +123,12 @@ Test(affine, rows_of_whole_pages)
     uint64_t state = 4;
     for (int lies = 0; lies < 4; lies++)
         check_affine(&state, 50, 340, 1024, (enum lie)(lies % 2), (enum lie)(lies / 2));
+}
+
+Test(affine, large_sizes)
+{
+    uint64_t state = 5;
+    const int64_t sizes[][3] = {{128, 300, 512}, {131, 520, 333}, {400, 60, 257}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int twice = 0; twice < 2; twice++) check_lies(&state, sizes[i][0], sizes[i][1], sizes[i][2]);
 }

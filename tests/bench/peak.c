@@ -56,7 +56,7 @@ static const level levels[] = {
 static const level *level_in_use(void)
 {
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-        if (strcmp(levels[i].name, rapt_get_level()) == 0) return &levels[i];
+        if (strncmp(levels[i].name, rapt_get_level(), strlen(levels[i].name)) == 0) return &levels[i];
     return levels;
 }
 

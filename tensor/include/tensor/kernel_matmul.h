@@ -17,8 +17,9 @@ typedef struct rapt_product {
     const struct rapt_epilogue *epilogue; /* of kernels.h; or NULL */
 } rapt_product;
 
-/* Sums are cut into blocks of k, of nearly equal depth; by k alone, since bits depend on it. */
-enum { RAPT_BLOCK_DEPTH = 256 };
+/* Sums are cut into blocks of k, of nearly equal depth; by k alone, since bits depend on it. They begin at whole steps,
+ * each of which is one instruction where a processor multiplies matrices. */
+enum { RAPT_BLOCK_DEPTH = 256, RAPT_BLOCK_STEP = 32 };
 
 static inline int64_t rapt_block_count(int64_t k)
 {
@@ -28,7 +29,9 @@ static inline int64_t rapt_block_count(int64_t k)
 static inline int64_t rapt_block_start(int64_t k, int64_t block)
 {
     const int64_t count = rapt_block_count(k);
-    return count == 1 ? k * block : k * block / count; /* divisions take long */
+    if (count == 1) return k * block; /* divisions take long */
+    const int64_t step = (k * block / count + RAPT_BLOCK_STEP - 1) / RAPT_BLOCK_STEP * RAPT_BLOCK_STEP;
+    return step < k ? step : k;
 }
 
 /* What is packed next, or used otherwise: so many rows of so many bytes that lie `step` bytes apart. It is prefetched
@@ -60,11 +63,17 @@ static inline rapt_ahead rapt_ahead_in_b(const rapt_product *p, int64_t block, i
 }
 
 /* Each element of c has the bits that its row of a, its column of b and k give it, whatever m, n and the strides
- * are, and whichever of these functions computes it. Rows of a are packed in panels of up to `rows` each, which are
- * cut evenly; columns of b in panels of `columns`: what is packed of a block of k has m · k elements, and `columns` · k
- * for each panel. */
+ * are, and whichever of these functions computes it; but where `multiplies_limbs`, products of what is packed have other
+ * bits than those of multiply_direct. Rows of a are packed in panels of up to `rows` each, columns of b in panels of
+ * `columns`. */
 typedef struct rapt_matmul_kernels {
     int64_t rows, columns; /* of a panel of rows, and of a panel of columns */
+    bool multiplies_limbs;
+
+    /* Where panel i of m rows begins, and m for the one behind the last; the bytes of what is packed of a block of k. */
+    int64_t (*panel_start)(int64_t m, int64_t i);
+    int64_t (*rows_bytes)(int64_t m, int64_t k);
+    int64_t (*columns_bytes)(int64_t n, int64_t k);
 
     /* Packs the panels `first` to `last` of a block of k, of a or b, into their places in `to`. */
     void (*pack_rows)(const rapt_product *product, int64_t block, int64_t first, int64_t last, void *to);
@@ -79,7 +88,13 @@ typedef struct rapt_matmul_kernels {
     /* The same, but packs a itself, some rows at a time, for which it needs scratch. */
     void (*multiply_block)(const rapt_product *product, int64_t block, const void *b, int64_t near, void *scratch,
                            rapt_ahead ahead);
-    size_t (*chunk_bytes)(int64_t m, int64_t k); /* of that scratch */
+    size_t (*chunk_bytes)(int64_t m, int64_t k); /* of that scratch, for a chunk of up to so many panels */
+    int64_t chunk_panels;
+
+    /* Puts sums of others as these functions put their own, into a c with dense rows: those of a block of k for a panel
+     * of rows and one of columns, whose rows are `columns` apart. */
+    void (*put)(const rapt_product *product, int64_t block, int64_t row, int64_t height, int64_t column,
+                const void *sums);
 
     /* All of a product, without scratch: for small ones, and for up to `few_rows` rows. */
     int64_t few_rows;
@@ -92,5 +107,9 @@ typedef struct rapt_matmul_kernels {
      * the cache. */
     void (*finish)(const rapt_product *product);
 } rapt_matmul_kernels;
+
+/* Those for large products: of limbs, where the processor has instructions for them and the system lets them be used,
+ * which it is asked at the first such product. */
+const rapt_matmul_kernels *rapt_matmul_kernels_of_large(rapt_dtype dtype);
 
 #endif
