@@ -114,8 +114,9 @@ static void run_sharing_b(void *context, int64_t first, int64_t last)
 }
 
 /* Cuts panels into tiles: enough to keep threads equally busy, of no more than `most` panels each, and of no fewer than
- * three where there are many, since each tile reads all of the shared side; products of limbs would wait for a side
- * that is not in the second-level cache. The last tiles have one panel each, so that no thread waits long for another. */
+ * three where there are many, since each tile reads all of the shared side; of no fewer than eight where products of
+ * limbs would wait for a side that is not in the second-level cache. The last tiles have one panel each, so that no
+ * thread waits long for another. */
 static void choose_tiles(rapt_multiplication *w, int64_t panels, int64_t most, bool is_far)
 {
     const bool waits = is_far && w->kernels->multiplies_limbs;

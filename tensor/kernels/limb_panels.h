@@ -139,7 +139,8 @@ static void clear_lines(char *tile, uint32_t left_out, bool has_lines)
     }
 }
 
-/* What is packed of a or b: k terms of some lines, in tiles that have the terms side by side (of a), or lines (of b). */
+/* What is packed of a or b: k terms of some lines, in tiles that have the terms side by side (of a), or the lines
+ * (of b). */
 typedef struct packing {
     int64_t lines, k, across, along;
     const float *from;
@@ -147,11 +148,17 @@ typedef struct packing {
     char *to;
 } packing;
 
+/* Are 32 terms of a line loaded at once, rather than a term of 16 lines? */
+static inline bool is_read_by_terms(const packing *p)
+{
+    return p->along == 1 || p->across != 1;
+}
+
 /* The 32 terms from t on of 16 lines. Neighbours in memory are loaded side by side, and transposed if they shall lie
  * otherwise. */
 static inline void pack_tile(const packing *p, int64_t first, int64_t t, __m512i largest[width], char *to)
 {
-    const bool by_terms = p->along == 1 || p->across != 1;
+    const bool by_terms = is_read_by_terms(p);
     lines_of_terms l = {.from = p->from + first * p->across + t * p->along,
                         .lines = larger_of(0, smaller_of(p->lines - first, tile_lines)),
                         .terms = smaller_of(p->k - t, step_terms),
@@ -177,7 +184,7 @@ static inline void pack_tile(const packing *p, int64_t first, int64_t t, __m512i
 /* The head of a panel, and zeros in its lines that are left out. */
 static void end_panel(const packing *p, __m512i largest[2][width], char *to)
 {
-    const bool by_terms = p->along == 1 || p->across != 1;
+    const bool by_terms = is_read_by_terms(p);
     uint32_t left_out = 0;
     for (int tile = 0; tile < 2; tile++)
         left_out |= which_are_left_out(by_terms ? largest_of_lines(largest[tile]) : largest[tile][0])

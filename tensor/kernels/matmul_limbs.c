@@ -1,7 +1,7 @@
 /* Matrix products of float32 by an instruction that multiplies matrices of bfloat16 (AMX).
  *
- * A float32 is the sum of three bfloat16, its limbs, without a remainder: 24 = 8 + 8 + 8 digits. Of the nine products of
- * limbs the six largest are summed, in float32:
+ * A float32 is the sum of three bfloat16, its limbs, without a remainder: 24 = 8 + 8 + 8 digits. Of the nine products
+ * of limbs the six largest are summed, in float32:
  *
  *     (a0 + a1 + a2) · (b0 + b1 + b2) ≈ a0·b0 + a0·b1 + a1·b0 + a0·b2 + a1·b1 + a2·b0
  *
@@ -9,9 +9,9 @@
  * own products. (The method is that of Henry, Tang and Heinecke 2019, "Leveraging the bfloat16 artificial intelligence
  * datatype for higher-precision computations".) Six such products take a third of the time of one in float32.
  *
- * The instruction takes denormal numbers for 0, and limbs of infinities would be NaN. So lines (rows of a, columns of b)
- * whose largest number in a block of k is not in [2⁻⁷⁰, 2⁵⁵) nor 0 are left to the kernels below (AVX-512). Whether a
- * line is, says it alone: each element of c has the bits of its row and its column, whatever lies beside them. */
+ * The instruction takes denormal numbers for 0, and limbs of infinities would be NaN. So lines (rows of a, columns of
+ * b) whose largest number in a block of k is not in [2⁻⁷⁰, 2⁵⁵) nor 0 are left to the kernels below (AVX-512). Whether
+ * a line is, says it alone: each element of c has the bits of its row and its column, whatever lies beside them. */
 #include "limb_panels.h"
 
 enum { chunk_panels = 8 };
@@ -72,8 +72,8 @@ static void configure_tiles(void)
     if (rows == 2) _tile_dpbf16ps(2, 5, 6);                                                                            \
     if (rows == 2 && columns == 2) _tile_dpbf16ps(3, 5, 7)
 
-/* sums = Σ of the products of limbs of a panel of rows and one of columns, of which one or two tiles are used. The small
- * products come first, in an order that changes one operand at a time. */
+/* sums = Σ of the products of limbs of a panel of rows and one of columns, of which one or two tiles are used. The
+ * small products come first, in an order that changes one operand at a time. */
 static inline __attribute__((always_inline)) void multiply_tiles(const int rows, const int columns, int64_t steps,
                                                                  const char *a, const char *b, float *sums)
 {

@@ -1,5 +1,5 @@
-/* Products of float32 by limbs: as exact as float32's own, whatever numbers meet; each element has the bits that its row,
- * its column and no others give it. */
+/* Products of float32 by limbs: as exact as float32's own, whatever numbers meet; each element has the bits that its
+ * row, its column and no others give it. */
 #include <float.h>
 #include <math.h>
 #include <signal.h>

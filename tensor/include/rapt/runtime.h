@@ -17,7 +17,8 @@ RAPT_API bool rapt_set_threads(int threads);
 RAPT_API int rapt_get_threads(void);
 
 /* The instruction-set level of the kernels in use: "baseline", "x86-64-v3", "x86-64-v4" or "x86-64-v4-amx". The
- * environment variable RAPT_LEVEL (baseline, v3, v4, amx) chooses a lower one than the processor has, of those that the library is built with. */
+ * environment variable RAPT_LEVEL (baseline, v3, v4, amx) chooses a lower one than the processor has, of those that the
+ * library is built with. */
 RAPT_API const char *rapt_get_level(void);
 
 /* One line with version, threads, level and who computes matrix products: the library itself, or with

@@ -63,14 +63,14 @@ static inline rapt_ahead rapt_ahead_in_b(const rapt_product *p, int64_t block, i
 }
 
 /* Each element of c has the bits that its row of a, its column of b and k give it, whatever m, n and the strides
- * are, and whichever of these functions computes it; but where `multiplies_limbs`, products of what is packed have other
- * bits than those of multiply_direct. Rows of a are packed in panels of up to `rows` each, columns of b in panels of
- * `columns`. */
+ * are, and whichever of these functions computes it; but where `multiplies_limbs`, products of what is packed have
+ * other bits than those of multiply_direct. Rows of a are packed in panels of up to `rows` each, columns of b in panels
+ * of `columns`. */
 typedef struct rapt_matmul_kernels {
     int64_t rows, columns; /* of a panel of rows, and of a panel of columns */
     bool multiplies_limbs;
 
-    /* Where panel i of m rows begins, and m for the one behind the last; the bytes of what is packed of a block of k. */
+    /* Where panel i of m rows begins, m for the one behind the last; the bytes of what is packed of a block of k. */
     int64_t (*panel_start)(int64_t m, int64_t i);
     int64_t (*rows_bytes)(int64_t m, int64_t k);
     int64_t (*columns_bytes)(int64_t n, int64_t k);

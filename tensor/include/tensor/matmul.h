@@ -1,6 +1,7 @@
 /* Matrix products of any strides, on all threads. Each element of a result has the bits that its row of a, its
  * column of b and k give it: neither the number of threads nor the sizes of the matrices or of the batch change
- * them. */
+ * them; but where processors multiply limbs (kernels/matmul_limbs.c), large products have other bits than small ones.
+ */
 #ifndef RAPT_TENSOR_MATMUL_H
 #define RAPT_TENSOR_MATMUL_H
 
