@@ -5,7 +5,8 @@
 #include <stdbool.h>
 
 /* FLOP/s of multiply-adds that never leave the registers, on all threads that ops use, with the vectors of the level in
- * use (rapt_get_level). It takes about 20 ms. Other programs take their share, so measure beside each case. */
+ * use (rapt_get_level). It takes about 20 ms. Other programs take their share, so measure beside each case. Products
+ * by limbs, which AMX multiplies, go beyond it. */
 double peak_flops(bool is_float64);
 
 /* Bytes a second that all threads together read from memory, one after the other and far more than caches hold. It
