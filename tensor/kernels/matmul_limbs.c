@@ -23,29 +23,28 @@ static int64_t start_of_panel(int64_t m, int64_t i)
     return smaller_of(i * panel, m);
 }
 
-static void pack_rows(const rapt_product *p, int64_t block, int64_t first, int64_t last, void *to)
+/* A block of k of some lines. */
+static void pack_lines(packing lines, const rapt_product *p, int64_t block, int64_t first, int64_t last)
 {
     const int64_t done = rapt_block_start(p->k, block);
-    const packing rows = {.lines = p->m,
-                          .k = rapt_block_start(p->k, block + 1) - done,
-                          .across = p->a_row,
-                          .along = p->a_column,
-                          .from = (const float *)(const void *)p->a + done * p->a_column,
-                          .to = to};
-    pack_panels(&rows, first, last);
+    lines.k = rapt_block_start(p->k, block + 1) - done;
+    lines.from += done * lines.along;
+    pack_panels(&lines, first, last);
+}
+
+static void pack_rows(const rapt_product *p, int64_t block, int64_t first, int64_t last, void *to)
+{
+    const float *a = (const float *)(const void *)p->a;
+    const packing rows = {.lines = p->m, .across = p->a_row, .along = p->a_column, .from = a, .to = to};
+    pack_lines(rows, p, block, first, last);
 }
 
 static void pack_block(const rapt_product *p, int64_t block, int64_t first, int64_t last, void *to)
 {
-    const int64_t done = rapt_block_start(p->k, block);
-    const packing columns = {.lines = p->n,
-                             .k = rapt_block_start(p->k, block + 1) - done,
-                             .across = p->b_column,
-                             .along = p->b_row,
-                             .from = (const float *)(const void *)p->b + done * p->b_row,
-                             .has_lines = true,
-                             .to = to};
-    pack_panels(&columns, first, last);
+    const float *b = (const float *)(const void *)p->b;
+    const packing columns =
+        {.lines = p->n, .across = p->b_column, .along = p->b_row, .from = b, .has_lines = true, .to = to};
+    pack_lines(columns, p, block, first, last);
 }
 
 /* Tiles 0 to 3 are sums, 4 and 5 of a, 6 and 7 of b; each of 16 rows of 64 bytes. */
