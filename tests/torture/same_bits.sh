@@ -105,10 +105,10 @@ gradients() { # library's build, level, file
 
 compare_levels() {
     others='' clang=$build-clang
-    for level in baseline v3 v4; do gradients "$build" $level "$work/$level" && others="$others $level"; done
+    for level in baseline v3 v4 amx; do gradients "$build" $level "$work/$level" && others="$others $level"; done
     if [ -d "$clang" ] || { command -v clang && CC=clang CXX=clang++ meson setup "$clang" "$root"; } >&2; then
         meson compile -C "$clang" gradients >&2
-        for level in baseline v3 v4; do gradients "$clang" $level "$work/clang_$level" && others="$others clang_$level"; done
+        for level in baseline v3 v4 amx; do gradients "$clang" $level "$work/clang_$level" && others="$others clang_$level"; done
     else
         row "clang's build" 'left out: there is no clang'
     fi
