@@ -129,6 +129,7 @@ Test(affine, large_sizes)
 {
     uint64_t state = 5;
     const int64_t sizes[][3] = {{128, 300, 512}, {131, 520, 333}, {400, 60, 257}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int twice = 0; twice < 2; twice++) check_lies(&state, sizes[i][0], sizes[i][1], sizes[i][2]);
+    for (int i = 0; i < 9; i++)
+        check_affine(&state, sizes[i % 3][0], sizes[i % 3][1], sizes[i % 3][2], (enum lie)draw_below(&state, LIES),
+                     (enum lie)draw_below(&state, LIES));
 }

@@ -142,11 +142,38 @@ static void check_special_lines(int64_t m, int64_t k, int64_t n, enum lie a_lie,
 
 Test(limbs, a_line_of_other_numbers_is_right_and_changes_no_other, .timeout = 200)
 {
-    const int64_t sizes[][3] = {{257, 200, 300}, {145, 256, 430}, {430, 170, 141}, {130, 600, 310}};
+    const int64_t sizes[][3] = {{257, 200, 300}, {145, 256, 430}, {430, 170, 141}, {130, 600, 1021}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int lies = 0; lies < LIES * LIES; lies++)
             check_special_lines(sizes[i][0], sizes[i][1], sizes[i][2], (enum lie)(lies % LIES),
                                 (enum lie)(lies / LIES));
+}
+
+/* --- c --- */
+
+/* Rows of 1,021 and 509 numbers and a gap of 3 are whole pages apart: their sums are kept elsewhere until the last. */
+Test(limbs, what_is_there_is_added_to_and_nothing_beside_it_written)
+{
+    uint64_t state = 6;
+    const int64_t sizes[][3] = {{130, 600, 1021}, {300, 300, 509}, {200, 700, 333}, {600, 40, 400}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
+        const matrix a = draw_matrix(&state, RAPT_FLOAT32, m, k, DENSE_ROWS);
+        const matrix b = draw_matrix(&state, RAPT_FLOAT32, k, n, DENSE_ROWS), c = product_of(&a, &b);
+        const matrix sum = draw_matrix(&state, RAPT_FLOAT32, m, n, DENSE_ROWS), before = make(RAPT_FLOAT32, m, n, 0);
+        for (int64_t r = 0; r < m; r++)
+            for (int64_t j = 0; j < n; j++) put(&before, r, j, number_at(&sum, r, j));
+        cr_assert(
+            rapt_gemm("limbs", RAPT_FLOAT32, m, n, k, a.data, a.row, 1, b.data, b.row, 1, sum.data, sum.row, true));
+        for (int64_t r = 0; r < m; r++) {
+            for (int64_t j = 0; j < n; j++)
+                cr_assert_float_eq(number_at(&sum, r, j), number_at(&before, r, j) + number_at(&c, r, j), 1e-4);
+            for (int64_t j = n; r + 1 < m && j < c.row; j++)
+                cr_assert(isnan(number_at(&c, r, j)) && isnan(number_at(&sum, r, j)), "written beside c");
+        }
+        cr_expect_leq(largest_error(&a, &b, &c), (double)k / 16);
+        for (const matrix *const *x = (const matrix *const[]){&a, &b, &c, &sum, &before, NULL}; *x; x++) give(*x);
+    }
 }
 
 /* --- cuts, threads, and a system that refuses --- */
