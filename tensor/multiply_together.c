@@ -126,7 +126,7 @@ static void choose_tiles(rapt_multiplication *w, int64_t panels, int64_t most, b
     if (count < least_tiles) count = least_tiles;
     w->tile_panels = rapt_divide_up(panels, count);
     const int64_t single = rapt_smaller_of(waits ? 4 : 2 * w->tile_panels, panels / 2);
-    w->whole_tiles = rapt_divide_up(panels - single, w->tile_panels);
+    w->whole_tiles = rapt_smaller_of(rapt_divide_up(panels - single, w->tile_panels), panels / w->tile_panels);
     w->tiles = w->whole_tiles + panels - w->whole_tiles * w->tile_panels;
 }
 

@@ -24,9 +24,9 @@ static matrix product_of(const matrix *a, const matrix *b)
 }
 
 /* In units of 2⁻²³ Σ |a·b|. */
-static double largest_error(const matrix *a, const matrix *b, const matrix *c)
+static double largest_error(const matrix *a, const matrix *b, const matrix *c, double *mean)
 {
-    double worst = 0;
+    double worst = 0, total = 0;
     for (int64_t i = 0; i < c->rows; i++)
         for (int64_t j = 0; j < c->columns; j++) {
             double sum = 0, size = 0;
@@ -35,13 +35,18 @@ static double largest_error(const matrix *a, const matrix *b, const matrix *c)
                 sum += term;
                 size += fabs(term);
             }
-            worst = fmax(worst, fabs(number_at(c, i, j) - sum) / (FLT_EPSILON * size));
+            const double error = (number_at(c, i, j) - sum) / (FLT_EPSILON * size);
+            cr_assert_not(isnan(error), "(%lld, %lld)", (long long)i, (long long)j);
+            total += error;
+            worst = fmax(worst, fabs(error));
         }
+    if (mean) *mean = total / (double)(c->rows * c->columns);
     return worst;
 }
 
 /* Of numbers of one sign nothing cancels, so that the error is one of the result itself. 16 terms are rounded one after
- * the other, and then their sums: float32's own products, all of whose terms are, lose two to three times as much. */
+ * the other, and then their sums: float32's own products, all of whose terms are, lose two to three times as much. What
+ * is left out has either sign, as limbs are rounded to the nearest; were they cut off, all sums would be too small. */
 Test(limbs, digits_where_nothing_cancels)
 {
     uint64_t state = 1;
@@ -54,8 +59,10 @@ Test(limbs, digits_where_nothing_cancels)
             for (int64_t j = 0; j < b.columns; j++) put(&b, t, j, 2 + fabs(number_at(&b, t, j)));
         }
         const matrix c = product_of(&a, &b);
-        const double error = largest_error(&a, &b, &c);
+        double mean;
+        const double error = largest_error(&a, &b, &c, &mean);
         cr_expect_leq(error, 4, "%lld terms: an error of %g", (long long)depths[i], error);
+        cr_expect_leq(fabs(mean), 0.1, "%lld terms: a mean error of %g", (long long)depths[i], mean);
         give(&a), give(&b), give(&c);
     }
 }
@@ -171,8 +178,36 @@ Test(limbs, what_is_there_is_added_to_and_nothing_beside_it_written)
             for (int64_t j = n; r + 1 < m && j < c.row; j++)
                 cr_assert(isnan(number_at(&c, r, j)) && isnan(number_at(&sum, r, j)), "written beside c");
         }
-        cr_expect_leq(largest_error(&a, &b, &c), (double)k / 16);
+        cr_expect_leq(largest_error(&a, &b, &c, NULL), (double)k / 16);
         for (const matrix *const *x = (const matrix *const[]){&a, &b, &c, &sum, &before, NULL}; *x; x++) give(*x);
+    }
+}
+
+static int64_t draw_between(uint64_t *state, int64_t least, int64_t most)
+{
+    return least + draw_below(state, most - least + 1);
+}
+
+/* However tiles are cut: nothing is left as it was, and what is looked at is the sum. */
+Test(limbs, every_element_of_any_size_is_written)
+{
+    uint64_t state = 7;
+    for (int i = 0; i < 80; i++) {
+        const int64_t m = draw_between(&state, 128, 1300), n = draw_between(&state, 128, 1300);
+        const int64_t k = draw_between(&state, (1 << 22) / (m * n) + 1, 900);
+        const matrix a = draw_matrix(&state, RAPT_FLOAT32, m, k, DENSE_ROWS);
+        const matrix b = draw_matrix(&state, RAPT_FLOAT32, k, n, DENSE_COLUMNS), c = product_of(&a, &b);
+        for (int64_t r = 0; r < m; r++)
+            for (int64_t j = 0; j < n; j++)
+                cr_assert_not(isnan(number_at(&c, r, j)), "(%lld, %lld) of (%lld, %lld, %lld)", (long long)r,
+                              (long long)j, (long long)m, (long long)k, (long long)n);
+        for (int sample = 0; sample < 300; sample++) {
+            const int64_t row = draw_below(&state, m), column = draw_below(&state, n);
+            double sum = 0;
+            for (int64_t t = 0; t < k; t++) sum += number_at(&a, row, t) * number_at(&b, t, column);
+            cr_assert_float_eq(number_at(&c, row, column), sum, 1e-3);
+        }
+        give(&a), give(&b), give(&c);
     }
 }
 
