@@ -17,7 +17,7 @@ typedef struct rapt_multiplication {
     int64_t threads; /* that compute it: chooses the order of tiles, and nothing else */
     char *slab;
     int64_t block_bytes, first_block, last_block; /* of the slab */
-    int64_t tiles, whole_tiles, tile_panels;    /* the whole ones have so many panels, the last ones one */
+    int64_t tiles, whole_tiles, tile_panels;      /* the whole ones have so many panels, the last ones one */
     int64_t sums; /* where a thread's scratch memory has the sums of a tile; 0: they are in c */
 } rapt_multiplication;
 

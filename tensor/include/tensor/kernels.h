@@ -310,7 +310,7 @@ typedef struct rapt_kernels {
     rapt_dot_kernels dot[2];
     rapt_modification_kernels modification[2];
     rapt_matmul_kernels matmul[2];
-    const rapt_matmul_kernels *limbs; /* of float32, for large products; NULL: the same */
+    const rapt_matmul_kernels *limbs;  /* of float32, for large products; NULL: the same */
     rapt_transpose_loop *transpose[2]; /* of numbers of 4 and of 8 bytes */
 } rapt_kernels;
 
