@@ -140,7 +140,7 @@ static void fill_table(void)
     }
     if (!found)
         fprintf(stderr,
-                "rapt: RAPT_LEVEL=%s is not a level of this library and this processor (baseline, v3, v4, amx), "
+                "rapt: RAPT_LEVEL=%s is not a level of this library and this processor (baseline, v3, v4, amx); "
                 "using %s\n",
                 wanted, rapt_kernel.level);
 }

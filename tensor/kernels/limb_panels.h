@@ -22,11 +22,6 @@ typedef struct panel_head {
     uint32_t left_out;
 } panel_head;
 
-static inline int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static inline int64_t panel_bytes(int64_t k)
 {
     return head_bytes + divide_up(k, step_terms) * step_bytes;

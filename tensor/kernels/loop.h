@@ -19,6 +19,11 @@ static inline int64_t larger_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static inline int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
 /* a b + c, rounded once where the processor does so. Compilers fuse what they find in one place, but not across a
  * branch, or with a product that they moved out of the loop: then a formula has other bits in vectors than alone. */
 #if defined __FMA__ || defined __aarch64__ || defined __FP_FAST_FMAF

@@ -3,7 +3,7 @@
 /* Rows are cut into panels of nearly equal heights, so that none of them is too low to keep the processor busy. */
 static inline int64_t row_panels(int64_t rows)
 {
-    return (rows + tile_rows - 1) / tile_rows;
+    return divide_up(rows, tile_rows);
 }
 
 static inline int64_t panel_start(int64_t rows, int64_t panels, int64_t i)

@@ -188,7 +188,7 @@ static int64_t rows_bytes(int64_t m, int64_t k)
 
 static int64_t columns_bytes(int64_t n, int64_t k)
 {
-    return (n + panel - 1) / panel * panel * k * SIZE;
+    return divide_up(n, panel) * panel * k * SIZE;
 }
 
 /* A chunk has so many panels of rows: few enough to keep many threads busy, enough to read b seldom again. */
@@ -241,7 +241,7 @@ static inline void multiply_rows(const rapt_product *p, int64_t block, int64_t f
     const int64_t done = rapt_block_start(p->k, block), k = rapt_block_start(p->k, block + 1) - done;
     const int64_t panels = row_panels(p->m), top = panel_start(p->m, panels, first);
     const bool finishes = p->epilogue && done + k == p->k;
-    lines_ahead lines = spread_lines(ahead, (last - first) * ((p->n + panel - 1) / panel), k);
+    lines_ahead lines = spread_lines(ahead, (last - first) * divide_up(p->n, panel), k);
     for (int64_t left = 0; left < p->n; left += near) {
         const int64_t right = smaller_of(left + near, p->n);
         for (int64_t i = first; i < last; i++) {
