@@ -231,9 +231,10 @@ static void run_rows(const void *run, int64_t row, int64_t rows, char *scratch)
 static bool pack(const char *op, const rapt_bahdanau_run *r, rapt_packed_matrix *to, rapt_rows weight, int64_t n,
                  int64_t k)
 {
+    const int64_t rows = r->s.steps.rows, together = rapt_step_rows_mean(&r->s.steps);
     if (r->carry)
-        return rapt_packed_matrix_make(op, to, r->s.dtype, n, k, weight.data, weight.stride, 1, r->s.steps.rows);
-    return rapt_packed_matrix_make(op, to, r->s.dtype, k, n, weight.data, 1, weight.stride, r->s.steps.rows);
+        return rapt_packed_matrix_make(op, to, r->s.dtype, n, k, weight.data, weight.stride, 1, rows, together);
+    return rapt_packed_matrix_make(op, to, r->s.dtype, k, n, weight.data, 1, weight.stride, rows, together);
 }
 
 static bool pack_all(const char *op, rapt_bahdanau_run *r, const rapt_bahdanau_weights *weights)
@@ -264,9 +265,10 @@ bool rapt_bahdanau_run_steps(const char *op, rapt_bahdanau_run *r, const rapt_ba
 {
     const rapt_bahdanau_sizes *s = &r->s;
     const int64_t rows = rapt_recurrence_task_rows(&s->steps);
-    const bool good = pack_all(op, r, weights) &&
-                      rapt_recurrence_run_tasks(op, &s->steps, s->steps.count * rows * s->hidden * s->hidden / 8,
-                                                scratch_bytes(r, rows), run_rows, r);
+    const bool good =
+        pack_all(op, r, weights) &&
+        rapt_recurrence_run_tasks(op, &s->steps, &r->hidden[0], s->steps.count * rows * s->hidden * s->hidden / 8,
+                                  scratch_bytes(r, rows), run_rows, r);
     count_flops(s);
     rapt_packed_matrix_free(&r->query);
     for (int l = 0; l < s->layers; l++) {

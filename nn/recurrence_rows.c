@@ -41,11 +41,21 @@ static int64_t first_row(const rapt_step_rows *r, int64_t task)
     return low;
 }
 
+/* Weights split into limbs take more time to come to the cache: worth it where the rows of two tasks meet them. */
+enum { most_joined = 2 };
+
+static int64_t count_joined(const rapt_step_rows *r, const rapt_packed_matrix *weight)
+{
+    const int64_t share = count_tasks(r->batch) / rapt_get_threads();
+    return !weight->kernels->multiplies_limbs || share <= 1 ? 1 : rapt_smaller_of(share, most_joined);
+}
+
 int64_t rapt_recurrence_task_rows(const rapt_step_rows *r)
 {
     int64_t most = 0;
-    for (int64_t task = 0; task < count_tasks(r->batch); task++) {
-        const int64_t rows = first_row(r, task + 1) - first_row(r, task);
+    const int64_t count = count_tasks(r->batch);
+    for (int64_t task = 0; task < count; task++) {
+        const int64_t rows = first_row(r, rapt_smaller_of(task + most_joined, count)) - first_row(r, task);
         if (rows > most) most = rows;
     }
     return most;
@@ -53,6 +63,7 @@ int64_t rapt_recurrence_task_rows(const rapt_step_rows *r)
 
 typedef struct tasks {
     rapt_scratch scratch;
+    int64_t joined; /* neighbours that are run as one */
     const rapt_step_rows *rows;
     rapt_recurrence_body *body;
     const void *run;
@@ -62,20 +73,20 @@ static void run_tasks(void *context, int64_t first, int64_t last)
 {
     const tasks *t = context;
     char *scratch = rapt_scratch_borrow(&t->scratch);
-    for (int64_t i = first; i < last; i++) {
-        const int64_t row = first_row(t->rows, i);
-        t->body(t->run, row, first_row(t->rows, i + 1) - row, scratch);
+    for (int64_t i = first; i < last; i += t->joined) {
+        const int64_t row = first_row(t->rows, i), end = rapt_smaller_of(i + t->joined, last);
+        t->body(t->run, row, first_row(t->rows, end) - row, scratch);
     }
     rapt_scratch_return(&t->scratch, scratch);
 }
 
-bool rapt_recurrence_run_tasks(const char *op, const rapt_step_rows *rows, int64_t cost, size_t scratch_bytes,
-                               rapt_recurrence_body *body, const void *run)
+bool rapt_recurrence_run_tasks(const char *op, const rapt_step_rows *rows, const rapt_packed_matrix *weight,
+                               int64_t cost, size_t scratch_bytes, rapt_recurrence_body *body, const void *run)
 {
-    const int64_t count = count_tasks(rows->batch);
-    tasks t = {.rows = rows, .body = body, .run = run};
+    const int64_t count = count_tasks(rows->batch), grain = rapt_grain(cost);
+    tasks t = {.joined = count_joined(rows, weight), .rows = rows, .body = body, .run = run};
     if (!rapt_scratch_take(op, &t.scratch, count, scratch_bytes)) return false;
-    rapt_parallel(count, rapt_grain(cost), run_tasks, &t);
+    rapt_parallel(count, grain > t.joined ? grain : t.joined, run_tasks, &t);
     rapt_scratch_give(&t.scratch);
     return true;
 }
@@ -172,14 +183,15 @@ bool rapt_recurrence_run_all(rapt_recurrence_run *r, const rapt_tensor *weight, 
     RAPT_SCOPE;
     const rapt_tensor *zeros = rapt_zeros(s->dtype, RAPT_SHAPE(rows, s->hidden));
     if (!zeros || !rapt_packed_matrix_make(r->cell->name, &r->weight, s->dtype, k, n, weight->data, row_stride,
-                                           column_stride, s->steps.rows))
+                                           column_stride, s->steps.rows, rapt_step_rows_mean(&s->steps)))
         return false;
     r->zeros = zeros->data;
     const int64_t projected_rows = s->steps.rows - (r->initial[0] ? 0 : s->steps.batch);
     rapt_count_flops(2 * (double)projected_rows * (double)k * (double)n);
     const size_t projected = (size_t)(rows * s->width * s->bytes);
-    const bool good = rapt_recurrence_run_tasks(r->cell->name, &s->steps, s->steps.count * rows * k * n / 64,
-                                                projected + rapt_packed_matrix_scratch(&r->weight, rows), run_rows, r);
+    const bool good =
+        rapt_recurrence_run_tasks(r->cell->name, &s->steps, &r->weight, s->steps.count * rows * k * n / 64,
+                                  projected + rapt_packed_matrix_scratch(&r->weight, rows), run_rows, r);
     rapt_packed_matrix_free(&r->weight);
     return good;
 }

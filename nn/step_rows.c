@@ -36,6 +36,11 @@ int64_t rapt_step_first_row(const rapt_step_rows *r, int64_t step)
     return r->starts ? r->starts[step] : step * r->batch;
 }
 
+int64_t rapt_step_rows_mean(const rapt_step_rows *r)
+{
+    return r->count > 0 ? r->rows / r->count : 0;
+}
+
 int64_t rapt_step_rows_left(const rapt_step_rows *r, int64_t step, int64_t row, int64_t rows)
 {
     if (step == r->count) return 0;

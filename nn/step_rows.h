@@ -19,6 +19,9 @@ rapt_tensor *rapt_step_rows_new(const char *op, const rapt_step_rows *r, rapt_dt
 /* The first row of a step, among those of all steps. */
 int64_t rapt_step_first_row(const rapt_step_rows *r, int64_t step);
 
+/* The rows of a step, on average. */
+int64_t rapt_step_rows_mean(const rapt_step_rows *r);
+
 /* How many of `rows` rows of the batch, from `row` on, a step still has; 0 or less for none, as behind the last. */
 int64_t rapt_step_rows_left(const rapt_step_rows *r, int64_t step, int64_t row, int64_t rows);
 

@@ -134,15 +134,7 @@ static void multiply_directly(rapt_multiplication *w, int64_t count)
 /* Packing a takes as long as the few columns that would use it. */
 static bool is_direct(const rapt_multiplication *w, const rapt_product *p)
 {
-    const int64_t small = 1 << 22; /* multiplications */
-    return p->m <= w->kernels->columns || p->n <= w->kernels->columns || p->m * p->n <= small / p->k;
-}
-
-/* To pack limbs takes longer than numbers: worth it where enough rows and columns use them. */
-static bool is_worth_limbs(const rapt_product *p)
-{
-    enum { fewest = 128 };
-    return p->m >= fewest && p->n >= fewest;
+    return p->m <= w->kernels->columns || p->n <= w->kernels->columns || p->m * p->n <= RAPT_SMALL_PRODUCT / p->k;
 }
 
 static bool multiply_alone(const char *op, rapt_multiplication *w, int64_t count)
@@ -200,7 +192,7 @@ bool rapt_multiply(const char *op, const rapt_products *products)
         return true;
     }
     const bool direct = is_direct(&w, p);
-    if (!direct && is_worth_limbs(p)) w.kernels = rapt_matmul_kernels_of_large(w.all.dtype);
+    if (!direct) w.kernels = rapt_matmul_kernels_for(w.all.dtype, p->m, p->n, p->k);
     rapt_products_turn(w.kernels, &w.all);
     if (direct) {
         multiply_directly(&w, count);

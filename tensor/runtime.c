@@ -99,10 +99,13 @@ static bool may_use_limbs(void)
 }
 #endif
 
-const rapt_matmul_kernels *rapt_matmul_kernels_of_large(rapt_dtype dtype)
+/* To pack limbs takes longer than numbers: worth it where enough rows and columns use them. */
+const rapt_matmul_kernels *rapt_matmul_kernels_for(rapt_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
-    return dtype == RAPT_FLOAT32 && rapt_kernel.limbs && may_use_limbs() ? rapt_kernel.limbs
-                                                                         : &rapt_kernel.matmul[dtype];
+    enum { fewest = 128 };
+    const bool is_large = m >= fewest && n >= fewest && k > 0 && m * n > RAPT_SMALL_PRODUCT / k;
+    return is_large && dtype == RAPT_FLOAT32 && rapt_kernel.limbs && may_use_limbs() ? rapt_kernel.limbs
+                                                                                     : &rapt_kernel.matmul[dtype];
 }
 
 static const level levels[] = {

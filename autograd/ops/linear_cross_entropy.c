@@ -68,20 +68,46 @@ static bool run_chunk(work *w, int64_t first, int64_t last)
     return sum && (first > 0 ? rapt_add_in_place(w->dbias, sum, 1) : rapt_copy(w->dbias, sum));
 }
 
-/* All rows at once where their logits are small, else the rows that are one block of the sum dW, which so gets the
- * bits that a single product gives. */
+/* Is the sum over these blocks of k alone cut as it is among all? */
+static bool is_cut_alike(int64_t k, int64_t first, int64_t last)
+{
+    const int64_t start = rapt_block_start(k, first), rows = rapt_block_start(k, last) - start;
+    bool alike = rapt_block_count(rows) == last - first;
+    for (int64_t i = first; i < last && alike; i++)
+        alike = rapt_block_start(rows, i - first) == rapt_block_start(k, i) - start;
+    return alike;
+}
+
+/* The row behind a chunk: whole blocks of the sum dW, which so gets the bits that a single product gives; as many as
+ * give small logits, since each chunk packs the weight anew. */
+static int64_t chunk_end(const work *w, int64_t first)
+{
+    enum { small = 1 << 25 };
+    const int64_t k = w->x->shape[0], blocks = rapt_block_count(k);
+    const int64_t most = small / (int64_t)rapt_dtype_size(w->x->dtype) / w->classes;
+    int64_t block = 0;
+    while (rapt_block_start(k, block) < first) block++;
+    int64_t end = rapt_block_start(k, block + 1);
+    for (int64_t i = block + 2; i <= blocks && rapt_block_start(k, i) - first <= most; i++)
+        if (is_cut_alike(k, block, i)) end = rapt_block_start(k, i);
+    return end;
+}
+
 static bool run(work *w)
 {
-    enum { small = 1 << 24 };
-    const int64_t count = w->x->shape[0], bytes = (int64_t)rapt_dtype_size(w->x->dtype);
+    const int64_t count = w->x->shape[0];
     if (count == 0) return (!w->dweight || rapt_fill(w->dweight, 0)) && (!w->dbias || rapt_fill(w->dbias, 0));
-    const int64_t chunks = w->classes <= small / bytes / count ? 1 : rapt_block_count(count);
-    const int64_t largest = chunks == 1 ? count : rapt_block_start(count, 1); /* as deep as any */
+    int64_t largest = 0;
+    for (int64_t first = 0, end; first < count; first = end) {
+        end = chunk_end(w, first);
+        if (end - first > largest) largest = end - first;
+    }
     w->logits = rapt_new(name, w->x->dtype, 2, (int64_t[]){largest, w->classes});
     bool good = w->logits != NULL;
-    for (int64_t i = 0; i < chunks && good; i++)
-        good = run_chunk(w, chunks == 1 ? 0 : rapt_block_start(count, i),
-                         chunks == 1 ? count : rapt_block_start(count, i + 1));
+    for (int64_t first = 0, end; first < count && good; first = end) {
+        end = chunk_end(w, first);
+        good = run_chunk(w, first, end);
+    }
     return good;
 }
 

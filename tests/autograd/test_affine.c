@@ -75,7 +75,7 @@ static void check_affine(uint64_t *state, int64_t m, int64_t k, int64_t n, enum 
     rapt_tensor *y = rapt_affine(p.x, p.weight, p.bias);
     cr_assert(y, "%s", rapt_error());
     check_sums(&p, y);
-    if (m >= 128 && n >= 128 && rapt_matmul_kernels_of_large(dtype)->multiplies_limbs) return; /* its parts are not */
+    if (rapt_matmul_kernels_for(dtype, m, n, k)->multiplies_limbs) return; /* its parts are not */
     const int64_t row = draw_below(state, m), column = draw_below(state, n);
     check_part(&p, y, row, row + 1, 0, n);
     check_part(&p, y, 0, m, column, column + 1);

@@ -16,7 +16,7 @@ typedef struct problem {
     rapt_tensor *x, *weight, *bias, *targets;
 } problem;
 
-/* Chunks are 256 rows or so where logits are more than 16 MB. */
+/* Chunks are of up to 256 rows or 32 MB of logits, whichever is more. */
 static problem problem_of(rapt_dtype dtype, int64_t rows, int64_t classes, int64_t size)
 {
     rapt_seed(7);
@@ -65,10 +65,10 @@ Test(linear_cross_entropy, gives_the_bits_of_its_parts)
     const bool all[] = {true, true, true, false};
     for (int i = 0; i < 2; i++) {
         const rapt_dtype dtype = i ? RAPT_FLOAT64 : RAPT_FLOAT32;
-        compare(dtype, 2500, 3001, (rapt_cross_entropy_options){.label_smoothing = 0}, all);
-        compare(dtype, 1201, 4001, (rapt_cross_entropy_options){.label_smoothing = 0.1, .reduction = RAPT_REDUCE_SUM},
+        compare(dtype, 2500, 6001, (rapt_cross_entropy_options){.label_smoothing = 0}, all);
+        compare(dtype, 1201, 9001, (rapt_cross_entropy_options){.label_smoothing = 0.1, .reduction = RAPT_REDUCE_SUM},
                 all);
-        compare(dtype, 1201, 4001, (rapt_cross_entropy_options){.reduction = RAPT_REDUCE_NONE}, all);
+        compare(dtype, 1201, 9001, (rapt_cross_entropy_options){.reduction = RAPT_REDUCE_NONE}, all);
         compare(dtype, 50, 30, (rapt_cross_entropy_options){.label_smoothing = 0}, all);
     }
 }
@@ -198,7 +198,7 @@ Test(linear_cross_entropy, can_be_tried_again_when_memory_was_short)
     }
 }
 
-/* 8000 rows of 5000 classes are 160 MB, twice when there is a gradient; those of a chunk 5. */
+/* 8000 rows of 5000 classes are 160 MB, twice when there is a gradient; those of a chunk up to 34. */
 Test(linear_cross_entropy, never_stores_all_logits)
 {
     RAPT_SCOPE;
@@ -207,7 +207,7 @@ Test(linear_cross_entropy, never_stores_all_logits)
     const int64_t before = rapt_memory_get_statistics().live_bytes;
     cr_assert(rapt_backward(rapt_linear_cross_entropy(p.x, p.weight, p.bias, p.targets, NULL)));
     const double megabytes = (double)(rapt_memory_get_statistics().peak_bytes - before) / 1e6;
-    cr_expect(megabytes < 15, "%g MB", megabytes);
+    cr_expect(megabytes < 45, "%g MB", megabytes);
 }
 
 static rapt_tensor *gradient_of(rapt_tensor *y, rapt_tensor *g, rapt_tensor *x)

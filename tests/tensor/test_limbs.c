@@ -14,8 +14,8 @@
 /* A product that is large enough. */
 static matrix product_of(const matrix *a, const matrix *b)
 {
-    cr_assert(a->rows >= 128 && b->columns >= 128 && a->rows * b->columns * a->columns > 1 << 22);
-    cr_assert(rapt_matmul_kernels_of_large(RAPT_FLOAT32)->multiplies_limbs, "the system does not allow it");
+    cr_assert(rapt_matmul_kernels_for(RAPT_FLOAT32, a->rows, b->columns, a->columns)->multiplies_limbs,
+              "it is too small, or the system does not allow it");
     const matrix c = make(RAPT_FLOAT32, a->rows, b->columns, DENSE_ROWS);
     cr_assert(rapt_gemm("limbs", RAPT_FLOAT32, a->rows, b->columns, a->columns, a->data, a->row, a->column, b->data,
                         b->row, b->column, c.data, c.row, false),
@@ -253,7 +253,7 @@ Test(limbs, without_the_registers_products_are_those_of_the_level_below)
     uint64_t state = 5;
     const matrix a = draw_matrix(&state, RAPT_FLOAT32, 200, 300, DENSE_ROWS);
     const matrix b = draw_matrix(&state, RAPT_FLOAT32, 300, 300, DENSE_ROWS), below = row_by_row(&a, &b);
-    cr_assert_not(rapt_matmul_kernels_of_large(RAPT_FLOAT32)->multiplies_limbs);
+    cr_assert_not(rapt_matmul_kernels_for(RAPT_FLOAT32, 200, 300, 300)->multiplies_limbs);
     cr_expect(strstr(warned, "alternate signal stack"), "%s", warned);
     *warned = '\0';
     const matrix c = make(RAPT_FLOAT32, 200, 300, DENSE_ROWS);
