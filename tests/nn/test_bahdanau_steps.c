@@ -128,6 +128,7 @@ Test(bahdanau_steps, equal_single_steps)
         {RAPT_FLOAT64, 3, 5, 4, 6, 1, 0.4, 1, .has_lengths = true},  /* a single layer draws as its steps do */
         {RAPT_FLOAT64, 3, 5, 4, 6, 1, 1, 1, .root = 0},
         {RAPT_FLOAT32, 40, 5, 4, 33, 2, 0, 1, .has_lengths = true},
+        {RAPT_FLOAT32, 150, 5, 3, 136, 2, 0, 1, .has_lengths = true}, /* of limbs, where there are any */
         {RAPT_FLOAT64, 3, 5, 4, 6, 2, 0, 1, .has_lengths = true, .spoils = true, .root = 3},
         {RAPT_FLOAT64, 3, 140, 2, 6, 1, 0.4, 1, .has_lengths = true, .root = 3},
         {RAPT_FLOAT64, 37, 4, 3, 70, 2, 0, 1, .root = 4},
