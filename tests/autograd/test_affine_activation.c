@@ -105,6 +105,7 @@ static void compare_shapes(rapt_dtype dtype)
     compare_all(dtype, 150, 147, 270, 4);  /* alone */
     compare_all(dtype, 300, 401, 300, 1);  /* together, b's panels shared */
     compare_all(dtype, 131, 1203, 530, 1); /* together, a's panels shared */
+    compare_all(dtype, 420, 1203, 40, 1);  /* together, and more columns than stay near */
 }
 
 Test(affine_activation, gives_the_bits_of_its_parts_in_float32)
