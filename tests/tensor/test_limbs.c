@@ -244,6 +244,22 @@ static void note(const char *message)
     snprintf(warned, sizeof warned, "%s", message);
 }
 
+static bool is_of_limbs(rapt_dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+    return rapt_matmul_kernels_for(dtype, m, n, k)->multiplies_limbs;
+}
+
+/* As docs/speed.md says. */
+Test(limbs, which_products_are_large)
+{
+    cr_expect(is_of_limbs(RAPT_FLOAT32, 128, 128, 257));
+    cr_expect_not(is_of_limbs(RAPT_FLOAT32, 128, 128, 256));
+    cr_expect_not(is_of_limbs(RAPT_FLOAT32, 127, 1000, 1000));
+    cr_expect_not(is_of_limbs(RAPT_FLOAT32, 1000, 127, 1000));
+    cr_expect_not(is_of_limbs(RAPT_FLOAT64, 1000, 1000, 1000));
+    cr_expect_not(is_of_limbs(RAPT_FLOAT32, 1000, 1000, 0));
+}
+
 /* Linux refuses the registers where a thread's alternate signal stack has no room for them: that is told once. */
 Test(limbs, without_the_registers_products_are_those_of_the_level_below)
 {
