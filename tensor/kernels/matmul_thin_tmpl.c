@@ -2,7 +2,7 @@
  * they need of a stays in registers. Some at a time share b, where c stays in the first-level cache; elsewhere one after
  * the other, for a single stream of stores takes half the time of several. */
 
-enum { deepest_thin = 8, deepest_streamed = 6 };
+enum { deepest_thin = 8, most_thin_rows = 4 };
 
 /* For so many rows at a time are there registers. */
 #if defined __AVX512F__
@@ -13,7 +13,7 @@ enum { deepest_thin = 8, deepest_streamed = 6 };
 
 /* out = Σ ab, or out + Σ ab, for `rows` rows and the first lanes of a vector of columns. */
 static inline __attribute__((always_inline)) void thin_vector(const int rows, const int k,
-                                                              const vector factors[rows][k], const bool whole,
+                                                              const vector factors[][deepest_thin], const bool whole,
                                                               some_lanes lanes, const T *b, int64_t b_row, T *out,
                                                               int64_t out_row, bool adds)
 {
@@ -38,7 +38,7 @@ static inline __attribute__((always_inline)) void thin_rows(const int rows, cons
                                                             int64_t a_step, const T *b, int64_t b_row, T *out,
                                                             int64_t out_row, int64_t count, bool adds)
 {
-    vector factors[rows][k];
+    vector factors[most_thin_rows][deepest_thin]; /* an array of another size would stay in memory */
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
@@ -93,7 +93,7 @@ static void pack_thin(int64_t count, int64_t k, const T *b, int64_t b_row, int64
 static void multiply_thin(const rapt_product *p)
 {
     enum { near_columns = nearest / 2 / SIZE / deepest_thin / width * width };
-    const bool streams = p->k <= deepest_streamed && p->m * p->n > nearest / SIZE * 5 / 4;
+    const bool streams = p->m * p->n > nearest / SIZE * 5 / 4;
     T copy[deepest_thin * near_columns];
     for (int64_t column = 0, count; column < p->n; column += count) {
         const T *b = (const T *)(const void *)p->b + column * p->b_column;
