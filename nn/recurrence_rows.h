@@ -44,12 +44,13 @@ typedef struct rapt_recurrence_run {
 /* Takes so many rows of the batch, from `row` on, through all steps. */
 typedef void rapt_recurrence_body(const void *run, int64_t row, int64_t rows, char *scratch);
 
-/* The rows of the batch in the largest task that is run as one. They are cut into tasks by their number and that of each
- * step alone, so that a task has about as many rows of all steps as any other. */
+/* The rows of the batch in the most tasks that are run as one. They are cut into tasks by their number and that of
+ * each step alone, so that a task has about as many rows of all steps as any other. */
 int64_t rapt_recurrence_task_rows(const rapt_step_rows *rows);
 
-/* All rows by tasks of that many additions and scratch bytes, which multiply their states with weights such as these,
- * packed; neighbours are run as one where that is faster, and threads are few enough. False after an error under the op's name (no memory). */
+/* All rows by tasks of that many additions and scratch bytes, which multiply their states with weights such as this,
+ * packed; neighbours are run as one where that is faster, and threads are few enough. False after an error under the
+ * op's name (no memory). */
 bool rapt_recurrence_run_tasks(const char *op, const rapt_step_rows *rows, const rapt_packed_matrix *weight,
                                int64_t cost, size_t scratch_bytes, rapt_recurrence_body *body, const void *run);
 

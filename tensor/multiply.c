@@ -113,8 +113,8 @@ static void choose_tiles(rapt_multiplication *w, int64_t count)
     }
 }
 
-/* Along the longer side; but where sums have so few terms that the time is that of writing c, along its rows, so that no
- * thread prefetches what another one writes. */
+/* Along the longer side; but where sums have so few terms that the time is that of writing c, along its rows, so that
+ * no thread prefetches what another one writes. */
 static void multiply_directly(rapt_multiplication *w, int64_t count)
 {
     enum { smallest_side = 64, tiles = 64, smallest_work = 1 << 16, few_terms = 8 };

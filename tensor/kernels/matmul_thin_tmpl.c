@@ -1,6 +1,6 @@
-/* Products with sums of a few terms, where the time is that of writing c: its rows are written from end to end, and what
- * they need of a stays in registers. Some at a time share b, where c stays in the first-level cache; elsewhere one after
- * the other, for a single stream of stores takes half the time of several. */
+/* Products with sums of a few terms, where the time is that of writing c: its rows are written from end to end, and
+ * what they need of a stays in registers. Some at a time share b, where c stays in the first-level cache; elsewhere one
+ * after the other, for a single stream of stores takes half the time of several. */
 
 enum { deepest_thin = 8, most_thin_rows = 4 };
 

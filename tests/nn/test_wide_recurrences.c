@@ -93,3 +93,18 @@ Test(wide_recurrences, like_the_plain_way_on_any_number_of_threads)
     for (int gates = 3; gates <= 4; gates++)
         for (int packed = 0; packed < 2; packed++) check(gates, packed);
 }
+
+/* Of fewer rows each has the bits that it has alone: no limbs, however many steps there are. */
+Test(wide_recurrences, fewer_rows_have_the_bits_of_each_alone)
+{
+    enum { few = 100, one = 77 };
+    RAPT_SCOPE;
+    rapt_seed(3);
+    rapt_gru *gru = rapt_gru_new(in, hidden, 1, 0);
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(steps, few, in));
+    rapt_tensor *all = rapt_gru_forward(gru, x, NULL, NULL);
+    rapt_tensor *alone = rapt_gru_forward(gru, rapt_slice(x, 1, one, one + 1, 1), NULL, NULL);
+    cr_expect(same_bits(rapt_contiguous(rapt_slice(all, 1, one, one + 1, 1)), alone));
+    rapt_module_free(&gru->recurrent.module);
+    expect_no_error();
+}

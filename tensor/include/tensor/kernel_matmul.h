@@ -111,8 +111,8 @@ typedef struct rapt_matmul_kernels {
 /* Multiplications of a product that is worth no packing of a. */
 enum { RAPT_SMALL_PRODUCT = 1 << 22 };
 
-/* Those for products of that size: of limbs for large ones, where the processor has instructions for them and the system
- * lets them be used, which it is asked at the first such product. */
+/* Those for products of that size: of limbs for large ones, where the processor has instructions for them and the
+ * system lets them be used, which it is asked at the first such product. */
 const rapt_matmul_kernels *rapt_matmul_kernels_for(rapt_dtype dtype, int64_t m, int64_t n, int64_t k);
 
 #endif

@@ -33,7 +33,8 @@ typedef struct rapt_rows {
 
 /* c = a · b, plus bias (n) if it is not NULL, or with accumulate c += a · b, for so many rows of a (k) and c (n), on
  * the calling thread where the matrix is packed. The bias may be one for all rows, whose stride is 0. Each element has
- * the bits that rapt_gemm gives it among `together` rows. `next` is prefetched meanwhile: what the caller reads or writes afterwards. */
+ * the bits that rapt_gemm gives it among `together` rows. `next` is prefetched meanwhile: what the caller reads or
+ * writes afterwards. */
 void rapt_packed_matrix_multiply(const rapt_packed_matrix *packed, int64_t rows, rapt_rows a, rapt_rows bias,
                                  rapt_rows c, bool accumulate, rapt_ahead next, void *scratch);
 
