@@ -123,7 +123,7 @@ static void multiply_directly(rapt_multiplication *w, int64_t count)
     const int64_t most = rapt_smaller_of(rapt_divide_up(tiles, count), worth < tiles ? 1 + (int64_t)worth : tiles);
     const int64_t lowest = p->b_column == 1 ? 1 : 32; /* rows that are worth a copy of b's columns as rows */
     if (p->k <= few_terms && p->c_column == 1 && p->m >= lowest * most)
-        w->row_tiles = most;
+        w->row_tiles = rapt_smaller_of(rapt_divide_up(p->m, w->kernels->rows), most); /* none without a panel */
     else if (p->n >= p->m)
         w->column_tiles = rapt_smaller_of(rapt_divide_up(p->n, smallest_side), most);
     else
