@@ -78,18 +78,16 @@ static bool is_cut_alike(int64_t k, int64_t first, int64_t last)
     return alike;
 }
 
-/* The row behind a chunk: whole blocks of the sum dW, which so gets the bits that a single product gives; as many as
- * give small logits, since each chunk packs the weight anew. */
-static int64_t chunk_end(const work *w, int64_t first)
+/* The end of a chunk of whole blocks of the sum dW, which so gets the bits that a single product gives; as many as give
+ * small logits, since each chunk packs the weight anew. */
+static int64_t chunk_end(const work *w, int64_t block)
 {
     enum { small = 1 << 25 };
     const int64_t k = w->x->shape[0], blocks = rapt_block_count(k);
     const int64_t most = small / (int64_t)rapt_dtype_size(w->x->dtype) / w->classes;
-    int64_t block = 0;
-    while (rapt_block_start(k, block) < first) block++;
-    int64_t end = rapt_block_start(k, block + 1);
-    for (int64_t i = block + 2; i <= blocks && rapt_block_start(k, i) - first <= most; i++)
-        if (is_cut_alike(k, block, i)) end = rapt_block_start(k, i);
+    int64_t end = block + 1;
+    while (end < blocks && rapt_block_start(k, end + 1) - rapt_block_start(k, block) <= most) end++;
+    while (!is_cut_alike(k, block, end)) end--; /* a single block always is */
     return end;
 }
 
@@ -97,16 +95,18 @@ static bool run(work *w)
 {
     const int64_t count = w->x->shape[0];
     if (count == 0) return (!w->dweight || rapt_fill(w->dweight, 0)) && (!w->dbias || rapt_fill(w->dbias, 0));
+    const int64_t blocks = rapt_block_count(count);
     int64_t largest = 0;
-    for (int64_t first = 0, end; first < count; first = end) {
-        end = chunk_end(w, first);
-        if (end - first > largest) largest = end - first;
+    for (int64_t block = 0, end; block < blocks; block = end) {
+        end = chunk_end(w, block);
+        const int64_t rows = rapt_block_start(count, end) - rapt_block_start(count, block);
+        if (rows > largest) largest = rows;
     }
     w->logits = rapt_new(name, w->x->dtype, 2, (int64_t[]){largest, w->classes});
     bool good = w->logits != NULL;
-    for (int64_t first = 0, end; first < count && good; first = end) {
-        end = chunk_end(w, first);
-        good = run_chunk(w, first, end);
+    for (int64_t block = 0, end; block < blocks && good; block = end) {
+        end = chunk_end(w, block);
+        good = run_chunk(w, rapt_block_start(count, block), rapt_block_start(count, end));
     }
     return good;
 }
