@@ -117,12 +117,12 @@ static void choose_tiles(rapt_multiplication *w, int64_t count)
  * no thread prefetches what another one writes. */
 static void multiply_directly(rapt_multiplication *w, int64_t count)
 {
-    enum { smallest_side = 64, tiles = 64, smallest_work = 1 << 16, few_terms = 8 };
+    enum { smallest_side = 64, tiles = 64, smallest_work = 1 << 16 };
     const rapt_product *p = &w->all.first;
     const double worth = (double)p->m * (double)p->n * (double)p->k / smallest_work;
     const int64_t most = rapt_smaller_of(rapt_divide_up(tiles, count), worth < tiles ? 1 + (int64_t)worth : tiles);
     const int64_t lowest = p->b_column == 1 ? 1 : 32; /* rows that are worth a copy of b's columns as rows */
-    if (p->k <= few_terms && p->c_column == 1 && p->m >= lowest * most)
+    if (p->k <= RAPT_THIN_TERMS && p->c_column == 1 && p->m >= lowest * most)
         w->row_tiles = rapt_smaller_of(rapt_divide_up(p->m, w->kernels->rows), most); /* none without a panel */
     else if (p->n >= p->m)
         w->column_tiles = rapt_smaller_of(rapt_divide_up(p->n, smallest_side), most);

@@ -3,6 +3,7 @@
 #define RAPT_TESTS_FUSED_H
 
 #include "draw.h"
+#include "largest.h"
 #include "mask_rules.h"
 #include "scorings.h"
 #include "tensor/core.h"
@@ -188,11 +189,6 @@ static inline drawn_call call_drawn(const drawn *d, bool plain, rapt_dtype dtype
 static inline rapt_tensor *random_like(const rapt_tensor *x, rapt_dtype drawn_as)
 {
     return rapt_cast(rapt_randn(drawn_as, rapt_rank(x), rapt_shape(x)), rapt_get_dtype(x));
-}
-
-static inline double largest_of(rapt_tensor *x)
-{
-    return x ? rapt_item(rapt_max(rapt_abs(x), RAPT_ALL_AXES, false)) : 0;
 }
 
 /* Values and gradients, as float64. */

@@ -2,7 +2,7 @@
  * what they need of a stays in registers. Some at a time share b, where c stays in the first-level cache; elsewhere one
  * after the other, for a single stream of stores takes half the time of several. */
 
-enum { deepest_thin = 8, most_thin_rows = 4 };
+enum { most_thin_rows = 4 };
 
 /* For so many rows at a time are there registers. */
 #if defined __AVX512F__
@@ -13,11 +13,11 @@ enum { deepest_thin = 8, most_thin_rows = 4 };
 
 /* out = Σ ab, or out + Σ ab, for `rows` rows and the first lanes of a vector of columns. */
 static inline __attribute__((always_inline)) void thin_vector(const int rows, const int k,
-                                                              const vector factors[][deepest_thin], const bool whole,
+                                                              const vector factors[][RAPT_THIN_TERMS], const bool whole,
                                                               some_lanes lanes, const T *b, int64_t b_row, T *out,
                                                               int64_t out_row, bool adds)
 {
-    vector row[deepest_thin];
+    vector row[RAPT_THIN_TERMS];
 #pragma GCC unroll 8
     for (int t = 0; t < k; t++, b += b_row) row[t] = whole ? *(const vector *)(const void *)b : load_part(b, lanes);
 #pragma GCC unroll 4
@@ -38,7 +38,7 @@ static inline __attribute__((always_inline)) void thin_rows(const int rows, cons
                                                             int64_t a_step, const T *b, int64_t b_row, T *out,
                                                             int64_t out_row, int64_t count, bool adds)
 {
-    vector factors[most_thin_rows][deepest_thin]; /* an array of another size would stay in memory */
+    vector factors[most_thin_rows][RAPT_THIN_TERMS]; /* an array of another size would stay in memory */
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
@@ -73,13 +73,13 @@ THIN(5)
 THIN(6)
 THIN(7)
 THIN(8)
-static thin_product *const thin_products[deepest_thin] = {thin_1, thin_2, thin_3, thin_4,
-                                                          thin_5, thin_6, thin_7, thin_8};
+static thin_product *const thin_products[RAPT_THIN_TERMS] = {thin_1, thin_2, thin_3, thin_4,
+                                                             thin_5, thin_6, thin_7, thin_8};
 
 /* Of short rows, what is kept of a would be used too seldom. */
 static inline bool is_thin(int64_t n, int64_t k, int64_t c_column)
 {
-    return k <= deepest_thin && n >= width && n >= 8 * k && c_column == 1;
+    return k <= RAPT_THIN_TERMS && n >= width && n >= 8 * k && c_column == 1;
 }
 
 /* to[t][j] = b[t][j] for columns that are not dense side by side. */
@@ -92,9 +92,9 @@ static void pack_thin(int64_t count, int64_t k, const T *b, int64_t b_row, int64
 /* As many columns at a time as stay in the first-level cache while the rows go by. */
 static void multiply_thin(const rapt_product *p)
 {
-    enum { near_columns = nearest / 2 / SIZE / deepest_thin / width * width };
+    enum { near_columns = nearest / 2 / SIZE / RAPT_THIN_TERMS / width * width };
     const bool streams = p->m * p->n > nearest / SIZE * 5 / 4;
-    T copy[deepest_thin * near_columns];
+    T copy[RAPT_THIN_TERMS * near_columns];
     for (int64_t column = 0, count; column < p->n; column += count) {
         const T *b = (const T *)(const void *)p->b + column * p->b_column;
         int64_t b_row = p->b_row;

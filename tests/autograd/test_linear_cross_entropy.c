@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <rapt.h>
 
+#include "largest.h"
 #include "same_bits.h"
 #include "tensor/core.h"
 #include "tensor/matmul.h"
@@ -37,13 +38,6 @@ static void evaluate(const problem *p, const rapt_cross_entropy_options *o, bool
     cr_assert(rapt_gradients(1, &root, NULL, 3, inputs, r + dx, 0), "%s", rapt_error());
 }
 
-/* The largest difference, compared with the largest element. */
-static double difference(rapt_tensor *a, rapt_tensor *b)
-{
-    const double largest = rapt_item(rapt_max(rapt_abs(b), RAPT_ALL_AXES, false));
-    return rapt_item(rapt_max(rapt_abs(rapt_sub(a, b)), RAPT_ALL_AXES, false)) / (largest > 0 ? largest : 1);
-}
-
 static void compare(rapt_dtype dtype, int64_t rows, int64_t classes, rapt_cross_entropy_options o, const bool *exact)
 {
     static const char *const names[] = {"the loss", "dx", "dweight", "dbias"};
@@ -54,8 +48,8 @@ static void compare(rapt_dtype dtype, int64_t rows, int64_t classes, rapt_cross_
     evaluate(&p, &o, true, got);
     evaluate(&p, &o, false, expected);
     for (int i = 0; i < results; i++) {
-        cr_expect(difference(got[i], expected[i]) <= tolerance, "%s differs by %g", names[i],
-                  difference(got[i], expected[i]));
+        cr_expect(relative_difference(got[i], expected[i]) <= tolerance, "%s differs by %g", names[i],
+                  relative_difference(got[i], expected[i]));
         cr_expect(!exact[i] || rapt_matmul_uses_blas() || same_bits(got[i], expected[i]), "%s: other bits", names[i]);
     }
 }
@@ -126,7 +120,7 @@ Test(linear_cross_entropy, second_derivatives_do_not_read_rows_that_are_left_out
     differentiate_twice(&p, &o, expected);
     p.x = rapt_require_gradient(padded);
     differentiate_twice(&p, &o, got);
-    for (int i = 0; i < 2; i++) cr_expect_leq(difference(got[i], expected[i]), 1e-14, "input %d", i);
+    for (int i = 0; i < 2; i++) cr_expect_leq(relative_difference(got[i], expected[i]), 1e-14, "input %d", i);
 }
 
 Test(linear_cross_entropy, scales_by_the_gradient_that_comes_in)
@@ -141,7 +135,7 @@ Test(linear_cross_entropy, scales_by_the_gradient_that_comes_in)
         cr_assert(rapt_gradients(1, &root, NULL, 3, inputs, got, round < 2 ? RAPT_RETAIN_GRAPH : 0), "%s",
                   rapt_error());
         for (int i = 0; i < 3; i++) {
-            cr_expect(difference(got[i], expected[i]) < 1e-14, "round %d, input %d", round, i);
+            cr_expect(relative_difference(got[i], expected[i]) < 1e-14, "round %d, input %d", round, i);
             rapt_fill(got[i], 1000); /* what the caller gets is the caller's */
         }
     }
@@ -175,7 +169,7 @@ Test(linear_cross_entropy, shares_its_weight_with_an_embedding)
         cr_assert(rapt_backward(y));
         gradients[i] = rapt_clone(rapt_gradient(p.weight));
     }
-    cr_expect(difference(gradients[1], gradients[0]) < 1e-14);
+    cr_expect(relative_difference(gradients[1], gradients[0]) < 1e-14);
 }
 
 Test(linear_cross_entropy, can_be_tried_again_when_memory_was_short)
@@ -194,7 +188,7 @@ Test(linear_cross_entropy, can_be_tried_again_when_memory_was_short)
         if (good && after > 0) break;
         rapt_clear_error();
         cr_assert(good || rapt_gradients(1, &y, NULL, 3, inputs, got, 0), "%s", rapt_error());
-        for (int i = 0; i < 3; i++) cr_expect(difference(got[i], expected[1 + i]) < 1e-14, "input %d", i);
+        for (int i = 0; i < 3; i++) cr_expect(relative_difference(got[i], expected[1 + i]) < 1e-14, "input %d", i);
     }
 }
 

@@ -1,6 +1,8 @@
 /* Layers of attention on packed sequences give what each sequence gives alone: multi-head, Transformer, GPT. */
 #include "modules.h"
 
+#include "largest.h"
+
 enum { sequences = 4, all_rows = 11, source_rows = 14, hidden = 8 };
 static const int64_t lengths[] = {3, 0, 7, 1}, source_lengths[] = {5, 2, 1, 6};
 
@@ -15,17 +17,6 @@ static rapt_tensor *sequence(rapt_tensor *rows, const int64_t *of, int b)
     int64_t first = 0;
     for (int i = 0; i < b; i++) first += of[i];
     return rapt_unsqueeze(rapt_slice(rows, 0, first, first + of[b], 1), 0);
-}
-
-/* The largest difference, as a part of the largest number. */
-static double difference(rapt_tensor *a, rapt_tensor *b)
-{
-    cr_assert(a && b, "%s", rapt_error());
-    cr_assert_eq(rapt_count(a), rapt_count(b));
-    if (rapt_count(a) == 0) return 0;
-    rapt_tensor *error = rapt_max(rapt_abs(rapt_sub(a, b)), RAPT_ALL_AXES, false),
-                *largest = rapt_max(rapt_abs(b), RAPT_ALL_AXES, false);
-    return rapt_item(error) / fmax(rapt_item(largest), 1e-3);
 }
 
 static bool sum_gradients(const char *name, rapt_tensor *parameter, void *context)
@@ -88,8 +79,9 @@ Test(packed_layers, multi_head_attention)
             alone[b] = rapt_multi_head_attention_forward(m, one, one, one,
                                                          RAPT_MASK(.causal = true, .offset = self.offset), NULL);
             alone[sequences + b] = rapt_multi_head_attention_forward(m, one, other, third, NULL, NULL);
-            cr_expect_leq(difference(sequence(y, lengths, b), alone[b]), 1e-14, "variant %d", variant);
-            cr_expect_leq(difference(sequence(z, lengths, b), alone[sequences + b]), 1e-14, "variant %d", variant);
+            cr_expect_leq(relative_difference(sequence(y, lengths, b), alone[b]), 1e-14, "variant %d", variant);
+            cr_expect_leq(relative_difference(sequence(z, lengths, b), alone[sequences + b]), 1e-14, "variant %d",
+                          variant);
         }
         rapt_tensor *both[] = {y, z};
         expect_same_gradients(&m->module, rapt_concat(2, both, 0), 2 * sequences, alone);
@@ -123,7 +115,7 @@ Test(packed_layers, transformer)
         for (int b = 0; b < sequences; b++) {
             alone[b] = rapt_transformer_forward(t, sequence(source, source_lengths, b), sequence(target, lengths, b),
                                                 NULL, RAPT_MASK(.causal = true), NULL);
-            cr_expect_leq(difference(sequence(y, lengths, b), alone[b]), 1e-13);
+            cr_expect_leq(relative_difference(sequence(y, lengths, b), alone[b]), 1e-13);
         }
         expect_same_gradients(&t->module, y, sequences, alone);
         rapt_module_free(&t->module);
@@ -153,12 +145,13 @@ Test(packed_layers, gpt)
         for (int b = 0; b < sequences; b++) {
             if (lengths[b] == 0) continue;
             alone[count] = rapt_gpt_forward(gpt, sequence(tokens, lengths, b), NULL);
-            cr_expect_leq(difference(sequence(y, lengths, b), alone[count++]), 1e-13, "positions %d", positions);
+            cr_expect_leq(relative_difference(sequence(y, lengths, b), alone[count++]), 1e-13, "positions %d",
+                          positions);
         }
         expect_same_gradients(&gpt->module, y, count, alone);
         rapt_tensor *targets = rapt_randint(0, 20, RAPT_SHAPE(all_rows));
-        cr_expect_leq(difference(rapt_gpt_loss_packed(gpt, tokens, starts, targets, NULL),
-                                 rapt_cross_entropy(y, targets, NULL)),
+        cr_expect_leq(relative_difference(rapt_gpt_loss_packed(gpt, tokens, starts, targets, NULL),
+                                          rapt_cross_entropy(y, targets, NULL)),
                       1e-14);
         cr_expect_null(rapt_gpt_forward_packed(gpt, tokens, rapt_arange(RAPT_INT64, 0, 12, 11)));
         expect_error(RAPT_ERROR_VALUE, "the context is 7");

@@ -2,6 +2,7 @@
  * gives, packed and not, and the same bits on any number of threads. */
 #include "modules.h"
 
+#include "largest.h"
 #include "tensor/kernel_matmul.h"
 
 enum { batch = 150, short_ones = 12, steps = 3, in = 20, hidden = 136, leaves = 6, results = leaves + 2 };
@@ -51,12 +52,6 @@ static void evaluate(const wide *w, rapt_tensor **result)
     for (int i = 0; i < results; i++) result[i] = rapt_contiguous(rapt_detach(result[i]));
 }
 
-static double difference(rapt_tensor *a, rapt_tensor *b)
-{
-    return rapt_item(rapt_max(rapt_abs(rapt_sub(a, b)), RAPT_ALL_AXES, false)) /
-           rapt_item(rapt_max(rapt_abs(b), RAPT_ALL_AXES, false));
-}
-
 static void check(int gates, bool packed)
 {
     RAPT_SCOPE;
@@ -68,7 +63,7 @@ static void check(int gates, bool packed)
     evaluate(&w, plain);
     w.layer->plain = false;
     for (int i = 0; i < results; i++) {
-        const double off = difference(fused[i], plain[i]);
+        const double off = relative_difference(fused[i], plain[i]);
         cr_expect(off <= 3e-6, "%d gates, %s, result %d: %g", gates, packed ? "packed" : "padded", i, off);
     }
     for (int threads = 2; threads <= 5; threads++) {

@@ -1,6 +1,7 @@
 /* Matrix products of any size and strides: against plain sums in double, with the same bits however they are cut. */
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rapt.h>
@@ -26,24 +27,85 @@ static bool same_bits(const matrix *x, const matrix *y)
     return true;
 }
 
-/* What a sum of k products may lose (Higham 2002, 3.1), however it is ordered: k roundings of all that is added. */
-static void check_sums(const matrix *a, const matrix *b, const matrix *c, const matrix *before, const char *name)
+/* The elements of a product, (rows, columns), and what is added for each without its sign. */
+typedef struct exact_product {
+    int64_t terms;
+    long double *sums, *sizes;
+} exact_product;
+
+/* Its numbers, row by row; turned, column by column. */
+static double *copy_of(const matrix *x, bool turned)
 {
-    const double rounding = a->dtype == RAPT_FLOAT32 ? (double)FLT_EPSILON : DBL_EPSILON;
+    double *copy = malloc((size_t)(x->rows * x->columns) * sizeof *copy);
+    cr_assert(copy);
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->columns; j++)
+            copy[turned ? j * x->rows + i : i * x->columns + j] = number_at(x, i, j);
+    return copy;
+}
+
+/* One element after the other would wait for each addition: two at a time. */
+static void sum_two(int64_t k, const double *row, const double *const columns[2], long double *sums, long double *sizes)
+{
+    long double sum_0 = 0, size_0 = 0, sum_1 = 0, size_1 = 0;
+    for (int64_t t = 0; t < k; t++) {
+        const long double factor = (long double)row[t], term_0 = factor * (long double)columns[0][t],
+                          term_1 = factor * (long double)columns[1][t];
+        sum_0 += term_0, size_0 += fabsl(term_0);
+        sum_1 += term_1, size_1 += fabsl(term_1);
+    }
+    sums[0] = sum_0, sizes[0] = size_0;
+    sums[1] = sum_1, sizes[1] = size_1;
+}
+
+static exact_product multiply_exactly(const matrix *a, const matrix *b)
+{
+    const int64_t m = a->rows, n = b->columns, k = a->columns;
+    exact_product exact = {k, malloc((size_t)(m * n) * sizeof *exact.sums),
+                           malloc((size_t)(m * n) * sizeof *exact.sizes)};
+    double *rows = copy_of(a, false), *columns = copy_of(b, true);
+    cr_assert(exact.sums && exact.sizes);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j += 2) {
+            long double sums[2], sizes[2];
+            const bool both = j + 1 < n;
+            sum_two(k, rows + i * k, (const double *const[]){columns + j * k, columns + (j + both) * k}, sums, sizes);
+            for (int of = 0; of <= both; of++) {
+                exact.sums[i * n + j + of] = sums[of];
+                exact.sizes[i * n + j + of] = sizes[of];
+            }
+        }
+    free(rows), free(columns);
+    return exact;
+}
+
+static void exact_free(const exact_product *exact)
+{
+    free(exact->sums), free(exact->sizes);
+}
+
+/* What a sum of k products may lose (Higham 2002, 3.1), however it is ordered: k roundings of all that is added. */
+static void check_sums(const exact_product *exact, const matrix *c, const matrix *before, const char *name)
+{
+    const double rounding = c->dtype == RAPT_FLOAT32 ? (double)FLT_EPSILON : DBL_EPSILON;
     for (int64_t i = 0; i < c->rows; i++)
         for (int64_t j = 0; j < c->columns; j++) {
-            long double sum = before ? (long double)number_at(before, i, j) : 0, size = fabsl(sum);
-            for (int64_t t = 0; t < a->columns; t++) {
-                const long double term = (long double)number_at(a, i, t) * (long double)number_at(b, t, j);
-                sum += term;
-                size += fabsl(term);
-            }
+            const long double first = before ? (long double)number_at(before, i, j) : 0;
+            const long double sum = first + exact->sums[i * c->columns + j];
+            const long double size = fabsl(first) + exact->sizes[i * c->columns + j];
             const double error = fabs(number_at(c, i, j) - (double)sum);
-            const double most = (double)(a->columns + 1) * rounding * (double)size;
+            const double most = (double)(exact->terms + 1) * rounding * (double)size;
             cr_assert(error <= most, "%s (%lld, %lld, %lld): element (%lld, %lld) is off by %g, more than %g", name,
-                      (long long)c->rows, (long long)a->columns, (long long)c->columns, (long long)i, (long long)j,
+                      (long long)c->rows, (long long)exact->terms, (long long)c->columns, (long long)i, (long long)j,
                       error, most);
         }
+}
+
+static void check_sums_of(const matrix *a, const matrix *b, const matrix *c, const char *name)
+{
+    const exact_product exact = multiply_exactly(a, b);
+    check_sums(&exact, c, NULL, name);
+    exact_free(&exact);
 }
 
 /* Nothing but c is written: what lies between its rows is NaN still. */
@@ -60,14 +122,16 @@ static void check_product(uint64_t *state, rapt_dtype dtype, int64_t m, int64_t 
     const matrix a = draw_matrix(state, dtype, m, k, a_lie), b = draw_matrix(state, dtype, k, n, b_lie);
     const matrix c = make(dtype, m, n, DENSE_ROWS), parts = make(dtype, m, n, DENSE_ROWS);
     const matrix before = draw_matrix(state, dtype, m, n, DENSE_ROWS), sum = make(dtype, m, n, DENSE_ROWS);
+    const exact_product exact = multiply_exactly(&a, &b);
     cr_assert(multiply_part(&a, &b, &c, false, 0, 0, m, n), "%s", rapt_error());
-    check_sums(&a, &b, &c, NULL, "a product");
+    check_sums(&exact, &c, NULL, "a product");
     check_gaps(&c);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) put(&sum, i, j, number_at(&before, i, j));
     cr_assert(multiply_part(&a, &b, &sum, true, 0, 0, m, n), "%s", rapt_error());
-    check_sums(&a, &b, &sum, &before, "an accumulated product");
+    check_sums(&exact, &sum, &before, "an accumulated product");
     check_gaps(&sum);
+    exact_free(&exact);
     const int64_t top = draw_below(state, m + 1), left = draw_below(state, n + 1);
     cr_assert(multiply_part(&a, &b, &parts, false, 0, 0, top, left) &&
               multiply_part(&a, &b, &parts, false, 0, left, top, n - left) &&
@@ -170,7 +234,7 @@ Test(products, openblas_agrees)
     if (!rapt_matmul_uses_blas()) cr_skip_test("built without OpenBLAS");
     cr_assert(multiply_part(&a, &b, &other, false, 0, 0, 200, 150));
     cr_expect(rapt_matmul_set_blas(false));
-    check_sums(&a, &b, &other, NULL, "OpenBLAS's product");
+    check_sums_of(&a, &b, &other, "OpenBLAS's product");
     cr_expect_not(same_bits(&c, &other), "OpenBLAS adds in another order");
     give(&a), give(&b), give(&c), give(&other);
 }
@@ -230,7 +294,7 @@ Test(products, without_memory_c_is_as_it_was)
             for (int64_t i = 0; i < m * n; i++) cr_assert(isnan(number_at(&c, i / n, i % n)));
         }
         cr_expect_geq(failures, 1);
-        check_sums(&a, &b, &c, NULL, "after failures");
+        check_sums_of(&a, &b, &c, "after failures");
         give(&a), give(&b), give(&c);
     }
 }

@@ -96,7 +96,7 @@ typedef struct rapt_matmul_kernels {
     void (*put)(const rapt_product *product, int64_t block, int64_t row, int64_t height, int64_t column,
                 const void *sums);
 
-    /* All of a product, without scratch: for small ones, and for up to `few_rows` rows. */
+    /* All of a product, without scratch: for small ones, and for up to `few_rows` rows or RAPT_THIN_TERMS terms. */
     int64_t few_rows;
     void (*multiply_direct)(const rapt_product *product);
 
@@ -108,8 +108,8 @@ typedef struct rapt_matmul_kernels {
     void (*finish)(const rapt_product *product);
 } rapt_matmul_kernels;
 
-/* Multiplications of a product that is worth no packing of a. */
-enum { RAPT_SMALL_PRODUCT = 1 << 22 };
+/* Multiplications of a product that is worth no packing of a; terms of one whose time is that of writing c. */
+enum { RAPT_SMALL_PRODUCT = 1 << 22, RAPT_THIN_TERMS = 8 };
 
 /* Those for products of that size: of limbs for large ones, where the processor has instructions for them and the
  * system lets them be used, which it is asked at the first such product. */

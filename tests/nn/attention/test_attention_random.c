@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "largest.h"
+
 enum { case_count = 100000, parts = 4 };
 
 typedef struct inputs {
@@ -174,11 +176,6 @@ static void check_padded(const attention_case *c, rapt_attention *attention, con
         if (o.gradients[i])
             expect_bits(c, rapt_slice(o.gradients[i], -2, 0, c->keys, 1), unpadded->gradients[i],
                         "the gradient of keys or values changes with padding", way);
-}
-
-static double largest_of(rapt_tensor *tensor)
-{
-    return rapt_count(tensor) > 0 ? rapt_item(rapt_max(rapt_abs(tensor), RAPT_ALL_AXES, false)) : 0;
 }
 
 /* The two ways have one meaning: gradients agree within rounding of the largest number. */
