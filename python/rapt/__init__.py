@@ -2,9 +2,10 @@
 
 Ops have the names and parameters of rapt/ops.h without rapt_ (`python3 -c 'import rapt; help(rapt.sum)'`); those whose
 first parameter is a tensor are methods too. An error of the library is a rapt.Error with its message."""
-from . import _operators  # noqa: F401
+from . import _operators, _ops  # noqa: F401
 from ._attention import AdditiveAttention, Attention, DotProductAttention, MultiHeadAttention
 from ._convolution import Conv1d, Conv2d, avg_pool1d, avg_pool2d, conv1d, conv2d, max_pool1d, max_pool2d
+from ._graph import gradients, no_gradient
 from ._library import C, DType, Error, check, library
 from ._losses import cross_entropy, nll_loss
 from ._models import GPT, GRU, LSTM, Transformer, TransformerDecoder, TransformerEncoder
@@ -12,8 +13,8 @@ from ._module import (Activation, BatchNorm, Dropout, Embedding, LayerNorm, Line
                       save)
 from ._op import Call, Op
 from ._optimizer import (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, Optimizer, RMSprop, Schedule)
-from ._tensor import _NAMES, Tensor, from_dlpack, no_gradient, tensor, wrap
+from ._tensor import Tensor, from_dlpack, tensor, wrap
 
-float32, float64, int64, int32, uint8 = DType.float32, DType.float64, DType.int64, DType.int32, DType.uint8
-globals().update(_NAMES)
+float32, float64, int64, int32, uint8, bool = DType
+globals().update(_ops.NAMES)
 seed = C.seed

@@ -1,7 +1,8 @@
 """Convolutions and pools of sequences (B, C, length) and images (B, C, height, width)."""
 import ctypes
+from numbers import Integral
 
-from ._library import C, whole
+from ._library import C, several, whole
 from ._module import Module
 from ._tensor import call, handle_of
 
@@ -22,17 +23,17 @@ class _Pool(ctypes.Structure):
 STRUCTS = {"rapt_convolution": _Convolution, "rapt_pool": _Pool}
 
 
-def _along(axes, number):
+def _along(axes, what, value):
     """A number for each axis: one for all of them, or as many as there are."""
-    numbers = (number,) * axes if isinstance(number, int) else tuple(number)
+    numbers = (value,) * axes if isinstance(value, Integral) else several(value, what)
     if len(numbers) != axes:
-        raise ValueError(f"{len(numbers)} numbers for {axes} axes")
+        raise ValueError(f"{what}: {len(numbers)} numbers for {axes} axes")
     return _Pair(*[whole(ctypes.c_int64, number) for number in numbers])
 
 
 def _options(axes, stride, padding, dilation, groups):
-    return _Convolution(_along(axes, stride), _along(axes, padding), _along(axes, dilation),
-                        whole(ctypes.c_int64, groups))
+    return _Convolution(_along(axes, "stride", stride), _along(axes, "padding", padding),
+                        _along(axes, "dilation", dilation), whole(ctypes.c_int64, groups))
 
 
 def _convolve(function, x, weight, bias, options):
@@ -51,8 +52,8 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 def _pool(function, axes, x, size, stride, padding, dilation, ceil, leaves_padding_out):
-    pool = _Pool(_along(axes, size), _along(axes, size if stride is None else stride), _along(axes, padding),
-                 _along(axes, dilation), ceil, leaves_padding_out)
+    pool = _Pool(_along(axes, "size", size), _along(axes, "stride", size if stride is None else stride),
+                 _along(axes, "padding", padding), _along(axes, "dilation", dilation), ceil, leaves_padding_out)
     return call(function, handle_of(x), ctypes.addressof(pool))
 
 
@@ -89,6 +90,6 @@ class Conv2d(Module):
     width."""
 
     def __init__(self, inputs, outputs, size, stride=1, padding=0, dilation=1, groups=1, bias=True):
-        size, options = _along(2, size), _options(2, stride, padding, dilation, groups)
+        size, options = _along(2, "size", size), _options(2, stride, padding, dilation, groups)
         super().__init__(C.conv2d_layer_new(inputs, outputs, ctypes.addressof(size), ctypes.addressof(options),
                                             int(bias)))

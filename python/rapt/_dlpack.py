@@ -44,6 +44,9 @@ def give(tensor, max_version):
 
 def take(array):
     """The tensor of an object with __dlpack__."""
+    if not hasattr(array, "__dlpack__"):
+        raise TypeError(f"an array with __array_interface__ or __dlpack__ expected, not {type(array).__name__}; "
+                        "rapt.tensor takes numbers and lists")
     try:
         capsule = array.__dlpack__(max_version=(1, 0))
     except TypeError:  # an older library

@@ -3,7 +3,9 @@ import ctypes
 import enum
 import glob
 import os
+import re
 import threading
+from numbers import Integral
 
 FILE = "librapt.so.0.2"  # of the series that this package calls
 
@@ -127,15 +129,16 @@ t from ysp; t wrap yspppp; t wrap_read_only yspppp; t detach t; t clone t
 p to_dlpack t; p to_dlpack_unversioned t; t from_dlpack p; t from_dlpack_unversioned p
 t require_gradient t; t refuse_gradient t; b requires_gradient t; t gradient t; v clear_gradient t
 t sort tibp; t topk tilbp; t cross_entropy ttp; t nll_loss ttp
-b backward t; b is_recording; b set_recording b; v seed u
+b backward_from Tpi; b gradients TpTpi; b is_recording; b set_recording b; v seed u
 b fill td; b copy tt; b add_in_place ttd; b scale_in_place td
 t apply ppT; i call_count p; t call_input pi; v call_save pt; v call_save_output pi; t call_saved pi; t call_gradient pi
 b call_wants pi; b call_give pit; b fail izz
 p archive_new; v archive_free p; b archive_add pzt; l archive_count p; z archive_name pl; t archive_tensor pl
 b save_safetensors zp; p load_safetensors z; p map_safetensors z; b save_safetensors_shards zpl
 b save_npz zp; p load_npz z; b save_npy zt; t load_npy z
-p module_retain p; v module_free p; t module_forward pt; v module_train pb; t module_find pz; b module_save pz
-b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p; v module_clear_gradients p
+p module_retain p; v module_free p; t module_forward pt; v module_train pb; b module_cast py; t module_find pz
+b module_save pz; b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p
+v module_clear_gradients p
 p linear_new lli; p embedding_new ll; p layer_norm_new li; p rms_norm_new l; p batch_norm_new l
 p dropout_new d; p activation_new zp; p sequential_new ip
 p sgd_new pp; p adam_new pp; p adamw_new pp; p rmsprop_new pp; p adagrad_new pp; p lion_new pp; p muon_new pp
@@ -152,7 +155,8 @@ p transformer_new p; t transformer_forward pttppp
 p gpt_new p; t gpt_forward ptp; t gpt_loss pttp; p gpt_cache_new p; v gpt_cache_free p; t generate ptp
 p fields_of zp; p multi_head_attention_new p; t multi_head_attention_forward ptttpp
 d optimizer_get_learning_rate p; b optimizer_set_learning_rate pd; l optimizer_get_steps p; b clip_gradient_norm pdp
-b optimizer_step_clipped pdp; b optimizer_prepare p
+b optimizer_step_clipped pdp; b optimizer_prepare p; b optimizer_add pzt
+b optimizer_to_archive pzp; b optimizer_from_archive pzp
 """
 
 # Ops and constructors that give one tensor: NAME PARAMETER:KIND[=DEFAULT] ...
@@ -192,11 +196,11 @@ embed table:t indices:t; index_select x:t axis:i indices:t; gather x:t axis:i in
 scatter_add x:t axis:i indices:t source:t
 scatter x:t axis:i indices:t source:t; one_hot indices:t classes:l dtype:y=0
 softmax x:t axis:i=-1; log_softmax x:t axis:i=-1; sparsemax x:t axis:i=-1; entmax15 x:t axis:i=-1
-layer_normalize x:t weight:o=None bias:o=None epsilon:d=1e-5; rms_normalize x:t weight:o=None epsilon:d=1e-5
+layer_normalize x:t weight:o=None bias:o=None epsilon:d=1e-5; rms_normalize x:t weight:o=None epsilon:d=1e-6
 drop x:t probability:d
-mse_loss input:t target:t reduction:r=0; l1_loss input:t target:t reduction:r=0
-huber_loss input:t target:t delta:d=1.0 reduction:r=0; bce_with_logits logits:t targets:t reduction:r=0
-kl_div input:t target:t reduction:r=0
+mse_loss input:t target:t reduction:r='mean'; l1_loss input:t target:t reduction:r='mean'
+huber_loss input:t target:t delta:d=1.0 reduction:r='mean'; bce_with_logits logits:t targets:t reduction:r='mean'
+kl_div input:t target:t reduction:r='mean'
 """
 
 # Where C has the dtype first.
@@ -230,6 +234,11 @@ for _name, *_parameters in entries(OPS):
         _kinds.insert(0, _kinds.pop())
     setattr(C, _name, _declare(_name, "t", _kinds))
 
+# What messages advise in C's words; an op has its name in Python too.
+_IN_PYTHON = {"RAPT_RETAIN_GRAPH": "retain_graph=True", "RAPT_NO_GRADIENT": "rapt.no_gradient",
+              "rapt_require_gradient": "Tensor.require_gradient", "rapt_detach": "Tensor.detach",
+              "rapt_module_cast": "Module.cast",
+              **{"rapt_" + name: "rapt." + name for name, *_ in entries(OPS)}}
 raised = threading.local()  # the exception of a callback, until the call that led to it has returned
 
 
@@ -237,28 +246,47 @@ def check(good):
     """Raises what went wrong if the result of a call says so: None (NULL) or False."""
     if good is not None and good is not False:
         return good
-    message, code = C.error(), C.error_get_code()
+    message, code = C.error() or b"rapt: failed, and said nothing", C.error_get_code()
     C.clear_error()
     cause, raised.exception = getattr(raised, "exception", None), None
     if cause is not None:
         raise cause
-    raise Error(message.decode(errors="replace") if message else "rapt: failed, and said nothing", code)
+    message = message.decode(errors="replace")
+    raise Error(re.sub(r"\b(rapt|RAPT)_\w+", lambda found: _IN_PYTHON.get(found[0], found[0]), message), code)
+
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def number_of(word, words, what):
+    """The place of a word in an enumeration."""
+    if word not in words:
+        raise ValueError(f"{what} is {word!r}; one of {', '.join(words)} expected")
+    return words.index(word)
+
+
+def several(value, what):
+    """A whole number, or as many as there are, as a tuple."""
+    if isinstance(value, Integral):
+        return (value,)
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise TypeError(f"{what}: a whole number, or some of them, expected, not {value!r}")
+    return tuple(value)
 
 
 def _array_of(c_type, numbers):
     """(count, numbers) for C."""
-    numbers = (numbers,) if isinstance(numbers, int) else tuple(numbers)
     return len(numbers), (c_type * len(numbers))(*[whole(c_type, number) for number in numbers])
 
 
 def shape_of(numbers):
     """(rank, sizes) for C."""
-    return _array_of(ctypes.c_int64, numbers)
+    return _array_of(ctypes.c_int64, several(numbers, "shape"))
 
 
 def axes_of(numbers):
     """(count, axes) for C; None: all."""
-    return (0, None) if numbers is None else _array_of(ctypes.c_int, numbers)
+    return (0, None) if numbers is None else _array_of(ctypes.c_int, several(numbers, "axes"))
 
 
 class Owner:
@@ -268,3 +296,16 @@ class Owner:
     def __reduce_ex__(self, protocol):
         raise TypeError(f"copy and pickle do not reach what a rapt.{type(self).__name__} stands for in the library; "
                         "clone() copies a tensor, save() writes files")
+
+
+class FixedOwner(Owner):
+    """One whose classes in this package take no new attributes, which nobody would read; a user's own may have some."""
+    __slots__ = ()
+    _instead = None
+
+    def __setattr__(self, name, value):
+        kind = type(self)
+        if (kind.__module__.rpartition(".")[0] == __package__ and not name.startswith("_") and
+                not isinstance(getattr(kind, name, None), property)):
+            raise AttributeError(f"{kind.__name__} has no {name} to set; {self._instead}")
+        super().__setattr__(name, value)

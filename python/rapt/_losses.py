@@ -1,8 +1,8 @@
 """Losses of classes, with their options."""
 import ctypes
 
-from ._library import C, whole
-from ._tensor import _REDUCTIONS, Tensor, call, handle_of
+from ._library import REDUCTIONS, C, number_of, whole
+from ._tensor import Tensor, call, handle_of
 
 
 class _Options(ctypes.Structure):
@@ -16,7 +16,7 @@ STRUCTS = {"rapt_cross_entropy_options": _Options}
 
 def _loss(function, x, targets, ignore_index, label_smoothing, reduction):
     options = _Options(ignore_index is not None, whole(ctypes.c_int64, ignore_index or 0), label_smoothing,
-                       whole(ctypes.c_int, _REDUCTIONS.get(reduction, reduction)))
+                       number_of(reduction, REDUCTIONS, "reduction"))
     return call(function, handle_of(x), handle_of(targets), ctypes.addressof(options))
 
 

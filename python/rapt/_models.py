@@ -4,8 +4,9 @@ import ctypes
 from ._attention import MASK
 from ._library import C, check, library
 from ._module import Module
+from ._ops import call_for
 from ._structs import Struct
-from ._tensor import as_tensor, call, call_for, handle_of
+from ._tensor import as_tensor, call, handle_of
 
 TRANSFORMER, GPT_CONFIG, GENERATION = (Struct(name) for name in ("rapt_transformer_config", "rapt_gpt_config",
                                                                  "rapt_generation"))

@@ -2,8 +2,8 @@
 import ctypes
 import os
 
-from ._library import OPS, C, Owner, check, entries, library
-from ._tensor import Tensor, as_tensor, borrowed, call, handle_of
+from ._library import OPS, C, FixedOwner, check, entries, library
+from ._tensor import Tensor, as_tensor, borrowed, call, dtype_of, handle_of
 
 
 class _List(ctypes.Structure):
@@ -12,11 +12,16 @@ class _List(ctypes.Structure):
                 ("names", ctypes.POINTER(ctypes.c_char_p))]
 
 
-class Module(Owner):
+class Module(FixedOwner):
     """A layer; calling it runs its forward. Names, shapes and initial values are PyTorch's."""
+    _instead = "parameters() has the tensors by name, and copy_from changes one"
 
-    def __init__(self, handle):
-        self._handle, self._adopted = check(handle), False
+    def __init__(self, *handle):
+        if not handle:
+            raise TypeError("rapt.Module is the base of the library's layers, not of one's own; a class that keeps "
+                            "layers and calls them needs no base, and rapt.Sequential(*layers) gives an optimizer all "
+                            "of them")
+        self._handle, self._adopted = check(*handle), False
 
     def __del__(self, free=C.module_free):
         handle, self._handle = getattr(self, "_handle", None), None
@@ -35,6 +40,11 @@ class Module(Owner):
 
     def train(self, training=True):
         C.module_train(self._handle, training)
+        return self
+
+    def cast(self, dtype):
+        """Makes float32 or float64 of all floating parameters and buffers, in place; gradients are dropped."""
+        check(C.module_cast(self._handle, dtype_of(dtype)))
         return self
 
     def parameters(self, what=1):
@@ -109,7 +119,8 @@ class Activation(Module):
 
 class Sequential(Module):
     def __init__(self, *layers):
-        handles = (ctypes.c_void_p * max(1, len(layers)))(*[module_of(layer)._adopt() for layer in layers])
+        layers = [module_of(layer) for layer in layers]  # all of them, before the first is adopted
+        handles = (ctypes.c_void_p * max(1, len(layers)))(*[layer._adopt() for layer in layers])
         super().__init__(C.sequential_new(len(layers), ctypes.cast(handles, ctypes.c_void_p)))
 
 

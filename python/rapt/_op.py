@@ -2,7 +2,8 @@
 import ctypes
 
 from ._library import C, Error, check, keep_for_ever, raised, shape_of
-from ._tensor import Tensor, _handles_of, borrowed, call, handle_of
+from ._ops import handles_of
+from ._tensor import Tensor, borrowed, call, handle_of
 
 _FORWARD = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _VJP = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)
@@ -92,4 +93,4 @@ class Op:
             return False
 
     def __call__(self, *inputs):
-        return call(C.apply, ctypes.addressof(self._struct), None, *_handles_of(inputs))
+        return call(C.apply, ctypes.addressof(self._struct), None, *handles_of(inputs))

@@ -1,18 +1,22 @@
-"""Operators of tensors: + - * / ** @ and comparisons, with tensors, arrays and numbers."""
+"""Operators of tensors: + - * / ** @ & | ~ and comparisons, with tensors, arrays and numbers."""
+from numbers import Integral, Real
+
 from ._library import DType, Error
-from ._tensor import _NAMES, Tensor, as_tensor, tensor
+from ._ops import NAMES
+from ._tensor import Tensor, as_tensor, tensor
 
 
 def _operator(name, scalar, turned=False):
     """a OP b, where b may be a number."""
-    both = _NAMES[name]
+    both = NAMES[name]
 
     def apply(self, other):
         if isinstance(other, Tensor):
             return both(self, other)
-        if not isinstance(other, (int, float)):
+        if not isinstance(other, Real):
             other = as_tensor(other)
             return both(other, self) if turned else both(self, other)
+        other = int(other) if isinstance(other, Integral) else float(other)
         if isinstance(other, int) and abs(other) > 1 << 53:  # C's double has not all of these
             other = _number(self, other)
             return both(other, self) if turned else both(self, other)
@@ -20,24 +24,33 @@ def _operator(name, scalar, turned=False):
     return apply
 
 
+def _less(x, value):
+    """x - value, where an integer dtype may have the value, but not -value."""
+    return x.add_scalar(-value) if x.dtype in (DType.float32, DType.float64) else x.sub(_number(x, value))
+
+
 def _number(x, value):
     """The number as a tensor of x's dtype."""
     if x.dtype in (DType.float32, DType.float64):
-        return _NAMES["full"]((), float(value), x.dtype)
+        return NAMES["full"]((), float(value), x.dtype)
     if isinstance(value, float) and not value.is_integer():
         raise Error(f"{value} is not a number of type {x.dtype.name}, which the tensor has")
     return tensor(int(value), x.dtype)
 
 
-_n = _NAMES
+_n = NAMES
 Tensor.__add__ = Tensor.__radd__ = _operator("add", _n["add_scalar"])
 Tensor.__mul__ = Tensor.__rmul__ = _operator("mul", _n["mul_scalar"])
-Tensor.__sub__ = _operator("sub", lambda x, value: x.add_scalar(-value))
+Tensor.__sub__ = _operator("sub", _less)
 Tensor.__rsub__ = _operator("sub", lambda x, value: x.neg().add_scalar(value), True)
 Tensor.__truediv__ = _operator("div", lambda x, value: x.div(_number(x, value)))
 Tensor.__rtruediv__ = _operator("div", lambda x, value: _number(x, value).div(x), True)
 Tensor.__pow__ = _operator("pow", _n["pow_scalar"])
-Tensor.__matmul__ = lambda self, other: _n["matmul"](self, as_tensor(other))
+Tensor.__rpow__ = _operator("pow", lambda x, value: _number(x, value).pow(x), True)
+for _name, _word in (("matmul", "matmul"), ("and", "logical_and"), ("or", "logical_or")):
+    setattr(Tensor, f"__{_name}__", lambda self, other, op=_n[_word]: op(self, as_tensor(other)))
+    setattr(Tensor, f"__r{_name}__", lambda self, other, op=_n[_word]: op(as_tensor(other), self))
+Tensor.__invert__ = _n["logical_not"]
 Tensor.__neg__, Tensor.__abs__ = _n["neg"], _n["abs"]
 Tensor.__lt__, Tensor.__le__ = _operator("less", _n["less_scalar"]), _operator("less_equal", _n["less_equal_scalar"])
 Tensor.__gt__, Tensor.__ge__ = (_operator("greater", _n["greater_scalar"]),

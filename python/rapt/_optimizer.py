@@ -1,9 +1,10 @@
 """Optimizers and schedules of their learning rate."""
 import ctypes
+import os
 
-from ._library import C, Owner, check, whole
+from ._library import C, FixedOwner, check, number_of, whole
 from ._module import module_of
-from ._structs import number_of
+from ._tensor import handle_of
 
 _ZERO = -1.0 / (1 << 60)  # RAPT_ZERO: a 0 in C means the default
 
@@ -48,9 +49,10 @@ def _fill(struct, owner, named):
     return struct(**filled)
 
 
-class Optimizer(Owner):
+class Optimizer(FixedOwner):
     """Changes the parameters of a module. What is not given has the default that rapt/optimizer.h names."""
     _new = _config_type = None
+    _instead = "its learning_rate can be set, other numbers when it is made, or for a group of parameters by group()"
 
     def __init__(self, module, **config):
         struct = _fill(self._config_type, type(self).__name__, config)
@@ -80,11 +82,32 @@ class Optimizer(Owner):
         check(C.clip_gradient_norm(self._handle, limit, ctypes.addressof(norm)))
         return norm.value
 
+    def add(self, name, parameter):
+        """Has it change one more leaf, under a name that is not in use."""
+        check(C.optimizer_add(self._handle, name.encode(), handle_of(parameter)))
+
     def group(self, pattern, learning_rate=None, weight_decay=None):
         """Numbers of their own for the parameters whose names match: group("*.bias", weight_decay=0)."""
         named = {"learning_rate": learning_rate, "weight_decay": weight_decay}
         struct = _fill(_GROUP, "group", {name: value for name, value in named.items() if value is not None})
         check(C.optimizer_group(self._handle, pattern.encode(), ctypes.addressof(struct)))
+
+    def save(self, path):
+        """A safetensors file of its steps, learning rate and what it keeps of each parameter."""
+        archive = check(C.archive_new())
+        try:
+            check(C.optimizer_to_archive(self._handle, None, archive))
+            check(C.save_safetensors(os.fsencode(path), archive))
+        finally:
+            C.archive_free(archive)
+
+    def load(self, path):
+        archive = check(C.load_safetensors(os.fsencode(path)))
+        try:
+            check(C.optimizer_from_archive(self._handle, None, archive))
+        finally:
+            C.archive_free(archive)
+        return self
 
     @property
     def steps(self):

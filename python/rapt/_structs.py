@@ -1,7 +1,7 @@
 """Structs of C as the library describes them, filled in from arguments by name."""
 import ctypes
 
-from ._library import C, check, whole
+from ._library import C, check, number_of, whole
 from ._module import module_of
 from ._tensor import as_tensor
 
@@ -20,13 +20,6 @@ _WORDS = dict(WORDS.values())
 class _Field(ctypes.Structure):
     """rapt_field."""
     _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_char), ("offset", ctypes.c_size_t)]
-
-
-def number_of(word, words, what):
-    """The place of a word in an enumeration."""
-    if word not in words:
-        raise ValueError(f"{what} is {word!r}; one of {', '.join(words)} expected")
-    return words.index(word)
 
 
 class Struct:

@@ -1,18 +1,18 @@
 """Tensors: a share of a rapt_tensor each, whose elements numpy sees where they lie."""
-import contextlib
 import ctypes
 import itertools
 import math
 import sys
+from numbers import Integral
 
-from ._library import C, DTYPE_FIRST, OPS, DType, Error, Owner, axes_of, check, entries, keep_for_ever, shape_of
+from ._library import C, DType, Error, Owner, check, keep_for_ever, shape_of
 
 _CODES = {DType.float32: "f4", DType.float64: "f8", DType.int64: "i8", DType.int32: "i4", DType.uint8: "u1",
           DType.bool: "b1"}
 _ELEMENTS = {DType.float32: ctypes.c_float, DType.float64: ctypes.c_double, DType.int64: ctypes.c_int64,
              DType.int32: ctypes.c_int32, DType.uint8: ctypes.c_uint8, DType.bool: ctypes.c_bool}
 _ORDER = "<" if sys.byteorder == "little" else ">"
-_REDUCTIONS = {"mean": 0, "sum": 1, "none": 2}
+_LONG, _EDGE = 1000, 3  # more elements are printed short: so many at each end of an axis, as rapt_print does it
 
 
 def from_share(handle):
@@ -89,13 +89,6 @@ class Tensor(Owner):
     def clear_gradient(self):
         C.clear_gradient(self._handle)
 
-    def backward(self):
-        scope = C.scope_begin()
-        try:
-            check(C.backward(self._handle))
-        finally:
-            C.scope_end(scope)
-
     def detach(self):
         """The same memory outside any graph."""
         return call(C.detach, self._handle)
@@ -159,7 +152,9 @@ class Tensor(Owner):
         return bool(self.item())
 
     def __repr__(self):
-        return f"rapt.tensor({self.tolist()}, dtype={self.dtype.name})"
+        if C.count(self._handle) <= _LONG:
+            return f"rapt.tensor({self.tolist()}, dtype={self.dtype.name})"
+        return f"rapt.tensor({_short(self)}, shape={self.shape}, dtype={self.dtype.name})"
 
     def __len__(self):
         if not self.shape:
@@ -219,6 +214,22 @@ class Tensor(Owner):
         return self
 
 
+def _short(x):
+    """The text of nested lists with the ends of long axes."""
+    ends, is_long = x.detach(), [size > 2 * _EDGE for size in x.shape]
+    for axis, size in enumerate(x.shape):
+        if is_long[axis]:
+            ends = ends.index_select(axis, tensor([*range(_EDGE), *range(size - _EDGE, size)]))
+
+    def text(numbers, axis):
+        if axis == len(is_long):
+            return repr(numbers)
+        parts = [text(part, axis + 1) for part in numbers]
+        return f"[{', '.join(parts[:_EDGE] + ['...'] + parts[_EDGE:] if is_long[axis] else parts)}]"
+
+    return text(ends.tolist(), 0)
+
+
 class _Writable:
     """What numpy holds of an array that it may write: the tensor, whose memory it is."""
 
@@ -228,6 +239,14 @@ class _Writable:
 
 
 # --- from others ---
+
+def dtype_of(value):
+    """The value, which has to be a dtype."""
+    if isinstance(value, DType):
+        return value
+    shape = "; a shape is a tuple: zeros((2, 3))" if isinstance(value, Integral) else ""
+    raise TypeError(f"a dtype such as rapt.float32 expected, not {value!r}{shape}")
+
 
 def _nested(numbers):
     """(flat numbers, shape) of nested lists."""
@@ -241,21 +260,40 @@ def _nested(numbers):
     return flat, shape
 
 
+def _pythons_own(number):
+    """A list's element as a number of Python: item() of a tensor or an array without axes gives one."""
+    shape = list(getattr(number, "shape", ()))
+    if shape:
+        raise ValueError(f"rapt.tensor: a number expected, not {type(number).__name__} of shape {shape}; rapt.stack "
+                         "joins tensors, numpy.asarray makes an array")
+    number = number.item() if hasattr(number, "item") else number
+    if not hasattr(number, "__float__") and not hasattr(number, "__index__"):
+        raise TypeError(f"rapt.tensor: a number expected, not {type(number).__name__}")
+    return int(number) if isinstance(number, Integral) and not isinstance(number, bool) else number
+
+
 def tensor(numbers, dtype=None):
     """A tensor of its own memory with the numbers of nested lists, of an array or of another tensor. Without a dtype:
-    bool, int64 or float32 for lists, the array's own for arrays."""
-    if hasattr(numbers, "__array_interface__"):
+    the array's own for arrays; for lists bool, int64 or float32, or float64 where an element says that it is one."""
+    if dtype is not None:
+        dtype = dtype_of(dtype)
+    if hasattr(numbers, "__array_interface__") or hasattr(numbers, "__dlpack__"):
         copy = wrap(numbers).clone()
         return copy if dtype is None or dtype == copy.dtype else copy.cast(dtype)
     flat, shape = _nested(numbers)
+    floating = DType.float32
+    if not set(map(type, flat)) <= {bool, int, float}:
+        if any(str(getattr(number, "dtype", "")).endswith("float64") for number in flat):
+            floating = DType.float64
+        flat = [_pythons_own(number) for number in flat]
     if dtype is None:
-        kinds = {type(number) for number in flat}
-        dtype = DType.bool if kinds == {bool} else DType.int64 if kinds and kinds <= {bool, int} else DType.float32
-    elements = (_ELEMENTS[DType(dtype)] * max(1, len(flat)))(*flat)
+        kinds = set(map(type, flat))
+        dtype = DType.bool if kinds == {bool} else DType.int64 if kinds and kinds <= {bool, int} else floating
+    elements = (_ELEMENTS[dtype] * max(1, len(flat)))(*flat)
     if dtype not in (DType.float32, DType.float64, DType.bool):  # ctypes leaves out what is too large for it
         for number, element in zip(flat, elements):
             if number != element:
-                raise Error(f"tensor: {number} is not a number of type {DType(dtype).name}")
+                raise Error(f"tensor: {number} is not a number of type {dtype.name}")
     rank, sizes = shape_of(shape)
     return call(C.__dict__["from"], dtype, rank, sizes, elements)
 
@@ -282,7 +320,9 @@ def _let_go(owner, held=_held):
 
 def wrap(array):
     """A tensor in the memory of an array (of anything with __array_interface__ or __dlpack__): no copy. The array
-    lives as long as the tensor, its views or a graph reads it. What the array may only read is only read here too."""
+    lives as long as the tensor, its views or a graph reads it. What the array may only read is only read here too.
+    Who writes to the array after an op has read the tensor, and before backward, gets wrong gradients without an error:
+    only what rapt changes is counted."""
     if not hasattr(array, "__array_interface__"):
         return from_dlpack(array)
     interface = array.__array_interface__
@@ -314,95 +354,3 @@ def from_dlpack(array):
     """A tensor in the memory of anything with __dlpack__: no copy."""
     from ._dlpack import take
     return take(array)
-
-
-@contextlib.contextmanager
-def no_gradient():
-    """`with rapt.no_gradient():` nothing is recorded."""
-    before = C.set_recording(False)
-    try:
-        yield
-    finally:
-        C.set_recording(before)
-
-
-# --- ops ---
-
-def _handles_of(values):
-    values = list(values)
-    handles = (ctypes.c_void_p * len(values))(*[handle_of(value) for value in values])
-    handles.values = values  # what a generator made lives as long
-    return len(values), handles
-
-
-def _dtype(value):
-    if isinstance(value, DType):
-        return (value,)
-    raise TypeError(f"rapt: a dtype such as rapt.float32 expected, not {value!r}; a shape is a tuple: zeros((2, 3))")
-
-
-_CONVERT = {"t": lambda value: (handle_of(value),), "T": _handles_of,
-            "o": lambda value: (None if value is None else handle_of(value),),
-            "s": shape_of, "a": axes_of, "z": lambda text: (text.encode(),),
-            "r": lambda value: (_REDUCTIONS.get(value, value),), "y": _dtype}
-_NAMES = {}
-
-
-def _make(name, parameters):
-    words = [parameter.partition("=") for parameter in parameters]
-    names = [word[0].split(":")[0] for word in words]
-    converts = [_CONVERT.get(word[0].split(":")[1], lambda value: (value,)) for word in words]
-    defaults = {n: eval(word[2]) for n, word in zip(names, words) if word[1]}  # the table's own literals
-    if "dtype" in defaults:
-        defaults["dtype"] = DType(defaults["dtype"])
-    function, dtype_first = getattr(C, name), name in DTYPE_FIRST
-
-    def op(*arguments, **named):
-        values = dict(zip(names, arguments))
-        if len(arguments) > len(names) or not named.keys() <= set(names) - values.keys():
-            raise TypeError(f"rapt.{name}({', '.join(names)})")
-        values = {**defaults, **values, **named}
-        if len(values) < len(names):
-            raise TypeError(f"rapt.{name}({', '.join(names)}): {', '.join(set(names) - values.keys())} missing")
-        converted = [convert(values[n]) for n, convert in zip(names, converts)]
-        if dtype_first:
-            converted.insert(0, converted.pop())
-        return call(function, *itertools.chain.from_iterable(converted))
-
-    op.__name__ = op.__qualname__ = name
-    shown = [f"{n}={defaults[n]!r}" if n in defaults else n for n in names]
-    op.__doc__ = f"rapt_{name} of rapt.h; parameters: {', '.join(shown)}"
-    return op
-
-
-for _name, *_parameters in entries(OPS):
-    _NAMES[_name] = _make(_name, _parameters)
-    if _parameters[0].endswith(":t") and not hasattr(Tensor, _name):
-        setattr(Tensor, _name, _NAMES[_name])
-
-
-def call_for(count, function, *arguments):
-    """The tensor that a function of the library gives, and `count` more that it writes behind its last argument."""
-    made, scope = (ctypes.c_void_p * count)(), C.scope_begin()
-    places = [ctypes.addressof(made) + i * ctypes.sizeof(ctypes.c_void_p) for i in range(count)]
-    try:
-        return borrowed(check(function(*arguments, *places))), tuple(borrowed(place) for place in made)
-    finally:
-        C.scope_end(scope)
-
-
-def sort(x, axis=-1, descending=False):
-    """The elements in order along an axis, and the places that they had: rapt_sort of rapt.h"""
-    elements, (places,) = call_for(1, C.sort, handle_of(x), axis, descending)
-    return elements, places
-
-
-def topk(x, count, axis=-1, largest=True):
-    """The first `count` elements of rapt.sort, by default descending, and their places: rapt_topk of rapt.h"""
-    elements, (places,) = call_for(1, C.topk, handle_of(x), axis, count, largest)
-    return elements, places
-
-
-for _function in (sort, topk):
-    _NAMES[_function.__name__] = _function
-    setattr(Tensor, _function.__name__, _function)

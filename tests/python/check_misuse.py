@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import fails, passed, rapt, root, test
+from harness import fails, live, passed, rapt, root, test
 
 
 @test
@@ -40,6 +40,17 @@ def a_number_is_the_tensors_own_or_an_error():
     fails("is not a number of type int64", x.__add__, 1 << 63)
     fails("is no double", x.fill, large, kind=Exception)
     fails("is no double", rapt.full, (1,), large, rapt.int64, kind=Exception)
+
+
+@test
+def a_whole_number_is_subtracted_as_one():
+    for dtype, least, most in ((rapt.uint8, 0, 255), (rapt.int32, -1 << 31, (1 << 31) - 1)):
+        x = rapt.tensor([5, 200], dtype)
+        for number in (least, 1, most):
+            assert ((x - number)[0].item() - (5 - number)) % (most - least + 1) == 0, (dtype, number)
+        assert (x - 1).tolist() == (x - 1.0).tolist() == [4, 199] and (6 - x)[0].item() == 1
+        fails(f"{least - 1} is not a number of type {dtype.name}", x.__sub__, least - 1)
+        fails("2.5 is not a number", x.__sub__, 2.5)
 
 
 @test
@@ -119,6 +130,83 @@ def what_is_made_on_the_way_lives_until_c_has_read_it():
 
 
 @test
+def an_op_says_which_argument_is_wrong():
+    x = rapt.ones((2,))
+    fails("rapt.sum(x, axes, keep) has no dim, out", x.sum, dim=0, out=None, kind=TypeError)
+    fails("rapt.sum(x, axes, keep): axes given twice", x.sum, 0, axes=0, kind=TypeError)
+    fails("rapt.relu(x): 1 argument at most, not 2", x.relu, 0, kind=TypeError)
+
+
+@test
+def numbers_of_axes_are_whole():
+    x = rapt.ones((1, 1, 4, 4))
+    fails("shape: a whole number, or some of them, expected, not 2.0", rapt.zeros, 2.0, kind=TypeError)
+    fails("axes: a whole number, or some of them, expected, not 'a'", x.sum, "a", kind=TypeError)
+    fails("padding: a whole number, or some of them, expected, not 'same'", rapt.Conv2d, 1, 2, 3, padding="same",
+          kind=TypeError)
+    fails("stride: 3 numbers for 2 axes", rapt.max_pool2d, x, 2, stride=(1, 1, 1), kind=ValueError)
+
+
+@test
+def what_is_no_array_is_not_wrapped():
+    for value in ([1, 2], 5):
+        for make in (rapt.wrap, rapt.from_dlpack):
+            fails(f"__dlpack__ expected, not {type(value).__name__}; rapt.tensor takes numbers", make, value,
+                  kind=TypeError)
+
+
+@test
+def lists_have_numbers():
+    for value in ("abc", None, range(3), {1, 2}, [1, [2]], [None], 1j):
+        fails("rapt.tensor: a number expected, not", rapt.tensor, value, kind=TypeError)
+    x = rapt.tensor
+    assert x([x(1 << 60), x(2)]).tolist() == [1 << 60, 2] and x([x(True)]).dtype is rapt.bool
+    assert x([[x(1), 2.5]]).dtype is rapt.float32 and x([x(0.1, rapt.float64), 1]).tolist() == [0.1, 1]
+    fails("a number expected, not Tensor of shape [1]; rapt.stack", x, [x([1]), x([2])], kind=ValueError)
+
+
+@test
+def new_attributes_are_errors():
+    layer = rapt.Linear(2, 2)
+    adam = rapt.Adam(layer)
+    fails("Adam has no lr to set; its learning_rate", setattr, adam, "lr", 5, kind=AttributeError)
+    fails("Linear has no weight to set; parameters()", setattr, layer, "weight", rapt.ones((2, 2)), kind=AttributeError)
+    fails("Linear has no train to set", setattr, layer, "train", False, kind=AttributeError)
+    fails("steps", setattr, adam, "steps", 5, kind=AttributeError)
+    adam.learning_rate = 0.25
+    assert adam.learning_rate == 0.25
+
+    class Scaled(rapt.Linear):
+        def __init__(self, factor):
+            super().__init__(2, 2)
+            self.factor = factor
+
+        def __call__(self, x):
+            return super().__call__(x) * self.factor
+
+    assert Scaled(0)(rapt.ones((1, 2))).tolist() == [[0, 0]]
+
+
+@test
+def a_module_is_one_of_the_librarys():
+    class Net(rapt.Module):
+        def __init__(self):
+            super().__init__()
+
+    for make in (Net, rapt.Module):
+        fails("not of one's own; a class that keeps layers", make, kind=TypeError)
+
+
+@test
+def what_is_no_layer_leaves_those_before_it_alone():
+    layer = rapt.Linear(2, 2)
+    before = live()
+    for _ in range(3):
+        fails("a rapt.Module expected, not int", rapt.Sequential, layer, rapt.Linear(200, 200), 5, kind=TypeError)
+    assert live() == before and rapt.Sequential(layer)(rapt.ones((1, 2))).shape == (1, 2)
+
+
+@test
 def an_activation_is_an_op_of_one_tensor():
     for name in ("leaky_relu", "softmax", "add", "release", "no_such"):
         fails("no op of one tensor alone", rapt.Activation, name, kind=ValueError)
@@ -133,6 +221,16 @@ def losses_of_classes_have_options():
     assert rapt.cross_entropy(rapt.tensor([[50.0, 0]]), rapt.tensor([0]), label_smoothing=0.5).item() == 12.5
     assert rapt.nll_loss(rapt.tensor([[-1.0, -2], [-3, -4]]), rapt.tensor([1, 0]), reduction="sum").item() == 5
     fails("positional", rapt.cross_entropy, logits, targets, "sum", kind=TypeError)
+
+
+@test
+def a_reduction_is_a_word():
+    x = rapt.tensor([1.0, 2.0])
+    assert [rapt.mse_loss(x, 2 * x, word).tolist() for word in ("mean", "sum", "none")] == [2.5, 5, [1, 4]]
+    for word in ("foo", 1, None):
+        expected = f"reduction is {word!r}; one of mean, sum, none expected"
+        fails(expected, rapt.mse_loss, x, x, word, kind=ValueError)
+        fails(expected, rapt.cross_entropy, x, rapt.tensor(1), reduction=word, kind=ValueError)
 
 
 @test
@@ -162,6 +260,7 @@ def a_shape_is_one_argument():
         fails("a dtype such as rapt.float32 expected, not 3", make, 2, 3, kind=TypeError)
     fails("a shape is a tuple", rapt.full, 2, 3.0, 3, kind=TypeError)
     fails("a dtype", rapt.ones(2).cast, "float64", kind=TypeError)
+    fails("a dtype such as rapt.float32 expected, not 'float64'", rapt.tensor, [1], "float64", kind=TypeError)
     assert rapt.zeros(2).dtype is rapt.float32 and f"{rapt.int64}, {rapt.uint8!s:>11}" == "rapt.int64,  rapt.uint8"
 
 

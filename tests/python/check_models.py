@@ -46,6 +46,55 @@ def layers_and_training():
     assert rapt.Embedding(3, 2)(rapt.tensor([0, 2])).shape == (2, 2)
     assert rapt.Dropout(0.5).train(False)(x).tolist() == x.tolist() and rapt.LayerNorm(2)(x).shape == (1, 2)
     assert rapt.RMSNorm(2)(x).shape == rapt.BatchNorm(2).train(False)(x).shape == (1, 2)
+    small = rapt.full((1, 2), 1e-3)
+    assert rapt.rms_normalize(small).tolist() == rapt.RMSNorm(2)(small).tolist()
+    assert rapt.layer_normalize(x * 2 - small).tolist() == rapt.LayerNorm(2)(x * 2 - small).tolist()
+
+
+@test
+def models_of_float64():
+    model = rapt.Sequential(rapt.Linear(2, 3), rapt.BatchNorm(3)).cast(rapt.float64)
+    assert {tensor.dtype for tensor in model.parameters(3).values()} <= {rapt.float64, rapt.int64}
+    assert model(rapt.ones((2, 2), rapt.float64)).dtype is rapt.float64
+    fails("int64 is not floating", model.cast, rapt.int64)
+    fails("a dtype such as rapt.float32 expected", model.cast, "float64", kind=TypeError)
+
+
+@test
+def an_optimizer_goes_on_from_a_file():
+    with tempfile.TemporaryDirectory() as directory:
+        path, ends = os.path.join(directory, "adam.safetensors"), []
+        for stops in (False, True):
+            rapt.seed(1)
+            model, x = rapt.Linear(2, 2), rapt.randn((3, 2))
+            adam = rapt.Adam(model, learning_rate=0.1)
+            for step in range(4):
+                if stops and step == 2:
+                    adam.save(path)
+                    adam = rapt.Adam(model).load(path)
+                (model(x) * model(x)).sum().backward()
+                adam.step()
+            ends.append((adam.steps, adam.learning_rate, model.parameters()["weight"].tolist()))
+        assert ends[0] == ends[1] and "weight.exp_avg" in rapt.load(path)
+        fails("Adam", rapt.SGD(model, momentum=0.5).load, path)
+
+
+@test
+def an_optimizer_takes_leaves_and_several_modules():
+    a, b, leaf = rapt.Linear(2, 2), rapt.GRU(2, 2), rapt.ones((2,)).require_gradient()
+    sgd = rapt.SGD(rapt.Sequential(a, b), learning_rate=0.5)
+    sgd.add("scale", leaf)
+    before = [a.parameters()["bias"].tolist(), b.parameters()["bias_ih_l0"].tolist()]
+    ((a(b(rapt.ones((3, 1, 2)))[0]) * leaf).sum() + leaf.sum()).backward()
+    sgd.step()
+    after = [a.parameters()["bias"].tolist(), b.parameters()["bias_ih_l0"].tolist()]
+    assert before[0] != after[0] and before[1] != after[1] and leaf.tolist() != [1, 1]
+    fails("scale", sgd.add, "scale", rapt.ones((2,)).require_gradient())
+    alone = rapt.SGD(rapt.Sequential(), learning_rate=0.5)
+    alone.add("leaf", leaf.fill(1))
+    (leaf * 2).sum().backward()
+    alone.step()
+    assert leaf.tolist() == [0, 0]
 
 
 @test
@@ -155,7 +204,7 @@ def convolutions_and_pools():
     assert layer.parameters()["weight"].gradient.shape == (3, 1, 3, 1) and model(image).shape == (1, 3, 3, 4)
     assert short(x).shape == (1, 4, 2) and list(short.parameters()) == ["weight"]
     assert (short(x) - rapt.conv1d(x, short.parameters()["weight"], stride=2, groups=2)).abs().max().item() == 0
-    fails("3 numbers for 2 axes", rapt.Conv2d, 1, 1, (1, 2, 3), kind=ValueError)
+    fails("size: 3 numbers for 2 axes", rapt.Conv2d, 1, 1, (1, 2, 3), kind=ValueError)
     fails("half of that at most", rapt.max_pool1d, x, 2, padding=2)
     fails("not list", rapt.conv1d, [1], ones, kind=TypeError)
 

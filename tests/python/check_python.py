@@ -37,6 +37,19 @@ def numbers_come_and_go():
     assert rapt.tensor([-1 << 63, (1 << 63) - 1]).tolist() == [-1 << 63, (1 << 63) - 1]
     fails("rapt.tensor(numbers)", rapt.Tensor, kind=TypeError)
     fails("one element expected", x.item)
+    assert {eval(repr(dtype)) for dtype in rapt.DType} == set(rapt.DType)
+
+
+@test
+def long_tensors_are_printed_short():
+    x = rapt.arange(0, 1001, dtype=rapt.int64)
+    assert repr(x[:1000]).endswith("998, 999], dtype=int64)") and "..." not in repr(x[:1000])
+    assert repr(x) == "rapt.tensor([0, 1, 2, ..., 998, 999, 1000], shape=(1001,), dtype=int64)"
+    y = rapt.arange(0, 1200, dtype=rapt.float64).reshape((2, 600)).require_gradient()
+    assert repr(y * 1) == ("rapt.tensor([[0.0, 1.0, 2.0, ..., 597.0, 598.0, 599.0], [600.0, 601.0, 602.0, ..., 1197.0, "
+                           "1198.0, 1199.0]], shape=(2, 600), dtype=float64)")
+    lines = repr(rapt.zeros((600, 2))).replace("[0.0, 0.0]", "r")
+    assert lines == "rapt.tensor([r, r, r, ..., r, r, r], shape=(600, 2), dtype=float32)"
 
 
 @test
@@ -61,6 +74,12 @@ def operators_and_indices():
     assert (x < 3).tolist() == [[True, True, False], [False] * 3] and (x >= x).cast(rapt.int32).sum().item() == 6
     assert x[:, ::2].tolist() == [[1, 3], [4, 6]] and x[-1].tolist() == [4, 5, 6] and x[..., None, 0].shape == (2, 1)
     assert x[1:, 1:].tolist() == [[5, 6]] and x[5:].shape == (0, 3) and x.sum(axes=(0, 1), keep=True).shape == (1, 1)
+    assert (2 ** x)[0].tolist() == [2, 4, 8] and (x[:, :2] ** x[:, :2])[1].tolist() == [256, 3125]
+    assert ([[1.0, 0], [0, 1]] @ rapt.ones((2, 2)))[0].tolist() == [1, 1]
+    low, high = x < 3, x > 1
+    assert (low & high).tolist() == [[False, True, False], [False] * 3] == (low & ~(x == 1)).tolist()
+    assert (low | high).all().item() and (~low).tolist() == (x >= 3).tolist()
+    assert (low & True).tolist() == (True & low).tolist() == (False | low).tolist() == low.tolist()
     assert x.reshape((3, -1)).shape == (3, 2) and rapt.concat([x, x], axis=1).shape == (2, 6)
     fails("index 2 of axis 0, which has size 2", x.__getitem__, 2, kind=IndexError)
     fails("too many indices", x.__getitem__, (0, 0, 0), kind=IndexError)
@@ -77,6 +96,10 @@ def an_error_is_an_exception_with_the_librarys_words():
     fails("matmul: inner sizes differ", rapt.matmul, rapt.ones((2, 3)), rapt.ones((2, 3)))
     fails("size -1", rapt.zeros, (-1,))
     fails("cannot read", rapt.load, "/no/such.npy")
+    fails("expected (rapt.cast converts)", rapt.add, rapt.ones(2), rapt.ones(2, rapt.float64))
+    y = (rapt.ones(2).require_gradient() * 2).sum()
+    y.backward()
+    fails("retain_graph=True there keeps it", y.backward)
     try:
         rapt.zeros((-1,))
     except rapt.Error as error:
@@ -95,6 +118,28 @@ def gradients():
         assert not (x * 2).requires_gradient
     assert (x * 2).requires_gradient and not (x * 2).detach().requires_gradient
     fails("result of a recorded op", (x * 2).fill, 0)
+
+
+@test
+def gradients_of_gradients():
+    x = rapt.tensor([1.0, 2, 3]).require_gradient()
+    y = x * x * x
+    y.backward(rapt.tensor([1.0, 0, 2]), retain_graph=True)
+    assert x.gradient.tolist() == [3, 0, 54]
+    y.sum().backward()
+    assert x.gradient.tolist() == [6, 12, 81]
+    first, nothing = rapt.gradients((x * x * x).sum(), [x, rapt.ones(2).require_gradient()], create_graph=True)
+    assert nothing is None and first.tolist() == [3, 12, 27]
+    second, = rapt.gradients(first, [x], gradient=rapt.tensor([1.0, 1, 0.5]))
+    assert second.tolist() == [6, 12, 9] and x.gradient.tolist() == [6, 12, 81]
+    x.clear_gradient()
+    (x * x).sum().backward(create_graph=True)
+    x.gradient.sum().backward()
+    assert x.gradient.tolist() == [4, 6, 8]
+    x.clear_gradient()
+    fails("requires no gradient", rapt.gradients, (x * 2).sum(), [rapt.ones(3)])
+    fails("inputs: a list of tensors expected, not a rapt.Tensor", rapt.gradients, (x * 2).sum(), x, kind=TypeError)
+    fails("a rapt.Tensor expected, not list", (x * 2).backward, [1, 2, 3], kind=TypeError)
 
 
 @test
@@ -235,6 +280,27 @@ def arrays_are_wrapped_where_they_are():
     assert (rapt.ones((3, 4)) + array).tolist() == (array + 1).tolist() == (array + rapt.ones((3, 4))).tolist()
 
 
+def numpys_numbers_are_numbers():
+    large, two, x = (1 << 24) + 1, numpy.int64(2), rapt.tensor([[1, 2], [3, 4]], rapt.float32)
+    numbers = rapt.tensor([numpy.int64(large), two])
+    assert numbers.dtype is rapt.int64 and numbers.tolist() == [large, 2]
+    assert rapt.tensor([numpy.bool_(True), True]).dtype is rapt.bool
+    assert rapt.tensor([[numpy.uint8(3)], [numpy.array(4)]]).tolist() == [[3], [4]]
+    assert rapt.tensor([numpy.float32(0.5)]).dtype is rapt.float32
+    doubles = rapt.tensor([1, numpy.float64(0.1)])
+    assert doubles.dtype is rapt.float64 and doubles.tolist() == [1, 0.1]
+    fails("not ndarray of shape [1]", rapt.tensor, [numpy.array([1]), numpy.array([2])], kind=ValueError)
+    assert rapt.zeros(two).shape == (2,) and x.reshape(two * 2).shape == (4,)
+    assert x.sum(numpy.int64(0)).tolist() == [4, 6]
+    assert rapt.max_pool1d(x[None], two).tolist() == [[[2], [4]]]
+    for result in (x * two, two * x, x * numpy.float32(2), numpy.float16(2) * x):
+        assert result.dtype is rapt.float32 and result.tolist() == [[2, 4], [6, 8]]
+    array = x.numpy()
+    assert (array @ x).tolist() == (array @ array).tolist() == (x @ array).tolist()
+    assert (array ** x).tolist() == (array ** array).tolist() and ((array < 3) & (x > 1)).sum().item() == 1
+    fails("rapt.sum(x, axes, keep) has no axis", numpy.sum, x, kind=TypeError)
+
+
 def numpy_takes_and_gives_dlpack():
     x = rapt.tensor([[1, 2], [3, 4]], rapt.float32)
     array = numpy.from_dlpack(x.T)
@@ -286,11 +352,18 @@ def pytorch_shares_memory():
     address = released.data_ptr()
     del released
     assert ours.data == address and ours.sum().item() == 1000
+    for their in (torch.tensor([16777217]), torch.tensor([[0.1]], dtype=torch.float64), torch.tensor(3), torch.ones(2)):
+        ours = rapt.tensor(their)
+        assert ours.shape == tuple(their.shape) and ours.tolist() == their.tolist() and ours.data != their.data_ptr()
+        assert str(ours.dtype)[5:] == str(their.dtype)[6:]
+    assert rapt.tensor(torch.ones(2), rapt.int64).dtype is rapt.int64
+    assert rapt.tensor([torch.tensor(1 << 60), torch.tensor(2)]).tolist() == [1 << 60, 2]
+    fails("detach()", rapt.tensor, torch.ones(2, requires_grad=True), kind=RuntimeError)
 
 
 if numpy:
-    for function in (numpy_sees_tensors_where_they_are, arrays_are_wrapped_where_they_are, numpy_takes_and_gives_dlpack,
-                     numpy_reads_and_writes_npy):
+    for function in (numpy_sees_tensors_where_they_are, arrays_are_wrapped_where_they_are, numpys_numbers_are_numbers,
+                     numpy_takes_and_gives_dlpack, numpy_reads_and_writes_npy):
         test(function)
 if torch:
     test(pytorch_shares_memory)

@@ -73,7 +73,8 @@ def structs_have_the_fields_of_the_headers():
         named = {name for line in declared.split(";") for name in re.findall(r"\w+", line)[1:]}
         assert named - struct.fields.keys() == left_out.get(struct.name, set()), named
     enumerations = {name: words for name, (_, words) in _structs.WORDS.items()}
-    enumerations |= {"rapt_schedule_kind": _optimizer.SCHEDULES, "rapt_schedule_curve": _optimizer.CURVES}
+    enumerations |= {"rapt_schedule_kind": _optimizer.SCHEDULES, "rapt_schedule_curve": _optimizer.CURVES,
+                     "rapt_reduction": _library.REDUCTIONS}
     for name, words in enumerations.items():
         declared = re.findall(r"RAPT_\w+", inside(name, "enum"))
         assert all(value.endswith("_" + word.upper()) for value, word in zip(declared, words, strict=True)), declared

@@ -1,0 +1,54 @@
+"""What walks through the graph, and what is not recorded in one."""
+import contextlib
+import ctypes
+
+from ._library import C, check
+from ._ops import handles_of
+from ._tensor import Tensor, borrowed
+
+
+def _start(root, gradient):
+    """(1, the root, its gradient or NULL) for C."""
+    return *handles_of([root]), None if gradient is None else handles_of([gradient])[1]
+
+
+def _flags(retain_graph, create_graph):
+    """Of rapt_backward_flags."""
+    return (1 if retain_graph else 0) | (2 if create_graph else 0)
+
+
+def backward(root, gradient=None, retain_graph=False, create_graph=False):
+    """Adds d root / d leaf to the gradient of every leaf, and frees the graph unless it is retained, or created: then
+    the gradients are in a graph themselves. A root of more than one element needs a gradient of its shape."""
+    scope = C.scope_begin()
+    try:
+        check(C.backward_from(*_start(root, gradient), _flags(retain_graph, create_graph)))
+    finally:
+        C.scope_end(scope)
+
+
+def gradients(root, inputs, gradient=None, retain_graph=False, create_graph=False):
+    """d root / d each of the inputs, None where the root does not depend on it: rapt_gradients of rapt.h; the other
+    arguments as of backward. The gradients of leaves stay as they are."""
+    if isinstance(inputs, Tensor):  # whose rows are what no root was computed from
+        raise TypeError("inputs: a list of tensors expected, not a rapt.Tensor")
+    count, handles = handles_of(inputs)
+    made, scope = (ctypes.c_void_p * count)(), C.scope_begin()
+    try:
+        check(C.gradients(*_start(root, gradient), count, handles, made, _flags(retain_graph, create_graph)))
+        return [borrowed(place) for place in made]
+    finally:
+        C.scope_end(scope)
+
+
+Tensor.backward = backward
+
+
+@contextlib.contextmanager
+def no_gradient():
+    """`with rapt.no_gradient():` nothing is recorded."""
+    before = C.set_recording(False)
+    try:
+        yield
+    finally:
+        C.set_recording(before)
