@@ -5,9 +5,12 @@
 #define RAPT_HPP
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,12 +18,77 @@
 
 namespace rapt
 {
+namespace inside
+{
+inline std::string empty_message(const char *what)
+{
+    return std::string("rapt: the ") + what + " is empty, for instance moved from; one that holds something expected";
+}
 
-// What rapt_error said; the library's error is cleared.
+// What a handle holds, which has to be something: it is empty at first, and when it was moved from.
+template <typename T> T *held(const char *what, T *handle)
+{
+    if (!handle) throw std::invalid_argument(empty_message(what));
+    return handle;
+}
+
+// The fewest digits that stand for this number and no other.
+inline std::string digits_of(double value)
+{
+    char digits[32];
+    for (int count = 6; count <= 17; count++) {
+        std::snprintf(digits, sizeof digits, "%.*g", count, value);
+        if (std::strtod(digits, nullptr) == value) break;
+    }
+    return digits;
+}
+
+// A share of something of rapt.h, or none.
+template <typename T, typename Kept, Kept *keep(T *), void give_back(T *)> class share
+{
+  public:
+    explicit share(T *handle = nullptr) noexcept : handle_(handle)
+    {
+    }
+    share(const share &other) noexcept : handle_(static_cast<T *>(keep(other.handle_)))
+    {
+    }
+    share(share &&other) noexcept : handle_(other.handle_)
+    {
+        other.handle_ = nullptr;
+    }
+    share &operator=(share other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~share()
+    {
+        give_back(handle_);
+    }
+    // For functions of rapt.h; the share stays here.
+    T *get() const noexcept
+    {
+        return handle_;
+    }
+    explicit operator bool() const noexcept
+    {
+        return handle_ != nullptr;
+    }
+
+  private:
+    T *handle_;
+};
+} // namespace inside
+
+// What rapt_error said, the first error since the last rapt_clear_error; the library's error is cleared. Where it said
+// nothing, a NULL came from the program, as get() gives it of a handle that is empty.
 class error : public std::runtime_error
 {
   public:
-    error() : error(rapt_error_get_code(), rapt_error() ? rapt_error() : "rapt: failed, and said nothing")
+    explicit error(const char *what = "result (NULL or false)")
+        : std::runtime_error(rapt_error() ? rapt_error() : inside::empty_message(what)),
+          code_(rapt_error() ? rapt_error_get_code() : RAPT_ERROR_NULL)
     {
         rapt_clear_error();
     }
@@ -30,15 +98,12 @@ class error : public std::runtime_error
     }
 
   private:
-    error(rapt_error_code code, const std::string &text) : std::runtime_error(text), code_(code)
-    {
-    }
     rapt_error_code code_;
 };
 
-template <typename T> T check(T result)
+template <typename T> T check(T result, const char *what = "result (NULL or false)")
 {
-    if (!result) throw error();
+    if (!result) throw error(what);
     return result;
 }
 
@@ -48,7 +113,6 @@ class scope
   public:
     scope() : mark(rapt_scope_begin())
     {
-        if (mark < 0) throw error();
     }
     ~scope()
     {
@@ -79,98 +143,78 @@ class no_gradient
     bool before;
 };
 
-namespace inside
-{
-// What a handle holds, which has to be something: it is empty at first, and when it was moved from.
-template <typename T> T *held(const char *what, T *handle)
-{
-    if (!handle) throw std::invalid_argument(std::string("rapt: the ") + what + " holds nothing");
-    return handle;
-}
-} // namespace inside
-
 using shape = std::initializer_list<int64_t>;
 
 // A share of a tensor, or none. Copies share the elements.
-class tensor
+class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_release>
 {
   public:
     tensor() noexcept = default;
-    // Takes a share in a tensor of rapt.h; NULL is an error.
-    explicit tensor(rapt_tensor *handle) : handle_(rapt_retain(check(handle)))
+    // Takes a share in a tensor of rapt.h; NULL is an error. A template, since 0 is a number and no handle.
+    template <typename T, typename = typename std::enable_if<std::is_convertible<T, rapt_tensor *>::value>::type>
+    explicit tensor(T handle) : share(rapt_retain(check<rapt_tensor *>(handle, "tensor")))
     {
     }
-    // A copy of numbers in row-major order, as many as the shape says; and a number.
+    // A copy of numbers in row-major order, as many as the shape says; and a number, which the dtype has.
     tensor(std::initializer_list<float> numbers, shape sizes);
     explicit tensor(double value, rapt_dtype dtype = RAPT_FLOAT32);
-    tensor(const tensor &other) noexcept : handle_(rapt_retain(other.handle_))
-    {
-    }
-    tensor(tensor &&other) noexcept : handle_(other.handle_)
-    {
-        other.handle_ = nullptr;
-    }
-    tensor &operator=(tensor other) noexcept
-    {
-        std::swap(handle_, other.handle_);
-        return *this;
-    }
-    ~tensor()
-    {
-        rapt_release(handle_);
-    }
 
-    // For functions of rapt.h; the share stays here.
-    rapt_tensor *get() const noexcept
-    {
-        return handle_;
-    }
-    explicit operator bool() const noexcept
-    {
-        return handle_ != nullptr;
-    }
     rapt_dtype dtype() const
     {
-        return rapt_get_dtype(inside::held("tensor", handle_));
+        return rapt_get_dtype(alive());
     }
     std::vector<int64_t> sizes() const
     {
-        const int64_t *first = rapt_shape(inside::held("tensor", handle_));
-        return std::vector<int64_t>(first, first + rapt_rank(handle_));
+        const int64_t *first = rapt_shape(alive());
+        return std::vector<int64_t>(first, first + rapt_rank(get()));
     }
+    // Neither NaN nor rapt_error tell whether reading failed: the one may be the element, the other older.
     double item() const
     {
-        const double value = rapt_item(handle_);
-        if (rapt_error_get_code() != RAPT_OK) throw error();
+        const double value = rapt_item(inside::held("tensor", get()));
+        if (rapt_count(get()) != 1) throw error();
         return value;
     }
     double at(shape indices) const
     {
-        if (static_cast<int>(indices.size()) != rapt_rank(inside::held("tensor", handle_)))
+        const int64_t *size = rapt_shape(alive());
+        if (static_cast<int>(indices.size()) != rapt_rank(get()))
             throw std::invalid_argument("rapt::tensor: " + std::to_string(indices.size()) +
-                                        " indices for a tensor of rank " + std::to_string(rapt_rank(handle_)));
-        const double value = rapt_at(handle_, indices.begin());
-        if (rapt_error_get_code() != RAPT_OK) throw error();
+                                        " indices for a tensor of rank " + std::to_string(rapt_rank(get())));
+        const double value = rapt_at(get(), indices.begin());
+        for (int64_t index : indices) {
+            if (index < -*size || index >= *size) throw error();
+            size++;
+        }
         return value;
     }
-    tensor &require_gradient()
+    tensor &require_gradient() &
     {
-        check(rapt_require_gradient(handle_));
+        check(rapt_require_gradient(inside::held("tensor", get())));
         return *this;
+    }
+    tensor require_gradient() &&
+    {
+        return std::move(require_gradient());
     }
     // A leaf's; without a handle when there is none yet.
     tensor gradient() const
     {
-        rapt_tensor *found = rapt_gradient(inside::held("tensor", handle_));
+        rapt_tensor *found = rapt_gradient(alive());
         return found ? tensor(found) : tensor();
     }
     void backward() const
     {
-        check(rapt_backward(handle_));
+        check(rapt_backward(inside::held("tensor", get())));
     }
 
   private:
-    rapt_tensor *handle_ = nullptr;
+    // For functions whose result is not NULL, or may be, when the tensor is gone.
+    rapt_tensor *alive() const
+    {
+        check(rapt_shape(inside::held("tensor", get())));
+        return get();
+    }
 };
 
 namespace inside
@@ -183,16 +227,6 @@ template <typename T> T plain(T value)
 {
     return value;
 }
-
-// The number as a tensor of the other's dtype.
-inline tensor like(const tensor &other, double value)
-{
-    const tensor number(value, other.dtype());
-    if (!rapt_dtype_is_floating(other.dtype()) && number.item() != value)
-        throw std::invalid_argument("rapt: " + std::to_string(value) + " is not a number of type " +
-                                    rapt_dtype_name(other.dtype()));
-    return number;
-}
 } // namespace inside
 
 // A function of rapt.h that gives a tensor, with tensors for its rapt_tensor pointers.
@@ -204,17 +238,21 @@ template <typename... P, typename... A> tensor call(rapt_tensor *(*function)(P..
 
 inline tensor::tensor(std::initializer_list<float> numbers, shape sizes)
 {
-    int64_t count = 1;
-    for (int64_t size : sizes) count *= size;
-    if (count != static_cast<int64_t>(numbers.size()))
+    double count = 1; // which does not overflow
+    for (int64_t size : sizes) count *= static_cast<double>(size);
+    if (count != static_cast<double>(numbers.size()))
         throw std::invalid_argument("rapt::tensor: " + std::to_string(numbers.size()) + " numbers for a shape of " +
-                                    std::to_string(count));
+                                    inside::digits_of(count));
     *this = call(rapt_from, RAPT_FLOAT32, static_cast<int>(sizes.size()), sizes.begin(),
                  static_cast<const void *>(numbers.begin()));
 }
 
 inline tensor::tensor(double value, rapt_dtype dtype) : tensor(call(rapt_scalar, dtype, value))
 {
+    // 2⁶³ becomes int64's largest number, whose double it is.
+    if (!rapt_dtype_is_floating(dtype) && !(item() == value && value < 9223372036854775808.0))
+        throw std::invalid_argument("rapt: " + inside::digits_of(value) + " is not a number of type " +
+                                    rapt_dtype_name(dtype));
 }
 
 #define RAPT_OF_SHAPE_(name)                                                                                           \
@@ -277,11 +315,11 @@ RAPT_OF_TWO_(matmul)
     }                                                                                                                  \
     inline tensor operator sign(const tensor &a, double b)                                                             \
     {                                                                                                                  \
-        return a sign inside::like(a, b);                                                                              \
+        return a sign tensor(b, a.dtype());                                                                            \
     }                                                                                                                  \
     inline tensor operator sign(double a, const tensor &b)                                                             \
     {                                                                                                                  \
-        return inside::like(b, a) sign b;                                                                              \
+        return tensor(a, b.dtype()) sign b;                                                                            \
     }
 RAPT_OPERATOR_(+, add)
 RAPT_OPERATOR_(-, sub)
@@ -300,50 +338,27 @@ inline tensor mse_loss(const tensor &input, const tensor &target, rapt_reduction
 }
 
 // A share of a module. Copies share the parameters.
-class layer
+class layer : public inside::share<rapt_module, void, rapt_module_retain, rapt_module_free>
 {
   public:
     // Takes over the share of a new module; NULL is an error.
-    explicit layer(rapt_module *handle) : handle_(check(handle))
+    explicit layer(rapt_module *handle) : share(check(handle, "layer"))
     {
     }
-    template <typename Struct> explicit layer(Struct *layer_struct) : layer(&check(layer_struct)->module)
+    template <typename Struct> explicit layer(Struct *layer_struct) : layer(&check(layer_struct, "layer")->module)
     {
-    }
-    layer(const layer &other) noexcept : handle_(other.handle_)
-    {
-        rapt_module_retain(handle_);
-    }
-    layer(layer &&other) noexcept : handle_(other.handle_)
-    {
-        other.handle_ = nullptr;
-    }
-    layer &operator=(layer other) noexcept
-    {
-        std::swap(handle_, other.handle_);
-        return *this;
-    }
-    ~layer()
-    {
-        rapt_module_free(handle_);
-    }
-    rapt_module *get() const noexcept
-    {
-        return handle_;
     }
     tensor operator()(const tensor &x) const
     {
-        return call(rapt_module_forward, handle_, x);
+        return call(rapt_module_forward, inside::held("layer", get()), x);
     }
     // The parameter of that full name; without a handle when there is none.
     tensor parameter(const char *name) const
     {
-        rapt_tensor *found = rapt_module_find(inside::held("layer", handle_), name);
+        if (!name) throw std::invalid_argument("rapt: the name of a parameter is NULL; its full name expected");
+        rapt_tensor *found = rapt_module_find(inside::held("layer", get()), name);
         return found ? tensor(found) : tensor();
     }
-
-  private:
-    rapt_module *handle_;
 };
 
 inline layer linear(int64_t in, int64_t out, int flags = RAPT_BIAS)
@@ -359,39 +374,25 @@ inline layer activation(const char *name, rapt_activation_function *function)
 inline layer sequential(std::initializer_list<layer> layers)
 {
     std::vector<rapt_module *> handles;
-    for (const layer &one : layers) inside::held("layer", one.get());
-    for (const layer &one : layers) {
-        const bool is_new = std::find(handles.begin(), handles.end(), one.get()) == handles.end();
-        if (is_new && !one.get()->adopted) rapt_module_retain(one.get());
-        handles.push_back(one.get());
-    }
+    for (const layer &one : layers) handles.push_back(inside::held("layer", one.get()));
+    for (auto one = handles.begin(); one != handles.end(); ++one)
+        if (!(*one)->adopted && std::find(handles.begin(), one, *one) == one) rapt_module_retain(*one);
     return layer(rapt_sequential_new(static_cast<int>(handles.size()), handles.data()));
 }
 
 // An optimizer of rapt.h, which it takes over: optimizer(rapt_adam_new(model.get(), &config)).
-class optimizer
+class optimizer : public inside::share<rapt_optimizer, void, nullptr, rapt_optimizer_free>
 {
   public:
-    explicit optimizer(rapt_optimizer *handle) : handle_(check(handle))
+    explicit optimizer(rapt_optimizer *handle) : share(check(handle, "optimizer"))
     {
     }
-    optimizer(const optimizer &) = delete;
-    optimizer &operator=(const optimizer &) = delete;
-    ~optimizer()
-    {
-        rapt_optimizer_free(handle_);
-    }
-    rapt_optimizer *get() const noexcept
-    {
-        return handle_;
-    }
+    optimizer(optimizer &&) noexcept = default; // and no copies: there is one share
+    optimizer &operator=(optimizer &&) noexcept = default;
     void step()
     {
-        check(rapt_optimizer_step(handle_));
+        check(rapt_optimizer_step(inside::held("optimizer", get())));
     }
-
-  private:
-    rapt_optimizer *handle_;
 };
 
 } // namespace rapt

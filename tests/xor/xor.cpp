@@ -1,7 +1,11 @@
 // Exclusive or in C++, with rapt.hpp: the program of xor.c, and what handles and exceptions promise.
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <limits>
+#include <type_traits>
 
 #include <rapt.hpp>
 
@@ -50,6 +54,19 @@ template <typename F> static bool refuses(F function)
     return false;
 }
 
+// What the function throws says each of these.
+template <typename F> static bool complains(F function, std::initializer_list<const char *> parts)
+{
+    try {
+        function();
+    } catch (const std::exception &caught) {
+        for (const char *part : parts)
+            if (!std::strstr(caught.what(), part)) return false;
+        return true;
+    }
+    return false;
+}
+
 static void check_refusals()
 {
     expect(refuses([] { rapt::tensor({1, 2}, {3}); }), "too few numbers");
@@ -68,6 +85,141 @@ static void check_refusals()
            "nor does it stand in a list, or have parameters");
     expect((2 * count - 1).at({0}) == 1 && (0.1 * matrix).at({0, 1}) == 0.2f, "and one that is");
     expect(!rapt_error(), "without an error of the library's");
+}
+
+static void check_numbers()
+{
+    const rapt::tensor two(2, RAPT_INT64);
+    expect(rapt::tensor(0).item() == 0 && rapt::tensor(0L, RAPT_UINT8).item() == 0 && rapt::tensor(1.5f).item() == 1.5,
+           "a number of any type, and 0, is a number");
+    expect(complains([&] { two * 1e-7; }, {"1e-07 is not", "int64"}) &&
+               complains([&] { 2.000000000000001 - two; }, {"2.000000000000001 is not"}) &&
+               complains([&] { two / 0.3; }, {"rapt: 0.3 is not"}),
+           "a number that is refused is recognised");
+    expect(refuses([] { rapt::tensor(2.5, RAPT_INT64); }) && refuses([] { rapt::tensor(NAN, RAPT_INT64); }) &&
+               refuses([] { rapt::tensor(300, RAPT_UINT8); }) && refuses([] { rapt::tensor(2, RAPT_BOOL); }) &&
+               refuses([] { rapt::tensor(std::ldexp(1, 63), RAPT_INT64); }) &&
+               refuses([] { rapt::tensor(-std::ldexp(1, 64), RAPT_INT64); }),
+           "a tensor refuses what its dtype has not");
+    expect(rapt::tensor(-std::ldexp(1, 63), RAPT_INT64).item() == -std::ldexp(1, 63) &&
+               std::isnan(rapt::tensor(NAN).item()),
+           "and takes what it has");
+    const int64_t large = std::numeric_limits<int64_t>::max();
+    expect(complains([=] { rapt::tensor({1, 2}, {large, large, 4}); }, {"2 numbers"}), "a shape of very many");
+    expect(!rapt_error(), "without an error of the library's");
+}
+
+// An error that the program has dealt with, and that stands because nobody cleared it.
+static void leave_an_error()
+{
+    expect(!rapt_load_npy("/no/such.npy") && rapt_error_get_code() == RAPT_ERROR_FILE, "a file that is not there");
+}
+
+static void check_standing_error()
+{
+    const rapt::tensor matrix({1, NAN, 3, 4}, {2, 2});
+    const auto at = [&](int64_t row, int64_t column) { return matrix.at({row, column}); };
+    leave_an_error();
+    expect(rapt::sum(rapt::ones({2, 2}) * 2).item() == 8 && std::isnan(rapt::tensor(NAN).item()), "item() beside it");
+    expect(at(-1, -2) == 3 && std::isnan(at(0, 1)) && rapt::tensor(5).at({}) == 5, "at() beside it");
+    expect(rapt_error_get_code() == RAPT_ERROR_FILE, "which stands");
+    const auto throws = [](const std::function<void()> &function) {
+        leave_an_error();
+        try {
+            function();
+        } catch (const rapt::error &) {
+            return !rapt_error();
+        }
+        return false;
+    };
+    rapt_clear_error();
+    expect(throws([&] { matrix.item(); }) && throws([&] { at(0, 2); }) && throws([&] { at(-3, 0); }),
+           "what fails beside it throws");
+    expect(complains([&] { matrix.item(); }, {"item: ", "[2, 2]"}) &&
+               complains([&] { at(0, -3); }, {"at: ", "index -3 of axis 1", "size 2"}),
+           "without one, each says what was wrong");
+    expect(complains([&] { rapt::exp(matrix) * 2 + rapt::ones({3}); }, {"add: ", "[2, 2]", "[3]"}),
+           "in the middle of an expression, too");
+    expect(!rapt_error(), "and leaves none behind");
+}
+
+static rapt::optimizer new_adam(const rapt::layer &model)
+{
+    return rapt::optimizer(rapt_adam_new(model.get(), nullptr));
+}
+
+static void check_moves()
+{
+    const rapt::layer model = rapt::linear(2, 1);
+    rapt::optimizer adam = new_adam(model), other = std::move(adam);
+    expect(!adam.get() && other.get(), "an optimizer is moved");
+    rapt::optimizer *same = &other;
+    other = std::move(*same);
+    expect(other.get() != nullptr, "to itself, too");
+    other = new_adam(model);
+    std::vector<rapt::optimizer> list;
+    for (int i = 0; i < 3; i++) list.push_back(new_adam(model));
+    expect(list[0].get() && list[2].get(), "into lists");
+    static_assert(!std::is_copy_constructible<rapt::optimizer>::value &&
+                      !std::is_copy_assignable<rapt::optimizer>::value,
+                  "nobody shares an optimizer");
+    static_assert(std::is_nothrow_move_constructible<rapt::tensor>::value &&
+                      std::is_nothrow_move_assignable<rapt::tensor>::value &&
+                      std::is_nothrow_move_constructible<rapt::layer>::value &&
+                      std::is_nothrow_move_assignable<rapt::layer>::value &&
+                      std::is_nothrow_move_constructible<rapt::optimizer>::value &&
+                      std::is_nothrow_move_assignable<rapt::optimizer>::value,
+                  "moves of handles");
+    static_assert(!std::is_reference<decltype(rapt::ones({2}).require_gradient())>::value,
+                  "a reference to a tensor that ends with the line");
+    const rapt::tensor &leaf = rapt::ones({2}).require_gradient();
+    expect(leaf.at({1}) == 1 && rapt_requires_gradient(leaf.get()), "a leaf of a name");
+
+    rapt::tensor x = rapt::ones({2}), *self = &x;
+    x = std::move(*self);
+    x = *self;
+    expect(x.at({1}) == 1, "a tensor to itself");
+    const rapt::tensor empty, copied = empty;
+    rapt::layer first = rapt::linear(1, 1), second = std::move(first), third = first;
+    expect(!empty && !copied && !first.get() && second.get() && !third.get(), "a copy of nothing is nothing");
+    adam = new_adam(second);
+    expect(adam.get() != nullptr, "what was moved from takes another");
+    expect(!rapt_error(), "without an error");
+}
+
+// Each sentence names what is empty.
+static void check_empty_handles()
+{
+    rapt::layer model = rapt::linear(2, 1);
+    rapt::optimizer adam = new_adam(model), other = std::move(adam);
+    const rapt::layer moved = std::move(model);
+    const rapt::tensor row = rapt::ones({1, 2});
+    rapt::tensor empty;
+    const auto half_a_model = [] { rapt::sequential({rapt::linear(1, 2), rapt::linear(-1, 2)}); };
+    const auto names = [](const char *what, const std::function<void()> &function) {
+        return complains(function, {what, "is empty", "moved from"}) && !rapt_error();
+    };
+    expect(names("the tensor", [&] { empty.item(); }) && names("the tensor", [&] { empty.at({}); }) &&
+               names("the tensor", [&] { empty.dtype(); }) && names("the tensor", [&] { empty.backward(); }) &&
+               names("the tensor", [&] { empty.require_gradient(); }) &&
+               names("the tensor", [&] { rapt::tensor(empty.get()); }) &&
+               names("the tensor", [] { rapt::tensor{nullptr}; }),
+           "the tensor is empty");
+    expect(names("the layer", [&] { model(row); }) && names("the layer", [&] { model.parameter("weight"); }) &&
+               names("the layer", [&] { rapt::layer(model.get()); }),
+           "the layer is empty");
+    expect(names("the optimizer", [&] { adam.step(); }) && names("the optimizer", [&] { rapt::optimizer(adam.get()); }),
+           "the optimizer is empty");
+    try {
+        rapt::tensor x(empty.get());
+        expect(false, "NULL is an error");
+    } catch (const rapt::error &caught) {
+        expect(caught.code() == RAPT_ERROR_NULL, "and its code says so");
+    }
+    expect(complains([&] { rapt::exp(empty); }, {"exp: input 0"}) && complains(half_a_model, {"size -1"}),
+           "what the library says comes first");
+    expect(refuses([&] { moved.parameter(nullptr); }) && !rapt_error(), "a parameter without a name");
+    expect(!moved.parameter("nobody") && !rapt_error(), "and one that is not there");
 }
 
 // Each in a scope of its own, so that the library's count of live bytes shows what handles hold.
@@ -107,6 +259,10 @@ int main()
     train();
     check_handles();
     check_refusals();
+    check_numbers();
+    check_standing_error();
+    check_moves();
+    check_empty_handles();
     expect(rapt_is_recording(), "no_gradient ends");
     expect(rapt_memory_get_statistics().live_bytes == before, "handles give everything back");
     return failures > 0;
