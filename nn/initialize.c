@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "nn/entry.h"
+#include "tensor/core.h"
 
 rapt_tensor *rapt_new_uniform(int rank, const int64_t *shape, double bound)
 {
@@ -11,17 +12,19 @@ rapt_tensor *rapt_new_uniform(int rank, const int64_t *shape, double bound)
     return tensor && rapt_fill_uniform(tensor, -bound, bound) ? tensor : NULL;
 }
 
-/* fan_in and fan_out as the header defines them; false and an error when the tensor has none. */
+/* fan_in and fan_out as the header defines them, 1 where nothing is filled; false and an error when the tensor has
+ * none. */
 static bool fans(const char *op, const rapt_tensor *tensor, double *fan_in, double *fan_out)
 {
     if (!tensor) return rapt_fail(RAPT_ERROR_NULL, op, "tensor is NULL");
-    int rank = rapt_rank(tensor);
+    if (!rapt_check_floating(op, tensor)) return false;
+    const int rank = rapt_rank(tensor);
     if (rank < 2)
         return rapt_fail(RAPT_ERROR_SHAPE, op, "a tensor of rank 2 or more has fans, not one of rank %d", rank);
-    double between = 1;
-    for (int axis = 1; axis < rank - 1; axis++) between *= (double)rapt_size(tensor, axis);
-    *fan_in = (double)rapt_size(tensor, -1) * between;
-    *fan_out = (double)rapt_size(tensor, 0) * between;
+    double kernel = 1;
+    for (int axis = 2; axis < rank; axis++) kernel *= (double)rapt_size(tensor, axis);
+    *fan_in = fmax((double)rapt_size(tensor, 1) * kernel, 1);
+    *fan_out = fmax((double)rapt_size(tensor, 0) * kernel, 1);
     return true;
 }
 

@@ -272,12 +272,12 @@ Test(layers, initialisers)
 {
     RAPT_SCOPE;
     rapt_seed(10);
-    /* fan_in 100·3, fan_out 200·3 */
-    rapt_tensor *tensor = rapt_empty(RAPT_FLOAT32, RAPT_SHAPE(200, 3, 100));
+    /* A convolution's weight: fan_in 20·3·5, fan_out 200·3·5. */
+    rapt_tensor *tensor = rapt_empty(RAPT_FLOAT32, RAPT_SHAPE(200, 20, 3, 5));
     cr_expect(rapt_init_xavier_uniform(tensor, 2));
-    expect_uniform(tensor, 2 * sqrt(6.0 / 900));
+    expect_uniform(tensor, 2 * sqrt(6.0 / 3300));
     cr_expect(rapt_init_xavier_normal(tensor, 2));
-    expect_moments(tensor, 0, 4 * 2.0 / 900, 3);
+    expect_moments(tensor, 0, 4 * 2.0 / 3300, 3);
     cr_expect(rapt_init_kaiming_uniform(tensor, sqrt(2)));
     expect_uniform(tensor, sqrt(6.0 / 300));
     cr_expect(rapt_init_kaiming_normal(tensor, sqrt(2)));
@@ -305,7 +305,8 @@ Test(layers, initialiser_errors)
         cr_expect_not(with_gain[i](rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3)), 1));
         expect_error(RAPT_ERROR_SHAPE, "rank 2");
         cr_expect_not(with_gain[i](rapt_ones(RAPT_INT64, RAPT_SHAPE(3, 3)), 1));
-        expect_error(RAPT_ERROR_DTYPE, "int64");
+        expect_error(RAPT_ERROR_DTYPE, "init_");
+        cr_expect(with_gain[i](rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 0)), 1));
     }
     cr_expect_not(rapt_init_uniform(NULL, 0, 1));
     expect_error(RAPT_ERROR_NULL, "NULL");

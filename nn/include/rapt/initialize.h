@@ -1,5 +1,7 @@
-/* Initial values of parameters, in place. fan_in and fan_out are the sizes of the last and the first axis, times those
- * between. Each returns false after an error (NULL, not floating, rank below 2 where fans are needed). */
+/* Initial values of parameters, in place. fan_in is how many numbers a number of the output is made of, fan_out in how
+ * many numbers of the output one of the input has a share: of a Linear's weight (out, in) these are in and out, of a
+ * convolution's (out, in, …) both times the kernel's size. Each returns false after an error (NULL, not floating, rank
+ * below 2 where fans are needed). */
 #ifndef RAPT_INITIALIZE_H
 #define RAPT_INITIALIZE_H
 
