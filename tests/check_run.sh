@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./run hands the number of jobs on, and says what is wrong with one; and it prints the catalogue of what is named, a user's
-# file included: check_run.sh BUILD_DIRECTORY
+# ./run hands the number of jobs on, and says what is wrong with one and with other arguments; it prints the catalogue of
+# what is named, a user's file included; and it cleans up what meson made, and nothing else: check_run.sh BUILD_DIRECTORY
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 RAPT_BUILD=$(CDPATH='' cd -- "${1:?usage: check_run.sh BUILD_DIRECTORY}" && pwd)
@@ -58,5 +58,13 @@ expect_catalogue success '^| layer gru |' relu gru
 expect_catalogue failure "no op or layer 'relo'; near it: relu" relo
 expect_catalogue success '^| layer right |' "$root/tests/catalogue/own_layer.c" right
 expect_catalogue failure 'by backward' "$root/tests/catalogue/own_layer.c" wrong
-[ $failed -eq 0 ] && echo 'check_run: -j reaches ninja, wrong numbers are refused, and gradcheck prints what is named'
+# What meson did not make is not removed, whatever it is called.
+mkdir -p "$work/made/meson-private" "$work/made-debug/meson-private" "$work/made-of-mine/meson"
+RAPT_BUILD=$work/made "$root/run" clean
+[ ! -e "$work/made" ] && [ ! -e "$work/made-debug" ] || complain './run clean left build directories'
+[ -d "$work/made-of-mine/meson" ] || complain './run clean removed what meson had not made'
+refuse "clean takes no arguments, not '--help'" clean --help
+refuse "install takes a folder, not '--help'" install --help
+refuse "install takes one folder, not also 'b'" install "$work/a" b
+[ $failed -eq 0 ] && echo 'check_run: -j reaches ninja, wrong arguments are refused, and gradcheck prints what is named'
 exit $failed
