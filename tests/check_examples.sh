@@ -90,6 +90,14 @@ refuse 2 '^gpt: --resume needs --checkpoint FILE$' gpt --resume
 refuse 2 '^gpt: --checkpoint-every needs --checkpoint FILE$' gpt --checkpoint-every 5
 refuse 2 '^gpt: --top-k chooses at random, which --temperature 0 does not$' gpt --temperature 0 --top-k 3
 refuse 2 '^gpt: --top-p chooses at random, which --temperature 0 does not$' gpt --temperature 0 --top-p 0.5
+# Any bytes are a text, one without a new line too; and weights know which bytes they are of.
+printf 'the quick brown fox %0100d' 0 >unbroken
+printf 'zhe quick brown fox %0100d' 0 >other
+run gpt --data unbroken --context 8 --steps 1 --sample 4 --save known
+[ $status -eq 0 ] || complain "gpt with a text without a new line ended with $status"
+run gpt --data unbroken --context 8 --steps 0 --sample 4 --weights known
+[ $status -eq 0 ] || complain "gpt with the weights of the same text ended with $status"
+refuse 1 '^gpt: the weights of known are of a text with other bytes: 20' gpt --data other --context 8 --weights known
 run gpt --steps 1 --sample 4 --checkpoint run --save weights
 refuse 1 "'weights' is of another run\$" gpt --checkpoint weights --resume --steps 1
 refuse 1 "'run' is of another run: steps 1, not steps 2; heads 4, not heads 2\$" \

@@ -8,7 +8,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
 
-small="--train 640 --validation 64 --test 20 --epochs 2 --embedding 16 --hidden 16 --out $folder/out"
+sizes='--train 640 --validation 64 --test 20 --epochs 2 --hidden 16'
+small="$sizes --embedding 16 --out $folder/out"
 
 # expect STATUS PATTERN ARGUMENTS...: the exit status, and one line on standard error or output that has the pattern.
 expect() {
@@ -45,6 +46,14 @@ expect 1 'UTF-8' --data "$folder/bad.tsv"
 touch "$folder/file"
 expect 1 "$folder/file" --out "$folder/file/out"
 
+# What would change nothing is refused.
+expect 2 '^translate: --weights goes with --translate' --weights "$folder/none.safetensors"
+expect 2 '^translate: --embedding goes with --model recurrent' --model transformer --embedding 8
+expect 2 '^translate: --heads goes with --model transformer$' --heads 2
+expect 2 '^translate: --feed-forward goes with --model transformer$' --feed-forward 8
+expect 2 '^translate: --resume does not go with --translate' --translate one --resume
+expect 2 '^translate: --hidden does not go with --translate' --translate one --hidden 8
+
 # shellcheck disable=SC2086 # a list of words
 expect 0 '^test exact match: [0-9.]* %$' $small
 for file in model.safetensors checkpoint.safetensors; do
@@ -53,10 +62,10 @@ done
 expect 0 . --translate 'seven hundred four' --out "$folder/out"
 expect 0 . --translate 'seven hundred four' --beams 3 --out "$folder/out"
 # shellcheck disable=SC2086
-expect 0 '^test exact match: [0-9.]* %$' $small --model transformer --scoring additive --heads 2 --out "$folder/transformer"
+expect 0 '^test exact match: [0-9.]* %$' $sizes --model transformer --scoring additive --heads 2 --out "$folder/transformer"
 expect 0 . --translate 'seven hundred four' --beams 3 --out "$folder/transformer"
 # shellcheck disable=SC2086
-expect 1 'heads' $small --model transformer --heads 3 --out "$folder/three"
+expect 1 'heads' $sizes --model transformer --heads 3 --out "$folder/three"
 [ "$(printf 'one\ntwo\n' | "$translate" --translate --out "$folder/out" | wc -l)" -eq 2 ] || { echo 'FAILED: two lines' && failed=1; }
 expect 0 '^translate: the model does not know: foo, bar$' --translate 'one foo bar Foo two' --out "$folder/out"
 printf 'one\nfoo one\n' >"$folder/lines"
@@ -71,8 +80,8 @@ sed 's/"hidden":"16"/"hidden":"99"/' "$folder/out/model.safetensors" >"$folder/l
 expect 1 'more numbers than it has' --translate one --weights "$folder/large.safetensors"
 expect 1 '^translate: the sentence' --translate ' ' --out "$folder/out"
 # shellcheck disable=SC2086
-expect 1 "checkpoint.safetensors' is of another run: seed 0, not seed 1; clip 1, not clip 2; heads 4, not heads 8\$" \
-    $small --resume --seed 1 --clip 2 --heads 8
+expect 1 "checkpoint.safetensors' is of another run: seed 0, not seed 1; layers 1, not layers 2; clip 1, not clip 2\$" \
+    $small --resume --seed 1 --clip 2 --layers 2
 # The file of the pairs, whatever its name, is part of a run, and what stands behind it as well.
 deep=$folder/$(printf '%01100d' 0 | sed 's|.\{100\}|&/|g')
 mkdir -p "$deep"
@@ -98,7 +107,7 @@ fi
 # Where the loss does not count padding, no model reads any: more of it changes nothing. It does as the book has it.
 losses() {
     # shellcheck disable=SC2086
-    "$translate" $small --epochs 1 "$@" 2>&1 </dev/null | grep '^epoch'
+    "$translate" $sizes --out "$folder/out" --epochs 1 "$@" 2>&1 </dev/null | grep '^epoch'
 }
 for model in recurrent transformer; do
     short=$(losses --model $model --longest 12) long=$(losses --model $model --longest 17)
@@ -128,7 +137,7 @@ if ! grep -q 'draws no files' "$folder/said"; then
     said "^drawn: losses of each epoch: $folder/out/loss.png and loss.svg\$"
     drawn "$folder/out" attention loss '' ''
     # shellcheck disable=SC2086
-    expect 0 '^ *Head 1' $small --model transformer --layers 2 --heads 2 --out "$folder/transformer"
+    expect 0 '^ *Head 1' $sizes --model transformer --layers 2 --heads 2 --out "$folder/transformer"
     said '^Layer 2$'
     said '^ *Head 2$\|Head 1 *Head 2$'
     said "^drawn: attention of the source to the source: $folder/transformer/attention-encoder.png and attention-encoder.svg\$"

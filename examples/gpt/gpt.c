@@ -14,17 +14,7 @@
 #include "sample.h"
 #include "text.h"
 #include "train.h"
-
-/* When the disk is full by now, the text is still to come. */
-static bool save(rapt_gpt *gpt, const char *path)
-{
-    rapt_error_handler *handler = rapt_on_error(NULL);
-    const bool saved = rapt_module_save(&gpt->module, path);
-    if (!saved) fprintf(stderr, "%s\n", rapt_error());
-    rapt_clear_error();
-    rapt_on_error(handler);
-    return saved;
-}
+#include "weights.h"
 
 /* Shows what the model has learned, and returns what the program exits with. */
 static int present(rapt_gpt *gpt, const struct text *text, const struct options *o)
@@ -50,14 +40,17 @@ static int run(const struct options *o, const struct text *text)
                                     .positions = (rapt_gpt_positions)o->positions,
                                     .kind = RAPT_FEED_FORWARD_GELU};
     rapt_gpt *gpt = rapt_gpt_new(&config);
-    if (o->weights) rapt_module_load(&gpt->module, o->weights);
+    if (o->weights && !weights_load(gpt, text, o->weights)) {
+        rapt_module_free(&gpt->module);
+        return EXIT_FAILURE;
+    }
     printf("%lld bytes of text, %lld different; %lld parameters\n", (long long)text->count, (long long)text->vocabulary,
            (long long)rapt_module_parameter_count(&gpt->module));
     if (o->checkpoint) interrupt_watch();
     const int64_t steps = train(gpt, text, o);
     const int signal = ranks_signal();
     interrupt_release();
-    const bool speaks = ranks_is_first(), saved = !o->save || !speaks || save(gpt, o->save);
+    const bool speaks = ranks_is_first(), saved = !o->save || !speaks || weights_save(gpt, text, o->save);
     const int status = !speaks  ? EXIT_SUCCESS
                        : signal ? resume_announce(steps, o->steps, signal)
                                 : present(gpt, text, o);
@@ -89,8 +82,9 @@ int main(int argc, char **argv)
     const bool saves = o.save && ranks_is_first(), checkpoints = o.checkpoint && ranks_is_first();
     bool good = (!ranks_is_first() || are_apart(&o)) && (!saves || file_can_be_saved("gpt", o.save)) &&
                 (!checkpoints || ranks_can_save("gpt", o.checkpoint)) &&
-                (o.data ? text_read(o.data, &text) : text_make_up(&text)) && text_index(&text, o.context) &&
-                text_check_prompt(&text, o.prompt);
+                (o.data ? text_read(o.data, &text) : text_make_up(&text)) && text_index(&text, o.context);
+    if (!o.prompt) o.prompt = text.beginning;
+    good = good && text_check_prompt(&text, o.prompt);
     status = good ? run(&o, &text) : EXIT_FAILURE;
     free(text.bytes);
     return status;

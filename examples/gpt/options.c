@@ -64,7 +64,7 @@ int options_parse(int argc, char **argv, struct options *o)
         {"--weights", .metavar = "FILE", .help = "begin with these weights; --steps 0 only continues the text",
          .string = &o->weights},
         {.help = "Continuing"},
-        {"--prompt", .metavar = "TEXT", .help = "what to continue; default: a new line", .string = &o->prompt},
+        {"--prompt", .metavar = "TEXT", .help = "what to continue; without it a new line", .string = &o->prompt},
         {"--sample", .metavar = "N", .help = "bytes to write", .integer = &o->sample, .integer_range = {0, 1000000}},
         {"--temperature", .metavar = "X", .help = "0: always the likeliest byte", .real = &o->temperature,
          .real_range = {0, 100}},
@@ -86,7 +86,6 @@ int options_parse(int argc, char **argv, struct options *o)
         return command_line_wrong("gpt", "%s chooses at random, which --temperature 0 does not",
                                   o->top_k > 0 ? "--top-k" : "--top-p");
     if (o->checkpoint_every < 0) o->checkpoint_every = 100;
-    if (!o->prompt) o->prompt = "\n";
     bool small = o->preset == SMALL_PRESET || o->data;
     if (o->steps < 0) o->steps = small ? 2000 : default_steps;
     if (o->batch < 0) o->batch = small ? 12 : 8;

@@ -7,8 +7,9 @@
 enum { default_steps = 400 };
 
 struct options {
-    const char *data; /* NULL: sentences are made up */
-    const char *prompt, *weights, *save, *log, *checkpoint;
+    const char *data;   /* NULL: sentences are made up */
+    const char *prompt; /* NULL: the text's beginning */
+    const char *weights, *save, *log, *checkpoint;
     bool resumes;
     int preset, positions;
     int64_t steps, batch, context, hidden, layers, heads, sample, top_k, seed, threads, parts, checkpoint_every;

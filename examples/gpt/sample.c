@@ -35,7 +35,9 @@ void sample_print(rapt_gpt *gpt, const struct text *text, const struct options *
                                      .top_p = o->top_p},
                   written);
     const double seconds = rapt_seconds() - start;
-    printf("%s%s\n(%lld bytes in %.2f s)\n", o->prompt, written, (long long)o->sample, seconds);
+    printf("%s", o->prompt);
+    fwrite(written, 1, (size_t)o->sample, stdout); /* any bytes, 0 too */
+    printf("\n(%lld bytes in %.2f s)\n", (long long)o->sample, seconds);
     free(written);
 }
 

@@ -59,6 +59,9 @@ bool text_index(struct text *text, int64_t context)
         text->token_of[b] = occurs[b] ? (int)text->vocabulary : -1;
         if (occurs[b]) text->byte_of[text->vocabulary++] = (unsigned char)b;
     }
+    int64_t first = 0;
+    while (first + 1 < text->count && text->bytes[first] == 0) first++;
+    text->beginning[0] = occurs['\n'] ? '\n' : (char)text->bytes[first];
     bool good = text->count - text->training > context && text->training > context;
     if (!good)
         fprintf(stderr, "gpt: %lld bytes of text are too few: a tenth of it must be longer than the context, %lld\n",

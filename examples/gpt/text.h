@@ -17,6 +17,7 @@ struct text {
     int64_t vocabulary;
     int token_of[256]; /* −1: not in the text */
     unsigned char byte_of[256];
+    char beginning[2]; /* a prompt where none is given: a new line, or of a text without one its first byte but 0 */
 };
 
 /* The bytes of a file; false after a sentence on stderr. The caller frees them. */

@@ -62,6 +62,38 @@ static void take_sizes(struct options *o, const struct given *g)
     if (!o->is_book) o->pairs.seed = (uint64_t)o->seed;
 }
 
+/* What would change nothing is refused: somebody counts on it. Before a preset fills the gaps. */
+static int check_effects(const struct options *o, const struct given *g)
+{
+    static const char transformers[] = "goes with --model transformer",
+                      trains_nothing[] = "does not go with --translate, which takes the model as it was trained";
+    const bool is_transformer = o->architecture == TRANSFORMER, translates = g->has_translate;
+    const struct {
+        bool changes_nothing;
+        const char *option, *why;
+    } checks[] = {
+        {o->weights && !translates, "--weights", "goes with --translate; training goes on by --resume"},
+        {translates && g->resumes, "--resume", trains_nothing},
+        {translates && o->data, "--data", trains_nothing},
+        {translates && o->epochs != not_given, "--epochs", trains_nothing},
+        {translates && o->steps > 0, "--steps", trains_nothing},
+        {translates && o->log, "--log", trains_nothing},
+        {translates && o->writes_page, "--page", trains_nothing},
+        {translates && o->embedding != not_given, "--embedding", trains_nothing},
+        {translates && o->hidden != not_given, "--hidden", trains_nothing},
+        {translates && o->layers != not_given, "--layers", trains_nothing},
+        {translates && o->heads != not_given, "--heads", trains_nothing},
+        {translates && o->feed_forward != not_given, "--feed-forward", trains_nothing},
+        {is_transformer && o->embedding != not_given, "--embedding",
+         "goes with --model recurrent; the words of a Transformer have --hidden numbers"},
+        {!is_transformer && o->heads != not_given, "--heads", transformers},
+        {!is_transformer && o->feed_forward != not_given, "--feed-forward", transformers},
+    };
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (checks[i].changes_nothing) return command_line_wrong("translate", "%s %s", checks[i].option, checks[i].why);
+    return COMMAND_LINE_RUN;
+}
+
 static const char epilogue[] =
     "Files in the --out folder: model.safetensors (weights and vocabularies), checkpoint.safetensors (the whole\n"
     "run), attention and loss (.svg and .png); of a Transformer also attention-encoder and attention-decoder; with\n"
@@ -179,6 +211,8 @@ int options_parse(int argc, char **argv, struct options *o)
         return command_line_wrong("translate",
                                   "--preset book translates sentences of %d tokens in the end, not of %lld",
                                   longest_of_the_book, (long long)g.longest);
+    result = (enum command_line_result)check_effects(o, &g);
+    if (result != COMMAND_LINE_RUN) return result;
     o->translates = g.has_translate;
     o->resumes = g.resumes;
     take_preset(o, &g);

@@ -41,7 +41,7 @@ translate() { # name, options...
     name=$1
     shift
     try "$name" "$every_picture" "$build/examples/translate/translate" --train 64 --validation 16 --test 4 --epochs 1 \
-        --embedding 8 --hidden 8 --steps 2 --batch-size 8 --out . "$@"
+        --hidden 8 --steps 2 --batch-size 8 --out . "$@"
 }
 
 try loop "$every" "$build/examples/loop"
@@ -54,7 +54,7 @@ try symmetric "$every" "$build/examples/symmetric"
 try classify "$every" "$build/examples/classify" --epochs 1 --hidden 16 --layers 1 --batch-size 500 \
     --save classify.safetensors
 try gradient_penalty "$every" "$build/examples/gradient_penalty"
-translate translate --page --log losses.jsonl
+translate translate --embedding 8 --page --log losses.jsonl
 translate transformer --model transformer --heads 2 --feed-forward 8
 mkdir "$folder/trained"
 "$build/examples/translate/translate" --train 64 --validation 16 --test 4 --epochs 1 --embedding 8 --hidden 8 \
