@@ -1,4 +1,5 @@
-! rapt for Fortran, by iso_c_binding: the handles of rapt.h as type(c_ptr), its functions under their own names, and
+! rapt for Fortran, by iso_c_binding: the handles of rapt.h as type(c_ptr), those of its functions that a training loop
+! of Linear layers needs, under their own names (but rapt_error, here rapt_error_text; others are declared likewise), and
 ! rapt_array, which makes a tensor of a Fortran array where it lies. The first axis is the densest in Fortran: the strides
 ! say so, and shapes read alike on both sides.
 !

@@ -1,4 +1,5 @@
-/* rapt: tensors, gradients, attention and training, in C. This header includes all the others. */
+/* rapt: tensors, gradients, attention and training, in C. This header includes all the others but
+ * <rapt/mpi.h>, which belongs to a library of its own. */
 #ifndef RAPT_H
 #define RAPT_H
 

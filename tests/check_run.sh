@@ -61,7 +61,9 @@ expect_catalogue failure 'by backward' "$root/tests/catalogue/own_layer.c" wrong
 # What meson did not make is not removed, whatever it is called.
 mkdir -p "$work/made/meson-private" "$work/made-debug/meson-private" "$work/made-of-mine/meson"
 RAPT_BUILD=$work/made "$root/run" clean
-[ ! -e "$work/made" ] && [ ! -e "$work/made-debug" ] || complain './run clean left build directories'
+for directory in "$work/made" "$work/made-debug"; do
+    [ ! -e "$directory" ] || complain "./run clean left $directory"
+done
 [ -d "$work/made-of-mine/meson" ] || complain './run clean removed what meson had not made'
 refuse "clean takes no arguments, not '--help'" clean --help
 refuse "install takes a folder, not '--help'" install --help

@@ -114,7 +114,7 @@ Test(graph_errors, a_full_disk_takes_no_report)
     cr_assert(rapt_profile_start(NULL));
     total(leaf());
     cr_assert(rapt_profile_stop());
-    if (!full) return;
+    if (!full) cr_skip_test("no /dev/full here");
     cr_expect_not(rapt_profile_report(full));
     expect_error(RAPT_ERROR_FILE, "profile_report: the stream cannot be written to");
     fclose(full);

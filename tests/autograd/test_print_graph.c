@@ -102,7 +102,7 @@ Test(print_graph, bad_arguments)
     cr_expect_not(rapt_print_graph(NULL, leaf(), false));
     expect_error(RAPT_ERROR_NULL, "print_graph: stream is NULL");
     FILE *full = fopen("/dev/full", "w");
-    if (!full) return;
+    if (!full) cr_skip_test("no /dev/full here");
     cr_expect_not(rapt_print_graph(full, leaf(), false));
     expect_error(RAPT_ERROR_FILE, "print_graph: ");
     fclose(full);

@@ -51,7 +51,7 @@ RAPT_API rapt_scoring *rapt_cosine_scoring_new(double temperature, bool learns);
 /* −½ ‖q − k‖² / width²: the logarithm of the Gaussian kernel. With `learns`, parameter width (1). */
 RAPT_API rapt_scoring *rapt_gaussian_scoring_new(double width, bool learns);
 /* (qᵀk + qᵀr) / √d with r the row of table `key_table` (2·reach + 1, size) for the relative position j − i, clamped to
- * ±reach; with `values` (size of a value, or 0: none) rows of value_table are added to the values likewise (Shaw et al.
+ * ±reach; with `value_size` (of a value, or 0: none) rows of value_table are added to the values likewise (Shaw et al.
  * 2018). */
 RAPT_API rapt_scoring *rapt_relative_scoring_new(int64_t size, int64_t value_size, int64_t reach);
 
