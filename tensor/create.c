@@ -148,7 +148,7 @@ rapt_tensor *rapt_from(rapt_dtype dtype, int rank, const int64_t *shape, const v
 
 rapt_tensor *rapt_clone(const rapt_tensor *tensor)
 {
-    rapt_tensor *clone = rapt_empty_like(tensor);
+    rapt_tensor *clone = rapt_new_like("clone", tensor);
     if (!clone) return NULL;
     rapt_map(rapt_kernel.elementwise.cast[clone->dtype][tensor->dtype], NULL, 1, 2,
              (const rapt_tensor *[]){clone, tensor});

@@ -309,7 +309,8 @@ rapt_tensor *rapt_einsum(const char *text, int count, rapt_tensor *const *tensor
 /* yᵢⱼ = aᵢ bⱼ */
 rapt_tensor *rapt_outer(rapt_tensor *a, rapt_tensor *b)
 {
-    if (a && b && (a->rank != 1 || b->rank != 1)) {
+    if (!a || !b) return rapt_fail_null("outer", a ? "b" : "a"), NULL;
+    if (a->rank != 1 || b->rank != 1) {
         rapt_fail(RAPT_ERROR_SHAPE, "outer", "tensors of the ranks %d and %d; vectors expected", a->rank, b->rank);
         return NULL;
     }

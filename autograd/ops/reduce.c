@@ -160,13 +160,21 @@ rapt_tensor *rapt_std(rapt_tensor *x, int axis_count, const int *axes, bool keep
     return rapt_reduction_apply(&std, x, axis_count, axes, keep, correction);
 }
 
+static bool check_reduction(const char *op, const rapt_tensor *x, int axis_count, const int *axes)
+{
+    rapt_reduction_shape shape;
+    return x ? rapt_check_axes(op, x, axis_count, axes, &shape) : rapt_fail_null(op, "x");
+}
+
 /* Counted, so that nothing seen is false and all of nothing is true. */
 rapt_tensor *rapt_any(rapt_tensor *x, int axis_count, const int *axes, bool keep)
 {
+    if (!check_reduction("any", x, axis_count, axes)) return NULL;
     return rapt_not_equal_scalar(rapt_sum(rapt_not_equal_scalar(x, 0), axis_count, axes, keep), 0);
 }
 
 rapt_tensor *rapt_all(rapt_tensor *x, int axis_count, const int *axes, bool keep)
 {
+    if (!check_reduction("all", x, axis_count, axes)) return NULL;
     return rapt_equal_scalar(rapt_sum(rapt_equal_scalar(x, 0), axis_count, axes, keep), 0);
 }

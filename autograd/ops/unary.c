@@ -225,10 +225,15 @@ rapt_tensor *rapt_clamp(rapt_tensor *x, double low, double high)
 
 /* --- made of these --- */
 
+static bool check_input(const char *op, const rapt_tensor *x)
+{
+    return x ? rapt_check_floating(op, x) : rapt_fail_null(op, "x");
+}
+
 /* y = x where x > 0, else slope · x */
 rapt_tensor *rapt_leaky_relu(rapt_tensor *x, double slope)
 {
-    if (x && !rapt_check_floating("leaky_relu", x)) return NULL;
+    if (!check_input("leaky_relu", x)) return NULL;
     rapt_tensor *is_positive = rapt_greater_scalar(x, 0), *rest = x;
     if (!isfinite(slope)) rest = rapt_masked_fill(x, is_positive, 0); /* 0 · ∞ is the gradient of what is not taken */
     return rapt_where(is_positive, x, rapt_mul_scalar(rest, slope));
@@ -237,7 +242,7 @@ rapt_tensor *rapt_leaky_relu(rapt_tensor *x, double slope)
 /* y = x where x > 0, else alpha (e^x − 1) */
 rapt_tensor *rapt_elu(rapt_tensor *x, double alpha)
 {
-    if (x && !rapt_check_floating("elu", x)) return NULL;
+    if (!check_input("elu", x)) return NULL;
     rapt_tensor *rest = rapt_mul_scalar(rapt_expm1(rapt_clamp(x, -(double)INFINITY, 0)), alpha);
     if (!isfinite(alpha)) rest = rapt_masked_fill(rest, rapt_greater_scalar(x, 0), 0); /* 0 · ∞ */
     return rapt_add(rapt_relu(x), rest);

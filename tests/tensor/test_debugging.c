@@ -44,7 +44,7 @@ Test(debugging, a_tensor_that_is_gone_is_named)
     GONE(rapt_rank(gone), "rank");
     GONE(rapt_shape(gone), "shape");
     GONE(rapt_same_shape(x, gone), "same_shape");
-    GONE(rapt_clone(gone), "empty_like");
+    GONE(rapt_clone(gone), "clone");
     GONE(rapt_copy(x, gone), "copy");
     GONE(rapt_copy(gone, x), "copy");
     GONE(rapt_fill(gone, 1), "fill");
