@@ -2,7 +2,7 @@
 #include <rapt/module_values.h>
 
 #include "nn/entry.h"
-#include "tensor/core.h"
+#include "tensor/map.h"
 
 bool rapt_module_copy(rapt_module *target, const rapt_module *source)
 {
@@ -52,14 +52,18 @@ static bool match(const char *name, rapt_tensor *tensor, void *context)
            rapt_fail(RAPT_ERROR_MEMORY, a->op, "no memory to remember %s", name);
 }
 
-/* average = decay · average + (1 − decay) · tensor. Of what was checked; it cannot fail. */
+/* average += (1 − decay) · (tensor − average), in one pass, so that what does not change stays. Of what was checked; it
+ * cannot fail. */
 static void add_to_average(rapt_tensor *average, const rapt_tensor *tensor, double decay)
 {
     if (!rapt_is_floating(tensor) || decay == 0) {
         rapt_copy(average, tensor);
     } else if (decay < 1) {
-        rapt_scale_in_place(average, decay);
-        rapt_add_in_place(average, tensor, 1 - decay);
+        enum { cost = 2, operand_count = 2 };
+        const rapt_average_numbers numbers = {.share = 1 - decay};
+        rapt_begin_writing("module_average", average);
+        rapt_map(rapt_kernel.optimizer.average[average->dtype], &numbers, cost, operand_count,
+                 (const rapt_tensor *[]){average, tensor});
     }
 }
 

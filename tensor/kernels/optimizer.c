@@ -1,4 +1,5 @@
-/* The formulas of the optimizers: parameter p and its state are changed by gradient g in one pass. */
+/* The formulas of the optimizers: parameter p and its state are changed by gradient g in one pass. And that of
+ * averages. */
 #include <math.h>
 
 #include "loop.h"
@@ -170,6 +171,16 @@ LION(double, float64)
 MOVE(float, float32)
 MOVE(double, float64)
 
+#define AVERAGE_NUMBERS(X) X(share)
+
+/* Where both are the same, p stays the same. */
+#define AVERAGE(T, dtype)                                                                                              \
+    UPDATE_LOOP(average_##dtype, T, NO_STATE, rapt_average_numbers, AVERAGE_NUMBERS,                                   \
+                p = RAPT_MULTIPLY_ADD(share, g - p, p);)
+
+AVERAGE(float, float32)
+AVERAGE(double, float64)
+
 void RAPT_AT_LEVEL(rapt_fill_optimizer)(rapt_kernels *kernels)
 {
     kernels->optimizer = (rapt_optimizer_kernels){
@@ -181,5 +192,6 @@ void RAPT_AT_LEVEL(rapt_fill_optimizer)(rapt_kernels *kernels)
         .adagrad = {RAPT_FLOATING_ROW(adagrad)},
         .lion = {RAPT_FLOATING_ROW(lion)},
         .move = {RAPT_FLOATING_ROW(move)},
+        .average = {RAPT_FLOATING_ROW(average)},
     };
 }

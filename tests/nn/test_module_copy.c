@@ -108,6 +108,18 @@ Test(module_copy, means_and_copies)
     rapt_module_free(node);
 }
 
+Test(module_copy, averages_of_values_that_do_not_change_stay)
+{
+    RAPT_SCOPE;
+    rapt_module *a = seeded(1);
+    rapt_archive *averages = rapt_module_snapshot(a);
+    for (int n = 1; n <= 100; n++)
+        cr_expect(rapt_module_average(a, averages, 0.9) && rapt_module_average(a, averages, n / (n + 1.0)));
+    cr_expect(same_bits(rapt_archive_find(averages, "weight"), rapt_module_find(a, "weight")));
+    rapt_archive_free(averages);
+    rapt_module_free(a);
+}
+
 Test(module_copy, averages_allocate_nothing_from_the_second_step_on)
 {
     rapt_module *a = seeded(1);

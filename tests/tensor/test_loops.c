@@ -287,4 +287,5 @@ Test(loops, updates)
     try_updates("adagrad", &all->adagrad, rates, 3);
     try_updates("lion", &all->lion, rates, 3);
     try_updates("move", &all->move, rates, 2);
+    try_updates("average", &all->average, rates, 2);
 }

@@ -56,10 +56,9 @@ RAPT_API bool rapt_module_copy(rapt_module *target, const rapt_module *source);
  * best) puts back, and rapt_save_safetensors writes. NULL after an error. */
 RAPT_API rapt_archive *rapt_module_snapshot(const rapt_module *module);
 
-/* averages = decay · averages + (1 − decay) · the module's present values, for what is floating; the rest is copied.
- * decay is 0 to 1: 0.999 after every step gives exponential averages, n / (n + 1) with n values so far their mean; 0
- * copies. The archive is a rapt_module_snapshot of such a module. False after an error; the averages are then as
- * they were. */
+/* averages += (1 − decay) · (the module's present values − averages), for what is floating; the rest is copied. decay
+ * is 0 to 1: 0.999 after every step gives exponential averages, n / (n + 1) with n values so far their mean; 0 copies.
+ * The archive is a rapt_module_snapshot of such a module. False after an error; the averages are then as they were. */
 RAPT_API bool rapt_module_average(const rapt_module *module, rapt_archive *averages, double decay);
 
 RAPT_END_DECLS

@@ -261,6 +261,10 @@ typedef struct rapt_move_numbers {
     double keep, rate;
 } rapt_move_numbers;
 
+typedef struct rapt_average_numbers {
+    double share;
+} rapt_average_numbers;
+
 /* Operands: the parameter (changed), its gradient (read), and the optimizer's state (changed). Options: the numbers. */
 typedef struct rapt_optimizer_kernels {
     rapt_loops sgd;
@@ -270,6 +274,7 @@ typedef struct rapt_optimizer_kernels {
     rapt_loops adagrad;       /* state: sum of squares */
     rapt_loops lion;          /* state: mean */
     rapt_loops move;          /* no state: p = keep·p − rate·g */
+    rapt_loops average;       /* of p, and of g in the gradient's place: p += share·(g − p) */
 } rapt_optimizer_kernels;
 
 /* The rows `first` to `last` of out (…, size) become, or grow by, the sum of those rows of g that `order` names from
