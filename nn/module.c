@@ -7,6 +7,7 @@
 #include "autograd/leaf.h"
 #include "nn/entry.h"
 #include "tensor/debug.h"
+#include "tensor/names.h"
 #include "tensor/random.h"
 
 void *rapt_module_new(size_t size, const rapt_module_class *kind)
@@ -121,6 +122,35 @@ void rapt_module_leave_graph(rapt_module *module)
 
 /* --- members --- */
 
+/* Behind the entries: the number of the first one of each chain, −1 for none. Whose names' hashes are alike are in one
+ * chain, in the order in which they came. */
+static int *chain_of(const rapt_module *module, const char *name, size_t length)
+{
+    int *chains = (int *)(void *)(module->entries + module->capacity);
+    return &chains[rapt_name_hash(name, length) & (uint64_t)(module->capacity - 1)];
+}
+
+static void put_in_chain(rapt_module *module, int number)
+{
+    rapt_module_entry *entry = &module->entries[number];
+    int *end = chain_of(module, entry->name, strlen(entry->name));
+    while (*end >= 0) end = &module->entries[*end].next;
+    *end = number;
+    entry->next = -1;
+}
+
+const rapt_module_entry *rapt_module_member(const rapt_module *module, const char *name, size_t length,
+                                            const rapt_module_entry *before)
+{
+    if (module->count == 0) return NULL;
+    int number = before ? before->next : *chain_of(module, name, length);
+    for (; number >= 0; number = module->entries[number].next) {
+        const rapt_module_entry *entry = &module->entries[number];
+        if (strncmp(entry->name, name, length) == 0 && entry->name[length] == '\0') return entry;
+    }
+    return NULL;
+}
+
 static bool check_name(const rapt_module *module, const char *name, bool is_child)
 {
     if (!name) return rapt_fail(RAPT_ERROR_NULL, module->kind->name, "the name of a member is NULL");
@@ -128,25 +158,36 @@ static bool check_name(const rapt_module *module, const char *name, bool is_chil
     if ((empty && !is_child) || strlen(name) > 100 || strchr(name, '.'))
         return rapt_fail(RAPT_ERROR_VALUE, module->kind->name,
                          "'%s' cannot be a member's name (1 to 100 bytes, no dot)", name);
-    for (int i = 0; i < module->count && !empty; i++)
-        if (strcmp(module->entries[i].name, name) == 0)
-            return rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "the name '%s' is in use", name);
+    return empty || !rapt_module_member(module, name, strlen(name), NULL) ||
+           rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "the name '%s' is in use", name);
+}
+
+/* Room for one more. */
+static bool grow(rapt_module *module)
+{
+    if (module->count < module->capacity) return true;
+    const int capacity = module->capacity ? module->capacity * 2 : 4;
+    rapt_module_entry *entries = realloc(module->entries, (size_t)capacity * (sizeof *entries + sizeof(int)));
+    if (!entries) return false;
+    module->entries = entries;
+    module->capacity = capacity;
+    memset(entries + capacity, -1, (size_t)capacity * sizeof(int));
+    for (int i = 0; i < module->count; i++) put_in_chain(module, i);
     return true;
 }
 
 static bool add_entry(rapt_module *module, const char *name, rapt_module_entry entry)
 {
     if (!check_name(module, name, entry.child != NULL)) return false;
-    if (module->count == module->capacity) {
-        int capacity = module->capacity ? module->capacity * 2 : 4;
-        rapt_module_entry *entries = realloc(module->entries, (size_t)capacity * sizeof *entries);
-        if (!entries) return rapt_fail(RAPT_ERROR_MEMORY, module->kind->name, "no memory for member '%s'", name);
-        module->entries = entries;
-        module->capacity = capacity;
-    }
     entry.name = strdup(name);
-    if (!entry.name) return rapt_fail(RAPT_ERROR_MEMORY, module->kind->name, "no memory for member '%s'", name);
-    module->entries[module->count++] = entry;
+    const bool good = (entry.name && grow(module)) ||
+                      rapt_fail(RAPT_ERROR_MEMORY, module->kind->name, "no memory for member '%s'", name);
+    if (!good || (entry.is_parameter && !rapt_require_gradient(entry.tensor))) {
+        free(entry.name);
+        return false;
+    }
+    module->entries[module->count] = entry;
+    put_in_chain(module, module->count++);
     return true;
 }
 
@@ -158,12 +199,8 @@ static rapt_tensor *add_tensor(rapt_module *module, const char *name, rapt_tenso
                   name ? name : "NULL");
         return NULL;
     }
-    bool good = tensor && rapt_check_alive(module->kind->name, "the tensor", tensor) &&
-                add_entry(module, name, (rapt_module_entry){.tensor = tensor, .is_parameter = is_parameter});
-    if (good && is_parameter && !rapt_require_gradient(tensor)) {
-        free(module->entries[--module->count].name);
-        good = false;
-    }
+    const bool good = tensor && rapt_check_alive(module->kind->name, "the tensor", tensor) &&
+                      add_entry(module, name, (rapt_module_entry){.tensor = tensor, .is_parameter = is_parameter});
     if (!good) {
         module->failed = true;
         if (!tensor) rapt_fail(RAPT_ERROR_NULL, module->kind->name, "member '%s' is NULL", name ? name : "NULL");

@@ -136,16 +136,12 @@ void rapt_module_clear_gradients(rapt_module *module)
 
 static rapt_tensor *find(const rapt_module *module, const char *name)
 {
-    for (int i = 0; i < module->count; i++) {
-        const rapt_module_entry *entry = &module->entries[i];
-        const size_t length = strlen(entry->name);
-        if (strncmp(name, entry->name, length) != 0) continue;
-        if (entry->tensor && name[length] == '\0') return entry->tensor;
-        if (!entry->child || (length > 0 && name[length] != '.')) continue;
-        rapt_tensor *found = find(entry->child, name + length + (length > 0));
-        if (found) return found;
-    }
-    return NULL;
+    const size_t length = strcspn(name, ".");
+    const rapt_module_entry *entry = length > 0 ? rapt_module_member(module, name, length, NULL) : NULL;
+    if (entry && entry->tensor && name[length] == '\0') return entry->tensor;
+    rapt_tensor *found = entry && entry->child && name[length] == '.' ? find(entry->child, name + length + 1) : NULL;
+    for (entry = NULL; !found && (entry = rapt_module_member(module, "", 0, entry));) found = find(entry->child, name);
+    return found;
 }
 
 rapt_tensor *rapt_module_find(const rapt_module *module, const char *name)

@@ -6,6 +6,8 @@
 #include <rapt/optimizer.h>
 
 #include "tensor/kernels.h"
+#include "tensor/names.h"
+#include "tensor/pointer_set.h"
 
 /* The most tensors an optimizer keeps for a parameter. */
 #define RAPT_MAX_STATES 3
@@ -23,7 +25,7 @@ typedef struct rapt_prepared {
 
 /* A parameter and what the optimizer keeps for it. */
 typedef struct rapt_slot {
-    char *name;
+    const char *name; /* the optimizer's */
     rapt_tensor *parameter;
     bool by_adamw; /* Muon: a matrix that AdamW steps */
     rapt_prepared prepared;
@@ -66,6 +68,8 @@ struct rapt_optimizer {
     double first_state;                       /* the value that states start from */
     rapt_slot *slots;
     int count, capacity;
+    rapt_names names;            /* of the slots, */
+    rapt_pointer_set parameters; /* and their parameters, by their numbers */
     rapt_group_config *groups;
     int group_count;
 };

@@ -37,13 +37,6 @@ void rapt_optimizer_add_state(rapt_optimizer *optimizer, const char *name)
     optimizer->state_names[optimizer->state_count++] = name;
 }
 
-static const rapt_slot *find_parameter(const rapt_optimizer *optimizer, const rapt_tensor *parameter)
-{
-    for (int i = 0; i < optimizer->count; i++)
-        if (optimizer->slots[i].parameter == parameter) return &optimizer->slots[i];
-    return NULL;
-}
-
 static bool add_slot(rapt_optimizer *optimizer, const char *name, rapt_tensor *parameter);
 
 /* A module's parameters may be frozen, to be trained later. */
@@ -67,8 +60,9 @@ void rapt_optimizer_free(rapt_optimizer *optimizer)
         rapt_slot *slot = &optimizer->slots[i];
         for (int k = 0; k < RAPT_MAX_STATES; k++) rapt_release(slot->states[k]);
         rapt_release(slot->parameter);
-        free(slot->name);
     }
+    rapt_names_free(&optimizer->names);
+    rapt_pointer_set_free(&optimizer->parameters);
     free(optimizer->slots);
     free(optimizer->groups);
     rapt_free_object(optimizer, optimizer->kind->name);
@@ -82,10 +76,8 @@ static bool check_name(const rapt_optimizer *optimizer, const char *name)
     if (length == 0 || length >= RAPT_PARAMETER_NAME_SIZE)
         return rapt_fail(RAPT_ERROR_VALUE, op, "a parameter's name has %zu bytes; 1 to %d expected", length,
                          RAPT_PARAMETER_NAME_SIZE - 1);
-    for (int i = 0; i < optimizer->count; i++)
-        if (strcmp(optimizer->slots[i].name, name) == 0)
-            return rapt_fail(RAPT_ERROR_VALUE, op, "the name '%s' is in use", name);
-    return true;
+    return !rapt_names_find(&optimizer->names, name) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "the name '%s' is in use", name);
 }
 
 static bool check_parameter(const rapt_optimizer *optimizer, const char *name, const rapt_tensor *parameter)
@@ -95,22 +87,32 @@ static bool check_parameter(const rapt_optimizer *optimizer, const char *name, c
     for (int axis = 0; axis < parameter->rank; axis++)
         if (parameter->strides[axis] == 0 && parameter->shape[axis] > 1)
             return rapt_fail(RAPT_ERROR_SHAPE, op, "'%s' is expanded: several elements are one number", name);
-    const rapt_slot *same = find_parameter(optimizer, parameter);
-    return !same || rapt_fail(RAPT_ERROR_VALUE, op, "'%s' is there already, as '%s'", name, same->name);
+    const int64_t same = rapt_pointer_set_find(&optimizer->parameters, parameter);
+    return same < 0 ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "'%s' is there already, as '%s'", name, optimizer->slots[same].name);
+}
+
+/* Room for one more. */
+static bool grow(rapt_optimizer *optimizer)
+{
+    if (optimizer->count < optimizer->capacity) return true;
+    const int capacity = optimizer->capacity ? 2 * optimizer->capacity : 16;
+    rapt_slot *slots = realloc(optimizer->slots, (size_t)capacity * sizeof *slots);
+    if (!slots) return false;
+    optimizer->slots = slots;
+    optimizer->capacity = capacity;
+    return true;
 }
 
 static bool add_slot(rapt_optimizer *optimizer, const char *name, rapt_tensor *parameter)
 {
     if (!check_name(optimizer, name) || !check_parameter(optimizer, name, parameter)) return false;
-    if (optimizer->count == optimizer->capacity) {
-        int capacity = optimizer->capacity ? 2 * optimizer->capacity : 16;
-        rapt_slot *slots = realloc(optimizer->slots, (size_t)capacity * sizeof *slots);
-        if (!slots) return rapt_fail(RAPT_ERROR_MEMORY, optimizer->kind->name, "no memory for '%s'", name);
-        optimizer->slots = slots;
-        optimizer->capacity = capacity;
+    if (!grow(optimizer) || !rapt_names_add(&optimizer->names, name, parameter) ||
+        rapt_pointer_set_add(&optimizer->parameters, parameter) == RAPT_SET_NO_MEMORY) {
+        rapt_names_cut(&optimizer->names, optimizer->count);
+        return rapt_fail(RAPT_ERROR_MEMORY, optimizer->kind->name, "no memory for '%s'", name);
     }
-    char *copy = strdup(name);
-    if (!copy) return rapt_fail(RAPT_ERROR_MEMORY, optimizer->kind->name, "no memory for '%s'", name);
+    const char *copy = optimizer->names.entries[optimizer->count].name;
     optimizer->slots[optimizer->count++] = (rapt_slot){.name = copy, .parameter = rapt_retain(parameter), .group = -1};
     return true;
 }

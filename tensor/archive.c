@@ -1,72 +1,11 @@
 /* Archives: tensors and texts by name, on their way to or from a file. */
-#include "archive.h"
+#include "tensor/archive.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "safetensors.h"
 #include "tensor/debug.h"
-
-/* FNV-1a. */
-static uint64_t hash_of(const char *name)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-/* The slot where the name is or would be. There is always a free one. */
-static int64_t *slot_of(const rapt_names *names, const char *name)
-{
-    uint64_t slot = hash_of(name) % (uint64_t)names->slot_count;
-    while (names->slots[slot] >= 0 && strcmp(names->entries[names->slots[slot]].name, name) != 0)
-        slot = (slot + 1) % (uint64_t)names->slot_count;
-    return &names->slots[slot];
-}
-
-/* NULL when there is none. */
-static const rapt_named *find(const rapt_names *names, const char *name)
-{
-    const int64_t index = names->count > 0 ? *slot_of(names, name) : -1;
-    return index < 0 ? NULL : &names->entries[index];
-}
-
-void *rapt_names_find(const rapt_names *names, const char *name)
-{
-    const rapt_named *entry = find(names, name);
-    return entry ? entry->value : NULL;
-}
-
-/* Room for one more, with at least half of the slots free. */
-static bool grow(rapt_names *names)
-{
-    if (names->count < names->capacity) return true;
-    const int64_t capacity = names->capacity ? names->capacity * 2 : 16;
-    rapt_named *entries = realloc(names->entries, (size_t)capacity * sizeof *entries);
-    if (!entries) return false;
-    names->entries = entries;
-    int64_t *slots = malloc((size_t)capacity * 2 * sizeof *slots);
-    if (!slots) return false;
-    free(names->slots);
-    names->slots = slots;
-    names->slot_count = capacity * 2;
-    names->capacity = capacity;
-    for (int64_t i = 0; i < names->slot_count; i++) slots[i] = -1;
-    for (int64_t i = 0; i < names->count; i++) *slot_of(names, entries[i].name) = i;
-    return true;
-}
-
-bool rapt_names_add(rapt_names *names, const char *name, void *value)
-{
-    char *copy = strdup(name);
-    if (!copy || !grow(names)) {
-        free(copy);
-        return false;
-    }
-    *slot_of(names, copy) = names->count;
-    names->entries[names->count++] = (rapt_named){.name = copy, .value = value};
-    return true;
-}
 
 /* Takes over the value, but only when it returns true. */
 static bool add(const char *op, rapt_names *names, const char *name, void *value)
@@ -75,13 +14,6 @@ static bool add(const char *op, rapt_names *names, const char *name, void *value
         return rapt_fail(RAPT_ERROR_VALUE, op, "the name '%.200s' is in use already", name);
     return rapt_names_add(names, name, value) ||
            rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the name '%.200s'", name);
-}
-
-void rapt_names_free(rapt_names *names)
-{
-    for (int64_t i = 0; i < names->count; i++) free(names->entries[i].name);
-    free(names->entries);
-    free(names->slots);
 }
 
 rapt_archive *rapt_archive_new(void)
@@ -151,7 +83,7 @@ rapt_tensor *rapt_archive_find(const rapt_archive *archive, const char *name)
 {
     if (rapt_was_freed("archive_find", archive)) return NULL;
     if (archive && name) {
-        const rapt_named *entry = find(&archive->tensors, name);
+        const rapt_named *entry = rapt_names_entry(&archive->tensors, name);
         return entry ? rapt_archive_open(entry) : NULL;
     }
     rapt_fail_null("archive_find", archive ? "name" : "archive");

@@ -5,9 +5,9 @@
 
 #include <rapt/npy.h>
 
-#include "archive.h"
 #include "npy.h"
 #include "npz.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 
 #define OP "load_npz"

@@ -5,10 +5,10 @@
 
 #include <rapt/npy.h>
 
-#include "archive.h"
 #include "byte_order.h"
 #include "npy.h"
 #include "npz.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 #include "tensor/debug.h"
 #include "tensor/replace_file.h"

@@ -8,8 +8,8 @@
 #include <rapt/file.h>
 #include <rapt/tensor.h>
 
-#include "archive.h"
 #include "read_file.h"
+#include "tensor/archive.h"
 
 #define RAPT_SAFETENSORS_MAX_HEADER 100000000
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive.h"
 #include "json.h"
 #include "safetensors.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 
 #define OP "load_safetensors"

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive.h"
 #include "json.h"
 #include "safetensors.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 
 #define LOAD "load_safetensors"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive.h"
 #include "byte_order.h"
 #include "safetensors.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 #include "tensor/system.h"
 

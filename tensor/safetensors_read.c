@@ -1,9 +1,9 @@
 /* Reading safetensors files. */
 #include <stdlib.h>
 
-#include "archive.h"
 #include "byte_order.h"
 #include "safetensors.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 
 #define OP "load_safetensors"

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "archive.h"
 #include "json_write.h"
 #include "safetensors.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 #include "tensor/debug.h"
 #include "tensor/utf8.h"

@@ -1,10 +1,10 @@
 /* Writing safetensors files. */
 #include <string.h>
 
-#include "archive.h"
 #include "byte_order.h"
 #include "json_write.h"
 #include "safetensors.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 #include "tensor/debug.h"
 #include "tensor/utf8.h"

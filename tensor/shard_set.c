@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive.h"
 #include "safetensors.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 
 #define CHOOSE "shard_set_choose"

@@ -14,7 +14,13 @@ typedef struct rapt_module_entry {
     rapt_tensor *tensor; /* NULL for a child */
     rapt_module *child;  /* NULL for a tensor */
     bool is_parameter;
+    int next; /* of its chain (rapt_module_member), −1 at the end */
 } rapt_module_entry;
+
+/* The member of that name, of `length` bytes, or the next one behind `before`: children alone may have the empty name
+ * together. NULL: none, or no more. */
+const rapt_module_entry *rapt_module_member(const rapt_module *module, const char *name, size_t length,
+                                            const rapt_module_entry *before);
 
 enum { rapt_all_tensors = RAPT_PARAMETERS | RAPT_BUFFERS };
 
