@@ -111,9 +111,10 @@ static int64_t end_after(const rapt_loader_plan *plan, int64_t item)
     return plan->ends[low];
 }
 
-static bool is_batch_start(const rapt_loader_plan *plan, int64_t item)
+/* Where a batch begins, or the epoch ends. */
+static bool is_boundary(const rapt_loader_plan *plan, int64_t item)
 {
-    return item == 0 || (item < plan->items && end_after(plan, item - 1) == item);
+    return item == 0 || (item <= plan->items && end_after(plan, item - 1) == item);
 }
 
 void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_made_batch *made)
@@ -137,6 +138,12 @@ void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_ma
     snprintf(made->error, sizeof made->error, "%s", message ? message + 2 : "the function that makes batches failed");
 }
 
+/* What the order of an epoch is drawn from where there is a seed. */
+static rapt_random_state random_state_of(const rapt_loader *loader, int64_t epoch)
+{
+    return (rapt_random_state){loader->config.seed, (uint64_t)epoch << epoch_bits};
+}
+
 /* The plan of the epoch; the thread's generator goes on only where it is what orders are drawn from. */
 static bool begin(rapt_loader *loader)
 {
@@ -147,29 +154,21 @@ static bool begin(rapt_loader *loader)
     const rapt_random_state before = rapt_random_get_state();
     rapt_random_state from = draws_anew ? before : state->random_state;
     from.offset &= ~order_is_drawn;
-    if (seed != 0) from = (rapt_random_state){seed, (uint64_t)state->epoch << epoch_bits};
+    if (seed != 0) from = random_state_of(loader, state->epoch);
     rapt_random_set_state(from);
     loader->is_planned = rapt_loader_plan_epoch(loader);
     if (!draws_anew || !loader->is_planned) rapt_random_set_state(before);
     if (!loader->is_planned) return false;
     state->random_state = from;
-    if (!is_batch_start(&loader->plan, state->next)) {
+    if (!is_boundary(&loader->plan, state->next)) {
         loader->is_planned = false;
         return rapt_fail(RAPT_ERROR_VALUE, op,
                          "the state is at item %lld of an epoch of %lld, where no batch begins; it is of other options",
                          (long long)state->next, (long long)loader->plan.items);
     }
-    if (loader->prefetch) rapt_prefetch_start(loader->prefetch, state->epoch, state->next);
+    if (loader->prefetch && state->next < loader->plan.items)
+        rapt_prefetch_start(loader->prefetch, state->epoch, state->next);
     return true;
-}
-
-/* The last batch of the epoch was given. */
-static void end(rapt_loader *loader)
-{
-    loader->has_ended = true;
-    loader->is_planned = false;
-    loader->state.epoch++;
-    loader->state.next = 0;
 }
 
 bool rapt_loader_next(rapt_loader *loader, rapt_batch *batch)
@@ -178,12 +177,14 @@ bool rapt_loader_next(rapt_loader *loader, rapt_batch *batch)
     if (rapt_was_freed("loader_next", loader)) return false;
     leave_lost_thread(loader);
     rapt_loader_drop(&loader->present);
-    if (loader->has_ended) {
-        loader->has_ended = false;
-        return false;
-    }
     if (!loader->is_planned && !begin(loader)) return false;
     rapt_loader_state *state = &loader->state;
+    if (state->next == loader->plan.items) { /* of which the caller hears now */
+        loader->is_planned = false;
+        state->epoch++;
+        state->next = 0;
+        return false;
+    }
     if (loader->prefetch)
         loader->present = rapt_prefetch_take(loader->prefetch);
     else
@@ -196,7 +197,6 @@ bool rapt_loader_next(rapt_loader *loader, rapt_batch *batch)
     }
     *batch = made->batch;
     state->next += batch->count;
-    if (state->next == loader->plan.items) end(loader);
     return true;
 }
 
@@ -228,13 +228,21 @@ bool rapt_loader_check_state(const char *of, const rapt_loader *loader, const ra
     const rapt_loader_config *c = &loader->config;
     const int64_t size = c->most_tokens == 0 ? c->batch_size : 1;
     const int64_t items = c->drop_last && c->most_tokens == 0 ? loader->items / size * size : loader->items;
-    if (state->epoch < 0 || state->next < 0 || state->next >= items)
+    if (state->epoch < 0 || state->epoch >= INT64_C(1) << 62 || state->next < 0 || state->next > items)
         return rapt_fail(RAPT_ERROR_VALUE, of,
-                         "the loader's state is epoch %lld, item %lld; an epoch from 0 on and an item from 0 to below "
-                         "%lld expected",
+                         "the loader's state is epoch %lld, item %lld; an epoch from 0 to below 2^62 and an item from "
+                         "0 to %lld expected",
                          (long long)state->epoch, (long long)state->next, (long long)items);
+    const rapt_random_state *from = &state->random_state, expected = random_state_of(loader, state->epoch);
+    if (c->seed != 0 && c->shuffle && state->next > 0 &&
+        (from->seed != expected.seed || from->offset != expected.offset))
+        return rapt_fail(RAPT_ERROR_VALUE, of,
+                         "the order of the loader's state is drawn from seed %llu and offset %llu; seed %llu and "
+                         "offset %llu expected",
+                         (unsigned long long)from->seed, (unsigned long long)from->offset,
+                         (unsigned long long)expected.seed, (unsigned long long)expected.offset);
     /* a short batch may come early where batches of sorted items are shuffled, as where tokens are counted */
-    return (c->bucket > 0 && c->shuffle) || state->next % size == 0 ||
+    return (c->bucket > 0 && c->shuffle) || state->next % size == 0 || state->next == items ||
            rapt_fail(RAPT_ERROR_VALUE, of, "the loader's state is item %lld, where no batch of %lld begins",
                      (long long)state->next, (long long)size);
 }
@@ -248,6 +256,6 @@ bool rapt_loader_set_state(rapt_loader *loader, rapt_loader_state state)
     if (loader->prefetch) rapt_prefetch_stop(loader->prefetch);
     rapt_loader_drop(&loader->present);
     loader->state = state;
-    loader->is_planned = loader->has_ended = false;
+    loader->is_planned = false;
     return true;
 }

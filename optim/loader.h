@@ -28,7 +28,6 @@ struct rapt_loader {
     int64_t *lengths; /* NULL: not known */
     rapt_loader_plan plan;
     bool is_planned; /* the plan is that of the state's epoch */
-    bool has_ended;  /* the end of an epoch is to be told */
     rapt_loader_state state;
     rapt_made_batch present; /* the caller's, until the next call */
     rapt_prefetch *prefetch; /* NULL: none */

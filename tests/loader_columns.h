@@ -34,4 +34,21 @@ static inline rapt_loader *loader_of(rapt_loader_config config)
     return loader;
 }
 
+/* Writes the items of the rest of the epoch, a −1 behind each batch; returns how many numbers that is. */
+static inline int rest_of_epoch(rapt_loader *loader, int64_t *list)
+{
+    int count = 0;
+    rapt_batch batch;
+    while (rapt_loader_next(loader, &batch)) {
+        cr_expect_eq(rapt_count(batch.tensors[0]), batch.count);
+        for (int64_t i = 0; i < batch.count; i++) {
+            list[count++] = batch.items[i];
+            cr_expect_eq(element(batch.tensors[0], i), (double)(10 * batch.items[i]));
+        }
+        list[count++] = -1;
+    }
+    expect_no_error();
+    return count;
+}
+
 #endif

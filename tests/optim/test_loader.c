@@ -1,29 +1,10 @@
-/* The batch loader: what comes in which order, padded and packed, ahead on a thread, resumed. */
+/* The batch loader: what comes in which order, padded and packed, ahead on a thread. */
 #include "loader_columns.h"
 
 #include <unistd.h>
 #ifndef _WIN32
 #include <sys/wait.h>
 #endif
-
-#include "temporary_file.h"
-
-/* Writes the items of the rest of the epoch, a −1 behind each batch; returns how many numbers that is. */
-static int rest_of_epoch(rapt_loader *loader, int64_t *list)
-{
-    int count = 0;
-    rapt_batch batch;
-    while (rapt_loader_next(loader, &batch)) {
-        cr_expect_eq(rapt_count(batch.tensors[0]), batch.count);
-        for (int64_t i = 0; i < batch.count; i++) {
-            list[count++] = batch.items[i];
-            cr_expect_eq(element(batch.tensors[0], i), (double)(10 * batch.items[i]));
-        }
-        list[count++] = -1;
-    }
-    expect_no_error();
-    return count;
-}
 
 static bool has_every_item_once(const int64_t *list, int count)
 {
@@ -251,109 +232,6 @@ Test(loader, batches_of_most_tokens_are_full)
         rapt_loader_free(loader);
         expect_no_error();
     }
-}
-
-/* Whatever was given before, the rest is the same in a loader that takes the state, with and without a thread. */
-Test(loader, resumes_at_every_batch)
-{
-    RAPT_SCOPE;
-    rapt_column columns[] = {numbers(), sequences(false)};
-    for (int seed = 0; seed < 2; seed++)
-        for (int before = 0; before <= 6; before++) {
-            rapt_loader_config config = {.columns = columns,
-                                         .column_count = 2,
-                                         .batch_size = 4,
-                                         .bucket = 8,
-                                         .shuffle = true,
-                                         .seed = (uint64_t)seed,
-                                         .prefetch = before % 3};
-            rapt_loader *loader = loader_of(config);
-            rapt_seed(4);
-            rapt_batch batch;
-            for (int i = 0; i < before; i++) cr_assert(rapt_loader_next(loader, &batch), "%s", rapt_error());
-            rapt_loader_state state;
-            cr_assert(rapt_loader_get_state(loader, &state));
-            const rapt_random_state random = rapt_random_get_state();
-            if (before == 6) cr_expect_eq(state.epoch, 1);
-            if (before == 6) cr_expect_not(rapt_loader_next(loader, &batch));
-            int64_t expected[2][2 * items], found[2 * items];
-            int counts[2];
-            for (int epoch = 0; epoch < 2; epoch++) counts[epoch] = rest_of_epoch(loader, expected[epoch]);
-            rapt_loader_free(loader);
-
-            config.prefetch = 2 - before % 3;
-            loader = loader_of(config);
-            rapt_random_set_state(random);
-            if (before > 3) rapt_loader_next(loader, &batch); /* whose batches are then forgotten */
-            rapt_random_set_state(random);
-            cr_assert(rapt_loader_set_state(loader, state), "%s", rapt_error());
-            for (int epoch = 0; epoch < 2; epoch++) {
-                cr_expect_eq(rest_of_epoch(loader, found), counts[epoch]);
-                cr_expect_eq(memcmp(found, expected[epoch], (size_t)counts[epoch] * sizeof *found), 0,
-                             "seed %d, after %d batches, epoch %d", seed, before, epoch);
-            }
-            rapt_loader_free(loader);
-        }
-    expect_no_error();
-}
-
-/* An epoch that was counted, or whose first batch failed, has its order, though none of its items was given. */
-Test(loader, resumes_before_the_first_batch)
-{
-    RAPT_SCOPE;
-    rapt_column columns[] = {numbers(), sequences(false)};
-    const rapt_loader_config config = {.columns = columns, .column_count = 2, .most_tokens = 20, .shuffle = true};
-    for (int epoch = 0; epoch < 2; epoch++) {
-        rapt_loader *loader = loader_of(config), *other = loader_of(config);
-        int64_t expected[2][2 * items], found[2 * items];
-        int counts[2];
-        rapt_seed(6);
-        if (epoch > 0) rest_of_epoch(loader, found);
-        cr_expect_gt(rapt_loader_count_batches(loader), 1);
-        rapt_loader_state state;
-        cr_assert(rapt_loader_get_state(loader, &state));
-        const rapt_random_state random = rapt_random_get_state();
-        for (int i = 0; i < 2; i++) counts[i] = rest_of_epoch(loader, expected[i]);
-        cr_assert(rapt_loader_set_state(other, state), "%s", rapt_error());
-        rapt_random_set_state(random);
-        for (int i = 0; i < 2; i++) {
-            cr_expect_eq(rest_of_epoch(other, found), counts[i]);
-            cr_expect_eq(memcmp(found, expected[i], (size_t)counts[i] * sizeof *found), 0, "epoch %d", epoch + i);
-        }
-        rapt_loader_free(loader);
-        rapt_loader_free(other);
-    }
-    expect_no_error();
-}
-
-Test(loader, checkpoint)
-{
-    RAPT_SCOPE;
-    static const rapt_module_class kind = {.name = "Empty"};
-    char path[32];
-    write_temporary_file(path, "", 0);
-    rapt_module *module = rapt_module_finish(rapt_module_new(sizeof *module, &kind));
-    rapt_column column = numbers();
-    const rapt_loader_config config = {.columns = &column, .column_count = 1, .batch_size = 4, .shuffle = true};
-    rapt_loader *loader = loader_of(config), *fresh = loader_of(config);
-    rapt_batch batch;
-    for (int i = 0; i < 3; i++) cr_assert(rapt_loader_next(loader, &batch));
-    cr_assert(rapt_checkpoint_save(path, &(rapt_checkpoint){.module = module, .loader = loader}), "%s", rapt_error());
-    int64_t expected[2 * items], found[2 * items];
-    const int count = rest_of_epoch(loader, expected);
-    rapt_seed(99);
-    rapt_checkpoint read = {.module = module, .loader = fresh};
-    cr_assert(rapt_checkpoint_load(path, &read), "%s", rapt_error());
-    cr_expect_eq(rest_of_epoch(fresh, found), count);
-    cr_expect_eq(memcmp(found, expected, (size_t)count * sizeof *found), 0);
-    rapt_loader_free(fresh);
-    fresh = loader_of((rapt_loader_config){.items = 5, .make = (rapt_batch_function *)abort, .batch_size = 1});
-    read.loader = fresh;
-    cr_expect_not(rapt_checkpoint_load(path, &read));
-    expect_error(RAPT_ERROR_VALUE, "item 12; an epoch from 0 on and an item from 0 to below 5");
-    unlink(path);
-    rapt_loader_free(loader), rapt_loader_free(fresh);
-    rapt_module_free(module);
 }
 
 #ifndef _WIN32 /* which has no forks */

@@ -229,8 +229,8 @@ Test(loader_errors, wrong_uses)
     bad->values = NULL;
     expect_refusal(c, RAPT_ERROR_NULL, "the values of column 0");
     rapt_loader *loader = loader_of(good);
-    cr_expect_not(rapt_loader_set_state(loader, (rapt_loader_state){.next = items}));
-    expect_error(RAPT_ERROR_VALUE, "item 23");
+    cr_expect_not(rapt_loader_set_state(loader, (rapt_loader_state){.next = items + 1}));
+    expect_error(RAPT_ERROR_VALUE, "item 24");
     cr_expect_not(rapt_loader_next(loader, NULL));
     expect_error(RAPT_ERROR_NULL, "batch is NULL");
     cr_expect_not(rapt_loader_next(NULL, NULL));
@@ -239,4 +239,33 @@ Test(loader_errors, wrong_uses)
     expect_error(RAPT_ERROR_NULL, "loader is NULL");
     rapt_loader_free(loader);
     rapt_loader_free(NULL);
+}
+
+/* It would give some items twice and others never. */
+Test(loader_errors, a_state_within_an_epoch_of_another_seed_is_refused)
+{
+    RAPT_SCOPE;
+    rapt_column column = numbers();
+    rapt_loader_config config = {.columns = &column, .column_count = 1, .batch_size = 4, .shuffle = true, .seed = 5};
+    rapt_loader *loader = loader_of(config);
+    config.seed = 6;
+    rapt_loader *other = loader_of(config);
+    config.shuffle = false;
+    rapt_loader *in_order = loader_of(config);
+    rapt_batch batch;
+    rapt_loader_state state, kept;
+    cr_assert(rapt_loader_get_state(loader, &state));
+    cr_expect(rapt_loader_set_state(other, state), "the order is not drawn yet");
+    cr_assert(rapt_loader_next(loader, &batch) && rapt_loader_next(other, &batch));
+    cr_assert(rapt_loader_get_state(loader, &state) && rapt_loader_get_state(other, &kept));
+    cr_expect_not(rapt_loader_set_state(other, state));
+    expect_error(RAPT_ERROR_VALUE, "drawn from seed 5 and offset 0; seed 6 and offset 0 expected");
+    kept.epoch = 1;
+    cr_expect_not(rapt_loader_set_state(other, kept));
+    expect_error(RAPT_ERROR_VALUE, "seed 6 and offset 1099511627776 expected");
+    cr_expect(rapt_loader_set_state(in_order, state), "which has one order alone");
+    cr_assert(rapt_loader_next(other, &batch), "%s", rapt_error());
+    cr_expect_eq(batch.first, 4, "nothing was changed");
+    rapt_loader_free(loader), rapt_loader_free(other), rapt_loader_free(in_order);
+    expect_no_error();
 }

@@ -178,15 +178,16 @@ Test(optim_refusals, loaders)
     rapt_batch batch;
     NULL_IN(rapt_loader_next(NULL, &batch), "loader_next: loader is NULL");
     NULL_IN(rapt_loader_next(loader, NULL), "loader_next: batch is NULL");
-    BAD_VALUE(rapt_loader_set_state(loader, (rapt_loader_state){.epoch = -1}),
-              "loader_set_state: the loader's state is epoch -1, item 0; an epoch from 0 on and an item from 0 to "
-              "below 2 expected");
-    BAD_VALUE(rapt_loader_set_state(loader, (rapt_loader_state){.next = -1}),
-              "loader_set_state: the loader's state is epoch 0, item -1; an epoch from 0 on and an item from 0 to "
-              "below 2 expected");
-    BAD_VALUE(rapt_loader_set_state(loader, (rapt_loader_state){.next = 2}),
-              "loader_set_state: the loader's state is epoch 0, item 2; an epoch from 0 on and an item from 0 to below "
-              "2 expected");
+    static const rapt_loader_state bad[] = {{.epoch = -1}, {.epoch = INT64_MAX}, {.next = -1}, {.next = 3}};
+    for (int i = 0; i < 4; i++) {
+        char message[160];
+        snprintf(
+            message, sizeof message,
+            "loader_set_state: the loader's state is epoch %lld, item %lld; an epoch from 0 to below 2^62 and an item "
+            "from 0 to 2 expected",
+            (long long)bad[i].epoch, (long long)bad[i].next);
+        BAD_VALUE(rapt_loader_set_state(loader, bad[i]), message);
+    }
     cr_expect_eq(rapt_loader_count_batches(NULL), -1);
     expect_error(RAPT_ERROR_NULL, "loader is NULL");
     rapt_loader_free(loader);

@@ -38,14 +38,14 @@ Test(run_errors, states_of_loaders)
     cr_expect_not(rapt_loader_set_state(NULL, state));
     expect_error(RAPT_ERROR_NULL, "loader is NULL");
     for (state.next = 0; state.next < items; state.next++) {
-        const bool is_start = state.next % 4 == 0 && state.next < 20;
-        cr_expect_eq(rapt_loader_set_state(loader, state), is_start, "item %d", (int)state.next);
-        if (is_start)
+        const bool is_boundary = state.next % 4 == 0;
+        cr_expect_eq(rapt_loader_set_state(loader, state), is_boundary, "item %d", (int)state.next);
+        if (is_boundary)
             expect_no_error();
         else if (state.next < 20)
             expect_error(RAPT_ERROR_VALUE, "where no batch of 4 begins");
         else
-            expect_error(RAPT_ERROR_VALUE, "an item from 0 to below 20 expected");
+            expect_error(RAPT_ERROR_VALUE, "an item from 0 to 20 expected");
     }
     rapt_loader_free(loader);
 }
