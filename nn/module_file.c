@@ -6,6 +6,7 @@
 #include <rapt/module_values.h>
 
 #include "nn/entry.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 #include "tensor/system.h"
 
@@ -35,7 +36,10 @@ bool rapt_module_to_archive(const rapt_module *module, const char *prefix, rapt_
 {
     if (!module || !archive)
         return rapt_fail(RAPT_ERROR_NULL, "module_to_archive", "%s is NULL", module ? "archive" : "module");
-    return rapt_module_visit(module, rapt_all_tensors, add_to_archive, &(collection){prefix, archive});
+    if (rapt_was_freed("module_to_archive", archive)) return false;
+    const int64_t before = archive->tensors.count;
+    return rapt_module_visit(module, rapt_all_tensors, add_to_archive, &(collection){prefix, archive}) ||
+           rapt_archive_cut(archive, before, archive->texts.count);
 }
 
 /* --- what of an archive goes where --- */

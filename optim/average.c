@@ -7,6 +7,7 @@
 
 #include "archive.h"
 #include "core.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 #include "tensor/debug.h"
 
@@ -90,12 +91,9 @@ static bool full_name(char text[name_size], const char *prefix, const char *part
            rapt_fail(RAPT_ERROR_VALUE, "average_archive", "the name %s is too long", name);
 }
 
-bool rapt_average_to_archive(const rapt_average *average, const char *prefix, rapt_archive *archive)
+static bool collect(const rapt_average *average, const char *prefix, rapt_archive *archive)
 {
-    const char *op = "average_to_archive";
     char name[name_size];
-    if (!check(op, average)) return false;
-    if (!archive) return rapt_fail_null(op, "archive");
     if (!full_name(name, prefix, "updates", "") || !rapt_archive_add_integer(archive, name, average->updates))
         return false;
     for (int64_t i = 0; i < rapt_archive_count(average->values); i++)
@@ -103,6 +101,16 @@ bool rapt_average_to_archive(const rapt_average *average, const char *prefix, ra
             !rapt_archive_add(archive, name, rapt_archive_tensor(average->values, i)))
             return false;
     return true;
+}
+
+bool rapt_average_to_archive(const rapt_average *average, const char *prefix, rapt_archive *archive)
+{
+    const char *op = "average_to_archive";
+    if (!check(op, average)) return false;
+    if (!archive) return rapt_fail_null(op, "archive");
+    if (rapt_was_freed(op, archive)) return false;
+    const int64_t before = archive->tensors.count;
+    return collect(average, prefix, archive) || rapt_archive_cut(archive, before, archive->texts.count);
 }
 
 bool rapt_average_read(const rapt_average *average, const char *prefix, const rapt_archive *archive,

@@ -6,6 +6,7 @@
 #include "checkpoint_parts.h"
 #include "core.h"
 #include "nn/entry.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 
 static const char *const format = "rapt checkpoint 1";
@@ -61,13 +62,15 @@ static bool add_checkpoint(const char *op, const rapt_checkpoint *checkpoint, ra
         return false;
     if (checkpoint->step < 0)
         return rapt_fail(RAPT_ERROR_VALUE, op, "step is %lld; 0 or more expected", (long long)checkpoint->step);
-    return collect(checkpoint, archive);
+    const int64_t tensors = archive->tensors.count, texts = archive->texts.count;
+    return collect(checkpoint, archive) || rapt_archive_cut(archive, tensors, texts);
 }
 
 bool rapt_checkpoint_to_archive(const rapt_checkpoint *checkpoint, rapt_archive *archive)
 {
     const char *op = "checkpoint_to_archive";
     if (!archive) return rapt_fail_null(op, "archive");
+    if (rapt_was_freed(op, archive)) return false;
     return add_checkpoint(op, checkpoint, archive);
 }
 

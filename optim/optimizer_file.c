@@ -6,6 +6,7 @@
 
 #include "archive.h"
 #include "core.h"
+#include "tensor/archive.h"
 #include "tensor/core.h"
 #include "tensor/debug.h"
 
@@ -41,11 +42,8 @@ static bool add_slot(const rapt_optimizer *optimizer, const rapt_slot *slot, con
     return true;
 }
 
-bool rapt_optimizer_to_archive(const rapt_optimizer *optimizer, const char *prefix, rapt_archive *archive)
+static bool collect(const rapt_optimizer *optimizer, const char *prefix, rapt_archive *archive)
 {
-    const char *op = "optimizer_to_archive";
-    if (!optimizer || !archive) return rapt_fail_null(op, optimizer ? "archive" : "optimizer");
-    if (rapt_was_freed(op, optimizer) || rapt_was_freed(op, archive)) return false;
     RAPT_SCOPE;
     char name[full_name_size], description[128];
     describe(optimizer, description);
@@ -57,6 +55,15 @@ bool rapt_optimizer_to_archive(const rapt_optimizer *optimizer, const char *pref
     for (int i = 0; i < optimizer->count; i++)
         if (!add_slot(optimizer, &optimizer->slots[i], prefix, archive)) return false;
     return true;
+}
+
+bool rapt_optimizer_to_archive(const rapt_optimizer *optimizer, const char *prefix, rapt_archive *archive)
+{
+    const char *op = "optimizer_to_archive";
+    if (!optimizer || !archive) return rapt_fail_null(op, optimizer ? "archive" : "optimizer");
+    if (rapt_was_freed(op, optimizer) || rapt_was_freed(op, archive)) return false;
+    const int64_t tensors = archive->tensors.count, texts = archive->texts.count;
+    return collect(optimizer, prefix, archive) || rapt_archive_cut(archive, tensors, texts);
 }
 
 static bool read_slot(const rapt_optimizer *optimizer, const char *prefix, const rapt_archive *archive, rapt_slot *read)

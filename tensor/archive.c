@@ -23,11 +23,19 @@ rapt_archive *rapt_archive_new(void)
     return archive;
 }
 
+bool rapt_archive_cut(rapt_archive *archive, int64_t tensors, int64_t texts)
+{
+    for (int64_t i = tensors; i < archive->tensors.count; i++) rapt_release(archive->tensors.entries[i].value);
+    for (int64_t i = texts; i < archive->texts.count; i++) free(archive->texts.entries[i].value);
+    rapt_names_cut(&archive->tensors, tensors);
+    rapt_names_cut(&archive->texts, texts);
+    return false;
+}
+
 void rapt_archive_free(rapt_archive *archive)
 {
     if (!archive || rapt_was_freed("archive_free", archive)) return;
-    for (int64_t i = 0; i < archive->tensors.count; i++) rapt_release(archive->tensors.entries[i].value);
-    for (int64_t i = 0; i < archive->texts.count; i++) free(archive->texts.entries[i].value);
+    rapt_archive_cut(archive, 0, 0);
     rapt_names_free(&archive->tensors);
     rapt_names_free(&archive->texts);
     rapt_free_object(archive, "archive");

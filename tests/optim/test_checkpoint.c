@@ -1,6 +1,8 @@
 /* Optimizer state in archives, and checkpoints of whole runs: what is saved goes on as if it had never stopped. */
 #include "checkpointing.h"
 
+#include "tensor/memory.h"
+
 static const rapt_module_class other_class = {.name = "Other"};
 
 TestSuite(checkpoint, .init = new_path, .fini = remove_path);
@@ -220,5 +222,60 @@ Test(checkpoint, optimizers_whose_lists_are_full)
         rapt_archive_free(archive);
     }
     rapt_optimizer_free(optimizer);
+    expect_no_error();
+}
+
+/* Two tensors and a text, one of the tensors under that name. */
+static rapt_archive *archive_with(const char *name)
+{
+    RAPT_SCOPE;
+    rapt_archive *archive = rapt_archive_new();
+    cr_assert(rapt_archive_add_text(archive, "text", "of before") &&
+              rapt_archive_add(archive, "tensor", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3))) &&
+              rapt_archive_add(archive, name, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3))));
+    return archive;
+}
+
+static void expect_as_it_was(const rapt_archive *archive, const char *name)
+{
+    cr_expect(rapt_archive_count(archive) == 2 && !rapt_archive_key(archive, 1), "%s: %lld tensors", name,
+              (long long)rapt_archive_count(archive));
+    cr_expect(rapt_archive_find(archive, "tensor") && rapt_archive_find(archive, name));
+    cr_expect_str_eq(rapt_archive_find_text(archive, "text"), "of before");
+}
+
+/* Names that each comes to late are in use. */
+Test(checkpoint, failures_leave_archives_as_they_were)
+{
+    RAPT_SCOPE;
+    run r = start_run();
+    rapt_average *average = rapt_average_new(r.module, NULL);
+    const rapt_checkpoint checkpoint = {.module = r.module, .optimizer = r.optimizer, .average = average, .note = "n"};
+    static const char *const names[] = {"bias", "bias.exp_avg_sq", "values.bias", "optimizer.bias.exp_avg_sq"};
+    for (int i = 0; i < 4; i++) {
+        rapt_archive *archive = archive_with(names[i]);
+        cr_expect_not(i == 0   ? rapt_module_to_archive(r.module, NULL, archive)
+                      : i == 1 ? rapt_optimizer_to_archive(r.optimizer, NULL, archive)
+                      : i == 2 ? rapt_average_to_archive(average, NULL, archive)
+                               : rapt_checkpoint_to_archive(&checkpoint, archive));
+        expect_error(RAPT_ERROR_VALUE, "is in use already");
+        expect_as_it_was(archive, names[i]);
+        rapt_archive_free(archive);
+    }
+    rapt_archive *archive = archive_with("other");
+    for (int after = 0;; after++) {
+        rapt_memory_fail_after(after);
+        const bool good = rapt_checkpoint_to_archive(&checkpoint, archive);
+        rapt_memory_fail_after(-1);
+        if (good) break;
+        expect_error(RAPT_ERROR_MEMORY, "memory");
+        expect_as_it_was(archive, "other");
+        cr_assert_lt(after, 1000);
+    }
+    rapt_checkpoint read = checkpoint;
+    cr_expect(rapt_checkpoint_from_archive(&read, archive), "%s", rapt_error());
+    rapt_archive_free(archive);
+    rapt_average_free(average);
+    end_run(&r);
     expect_no_error();
 }

@@ -20,6 +20,9 @@ rapt_tensor *rapt_archive_open(const rapt_named *entry);
 bool rapt_archive_keep(rapt_archive *archive, const char *name, rapt_tensor *tensor,
                        const struct rapt_stored_type *halves);
 
+/* Takes off all but the first so many tensors and texts, after something failed. Returns false. */
+bool rapt_archive_cut(rapt_archive *archive, int64_t tensors, int64_t texts);
+
 /* The key of a safetensors header that is not a tensor. */
 #define RAPT_METADATA_KEY "__metadata__"
 
