@@ -43,10 +43,25 @@ const rapt_tensor *rapt_archive_get(const char *op, const rapt_archive *archive,
     return NULL;
 }
 
+/* Where a message begins to show two texts: shortly before their first difference, or where they begin. */
+static size_t start_of_difference(const char *found, const char *expected)
+{
+    enum { before = 30, shown = 150 };
+    size_t from = 0;
+    while (found[from] && found[from] == expected[from]) from++;
+    if (from < shown - before) return 0;
+    from -= before;
+    while (from > 0 && (found[from] & 0xC0) == 0x80) from--; /* within a character of UTF-8 */
+    return from;
+}
+
 bool rapt_archive_check_text(const char *op, const rapt_archive *archive, const char *key, const char *expected)
 {
     const char *found = rapt_archive_find_text(archive, key);
     if (found && strcmp(found, expected) == 0) return true;
     if (!found) return rapt_fail(RAPT_ERROR_FORMAT, op, "%s is missing; '%.150s' expected", key, expected);
-    return rapt_fail(RAPT_ERROR_FORMAT, op, "%s is '%.150s'; '%.150s' expected", key, found, expected);
+    const size_t from = start_of_difference(found, expected);
+    if (from == 0) return rapt_fail(RAPT_ERROR_FORMAT, op, "%s is '%.150s'; '%.150s' expected", key, found, expected);
+    return rapt_fail(RAPT_ERROR_FORMAT, op, "%s is '...%.150s'; '...%.150s' expected", key, found + from,
+                     expected + from);
 }

@@ -96,6 +96,27 @@ Test(checkpoint, of_something_else_is_refused)
     expect_mismatch(&model_class, 1, NULL, "note is missing");
 }
 
+/* Three bytes a letter, so that the part that is shown could begin within one. */
+Test(checkpoint, notes_that_differ_far_inside_are_shown_from_there)
+{
+    RAPT_SCOPE;
+    rapt_module *module = model_of(&model_class);
+    for (int letters = 30; letters < 200; letters++) {
+        char mine[700] = "", yours[700];
+        for (int i = 0; i < letters; i++) strcat(mine, "\u2113");
+        snprintf(yours, sizeof yours, "%s 3e-5", mine);
+        strcat(mine, " 3e-4");
+        rapt_archive *archive = rapt_archive_new();
+        cr_assert(rapt_checkpoint_to_archive(&(rapt_checkpoint){.module = module, .note = yours}, archive));
+        cr_expect_not(rapt_checkpoint_from_archive(&(rapt_checkpoint){.module = module, .note = mine}, archive));
+        cr_expect_eq(strstr(rapt_error(), "note is '...\u2113") != NULL, letters > 38, "%s", rapt_error());
+        cr_expect(strstr(rapt_error(), "\u2113 3e-4' expected"), "%s", rapt_error());
+        expect_error(RAPT_ERROR_FORMAT, "\u2113 3e-5'; '");
+        rapt_archive_free(archive);
+    }
+    rapt_module_free(module);
+}
+
 /* Of a larger model, whose names have all of this one's among them. */
 Test(checkpoint, of_a_larger_model_is_refused)
 {
