@@ -205,5 +205,7 @@ double rapt_schedule_chain_factor(int count, const rapt_schedule *schedules, con
                    NAN;
         if (t >= milestones[i]) now = i + 1;
     }
+    for (int i = 0; i < count; i++)
+        if (!check(&schedules[i], 0)) return NAN;
     return rapt_schedule_factor(&schedules[now], now > 0 ? t - milestones[now - 1] : t);
 }

@@ -124,6 +124,9 @@ Test(schedule, chain)
     expect_error(RAPT_ERROR_VALUE, "milestone 1 is step 3; one after step 3");
     cr_expect(isnan(rapt_schedule_chain_factor(3, links, milestones, -1)));
     expect_error(RAPT_ERROR_VALUE, "step -1");
+    const rapt_schedule unready[] = {{.kind = RAPT_SCHEDULE_CONSTANT}, {.kind = RAPT_SCHEDULE_COSINE}};
+    cr_expect(isnan(rapt_schedule_chain_factor(2, unready, milestones, 0)), "not at the milestone only");
+    expect_error(RAPT_ERROR_VALUE, "total 0");
 }
 
 static void expect_refusal(const rapt_schedule *schedule, int64_t step, rapt_error_code code, const char *part)

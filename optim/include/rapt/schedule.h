@@ -49,7 +49,7 @@ RAPT_API double rapt_schedule_factor(const rapt_schedule *schedule, int64_t step
 
 /* Schedules one after another: schedules[0] to before step milestones[0], then schedules[1], which counts its steps
  * from there, and so on; count schedules and count − 1 rising milestones (PyTorch's SequentialLR; those that act at
- * once are multiplied). NaN and an error as above, where NULL or count below 1 are one, too. */
+ * once are multiplied). NaN and an error as above, of any of the schedules; NULL or count below 1 are one, too. */
 RAPT_API double rapt_schedule_chain_factor(int count, const rapt_schedule *schedules, const int64_t *milestones,
                                            int64_t step);
 
