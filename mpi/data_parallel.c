@@ -135,7 +135,7 @@ static bool run_part(rapt_data_parallel *p, rapt_tensor *loss, double weight, bo
         rapt_tensor *seed = rapt_full(rapt_get_dtype(loss), rapt_rank(loss), rapt_shape(loss), weight);
         good = seed && rapt_backward_to(1, &loss, &seed, 0, rapt_buckets_take, p);
     }
-    if (!good) p->failed = true;
+    if (!good) rapt_note_failure(p);
     rapt_buckets_end_part(p);
     return good;
 }
@@ -182,6 +182,7 @@ static void begin_anew(rapt_data_parallel *p)
     for (int i = 0; i < p->parameter_count; i++) p->parameters[i].used = false;
     p->done = 0;
     p->failed = false;
+    p->reason[0] = 0;
 }
 
 bool rapt_data_parallel_finish(rapt_data_parallel *p, double *loss)
@@ -198,13 +199,14 @@ bool rapt_data_parallel_finish(rapt_data_parallel *p, double *loss)
     bool good = !p->failed && !p->broken;
     if (good && !(p->totals.weight > 0))
         good = rapt_fail(RAPT_ERROR_VALUE, op, "no part of the batch has a weight above 0");
-    good = good && divide_pieces(p);
+    good = good && rapt_check_trained(p, op) && divide_pieces(p);
     for (int i = 0; i < p->parameter_count; i++) rapt_clear_gradient(p->parameters[i].parameter);
     good = rapt_ranks_agree(p, op, good, p->marks, 1 + p->parameter_count + p->buffers->count) &&
            (p->sharded || rapt_ranks_agree(p, op, give_gradients(p), p->marks, 1)) &&
            rapt_take_changed_buffers(p, changed);
     for (int i = 0; i < p->parameter_count && !good; i++) rapt_clear_gradient(p->parameters[i].parameter);
     if (!good) rapt_buckets_drop(p);
+    p->has_sums = good;
     if (good && loss) *loss = p->totals.loss / p->totals.weight;
     begin_anew(p);
     return good;

@@ -7,6 +7,9 @@
 /* The most levels of the tree over the parts of one rank. */
 #define RAPT_MAX_LEVELS 31
 
+/* Of an error's message ranks tell each other so many bytes. */
+#define RAPT_REASON_ROOM 600
+
 /* A parameter: where its gradient lies. */
 typedef struct rapt_shared_parameter {
     rapt_tensor *parameter;
@@ -80,6 +83,8 @@ struct rapt_data_parallel {
     int done;                            /* own parts */
     int scattered, summed;               /* parcels whose numbers are on their way, and are there */
     bool failed, broken;                 /* on this rank; MPI itself */
+    char reason[RAPT_REASON_ROOM];       /* why it failed, should its error be cleared before the others hear of it */
+    bool has_sums;                       /* of a finish that went well, and whose step was not made yet */
     rapt_totals levels[RAPT_MAX_LEVELS]; /* of 1, 2, 4, … own parts, added up as gradients are */
     rapt_totals own, totals;             /* what this rank tells, and what all ranks have */
     bool has_totals;
@@ -93,6 +98,7 @@ bool rapt_check_mpi(const char *op, int code);
 typedef struct rapt_ranks {
     MPI_Comm communicator;
     int rank, ranks;
+    const char *reason; /* what this one tells where no error stands; NULL or "": nothing */
 } rapt_ranks;
 
 /* Those of a communicator. False and an error unless MPI is running and it is one. */
@@ -102,6 +108,9 @@ bool rapt_ranks_of(const char *op, MPI_Comm communicator, rapt_ranks *ranks);
  * them from 0 on, each rank then has the largest of all ranks; marks[0] is this function's own. */
 bool rapt_ranks_tell(const rapt_ranks *ranks, const char *op, bool good, int *marks, int count);
 bool rapt_ranks_agree(const rapt_data_parallel *parallel, const char *op, bool good, int *marks, int count);
+
+/* The step that is under way has failed, by the error that stands. */
+void rapt_note_failure(rapt_data_parallel *parallel);
 
 /* An error on all ranks unless their modules and notes are the same. */
 bool rapt_check_same_model(const rapt_data_parallel *parallel, const rapt_data_parallel_config *config);
@@ -117,6 +126,9 @@ bool rapt_take_changed_buffers(rapt_data_parallel *parallel, const int *marks);
 /* Lists the parameters and makes the buckets; false after an error. */
 bool rapt_buckets_new(rapt_data_parallel *parallel, int64_t bytes);
 void rapt_buckets_free(rapt_data_parallel *parallel);
+
+/* An error that names a parameter which is trained now and was not when they were listed, or the other way round. */
+bool rapt_check_trained(const rapt_data_parallel *parallel, const char *op);
 
 /* A part begins: all its gradients are awaited. */
 void rapt_buckets_begin_part(rapt_data_parallel *parallel);

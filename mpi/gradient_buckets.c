@@ -40,6 +40,35 @@ static bool list_parameters(rapt_data_parallel *p)
     return good;
 }
 
+/* NULL for a tensor that is none of the parameters that were trained when they were listed. */
+static rapt_shared_parameter *find_listed(const rapt_data_parallel *p, const rapt_tensor *parameter)
+{
+    for (int i = 0; i < p->parameter_count; i++)
+        if (p->parameters[i].parameter == parameter) return &p->parameters[i];
+    return NULL;
+}
+
+/* What stands in the message, too: the op that checks. */
+typedef struct check {
+    const rapt_data_parallel *parallel;
+    const char *op;
+} check;
+
+static bool is_as_listed(const char *parameter_name, rapt_tensor *parameter, void *context)
+{
+    const check *c = context;
+    const bool is_trained = rapt_requires_gradient(parameter);
+    return is_trained == (find_listed(c->parallel, parameter) != NULL) ||
+           rapt_fail(RAPT_ERROR_VALUE, c->op,
+                     "%s is %s in rapt_data_parallel_new; make the rapt_data_parallel anew on all ranks",
+                     parameter_name, is_trained ? "trained, and was frozen" : "frozen, and was not");
+}
+
+bool rapt_check_trained(const rapt_data_parallel *p, const char *op)
+{
+    return rapt_module_visit(p->module, RAPT_PARAMETERS, is_as_listed, &(check){p, op});
+}
+
 /* Pieces begin with cache lines: of so many elements, or two. */
 enum { line = 16 };
 
@@ -189,7 +218,7 @@ void rapt_buckets_begin_part(rapt_data_parallel *p)
 {
     for (int i = 0; i < p->bucket_count; i++) p->buckets[i].awaited = p->buckets[i].parameters;
     p->scattered = p->summed = 0;
-    p->has_totals = false;
+    p->has_totals = p->has_sums = false;
 }
 
 /* All of it has arrived: it joins what came before, as 1 is added to a binary number, and waits, unless it is last. */
@@ -221,22 +250,19 @@ static bool keep(rapt_shared_parameter *s, rapt_tensor *gradient)
 bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *gradient)
 {
     rapt_data_parallel *p = parallel;
-    for (int i = 0; i < p->parameter_count; i++) {
-        rapt_shared_parameter *s = &p->parameters[i];
-        if (s->parameter != parameter) continue;
-        s->used = true;
-        const bool good = (p->shards_gradients ? keep(s, gradient) : rapt_copy(s->view, gradient)) && arrive(p, s);
-        rapt_parcels_exchange(p, false);
-        return good;
-    }
-    return true; /* no parameter of the module */
+    rapt_shared_parameter *s = find_listed(p, parameter);
+    if (!s) return true; /* no parameter of the module */
+    s->used = true;
+    const bool good = (p->shards_gradients ? keep(s, gradient) : rapt_copy(s->view, gradient)) && arrive(p, s);
+    rapt_parcels_exchange(p, false);
+    return good;
 }
 
 void rapt_buckets_end_part(rapt_data_parallel *p)
 {
     for (int i = 0; i < p->parameter_count; i++) {
         rapt_shared_parameter *s = &p->parameters[i];
-        if (!s->arrived && !((p->shards_gradients || rapt_fill(s->view, 0)) && arrive(p, s))) p->failed = true;
+        if (!s->arrived && !((p->shards_gradients || rapt_fill(s->view, 0)) && arrive(p, s))) rapt_note_failure(p);
         s->arrived = false;
     }
     rapt_parcels_exchange(p, p->shards_gradients);

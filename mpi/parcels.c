@@ -254,7 +254,7 @@ void rapt_parcels_exchange(rapt_data_parallel *p, bool wait)
         rapt_parcel *a = &p->parcels[p->summed];
         /* A parcel that is ready needs a slot. */
         if (!is_over(p, &a->request, wait || is_ready(p))) break;
-        if (!sum_parcel(p, a)) p->failed = true;
+        if (!sum_parcel(p, a)) rapt_note_failure(p);
         if (!p->sharded) gather(p, a, rapt_data(a->slot->mine));
         p->summed++;
     }

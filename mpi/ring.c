@@ -36,7 +36,7 @@ static bool agree(rapt_ring *ring, const char *op, bool good, const char *text)
 {
     enum { own, largest, smallest, mark_count, room = 300 };
     char first[room] = "";
-    const rapt_ranks ranks = {((mpi_ring *)ring)->communicator, ring->rank, ring->ranks};
+    const rapt_ranks ranks = {((mpi_ring *)ring)->communicator, ring->rank, ring->ranks, NULL};
     if (!text) text = "";
     int marks[mark_count] = {[largest] = hash_of(text), [smallest] = -hash_of(text)};
     if (!rapt_ranks_tell(&ranks, op, good, marks, mark_count)) return false;

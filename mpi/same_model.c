@@ -39,21 +39,28 @@ bool rapt_ranks_of(const char *op, MPI_Comm communicator, rapt_ranks *ranks)
 
 bool rapt_ranks_tell(const rapt_ranks *r, const char *op, bool good, int *marks, int count)
 {
-    enum { room = 600 };
-    char message[room] = "";
+    char message[RAPT_REASON_ROOM] = "";
     marks[0] = good ? 0 : r->ranks - r->rank; /* the largest is of the first rank that is not well */
     if (!rapt_check_mpi(op, MPI_Allreduce(MPI_IN_PLACE, marks, count, MPI_INT, MPI_MAX, r->communicator))) return false;
     if (marks[0] == 0) return true;
     const int first = r->ranks - marks[0];
-    if (r->rank == first) snprintf(message, room, "%s", rapt_error() ? rapt_error() : "failed without a reason");
-    if (!rapt_check_mpi(op, MPI_Bcast(message, room, MPI_CHAR, first, r->communicator))) return false;
+    const char *reason = rapt_error() ? rapt_error() : r->reason;
+    if (r->rank == first)
+        snprintf(message, sizeof message, "%s", reason && *reason ? reason : "failed without a reason");
+    if (!rapt_check_mpi(op, MPI_Bcast(message, sizeof message, MPI_CHAR, first, r->communicator))) return false;
     return rapt_fail(RAPT_ERROR_RANK, op, "rank %d: %s", first, message);
 }
 
 bool rapt_ranks_agree(const rapt_data_parallel *p, const char *op, bool good, int *marks, int count)
 {
-    const rapt_ranks ranks = {p->scatter, p->rank, p->ranks};
+    const rapt_ranks ranks = {p->scatter, p->rank, p->ranks, p->reason};
     return rapt_ranks_tell(&ranks, op, good, marks, count);
+}
+
+void rapt_note_failure(rapt_data_parallel *p)
+{
+    if (!p->failed && rapt_error()) snprintf(p->reason, sizeof p->reason, "%s", rapt_error());
+    p->failed = true;
 }
 
 /* --- the same model --- */

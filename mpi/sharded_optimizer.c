@@ -47,14 +47,13 @@ bool rapt_data_parallel_shard(rapt_data_parallel *p, rapt_optimizer *optimizer)
 }
 
 /* What was summed becomes the gradients of the pieces; of sharded gradients nothing else is kept. */
-static bool give_pieces_gradients(const rapt_data_parallel *p, const char *op)
+static bool give_pieces_gradients(const rapt_data_parallel *p)
 {
     RAPT_SCOPE;
     for (int i = 0; i < p->bucket_count; i++) {
         rapt_bucket *b = &p->buckets[i];
         rapt_tensor *sum = p->shards_gradients ? b->gradient : rapt_parcel_sum(&p->parcels[b->first_parcel]);
-        if (!sum) return rapt_fail(RAPT_ERROR_VALUE, op, "rapt_data_parallel_finish expected before it");
-        if (!rapt_backward_from(1, &b->values, &sum, 0)) return false;
+        if (!sum || !rapt_backward_from(1, &b->values, &sum, 0)) return false;
         rapt_release(b->gradient);
         b->gradient = NULL;
     }
@@ -94,12 +93,14 @@ static bool spread_values(rapt_data_parallel *p)
 /* All of the step that takes memory, before anything is changed. */
 static bool prepare_step(rapt_data_parallel *p, const char *op, double *norm)
 {
-    return give_pieces_gradients(p, op) && rapt_optimizer_prepare(p->sharded) &&
+    if (!p->has_sums) return rapt_fail(RAPT_ERROR_VALUE, op, "rapt_data_parallel_finish expected before it");
+    return rapt_check_trained(p, op) && give_pieces_gradients(p) && rapt_optimizer_prepare(p->sharded) &&
            rapt_clip_gradient_norm(p->sharded, INFINITY, norm) && rapt_numbers_of_parameters(p, 0, p->bucket_count);
 }
 
-static void end_step(const rapt_data_parallel *p)
+static void end_step(rapt_data_parallel *p)
 {
+    p->has_sums = false;
     rapt_numbers_free(p, 0, p->bucket_count);
     rapt_optimizer_clear_gradients(p->sharded);
 }

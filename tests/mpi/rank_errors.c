@@ -1,6 +1,7 @@
 /* What goes wrong on one rank is an error on all, which names it, and the next step is as if nothing had happened. For
  * two ranks or more. */
 #include <dlfcn.h>
+#include <math.h>
 
 #include "ranks.h"
 
@@ -158,6 +159,22 @@ static void expect_good_step(rapt_data_parallel *p, rapt_linear *model)
     rapt_module_clear_gradients(&model->module);
 }
 
+/* Of a rank that clears its error, too, all are told why it failed. */
+static void the_reason_is_told_when_its_error_was_cleared(void)
+{
+    RAPT_SCOPE;
+    rapt_linear *model = linear(4);
+    rapt_data_parallel *p = parallel_of(model, 0, NULL);
+    expect(rapt_data_parallel_backward(p, rank == ranks - 1 ? NULL : loss_of(model, rank), 2) == (rank < ranks - 1),
+           "no error");
+    if (rank == ranks - 1) expect_error(RAPT_ERROR_NULL, "loss is NULL");
+    expect(!rapt_data_parallel_finish(p, NULL), "no error");
+    expect_of_last(RAPT_ERROR_RANK, "data_parallel_backward: loss is NULL", "data_parallel_backward: loss is NULL");
+    expect_good_step(p, model);
+    rapt_data_parallel_free(p);
+    rapt_module_free(&model->module);
+}
+
 static void a_part_that_fails_ends_the_step_everywhere(void)
 {
     rapt_linear *model = linear(4);
@@ -218,6 +235,76 @@ static void sharding_that_is_wrong_is_an_error(void)
     rapt_module_free(&model->module);
 }
 
+static void expect_no_step(rapt_data_parallel *p, const rapt_linear *model, double bias)
+{
+    expect(!rapt_data_parallel_step(p, INFINITY, NULL), "no error");
+    expect_error(RAPT_ERROR_VALUE, "rapt_data_parallel_finish expected before it");
+    const double now = rapt_at(model->bias, (int64_t[]){0});
+    expect(now == bias, "a bias of %.9g; %.9g expected", now, bias);
+}
+
+/* Each step of a sharded optimizer takes the gradients of its own finish, which went well. */
+static void a_sharded_step_needs_a_finish(bool shards_gradients)
+{
+    RAPT_SCOPE;
+    const double third = (float)(1.0 / 3);
+    rapt_linear *model = linear(4);
+    rapt_fill(model->bias, third);
+    rapt_optimizer *sgd = rapt_sgd_new(NULL, &(rapt_sgd_config){.learning_rate = 1});
+    rapt_data_parallel *p = rapt_data_parallel_new(MPI_COMM_WORLD, &model->module,
+                                                   &(rapt_data_parallel_config){.shards_gradients = shards_gradients});
+    expect(rapt_data_parallel_shard(p, sgd), "%s", rapt_error());
+    expect_no_step(p, model, third);
+    expect(rapt_data_parallel_backward(p, loss_of(model, rank), 2), "%s", rapt_error());
+    expect_no_step(p, model, third);
+    expect(rapt_data_parallel_finish(p, NULL) && rapt_data_parallel_step(p, INFINITY, NULL), "%s", rapt_error());
+    const double stepped = rapt_at(model->bias, (int64_t[]){0});
+    expect(stepped < 1e-6 && stepped > -1e-6, "a bias of %g; about 0 expected", stepped);
+    expect_no_step(p, model, stepped);
+    expect(rapt_data_parallel_backward(p, rank == ranks - 1 ? NULL : loss_of(model, rank), 2) == (rank < ranks - 1),
+           "no error");
+    expect(!rapt_data_parallel_finish(p, NULL), "no error");
+    rapt_clear_error();
+    expect_no_step(p, model, stepped);
+    rapt_data_parallel_free(p);
+    rapt_optimizer_free(sgd);
+    rapt_module_free(&model->module);
+}
+
+static void expect_no_finish(rapt_data_parallel *p, rapt_linear *model, bool everywhere, const char *text)
+{
+    RAPT_SCOPE;
+    char expected[100];
+    snprintf(expected, sizeof expected, "data_parallel_finish: %s", text);
+    expect(rapt_data_parallel_backward(p, loss_of(model, rank), 2), "%s", rapt_error());
+    expect(!rapt_data_parallel_finish(p, NULL), "no error");
+    if (everywhere)
+        expect_error(RAPT_ERROR_VALUE, text);
+    else
+        expect_of_last(RAPT_ERROR_VALUE, text, expected);
+    expect(!rapt_gradient(model->bias) && !rapt_gradient(model->weight), "a gradient");
+}
+
+/* Also where the last rank alone does it. */
+static void what_is_trained_must_not_change(bool everywhere)
+{
+    rapt_linear *model = linear(4);
+    rapt_data_parallel *p = parallel_of(model, 0, NULL);
+    const bool changes = everywhere || rank == ranks - 1;
+    if (changes) rapt_module_freeze(&model->module, "weight", true);
+    expect_no_finish(p, model, everywhere, "weight is frozen, and was not in rapt_data_parallel_new");
+    if (changes) rapt_module_freeze(&model->module, "weight", false);
+    expect_good_step(p, model);
+    rapt_data_parallel_free(p);
+    rapt_module_freeze(&model->module, "weight", true);
+    p = parallel_of(model, 0, NULL);
+    expect_good_step(p, model);
+    if (changes) rapt_module_freeze(&model->module, "weight", false);
+    expect_no_finish(p, model, everywhere, "weight is trained, and was frozen in rapt_data_parallel_new");
+    rapt_data_parallel_free(p);
+    rapt_module_free(&model->module);
+}
+
 /* A parameter that only rank 0's loss reaches has a gradient everywhere, one that none reaches has none. */
 static void parameters_that_are_not_reached(void)
 {
@@ -244,6 +331,8 @@ int main(int argc, char **argv)
     bad_arguments_are_errors();
     parts_are_the_batch();
     a_part_that_fails_ends_the_step_everywhere();
+    the_reason_is_told_when_its_error_was_cleared();
+    for (int way = 0; way < 2; way++) what_is_trained_must_not_change(way), a_sharded_step_needs_a_finish(way);
     sharding_that_is_wrong_is_an_error();
     parameters_that_are_not_reached();
     expect(!rapt_error(), "%s", rapt_error());
