@@ -8,6 +8,7 @@
 #include <rapt/runtime.h>
 
 #include "openmp.h"
+#include "rounding.h"
 #include "tensor/system.h"
 #include "tensor/thread.h"
 
@@ -104,12 +105,22 @@ typedef struct work {
     int64_t count, grain, pieces;
     rapt_task *task;
     void *context;
+    rapt_rounding rounding; /* the caller's */
 } work;
 
 static inline void run_piece(const work *w, int64_t piece)
 {
     const int64_t first = piece * w->grain;
     w->task(w->context, first, first + w->grain < w->count ? first + w->grain : w->count);
+}
+
+/* By any thread. OpenMP's are also those of the program's own regions, so each goes on as it was. */
+static inline void run_piece_as_caller(const work *w, int64_t piece)
+{
+    const rapt_rounding own = rapt_rounding_get();
+    if (own != w->rounding) rapt_rounding_set(w->rounding);
+    run_piece(w, piece);
+    if (own != w->rounding) rapt_rounding_set(own);
 }
 
 /* True when the work is done, for this thread has to do it alone. */
@@ -126,10 +137,11 @@ static bool run_alone(const work *w)
  * threads asked of the system. */
 void rapt_parallel(int64_t count, int64_t grain, rapt_task *task, void *context)
 {
-    const work w = {count, grain, rapt_divide_up(count, grain), task, context};
+    work w = {.count = count, .grain = grain, .pieces = rapt_divide_up(count, grain), .task = task, .context = context};
     if (run_alone(&w)) return;
+    w.rounding = rapt_rounding_get();
 #pragma omp parallel for schedule(dynamic, 1) num_threads(rapt_get_threads())
-    for (int64_t piece = 0; piece < w.pieces; piece++) run_piece(&w, piece);
+    for (int64_t piece = 0; piece < w.pieces; piece++) run_piece_as_caller(&w, piece);
 }
 
 /* The pieces that a thread begins with, in a line of its own. */
@@ -141,8 +153,9 @@ typedef struct share {
 void rapt_parallel_evenly(int64_t count, int64_t grain, rapt_task *task, void *context)
 {
     enum { most_shares = 64 };
-    const work w = {count, grain, rapt_divide_up(count, grain), task, context};
+    work w = {.count = count, .grain = grain, .pieces = rapt_divide_up(count, grain), .task = task, .context = context};
     if (run_alone(&w)) return;
+    w.rounding = rapt_rounding_get();
     const int used = rapt_get_threads(), share_count = used < most_shares ? used : most_shares;
     share shares[most_shares];
     for (int i = 0; i < share_count; i++) {
@@ -153,6 +166,6 @@ void rapt_parallel_evenly(int64_t count, int64_t grain, rapt_task *task, void *c
     for (int i = 0; i < share_count; i++) {
         share *s = &shares[(omp_get_thread_num() + i) % share_count];
         for (int64_t piece; (piece = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->end;)
-            run_piece(&w, piece);
+            run_piece_as_caller(&w, piece);
     }
 }

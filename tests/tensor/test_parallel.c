@@ -1,8 +1,13 @@
 /* Work in pieces: each item is done once whatever the number of threads, and threads that are done help the others. */
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <omp.h>
 #include <stdatomic.h>
 #include <string.h>
+
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 #include <rapt/runtime.h>
 
@@ -87,5 +92,68 @@ Test(parallel, threads_begin_where_they_began_before)
         rapt_parallel_evenly(2 * share, 1, note_thread, begun_by[i]);
         cr_expect_eq(begun_by[i][0], 0);
         cr_expect_eq(begun_by[i][share], 1);
+    }
+}
+
+enum { modes = 4 };
+
+static const int directions[modes] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TONEAREST};
+
+/* What a thread computes with: 1/3 by its rounding, and a subnormal number. */
+typedef struct numbers {
+    float third, tiny;
+} numbers;
+
+static numbers compute(void)
+{
+    volatile float one = 1, three = 3, small = 0x1p-126f, half = 0.5f;
+    return (numbers){one / three, small * half};
+}
+
+/* Both threads have a piece. */
+static void note_numbers(void *context, int64_t first, int64_t last)
+{
+    (void)last;
+    ((numbers *)context)[first] = compute();
+    atomic_fetch_add(&begun, 1);
+    while (atomic_load(&begun) % 2 != 0) {
+    }
+}
+
+static void flush_subnormal(bool flushes)
+{
+#ifdef __SSE__
+    const unsigned bits = _MM_FLUSH_ZERO_ON | 0x40; /* results, and operands */
+    _mm_setcsr(flushes ? _mm_getcsr() | bits : _mm_getcsr() & ~bits);
+#else
+    (void)flushes;
+#endif
+}
+
+static void expect_as_own(const numbers *found, const numbers *own, const char *whose)
+{
+    cr_expect(found->third == own->third && found->tiny == own->tiny, "%s %.9g, %g; %.9g, %g expected", whose,
+              (double)found->third, (double)found->tiny, (double)own->third, (double)own->tiny);
+}
+
+/* Threads that were there before the caller changed its rounding compute as it does, and afterwards as they did. */
+Test(parallel, threads_round_as_their_caller, .timeout = 60)
+{
+    cr_assert(rapt_set_threads(2));
+    const numbers usual = compute();
+    for (int i = 0; i < 2 * modes; i++) {
+        numbers found[2], after[2];
+        fesetround(directions[i / 2]);
+        flush_subnormal(i / 2 == modes - 1);
+        const numbers own = compute();
+        ways[i % 2](2, 1, note_numbers, found);
+#pragma omp parallel num_threads(2)
+        after[omp_get_thread_num()] = compute();
+        fesetround(FE_TONEAREST);
+        flush_subnormal(false);
+        expect_as_own(&found[0], &own, "first piece");
+        expect_as_own(&found[1], &own, "second piece");
+        expect_as_own(&after[0], &own, "caller afterwards");
+        expect_as_own(&after[1], &usual, "other thread afterwards");
     }
 }

@@ -1,0 +1,54 @@
+/* How a thread computes: which way it rounds, and whether subnormal numbers are 0 to it. The system gives a thread what
+ * that which made it has then, and what the program changes later stays its own. */
+#ifndef RAPT_TENSOR_ROUNDING_H
+#define RAPT_TENSOR_ROUNDING_H
+
+#if defined __SSE__
+#include <xmmintrin.h>
+
+typedef unsigned rapt_rounding;
+
+static inline rapt_rounding rapt_rounding_get(void)
+{
+    enum { denormals_are_zero = 0x40 };
+    return _mm_getcsr() & (_MM_ROUND_MASK | _MM_FLUSH_ZERO_MASK | denormals_are_zero);
+}
+
+/* What has happened, and what traps, stays the thread's own. */
+static inline void rapt_rounding_set(rapt_rounding rounding)
+{
+    _mm_setcsr((_mm_getcsr() ^ rapt_rounding_get()) | rounding);
+}
+#elif defined __aarch64__ && defined __GNUC__
+#include <stdint.h>
+
+typedef uint64_t rapt_rounding;
+
+static inline rapt_rounding rapt_rounding_get(void)
+{
+    rapt_rounding rounding;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(rounding));
+    return rounding;
+}
+
+static inline void rapt_rounding_set(rapt_rounding rounding)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"(rounding));
+}
+#else
+#include <fenv.h>
+
+typedef int rapt_rounding;
+
+static inline rapt_rounding rapt_rounding_get(void)
+{
+    return fegetround();
+}
+
+static inline void rapt_rounding_set(rapt_rounding rounding)
+{
+    fesetround(rounding);
+}
+#endif
+
+#endif
