@@ -48,7 +48,7 @@ static void make_one(rapt_prefetch *p)
 static void *work(void *context)
 {
     rapt_prefetch *p = context;
-    rapt_error_leave_to_others();
+    rapt_error_leave_to_others(true);
     pthread_mutex_lock(&p->lock);
     while (!p->is_over) {
         if (has_work(p))

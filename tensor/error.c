@@ -46,9 +46,11 @@ void rapt_error_reserve(void)
     rapt_at_thread_end(RAPT_THREAD_ERROR, end_error);
 }
 
-void rapt_error_leave_to_others(void)
+bool rapt_error_leave_to_others(bool leave)
 {
-    others_tell = true;
+    const bool before = others_tell;
+    others_tell = leave;
+    return before;
 }
 
 /* "op: text; in the module" */

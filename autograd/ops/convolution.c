@@ -105,13 +105,15 @@ static const char *columns_of(const convolution *c, const char *image, int64_t c
     return room;
 }
 
-/* c (+)= a · b, where a's columns and b's rows are `depth`. Errors of other threads than the caller's are not kept. */
+/* c (+)= a · b, where a's columns and b's rows are `depth`. Whichever thread it is, the caller tells the error. */
 static void multiply(work *w, int64_t m, int64_t n, int64_t depth, const char *a, int64_t a_row, int64_t a_column,
                      const char *b, int64_t b_row, int64_t b_column, char *to, int64_t to_row, bool accumulate)
 {
-    const bool stood = rapt_error() != NULL;
-    if (rapt_gemm(w->c->op, w->c->dtype, m, n, depth, a, a_row, a_column, b, b_row, b_column, to, to_row, accumulate))
-        return;
+    const bool stood = rapt_error() != NULL, left_before = rapt_error_leave_to_others(true);
+    const bool good =
+        rapt_gemm(w->c->op, w->c->dtype, m, n, depth, a, a_row, a_column, b, b_row, b_column, to, to_row, accumulate);
+    rapt_error_leave_to_others(left_before);
+    if (good) return;
     if (!stood) rapt_clear_error();
     atomic_store(&w->failed, true);
 }

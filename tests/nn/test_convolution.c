@@ -1,6 +1,11 @@
 /* Conv1d and Conv2d. */
 #include "modules.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tensor/memory.h"
+
 static const rapt_convolution padded = {.padding = {1, 1}, .groups = 2};
 
 Test(convolution, of_sequences)
@@ -180,5 +185,45 @@ Test(convolution, of_any_padding)
     expect_values("convolution", y, 2, (double[]){0, 9}, 0);
     cr_expect(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)));
     expect_values("gradient", rapt_gradient(x), 5, (double[]){0, 0, 0, 1, 1}, 0);
+    expect_no_error();
+}
+
+static pthread_t caller;
+static _Atomic int told, told_elsewhere;
+
+static void count_told(rapt_error_code code, const char *message)
+{
+    cr_expect(code == RAPT_ERROR_MEMORY && strstr(message, "no memory for"), "%s", message);
+    atomic_fetch_add(pthread_equal(pthread_self(), caller) ? &told : &told_elsewhere, 1);
+}
+
+/* Whichever product of whichever thread has no memory, the caller's handler hears of it once, in its own thread. */
+Test(convolution, a_handler_hears_once_of_products_without_memory, .timeout = 120)
+{
+    RAPT_SCOPE;
+    const int threads = rapt_get_threads();
+    rapt_convolution_layer *layer = rapt_conv2d_layer_new(64, 64, (int64_t[]){3, 3}, NULL, RAPT_BIAS);
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(6, 64, 40, 40));
+    caller = pthread_self();
+    cr_assert(rapt_set_threads(3));
+    bool good = false;
+    int failures = 0;
+    rapt_on_error(count_told);
+    for (; !good && failures < 1000; failures += !good) {
+        RAPT_SCOPE;
+        told = told_elsewhere = 0;
+        rapt_memory_fail_after(failures);
+        rapt_tensor *y = rapt_convolution_layer_forward(layer, x);
+        rapt_memory_fail_after(-1);
+        good = y != NULL;
+        cr_expect(told == !good && told_elsewhere == 0, "after %d blocks: told %d times, and %d elsewhere", failures,
+                  told, told_elsewhere);
+        cr_expect(good || strstr(rapt_error(), "no memory for"), "%s", rapt_error());
+        rapt_clear_error();
+    }
+    rapt_on_error(NULL);
+    rapt_set_threads(threads);
+    cr_expect(failures > 5, "only %d failures", failures);
+    rapt_module_free(&layer->module);
     expect_no_error();
 }

@@ -84,8 +84,9 @@ const char *rapt_batch_cure(const rapt_tensor *x, int rank);
 /* Takes the memory for the message of this thread's errors, so that it is there when there is no memory. */
 void rapt_error_reserve(void);
 
-/* Errors of this thread are told by another one, from now on: the handler does not hear of them here. */
-void rapt_error_leave_to_others(void);
+/* Whether errors of this thread are told by another one, or later, from now on: the handler does not hear of them here.
+ * Returns what was said before. */
+bool rapt_error_leave_to_others(bool leave);
 
 /* How often something has failed in this thread, also while an error stood. */
 uint64_t rapt_count_failures(void);
