@@ -35,6 +35,7 @@ RAPT_LOCK(shared_lock, MEMORY)
 static free_block *shared_head[class_count];
 
 static _Atomic int64_t live_bytes, peak_bytes;
+static _Atomic int64_t forgotten_peak; /* the highest one before rapt_memory_reset_peak */
 static _Atomic int64_t fail_after = -1;
 static atomic_bool fails_once;
 /* Is somebody to hear of every block: are failures planned, is AddressSanitizer there, or the debugging mode? */
@@ -158,9 +159,40 @@ static void *take_roomier(block_cache *cache, int class, int *more)
     return NULL;
 }
 
+static int64_t at_least(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Bytes that the allocator has from the system in excess of twice the most that was ever in use, were there so many
+ * more. */
+static int64_t excess_with(size_t size)
+{
+    const int64_t more = (int64_t)size, in_use = atomic_load_explicit(&live_bytes, memory_order_relaxed) + more;
+    const int64_t peak = at_least(atomic_load(&peak_bytes), atomic_load(&forgotten_peak));
+    return rapt_system_bytes() + more - 2 * at_least(in_use, peak);
+}
+
+/* Where sizes grow or differ from step to step, blocks of all of them would come together. So before one of a class
+ * that no thread keeps is asked for, as many kept ones go as are too many, the largest first. */
+static void make_way(size_t size)
+{
+    const int largest_private = rapt_class_of(private_bytes / 2);
+    if (size <= private_bytes / 2 || excess_with(size) <= 0) return;
+    shared_lock_take();
+    for (int class = class_count - 1; class > largest_private; class --)
+        while (shared_head[class] && excess_with(size) > 0) {
+            free_block *block = pop(&shared_head[class]);
+            rapt_allow(block, rapt_class_size(class));
+            rapt_system_give(block, rapt_class_size(class));
+        }
+    shared_lock_give();
+}
+
 static void *take_from_system(int class)
 {
     const size_t size = rapt_class_size(class);
+    make_way(size);
     void *block = rapt_system_take(size);
     if (block) return block;
     rapt_memory_trim(); /* the thread's cache is gone, too */
@@ -312,7 +344,8 @@ static void free_thread_cache(void)
     this_cache = NULL;
 }
 
-void rapt_memory_trim(void)
+/* Also when the program ends, after its last thread did. */
+static __attribute__((destructor(200))) void give_all_back(void)
 {
     size_t capacity;
     for (void *block; (block = rapt_quarantine_take(true, &capacity));) keep(NULL, block, rapt_class_had(capacity));
@@ -322,10 +355,10 @@ void rapt_memory_trim(void)
     shared_lock_give();
 }
 
-/* When the program ends, after its last thread did. */
-static __attribute__((destructor(200))) void give_all_back(void)
+void rapt_memory_trim(void)
 {
-    rapt_memory_trim();
+    give_all_back();
+    rapt_system_trim();
 }
 
 int64_t rapt_memory_fail_after(int64_t count)
@@ -357,5 +390,6 @@ rapt_memory_statistics rapt_memory_get_statistics(void)
 
 void rapt_memory_reset_peak(void)
 {
+    atomic_store(&forgotten_peak, at_least(atomic_load(&forgotten_peak), atomic_load(&peak_bytes)));
     atomic_store(&peak_bytes, rapt_memory_get_statistics().live_bytes);
 }

@@ -5,6 +5,9 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <locale.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +37,13 @@ void *rapt_system_allocate(size_t alignment, size_t size)
 void rapt_system_free(void *block)
 {
     free(block);
+}
+
+void rapt_system_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0); /* others do so by themselves */
+#endif
 }
 
 void rapt_system_prefer_huge_pages(void *block, size_t size)

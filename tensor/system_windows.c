@@ -35,6 +35,10 @@ void rapt_system_free(void *block)
     _aligned_free(block);
 }
 
+void rapt_system_trim(void)
+{
+}
+
 void rapt_system_prefer_huge_pages(void *block, size_t size)
 {
     (void)block, (void)size; /* only programs with a privilege get them */

@@ -44,7 +44,9 @@ RAPT_API rapt_tensor *rapt_retain(rapt_tensor *tensor);
 /* Gives a share back; with the last one the tensor is freed. NULL does nothing. */
 RAPT_API void rapt_release(rapt_tensor *tensor);
 
-/* What the caching allocator of the whole process holds. What other threads took or gave last may still be missing,
+/* What the caching allocator of the whole process holds. Blocks that were given back are kept for reuse, those of more
+ * than 512 KiB as long as all that it has from the system is no more than twice the most that was ever in use: beyond
+ * that some go back before another one is asked for. What other threads took or gave last may still be missing,
  * up to 64 KiB for each of them. */
 typedef struct rapt_memory_statistics {
     int64_t live_bytes;         /* in use by tensors and graphs now */
@@ -59,7 +61,8 @@ RAPT_API rapt_memory_statistics rapt_memory_get_statistics(void);
 /* From now on peak_bytes counts from what is live. */
 RAPT_API void rapt_memory_reset_peak(void);
 
-/* Gives the unused blocks of the calling thread and of the shared cache back to the system. */
+/* Gives the unused blocks of the calling thread and of the shared cache back to the system; with glibc also what that
+ * keeps of its own (malloc_trim). */
 RAPT_API void rapt_memory_trim(void);
 
 RAPT_END_DECLS

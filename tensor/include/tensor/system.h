@@ -18,6 +18,9 @@ int64_t rapt_system_cache_bytes(void);
 void *rapt_system_allocate(size_t alignment, size_t size);
 void rapt_system_free(void *block);
 
+/* Gives back to the system what the C library keeps of small blocks that were freed. */
+void rapt_system_trim(void);
+
 /* Advice that the block be on huge pages. */
 void rapt_system_prefer_huge_pages(void *block, size_t size);
 
