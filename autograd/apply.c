@@ -161,6 +161,7 @@ static inline __attribute__((always_inline)) bool run(const rapt_op *op, rapt_ca
     call->recording = linked && !off_before;
     rapt_recording_is_off = true;
     rapt_running_op = op->name;
+    if (outputs > 1) call->scopes = rapt_open_scopes;
     rapt_tensor *first = op->forward(call);
     rapt_running_op = op_before;
     rapt_recording_is_off = off_before;

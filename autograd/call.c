@@ -70,15 +70,23 @@ rapt_tensor *const *rapt_call_inputs(const rapt_call *call)
     return NULL;
 }
 
+/* What the function hands to the engine outlives the scopes that it has opened. */
+static inline void hand_out(const rapt_call *call, rapt_tensor *tensor)
+{
+    if (rapt_open_scopes > call->scopes) rapt_scope_hand_out(call->scopes, tensor);
+}
+
 void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor)
 {
     bool good = tensor && check_index(call, "output", output, call->output_count);
     if (good && call->node)
         good = rapt_fail(RAPT_ERROR_GRAPH, call->op->name, "its vjp set output %d, which only forward can", output);
-    if (good)
+    if (good) {
+        if (output > 0) hand_out(call, tensor); /* 0 is what forward returns */
         call->outputs[output] = tensor;
-    else
+    } else {
         call->failed = true;
+    }
 }
 
 /* Is there a place to save something in? An error where that is not so, but for calls that nobody records. */
@@ -211,6 +219,8 @@ bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient)
 {
     if (!gradient || input < 0 || input >= call->count || !call->node || call->given[input])
         return fail_given(call, input, gradient);
-    if (rapt_walk_wants(call->walk, &call->node->edges[input])) call->given[input] = gradient;
+    if (!rapt_walk_wants(call->walk, &call->node->edges[input])) return true;
+    hand_out(call, gradient);
+    call->given[input] = gradient;
     return true;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "node.h"
+#include "tensor/memory.h"
 #include "walk.h"
 
 /* Of such a node, in front of the options of the call. Its inputs, all saved, are those of the call, then the gradients
@@ -140,7 +141,8 @@ static bool define(rapt_call *of, rapt_tensor **in, rapt_tensor *made[RAPT_MAX_S
                       .count = o->inputs,
                       .inputs = in,
                       .output_count = o->outputs,
-                      .outputs = made};
+                      .outputs = made,
+                      .scopes = rapt_open_scopes};
     memset(made, 0, RAPT_MAX_SAVED * sizeof *made);
     made[0] = o->op->definition(&call);
     if (!made[0] || call.failed)

@@ -77,6 +77,7 @@ struct rapt_call {
     rapt_node *node;       /* in vjp */
     rapt_walk *walk;       /* in vjp */
     rapt_tensor **given;   /* in vjp: one for each input */
+    int64_t scopes;        /* that were open when its function was called; in forward only of several outputs */
     bool failed;
 };
 

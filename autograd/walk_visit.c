@@ -106,10 +106,11 @@ static bool deliver_given(rapt_walk *walk, rapt_node *node, rapt_tensor **given)
         rapt_tensor *gradient = fit(node->op, i, edge, given[i]);
         if (!gradient) return false;
         rapt_tensor **sum = rapt_places_sum(&walk->places, edge->node, edge->output);
-        if (!*sum)
-            *sum = share_of(walk, node, i, given, gradient);
-        else if (!check_other(walk, node, i, *sum, gradient) || !add_to(sum, gradient, walk->create_graph))
-            return false;
+        if (*sum) {
+            if (!check_other(walk, node, i, *sum, gradient) || !add_to(sum, gradient, walk->create_graph)) return false;
+        } else if (!(*sum = share_of(walk, node, i, given, gradient))) {
+            return false; /* it is gone, as the debugging mode tells */
+        }
     }
     return true;
 }
@@ -125,6 +126,7 @@ static inline bool call_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **give
     call.node = node;
     call.given = given;
     call.walk = walk;
+    call.scopes = rapt_open_scopes;
     call.failed = false;
     if (!rapt_node_get_saved(node, call.saved)) return false;
     const bool good = op->vjp(&call);

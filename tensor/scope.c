@@ -1,5 +1,6 @@
 /* Scopes: one list of owned tensors a thread, cut into regions by the open scopes. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tensor/debug.h"
 #include "tensor/memory.h"
@@ -18,8 +19,10 @@ static RAPT_THREAD_LOCAL struct {
     uintptr_t *owned;
     int64_t owned_count, owned_capacity;
     int64_t *starts;
-    int64_t count, capacity;
+    int64_t capacity;
 } scopes;
+
+RAPT_THREAD_LOCAL int64_t rapt_open_scopes;
 
 static void end_scopes(void);
 
@@ -42,8 +45,8 @@ enum { many_tensors = 1 << 17 };
 /* The first tensor of the innermost scope, in `owned`; where that was not noted, the end. */
 static int64_t first_of_innermost(void)
 {
-    if (scopes.count == 0) return 0;
-    return scopes.count <= scopes.capacity ? scopes.starts[scopes.count - 1] : scopes.owned_count;
+    if (rapt_open_scopes == 0) return 0;
+    return rapt_open_scopes <= scopes.capacity ? scopes.starts[rapt_open_scopes - 1] : scopes.owned_count;
 }
 
 static void look_for_loop(void)
@@ -99,7 +102,7 @@ static __attribute__((noinline, cold)) bool make_room(int64_t scope)
 
 rapt_scope rapt_scope_begin(void)
 {
-    const int64_t scope = scopes.count++;
+    const int64_t scope = rapt_open_scopes++;
     if (scope < scopes.capacity || make_room(scope)) scopes.starts[scope] = scopes.owned_count;
     return scope;
 }
@@ -109,7 +112,7 @@ static void end_innermost(void)
 {
     const int64_t start = first_of_innermost(), end = scopes.owned_count;
     int64_t kept = start;
-    scopes.count--;
+    rapt_open_scopes--;
     for (int64_t i = start; i < end; i++) {
         uintptr_t entry = scopes.owned[i];
         if (entry & kept_bit)
@@ -122,12 +125,12 @@ static void end_innermost(void)
 
 void rapt_scope_end(rapt_scope scope)
 {
-    while (scope >= 0 && scopes.count > scope) end_innermost();
+    while (scope >= 0 && rapt_open_scopes > scope) end_innermost();
 }
 
 void rapt_scope_renew(rapt_scope scope)
 {
-    if (scopes.count == scope + 1 && scopes.owned_count == first_of_innermost()) return;
+    if (rapt_open_scopes == scope + 1 && scopes.owned_count == first_of_innermost()) return;
     rapt_scope_end(scope);
     rapt_scope_begin();
 }
@@ -140,7 +143,7 @@ void rapt_scope_cleanup(rapt_scope *scope)
 rapt_tensor *rapt_keep(rapt_tensor *tensor)
 {
     if (!rapt_check_alive("keep", "the tensor", tensor)) return NULL;
-    if (!tensor || scopes.count == 0) return tensor;
+    if (!tensor || rapt_open_scopes == 0) return tensor;
     const int64_t start = first_of_innermost();
     for (int64_t i = scopes.owned_count - 1; i >= start; i--) {
         if (tensor_of(scopes.owned[i]) != tensor) continue;
@@ -148,6 +151,19 @@ rapt_tensor *rapt_keep(rapt_tensor *tensor)
         break;
     }
     return tensor;
+}
+
+/* Of the scopes that were opened later, its entry moves to before the first: no share is taken, and none given up. */
+void rapt_scope_hand_out(int64_t open, rapt_tensor *tensor)
+{
+    const int64_t start = open < scopes.capacity ? scopes.starts[open] : scopes.owned_count;
+    int64_t at = scopes.owned_count - 1;
+    while (at >= start && tensor_of(scopes.owned[at]) != tensor) at--;
+    if (at < start) return;
+    memmove(&scopes.owned[start + 1], &scopes.owned[start], (size_t)(at - start) * sizeof *scopes.owned);
+    scopes.owned[start] = (uintptr_t)tensor;
+    for (int64_t i = open; i < rapt_open_scopes && i < scopes.capacity && scopes.starts[i] <= at; i++)
+        scopes.starts[i]++;
 }
 
 static void end_scopes(void)

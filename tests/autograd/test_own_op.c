@@ -320,3 +320,56 @@ Test(own_op, a_leaf_can_own_its_gradient)
     cr_expect_not(rapt_own_gradient(NULL));
     expect_error(RAPT_ERROR_NULL, "own_gradient: leaf is NULL");
 }
+
+/* x and x³, in a scope of its own. */
+static rapt_tensor *scoped_forward(rapt_call *call)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_call_input(call, 0), *square = rapt_mul(x, x);
+    rapt_call_save(call, x);
+    {
+        RAPT_SCOPE;
+        rapt_call_set_output(call, 1, rapt_mul(x, square));
+        rapt_exp(x);
+    }
+    return rapt_keep(rapt_clone(x));
+}
+
+/* dx = dy + 3 x² dy₁. */
+static bool scoped_vjp(rapt_call *call)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_call_saved(call, 0), *g = rapt_call_gradient_or_zeros(call, 1);
+    RAPT_SCOPE;
+    rapt_tensor *of_cube = rapt_mul(rapt_mul_scalar(g, 3), rapt_mul(x, x));
+    rapt_tensor *sum = rapt_add(rapt_call_gradient_or_zeros(call, 0), of_cube);
+    rapt_exp(x);
+    return rapt_call_give(call, 0, sum) && rapt_exp(sum);
+}
+
+static const rapt_op scoped = {.name = "scoped", .forward = scoped_forward, .vjp = scoped_vjp, .outputs = 2};
+
+static rapt_tensor *of_scoped(rapt_tensor *const *inputs, void *context)
+{
+    rapt_tensor *y[2];
+    (void)context;
+    return rapt_apply_many(&scoped, NULL, 1, inputs, y) ? rapt_add(total(rapt_mul(y[0], y[1])), total(y[1])) : NULL;
+}
+
+Test(own_op, outputs_and_gradients_outlive_the_scopes_they_are_made_in)
+{
+    const int64_t before = rapt_memory_get_statistics().live_bytes;
+    {
+        RAPT_SCOPE;
+        rapt_tensor *x = doubles(3, (double[]){2, 0.5, -1}), *y[2];
+        cr_assert(rapt_apply_many(&scoped, NULL, 1, &x, y), "%s", rapt_error());
+        cr_expect(at(y[0], 0) == 2 && at(y[1], 0) == 8 && at(y[1], 2) == -1);
+        cr_assert(rapt_backward(rapt_add(total(y[0]), total(y[1]))), "%s", rapt_error());
+        cr_expect(at(rapt_gradient(x), 0) == 13 && at(rapt_gradient(x), 1) == 1.75 && at(rapt_gradient(x), 2) == 4);
+        rapt_gradcheck_options options = {.second_order = true};
+        rapt_gradcheck_result check = rapt_gradcheck("scoped", of_scoped, 1, &x, &options);
+        cr_expect(check.passed, "%s", check.message);
+    }
+    cr_expect_eq(rapt_memory_get_statistics().live_bytes, before);
+    expect_no_error();
+}

@@ -42,6 +42,22 @@ static bool gives_twice(rapt_call *call)
     return rapt_call_give(call, 0, g) && rapt_call_give(call, 0, g);
 }
 
+static bool gives_of_own_scope(rapt_call *call)
+{
+    RAPT_SCOPE;
+    return rapt_call_give(call, 0, rapt_mul_scalar(rapt_call_gradient(call, 0), 3));
+}
+
+static bool gives_what_is_gone(rapt_call *call)
+{
+    rapt_tensor *g;
+    {
+        RAPT_SCOPE;
+        g = rapt_mul_scalar(rapt_call_gradient(call, 0), 3);
+    }
+    return rapt_call_give(call, 0, g);
+}
+
 static bool reads_input(rapt_call *call)
 {
     return rapt_call_give(call, 0, rapt_mul(rapt_call_gradient(call, 0), rapt_call_input(call, 0)));
@@ -98,6 +114,18 @@ static bool gradient_twice(void)
     return cannot_go_back(gives_twice);
 }
 
+static bool gradient_of_own_scope(void)
+{
+    static const rapt_op op = {.name = "own", .forward = copies, .vjp = gives_of_own_scope};
+    rapt_tensor *x = leaf(RAPT_SHAPE(3));
+    return rapt_backward(total(RAPT_APPLY(&op, NULL, x))) && is_all(rapt_gradient(x), 3);
+}
+
+static bool gradient_that_is_gone(void)
+{
+    return cannot_go_back(gives_what_is_gone);
+}
+
 static bool input_in_vjp(void)
 {
     return cannot_go_back(reads_input);
@@ -147,6 +175,10 @@ const mistake own_op_mistakes[] = {
      "own: its vjp gave float32 [7] as the gradient of input 0", "It has the input's shape, or one that sums to it."},
     {"`vjp` gives an input two gradients", gradient_twice, FAILS, RAPT_ERROR_GRAPH,
      "own: its vjp gave input 0 a gradient twice", "Give their sum."},
+    {"`vjp` gives a gradient of a scope that it has opened", gradient_of_own_scope, WORKS, RAPT_OK,
+     "the scope hands it out", "None needed."},
+    {"`vjp` gives a gradient whose scope has ended", gradient_that_is_gone, GONE, RAPT_ERROR_GONE,
+     "retain: the tensor is gone: float32 [3], made by mul_scalar", "Give it inside, or hand it out by `rapt_keep`."},
     {"`vjp` asks for an input", input_in_vjp, FAILS, RAPT_ERROR_GRAPH,
      "own: its vjp asked for input 0, which only forward has",
      "`rapt_call_save` in forward, `rapt_call_saved` in vjp."},

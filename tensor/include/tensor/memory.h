@@ -4,6 +4,8 @@
 
 #include <rapt/memory.h>
 
+#include "tensor/thread.h"
+
 /* At least that many bytes; *capacity is what rapt_block_give wants to hear again. NULL and an error (under the op's
  * name) when there is no memory. */
 void *rapt_block_take(const char *op, size_t bytes, size_t *capacity);
@@ -21,6 +23,13 @@ void rapt_block_give_as_it_is(void *block, size_t capacity);
 /* Lists a tensor in the innermost scope, which takes over the caller's share. NULL passes through. When the list
  * cannot grow the tensor is released and NULL returned. */
 rapt_tensor *rapt_scope_own(rapt_tensor *tensor);
+
+/* How many scopes of this thread are open. */
+extern RAPT_THREAD_LOCAL int64_t rapt_open_scopes;
+
+/* Hands a tensor of the scopes that were opened when `open` or more were open already to the scope around them, whatever
+ * is in between. One that they do not own stays where it is. */
+void rapt_scope_hand_out(int64_t open, rapt_tensor *tensor);
 
 /* Ends a scope, and those in it, and begins it anew. */
 void rapt_scope_renew(rapt_scope scope);
