@@ -69,8 +69,8 @@ RAPT_API int rapt_call_count(const rapt_call *call); /* number of inputs */
 RAPT_API int rapt_call_output_count(const rapt_call *call);
 RAPT_API bool rapt_call_wants(const rapt_call *call, int input); /* does that input want a gradient? */
 
-/* In forward. An input; NULL for an absent optional one. All of them, as rapt_apply takes them. An output beside the one
- * that forward returns: the scopes that forward has opened hand it out (what it returns, rapt_keep does). */
+/* In forward. An input; NULL for an absent optional one. All of them, as rapt_apply takes them. An output beside the
+ * one that forward returns: the scopes that forward has opened hand it out (what it returns, rapt_keep does). */
 RAPT_API rapt_tensor *rapt_call_input(const rapt_call *call, int input);
 RAPT_API rapt_tensor *const *rapt_call_inputs(const rapt_call *call);
 RAPT_API void rapt_call_set_output(rapt_call *call, int output, rapt_tensor *tensor);
@@ -110,8 +110,8 @@ RAPT_API rapt_tensor *rapt_call_last_gradient(rapt_call *call, int output);
  * of them. NULL after an error; an output that is not floating has no gradient. */
 RAPT_API rapt_tensor *rapt_call_gradient_or_zeros(rapt_call *call, int output);
 
-/* In vjp: the gradient of an input, once for each. One that is not wanted is ignored; the scopes that the vjp has opened
- * hand out the others. False, and the vjp has failed, when it is NULL or the second for that input. */
+/* In vjp: the gradient of an input, once for each. One that is not wanted is ignored; the others are handed out of the
+ * scopes that the vjp has opened. False, and the vjp has failed, when it is NULL or the second for that input. */
 RAPT_API bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient);
 
 /* In vjp: what has arrived for an input so far, dense and of the input's shape, to which the vjp may add its own in

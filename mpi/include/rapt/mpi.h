@@ -66,9 +66,9 @@ RAPT_API bool rapt_data_parallel_backward(rapt_data_parallel *parallel, rapt_ten
 /* After all own parts: gives each parameter the gradient of the mean loss of the whole batch, with the same bits on all
  * ranks, and the mean to *loss unless that is NULL. Parameters that no part reached have no gradient. Clipping and the
  * optimizer's step follow as on one machine. Buffers that forward changed on any rank, BatchNorm's running statistics,
- * then have on all ranks the values that rank 0's parts gave them, as with PyTorch's DistributedDataParallel. A parameter
- * that was frozen, or is trained again, since rapt_data_parallel_new is an error. After an error, the same on all ranks,
- * there are no gradients, and the next step begins anew. */
+ * then have on all ranks the values that rank 0's parts gave them, as with PyTorch's DistributedDataParallel. A
+ * parameter that was frozen, or is trained again, since rapt_data_parallel_new is an error. After an error, the same on
+ * all ranks, there are no gradients, and the next step begins anew. */
 RAPT_API bool rapt_data_parallel_finish(rapt_data_parallel *parallel, double *loss);
 
 /* Shards the optimizer's state: every rank keeps and steps one piece of each bucket, and has 1 / ranks of it. The

@@ -27,8 +27,8 @@ rapt_tensor *rapt_scope_own(rapt_tensor *tensor);
 /* How many scopes of this thread are open. */
 extern RAPT_THREAD_LOCAL int64_t rapt_open_scopes;
 
-/* Hands a tensor of the scopes that were opened when `open` or more were open already to the scope around them, whatever
- * is in between. One that they do not own stays where it is. */
+/* Hands a tensor of the scopes that were opened when `open` or more were open already to the scope around all of them.
+ * One that they do not own stays where it is. */
 void rapt_scope_hand_out(int64_t open, rapt_tensor *tensor);
 
 /* Ends a scope, and those in it, and begins it anew. */
