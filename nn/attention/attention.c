@@ -27,6 +27,7 @@ static const rapt_module_class kind = {.name = "Attention", .destroy = forget, .
 rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
 {
     rapt_attention *attention = NULL;
+    if (!scoring) rapt_fail(RAPT_ERROR_NULL, kind.name, "the scoring function is NULL");
     if (rapt_check_probability(kind.name, "dropout", dropout)) attention = rapt_module_new(sizeof *attention, &kind);
     rapt_module *module = attention ? &attention->module : NULL;
     rapt_scoring *added = rapt_module_add_child(module, "", (rapt_module *)scoring);
@@ -39,13 +40,25 @@ rapt_attention *rapt_attention_new(rapt_scoring *scoring, double dropout)
     return rapt_module_finish(module);
 }
 
+/* The fields may have been set by hand. */
+static bool check_modifications(const rapt_attention *attention)
+{
+    const int count = attention->modification_count;
+    if (count < 0 || count > RAPT_MAX_SCORE_MODIFICATIONS)
+        return rapt_fail(RAPT_ERROR_VALUE, kind.name, "%d modifications; 0 to %d expected", count,
+                         RAPT_MAX_SCORE_MODIFICATIONS);
+    for (int k = 0; k < count; k++)
+        if (!attention->modifications[k]) return rapt_fail(RAPT_ERROR_NULL, kind.name, "modification %d is NULL", k);
+    return true;
+}
+
 rapt_score_modification *rapt_attention_modify(rapt_attention *attention, const char *name,
                                                rapt_score_modification *modification)
 {
-    const bool has_room = attention && attention->modification_count < RAPT_MAX_SCORE_MODIFICATIONS;
-    if (!attention)
-        rapt_fail(RAPT_ERROR_NULL, kind.name, "the layer is NULL");
-    else if (!has_room)
+    const bool good =
+        attention ? check_modifications(attention) : rapt_fail(RAPT_ERROR_NULL, kind.name, "the layer is NULL");
+    const bool has_room = good && attention->modification_count < RAPT_MAX_SCORE_MODIFICATIONS;
+    if (good && !has_room)
         rapt_fail(RAPT_ERROR_VALUE, kind.name, "it has %d modifications, which is as many as there may be",
                   attention->modification_count);
     rapt_score_modification *added =
@@ -72,10 +85,11 @@ static bool check_layer(const rapt_attention *attention)
 {
     const char *missing = !attention                   ? "layer"
                           : !attention->normalizer     ? "normaliser"
+                          : !attention->scoring        ? "scoring function"
                           : !attention->scoring->score ? "scoring function's score"
                                                        : NULL;
     if (missing) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the %s is NULL", missing);
-    return rapt_check_probability(kind.name, "dropout", attention->dropout); /* the field may have been set since */
+    return check_modifications(attention) && rapt_check_probability(kind.name, "dropout", attention->dropout);
 }
 
 /* Are the inputs packed, without the axis of a batch? Those under a resolved mask have one, of size 1. */
@@ -137,10 +151,14 @@ static bool check_ring(const rapt_pooling *p)
 /* Keys that are not in seen_keys are not read; NULL: all are. */
 static rapt_tensor *prepare(rapt_attention *attention, rapt_tensor *keys, rapt_tensor *seen_keys)
 {
-    rapt_scoring *scoring = attention->scoring;
-    if (seen_keys && scoring->prepare_seen) return scoring->prepare_seen(scoring, keys, seen_keys);
-    keys = rapt_hide_keys(keys, seen_keys);
-    return keys && scoring->prepare ? scoring->prepare(scoring, keys) : keys;
+    rapt_tensor *prepared = rapt_scoring_prepare(attention->scoring, keys, seen_keys);
+    char text[128];
+    if (!prepared || (prepared->rank == keys->rank && rapt_length_of(prepared) == rapt_length_of(keys)))
+        return prepared;
+    rapt_fail(RAPT_ERROR_SHAPE, kind.name, "%lld prepared keys of rank %d expected of the scoring function %s, not %s",
+              (long long)rapt_length_of(keys), keys->rank, attention->scoring->module.kind->name,
+              rapt_describe(prepared, text, sizeof text));
+    return NULL;
 }
 
 /* Of the modifications; captured tensors belong to the innermost scope. */

@@ -78,7 +78,8 @@ static bool check_continued(const rapt_mask *mask, const rapt_attention_cache *c
 static bool check_call(const rapt_multi_head_attention *m, const rapt_tensor *queries, const rapt_tensor *keys,
                        const rapt_tensor *values, const rapt_mask *mask, const rapt_attention_cache *cache)
 {
-    if (!m) return rapt_fail(RAPT_ERROR_NULL, rapt_multi_head_kind.name, "the layer is NULL");
+    if (!m || !m->pooling)
+        return rapt_fail(RAPT_ERROR_NULL, rapt_multi_head_kind.name, "the %s is NULL", m ? "pooling" : "layer");
     const bool packed = is_packed(mask);
     if (packed && cache && (cache->length > 0 || !keys || mask->key_starts))
         return rapt_fail(RAPT_ERROR_UNSUPPORTED, rapt_multi_head_kind.name,
@@ -267,7 +268,7 @@ rapt_tensor *rapt_multi_head_attention_weigh(rapt_multi_head_attention *m, rapt_
 {
     RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)m);
-    rapt_ring *ring = m ? m->pooling->ring : NULL;
+    rapt_ring *ring = rapt_multi_head_ring(m);
     const int64_t before = ring ? ring->meetings : 0;
     rapt_tensor *output = forward(m, queries, keys, values, mask, cache, weights);
     rapt_ring_tell(ring, rapt_multi_head_kind.name, !output, before);

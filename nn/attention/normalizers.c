@@ -271,6 +271,13 @@ rapt_tensor *rapt_normalize(rapt_normalizer *normalizer, rapt_tensor *scores, co
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (normalizer == known[i].normalizer) return known[i].resolved(scores, resolved);
     rapt_tensor *weights = normalizer(scores, mask);
-    if (!weights) rapt_fail(RAPT_ERROR_VALUE, "Attention", "its normalizer failed without a reason");
-    return weights;
+    char expected[RAPT_SHAPE_TEXT], text[RAPT_SHAPE_TEXT];
+    if (weights && rapt_same_shape(weights, scores)) return weights;
+    if (!weights)
+        rapt_fail(RAPT_ERROR_VALUE, "Attention", "its normalizer failed without a reason");
+    else
+        rapt_fail(RAPT_ERROR_SHAPE, "Attention", "weights %s expected of the normaliser, not %s",
+                  rapt_shape_text(scores->rank, scores->shape, expected),
+                  rapt_shape_text(weights->rank, weights->shape, text));
+    return NULL;
 }

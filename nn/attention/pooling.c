@@ -11,7 +11,6 @@
 /* Two tables added, each as far as the one that reaches farther: (…, 2R + 1). */
 static rapt_tensor *add_tables(rapt_tensor *a, rapt_tensor *b)
 {
-    if (!a || !b) return NULL;
     int64_t reach_a = a->shape[a->rank - 1] / 2, reach_b = b->shape[b->rank - 1] / 2;
     int64_t reach = reach_a > reach_b ? reach_a : reach_b;
     rapt_tensor *wide_a = rapt_squeeze(rapt_by_relative_position(a, 1, 2 * reach + 1, reach, false), -2);
@@ -24,11 +23,15 @@ static rapt_tensor *add_tables(rapt_tensor *a, rapt_tensor *b)
 static bool add_relative_bias(rapt_pooling *p, bool finds_unseen)
 {
     rapt_scoring *scoring = p->attention->scoring;
+    rapt_tensor *const of_mask = p->mask.relative_bias;
     if (!scoring->relative_bias) return true;
-    rapt_tensor *bias = scoring->relative_bias(scoring, p->queries);
-    if (p->mask.relative_bias) bias = add_tables(bias, p->mask.relative_bias);
-    p->mask.relative_bias = bias;
-    return bias && rapt_resolve_relative_bias("Attention", bias, p->queries->dtype, finds_unseen, &p->resolved);
+    rapt_tensor *bias = rapt_scoring_relative_bias(scoring, p->queries);
+    if (!bias ||
+        !rapt_resolve_relative_bias("Attention", bias, p->queries->dtype, finds_unseen && !of_mask, &p->resolved))
+        return false;
+    p->mask.relative_bias = of_mask ? add_tables(bias, of_mask) : bias;
+    return !of_mask || (p->mask.relative_bias && rapt_resolve_relative_bias("Attention", p->mask.relative_bias,
+                                                                            bias->dtype, finds_unseen, &p->resolved));
 }
 
 /* (B, groups · repeats, Q, size) → (B, groups, repeats · Q, size): the queries that one group of keys answers */
@@ -49,11 +52,8 @@ static rapt_tensor *compute_scores(const rapt_pooling *p)
 {
     rapt_scoring *scoring = p->attention->scoring;
     rapt_tensor *queries = by_group(p, p->queries);
-    rapt_tensor *scores = queries ? scoring->score(scoring, queries, p->keys) : NULL;
-    if (!scores) {
-        rapt_fail(RAPT_ERROR_VALUE, scoring->module.kind->name, "its score failed without a reason");
-        return NULL;
-    }
+    rapt_tensor *scores = queries ? rapt_scoring_score(scoring, queries, p->keys) : NULL;
+    if (!scores) return NULL;
     int last = queries->rank - 1;
     int64_t expected[4];
     memcpy(expected, queries->shape, (size_t)last * sizeof *expected);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "attention/multi_head.h"
 #include "attention_cache.h"
 #include "nn/entry.h"
 #include "tensor/random.h"
@@ -44,8 +45,8 @@ rapt_transformer_decoder *rapt_transformer_decoder_new(const rapt_transformer_co
 static rapt_ring_call begin(const rapt_transformer_decoder *decoder)
 {
     const rapt_decoder_layer *layer = decoder->layers[0];
-    rapt_ring *ring = layer->self_attn->pooling->ring;
-    return rapt_ring_begin(ring == layer->multihead_attn->pooling->ring ? ring : NULL);
+    rapt_ring *ring = rapt_multi_head_ring(layer->self_attn);
+    return rapt_ring_begin(ring == rapt_multi_head_ring(layer->multihead_attn) ? ring : NULL);
 }
 
 rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder, rapt_tensor *x, rapt_tensor *memory,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "attention/multi_head.h"
 #include "attention_cache.h"
 #include "nn/entry.h"
 #include "tensor/random.h"
@@ -43,7 +44,7 @@ rapt_transformer_encoder *rapt_transformer_encoder_new(const rapt_transformer_co
 
 rapt_ring_call rapt_transformer_encoder_begin(const rapt_transformer_encoder *encoder)
 {
-    return rapt_ring_begin(encoder->layers[0]->self_attn->pooling->ring);
+    return rapt_ring_begin(rapt_multi_head_ring(encoder->layers[0]->self_attn));
 }
 
 rapt_tensor *rapt_transformer_encoder_forward(rapt_transformer_encoder *encoder, rapt_tensor *x, const rapt_mask *mask,

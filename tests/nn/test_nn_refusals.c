@@ -204,7 +204,7 @@ Test(nn_refusals, attention)
 {
     rapt_attention *attention = rapt_dot_product_attention_new(0);
     rapt_scoring *scoring = rapt_scaled_dot_product_scoring_new();
-    NULL_IN(rapt_attention_new(NULL, 0), "Attention: member '' is NULL");
+    NULL_IN(rapt_attention_new(NULL, 0), "Attention: the scoring function is NULL");
     NULL_IN(rapt_attention_forward(NULL, x, x, x, NULL), "Attention: the layer is NULL");
     NULL_IN(rapt_attention_forward(attention, NULL, x, x, NULL), "Attention: the queries are NULL");
     NULL_IN(rapt_attention_forward(attention, x, NULL, x, NULL), "Attention: the keys are NULL");

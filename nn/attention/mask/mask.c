@@ -32,7 +32,7 @@ static rapt_tensor *align(const char *op, const char *field, rapt_tensor *tensor
     if (fits || !aligned) return aligned;
     char a[RAPT_SHAPE_TEXT], b[RAPT_SHAPE_TEXT];
     const bool is_of_keys = tensor->rank == 2 && tensor->shape[0] == r->batch && tensor->shape[1] == last;
-    rapt_fail(RAPT_ERROR_SHAPE, op, "the mask's %s %s does not broadcast to the scores %s%s", field,
+    rapt_fail(RAPT_ERROR_SHAPE, op, "the %s %s does not broadcast to the scores %s%s", field,
               rapt_shape_text(tensor->rank, tensor->shape, a), rapt_scores_text(r, b),
               !is_of_keys     ? ""
               : r->heads == 1 ? "; one that is the same for all queries has the shape (B, 1, K)"
@@ -42,7 +42,7 @@ static rapt_tensor *align(const char *op, const char *field, rapt_tensor *tensor
 
 static bool check_dtype(const char *op, const char *field, const rapt_tensor *tensor, rapt_dtype dtype)
 {
-    return tensor->dtype == dtype || rapt_fail(RAPT_ERROR_DTYPE, op, "the mask's %s is %s; %s expected", field,
+    return tensor->dtype == dtype || rapt_fail(RAPT_ERROR_DTYPE, op, "the %s is %s; %s expected", field,
                                                rapt_dtype_name(tensor->dtype), rapt_dtype_name(dtype));
 }
 
@@ -72,30 +72,28 @@ static bool join(rapt_tensor **seen, rapt_tensor *more)
 static bool resolve_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r, rapt_tensor **seen)
 {
     rapt_tensor *above;
-    if (!check_dtype(op, "bias", bias, dtype)) return false;
-    rapt_tensor *aligned = align(op, "bias", bias, r, r->keys);
+    if (!check_dtype(op, "mask's bias", bias, dtype)) return false;
+    rapt_tensor *aligned = align(op, "mask's bias", bias, r, r->keys);
     return aligned && (r->bias = expand(r, aligned, r->keys)) && find_seen(aligned, &above) && join(seen, above);
 }
 
 /* seen may be NULL: then nobody wants to know which keys are not seen for it. */
-static bool resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r,
-                                  rapt_tensor **seen)
+static bool resolve_relative_bias(const char *op, const char *field, rapt_tensor *bias, rapt_dtype dtype,
+                                  rapt_resolved_mask *r, rapt_tensor **seen)
 {
     char text[RAPT_SHAPE_TEXT];
     rapt_tensor *above;
-    if (!check_dtype(op, "relative_bias", bias, dtype)) return false;
+    if (!check_dtype(op, field, bias, dtype)) return false;
     int64_t positions = bias->rank > 0 ? bias->shape[bias->rank - 1] : 0;
     if (positions % 2 == 0)
-        return rapt_fail(RAPT_ERROR_SHAPE, op,
-                         "the mask's relative_bias is %s; an odd number of relative positions expected",
+        return rapt_fail(RAPT_ERROR_SHAPE, op, "the %s is %s; an odd number of relative positions expected", field,
                          rapt_shape_text(bias->rank, bias->shape, text));
-    rapt_tensor *aligned = align(op, "relative_bias", bias, r, positions);
+    rapt_tensor *aligned = align(op, field, bias, r, positions);
     if (!aligned || !(r->relative_bias = expand(r, aligned, positions))) return false;
     if (!seen) return true;
     if (!find_seen(aligned, &above)) return false;
     if (!above) return true;
-    if (r->sequences > 0)
-        return rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "the mask's relative_bias is −∞ somewhere, beside starts");
+    if (r->sequences > 0) return rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "the %s is −∞ somewhere, beside starts", field);
     if (r->places) {
         above = rapt_by_place(expand(r, above, positions), r);
         return above && join(seen, above);
@@ -116,11 +114,12 @@ bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, 
     r->fills_million = mask->fills_million;
     rapt_tensor *seen = NULL;
     if (!rapt_resolve_ranges(op, mask, r) || !rapt_resolve_rule(op, mask, r)) return false;
-    if (mask->seen &&
-        (!check_dtype(op, "seen", mask->seen, RAPT_BOOL) || !(seen = align(op, "seen", mask->seen, r, keys))))
+    if (mask->seen && (!check_dtype(op, "mask's seen", mask->seen, RAPT_BOOL) ||
+                       !(seen = align(op, "mask's seen", mask->seen, r, keys))))
         return false;
     if (mask->bias && !resolve_bias(op, mask->bias, dtype, r, &seen)) return false;
-    if (mask->relative_bias && !resolve_relative_bias(op, mask->relative_bias, dtype, r, &seen)) return false;
+    if (mask->relative_bias && !resolve_relative_bias(op, "mask's relative_bias", mask->relative_bias, dtype, r, &seen))
+        return false;
     r->gaps = seen || mask->rule.see || mask->dilation > 1 || rapt_ranges_may_leave_gaps(mask);
     return !seen || (r->seen = expand(r, seen, keys)) != NULL;
 }
@@ -129,7 +128,8 @@ bool rapt_resolve_relative_bias(const char *op, rapt_tensor *bias, rapt_dtype dt
                                 rapt_resolved_mask *r)
 {
     rapt_tensor *seen = r->seen;
-    if (!resolve_relative_bias(op, bias, dtype, r, finds_unseen ? &seen : NULL)) return false;
+    if (!resolve_relative_bias(op, "scoring function's relative_bias", bias, dtype, r, finds_unseen ? &seen : NULL))
+        return false;
     if (seen == r->seen) return true;
     r->gaps = true;
     return (r->seen = expand(r, seen, r->keys)) != NULL;

@@ -69,7 +69,8 @@ static bool resolve(rapt_score_modification *modification, rapt_dtype dtype, int
         return rapt_fail(RAPT_ERROR_VALUE, name_of(modification),
                          "%d captured tensors with those before; up to %d expected", all->captured + count,
                          RAPT_MAX_CAPTURED);
-    if (count > 0 && !modification->capture(modification, dtype, captured)) return false;
+    if (count > 0 && !modification->capture(modification, dtype, captured))
+        return rapt_fail(RAPT_ERROR_VALUE, name_of(modification), "its capture failed without a reason");
     for (int c = 0; c < count; c++)
         if (!check_captured(modification, c, captured[c], dtype, batch, heads) ||
             !(captured[c] = rapt_contiguous(captured[c])))

@@ -126,9 +126,13 @@ static rapt_tensor *by_ops(const rapt_score_change *change, rapt_tensor *const *
     if (!query_places || !key_places) return NULL;
     rapt_tensor *changed = change->by_ops(change->options, scores, captured, query_places, key_places);
     char text[128], expected[RAPT_SHAPE_TEXT];
-    if (!changed || (rapt_same_shape(changed, scores) && changed->dtype == scores->dtype)) return changed;
-    rapt_fail(RAPT_ERROR_SHAPE, change->name, "%s scores %s expected of by_ops, not %s", rapt_dtype_name(scores->dtype),
-              rapt_shape_text(scores->rank, scores->shape, expected), rapt_describe(changed, text, sizeof text));
+    if (changed && rapt_same_shape(changed, scores) && changed->dtype == scores->dtype) return changed;
+    if (!changed)
+        rapt_fail(RAPT_ERROR_VALUE, change->name, "its by_ops failed without a reason");
+    else
+        rapt_fail(RAPT_ERROR_SHAPE, change->name, "%s scores %s expected of by_ops, not %s",
+                  rapt_dtype_name(scores->dtype), rapt_shape_text(scores->rank, scores->shape, expected),
+                  rapt_describe(changed, text, sizeof text));
     return NULL;
 }
 
