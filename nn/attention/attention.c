@@ -165,7 +165,7 @@ static rapt_tensor *prepare(rapt_attention *attention, rapt_tensor *keys, rapt_t
 static bool resolve_changes(const rapt_pooling *p, rapt_resolved_changes *changes)
 {
     const rapt_attention *attention = p->attention;
-    const int64_t batch = p->resolved.sequences > 0 ? p->resolved.sequences : p->resolved.batch;
+    const int64_t batch = p->resolved.packed ? p->resolved.sequences : p->resolved.batch;
     return rapt_check_change_places(kind.name, p->resolved.offset, p->resolved.places) &&
            rapt_resolve_changes(attention->modification_count, attention->modifications, p->queries->dtype, batch,
                                 p->resolved.heads, changes);
@@ -184,7 +184,7 @@ static rapt_tensor *pool(rapt_pooling *p, bool prepares)
     if (!check_ring(p)) return NULL;
     if (!p->head_terms && !rapt_resolve_head_terms(p->attention, &p->resolved, p->queries->dtype, &p->head_terms))
         return NULL;
-    if (p->resolved.sequences > 0 && (!rapt_pooling_is_fused(p) || rapt_wants_weights(p))) {
+    if (p->resolved.packed && (!rapt_pooling_is_fused(p) || rapt_wants_weights(p))) {
         rapt_pooling padded;
         return rapt_unpack_pooling(kind.name, p, &padded) ? rapt_pack_pooled(&p->mask, pool(&padded, prepares)) : NULL;
     }

@@ -119,7 +119,7 @@ rapt_tensor *rapt_fused_define(rapt_call *call, int mask, const rapt_fused_optio
                       .weights = rapt_fused_gives_weights(call) ? &weights : NULL};
     const rapt_random_state before = rapt_random_get_state();
     rapt_random_set_state(options->mask.random);
-    rapt_tensor *pooled = (p.resolved.sequences > 0 ? pool_packed : pool)(&p);
+    rapt_tensor *pooled = (p.resolved.packed ? pool_packed : pool)(&p);
     rapt_random_set_state(before);
     if (pooled && p.weights)
         rapt_call_set_output(call, rapt_fused_weights, queries->rank == 4 ? weights : rapt_unsqueeze(weights, 1));

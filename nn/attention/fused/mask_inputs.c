@@ -32,6 +32,7 @@ static rapt_resolved_mask of_inputs(rapt_tensor *const *inputs, const rapt_mask_
                                .relative_bias = inputs[rapt_input_relative_bias],
                                .offset = o->offset,
                                .places = inputs[rapt_input_places],
+                               .packed = o->packed,
                                .sequences = o->sequences,
                                .longest_queries = o->longest_queries,
                                .longest_keys = o->longest_keys};
@@ -52,12 +53,13 @@ rapt_mask_options rapt_mask_options_of(const rapt_attention_call *call)
     const rapt_resolved_mask *mask = call->mask;
     rapt_mask_options options = {.offset = mask->offset,
                                  .code = mask->code,
+                                 .packed = mask->packed,
                                  .sequences = mask->sequences,
                                  .longest_queries = mask->longest_queries,
                                  .longest_keys = mask->longest_keys,
                                  .dropout = call->dropout};
-    const int64_t pairs = mask->sequences > 0 ? mask->sequences * mask->longest_queries * mask->longest_keys
-                                              : mask->batch * mask->queries * mask->keys;
+    const int64_t pairs = mask->packed ? mask->sequences * mask->longest_queries * mask->longest_keys
+                                       : mask->batch * mask->queries * mask->keys;
     if (call->dropout > 0 && call->dropout < 1) options.random = rapt_random_reserve(mask->heads * pairs);
     return options;
 }
@@ -100,7 +102,7 @@ rapt_raw_mask rapt_raw_mask_of_resolved(const rapt_resolved_mask *r)
                           .place_item = r->places ? rapt_integers_item(r->places, r->queries) : 0,
                           .rule = rule_of(r),
                           .keep = 1};
-    if (r->sequences > 0) {
+    if (r->packed) {
         mask.starts = mask.ranges + 2 * mask.queries;
         mask.batch = r->sequences;
         mask.queries = r->longest_queries;

@@ -24,8 +24,9 @@ enum {
 /* And what goes to its options. */
 typedef struct rapt_mask_options {
     int64_t offset;
-    rapt_mask_code code;                              /* of the rule */
-    int64_t sequences, longest_queries, longest_keys; /* of a packed mask; sequences 0: it is not */
+    rapt_mask_code code; /* of the rule */
+    bool packed;
+    int64_t sequences, longest_queries, longest_keys; /* of a packed mask */
     double dropout;
     rapt_random_state random;
 } rapt_mask_options;

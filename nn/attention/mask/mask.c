@@ -93,7 +93,7 @@ static bool resolve_relative_bias(const char *op, const char *field, rapt_tensor
     if (!seen) return true;
     if (!find_seen(aligned, &above)) return false;
     if (!above) return true;
-    if (r->sequences > 0) return rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "the %s is −∞ somewhere, beside starts", field);
+    if (r->packed) return rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "the %s is −∞ somewhere, beside starts", field);
     if (r->places) {
         above = rapt_by_place(expand(r, above, positions), r);
         return above && join(seen, above);

@@ -66,6 +66,7 @@ bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_m
     packings p;
     int64_t ends, pairs = 0, places;
     if (!read_packings(op, mask, &p) || !check(op, mask, &p, r)) return false;
+    r->packed = true;
     r->sequences = p.queries.sequences;
     r->longest_queries = p.queries.longest;
     r->longest_keys = p.keys.longest;
@@ -77,7 +78,6 @@ bool rapt_resolve_packing(const char *op, const rapt_mask *mask, rapt_resolved_m
         !rapt_read_integers(op, "query_places", "Q", mask->query_places, r->queries, r, &r->places) ||
         !check_documents(op, documents, &p.keys))
         return false;
-    if (r->sequences == 0) return true;
     const int64_t *document = rapt_integers_of(documents), *place = rapt_integers_of(r->places);
     ends = 2 * r->queries;
     r->ranges = rapt_new(op, RAPT_INT64, RAPT_SHAPE(ends + 3 * (r->sequences + 1)));

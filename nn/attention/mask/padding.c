@@ -28,7 +28,7 @@ static void count_changes(const int64_t *range, int64_t queries, int64_t *change
 /* bool (items, 1, K): the union of the ranges of an item's queries, by how many of them begin and end before a key. */
 static rapt_tensor *seen_by_ranges(const rapt_resolved_mask *r)
 {
-    const int64_t items = r->sequences > 0 ? 1 : r->ranges->shape[0];
+    const int64_t items = r->packed ? 1 : r->ranges->shape[0];
     const int64_t *range = (const int64_t *)(const void *)r->ranges->data;
     rapt_tensor *seen_keys = rapt_empty(RAPT_BOOL, RAPT_SHAPE(items, 1, r->keys)),
                 *changes = rapt_empty(RAPT_INT64, RAPT_SHAPE(r->keys + 1));
@@ -36,7 +36,7 @@ static rapt_tensor *seen_by_ranges(const rapt_resolved_mask *r)
     int64_t *change = (int64_t *)(void *)changes->data;
     for (int64_t item = 0; item < items; item++) {
         memset(change, 0, (size_t)(r->keys + 1) * sizeof *change);
-        if (r->sequences == 0) count_changes(range + 2 * item * r->queries, r->queries, change);
+        if (!r->packed) count_changes(range + 2 * item * r->queries, r->queries, change);
         for (int64_t b = 0; b < r->sequences; b++) {
             const int64_t *start = rapt_resolved_starts(r) + 3 * b;
             count_changes(range + 2 * start[0], start[3] - start[0], change + start[1]);

@@ -34,7 +34,7 @@ static bool capture(const rapt_mask_rule *rule, rapt_resolved_mask *r)
 /* How many items' scores differ in what the rule is told. */
 static int64_t items_of(const rapt_mask *mask, const rapt_resolved_mask *r)
 {
-    if (r->sequences > 0) return r->sequences;
+    if (r->packed) return r->sequences;
     const bool by_item = (r->ranges && r->ranges->shape[0] > 1) || rapt_integers_by_item(r->places);
     return by_item || (mask->rule.see && !mask->rule.same_for_items) ? r->batch : 1;
 }

@@ -33,6 +33,7 @@ typedef struct rapt_resolved_mask {
      * (B or 1, 1, own keys, 1), NULL: all */
     rapt_ring *ring;
     rapt_tensor *own_seen;
+    bool packed;
     /* Packed: batch is 1, queries and keys are those of all sequences, and ranges are int64 (2 · queries + 3 ·
      * (sequences + 1)): the range of each query among the keys of its sequence, then of each sequence, and of its end,
      * the first query, key, and pair of both. 0 otherwise. */

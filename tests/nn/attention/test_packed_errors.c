@@ -23,6 +23,42 @@ Test(packed_errors, no_sequences_and_no_rows)
     rapt_module_free(&attention->module);
 }
 
+static rapt_tensor *own_normalizer(rapt_tensor *scores, const rapt_mask *mask)
+{
+    return rapt_masked_softmax(scores, mask);
+}
+
+/* No sequences are a batch of 0, not one sequence without rows. */
+Test(packed_errors, no_sequences_are_packed)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0, 4))),
+                *none = rapt_zeros(RAPT_INT64, RAPT_SHAPE(1)), *places = rapt_zeros(RAPT_INT64, RAPT_SHAPE(0));
+    const rapt_mask masks[] = {{.starts = none},
+                               {.starts = none, .causal = true, .dilation = 2},
+                               {.starts = none, .valid_lengths = places},
+                               {.starts = none, .query_places = places, .documents = places}};
+    for (int way = 0; way < 16; way++) {
+        rapt_attention *attention =
+            way & 1 ? rapt_additive_attention_new(4, 4, 3, 0.5) : rapt_dot_product_attention_new(0.5);
+        attention->plain = way & 2;
+        if (way & 4) attention->normalizer = own_normalizer;
+        if (way & 8) rapt_attention_modify(attention, "prefix", rapt_prefix_modification_new(places));
+        for (int i = 0; i < 8; i++) {
+            attention->keep_weights = i & 1;
+            rapt_tensor *y = rapt_attention_forward(attention, x, x, x, &masks[i / 2]);
+            cr_assert(y, "way %d, mask %d: %s", way, i / 2, rapt_error());
+            cr_expect_eq(rapt_count(y), 0);
+            cr_expect(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)), "way %d: %s", way, rapt_error());
+            const rapt_tensor *weights = attention->keep_weights ? attention->weights : NULL;
+            cr_expect(!weights || (rapt_rank(weights) == 3 && rapt_size(weights, 0) == 0 && rapt_size(weights, 1) == 0),
+                      "way %d, mask %d", way, i / 2);
+        }
+        rapt_module_free(&attention->module);
+    }
+    cr_expect_null(rapt_error(), "%s", rapt_error());
+}
+
 Test(packed_errors, masks_that_make_no_sense_are_errors)
 {
     RAPT_SCOPE;
