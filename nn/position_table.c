@@ -86,11 +86,17 @@ rapt_tensor *rapt_position_rows_at(const rapt_position_angles *a, rapt_dtype dty
 {
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
-    rapt_tensor *last = places->count > 0 ? rapt_max(places, RAPT_ALL_AXES, false) : rapt_zeros(RAPT_INT64, 0, NULL);
-    if (!last) return NULL;
-    const double largest = rapt_item(last);
-    const int64_t length = largest >= (double)INT64_MAX ? INT64_MAX : largest >= 0 ? (int64_t)largest + 1 : 1;
-    return rapt_keep(rapt_embed(rapt_position_rows(a, dtype, 0, length, table), places));
+    places = rapt_contiguous(rapt_cast(places, RAPT_INT64));
+    if (!places) return NULL;
+    const int64_t *place = (const int64_t *)(const void *)places->data;
+    int64_t first = 0, last = places->count > 0 ? place[0] : 0, length;
+    for (int64_t i = 0; i < places->count; i++) {
+        if (place[i] < first) first = place[i];
+        if (place[i] > last) last = place[i];
+    }
+    if (__builtin_sub_overflow(last, first, &length) || __builtin_add_overflow(length, 1, &length)) length = INT64_MAX;
+    if (first < 0) places = rapt_sub(places, rapt_from(RAPT_INT64, 0, NULL, &first));
+    return rapt_keep(rapt_embed(rapt_position_rows(a, dtype, first, length, table), places));
 }
 
 bool rapt_check_places(const char *op, const rapt_tensor *places, const rapt_tensor *x)

@@ -20,7 +20,7 @@ rapt_tensor *rapt_position_table(const rapt_position_angles *angles, rapt_dtype 
 rapt_tensor *rapt_position_rows(const rapt_position_angles *angles, rapt_dtype dtype, int64_t offset, int64_t length,
                                 rapt_tensor **table);
 
-/* The rows (…, size) of the places, integers (…) from 0 on; *table likewise. */
+/* The rows (…, size) of the places, integers (…); *table likewise, where none is below 0. */
 rapt_tensor *rapt_position_rows_at(const rapt_position_angles *angles, rapt_dtype dtype, rapt_tensor *places,
                                    rapt_tensor **table);
 

@@ -272,6 +272,23 @@ Test(positions, forward_errors)
     rapt_module_free(&alibi->module);
 }
 
+/* Sines go on below 0; learned positions end there. */
+Test(positions, places_below_0)
+{
+    RAPT_SCOPE;
+    rapt_sinusoidal_positions *sinusoidal = rapt_sinusoidal_positions_new(4, 0);
+    rapt_learned_positions *learned = rapt_learned_positions_new(5, 4, 0);
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4)),
+                *places = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){-2, -1, 0});
+    cr_expect(same_bits(rapt_sinusoidal_positions_forward_at(sinusoidal, x, places),
+                        rapt_sinusoidal_positions_forward(sinusoidal, x, -2)));
+    expect_no_error();
+    cr_expect_null(rapt_learned_positions_forward_at(learned, x, places));
+    expect_error(RAPT_ERROR_VALUE, "-2");
+    rapt_module_free(&sinusoidal->module);
+    rapt_module_free(&learned->module);
+}
+
 /* The allocator fails at every place in turn: an error, never a crash or a leak, and the layer works again after it. */
 Test(positions, forward_without_memory)
 {

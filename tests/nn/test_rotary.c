@@ -189,3 +189,30 @@ Test(rotary, table_is_kept)
     rapt_module_free(&rotary->module);
     expect_no_error();
 }
+
+/* Places may be below 0: packed, by places and by an offset the same angles. */
+Test(rotary, places_below_0)
+{
+    RAPT_SCOPE;
+    rapt_rotary *rotary = rapt_rotary_new();
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(4, 8));
+    const int64_t offsets[] = {-1, -3, -4, -9, -((int64_t)1 << 40)};
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        rapt_tensor *places = rapt_add(rapt_arange(RAPT_INT64, 0, 4, 1), rapt_from(RAPT_INT64, 0, NULL, &offsets[i]));
+        cr_expect(same_bits(rapt_rotary_forward_at(rotary, x, places), rapt_rotate(x, offsets[i], 10000, false)),
+                  "offset %lld: %s", (long long)offsets[i], rapt_error());
+    }
+    cr_expect_null(
+        rapt_rotary_forward_at(rotary, x, rapt_from(RAPT_INT64, RAPT_SHAPE(4), (int64_t[]){INT64_MIN, 0, 1, 2})));
+    expect_error(RAPT_ERROR_MEMORY, "a tensor of shape [9223372036854775807, 8]");
+    rapt_multi_head_attention *m =
+        rapt_multi_head_attention_new(&(rapt_multi_head_attention_config){.hidden = 8, .heads = 2, .rotary = rotary});
+    rapt_tensor *starts = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){0, 4}), *batch = rapt_unsqueeze(x, 0);
+    rapt_tensor *padded = rapt_multi_head_attention_forward(m, batch, batch, batch, RAPT_MASK(.offset = -1), NULL);
+    rapt_tensor *packed =
+        rapt_multi_head_attention_forward(m, x, x, x, RAPT_MASK(.offset = -1, .starts = starts), NULL);
+    cr_assert(padded && packed, "%s", rapt_error());
+    expect_close("packed", values_of(packed), values_of(padded), rapt_count(x), 1e-6);
+    rapt_module_free(&m->module);
+    expect_no_error();
+}
