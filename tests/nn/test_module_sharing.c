@@ -256,3 +256,15 @@ Test(module_sharing, threads_free_parents_of_one_child)
     }
     expect_no_error();
 }
+
+/* Where a module is a part twice, its path is that of the place nearest to the module that runs it. */
+Test(module_sharing, a_child_that_is_also_below_a_sibling_is_named_as_the_child)
+{
+    RAPT_SCOPE;
+    rapt_module *linear = (rapt_module *)rapt_linear_new(2, 3, RAPT_BIAS);
+    rapt_module *inner = (rapt_module *)rapt_sequential_new(1, &linear);
+    rapt_sequential *outer = rapt_sequential_new(2, (rapt_module *[]){inner, linear});
+    cr_expect_null(rapt_sequential_forward(outer, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 2))));
+    expect_error(RAPT_ERROR_SHAPE, "; in Sequential 1");
+    rapt_module_free(&outer->module);
+}
