@@ -4,6 +4,7 @@
 #include <rapt/layers.h>
 #include <rapt/recompute.h>
 
+#include "tensor/core.h"
 #include "tensor/lock.h"
 
 /* Threads may share a layer. */
@@ -34,6 +35,7 @@ static bool follow(rapt_batch_norm *b, rapt_tensor *mean, rapt_tensor *variance,
 
 static rapt_tensor *forward_training(rapt_batch_norm *b, rapt_tensor *x)
 {
+    if (!rapt_check_probability(b->module.kind->name, "momentum", b->momentum)) return NULL;
     RAPT_SCOPE;
     rapt_tensor *mean, *variance, *y = rapt_batch_normalize(x, b->weight, b->bias, b->epsilon, &mean, &variance);
     if (!y) return NULL;

@@ -8,7 +8,7 @@
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 {
     double probability = ((rapt_dropout *)module)->probability;
-    return module->training && probability > 0 ? rapt_drop(x, probability) : x;
+    return module->training && probability != 0 ? rapt_drop(x, probability) : x;
 }
 
 static void describe(const rapt_module *module, char *text, size_t size)

@@ -126,7 +126,7 @@ static rapt_tensor *embed(rapt_gpt *gpt, rapt_tensor *tokens, int64_t before, ra
         x = places ? rapt_sinusoidal_positions_forward_at(gpt->sinusoidal, x, places)
                    : rapt_sinusoidal_positions_forward(gpt->sinusoidal, x, before);
     }
-    return x && gpt->module.training && gpt->config.dropout > 0 ? rapt_drop(x, gpt->config.dropout) : x;
+    return x && gpt->module.training && gpt->config.dropout != 0 ? rapt_drop(x, gpt->config.dropout) : x;
 }
 
 /* Through the blocks; length: of the longest sequence, what is in the caches included. */

@@ -26,7 +26,7 @@ static bool check_call(const char *op, const void *layer, const rapt_tensor *x)
 static rapt_tensor *add_rows(const rapt_module *module, rapt_tensor *x, rapt_tensor *rows, double dropout)
 {
     rapt_tensor *sum = rapt_add(x, rows);
-    return module->training && dropout > 0 ? rapt_drop(sum, dropout) : sum;
+    return module->training && dropout != 0 ? rapt_drop(sum, dropout) : sum;
 }
 
 /* --- sinusoidal --- */

@@ -101,7 +101,7 @@ static rapt_tensor *run_layers(rapt_recurrent *r, const start *s, rapt_tensor **
         for (int k = 0; k < r->directions; k++)
             if (!(outputs[k] = run_direction(r, s, i * r->directions + k, x, last))) return NULL;
         x = r->directions == 2 ? rapt_concat(2, outputs, -1) : outputs[0];
-        bool drops = r->module.training && r->dropout > 0 && i < r->layers - 1;
+        bool drops = r->module.training && r->dropout != 0 && i < r->layers - 1;
         if (drops) x = rapt_drop(x, r->dropout);
     }
     return x;

@@ -49,7 +49,7 @@ rapt_tensor *rapt_add_norm_forward(rapt_add_norm *a, rapt_tensor *x, rapt_tensor
         return NULL;
     }
     RAPT_SCOPE;
-    if (a->module.training && a->dropout > 0) y = rapt_drop(y, a->dropout);
+    if (a->module.training && a->dropout != 0) y = rapt_drop(y, a->dropout);
     rapt_tensor *sum = rapt_add(x, y);
     return rapt_keep(a->norm_first ? sum : rapt_layer_norm_forward(a->norm, sum));
 }

@@ -24,7 +24,7 @@ static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
     rapt_tensor *inner = rapt_affine_activation(x, f->linear1->weight, f->linear1->bias, kinds[f->kind].activation,
                                                 f->linear3 ? 0 : dropout);
     if (f->linear3) inner = rapt_mul(inner, rapt_linear_forward(f->linear3, x));
-    if (f->linear3 && dropout > 0) inner = rapt_drop(inner, dropout);
+    if (f->linear3 && dropout != 0) inner = rapt_drop(inner, dropout);
     return rapt_keep(rapt_linear_forward(f->linear2, inner));
 }
 

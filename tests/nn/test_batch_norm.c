@@ -135,6 +135,21 @@ Test(batch_norm, errors)
     expect_error(RAPT_ERROR_SHAPE, "-2");
 }
 
+Test(batch_norm, a_momentum_that_is_no_share)
+{
+    RAPT_SCOPE;
+    rapt_batch_norm *layer = rapt_batch_norm_new(2);
+    const double bad[] = {-0.5, 1.5, (double)NAN, (double)INFINITY};
+    for (int i = 0; i < 4; i++) {
+        layer->momentum = bad[i];
+        cr_expect_null(rapt_batch_norm_forward(layer, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 2))));
+        expect_error(RAPT_ERROR_VALUE, "BatchNorm: momentum");
+    }
+    expect_values("mean as before", layer->running_mean, 2, (double[]){0, 0}, 0);
+    expect_values("batches as before", layer->batches, 1, (double[]){0}, 0);
+    rapt_module_free(&layer->module);
+}
+
 static rapt_tensor *run_layer(rapt_tensor *const *inputs, void *layer)
 {
     return rapt_batch_norm_forward(layer, inputs[0]);

@@ -12,6 +12,7 @@
 #include "integers.h"
 #include "nn/fused_dot.h"
 #include "nn/mask.h"
+#include "refused.h"
 
 static rapt_tensor *ones(int rank, const int64_t *shape)
 {
@@ -89,6 +90,45 @@ Test(layer_errors, terms_of_normalisers)
     cr_expect_null(rapt_attention_forward(attention, x, x, x, NULL));
     expect_error(RAPT_ERROR_VALUE, "sigmoid_bias 1 beside learned ones; 0 expected");
     rapt_module_free(&attention->module);
+}
+
+/* Of a field that was set by hand. */
+#define BAD_DROPOUT(field, call, words)                                                                                \
+    do {                                                                                                               \
+        for (int bad = 0; bad < 3; bad++) {                                                                            \
+            (field) = (double[]){-1, 2, (double)NAN}[bad];                                                             \
+            BAD_VALUE(call, "0 to 1 expected; in " words);                                                             \
+        }                                                                                                              \
+    } while (0)
+
+Test(layer_errors, dropout_is_none_but_at_0)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = ones(RAPT_SHAPE(2, 3, 8)), *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(1, 3));
+    rapt_dropout *dropout = rapt_dropout_new(0);
+    rapt_add_norm *add_norm = rapt_add_norm_new(8, RAPT_BIAS, 0);
+    rapt_feed_forward_config network = {.in = 8, .inner = 8, .out = 8};
+    rapt_feed_forward *relu = rapt_feed_forward_new(&network);
+    network.kind = RAPT_FEED_FORWARD_SWIGLU;
+    rapt_feed_forward *gated = rapt_feed_forward_new(&network);
+    rapt_sinusoidal_positions *sinusoidal = rapt_sinusoidal_positions_new(8, 0);
+    rapt_learned_positions *learned = rapt_learned_positions_new(8, 8, 0);
+    rapt_gru *gru = rapt_gru_new(8, 8, 2, 0);
+    rapt_gpt *gpt =
+        rapt_gpt_new(&(rapt_gpt_config){.vocabulary = 5, .context = 8, .hidden = 8, .layers = 1, .heads = 1});
+    BAD_DROPOUT(dropout->probability, rapt_dropout_forward(dropout, x), "Dropout");
+    BAD_DROPOUT(add_norm->dropout, rapt_add_norm_forward(add_norm, x, x), "AddNorm");
+    BAD_DROPOUT(relu->dropout, rapt_feed_forward_forward(relu, x), "FeedForward");
+    BAD_DROPOUT(gated->dropout, rapt_feed_forward_forward(gated, x), "FeedForward");
+    BAD_DROPOUT(sinusoidal->dropout, rapt_sinusoidal_positions_forward(sinusoidal, x, 0), "SinusoidalPositions");
+    BAD_DROPOUT(learned->dropout, rapt_learned_positions_forward(learned, x, 0), "LearnedPositions");
+    BAD_DROPOUT(gru->recurrent.dropout, rapt_gru_forward(gru, x, NULL, NULL), "GRU");
+    gru->recurrent.plain = true;
+    BAD_DROPOUT(gru->recurrent.dropout, rapt_gru_forward(gru, x, NULL, NULL), "GRU");
+    BAD_DROPOUT(gpt->config.dropout, rapt_gpt_forward(gpt, tokens, NULL), "GPT");
+    rapt_module *const modules[] = {&dropout->module,    &add_norm->module, &relu->module,          &gated->module,
+                                    &sinusoidal->module, &learned->module,  &gru->recurrent.module, &gpt->module};
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) rapt_module_free(modules[i]);
 }
 
 Test(layer_errors, padding_is_told_once)

@@ -77,7 +77,7 @@ typedef struct rapt_batch_norm {
     rapt_tensor *weight, *bias;              /* (C) */
     rapt_tensor *running_mean, *running_var; /* (C), zeros and ones at first */
     rapt_tensor *batches;                    /* num_batches_tracked, an int64: forwards in training so far */
-    double epsilon, momentum;                /* 1e-5, 0.1 */
+    double epsilon, momentum;                /* 1e-5, 0.1; a momentum of 0 to 1, or training is an error */
 } rapt_batch_norm;
 
 /* For so many channels; x keeps its shape. */
