@@ -29,12 +29,13 @@ typedef struct search {
     int64_t active; /* how many items are searched still, */
     int64_t *items; /* and which */
     item *states;
-    double *scores;            /* (B, beams), falling; −∞: no such beam */
-    candidate *candidates;     /* (B, 2 · beams) */
-    int64_t *tokens, *parents; /* (length, B, beams) */
-    int64_t *rows, *last;      /* (B · beams): what the model's batch is made of next */
-    const double *log_p;       /* (active · width, vocabulary) */
-    int64_t *places;           /* (active, 2 · beams) */
+    double *scores;                          /* (B, beams), falling; −∞: no such beam */
+    candidate *candidates;                   /* (B, 2 · beams) */
+    rapt_tensor *token_steps, *parent_steps; /* (capacity, B · beams) of all steps so far, */
+    int64_t *tokens, *parents;               /* and what is in them */
+    int64_t *rows, *last;                    /* (B · beams): what the model's batch is made of next */
+    const double *log_p;                     /* (active · width, vocabulary) */
+    int64_t *places;                         /* (active, 2 · beams) */
 } search;
 
 static double compare_score(const search *s, double score, int64_t length)
@@ -151,9 +152,20 @@ static rapt_tensor *find_logits(search *s, const rapt_prompt *prompt)
     return rapt_next_logits(s->model, tokens, s->how, &s->vocabulary);
 }
 
+static bool make_room(search *s)
+{
+    if (!rapt_make_room(s->how, &s->token_steps, s->step, s->batch * s->beams) ||
+        !rapt_make_room(s->how, &s->parent_steps, s->step, s->batch * s->beams))
+        return false;
+    s->tokens = rapt_data_for_writing(s->token_steps);
+    s->parents = rapt_data_for_writing(s->parent_steps);
+    return true;
+}
+
 static bool run(search *s, const rapt_prompt *prompt)
 {
     for (; s->step < s->how->length && s->active > 0; s->step++) {
+        if (!make_room(s)) return false;
         RAPT_SCOPE;
         rapt_tensor *logits = find_logits(s, prompt);
         rapt_tensor *log_p = logits ? rapt_log_softmax(rapt_cast(logits, RAPT_FLOAT64), -1) : NULL;
@@ -192,9 +204,6 @@ static rapt_tensor *read_sequences(const search *s)
 rapt_tensor *rapt_beam_search(const rapt_token_model *model, const rapt_prompt *prompt, const rapt_generation *how)
 {
     const int64_t batch = prompt->batch, beams = how->beams;
-    rapt_tensor *tokens = rapt_empty(RAPT_INT64, RAPT_SHAPE(how->length, batch, beams));
-    rapt_tensor *parents = rapt_empty(RAPT_INT64, RAPT_SHAPE(how->length, batch, beams));
-    if (!tokens || !parents) return NULL;
     search s = {.model = model,
                 .how = how,
                 .batch = batch,
@@ -205,8 +214,6 @@ rapt_tensor *rapt_beam_search(const rapt_token_model *model, const rapt_prompt *
                 .states = rapt_scratch_list(op, batch, sizeof *s.states),
                 .scores = rapt_scratch_list(op, batch * beams, sizeof *s.scores),
                 .candidates = rapt_scratch_list(op, batch * beams, 2 * sizeof *s.candidates),
-                .tokens = rapt_data_for_writing(tokens),
-                .parents = rapt_data_for_writing(parents),
                 .rows = rapt_scratch_list(op, batch * beams, sizeof *s.rows),
                 .last = rapt_scratch_list(op, batch * beams, sizeof *s.last)};
     if (!s.items || !s.states || !s.scores || !s.candidates || !s.rows || !s.last) return NULL;

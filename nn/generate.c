@@ -54,15 +54,16 @@ typedef struct writing {
     const rapt_generation *how;
     int64_t rows, vocabulary;
     int64_t *items, *last, *kept; /* last: each row's newest token; kept: the rows that go on */
-    int64_t *sequences;           /* (B, length) */
+    int64_t batch;
+    rapt_tensor *steps; /* the tokens of all so far, (capacity, B) */
 } writing;
 
 /* Notes the tokens of step `step`, and takes the finished sequences out. False after an error. */
 static bool write_down(writing *w, int64_t step, const int64_t *picks)
 {
-    int64_t left = 0;
+    int64_t left = 0, *tokens = (int64_t *)rapt_data_for_writing(w->steps) + step * w->batch;
     for (int64_t row = 0; row < w->rows; row++) {
-        w->sequences[w->items[row] * w->how->length + step] = picks[row];
+        tokens[w->items[row]] = picks[row];
         if (w->how->stops && picks[row] == w->how->end_token) continue;
         w->items[left] = w->items[row];
         w->last[left] = picks[row];
@@ -79,6 +80,7 @@ static int64_t write_sequences(writing *w, const rapt_prompt *prompt)
 {
     int64_t step = 0;
     for (; step < w->how->length && w->rows > 0; step++) {
+        if (!rapt_make_room(w->how, &w->steps, step, w->batch)) return -1;
         RAPT_SCOPE;
         rapt_tensor *tokens = step == 0 ? NULL : rapt_from(RAPT_INT64, RAPT_SHAPE(w->rows, 1), w->last);
         rapt_tensor *logits = step == 0 ? rapt_first_logits(w->model, prompt, w->how, &w->vocabulary)
@@ -89,19 +91,30 @@ static int64_t write_sequences(writing *w, const rapt_prompt *prompt)
     return step;
 }
 
-rapt_tensor *rapt_new_padding(const rapt_generation *how, int64_t batch, int64_t length)
+rapt_tensor *rapt_new_padding(const rapt_generation *how, int64_t rows, int64_t columns)
 {
     const rapt_tensor *padding = rapt_from(RAPT_INT64, 0, NULL, &how->padding);
-    rapt_tensor *sequences = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch, length));
-    return padding && sequences && rapt_copy(sequences, padding) ? sequences : NULL;
+    rapt_tensor *tokens = rapt_empty(RAPT_INT64, RAPT_SHAPE(rows, columns));
+    return padding && tokens && rapt_copy(tokens, padding) ? tokens : NULL;
+}
+
+bool rapt_make_room(const rapt_generation *how, rapt_tensor **steps, int64_t step, int64_t width)
+{
+    enum { least_capacity = 64 };
+    const int64_t capacity = *steps ? rapt_size(*steps, 0) : 0;
+    if (*steps && step < capacity) return true;
+    const int64_t wanted = capacity > 0 ? 2 * capacity : least_capacity;
+    rapt_tensor *larger = rapt_new_padding(how, wanted < how->length ? wanted : how->length, width);
+    if (!larger || (*steps && !rapt_copy(rapt_slice(larger, 0, 0, capacity, 1), *steps))) return false;
+    *steps = larger;
+    return true;
 }
 
 static rapt_tensor *generate(const rapt_token_model *model, const rapt_prompt *prompt, const rapt_generation *how)
 {
     const int64_t batch = prompt->batch;
-    rapt_tensor *sequences = rapt_new_padding(how, batch, how->length);
     rapt_tensor *rows = rapt_empty(RAPT_INT64, RAPT_SHAPE(3, batch));
-    if (!sequences || !rows) return NULL;
+    if (!rows) return NULL;
     int64_t *items = rapt_data_for_writing(rows);
     writing w = {.model = model,
                  .how = how,
@@ -109,10 +122,12 @@ static rapt_tensor *generate(const rapt_token_model *model, const rapt_prompt *p
                  .items = items,
                  .last = items + batch,
                  .kept = items + 2 * batch,
-                 .sequences = rapt_data_for_writing(sequences)};
+                 .batch = batch};
     for (int64_t b = 0; b < batch; b++) items[b] = b;
     const int64_t steps = write_sequences(&w, prompt);
-    return steps < 0 ? NULL : rapt_contiguous(rapt_slice(sequences, 1, 0, steps, 1));
+    if (steps < 0) return NULL;
+    if (steps == 0) return rapt_new_padding(how, batch, 0);
+    return rapt_contiguous(rapt_transpose(rapt_slice(w.steps, 0, 0, steps, 1), 0, 1));
 }
 
 static rapt_tensor *run(const rapt_token_model *model, rapt_prompt prompt, const rapt_generation *how)

@@ -256,3 +256,38 @@ Test(generate, the_same_bits_at_any_number_of_threads)
     }
     cr_expect(same_bits(picks[0], picks[1]));
 }
+
+/* The next token is the last one and 1 more; there are 200. */
+static rapt_tensor *count_on(void *context, rapt_tensor *tokens)
+{
+    (void)context;
+    const int64_t rows = rapt_size(tokens, 0), added = rapt_size(tokens, 1), *token = rapt_data(tokens);
+    rapt_tensor *logits = rapt_full(RAPT_FLOAT64, RAPT_SHAPE(rows, 200), -infinity);
+    double *logit = logits ? rapt_data_for_writing(logits) : NULL;
+    for (int64_t b = 0; logit && b < rows; b++) logit[200 * b + token[(b + 1) * added - 1] + 1] = 0;
+    return logits;
+}
+
+/* Memory is for what is generated, whatever might have been. */
+Test(generate, without_a_limit)
+{
+    RAPT_SCOPE;
+    const rapt_token_model model = {.next = count_on};
+    rapt_tensor *prompt = prompt_of(2, 1, (int64_t[]){0, 130});
+    for (int beams = 0; beams <= 2; beams += 2) {
+        const rapt_generation how = {.length = INT64_MAX,
+                                     .stops = true,
+                                     .end_token = 199,
+                                     .padding = -7,
+                                     .beams = beams};
+        rapt_tensor *sequences = rapt_generate(&model, prompt, &how);
+        cr_assert(sequences, "%s", rapt_error());
+        expect_shape(sequences, RAPT_SHAPE(2, 199));
+        const int64_t *token = rapt_data(sequences);
+        for (int64_t i = 0; i < 199; i++) {
+            cr_assert_eq(token[i], i + 1, "%d beams, token %d", beams, (int)i);
+            cr_assert_eq(token[199 + i], i < 69 ? i + 131 : -7, "%d beams, token %d", beams, (int)i);
+        }
+    }
+    expect_no_error();
+}

@@ -31,8 +31,12 @@ rapt_tensor *rapt_first_logits(const rapt_token_model *model, const rapt_prompt 
 /* Makes these rows the model's batch, where it wants to know of it. False after an error. */
 bool rapt_select_rows(const rapt_token_model *model, int64_t count, const int64_t *rows);
 
-/* Sequences to be written: int64 (batch, length) of the padding. NULL after an error. */
-rapt_tensor *rapt_new_padding(const rapt_generation *how, int64_t batch, int64_t length);
+/* Tokens to be written: int64 (rows, columns) of the padding. NULL after an error. */
+rapt_tensor *rapt_new_padding(const rapt_generation *how, int64_t rows, int64_t columns);
+
+/* Makes room for step number `step` in *steps (capacity, width), which grows by doubling and keeps the steps before it;
+ * NULL at first. False after an error. */
+bool rapt_make_room(const rapt_generation *how, rapt_tensor **steps, int64_t step, int64_t width);
 
 /* rapt_generate with several beams, of a prompt that was checked. */
 rapt_tensor *rapt_beam_search(const rapt_token_model *model, const rapt_prompt *prompt, const rapt_generation *how);
