@@ -13,7 +13,7 @@ static const char op[] = "GPT";
 struct rapt_gpt_cache {
     rapt_gpt *gpt;
     int64_t length;
-    /* int64 (B, context), the first `length` of each row filled, but for those that an item misses; NULL when empty */
+    /* int64 (B, capacity), the first `length` of each row filled, but for those that an item misses; NULL when empty */
     rapt_tensor *tokens;
     rapt_attention_cache blocks[]; /* one for each, and as many empty ones, where a selection is put together */
 };
@@ -86,12 +86,15 @@ bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows)
 static bool add_tokens(rapt_gpt_cache *cache, const rapt_tensor *tokens)
 {
     const int64_t end = cache->length + rapt_size(tokens, 1);
-    if (cache->length == 0) {
+    if (cache->length == 0 || end > rapt_size(cache->tokens, 1)) { /* the context may have been raised */
+        rapt_tensor *larger = rapt_empty(RAPT_INT64, RAPT_SHAPE(rapt_size(tokens, 0), cache->gpt->config.context));
+        if (!larger || (cache->length > 0 && !rapt_copy(rapt_slice(larger, 1, 0, cache->length, 1),
+                                                        rapt_slice(cache->tokens, 1, 0, cache->length, 1))))
+            return false;
         rapt_release(cache->tokens);
-        cache->tokens =
-            rapt_retain(rapt_empty(RAPT_INT64, RAPT_SHAPE(rapt_size(tokens, 0), cache->gpt->config.context)));
+        cache->tokens = rapt_retain(larger);
     }
-    if (!cache->tokens || !rapt_copy(rapt_slice(cache->tokens, 1, cache->length, end, 1), tokens)) return false;
+    if (!rapt_copy(rapt_slice(cache->tokens, 1, cache->length, end, 1), tokens)) return false;
     cache->length = end;
     return true;
 }

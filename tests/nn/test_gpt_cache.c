@@ -143,3 +143,33 @@ Test(gpt_cache, a_failed_step_or_selection_leaves_the_cache_as_it_was)
     rapt_gpt_cache_free(cache);
     rapt_module_free(&gpt->module);
 }
+
+/* A context may be raised while a cache is filled. */
+Test(gpt_cache, grows_with_the_context)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_gpt_config c = tiny;
+    c.positions = RAPT_POSITIONS_ROTARY;
+    c.context = 4;
+    rapt_gpt *gpt = drawn_gpt(&c);
+    rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
+    rapt_tensor *tokens = random_tokens(2, 7);
+    cr_assert(rapt_gpt_forward(gpt, rapt_slice(tokens, 1, 0, 3, 1), cache), "%s", rapt_error());
+    cr_expect_null(rapt_gpt_forward(gpt, rapt_slice(tokens, 1, 3, 7, 1), cache));
+    expect_error(RAPT_ERROR_VALUE, "4 tokens after 3 in the cache; the context is 4");
+    gpt->config.context = 7;
+    rapt_tensor *y = rapt_gpt_forward(gpt, rapt_slice(tokens, 1, 3, 7, 1), cache);
+    cr_assert(y, "%s", rapt_error());
+    expect_equal("raised", y, rapt_slice(rapt_gpt_forward(gpt, tokens, NULL), 1, 3, 7, 1));
+    cr_expect_eq(rapt_gpt_cache_length(cache), 7);
+    /* what does not fit any more goes on with its latter half, of the first tokens too */
+    rapt_token_model model = rapt_gpt_token_model(cache);
+    rapt_tensor *next = rapt_slice(tokens, 1, 0, 1, 1);
+    rapt_tensor *parts[] = {rapt_slice(tokens, 1, 5, 7, 1), next};
+    expect_equal("next", rapt_unsqueeze(model.next(model.context, next), 1),
+                 rapt_slice(rapt_gpt_forward(gpt, rapt_concat(2, parts, 1), NULL), 1, 2, 3, 1));
+    rapt_gpt_cache_free(cache);
+    rapt_module_free(&gpt->module);
+    expect_no_error();
+}
