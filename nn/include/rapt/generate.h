@@ -22,13 +22,13 @@ typedef struct rapt_token_model {
 
 /* How tokens are chosen, and when it ends. */
 typedef struct rapt_generation {
-    int64_t length;     /* most tokens to generate */
+    int64_t length;     /* most tokens to generate; INT64_MAX: no limit, memory is taken for those that come */
     double temperature; /* logits are divided by it; 0: greedy, the likeliest token always (of equals the first) */
     int64_t top_k;      /* only the k likeliest; 0: all */
     /* After top_k, only the likeliest whose probabilities reach p (nucleus: Holtzman et al. 2019); 0 or 1: all. */
     double top_p;
     int beams;             /* > 1: beam search (with temperature, top_k and top_p 0); its best beam is the result */
-    double length_penalty; /* beams compare log p / length^penalty; 0: log p */
+    double length_penalty; /* beams compare log p / length^penalty; 0: log p; above 0 they may go on to the length */
     bool stops;            /* at end_token: a sequence that gave it is finished, and filled up with padding */
     int64_t end_token, padding;
 } rapt_generation;
