@@ -28,9 +28,10 @@ bool rapt_bahdanau_check(const char *op, const rapt_bahdanau_config *config)
         config->embedding <= INT64_MAX - config->hidden)
         return true;
     return rapt_fail(RAPT_ERROR_VALUE, op,
-                     "vocabulary %lld, embedding %lld, hidden %lld, %d layers; 1 or more of each expected",
+                     "vocabulary %lld, embedding %lld, hidden %lld, %d layers; 1 or more of each, embedding and hidden "
+                     "together up to %lld, expected",
                      (long long)config->vocabulary, (long long)config->embedding, (long long)config->hidden,
-                     config->layers);
+                     config->layers, (long long)INT64_MAX);
 }
 
 rapt_bahdanau_encoder *rapt_bahdanau_encoder_new(const rapt_bahdanau_config *config)

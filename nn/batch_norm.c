@@ -4,6 +4,7 @@
 #include <rapt/layers.h>
 #include <rapt/recompute.h>
 
+#include "nn/options.h"
 #include "tensor/core.h"
 #include "tensor/lock.h"
 
@@ -80,6 +81,7 @@ static const rapt_module_class kind = {.name = "BatchNorm", .forward = forward, 
 
 rapt_batch_norm *rapt_batch_norm_new(int64_t size)
 {
+    if (!rapt_check_size(kind.name, "size", size)) return NULL;
     RAPT_SCOPE;
     rapt_batch_norm *b = rapt_module_new(sizeof *b, &kind);
     if (!b) return NULL;

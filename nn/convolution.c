@@ -5,6 +5,7 @@
 #include <rapt/layers.h>
 
 #include "nn/entry.h"
+#include "nn/options.h"
 
 static rapt_tensor *forward_1d(rapt_module *module, rapt_tensor *x)
 {
@@ -35,6 +36,10 @@ static const rapt_module_class kind_2d = {.name = "Conv2d", .forward = forward_2
 static rapt_convolution_layer *layer_new(const rapt_module_class *kind, int rank, int64_t *shape,
                                          const rapt_convolution *options, int flags)
 {
+    static const char *const sizes[] = {"output channels", "input channels", "window", "window"};
+    for (int axis = 0; axis < rank; axis++)
+        if (!rapt_check_size(kind->name, sizes[axis], shape[axis])) return NULL;
+    if (!rapt_check_flags(kind->name, flags)) return NULL;
     RAPT_SCOPE;
     rapt_convolution_layer *c = rapt_module_new(sizeof *c, kind);
     if (!c) return NULL;

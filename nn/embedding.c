@@ -3,6 +3,8 @@
 
 #include <rapt/layers.h>
 
+#include "nn/options.h"
+
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *indices)
 {
     return rapt_embed(((rapt_embedding *)module)->weight, indices);
@@ -18,6 +20,7 @@ static const rapt_module_class kind = {.name = "Embedding", .forward = forward, 
 
 rapt_embedding *rapt_embedding_new(int64_t count, int64_t size)
 {
+    if (!rapt_check_size(kind.name, "count", count) || !rapt_check_size(kind.name, "size", size)) return NULL;
     RAPT_SCOPE;
     rapt_embedding *embedding = rapt_module_new(sizeof *embedding, &kind);
     if (!embedding) return NULL;

@@ -21,12 +21,12 @@ static const rapt_module_class kind = {.name = "GPT", .describe = describe};
 static bool check_config(const rapt_gpt_config *c)
 {
     if (!c) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the configuration is NULL");
-    const int64_t sizes[] = {c->vocabulary, c->context, c->hidden};
+    const int64_t sizes[] = {c->vocabulary, c->context, c->hidden}, largest = INT64_MAX / 8;
     static const char *const names[] = {"vocabulary", "context", "hidden size"};
     for (int i = 0; i < 3; i++)
-        if (sizes[i] < 1 || sizes[i] > INT64_MAX / 8)
-            return rapt_fail(RAPT_ERROR_VALUE, kind.name, "a %s of %lld; 1 or more expected", names[i],
-                             (long long)sizes[i]);
+        if (sizes[i] < 1 || sizes[i] > largest)
+            return rapt_fail(RAPT_ERROR_VALUE, kind.name, "a %s of %lld; 1 to %lld expected", names[i],
+                             (long long)sizes[i], (long long)largest);
     return (unsigned)c->positions <= RAPT_POSITIONS_ALIBI ||
            rapt_fail(RAPT_ERROR_VALUE, kind.name, "positions %d are none of rapt_gpt_positions", (int)c->positions);
 }

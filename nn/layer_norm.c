@@ -3,6 +3,8 @@
 
 #include <rapt/layers.h>
 
+#include "nn/options.h"
+
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 {
     rapt_layer_norm *layer_norm = (rapt_layer_norm *)module;
@@ -18,6 +20,7 @@ static const rapt_module_class kind = {.name = "LayerNorm", .forward = forward, 
 
 rapt_layer_norm *rapt_layer_norm_new(int64_t size, int flags)
 {
+    if (!rapt_check_size(kind.name, "size", size) || !rapt_check_flags(kind.name, flags)) return NULL;
     RAPT_SCOPE;
     rapt_layer_norm *layer_norm = rapt_module_new(sizeof *layer_norm, &kind);
     if (!layer_norm) return NULL;

@@ -5,6 +5,7 @@
 #include <rapt/layers.h>
 
 #include "nn/entry.h"
+#include "nn/options.h"
 
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 {
@@ -22,6 +23,9 @@ static const rapt_module_class kind = {.name = "Linear", .forward = forward, .de
 
 rapt_linear *rapt_linear_new(int64_t in, int64_t out, int flags)
 {
+    if (!rapt_check_size(kind.name, "input size", in) || !rapt_check_size(kind.name, "output size", out) ||
+        !rapt_check_flags(kind.name, flags))
+        return NULL;
     RAPT_SCOPE;
     rapt_linear *linear = rapt_module_new(sizeof *linear, &kind);
     if (!linear) return NULL;

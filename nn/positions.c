@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "nn/entry.h"
+#include "nn/options.h"
 #include "position_table.h"
 #include "tensor/core.h"
 #include "tensor/random.h"
@@ -121,7 +122,10 @@ static const rapt_module_class learned_kind = {.name = "LearnedPositions",
 
 rapt_learned_positions *rapt_learned_positions_new(int64_t count, int64_t size, double dropout)
 {
-    if (!rapt_check_probability(learned_kind.name, "dropout", dropout)) return NULL;
+    const char *op = learned_kind.name;
+    if (!rapt_check_size(op, "count", count) || !rapt_check_size(op, "size", size) ||
+        !rapt_check_probability(op, "dropout", dropout))
+        return NULL;
     RAPT_SCOPE;
     rapt_learned_positions *positions = rapt_module_new(sizeof *positions, &learned_kind);
     if (!positions) return NULL;

@@ -39,9 +39,9 @@ static void *recurrent_new(const rapt_module_class *kind, int gates, int directi
         !(dropout >= 0 && dropout <= 1)) {
         rapt_fail(
             RAPT_ERROR_VALUE, kind->name,
-            "input size %lld, hidden size %lld, %d layers, dropout %g; sizes of 1 or more, 1 to 1000 layers and a "
-            "dropout of 0 to 1 expected",
-            (long long)in, (long long)hidden, layers, dropout);
+            "input size %lld, hidden size %lld, %d layers, dropout %g; input sizes of 1 or more, hidden sizes of 1 to "
+            "%lld, 1 to 1000 layers and a dropout of 0 to 1 expected",
+            (long long)in, (long long)hidden, layers, dropout, (long long)(INT64_MAX / gates));
         return NULL;
     }
     rapt_recurrent *r = rapt_module_new(sizeof *r, kind);

@@ -3,6 +3,8 @@
 
 #include <rapt/layers.h>
 
+#include "nn/options.h"
+
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 {
     rapt_rms_norm *rms_norm = (rapt_rms_norm *)module;
@@ -18,6 +20,7 @@ static const rapt_module_class kind = {.name = "RMSNorm", .forward = forward, .d
 
 rapt_rms_norm *rapt_rms_norm_new(int64_t size)
 {
+    if (!rapt_check_size(kind.name, "size", size)) return NULL;
     RAPT_SCOPE;
     rapt_rms_norm *rms_norm = rapt_module_new(sizeof *rms_norm, &kind);
     if (!rms_norm) return NULL;

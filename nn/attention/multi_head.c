@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "nn/options.h"
 #include "tensor/core.h"
 #include "tensor/debug.h"
 
@@ -52,7 +53,7 @@ static bool check_config(const rapt_multi_head_attention_config *c)
     if (c->rotary && c->hidden / c->heads % 2 != 0)
         return rapt_fail(RAPT_ERROR_VALUE, op, "heads of size %lld; rotary positions need an even size",
                          (long long)(c->hidden / c->heads));
-    return true;
+    return rapt_check_names(op, c->names);
 }
 
 void rapt_multi_head_part_sizes(const rapt_multi_head_attention *m, int64_t sizes[RAPT_ATTENTION_PARTS])

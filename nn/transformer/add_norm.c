@@ -4,6 +4,7 @@
 #include <rapt/transformer.h>
 
 #include "nn/entry.h"
+#include "nn/options.h"
 #include "tensor/core.h"
 #include "tensor/random.h"
 
@@ -17,7 +18,9 @@ static const rapt_module_class kind = {.name = "AddNorm", .describe = describe};
 
 rapt_add_norm *rapt_add_norm_new(int64_t size, int flags, double dropout)
 {
-    if (!rapt_check_probability(kind.name, "dropout", dropout)) return NULL;
+    if (!rapt_check_size(kind.name, "size", size) || !rapt_check_flags(kind.name, flags) ||
+        !rapt_check_probability(kind.name, "dropout", dropout))
+        return NULL;
     rapt_add_norm *a = rapt_module_new(sizeof *a, &kind);
     if (!a) return NULL;
     a->dropout = dropout;

@@ -10,7 +10,7 @@ static const rapt_module_class kind = {.name = "DecoderLayer"};
 rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config)
 {
     if (!rapt_transformer_check(kind.name, config, 1)) return NULL;
-    if (config->names != RAPT_NAMES_PYTORCH) {
+    if (config->names == RAPT_NAMES_GPT2) {
         rapt_fail(RAPT_ERROR_UNSUPPORTED, kind.name, "GPT-2 has no such layer, so there are no names of it");
         return NULL;
     }

@@ -3,6 +3,7 @@
 
 #include <rapt/transformer.h>
 
+#include "nn/options.h"
 #include "tensor/core.h"
 
 static const struct {
@@ -52,10 +53,12 @@ rapt_feed_forward *rapt_feed_forward_new(const rapt_feed_forward_config *c)
     else if ((unsigned)c->kind >= kind_count)
         rapt_fail(RAPT_ERROR_VALUE, kind.name, "kind %d is none of rapt_feed_forward_kind", (int)c->kind);
     else
-        good = rapt_check_probability(kind.name, "dropout", c->dropout);
+        good = rapt_check_size(kind.name, "input size", c->in) && rapt_check_size(kind.name, "inner size", c->inner) &&
+               rapt_check_size(kind.name, "output size", c->out) && rapt_check_names(kind.name, c->names) &&
+               rapt_check_probability(kind.name, "dropout", c->dropout);
     rapt_feed_forward *f = good ? rapt_module_new(sizeof *f, &kind) : NULL;
     if (!f) return NULL;
-    const char *const *name = names[c->names == RAPT_NAMES_GPT2];
+    const char *const *name = names[c->names];
     f->kind = c->kind;
     f->dropout = c->dropout;
     f->linear1 = add(f, name[0], c->in, c->inner, c->bias);

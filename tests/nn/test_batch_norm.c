@@ -132,7 +132,7 @@ Test(batch_norm, errors)
     expect_error(RAPT_ERROR_NULL, "NULL");
     rapt_module_free(&layer->module);
     cr_expect_null(rapt_batch_norm_new(-2));
-    expect_error(RAPT_ERROR_SHAPE, "-2");
+    expect_error(RAPT_ERROR_VALUE, "-2");
 }
 
 Test(batch_norm, a_momentum_that_is_no_share)

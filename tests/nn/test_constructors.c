@@ -1,5 +1,6 @@
-/* Constructors that fail: bad members, bad names. */
+/* Constructors that fail: bad members, bad names, bad sizes and options. */
 #include "node.h"
+#include "refused.h"
 
 /* A constructor in which one thing fails: it must give NULL, the first error, and free everything. */
 static void expect_failed(rapt_module *node, rapt_error_code code, const char *part)
@@ -81,4 +82,67 @@ Test(constructors, a_later_failure_does_not_turn_the_generator_back)
         cr_expect_null(rapt_module_finish(modules[i]));
         cr_expect(same_generator(rapt_random_get_state(), random), "module %d", i);
     }
+}
+
+/* The layer that was asked for is named, not the op that makes its parameters. */
+Test(constructors, sizes_below_0)
+{
+    const int64_t before = live_bytes(), window[] = {3, -3};
+    rapt_feed_forward_config in = {.in = -1, .inner = 2, .out = 2}, inner = {.in = 2, .inner = -2, .out = 2},
+                             out = {.in = 2, .inner = 2, .out = -3};
+    BAD_VALUE(rapt_linear_new(-1, 2, RAPT_BIAS), "Linear: input size -1; 0 or more expected");
+    BAD_VALUE(rapt_linear_new(1, -2, RAPT_BIAS), "Linear: output size -2; 0 or more expected");
+    BAD_VALUE(rapt_embedding_new(-1, 2), "Embedding: count -1; 0 or more expected");
+    BAD_VALUE(rapt_embedding_new(1, -2), "Embedding: size -2; 0 or more expected");
+    BAD_VALUE(rapt_layer_norm_new(-1, RAPT_BIAS), "LayerNorm: size -1; 0 or more expected");
+    BAD_VALUE(rapt_rms_norm_new(-1), "RMSNorm: size -1; 0 or more expected");
+    BAD_VALUE(rapt_batch_norm_new(-1), "BatchNorm: size -1; 0 or more expected");
+    BAD_VALUE(rapt_conv1d_layer_new(-1, 2, 3, NULL, 0), "Conv1d: input channels -1; 0 or more expected");
+    BAD_VALUE(rapt_conv1d_layer_new(1, -2, 3, NULL, 0), "Conv1d: output channels -2; 0 or more expected");
+    BAD_VALUE(rapt_conv2d_layer_new(1, 2, window, NULL, 0), "Conv2d: window -3; 0 or more expected");
+    BAD_VALUE(rapt_learned_positions_new(-1, 2, 0), "LearnedPositions: count -1; 0 or more expected");
+    BAD_VALUE(rapt_learned_positions_new(1, -2, 0), "LearnedPositions: size -2; 0 or more expected");
+    BAD_VALUE(rapt_add_norm_new(-1, RAPT_BIAS, 0), "AddNorm: size -1; 0 or more expected");
+    BAD_VALUE(rapt_feed_forward_new(&in), "FeedForward: input size -1; 0 or more expected");
+    BAD_VALUE(rapt_feed_forward_new(&inner), "FeedForward: inner size -2; 0 or more expected");
+    BAD_VALUE(rapt_feed_forward_new(&out), "FeedForward: output size -3; 0 or more expected");
+    cr_expect_eq(live_bytes(), before);
+}
+
+/* What is too large is told how large it may be. */
+Test(constructors, sizes_above_their_limit)
+{
+    rapt_gpt_config gpt = {.vocabulary = 5, .context = INT64_MAX, .hidden = 4, .layers = 1, .heads = 1};
+    BAD_VALUE(rapt_gpt_new(&gpt), "GPT: a context of 9223372036854775807; 1 to 1152921504606846975 expected");
+    BAD_VALUE(rapt_gru_new(2, INT64_MAX, 1, 0), "hidden sizes of 1 to 3074457345618258602");
+    BAD_VALUE(rapt_lstm_new(2, INT64_MAX, 1, 0), "hidden sizes of 1 to 2305843009213693951");
+    BAD_VALUE(
+        rapt_bahdanau_decoder_new(&(rapt_bahdanau_config){5, INT64_MAX, 4, 1, .dropout = 0}),
+        "embedding 9223372036854775807, hidden 4, 1 layers; 1 or more of each, embedding and hidden together up to "
+        "9223372036854775807, expected");
+}
+
+Test(constructors, options_that_there_are_not)
+{
+    const int64_t before = live_bytes(), window[] = {3, 3};
+    const rapt_parameter_names none = (rapt_parameter_names)77;
+    const rapt_transformer_config config =
+        {.hidden = 4, .heads = 1, .feed_forward = 4, .encoder_layers = 1, .decoder_layers = 1, .names = none};
+    const rapt_multi_head_attention_config heads = {.hidden = 4,
+                                                    .heads = 1,
+                                                    .names = none,
+                                                    .rotary = rapt_rotary_new()};
+    BAD_VALUE(rapt_multi_head_attention_new(&heads), "MultiHeadAttention: names 77 are none of rapt_parameter_names");
+    BAD_VALUE(rapt_feed_forward_new(&(rapt_feed_forward_config){.in = 2, .inner = 2, .out = 2, .names = none}),
+              "FeedForward: names 77 are none of rapt_parameter_names");
+    BAD_VALUE(rapt_encoder_layer_new(&config), "EncoderLayer: names 77 are none of rapt_parameter_names");
+    BAD_VALUE(rapt_decoder_layer_new(&config), "DecoderLayer: names 77 are none of rapt_parameter_names");
+    BAD_VALUE(rapt_transformer_encoder_new(&config), "TransformerEncoder: names 77 are none of rapt_parameter_names");
+    BAD_VALUE(rapt_transformer_decoder_new(&config), "TransformerDecoder: names 77 are none of rapt_parameter_names");
+    BAD_VALUE(rapt_linear_new(2, 2, 77), "Linear: flags 77; RAPT_NO_BIAS or RAPT_BIAS expected");
+    BAD_VALUE(rapt_layer_norm_new(2, 77), "LayerNorm: flags 77; RAPT_NO_BIAS or RAPT_BIAS expected");
+    BAD_VALUE(rapt_add_norm_new(2, -1, 0), "AddNorm: flags -1; RAPT_NO_BIAS or RAPT_BIAS expected");
+    BAD_VALUE(rapt_conv1d_layer_new(2, 2, 3, NULL, 2), "Conv1d: flags 2; RAPT_NO_BIAS or RAPT_BIAS expected");
+    BAD_VALUE(rapt_conv2d_layer_new(2, 2, window, NULL, 2), "Conv2d: flags 2; RAPT_NO_BIAS or RAPT_BIAS expected");
+    cr_expect_eq(live_bytes(), before);
 }

@@ -86,7 +86,7 @@ Test(convolution, errors)
     cr_expect_null(rapt_conv2d_layer_new(4, 6, NULL, NULL, RAPT_BIAS));
     expect_error(RAPT_ERROR_NULL, "Conv2d: size is NULL");
     cr_expect_null(rapt_conv1d_layer_new(-2, 6, 3, NULL, RAPT_BIAS));
-    expect_error(RAPT_ERROR_SHAPE, "-2");
+    expect_error(RAPT_ERROR_VALUE, "-2");
     cr_expect_eq(live_bytes(), before);
     rapt_convolution_layer *layer = rapt_conv2d_layer_new(2, 3, size, NULL, RAPT_BIAS);
     cr_expect_null(rapt_convolution_layer_forward(layer, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 4, 4))));

@@ -52,9 +52,9 @@ Test(layers, linear_errors)
     RAPT_SCOPE;
     const int64_t before = live_bytes();
     cr_expect_null(rapt_linear_new(-1, 2, RAPT_BIAS));
-    expect_error(RAPT_ERROR_SHAPE, "-1");
+    expect_error(RAPT_ERROR_VALUE, "-1");
     cr_expect_null(rapt_linear_new(2, -3, RAPT_NO_BIAS));
-    expect_error(RAPT_ERROR_SHAPE, "-3");
+    expect_error(RAPT_ERROR_VALUE, "-3");
     cr_expect_null(rapt_linear_new((int64_t)1 << 40, (int64_t)1 << 40, RAPT_BIAS));
     expect_error(RAPT_ERROR_MEMORY, "[1099511627776, 1099511627776]");
     cr_expect_eq(live_bytes(), before);
@@ -94,7 +94,7 @@ Test(layers, embedding)
     cr_expect_null(rapt_embedding_forward(NULL, indices));
     expect_error(RAPT_ERROR_NULL, "NULL");
     cr_expect_null(rapt_embedding_new(-1, 2));
-    expect_error(RAPT_ERROR_SHAPE, "-1");
+    expect_error(RAPT_ERROR_VALUE, "-1");
     rapt_module_free(&embedding->module);
 }
 
@@ -137,7 +137,7 @@ Test(layers, layer_norm)
     cr_expect_null(rapt_layer_norm_forward(NULL, x));
     expect_error(RAPT_ERROR_NULL, "NULL");
     cr_expect_null(rapt_layer_norm_new(-2, RAPT_BIAS));
-    expect_error(RAPT_ERROR_SHAPE, "-2");
+    expect_error(RAPT_ERROR_VALUE, "-2");
     rapt_module_free(&layer->module);
 }
 
@@ -164,7 +164,7 @@ Test(layers, rms_norm)
     expect_error(RAPT_ERROR_NULL, "NULL");
     rapt_module_free(&layer->module);
     cr_expect_null(rapt_rms_norm_new(-2));
-    expect_error(RAPT_ERROR_SHAPE, "-2");
+    expect_error(RAPT_ERROR_VALUE, "-2");
 }
 
 /* The other axis: what batch normalisation would give, made of ops (Dive into Deep Learning, 11.7.3). */

@@ -203,7 +203,7 @@ Test(positions, constructor_errors)
     cr_expect_null(rapt_learned_positions_new(4, 4, -1));
     expect_error(RAPT_ERROR_VALUE, "dropout -1");
     cr_expect_null(rapt_learned_positions_new(-4, 4, 0));
-    expect_error(RAPT_ERROR_SHAPE, "-4");
+    expect_error(RAPT_ERROR_VALUE, "-4");
     cr_expect_null(rapt_alibi_new(0));
     expect_error(RAPT_ERROR_VALUE, "0 heads");
     cr_expect_null(rapt_relative_bias_new(-1, 2));

@@ -1,0 +1,15 @@
+/* What constructors check of their sizes and options: false after an error under the name of the layer. */
+#ifndef RAPT_NN_OPTIONS_H
+#define RAPT_NN_OPTIONS_H
+
+#include <rapt/multi_head.h>
+
+/* 0 or more? */
+bool rapt_check_size(const char *layer, const char *what, int64_t size);
+
+/* RAPT_BIAS or RAPT_NO_BIAS? */
+bool rapt_check_flags(const char *layer, int flags);
+
+bool rapt_check_names(const char *layer, rapt_parameter_names names);
+
+#endif

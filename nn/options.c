@@ -1,0 +1,19 @@
+/* What constructors check of their sizes and options. */
+#include "nn/options.h"
+
+bool rapt_check_size(const char *layer, const char *what, int64_t size)
+{
+    return size >= 0 || rapt_fail(RAPT_ERROR_VALUE, layer, "%s %lld; 0 or more expected", what, (long long)size);
+}
+
+bool rapt_check_flags(const char *layer, int flags)
+{
+    return flags == RAPT_NO_BIAS || flags == RAPT_BIAS ||
+           rapt_fail(RAPT_ERROR_VALUE, layer, "flags %d; RAPT_NO_BIAS or RAPT_BIAS expected", flags);
+}
+
+bool rapt_check_names(const char *layer, rapt_parameter_names names)
+{
+    return (unsigned)names <= RAPT_NAMES_GPT2 ||
+           rapt_fail(RAPT_ERROR_VALUE, layer, "names %d are none of rapt_parameter_names", (int)names);
+}
