@@ -17,9 +17,16 @@ static const struct {
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 
+static bool check_kind(rapt_feed_forward_kind number)
+{
+    return (unsigned)number < kind_count ||
+           rapt_fail(RAPT_ERROR_VALUE, "FeedForward", "kind %d is none of rapt_feed_forward_kind", (int)number);
+}
+
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 {
     rapt_feed_forward *f = (rapt_feed_forward *)module;
+    if (!check_kind(f->kind)) return NULL; /* it may have been set by hand */
     RAPT_SCOPE;
     const double dropout = module->training ? f->dropout : 0;
     rapt_tensor *inner = rapt_affine_activation(x, f->linear1->weight, f->linear1->bias, kinds[f->kind].activation,
@@ -32,7 +39,10 @@ static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 static void describe(const rapt_module *module, char *text, size_t size)
 {
     const rapt_feed_forward *f = (const rapt_feed_forward *)module;
-    snprintf(text, size, "%s, dropout %g", kinds[f->kind].name, f->dropout);
+    if ((unsigned)f->kind < kind_count)
+        snprintf(text, size, "%s, dropout %g", kinds[f->kind].name, f->dropout);
+    else
+        snprintf(text, size, "kind %d, dropout %g", (int)f->kind, f->dropout);
 }
 
 static const rapt_module_class kind = {.name = "FeedForward", .forward = forward, .describe = describe};
@@ -50,10 +60,9 @@ rapt_feed_forward *rapt_feed_forward_new(const rapt_feed_forward_config *c)
     bool good = false;
     if (!c)
         rapt_fail(RAPT_ERROR_NULL, kind.name, "the configuration is NULL");
-    else if ((unsigned)c->kind >= kind_count)
-        rapt_fail(RAPT_ERROR_VALUE, kind.name, "kind %d is none of rapt_feed_forward_kind", (int)c->kind);
     else
-        good = rapt_check_size(kind.name, "input size", c->in) && rapt_check_size(kind.name, "inner size", c->inner) &&
+        good = check_kind(c->kind) && rapt_check_size(kind.name, "input size", c->in) &&
+               rapt_check_size(kind.name, "inner size", c->inner) &&
                rapt_check_size(kind.name, "output size", c->out) && rapt_check_names(kind.name, c->names) &&
                rapt_check_probability(kind.name, "dropout", c->dropout);
     rapt_feed_forward *f = good ? rapt_module_new(sizeof *f, &kind) : NULL;

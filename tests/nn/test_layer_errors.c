@@ -13,6 +13,7 @@
 #include "nn/fused_dot.h"
 #include "nn/mask.h"
 #include "refused.h"
+#include "text_stream.h"
 
 static rapt_tensor *ones(int rank, const int64_t *shape)
 {
@@ -129,6 +130,21 @@ Test(layer_errors, dropout_is_none_but_at_0)
     rapt_module *const modules[] = {&dropout->module,    &add_norm->module, &relu->module,          &gated->module,
                                     &sinusoidal->module, &learned->module,  &gru->recurrent.module, &gpt->module};
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) rapt_module_free(modules[i]);
+}
+
+Test(layer_errors, a_feed_forward_of_no_kind)
+{
+    RAPT_SCOPE;
+    rapt_feed_forward *layer = rapt_feed_forward_new(&(rapt_feed_forward_config){.in = 8, .inner = 8, .out = 8});
+    layer->kind = (rapt_feed_forward_kind)77;
+    BAD_VALUE(rapt_feed_forward_forward(layer, ones(RAPT_SHAPE(3, 8))),
+              "FeedForward: kind 77 is none of rapt_feed_forward_kind");
+    FILE *stream = open_text();
+    cr_expect(rapt_module_print(&layer->module, stream));
+    char *text = close_text(stream);
+    cr_expect(strstr(text, "kind 77, dropout 0"), "%s", text);
+    free(text);
+    rapt_module_free(&layer->module);
 }
 
 Test(layer_errors, padding_is_told_once)
