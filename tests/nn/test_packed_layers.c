@@ -187,7 +187,7 @@ Test(packed_layers, positions_at_places_are_those_of_an_offset)
     expect_error(RAPT_ERROR_SHAPE, "without its last axis");
     cr_expect_null(rapt_learned_positions_forward_at(learned, x, rapt_full(RAPT_INT64, RAPT_SHAPE(3), 20)));
     rapt_clear_error();
-    cr_expect_null(rapt_sinusoidal_positions_forward_at(sinusoidal, x, rapt_full(RAPT_INT64, RAPT_SHAPE(3), -1)));
+    cr_expect_null(rapt_learned_positions_forward_at(learned, x, rapt_full(RAPT_INT64, RAPT_SHAPE(3), -1)));
     rapt_clear_error();
     rapt_module_free(&sinusoidal->module);
     rapt_module_free(&learned->module);

@@ -29,7 +29,7 @@ RAPT_API rapt_tensor *rapt_sinusoidal_positions_forward_at(rapt_sinusoidal_posit
                                                            rapt_tensor *places);
 
 /* x (…, T, size) + learned rows, then dropout; parameter weight (count, size), from N(0, 1) as an embedding's; a
- * position past the last is an error. */
+ * position past the last or below 0 is an error. */
 typedef struct rapt_learned_positions {
     rapt_module module;
     rapt_tensor *weight;

@@ -255,7 +255,7 @@ Test(transformer_decoding, bad_configurations)
     cr_expect_null(rapt_feed_forward_new(NULL));
     expect_error(RAPT_ERROR_NULL, "configuration");
     cr_expect_null(rapt_feed_forward_new(&(rapt_feed_forward_config){.in = 2, .inner = -3, .out = 2}));
-    expect_error(RAPT_ERROR_SHAPE, "-3");
+    expect_error(RAPT_ERROR_VALUE, "-3");
     cr_expect_null(rapt_feed_forward_new(&(rapt_feed_forward_config){.in = 2, .inner = 3, .out = 2, .dropout = -2}));
     expect_error(RAPT_ERROR_VALUE, "dropout -2");
     cr_expect_eq(live_bytes(), before);
