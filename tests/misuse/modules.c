@@ -218,8 +218,8 @@ static bool train_in_two_threads(void)
 
 const mistake module_mistakes[] = {
     {"A NULL module", null_module, FAILS, RAPT_ERROR_NULL, "the module is NULL", "Look why its constructor failed."},
-    {"A constructor's NULL is not noticed", constructor_failed, FAILS, RAPT_ERROR_SHAPE,
-     "size -2 of axis 0 is negative", "`rapt_error` has the first error, the constructor's."},
+    {"A constructor's NULL is not noticed", constructor_failed, FAILS, RAPT_ERROR_VALUE,
+     "Linear: output size -2; 0 or more expected", "`rapt_error` has the first error, the constructor's."},
     {"A NULL among the layers of a list", null_in_list, FAILS, RAPT_ERROR_NULL, "member '1' is NULL",
      "The layers before it are freed with the list."},
     {"A module is used after `rapt_module_free`", use_freed, GONE, RAPT_ERROR_GONE,
