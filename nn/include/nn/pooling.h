@@ -30,8 +30,8 @@ static inline int64_t rapt_length_of(const rapt_tensor *tensor)
     return tensor->shape[tensor->rank - 2];
 }
 
-/* What a scoring function's own functions give; NULL after an error, theirs or that they gave none. Keys that are not in
- * seen_keys are not read; NULL: all are. */
+/* What a scoring function's own functions give; NULL after an error, theirs or that they gave none. Keys that are not
+ * in seen_keys are not read; NULL: all are. */
 rapt_tensor *rapt_scoring_prepare(rapt_scoring *scoring, rapt_tensor *keys, rapt_tensor *seen_keys);
 rapt_tensor *rapt_scoring_score(rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *prepared_keys);
 rapt_tensor *rapt_scoring_relative_bias(rapt_scoring *scoring, rapt_tensor *queries);
