@@ -124,7 +124,7 @@ bool rapt_own_gradient(rapt_tensor *leaf)
     if (!leaf) return rapt_fail_null("own_gradient", "leaf");
     if (!rapt_check_alive("own_gradient", "the leaf", leaf)) return false;
     rapt_tensor *gradient = rapt_gradient(leaf);
-    if (!gradient || (rapt_is_unique(gradient) && !gradient->link)) return true;
+    if (!gradient || rapt_grows_in_place(gradient, false)) return true;
     RAPT_SCOPE;
     rapt_tensor *copy = rapt_clone(gradient);
     if (!copy) return false;
@@ -132,14 +132,26 @@ bool rapt_own_gradient(rapt_tensor *leaf)
     return true;
 }
 
-/* What a leaf has after a gradient arrived; takes over the share of `arrived`. That one is adopted, unless others
- * see its elements or it repeats them. */
+/* Is it nobody else's? The result of a recorded op is changed by nobody, unless another tensor looks at its elements. */
+static bool is_own(const rapt_tensor *arrived, bool create_graph)
+{
+    if (!create_graph || !arrived->link) return rapt_grows_in_place(arrived, false);
+    const rapt_storage *storage = arrived->storage;
+    return !arrived->link->kind->is_leaf && !storage->is_foreign &&
+           atomic_load_explicit(&storage->references, memory_order_acquire) == 1;
+}
+
+static rapt_tensor *copy_of(rapt_tensor *arrived, bool create_graph)
+{
+    return create_graph && arrived->link ? rapt_cast(arrived, arrived->dtype) : rapt_clone(arrived);
+}
+
+/* What a leaf has after a gradient arrived; takes over the share of `arrived`. */
 static rapt_tensor *join(rapt_tensor *before, rapt_tensor *arrived, bool create_graph)
 {
-    rapt_tensor *sum = NULL;
-    if (create_graph ? !before : rapt_grows_in_place(arrived, false))
+    if (!(before && create_graph) && is_own(arrived, create_graph))
         return !before || rapt_add_in_place(arrived, before, 1) ? arrived : NULL;
-    sum = rapt_retain(before ? rapt_add(before, arrived) : rapt_clone(arrived));
+    rapt_tensor *sum = rapt_retain(before ? rapt_add(before, arrived) : copy_of(arrived, create_graph));
     if (sum) rapt_release(arrived);
     return sum;
 }
