@@ -159,6 +159,7 @@ static rapt_tensor *join(rapt_tensor *before, rapt_tensor *arrived, bool create_
 bool rapt_leaves_add(rapt_places *places, bool create_graph, bool (*agree)(void *context, bool good), void *context)
 {
     bool before = rapt_set_recording(create_graph), good = true;
+    rapt_error_hold(); /* its handler may ask for the lock */
     gradients_lock_take();
     for (int64_t i = 0; i < places->count && good; i++) {
         rapt_place *place = &places->list[i];
@@ -177,6 +178,7 @@ bool rapt_leaves_add(rapt_places *places, bool create_graph, bool (*agree)(void 
     }
     gradients_lock_give();
     rapt_set_recording(before);
+    rapt_error_tell();
     return good;
 }
 

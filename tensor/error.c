@@ -26,6 +26,7 @@ static RAPT_THREAD_LOCAL rapt_error_code first_code;
 static RAPT_THREAD_LOCAL error_text *first_text;
 static RAPT_THREAD_LOCAL uint64_t failures;
 static RAPT_THREAD_LOCAL bool others_tell;
+static RAPT_THREAD_LOCAL bool is_held, is_untold;
 
 static void end_error(void)
 {
@@ -53,6 +54,24 @@ bool rapt_error_leave_to_others(bool leave)
     return before;
 }
 
+static void tell(void)
+{
+    rapt_error_handler *handler = atomic_load(&installed_handler);
+    if (handler && !others_tell) handler(first_code, message());
+}
+
+void rapt_error_hold(void)
+{
+    is_held = true;
+}
+
+void rapt_error_tell(void)
+{
+    const bool has_news = is_untold;
+    is_held = is_untold = false;
+    if (has_news) tell();
+}
+
 /* "op: text; in the module" */
 static void compose(const char *op, const char *text)
 {
@@ -77,8 +96,10 @@ bool(rapt_fail)(rapt_error_code code, const char *op, const char *format, ...)
         va_end(arguments);
         compose(op, text);
     }
-    rapt_error_handler *handler = atomic_load(&installed_handler);
-    if (handler && !others_tell) handler(code, message());
+    if (is_held)
+        is_untold = true;
+    else
+        tell();
     return false;
 }
 

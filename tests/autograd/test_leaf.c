@@ -102,3 +102,31 @@ Test(leaf, a_gradient_that_is_owned_can_be_changed)
         expect_gradient(w, 0.5);
     }
 }
+
+static rapt_tensor *cleared;
+static int heard;
+
+static void clear_its_gradient(rapt_error_code code, const char *message)
+{
+    cr_expect_eq(code, RAPT_ERROR_NOT_FINITE, "%s", message);
+    rapt_clear_gradient(cleared);
+    heard++;
+}
+
+/* 2 · 0.7 · 10³⁰⁸ is a number, twice that is none. */
+Test(leaf, an_error_handler_may_clear_the_gradient_that_could_not_be_added_to, .timeout = 20)
+{
+    RAPT_SCOPE;
+    cleared = leaf(1);
+    rapt_tensor *root = rapt_sum(rapt_mul_scalar(rapt_mul(cleared, cleared), 0.7e308), RAPT_ALL_AXES, false);
+    rapt_tensor *start = rapt_ones_like(root);
+    rapt_error_handler *before = rapt_on_error(clear_its_gradient);
+    rapt_hunt_not_finite(true);
+    cr_expect(rapt_backward_from(1, &root, &start, RAPT_CREATE_GRAPH), "%s", rapt_error());
+    cr_expect_not(rapt_backward_from(1, &root, &start, RAPT_CREATE_GRAPH));
+    rapt_hunt_not_finite(false);
+    rapt_on_error(before);
+    cr_expect_eq(heard, 1, "heard once");
+    cr_expect_null(rapt_gradient(cleared));
+    expect_error(RAPT_ERROR_NOT_FINITE, "add");
+}

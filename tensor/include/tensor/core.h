@@ -88,6 +88,11 @@ void rapt_error_reserve(void);
  * Returns what was said before. */
 bool rapt_error_leave_to_others(bool leave);
 
+/* In between, while a lock is held that the handler may ask for, it does not hear of this thread's errors; then it hears
+ * of the first. */
+void rapt_error_hold(void);
+void rapt_error_tell(void);
+
 /* How often something has failed in this thread, also while an error stood. */
 uint64_t rapt_count_failures(void);
 
