@@ -171,7 +171,7 @@ bool rapt_check_input(const char *op, int i, const rapt_tensor *input)
 }
 
 /* Makes places for the outputs that gradients are wanted of. What was recorded before all of them does not depend on
- * them. */
+ * them, and the oldest itself is not entered: another walk may be visiting it, or a node behind it, and call this. */
 static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
 {
     walk->oldest = UINT64_MAX;
@@ -185,6 +185,7 @@ static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
         if (rapt_node_of(inputs[i])->sequence < walk->oldest) walk->oldest = rapt_node_of(inputs[i])->sequence;
         walk->has_requests = walk->has_requests || !inputs[i]->link->kind->is_leaf;
     }
+    walk->places.outside = walk->oldest;
     return true;
 }
 

@@ -19,7 +19,7 @@ typedef struct rapt_places {
     rapt_place *list;
     int64_t count;
     size_t bytes; /* the allocator's capacity */
-    /* Ops' nodes up to that sequence are another walk's: this one stops there, as it does at leaves. */
+    /* The walk stops at ops' nodes up to that sequence, as it does at leaves: they may be another walk's. */
     uint64_t outside;
 } rapt_places;
 
