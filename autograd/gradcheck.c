@@ -31,8 +31,17 @@ static bool add_outputs(rapt_checker *c, double weight, double *values)
     RAPT_SCOPE;
     if (!rapt_checker_evaluate(c)) return false;
     for (int i = 0; i < c->output_count; i++)
-        for (int64_t k = 0; k < c->outputs[i]->count; k++) *values++ += weight * *element(c->outputs[i], k);
+        for (int64_t k = 0; k < c->outputs[i]->count; k++) {
+            const double weighted = weight * *element(c->outputs[i], k); /* rounded, so that equal ones cancel */
+            *values++ += weighted;
+        }
     return true;
+}
+
+/* −0 + 0 is 0. */
+static double moved(double value, double distance)
+{
+    return distance == 0 ? value : value + distance;
 }
 
 /* Moves element j of every variable by distance · direction (direction NULL: only element `only`, by distance). */
@@ -42,15 +51,16 @@ static void move(rapt_checker *c, const double *saved, const double *direction, 
     for (int i = 0; i < c->variable_count; i++) {
         rapt_data_for_writing(c->variables[i]);
         for (int64_t k = 0; k < c->variables[i]->count; k++, j++)
-            *element(c->variables[i], k) = saved[j] + distance * (direction ? direction[j] : j == only);
+            *element(c->variables[i], k) = moved(saved[j], distance * (direction ? direction[j] : j == only));
     }
 }
 
-/* f'(x) ≈ (f(x − 2h) − 8 f(x − h) + 8 f(x + h) − f(x + 2h)) / 12h, with an error of order h⁴. */
+/* f'(x) ≈ (8 f(x + h) − 8 f(x − h) − f(x + 2h) + f(x − 2h)) / 12h, with an error of order h⁴: in an order in which equal
+ * numbers, however large, are 0. */
 static bool differences(rapt_checker *c, const double *saved, const double *direction, int64_t only, double step,
                         double *column)
 {
-    static const double places[] = {-2, -1, 1, 2}, weights[] = {1, -8, 8, -1};
+    static const double places[] = {1, -1, 2, -2}, weights[] = {8, -8, -1, 1};
     bool good = true;
     for (int64_t k = 0; k < c->height; k++) column[k] = 0;
     for (int i = 0; i < 4 && good; i++) {
@@ -102,16 +112,17 @@ static void compare(rapt_checker *c, int64_t output, int64_t j, double analytic,
     if (!right) r->passed = false;
 }
 
-static double step_at(const rapt_checker *c, double value)
+/* What steps are measured in. */
+static double size_of(double value)
 {
-    return c->options.step * fmax(1, fabs(value));
+    return fmax(1, fabs(value));
 }
 
 /* work: saved values and a row (width each), a column and a cotangent (height each), the Jacobian (height · width). */
 static bool check_all(rapt_checker *c, double *saved, double *row, double *column, double *cotangent, double *jacobian)
 {
     for (int64_t j = 0; j < c->width; j++) {
-        if (!differences(c, saved, NULL, j, step_at(c, saved[j]), column)) return false;
+        if (!differences(c, saved, NULL, j, c->options.step * size_of(saved[j]), column)) return false;
         for (int64_t i = 0; i < c->height; i++) jacobian[i * c->width + j] = column[i];
     }
     RAPT_SCOPE;
@@ -131,12 +142,13 @@ static bool fill_random(double *values, int64_t count)
     return random != NULL;
 }
 
-/* <v, J u> both ways, for random u and v. */
+/* <v, J u> both ways, for random u, in steps of its size for each element, and v. */
 static bool check_projection(rapt_checker *c, double *saved, double *row, double *column, double *cotangent,
                              double *direction)
 {
     RAPT_SCOPE;
     if (!fill_random(direction, c->width) || !fill_random(cotangent, c->height)) return false;
+    for (int64_t j = 0; j < c->width; j++) direction[j] *= size_of(saved[j]);
     if (!rapt_checker_evaluate(c) || !analytic_row(c, cotangent, row)) return false;
     if (!differences(c, saved, direction, -1, c->options.step, column)) return false;
     double analytic = 0, numeric = 0;

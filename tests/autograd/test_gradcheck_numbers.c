@@ -1,0 +1,43 @@
+/* gradcheck of large and small numbers, and what it leaves of its inputs. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include <rapt.h>
+
+#include "expect.h"
+
+static rapt_tensor *call_square(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return rapt_mul(inputs[0], inputs[0]);
+}
+
+static rapt_tensor *three(double first)
+{
+    return rapt_require_gradient(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3), (double[]){first, 3, 0.5}));
+}
+
+/* The first output does not depend on the other elements: its differences along those are 0, however large it is. */
+Test(gradcheck_numbers, large_outputs)
+{
+    for (double first = 1; first < 1e9; first *= 10)
+        for (int project = 0; project < 2; project++) {
+            RAPT_SCOPE;
+            rapt_tensor *x = three(first);
+            const rapt_gradcheck_options options = {.random_projection = project};
+            const rapt_gradcheck_result r = rapt_gradcheck("square", call_square, 1, &x, &options);
+            cr_expect(r.passed, "%g: %s", first, r.message);
+        }
+    expect_no_error();
+}
+
+Test(gradcheck_numbers, negative_zero_stays)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = three(-0.0);
+    for (int project = 0; project < 2; project++) {
+        const rapt_gradcheck_options options = {.random_projection = project};
+        cr_expect(rapt_gradcheck("square", call_square, 1, &x, &options).passed, "%s", rapt_error());
+        cr_expect(signbit(rapt_at(x, (int64_t[]){0})), "−0 became 0");
+    }
+}
