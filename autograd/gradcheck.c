@@ -221,6 +221,7 @@ rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *
     c.options.step = or_default(c.options.step, 1e-4);
     c.options.relative_tolerance = or_default(c.options.relative_tolerance, 1e-6);
     c.options.absolute_tolerance = or_default(c.options.absolute_tolerance, 1e-9);
+    const rapt_standing_error standing = rapt_error_put_aside();
     rapt_random_state random = rapt_random_get_state();
     rapt_seed(c.options.seed);
     bool recording = rapt_set_recording(true);
@@ -235,5 +236,6 @@ rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *
         explain(&c);
     }
     rapt_checker_end(&c);
+    rapt_error_put_back(standing);
     return result;
 }

@@ -72,6 +72,23 @@ void rapt_error_tell(void)
     if (has_news) tell();
 }
 
+rapt_standing_error rapt_error_put_aside(void)
+{
+    const rapt_standing_error standing = {first_code, first_text};
+    if (first_code == RAPT_OK) return standing;
+    first_code = RAPT_OK;
+    first_text = NULL;
+    return standing;
+}
+
+void rapt_error_put_back(rapt_standing_error standing)
+{
+    if (standing.code == RAPT_OK) return;
+    end_error();
+    first_code = standing.code;
+    first_text = standing.text;
+}
+
 /* "op: text; in the module" */
 static void compose(const char *op, const char *text)
 {

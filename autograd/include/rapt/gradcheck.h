@@ -42,7 +42,8 @@ typedef struct rapt_gradcheck_result {
  * is part of the graph too: a vjp that is not made of recorded ops, or saves what has lost its own derivative, makes
  * the check fail, unless its op says no_second_gradient; so does a definition of another function than forward's. The
  * inputs are changed while it runs and are as before when it returns. options may be NULL. An error inside the function
- * makes the check fail and stands as rapt_error(). name appears in the message. */
+ * makes the check fail and stands as rapt_error(), unless one stood before, which changes nothing else. name appears in
+ * the message. */
 RAPT_API rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *function, int count,
                                               rapt_tensor *const *inputs, const rapt_gradcheck_options *options);
 

@@ -88,10 +88,19 @@ void rapt_error_reserve(void);
  * Returns what was said before. */
 bool rapt_error_leave_to_others(bool leave);
 
-/* In between, while a lock is held that the handler may ask for, it does not hear of this thread's errors; then it hears
+/* In between, while a lock is held that the handler may ask for, it does not hear of this thread's errors; then it does,
  * of the first. */
 void rapt_error_hold(void);
 void rapt_error_tell(void);
+
+/* An error that stands is put aside, so that what fails next is the first; putting it back, where there was one, drops
+ * whatever stands by then. */
+typedef struct rapt_standing_error {
+    rapt_error_code code; /* RAPT_OK: there was none */
+    void *text;
+} rapt_standing_error;
+rapt_standing_error rapt_error_put_aside(void);
+void rapt_error_put_back(rapt_standing_error standing);
 
 /* How often something has failed in this thread, also while an error stood. */
 uint64_t rapt_count_failures(void);
