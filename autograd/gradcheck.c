@@ -31,10 +31,7 @@ static bool add_outputs(rapt_checker *c, double weight, double *values)
     RAPT_SCOPE;
     if (!rapt_checker_evaluate(c)) return false;
     for (int i = 0; i < c->output_count; i++)
-        for (int64_t k = 0; k < c->outputs[i]->count; k++) {
-            const double weighted = weight * *element(c->outputs[i], k); /* rounded, so that equal ones cancel */
-            *values++ += weighted;
-        }
+        for (int64_t k = 0; k < c->outputs[i]->count; k++) *values++ += weight * *element(c->outputs[i], k);
     return true;
 }
 
@@ -55,8 +52,8 @@ static void move(rapt_checker *c, const double *saved, const double *direction, 
     }
 }
 
-/* f'(x) ≈ (8 f(x + h) − 8 f(x − h) − f(x + 2h) + f(x − 2h)) / 12h, with an error of order h⁴: in an order in which equal
- * numbers, however large, are 0. */
+/* f'(x) ≈ (8 f(x + h) − 8 f(x − h) − f(x + 2h) + f(x − 2h)) / 12h, with an error of order h⁴; of equal numbers, however
+ * large, exactly 0. */
 static bool differences(rapt_checker *c, const double *saved, const double *direction, int64_t only, double step,
                         double *column)
 {
@@ -65,8 +62,9 @@ static bool differences(rapt_checker *c, const double *saved, const double *dire
     for (int64_t k = 0; k < c->height; k++) column[k] = 0;
     for (int i = 0; i < 4 && good; i++) {
         move(c, saved, direction, only, places[i] * step);
-        good = add_outputs(c, weights[i] / (12 * step), column);
+        good = add_outputs(c, weights[i], column);
     }
+    for (int64_t k = 0; k < c->height; k++) column[k] /= 12 * step;
     move(c, saved, NULL, -1, 0);
     return good;
 }

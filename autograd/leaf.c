@@ -132,7 +132,7 @@ bool rapt_own_gradient(rapt_tensor *leaf)
     return true;
 }
 
-/* Is it nobody else's? The result of a recorded op is changed by nobody, but through another tensor that looks there. */
+/* Is it nobody else's? The result of a recorded op is changed by nobody, but by another that looks there. */
 static bool is_own(const rapt_tensor *arrived, bool create_graph)
 {
     if (!create_graph || !arrived->link) return rapt_grows_in_place(arrived, false);

@@ -88,8 +88,8 @@ void rapt_error_reserve(void);
  * Returns what was said before. */
 bool rapt_error_leave_to_others(bool leave);
 
-/* In between, while a lock is held that the handler may ask for, it does not hear of this thread's errors; then it does,
- * of the first. */
+/* In between, while a lock is held that the handler may ask for, it does not hear of this thread's errors; then it is
+ * told the first. */
 void rapt_error_hold(void);
 void rapt_error_tell(void);
 
