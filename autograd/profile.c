@@ -175,6 +175,7 @@ static void forget(void)
     atomic_store(&own_time, 0);
 }
 
+/* Under the lock. */
 static bool stop(void)
 {
     rapt_set_observer(RAPT_PROFILES, false);
@@ -185,29 +186,38 @@ static bool stop(void)
     return rapt_profile_file_close(&profile.file);
 }
 
-bool rapt_profile_start(const char *path)
+/* Under the lock. */
+static void begin(const rapt_profile_file *file)
 {
-    rapt_profile_file file = {0};
-    if (path && !rapt_profile_file_open(&file, path)) return false;
-    profile_lock_take();
-    const bool good = stop();
     forget();
-    profile.file = file;
+    profile.file = *file;
     profile.runs = true;
     profile.begin = rapt_profile_clock(); /* before any op of that number */
     atomic_fetch_add(&number, 1);
     time_of_thread(profile.begin);
-    atomic_store(&writes_file, path != NULL);
+    atomic_store(&writes_file, file->stream != NULL);
     rapt_set_observer(RAPT_PROFILES, true);
+}
+
+bool rapt_profile_start(const char *path)
+{
+    rapt_profile_file file = {0};
+    rapt_error_hold(); /* its handler may ask for the lock */
+    profile_lock_take();
+    const bool good = stop() && (!path || rapt_profile_file_open(&file, path)); /* it may be the same file */
+    if (good) begin(&file);
     profile_lock_give();
+    rapt_error_tell();
     return good;
 }
 
 bool rapt_profile_stop(void)
 {
+    rapt_error_hold();
     profile_lock_take();
     const bool good = stop();
     profile_lock_give();
+    rapt_error_tell();
     return good;
 }
 

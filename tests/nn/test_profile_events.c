@@ -220,3 +220,50 @@ Test(profile_events, starts_and_stops_within_modules)
     cr_assert(rapt_profile_stop());
     rapt_module_free(&model->module);
 }
+
+static void sine_some(int count)
+{
+    for (int i = 0; i < count; i++) rapt_sin(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+}
+
+/* The file of the first is finished before the second begins. */
+Test(profile_events, one_file_twice)
+{
+    RAPT_SCOPE;
+    char path[32], line[4096] = "";
+    int count = 0;
+    write_temporary_file(path, "", 0);
+    cr_assert(rapt_profile_start(path), "%s", rapt_error());
+    sine_some(1000);
+    cr_assert(rapt_profile_start(path), "%s", rapt_error());
+    sine_some(3);
+    cr_assert(rapt_profile_stop(), "%s", rapt_error());
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file);
+    while (fgets(line, sizeof line, file)) count += strstr(line, "{\"name\": \"sin\"") != NULL;
+    fclose(file);
+    unlink(path);
+    cr_expect_eq(count, 3, "%d events", count);
+    cr_expect_str_eq(line, "]}\n", "the last line");
+}
+
+static void ask_for_times(rapt_error_code code, const char *message)
+{
+    cr_expect_eq(code, RAPT_ERROR_FILE, "%s", message);
+    rapt_profile_get_times();
+}
+
+/* A profile that did not begin does not run, and an error handler may ask how far the one before came. */
+Test(profile_events, a_file_that_cannot_be_finished, .timeout = 20)
+{
+    RAPT_SCOPE;
+    cr_assert(rapt_profile_start("/dev/full"), "%s", rapt_error());
+    sine_some(1);
+    rapt_error_handler *before = rapt_on_error(ask_for_times);
+    cr_expect_not(rapt_profile_start(NULL));
+    rapt_on_error(before);
+    expect_error(RAPT_ERROR_FILE, "profile_stop: the trace file could not be written whole");
+    sine_some(5);
+    cr_expect_eq(rapt_profile_get_times().calls, 1);
+    cr_expect(rapt_profile_stop());
+}
