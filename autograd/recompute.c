@@ -145,8 +145,20 @@ static bool summarize(rapt_tensor *owner, uint64_t before, rapt_tensor *const *i
     return good;
 }
 
+/* A share of the tensor that output k is, where the function handed it through, or gave it before: of one tensor the
+ * gradients are summed in one order. Else NULL. */
+static rapt_tensor *share_of_same(int k, rapt_tensor *const *made, rapt_tensor *const *outputs, uint64_t before)
+{
+    const rapt_places places = {.outside = before};
+    if (made[k]->link && !rapt_enters_node(&places, rapt_node_of(made[k]))) return rapt_retain(made[k]);
+    for (int j = 0; j < k; j++)
+        if (made[j] == made[k]) return rapt_retain(outputs[j]);
+    return NULL;
+}
+
 /* Runs the function in a graph of its own, of which nothing but the outputs, as shares of the caller's, is left. */
-static bool run_first(rapt_tensor *owner, rapt_tensor *const *inputs, rapt_tensor **outputs, rapt_node **node)
+static bool run_first(rapt_tensor *owner, rapt_tensor *const *inputs, rapt_tensor **outputs, rapt_tensor **same,
+                      rapt_node **node)
 {
     rapt_segment *s = (rapt_segment *)(void *)owner->data;
     rapt_tensor *made[RAPT_MAX_SAVED] = {0};
@@ -157,6 +169,7 @@ static bool run_first(rapt_tensor *owner, rapt_tensor *const *inputs, rapt_tenso
     bool good = rapt_segment_run(s, inputs, made) && summarize(owner, before, inputs, made, node);
     for (int k = 0; k < s->output_count && good; k++) {
         outputs[k] = rapt_alias_share(made[k], false);
+        same[k] = share_of_same(k, made, outputs, before);
         good = outputs[k] != NULL;
     }
     return good;
@@ -166,16 +179,20 @@ static bool run_recorded(rapt_tensor *owner, rapt_tensor *const *inputs, rapt_te
 {
     rapt_segment *s = (rapt_segment *)(void *)owner->data;
     rapt_node *node = NULL;
-    const bool good = run_first(owner, inputs, outputs, &node);
+    rapt_tensor *same[RAPT_MAX_SAVED] = {0};
+    const bool good = run_first(owner, inputs, outputs, same, &node);
     drop_what_was_made(s);
-    if (good && node) rapt_node_attach(node, outputs);
-    if (good) return true;
-    rapt_node_release(node);
+    if (good && node)
+        rapt_node_attach(node, outputs);
+    else
+        rapt_node_release(node);
     for (int k = 0; k < s->output_count; k++) {
+        if (good && !same[k]) continue;
         rapt_release(outputs[k]);
-        outputs[k] = NULL;
+        outputs[k] = good ? same[k] : NULL;
+        if (!good) rapt_release(same[k]);
     }
-    return false;
+    return good;
 }
 
 /* --- the two calls --- */

@@ -124,32 +124,6 @@ Test(recompute, derivatives_of_both_orders)
     }
 }
 
-static bool three(rapt_tensor *const *inputs, rapt_tensor **outputs, void *context)
-{
-    (void)context;
-    outputs[0] = rapt_exp(inputs[0]);
-    outputs[1] = inputs[0];
-    outputs[2] = rapt_argmax(inputs[0], 1, false);
-    return outputs[2] != NULL;
-}
-
-Test(recompute, several_outputs_even_an_input)
-{
-    RAPT_SCOPE;
-    rapt_seed(3);
-    rapt_tensor *x = random_leaf(), *y = rapt_mul_scalar(x, 3), *outputs[3];
-    cr_assert(rapt_recompute_many(three, 1, &y, 3, outputs, NULL, NULL), "%s", rapt_error());
-    cr_expect_not(rapt_requires_gradient(outputs[2]));
-    cr_expect(rapt_backward(total(outputs[1])), "%s", rapt_error());
-    cr_expect_eq(rapt_at(rapt_gradient(x), (int64_t[]){1, 1}), 3);
-    cr_assert(rapt_recompute_many(three, 1, &y, 3, outputs, NULL, NULL), "%s", rapt_error());
-    rapt_clear_gradient(x);
-    y = rapt_mul_scalar(x, 3);
-    cr_assert(rapt_recompute_many(three, 1, &y, 3, outputs, NULL, NULL), "%s", rapt_error());
-    cr_expect(rapt_backward(total(rapt_add(outputs[0], outputs[1]))), "%s", rapt_error());
-    cr_expect_eq(rapt_at(rapt_gradient(x), (int64_t[]){1, 1}), 3 + 3 * rapt_at(outputs[0], (int64_t[]){1, 1}));
-}
-
 /* --- what is held, and for how long --- */
 
 static int freed;
@@ -379,7 +353,7 @@ Test(recompute, names_a_change_in_place)
 Test(recompute, names_wrong_arguments)
 {
     RAPT_SCOPE;
-    rapt_tensor *inputs[RAPT_MAX_SAVED + 1] = {rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2)), NULL}, *outputs[1];
+    rapt_tensor *inputs[RAPT_MAX_SAVED + 1] = {rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2)), NULL};
     cr_expect_null(rapt_recompute(NULL, 1, inputs, NULL, NULL));
     expect_error(RAPT_ERROR_NULL, "recompute: the function is NULL");
     cr_expect_null(rapt_recompute(layer, 2, inputs, NULL, NULL));
@@ -388,12 +362,4 @@ Test(recompute, names_wrong_arguments)
     expect_error(RAPT_ERROR_NULL, "the list of inputs is NULL");
     cr_expect_null(rapt_recompute(layer, RAPT_MAX_SAVED + 1, inputs, NULL, NULL));
     expect_error(RAPT_ERROR_VALUE, "inputs; 0 to");
-    cr_expect_not(rapt_recompute_many(three, 1, inputs, 0, outputs, NULL, NULL));
-    expect_error(RAPT_ERROR_VALUE, "0 outputs; 1 to");
-    cr_expect_not(rapt_recompute_many(three, 1, inputs, 1, NULL, NULL, NULL));
-    expect_error(RAPT_ERROR_NULL, "the list of outputs is NULL");
-    rapt_tensor *x = random_leaf(), *row = rapt_select(x, 0, 0), *results[] = {x, x, x, x}; /* the last is none */
-    cr_expect_not(rapt_recompute_many(three, 1, &row, 3, results, NULL, NULL));
-    expect_error(RAPT_ERROR_SHAPE, "argmax: ");
-    cr_expect(!results[0] && !results[1] && !results[2] && results[3] == x);
 }
