@@ -54,6 +54,10 @@ Test(module_freeze, a_tensor_refuses_its_gradient)
     cr_expect_eq(rapt_refuse_gradient(x), x);
     cr_expect(rapt_backward(recorded) && !rapt_gradient(x));
     cr_expect_eq(rapt_at(rapt_gradient(y), (int64_t[]){0}), 2);
+    recorded = total(rapt_mul(x = rapt_require_gradient(x), y));
+    cr_expect(rapt_refuse_gradient(x) && rapt_require_gradient(x) == x, "it is another leaf than that of the graph");
+    cr_expect(rapt_backward(recorded) && !rapt_gradient(x));
+    cr_expect(rapt_backward(total(x)) && rapt_gradient(x));
     cr_expect_null(rapt_refuse_gradient(rapt_exp(y)));
     expect_error(RAPT_ERROR_GRAPH, "refuse_gradient: the tensor is the result of a recorded op");
     cr_expect_null(rapt_refuse_gradient(NULL));
