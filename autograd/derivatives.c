@@ -8,6 +8,7 @@
 
 #include "node.h"
 #include "tensor/debug.h"
+#include "tensor/memory.h"
 #include "tensor/scratch.h"
 
 static bool check_vector(const char *op, const char *what, int i, const rapt_tensor *vector, const rapt_tensor *input)
@@ -75,10 +76,15 @@ static bool jvp(int count, rapt_tensor *const *roots, int input_count, rapt_tens
     return rapt_gradients_for("jvp", n, rows, along, count, cotangents, results, flags & RAPT_CREATE_GRAPH);
 }
 
-/* Until here the list may be that of the roots or of the vectors. */
-static bool hand_out(bool good, int count, rapt_tensor **results)
+/* Ends the scope, out of which the results go: each by a share of its own, since rapt_keep looks for it. Until here the
+ * list may be that of the roots or of the vectors. */
+static bool hand_out(rapt_scope scope, bool good, int count, rapt_tensor **results)
 {
-    for (int i = 0; i < count; i++) results[i] = good ? rapt_keep(results[i]) : NULL;
+    for (int i = 0; i < count; i++) results[i] = good ? rapt_retain(results[i]) : NULL;
+    rapt_scope_end(scope);
+    for (int i = 0; i < count; i++)
+        if (results[i]) good = (results[i] = rapt_scope_own(results[i])) && good;
+    for (int i = 0; i < count && !good; i++) results[i] = NULL;
     return good;
 }
 
@@ -90,10 +96,10 @@ bool rapt_jvp(int count, rapt_tensor *const *roots, int input_count, rapt_tensor
         for (int i = 0; results && i < count; i++) results[i] = NULL;
         return rapt_fail_null("jvp", roots ? "results" : "roots");
     }
-    RAPT_SCOPE;
+    const rapt_scope scope = rapt_scope_begin();
     const bool good = check_lists("jvp", "tangents", input_count, inputs, tangents) &&
                       jvp(count, roots, input_count, inputs, tangents, results, flags);
-    return hand_out(good, count, results);
+    return hand_out(scope, good, count, results);
 }
 
 /* H v = d <d root, v> */
@@ -111,10 +117,10 @@ bool rapt_hvp(rapt_tensor *root, int count, rapt_tensor *const *inputs, rapt_ten
               rapt_tensor **results, int flags)
 {
     if (count > 0 && !results) return rapt_fail_null("hvp", "results");
-    RAPT_SCOPE;
+    const rapt_scope scope = rapt_scope_begin();
     const bool good =
         check_lists("hvp", "vectors", count, inputs, vectors) && hvp(root, count, inputs, vectors, results, flags);
-    return hand_out(good, count, results);
+    return hand_out(scope, good, count, results);
 }
 
 /* The gradient of one element of the root. */

@@ -1,6 +1,8 @@
 /* Products with Jacobians and Hessians, and whole Jacobians, of functions whose derivatives are known. */
 #include "modules.h"
 
+#include <time.h>
+
 #include <rapt/autograd.h>
 
 static rapt_tensor *leaf(int64_t count)
@@ -287,67 +289,29 @@ Test(derivatives, of_what_is_recomputed)
     expect_no_error();
 }
 
-/* Derivatives of Σ sin³ x, asked for while a function runs. */
-typedef enum inside { PENALTY, PRODUCT_WITH_HESSIAN, PRODUCT_WITH_JACOBIAN, JACOBIAN, INSIDES } inside;
-
-static rapt_tensor *differentiate_inside(rapt_tensor *const *in, void *context)
+/* The processor's time for that many inputs and roots. */
+static double time_of(int count)
 {
-    rapt_tensor *x = in[0], *y = total(rapt_pow_scalar(rapt_sin(x), 3)), *one = rapt_ones_like(x), *d = NULL;
-    const inside which = *(const inside *)context;
-    if (which == PENALTY) rapt_gradients(1, &y, NULL, 1, &x, &d, RAPT_CREATE_GRAPH);
-    if (which == PRODUCT_WITH_HESSIAN) rapt_hvp(y, 1, &x, &one, &d, RAPT_CREATE_GRAPH);
-    if (which == PRODUCT_WITH_JACOBIAN) rapt_jvp(1, &y, 1, &x, &one, &d, RAPT_CREATE_GRAPH);
-    return which == JACOBIAN ? rapt_jacobian(y, x, RAPT_CREATE_GRAPH) : d;
-}
-
-/* Backward has the result of exp while it runs the function again. */
-Test(derivatives, inside_a_recomputed_function)
-{
-    for (inside which = PENALTY; which < INSIDES; which++)
-        for (int flags = 0; flags <= RAPT_CREATE_GRAPH; flags += RAPT_CREATE_GRAPH) {
-            RAPT_SCOPE;
-            rapt_tensor *w[2], *x[2], *y[2];
-            for (int again = 0; again < 2; again++) {
-                w[again] = rapt_require_gradient(rapt_linspace(RAPT_FLOAT64, 0.1, 1, 3));
-                x[again] = rapt_exp(w[again]);
-                y[again] = again ? rapt_recompute(differentiate_inside, 1, &x[1], &which, NULL)
-                                 : differentiate_inside(&x[0], &which);
-                rapt_tensor *root = total(rapt_mul(rapt_mul(y[again], y[again]), x[again]));
-                cr_assert(root && rapt_backward_from(1, &root, NULL, flags), "%d, %d: %s", which, flags, rapt_error());
-            }
-            expect_near("gradient", rapt_detach(rapt_gradient(w[1])), rapt_detach(rapt_gradient(w[0])), 0);
-        }
-}
-
-static rapt_tensor *sine_forward(rapt_call *call)
-{
-    rapt_call_save(call, rapt_call_input(call, 0));
-    return rapt_sin(rapt_call_input(call, 0));
-}
-
-static bool sine_vjp(rapt_call *call)
-{
-    rapt_tensor *x = rapt_call_saved(call, 0), *g = rapt_call_gradient(call, 0), *result;
-    const bool before = rapt_set_recording(true);
-    rapt_tensor *y = rapt_sin(x);
-    const bool good = rapt_gradients(1, &y, &g, 1, &x, &result, before ? RAPT_CREATE_GRAPH : 0);
-    rapt_set_recording(before);
-    return good && rapt_call_give(call, 0, result);
-}
-
-Test(derivatives, inside_a_vjp)
-{
-    static const rapt_op sine = {.name = "sine", .forward = sine_forward, .vjp = sine_vjp};
     RAPT_SCOPE;
-    rapt_tensor *w = leaf(3), *x = rapt_exp(w), *root = total(RAPT_APPLY(&sine, NULL, x)), *square, *second, *expected;
-    rapt_tensor *slope = rapt_mul(rapt_cos(x), x);
-    cr_assert(rapt_backward_from(1, &root, NULL, RAPT_CREATE_GRAPH), "%s", rapt_error());
-    expect_near("gradient", rapt_detach(rapt_gradient(w)), rapt_detach(slope), 1e-15);
-    square = total(rapt_mul(rapt_gradient(w), rapt_gradient(w)));
-    cr_assert(rapt_gradients(1, &square, NULL, 1, &w, &second, RAPT_RETAIN_GRAPH), "%s", rapt_error());
-    square = total(rapt_mul(slope, slope));
-    cr_assert(rapt_gradients(1, &square, NULL, 1, &w, &expected, 0), "%s", rapt_error());
-    expect_near("second", second, expected, 1e-13);
+    rapt_tensor **x = calloc((size_t)count * 4, sizeof *x), **v = x + count, **y = v + count, **results = y + count;
+    for (int i = 0; i < count; i++) {
+        x[i] = leaf(1);
+        v[i] = rapt_ones_like(x[i]);
+        y[i] = rapt_sin(x[i]);
+    }
+    rapt_tensor *root = total(rapt_stack(count, y, 0));
+    const clock_t begin = clock();
+    cr_expect(rapt_hvp(root, count, x, v, results, 0), "%s", rapt_error());
+    cr_expect(rapt_jvp(count, y, count, x, v, results, 0), "%s", rapt_error());
+    const clock_t end = clock();
+    free(x);
+    return (double)(end - begin);
+}
+
+Test(derivatives, of_many_inputs_and_roots_take_linear_time)
+{
+    const double few = time_of(1000), many = time_of(40000);
+    cr_expect_lt(many, 150 * few, "%g times as long", many / few);
 }
 
 Test(derivatives, without_memory)
