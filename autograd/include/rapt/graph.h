@@ -13,8 +13,9 @@ RAPT_BEGIN_DECLS
 RAPT_API rapt_tensor *rapt_require_gradient(rapt_tensor *tensor);
 
 /* The opposite: a leaf becomes a constant, its gradient is dropped, and what is recorded from now on computes none for
- * it: it is frozen. What was recorded before gives it none either, also when rapt_require_gradient makes it a leaf again:
- * that is a new leaf. A tensor that is no leaf stays as it is. NULL after an error (the result of a recorded op). */
+ * it: it is frozen. What was recorded before gives it none either, also where rapt_require_gradient makes it a leaf
+ * again, which is a new one. A tensor that is no leaf stays as it is. NULL after an error (the result of a recorded
+ * op). */
 RAPT_API rapt_tensor *rapt_refuse_gradient(rapt_tensor *tensor);
 
 /* True for such a leaf and for everything that was computed from one. */

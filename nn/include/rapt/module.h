@@ -108,7 +108,7 @@ RAPT_API rapt_tensor *rapt_module_find(const rapt_module *module, const char *na
 /* Freezes (rapt_refuse_gradient), or trains again (rapt_require_gradient), every parameter whose full name matches the
  * pattern (fnmatch's: "encoder.*", "*.bias"), and returns how many match; what has several names goes by the first.
  * Frozen ones are parameters still, for files, casts and counts; no gradient is computed for them, and optimizers pass
- * them over, with the state that they have. A graph from before gives them none, not even when they are trained again by
+ * them over, with the state that they have. A graph from before gives them none, even where they are trained again by
  * then: freeze between backward and forward. 0 after an error, which it is when none matches. */
 RAPT_API int rapt_module_freeze(rapt_module *module, const char *pattern, bool frozen);
 
