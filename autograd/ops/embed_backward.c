@@ -37,18 +37,34 @@ static bool sort(const rapt_tensor *indices, int64_t rows, work *w)
     return true;
 }
 
+/* out += the rows of g, one after the other, which is the order of the sums of each row of out. */
+static void add_few(const work *w, const rapt_tensor *indices)
+{
+    const int64_t *index = (const int64_t *)(const void *)indices->data, one[] = {0, 1};
+    const int64_t bytes = w->size * rapt_element_bytes[w->out->dtype];
+    for (int64_t i = 0; i < indices->count; i++)
+        rapt_kernel.index.add_rows[w->g->dtype](0, 1, w->size, one, &i, w->g->data, w->out->data + index[i] * bytes,
+                                                true, false);
+}
+
 /* out = Σ of the rows of g that chose each row, or out += that. False after an error. */
 static bool add(rapt_tensor *out, const rapt_tensor *g, const rapt_tensor *indices, bool accumulate)
 {
     enum { piece = 1 << 16, large = 1 << 25 }; /* elements of a task; bytes that no cache holds */
     RAPT_SCOPE;
+    const int64_t rows = out->shape[0];
     work w = {.size = out->shape[1], .out = out, .accumulate = accumulate};
     w.is_large = out->count >= large / (int64_t)rapt_dtype_size(out->dtype);
     indices = rapt_as_contiguous(indices);
     w.g = rapt_as_contiguous(g);
-    if (!indices || !w.g || !sort(indices, out->shape[0], &w)) return false;
-    const int64_t cost = out->shape[0] > 0 ? w.size * (1 + indices->count / out->shape[0]) : 0; /* of a row */
-    rapt_parallel(out->shape[0], cost >= piece ? 1 : cost ? piece / cost : piece, add_rows, &w);
+    if (!indices || !w.g) return false;
+    if (accumulate && indices->count < rows && w.g->count <= piece) {
+        add_few(&w, indices);
+        return true;
+    }
+    if (!sort(indices, rows, &w)) return false;
+    const int64_t cost = rows > 0 ? w.size * (1 + indices->count / rows) : 0; /* of a row */
+    rapt_parallel(rows, cost >= piece ? 1 : cost ? piece / cost : piece, add_rows, &w);
     return true;
 }
 

@@ -1,6 +1,9 @@
 /* Vjps that add to the gradient of an input in place: when they may, and that nobody but the sum sees it. */
 #include "modules.h"
 
+#include <string.h>
+#include <time.h>
+
 static rapt_tensor *total(rapt_tensor *x)
 {
     return rapt_sum(x, RAPT_ALL_AXES, false);
@@ -196,6 +199,47 @@ Test(gradient_so_far, what_indices_choose)
     }
     cr_assert(rapt_backward(root), "%s", rapt_error());
     expect_values("chosen", rapt_gradient(x), 6, (const double[]){11011, 11001, 11121, 22012, 22102, 22022}, 0);
+}
+
+enum { table_steps = 200, rows_of_step = 5 };
+
+/* In each step some rows of the table, one of them twice, times random numbers. *seconds: of backward. */
+static rapt_tensor *gradient_of_steps(rapt_tensor *table, rapt_tensor *indices[table_steps],
+                                      rapt_tensor *g[table_steps], double *seconds)
+{
+    const int64_t rows = rapt_size(table, 0), size = rapt_size(table, 1);
+    rapt_tensor *sum = rapt_scalar(RAPT_FLOAT32, 0);
+    for (int t = 0; t < table_steps; t++) {
+        indices[t] = rapt_randint(0, rows, RAPT_SHAPE(rows_of_step));
+        rapt_copy(rapt_slice(indices[t], 0, 0, 1, 1), rapt_slice(indices[t], 0, 2, 3, 1));
+        g[t] = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(rows_of_step, size));
+        sum = rapt_add(sum, total(rapt_mul(rapt_embed(table, indices[t]), g[t])));
+    }
+    const clock_t begin = clock();
+    cr_assert(rapt_backward(sum), "%s", rapt_error());
+    *seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    return rapt_gradient(table);
+}
+
+/* The later steps come first. A step takes no time for rows that it did not choose. */
+Test(gradient_so_far, few_rows_of_a_table)
+{
+    static const int64_t rows[] = {40, 100000};
+    double seconds[2];
+    for (int i = 0; i < 2; i++) {
+        RAPT_SCOPE;
+        rapt_seed(1);
+        rapt_tensor *table = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(rows[i], 7)));
+        rapt_tensor *indices[table_steps], *g[table_steps], *expected = rapt_detach(rapt_zeros_like(table));
+        const rapt_tensor *gradient = gradient_of_steps(table, indices, g, &seconds[i]);
+        for (int t = table_steps - 1; t >= 0; t--) {
+            RAPT_SCOPE;
+            rapt_tensor *each = rapt_expand(rapt_unsqueeze(indices[t], 1), RAPT_SHAPE(rows_of_step, 7));
+            cr_assert(rapt_copy(expected, rapt_scatter_add(expected, 0, each, g[t])), "%s", rapt_error());
+        }
+        cr_expect(memcmp(rapt_data(gradient), rapt_data(expected), (size_t)rows[i] * 7 * sizeof(float)) == 0);
+    }
+    cr_expect_lt(seconds[1], 80 * seconds[0], "%g s, and %g s of a small table", seconds[1], seconds[0]);
 }
 
 enum { steps = 4, batch = 3, in = 5, hidden = 6 };
