@@ -91,7 +91,9 @@ bool rapt_recurrence_run_tasks(const char *op, const rapt_step_rows *rows, const
     return true;
 }
 
-char *rapt_step_at(const rapt_recurrence_sizes *s, const rapt_tensor *tensor, int64_t step, int64_t row, int64_t width)
+/* Row `row` of a step, of `width` elements. */
+static char *step_at(const rapt_recurrence_sizes *s, const rapt_tensor *tensor, int64_t step, int64_t row,
+                     int64_t width)
 {
     return tensor ? tensor->data + (rapt_step_first_row(&s->steps, step) + row) * width * s->bytes : NULL;
 }
@@ -99,15 +101,15 @@ char *rapt_step_at(const rapt_recurrence_sizes *s, const rapt_tensor *tensor, in
 /* The rows of a sequence that step t starts from: those of step t − 1, or the initial ones. */
 static char *before(const rapt_recurrence_run *r, int state, int64_t step, int64_t row)
 {
-    if (step > 0) return rapt_step_at(r->s, r->states[state], step - 1, row, r->s->hidden);
-    return r->initial[state] ? rapt_step_at(r->s, r->initial[state], 0, row, r->s->hidden) : (char *)r->zeros;
+    if (step > 0) return step_at(r->s, r->states[state], step - 1, row, r->s->hidden);
+    return r->initial[state] ? step_at(r->s, r->initial[state], 0, row, r->s->hidden) : (char *)r->zeros;
 }
 
 /* What the cell keeps of a step. */
 static rapt_ahead kept_ahead(const rapt_recurrence_run *r, int64_t step, int64_t row, int64_t rows)
 {
     const int64_t width = RAPT_RECURRENCE_KEPT * r->s->hidden;
-    return rapt_ahead_at(rapt_step_at(r->s, r->kept, step, row, width), rows * width * r->s->bytes);
+    return rapt_ahead_at(step_at(r->s, r->kept, step, row, width), rows * width * r->s->bytes);
 }
 
 /* to = state Wᵀ + b; of no state there is only b */
@@ -133,13 +135,13 @@ static void forward_rows(const rapt_recurrence_run *r, int64_t row, int64_t rows
     const rapt_recurrence_sizes *s = r->s;
     char *projected = scratch, *packing = projected + rows * s->width * s->bytes;
     for (int64_t t = 0; t < s->steps.count && (rows = rapt_step_rows_left(&s->steps, t, row, rows)) > 0; t++) {
-        const rapt_cell_data data = {.from_input = rapt_step_at(s, r->from_input, t, row, s->width),
+        const rapt_cell_data data = {.from_input = step_at(s, r->from_input, t, row, s->width),
                                      .from_hidden = projected,
                                      .state = before(r, 0, t, row),
-                                     .next_state = rapt_step_at(s, r->states[0], t, row, s->hidden),
+                                     .next_state = step_at(s, r->states[0], t, row, s->hidden),
                                      .cell = before(r, 1, t, row),
-                                     .next_cell = rapt_step_at(s, r->states[1], t, row, s->hidden),
-                                     .kept = rapt_step_at(s, r->kept, t, row, RAPT_RECURRENCE_KEPT * s->hidden)};
+                                     .next_cell = step_at(s, r->states[1], t, row, s->hidden),
+                                     .kept = step_at(s, r->kept, t, row, RAPT_RECURRENCE_KEPT * s->hidden)};
         project(r, rows, data.state, projected, kept_ahead(r, t, row, rows), packing);
         r->cell->forward[s->dtype](0, rows, s->hidden, &data);
     }
@@ -151,16 +153,16 @@ static void backward_rows(const rapt_recurrence_run *r, int64_t row, int64_t all
     for (int64_t t = s->steps.count - 1; t >= 0; t--) {
         const int64_t rows = rapt_step_rows_left(&s->steps, t, row, all_rows);
         if (rows <= 0) continue;
-        const rapt_cell_data data = {.from_input = rapt_step_at(s, r->input_gradient, t, row, s->width),
-                                     .from_hidden = rapt_step_at(s, r->hidden_gradient, t, row, s->width),
+        const rapt_cell_data data = {.from_input = step_at(s, r->input_gradient, t, row, s->width),
+                                     .from_hidden = step_at(s, r->hidden_gradient, t, row, s->width),
                                      .state = before(r, 0, t, row),
                                      .cell = before(r, 1, t, row),
-                                     .next_cell = rapt_step_at(s, r->states[1], t, row, s->hidden),
-                                     .kept = rapt_step_at(s, r->kept, t, row, RAPT_RECURRENCE_KEPT * s->hidden),
-                                     .gradient = rapt_step_at(s, r->gradients[0], t, row, s->hidden),
-                                     .cell_gradient = rapt_step_at(s, r->gradients[1], t, row, s->hidden),
-                                     .carry = rapt_step_at(s, r->carry[0], 0, row, s->hidden),
-                                     .cell_carry = rapt_step_at(s, r->carry[1], 0, row, s->hidden)};
+                                     .next_cell = step_at(s, r->states[1], t, row, s->hidden),
+                                     .kept = step_at(s, r->kept, t, row, RAPT_RECURRENCE_KEPT * s->hidden),
+                                     .gradient = step_at(s, r->gradients[0], t, row, s->hidden),
+                                     .cell_gradient = step_at(s, r->gradients[1], t, row, s->hidden),
+                                     .carry = step_at(s, r->carry[0], 0, row, s->hidden),
+                                     .cell_carry = step_at(s, r->carry[1], 0, row, s->hidden)};
         r->cell->backward[s->dtype](0, rows, s->hidden, &data);
         if (data.state == r->zeros) return; /* whose gradient nobody wants */
         rapt_packed_matrix_multiply(&r->weight, rows, (rapt_rows){data.from_hidden, s->width}, (rapt_rows){0},

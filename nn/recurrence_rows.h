@@ -54,9 +54,6 @@ int64_t rapt_recurrence_task_rows(const rapt_step_rows *rows);
 bool rapt_recurrence_run_tasks(const char *op, const rapt_step_rows *rows, const rapt_packed_matrix *weight,
                                int64_t cost, size_t scratch_bytes, rapt_recurrence_body *body, const void *run);
 
-/* Row `row` of a step, of `width` elements. */
-char *rapt_step_at(const rapt_recurrence_sizes *s, const rapt_tensor *tensor, int64_t step, int64_t row, int64_t width);
-
 /* Takes all rows through all steps: forward, or backward where there is an input_gradient. weight: what the state or,
  * backward, the gradient of its projection is multiplied with, (k, n). False after an error (no memory). */
 bool rapt_recurrence_run_all(rapt_recurrence_run *r, const rapt_tensor *weight, int64_t k, int64_t n,

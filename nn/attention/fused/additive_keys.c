@@ -49,7 +49,8 @@ static void release(void *owner)
     rapt_block_give(c, c->capacity);
 }
 
-bool rapt_key_powers_of(const rapt_tensor *keys, rapt_key_powers *powers)
+/* Those that the keys carry, or made now; false after an error (no memory). */
+static bool key_powers_of(const rapt_tensor *keys, rapt_key_powers *powers)
 {
     const carried *c = keys->storage->release_foreign == release ? keys->storage->foreign_owner : NULL;
     bool fits = c && keys->contiguous && keys->data == c->rows->data && keys->count == c->rows->count &&
@@ -128,7 +129,7 @@ static bool hide_undefined(const rapt_additive_inputs *in, const rapt_tensor **k
     const rapt_tensor *read = rapt_hide_padding((rapt_tensor *)(uintptr_t)*keys, in->mask);
     if (!read || read == *keys) return read != NULL;
     *keys = read;
-    return rapt_key_powers_of(read, powers);
+    return key_powers_of(read, powers);
 }
 
 bool rapt_additive_describe(rapt_additive_attention *a, const rapt_raw_mask *mask, const rapt_additive_inputs *in)
@@ -146,7 +147,7 @@ bool rapt_additive_describe(rapt_additive_attention *a, const rapt_raw_mask *mas
                                    .raw_weight = weight->data,
                                    .values = rapt_raw_grid_of(values)};
     rapt_key_powers powers;
-    if (!rapt_key_powers_of(keys, &powers) || !hide_undefined(in, &keys, &powers)) return false;
+    if (!key_powers_of(keys, &powers) || !hide_undefined(in, &keys, &powers)) return false;
     a->keys = (rapt_additive_rows){keys->data, powers.powers->data, powers.largest->data};
     return true;
 }
