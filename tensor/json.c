@@ -146,3 +146,66 @@ char *rapt_json_key(rapt_json *json)
     if (key && !rapt_json_take(json, ':')) fail(json, "':' expected");
     return json->error ? NULL : key;
 }
+
+static bool take_digits(rapt_json *json)
+{
+    const char *first = json->next;
+    while (json->next < json->end && *json->next >= '0' && *json->next <= '9') json->next++;
+    return json->next > first;
+}
+
+/* Of the characters the one that comes next. */
+static bool take_one_of(rapt_json *json, const char *marks)
+{
+    const bool found = json->next < json->end && *json->next && strchr(marks, *json->next);
+    json->next += found;
+    return found;
+}
+
+static bool skip_number(rapt_json *json)
+{
+    take_one_of(json, "-");
+    if (!take_one_of(json, "0") && !take_digits(json)) return false;
+    if (take_one_of(json, ".") && !take_digits(json)) return false;
+    if (!take_one_of(json, "eE")) return true;
+    take_one_of(json, "+-");
+    return take_digits(json);
+}
+
+/* A text, a number or a word. */
+static bool skip_plain(rapt_json *json)
+{
+    static const char *const words[] = {"null", "true", "false"};
+    skip_space(json);
+    if (json->next < json->end && *json->next == '"') return rapt_json_string(json);
+    for (int i = 0; i < 3; i++) {
+        const size_t length = strlen(words[i]);
+        if ((size_t)(json->end - json->next) < length || memcmp(json->next, words[i], length) != 0) continue;
+        json->next += length;
+        return true;
+    }
+    return skip_number(json) || fail(json, "a value expected");
+}
+
+bool rapt_json_skip(rapt_json *json)
+{
+    uint64_t objects = 0; /* a bit for each level, the innermost lowest: is it an object? */
+    bool first = false;
+    int levels = 0;
+    do {
+        const bool is_object = rapt_json_take(json, '{');
+        if (is_object || rapt_json_take(json, '[')) {
+            if (++levels > 64) return fail(json, "at most 64 levels expected");
+            objects = objects << 1 | is_object;
+            first = true;
+        } else if (!skip_plain(json)) {
+            return false;
+        }
+        for (; levels > 0 && !rapt_json_more(json, objects & 1 ? '}' : ']', &first); levels--) {
+            if (json->error) return false;
+            objects >>= 1;
+        }
+        if (levels > 0 && objects & 1 && !rapt_json_key(json)) return false;
+    } while (levels > 0);
+    return true;
+}

@@ -27,6 +27,9 @@ char *rapt_json_key(rapt_json *json);
 /* A whole number of 0 or more, below 2^63. False, and no error, when something else comes next. */
 bool rapt_json_count(rapt_json *json, int64_t *count);
 
+/* Any value, of at most 64 levels; anything else is an error. */
+bool rapt_json_skip(rapt_json *json);
+
 /* Nothing but white space is left; anything else is an error. */
 bool rapt_json_end(rapt_json *json);
 

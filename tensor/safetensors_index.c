@@ -55,42 +55,37 @@ static bool add_place(index_file *x, const char *name, char *shard)
     return rapt_fail(RAPT_ERROR_MEMORY, x->op, "'%.200s': no memory for the index", x->path);
 }
 
-/* Of the metadata nothing is needed: texts and whole numbers. */
-static bool parse_entries(index_file *x, rapt_json *json, bool is_map)
+static bool parse_map(index_file *x, rapt_json *json)
 {
-    if (!rapt_json_take(json, '{')) return fail_index(x, "no index: an object expected as its ", "entries");
+    if (!rapt_json_take(json, '{')) return fail_index(x, "no index: an object expected as its ", "weight_map");
     for (bool first = true; rapt_json_more(json, '}', &first);) {
-        int64_t number;
         const char *name = rapt_json_key(json);
-        if (!name) break;
-        if (!is_map && rapt_json_count(json, &number)) continue;
-        char *shard = rapt_json_string(json);
+        char *shard = name ? rapt_json_string(json) : NULL;
         if (!shard) break;
-        if (is_map && !add_place(x, name, shard)) return false;
+        if (!add_place(x, name, shard)) return false;
     }
     return true;
 }
 
+/* Of whatever else it has, nothing is needed. */
 static bool parse_index(index_file *x, size_t size)
 {
     rapt_json json = {.begin = x->text, .next = x->text, .end = x->text + size};
-    bool has_map = false, has_metadata = false;
+    int maps = 0;
     if (!rapt_json_take(&json, '{')) return fail_index(x, "no index: it does not begin with ", "'{'");
-    for (bool first = true; rapt_json_more(&json, '}', &first);) {
+    for (bool first = true; maps < 2 && rapt_json_more(&json, '}', &first);) {
         const char *key = rapt_json_key(&json);
         if (!key) break;
-        const bool is_map = strcmp(key, "weight_map") == 0;
-        bool *has = is_map ? &has_map : &has_metadata;
-        if (*has || (!is_map && strcmp(key, "metadata") != 0))
-            return fail_index(x, "an index has a weight_map and metadata, once each; unexpected: ", key);
-        *has = true;
-        if (!parse_entries(x, &json, is_map)) return false;
+        if (strcmp(key, "weight_map") != 0)
+            rapt_json_skip(&json);
+        else if (maps++ == 0 && !parse_map(x, &json))
+            return false;
     }
-    if (!json.error) rapt_json_end(&json);
+    if (maps < 2 && !json.error) rapt_json_end(&json);
     if (json.error)
         return !x->may_be_none && rapt_fail(RAPT_ERROR_FORMAT, x->op, "'%.200s': byte %lld of the index: %s", x->path,
                                             (long long)(json.next - json.begin), json.error);
-    return has_map || fail_index(x, "an index has a ", "weight_map");
+    return maps == 1 || fail_index(x, "an index has one ", "weight_map");
 }
 
 static bool read_text(index_file *x, size_t *size)
