@@ -169,13 +169,13 @@ static bool write_set(saving *s, const char *path)
 {
     const rapt_data_parallel *p = s->parallel;
     int mark, number;
-    char text[path_room];
+    char text[path_room] = "";
     rapt_shard_set set = {0};
     if (!choose_set(s, path, &set, &number)) return false;
     const bool is_written = number == 0 || (rapt_shard_set_path(path, &set, number, text, sizeof text) &&
                                             rapt_save_safetensors(text, s->share));
     if (!rapt_ranks_agree(p, s->op, is_written, &mark, 1)) {
-        if (is_written && number > 0) unlink(text);
+        if (number > 0) unlink(text);
         return false;
     }
     return rapt_ranks_agree(p, s->op, p->rank > 0 || rapt_shard_set_save_index(path, &set), &mark, 1);

@@ -9,13 +9,17 @@
 #include "tensor/core.h"
 #include "tensor/system.h"
 
-/* "op: cannot read 'path': why", from errno. */
-static bool fail_reading(const rapt_reading *r)
+bool rapt_fail_file(const char *op, const char *doing, const char *path)
 {
     const int reason = errno;
     char text[128];
-    return rapt_fail(RAPT_ERROR_FILE, r->op, "cannot read '%.200s': %s", r->path,
+    return rapt_fail(RAPT_ERROR_FILE, op, "cannot %s '%.200s': %s", doing, path,
                      rapt_system_reason(reason, text, sizeof text));
+}
+
+static bool fail_reading(const rapt_reading *r)
+{
+    return rapt_fail_file(r->op, "read", r->path);
 }
 
 bool rapt_reading_begin(rapt_reading *r, const char *op, const char *path)
@@ -42,6 +46,14 @@ bool rapt_reading_begin(rapt_reading *r, const char *op, const char *path)
 void rapt_reading_end(const rapt_reading *r)
 {
     close(r->file);
+}
+
+bool rapt_reading_check_place(const rapt_reading *r)
+{
+    struct stat read, there;
+    if (fstat(r->file, &read) != 0 || stat(r->path, &there) != 0) return fail_reading(r);
+    return (read.st_ino == there.st_ino && read.st_dev == there.st_dev) ||
+           rapt_fail(RAPT_ERROR_FILE, r->op, "'%.200s' was replaced while it was read", r->path);
 }
 
 bool rapt_reading_take(const rapt_reading *r, void *data, size_t size)

@@ -11,17 +11,14 @@
 
 #include <rapt/error.h>
 
+#include "read_file.h"
 #include "tensor/system.h"
 
 enum { most_links = 40, most_of_name = 100 };
 
-/* "op: cannot do 'path': why", from errno. */
 static bool fail(const rapt_replacement *replacement, const char *doing, const char *path)
 {
-    const int reason = errno;
-    char text[128];
-    return rapt_fail(RAPT_ERROR_FILE, replacement->op, "cannot %s '%.200s': %s", doing, path,
-                     rapt_system_reason(reason, text, sizeof text));
+    return rapt_fail_file(replacement->op, doing, path);
 }
 
 static bool fail_with(const rapt_replacement *replacement, int reason)
@@ -41,22 +38,23 @@ static bool look_at(const rapt_replacement *replacement, struct stat *old, bool 
            fail(replacement, "write", replacement->path);
 }
 
-/* Makes target what the path leads to, link by link. */
-static bool follow_links(rapt_replacement *replacement)
+bool rapt_follow_links(const char *op, const char *path, char target[PATH_MAX])
 {
-    char link[PATH_MAX], *target = replacement->target;
-    if (strlen(replacement->path) >= sizeof replacement->target) return fail_with(replacement, ENAMETOOLONG);
-    strcpy(target, replacement->path);
-    for (int links = 0; links < most_links; links++) {
-        const ssize_t length = readlink(target, link, sizeof link);
-        if (length < 0) return true; /* no link; whatever else is wrong, using it will tell */
-        char *slash = strrchr(target, '/');
-        const size_t kept = link[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - target);
-        if (kept + (size_t)length >= sizeof replacement->target) return fail_with(replacement, ENAMETOOLONG);
-        memcpy(target + kept, link, (size_t)length);
-        target[kept + (size_t)length] = '\0';
+    char link[PATH_MAX];
+    size_t kept = 0, length = strlen(path);
+    const char *next = path;
+    for (int links = 0; links <= most_links && kept + length < PATH_MAX; links++) {
+        memcpy(target + kept, next, length);
+        target[kept + length] = '\0';
+        const ssize_t size = readlink(target, link, sizeof link);
+        if (size < 0) return true; /* no link; whatever else is wrong, using it will tell */
+        const char *slash = strrchr(target, '/');
+        next = link;
+        length = (size_t)size;
+        kept = link[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - target);
     }
-    return fail_with(replacement, ELOOP);
+    errno = kept + length < PATH_MAX ? ELOOP : ENAMETOOLONG;
+    return rapt_fail_file(op, "follow", path);
 }
 
 /* A file that lost its name is still seen through a link below /proc, but nothing can take the place of a name. */
@@ -131,8 +129,8 @@ bool rapt_replacement_begin(rapt_replacement *replacement, const char *op, const
     bool exists;
     replacement->op = op;
     replacement->path = path;
-    if (!look_at(replacement, &old, &exists) || !follow_links(replacement) || (exists && !has_name(replacement)) ||
-        !open_directory(replacement))
+    if (!look_at(replacement, &old, &exists) || !rapt_follow_links(op, path, replacement->target) ||
+        (exists && !has_name(replacement)) || !open_directory(replacement))
         return false;
     if (open_temporary(replacement, exists ? S_IRUSR | S_IWUSR : 0666)) {
         if (!exists || take_over(replacement, &old)) return true;

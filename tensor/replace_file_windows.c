@@ -14,17 +14,13 @@
 
 #include <rapt/error.h>
 
-#include "tensor/system.h"
+#include "read_file.h"
 
 enum { most_of_name = 100 };
 
-/* "op: cannot do 'path': why", from errno. */
 static bool fail(const rapt_replacement *replacement, const char *doing)
 {
-    const int reason = errno;
-    char text[128];
-    return rapt_fail(RAPT_ERROR_FILE, replacement->op, "cannot %s '%.200s': %s", doing, replacement->path,
-                     rapt_system_reason(reason, text, sizeof text));
+    return rapt_fail_file(replacement->op, doing, replacement->path);
 }
 
 /* The same of a function of Windows. */
@@ -41,6 +37,14 @@ static const char *name_in(const char *path)
     for (; *path; path++)
         if (*path == '/' || *path == '\\' || *path == ':') name = path + 1;
     return name;
+}
+
+bool rapt_follow_links(const char *op, const char *path, char target[PATH_MAX])
+{
+    errno = ENAMETOOLONG;
+    if (strlen(path) >= PATH_MAX) return rapt_fail_file(op, "follow", path);
+    strcpy(target, path);
+    return true;
 }
 
 static bool check_target(const rapt_replacement *replacement)

@@ -11,6 +11,7 @@
 #include "safetensors.h"
 #include "tensor/archive.h"
 #include "tensor/core.h"
+#include "tensor/replace_file.h"
 
 #define LOAD "load_safetensors"
 
@@ -34,7 +35,8 @@ bool rapt_shard_path(const char *index, const char *shard, char path[PATH_MAX])
 
 typedef struct index_file {
     const char *op, *path;
-    bool may_be_none; /* what is wrong with the text is no error */
+    bool may_be_none;     /* what is wrong with the text is no error */
+    rapt_reading reading; /* open, so that it can be seen whether another file took its place */
     char *text;
     rapt_names places; /* the shard of each tensor, in the text */
     rapt_names shards; /* each once; the value is its name again */
@@ -68,9 +70,9 @@ static bool parse_map(index_file *x, rapt_json *json)
 }
 
 /* Of whatever else it has, nothing is needed. */
-static bool parse_index(index_file *x, size_t size)
+static bool parse_index(index_file *x)
 {
-    rapt_json json = {.begin = x->text, .next = x->text, .end = x->text + size};
+    rapt_json json = {.begin = x->text, .next = x->text, .end = x->text + x->reading.size};
     int maps = 0;
     if (!rapt_json_take(&json, '{')) return fail_index(x, "no index: it does not begin with ", "'{'");
     for (bool first = true; maps < 2 && rapt_json_more(&json, '}', &first);) {
@@ -88,23 +90,18 @@ static bool parse_index(index_file *x, size_t size)
     return maps == 1 || fail_index(x, "an index has one ", "weight_map");
 }
 
-static bool read_text(index_file *x, size_t *size)
+static bool read_text(index_file *x)
 {
-    rapt_reading r;
-    if (!rapt_reading_begin(&r, x->op, x->path)) return false;
-    bool done = false;
-    if (r.size > RAPT_SAFETENSORS_MAX_HEADER)
-        done = !x->may_be_none &&
+    const int64_t size = x->reading.size;
+    if (size > RAPT_SAFETENSORS_MAX_HEADER)
+        return !x->may_be_none &&
                rapt_fail(RAPT_ERROR_FORMAT, x->op, "'%.200s': an index of %lld bytes; at most %d expected", x->path,
-                         (long long)r.size, RAPT_SAFETENSORS_MAX_HEADER);
-    else if (!(x->text = malloc((size_t)r.size + 1)))
-        rapt_fail(RAPT_ERROR_MEMORY, x->op, "'%.200s': no memory for an index of %lld bytes", x->path,
-                  (long long)r.size);
-    else
-        done = rapt_reading_take(&r, x->text, (size_t)r.size);
-    *size = (size_t)r.size;
-    rapt_reading_end(&r);
-    return done;
+                         (long long)size, RAPT_SAFETENSORS_MAX_HEADER);
+    x->text = malloc((size_t)size + 1);
+    if (!x->text)
+        return rapt_fail(RAPT_ERROR_MEMORY, x->op, "'%.200s': no memory for an index of %lld bytes", x->path,
+                         (long long)size);
+    return rapt_reading_take(&x->reading, x->text, (size_t)size);
 }
 
 /* Moves what a shard holds to the archive, if the index says that it is there. */
@@ -128,10 +125,21 @@ static bool merge(const index_file *x, const char *shard, rapt_archive *from, ra
     return true;
 }
 
+/* Beside the index, or, where that is a link, beside what it leads to. */
+static bool find_shard(const index_file *x, const char *shard, char path[PATH_MAX])
+{
+    char target[PATH_MAX], other[PATH_MAX];
+    if (!rapt_shard_path(x->path, shard, path)) return fail_index(x, "the path is too long of ", shard);
+    if (access(path, F_OK) == 0) return true;
+    if (!rapt_follow_links(x->op, x->path, target)) return false;
+    if (rapt_shard_path(target, shard, other) && access(other, F_OK) == 0) strcpy(path, other);
+    return true;
+}
+
 static bool read_shard(const index_file *x, const char *shard, bool maps, rapt_archive *archive)
 {
     char path[PATH_MAX];
-    if (!rapt_shard_path(x->path, shard, path)) return fail_index(x, "the path is too long of ", shard);
+    if (!find_shard(x, shard, path)) return false;
     rapt_archive *part = rapt_archive_new();
     const bool done = part && rapt_read_safetensors(path, maps, part) && merge(x, shard, part, archive);
     rapt_archive_free(part);
@@ -141,13 +149,15 @@ static bool read_shard(const index_file *x, const char *shard, bool maps, rapt_a
 bool rapt_read_index(const char *path, bool maps, rapt_archive *archive)
 {
     index_file x = {.op = LOAD, .path = path};
-    size_t size;
-    bool done = read_text(&x, &size) && parse_index(&x, size);
+    if (!rapt_reading_begin(&x.reading, LOAD, path)) return false;
+    bool done = read_text(&x) && parse_index(&x);
     for (int64_t i = 0; done && i < x.shards.count; i++) done = read_shard(&x, x.shards.entries[i].name, maps, archive);
+    done = done && rapt_reading_check_place(&x.reading);
     for (int64_t i = 0; done && i < x.places.count; i++)
         if (!rapt_names_find(&archive->tensors, x.places.entries[i].name))
             done = rapt_fail(RAPT_ERROR_FORMAT, LOAD, "'%.150s': tensor '%.100s' is not in its shard %.100s", path,
                              x.places.entries[i].name, (const char *)x.places.entries[i].value);
+    rapt_reading_end(&x.reading);
     rapt_names_free(&x.places);
     rapt_names_free(&x.shards);
     free(x.text);
@@ -157,12 +167,13 @@ bool rapt_read_index(const char *path, bool maps, rapt_archive *archive)
 bool rapt_index_shards(const char *op, const char *path, rapt_names *shards, bool *is_whole)
 {
     index_file x = {.op = op, .path = path, .may_be_none = true};
-    size_t size;
     *is_whole = false;
     if (access(path, F_OK) != 0 && errno == ENOENT) return true;
     const uint64_t failures = rapt_count_failures();
-    *is_whole = read_text(&x, &size) && parse_index(&x, size);
+    if (!rapt_reading_begin(&x.reading, op, path)) return false;
+    *is_whole = read_text(&x) && parse_index(&x);
     *shards = x.shards;
+    rapt_reading_end(&x.reading);
     rapt_names_free(&x.places);
     free(x.text);
     return rapt_count_failures() == failures;

@@ -85,8 +85,9 @@ bool rapt_save_safetensors_index(const char *path, const char *const *shards, in
 {
     if (!path || (!shards && count > 0)) return rapt_fail_null(INDEX, path ? "shards" : "path");
     if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, INDEX, "%d shards; 0 or more expected", count);
-    index_of x = {.path = path};
-    bool done = rapt_check_index_path(INDEX, path);
+    char target[PATH_MAX];
+    index_of x = {.path = target};
+    bool done = rapt_index_target(INDEX, path, target);
     for (int i = 0; done && i < count; i++) done = add_shard(&x, shards[i]);
     done = done && write_index(&x);
     rapt_names_free(&x.places);
@@ -139,7 +140,6 @@ static bool check(const shards *s, int *count)
 {
     enum { most_shards = 99999 };
     const char *slash = strrchr(s->path, '/');
-    if (!rapt_check_index_path(SAVE, s->path)) return false;
     if (s->most_bytes <= 0)
         return rapt_fail(RAPT_ERROR_VALUE, SAVE, "shards of %lld bytes; 1 or more expected", (long long)s->most_bytes);
     if (!rapt_is_utf8(slash ? slash + 1 : s->path))
@@ -158,17 +158,20 @@ static bool check(const shards *s, int *count)
 
 bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive, int64_t most_bytes)
 {
-    shards s = {.archive = archive, .path = path, .most_bytes = most_bytes};
+    char target[PATH_MAX];
+    shards s = {.archive = archive, .path = target, .most_bytes = most_bytes};
     if (!path || !archive) return rapt_fail_null(SAVE, path ? "archive" : "path");
     if (rapt_was_freed(SAVE, archive)) return false;
     int count = 0, written = 0;
-    bool done = check(&s, &count) && rapt_shard_set_choose(path, count, &s.set);
+    const bool is_chosen =
+        rapt_index_target(SAVE, path, target) && check(&s, &count) && rapt_shard_set_choose(target, count, &s.set);
+    bool done = is_chosen;
     for (int64_t i = 0, end; done && i < archive->tensors.count; i = end) {
         end = end_of(&s, i);
         done = write_shard(&s, written + 1, i, end);
         written += done;
     }
-    done = done && rapt_shard_set_save_index(path, &s.set);
-    if (!done && written > 0) rapt_shard_set_drop(path, &s.set, written);
+    done = done && rapt_shard_set_save_index(target, &s.set);
+    if (is_chosen && !done) rapt_shard_set_drop(target, &s.set, written > 0 ? written : count > 0);
     return done;
 }

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -141,6 +142,36 @@ void rapt_system_unmap(void *bytes, size_t size)
 bool rapt_system_make_folder(const char *path)
 {
     return mkdir(path, 0777) == 0;
+}
+
+bool rapt_system_make_file(const char *path)
+{
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return file >= 0 && close(file) == 0;
+}
+
+int rapt_system_lock(const char *path)
+{
+    struct stat held, now;
+    for (;;) {
+        const int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+        if (file < 0) return -1;
+#ifndef __EMSCRIPTEN__ /* where no other process is */
+        flock(file, LOCK_EX);
+#endif
+        const bool stays = fstat(file, &held) != 0 || stat(path, &now) != 0 || held.st_ino == now.st_ino;
+        if (stays) return file;
+        rapt_system_unlock(file);
+    }
+}
+
+void rapt_system_unlock(int file)
+{
+    if (file < 0) return;
+#ifndef __EMSCRIPTEN__
+    flock(file, LOCK_UN); /* which a child of a fork holds, too */
+#endif
+    close(file);
 }
 
 /* --- names and texts --- */

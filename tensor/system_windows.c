@@ -12,6 +12,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* --- memory --- */
 
@@ -106,6 +107,24 @@ void rapt_system_unmap(void *bytes, size_t size)
 bool rapt_system_make_folder(const char *path)
 {
     return _mkdir(path) == 0;
+}
+
+bool rapt_system_make_file(const char *path)
+{
+    const int file = _open(path, _O_WRONLY | _O_CREAT | _O_EXCL | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+    return file >= 0 && _close(file) == 0;
+}
+
+int rapt_system_lock(const char *path)
+{
+    (void)path;
+    errno = ENOENT; /* what is open cannot be replaced */
+    return -1;
+}
+
+void rapt_system_unlock(int file)
+{
+    (void)file;
 }
 
 /* --- names and texts --- */

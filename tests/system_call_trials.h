@@ -18,10 +18,16 @@ static struct {
     int reason;    /* by that of errno; 0: a part is read or written */
     int refused;   /* calls that did */
     bool cannot_read;
+    void (*meanwhile)(void); /* done once, before a file is mapped */
 } failing;
 
 static bool is_call_to_fail(const char *name)
 {
+    if (failing.meanwhile && strcmp(name, "mmap64") == 0) {
+        void (*const meanwhile)(void) = failing.meanwhile;
+        failing.meanwhile = NULL;
+        meanwhile();
+    }
     const bool is_meant = failing.name && (strcmp(name, failing.name) == 0 || strcmp(name, failing.other) == 0);
     if (!is_meant) return false;
     failing.calls++;

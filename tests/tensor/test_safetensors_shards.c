@@ -1,20 +1,11 @@
 /* safetensors in shards: an index and the files beside it. */
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <rapt.h>
 
-#include "safetensors_file.h"
+#include "safetensors_index_file.h"
 #include "tensor/memory.h"
-
-static char index_path[96];
-
-static void begin(void)
-{
-    make_directory();
-    snprintf(index_path, sizeof index_path, "%s/m.safetensors.index.json", directory);
-}
 
 TestSuite(safetensors_shards, .init = begin, .fini = remove_directory);
 
@@ -28,31 +19,17 @@ static rapt_archive *three(void)
     return archive;
 }
 
-static void write_index(const char *text)
-{
-    FILE *file = fopen(index_path, "wb");
-    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
-}
-
-static bool is_there(const char *name)
-{
-    char text[128];
-    struct stat status;
-    snprintf(text, sizeof text, "%s/%s", directory, name);
-    return stat(text, &status) == 0;
-}
-
 Test(safetensors_shards, what_was_saved_comes_back)
 {
     RAPT_SCOPE;
     const int64_t most[] = {1, 12, 44, 45, 1000};
     const int shards[] = {3, 3, 2, 2, 1};
+    const char *const letters[] = {"", "-a", "-b", "-c", "-d"};
     rapt_archive *archive = three();
     for (int i = 0; i < 5; i++) {
         char last[64];
         cr_assert(rapt_save_safetensors_shards(index_path, archive, most[i]), "%s", rapt_error());
-        const bool again = i % 2; /* as many shards as those that the index leads to */
-        snprintf(last, sizeof last, "m-%05d-of-%05d%s.safetensors", shards[i], shards[i], again ? "-a" : "");
+        snprintf(last, sizeof last, "m-%05d-of-%05d%s.safetensors", shards[i], shards[i], letters[i]);
         cr_expect(is_there(last), "%s", last);
         cr_expect_eq(files(), shards[i] + 1);
         for (int maps = 0; maps < 2; maps++) {
@@ -199,127 +176,6 @@ Test(safetensors_shards, misuse)
     rapt_archive_free(texts);
     cr_expect_eq(files(), 0);
     rapt_archive_free(archive);
-}
-
-static double first_of(const char *name)
-{
-    rapt_archive *archive = rapt_load_safetensors(index_path);
-    cr_assert_not_null(archive, "%s", rapt_error());
-    const double first = rapt_at(rapt_archive_find(archive, name), (int64_t[]){0, 0});
-    rapt_archive_free(archive);
-    return first;
-}
-
-static bool save_two(double value)
-{
-    rapt_archive *archive = small_archive(value);
-    const bool good = rapt_save_safetensors_shards(index_path, archive, 12);
-    rapt_archive_free(archive);
-    return good;
-}
-
-/* Of a save that fails in the middle nothing is seen: the index has its own shards, and no other stays. */
-Test(safetensors_shards, a_set_is_whole_or_not_there)
-{
-    RAPT_SCOPE;
-    char blocked[128];
-    const char *const letters[] = {"", "-a"};
-    cr_assert(save_two(0), "%s", rapt_error());
-    for (int i = 1; i < 4; i++) {
-        snprintf(blocked, sizeof blocked, "%s/m-00002-of-00002%s.safetensors", directory, letters[i % 2]);
-        cr_assert(rapt_system_make_folder(blocked));
-        cr_expect_not(save_two(i));
-        expect_error(RAPT_ERROR_FILE, "not a regular file");
-        cr_expect_eq(first_of("two"), i - 1);
-        cr_expect_eq(files(), 4);
-        rmdir(blocked);
-        rapt_archive *mapped = rapt_map_safetensors(index_path);
-        cr_assert(save_two(i), "%s", rapt_error());
-        cr_expect_eq(rapt_at(rapt_archive_find(mapped, "two"), (int64_t[]){1, 1}), i - 1, "what is mapped stays");
-        rapt_archive_free(mapped);
-        cr_expect_eq(first_of("two"), i);
-        cr_expect_eq(files(), 3);
-    }
-    expect_no_error();
-}
-
-static void write_empty(const char *name)
-{
-    char text[128];
-    snprintf(text, sizeof text, "%s/%s", directory, name);
-    FILE *file = fopen(text, "wb");
-    cr_assert(file && fclose(file) == 0);
-}
-
-/* What is not a shard of the index's own is left alone, whatever the index says; so is all where it cannot be read. */
-Test(safetensors_shards, files_of_others_are_left_alone)
-{
-    static const char *const others[] = {"other-00001-of-00001.safetensors", "m-00001-of-00001-A.safetensors",
-                                         "m-00001-of-00001.safetensor",      "m-1-of-1.safetensors",
-                                         "m-a-00001-of-00001.safetensors",   "m-00001-of-00001-a.safetensors.old"};
-    static const char *const own[] = {"m-00001-of-00009.safetensors", "m-00009-of-00009.safetensors",
-                                      "m-00002-of-00002-z.safetensors"};
-    enum { other_count = sizeof others / sizeof *others, own_count = sizeof own / sizeof *own };
-    RAPT_SCOPE;
-    for (int damaged = 0; damaged < 2; damaged++) {
-        char text[2048] = "{\"weight_map\":{";
-        for (int i = 0; i < other_count + own_count; i++) {
-            const char *name = i < other_count ? others[i] : own[i - other_count];
-            const size_t length = strlen(text);
-            snprintf(text + length, sizeof text - length, "%s\"t%d\":\"%s\"", i ? "," : "", i, name);
-            write_empty(name);
-        }
-        strcat(text, damaged ? ",\"t\":\"../x\"}}" : "}}");
-        write_index(text);
-        cr_assert(save_two(damaged), "%s", rapt_error());
-        cr_expect_eq(first_of("two"), damaged);
-        for (int i = 0; i < other_count; i++) cr_expect(is_there(others[i]), "%s", others[i]);
-        for (int i = 0; i < own_count; i++) cr_expect_eq(is_there(own[i]), damaged, "%s", own[i]);
-        cr_expect(is_there("m-00001-of-00002.safetensors"));
-    }
-    expect_no_error();
-}
-
-Test(safetensors_shards, names_of_sets)
-{
-    rapt_shard_set set;
-    char text[128], expected[128];
-    cr_expect(rapt_shard_set_choose(index_path, 7, &set) && set.count == 7 && set.letter == 0);
-    cr_expect(rapt_shard_set_path("m.safetensors.index.json", &set, 7, text, sizeof text));
-    cr_expect_str_eq(text, "m-00007-of-00007.safetensors");
-    char map[4096] = "{\"weight_map\":{\"first\":\"m-00003-of-00007.safetensors\"";
-    for (char letter = 'a'; letter <= 'z'; letter++) {
-        char whole[4200];
-        snprintf(whole, sizeof whole, "%s%s", map,
-                 letter % 2 ? "}}" : "} x"); /* what stands before the damage counts */
-        write_index(whole);
-        cr_expect(rapt_shard_set_choose(index_path, 7, &set) && set.letter == letter, "%c: %d", letter, set.letter);
-        const size_t length = strlen(map);
-        snprintf(map + length, sizeof map - length, ",\"%c\":\"m-00003-of-00007-%c.safetensors\"", letter, letter);
-    }
-    cr_expect(rapt_shard_set_path(index_path, &set, 1, text, sizeof text), "%s", rapt_error());
-    snprintf(expected, sizeof expected, "%s/m-00001-of-00007-z.safetensors", directory);
-    cr_expect_str_eq(text, expected);
-    expect_no_error();
-    write_index(strcat(map, "}}"));
-    cr_expect_not(rapt_shard_set_choose(index_path, 7, &set));
-    expect_error(RAPT_ERROR_VALUE, "leads to shards with every letter");
-    cr_expect_not(rapt_shard_set_path(index_path, &set, 1, text, strlen(expected)));
-    expect_error(RAPT_ERROR_VALUE, "is too long");
-    cr_expect_not(rapt_shard_set_path(index_path, &set, 8, text, sizeof text));
-    expect_error(RAPT_ERROR_VALUE, "shard 8 of 7");
-    cr_expect_not(rapt_shard_set_path(index_path, &set, 1, NULL, 0));
-    expect_error(RAPT_ERROR_NULL, "text is NULL");
-    cr_expect_not(rapt_shard_set_choose(index_path, 100000, &set));
-    expect_error(RAPT_ERROR_VALUE, "a set of 100000 shards with letter 0; at most 99999");
-    cr_expect_not(rapt_shard_set_save_index(index_path, &(rapt_shard_set){1, '/'}));
-    expect_error(RAPT_ERROR_VALUE, "a set of 1 shards with letter 47");
-    cr_expect_not(rapt_shard_set_save_index(path, &set));
-    expect_error(RAPT_ERROR_VALUE, "does not end in NAME.safetensors.index.json");
-    cr_expect_not(rapt_shard_set_choose(index_path, 1, NULL));
-    expect_error(RAPT_ERROR_NULL, "set is NULL");
-    cr_expect_not(rapt_shard_set_save_index(NULL, &set));
-    expect_error(RAPT_ERROR_NULL, "path is NULL");
 }
 
 /* Shards that a program writes by itself, each rank of a training for example. */

@@ -15,6 +15,10 @@ typedef struct rapt_replacement {
     int file, directory;   /* descriptors */
 } rapt_replacement;
 
+/* Makes target what the path leads to, link by link, whether it is there or not; on Windows the path itself. False and
+ * an error for links in a ring and for what is too long. */
+bool rapt_follow_links(const char *op, const char *path, char target[PATH_MAX]);
+
 /* Makes an empty file beside what path leads to. A symbolic link stays, and what it leads to is replaced, or made. A
  * file that is there hands on its permissions and, where the process may, owner and group; a new one follows the
  * umask. Other hard links to the old file keep the old content. False and an error when path leads to anything but a

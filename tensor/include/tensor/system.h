@@ -56,6 +56,15 @@ void rapt_system_unmap(void *bytes, size_t size);
 /* Makes a folder; false: errno says why. */
 bool rapt_system_make_folder(const char *path);
 
+/* Makes an empty file where nothing is; false: errno says why, EEXIST where something is. */
+bool rapt_system_make_file(const char *path);
+
+/* Keeps other threads and processes that lock it waiting until it is unlocked or the process ends, also by those that
+ * replace the file: who waited gets the new one. < 0: errno says why, ENOENT where there is none, or no way to do so. A
+ * file system without locks keeps nobody waiting. */
+int rapt_system_lock(const char *path);
+void rapt_system_unlock(int file);
+
 /* The name of this computer; "host" where it has none. */
 void rapt_system_host_name(char *name, size_t size);
 
