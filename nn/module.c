@@ -127,7 +127,8 @@ void rapt_module_leave_graph(rapt_module *module)
 static int *chain_of(const rapt_module *module, const char *name, size_t length)
 {
     int *chains = (int *)(void *)(module->entries + module->capacity);
-    return &chains[rapt_name_hash(name, length) & (uint64_t)(module->capacity - 1)];
+    static const uint64_t key[2]; /* the names are the program's own: nobody chooses them so that they collide */
+    return &chains[rapt_name_hash(key, name, length) & (uint64_t)(module->capacity - 1)];
 }
 
 static void put_in_chain(rapt_module *module, int number)

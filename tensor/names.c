@@ -4,18 +4,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a. */
-uint64_t rapt_name_hash(const char *name, size_t length)
+#include "tensor/system.h"
+
+static uint64_t turn(uint64_t word, int bits)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)name[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return word << bits | word >> (64 - bits);
+}
+
+static void mix(uint64_t v[4])
+{
+    v[0] += v[1], v[1] = turn(v[1], 13) ^ v[0], v[0] = turn(v[0], 32);
+    v[2] += v[3], v[3] = turn(v[3], 16) ^ v[2];
+    v[0] += v[3], v[3] = turn(v[3], 21) ^ v[0];
+    v[2] += v[1], v[1] = turn(v[1], 17) ^ v[2], v[2] = turn(v[2], 32);
+}
+
+/* SipHash-1-3, with a last word that is the size. https://cr.yp.to/siphash/siphash-20120918.pdf */
+uint64_t rapt_name_hash(const uint64_t key[2], const char *name, size_t length)
+{
+    uint64_t v[] = {key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),
+                    key[0] ^ UINT64_C(0x6c7967656e657261), key[1] ^ UINT64_C(0x7465646279746573)};
+    for (size_t i = 0; i <= length; i += sizeof *v) {
+        const size_t rest = length - i;
+        uint64_t word = 0;
+        memcpy(&word, name + i, rest < sizeof word ? rest : sizeof word);
+        v[3] ^= word;
+        mix(v);
+        v[0] ^= word;
+    }
+    v[3] ^= length;
+    mix(v);
+    v[0] ^= length;
+    v[2] ^= 0xff;
+    for (int i = 0; i < 3; i++) mix(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
 /* The slot where the name is or would be. There is always a free one. */
 static int64_t *slot_of(const rapt_names *names, const char *name)
 {
-    uint64_t slot = rapt_name_hash(name, strlen(name)) % (uint64_t)names->slot_count;
+    uint64_t slot = rapt_name_hash(names->key, name, strlen(name)) % (uint64_t)names->slot_count;
     while (names->slots[slot] >= 0 && strcmp(names->entries[names->slots[slot]].name, name) != 0)
         slot = (slot + 1) % (uint64_t)names->slot_count;
     return &names->slots[slot];
@@ -47,6 +75,7 @@ static bool grow(rapt_names *names)
     names->slots = slots;
     names->slot_count = capacity * 2;
     names->capacity = capacity;
+    rapt_system_random(names->key);
     for (int64_t i = 0; i < names->slot_count; i++) slots[i] = -1;
     for (int64_t i = 0; i < names->count; i++) *slot_of(names, entries[i].name) = i;
     return true;

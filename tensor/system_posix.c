@@ -65,6 +65,15 @@ int64_t rapt_system_coarse_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+void rapt_system_random(uint64_t numbers[2])
+{
+    struct timespec now;
+    if (getentropy(numbers, 2 * sizeof *numbers) == 0) return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    numbers[0] = (uint64_t)now.tv_nsec;
+    numbers[1] = (uintptr_t)numbers; /* an address, which differs from run to run */
+}
+
 int64_t rapt_system_preemptions(void)
 {
     struct rusage usage;

@@ -1,5 +1,6 @@
 /* What is asked of the system, where that is Windows. Texts are in the code page of the process, as the C library has
  * them. */
+#define _CRT_RAND_S
 #include "tensor/system.h"
 
 #include <windows.h>
@@ -50,6 +51,13 @@ void rapt_system_prefer_huge_pages(void *block, size_t size)
 int64_t rapt_system_coarse_ms(void)
 {
     return (int64_t)GetTickCount64();
+}
+
+void rapt_system_random(uint64_t numbers[2])
+{
+    unsigned parts[4] = {(unsigned)GetTickCount64()};
+    for (int i = 0; i < 4; i++) rand_s(&parts[i]);
+    memcpy(numbers, parts, sizeof parts);
 }
 
 int64_t rapt_system_preemptions(void)

@@ -18,6 +18,7 @@ typedef struct rapt_names {
     int64_t count, capacity;
     int64_t *slots; /* a hash table of indices into entries, -1 where free */
     int64_t slot_count;
+    uint64_t key[2]; /* of the hashes: secret, since names come from files of anybody */
 } rapt_names;
 
 /* The entry of that name, and its value; NULL when there is none. */
@@ -34,7 +35,7 @@ void rapt_names_cut(rapt_names *names, int64_t count);
 /* Frees the names, not the values. */
 void rapt_names_free(rapt_names *names);
 
-/* What places of names in hash tables go by. */
-uint64_t rapt_name_hash(const char *name, size_t length);
+/* What places of names in hash tables go by. Without the key nobody can choose names that collide. */
+uint64_t rapt_name_hash(const uint64_t key[2], const char *name, size_t length);
 
 #endif

@@ -24,6 +24,9 @@ void rapt_system_trim(void);
 /* Advice that the block be on huge pages. */
 void rapt_system_prefer_huge_pages(void *block, size_t size);
 
+/* Numbers that nobody can foresee; where the system has none, those of a clock and an address. */
+void rapt_system_random(uint64_t numbers[2]);
+
 /* A clock that only goes forward, read fast and perhaps some milliseconds late. */
 int64_t rapt_system_coarse_ms(void);
 
