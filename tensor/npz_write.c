@@ -112,7 +112,8 @@ static bool write_entry(writer *w, const member *m)
     return write(w, header.bytes, header.size) && write_name(w, m->name) && write(w, rest.bytes, rest.size);
 }
 
-static bool write_end(writer *w, int64_t count, int64_t directory)
+/* The directory's place and size in 64 bits. */
+static bool write_end_64(writer *w, int64_t count, int64_t directory)
 {
     const int64_t end = w->written;
     record r = {.size = 0};
@@ -125,20 +126,25 @@ static bool write_end(writer *w, int64_t count, int64_t directory)
     put(&r, (uint64_t)count, 8);
     put(&r, (uint64_t)(end - directory), 8);
     put(&r, (uint64_t)directory, 8);
-    bool done = write(w, r.bytes, r.size);
-    r.size = 0;
     put(&r, RAPT_ZIP_LOCATOR, 4);
     put(&r, 0, 4);
     put(&r, (uint64_t)end, 8);
     put(&r, 1, 4);
+    return write(w, r.bytes, r.size);
+}
+
+/* numpy knows a file of nothing by its first record, which is then the last one. */
+static bool write_end(writer *w, int64_t count, int64_t directory)
+{
+    const uint32_t see_64 = count > 0 ? UINT32_MAX : 0;
+    record r = {.size = 0};
     put(&r, RAPT_ZIP_END, 4);
     put(&r, 0, 4);
-    put(&r, UINT32_MAX, 4); /* the counts, of 2 bytes each */
-    put(&r, UINT32_MAX, 4);
-    put(&r, UINT32_MAX, 4);
+    put(&r, see_64, 4); /* the counts, of 2 bytes each */
+    put(&r, see_64, 4);
+    put(&r, see_64, 4);
     put(&r, 0, 2);
-    done = done && write(w, r.bytes, r.size);
-    return done;
+    return (count == 0 || write_end_64(w, count, directory)) && write(w, r.bytes, r.size);
 }
 
 static bool write_archive(writer *w, const rapt_archive *archive, member *members)

@@ -199,6 +199,9 @@ Test(npy, archives_come_back)
     cr_expect(rapt_save_npz(path, archive) && (back = rapt_load_npz(path)) && rapt_archive_count(back) == 0);
     rapt_archive_free(back);
     rapt_archive_free(archive);
+    char bytes[100];
+    cr_expect_eq(read_bytes(bytes, sizeof bytes), 22);
+    cr_expect_arr_eq(bytes, "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22, "as numpy writes and reads it");
     expect_no_error();
 }
 
