@@ -78,6 +78,17 @@ static bool open_directory(rapt_replacement *replacement)
            fail(replacement, "open the directory", slash ? replacement->target : replacement->path);
 }
 
+/* In a sticky folder the name of another's file stays with it, for all who may not change that file's mode either. */
+static bool check_owner(const rapt_replacement *replacement, const struct stat *old)
+{
+    struct stat folder;
+    if (fstat(replacement->directory, &folder) != 0)
+        return fail(replacement, "open the directory of", replacement->path);
+    if (!(folder.st_mode & S_ISVTX) || folder.st_uid == geteuid() || old->st_uid == geteuid()) return true;
+    return fchmodat(replacement->directory, replacement->name, old->st_mode & 07777, 0) == 0 ||
+           fail(replacement, "replace", replacement->path);
+}
+
 /* The target's name, cut between two characters where there would be no room for more. */
 static int length_of_name(const char *name)
 {
@@ -132,7 +143,7 @@ bool rapt_replacement_begin(rapt_replacement *replacement, const char *op, const
     if (!look_at(replacement, &old, &exists) || !rapt_follow_links(op, path, replacement->target) ||
         (exists && !has_name(replacement)) || !open_directory(replacement))
         return false;
-    if (open_temporary(replacement, exists ? S_IRUSR | S_IWUSR : 0666)) {
+    if ((!exists || check_owner(replacement, &old)) && open_temporary(replacement, exists ? S_IRUSR | S_IWUSR : 0666)) {
         if (!exists || take_over(replacement, &old)) return true;
         close(replacement->file);
         unlinkat(replacement->directory, replacement->temporary, 0);

@@ -261,6 +261,27 @@ Test(replace_file, a_folder_that_may_not_be_written)
     become_root_again();
 }
 
+/* As in /tmp: whoever may write the file may not give its name to another. */
+Test(replace_file, a_file_of_others_in_a_sticky_folder)
+{
+    if (geteuid() != 0) cr_skip_test("only root can make a file of another owner");
+    const char *folder = in_directory("sticky"), *file = in_directory("sticky/file");
+    const char *own = in_directory("sticky/new");
+    cr_assert(mkdir(folder, 0700) == 0 && chmod(folder, 01777) == 0);
+    save(file);
+    cr_assert_eq(chmod(file, 0666), 0);
+    cr_expect(rapt_can_save(file), "root may");
+    become_nobody();
+    refuse(file, "cannot replace '");
+    cr_expect_not(rapt_can_save(file));
+    expect_error(RAPT_ERROR_FILE, "can_save: cannot replace '");
+    cr_expect(rapt_can_save(own));
+    save(own);
+    cr_expect(rapt_can_save(own), "one's own");
+    become_root_again();
+    cr_expect(unlink(file) == 0 && unlink(own) == 0 && rmdir(folder) == 0);
+}
+
 Test(replace_file, other_hard_links_keep_the_old_content)
 {
     write_file("old", 3);
