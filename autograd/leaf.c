@@ -178,7 +178,7 @@ bool rapt_leaves_add(rapt_places *places, bool create_graph, bool (*agree)(void 
     }
     gradients_lock_give();
     rapt_set_recording(before);
-    rapt_error_tell();
+    rapt_error_release();
     return good;
 }
 

@@ -207,7 +207,7 @@ bool rapt_profile_start(const char *path)
     const bool good = stop() && (!path || rapt_profile_file_open(&file, path)); /* it may be the same file */
     if (good) begin(&file);
     profile_lock_give();
-    rapt_error_tell();
+    rapt_error_release();
     return good;
 }
 
@@ -217,7 +217,7 @@ bool rapt_profile_stop(void)
     profile_lock_take();
     const bool good = stop();
     profile_lock_give();
-    rapt_error_tell();
+    rapt_error_release();
     return good;
 }
 

@@ -26,7 +26,8 @@ static RAPT_THREAD_LOCAL rapt_error_code first_code;
 static RAPT_THREAD_LOCAL error_text *first_text;
 static RAPT_THREAD_LOCAL uint64_t failures;
 static RAPT_THREAD_LOCAL bool others_tell;
-static RAPT_THREAD_LOCAL bool is_held, is_untold;
+static RAPT_THREAD_LOCAL bool is_untold; /* the first error, while it is held */
+static RAPT_THREAD_LOCAL int holders;
 
 static void end_error(void)
 {
@@ -57,18 +58,20 @@ bool rapt_error_leave_to_others(bool leave)
 static void tell(void)
 {
     rapt_error_handler *handler = atomic_load(&installed_handler);
-    if (handler && !others_tell) handler(first_code, message());
+    is_untold = holders > 0;
+    if (handler && !others_tell && !is_untold) handler(first_code, message());
 }
 
 void rapt_error_hold(void)
 {
-    is_held = true;
+    holders++;
 }
 
-void rapt_error_tell(void)
+void rapt_error_release(void)
 {
-    const bool has_news = is_untold;
-    is_held = is_untold = false;
+    if (--holders > 0) return;
+    const bool has_news = is_untold && first_code != RAPT_OK;
+    is_untold = false;
     if (has_news) tell();
 }
 
@@ -113,10 +116,7 @@ bool(rapt_fail)(rapt_error_code code, const char *op, const char *format, ...)
         va_end(arguments);
         compose(op, text);
     }
-    if (is_held)
-        is_untold = true;
-    else
-        tell();
+    tell();
     return false;
 }
 

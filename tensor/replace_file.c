@@ -12,6 +12,7 @@
 #include <rapt/error.h>
 
 #include "read_file.h"
+#include "tensor/core.h"
 #include "tensor/system.h"
 
 enum { most_links = 40, most_of_name = 100 };
@@ -134,7 +135,7 @@ static bool take_over(const rapt_replacement *replacement, const struct stat *ol
            fail(replacement, "keep the permissions of", replacement->path);
 }
 
-bool rapt_replacement_begin(rapt_replacement *replacement, const char *op, const char *path)
+static bool begin(rapt_replacement *replacement, const char *op, const char *path)
 {
     struct stat old;
     bool exists;
@@ -149,6 +150,14 @@ bool rapt_replacement_begin(rapt_replacement *replacement, const char *op, const
         unlinkat(replacement->directory, replacement->temporary, 0);
     }
     close(replacement->directory);
+    return false;
+}
+
+bool rapt_replacement_begin(rapt_replacement *replacement, const char *op, const char *path)
+{
+    rapt_error_hold();
+    if (begin(replacement, op, path)) return true;
+    rapt_error_release();
     return false;
 }
 
@@ -185,5 +194,6 @@ bool rapt_replacement_end(rapt_replacement *replacement, bool keep)
     else
         unlinkat(directory, replacement->temporary, 0);
     close(directory);
+    rapt_error_release();
     return keep;
 }

@@ -15,6 +15,7 @@
 #include <rapt/error.h>
 
 #include "read_file.h"
+#include "tensor/core.h"
 
 enum { most_of_name = 100 };
 
@@ -87,7 +88,9 @@ bool rapt_replacement_begin(rapt_replacement *replacement, const char *op, const
     replacement->path = path;
     replacement->name = name_in(path);
     replacement->directory = -1;
-    return check_target(replacement) && open_temporary(replacement);
+    if (!check_target(replacement) || !open_temporary(replacement)) return false;
+    rapt_error_hold();
+    return true;
 }
 
 bool rapt_replacement_write(const rapt_replacement *replacement, const void *data, size_t size)
@@ -112,5 +115,6 @@ bool rapt_replacement_end(rapt_replacement *replacement, bool keep)
            (MoveFileExA(replacement->target, replacement->path, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ||
             fail_in_windows(replacement, "replace"));
     if (!keep) _unlink(replacement->target);
+    rapt_error_release();
     return keep;
 }

@@ -163,6 +163,7 @@ bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive,
     if (!path || !archive) return rapt_fail_null(SAVE, path ? "archive" : "path");
     if (rapt_was_freed(SAVE, archive)) return false;
     int count = 0, written = 0;
+    rapt_error_hold(); /* until the shards of a set that does not come about are gone */
     const bool is_chosen =
         rapt_index_target(SAVE, path, target) && check(&s, &count) && rapt_shard_set_choose(target, count, &s.set);
     bool done = is_chosen;
@@ -173,5 +174,6 @@ bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive,
     }
     done = done && rapt_shard_set_save_index(target, &s.set);
     if (is_chosen && !done) rapt_shard_set_drop(target, &s.set, written > 0 ? written : count > 0);
+    rapt_error_release();
     return done;
 }

@@ -145,6 +145,33 @@ Test(system_calls, of_a_set_that_is_replaced_while_it_is_read)
     expect_error(RAPT_ERROR_FILE, "m.safetensors.index.json' was replaced while it was read");
 }
 
+static int seen;
+
+static void look(rapt_error_code code, const char *message)
+{
+    (void)code, (void)message;
+    seen = files();
+}
+
+static void check_seen(bool good)
+{
+    cr_expect(good || seen == files(), "%d files, then %d", seen, files());
+}
+
+/* A handler may end the program: what is to be removed is gone when it is called. */
+Test(system_calls, are_cleaned_up_behind_before_the_handler_is_called)
+{
+    snprintf(index_path, sizeof index_path, "%s/m.safetensors.index.json", directory);
+    rapt_error_handler *const before = rapt_on_error(look);
+    save = save_safetensors;
+    try_failures(&(trial){"safetensors", save_one_alone, saves_two, check_seen, replacing});
+    save = save_npz;
+    try_failures(&(trial){"npz", save_one_alone, saves_two, check_seen, replacing});
+    save = save_shards;
+    try_failures(&(trial){"shards", save_one_alone, saves_two, check_seen, replacing});
+    rapt_on_error(before);
+}
+
 static bool saves_npy(void)
 {
     return rapt_save_npy(path, rapt_full(RAPT_FLOAT32, RAPT_SHAPE(3), 2));

@@ -88,11 +88,6 @@ void rapt_error_reserve(void);
  * Returns what was said before. */
 bool rapt_error_leave_to_others(bool leave);
 
-/* In between, while a lock is held that the handler may ask for, it does not hear of this thread's errors; then it is
- * told the first. */
-void rapt_error_hold(void);
-void rapt_error_tell(void);
-
 /* An error that stands is put aside, so that what fails next is the first; putting it back, where there was one, drops
  * whatever stands by then. */
 typedef struct rapt_standing_error {
@@ -101,6 +96,11 @@ typedef struct rapt_standing_error {
 } rapt_standing_error;
 rapt_standing_error rapt_error_put_aside(void);
 void rapt_error_put_back(rapt_standing_error standing);
+
+/* Between the two the handler is not called in this thread: it may end the program while something is to be removed, or
+ * ask for a lock that is held. The outermost release calls it, if there was an error. */
+void rapt_error_hold(void);
+void rapt_error_release(void);
 
 /* How often something has failed in this thread, also while an error stood. */
 uint64_t rapt_count_failures(void);

@@ -22,8 +22,8 @@ bool rapt_follow_links(const char *op, const char *path, char target[PATH_MAX]);
 /* Makes an empty file beside what path leads to. A symbolic link stays, and what it leads to is replaced, or made. A
  * file that is there hands on its permissions and, where the process may, owner and group; a new one follows the
  * umask. Other hard links to the old file keep the old content. False and an error when path leads to anything but a
- * regular file that may be written, or when no file can be made beside it; then there is nothing to end. Takes no
- * memory. */
+ * regular file that may be written, or when no file can be made beside it; then there is nothing to end. Until the end
+ * errors are held, since a handler that ends the program would leave what is beside the target. Takes no memory. */
 bool rapt_replacement_begin(rapt_replacement *replacement, const char *op, const char *path);
 
 bool rapt_replacement_write(const rapt_replacement *replacement, const void *data, size_t size);
