@@ -23,9 +23,9 @@ const char *rapt_doing_name(rapt_doing doing);
 /* A trace file. Pieces are written from a buffer of its own, so that a forked child writes nothing of it again. */
 typedef struct rapt_profile_file {
     FILE *stream; /* NULL: there is none */
-    char *buffer;
+    char *buffer, *path;
     size_t used;
-    bool failed;
+    int reason; /* errno of what failed first; 0: nothing did */
     int64_t events;
 } rapt_profile_file;
 
@@ -36,7 +36,7 @@ bool rapt_profile_file_open(rapt_profile_file *file, const char *path);
 void rapt_profile_file_add(rapt_profile_file *file, const rapt_observation *o, const char *category, int64_t begin,
                            int64_t duration, int thread, const rapt_shapes *shapes);
 
-/* False and an error when something could not be written. */
+/* False and an error when something could not be written; a file that is still empty is then removed. */
 bool rapt_profile_file_close(rapt_profile_file *file);
 
 #endif

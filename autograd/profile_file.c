@@ -1,6 +1,7 @@
 /* The trace of a profile as a file, in Chrome's trace event format (JSON). */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "profile.h"
@@ -29,7 +30,8 @@ static int put_text(char *to, int room, const char *text)
 
 static void flush(rapt_profile_file *file)
 {
-    if (getpid() == writer && fwrite(file->buffer, 1, file->used, file->stream) != file->used) file->failed = true;
+    if (getpid() == writer && fwrite(file->buffer, 1, file->used, file->stream) != file->used && !file->reason)
+        file->reason = errno ? errno : EIO;
     file->used = 0;
 }
 
@@ -46,12 +48,14 @@ bool rapt_profile_file_open(rapt_profile_file *file, const char *path)
     *file = (rapt_profile_file){.stream = rapt_system_open_stream(path, "wb")};
     if (!file->stream)
         return rapt_fail(RAPT_ERROR_FILE, "profile_start", "'%s' cannot be written: %s", path, strerror(errno));
-    file->buffer = malloc(buffer_size);
+    const size_t size = strlen(path) + 1;
+    file->buffer = malloc(buffer_size + size);
     if (!file->buffer) {
         fclose(file->stream);
         file->stream = NULL;
         return rapt_fail(RAPT_ERROR_MEMORY, "profile_start", "no memory for a buffer of the file");
     }
+    file->path = memcpy(file->buffer + buffer_size, path, size);
     setvbuf(file->stream, NULL, _IONBF, 0);
     writer = getpid();
     append(file, head, sizeof head - 1);
@@ -83,8 +87,15 @@ bool rapt_profile_file_close(rapt_profile_file *file)
     if (!file->stream) return true;
     append(file, end, sizeof end - 1);
     flush(file);
-    if (fclose(file->stream) != 0) file->failed = true;
-    free(file->buffer);
+    if (fclose(file->stream) != 0 && !file->reason) file->reason = errno ? errno : EIO;
     file->stream = NULL;
-    return !file->failed || rapt_fail(RAPT_ERROR_FILE, "profile_stop", "the trace file could not be written whole");
+    if (file->reason) {
+        struct stat status;
+        char why[128];
+        if (stat(file->path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0) remove(file->path);
+        rapt_fail(RAPT_ERROR_FILE, "profile_stop", "'%.200s' could not be written whole: %s", file->path,
+                  rapt_system_reason(file->reason, why, sizeof why));
+    }
+    free(file->buffer);
+    return !file->reason;
 }

@@ -1,6 +1,9 @@
 /* Calls of the system that fail while metrics, events and traces are written. */
 #include "system_call_trials.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <rapt.h>
 
 #include "temporary_file.h"
@@ -152,4 +155,17 @@ Test(system_calls_of_logs, of_a_trace)
 {
     static const char *const tracing[] = {"open64", "fwrite", "fclose", NULL};
     try_failures(&(trial){"a trace", make_none, writes_trace, check_trace, tracing});
+}
+
+/* Nothing can be written, as on a full disk. */
+Test(system_calls_of_logs, of_a_trace_of_which_nothing_is_written)
+{
+    struct rlimit before;
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, before.rlim_max}), 0);
+    cr_expect_not(writes_trace());
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    expect_error(RAPT_ERROR_FILE, "could not be written whole: File too large");
+    cr_expect_eq(files(), 0);
 }

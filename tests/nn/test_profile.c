@@ -301,5 +301,5 @@ Test(profile, bad_calls_are_errors)
     cr_expect(rapt_profile_start("/dev/full"));
     run_model(&(int){1});
     cr_expect_not(rapt_profile_stop());
-    expect_error(RAPT_ERROR_FILE, "could not be written whole");
+    expect_error(RAPT_ERROR_FILE, "profile_stop: '/dev/full' could not be written whole: No space left on device");
 }
