@@ -22,8 +22,8 @@ RAPT_API FILE *rapt_trace(FILE *stream);
  * nothing is measured: the file cannot be written, or that of the profile before could not be finished. */
 RAPT_API bool rapt_profile_start(const char *file);
 
-/* Ends it; what was measured stays until the next start. False after an error: the file could not be written
- * whole; one of which nothing was is removed. */
+/* Ends it; what was measured stays until the next start. False after an error: the file could not be written whole;
+ * one of which nothing was is removed. */
 RAPT_API bool rapt_profile_stop(void);
 
 /* What was measured, in seconds. A thread's time goes from its first op (in that which started the profile: from the
