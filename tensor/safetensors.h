@@ -74,7 +74,7 @@ bool rapt_index_shards(const char *op, const char *path, rapt_names *shards, boo
 /* Makes target what the path leads to, and checks that it ends as that of an index of a set of shards. */
 bool rapt_index_target(const char *op, const char *path, char target[PATH_MAX]);
 
-/* Removes the first shards, so many, of a set that was chosen and whose index was not written. */
+/* Removes the first shards, so many, of a set to which no index leads. Takes no memory. */
 void rapt_shard_set_drop(const char *path, const rapt_shard_set *set, int count);
 
 /* Whether a name is one of a file beside the index; and its path, false where that is too long. */

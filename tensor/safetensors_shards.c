@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "json_write.h"
 #include "safetensors.h"
@@ -158,7 +159,7 @@ static bool check(const shards *s, int *count)
 
 bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive, int64_t most_bytes)
 {
-    char target[PATH_MAX];
+    char target[PATH_MAX] = "";
     shards s = {.archive = archive, .path = target, .most_bytes = most_bytes};
     if (!path || !archive) return rapt_fail_null(SAVE, path ? "archive" : "path");
     if (rapt_was_freed(SAVE, archive)) return false;
@@ -172,8 +173,12 @@ bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive,
         done = write_shard(&s, written + 1, i, end);
         written += done;
     }
+    struct stat before = {.st_ino = 0}, after = {.st_ino = 0};
+    stat(target, &before);
     done = done && rapt_shard_set_save_index(target, &s.set);
-    if (is_chosen && !done) rapt_shard_set_drop(target, &s.set, written > 0 ? written : count > 0);
+    stat(target, &after); /* which is another file where only the syncing of its folder failed */
+    if (is_chosen && !done && before.st_ino == after.st_ino)
+        rapt_shard_set_drop(target, &s.set, written > 0 ? written : count > 0);
     rapt_error_release();
     return done;
 }

@@ -24,6 +24,7 @@ enum { most_shards = 99999, ending_size = 64, letter_count = 27 /* with none */ 
 
 bool rapt_index_target(const char *op, const char *path, char target[PATH_MAX])
 {
+    if (strlen(path) >= PATH_MAX) return rapt_fail(RAPT_ERROR_VALUE, op, "the path '%.100s...' is too long", path);
     if (!rapt_follow_links(op, path, target)) return false;
     const size_t size = strlen(target), ending = strlen(ENDING);
     return (size > ending && strcmp(target + size - ending, ENDING) == 0 && target[size - ending - 1] != '/') ||
@@ -140,20 +141,11 @@ bool rapt_shard_set_path(const char *path, const rapt_shard_set *set, int number
            rapt_fail(RAPT_ERROR_VALUE, PATH, "the path '%.100s...' is too long", path);
 }
 
-static void remove_shards(const char *path, const rapt_shard_set *set, int count)
+void rapt_shard_set_drop(const char *path, const rapt_shard_set *set, int count)
 {
     char text[PATH_MAX];
     for (int number = count; number > 0; number--) /* the first, which keeps others away, last */
         if (rapt_shard_set_path(path, set, number, text, sizeof text)) unlink(text);
-}
-
-void rapt_shard_set_drop(const char *path, const rapt_shard_set *set, int count)
-{
-    rapt_names shards = {0};
-    bool is_whole;
-    if (rapt_index_shards(SAVE, path, &shards, &is_whole) && !is_taken(path, &shards, set))
-        remove_shards(path, set, count);
-    rapt_names_free(&shards);
 }
 
 /* Is the set one that a killed program left? Then its first shard is much older than that of the set behind it. */
@@ -179,7 +171,7 @@ static void remove_old(const char *path, const rapt_names *shards, const rapt_sh
     }
     rapt_shard_set left = *set;
     for (begin_behind(path, shards, &left); left.letter != set->letter; left.letter = next_letter(left.letter))
-        if (is_left(path, &left, set)) remove_shards(path, &left, set->count);
+        if (is_left(path, &left, set)) rapt_shard_set_drop(path, &left, set->count);
 }
 
 static bool save_index(const char *path, const rapt_shard_set *set)

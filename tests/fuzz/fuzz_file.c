@@ -122,6 +122,14 @@ WRAPPED(int, fstat64, int file, struct stat *status)
     return 0;
 }
 
+WRAPPED(int, stat64, const char *path, struct stat *status)
+{
+    const memory_file *file = find(path);
+    if (!file) return __real_stat64(path, status);
+    *status = (struct stat){.st_mode = S_IFREG, .st_size = (off_t)file->size};
+    return 0;
+}
+
 WRAPPED(int, close, int file)
 {
     if (file < first_descriptor) return __real_close(file);
