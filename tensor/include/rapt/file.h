@@ -46,9 +46,9 @@ RAPT_API bool rapt_can_save(const char *path);
 
 /* Reads a safetensors file, or with the path of an index ("model.safetensors.index.json") all the shards that it
  * names, which lie beside it; those that are not beside a link to an index are looked for beside what it leads to. An
- * index that another takes the place of meanwhile is an error. The files are untrusted: headers, names, dtypes, shapes, offsets, overlaps and lengths
- * are checked, and that each shard holds what the index says, no more and no less. F16 and BF16 become float32. NULL
- * after an error. */
+ * index that another takes the place of meanwhile is an error. The files are untrusted: headers, names, dtypes,
+ * shapes, offsets, overlaps and lengths are checked, and that each shard holds what the index says, no more and no
+ * less. F16 and BF16 become float32. NULL after an error. */
 RAPT_API rapt_archive *rapt_load_safetensors(const char *path);
 
 /* The same without reading what is not looked at: tensors lie in the mapped file, are only read, and keep it mapped
