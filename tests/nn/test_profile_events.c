@@ -262,7 +262,7 @@ Test(profile_events, a_file_that_cannot_be_finished, .timeout = 20)
     rapt_error_handler *before = rapt_on_error(ask_for_times);
     cr_expect_not(rapt_profile_start(NULL));
     rapt_on_error(before);
-    expect_error(RAPT_ERROR_FILE, "profile_stop: the trace file could not be written whole");
+    expect_error(RAPT_ERROR_FILE, "profile_stop: '/dev/full' could not be written whole: No space");
     sine_some(5);
     cr_expect_eq(rapt_profile_get_times().calls, 1);
     cr_expect(rapt_profile_stop());
