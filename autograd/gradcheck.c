@@ -52,8 +52,8 @@ static void move(rapt_checker *c, const double *saved, const double *direction, 
     }
 }
 
-/* f'(x) ≈ (8 f(x + h) − 8 f(x − h) − f(x + 2h) + f(x − 2h)) / 12h, with an error of order h⁴; of equal numbers, however
- * large, exactly 0. */
+/* f'(x) ≈ (8 f(x + h) − 8 f(x − h) − f(x + 2h) + f(x − 2h)) / 12h, with an error of order h⁴; of equal numbers
+ * exactly 0. */
 static bool differences(rapt_checker *c, const double *saved, const double *direction, int64_t only, double step,
                         double *column)
 {

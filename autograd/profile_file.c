@@ -45,9 +45,11 @@ static void append(rapt_profile_file *file, const char *text, size_t size)
 bool rapt_profile_file_open(rapt_profile_file *file, const char *path)
 {
     static const char head[] = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
+    char why[128];
     *file = (rapt_profile_file){.stream = rapt_system_open_stream(path, "wb")};
     if (!file->stream)
-        return rapt_fail(RAPT_ERROR_FILE, "profile_start", "'%s' cannot be written: %s", path, strerror(errno));
+        return rapt_fail(RAPT_ERROR_FILE, "profile_start", "'%s' cannot be written: %s", path,
+                         rapt_system_reason(errno, why, sizeof why));
     const size_t size = strlen(path) + 1;
     file->buffer = malloc(buffer_size + size);
     if (!file->buffer) {

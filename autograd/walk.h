@@ -21,8 +21,10 @@ typedef struct rapt_walk {
     bool create_graph;
     rapt_gradient_function *take; /* what leaves' gradients are handed to when complete; NULL: nothing */
     void *take_context;
-    bool has_requests;   /* some output of an op has a place: its gradient is to be kept */
-    uint64_t oldest;     /* nodes of a smaller sequence are not visited: nothing that is asked for is behind them */
+    bool has_requests; /* some output of an op has a place: its gradient is to be kept */
+    /* Nodes of a smaller sequence are not visited, nor the one of the oldest input: nothing that is asked for is behind
+     * them. */
+    uint64_t oldest;
     rapt_node_list heap; /* reached, the latest recorded on top */
     /* those taken out of the heap: from the last recorded to the first, so that a node comes after all that used its
      * outputs */

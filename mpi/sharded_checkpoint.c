@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "data_parallel.h"
@@ -164,6 +165,14 @@ static bool choose_set(const saving *s, const char *path, rapt_shard_set *set, i
            rapt_check_mpi(s->op, MPI_Bcast(&set->letter, 1, MPI_CHAR, 0, p->scatter));
 }
 
+/* Of a set that does not come about, when no rank writes any more; the first shard, which keeps others away, last. */
+static void drop_set(const saving *s, const char *path, const rapt_shard_set *set)
+{
+    char text[path_room];
+    for (int number = s->parallel->rank == 0 ? set->count : 0; number > 0; number--)
+        if (rapt_shard_set_path(path, set, number, text, sizeof text)) unlink(text);
+}
+
 /* Every rank's shard; then the index, which makes the set the one that is there. */
 static bool write_set(saving *s, const char *path)
 {
@@ -175,10 +184,15 @@ static bool write_set(saving *s, const char *path)
     const bool is_written = number == 0 || (rapt_shard_set_path(path, &set, number, text, sizeof text) &&
                                             rapt_save_safetensors(text, s->share));
     if (!rapt_ranks_agree(p, s->op, is_written, &mark, 1)) {
-        if (number > 0) unlink(text);
+        drop_set(s, path, &set);
         return false;
     }
-    return rapt_ranks_agree(p, s->op, p->rank > 0 || rapt_shard_set_save_index(path, &set), &mark, 1);
+    struct stat before = {.st_ino = 0}, after = {.st_ino = 0};
+    stat(path, &before);
+    const bool good = p->rank > 0 || rapt_shard_set_save_index(path, &set);
+    stat(path, &after); /* which is another file where only the syncing of its folder failed */
+    if (!good && before.st_ino == after.st_ino) drop_set(s, path, &set);
+    return rapt_ranks_agree(p, s->op, good, &mark, 1);
 }
 
 static bool save(saving *s, const char *path, const rapt_checkpoint *checkpoint, rapt_archive *whole)

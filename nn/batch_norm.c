@@ -24,6 +24,7 @@ static bool follow(rapt_batch_norm *b, rapt_tensor *mean, rapt_tensor *variance,
 {
     const double momentum = b->momentum, unbiased = (double)n / (double)(n - 1);
     RAPT_NO_GRADIENT;
+    rapt_error_hold(); /* its handler may ask for the lock */
     statistics_lock_take();
     const bool good = rapt_scale_in_place(b->running_mean, 1 - momentum) &&
                       rapt_add_in_place(b->running_mean, mean, momentum) &&
@@ -31,6 +32,7 @@ static bool follow(rapt_batch_norm *b, rapt_tensor *mean, rapt_tensor *variance,
                       rapt_add_in_place(b->running_var, variance, momentum * unbiased) &&
                       rapt_fill(b->batches, rapt_item(b->batches) + 1);
     statistics_lock_give();
+    rapt_error_release();
     return good;
 }
 

@@ -58,6 +58,7 @@ rapt_gradcheck_result rapt_module_gradcheck(rapt_module *module, rapt_gradcheck_
 {
     rapt_gradcheck_result result = {.passed = false};
     rapt_gradcheck_options used = options ? *options : (rapt_gradcheck_options){0};
+    const rapt_standing_error standing = rapt_error_put_aside();
     rapt_tensor_list *parameters =
         check_arguments(module, function, count, inputs) ? rapt_module_list(module, RAPT_PARAMETERS) : NULL;
     joined all = {0};
@@ -74,5 +75,6 @@ rapt_gradcheck_result rapt_module_gradcheck(rapt_module *module, rapt_gradcheck_
     free(all.names);
     free(all.numbers);
     rapt_tensor_list_free(parameters);
+    rapt_error_put_back(standing);
     return result;
 }

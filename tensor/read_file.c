@@ -50,10 +50,9 @@ void rapt_reading_end(const rapt_reading *r)
 
 bool rapt_reading_check_place(const rapt_reading *r)
 {
-    struct stat read, there;
-    if (fstat(r->file, &read) != 0 || stat(r->path, &there) != 0) return fail_reading(r);
-    return (read.st_ino == there.st_ino && read.st_dev == there.st_dev) ||
-           rapt_fail(RAPT_ERROR_FILE, r->op, "'%.200s' was replaced while it was read", r->path);
+    bool is_there;
+    if (!rapt_system_is_at(r->file, r->path, &is_there)) return fail_reading(r);
+    return is_there || rapt_fail(RAPT_ERROR_FILE, r->op, "'%.200s' was replaced while it was read", r->path);
 }
 
 bool rapt_reading_take(const rapt_reading *r, void *data, size_t size)

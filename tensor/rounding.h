@@ -24,19 +24,26 @@ static inline void rapt_rounding_set(rapt_rounding rounding)
 
 typedef uint64_t rapt_rounding;
 
+static inline uint64_t rapt_fpcr(void)
+{
+    uint64_t word;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(word));
+    return word;
+}
+
+/* Without what traps, as above. */
 static inline rapt_rounding rapt_rounding_get(void)
 {
-    rapt_rounding rounding;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(rounding));
-    return rounding;
+    enum { inputs_and_alternate = 0x3, halves = 1 << 19, mode = 0x3 << 22, flush_to_zero = 1 << 24, nan = 1 << 25 };
+    return rapt_fpcr() & (uint64_t)(inputs_and_alternate | halves | mode | flush_to_zero | nan);
 }
 
 static inline void rapt_rounding_set(rapt_rounding rounding)
 {
-    __asm__ volatile("msr fpcr, %0" : : "r"(rounding));
+    __asm__ volatile("msr fpcr, %0" : : "r"((rapt_fpcr() ^ rapt_rounding_get()) | rounding));
 }
 #else
-#include <fenv.h>
+#include <fenv.h> /* which way alone */
 
 typedef int rapt_rounding;
 

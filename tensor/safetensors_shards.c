@@ -177,8 +177,7 @@ bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive,
     stat(target, &before);
     done = done && rapt_shard_set_save_index(target, &s.set);
     stat(target, &after); /* which is another file where only the syncing of its folder failed */
-    if (is_chosen && !done && before.st_ino == after.st_ino)
-        rapt_shard_set_drop(target, &s.set, written > 0 ? written : count > 0);
+    if (is_chosen && !done && before.st_ino == after.st_ino) rapt_shard_set_drop(target, &s.set, count);
     rapt_error_release();
     return done;
 }

@@ -198,11 +198,13 @@ bool rapt_shard_set_save_index(const char *path, const rapt_shard_set *set)
     char target[PATH_MAX];
     bool is_whole = false;
     if (!check_set(SAVE, path, set, target)) return false;
+    rapt_error_hold();                         /* its handler may save there, too */
     const int lock = rapt_system_lock(target); /* of two at once, the later one removes the earlier's */
-    if (lock < 0 && errno != ENOENT) return rapt_fail_file(SAVE, "write", target);
-    const bool done = rapt_index_shards(SAVE, target, &shards, &is_whole) && save_index(target, set);
+    const bool may_go_on = lock >= 0 || errno == ENOENT || rapt_fail_file(SAVE, "write", target);
+    const bool done = may_go_on && rapt_index_shards(SAVE, target, &shards, &is_whole) && save_index(target, set);
     if (done && is_whole) remove_old(target, &shards, set);
     rapt_names_free(&shards);
     rapt_system_unlock(lock);
+    rapt_error_release();
     return done;
 }

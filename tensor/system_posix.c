@@ -159,17 +159,25 @@ bool rapt_system_make_file(const char *path)
     return file >= 0 && close(file) == 0;
 }
 
+bool rapt_system_is_at(int file, const char *path, bool *is_there)
+{
+    struct stat held, there;
+    if (fstat(file, &held) != 0 || stat(path, &there) != 0) return false;
+    *is_there = held.st_ino == there.st_ino && held.st_dev == there.st_dev;
+    return true;
+}
+
 int rapt_system_lock(const char *path)
 {
-    struct stat held, now;
-    for (;;) {
+    enum { most_turns = 100 }; /* a file system may give a file another number when it is asked by its path */
+    for (int turn = 1;; turn++) {
         const int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
         if (file < 0) return -1;
 #ifndef __EMSCRIPTEN__ /* where no other process is */
-        flock(file, LOCK_EX);
+        while (flock(file, LOCK_EX) != 0 && errno == EINTR) continue;
 #endif
-        const bool stays = fstat(file, &held) != 0 || stat(path, &now) != 0 || held.st_ino == now.st_ino;
-        if (stays) return file;
+        bool is_there;
+        if (turn == most_turns || !rapt_system_is_at(file, path, &is_there) || is_there) return file;
         rapt_system_unlock(file);
     }
 }

@@ -4,11 +4,7 @@
 #include <stdio.h>
 
 #include "nn/options.h"
-
-static bool check_share(const char *op, const char *what, double share)
-{
-    return (share >= 0 && share <= 1) || rapt_fail(RAPT_ERROR_VALUE, op, "%s %g; 0 to 1 expected", what, share);
-}
+#include "tensor/core.h"
 
 bool rapt_transformer_check(const char *op, const rapt_transformer_config *c, int layers)
 {
@@ -20,9 +16,9 @@ bool rapt_transformer_check(const char *op, const rapt_transformer_config *c, in
     if (c->feed_forward < 1)
         return rapt_fail(RAPT_ERROR_VALUE, op, "a feed-forward size of %lld; 1 or more expected",
                          (long long)c->feed_forward);
-    return rapt_check_names(op, c->names) && check_share(op, "dropout", c->dropout) &&
-           check_share(op, "attention_dropout", c->attention_dropout) &&
-           check_share(op, "feed_forward_dropout", c->feed_forward_dropout);
+    return rapt_check_names(op, c->names) && rapt_check_probability(op, "dropout", c->dropout) &&
+           rapt_check_probability(op, "attention_dropout", c->attention_dropout) &&
+           rapt_check_probability(op, "feed_forward_dropout", c->feed_forward_dropout);
 }
 
 rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer_config *c, bool is_self)

@@ -252,7 +252,8 @@ def check(good):
     if cause is not None:
         raise cause
     message = message.decode(errors="replace")
-    raise Error(re.sub(r"\b(rapt|RAPT)_\w+", lambda found: _IN_PYTHON.get(found[0], found[0]), message), code)
+    # But what is quoted, names of files and tensors, stays as it is.
+    raise Error(re.sub(r"'[^']*'|\b(rapt|RAPT)_\w+", lambda found: _IN_PYTHON.get(found[0], found[0]), message), code)
 
 
 REDUCTIONS = ("mean", "sum", "none")

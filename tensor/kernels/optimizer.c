@@ -173,10 +173,10 @@ MOVE(double, float64)
 
 #define AVERAGE_NUMBERS(X) X(share)
 
-/* Where both are the same, p stays the same. */
+/* Where both are the same, infinite ones too, p stays the same. */
 #define AVERAGE(T, dtype)                                                                                              \
     UPDATE_LOOP(average_##dtype, T, NO_STATE, rapt_average_numbers, AVERAGE_NUMBERS,                                   \
-                p = RAPT_MULTIPLY_ADD(share, g - p, p);)
+                p = g == p ? p : RAPT_MULTIPLY_ADD(share, g - p, p);)
 
 AVERAGE(float, float32)
 AVERAGE(double, float64)

@@ -10,11 +10,15 @@ enum { megabyte = 1 << 20 };
 /* Resident bytes of this process; 0 where the system does not say. */
 static int64_t resident(void)
 {
+#ifdef _WIN32
+    return 0;
+#else
     long long all = 0, pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
     if (!file || fscanf(file, "%lld %lld", &all, &pages) != 2) pages = 0;
     if (file) fclose(file);
     return pages * sysconf(_SC_PAGESIZE);
+#endif
 }
 
 static int64_t taken_of_the_system(void)

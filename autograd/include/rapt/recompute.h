@@ -22,10 +22,10 @@ typedef bool rapt_recompute_many_function(rapt_tensor *const *inputs, rapt_tenso
  * The second run, in the thread that calls backward, begins with the random numbers of the first, so that dropout
  * repeats; the thread's generator is as before when it ends. All else must be the same, too: an input or a tensor of
  * the graph that was changed in place since, sources that differ, or other numbers than the first time are errors. A
- * function may recompute parts of itself. It may ask for derivatives (rapt_gradients and its like) by one input; by
- * several, or by parameters, only where all that it reads are leaves: else they go through the graph outside, which
- * backward has, an error. Under RAPT_CREATE_GRAPH the second run stays in the graph. Tensors that the function hands
- * out by another way are not part of the graph.
+ * function may recompute parts of itself. It may ask for derivatives (rapt_gradients and its like) by one input, where
+ * all else that it reads are leaves or were made before it; by several, or by parameters, only where all that it reads
+ * are leaves: else they go through the graph outside, which backward has, an error. Under RAPT_CREATE_GRAPH the second
+ * run stays in the graph. Tensors that the function hands out by another way are not part of the graph.
  *
  * context is the function's until the graph is freed, that is until backward used it or its last result is gone;
  * free_context (NULL: the caller keeps it alive) is then called with it once, at once where nothing was recorded or

@@ -11,7 +11,7 @@ typedef struct rapt_average rapt_average;
 
 /* How values are averaged. */
 typedef struct rapt_average_config {
-    double decay;  /* 0.999; averages = decay · averages + (1 − decay) · values (Polyak & Juditsky 1992) */
+    double decay;  /* 0.999; averages += (1 − decay) · (values − averages) (Polyak & Juditsky 1992) */
     bool equal;    /* all updates count the same instead: stochastic weight averaging (Izmailov et al. 2018) */
     bool warms_up; /* the decay is at most (1 + n) / (10 + n) after n updates: the beginning is soon forgotten */
 } rapt_average_config;

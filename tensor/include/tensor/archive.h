@@ -15,8 +15,8 @@ struct rapt_archive {
  * after an error. */
 rapt_tensor *rapt_archive_open(const rapt_named *entry);
 
-/* Adds a share of a tensor under a name that is not there yet; halves as above, or NULL. False, and no error, without
- * memory. */
+/* Adds a share of a tensor under a name that is not there yet; halves as of a rapt_named, or NULL. False, and no error,
+ * without memory. */
 bool rapt_archive_keep(rapt_archive *archive, const char *name, rapt_tensor *tensor,
                        const struct rapt_stored_type *halves);
 

@@ -62,6 +62,10 @@ bool rapt_system_make_folder(const char *path);
 /* Makes an empty file where nothing is; false: errno says why, EEXIST where something is. */
 bool rapt_system_make_file(const char *path);
 
+/* Is what the path leads to the open file, and not another that took its place, which Windows does not allow? False:
+ * errno says why it is not known. */
+bool rapt_system_is_at(int file, const char *path, bool *is_there);
+
 /* Keeps other threads and processes that lock it waiting until it is unlocked or the process ends, also by those that
  * replace the file: who waited gets the new one. < 0: errno says why, ENOENT where there is none, or no way to do so. A
  * file system without locks keeps nobody waiting. */
