@@ -4,6 +4,8 @@
 
 #include <rapt/module.h>
 
+#include "tensor/core.h"
+
 static const char *const op = "module_gradcheck";
 
 /* The caller's inputs, behind them the parameters, and what messages call them. */
