@@ -2,7 +2,6 @@
 #include "module_tree.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include <rapt/optim.h>
 
@@ -187,41 +186,26 @@ Test(module_walk, many_paths_take_no_time)
     expect_no_error();
 }
 
-enum { building, optimizing, loading, stages };
-
-static void take_stages(int count, double seconds[stages])
+/* So many that they would not come to an end in time, were each looked for among all. */
+Test(module_walk, many_members, .timeout = 250)
 {
+    enum { count = 200000 };
     RAPT_SCOPE;
     char name[16];
-    clock_t times[stages + 1] = {clock()};
     rapt_module *node = node_new();
     for (int i = 0; i < count; i++) {
         RAPT_SCOPE;
         snprintf(name, sizeof name, "weight_%d", i);
         rapt_module_add_parameter(node, name, rapt_scalar(RAPT_FLOAT32, i));
     }
-    times[building + 1] = clock();
     rapt_optimizer *sgd = rapt_sgd_new(node, NULL);
-    times[optimizing + 1] = clock();
     rapt_archive *archive = rapt_module_snapshot(node);
-    cr_expect(rapt_module_from_archive(node, NULL, archive));
-    times[loading + 1] = clock();
-    for (int i = 0; i < stages; i++) seconds[i] = (double)(times[i + 1] - times[i]) / CLOCKS_PER_SEC;
+    cr_expect(sgd && rapt_module_from_archive(node, NULL, archive));
     cr_expect_eq(rapt_item(rapt_module_find(node, name)), count - 1);
     cr_expect_null(rapt_module_add_parameter(node, "weight_7", rapt_scalar(RAPT_FLOAT32, 0)));
     expect_error(RAPT_ERROR_VALUE, "'weight_7' is in use");
     rapt_archive_free(archive);
     rapt_optimizer_free(sgd);
     rapt_module_free(node);
-}
-
-/* Twenty times as many take so many times as long, not four hundred times. */
-Test(module_walk, many_members_take_little_time)
-{
-    double few[stages], many[stages];
-    take_stages(2000, few);
-    take_stages(40000, many);
-    for (int i = 0; i < stages; i++)
-        cr_expect_lt(many[i], 80 * few[i] + 0.02, "stage %d: %g and %g s", i, few[i], many[i]);
     expect_no_error();
 }

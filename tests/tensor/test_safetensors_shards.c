@@ -129,7 +129,7 @@ Test(safetensors_shards, what_else_an_index_says_is_passed_over)
     static const char *const places[] = {"{\"metadata\":{\"x\":%s},\"weight_map\":{}}", "{\"weight_map\":{},\"x\":%s}",
                                          "{\"metadata\":%s,\"weight_map\":{}}"};
     RAPT_SCOPE;
-    char text[256], deep[160] = "";
+    char text[256], deep[200] = "";
     for (int i = 0; i < 64; i++) strcat(deep, i % 2 ? "[" : "{\"\":");
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         for (size_t k = 0; k < sizeof good / sizeof *good; k++) {
