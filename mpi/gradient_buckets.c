@@ -64,8 +64,20 @@ static bool is_as_listed(const char *parameter_name, rapt_tensor *parameter, voi
                      parameter_name, is_trained ? "trained, and was frozen" : "frozen, and was not");
 }
 
+static bool count_trained(const char *parameter_name, rapt_tensor *parameter, void *count)
+{
+    (void)parameter_name;
+    *(int *)count += rapt_requires_gradient(parameter);
+    return true;
+}
+
+/* The sets are one if all of the list are trained, and as many are as it has. Only of others is each looked for. */
 bool rapt_check_trained(const rapt_data_parallel *p, const char *op)
 {
+    int trained = 0, listed = 0;
+    if (!rapt_module_visit(p->module, RAPT_PARAMETERS, count_trained, &trained)) return false;
+    for (int i = 0; i < p->parameter_count; i++) listed += rapt_requires_gradient(p->parameters[i].parameter);
+    if (listed == p->parameter_count && trained == p->parameter_count) return true;
     return rapt_module_visit(p->module, RAPT_PARAMETERS, is_as_listed, &(check){p, op});
 }
 

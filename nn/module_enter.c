@@ -7,26 +7,19 @@
 
 #include "nn/entry.h"
 
-/* Puts the name behind the first `used` bytes; where it then ends, which may be too far. */
-static int add_name(const rapt_module_entry *entry, char name[RAPT_NAME_SIZE], int used)
-{
-    const char *dot = used > 0 && *entry->name ? "." : "";
-    return used + snprintf(name + used, (size_t)(RAPT_NAME_SIZE - used), "%s%s", dot, entry->name);
-}
-
 /* Puts the name of a module below another behind the first `used` bytes; its length, −1 where it is not there. Most
  * are children, which are looked at first: a list of thousands asks for each of its own. */
 static int find_below(const rapt_module *module, const rapt_module *wanted, char name[RAPT_NAME_SIZE], int used)
 {
     for (int i = 0; i < module->count; i++) {
         if (module->entries[i].child != wanted) continue;
-        const int end = add_name(&module->entries[i], name, used);
+        const int end = rapt_module_put_name(&module->entries[i], name, used);
         if (end < RAPT_NAME_SIZE) return end;
     }
     for (int i = 0; i < module->count; i++) {
         const rapt_module_entry *entry = &module->entries[i];
         if (!entry->child || entry->child->count == 0) continue;
-        const int end = add_name(entry, name, used);
+        const int end = rapt_module_put_name(entry, name, used);
         const int found = end < RAPT_NAME_SIZE ? find_below(entry->child, wanted, name, end) : -1;
         if (found >= 0) return found;
     }

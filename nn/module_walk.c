@@ -38,11 +38,16 @@ void rapt_module_train(rapt_module *module, bool training)
 
 /* --- tensors --- */
 
+int rapt_module_put_name(const rapt_module_entry *entry, char name[RAPT_NAME_SIZE], int used)
+{
+    const char *dot = used > 0 && *entry->name ? "." : "";
+    return used + snprintf(name + used, (size_t)(RAPT_NAME_SIZE - used), "%s%s", dot, entry->name);
+}
+
 int rapt_module_append_name(const rapt_module *module, const rapt_module_entry *entry, char name[RAPT_NAME_SIZE],
                             int used)
 {
-    const char *dot = used > 0 && *entry->name ? "." : "";
-    int end = used + snprintf(name + used, (size_t)(RAPT_NAME_SIZE - used), "%s%s", dot, entry->name);
+    const int end = rapt_module_put_name(entry, name, used);
     if (end < RAPT_NAME_SIZE) return end;
     rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "a name is longer than %d bytes", RAPT_NAME_SIZE - 1);
     return -1;

@@ -27,6 +27,9 @@ enum { rapt_all_tensors = RAPT_PARAMETERS | RAPT_BUFFERS };
 /* The longest full name, with the dots and the end. */
 #define RAPT_NAME_SIZE 512
 
+/* Puts the name of a member behind the first `used` bytes; where it then ends, which may be too far. */
+int rapt_module_put_name(const rapt_module_entry *entry, char name[RAPT_NAME_SIZE], int used);
+
 /* Puts an entry's part behind the first `used` bytes of a full name; its length, or −1 and an error when it is too
  * long. */
 int rapt_module_append_name(const rapt_module *module, const rapt_module_entry *entry, char name[RAPT_NAME_SIZE],
