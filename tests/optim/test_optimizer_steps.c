@@ -59,6 +59,31 @@ Test(optimizer_steps, nan_gradient_reaches_its_elements_only)
     rapt_optimizer_free(optimizer);
 }
 
+/* As a masked logit's bias, which softmax gives no gradient. */
+Test(optimizer_steps, without_decay_infinite_parameters_stay)
+{
+    const double values[] = {-(double)INFINITY, (double)INFINITY, 1}, gradient[] = {0, 0, 1};
+    for (int dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        rapt_optimizer *optimizers[] = {descent(0.5),
+                                        rapt_sgd_new(NULL, &(rapt_sgd_config){.learning_rate = 0.5, .momentum = 0.9}),
+                                        rapt_adam_new(NULL, NULL),
+                                        rapt_adamw_new(NULL, NULL),
+                                        rapt_rmsprop_new(NULL, NULL),
+                                        rapt_adagrad_new(NULL, NULL)};
+        for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+            RAPT_SCOPE;
+            rapt_tensor *p = parameter_from((rapt_dtype)dtype, 3, values);
+            rapt_optimizer_add(optimizers[i], "p", p);
+            give_gradient(p, rapt_cast(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3), gradient), (rapt_dtype)dtype));
+            cr_expect(rapt_optimizer_step(optimizers[i]), "%s", rapt_error());
+            cr_expect(element(p, 0) == values[0] && element(p, 1) == values[1], "optimizer %d: %g and %g", (int)i,
+                      element(p, 0), element(p, 1));
+            cr_expect_lt(element(p, 2), 1);
+            rapt_optimizer_free(optimizers[i]);
+        }
+    }
+}
+
 Test(optimizer_steps, steady_step_asks_the_system_for_nothing)
 {
     RAPT_SCOPE;
