@@ -50,7 +50,7 @@
     }
 
 /* Without decay p is left out, for 0 · ∞ is NaN. */
-#define ADD_DECAY g = decay != 0 ? g + decay * p : g;
+#define ADD_DECAY g = decay != 0 ? g + decay * p : g
 
 #define NO_STATE(X)
 #define SGD_STATE(X) X(v, 2)
@@ -61,10 +61,9 @@
     X(share)
 
 #define SGD(T, dtype)                                                                                                  \
-    UPDATE_LOOP(sgd_##dtype, T, NO_STATE, rapt_sgd_numbers, SGD_NUMBERS, ADD_DECAY p -= rate * g;)                     \
-    UPDATE_LOOP(sgd_momentum_##dtype, T, SGD_STATE, rapt_sgd_numbers, SGD_NUMBERS,                                     \
-                ADD_DECAY v = momentum * v + share * g;                                                                \
-                p -= rate * (numbers->nesterov ? g + momentum * v : v);)
+    UPDATE_LOOP(sgd_##dtype, T, NO_STATE, rapt_sgd_numbers, SGD_NUMBERS, ADD_DECAY; p -= rate * g;)                    \
+    UPDATE_LOOP(sgd_momentum_##dtype, T, SGD_STATE, rapt_sgd_numbers, SGD_NUMBERS, ADD_DECAY;                          \
+                v = momentum * v + share * g; p -= rate * (numbers->nesterov ? g + momentum * v : v);)
 
 SGD(float, float32)
 SGD(double, float64)
@@ -83,7 +82,7 @@ SGD(double, float64)
     X(epsilon)
 
 #define ADAM(T, dtype, SQRT)                                                                                           \
-    UPDATE_LOOP(adam_##dtype, T, ADAM_STATE, rapt_adam_numbers, ADAM_NUMBERS, ADD_DECAY m += share1 * (g - m);         \
+    UPDATE_LOOP(adam_##dtype, T, ADAM_STATE, rapt_adam_numbers, ADAM_NUMBERS, ADD_DECAY; m += share1 * (g - m);        \
                 v = beta2 * v + share2 * g * g; p = keep * p - rate * m / (SQRT(v) * correction + epsilon);)
 
 ADAM(float, float32, sqrtf)
@@ -109,7 +108,7 @@ ADAM(double, float64, sqrt)
     X(momentum)
 
 #define SECOND_MOMENT                                                                                                  \
-    ADD_DECAY                                                                                                          \
+    ADD_DECAY;                                                                                                         \
     v = alpha * v + share * g * g;                                                                                     \
     number spread = v;
 
@@ -143,7 +142,7 @@ RMSPROP(double, float64, sqrt)
     X(epsilon)
 
 #define ADAGRAD(T, dtype, SQRT)                                                                                        \
-    UPDATE_LOOP(adagrad_##dtype, T, ADAGRAD_STATE, rapt_adagrad_numbers, ADAGRAD_NUMBERS, ADD_DECAY s += g * g;        \
+    UPDATE_LOOP(adagrad_##dtype, T, ADAGRAD_STATE, rapt_adagrad_numbers, ADAGRAD_NUMBERS, ADD_DECAY; s += g * g;       \
                 p -= rate * g / (SQRT(s) + epsilon);)
 
 ADAGRAD(float, float32, sqrtf)
