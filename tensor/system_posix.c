@@ -111,11 +111,13 @@ const char *rapt_system_reason(int code, char *text, size_t size)
         strerror_r(code, text, size), text);
 }
 
+/* The descriptors of a program's own streams are those below. */
+enum { STREAMS = 3 };
+
 int rapt_system_leave_streams(int file)
 {
-    enum { streams = 3 };
-    if (file < 0 || file >= streams) return file;
-    const int moved = fcntl(file, F_DUPFD_CLOEXEC, streams), code = errno;
+    if (file < 0 || file >= STREAMS) return file;
+    const int moved = fcntl(file, F_DUPFD_CLOEXEC, STREAMS), code = errno;
     close(file);
     errno = code;
     return moved;
@@ -126,15 +128,28 @@ int rapt_system_open(const char *path)
     return rapt_system_leave_streams(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
-FILE *rapt_system_open_stream(const char *path, const char *mode)
+/* Takes over the descriptor; < 0: NULL. */
+static FILE *stream_of(int file, const char *mode)
 {
-    const int flags = (strchr(mode, '+') ? O_RDWR : O_WRONLY) | (*mode == 'w' ? O_CREAT | O_TRUNC : 0);
-    const int file = rapt_system_leave_streams(open(path, flags | O_CLOEXEC, 0666));
     FILE *stream = file >= 0 ? fdopen(file, mode) : NULL;
     const int code = errno;
     if (file >= 0 && !stream) close(file);
     errno = code;
     return stream;
+}
+
+FILE *rapt_system_open_stream(const char *path, const char *mode)
+{
+    const int flags = (strchr(mode, '+') ? O_RDWR : O_WRONLY) | (*mode == 'w' ? O_CREAT | O_TRUNC : 0);
+    return stream_of(rapt_system_leave_streams(open(path, flags | O_CLOEXEC, 0666)), mode);
+}
+
+FILE *rapt_system_renew_stream(FILE *stream)
+{
+    const int file = fcntl(fileno(stream), F_DUPFD_CLOEXEC, STREAMS), code = errno;
+    fclose(stream);
+    errno = code;
+    return stream_of(file, "r+b");
 }
 
 void *rapt_system_map(int file, size_t size)

@@ -97,6 +97,16 @@ FILE *rapt_system_open_stream(const char *path, const char *mode)
     return fopen(path, mode);
 }
 
+FILE *rapt_system_renew_stream(FILE *stream)
+{
+    const int file = _dup(_fileno(stream)), code = errno;
+    fclose(stream);
+    errno = code;
+    FILE *renewed = file >= 0 ? _fdopen(file, "r+b") : NULL;
+    if (file >= 0 && !renewed) _close(file);
+    return renewed;
+}
+
 void *rapt_system_map(int file, size_t size)
 {
     const HANDLE mapping = CreateFileMappingA((HANDLE)_get_osfhandle(file), NULL, PAGE_READONLY, 0, 0, NULL);

@@ -72,8 +72,7 @@ CALL(ssize_t, read, failing.reason ? -1 : __real_read(file, bytes, (size + 1) / 
 /* What is closed is closed whatever the call says. */
 CALL(int, close, (__real_close(file), -1), (int file), (file))
 CALL(int, fclose, (__real_fclose(stream), EOF), (FILE * stream), (stream))
-CALL(FILE *, freopen64, (__real_fclose(stream), NULL), (const char *file, const char *mode, FILE *stream),
-     (file, mode, stream))
+CALL(FILE *, fdopen, NULL, (int file, const char *mode), (file, mode))
 /* What cannot be read looks like the end to who does not ask. */
 CALL(int, fgetc, (failing.cannot_read = true, EOF), (FILE * stream), (stream))
 

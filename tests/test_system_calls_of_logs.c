@@ -78,7 +78,7 @@ Test(system_calls_of_logs, of_metrics_that_fail_to_write)
     cr_expect(rapt_metrics_write(metrics, 4, RAPT_METRIC_ROW({"a", 5})), "%s", rapt_error());
     cr_expect_str_eq(text_of_file(path), "step,a,b\n1,1,0.5\n2,2,0.5\n3,3,0.5\n4,5,\n");
     fail_call("fwrite", 1, EIO, true);
-    failing.other = "freopen64";
+    failing.other = "fdopen";
     cr_expect_not(rapt_metrics_write(metrics, 5, RAPT_METRIC_ROW({"a", 4})));
     expect_error(RAPT_ERROR_FILE, "cannot be written: Input/output error; it may end with a part of a row");
     failing.name = NULL;

@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#ifndef _WIN32
+#include <signal.h>
+#include <sys/resource.h>
+#endif
 
 #include <rapt/metrics.h>
 
@@ -189,6 +193,41 @@ Test(metrics, full_disk)
     rapt_clear_error();
     cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_CSV, true));
     expect_error(RAPT_ERROR_FILE, "is no regular file");
+}
+#endif
+
+#ifndef _WIN32 /* which has no limit of a file's size, and keeps names of open files */
+/* Writes as many rows as go into 64 bytes, and one more. */
+static void fill_up(rapt_metrics *metrics)
+{
+    struct rlimit before;
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){64, before.rlim_max}), 0);
+    int rows = 0;
+    while (rows < 20 && rapt_metrics_write(metrics, rows, RAPT_METRIC_ROW({"loss", 0.25}))) rows++;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    cr_expect(rows > 1 && rows < 20, "%d", rows);
+    expect_error(RAPT_ERROR_FILE, "File too large");
+}
+
+/* The file that was opened is the one that is cut and goes on, though another has its name now. */
+Test(metrics, a_failed_write_leaves_alone_what_took_the_place_of_the_file)
+{
+    char moved[40];
+    snprintf(moved, sizeof moved, "%s.old", path);
+    rapt_metrics *metrics = opened(RAPT_METRICS_CSV, false);
+    cr_assert_eq(rename(path, moved), 0);
+    static const char others[] = "the rows of another run, which are longer than what was written so far: 0, 1, 2, 3\n";
+    FILE *other = fopen(path, "wb");
+    cr_assert(other && fputs(others, other) >= 0 && fclose(other) == 0);
+    fill_up(metrics);
+    cr_expect_str_eq(text_of_file(path), others);
+    cr_expect(rapt_metrics_write(metrics, 100, RAPT_METRIC_ROW({"loss", 1})), "%s", rapt_error());
+    cr_expect(rapt_metrics_close(metrics));
+    const char *text = text_of_file(moved), *end = strstr(text, "\n100,1\n");
+    cr_expect(end && strlen(end) == strlen("\n100,1\n"), "%s", text);
+    unlink(moved);
 }
 #endif
 

@@ -52,6 +52,10 @@ int rapt_system_leave_streams(int file);
  * from here inherits it. */
 FILE *rapt_system_open_stream(const char *path, const char *mode);
 
+/* Closes the stream, which may write what it holds back, and opens the same file anew for reading and writing, whatever
+ * its path leads to now. NULL: errno says why, and the stream is closed. */
+FILE *rapt_system_renew_stream(FILE *stream);
+
 /* The file's bytes as memory, which is not to be written; NULL: errno says why. `size` is above 0. */
 void *rapt_system_map(int file, size_t size);
 void rapt_system_unmap(void *bytes, size_t size);
