@@ -186,15 +186,11 @@ bool rapt_loader_next(rapt_loader *loader, rapt_batch *batch)
         return false;
     }
     if (loader->prefetch)
-        loader->present = rapt_prefetch_take(loader->prefetch);
+        loader->present = rapt_prefetch_take(loader->prefetch, state->epoch, state->next);
     else
         rapt_loader_make(loader, state->epoch, state->next, &loader->present);
     rapt_made_batch *made = &loader->present;
-    if (made->code != RAPT_OK) {
-        rapt_fail(made->code, made->op, "%s", made->error);
-        if (loader->prefetch) rapt_prefetch_start(loader->prefetch, state->epoch, state->next);
-        return false;
-    }
+    if (made->code != RAPT_OK) return rapt_fail(made->code, made->op, "%s", made->error);
     *batch = made->batch;
     state->next += batch->count;
     return true;

@@ -58,9 +58,11 @@ void rapt_prefetch_free(rapt_prefetch *prefetch);
 /* False in a forked child, which threads do not come into. */
 bool rapt_prefetch_is_here(const rapt_prefetch *prefetch);
 
-/* Has the thread make the batches of the plan from that item on, and gives them one by one. */
+/* Has the thread make the batches of the plan from that item on, until one fails. */
 void rapt_prefetch_start(rapt_prefetch *prefetch, int64_t epoch, int64_t first);
-rapt_made_batch rapt_prefetch_take(rapt_prefetch *prefetch);
+
+/* Gives them one by one. That item is the next one, at which the thread starts where it rests. */
+rapt_made_batch rapt_prefetch_take(rapt_prefetch *prefetch, int64_t epoch, int64_t first);
 
 /* Waits until the thread rests, and drops what it made; the plan may change then. */
 void rapt_prefetch_stop(rapt_prefetch *prefetch);

@@ -113,18 +113,25 @@ void rapt_prefetch_free(rapt_prefetch *prefetch)
     free(prefetch);
 }
 
-void rapt_prefetch_start(rapt_prefetch *prefetch, int64_t epoch, int64_t first)
+/* With the lock held. */
+static void make_from(rapt_prefetch *prefetch, int64_t epoch, int64_t first)
 {
-    pthread_mutex_lock(&prefetch->lock);
     prefetch->epoch = epoch;
     prefetch->next = first;
     pthread_cond_broadcast(&prefetch->changed);
+}
+
+void rapt_prefetch_start(rapt_prefetch *prefetch, int64_t epoch, int64_t first)
+{
+    pthread_mutex_lock(&prefetch->lock);
+    make_from(prefetch, epoch, first);
     pthread_mutex_unlock(&prefetch->lock);
 }
 
-rapt_made_batch rapt_prefetch_take(rapt_prefetch *prefetch)
+rapt_made_batch rapt_prefetch_take(rapt_prefetch *prefetch, int64_t epoch, int64_t first)
 {
     pthread_mutex_lock(&prefetch->lock);
+    if (prefetch->ready == 0 && prefetch->next < 0 && !prefetch->is_working) make_from(prefetch, epoch, first);
     while (prefetch->ready == 0) pthread_cond_wait(&prefetch->changed, &prefetch->lock);
     const rapt_made_batch made = prefetch->ring[prefetch->first];
     prefetch->first = (prefetch->first + 1) % prefetch->count;

@@ -69,6 +69,26 @@ Test(loader_errors, a_handler_hears_of_an_error_when_its_batch_is_asked_for)
     }
 }
 
+/* Not before, when the cause of the error may still be there. */
+Test(loader_errors, what_failed_is_tried_again_when_it_is_asked_for)
+{
+    for (int prefetch = 0; prefetch < 3; prefetch++) {
+        RAPT_SCOPE;
+        int fails = 1000;
+        rapt_loader *loader = loader_of(
+            (rapt_loader_config){.items = 7, .make = make, .context = &fails, .batch_size = 2, .prefetch = prefetch});
+        rapt_batch batch;
+        for (int i = 0; i < 2; i++) cr_assert(rapt_loader_next(loader, &batch));
+        cr_expect_not(rapt_loader_next(loader, &batch));
+        for (int i = 0; prefetch > 0 && i < 20; i++) usleep(1000);
+        fails = 0;
+        cr_assert(rapt_loader_next(loader, &batch), "prefetch %d: %s", prefetch, rapt_error());
+        cr_expect_eq(batch.first, 4);
+        rapt_clear_error();
+        rapt_loader_free(loader);
+    }
+}
+
 static bool change_batch(void *context, rapt_batch *batch)
 {
     batch->count += *(const int64_t *)context;
