@@ -146,14 +146,18 @@ static rapt_tensor *copy_of(rapt_tensor *arrived, bool create_graph)
     return create_graph && arrived->link ? rapt_cast(arrived, arrived->dtype) : rapt_clone(arrived);
 }
 
-/* What a leaf has after a gradient arrived; takes over the share of `arrived`. */
-static rapt_tensor *join(rapt_tensor *before, rapt_tensor *arrived, bool create_graph)
+/* Makes what arrived what the leaf has from now on. The lock is held, which the functions that release wrapped memory
+ * or an op's context may want: so nothing is released here. */
+static bool join(rapt_place *place, bool create_graph)
 {
+    rapt_tensor *before = place->node->gradient, *arrived = place->gradient;
     if (!(before && create_graph) && is_own(arrived, create_graph))
-        return !before || rapt_add_in_place(arrived, before, 1) ? arrived : NULL;
+        return !before || rapt_add_in_place(arrived, before, 1);
     rapt_tensor *sum = rapt_retain(before ? rapt_add(before, arrived) : copy_of(arrived, create_graph));
-    if (sum) rapt_release(arrived);
-    return sum;
+    if (!sum) return false;
+    place->replaced = arrived;
+    place->gradient = sum;
+    return true;
 }
 
 bool rapt_leaves_add(rapt_places *places, bool create_graph, bool (*agree)(void *context, bool good), void *context)
@@ -164,9 +168,7 @@ bool rapt_leaves_add(rapt_places *places, bool create_graph, bool (*agree)(void 
     for (int64_t i = 0; i < places->count && good; i++) {
         rapt_place *place = &places->list[i];
         if (!place->gradient || !place->node->leaf_header) continue;
-        rapt_tensor *sum = join(place->node->gradient, place->gradient, create_graph);
-        if (sum) place->gradient = sum;
-        good = sum != NULL;
+        good = join(place, create_graph);
     }
     good = agree(context, good);
     for (int64_t i = 0; i < places->count && good; i++) {

@@ -30,6 +30,7 @@ void rapt_places_end(rapt_places *places)
 {
     for (int64_t i = 0; i < places->count; i++) {
         rapt_release(places->list[i].gradient);
+        rapt_release(places->list[i].replaced);
         rapt_node_release(places->list[i].node);
     }
     rapt_block_give(places->list, places->bytes);

@@ -12,6 +12,7 @@ typedef struct rapt_place {
     int input;             /* which input of rapt_gradients it is first, −1: none */
     int64_t awaited;       /* rapt_backward_to: edges to it whose nodes are still to be visited */
     rapt_tensor *gradient; /* of a leaf the sum so far; of an op's output what arrived, once it was visited */
+    rapt_tensor *replaced; /* what the gradient of a leaf was before it was joined to an older one, NULL: the same */
 } rapt_place;
 
 typedef struct rapt_places {

@@ -250,4 +250,33 @@ Test(threads, a_forked_child_computes_the_same)
     rapt_module_free(m.root);
 }
 
+/* Gradients that are nobody's own are added by ops, which a profile measures. */
+static void *add_gradients_without_end(void *stop)
+{
+    rapt_tensor *leaf = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(2)));
+    while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
+        RAPT_SCOPE;
+        rapt_tensor *start = rapt_ones_like(leaf);
+        cr_assert(rapt_backward_from(1, &leaf, &start, 0), "%s", rapt_error());
+    }
+    return NULL;
+}
+
+Test(threads, a_child_is_forked_beside_a_backward_that_is_profiled, .timeout = 120)
+{
+    bool stop = false;
+    pthread_t thread;
+    cr_assert(rapt_profile_start(NULL));
+    cr_assert_eq(pthread_create(&thread, NULL, add_gradients_without_end, &stop), 0);
+    for (int i = 0; i < 600; i++) {
+        const pid_t child = fork();
+        cr_assert(child >= 0);
+        if (child == 0) _exit(0);
+        cr_assert_eq(waitpid(child, NULL, 0), child);
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    cr_expect(rapt_profile_stop());
+}
+
 #endif

@@ -130,3 +130,42 @@ Test(leaf, an_error_handler_may_clear_the_gradient_that_could_not_be_added_to, .
     cr_expect_null(rapt_gradient(cleared));
     expect_error(RAPT_ERROR_NOT_FINITE, "add");
 }
+
+static rapt_tensor *keep_forward(rapt_call *call)
+{
+    return rapt_clone(rapt_call_input(call, 0));
+}
+
+static double lent[] = {7, 7, 7, 7};
+static int releases;
+
+static void clear_when_released(void *owner)
+{
+    (void)owner;
+    rapt_clear_gradient(cleared);
+    releases++;
+}
+
+/* A gradient in memory of the program's own, which knows when it is no longer used. */
+static bool lend_vjp(rapt_call *call)
+{
+    return rapt_call_give(call, 0, rapt_wrap(RAPT_FLOAT64, RAPT_SHAPE(2, 2), NULL, lent, clear_when_released, NULL));
+}
+
+static const rapt_op lending = {.name = "lending", .forward = keep_forward, .vjp = lend_vjp};
+
+/* Not under a lock, which what it calls may want. */
+Test(leaf, lent_memory_may_clear_gradients_when_it_is_released, .timeout = 20)
+{
+    for (int way = 0; way < 2; way++) {
+        RAPT_SCOPE;
+        cleared = leaf(1);
+        rapt_tensor *w = leaf(1), *root = rapt_sum(RAPT_APPLY(&lending, NULL, w), RAPT_ALL_AXES, false);
+        for (int time = 1; time <= 2; time++) {
+            releases = 0;
+            cr_expect(rapt_backward_from(1, &root, NULL, RAPT_RETAIN_GRAPH | both_ways[way]), "%s", rapt_error());
+            cr_expect_eq(releases, 1);
+            expect_gradient(w, 7 * time);
+        }
+    }
+}

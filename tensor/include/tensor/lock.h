@@ -25,11 +25,11 @@
 
 #define RAPT_LOCK_ORDER_MEMORY 201
 #define RAPT_LOCK_ORDER_FIELDS 202
-#define RAPT_LOCK_ORDER_GRADIENTS 203
-#define RAPT_LOCK_ORDER_TEXTS 204
-#define RAPT_LOCK_ORDER_PROFILE 205
-#define RAPT_LOCK_ORDER_SUMMARIES 206
-#define RAPT_LOCK_ORDER_TRACE 207
+#define RAPT_LOCK_ORDER_TEXTS 203
+#define RAPT_LOCK_ORDER_PROFILE 204
+#define RAPT_LOCK_ORDER_SUMMARIES 205
+#define RAPT_LOCK_ORDER_TRACE 206
+#define RAPT_LOCK_ORDER_GRADIENTS 207 /* held while gradients are added by ops, which are profiled and traced */
 #define RAPT_LOCK_ORDER_STATISTICS 208
 
 /* The rest of starting up: before a program's own constructors and C++'s objects, which may call the library. Those of
