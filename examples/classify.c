@@ -134,7 +134,7 @@ static struct vision_transformer *model_new(const struct options *o, const struc
     RAPT_SCOPE;
     rapt_module *module = &m->module;
     const rapt_transformer_config config = {.hidden = o->hidden,
-                                            .heads = (int)o->heads,
+                                            .heads = o->heads,
                                             .feed_forward = 2 * o->hidden,
                                             .kind = RAPT_FEED_FORWARD_GELU,
                                             .encoder_layers = (int)o->layers,

@@ -17,30 +17,30 @@ bool rapt_check_reach(const char *op, int64_t reach)
                                                      (long long)reach);
 }
 
-static bool check(const char *op, int heads, int64_t reach)
+static bool check(const char *op, int64_t heads, int64_t reach)
 {
-    if (heads < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%d heads; 1 or more expected", heads);
+    if (heads < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%lld heads; 1 or more expected", (long long)heads);
     return rapt_check_reach(op, reach);
 }
 
 /* --- ALiBi --- */
 
-double rapt_alibi_slope(int head, int heads)
+double rapt_alibi_slope(int64_t head, int64_t heads)
 {
-    int power = 1;
+    int64_t power = 1;
     while (power <= heads / 2) power *= 2;
-    const double place = head < power ? head + 1 : head - power + 0.5;
-    return exp2(-8 * place / power);
+    const double place = head < power ? (double)head + 1 : (double)(head - power) + 0.5;
+    return exp2(-8 * place / (double)power);
 }
 
 static void describe_alibi(const rapt_module *module, char *text, size_t size)
 {
-    snprintf(text, size, "%d heads", ((const rapt_alibi *)module)->heads);
+    snprintf(text, size, "%lld heads", (long long)((const rapt_alibi *)module)->heads);
 }
 
 static const rapt_module_class alibi_kind = {.name = "ALiBi", .describe = describe_alibi};
 
-rapt_alibi *rapt_alibi_new(int heads)
+rapt_alibi *rapt_alibi_new(int64_t heads)
 {
     if (!check(alibi_kind.name, heads, 0)) return NULL;
     rapt_alibi *alibi = rapt_module_new(sizeof *alibi, &alibi_kind);
@@ -66,7 +66,7 @@ rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t rea
     rapt_tensor *biases = rapt_new(op, RAPT_FLOAT64, RAPT_SHAPE(alibi->heads, 1, 2 * reach + 1));
     if (!biases) return NULL;
     double *bias = (double *)(void *)biases->data;
-    for (int head = 0; head < alibi->heads; head++) {
+    for (int64_t head = 0; head < alibi->heads; head++) {
         const double m = rapt_alibi_slope(head, alibi->heads);
         for (int64_t position = -reach; position <= reach; position++) *bias++ = -m * fabs((double)position);
     }
@@ -84,7 +84,7 @@ static void describe_learned(const rapt_module *module, char *text, size_t size)
 
 static const rapt_module_class learned_kind = {.name = "RelativeBias", .describe = describe_learned};
 
-rapt_relative_bias *rapt_relative_bias_new(int heads, int64_t reach)
+rapt_relative_bias *rapt_relative_bias_new(int64_t heads, int64_t reach)
 {
     if (!check(learned_kind.name, heads, reach)) return NULL;
     RAPT_SCOPE;

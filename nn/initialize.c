@@ -28,16 +28,6 @@ static bool fans(const char *op, const rapt_tensor *tensor, double *fan_in, doub
     return true;
 }
 
-bool rapt_init_uniform(rapt_tensor *tensor, double low, double high)
-{
-    return rapt_fill_uniform(tensor, low, high);
-}
-
-bool rapt_init_normal(rapt_tensor *tensor, double mean, double deviation)
-{
-    return rapt_fill_normal(tensor, mean, deviation);
-}
-
 bool rapt_init_xavier_uniform(rapt_tensor *tensor, double gain)
 {
     double in, out;

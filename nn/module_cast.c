@@ -1,9 +1,8 @@
 /* Conversion of a module to another dtype: everything is made first, then exchanged, which cannot fail. */
 #include <stdlib.h>
 
-#include <rapt/module.h>
-
 #include "autograd/leaf.h"
+#include "nn/entry.h"
 
 /* The same values in that dtype, a leaf if the tensor is one. The elements count as changed, for graphs that saved
  * the tensor itself (of leaves they save the elements). */
@@ -30,6 +29,7 @@ static bool convert_all(const rapt_tensor_list *list, rapt_dtype dtype, rapt_ten
 bool rapt_module_cast(rapt_module *module, rapt_dtype dtype)
 {
     const char *op = "module_cast";
+    if (!rapt_module_is_there(op, module)) return false;
     if (!rapt_dtype_is_floating(dtype))
         return rapt_fail(RAPT_ERROR_DTYPE, op, "%s is not floating", rapt_dtype_name(dtype));
     RAPT_SCOPE; /* which drops the old elements, and the gradients with them */

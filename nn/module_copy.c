@@ -24,7 +24,7 @@ static bool add_clone(const char *name, rapt_tensor *tensor, void *archive)
 
 rapt_archive *rapt_module_snapshot(const rapt_module *module)
 {
-    rapt_archive *archive = rapt_archive_new();
+    rapt_archive *archive = rapt_module_is_there("module_snapshot", module) ? rapt_archive_new() : NULL;
     if (archive && rapt_module_visit(module, rapt_all_tensors, add_clone, archive)) return archive;
     rapt_archive_free(archive);
     return NULL;

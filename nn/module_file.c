@@ -34,9 +34,10 @@ static bool add_to_archive(const char *name, rapt_tensor *tensor, void *context)
 
 bool rapt_module_to_archive(const rapt_module *module, const char *prefix, rapt_archive *archive)
 {
-    if (!module || !archive)
-        return rapt_fail(RAPT_ERROR_NULL, "module_to_archive", "%s is NULL", module ? "archive" : "module");
-    if (rapt_was_freed("module_to_archive", archive)) return false;
+    const char *op = "module_to_archive";
+    if (!rapt_module_is_there(op, module)) return false;
+    if (!archive) return rapt_fail_null(op, "archive");
+    if (rapt_was_freed(op, archive)) return false;
     const int64_t before = archive->tensors.count;
     return rapt_module_visit(module, rapt_all_tensors, add_to_archive, &(collection){prefix, archive}) ||
            rapt_archive_cut(archive, before, archive->texts.count);
@@ -257,7 +258,7 @@ bool rapt_module_from_archive(rapt_module *module, const char *prefix, const rap
 
 bool rapt_module_save(const rapt_module *module, const char *path)
 {
-    rapt_archive *archive = rapt_archive_new();
+    rapt_archive *archive = rapt_module_is_there("module_save", module) ? rapt_archive_new() : NULL;
     bool good = archive && rapt_module_to_archive(module, NULL, archive) && rapt_save_safetensors(path, archive);
     rapt_archive_free(archive);
     return good;

@@ -164,7 +164,8 @@ static bool run_without_traces(rapt_module *module, rapt_summary_function *funct
 static bool check(const rapt_module *module, FILE *stream, rapt_summary_function *function, int count,
                   rapt_tensor *const *inputs)
 {
-    if (!module || !stream) return rapt_fail_null(op, module ? "stream" : "module");
+    if (!rapt_module_is_there(op, module)) return false;
+    if (!stream) return rapt_fail_null(op, "stream");
     if (count < 0 || (!function && count != 1))
         return rapt_fail(RAPT_ERROR_VALUE, op, "%d inputs; %s expected", count,
                          function ? "0 or more" : "one, for rapt_module_forward,");

@@ -18,7 +18,6 @@ static bool each(rapt_pointer_set *met, rapt_module *module, bool (*function)(ra
 
 bool rapt_module_each(rapt_module *module, bool (*function)(rapt_module *module, void *context), void *context)
 {
-    if (rapt_was_freed("module", module)) return false;
     rapt_pointer_set met = {0};
     const bool all = each(&met, module, function, context);
     rapt_pointer_set_free(&met);
@@ -33,7 +32,7 @@ static bool set_training(rapt_module *module, void *training)
 
 void rapt_module_train(rapt_module *module, bool training)
 {
-    if (module) rapt_module_each(module, set_training, &training);
+    if (module && !rapt_was_freed("module_train", module)) rapt_module_each(module, set_training, &training);
 }
 
 /* --- tensors --- */
@@ -92,9 +91,8 @@ static bool visit(walk *w, const rapt_module *module, int used)
 
 bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor *visitor, void *context)
 {
-    if (!module || !visitor)
-        return rapt_fail(RAPT_ERROR_NULL, "module_visit", "%s is NULL", module ? "visitor" : "module");
-    if (rapt_was_freed("module_visit", module)) return false;
+    if (!rapt_module_is_there("module_visit", module)) return false;
+    if (!visitor) return rapt_fail_null("module_visit", "visitor");
     walk w = {.what = what, .visitor = visitor, .context = context};
     const bool all = visit(&w, module, 0);
     rapt_pointer_set_free(&w.modules);
@@ -118,7 +116,7 @@ bool rapt_module_count(const rapt_module *module, int64_t *count)
 int64_t rapt_module_parameter_count(const rapt_module *module)
 {
     int64_t count;
-    return rapt_module_count(module, &count) ? count : 0;
+    return rapt_module_is_there("module_parameter_count", module) && rapt_module_count(module, &count) ? count : 0;
 }
 
 static bool clear_gradients(rapt_module *module, void *context)
@@ -131,10 +129,7 @@ static bool clear_gradients(rapt_module *module, void *context)
 
 void rapt_module_clear_gradients(rapt_module *module)
 {
-    if (module)
-        rapt_module_each(module, clear_gradients, NULL);
-    else
-        rapt_fail(RAPT_ERROR_NULL, "module_clear_gradients", "module is NULL");
+    if (rapt_module_is_there("module_clear_gradients", module)) rapt_module_each(module, clear_gradients, NULL);
 }
 
 /* --- by name --- */
@@ -151,8 +146,6 @@ static rapt_tensor *find(const rapt_module *module, const char *name)
 
 rapt_tensor *rapt_module_find(const rapt_module *module, const char *name)
 {
-    if (rapt_was_freed("module_find", module)) return NULL;
-    if (module && name) return find(module, name);
-    rapt_fail(RAPT_ERROR_NULL, "module_find", "%s is NULL", module ? "name" : "module");
-    return NULL;
+    if (!rapt_module_is_there("module_find", module)) return NULL;
+    return name ? find(module, name) : (rapt_fail_null("module_find", "name"), NULL);
 }

@@ -164,6 +164,11 @@ const char *rapt_get_level(void)
     return rapt_kernel.level;
 }
 
+int64_t rapt_get_version_number(void)
+{
+    return RAPT_VERSION_NUMBER;
+}
+
 const char *rapt_describe_runtime(void)
 {
     static __thread char text[320];

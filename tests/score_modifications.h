@@ -266,7 +266,7 @@ static inline rapt_score_modification *library_new(int which, int64_t batch, int
     rapt_score_modification *m = NULL;
     if (which == soft_cap) m = rapt_soft_cap_new(2);
     if (which == head_temperature) m = rapt_head_temperature_new(heads);
-    if (which == alibi) m = rapt_alibi_modification_new((int)heads);
+    if (which == alibi) m = rapt_alibi_modification_new(heads);
     if (which == bucketed) m = rapt_bucketed_bias_new(heads, 12, 40, false);
     if (which == bucketed_both) m = rapt_bucketed_bias_new(heads, 16, 60, true);
     if (which == learned_bias) m = rapt_learned_bias_new(heads, 5);

@@ -1,5 +1,6 @@
 /* Every op of the table computes what its reference says: on all dtypes, memory layouts and numbers of threads. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,4 +140,12 @@ Test(ops, the_level_is_the_one_asked_for)
     const char *level = getenv("RAPT_LEVEL");
     if (level && strcmp(level, "baseline") == 0) cr_expect_str_eq(rapt_get_level(), "baseline");
     if (level && strcmp(level, "v3") == 0) cr_expect_str_neq(rapt_get_level(), "x86-64-v4");
+}
+
+Test(ops, the_version_is_that_of_the_headers)
+{
+    int major, minor, patch;
+    cr_assert_eq(sscanf(RAPT_VERSION, "%d.%d.%d", &major, &minor, &patch), 3);
+    cr_expect_eq(rapt_get_version_number(), 1000000 * major + 1000 * minor + patch);
+    cr_expect_eq(RAPT_VERSION_NUMBER, rapt_get_version_number());
 }

@@ -35,7 +35,7 @@ static int run(const struct options *o, const struct text *text)
                                     .context = o->context,
                                     .hidden = o->hidden,
                                     .layers = (int)o->layers,
-                                    .heads = (int)o->heads,
+                                    .heads = o->heads,
                                     .dropout = o->dropout,
                                     .positions = (rapt_gpt_positions)o->positions,
                                     .kind = RAPT_FEED_FORWARD_GELU};

@@ -39,7 +39,7 @@ static struct model *make(const struct model_sizes *sizes)
     rapt_module *module = &t->model.module;
     int64_t hidden = sizes->hidden;
     const rapt_transformer_config config = {.hidden = hidden,
-                                            .heads = (int)sizes->heads,
+                                            .heads = sizes->heads,
                                             .feed_forward = sizes->feed_forward,
                                             .encoder_layers = (int)sizes->layers,
                                             .decoder_layers = (int)sizes->layers,

@@ -285,7 +285,7 @@ static bool set_keep_weights(rapt_module *module, void *keep)
 
 void rapt_attention_keep_weights(rapt_module *module, bool keep)
 {
-    if (module) rapt_module_each(module, set_keep_weights, &keep);
+    if (module && !rapt_was_freed("attention_keep_weights", module)) rapt_module_each(module, set_keep_weights, &keep);
 }
 
 static bool set_ring(rapt_module *module, void *ring)
@@ -296,5 +296,5 @@ static bool set_ring(rapt_module *module, void *ring)
 
 void rapt_attention_set_ring(rapt_module *module, rapt_ring *ring)
 {
-    if (module) rapt_module_each(module, set_ring, ring);
+    if (module && !rapt_was_freed("attention_set_ring", module)) rapt_module_each(module, set_ring, ring);
 }

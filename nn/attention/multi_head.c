@@ -17,9 +17,9 @@ static void destroy(rapt_module *module)
 static void describe(const rapt_module *module, char *text, size_t size)
 {
     const rapt_multi_head_attention *m = (const rapt_multi_head_attention *)module;
-    int used = snprintf(text, size, "%lld in %d heads", (long long)(m->heads * m->head_size), m->heads);
+    int used = snprintf(text, size, "%lld in %lld heads", (long long)(m->heads * m->head_size), (long long)m->heads);
     if (m->groups != m->heads && used > 0 && (size_t)used < size)
-        snprintf(text + used, size - (size_t)used, ", keys in %d", m->groups);
+        snprintf(text + used, size - (size_t)used, ", keys in %lld", (long long)m->groups);
 }
 
 const rapt_module_class rapt_multi_head_kind = {.name = "MultiHeadAttention", .destroy = destroy, .describe = describe};
@@ -29,18 +29,19 @@ static bool check_config(const rapt_multi_head_attention_config *c)
     const char *op = rapt_multi_head_kind.name;
     const int64_t sizes[] = {c->query_size, c->key_size, c->value_size, c->output_size, c->value_hidden};
     if (c->heads < 1 || c->hidden < 1 || c->hidden % c->heads != 0)
-        return rapt_fail(RAPT_ERROR_VALUE, op, "hidden size %lld and %d heads; a multiple of 1 or more heads expected",
-                         (long long)c->hidden, c->heads);
+        return rapt_fail(RAPT_ERROR_VALUE, op,
+                         "hidden size %lld and %lld heads; a multiple of 1 or more heads expected",
+                         (long long)c->hidden, (long long)c->heads);
     if (c->groups < 0 || (c->groups > 0 && c->heads % c->groups != 0))
-        return rapt_fail(RAPT_ERROR_VALUE, op, "%d groups for %d heads; a divisor of the number of heads expected",
-                         c->groups, c->heads);
+        return rapt_fail(RAPT_ERROR_VALUE, op, "%lld groups for %lld heads; a divisor of the number of heads expected",
+                         (long long)c->groups, (long long)c->heads);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] < 0)
             return rapt_fail(RAPT_ERROR_VALUE, op, "a size of %lld; 1 or more, or 0 for the hidden size, expected",
                              (long long)sizes[i]);
     if (c->value_hidden % c->heads != 0)
-        return rapt_fail(RAPT_ERROR_VALUE, op, "values of size %lld and %d heads; a multiple expected",
-                         (long long)c->value_hidden, c->heads);
+        return rapt_fail(RAPT_ERROR_VALUE, op, "values of size %lld and %lld heads; a multiple expected",
+                         (long long)c->value_hidden, (long long)c->heads);
     if (c->hidden > INT64_MAX / 4 || c->value_hidden > INT64_MAX / 4)
         return rapt_fail(RAPT_ERROR_MEMORY, op, "hidden sizes %lld and %lld are too large", (long long)c->hidden,
                          (long long)c->value_hidden);
@@ -132,7 +133,7 @@ bool rapt_multi_head_attention_set_head_mask(rapt_multi_head_attention *m, rapt_
     if (rapt_was_freed(rapt_multi_head_kind.name, m)) return false;
     if (mask && (mask->rank != 1 || mask->shape[0] != m->heads || !rapt_is_floating(mask)))
         return rapt_fail(RAPT_ERROR_SHAPE, rapt_multi_head_kind.name,
-                         "a floating head mask of shape (%d) expected, not %s", m->heads,
+                         "a floating head mask of shape (%lld) expected, not %s", (long long)m->heads,
                          rapt_describe(mask, text, sizeof text));
     const rapt_dtype dtype = m->out_proj->weight->dtype;
     if (mask && mask->dtype != dtype)

@@ -11,8 +11,9 @@ bool rapt_transformer_check(const char *op, const rapt_transformer_config *c, in
     if (!c) return rapt_fail(RAPT_ERROR_NULL, op, "the configuration is NULL");
     if (layers < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%d layers; 1 or more expected", layers);
     if (c->hidden < 1 || c->heads < 1 || c->hidden % c->heads != 0)
-        return rapt_fail(RAPT_ERROR_VALUE, op, "hidden size %lld and %d heads; a multiple of 1 or more heads expected",
-                         (long long)c->hidden, c->heads);
+        return rapt_fail(RAPT_ERROR_VALUE, op,
+                         "hidden size %lld and %lld heads; a multiple of 1 or more heads expected",
+                         (long long)c->hidden, (long long)c->heads);
     if (c->feed_forward < 1)
         return rapt_fail(RAPT_ERROR_VALUE, op, "a feed-forward size of %lld; 1 or more expected",
                          (long long)c->feed_forward);

@@ -27,13 +27,19 @@ def include_folders(root):
 def version_of(root):
     """The version, which must be the same wherever it stands."""
     found = {}
-    for name, pattern in [("tensor/include/rapt/base.h", r'define RAPT_VERSION "(.*)"'),
+    header = "tensor/include/rapt/base.h"
+    for name, pattern in [(header, r'define RAPT_VERSION "(.*)"'),
                           ("meson.build", r"project\(.* version: '([^']*)'"),
                           ("python/pyproject.toml", r'\nversion = "(.*)"')]:
         with open(os.path.join(root, name), encoding="utf-8") as text:
             found[name] = re.search(pattern, text.read())[1]
     if len(set(found.values())) > 1:
         sys.exit(f"several versions: {found}")
+    with open(os.path.join(root, header), encoding="utf-8") as text:
+        number = int(re.search(r"define RAPT_VERSION_NUMBER (\d+)", text.read())[1])
+    major, minor, patch = numbers(found[header])
+    if number != 1_000_000 * major + 1_000 * minor + patch:
+        sys.exit(f"RAPT_VERSION_NUMBER is {number}, of version {found[header]}")
     return found["meson.build"]
 
 

@@ -9,7 +9,7 @@ static rapt_score_modification *soft_cap(int64_t heads)
 
 static rapt_score_modification *alibi(int64_t heads)
 {
-    return rapt_alibi_modification_new((int)heads);
+    return rapt_alibi_modification_new(heads);
 }
 
 static rapt_score_modification *t5(int64_t heads)

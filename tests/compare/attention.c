@@ -123,7 +123,7 @@ static void multi_head(run *r)
     rapt_multi_head_attention *layer = rapt_multi_head_attention_new(
         &(rapt_multi_head_attention_config){.hidden = step_integer(r, "size"),
                                             .heads = (int)step_integer(r, "heads"),
-                                            .groups = (int)step_integer(r, "groups"),
+                                            .groups = step_integer(r, "groups"),
                                             .query_size = step_integer(r, "in_query"),
                                             .key_size = step_integer(r, "in_key"),
                                             .value_size = step_integer(r, "in_value"),

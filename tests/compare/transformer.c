@@ -131,7 +131,7 @@ static rapt_gpt *gpt_of(run *r)
                                     .hidden = step_integer(r, "size"),
                                     .layers = (int)step_integer(r, "layers"),
                                     .heads = (int)step_integer(r, "heads"),
-                                    .groups = (int)step_integer(r, "groups"),
+                                    .groups = step_integer(r, "groups"),
                                     .bias = step_integer(r, "bias"),
                                     .positions = (rapt_gpt_positions)step_integer(r, "positions"),
                                     .kind = kind_of(r)};

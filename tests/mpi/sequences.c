@@ -114,7 +114,8 @@ static rapt_module *make(const sequence_case *c)
     config.vocabulary = vocabulary;
     config.context = context;
     config.hidden = hidden;
-    config.layers = config.heads = 2;
+    config.layers = 2;
+    config.heads = 2;
     config.bias = true;
     config.kind = RAPT_FEED_FORWARD_GELU; /* ReLU has a corner, where a rounding makes another gradient */
     rapt_module *model = c->is_transformer ? make_transformer() : (rapt_module *)rapt_gpt_new(&config);

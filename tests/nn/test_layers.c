@@ -285,11 +285,11 @@ Test(layers, initialisers)
     rapt_tensor *table = rapt_empty(RAPT_FLOAT64, RAPT_SHAPE(300, 200));
     cr_expect(rapt_init_xavier_uniform(table, 1));
     expect_uniform(table, sqrt(6.0 / 500));
-    cr_expect(rapt_init_uniform(table, -3, 3));
+    cr_expect(rapt_fill_uniform(table, -3, 3));
     expect_uniform(table, 3);
-    cr_expect(rapt_init_uniform(table, 2, 4));
+    cr_expect(rapt_fill_uniform(table, 2, 4));
     expect_moments(table, 3, 1.0 / 3, 1.8);
-    cr_expect(rapt_init_normal(table, -5, 0.5));
+    cr_expect(rapt_fill_normal(table, -5, 0.5));
     expect_moments(table, -5, 0.25, 3);
     expect_no_error();
 }
@@ -308,8 +308,8 @@ Test(layers, initialiser_errors)
         expect_error(RAPT_ERROR_DTYPE, "init_");
         cr_expect(with_gain[i](rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 0)), 1));
     }
-    cr_expect_not(rapt_init_uniform(NULL, 0, 1));
+    cr_expect_not(rapt_fill_uniform(NULL, 0, 1));
     expect_error(RAPT_ERROR_NULL, "NULL");
-    cr_expect_not(rapt_init_normal(rapt_ones(RAPT_BOOL, RAPT_SHAPE(3)), 0, 1));
+    cr_expect_not(rapt_fill_normal(rapt_ones(RAPT_BOOL, RAPT_SHAPE(3)), 0, 1));
     expect_error(RAPT_ERROR_DTYPE, "bool");
 }

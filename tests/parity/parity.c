@@ -63,7 +63,7 @@ static void check_weight(const char *name, void *context)
 static bool randomize(const char *name, rapt_tensor *tensor, void *context)
 {
     (void)name, (void)context;
-    return rapt_count(tensor) == 1 || rapt_init_uniform(tensor, -0.7, 0.7);
+    return rapt_count(tensor) == 1 || rapt_fill_uniform(tensor, -0.7, 0.7);
 }
 
 static bool give_weights(parity *p)

@@ -57,8 +57,9 @@ RAPT_API bool rapt_apply_counted(const rapt_op *op, const void *options, int cou
 #define RAPT_APPLY(op, options, ...)                                                                                   \
     rapt_apply((op), (options), RAPT_LENGTH_OF(rapt_tensor *, __VA_ARGS__), RAPT_ARRAY_OF(rapt_tensor *, __VA_ARGS__))
 
-/* For all functions of a call: an index that is not there is an error, and so is asking forward for what only a vjp
- * has or the other way round. The call has failed then, whatever its function returns. */
+/* For all functions of a call, the one that forward or vjp was given, never NULL: an index that is not there is
+ * an error, and so is asking forward for what only a vjp has or the other way round. The call has failed then, whatever
+ * its function returns. */
 
 /* In forward and vjp. */
 /* The op itself. Its name is for rapt_fail; ops of one kind can share their functions as the first member of a

@@ -7,15 +7,15 @@
 
 typedef struct alibi {
     rapt_score_modification modification;
-    int heads;
+    int64_t heads;
 } alibi;
 
 static bool capture(rapt_score_modification *modification, rapt_dtype dtype, rapt_tensor **captured)
 {
-    const int heads = ((const alibi *)modification)->heads;
+    const int64_t heads = ((const alibi *)modification)->heads;
     rapt_tensor *slopes = rapt_new(modification->module.kind->name, RAPT_FLOAT64, RAPT_SHAPE(1, heads, 1, 1));
     if (!slopes) return false;
-    for (int head = 0; head < heads; head++) ((double *)(void *)slopes->data)[head] = rapt_alibi_slope(head, heads);
+    for (int64_t head = 0; head < heads; head++) ((double *)(void *)slopes->data)[head] = rapt_alibi_slope(head, heads);
     captured[0] = rapt_cast(slopes, dtype);
     return captured[0] != NULL;
 }
@@ -30,12 +30,12 @@ static rapt_tensor *by_ops(const void *options, rapt_tensor *scores, rapt_tensor
 
 static void describe(const rapt_module *module, char *text, size_t size)
 {
-    snprintf(text, size, "%d heads", ((const alibi *)module)->heads);
+    snprintf(text, size, "%lld heads", (long long)((const alibi *)module)->heads);
 }
 
 static const rapt_module_class kind = {.name = "ALiBiModification", .describe = describe};
 
-rapt_score_modification *rapt_alibi_modification_new(int heads)
+rapt_score_modification *rapt_alibi_modification_new(int64_t heads)
 {
     if (!rapt_check_modified_heads(kind.name, heads)) return NULL;
     alibi *m = rapt_module_new(sizeof *m, &kind);

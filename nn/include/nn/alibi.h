@@ -7,7 +7,7 @@
 
 /* 2^(−8 (head + 1) / heads) for a power of 2; the heads past the largest power take the 1st, 3rd, … slope of the
  * next. */
-double rapt_alibi_slope(int head, int heads);
+double rapt_alibi_slope(int64_t head, int64_t heads);
 
 /* False and an error unless the size of a table of 2 reach + 1 positions can be counted. */
 bool rapt_check_reach(const char *op, int64_t reach);

@@ -5,6 +5,7 @@
 #include <rapt/module_values.h>
 
 #include "autograd/observe.h"
+#include "tensor/core.h"
 #include "tensor/debug.h"
 #include "tensor/pointer_set.h"
 
@@ -41,14 +42,20 @@ static inline bool rapt_module_is_shared(const rapt_module *module)
     return __atomic_load_n(&module->shares, __ATOMIC_RELAXED) > 1;
 }
 
+/* Is there a module, and not one that was freed? False and an error of op when not. */
+static inline bool rapt_module_is_there(const char *op, const rapt_module *module)
+{
+    return module ? !rapt_was_freed(op, module) : rapt_fail_null(op, "module");
+}
+
 /* A share for a graph, which needs the module until backward, and its end. When all shares but one are such, the module
  * forgets its last call before that one goes. */
 void rapt_module_hold_in_graph(rapt_module *module);
 void rapt_module_leave_graph(rapt_module *module);
 
-/* Calls the function for the module and everything below it, parents first. It may come to a module of several
- * parents more than once, but only where there is no memory to remember it. False as soon as the function returns
- * false. */
+/* Calls the function for the module, which is there, and everything below it, parents first. It may come to a module
+ * of several parents more than once, but only where there is no memory to remember it. False as soon as the function
+ * returns false. */
 bool rapt_module_each(rapt_module *module, bool (*function)(rapt_module *module, void *context), void *context);
 
 /* `RAPT_ENTER(module);` at the top of a forward function: errors, and those who observe (the hunt, the trace, the

@@ -18,9 +18,10 @@ typedef enum rapt_gpt_positions {
 /* The sizes of a model, and its kind. */
 typedef struct rapt_gpt_config {
     int64_t vocabulary, context, hidden;
-    int layers, heads, groups; /* groups as in rapt_multi_head_attention_config */
-    double dropout;            /* of the embeddings, of the attention weights, and of what each sublayer adds */
-    bool bias;                 /* of linear layers and norms; GPT-2: true */
+    int64_t heads, groups; /* groups as in rapt_multi_head_attention_config */
+    int layers;
+    double dropout; /* of the embeddings, of the attention weights, and of what each sublayer adds */
+    bool bias;      /* of linear layers and norms; GPT-2: true */
     rapt_gpt_positions positions;
     /* GPT-2: GELU (here the exact one, as in nanoGPT; its first release approximated it by tanh). Inner size 4 ·
      * hidden; SwiGLU: 8/3 · hidden, rounded down */

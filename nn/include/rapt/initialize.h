@@ -1,7 +1,7 @@
 /* Initial values of parameters, in place. fan_in is how many numbers a number of the output is made of, fan_out in how
  * many numbers of the output one of the input has a share: of a Linear's weight (out, in) these are in and out, of a
  * convolution's (out, in, …) both times the kernel's size. Each returns false after an error (NULL, not floating, rank
- * below 2 where fans are needed). */
+ * below 2). rapt_fill_uniform and rapt_fill_normal (random.h) need no fans. */
 #ifndef RAPT_INITIALIZE_H
 #define RAPT_INITIALIZE_H
 
@@ -18,10 +18,6 @@ RAPT_API bool rapt_init_xavier_normal(rapt_tensor *tensor, double gain);
  * relu. */
 RAPT_API bool rapt_init_kaiming_uniform(rapt_tensor *tensor, double gain);
 RAPT_API bool rapt_init_kaiming_normal(rapt_tensor *tensor, double gain);
-
-/* Uniform in [low, high); normal with that mean and deviation. */
-RAPT_API bool rapt_init_uniform(rapt_tensor *tensor, double low, double high);
-RAPT_API bool rapt_init_normal(rapt_tensor *tensor, double mean, double deviation);
 
 RAPT_END_DECLS
 

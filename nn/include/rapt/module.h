@@ -36,6 +36,7 @@ struct rapt_module {
     bool adopted, constructing;
     rapt_random_state random;
     struct rapt_module_path *paths;
+    void *reserved[4]; /* for what later versions keep here: modules of one's own begin with this struct */
 };
 
 /* WHO OWNS A MODULE. Its parents do, and the program as far as it holds shares. A new module has one share, the

@@ -44,7 +44,7 @@ typedef struct rapt_multi_head_attention {
     /* (heads), multiplies each head's result; NULL: none. The layer keeps the share given to
      * rapt_multi_head_attention_set_head_mask */
     rapt_tensor *head_mask;
-    int heads, groups;
+    int64_t heads, groups;
     int64_t head_size, value_size; /* of one head */
 } rapt_multi_head_attention;
 
@@ -55,8 +55,8 @@ typedef enum rapt_parameter_names { RAPT_NAMES_PYTORCH, RAPT_NAMES_GPT2 } rapt_p
 /* The sizes of the layer and its parts. Zeros are the defaults named beside them. */
 typedef struct rapt_multi_head_attention_config {
     int64_t hidden; /* of the projected queries, all heads together */
-    int heads;      /* hidden must be a multiple of it */
-    int groups;     /* heads that keys and values have; divides heads; 1: multi-query; 0: heads */
+    int64_t heads;  /* hidden must be a multiple of it */
+    int64_t groups; /* heads that keys and values have; divides heads; 1: multi-query; 0: heads */
     int64_t query_size, key_size, value_size; /* of the inputs; 0: hidden */
     int64_t value_hidden;                     /* of the projected values, if there were as many as heads; 0: hidden */
     int64_t output_size;                      /* 0: hidden */

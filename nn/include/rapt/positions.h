@@ -66,11 +66,11 @@ RAPT_API rapt_tensor *rapt_rotary_forward_at(rapt_rotary *rotary, rapt_tensor *x
  * second of the next power's): a relative_bias (heads, 1, 2·reach + 1) for a mask. No parameters. */
 typedef struct rapt_alibi {
     rapt_module module;
-    int heads;
+    int64_t heads;
 } rapt_alibi;
 
 /* For so many heads; forward gives the table for relative positions up to ±reach. */
-RAPT_API rapt_alibi *rapt_alibi_new(int heads);
+RAPT_API rapt_alibi *rapt_alibi_new(int64_t heads);
 RAPT_API rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t reach);
 
 /* A learned number for each head and relative position; parameter weight (heads, 2·reach + 1), zeros at first;
@@ -81,7 +81,7 @@ typedef struct rapt_relative_bias {
 } rapt_relative_bias;
 
 /* For so many heads, and relative positions up to ±reach. */
-RAPT_API rapt_relative_bias *rapt_relative_bias_new(int heads, int64_t reach);
+RAPT_API rapt_relative_bias *rapt_relative_bias_new(int64_t heads, int64_t reach);
 RAPT_API rapt_tensor *rapt_relative_bias_forward(rapt_relative_bias *bias);
 
 RAPT_END_DECLS

@@ -49,7 +49,7 @@ RAPT_API rapt_score_modification *rapt_soft_cap_new(double cap);
 /* score / temperature of the head; parameter temperature (heads), ones at first. */
 RAPT_API rapt_score_modification *rapt_head_temperature_new(int64_t heads);
 /* score − slope · |j − i|, the slopes of rapt_alibi. No parameters. */
-RAPT_API rapt_score_modification *rapt_alibi_modification_new(int heads);
+RAPT_API rapt_score_modification *rapt_alibi_modification_new(int64_t heads);
 /* score + a learned number of the head and the bucket of j − i (T5; Raffel et al. 2020): half of the buckets are a
  * position each, the others grow like the logarithm up to max_distance. Where `bidirectional`, one half of all is for
  * keys behind the query; otherwise these share bucket 0. Parameter weight (buckets, heads), zeros at first. */

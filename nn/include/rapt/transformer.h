@@ -15,9 +15,9 @@ typedef enum rapt_feed_forward_kind {
 
 /* What the layers of a Transformer share. */
 typedef struct rapt_transformer_config {
-    int64_t hidden;       /* d_model */
-    int heads, groups;    /* groups as in rapt_multi_head_attention_config */
-    int64_t feed_forward; /* the inner size */
+    int64_t hidden;        /* d_model */
+    int64_t heads, groups; /* groups as in rapt_multi_head_attention_config */
+    int64_t feed_forward;  /* the inner size */
     rapt_feed_forward_kind kind;
     int encoder_layers, decoder_layers;
     bool norm_first;             /* pre-norm: x + f(norm x); else post-norm: norm(x + f x) */

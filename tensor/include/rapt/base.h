@@ -8,8 +8,10 @@
 
 #include <rapt/in_place.h>
 
-/* Of the library, as text: major.minor.patch. */
+/* Of these headers, as text: major.minor.patch; and as 10⁶ major + 10³ minor + patch, for #if. rapt_get_version_number
+ * gives that of the library that runs. */
 #define RAPT_VERSION "0.2.0"
+#define RAPT_VERSION_NUMBER 2000
 
 /* Marks what the library exports. */
 #define RAPT_API __attribute__((visibility("default")))

@@ -21,6 +21,9 @@ RAPT_API int rapt_get_threads(void);
  * library is built with. */
 RAPT_API const char *rapt_get_level(void);
 
+/* RAPT_VERSION_NUMBER of the library that runs, which may be newer than the headers that a program was built with. */
+RAPT_API int64_t rapt_get_version_number(void);
+
 /* One line with version, threads, level and who computes matrix products: the library itself, or with
  * RAPT_MATMUL=openblas in the environment OpenBLAS, for comparison. */
 RAPT_API const char *rapt_describe_runtime(void);
