@@ -154,11 +154,12 @@ static bool pad_resolved(const rapt_resolved_mask *packed, rapt_resolved_mask *p
 }
 
 /* The rows of a relative bias (…, rows, 2R + 1) go to their places; one that repeats for all queries stays. */
-static bool unpack_relative_bias(const rapt_resolved_mask *packed, rapt_mask *mask)
+static bool unpack_relative_bias(const rapt_pooling *packed, rapt_mask *mask)
 {
     rapt_tensor *bias = mask->relative_bias;
     if (!bias || bias->rank < 2 || bias->shape[bias->rank - 2] == 1) return true;
-    mask->relative_bias = unpack(packed->relative_bias, mask->starts);
+    rapt_tensor *resolved = packed->resolved.relative_bias; /* (1, heads, rows, 2R + 1) */
+    mask->relative_bias = unpack(packed->queries->rank == 4 ? resolved : rapt_squeeze(resolved, 1), mask->starts);
     return mask->relative_bias != NULL;
 }
 
@@ -202,7 +203,7 @@ bool rapt_unpack_pooling(const char *op, const rapt_pooling *packed, rapt_poolin
     padded->values = unpack(packed->values, key_starts);
     padded->mask.valid_lengths = padded_lengths(mask, &p);
     if (!padded->queries || !padded->keys || !padded->values || !padded->mask.valid_lengths ||
-        !unpack_relative_bias(&packed->resolved, &padded->mask))
+        !unpack_relative_bias(packed, &padded->mask))
         return false;
     padded->mask.starts = padded->mask.key_starts = NULL;
     padded->mask.query_places = padded->resolved.places;
