@@ -87,4 +87,15 @@ static inline rapt_tensor *defined_feed_forward(const rapt_feed_forward *f, rapt
     return y;
 }
 
+/* A decoder's caches, one for each layer. */
+enum { cached_layers = 2 };
+typedef struct caches {
+    rapt_decoder_cache layer[cached_layers];
+} caches;
+
+static inline void clear(caches *c)
+{
+    for (int i = 0; i < cached_layers; i++) rapt_decoder_cache_clear(&c->layer[i]);
+}
+
 #endif

@@ -117,7 +117,9 @@ RAPT_API bool rapt_decoder_cache_select(rapt_decoder_cache *cache, rapt_tensor *
 /* NULL after an error. */
 RAPT_API rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config);
 /* x (B, T, hidden), memory (B, S, hidden) → x's shape. Masks and cache may be NULL; so may the memory when the cache
- * holds it: it is read at the first step only. After an error the cache holds what it held before. */
+ * holds it: it is read at the first step only. With a cache the places of x, among the memory's keys too, come behind
+ * those of the steps before; behind a packed batch of several lengths a memory_mask that goes by places needs their
+ * query_places. After an error the cache holds what it held before. */
 RAPT_API rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory,
                                                  const rapt_mask *mask, const rapt_mask *memory_mask,
                                                  rapt_decoder_cache *cache);
