@@ -170,8 +170,12 @@ static void check_masks()
     expect(near(last_of(RAPT_MASK(.seen = seen)), 6), "a mask inside a mask");
     rapt_tensor *bias = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(1, 4, 4)),
                 *by_position = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(3));
-    expect(near(last_of(RAPT_MASK(.valid_lengths = lengths, .causal = true, .window = 4, .offset = 0, .seen = seen,
-                                  .bias = bias, .relative_bias = by_position, .fills_million = false)),
+    rapt_tensor *const none = nullptr;
+    expect(near(last_of(RAPT_MASK(.valid_lengths = lengths, .first_keys = none, .causal = true, .prefix_lengths = none,
+                                  .window = 4, .window_left = 4, .window_right = 4, .block = 4, .blocks_before = 0,
+                                  .dilation = 1, .documents = none, .query_places = none, .rule = rapt_mask_rule(),
+                                  .offset = 0, .seen = seen, .bias = bias, .relative_bias = by_position, .starts = none,
+                                  .key_starts = none, .fills_million = false)),
                 4),
            "all fields of RAPT_MASK");
     rapt_module_free(&attention->module);

@@ -1,7 +1,7 @@
 /* Arrays and structs written in place, in C and in C++11 and later: what RAPT_SHAPE, RAPT_AXES, RAPT_APPLY,
  * RAPT_SEQUENTIAL and RAPT_MASK are made of. They serve the call that they are written in: in C++ they end with its
  * full expression, in C with its block. In C++ numbers may not narrow, as in every braced list, and a comma in a
- * field's value wants parentheses. */
+ * field's value wants parentheses; a struct takes 24 fields at most. */
 #ifndef RAPT_IN_PLACE_H
 #define RAPT_IN_PLACE_H
 
@@ -33,11 +33,15 @@ template <typename T> inline const T *rapt_address_of(const T &object)
 #define RAPT_STRUCT_OF(type, ...)                                                                                      \
     rapt_address_of(__extension__({                                                                                    \
         type rapt_struct = type();                                                                                     \
-        RAPT_SET_CHOICE_(__VA_ARGS__, RAPT_SET_8_, RAPT_SET_7_, RAPT_SET_6_, RAPT_SET_5_, RAPT_SET_4_, RAPT_SET_3_,    \
-                         RAPT_SET_2_, RAPT_SET_1_, 0)                                                                  \
+        RAPT_SET_CHOICE_(__VA_ARGS__, RAPT_SET_24_, RAPT_SET_23_, RAPT_SET_22_, RAPT_SET_21_, RAPT_SET_20_,            \
+                         RAPT_SET_19_, RAPT_SET_18_, RAPT_SET_17_, RAPT_SET_16_, RAPT_SET_15_, RAPT_SET_14_,           \
+                         RAPT_SET_13_, RAPT_SET_12_, RAPT_SET_11_, RAPT_SET_10_, RAPT_SET_9_, RAPT_SET_8_,             \
+                         RAPT_SET_7_, RAPT_SET_6_, RAPT_SET_5_, RAPT_SET_4_, RAPT_SET_3_, RAPT_SET_2_, RAPT_SET_1_, 0) \
         (__VA_ARGS__) rapt_struct;                                                                                     \
     }))
-#define RAPT_SET_CHOICE_(f1, f2, f3, f4, f5, f6, f7, f8, set, ...) set
+#define RAPT_SET_CHOICE_(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20,    \
+                         f21, f22, f23, f24, set, ...)                                                                 \
+    set
 #define RAPT_SET_1_(field) rapt_struct field;
 #define RAPT_SET_2_(field, ...) rapt_struct field, RAPT_SET_1_(__VA_ARGS__)
 #define RAPT_SET_3_(field, ...) rapt_struct field, RAPT_SET_2_(__VA_ARGS__)
@@ -46,6 +50,22 @@ template <typename T> inline const T *rapt_address_of(const T &object)
 #define RAPT_SET_6_(field, ...) rapt_struct field, RAPT_SET_5_(__VA_ARGS__)
 #define RAPT_SET_7_(field, ...) rapt_struct field, RAPT_SET_6_(__VA_ARGS__)
 #define RAPT_SET_8_(field, ...) rapt_struct field, RAPT_SET_7_(__VA_ARGS__)
+#define RAPT_SET_9_(field, ...) rapt_struct field, RAPT_SET_8_(__VA_ARGS__)
+#define RAPT_SET_10_(field, ...) rapt_struct field, RAPT_SET_9_(__VA_ARGS__)
+#define RAPT_SET_11_(field, ...) rapt_struct field, RAPT_SET_10_(__VA_ARGS__)
+#define RAPT_SET_12_(field, ...) rapt_struct field, RAPT_SET_11_(__VA_ARGS__)
+#define RAPT_SET_13_(field, ...) rapt_struct field, RAPT_SET_12_(__VA_ARGS__)
+#define RAPT_SET_14_(field, ...) rapt_struct field, RAPT_SET_13_(__VA_ARGS__)
+#define RAPT_SET_15_(field, ...) rapt_struct field, RAPT_SET_14_(__VA_ARGS__)
+#define RAPT_SET_16_(field, ...) rapt_struct field, RAPT_SET_15_(__VA_ARGS__)
+#define RAPT_SET_17_(field, ...) rapt_struct field, RAPT_SET_16_(__VA_ARGS__)
+#define RAPT_SET_18_(field, ...) rapt_struct field, RAPT_SET_17_(__VA_ARGS__)
+#define RAPT_SET_19_(field, ...) rapt_struct field, RAPT_SET_18_(__VA_ARGS__)
+#define RAPT_SET_20_(field, ...) rapt_struct field, RAPT_SET_19_(__VA_ARGS__)
+#define RAPT_SET_21_(field, ...) rapt_struct field, RAPT_SET_20_(__VA_ARGS__)
+#define RAPT_SET_22_(field, ...) rapt_struct field, RAPT_SET_21_(__VA_ARGS__)
+#define RAPT_SET_23_(field, ...) rapt_struct field, RAPT_SET_22_(__VA_ARGS__)
+#define RAPT_SET_24_(field, ...) rapt_struct field, RAPT_SET_23_(__VA_ARGS__)
 
 #endif
 
