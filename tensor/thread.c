@@ -36,10 +36,11 @@ void rapt_at_thread_end(rapt_thread_part part, void (*end)(void))
     is_listed = true;
 }
 
-/* Key destructors do not run for the thread that calls exit. */
+/* Key destructors do not run for the thread that calls exit. Those of threads that outlive the library, which in a
+ * plugin may be unloaded from under them, would run where it was: what they have is left. */
 static __attribute__((destructor)) void end_last_thread(void)
 {
-    if (!is_listed) return;
-    pthread_setspecific(key, NULL);
-    end_thread(NULL);
+    if (has_key) pthread_key_delete(key);
+    has_key = false;
+    if (is_listed) end_thread(NULL);
 }

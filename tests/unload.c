@@ -1,5 +1,5 @@
-/* A program that loads the library, computes in a thread, unloads it, and goes on: the thread ends behind it, and the
- * process forks. unload LIBRAPT.SO */
+/* A program that loads the library, or a plugin that has it in it, computes in a thread, unloads it, and goes on: the
+ * thread ends behind it, and the process forks. unload LIBRAPT.SO */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
