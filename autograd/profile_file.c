@@ -46,16 +46,15 @@ bool rapt_profile_file_open(rapt_profile_file *file, const char *path)
 {
     static const char head[] = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
     char why[128];
-    *file = (rapt_profile_file){.stream = rapt_system_open_stream(path, "wb")};
-    if (!file->stream)
-        return rapt_fail(RAPT_ERROR_FILE, "profile_start", "'%s' cannot be written: %s", path,
-                         rapt_system_reason(errno, why, sizeof why));
     const size_t size = strlen(path) + 1;
-    file->buffer = malloc(buffer_size + size);
-    if (!file->buffer) {
-        fclose(file->stream);
-        file->stream = NULL;
-        return rapt_fail(RAPT_ERROR_MEMORY, "profile_start", "no memory for a buffer of the file");
+    *file = (rapt_profile_file){.buffer = malloc(buffer_size + size)};
+    if (!file->buffer) return rapt_fail(RAPT_ERROR_MEMORY, "profile_start", "no memory for a buffer of the file");
+    file->stream = rapt_system_open_stream(path, "wb");
+    if (!file->stream) {
+        rapt_fail(RAPT_ERROR_FILE, "profile_start", "'%s' cannot be written: %s", path,
+                  rapt_system_reason(errno, why, sizeof why));
+        free(file->buffer);
+        return false;
     }
     file->path = memcpy(file->buffer + buffer_size, path, size);
     setvbuf(file->stream, NULL, _IONBF, 0);
@@ -83,18 +82,28 @@ void rapt_profile_file_add(rapt_profile_file *file, const rapt_observation *o, c
     append(file, event, (size_t)size);
 }
 
+/* Was nothing written, to a file that still has its name? */
+static bool is_empty(const rapt_profile_file *file)
+{
+    const int descriptor = fileno(file->stream);
+    struct stat status;
+    bool is_there;
+    return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0 &&
+           rapt_system_is_at(descriptor, file->path, &is_there) && is_there;
+}
+
 bool rapt_profile_file_close(rapt_profile_file *file)
 {
     static const char end[] = "\n]}\n";
     if (!file->stream) return true;
     append(file, end, sizeof end - 1);
     flush(file);
+    const bool leaves_nothing = file->reason && is_empty(file);
     if (fclose(file->stream) != 0 && !file->reason) file->reason = errno ? errno : EIO;
     file->stream = NULL;
     if (file->reason) {
-        struct stat status;
         char why[128];
-        if (stat(file->path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0) remove(file->path);
+        if (leaves_nothing) remove(file->path);
         rapt_fail(RAPT_ERROR_FILE, "profile_stop", "'%.200s' could not be written whole: %s", file->path,
                   rapt_system_reason(file->reason, why, sizeof why));
     }

@@ -140,8 +140,14 @@ static FILE *stream_of(int file, const char *mode)
 
 FILE *rapt_system_open_stream(const char *path, const char *mode)
 {
-    const int flags = (strchr(mode, '+') ? O_RDWR : O_WRONLY) | (*mode == 'w' ? O_CREAT | O_TRUNC : 0);
-    return stream_of(rapt_system_leave_streams(open(path, flags | O_CLOEXEC, 0666)), mode);
+    const int flags = (strchr(mode, '+') ? O_RDWR : O_WRONLY) | (*mode == 'w' ? O_CREAT : 0);
+    FILE *stream = stream_of(rapt_system_leave_streams(open(path, flags | O_CLOEXEC, 0666)), mode);
+    /* emptied only now: without memory for a stream the file is as it was. EINVAL: it has no length */
+    if (!stream || *mode != 'w' || ftruncate(fileno(stream), 0) == 0 || errno == EINVAL) return stream;
+    const int code = errno;
+    fclose(stream);
+    errno = code;
+    return NULL;
 }
 
 FILE *rapt_system_renew_stream(FILE *stream)

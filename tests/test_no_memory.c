@@ -1,6 +1,7 @@
 /* Whatever allocates by the system, with each of its allocations failing in turn: it goes on, or it is an error. */
 #include "gpt.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -117,10 +118,27 @@ static bool prints_graph(void)
     return x && rapt_print_graph(nowhere, x, false);
 }
 
+/* By no call that allocates. */
+static void put_word(const char *path)
+{
+    const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    cr_assert(descriptor >= 0 && write(descriptor, "old", 3) == 3 && close(descriptor) == 0);
+}
+
+static bool has_word(const char *path)
+{
+    char word[8] = "";
+    const int descriptor = open(path, O_RDONLY);
+    cr_assert(descriptor >= 0 && read(descriptor, word, 7) >= 0 && close(descriptor) == 0);
+    return strcmp(word, "old") == 0;
+}
+
 static bool profiles(void)
 {
     RAPT_NO_GRADIENT;
+    put_word(file("profile.json"));
     const bool started = rapt_profile_start(file("profile.json"));
+    if (!started) cr_expect(has_word(file("profile.json")), "the file of a profile that does not start");
     const bool ran = started && rapt_gpt_forward(gpt, rapt_zeros(RAPT_INT64, RAPT_SHAPE(1, 2)), NULL);
     const bool stopped = !started || rapt_profile_stop();
     return ran && stopped && rapt_profile_report(nowhere);

@@ -169,3 +169,22 @@ Test(system_calls_of_logs, of_a_trace_of_which_nothing_is_written)
     expect_error(RAPT_ERROR_FILE, "could not be written whole: File too large");
     cr_expect_eq(files(), 0);
 }
+
+/* The empty file that has the name now is another's. */
+Test(system_calls_of_logs, of_a_trace_whose_file_was_moved)
+{
+    char moved[320];
+    snprintf(moved, sizeof moved, "%s.moved", path);
+    struct rlimit before;
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert(rapt_profile_start(path), "%s", rapt_error());
+    cr_assert_eq(rename(path, moved), 0);
+    cr_assert(rapt_system_make_file(path));
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, before.rlim_max}), 0);
+    cr_expect_not(rapt_profile_stop());
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    expect_error(RAPT_ERROR_FILE, "could not be written whole: File too large");
+    cr_expect_str_eq(text_of_file(path), "");
+    cr_expect_eq(files(), 2);
+}
