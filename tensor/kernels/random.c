@@ -1,4 +1,5 @@
 /* Random fills and dropout. Element i takes its numbers from block state.offset + i / (elements a block) alone. */
+#include <math.h>
 #include <string.h>
 
 #include "loop.h"
@@ -38,11 +39,15 @@ enum { words_at_once = 1024 };
         }                                                                                                              \
     }
 
-#define SPAN(T) const T low = (T)a, width = (T)(b - a)
+/* The sum may be rounded up to b, which is none of the numbers. */
+#define SPAN(T, nextafter) const T low = (T)a, width = (T)(b - a), last = nextafter((T)b, low)
 
-RANDOM_LOOP(uniform_float32, float, 1, 1, SPAN(float), out[0] = low + width * rapt_philox_uniform_float(word[0]))
-RANDOM_LOOP(uniform_float64, double, 2, 1, SPAN(double),
-            out[0] = low + width * rapt_philox_uniform_double(word[0], word[1]))
+RANDOM_LOOP(uniform_float32, float, 1, 1, SPAN(float, nextafterf),
+            const float x = low + width * rapt_philox_uniform_float(word[0]);
+            out[0] = x < last ? x : last)
+RANDOM_LOOP(uniform_float64, double, 2, 1, SPAN(double, nextafter),
+            const double x = low + width * rapt_philox_uniform_double(word[0], word[1]);
+            out[0] = x < last ? x : last)
 
 #define BELL(T) const T mean = (T)a, deviation = (T)b
 

@@ -4,6 +4,8 @@
 #include <float.h>
 #include <math.h>
 
+#include <rapt/ops.h>
+
 #include "../tensor/kernels/philox.h"
 #include "tensor/core.h"
 #include "tensor/random.h"
@@ -102,6 +104,24 @@ Test(random, moments)
         check_moments(tensor, 0.3, 0.21);
     }
     check_moments(rapt_randint(-2, 5, RAPT_SHAPE(300001)), 1, 4);
+    expect_no_error();
+}
+
+/* Where few numbers are between the ends, many sums are rounded up to the upper one. */
+Test(random, the_upper_end_of_a_range_is_never_drawn)
+{
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        RAPT_SCOPE;
+        const double high = 1 + 2 * (dtype == RAPT_FLOAT32 ? (double)FLT_EPSILON : DBL_EPSILON);
+        rapt_tensor *x = rapt_empty(dtype, RAPT_SHAPE(1001));
+        cr_assert(rapt_fill_uniform(x, 1, high), "%s", rapt_error());
+        cr_expect_eq(rapt_item(rapt_min(x, RAPT_ALL_AXES, false)), 1);
+        cr_expect_lt(rapt_item(rapt_max(x, RAPT_ALL_AXES, false)), high);
+        cr_expect_gt(rapt_item(rapt_max(x, RAPT_ALL_AXES, false)), 1);
+        cr_assert(rapt_fill_uniform(x, -2, -2), "%s", rapt_error());
+        cr_expect_eq(rapt_item(rapt_max(x, RAPT_ALL_AXES, false)), -2);
+        cr_expect_eq(rapt_item(rapt_min(x, RAPT_ALL_AXES, false)), -2);
+    }
     expect_no_error();
 }
 

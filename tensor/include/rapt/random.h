@@ -32,7 +32,8 @@ RAPT_API rapt_tensor *rapt_randint(int64_t low, int64_t high, int rank, const in
 /* The numbers 0 … count − 1 in random order, int64, shape (count). */
 RAPT_API rapt_tensor *rapt_randperm(int64_t count);
 
-/* In place: overwrite a floating tensor (of any strides) with random numbers; false after an error. */
+/* In place: overwrite a floating tensor (of any strides) with random numbers, uniform in [low, high), or low where that
+ * is high, or normal; false after an error. */
 RAPT_API bool rapt_fill_uniform(rapt_tensor *tensor, double low, double high);
 RAPT_API bool rapt_fill_normal(rapt_tensor *tensor, double mean, double deviation);
 
