@@ -114,6 +114,12 @@ static bool agree(void *context, bool good)
 
 /* --- the calls --- */
 
+bool rapt_check_walk_flags(const char *op, int flags)
+{
+    return (flags & ~(RAPT_RETAIN_GRAPH | RAPT_CREATE_GRAPH)) == 0 ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "flags %d; RAPT_RETAIN_GRAPH, RAPT_CREATE_GRAPH, both or 0 expected", flags);
+}
+
 static rapt_walk walk_with(const char *op, int flags)
 {
     return (rapt_walk){
@@ -137,6 +143,7 @@ static bool go_backward(rapt_walk *walk, int count, rapt_tensor *const *roots, r
 bool rapt_backward_from(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags)
 {
     rapt_walk walk = walk_with("backward", flags);
+    if (!rapt_check_walk_flags(walk.op, flags)) return false;
     return go_backward(&walk, count, roots, gradients);
 }
 
@@ -144,6 +151,7 @@ bool rapt_backward_to(int count, rapt_tensor *const *roots, rapt_tensor *const *
                       rapt_gradient_function *take, void *context)
 {
     rapt_walk walk = walk_with("backward_to", flags);
+    if (!rapt_check_walk_flags(walk.op, flags)) return false;
     if (!take) return rapt_fail_null(walk.op, "the function that takes gradients");
     walk.take = take;
     walk.take_context = context;
@@ -213,6 +221,7 @@ bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, ra
     RAPT_REGION(RAPT_DOING_WALK, op);
     rapt_walk walk = walk_with(op, flags);
     for (int i = 0; results && i < input_count; i++) results[i] = NULL;
+    if (!rapt_check_walk_flags(op, flags)) return false;
     if (input_count > 0 && (!inputs || !results)) return rapt_fail_null(walk.op, inputs ? "results" : "inputs");
     ending e = {&walk, count, roots, rapt_failed_meetings};
     rapt_scope scope = rapt_scope_begin();

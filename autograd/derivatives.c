@@ -97,7 +97,8 @@ bool rapt_jvp(int count, rapt_tensor *const *roots, int input_count, rapt_tensor
         return rapt_fail_null("jvp", roots ? "results" : "roots");
     }
     const rapt_scope scope = rapt_scope_begin();
-    const bool good = check_lists("jvp", "tangents", input_count, inputs, tangents) &&
+    const bool good = rapt_check_walk_flags("jvp", flags) &&
+                      check_lists("jvp", "tangents", input_count, inputs, tangents) &&
                       jvp(count, roots, input_count, inputs, tangents, results, flags);
     return hand_out(scope, good, count, results);
 }
@@ -118,8 +119,8 @@ bool rapt_hvp(rapt_tensor *root, int count, rapt_tensor *const *inputs, rapt_ten
 {
     if (count > 0 && !results) return rapt_fail_null("hvp", "results");
     const rapt_scope scope = rapt_scope_begin();
-    const bool good =
-        check_lists("hvp", "vectors", count, inputs, vectors) && hvp(root, count, inputs, vectors, results, flags);
+    const bool good = rapt_check_walk_flags("hvp", flags) && check_lists("hvp", "vectors", count, inputs, vectors) &&
+                      hvp(root, count, inputs, vectors, results, flags);
     return hand_out(scope, good, count, results);
 }
 
@@ -152,7 +153,7 @@ static bool check_jacobian(const rapt_tensor *root, const rapt_tensor *input)
 rapt_tensor *rapt_jacobian(rapt_tensor *root, rapt_tensor *input, int flags)
 {
     int64_t shape[RAPT_MAX_RANK];
-    if (!check_jacobian(root, input)) return NULL;
+    if (!rapt_check_walk_flags("jacobian", flags) || !check_jacobian(root, input)) return NULL;
     memcpy(shape, root->shape, root->rank * sizeof *shape);
     memcpy(shape + root->rank, input->shape, input->rank * sizeof *shape);
     const int rank = root->rank + input->rank;

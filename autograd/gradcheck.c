@@ -156,12 +156,20 @@ static bool check_projection(rapt_checker *c, double *saved, double *row, double
     return true;
 }
 
+/* Where it is not, differences say so. */
+static bool is_finite(const rapt_tensor *output)
+{
+    bool finite = true;
+    for (int64_t k = 0; k < output->count; k++) finite = finite && isfinite(*element(output, k));
+    return finite;
+}
+
 static bool check(rapt_checker *c)
 {
     RAPT_SCOPE;
     if (c->options.second_order && !rapt_checker_add_cotangent(c)) return false;
     if (!rapt_checker_evaluate(c)) return false;
-    if (!c->options.second_order &&
+    if (!c->options.second_order && is_finite(c->outputs[0]) &&
         !rapt_gradcheck_graph(c->name, c->outputs[0], c->variable_count, c->variables, c->gradients, &c->options))
         return false;
     c->width = total(c->variable_count, c->variables);
@@ -223,8 +231,8 @@ rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *
     rapt_random_state random = rapt_random_get_state();
     rapt_seed(c.options.seed);
     bool recording = rapt_set_recording(true);
-    bool ran = (function && inputs) ? rapt_checker_prepare(&c) && check(&c)
-                                    : rapt_fail_null("gradcheck", "function or inputs");
+    bool ran = (function && (inputs || count == 0)) ? rapt_checker_prepare(&c) && check(&c)
+                                                    : rapt_fail_null("gradcheck", "function or inputs");
     rapt_set_recording(recording);
     rapt_random_set_state(random);
     if (!ran) {

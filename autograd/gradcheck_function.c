@@ -28,7 +28,8 @@ static bool make_room(rapt_checker *c)
     const size_t room = (size_t)c->count + 1;
     c->variables = calloc(3 * room, sizeof(rapt_tensor *));
     c->which = calloc(room, sizeof *c->which);
-    if (!c->variables || !c->which)
+    c->versions = calloc(room, sizeof *c->versions);
+    if (!c->variables || !c->which || !c->versions)
         return rapt_fail(RAPT_ERROR_MEMORY, "gradcheck", "%s: no memory for %d inputs", c->name, c->count);
     c->outputs = c->variables + room;
     c->gradients = c->outputs + room;
@@ -79,6 +80,7 @@ static bool find_variables(rapt_checker *c)
             return fail(RAPT_ERROR_VALUE, c, "lies in memory that may only be read; differences need a clone", i);
         if (!is_finite(input)) return fail(RAPT_ERROR_VALUE, c, "has NaN or infinities; differences need numbers", i);
         c->which[c->variable_count] = i;
+        c->versions[c->variable_count] = rapt_version_of(input);
         c->variables[c->variable_count++] = input;
     }
     c->differentiated = c->variable_count;
@@ -94,8 +96,10 @@ bool rapt_checker_prepare(rapt_checker *c)
 
 void rapt_checker_end(rapt_checker *c)
 {
+    for (int i = 0; i < c->differentiated; i++) c->variables[i]->storage->version = c->versions[i];
     free(c->variables);
     free(c->which);
+    free(c->versions);
 }
 
 /* Far from where the checker's own numbers come from. The function finds the generator there at every call, so that

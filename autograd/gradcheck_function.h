@@ -14,6 +14,7 @@ typedef struct rapt_checker {
     rapt_gradcheck_options options;
     rapt_tensor **variables; /* what is perturbed */
     int *which;              /* its number among the inputs */
+    uint64_t *versions;      /* before it was changed */
     int variable_count;
     int differentiated; /* of the variables, those that second order takes the gradient of: all but the cotangent */
     rapt_tensor **outputs;
@@ -24,7 +25,8 @@ typedef struct rapt_checker {
     int worst; /* the variable where the result's worst error is */
 } rapt_checker;
 
-/* Finds the variables: the inputs that require a gradient. False after an error; rapt_checker_end is called anyway. */
+/* Finds the variables: the inputs that require a gradient. False after an error; rapt_checker_end is called anyway,
+ * when they have their values again: they then count as unchanged, for graphs of before. */
 bool rapt_checker_prepare(rapt_checker *c);
 void rapt_checker_end(rapt_checker *c);
 

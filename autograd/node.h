@@ -135,6 +135,9 @@ bool rapt_record_vjp(const rapt_node *node, rapt_tensor **given);
  * False after an error, which names it. */
 bool rapt_check_input(const char *op, int i, const rapt_tensor *input);
 
+/* Are the flags those of backward? False and an error when not. */
+bool rapt_check_walk_flags(const char *op, int flags);
+
 /* rapt_gradients whose errors have the name of `op`. */
 bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients,
                         int input_count, rapt_tensor *const *inputs, rapt_tensor **results, int flags);

@@ -4,6 +4,7 @@
 #include <rapt/layers.h>
 #include <rapt/recompute.h>
 
+#include "nn/entry.h"
 #include "nn/options.h"
 #include "tensor/core.h"
 #include "tensor/lock.h"
@@ -100,5 +101,5 @@ rapt_batch_norm *rapt_batch_norm_new(int64_t size)
 
 rapt_tensor *rapt_batch_norm_forward(rapt_batch_norm *batch_norm, rapt_tensor *x)
 {
-    return rapt_module_forward(batch_norm ? &batch_norm->module : NULL, x);
+    return rapt_layer_forward(kind.name, (rapt_module *)batch_norm, x);
 }

@@ -78,5 +78,5 @@ rapt_convolution_layer *rapt_conv2d_layer_new(int64_t in, int64_t out, const int
 
 rapt_tensor *rapt_convolution_layer_forward(rapt_convolution_layer *layer, rapt_tensor *x)
 {
-    return rapt_module_forward(layer ? &layer->module : NULL, x);
+    return rapt_layer_forward("Convolution", (rapt_module *)layer, x);
 }

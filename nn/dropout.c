@@ -3,6 +3,7 @@
 
 #include <rapt/layers.h>
 
+#include "nn/entry.h"
 #include "tensor/core.h"
 
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
@@ -29,5 +30,5 @@ rapt_dropout *rapt_dropout_new(double probability)
 
 rapt_tensor *rapt_dropout_forward(rapt_dropout *dropout, rapt_tensor *x)
 {
-    return rapt_module_forward(dropout ? &dropout->module : NULL, x);
+    return rapt_layer_forward(kind.name, (rapt_module *)dropout, x);
 }

@@ -3,6 +3,7 @@
 
 #include <rapt/layers.h>
 
+#include "nn/entry.h"
 #include "nn/options.h"
 
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *indices)
@@ -31,5 +32,5 @@ rapt_embedding *rapt_embedding_new(int64_t count, int64_t size)
 
 rapt_tensor *rapt_embedding_forward(rapt_embedding *embedding, rapt_tensor *indices)
 {
-    return rapt_module_forward(embedding ? &embedding->module : NULL, indices);
+    return rapt_layer_forward(kind.name, (rapt_module *)embedding, indices);
 }

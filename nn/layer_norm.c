@@ -3,6 +3,7 @@
 
 #include <rapt/layers.h>
 
+#include "nn/entry.h"
 #include "nn/options.h"
 
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
@@ -34,5 +35,5 @@ rapt_layer_norm *rapt_layer_norm_new(int64_t size, int flags)
 
 rapt_tensor *rapt_layer_norm_forward(rapt_layer_norm *layer_norm, rapt_tensor *x)
 {
-    return rapt_module_forward(layer_norm ? &layer_norm->module : NULL, x);
+    return rapt_layer_forward(kind.name, (rapt_module *)layer_norm, x);
 }

@@ -40,5 +40,5 @@ rapt_linear *rapt_linear_new(int64_t in, int64_t out, int flags)
 
 rapt_tensor *rapt_linear_forward(rapt_linear *linear, rapt_tensor *x)
 {
-    return rapt_module_forward(linear ? &linear->module : NULL, x);
+    return rapt_layer_forward(kind.name, (rapt_module *)linear, x);
 }

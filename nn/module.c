@@ -262,7 +262,7 @@ rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x)
     RAPT_UNDO_DRAWS;
     RAPT_ENTER(module);
     if (!module || !x) {
-        rapt_fail(RAPT_ERROR_NULL, module ? module->kind->name : "module", "%s is NULL",
+        rapt_fail(RAPT_ERROR_NULL, module ? module->kind->name : "module_forward", "%s is NULL",
                   module ? "the input" : "the module");
         return NULL;
     }
@@ -274,4 +274,11 @@ rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x)
     rapt_tensor *y = module->kind->forward(module, x);
     if (!y) rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "its forward failed without a reason");
     return y;
+}
+
+rapt_tensor *rapt_layer_forward(const char *name, rapt_module *layer, rapt_tensor *x)
+{
+    if (layer) return rapt_module_forward(layer, x);
+    rapt_fail(RAPT_ERROR_NULL, name, "the layer is NULL");
+    return NULL;
 }

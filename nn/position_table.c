@@ -35,7 +35,7 @@ rapt_tensor *rapt_position_table(const rapt_position_angles *a, rapt_dtype dtype
     if (!table) return NULL;
     double *rows = (double *)(void *)table->data;
     const int64_t step = a->apart ? 1 : 2, sine = a->apart ? a->size / 2 : 0, cosine = a->apart ? 0 : 1;
-    for (int64_t j = 0; j < (a->size + 1) / 2; j++) {
+    for (int64_t j = 0; length > 0 && j < (a->size + 1) / 2; j++) {
         const double wavelength = pow(a->base, 2 * (double)j / (double)a->size);
         for (int64_t i = 0; i < length; i++) {
             const double angle = (double)(offset + i) / wavelength;

@@ -3,6 +3,7 @@
 
 #include <rapt/layers.h>
 
+#include "nn/entry.h"
 #include "nn/options.h"
 
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
@@ -32,5 +33,5 @@ rapt_rms_norm *rapt_rms_norm_new(int64_t size)
 
 rapt_tensor *rapt_rms_norm_forward(rapt_rms_norm *rms_norm, rapt_tensor *x)
 {
-    return rapt_module_forward(rms_norm ? &rms_norm->module : NULL, x);
+    return rapt_layer_forward(kind.name, (rapt_module *)rms_norm, x);
 }

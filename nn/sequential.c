@@ -76,5 +76,5 @@ rapt_sequential *rapt_sequential_new(int count, rapt_module *const *layers)
 
 rapt_tensor *rapt_sequential_forward(rapt_sequential *sequential, rapt_tensor *x)
 {
-    return rapt_module_forward(sequential ? &sequential->module : NULL, x);
+    return rapt_layer_forward(kind.name, (rapt_module *)sequential, x);
 }

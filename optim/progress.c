@@ -100,7 +100,7 @@ const char *rapt_progress_text(const rapt_progress *progress, double loss, int w
     }
     if (progress->recent_steps > 0 && progress->step < progress->total) {
         double seconds_per_step = progress->recent_seconds / progress->recent_steps;
-        format_time(part, sizeof part, (double)(progress->total - progress->step) * seconds_per_step);
+        format_time(part, sizeof part, ((double)progress->total - (double)progress->step) * seconds_per_step);
         add(room, &left, part);
     }
     double share = progress->total > 0 ? (double)progress->step / (double)progress->total : 1;
@@ -116,7 +116,7 @@ void rapt_progress_step(rapt_progress *progress, double loss, int64_t items)
     progress->recent_seconds = kept * progress->recent_seconds + seconds;
     progress->recent_steps = kept * progress->recent_steps + 1;
     progress->recent_items = kept * progress->recent_items + (double)items;
-    progress->step++;
+    if (progress->step < INT64_MAX) progress->step++;
     if (!progress->stream) return;
     if (time - progress->last_shown < progress->interval && progress->step != progress->total) return;
     progress->last_shown = time;

@@ -25,8 +25,9 @@ bool rapt_watch_take(rapt_watch *watch, double value)
 {
     if (!check("watch_take", watch)) return false;
     const bool better = is_better(watch, value);
-    watch->values++;
-    watch->waited = better ? 0 : watch->waited + 1;
+    if (watch->values < INT64_MAX) watch->values++;
+    if (watch->waited < INT64_MAX) watch->waited++;
+    if (better) watch->waited = 0;
     if (!better) return false;
     watch->best = value;
     watch->best_at = watch->values;

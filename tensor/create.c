@@ -135,14 +135,18 @@ rapt_tensor *rapt_eye(rapt_dtype dtype, int64_t size)
     return tensor;
 }
 
+static bool has_elements(int rank, const int64_t *shape)
+{
+    bool none = false;
+    for (int i = 0; i < rank && shape; i++) none = none || shape[i] == 0;
+    return !none;
+}
+
 rapt_tensor *rapt_from(rapt_dtype dtype, int rank, const int64_t *shape, const void *data)
 {
-    if (!data) {
-        rapt_fail_null("from", "data");
-        return NULL;
-    }
+    if (!data && has_elements(rank, shape)) return rapt_fail_null("from", "data"), NULL;
     rapt_tensor *tensor = rapt_new("from", dtype, rank, shape);
-    if (tensor) memcpy(tensor->data, data, (size_t)tensor->count * rapt_dtype_size(dtype));
+    if (tensor && data) memcpy(tensor->data, data, (size_t)tensor->count * rapt_dtype_size(dtype));
     return tensor;
 }
 

@@ -9,6 +9,7 @@
 #include "tensor/core.h"
 #include "tensor/module_place.h"
 #include "tensor/thread.h"
+#include "tensor/utf8.h"
 
 static rapt_error_handler *_Atomic installed_handler;
 
@@ -101,19 +102,30 @@ static void compose(const char *op, const char *text)
              path ? "; in " : "", path ? path : "");
 }
 
+/* Ends a text that was cut with a whole character. */
+static void end_with_character(char *text, size_t length)
+{
+    size_t last = length;
+    while (last > 0 && ((unsigned char)text[last - 1] & 0xC0) == 0x80) last--;
+    if (last > 0) last--;
+    if (rapt_utf8_length(text + last, length - last) == 0) text[last] = '\0';
+}
+
 /* In parentheses, since tests/errors/places.h has a macro of that name. */
 bool(rapt_fail)(rapt_error_code code, const char *op, const char *format, ...)
 {
     failures++;
     if (first_code != RAPT_OK) return false;
-    first_code = code;
+    first_code = code > RAPT_OK && code <= RAPT_ERROR_RANK ? code : RAPT_ERROR_VALUE;
     rapt_error_reserve();
     if (first_text) {
         char text[TEXT_SIZE];
         va_list arguments;
         va_start(arguments, format);
-        vsnprintf(text, sizeof text, format, arguments); /* which may quote an error that was cleared */
+        const int length =
+            vsnprintf(text, sizeof text, format, arguments); /* which may quote an error that was cleared */
         va_end(arguments);
+        if (length >= TEXT_SIZE) end_with_character(text, TEXT_SIZE - 1);
         compose(op, text);
     }
     tell();

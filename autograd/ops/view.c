@@ -198,9 +198,9 @@ static rapt_tensor *expand_forward(rapt_call *call)
 {
     const rapt_tensor *x = rapt_call_input(call, 0);
     const expand_options *o = rapt_call_options(call);
-    int extra = o->rank - x->rank;
     int64_t shape[RAPT_MAX_RANK], strides[RAPT_MAX_RANK], count;
-    bool fits = o->rank <= RAPT_MAX_RANK && extra >= 0 && (o->shape || o->rank == 0);
+    bool fits = o->rank >= x->rank && o->rank <= RAPT_MAX_RANK && (o->shape || o->rank == 0);
+    const int extra = fits ? o->rank - x->rank : 0;
     for (int axis = 0; fits && axis < o->rank; axis++) {
         int64_t size = axis < extra ? 1 : x->shape[axis - extra];
         shape[axis] = o->shape[axis] == -1 && axis >= extra ? size : o->shape[axis];

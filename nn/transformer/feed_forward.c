@@ -3,6 +3,7 @@
 
 #include <rapt/transformer.h>
 
+#include "nn/entry.h"
 #include "nn/options.h"
 #include "tensor/core.h"
 
@@ -78,5 +79,5 @@ rapt_feed_forward *rapt_feed_forward_new(const rapt_feed_forward_config *c)
 
 rapt_tensor *rapt_feed_forward_forward(rapt_feed_forward *feed_forward, rapt_tensor *x)
 {
-    return rapt_module_forward(feed_forward ? &feed_forward->module : NULL, x);
+    return rapt_layer_forward(kind.name, (rapt_module *)feed_forward, x);
 }

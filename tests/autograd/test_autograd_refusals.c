@@ -1,6 +1,7 @@
 /* What graphs, derivatives and ops refuse, and what they print of the unusual, a row for each. */
 #include "refused.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,6 +35,7 @@ Test(autograd_refusals, shapes_of_views)
     RAPT_SCOPE;
     rapt_tensor *x = ones(RAPT_FLOAT32, 2);
     BAD_SHAPE(rapt_expand(x, -1, NULL), "shape [2, 2] does not expand to rank -1, shape unknown");
+    BAD_SHAPE(rapt_expand(x, INT_MIN, NULL), "shape [2, 2] does not expand to rank -2147483648, shape unknown");
     BAD_SHAPE(rapt_expand(x, 9, (int64_t[9]){1}), "rank 9, shape unknown");
     BAD_SHAPE(rapt_expand(x, 2, NULL), "rank 2, shape unknown");
     BAD_SHAPE(rapt_expand(x, RAPT_SHAPE(2)), "rank 1, shape [2]");
@@ -223,6 +225,13 @@ Test(autograd_refusals, lists_of_derivatives)
     BAD_SHAPE(rapt_jvp(1, &y, 1, &x, &other, &result, 0), "jvp: tangents 0 is float32 [2]");
     NULL_IN(rapt_jacobian(y, NULL, 0), "jacobian: input is NULL");
     NULL_IN(rapt_jacobian(NULL, x, 0), "jacobian: root is NULL");
+    static const char flags[] = "flags 4; RAPT_RETAIN_GRAPH, RAPT_CREATE_GRAPH, both or 0 expected";
+    BAD_VALUE(rapt_backward_from(1, &y, NULL, 4), flags);
+    BAD_VALUE(rapt_backward_to(1, &y, NULL, 4, NULL, NULL), flags);
+    BAD_VALUE(rapt_gradients(1, &y, NULL, 1, &x, &result, 4), flags);
+    BAD_VALUE(rapt_jvp(1, &y, 1, &x, &x, &result, 4), flags);
+    BAD_VALUE(rapt_hvp(y, 1, &x, &x, &result, 4), flags);
+    BAD_VALUE(rapt_jacobian(y, x, 4), flags);
     rapt_tensor *deep = rapt_require_gradient(ones(RAPT_FLOAT64, 8));
     BAD_SHAPE(rapt_jacobian(rapt_mul(deep, deep), deep, 0), "8 axes and 256 elements of the root");
 }

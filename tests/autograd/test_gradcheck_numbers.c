@@ -1,6 +1,7 @@
 /* gradcheck of large and small numbers, and what it leaves of its inputs. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 #include <rapt.h>
 
@@ -40,4 +41,40 @@ Test(gradcheck_numbers, negative_zero_stays)
         cr_expect(rapt_gradcheck("square", call_square, 1, &x, &options).passed, "%s", rapt_error());
         cr_expect(signbit(rapt_at(x, (int64_t[]){0})), "−0 became 0");
     }
+}
+
+/* The square root of what is below 0. */
+static rapt_tensor *call_root(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    return rapt_sqrt(rapt_add_scalar(inputs[0], -1));
+}
+
+Test(gradcheck_numbers, results_that_are_no_numbers_are_told_by_their_place)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = three(2);
+    for (int order = 1; order <= 2; order++) {
+        const rapt_gradcheck_options options = {.second_order = order == 2};
+        const rapt_gradcheck_result r = rapt_gradcheck("root", call_root, 1, &x, &options);
+        cr_expect(!r.passed && r.index == 2, "%s", r.message);
+        expect_no_error();
+    }
+}
+
+/* The inputs are as before: a graph that saved one of them, too. */
+Test(gradcheck_numbers, graphs_of_before_go_on)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = three(2), *y = rapt_sum(rapt_mul(x, x), RAPT_ALL_AXES, false);
+    const uint64_t version = rapt_version(x);
+    for (int project = 0; project < 2; project++) {
+        const rapt_gradcheck_options options = {.random_projection = project};
+        cr_expect(rapt_gradcheck("square", call_square, 1, &x, &options).passed, "%s", rapt_error());
+        cr_expect_not(rapt_gradcheck("root", call_root, 1, &x, &options).passed);
+        rapt_clear_error();
+    }
+    cr_expect_eq(rapt_version(x), version);
+    cr_expect(rapt_backward(y), "%s", rapt_error());
+    cr_expect_eq(rapt_at(rapt_gradient(x), (int64_t[]){1}), 6);
 }

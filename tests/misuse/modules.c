@@ -217,7 +217,8 @@ static bool train_in_two_threads(void)
 }
 
 const mistake module_mistakes[] = {
-    {"A NULL module", null_module, FAILS, RAPT_ERROR_NULL, "the module is NULL", "Look why its constructor failed."},
+    {"A NULL module", null_module, FAILS, RAPT_ERROR_NULL, "Linear: the layer is NULL",
+     "Look why its constructor failed."},
     {"A constructor's NULL is not noticed", constructor_failed, FAILS, RAPT_ERROR_VALUE,
      "Linear: output size -2; 0 or more expected", "`rapt_error` has the first error, the constructor's."},
     {"A NULL among the layers of a list", null_in_list, FAILS, RAPT_ERROR_NULL, "member '1' is NULL",
@@ -250,7 +251,7 @@ const mistake module_mistakes[] = {
     {"A freed layer is put into a list", add_freed_child, GONE, RAPT_ERROR_GONE, "the Linear is gone",
      "Free the list, which owns its layers."},
     {"The parameters of a freed module are counted or listed", visit_freed, GONE, RAPT_ERROR_GONE,
-     "module_visit: the Linear is gone", "Free it last."},
+     "module_parameter_count: the Linear is gone", "Free it last."},
     {"A freed module is printed", print_freed, GONE, RAPT_ERROR_GONE, "the Linear is gone", "Free it last."},
     {"An input of another size than the layer's", wrong_size, FAILS, RAPT_ERROR_SHAPE,
      "affine: x [4, 5], weight [2, 3], bias [2]", "The last axis is what the layer was made for."},

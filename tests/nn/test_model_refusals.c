@@ -82,7 +82,7 @@ Test(model_refusals, modules)
     NULL_IN(rapt_module_list(NULL, RAPT_PARAMETERS), "module_list: module is NULL");
     NULL_IN(rapt_module_find(NULL, "weight"), "module_find: module is NULL");
     NULL_IN(rapt_module_find(module, NULL), "module_find: name is NULL");
-    NULL_IN(rapt_module_forward(NULL, x), "module: the module is NULL");
+    NULL_IN(rapt_module_forward(NULL, x), "module_forward: the module is NULL");
     NULL_IN(rapt_module_freeze(NULL, "*", true), "the module is NULL");
     NULL_IN(rapt_module_freeze(module, NULL, true), "the pattern is NULL");
     NULL_IN(rapt_module_cast(NULL, RAPT_FLOAT64), "module_cast: module is NULL");

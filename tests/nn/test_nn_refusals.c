@@ -19,15 +19,15 @@ TestSuite(nn_refusals, .init = begin);
 Test(nn_refusals, basic_layers)
 {
     rapt_add_norm *add_norm = rapt_add_norm_new(4, RAPT_BIAS, 0);
-    NULL_IN(rapt_linear_forward(NULL, x), "the module is NULL");
-    NULL_IN(rapt_embedding_forward(NULL, tokens), "module: the module is NULL");
-    NULL_IN(rapt_convolution_layer_forward(NULL, x), "module: the module is NULL");
-    NULL_IN(rapt_layer_norm_forward(NULL, x), "module: the module is NULL");
-    NULL_IN(rapt_rms_norm_forward(NULL, x), "module: the module is NULL");
-    NULL_IN(rapt_batch_norm_forward(NULL, x), "module: the module is NULL");
-    NULL_IN(rapt_dropout_forward(NULL, x), "module: the module is NULL");
-    NULL_IN(rapt_sequential_forward(NULL, x), "module: the module is NULL");
-    NULL_IN(rapt_feed_forward_forward(NULL, x), "module: the module is NULL");
+    NULL_IN(rapt_linear_forward(NULL, x), "Linear: the layer is NULL");
+    NULL_IN(rapt_embedding_forward(NULL, tokens), "Embedding: the layer is NULL");
+    NULL_IN(rapt_convolution_layer_forward(NULL, x), "Convolution: the layer is NULL");
+    NULL_IN(rapt_layer_norm_forward(NULL, x), "LayerNorm: the layer is NULL");
+    NULL_IN(rapt_rms_norm_forward(NULL, x), "RMSNorm: the layer is NULL");
+    NULL_IN(rapt_batch_norm_forward(NULL, x), "BatchNorm: the layer is NULL");
+    NULL_IN(rapt_dropout_forward(NULL, x), "Dropout: the layer is NULL");
+    NULL_IN(rapt_sequential_forward(NULL, x), "Sequential: the layer is NULL");
+    NULL_IN(rapt_feed_forward_forward(NULL, x), "FeedForward: the layer is NULL");
     NULL_IN(rapt_add_norm_input(NULL, x), "AddNorm: the layer is NULL");
     NULL_IN(rapt_add_norm_input(add_norm, NULL), "AddNorm: the input is NULL");
     NULL_IN(rapt_add_norm_forward(NULL, x, x), "AddNorm: the layer is NULL");

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "tensor/core.h"
+#include "tensor/utf8.h"
 
 Test(error, none_at_first)
 {
@@ -41,6 +42,34 @@ Test(error, long_texts_are_cut)
     cr_expect_lt(strlen(rapt_error()), 600);
     cr_expect_gt(strlen(rapt_error()), 400);
     cr_expect_lt(strlen(rapt_error_get_op()), 100);
+}
+
+/* Not within a character: 447 bytes are 149 of "€" whole, and 223 of "ä" and one. */
+Test(error, cut_texts_end_with_a_whole_character)
+{
+    static const struct {
+        const char *character, *before;
+        size_t kept;
+    } cases[] = {{"€", "", 447}, {"€", "x", 445}, {"€", "xx", 446}, {"ä", "", 446}, {"😀", "xx", 446}, {"x", "", 447}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1000];
+        strcpy(text, cases[i].before);
+        while (strlen(text) < 800) strcat(text, cases[i].character);
+        rapt_fail(RAPT_ERROR_VALUE, "op", "%s", text);
+        cr_expect(rapt_is_utf8(rapt_error()), "case %d", (int)i);
+        cr_expect_eq(strlen(rapt_error()), strlen("op: ") + cases[i].kept, "case %d", (int)i);
+        rapt_clear_error();
+    }
+}
+
+Test(error, a_code_of_no_error_is_a_value)
+{
+    static const int codes[] = {RAPT_OK, RAPT_ERROR_RANK + 1, -1, 1 << 20};
+    for (int i = 0; i < 4; i++) {
+        cr_expect_not(rapt_fail((rapt_error_code)codes[i], "op", "code %d", codes[i]));
+        cr_expect_not_null(rapt_error());
+        expect_error(RAPT_ERROR_VALUE, "op: code");
+    }
 }
 
 Test(error, no_op_name)

@@ -48,6 +48,9 @@ static inline bool rapt_module_is_there(const char *op, const rapt_module *modul
     return module ? !rapt_was_freed(op, module) : rapt_fail_null(op, "module");
 }
 
+/* rapt_module_forward of a layer that is called so where it is NULL. */
+rapt_tensor *rapt_layer_forward(const char *name, rapt_module *layer, rapt_tensor *x);
+
 /* A share for a graph, which needs the module until backward, and its end. When all shares but one are such, the module
  * forgets its last call before that one goes. */
 void rapt_module_hold_in_graph(rapt_module *module);

@@ -49,12 +49,13 @@ RAPT_API rapt_error_handler *rapt_on_error(rapt_error_handler *handler);
 RAPT_API void rapt_exit_on_error(rapt_error_code code, const char *message);
 
 /* Records an error of your own op or layer and returns false; an error that already stands is kept. The format is
- * printf's; the message becomes "op: text", with the module's path behind it. */
+ * printf's; the message becomes "op: text", with the module's path behind it, of at most 447 bytes of text, of which
+ * more is cut off. A code that is none of an error, RAPT_OK above all, counts as RAPT_ERROR_VALUE. */
 RAPT_API bool rapt_fail(rapt_error_code code, const char *op, const char *format, ...)
     __attribute__((cold, format(RAPT_PRINTF, 3, 4)));
 
-/* Warnings: of what is most likely a mistake, though nothing failed. Each is one line, "op: what and what to do", and
- * said once. */
+/* Warnings: of what is most likely a mistake, though nothing failed. The library's are one line each, "op: what and
+ * what to do", and said once. */
 typedef void rapt_warning_handler(const char *message);
 
 /* Calls the handler at each warning of any thread; NULL calls none. At first it is rapt_print_warning. Returns the
@@ -64,7 +65,7 @@ RAPT_API rapt_warning_handler *rapt_on_warning(rapt_warning_handler *handler);
 /* Prints "rapt: " and the message on standard error, nothing with RAPT_DEBUG=0 in the environment. */
 RAPT_API void rapt_print_warning(const char *message);
 
-/* Warns of something in your own op or layer; up to 1023 bytes. */
+/* Warns of something in your own op or layer, each time that it is called; up to 1023 bytes. */
 RAPT_API void rapt_warn(const char *op, const char *format, ...) __attribute__((cold, format(RAPT_PRINTF, 2, 3)));
 
 RAPT_END_DECLS

@@ -33,7 +33,8 @@ RAPT_API rapt_tensor *rapt_linspace(rapt_dtype dtype, double first, double last,
 /* (size, size): 1 on the diagonal, else 0. */
 RAPT_API rapt_tensor *rapt_eye(rapt_dtype dtype, int64_t size);
 
-/* A copy of `data`, which holds the elements in row-major order in the type that dtype names (bool: one byte each). */
+/* A copy of `data`, which holds the elements in row-major order in the type that dtype names (bool: one byte each);
+ * NULL where there are none. */
 RAPT_API rapt_tensor *rapt_from(rapt_dtype dtype, int rank, const int64_t *shape, const void *data);
 
 /* New tensors of another's dtype and shape, contiguous and outside any graph. */
