@@ -68,5 +68,11 @@ done
 refuse "clean takes no arguments, not '--help'" clean --help
 refuse "install takes a folder, not '--help'" install --help
 refuse "install takes one folder, not also 'b'" install "$work/a" b
+refuse "docs takes one folder, not also 'b'" docs "$work/a" b
+refuse "docs takes a folder, not '--help'" docs --help
+refuse "format takes no arguments, not 'x'" format x
+refuse "check takes no arguments, not 'x'" check x
+refuse "help takes no arguments, not 'x'" help x
+refuse "port takes one system, not also 'web'" port arm web
 [ $failed -eq 0 ] && echo 'check_run: -j reaches ninja, wrong arguments are refused, and gradcheck prints what is named'
 exit $failed

@@ -3,7 +3,7 @@
 Ops have the names and parameters of rapt/ops.h without rapt_ (`python3 -c 'import rapt; help(rapt.sum)'`); those whose
 first parameter is a tensor are methods too. An error of the library is a rapt.Error with its message."""
 from . import _operators, _ops  # noqa: F401
-from ._attention import AdditiveAttention, Attention, DotProductAttention, MultiHeadAttention
+from ._attention import AdditiveAttention, Attention, DotProductAttention, MultiHeadAttention, Rotary
 from ._convolution import Conv1d, Conv2d, avg_pool1d, avg_pool2d, conv1d, conv2d, max_pool1d, max_pool2d
 from ._graph import gradients, no_gradient
 from ._library import C, DType, Error, check, library

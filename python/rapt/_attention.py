@@ -39,14 +39,23 @@ class AdditiveAttention(Attention):
         super().__init__(C.additive_attention_new(query_size, key_size, hidden, dropout))
 
 
+class Rotary(Module):
+    """Turns queries and keys by their places: MultiHeadAttention(64, 4, rotary=Rotary())."""
+
+    def __init__(self):
+        super().__init__(C.rotary_new())
+
+
 class MultiHeadAttention(Module):
     """Names, layouts and initial values are those of PyTorch's MultiheadAttention. config: the other fields of
-    rapt_multi_head_attention_config (groups, dropout, sinks, pooling, ...)."""
+    rapt_multi_head_attention_config (groups, dropout, sinks, pooling, rotary, ...)."""
 
     def __init__(self, hidden, heads, bias=True, **config):
-        struct, held = HEADS.fill({"hidden": hidden, "heads": heads, "bias": bias, **config}, pooling=Attention)
-        if config.get("pooling") is not None:
-            config["pooling"]._adopt()
+        struct, held = HEADS.fill({"hidden": hidden, "heads": heads, "bias": bias, **config}, pooling=Attention,
+                                  rotary=Rotary)
+        for part in ("pooling", "rotary"):
+            if config.get(part) is not None:
+                config[part]._adopt()
         super().__init__(C.multi_head_attention_new(ctypes.addressof(struct)))
         del held
 

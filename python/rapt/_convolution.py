@@ -2,7 +2,7 @@
 import ctypes
 from numbers import Integral
 
-from ._library import C, several, whole
+from ._library import C, flag_of, several, whole
 from ._module import Module
 from ._tensor import call, handle_of
 
@@ -82,7 +82,7 @@ class Conv1d(Module):
 
     def __init__(self, inputs, outputs, size, stride=1, padding=0, dilation=1, groups=1, bias=True):
         options = _options(1, stride, padding, dilation, groups)
-        super().__init__(C.conv1d_layer_new(inputs, outputs, size, ctypes.addressof(options), int(bias)))
+        super().__init__(C.conv1d_layer_new(inputs, outputs, size, ctypes.addressof(options), flag_of(bias, "bias")))
 
 
 class Conv2d(Module):
@@ -92,4 +92,4 @@ class Conv2d(Module):
     def __init__(self, inputs, outputs, size, stride=1, padding=0, dilation=1, groups=1, bias=True):
         size, options = _along(2, "size", size), _options(2, stride, padding, dilation, groups)
         super().__init__(C.conv2d_layer_new(inputs, outputs, ctypes.addressof(size), ctypes.addressof(options),
-                                            int(bias)))
+                                            flag_of(bias, "bias")))

@@ -57,6 +57,8 @@ library = _find()
 
 def whole(c_type, value):
     """A whole number for C; ctypes by itself leaves out what is too large."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"a whole number expected, not {value!r}")
     number = c_type(value)
     if number.value != value:
         raise OverflowError(f"{value} does not fit into {8 * ctypes.sizeof(c_type)} bits")
@@ -71,6 +73,23 @@ def keep_for_ever(thing):
     return thing
 
 
+def real(value):
+    """A number for C's double, which has not all whole numbers beyond 2 ** 53."""
+    if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
+        raise TypeError(f"a number expected, not {value!r}")
+    number = ctypes.c_double(value)
+    if isinstance(value, int) and number.value != value:
+        raise OverflowError(f"{value} is no double; {number.value!r} is")
+    return number
+
+
+def flag_of(value, what):
+    """1 or 0 for C."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{what} is {value!r}; True or False expected")
+    return int(bool(value))
+
+
 class _Whole:
     """A parameter that takes such a number."""
 
@@ -82,14 +101,8 @@ class _Whole:
 
 
 class _Double:
-    """A number for C's double, which has not all whole numbers beyond 2 ** 53."""
-
-    @staticmethod
-    def from_param(value):
-        number = ctypes.c_double(value)
-        if isinstance(value, int) and number.value != value:
-            raise OverflowError(f"{value} is no double; {number.value!r} is")
-        return number
+    """A parameter that takes such a number."""
+    from_param = staticmethod(real)
 
 
 class _Seed:
@@ -97,7 +110,7 @@ class _Seed:
 
     @staticmethod
     def from_param(value):
-        return whole(ctypes.c_int64 if value < 0 else ctypes.c_uint64, value)
+        return whole(ctypes.c_int64 if not hasattr(value, "__index__") or value < 0 else ctypes.c_uint64, value)
 
 
 class _Text:
@@ -153,7 +166,7 @@ p transformer_encoder_new p; t transformer_encoder_forward ptpp
 p transformer_decoder_new p; t transformer_decoder_forward pttppp
 p transformer_new p; t transformer_forward pttppp
 p gpt_new p; t gpt_forward ptp; t gpt_loss pttp; p gpt_cache_new p; v gpt_cache_free p; t generate ptp
-p fields_of zp; p multi_head_attention_new p; t multi_head_attention_forward ptttpp
+p fields_of zp; p multi_head_attention_new p; p rotary_new; t multi_head_attention_forward ptttpp
 d optimizer_get_learning_rate p; b optimizer_set_learning_rate pd; l optimizer_get_steps p; b clip_gradient_norm pdp
 b optimizer_step_clipped pdp; b optimizer_prepare p; b optimizer_add pzt
 b optimizer_to_archive pzp; b optimizer_from_archive pzp
@@ -270,9 +283,10 @@ def several(value, what):
     """A whole number, or as many as there are, as a tuple."""
     if isinstance(value, Integral):
         return (value,)
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
+    numbers = tuple(value) if hasattr(value, "__iter__") and not isinstance(value, str) else (value,)
+    if not all(hasattr(number, "__index__") for number in numbers):
         raise TypeError(f"{what}: a whole number, or some of them, expected, not {value!r}")
-    return tuple(value)
+    return numbers
 
 
 def _array_of(c_type, numbers):

@@ -2,7 +2,7 @@
 import ctypes
 import os
 
-from ._library import OPS, C, FixedOwner, check, entries, library
+from ._library import OPS, C, FixedOwner, check, entries, flag_of, library
 from ._tensor import Tensor, as_tensor, borrowed, call, dtype_of, handle_of
 
 
@@ -76,7 +76,7 @@ def module_of(value, kind=Module):
 
 class Linear(Module):
     def __init__(self, inputs, outputs, bias=True):
-        super().__init__(C.linear_new(inputs, outputs, int(bias)))
+        super().__init__(C.linear_new(inputs, outputs, flag_of(bias, "bias")))
 
 
 class Embedding(Module):
@@ -86,7 +86,7 @@ class Embedding(Module):
 
 class LayerNorm(Module):
     def __init__(self, size, bias=True):
-        super().__init__(C.layer_norm_new(size, int(bias)))
+        super().__init__(C.layer_norm_new(size, flag_of(bias, "bias")))
 
 
 class RMSNorm(Module):
@@ -135,9 +135,13 @@ def save(path, tensors, shard_bytes=None):
     if isinstance(tensors, Tensor):
         check(C.save_npy(name, tensors._handle))
         return
+    if not hasattr(tensors, "items"):
+        raise TypeError(f"save: tensors by name expected, such as {{'weight': tensor}}, not {type(tensors).__name__}")
     archive = check(C.archive_new())
     try:
         for key, tensor in tensors.items():
+            if not isinstance(key, str):
+                raise TypeError(f"save: a name is a text, not {key!r}")
             tensor = as_tensor(tensor)  # which lives until the archive has its share
             check(C.archive_add(archive, key.encode(), tensor._handle))
         if shard_bytes is not None:

@@ -1,21 +1,30 @@
 """The ops of the library's table, each a function and, where its first parameter is a tensor, a method."""
 import ctypes
 import itertools
+import re
 
-from ._library import C, DTYPE_FIRST, OPS, REDUCTIONS, DType, axes_of, check, entries, number_of, shape_of
+from ._library import C, C_TYPES, DTYPE_FIRST, OPS, REDUCTIONS, DType, axes_of, check, entries, number_of, shape_of
 from ._tensor import Tensor, borrowed, call, dtype_of, handle_of
 
 
 def handles_of(values):
+    if not hasattr(values, "__iter__"):
+        raise TypeError(f"a list of tensors expected, not {values!r}")
     values = list(values)
     handles = (ctypes.c_void_p * len(values))(*[handle_of(value) for value in values])
     handles.values = values  # what a generator made lives as long
     return len(values), handles
 
 
+def text_of(value):
+    if not isinstance(value, str):
+        raise TypeError(f"a text expected, not {value!r}")
+    return value.encode()
+
+
 _CONVERT = {"t": lambda value: (handle_of(value),), "T": handles_of,
             "o": lambda value: (None if value is None else handle_of(value),),
-            "s": shape_of, "a": axes_of, "z": lambda text: (text.encode(),),
+            "s": shape_of, "a": axes_of, "z": lambda text: (text_of(text),),
             "r": lambda value: (number_of(value, REDUCTIONS, "reduction"),), "y": lambda value: (dtype_of(value),)}
 NAMES = {}
 
@@ -38,6 +47,9 @@ def _make(name, parameters):
     if "dtype" in defaults:
         defaults["dtype"] = DType(defaults["dtype"])
     function, dtype_first, signature = getattr(C, name), name in DTYPE_FIRST, f"rapt.{name}({', '.join(names)})"
+    in_c = [n for n, word in zip(names, words) for _ in range(len(C_TYPES[word[0].split(":")[1]]))]
+    if dtype_first:
+        in_c.insert(0, in_c.pop())
 
     def op(*arguments, **named):
         values = dict(zip(names, arguments))
@@ -46,10 +58,19 @@ def _make(name, parameters):
         values = {**defaults, **values, **named}
         if len(values) < len(names):
             raise TypeError(f"{signature}: {', '.join(n for n in names if n not in values)} missing")
-        converted = [convert(values[n]) for n, convert in zip(names, converts)]
-        if dtype_first:
-            converted.insert(0, converted.pop())
-        return call(function, *itertools.chain.from_iterable(converted))
+        converted = []
+        try:
+            for n, convert in zip(names, converts):
+                converted.append(convert(values[n]))
+            if dtype_first:
+                converted.insert(0, converted.pop())
+            return call(function, *itertools.chain.from_iterable(converted))
+        except TypeError as error:
+            raise TypeError(f"{signature}: {'' if str(error).startswith(n + ':') else n + ': '}{error}") from None
+        except ctypes.ArgumentError as error:  # "argument 2: TypeError: a number expected, not 'a'"
+            _, place, kind, why = re.split(r"argument (\d+): (\w+): ", str(error), maxsplit=1)
+            wrong = OverflowError if kind == "OverflowError" else TypeError
+            raise wrong(f"{signature}: {in_c[int(place) - 1]}: {why}") from None
 
     op.__name__ = op.__qualname__ = name
     shown = [f"{n}={defaults[n]!r}" if n in defaults else n for n in names]

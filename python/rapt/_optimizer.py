@@ -2,7 +2,7 @@
 import ctypes
 import os
 
-from ._library import C, FixedOwner, check, number_of, whole
+from ._library import C, FixedOwner, check, number_of, real, whole
 from ._module import module_of
 from ._tensor import handle_of
 
@@ -37,14 +37,21 @@ CURVES = ("default", "linear", "cosine", "one_minus_square_root")
 def _fill(struct, owner, named):
     """The struct with those fields; 0 of a number is a true zero, and a dictionary fills a struct inside."""
     types = dict(struct._fields_)
+    if not hasattr(named, "keys"):
+        raise TypeError(f"a dictionary of {', '.join(types)} expected, not {named!r}")
     if not named.keys() <= types.keys():
         raise TypeError(f"{owner} has no {', '.join(sorted(named.keys() - types.keys()))}")
     filled = {}
     for name, value in named.items():
-        if issubclass(types[name], ctypes.Structure):
-            value = _fill(types[name], name, value)
-        elif types[name] in (_COUNT, ctypes.c_int):
-            value = whole(types[name], value)
+        try:
+            if issubclass(types[name], ctypes.Structure):
+                value = _fill(types[name], name, value)
+            elif types[name] in (_COUNT, ctypes.c_int):
+                value = whole(types[name], value)
+            elif types[name] is _RATE:
+                value = real(value).value
+        except (TypeError, OverflowError) as error:
+            raise type(error)(f"{owner}: {name}: {error}") from None
         filled[name] = _ZERO if types[name] is _RATE and value == 0 else value
     return struct(**filled)
 
@@ -165,10 +172,19 @@ class Schedule:
     are those of rapt_schedule in rapt/schedule.h."""
 
     def __init__(self, kind, curve="default", **fields):
+        self._made_of = {"kind": kind, "curve": curve, **fields}
         self._struct = _fill(_SCHEDULE, "Schedule", {"kind": number_of(kind, SCHEDULES, "kind"),
                                                      "curve": number_of(curve, CURVES, "curve"), **fields})
+
+    def __reduce__(self):
+        return _schedule_of, (self._made_of,)
 
     def __call__(self, step):
         factor = C.schedule_factor(ctypes.addressof(self._struct), step)
         check(factor == factor)
         return factor
+
+
+def _schedule_of(fields):
+    """What pickle makes one of."""
+    return Schedule(**fields)

@@ -49,5 +49,8 @@ class Struct:
                 held.append(as_tensor(value) if kind == b"t" else module_of(value, modules[name]))
                 value = held[-1]._handle
             place = _KINDS[kind].from_buffer(struct, offset)
-            place.value = whole(_KINDS[kind], value).value if kind in b"il" else value
+            try:
+                place.value = whole(_KINDS[kind], value).value if kind in b"il" else value
+            except TypeError as error:
+                raise TypeError(f"{name}: {error}") from None
         return struct, held

@@ -272,13 +272,23 @@ def _pythons_own(number):
     return int(number) if isinstance(number, Integral) and not isinstance(number, bool) else number
 
 
+def _in_order(array):
+    """The array, or a copy that numpy makes where elements lie in another order than one behind the other: turned
+    round, at odd addresses, or several in one place, which wrap does not share."""
+    interface = getattr(array, "__array_interface__", None)
+    if interface is None or not hasattr(array, "copy") or not isinstance(interface.get("data"), tuple):
+        return array
+    size = int(interface["typestr"][2:])
+    return array.copy() if interface.get("strides") is not None or interface["data"][0] % max(1, size) else array
+
+
 def tensor(numbers, dtype=None):
     """A tensor of its own memory with the numbers of nested lists, of an array or of another tensor. Without a dtype:
     the array's own for arrays; for lists bool, int64 or float32, or float64 where an element says that it is one."""
     if dtype is not None:
         dtype = dtype_of(dtype)
     if hasattr(numbers, "__array_interface__") or hasattr(numbers, "__dlpack__"):
-        copy = wrap(numbers).clone()
+        copy = wrap(_in_order(numbers)).clone()
         return copy if dtype is None or dtype == copy.dtype else copy.cast(dtype)
     flat, shape = _nested(numbers)
     floating = DType.float32
@@ -289,6 +299,10 @@ def tensor(numbers, dtype=None):
     if dtype is None:
         kinds = set(map(type, flat))
         dtype = DType.bool if kinds == {bool} else DType.int64 if kinds and kinds <= {bool, int} else floating
+    if dtype not in (DType.float32, DType.float64, DType.bool):
+        for number in flat:
+            if not hasattr(number, "__index__"):
+                raise Error(f"tensor: {number!r} is not a number of type {dtype.name}")
     elements = (_ELEMENTS[dtype] * max(1, len(flat)))(*flat)
     if dtype not in (DType.float32, DType.float64, DType.bool):  # ctypes leaves out what is too large for it
         for number, element in zip(flat, elements):

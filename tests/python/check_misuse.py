@@ -18,7 +18,7 @@ def numbers_that_do_not_fit_are_errors():
     fails("does not fit into 32 bits", x.sum, 1 << 32, kind=OverflowError)
     for function, *arguments in ((x.slice, 0, big, big + 1), (rapt.eye, big + 1), (x.softmax, 1 << 32)):
         fails("does not fit", function, *arguments, kind=Exception)
-    fails("does not fit", rapt.MultiHeadAttention, 8, (1 << 32) + 2, kind=OverflowError)
+    fails("does not fit", rapt.MultiHeadAttention, 8, (1 << 64) + 2, kind=OverflowError)
     fails("does not fit", rapt.DotProductAttention(), x[None], x[None], x[None], window=big + 1, kind=OverflowError)
     fails("does not fit", rapt.conv1d, x[None], rapt.ones((1, 2, 2)), stride=big + 1, kind=OverflowError)
     fails("does not fit", rapt.conv1d, x[None], rapt.ones((1, 2, 2)), groups=big + 1, kind=OverflowError)
@@ -66,6 +66,28 @@ def objects_are_not_copied_behind_the_librarys_back():
     for value in (rapt.ones((2,)), layer, rapt.Adam(layer)):
         for function in (copy.copy, copy.deepcopy, pickle.dumps):
             fails("copy and pickle do not reach", function, value, kind=TypeError)
+
+
+@test
+def what_is_wrong_with_an_argument_is_told_by_its_name():
+    x, layer = rapt.ones((2, 3)), rapt.Linear(2, 3)
+    fails("rapt.softmax(x, axis): x: a rapt.Tensor expected, not float", rapt.softmax, 1.0, kind=TypeError)
+    fails("rapt.softmax(x, axis): axis: a whole number expected, not 'a'", x.softmax, "a", kind=TypeError)
+    fails("clamp(x, low, high): high: a number expected, not None", x.clamp, 1, None, kind=TypeError)
+    fails("rapt.zeros(shape, dtype): shape: a whole number", rapt.zeros, (2.0, 3), kind=TypeError)
+    fails("rapt.full(shape, value, dtype): value: a number", rapt.full, (2,), None, kind=TypeError)
+    fails("sum(x, axes, keep): axes: a whole number", x.sum, (0, "a"), kind=TypeError)
+    fails("concat(tensors, axis): tensors: a list of tensors expected, not 3", rapt.concat, 3, kind=TypeError)
+    fails("einsum(equation, tensors): equation: a text expected, not 3", rapt.einsum, 3, [x], kind=TypeError)
+    fails("slice(x, axis, start, stop, step): start: a whole number", x.slice, 0, 0.5, 1, kind=TypeError)
+    fails("tensor: 1.5 is not a number of type int64", rapt.tensor, [1.5], rapt.int64)
+    fails("a whole number expected, not 2.0", rapt.Linear, 2.0, 3, kind=Exception)
+    fails("bias is 'x'; True or False expected", rapt.Linear, 2, 3, bias="x", kind=TypeError)
+    fails("Adam: learning_rate: a number expected, not None", rapt.Adam, layer, learning_rate=None, kind=TypeError)
+    fails("Muon: adamw: a dictionary of learning_rate", rapt.Muon, layer, adamw=3, kind=TypeError)
+    fails("save: tensors by name expected", rapt.save, "nowhere.safetensors", [x], kind=TypeError)
+    fails("save: a name is a text, not 1", rapt.save, "nowhere.safetensors", {1: x}, kind=TypeError)
+    assert not os.path.exists("nowhere.safetensors")
 
 
 @test

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The Python package's layers, models, optimizers and schedules, and README's program."""
 import contextlib
+import copy
 import io
 import os
+import pickle
 import re
 import tempfile
 
@@ -118,6 +120,14 @@ def attention():
     heads = rapt.MultiHeadAttention(8, 2, groups=1, pooling=rapt.AdditiveAttention(4, 4, 6))
     assert heads(q, k, v, causal=True).shape == (2, 4, 8)
     assert "attention.w_v.weight" in map(str.lower, heads.parameters())
+    turn = rapt.Rotary()
+    turned = [rapt.MultiHeadAttention(8, 2, rotary=turn) for _ in range(2)]
+    plain = rapt.MultiHeadAttention(8, 2)
+    for name, value in turned[0].parameters().items():
+        plain.parameters()[name].copy_from(value)
+    assert near(turned[0](q, k, v)[:, 0], turned[0](q, k, v)[:, 0]) and turned[1](q, k, v).shape == (2, 4, 8)
+    assert not near(turned[0](q, k, v), plain(q, k, v))
+    fails("a rapt.Rotary expected, not Linear", rapt.MultiHeadAttention, 8, 2, rotary=rapt.Linear(2, 2), kind=TypeError)
     fails("no such field: casual", pool, q, k, v, casual=True, kind=TypeError)
     fails("one length of keys and values", pool, q, k, v[:, :3])
     fails("heads", rapt.MultiHeadAttention, 8, 3)
@@ -154,6 +164,8 @@ def optimizers_and_schedules():
     fails("one of constant, step", rapt.Schedule, "cosines", kind=ValueError)
     fails("Schedule has no warmup", rapt.Schedule, "cosine", warmup=2, kind=TypeError)
     fails("schedule", rapt.Schedule("cosine", total=10), -1)
+    for copied in (copy.deepcopy(cosine), pickle.loads(pickle.dumps(cosine))):
+        assert [copied(step) for step in range(12)] == [cosine(step) for step in range(12)]
 
 
 @test

@@ -275,6 +275,11 @@ def arrays_are_wrapped_where_they_are():
     fails("'<f2'", rapt.wrap, array.astype("f2"))
     fails("not multiples", rapt.wrap, numpy.zeros(3, dtype=[("a", "f4"), ("b", "u1")])["a"])
     assert sys.getrefcount(array) == held
+    bytes_behind = numpy.zeros(13, dtype=numpy.uint8)[1:].view(numpy.float32)
+    of_records = numpy.zeros(3, dtype=[("a", "f4"), ("b", "u1")])["a"]
+    windows = numpy.lib.stride_tricks.sliding_window_view(array[0], 2)
+    for part in (array[::-1], array[:, ::-2], array.T, bytes_behind, of_records, windows):
+        assert rapt.tensor(part).tolist() == part.tolist()
     copy = rapt.tensor(array)
     assert copy.data != array.ctypes.data and rapt.tensor(array, rapt.float64).dtype == rapt.float64
     assert (rapt.ones((3, 4)) + array).tolist() == (array + 1).tolist() == (array + rapt.ones((3, 4))).tolist()
