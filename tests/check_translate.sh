@@ -38,7 +38,8 @@ expect 2 'only goes with' --fix
 expect 2 'recurrent' --model other
 expect 1 'nowhere.tsv' --data "$folder/nowhere.tsv"
 expect 1 'nowhere' --translate one --weights "$folder/nowhere.safetensors"
-expect 1 'checkpoint' --resume --out "$folder/empty"
+expect 1 '^translate: no checkpoint is at ' --resume --out "$folder/empty"
+[ ! -e "$folder/empty" ] || { echo 'FAILED: --resume made a folder' && failed=1; }
 printf 'Go.\tVa !\nno tab\n' >"$folder/bad.tsv"
 expect 1 'bad.tsv.*2' --data "$folder/bad.tsv"
 printf 'Go.\tVa !\nG\377.\tVa !\n' >"$folder/bad.tsv"
@@ -82,6 +83,8 @@ expect 1 '^translate: the sentence' --translate ' ' --out "$folder/out"
 # shellcheck disable=SC2086
 expect 1 "checkpoint.safetensors' is of another run: seed 0, not seed 1; layers 1, not layers 2; clip 1, not clip 2\$" \
     $small --resume --seed 1 --clip 2 --layers 2
+# shellcheck disable=SC2086
+expect 1 "another run: learning rate [0-9.]\{1,7\}, not learning rate 0.007\$" $small --resume --learning-rate 0.007
 # The file of the pairs, whatever its name, is part of a run, and what stands behind it as well.
 deep=$folder/$(printf '%01100d' 0 | sed 's|.\{100\}|&/|g')
 mkdir -p "$deep"

@@ -76,6 +76,14 @@ static bool make_folder(const char *program, const char *folder)
     return false;
 }
 
+bool file_is_there(const char *program, const char *path, const char *what)
+{
+    struct stat status;
+    if (stat(path, &status) == 0) return true;
+    fprintf(stderr, "%s: no %s is at '%s': %s\n", program, what, path, strerror(errno));
+    return false;
+}
+
 bool folder_can_be_saved(const char *program, const char *folder, const char *const *names)
 {
     if (!make_folder(program, folder)) return false;

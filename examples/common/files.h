@@ -20,6 +20,9 @@ bool files_are_apart(const char *program, const struct file_option *options);
 /* Can a file be saved there (see rapt_can_save)? False after a sentence on stderr, "program: …". */
 bool file_can_be_saved(const char *program, const char *path);
 
+/* False after a sentence on stderr that says what is not there. */
+bool file_is_there(const char *program, const char *path, const char *what);
+
 /* Makes the folder, if it is not there, and asks the same for each of the names in it (closed by NULL). */
 bool folder_can_be_saved(const char *program, const char *folder, const char *const *names);
 

@@ -2,6 +2,7 @@
 #include "resume.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rapt.h>
@@ -25,15 +26,32 @@ static size_t part_length(const char *note)
     return end ? (size_t)(end - note) : strlen(note);
 }
 
+/* A part of a note, whose number is read back exactly, as people write it: "dropout 0.1". */
+static void put_part(char *text, size_t size, const char *part, size_t length)
+{
+    size_t word = length;
+    while (word > 0 && part[word - 1] != ' ') word--;
+    char *end, number[32] = "";
+    const double value = strtod(part + word, &end);
+    if (end != part + length || memchr(part + word, '.', length - word) == NULL)
+        return (void)snprintf(text, size, "%.*s", (int)length, part);
+    for (int digits = 1; digits <= 17 && strtod(number, NULL) != value; digits++)
+        snprintf(number, sizeof number, "%.*g", digits, value);
+    snprintf(text, size, "%.*s%s", (int)word, part, number);
+}
+
 /* "seed 0, not seed 1; hidden 64, not hidden 128; with parts 2" */
 static void describe_difference(const char *theirs, const char *ours, char *text, size_t size)
 {
     size_t used = 0;
     while (*theirs && *ours && used < size) {
         size_t a = part_length(theirs), b = part_length(ours);
-        if (a != b || memcmp(theirs, ours, a) != 0)
-            used += (size_t)snprintf(text + used, size - used, "%s%.*s, not %.*s", used ? "; " : "", (int)a, theirs,
-                                     (int)b, ours);
+        if (a != b || memcmp(theirs, ours, a) != 0) {
+            char first[256], second[256];
+            put_part(first, sizeof first, theirs, a);
+            put_part(second, sizeof second, ours, b);
+            used += (size_t)snprintf(text + used, size - used, "%s%s, not %s", used ? "; " : "", first, second);
+        }
         theirs += theirs[a] ? a + 2 : a;
         ours += ours[b] ? b + 2 : b;
     }

@@ -76,6 +76,14 @@ static bool are_apart(const struct options *options)
     return good;
 }
 
+/* Before anything is made in a folder whose name may be mistyped. */
+static bool has_checkpoint(const struct options *options)
+{
+    char path[4096];
+    run_path(options, "checkpoint.safetensors", path, sizeof path);
+    return file_is_there("translate", path, "checkpoint");
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -92,8 +100,8 @@ int main(int argc, char **argv)
     struct pairs *pairs = options.data ? pairs_from_file(options.data, &options.pairs, &error)
                                        : pairs_from_numbers(&options.pairs, &error);
     if (!pairs) return complain(error.message);
-    const bool can_save =
-        !ranks_is_first() || (are_apart(&options) && folder_can_be_saved("translate", options.out, run_files));
+    const bool can_save = !ranks_is_first() || (are_apart(&options) && (!options.resumes || has_checkpoint(&options)) &&
+                                                folder_can_be_saved("translate", options.out, run_files));
     status = can_save ? train(&options, pairs) : EXIT_FAILURE;
     pairs_free(pairs);
     return status;
