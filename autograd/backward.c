@@ -129,12 +129,13 @@ static rapt_walk walk_with(const char *op, int flags)
     };
 }
 
-static bool go_backward(rapt_walk *walk, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients)
+static bool go_backward(rapt_walk *walk, int flags, int count, rapt_tensor *const *roots, rapt_tensor *const *gradients)
 {
     RAPT_REGION(RAPT_DOING_WALK, walk->op);
     RAPT_SCOPE;
     ending e = {walk, count, roots, rapt_failed_meetings};
-    bool good = reach(walk, count, roots, gradients) && start(walk, count, roots, gradients) && rapt_walk_run(walk);
+    bool good = rapt_check_walk_flags(walk->op, flags) && reach(walk, count, roots, gradients) &&
+                start(walk, count, roots, gradients) && rapt_walk_run(walk);
     good = good ? rapt_leaves_add(&walk->places, walk->create_graph, agree, &e) : agree(&e, false);
     rapt_walk_end(walk);
     return good;
@@ -143,19 +144,17 @@ static bool go_backward(rapt_walk *walk, int count, rapt_tensor *const *roots, r
 bool rapt_backward_from(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags)
 {
     rapt_walk walk = walk_with("backward", flags);
-    if (!rapt_check_walk_flags(walk.op, flags)) return false;
-    return go_backward(&walk, count, roots, gradients);
+    return go_backward(&walk, flags, count, roots, gradients);
 }
 
 bool rapt_backward_to(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags,
                       rapt_gradient_function *take, void *context)
 {
     rapt_walk walk = walk_with("backward_to", flags);
-    if (!rapt_check_walk_flags(walk.op, flags)) return false;
     if (!take) return rapt_fail_null(walk.op, "the function that takes gradients");
     walk.take = take;
     walk.take_context = context;
-    return go_backward(&walk, count, roots, gradients);
+    return go_backward(&walk, flags, count, roots, gradients);
 }
 
 bool rapt_backward(rapt_tensor *root)
@@ -221,12 +220,11 @@ bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, ra
     RAPT_REGION(RAPT_DOING_WALK, op);
     rapt_walk walk = walk_with(op, flags);
     for (int i = 0; results && i < input_count; i++) results[i] = NULL;
-    if (!rapt_check_walk_flags(op, flags)) return false;
     if (input_count > 0 && (!inputs || !results)) return rapt_fail_null(walk.op, inputs ? "results" : "inputs");
     ending e = {&walk, count, roots, rapt_failed_meetings};
     rapt_scope scope = rapt_scope_begin();
-    bool good = request(&walk, input_count, inputs) && reach(&walk, count, roots, gradients) &&
-                start(&walk, count, roots, gradients) && rapt_walk_run(&walk);
+    bool good = rapt_check_walk_flags(op, flags) && request(&walk, input_count, inputs) &&
+                reach(&walk, count, roots, gradients) && start(&walk, count, roots, gradients) && rapt_walk_run(&walk);
     rapt_scope_end(scope);
     good = agree(&e, good && take_requested(&walk, input_count, inputs, results));
     for (int i = 0; i < input_count && !good; i++) results[i] = NULL;

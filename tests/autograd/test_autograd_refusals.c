@@ -213,6 +213,12 @@ Test(autograd_refusals, definitions_that_are_not)
     }
 }
 
+static bool take_nothing(void *context, rapt_tensor *from, rapt_tensor *gradient)
+{
+    (void)context, (void)from, (void)gradient;
+    return false;
+}
+
 Test(autograd_refusals, lists_of_derivatives)
 {
     RAPT_SCOPE;
@@ -227,19 +233,13 @@ Test(autograd_refusals, lists_of_derivatives)
     NULL_IN(rapt_jacobian(NULL, x, 0), "jacobian: root is NULL");
     static const char flags[] = "flags 4; RAPT_RETAIN_GRAPH, RAPT_CREATE_GRAPH, both or 0 expected";
     BAD_VALUE(rapt_backward_from(1, &y, NULL, 4), flags);
-    BAD_VALUE(rapt_backward_to(1, &y, NULL, 4, NULL, NULL), flags);
+    BAD_VALUE(rapt_backward_to(1, &y, NULL, 4, take_nothing, NULL), flags);
     BAD_VALUE(rapt_gradients(1, &y, NULL, 1, &x, &result, 4), flags);
     BAD_VALUE(rapt_jvp(1, &y, 1, &x, &x, &result, 4), flags);
     BAD_VALUE(rapt_hvp(y, 1, &x, &x, &result, 4), flags);
     BAD_VALUE(rapt_jacobian(y, x, 4), flags);
     rapt_tensor *deep = rapt_require_gradient(ones(RAPT_FLOAT64, 8));
     BAD_SHAPE(rapt_jacobian(rapt_mul(deep, deep), deep, 0), "8 axes and 256 elements of the root");
-}
-
-static bool take_nothing(void *context, rapt_tensor *from, rapt_tensor *gradient)
-{
-    (void)context, (void)from, (void)gradient;
-    return false;
 }
 
 Test(autograd_refusals, a_function_that_takes_no_gradient)

@@ -178,3 +178,11 @@ Test(elements, random_tensors_like_others)
     expect_error(RAPT_ERROR_DTYPE, "randn_like: dtype is bool; float32 or float64 expected");
     cr_expect_eq(rapt_random_get_state().offset, state.offset);
 }
+
+Test(elements, none_are_copied_from_nowhere)
+{
+    RAPT_SCOPE;
+    cr_expect_not_null(rapt_from(RAPT_FLOAT32, RAPT_SHAPE(2, 0), NULL), "%s", rapt_error());
+    cr_expect_null(rapt_from(RAPT_FLOAT32, RAPT_SHAPE(2, 1), NULL));
+    expect_error(RAPT_ERROR_NULL, "from: data is NULL");
+}
