@@ -84,8 +84,8 @@ def real(value):
 
 
 def flag_of(value, what):
-    """1 or 0 for C."""
-    if not hasattr(value, "__index__"):
+    """1 or 0 for C. (numpy's truth values are no indices.)"""
+    if isinstance(value, str) or not hasattr(value, "__int__"):
         raise TypeError(f"{what} is {value!r}; True or False expected")
     return int(bool(value))
 
