@@ -62,15 +62,18 @@ def _make(name, parameters):
         try:
             for n, convert in zip(names, converts):
                 converted.append(convert(values[n]))
-            if dtype_first:
-                converted.insert(0, converted.pop())
-            return call(function, *itertools.chain.from_iterable(converted))
         except TypeError as error:
             raise TypeError(f"{signature}: {'' if str(error).startswith(n + ':') else n + ': '}{error}") from None
+        if dtype_first:
+            converted.insert(0, converted.pop())
+        try:
+            return call(function, *itertools.chain.from_iterable(converted))
         except ctypes.ArgumentError as error:  # "argument 2: TypeError: a number expected, not 'a'"
-            _, place, kind, why = re.split(r"argument (\d+): (\w+): ", str(error), maxsplit=1)
-            wrong = OverflowError if kind == "OverflowError" else TypeError
-            raise wrong(f"{signature}: {in_c[int(place) - 1]}: {why}") from None
+            told = re.match(r"argument (\d+): (\w+): (.*)", str(error), re.DOTALL)
+            if not told:
+                raise
+            wrong = OverflowError if told[2] == "OverflowError" else TypeError
+            raise wrong(f"{signature}: {in_c[int(told[1]) - 1]}: {told[3]}") from None
 
     op.__name__ = op.__qualname__ = name
     shown = [f"{n}={defaults[n]!r}" if n in defaults else n for n in names]

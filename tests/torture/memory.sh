@@ -29,7 +29,7 @@ try() { # name, every, options of failing_allocations and the program with its a
     shift 2
     case " $programs " in *" $name "*) ;; *) return 0 ;; esac
     result=good
-    "$build/tests/failing_allocations" --preload "$build/tests/libfailing_malloc.so" --leaks "$leak_checker" \
+    "$build/tests/preload/failing_allocations" --preload "$build/tests/preload/libfailing_malloc.so" --leaks "$leak_checker" \
         --every "$each" "$@" >"$folder/said" || result=bad
     [ "$result" = good ] || bad=1
     cat "$folder/said" >&2
