@@ -8,7 +8,7 @@
 
 static void (*_Atomic ends[RAPT_THREAD_PARTS])(void);
 static pthread_key_t key;
-static bool has_key; /* a process may have no more of them */
+static _Atomic bool has_key; /* a process may have no more of them; other threads may run while it ends */
 static RAPT_THREAD_LOCAL bool is_listed;
 
 static void end_thread(void *unused)
