@@ -156,20 +156,13 @@ static bool check_projection(rapt_checker *c, double *saved, double *row, double
     return true;
 }
 
-/* Where it is not, differences say so. */
-static bool is_finite(const rapt_tensor *output)
-{
-    bool finite = true;
-    for (int64_t k = 0; k < output->count; k++) finite = finite && isfinite(*element(output, k));
-    return finite;
-}
-
 static bool check(rapt_checker *c)
 {
     RAPT_SCOPE;
     if (c->options.second_order && !rapt_checker_add_cotangent(c)) return false;
     if (!rapt_checker_evaluate(c)) return false;
-    if (!c->options.second_order && is_finite(c->outputs[0]) &&
+    /* where the result is not finite, differences say so */
+    if (!c->options.second_order && rapt_checker_is_finite(c->outputs[0]) &&
         !rapt_gradcheck_graph(c->name, c->outputs[0], c->variable_count, c->variables, c->gradients, &c->options))
         return false;
     c->width = total(c->variable_count, c->variables);

@@ -59,7 +59,7 @@ static bool check_options(const rapt_checker *c)
     return true;
 }
 
-static bool is_finite(rapt_tensor *tensor)
+bool rapt_checker_is_finite(rapt_tensor *tensor)
 {
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
@@ -78,7 +78,8 @@ static bool find_variables(rapt_checker *c)
             return fail(RAPT_ERROR_SHAPE, c, "repeats elements; expand it inside the function", i);
         if (input->storage->is_read_only)
             return fail(RAPT_ERROR_VALUE, c, "lies in memory that may only be read; differences need a clone", i);
-        if (!is_finite(input)) return fail(RAPT_ERROR_VALUE, c, "has NaN or infinities; differences need numbers", i);
+        if (!rapt_checker_is_finite(input))
+            return fail(RAPT_ERROR_VALUE, c, "has NaN or infinities; differences need numbers", i);
         c->which[c->variable_count] = i;
         c->versions[c->variable_count] = rapt_version_of(input);
         c->variables[c->variable_count++] = input;

@@ -36,6 +36,9 @@ bool rapt_checker_add_cotangent(rapt_checker *c);
 /* Computes c->outputs at the present values of the variables. */
 bool rapt_checker_evaluate(rapt_checker *c);
 
+/* Is each element a number, and not infinite? */
+bool rapt_checker_is_finite(rapt_tensor *tensor);
+
 /* What messages call an input. */
 const char *rapt_checker_input_name(const rapt_checker *c, int input, char text[32]);
 

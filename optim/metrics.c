@@ -109,7 +109,7 @@ static bool check_row(int count, const rapt_metric *list)
 }
 
 /* Cuts what came behind the last whole row; by a new stream, since what the old one holds back would come behind. */
-static bool cut_part(rapt_metrics *metrics)
+static bool cut_failed_row(rapt_metrics *metrics)
 {
     metrics->stream = rapt_system_renew_stream(metrics->stream);
     return metrics->stream && ftruncate(fileno(metrics->stream), (off_t)metrics->end) == 0;
@@ -127,7 +127,7 @@ bool rapt_metrics_write_room(rapt_metrics *metrics, const char *op)
         return true;
     }
     const int why = errno;
-    const bool cut = cut_part(metrics);
+    const bool cut = cut_failed_row(metrics);
     return rapt_fail(RAPT_ERROR_FILE, op, "'%s' cannot be written: %s%s", metrics->path, strerror(why),
                      cut ? "" : "; it may end with a part of a row");
 }

@@ -222,15 +222,11 @@ static rapt_tensor *forward(rapt_multi_head_attention *m, rapt_tensor *queries, 
     if (packed && !add_batch(inputs)) return NULL;
     queries = inputs[0];
     keys = inputs[1];
-    rapt_mask moved = mask ? *mask : (rapt_mask){0};
+    rapt_mask moved;
     const int64_t before = cache ? cache->length : 0;
+    if (!rapt_mask_move(rapt_multi_head_kind.name, mask, keys ? before : 0, &moved)) return NULL;
     rapt_tensor *missing = before > 0 ? cache->missing : NULL;
     if (missing) moved.first_keys = missing;
-    if (keys && __builtin_add_overflow(moved.offset, before, &moved.offset)) {
-        rapt_fail(RAPT_ERROR_VALUE, rapt_multi_head_kind.name, "the mask's offset %lld is too large",
-                  (long long)mask->offset);
-        return NULL;
-    }
     rapt_resolved_mask resolved;
     const int64_t length = before + (keys ? keys->shape[1] : 0);
     if (!(m->pooling->ring ? rapt_ring_resolve_mask(rapt_multi_head_kind.name, m->pooling->ring, &moved, queries->dtype,

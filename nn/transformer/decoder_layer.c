@@ -50,21 +50,12 @@ bool rapt_decoder_cache_select(rapt_decoder_cache *cache, rapt_tensor *rows)
     return good;
 }
 
-/* The memory's mask of a step: its queries come behind those of the steps before. */
-static bool move_queries(const rapt_mask *memory_mask, const rapt_decoder_cache *cache, rapt_mask *moved)
-{
-    *moved = memory_mask ? *memory_mask : (rapt_mask){0};
-    return !cache || !__builtin_add_overflow(moved->offset, cache->self.length, &moved->offset) ||
-           rapt_fail(RAPT_ERROR_VALUE, kind.name, "the mask's offset %lld is too large",
-                     (long long)memory_mask->offset);
-}
-
 static rapt_tensor *forward(rapt_decoder_layer *layer, rapt_tensor *x, rapt_tensor *memory, const rapt_mask *mask,
                             const rapt_mask *memory_mask, rapt_decoder_cache *cache, rapt_tensor **const weights[2])
 {
     RAPT_SCOPE;
-    rapt_mask moved;
-    if (!move_queries(memory_mask, cache, &moved)) return NULL;
+    rapt_mask moved; /* its queries come behind those of the steps before */
+    if (!rapt_mask_move(kind.name, memory_mask, cache ? cache->self.length : 0, &moved)) return NULL;
     rapt_tensor *y = rapt_add_norm_input(layer->norm1, x);
     y = rapt_multi_head_attention_weigh(layer->self_attn, y, y, y, mask, cache ? &cache->self : NULL, weights[0]);
     x = rapt_add_norm_forward(layer->norm1, x, y);

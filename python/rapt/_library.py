@@ -5,7 +5,6 @@ import glob
 import os
 import re
 import threading
-from numbers import Integral
 
 FILE = "librapt.so.0.2"  # of the series that this package calls
 
@@ -118,6 +117,10 @@ class _Text:
 
     @staticmethod
     def from_param(value):
+        if isinstance(value, str):
+            value = value.encode()
+        if value is not None and not isinstance(value, bytes):
+            raise TypeError(f"a text expected, not {value!r}")
         if value is not None and b"\0" in value:
             raise ValueError("embedded null byte")
         return ctypes.c_char_p.from_param(value)
@@ -281,8 +284,6 @@ def number_of(word, words, what):
 
 def several(value, what):
     """A whole number, or as many as there are, as a tuple."""
-    if isinstance(value, Integral):
-        return (value,)
     numbers = tuple(value) if hasattr(value, "__iter__") and not isinstance(value, str) else (value,)
     if not all(hasattr(number, "__index__") for number in numbers):
         raise TypeError(f"{what}: a whole number, or some of them, expected, not {value!r}")

@@ -16,15 +16,9 @@ def handles_of(values):
     return len(values), handles
 
 
-def text_of(value):
-    if not isinstance(value, str):
-        raise TypeError(f"a text expected, not {value!r}")
-    return value.encode()
-
-
 _CONVERT = {"t": lambda value: (handle_of(value),), "T": handles_of,
             "o": lambda value: (None if value is None else handle_of(value),),
-            "s": shape_of, "a": axes_of, "z": lambda text: (text_of(text),),
+            "s": shape_of, "a": axes_of,
             "r": lambda value: (number_of(value, REDUCTIONS, "reduction"),), "y": lambda value: (dtype_of(value),)}
 NAMES = {}
 

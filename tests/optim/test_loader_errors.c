@@ -16,15 +16,23 @@ static bool make(void *context, rapt_batch *batch)
     return batch->tensors[0];
 }
 
+/* A loader whose next batch fails so many times. */
+static rapt_loader *loader_at_failure(int *fails, int prefetch)
+{
+    rapt_loader *loader = loader_of(
+        (rapt_loader_config){.items = 7, .make = make, .context = fails, .batch_size = 2, .prefetch = prefetch});
+    rapt_batch batch;
+    for (int i = 0; i < 2; i++) cr_assert(rapt_loader_next(loader, &batch));
+    return loader;
+}
+
 Test(loader_errors, errors_of_the_function_come_through_and_the_batch_is_tried_again)
 {
     for (int prefetch = 0; prefetch < 3; prefetch++) {
         RAPT_SCOPE;
         int fails = 2;
-        rapt_loader *loader = loader_of(
-            (rapt_loader_config){.items = 7, .make = make, .context = &fails, .batch_size = 2, .prefetch = prefetch});
+        rapt_loader *loader = loader_at_failure(&fails, prefetch);
         rapt_batch batch;
-        for (int i = 0; i < 2; i++) cr_assert(rapt_loader_next(loader, &batch));
         cr_expect_not(rapt_loader_next(loader, &batch));
         cr_expect_str_eq(rapt_error(), "reader: row 4 is gone");
         expect_error(RAPT_ERROR_FILE, "row 4");
@@ -53,11 +61,9 @@ Test(loader_errors, a_handler_hears_of_an_error_when_its_batch_is_asked_for)
 {
     for (int prefetch = 0; prefetch < 3; prefetch++) {
         int fails = 2;
-        rapt_loader *loader = loader_of(
-            (rapt_loader_config){.items = 7, .make = make, .context = &fails, .batch_size = 2, .prefetch = prefetch});
         rapt_error_handler *before = rapt_on_error(count_errors);
+        rapt_loader *loader = loader_at_failure(&fails, prefetch);
         rapt_batch batch;
-        for (int i = 0; i < 2; i++) cr_assert(rapt_loader_next(loader, &batch));
         for (int i = 0; prefetch > 0 && i < 20; i++) usleep(1000);
         cr_expect_eq(handled, 0, "prefetch %d: %d", prefetch, handled);
         cr_expect_not(rapt_loader_next(loader, &batch));
@@ -75,10 +81,8 @@ Test(loader_errors, what_failed_is_tried_again_when_it_is_asked_for)
     for (int prefetch = 0; prefetch < 3; prefetch++) {
         RAPT_SCOPE;
         int fails = 1000;
-        rapt_loader *loader = loader_of(
-            (rapt_loader_config){.items = 7, .make = make, .context = &fails, .batch_size = 2, .prefetch = prefetch});
+        rapt_loader *loader = loader_at_failure(&fails, prefetch);
         rapt_batch batch;
-        for (int i = 0; i < 2; i++) cr_assert(rapt_loader_next(loader, &batch));
         cr_expect_not(rapt_loader_next(loader, &batch));
         for (int i = 0; prefetch > 0 && i < 20; i++) usleep(1000);
         fails = 0;

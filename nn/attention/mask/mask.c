@@ -12,6 +12,14 @@ const char *rapt_scores_text(const rapt_resolved_mask *r, char text[RAPT_SHAPE_T
     return r->heads == 1 ? rapt_shape_text(3, without, text) : rapt_shape_text(4, with_heads, text);
 }
 
+bool rapt_mask_move(const char *op, const rapt_mask *mask, int64_t places, rapt_mask *moved)
+{
+    *moved = mask ? *mask : (rapt_mask){0};
+    const int64_t offset = moved->offset;
+    return !__builtin_add_overflow(offset, places, &moved->offset) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "the mask's offset %lld is too large", (long long)offset);
+}
+
 bool rapt_check_starts(const char *op, const rapt_mask *mask)
 {
     return !mask || mask->starts || !mask->key_starts ||

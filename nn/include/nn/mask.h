@@ -51,6 +51,10 @@ static inline const int64_t *rapt_resolved_starts(const rapt_resolved_mask *r)
 bool rapt_resolve_mask(const char *op, const rapt_mask *mask, rapt_dtype dtype, int64_t batch, int64_t heads,
                        int64_t queries, int64_t keys, rapt_resolved_mask *resolved);
 
+/* The mask, which may be NULL, for queries that stand so many places further. False and an error where that is too
+ * far. */
+bool rapt_mask_move(const char *op, const rapt_mask *mask, int64_t places, rapt_mask *moved);
+
 /* False and an error for a mask that has key_starts, but no starts. NULL is good. */
 bool rapt_check_starts(const char *op, const rapt_mask *mask);
 
