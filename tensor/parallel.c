@@ -19,12 +19,12 @@ enum { most_threads = 4096 };
 
 /* Threads that meet at the end of each op cannot be slower than the slowest of them: with another program on one of two
  * processors, a training step was measured to take twenty times as long as on one thread. Being preempted shows it. */
-enum { trial_ms = 100, pause_ms = 1000, preemptions_allowed = 12 }; /* alone: about 5, beside one other program: 19 */
+enum { trial_ms = 100, pause_ms = 1000, preemptions_allowed = 12 }; /* alone: 3 to 13, beside another program 13 to 28 */
 
 static _Atomic int threads;
 static _Atomic bool threads_are_fixed;
 
-static _Atomic bool is_crowded;
+static _Atomic bool is_crowded, is_suspected;
 static _Atomic int64_t next_look_ms, preemptions_before;
 
 /* OpenMP's threads do not survive a fork: to start some in the child, a thread would wait forever for those that it
@@ -79,8 +79,9 @@ int rapt_get_threads(void)
     return atomic_load_explicit(&threads, memory_order_relaxed);
 }
 
-/* Looks every 100 ms, or when there is work again, how often the process was preempted; too often for that time means
- * one thread for a second, and then a new trial. Threads that race here at worst look twice. */
+/* Looks every 100 ms, or when there is work again, how often the process was preempted. Too often for that time, twice
+ * running, means one thread for a second, and then a new trial; after that second once is enough. (Alone once in 170
+ * looks is too often, which would cost a second.) Threads that race here at worst look twice. */
 static bool leaves_room_to_others(void)
 {
     int64_t now = rapt_system_coarse_ms(), due = atomic_load_explicit(&next_look_ms, memory_order_relaxed);
@@ -88,7 +89,9 @@ static bool leaves_room_to_others(void)
     int64_t preemptions = rapt_system_preemptions();
     bool was_trial = due != 0 && !atomic_load(&is_crowded);
     const int64_t times = preemptions - atomic_load(&preemptions_before), trials = (now - due) / trial_ms + 1;
-    bool crowded = was_trial && times > preemptions_allowed * trials;
+    const bool too_often = was_trial && times > preemptions_allowed * trials;
+    const bool crowded = too_often && atomic_load(&is_suspected);
+    atomic_store(&is_suspected, too_often || atomic_load(&is_crowded));
     atomic_store(&preemptions_before, preemptions);
     atomic_store(&is_crowded, crowded);
     atomic_store(&next_look_ms, now + (crowded ? pause_ms : trial_ms));
