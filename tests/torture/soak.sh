@@ -5,6 +5,8 @@
 # not grow by more than RAPT_SOAK_KIB (1024) beyond what the undisturbed run grows by. That is for batches which are
 # larger than all before them, so it grows in a few of its seconds, RAPT_SOAK_RISES (30) at most: what leaks grows
 # steadily. RAPT_SOAK_MINUTES (5) is how long it takes; RAPT_SOAK_EXAMPLES names some of the examples; RAPT_SEED draws.
+# RAPT_SOAK_KEEP is a folder that keeps what was run, where a soak of the same library that was broken off goes on; the
+# hours are those of the runs that came to their end.
 set -eu
 build=$(CDPATH='' cd -- "$1" && pwd)
 minutes=${RAPT_SOAK_MINUTES:-5}
@@ -13,10 +15,16 @@ most_rises=${RAPT_SOAK_RISES:-30}
 seed=${RAPT_SEED:-$(date +%s)}
 export OMP_WAIT_POLICY=passive # there are more threads than processors
 echo "soak: seed $seed" >&2
-work=$(mktemp -d)
 disturbance=''
-trap 'stop_disturbing; rm -rf "$work"' EXIT
-bad=0
+if [ -n "${RAPT_SOAK_KEEP:-}" ]; then
+    mkdir -p "$RAPT_SOAK_KEEP"
+    work=$(CDPATH='' cd -- "$RAPT_SOAK_KEEP" && pwd)
+    trap stop_disturbing EXIT
+else
+    work=$(mktemp -d)
+    trap 'stop_disturbing; rm -rf "$work"' EXIT
+fi
+touch "$work/runs" "$work/failed"
 
 draw() { # low, high: sets $drawn
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
@@ -100,17 +108,19 @@ stop_disturbing() {
 
 # --- runs ---
 
-warm=$((20 * $(getconf CLK_TCK)))
+ticks_a_second=$(getconf CLK_TCK)
+warm=$((20 * ticks_a_second))
 
 # Waits for a run; $growth is that of its memory from when it is warm to the end of training, or empty, which happened in
-# $rises of its seconds. A busy machine may not get through the first steps in a minute.
+# $rises of its seconds. A busy machine may not get through the first steps in a minute. $ticks is what it took of the
+# processor.
 watch() { # process, folder
-    resident='' first='' largest=0 second=0 rises=0
+    resident='' first='' largest=0 second=0 rises=0 ticks=0
     while :; do
         resident=$(awk '/^VmRSS/ { print $2 }' "/proc/$1/status" 2>/dev/null || true)
         [ -n "$resident" ] || break # it has ended
-        ticks=$(awk '{ print $14 + $15 }' "/proc/$1/stat" 2>/dev/null || true)
-        if [ "$second" -ge 60 ] && [ "${ticks:-0}" -ge "$warm" ] && [ ! -e "$2/model.safetensors" ]; then
+        ticks=$(awk '{ print $14 + $15 }' "/proc/$1/stat" 2>/dev/null || echo "$ticks")
+        if [ "$second" -ge 60 ] && [ "$ticks" -ge "$warm" ] && [ ! -e "$2/model.safetensors" ]; then
             first=${first:-$resident}
             [ "$resident" -le "$largest" ] || largest=$resident rises=$((rises + 1))
         fi
@@ -124,12 +134,12 @@ watch() { # process, folder
 fail() { # example, what
     echo "soak: $1: $2" >&2
     echo "$1" >>"$work/failed"
-    bad=1
 }
 
 # A run that nothing disturbs, on one thread; long ones take as many steps as the minutes have.
 begin() { # example
     threads=1
+    rm -rf "${work:?}/$1.try" "$work/$1.calm"
     case $1 in
     gpt) length=200 ;;
     classify) length=2 ;;
@@ -146,7 +156,8 @@ begin() { # example
     watch $! "$work/$1.calm" || { cat "$work/$1.calm/log" >&2 && exit 1; }
     [ "$rises" -le "$most_rises" ] || fail "$1" "undisturbed, and grew in $rises of its seconds, by $growth KiB"
     echo "$length ${growth:-0}" >"$work/$1.length"
-    collect "$1" "$work/$1.calm" >"$work/$1.expected"
+    collect "$1" "$work/$1.calm" >"$work/$1.collected"
+    mv "$work/$1.collected" "$work/$1.expected"
 }
 
 run() { # example
@@ -161,22 +172,34 @@ run() { # example
     stop_disturbing
     collect "$1" "$work/$1" | cmp - "$work/$1.expected" || fail "$1" "other losses or weights on $threads threads"
     [ "${growth:-0}" -le $((grows + most_growth)) ] || fail "$1" "grew by $growth KiB, undisturbed by $grows"
-    echo "$1 $(($(date +%s) - started)) ${growth:-none}" | tee -a "$work/runs" >&2
+    echo "$1 $(($(date +%s) - started)) ${growth:-none} $((ticks / ticks_a_second))" | tee -a "$work/runs" >&2
 }
 
-for example in $examples; do begin "$example"; done
-end=$(date +%s | awk -v hours="${RAPT_SOAK_HOURS:-6}" '{ printf "%d", $1 + hours * 3600 }')
-while [ "$(date +%s)" -lt "$end" ]; do
+is_over() {
+    awk -v hours="${RAPT_SOAK_HOURS:-6}" '{ seconds += $2 } END { exit seconds < hours * 3600 }' "$work/runs"
+}
+
+# What is kept is of the same library and the same minutes, or nothing could be compared with it.
+echo "$(sha256sum <"$build/librapt.so") $minutes" >"$work/library.now"
+[ -e "$work/library" ] || mv "$work/library.now" "$work/library"
+[ ! -e "$work/library.now" ] || cmp "$work/library.now" "$work/library" ||
+    { echo "soak: $work is of another library, or of runs that take other minutes" >&2 && exit 1; }
+for example in $examples; do
+    [ -e "$work/$example.expected" ] || begin "$example"
+done
+until is_over; do
     for example in $examples; do
-        [ "$(date +%s)" -ge "$end" ] || run "$example"
+        is_over || run "$example"
     done
 done
 for example in $examples; do
     grep -q "^$example " "$work/runs" || continue # there was no time for one
-    tried=$(awk -v example="$example" '$1 == example { runs++; seconds += $2; if ($3 != "none") { watched++; if ($3 > most) most = $3 } }
-        END { printf "%d runs, %d minutes", runs, seconds / 60; if (watched) printf "; memory grew by %d KiB at most", most }' "$work/runs")
+    tried=$(awk -v example="$example" '
+        $1 == example { runs++; seconds += $2; used += $4; if ($3 != "none") { watched++; if ($3 > most) most = $3 } }
+        END { printf "%d runs, %d minutes, %d of the processor", runs, seconds / 60, used / 60
+              if (watched) printf "; memory grew by %d KiB at most", most }' "$work/runs")
     result='losses and weights are those of the undisturbed run'
-    ! grep -qx "$example" "$work/failed" 2>/dev/null || result=FAILS
+    ! grep -qx "$example" "$work/failed" || result=FAILS
     echo "| soak | $example: $tried | $result |"
 done
-exit $bad
+[ ! -s "$work/failed" ]
