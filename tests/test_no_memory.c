@@ -84,7 +84,7 @@ static bool goes_through_dlpack(void)
 static bool opens_scope(void)
 {
     RAPT_SCOPE;
-    for (int i = 0; i < 5000; i++)
+    for (int i = 0; i < 300; i++)
         if (!rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1))) return false;
     return true;
 }
