@@ -2,6 +2,7 @@
 #include "gpt.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -81,7 +82,7 @@ static bool goes_through_dlpack(void)
     return good;
 }
 
-static bool opens_scope(void)
+static bool fills_scope_of_thread(void)
 {
     RAPT_SCOPE;
     for (int i = 0; i < 300; i++)
@@ -225,24 +226,28 @@ Test(no_memory, each_allocation_fails_once, .init = make_files, .fini = remove_f
     const struct {
         const char *name;
         bool (*succeeds)(void);
-    } trials[] = {{"save npz", saves_npz},
-                  {"load npz", loads_npz},
-                  {"map", maps},
-                  {"save shards", saves_shards},
-                  {"load shards", loads_shards},
-                  {"print", prints},
-                  {"DLPack", goes_through_dlpack},
-                  {"scope", opens_scope},
-                  {"gradcheck", checks_gradients},
-                  {"module gradcheck", checks_module},
-                  {"print graph", prints_graph},
-                  {"profile", profiles},
-                  {"summary", summarizes},
-                  {"modules", makes_modules},
-                  {"cache", makes_cache},
-                  {"optimizer", makes_optimizer},
+    } trials[] = {{"save npz", saves_npz},         {"load npz", loads_npz},         {"map", maps},
+                  {"save shards", saves_shards},   {"load shards", loads_shards},   {"print", prints},
+                  {"DLPack", goes_through_dlpack}, {"gradcheck", checks_gradients}, {"module gradcheck", checks_module},
+                  {"print graph", prints_graph},   {"profile", profiles},           {"summary", summarizes},
+                  {"modules", makes_modules},      {"cache", makes_cache},          {"optimizer", makes_optimizer},
                   {"metrics", writes_metrics}};
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) try_all_failures(trials[i].name, trials[i].succeeds);
+}
+
+/* A thread's list of the tensors of its scopes stays as long as it has become, so each kind of failure gets a new thread. */
+static void *fills_scope(void *kind)
+{
+    try_failures("scope", fills_scope_of_thread, *(const memory_failure *)kind);
+    return NULL;
+}
+
+Test(no_memory, list_of_a_scope_grows_or_is_an_error)
+{
+    for (memory_failure kind = 0; kind < memory_failures; kind++) {
+        pthread_t thread;
+        cr_assert(pthread_create(&thread, NULL, fills_scope, &kind) == 0 && pthread_join(thread, NULL) == 0);
+    }
 }
 
 /* --- a step that fails, and the same once more --- */
