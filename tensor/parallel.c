@@ -19,7 +19,7 @@ enum { most_threads = 4096 };
 
 /* Threads that meet at the end of each op cannot be slower than the slowest of them: with another program on one of two
  * processors, a training step was measured to take twenty times as long as on one thread. Being preempted shows it. */
-enum { trial_ms = 100, pause_ms = 1000, preemptions_allowed = 12 }; /* alone: 3 to 13, beside another program 13 to 28 */
+enum { trial_ms = 100, pause_ms = 1000, preemptions_allowed = 12 }; /* alone 3 to 13; beside another program 13 to 28 */
 
 static _Atomic int threads;
 static _Atomic bool threads_are_fixed;

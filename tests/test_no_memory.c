@@ -235,7 +235,7 @@ Test(no_memory, each_allocation_fails_once, .init = make_files, .fini = remove_f
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) try_all_failures(trials[i].name, trials[i].succeeds);
 }
 
-/* A thread's list of the tensors of its scopes stays as long as it has become, so each kind of failure gets a new thread. */
+/* A thread's list of its scopes' tensors stays as long as it has become, so each kind of failure gets a new thread. */
 static void *fills_scope(void *kind)
 {
     try_failures("scope", fills_scope_of_thread, *(const memory_failure *)kind);
