@@ -27,7 +27,9 @@ static bool check(const rapt_position_angles *a, rapt_dtype dtype, int64_t offse
     return true;
 }
 
-rapt_tensor *rapt_position_table(const rapt_position_angles *a, rapt_dtype dtype, int64_t offset, int64_t length)
+/* places: of the rows; NULL: offset + i */
+static rapt_tensor *make_table(const rapt_position_angles *a, rapt_dtype dtype, const int64_t *places, int64_t offset,
+                               int64_t length)
 {
     if (!check(a, dtype, offset, length)) return NULL;
     RAPT_SCOPE;
@@ -38,13 +40,18 @@ rapt_tensor *rapt_position_table(const rapt_position_angles *a, rapt_dtype dtype
     for (int64_t j = 0; length > 0 && j < (a->size + 1) / 2; j++) {
         const double wavelength = pow(a->base, 2 * (double)j / (double)a->size);
         for (int64_t i = 0; i < length; i++) {
-            const double angle = (double)(offset + i) / wavelength;
+            const double angle = (double)(places ? places[i] : offset + i) / wavelength;
             double *row = rows + i * a->size + step * j;
             row[sine] = sin(angle);
             if (step * j + cosine < a->size) row[cosine] = cos(angle);
         }
     }
     return rapt_keep(rapt_cast(table, dtype));
+}
+
+rapt_tensor *rapt_position_table(const rapt_position_angles *a, rapt_dtype dtype, int64_t offset, int64_t length)
+{
+    return make_table(a, dtype, NULL, offset, length);
 }
 
 /* How many rows of angles a table has that holds for these; 0 where it holds for others. */
@@ -89,14 +96,17 @@ rapt_tensor *rapt_position_rows_at(const rapt_position_angles *a, rapt_dtype dty
     places = rapt_contiguous(rapt_cast(places, RAPT_INT64));
     if (!places) return NULL;
     const int64_t *place = (const int64_t *)(const void *)places->data;
-    int64_t first = 0, last = places->count > 0 ? place[0] : 0, length;
+    int64_t first = 0, last = places->count > 0 ? place[0] : 0;
     for (int64_t i = 0; i < places->count; i++) {
         if (place[i] < first) first = place[i];
         if (place[i] > last) last = place[i];
     }
-    if (__builtin_sub_overflow(last, first, &length) || __builtin_add_overflow(length, 1, &length)) length = INT64_MAX;
-    if (first < 0) places = rapt_sub(places, rapt_from(RAPT_INT64, 0, NULL, &first));
-    return rapt_keep(rapt_embed(rapt_position_rows(a, dtype, first, length, table), places));
+    if ((first == 0 && last < most_kept) || places->rank == RAPT_MAX_RANK)
+        return rapt_keep(rapt_embed(rapt_position_rows(a, dtype, 0, last + 1, table), places));
+    int64_t shape[RAPT_MAX_RANK]; /* those far away are computed one by one */
+    for (int axis = 0; axis < places->rank; axis++) shape[axis] = places->shape[axis];
+    shape[places->rank] = a->size;
+    return rapt_keep(rapt_reshape(make_table(a, dtype, place, 0, places->count), places->rank + 1, shape));
 }
 
 bool rapt_check_places(const char *op, const rapt_tensor *places, const rapt_tensor *x)

@@ -68,6 +68,7 @@ done
 refuse "clean takes no arguments, not '--help'" clean --help
 refuse "install takes a folder, not '--help'" install --help
 refuse "install takes one folder, not also 'b'" install "$work/a" b
+refuse "install takes one folder, not also 'b'" install -j 1 "$work/a" b
 refuse "docs takes one folder, not also 'b'" docs "$work/a" b
 refuse "docs takes a folder, not '--help'" docs --help
 refuse "format takes no arguments, not 'x'" format x

@@ -192,7 +192,8 @@ static rapt_tensor *pool(rapt_pooling *p, bool prepares)
         !rapt_find_seen_keys(&p->resolved, p->groups, &seen_keys))
         return NULL;
     p->keys = prepares ? prepare(p->attention, p->keys, seen_keys) : rapt_hide_keys(p->keys, seen_keys);
-    if (!p->keys) return NULL;
+    if (!rapt_pooling_is_fused(p)) p->values = rapt_hide_keys(p->values, seen_keys);
+    if (!p->keys || !p->values) return NULL;
     return rapt_pooling_is_fused(p) ? rapt_pool_fused(p) : rapt_pool_plainly(p);
 }
 

@@ -2,7 +2,7 @@
 import ctypes
 from numbers import Integral
 
-from ._library import C, flag_of, several, whole
+from ._library import C, flag, several, whole
 from ._module import Module
 from ._tensor import call, handle_of
 
@@ -53,7 +53,8 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 def _pool(function, axes, x, size, stride, padding, dilation, ceil, leaves_padding_out):
     pool = _Pool(_along(axes, "size", size), _along(axes, "stride", size if stride is None else stride),
-                 _along(axes, "padding", padding), _along(axes, "dilation", dilation), ceil, leaves_padding_out)
+                 _along(axes, "padding", padding), _along(axes, "dilation", dilation), flag(ceil, "ceil"),
+                 flag(leaves_padding_out, "leaves_padding_out"))
     return call(function, handle_of(x), ctypes.addressof(pool))
 
 
@@ -82,7 +83,7 @@ class Conv1d(Module):
 
     def __init__(self, inputs, outputs, size, stride=1, padding=0, dilation=1, groups=1, bias=True):
         options = _options(1, stride, padding, dilation, groups)
-        super().__init__(C.conv1d_layer_new(inputs, outputs, size, ctypes.addressof(options), flag_of(bias, "bias")))
+        super().__init__(C.conv1d_layer_new(inputs, outputs, size, ctypes.addressof(options), flag(bias, "bias")))
 
 
 class Conv2d(Module):
@@ -92,4 +93,4 @@ class Conv2d(Module):
     def __init__(self, inputs, outputs, size, stride=1, padding=0, dilation=1, groups=1, bias=True):
         size, options = _along(2, "size", size), _options(2, stride, padding, dilation, groups)
         super().__init__(C.conv2d_layer_new(inputs, outputs, ctypes.addressof(size), ctypes.addressof(options),
-                                            flag_of(bias, "bias")))
+                                            flag(bias, "bias")))

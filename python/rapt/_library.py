@@ -2,6 +2,7 @@
 import ctypes
 import enum
 import glob
+import numbers
 import os
 import re
 import threading
@@ -72,67 +73,57 @@ def keep_for_ever(thing):
     return thing
 
 
+def int64(value):
+    return whole(ctypes.c_int64, value)
+
+
+def integer(value):
+    return whole(ctypes.c_int, value)
+
+
+def seed_of(value):
+    """64 bits, with a sign or without."""
+    return whole(ctypes.c_int64 if not hasattr(value, "__index__") or value < 0 else ctypes.c_uint64, value).value
+
+
 def real(value):
     """A number for C's double, which has not all whole numbers beyond 2 ** 53."""
     if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
         raise TypeError(f"a number expected, not {value!r}")
     number = ctypes.c_double(value)
-    if isinstance(value, int) and number.value != value:
+    if isinstance(value, numbers.Integral) and number.value != int(value):
         raise OverflowError(f"{value} is no double; {number.value!r} is")
     return number
 
 
-def flag_of(value, what):
+def flag(value, what=None):
     """1 or 0 for C. (numpy's truth values are no indices.)"""
     if isinstance(value, str) or not hasattr(value, "__int__"):
-        raise TypeError(f"{what} is {value!r}; True or False expected")
+        raise TypeError(f"{what + ': ' if what else ''}True or False expected, not {value!r}")
     return int(bool(value))
 
 
-class _Whole:
-    """A parameter that takes such a number."""
-
-    def __init__(self, c_type):
-        self._c_type = c_type
-
-    def from_param(self, value):
-        return whole(self._c_type, value)
-
-
-class _Double:
-    """A parameter that takes such a number."""
-    from_param = staticmethod(real)
-
-
-class _Seed:
-    """64 bits, with a sign or without."""
-
-    @staticmethod
-    def from_param(value):
-        return whole(ctypes.c_int64 if not hasattr(value, "__index__") or value < 0 else ctypes.c_uint64, value)
-
-
-class _Text:
+def text(value):
     """Bytes that C reads to their end."""
+    if isinstance(value, str):
+        value = value.encode()
+    if value is not None and not isinstance(value, bytes):
+        raise TypeError(f"a text expected, not {value!r}")
+    if value is not None and b"\0" in value:
+        raise ValueError(f"a text without NUL expected, not {value!r}")
+    return value
 
-    @staticmethod
-    def from_param(value):
-        if isinstance(value, str):
-            value = value.encode()
-        if value is not None and not isinstance(value, bytes):
-            raise TypeError(f"a text expected, not {value!r}")
-        if value is not None and b"\0" in value:
-            raise ValueError("embedded null byte")
-        return ctypes.c_char_p.from_param(value)
 
+# What becomes of values before ctypes has them: what comes up while it converts one, Ctrl-C too, is its ArgumentError.
+CONVERT = {"d": real, "l": int64, "u": seed_of, "i": integer, "y": integer, "r": integer, "b": flag, "z": text}
 
 # Kinds of parameters, a letter each: t tensor, o tensor or None, T list of tensors, d double, l int64, u seed, i int,
 # b bool, s shape, a axes (None: all), y dtype, r reduction, p pointer, z text.
 POINTER, SHAPE, AXES = ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_int)
-C_TYPES = {"t": [POINTER], "o": [POINTER], "T": [ctypes.c_int, ctypes.POINTER(POINTER)], "d": [_Double],
-           "l": [_Whole(ctypes.c_int64)], "u": [_Seed], "i": [_Whole(ctypes.c_int)], "b": [ctypes.c_bool],
-           "s": [ctypes.c_int, SHAPE], "a": [ctypes.c_int, AXES], "y": [_Whole(ctypes.c_int)],
-           "r": [_Whole(ctypes.c_int)], "p": [POINTER], "z": [_Text]}
+C_TYPES = {"t": [POINTER], "o": [POINTER], "T": [ctypes.c_int, ctypes.POINTER(POINTER)], "d": [ctypes.c_double],
+           "l": [ctypes.c_int64], "u": [ctypes.c_uint64], "i": [ctypes.c_int], "b": [ctypes.c_bool],
+           "s": [ctypes.c_int, SHAPE], "a": [ctypes.c_int, AXES], "y": [ctypes.c_int], "r": [ctypes.c_int],
+           "p": [POINTER], "z": [ctypes.c_char_p]}
 RESULTS = {"t": POINTER, "p": POINTER, "d": ctypes.c_double, "l": ctypes.c_int64, "i": ctypes.c_int,
            "b": ctypes.c_bool, "z": ctypes.c_char_p, "v": None}
 
@@ -237,13 +228,33 @@ def _declare(name, result, kinds):
     return function
 
 
+def _converting(name, function, kinds):
+    """The function, which converts what it is given first; an error has its name."""
+    places, count = [], 0
+    for kind in kinds:
+        if kind in CONVERT:
+            places.append((count, CONVERT[kind]))
+        count += len(C_TYPES[kind])
+
+    def call(*arguments):
+        values = list(arguments)
+        try:
+            for place, convert in places:
+                values[place] = convert(values[place])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise type(error)(f"{name}: {error}") from None
+        return function(*values)
+
+    return call if places else function
+
+
 class _Functions:
-    """The functions of FUNCTIONS and OPS under their names without rapt_."""
+    """The functions of FUNCTIONS, which convert, and of OPS, which do not, under their names without rapt_."""
 
 
 C = _Functions()
 for _result, _name, *_kinds in entries(FUNCTIONS):
-    setattr(C, _name, _declare(_name, _result, "".join(_kinds)))
+    setattr(C, _name, _converting(_name, _declare(_name, _result, "".join(_kinds)), "".join(_kinds)))
 for _name, *_parameters in entries(OPS):
     _kinds = [parameter.split(":")[1][0] for parameter in _parameters]
     if _name in DTYPE_FIRST:

@@ -2,7 +2,7 @@
 import ctypes
 
 from ._attention import MASK
-from ._library import C, check, library
+from ._library import C, check, flag, library
 from ._module import Module
 from ._ops import call_for
 from ._structs import Struct
@@ -17,7 +17,7 @@ class _Recurrent(Module):
     _new = _bidirectional_new = _forward = _forward_padded = None
 
     def __init__(self, inputs, hidden, layers=1, dropout=0.0, bidirectional=False):
-        new = type(self)._bidirectional_new if bidirectional else type(self)._new
+        new = type(self)._bidirectional_new if flag(bidirectional, "bidirectional") else type(self)._new
         super().__init__(new(inputs, hidden, layers, dropout))
 
     def _run(self, x, states, lengths):

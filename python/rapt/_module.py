@@ -2,7 +2,7 @@
 import ctypes
 import os
 
-from ._library import OPS, C, FixedOwner, check, entries, flag_of, library
+from ._library import OPS, C, FixedOwner, check, entries, flag, library
 from ._tensor import Tensor, as_tensor, borrowed, call, dtype_of, handle_of
 
 
@@ -76,7 +76,7 @@ def module_of(value, kind=Module):
 
 class Linear(Module):
     def __init__(self, inputs, outputs, bias=True):
-        super().__init__(C.linear_new(inputs, outputs, flag_of(bias, "bias")))
+        super().__init__(C.linear_new(inputs, outputs, flag(bias, "bias")))
 
 
 class Embedding(Module):
@@ -86,7 +86,7 @@ class Embedding(Module):
 
 class LayerNorm(Module):
     def __init__(self, size, bias=True):
-        super().__init__(C.layer_norm_new(size, flag_of(bias, "bias")))
+        super().__init__(C.layer_norm_new(size, flag(bias, "bias")))
 
 
 class RMSNorm(Module):

@@ -1,20 +1,35 @@
 """Ops of one's own, in Python: one function that computes and one that differentiates."""
 import ctypes
+import sys
 
-from ._library import C, Error, check, keep_for_ever, raised, shape_of
+from ._library import C, Error, check, keep_for_ever, library, raised, shape_of, text
 from ._ops import handles_of
 from ._tensor import Tensor, borrowed, call, handle_of
 
-_FORWARD = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-_VJP = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)
+_FORWARD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
+_VJP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_bool))
 _UNSUPPORTED = 9  # RAPT_ERROR_UNSUPPORTED
 
 
 class _Struct(ctypes.Structure):
-    """rapt_op."""
-    _fields_ = [("name", ctypes.c_char_p), ("forward", _FORWARD), ("vjp", _VJP), ("options_size", ctypes.c_size_t),
-                ("optional", ctypes.c_uint32), ("outputs", ctypes.c_int), ("no_gradient", ctypes.c_char_p),
-                ("definition", _FORWARD), ("no_second_gradient", ctypes.c_char_p)]
+    """rapt_foreign_op, whose first member is a rapt_op."""
+    _fields_ = [("name", ctypes.c_char_p), ("forward", ctypes.c_void_p), ("vjp", ctypes.c_void_p),
+                ("options_size", ctypes.c_size_t), ("optional", ctypes.c_uint32), ("outputs", ctypes.c_int),
+                ("no_gradient", ctypes.c_char_p), ("definition", ctypes.c_void_p),
+                ("no_second_gradient", ctypes.c_char_p), ("foreign_forward", _FORWARD), ("foreign_vjp", _VJP)]
+
+
+def _place_of(name):
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+
+
+def _keep_escaped(told, before=sys.unraisablehook):
+    """Keeps what leaves a callback before its first line, or while it keeps another exception: Ctrl-C, most likely,
+    which Python looks for as it enters a function."""
+    if getattr(told.object, "__func__", None) in (Op._run_forward, Op._run_vjp):
+        raised.exception = told.exc_value
+    else:
+        before(told)
 
 
 class Call:
@@ -59,38 +74,42 @@ class Op:
     with rapt's ops it can be differentiated itself. Graphs point to an op: it lives as long as the program."""
 
     def __init__(self, name, forward, vjp=None):
-        self.name, self._forward, self._vjp = name, forward, vjp
-        self._struct = _Struct(name=name.encode(), forward=_FORWARD(self._run_forward),
-                               vjp=_VJP(self._run_vjp) if vjp else _VJP())
+        if not isinstance(name, str):
+            raise TypeError(f"name: a text expected, not {name!r}")
+        self.name, self._in_c, self._forward, self._vjp = name, text(name), forward, vjp
+        self._struct = _Struct(name=self._in_c, forward=_place_of("rapt_foreign_forward"),
+                               vjp=_place_of("rapt_foreign_vjp") if vjp else None,
+                               foreign_forward=_FORWARD(self._run_forward), foreign_vjp=_VJP(self._run_vjp))
         keep_for_ever(self)
 
     def _fail(self, exception):
         raised.exception = exception
-        C.fail(_UNSUPPORTED, self.name.encode(), b"an exception in Python")
+        C.fail(_UNSUPPORTED, self._in_c, b"an exception in Python")
 
-    def _run_forward(self, handle):
+    def _run_forward(self, handle, output):
         try:
             inputs = [borrowed(C.call_input(handle, i)) for i in range(C.call_count(handle))]
             result = Call(handle)._run(self._forward, *inputs)
             if not isinstance(result, Tensor):
                 raise TypeError(f"{self.name}: forward returns a rapt.Tensor, not {type(result).__name__}")
-            return C.detach(result._handle)  # of the engine's scope
+            output[0] = C.detach(result._handle)  # of the engine's scope
         except BaseException as exception:
             self._fail(exception)
-            return None
 
-    def _run_vjp(self, handle):
+    def _run_vjp(self, handle, is_good):
         try:
             gradients = Call(handle)._run(self._vjp, borrowed(C.call_gradient(handle, 0)))
             for i, gradient in enumerate(gradients if isinstance(gradients, tuple) else (gradients,)):
                 if gradient is not None and C.call_wants(handle, i):
                     view = C.reshape(handle_of(gradient), *shape_of(gradient.shape))  # of the engine's scope
                     if not C.call_give(handle, i, view):
-                        return False
-            return True
+                        return
+            is_good[0] = True
         except BaseException as exception:
             self._fail(exception)
-            return False
 
     def __call__(self, *inputs):
         return call(C.apply, ctypes.addressof(self._struct), None, *handles_of(inputs))
+
+
+sys.unraisablehook = _keep_escaped

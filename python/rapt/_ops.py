@@ -1,9 +1,8 @@
 """The ops of the library's table, each a function and, where its first parameter is a tensor, a method."""
 import ctypes
 import itertools
-import re
 
-from ._library import C, C_TYPES, DTYPE_FIRST, OPS, REDUCTIONS, DType, axes_of, check, entries, number_of, shape_of
+from ._library import C, CONVERT, DTYPE_FIRST, OPS, REDUCTIONS, DType, axes_of, check, entries, number_of, shape_of
 from ._tensor import Tensor, borrowed, call, dtype_of, handle_of
 
 
@@ -16,7 +15,8 @@ def handles_of(values):
     return len(values), handles
 
 
-_CONVERT = {"t": lambda value: (handle_of(value),), "T": handles_of,
+_CONVERT = {**{kind: lambda value, convert=convert: (convert(value),) for kind, convert in CONVERT.items()},
+            "t": lambda value: (handle_of(value),), "T": handles_of,
             "o": lambda value: (None if value is None else handle_of(value),),
             "s": shape_of, "a": axes_of,
             "r": lambda value: (number_of(value, REDUCTIONS, "reduction"),), "y": lambda value: (dtype_of(value),)}
@@ -36,14 +36,11 @@ def _refuse(signature, names, arguments, named):
 def _make(name, parameters):
     words = [parameter.partition("=") for parameter in parameters]
     names = [word[0].split(":")[0] for word in words]
-    converts = [_CONVERT.get(word[0].split(":")[1], lambda value: (value,)) for word in words]
+    converts = [_CONVERT[word[0].split(":")[1]] for word in words]
     defaults = {n: eval(word[2]) for n, word in zip(names, words) if word[1]}  # the table's own literals
     if "dtype" in defaults:
         defaults["dtype"] = DType(defaults["dtype"])
     function, dtype_first, signature = getattr(C, name), name in DTYPE_FIRST, f"rapt.{name}({', '.join(names)})"
-    in_c = [n for n, word in zip(names, words) for _ in range(len(C_TYPES[word[0].split(":")[1]]))]
-    if dtype_first:
-        in_c.insert(0, in_c.pop())
 
     def op(*arguments, **named):
         values = dict(zip(names, arguments))
@@ -56,18 +53,12 @@ def _make(name, parameters):
         try:
             for n, convert in zip(names, converts):
                 converted.append(convert(values[n]))
-        except TypeError as error:
-            raise TypeError(f"{signature}: {'' if str(error).startswith(n + ':') else n + ': '}{error}") from None
+        except (TypeError, OverflowError) as error:
+            what = "" if str(error).startswith(n + ":") else n + ": "
+            raise type(error)(f"{signature}: {what}{error}") from None
         if dtype_first:
             converted.insert(0, converted.pop())
-        try:
-            return call(function, *itertools.chain.from_iterable(converted))
-        except ctypes.ArgumentError as error:  # "argument 2: TypeError: a number expected, not 'a'"
-            told = re.match(r"argument (\d+): (\w+): (.*)", str(error), re.DOTALL)
-            if not told:
-                raise
-            wrong = OverflowError if told[2] == "OverflowError" else TypeError
-            raise wrong(f"{signature}: {in_c[int(told[1]) - 1]}: {told[3]}") from None
+        return call(function, *itertools.chain.from_iterable(converted))
 
     op.__name__ = op.__qualname__ = name
     shown = [f"{n}={defaults[n]!r}" if n in defaults else n for n in names]

@@ -2,7 +2,7 @@
 import ctypes
 import os
 
-from ._library import C, FixedOwner, check, number_of, real, whole
+from ._library import C, FixedOwner, check, flag, number_of, real, whole
 from ._module import module_of
 from ._tensor import handle_of
 
@@ -50,6 +50,8 @@ def _fill(struct, owner, named):
                 value = whole(types[name], value)
             elif types[name] is _RATE:
                 value = real(value).value
+            elif types[name] is _FLAG:
+                value = flag(value)
         except (TypeError, OverflowError) as error:
             raise type(error)(f"{owner}: {name}: {error}") from None
         filled[name] = _ZERO if types[name] is _RATE and value == 0 else value

@@ -1,7 +1,7 @@
 """Structs of C as the library describes them, filled in from arguments by name."""
 import ctypes
 
-from ._library import C, check, number_of, whole
+from ._library import C, check, flag, number_of, whole
 from ._module import module_of
 from ._tensor import as_tensor
 
@@ -50,7 +50,9 @@ class Struct:
                 value = held[-1]._handle
             place = _KINDS[kind].from_buffer(struct, offset)
             try:
-                place.value = whole(_KINDS[kind], value).value if kind in b"il" else value
-            except TypeError as error:
-                raise TypeError(f"{name}: {error}") from None
+                if kind in b"il":
+                    value = whole(_KINDS[kind], value).value
+                place.value = flag(value) if kind == b"b" else value
+            except (TypeError, OverflowError) as error:
+                raise type(error)(f"{name}: {error}") from None
         return struct, held

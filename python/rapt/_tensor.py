@@ -152,6 +152,8 @@ class Tensor(Owner):
         return bool(self.item())
 
     def __repr__(self):
+        if C.count(self._handle) == 0:
+            return f"rapt.tensor([], shape={self.shape}, dtype={self.dtype.name})"
         if C.count(self._handle) <= _LONG:
             return f"rapt.tensor({self.tolist()}, dtype={self.dtype.name})"
         return f"rapt.tensor({_short(self)}, shape={self.shape}, dtype={self.dtype.name})"
@@ -183,7 +185,7 @@ class Tensor(Owner):
                 if step < 0:
                     raise IndexError("a step above 0 expected; rapt.flip turns an axis round")
                 result, axis = result.slice(axis, start, max(start, stop), step), axis + 1
-            elif isinstance(key, bool) or not hasattr(key, "__index__"):
+            elif type(key).__name__ in ("bool", "bool_") or not hasattr(key, "__index__"):
                 raise TypeError(f"an index is a number, a slice, None or ..., not {type(key).__name__}; "
                                 "rapt.index_select takes a tensor of numbers")
             else:
@@ -278,6 +280,8 @@ def _in_order(array):
     interface = getattr(array, "__array_interface__", None)
     if interface is None or not hasattr(array, "copy") or not isinstance(interface.get("data"), tuple):
         return array
+    if not interface["typestr"][2:].isdigit():
+        return array  # of no numbers, which wrap refuses
     size = int(interface["typestr"][2:])
     return array.copy() if interface.get("strides") is not None or interface["data"][0] % max(1, size) else array
 

@@ -1,6 +1,7 @@
 /* The hunt for what is not finite: the op, forward or backward, the module and the element are named; what comes in
  * infinite is nobody's fault. */
 #include "../gpt.h"
+#include "../integers.h"
 
 static rapt_tensor *total(rapt_tensor *x)
 {
@@ -167,4 +168,23 @@ Test(hunt, finds_nothing_in_a_value_that_was_asked_for)
     expect_no_error();
     cr_expect_null(rapt_log(rapt_pad(rapt_abs(x), 0, 1, 0, 0)));
     expect_error(RAPT_ERROR_NOT_FINITE, "log: in forward");
+}
+
+Test(hunt, finds_nothing_in_padding_that_a_mask_hides)
+{
+    for (int way = 0; way < 3; way++) {
+        RAPT_SCOPE;
+        rapt_hunt_not_finite(true);
+        rapt_attention *attention = rapt_dot_product_attention_new(0);
+        attention->plain = way == 1;
+        if (way == 2) attention->normalizer = rapt_masked_sparsemax;
+        rapt_tensor *keys = random_input(1, 3, 4), *values = random_input(1, 3, 4);
+        cr_assert(rapt_fill(rapt_slice(keys, 1, 2, 3, 1), NAN) && rapt_fill(rapt_slice(values, 1, 2, 3, 1), NAN));
+        rapt_tensor *query = rapt_require_gradient(random_input(1, 2, 4)), *lengths = int64_of(1, (int64_t[]){2});
+        rapt_tensor *y = rapt_attention_forward(attention, query, rapt_require_gradient(keys),
+                                                rapt_require_gradient(values), RAPT_MASK(.valid_lengths = lengths));
+        cr_expect(y && rapt_backward(total(rapt_mul(y, y))), "way %d: %s", way, rapt_error());
+        rapt_module_free(&attention->module);
+    }
+    expect_no_error();
 }

@@ -1,4 +1,5 @@
 /* Positions: sinusoidal and learned, ALiBi, and learned relative biases. */
+#include "../integers.h"
 #include "modules.h"
 
 static const double *row_of(rapt_tensor *table, int64_t i)
@@ -308,5 +309,36 @@ Test(positions, forward_without_memory)
     rapt_module_free(&sinusoidal->module);
     rapt_module_free(&learned->module);
     cr_expect_eq(live_bytes(), before);
+    expect_no_error();
+}
+
+/* As many rows as there are places, wherever they are. */
+Test(positions, places_far_away_cost_no_memory)
+{
+    rapt_sinusoidal_positions *sinusoidal = rapt_sinusoidal_positions_new(4, 0);
+    rapt_rotary *rotary = rapt_rotary_new();
+    for (int64_t place = 1; place < (int64_t)1 << 52; place = 5 * place + 3) {
+        RAPT_SCOPE;
+        rapt_tensor *x = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 2, 4));
+        rapt_tensor *places = int64_of(2, (int64_t[]){place, -place});
+        rapt_memory_reset_peak();
+        const int64_t before = live_bytes();
+        rapt_tensor *at[] = {rapt_sinusoidal_positions_forward_at(sinusoidal, x, places),
+                             rapt_rotary_forward_at(rotary, x, places)};
+        cr_assert(at[0] && at[1], "place %lld: %s", (long long)place, rapt_error());
+        if (place >= 1 << 18) cr_expect_lt(rapt_memory_get_statistics().peak_bytes - before, 1 << 20);
+        for (int i = 0; i < 2; i++) {
+            const int64_t offset = i == 0 ? place : -place;
+            rapt_tensor *row = rapt_slice(x, 1, i, i + 1, 1);
+            rapt_tensor *by_offset[] = {rapt_sinusoidal_positions_forward(sinusoidal, row, offset),
+                                        rapt_rotary_forward(rotary, row, offset)};
+            for (int k = 0; k < 2; k++)
+                cr_expect_eq(rapt_item(rapt_all(rapt_equal(rapt_slice(at[k], 1, i, i + 1, 1), by_offset[k]),
+                                                RAPT_ALL_AXES, false)),
+                             1, "place %lld", (long long)offset);
+        }
+    }
+    rapt_module_free(&sinusoidal->module);
+    rapt_module_free(&rotary->module);
     expect_no_error();
 }

@@ -233,6 +233,7 @@ static void check_handles()
     expect(loss.item() == -2.0 && b.gradient().at({0}) == 0 && b.gradient().at({2}) == -4, "operators and gradients");
     expect(!a.gradient(), "no gradient is no handle");
     expect(rapt::call(rapt_softmax, a, -1).sizes() == (std::vector<int64_t>{2, 3}), "any function of rapt.h");
+    expect(rapt::call(rapt_sum, a, RAPT_ALL_AXES, false).sizes().empty(), "RAPT_ALL_AXES in a template");
     const rapt::tensor moved = std::move(a);
     expect(!a && moved, "what was moved holds nothing");
     try {

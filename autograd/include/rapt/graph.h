@@ -84,8 +84,9 @@ RAPT_API void rapt_restore_recording(const bool *before);
 /* The hunt for NaN and infinities: while it is on, every result of an op and every gradient is looked at, and the first
  * that is not finite though all that it was made of is becomes an error (RAPT_ERROR_NOT_FINITE), which names the op,
  * forward or backward, the path of the module whose forward ran it, and the first such element. An infinity that comes
- * in as an input, as a mask's bias or the value of rapt_pad for instance, is no error. For all threads, and slow: for
- * debugging. RAPT_HUNT=1 in the environment starts it. Returns whether it was on. */
+ * in as an input, as a mask's bias or the value of rapt_pad for instance, is no error. Of a gradient only the gradients
+ * that it was made of are looked at, so that one made infinite by an infinite factor is an error. For all threads, and
+ * slow: for debugging. RAPT_HUNT=1 in the environment starts it. Returns whether it was on. */
 RAPT_API bool rapt_hunt_not_finite(bool hunting);
 
 /* Writes the graph behind a tensor, one line an op (its name, output shape, inputs), or as Graphviz when dot is

@@ -39,6 +39,18 @@ typedef struct rapt_op {
     const char *no_second_gradient;
 } rapt_op;
 
+/* An op of a language whose functions an exception may leave before they have a result, as Python's called by ctypes:
+ * they set it through a pointer, behind which is NULL or false until then. Its `op` has rapt_foreign_forward and
+ * rapt_foreign_vjp as functions, which call those, and is for no other struct. */
+typedef struct rapt_foreign_op {
+    rapt_op op;
+    void (*forward)(rapt_call *call, rapt_tensor **output);
+    void (*vjp)(rapt_call *call, bool *is_good);
+} rapt_foreign_op;
+
+RAPT_API rapt_tensor *rapt_foreign_forward(rapt_call *call);
+RAPT_API bool rapt_foreign_vjp(rapt_call *call);
+
 /* Runs an op and records it if gradients are wanted. A NULL op, a NULL list, and NULL inputs that are not optional
  * give NULL (and an error, if none stands). options points to options_size bytes that may go after the call. Returns
  * output 0 of the innermost scope, NULL after an error. */

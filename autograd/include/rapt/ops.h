@@ -28,7 +28,11 @@ RAPT_BEGIN_DECLS
 
 /* Axes written in place: rapt_sum(x, RAPT_AXES(0, 2), true). RAPT_ALL_AXES means every axis. */
 #define RAPT_AXES(...) RAPT_LENGTH_OF(int, __VA_ARGS__), RAPT_ARRAY_OF(int, __VA_ARGS__)
+#ifdef __cplusplus
+#define RAPT_ALL_AXES 0, nullptr /* a template takes NULL for a number */
+#else
 #define RAPT_ALL_AXES 0, NULL
+#endif
 
 /* --- arithmetic, element by element, broadcasting --- */
 RAPT_API rapt_tensor *rapt_add(rapt_tensor *a, rapt_tensor *b);          /* a + b */

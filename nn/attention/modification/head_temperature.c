@@ -1,4 +1,5 @@
 /* Scores divided by a learned temperature of their head. */
+#include <math.h>
 #include <stdio.h>
 
 #include "modifications.h"
@@ -18,7 +19,10 @@ static rapt_tensor *by_ops(const void *options, rapt_tensor *scores, rapt_tensor
                            rapt_tensor *keys)
 {
     (void)options, (void)queries, (void)keys;
-    return rapt_div(scores, captured[0]);
+    /* a score of −∞ by another modification stays so, and gives the temperature no gradient */
+    rapt_tensor *lowest = rapt_scalar(rapt_get_dtype(scores), -(double)INFINITY);
+    rapt_tensor *hidden = rapt_equal(scores, lowest);
+    return rapt_where(hidden, lowest, rapt_div(rapt_masked_fill(scores, hidden, 0), captured[0]));
 }
 
 static void describe(const rapt_module *module, char *text, size_t size)
