@@ -4,9 +4,11 @@ import copy
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from harness import fails, live, passed, rapt, root, test
 
@@ -81,13 +83,74 @@ def what_is_wrong_with_an_argument_is_told_by_its_name():
     fails("einsum(equation, tensors): equation: a text expected, not 3", rapt.einsum, 3, [x], kind=TypeError)
     fails("slice(x, axis, start, stop, step): start: a whole number", x.slice, 0, 0.5, 1, kind=TypeError)
     fails("tensor: 1.5 is not a number of type int64", rapt.tensor, [1.5], rapt.int64)
-    fails("a whole number expected, not 2.0", rapt.Linear, 2.0, 3, kind=Exception)
-    fails("bias is 'x'; True or False expected", rapt.Linear, 2, 3, bias="x", kind=TypeError)
+    fails("linear_new: a whole number expected, not 2.0", rapt.Linear, 2.0, 3, kind=TypeError)
+    fails("dropout_new: a number expected, not 'a'", rapt.Dropout, "a", kind=TypeError)
+    fails("topk: a whole number expected, not 'a'", rapt.topk, x, "a", kind=TypeError)
+    fails("seed: a whole number expected, not 1.5", rapt.seed, 1.5, kind=TypeError)
+    fails("save_npy: a text without NUL expected", rapt.save, "a\0b.npy", x, kind=ValueError)
+    fails("a text without NUL expected", rapt.Op, "a\0b", lambda call, y: y, kind=ValueError)
+    fails("name: a text expected, not None", rapt.Op, None, lambda call, y: y, kind=TypeError)
+    fails("bias: True or False expected, not 'x'", rapt.Linear, 2, 3, bias="x", kind=TypeError)
     fails("Adam: learning_rate: a number expected, not None", rapt.Adam, layer, learning_rate=None, kind=TypeError)
     fails("Muon: adamw: a dictionary of learning_rate", rapt.Muon, layer, adamw=3, kind=TypeError)
     fails("save: tensors by name expected", rapt.save, "nowhere.safetensors", [x], kind=TypeError)
     fails("save: a name is a text, not 1", rapt.save, "nowhere.safetensors", {1: x}, kind=TypeError)
     assert not os.path.exists("nowhere.safetensors")
+
+
+@test
+def a_flag_is_true_or_false():
+    x, layer, cube = rapt.ones((2, 3)), rapt.Linear(2, 3), rapt.ones((1, 1, 4))
+    for function, *arguments in ((x.sum, None, "False"), (rapt.argsort, x, -1, "False"), (rapt.topk, x, 1, -1, "a"),
+                                 (rapt.Dropout(0.5).train, "False"), (rapt.max_pool1d, cube, 2, None, 0, 1, "a")):
+        fails("True or False expected, not", function, *arguments, kind=TypeError)
+    fails("SGD: nesterov: True or False expected, not 'no'", rapt.SGD, layer, nesterov="no", kind=TypeError)
+    fails("bidirectional: True or False expected, not 'a'", rapt.GRU, 2, 3, bidirectional="a", kind=TypeError)
+
+
+@test
+def what_a_signal_raises_is_not_lost_in_a_callback():
+    """It comes while C multiplies matrices; Python looks for it as it enters the op's vjp."""
+    class Interruption(Exception):
+        pass
+
+    def interrupt(*_):
+        raise Interruption
+
+    twice = rapt.Op("twice", lambda call, x: 2 * x, lambda call, g: 2 * g)
+    x, weight = rapt.ones((800, 800)).require_gradient(), rapt.ones((800, 800))
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(3):
+            y = (twice(x) @ weight @ weight @ weight).sum()
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.003)
+                y.backward()
+                time.sleep(10)  # where it was late
+            except Interruption:
+                continue
+            assert False, "no interruption"
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+@test
+def arrays_of_numpy_that_are_no_numbers():
+    try:
+        import numpy
+    except ImportError:
+        return print("left out: numpy's part")
+    large = numpy.int64((1 << 53) + 1)
+    fails("is no double", rapt.full, (1,), large, rapt.int64, kind=OverflowError)
+    fails("is no double", rapt.ones((1,), rapt.int64).fill, large, kind=OverflowError)
+    fails("an index is a number, a slice, None or ...", rapt.ones((2,)).__getitem__, numpy.True_, kind=TypeError)
+    for array in numpy.array([1, None], object), numpy.zeros(2, "M8[s]"):
+        fails("an array of numpy's type", rapt.tensor, array)
+
+
+@test
+def nothing_is_shown_with_its_shape():
+    assert repr(rapt.zeros((1 << 40, 0))) == "rapt.tensor([], shape=(1099511627776, 0), dtype=float32)"
 
 
 @test
@@ -292,7 +355,7 @@ def paths_are_those_of_os():
         for path in (os.fsencode(directory) + b"/x.npy", pathlib.Path(directory) / "y.npy", f"{directory}/\udcff.npy"):
             rapt.save(path, rapt.ones((2,)))
             assert rapt.load(path).tolist() == [1, 1] and os.path.exists(path)
-        fails("null byte", rapt.save, f"{directory}/z\0.npy", rapt.ones((2,)), kind=Exception)
+        fails("without NUL", rapt.save, f"{directory}/z\0.npy", rapt.ones((2,)), kind=Exception)
         for path, tensors in (("x.npz", rapt.ones(2)), ("x.safetensors", rapt.ones(2)), ("x.npy", {"a": rapt.ones(2)})):
             fails("one tensor goes to a .npy file", rapt.save, f"{directory}/{path}", tensors, kind=ValueError)
         fails("os.PathLike", rapt.Linear(1, 1).save, 5, kind=TypeError)
