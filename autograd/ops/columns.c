@@ -94,7 +94,7 @@ static column_piece piece_at(const column_work *work, column_row row, int64_t at
     const rapt_windows *w = work->windows;
     const int64_t stride = w->stride[1], place = row.place[1], past = w->in[1] - place;
     const int64_t y = row.place[0] + at / w->out[1] * w->stride[0], rest = work->last - at;
-    column_piece p = {.first = at % w->out[1], .start = y * w->in[1] + place};
+    column_piece p = {.first = at % w->out[1]};
     p.last = rapt_smaller_of(w->out[1], p.first + rest);
     p.from = p.to = p.last;
     if (y < 0 || y >= w->in[0]) return p;
@@ -103,6 +103,7 @@ static column_piece piece_at(const column_work *work, column_row row, int64_t at
                   to = past > 0 ? rapt_divide_up(past, stride) : 0;
     p.from = from < p.first ? p.first : rapt_smaller_of(from, p.last);
     p.to = to < p.from ? p.from : rapt_smaller_of(to, p.last);
+    if (p.from < p.to) p.start = y * w->in[1] + place;
     return p;
 }
 

@@ -219,7 +219,7 @@ static rapt_tensor *forward(rapt_call *call)
     }
     work w = {.c = &c, .x = dense_x->data, .weight = dense_weight->data, .out = y->data, .accumulate = bias != NULL};
     w.blocks = rapt_divide_up(c.results, c.block);
-    if (!run(&w, c.items * c.groups * w.blocks, forward_blocks)) return NULL;
+    if (y->count > 0 && !run(&w, c.items * c.groups * w.blocks, forward_blocks)) return NULL;
     for (int i = 0; i < 3; i++) rapt_call_save(call, rapt_call_input(call, i));
     return rapt_keep(y);
 }

@@ -58,10 +58,13 @@ static bool begin(pool_work *p, rapt_call *call, rapt_dtype dtype)
     return p->out && p->x;
 }
 
-/* Of images. */
+/* Of images. What costs as much is a piece by itself. */
 static int64_t grain_of(const pool_work *p)
 {
-    return rapt_grain(rapt_windows_count(&p->windows) * p->windows.size[0] * p->windows.size[1]);
+    enum { most = 1 << 20 };
+    int64_t cost = rapt_smaller_of(rapt_windows_count(&p->windows), most);
+    for (int k = 0; k < 2; k++) cost *= rapt_smaller_of(p->windows.size[k], most);
+    return rapt_grain(cost);
 }
 
 /* --- max --- */

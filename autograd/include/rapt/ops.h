@@ -101,7 +101,8 @@ RAPT_API rapt_tensor *rapt_masked_fill(rapt_tensor *x, rapt_tensor *mask, double
 /* matrices (…, n, m) with 0 where j − i is less (upper triangle) or more (lower) than diagonal, at i, j */
 RAPT_API rapt_tensor *rapt_triu(rapt_tensor *x, int64_t diagonal);
 RAPT_API rapt_tensor *rapt_tril(rapt_tensor *x, int64_t diagonal);
-/* as C converts; differentiable between floats */
+/* As C converts; to whole numbers a float beyond them is the nearest one, and NaN is 0, while whole numbers lose the
+ * bits that do not fit. Differentiable between floats. */
 RAPT_API rapt_tensor *rapt_cast(rapt_tensor *x, rapt_dtype dtype);
 
 /* --- reductions; axes as above, keep: reduced axes stay with size 1 --- */
