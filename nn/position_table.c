@@ -101,9 +101,9 @@ rapt_tensor *rapt_position_rows_at(const rapt_position_angles *a, rapt_dtype dty
         if (place[i] < first) first = place[i];
         if (place[i] > last) last = place[i];
     }
-    if ((first == 0 && last < most_kept) || places->rank == RAPT_MAX_RANK)
+    if (first == 0 && last < most_kept)
         return rapt_keep(rapt_embed(rapt_position_rows(a, dtype, 0, last + 1, table), places));
-    int64_t shape[RAPT_MAX_RANK]; /* those far away are computed one by one */
+    int64_t shape[RAPT_MAX_RANK]; /* those far away are computed one by one; places have an axis less than x */
     for (int axis = 0; axis < places->rank; axis++) shape[axis] = places->shape[axis];
     shape[places->rank] = a->size;
     return rapt_keep(rapt_reshape(make_table(a, dtype, place, 0, places->count), places->rank + 1, shape));

@@ -23,15 +23,6 @@ def _place_of(name):
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
 
 
-def _keep_escaped(told, before=sys.unraisablehook):
-    """Keeps what leaves a callback before its first line, or while it keeps another exception: Ctrl-C, most likely,
-    which Python looks for as it enters a function."""
-    if getattr(told.object, "__func__", None) in (Op._run_forward, Op._run_vjp):
-        raised.exception = told.exc_value
-    else:
-        before(told)
-
-
 class Call:
     """One application of an op, for as long as its forward or vjp runs."""
 
@@ -110,6 +101,15 @@ class Op:
 
     def __call__(self, *inputs):
         return call(C.apply, ctypes.addressof(self._struct), None, *handles_of(inputs))
+
+
+def _keep_escaped(told, callbacks=(Op._run_forward, Op._run_vjp), kept=raised, before=sys.unraisablehook):
+    """Keeps what leaves a callback before its first line, or while it keeps another exception: Ctrl-C, most likely,
+    which Python looks for as it enters a function."""
+    if getattr(told.object, "__func__", None) in callbacks:
+        kept.exception = told.exc_value
+    else:
+        before(told)
 
 
 sys.unraisablehook = _keep_escaped
