@@ -48,8 +48,8 @@ typedef struct rapt_foreign_op {
     void (*vjp)(rapt_call *call, bool *is_good);
 } rapt_foreign_op;
 
-RAPT_API rapt_tensor *rapt_foreign_forward(rapt_call *call);
-RAPT_API bool rapt_foreign_vjp(rapt_call *call);
+RAPT_API rapt_tensor *rapt_foreign_forward(rapt_call *call); /* NULL where forward was left before it had one */
+RAPT_API bool rapt_foreign_vjp(rapt_call *call);             /* false where vjp was left before it was done */
 
 /* Runs an op and records it if gradients are wanted. A NULL op, a NULL list, and NULL inputs that are not optional
  * give NULL (and an error, if none stands). options points to options_size bytes that may go after the call. Returns
