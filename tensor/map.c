@@ -225,6 +225,7 @@ static rapt_tensor without_axis(const rapt_tensor *tensor, int axis)
 void rapt_map_along(int axis, rapt_loop *loop, const void *options, int64_t cost, int count,
                     const rapt_tensor *const *tensors)
 {
+    if (tensors[0]->count == 0) return; /* however many rows of nothing */
     rapt_tensor rests[RAPT_MAX_OPERANDS];
     const rapt_tensor *operands[RAPT_MAX_OPERANDS];
     for (int k = 0; k < count; k++) {

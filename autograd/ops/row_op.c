@@ -9,7 +9,6 @@ rapt_tensor *rapt_map_rows(const char *op, const rapt_loops loops, int64_t cost,
     if (!rapt_check_floating(op, x)) return NULL;
     int64_t length = x->shape[x->rank - 1];
     rapt_tensor *output = rapt_new(op, x->dtype, x->rank, x->shape);
-    if (output && rapt_count(output) == 0) return output; /* however many rows of nothing */
     operands[0] = output;
     for (int i = 0; i < count; i++) {
         bool dense = inputs[i]->strides[x->rank - 1] == 1 || length <= 1;

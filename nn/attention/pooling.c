@@ -1,7 +1,6 @@
 /* Attention pooling by its definition, step by step, and the way to a fused one. */
 #include "nn/pooling.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "attention/mask/relative_position.h"
@@ -98,23 +97,18 @@ static rapt_tensor *add_relative_values(const rapt_pooling *p, rapt_tensor *weig
 }
 
 /* A modification that makes a score −∞ hides the key from softmax. */
-static bool hide_lowest(rapt_pooling *p, rapt_tensor *scores)
+static bool hide_by_changes(rapt_pooling *p, rapt_tensor *scores)
 {
     if (!p->changes || p->attention->normalizer != rapt_masked_softmax || p->mask.fills_million) return true;
-    RAPT_NO_GRADIENT;
-    rapt_tensor *above = rapt_not_equal(scores, rapt_scalar(scores->dtype, -(double)INFINITY));
-    rapt_tensor *all = rapt_all(above, RAPT_ALL_AXES, false);
-    if (!all || rapt_item(all) != 0) return all != NULL;
-    if (scores->rank == 3) above = rapt_unsqueeze(above, 1);
-    p->resolved.seen = p->resolved.seen ? rapt_logical_and(p->resolved.seen, above) : above;
-    return p->resolved.seen != NULL;
+    if (scores->rank == 3) scores = rapt_unsqueeze(rapt_detach(scores), 1);
+    return scores && rapt_hide_lowest(scores, &p->resolved.seen);
 }
 
 rapt_tensor *rapt_pool_plainly(rapt_pooling *p)
 {
     rapt_attention *attention = p->attention;
     rapt_tensor *scores = rapt_change_plainly(p->changes, compute_scores(p), p->resolved.offset, p->resolved.places);
-    if (!scores || !add_relative_bias(p, true) || !rapt_settle_rule(&p->resolved) || !hide_lowest(p, scores))
+    if (!scores || !add_relative_bias(p, true) || !rapt_settle_rule(&p->resolved) || !hide_by_changes(p, scores))
         return NULL;
     rapt_tensor *weights = rapt_normalize(attention->normalizer, scores, &p->mask, &p->resolved, p->head_terms);
     if (!weights || (rapt_wants_weights(p) && !hand_out_weights(p, weights))) return NULL;

@@ -59,7 +59,7 @@ static rapt_tensor *expand(const rapt_resolved_mask *r, rapt_tensor *tensor, int
     return rapt_expand(tensor, RAPT_SHAPE(r->batch, r->heads, r->queries, last));
 }
 
-/* Where the bias is not −∞, which would hide a key; NULL, without an error, where it is −∞ nowhere. */
+/* Where the bias, or the score, is not −∞, which would hide a key; NULL, without an error, where it is −∞ nowhere. */
 static bool find_seen(rapt_tensor *bias, rapt_tensor **seen)
 {
     RAPT_NO_GRADIENT;
@@ -77,12 +77,17 @@ static bool join(rapt_tensor **seen, rapt_tensor *more)
     return !more || *seen;
 }
 
-static bool resolve_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r, rapt_tensor **seen)
+bool rapt_hide_lowest(rapt_tensor *scores, rapt_tensor **seen)
 {
     rapt_tensor *above;
+    return find_seen(scores, &above) && join(seen, above);
+}
+
+static bool resolve_bias(const char *op, rapt_tensor *bias, rapt_dtype dtype, rapt_resolved_mask *r, rapt_tensor **seen)
+{
     if (!check_dtype(op, "mask's bias", bias, dtype)) return false;
     rapt_tensor *aligned = align(op, "mask's bias", bias, r, r->keys);
-    return aligned && (r->bias = expand(r, aligned, r->keys)) && find_seen(aligned, &above) && join(seen, above);
+    return aligned && (r->bias = expand(r, aligned, r->keys)) && rapt_hide_lowest(aligned, seen);
 }
 
 /* seen may be NULL: then nobody wants to know which keys are not seen for it. */

@@ -138,6 +138,10 @@ bool rapt_check_scores(const char *op, const rapt_tensor *scores);
 bool rapt_resolve_mask_for(const char *op, const rapt_mask *mask, const rapt_tensor *scores,
                            rapt_resolved_mask *resolved);
 
+/* Keys whose score or bias, which broadcasts to (B, heads, Q, keys), is −∞ are hidden by *seen too, which may be NULL
+ * before and after. False after an error. */
+bool rapt_hide_lowest(rapt_tensor *scores, rapt_tensor **seen);
+
 /* bool, broadcasts to (B, heads, Q, keys): ranges and seen in one; NULL, without an error, when both are NULL. */
 bool rapt_join_seen(rapt_tensor *ranges, rapt_tensor *seen, int64_t keys, rapt_tensor **joined);
 
