@@ -11,14 +11,17 @@
 RAPT_LOCK(gradients_lock, GRADIENTS)
 
 /* The leaf owns its gradient, the graph does not: a gradient with a graph of its own would otherwise hold the leaf's
- * node, which holds the gradient. */
+ * node, which holds the gradient. Backward of another thread may be about to add to it. */
 static void leaf_link_release(rapt_graph_link *link, rapt_tensor *tensor)
 {
     rapt_node *node = (rapt_node *)link;
     if (node->leaf_header == tensor) {
+        gradients_lock_take();
+        rapt_tensor *gradient = node->gradient;
         node->leaf_header = NULL;
-        rapt_release(node->gradient);
         node->gradient = NULL;
+        gradients_lock_give();
+        rapt_release(gradient);
     }
     rapt_node_release(node);
 }

@@ -55,7 +55,7 @@ struct rapt_node {
         };
         struct { /* of a leaf */
             rapt_tensor *gradient;
-            rapt_tensor *leaf_header; /* which owns the gradient, while it lives; no share */
+            rapt_tensor *_Atomic leaf_header; /* which owns the gradient, while it lives; no share */
         };
     };
     rapt_edge edges[];

@@ -222,10 +222,11 @@ static void use_up(const rapt_walk *walk, rapt_node *node)
 /* Hands over the gradient of a leaf that nothing more is added to. */
 static bool hand_over(const rapt_walk *walk, rapt_place *place)
 {
-    if (!place->gradient || !place->node->leaf_header) return true;
+    rapt_tensor *leaf = place->node->leaf_header;
+    if (!place->gradient || !leaf) return true;
     rapt_tensor *gradient = place->gradient;
     place->gradient = NULL;
-    const bool good = walk->take(walk->take_context, place->node->leaf_header, gradient);
+    const bool good = walk->take(walk->take_context, leaf, gradient);
     rapt_release(gradient);
     return good || rapt_fail(RAPT_ERROR_VALUE, walk->op, "the function that takes gradients failed without a reason");
 }

@@ -74,17 +74,18 @@ static bool visit_tensor(walk *w, const rapt_module *module, rapt_tensor *tensor
                      (long long)w->tensors.count + 1);
 }
 
-/* `used` bytes of the name are the module's own. */
+/* `used` bytes of the name are the module's own. A visitor may add members, which moves the entries. */
 static bool visit(walk *w, const rapt_module *module, int used)
 {
     if (rapt_module_is_shared(module) && rapt_pointer_set_add(&w->modules, module) == RAPT_SET_KNOWN) return true;
-    for (int i = 0; i < module->count; i++) {
-        const rapt_module_entry *entry = &module->entries[i];
-        const int end = rapt_module_append_name(module, entry, w->name, used);
+    const int count = module->count;
+    for (int i = 0; i < count; i++) {
+        const rapt_module_entry entry = module->entries[i];
+        const int end = rapt_module_append_name(module, &entry, w->name, used);
         if (end < 0) return false;
-        const bool wanted = entry->tensor && (w->what & (entry->is_parameter ? RAPT_PARAMETERS : RAPT_BUFFERS));
-        if (wanted && !visit_tensor(w, module, entry->tensor)) return false;
-        if (entry->child && !visit(w, entry->child, end)) return false;
+        const bool wanted = entry.tensor && (w->what & (entry.is_parameter ? RAPT_PARAMETERS : RAPT_BUFFERS));
+        if (wanted && !visit_tensor(w, module, entry.tensor)) return false;
+        if (entry.child && !visit(w, entry.child, end)) return false;
     }
     return true;
 }

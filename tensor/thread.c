@@ -6,14 +6,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "tensor/system.h"
+
 static void (*_Atomic ends[RAPT_THREAD_PARTS])(void);
 static pthread_key_t key;
 static _Atomic bool has_key; /* a process may have no more of them; other threads may run while it ends */
 static RAPT_THREAD_LOCAL bool is_listed;
+static _Atomic int listed_threads;
 
 static void end_thread(void *unused)
 {
     (void)unused;
+    if (is_listed) listed_threads--;
     is_listed = false;
     for (int part = 0; part < RAPT_THREAD_PARTS; part++) {
         void (*end)(void) = atomic_load(&ends[part]);
@@ -21,11 +25,17 @@ static void end_thread(void *unused)
     }
 }
 
+static void count_alone(void)
+{
+    listed_threads = is_listed;
+}
+
 /* Before anything local to a thread is touched: on Windows gcc has a key for all that, keys end in the order in which
  * they were made, and behind its key nothing would be left to give back. */
 static __attribute__((constructor(101))) void make_key(void)
 {
     has_key = pthread_key_create(&key, end_thread) == 0;
+    rapt_system_at_fork(NULL, NULL, count_alone);
 }
 
 void rapt_at_thread_end(rapt_thread_part part, void (*end)(void))
@@ -34,13 +44,15 @@ void rapt_at_thread_end(rapt_thread_part part, void (*end)(void))
     if (is_listed || !has_key) return;
     pthread_setspecific(key, &is_listed); /* any address will do: the key's destructor runs for what is not NULL */
     is_listed = true;
+    listed_threads++;
 }
 
 /* Key destructors do not run for the thread that calls exit. Those of threads that outlive the library, which in a
- * plugin may be unloaded from under them, would run where it was: what they have is left. */
+ * plugin may be unloaded from under them, would run where it was: what they have is left. So is what this thread has
+ * while there are others, which may be computing with it until the program is gone. */
 static __attribute__((destructor)) void end_last_thread(void)
 {
     if (has_key) pthread_key_delete(key);
     has_key = false;
-    if (is_listed) end_thread(NULL);
+    if (is_listed && listed_threads == 1) end_thread(NULL);
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rapt.h>
@@ -241,6 +242,88 @@ Test(user_threads, errors_are_each_threads_own)
     for (int i = 0; i < threads; i++) tasks[i] = (task){.work = fail_often, .number = i};
     cr_expect_eq(run_all(threads, tasks), 0);
     expect_no_error();
+}
+
+/* --- leaves that go meanwhile --- */
+
+enum { leaves = 200 };
+
+typedef struct backward_task {
+    rapt_tensor *losses[leaves];
+    _Atomic int begun;
+    int fails;
+} backward_task;
+
+static void *go_backward(void *context)
+{
+    backward_task *t = context;
+    for (int i = 0; i < leaves; i++) {
+        t->begun++;
+        RAPT_SCOPE;
+        t->fails += !rapt_backward(t->losses[i]);
+        rapt_release(t->losses[i]);
+    }
+    return NULL;
+}
+
+/* ThreadSanitizer sees it where it does not crash. */
+Test(user_threads, a_leaf_goes_while_another_thread_goes_backward)
+{
+    const int64_t before = rapt_memory_get_statistics().live_bytes;
+    backward_task t = {0};
+    rapt_tensor *x[leaves];
+    for (int i = 0; i < leaves; i++) {
+        RAPT_SCOPE;
+        x[i] = rapt_retain(rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(8))));
+        rapt_backward(rapt_sum(x[i], RAPT_ALL_AXES, false));
+        t.losses[i] = rapt_retain(rapt_sum(rapt_mul(x[i], x[i]), RAPT_ALL_AXES, false));
+    }
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, go_backward, &t), 0);
+    for (int i = 0; i < leaves; i++) {
+        while (t.begun <= i) continue;
+        rapt_release(x[i]);
+    }
+    pthread_join(thread, NULL);
+    cr_expect_eq(t.fails, 0);
+    cr_expect_eq(rapt_memory_get_statistics().live_bytes, before);
+}
+
+/* --- the end --- */
+
+static bool ends_slowly;
+
+/* Behind the library's own end. */
+static __attribute__((destructor(101))) void end_slowly(void)
+{
+    if (ends_slowly) usleep(200000);
+}
+
+static void *compute_on(void *x)
+{
+    for (;;) {
+        RAPT_SCOPE;
+        rapt_exp(x);
+    }
+    return NULL;
+}
+
+Test(user_threads, go_on_until_the_program_has_ended)
+{
+    enum { status_of_end = 7 };
+    const pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        pthread_t thread;
+        ends_slowly = true;
+        rapt_set_threads(1);
+        if (pthread_create(&thread, NULL, compute_on, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4 << 20))) != 0) _exit(1);
+        usleep(50000);
+        exit(status_of_end);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == status_of_end, "it ended with %#x", (unsigned)status);
 }
 
 /* Open scopes, tensors of none, and a graph that nobody goes back through. */

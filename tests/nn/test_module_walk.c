@@ -32,6 +32,40 @@ Test(module_walk, visit_goes_in_the_order_of_adding)
     cr_expect_eq(freed, 4);
 }
 
+typedef struct growth {
+    rapt_module *module;
+    int visits;
+} growth;
+
+/* Enough of them that the list of members moves. */
+static bool add_beside(const char *name, rapt_tensor *tensor, void *context)
+{
+    growth *g = context;
+    g->visits++;
+    char beside[32];
+    for (int i = 0; i < 20 && !strchr(name, '.'); i++) {
+        snprintf(beside, sizeof beside, "%s_%d", name, i);
+        if (!rapt_module_add_parameter(g->module, beside, rapt_zeros_like(tensor))) return false;
+    }
+    return true;
+}
+
+Test(module_walk, a_visitor_may_add_members)
+{
+    RAPT_SCOPE;
+    rapt_module *node = node_new(), *child = node_new();
+    rapt_module_add_parameter(node, "a", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    rapt_module_add_child(node, "child", child);
+    rapt_module_add_parameter(child, "weight", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    rapt_module_add_parameter(node, "b", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    growth g = {.module = node};
+    cr_expect(rapt_module_visit(node, RAPT_PARAMETERS, add_beside, &g), "%s", rapt_error());
+    cr_expect_eq(g.visits, 3);
+    cr_expect_eq(rapt_module_parameter_count(node), 2 * (3 + 2 * 20));
+    rapt_module_free(node);
+    expect_no_error();
+}
+
 Test(module_walk, find)
 {
     rapt_module *tree = tree_new();

@@ -58,8 +58,8 @@ typedef bool rapt_gradient_function(void *context, rapt_tensor *leaf, rapt_tenso
 
 /* rapt_backward_from, which hands the gradient of each leaf to the function instead of adding it to the leaf's: as soon
  * as it is complete, while those of others are still to be computed: to send it on meanwhile, say. Each leaf comes once
- * at most, and those that no gradient reaches never. The function changes nothing that the graph was computed from.
- * After an error, which ends the walk, what was handed over stays so. */
+ * at most, and those that no gradient reaches never. The function changes nothing that the graph was computed from,
+ * and no other thread frees a leaf meanwhile. After an error, which ends the walk, what was handed over stays so. */
 RAPT_API bool rapt_backward_to(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags,
                                rapt_gradient_function *take, void *context);
 

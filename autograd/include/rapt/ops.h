@@ -218,7 +218,7 @@ RAPT_API rapt_tensor *rapt_expand(rapt_tensor *x, int rank, const int64_t *shape
 /* drops an axis of size 1, any other size being an error; puts one in before that axis */
 RAPT_API rapt_tensor *rapt_squeeze(rapt_tensor *x, int axis);
 RAPT_API rapt_tensor *rapt_unsqueeze(rapt_tensor *x, int axis);
-/* row-major, without gaps: x itself where it is so */
+/* row-major, without gaps: a view of the whole x where it is so, a copy elsewhere */
 RAPT_API rapt_tensor *rapt_contiguous(rapt_tensor *x);
 /* Pieces of the given sizes along an axis (their sum must be its size), written to pieces[0 … count − 1]; NULL each
  * after an error. */

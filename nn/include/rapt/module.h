@@ -87,7 +87,8 @@ enum rapt_module_what { RAPT_PARAMETERS = 1, RAPT_BUFFERS = 2 };
 
 /* Calls the visitor with the full name ("encoder.rnn.weight_ih_l0") of every parameter or buffer (what: the flags
  * above), in the order in which they were added. A tensor that has several names, since it or a module above it
- * stands in several places, comes once, under the first. Stops, and returns false, when the visitor returns false. */
+ * stands in several places, comes once, under the first. Stops, and returns false, when the visitor returns false. What
+ * the visitor adds to the module that it visits is not visited. */
 typedef bool rapt_module_visitor(const char *name, rapt_tensor *tensor, void *context);
 RAPT_API bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor *visitor, void *context);
 
