@@ -52,6 +52,13 @@ static rapt_tensor *orthogonalize(const muon *m, rapt_tensor *matrix)
     return rapt_keep(is_tall ? rapt_transpose(x, 0, 1) : x);
 }
 
+/* m + share·(g − m), from the nearer of both, so that g is not lost beside a large m. */
+static rapt_tensor *towards(rapt_tensor *m, rapt_tensor *g, double share)
+{
+    const bool is_near = share < 0.5;
+    return rapt_add(is_near ? m : g, rapt_mul_scalar(rapt_sub(g, m), is_near ? share : share - 1));
+}
+
 /* v = μv + (1 − μ)g; direction = orthogonal(g + μ(v − g)), or orthogonal(v) of a heavy ball */
 static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, rapt_prepared *prepared)
 {
@@ -62,7 +69,7 @@ static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, ra
     const double scale = m->match_rms ? 0.2 * sqrt(fmax(rows, columns)) : sqrt(fmax(1, rows / columns));
     RAPT_SCOPE;
     rapt_tensor *v = step->slot->states[momentum_state];
-    v = rapt_add(v, rapt_mul_scalar(rapt_sub(g, v), 1 - m->momentum));
+    v = towards(v, g, 1 - m->momentum);
     rapt_tensor *ahead = m->heavy_ball ? v : rapt_add(g, rapt_mul_scalar(rapt_sub(v, g), m->momentum));
     prepared->keep = 1 - step->learning_rate * step->weight_decay;
     prepared->rate = step->learning_rate * scale;
