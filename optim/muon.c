@@ -110,7 +110,8 @@ rapt_optimizer *rapt_muon_new(rapt_module *module, const rapt_muon_config *confi
                 rapt_take_number(op, "momentum", c.momentum, 0.95, 1, &m->momentum) &&
                 rapt_take_number(op, "epsilon", c.epsilon, 1e-7, INFINITY, &m->epsilon) &&
                 rapt_take_number(op, "weight_decay", c.weight_decay, 0.1, INFINITY, &m->base.weight_decay) &&
-                rapt_adam_take_config("Muon's AdamW", &c.adamw, 0.01, &m->adamw);
+                rapt_adam_take_config("Muon's AdamW", &c.adamw, 0.01, &m->adamw) &&
+                rapt_check_can_follow("Muon's AdamW", m->adamw.learning_rate, m->base.learning_rate);
     m->iterations = c.iterations == 0 ? default_iterations : c.iterations;
     if (good && m->iterations < 0)
         good = rapt_fail(RAPT_ERROR_VALUE, op, "%d iterations; 1 or more expected", m->iterations);

@@ -22,6 +22,16 @@ bool rapt_take_number(const char *op, const char *name, double number, double ot
     return rapt_fail(RAPT_ERROR_VALUE, op, "%s is %g; a number from 0 to below %g expected", name, *result, limit);
 }
 
+bool rapt_check_can_follow(const char *op, double rate, double first_learning_rate)
+{
+    return rate == 0 || first_learning_rate > 0 ||
+           rapt_fail(
+               RAPT_ERROR_VALUE, op,
+               "a learning rate of %g follows the optimizer's in its ratio to the constructor's, which is 0; make "
+               "the optimizer with the full learning rate and set 0 by rapt_optimizer_set_learning_rate",
+               rate);
+}
+
 void *rapt_optimizer_new(size_t size, const rapt_optimizer_class *kind)
 {
     rapt_optimizer *optimizer = calloc(1, size);
@@ -134,9 +144,10 @@ bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const 
     if (!optimizer || !pattern || !config)
         return rapt_fail_null(op, !optimizer ? "optimizer" : !pattern ? "pattern" : "config");
     if (rapt_was_freed(op, optimizer)) return false;
-    double checked;
-    if (!rapt_take_number(op, "learning_rate", config->learning_rate, 0, INFINITY, &checked) ||
-        !rapt_take_number(op, "weight_decay", config->weight_decay, 0, INFINITY, &checked))
+    double rate, decay;
+    if (!rapt_take_number(op, "learning_rate", config->learning_rate, 0, INFINITY, &rate) ||
+        !rapt_take_number(op, "weight_decay", config->weight_decay, 0, INFINITY, &decay) ||
+        !rapt_check_can_follow(op, rate, optimizer->first_learning_rate))
         return false;
     bool any = false;
     for (int i = 0; i < optimizer->count; i++) any = any || rapt_system_matches(pattern, optimizer->slots[i].name);
