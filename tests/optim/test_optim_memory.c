@@ -147,11 +147,11 @@ Test(optim_memory, of_optimizers)
 
 static bool accumulates(void)
 {
-    rapt_optimizer *sgd = rapt_sgd_new(&linear->module, NULL);
+    rapt_optimizer *sgd = rapt_sgd_new(&linear->module, NULL), *const twice[] = {sgd, sgd};
     rapt_accumulation accumulation = {0};
     double mean;
     const bool good = sgd && rapt_accumulate(&accumulation, loss(), 2) && rapt_accumulate(&accumulation, loss(), 3) &&
-                      rapt_accumulation_end(&accumulation, sgd, &mean) && rapt_optimizer_step(sgd);
+                      rapt_accumulation_end_many(&accumulation, 2, twice, &mean) && rapt_optimizer_step(sgd);
     rapt_optimizer_free(sgd);
     rapt_module_clear_gradients(&linear->module);
     return good;
