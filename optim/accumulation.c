@@ -20,8 +20,12 @@ bool rapt_accumulate(rapt_accumulation *accumulation, rapt_tensor *loss, double 
     }
     RAPT_SCOPE;
     rapt_tensor *seed = rapt_full(loss->dtype, loss->rank, loss->shape, weight);
-    const double value = rapt_item(loss);
-    if (!seed || !rapt_backward_from(1, &loss, &seed, 0)) return false;
+    if (!seed) return false;
+    const double value = rapt_item(loss), held = rapt_item(seed);
+    if (rapt_is_floating(loss) && !(held > 0 && isfinite(held)))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g, which is %g in %s; a finite number above 0 expected",
+                         weight, held, rapt_dtype_name(loss->dtype));
+    if (!rapt_backward_from(1, &loss, &seed, 0)) return false;
     accumulation->weight += weight;
     accumulation->loss += weight * value;
     return true;

@@ -204,6 +204,25 @@ Test(average, several_optimizers_of_one_model)
     expect_no_error();
 }
 
+/* A weight is multiplied as a number of the loss's dtype, and counted as it is. */
+Test(average, weights_are_numbers_of_the_losses_dtype)
+{
+    RAPT_SCOPE;
+    rapt_tensor *p = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1)));
+    rapt_accumulation accumulation = {0};
+    const double weights[] = {1e39, 1e-46};
+    for (int i = 0; i < 2; i++) {
+        cr_expect_not(rapt_accumulate(&accumulation, p, weights[i]));
+        expect_error(RAPT_ERROR_VALUE, i ? "the weight is 1e-46, which is 0 in float32" : "which is inf in float32");
+        cr_expect_null(rapt_gradient(p));
+        cr_expect_eq(accumulation.weight, 0);
+    }
+    cr_expect(rapt_accumulate(&accumulation, p, 1e38), "%s", rapt_error());
+    rapt_clear_gradient(p);
+    p = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1)));
+    for (int i = 0; i < 2; i++) cr_expect(rapt_accumulate(&accumulation, p, weights[i]), "%s", rapt_error());
+}
+
 Test(average, parts_are_worth_the_whole_batch)
 {
     RAPT_SCOPE;
