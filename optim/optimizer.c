@@ -138,6 +138,25 @@ bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor
     return add_slot(optimizer, name, parameter);
 }
 
+static bool is_used(const rapt_optimizer *optimizer, int group)
+{
+    for (int i = 0; i < optimizer->count; i++)
+        if (optimizer->slots[i].group == group) return true;
+    return false;
+}
+
+/* One that no parameter is in any more, or one more; −1 without memory. */
+static int free_group(rapt_optimizer *optimizer)
+{
+    for (int k = 0; k < optimizer->group_count; k++)
+        if (!is_used(optimizer, k)) return k;
+    size_t bytes = ((size_t)optimizer->group_count + 1) * sizeof *optimizer->groups;
+    rapt_group_config *groups = realloc(optimizer->groups, bytes);
+    if (!groups) return -1;
+    optimizer->groups = groups;
+    return optimizer->group_count++;
+}
+
 bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config)
 {
     const char *op = "optimizer_group";
@@ -153,14 +172,11 @@ bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const 
     for (int i = 0; i < optimizer->count; i++) any = any || rapt_system_matches(pattern, optimizer->slots[i].name);
     if (!any)
         return rapt_fail(RAPT_ERROR_VALUE, op, "no name of the %d parameters matches '%s'", optimizer->count, pattern);
-    size_t bytes = ((size_t)optimizer->group_count + 1) * sizeof *optimizer->groups;
-    rapt_group_config *groups = realloc(optimizer->groups, bytes);
-    if (!groups) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the group '%s'", pattern);
-    optimizer->groups = groups;
-    groups[optimizer->group_count] = *config;
+    const int group = free_group(optimizer);
+    if (group < 0) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the group '%s'", pattern);
+    optimizer->groups[group] = *config;
     for (int i = 0; i < optimizer->count; i++)
-        if (rapt_system_matches(pattern, optimizer->slots[i].name)) optimizer->slots[i].group = optimizer->group_count;
-    optimizer->group_count++;
+        if (rapt_system_matches(pattern, optimizer->slots[i].name)) optimizer->slots[i].group = group;
     return true;
 }
 
