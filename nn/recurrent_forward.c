@@ -156,14 +156,33 @@ static rapt_tensor *recurrent_forward_packed(rapt_recurrent *r, rapt_tensor *row
     return output ? rapt_index_select(output, 0, order.packed) : NULL;
 }
 
+/* Of as many sequences as x, (T, B, in), has, none beyond its T. */
+static bool check_lengths(const rapt_recurrent *r, const rapt_tensor *lengths, const rapt_tensor *x)
+{
+    const char *op = r->module.kind->name;
+    const int64_t steps = rapt_size(x, 0), batch = rapt_size(x, 1);
+    char text[128];
+    if (!lengths) return rapt_fail(RAPT_ERROR_NULL, op, "the lengths are NULL");
+    if (!rapt_is_integer(lengths) || rapt_rank(lengths) != 1 || rapt_size(lengths, 0) != batch)
+        return rapt_fail(rapt_is_integer(lengths) ? RAPT_ERROR_SHAPE : RAPT_ERROR_DTYPE, op,
+                         "lengths (%lld) of int64 or int32 expected, not %s", (long long)batch,
+                         rapt_describe(lengths, text, sizeof text));
+    for (int64_t b = 0; b < batch; b++) {
+        const int64_t length = rapt_at_int64(lengths, &b);
+        if (length < 0 || length > steps)
+            return rapt_fail(RAPT_ERROR_VALUE, op, "length %lld is %lld; 0 to %lld expected", (long long)b,
+                             (long long)length, (long long)steps);
+    }
+    return true;
+}
+
 /* (T, B, in) by way of packed rows, so that no place behind a sequence's length is read. */
 static rapt_tensor *recurrent_forward_padded(rapt_recurrent *r, rapt_tensor *x, rapt_tensor *lengths,
                                              rapt_tensor *state, rapt_tensor *cell, rapt_tensor **final_state,
                                              rapt_tensor **final_cell)
 {
     RAPT_ENTER((rapt_module *)r);
-    if (!check(r, x, r->in, false)) return NULL;
-    if (!lengths) rapt_fail(RAPT_ERROR_NULL, r->module.kind->name, "the lengths are NULL");
+    if (!check(r, x, r->in, false) || !check_lengths(r, lengths, x)) return NULL;
     rapt_tensor *starts = rapt_packing_starts(lengths), *rows = rapt_pack(rapt_transpose(x, 0, 1), starts);
     rapt_tensor *output = rows ? recurrent_forward_packed(r, rows, starts, state, cell, final_state, final_cell) : NULL;
     return rapt_transpose(rapt_unpack(output, starts, rapt_size(x, 0), 0), 0, 1);

@@ -20,27 +20,62 @@ bool rapt_accumulate(rapt_accumulation *accumulation, rapt_tensor *loss, double 
     }
     RAPT_SCOPE;
     rapt_tensor *seed = rapt_full(loss->dtype, loss->rank, loss->shape, weight);
-    const double value = rapt_item(loss);
-    if (!seed || !rapt_backward_from(1, &loss, &seed, 0)) return false;
+    if (!seed) return false;
+    const double value = rapt_item(loss), held = rapt_item(seed);
+    if (rapt_is_floating(loss) && !(held > 0 && isfinite(held)))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g, which is %g in %s; a finite number above 0 expected",
+                         weight, held, rapt_dtype_name(loss->dtype));
+    if (!rapt_backward_from(1, &loss, &seed, 0)) return false;
     accumulation->weight += weight;
     accumulation->loss += weight * value;
     return true;
 }
 
-bool rapt_accumulation_end(rapt_accumulation *accumulation, rapt_optimizer *optimizer, double *loss)
+static bool check_end(const char *op, const rapt_accumulation *accumulation, int count,
+                      rapt_optimizer *const *optimizers)
 {
-    const char *op = "accumulation_end";
-    if (!accumulation || !optimizer) return rapt_fail_null(op, accumulation ? "optimizer" : "accumulation");
-    if (rapt_was_freed(op, optimizer)) return false;
-    if (!(accumulation->weight > 0))
-        return rapt_fail(RAPT_ERROR_VALUE, op, "there was no part; rapt_accumulate expected before it");
-    for (int i = 0; i < optimizer->count; i++)
-        if (!rapt_own_gradient(optimizer->slots[i].parameter)) return false;
-    for (int i = 0; i < optimizer->count; i++) {
-        rapt_tensor *gradient = rapt_gradient(optimizer->slots[i].parameter);
-        if (gradient && !rapt_scale_in_place(gradient, 1 / accumulation->weight)) return false;
+    if (!accumulation || !optimizers) return rapt_fail_null(op, accumulation ? "optimizers" : "accumulation");
+    if (count < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%d optimizers; 1 or more expected", count);
+    for (int k = 0; k < count; k++) {
+        if (!optimizers[k]) return rapt_fail_null(op, "optimizer");
+        if (rapt_was_freed(op, optimizers[k])) return false;
     }
+    return accumulation->weight > 0 ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "there was no part; rapt_accumulate expected before it");
+}
+
+/* The gradient of a parameter, NULL where an optimizer before that one has it, too. */
+static rapt_tensor *first_gradient(rapt_optimizer *const *optimizers, int number, const rapt_tensor *parameter)
+{
+    for (int k = 0; k < number; k++)
+        if (rapt_pointer_set_find(&optimizers[k]->parameters, parameter) >= 0) return NULL;
+    return rapt_gradient(parameter);
+}
+
+static bool end(const char *op, rapt_accumulation *accumulation, int count, rapt_optimizer *const *optimizers,
+                double *loss)
+{
+    if (!check_end(op, accumulation, count, optimizers)) return false;
+    for (int k = 0; k < count; k++)
+        for (int i = 0; i < optimizers[k]->count; i++)
+            if (!rapt_own_gradient(optimizers[k]->slots[i].parameter)) return false;
+    for (int k = 0; k < count; k++)
+        for (int i = 0; i < optimizers[k]->count; i++) {
+            rapt_tensor *gradient = first_gradient(optimizers, k, optimizers[k]->slots[i].parameter);
+            if (gradient && !rapt_scale_in_place(gradient, 1 / accumulation->weight)) return false;
+        }
     if (loss) *loss = accumulation->loss / accumulation->weight;
     *accumulation = (rapt_accumulation){0};
     return true;
+}
+
+bool rapt_accumulation_end(rapt_accumulation *accumulation, rapt_optimizer *optimizer, double *loss)
+{
+    return end("accumulation_end", accumulation, 1, &optimizer, loss);
+}
+
+bool rapt_accumulation_end_many(rapt_accumulation *accumulation, int count, rapt_optimizer *const *optimizers,
+                                double *loss)
+{
+    return end("accumulation_end_many", accumulation, count, optimizers, loss);
 }

@@ -90,6 +90,10 @@ double rapt_or_default(double number, double otherwise);
 /* rapt_or_default into *result, and an error unless 0 ≤ result < limit. */
 bool rapt_take_number(const char *op, const char *name, double number, double otherwise, double limit, double *result);
 
+/* For a learning rate that follows the optimizer's in its ratio to the constructor's: an error where that is 0 and the
+ * rate is not. */
+bool rapt_check_can_follow(const char *op, double rate, double first_learning_rate);
+
 /* Whether the parameter has that state; its shape in shape[RAPT_MAX_RANK]. */
 bool rapt_slot_has_state(const rapt_optimizer *optimizer, const rapt_slot *slot, int state, int64_t *shape);
 

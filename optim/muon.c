@@ -28,31 +28,41 @@ static bool has_state(const rapt_slot *slot, int state, int64_t *shape)
 }
 
 /* X Xᵀ = A; B = bA + cA²; X = aX + BX: singular values below 1 come near 1 (Newton and Schulz's iteration, with
- * Jordan's coefficients). */
-static rapt_tensor *iterate(rapt_tensor *x)
+ * Jordan's coefficients). In place, of a tall matrix from the other side, where the products are the smaller ones. */
+static bool iterate(rapt_tensor *x, bool is_tall)
 {
     static const double a = 3.4445, b = -4.7750, c = 2.0315;
     RAPT_SCOPE;
-    rapt_tensor *product = rapt_matmul(x, rapt_transpose(x, 0, 1));
-    rapt_tensor *square = rapt_matmul(product, product);
-    rapt_tensor *factor = rapt_add(rapt_mul_scalar(product, b), rapt_mul_scalar(square, c));
-    return rapt_keep(rapt_add(rapt_mul_scalar(x, a), rapt_matmul(factor, x)));
+    rapt_tensor *turned = rapt_transpose(x, 0, 1);
+    rapt_tensor *factor = is_tall ? rapt_matmul(turned, x) : rapt_matmul(x, turned);
+    rapt_tensor *square = rapt_matmul(factor, factor);
+    if (!square || !rapt_scale_in_place(factor, b) || !rapt_scale_in_place(square, c) ||
+        !rapt_add_in_place(factor, square, 1))
+        return false;
+    rapt_tensor *product = is_tall ? rapt_matmul(x, factor) : rapt_matmul(factor, x);
+    return product && rapt_scale_in_place(x, a) && rapt_add_in_place(x, product, 1);
 }
 
-/* The matrix with its singular values near 1, from the norm 1 on; the wide way, whose products are the smaller ones. */
-static rapt_tensor *orthogonalize(const muon *m, rapt_tensor *matrix)
+/* m + share·(g − m), from the nearer of both, so that g is not lost beside a large m. */
+static rapt_tensor *towards(rapt_tensor *m, rapt_tensor *g, double share)
 {
     RAPT_SCOPE;
-    const bool is_tall = rapt_size(matrix, 0) > rapt_size(matrix, 1);
-    double squares = 0;
-    if (!rapt_add_squares("Muon", matrix, &squares)) return NULL;
-    rapt_tensor *x = rapt_mul_scalar(matrix, 1 / fmax(sqrt(squares), m->epsilon));
-    if (is_tall) x = rapt_transpose(x, 0, 1);
-    for (int i = 0; i < m->iterations; i++) x = iterate(x);
-    return rapt_keep(is_tall ? rapt_transpose(x, 0, 1) : x);
+    const bool is_near = share < 0.5;
+    return rapt_keep(rapt_add(is_near ? m : g, rapt_mul_scalar(rapt_sub(g, m), is_near ? share : share - 1)));
 }
 
-/* v = μv + (1 − μ)g; direction = orthogonal(g + μ(v − g)), or orthogonal(v) of a heavy ball */
+/* g + μ(v − g), or v of a heavy ball, with the norm 1 */
+static rapt_tensor *look_ahead(const muon *m, rapt_tensor *g, rapt_tensor *v)
+{
+    RAPT_SCOPE;
+    rapt_tensor *ahead = m->heavy_ball ? v : rapt_add(g, rapt_mul_scalar(rapt_sub(v, g), m->momentum));
+    double squares = 0;
+    if (!ahead || !rapt_add_squares("Muon", ahead, &squares)) return NULL;
+    return rapt_keep(rapt_mul_scalar(ahead, 1 / fmax(sqrt(squares), m->epsilon)));
+}
+
+/* v = μv + (1 − μ)g; direction = orthogonal(g + μ(v − g)), or orthogonal(v) of a heavy ball: with its singular values
+ * near 1 */
 static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, rapt_prepared *prepared)
 {
     const muon *m = (const muon *)optimizer;
@@ -61,14 +71,14 @@ static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, ra
     const double rows = (double)p->shape[0], columns = (double)p->shape[1];
     const double scale = m->match_rms ? 0.2 * sqrt(fmax(rows, columns)) : sqrt(fmax(1, rows / columns));
     RAPT_SCOPE;
-    rapt_tensor *v = step->slot->states[momentum_state];
-    v = rapt_add(v, rapt_mul_scalar(rapt_sub(g, v), 1 - m->momentum));
-    rapt_tensor *ahead = m->heavy_ball ? v : rapt_add(g, rapt_mul_scalar(rapt_sub(v, g), m->momentum));
+    rapt_tensor *v = towards(step->slot->states[momentum_state], g, 1 - m->momentum), *x = look_ahead(m, g, v);
+    for (int i = 0; i < m->iterations; i++)
+        if (!x || !iterate(x, rows > columns)) return false;
     prepared->keep = 1 - step->learning_rate * step->weight_decay;
     prepared->rate = step->learning_rate * scale;
     prepared->states[momentum_state] = rapt_keep(v);
-    prepared->direction = ahead ? rapt_keep(orthogonalize(m, ahead)) : NULL;
-    return prepared->direction != NULL;
+    prepared->direction = rapt_keep(x);
+    return true;
 }
 
 /* What Muon does not step: AdamW's formula, with its own rates where the group has none. */
@@ -103,7 +113,8 @@ rapt_optimizer *rapt_muon_new(rapt_module *module, const rapt_muon_config *confi
                 rapt_take_number(op, "momentum", c.momentum, 0.95, 1, &m->momentum) &&
                 rapt_take_number(op, "epsilon", c.epsilon, 1e-7, INFINITY, &m->epsilon) &&
                 rapt_take_number(op, "weight_decay", c.weight_decay, 0.1, INFINITY, &m->base.weight_decay) &&
-                rapt_adam_take_config("Muon's AdamW", &c.adamw, 0.01, &m->adamw);
+                rapt_adam_take_config("Muon's AdamW", &c.adamw, 0.01, &m->adamw) &&
+                rapt_check_can_follow("Muon's AdamW", m->adamw.learning_rate, m->base.learning_rate);
     m->iterations = c.iterations == 0 ? default_iterations : c.iterations;
     if (good && m->iterations < 0)
         good = rapt_fail(RAPT_ERROR_VALUE, op, "%d iterations; 1 or more expected", m->iterations);

@@ -22,6 +22,16 @@ bool rapt_take_number(const char *op, const char *name, double number, double ot
     return rapt_fail(RAPT_ERROR_VALUE, op, "%s is %g; a number from 0 to below %g expected", name, *result, limit);
 }
 
+bool rapt_check_can_follow(const char *op, double rate, double first_learning_rate)
+{
+    return rate == 0 || first_learning_rate > 0 ||
+           rapt_fail(
+               RAPT_ERROR_VALUE, op,
+               "a learning rate of %g follows the optimizer's in its ratio to the constructor's, which is 0; make "
+               "the optimizer with the full learning rate and set 0 by rapt_optimizer_set_learning_rate",
+               rate);
+}
+
 void *rapt_optimizer_new(size_t size, const rapt_optimizer_class *kind)
 {
     rapt_optimizer *optimizer = calloc(1, size);
@@ -128,28 +138,45 @@ bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor
     return add_slot(optimizer, name, parameter);
 }
 
+static bool is_used(const rapt_optimizer *optimizer, int group)
+{
+    for (int i = 0; i < optimizer->count; i++)
+        if (optimizer->slots[i].group == group) return true;
+    return false;
+}
+
+/* One that no parameter is in any more, or one more; −1 without memory. */
+static int free_group(rapt_optimizer *optimizer)
+{
+    for (int k = 0; k < optimizer->group_count; k++)
+        if (!is_used(optimizer, k)) return k;
+    size_t bytes = ((size_t)optimizer->group_count + 1) * sizeof *optimizer->groups;
+    rapt_group_config *groups = realloc(optimizer->groups, bytes);
+    if (!groups) return -1;
+    optimizer->groups = groups;
+    return optimizer->group_count++;
+}
+
 bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config)
 {
     const char *op = "optimizer_group";
     if (!optimizer || !pattern || !config)
         return rapt_fail_null(op, !optimizer ? "optimizer" : !pattern ? "pattern" : "config");
     if (rapt_was_freed(op, optimizer)) return false;
-    double checked;
-    if (!rapt_take_number(op, "learning_rate", config->learning_rate, 0, INFINITY, &checked) ||
-        !rapt_take_number(op, "weight_decay", config->weight_decay, 0, INFINITY, &checked))
+    double rate, decay;
+    if (!rapt_take_number(op, "learning_rate", config->learning_rate, 0, INFINITY, &rate) ||
+        !rapt_take_number(op, "weight_decay", config->weight_decay, 0, INFINITY, &decay) ||
+        !rapt_check_can_follow(op, rate, optimizer->first_learning_rate))
         return false;
     bool any = false;
     for (int i = 0; i < optimizer->count; i++) any = any || rapt_system_matches(pattern, optimizer->slots[i].name);
     if (!any)
         return rapt_fail(RAPT_ERROR_VALUE, op, "no name of the %d parameters matches '%s'", optimizer->count, pattern);
-    size_t bytes = ((size_t)optimizer->group_count + 1) * sizeof *optimizer->groups;
-    rapt_group_config *groups = realloc(optimizer->groups, bytes);
-    if (!groups) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the group '%s'", pattern);
-    optimizer->groups = groups;
-    groups[optimizer->group_count] = *config;
+    const int group = free_group(optimizer);
+    if (group < 0) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the group '%s'", pattern);
+    optimizer->groups[group] = *config;
     for (int i = 0; i < optimizer->count; i++)
-        if (rapt_system_matches(pattern, optimizer->slots[i].name)) optimizer->slots[i].group = optimizer->group_count;
-    optimizer->group_count++;
+        if (rapt_system_matches(pattern, optimizer->slots[i].name)) optimizer->slots[i].group = group;
     return true;
 }
 

@@ -52,6 +52,10 @@
 /* Without decay p is left out, for 0 · ∞ is NaN. */
 #define ADD_DECAY g = decay != 0 ? g + decay * p : g
 
+/* m + share·(g − m), from the nearer of both: g is not lost beside a large m, nor what of m stays. As torch's lerp. */
+#define TOWARDS(m, g, share)                                                                                           \
+    RAPT_MULTIPLY_ADD(2 * (share) < 1 ? (share) : (share)-1, (g) - (m), 2 * (share) < 1 ? (m) : (g))
+
 #define NO_STATE(X)
 #define SGD_STATE(X) X(v, 2)
 #define SGD_NUMBERS(X)                                                                                                 \
@@ -82,7 +86,7 @@ SGD(double, float64)
     X(epsilon)
 
 #define ADAM(T, dtype, SQRT)                                                                                           \
-    UPDATE_LOOP(adam_##dtype, T, ADAM_STATE, rapt_adam_numbers, ADAM_NUMBERS, ADD_DECAY; m += share1 * (g - m);        \
+    UPDATE_LOOP(adam_##dtype, T, ADAM_STATE, rapt_adam_numbers, ADAM_NUMBERS, ADD_DECAY; m = TOWARDS(m, g, share1);    \
                 v = beta2 * v + share2 * g * g; p = keep * p - rate * m / (SQRT(v) * correction + epsilon);)
 
 ADAM(float, float32, sqrtf)
@@ -114,7 +118,7 @@ ADAM(double, float64, sqrt)
 
 /* A variance is not negative, though rounding may make it so. */
 #define CENTER                                                                                                         \
-    a += share * (g - a);                                                                                              \
+    a = TOWARDS(a, g, share);                                                                                          \
     spread = v - a * a;                                                                                                \
     spread = spread < 0 ? 0 : spread;
 
@@ -159,8 +163,8 @@ ADAGRAD(double, float64, sqrt)
 #define SIGN(x) ((x) > 0 ? 1 : (x) < 0 ? -1 : (x))
 
 #define LION(T, dtype)                                                                                                 \
-    UPDATE_LOOP(lion_##dtype, T, LION_STATE, rapt_lion_numbers, LION_NUMBERS, number c = m + share1 * (g - m);         \
-                p = RAPT_MULTIPLY_ADD(keep, p, -rate * SIGN(c)); m += share2 * (g - m);)
+    UPDATE_LOOP(lion_##dtype, T, LION_STATE, rapt_lion_numbers, LION_NUMBERS, number c = TOWARDS(m, g, share1);        \
+                p = RAPT_MULTIPLY_ADD(keep, p, -rate * SIGN(c)); m = TOWARDS(m, g, share2);)
 
 LION(float, float32)
 LION(double, float64)
@@ -179,7 +183,7 @@ MOVE(double, float64)
 /* Where both are the same, infinite ones too, p stays the same. */
 #define AVERAGE(T, dtype)                                                                                              \
     UPDATE_LOOP(average_##dtype, T, NO_STATE, rapt_average_numbers, AVERAGE_NUMBERS,                                   \
-                p = g == p ? p : RAPT_MULTIPLY_ADD(share, g - p, p);)
+                p = g == p ? p : TOWARDS(p, g, share);)
 
 AVERAGE(float, float32)
 AVERAGE(double, float64)

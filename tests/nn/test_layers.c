@@ -307,6 +307,13 @@ Test(layers, initialiser_errors)
         cr_expect_not(with_gain[i](rapt_ones(RAPT_INT64, RAPT_SHAPE(3, 3)), 1));
         expect_error(RAPT_ERROR_DTYPE, "init_");
         cr_expect(with_gain[i](rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 0)), 1));
+        const double gains[] = {-1, (double)NAN, (double)INFINITY};
+        const char *const said[] = {"gain is -1", "gain is nan", "gain is inf"};
+        for (int k = 0; k < 3; k++) {
+            cr_expect_not(with_gain[i](rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 3)), gains[k]));
+            expect_error(RAPT_ERROR_VALUE, said[k]);
+        }
+        cr_expect(with_gain[i](rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 3)), 0));
     }
     cr_expect_not(rapt_fill_uniform(NULL, 0, 1));
     expect_error(RAPT_ERROR_NULL, "NULL");

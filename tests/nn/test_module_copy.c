@@ -108,6 +108,20 @@ Test(module_copy, means_and_copies)
     rapt_module_free(node);
 }
 
+/* 2⁻¹⁰ · 2³⁰ + (1 − 2⁻¹⁰) · 1.5; of 1.5 nothing was left beside 2³⁰. */
+Test(module_copy, averages_of_little_decay_keep_small_values)
+{
+    RAPT_SCOPE;
+    rapt_module *node = node_new();
+    rapt_tensor *weight = rapt_module_add_parameter(node, "weight", rapt_full(RAPT_FLOAT32, 0, NULL, 0x1p30));
+    rapt_archive *averages = rapt_module_snapshot(node);
+    rapt_fill(weight, 1.5);
+    cr_expect(rapt_module_average(node, averages, 0x1p-10));
+    cr_expect_eq(rapt_item(rapt_archive_find(averages, "weight")), (double)(float)(0x1p20 + 1.5 * (1 - 0x1p-10)));
+    rapt_archive_free(averages);
+    rapt_module_free(node);
+}
+
 Test(module_copy, averages_of_values_that_do_not_change_stay)
 {
     RAPT_SCOPE;

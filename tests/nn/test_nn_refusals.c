@@ -36,6 +36,7 @@ Test(nn_refusals, basic_layers)
     BAD_SHAPE(rapt_add_norm_forward(add_norm, x, tokens),
               "AddNorm: x is float32 [2, 3, 4] and the sublayer's result int64 [2, 3]; one shape expected");
     NULL_IN(rapt_init_xavier_uniform(NULL, 1), "init_xavier_uniform: tensor is NULL");
+    BAD_VALUE(rapt_init_kaiming_normal(x, -2), "init_kaiming_normal: gain is -2; a finite number from 0 on expected");
     rapt_module_free(&add_norm->module);
 }
 

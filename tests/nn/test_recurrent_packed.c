@@ -220,9 +220,20 @@ Test(recurrent_packed, errors)
     expect_error(RAPT_ERROR_VALUE, "sequence 1 has no rows");
     cr_expect_null(
         rapt_gru_forward_padded(gru, x, rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){3, 5}), NULL, &last));
-    expect_error(RAPT_ERROR_SHAPE, "room for 5 rows");
+    expect_error(RAPT_ERROR_VALUE, "GRU: length 1 is 5; 0 to 4 expected");
+    cr_expect_null(
+        rapt_gru_forward_padded(gru, x, rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){-1, 4}), NULL, &last));
+    expect_error(RAPT_ERROR_VALUE, "GRU: length 0 is -1; 0 to 4 expected");
+    cr_expect_null(rapt_gru_forward_padded(gru, x,
+                                           rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){INT64_MAX, INT64_MAX}),
+                                           NULL, &last));
+    expect_error(RAPT_ERROR_VALUE, "GRU: length 0 is 9223372036854775807; 0 to 4 expected");
     cr_expect_null(rapt_gru_forward_padded(gru, x, rapt_ones(RAPT_INT64, RAPT_SHAPE(3)), NULL, &last));
-    expect_error(RAPT_ERROR_SHAPE, "3 sequences");
+    expect_error(RAPT_ERROR_SHAPE, "GRU: lengths (2) of int64 or int32 expected, not int64 [3]");
+    cr_expect_null(rapt_gru_forward_padded(gru, x, rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 1)), NULL, &last));
+    expect_error(RAPT_ERROR_SHAPE, "GRU: lengths (2) of int64 or int32 expected, not int64 [2, 1]");
+    cr_expect_null(rapt_gru_forward_padded(gru, x, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)), NULL, &last));
+    expect_error(RAPT_ERROR_DTYPE, "GRU: lengths (2) of int64 or int32 expected, not float32 [2]");
     cr_expect_null(rapt_gru_forward_padded(gru, x, NULL, NULL, &last));
     expect_error(RAPT_ERROR_NULL, "GRU: the lengths are NULL");
     cr_expect_null(rapt_gru_forward_padded(gru, NULL, rapt_ones(RAPT_INT64, RAPT_SHAPE(3)), NULL, &last));

@@ -177,6 +177,52 @@ static rapt_tensor *loss_of(rapt_tensor *weights, rapt_tensor *x, rapt_tensor *y
     return rapt_mse_loss(rapt_matmul(rows, weights), targets, RAPT_REDUCE_MEAN);
 }
 
+/* Two parts of 100 rows: the gradient of each number is 1, whichever of the optimizers have it. */
+Test(average, several_optimizers_of_one_model)
+{
+    RAPT_SCOPE;
+    rapt_optimizer *optimizers[] = {descent(0.5), descent(0.25)};
+    rapt_tensor *first = add_number(optimizers[0], "first", 8), *second = add_number(optimizers[1], "second", 8),
+                *shared = add_number(optimizers[0], "shared", 8);
+    cr_assert(rapt_optimizer_add(optimizers[1], "shared", shared));
+    rapt_tensor *const p[] = {first, second, shared};
+    rapt_accumulation accumulation = {0};
+    for (int part = 0; part < 2; part++)
+        cr_assert(rapt_accumulate(&accumulation, rapt_sum(rapt_concat(3, p, 0), RAPT_ALL_AXES, false), 100));
+    const rapt_accumulation before = accumulation;
+    double loss = 0;
+    rapt_optimizer *const one_missing[] = {optimizers[0], NULL};
+    cr_expect_not(rapt_accumulation_end_many(&accumulation, 2, one_missing, &loss));
+    expect_error(RAPT_ERROR_NULL, "optimizer is NULL");
+    cr_expect(accumulation.weight == before.weight && accumulation.loss == before.loss && loss == 0);
+    for (int i = 0; i < 3; i++) cr_expect_eq(element(rapt_gradient(p[i]), 0), 200);
+    cr_expect(rapt_accumulation_end_many(&accumulation, 2, optimizers, &loss), "%s", rapt_error());
+    cr_expect_eq(loss, 24);
+    cr_expect_eq(accumulation.weight, 0);
+    for (int i = 0; i < 3; i++) cr_expect_eq(element(rapt_gradient(p[i]), 0), 1, "parameter %d", i);
+    for (int i = 0; i < 2; i++) rapt_optimizer_free(optimizers[i]);
+    expect_no_error();
+}
+
+/* A weight is multiplied as a number of the loss's dtype, and counted as it is. */
+Test(average, weights_are_numbers_of_the_losses_dtype)
+{
+    RAPT_SCOPE;
+    rapt_tensor *p = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1)));
+    rapt_accumulation accumulation = {0};
+    const double weights[] = {1e39, 1e-46};
+    for (int i = 0; i < 2; i++) {
+        cr_expect_not(rapt_accumulate(&accumulation, p, weights[i]));
+        expect_error(RAPT_ERROR_VALUE, i ? "the weight is 1e-46, which is 0 in float32" : "which is inf in float32");
+        cr_expect_null(rapt_gradient(p));
+        cr_expect_eq(accumulation.weight, 0);
+    }
+    cr_expect(rapt_accumulate(&accumulation, p, 1e38), "%s", rapt_error());
+    rapt_clear_gradient(p);
+    p = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1)));
+    for (int i = 0; i < 2; i++) cr_expect(rapt_accumulate(&accumulation, p, weights[i]), "%s", rapt_error());
+}
+
 Test(average, parts_are_worth_the_whole_batch)
 {
     RAPT_SCOPE;

@@ -208,6 +208,7 @@ Test(freed_objects, optimizer)
     GONE(rapt_optimizer_to_archive(gone, NULL, archive), "Adam");
     GONE(rapt_optimizer_from_archive(gone, NULL, archive), "Adam");
     GONE(rapt_accumulation_end(&accumulation, gone, NULL), "Adam");
+    GONE(rapt_accumulation_end_many(&accumulation, 1, &gone, NULL), "Adam");
     GONE(rapt_muon_by_adamw(muon, "*"), "Muon");
     rapt_archive_free(archive);
     rapt_module_free(&linear->module);

@@ -139,6 +139,28 @@ Test(matrix_optimizers, zero_and_empty_gradients)
     }
 }
 
+/* What a step of Muon needs, in copies of the matrix: five, and room for panels of products; it was sixteen or more. */
+Test(matrix_optimizers, muon_needs_few_copies)
+{
+    static const int64_t sizes[][2] = {{600, 600}, {300, 1200}, {1200, 300}};
+    for (int i = 0; i < 3; i++) {
+        RAPT_SCOPE;
+        rapt_optimizer *optimizer = optimizer_of(muon);
+        rapt_tensor *p = add_parameter(optimizer, "p", rapt_randn(RAPT_FLOAT32, 2, sizes[i]));
+        double copies = 0;
+        for (int step = 0; step < 2; step++) {
+            give_gradient(p, rapt_randn_like(p));
+            const int64_t before = rapt_memory_get_statistics().live_bytes;
+            rapt_memory_reset_peak();
+            cr_assert(rapt_optimizer_step(optimizer), "%s", rapt_error());
+            copies = (double)(rapt_memory_get_statistics().peak_bytes - before) / (600 * 600 * sizeof(float));
+        }
+        cr_expect_leq(copies, 8, "%lld by %lld: %g", (long long)sizes[i][0], (long long)sizes[i][1], copies);
+        rapt_optimizer_free(optimizer);
+    }
+    expect_no_error();
+}
+
 Test(matrix_optimizers, out_of_memory_changes_nothing)
 {
     for (int kind = 0; kind < kinds; kind++) {

@@ -96,6 +96,27 @@ Test(optim_memory, what_was_prepared_needs_none)
     }
 }
 
+/* Schedules of a group call it at each step: only so many groups are kept as have parameters. */
+Test(optim_memory, groups_made_at_each_step_take_none)
+{
+    rapt_optimizer *sgd = rapt_sgd_new(&linear->module, NULL);
+    rapt_group_config group = {.learning_rate = 0.5};
+    for (int i = 0; i < 2; i++) cr_assert(rapt_optimizer_group(sgd, "bias", &group), "%s", rapt_error());
+    fail_malloc(0, true);
+    bool good = true;
+    for (int i = 0; i < 100 && good; i++) {
+        group.learning_rate = 0.25;
+        good = rapt_optimizer_group(sgd, "bias", &group);
+    }
+    fail_malloc(-1, false);
+    cr_expect(good, "%s", rapt_error());
+    const double before = rapt_at(linear->bias, (int64_t[]){0}), kept = rapt_at(linear->weight, (int64_t[]){0, 0});
+    cr_assert(learns() && rapt_optimizer_step(sgd), "%s", rapt_error());
+    cr_expect_float_eq(before - rapt_at(linear->bias, (int64_t[]){0}), 0.25 / 2, 1e-6);
+    cr_expect_float_eq(kept - rapt_at(linear->weight, (int64_t[]){0, 0}), 0.01 / 2, 1e-6);
+    rapt_optimizer_free(sgd);
+}
+
 static bool prepares(void)
 {
     rapt_optimizer *adam = rapt_adam_new(&linear->module, NULL);
@@ -147,11 +168,11 @@ Test(optim_memory, of_optimizers)
 
 static bool accumulates(void)
 {
-    rapt_optimizer *sgd = rapt_sgd_new(&linear->module, NULL);
+    rapt_optimizer *sgd = rapt_sgd_new(&linear->module, NULL), *const twice[] = {sgd, sgd};
     rapt_accumulation accumulation = {0};
     double mean;
     const bool good = sgd && rapt_accumulate(&accumulation, loss(), 2) && rapt_accumulate(&accumulation, loss(), 3) &&
-                      rapt_accumulation_end(&accumulation, sgd, &mean) && rapt_optimizer_step(sgd);
+                      rapt_accumulation_end_many(&accumulation, 2, twice, &mean) && rapt_optimizer_step(sgd);
     rapt_optimizer_free(sgd);
     rapt_module_clear_gradients(&linear->module);
     return good;

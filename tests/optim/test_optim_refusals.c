@@ -95,6 +95,14 @@ Test(optim_refusals, accumulated_gradients)
               "accumulation_end: there was no part; rapt_accumulate expected before it");
     NULL_IN(rapt_accumulation_end(NULL, sgd, NULL), "accumulation_end: accumulation is NULL");
     NULL_IN(rapt_accumulation_end(&accumulation, NULL, NULL), "accumulation_end: optimizer is NULL");
+    rapt_optimizer *const optimizers[] = {sgd, NULL};
+    BAD_VALUE(rapt_accumulation_end_many(&accumulation, 1, optimizers, NULL),
+              "accumulation_end_many: there was no part; rapt_accumulate expected before it");
+    BAD_VALUE(rapt_accumulation_end_many(&accumulation, 0, optimizers, NULL),
+              "accumulation_end_many: 0 optimizers; 1 or more expected");
+    NULL_IN(rapt_accumulation_end_many(NULL, 1, optimizers, NULL), "accumulation_end_many: accumulation is NULL");
+    NULL_IN(rapt_accumulation_end_many(&accumulation, 1, NULL, NULL), "accumulation_end_many: optimizers is NULL");
+    NULL_IN(rapt_accumulation_end_many(&accumulation, 2, optimizers, NULL), "accumulation_end_many: optimizer is NULL");
     rapt_module_clear_gradients(&linear->module);
 }
 

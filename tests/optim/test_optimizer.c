@@ -72,6 +72,29 @@ Test(optimizer, groups)
     expect_no_error();
 }
 
+/* As for a warm-up from 0: there is no ratio that a rate of the group's own, or of Muon's AdamW, could follow. */
+Test(optimizer, made_with_the_rate_0_has_no_rates_that_follow)
+{
+    RAPT_SCOPE;
+    rapt_optimizer *optimizer = descent(RAPT_ZERO);
+    rapt_tensor *p[] = {add_number(optimizer, "weight", 4), add_number(optimizer, "bias", 4)};
+    cr_expect_not(rapt_optimizer_group(optimizer, "bias", &(rapt_group_config){.learning_rate = 0.5}));
+    expect_error(RAPT_ERROR_VALUE, "by rapt_optimizer_set_learning_rate");
+    cr_expect(rapt_optimizer_group(optimizer, "bias", &(rapt_group_config){.learning_rate = RAPT_ZERO}));
+    cr_expect(rapt_optimizer_group(optimizer, "*", &(rapt_group_config){.weight_decay = 0.25}));
+    cr_expect(rapt_optimizer_set_learning_rate(optimizer, 0.5));
+    double moved[2];
+    step_of_one(optimizer, 2, p, moved);
+    for (int i = 0; i < 2; i++) cr_expect_eq(moved[i], -1);
+    rapt_optimizer_free(optimizer);
+
+    cr_expect_null(rapt_muon_new(NULL, &(rapt_muon_config){.learning_rate = RAPT_ZERO}));
+    expect_error(RAPT_ERROR_VALUE, "by rapt_optimizer_set_learning_rate");
+    optimizer = rapt_muon_new(NULL, &(rapt_muon_config){.learning_rate = RAPT_ZERO, .adamw.learning_rate = RAPT_ZERO});
+    cr_expect_not_null(optimizer, "%s", rapt_error());
+    rapt_optimizer_free(optimizer);
+}
+
 Test(optimizer, group_without_weight_decay)
 {
     RAPT_SCOPE;

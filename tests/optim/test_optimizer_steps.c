@@ -84,6 +84,38 @@ Test(optimizer_steps, without_decay_infinite_parameters_stay)
     }
 }
 
+/* The mean of a gradient without β is the gradient: what a large one before it left takes nothing from its digits. */
+Test(optimizer_steps, without_momentum_the_mean_is_the_gradient)
+{
+    static const char *const names[] = {"p.exp_avg", "p.exp_avg", "p.exp_avg", "p.grad_avg", "p.momentum_buffer"};
+    for (int dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        const rapt_adam_config adam = {.beta1 = RAPT_ZERO, .beta2 = RAPT_ZERO};
+        rapt_optimizer *optimizers[] = {rapt_adam_new(NULL, &adam), rapt_adamw_new(NULL, &adam),
+                                        rapt_lion_new(NULL,
+                                                      &(rapt_lion_config){.beta1 = RAPT_ZERO, .beta2 = RAPT_ZERO}),
+                                        rapt_rmsprop_new(NULL,
+                                                         &(rapt_rmsprop_config){.alpha = RAPT_ZERO, .centered = true}),
+                                        rapt_muon_new(NULL, &(rapt_muon_config){.momentum = RAPT_ZERO})};
+        for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+            RAPT_SCOPE;
+            rapt_tensor *p = rapt_require_gradient(rapt_zeros((rapt_dtype)dtype, RAPT_SHAPE(1, 2)));
+            rapt_optimizer_add(optimizers[i], "p", p);
+            give_gradient_of(p, dtype == RAPT_FLOAT32 ? 3e7 : 1e17);
+            cr_expect(rapt_optimizer_step(optimizers[i]), "%s", rapt_error());
+            const double before = rapt_at(p, (int64_t[]){0, 1});
+            give_gradient_of(p, -1);
+            cr_expect(rapt_optimizer_step(optimizers[i]), "%s", rapt_error());
+            rapt_archive *archive = rapt_archive_new();
+            cr_assert(rapt_optimizer_to_archive(optimizers[i], NULL, archive), "%s", rapt_error());
+            cr_expect_eq(rapt_at(rapt_archive_find(archive, names[i]), (int64_t[]){0, 1}), -1, "optimizer %d", (int)i);
+            if (i != 3) cr_expect_gt(rapt_at(p, (int64_t[]){0, 1}), before, "optimizer %d", (int)i);
+            rapt_archive_free(archive);
+            rapt_optimizer_free(optimizers[i]);
+        }
+    }
+    expect_no_error();
+}
+
 Test(optimizer_steps, steady_step_asks_the_system_for_nothing)
 {
     RAPT_SCOPE;

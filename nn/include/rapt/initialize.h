@@ -1,7 +1,7 @@
 /* Initial values of parameters, in place. fan_in is how many numbers a number of the output is made of, fan_out in how
  * many numbers of the output one of the input has a share: of a Linear's weight (out, in) these are in and out, of a
  * convolution's (out, in, …) both times the kernel's size. Each returns false after an error (NULL, not floating, rank
- * below 2). rapt_fill_uniform and rapt_fill_normal (random.h) need no fans. */
+ * below 2, a gain that is below 0 or not finite). rapt_fill_uniform and rapt_fill_normal (random.h) need no fans. */
 #ifndef RAPT_INITIALIZE_H
 #define RAPT_INITIALIZE_H
 

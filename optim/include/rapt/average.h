@@ -44,14 +44,19 @@ typedef struct rapt_accumulation {
     double loss;   /* Σ weight · loss of the parts */
 } rapt_accumulation;
 
-/* Adds the gradients of weight · loss to those that are there. The weight is what the part counts, above 0: of losses
- * that are means, how many rows or tokens it is the mean of. False after an error. */
+/* Adds the gradients of weight · loss to those that are there. The weight is what the part counts, above 0 also in the
+ * loss's dtype: of losses that are means, how many rows or tokens it is the mean of. False after an error. */
 RAPT_API bool rapt_accumulate(rapt_accumulation *accumulation, rapt_tensor *loss, double weight);
 
-/* Divides all gradients by the weight of all parts, before they are clipped and the step is made: they are then those
- * of the mean loss of the whole batch, which goes to *loss unless that is NULL. The accumulation begins anew. False
- * after an error, which it is when there was no part. */
+/* Divides the gradients of the optimizer's parameters by the weight of all parts, before they are clipped and the step
+ * is made: they are then those of the mean loss of the whole batch, which goes to *loss unless that is NULL. The
+ * accumulation begins anew. False after an error, which it is when there was no part; nothing is changed then. */
 RAPT_API bool rapt_accumulation_end(rapt_accumulation *accumulation, rapt_optimizer *optimizer, double *loss);
+
+/* The same where several optimizers share the model, 1 or more: each gradient is divided once, also that of a parameter
+ * which two of them have. */
+RAPT_API bool rapt_accumulation_end_many(rapt_accumulation *accumulation, int count, rapt_optimizer *const *optimizers,
+                                         double *loss);
 
 RAPT_END_DECLS
 

@@ -77,7 +77,8 @@ RAPT_API rapt_optimizer *rapt_lion_new(rapt_module *module, const rapt_lion_conf
 /* For matrices: v = μ v + (1 − μ) g; p = (1 − learning_rate·weight_decay)·p − learning_rate · scale · O, where O is
  * g + μ (v − g) with its singular values brought near 1 by iterations of Newton and Schulz (Jordan et al. 2024), in
  * the parameter's dtype, and scale √max(1, rows / columns). Parameters that are no matrices are stepped by AdamW, whose
- * learning rate follows rapt_optimizer_set_learning_rate in its ratio to this one. */
+ * learning rate follows rapt_optimizer_set_learning_rate in its ratio to this one: a true zero here is an error, unless
+ * AdamW's is one, too. */
 typedef struct rapt_muon_config {
     double learning_rate; /* 0.001 */
     double momentum;      /* 0.95 */
@@ -121,7 +122,8 @@ typedef struct rapt_group_config {
 } rapt_group_config;
 
 /* Puts every parameter that is there and whose name matches the pattern (fnmatch's: "*.bias") into a group of its
- * own; a later group takes parameters from an earlier one. False after an error, which it is when none matches. */
+ * own; a later group takes parameters from an earlier one. False after an error, which it is when none matches, and for
+ * a learning rate above 0 where the constructor was given a true zero. */
 RAPT_API bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config);
 
 /* One step: changes every parameter that has a gradient and is not frozen, and then drops all gradients. False after
@@ -138,8 +140,8 @@ RAPT_API bool rapt_optimizer_prepare(rapt_optimizer *optimizer);
 RAPT_API void rapt_optimizer_clear_gradients(rapt_optimizer *optimizer);
 
 /* The learning rate of all parameters without one from their group. Those with one follow it: theirs is multiplied
- * by its ratio to the learning rate that the constructor was given. To set 0 is to set 0. NULL gives NaN and an
- * error. */
+ * by its ratio to the learning rate that the constructor was given: for a warm-up from 0 that is the full one, and 0 is
+ * set here. NULL gives NaN and an error. */
 RAPT_API double rapt_optimizer_get_learning_rate(const rapt_optimizer *optimizer);
 RAPT_API bool rapt_optimizer_set_learning_rate(rapt_optimizer *optimizer, double learning_rate);
 
