@@ -49,7 +49,7 @@ bool rapt_profile_file_open(rapt_profile_file *file, const char *path)
     const size_t size = strlen(path) + 1;
     *file = (rapt_profile_file){.buffer = malloc(buffer_size + size)};
     if (!file->buffer) return rapt_fail(RAPT_ERROR_MEMORY, "profile_start", "no memory for a buffer of the file");
-    file->stream = rapt_system_open_stream(path, "wb");
+    file->stream = rapt_system_open_stream(path, "wb", false);
     if (!file->stream) {
         rapt_fail(RAPT_ERROR_FILE, "profile_start", "'%s' cannot be written: %s", path,
                   rapt_system_reason(errno, why, sizeof why));

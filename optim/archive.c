@@ -12,14 +12,18 @@ bool rapt_archive_add_integer(rapt_archive *archive, const char *name, int64_t v
     return tensor && rapt_archive_add(archive, name, tensor);
 }
 
+bool rapt_archive_check_integer(const char *op, rapt_error_code code, const char *name, int64_t value)
+{
+    return (value >= 0 && value < INT64_C(1) << 62) ||
+           rapt_fail(code, op, "%s is %lld; 0 or more expected, below 2^62", name, (long long)value);
+}
+
 bool rapt_archive_get_integer(const char *op, const rapt_archive *archive, const char *name, int64_t *value)
 {
-    const int64_t limit = INT64_C(1) << 62;
     const rapt_tensor *tensor = rapt_archive_get(op, archive, name, RAPT_INT64, 0, NULL);
     if (!tensor) return false;
     const int64_t found = *(const int64_t *)rapt_data(tensor);
-    if (found < 0 || found >= limit)
-        return rapt_fail(RAPT_ERROR_FORMAT, op, "%s is %lld; 0 or more expected, below 2^62", name, (long long)found);
+    if (!rapt_archive_check_integer(op, RAPT_ERROR_FORMAT, name, found)) return false;
     *value = found;
     return true;
 }

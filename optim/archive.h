@@ -7,6 +7,9 @@
 /* An int64 scalar. */
 bool rapt_archive_add_integer(rapt_archive *archive, const char *name, int64_t value);
 
+/* False and an error of that code unless the value is in 0 … 2⁶² − 1, as what is read back must be. */
+bool rapt_archive_check_integer(const char *op, rapt_error_code code, const char *name, int64_t value);
+
 /* Back; an error when it is missing, something else, or not in 0 … 2⁶² − 1. */
 bool rapt_archive_get_integer(const char *op, const rapt_archive *archive, const char *name, int64_t *value);
 

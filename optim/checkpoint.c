@@ -43,7 +43,7 @@ static bool add_random_state(rapt_archive *archive)
     return tensor && rapt_archive_add(archive, "random_state", tensor);
 }
 
-static bool collect(const rapt_checkpoint *checkpoint, rapt_archive *archive)
+static bool collect(const char *op, const rapt_checkpoint *checkpoint, rapt_archive *archive)
 {
     return rapt_archive_add_text(archive, "format", format) &&
            rapt_archive_add_text(archive, "module.kind", checkpoint->module->kind->name) &&
@@ -51,19 +51,19 @@ static bool collect(const rapt_checkpoint *checkpoint, rapt_archive *archive)
            rapt_archive_add_integer(archive, "step", checkpoint->step) && add_random_state(archive) &&
            (!checkpoint->order || rapt_archive_add(archive, "order", checkpoint->order)) &&
            (!checkpoint->records || rapt_archive_add(archive, "records", checkpoint->records)) &&
-           rapt_checkpoint_add_parts(checkpoint, archive) &&
+           rapt_checkpoint_add_parts(op, checkpoint, archive) &&
            rapt_module_to_archive(checkpoint->module, "module.", archive) &&
            (!checkpoint->optimizer || rapt_optimizer_to_archive(checkpoint->optimizer, "optimizer.", archive));
 }
 
 static bool add_checkpoint(const char *op, const rapt_checkpoint *checkpoint, rapt_archive *archive)
 {
-    if (!check_checkpoint(op, checkpoint) || !check_lists(op, RAPT_ERROR_SHAPE, checkpoint->order, checkpoint->records))
+    if (!check_checkpoint(op, checkpoint) ||
+        !check_lists(op, RAPT_ERROR_SHAPE, checkpoint->order, checkpoint->records) ||
+        !rapt_archive_check_integer(op, RAPT_ERROR_VALUE, "step", checkpoint->step))
         return false;
-    if (checkpoint->step < 0)
-        return rapt_fail(RAPT_ERROR_VALUE, op, "step is %lld; 0 or more expected", (long long)checkpoint->step);
     const int64_t tensors = archive->tensors.count, texts = archive->texts.count;
-    return collect(checkpoint, archive) || rapt_archive_cut(archive, tensors, texts);
+    return collect(op, checkpoint, archive) || rapt_archive_cut(archive, tensors, texts);
 }
 
 bool rapt_checkpoint_to_archive(const rapt_checkpoint *checkpoint, rapt_archive *archive)

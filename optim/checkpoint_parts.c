@@ -26,6 +26,24 @@ static bool add_loader(const rapt_loader *loader, rapt_archive *archive)
     return add(archive, "loader", RAPT_INT64, loader_numbers, numbers);
 }
 
+/* Best, and counts behind it, which are whole numbers from 0 on that a float64 has. */
+static bool check_numbers(const char *op, rapt_error_code code, const char *name, int64_t count, const double *numbers)
+{
+    static const char *const fields[plateau_numbers] = {"best", "values", "best_at", "waited", "cuts", "cooling"};
+    const double most = (double)(INT64_C(1) << 53);
+    for (int64_t i = 1; i < count; i++)
+        if (!(numbers[i] >= 0 && numbers[i] <= most && numbers[i] == floor(numbers[i])))
+            return rapt_fail(code, op, "%s.%s is %g; a whole number from 0 to 2^53 expected", name, fields[i],
+                             numbers[i]);
+    return true;
+}
+
+static bool add_numbers(const char *op, rapt_archive *archive, const char *name, int64_t count, const double *numbers)
+{
+    return check_numbers(op, RAPT_ERROR_VALUE, name, count, numbers) &&
+           add(archive, name, RAPT_FLOAT64, count, numbers);
+}
+
 static void write_watch(const rapt_watch *watch, double *numbers)
 {
     numbers[0] = watch->best;
@@ -42,20 +60,20 @@ static void read_watch(rapt_watch *watch, const double *numbers)
     watch->waited = (int64_t)numbers[3];
 }
 
-bool rapt_checkpoint_add_parts(const rapt_checkpoint *checkpoint, rapt_archive *archive)
+bool rapt_checkpoint_add_parts(const char *op, const rapt_checkpoint *checkpoint, rapt_archive *archive)
 {
     double numbers[plateau_numbers];
     if (checkpoint->average && !rapt_average_to_archive(checkpoint->average, "average.", archive)) return false;
     if (checkpoint->loader && !add_loader(checkpoint->loader, archive)) return false;
     if (checkpoint->watch) {
         write_watch(checkpoint->watch, numbers);
-        if (!add(archive, "watch", RAPT_FLOAT64, watch_numbers, numbers)) return false;
+        if (!add_numbers(op, archive, "watch", watch_numbers, numbers)) return false;
     }
     if (!checkpoint->plateau) return true;
     write_watch(&checkpoint->plateau->watch, numbers);
     numbers[watch_numbers] = (double)checkpoint->plateau->cuts;
     numbers[watch_numbers + 1] = (double)checkpoint->plateau->cooling;
-    return add(archive, "plateau", RAPT_FLOAT64, plateau_numbers, numbers);
+    return add_numbers(op, archive, "plateau", plateau_numbers, numbers);
 }
 
 static bool read_loader(const rapt_archive *archive, const rapt_loader *loader, rapt_loader_state *state)
@@ -68,19 +86,12 @@ static bool read_loader(const rapt_archive *archive, const rapt_loader *loader, 
     return rapt_loader_check_state(op, loader, state);
 }
 
-/* Best, and counts behind it; the counts are whole numbers from 0 on. */
 static const double *read_numbers(const rapt_archive *archive, const char *name, int64_t count)
 {
     const char *op = "checkpoint_load";
-    const double most = (double)(INT64_C(1) << 53);
     const rapt_tensor *stored = rapt_archive_get(op, archive, name, RAPT_FLOAT64, 1, &count);
     const double *numbers = stored ? rapt_data(stored) : NULL;
-    for (int64_t i = 1; numbers && i < count; i++)
-        if (!(numbers[i] >= 0 && numbers[i] <= most && numbers[i] == floor(numbers[i])))
-            return rapt_fail(RAPT_ERROR_FORMAT, op, "number %lld of %s is %g; a whole one from 0 on expected",
-                             (long long)i, name, numbers[i]),
-                   NULL;
-    return numbers;
+    return numbers && check_numbers(op, RAPT_ERROR_FORMAT, name, count, numbers) ? numbers : NULL;
 }
 
 bool rapt_checkpoint_read_parts(const rapt_checkpoint *checkpoint, const rapt_archive *archive,

@@ -15,7 +15,7 @@ typedef struct rapt_checkpoint_parts {
 } rapt_checkpoint_parts;
 
 /* False after an error. */
-bool rapt_checkpoint_add_parts(const rapt_checkpoint *checkpoint, rapt_archive *archive);
+bool rapt_checkpoint_add_parts(const char *op, const rapt_checkpoint *checkpoint, rapt_archive *archive);
 
 /* False after an error; in either case rapt_checkpoint_free_parts has to follow. */
 bool rapt_checkpoint_read_parts(const rapt_checkpoint *checkpoint, const rapt_archive *archive,

@@ -56,13 +56,17 @@ void rapt_metrics_put(rapt_metrics *metrics, const void *bytes, size_t count)
 bool rapt_metrics_open_file(rapt_metrics *metrics, bool append)
 {
     struct stat status;
+    metrics->process = getpid();
     const bool is_there = append && stat(metrics->path, &status) == 0;
     /* what cannot be looked at may have rows */
     const bool may_begin = is_there || !append || errno == ENOENT;
     if (is_there && !S_ISREG(status.st_mode))
         return rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' is no regular file, which alone can go on",
                          metrics->path);
-    if (may_begin) metrics->stream = rapt_system_open_stream(metrics->path, is_there ? "r+b" : "w+b");
+    if (may_begin) metrics->stream = rapt_system_open_stream(metrics->path, is_there ? "r+b" : "w+b", true);
+    if (!metrics->stream && errno == EWOULDBLOCK)
+        return rapt_fail(RAPT_ERROR_FILE, "metrics_open",
+                         "'%s' is being written already, by this program or another one", metrics->path);
     return metrics->stream ||
            rapt_fail(RAPT_ERROR_FILE, "metrics_open", "'%s' cannot be written: %s", metrics->path, strerror(errno));
 }
@@ -159,6 +163,8 @@ bool rapt_metrics_close(rapt_metrics *metrics)
 {
     if (!metrics) return true;
     if (rapt_was_freed("metrics_close", metrics)) return false;
+    /* a child that closes what it inherited leaves the parent alone with the file */
+    if (metrics->stream && metrics->process == getpid()) rapt_system_unlock_stream(metrics->stream);
     bool good = !metrics->stream || fclose(metrics->stream) == 0;
     if (!good)
         rapt_fail(RAPT_ERROR_FILE, "metrics_close", "'%s' cannot be written: %s", metrics->path, strerror(errno));

@@ -5,6 +5,7 @@
 #include <rapt/metrics.h>
 
 #include <stdio.h>
+#include <sys/types.h>
 
 enum { rapt_metrics_name_size = 256 };
 
@@ -21,8 +22,9 @@ struct rapt_metrics {
     const rapt_metrics_kind *kind;
     char *path; /* of the file that is written */
     FILE *stream;
-    int64_t end; /* of the last whole row */
-    char *room;  /* the row that is made */
+    pid_t process; /* that opened it: a forked child is another */
+    int64_t end;   /* of the last whole row */
+    char *room;    /* the row that is made */
     size_t used, size;
     bool lacks_memory; /* for what was put into the room */
     char *columns;     /* CSV: the names, each closed by a NUL */

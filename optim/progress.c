@@ -11,8 +11,9 @@
 
 #include "tensor/core.h"
 #include "tensor/system.h"
+#include "tensor/utf8.h"
 
-enum { ROOM = 256, WIDEST_BAR = 40, NARROWEST_BAR = 8 };
+enum { ROOM = 256, WIDEST_BAR = 40, NARROWEST_BAR = 8, LONGEST_NAME = 32, CHARACTER_BYTES = 4 };
 
 double rapt_seconds(void)
 {
@@ -44,11 +45,36 @@ rapt_progress rapt_progress_start(FILE *stream, int64_t step, int64_t total)
                            .last_shown = start};
 }
 
+/* How many characters UTF-8 has. */
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+    for (; *text; text++) width += (*text & 0xc0) != 0x80;
+    return width;
+}
+
+/* The first characters of a name; those that would move a cursor, and what is no UTF-8, are ?. */
+static const char *clean_name(const char *name, char text[LONGEST_NAME * CHARACTER_BYTES + 1])
+{
+    char *to = text;
+    for (int i = 0; *name && i < LONGEST_NAME; i++) {
+        const unsigned char first = (unsigned char)*name, second = (unsigned char)name[1];
+        const size_t length = rapt_utf8_length(name, strnlen(name, CHARACTER_BYTES));
+        const bool is_control = first < ' ' || first == 0x7f || (first == 0xc2 && second < 0xa0);
+        const bool is_shown = length > 0 && !is_control;
+        memcpy(to, is_shown ? name : "?", is_shown ? length : 1);
+        to += is_shown ? length : 1;
+        name += length > 0 ? length : 1;
+    }
+    *to = '\0';
+    return text;
+}
+
 /* Appends a part after a gap, if it fits into the width; if not, nothing fits any more. */
 static void add(char room[ROOM], size_t *width, const char *part)
 {
-    size_t used = strlen(room), gap = used > 0 ? 2 : 0;
-    if (used + gap + strlen(part) > *width) *width = 0;
+    const size_t used = strlen(room), gap = used > 0 ? 2 : 0;
+    if (width_of(room) + gap + width_of(part) > *width || used + gap + strlen(part) >= ROOM) *width = 0;
     if (*width == 0) return;
     memset(room + used, ' ', gap);
     strcpy(room + used + gap, part);
@@ -66,10 +92,10 @@ static void format_time(char *text, size_t size, double seconds)
 /* Puts "[=====>    ]" in front, as wide as what is left allows. */
 static void add_bar(char room[ROOM], size_t width, double share)
 {
-    size_t used = strlen(room);
-    if (width < used + NARROWEST_BAR + 3) return;
-    size_t cells = width - used - 3 < WIDEST_BAR ? width - used - 3 : WIDEST_BAR,
-           full = (size_t)(share * (double)cells);
+    const size_t used = strlen(room), shown = width_of(room);
+    const size_t left = width - shown < ROOM - 1 - used ? width - shown : ROOM - 1 - used;
+    if (left < NARROWEST_BAR + 3) return;
+    const size_t cells = left - 3 < WIDEST_BAR ? left - 3 : WIDEST_BAR, full = (size_t)(share * (double)cells);
     memmove(room + cells + 3, room, used + 1);
     room[0] = '[';
     memset(room + 1, '=', full);
@@ -85,7 +111,7 @@ const char *rapt_progress_text(const rapt_progress *progress, double loss, int w
         rapt_fail_null("progress_text", progress ? "room" : "progress");
         return room ? strcpy(room, "") : NULL;
     }
-    char part[64];
+    char part[2 * ROOM], name[LONGEST_NAME * CHARACTER_BYTES + 1];
     size_t limit = width > 0 && width < ROOM ? (size_t)width : ROOM - 1, left = limit;
     room[0] = '\0';
     snprintf(part, sizeof part, "step %" PRId64 "/%" PRId64, progress->step, progress->total);
@@ -94,8 +120,8 @@ const char *rapt_progress_text(const rapt_progress *progress, double loss, int w
     snprintf(part, sizeof part, fabs(loss) < 1e4 ? "loss %.4f" : "loss %.4g", loss);
     add(room, &left, part);
     if (progress->recent_seconds > 0) {
-        snprintf(part, sizeof part, "%.0f %.32s/s", progress->recent_items / progress->recent_seconds,
-                 progress->item_name ? progress->item_name : "tokens");
+        snprintf(part, sizeof part, "%.0f %s/s", progress->recent_items / progress->recent_seconds,
+                 clean_name(progress->item_name ? progress->item_name : "tokens", name));
         add(room, &left, part);
     }
     if (progress->recent_steps > 0 && progress->step < progress->total) {

@@ -65,15 +65,25 @@ static bool has_name(const rapt_replacement *replacement)
            rapt_fail(RAPT_ERROR_FILE, replacement->op, "'%.200s' leads to a file without a name", replacement->path);
 }
 
+/* One that may be written but not listed gives a place for names, which cannot be synced. */
+static int open_folder(const char *path)
+{
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+#ifdef O_PATH
+    if (folder < 0 && errno == EACCES) return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+#endif
+    return folder;
+}
+
 static bool open_directory(rapt_replacement *replacement)
 {
     char *slash = strrchr(replacement->target, '/');
     replacement->name = slash ? slash + 1 : replacement->target;
     if (slash == replacement->target) {
-        replacement->directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        replacement->directory = open_folder("/");
     } else {
         if (slash) *slash = '\0';
-        replacement->directory = open(slash ? replacement->target : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        replacement->directory = open_folder(slash ? replacement->target : ".");
     }
     return replacement->directory >= 0 ||
            fail(replacement, "open the directory", slash ? replacement->target : replacement->path);
@@ -174,10 +184,10 @@ bool rapt_replacement_write(const rapt_replacement *replacement, const void *dat
     return true;
 }
 
-/* Some file systems have no way to sync a directory, and say so with EINVAL. */
+/* Some file systems have no way to sync a directory, and say so with EINVAL. EBADF: only its names were opened. */
 static bool sync_directory(const rapt_replacement *replacement)
 {
-    return fsync(replacement->directory) == 0 || errno == EINVAL ||
+    return fsync(replacement->directory) == 0 || errno == EINVAL || errno == EBADF ||
            fail(replacement, "sync the directory of", replacement->path);
 }
 

@@ -64,21 +64,37 @@ static bool add_shard(index_of *x, const char *shard)
     return done;
 }
 
+/* shard: that of all tensors; NULL: the values are their shards. */
+static void put_index(rapt_json_sink *s, const rapt_names *places, const char *shard, int64_t total)
+{
+    rapt_json_put_text(s, "{\"metadata\":{\"total_size\":");
+    rapt_json_put_number(s, total);
+    rapt_json_put_text(s, "},\"weight_map\":{");
+    for (int64_t i = 0; i < places->count; i++) {
+        rapt_json_put_text(s, i > 0 ? ",\n" : "\n");
+        rapt_json_put_string(s, places->entries[i].name);
+        rapt_json_put_text(s, ":");
+        rapt_json_put_string(s, shard ? shard : places->entries[i].value);
+    }
+    rapt_json_put_text(s, "\n}}\n");
+}
+
+/* Is the index one that can be read? */
+static bool count_index(const char *op, const rapt_names *places, const char *shard, int64_t total)
+{
+    rapt_json_sink counted = {.file = NULL};
+    put_index(&counted, places, shard, total);
+    return counted.size <= RAPT_SAFETENSORS_MAX_HEADER ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "the names need an index of %zu bytes; at most %d can be read", counted.size,
+                     RAPT_SAFETENSORS_MAX_HEADER);
+}
+
 static bool write_index(const index_of *x)
 {
     rapt_replacement file;
-    if (!rapt_replacement_begin(&file, INDEX, x->path)) return false;
+    if (!count_index(INDEX, &x->places, NULL, x->total) || !rapt_replacement_begin(&file, INDEX, x->path)) return false;
     rapt_json_sink sink = {.file = &file};
-    rapt_json_put_text(&sink, "{\"metadata\":{\"total_size\":");
-    rapt_json_put_number(&sink, x->total);
-    rapt_json_put_text(&sink, "},\"weight_map\":{");
-    for (int64_t i = 0; i < x->places.count; i++) {
-        rapt_json_put_text(&sink, i > 0 ? ",\n" : "\n");
-        rapt_json_put_string(&sink, x->places.entries[i].name);
-        rapt_json_put_text(&sink, ":");
-        rapt_json_put_string(&sink, x->places.entries[i].value);
-    }
-    rapt_json_put_text(&sink, "\n}}\n");
+    put_index(&sink, &x->places, NULL, x->total);
     return rapt_replacement_end(&file, rapt_json_flush(&sink));
 }
 
@@ -101,6 +117,7 @@ typedef struct shards {
     const rapt_archive *archive;
     const char *path; /* of the index */
     int64_t most_bytes;
+    int64_t total; /* bytes of all tensors */
     rapt_shard_set set;
 } shards;
 
@@ -136,8 +153,8 @@ static bool write_shard(const shards *s, int number, int64_t first, int64_t end)
     return done;
 }
 
-/* Counts the shards, too. */
-static bool check(const shards *s, int *count)
+/* Counts the shards and the bytes, too. */
+static bool check(shards *s, int *count)
 {
     enum { most_shards = 99999 };
     const char *slash = strrchr(s->path, '/');
@@ -151,10 +168,19 @@ static bool check(const shards *s, int *count)
         if ((*count)++ == most_shards)
             return rapt_fail(RAPT_ERROR_VALUE, SAVE, "more than %d shards of %lld bytes", most_shards,
                              (long long)s->most_bytes);
-    int64_t total = 0;
     for (int64_t i = 0; i < s->archive->tensors.count; i++)
-        if (!add_bytes(SAVE, &s->archive->tensors.entries[i], &total)) return false;
+        if (!add_bytes(SAVE, &s->archive->tensors.entries[i], &s->total)) return false;
     return true;
+}
+
+/* The names of all shards are as long as the first one's. */
+static bool check_index(const shards *s)
+{
+    char path[PATH_MAX];
+    if (s->set.count == 0) return true;
+    if (!rapt_shard_set_path(s->path, &s->set, 1, path, sizeof path)) return false;
+    const char *slash = strrchr(path, '/');
+    return count_index(SAVE, &s->archive->tensors, slash ? slash + 1 : path, s->total);
 }
 
 bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive, int64_t most_bytes)
@@ -167,7 +193,7 @@ bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive,
     rapt_error_hold(); /* until the shards of a set that does not come about are gone */
     const bool is_chosen =
         rapt_index_target(SAVE, path, target) && check(&s, &count) && rapt_shard_set_choose(target, count, &s.set);
-    bool done = is_chosen;
+    bool done = is_chosen && check_index(&s);
     for (int64_t i = 0, end; done && i < archive->tensors.count; i = end) {
         end = end_of(&s, i);
         done = write_shard(&s, written + 1, i, end);

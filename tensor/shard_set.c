@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "safetensors.h"
@@ -98,13 +99,27 @@ static void begin_behind(const char *path, const rapt_names *shards, rapt_shard_
     }
 }
 
-/* Whoever makes the first shard has the set: nobody else writes one of its names. */
-static bool claim(const char *path, const rapt_names *shards, rapt_shard_set *set)
+/* Removes a set of one shard or more that a killed program left: its first shard is then much older than that time. */
+static void drop_left(const char *path, const rapt_shard_set *left, time_t now)
+{
+    enum { longest_save = 3600 }; /* seconds */
+    char text[PATH_MAX];
+    struct stat status;
+    if (!rapt_shard_set_path(path, left, 1, text, sizeof text)) return;
+    const int lock = rapt_system_lock(text); /* of two at once, the later one would remove what the earlier claimed */
+    if (stat(text, &status) == 0 && now - status.st_mtime > longest_save) rapt_shard_set_drop(path, left, left->count);
+    rapt_system_unlock(lock);
+}
+
+/* Whoever makes the first shard has the set: nobody else writes one of its names. Where no letter is free, a set that
+ * was left goes; but without a whole index they may be somebody's. */
+static bool claim(const char *path, const rapt_names *shards, bool is_whole, rapt_shard_set *set)
 {
     char text[PATH_MAX];
-    for (int i = 0; i < letter_count; i++, set->letter = next_letter(set->letter)) {
+    for (int i = 0; i < (is_whole ? 2 : 1) * letter_count; i++, set->letter = next_letter(set->letter)) {
         if (is_taken(path, shards, set)) continue;
         if (set->count == 0) return true;
+        if (i >= letter_count) drop_left(path, set, time(NULL));
         if (!rapt_shard_set_path(path, set, 1, text, sizeof text)) return false;
         if (rapt_system_make_file(text)) return true;
         if (errno != EEXIST) return rapt_fail_file(CHOOSE, "create", text);
@@ -122,7 +137,7 @@ bool rapt_shard_set_choose(const char *path, int count, rapt_shard_set *set)
     *set = (rapt_shard_set){.count = count};
     bool done = check_set(CHOOSE, path, set, target) && rapt_index_shards(CHOOSE, target, &shards, &is_whole);
     if (done) begin_behind(target, &shards, set);
-    done = done && claim(target, &shards, set);
+    done = done && claim(target, &shards, is_whole, set);
     rapt_names_free(&shards);
     return done;
 }
@@ -148,30 +163,21 @@ void rapt_shard_set_drop(const char *path, const rapt_shard_set *set, int count)
         if (rapt_shard_set_path(path, set, number, text, sizeof text)) unlink(text);
 }
 
-/* Is the set one that a killed program left? Then its first shard is much older than that of the set behind it. */
-static bool is_left(const char *path, const rapt_shard_set *left, const rapt_shard_set *set)
-{
-    enum { longest_save = 3600 }; /* seconds */
-    char text[PATH_MAX];
-    struct stat status, own;
-    return set->count > 0 && rapt_shard_set_path(path, left, 1, text, sizeof text) && stat(text, &status) == 0 &&
-           rapt_shard_set_path(path, set, 1, text, sizeof text) && stat(text, &own) == 0 &&
-           own.st_mtime - status.st_mtime > longest_save;
-}
-
 /* Those shards that have names of sets of this index, but not of the one that it leads to now, and what was left
  * between the two. What cannot be removed stays. */
 static void remove_old(const char *path, const rapt_names *shards, const rapt_shard_set *set)
 {
     char ending[ending_size], text[PATH_MAX];
+    struct stat own;
     put_ending(set, ending);
     for (int64_t i = shards->count - 1; i >= 0; i--) { /* the first, which keeps others away, last */
         const char *shard = shards->entries[i].name, *other = find_ending(path, shard);
         if (other && strcmp(other, ending) != 0 && rapt_shard_path(path, shard, text)) unlink(text);
     }
     rapt_shard_set left = *set;
+    if (set->count == 0 || !rapt_shard_set_path(path, set, 1, text, sizeof text) || stat(text, &own) != 0) return;
     for (begin_behind(path, shards, &left); left.letter != set->letter; left.letter = next_letter(left.letter))
-        if (is_left(path, &left, set)) rapt_shard_set_drop(path, &left, set->count);
+        drop_left(path, &left, own.st_mtime);
 }
 
 static bool save_index(const char *path, const rapt_shard_set *set)

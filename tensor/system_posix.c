@@ -138,16 +138,41 @@ static FILE *stream_of(int file, const char *mode)
     return stream;
 }
 
-FILE *rapt_system_open_stream(const char *path, const char *mode)
+/* Of pipes and devices many may be the writers. */
+static bool lock_stream(FILE *stream)
+{
+#ifndef __EMSCRIPTEN__ /* where no other process is */
+    struct stat status;
+    if (fstat(fileno(stream), &status) != 0 || !S_ISREG(status.st_mode)) return true;
+    while (flock(fileno(stream), LOCK_EX | LOCK_NB) != 0)
+        if (errno != EINTR) return errno != EWOULDBLOCK;
+#else
+    (void)stream;
+#endif
+    return true;
+}
+
+FILE *rapt_system_open_stream(const char *path, const char *mode, bool alone)
 {
     const int flags = (strchr(mode, '+') ? O_RDWR : O_WRONLY) | (*mode == 'w' ? O_CREAT : 0);
     FILE *stream = stream_of(rapt_system_leave_streams(open(path, flags | O_CLOEXEC, 0666)), mode);
     /* emptied only now: without memory for a stream the file is as it was. EINVAL: it has no length */
-    if (!stream || *mode != 'w' || ftruncate(fileno(stream), 0) == 0 || errno == EINVAL) return stream;
+    if (!stream ||
+        ((!alone || lock_stream(stream)) && (*mode != 'w' || ftruncate(fileno(stream), 0) == 0 || errno == EINVAL)))
+        return stream;
     const int code = errno;
     fclose(stream);
     errno = code;
     return NULL;
+}
+
+void rapt_system_unlock_stream(FILE *stream)
+{
+#ifndef __EMSCRIPTEN__
+    flock(fileno(stream), LOCK_UN);
+#else
+    (void)stream;
+#endif
 }
 
 FILE *rapt_system_renew_stream(FILE *stream)

@@ -11,6 +11,7 @@
 #include <io.h>
 #include <locale.h>
 #include <malloc.h>
+#include <share.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -92,9 +93,16 @@ int rapt_system_leave_streams(int file)
     return file; /* what is printed into closed streams goes nowhere: they have handles of their own */
 }
 
-FILE *rapt_system_open_stream(const char *path, const char *mode)
+FILE *rapt_system_open_stream(const char *path, const char *mode, bool alone)
 {
-    return fopen(path, mode);
+    FILE *stream = _fsopen(path, mode, alone ? _SH_DENYWR : _SH_DENYNO);
+    if (!stream && alone && _doserrno == ERROR_SHARING_VIOLATION) errno = EWOULDBLOCK;
+    return stream;
+}
+
+void rapt_system_unlock_stream(FILE *stream)
+{
+    (void)stream; /* which only this process has */
 }
 
 FILE *rapt_system_renew_stream(FILE *stream)

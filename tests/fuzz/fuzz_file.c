@@ -166,10 +166,10 @@ WRAPPED(FILE *, fopen64, const char *path, const char *mode)
     return file ? stream_of(file, mode) : __real_fopen64(path, mode);
 }
 
-WRAPPED(FILE *, rapt_system_open_stream, const char *path, const char *mode)
+WRAPPED(FILE *, rapt_system_open_stream, const char *path, const char *mode, bool alone)
 {
     const memory_file *file = find(path);
-    return file ? stream_of(file, mode) : __real_rapt_system_open_stream(path, mode);
+    return file ? stream_of(file, mode) : __real_rapt_system_open_stream(path, mode, alone);
 }
 
 /* --- memory --- */

@@ -187,7 +187,7 @@ Test(checkpoint, bad_arguments)
     cr_expect_not(rapt_checkpoint_save(path, &(rapt_checkpoint){0}));
     expect_error(RAPT_ERROR_NULL, "module");
     cr_expect_not(rapt_checkpoint_save(path, &(rapt_checkpoint){.module = module, .step = -1}));
-    expect_error(RAPT_ERROR_VALUE, "step is -1");
+    expect_error(RAPT_ERROR_VALUE, "step is -1; 0 or more expected, below 2^62");
     rapt_tensor *wrong = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2));
     cr_expect_not(rapt_checkpoint_save(path, &(rapt_checkpoint){.module = module, .order = wrong}));
     expect_error(RAPT_ERROR_SHAPE, "order is float32 [2]; int64 (n) expected");
@@ -200,6 +200,40 @@ Test(checkpoint, bad_arguments)
     cr_expect(rapt_module_save(module, path));
     cr_expect_not(rapt_checkpoint_load(path, &good));
     expect_error(RAPT_ERROR_FORMAT, "format is missing");
+    rapt_module_free(module);
+}
+
+/* What loading refuses is not written, and the older file stays. */
+Test(checkpoint, what_could_not_be_read_is_not_written)
+{
+    RAPT_SCOPE;
+    rapt_module *module = model_of(&model_class);
+    rapt_watch watch = {.values = 3};
+    rapt_plateau plateau = {.cuts = 1};
+    rapt_checkpoint good = {.module = module, .step = (INT64_C(1) << 62) - 1, .watch = &watch, .plateau = &plateau};
+    cr_assert(rapt_checkpoint_save(path, &good), "%s", rapt_error());
+    const struct {
+        int64_t step;
+        rapt_watch watch;
+        rapt_plateau plateau;
+        const char *part;
+    } bad[] = {{INT64_C(1) << 62, {0}, {.cuts = 0}, "step is 4611686018427387904; 0 or more expected, below 2^62"},
+               {0, {.values = -1}, {.cuts = 0}, "watch.values is -1; a whole number from 0 to 2^53 expected"},
+               {0, {.best_at = INT64_MAX}, {.cuts = 0}, "watch.best_at is 9.22337e+18; a whole number from 0 to 2^53"},
+               {0, {.waited = INT64_MIN}, {.cuts = 0}, "watch.waited is -9.22337e+18; a whole number from 0 to 2^53"},
+               {0, {0}, {.watch.waited = -2}, "plateau.waited is -2; a whole number"},
+               {0, {0}, {.cuts = -3}, "plateau.cuts is -3; a whole number"},
+               {0, {0}, {.cooling = -4}, "plateau.cooling is -4; a whole number"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        rapt_watch taken = bad[i].watch;
+        rapt_plateau cut = bad[i].plateau;
+        const rapt_checkpoint checkpoint = {.module = module, .step = bad[i].step, .watch = &taken, .plateau = &cut};
+        cr_expect_not(rapt_checkpoint_save(path, &checkpoint), "%s", bad[i].part);
+        expect_error(RAPT_ERROR_VALUE, bad[i].part);
+    }
+    watch.values = plateau.cuts = good.step = 0;
+    cr_expect(rapt_checkpoint_load(path, &good), "%s", rapt_error());
+    cr_expect(good.step == (INT64_C(1) << 62) - 1 && watch.values == 3 && plateau.cuts == 1);
     rapt_module_free(module);
 }
 

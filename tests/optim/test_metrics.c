@@ -9,6 +9,7 @@
 #ifndef _WIN32
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #endif
 
 #include <rapt/metrics.h>
@@ -229,6 +230,24 @@ Test(metrics, a_failed_write_leaves_alone_what_took_the_place_of_the_file)
     cr_expect(end && strlen(end) == strlen("\n100,1\n"), "%s", text);
     unlink(moved);
 }
+
+/* A child that closes what it inherited lets nobody in; one that keeps it keeps nobody out when the parent is done. */
+Test(metrics, forks_of_a_writer)
+{
+    rapt_metrics *metrics = opened(RAPT_METRICS_CSV, false);
+    for (int keeps = 0; keeps < 2; keeps++) {
+        const pid_t child = fork();
+        cr_assert_geq(child, 0);
+        if (child == 0 && keeps) pause();
+        if (child == 0) _exit(!rapt_metrics_close(metrics));
+        if (!keeps) cr_expect_eq(waitpid(child, NULL, 0), child);
+        cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_CSV, true));
+        expect_error(RAPT_ERROR_FILE, "is being written already");
+        if (!keeps) continue;
+        cr_expect(rapt_metrics_close(metrics) && rapt_metrics_close(opened(RAPT_METRICS_CSV, true)));
+        cr_assert(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+    }
+}
 #endif
 
 /* Whatever an old file holds, going on takes little memory; what was written can go on. */
@@ -328,6 +347,18 @@ Test(metrics, rows_with_quotes_go_on)
     cr_expect(rapt_metrics_close(metrics));
     cr_expect_str_eq(text_of_file(path), "step,note,loss\r\n1,\"a \"\"b\"\", c\nd\",2\r\n4,,5\n");
     expect_no_error();
+}
+
+Test(metrics, a_file_has_one_writer)
+{
+    rapt_metrics *metrics = opened(RAPT_METRICS_CSV, false);
+    cr_expect(rapt_metrics_write(metrics, 1, RAPT_METRIC_ROW({"x", 2})));
+    for (int i = 0; i < 4; i++) {
+        cr_expect_null(rapt_metrics_open(path, i / 2 ? RAPT_METRICS_CSV : RAPT_METRICS_JSON_LINES, i % 2));
+        expect_error(RAPT_ERROR_FILE, "is being written already, by this program or another one");
+    }
+    cr_expect_str_eq(text_of_file(path), "step,x\n1,2\n");
+    cr_expect(rapt_metrics_close(metrics));
 }
 
 Test(metrics, wrong_uses)

@@ -7,6 +7,8 @@
 
 #include <rapt/progress.h>
 
+#include "tensor/utf8.h"
+
 #ifndef _WIN32
 #include "pseudo_terminal.h"
 #endif
@@ -21,7 +23,9 @@ static void expect_text(rapt_progress progress, double loss, int width, const ch
 {
     char room[256];
     cr_expect_str_eq(rapt_progress_text(&progress, loss, width, room), expected);
-    cr_expect(width == 0 || strlen(room) <= (size_t)width);
+    size_t shown = 0;
+    for (const char *p = room; *p; p++) shown += (*p & 0xc0) != 0x80;
+    cr_expect(width == 0 || shown <= (size_t)width, "%zu in %d", shown, width);
 }
 
 Test(progress, text_without_limit_has_no_bar)
@@ -40,6 +44,27 @@ Test(progress, text_gives_up_parts_from_the_right)
     for (int width = 1; width < 256; width++) {
         char room[256];
         cr_expect(strlen(rapt_progress_text(&halfway, 2.5, width, room)) <= (size_t)width);
+    }
+}
+
+/* Names are cut between characters, which widths count, and move no cursor. */
+Test(progress, text_with_names_of_any_bytes)
+{
+    rapt_progress progress = halfway;
+    progress.item_name = "wörter der größten übergrößen ähm";
+    expect_text(progress, 2.5, 0, "step 600/1200  loss 2.5000  12346 wörter der größten übergrößen äh/s  1:00 left");
+    expect_text(progress, 2.5, 68, "step 600/1200  loss 2.5000  12346 wörter der größten übergrößen äh/s");
+    expect_text(progress, 2.5, 67, "[===================>                  ] step 600/1200  loss 2.5000");
+    progress.item_name = "wörter";
+    expect_text(progress, 2.5, 79, "[===========>           ] step 600/1200  loss 2.5000  12346 wörter/s  1:00 left");
+    progress.item_name = "a\r\n\x1b[2J\x7f\xc2\x9b\xff\xc3z";
+    expect_text(progress, 2.5, 0, "step 600/1200  loss 2.5000  12346 a???[2J????z/s  1:00 left");
+    char long_name[200] = "";
+    for (int i = 0; i < 40; i++) strcat(long_name, "\U0001f600");
+    progress.item_name = long_name, progress.step = INT64_MAX - 1, progress.total = INT64_MAX;
+    for (int width = 0; width < 300; width++) {
+        char room[256];
+        cr_expect(rapt_is_utf8(rapt_progress_text(&progress, 1, width, room)) && strlen(room) < sizeof room);
     }
 }
 

@@ -91,7 +91,7 @@ Test(run_errors, counts_of_a_damaged_checkpoint)
     cr_assert(rapt_set_at(numbers, (int64_t[]){1}, 0.5), "%s", rapt_error());
     cr_assert(rapt_save_safetensors(path, archive), "%s", rapt_error());
     cr_expect_not(rapt_checkpoint_load(path, &checkpoint));
-    expect_error(RAPT_ERROR_FORMAT, "number 1 of watch is 0.5; a whole one from 0 on expected");
+    expect_error(RAPT_ERROR_FORMAT, "watch.values is 0.5; a whole number from 0 to 2^53 expected");
     rapt_archive_free(archive);
     rapt_module_free(&linear->module);
     unlink(path);

@@ -2,6 +2,7 @@
 #include "safetensors_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -260,6 +261,21 @@ Test(replace_file, a_folder_that_may_not_be_written)
     cr_assert_eq(chmod(directory, 0700), 0);
     become_root_again();
 }
+
+#ifdef O_PATH
+Test(replace_file, a_folder_that_may_not_be_listed)
+{
+    become_nobody();
+    cr_assert_eq(chmod(directory, 0300), 0);
+    cr_expect(rapt_can_save(path), "%s", rapt_error());
+    for (int i = 0; i < 2; i++) save(path);
+    expect_saved(path);
+    cr_assert_eq(chmod(directory, 0700), 0);
+    cr_expect_eq(files(), 1);
+    become_root_again();
+    expect_no_error();
+}
+#endif
 
 /* As in /tmp: whoever may write the file may not give its name to another. */
 Test(replace_file, a_file_of_others_in_a_sticky_folder)

@@ -1,5 +1,6 @@
 /* safetensors in shards: an index and the files beside it. */
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rapt.h>
@@ -176,6 +177,31 @@ Test(safetensors_shards, misuse)
     rapt_archive_free(texts);
     cr_expect_eq(files(), 0);
     rapt_archive_free(archive);
+}
+
+/* Each shard has a header that can be read, and the index would have none. */
+Test(safetensors_shards, an_index_that_nobody_could_read_is_not_written)
+{
+    enum { length = 50000000 };
+    RAPT_SCOPE;
+    rapt_archive *archive = three();
+    cr_assert(rapt_save_safetensors_shards(index_path, archive, 1000));
+    rapt_archive_free(archive);
+    archive = rapt_archive_new();
+    char *name = calloc(length + 1, 1);
+    for (int i = 0; i < 2; i++) {
+        memset(name, 'a' + i, length);
+        cr_assert(rapt_archive_add(archive, name, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1))));
+    }
+    free(name);
+    cr_expect_not(rapt_save_safetensors_shards(index_path, archive, 1));
+    expect_error(RAPT_ERROR_VALUE, "save_safetensors_shards: the names need an index of 10000012");
+    rapt_archive_free(archive);
+    cr_expect_eq(files(), 2);
+    archive = rapt_load_safetensors(index_path);
+    cr_expect_eq(rapt_archive_count(archive), 3, "%s", rapt_error());
+    rapt_archive_free(archive);
+    expect_no_error();
 }
 
 /* Shards that a program writes by itself, each rank of a training for example. */

@@ -206,6 +206,33 @@ Test(shard_set, what_was_left_goes)
     cr_expect_eq(files(), 6);
 }
 
+/* Where each letter has a set that was left, one of more than an hour makes room, unless it may be somebody's. */
+Test(shard_set, sets_left_with_every_letter)
+{
+    RAPT_SCOPE;
+    rapt_shard_set set;
+    char text[128];
+    cr_assert(save_two(1));
+    for (int i = 0; i < 26; i++) cr_assert(rapt_shard_set_choose(index_path, 2, &set), "%s", rapt_error());
+    cr_expect_not(save_two(2));
+    expect_error(RAPT_ERROR_VALUE, "are shards with every letter");
+    write_small("m-00002-of-00002-q.safetensors");
+    set.letter = 'q';
+    cr_assert(rapt_shard_set_path(index_path, &set, 1, text, sizeof text));
+    cr_assert_eq(utime(text, &(struct utimbuf){1000000000, time(NULL) - 3700}), 0);
+    cr_expect_eq(files(), 30);
+    cr_expect(rapt_shard_set_choose(index_path, 2, &set) && set.letter == 'q', "%s", rapt_error());
+    cr_expect_not(is_there("m-00002-of-00002-q.safetensors"));
+    cr_expect_eq(files(), 29);
+    cr_expect_not(save_two(3));
+    expect_error(RAPT_ERROR_VALUE, "are shards with every letter");
+    cr_expect_eq(first_of("two"), 1);
+    cr_assert_eq(utime(text, &(struct utimbuf){1000000000, time(NULL) - 3700}), 0);
+    write_index("{\"weight_map\":{\"two\":\"m-00002-of-00002.safetensors\"}"); /* not whole */
+    cr_expect_not(save_two(3));
+    expect_error(RAPT_ERROR_VALUE, "are shards with every letter");
+}
+
 static void *save_often(void *number)
 {
     RAPT_SCOPE;

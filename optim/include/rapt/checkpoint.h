@@ -13,7 +13,7 @@ RAPT_BEGIN_DECLS
 typedef struct rapt_checkpoint {
     rapt_module *module;
     rapt_optimizer *optimizer; /* may be NULL; what a file has of one is then passed over */
-    int64_t step;              /* the next step, 0 or more */
+    int64_t step;              /* the next step, 0 or more, below 2⁶² */
     rapt_tensor *order;        /* of the data, int64 (n); may be NULL */
     rapt_tensor *records;      /* numbers of the caller's, such as the losses so far, float64 (n); may be NULL */
     const char *note;          /* anything in words, such as the options of the run; may be NULL */

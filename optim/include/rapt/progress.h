@@ -40,7 +40,8 @@ RAPT_API void rapt_progress_print(rapt_progress *progress, const char *format, .
 RAPT_API void rapt_progress_end(rapt_progress *progress);
 
 /* The text of the bar or plain line, without control characters, at most width characters (0: no limit and no bar).
- * Parts that have no room are left out, from the right; returns room, which is empty after an error. NULL is one. */
+ * Parts that have no room are left out, from the right; of item_name, in UTF-8, the first 32 characters are shown.
+ * Returns room, which is empty after an error. NULL is one. */
 RAPT_API const char *rapt_progress_text(const rapt_progress *progress, double loss, int width, char room[256]);
 
 /* The columns of a terminal: COLUMNS of the environment, else what the terminal says, else 80. */

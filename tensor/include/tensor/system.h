@@ -49,8 +49,12 @@ int rapt_system_open(const char *path);
 int rapt_system_leave_streams(int file);
 
 /* As fopen for writing ("w", "w+" or "r+", with "b"), but at none of the first three descriptors; no program started
- * from here inherits it. */
-FILE *rapt_system_open_stream(const char *path, const char *mode);
+ * from here inherits it. alone: of a regular file there is no other stream that is open so, here or in another program;
+ * errno is EWOULDBLOCK where there is one, and the file as it was. A file system without locks keeps nobody away. */
+FILE *rapt_system_open_stream(const char *path, const char *mode, bool alone);
+
+/* Others may open the file of such a stream now, also while a child of a fork still has it. */
+void rapt_system_unlock_stream(FILE *stream);
 
 /* Closes the stream, which may write what it holds back, and opens the same file anew for reading and writing, whatever
  * its path leads to now. NULL: errno says why, and the stream is closed. */
