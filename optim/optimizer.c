@@ -138,23 +138,23 @@ bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor
     return add_slot(optimizer, name, parameter);
 }
 
-static bool is_used(const rapt_optimizer *optimizer, int group)
-{
-    for (int i = 0; i < optimizer->count; i++)
-        if (optimizer->slots[i].group == group) return true;
-    return false;
-}
-
 /* One that no parameter is in any more, or one more; −1 without memory. */
 static int free_group(rapt_optimizer *optimizer)
 {
-    for (int k = 0; k < optimizer->group_count; k++)
-        if (!is_used(optimizer, k)) return k;
-    size_t bytes = ((size_t)optimizer->group_count + 1) * sizeof *optimizer->groups;
-    rapt_group_config *groups = realloc(optimizer->groups, bytes);
+    const int count = optimizer->group_count;
+    bool *is_used = calloc((size_t)count + 1, sizeof *is_used);
+    if (!is_used) return -1;
+    for (int i = 0; i < optimizer->count; i++)
+        if (optimizer->slots[i].group >= 0) is_used[optimizer->slots[i].group] = true;
+    int group = 0;
+    while (is_used[group]) group++;
+    free(is_used);
+    if (group < count) return group;
+    rapt_group_config *groups = realloc(optimizer->groups, ((size_t)count + 1) * sizeof *groups);
     if (!groups) return -1;
     optimizer->groups = groups;
-    return optimizer->group_count++;
+    optimizer->group_count++;
+    return group;
 }
 
 bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config)
