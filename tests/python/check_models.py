@@ -194,7 +194,7 @@ def recurrent_layers():
         assert (outputs[:2, 1:] - short).abs().max().item() < 1e-6 and outputs[2:, 1].abs().max().item() == 0
         state, end = (states, ends) if layer is both else (states[1], ends[1])
         assert (state[:, 1:] - end).abs().max().item() < 1e-6
-    fails("lengths (B)", both, x, lengths=[[5, 2]])
+    fails("lengths (2)", both, x, lengths=[[5, 2]])
 
 
 @test
