@@ -11,7 +11,8 @@ failed=0
 sizes='--train 640 --validation 64 --test 20 --epochs 2 --hidden 16'
 small="$sizes --embedding 16 --out $folder/out"
 
-# expect STATUS PATTERN ARGUMENTS...: the exit status, and one line on standard error or output that has the pattern.
+# expect STATUS PATTERN ARGUMENTS...: the exit status, a line on standard error or output that has the pattern, and of what
+# fails one sentence beside its progress.
 expect() {
     status=$1 pattern=$2
     shift 2
@@ -21,7 +22,7 @@ expect() {
         echo "FAILED: translate $*: status $got, $status expected; no line with '$pattern' in:"
         cat "$folder/said" "$folder/complaint"
         failed=1
-    elif [ "$status" -ne 0 ] && [ "$(wc -l <"$folder/complaint")" -ne 1 ]; then
+    elif [ "$status" -ne 0 ] && [ "$(grep -vcE '^(step|epoch) ' "$folder/complaint")" -ne 1 ]; then
         echo "FAILED: translate $*: not one sentence:" && cat "$folder/complaint"
         failed=1
     fi
@@ -146,5 +147,16 @@ if ! grep -q 'draws no files' "$folder/said"; then
     said "^drawn: attention of the source to the source: $folder/transformer/attention-encoder.png and attention-encoder.svg\$"
     said "^drawn: attention of the translation to the input: $folder/transformer/attention-decoder.png and attention-decoder.svg\$"
     drawn "$folder/transformer" attention attention-encoder attention-decoder loss
+    # Also of words with what is no character, U+FFFE; and the losses where the attention cannot be.
+    awk 'BEGIN { for (i = 0; i < 60; i++) printf "say %d\tdis %d\357\277\276\n", i % 20, i % 20 }' >"$folder/odd"
+    odd="--data $folder/odd --epochs 1 --embedding 8 --hidden 8"
+    # shellcheck disable=SC2086
+    expect 0 "^drawn: losses of each epoch: $folder/odd.out/loss.png" $odd --out "$folder/odd.out"
+    drawn "$folder/odd.out" attention loss '' ''
+    mkdir "$folder/link.out"
+    ln -s nowhere "$folder/link.out/attention.svg"
+    # shellcheck disable=SC2086
+    expect 1 'a link that leads to nothing$' $odd --out "$folder/link.out"
+    drawn "$folder/link.out" loss '' '' ''
 fi
 exit $failed
