@@ -54,7 +54,13 @@ expect 2 '^translate: --embedding goes with --model recurrent' --model transform
 expect 2 '^translate: --heads goes with --model transformer$' --heads 2
 expect 2 '^translate: --feed-forward goes with --model transformer$' --feed-forward 8
 expect 2 '^translate: --resume does not go with --translate' --translate one --resume
-expect 2 '^translate: --hidden does not go with --translate' --translate one --hidden 8
+for option in '--data pairs' --preset=book --longest=2 --rarest=2 --train=9 --validation=9 --test=9 --model=transformer \
+    --scoring=dot --embedding=8 --hidden=8 --layers=1 --heads=2 --feed-forward=8 --fix --dropout=0 --epochs=1 --steps=1 \
+    --batch-size=2 --learning-rate=1 --schedule=cosine --clip=1 --loss=plain --log=l.csv --page --checkpoint-every=1 --seed=1 \
+    --parts=1; do
+    # shellcheck disable=SC2086 # a value as a word of its own
+    expect 2 "^translate: ${option%%[= ]*} does not go with --translate" --translate one $option
+done
 
 # shellcheck disable=SC2086 # a list of words
 expect 0 '^test exact match: [0-9.]* %$' $small
