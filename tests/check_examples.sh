@@ -98,6 +98,23 @@ run gpt --data unbroken --context 8 --steps 1 --sample 4 --save known
 run gpt --data unbroken --context 8 --steps 0 --sample 4 --weights known
 [ $status -eq 0 ] || complain "gpt with the weights of the same text ended with $status"
 refuse 1 '^gpt: the weights of known are of a text with other bytes: 20' gpt --data other --context 8 --weights known
+# And of which model, which others of the same tensors, or of some of them, would not be.
+run gpt --steps 1 --sample 4 --layers 3 --positions rotary --save shaped
+[ $status -eq 0 ] || complain "gpt with rotary positions ended with $status"
+weigh() { # pattern, options of the model
+    pattern=$1
+    shift
+    refuse 1 "$pattern" gpt --steps 0 --sample 4 --weights "$@"
+}
+weigh '^gpt: the weights of shaped are of a model with layers 3, not 2$' shaped --positions rotary
+weigh '^gpt: the weights of shaped are of a model with heads 4, not 2$' shaped --positions rotary --layers 3 --heads 2
+weigh '^gpt: the weights of shaped are of a model with positions rotary, not alibi$' shaped --positions alibi --layers 3
+weigh '^gpt: the weights of shaped are of a model with context 64, not 32$' shaped --positions rotary --layers 3 --context 32
+weigh '^gpt: the weights of shaped are of a model with hidden 64, not 32$' shaped --positions rotary --layers 3 --hidden 32
+LC_ALL=C sed 's/"positions":/"noisitops":/; s/"layers":/"sreyal":/; s/"heads":/"sdaeh":/' shaped >silent
+run gpt --steps 0 --sample 4 --layers 3 --heads 2 --positions alibi --weights silent
+[ $status -eq 0 ] || complain "gpt with weights that do not say of which model they are ended with $status"
+weigh '^module_load: .*transformer.h.2' silent --positions rotary
 run gpt --steps 1 --sample 4 --checkpoint run --save weights
 refuse 1 "'weights' is of another run\$" gpt --checkpoint weights --resume --steps 1
 refuse 1 "'run' is of another run: steps 1, not steps 2; heads 4, not heads 2\$" \

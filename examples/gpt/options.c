@@ -8,11 +8,11 @@
 
 enum { DEFAULT_PRESET, SMALL_PRESET };
 static const char *const preset_names[] = {[DEFAULT_PRESET] = "default", [SMALL_PRESET] = "small", NULL};
-static const char *const position_names[] = {[RAPT_POSITIONS_LEARNED] = "learned",
-                                             [RAPT_POSITIONS_SINUSOIDAL] = "sinusoidal",
-                                             [RAPT_POSITIONS_ROTARY] = "rotary",
-                                             [RAPT_POSITIONS_ALIBI] = "alibi",
-                                             NULL};
+const char *const position_names[] = {[RAPT_POSITIONS_LEARNED] = "learned",
+                                      [RAPT_POSITIONS_SINUSOIDAL] = "sinusoidal",
+                                      [RAPT_POSITIONS_ROTARY] = "rotary",
+                                      [RAPT_POSITIONS_ALIBI] = "alibi",
+                                      NULL};
 
 int options_parse(int argc, char **argv, struct options *o)
 {
