@@ -127,6 +127,11 @@ run gpt --data "$(echo caf*)" --context 8 --steps 1 --sample 4 --checkpoint run 
 [ $status -eq 0 ] || complain "gpt with a file whose name is no UTF-8 ended with $status"
 refuse 1 "'run' is of another run: data caf%E9%2C 5 %25, not data plain\$" \
     gpt --data plain --context 8 --steps 1 --checkpoint run --resume
+run gpt --data plain --context 8 --steps 1 --sample 4 --checkpoint run
+tr qx xq <"$(echo caf*)" >plain
+refuse 1 "'run' is of another run: data with hash [0-9a-f]\{16\}, not data with hash [0-9a-f]\{16\}\$" \
+    gpt --data plain --context 8 --steps 1 --checkpoint run --resume
+cp caf* plain
 deep=$(printf '%01100d' 0 | sed 's|.\{100\}|&/|g')
 mkdir -p "$deep"
 cp plain "$deep"

@@ -101,6 +101,21 @@ pairs="--steps 1 --embedding 8 --hidden 8 --out $folder/pairs"
 expect 0 '^test exact match: [0-9.]* %$' $pairs --data "$(echo "$deep"/*)"
 # shellcheck disable=SC2086
 expect 1 "is of another run: seed 0, not seed 1\$" $pairs --data "$(echo "$deep"/*)" --resume --seed 1
+# So are the sentences that it had.
+awk 'BEGIN { for (i = 0; i < 60; i++) printf "The number %d .\tCe nombre %d .\n", i % 20, i % 20 }' >"$(echo "$deep"/*)"
+# shellcheck disable=SC2086
+expect 1 "is of another run: data with hash [0-9a-f]\{16\}, not data with hash [0-9a-f]\{16\}\$" \
+    $pairs --data "$(echo "$deep"/*)" --resume
+# And the preset that it went by, where all numbers are the same.
+awk 'BEGIN { for (i = 0; i < 60; i++) printf "The number %d .\tLe nombre %d .\n", i, i }' >"$folder/numbered"
+book="--steps 1 --hidden 8 --out $folder/pairs --data $folder/numbered --model transformer --longest 8 --rarest 2 --train 50 --validation 5 --test 5 --epochs 9
+    --heads 1 --feed-forward 8 --dropout 0 --learning-rate 0.001 --schedule constant --loss plain --layers 1 --batch-size 8"
+# shellcheck disable=SC2086
+expect 0 '^test exact match: [0-9.]* %$' $book --preset book
+# shellcheck disable=SC2086
+expect 1 "is of another run: preset book, not preset book with --fix\$" $book --preset book --fix --resume
+# shellcheck disable=SC2086
+expect 1 "is of another run: preset book, not preset default\$" $book --resume
 printf '\002\000\000\000\000\000\000\000{}' >"$folder/out/checkpoint.safetensors"
 # shellcheck disable=SC2086
 expect 1 "checkpoint.safetensors' is of another run\$" $small --resume

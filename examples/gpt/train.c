@@ -80,7 +80,7 @@ int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *o)
     char note[resume_note_size];
     options_note(o, text, note, sizeof note);
     rapt_optimizer *adamw = optimizer_of(gpt, o);
-    ranks_share(&gpt->module, note, text->bytes, (size_t)text->count);
+    ranks_share(&gpt->module, note);
     rapt_checkpoint run = {.module = &gpt->module, .optimizer = adamw, .note = note};
     if (o->resumes && resume_check_note(o->checkpoint, note)) ranks_load(o->checkpoint, &run);
     rapt_metrics *log =

@@ -229,19 +229,18 @@ int options_parse(int argc, char **argv, struct options *o)
 void options_note(const struct options *o, const struct pairs *p, char *text, size_t size)
 {
     char data[resume_path_size];
-    const int used = snprintf(
-        text, size,
-        "data %s, %lld + %lld + %lld pairs of %lld steps, words %lld and %lld, seed %lld, epochs %lld, batch "
-        "%lld, embedding %lld, "
-        "hidden %lld, layers %lld, dropout %.17g, learning rate %.17g, schedule %s, clip %.17g, loss %s, model %s "
-        "with %s attention, heads %lld, feed-forward %lld",
-        o->data ? resume_path(o->data, data) : "numbers", (long long)p->num_train, (long long)p->num_validation,
-        (long long)p->num_test, (long long)p->num_steps, (long long)p->source_vocabulary->size,
-        (long long)p->target_vocabulary->size, (long long)o->seed, (long long)o->epochs, (long long)o->batch_size,
-        (long long)o->embedding, (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate,
-        schedule_names[o->schedule], o->clip, loss_names[o->counts_padding ? PLAIN_LOSS : MASKED_LOSS],
-        model_architectures[o->architecture], model_scorings[o->scoring], (long long)o->heads,
-        (long long)o->feed_forward);
-    if (o->parts > 0 && used < (int)size)
-        snprintf(text + used, size - (size_t)used, ", parts %lld", (long long)o->parts);
+    snprintf(text, size,
+             "data %s, %lld + %lld + %lld pairs of %lld steps, words %lld and %lld, seed %lld, epochs %lld, batch "
+             "%lld, embedding %lld, "
+             "hidden %lld, layers %lld, dropout %.17g, learning rate %.17g, schedule %s, clip %.17g, loss %s, model %s "
+             "with %s attention, heads %lld, feed-forward %lld, preset %s%s",
+             o->data ? resume_path(o->data, data) : "numbers", (long long)p->num_train, (long long)p->num_validation,
+             (long long)p->num_test, (long long)p->num_steps, (long long)p->source_vocabulary->size,
+             (long long)p->target_vocabulary->size, (long long)o->seed, (long long)o->epochs, (long long)o->batch_size,
+             (long long)o->embedding, (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate,
+             schedule_names[o->schedule], o->clip, loss_names[o->counts_padding ? PLAIN_LOSS : MASKED_LOSS],
+             model_architectures[o->architecture], model_scorings[o->scoring], (long long)o->heads,
+             (long long)o->feed_forward, preset_names[o->is_book ? BOOK_PRESET : DEFAULT_PRESET],
+             o->is_fixed ? " with --fix" : "");
+    resume_end_note(text, size, o->data ? p->hash : 0, o->parts);
 }
