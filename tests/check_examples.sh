@@ -199,6 +199,14 @@ status=$( (
 grep -q 'File too large' complaint || complain 'gpt without room for its weights does not say so'
 grep -q '(4 bytes in' said || complain 'gpt without room for its weights lost its text'
 
+# Nor does a log that finds no room: it is said once, and the rest is written.
+ln -s /dev/full full.csv
+run gpt --steps 3 --sample 4 --log full.csv --save logged --checkpoint logged.run
+[ $status -eq 1 ] || complain "gpt without room for its log ended with $status, not 1"
+[ "$(grep -c 'full.csv.*No space left' complaint)" -eq 1 ] || complain 'gpt without room for its log does not say so once'
+grep -q '(4 bytes in' said || complain 'gpt without room for its log lost its text'
+for file in logged logged.run; do [ -s $file ] || complain "gpt without room for its log lost its $file"; done
+
 # What they are to read.
 refuse 1 'nowhere: No such file' gpt --data nowhere
 refuse 1 'taken: Is a directory' gpt --data taken

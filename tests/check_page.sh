@@ -45,6 +45,22 @@ done
 : >"$folder/file"
 if "$translate" --page --out "$folder/file" >/dev/null 2>&1; then complain 'a page in a file'; fi
 
+# A page that finds no room is one sentence, and costs nothing else.
+status=0
+(
+    trap '' XFSZ
+    ulimit -f 120
+    "$translate" --train 200 --validation 20 --test 20 --epochs 10 --batch-size 2 --hidden 4 --embedding 4 --threads 1 \
+        --out "$folder/full" --page >"$folder/log" 2>"$folder/complaint" </dev/null
+) || status=$?
+[ $status -eq 1 ] || complain "a full page ends the run with $status, not 1"
+[ "$(grep -vcE '^(step|epoch) ' "$folder/complaint")" -eq 1 ] || complain 'a full page is not one sentence'
+grep -q '^translate: the page of the run could not be written whole' "$folder/complaint" || complain 'a full page is not named'
+tail -n 1 "$folder/complaint" | grep -q '^epoch 10/10' || complain 'a full page is told at the end'
+tail -c 10 "$folder/full/training.html" | grep -q '</script>$' || complain 'a full page ends with a torn line'
+grep -q '^test exact match' "$folder/log" || complain 'a full page costs the translations'
+for file in model.safetensors checkpoint.safetensors; do [ -s "$folder/full/$file" ] || complain "a full page costs $file"; done
+
 command -v node >/dev/null || exit 0
 cat >"$folder/look.js" <<'NODE'
 const text = require('fs').readFileSync(process.argv[2], 'utf8');

@@ -129,6 +129,15 @@ if grep -q 'stand in\|BLEU\|exact match\|translations of' "$folder/said"; then
     echo 'FAILED: a score of no pairs:' && cat "$folder/said" && failed=1
 fi
 
+# A log that finds no room is one sentence, and costs nothing else.
+ln -s /dev/full "$folder/full.csv"
+# shellcheck disable=SC2086
+expect 1 "full.csv' cannot be written: No space left" $sizes --out "$folder/logged" --log "$folder/full.csv"
+grep -q '^test exact match' "$folder/said" || { echo 'FAILED: a full log costs the translations' && failed=1; }
+for file in model.safetensors checkpoint.safetensors; do
+    [ -s "$folder/logged/$file" ] || { echo "FAILED: a full log costs $file" && failed=1; }
+done
+
 # Where the loss does not count padding, no model reads any: more of it changes nothing. It does as the book has it.
 losses() {
     # shellcheck disable=SC2086

@@ -56,9 +56,14 @@ static bool arrive(struct web_page *page)
     return !page->failed;
 }
 
+bool web_page_is_whole(const struct web_page *page)
+{
+    return !page->stream || (!page->failed && !ferror(page->stream));
+}
+
 static bool can_write(const struct web_page *page)
 {
-    return page->stream && !page->failed && !ferror(page->stream);
+    return page->stream && web_page_is_whole(page);
 }
 
 static bool begin(struct web_page *page, const char *title, const char *note)
