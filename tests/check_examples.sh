@@ -98,6 +98,23 @@ run gpt --data unbroken --context 8 --steps 1 --sample 4 --save known
 run gpt --data unbroken --context 8 --steps 0 --sample 4 --weights known
 [ $status -eq 0 ] || complain "gpt with the weights of the same text ended with $status"
 refuse 1 '^gpt: the weights of known are of a text with other bytes: 20' gpt --data other --context 8 --weights known
+# And of which model, which others of the same tensors, or of some of them, would not be.
+run gpt --steps 1 --sample 4 --layers 3 --positions rotary --save shaped
+[ $status -eq 0 ] || complain "gpt with rotary positions ended with $status"
+weigh() { # pattern, options of the model
+    pattern=$1
+    shift
+    refuse 1 "$pattern" gpt --steps 0 --sample 4 --weights "$@"
+}
+weigh '^gpt: the weights of shaped are of a model with layers 3, not 2$' shaped --positions rotary
+weigh '^gpt: the weights of shaped are of a model with heads 4, not 2$' shaped --positions rotary --layers 3 --heads 2
+weigh '^gpt: the weights of shaped are of a model with positions rotary, not alibi$' shaped --positions alibi --layers 3
+weigh '^gpt: the weights of shaped are of a model with context 64, not 32$' shaped --positions rotary --layers 3 --context 32
+weigh '^gpt: the weights of shaped are of a model with hidden 64, not 32$' shaped --positions rotary --layers 3 --hidden 32
+LC_ALL=C sed 's/"positions":/"noisitops":/; s/"layers":/"sreyal":/; s/"heads":/"sdaeh":/' shaped >silent
+run gpt --steps 0 --sample 4 --layers 3 --heads 2 --positions alibi --weights silent
+[ $status -eq 0 ] || complain "gpt with weights that do not say of which model they are ended with $status"
+weigh '^module_load: .*transformer.h.2' silent --positions rotary
 run gpt --steps 1 --sample 4 --checkpoint run --save weights
 refuse 1 "'weights' is of another run\$" gpt --checkpoint weights --resume --steps 1
 refuse 1 "'run' is of another run: steps 1, not steps 2; heads 4, not heads 2\$" \
@@ -110,6 +127,11 @@ run gpt --data "$(echo caf*)" --context 8 --steps 1 --sample 4 --checkpoint run 
 [ $status -eq 0 ] || complain "gpt with a file whose name is no UTF-8 ended with $status"
 refuse 1 "'run' is of another run: data caf%E9%2C 5 %25, not data plain\$" \
     gpt --data plain --context 8 --steps 1 --checkpoint run --resume
+run gpt --data plain --context 8 --steps 1 --sample 4 --checkpoint run
+tr qx xq <"$(echo caf*)" >plain
+refuse 1 "'run' is of another run: data with hash [0-9a-f]\{16\}, not data with hash [0-9a-f]\{16\}\$" \
+    gpt --data plain --context 8 --steps 1 --checkpoint run --resume
+cp caf* plain
 deep=$(printf '%01100d' 0 | sed 's|.\{100\}|&/|g')
 mkdir -p "$deep"
 cp plain "$deep"
@@ -176,6 +198,14 @@ status=$( (
 [ "$status" -eq 1 ] || complain "gpt without room for its weights ended with $status, not 1"
 grep -q 'File too large' complaint || complain 'gpt without room for its weights does not say so'
 grep -q '(4 bytes in' said || complain 'gpt without room for its weights lost its text'
+
+# Nor does a log that finds no room: it is said once, and the rest is written.
+ln -s /dev/full full.csv
+run gpt --steps 3 --sample 4 --log full.csv --save logged --checkpoint logged.run
+[ $status -eq 1 ] || complain "gpt without room for its log ended with $status, not 1"
+[ "$(grep -c 'full.csv.*No space left' complaint)" -eq 1 ] || complain 'gpt without room for its log does not say so once'
+grep -q '(4 bytes in' said || complain 'gpt without room for its log lost its text'
+for file in logged logged.run; do [ -s $file ] || complain "gpt without room for its log lost its $file"; done
 
 # What they are to read.
 refuse 1 'nowhere: No such file' gpt --data nowhere

@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_page.sh TRANSLATE: the page of a run needs no network, has what happened, goes on with a run that is resumed, and
-# leaves no trace in the weights. Where node is, the scripts of the page are run.
+# check_page.sh TRANSLATE: the page of a run needs no network, has what happened, goes on with a run that is resumed, also
+# behind a torn line, and leaves no trace in the weights. Where node is, the scripts of the page are run.
 set -eu
 translate=$1
 folder=$(mktemp -d)
@@ -22,8 +22,11 @@ run plain
 run page --page
 run resumed --page --steps 5
 run resumed --page --resume
+run torn --page --steps 5
+printf '<script>attention(6, "one' >>"$folder/torn/training.html" # where a kill left it
+run torn --page --resume
 [ ! -e "$folder/plain/training.html" ] || complain 'a page that nobody asked for'
-for name in page resumed; do
+for name in page resumed torn; do
     page="$folder/$name/training.html"
     cmp "$folder/plain/model.safetensors" "$folder/$name/model.safetensors" || complain 'the page changes the weights'
     if grep -qE 'https?:|src=|href=|@import|fetch' "$page"; then complain 'the page wants a network'; fi
@@ -33,11 +36,30 @@ for name in page resumed; do
     grep -q '^<script>attention(0, ' "$page" || complain 'no attention before the first step'
     grep -q '^<script>attention(10, ' "$page" || complain 'no attention after the last step'
 done
-[ "$(grep -c '<!DOCTYPE' "$page")" -eq 1 ] || complain 'two heads'
-grep -q '^<script>back(5)' "$page" || complain 'a resumed run goes on from step 5'
+for name in resumed torn; do
+    page="$folder/$name/training.html"
+    [ "$(grep -c '<!DOCTYPE' "$page")" -eq 1 ] || complain 'two heads'
+    grep -q '^<script>back(5)' "$page" || complain "the $name run does not go on from step 5"
+done
 
 : >"$folder/file"
 if "$translate" --page --out "$folder/file" >/dev/null 2>&1; then complain 'a page in a file'; fi
+
+# A page that finds no room is one sentence, and costs nothing else.
+status=0
+(
+    trap '' XFSZ
+    ulimit -f 120
+    "$translate" --train 200 --validation 20 --test 20 --epochs 10 --batch-size 2 --hidden 4 --embedding 4 --threads 1 \
+        --out "$folder/full" --page >"$folder/log" 2>"$folder/complaint" </dev/null
+) || status=$?
+[ $status -eq 1 ] || complain "a full page ends the run with $status, not 1"
+[ "$(grep -vcE '^(step|epoch) ' "$folder/complaint")" -eq 1 ] || complain 'a full page is not one sentence'
+grep -q '^translate: the page of the run could not be written whole' "$folder/complaint" || complain 'a full page is not named'
+tail -n 1 "$folder/complaint" | grep -q '^epoch 10/10' || complain 'a full page is told at the end'
+tail -c 10 "$folder/full/training.html" | grep -q '</script>$' || complain 'a full page ends with a torn line'
+grep -q '^test exact match' "$folder/log" || complain 'a full page costs the translations'
+for file in model.safetensors checkpoint.safetensors; do [ -s "$folder/full/$file" ] || complain "a full page costs $file"; done
 
 command -v node >/dev/null || exit 0
 cat >"$folder/look.js" <<'NODE'
@@ -78,4 +100,4 @@ for (const shot of shots) {
   }
 }
 NODE
-for name in page resumed; do node "$folder/look.js" "$folder/$name/training.html" || complain "the scripts of the $name"; done
+for name in page resumed torn; do node "$folder/look.js" "$folder/$name/training.html" || complain "the scripts of the $name"; done

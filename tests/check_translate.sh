@@ -11,7 +11,8 @@ failed=0
 sizes='--train 640 --validation 64 --test 20 --epochs 2 --hidden 16'
 small="$sizes --embedding 16 --out $folder/out"
 
-# expect STATUS PATTERN ARGUMENTS...: the exit status, and one line on standard error or output that has the pattern.
+# expect STATUS PATTERN ARGUMENTS...: the exit status, a line on standard error or output that has the pattern, and of what
+# fails one sentence beside its progress.
 expect() {
     status=$1 pattern=$2
     shift 2
@@ -21,7 +22,7 @@ expect() {
         echo "FAILED: translate $*: status $got, $status expected; no line with '$pattern' in:"
         cat "$folder/said" "$folder/complaint"
         failed=1
-    elif [ "$status" -ne 0 ] && [ "$(wc -l <"$folder/complaint")" -ne 1 ]; then
+    elif [ "$status" -ne 0 ] && [ "$(grep -vcE '^(step|epoch) ' "$folder/complaint")" -ne 1 ]; then
         echo "FAILED: translate $*: not one sentence:" && cat "$folder/complaint"
         failed=1
     fi
@@ -53,7 +54,13 @@ expect 2 '^translate: --embedding goes with --model recurrent' --model transform
 expect 2 '^translate: --heads goes with --model transformer$' --heads 2
 expect 2 '^translate: --feed-forward goes with --model transformer$' --feed-forward 8
 expect 2 '^translate: --resume does not go with --translate' --translate one --resume
-expect 2 '^translate: --hidden does not go with --translate' --translate one --hidden 8
+for option in '--data pairs' --preset=book --longest=2 --rarest=2 --train=9 --validation=9 --test=9 --model=transformer \
+    --scoring=dot --embedding=8 --hidden=8 --layers=1 --heads=2 --feed-forward=8 --fix --dropout=0 --epochs=1 --steps=1 \
+    --batch-size=2 --learning-rate=1 --schedule=cosine --clip=1 --loss=plain --log=l.csv --page --checkpoint-every=1 --seed=1 \
+    --parts=1; do
+    # shellcheck disable=SC2086 # a value as a word of its own
+    expect 2 "^translate: ${option%%[= ]*} does not go with --translate" --translate one $option
+done
 
 # shellcheck disable=SC2086 # a list of words
 expect 0 '^test exact match: [0-9.]* %$' $small
@@ -94,6 +101,21 @@ pairs="--steps 1 --embedding 8 --hidden 8 --out $folder/pairs"
 expect 0 '^test exact match: [0-9.]* %$' $pairs --data "$(echo "$deep"/*)"
 # shellcheck disable=SC2086
 expect 1 "is of another run: seed 0, not seed 1\$" $pairs --data "$(echo "$deep"/*)" --resume --seed 1
+# So are the sentences that it had.
+awk 'BEGIN { for (i = 0; i < 60; i++) printf "The number %d .\tCe nombre %d .\n", i % 20, i % 20 }' >"$(echo "$deep"/*)"
+# shellcheck disable=SC2086
+expect 1 "is of another run: data with hash [0-9a-f]\{16\}, not data with hash [0-9a-f]\{16\}\$" \
+    $pairs --data "$(echo "$deep"/*)" --resume
+# And the preset that it went by, where all numbers are the same.
+awk 'BEGIN { for (i = 0; i < 60; i++) printf "The number %d .\tLe nombre %d .\n", i, i }' >"$folder/numbered"
+book="--steps 1 --hidden 8 --out $folder/pairs --data $folder/numbered --model transformer --longest 8 --rarest 2 --train 50 --validation 5 --test 5 --epochs 9
+    --heads 1 --feed-forward 8 --dropout 0 --learning-rate 0.001 --schedule constant --loss plain --layers 1 --batch-size 8"
+# shellcheck disable=SC2086
+expect 0 '^test exact match: [0-9.]* %$' $book --preset book
+# shellcheck disable=SC2086
+expect 1 "is of another run: preset book, not preset book with --fix\$" $book --preset book --fix --resume
+# shellcheck disable=SC2086
+expect 1 "is of another run: preset book, not preset default\$" $book --resume
 printf '\002\000\000\000\000\000\000\000{}' >"$folder/out/checkpoint.safetensors"
 # shellcheck disable=SC2086
 expect 1 "checkpoint.safetensors' is of another run\$" $small --resume
@@ -106,6 +128,15 @@ expect 0 '^this data has neither test nor validation pairs: nothing is scored$' 
 if grep -q 'stand in\|BLEU\|exact match\|translations of' "$folder/said"; then
     echo 'FAILED: a score of no pairs:' && cat "$folder/said" && failed=1
 fi
+
+# A log that finds no room is one sentence, and costs nothing else.
+ln -s /dev/full "$folder/full.csv"
+# shellcheck disable=SC2086
+expect 1 "full.csv' cannot be written: No space left" $sizes --out "$folder/logged" --log "$folder/full.csv"
+grep -q '^test exact match' "$folder/said" || { echo 'FAILED: a full log costs the translations' && failed=1; }
+for file in model.safetensors checkpoint.safetensors; do
+    [ -s "$folder/logged/$file" ] || { echo "FAILED: a full log costs $file" && failed=1; }
+done
 
 # Where the loss does not count padding, no model reads any: more of it changes nothing. It does as the book has it.
 losses() {
@@ -146,5 +177,16 @@ if ! grep -q 'draws no files' "$folder/said"; then
     said "^drawn: attention of the source to the source: $folder/transformer/attention-encoder.png and attention-encoder.svg\$"
     said "^drawn: attention of the translation to the input: $folder/transformer/attention-decoder.png and attention-decoder.svg\$"
     drawn "$folder/transformer" attention attention-encoder attention-decoder loss
+    # Also of words with what is no character, U+FFFE; and the losses where the attention cannot be.
+    awk 'BEGIN { for (i = 0; i < 60; i++) printf "say %d\tdis %d\357\277\276\n", i % 20, i % 20 }' >"$folder/odd"
+    odd="--data $folder/odd --epochs 1 --embedding 8 --hidden 8"
+    # shellcheck disable=SC2086
+    expect 0 "^drawn: losses of each epoch: $folder/odd.out/loss.png" $odd --out "$folder/odd.out"
+    drawn "$folder/odd.out" attention loss '' ''
+    mkdir "$folder/link.out"
+    ln -s nowhere "$folder/link.out/attention.svg"
+    # shellcheck disable=SC2086
+    expect 1 'a link that leads to nothing$' $odd --out "$folder/link.out"
+    drawn "$folder/link.out" loss '' '' ''
 fi
 exit $failed

@@ -227,6 +227,7 @@ static bool take(const struct command_line *line, int argc, char **argv, int *i)
     }
     if (value && !set_value(line, option, value)) return false;
     if (option->flag) *option->flag = true;
+    if (option->among && !*option->among) *option->among = option->name;
     return true;
 }
 

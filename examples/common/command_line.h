@@ -14,7 +14,8 @@ struct command_option {
     const char *name;
     const char *metavar; /* what --help calls the value; NULL: VALUE, or the choices */
     const char *help;
-    bool *flag; /* true once the option was given */
+    bool *flag;         /* true once the option was given */
+    const char **among; /* of several options: the name of the first that was given */
     int64_t *integer;
     double *real;               /* finite */
     const char **string;        /* points into argv; NULL is a default that --help leaves out */

@@ -288,13 +288,18 @@ void drawing_text(cairo_t *cairo, const char *text, double x, double y, double a
 
 const char *drawing_shorten(cairo_t *cairo, const char *label, char room[LABEL_ROOM])
 {
-    static const char ellipsis[] = "…";
-    size_t length = strlen(label);
-    if (length < LABEL_ROOM && drawing_text_width(cairo, label) <= MAX_LABEL_WIDTH) return strcpy(room, label);
-    if (length > LABEL_ROOM - sizeof ellipsis) length = LABEL_ROOM - sizeof ellipsis;
+    static const char ellipsis[] = "…", replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+    size_t length = 0;
+    for (int size; *label && length + 4 + sizeof ellipsis <= LABEL_ROOM; label += size) {
+        const bool is_refused = figure_is_noncharacter(figure_code_point(label, &size)); /* by cairo */
+        const size_t count = is_refused ? sizeof replacement - 1 : (size_t)size;
+        memcpy(room + length, is_refused ? replacement : label, count);
+        length += count;
+    }
+    room[length] = '\0';
+    if (!*label && drawing_text_width(cairo, room) <= MAX_LABEL_WIDTH) return room;
     do {
-        while (length > 0 && ((unsigned char)label[length] & 0xc0) == 0x80) length--; /* not within a character */
-        memcpy(room, label, length);
+        while (length > 0 && ((unsigned char)room[length] & 0xc0) == 0x80) length--; /* not within a character */
         memcpy(room + length, ellipsis, sizeof ellipsis);
     } while (drawing_text_width(cairo, room) > MAX_LABEL_WIDTH && length-- > 0);
     return room;

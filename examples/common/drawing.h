@@ -28,7 +28,8 @@ double drawing_text_width(cairo_t *cairo, const char *text);
    turned counter-clockwise around (x, y). NULL shows nothing. */
 void drawing_text(cairo_t *cairo, const char *text, double x, double y, double anchor, double degrees);
 
-/* Copies a label, with an ellipsis in place of what is beyond MAX_LABEL_WIDTH, and returns room. */
+/* Copies a label, with an ellipsis in place of what is beyond MAX_LABEL_WIDTH and U+FFFD in that of each noncharacter,
+ * and returns room. */
 const char *drawing_shorten(cairo_t *cairo, const char *label, char room[LABEL_ROOM]);
 
 /* A line of the usual width of axes. */

@@ -28,6 +28,20 @@ static bool is_utf8(const char *text)
     return true;
 }
 
+uint32_t figure_code_point(const char *text, int *length)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    *length = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    uint32_t code = *length == 1 ? at[0] : at[0] & (0xffU >> (*length + 1));
+    for (int i = 1; i < *length; i++) code = code << 6 | (at[i] & 0x3f);
+    return code;
+}
+
+bool figure_is_noncharacter(uint32_t code)
+{
+    return (code & 0xfffe) == 0xfffe || (code >= 0xfdd0 && code <= 0xfdef);
+}
+
 struct texts {
     const char *name, *const *texts;
     int64_t count;

@@ -7,6 +7,11 @@
 /* Writes the sentence into error and returns false, so that callers can return its result. */
 bool figure_fail(char *error, size_t error_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* The code point at the beginning of a text that is UTF-8, and its bytes; whether that is one that never is a character
+ * (U+FFFE), which cairo refuses. */
+uint32_t figure_code_point(const char *text, int *length);
+bool figure_is_noncharacter(uint32_t code);
+
 /* False, with a sentence that begins with `place` (a path or "terminal"), for what cannot be drawn. */
 bool figure_check_heatmap(const char *place, const struct heatmap *heatmap, char *error, size_t error_size);
 /* One chart, or several that stand in a row and share their axes. */

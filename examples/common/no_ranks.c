@@ -16,9 +16,9 @@ bool ranks_is_first(void)
     return true;
 }
 
-bool ranks_share(rapt_module *module, const char *note, const void *data, size_t bytes)
+bool ranks_share(rapt_module *module, const char *note)
 {
-    (void)module, (void)note, (void)data, (void)bytes;
+    (void)module, (void)note;
     return true;
 }
 

@@ -10,7 +10,6 @@
 #include "alone.h"
 #include "files.h"
 #include "interrupt.h"
-#include "resume.h"
 
 static bool have_joined;
 static int rank, parts;
@@ -38,14 +37,10 @@ bool ranks_is_first(void)
     return rank == 0;
 }
 
-bool ranks_share(rapt_module *module, const char *note, const void *data, size_t bytes)
+bool ranks_share(rapt_module *module, const char *note)
 {
-    uint64_t hash = 0;
-    char text[resume_note_size + 64];
     if (!have_joined) return true;
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001B3);
-    snprintf(text, sizeof text, "%s, data %016llx", note, (unsigned long long)hash);
-    parallel = rapt_data_parallel_new(MPI_COMM_WORLD, module, &(rapt_data_parallel_config){parts, .note = text});
+    parallel = rapt_data_parallel_new(MPI_COMM_WORLD, module, &(rapt_data_parallel_config){parts, .note = note});
     return parallel != NULL;
 }
 

@@ -3,8 +3,6 @@
 #ifndef EXAMPLES_RANKS_H
 #define EXAMPLES_RANKS_H
 
-#include <stddef.h>
-
 #include <rapt.h>
 
 /* Joins the ranks, where mpirun has started this process or a number of parts is given (0: none). From then on only
@@ -15,8 +13,8 @@ bool ranks_begin(const char *program, int64_t parts);
 /* Whether this is the first rank, or the only process. */
 bool ranks_is_first(void);
 
-/* Shares the model, which has the first rank's values then. The note and the data must be the same on all ranks. */
-bool ranks_share(rapt_module *module, const char *note, const void *data, size_t bytes);
+/* Shares the model, which has the first rank's values then. The note must be the same on all ranks. */
+bool ranks_share(rapt_module *module, const char *note);
 
 /* The loss of the items [first, last) of a batch, and what it is the mean of. NULL after an error. */
 typedef rapt_tensor *ranks_loss(void *context, int64_t first, int64_t last, double *weight);

@@ -1,6 +1,7 @@
 /* Runs that are stopped and go on from their checkpoint. */
 #include "resume.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,13 @@ const char *resume_path(const char *path, char text[resume_path_size])
         used += (size_t)sprintf(text + used, is_plain ? "%c" : "%%%02X", byte);
     }
     return text;
+}
+
+void resume_end_note(char *note, size_t size, uint64_t data, int64_t parts)
+{
+    size_t used = strlen(note);
+    if (data) used += (size_t)snprintf(note + used, size - used, ", data with hash %016" PRIx64, data);
+    if (parts > 0 && used < size) snprintf(note + used, size - used, ", parts %" PRId64, parts);
 }
 
 /* The length of the first part of a note; parts are set apart by ", ". */

@@ -13,6 +13,9 @@ enum { resume_path_size = 3 * 4096, resume_note_size = 2 * resume_path_size + 10
  * "caf%E9". Returns the text. */
 const char *resume_path(const char *path, char text[resume_path_size]);
 
+/* Ends a note: with the hash of the data, where they are of a file (else 0), and the number of parts (0: not given). */
+void resume_end_note(char *note, size_t size, uint64_t data, int64_t parts);
+
 /* Is the checkpoint of a run with these options, a note whose parts are set apart by ", "? False after an error, which
  * names the parts that differ. */
 bool resume_check_note(const char *path, const char *note);

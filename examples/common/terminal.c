@@ -62,15 +62,6 @@ void terminal_reset(FILE *stream, enum terminal_colours colours)
     if (colours != TERMINAL_PLAIN) fputs("\033[0m", stream);
 }
 
-/* The code point at the beginning of a text that is UTF-8. */
-static uint32_t decode(const unsigned char *at, int *length)
-{
-    *length = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    uint32_t code = *length == 1 ? at[0] : at[0] & (0xffU >> (*length + 1));
-    for (int i = 1; i < *length; i++) code = code << 6 | (at[i] & 0x3f);
-    return code;
-}
-
 struct range {
     uint32_t first, last;
 };
@@ -97,14 +88,14 @@ static int code_width(uint32_t code)
 
 const char *terminal_next(const char *text, int *width)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    const char *at = text;
     int length;
     *width = 0;
     if (*at == '\0') return text;
-    int first = code_width(decode(at, &length));
+    int first = code_width(figure_code_point(at, &length));
     *width = first == 0 ? 1 : first; /* a combining mark alone */
-    for (at += length; *at != '\0' && code_width(decode(at, &length)) == 0; at += length) continue;
-    return (const char *)at;
+    for (at += length; *at != '\0' && code_width(figure_code_point(at, &length)) == 0; at += length) continue;
+    return at;
 }
 
 int terminal_text_width(const char *text)
@@ -121,10 +112,10 @@ void terminal_put_characters(FILE *stream, const char *from, const char *to)
 {
     while (from < to) {
         int length;
-        uint32_t code = decode((const unsigned char *)from, &length);
+        uint32_t code = figure_code_point(from, &length);
         if (code < 0x20)
             fprintf(stream, "\xe2\x90%c", (int)(0x80 + code)); /* U+2400 + code */
-        else if (code >= 0x7f && code < 0xa0)
+        else if ((code >= 0x7f && code < 0xa0) || figure_is_noncharacter(code))
             fputs(code == 0x7f ? "␡" : "�", stream);
         else
             fwrite(from, 1, (size_t)length, stream);

@@ -24,7 +24,8 @@ const char *terminal_next(const char *text, int *width);
 /* The columns that a UTF-8 text takes; 0 for NULL. */
 int terminal_text_width(const char *text);
 
-/* Prints a text from `from` to `to` (as terminal_next gives it), control characters as their pictures (␊). */
+/* Prints a text from `from` to `to` (as terminal_next gives it), control characters as their pictures (␊), and
+ * noncharacters as U+FFFD. */
 void terminal_put_characters(FILE *stream, const char *from, const char *to);
 
 /* Prints exactly `width` columns: a text (NULL: none) and spaces around it, at the left (anchor 0), in the middle

@@ -56,9 +56,14 @@ static bool arrive(struct web_page *page)
     return !page->failed;
 }
 
+bool web_page_is_whole(const struct web_page *page)
+{
+    return !page->stream || (!page->failed && !ferror(page->stream));
+}
+
 static bool can_write(const struct web_page *page)
 {
-    return page->stream && !page->failed && !ferror(page->stream);
+    return page->stream && web_page_is_whole(page);
 }
 
 static bool begin(struct web_page *page, const char *title, const char *note)
@@ -72,10 +77,23 @@ static bool begin(struct web_page *page, const char *title, const char *note)
     return arrive(page);
 }
 
+/* How many bytes the whole lines of a page have: a kill may have torn the last one. */
+static int64_t whole_lines(FILE *stream)
+{
+    int64_t whole = 0, at = 0;
+    for (int byte; (byte = getc(stream)) != EOF;) {
+        at++;
+        if (byte == '\n') whole = at;
+    }
+    return ferror(stream) ? -1 : whole;
+}
+
 static bool go_on(struct web_page *page, int64_t step)
 {
-    page->whole = fseek(page->stream, 0, SEEK_END) == 0 ? ftell(page->stream) : -1;
-    if (page->whole < 0) return false;
+    page->whole = whole_lines(page->stream);
+    if (page->whole < 0 || ftruncate(fileno(page->stream), (off_t)page->whole) != 0 ||
+        fseek(page->stream, (long)page->whole, SEEK_SET) != 0)
+        return false;
     fprintf(page->stream, "<script>back(%lld)</script>\n", (long long)step);
     return arrive(page);
 }
@@ -87,7 +105,7 @@ bool web_page_open(struct web_page *page, const char *path, const char *title, c
     char beside[PATH_MAX + 32];
     const bool goes_on = step > 0 && stat(path, &status) == 0 && status.st_size > 0;
     snprintf(beside, sizeof beside, "%.*s.%ld.tmp", PATH_MAX, path, (long)getpid());
-    *page = (struct web_page){.stream = fopen(goes_on ? path : beside, goes_on ? "a" : "w")};
+    *page = (struct web_page){.stream = fopen(goes_on ? path : beside, goes_on ? "r+b" : "w")};
     if (!page->stream) return fail(path, error, error_size);
     if (goes_on ? go_on(page, step) : begin(page, title, note) && rename(beside, path) == 0) return true;
     fail(path, error, error_size);

@@ -19,6 +19,9 @@ struct web_page {
 bool web_page_open(struct web_page *page, const char *path, const char *title, const char *note, int64_t step,
                    char *error, size_t error_size);
 
+/* Has all arrived so far? If not, there is nothing to add any more. */
+bool web_page_is_whole(const struct web_page *page);
+
 /* A point of a curve: the "training" or "validation" loss, or the "learning rate". What is not finite is left out. */
 void web_page_point(struct web_page *page, int64_t step, const char *curve, double value);
 

@@ -47,7 +47,8 @@ static int run(const struct options *o, const struct text *text)
     printf("%lld bytes of text, %lld different; %lld parameters\n", (long long)text->count, (long long)text->vocabulary,
            (long long)rapt_module_parameter_count(&gpt->module));
     if (o->checkpoint) interrupt_watch();
-    const int64_t steps = train(gpt, text, o);
+    bool logged;
+    const int64_t steps = train(gpt, text, o, &logged);
     const int signal = ranks_signal();
     interrupt_release();
     const bool speaks = ranks_is_first(), saved = !o->save || !speaks || weights_save(gpt, text, o->save);
@@ -56,7 +57,7 @@ static int run(const struct options *o, const struct text *text)
                                 : present(gpt, text, o);
     ranks_end();
     rapt_module_free(&gpt->module);
-    return saved ? status : EXIT_FAILURE;
+    return saved && logged ? status : EXIT_FAILURE;
 }
 
 /* No file that one option writes is one that another reads or writes; but weights may be saved where they were. */

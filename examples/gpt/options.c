@@ -4,15 +4,16 @@
 #include <stdio.h>
 
 #include "command_line.h"
+#include "hash.h"
 #include "resume.h"
 
 enum { DEFAULT_PRESET, SMALL_PRESET };
 static const char *const preset_names[] = {[DEFAULT_PRESET] = "default", [SMALL_PRESET] = "small", NULL};
-static const char *const position_names[] = {[RAPT_POSITIONS_LEARNED] = "learned",
-                                             [RAPT_POSITIONS_SINUSOIDAL] = "sinusoidal",
-                                             [RAPT_POSITIONS_ROTARY] = "rotary",
-                                             [RAPT_POSITIONS_ALIBI] = "alibi",
-                                             NULL};
+const char *const position_names[] = {[RAPT_POSITIONS_LEARNED] = "learned",
+                                      [RAPT_POSITIONS_SINUSOIDAL] = "sinusoidal",
+                                      [RAPT_POSITIONS_ROTARY] = "rotary",
+                                      [RAPT_POSITIONS_ALIBI] = "alibi",
+                                      NULL};
 
 int options_parse(int argc, char **argv, struct options *o)
 {
@@ -98,15 +99,13 @@ int options_parse(int argc, char **argv, struct options *o)
 void options_note(const struct options *o, const struct text *text, char *note, size_t size)
 {
     char data[resume_path_size], weights[resume_path_size];
-    const int used =
-        snprintf(note, size,
-                 "%lld bytes of %lld kinds, seed %lld, steps %lld, batch %lld, context %lld, hidden %lld, layers %lld, "
-                 "heads %lld, positions %s, dropout %.17g, learning rate %.17g, data %s, weights %s",
-                 (long long)text->count, (long long)text->vocabulary, (long long)o->seed, (long long)o->steps,
-                 (long long)o->batch, (long long)o->context, (long long)o->hidden, (long long)o->layers,
-                 (long long)o->heads, position_names[o->positions], o->dropout, o->learning_rate,
-                 o->data ? resume_path(o->data, data) : "sentences",
-                 o->weights ? resume_path(o->weights, weights) : "random");
-    if (o->parts > 0 && used < (int)size)
-        snprintf(note + used, size - (size_t)used, ", parts %lld", (long long)o->parts);
+    snprintf(note, size,
+             "%lld bytes of %lld kinds, seed %lld, steps %lld, batch %lld, context %lld, hidden %lld, layers %lld, "
+             "heads %lld, positions %s, dropout %.17g, learning rate %.17g, data %s, weights %s",
+             (long long)text->count, (long long)text->vocabulary, (long long)o->seed, (long long)o->steps,
+             (long long)o->batch, (long long)o->context, (long long)o->hidden, (long long)o->layers,
+             (long long)o->heads, position_names[o->positions], o->dropout, o->learning_rate,
+             o->data ? resume_path(o->data, data) : "sentences",
+             o->weights ? resume_path(o->weights, weights) : "random");
+    resume_end_note(note, size, o->data ? hash_bytes(HASH_BEGIN, text->bytes, (size_t)text->count) : 0, o->parts);
 }

@@ -6,6 +6,9 @@
 
 enum { default_steps = 400 };
 
+/* Of each rapt_gpt_positions; closed by NULL. */
+extern const char *const position_names[];
+
 struct options {
     const char *data;   /* NULL: sentences are made up */
     const char *prompt; /* NULL: the text's beginning */

@@ -3,6 +3,7 @@
 
 #include "ranks.h"
 #include "resume.h"
+#include "run_log.h"
 
 static rapt_tensor *loss_of(rapt_gpt *gpt, rapt_tensor *inputs, rapt_tensor *targets)
 {
@@ -75,29 +76,29 @@ static double learning_rate(const struct options *o, int64_t step)
     return o->learning_rate * rapt_schedule_factor(&schedule, step);
 }
 
-int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *o)
+int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *o, bool *logged)
 {
     char note[resume_note_size];
     options_note(o, text, note, sizeof note);
     rapt_optimizer *adamw = optimizer_of(gpt, o);
-    ranks_share(&gpt->module, note, text->bytes, (size_t)text->count);
+    ranks_share(&gpt->module, note);
     rapt_checkpoint run = {.module = &gpt->module, .optimizer = adamw, .note = note};
     if (o->resumes && resume_check_note(o->checkpoint, note)) ranks_load(o->checkpoint, &run);
-    rapt_metrics *log =
-        o->log && ranks_is_first() ? rapt_metrics_open(o->log, RAPT_METRICS_BY_NAME, run.step > 0) : NULL;
-    if (run.step > 0 && log) rapt_metrics_rewind(log, run.step);
+    struct run_log log;
+    run_log_open(&log, ranks_is_first() ? o->log : NULL, run.step);
     rapt_progress progress = rapt_progress_start(ranks_is_first() ? stderr : NULL, run.step, o->steps);
     while (run.step < o->steps && !ranks_signal()) {
         const double rate = learning_rate(o, run.step);
         rapt_optimizer_set_learning_rate(adamw, rate);
         const double loss = train_step(gpt, adamw, text, o, run.step);
         rapt_progress_step(&progress, loss, o->batch * o->context);
-        if (log) rapt_metrics_write(log, run.step, RAPT_METRIC_ROW({"loss", loss}, {"learning_rate", rate}));
+        run_log_row(&log, &progress, run.step, RAPT_METRIC_ROW({"loss", loss}, {"learning_rate", rate}));
         run.step++;
         if (o->checkpoint && run.step % o->checkpoint_every == 0) ranks_save(o->checkpoint, &run);
     }
     rapt_progress_end(&progress);
-    rapt_metrics_close(log);
+    run_log_close(&log, &progress);
+    *logged = !log.failed;
     if (o->checkpoint) ranks_save(o->checkpoint, &run);
     rapt_optimizer_free(adamw);
     return run.step;

@@ -5,8 +5,8 @@
 #include "options.h"
 
 /* Trains until --steps are done, or until the first signal that is watched, and writes the checkpoints. Returns how
- * many steps are done. */
-int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *options);
+ * many steps are done; *logged is false, after a sentence on stderr, where the log lacks some of them. */
+int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *options, bool *logged);
 
 /* The mean loss over the validation text, cut into batches of windows. */
 double validate(rapt_gpt *gpt, const struct text *text, const struct options *options);

@@ -1,4 +1,4 @@
-/* Weights in files, with the bytes that their tokens stand for. */
+/* Weights in files, with the bytes that their tokens stand for and the shape of their model. */
 #ifndef GPT_WEIGHTS_H
 #define GPT_WEIGHTS_H
 
@@ -8,8 +8,9 @@
  * still to come. */
 bool weights_save(const rapt_gpt *gpt, const struct text *text, const char *path);
 
-/* False after a sentence on stderr, if they are of a text that has other bytes: the same token would stand for another
- * one. Errors are told as any other's. Files that do not say of which bytes they are, are believed. */
+/* False after a sentence on stderr, if they are of a text that has other bytes, where the same token would stand for
+ * another one, or of another model. Errors are told as any other's. Files that do not say of which they are, are
+ * believed. */
 bool weights_load(rapt_gpt *gpt, const struct text *text, const char *path);
 
 #endif

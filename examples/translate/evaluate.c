@@ -87,7 +87,7 @@ bool evaluate(struct run *run)
     if (run->options->is_book && !score_book_sentences(run)) return false;
     if (count > 0) printf("translations of %s sentences:\n", has_test ? "test" : "validation");
     if (!score_pairs(run, first, count, &score)) return false;
-    const bool drawn = draw_attention(run) && draw_losses(run);
+    const bool attention_drawn = draw_attention(run), drawn = draw_losses(run) && attention_drawn;
     if (!picture_has_files) printf("this build draws no files: it has no cairo\n");
     if (count == 0) {
         printf("this data has neither test nor validation pairs: nothing is scored\n");

@@ -28,6 +28,7 @@ struct given {
     int preset, loss, schedule, scoring;
     int64_t longest, rarest, train, validation, test;
     bool has_translate, resumes;
+    const char *training; /* the first option given that --translate makes nothing of */
 };
 
 /* The numbers of a preset; the model of the default one is small, because number names are. */
@@ -65,25 +66,15 @@ static void take_sizes(struct options *o, const struct given *g)
 /* What would change nothing is refused: somebody counts on it. Before a preset fills the gaps. */
 static int check_effects(const struct options *o, const struct given *g)
 {
-    static const char transformers[] = "goes with --model transformer",
-                      trains_nothing[] = "does not go with --translate, which takes the model as it was trained";
-    const bool is_transformer = o->architecture == TRANSFORMER, translates = g->has_translate;
+    static const char transformers[] = "goes with --model transformer";
+    const bool is_transformer = o->architecture == TRANSFORMER;
     const struct {
         bool changes_nothing;
         const char *option, *why;
     } checks[] = {
-        {o->weights && !translates, "--weights", "goes with --translate; training goes on by --resume"},
-        {translates && g->resumes, "--resume", trains_nothing},
-        {translates && o->data, "--data", trains_nothing},
-        {translates && o->epochs != not_given, "--epochs", trains_nothing},
-        {translates && o->steps > 0, "--steps", trains_nothing},
-        {translates && o->log, "--log", trains_nothing},
-        {translates && o->writes_page, "--page", trains_nothing},
-        {translates && o->embedding != not_given, "--embedding", trains_nothing},
-        {translates && o->hidden != not_given, "--hidden", trains_nothing},
-        {translates && o->layers != not_given, "--layers", trains_nothing},
-        {translates && o->heads != not_given, "--heads", trains_nothing},
-        {translates && o->feed_forward != not_given, "--feed-forward", trains_nothing},
+        {o->weights && !g->has_translate, "--weights", "goes with --translate; training goes on by --resume"},
+        {g->has_translate && g->training, g->training,
+         "does not go with --translate, which takes the model as it was trained"},
         {is_transformer && o->embedding != not_given, "--embedding",
          "goes with --model recurrent; the words of a Transformer have --hidden numbers"},
         {!is_transformer && o->heads != not_given, "--heads", transformers},
@@ -100,6 +91,13 @@ static const char epilogue[] =
     "the option --page also training.html, which a browser shows without a network.\n"
     "What is marked (preset) comes from --preset book, the numbers of Dive into Deep Learning, 11.4 (recurrent) and\n"
     "11.7 (Transformer); without it number names get a small model, and sentence pairs a larger one.";
+
+/* Rows that other programs have too. */
+static struct command_option among(struct command_option option, const char **name)
+{
+    option.among = name;
+    return option;
+}
 
 int options_parse(int argc, char **argv, struct options *o)
 {
@@ -133,67 +131,75 @@ int options_parse(int argc, char **argv, struct options *o)
          .help = "the model for --translate; default: model.safetensors in the --out folder", .string = &o->weights},
         {"--beams", .metavar = "N", .help = "translations that are tried side by side; 1: greedy", .integer = &o->beams,
          .integer_range = {1, 64}},
-        {"--resume", .help = "go on with the run whose checkpoint is in the --out folder", .flag = &g.resumes},
-        {"--log", .metavar = "PATH",
+        {"--resume", .among = &g.training, .help = "go on with the run whose checkpoint is in the --out folder",
+         .flag = &g.resumes},
+        {"--log", .among = &g.training, .metavar = "PATH",
          .help = "write the losses of each epoch there: FILE.csv, FILE.jsonl, or a folder for TensorBoard",
          .string = &o->log},
         {"--out", .metavar = "DIR", .help = "folder of all files that are written", .string = &o->out},
         {.help = "Data"},
-        {"--data", .metavar = "FILE",
+        {"--data", .among = &g.training, .metavar = "FILE",
          .help = "sentence pairs: English, tab, French on each line; without it number names", .string = &o->data},
-        {"--preset", .help = "where numbers that are not given come from", .choice = &g.preset,
+        {"--preset", .among = &g.training, .help = "where numbers that are not given come from", .choice = &g.preset,
          .choices = preset_names},
-        {"--longest", .metavar = "N", .help = "tokens of the longest sentence (preset)", .integer = &g.longest,
-         .integer_range = {1, 999}},
-        {"--rarest", .metavar = "N", .help = "times a word must be seen to be kept (preset)", .integer = &g.rarest,
+        {"--longest", .among = &g.training, .metavar = "N", .help = "tokens of the longest sentence (preset)",
+         .integer = &g.longest, .integer_range = {1, 999}},
+        {"--rarest", .among = &g.training, .metavar = "N", .help = "times a word must be seen to be kept (preset)",
+         .integer = &g.rarest, .integer_range = {1, INT32_MAX}},
+        {"--train", .among = &g.training, .metavar = "N", .help = "training pairs (preset)", .integer = &g.train,
          .integer_range = {1, INT32_MAX}},
-        {"--train", .metavar = "N", .help = "training pairs (preset)", .integer = &g.train,
-         .integer_range = {1, INT32_MAX}},
-        {"--validation", .metavar = "N", .help = "validation pairs (preset)", .integer = &g.validation,
+        {"--validation", .among = &g.training, .metavar = "N", .help = "validation pairs (preset)",
+         .integer = &g.validation, .integer_range = {0, INT32_MAX}},
+        {"--test", .among = &g.training, .metavar = "N", .help = "test pairs (preset)", .integer = &g.test,
          .integer_range = {0, INT32_MAX}},
-        {"--test", .metavar = "N", .help = "test pairs (preset)", .integer = &g.test, .integer_range = {0, INT32_MAX}},
         {.help = "Model"},
-        {"--model", .help = "which architecture", .choice = &o->architecture, .choices = model_architectures},
-        {"--scoring", .help = "how attention scores; default: additive (recurrent), scaled-dot (transformer)",
-         .choice = &g.scoring, .choices = model_scorings},
-        {"--embedding", .metavar = "N", .help = "numbers that stand for a word (preset)", .integer = &o->embedding,
+        {"--model", .among = &g.training, .help = "which architecture", .choice = &o->architecture,
+         .choices = model_architectures},
+        {"--scoring", .among = &g.training,
+         .help = "how attention scores; default: additive (recurrent), scaled-dot (transformer)", .choice = &g.scoring,
+         .choices = model_scorings},
+        {"--embedding", .among = &g.training, .metavar = "N", .help = "numbers that stand for a word (preset)",
+         .integer = &o->embedding, .integer_range = {1, 65536}},
+        {"--hidden", .among = &g.training, .metavar = "N", .help = "hidden units (preset)", .integer = &o->hidden,
          .integer_range = {1, 65536}},
-        {"--hidden", .metavar = "N", .help = "hidden units (preset)", .integer = &o->hidden,
-         .integer_range = {1, 65536}},
-        {"--layers", .metavar = "N", .help = "layers of encoder and decoder each (preset)", .integer = &o->layers,
-         .integer_range = {1, 64}},
-        {"--heads", .metavar = "N", .help = "attention heads, transformer (preset)", .integer = &o->heads,
-         .integer_range = {1, 1024}},
-        {"--feed-forward", .metavar = "N", .help = "inner units of a block, transformer (preset)",
+        {"--layers", .among = &g.training, .metavar = "N", .help = "layers of encoder and decoder each (preset)",
+         .integer = &o->layers, .integer_range = {1, 64}},
+        {"--heads", .among = &g.training, .metavar = "N", .help = "attention heads, transformer (preset)",
+         .integer = &o->heads, .integer_range = {1, 1024}},
+        {"--feed-forward", .among = &g.training, .metavar = "N", .help = "inner units of a block, transformer (preset)",
          .integer = &o->feed_forward, .integer_range = {1, 65536}},
-        {"--fix",
+        {"--fix", .among = &g.training,
          .help =
              "with --preset book: a Transformer that keeps its causality in validation, and counts positions when it "
              "translates",
          .flag = &o->is_fixed},
-        {"--dropout", .metavar = "X", .help = "probability (preset)", .real = &o->dropout, .real_range = {0, 1}},
+        {"--dropout", .among = &g.training, .metavar = "X", .help = "probability (preset)", .real = &o->dropout,
+         .real_range = {0, 1}},
         {.help = "Training"},
-        {"--epochs", .metavar = "N", .help = "passes over the training pairs (preset)", .integer = &o->epochs,
-         .integer_range = {1, INT32_MAX}},
-        {"--steps", .metavar = "N", .help = "stop after N steps, or when the epochs are done", .integer = &o->steps,
-         .integer_range = {1, INT32_MAX}},
-        {"--batch-size", .metavar = "N", .help = "pairs in a step (preset)", .integer = &o->batch_size,
-         .integer_range = {1, 65536}},
-        {"--learning-rate", .metavar = "X", .help = "of Adam (preset)", .real = &o->learning_rate,
+        {"--epochs", .among = &g.training, .metavar = "N", .help = "passes over the training pairs (preset)",
+         .integer = &o->epochs, .integer_range = {1, INT32_MAX}},
+        {"--steps", .among = &g.training, .metavar = "N", .help = "stop after N steps, or when the epochs are done",
+         .integer = &o->steps, .integer_range = {1, INT32_MAX}},
+        {"--batch-size", .among = &g.training, .metavar = "N", .help = "pairs in a step (preset)",
+         .integer = &o->batch_size, .integer_range = {1, 65536}},
+        {"--learning-rate", .among = &g.training, .metavar = "X", .help = "of Adam (preset)", .real = &o->learning_rate,
          .real_range = {1e-12, 10}},
-        {"--schedule", .help = "of the learning rate (preset)", .choice = &g.schedule, .choices = schedule_names},
-        {"--clip", .metavar = "X", .help = "largest norm of the gradient", .real = &o->clip,
+        {"--schedule", .among = &g.training, .help = "of the learning rate (preset)", .choice = &g.schedule,
+         .choices = schedule_names},
+        {"--clip", .among = &g.training, .metavar = "X", .help = "largest norm of the gradient", .real = &o->clip,
          .real_range = {1e-12, 1e12}},
-        {"--loss", .help = "mean over the words, or over all positions, padding included, as the book has it (preset)",
+        {"--loss", .among = &g.training,
+         .help = "mean over the words, or over all positions, padding included, as the book has it (preset)",
          .choice = &g.loss, .choices = loss_names},
-        {"--page",
+        {"--page", .among = &g.training,
          .help = "write the page training.html as the run goes: losses, learning rate, and attention as it changes",
          .flag = &o->writes_page},
-        {"--checkpoint-every", .metavar = "N", .help = "steps between checkpoints, instead of one after each epoch",
-         .integer = &o->checkpoint_every, .integer_range = {1, INT32_MAX}},
-        command_line_seed(&o->seed),
+        {"--checkpoint-every", .among = &g.training, .metavar = "N",
+         .help = "steps between checkpoints, instead of one after each epoch", .integer = &o->checkpoint_every,
+         .integer_range = {1, INT32_MAX}},
+        among(command_line_seed(&o->seed), &g.training),
         command_line_threads(&o->threads),
-        command_line_parts(&o->parts),
+        among(command_line_parts(&o->parts), &g.training),
         {0},
     };
     const struct command_line line =
@@ -203,16 +209,16 @@ int options_parse(int argc, char **argv, struct options *o)
          .epilogue = epilogue};
     enum command_line_result result = command_line_parse(&line, argc, argv);
     if (result != COMMAND_LINE_RUN) return result;
-    if (g.preset == BOOK_PRESET && !o->data && !g.has_translate)
+    result = (enum command_line_result)check_effects(o, &g);
+    if (result != COMMAND_LINE_RUN) return result;
+    if (g.preset == BOOK_PRESET && !o->data)
         return command_line_wrong("translate", "--preset book needs --data FILE: it is made for sentence pairs");
     if (o->is_fixed && g.preset != BOOK_PRESET)
         return command_line_wrong("translate", "--fix only goes with --preset book: nothing else is broken");
-    if (g.preset == BOOK_PRESET && !g.has_translate && g.longest != not_given && g.longest < longest_of_the_book)
+    if (g.preset == BOOK_PRESET && g.longest != not_given && g.longest < longest_of_the_book)
         return command_line_wrong("translate",
                                   "--preset book translates sentences of %d tokens in the end, not of %lld",
                                   longest_of_the_book, (long long)g.longest);
-    result = (enum command_line_result)check_effects(o, &g);
-    if (result != COMMAND_LINE_RUN) return result;
     o->translates = g.has_translate;
     o->resumes = g.resumes;
     take_preset(o, &g);
@@ -223,19 +229,18 @@ int options_parse(int argc, char **argv, struct options *o)
 void options_note(const struct options *o, const struct pairs *p, char *text, size_t size)
 {
     char data[resume_path_size];
-    const int used = snprintf(
-        text, size,
-        "data %s, %lld + %lld + %lld pairs of %lld steps, words %lld and %lld, seed %lld, epochs %lld, batch "
-        "%lld, embedding %lld, "
-        "hidden %lld, layers %lld, dropout %.17g, learning rate %.17g, schedule %s, clip %.17g, loss %s, model %s "
-        "with %s attention, heads %lld, feed-forward %lld",
-        o->data ? resume_path(o->data, data) : "numbers", (long long)p->num_train, (long long)p->num_validation,
-        (long long)p->num_test, (long long)p->num_steps, (long long)p->source_vocabulary->size,
-        (long long)p->target_vocabulary->size, (long long)o->seed, (long long)o->epochs, (long long)o->batch_size,
-        (long long)o->embedding, (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate,
-        schedule_names[o->schedule], o->clip, loss_names[o->counts_padding ? PLAIN_LOSS : MASKED_LOSS],
-        model_architectures[o->architecture], model_scorings[o->scoring], (long long)o->heads,
-        (long long)o->feed_forward);
-    if (o->parts > 0 && used < (int)size)
-        snprintf(text + used, size - (size_t)used, ", parts %lld", (long long)o->parts);
+    snprintf(text, size,
+             "data %s, %lld + %lld + %lld pairs of %lld steps, words %lld and %lld, seed %lld, epochs %lld, batch "
+             "%lld, embedding %lld, "
+             "hidden %lld, layers %lld, dropout %.17g, learning rate %.17g, schedule %s, clip %.17g, loss %s, model %s "
+             "with %s attention, heads %lld, feed-forward %lld, preset %s%s",
+             o->data ? resume_path(o->data, data) : "numbers", (long long)p->num_train, (long long)p->num_validation,
+             (long long)p->num_test, (long long)p->num_steps, (long long)p->source_vocabulary->size,
+             (long long)p->target_vocabulary->size, (long long)o->seed, (long long)o->epochs, (long long)o->batch_size,
+             (long long)o->embedding, (long long)o->hidden, (long long)o->layers, o->dropout, o->learning_rate,
+             schedule_names[o->schedule], o->clip, loss_names[o->counts_padding ? PLAIN_LOSS : MASKED_LOSS],
+             model_architectures[o->architecture], model_scorings[o->scoring], (long long)o->heads,
+             (long long)o->feed_forward, preset_names[o->is_book ? BOOK_PRESET : DEFAULT_PRESET],
+             o->is_fixed ? " with --fix" : "");
+    resume_end_note(text, size, o->data ? p->hash : 0, o->parts);
 }

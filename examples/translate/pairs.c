@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash.h"
 #include "sentences.h"
 #include "splitmix.h"
 #include "text.h"
@@ -98,11 +99,22 @@ static int64_t num_rows(const struct pairs *pairs)
     return pairs->num_train + pairs->num_validation + pairs->num_test;
 }
 
+static uint64_t hash_sentences(const struct sentences *sentences)
+{
+    uint64_t hash = HASH_BEGIN;
+    for (int64_t i = 0; i < sentences->count; i++) {
+        hash = hash_bytes(hash, sentences->sources[i], strlen(sentences->sources[i]) + 1);
+        hash = hash_bytes(hash, sentences->targets[i], strlen(sentences->targets[i]) + 1);
+    }
+    return hash;
+}
+
 /* Decides the parts and moves the sentences into them. */
 static bool take_sentences(struct pairs *pairs, struct sentences *sentences, const struct pairs_options *options,
                            bool is_shuffled, const char *name, struct translate_error *error)
 {
     size_t count = (size_t)sentences->count;
+    pairs->hash = hash_sentences(sentences);
     pairs->num_train = options->num_train;
     pairs->num_validation = automatic_size(options->num_validation, sentences->count);
     pairs->num_test = automatic_size(options->num_test, sentences->count);

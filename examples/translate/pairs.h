@@ -38,6 +38,7 @@ struct pairs {
     int64_t *valid_lengths;    /* (n): ids of a source that are not padding */
     const char **source_texts; /* (n): preprocessed sentences, tokens joined by single spaces */
     const char **target_texts; /* (n) */
+    uint64_t hash;             /* of all sentences, in the order of the file */
     int64_t num_left_out;      /* pairs with a sentence of more than num_steps - 1 tokens */
     int64_t num_without_part;  /* pairs beyond the sizes asked for, or with a source that another part has */
     char *text;                /* what the texts point into */

@@ -53,8 +53,7 @@ bool run_begin(struct run *run, const struct options *options, const struct pair
     run->total_steps = run->steps_per_epoch * options->epochs;
     options_note(options, pairs, run->note, sizeof run->note);
     return run->optimizer && run->batches && (run->validation || pairs->num_validation == 0) && run->curves &&
-           ranks_share(&run->model->module, run->note, pairs->sources,
-                       (size_t)(pairs->num_train * pairs->num_steps) * sizeof *pairs->sources);
+           ranks_share(&run->model->module, run->note);
 }
 
 void run_end(struct run *run)

@@ -7,6 +7,7 @@
 #include "model.h"
 #include "options.h"
 #include "resume.h"
+#include "run_log.h"
 #include "web_page.h"
 
 struct run {
@@ -15,7 +16,7 @@ struct run {
     struct model *model;
     rapt_optimizer *optimizer;
     rapt_loader *batches, *validation; /* of the training pairs, and of the validation pairs (NULL: there are none) */
-    rapt_metrics *log;                 /* NULL: none */
+    struct run_log log;
     rapt_tensor *curves; /* float64 (epochs, 2): training and validation loss after each epoch; NaN: not yet */
     int64_t step;        /* steps done */
     int64_t steps_per_epoch, total_steps;
@@ -23,6 +24,7 @@ struct run {
     double recent_loss, last_loss; /* of the last step and of the one before */
     char note[resume_note_size];
     struct web_page page;
+    bool page_failed; /* it lacks something */
     double page_loss; /* summed over the steps since the last point of the page */
     int64_t page_steps;
 };
@@ -35,7 +37,8 @@ void run_end(struct run *run);
 bool run_save(const struct run *run);
 bool run_resume(struct run *run);
 
-/* Trains until the epochs are done, --steps are, or Ctrl-C. False after an error. */
+/* Trains until the epochs are done, --steps are, or Ctrl-C. False after an error; of the log and the page it is told at
+ * once, and the training goes on without them. */
 bool run_train(struct run *run);
 
 /* The mean loss over the validation pairs. */

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash.h"
+
 uint64_t token_hash(const char *token, size_t length)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)token[i]) * UINT64_C(0x100000001B3);
-    return hash;
+    return hash_bytes(HASH_BEGIN, token, length);
 }
 
 /* The token's slot, or the empty one where it belongs. The table is never full. */

@@ -26,7 +26,7 @@ struct token_slot *token_table_insert(struct token_table *table, const char *tok
 
 void token_table_free(struct token_table *table);
 
-/* FNV-1a (Fowler, Noll, Vo), the table's hash. */
+/* The table's hash. */
 uint64_t token_hash(const char *token, size_t length);
 
 #endif

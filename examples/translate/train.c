@@ -89,10 +89,10 @@ static bool end_epoch(struct run *run, rapt_progress *progress)
     training_page_epoch(run, losses[1]);
     rapt_progress_print(progress, "epoch %lld/%lld: training loss %.4f, validation loss %.4f", (long long)epoch,
                         (long long)run->options->epochs, losses[0], losses[1]);
-    return !run->log ||
-           rapt_metrics_write(run->log, run->step,
-                              RAPT_METRIC_ROW({"training_loss", losses[0]}, {"validation_loss", losses[1]},
-                                              {"learning_rate", rapt_optimizer_get_learning_rate(run->optimizer)}));
+    run_log_row(&run->log, progress, run->step,
+                RAPT_METRIC_ROW({"training_loss", losses[0]}, {"validation_loss", losses[1]},
+                                {"learning_rate", rapt_optimizer_get_learning_rate(run->optimizer)}));
+    return !rapt_error();
 }
 
 static bool is_checkpoint_due(const struct run *run, bool epoch_ended)
@@ -106,17 +106,17 @@ bool run_train(struct run *run)
     int64_t limit = run->options->steps;
     int64_t end = limit > 0 && limit < run->total_steps ? limit : run->total_steps;
     rapt_progress progress = rapt_progress_start(ranks_is_first() ? stderr : NULL, run->step, end);
-    const char *log = ranks_is_first() ? run->options->log : NULL;
-    if (log) run->log = rapt_metrics_open(log, RAPT_METRICS_BY_NAME, run->step > 0);
-    bool good = (run->log || !log) && training_page_begin(run);
-    if (run->step > 0 && log) good = good && rapt_metrics_rewind(run->log, run->step + 1); /* rows follow their step */
+    bool good = run_log_open(&run->log, ranks_is_first() ? run->options->log : NULL,
+                             run->step > 0 ? run->step + 1 : 0) && /* rows follow their step */
+                training_page_begin(run);
     while (good && run->step < end && !ranks_signal()) {
-        good = step(run, &progress) && training_page_step(run);
+        good = step(run, &progress) && training_page_step(run, &progress);
         bool epoch_ended = good && run->step % run->steps_per_epoch == 0;
         if (epoch_ended) good = end_epoch(run, &progress);
         if (good && is_checkpoint_due(run, epoch_ended)) good = run_save(run);
     }
     rapt_progress_end(&progress);
-    const bool logged = rapt_metrics_close(run->log);
-    return training_page_end(run) && good && run_save(run) && logged;
+    run_log_close(&run->log, &progress);
+    training_page_end(run, &progress);
+    return good && run_save(run);
 }

@@ -37,7 +37,7 @@ bool training_page_begin(struct run *run)
     return run->step > 0 || add_attention(run);
 }
 
-bool training_page_step(struct run *run)
+bool training_page_step(struct run *run, rapt_progress *progress)
 {
     if (!run->page.stream) return true;
     run->page_loss += run->recent_loss;
@@ -48,7 +48,9 @@ bool training_page_step(struct run *run)
         run->page_loss = 0;
         run->page_steps = 0;
     }
-    return !is_due(run, views) || add_attention(run);
+    const bool good = !is_due(run, views) || add_attention(run);
+    if (!web_page_is_whole(&run->page)) training_page_end(run, progress);
+    return good;
 }
 
 void training_page_epoch(struct run *run, double validation_loss)
@@ -56,11 +58,13 @@ void training_page_epoch(struct run *run, double validation_loss)
     web_page_point(&run->page, run->step, "validation", validation_loss);
 }
 
-bool training_page_end(struct run *run)
+void training_page_end(struct run *run, rapt_progress *progress)
 {
     char error[600];
-    const bool was_open = run->page.stream != NULL;
-    if (!web_page_close(&run->page, error, sizeof error)) return rapt_fail(RAPT_ERROR_FILE, "translate", "%s", error);
-    if (was_open) printf("drawn: the whole run: %s/training.html\n", run->options->out);
-    return true;
+    if (!run->page.stream) return;
+    run->page_failed = !web_page_close(&run->page, error, sizeof error);
+    if (run->page_failed)
+        rapt_progress_print(progress, "translate: %s", error);
+    else
+        printf("drawn: the whole run: %s/training.html\n", run->options->out);
 }

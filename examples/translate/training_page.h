@@ -4,10 +4,11 @@
 
 #include "run.h"
 
-/* Each false after an error. Without --page they do nothing. */
+/* The first two are false after an error. What the page cannot get any more is no error: it is said above the progress,
+ * and the page ends. Without --page they do nothing. */
 bool training_page_begin(struct run *run);
-bool training_page_step(struct run *run);                          /* after each step */
+bool training_page_step(struct run *run, rapt_progress *progress); /* after each step */
 void training_page_epoch(struct run *run, double validation_loss); /* after each epoch */
-bool training_page_end(struct run *run);
+void training_page_end(struct run *run, rapt_progress *progress);
 
 #endif

@@ -59,6 +59,7 @@ static int train(const struct options *options, const struct pairs *pairs)
     else if (!good || !evaluate(&run))
         status = complain_of_library();
     if (status != EXIT_FAILURE) ranks_end();
+    if (run.log.failed || run.page_failed) status = EXIT_FAILURE;
     run_end(&run);
     return status;
 }

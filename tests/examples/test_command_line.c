@@ -102,6 +102,23 @@ Test(command_line, the_last_of_several_counts)
     cr_expect_eq(seed, 2);
 }
 
+Test(command_line, the_first_of_some_options_that_was_given)
+{
+    const char *given = NULL;
+    const struct command_option some[] = {
+        {.name = "--quiet", .flag = &quiet},
+        {.name = "--out", .among = &given, .string = &out},
+        {.name = "--seed", .among = &given, .integer = &seed},
+        {0},
+    };
+    const struct command_line these = {.program = "translate", .options = some};
+    char *none[] = {"translate", "--quiet"}, *two[] = {"translate", "--quiet", "--seed=1", "--out=a"};
+    cr_expect_eq(command_line_parse(&these, 2, none), COMMAND_LINE_RUN);
+    cr_expect_null(given);
+    cr_expect_eq(command_line_parse(&these, 4, two), COMMAND_LINE_RUN);
+    cr_expect_str_eq(given, "--seed");
+}
+
 Test(command_line, whole_range_of_integers)
 {
     cr_expect_eq(parse("--seed=9223372036854775807"), COMMAND_LINE_RUN);

@@ -117,6 +117,22 @@ Test(picture, long_accented_labels_are_shortened_to_whole_characters)
     free(svg);
 }
 
+Test(picture, noncharacters_are_replaced)
+{
+    const char *labels[] = {"a\xef\xbf\xbe", "\xef\xb7\x90z", "\xf0\x9f\xbf\xbf"},
+               *replaced[] = {"a\xef\xbf\xbd", "\xef\xbf\xbdz", "\xef\xbf\xbd"};
+    float values[9] = {0, 1};
+    struct heatmap heatmap = {values, 1, 1, 3, 3, NULL, labels, labels, NULL, NULL, NULL};
+    cr_assert(picture_heatmaps(path, &heatmap, error, sizeof error), "%s", error);
+    char *svg = read_picture();
+    heatmap.query_labels = heatmap.key_labels = replaced;
+    cr_assert(picture_heatmaps(path, &heatmap, error, sizeof error), "%s", error);
+    char *expected = read_picture();
+    cr_expect_str_eq(svg, expected);
+    free(svg);
+    free(expected);
+}
+
 static double width_of_picture(const struct heatmap *heatmap)
 {
     double width = 0;

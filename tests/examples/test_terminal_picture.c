@@ -94,12 +94,13 @@ Test(terminal_picture, rows_have_titles)
 Test(terminal_picture, tokens_stand_upright_below_their_keys)
 {
     float values[] = {1, 0, 0, 0.5f, 0.25f, 1};
-    const char *source[] = {"l\xc3\xa9g", "e\xcc\x81t\n", "."}, *target[] = {"a word of many letters", "\x1b[0m"};
+    const char *source[] = {"l\xc3\xa9g", "e\xcc\x81t\n", "."},
+               *target[] = {"a word of many letters", "\x1b[\xef\xbf\xbem"};
     struct heatmap heatmap = {values, 1, 1, 2, 3, NULL, target, source, NULL, NULL, NULL};
     cr_expect_str_eq(print_heatmaps(&heatmap),
                      "                 ┌──────┐\n"
                      "a word of many … │██    │\n"
-                     "            ␛[0m │▒▒░░██│\n"
+                     "            ␛[�m │▒▒░░██│\n"
                      "                 └──────┘\n"
                      "                  l e\xcc\x81 .\n"
                      "                  é t\n"
