@@ -43,12 +43,12 @@ static bool iterate(rapt_tensor *x, bool is_tall)
     return product && rapt_scale_in_place(x, a) && rapt_add_in_place(x, product, 1);
 }
 
-/* m + share·(g − m), from the nearer of both, so that g is not lost beside a large m. */
+/* m + share·(g − m), which loses neither a small g beside a large m, nor what of m stays. */
 static rapt_tensor *towards(rapt_tensor *m, rapt_tensor *g, double share)
 {
     RAPT_SCOPE;
-    const bool is_near = share < 0.5;
-    return rapt_keep(rapt_add(is_near ? m : g, rapt_mul_scalar(rapt_sub(g, m), is_near ? share : share - 1)));
+    return rapt_keep(share < 0.5 ? rapt_add(m, rapt_mul_scalar(rapt_sub(g, m), share))
+                                 : rapt_add(rapt_mul_scalar(g, share), rapt_mul_scalar(m, 1 - share)));
 }
 
 /* g + μ(v − g), or v of a heavy ball, with the norm 1 */

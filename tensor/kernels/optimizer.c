@@ -52,9 +52,9 @@
 /* Without decay p is left out, for 0 · ∞ is NaN. */
 #define ADD_DECAY g = decay != 0 ? g + decay * p : g
 
-/* m + share·(g − m), from the nearer of both: g is not lost beside a large m, nor what of m stays. As torch's lerp. */
+/* m + share·(g − m), which loses neither a small g beside a large m, nor what of m stays. */
 #define TOWARDS(m, g, share)                                                                                           \
-    RAPT_MULTIPLY_ADD(2 * (share) < 1 ? (share) : (share)-1, (g) - (m), 2 * (share) < 1 ? (m) : (g))
+    (2 * (share) < 1 ? RAPT_MULTIPLY_ADD(share, (g) - (m), m) : RAPT_MULTIPLY_ADD(share, g, (1 - (share)) * (m)))
 
 #define NO_STATE(X)
 #define SGD_STATE(X) X(v, 2)

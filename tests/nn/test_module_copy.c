@@ -118,6 +118,9 @@ Test(module_copy, averages_of_little_decay_keep_small_values)
     rapt_fill(weight, 1.5);
     cr_expect(rapt_module_average(node, averages, 0x1p-10));
     cr_expect_eq(rapt_item(rapt_archive_find(averages, "weight")), (double)(float)(0x1p20 + 1.5 * (1 - 0x1p-10)));
+    rapt_fill(weight, (double)INFINITY);
+    cr_expect(rapt_module_average(node, averages, 0.5));
+    cr_expect_eq(rapt_item(rapt_archive_find(averages, "weight")), (double)INFINITY);
     rapt_archive_free(averages);
     rapt_module_free(node);
 }
