@@ -23,6 +23,11 @@ typedef struct rapt_prepared {
     rapt_tensor *states[RAPT_MAX_STATES];
 } rapt_prepared;
 
+typedef struct rapt_group {
+    rapt_group_config config;
+    int count; /* of its parameters */
+} rapt_group;
+
 /* A parameter and what the optimizer keeps for it. */
 typedef struct rapt_slot {
     const char *name; /* the optimizer's */
@@ -70,7 +75,7 @@ struct rapt_optimizer {
     int count, capacity;
     rapt_names names;            /* of the slots, */
     rapt_pointer_set parameters; /* and their parameters, by their numbers */
-    rapt_group_config *groups;
+    rapt_group *groups;
     int group_count;
 };
 

@@ -141,20 +141,19 @@ bool rapt_optimizer_add(rapt_optimizer *optimizer, const char *name, rapt_tensor
 /* One that no parameter is in any more, or one more; −1 without memory. */
 static int free_group(rapt_optimizer *optimizer)
 {
-    const int count = optimizer->group_count;
-    bool *is_used = calloc((size_t)count + 1, sizeof *is_used);
-    if (!is_used) return -1;
-    for (int i = 0; i < optimizer->count; i++)
-        if (optimizer->slots[i].group >= 0) is_used[optimizer->slots[i].group] = true;
-    int group = 0;
-    while (is_used[group]) group++;
-    free(is_used);
-    if (group < count) return group;
-    rapt_group_config *groups = realloc(optimizer->groups, ((size_t)count + 1) * sizeof *groups);
+    for (int k = 0; k < optimizer->group_count; k++)
+        if (optimizer->groups[k].count == 0) return k;
+    rapt_group *groups = realloc(optimizer->groups, ((size_t)optimizer->group_count + 1) * sizeof *groups);
     if (!groups) return -1;
     optimizer->groups = groups;
-    optimizer->group_count++;
-    return group;
+    return optimizer->group_count++;
+}
+
+static void move_to_group(rapt_optimizer *optimizer, rapt_slot *slot, int group)
+{
+    if (slot->group >= 0) optimizer->groups[slot->group].count--;
+    optimizer->groups[group].count++;
+    slot->group = group;
 }
 
 bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config)
@@ -174,9 +173,10 @@ bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const 
         return rapt_fail(RAPT_ERROR_VALUE, op, "no name of the %d parameters matches '%s'", optimizer->count, pattern);
     const int group = free_group(optimizer);
     if (group < 0) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the group '%s'", pattern);
-    optimizer->groups[group] = *config;
+    optimizer->groups[group] = (rapt_group){.config = *config};
     for (int i = 0; i < optimizer->count; i++)
-        if (rapt_system_matches(pattern, optimizer->slots[i].name)) optimizer->slots[i].group = group;
+        if (rapt_system_matches(pattern, optimizer->slots[i].name))
+            move_to_group(optimizer, &optimizer->slots[i], group);
     return true;
 }
 

@@ -10,7 +10,8 @@
 /* By itself, or by its group. */
 static bool is_frozen(const rapt_optimizer *optimizer, const rapt_slot *slot)
 {
-    return !slot->parameter->link || (slot->group >= 0 && optimizer->groups[slot->group].learning_rate == RAPT_ZERO);
+    return !slot->parameter->link ||
+           (slot->group >= 0 && optimizer->groups[slot->group].config.learning_rate == RAPT_ZERO);
 }
 
 static bool takes_part(const rapt_optimizer *optimizer, const rapt_slot *slot)
@@ -53,7 +54,7 @@ static rapt_update update_of(const rapt_optimizer *optimizer, const rapt_slot *s
         .learning_rate = optimizer->learning_rate,
         .weight_decay = optimizer->weight_decay,
         .ratio = first > 0 ? optimizer->learning_rate / first : 1,
-        .group = slot->group < 0 ? NULL : &optimizer->groups[slot->group],
+        .group = slot->group < 0 ? NULL : &optimizer->groups[slot->group].config,
         .step = slot->steps + 1,
         .gradient_factor = gradient_factor,
         .operand_count = 2 + optimizer->state_count,

@@ -6,7 +6,6 @@
 
 #include "address_sanitizer.h"
 #include "memory_trials.h"
-#include "optim/core.h"
 
 static rapt_linear *linear;
 static char path[] = "/tmp/rapt-optim-memory-XXXXXX";
@@ -98,15 +97,19 @@ Test(optim_memory, what_was_prepared_needs_none)
 }
 
 /* Schedules of a group call it at each step: only so many groups are kept as have parameters. */
-Test(optim_memory, groups_made_at_each_step_take_no_more)
+Test(optim_memory, groups_made_at_each_step_take_none)
 {
     rapt_optimizer *sgd = rapt_sgd_new(&linear->module, NULL);
     rapt_group_config group = {.learning_rate = 0.5};
-    for (int i = 0; i < 100; i++) {
-        cr_assert(rapt_optimizer_group(sgd, "bias", &group), "%s", rapt_error());
+    for (int i = 0; i < 2; i++) cr_assert(rapt_optimizer_group(sgd, "bias", &group), "%s", rapt_error());
+    fail_malloc(0, true);
+    bool good = true;
+    for (int i = 0; i < 100 && good; i++) {
         group.learning_rate = 0.25;
+        good = rapt_optimizer_group(sgd, "bias", &group);
     }
-    cr_expect_leq(sgd->group_count, 2);
+    fail_malloc(-1, false);
+    cr_expect(good, "%s", rapt_error());
     const double before = rapt_at(linear->bias, (int64_t[]){0}), kept = rapt_at(linear->weight, (int64_t[]){0, 0});
     cr_assert(learns() && rapt_optimizer_step(sgd), "%s", rapt_error());
     cr_expect_float_eq(before - rapt_at(linear->bias, (int64_t[]){0}), 0.25 / 2, 1e-6);
