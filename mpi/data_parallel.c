@@ -1,6 +1,7 @@
 /* Data-parallel training: each rank goes backward from its parts of a batch, and all get the gradients of the whole. */
 #include "data_parallel.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -118,6 +119,11 @@ static bool check_part(rapt_tensor *loss, double weight)
         return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g; a finite number of 0 or more expected", weight);
     if (weight == 0 && !loss) return true;
     if (!loss) return rapt_fail(RAPT_ERROR_NULL, op, "loss is NULL");
+    const bool is_double = rapt_get_dtype(loss) == RAPT_FLOAT64;
+    const double least = is_double ? DBL_MIN : (double)FLT_MIN, most = is_double ? DBL_MAX : (double)FLT_MAX;
+    if (weight > 0 && (weight < least || weight > most))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g; %g to %g expected for a loss of %s", weight, least,
+                         most, rapt_dtype_name(rapt_get_dtype(loss)));
     return rapt_count(loss) == 1 || rapt_fail(RAPT_ERROR_SHAPE, op, "the loss is %s; one number expected",
                                               rapt_describe(loss, found, sizeof found));
 }

@@ -1,4 +1,5 @@
 /* Gradients added over the parts of a batch. */
+#include <float.h>
 #include <math.h>
 
 #include <rapt/average.h>
@@ -18,14 +19,16 @@ bool rapt_accumulate(rapt_accumulation *accumulation, rapt_tensor *loss, double 
         return rapt_fail(RAPT_ERROR_SHAPE, op, "the loss is %s; one number expected",
                          rapt_describe(loss, found, sizeof found));
     }
+    /* its reciprocal has to be a number, too */
+    const bool is_double = loss->dtype == RAPT_FLOAT64;
+    const double least = is_double ? DBL_MIN : (double)FLT_MIN, most = is_double ? DBL_MAX : (double)FLT_MAX;
+    if (weight < least || weight > most)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g; %g to %g expected for a loss of %s", weight, least,
+                         most, rapt_dtype_name(loss->dtype));
     RAPT_SCOPE;
     rapt_tensor *seed = rapt_full(loss->dtype, loss->rank, loss->shape, weight);
-    if (!seed) return false;
-    const double value = rapt_item(loss), held = rapt_item(seed);
-    if (rapt_is_floating(loss) && !(held > 0 && isfinite(held)))
-        return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g, which is %g in %s; a finite number above 0 expected",
-                         weight, held, rapt_dtype_name(loss->dtype));
-    if (!rapt_backward_from(1, &loss, &seed, 0)) return false;
+    const double value = rapt_item(loss);
+    if (!seed || !rapt_backward_from(1, &loss, &seed, 0)) return false;
     accumulation->weight += weight;
     accumulation->loss += weight * value;
     return true;

@@ -344,7 +344,7 @@ static void free_thread_cache(void)
     this_cache = NULL;
 }
 
-/* Also when the program ends, after its last thread did. */
+/* Also when the program ends, where other threads may go on: what nobody uses. */
 static __attribute__((destructor(200))) void give_all_back(void)
 {
     size_t capacity;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "tensor/system.h"
 
@@ -12,12 +13,11 @@ static void (*_Atomic ends[RAPT_THREAD_PARTS])(void);
 static pthread_key_t key;
 static _Atomic bool has_key; /* a process may have no more of them; other threads may run while it ends */
 static RAPT_THREAD_LOCAL bool is_listed;
-static _Atomic int listed_threads;
+static _Atomic bool process_ends;
 
 static void end_thread(void *unused)
 {
     (void)unused;
-    if (is_listed) listed_threads--;
     is_listed = false;
     for (int part = 0; part < RAPT_THREAD_PARTS; part++) {
         void (*end)(void) = atomic_load(&ends[part]);
@@ -25,9 +25,10 @@ static void end_thread(void *unused)
     }
 }
 
-static void count_alone(void)
+/* At exit, before any destructor; where a plugin is unloaded only after those of its library. */
+static void begin_end(void)
 {
-    listed_threads = is_listed;
+    process_ends = true;
 }
 
 /* Before anything local to a thread is touched: on Windows gcc has a key for all that, keys end in the order in which
@@ -35,7 +36,7 @@ static void count_alone(void)
 static __attribute__((constructor(101))) void make_key(void)
 {
     has_key = pthread_key_create(&key, end_thread) == 0;
-    rapt_system_at_fork(NULL, NULL, count_alone);
+    atexit(begin_end); /* if there is no memory for it, a process ends as a plugin does */
 }
 
 void rapt_at_thread_end(rapt_thread_part part, void (*end)(void))
@@ -44,15 +45,14 @@ void rapt_at_thread_end(rapt_thread_part part, void (*end)(void))
     if (is_listed || !has_key) return;
     pthread_setspecific(key, &is_listed); /* any address will do: the key's destructor runs for what is not NULL */
     is_listed = true;
-    listed_threads++;
 }
 
 /* Key destructors do not run for the thread that calls exit. Those of threads that outlive the library, which in a
  * plugin may be unloaded from under them, would run where it was: what they have is left. So is what this thread has
- * while there are others, which may be computing with it until the program is gone. */
+ * when the process ends beside other threads, which may be computing with it until the last moment. */
 static __attribute__((destructor)) void end_last_thread(void)
 {
     if (has_key) pthread_key_delete(key);
     has_key = false;
-    if (is_listed && listed_threads == 1) end_thread(NULL);
+    if (is_listed && (!process_ends || rapt_system_is_alone())) end_thread(NULL);
 }

@@ -292,6 +292,7 @@ Test(user_threads, a_leaf_goes_while_another_thread_goes_backward)
 /* --- the end --- */
 
 static bool ends_slowly;
+static _Atomic bool computes;
 
 /* Behind the library's own end. */
 static __attribute__((destructor(101))) void end_slowly(void)
@@ -304,26 +305,38 @@ static void *compute_on(void *x)
     for (;;) {
         RAPT_SCOPE;
         rapt_exp(x);
+        computes = true;
     }
+    return NULL;
+}
+
+static void *read_on(void *x)
+{
+    for (volatile double sum = 0;; computes = true)
+        for (int64_t i = 0; i < rapt_count(x); i++) sum += rapt_at(x, &i);
     return NULL;
 }
 
 Test(user_threads, go_on_until_the_program_has_ended)
 {
     enum { status_of_end = 7 };
-    const pid_t child = fork();
-    cr_assert_geq(child, 0);
-    if (child == 0) {
-        pthread_t thread;
-        ends_slowly = true;
-        rapt_set_threads(1);
-        if (pthread_create(&thread, NULL, compute_on, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4 << 20))) != 0) _exit(1);
-        usleep(50000);
-        exit(status_of_end);
+    void *(*const works[])(void *) = {compute_on, read_on};
+    for (int i = 0; i < 2; i++) {
+        const pid_t child = fork();
+        cr_assert_geq(child, 0);
+        if (child == 0) {
+            pthread_t thread;
+            ends_slowly = true;
+            rapt_set_threads(1);
+            rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4 << 20));
+            if (pthread_create(&thread, NULL, works[i], x) != 0) _exit(1);
+            while (!computes) usleep(1000);
+            exit(status_of_end);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == status_of_end, "it ended with %#x", (unsigned)status);
     }
-    int status;
-    waitpid(child, &status, 0);
-    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == status_of_end, "it ended with %#x", (unsigned)status);
 }
 
 /* Open scopes, tensors of none, and a graph that nobody goes back through. */

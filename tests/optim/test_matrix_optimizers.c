@@ -143,6 +143,7 @@ Test(matrix_optimizers, zero_and_empty_gradients)
 Test(matrix_optimizers, muon_needs_few_copies)
 {
     static const int64_t sizes[][2] = {{600, 600}, {300, 1200}, {1200, 300}};
+    cr_assert(rapt_set_threads(1)); /* each has panels of its own */
     for (int i = 0; i < 3; i++) {
         RAPT_SCOPE;
         rapt_optimizer *optimizer = optimizer_of(muon);

@@ -44,8 +44,9 @@ typedef struct rapt_accumulation {
     double loss;   /* Σ weight · loss of the parts */
 } rapt_accumulation;
 
-/* Adds the gradients of weight · loss to those that are there. The weight is what the part counts, above 0 also in the
- * loss's dtype: of losses that are means, how many rows or tokens it is the mean of. False after an error. */
+/* Adds the gradients of weight · loss to those that are there. The weight is what the part counts, above 0: of
+ * losses that are means, how many rows or tokens it is the mean of. False after an error, as for a weight that the
+ * loss's dtype has not with all digits. */
 RAPT_API bool rapt_accumulate(rapt_accumulation *accumulation, rapt_tensor *loss, double weight);
 
 /* Divides the gradients of the optimizer's parameters by the weight of all parts, before they are clipped and the step

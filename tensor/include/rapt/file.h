@@ -62,11 +62,11 @@ RAPT_API rapt_archive *rapt_map_safetensors(const char *path);
 /* Writes the archive in shards of at most so many bytes of tensors each (a larger tensor has one of its own), and an
  * index, whose path ends in ".safetensors.index.json": of "model.safetensors.index.json" the shards are
  * "model-00001-of-00002.safetensors" and so on, or, behind an older set, have a letter behind the numbers, as a
- * rapt_shard_set says. A set whose first shard is there is not written over. The index comes last, when all shards are
- * there, and then the older one's go: at any moment the index leads to one whole set, also where several save at once,
- * of whom the last one's stays. A link to an index stays, and the shards are beside what it leads to. A process that
- * is killed leaves shards, which one of the next 27 saves of as many removes when they are an hour old. False after an
- * error; an older index and its shards are then as they were. */
+ * rapt_shard_set says. A set whose first shard is there is not written over for an hour. The index comes last, when
+ * all shards are there, and then the older one's go: at any moment the index leads to one whole set, also where
+ * several save at once, of whom the last one's stays. A link to an index stays, and the shards are beside what it
+ * leads to. A process that is killed leaves shards, which one of the next 27 saves of as many removes when they are
+ * an hour old and there is a whole index. False after an error; an older index and its shards are then as they were. */
 RAPT_API bool rapt_save_safetensors_shards(const char *path, const rapt_archive *archive, int64_t most_bytes);
 
 /* Writes the index of shards that lie beside it: so many names of files, without a folder, each with tensors that no
@@ -83,9 +83,9 @@ typedef struct rapt_shard_set {
 
 /* For programs that write a set of shards by themselves, each process one for example, and are not to write over the
  * one that is there: chooses names to which the index at that path, if there is one, does not lead, with the letter
- * behind that of its set (none, a to z, none again) or the next one that goes. The first shard is then there, empty, so
- * that nobody else gets these names; who gives up removes it. False after an error, as where that file cannot be read;
- * one that is no index leads to none. */
+ * behind that of its set (none, a to z, none again) or the next one that goes. The first shard is then there, empty,
+ * so that nobody else gets these names for an hour; who gives up removes it. False after an error, as where that
+ * file cannot be read; one that is no index leads to none. */
 RAPT_API bool rapt_shard_set_choose(const char *path, int count, rapt_shard_set *set);
 
 /* The path of a shard, from 1 on, which goes to the text. False after an error, as where so many bytes are too few. */
