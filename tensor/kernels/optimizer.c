@@ -1,60 +1,85 @@
 /* The formulas of the optimizers: parameter p and its state are changed by gradient g in one pass. And that of
  * averages. */
 #include <math.h>
+#include <string.h>
 
 #include "loop.h"
+#include "tensor/map.h"
 
 /* What a loop does with each operand: X(name, its place in data). T is `number` in there. */
-#define IS_DENSE(name, k) &&strides[k] == sizeof(number)
+#define AND_ONE(name, k) +1
 #define POINTER(name, k) number *name##_at = (number *)(void *)data[k];
 #define LOAD(name, k) number name = name##_at[i];
 #define STORE(name, k) name##_at[i] = name;
-#define LOAD_STRIDED(name, k) number name = *(number *)(void *)(data[k] + i * strides[k]);
-#define STORE_STRIDED(name, k) *(number *)(void *)(data[k] + i * strides[k]) = name;
 
-/* And with each of the numbers in options. */
+/* And with each of the numbers in options, of which some are shares. */
 #define CONSTANT(name)                                                                                                 \
-    const number name = (number)numbers->name;                                                                         \
-    (void)name;
+    const number name = (number)numbers->name, name##_is_small = 2 * name < 1,                                         \
+                 name##_rest = 1 - (1 - name##_is_small) * name;                                                       \
+    (void)name, (void)name##_rest;
+
+enum { gradient = 1 }; /* its place in data: what is not written */
+
+static bool are_dense(int operands, const int64_t *strides, int64_t element)
+{
+    for (int k = 0; k < operands; k++)
+        if (strides[k] != element) return false;
+    return true;
+}
+
+/* Elements that lie apart are brought together for the loop, some at a time. */
+static void run_apart(rapt_loop *loop, int operands, int64_t element, int64_t count, char *const *data,
+                      const int64_t *strides, const void *options)
+{
+    enum { at_once = 64 };
+    double together[RAPT_MAX_OPERANDS][at_once]; /* or as many floats */
+    char *at[RAPT_MAX_OPERANDS];
+    int64_t steps[RAPT_MAX_OPERANDS];
+    for (int k = 0; k < operands; k++) at[k] = (char *)together[k], steps[k] = element;
+    for (int64_t first = 0; first < count; first += at_once) {
+        const int64_t length = count - first < at_once ? count - first : at_once;
+        for (int k = 0; k < operands; k++)
+            for (int64_t i = 0; i < length; i++)
+                memcpy(at[k] + i * element, data[k] + (first + i) * strides[k], (size_t)element);
+        loop(length, at, steps, options);
+        for (int k = 0; k < operands; k++)
+            for (int64_t i = 0; i < length && k != gradient; i++)
+                memcpy(data[k] + (first + i) * strides[k], at[k] + i * element, (size_t)element);
+    }
+}
 
 /* A loop over p, g and the operands of `state`, which the last argument, the formula, changes. */
 #define UPDATE_LOOP(function, T, state, numbers_type, constants, ...)                                                  \
     static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
     {                                                                                                                  \
         typedef T number;                                                                                              \
-        const numbers_type *numbers = options;                                                                         \
-        constants(CONSTANT);                                                                                           \
-        if (strides[0] == sizeof(T) && strides[1] == sizeof(T) state(IS_DENSE)) {                                      \
-            POINTER(p, 0)                                                                                              \
-            POINTER(g, 1)                                                                                              \
-            state(POINTER);                                                                                            \
-            RAPT_SIMD for (int64_t i = 0; i < count; i++)                                                              \
-            {                                                                                                          \
-                LOAD(p, 0)                                                                                             \
-                LOAD(g, 1)                                                                                             \
-                state(LOAD);                                                                                           \
-                __VA_ARGS__                                                                                            \
-                STORE(p, 0)                                                                                            \
-                state(STORE);                                                                                          \
-            }                                                                                                          \
+        enum { operands = 2 state(AND_ONE) };                                                                          \
+        if (!are_dense(operands, strides, sizeof(T))) {                                                                \
+            run_apart(function, operands, sizeof(T), count, data, strides, options);                                   \
             return;                                                                                                    \
         }                                                                                                              \
-        for (int64_t i = 0; i < count; i++) {                                                                          \
-            LOAD_STRIDED(p, 0)                                                                                         \
-            LOAD_STRIDED(g, 1)                                                                                         \
-            state(LOAD_STRIDED);                                                                                       \
+        const numbers_type *numbers = options;                                                                         \
+        constants(CONSTANT);                                                                                           \
+        POINTER(p, 0)                                                                                                  \
+        POINTER(g, 1)                                                                                                  \
+        state(POINTER);                                                                                                \
+        RAPT_SIMD for (int64_t i = 0; i < count; i++)                                                                  \
+        {                                                                                                              \
+            LOAD(p, 0)                                                                                                 \
+            LOAD(g, 1)                                                                                                 \
+            state(LOAD);                                                                                               \
             __VA_ARGS__                                                                                                \
-            STORE_STRIDED(p, 0)                                                                                        \
-            state(STORE_STRIDED);                                                                                      \
+            STORE(p, 0)                                                                                                \
+            state(STORE);                                                                                              \
         }                                                                                                              \
     }
 
 /* Without decay p is left out, for 0 · ∞ is NaN. */
 #define ADD_DECAY g = decay != 0 ? g + decay * p : g
 
-/* m + share·(g − m), which loses neither a small g beside a large m, nor what of m stays. */
-#define TOWARDS(m, g, share)                                                                                           \
-    (2 * (share) < 1 ? RAPT_MULTIPLY_ADD(share, (g) - (m), m) : RAPT_MULTIPLY_ADD(share, g, (1 - (share)) * (m)))
+/* m + share·(g − m), of large shares as share·g + (1 − share)·m: loses neither a small g beside a large m, nor what of m
+ * stays. Without a branch, for which loops would be there twice. */
+#define TOWARDS(m, g, share) RAPT_MULTIPLY_ADD(share, (g)-share##_is_small *(m), share##_rest *(m))
 
 #define NO_STATE(X)
 #define SGD_STATE(X) X(v, 2)
