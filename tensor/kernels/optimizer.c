@@ -77,8 +77,8 @@ static void run_apart(rapt_loop *loop, int operands, int64_t element, int64_t co
 /* Without decay p is left out, for 0 · ∞ is NaN. */
 #define ADD_DECAY g = decay != 0 ? g + decay * p : g
 
-/* m + share·(g − m), of large shares as share·g + (1 − share)·m: loses neither a small g beside a large m, nor what of m
- * stays. Without a branch, for which loops would be there twice. */
+/* m + share·(g − m), of large shares as share·g + (1 − share)·m: loses neither a small g beside a large m, nor what
+ * of m stays. Without a branch, for which loops would be there twice. */
 #define TOWARDS(m, g, share) RAPT_MULTIPLY_ADD(share, (g)-share##_is_small *(m), share##_rest *(m))
 
 #define NO_STATE(X)
