@@ -25,7 +25,8 @@ static void end_thread(void *unused)
     }
 }
 
-/* At exit, before any destructor; where a plugin is unloaded only after those of its library. */
+/* At exit, before the destructors of libraries, when it was asked for after they were loaded; where a plugin is
+ * unloaded only after its own. Without memory to ask for it, and before main, a process ends as a plugin does. */
 static void begin_end(void)
 {
     process_ends = true;
@@ -36,11 +37,12 @@ static void begin_end(void)
 static __attribute__((constructor(101))) void make_key(void)
 {
     has_key = pthread_key_create(&key, end_thread) == 0;
-    atexit(begin_end); /* if there is no memory for it, a process ends as a plugin does */
 }
 
 void rapt_at_thread_end(rapt_thread_part part, void (*end)(void))
 {
+    static atomic_flag is_asked_for = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&is_asked_for)) atexit(begin_end);
     atomic_store(&ends[part], end);
     if (is_listed || !has_key) return;
     pthread_setspecific(key, &is_listed); /* any address will do: the key's destructor runs for what is not NULL */
