@@ -1,9 +1,5 @@
 /* Ops whose functions another language has, which may leave them before there is a result. */
-#include <criterion/criterion.h>
-
-#include <rapt.h>
-
-#include "expect.h"
+#include "own_ops.h"
 
 /* Twice x, by functions that are left before they have a result while `is_left`. */
 static bool is_left;
@@ -22,22 +18,6 @@ static void twice_vjp(rapt_call *call, bool *is_good)
 static const rapt_foreign_op twice = {{.name = "twice", .forward = rapt_foreign_forward, .vjp = rapt_foreign_vjp},
                                       twice_forward,
                                       twice_vjp};
-
-static rapt_tensor *doubles(int64_t count, const double *numbers)
-{
-    return rapt_require_gradient(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(count), numbers));
-}
-
-static double at(const rapt_tensor *x, int64_t i)
-{
-    cr_assert(x, "%s", rapt_error());
-    return rapt_at(x, &i);
-}
-
-static rapt_tensor *total(rapt_tensor *x)
-{
-    return rapt_sum(x, RAPT_ALL_AXES, false);
-}
 
 Test(foreign_op, functions_that_are_left_are_an_error)
 {

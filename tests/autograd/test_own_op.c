@@ -4,7 +4,7 @@
 
 #include <rapt.h>
 
-#include "expect.h"
+#include "own_ops.h"
 
 /* r = √(x² + y²) and θ = atan2(y, x), computed by plain loops over float64. */
 static rapt_tensor *polar_forward(rapt_call *call)
@@ -88,22 +88,6 @@ static const exponential exponentials[] = {
     {{.name = "power_of_two", .forward = exponential_forward, .vjp = exponential_vjp}, 2},
     {{.name = "power_of_ten", .forward = exponential_forward, .vjp = exponential_vjp}, 10},
 };
-
-static rapt_tensor *doubles(int64_t count, const double *numbers)
-{
-    return rapt_require_gradient(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(count), numbers));
-}
-
-static double at(const rapt_tensor *x, int64_t i)
-{
-    cr_assert(x, "%s", rapt_error());
-    return rapt_at(x, &i);
-}
-
-static rapt_tensor *total(rapt_tensor *x)
-{
-    return rapt_sum(x, RAPT_ALL_AXES, false);
-}
 
 Test(own_op, every_output_has_its_values)
 {
