@@ -60,8 +60,7 @@ static bool end(const char *op, rapt_accumulation *accumulation, int count, rapt
 {
     if (!check_end(op, accumulation, count, optimizers)) return false;
     for (int k = 0; k < count; k++)
-        for (int i = 0; i < optimizers[k]->count; i++)
-            if (!rapt_own_gradient(optimizers[k]->slots[i].parameter)) return false;
+        if (!rapt_own_gradients(optimizers[k])) return false;
     for (int k = 0; k < count; k++)
         for (int i = 0; i < optimizers[k]->count; i++) {
             rapt_tensor *gradient = first_gradient(optimizers, k, optimizers[k]->slots[i].parameter);

@@ -13,8 +13,7 @@ bool rapt_check_clipping(const char *op, const rapt_optimizer *optimizer, double
     return limit > 0 || rapt_fail(RAPT_ERROR_VALUE, op, "the limit is %g; a number above 0 expected", limit);
 }
 
-/* Makes every gradient the leaf's own, so that a change reaches no other tensor. */
-static bool own_gradients(const rapt_optimizer *optimizer)
+bool rapt_own_gradients(const rapt_optimizer *optimizer)
 {
     for (int i = 0; i < optimizer->count; i++)
         if (!rapt_own_gradient(optimizer->slots[i].parameter)) return false;
@@ -42,7 +41,7 @@ bool rapt_gradient_norm(const char *op, const rapt_optimizer *optimizer, double 
 
 bool rapt_scale_gradients(const rapt_optimizer *optimizer, double factor)
 {
-    if (!own_gradients(optimizer)) return false;
+    if (!rapt_own_gradients(optimizer)) return false;
     for (int i = 0; i < optimizer->count; i++) {
         rapt_tensor *gradient = rapt_gradient(optimizer->slots[i].parameter);
         if (gradient && !rapt_scale_in_place(gradient, factor)) return false;
@@ -67,7 +66,7 @@ bool rapt_clip_gradient_value(rapt_optimizer *optimizer, double limit)
 {
     const char *op = "clip_gradient_value";
     RAPT_REGION(RAPT_DOING_STEP, op);
-    if (!rapt_check_clipping(op, optimizer, limit) || !own_gradients(optimizer)) return false;
+    if (!rapt_check_clipping(op, optimizer, limit) || !rapt_own_gradients(optimizer)) return false;
     const double bounds[] = {-limit, limit};
     for (int i = 0; i < optimizer->count; i++) {
         rapt_tensor *gradient = rapt_gradient(optimizer->slots[i].parameter);

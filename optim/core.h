@@ -118,6 +118,9 @@ bool rapt_check_clipping(const char *op, const rapt_optimizer *optimizer, double
 /* The L2 norm of all gradients, summed in double; false after an error, which it is when it is not finite. */
 bool rapt_gradient_norm(const char *op, const rapt_optimizer *optimizer, double *norm);
 
+/* Makes every gradient the leaf's own, so that a change reaches no other tensor. False after an error. */
+bool rapt_own_gradients(const rapt_optimizer *optimizer);
+
 /* Multiplies all gradients; false after an error. */
 bool rapt_scale_gradients(const rapt_optimizer *optimizer, double factor);
 

@@ -78,7 +78,7 @@ bool weights_save(const rapt_gpt *gpt, const struct text *text, const char *path
 
 bool weights_load(rapt_gpt *gpt, const struct text *text, const char *path)
 {
-    rapt_archive *archive = rapt_load_safetensors(path);
+    rapt_archive *archive = rapt_map_safetensors(path); /* of which texts alone are read */
     const bool fit = archive && check_bytes(text, archive, path) && check_shape(&gpt->config, archive, path);
     rapt_archive_free(archive);
     return fit && rapt_module_load(&gpt->module, path); /* which refuses tensors that the model has not */

@@ -12,11 +12,10 @@
 #define LOAD(name, k) number name = name##_at[i];
 #define STORE(name, k) name##_at[i] = name;
 
-/* And with each of the numbers in options, of which some are shares. */
+/* And with each of the numbers in options. */
 #define CONSTANT(name)                                                                                                 \
-    const number name = (number)numbers->name, name##_is_small = 2 * name < 1,                                         \
-                 name##_rest = 1 - (1 - name##_is_small) * name;                                                       \
-    (void)name, (void)name##_rest;
+    const number name = (number)numbers->name;                                                                         \
+    (void)name;
 
 enum { gradient = 1 }; /* its place in data: what is not written */
 
@@ -79,7 +78,9 @@ static void run_apart(rapt_loop *loop, int operands, int64_t element, int64_t co
 
 /* m + share·(g − m), of large shares as share·g + (1 − share)·m: loses neither a small g beside a large m, nor what
  * of m stays. Without a branch, for which loops would be there twice. */
-#define TOWARDS(m, g, share) RAPT_MULTIPLY_ADD(share, (g)-share##_is_small *(m), share##_rest *(m))
+#define IS_SMALL(share) ((number)(2 * (share) < 1))
+#define TOWARDS(m, g, share)                                                                                           \
+    RAPT_MULTIPLY_ADD(share, (g)-IS_SMALL(share) * (m), (1 - (1 - IS_SMALL(share)) * (share)) * (m))
 
 #define NO_STATE(X)
 #define SGD_STATE(X) X(v, 2)
