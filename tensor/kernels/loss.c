@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "apart.h"
 #include "row.h"
 #include "stream.h"
 #include "vector_math.h"
@@ -110,13 +111,13 @@ CROSS_ENTROPY_BACKWARD(float, float32, rapt_math_expf)
 CROSS_ENTROPY_BACKWARD(double, float64, exp)
 
 /* −b log σ(a) − (1 − b) log(1 − σ(a)) = max(a, 0) − a b + log(1 + exp(−|a|)), the first two terms as one product */
-RAPT_BINARY_LOOP(bce_with_logits_float32, float, float,
-                 RAPT_MULTIPLY_ADD(a, (a > 0) - b, rapt_math_log1pf(rapt_math_expf(-fabsf(a)))))
-RAPT_BINARY_LOOP(bce_with_logits_float64, double, double, RAPT_MULTIPLY_ADD(a, (a > 0) - b, log1p(exp(-fabs(a)))))
+RAPT_BINARY_FUNCTION(bce_with_logits_float32, float,
+                     RAPT_MULTIPLY_ADD(a, (a > 0) - b, rapt_math_log1pf(rapt_math_expf(-fabsf(a)))))
+RAPT_BINARY_FUNCTION(bce_with_logits_float64, double, RAPT_MULTIPLY_ADD(a, (a > 0) - b, log1p(exp(-fabs(a)))))
 
 /* b (log b − a), 0 where b is 0 */
-RAPT_BINARY_LOOP(kl_div_float32, float, float, b == 0 ? 0 : b * (rapt_math_logf(b) - a))
-RAPT_BINARY_LOOP(kl_div_float64, double, double, b == 0 ? 0 : b * (log(b) - a))
+RAPT_BINARY_FUNCTION(kl_div_float32, float, b == 0 ? 0 : b * (rapt_math_logf(b) - a))
+RAPT_BINARY_FUNCTION(kl_div_float64, double, b == 0 ? 0 : b * (log(b) - a))
 
 void RAPT_AT_LEVEL(rapt_fill_loss)(rapt_kernels *kernels)
 {

@@ -1,10 +1,8 @@
 /* The formulas of the optimizers: parameter p and its state are changed by gradient g in one pass. And that of
  * averages. */
 #include <math.h>
-#include <string.h>
 
-#include "loop.h"
-#include "tensor/map.h"
+#include "apart.h"
 
 /* What a loop does with each operand: X(name, its place in data). T is `number` in there. */
 #define AND_ONE(name, k) +1
@@ -19,34 +17,6 @@
 
 enum { gradient = 1 }; /* its place in data: what is not written */
 
-static bool are_dense(int operands, const int64_t *strides, int64_t element)
-{
-    for (int k = 0; k < operands; k++)
-        if (strides[k] != element) return false;
-    return true;
-}
-
-/* Elements that lie apart are brought together for the loop, some at a time. */
-static void run_apart(rapt_loop *loop, int operands, int64_t element, int64_t count, char *const *data,
-                      const int64_t *strides, const void *options)
-{
-    enum { at_once = 64 };
-    double together[RAPT_MAX_OPERANDS][at_once]; /* or as many floats */
-    char *at[RAPT_MAX_OPERANDS];
-    int64_t steps[RAPT_MAX_OPERANDS];
-    for (int k = 0; k < operands; k++) at[k] = (char *)together[k], steps[k] = element;
-    for (int64_t first = 0; first < count; first += at_once) {
-        const int64_t length = count - first < at_once ? count - first : at_once;
-        for (int k = 0; k < operands; k++)
-            for (int64_t i = 0; i < length; i++)
-                memcpy(at[k] + i * element, data[k] + (first + i) * strides[k], (size_t)element);
-        loop(length, at, steps, options);
-        for (int k = 0; k < operands; k++)
-            for (int64_t i = 0; i < length && k != gradient; i++)
-                memcpy(data[k] + (first + i) * strides[k], at[k] + i * element, (size_t)element);
-    }
-}
-
 /* A loop over p, g and the operands of `state`, which the last argument, the formula, changes. */
 #define UPDATE_LOOP(function, T, state, numbers_type, constants, ...)                                                  \
     static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
@@ -54,7 +24,7 @@ static void run_apart(rapt_loop *loop, int operands, int64_t element, int64_t co
         typedef T number;                                                                                              \
         enum { operands = 2 state(AND_ONE) };                                                                          \
         if (!are_dense(operands, strides, sizeof(T))) {                                                                \
-            run_apart(function, operands, sizeof(T), count, data, strides, options);                                   \
+            run_apart(function, operands, 0, ~(1U << gradient), sizeof(T), count, data, strides, options);             \
             return;                                                                                                    \
         }                                                                                                              \
         const numbers_type *numbers = options;                                                                         \

@@ -1,8 +1,8 @@
 /* Functions of one number: the loops of functions.def, powers and clamp. */
 #include <math.h>
 
+#include "apart.h"
 #include "gate_math.h"
-#include "loop.h"
 #include "wide_math.h"
 
 /* The formulas' functions, by the type of their argument. */
@@ -73,7 +73,7 @@ static inline double gelu_slope(double x)
         typedef type T __attribute__((unused));                                                                        \
         return (T)(value);                                                                                             \
     }                                                                                                                  \
-    RAPT_UNARY_LOOP(name##_##dtype, type, type, name##_of_##dtype(a))
+    RAPT_UNARY_FUNCTION(name##_##dtype, type, name##_of_##dtype(a))
 
 #define GRADIENT_LOOP(name, type, dtype, saved, gradient)                                                              \
     INLINE type name##_gradient_of_##dtype(type g, type saved)                                                         \
@@ -81,7 +81,7 @@ static inline double gelu_slope(double x)
         typedef type T __attribute__((unused));                                                                        \
         return (T)(gradient);                                                                                          \
     }                                                                                                                  \
-    RAPT_BINARY_LOOP(name##_backward_##dtype, type, type, name##_gradient_of_##dtype(a, b))
+    RAPT_BINARY_FUNCTION(name##_backward_##dtype, type, name##_gradient_of_##dtype(a, b))
 
 #define FUNCTION(name, saved, cost, value, gradient)                                                                   \
     VALUE_LOOP(name, float, float32, value)                                                                            \
@@ -111,7 +111,7 @@ RAPT_UNARY_LOOP(abs_uint8, uint8_t, uint8_t, a)
     RAPT_UNARY_LOOP(square_##dtype, T, T, a *a)                                                                        \
     RAPT_UNARY_LOOP(cube_##dtype, T, T, a *a *a)                                                                       \
     RAPT_UNARY_LOOP(reciprocal_##dtype, T, T, 1 / a)                                                                   \
-    RAPT_UNARY_LOOP(power_##dtype, T, T, POW(a, option))                                                               \
+    RAPT_UNARY_FUNCTION(power_##dtype, T, POW(a, option))                                                              \
     RAPT_UNARY_LOOP_WITH(clamp_##dtype, T, T, BOUNDS(T), a<low ? low : a> high ? high : a)                             \
     RAPT_BINARY_LOOP_WITH(clamp_backward_##dtype, T, T, BOUNDS(T), ((b >= low) & (b <= high)) ? a : 0)                 \
     RAPT_BINARY_LOOP(scaled_relu_backward_##dtype, T, T, b <= 0 ? 0 : a * option)
