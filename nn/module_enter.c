@@ -28,7 +28,7 @@ static int find_below(const rapt_module *module, const rapt_module *wanted, char
 
 static const char *find_path(const rapt_module *module, const rapt_module_place *around)
 {
-    char name[RAPT_NAME_SIZE] = "", path[2 * RAPT_NAME_SIZE];
+    char name[RAPT_NAME_SIZE] = "", path[2 * RAPT_NAME_SIZE + 1];
     if (!around->module || !around->path || find_below(around->module, module, name, 0) < 0)
         return rapt_lasting_text(module->kind->name);
     const char *between = !*name ? "" : strchr(around->path, ' ') ? "." : " ";

@@ -14,8 +14,13 @@ static bool check_options(const rapt_tensor *weights, const multinomial_options 
 {
     if (!rapt_check_floating("multinomial", weights)) return false;
     if (weights->rank == 0) return rapt_fail(RAPT_ERROR_SHAPE, "multinomial", "weights of rank 0; 1 or more expected");
-    if (o->count >= 0) return true;
-    return rapt_fail(RAPT_ERROR_VALUE, "multinomial", "%lld draws; 0 or more expected", (long long)o->count);
+    if (o->count < 0)
+        return rapt_fail(RAPT_ERROR_VALUE, "multinomial", "%lld draws; 0 or more expected", (long long)o->count);
+    const int64_t n = weights->shape[weights->rank - 1];
+    if (o->replace || o->count <= n) return true;
+    return rapt_fail(RAPT_ERROR_VALUE, "multinomial",
+                     "%lld draws without replacement; at most %lld expected, one of each weight", (long long)o->count,
+                     (long long)n);
 }
 
 /* Turns the weights of a row, n of them, into the sums so far. */

@@ -174,9 +174,9 @@ static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low
         const rapt_windows *w = &p->windows;                                                                           \
         for (int64_t i = 0; i < rapt_windows_count(w); i++) {                                                          \
             int64_t top, bottom, left, right;                                                                          \
-            int64_t count = part_inside(w, 0, i / w->out[1], &top, &bottom);                                           \
-            count *= part_inside(w, 1, i % w->out[1], &left, &right);                                                  \
-            if (p->leaves_padding_out) count = (bottom - top) * (right - left);                                        \
+            double count = (double)part_inside(w, 0, i / w->out[1], &top, &bottom);                                    \
+            count *= (double)part_inside(w, 1, i % w->out[1], &left, &right);                                          \
+            if (p->leaves_padding_out) count = (double)((bottom - top) * (right - left));                              \
             double sum = 0;                                                                                            \
             const T share = p->back ? x[i] / (T)count : 0;                                                             \
             for (int64_t y = top; y < bottom; y++)                                                                     \
@@ -185,7 +185,7 @@ static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low
                         out[at] += share;                                                                              \
                     else                                                                                               \
                         sum += (double)x[at];                                                                          \
-            if (!p->back) out[i] = (T)(sum / (double)count);                                                           \
+            if (!p->back) out[i] = (T)(sum / count);                                                                   \
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \

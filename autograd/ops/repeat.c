@@ -41,13 +41,15 @@ rapt_tensor *rapt_tile(rapt_tensor *x, int rank, const int64_t *repeats)
     for (int axis = 0; axis < full; axis++) shape[axis] = axis < more_axes ? 1 : x->shape[axis - more_axes];
     bool is_new = false;
     x = rapt_reshape(x, full, shape);
-    for (int axis = full - 1; x && axis >= more_repeats; axis--) {
-        const int64_t times = repeats[axis - more_repeats], before = count_before(shape, axis);
-        if (!multiply("tile", shape[axis], times, axis, &shape[axis])) return NULL;
-        if (times == 1) continue;
-        x = repeat_rows(x, before, times, full, shape);
-        is_new = true;
-    }
+    for (int zeros = 1; zeros >= 0; zeros--) /* those first, after which there is nothing to copy */
+        for (int axis = full - 1; x && axis >= more_repeats; axis--) {
+            const int64_t times = repeats[axis - more_repeats], before = count_before(shape, axis);
+            if ((times == 0) != zeros) continue;
+            if (!multiply("tile", shape[axis], times, axis, &shape[axis])) return NULL;
+            if (times == 1) continue;
+            x = repeat_rows(x, before, times, full, shape);
+            is_new = true;
+        }
     return is_new || !x ? x : repeat_rows(x, 1, 1, full, shape);
 }
 

@@ -72,6 +72,7 @@ static rapt_tensor *below_diagonal(const char *op, const rapt_tensor *x, int64_t
         rapt_fail(RAPT_ERROR_SHAPE, op, "a tensor of rank %d; matrices, so rank 2 or more, expected", x->rank);
         return NULL;
     }
+    if (x->count == 0) return rapt_zeros(RAPT_BOOL, RAPT_SHAPE(1, 1)); /* whose other axis may be long */
     const int64_t rows = x->shape[x->rank - 2], columns = x->shape[x->rank - 1];
     const int64_t bound = diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
     rapt_tensor *i = rapt_unsqueeze(rapt_arange(RAPT_INT64, 0, (double)rows, 1), 1);

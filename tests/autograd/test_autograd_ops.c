@@ -304,8 +304,22 @@ Test(autograd_ops, rows_of_nothing_take_no_time)
             rapt_tensor *y = ops[i](x, axis);
             cr_assert(y && rapt_count(y) == 0, "%s", rapt_error());
         }
+    cr_expect(rapt_tril(x, 0) && rapt_triu(x, 0), "%s", rapt_error());
+    rapt_tensor *tiled = rapt_tile(rapt_ones(RAPT_INT32, RAPT_SHAPE(1 << 20)), 3, (int64_t[]){0, many >> 4, 4});
+    cr_expect(tiled && rapt_rank(tiled) == 3 && rapt_shape(tiled)[2] == 4 << 20, "%s", rapt_error());
     const rapt_convolution padded = {.padding = {many}};
     rapt_tensor *none = rapt_conv1d(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1, 1, 5)),
                                     rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0, 1, 2)), NULL, &padded);
     cr_expect(none && rapt_count(none) == 0, "%s", rapt_error());
+}
+
+/* As PyTorch takes a share of the mean first. */
+Test(autograd_ops, a_large_error_has_the_gradient_of_its_share)
+{
+    RAPT_SCOPE;
+    float errors[1000] = {2e38F};
+    rapt_tensor *x = rapt_require_gradient(rapt_from(RAPT_FLOAT32, RAPT_SHAPE(1000), errors));
+    cr_assert(rapt_backward(rapt_mse_loss(x, rapt_zeros_like(x), RAPT_REDUCE_MEAN)), "%s", rapt_error());
+    const double gradient = rapt_at(rapt_gradient(x), (int64_t[]){0});
+    cr_expect_lt(fabs(gradient - 4e35), 1e29, "%g", gradient);
 }

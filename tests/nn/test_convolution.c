@@ -171,6 +171,13 @@ Test(convolution, a_pool_of_one_window_that_is_larger_than_the_image)
     rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 1, 2, 3));
     expect_values("vast", rapt_max_pool2d(x, &vast), 1, (double[]){1}, 0);
     expect_values("vast", rapt_avg_pool2d(x, &vast), 1, (double[]){1}, 0);
+    const int64_t side = (int64_t)1 << 32; /* squared it is no int64 */
+    const rapt_pool square = {.size = {side, side}, .stride = {side, side}, .padding = {side / 2, side / 2}};
+    x = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 1, 2, 2)));
+    rapt_tensor *mean = rapt_avg_pool2d(x, &square);
+    expect_values("square", mean, 1, (double[]){0x1p-62}, 0);
+    cr_assert(rapt_backward(rapt_sum(mean, RAPT_ALL_AXES, false)), "%s", rapt_error());
+    cr_expect_eq(rapt_at(rapt_gradient(x), (int64_t[]){0, 0, 1, 1}), 0x1p-64);
     expect_no_error();
 }
 
