@@ -125,9 +125,10 @@ bool rapt_take_changed_buffers(rapt_data_parallel *parallel, const int *marks);
 
 /* Lists the parameters and makes the buckets; false after an error. */
 bool rapt_buckets_new(rapt_data_parallel *parallel, int64_t bytes);
-void rapt_buckets_free(rapt_data_parallel *parallel);
+void rapt_buckets_free(rapt_data_parallel *parallel, bool keeps_slots);
 
-/* An error that names a parameter which is trained now and was not when they were listed, or the other way round. */
+/* An error that names a parameter which is trained now and was not when they were listed, or the other way round; or
+ * which has another dtype. */
 bool rapt_check_trained(const rapt_data_parallel *parallel, const char *op);
 
 /* A part begins: all its gradients are awaited. */
@@ -150,6 +151,9 @@ void rapt_totals_begin(rapt_data_parallel *parallel, rapt_totals part);
 
 /* Goes on with what is under way; with `wait`, to the end. Errors are noted. */
 void rapt_parcels_exchange(rapt_data_parallel *parallel, bool wait);
+
+/* Whether nothing is on its way, into memory that MPI has been given. */
+bool rapt_parcels_are_over(rapt_data_parallel *parallel);
 
 /* The sum over ranks of a parcel, this rank's. A tensor of the innermost scope; NULL after an error. */
 rapt_tensor *rapt_parcel_sum(const rapt_parcel *parcel);

@@ -71,10 +71,26 @@ static bool count_trained(const char *parameter_name, rapt_tensor *parameter, vo
     return true;
 }
 
+/* What travels is copied as numbers of the buckets' dtypes. */
+static bool check_dtypes(const rapt_data_parallel *p, const char *op)
+{
+    for (int i = 0; i < p->parameter_count; i++) {
+        const rapt_shared_parameter *s = &p->parameters[i];
+        const rapt_dtype now = rapt_get_dtype(s->parameter), before = p->buckets[s->bucket].dtype;
+        if (now != before)
+            return rapt_fail(
+                RAPT_ERROR_DTYPE, op,
+                "%s is %s, and was %s in rapt_data_parallel_new; make the rapt_data_parallel anew on all ranks",
+                s->name, rapt_dtype_name(now), rapt_dtype_name(before));
+    }
+    return true;
+}
+
 /* The sets are one if all of the list are trained, and as many are as it has. Only of others is each looked for. */
 bool rapt_check_trained(const rapt_data_parallel *p, const char *op)
 {
     int trained = 0, listed = 0;
+    if (!check_dtypes(p, op)) return false;
     if (!rapt_module_visit(p->module, RAPT_PARAMETERS, count_trained, &trained)) return false;
     for (int i = 0; i < p->parameter_count; i++) listed += rapt_requires_gradient(p->parameters[i].parameter);
     if (listed == p->parameter_count && trained == p->parameter_count) return true;
@@ -199,7 +215,7 @@ static void release_gradients(rapt_bucket *b)
     }
 }
 
-void rapt_buckets_free(rapt_data_parallel *p)
+void rapt_buckets_free(rapt_data_parallel *p, bool keeps_slots)
 {
     rapt_numbers_free(p, 0, p->bucket_count);
     for (int i = 0; i < p->parameter_count; i++) {
@@ -211,7 +227,8 @@ void rapt_buckets_free(rapt_data_parallel *p)
         release_gradients(&p->buckets[i]);
         rapt_release(p->buckets[i].values);
     }
-    for (int i = 0; p->slots && i < p->slot_count; i++) rapt_release(p->slots[i].sum), rapt_release(p->slots[i].mine);
+    for (int i = 0; p->slots && !keeps_slots && i < p->slot_count; i++)
+        rapt_release(p->slots[i].sum), rapt_release(p->slots[i].mine);
     free(p->parameters);
     free(p->buckets);
     free(p->parcels);

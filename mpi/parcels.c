@@ -261,6 +261,13 @@ void rapt_parcels_exchange(rapt_data_parallel *p, bool wait)
     if (wait) wait_for_all(p);
 }
 
+bool rapt_parcels_are_over(rapt_data_parallel *p)
+{
+    bool over = is_over(p, &p->totals_request, false);
+    for (int i = 0; over && i < p->parcel_count; i++) over = is_over(p, &p->parcels[i].request, false);
+    return over;
+}
+
 /* --- parcels of what each rank has a piece of --- */
 
 static void begin_to_spread(rapt_data_parallel *p, rapt_parcel *a)

@@ -49,6 +49,23 @@ static bool check_arguments(const rapt_data_parallel *p, const char *op, const c
 
 /* --- saving --- */
 
+/* FNV-1a of a text and a number. */
+static void add_to_hash(uint64_t *hash, const char *text, int64_t number)
+{
+    for (; *text; text++) *hash = (*hash ^ (unsigned char)*text) * UINT64_C(0x100000001B3);
+    *hash = (*hash ^ (uint64_t)number) * UINT64_C(0x100000001B3);
+}
+
+/* An error on all ranks unless each has rank 0's hash: `difference` is what it then says. */
+static bool check_hash(const rapt_data_parallel *p, const char *op, uint64_t hash, const char *difference)
+{
+    uint64_t first = hash;
+    int mark;
+    const bool good = rapt_check_mpi(op, MPI_Bcast(&first, 1, MPI_UINT64_T, 0, p->scatter)) &&
+                      (first == hash || rapt_fail(RAPT_ERROR_RANK, op, "%s here than on rank 0", difference));
+    return rapt_ranks_agree(p, op, good, &mark, 1);
+}
+
 typedef struct saving {
     rapt_data_parallel *parallel;
     const char *op;
@@ -58,18 +75,12 @@ typedef struct saving {
     uint64_t hash;       /* of all names and sizes */
 } saving;
 
-static void add_to_hash(saving *s, const char *text, int64_t number)
-{
-    for (; *text; text++) s->hash = (s->hash ^ (unsigned char)*text) * UINT64_C(0x100000001B3);
-    s->hash = (s->hash ^ (uint64_t)number) * UINT64_C(0x100000001B3);
-}
-
 /* Shares are what lies between multiples of total / writers. */
 static bool give(saving *s, const char *name, rapt_tensor *tensor)
 {
     const int64_t bytes = rapt_count(tensor) * (int64_t)rapt_dtype_size(rapt_get_dtype(tensor));
     if (!s->share) {
-        add_to_hash(s, name, bytes);
+        add_to_hash(&s->hash, name, bytes);
         s->total += bytes;
         return true;
     }
@@ -141,14 +152,6 @@ static bool give_all(saving *s, const rapt_archive *whole, bool is_sharded)
     return good && (!is_sharded || give_frozen(s));
 }
 
-static bool check_hash(const saving *s)
-{
-    uint64_t first = s->hash;
-    return rapt_check_mpi(s->op, MPI_Bcast(&first, 1, MPI_UINT64_T, 0, s->parallel->scatter)) &&
-           (first == s->hash ||
-            rapt_fail(RAPT_ERROR_RANK, s->op, "there is something else to be saved here than on rank 0"));
-}
-
 /* The shards' names, to which the index that is there does not lead; 0: the number of a rank that has nothing to write,
  * and so no shard. */
 static bool choose_set(const saving *s, const char *path, rapt_shard_set *set, int *number)
@@ -202,8 +205,8 @@ static bool save(saving *s, const char *path, const rapt_checkpoint *checkpoint,
     int mark;
     bool good = whole && rapt_checkpoint_to_archive(checkpoint, whole) && give_all(s, whole, is_sharded);
     if (!rapt_ranks_agree(p, s->op, good, &mark, 1)) return false;
-    add_to_hash(s, checkpoint->note ? checkpoint->note : "", checkpoint->step);
-    if (!rapt_ranks_agree(p, s->op, check_hash(s), &mark, 1)) return false;
+    add_to_hash(&s->hash, checkpoint->note ? checkpoint->note : "", checkpoint->step);
+    if (!check_hash(p, s->op, s->hash, "there is something else to be saved")) return false;
     s->share = rapt_archive_new();
     if (!rapt_ranks_agree(p, s->op, s->share && copy_texts(s->share, whole), &mark, 1) ||
         !rapt_ranks_agree(p, s->op, give_all(s, whole, is_sharded), &mark, 1))
@@ -218,6 +221,10 @@ bool rapt_data_parallel_save(rapt_data_parallel *p, const char *path, const rapt
     int mark;
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
     if (!rapt_ranks_agree(p, op, check_arguments(p, op, path, checkpoint), &mark, 1)) return false;
+    uint64_t name_hash = 1; /* folders may have other names */
+    const char *last = strrchr(path, '/');
+    add_to_hash(&name_hash, last ? last + 1 : path, 0);
+    if (!check_hash(p, op, name_hash, "the path ends in another name")) return false;
     saving s = {.parallel = p, .op = op, .writers = is_index(path) ? p->ranks : 1, .hash = 1};
     rapt_archive *whole = rapt_archive_new();
     const bool good = save(&s, path, checkpoint, whole);
@@ -315,6 +322,28 @@ static bool cut_archive(const rapt_data_parallel *p, const rapt_archive *archive
     return true;
 }
 
+/* Of texts, of the names and sizes of tensors, and of the numbers of small ones, such as the step. */
+static uint64_t hash_of(const rapt_archive *archive)
+{
+    RAPT_SCOPE;
+    enum { few = 16 };
+    uint64_t hash = 1;
+    const char *key;
+    for (int64_t i = 0; (key = rapt_archive_key(archive, i)); i++) {
+        add_to_hash(&hash, key, 0);
+        add_to_hash(&hash, rapt_archive_find_text(archive, key), 0);
+    }
+    for (int64_t i = 0; i < rapt_archive_count(archive); i++) {
+        const rapt_tensor *tensor = rapt_archive_tensor(archive, i);
+        const int64_t count = tensor ? rapt_count(tensor) : 0;
+        add_to_hash(&hash, rapt_archive_name(archive, i), count);
+        const unsigned char *bytes = count <= few ? rapt_data(tensor) : NULL;
+        for (size_t k = 0; bytes && k < (size_t)count * rapt_dtype_size(rapt_get_dtype(tensor)); k++)
+            add_to_hash(&hash, "", bytes[k]);
+    }
+    return hash;
+}
+
 bool rapt_data_parallel_load(rapt_data_parallel *p, const char *path, rapt_checkpoint *checkpoint)
 {
     const char *op = "data_parallel_load";
@@ -323,10 +352,12 @@ bool rapt_data_parallel_load(rapt_data_parallel *p, const char *path, rapt_check
     if (!rapt_ranks_agree(p, op, check_arguments(p, op, path, checkpoint), &mark, 1)) return false;
     rapt_archive *archive = rapt_map_safetensors(path), *own = rapt_archive_new();
     const bool is_sharded = p->sharded && checkpoint->optimizer;
-    bool good = archive && own && (!is_sharded || cut_archive(p, archive, own)) &&
-                rapt_checkpoint_from_archive(checkpoint, is_sharded ? own : archive) &&
-                (!p->sharded || rapt_take_pieces(p));
+    const bool alike = rapt_ranks_agree(p, op, archive && own, &mark, 1) &&
+                       check_hash(p, op, hash_of(archive), "there is something else to be loaded");
+    const bool good = alike && (!is_sharded || cut_archive(p, archive, own)) &&
+                      rapt_checkpoint_from_archive(checkpoint, is_sharded ? own : archive) &&
+                      (!p->sharded || rapt_take_pieces(p));
     rapt_archive_free(archive);
     rapt_archive_free(own);
-    return rapt_ranks_agree(p, op, good, &mark, 1);
+    return alike && rapt_ranks_agree(p, op, good, &mark, 1);
 }

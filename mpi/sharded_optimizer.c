@@ -40,6 +40,8 @@ bool rapt_data_parallel_shard(rapt_data_parallel *p, rapt_optimizer *optimizer)
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
     bool good = optimizer || rapt_fail(RAPT_ERROR_NULL, op, "optimizer is NULL");
     if (good && p->sharded) good = rapt_fail(RAPT_ERROR_VALUE, op, "there is a sharded optimizer already");
+    good = rapt_ranks_agree(p, op, good && rapt_check_trained(p, op), &mark, 1); /* before one of them adds anything */
+    if (!good) return false;
     for (int i = 0; good && i < p->bucket_count; i++) good = add_piece(p, i, optimizer);
     good = rapt_ranks_agree(p, op, good, &mark, 1);
     if (good) p->sharded = optimizer;

@@ -165,6 +165,28 @@ static void what_is_wrong_is_an_error(void)
     rapt_module_free(other);
 }
 
+/* The last rank has another path than the others. */
+static void all_have_one_file(const char *folder)
+{
+    rapt_module *model = make_model(&learners[0], RAPT_FLOAT32, 5);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, model, NULL);
+    rapt_checkpoint run = {.module = model};
+    char own[4096], paths[2][4096];
+    for (int i = 0; i < 2; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/step-%d.safetensors", folder, i);
+        run.step = i;
+        expect(rapt_data_parallel_save(parallel, paths[i], &run), "%s", rapt_error());
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    expect(!rapt_data_parallel_load(parallel, paths[rank == ranks - 1], &run) || ranks == 1, "no error");
+    if (ranks > 1) expect_error(RAPT_ERROR_RANK, "there is something else to be loaded here than on rank 0");
+    snprintf(own, sizeof own, "%s/%s", folder, rank == ranks - 1 ? "one.safetensors" : "all.safetensors.index.json");
+    expect(!rapt_data_parallel_save(parallel, own, &run) || ranks == 1, "no error");
+    if (ranks > 1) expect_error(RAPT_ERROR_RANK, "the path ends in another name here than on rank 0");
+    rapt_data_parallel_free(parallel);
+    rapt_module_free(model);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -173,6 +195,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%s/run.safetensors.index.json", argv[1]);
     a_set_is_whole_or_not_there(argv[1]);
     what_is_wrong_is_an_error();
+    all_have_one_file(argv[1]);
     for (int i = 0; i < learner_count; i++)
         for (int sharded = 0; sharded < 2; sharded++) {
             goes_on_with_any_number_of_ranks(&learners[i], 0, sharded);

@@ -37,7 +37,8 @@ typedef struct rapt_data_parallel_config {
 
 /* Shares the module, which is to be the same on all ranks: names, shapes, dtypes and what is frozen are compared, and
  * a difference is an error that names it. Parameters and buffers then take the values of rank 0. The communicator is
- * copied. NULL after an error. Free it with rapt_data_parallel_free, before MPI_Finalize. */
+ * copied. NULL after an error. Free it with rapt_data_parallel_free on all ranks, before MPI_Finalize; of a step that
+ * is under way MPI keeps the memory that messages go into. Behind rapt_module_cast it is to be made anew. */
 RAPT_API rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *module,
                                                     const rapt_data_parallel_config *config);
 RAPT_API void rapt_data_parallel_free(rapt_data_parallel *parallel);
@@ -97,8 +98,9 @@ RAPT_API bool rapt_data_parallel_save(rapt_data_parallel *parallel, const char *
                                       const rapt_checkpoint *checkpoint);
 
 /* Reads what rapt_data_parallel_save or rapt_checkpoint_save wrote, as rapt_checkpoint_load does; each rank maps the
- * files and takes what it needs of them. Behind rapt_data_parallel_shard, where the optimizer is to be sharded. After
- * an error, the same on all ranks, some ranks may have loaded: the run must begin anew. */
+ * files and takes what it needs of them; another step, or other texts, names or sizes, than on rank 0 are an error.
+ * Behind rapt_data_parallel_shard, where the optimizer is to be sharded. After an error, the same on all ranks, some
+ * ranks may have loaded: the run must begin anew. */
 RAPT_API bool rapt_data_parallel_load(rapt_data_parallel *parallel, const char *path, rapt_checkpoint *checkpoint);
 
 /* --- sequences that are longer than one rank's memory --- */
