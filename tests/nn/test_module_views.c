@@ -7,7 +7,6 @@
 
 #include <rapt/module_views.h>
 
-#include "../failing_malloc.h"
 #include "../text_stream.h"
 
 static rapt_sequential *perceptron(void)
@@ -42,29 +41,6 @@ Test(module_views, a_summary_has_shapes_and_changes_nothing)
     cr_expect_eq(memcmp(&before, &after, sizeof before), 0);
     cr_expect(rapt_is_recording());
     free(text);
-    rapt_module_free(&model->module);
-    expect_no_error();
-}
-
-Test(module_views, without_memory_a_summary_is_an_error)
-{
-    RAPT_SCOPE;
-    rapt_sequential *model = perceptron();
-    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 2));
-    free(summary(&model->module, NULL, 1, &x, NULL)); /* the thread has its scopes then */
-    long after = 0, failed = 1;
-    for (; failed > 0; after++) {
-        FILE *stream = open_text();
-        fail_malloc(after, false);
-        const bool good = rapt_module_summarize(&model->module, stream, NULL, 1, &x, NULL);
-        failed = allocator.failed;
-        fail_malloc(-1, false);
-        char *text = close_text(stream);
-        cr_expect_str_eq(text, good ? expected : "", "request %ld", after);
-        if (!good) expect_error(RAPT_ERROR_MEMORY, "no memory");
-        free(text);
-    }
-    cr_expect_gt(after, 10);
     rapt_module_free(&model->module);
     expect_no_error();
 }

@@ -8,6 +8,7 @@
 #include <rapt/generate.h>
 
 #include "memory_trials.h"
+#include "text_stream.h"
 
 static rapt_gpt *gpt;
 static FILE *nowhere;
@@ -186,4 +187,33 @@ Test(nn_memory, of_caches)
     try_all_failures("go on from packed rows", goes_on_from_packed_rows);
     rapt_module_free(&encoder->module);
     rapt_module_free(&decoder->module);
+}
+
+/* --- summaries --- */
+
+static rapt_sequential *layers;
+static FILE *text;
+static long text_size;
+
+static bool summarizes(void)
+{
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 2));
+    rewind(text);
+    const bool good = x && rapt_module_summarize(&layers->module, text, NULL, 1, &x, NULL);
+    cr_expect(!good || ftell(text) == text_size);
+    return good;
+}
+
+Test(nn_memory, of_summaries)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 2));
+    layers = RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(2, 16, RAPT_BIAS), (rapt_module *)rapt_dropout_new(0.5),
+                             (rapt_module *)rapt_linear_new(16, 1, RAPT_NO_BIAS));
+    text = open_text();
+    cr_assert(rapt_module_summarize(&layers->module, text, NULL, 1, &x, NULL), "%s", rapt_error());
+    text_size = ftell(text);
+    try_all_failures("summarize", summarizes);
+    fclose(text);
+    rapt_module_free(&layers->module);
 }

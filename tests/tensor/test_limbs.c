@@ -237,13 +237,6 @@ Test(limbs, the_same_bits_in_any_large_part_and_on_any_number_of_threads)
     give(&a), give(&b), give(&whole);
 }
 
-static char warned[512];
-
-static void note(const char *message)
-{
-    snprintf(warned, sizeof warned, "%s", message);
-}
-
 static bool is_of_limbs(rapt_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
     return rapt_matmul_kernels_for(dtype, m, n, k)->multiplies_limbs;
@@ -258,6 +251,14 @@ Test(limbs, which_products_are_large)
     cr_expect_not(is_of_limbs(RAPT_FLOAT32, 1000, 127, 1000));
     cr_expect_not(is_of_limbs(RAPT_FLOAT64, 1000, 1000, 1000));
     cr_expect_not(is_of_limbs(RAPT_FLOAT32, 1000, 1000, 0));
+}
+
+#ifndef _WIN32
+static char warned[512];
+
+static void note(const char *message)
+{
+    snprintf(warned, sizeof warned, "%s", message);
 }
 
 /* Linux refuses the registers where a thread's alternate signal stack has no room for them: that is told once. */
@@ -280,3 +281,4 @@ Test(limbs, without_the_registers_products_are_those_of_the_level_below)
     cr_expect_str_eq(warned, "");
     give(&a), give(&b), give(&c), give(&below);
 }
+#endif
