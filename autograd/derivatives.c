@@ -119,7 +119,8 @@ bool rapt_hvp(rapt_tensor *root, int count, rapt_tensor *const *inputs, rapt_ten
 {
     if (count > 0 && !results) return rapt_fail_null("hvp", "results");
     const rapt_scope scope = rapt_scope_begin();
-    const bool good = rapt_check_walk_flags("hvp", flags) && check_lists("hvp", "vectors", count, inputs, vectors) &&
+    const bool good = rapt_check_walk_flags("hvp", flags) && (root || rapt_fail_null("hvp", "root")) &&
+                      check_lists("hvp", "vectors", count, inputs, vectors) &&
                       hvp(root, count, inputs, vectors, results, flags);
     return hand_out(scope, good, count, results);
 }

@@ -182,10 +182,8 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
             throw std::invalid_argument("rapt::tensor: " + std::to_string(indices.size()) +
                                         " indices for a tensor of rank " + std::to_string(rapt_rank(get())));
         const double value = rapt_at(get(), indices.begin());
-        for (int64_t index : indices) {
-            if (index < -*size || index >= *size) throw error();
-            size++;
-        }
+        for (const int64_t *index = indices.begin(); index != indices.end(); index++, size++)
+            if (*index < -*size || *index >= *size) throw error();
         return value;
     }
     tensor &require_gradient() &
@@ -249,8 +247,10 @@ inline tensor::tensor(std::initializer_list<float> numbers, shape sizes)
 
 inline tensor::tensor(double value, rapt_dtype dtype) : tensor(call(rapt_scalar, dtype, value))
 {
-    // 2⁶³ becomes int64's largest number, whose double it is.
-    if (!rapt_dtype_is_floating(dtype) && !(item() == value && value < 9223372036854775808.0))
+    // 2⁶³ becomes int64's largest number, whose double it is. The library compares: -ffast-math would not see a NaN.
+    if (rapt_dtype_is_floating(dtype)) return;
+    const tensor same = call(rapt_equal, call(rapt_cast, *this, RAPT_FLOAT64), tensor(value, RAPT_FLOAT64));
+    if (same.item() != 1 || value >= 9223372036854775808.0)
         throw std::invalid_argument("rapt: " + inside::digits_of(value) + " is not a number of type " +
                                     rapt_dtype_name(dtype));
 }

@@ -26,7 +26,7 @@ static bool append(const char *name, rapt_tensor *tensor, void *context)
 rapt_tensor_list *rapt_module_list(const rapt_module *module, int what)
 {
     int count = 0;
-    if (!rapt_module_is_there("module_list", module)) return NULL;
+    if (!rapt_module_is_there("module_list", module) || !rapt_check_what("module_list", what)) return NULL;
     if (!rapt_module_visit(module, what, add_one, &count)) return NULL;
     rapt_tensor_list *list = calloc(1, sizeof *list);
     if (list) {

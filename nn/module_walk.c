@@ -90,9 +90,15 @@ static bool visit(walk *w, const rapt_module *module, int used)
     return true;
 }
 
+bool rapt_check_what(const char *op, int what)
+{
+    return (what != 0 && (what & ~rapt_all_tensors) == 0) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "flags %d; RAPT_PARAMETERS, RAPT_BUFFERS or both expected", what);
+}
+
 bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor *visitor, void *context)
 {
-    if (!rapt_module_is_there("module_visit", module)) return false;
+    if (!rapt_module_is_there("module_visit", module) || !rapt_check_what("module_visit", what)) return false;
     if (!visitor) return rapt_fail_null("module_visit", "visitor");
     walk w = {.what = what, .visitor = visitor, .context = context};
     const bool all = visit(&w, module, 0);

@@ -72,7 +72,7 @@ static bool take_lengths(rapt_loader *loader)
 {
     const int64_t *lengths = loader->config.lengths, *starts = NULL, most = INT64_C(1) << 48;
     if (loader->items < 1 || loader->items > most)
-        return rapt_fail(RAPT_ERROR_VALUE, op, "%lld items; 1 or more expected", (long long)loader->items);
+        return rapt_fail(RAPT_ERROR_VALUE, op, "%lld items; 1 to 2^48 expected", (long long)loader->items);
     for (int i = 0; !lengths && !starts && i < loader->config.column_count; i++)
         if (loader->columns[i].starts) starts = rapt_data(loader->columns[i].starts);
     if (!lengths && !starts) return true;

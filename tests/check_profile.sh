@@ -35,6 +35,15 @@ grep -q "RAPT_PROFILE is 'yes'; 1, or the name of a file that ends in .json, exp
 RAPT_PROFILE=/nowhere/at/all.json "$program" 2> complaint > /dev/null
 grep -q "'/nowhere/at/all.json' cannot be written" complaint
 
+# A named pipe is waited for and written to.
+if mkfifo pipe.json; then
+    (sleep 0.2; cat pipe.json > piped.json) &
+    RAPT_PROFILE=pipe.json "$program" > /dev/null 2> report
+    wait $!
+    python3 -c "import json; assert len(json.load(open('piped.json'))['traceEvents']) > 100"
+    [ -p pipe.json ]
+fi
+
 RAPT_TRACE=1 "$program" 2> lines > /dev/null
 grep -q '^forward  affine: float32 \[' lines
 grep -q '^backward affine: float32 \[' lines

@@ -27,7 +27,9 @@ expect_jobs() { # arguments of ./run: ninja is asked for one job
 refuse() { # what it says, then arguments of ./run
     wanted=$1
     shift
-    if "$root/run" "$@" >"$work/log" 2>&1; then complain "./run $* succeeded"; fi
+    status=0
+    "$root/run" "$@" >"$work/log" 2>&1 || status=$?
+    [ "$status" -eq 2 ] || complain "./run $*: status $status, not 2"
     grep -q -- "$wanted" "$work/log" || { complain "./run $* does not say '$wanted' but:" && cat "$work/log"; }
     [ "$(wc -l <"$work/log")" -eq 1 ] || { complain "./run $*: not one line:" && cat "$work/log"; }
 }
@@ -71,6 +73,9 @@ refuse "install takes one folder, not also 'b'" install "$work/a" b
 refuse "install takes one folder, not also 'b'" install -j 1 "$work/a" b
 refuse "docs takes one folder, not also 'b'" docs "$work/a" b
 refuse "docs takes a folder, not '--help'" docs --help
+refuse 'docs takes a folder, not an empty word' docs ''
+refuse 'install takes a folder, not an empty word' install ''
+refuse 'install takes a folder, not an empty word' install '' -j 1
 refuse "format takes no arguments, not 'x'" format x
 refuse "check takes no arguments, not 'x'" check x
 refuse "help takes no arguments, not 'x'" help x

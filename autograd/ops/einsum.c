@@ -2,9 +2,11 @@
 #include <rapt/ops.h>
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tensor/core.h"
+#include "tensor/utf8.h"
 
 #define NAME "einsum"
 
@@ -38,6 +40,19 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+/* Says what stands where no such character may: whole, or the byte of one that is no text. */
+static int fail_at(const char *text)
+{
+    char shown[8];
+    const size_t length = rapt_utf8_length(text, strlen(text));
+    if (length > 1 || isprint((unsigned char)*text))
+        snprintf(shown, sizeof shown, "'%.*s'", (int)length, text);
+    else
+        snprintf(shown, sizeof shown, "0x%02x", (unsigned char)*text);
+    rapt_fail(RAPT_ERROR_VALUE, NAME, "%s in the equation; letters, \"...\", ',' and one \"->\" expected", shown);
+    return -1;
+}
+
 /* Reads the labels up to a comma, an arrow or the end; "..." stands for `others` axes. −1 after an error. */
 static int read_labels(const char **text, int others, int most, int *label)
 {
@@ -49,10 +64,7 @@ static int read_labels(const char **text, int others, int most, int *label)
         if (c == ',' || c == 0 || (c == '-' && (*text)[1] == '>')) return count;
         const bool dots = strncmp(*text, "...", 3) == 0;
         const int more = dots ? others : 1;
-        if (!is_letter(c) && !dots) {
-            rapt_fail(RAPT_ERROR_VALUE, NAME, "'%c' in the equation; letters, \"...\", ',' and one \"->\" expected", c);
-            return -1;
-        }
+        if (!is_letter(c) && !dots) return fail_at(*text);
         if (dots && has_others) {
             rapt_fail(RAPT_ERROR_VALUE, NAME, "\"...\" stands twice among the axes of one tensor");
             return -1;

@@ -187,6 +187,8 @@ Test(derivatives, what_is_wrong_is_named)
     expect_error(RAPT_ERROR_SHAPE, "hvp: a root of shape [3]");
     cr_expect_not(rapt_hvp(NULL, 1, &x, &t, &result, 0));
     expect_error(RAPT_ERROR_NULL, "hvp: root is NULL");
+    cr_expect_not(rapt_hvp(NULL, 1, &t, &t, &result, 0));
+    expect_error(RAPT_ERROR_NULL, "hvp: root is NULL"); /* and not that t requires no gradient */
     cr_expect_not(rapt_hvp(total(y), 1, &x, &wrong, &result, 0));
     expect_error(RAPT_ERROR_SHAPE, "hvp: vectors 0");
     cr_expect_null(rapt_jacobian(NULL, x, 0));

@@ -23,6 +23,10 @@ Test(einsum, errors_name_the_letter)
     FAILS(VALUE, "the result has 'i' twice", "ij->ii", a);
     FAILS(VALUE, "'+' in the equation", "i+j", a);
     FAILS(VALUE, "'-' in the equation", "i-j", a);
+    FAILS(VALUE, "'ä' in the equation", "iä", a);
+    FAILS(VALUE, "'𝜇' in the equation", "𝜇j", a);
+    FAILS(VALUE, "0xc3 in the equation", "i\xc3", a);
+    FAILS(VALUE, "0x01 in the equation", "i\x01", a);
     FAILS(VALUE, "2 tensors given for \"ij->ij\", which names 1", "ij->ij", a, b);
     FAILS(SHAPE, "the equation names 3 axes of tensor 0, which has shape [2, 3]", "ijk->k", a);
     FAILS(SHAPE, "the equation names 1 axes of tensor 0, which has shape [2, 3]", "i", a);

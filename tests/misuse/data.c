@@ -159,7 +159,7 @@ static bool doubles_as_floats(void)
 }
 
 const mistake data_mistakes[] = {
-    {"A loader of no items", no_items, FAILS, RAPT_ERROR_VALUE, "loader: 0 items; 1 or more expected",
+    {"A loader of no items", no_items, FAILS, RAPT_ERROR_VALUE, "loader: 0 items; 1 to 2^48 expected",
      "Look whether the data was read."},
     {"A loader without a batch size", no_batch_size, FAILS, RAPT_ERROR_VALUE,
      "neither a batch size nor the most tokens of a batch are given", "Set `batch_size`, or `most_tokens`."},

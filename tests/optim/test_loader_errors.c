@@ -220,6 +220,8 @@ Test(loader_errors, wrong_uses)
     expect_refusal((rapt_loader_config){.items = 3, .batch_size = 1}, RAPT_ERROR_NULL,
                    "neither columns nor a function that makes batches");
     expect_refusal((rapt_loader_config){.make = make, .context = &fails, .batch_size = 1}, RAPT_ERROR_VALUE, "0 items");
+    expect_refusal((rapt_loader_config){.items = INT64_MAX, .make = make, .context = &fails, .batch_size = 1},
+                   RAPT_ERROR_VALUE, "9223372036854775807 items; 1 to 2^48 expected");
     c.make = make;
     expect_refusal(c, RAPT_ERROR_VALUE, "both columns and a function");
     c = good, c.batch_size = 0;

@@ -18,8 +18,9 @@ RAPT_API FILE *rapt_trace(FILE *stream);
 /* Ends a profile that runs, forgets what was measured before and begins to measure, in all threads. A file that is not
  * NULL becomes a trace of each op, and of each module around its ops, in Chrome's trace event format, which
  * https://ui.perfetto.dev shows, of about 250 bytes each. RAPT_PROFILE=1 in the environment begins before main and
- * reports to stderr when the program ends; RAPT_PROFILE=NAME.json writes that file too. False after an error, and
- * nothing is measured: the file cannot be written, or that of the profile before could not be finished. */
+ * reports to stderr when the program ends; RAPT_PROFILE=NAME.json writes that file too. It may be a pipe or a device as
+ * well: opening a named pipe waits for a reader. False after an error, and nothing is measured: the file cannot be
+ * written, or that of the profile before could not be finished. */
 RAPT_API bool rapt_profile_start(const char *file);
 
 /* Ends it; what was measured stays until the next start. False after an error: the file could not be written whole;

@@ -41,7 +41,8 @@ RAPT_API rapt_tensor *rapt_keep(rapt_tensor *tensor);
  * NULL gives NULL. */
 RAPT_API rapt_tensor *rapt_retain(rapt_tensor *tensor);
 
-/* Gives a share back; with the last one the tensor is freed. NULL does nothing. */
+/* Gives a share back; with the last one the tensor is freed. NULL does nothing. Who replaces a tensor by another, which
+ * may be the same one, retains the new one first. */
 RAPT_API void rapt_release(rapt_tensor *tensor);
 
 /* What the caching allocator of the whole process holds. Blocks that were given back are kept for reuse, those of more

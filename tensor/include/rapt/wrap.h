@@ -9,8 +9,9 @@ RAPT_BEGIN_DECLS
 /* A tensor of the innermost scope whose elements are those at `data`, in memory that somebody else owns. Strides count
  * elements, as rapt_stride does; NULL means row-major. A stride of 0 repeats one element, and such a tensor can only be
  * read; every other one must lead past all that the axes with smaller strides reach, as in an array that was sliced or
- * transposed, so that no two elements share a place; none may be negative. `data` is aligned to the dtype's size and
- * may be NULL where there are no elements. What bool reads is 0 or 1.
+ * transposed, so that no two elements share a place; none may be negative. Along an axis of size 1 no step is taken:
+ * its stride may be any number. `data` is aligned to the dtype's size and may be NULL where there are no elements. What
+ * bool reads is 0 or 1.
  *
  * release(owner) is called once, when the last reader lets go: the tensor, its views, or a graph that backward needs
  * it for. That may be in any thread, and in a forked child for its copy of the memory; release may give tensors back,
