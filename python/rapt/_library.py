@@ -103,14 +103,15 @@ def flag(value, what=None):
     return int(bool(value))
 
 
-def text(value):
-    """Bytes that C reads to their end."""
+def text(value, what=None):
+    """Bytes that C reads to their end. None stays None, but where it is said what has to be there."""
+    named = f"{what}: " if what else ""
     if isinstance(value, str):
         value = value.encode()
-    if value is not None and not isinstance(value, bytes):
-        raise TypeError(f"a text expected, not {value!r}")
+    if not isinstance(value, bytes) and (what or value is not None):
+        raise TypeError(f"{named}a text expected, not {value!r}")
     if value is not None and b"\0" in value:
-        raise ValueError(f"a text without NUL expected, not {value!r}")
+        raise ValueError(f"{named}a text without NUL expected, not {value!r}")
     return value
 
 
@@ -264,7 +265,7 @@ for _name, *_parameters in entries(OPS):
 # What messages advise in C's words; an op has its name in Python too.
 _IN_PYTHON = {"RAPT_RETAIN_GRAPH": "retain_graph=True", "RAPT_NO_GRADIENT": "rapt.no_gradient",
               "rapt_require_gradient": "Tensor.require_gradient", "rapt_detach": "Tensor.detach",
-              "rapt_module_cast": "Module.cast",
+              "rapt_module_cast": "Module.cast", "RAPT_PARAMETERS": "1 (parameters)", "RAPT_BUFFERS": "2 (buffers)",
               **{"rapt_" + name: "rapt." + name for name, *_ in entries(OPS)}}
 raised = threading.local()  # the exception of a callback, until the call that led to it has returned
 

@@ -33,7 +33,7 @@ def _number(x, value):
     """The number as a tensor of x's dtype."""
     if x.dtype in (DType.float32, DType.float64):
         return NAMES["full"]((), float(value), x.dtype)
-    if isinstance(value, float) and not value.is_integer():
+    if value % 1 or (x.dtype is DType.bool and value not in (0, 1)):  # NaN % 1 is NaN
         raise Error(f"{value} is not a number of type {x.dtype.name}, which the tensor has")
     return tensor(int(value), x.dtype)
 

@@ -2,7 +2,7 @@
 import ctypes
 import os
 
-from ._library import C, FixedOwner, check, flag, number_of, real, whole
+from ._library import C, FixedOwner, check, flag, number_of, real, text, whole
 from ._module import module_of
 from ._tensor import handle_of
 
@@ -64,6 +64,9 @@ class Optimizer(FixedOwner):
     _instead = "its learning_rate can be set, other numbers when it is made, or for a group of parameters by group()"
 
     def __init__(self, module, **config):
+        if self._new is None:
+            raise TypeError("rapt.Optimizer is the base of the library's optimizers, not of one's own; "
+                            "rapt.Adam(module) makes one, and so do the others")
         struct = _fill(self._config_type, type(self).__name__, config)
         self._handle = check(type(self)._new(module_of(module)._handle, ctypes.addressof(struct)))
 
@@ -93,13 +96,13 @@ class Optimizer(FixedOwner):
 
     def add(self, name, parameter):
         """Has it change one more leaf, under a name that is not in use."""
-        check(C.optimizer_add(self._handle, name.encode(), handle_of(parameter)))
+        check(C.optimizer_add(self._handle, text(name, "add: name"), handle_of(parameter)))
 
     def group(self, pattern, learning_rate=None, weight_decay=None):
         """Numbers of their own for the parameters whose names match: group("*.bias", weight_decay=0)."""
         named = {"learning_rate": learning_rate, "weight_decay": weight_decay}
         struct = _fill(_GROUP, "group", {name: value for name, value in named.items() if value is not None})
-        check(C.optimizer_group(self._handle, pattern.encode(), ctypes.addressof(struct)))
+        check(C.optimizer_group(self._handle, text(pattern, "group: pattern"), ctypes.addressof(struct)))
 
     def save(self, path):
         """A safetensors file of its steps, learning rate and what it keeps of each parameter."""
@@ -162,7 +165,7 @@ class Muon(Optimizer):
 
     def by_adamw(self, pattern):
         """Leaves to AdamW also the matrices whose names match."""
-        check(C.muon_by_adamw(self._handle, pattern.encode()))
+        check(C.muon_by_adamw(self._handle, text(pattern, "by_adamw: pattern")))
 
 
 class Adafactor(Optimizer):

@@ -40,6 +40,11 @@ def a_number_is_the_tensors_own_or_an_error():
         fails("is not a number of type int64", function, 2.5)
     fails("is not a number of type int64", x.__truediv__, float("nan"))
     fails("is not a number of type int64", x.__add__, 1 << 63)
+    truth = rapt.tensor([True, False])
+    for number in (2, -1, 1 << 60, -large, 1 << 2000, 0.5, float("nan")):
+        for function in (truth.__eq__, truth.__ne__, truth.__lt__, truth.__ge__):
+            fails("is not a number of type bool, which the tensor has", function, number)
+    assert (truth == 1).tolist() == (truth == 1.0).tolist() == (truth == True).tolist() == [True, False]  # noqa: E712
     fails("is no double", x.fill, large, kind=Exception)
     fails("is no double", rapt.full, (1,), large, rapt.int64, kind=Exception)
 
@@ -280,6 +285,36 @@ def a_module_is_one_of_the_librarys():
 
     for make in (Net, rapt.Module):
         fails("not of one's own; a class that keeps layers", make, kind=TypeError)
+
+
+@test
+def an_optimizer_is_one_of_the_librarys():
+    class Own(rapt.Optimizer):
+        pass
+
+    for make in (Own, rapt.Optimizer):
+        fails("not of one's own; rapt.Adam(module)", make, rapt.Linear(2, 2), kind=TypeError)
+
+
+@test
+def names_and_patterns_of_an_optimizer_are_texts():
+    layer = rapt.Linear(2, 2)
+    adam, muon = rapt.Adam(layer), rapt.Muon(layer)
+    for name in (5, None, layer):
+        fails("add: name: a text expected, not", adam.add, name, rapt.ones(1), kind=TypeError)
+        fails("group: pattern: a text expected, not", adam.group, name, kind=TypeError)
+        fails("by_adamw: pattern: a text expected, not", muon.by_adamw, name, kind=TypeError)
+    fails("add: name: a text without NUL", adam.add, "a\0b", rapt.ones(1), kind=ValueError)
+    adam.group("*", weight_decay=0.5)
+
+
+@test
+def tensors_of_a_module_are_parameters_or_buffers():
+    norm = rapt.BatchNorm(2)
+    counts = [len(norm.parameters(what)) for what in (1, 2, 3)]
+    assert counts[0] == 2 and counts[0] + counts[1] == counts[2], counts
+    for what in (99, -1, 0, 4):
+        fails(f"flags {what}; 1 (parameters), 2 (buffers) or both expected", norm.parameters, what)
 
 
 @test
