@@ -65,8 +65,8 @@ class Optimizer(FixedOwner):
 
     def __init__(self, module, **config):
         if self._new is None:
-            raise TypeError("rapt.Optimizer is the base of the library's optimizers, not of one's own; rapt.Adam(module)"
-                            " makes one, and so do the others")
+            raise TypeError("rapt.Optimizer is the base of the library's optimizers, not of one's own; "
+                            "rapt.Adam(module) makes one, and so do the others")
         struct = _fill(self._config_type, type(self).__name__, config)
         self._handle = check(type(self)._new(module_of(module)._handle, ctypes.addressof(struct)))
 
