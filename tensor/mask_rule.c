@@ -34,7 +34,9 @@ static rapt_mask_tile tile_of(const rapt_raw_mask *mask, rapt_score_row row, int
 static void dilate(int64_t dilation, int64_t place, int64_t first_key, int64_t columns, uint8_t *seen)
 {
     uint8_t before[rapt_rule_columns];
-    const int64_t beyond = (place % dilation - first_key % dilation) % dilation;
+    int64_t beyond = place % dilation;
+    if (beyond < 0) beyond += dilation;
+    beyond = (beyond - first_key) % dilation; /* keys are counted from 0: the difference is none too many */
     memcpy(before, seen, (size_t)columns);
     memset(seen, 0, (size_t)columns);
     for (int64_t c = beyond < 0 ? beyond + dilation : beyond; c < columns;

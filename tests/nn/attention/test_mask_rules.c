@@ -63,6 +63,8 @@ Test(mask_rules, tables)
         {{.dilation = 2, .window_left = 4, .window_right = 1}, {"10000", "01000", "10100", "01010", "00101"}},
         {{.dilation = 3, .offset = -1}, {"0010010", "1001001", "0100100"}},
         {{.dilation = most, .query_places = INTEGERS(1, most, least)}, {"010", "100", "000"}},
+        {{.dilation = most, .query_places = INTEGERS(least + 2)},
+         {"0100000000000000000000000000000000000000000000000000000000000000000000"}},
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) expect_table(&tables[i], (int)i);
     expect_no_error();
