@@ -7,7 +7,7 @@ from ._attention import AdditiveAttention, Attention, DotProductAttention, Multi
 from ._convolution import Conv1d, Conv2d, avg_pool1d, avg_pool2d, conv1d, conv2d, max_pool1d, max_pool2d
 from ._graph import gradients, no_gradient
 from ._library import C, DType, Error, check, library
-from ._losses import cross_entropy, nll_loss
+from ._losses import cross_entropy, linear_cross_entropy, nll_loss
 from ._models import GPT, GRU, LSTM, Transformer, TransformerDecoder, TransformerEncoder
 from ._module import (Activation, BatchNorm, Dropout, Embedding, LayerNorm, Linear, Module, RMSNorm, Sequential, load,
                       save)

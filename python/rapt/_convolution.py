@@ -4,7 +4,7 @@ from numbers import Integral
 
 from ._library import C, flag, several, whole
 from ._module import Module
-from ._tensor import call, handle_of
+from ._tensor import Tensor, call, handle_of, handle_or_none
 
 _Pair = ctypes.c_int64 * 2
 
@@ -37,8 +37,7 @@ def _options(axes, stride, padding, dilation, groups):
 
 
 def _convolve(function, x, weight, bias, options):
-    return call(function, handle_of(x), handle_of(weight), None if bias is None else handle_of(bias),
-                ctypes.addressof(options))
+    return call(function, handle_of(x), handle_of(weight), handle_or_none(bias), ctypes.addressof(options))
 
 
 def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
@@ -76,6 +75,10 @@ def avg_pool1d(x, size, stride=None, padding=0, ceil=False, leaves_padding_out=F
 def avg_pool2d(x, size, stride=None, padding=0, ceil=False, leaves_padding_out=False):
     """rapt_avg_pool2d of rapt.h; all are a number, or one for height and one for width"""
     return _pool(C.avg_pool2d, 2, x, size, stride, padding, 1, ceil, leaves_padding_out)
+
+
+for _function in (conv1d, conv2d, max_pool1d, max_pool2d, avg_pool1d, avg_pool2d):
+    setattr(Tensor, _function.__name__, _function)
 
 
 class Conv1d(Module):

@@ -119,12 +119,12 @@ def text(value, what=None):
 CONVERT = {"d": real, "l": int64, "u": seed_of, "i": integer, "y": integer, "r": integer, "b": flag, "z": text}
 
 # Kinds of parameters, a letter each: t tensor, o tensor or None, T list of tensors, d double, l int64, u seed, i int,
-# b bool, s shape, a axes (None: all), y dtype, r reduction, p pointer, z text.
+# b bool, s shape, a axes (None: all), y dtype, r reduction, f activation, p pointer, z text.
 POINTER, SHAPE, AXES = ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_int)
 C_TYPES = {"t": [POINTER], "o": [POINTER], "T": [ctypes.c_int, ctypes.POINTER(POINTER)], "d": [ctypes.c_double],
            "l": [ctypes.c_int64], "u": [ctypes.c_uint64], "i": [ctypes.c_int], "b": [ctypes.c_bool],
            "s": [ctypes.c_int, SHAPE], "a": [ctypes.c_int, AXES], "y": [ctypes.c_int], "r": [ctypes.c_int],
-           "p": [POINTER], "z": [ctypes.c_char_p]}
+           "f": [ctypes.c_int], "p": [POINTER], "z": [ctypes.c_char_p]}
 RESULTS = {"t": POINTER, "p": POINTER, "d": ctypes.c_double, "l": ctypes.c_int64, "i": ctypes.c_int,
            "b": ctypes.c_bool, "z": ctypes.c_char_p, "v": None}
 
@@ -136,7 +136,8 @@ i get_dtype t; i rank t; l count t; p shape t; l stride ti; p data t; p data_for
 t from ysp; t wrap yspppp; t wrap_read_only yspppp; t detach t; t clone t
 p to_dlpack t; p to_dlpack_unversioned t; t from_dlpack p; t from_dlpack_unversioned p
 t require_gradient t; t refuse_gradient t; b requires_gradient t; t gradient t; v clear_gradient t
-t sort tibp; t topk tilbp; t cross_entropy ttp; t nll_loss ttp
+t sort tibp; t topk tilbp; b split tisp; t batch_normalize toodpp
+t cross_entropy ttp; t nll_loss ttp; t linear_cross_entropy ttotp
 b backward_from Tpi; b gradients TpTpi; b is_recording; b set_recording b; v seed u
 b fill td; b copy tt; b add_in_place ttd; b scale_in_place td
 t apply ppT; i call_count p; t call_input pi; v call_save pt; v call_save_output pi; t call_saved pi; t call_gradient pi
@@ -194,7 +195,7 @@ var x:t axes:a=None keep:b=False correction:i=1; std x:t axes:a=None keep:b=Fals
 argmax x:t axis:i keep:b=False; argmin x:t axis:i keep:b=False; cumsum x:t axis:i; cumprod x:t axis:i
 argsort x:t axis:i=-1 descending:b=False; multinomial weights:t count:l replace:b=False
 einsum equation:z tensors:T; outer a:t b:t
-matmul a:t b:t; affine x:t weight:t bias:o=None
+matmul a:t b:t; affine x:t weight:t bias:o=None; affine_activation x:t weight:t bias:o activation:f dropout:d=0.0
 reshape x:t shape:s; transpose x:t axis:i=-2 other_axis:i=-1; permute x:t axes:a
 slice x:t axis:i start:l stop:l step:l=1; select x:t axis:i index:l; expand x:t shape:s; squeeze x:t axis:i
 unsqueeze x:t axis:i; contiguous x:t
@@ -285,6 +286,7 @@ def check(good):
 
 
 REDUCTIONS = ("mean", "sum", "none")
+ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")
 
 
 def number_of(word, words, what):

@@ -2,8 +2,9 @@
 import ctypes
 import itertools
 
-from ._library import C, CONVERT, DTYPE_FIRST, OPS, REDUCTIONS, DType, axes_of, check, entries, number_of, shape_of
-from ._tensor import Tensor, borrowed, call, dtype_of, handle_of
+from ._library import (ACTIVATIONS, C, CONVERT, DTYPE_FIRST, OPS, REDUCTIONS, DType, axes_of, check, entries, number_of,
+                       several, shape_of)
+from ._tensor import Tensor, borrowed, call, dtype_of, handle_of, handle_or_none
 
 
 def handles_of(values):
@@ -17,9 +18,9 @@ def handles_of(values):
 
 _CONVERT = {**{kind: lambda value, convert=convert: (convert(value),) for kind, convert in CONVERT.items()},
             "t": lambda value: (handle_of(value),), "T": handles_of,
-            "o": lambda value: (None if value is None else handle_of(value),),
-            "s": shape_of, "a": axes_of,
-            "r": lambda value: (number_of(value, REDUCTIONS, "reduction"),), "y": lambda value: (dtype_of(value),)}
+            "o": lambda value: (handle_or_none(value),), "s": shape_of, "a": axes_of,
+            "r": lambda value: (number_of(value, REDUCTIONS, "reduction"),),
+            "f": lambda value: (number_of(value, ACTIVATIONS, "activation"),), "y": lambda value: (dtype_of(value),)}
 NAMES = {}
 
 
@@ -94,6 +95,24 @@ def topk(x, count, axis=-1, largest=True):
     return elements, places
 
 
-for _function in (sort, topk):
+def split(x, axis, sizes):
+    """A tuple of pieces of those sizes along an axis: rapt_split of rapt.h"""
+    count, numbers = shape_of(several(sizes, "sizes"))
+    pieces, scope = (ctypes.c_void_p * max(1, count))(), C.scope_begin()
+    try:
+        check(C.split(handle_of(x), axis, count, numbers, ctypes.addressof(pieces)))
+        return tuple(borrowed(piece) for piece in pieces)
+    finally:
+        C.scope_end(scope)
+
+
+def batch_normalize(x, weight=None, bias=None, epsilon=1e-5):
+    """x (B, C, ...) with each channel's mean and variance taken out, and these two: rapt_batch_normalize of rapt.h"""
+    result, (mean, variance) = call_for(2, C.batch_normalize, handle_of(x), handle_or_none(weight),
+                                        handle_or_none(bias), epsilon)
+    return result, mean, variance
+
+
+for _function in (sort, topk, split, batch_normalize):
     NAMES[_function.__name__] = _function
     setattr(Tensor, _function.__name__, _function)

@@ -327,6 +327,11 @@ def handle_of(value):
     return value._handle
 
 
+def handle_or_none(value):
+    """The same of a tensor that may be left out."""
+    return None if value is None else handle_of(value)
+
+
 _held, _owners = {}, itertools.count(1)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package's layers, models, optimizers and schedules, and README's program."""
+"""The Python package's layers, fused ops, models, optimizers and schedules, and README's program."""
 import contextlib
 import copy
 import io
@@ -250,6 +250,20 @@ def transformers_and_gpt():
     assert gpt(tokens)[0].argmax(-1).tolist()[:6] == [1, 2, 3, 4, 5, 6]
     fails("no such field: topk", gpt.generate, [[1]], 2, topk=1, kind=TypeError)
     fails("index 9", gpt.generate, [[9]], 1)
+
+
+@test
+def fused_ops_are_their_definitions():
+    x, weight, bias = rapt.randn((4, 3)), rapt.randn((5, 3)), rapt.randn((5,))
+    for word in ("relu", "gelu", "gelu_tanh", "silu"):
+        assert x.affine_activation(weight, None, word).tolist() == getattr(rapt, word)(x.affine(weight)).tolist()
+    assert set(rapt.affine_activation(x, weight, bias, "relu", 1.0).sum(1).tolist()) == {0}
+    fails("activation is 'tanh'; one of relu, gelu", rapt.affine_activation, x, weight, None, "tanh", kind=ValueError)
+    targets, named = rapt.tensor([0, 4, 2, 4]), {"ignore_index": 4, "label_smoothing": 0.25, "reduction": "sum"}
+    loss = rapt.linear_cross_entropy(x, weight, bias, targets, **named).item()
+    assert abs(loss - x.affine(weight, bias).cross_entropy(targets, **named).item()) < 1e-5 < loss
+    y, mean, variance = rapt.tensor([[1.0, 10], [3, 30]]).batch_normalize(rapt.tensor([2.0, 1]), epsilon=0)
+    assert (mean.tolist(), variance.tolist(), y.tolist()) == ([2, 20], [1, 100], [[-2, -1], [2, 1]])
 
 
 print(f"{len(passed)} tests passed")

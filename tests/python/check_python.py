@@ -66,6 +66,17 @@ def order_has_values_and_places():
 
 
 @test
+def pieces_have_their_sizes():
+    x = rapt.arange(0, 6).reshape((2, 3)).require_gradient()
+    first, rest = x.split(1, (1, 2))
+    assert first.tolist() == [[0], [3]] and rest.tolist() == [[1, 2], [4, 5]]
+    rest.sum().backward()
+    assert x.gradient.tolist() == [[0, 1, 1]] * 2 and rapt.split(x, axis=0, sizes=2)[0].tolist() == x.tolist()
+    fails("do not sum to 3, the size of axis 1", x.split, -1, (1, 1))
+    fails("sizes: a whole number, or some of them, expected", x.split, 0, "a", kind=TypeError)
+
+
+@test
 def operators_and_indices():
     x = rapt.tensor([[1, 2, 3], [4, 5, 6]], rapt.float64)
     assert ((2 * x + 1 - x / 2) @ x.T)[1, 0].item() == 54 and (-x).abs().sum().item() == 21
