@@ -92,8 +92,8 @@ static bool visit(walk *w, const rapt_module *module, int used)
 
 bool rapt_check_what(const char *op, int what)
 {
-    return (what != 0 && (what & ~rapt_all_tensors) == 0) ||
-           rapt_fail(RAPT_ERROR_VALUE, op, "flags %d; RAPT_PARAMETERS, RAPT_BUFFERS or both expected", what);
+    return (what & ~rapt_all_tensors) == 0 ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "flags %d; RAPT_PARAMETERS, RAPT_BUFFERS, both or 0 expected", what);
 }
 
 bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor *visitor, void *context)

@@ -48,7 +48,7 @@ class Module(FixedOwner):
         return self
 
     def parameters(self, what=1):
-        """Tensors by full name; what: 1 parameters, 2 buffers, 3 both."""
+        """Tensors by full name; what: 1 parameters, 2 buffers, 3 both, 0 none."""
         pointer = check(C.module_list(self._handle, what))
         found = _List.from_address(pointer)
         result = {found.names[i].decode(): borrowed(found.tensors[i]) for i in range(found.count)}

@@ -80,8 +80,8 @@ Test(model_refusals, modules)
     NULL_IN(rapt_module_visit(NULL, RAPT_PARAMETERS, takes_any, NULL), "module_visit: module is NULL");
     NULL_IN(rapt_module_visit(module, RAPT_PARAMETERS, NULL, NULL), "module_visit: visitor is NULL");
     NULL_IN(rapt_module_list(NULL, RAPT_PARAMETERS), "module_list: module is NULL");
-    BAD_VALUE(rapt_module_visit(module, 4, takes_any, NULL), "module_visit: flags 4; RAPT_PARAMETERS, RAPT_BUFFERS or");
-    BAD_VALUE(rapt_module_list(module, 0), "module_list: flags 0; RAPT_PARAMETERS, RAPT_BUFFERS or both expected");
+    BAD_VALUE(rapt_module_visit(module, 4, takes_any, NULL), "module_visit: flags 4; RAPT_PARAMETERS, RAPT_BUFFERS,");
+    BAD_VALUE(rapt_module_list(module, 99), "module_list: flags 99; RAPT_PARAMETERS, RAPT_BUFFERS, both or 0 expected");
     BAD_VALUE(rapt_module_list(module, -1), "module_list: flags -1; ");
     NULL_IN(rapt_module_find(NULL, "weight"), "module_find: module is NULL");
     NULL_IN(rapt_module_find(module, NULL), "module_find: name is NULL");

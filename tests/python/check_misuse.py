@@ -313,8 +313,9 @@ def tensors_of_a_module_are_parameters_or_buffers():
     norm = rapt.BatchNorm(2)
     counts = [len(norm.parameters(what)) for what in (1, 2, 3)]
     assert counts[0] == 2 and counts[0] + counts[1] == counts[2], counts
-    for what in (99, -1, 0, 4):
-        fails(f"flags {what}; 1 (parameters), 2 (buffers) or both expected", norm.parameters, what)
+    for what in (99, -1, 4):
+        fails(f"flags {what}; 1 (parameters), 2 (buffers), both or 0 expected", norm.parameters, what)
+    assert norm.parameters(0) == {}
 
 
 @test

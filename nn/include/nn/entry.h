@@ -25,7 +25,7 @@ const rapt_module_entry *rapt_module_member(const rapt_module *module, const cha
 
 enum { rapt_all_tensors = RAPT_PARAMETERS | RAPT_BUFFERS };
 
-/* Do these flags name parameters, buffers or both? False and an error of op when not. */
+/* Do these flags name parameters, buffers, both or none? False and an error of op when not. */
 bool rapt_check_what(const char *op, int what);
 
 /* The longest full name, with the dots and the end. */

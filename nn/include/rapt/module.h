@@ -82,7 +82,7 @@ RAPT_API rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x);
 /* Switches training mode (dropout on) or evaluation mode, in the module and everything below. */
 RAPT_API void rapt_module_train(rapt_module *module, bool training);
 
-/* Which tensors of a module are meant: one of them, or both, joined by |. */
+/* Which tensors of a module are meant; joined by |, and 0 for none. */
 enum rapt_module_what { RAPT_PARAMETERS = 1, RAPT_BUFFERS = 2 };
 
 /* Calls the visitor with the full name ("encoder.rnn.weight_ih_l0") of every parameter or buffer (what: the flags
