@@ -19,6 +19,7 @@ Test(module_walk, visit_goes_in_the_order_of_adding)
     expect_names(tree, RAPT_PARAMETERS, "weight inner left.deep.bias left.weight ");
     expect_names(tree, RAPT_BUFFERS, "left.deep.mean steps ");
     expect_names(tree, RAPT_PARAMETERS | RAPT_BUFFERS, "weight inner left.deep.bias left.deep.mean left.weight steps ");
+    expect_names(tree, 0, "");
     int visits = 0;
     cr_expect_not(rapt_module_visit(tree, RAPT_PARAMETERS, stop_at_left, &visits));
     cr_expect_eq(visits, 3);
