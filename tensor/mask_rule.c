@@ -236,6 +236,41 @@ void rapt_rule_ask(const rapt_raw_mask *mask, const rapt_rule_findings *findings
 
 /* --- all that a mask says --- */
 
+/* Do the mask's bytes show the row any of these keys? Of one tile, so that a row that sees is soon done with. */
+static bool bytes_show(const rapt_raw_grid *bytes, rapt_score_row row, rapt_key_range keys)
+{
+    const int64_t step = bytes->strides[3];
+    const uint8_t *seen = (const uint8_t *)bytes->data + rapt_row_start(bytes, row);
+    uint8_t any = 0;
+    if (step == 1)
+        for (int64_t j = keys.first; j < keys.last; j++) any |= seen[j];
+    else
+        for (int64_t j = keys.first; j < keys.last; j++) any |= seen[j * step];
+    return any != 0;
+}
+
+/* Do bytes and rule together? */
+static bool rule_shows(const rapt_raw_mask *mask, rapt_score_row row, rapt_key_range keys)
+{
+    rapt_raw_mask without_bias = *mask;
+    uint8_t seen[rapt_rule_columns] = {0};
+    without_bias.bias.data = NULL;
+    rapt_row_seen_float32(&without_bias, row, keys, seen);
+    return memchr(seen, 1, (size_t)(keys.last - keys.first)) != NULL;
+}
+
+/* Ranges begin and end with keys that are seen, unless bytes hide them, or heads differ that have them together. */
+bool rapt_mask_row_sees(const rapt_raw_mask *mask, rapt_score_row row)
+{
+    const rapt_key_range range = rapt_row_range(mask, row);
+    const bool by_rule = mask->rule.answers, by_head = by_rule && mask->rule.strides[1] != 0;
+    if (!mask->seen.data && !by_head) return range.first < range.last;
+    for (rapt_key_range piece = rapt_rule_piece(range.first, range.last); piece.first < piece.last;
+         piece = rapt_rule_piece(piece.last, range.last))
+        if (by_rule ? rule_shows(mask, row, piece) : bytes_show(&mask->seen, row, piece)) return true;
+    return false;
+}
+
 void rapt_mask_find_seen(const rapt_raw_mask *mask, int64_t item, int64_t first_head, int64_t last_head, uint8_t *seen)
 {
     rapt_raw_mask one = mask->starts ? rapt_raw_mask_of_sequence(mask, item, 0) : *mask;

@@ -184,6 +184,7 @@ static rapt_tensor *pool(rapt_pooling *p, bool prepares)
     if (!check_ring(p)) return NULL;
     if (!p->head_terms && !rapt_resolve_head_terms(p->attention, &p->resolved, p->queries->dtype, &p->head_terms))
         return NULL;
+    if (!rapt_hide_blind_queries(p)) return NULL;
     if (p->resolved.packed && (!rapt_pooling_is_fused(p) || rapt_wants_weights(p))) {
         rapt_pooling padded;
         return rapt_unpack_pooling(kind.name, p, &padded) ? rapt_pack_pooled(&p->mask, pool(&padded, prepares)) : NULL;
@@ -191,8 +192,8 @@ static rapt_tensor *pool(rapt_pooling *p, bool prepares)
     if (rapt_padding_of(p, prepares) == RAPT_PADDING_TO_HIDE &&
         !rapt_find_seen_keys(&p->resolved, p->groups, &seen_keys))
         return NULL;
-    p->keys = prepares ? prepare(p->attention, p->keys, seen_keys) : rapt_hide_keys(p->keys, seen_keys);
-    if (!rapt_pooling_is_fused(p)) p->values = rapt_hide_keys(p->values, seen_keys);
+    p->keys = prepares ? prepare(p->attention, p->keys, seen_keys) : rapt_hide_rows(p->keys, seen_keys);
+    if (!rapt_pooling_is_fused(p)) p->values = rapt_hide_rows(p->values, seen_keys);
     if (!p->keys || !p->values) return NULL;
     return rapt_pooling_is_fused(p) ? rapt_pool_fused(p) : rapt_pool_plainly(p);
 }
@@ -213,7 +214,7 @@ rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys
     RAPT_SCOPE;
     if (packed && !(keys = rapt_unsqueeze(keys, 0))) return NULL;
     if (!rapt_find_keys_that_may_be_seen(kind.name, keys, mask, &seen_keys)) return NULL;
-    if (!attention->scoring->prepare) return rapt_keep(without_batch(rapt_hide_keys(keys, seen_keys), packed));
+    if (!attention->scoring->prepare) return rapt_keep(without_batch(rapt_hide_rows(keys, seen_keys), packed));
     /* Which other keys no query sees, only the queries will tell: what may be padding must not reach a parameter's
      * gradient. */
     if (!rapt_find_finite(keys, &finite)) return NULL;

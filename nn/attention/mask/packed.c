@@ -142,7 +142,8 @@ static bool pad_resolved(const rapt_resolved_mask *packed, rapt_resolved_mask *p
                                    .offset = packed->offset,
                                    .answers = packed->answers,
                                    .code = packed->code,
-                                   .padding_is_zero = packed->padding_is_zero};
+                                   .padding_is_zero = packed->padding_is_zero,
+                                   .blind_is_zero = packed->blind_is_zero};
     padded->ranges = rapt_zeros(RAPT_INT64, RAPT_SHAPE(packed->sequences, packed->longest_queries, 2));
     if (!padded->ranges) return false;
     int64_t *to = (int64_t *)(void *)padded->ranges->data;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention/fused/mask_inputs.h"
+#include "tensor/attention_tasks.h"
 #include "tensor/core.h"
 #include "tensor/mask_rule.h"
 #include "tensor/parallel.h"
@@ -105,6 +106,54 @@ bool rapt_find_seen_keys(const rapt_resolved_mask *r, int64_t groups, rapt_tenso
     return *seen_keys != NULL;
 }
 
+/* --- queries that see nothing --- */
+
+static bool differs_by_head(const rapt_resolved_mask *r)
+{
+    return (r->seen && r->seen->strides[1] != 0) || (r->answers && r->answers->shape[1] > 1);
+}
+
+typedef struct look_run {
+    rapt_raw_mask mask;
+    int64_t heads, of_each; /* of the result, and how many of the mask's each of these stands for */
+    uint8_t *seeing;
+} look_run;
+
+static void look_tasks(void *context, int64_t first, int64_t last)
+{
+    const look_run *l = context;
+    for (int64_t task = first; task < last; task++) {
+        const int64_t item = task / l->heads, head = task % l->heads;
+        const bool packed = l->mask.starts != NULL;
+        const rapt_raw_mask one = packed ? rapt_raw_mask_of_sequence(&l->mask, item, 0) : l->mask;
+        const rapt_raw_place place = rapt_raw_place_of(&l->mask, item), all = rapt_raw_place_of_all(&l->mask);
+        uint8_t *seeing = l->seeing + (packed ? head * all.queries + place.first_query : task * one.queries);
+        for (int64_t query = 0; query < one.queries; query++) {
+            rapt_score_row row = {packed ? 0 : item, head * l->of_each, query};
+            seeing[query] = 0;
+            for (int64_t end = row.head + l->of_each; row.head < end && !seeing[query]; row.head++)
+                seeing[query] = rapt_mask_row_sees(&one, row);
+        }
+    }
+}
+
+bool rapt_find_seeing_queries(const rapt_resolved_mask *r, bool by_head, rapt_tensor **seeing)
+{
+    RAPT_NO_GRADIENT;
+    *seeing = NULL;
+    if ((!r->ranges && !r->seen && r->keys > 0) || r->batch * r->heads * r->queries == 0) return true;
+    const bool differs = differs_by_head(r);
+    const int64_t heads = by_head && differs ? r->heads : 1;
+    rapt_tensor *found = rapt_empty(RAPT_BOOL, RAPT_SHAPE(r->batch, heads, r->queries, 1));
+    if (!found) return false;
+    look_run l = {rapt_raw_mask_of_resolved(r), heads, differs ? r->heads / heads : 1, (uint8_t *)found->data};
+    rapt_parallel(l.mask.batch * heads, rapt_grain(l.mask.queries), look_tasks, &l);
+    if (memchr(found->data, 0, (size_t)found->count)) *seeing = found;
+    return true;
+}
+
+/* --- what is to be hidden, and who does it --- */
+
 /* The size of an axis (from the last) that the mask's tensors give to all of them, if one does. */
 static int64_t size_by_mask(const rapt_mask *mask, int axis, int64_t otherwise)
 {
@@ -140,7 +189,7 @@ bool rapt_find_keys_that_may_be_seen(const char *op, const rapt_tensor *keys, co
            rapt_find_seen_keys(&resolved, groups, seen_keys);
 }
 
-rapt_tensor *rapt_hide_keys(rapt_tensor *x, rapt_tensor *seen_keys)
+rapt_tensor *rapt_hide_rows(rapt_tensor *x, rapt_tensor *seen_keys)
 {
     if (!x || !seen_keys) return x;
     rapt_tensor *seen = x->rank == 3 ? rapt_squeeze(seen_keys, 1) : seen_keys;
@@ -151,18 +200,48 @@ rapt_tensor *rapt_hide_padding(rapt_tensor *x, const rapt_resolved_mask *mask)
 {
     rapt_tensor *seen_keys = NULL;
     if (!x || !rapt_find_seen_keys(mask, rapt_heads_of(x), &seen_keys)) return NULL;
-    return rapt_hide_keys(x, seen_keys);
+    return rapt_hide_rows(x, seen_keys);
 }
 
-bool rapt_hide_padding_of_inputs(rapt_resolved_mask *mask, const rapt_tensor *queries, rapt_tensor **keys,
+bool rapt_hide_blind_queries(rapt_pooling *p)
+{
+    rapt_tensor *seeing;
+    if (p->mask.fills_million || p->resolved.blind_is_zero) return true;
+    if (!rapt_find_seeing_queries(&p->resolved, true, &seeing)) return false;
+    p->queries = rapt_hide_rows(p->queries, seeing);
+    p->resolved.blind_is_zero = true;
+    return p->queries != NULL;
+}
+
+/* bool (B, 1, Q, 1): which queries that are keys too are read, as the one or the other; NULL: all. *as_queries: are
+ * these no more than those that see a key? False after an error. */
+static bool find_read(rapt_tensor *seeing, rapt_tensor *seen_keys, rapt_tensor **read, bool *as_queries)
+{
+    RAPT_NO_GRADIENT;
+    *read = NULL;
+    *as_queries = !seeing;
+    if (!seeing || !seen_keys) return true;
+    rapt_tensor *more, *only_seen = rapt_logical_and(seen_keys, rapt_logical_not(seeing));
+    if (!(more = rapt_any(only_seen, RAPT_ALL_AXES, false))) return false;
+    *as_queries = rapt_item(more) == 0;
+    *read = *as_queries ? seeing : rapt_logical_or(seeing, seen_keys);
+    return *read != NULL;
+}
+
+bool rapt_hide_padding_of_inputs(rapt_resolved_mask *mask, rapt_tensor **queries, rapt_tensor **keys,
                                  rapt_tensor **values)
 {
-    const bool is_one = *values == *keys, asks_keys = *keys == queries, asks_values = *values == queries;
-    rapt_tensor *seen_keys;
-    if (mask->fills_million || (asks_keys && asks_values)) return true;
-    if (!rapt_find_seen_keys(mask, 1, &seen_keys)) return false;
-    if (!asks_keys) *keys = rapt_hide_keys(*keys, seen_keys);
-    if (!asks_values) *values = is_one ? *keys : rapt_hide_keys(*values, seen_keys);
+    const bool is_one = *values == *keys, asks_keys = *keys == *queries, asks_values = *values == *queries;
+    bool hides_blind = true;
+    rapt_tensor *seeing, *seen_keys = NULL;
+    if (mask->fills_million) return true;
+    if (!rapt_find_seeing_queries(mask, false, &seeing)) return false;
+    if ((seeing || !asks_keys || !asks_values) && !rapt_find_seen_keys(mask, 1, &seen_keys)) return false;
+    if ((asks_keys || asks_values) && !find_read(seeing, seen_keys, &seeing, &hides_blind)) return false;
+    *queries = rapt_hide_rows(*queries, seeing);
+    *keys = asks_keys ? *queries : rapt_hide_rows(*keys, seen_keys);
+    *values = asks_values ? *queries : is_one ? *keys : rapt_hide_rows(*values, seen_keys);
     mask->padding_is_zero = !asks_keys && !asks_values;
-    return *keys && *values;
+    mask->blind_is_zero = hides_blind && !differs_by_head(mask);
+    return *queries && *keys && *values;
 }

@@ -15,7 +15,7 @@ rapt_tensor *rapt_scoring_prepare(rapt_scoring *scoring, rapt_tensor *keys, rapt
 {
     if (seen_keys && scoring->prepare_seen)
         return given(scoring, "prepare_seen", scoring->prepare_seen(scoring, keys, seen_keys));
-    keys = rapt_hide_keys(keys, seen_keys);
+    keys = rapt_hide_rows(keys, seen_keys);
     return keys && scoring->prepare ? given(scoring, "prepare", scoring->prepare(scoring, keys)) : keys;
 }
 

@@ -29,6 +29,7 @@ typedef struct rapt_resolved_mask {
     bool gaps;           /* may keys that no query sees lie between keys that neighbouring queries see? */
     bool fills_million;
     bool padding_is_zero; /* keys and values that no query sees are zeros, or made of zeros */
+    bool blind_is_zero;   /* queries that see nothing likewise */
     /* Across ranks: queries are this rank's, keys those of all; which of this rank's own keys some query may see, bool
      * (B or 1, 1, own keys, 1), NULL: all */
     rapt_ring *ring;

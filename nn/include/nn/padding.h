@@ -23,17 +23,24 @@ bool rapt_find_seen_keys(const rapt_resolved_mask *mask, int64_t groups, rapt_te
 bool rapt_find_keys_that_may_be_seen(const char *op, const rapt_tensor *keys, const rapt_mask *mask,
                                      rapt_tensor **seen_keys);
 
-/* x (B, groups, K, size), or (B, K, size) for one group, with zeros for the keys that are not in seen_keys; NULL: x
- * itself. */
-rapt_tensor *rapt_hide_keys(rapt_tensor *x, rapt_tensor *seen_keys);
+/* bool (B, heads or 1, Q, 1): does the query see any key, of its head or, unless by_head, of any head? NULL, without an
+ * error, when all do. False after an error. */
+bool rapt_find_seeing_queries(const rapt_resolved_mask *mask, bool by_head, rapt_tensor **seeing);
+
+/* x (B, groups, K, size), or (B, K, size) for one group, with zeros for the rows that are not in seen, the keys seen or
+ * the queries that see; NULL: x itself. */
+rapt_tensor *rapt_hide_rows(rapt_tensor *x, rapt_tensor *seen);
 
 /* x likewise, with zeros for all padding. NULL after an error. */
 rapt_tensor *rapt_hide_padding(rapt_tensor *x, const rapt_resolved_mask *mask);
 
-/* The inputs of multi-head attention before they are projected, keys and values (B, K, size): padding becomes zeros, so
- * that not even NaN in it reaches a weight's gradient. What is a query at the same time is read in any case; where
- * neither keys nor values are, the mask then tells that padding is zeros. False after an error. */
-bool rapt_hide_padding_of_inputs(rapt_resolved_mask *mask, const rapt_tensor *queries, rapt_tensor **keys,
+/* Queries that see nothing become zeros before anything is computed from them. False after an error. */
+bool rapt_hide_blind_queries(rapt_pooling *pooling);
+
+/* The inputs of multi-head attention before they are projected, (B, length, size): padding and queries that see nothing
+ * become zeros, so that not even NaN in them reaches a weight's gradient. What is a query at the same time is read
+ * where it sees or is seen. The mask then tells what is zeros. False after an error. */
+bool rapt_hide_padding_of_inputs(rapt_resolved_mask *mask, rapt_tensor **queries, rapt_tensor **keys,
                                  rapt_tensor **values);
 
 #endif

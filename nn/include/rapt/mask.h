@@ -12,9 +12,9 @@ RAPT_BEGIN_DECLS
  * some, `see` is asked for each place, and where it says all or none, it is not, whatever it would say. Where all keys
  * between the first and the last one that a query sees are seen, and judge says so, this costs no more than the
  * built-in rules; else each place of a tile of 16 queries and 64 keys of which some is seen is asked about up to three
- * times in forward and twice in backward, and again for derivatives of second order. All of it is copied when attention
- * is called; captured tensors are shared until backward is done, and may not be changed before. No gradient goes to
- * them. */
+ * times in forward and twice in backward, once more beside `seen` and `bias` or where heads differ, and again for
+ * derivatives of second order. All of it is copied when attention is called; captured tensors are shared until backward
+ * is done, and may not be changed before. No gradient goes to them. */
 typedef struct rapt_mask_rule {
     rapt_mask_judge *judge; /* NULL: `see` is asked everywhere */
     rapt_mask_see *see;     /* NULL: there is no such rule */
@@ -29,7 +29,7 @@ typedef struct rapt_mask_rule {
  * and NULLs set nothing. Scores are (B, Q, K) or, with heads, (B, heads, Q, K). A key that is not seen gets weight 0
  * exactly; one that no query of its item sees is never read, so that even NaN in it changes no bit of any result or
  * gradient; and NaN in a value that some see changes nothing for those that do not. A query that sees nothing gives
- * zeros, and, if it is finite, zero gradients; where it is not, only fused dot-product attention has none of it. */
+ * zeros and zero gradients, and is not read either: even NaN in it changes no bit. */
 typedef struct rapt_mask {
     rapt_tensor *valid_lengths; /* (B) or (B, Q), of any number type: key j is seen if j < length */
     rapt_tensor *first_keys;    /* (B), of any number type: key j is seen if j ≥ it */

@@ -75,14 +75,14 @@ RAPT_API rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_mul
 
 /* Queries (B, Q, q), keys (B, K, k), values (B, K, v) → (B, Q, output size). pooling->weights is (B, heads, Q, K).
  * mask may be NULL; a seen or bias of three axes, which would be (heads, Q, K), is refused, since (B, Q, K) is
- * easily meant: write (B, 1, Q, K) or (1, heads, Q, K). Of keys that no query sees not even NaN has an effect,
- * unless they are queries too, as in self-attention: those are read as such. cache (may be NULL; not while a
- * gradient is recorded): the projected keys and values are appended to what it holds, and the queries see all of it;
- * the mask's offset is moved on by its length before. Keys and values NULL: only what it holds, with the mask's
- * offset as it is. With rotary positions query 0 stands at the mask's offset so moved. After an error the cache
- * holds what it held before. Where the mask has starts, sequences are packed: queries (rows, q), keys (rows, k) and
- * values (rows, v) → (rows, output size), each sequence at positions of its own; a cache must be
- * empty then, and holds them as items that end at one place. */
+ * easily meant: write (B, 1, Q, K) or (1, heads, Q, K). Of keys that no query sees, and queries that see none, not
+ * even NaN has an effect; what is both, as in self-attention, is read where it sees or is seen. cache (may be NULL;
+ * not while a gradient is recorded): the projected keys and values are appended to what it holds, and the queries
+ * see all of it; the mask's offset is moved on by its length before. Keys and values NULL: only what it holds, with
+ * the mask's offset as it is. With rotary positions query 0 stands at the mask's offset so moved. After an error the
+ * cache holds what it held before. Where the mask has starts, sequences are packed: queries (rows, q), keys (rows, k)
+ * and values (rows, v) → (rows, output size), each sequence at positions of its own; a cache must be empty then, and
+ * holds them as items that end at one place. */
 RAPT_API rapt_tensor *rapt_multi_head_attention_forward(rapt_multi_head_attention *attention, rapt_tensor *queries,
                                                         rapt_tensor *keys, rapt_tensor *values, const rapt_mask *mask,
                                                         rapt_attention_cache *cache);

@@ -28,7 +28,11 @@ typedef struct rapt_rule_findings {
 /* Fills in what the pointers point to; the rule's own answers are not read. */
 void rapt_rule_ask(const rapt_raw_mask *mask, const rapt_rule_findings *findings);
 
-/* The two below do not look at biases, whose −∞ is in the mask's bytes too. seen (keys of the item or sequence) |= 1
+/* The three below do not look at biases, whose −∞ is in the mask's bytes too. Does the row, of a mask that is no packed
+ * batch, see any key? */
+bool rapt_mask_row_sees(const rapt_raw_mask *mask, rapt_score_row row);
+
+/* seen (keys of the item or sequence) |= 1
  * for those that a query of one of the heads [first_head, last_head) sees. */
 void rapt_mask_find_seen(const rapt_raw_mask *mask, int64_t item, int64_t first_head, int64_t last_head, uint8_t *seen);
 

@@ -251,14 +251,42 @@ Test(mask, hidden_keys_are_replaced)
     cr_assert(rapt_resolve_mask("test", RAPT_MASK(.valid_lengths = lengths), RAPT_FLOAT64, 2, 1, 3, 2, &resolved));
     cr_assert(rapt_find_seen_keys(&resolved, 1, &any));
     rapt_tensor *keys = rapt_require_gradient(doubles(RAPT_SHAPE(2, 2, 1), (double[]){1, (double)NAN, 3, 4}));
-    rapt_tensor *hidden = rapt_hide_keys(keys, any);
+    rapt_tensor *hidden = rapt_hide_rows(keys, any);
     expect_values("keys", hidden, 4, (double[]){1, 0, 3, 4}, 0);
     cr_expect(rapt_backward(rapt_sum(rapt_mul(hidden, hidden), RAPT_ALL_AXES, false)));
     expect_values("gradient", rapt_gradient(keys), 4, (double[]){2, 0, 6, 8}, 0);
     cr_assert(rapt_resolve_mask("test", RAPT_MASK(.causal = true), RAPT_FLOAT64, 2, 1, 2, 2, &resolved));
     cr_expect(rapt_find_seen_keys(&resolved, 1, &any));
     cr_expect_null(any, "the last query sees all");
-    cr_expect_eq(rapt_hide_keys(keys, any), keys);
+    cr_expect_eq(rapt_hide_rows(keys, any), keys);
+    expect_no_error();
+}
+
+/* Nothing is made for a mask under which each query sees something: what may be hidden is NULL then. */
+Test(mask, queries_that_see_nothing_are_found)
+{
+    RAPT_SCOPE;
+    rapt_resolved_mask resolved;
+    rapt_tensor *seeing, *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(2, 3), (int64_t[]){1, 0, 2, 0, 0, 1}),
+                         *bytes = rapt_ones(RAPT_BOOL, RAPT_SHAPE(2, 2, 3, 2));
+    cr_assert(rapt_fill(rapt_slice(rapt_select(bytes, 1, 1), -1, 0, 1, 1), 0)); /* key 0 of head 1 */
+    const rapt_mask mask = {.valid_lengths = lengths}, by_head = {.valid_lengths = lengths, .seen = bytes};
+    cr_assert(rapt_resolve_mask("test", &mask, RAPT_FLOAT64, 2, 2, 3, 2, &resolved));
+    cr_assert(rapt_find_seeing_queries(&resolved, true, &seeing));
+    expect_shape(seeing, RAPT_SHAPE(2, 1, 3, 1));
+    expect_values("of all heads", seeing, 6, (double[]){1, 0, 1, 0, 0, 1}, 0);
+    cr_assert(rapt_resolve_mask("test", &by_head, RAPT_FLOAT64, 2, 2, 3, 2, &resolved));
+    cr_assert(rapt_find_seeing_queries(&resolved, true, &seeing));
+    expect_shape(seeing, RAPT_SHAPE(2, 2, 3, 1));
+    expect_values("by head", seeing, 12, (double[]){1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0}, 0);
+    cr_assert(rapt_find_seeing_queries(&resolved, false, &seeing));
+    expect_values("of any head", seeing, 6, (double[]){1, 0, 1, 0, 0, 1}, 0);
+    const rapt_mask seeing_all[] = {{.causal = true}, {.valid_lengths = lengths_of(1, 2)}, {.seen = bytes}, {0}};
+    for (size_t i = 0; i < sizeof seeing_all / sizeof *seeing_all; i++) {
+        cr_assert(rapt_resolve_mask("test", &seeing_all[i], RAPT_FLOAT64, 2, 2, 3, 2, &resolved));
+        cr_assert(rapt_find_seeing_queries(&resolved, true, &seeing));
+        cr_expect_null(seeing, "mask %zu", i);
+    }
     expect_no_error();
 }
 

@@ -113,17 +113,65 @@ Test(padding, inputs_that_are_queries_too_stay)
     RAPT_SCOPE;
     rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 2)),
                 *other = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 2));
-    rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(1), (int64_t[]){2}), *keys = x, *values = other;
+    rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(1), (int64_t[]){2}), *queries = x, *keys = x,
+                *values = other;
     rapt_resolved_mask mask;
     cr_assert(rapt_resolve_mask("test", RAPT_MASK(.valid_lengths = lengths), RAPT_FLOAT32, 1, 1, 3, 3, &mask));
-    cr_assert(rapt_hide_padding_of_inputs(&mask, x, &keys, &values));
+    cr_assert(rapt_hide_padding_of_inputs(&mask, &queries, &keys, &values));
+    cr_expect_eq(queries, x);
     cr_expect_eq(keys, x);
     cr_expect_float_eq(rapt_at(values, (int64_t[]){0, 1, 0}), 1, 0);
     cr_expect_float_eq(rapt_at(values, (int64_t[]){0, 2, 0}), 0, 0);
     cr_expect_not(mask.padding_is_zero);
+    cr_expect(mask.blind_is_zero, "there are none");
     keys = values = other;
-    cr_assert(rapt_hide_padding_of_inputs(&mask, x, &keys, &values));
+    cr_assert(rapt_hide_padding_of_inputs(&mask, &queries, &keys, &values));
+    cr_expect_eq(queries, x);
     cr_expect_eq(keys, values);
     cr_expect_float_eq(rapt_at(keys, (int64_t[]){0, 2, 1}), 0, 0);
     cr_expect(mask.padding_is_zero);
+}
+
+/* Queries 0 and 1 see nothing, key 0 is seen by query 2 and key 2 by none: of one tensor only row 1 is not read. */
+Test(padding, inputs_that_are_queries_too_are_hidden_where_they_neither_see_nor_are_seen)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 1)), *queries = x, *keys = x, *values = x;
+    rapt_resolved_mask mask;
+    cr_assert(rapt_resolve_mask("test", RAPT_MASK(.causal = true, .offset = -2), RAPT_FLOAT32, 1, 1, 3, 3, &mask));
+    cr_assert(rapt_hide_padding_of_inputs(&mask, &queries, &keys, &values));
+    cr_expect_eq(queries, keys);
+    cr_expect_eq(queries, values);
+    for (int64_t row = 0; row < 3; row++)
+        cr_expect_float_eq(rapt_at(queries, (int64_t[]){0, row, 0}), row != 1, 0, "row %d", (int)row);
+    cr_expect_not(mask.padding_is_zero);
+    cr_expect_not(mask.blind_is_zero, "query 0 is read as a key");
+    keys = values = rapt_clone(x);
+    queries = x;
+    cr_assert(rapt_hide_padding_of_inputs(&mask, &queries, &keys, &values));
+    for (int64_t row = 0; row < 3; row++) {
+        cr_expect_float_eq(rapt_at(queries, (int64_t[]){0, row, 0}), row == 2, 0, "query %d", (int)row);
+        cr_expect_float_eq(rapt_at(keys, (int64_t[]){0, row, 0}), row == 0, 0, "key %d", (int)row);
+    }
+    cr_expect(mask.padding_is_zero && mask.blind_is_zero);
+}
+
+/* A query that is blind for one head alone, or seen as a key, stays as it is. */
+Test(padding, inputs_that_are_read_otherwise_are_hidden_later)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 2, 1)), *other = rapt_clone(x),
+                *seen = rapt_ones(RAPT_BOOL, RAPT_SHAPE(1, 2, 2, 2)), *queries = x, *keys = other, *values = other;
+    rapt_tensor *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(1, 2), (int64_t[]){0, 2});
+    rapt_resolved_mask mask;
+    cr_assert(rapt_fill(rapt_select(rapt_select(seen, 1, 0), 1, 0), 0)); /* query 0 of head 0 */
+    cr_assert(rapt_resolve_mask("test", RAPT_MASK(.seen = seen), RAPT_FLOAT32, 1, 2, 2, 2, &mask));
+    cr_assert(rapt_hide_padding_of_inputs(&mask, &queries, &keys, &values));
+    cr_expect_eq(queries, x);
+    cr_expect_not(mask.blind_is_zero);
+    keys = values = x;
+    cr_assert(rapt_resolve_mask("test", RAPT_MASK(.valid_lengths = lengths), RAPT_FLOAT32, 1, 2, 2, 2, &mask));
+    cr_assert(rapt_hide_padding_of_inputs(&mask, &queries, &keys, &values));
+    cr_expect_eq(queries, x);
+    cr_expect_not(mask.blind_is_zero);
 }
