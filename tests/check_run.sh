@@ -76,6 +76,8 @@ refuse "docs takes a folder, not '--help'" docs --help
 refuse 'docs takes a folder, not an empty word' docs ''
 refuse 'install takes a folder, not an empty word' install ''
 refuse 'install takes a folder, not an empty word' install '' -j 1
+refuse 'install takes a folder without ' install "$work/it's"
+refuse 'install takes a folder without ' install "$work/a:b"
 refuse "format takes no arguments, not 'x'" format x
 refuse "check takes no arguments, not 'x'" check x
 refuse "help takes no arguments, not 'x'" help x

@@ -326,5 +326,10 @@ rapt_tensor *rapt_outer(rapt_tensor *a, rapt_tensor *b)
         rapt_fail(RAPT_ERROR_SHAPE, "outer", "tensors of the ranks %d and %d; vectors expected", a->rank, b->rank);
         return NULL;
     }
+    if (a->dtype != b->dtype) {
+        rapt_fail(RAPT_ERROR_DTYPE, "outer", "a is %s, b is %s; one dtype expected (rapt_cast converts)",
+                  rapt_dtype_name(a->dtype), rapt_dtype_name(b->dtype));
+        return NULL;
+    }
     return rapt_mul(rapt_unsqueeze(a, 1), b);
 }

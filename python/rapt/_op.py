@@ -67,9 +67,13 @@ class Op:
     def __init__(self, name, forward, vjp=None):
         if not isinstance(name, str):
             raise TypeError(f"name: a text expected, not {name!r}")
+        if not callable(forward):
+            raise TypeError(f"forward: a function expected, not {forward!r}")
+        if vjp is not None and not callable(vjp):
+            raise TypeError(f"vjp: a function or None expected, not {vjp!r}")
         self.name, self._in_c, self._forward, self._vjp = name, text(name), forward, vjp
         self._struct = _Struct(name=self._in_c, forward=_place_of("rapt_foreign_forward"),
-                               vjp=_place_of("rapt_foreign_vjp") if vjp else None,
+                               vjp=_place_of("rapt_foreign_vjp") if vjp is not None else None,
                                foreign_forward=_FORWARD(self._run_forward), foreign_vjp=_VJP(self._run_vjp))
         keep_for_ever(self)
 

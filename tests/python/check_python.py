@@ -176,6 +176,8 @@ def an_op_of_ones_own():
 
     fails("its own", rapt.Op("raises", raise_it), x, kind=KeyError)
     fails("not int", rapt.Op("number", lambda call, x: 1), x, kind=TypeError)
+    fails("forward: a function expected, not None", rapt.Op, "none", None, kind=TypeError)
+    fails("vjp: a function or None expected, not 5", rapt.Op, "five", raise_it, 5, kind=TypeError)
     same = rapt.Op("same", lambda call, x: x, raise_it)
     fails("its own", same(y).sum().backward, kind=KeyError)
     y.clear_gradient()

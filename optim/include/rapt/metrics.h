@@ -22,7 +22,7 @@ typedef struct rapt_metrics rapt_metrics;
  * none, and each call begins a file of its own in it, events.out.tfevents.…, which TensorBoard shows as one run with
  * those that are there. NULL after an error, as for a file that is being written by other metrics, here or in another
  * program, where the file system has locks: from here on until the process that opened it closes it, or all that have
- * it end. Free it with rapt_metrics_close. */
+ * it end. A pipe with a name (FIFO) waits here for who reads it. Free it with rapt_metrics_close. */
 RAPT_API rapt_metrics *rapt_metrics_open(const char *path, rapt_metrics_format format, bool append);
 
 /* Takes back the rows from the first one of this step or a later one on: a run that goes on from a checkpoint says so
