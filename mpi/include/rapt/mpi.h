@@ -37,10 +37,13 @@ typedef struct rapt_data_parallel_config {
 
 /* Shares the module, which is to be the same on all ranks: names, shapes, dtypes and what is frozen are compared, and
  * a difference is an error that names it. Parameters and buffers then take the values of rank 0. The communicator is
- * copied. NULL after an error. Free it with rapt_data_parallel_free on all ranks, before MPI_Finalize; of a step that
- * is under way MPI keeps the memory that messages go into. Behind rapt_module_cast it is to be made anew. */
+ * copied. NULL after an error. Behind rapt_module_cast it is to be made anew. */
 RAPT_API rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *module,
                                                     const rapt_data_parallel_config *config);
+
+/* Frees it, on all ranks, before MPI_Finalize; behind that it only frees memory. Of a step that is under way no rank
+ * waits for another, which may have given up: the memory that messages go into stays MPI's until the program ends. NULL
+ * does nothing. */
 RAPT_API void rapt_data_parallel_free(rapt_data_parallel *parallel);
 
 /* A part of a batch: items from `first` to before `last`; none where they are the same. */
