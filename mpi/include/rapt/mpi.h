@@ -22,8 +22,9 @@ typedef struct rapt_data_parallel rapt_data_parallel;
 /* How the ranks share the work; all zeros is all defaults. */
 typedef struct rapt_data_parallel_config {
     /* Into how many parts a batch is cut: the ranks, times a power of two; 0: the ranks. Gradients of parts are summed
-     * by a tree of which ranks are branches, so that for 4 parts 1, 2 and 4 ranks get the same bits. More than one
-     * part a rank costs memory for log2 of them gradients more (of pieces, where gradients are sharded). */
+     * by a tree of which ranks are branches, so that for 4 parts 1, 2 and 4 ranks get the same bits, unless a sharded
+     * optimizer clips (rapt_data_parallel_step). More than one part a rank costs memory for log2 of them gradients
+     * more (of pieces, where gradients are sharded). */
     int parts;
     int64_t bucket_bytes; /* gradients go out when so many of them are complete; 0: 4 MiB */
     /* Of gradients a rank keeps its 1 / ranks alone, for the optimizer that rapt_data_parallel_shard is given before
@@ -85,8 +86,10 @@ RAPT_API bool rapt_data_parallel_shard(rapt_data_parallel *parallel, rapt_optimi
 
 /* Behind a rapt_data_parallel_finish that went well, once: clips by the norm of all gradients, which goes to *norm
  * unless that is NULL, steps the pieces, and gives all ranks the new values. The limit is above 0; INFINITY does not
- * clip. False after an error; where that is of the step itself (no memory, a norm that is not finite), neither a
- * parameter nor what the optimizer keeps was changed on any rank. The gradients are gone then, too. */
+ * clip. The norm is √Σ of the squares of the norms of the ranks' pieces, rank by rank: its last digits, and those of
+ * all weights once it exceeds the limit, go by the number of ranks. False after an error; where that is of the step
+ * itself (no memory, a norm that is not finite), neither a parameter nor what the optimizer keeps was changed on any
+ * rank. The gradients are gone then, too. */
 RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit, double *norm);
 
 /* Writes a run as rapt_checkpoint_save does, by all ranks. To a path that ends in ".safetensors.index.json" each rank
