@@ -10,7 +10,8 @@
 
 RAPT_BEGIN_DECLS
 
-/* A handler for rapt_on_error that prints the message with the rank's number and ends all ranks (MPI_Abort). */
+/* A handler for rapt_on_error that prints the message with the rank's number and ends all ranks (MPI_Abort). Before
+ * MPI_Init and behind MPI_Finalize it is rapt_exit_on_error. */
 RAPT_API void rapt_abort_on_error(rapt_error_code code, const char *message);
 
 /* A model that the ranks of a communicator train together. All functions below but rapt_data_parallel_part are called
