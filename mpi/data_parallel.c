@@ -71,14 +71,15 @@ rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *m
 void rapt_data_parallel_free(rapt_data_parallel *p)
 {
     if (!p) return;
-    /* Of a step that is under way other ranks may never make the rest: MPI keeps what it writes into and reads. */
-    const bool over = rapt_parcels_are_over(p);
+    /* Of a step that is under way other ranks may never make the rest: MPI keeps what it writes into and reads, until
+     * MPI_Finalize. */
+    const bool is_running = rapt_mpi_is_running(), over = !is_running || rapt_parcels_are_over(p);
     rapt_buckets_free(p, !over);
     rapt_tensor_list_free(p->buffers);
     free(p->versions);
     rapt_module_free(p->module);
-    if (p->scatter != MPI_COMM_NULL) MPI_Comm_free(&p->scatter);
-    if (p->gather != MPI_COMM_NULL) MPI_Comm_free(&p->gather);
+    if (is_running && p->scatter != MPI_COMM_NULL) MPI_Comm_free(&p->scatter);
+    if (is_running && p->gather != MPI_COMM_NULL) MPI_Comm_free(&p->gather);
     free(p->norms);
     if (!over) return;
     free(p->all);

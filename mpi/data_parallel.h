@@ -91,6 +91,9 @@ struct rapt_data_parallel {
     MPI_Request totals_request;
 };
 
+/* Between MPI_Init and MPI_Finalize: MPI ends a program that calls anything else before or behind. */
+bool rapt_mpi_is_running(void);
+
 /* False and an error when MPI's call was none. */
 bool rapt_check_mpi(const char *op, int code);
 

@@ -117,6 +117,6 @@ void rapt_mpi_ring_free(rapt_ring *ring)
 {
     if (!ring) return;
     mpi_ring *r = (mpi_ring *)ring;
-    if (r->communicator != MPI_COMM_NULL) MPI_Comm_free(&r->communicator);
+    if (r->communicator != MPI_COMM_NULL && rapt_mpi_is_running()) MPI_Comm_free(&r->communicator);
     free(r);
 }

@@ -17,7 +17,7 @@ bool rapt_check_mpi(const char *op, int code)
     return rapt_fail(RAPT_ERROR_RANK, op, "MPI: %s", text);
 }
 
-static bool is_running(void)
+bool rapt_mpi_is_running(void)
 {
     int running = 0, over = 0;
     return MPI_Initialized(&running) == MPI_SUCCESS && running && MPI_Finalized(&over) == MPI_SUCCESS && !over;
@@ -27,7 +27,7 @@ void rapt_abort_on_error(rapt_error_code code, const char *message)
 {
     int rank = -1;
     (void)code;
-    if (!is_running()) {
+    if (!rapt_mpi_is_running()) {
         fprintf(stderr, "%s\n", message);
         exit(EXIT_FAILURE);
     }
@@ -39,7 +39,7 @@ void rapt_abort_on_error(rapt_error_code code, const char *message)
 bool rapt_ranks_of(const char *op, MPI_Comm communicator, rapt_ranks *ranks)
 {
     *ranks = (rapt_ranks){.communicator = communicator};
-    if (!is_running())
+    if (!rapt_mpi_is_running())
         return rapt_fail(RAPT_ERROR_RANK, op, "MPI is not running; a call between MPI_Init and MPI_Finalize expected");
     if (communicator == MPI_COMM_NULL) return rapt_fail(RAPT_ERROR_NULL, op, "the communicator is MPI_COMM_NULL");
     return rapt_check_mpi(op, MPI_Comm_rank(communicator, &ranks->rank)) &&

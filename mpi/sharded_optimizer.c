@@ -33,13 +33,26 @@ static bool add_piece(rapt_data_parallel *p, int number, rapt_optimizer *optimiz
     return b->values && rapt_optimizer_add(optimizer, name, b->values);
 }
 
+/* Is it without parameters, and of a kind to which a piece of a parameter is as good as a whole one? */
+static bool can_shard(const char *op, const rapt_optimizer *optimizer)
+{
+    if (!optimizer) return rapt_fail(RAPT_ERROR_NULL, op, "optimizer is NULL");
+    if (!rapt_optimizer_is_elementwise(optimizer))
+        return rapt_fail(RAPT_ERROR_VALUE, op,
+                         "the optimizer steps parameters as a whole, as Muon and Adafactor do; one that steps each "
+                         "number by itself expected");
+    const int count = rapt_optimizer_count(optimizer);
+    return count == 0 || rapt_fail(RAPT_ERROR_VALUE, op,
+                                   "the optimizer has %d parameters; one made without a module expected", count);
+}
+
 bool rapt_data_parallel_shard(rapt_data_parallel *p, rapt_optimizer *optimizer)
 {
     const char *op = "data_parallel_shard";
     int mark;
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
-    bool good = optimizer || rapt_fail(RAPT_ERROR_NULL, op, "optimizer is NULL");
-    if (good && p->sharded) good = rapt_fail(RAPT_ERROR_VALUE, op, "there is a sharded optimizer already");
+    bool good = !p->sharded || rapt_fail(RAPT_ERROR_VALUE, op, "there is a sharded optimizer already");
+    good = good && can_shard(op, optimizer);
     good = rapt_ranks_agree(p, op, good && rapt_check_trained(p, op), &mark, 1); /* before one of them adds anything */
     if (!good) return false;
     for (int i = 0; good && i < p->bucket_count; i++) good = add_piece(p, i, optimizer);

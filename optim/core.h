@@ -56,7 +56,8 @@ typedef struct rapt_optimizer_class {
     const char *name; /* "Adam" */
     /* NULL: every parameter that has elements is stepped by `prepare`. */
     void (*update)(const rapt_optimizer *optimizer, const rapt_update *update);
-    /* Computes a step that takes memory, where this kind has one for the parameter; NULL: it never has. */
+    /* Computes a step that takes memory, where this kind has one for the parameter; NULL: it never has, and steps each
+     * number by itself. */
     bool (*prepare)(const rapt_optimizer *optimizer, const rapt_update *update, rapt_prepared *prepared);
     /* Whether the parameter has that state, and its shape: the parameter's on entry. NULL: all are so. */
     bool (*has_state)(const rapt_slot *slot, int state, int64_t *shape);

@@ -212,3 +212,18 @@ int64_t rapt_optimizer_get_steps(const rapt_optimizer *optimizer)
     rapt_fail_null(op, "optimizer");
     return 0;
 }
+
+int rapt_optimizer_count(const rapt_optimizer *optimizer)
+{
+    const char *op = "optimizer_count";
+    if (optimizer && !rapt_was_freed(op, optimizer)) return optimizer->count;
+    rapt_fail_null(op, "optimizer");
+    return 0;
+}
+
+bool rapt_optimizer_is_elementwise(const rapt_optimizer *optimizer)
+{
+    const char *op = "optimizer_is_elementwise";
+    if (!optimizer) return rapt_fail_null(op, "optimizer");
+    return !rapt_was_freed(op, optimizer) && !optimizer->kind->prepare;
+}

@@ -2,7 +2,7 @@
 # Runs programs on several ranks of this machine: check_ranks.sh same TRAIN_ON_RANKS, for the bits of 1, 2 and 4 ranks;
 # check_ranks.sh alike N TRAIN_ON_RANKS, for N ranks with 1 and 2 threads each; check_ranks.sh errors N RANK_ERRORS;
 # check_ranks.sh files N CHECKPOINTS, with a folder that is removed; check_ranks.sh options PROGRAM [ARGUMENT...], of which
-# one rank alone complains, as it alone says what there is.
+# one rank alone complains, as it alone says what there is; check_ranks.sh aborts ABORTS, for what rapt_abort_on_error says.
 set -eu
 what=$1
 work=$(mktemp -d)
@@ -39,6 +39,13 @@ files)
     run "$2" 1 "$3" "$work/files"
     ;;
 errors) run "$2" 1 "$3" ;;
+aborts)
+    for trial in 'before mpi_ring: MPI is not running' 'within rank 1: mpi_ring: the communicator is MPI_COMM_NULL' \
+        'behind mpi_ring: MPI is not running'; do
+        ! run 2 1 "$2" "${trial%% *}" >"$work/out" 2>"$work/err" || { echo "check_ranks: no end: $trial" >&2 && exit 1; }
+        grep -q "^${trial#* }" "$work/err" || { cat "$work/err" >&2 && echo "check_ranks: nobody says: $trial" >&2 && exit 1; }
+    done
+    ;;
 options)
     shift
     status=0

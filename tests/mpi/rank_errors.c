@@ -2,7 +2,6 @@
  * two ranks or more. */
 #include <dlfcn.h>
 #include <math.h>
-#include <unistd.h>
 
 #include "ranks.h"
 
@@ -260,32 +259,6 @@ static void a_cast_is_an_error(void)
     rapt_module_free(&model->module);
 }
 
-/* What is on its way when a step is given up arrives nowhere else. */
-static void a_step_that_is_given_up_changes_nothing(void)
-{
-    RAPT_SCOPE;
-    enum { size = 100, count = 40 };
-    rapt_linear *model = rapt_linear_new(size, size, RAPT_NO_BIAS);
-    rapt_data_parallel *p = parallel_of(model, 0, NULL);
-    rapt_tensor *later[count];
-    int changed = 0;
-    if (rank > 0) usleep(200000);
-    {
-        RAPT_SCOPE;
-        rapt_tensor *y = rapt_linear_forward(model, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, size)));
-        expect(rapt_data_parallel_backward(p, rapt_mean(y, RAPT_ALL_AXES, false), 1), "%s", rapt_error());
-    }
-    rapt_data_parallel_free(p);
-    rapt_module_free(&model->module);
-    for (int i = 0; i < count; i++) later[i] = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE((1 + i % 2) * (size * size + 16)));
-    MPI_Barrier(MPI_COMM_WORLD);
-    usleep(200000);
-    MPI_Barrier(MPI_COMM_WORLD);
-    for (int i = 0; i < count; i++)
-        for (int64_t k = 0; k < rapt_count(later[i]); k++) changed += rapt_at(later[i], &k) != 1;
-    expect(changed == 0, "%d numbers of later tensors were changed", changed);
-}
-
 static void expect_no_step(rapt_data_parallel *p, const rapt_linear *model, double bias)
 {
     expect(!rapt_data_parallel_step(p, INFINITY, NULL), "no error");
@@ -387,7 +360,6 @@ int main(int argc, char **argv)
     sharding_that_is_wrong_is_an_error();
     parameters_that_are_not_reached();
     a_cast_is_an_error();
-    a_step_that_is_given_up_changes_nothing();
     expect(!rapt_error(), "%s", rapt_error());
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

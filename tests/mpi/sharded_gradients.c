@@ -252,6 +252,33 @@ static void calls_out_of_order_are_errors(void)
     rapt_module_free(&m->module);
 }
 
+/* Kinds that need whole matrices, and what has parameters; of the last two pairs one rank's alone. Nothing was added to
+ * a good one then. */
+static void optimizers_that_step_no_pieces_are_errors(void)
+{
+    static const char *const texts[] = {"the optimizer steps parameters as a whole",
+                                        "the optimizer steps parameters as a whole", "the optimizer has 7 parameters",
+                                        "the optimizer has 7 parameters", "the optimizer steps parameters as a whole"};
+    odd *m = make_odd();
+    rapt_optimizer *good = rapt_adam_new(NULL, NULL);
+    rapt_optimizer *const bad[] = {rapt_muon_new(NULL, NULL), rapt_adafactor_new(NULL, NULL),
+                                   rapt_sgd_new(&m->module, NULL), rapt_adam_new(&m->module, NULL),
+                                   rapt_muon_new(&m->module, NULL)};
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &m->module, NULL);
+    for (int i = 0; i < 5; i++) {
+        const bool is_bad = i < 3 || rank == ranks - 1;
+        expect(!rapt_data_parallel_shard(parallel, is_bad ? bad[i] : good), "%d: no error", i);
+        expect_error(is_bad ? RAPT_ERROR_VALUE : RAPT_ERROR_RANK, texts[i]);
+        rapt_optimizer_free(bad[i]);
+    }
+    expect(rapt_optimizer_count(good) == 0, "%d parameters", rapt_optimizer_count(good));
+    expect(rapt_data_parallel_shard(parallel, good), "%s", rapt_error());
+    expect(rapt_optimizer_count(good) > 0, "no parameters");
+    rapt_data_parallel_free(parallel);
+    rapt_optimizer_free(good);
+    rapt_module_free(&m->module);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -261,6 +288,7 @@ int main(int argc, char **argv)
     weights_are_those_of_whole_gradients();
     for (int own_parts = 1; own_parts < 5; own_parts *= 4) steps_without_memory_are_errors_everywhere(own_parts);
     calls_out_of_order_are_errors();
+    optimizers_that_step_no_pieces_are_errors();
     expect(!rapt_error(), "%s", rapt_error());
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

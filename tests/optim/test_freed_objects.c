@@ -202,6 +202,8 @@ Test(freed_objects, optimizer)
     GONE(rapt_optimizer_get_learning_rate(gone), "Adam");
     GONE(rapt_optimizer_set_learning_rate(gone, 1), "Adam");
     GONE(rapt_optimizer_get_steps(gone), "Adam");
+    GONE(rapt_optimizer_count(gone), "Adam");
+    GONE(rapt_optimizer_is_elementwise(gone), "Adam");
     GONE(rapt_clip_gradient_norm(gone, 1, NULL), "Adam");
     GONE(rapt_clip_gradient_value(gone, 1), "Adam");
     GONE(rapt_optimizer_step_clipped(gone, 1, NULL), "Adam");

@@ -65,6 +65,8 @@ Test(optim_refusals, optimizers)
     BAD_VALUE(rapt_optimizer_set_learning_rate(sgd, (double)NAN),
               "optimizer_set_learning_rate: learning_rate is nan; a finite number from 0 on expected");
     NULL_IN(rapt_optimizer_get_steps(NULL), "optimizer_get_steps: optimizer is NULL");
+    NULL_IN(rapt_optimizer_count(NULL), "optimizer_count: optimizer is NULL");
+    NULL_IN(rapt_optimizer_is_elementwise(NULL), "optimizer_is_elementwise: optimizer is NULL");
     NULL_IN(rapt_clip_gradient_norm(NULL, 1, NULL), "clip_gradient_norm: optimizer is NULL");
     NULL_IN(rapt_clip_gradient_value(NULL, 1), "clip_gradient_value: optimizer is NULL");
     NULL_IN(rapt_optimizer_step_clipped(NULL, 1, NULL), "optimizer_step_clipped: optimizer is NULL");

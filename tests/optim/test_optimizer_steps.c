@@ -226,3 +226,63 @@ Test(optimizer_steps, names_as_many_as_fit)
     cr_expect(strstr(warned, "9 of 10 parameters") && strstr(warned, "01 and others; freeze"), "%s", warned);
     rapt_optimizer_free(optimizer);
 }
+
+enum { kinds = 8, elementwise_kinds = 6, elements = 64 };
+
+static rapt_optimizer *optimizer_of(int kind)
+{
+    switch (kind) {
+    case 0:
+        return rapt_sgd_new(NULL, &(rapt_sgd_config){.momentum = 0.5});
+    case 1:
+        return rapt_adam_new(NULL, NULL);
+    case 2:
+        return rapt_adamw_new(NULL, NULL);
+    case 3:
+        return rapt_rmsprop_new(NULL, NULL);
+    case 4:
+        return rapt_adagrad_new(NULL, NULL);
+    case 5:
+        return rapt_lion_new(NULL, NULL);
+    case 6:
+        return rapt_muon_new(NULL, NULL);
+    default:
+        return rapt_adafactor_new(NULL, NULL);
+    }
+}
+
+/* Three steps of a matrix, or of its halves as parameters of their own. */
+static void step_pieces(rapt_optimizer *optimizer, int pieces, double results[elements])
+{
+    RAPT_SCOPE;
+    const int count = elements / pieces;
+    rapt_tensor *p[2];
+    for (int i = 0; i < pieces; i++) {
+        rapt_tensor *numbers = rapt_arange(RAPT_FLOAT64, i * count - 7, (i + 1) * count - 7, 1);
+        p[i] = rapt_require_gradient(pieces == 1 ? rapt_clone(rapt_reshape(numbers, RAPT_SHAPE(8, 8))) : numbers);
+        cr_assert(rapt_optimizer_add(optimizer, i ? "second" : "first", p[i]), "%s", rapt_error());
+    }
+    cr_expect_eq(rapt_optimizer_count(optimizer), pieces);
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < pieces; i++) give_gradient(p[i], rapt_sin(rapt_detach(p[i])));
+        cr_assert(rapt_optimizer_step(optimizer), "%s", rapt_error());
+    }
+    for (int i = 0; i < pieces; i++) memcpy(results + i * count, rapt_data(p[i]), (size_t)count * sizeof *results);
+}
+
+Test(optimizer_steps, elementwise_kinds_step_pieces_as_what_is_whole)
+{
+    for (int kind = 0; kind < kinds; kind++) {
+        double results[2][elements];
+        for (int i = 0; i < 2; i++) {
+            rapt_optimizer *optimizer = optimizer_of(kind);
+            cr_expect_eq(rapt_optimizer_count(optimizer), 0);
+            cr_expect_eq(rapt_optimizer_is_elementwise(optimizer), kind < elementwise_kinds, "kind %d", kind);
+            step_pieces(optimizer, 1 + i, results[i]);
+            rapt_optimizer_free(optimizer);
+        }
+        const bool is_same = memcmp(results[0], results[1], sizeof results[0]) == 0;
+        cr_expect_eq(is_same, kind < elementwise_kinds, "kind %d", kind);
+    }
+    expect_no_error();
+}

@@ -10,7 +10,8 @@
 
 RAPT_BEGIN_DECLS
 
-/* A handler for rapt_on_error that prints the message with the rank's number and ends all ranks (MPI_Abort). */
+/* A handler for rapt_on_error that prints the message with the rank's number and ends all ranks (MPI_Abort). Before
+ * MPI_Init and behind MPI_Finalize it is rapt_exit_on_error. */
 RAPT_API void rapt_abort_on_error(rapt_error_code code, const char *message);
 
 /* A model that the ranks of a communicator train together. All functions below but rapt_data_parallel_part are called
@@ -22,8 +23,9 @@ typedef struct rapt_data_parallel rapt_data_parallel;
 /* How the ranks share the work; all zeros is all defaults. */
 typedef struct rapt_data_parallel_config {
     /* Into how many parts a batch is cut: the ranks, times a power of two; 0: the ranks. Gradients of parts are summed
-     * by a tree of which ranks are branches, so that for 4 parts 1, 2 and 4 ranks get the same bits. More than one
-     * part a rank costs memory for log2 of them gradients more (of pieces, where gradients are sharded). */
+     * by a tree of which ranks are branches, so that for 4 parts 1, 2 and 4 ranks get the same bits, unless a sharded
+     * optimizer clips (rapt_data_parallel_step). More than one part a rank costs memory for log2 of them gradients
+     * more (of pieces, where gradients are sharded). */
     int parts;
     int64_t bucket_bytes; /* gradients go out when so many of them are complete; 0: 4 MiB */
     /* Of gradients a rank keeps its 1 / ranks alone, for the optimizer that rapt_data_parallel_shard is given before
@@ -37,10 +39,13 @@ typedef struct rapt_data_parallel_config {
 
 /* Shares the module, which is to be the same on all ranks: names, shapes, dtypes and what is frozen are compared, and
  * a difference is an error that names it. Parameters and buffers then take the values of rank 0. The communicator is
- * copied. NULL after an error. Free it with rapt_data_parallel_free on all ranks, before MPI_Finalize; of a step that
- * is under way MPI keeps the memory that messages go into. Behind rapt_module_cast it is to be made anew. */
+ * copied. NULL after an error. Behind rapt_module_cast it is to be made anew. */
 RAPT_API rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *module,
                                                     const rapt_data_parallel_config *config);
+
+/* Frees it, on all ranks, before MPI_Finalize; behind that it only frees memory. Of a step that is under way no rank
+ * waits for another, which may have given up: the memory that messages go into stays MPI's until the program ends. NULL
+ * does nothing. */
 RAPT_API void rapt_data_parallel_free(rapt_data_parallel *parallel);
 
 /* A part of a batch: items from `first` to before `last`; none where they are the same. */
@@ -82,8 +87,10 @@ RAPT_API bool rapt_data_parallel_shard(rapt_data_parallel *parallel, rapt_optimi
 
 /* Behind a rapt_data_parallel_finish that went well, once: clips by the norm of all gradients, which goes to *norm
  * unless that is NULL, steps the pieces, and gives all ranks the new values. The limit is above 0; INFINITY does not
- * clip. False after an error; where that is of the step itself (no memory, a norm that is not finite), neither a
- * parameter nor what the optimizer keeps was changed on any rank. The gradients are gone then, too. */
+ * clip. The norm is √Σ of the squares of the norms of the ranks' pieces, rank by rank: its last digits, and those of
+ * all weights once it exceeds the limit, go by the number of ranks. False after an error; where that is of the step
+ * itself (no memory, a norm that is not finite), neither a parameter nor what the optimizer keeps was changed on any
+ * rank. The gradients are gone then, too. */
 RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit, double *norm);
 
 /* Writes a run as rapt_checkpoint_save does, by all ranks. To a path that ends in ".safetensors.index.json" each rank

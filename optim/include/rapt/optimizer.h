@@ -148,6 +148,13 @@ RAPT_API bool rapt_optimizer_set_learning_rate(rapt_optimizer *optimizer, double
 /* Steps taken so far; 0 and an error for NULL. */
 RAPT_API int64_t rapt_optimizer_get_steps(const rapt_optimizer *optimizer);
 
+/* Parameters that it has, frozen ones too; 0 and an error for NULL. */
+RAPT_API int rapt_optimizer_count(const rapt_optimizer *optimizer);
+
+/* Whether it steps each number by that number's own gradient and state, so that pieces may be stepped in a parameter's
+ * place: every kind but Muon and Adafactor. False and an error for NULL. */
+RAPT_API bool rapt_optimizer_is_elementwise(const rapt_optimizer *optimizer);
+
 /* Scales all gradients so that their global L2 norm is at most the limit (g · limit / norm only if norm > limit;
  * Pascanu et al. 2013); the norm before, summed in double, goes to *norm unless that is NULL. The limit is above 0;
  * INFINITY only measures. A norm that is not finite is an error that names the parameter; after an error gradients
