@@ -14,6 +14,7 @@ static __attribute__((noinline, cold)) bool fail_op(const rapt_op *op, const voi
     if (!op) return rapt_fail_null("apply", "the op");
     const char *name = op->name ? op->name : "apply";
     if (!op->forward) return rapt_fail_null(name, "the op's forward");
+    if (!op->name) return rapt_fail_null(name, "the op's name");
     if (count < 0) return rapt_fail(RAPT_ERROR_VALUE, name, "%d inputs; 0 or more expected", count);
     if (op->options_size && !options)
         return rapt_fail(RAPT_ERROR_NULL, name, "it has options of %zu bytes, and NULL was given", op->options_size);
@@ -22,16 +23,18 @@ static __attribute__((noinline, cold)) bool fail_op(const rapt_op *op, const voi
 
 static inline bool check_op(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)
 {
-    return (op && op->forward && (count == 0 || (count > 0 && inputs)) && (options || op->options_size == 0)) ||
+    return (op && op->name && op->forward && (count == 0 || (count > 0 && inputs)) &&
+            (options || op->options_size == 0)) ||
            fail_op(op, options, count);
 }
 
-static bool check_alive(const rapt_op *op, int count, rapt_tensor *const *inputs)
+static __attribute__((noinline, cold)) bool check_alive(const rapt_op *op, const char *role, int count,
+                                                        rapt_tensor *const *tensors)
 {
     for (int i = 0; i < count; i++) {
         char what[32];
-        snprintf(what, sizeof what, "input %d", i);
-        if (!rapt_check_alive(op->name, what, inputs[i])) return false;
+        snprintf(what, sizeof what, "%s %d", role, i);
+        if (!rapt_check_alive(op->name, what, tensors[i])) return false;
     }
     return true;
 }
@@ -53,7 +56,7 @@ static inline bool check_inputs(const rapt_op *op, int count, rapt_tensor *const
         else if (!check_missing(op, i))
             return false;
     }
-    return !rapt_debugging || check_alive(op, count, inputs);
+    return !rapt_debugging || check_alive(op, "input", count, inputs);
 }
 
 static bool is_input(const rapt_call *call, const rapt_tensor *tensor)
@@ -170,6 +173,7 @@ static inline __attribute__((always_inline)) bool run(const rapt_op *op, rapt_ca
     call->outputs[0] = first;
     for (int k = 1; k < outputs && good; k++)
         good = call->outputs[k] || rapt_fail(RAPT_ERROR_NULL, op->name, "its forward set no output %d", k);
+    if (rapt_debugging) good = good && check_alive(op, "output", outputs, call->outputs);
     good = good && (!call->recording || !any_floating(call, outputs) || record(call));
     for (int k = 0; k < call->saved_count; k++)
         if (call->saved[k]) rapt_release(call->saved[k]);

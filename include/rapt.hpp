@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
@@ -247,10 +248,12 @@ inline tensor::tensor(std::initializer_list<float> numbers, shape sizes)
 
 inline tensor::tensor(double value, rapt_dtype dtype) : tensor(call(rapt_scalar, dtype, value))
 {
-    // 2⁶³ becomes int64's largest number, whose double it is. The library compares: -ffast-math would not see a NaN.
     if (rapt_dtype_is_floating(dtype)) return;
-    const tensor same = call(rapt_equal, call(rapt_cast, *this, RAPT_FLOAT64), tensor(value, RAPT_FLOAT64));
-    if (same.item() != 1 || value >= 9223372036854775808.0)
+    // 2⁶³ becomes int64's largest number, whose double it is. Bits are compared: -ffast-math would not see a NaN.
+    const double numbers[] = {item(), value};
+    uint64_t bits[2];
+    std::memcpy(bits, numbers, sizeof bits);
+    if ((bits[0] != bits[1] && (bits[0] | bits[1]) << 1 != 0) || value >= 9223372036854775808.0)
         throw std::invalid_argument("rapt: " + inside::digits_of(value) + " is not a number of type " +
                                     rapt_dtype_name(dtype));
 }

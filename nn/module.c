@@ -192,6 +192,15 @@ static bool add_entry(rapt_module *module, const char *name, rapt_module_entry e
     return true;
 }
 
+/* A result would keep its graph, and could not be loaded. */
+static bool check_buffer(const rapt_module *module, const char *name, const rapt_tensor *tensor)
+{
+    return !tensor->link || tensor->link->kind->is_leaf ||
+           rapt_fail(RAPT_ERROR_GRAPH, module->kind->name,
+                     "buffer '%s' is the result of a recorded op; its values alone expected (rapt_detach)",
+                     name ? name : "NULL");
+}
+
 static rapt_tensor *add_tensor(rapt_module *module, const char *name, rapt_tensor *tensor, bool is_parameter)
 {
     if (!module || rapt_was_freed("module_add", module)) return NULL; /* rapt_module_new has said why */
@@ -201,6 +210,7 @@ static rapt_tensor *add_tensor(rapt_module *module, const char *name, rapt_tenso
         return NULL;
     }
     const bool good = tensor && rapt_check_alive(module->kind->name, "the tensor", tensor) &&
+                      (is_parameter || check_buffer(module, name, tensor)) &&
                       add_entry(module, name, (rapt_module_entry){.tensor = tensor, .is_parameter = is_parameter});
     if (!good) {
         module->failed = true;

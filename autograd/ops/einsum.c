@@ -45,7 +45,7 @@ static int fail_at(const char *text)
 {
     char shown[8];
     const size_t length = rapt_utf8_length(text, strlen(text));
-    if (length > 1 || isprint((unsigned char)*text))
+    if (length > 1 || (length == 1 && *text >= ' ' && *text <= '~'))
         snprintf(shown, sizeof shown, "'%.*s'", (int)length, text);
     else
         snprintf(shown, sizeof shown, "0x%02x", (unsigned char)*text);

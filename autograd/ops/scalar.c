@@ -73,8 +73,8 @@ static bool pow_scalar_vjp(rapt_call *call)
     rapt_tensor *g = rapt_call_gradient(call, 0);
     if (exponent == 0) return rapt_call_give(call, 0, rapt_zeros_like(g));
     rapt_tensor *x = rapt_call_saved(call, 0);
-    /* twice g, a share of a mean perhaps, rather than twice x: which may overflow */
-    if (exponent == 2) return rapt_call_give(call, 0, rapt_mul(rapt_mul_scalar(g, 2), x));
+    /* twice the product: twice g, or twice x where g is a share of a mean, may overflow where that does not */
+    if (exponent == 2) return rapt_call_give(call, 0, rapt_mul_scalar(rapt_mul(g, x), 2));
     rapt_tensor *slope = rapt_mul_scalar(rapt_pow_scalar(x, exponent - 1), exponent);
     return rapt_call_give(call, 0, rapt_mul(g, slope));
 }

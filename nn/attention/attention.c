@@ -218,8 +218,7 @@ rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys
     /* Which other keys no query sees, only the queries will tell: what may be padding must not reach a parameter's
      * gradient. */
     if (!rapt_find_finite(keys, &finite)) return NULL;
-    rapt_tensor *readable = seen_keys && finite ? rapt_logical_and(seen_keys, finite) : seen_keys ? seen_keys : finite;
-    keys = rapt_spoil_undefined(prepare(attention, keys, readable), seen_keys, finite);
+    keys = rapt_spoil_undefined(prepare(attention, rapt_hide_rows(keys, finite), seen_keys), seen_keys, finite);
     return rapt_keep(without_batch(keys, packed));
 }
 

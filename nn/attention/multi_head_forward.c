@@ -234,7 +234,7 @@ static rapt_tensor *forward(rapt_multi_head_attention *m, rapt_tensor *queries, 
                            : rapt_resolve_mask(rapt_multi_head_kind.name, &moved, queries->dtype, queries->shape[0],
                                                m->heads, queries->shape[1], length, &resolved)))
         return NULL;
-    if (mask && !cache && !rapt_hide_padding_of_inputs(&resolved, &inputs[0], &inputs[1], &inputs[2])) return NULL;
+    if (!cache && !rapt_hide_padding_of_inputs(&resolved, &inputs[0], &inputs[1], &inputs[2])) return NULL;
     if (!prepare_heads(m, inputs, &moved, before, missing, heads)) return NULL;
     if (cache &&
         !(packed ? rapt_attention_cache_fill(rapt_multi_head_kind.name, cache, heads[1], heads[2], moved.starts)

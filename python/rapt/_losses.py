@@ -1,7 +1,7 @@
 """Losses of classes, with their options."""
 import ctypes
 
-from ._library import REDUCTIONS, C, number_of, whole
+from ._library import REDUCTIONS, C, number_of, real, whole
 from ._tensor import Tensor, call, handle_of, handle_or_none
 
 
@@ -15,8 +15,14 @@ STRUCTS = {"rapt_cross_entropy_options": _Options}
 
 
 def _loss(function, tensors, ignore_index, label_smoothing, reduction):
-    options = _Options(ignore_index is not None, whole(ctypes.c_int64, ignore_index or 0), label_smoothing,
-                       number_of(reduction, REDUCTIONS, "reduction"))
+    name = "ignore_index"
+    try:
+        index = whole(ctypes.c_int64, 0 if ignore_index is None else ignore_index)
+        name = "label_smoothing"
+        smoothing = real(label_smoothing)
+    except (TypeError, OverflowError) as error:
+        raise type(error)(f"{name}: {error}") from None
+    options = _Options(ignore_index is not None, index, smoothing, number_of(reduction, REDUCTIONS, "reduction"))
     return call(function, *tensors, ctypes.addressof(options))
 
 

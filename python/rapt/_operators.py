@@ -29,12 +29,18 @@ def _less(x, value):
     return x.add_scalar(-value) if x.dtype in (DType.float32, DType.float64) else x.sub(_number(x, value))
 
 
+def _shown(value):
+    """The number, or its size where Python would print thousands of digits, or refuse to."""
+    long = isinstance(value, int) and value.bit_length() > 256
+    return f"a number of {value.bit_length()} bits" if long else value
+
+
 def _number(x, value):
     """The number as a tensor of x's dtype."""
     if x.dtype in (DType.float32, DType.float64):
         return NAMES["full"]((), float(value), x.dtype)
     if value % 1 or (x.dtype is DType.bool and value not in (0, 1)):  # NaN % 1 is NaN
-        raise Error(f"{value} is not a number of type {x.dtype.name}, which the tensor has")
+        raise Error(f"{_shown(value)} is not a number of type {x.dtype.name}, which the tensor has")
     return tensor(int(value), x.dtype)
 
 

@@ -17,15 +17,17 @@ static inline bool are_dense(int operands, const int64_t *strides, int64_t eleme
 #define COPY_APART(T)                                                                                                  \
     {                                                                                                                  \
         T *to_element = (T *)(void *)to;                                                                               \
-        const T *from_element = (const T *)(const void *)from;                                                         \
-        if (to_stride == sizeof(T))                                                                                    \
+        const T *from_element = (const T *)(const void *)from, number = *from_element;                                 \
+        if (to_stride == sizeof(T) && from_stride == 0)                                                                \
+            RAPT_SIMD for (int64_t i = 0; i < count; i++) to_element[i] = number;                                      \
+        else if (to_stride == sizeof(T))                                                                               \
             RAPT_SIMD for (int64_t i = 0; i < count; i++) to_element[i] =                                              \
                 *(const T *)(const void *)(from + i * from_stride);                                                    \
         else                                                                                                           \
             for (int64_t i = 0; i < count; i++) *(T *)(void *)(to + i * to_stride) = from_element[i];                  \
     }
 
-/* From or to dense elements. */
+/* From or to dense elements, of which there is one or more. */
 static inline void copy_apart(int64_t count, int64_t element, char *to, int64_t to_stride, const char *from,
                               int64_t from_stride)
 {
@@ -42,10 +44,13 @@ static __attribute__((noinline)) void run_apart(rapt_loop *loop, int operands, i
                                                 const int64_t *strides, const void *options)
 {
     enum { at_once = 128 };
-    double together[RAPT_MAX_OPERANDS][at_once]; /* or as many floats */
+    _Alignas(64) union {
+        float floats[at_once];
+        double doubles[at_once];
+    } together[RAPT_MAX_OPERANDS];
     char *at[RAPT_MAX_OPERANDS];
     int64_t steps[RAPT_MAX_OPERANDS];
-    for (int k = 0; k < operands; k++) at[k] = (char *)together[k], steps[k] = element;
+    for (int k = 0; k < operands; k++) at[k] = (char *)&together[k], steps[k] = element;
     for (int64_t first = 0; first < count; first += at_once) {
         const int64_t length = smaller_of(count - first, at_once);
         for (int k = 0; k < operands; k++) {
@@ -61,7 +66,7 @@ static __attribute__((noinline)) void run_apart(rapt_loop *loop, int operands, i
     }
 }
 
-/* out = formula of a and perhaps `option`, which is long enough for elements to be brought together. */
+/* out = formula of a and perhaps `option`, a formula that takes longer than to bring its elements together. */
 #define RAPT_UNARY_FUNCTION(function, T, formula)                                                                      \
     static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
     {                                                                                                                  \
@@ -79,22 +84,25 @@ static __attribute__((noinline)) void run_apart(rapt_loop *loop, int operands, i
         }                                                                                                              \
     }
 
-/* The same of a and b. */
-#define RAPT_BINARY_FUNCTION(function, T, formula)                                                                     \
+#define RAPT_PAIRED_(function, T, formula, more_cases)                                                                 \
     static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
     {                                                                                                                  \
-        if (!are_dense(3, strides, sizeof(T))) {                                                                       \
-            run_apart(function, 3, 1, 1, sizeof(T), count, data, strides, options);                                    \
-            return;                                                                                                    \
-        }                                                                                                              \
         RAPT_OPTION(T);                                                                                                \
-        T *out = (T *)(void *)data[0];                                                                                 \
-        const T *in_a = (const T *)(void *)data[1], *in_b = (const T *)(void *)data[2];                                \
-        RAPT_SIMD for (int64_t i = 0; i < count; i++)                                                                  \
-        {                                                                                                              \
-            const T a = in_a[i], b = in_b[i];                                                                          \
-            out[i] = (T)(formula);                                                                                     \
+        const bool dense_a = strides[1] == sizeof(T), dense_b = strides[2] == sizeof(T);                               \
+        if (strides[0] == sizeof(T) && count > 0) {                                                                    \
+            if (dense_a && dense_b) RAPT_BINARY_CASE_(T, T, formula, in_a[i], in_b[i])                                 \
+            if (strides[1] == 0 && dense_b) RAPT_BINARY_CASE_(T, T, formula, first_a, in_b[i])                         \
+            more_cases                                                                                                 \
         }                                                                                                              \
+        run_apart(function, 3, 1, 1, sizeof(T), count, data, strides, options);                                        \
     }
+
+/* The same of a and b, of which a may be repeated, as the gradient of a sum is. */
+#define RAPT_GRADIENT_FUNCTION(function, T, formula) RAPT_PAIRED_(function, T, formula, )
+
+/* The same, where b may be repeated, too, as a target of many predictions is. */
+#define RAPT_BINARY_FUNCTION(function, T, formula)                                                                     \
+    RAPT_PAIRED_(function, T, formula,                                                                                 \
+                 if (dense_a && strides[2] == 0) RAPT_BINARY_CASE_(T, T, formula, in_a[i], first_b))
 
 #endif

@@ -81,7 +81,7 @@ static inline double gelu_slope(double x)
         typedef type T __attribute__((unused));                                                                        \
         return (T)(gradient);                                                                                          \
     }                                                                                                                  \
-    RAPT_BINARY_FUNCTION(name##_backward_##dtype, type, name##_gradient_of_##dtype(a, b))
+    RAPT_GRADIENT_FUNCTION(name##_backward_##dtype, type, name##_gradient_of_##dtype(a, b))
 
 #define FUNCTION(name, saved, cost, value, gradient)                                                                   \
     VALUE_LOOP(name, float, float32, value)                                                                            \

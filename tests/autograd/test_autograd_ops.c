@@ -323,3 +323,14 @@ Test(autograd_ops, a_large_error_has_the_gradient_of_its_share)
     const double gradient = rapt_at(rapt_gradient(x), (int64_t[]){0});
     cr_expect_lt(fabs(gradient - 4e35), 1e29, "%g", gradient);
 }
+
+/* The other way around: a small error, and much that follows it. */
+Test(autograd_ops, a_small_error_has_the_gradient_that_a_large_one_brings)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_require_gradient(rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2), 1e-3)), *gradient,
+                *large = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2), 3e38),
+                *squares = rapt_mse_loss(x, rapt_zeros_like(x), RAPT_REDUCE_NONE);
+    cr_assert(rapt_gradients(1, &squares, &large, 1, &x, &gradient, 0), "%s", rapt_error());
+    cr_expect_lt(fabs(rapt_at(gradient, (int64_t[]){1}) - 6e35), 1e29, "%g", rapt_at(gradient, (int64_t[]){1}));
+}

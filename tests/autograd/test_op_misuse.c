@@ -262,12 +262,15 @@ Test(op_misuse, what_is_no_op_is_an_error)
                          curious = {.name = "curious", .forward = curious_forward},
                          wanting = {.name = "wanting", .forward = wanting_forward},
                          reading = {.name = "reading", .forward = reading_forward},
+                         nameless = {.forward = curious_forward},
                          silent = {.name = "silent", .forward = one_of_two_forward, .outputs = 2};
     rapt_tensor *x = leaf(1), *outputs[2];
     cr_expect_null(rapt_apply(NULL, NULL, 1, &x));
     expect_error(RAPT_ERROR_NULL, "apply: the op is NULL");
     cr_expect_null(rapt_apply(&empty, NULL, 1, &x));
     expect_error(RAPT_ERROR_NULL, "empty: the op's forward is NULL");
+    cr_expect_null(rapt_apply(&nameless, NULL, 1, &x));
+    expect_error(RAPT_ERROR_NULL, "apply: the op's name is NULL");
     cr_expect_null(rapt_apply(&copy, NULL, 1, NULL));
     expect_error(RAPT_ERROR_NULL, "copy: the list of inputs is NULL");
     cr_expect_null(rapt_apply(&copy, NULL, -1, &x));

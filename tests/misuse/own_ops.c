@@ -161,10 +161,31 @@ static bool no_forward(void)
     return !RAPT_APPLY(&op, NULL, leaf(RAPT_SHAPE(3)));
 }
 
+static bool no_name(void)
+{
+    static const rapt_op op = {.forward = copies};
+    return !RAPT_APPLY(&op, NULL, leaf(RAPT_SHAPE(3)));
+}
+
+static rapt_tensor *ends_its_scope(rapt_call *call)
+{
+    RAPT_SCOPE;
+    return rapt_mul_scalar(rapt_call_input(call, 0), 3);
+}
+
+static bool result_of_own_scope(void)
+{
+    static const rapt_op op = {.name = "own", .forward = ends_its_scope};
+    return !RAPT_APPLY(&op, NULL, leaf(RAPT_SHAPE(3)));
+}
+
 const mistake own_op_mistakes[] = {
     {"`forward` gives NULL and does not say why", forward_without_reason, FAILS, RAPT_ERROR_VALUE,
      "own: its forward failed without a reason", "`rapt_fail` before it returns."},
     {"`forward` is missing", no_forward, FAILS, RAPT_ERROR_NULL, "own: the op's forward is NULL", "Write one."},
+    {"The name is missing", no_name, FAILS, RAPT_ERROR_NULL, "apply: the op's name is NULL", "Give it one."},
+    {"`forward` returns a tensor whose scope has ended", result_of_own_scope, GONE, RAPT_ERROR_GONE,
+     "own: output 0 is gone: float32 [3], made by mul_scalar", "Hand it out by `rapt_keep`."},
     {"`vjp` is missing, and backward comes by", no_vjp, FAILS, RAPT_ERROR_UNSUPPORTED, "own: has no gradient",
      "Write one, or `rapt_detach`."},
     {"`vjp` gives false and does not say why", vjp_without_reason, FAILS, RAPT_ERROR_GRAPH,

@@ -134,3 +134,18 @@ Test(module, a_refused_parameter_is_no_leaf)
     expect_no_error();
     rapt_module_free(node);
 }
+
+/* Its file could not be loaded. */
+Test(module, a_result_is_no_buffer)
+{
+    RAPT_SCOPE;
+    rapt_module *node = node_new();
+    rapt_tensor *leaf = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1))),
+                *twice = rapt_mul_scalar(leaf, 2);
+    cr_expect_null(rapt_module_add_buffer(node, "twice", twice));
+    expect_error(RAPT_ERROR_GRAPH, "buffer 'twice' is the result of a recorded op");
+    cr_expect_null(rapt_module_find(node, "twice"));
+    cr_expect_not_null(rapt_module_add_buffer(node, "twice", rapt_detach(twice)));
+    expect_no_error();
+    rapt_module_free(node);
+}

@@ -86,7 +86,8 @@ RAPT_API void rapt_attention_keep_weights(rapt_module *module, bool keep);
  * query_places, or, where it has none, at the same places as the keys. The mask speaks of the whole sequence: its
  * documents are those of all keys, valid_lengths, (B), first_keys and prefix_lengths count all keys, and all ranks have
  * the same. Rotary positions are the places. What comes out, and the gradients, are this rank's rows of what one
- * process has, but for rounding; parameters' gradients are of this rank's queries, and are to be summed over ranks
+ * process has, but for rounding, and for NaN in rows that other ranks' query_places alone could tell to be padding;
+ * parameters' gradients are of this rank's queries, and are to be summed over ranks
  * (rapt_data_parallel). All ranks call in one order, and go backward through all of these calls, a rank without rows
  * too. Refused are, of masks, starts, seen, bias, rule, dilation and fills_million; the plain way, weights and a cache;
  * Gaussian scores, those with a table of values, and dropout of additive ones; and second derivatives. What dropout

@@ -29,7 +29,8 @@ typedef struct rapt_mask_rule {
  * and NULLs set nothing. Scores are (B, Q, K) or, with heads, (B, heads, Q, K). A key that is not seen gets weight 0
  * exactly; one that no query of its item sees is never read, so that even NaN in it changes no bit of any result or
  * gradient; and NaN in a value that some see changes nothing for those that do not. A query that sees nothing gives
- * zeros and zero gradients, and is not read either: even NaN in it changes no bit. */
+ * zeros and zero gradients, and is not read either: even NaN in it changes no bit. What a scoring function's own
+ * relative_bias or a score modification hides beside the mask is read. */
 typedef struct rapt_mask {
     rapt_tensor *valid_lengths; /* (B) or (B, Q), of any number type: key j is seen if j < length */
     rapt_tensor *first_keys;    /* (B), of any number type: key j is seen if j ≥ it */

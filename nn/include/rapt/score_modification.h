@@ -16,7 +16,8 @@ RAPT_BEGIN_DECLS
  * function or two. One of your own embeds it as its first member and sets the fields in its constructor. It comes after
  * the scoring function and before the mask and its biases. Keys that the mask hides come too, with any finite score
  * where no query of the item sees them; what is made of that is ignored, and its gradient comes as 0. With softmax, a
- * new score of −∞ hides the key. */
+ * new score of −∞ hides the key; keys that are hidden so alone, and queries that see nothing else, are read, and have
+ * to be finite. */
 typedef struct rapt_score_modification rapt_score_modification;
 struct rapt_score_modification {
     rapt_module module;

@@ -20,7 +20,8 @@ struct rapt_scoring {
     /* Queries (…, Q, q) and prepared keys to scores (…, Q, K). */
     rapt_tensor *(*score)(rapt_scoring *scoring, rapt_tensor *queries, rapt_tensor *prepared_keys);
     /* What depends on the relative position j − i of key and query as well: (…, Q, 2R + 1), added to the scores as a
-     * mask's relative_bias is; NULL: nothing. */
+     * mask's relative_bias is; NULL: nothing. −∞ in it hides, too, but what it alone hides from all, or all from, is
+     * read and has to be finite. */
     rapt_tensor *(*relative_bias)(rapt_scoring *scoring, rapt_tensor *queries);
     /* (2R + 1, v), a parameter: its rows are added to the values by relative position; NULL: none. */
     rapt_tensor *relative_values;

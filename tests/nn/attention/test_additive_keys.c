@@ -37,3 +37,32 @@ Test(additive_keys, are_those_that_were_written_last)
     prepared = rapt_additive_keys(projected);
     expect_their_numbers(rapt_slice(prepared, 1, 1, keys, 1), "some of the keys");
 }
+
+/* The gradient of the keys' weight, which were prepared before anyone knew that those behind `length` are padding. */
+static rapt_tensor *gradient_with_padding(double padding)
+{
+    enum { all = 300, length = 186 };
+    rapt_seed(3);
+    rapt_attention *attention = rapt_additive_attention_new(hidden, hidden, hidden, 0);
+    rapt_tensor *asking = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1, queries, hidden)),
+                *read = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1, all, hidden)),
+                *values = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1, all, 2));
+    cr_assert(rapt_fill(rapt_slice(read, 1, length, all, 1), padding));
+    rapt_tensor *prepared = rapt_attention_prepare(attention, read, NULL);
+    const rapt_mask mask = {.valid_lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(1), (int64_t[]){length})};
+    rapt_tensor *pooled = rapt_attention_pool(attention, asking, prepared, values, &mask);
+    cr_assert(rapt_backward(rapt_sum(rapt_mul(pooled, pooled), RAPT_ALL_AXES, false)), "%s", rapt_error());
+    rapt_tensor *weight = rapt_module_find(&attention->module, "W_k.weight");
+    cr_assert_not_null(weight);
+    rapt_tensor *gradient = rapt_clone(rapt_gradient(weight));
+    rapt_module_free(&attention->module);
+    return gradient;
+}
+
+Test(additive_keys, that_turn_out_to_be_padding_change_no_bit)
+{
+    RAPT_SCOPE;
+    rapt_tensor *clean = gradient_with_padding(0.5);
+    cr_expect(same_bits(clean, gradient_with_padding((double)NAN)), "NaN");
+    cr_expect(same_bits(clean, gradient_with_padding((double)INFINITY)), "infinity");
+}

@@ -235,6 +235,11 @@ Test(multi_head_masks, empty_rows_give_the_bias)
     y = rapt_multi_head_attention_forward(m, two, none, none, NULL, NULL);
     expect_values("no keys", rapt_select(rapt_select(y, 0, 0), 0, 0), size, values_of(m->out_proj->bias), 0);
     expect_shape(rapt_multi_head_attention_forward(m, none, two, two, NULL, NULL), RAPT_SHAPE(2, 0, size));
+    rapt_clear_gradient(m->in_proj_weight);
+    rapt_tensor *lost = rapt_full(RAPT_FLOAT64, RAPT_SHAPE(2, 1, size), NAN);
+    cr_expect(rapt_backward(
+        rapt_sum(rapt_multi_head_attention_forward(m, lost, none, none, NULL, NULL), RAPT_ALL_AXES, false)));
+    cr_expect_eq(rapt_item(rapt_max(rapt_abs(rapt_gradient(m->in_proj_weight)), RAPT_ALL_AXES, false)), 0);
     rapt_tensor *nobody = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(0, 3, size));
     expect_shape(rapt_multi_head_attention_forward(m, nobody, nobody, nobody, RAPT_MASK(.causal = true), NULL),
                  RAPT_SHAPE(0, 3, size));

@@ -21,6 +21,12 @@ static double weigh_none(const double *scores, const bool *seen, int keys, int k
     return scores[key];
 }
 
+static double weigh_sigmoid(const double *scores, const bool *seen, int keys, int key)
+{
+    (void)seen, (void)keys;
+    return 1 / (1 + exp(-scores[key]));
+}
+
 static double weigh_hard(const double *scores, const bool *seen, int keys, int key)
 {
     for (int j = 0; j < keys; j++)
@@ -59,7 +65,7 @@ static double weigh_entmax15(const double *scores, const bool *seen, int keys, i
     return weigh_sparse(scores, seen, keys, key, 0.5, 2);
 }
 
-enum { softmax, sparsemax, entmax15, sum, none, hard, uniform, count };
+enum { softmax, sigmoid, sparsemax, entmax15, sum, none, hard, uniform, count };
 
 /* weigh is the weight of a key that is seen. */
 static const struct {
@@ -67,6 +73,7 @@ static const struct {
     rapt_normalizer *normalize;
     double (*weigh)(const double *scores, const bool *seen, int keys, int key);
 } normalizers[count] = {[softmax] = {"softmax", rapt_masked_softmax, weigh_softmax},
+                        [sigmoid] = {"sigmoid", rapt_masked_sigmoid, weigh_sigmoid},
                         [sparsemax] = {"sparsemax", rapt_masked_sparsemax, weigh_sparsemax},
                         [entmax15] = {"entmax15", rapt_masked_entmax15, weigh_entmax15},
                         [sum] = {"sum", rapt_masked_sum, weigh_sum},
