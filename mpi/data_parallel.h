@@ -169,7 +169,8 @@ void rapt_numbers_free(const rapt_data_parallel *parallel, int bucket, int end);
 rapt_tensor *rapt_bucket_cut(const rapt_data_parallel *parallel, const rapt_bucket *bucket);
 
 /* Gives all ranks what each has as `given` in the buckets from `bucket` to before `end`: it is then in the parameters'
- * numbers. False after an error of MPI's. */
+ * numbers. False after an error of MPI's, which may then still read what was given: that stays until the program
+ * ends. */
 bool rapt_buckets_spread(rapt_data_parallel *parallel, int bucket, int end);
 
 #endif

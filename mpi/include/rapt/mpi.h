@@ -44,8 +44,8 @@ RAPT_API rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_
                                                     const rapt_data_parallel_config *config);
 
 /* Frees it, on all ranks, before MPI_Finalize; behind that it only frees memory. Of a step that is under way no rank
- * waits for another, which may have given up: the memory that messages go into stays MPI's until the program ends. NULL
- * does nothing. */
+ * waits for another, which may have given up: the memory that messages go into or come from stays MPI's until the
+ * program ends. NULL does nothing. */
 RAPT_API void rapt_data_parallel_free(rapt_data_parallel *parallel);
 
 /* A part of a batch: items from `first` to before `last`; none where they are the same. */
