@@ -322,10 +322,10 @@ static bool cut_archive(const rapt_data_parallel *p, const rapt_archive *archive
     return true;
 }
 
-/* Of texts, of the names and sizes of tensors, and of the numbers of small ones, such as the step. */
+/* Of texts, of the names and sizes of tensors, and of the first numbers of each, but the random state's: ranks may have
+ * seeded by themselves. */
 static uint64_t hash_of(const rapt_archive *archive)
 {
-    RAPT_SCOPE;
     enum { few = 16 };
     uint64_t hash = 1;
     const char *key;
@@ -334,11 +334,14 @@ static uint64_t hash_of(const rapt_archive *archive)
         add_to_hash(&hash, rapt_archive_find_text(archive, key), 0);
     }
     for (int64_t i = 0; i < rapt_archive_count(archive); i++) {
+        RAPT_SCOPE; /* of half-sized numbers the tensor is a copy */
+        const char *stored = rapt_archive_name(archive, i);
         const rapt_tensor *tensor = rapt_archive_tensor(archive, i);
-        const int64_t count = tensor ? rapt_count(tensor) : 0;
-        add_to_hash(&hash, rapt_archive_name(archive, i), count);
-        const unsigned char *bytes = count <= few ? rapt_data(tensor) : NULL;
-        for (size_t k = 0; bytes && k < (size_t)count * rapt_dtype_size(rapt_get_dtype(tensor)); k++)
+        const int64_t count = tensor ? rapt_count(tensor) : 0, first = count < few ? count : few;
+        add_to_hash(&hash, stored, count);
+        if (strcmp(stored, "random_state") == 0) continue;
+        const unsigned char *bytes = rapt_data(tensor);
+        for (size_t k = 0; bytes && k < (size_t)first * rapt_dtype_size(rapt_get_dtype(tensor)); k++)
             add_to_hash(&hash, "", bytes[k]);
     }
     return hash;

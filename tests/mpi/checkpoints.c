@@ -187,6 +187,59 @@ static void all_have_one_file(const char *folder)
     rapt_module_free(model);
 }
 
+/* A model of one matrix, all of one number. */
+static rapt_linear *matrix_of(double number)
+{
+    rapt_linear *model = rapt_linear_new(30, 30, RAPT_NO_BIAS);
+    rapt_fill(model->weight, number);
+    return model;
+}
+
+/* Of the same step, names, sizes and random state: those of the last rank have other weights. */
+static void other_weights_are_another_checkpoint(const char *folder)
+{
+    rapt_linear *model = matrix_of(1);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &model->module, NULL);
+    rapt_checkpoint run = {.module = &model->module, .step = 7};
+    char own[4096 + 64];
+    snprintf(own, sizeof own, "%s/weights-%d.safetensors", folder, rank);
+    rapt_fill(model->weight, rank == ranks - 1 ? 2 : 3);
+    rapt_seed(5);
+    expect(rapt_checkpoint_save(own, &run), "%s", rapt_error());
+    expect(!rapt_data_parallel_load(parallel, own, &run) || ranks == 1, "no error");
+    if (ranks > 1) expect_error(RAPT_ERROR_RANK, "there is something else to be loaded here than on rank 0");
+    rapt_data_parallel_free(parallel);
+    rapt_module_free(&model->module);
+}
+
+static bool random_state_is(rapt_random_state state)
+{
+    const rapt_random_state now = rapt_random_get_state();
+    return now.seed == state.seed && now.offset == state.offset;
+}
+
+/* Ranks that seed by themselves may load files of their own, which differ in the random state alone, and go on from
+ * it; what they save together has that of rank 0. */
+static void random_states_may_differ(const char *folder)
+{
+    rapt_linear *model = matrix_of(1);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &model->module, NULL);
+    rapt_checkpoint run = {.module = &model->module, .step = 7};
+    char own[4096 + 64], all[4096 + 64];
+    snprintf(own, sizeof own, "%s/random-%d.safetensors", folder, rank);
+    snprintf(all, sizeof all, "%s/random.safetensors", folder);
+    const rapt_random_state state = {.seed = (uint64_t)rank + 100, .offset = (uint64_t)rank + 3};
+    rapt_random_set_state(state);
+    expect(rapt_checkpoint_save(own, &run) && rapt_data_parallel_save(parallel, all, &run), "%s", rapt_error());
+    rapt_seed(9);
+    expect(rapt_data_parallel_load(parallel, own, &run), "%s", rapt_error());
+    expect(random_state_is(state), "another random state");
+    expect(rapt_data_parallel_load(parallel, all, &run), "%s", rapt_error());
+    expect(random_state_is((rapt_random_state){.seed = 100, .offset = 3}), "not rank 0's random state");
+    rapt_data_parallel_free(parallel);
+    rapt_module_free(&model->module);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -196,6 +249,8 @@ int main(int argc, char **argv)
     a_set_is_whole_or_not_there(argv[1]);
     what_is_wrong_is_an_error();
     all_have_one_file(argv[1]);
+    other_weights_are_another_checkpoint(argv[1]);
+    random_states_may_differ(argv[1]);
     for (int i = 0; i < learner_count; i++)
         for (int sharded = 0; sharded < 2; sharded++) {
             goes_on_with_any_number_of_ranks(&learners[i], 0, sharded);

@@ -105,9 +105,12 @@ RAPT_API bool rapt_data_parallel_save(rapt_data_parallel *parallel, const char *
                                       const rapt_checkpoint *checkpoint);
 
 /* Reads what rapt_data_parallel_save or rapt_checkpoint_save wrote, as rapt_checkpoint_load does; each rank maps the
- * files and takes what it needs of them; another step, or other texts, names or sizes, than on rank 0 are an error.
- * Behind rapt_data_parallel_shard, where the optimizer is to be sharded. After an error, the same on all ranks, some
- * ranks may have loaded: the run must begin anew. */
+ * files and takes what it needs of them. They may be files of its own: compared with rank 0's are the texts, and of
+ * each tensor, such as the step, its name, how many numbers it has and the first 16 of these, but for those of the
+ * random state; a difference is an error. Each rank's random state becomes that of its file, which is rank 0's where
+ * rapt_data_parallel_save wrote it: ranks that seed by themselves do so again behind it. Behind
+ * rapt_data_parallel_shard, where the optimizer is to be sharded. After an error, the same on all ranks, some ranks may
+ * have loaded: the run must begin anew. */
 RAPT_API bool rapt_data_parallel_load(rapt_data_parallel *parallel, const char *path, rapt_checkpoint *checkpoint);
 
 /* --- sequences that are longer than one rank's memory --- */
