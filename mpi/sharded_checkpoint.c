@@ -35,6 +35,13 @@ static bool state_name(char text[name_room], const char *op, const char *name, c
            rapt_fail(RAPT_ERROR_VALUE, op, "the name %.100s is too long", name);
 }
 
+/* An optimizer's state has the dtypes that its parameters had, and pieces are of those that were trained. A module
+ * alone may have changed. */
+static bool check_parameters(const rapt_data_parallel *p, const char *op, bool has_optimizer, bool has_pieces)
+{
+    return has_pieces ? rapt_check_trained(p, op) : !has_optimizer || rapt_check_dtypes(p, op);
+}
+
 static bool check_arguments(const rapt_data_parallel *p, const char *op, const char *path,
                             const rapt_checkpoint *checkpoint)
 {
@@ -220,7 +227,9 @@ bool rapt_data_parallel_save(rapt_data_parallel *p, const char *path, const rapt
     const char *op = "data_parallel_save";
     int mark;
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
-    if (!rapt_ranks_agree(p, op, check_arguments(p, op, path, checkpoint), &mark, 1)) return false;
+    const bool is_good = check_arguments(p, op, path, checkpoint) &&
+                         check_parameters(p, op, checkpoint->optimizer, p->sharded && checkpoint->optimizer);
+    if (!rapt_ranks_agree(p, op, is_good, &mark, 1)) return false;
     uint64_t name_hash = 1; /* folders may have other names */
     const char *last = strrchr(path, '/');
     add_to_hash(&name_hash, last ? last + 1 : path, 0);
@@ -352,7 +361,9 @@ bool rapt_data_parallel_load(rapt_data_parallel *p, const char *path, rapt_check
     const char *op = "data_parallel_load";
     int mark;
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
-    if (!rapt_ranks_agree(p, op, check_arguments(p, op, path, checkpoint), &mark, 1)) return false;
+    const bool is_good =
+        check_arguments(p, op, path, checkpoint) && check_parameters(p, op, checkpoint->optimizer, p->sharded);
+    if (!rapt_ranks_agree(p, op, is_good, &mark, 1)) return false;
     rapt_archive *archive = rapt_map_safetensors(path), *own = rapt_archive_new();
     const bool is_sharded = p->sharded && checkpoint->optimizer;
     const bool alike = rapt_ranks_agree(p, op, archive && own, &mark, 1) &&

@@ -99,8 +99,9 @@ RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit
  * So at any moment the index leads to one whole set. To any other path rank 0 writes one file. All ranks see the
  * same folder. Of a sharded optimizer the state is put together by parameter: with any number of ranks, sharded or
  * not, and by rapt_checkpoint_load in one process, what was written can be read. What the checkpoint has is to be the
- * same on all ranks; the random state is rank 0's. False after an error, the same on all ranks; an older checkpoint is
- * then as it was. */
+ * same on all ranks; the random state is rank 0's. With the optimizer, parameters that were cast since
+ * rapt_data_parallel_new are an error, and where it is sharded also those that were frozen, or are trained again. False
+ * after an error, the same on all ranks; an older checkpoint is then as it was. */
 RAPT_API bool rapt_data_parallel_save(rapt_data_parallel *parallel, const char *path,
                                       const rapt_checkpoint *checkpoint);
 
@@ -108,9 +109,10 @@ RAPT_API bool rapt_data_parallel_save(rapt_data_parallel *parallel, const char *
  * files and takes what it needs of them. They may be files of its own: compared with rank 0's are the texts, and of
  * each tensor, such as the step, its name, how many numbers it has and the first 16 of these, but for those of the
  * random state; a difference is an error. Each rank's random state becomes that of its file, which is rank 0's where
- * rapt_data_parallel_save wrote it: ranks that seed by themselves do so again behind it. Behind
- * rapt_data_parallel_shard, where the optimizer is to be sharded. After an error, the same on all ranks, some ranks may
- * have loaded: the run must begin anew. */
+ * rapt_data_parallel_save wrote it: ranks that seed by themselves do so again behind it. Parameters that were cast,
+ * frozen or are trained again are errors as in rapt_data_parallel_save, behind rapt_data_parallel_shard also where the
+ * checkpoint has no optimizer. Behind rapt_data_parallel_shard, where the optimizer is to be sharded. After an error,
+ * the same on all ranks, some ranks may have loaded: the run must begin anew. */
 RAPT_API bool rapt_data_parallel_load(rapt_data_parallel *parallel, const char *path, rapt_checkpoint *checkpoint);
 
 /* --- sequences that are longer than one rank's memory --- */
