@@ -130,8 +130,9 @@ bool rapt_take_changed_buffers(rapt_data_parallel *parallel, const int *marks);
 bool rapt_buckets_new(rapt_data_parallel *parallel, int64_t bytes);
 void rapt_buckets_free(rapt_data_parallel *parallel, bool keeps_slots);
 
-/* An error that names a parameter which is trained now and was not when they were listed, or the other way round; or
- * which has another dtype. */
+/* An error that names a parameter which has another dtype than when they were listed; or also one which is trained now
+ * and was not, or the other way round. */
+bool rapt_check_dtypes(const rapt_data_parallel *parallel, const char *op);
 bool rapt_check_trained(const rapt_data_parallel *parallel, const char *op);
 
 /* A part begins: all its gradients are awaited. */
@@ -169,7 +170,8 @@ void rapt_numbers_free(const rapt_data_parallel *parallel, int bucket, int end);
 rapt_tensor *rapt_bucket_cut(const rapt_data_parallel *parallel, const rapt_bucket *bucket);
 
 /* Gives all ranks what each has as `given` in the buckets from `bucket` to before `end`: it is then in the parameters'
- * numbers. False after an error of MPI's. */
+ * numbers. False after an error of MPI's, which may then still read what was given: that stays until the program
+ * ends. */
 bool rapt_buckets_spread(rapt_data_parallel *parallel, int bucket, int end);
 
 #endif

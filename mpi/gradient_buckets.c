@@ -72,7 +72,7 @@ static bool count_trained(const char *parameter_name, rapt_tensor *parameter, vo
 }
 
 /* What travels is copied as numbers of the buckets' dtypes. */
-static bool check_dtypes(const rapt_data_parallel *p, const char *op)
+bool rapt_check_dtypes(const rapt_data_parallel *p, const char *op)
 {
     for (int i = 0; i < p->parameter_count; i++) {
         const rapt_shared_parameter *s = &p->parameters[i];
@@ -90,7 +90,7 @@ static bool check_dtypes(const rapt_data_parallel *p, const char *op)
 bool rapt_check_trained(const rapt_data_parallel *p, const char *op)
 {
     int trained = 0, listed = 0;
-    if (!check_dtypes(p, op)) return false;
+    if (!rapt_check_dtypes(p, op)) return false;
     if (!rapt_module_visit(p->module, RAPT_PARAMETERS, count_trained, &trained)) return false;
     for (int i = 0; i < p->parameter_count; i++) listed += rapt_requires_gradient(p->parameters[i].parameter);
     if (listed == p->parameter_count && trained == p->parameter_count) return true;

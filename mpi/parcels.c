@@ -279,12 +279,14 @@ static void begin_to_spread(rapt_data_parallel *p, rapt_parcel *a)
 
 bool rapt_buckets_spread(rapt_data_parallel *p, int bucket, int end)
 {
-    if (bucket == end) return true;
+    if (bucket == end || p->broken) return !p->broken;
     const rapt_bucket *final = &p->buckets[end - 1];
     const int first = p->buckets[bucket].first_parcel, last = final->first_parcel + final->parcels;
+    for (int i = bucket; i < end; i++) rapt_retain(p->buckets[i].given);
     for (int i = first; i <= last && !p->broken; i++) {
         if (i < last) begin_to_spread(p, &p->parcels[i]);
         if (i > first && is_over(p, &p->parcels[i - 1].request, true)) unpack_parcel(p, &p->parcels[i - 1]);
     }
+    for (int i = bucket; i < end && !p->broken; i++) rapt_release(p->buckets[i].given);
     return !p->broken;
 }

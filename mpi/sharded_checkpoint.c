@@ -35,6 +35,13 @@ static bool state_name(char text[name_room], const char *op, const char *name, c
            rapt_fail(RAPT_ERROR_VALUE, op, "the name %.100s is too long", name);
 }
 
+/* An optimizer's state has the dtypes that its parameters had, and pieces are of those that were trained. A module
+ * alone may have changed. */
+static bool check_parameters(const rapt_data_parallel *p, const char *op, bool has_optimizer, bool has_pieces)
+{
+    return has_pieces ? rapt_check_trained(p, op) : !has_optimizer || rapt_check_dtypes(p, op);
+}
+
 static bool check_arguments(const rapt_data_parallel *p, const char *op, const char *path,
                             const rapt_checkpoint *checkpoint)
 {
@@ -220,7 +227,9 @@ bool rapt_data_parallel_save(rapt_data_parallel *p, const char *path, const rapt
     const char *op = "data_parallel_save";
     int mark;
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
-    if (!rapt_ranks_agree(p, op, check_arguments(p, op, path, checkpoint), &mark, 1)) return false;
+    const bool is_good = check_arguments(p, op, path, checkpoint) &&
+                         check_parameters(p, op, checkpoint->optimizer, p->sharded && checkpoint->optimizer);
+    if (!rapt_ranks_agree(p, op, is_good, &mark, 1)) return false;
     uint64_t name_hash = 1; /* folders may have other names */
     const char *last = strrchr(path, '/');
     add_to_hash(&name_hash, last ? last + 1 : path, 0);
@@ -322,10 +331,10 @@ static bool cut_archive(const rapt_data_parallel *p, const rapt_archive *archive
     return true;
 }
 
-/* Of texts, of the names and sizes of tensors, and of the numbers of small ones, such as the step. */
+/* Of texts, of the names and sizes of tensors, and of the first numbers of each, but the random state's: ranks may have
+ * seeded by themselves. */
 static uint64_t hash_of(const rapt_archive *archive)
 {
-    RAPT_SCOPE;
     enum { few = 16 };
     uint64_t hash = 1;
     const char *key;
@@ -334,11 +343,14 @@ static uint64_t hash_of(const rapt_archive *archive)
         add_to_hash(&hash, rapt_archive_find_text(archive, key), 0);
     }
     for (int64_t i = 0; i < rapt_archive_count(archive); i++) {
+        RAPT_SCOPE; /* of half-sized numbers the tensor is a copy */
+        const char *stored = rapt_archive_name(archive, i);
         const rapt_tensor *tensor = rapt_archive_tensor(archive, i);
-        const int64_t count = tensor ? rapt_count(tensor) : 0;
-        add_to_hash(&hash, rapt_archive_name(archive, i), count);
-        const unsigned char *bytes = count <= few ? rapt_data(tensor) : NULL;
-        for (size_t k = 0; bytes && k < (size_t)count * rapt_dtype_size(rapt_get_dtype(tensor)); k++)
+        const int64_t count = tensor ? rapt_count(tensor) : 0, first = count < few ? count : few;
+        add_to_hash(&hash, stored, count);
+        if (strcmp(stored, "random_state") == 0) continue;
+        const unsigned char *bytes = rapt_data(tensor);
+        for (size_t k = 0; bytes && k < (size_t)first * rapt_dtype_size(rapt_get_dtype(tensor)); k++)
             add_to_hash(&hash, "", bytes[k]);
     }
     return hash;
@@ -349,7 +361,9 @@ bool rapt_data_parallel_load(rapt_data_parallel *p, const char *path, rapt_check
     const char *op = "data_parallel_load";
     int mark;
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
-    if (!rapt_ranks_agree(p, op, check_arguments(p, op, path, checkpoint), &mark, 1)) return false;
+    const bool is_good =
+        check_arguments(p, op, path, checkpoint) && check_parameters(p, op, checkpoint->optimizer, p->sharded);
+    if (!rapt_ranks_agree(p, op, is_good, &mark, 1)) return false;
     rapt_archive *archive = rapt_map_safetensors(path), *own = rapt_archive_new();
     const bool is_sharded = p->sharded && checkpoint->optimizer;
     const bool alike = rapt_ranks_agree(p, op, archive && own, &mark, 1) &&

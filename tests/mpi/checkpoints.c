@@ -187,6 +187,115 @@ static void all_have_one_file(const char *folder)
     rapt_module_free(model);
 }
 
+/* A model of one matrix, all of one number. */
+static rapt_linear *matrix_of(double number)
+{
+    rapt_linear *model = rapt_linear_new(30, 30, RAPT_NO_BIAS);
+    rapt_fill(model->weight, number);
+    return model;
+}
+
+/* Of the same step, names, sizes and random state: those of the last rank have other weights. */
+static void other_weights_are_another_checkpoint(const char *folder)
+{
+    rapt_linear *model = matrix_of(1);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &model->module, NULL);
+    rapt_checkpoint run = {.module = &model->module, .step = 7};
+    char own[4096 + 64];
+    snprintf(own, sizeof own, "%s/weights-%d.safetensors", folder, rank);
+    rapt_fill(model->weight, rank == ranks - 1 ? 2 : 3);
+    rapt_seed(5);
+    expect(rapt_checkpoint_save(own, &run), "%s", rapt_error());
+    expect(!rapt_data_parallel_load(parallel, own, &run) || ranks == 1, "no error");
+    if (ranks > 1) expect_error(RAPT_ERROR_RANK, "there is something else to be loaded here than on rank 0");
+    rapt_data_parallel_free(parallel);
+    rapt_module_free(&model->module);
+}
+
+static bool random_state_is(rapt_random_state state)
+{
+    const rapt_random_state now = rapt_random_get_state();
+    return now.seed == state.seed && now.offset == state.offset;
+}
+
+/* Ranks that seed by themselves may load files of their own, which differ in the random state alone, and go on from
+ * it; what they save together has that of rank 0. */
+static void random_states_may_differ(const char *folder)
+{
+    rapt_linear *model = matrix_of(1);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &model->module, NULL);
+    rapt_checkpoint run = {.module = &model->module, .step = 7};
+    char own[4096 + 64], all[4096 + 64];
+    snprintf(own, sizeof own, "%s/random-%d.safetensors", folder, rank);
+    snprintf(all, sizeof all, "%s/random.safetensors", folder);
+    const rapt_random_state state = {.seed = (uint64_t)rank + 100, .offset = (uint64_t)rank + 3};
+    rapt_random_set_state(state);
+    expect(rapt_checkpoint_save(own, &run) && rapt_data_parallel_save(parallel, all, &run), "%s", rapt_error());
+    rapt_seed(9);
+    expect(rapt_data_parallel_load(parallel, own, &run), "%s", rapt_error());
+    expect(random_state_is(state), "another random state");
+    expect(rapt_data_parallel_load(parallel, all, &run), "%s", rapt_error());
+    expect(random_state_is((rapt_random_state){.seed = 100, .offset = 3}), "not rank 0's random state");
+    rapt_data_parallel_free(parallel);
+    rapt_module_free(&model->module);
+}
+
+/* The error of a rank that is at fault, or what the others hear of it. */
+static void expect_fault(bool is_own, rapt_error_code code, const char *text)
+{
+    expect_error(is_own ? code : RAPT_ERROR_RANK, text);
+}
+
+/* On all ranks, or the last alone. The state is in the old dtype, and no program could read it beside the weights. */
+static void a_cast_run_is_an_error(const char *folder, bool everywhere, bool sharded)
+{
+    const bool casts = everywhere || rank == ranks - 1;
+    const char *text = "weight is float64, and was float32 in rapt_data_parallel_new";
+    rapt_linear *model = matrix_of(1);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &model->module, NULL);
+    rapt_optimizer *optimizer = rapt_adam_new(sharded ? NULL : &model->module, NULL);
+    expect(!sharded || rapt_data_parallel_shard(parallel, optimizer), "%s", rapt_error());
+    rapt_checkpoint run = {.module = &model->module, .optimizer = optimizer, .step = 7};
+    char whole[4096 + 64], cast[4096 + 64];
+    snprintf(whole, sizeof whole, "%s/whole.safetensors", folder);
+    snprintf(cast, sizeof cast, "%s/cast.safetensors", folder);
+    expect(rapt_data_parallel_save(parallel, whole, &run), "%s", rapt_error());
+    if (casts) rapt_module_cast(&model->module, RAPT_FLOAT64);
+    expect(!rapt_data_parallel_save(parallel, cast, &run), "no error");
+    expect_fault(casts, RAPT_ERROR_DTYPE, text);
+    expect(access(cast, F_OK) != 0, "%s is there", cast);
+    expect(!rapt_data_parallel_load(parallel, whole, &run), "no error");
+    expect_fault(casts, RAPT_ERROR_DTYPE, text);
+    run.optimizer = NULL;
+    expect(!sharded || !rapt_data_parallel_load(parallel, whole, &run), "no error");
+    if (sharded) expect_fault(casts, RAPT_ERROR_DTYPE, text);
+    if (everywhere) expect(rapt_data_parallel_save(parallel, cast, &run), "%s", rapt_error());
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (everywhere && rank == 0) expect(unlink(cast) == 0, "%s", cast);
+    rapt_data_parallel_free(parallel);
+    rapt_optimizer_free(optimizer);
+    rapt_module_free(&model->module);
+}
+
+/* The pieces of a sharded optimizer are of what was trained when it was made. */
+static void a_sharded_run_that_is_frozen_is_an_error(const char *folder)
+{
+    const bool freezes = rank == ranks - 1;
+    rapt_linear *model = matrix_of(1);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &model->module, NULL);
+    rapt_optimizer *optimizer = rapt_adam_new(NULL, NULL);
+    expect(rapt_data_parallel_shard(parallel, optimizer), "%s", rapt_error());
+    rapt_checkpoint run = {.module = &model->module, .optimizer = optimizer};
+    char frozen[4096 + 64];
+    snprintf(frozen, sizeof frozen, "%s/frozen.safetensors", folder);
+    if (freezes) rapt_module_freeze(&model->module, "weight", true);
+    expect(!rapt_data_parallel_save(parallel, frozen, &run), "no error");
+    expect_fault(freezes, RAPT_ERROR_VALUE, "weight is frozen, and was not in rapt_data_parallel_new");
+    rapt_data_parallel_free(parallel);
+    rapt_optimizer_free(optimizer);
+    rapt_module_free(&model->module);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -196,6 +305,10 @@ int main(int argc, char **argv)
     a_set_is_whole_or_not_there(argv[1]);
     what_is_wrong_is_an_error();
     all_have_one_file(argv[1]);
+    other_weights_are_another_checkpoint(argv[1]);
+    random_states_may_differ(argv[1]);
+    for (int way = 0; way < 4; way++) a_cast_run_is_an_error(argv[1], way & 1, way & 2);
+    a_sharded_run_that_is_frozen_is_an_error(argv[1]);
     for (int i = 0; i < learner_count; i++)
         for (int sharded = 0; sharded < 2; sharded++) {
             goes_on_with_any_number_of_ranks(&learners[i], 0, sharded);

@@ -1,4 +1,5 @@
-/* A rapt_data_parallel that is freed in the middle of a step, or after MPI has ended. For two ranks or more. */
+/* A rapt_data_parallel that is freed in the middle of a step, after an error of MPI's, or after MPI has ended. For two
+ * ranks or more. */
 #include <math.h>
 #include <unistd.h>
 
@@ -7,6 +8,37 @@
 int rank, ranks, failures;
 
 enum { size = 100, count = 40 };
+
+/* What MPI was given to read and has not said to be done with, once it fails. */
+enum { most_given = 8, most_bytes = 4 * size * size };
+static struct {
+    const void *own;
+    int bytes;
+    MPI_Request request;
+    char before[most_bytes];
+} given[most_given];
+static int given_count;
+static bool is_failing;
+
+/* Those of this program, in place of MPI's own: while it fails, waiting for what has begun is an error. */
+int MPI_Iallgather(const void *from, int pieces, MPI_Datatype type, void *to, int taken, MPI_Datatype taken_type,
+                   MPI_Comm communicator, MPI_Request *request)
+{
+    int bytes;
+    const int code = PMPI_Iallgather(from, pieces, type, to, taken, taken_type, communicator, request);
+    PMPI_Type_size(type, &bytes);
+    if (!is_failing || given_count == most_given || pieces * bytes > most_bytes) return code;
+    given[given_count].own = from;
+    given[given_count].bytes = pieces * bytes;
+    given[given_count].request = *request;
+    memcpy(given[given_count++].before, from, (size_t)pieces * (size_t)bytes);
+    return code;
+}
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    return is_failing ? MPI_ERR_OTHER : PMPI_Wait(request, status);
+}
 
 static rapt_data_parallel *parallel_of(rapt_linear *model, int own_parts)
 {
@@ -61,6 +93,40 @@ static void a_step_that_is_given_up_changes_nothing(int own_parts, int missing)
     rapt_module_free(&other->module);
 }
 
+/* An error of MPI's on the way of the values of a step, or of the state of a save. */
+static void what_mpi_reads_stays_after_its_error(bool saves)
+{
+    RAPT_SCOPE;
+    rapt_linear *model = rapt_linear_new(size, size, RAPT_NO_BIAS);
+    rapt_data_parallel *p =
+        rapt_data_parallel_new(MPI_COMM_WORLD, &model->module,
+                               &(rapt_data_parallel_config){.bucket_bytes = 4000 * ranks, .shards_gradients = true});
+    rapt_optimizer *adam = rapt_adam_new(NULL, NULL);
+    rapt_checkpoint run = {.module = &model->module, .optimizer = adam};
+    rapt_tensor *later[count];
+    const char *path = "/there/is/none.safetensors";
+    expect(rapt_data_parallel_shard(p, adam), "%s", rapt_error());
+    go_backward(p, model);
+    expect(rapt_data_parallel_finish(p, NULL), "%s", rapt_error());
+    if (saves) expect(rapt_data_parallel_step(p, INFINITY, NULL), "%s", rapt_error());
+    is_failing = true;
+    given_count = 0;
+    expect(!(saves ? rapt_data_parallel_save(p, path, &run) : rapt_data_parallel_step(p, INFINITY, NULL)), "no error");
+    expect_error(RAPT_ERROR_RANK, "MPI: ");
+    is_failing = false;
+    rapt_data_parallel_free(p);
+    rapt_optimizer_free(adam);
+    rapt_module_free(&model->module);
+    const int64_t piece = (size * size + ranks * 16 - 1) / (ranks * 16) * 16;
+    for (int i = 0; i < count; i++) later[i] = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(piece), 77);
+    expect(given_count > 0 && later[count - 1], "nothing was on its way");
+    for (int i = 0; i < given_count; i++) {
+        expect(memcmp(given[i].own, given[i].before, (size_t)given[i].bytes) == 0, "parcel %d of a %s was changed", i,
+               saves ? "save" : "step");
+        PMPI_Wait(&given[i].request, MPI_STATUS_IGNORE);
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -69,6 +135,7 @@ int main(int argc, char **argv)
     for (int own_parts = 1; own_parts < 3; own_parts++)
         for (int missing = 0; missing <= own_parts; missing++)
             a_step_that_is_given_up_changes_nothing(own_parts, missing);
+    for (int saves = 0; saves < 2; saves++) what_mpi_reads_stays_after_its_error(saves);
     rapt_linear *model = rapt_linear_new(size, size, RAPT_BIAS);
     rapt_data_parallel *p = parallel_of(model, 1);
     rapt_ring *ring = rapt_mpi_ring_new(MPI_COMM_WORLD, 10);

@@ -44,8 +44,8 @@ RAPT_API rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_
                                                     const rapt_data_parallel_config *config);
 
 /* Frees it, on all ranks, before MPI_Finalize; behind that it only frees memory. Of a step that is under way no rank
- * waits for another, which may have given up: the memory that messages go into stays MPI's until the program ends. NULL
- * does nothing. */
+ * waits for another, which may have given up: the memory that messages go into or come from stays MPI's until the
+ * program ends. NULL does nothing. */
 RAPT_API void rapt_data_parallel_free(rapt_data_parallel *parallel);
 
 /* A part of a batch: items from `first` to before `last`; none where they are the same. */
@@ -99,15 +99,20 @@ RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit
  * So at any moment the index leads to one whole set. To any other path rank 0 writes one file. All ranks see the
  * same folder. Of a sharded optimizer the state is put together by parameter: with any number of ranks, sharded or
  * not, and by rapt_checkpoint_load in one process, what was written can be read. What the checkpoint has is to be the
- * same on all ranks; the random state is rank 0's. False after an error, the same on all ranks; an older checkpoint is
- * then as it was. */
+ * same on all ranks; the random state is rank 0's. With the optimizer, parameters that were cast since
+ * rapt_data_parallel_new are an error, and where it is sharded also those that were frozen, or are trained again. False
+ * after an error, the same on all ranks; an older checkpoint is then as it was. */
 RAPT_API bool rapt_data_parallel_save(rapt_data_parallel *parallel, const char *path,
                                       const rapt_checkpoint *checkpoint);
 
 /* Reads what rapt_data_parallel_save or rapt_checkpoint_save wrote, as rapt_checkpoint_load does; each rank maps the
- * files and takes what it needs of them; another step, or other texts, names or sizes, than on rank 0 are an error.
- * Behind rapt_data_parallel_shard, where the optimizer is to be sharded. After an error, the same on all ranks, some
- * ranks may have loaded: the run must begin anew. */
+ * files and takes what it needs of them. They may be files of its own: compared with rank 0's are the texts, and of
+ * each tensor, such as the step, its name, how many numbers it has and the first 16 of these, but for those of the
+ * random state; a difference is an error. Each rank's random state becomes that of its file, which is rank 0's where
+ * rapt_data_parallel_save wrote it: ranks that seed by themselves do so again behind it. Parameters that were cast,
+ * frozen or are trained again are errors as in rapt_data_parallel_save, behind rapt_data_parallel_shard also where the
+ * checkpoint has no optimizer. Behind rapt_data_parallel_shard, where the optimizer is to be sharded. After an error,
+ * the same on all ranks, some ranks may have loaded: the run must begin anew. */
 RAPT_API bool rapt_data_parallel_load(rapt_data_parallel *parallel, const char *path, rapt_checkpoint *checkpoint);
 
 /* --- sequences that are longer than one rank's memory --- */
