@@ -129,6 +129,18 @@ static bool call_function(const rapt_loader *loader, rapt_batch *batch)
     return good;
 }
 
+/* Shares in what the function gave; false and an error where one of them is gone. */
+static bool take_tensors(rapt_tensor *const *given, rapt_tensor **tensors)
+{
+    for (int i = 0; rapt_debugging && i < RAPT_BATCH_TENSORS; i++) {
+        char what[40];
+        snprintf(what, sizeof what, "tensor %d of the batch", i);
+        if (!rapt_check_alive(op, what, given[i])) return false;
+    }
+    for (int i = 0; i < RAPT_BATCH_TENSORS; i++) tensors[i] = rapt_retain(given[i]);
+    return true;
+}
+
 void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_made_batch *made)
 {
     RAPT_SCOPE;
@@ -138,12 +150,9 @@ void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_ma
                               .items = loader->plan.order + first};
     *made = (rapt_made_batch){.batch = batch};
     const bool good = call_function(loader, &made->batch);
-    rapt_batch given = made->batch;
+    const rapt_batch given = made->batch;
     made->batch = batch; /* of which the function gives the tensors alone */
-    if (good) {
-        for (int i = 0; i < RAPT_BATCH_TENSORS; i++) made->batch.tensors[i] = rapt_retain(given.tensors[i]);
-        return;
-    }
+    if (good && take_tensors(given.tensors, made->batch.tensors)) return;
     made->code = rapt_error() ? rapt_error_get_code() : RAPT_ERROR_VALUE;
     snprintf(made->op, sizeof made->op, "%s", rapt_error() ? rapt_error_get_op() : op);
     const char *message = rapt_error() ? strstr(rapt_error(), ": ") : NULL;
