@@ -283,6 +283,7 @@ rapt_tensor *rapt_module_forward(rapt_module *module, rapt_tensor *x)
     }
     rapt_tensor *y = module->kind->forward(module, x);
     if (!y) rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "its forward failed without a reason");
+    if (rapt_observed() & RAPT_SUMMARIZES) rapt_module_gave(x, y);
     return y;
 }
 

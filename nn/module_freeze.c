@@ -17,6 +17,20 @@ static bool freeze(const char *name, rapt_tensor *parameter, void *context)
     return (f->frozen ? rapt_refuse_gradient(parameter) : rapt_require_gradient(parameter)) != NULL;
 }
 
+typedef struct unmatched {
+    const char *op, *kind, *pattern;
+    const rapt_tensor *named; /* what has the pattern for a name, or NULL */
+} unmatched;
+
+/* False, and an error, when that is the parameter, by another name than the one that counts. */
+static bool is_another(const char *name, rapt_tensor *parameter, void *context)
+{
+    const unmatched *u = context;
+    return parameter != u->named ||
+           rapt_fail(RAPT_ERROR_VALUE, u->op, "'%s' of %s is the parameter '%s' by a later name; its first expected",
+                     u->pattern, u->kind, name);
+}
+
 int rapt_module_freeze(rapt_module *module, const char *pattern, bool frozen)
 {
     const char *op = "module_freeze";
@@ -26,7 +40,9 @@ int rapt_module_freeze(rapt_module *module, const char *pattern, bool frozen)
         return 0;
     }
     if (!rapt_module_visit(module, RAPT_PARAMETERS, freeze, &f)) return 0;
-    if (f.count == 0)
+    if (f.count > 0) return f.count;
+    unmatched u = {op, module->kind->name, pattern, rapt_module_find(module, pattern)};
+    if (rapt_module_visit(module, RAPT_PARAMETERS, is_another, &u))
         rapt_fail(RAPT_ERROR_VALUE, op, "no name of the parameters of %s matches '%s'", module->kind->name, pattern);
-    return f.count;
+    return 0;
 }

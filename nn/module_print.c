@@ -103,6 +103,7 @@ static bool print(printing *p, const rapt_module *module, const char *name, int 
         return true;
     }
     if (module->kind->describe) module->kind->describe(module, text, sizeof text);
+    text[sizeof text - 1] = '\0'; /* which a describe of one's own may have left out, as strncpy does */
     fprintf(p->stream, "(%s)  %lld parameters", text, (long long)parameters);
     if (p->results && !print_result(p, module)) return false;
     fputc('\n', p->stream);

@@ -48,6 +48,13 @@ void rapt_module_left(const rapt_module *module)
     running->results[number].calls++;
 }
 
+/* The last op may have been about something else: a buffer, say. */
+void rapt_module_gave(const rapt_tensor *x, const rapt_tensor *y)
+{
+    if (!running || !rapt_last_outputs || !y) return;
+    if (*rapt_last_outputs || y != x) rapt_describe(y, rapt_last_outputs, RAPT_LAST_OUTPUTS_SIZE);
+}
+
 /* --- the run --- */
 
 RAPT_LOCK(summaries_lock, SUMMARIES)

@@ -7,6 +7,7 @@
 
 #include "tensor/core.h"
 #include "tensor/debug.h"
+#include "tensor/random.h"
 
 static const char op[] = "loader";
 
@@ -117,6 +118,29 @@ static bool is_boundary(const rapt_loader_plan *plan, int64_t item)
     return item == 0 || (item <= plan->items && end_after(plan, item - 1) == item);
 }
 
+/* The function, with the batch's own random numbers: what was drawn before, and on which thread, does not count. */
+static bool call_function(const rapt_loader *loader, rapt_batch *batch)
+{
+    const rapt_random_state before = rapt_random_get_state();
+    const rapt_random_state of_epoch = rapt_random_branch(loader->state.random_state, (uint64_t)batch->epoch);
+    rapt_random_set_state(rapt_random_branch(of_epoch, (uint64_t)batch->first));
+    const bool good = loader->config.make(loader->config.context, batch);
+    rapt_random_set_state(before);
+    return good;
+}
+
+/* Shares in what the function gave; false and an error where one of them is gone. */
+static bool take_tensors(rapt_tensor *const *given, rapt_tensor **tensors)
+{
+    for (int i = 0; rapt_debugging && i < RAPT_BATCH_TENSORS; i++) {
+        char what[40];
+        snprintf(what, sizeof what, "tensor %d of the batch", i);
+        if (!rapt_check_alive(op, what, given[i])) return false;
+    }
+    for (int i = 0; i < RAPT_BATCH_TENSORS; i++) tensors[i] = rapt_retain(given[i]);
+    return true;
+}
+
 void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_made_batch *made)
 {
     RAPT_SCOPE;
@@ -125,13 +149,10 @@ void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_ma
                               .count = end_after(&loader->plan, first) - first,
                               .items = loader->plan.order + first};
     *made = (rapt_made_batch){.batch = batch};
-    const bool good = loader->config.make(loader->config.context, &made->batch);
-    rapt_batch given = made->batch;
+    const bool good = call_function(loader, &made->batch);
+    const rapt_batch given = made->batch;
     made->batch = batch; /* of which the function gives the tensors alone */
-    if (good) {
-        for (int i = 0; i < RAPT_BATCH_TENSORS; i++) made->batch.tensors[i] = rapt_retain(given.tensors[i]);
-        return;
-    }
+    if (good && take_tensors(given.tensors, made->batch.tensors)) return;
     made->code = rapt_error() ? rapt_error_get_code() : RAPT_ERROR_VALUE;
     snprintf(made->op, sizeof made->op, "%s", rapt_error() ? rapt_error_get_op() : op);
     const char *message = rapt_error() ? strstr(rapt_error(), ": ") : NULL;
@@ -157,6 +178,8 @@ static bool begin(rapt_loader *loader)
     if (seed != 0) from = random_state_of(loader, state->epoch);
     rapt_random_set_state(from);
     loader->is_planned = rapt_loader_plan_epoch(loader);
+    if (!loader->config.shuffle && loader->config.make != rapt_loader_make_columns)
+        rapt_random_reserve(1); /* which the function's random numbers come from */
     if (!draws_anew || !loader->is_planned) rapt_random_set_state(before);
     if (!loader->is_planned) return false;
     state->random_state = from;

@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "kernels/philox.h"
 #include "tensor/core.h"
 #include "tensor/kernels.h"
 #include "tensor/map.h"
@@ -45,6 +46,13 @@ rapt_random_state rapt_random_reserve(int64_t elements)
 rapt_random_state rapt_random_reserve_pairs(int64_t elements)
 {
     return reserve(elements, 2);
+}
+
+/* A seed is drawn where nothing else is: streams of numbers begin at 0. */
+rapt_random_state rapt_random_branch(rapt_random_state state, uint64_t number)
+{
+    const struct rapt_philox_block block = rapt_philox(state.seed, ~number, state.offset);
+    return (rapt_random_state){.seed = (uint64_t)block.word[0] << 32 | block.word[1]};
 }
 
 rapt_draws rapt_draws_begin(void)

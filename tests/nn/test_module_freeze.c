@@ -42,6 +42,27 @@ Test(module_freeze, finds_parameters_by_pattern)
     rapt_module_free(&s->module);
 }
 
+/* A tied tensor, and one of a layer that stands in two places. */
+Test(module_freeze, the_error_of_a_later_name_has_the_first)
+{
+    RAPT_SCOPE;
+    rapt_linear *linear = rapt_linear_new(in, 2, RAPT_BIAS);
+    rapt_sequential *s = RAPT_SEQUENTIAL(&linear->module, (rapt_module *)rapt_batch_norm_new(2), &linear->module);
+    rapt_module_add_parameter(&s->module, "tied", linear->weight);
+    cr_expect_eq(rapt_module_freeze(&s->module, "tied", true), 0);
+    expect_error(RAPT_ERROR_VALUE,
+                 "module_freeze: 'tied' of Sequential is the parameter '0.weight' by a later name; its first expected");
+    cr_expect_eq(rapt_module_freeze(&s->module, "2.bias", true), 0);
+    expect_error(RAPT_ERROR_VALUE, "'2.bias' of Sequential is the parameter '0.bias' by a later name");
+    cr_expect(requires(s, "tied") && requires(s, "2.bias"));
+    cr_expect_eq(rapt_module_freeze(&s->module, "1.running_mean", true), 0);
+    expect_error(RAPT_ERROR_VALUE, "no name of the parameters of Sequential matches '1.running_mean'");
+    cr_expect_eq(rapt_module_freeze(&s->module, "0.*", true), 2);
+    cr_expect(!requires(s, "tied") && !requires(s, "2.bias"));
+    rapt_module_free(&s->module);
+    expect_no_error();
+}
+
 Test(module_freeze, a_tensor_refuses_its_gradient)
 {
     RAPT_SCOPE;

@@ -55,6 +55,25 @@ Test(module_print, an_activation_has_a_name_of_its_own)
     expect_no_error();
 }
 
+static void fill(const rapt_module *module, char *text, size_t size)
+{
+    (void)module;
+    memset(text, 'x', size);
+}
+
+/* As strncpy leaves it. */
+Test(module_print, a_description_without_an_end_is_cut)
+{
+    static const rapt_module_class kind = {.name = "Full", .describe = fill};
+    rapt_module *module = rapt_module_finish(rapt_module_new(sizeof *module, &kind));
+    char expected[300];
+    snprintf(expected, sizeof expected, "Full(%0255d)  0 parameters\n", 0);
+    for (char *at = strchr(expected, '('); *++at == '0';) *at = 'x';
+    expect_print(module, expected);
+    rapt_module_free(module);
+    expect_no_error();
+}
+
 /* Every line of a tensor begins with a name that finds it. */
 Test(module_print, what_is_printed_can_be_found)
 {

@@ -107,6 +107,31 @@ Test(module_views, a_summary_of_a_function_of_several_inputs)
     expect_no_error();
 }
 
+static rapt_tensor *add_mean(rapt_module *module, rapt_tensor *x)
+{
+    rapt_tensor *y = rapt_add(x, rapt_scalar(RAPT_FLOAT32, 1));
+    rapt_add_in_place(rapt_module_find(module, "mean"), rapt_mean(x, RAPT_AXES(0), false), 0.1);
+    return y;
+}
+
+Test(module_views, a_summary_has_what_forward_gives_and_not_a_buffers_new_value)
+{
+    RAPT_SCOPE;
+    static const rapt_module_class kind = {.name = "Mean", .forward = add_mean};
+    rapt_module *layer = rapt_module_new(sizeof *layer, &kind);
+    rapt_module_add_buffer(layer, "mean", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(3)));
+    rapt_module_finish(layer);
+    rapt_sequential *model = RAPT_SEQUENTIAL(layer, (rapt_module *)rapt_dropout_new(0));
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 3));
+    char *text = summary(&model->module, NULL, 1, &x, NULL);
+    cr_expect_str_eq(text, "Sequential()  0 parameters, 12 bytes -> float32 [4, 3]\n"
+                           "  0: Mean()  0 parameters, 12 bytes -> float32 [4, 3]\n"
+                           "  1: Dropout(0)  0 parameters, 0 bytes -> float32 [4, 3]\n");
+    free(text);
+    rapt_module_free(&model->module);
+    expect_no_error();
+}
+
 /* The same layer twice, and one that is not run. */
 static rapt_tensor *first_twice(rapt_tensor *const *inputs, void *module)
 {

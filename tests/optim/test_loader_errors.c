@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "tensor/debug.h"
 #include "tensor/memory.h"
 
 static bool make(void *context, rapt_batch *batch)
@@ -91,6 +92,39 @@ Test(loader_errors, what_failed_is_tried_again_when_it_is_asked_for)
         rapt_clear_error();
         rapt_loader_free(loader);
     }
+}
+
+/* Of two tensors the scope of one has ended. */
+static bool make_one_in_a_scope(void *context, rapt_batch *batch)
+{
+    const int gone = *(const int *)context;
+    batch->tensors[!gone] = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(batch->count), 1);
+    RAPT_SCOPE;
+    batch->tensors[gone] = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(batch->count), 2);
+    return batch->tensors[gone];
+}
+
+Test(loader_errors, in_debug_mode_a_tensor_whose_scope_ended_is_an_error)
+{
+    rapt_debugging = true;
+    const int64_t before = rapt_memory_get_statistics().live_bytes;
+    for (int prefetch = 0; prefetch < 2; prefetch++)
+        for (int gone = 0; gone < 2; gone++) {
+            rapt_loader *loader = loader_of((rapt_loader_config){.items = 4,
+                                                                 .make = make_one_in_a_scope,
+                                                                 .context = &gone,
+                                                                 .batch_size = 2,
+                                                                 .prefetch = prefetch});
+            for (int i = 0; i < 2; i++) {
+                rapt_batch batch = {0};
+                cr_expect_not(rapt_loader_next(loader, &batch));
+                cr_expect_null(batch.items);
+                expect_error(RAPT_ERROR_GONE, gone ? "loader: tensor 1 of the batch is gone: float32 [2], made by full"
+                                                   : "loader: tensor 0 of the batch is gone");
+            }
+            rapt_loader_free(loader);
+            cr_expect_eq(rapt_memory_get_statistics().live_bytes, before);
+        }
 }
 
 static bool change_batch(void *context, rapt_batch *batch)

@@ -53,6 +53,23 @@ Test(random, a_thread_starts_from_seed_0)
     cr_expect_eq(rapt_random_get_state().offset, 0);
 }
 
+/* Of two seeds, two offsets and many numbers, all different. */
+Test(random, branches_are_decided_by_state_and_number)
+{
+    enum { count = 400 };
+    uint64_t seeds[count];
+    for (int i = 0; i < count; i++) {
+        const rapt_random_state state = {.seed = 3 + (uint64_t)i % 2, .offset = (uint64_t)(i / 2 % 2) << 40};
+        const rapt_random_state branch = rapt_random_branch(state, (uint64_t)i / 4);
+        cr_expect_eq(branch.offset, 0);
+        cr_expect_eq(branch.seed, rapt_random_branch(state, (uint64_t)i / 4).seed);
+        seeds[i] = branch.seed;
+        for (int k = 0; k < i; k++) cr_expect_neq(seeds[k], seeds[i], "%d and %d", k, i);
+    }
+    /* 10 rounds by Python's integers, of the key 1234 and the counter (0, 0, 0xfffffffa, 0xffffffff) */
+    cr_expect_eq(rapt_random_branch((rapt_random_state){.seed = 1234}, 5).seed, UINT64_C(0x5eeabf677edffe00));
+}
+
 Test(random, state_can_be_saved_and_set_again)
 {
     rapt_seed(5);

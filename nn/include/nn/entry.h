@@ -90,8 +90,9 @@ void rapt_module_forget_paths(rapt_module *module);
 /* The forward of the module in which this thread is is over. */
 void rapt_module_leave_now(void);
 
-/* For a summary. */
+/* For a summary: the module's forward is over, and before that, where it is known what that gave of x. */
 void rapt_module_left(const rapt_module *module);
+void rapt_module_gave(const rapt_tensor *x, const rapt_tensor *y);
 
 static inline void rapt_module_leave(const rapt_module_place *before)
 {

@@ -38,7 +38,7 @@ RAPT_API bool rapt_average_to_archive(const rapt_average *average, const char *p
 RAPT_API bool rapt_average_from_archive(rapt_average *average, const char *prefix, const rapt_archive *archive);
 
 /* Gradient accumulation: one step for a batch that is too large for memory, from parts of it. All zeros are a
- * beginning. */
+ * beginning. Checkpoints have neither it nor gradients: save behind rapt_optimizer_step, before the next part. */
 typedef struct rapt_accumulation {
     double weight; /* of all parts so far */
     double loss;   /* Σ weight · loss of the parts */

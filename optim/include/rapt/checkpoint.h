@@ -9,7 +9,8 @@
 
 RAPT_BEGIN_DECLS
 
-/* What a run needs to go on as if it had never stopped. The pointers are to the caller's own objects. */
+/* What a run needs to go on as if it had never stopped. The pointers are to the caller's own objects. Gradients are not
+ * in it: save between two steps, not amid an accumulation, of which a run that resumes would lose the parts before. */
 typedef struct rapt_checkpoint {
     rapt_module *module;
     rapt_optimizer *optimizer; /* may be NULL; what a file has of one is then passed over */

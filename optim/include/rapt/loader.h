@@ -34,9 +34,10 @@ typedef struct rapt_batch {
 } rapt_batch;
 
 /* Makes the tensors of batch->items, into batch->tensors from 0 on, in a scope of the loader's. False after an error,
- * which rapt_loader_next then gives. What else it changes of the batch is put back. With prefetch it runs on another
- * thread: what it reads must not change, its random numbers are that thread's, and an error handler hears of its error
- * from rapt_loader_next. */
+ * which rapt_loader_next then gives. What else it changes of the batch is put back. Its random numbers begin anew for
+ * each batch: the seed, epoch and first item decide them, with and without prefetch and after resuming, and the
+ * caller's generator stays where it was. With prefetch it runs on another thread: what it reads must not change, and an
+ * error handler hears of its error from rapt_loader_next. */
 typedef bool rapt_batch_function(void *context, rapt_batch *batch);
 
 /* The data, and how batches are made of it. */
@@ -55,7 +56,9 @@ typedef struct rapt_loader_config {
     bool packed;            /* most_tokens counts no padding; of columns one must be packed */
     bool shuffle;           /* items, and the batches of sorted ones; an epoch's order has nothing of another's */
     bool drop_last;         /* leaves out a last batch of fewer items than batch_size */
-    uint64_t seed;          /* of the orders; 0: they are drawn from the calling thread's generator as epochs begin */
+    /* Of the orders, and of random numbers that make draws; 0: they come from the calling thread's generator as epochs
+     * begin */
+    uint64_t seed;
     /* So many batches are made ahead, on a thread of the loader's. The batches are the same; in a forked child, too,
      * where they are made when they are asked for. */
     int prefetch;
