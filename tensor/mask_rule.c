@@ -70,15 +70,12 @@ rapt_tile_seen rapt_rule_row(const rapt_raw_mask *mask, rapt_score_row row, int6
 
 /* --- all tiles --- */
 
-/* What single places of a tile say, kept as long as no other tile takes its room. */
-typedef struct asked_tile {
-    int64_t column; /* −1: none */
-    rapt_key_range keys;
-    uint8_t seen[rapt_rule_rows * rapt_rule_columns];
-} asked_tile;
-
-/* Of two neighbours at each end of what the rows see. */
-enum { begin_side, end_side, sides, tiles_kept = 2 };
+/* One of its rows: the keys that the mask leaves to it, the smallest range that holds those found to be seen, and how
+ * many these are. */
+typedef struct band_row {
+    rapt_key_range range, seen;
+    int64_t count;
+} band_row;
 
 /* Neighbouring queries of one head. */
 typedef struct band {
@@ -87,7 +84,7 @@ typedef struct band {
     int64_t rows;
     rapt_key_range keys; /* the smallest range that holds all of its rows' */
     uint8_t *answers;
-    asked_tile asked[sides][tiles_kept];
+    band_row row[rapt_rule_rows];
 } band;
 
 static rapt_key_range keys_of(const band *b, int64_t first, int64_t last)
@@ -120,62 +117,56 @@ static void judge_columns(const band *b, int64_t first, int64_t last)
     judge_columns(b, middle, last);
 }
 
-/* What a row of the band sees of a tile of which some is seen. */
-static const asked_tile *ask(band *b, int side, int64_t column)
+static void add_seen(band_row *row, rapt_key_range keys)
 {
-    asked_tile *asked = &b->asked[side][column % tiles_kept];
+    if (keys.first >= keys.last) return;
+    row->seen = rapt_join_ranges(row->seen, keys);
+    row->count += keys.last - keys.first;
+}
+
+/* Adds what the rows see of a column of tiles. False where a row has a hole between the keys that it was found to
+ * see. */
+static bool ask_column(band *b, int64_t column)
+{
+    const rapt_tile_seen answer = b->answers[column];
+    const rapt_key_range keys = keys_of(b, column, column + 1);
+    uint8_t seen[rapt_rule_rows * rapt_rule_columns];
     int64_t places[rapt_rule_rows];
-    if (asked->column == column) return asked;
-    asked->column = column;
-    asked->keys = keys_of(b, column, column + 1);
-    const rapt_mask_tile tile = tile_of(&b->mask, b->first, b->rows, asked->keys, places);
-    see(&b->mask.rule.code, &tile, asked->seen);
-    return asked;
+    bool whole = true;
+    if (answer == RAPT_NONE_SEEN) return true;
+    const rapt_mask_tile tile = tile_of(&b->mask, b->first, b->rows, keys, places);
+    if (answer == RAPT_SOME_SEEN) see(&b->mask.rule.code, &tile, seen);
+    for (int64_t i = 0; i < b->rows; i++) {
+        band_row *row = &b->row[i];
+        const rapt_key_range piece = rapt_intersect_ranges(keys, row->range);
+        const uint8_t *of_row = seen + i * tile.columns;
+        if (answer == RAPT_ALL_SEEN) add_seen(row, piece);
+        for (int64_t j = piece.first; answer == RAPT_SOME_SEEN && j < piece.last; j++)
+            if (of_row[j - keys.first]) add_seen(row, (rapt_key_range){j, j + 1});
+        whole = whole && row->count == row->seen.last - row->seen.first;
+    }
+    return whole;
 }
 
-static bool shows(const asked_tile *asked, int64_t row, int64_t key)
+/* Has a row keys from `first` on, and none from `least` on that it was found to see? */
+static bool lacks(const band *b, int64_t first, int64_t least)
 {
-    return asked->seen[row * (asked->keys.last - asked->keys.first) + key - asked->keys.first] != 0;
+    for (int64_t i = 0; i < b->rows; i++)
+        if (b->row[i].range.last > first && b->row[i].seen.last <= least) return true;
+    return false;
 }
 
-/* Takes off both ends of a row's range what it does not see. */
-static rapt_key_range trim(band *b, int64_t row, rapt_key_range range)
+/* Finds the first and the last key that each row sees, and gives whether it sees all between. No tile is asked about
+ * twice: from the front on until each row has begun and one has a hole, and then from the back as far as need be. */
+static bool find_seen(band *b)
 {
-    while (range.first < range.last) {
-        const int64_t column = range.first / rapt_rule_columns;
-        const int64_t end = rapt_rule_piece(range.first, range.last).last;
-        if (b->answers[column] == RAPT_ALL_SEEN) break;
-        const asked_tile *asked = b->answers[column] == RAPT_NONE_SEEN ? NULL : ask(b, begin_side, column);
-        while (range.first < end && (!asked || !shows(asked, row, range.first))) range.first++;
-        if (range.first < end) break;
-    }
-    while (range.first < range.last) {
-        const int64_t column = (range.last - 1) / rapt_rule_columns, start = column * rapt_rule_columns;
-        const int64_t begin = start > range.first ? start : range.first;
-        if (b->answers[column] == RAPT_ALL_SEEN) break;
-        const asked_tile *asked = b->answers[column] == RAPT_NONE_SEEN ? NULL : ask(b, end_side, column);
-        while (range.last > begin && (!asked || !shows(asked, row, range.last - 1))) range.last--;
-        if (range.last > begin) break;
-    }
-    return range;
-}
-
-/* Are all keys of the range seen? Only of the tiles kept at both ends single places are asked about. */
-static bool is_whole(band *b, int64_t row, rapt_key_range range)
-{
-    const int64_t first = range.first / rapt_rule_columns, last = (range.last - 1) / rapt_rule_columns;
-    for (int64_t column = first + tiles_kept; column <= last - tiles_kept; column++)
-        if (b->answers[column] != RAPT_ALL_SEEN) return false;
-    for (rapt_key_range piece = rapt_rule_piece(range.first, range.last); piece.first < piece.last;
-         piece = rapt_rule_piece(piece.last, range.last)) {
-        const int64_t column = piece.first / rapt_rule_columns;
-        if (b->answers[column] == RAPT_ALL_SEEN) continue;
-        if (b->answers[column] == RAPT_NONE_SEEN) return false;
-        const asked_tile *asked = ask(b, column - first < tiles_kept ? begin_side : end_side, column);
-        for (int64_t j = piece.first; j < piece.last; j++)
-            if (!shows(asked, row, j)) return false;
-    }
-    return true;
+    int64_t column = b->keys.first / rapt_rule_columns, last = rapt_divide_up(b->keys.last, rapt_rule_columns);
+    bool whole = true;
+    for (; column < last && (whole || lacks(b, column * rapt_rule_columns, 0)); column++)
+        whole = ask_column(b, column) && whole;
+    const int64_t rest = column * rapt_rule_columns;
+    for (; column < last && lacks(b, rest, rest); last--) ask_column(b, last - 1);
+    return whole;
 }
 
 typedef struct ask_run {
@@ -193,11 +184,11 @@ static bool enter(const ask_run *r, int64_t task, band *b)
     b->rows = rapt_smaller_of(rapt_rule_rows, b->mask.queries - b->first.query);
     b->keys = (rapt_key_range){0, 0};
     b->answers = r->f->answers + task * r->columns;
-    for (int t = 0; t < sides * tiles_kept; t++) b->asked[t / tiles_kept][t % tiles_kept].column = -1;
     for (int64_t i = 0; i < b->rows; i++) {
         rapt_score_row row = b->first;
         row.query += i;
-        b->keys = rapt_join_ranges(b->keys, rapt_row_range(&b->mask, row));
+        b->row[i] = (band_row){.range = rapt_row_range(&b->mask, row)};
+        b->keys = rapt_join_ranges(b->keys, b->row[i].range);
     }
     return b->rows > 0;
 }
@@ -207,21 +198,16 @@ static void ask_bands(void *context, int64_t first, int64_t last)
     const ask_run *r = context;
     for (int64_t task = first; task < last; task++) {
         band b;
-        bool whole = true;
         const bool has_rows = enter(r, task, &b);
         memset(b.answers, RAPT_NONE_SEEN, (size_t)r->columns);
         if (b.keys.first < b.keys.last)
             judge_columns(&b, b.keys.first / rapt_rule_columns, (b.keys.last - 1) / rapt_rule_columns + 1);
         int64_t *range = r->f->ranges + 2 * (task / r->bands * r->mask->queries + b.first.query);
+        r->f->whole[task] = find_seen(&b);
         for (int64_t i = 0; has_rows && i < b.rows; i++, range += 2) {
-            rapt_score_row row = b.first;
-            row.query += i;
-            const rapt_key_range left = trim(&b, i, rapt_row_range(&b.mask, row));
-            range[0] = left.first;
-            range[1] = left.last;
-            whole = whole && (left.first == left.last || is_whole(&b, i, left));
+            range[0] = b.row[i].seen.first;
+            range[1] = b.row[i].seen.last;
         }
-        r->f->whole[task] = whole;
     }
 }
 
@@ -231,79 +217,5 @@ void rapt_rule_ask(const rapt_raw_mask *mask, const rapt_rule_findings *findings
                  .f = findings,
                  .bands = rapt_divide_up(mask->queries, rapt_rule_rows),
                  .columns = rapt_divide_up(mask->keys, rapt_rule_columns)};
-    rapt_parallel(findings->items * findings->heads * r.bands, rapt_grain(rapt_rule_rows * 64), ask_bands, &r);
-}
-
-/* --- all that a mask says --- */
-
-/* Do the mask's bytes show the row any of these keys? Of one tile, so that a row that sees is soon done with. */
-static bool bytes_show(const rapt_raw_grid *bytes, rapt_score_row row, rapt_key_range keys)
-{
-    const int64_t step = bytes->strides[3];
-    const uint8_t *seen = (const uint8_t *)bytes->data + rapt_row_start(bytes, row);
-    uint8_t any = 0;
-    if (step == 1)
-        for (int64_t j = keys.first; j < keys.last; j++) any |= seen[j];
-    else
-        for (int64_t j = keys.first; j < keys.last; j++) any |= seen[j * step];
-    return any != 0;
-}
-
-/* Do bytes and rule together? */
-static bool rule_shows(const rapt_raw_mask *mask, rapt_score_row row, rapt_key_range keys)
-{
-    rapt_raw_mask without_bias = *mask;
-    uint8_t seen[rapt_rule_columns] = {0};
-    without_bias.bias.data = NULL;
-    rapt_row_seen_float32(&without_bias, row, keys, seen);
-    return memchr(seen, 1, (size_t)(keys.last - keys.first)) != NULL;
-}
-
-/* Ranges begin and end with keys that are seen, unless bytes hide them, or heads differ that have them together. */
-bool rapt_mask_row_sees(const rapt_raw_mask *mask, rapt_score_row row)
-{
-    const rapt_key_range range = rapt_row_range(mask, row);
-    const bool by_rule = mask->rule.answers, by_head = by_rule && mask->rule.strides[1] != 0;
-    if (!mask->seen.data && !by_head) return range.first < range.last;
-    for (rapt_key_range piece = rapt_rule_piece(range.first, range.last); piece.first < piece.last;
-         piece = rapt_rule_piece(piece.last, range.last))
-        if (by_rule ? rule_shows(mask, row, piece) : bytes_show(&mask->seen, row, piece)) return true;
-    return false;
-}
-
-void rapt_mask_find_seen(const rapt_raw_mask *mask, int64_t item, int64_t first_head, int64_t last_head, uint8_t *seen)
-{
-    rapt_raw_mask one = mask->starts ? rapt_raw_mask_of_sequence(mask, item, 0) : *mask;
-    one.bias.data = NULL;
-    for (int64_t head = first_head; head < last_head; head++)
-        for (int64_t query = 0; query < one.queries; query++) {
-            const rapt_score_row row = {mask->starts ? 0 : item, head, query};
-            rapt_row_seen_float32(&one, row, (rapt_key_range){0, one.keys}, seen);
-            if (query % rapt_rule_rows == 0 && !memchr(seen, 0, (size_t)one.keys)) return;
-        }
-}
-
-typedef struct write_run {
-    const rapt_raw_mask *mask;
-    int64_t heads;
-    uint8_t *seen;
-} write_run;
-
-static void write_rows(void *context, int64_t first, int64_t last)
-{
-    const write_run *r = context;
-    const int64_t queries = r->mask->queries, keys = r->mask->keys;
-    for (int64_t n = first; n < last; n++) {
-        const rapt_score_row row = {n / queries / r->heads, n / queries % r->heads, n % queries};
-        memset(r->seen + n * keys, 0, (size_t)keys);
-        rapt_row_seen_float32(r->mask, row, (rapt_key_range){0, keys}, r->seen + n * keys);
-    }
-}
-
-void rapt_mask_write_seen(const rapt_raw_mask *mask, int64_t items, int64_t heads, uint8_t *seen)
-{
-    rapt_raw_mask without_bias = *mask;
-    without_bias.bias.data = NULL;
-    write_run r = {&without_bias, heads, seen};
-    rapt_parallel(items * heads * mask->queries, rapt_grain(mask->keys), write_rows, &r);
+    rapt_parallel(findings->items * findings->heads * r.bands, rapt_grain(rapt_rule_rows * mask->keys), ask_bands, &r);
 }

@@ -116,24 +116,27 @@ static bool differs_by_head(const rapt_resolved_mask *r)
 typedef struct look_run {
     rapt_raw_mask mask;
     int64_t heads, of_each; /* of the result, and how many of the mask's each of these stands for */
+    int64_t bands;          /* of neighbouring queries */
     uint8_t *seeing;
 } look_run;
 
 static void look_tasks(void *context, int64_t first, int64_t last)
 {
     const look_run *l = context;
+    const bool packed = l->mask.starts != NULL;
     for (int64_t task = first; task < last; task++) {
-        const int64_t item = task / l->heads, head = task % l->heads;
-        const bool packed = l->mask.starts != NULL;
+        const int64_t line = task / l->bands, item = line / l->heads, head = line % l->heads;
         const rapt_raw_mask one = packed ? rapt_raw_mask_of_sequence(&l->mask, item, 0) : l->mask;
-        const rapt_raw_place place = rapt_raw_place_of(&l->mask, item), all = rapt_raw_place_of_all(&l->mask);
-        uint8_t *seeing = l->seeing + (packed ? head * all.queries + place.first_query : task * one.queries);
-        for (int64_t query = 0; query < one.queries; query++) {
-            rapt_score_row row = {packed ? 0 : item, head * l->of_each, query};
-            seeing[query] = 0;
-            for (int64_t end = row.head + l->of_each; row.head < end && !seeing[query]; row.head++)
-                seeing[query] = rapt_mask_row_sees(&one, row);
-        }
+        const int64_t before =
+            packed ? head * rapt_raw_place_of_all(&l->mask).queries + rapt_raw_place_of(&l->mask, item).first_query
+                   : line * one.queries;
+        rapt_score_row row = {packed ? 0 : item, head * l->of_each, task % l->bands * rapt_seeing_rows};
+        const int64_t rows = rapt_smaller_of(rapt_seeing_rows, one.queries - row.query);
+        uint8_t *seeing = l->seeing + before + row.query;
+        if (rows <= 0) continue;
+        memset(seeing, 0, (size_t)rows);
+        for (int64_t end = row.head + l->of_each; row.head < end && memchr(seeing, 0, (size_t)rows); row.head++)
+            rapt_mask_find_seeing(&one, row, rows, seeing);
     }
 }
 
@@ -146,8 +149,9 @@ bool rapt_find_seeing_queries(const rapt_resolved_mask *r, bool by_head, rapt_te
     const int64_t heads = by_head && differs ? r->heads : 1;
     rapt_tensor *found = rapt_empty(RAPT_BOOL, RAPT_SHAPE(r->batch, heads, r->queries, 1));
     if (!found) return false;
-    look_run l = {rapt_raw_mask_of_resolved(r), heads, differs ? r->heads / heads : 1, (uint8_t *)found->data};
-    rapt_parallel(l.mask.batch * heads, rapt_grain(l.mask.queries), look_tasks, &l);
+    look_run l = {rapt_raw_mask_of_resolved(r), heads, differs ? r->heads / heads : 1, 0, (uint8_t *)found->data};
+    l.bands = rapt_divide_up(l.mask.queries, rapt_seeing_rows);
+    rapt_parallel(l.mask.batch * heads * l.bands, rapt_grain(rapt_seeing_rows * rapt_rule_columns), look_tasks, &l);
     if (memchr(found->data, 0, (size_t)found->count)) *seeing = found;
     return true;
 }

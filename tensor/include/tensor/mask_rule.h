@@ -28,9 +28,12 @@ typedef struct rapt_rule_findings {
 /* Fills in what the pointers point to; the rule's own answers are not read. */
 void rapt_rule_ask(const rapt_raw_mask *mask, const rapt_rule_findings *findings);
 
-/* The three below do not look at biases, whose −∞ is in the mask's bytes too. Does the row, of a mask that is no packed
- * batch, see any key? */
-bool rapt_mask_row_sees(const rapt_raw_mask *mask, rapt_score_row row);
+/* So many neighbouring queries are looked at together for keys that they see. */
+enum { rapt_seeing_rows = 64 };
+
+/* The three below do not look at biases, whose −∞ is in the mask's bytes too. seeing (rows) |= 1 for those queries of a
+ * head, from `row` on and no more than rapt_seeing_rows, that see a key; of a mask that is no packed batch. */
+void rapt_mask_find_seeing(const rapt_raw_mask *mask, rapt_score_row row, int64_t rows, uint8_t *seeing);
 
 /* seen (keys of the item or sequence) |= 1
  * for those that a query of one of the heads [first_head, last_head) sees. */

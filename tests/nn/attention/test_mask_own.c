@@ -76,6 +76,109 @@ Test(mask_own, whole_tiles_are_not_asked_about)
     rapt_module_free(&s.attention->module);
 }
 
+static rapt_attention *of_family(int family)
+{
+    rapt_seed(2);
+    return family == 0   ? rapt_dot_product_attention_new(0.2)
+           : family == 1 ? rapt_additive_attention_new(8, 8, 6, 0.2)
+                         : rapt_attention_new(rapt_gaussian_scoring_new(1.5, false), 0.2);
+}
+
+/* --- how often each place is asked about --- */
+
+enum { batch = 2, heads = 4, queries = 70, keys = 150, size = 8 };
+enum { late, with_gaps, with_blind, nothing, up_to_the_query, ways };
+
+static atomic_int times_asked[batch][heads][queries][keys];
+
+static bool shows_by_way(int64_t way, int64_t head, int64_t query, int64_t key)
+{
+    switch (way) {
+    case late:
+        return key > 70 && query % 3 != 0 && (key + head) % 2 == 0;
+    case with_gaps:
+        return (query * 7 + key * 3 + head * 5) % 11 == 0 && query % 5 != 0;
+    case with_blind:
+        return key % 2 == 0 && query % 16 != 3 && (head != 1 || query >= 20);
+    case up_to_the_query:
+        return key <= query;
+    default:
+        return false;
+    }
+}
+
+static void see_by_way(const rapt_mask_tile *tile, uint8_t *seen)
+{
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t c = 0; c < tile->columns; c++) {
+            const int64_t query = tile->queries[i], key = tile->first_key + c;
+            atomic_fetch_add(&times_asked[tile->item][tile->head][query][key], 1);
+            *seen++ = shows_by_way(tile->numbers[0], tile->head, query, key);
+        }
+}
+
+/* The most of any place, which begin anew. */
+static int take_most_asked(void)
+{
+    int most = 0;
+    atomic_int *asked = &times_asked[0][0][0][0];
+    for (int64_t i = 0; i < batch * heads * queries * keys; i++) {
+        const int times = atomic_exchange(&asked[i], 0);
+        if (times > most) most = times;
+    }
+    return most;
+}
+
+static rapt_tensor *draw_leaf(bool has_heads, int64_t length)
+{
+    return has_heads ? leaf(RAPT_FLOAT32, RAPT_SHAPE(batch, heads, length, size))
+                     : leaf(RAPT_FLOAT32, RAPT_SHAPE(batch, length, heads * size));
+}
+
+enum { by_itself, in_layer, in_layer_of_itself, uses };
+
+static void expect_seldom_asked(int family, int use, const rapt_mask *mask, const char *name)
+{
+    RAPT_SCOPE;
+    rapt_attention *attention = of_family(family);
+    rapt_module *module = &attention->module;
+    const bool is_whole = mask->rule.numbers[0] >= nothing;
+    rapt_tensor *q = draw_leaf(use == by_itself, queries), *k = draw_leaf(use == by_itself, keys), *y;
+    if (use == by_itself) {
+        y = rapt_attention_forward(attention, q, k, k, mask);
+    } else {
+        rapt_multi_head_attention_config config = {.hidden = size * heads, .heads = heads, .pooling = attention};
+        rapt_multi_head_attention *layer = rapt_multi_head_attention_new(&config);
+        if (use == in_layer_of_itself) k = q;
+        y = rapt_multi_head_attention_forward(layer, q, k, k, mask, NULL);
+        module = &layer->module;
+    }
+    cr_assert_not_null(y, "%s", rapt_error());
+    const int forward = take_most_asked();
+    cr_assert(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)), "%s", rapt_error());
+    const int backward = take_most_asked(), most = is_whole ? 1 : use == by_itself ? 5 : 7;
+    cr_expect(forward > 0 && forward <= most, "%s: %d times in forward", name, forward);
+    cr_expect_leq(backward, is_whole ? 0 : 2, "%s: %d times in backward", name, backward);
+    rapt_module_free(module);
+}
+
+/* The numbers that mask.h tells. */
+Test(mask_own, no_place_is_asked_about_too_often)
+{
+    RAPT_SCOPE;
+    rapt_tensor *numbers = rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(batch, heads, queries, 1)),
+                *bytes = rapt_less(numbers, rapt_scalar(RAPT_FLOAT32, 0.6));
+    for (int n = 0; n < ways * uses * 3 * 2 * 2; n++) {
+        char name[80];
+        const int way = n % ways, use = n / ways % uses, family = n / ways / uses % 3, other = n / ways / uses / 3;
+        rapt_mask mask = {.rule = {.see = see_by_way, .numbers = {way}, .same_for_heads = other % 2}};
+        if (other / 2) mask.seen = bytes;
+        snprintf(name, sizeof name, "way %d, use %d, attention %d, other %d", way, use, family, other);
+        expect_seldom_asked(family, use, &mask, name);
+    }
+    expect_no_error();
+}
+
 static rapt_tile_seen say_all(const rapt_mask_tile *tile)
 {
     return tile->last_key < 64 ? RAPT_ALL_SEEN : tile->first_key >= 64 ? RAPT_NONE_SEEN : RAPT_SOME_SEEN;
@@ -95,14 +198,6 @@ Test(mask_own, the_judge_of_tiles_wins)
         expect_same_bits("what the judge says", &own, &lengths);
         rapt_module_free(&s.attention->module);
     }
-}
-
-static rapt_attention *of_family(int family)
-{
-    rapt_seed(2);
-    return family == 0   ? rapt_dot_product_attention_new(0.2)
-           : family == 1 ? rapt_additive_attention_new(8, 8, 6, 0.2)
-                         : rapt_attention_new(rapt_gaussian_scoring_new(1.5, false), 0.2);
 }
 
 Test(mask_own, the_number_of_threads_changes_no_bit)

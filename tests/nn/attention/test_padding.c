@@ -175,3 +175,57 @@ Test(padding, inputs_that_are_read_otherwise_are_hidden_later)
     cr_expect_eq(queries, x);
     cr_expect_not(mask.blind_is_zero);
 }
+
+/* --- queries that see nothing --- */
+
+enum { batch = 2, heads = 3, queries = 150, keys = 200, layouts = 7 };
+
+/* bool, broadcasts to (batch, heads, queries, keys): few places are seen, and the last layout's many; in memory the
+ * keys lie side by side, or the queries, or neither of them. */
+static rapt_tensor *draw_seen(int layout)
+{
+    const int64_t shapes[layouts][4] = {{batch, heads, queries, keys},     {batch, heads, keys, queries},
+                                        {batch, heads, keys, queries * 2}, {queries, keys, batch, heads},
+                                        {batch, 1, keys, queries},         {1, heads, queries, 1},
+                                        {batch, heads, keys, queries}};
+    rapt_tensor *number = rapt_rand(RAPT_FLOAT32, 4, shapes[layout]),
+                *seen = rapt_less(number, rapt_scalar(RAPT_FLOAT32, layout < 5 ? 0.005 : 0.5));
+    if (layout == 2) seen = rapt_slice(seen, 3, 0, 2 * queries, 2);
+    if (layout == 3) return rapt_permute(seen, RAPT_AXES(2, 3, 0, 1));
+    return layout == 0 || layout == 5 ? seen : rapt_transpose(seen, 2, 3);
+}
+
+/* Of queries of each head or of any: what the whole matrix says. */
+static void expect_found(const rapt_mask *mask, const char *name)
+{
+    rapt_resolved_mask resolved;
+    rapt_tensor *scores = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(batch, heads, queries, keys)),
+                *sees = rapt_any(rapt_mask_seen(mask, scores), RAPT_AXES(3), true), *found;
+    cr_assert(sees && rapt_resolve_mask("test", mask, RAPT_FLOAT32, batch, heads, queries, keys, &resolved), "%s",
+              rapt_error());
+    for (int by_head = 1; by_head >= 0; by_head--) {
+        if (!by_head) sees = rapt_any(sees, RAPT_AXES(1), true);
+        cr_assert(rapt_find_seeing_queries(&resolved, by_head, &found), "%s", rapt_error());
+        rapt_tensor *all = rapt_all(sees, RAPT_ALL_AXES, false);
+        cr_expect_eq(found == NULL, rapt_item(all) != 0, "%s: %s", name, by_head ? "each head" : "any head");
+        if (!found) continue;
+        rapt_tensor *same = rapt_all(rapt_equal(found, sees), RAPT_ALL_AXES, false);
+        cr_expect(rapt_item(same) != 0, "%s: %s", name, by_head ? "each head" : "any head");
+    }
+}
+
+Test(padding, queries_that_see_nothing_are_found_however_the_mask_lies_in_memory)
+{
+    rapt_seed(6);
+    for (int layout = 0; layout < layouts; layout++) {
+        RAPT_SCOPE;
+        rapt_tensor *lengths = rapt_randint(0, keys + 1, RAPT_SHAPE(batch, queries));
+        rapt_mask masks[] = {{.causal = true, .offset = 3}, {.valid_lengths = lengths}, {.window_left = 70}, {0}};
+        for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+            char name[40];
+            snprintf(name, sizeof name, "layout %d, mask %zu", layout, i);
+            masks[i].seen = draw_seen(layout);
+            expect_found(&masks[i], name);
+        }
+    }
+}
