@@ -6,6 +6,7 @@
 
 #include "gradcheck_function.h"
 #include "gradcheck_graph.h"
+#include "gradcheck_layout.h"
 #include "node.h"
 
 static double *element(const rapt_tensor *tensor, int64_t index)
@@ -133,8 +134,8 @@ static bool fill_random(double *values, int64_t count)
 }
 
 /* Rows start from 1, which a vjp need not tell from its square or its size: once more from random numbers of both
- * signs, above 1 and below, and from their opposites. What is allowed of a sum is what its terms are allowed together, so that
- * where all rows are right only a vjp that is not linear fails. */
+ * signs, above 1 and below, and from their opposites. What is allowed of a sum is what its terms are allowed together,
+ * so that where all rows are right only a vjp that is not linear fails. */
 static bool check_linear(rapt_checker *c, double *row, double *cotangent, const double *jacobian)
 {
     if (!fill_random(cotangent, c->height)) return false;
@@ -195,7 +196,8 @@ static bool check(rapt_checker *c)
     if (!rapt_checker_evaluate(c)) return false;
     /* where the result is not finite, differences say so */
     if (!c->options.second_order && rapt_checker_is_finite(c->outputs[0]) &&
-        !rapt_gradcheck_graph(c->name, c->outputs[0], c->variable_count, c->variables, c->gradients, &c->options))
+        !(rapt_gradcheck_graph(c->name, c->outputs[0], c->variable_count, c->variables, c->gradients, &c->options) &&
+          rapt_gradcheck_layout(c->name, c->outputs[0], c->variable_count, c->variables, &c->options)))
         return false;
     c->width = total(c->variable_count, c->variables);
     c->height = total(c->output_count, c->outputs);

@@ -103,3 +103,45 @@ Test(gradcheck_starts, a_derivative_that_is_wrong_is_told_first)
     const rapt_gradcheck_result r = check(&half, 3);
     cr_expect(strstr(r.message, "d output[0] / d input 0[0] is"), "%s", r.message);
 }
+
+/* A loop over numbers; one op's forgets rapt_contiguous. */
+static bool loop(rapt_call *call, bool forgets)
+{
+    rapt_tensor *gradient = rapt_call_gradient(call, 0), *x = rapt_contiguous(rapt_call_saved(call, 0));
+    rapt_tensor *given = rapt_empty_like(x);
+    if (!forgets) gradient = rapt_contiguous(gradient);
+    const double *g = rapt_data(gradient), *numbers = rapt_data(x);
+    double *result = rapt_data_for_writing(given);
+    for (int64_t i = 0; i < rapt_count(x); i++) result[i] = g[i] * (1 - tanh(numbers[i]) * tanh(numbers[i]));
+    return rapt_call_give(call, 0, given);
+}
+
+static bool forgetful_vjp(rapt_call *call)
+{
+    return loop(call, true);
+}
+
+static bool careful_vjp(rapt_call *call)
+{
+    return loop(call, false);
+}
+
+static const rapt_op forgetful = OP(forgetful), careful = OP(careful);
+
+Test(gradcheck_starts, a_vjp_that_takes_the_gradient_for_contiguous_is_found)
+{
+    static const int64_t shape[] = {2, 3, 1, 2, 1, 1, 2, 1};
+    for (int rank = 0; rank <= RAPT_MAX_RANK; rank++)
+        for (int project = 0; project < 2; project++) {
+            RAPT_SCOPE;
+            rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, rank, shape));
+            rapt_gradcheck_options options = {.context = (void *)(uintptr_t)&careful, .random_projection = project};
+            rapt_gradcheck_result r = rapt_gradcheck("careful", call_op, 1, &x, &options);
+            cr_expect(r.passed, "rank %d: %s", rank, r.message);
+            expect_no_error();
+            options.context = (void *)(uintptr_t)&forgetful;
+            r = rapt_gradcheck("forgetful", call_op, 1, &x, &options);
+            cr_expect_eq(r.passed, rank == 0, "rank %d", rank);
+            if (rank > 0) expect_error(RAPT_ERROR_GRAPH, "forgetful: backward gives something else");
+        }
+}
