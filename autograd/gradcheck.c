@@ -1,11 +1,12 @@
-/* gradcheck: the analytic Jacobian, row by row, against differences, column by column; or one random projection of
- * both. */
+/* gradcheck: the analytic Jacobian, row by row, against differences, column by column, and whether backward is linear;
+ * or one random projection of both. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "gradcheck_function.h"
 #include "gradcheck_graph.h"
+#include "gradcheck_layout.h"
 #include "node.h"
 
 static double *element(const rapt_tensor *tensor, int64_t index)
@@ -88,12 +89,15 @@ static bool analytic_row(rapt_checker *c, const double *cotangent, double *row)
     return true;
 }
 
-static void compare(rapt_checker *c, int64_t output, int64_t j, double analytic, double numeric)
+static double tolerance_of(const rapt_checker *c, double numeric)
+{
+    return c->options.absolute_tolerance + c->options.relative_tolerance * fabs(numeric);
+}
+
+static void compare(rapt_checker *c, int64_t output, int64_t j, double analytic, double numeric, double tolerance)
 {
     rapt_gradcheck_result *r = c->result;
-    double tolerance = c->options.absolute_tolerance + c->options.relative_tolerance * fabs(numeric);
     double error = fabs(analytic - numeric) / tolerance;
-    r->checked++;
     bool right = fabs(analytic - numeric) <= tolerance; /* false for NaN */
     if (error > r->worst_error || (!right && r->passed)) {
         r->worst_error = error;
@@ -110,10 +114,46 @@ static void compare(rapt_checker *c, int64_t output, int64_t j, double analytic,
     if (!right) r->passed = false;
 }
 
+static void compare_derivative(rapt_checker *c, int64_t output, int64_t j, double analytic, double numeric)
+{
+    c->result->checked++;
+    compare(c, output, j, analytic, numeric, tolerance_of(c, numeric));
+}
+
 /* What steps are measured in. */
 static double size_of(double value)
 {
     return fmax(1, fabs(value));
+}
+
+static bool fill_random(double *values, int64_t count)
+{
+    rapt_tensor *random = rapt_randn(RAPT_FLOAT64, 1, &count);
+    for (int64_t k = 0; random && k < count; k++) values[k] = ((const double *)rapt_data(random))[k];
+    return random != NULL;
+}
+
+/* Rows start from 1, which a vjp need not tell from its square or its size: once more from random numbers of both
+ * signs, above 1 and below, and from their opposites. What is allowed of a sum is what its terms are allowed together,
+ * so that where all rows are right only a vjp that is not linear fails. */
+static bool check_linear(rapt_checker *c, double *row, double *cotangent, const double *jacobian)
+{
+    if (!fill_random(cotangent, c->height)) return false;
+    for (int64_t i = 0; i < c->height; i += 2) cotangent[i] += copysign(1, cotangent[i]);
+    for (int sign = 0; sign < 2; sign++) {
+        for (int64_t i = 0; i < c->height; i++) cotangent[i] = -cotangent[i];
+        if (!analytic_row(c, cotangent, row)) return false;
+        for (int64_t j = 0; j < c->width; j++) {
+            double numeric = 0, tolerance = c->options.absolute_tolerance;
+            for (int64_t i = 0; i < c->height; i++) {
+                const double derivative = jacobian[i * c->width + j];
+                numeric += cotangent[i] * derivative;
+                tolerance += fabs(cotangent[i]) * tolerance_of(c, derivative);
+            }
+            compare(c, -1, j, row[j], numeric, tolerance);
+        }
+    }
+    return true;
 }
 
 /* work: saved values and a row (width each), a column and a cotangent (height each), the Jacobian (height · width). */
@@ -128,16 +168,9 @@ static bool check_all(rapt_checker *c, double *saved, double *row, double *colum
     for (int64_t i = 0; i < c->height; i++) {
         for (int64_t k = 0; k < c->height; k++) cotangent[k] = k == i;
         if (!analytic_row(c, cotangent, row)) return false;
-        for (int64_t j = 0; j < c->width; j++) compare(c, i, j, row[j], jacobian[i * c->width + j]);
+        for (int64_t j = 0; j < c->width; j++) compare_derivative(c, i, j, row[j], jacobian[i * c->width + j]);
     }
-    return true;
-}
-
-static bool fill_random(double *values, int64_t count)
-{
-    rapt_tensor *random = rapt_randn(RAPT_FLOAT64, 1, &count);
-    for (int64_t k = 0; random && k < count; k++) values[k] = ((const double *)rapt_data(random))[k];
-    return random != NULL;
+    return !c->result->passed || check_linear(c, row, cotangent, jacobian);
 }
 
 /* <v, J u> both ways, for random u, in steps of its size for each element, and v. */
@@ -152,7 +185,7 @@ static bool check_projection(rapt_checker *c, double *saved, double *row, double
     double analytic = 0, numeric = 0;
     for (int64_t j = 0; j < c->width; j++) analytic += row[j] * direction[j];
     for (int64_t i = 0; i < c->height; i++) numeric += column[i] * cotangent[i];
-    compare(c, -1, -1, analytic, numeric);
+    compare_derivative(c, -1, -1, analytic, numeric);
     return true;
 }
 
@@ -163,7 +196,8 @@ static bool check(rapt_checker *c)
     if (!rapt_checker_evaluate(c)) return false;
     /* where the result is not finite, differences say so */
     if (!c->options.second_order && rapt_checker_is_finite(c->outputs[0]) &&
-        !rapt_gradcheck_graph(c->name, c->outputs[0], c->variable_count, c->variables, c->gradients, &c->options))
+        !(rapt_gradcheck_graph(c->name, c->outputs[0], c->variable_count, c->variables, c->gradients, &c->options) &&
+          rapt_gradcheck_layout(c->name, c->outputs[0], c->variable_count, c->variables, &c->options)))
         return false;
     c->width = total(c->variable_count, c->variables);
     c->height = total(c->output_count, c->outputs);
@@ -199,6 +233,11 @@ static void explain(const rapt_checker *c)
     const size_t room = sizeof r->message - (size_t)used;
     if (r->input < 0)
         used = snprintf(end, room, "a random projection");
+    else if (r->output < 0)
+        used = snprintf(end, room,
+                        "a vjp is not linear in rapt_call_gradient: from a starting gradient of mixed sign and size, "
+                        "d / d %s[%lld]",
+                        input, (long long)r->index);
     else
         used = snprintf(end, room, "d output[%lld] / d %s[%lld]", (long long)r->output, input, (long long)r->index);
     if (used < 0 || (size_t)used >= room) return;

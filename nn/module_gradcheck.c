@@ -4,7 +4,9 @@
 
 #include <rapt/module.h>
 
+#include "kept_buffers.h"
 #include "tensor/core.h"
+#include "tensor/scratch.h"
 
 static const char *const op = "module_gradcheck";
 
@@ -15,9 +17,28 @@ typedef struct joined {
     char (*numbers)[32]; /* "input 0" and so on */
 } joined;
 
-static rapt_tensor *forward(rapt_tensor *const *inputs, void *module)
+/* The caller's function, and the buffers that each of its runs finds as they were. */
+typedef struct subject {
+    rapt_module *module;
+    rapt_gradcheck_function *function; /* NULL: rapt_module_forward */
+    void *context;
+    rapt_tensor_list *buffers;
+    rapt_kept_buffer *kept;
+} subject;
+
+/* Before a run, not behind it: a graph may need what the run made of its buffers. */
+static rapt_tensor *run(rapt_tensor *const *inputs, void *context)
 {
-    return rapt_module_forward(module, inputs[0]);
+    const subject *s = context;
+    if (!rapt_put_buffers_back(s->buffers, s->kept)) return NULL;
+    return s->function ? s->function(inputs, s->context) : rapt_module_forward(s->module, inputs[0]);
+}
+
+static bool keep_buffers(subject *s)
+{
+    s->buffers = rapt_module_list(s->module, RAPT_BUFFERS);
+    s->kept = s->buffers ? rapt_scratch_list(op, s->buffers->count, sizeof *s->kept) : NULL;
+    return s->kept && rapt_keep_buffers(s->buffers, s->kept);
 }
 
 static bool check_arguments(const rapt_module *module, rapt_gradcheck_function *function, int count,
@@ -58,18 +79,20 @@ static bool join(joined *all, int count, rapt_tensor *const *inputs, const rapt_
 rapt_gradcheck_result rapt_module_gradcheck(rapt_module *module, rapt_gradcheck_function *function, int count,
                                             rapt_tensor *const *inputs, const rapt_gradcheck_options *options)
 {
+    RAPT_SCOPE;
     rapt_gradcheck_result result = {.passed = false};
     rapt_gradcheck_options used = options ? *options : (rapt_gradcheck_options){0};
     const rapt_standing_error standing = rapt_error_put_aside();
     rapt_tensor_list *parameters =
         check_arguments(module, function, count, inputs) ? rapt_module_list(module, RAPT_PARAMETERS) : NULL;
     joined all = {0};
-    if (parameters && join(&all, count, inputs, parameters)) {
+    subject s = {.module = module, .function = function, .context = used.context};
+    if (parameters && join(&all, count, inputs, parameters) && keep_buffers(&s)) {
         for (int i = 0; i < count && used.names; i++) all.names[i] = used.names[i];
         used.names = all.names;
-        if (!function) used.context = module;
-        result = rapt_gradcheck(module->kind->name, function ? function : forward, count + parameters->count,
-                                all.inputs, &used);
+        used.context = &s;
+        result = rapt_gradcheck(module->kind->name, run, count + parameters->count, all.inputs, &used);
+        result.passed = rapt_put_buffers_back(s.buffers, s.kept) && result.passed;
     } else {
         snprintf(result.message, sizeof result.message, "%s", rapt_error() ? rapt_error() : "module_gradcheck failed");
     }
@@ -77,6 +100,7 @@ rapt_gradcheck_result rapt_module_gradcheck(rapt_module *module, rapt_gradcheck_
     free(all.names);
     free(all.numbers);
     rapt_tensor_list_free(parameters);
+    rapt_tensor_list_free(s.buffers);
     rapt_error_put_back(standing);
     return result;
 }

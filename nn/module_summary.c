@@ -4,6 +4,7 @@
 
 #include <rapt/module_views.h>
 
+#include "kept_buffers.h"
 #include "nn/entry.h"
 #include "nn/summary.h"
 #include "tensor/core.h"
@@ -94,31 +95,6 @@ static bool run_observed(rapt_module *module, rapt_summary_function *function, r
     return good && (!results->failed || rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for shapes"));
 }
 
-/* What a run in training mode may change: running statistics, say. */
-typedef struct kept_buffer {
-    rapt_tensor *values;
-    uint64_t version;
-} kept_buffer;
-
-static bool keep(const rapt_tensor_list *buffers, kept_buffer *kept)
-{
-    for (int i = 0; i < buffers->count; i++) {
-        kept[i] = (kept_buffer){rapt_clone(buffers->tensors[i]), rapt_version_of(buffers->tensors[i])};
-        if (!kept[i].values) return false;
-    }
-    return true;
-}
-
-/* Only what was changed, for a graph may still need the others as they are. */
-static bool put_back(const rapt_tensor_list *buffers, const kept_buffer *kept)
-{
-    bool good = true;
-    for (int i = 0; i < buffers->count; i++)
-        if (rapt_version_of(buffers->tensors[i]) != kept[i].version)
-            good = rapt_copy(buffers->tensors[i], kept[i].values) && good;
-    return good;
-}
-
 /* The modes of a module and those below it, in the order of rapt_module_each. */
 typedef struct kept_modes {
     struct kept_mode {
@@ -155,13 +131,13 @@ static bool run_without_traces(rapt_module *module, rapt_summary_function *funct
     RAPT_SCOPE;
     const rapt_random_state random = rapt_random_get_state();
     rapt_tensor_list *buffers = rapt_module_list(module, RAPT_BUFFERS);
-    kept_buffer *kept = buffers ? rapt_scratch_list(op, buffers->count, sizeof *kept) : NULL;
+    rapt_kept_buffer *kept = buffers ? rapt_scratch_list(op, buffers->count, sizeof *kept) : NULL;
     kept_modes modes = {0};
-    bool good = kept && keep(buffers, kept) && keep_modes(module, &modes);
+    bool good = kept && rapt_keep_buffers(buffers, kept) && keep_modes(module, &modes);
     if (good) {
         good = run_observed(module, function, inputs, context, results);
         put_modes_back(&modes);
-        good = put_back(buffers, kept) && good;
+        good = rapt_put_buffers_back(buffers, kept) && good;
     }
     rapt_random_set_state(random);
     rapt_tensor_list_free(buffers);

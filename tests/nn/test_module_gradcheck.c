@@ -200,3 +200,51 @@ Test(module_gradcheck, memory_that_may_only_be_read_is_refused)
     cr_expect(rapt_gradcheck("square", square, 2, inputs, NULL).passed, "a constant is only read: %s", rapt_error());
     rapt_module_free(&module->module);
 }
+
+typedef struct centre {
+    rapt_module module;
+    rapt_tensor *mean, *scale;
+} centre;
+
+/* Reads a buffer, which it changes then. */
+static rapt_tensor *centre_forward(rapt_module *module, rapt_tensor *x)
+{
+    centre *c = (centre *)module;
+    rapt_tensor *y = rapt_mul(rapt_sub(x, rapt_clone(c->mean)), c->scale);
+    const bool good = rapt_scale_in_place(c->mean, 0.9) &&
+                      rapt_add_in_place(c->mean, rapt_mean(rapt_detach(x), RAPT_AXES(0), false), 0.1);
+    return good ? y : NULL;
+}
+
+/* Changes it first, so that the graph needs it as it is then. */
+static rapt_tensor *centre_first(rapt_module *module, rapt_tensor *x)
+{
+    centre *c = (centre *)module;
+    return rapt_add_in_place(c->mean, rapt_ones_like(c->mean), 1) ? rapt_mul(rapt_mul(x, c->mean), c->scale) : NULL;
+}
+
+Test(module_gradcheck, each_run_finds_the_buffers_as_they_were)
+{
+    static const rapt_module_class kinds[] = {{.name = "Centre", .forward = centre_forward},
+                                              {.name = "First", .forward = centre_first}};
+    for (int mode = 0; mode < 8; mode++) {
+        RAPT_SCOPE;
+        const rapt_gradcheck_options options = {.second_order = mode & 1, .random_projection = mode & 2};
+        centre *c = rapt_module_new(sizeof *c, &kinds[mode / 4]);
+        c->mean = rapt_module_add_buffer(&c->module, "mean", rapt_full(RAPT_FLOAT64, RAPT_SHAPE(3), 0.5));
+        c->scale = rapt_module_add_parameter(&c->module, "scale", rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(3)));
+        cr_assert_not_null(rapt_module_finish(&c->module), "%s", rapt_error());
+        rapt_batch_norm *norm = in_float64(rapt_batch_norm_new(3));
+        rapt_module *modules[] = {&c->module, &norm->module};
+        rapt_tensor *x = input(4, 3);
+        for (int i = 0; i < 2; i++) {
+            const rapt_gradcheck_result result = rapt_module_gradcheck(modules[i], NULL, 1, &x, &options);
+            cr_expect(result.passed, "mode %d: %s", mode, result.message);
+        }
+        cr_expect_eq(rapt_at(c->mean, (int64_t[]){1}), 0.5);
+        cr_expect_eq(rapt_item_int64(norm->batches), 0);
+        rapt_module_free(&c->module);
+        rapt_module_free(&norm->module);
+    }
+    expect_no_error();
+}

@@ -132,7 +132,8 @@ RAPT_API bool rapt_module_print(const rapt_module *module, FILE *stream);
 /* rapt_gradcheck of a function of the inputs and of all parameters: `function` runs the module on the inputs, and
  * gets options->context; NULL: rapt_module_forward of one input. The parameters count after the inputs in the
  * result's `input`, and the message has their full names. Nothing is converted: parameters must be float64
- * (rapt_module_cast). */
+ * (rapt_module_cast). Each run of the function finds the module's buffers, running statistics say, as they were, and
+ * so they are when it returns. */
 RAPT_API rapt_gradcheck_result rapt_module_gradcheck(rapt_module *module, rapt_gradcheck_function *function, int count,
                                                      rapt_tensor *const *inputs, const rapt_gradcheck_options *options);
 
