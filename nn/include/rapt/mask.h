@@ -9,7 +9,8 @@ RAPT_BEGIN_DECLS
 
 /* A mask of one's own: functions that are asked which keys queries see, whole tiles first, so that no matrix is ever
  * made and attention passes over what nobody sees. `judge` says all, none or some of a tile of any size; where it says
- * some, `see` is asked for each place, and where it says all or none, it is not, whatever it would say. As attention
+ * some, `see` is asked for each place, and where it says all (without a dilation) or none, it is not, whatever it would
+ * say. As attention
  * begins, each place of a tile of 16 queries and 64 keys of which some is seen is asked about once at most. Where
  * every query sees all keys between its first and its last one, and those of all heads alike, that is all, and the
  * rest costs no more than under the built-in rules. Else `see` is asked about a place up to 5 times in forward in all,
