@@ -87,13 +87,13 @@ RAPT_API void rapt_attention_keep_weights(rapt_module *module, bool keep);
  * documents are those of all keys, valid_lengths, (B), first_keys and prefix_lengths count all keys, and all ranks have
  * the same. Rotary positions are the places. What comes out, and the gradients, are this rank's rows of what one
  * process has, but for rounding, and for NaN in rows that other ranks' query_places alone could tell to be padding;
- * parameters' gradients are of this rank's queries, and are to be summed over ranks
- * (rapt_data_parallel). All ranks call in one order, and go backward through all of these calls, a rank without rows
- * too. Refused are, of masks, starts, seen, bias, rule, dilation and fills_million; the plain way, weights and a cache;
- * Gaussian scores, those with a table of values, and dropout of additive ones; and second derivatives. What dropout
- * drops each rank draws by itself, from a seed of its own. The ring outlives the graph. What fails on one rank, before
- * keys go round or meanwhile, is an error on all. So it is on their way through a rapt_gpt, a rapt_transformer_encoder
- * or rapt_transformer_decoder, forward; a rank whose backward fails elsewhere must end the program, for which
+ * parameters' gradients are of this rank's queries, and are to be summed over ranks (rapt_data_parallel). All ranks
+ * call in one order, and go backward through all of these calls, a rank without rows too. Refused are, of masks,
+ * starts, seen, bias, rule, dilation and fills_million; the plain way, weights and a cache; Gaussian scores, those with
+ * a table of values, and dropout of additive ones; and second derivatives. What dropout drops each rank draws by
+ * itself, from a seed of its own. The ring outlives the graph. What fails on one rank, before keys go round or
+ * meanwhile, is an error on all. So it is on their way through a rapt_gpt, a rapt_transformer_encoder or
+ * rapt_transformer_decoder, forward; a rank whose backward fails elsewhere must end the program, for which
  * rapt_abort_on_error is made. A rapt_gpt then takes this rank's tokens. */
 RAPT_API void rapt_attention_set_ring(rapt_module *module, rapt_ring *ring);
 

@@ -10,13 +10,12 @@ RAPT_BEGIN_DECLS
 /* A mask of one's own: functions that are asked which keys queries see, whole tiles first, so that no matrix is ever
  * made and attention passes over what nobody sees. `judge` says all, none or some of a tile of any size; where it says
  * some, `see` is asked for each place, and where it says all (without a dilation) or none, it is not, whatever it would
- * say. As attention
- * begins, each place of a tile of 16 queries and 64 keys of which some is seen is asked about once at most. Where
- * every query sees all keys between its first and its last one, and those of all heads alike, that is all, and the
- * rest costs no more than under the built-in rules. Else `see` is asked about a place up to 5 times in forward in all,
- * 7 in multi-head attention, which looks for what is not read itself, twice in backward, and again for derivatives of
- * second order. All of it is copied when attention is called; captured tensors are shared until backward is done, and
- * may not be changed before. No gradient goes to them. */
+ * say. As attention begins, each place of a tile of 16 queries and 64 keys of which some is seen is asked about once at
+ * most. Where every query sees all keys between its first and its last one, and those of all heads alike, that is all,
+ * and the rest costs no more than under the built-in rules. Else `see` is asked about a place up to 5 times in forward
+ * in all, 7 in multi-head attention, which looks for what is not read itself, twice in backward, and again for
+ * derivatives of second order. All of it is copied when attention is called; captured tensors are shared until backward
+ * is done, and may not be changed before. No gradient goes to them. */
 typedef struct rapt_mask_rule {
     rapt_mask_judge *judge; /* NULL: `see` is asked everywhere */
     rapt_mask_see *see;     /* NULL: there is no such rule */
