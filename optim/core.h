@@ -103,6 +103,9 @@ bool rapt_check_can_follow(const char *op, double rate, double first_learning_ra
 /* Whether the parameter has that state; its shape in shape[RAPT_MAX_RANK]. */
 bool rapt_slot_has_state(const rapt_optimizer *optimizer, const rapt_slot *slot, int state, int64_t *shape);
 
+/* An error where that state, which is there, has not the parameter's dtype any more. */
+bool rapt_check_state(const rapt_optimizer *optimizer, const rapt_slot *slot, int state);
+
 /* What Adam's formula needs: decay goes into the gradient, keep is what stays of p before the step. */
 typedef struct rapt_adam_terms {
     double learning_rate, beta1, beta2, epsilon, weight_decay;

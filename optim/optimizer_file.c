@@ -36,7 +36,7 @@ static bool add_slot(const rapt_optimizer *optimizer, const rapt_slot *slot, con
     int64_t shape[RAPT_MAX_RANK];
     for (int k = 0; slot->steps > 0 && k < optimizer->state_count; k++)
         if (rapt_slot_has_state(optimizer, slot, k, shape) &&
-            (!full_name(name, prefix, slot->name, optimizer->state_names[k]) ||
+            (!rapt_check_state(optimizer, slot, k) || !full_name(name, prefix, slot->name, optimizer->state_names[k]) ||
              !rapt_archive_add(archive, name, slot->states[k])))
             return false;
     return true;

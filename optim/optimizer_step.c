@@ -25,6 +25,16 @@ bool rapt_slot_has_state(const rapt_optimizer *optimizer, const rapt_slot *slot,
     return !optimizer->kind->has_state || optimizer->kind->has_state(slot, state, shape);
 }
 
+bool rapt_check_state(const rapt_optimizer *optimizer, const rapt_slot *slot, int number)
+{
+    const rapt_tensor *state = slot->states[number];
+    return state->dtype == slot->parameter->dtype ||
+           rapt_fail(RAPT_ERROR_DTYPE, optimizer->kind->name,
+                     "'%s' is %s now, its %s is %s; an optimizer made after the cast expected", slot->name,
+                     rapt_dtype_name(slot->parameter->dtype), optimizer->state_names[number],
+                     rapt_dtype_name(state->dtype));
+}
+
 /* Makes the states that a parameter does not have yet. */
 static bool make_states(const rapt_optimizer *optimizer, rapt_slot *slot)
 {
@@ -37,11 +47,7 @@ static bool make_states(const rapt_optimizer *optimizer, rapt_slot *slot)
             if (!state || !rapt_fill(state, optimizer->first_state)) return false;
             slot->states[k] = rapt_retain(state);
         }
-        if (slot->states[k]->dtype != slot->parameter->dtype)
-            return rapt_fail(RAPT_ERROR_DTYPE, optimizer->kind->name,
-                             "'%s' is %s now, its %s is %s; an optimizer made after the cast expected", slot->name,
-                             rapt_dtype_name(slot->parameter->dtype), optimizer->state_names[k],
-                             rapt_dtype_name(slot->states[k]->dtype));
+        if (!rapt_check_state(optimizer, slot, k)) return false;
     }
     return true;
 }

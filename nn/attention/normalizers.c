@@ -161,6 +161,7 @@ static rapt_tensor *sigmoid_with_biases(rapt_tensor *scores, const rapt_resolved
     RAPT_SCOPE;
     if (!begin(biases ? biases_name : sigmoid_name, mask, &scores, &seen)) return NULL;
     scores = keep_seen(seen, scores); /* a hidden one may be NaN, whose gradient would be 0 · NaN */
+    if (!scores) return NULL;
     if (biases) scores = rapt_add(scores, head_term_rows(biases, scores));
     return rapt_keep(keep_seen(seen, rapt_sigmoid(scores)));
 }

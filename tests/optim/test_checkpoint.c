@@ -237,6 +237,24 @@ Test(checkpoint, what_could_not_be_read_is_not_written)
     rapt_module_free(module);
 }
 
+/* Nothing could load it. */
+Test(checkpoint, the_optimizer_of_a_module_that_was_cast_is_not_saved)
+{
+    RAPT_SCOPE;
+    rapt_module *module = model_of(&model_class);
+    rapt_optimizer *adam = rapt_adam_new(module, NULL);
+    train_step(module, adam, true);
+    const rapt_checkpoint whole = {.module = module, .optimizer = adam}, alone = {.module = module};
+    cr_assert(rapt_checkpoint_save(path, &whole), "%s", rapt_error());
+    cr_assert(rapt_module_cast(module, RAPT_FLOAT64));
+    cr_expect_not(rapt_checkpoint_save(path, &whole));
+    expect_error(RAPT_ERROR_DTYPE, "'weight' is float64 now, its exp_avg is float32");
+    cr_expect(rapt_checkpoint_save(path, &alone), "%s", rapt_error());
+    rapt_optimizer_free(adam);
+    rapt_module_free(module);
+    expect_no_error();
+}
+
 Test(checkpoint, optimizer_archive_alone)
 {
     RAPT_SCOPE;

@@ -171,10 +171,10 @@ RAPT_API bool rapt_clip_gradient_value(rapt_optimizer *optimizer, double limit);
 
 /* The optimizer's state to an archive, and back; all names with the prefix put before them (may be NULL). It is the
  * kind, "learning_rate", "steps", and for each parameter "NAME.step" and its state under PyTorch's names
- * ("NAME.exp_avg"). The archive shares the state, it does not copy it. Loading copies, after everything was checked:
- * an optimizer of another kind, a parameter that is missing, another shape or dtype is an error that names it, and
- * nothing is changed. What the archive has besides is ignored; the other numbers of the configuration and the groups
- * are not part of the state. */
+ * ("NAME.exp_avg"). The archive shares the state, it does not copy it; where a parameter was cast since, that is an
+ * error. Loading copies, after everything was checked: an optimizer of another kind, a parameter that is missing,
+ * another shape or dtype is an error that names it, and nothing is changed. What the archive has besides is ignored;
+ * the other numbers of the configuration and the groups are not part of the state. */
 RAPT_API bool rapt_optimizer_to_archive(const rapt_optimizer *optimizer, const char *prefix, rapt_archive *archive);
 RAPT_API bool rapt_optimizer_from_archive(rapt_optimizer *optimizer, const char *prefix, const rapt_archive *archive);
 
