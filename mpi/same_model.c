@@ -26,10 +26,9 @@ bool rapt_mpi_is_running(void)
 void rapt_abort_on_error(rapt_error_code code, const char *message)
 {
     int rank = -1;
-    (void)code;
     if (!rapt_mpi_is_running()) {
-        fprintf(stderr, "%s\n", message);
-        exit(EXIT_FAILURE);
+        rapt_exit_on_error(code, message);
+        return;
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     fprintf(stderr, "rank %d: %s\n", rank, message);

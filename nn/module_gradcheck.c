@@ -92,7 +92,10 @@ rapt_gradcheck_result rapt_module_gradcheck(rapt_module *module, rapt_gradcheck_
         used.names = all.names;
         used.context = &s;
         result = rapt_gradcheck(module->kind->name, run, count + parameters->count, all.inputs, &used);
-        result.passed = rapt_put_buffers_back(s.buffers, s.kept) && result.passed;
+        if (!rapt_put_buffers_back(s.buffers, s.kept) && result.passed) {
+            result.passed = false;
+            snprintf(result.message, sizeof result.message, "%s", rapt_error());
+        }
     } else {
         snprintf(result.message, sizeof result.message, "%s", rapt_error() ? rapt_error() : "module_gradcheck failed");
     }

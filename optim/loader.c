@@ -253,8 +253,8 @@ bool rapt_loader_check_state(const char *of, const rapt_loader *loader, const ra
                          "0 to %lld expected",
                          (long long)state->epoch, (long long)state->next, (long long)items);
     const rapt_random_state *from = &state->random_state, expected = random_state_of(loader, state->epoch);
-    if (c->seed != 0 && c->shuffle && state->next > 0 &&
-        (from->seed != expected.seed || from->offset != expected.offset))
+    const bool draws = c->shuffle || c->make != rapt_loader_make_columns;
+    if (c->seed != 0 && draws && state->next > 0 && (from->seed != expected.seed || from->offset != expected.offset))
         return rapt_fail(RAPT_ERROR_VALUE, of,
                          "the order of the loader's state is drawn from seed %llu and offset %llu; seed %llu and "
                          "offset %llu expected",

@@ -151,8 +151,10 @@ static bool ask_column(band *b, int64_t column)
 /* Has a row keys from `first` on, and none from `least` on that it was found to see? */
 static bool lacks(const band *b, int64_t first, int64_t least)
 {
-    for (int64_t i = 0; i < b->rows; i++)
-        if (b->row[i].range.last > first && b->row[i].seen.last <= least) return true;
+    for (int64_t i = 0; i < b->rows; i++) {
+        const rapt_key_range range = b->row[i].range;
+        if (range.first < range.last && range.last > first && b->row[i].seen.last <= least) return true;
+    }
     return false;
 }
 

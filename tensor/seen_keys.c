@@ -7,7 +7,8 @@
 #include "tensor/mask_rule.h"
 #include "tensor/parallel.h"
 
-/* Do the mask's bytes show the row any of these keys? Where none of them does, each is the one before it. */
+/* Do the mask's bytes show the row any of these keys? None does where the first is 0 and each equals the
+ * one before it. */
 static bool bytes_show(const rapt_raw_grid *bytes, rapt_score_row row, rapt_key_range keys)
 {
     const int64_t step = bytes->strides[3], count = step == 0 ? 1 : keys.last - keys.first;

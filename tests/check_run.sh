@@ -78,6 +78,7 @@ refuse 'install takes a folder, not an empty word' install ''
 refuse 'install takes a folder, not an empty word' install '' -j 1
 refuse 'install takes a folder without ' install "$work/it's"
 refuse 'install takes a folder without ' install "$work/a:b"
+refuse 'install takes a folder without ' install "$work/a#b"
 refuse "format takes no arguments, not 'x'" format x
 refuse "check takes no arguments, not 'x'" check x
 refuse "help takes no arguments, not 'x'" help x

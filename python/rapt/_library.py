@@ -61,8 +61,14 @@ def whole(c_type, value):
         raise TypeError(f"a whole number expected, not {value!r}")
     number = c_type(value)
     if number.value != value:
-        raise OverflowError(f"{value} does not fit into {8 * ctypes.sizeof(c_type)} bits")
+        raise OverflowError(f"{shown(value)} does not fit into {8 * ctypes.sizeof(c_type)} bits")
     return number
+
+
+def shown(value):
+    """The number, or its size where Python would print thousands of digits, or refuse to."""
+    long = isinstance(value, int) and value.bit_length() > 256
+    return f"a number of {value.bit_length()} bits" if long else value
 
 
 def keep_for_ever(thing):

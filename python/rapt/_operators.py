@@ -1,7 +1,7 @@
 """Operators of tensors: + - * / ** @ & | ~ and comparisons, with tensors, arrays and numbers."""
 from numbers import Integral, Real
 
-from ._library import DType, Error
+from ._library import DType, Error, shown
 from ._ops import NAMES
 from ._tensor import Tensor, as_tensor, tensor
 
@@ -29,18 +29,12 @@ def _less(x, value):
     return x.add_scalar(-value) if x.dtype in (DType.float32, DType.float64) else x.sub(_number(x, value))
 
 
-def _shown(value):
-    """The number, or its size where Python would print thousands of digits, or refuse to."""
-    long = isinstance(value, int) and value.bit_length() > 256
-    return f"a number of {value.bit_length()} bits" if long else value
-
-
 def _number(x, value):
     """The number as a tensor of x's dtype."""
     if x.dtype in (DType.float32, DType.float64):
         return NAMES["full"]((), float(value), x.dtype)
     if value % 1 or (x.dtype is DType.bool and value not in (0, 1)):  # NaN % 1 is NaN
-        raise Error(f"{_shown(value)} is not a number of type {x.dtype.name}, which the tensor has")
+        raise Error(f"{shown(value)} is not a number of type {x.dtype.name}, which the tensor has")
     return tensor(int(value), x.dtype)
 
 

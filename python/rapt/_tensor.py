@@ -5,7 +5,7 @@ import math
 import sys
 from numbers import Integral
 
-from ._library import C, DType, Error, Owner, check, keep_for_ever, shape_of
+from ._library import C, DType, Error, Owner, check, keep_for_ever, shape_of, shown
 
 _CODES = {DType.float32: "f4", DType.float64: "f8", DType.int64: "i8", DType.int32: "i4", DType.uint8: "u1",
           DType.bool: "b1"}
@@ -311,7 +311,7 @@ def tensor(numbers, dtype=None):
     if dtype not in (DType.float32, DType.float64, DType.bool):  # ctypes leaves out what is too large for it
         for number, element in zip(flat, elements):
             if number != element:
-                raise Error(f"tensor: {number} is not a number of type {dtype.name}")
+                raise Error(f"tensor: {shown(number)} is not a number of type {dtype.name}")
     rank, sizes = shape_of(shape)
     return call(C.__dict__["from"], dtype, rank, sizes, elements)
 

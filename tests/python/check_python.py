@@ -177,7 +177,10 @@ def an_op_of_ones_own():
     fails("its own", rapt.Op("raises", raise_it), x, kind=KeyError)
     fails("not int", rapt.Op("number", lambda call, x: 1), x, kind=TypeError)
     fails("label_smoothing: a number expected, not 'a'", rapt.cross_entropy, x, x, label_smoothing="a", kind=TypeError)
-    fails("a number of 16610 bits is not a number of type bool", rapt.tensor([True]).__eq__, 10**5000)
+    for start in True, 1:
+        fails("a number of 16610 bits is not a number of type", rapt.tensor([start]).__eq__, 10**5000)
+    fails("ignore_index: a number of 16610 bits does not", rapt.cross_entropy, x, x, ignore_index=10**5000,
+          kind=OverflowError)
     fails("forward: a function expected, not None", rapt.Op, "none", None, kind=TypeError)
     fails("vjp: a function or None expected, not 5", rapt.Op, "five", raise_it, 5, kind=TypeError)
     same = rapt.Op("same", lambda call, x: x, raise_it)

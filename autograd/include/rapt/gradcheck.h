@@ -39,13 +39,14 @@ typedef struct rapt_gradcheck_result {
 /* Checks d function / d input for every input that is a leaf requiring a gradient (which must be float64, not have
  * elements that share memory, and not lie in memory that may only be read). For second order the gradient that backward
  * starts from is one more input, after them: the message's "starting gradient". Each derivative is that of one element
- * of the output, where backward starts from 1; it then starts from gradients of mixed sign and size too, of which it
- * must be a linear function (not counted among the derivatives checked). First order looks whether that gradient
- * is part of the graph too: a vjp that is not made of recorded ops, or saves what has lost its own derivative, makes
- * the check fail, unless its op says no_second_gradient; so does a definition of another function than forward's,
- * and a vjp that gives something else where the gradient has other strides. The inputs are changed while it runs and
- * are as before when it returns. options may be NULL. An error inside the function makes the check fail and stands as
- * rapt_error(), unless one stood before, which changes nothing else. name appears in the message. */
+ * of the output, where backward starts from 1; where all are right, it starts from gradients of mixed sign and size
+ * too, of which it must be a linear function (not counted among the derivatives checked). First order looks whether the
+ * gradient that backward starts from is part of the graph too: a vjp that is not made of recorded ops, or saves what
+ * has lost its own derivative, makes the check fail, unless its op says no_second_gradient; so does a definition of
+ * another function than forward's, and a vjp that gives something else where the gradient has other strides. The inputs
+ * are changed while it runs and are as before when it returns. options may be NULL. An error inside the function makes
+ * the check fail and stands as rapt_error(), unless one stood before, which changes nothing else. name appears in the
+ * message. */
 RAPT_API rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *function, int count,
                                               rapt_tensor *const *inputs, const rapt_gradcheck_options *options);
 

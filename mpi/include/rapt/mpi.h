@@ -82,7 +82,7 @@ RAPT_API bool rapt_data_parallel_finish(rapt_data_parallel *parallel, double *lo
  * Adafactor); it gets this rank's pieces, "bucket.0" and so on, and outlives the rapt_data_parallel. Groups go by these
  * names. Before the first step; rapt_data_parallel_finish then gives the parameters no gradients, and
  * rapt_data_parallel_step makes each step. A parameter that no part reached counts as one of gradient 0. False after an
- * error; the optimizer is then of no more use. */
+ * error; an optimizer that has got pieces by then is of no more use. */
 RAPT_API bool rapt_data_parallel_shard(rapt_data_parallel *parallel, rapt_optimizer *optimizer);
 
 /* Behind a rapt_data_parallel_finish that went well, once: clips by the norm of all gradients, which goes to *norm

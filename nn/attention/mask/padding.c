@@ -193,10 +193,10 @@ bool rapt_find_keys_that_may_be_seen(const char *op, const rapt_tensor *keys, co
            rapt_find_seen_keys(&resolved, groups, seen_keys);
 }
 
-rapt_tensor *rapt_hide_rows(rapt_tensor *x, rapt_tensor *seen_keys)
+rapt_tensor *rapt_hide_rows(rapt_tensor *x, rapt_tensor *seen)
 {
-    if (!x || !seen_keys) return x;
-    rapt_tensor *seen = x->rank == 3 ? rapt_squeeze(seen_keys, 1) : seen_keys;
+    if (!x || !seen) return x;
+    if (x->rank == 3) seen = rapt_squeeze(seen, 1);
     return rapt_where(seen, x, rapt_zeros(x->dtype, 0, NULL));
 }
 

@@ -13,6 +13,7 @@ static rapt_tensor *given(const rapt_scoring *scoring, const char *function, rap
 
 rapt_tensor *rapt_scoring_prepare(rapt_scoring *scoring, rapt_tensor *keys, rapt_tensor *seen_keys)
 {
+    if (!keys) return NULL;
     if (seen_keys && scoring->prepare_seen)
         return given(scoring, "prepare_seen", scoring->prepare_seen(scoring, keys, seen_keys));
     keys = rapt_hide_rows(keys, seen_keys);

@@ -79,7 +79,7 @@ RAPT_API int64_t rapt_loader_count_batches(rapt_loader *loader);
  * same batches follow, and the same ends of epochs. */
 typedef struct rapt_loader_state {
     int64_t epoch, next; /* the item that comes next in that epoch's order; behind the last one its end is to be told */
-    rapt_random_state random_state; /* which that order was drawn from; 2⁶³ more of offset: no batch of it was given */
+    rapt_random_state random_state; /* that order, and make's, come from it; 2⁶³ more of offset: no batch was given */
 } rapt_loader_state;
 RAPT_API bool rapt_loader_get_state(const rapt_loader *loader, rapt_loader_state *state);
 

@@ -35,8 +35,7 @@ enum { rapt_seeing_rows = 64 };
  * head, from `row` on and no more than rapt_seeing_rows, that see a key; of a mask that is no packed batch. */
 void rapt_mask_find_seeing(const rapt_raw_mask *mask, rapt_score_row row, int64_t rows, uint8_t *seeing);
 
-/* seen (keys of the item or sequence) |= 1
- * for those that a query of one of the heads [first_head, last_head) sees. */
+/* seen (keys of the item or sequence) |= 1 for those that a query of one of the heads [first_head, last_head) sees. */
 void rapt_mask_find_seen(const rapt_raw_mask *mask, int64_t item, int64_t first_head, int64_t last_head, uint8_t *seen);
 
 /* seen (items, heads, queries, keys), dense: all that a mask that is not packed says. items and heads: as

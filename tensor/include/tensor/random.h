@@ -17,8 +17,8 @@ rapt_random_state rapt_random_reserve(int64_t elements);
 /* The same for elements of 64 bits, two to a block. */
 rapt_random_state rapt_random_reserve_pairs(int64_t elements);
 
-/* The beginning of another sequence of random numbers, which the state and the number, below 2⁶³, alone decide; with
- * the seed that it has it shares no block. */
+/* The beginning of another sequence of random numbers, which the state and the number, below 2⁶³, alone decide; no
+ * block of the state's own sequence is used. */
 rapt_random_state rapt_random_branch(rapt_random_state state, uint64_t number);
 
 /* `RAPT_UNDO_DRAWS;` at the top of a block: if something fails before it is left, the thread's generator is as it
