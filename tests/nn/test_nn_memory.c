@@ -223,7 +223,7 @@ Test(nn_memory, of_summaries)
                              (rapt_module *)rapt_linear_new(16, 1, RAPT_NO_BIAS));
     text = open_text();
     cr_assert(rapt_module_summarize(&layers->module, text, NULL, 1, &x, NULL), "%s", rapt_error());
-    cr_assert_gt(read_text(expected), 100);
+    cr_assert_lt(100, (int)read_text(expected));
     try_all_failures("summarize", summarizes);
     fclose(text);
     rapt_module_free(&layers->module);
