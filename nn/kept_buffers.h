@@ -4,15 +4,22 @@
 
 #include <rapt/module.h>
 
-typedef struct rapt_kept_buffer {
-    rapt_tensor *values;
-    uint64_t version;
-} rapt_kept_buffer;
+/* All zeros keep nothing. The copies belong to the innermost scope, the list to who calls rapt_kept_buffers_free. */
+typedef struct rapt_kept_buffers {
+    rapt_tensor_list *buffers;
+    struct rapt_kept_buffer {
+        rapt_tensor *values;
+        uint64_t version;
+    } * kept; /* one for each */
+} rapt_kept_buffers;
 
-/* kept: room for one of each buffer. The copies belong to the innermost scope. False after an error. */
-bool rapt_keep_buffers(const rapt_tensor_list *buffers, rapt_kept_buffer *kept);
+/* Those of the module and of all below it. False after an error, of `op`. */
+bool rapt_keep_buffers(const char *op, const rapt_module *module, rapt_kept_buffers *kept);
 
-/* Only what was changed since, for a graph may still need the others as they are. */
-bool rapt_put_buffers_back(const rapt_tensor_list *buffers, const rapt_kept_buffer *kept);
+/* Only what was changed since, for a graph may still need the others as they are. False after an error: others are put
+ * back all the same. */
+bool rapt_put_buffers_back(const rapt_kept_buffers *kept);
+
+void rapt_kept_buffers_free(rapt_kept_buffers *kept);
 
 #endif

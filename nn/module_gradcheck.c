@@ -6,7 +6,6 @@
 
 #include "kept_buffers.h"
 #include "tensor/core.h"
-#include "tensor/scratch.h"
 
 static const char *const op = "module_gradcheck";
 
@@ -22,23 +21,15 @@ typedef struct subject {
     rapt_module *module;
     rapt_gradcheck_function *function; /* NULL: rapt_module_forward */
     void *context;
-    rapt_tensor_list *buffers;
-    rapt_kept_buffer *kept;
+    rapt_kept_buffers buffers;
 } subject;
 
 /* Before a run, not behind it: a graph may need what the run made of its buffers. */
 static rapt_tensor *run(rapt_tensor *const *inputs, void *context)
 {
     const subject *s = context;
-    if (!rapt_put_buffers_back(s->buffers, s->kept)) return NULL;
+    if (!rapt_put_buffers_back(&s->buffers)) return NULL;
     return s->function ? s->function(inputs, s->context) : rapt_module_forward(s->module, inputs[0]);
-}
-
-static bool keep_buffers(subject *s)
-{
-    s->buffers = rapt_module_list(s->module, RAPT_BUFFERS);
-    s->kept = s->buffers ? rapt_scratch_list(op, s->buffers->count, sizeof *s->kept) : NULL;
-    return s->kept && rapt_keep_buffers(s->buffers, s->kept);
 }
 
 static bool check_arguments(const rapt_module *module, rapt_gradcheck_function *function, int count,
@@ -87,12 +78,12 @@ rapt_gradcheck_result rapt_module_gradcheck(rapt_module *module, rapt_gradcheck_
         check_arguments(module, function, count, inputs) ? rapt_module_list(module, RAPT_PARAMETERS) : NULL;
     joined all = {0};
     subject s = {.module = module, .function = function, .context = used.context};
-    if (parameters && join(&all, count, inputs, parameters) && keep_buffers(&s)) {
+    if (parameters && join(&all, count, inputs, parameters) && rapt_keep_buffers(op, module, &s.buffers)) {
         for (int i = 0; i < count && used.names; i++) all.names[i] = used.names[i];
         used.names = all.names;
         used.context = &s;
         result = rapt_gradcheck(module->kind->name, run, count + parameters->count, all.inputs, &used);
-        if (!rapt_put_buffers_back(s.buffers, s.kept) && result.passed) {
+        if (!rapt_put_buffers_back(&s.buffers) && result.passed) {
             result.passed = false;
             snprintf(result.message, sizeof result.message, "%s", rapt_error());
         }
@@ -103,7 +94,7 @@ rapt_gradcheck_result rapt_module_gradcheck(rapt_module *module, rapt_gradcheck_
     free(all.names);
     free(all.numbers);
     rapt_tensor_list_free(parameters);
-    rapt_tensor_list_free(s.buffers);
+    rapt_kept_buffers_free(&s.buffers);
     rapt_error_put_back(standing);
     return result;
 }

@@ -130,17 +130,16 @@ static bool run_without_traces(rapt_module *module, rapt_summary_function *funct
 {
     RAPT_SCOPE;
     const rapt_random_state random = rapt_random_get_state();
-    rapt_tensor_list *buffers = rapt_module_list(module, RAPT_BUFFERS);
-    rapt_kept_buffer *kept = buffers ? rapt_scratch_list(op, buffers->count, sizeof *kept) : NULL;
+    rapt_kept_buffers buffers = {0};
     kept_modes modes = {0};
-    bool good = kept && rapt_keep_buffers(buffers, kept) && keep_modes(module, &modes);
+    bool good = rapt_keep_buffers(op, module, &buffers) && keep_modes(module, &modes);
     if (good) {
         good = run_observed(module, function, inputs, context, results);
         put_modes_back(&modes);
-        good = rapt_put_buffers_back(buffers, kept) && good;
+        good = rapt_put_buffers_back(&buffers) && good;
     }
     rapt_random_set_state(random);
-    rapt_tensor_list_free(buffers);
+    rapt_kept_buffers_free(&buffers);
     return good;
 }
 

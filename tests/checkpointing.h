@@ -2,6 +2,7 @@
 #ifndef RAPT_TESTS_CHECKPOINTING_H
 #define RAPT_TESTS_CHECKPOINTING_H
 
+#include "optimizer_kinds.h"
 #include "optimizing.h"
 
 #include <unistd.h>
@@ -18,31 +19,6 @@ static inline rapt_module *model_of(const rapt_module_class *kind)
     rapt_module_add_parameter(module, "bias", rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(3)));
     rapt_module_add_buffer(module, "mean", rapt_zeros(RAPT_INT32, RAPT_SHAPE(2)));
     return rapt_module_finish(module);
-}
-
-/* So many kinds of optimizers, by their numbers. */
-enum { kinds = 8 };
-
-static inline rapt_optimizer *optimizer_of(int kind, rapt_module *module)
-{
-    switch (kind) {
-    case 0:
-        return rapt_sgd_new(module, &(rapt_sgd_config){.momentum = 0.9});
-    case 1:
-        return rapt_adam_new(module, NULL);
-    case 2:
-        return rapt_adamw_new(module, NULL);
-    case 3:
-        return rapt_rmsprop_new(module, &(rapt_rmsprop_config){.momentum = 0.5, .centered = true});
-    case 4:
-        return rapt_lion_new(module, NULL);
-    case 5:
-        return rapt_muon_new(module, NULL);
-    case 6:
-        return rapt_adafactor_new(module, NULL);
-    default:
-        return rapt_adagrad_new(module, &(rapt_adagrad_config){.learning_rate_decay = 0.1});
-    }
 }
 
 /* One step with random gradients, the learning rate going down. */

@@ -1,4 +1,5 @@
 /* Steps of all optimizers: out of memory, NaN, nothing asked of the system, threads, and what is warned of. */
+#include "optimizer_kinds.h"
 #include "optimizing.h"
 
 #include <math.h>
@@ -227,29 +228,7 @@ Test(optimizer_steps, names_as_many_as_fit)
     rapt_optimizer_free(optimizer);
 }
 
-enum { kinds = 8, elementwise_kinds = 6, elements = 64 };
-
-static rapt_optimizer *optimizer_of(int kind)
-{
-    switch (kind) {
-    case 0:
-        return rapt_sgd_new(NULL, &(rapt_sgd_config){.momentum = 0.5});
-    case 1:
-        return rapt_adam_new(NULL, NULL);
-    case 2:
-        return rapt_adamw_new(NULL, NULL);
-    case 3:
-        return rapt_rmsprop_new(NULL, NULL);
-    case 4:
-        return rapt_adagrad_new(NULL, NULL);
-    case 5:
-        return rapt_lion_new(NULL, NULL);
-    case 6:
-        return rapt_muon_new(NULL, NULL);
-    default:
-        return rapt_adafactor_new(NULL, NULL);
-    }
-}
+enum { elements = 64 };
 
 /* Three steps of a matrix, or of its halves as parameters of their own. */
 static void step_pieces(rapt_optimizer *optimizer, int pieces, double results[elements])
@@ -275,7 +254,7 @@ Test(optimizer_steps, elementwise_kinds_step_pieces_as_what_is_whole)
     for (int kind = 0; kind < kinds; kind++) {
         double results[2][elements];
         for (int i = 0; i < 2; i++) {
-            rapt_optimizer *optimizer = optimizer_of(kind);
+            rapt_optimizer *optimizer = optimizer_of(kind, NULL);
             cr_expect_eq(rapt_optimizer_count(optimizer), 0);
             cr_expect_eq(rapt_optimizer_is_elementwise(optimizer), kind < elementwise_kinds, "kind %d", kind);
             step_pieces(optimizer, 1 + i, results[i]);
