@@ -32,6 +32,12 @@ static rapt_tensor *call_multinomial(rapt_tensor *const *in, const op_sample *s)
     return rapt_multinomial(in[0], s->number[0], s->keep);
 }
 
+static rapt_tensor *call_flatnonzero(rapt_tensor *const *in, const op_sample *s)
+{
+    (void)s;
+    return rapt_flatnonzero(in[0]);
+}
+
 static rapt_tensor *call_one_hot(rapt_tensor *const *in, const op_sample *s)
 {
     return rapt_one_hot(in[0], s->number[0], (rapt_dtype)s->variant);
@@ -96,6 +102,18 @@ static array reference_scatter(const array *in, const op_sample *s)
     array y = array_new(in[0].rank, in[0].shape);
     for (int64_t i = 0; i < y.count; i++) y.data[i] = in[0].data[i];
     ARRAY_EACH(in[1], w) * chosen(&y, &in[1], w.index, axis) = *array_at(&in[2], y.rank, w.index);
+    return y;
+}
+
+static array reference_flatnonzero(const array *in, const op_sample *s)
+{
+    (void)s;
+    int64_t found = 0;
+    for (int64_t i = 0; i < in[0].count; i++) found += in[0].data[i] != 0;
+    array y = array_new(1, &found);
+    double *to = y.data;
+    for (int64_t i = 0; i < in[0].count; i++)
+        if (in[0].data[i] != 0) *to++ = (double)i;
     return y;
 }
 
@@ -203,6 +221,11 @@ static const op_sample one_hots[] = {
     {.in = {SHAPE(0, 2)}, .number = {3}, .limit = 3, .variant = RAPT_UINT8},
     {.in = {SHAPE(0)}, .number = {0}, .limit = 1, .variant = RAPT_INT32},
 };
+static const op_sample some_zeros[] = {
+    {.in = {SHAPE(3, 5)}, .limit = 3}, {.in = {SHAPE(2, 3, 4)}, .limit = 2},
+    {.in = {SHAPE(7)}, .limit = 1},    {.in = {SCALAR}, .limit = 9},
+    {.in = {SHAPE(4, 0)}, .limit = 2}, {.in = {SHAPE(401, 301)}, .limit = 3, .large = true},
+};
 static const op_sample bad_one_hots[] =
     {{.in = {SHAPE(5)}, .number = {4}, OUT_OF_RANGE},
      {.in = {SHAPE(5)}, .number = {-1}, .limit = 1, FAIL},
@@ -228,6 +251,9 @@ static const op_row rows[] = {
      FAILURES(bad_scatters)},
     {ROW(scatter), .domain = {any_value, index32}, .differentiable = 5, .dtypes = all_dtypes, SAMPLES(scatters)},
     {ROW(multinomial), .domain = {positive}, .result = result_int64, SAMPLES(multinomials), FAILURES(bad_multinomials)},
+    {ROW(flatnonzero), .dtypes = all_dtypes, .result = result_int64, SAMPLES(some_zeros)},
+    {ROW(flatnonzero), .domain = {index64}, .result = result_int64, SAMPLES(some_zeros)},
+    {ROW(flatnonzero), .domain = {boolean}, .result = result_int64, SAMPLES(some_zeros)},
     {ROW(one_hot), .domain = {index64}, .result = one_hot_result, .is_view = true, SAMPLES(one_hots),
      FAILURES(bad_one_hots)},
     {ROW(one_hot), .domain = {index32}, .result = one_hot_result, .is_view = true, SAMPLES(one_hots),

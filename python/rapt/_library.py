@@ -207,7 +207,7 @@ slice x:t axis:i start:l stop:l step:l=1; select x:t axis:i index:l; expand x:t 
 unsqueeze x:t axis:i; contiguous x:t
 concat tensors:T axis:i=0; stack tensors:T axis:i=0; pad x:t axis:i before:l after:l value:d=0.0; flip x:t axes:a
 roll x:t axis:i shift:l; tile x:t repeats:s; repeat_interleave x:t axis:i repeats:l
-embed table:t indices:t; index_select x:t axis:i indices:t; gather x:t axis:i indices:t
+flatnonzero x:t; embed table:t indices:t; index_select x:t axis:i indices:t; gather x:t axis:i indices:t
 scatter_add x:t axis:i indices:t source:t
 scatter x:t axis:i indices:t source:t; one_hot indices:t classes:l dtype:y=0
 softmax x:t axis:i=-1; log_softmax x:t axis:i=-1; sparsemax x:t axis:i=-1; entmax15 x:t axis:i=-1

@@ -251,6 +251,11 @@ RAPT_API rapt_tensor *rapt_scatter(rapt_tensor *x, int axis, rapt_tensor *indice
 /* (…) → (…, classes) */
 RAPT_API rapt_tensor *rapt_one_hot(rapt_tensor *indices, int64_t classes, rapt_dtype dtype);
 
+/* The places of all elements that are not 0 (NaN is not) in x's row-major order, as if it had one axis, int64: (…) →
+ * (found). The elements of x where a mask of its shape is true, with their gradient:
+ * rapt_index_select(rapt_reshape(x, RAPT_SHAPE(-1)), 0, rapt_flatnonzero(mask)). */
+RAPT_API rapt_tensor *rapt_flatnonzero(rapt_tensor *x);
+
 /* Indices drawn from the last axis, int64: (…, n) → (…, count), each with a chance that its weight, finite and not
  * negative, has of the row's sum. By `count` numbers u of rapt_rand in float64 for each row: the first index at which
  * the sum of weights exceeds u times the whole. Without replacement by one u for each weight: the indices of the
