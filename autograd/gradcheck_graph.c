@@ -16,8 +16,8 @@ static bool forgive_unsupported(void)
 }
 
 /* The gradients are linear in the cotangent u that they start from, so that Σ <t, gradient> is <u, its derivative by
- * u>. The derivative is that of definitions, where ops have them: they must be of the same function. Gradients that are not finite are for
- * the differences. */
+ * u>. The derivative is that of definitions, where ops have them: they must be of the same function. What is not finite
+ * is for the differences. */
 static bool check_definitions(const char *name, int count, rapt_tensor *const *gradients, rapt_tensor *cotangent,
                               const rapt_gradcheck_options *options)
 {
