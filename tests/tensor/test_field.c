@@ -50,10 +50,11 @@ Test(field, what_is_missing_or_gone_is_an_error)
     expect_error(RAPT_ERROR_GONE, "field_get: the tensor is gone");
 }
 
-enum { threads = 4, rounds = 2000 };
+enum { threads = 4, rounds = 100000, elements = 8 };
 
 typedef struct sharing {
     rapt_tensor *field;
+    pthread_barrier_t start;
     int fails;
 } sharing;
 
@@ -62,12 +63,12 @@ static void *set_and_get(void *context)
 {
     sharing *s = context;
     int fails = 0;
+    pthread_barrier_wait(&s->start);
     for (int i = 0; i < rounds; i++) {
         RAPT_SCOPE;
-        fails += !rapt_field_set(&s->field, rapt_full(RAPT_FLOAT64, RAPT_SHAPE(50), i));
-        rapt_tensor *held = rapt_field_get(&s->field);
-        const double *values = rapt_data(held);
-        for (int k = 1; k < 50; k++) fails += values[k] != values[0];
+        fails += !rapt_field_set(&s->field, rapt_full(RAPT_FLOAT64, RAPT_SHAPE(elements), i));
+        const double *values = rapt_data(rapt_field_get(&s->field));
+        for (int k = 1; k < elements; k++) fails += !values || values[k] != values[0];
     }
     __atomic_add_fetch(&s->fails, fails, __ATOMIC_RELAXED);
     return NULL;
@@ -78,11 +79,13 @@ Test(field, threads_read_and_replace_it)
     sharing s = {0};
     pthread_t thread[threads];
     const int64_t before = rapt_memory_get_statistics().live_bytes;
+    cr_assert_eq(pthread_barrier_init(&s.start, NULL, threads), 0);
     for (int i = 0; i < threads; i++) cr_assert_eq(pthread_create(&thread[i], NULL, set_and_get, &s), 0);
     for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&s.start);
     cr_expect_eq(s.fails, 0);
     cr_expect(rapt_field_set(&s.field, NULL));
-    /* of other threads up to 64 KiB each are not counted yet; all that was set would be 3 MB */
+    /* of other threads up to 64 KiB each are not counted yet; all that was set would be 100 MB */
     cr_expect_lt(rapt_memory_get_statistics().live_bytes - before, threads * 65536);
     expect_no_error();
 }
