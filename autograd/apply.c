@@ -217,10 +217,18 @@ static inline __attribute__((always_inline)) bool apply(const rapt_op *op, const
     return rapt_observed() ? run_observed(&call) : run(op, &call, output_count);
 }
 
+static __attribute__((noinline, cold)) bool fail_outputs(const rapt_op *op)
+{
+    return rapt_fail(RAPT_ERROR_VALUE, op->name, "it has %d outputs: rapt_apply_many gives them, rapt_apply one alone",
+                     op->outputs);
+}
+
 rapt_tensor *rapt_apply(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs)
 {
     rapt_tensor *output = NULL;
-    return check_op(op, options, count, inputs) && apply(op, options, count, inputs, 1, &output) ? output : NULL;
+    const bool good = check_op(op, options, count, inputs) && (op->outputs <= 1 || fail_outputs(op)) &&
+                      apply(op, options, count, inputs, 1, &output);
+    return good ? output : NULL;
 }
 
 bool rapt_apply_many(const rapt_op *op, const void *options, int count, rapt_tensor *const *inputs,

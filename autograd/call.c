@@ -1,5 +1,6 @@
 /* What the two functions of an op can ask of the call they are handed. */
 #include "recording.h"
+#include "tensor/debug.h"
 #include "tensor/memory.h"
 #include "walk.h"
 
@@ -99,23 +100,23 @@ static bool check_saving(rapt_call *call)
                       : rapt_fail(RAPT_ERROR_VALUE, call->op->name, "more than %d tensors saved", RAPT_MAX_SAVED);
 }
 
-/* Takes over the caller's share. */
 static void save(rapt_call *call, rapt_tensor *tensor, int output)
 {
+    if (!rapt_check_alive(call->op->name, "what it saves", tensor)) call->failed = true;
     call->saved_output[call->saved_count] = output;
-    call->saved[call->saved_count++] = tensor;
+    call->saved[call->saved_count++] = call->failed ? NULL : rapt_retain(tensor);
 }
 
 void rapt_call_save(rapt_call *call, rapt_tensor *tensor)
 {
-    if (check_saving(call)) save(call, rapt_retain(tensor), -1);
+    if (check_saving(call)) save(call, tensor, -1);
 }
 
 void rapt_call_save_constant(rapt_call *call, rapt_tensor *tensor)
 {
     if (!check_saving(call)) return;
     call->constants |= (uint32_t)1 << call->saved_count;
-    save(call, rapt_retain(tensor), -1);
+    save(call, tensor, -1);
 }
 
 void rapt_call_save_output(rapt_call *call, int output)

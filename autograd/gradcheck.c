@@ -53,19 +53,27 @@ static void move(rapt_checker *c, const double *saved, const double *direction, 
     }
 }
 
-/* f'(x) ≈ (8 f(x + h) − 8 f(x − h) − f(x + 2h) + f(x − 2h)) / 12h, with an error of order h⁴; of equal numbers
- * exactly 0. */
-static bool differences(rapt_checker *c, const double *saved, const double *direction, int64_t only, double step,
-                        double *column)
+/* f'(x) ≈ Σ weight · f(x + place · h) / (divisor · h) */
+typedef struct stencil {
+    int count;
+    double places[4], weights[4], divisor;
+} stencil;
+
+/* With an error of order h⁴; of equal numbers exactly 0. */
+static const stencil around = {4, {1, -1, 2, -2}, {8, -8, -1, 1}, 12};
+/* From one side, with errors of order h². */
+static const stencil sides[] = {{3, {0, 1, 2}, {-3, 4, -1}, 2}, {3, {0, -1, -2}, {3, -4, 1}, 2}};
+
+static bool differences(rapt_checker *c, const stencil *s, const double *saved, const double *direction, int64_t only,
+                        double step, double *column)
 {
-    static const double places[] = {1, -1, 2, -2}, weights[] = {8, -8, -1, 1};
     bool good = true;
     for (int64_t k = 0; k < c->height; k++) column[k] = 0;
-    for (int i = 0; i < 4 && good; i++) {
-        move(c, saved, direction, only, places[i] * step);
-        good = add_outputs(c, weights[i], column);
+    for (int i = 0; i < s->count && good; i++) {
+        move(c, saved, direction, only, s->places[i] * step);
+        good = add_outputs(c, s->weights[i], column);
     }
-    for (int64_t k = 0; k < c->height; k++) column[k] /= 12 * step;
+    for (int64_t k = 0; k < c->height; k++) column[k] /= s->divisor * step;
     move(c, saved, NULL, -1, 0);
     return good;
 }
@@ -160,7 +168,7 @@ static bool check_linear(rapt_checker *c, double *row, double *cotangent, const 
 static bool check_all(rapt_checker *c, double *saved, double *row, double *column, double *cotangent, double *jacobian)
 {
     for (int64_t j = 0; j < c->width; j++) {
-        if (!differences(c, saved, NULL, j, c->options.step * size_of(saved[j]), column)) return false;
+        if (!differences(c, &around, saved, NULL, j, c->options.step * size_of(saved[j]), column)) return false;
         for (int64_t i = 0; i < c->height; i++) jacobian[i * c->width + j] = column[i];
     }
     RAPT_SCOPE;
@@ -181,11 +189,31 @@ static bool check_projection(rapt_checker *c, double *saved, double *row, double
     if (!fill_random(direction, c->width) || !fill_random(cotangent, c->height)) return false;
     for (int64_t j = 0; j < c->width; j++) direction[j] *= size_of(saved[j]);
     if (!rapt_checker_evaluate(c) || !analytic_row(c, cotangent, row)) return false;
-    if (!differences(c, saved, direction, -1, c->options.step, column)) return false;
+    if (!differences(c, &around, saved, direction, -1, c->options.step, column)) return false;
     double analytic = 0, numeric = 0;
     for (int64_t j = 0; j < c->width; j++) analytic += row[j] * direction[j];
     for (int64_t i = 0; i < c->height; i++) numeric += column[i] * cotangent[i];
     compare_derivative(c, -1, -1, analytic, numeric);
+    return true;
+}
+
+/* Of the worst derivative, which is wrong: much smaller steps, from both sides, see a kink at the input as two numbers
+ * that differ, and one beside it not at all. */
+static bool look_for_kink(rapt_checker *c, const double *saved, double *column)
+{
+    const rapt_gradcheck_result *r = c->result;
+    const double error = fabs(r->analytic - r->numeric);
+    if (r->passed || r->input < 0 || r->output < 0 || !isfinite(error)) return true;
+    int64_t j = r->index;
+    for (int v = 0; v < c->worst; v++) j += c->variables[v]->count;
+    double derivative[2];
+    for (int side = 0; side < 2; side++) {
+        if (!differences(c, &sides[side], saved, NULL, j, c->options.step / 100 * size_of(saved[j]), column))
+            return false;
+        derivative[side] = column[r->output];
+    }
+    c->is_kink = !(fabs(derivative[0] - derivative[1]) <= error / 2) ||
+                 fabs((derivative[0] + derivative[1]) / 2 - r->analytic) < error / 10;
     return true;
 }
 
@@ -210,7 +238,9 @@ static bool check(rapt_checker *c)
     double *saved = work, *row = saved + c->width, *column = row + c->width, *cotangent = column + c->height;
     for (int64_t i = 0, j = 0; i < c->variable_count; i++)
         for (int64_t k = 0; k < c->variables[i]->count; k++) saved[j++] = *element(c->variables[i], k);
-    bool good = (project ? check_projection : check_all)(c, saved, row, column, cotangent, cotangent + c->height);
+    const bool good =
+        (project ? check_projection : check_all)(c, saved, row, column, cotangent, cotangent + c->height) &&
+        look_for_kink(c, saved, column);
     free(work);
     return good;
 }
@@ -219,6 +249,10 @@ static double or_default(double value, double otherwise)
 {
     return value == 0 ? otherwise : value;
 }
+
+static const char kink[] = ". From one side, or in smaller steps, differences are others: a kink of the function, as "
+                           "relu has at 0, or the end "
+                           "of its domain is there, or it is rounded to float32; check it at other inputs";
 
 static void explain(const rapt_checker *c)
 {
@@ -241,9 +275,16 @@ static void explain(const rapt_checker *c)
     else
         used = snprintf(end, room, "d output[%lld] / d %s[%lld]", (long long)r->output, input, (long long)r->index);
     if (used < 0 || (size_t)used >= room) return;
-    snprintf(end + used, room - (size_t)used,
-             " is %.12g by backward, %.12g by differences; they differ by %.3g, %.3g allowed", r->analytic, r->numeric,
-             fabs(r->analytic - r->numeric), r->tolerance);
+    end += used;
+    if (isfinite(r->numeric))
+        snprintf(end, room - (size_t)used,
+                 " is %.12g by backward, %.12g by differences; they differ by %.3g, %.3g allowed%s", r->analytic,
+                 r->numeric, fabs(r->analytic - r->numeric), r->tolerance, c->is_kink ? kink : "");
+    else
+        snprintf(end, room - (size_t)used,
+                 " is %.12g by backward, and there is no difference: within two steps of %g the function is not "
+                 "finite; inputs farther from the end of its domain, or a smaller step, expected",
+                 r->analytic, c->options.step);
 }
 
 rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *function, int count,

@@ -22,7 +22,8 @@ typedef struct rapt_checker {
     rapt_tensor **gradients; /* of the variables, in one walk */
     int64_t width, height;   /* elements of all variables and of all outputs */
     rapt_gradcheck_result *result;
-    int worst; /* the variable where the result's worst error is */
+    int worst;    /* the variable where the result's worst error is */
+    bool is_kink; /* which may be no mistake there, but a place where differences are no derivative */
 } rapt_checker;
 
 /* Finds the variables: the inputs that require a gradient. False after an error; rapt_checker_end is called anyway,

@@ -16,7 +16,8 @@ static bool forgive_unsupported(void)
 }
 
 /* The gradients are linear in the cotangent u that they start from, so that Σ <t, gradient> is <u, its derivative by
- * u>. The derivative is that of definitions, where ops have them: they must be of the same function. */
+ * u>. The derivative is that of definitions, where ops have them: they must be of the same function. What is not finite
+ * is for the differences. */
 static bool check_definitions(const char *name, int count, rapt_tensor *const *gradients, rapt_tensor *cotangent,
                               const rapt_gradcheck_options *options)
 {
@@ -35,7 +36,7 @@ static bool check_definitions(const char *name, int count, rapt_tensor *const *g
     if (slope && !product) return false;
     const double by_gradient = rapt_item(sum), by_slope = product ? rapt_item(product) : 0;
     const double allowed = options->absolute_tolerance + options->relative_tolerance * rapt_item(magnitude);
-    return fabs(by_gradient - by_slope) <= allowed ||
+    return !isfinite(by_gradient) || fabs(by_gradient - by_slope) <= allowed ||
            rapt_fail(RAPT_ERROR_GRAPH, "gradcheck",
                      "%s: the derivative of its gradient is that of another function (%.12g along a direction, not "
                      "%.12g): an op's definition is not what its forward computes, or a vjp is not linear in "

@@ -97,9 +97,10 @@ static struct result train_and_test(rapt_scoring *scoring, rapt_normalizer *norm
     struct model *model = rapt_module_new(sizeof *model, &model_class);
     model->before = before;
     if (before == PROJECTED)
-        model->projection =
-            rapt_module_add_child(&model->module, "projection", &rapt_linear_new(QUERY, KEY, RAPT_NO_BIAS)->module);
-    model->attention = rapt_module_add_child(&model->module, "attention", &rapt_attention_new(scoring, 0)->module);
+        model->projection = rapt_module_add_child(&model->module, "projection",
+                                                  (rapt_module *)rapt_linear_new(QUERY, KEY, RAPT_NO_BIAS));
+    model->attention =
+        rapt_module_add_child(&model->module, "attention", (rapt_module *)rapt_attention_new(scoring, 0));
     model->attention->normalizer = normalizer;
     struct result result = {.parameters = rapt_module_parameter_count(&model->module)};
     rapt_seed((uint64_t)seed + 1);

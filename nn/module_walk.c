@@ -55,10 +55,17 @@ int rapt_module_append_name(const rapt_module *module, const rapt_module_entry *
 typedef struct walk {
     int what;
     rapt_module_visitor *visitor;
+    rapt_submodule_visitor *submodule_visitor; /* or NULL */
     void *context;
     rapt_pointer_set modules, tensors; /* met so far */
     char name[RAPT_NAME_SIZE];         /* of where it stands */
 } walk;
+
+static bool fail_memory(const walk *w, const rapt_module *module)
+{
+    return rapt_fail(RAPT_ERROR_MEMORY, module->kind->name, "no memory to visit %lld modules and tensors",
+                     (long long)(w->modules.count + w->tensors.count + 1));
+}
 
 static bool visit_tensor(walk *w, const rapt_module *module, rapt_tensor *tensor)
 {
@@ -70,15 +77,20 @@ static bool visit_tensor(walk *w, const rapt_module *module, rapt_tensor *tensor
     case RAPT_SET_NO_MEMORY:
         break;
     }
-    return rapt_fail(RAPT_ERROR_MEMORY, module->kind->name, "no memory to visit %lld tensors",
-                     (long long)w->tensors.count + 1);
+    return fail_memory(w, module);
 }
 
 /* `used` bytes of the name are the module's own. A visitor may add members, which moves the entries. */
-static bool visit(walk *w, const rapt_module *module, int used)
+static bool visit(walk *w, rapt_module *module, int used)
 {
-    if (rapt_module_is_shared(module) && rapt_pointer_set_add(&w->modules, module) == RAPT_SET_KNOWN) return true;
+    const rapt_set_result met =
+        rapt_module_is_shared(module) ? rapt_pointer_set_add(&w->modules, module) : RAPT_SET_NEW;
+    if (met == RAPT_SET_KNOWN) return true;
     const int count = module->count;
+    if (w->submodule_visitor) {
+        if (met == RAPT_SET_NO_MEMORY) return fail_memory(w, module);
+        if (!w->submodule_visitor(w->name, module, w->context)) return false;
+    }
     for (int i = 0; i < count; i++) {
         const rapt_module_entry entry = module->entries[i];
         const int end = rapt_module_append_name(module, &entry, w->name, used);
@@ -96,15 +108,26 @@ bool rapt_check_what(const char *op, int what)
            rapt_fail(RAPT_ERROR_VALUE, op, "flags %d; RAPT_PARAMETERS, RAPT_BUFFERS, both or 0 expected", what);
 }
 
+static bool visit_all(walk w, const rapt_module *module)
+{
+    const bool all = visit(&w, (rapt_module *)(uintptr_t)module, 0);
+    rapt_pointer_set_free(&w.modules);
+    rapt_pointer_set_free(&w.tensors);
+    return all;
+}
+
 bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor *visitor, void *context)
 {
     if (!rapt_module_is_there("module_visit", module) || !rapt_check_what("module_visit", what)) return false;
     if (!visitor) return rapt_fail_null("module_visit", "visitor");
-    walk w = {.what = what, .visitor = visitor, .context = context};
-    const bool all = visit(&w, module, 0);
-    rapt_pointer_set_free(&w.modules);
-    rapt_pointer_set_free(&w.tensors);
-    return all;
+    return visit_all((walk){.what = what, .visitor = visitor, .context = context}, module);
+}
+
+bool rapt_module_visit_modules(rapt_module *module, rapt_submodule_visitor *visitor, void *context)
+{
+    if (!rapt_module_is_there("module_visit_modules", module)) return false;
+    if (!visitor) return rapt_fail_null("module_visit_modules", "visitor");
+    return visit_all((walk){.submodule_visitor = visitor, .context = context}, module);
 }
 
 static bool add_count(const char *name, rapt_tensor *tensor, void *context)
@@ -141,18 +164,33 @@ void rapt_module_clear_gradients(rapt_module *module)
 
 /* --- by name --- */
 
-static rapt_tensor *find(const rapt_module *module, const char *name)
+static const rapt_module_entry *find(const rapt_module *module, const char *name, bool is_child)
 {
     const size_t length = strcspn(name, ".");
-    const rapt_module_entry *entry = length > 0 ? rapt_module_member(module, name, length, NULL) : NULL;
-    if (entry && entry->tensor && name[length] == '\0') return entry->tensor;
-    rapt_tensor *found = entry && entry->child && name[length] == '.' ? find(entry->child, name + length + 1) : NULL;
-    for (entry = NULL; !found && (entry = rapt_module_member(module, "", 0, entry));) found = find(entry->child, name);
+    const rapt_module_entry *entry = length > 0 ? rapt_module_member(module, name, length, NULL) : NULL, *found = NULL;
+    if (entry && name[length] == '\0' && is_child == !entry->tensor) return entry;
+    if (entry && entry->child && name[length] == '.') found = find(entry->child, name + length + 1, is_child);
+    for (entry = NULL; !found && (entry = rapt_module_member(module, "", 0, entry));)
+        found = find(entry->child, name, is_child);
     return found;
+}
+
+static const rapt_module_entry *find_entry(const char *op, const rapt_module *module, const char *name, bool is_child)
+{
+    if (!rapt_module_is_there(op, module)) return NULL;
+    if (!name) rapt_fail_null(op, "name");
+    return name ? find(module, name, is_child) : NULL;
 }
 
 rapt_tensor *rapt_module_find(const rapt_module *module, const char *name)
 {
-    if (!rapt_module_is_there("module_find", module)) return NULL;
-    return name ? find(module, name) : (rapt_fail_null("module_find", "name"), NULL);
+    const rapt_module_entry *entry = find_entry("module_find", module, name, false);
+    return entry ? entry->tensor : NULL;
+}
+
+rapt_module *rapt_module_find_module(rapt_module *module, const char *name)
+{
+    if (module && name && *name == '\0') return rapt_module_is_there("module_find_module", module) ? module : NULL;
+    const rapt_module_entry *entry = find_entry("module_find_module", module, name, true);
+    return entry ? entry->child : NULL;
 }

@@ -32,7 +32,7 @@ bool rapt_gradient_norm(const char *op, const rapt_optimizer *optimizer, double 
             return rapt_fail(
                 RAPT_ERROR_VALUE, op,
                 "the norm is %g, from the gradient of '%s' on; a finite one expected (rapt_hunt_not_finite finds the "
-                "op)",
+                "op, rapt_optimizer_clear_gradients skips the batch)",
                 sqrt(sum), slot->name);
     }
     *norm = sqrt(sum);

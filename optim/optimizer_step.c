@@ -118,6 +118,8 @@ void rapt_update_run(const rapt_update *update, const rapt_loops loops, const vo
         rapt_map(run_scaled, &scaled, cost, update->operand_count, update->operands);
 }
 
+#define SHARED_PARAMETERS "; the step of another optimizer drops the gradients of parameters that both have"
+
 /* Names the parameters that the loss most likely does not reach. */
 static void warn_of_missing(const rapt_optimizer *optimizer)
 {
@@ -140,11 +142,11 @@ static void warn_of_missing(const rapt_optimizer *optimizer)
                       "(rapt_module_add_child)");
     else if (missing > 0 && missing == trained)
         rapt_warn(op, "no parameter has a gradient at the first step; rapt_backward of a loss that depends on them "
-                      "comes before it");
+                      "comes before it" SHARED_PARAMETERS);
     else if (missing > 0)
         rapt_warn(op,
                   "%d of %d parameters got no gradient by the first step: %.*s%s; freeze those that are not to be "
-                  "trained (rapt_module_freeze)",
+                  "trained (rapt_module_freeze)" SHARED_PARAMETERS,
                   missing, trained, used, names, named < missing ? " and others" : "");
 }
 

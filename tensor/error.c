@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tensor/core.h"
 #include "tensor/module_place.h"
@@ -93,11 +94,12 @@ void rapt_error_put_back(rapt_standing_error standing)
     first_text = standing.text;
 }
 
-/* "op: text; in the module" */
+/* "op: text; in the module", which is named once where it is the op. */
 static void compose(const char *op, const char *text)
 {
     const char *path = rapt_running_place.path;
     snprintf(first_text->op, sizeof first_text->op, "%s", op ? op : "rapt");
+    if (path && strcmp(path, first_text->op) == 0) path = NULL;
     snprintf(first_text->message, sizeof first_text->message, "%.*s: %s%s%s", OP_SIZE - 1, first_text->op, text,
              path ? "; in " : "", path ? path : "");
 }

@@ -1,5 +1,5 @@
-/* Fields of a module that hold the tensors of its last call: threads that share it read and replace them. */
-#include "tensor/core.h"
+/* Fields that hold a tensor between calls: threads that share a layer read and replace them. */
+#include "tensor/debug.h"
 #include "tensor/lock.h"
 #include "tensor/memory.h"
 
@@ -7,17 +7,26 @@ RAPT_LOCK(fields_lock, FIELDS)
 
 rapt_tensor *rapt_field_get(rapt_tensor *const *field)
 {
+    if (!field) {
+        rapt_fail_null("field_get", "field");
+        return NULL;
+    }
     fields_lock_take();
-    rapt_tensor *tensor = rapt_retain(*field);
+    rapt_tensor *tensor = *field;
+    if (tensor) atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
     fields_lock_give();
-    return rapt_scope_own(tensor);
+    return rapt_check_alive("field_get", "the tensor", tensor) ? rapt_scope_own(tensor) : NULL;
 }
 
-void rapt_field_set(rapt_tensor **field, rapt_tensor *tensor)
+bool rapt_field_set(rapt_tensor **field, rapt_tensor *tensor)
 {
+    if (!field) return rapt_fail_null("field_set", "field");
+    if (!rapt_check_alive("field_set", "the tensor", tensor)) return false;
+    rapt_retain(tensor);
     fields_lock_take();
     rapt_tensor *before = *field;
-    *field = rapt_retain(tensor);
+    *field = tensor;
     fields_lock_give();
     rapt_release(before);
+    return true;
 }

@@ -218,7 +218,7 @@ Test(own_op, failures_name_the_op_and_give_no_outputs)
     cr_expect_not(rapt_apply_counted(&powers, NULL, 1, &x, 2, NULL));
     expect_error(RAPT_ERROR_NULL, "powers: the list of outputs is NULL");
     cr_expect_null(rapt_apply(&polar, NULL, 2, (rapt_tensor *[]){x, x}));
-    expect_error(RAPT_ERROR_VALUE, "polar: output 1 asked for in its forward; there are 1");
+    expect_error(RAPT_ERROR_VALUE, "polar: it has 2 outputs: rapt_apply_many gives them");
 }
 
 /* x, and where its largest element is: an output that is not floating. */

@@ -22,7 +22,7 @@ static void *make_sequential(const op_sample *s)
     (void)s;
     rapt_linear *twice = rapt_linear_new(3, 3, RAPT_BIAS);
     return RAPT_SEQUENTIAL(&twice->module, rapt_activation_new("tanh", rapt_tanh), &twice->module,
-                           &rapt_dropout_new(0.25)->module);
+                           (rapt_module *)rapt_dropout_new(0.25));
 }
 
 LAYER_FUNCTION(forward, rapt_module_forward(m, in[0]))

@@ -5,7 +5,7 @@
 
 static rapt_module *right_new(void)
 {
-    return (rapt_module *)RAPT_SEQUENTIAL(&rapt_linear_new(3, 4, RAPT_BIAS)->module,
+    return (rapt_module *)RAPT_SEQUENTIAL((rapt_module *)rapt_linear_new(3, 4, RAPT_BIAS),
                                           rapt_activation_new("tanh", rapt_tanh));
 }
 

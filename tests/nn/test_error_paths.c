@@ -52,12 +52,12 @@ Test(error_paths, forward_names_the_module_that_runs)
     rapt_module_free(&s->module);
 }
 
-Test(error_paths, a_null_input_is_told_by_the_module_too)
+Test(error_paths, a_module_that_tells_itself_is_named_once)
 {
     RAPT_SCOPE;
     rapt_module *layer = linear(2, 2);
     cr_expect_null(rapt_module_forward(layer, NULL));
-    cr_expect_str_eq(rapt_error(), "Linear: the input is NULL; in Linear");
+    cr_expect_str_eq(rapt_error(), "Linear: the input is NULL");
     rapt_clear_error();
     cr_expect_null(rapt_module_forward(NULL, input(2)));
     expect_no_place();
@@ -267,7 +267,7 @@ Test(error_paths, a_gpt_says_which_of_its_parts)
         cr_expect_null(rapt_gpt_forward(gpt, tokens, NULL));
         expect_place("GPT transformer.wte");
         cr_expect_null(rapt_gpt_forward(gpt, random_tokens(1, 9), NULL));
-        expect_place("GPT");
+        expect_no_place(); /* the error is GPT's own */
         rapt_module_free(&gpt->module);
     }
 }

@@ -76,7 +76,7 @@ Test(layer_errors, a_gpt_begins_with_tokens)
     rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
     const rapt_token_model model = rapt_gpt_token_model(cache);
     cr_expect_null(model.begin_packed(model.context, NULL, int64_of(2, (int64_t[]){0, 2})));
-    expect_error(RAPT_ERROR_NULL, "tokens is NULL; in GPT");
+    expect_error(RAPT_ERROR_NULL, "GPT: tokens is NULL");
     rapt_gpt_cache_free(cache);
     rapt_module_free(&gpt->module);
 }

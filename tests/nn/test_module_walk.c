@@ -82,6 +82,85 @@ Test(module_walk, find)
     rapt_module_free(tree);
 }
 
+static bool add_module(const char *name, rapt_module *module, void *context)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s:%d ", name, module->count);
+    strcat(context, text);
+    return strcmp(name, "stop") != 0;
+}
+
+Test(module_walk, visit_comes_to_each_module_once)
+{
+    rapt_module *tree = tree_new(), *last = node_new();
+    char names[200] = "";
+    cr_expect(rapt_module_visit_modules(tree, add_module, names));
+    cr_expect_str_eq(names, ":4 :1 left:2 left.deep:2 ");
+    rapt_module_add_child(tree, "again", rapt_module_find_module(tree, "left"));
+    rapt_module_add_child(tree, "stop", node_new());
+    rapt_module_add_child(tree, "last", last);
+    *names = '\0';
+    cr_expect_not(rapt_module_visit_modules(tree, add_module, names));
+    cr_expect_str_eq(names, ":7 :1 left:2 left.deep:2 stop:0 ");
+    expect_no_error();
+    cr_expect_not(rapt_module_visit_modules(NULL, add_module, names));
+    expect_error(RAPT_ERROR_NULL, "module_visit_modules: module is NULL");
+    cr_expect_not(rapt_module_visit_modules(tree, NULL, NULL));
+    expect_error(RAPT_ERROR_NULL, "module_visit_modules: visitor is NULL");
+    *names = '\0';
+    rapt_memory_fail_after(0);
+    cr_expect_not(rapt_module_visit_modules(tree, add_module, names), "it would come to left twice");
+    rapt_memory_fail_after(-1);
+    expect_error(RAPT_ERROR_MEMORY, "no memory to visit 1 modules");
+    cr_expect_str_eq(names, ":7 :1 ");
+    rapt_module_free(tree);
+    cr_expect_eq(freed, 6);
+}
+
+static bool add_child_below(const char *name, rapt_module *module, void *context)
+{
+    (void)name;
+    ++*(int *)context;
+    char beside[32];
+    for (int i = 0; i < 20 && module->count < 20; i++) {
+        snprintf(beside, sizeof beside, "child_%d", i);
+        if (!rapt_module_add_child(module, beside, node_new())) return false;
+    }
+    return true;
+}
+
+Test(module_walk, a_visitor_may_add_children)
+{
+    rapt_module *node = node_new();
+    int visits = 0;
+    rapt_module_add_child(node, "child", node_new());
+    cr_expect(rapt_module_visit_modules(node, add_child_below, &visits), "%s", rapt_error());
+    cr_expect_eq(visits, 2);
+    rapt_module_free(node);
+    expect_no_error();
+}
+
+Test(module_walk, find_module)
+{
+    rapt_module *tree = tree_new(), *left = rapt_module_find_module(tree, "left");
+    cr_assert_not_null(left);
+    cr_expect_eq(rapt_module_find(left, "weight"), rapt_module_find(tree, "left.weight"));
+    cr_expect_eq(rapt_module_find_module(tree, "left.deep"), rapt_module_find_module(left, "deep"));
+    cr_expect_eq(rapt_module_find_module(tree, ""), tree);
+    rapt_module *below = node_new();
+    rapt_module_add_child(rapt_module_find_module(left, "deep"), "", below);
+    rapt_module_add_child(below, "under", node_new());
+    cr_expect_not_null(rapt_module_find_module(tree, "left.deep.under"), "behind an empty name");
+    const char *missing[] = {"weight", "left.", ".left", "deep", "left.weight", "left.deep.", "LEFT"};
+    for (int i = 0; i < 7; i++) cr_expect_null(rapt_module_find_module(tree, missing[i]), "'%s'", missing[i]);
+    expect_no_error();
+    cr_expect_null(rapt_module_find_module(tree, NULL));
+    expect_error(RAPT_ERROR_NULL, "module_find_module: name is NULL");
+    cr_expect_null(rapt_module_find_module(NULL, ""));
+    expect_error(RAPT_ERROR_NULL, "module_find_module: module is NULL");
+    rapt_module_free(tree);
+}
+
 Test(module_walk, only_parameters_count_and_have_gradients)
 {
     rapt_module *tree = tree_new();

@@ -208,8 +208,11 @@ Test(optimizer_steps, first_step_names_what_has_no_gradient_once)
 {
     cr_expect_str_eq(first_step_of(7), "");
     cr_expect_str_eq(first_step_of(1), "SGD: 2 of 3 parameters got no gradient by the first step: encoder.bias, "
-                                       "decoder.weight; freeze those that are not to be trained (rapt_module_freeze)");
+                                       "decoder.weight; freeze those that are not to be trained (rapt_module_freeze); "
+                                       "the step of another optimizer drops the gradients of parameters that both "
+                                       "have");
     cr_expect(strstr(first_step_of(0), "SGD: no parameter has a gradient at the first step; rapt_backward"));
+    cr_expect(strstr(first_step_of(0), "the step of another optimizer drops the gradients"));
 }
 
 Test(optimizer_steps, names_as_many_as_fit)

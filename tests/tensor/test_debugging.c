@@ -106,6 +106,31 @@ Test(debugging, derivatives_of_what_is_gone)
     GONE(rapt_recompute(lose, 1, &leaf, NULL, NULL), "recompute");
 }
 
+static rapt_tensor *saves_what_is_gone(rapt_call *call)
+{
+    const bool *is_constant = rapt_call_options(call);
+    (*is_constant ? rapt_call_save_constant : rapt_call_save)(call, lost());
+    return rapt_clone(rapt_call_input(call, 0));
+}
+
+static bool give_gradient(rapt_call *call)
+{
+    return rapt_call_give(call, 0, rapt_call_gradient(call, 0));
+}
+
+Test(debugging, what_saves_something_gone_has_no_result)
+{
+    const rapt_op saving = {.name = "saving",
+                            .forward = saves_what_is_gone,
+                            .vjp = give_gradient,
+                            .options_size = sizeof(bool)};
+    rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+    for (int constant = 0; constant < 2; constant++) {
+        cr_expect_null(RAPT_APPLY(&saving, &(bool){constant}, x));
+        expect_error(RAPT_ERROR_GONE, "saving: what it saves is gone: float32 [2, 3], made by exp");
+    }
+}
+
 Test(debugging, its_elements_are_no_numbers)
 {
     const float *elements;

@@ -33,7 +33,7 @@ typedef struct rapt_gradcheck_result {
     double analytic;    /* and the two values */
     double numeric;
     double tolerance;   /* |analytic − numeric| allowed there */
-    char message[1024]; /* all of it as one sentence; "" when passed */
+    char message[1024]; /* all of it in words, and whether a kink or the end of a domain is near; "" when passed */
 } rapt_gradcheck_result;
 
 /* Checks d function / d input for every input that is a leaf requiring a gradient (which must be float64, not have

@@ -30,7 +30,7 @@ typedef struct rapt_attention {
      *     rapt_sum(rapt_mul(alignment, rapt_log(rapt_add_scalar(attention->weights, 1e-9))), RAPT_ALL_AXES, false)
      * times −1 / Q. Their gradient goes through normaliser, mask and modifications, not through dropout. Whoever wants
      * them for a picture alone asks under RAPT_NO_GRADIENT, or they hold the graph until backward has freed it or the
-     * next forward replaces them. */
+     * next forward replaces them. Where threads share the layer, rapt_field_get reads them. */
     rapt_tensor *weights;
     int modification_count; /* of the scores, by rapt_attention_modify */
     rapt_score_modification *modifications[RAPT_MAX_SCORE_MODIFICATIONS];

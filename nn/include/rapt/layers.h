@@ -108,7 +108,8 @@ typedef struct rapt_sequential {
 RAPT_API rapt_sequential *rapt_sequential_new(int count, rapt_module *const *layers);
 RAPT_API rapt_tensor *rapt_sequential_forward(rapt_sequential *sequential, rapt_tensor *x);
 
-/* rapt_sequential_new with the layers written out. */
+/* rapt_sequential_new with the layers written out, as modules: (rapt_module *)rapt_linear_new(2, 16, RAPT_BIAS), where
+ * -> would ask a NULL for its member. */
 #define RAPT_SEQUENTIAL(...)                                                                                           \
     rapt_sequential_new(RAPT_LENGTH_OF(rapt_module *, __VA_ARGS__), RAPT_ARRAY_OF(rapt_module *, __VA_ARGS__))
 

@@ -8,7 +8,7 @@
 
 RAPT_BEGIN_DECLS
 
-/* What every layer begins with. Its fields are the library's; `training` may be read. */
+/* What every layer begins with. Its fields are the library's; `training` and `kind` may be read. */
 typedef struct rapt_module rapt_module;
 
 /* What all layers of one kind share. Every function may be NULL, the name not. A forward that gives NULL has called
@@ -92,6 +92,12 @@ enum rapt_module_what { RAPT_PARAMETERS = 1, RAPT_BUFFERS = 2 };
 typedef bool rapt_module_visitor(const char *name, rapt_tensor *tensor, void *context);
 RAPT_API bool rapt_module_visit(const rapt_module *module, int what, rapt_module_visitor *visitor, void *context);
 
+/* The same for modules: the module itself, whose name is "", and everything below it, parents first. What they are is
+ * told by their `kind`: the class of a layer of one's own, or kind->name. A child that is named "" has the name of its
+ * parent. */
+typedef bool rapt_submodule_visitor(const char *name, rapt_module *module, void *context);
+RAPT_API bool rapt_module_visit_modules(rapt_module *module, rapt_submodule_visitor *visitor, void *context);
+
 /* What a visit would show, side by side: for rapt_gradients, say. */
 typedef struct rapt_tensor_list {
     int count;
@@ -106,6 +112,10 @@ RAPT_API void rapt_tensor_list_free(rapt_tensor_list *list);
 
 /* The parameter or buffer of that full name, which may be any of its names; NULL and no error when there is none. */
 RAPT_API rapt_tensor *rapt_module_find(const rapt_module *module, const char *name);
+
+/* The module of that full name ("encoder.layers.0"; "" is the module itself), which may be any of its names; NULL and
+ * no error when there is none. It stays its owners'. */
+RAPT_API rapt_module *rapt_module_find_module(rapt_module *module, const char *name);
 
 /* Freezes (rapt_refuse_gradient), or trains again (rapt_require_gradient), every parameter whose full name matches the
  * pattern (fnmatch's: "encoder.*", "*.bias"), and returns how many match; what has several names goes by the first.

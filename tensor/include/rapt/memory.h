@@ -45,6 +45,14 @@ RAPT_API rapt_tensor *rapt_retain(rapt_tensor *tensor);
  * may be the same one, retains the new one first. */
 RAPT_API void rapt_release(rapt_tensor *tensor);
 
+/* A field of a struct that holds a tensor from call to call, NULL at first, where threads share the struct (a layer,
+ * say) and all of them read and replace it by these two. Set gives the field a share in the tensor, NULL empties it,
+ * and gives back the share in what it held. Get gives the innermost scope a share in what it holds, so that the tensor
+ * is there whatever others set meanwhile; NULL where that is nothing. A field that is NULL, or a tensor that is gone,
+ * is an error: NULL, or false, and the field is as before. */
+RAPT_API bool rapt_field_set(rapt_tensor **field, rapt_tensor *tensor);
+RAPT_API rapt_tensor *rapt_field_get(rapt_tensor *const *field);
+
 /* What the caching allocator of the whole process holds. Blocks that were given back are kept for reuse, those of more
  * than 512 KiB as long as all that it has from the system is no more than twice the most that was ever in use: beyond
  * that some go back before another one is asked for. What other threads took or gave last may still be missing,

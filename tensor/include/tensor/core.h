@@ -185,11 +185,6 @@ bool rapt_check_writable(const char *op, const rapt_tensor *tensor);
 /* The same, and counts a change in place. */
 bool rapt_begin_writing(const char *op, rapt_tensor *tensor);
 
-/* Fields that forward functions fill in, and that threads which share a layer read and replace: a share of what one
- * holds, for the innermost scope (NULL: nothing), and its replacement by a share of another tensor. */
-rapt_tensor *rapt_field_get(rapt_tensor *const *field);
-void rapt_field_set(rapt_tensor **field, rapt_tensor *tensor);
-
 /* True when nobody else can see the elements: one header, one view. */
 static inline bool rapt_is_unique(const rapt_tensor *tensor)
 {
