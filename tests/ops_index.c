@@ -221,7 +221,7 @@ static const op_sample one_hots[] = {
     {.in = {SHAPE(0, 2)}, .number = {3}, .limit = 3, .variant = RAPT_UINT8},
     {.in = {SHAPE(0)}, .number = {0}, .limit = 1, .variant = RAPT_INT32},
 };
-static const op_sample some_zeros[] = {
+static const op_sample of_any_rank[] = {
     {.in = {SHAPE(3, 5)}, .limit = 3}, {.in = {SHAPE(2, 3, 4)}, .limit = 2},
     {.in = {SHAPE(7)}, .limit = 1},    {.in = {SCALAR}, .limit = 9},
     {.in = {SHAPE(4, 0)}, .limit = 2}, {.in = {SHAPE(401, 301)}, .limit = 3, .large = true},
@@ -251,9 +251,7 @@ static const op_row rows[] = {
      FAILURES(bad_scatters)},
     {ROW(scatter), .domain = {any_value, index32}, .differentiable = 5, .dtypes = all_dtypes, SAMPLES(scatters)},
     {ROW(multinomial), .domain = {positive}, .result = result_int64, SAMPLES(multinomials), FAILURES(bad_multinomials)},
-    {ROW(flatnonzero), .dtypes = all_dtypes, .result = result_int64, SAMPLES(some_zeros)},
-    {ROW(flatnonzero), .domain = {index64}, .result = result_int64, SAMPLES(some_zeros)},
-    {ROW(flatnonzero), .domain = {boolean}, .result = result_int64, SAMPLES(some_zeros)},
+    {ROW(flatnonzero), .dtypes = all_dtypes, .result = result_int64, SAMPLES(of_any_rank)},
     {ROW(one_hot), .domain = {index64}, .result = one_hot_result, .is_view = true, SAMPLES(one_hots),
      FAILURES(bad_one_hots)},
     {ROW(one_hot), .domain = {index32}, .result = one_hot_result, .is_view = true, SAMPLES(one_hots),

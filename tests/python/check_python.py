@@ -61,6 +61,7 @@ def order_has_values_and_places():
     assert values.tolist() == [3, 2] and places.tolist() == [0, 2]
     values.sum().backward()
     assert x.gradient.tolist() == [1, 0, 1] and x.argsort(descending=True).tolist() == [0, 2, 1]
+    assert x.index_select(0, (x > 1).flatnonzero()).tolist() == [value for value in x.tolist() if value > 1]
     fails("topk: 4 elements wanted", x.topk, 4)
     assert rapt.einsum("ij,j->i", [rapt.ones((2, 3)), rapt.ones((3,))]).tolist() == [3, 3]
 
