@@ -154,7 +154,7 @@ const mistake file_mistakes[] = {
      "Make the model with the sizes that were saved. Nothing was changed."},
     {"The file of another architecture", other_layers, FAILS, RAPT_ERROR_FORMAT,
      "no tensor 0.weight (float32 [2, 3] expected)",
-     "`rapt_load_part` has prefixes and patterns. Nothing was changed."},
+     "`rapt_module_load_part` takes a part, with a prefix and a pattern. Nothing was changed."},
     {"A path that leads nowhere", missing_file, FAILS, RAPT_ERROR_FILE,
      "cannot read '/tmp/rapt-there-is-no-such.safetensors': No such file or directory", "Look at the path."},
     {"A folder as a file", folder_as_file, FAILS, RAPT_ERROR_FILE, "load_safetensors: '/tmp' is not a regular file",
