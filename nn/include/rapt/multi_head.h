@@ -14,7 +14,7 @@ typedef struct rapt_attention_cache {
     int64_t length;             /* how many of them are filled */
     /* int64 (B): so many of these, the first, an item does not have, whose sequence is shorter; NULL: it has all.
      * Filled by packed sequences, which are then continued item by item. Places are those among all keys then, but for
-     * rotary positions, which begin at each item's first. That changes nothing for what goes by the distance of two
+     * rotary positions, which begin at each item's first. That changes nothing for what goes by the difference of two
      * places; a mask's block, prefix_lengths and rule are refused; modifications of scores that look at a place itself,
      * as a prefix does, are told these. */
     rapt_tensor *missing;
