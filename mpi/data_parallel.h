@@ -94,7 +94,7 @@ struct rapt_data_parallel {
 /* Between MPI_Init and MPI_Finalize: MPI ends a program that calls anything else before or behind. */
 bool rapt_mpi_is_running(void);
 
-/* False and an error when MPI's call was none. */
+/* False and an error when MPI's call, whose code this is, failed. */
 bool rapt_check_mpi(const char *op, int code);
 
 /* Who tells each other: the ranks of a communicator, and this one's number. */

@@ -1,5 +1,5 @@
-/* How a thread computes: which way it rounds, and whether subnormal numbers are 0 to it. The system gives a thread what
- * that which made it has then, and what the program changes later stays its own. */
+/* How a thread computes: which way it rounds, and whether subnormal numbers are 0 to it. A new thread begins with the
+ * mode that the thread which made it has at that moment; what either changes later stays its own. */
 #ifndef RAPT_TENSOR_ROUNDING_H
 #define RAPT_TENSOR_ROUNDING_H
 

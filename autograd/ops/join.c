@@ -1,4 +1,4 @@
-/* Putting tensors together and taking them apart: concat, split, stack, pad; and flip. */
+/* Putting tensors together and taking them apart: concat, split and stack; and roll, which does both. */
 #include <rapt/ops.h>
 
 #include <string.h>
