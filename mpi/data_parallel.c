@@ -123,8 +123,7 @@ static bool check_part(rapt_tensor *loss, double weight)
         return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g; a finite number of 0 or more expected", weight);
     if (weight == 0 && !loss) return true;
     if (!loss) return rapt_fail(RAPT_ERROR_NULL, op, "loss is NULL");
-    const bool is_double = rapt_get_dtype(loss) == RAPT_FLOAT64;
-    const double least = is_double ? DBL_MIN : (double)FLT_MIN, most = is_double ? DBL_MAX : (double)FLT_MAX;
+    const double least = rapt_get_dtype(loss) == RAPT_FLOAT64 ? DBL_MIN : (double)FLT_MIN, most = 1 / least;
     if (weight > 0 && (weight < least || weight > most))
         return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g; %g to %g expected for a loss of %s", weight, least,
                          most, rapt_dtype_name(rapt_get_dtype(loss)));

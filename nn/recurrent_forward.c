@@ -169,8 +169,8 @@ static bool check_lengths(const rapt_recurrent *r, const rapt_tensor *lengths, c
                          rapt_describe(lengths, text, sizeof text));
     for (int64_t b = 0; b < batch; b++) {
         const int64_t length = rapt_at_int64(lengths, &b);
-        if (length < 0 || length > steps)
-            return rapt_fail(RAPT_ERROR_VALUE, op, "length %lld is %lld; 0 to %lld expected", (long long)b,
+        if (length < 1 || length > steps)
+            return rapt_fail(RAPT_ERROR_VALUE, op, "length %lld is %lld; 1 to %lld expected", (long long)b,
                              (long long)length, (long long)steps);
     }
     return true;

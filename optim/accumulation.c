@@ -19,12 +19,14 @@ bool rapt_accumulate(rapt_accumulation *accumulation, rapt_tensor *loss, double 
         return rapt_fail(RAPT_ERROR_SHAPE, op, "the loss is %s; one number expected",
                          rapt_describe(loss, found, sizeof found));
     }
-    /* its reciprocal has to be a number, too */
-    const bool is_double = loss->dtype == RAPT_FLOAT64;
-    const double least = is_double ? DBL_MIN : (double)FLT_MIN, most = is_double ? DBL_MAX : (double)FLT_MAX;
+    /* the sum's reciprocal has to have all its digits, too */
+    const double least = loss->dtype == RAPT_FLOAT64 ? DBL_MIN : (double)FLT_MIN, most = 1 / least;
     if (weight < least || weight > most)
         return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g; %g to %g expected for a loss of %s", weight, least,
                          most, rapt_dtype_name(loss->dtype));
+    if (accumulation->weight + weight > most)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "the weights sum to %g; at most %g expected for a loss of %s",
+                         accumulation->weight + weight, most, rapt_dtype_name(loss->dtype));
     RAPT_SCOPE;
     rapt_tensor *seed = rapt_full(loss->dtype, loss->rank, loss->shape, weight);
     const double value = rapt_item(loss);

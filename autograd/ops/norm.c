@@ -54,8 +54,7 @@ static bool norm_vjp(rapt_call *call)
     rapt_tensor *g = rapt_reduction_unfold(call, rapt_call_gradient(call, 0));
     rapt_tensor *is_zero = rapt_equal_scalar(y, 0);
     rapt_tensor *t = rapt_div(x, rapt_masked_fill(y, is_zero, order < 1 ? 1 : (double)INFINITY));
-    if (order > 2) t = rapt_mul(t, rapt_pow_scalar(rapt_abs(t), order - 2));
-    if (order < 2) t = rapt_mul(rapt_sign(x), rapt_pow_scalar(rapt_abs(t), order - 1));
+    if (order != 2) t = rapt_mul(rapt_sign(x), rapt_pow_scalar(rapt_abs(t), order - 1));
     if (order < 1) t = rapt_masked_fill(t, rapt_logical_or(rapt_equal_scalar(x, 0), is_zero), 0);
     return rapt_call_give(call, 0, rapt_mul(g, t));
 }

@@ -188,3 +188,18 @@ Test(hunt, finds_nothing_in_padding_that_a_mask_hides)
     }
     expect_no_error();
 }
+
+/* The order's power less 2 has an infinite slope there, which nothing may pass through. */
+Test(hunt, finds_nothing_in_the_second_derivative_of_a_norm_of_zeros)
+{
+    const double orders[] = {2.2, 2.5, 2.9, 3, 4};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        RAPT_SCOPE;
+        rapt_hunt_not_finite(true);
+        rapt_tensor *x = rapt_require_gradient(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3), (double[]){0, 1, 2}));
+        rapt_tensor *y = rapt_norm(x, orders[i], RAPT_ALL_AXES, false), *slope;
+        cr_assert(rapt_gradients(1, &y, NULL, 1, &x, &slope, RAPT_CREATE_GRAPH), "%s", rapt_error());
+        cr_expect(rapt_backward(total(rapt_mul(slope, slope))), "order %g: %s", orders[i], rapt_error());
+    }
+    expect_no_error();
+}

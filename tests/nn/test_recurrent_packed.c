@@ -217,17 +217,17 @@ Test(recurrent_packed, errors)
     rapt_tensor *x = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(4, 2, in));
     cr_expect_null(
         rapt_gru_forward_padded(gru, x, rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){3, 0}), NULL, &last));
-    expect_error(RAPT_ERROR_VALUE, "sequence 1 has no rows");
+    expect_error(RAPT_ERROR_VALUE, "GRU: length 1 is 0; 1 to 4 expected");
     cr_expect_null(
         rapt_gru_forward_padded(gru, x, rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){3, 5}), NULL, &last));
-    expect_error(RAPT_ERROR_VALUE, "GRU: length 1 is 5; 0 to 4 expected");
+    expect_error(RAPT_ERROR_VALUE, "GRU: length 1 is 5; 1 to 4 expected");
     cr_expect_null(
         rapt_gru_forward_padded(gru, x, rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){-1, 4}), NULL, &last));
-    expect_error(RAPT_ERROR_VALUE, "GRU: length 0 is -1; 0 to 4 expected");
+    expect_error(RAPT_ERROR_VALUE, "GRU: length 0 is -1; 1 to 4 expected");
     cr_expect_null(rapt_gru_forward_padded(gru, x,
                                            rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){INT64_MAX, INT64_MAX}),
                                            NULL, &last));
-    expect_error(RAPT_ERROR_VALUE, "GRU: length 0 is 9223372036854775807; 0 to 4 expected");
+    expect_error(RAPT_ERROR_VALUE, "GRU: length 0 is 9223372036854775807; 1 to 4 expected");
     cr_expect_null(rapt_gru_forward_padded(gru, x, rapt_ones(RAPT_INT64, RAPT_SHAPE(3)), NULL, &last));
     expect_error(RAPT_ERROR_SHAPE, "GRU: lengths (2) of int64 or int32 expected, not int64 [3]");
     cr_expect_null(rapt_gru_forward_padded(gru, x, rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 1)), NULL, &last));

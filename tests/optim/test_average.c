@@ -214,12 +214,16 @@ Test(average, weights_are_numbers_of_the_losses_dtype)
     for (int i = 0; i < 2; i++) {
         cr_expect_not(rapt_accumulate(&accumulation, p, weights[i]));
         expect_error(RAPT_ERROR_VALUE,
-                     i ? "the weight is 1e-40; 1.17549e-38 to 3.40282e+38 expected for a loss of float32"
+                     i ? "the weight is 1e-40; 1.17549e-38 to 8.50706e+37 expected for a loss of float32"
                        : "the weight is 1e+39; 1.17549e-38 to");
         cr_expect_null(rapt_gradient(p));
         cr_expect_eq(accumulation.weight, 0);
     }
-    cr_expect(rapt_accumulate(&accumulation, p, 1e38), "%s", rapt_error());
+    cr_expect(rapt_accumulate(&accumulation, p, 8e37), "%s", rapt_error());
+    cr_expect_not(rapt_accumulate(&accumulation, p, 8e37));
+    expect_error(RAPT_ERROR_VALUE, "the weights sum to 1.6e+38; at most 8.50706e+37 expected for a loss of float32");
+    cr_expect_eq(accumulation.weight, 8e37);
+    cr_expect_eq(rapt_item(rapt_gradient(p)), (double)8e37f);
     rapt_clear_gradient(p);
     p = rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1)));
     for (int i = 0; i < 2; i++) cr_expect(rapt_accumulate(&accumulation, p, weights[i]), "%s", rapt_error());

@@ -49,6 +49,33 @@ Test(loader_errors, errors_of_the_function_come_through_and_the_batch_is_tried_a
     }
 }
 
+/* An op that fails, of which the function takes no notice. */
+static bool make_in_part(void *context, rapt_batch *batch)
+{
+    (void)context;
+    batch->tensors[0] = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1));
+    batch->tensors[1] = rapt_reshape(batch->tensors[0], RAPT_SHAPE(batch->first == 1 ? 7 : 1));
+    return true;
+}
+
+Test(loader_errors, an_error_left_behind_is_heard_of)
+{
+    for (int prefetch = 0; prefetch < 3; prefetch++) {
+        RAPT_SCOPE;
+        rapt_loader *loader =
+            loader_of((rapt_loader_config){.items = 3, .make = make_in_part, .batch_size = 1, .prefetch = prefetch});
+        rapt_batch batch;
+        cr_assert(rapt_loader_next(loader, &batch) && batch.tensors[1], "%s", rapt_error());
+        for (int i = 0; i < 2; i++) { /* with prefetch the batch is tried again, and fails again */
+            const bool good = rapt_loader_next(loader, &batch);
+            cr_expect_eq(good, prefetch == 0 && i == 0);
+            if (i == 0 || prefetch) expect_error(RAPT_ERROR_SHAPE, "reshape: 1 elements");
+            if (prefetch == 0) break;
+        }
+        rapt_loader_free(loader);
+    }
+}
+
 static int handled;
 
 static void count_errors(rapt_error_code code, const char *message)

@@ -33,7 +33,9 @@ typedef bool rapt_recompute_many_function(rapt_tensor *const *inputs, rapt_tenso
 RAPT_API rapt_tensor *rapt_recompute(rapt_recompute_function *function, int count, rapt_tensor *const *inputs,
                                      void *context, void (*free_context)(void *context));
 
-/* The same with 1 to RAPT_MAX_SAVED outputs; NULL all after an error. */
+/* The same with 1 to RAPT_MAX_SAVED outputs; NULL all after an error. The outputs count as made side by side: the
+ * derivative of one by another that it was made from is not seen outside the function (NULL, as of what does not depend
+ * on it). Ask for it inside, or recompute up to the one and go on from it. */
 RAPT_API bool rapt_recompute_many(rapt_recompute_many_function *function, int count, rapt_tensor *const *inputs,
                                   int output_count, rapt_tensor **outputs, void *context,
                                   void (*free_context)(void *context));

@@ -42,8 +42,8 @@ RAPT_API rapt_gru *rapt_bidirectional_gru_new(int64_t in, int64_t hidden, int la
 RAPT_API rapt_tensor *rapt_gru_forward(rapt_gru *gru, rapt_tensor *x, rapt_tensor *state, rapt_tensor **final_state);
 
 /* The same of sequences with padding behind them: x (T, B, in), of which sequence b has its first lengths[b] steps;
- * lengths (B), int64 or int32, from 1 to T. Padding is not read, outputs there are zeros, a reverse run starts at the
- * sequence's own end, and the last states are those after its own steps. */
+ * lengths (B), int64 or int32, from 1 to T; of no sequence, B = 0, an error. Padding is not read, outputs there are
+ * zeros, a reverse run starts at the sequence's own end, and the last states are those after its own steps. */
 RAPT_API rapt_tensor *rapt_gru_forward_padded(rapt_gru *gru, rapt_tensor *x, rapt_tensor *lengths, rapt_tensor *state,
                                               rapt_tensor **final_state);
 
