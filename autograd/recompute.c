@@ -146,11 +146,12 @@ static bool summarize(rapt_tensor *owner, uint64_t before, rapt_tensor *const *i
 }
 
 /* A share of the tensor that output k is, where the function handed it through, or gave it before: of one tensor the
- * gradients are summed in one order. Else NULL. */
+ * gradients are summed in one order. One that is not linked, where it has no graph. Else NULL. */
 static rapt_tensor *share_of_same(int k, rapt_tensor *const *made, rapt_tensor *const *outputs, uint64_t before)
 {
+    if (!made[k]->link) return rapt_alias_share(made[k], false);
     const rapt_places places = {.outside = before};
-    if (made[k]->link && !rapt_enters_node(&places, rapt_node_of(made[k]))) return rapt_retain(made[k]);
+    if (!rapt_enters_node(&places, rapt_node_of(made[k]))) return rapt_retain(made[k]);
     for (int j = 0; j < k; j++)
         if (made[j] == made[k]) return rapt_retain(outputs[j]);
     return NULL;
@@ -170,7 +171,7 @@ static bool run_first(rapt_tensor *owner, rapt_tensor *const *inputs, rapt_tenso
     for (int k = 0; k < s->output_count && good; k++) {
         outputs[k] = rapt_alias_share(made[k], false);
         same[k] = share_of_same(k, made, outputs, before);
-        good = outputs[k] != NULL;
+        good = outputs[k] && (same[k] || made[k]->link);
     }
     return good;
 }

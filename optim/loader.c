@@ -149,18 +149,11 @@ void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_ma
                               .count = end_after(&loader->plan, first) - first,
                               .items = loader->plan.order + first};
     *made = (rapt_made_batch){.batch = batch};
-    const bool good = call_function(loader, &made->batch);
+    const bool stood = rapt_error();
+    const bool good = call_function(loader, &made->batch) && (stood || !rapt_error());
     const rapt_batch given = made->batch;
     made->batch = batch; /* of which the function gives the tensors alone */
-    if (!good || !take_tensors(given.tensors, made->batch.tensors)) rapt_loader_fail(made);
-}
-
-void rapt_loader_fail(rapt_made_batch *made)
-{
-    rapt_batch batch = made->batch;
-    memset(batch.tensors, 0, sizeof batch.tensors);
-    rapt_loader_drop(made);
-    made->batch = batch;
+    if (good && take_tensors(given.tensors, made->batch.tensors)) return;
     made->code = rapt_error() ? rapt_error_get_code() : RAPT_ERROR_VALUE;
     snprintf(made->op, sizeof made->op, "%s", rapt_error() ? rapt_error_get_op() : op);
     const char *message = rapt_error() ? strstr(rapt_error(), ": ") : NULL;

@@ -48,9 +48,6 @@ bool rapt_loader_plan_epoch(rapt_loader *loader);
 /* Makes the batch of the plan that begins at that item, with shares in its tensors; a failure is in made->code. */
 void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_made_batch *made);
 
-/* Drops what was made: the error that stands is the batch's. */
-void rapt_loader_fail(rapt_made_batch *made);
-
 /* Gives the shares back. */
 void rapt_loader_drop(rapt_made_batch *made);
 

@@ -36,7 +36,6 @@ static void make_one(rapt_prefetch *p)
     p->is_working = true;
     pthread_mutex_unlock(&p->lock);
     rapt_loader_make(p->loader, epoch, first, &made);
-    if (made.code == RAPT_OK && rapt_error()) rapt_loader_fail(&made); /* nobody else would hear of it */
     rapt_clear_error();
     pthread_mutex_lock(&p->lock);
     p->is_working = false;

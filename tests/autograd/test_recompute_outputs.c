@@ -111,6 +111,29 @@ Test(recompute_outputs, may_be_an_input_alone)
     expect_no_error();
 }
 
+static bool one_of_nothing(rapt_tensor *const *inputs, rapt_tensor **outputs, void *context)
+{
+    (void)context;
+    outputs[0] = rapt_exp(inputs[0]);
+    outputs[1] = outputs[2] = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(size, size));
+    return outputs[2] != NULL;
+}
+
+Test(recompute_outputs, computed_from_no_leaf_want_no_gradient)
+{
+    const int64_t before = rapt_memory_get_statistics().live_bytes;
+    {
+        RAPT_SCOPE;
+        rapt_tensor *x = random_leaf(), *y[3];
+        cr_assert(rapt_recompute_many(one_of_nothing, 1, &x, 3, y, NULL, NULL), "%s", rapt_error());
+        for (int k = 0; k < 3; k++) cr_expect_eq(rapt_requires_gradient(y[k]), k == 0, "output %d", k);
+        cr_expect(rapt_backward(total(rapt_mul(y[0], y[1]))), "%s", rapt_error());
+        cr_expect_eq(rapt_at(rapt_gradient(x), (int64_t[]){1, 1}), rapt_at(y[0], (int64_t[]){1, 1}));
+    }
+    cr_expect_eq(rapt_memory_get_statistics().live_bytes, before);
+    expect_no_error();
+}
+
 Test(recompute_outputs, names_wrong_arguments)
 {
     RAPT_SCOPE;

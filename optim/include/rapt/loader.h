@@ -34,11 +34,11 @@ typedef struct rapt_batch {
 } rapt_batch;
 
 /* Makes the tensors of batch->items, into batch->tensors from 0 on, in a scope of the loader's. False after an error,
- * which rapt_loader_next then gives. What else it changes of the batch is put back. Its random numbers begin anew for
- * each batch: the seed, epoch and first item decide them, with and without prefetch and after resuming, and the
- * caller's generator stays where it was. With prefetch it runs on another thread, where ops record whatever the
- * caller's RAPT_NO_GRADIENT says: what it reads must not change, an error handler hears of its error from
- * rapt_loader_next, and an error that it leaves behind is its error, though it gave true: nobody else would hear. */
+ * which rapt_loader_next then gives, as it does with an error that is left behind where none stood before, though true
+ * was given. What else it changes of the batch is put back. Its random numbers begin anew for each batch: the seed,
+ * epoch and first item decide them, with and without prefetch and after resuming, and the caller's generator stays
+ * where it was. With prefetch it runs on another thread, where ops record whatever the caller's RAPT_NO_GRADIENT says:
+ * what it reads must not change, and an error handler hears of its error from rapt_loader_next. */
 typedef bool rapt_batch_function(void *context, rapt_batch *batch);
 
 /* The data, and how batches are made of it. */
