@@ -172,6 +172,16 @@ static void the_reason_is_told_when_its_error_was_cleared(void)
     expect_of_last(RAPT_ERROR_RANK, "data_parallel_backward: loss is NULL", "data_parallel_backward: loss is NULL");
     expect_good_step(p, model);
     rapt_data_parallel_free(p);
+    p = parallel_of(model, 2 * ranks, NULL); /* of two reasons the first */
+    for (int own = 0; own < 2; own++) {
+        const bool fails = rank == ranks - 1;
+        rapt_tensor *loss = fails && own == 0 ? NULL : loss_of(model, rank);
+        expect(rapt_data_parallel_backward(p, loss, fails && own == 1 ? -1 : 2) == !fails, "part %d", own);
+        rapt_clear_error();
+    }
+    expect(!rapt_data_parallel_finish(p, NULL), "no error");
+    expect_of_last(RAPT_ERROR_RANK, "data_parallel_backward: loss is NULL", "data_parallel_backward: loss is NULL");
+    rapt_data_parallel_free(p);
     rapt_module_free(&model->module);
 }
 
