@@ -78,6 +78,19 @@ Test(leaf, a_start_that_is_a_leaf_itself)
 }
 
 /* w³, whose gradient's gradient's gradient is 6. */
+/* Without derivatives of the gradient no graph hangs on it, and the start is not added to. */
+Test(leaf, a_start_with_a_graph_is_not_the_gradient)
+{
+    RAPT_SCOPE;
+    rapt_tensor *w = leaf(1), *start = rapt_mul_scalar(leaf(2), 2);
+    for (int i = 1; i <= 2; i++) {
+        cr_expect(rapt_backward_from(1, &w, &start, 0), "%s", rapt_error());
+        expect_gradient(w, 4 * i);
+        cr_expect_not(rapt_requires_gradient(rapt_gradient(w)));
+        cr_expect_eq(at(start, 0), 4);
+    }
+}
+
 Test(leaf, gradients_that_are_kept_have_derivatives)
 {
     RAPT_SCOPE;

@@ -172,6 +172,16 @@ static void the_reason_is_told_when_its_error_was_cleared(void)
     expect_of_last(RAPT_ERROR_RANK, "data_parallel_backward: loss is NULL", "data_parallel_backward: loss is NULL");
     expect_good_step(p, model);
     rapt_data_parallel_free(p);
+    p = parallel_of(model, 2 * ranks, NULL); /* of two reasons the first */
+    for (int own = 0; own < 2; own++) {
+        const bool fails = rank == ranks - 1;
+        rapt_tensor *loss = fails && own == 0 ? NULL : loss_of(model, rank);
+        expect(rapt_data_parallel_backward(p, loss, fails && own == 1 ? -1 : 2) == !fails, "part %d", own);
+        rapt_clear_error();
+    }
+    expect(!rapt_data_parallel_finish(p, NULL), "no error");
+    expect_of_last(RAPT_ERROR_RANK, "data_parallel_backward: loss is NULL", "data_parallel_backward: loss is NULL");
+    rapt_data_parallel_free(p);
     rapt_module_free(&model->module);
 }
 
@@ -329,17 +339,21 @@ static void what_is_trained_must_not_change(bool everywhere)
     rapt_module_free(&model->module);
 }
 
-/* A parameter that only rank 0's loss reaches has a gradient everywhere, one that none reaches has none. */
+/* A parameter that only rank 0's loss reaches, or that of other ranks with weight 0 too, has a gradient everywhere, one
+ * that none reaches has none. */
 static void parameters_that_are_not_reached(void)
 {
     RAPT_SCOPE;
     rapt_linear *model = linear(4);
     rapt_data_parallel *p = parallel_of(model, 0, NULL);
-    rapt_tensor *loss = rank == 0 ? rapt_sum(model->bias, RAPT_ALL_AXES, false) : NULL;
-    expect(rapt_data_parallel_backward(p, loss, rank == 0), "%s", rapt_error());
-    expect(rapt_data_parallel_finish(p, NULL), "%s", rapt_error());
-    expect(rapt_gradient(model->bias) && rapt_at(rapt_gradient(model->bias), (int64_t[]){2}) == 1, "bias");
-    expect(!rapt_gradient(model->weight), "the weight has a gradient");
+    for (int all = 0; all < 2; all++) {
+        rapt_tensor *loss = rank == 0 || all ? rapt_sum(model->bias, RAPT_ALL_AXES, false) : NULL;
+        expect(rapt_data_parallel_backward(p, loss, rank == 0), "%s", rapt_error());
+        expect(rapt_data_parallel_finish(p, NULL), "%s", rapt_error());
+        expect(rapt_gradient(model->bias) && rapt_at(rapt_gradient(model->bias), (int64_t[]){2}) == 1, "bias");
+        expect(!rapt_gradient(model->weight), "the weight has a gradient");
+        rapt_clear_gradient(model->bias);
+    }
     rapt_data_parallel_free(p);
     rapt_module_free(&model->module);
 }

@@ -285,6 +285,13 @@ Test(layers, initialisers)
     rapt_tensor *table = rapt_empty(RAPT_FLOAT64, RAPT_SHAPE(300, 200));
     cr_expect(rapt_init_xavier_uniform(table, 1));
     expect_uniform(table, sqrt(6.0 / 500));
+    rapt_tensor *single = rapt_empty(RAPT_FLOAT64, RAPT_SHAPE(1, 1)),
+                *alike = rapt_empty(RAPT_FLOAT64, RAPT_SHAPE(1, 1));
+    rapt_seed(11);
+    cr_expect(rapt_init_xavier_uniform(single, 1));
+    rapt_seed(11);
+    cr_expect(rapt_fill_uniform(alike, -sqrt(3.0), sqrt(3.0)));
+    cr_expect_eq(rapt_item(single), rapt_item(alike), "a fan of 1 is no less");
     cr_expect(rapt_fill_uniform(table, -3, 3));
     expect_uniform(table, 3);
     cr_expect(rapt_fill_uniform(table, 2, 4));

@@ -45,6 +45,17 @@ Test(module_print, kinds_as_a_tree_and_tensors_by_their_full_names)
     expect_no_error();
 }
 
+Test(module_print, heads_and_those_of_the_keys)
+{
+    const rapt_multi_head_attention_config config = {.hidden = 12, .heads = 4, .groups = 2};
+    rapt_module *layer = (rapt_module *)rapt_multi_head_attention_new(&config);
+    char *text = printed(layer);
+    cr_expect(strstr(text, "MultiHeadAttention(12 in 4 heads, keys in 2)") == text, "%s", text);
+    free(text);
+    rapt_module_free(layer);
+    expect_no_error();
+}
+
 Test(module_print, an_activation_has_a_name_of_its_own)
 {
     char name[] = "tanh";

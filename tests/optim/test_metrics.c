@@ -271,13 +271,15 @@ Test(metrics, longest_line_of_names)
     cr_expect_not(rapt_metrics_write(metrics, 0, many, row));
     expect_error(RAPT_ERROR_VALUE, "the names of 2000 metrics take more than 262144 bytes");
     rapt_metrics_close(metrics);
-    FILE *file = fopen(path, "wb");
-    fputs("step", file);
-    for (int i = 0; i < most; i++) fputs(",a", file);
-    fputc('\n', file);
-    fclose(file);
-    cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_CSV, true));
-    expect_error(RAPT_ERROR_FORMAT, "of at most 262144 bytes");
+    for (int whole = 0; whole < 2; whole++) {
+        FILE *file = fopen(path, "wb");
+        fputs("step", file);
+        for (int i = 0; i < most; i++) fputs(",a", file);
+        if (whole) fputc('\n', file);
+        fclose(file);
+        cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_CSV, true), "nothing is cut, though it is no whole line");
+        expect_error(RAPT_ERROR_FORMAT, "of at most 262144 bytes");
+    }
 }
 
 static void write_text(const char *text)

@@ -127,6 +127,8 @@ Test(schedule, chain)
     const rapt_schedule unready[] = {{.kind = RAPT_SCHEDULE_CONSTANT}, {.kind = RAPT_SCHEDULE_COSINE}};
     cr_expect(isnan(rapt_schedule_chain_factor(2, unready, milestones, 0)), "not at the milestone only");
     expect_error(RAPT_ERROR_VALUE, "total 0");
+    cr_expect(isnan(rapt_schedule_chain_factor(2, (rapt_schedule[]){unready[1], unready[0]}, milestones, 5)));
+    expect_error(RAPT_ERROR_VALUE, "total 0");
 }
 
 static void expect_refusal(const rapt_schedule *schedule, int64_t step, rapt_error_code code, const char *part)

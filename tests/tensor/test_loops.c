@@ -8,7 +8,7 @@
 #include "tensor/core.h"
 #include "tensor/kernels.h"
 
-enum { operands = 4, longest = 67, widest_step = 3, room = (longest * widest_step + 1) * 8, untouched = 0x5a };
+enum { operands = 4, longest = 133, widest_step = 3, room = (longest * widest_step + 1) * 8, untouched = 0x5a };
 
 /* data[0] is the output. */
 typedef struct loop_case {

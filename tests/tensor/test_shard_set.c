@@ -227,10 +227,14 @@ Test(shard_set, sets_left_with_every_letter)
     cr_expect_not(save_two(3));
     expect_error(RAPT_ERROR_VALUE, "are shards with every letter");
     cr_expect_eq(first_of("two"), 1);
-    cr_assert_eq(utime(text, &(struct utimbuf){1000000000, time(NULL) - 3700}), 0);
+    for (set.letter = 'a'; set.letter <= 'z'; set.letter++) {
+        cr_assert(rapt_shard_set_path(index_path, &set, 1, text, sizeof text));
+        cr_assert_eq(utime(text, &(struct utimbuf){1000000000, time(NULL) - 3700}), 0);
+    }
     write_index("{\"weight_map\":{\"two\":\"m-00002-of-00002.safetensors\"}"); /* not whole */
     cr_expect_not(save_two(3));
     expect_error(RAPT_ERROR_VALUE, "are shards with every letter");
+    cr_expect_eq(files(), 29);
 }
 
 #ifndef _WIN32 /* where no lock keeps savers apart */

@@ -246,6 +246,10 @@ Test(attention, in_two_parts)
         same_bits(rapt_attention_forward(attention, e.queries, e.keys, e.values, RAPT_MASK(.valid_lengths = length(2))),
                   rapt_attention_pool(attention, e.queries, prepared, e.values,
                                       RAPT_MASK(.valid_lengths = length(2)))));
+    rapt_tensor *undefined = rapt_clone(e.keys);
+    cr_assert(rapt_fill(rapt_slice(undefined, 1, 1, 2, 1), (double)NAN));
+    const double *numbers = rapt_data(rapt_attention_prepare(attention, undefined, NULL)), *good = rapt_data(prepared);
+    for (int n = 0; n < 15; n++) cr_expect(n / 5 == 1 ? isnan(numbers[n]) : numbers[n] == good[n], "number %d", n);
     rapt_module_free(&attention->module);
     attention = rapt_dot_product_attention_new(0);
     cr_expect_eq(rapt_attention_prepare(attention, e.keys, NULL), e.keys);

@@ -259,6 +259,10 @@ Test(mask, hidden_keys_are_replaced)
     cr_expect(rapt_find_seen_keys(&resolved, 1, &any));
     cr_expect_null(any, "the last query sees all");
     cr_expect_eq(rapt_hide_rows(keys, any), keys);
+    const rapt_mask odd_and_even = {.valid_lengths = lengths_of(2, 4), .dilation = 2, .offset = 1};
+    cr_assert(rapt_resolve_mask("test", &odd_and_even, RAPT_FLOAT64, 2, 1, 3, 4, &resolved));
+    cr_assert(rapt_find_seen_keys(&resolved, 1, &any));
+    expect_values("by a rule and lengths", any, 8, (double[]){1, 1, 0, 0, 1, 1, 1, 1}, 0);
     expect_no_error();
 }
 

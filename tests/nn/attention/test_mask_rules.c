@@ -109,6 +109,24 @@ static void compare_with_matrices(rapt_attention *attention, int64_t heads, int6
     expect_no_error();
 }
 
+static void see_ends(const rapt_mask_tile *tile, uint8_t *seen)
+{
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = tile->first_key; j <= tile->last_key; j++) *seen++ = j < 100 || j >= 300;
+}
+
+/* What lies between is asked about too, where each query has begun to see and all of the first keys are seen. */
+Test(mask_rules, holes_far_from_the_first_key)
+{
+    RAPT_SCOPE;
+    rapt_tensor *seen =
+        rapt_mask_seen(RAPT_MASK(.rule = {.see = see_ends}), rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(1, 3, 400)));
+    seen = rapt_contiguous(rapt_expand(seen, RAPT_SHAPE(1, 3, 400)));
+    const bool *at = rapt_data(seen);
+    for (int n = 0; n < 3 * 400; n++) cr_expect_eq(at[n], n % 400 < 100 || n % 400 >= 300, "place %d", n);
+    expect_no_error();
+}
+
 Test(mask_rules, dot_products_are_those_of_the_matrix)
 {
     compare_with_matrices(rapt_dot_product_attention_new(0), 4, 2);

@@ -311,7 +311,7 @@ Test(multi_head_cache, packed_sequences_are_not_continued_by_their_places)
     rapt_multi_head_attention *m = make(0, true, false, RAPT_FLOAT32);
     rapt_tensor *rows = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(5, hidden)), *starts = int64_of(3, (int64_t[]){0, 2, 5}),
                 *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 1, hidden));
-    const rapt_mask masks[] = {{.causal = true, .block = 2},
+    const rapt_mask masks[] = {{.causal = true, .block = 1},
                                {.causal = true, .prefix_lengths = int64_of(1, (int64_t[]){4})},
                                {.rule = {.see = see_nothing}},
                                {.causal = true, .window = 2}};
