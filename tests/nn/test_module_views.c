@@ -45,6 +45,25 @@ Test(module_views, a_summary_has_shapes_and_changes_nothing)
     expect_no_error();
 }
 
+Test(module_views, a_summary_of_many_modules)
+{
+    enum { many = 200 };
+    RAPT_SCOPE;
+    rapt_module *layers[many];
+    char line[80];
+    for (int i = 0; i < many; i++) layers[i] = rapt_activation_new("Tanh", rapt_tanh);
+    rapt_sequential *model = rapt_sequential_new(many, layers);
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4, 2));
+    char *text = summary(&model->module, NULL, 1, &x, NULL);
+    for (int i = 0; i < many; i++) {
+        snprintf(line, sizeof line, "  %d: Activation(Tanh)  0 parameters, 0 bytes -> float32 [4, 2]\n", i);
+        cr_expect(strstr(text, line), "%d", i);
+    }
+    free(text);
+    rapt_module_free(&model->module);
+    expect_no_error();
+}
+
 Test(module_views, a_summary_says_where_no_op_ran)
 {
     RAPT_SCOPE;
