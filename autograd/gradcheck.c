@@ -251,8 +251,8 @@ static double or_default(double value, double otherwise)
 }
 
 static const char kink[] = ". From one side, or in smaller steps, differences are others: a kink of the function, as "
-                           "relu has at 0, or the end "
-                           "of its domain is there, or it is rounded to float32; check it at other inputs";
+                           "relu has at 0, or the end of its domain is there, or it is rounded to float32; check it at "
+                           "other inputs";
 
 static void explain(const rapt_checker *c)
 {

@@ -12,7 +12,7 @@ rapt_tensor *rapt_field_get(rapt_tensor *const *field)
         return NULL;
     }
     fields_lock_take();
-    rapt_tensor *tensor = *field;
+    rapt_tensor *tensor = *field; /* not by rapt_retain: an error handler must not be called under the lock */
     if (tensor) atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
     fields_lock_give();
     return rapt_check_alive("field_get", "the tensor", tensor) ? rapt_scope_own(tensor) : NULL;

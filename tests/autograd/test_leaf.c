@@ -77,7 +77,6 @@ Test(leaf, a_start_that_is_a_leaf_itself)
     }
 }
 
-/* w³, whose gradient's gradient's gradient is 6. */
 /* Without derivatives of the gradient no graph hangs on it, and the start is not added to. */
 Test(leaf, a_start_with_a_graph_is_not_the_gradient)
 {
@@ -91,6 +90,7 @@ Test(leaf, a_start_with_a_graph_is_not_the_gradient)
     }
 }
 
+/* w³, whose gradient's gradient's gradient is 6. */
 Test(leaf, gradients_that_are_kept_have_derivatives)
 {
     RAPT_SCOPE;

@@ -39,6 +39,12 @@ static rapt_metrics *opened(rapt_metrics_format format, bool append)
     return metrics;
 }
 
+static void write_text(const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
 Test(metrics, csv)
 {
     set_comma_locale();
@@ -104,9 +110,7 @@ Test(metrics, rewind)
     cr_expect(rapt_metrics_rewind(metrics, 0), "an empty file: %s", rapt_error());
     cr_expect(rapt_metrics_close(metrics));
     expect_no_error();
-    FILE *file = fopen(path, "wb");
-    fputs("step,x\n1,2\nx,3\n", file);
-    fclose(file);
+    write_text("step,x\n1,2\nx,3\n");
     metrics = opened(RAPT_METRICS_CSV, true);
     cr_expect_not(rapt_metrics_rewind(metrics, 2));
     expect_error(RAPT_ERROR_FORMAT, "at byte 11 does not begin with its step");
@@ -272,20 +276,13 @@ Test(metrics, longest_line_of_names)
     expect_error(RAPT_ERROR_VALUE, "the names of 2000 metrics take more than 262144 bytes");
     rapt_metrics_close(metrics);
     for (int whole = 0; whole < 2; whole++) {
-        FILE *file = fopen(path, "wb");
-        fputs("step", file);
-        for (int i = 0; i < most; i++) fputs(",a", file);
-        if (whole) fputc('\n', file);
-        fclose(file);
+        static char text[2 * most + 8] = "step";
+        for (int i = 0; i < most; i++) memcpy(text + 4 + 2 * i, ",a", 2);
+        text[2 * most + 4] = whole ? '\n' : '\0';
+        write_text(text);
         cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_CSV, true), "nothing is cut, though it is no whole line");
         expect_error(RAPT_ERROR_FORMAT, "of at most 262144 bytes");
     }
-}
-
-static void write_text(const char *text)
-{
-    FILE *file = fopen(path, "wb");
-    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
 /* What is not ours is left byte for byte, and the row is named where a quote hides what comes behind it. */
@@ -373,9 +370,7 @@ Test(metrics, wrong_uses)
     expect_error(RAPT_ERROR_FILE, "'/nowhere/at/all' cannot be written");
     cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_TENSORBOARD, false));
     expect_error(RAPT_ERROR_FILE, "is no folder");
-    FILE *file = fopen(path, "wb");
-    fputs("some text\n", file);
-    fclose(file);
+    write_text("some text\n");
     cr_expect_null(rapt_metrics_open(path, RAPT_METRICS_CSV, true));
     expect_error(RAPT_ERROR_FORMAT, "is no list of names that begins with step");
     rapt_metrics *metrics = opened(RAPT_METRICS_JSON_LINES, false);
