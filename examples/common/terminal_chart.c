@@ -103,15 +103,17 @@ static void put_foot(FILE *page, const struct ticks *ticks, const struct axis *a
 {
     char numbers[MOST_COLUMNS + 1] = "";
     bool marked[MOST_COLUMNS] = {false};
+    int used = 0;
     for (int i = 0; i < ticks->count; i++) {
         int column = dot_of(axis, ticks->values[i]) * columns / (int)axis->length;
         int length = (int)strlen(ticks->labels[i]), start = column - (length - 1) / 2;
         if (start + length > columns) start = columns - length;
         if (start < 0) start = 0;
         marked[column] = true;
-        int used = (int)strlen(numbers);
-        if (start + length <= columns && (used == 0 || start > used))
-            snprintf(numbers + used, sizeof numbers - (size_t)used, "%*s%s", start - used, "", ticks->labels[i]);
+        if (start + length > columns || (used > 0 && start <= used)) continue;
+        memset(numbers + used, ' ', (size_t)(start - used));
+        memcpy(numbers + start, ticks->labels[i], (size_t)length);
+        used = start + length;
     }
     fprintf(page, "%*s└", margin - 1, "");
     for (int column = 0; column < columns; column++) fputs(marked[column] ? "┬" : "─", page);
