@@ -67,7 +67,7 @@ RAPT_MATH_INLINE float rapt_math_exp2m1(float r)
     p = p * r + 0x1.3b2508p-7f;
     p = p * r + 0x1.c6ad6ep-5f;
     p = p * r + 0x1.ebfbe6p-3f;
-    return r * 0x1.62e432p-1f + r * r * p;
+    return rapt_math_fused(r, 0x1.62e432p-1f, r * r * p);
 }
 
 /* p u + constant, a polynomial's last step */
@@ -142,7 +142,7 @@ RAPT_MATH_INLINE float rapt_math_gated_slope(float x, float a, struct rapt_math_
     struct rapt_math_pair factor;
     factor.high = rapt_math_fused(-t, less.high + 1.0f, less.high);
     factor.low = rapt_math_fused(-t, less.high + 1.0f, less.high - factor.high) + (less.low - t * less.low);
-    const float rest = gate.high * factor.low + gate.high * factor.high * gate.low;
+    const float rest = rapt_math_fused(gate.high, factor.low, gate.high * factor.high * gate.low);
     const float far = rapt_math_fused(gate.high, factor.high, rest);
     return rapt_math_slope_of(x, a < end ? near : far, RAPT_MATH_LESS);
 }
@@ -261,7 +261,7 @@ RAPT_MATH_INLINE struct rapt_math_decay rapt_math_half_square(float a)
     const struct rapt_math_pair square = rapt_math_square(a);
     struct rapt_math_decay decay;
     decay.v = rapt_math_exponent_of(square.high, 0x1.715476p-1f, 0.0f);
-    decay.rest = square.low * 0.5f + square.high * 0x1.cab1b6p-28f;
+    decay.rest = rapt_math_fused(square.low, 0.5f, square.high * 0x1.cab1b6p-28f);
     return decay;
 }
 
@@ -293,7 +293,7 @@ RAPT_MATH_INLINE float rapt_math_geluf(float x)
     /* 2³² a / (3.5 + a), so that nothing is lost where x is as small as a denormal */
     const float grown = 0x1p32f * a, share = grown * t.high;
     const float share_rest = rapt_math_fused(grown, t.high, -share) + share * t.low;
-    const float rest = share * quotient.low + share_rest * quotient.high;
+    const float rest = rapt_math_fused(share, quotient.low, share_rest * quotient.high);
     const float lost = rapt_math_decayed(decay, share, quotient.high, rest) * rapt_math_scale_down(decay.v);
     return rapt_math_value_of(x, lost, 0x1p-32f * RAPT_MATH_LESS);
 }
@@ -315,7 +315,7 @@ RAPT_MATH_INLINE float rapt_math_gelu_slopef(float x)
     p = p * u + 0x1.eb177cp-1f;
     const float distance = a - zero.high;
     const struct rapt_math_pair quotient = rapt_math_last_step(p, u, 0x1.f99e34p-2f);
-    const float rest = distance * quotient.low + rapt_math_beyond(a, distance, zero) * quotient.high;
+    const float rest = rapt_math_fused(distance, quotient.low, rapt_math_beyond(a, distance, zero) * quotient.high);
     const float lost = rapt_math_decayed(decay, distance, quotient.high, rest) * rapt_math_scale_down(decay.v);
     return rapt_math_slope_of(x, lost, RAPT_MATH_LESS);
 }

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "multiply_add.h"
 #include "tensor/kernels.h"
 
 #define RAPT_SIMD _Pragma("omp simd")
@@ -23,14 +24,6 @@ static inline int64_t divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }
-
-/* a b + c, rounded once where the processor does so. Compilers fuse what they find in one place, but not across a
- * branch, or with a product that they moved out of the loop: then a formula has other bits in vectors than alone. */
-#if defined __FMA__ || defined __aarch64__ || defined __FP_FAST_FMAF
-#define RAPT_MULTIPLY_ADD(a, b, c) _Generic((a) + (b), float : __builtin_fmaf, double : __builtin_fma)(a, b, c)
-#else
-#define RAPT_MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
-#endif
 
 /* out = formula of a, where `prepare` may declare constants for the formula from the options. */
 #define RAPT_UNARY_LOOP_WITH(function, OUT, IN, prepare, formula)                                                      \

@@ -10,7 +10,7 @@
     const T shrink = scale[j] < 1 / (large) ? (T)(shrinking) : 1;                                                      \
     const double whole = mean ? mean[j] * (double)shrink : 0;                                                          \
     const T center = (T)whole, s = (T)(scale[j] / (double)shrink), rest = (T)(whole - (double)center) * s
-#define NORMALIZED(i) ((x[i] * shrink - center) * s - rest)
+#define NORMALIZED(i) RAPT_MULTIPLY_ADD(x[i] * shrink - center, s, -rest)
 
 /* out = (x − mean) · scale · weight + bias, scale = 1 / √(mean (x − mean)² + epsilon) */
 #define FORWARD(T, dtype, large, shrinking)                                                                            \

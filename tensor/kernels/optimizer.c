@@ -63,7 +63,8 @@ enum { gradient = 1 }; /* its place in data: what is not written */
 #define SGD(T, dtype)                                                                                                  \
     UPDATE_LOOP(sgd_##dtype, T, NO_STATE, rapt_sgd_numbers, SGD_NUMBERS, ADD_DECAY; p -= rate * g;)                    \
     UPDATE_LOOP(sgd_momentum_##dtype, T, SGD_STATE, rapt_sgd_numbers, SGD_NUMBERS, ADD_DECAY;                          \
-                v = momentum * v + share * g; p -= rate * (numbers->nesterov ? g + momentum * v : v);)
+                v = RAPT_MULTIPLY_ADD(momentum, v, share * g);                                                         \
+                p -= rate * (numbers->nesterov ? g + momentum * v : v);)
 
 SGD(float, float32)
 SGD(double, float64)
@@ -83,7 +84,8 @@ SGD(double, float64)
 
 #define ADAM(T, dtype, SQRT)                                                                                           \
     UPDATE_LOOP(adam_##dtype, T, ADAM_STATE, rapt_adam_numbers, ADAM_NUMBERS, ADD_DECAY; m = TOWARDS(m, g, share1);    \
-                v = beta2 * v + share2 * g * g; p = keep * p - rate * m / (SQRT(v) * correction + epsilon);)
+                v = RAPT_MULTIPLY_ADD(beta2, v, share2 * g * g);                                                       \
+                p = keep * p - rate * m / (SQRT(v) * correction + epsilon);)
 
 ADAM(float, float32, sqrtf)
 ADAM(double, float64, sqrt)
@@ -109,7 +111,7 @@ ADAM(double, float64, sqrt)
 
 #define SECOND_MOMENT                                                                                                  \
     ADD_DECAY;                                                                                                         \
-    v = alpha * v + share * g * g;                                                                                     \
+    v = RAPT_MULTIPLY_ADD(alpha, v, share * g * g);                                                                    \
     number spread = v;
 
 /* A variance is not negative, though rounding may make it so. */
@@ -169,7 +171,8 @@ LION(double, float64)
     X(keep)                                                                                                            \
     X(rate)
 
-#define MOVE(T, dtype) UPDATE_LOOP(move_##dtype, T, NO_STATE, rapt_move_numbers, MOVE_NUMBERS, p = keep * p - rate * g;)
+#define MOVE(T, dtype)                                                                                                 \
+    UPDATE_LOOP(move_##dtype, T, NO_STATE, rapt_move_numbers, MOVE_NUMBERS, p = RAPT_MULTIPLY_ADD(keep, p, -rate * g);)
 
 MOVE(float, float32)
 MOVE(double, float64)

@@ -24,7 +24,7 @@
                 kept[hidden + k] = z;                                                                                  \
                 kept[2 * hidden + k] = n;                                                                              \
                 kept[3 * hidden + k] = h_n;                                                                            \
-                next[k] = (1 - z) * n + z * old[k];                                                                    \
+                next[k] = RAPT_MULTIPLY_ADD(1 - z, n, z * old[k]);                                                     \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -66,7 +66,7 @@ GRU(double, float64, rapt_math_sigmoid, tanh)
                 const T f = SIGMOID(a[hidden + k] + b[hidden + k]);                                                    \
                 const T g = TANH(a[2 * hidden + k] + b[2 * hidden + k]);                                               \
                 const T o = SIGMOID(a[3 * hidden + k] + b[3 * hidden + k]);                                            \
-                const T c_new = f * c[k] + i * g;                                                                      \
+                const T c_new = RAPT_MULTIPLY_ADD(f, c[k], i * g);                                                     \
                 kept[k] = i;                                                                                           \
                 kept[hidden + k] = f;                                                                                  \
                 kept[2 * hidden + k] = g;                                                                              \

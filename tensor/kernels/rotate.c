@@ -8,8 +8,8 @@
     {                                                                                                                  \
         const T a = x[(step)*j], b = x[(step)*j + (between)];                                                          \
         const T s = sign * sine[j];                                                                                    \
-        out[(step)*j] = a * cosine[j] - b * s;                                                                         \
-        out[(step)*j + (between)] = a * s + b * cosine[j];                                                             \
+        out[(step)*j] = RAPT_MULTIPLY_ADD(a, cosine[j], -b * s);                                                       \
+        out[(step)*j + (between)] = RAPT_MULTIPLY_ADD(a, s, b * cosine[j]);                                            \
     }
 
 #define ROTATE(T, dtype)                                                                                               \

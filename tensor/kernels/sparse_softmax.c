@@ -24,7 +24,7 @@ static bool step_sparsemax(const above *a, double *threshold)
  * them falls below, a step towards √Σ d² = 1, which is convex in t, does not go too far. */
 static bool step_entmax15(const above *a, double *threshold)
 {
-    const double excess = a->squares - 1, square = a->sum * a->sum - a->count * excess;
+    const double excess = a->squares - 1, square = RAPT_MULTIPLY_ADD(a->sum, a->sum, -a->count * excess);
     const double step = square >= 0 ? excess / (a->sum + sqrt(square)) : INFINITY;
     const bool ends = step <= a->least;
     *threshold += ends ? step : (a->squares - sqrt(a->squares)) / a->sum;

@@ -45,7 +45,7 @@ static inline double normal(double x)
 
 static inline double gelu_slope(double x)
 {
-    return normal(x) + x * ROOT_2_PI * exp(-0.5 * x * x);
+    return RAPT_MULTIPLY_ADD(x * ROOT_2_PI, exp(-0.5 * x * x), normal(x));
 }
 
 #define NORMAL(x) WIDE(x, rapt_math_normal, normal)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "multiply_add.h"
 #include "trig_table.h"
 
 // Every polynomial is a minimax fit by our own Remez exchange (1500 Chebyshev nodes, 50 digits), its coefficients then
@@ -174,7 +175,7 @@ RAPT_MATH_INLINE float rapt_math_log_sum(float exponent, float f)
     p = p * f - 0x1.fffef0p-3f;
     p = p * f + 0x1.555506p-2f;
     float square = f * f;
-    float tail = f * square * p + exponent * RAPT_MATH_LN2_LOW;
+    float tail = RAPT_MULTIPLY_ADD(f * square, p, exponent * RAPT_MATH_LN2_LOW);
     return (f + (tail - 0.5f * square)) + exponent * RAPT_MATH_LN2_HIGH;
 }
 
@@ -248,7 +249,7 @@ RAPT_MATH_INLINE float rapt_math_cos_polynomial(float r)
     float p = 0x1.99ead0p-16f; // (cos(r) - 1 + r^2 / 2) / r^4 in r^2; fit 2^-33.0 of cos
     p = p * square - 0x1.6c0c30p-10f;
     p = p * square + 0x1.55554ap-5f;
-    return 1.0f + (square * square * p - 0.5f * square);
+    return 1.0f + RAPT_MULTIPLY_ADD(square * square, p, -0.5f * square);
 }
 
 // sin(r + quadrant * pi/2)
@@ -263,10 +264,10 @@ RAPT_MATH_INLINE float rapt_math_reduce_angle(float x, uint32_t *quadrant)
 {
     int32_t exponent = (int32_t)(rapt_math_bits(fabsf(x)) >> 23) - RAPT_MATH_TURN_FIRST_EXPONENT;
     int64_t row = exponent < 0 ? 0 : exponent; // as wide as the table's double: gcc 12 gathers only so
-    double high = (double)x * rapt_math_turn_high[row];
+    double high = rapt_math_turn_high[row];    // its product is exact
     double low = (double)x * rapt_math_turn_low[row];
-    double shifted = (high + low) + RAPT_MATH_ROUNDER_DOUBLE;
-    double turn = (high - (shifted - RAPT_MATH_ROUNDER_DOUBLE)) + low;
+    double shifted = RAPT_MULTIPLY_ADD((double)x, high, low) + RAPT_MATH_ROUNDER_DOUBLE;
+    double turn = RAPT_MULTIPLY_ADD((double)x, high, RAPT_MATH_ROUNDER_DOUBLE - shifted) + low;
     *quadrant = (uint32_t)rapt_math_bits_double(shifted);
     return (float)(turn * 0x1.921fb54442d18p+0);
 }
