@@ -1,10 +1,11 @@
 # shellcheck shell=sh
-# To be read by scripts that start mpirun. OpenMPI wants to be told that root, and more ranks than processors, are meant.
-# MPICH reads none of these. A folder of its own, $work, for each test: OpenMPI takes away the one in /tmp that all share
+# To be read by scripts that start mpirun. OpenMPI wants to be told that root, and more ranks than processors, are meant,
+# from 5.0 on by PRTE's variables. MPICH reads none of these. A folder of its own, $work, for each test: OpenMPI takes away the one in /tmp that all share
 # when the last run ends, which another may just begin.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
-export OMPI_MCA_orte_tmpdir_base="${work:?is set by who reads this}"
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export OMPI_MCA_orte_tmpdir_base="${work:?is set by who reads this}" PRTE_MCA_prte_tmpdir_base="$work"
 command -v mpirun >/dev/null || { echo 'skipped: there is no mpirun' && exit 77; }
 # Releases of OpenMPI that ask for an option, not for the variables above, start nothing for root.
 said=$(timeout 60 mpirun -n 2 true 2>&1) || case $said in
