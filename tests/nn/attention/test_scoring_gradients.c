@@ -136,3 +136,35 @@ Test(scoring_gradients, beside_a_far_query)
             }
     expect_no_error();
 }
+
+/* dwidth of float32 is float64's wherever queries and keys stand, also beside one that is far from the others. */
+Test(scoring_gradients, of_a_width_far_from_0)
+{
+    for (int plain = 0; plain < 2; plain++)
+        for (int heads = 0; heads < 2; heads++)
+            for (double from = 0; from < 2e4; from += 1e4) {
+                double slopes[2];
+                for (int dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+                    RAPT_SCOPE;
+                    rapt_seed(1);
+                    rapt_attention *attention = rapt_attention_new(rapt_gaussian_scoring_new(1, true), 0);
+                    attention->plain = plain;
+                    cr_assert(rapt_module_cast(&attention->module, (rapt_dtype)dtype));
+                    rapt_tensor *inputs[4];
+                    for (int i = 0; i < 4; i++) {
+                        rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 6, 1));
+                        if (i < 2) x = rapt_add_scalar(x, from);
+                        if (i == 0) rapt_set_at(x, (int64_t[]){0, 0, 0}, from + 1e6);
+                        inputs[i] = rapt_cast(heads ? rapt_reshape(x, RAPT_SHAPE(2, 2, 3, 1)) : x, (rapt_dtype)dtype);
+                    }
+                    rapt_tensor *pooled = rapt_attention_forward(attention, inputs[0], inputs[1], inputs[2], NULL);
+                    rapt_tensor *loss = rapt_sum(rapt_mul(pooled, inputs[3]), RAPT_ALL_AXES, false);
+                    cr_assert(rapt_backward(loss), "%s", rapt_error());
+                    slopes[dtype] = rapt_item(rapt_gradient(rapt_module_find(&attention->module, "width")));
+                    rapt_module_free(&attention->module);
+                }
+                cr_expect(fabs(slopes[0] - slopes[1]) <= 1e-5 * fabs(slopes[1]),
+                          "plain %d, heads %d, from %g: %.9g, not %.9g", plain, heads, from, slopes[0], slopes[1]);
+            }
+    expect_no_error();
+}
