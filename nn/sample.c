@@ -36,6 +36,11 @@ bool rapt_generation_check(const char *name, const rapt_generation *how)
                          how->beams, how->temperature, (long long)how->top_k, how->top_p);
     if (!isfinite(how->length_penalty))
         return rapt_fail(RAPT_ERROR_VALUE, name, "length_penalty %g; a finite number expected", how->length_penalty);
+    const double divisor = pow((double)how->length + 1, how->length_penalty); /* the end token may come on top */
+    if (how->beams > 1 && !(divisor > 1e-250 && divisor < 1e250))
+        return rapt_fail(RAPT_ERROR_VALUE, name,
+                         "length_penalty %g for %lld tokens; length^penalty within 1e-250 and 1e250 expected",
+                         how->length_penalty, (long long)how->length);
     return check_sampling(name, how);
 }
 

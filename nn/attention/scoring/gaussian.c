@@ -1,4 +1,7 @@
 /* The logarithm of the Gaussian kernel as a scoring function: a(q, k) = −½ ‖q − k‖² / width². */
+#include <float.h>
+#include <math.h>
+
 #include "nn/fused_dot.h"
 #include "nn/padding.h"
 #include "squared_distance.h"
@@ -13,7 +16,9 @@ rapt_tensor *rapt_log_gaussian(rapt_tensor *queries, rapt_tensor *keys, const ra
     RAPT_SCOPE;
     rapt_dtype dtype = rapt_get_dtype(queries);
     rapt_tensor *number = rapt_divisor_tensor(width, dtype);
+    const double least = dtype == RAPT_FLOAT64 ? -DBL_MAX : -(double)FLT_MAX; /* −∞ would make NaN of distance 0 */
     rapt_tensor *factor = rapt_div(rapt_scalar(dtype, -0.5), rapt_mul(number, number));
+    factor = rapt_clamp(factor, least, (double)INFINITY);
     return rapt_keep(rapt_mul(rapt_squared_distance(queries, keys), factor));
 }
 
