@@ -28,7 +28,7 @@ static rapt_tensor *moved(const rapt_tensor *running, double momentum, const rap
                                                                                                              : NULL;
 }
 
-/* The running statistics follow the mean and the unbiased variance of n numbers: all of them, or after an error none. */
+/* The running statistics follow the mean and the unbiased variance of n numbers: all, or after an error none. */
 static bool follow(rapt_batch_norm *b, rapt_tensor *mean, rapt_tensor *variance, int64_t n)
 {
     const double unbiased = (double)n / (double)(n - 1);

@@ -311,8 +311,7 @@ Test(bahdanau_steps, encoder_of_few_words)
     expect_no_error();
 }
 
-/* Fields set by hand give the error that they give in rapt_attention_forward, and one without a scoring function does not
- * crash. */
+/* Fields set by hand give the error that they give in rapt_attention_forward; without a scoring function it crashed. */
 Test(bahdanau_steps, attention_is_checked)
 {
     RAPT_SCOPE;

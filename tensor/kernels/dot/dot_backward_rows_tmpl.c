@@ -159,8 +159,8 @@ static bool is_asked(const backward_work *w, int64_t i)
 }
 
 /* The median of each coordinate of up to 15 queries from which a gradient comes: others, padding say, may not change a
- * gradient, and one that is far from the others, or NaN, must not cost theirs their digits. What is not finite counts as
- * 0, as does one more number where their count is even. */
+ * gradient, and one that is far from the others, or NaN, must not cost theirs their digits. What is not finite counts
+ * as 0, as does one more number where their count is even. */
 static void find_center(backward_work *w)
 {
     enum { most = 15 };
