@@ -2,6 +2,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "attention/fused/fused.h"
 #include "nn/fused_dot.h"
 #include "nn/padding.h"
 #include "squared_distance.h"
@@ -31,7 +32,7 @@ static rapt_tensor *score(rapt_scoring *scoring, rapt_tensor *queries, rapt_tens
 /* y = x / width of queries or keys, as distances need them. The third input is a vector of all: see below. */
 static rapt_tensor *forward(rapt_call *call)
 {
-    for (int i = 0; i < rapt_call_count(call); i++) rapt_call_save(call, rapt_call_input(call, i));
+    rapt_fused_save_inputs(call);
     return rapt_div(rapt_call_input(call, 0), rapt_call_input(call, 1));
 }
 

@@ -141,35 +141,18 @@ static void add_weights_gradient(const rapt_dot_attention *call, rapt_score_row 
     RAPT_SIMD for (int64_t j = 0; j < keys.last - keys.first; j++) d_weights[j] += gradient[j];
 }
 
-static bool has_number(int64_t count, const T *numbers)
-{
-    for (int64_t j = 0; j < count; j++)
-        if (numbers[j] != 0) return true;
-    return false;
-}
-
-/* Does a gradient come from row i? */
-static bool is_asked(const backward_work *w, int64_t i)
-{
-    const rapt_dot_attention *call = w->call;
-    if (w->largest[i] == (T)INFINITY) return false;
-    if (has_number(call->value_size, w->gradient + i * w->value_row)) return true;
-    const rapt_score_row row = row_at(call, w->piece, i);
-    return call->d_weights.data && has_number(call->mask.keys, row_of(&call->d_weights, row.item, row.head, row.query));
-}
-
-/* The median of each coordinate of up to 15 queries from which a gradient comes: others, padding say, may not change a
- * gradient, and one that is far from the others, or NaN, must not cost theirs their digits. What is not finite counts
- * as 0, as does one more number where their count is even. */
+/* The median of each coordinate of up to 15 queries from which a gradient comes, whose D is not 0: others, padding say,
+ * may not change a gradient, and one that is far from the others, or NaN, must not cost theirs their digits. What is not
+ * finite counts as 0, as does one more number where their count is even. */
 static void find_center(backward_work *w)
 {
     enum { most = 15 };
     const T *some[most];
     int64_t asked = 0, found = 0, count = 0;
-    for (int64_t i = 0; i < w->rows; i++) asked += is_asked(w, i);
+    for (int64_t i = 0; i < w->rows; i++) asked += w->deltas[i] != 0;
     const int64_t step = (asked + most - 1) / most;
-    for (int64_t i = 0; i < w->rows && asked > 0; i++)
-        if (is_asked(w, i) && found++ % step == 0) some[count++] = w->queries + i * w->row;
+    for (int64_t i = 0; i < w->rows; i++)
+        if (w->deltas[i] != 0 && found++ % step == 0) some[count++] = w->queries + i * w->row;
     const int64_t last = count | 1, median = last / 2;
     for (int64_t t = 0; t < w->row; t += width) {
         T sorted[most][width] = {{0}};
@@ -191,8 +174,7 @@ static void center_queries(backward_work *w)
 {
     find_center(w);
     memcpy(w->centered, w->queries, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));
-    for (int64_t i = 0; i < w->rows; i++)
-        if (w->largest[i] != (T)INFINITY) axpy(w->call->size, -1, w->center, w->centered + i * w->row);
+    for (int64_t i = 0; i < w->rows; i++) axpy(w->call->size, -1, w->center, w->centered + i * w->row);
 }
 
 static void begin_backward(backward_work *w)
@@ -214,9 +196,9 @@ static void begin_backward(backward_work *w)
         }
         w->last_key = larger_of(w->last_key, w->seen_by_any[g].last);
     }
-    if (call->is_gaussian) center_queries(w);
     for (int64_t i = 0; i < w->rows; i += width) find_deltas(w, i);
     for (int64_t i = 0; i < w->rows; i++) add_to_delta(call, row_at(call, w->piece, i), &w->deltas[i]);
+    if (call->is_gaussian) center_queries(w);
     memset(w->row_sums, 0, (size_t)(w->groups * RAPT_TILE_ROWS) * sizeof(T));
     if (call->is_gaussian) memset(w->means, 0, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));
     memset(w->d_queries, 0, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));
