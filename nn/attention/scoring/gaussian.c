@@ -43,9 +43,9 @@ static bool vjp(rapt_call *call)
     rapt_tensor *g = rapt_call_gradient(call, 0), *width = rapt_call_saved(call, 1);
     if (rapt_call_wants(call, 0) && !rapt_call_give(call, 0, rapt_div(g, width))) return false;
     if (!rapt_call_wants(call, 1)) return true;
-    rapt_tensor *own = rapt_sub(rapt_call_saved(call, 0), rapt_call_saved(call, 2));
-    rapt_tensor *sum = rapt_reshape(rapt_sum(rapt_mul(g, own), RAPT_ALL_AXES, false), RAPT_SHAPE(1));
-    return rapt_call_give(call, 1, rapt_neg(rapt_div(rapt_div(sum, width), width)));
+    rapt_tensor *less = rapt_sub(rapt_call_saved(call, 2), rapt_call_saved(call, 0)); /* common − x */
+    rapt_tensor *sum = rapt_reshape(rapt_sum(rapt_mul(g, less), RAPT_ALL_AXES, false), RAPT_SHAPE(1));
+    return rapt_call_give(call, 1, rapt_div(rapt_div(sum, width), width));
 }
 
 static const rapt_op scaling_op = {.name = "divide_by_width", .forward = forward, .vjp = vjp};

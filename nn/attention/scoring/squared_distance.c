@@ -79,11 +79,10 @@ rapt_tensor *rapt_common_vector(rapt_tensor *x)
 {
     enum { most = 15 };
     RAPT_NO_GRADIENT;
-    const int64_t rows = rapt_size(x, -2), step = (rows + most - 1) / most;
-    rapt_tensor *some = rapt_slice(x, -2, 0, INT64_MAX, step > 0 ? step : 1);
-    const int64_t count = some ? rapt_size(some, -2) : 0;
-    if (some && count % 2 == 0) some = rapt_pad(some, -2, 0, 1, 0);
-    if (some) some = rapt_where(rapt_isfinite(some), some, rapt_scalar(rapt_get_dtype(some), 0));
+    rapt_tensor *some = rapt_slice(x, -2, 0, INT64_MAX, rapt_size(x, -2) / most + 1);
+    const int64_t count = rapt_size(some, -2);
+    if (count % 2 == 0) some = rapt_pad(some, -2, 0, 1, 0);
+    some = rapt_where(rapt_isfinite(some), some, rapt_scalar(rapt_get_dtype(some), 0));
     rapt_tensor *sorted = rapt_sort(some, -2, false, NULL);
     return rapt_slice(sorted, -2, count / 2, count / 2 + 1, 1);
 }

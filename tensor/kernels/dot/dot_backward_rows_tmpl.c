@@ -142,8 +142,8 @@ static void add_weights_gradient(const rapt_dot_attention *call, rapt_score_row 
 }
 
 /* The median of each coordinate of up to 15 queries from which a gradient comes, whose D is not 0: others, padding say,
- * may not change a gradient, and one that is far from the others, or NaN, must not cost theirs their digits. What is not
- * finite counts as 0, as does one more number where their count is even. */
+ * may not change a gradient, and one that is far from the others, or NaN, must not cost theirs their digits. What is
+ * not finite counts as 0, as does one more number where their count is even. */
 static void find_center(backward_work *w)
 {
     enum { most = 15 };
