@@ -141,18 +141,24 @@ static void add_weights_gradient(const rapt_dot_attention *call, rapt_score_row 
     RAPT_SIMD for (int64_t j = 0; j < keys.last - keys.first; j++) d_weights[j] += gradient[j];
 }
 
-/* The median of each coordinate of up to 15 queries from which a gradient comes, whose D is not 0: others, padding say,
- * may not change a gradient, and one that is far from the others, or NaN, must not cost theirs their digits. What is
- * not finite counts as 0, as does one more number where their count is even. */
+/* Does a gradient come from row i? D is NaN where a value is that nobody asked for. */
+static bool is_asked(const backward_work *w, int64_t i)
+{
+    return isfinite(w->deltas[i]) && w->deltas[i] != 0;
+}
+
+/* The median of each coordinate of up to 15 queries from which a gradient comes: others, padding say, may not change a
+ * gradient, and one that is far from the others, or NaN, must not cost theirs their digits. What is not finite counts
+ * as 0, as does one more number where their count is even. */
 static void find_center(backward_work *w)
 {
     enum { most = 15 };
     const T *some[most];
     int64_t asked = 0, found = 0, count = 0;
-    for (int64_t i = 0; i < w->rows; i++) asked += w->deltas[i] != 0;
+    for (int64_t i = 0; i < w->rows; i++) asked += is_asked(w, i);
     const int64_t step = (asked + most - 1) / most;
     for (int64_t i = 0; i < w->rows; i++)
-        if (w->deltas[i] != 0 && found++ % step == 0) some[count++] = w->queries + i * w->row;
+        if (is_asked(w, i) && found++ % step == 0) some[count++] = w->queries + i * w->row;
     const int64_t last = count | 1, median = last / 2;
     for (int64_t t = 0; t < w->row; t += width) {
         T sorted[most][width] = {{0}};
