@@ -42,7 +42,7 @@ static bool check_start(const rapt_bahdanau_decoder *decoder, const rapt_tensor 
                           : !state   ? "the encoder's state"
                                      : NULL;
     if (missing) return rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", missing);
-    return !rapt_was_freed(kind.name, decoder);
+    return !rapt_was_freed(kind.name, decoder) && rapt_attention_check(decoder->attention);
 }
 
 rapt_bahdanau_state rapt_bahdanau_decoder_start(rapt_bahdanau_decoder *decoder, rapt_tensor *encoder_outputs,
@@ -129,8 +129,9 @@ static rapt_tensor *run_by_step(rapt_bahdanau_decoder *decoder, rapt_tensor *emb
 
 static bool check_state(const rapt_bahdanau_decoder *decoder, const rapt_bahdanau_state *state)
 {
-    return (decoder && state && state->keys) ||
-           rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !decoder ? "the decoder" : "the state");
+    if (!decoder || !state || !state->keys)
+        return rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", !decoder ? "the decoder" : "the state");
+    return rapt_attention_check(decoder->attention);
 }
 
 /* The last layer's hidden states after each token (T, B, hidden); those of all layers after the last to *hidden. */

@@ -20,18 +20,26 @@ static rapt_tensor *by_channel(rapt_tensor *numbers, const rapt_tensor *x)
     return rapt_reshape(numbers, rapt_rank(x), shape);
 }
 
-/* running = (1 − momentum) · running + momentum · new, of the mean and of the unbiased variance of n numbers. */
+/* (1 − momentum) · running + momentum · new */
+static rapt_tensor *moved(const rapt_tensor *running, double momentum, const rapt_tensor *number, double factor)
+{
+    rapt_tensor *result = rapt_clone(running);
+    return rapt_scale_in_place(result, 1 - momentum) && rapt_add_in_place(result, number, momentum * factor) ? result
+                                                                                                             : NULL;
+}
+
+/* The running statistics follow the mean and the unbiased variance of n numbers: all, or after an error none. */
 static bool follow(rapt_batch_norm *b, rapt_tensor *mean, rapt_tensor *variance, int64_t n)
 {
-    const double momentum = b->momentum, unbiased = (double)n / (double)(n - 1);
+    const double unbiased = (double)n / (double)(n - 1);
     RAPT_NO_GRADIENT;
     rapt_error_hold(); /* its handler may ask for the lock */
     statistics_lock_take();
-    const bool good = rapt_scale_in_place(b->running_mean, 1 - momentum) &&
-                      rapt_add_in_place(b->running_mean, mean, momentum) &&
-                      rapt_scale_in_place(b->running_var, 1 - momentum) &&
-                      rapt_add_in_place(b->running_var, variance, momentum * unbiased) &&
-                      rapt_fill(b->batches, rapt_item(b->batches) + 1);
+    const rapt_tensor *new_mean = moved(b->running_mean, b->momentum, mean, 1),
+                      *new_variance = moved(b->running_var, b->momentum, variance, unbiased);
+    const bool good = new_mean && new_variance && rapt_copy(b->running_mean, new_mean) &&
+                      rapt_copy(b->running_var, new_variance) &&
+                      rapt_set_at_int64(b->batches, NULL, rapt_item_int64(b->batches) + 1);
     statistics_lock_give();
     rapt_error_release();
     return good;

@@ -14,10 +14,10 @@
 
 #define MASK(field) FIELD(rapt_mask, field)
 static const rapt_field mask[] = {
-    MASK(valid_lengths), MASK(first_keys),   MASK(causal),       MASK(dilation), MASK(prefix_lengths),
-    MASK(window),        MASK(window_left),  MASK(window_right), MASK(block),    MASK(blocks_before),
-    MASK(documents),     MASK(query_places), MASK(offset),       MASK(seen),     MASK(bias),
-    MASK(relative_bias), MASK(starts),       MASK(key_starts),   {NULL, 0, 0},
+    MASK(valid_lengths), MASK(first_keys),   MASK(causal),       MASK(dilation),      MASK(prefix_lengths),
+    MASK(window),        MASK(window_left),  MASK(window_right), MASK(block),         MASK(blocks_before),
+    MASK(documents),     MASK(query_places), MASK(offset),       MASK(seen),          MASK(bias),
+    MASK(relative_bias), MASK(starts),       MASK(key_starts),   MASK(fills_million), {NULL, 0, 0},
 };
 
 #define HEADS(field) FIELD(rapt_multi_head_attention_config, field)

@@ -1,9 +1,17 @@
 /* What constructors check of their sizes and options. */
+#include <float.h>
+
 #include "nn/options.h"
 
 bool rapt_check_size(const char *layer, const char *what, int64_t size)
 {
     return size >= 0 || rapt_fail(RAPT_ERROR_VALUE, layer, "%s %lld; 0 or more expected", what, (long long)size);
+}
+
+bool rapt_check_above_0(const char *layer, const char *what, double number)
+{
+    return (number >= (double)FLT_MIN && number <= (double)FLT_MAX) ||
+           rapt_fail(RAPT_ERROR_VALUE, layer, "%s %g; a finite number above 0 expected, also as float32", what, number);
 }
 
 bool rapt_check_flags(const char *layer, int flags)

@@ -181,6 +181,7 @@ static rapt_tensor *recurrent_forward_padded(rapt_recurrent *r, rapt_tensor *x, 
                                              rapt_tensor *state, rapt_tensor *cell, rapt_tensor **final_state,
                                              rapt_tensor **final_cell)
 {
+    RAPT_UNDO_DRAWS;
     RAPT_ENTER((rapt_module *)r);
     if (!check(r, x, r->in, false) || !check_lengths(r, lengths, x)) return NULL;
     rapt_tensor *starts = rapt_packing_starts(lengths), *rows = rapt_pack(rapt_transpose(x, 0, 1), starts);

@@ -34,8 +34,11 @@ bool rapt_generation_check(const char *name, const rapt_generation *how)
         return rapt_fail(RAPT_ERROR_VALUE, name,
                          "%d beams and temperature %g, top_k %lld, top_p %g; either beams or sampling expected",
                          how->beams, how->temperature, (long long)how->top_k, how->top_p);
-    if (!isfinite(how->length_penalty))
-        return rapt_fail(RAPT_ERROR_VALUE, name, "length_penalty %g; a finite number expected", how->length_penalty);
+    const double divisor = pow((double)how->length + 2, how->length_penalty); /* beyond the longest */
+    if (how->beams > 1 && !(divisor > 1e-250 && divisor < 1e250))
+        return rapt_fail(RAPT_ERROR_VALUE, name,
+                         "length_penalty %g for %lld tokens; length^penalty within 1e-250 and 1e250 expected",
+                         how->length_penalty, (long long)how->length);
     return check_sampling(name, how);
 }
 

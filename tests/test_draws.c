@@ -63,6 +63,18 @@ static rapt_tensor *of_lstm(void *layer, rapt_tensor *x)
     return rapt_lstm_forward(layer, x, NULL, NULL, &hidden, &cell);
 }
 
+static rapt_tensor *of_padded_gru(void *layer, rapt_tensor *x)
+{
+    rapt_tensor *last, *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){2, 1, 2});
+    return rapt_gru_forward_padded(layer, x, lengths, NULL, &last);
+}
+
+static rapt_tensor *of_padded_lstm(void *layer, rapt_tensor *x)
+{
+    rapt_tensor *hidden, *cell, *lengths = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){2, 1, 2});
+    return rapt_lstm_forward_padded(layer, x, lengths, NULL, NULL, &hidden, &cell);
+}
+
 static rapt_tensor *of_transformer(void *layer, rapt_tensor *x)
 {
     return rapt_transformer_forward(layer, x, x, NULL, RAPT_MASK(.causal = true), NULL);
@@ -111,6 +123,8 @@ Test(draws, a_forward_without_memory)
     check("multi-head attention", of_heads, heads, x);
     check("gru", of_gru, gru, x);
     check("lstm", of_lstm, lstm, x);
+    check("padded gru", of_padded_gru, gru, x);
+    check("padded lstm", of_padded_lstm, lstm, x);
     check("positions", of_module, positions, x);
     check("transformer", of_transformer, transformer, x);
     check("gpt", of_gpt, gpt, tokens);

@@ -81,7 +81,7 @@ static bool check_tensor(const char *what, const rapt_tensor *tensor, int rank, 
                              rapt_describe(tensor, text, sizeof text));
 }
 
-static bool check_layer(const rapt_attention *attention)
+bool rapt_attention_check(const rapt_attention *attention)
 {
     const char *missing = !attention                   ? "layer"
                           : !attention->normalizer     ? "normaliser"
@@ -103,7 +103,7 @@ static bool begin(rapt_pooling *p, rapt_attention *attention, rapt_tensor *queri
                   rapt_tensor *values, const rapt_mask *mask, const rapt_resolved_mask *resolved)
 {
     const bool packed = lacks_batch(mask, resolved);
-    if (!check_layer(attention) || !rapt_check_starts(kind.name, mask) ||
+    if (!rapt_attention_check(attention) || !rapt_check_starts(kind.name, mask) ||
         !check_tensor("queries", queries, 0, packed) || !check_tensor("keys", keys, queries->rank, packed) ||
         !check_tensor("values", values, queries->rank, packed))
         return false;
@@ -207,7 +207,8 @@ rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys
 {
     rapt_tensor *seen_keys, *finite;
     const bool packed = lacks_batch(mask, NULL);
-    if (rapt_was_freed(kind.name, attention) || !check_layer(attention) || !check_tensor("keys", keys, 0, packed))
+    if (rapt_was_freed(kind.name, attention) || !rapt_attention_check(attention) ||
+        !check_tensor("keys", keys, 0, packed))
         return NULL;
     if (attention->ring)
         return rapt_fail(RAPT_ERROR_UNSUPPORTED, kind.name, "keys prepared beforehand go to no other rank"), NULL;

@@ -6,6 +6,9 @@
 
 #include "nn/mask.h"
 
+/* Are the fields what they may be? They may have been set by hand. False after an error. */
+bool rapt_attention_check(const rapt_attention *attention);
+
 /* rapt_attention_forward under a mask that is resolved already (NULL: it is not) that also gives the weights of this
  * call, unless `weights` is NULL. */
 rapt_tensor *rapt_attention_forward_resolved(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,

@@ -8,6 +8,7 @@
 #include "attention_cache.h"
 #include "nn/entry.h"
 #include "tensor/random.h"
+#include "tensor/scratch.h"
 
 static void destroy(rapt_module *module)
 {
@@ -61,13 +62,18 @@ rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder,
     }
     RAPT_SCOPE;
     const rapt_ring_call across = begin(decoder);
-    const int64_t length = caches ? caches[0].self.length : 0, memory_length = caches ? caches[0].memory.length : 0;
+    int64_t(*lengths)[2] = caches ? rapt_scratch_list(kind.name, decoder->count, sizeof *lengths) : NULL;
+    if (caches && !lengths) x = NULL;
+    for (int i = 0; i < decoder->count && lengths; i++) {
+        lengths[i][0] = caches[i].self.length;
+        lengths[i][1] = caches[i].memory.length;
+    }
     for (int i = 0; i < decoder->count && x; i++)
         x = rapt_decoder_layer_forward(decoder->layers[i], x, memory, mask, memory_mask, caches ? &caches[i] : NULL);
     if (x && decoder->norm) x = rapt_layer_norm_forward(decoder->norm, x);
-    for (int i = 0; i < decoder->count && caches && !x; i++) {
-        rapt_attention_cache_return(&caches[i].self, length);
-        rapt_attention_cache_return(&caches[i].memory, memory_length);
+    for (int i = 0; i < decoder->count && lengths && !x; i++) {
+        rapt_attention_cache_return(&caches[i].self, lengths[i][0]);
+        rapt_attention_cache_return(&caches[i].memory, lengths[i][1]);
     }
     return rapt_keep(rapt_ring_end(&across, kind.name, x));
 }

@@ -8,6 +8,7 @@
 #include "attention_cache.h"
 #include "nn/entry.h"
 #include "tensor/random.h"
+#include "tensor/scratch.h"
 
 static void destroy(rapt_module *module)
 {
@@ -58,10 +59,12 @@ rapt_tensor *rapt_transformer_encoder_forward(rapt_transformer_encoder *encoder,
     }
     RAPT_SCOPE;
     const rapt_ring_call across = rapt_transformer_encoder_begin(encoder);
-    const int64_t length = caches ? caches[0].length : 0;
+    int64_t *lengths = caches ? rapt_scratch_list(kind.name, encoder->count, sizeof *lengths) : NULL;
+    if (caches && !lengths) x = NULL;
+    for (int i = 0; i < encoder->count && lengths; i++) lengths[i] = caches[i].length;
     for (int i = 0; i < encoder->count && x; i++)
         x = rapt_encoder_layer_forward(encoder->layers[i], x, mask, caches ? &caches[i] : NULL);
     if (x && encoder->norm) x = rapt_layer_norm_forward(encoder->norm, x);
-    for (int i = 0; i < encoder->count && caches && !x; i++) rapt_attention_cache_return(&caches[i], length);
+    for (int i = 0; i < encoder->count && lengths && !x; i++) rapt_attention_cache_return(&caches[i], lengths[i]);
     return rapt_keep(rapt_ring_end(&across, kind.name, x));
 }

@@ -267,7 +267,7 @@ RAPT_MATH_INLINE float rapt_math_reduce_angle(float x, uint32_t *quadrant)
     double high = rapt_math_turn_high[row];    // its product is exact
     double low = (double)x * rapt_math_turn_low[row];
     double shifted = RAPT_MULTIPLY_ADD((double)x, high, low) + RAPT_MATH_ROUNDER_DOUBLE;
-    double turn = RAPT_MULTIPLY_ADD((double)x, high, RAPT_MATH_ROUNDER_DOUBLE - shifted) + low;
+    double turn = RAPT_MULTIPLY_ADD((double)x, high, -(shifted - RAPT_MATH_ROUNDER_DOUBLE)) + low; // of -0: -0
     *quadrant = (uint32_t)rapt_math_bits_double(shifted);
     return (float)(turn * 0x1.921fb54442d18p+0);
 }

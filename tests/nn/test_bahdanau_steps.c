@@ -310,3 +310,36 @@ Test(bahdanau_steps, encoder_of_few_words)
     rapt_module_free(&encoder->module);
     expect_no_error();
 }
+
+/* Fields set by hand give the error that they give in rapt_attention_forward; without a scoring function it crashed. */
+Test(bahdanau_steps, attention_is_checked)
+{
+    RAPT_SCOPE;
+    const double bad[] = {1.5, -0.5, NAN};
+    const rapt_bahdanau_config config = {.vocabulary = 7, .embedding = 3, .hidden = 4, .layers = 1};
+    rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
+    rapt_tensor *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(2, 3)), *rows = rapt_zeros(RAPT_INT64, RAPT_SHAPE(6)),
+                *starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, 3, 6}),
+                *memory = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(5, 2, 4)),
+                *hidden = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1, 2, 4)),
+                *packed = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(6, 4));
+    rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, hidden, NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        decoder->attention->dropout = bad[i];
+        cr_expect_null(rapt_bahdanau_decoder_forward(decoder, tokens, &state, NULL));
+        expect_error(RAPT_ERROR_VALUE, "Attention: dropout");
+        cr_expect_null(rapt_bahdanau_decoder_loss_packed(decoder, rows, starts, &state, rows, NULL));
+        expect_error(RAPT_ERROR_VALUE, "Attention: dropout");
+    }
+    decoder->attention->dropout = 0;
+    rapt_scoring *scoring = decoder->attention->scoring;
+    decoder->attention->scoring = NULL;
+    cr_expect_null(rapt_bahdanau_decoder_forward(decoder, tokens, &state, NULL));
+    expect_error(RAPT_ERROR_NULL, "the scoring function is NULL");
+    cr_expect_null(rapt_bahdanau_decoder_start_packed(decoder, packed, hidden, starts).keys);
+    expect_error(RAPT_ERROR_NULL, "the scoring function is NULL");
+    decoder->attention->scoring = scoring;
+    cr_expect(rapt_bahdanau_decoder_forward(decoder, tokens, &state, NULL), "%s", rapt_error());
+    rapt_module_free(&decoder->module);
+    expect_no_error();
+}

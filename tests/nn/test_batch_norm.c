@@ -171,3 +171,42 @@ Test(batch_norm, a_batch_that_is_recomputed_counts_once)
     rapt_module_free(&once->module);
     rapt_module_free(&again->module);
 }
+
+/* Each request for memory fails in turn: the statistics move together, or not at all. */
+Test(batch_norm, statistics_without_memory)
+{
+    RAPT_SCOPE;
+    rapt_batch_norm *layer = rapt_batch_norm_new(3);
+    rapt_tensor *x = rapt_add_scalar(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(5, 3, 2)), 5);
+    bool done = false;
+    for (int64_t blocks = 0; !done && blocks < 100; blocks++) {
+        RAPT_SCOPE;
+        rapt_memory_fail_after(blocks);
+        done = rapt_batch_norm_forward(layer, x) != NULL;
+        rapt_memory_fail_after(-1);
+        cr_expect(done || rapt_error(), "without block %lld", (long long)blocks);
+        rapt_clear_error();
+        const double count = done;
+        expect_values("batches", layer->batches, 1, &count, 0);
+        for (int64_t c = 0; c < 3; c++) {
+            cr_expect_eq(rapt_at(layer->running_mean, &c) != 0, done, "without block %lld", (long long)blocks);
+            cr_expect_eq(rapt_at(layer->running_var, &c) != 1, done, "without block %lld", (long long)blocks);
+        }
+    }
+    cr_expect(done);
+    rapt_module_free(&layer->module);
+    expect_no_error();
+}
+
+/* 2⁵³ + 1 is no double. */
+Test(batch_norm, batches_are_counted_in_integers)
+{
+    RAPT_SCOPE;
+    const int64_t many = ((int64_t)1 << 53) + 1;
+    rapt_batch_norm *layer = rapt_batch_norm_new(1);
+    cr_assert(rapt_set_at_int64(layer->batches, NULL, many));
+    cr_assert(rapt_batch_norm_forward(layer, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 1))), "%s", rapt_error());
+    cr_expect_eq(rapt_item_int64(layer->batches), many + 1);
+    rapt_module_free(&layer->module);
+    expect_no_error();
+}

@@ -231,7 +231,9 @@ Test(beam, settings_that_cannot_be)
                {{.beams = -1}, "-1 beams"},
                {{.beams = 2, .temperature = 1}, "either beams or sampling"},
                {{.beams = 2, .top_k = 1}, "either beams or sampling"},
-               {{.beams = 2, .length_penalty = inf}, "length_penalty inf"}};
+               {{.beams = 2, .length_penalty = inf}, "length_penalty inf"},
+               {{.length = 10, .beams = 2, .length_penalty = 400}, "length_penalty 400 for 10 tokens"},
+               {{.length = 10, .beams = 2, .length_penalty = -1000}, "length_penalty -1000 for 10 tokens"}};
     reader r = {.vocabulary = 3};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cr_expect_null(rapt_sample(logits, &bad[i].how));

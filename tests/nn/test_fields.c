@@ -28,6 +28,7 @@ Test(fields, a_struct_filled_by_its_fields_is_the_struct)
     *(int64_t *)(void *)((char *)&mask + window->offset) = 3;
     cr_expect(mask.causal && mask.window == 3 && !mask.bias);
     cr_expect_eq(find("rapt_multi_head_attention_config", "pooling")->kind, 'p');
+    cr_expect_eq(find("rapt_mask", "fills_million")->kind, 'b');
     cr_expect_eq(find("rapt_multi_head_attention_config", "names")->kind, 'i');
     expect_no_error();
 }

@@ -144,6 +144,7 @@ Test(nn_refusals, positions)
 
 Test(nn_refusals, modifications)
 {
+    BAD_VALUE(rapt_soft_cap_new(1e39), "SoftCap: cap 1e+39; a finite number above 0 expected, also as float32");
     BAD_VALUE(rapt_soft_cap_new(0), "SoftCap: cap 0; a finite number above 0 expected");
     BAD_VALUE(rapt_soft_cap_new((double)NAN), "SoftCap: cap nan; a finite number above 0 expected");
     BAD_VALUE(rapt_head_temperature_new(0), "HeadTemperature: 0 heads; 1 or more expected");
@@ -158,6 +159,7 @@ Test(nn_refusals, modifications)
     BAD_VALUE(rapt_learned_bias_new(0, 3), "LearnedBias: 0 heads; 1 or more expected");
     BAD_VALUE(rapt_learned_bias_new(2, -1), "LearnedBias: reach -1; 0 or more expected");
     BAD_VALUE(rapt_gaussian_window_new(0, 1, true), "0 heads; 1 or more expected");
+    BAD_VALUE(rapt_gaussian_window_new(2, 1e-300, false), "width 1e-300; a finite number above 0 expected");
     BAD_VALUE(rapt_gaussian_window_new(2, 0, true), "width 0; a finite number above 0 expected");
     NULL_IN(rapt_prefix_modification_new(NULL), "Prefix: prefixes int64 (B) expected, not NULL");
     BAD_SHAPE(rapt_prefix_modification_new(tokens), "Prefix: prefixes int64 (B) expected, not int64 [2, 3]");

@@ -73,7 +73,8 @@ static rapt_tensor *pool(rapt_pooling *p)
     rapt_tensor *bias = p->resolved.relative_bias;
     if (bias && !rapt_resolve_relative_bias("Attention", bias, bias->dtype, true, &p->resolved)) return NULL;
     p->keys = rapt_hide_padding(p->keys, &p->resolved);
-    return p->keys ? rapt_pool_plainly(p) : NULL;
+    p->values = rapt_hide_padding(p->values, &p->resolved);
+    return p->keys && p->values ? rapt_pool_plainly(p) : NULL;
 }
 
 /* By the padded batch. */

@@ -200,7 +200,8 @@ static void find_ranges(const rapt_mask *mask, const rapt_tensor *all_documents,
     const rapt_tensor *lengths = mask->valid_lengths;
     const int64_t *documents = integers_of_item(all_documents, item, r->keys);
     const int64_t *places = integers_of_item(r->places, item, r->queries);
-    const int64_t first = mask->first_keys ? rapt_keys_below(rapt_at(mask->first_keys, &item), r->keys) : 0;
+    const double first_key = mask->first_keys ? rapt_at(mask->first_keys, &item) : 0; /* NaN: no key is ≥ it */
+    const int64_t first = isnan(first_key) ? r->keys : rapt_keys_below(first_key, r->keys);
     const int64_t prefix = rapt_mask_prefix(mask, item, r->keys);
     int64_t length = r->keys;
     for (int64_t query = 0; query < r->queries; query++, range += 2) {

@@ -1,8 +1,8 @@
 /* A Gaussian window around the query: score − ½ (j − i)² / width². */
-#include <math.h>
 #include <stdio.h>
 
 #include "modifications.h"
+#include "nn/options.h"
 #include "tensor/core.h"
 
 typedef struct gaussian_window {
@@ -36,10 +36,7 @@ static const rapt_module_class kind = {.name = "GaussianWindow", .describe = des
 rapt_score_modification *rapt_gaussian_window_new(int64_t heads, double width, bool learns)
 {
     if (!rapt_check_modified_heads(kind.name, heads)) return NULL;
-    if (!(width > 0 && isfinite(width))) {
-        rapt_fail(RAPT_ERROR_VALUE, kind.name, "width %g; a finite number above 0 expected", width);
-        return NULL;
-    }
+    if (!rapt_check_above_0(kind.name, "width", width)) return NULL;
     RAPT_SCOPE;
     gaussian_window *m = rapt_module_new(sizeof *m, &kind);
     if (!m) return NULL;

@@ -1,8 +1,8 @@
 /* Scores kept below a cap: cap · tanh(score / cap). */
-#include <math.h>
 #include <stdio.h>
 
 #include "modifications.h"
+#include "nn/options.h"
 #include "tensor/core.h"
 
 typedef struct soft_cap {
@@ -27,10 +27,7 @@ static const rapt_module_class kind = {.name = "SoftCap", .describe = describe};
 
 rapt_score_modification *rapt_soft_cap_new(double cap)
 {
-    if (!(cap > 0 && isfinite(cap))) {
-        rapt_fail(RAPT_ERROR_VALUE, kind.name, "cap %g; a finite number above 0 expected", cap);
-        return NULL;
-    }
+    if (!rapt_check_above_0(kind.name, "cap", cap)) return NULL;
     soft_cap *m = rapt_module_new(sizeof *m, &kind);
     if (!m) return NULL;
     m->cap = cap;

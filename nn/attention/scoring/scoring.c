@@ -1,9 +1,9 @@
 /* What the library's own scoring functions share. */
 #include "scoring.h"
 
-#include <math.h>
 #include <stdio.h>
 
+#include "nn/options.h"
 #include "tensor/core.h"
 
 bool rapt_check_vectors(const rapt_scoring *scoring, const char *what, const rapt_tensor *vectors, int64_t size)
@@ -57,9 +57,8 @@ rapt_divisor rapt_add_divisor(rapt_module *module, const char *name, double valu
 {
     RAPT_SCOPE;
     rapt_divisor divisor = {.value = value};
-    if (!(value > 0 && value < (double)INFINITY)) {
+    if (!rapt_check_above_0(module->kind->name, name, value)) {
         module->failed = true;
-        rapt_fail(RAPT_ERROR_VALUE, module->kind->name, "%s %g; a finite number above 0 expected", name, value);
     } else if (learns) {
         divisor.parameter = rapt_module_add_parameter(module, name, rapt_full(RAPT_FLOAT32, RAPT_SHAPE(1), value));
     }

@@ -75,6 +75,18 @@ static rapt_tensor *forward(rapt_call *call)
     return rapt_keep(squares);
 }
 
+rapt_tensor *rapt_common_vector(rapt_tensor *x)
+{
+    enum { most = 15 };
+    RAPT_NO_GRADIENT;
+    rapt_tensor *some = rapt_slice(x, -2, 0, INT64_MAX, rapt_size(x, -2) / most + 1);
+    const int64_t count = rapt_size(some, -2);
+    if (count % 2 == 0) some = rapt_pad(some, -2, 0, 1, 0);
+    some = rapt_where(rapt_isfinite(some), some, rapt_scalar(rapt_get_dtype(some), 0));
+    rapt_tensor *sorted = rapt_sort(some, -2, false, NULL);
+    return rapt_slice(sorted, -2, count / 2, count / 2 + 1, 1);
+}
+
 /* dq_i = 2 Σ_j g_ij (q_i − k_j), dk_j = 2 Σ_i g_ij (k_j − q_i). What all vectors have in common is taken off before it
  * is multiplied; no difference depends on it. */
 static bool vjp(rapt_call *call)
@@ -83,7 +95,7 @@ static bool vjp(rapt_call *call)
     rapt_tensor *q = rapt_call_saved(call, 0), *k = rapt_call_saved(call, 1);
     if (!g || !q || !k) return false;
     if (g->count == 0) return rapt_give_zeros(call);
-    rapt_tensor *common = rapt_slice(rapt_detach(q), -2, 0, 1, 1); /* or nearly: the first query */
+    rapt_tensor *common = rapt_common_vector(q);
     q = rapt_sub(q, common);
     k = rapt_sub(k, common);
     bool good = true;

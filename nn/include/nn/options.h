@@ -10,6 +10,9 @@ bool rapt_check_size(const char *layer, const char *what, int64_t size);
 /* RAPT_BIAS or RAPT_NO_BIAS? */
 bool rapt_check_flags(const char *layer, int flags);
 
+/* A finite number above 0, in float32 too? One that is 0 or infinite there makes NaN. */
+bool rapt_check_above_0(const char *layer, const char *what, double number);
+
 bool rapt_check_names(const char *layer, rapt_parameter_names names);
 
 #endif

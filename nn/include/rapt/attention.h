@@ -68,9 +68,9 @@ RAPT_API rapt_tensor *rapt_attention_learn_sigmoid(rapt_attention *attention, in
 RAPT_API rapt_tensor *rapt_attention_forward(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *keys,
                                              rapt_tensor *values, const rapt_mask *mask);
 
-/* The same in two parts, for a decoder that asks the same keys again and again: prepare once, then pool. What prepare's
- * mask hides from all queries must be hidden in every pool; other keys may be anything, even NaN, that no query
- * sees. */
+/* The same in two parts, of keys that are finite where a query sees them, for a decoder that asks the same keys again
+ * and again: prepare once, then pool. What prepare's mask hides from all queries must be hidden in every pool; other
+ * keys may be anything, even NaN, that no query sees. */
 RAPT_API rapt_tensor *rapt_attention_prepare(rapt_attention *attention, rapt_tensor *keys, const rapt_mask *mask);
 RAPT_API rapt_tensor *rapt_attention_pool(rapt_attention *attention, rapt_tensor *queries, rapt_tensor *prepared_keys,
                                           rapt_tensor *values, const rapt_mask *mask);

@@ -15,7 +15,8 @@ typedef struct rapt_field {
 } rapt_field;
 
 /* The fields of the struct of that name, "rapt_mask", "rapt_multi_head_attention_config", "rapt_transformer_config",
- * "rapt_gpt_config" or "rapt_generation"; the last has no name. A struct of *size zeros is one with the defaults. NULL
+ * "rapt_gpt_config" or "rapt_generation"; the last has no name. Functions are left out, and what is theirs: a mask's
+ * rule, and the scoring and context of rapt_transformer_config. A struct of *size zeros is one with the defaults. NULL
  * and an error for a name that is not known. */
 RAPT_API const rapt_field *rapt_fields_of(const char *name, size_t *size);
 

@@ -13,9 +13,9 @@ RAPT_BEGIN_DECLS
  * say. As attention begins, each place of a tile of 16 queries and 64 keys of which some is seen is asked about once at
  * most. Where every query sees all keys between its first and its last one, and those of all heads alike, that is all,
  * and the rest costs no more than under the built-in rules. Else `see` is asked about a place up to 5 times in forward
- * in all, 7 in multi-head attention, which looks for what is not read itself, twice in backward, and again for
- * derivatives of second order. All of it is copied when attention is called; captured tensors are shared until backward
- * is done, and may not be changed before. No gradient goes to them. */
+ * in all, 6 where weights are kept, 7 in multi-head attention, which looks for what is not read itself, twice in
+ * backward, and again for derivatives of second order. All of it is copied when attention is called; captured tensors
+ * are shared until backward is done, and may not be changed before. No gradient goes to them. */
 typedef struct rapt_mask_rule {
     rapt_mask_judge *judge; /* NULL: `see` is asked everywhere */
     rapt_mask_see *see;     /* NULL: there is no such rule */
@@ -28,13 +28,14 @@ typedef struct rapt_mask_rule {
 
 /* WHAT A MASK SAYS TRUE TO IS SEEN. Key j takes part for query i if every condition that is set says so (AND); zeros
  * and NULLs set nothing. Scores are (B, Q, K) or, with heads, (B, heads, Q, K). A key that is not seen gets weight 0
- * exactly; one that no query of its item sees is never read, so that even NaN in it changes no bit of any result or
- * gradient; and NaN in a value that some see changes nothing for those that do not. A query that sees nothing gives
- * zeros and zero gradients, and is not read either: even NaN in it changes no bit. What a scoring function's own
- * relative_bias or a score modification hides beside the mask is read. */
+ * exactly, beside scores that are finite; one that no query of its item sees is never read, so that even NaN in it
+ * changes no bit of any result or gradient; and NaN in a value that some see changes nothing for those that do not. A
+ * query that sees nothing gives zeros and zero gradients, and is not read either: even NaN in it changes no bit. What a
+ * scoring function's own relative_bias or a score modification hides beside the mask is read. So is an infinite key:
+ * where its scores are −∞ it has weight 0, but the gradients of queries that see it are NaN. */
 typedef struct rapt_mask {
-    rapt_tensor *valid_lengths; /* (B) or (B, Q), of any number type: key j is seen if j < length */
-    rapt_tensor *first_keys;    /* (B), of any number type: key j is seen if j ≥ it */
+    rapt_tensor *valid_lengths; /* (B) or (B, Q), of any number type: key j is seen if j < length; NaN: none */
+    rapt_tensor *first_keys;    /* (B), of any number type: key j is seen if j ≥ it; NaN: none */
     bool causal;                /* key j is seen if j ≤ p, the query's place among the keys: p = i + offset */
     /* (B) or (1), of any number type, with causal only: key j is seen if j ≤ p or j < prefix length, as in a prefix
      * LM, whose prefix is read both ways */

@@ -49,7 +49,9 @@ RAPT_API rapt_scoring *rapt_padded_dot_product_scoring_new(void);
 RAPT_API rapt_scoring *rapt_additive_scoring_new(int64_t query_size, int64_t key_size, int64_t hidden);
 /* cos(q, k) / temperature; a zero vector has cosine 0. With `learns`, parameter temperature (1). */
 RAPT_API rapt_scoring *rapt_cosine_scoring_new(double temperature, bool learns);
-/* −½ ‖q − k‖² / width²: the logarithm of the Gaussian kernel. With `learns`, parameter width (1). */
+/* −½ ‖q − k‖² / width²: the logarithm of the Gaussian kernel. With `learns`, parameter width (1). Scores are made of
+ * differences. Gradients keep digits in proportion to the distance from the median of the queries, which a few that are
+ * far or NaN do not move; those of two crowds far apart lose what is between the crowds. */
 RAPT_API rapt_scoring *rapt_gaussian_scoring_new(double width, bool learns);
 /* (qᵀk + qᵀr) / √d with r the row of table `key_table` (2·reach + 1, size) for the relative position j − i, clamped to
  * ±reach; with `value_size` (of a value, or 0: none) rows of value_table are added to the values likewise (Shaw et al.

@@ -85,10 +85,6 @@ static void take_row(backward_work *w, int64_t i)
               w->row);
     copy_rows(1, call->value_size, row_of(&call->gradient, row.item, row.head, row.query), 0, &used, 1, gradient,
               w->value_row);
-    if (call->is_gaussian) {
-        T *centered = memcpy(w->centered + i * w->row, query, (size_t)w->row * sizeof(T));
-        if (used) axpy(call->size, -1, w->center, centered);
-    }
     w->largest[i] = used ? statistics[0] : (T)INFINITY;
     w->scales[i] = used ? 1 / statistics[1] : 0;
 }
@@ -145,25 +141,52 @@ static void add_weights_gradient(const rapt_dot_attention *call, rapt_score_row 
     RAPT_SIMD for (int64_t j = 0; j < keys.last - keys.first; j++) d_weights[j] += gradient[j];
 }
 
-/* The first query that sees a key: nothing that is not seen may change a gradient. */
+/* Does a gradient come from row i? D is NaN where a value is that nobody asked for. */
+static bool is_asked(const backward_work *w, int64_t i)
+{
+    return isfinite(w->deltas[i]) && w->deltas[i] != 0;
+}
+
+/* The median of each coordinate of up to 15 queries from which a gradient comes: others, padding say, may not change a
+ * gradient, and one that is far from the others, or NaN, must not cost theirs their digits. What is not finite counts
+ * as 0, as does one more number where their count is even. */
 static void find_center(backward_work *w)
 {
-    const rapt_dot_attention *call = w->call;
-    memset(w->center, 0, (size_t)w->row * sizeof(T));
-    for (int64_t i = 0; i < w->rows; i++) {
-        const rapt_score_row row = row_at(call, w->piece, i);
-        if (((const T *)call->statistics)[2 * row_number(call, row)] == (T)INFINITY) continue;
-        copy_rows(1, call->size, row_of(&call->queries, row.item, row.head, row.query), 0, NULL, (T)call->scale,
-                  w->center, w->row);
-        return;
+    enum { most = 15 };
+    const T *some[most];
+    int64_t asked = 0, found = 0, count = 0;
+    for (int64_t i = 0; i < w->rows; i++) asked += is_asked(w, i);
+    const int64_t step = (asked + most - 1) / most;
+    for (int64_t i = 0; i < w->rows; i++)
+        if (is_asked(w, i) && found++ % step == 0) some[count++] = w->queries + i * w->row;
+    const int64_t last = count | 1, median = last / 2;
+    for (int64_t t = 0; t < w->row; t += width) {
+        T sorted[most][width] = {{0}};
+        for (int64_t n = 0; n < count; n++)
+            RAPT_SIMD for (int lane = 0; lane < width; lane++) sorted[n][lane] =
+                isfinite(some[n][t + lane]) ? some[n][t + lane] : 0;
+        for (int64_t end = last - 1; end >= median; end--) /* the largest go to the end */
+            for (int64_t n = 0; n < end; n++) RAPT_SIMD for (int lane = 0; lane < width; lane++)
+                {
+                    const T a = sorted[n][lane], b = sorted[n + 1][lane];
+                    sorted[n][lane] = a < b ? a : b;
+                    sorted[n + 1][lane] = a < b ? b : a;
+                }
+        memcpy(w->center + t, sorted[median], sizeof sorted[median]);
     }
+}
+
+static void center_queries(backward_work *w)
+{
+    find_center(w);
+    memcpy(w->centered, w->queries, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));
+    for (int64_t i = 0; i < w->rows; i++) axpy(w->call->size, -1, w->center, w->centered + i * w->row);
 }
 
 static void begin_backward(backward_work *w)
 {
     const rapt_dot_attention *call = w->call;
     const rapt_key_range keys = {w->piece->first_key, w->piece->last_key};
-    if (call->is_gaussian) find_center(w);
     for (int64_t g = 0; g < w->groups; g++) {
         prefetch_queries(call, w->piece, (g + groups_prefetched) * RAPT_TILE_ROWS);
         prefetch_output(call, w->piece, (g + groups_prefetched) * RAPT_TILE_ROWS);
@@ -181,6 +204,7 @@ static void begin_backward(backward_work *w)
     }
     for (int64_t i = 0; i < w->rows; i += width) find_deltas(w, i);
     for (int64_t i = 0; i < w->rows; i++) add_to_delta(call, row_at(call, w->piece, i), &w->deltas[i]);
+    if (call->is_gaussian) center_queries(w);
     memset(w->row_sums, 0, (size_t)(w->groups * RAPT_TILE_ROWS) * sizeof(T));
     if (call->is_gaussian) memset(w->means, 0, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));
     memset(w->d_queries, 0, (size_t)(w->groups * RAPT_TILE_ROWS * w->row) * sizeof(T));

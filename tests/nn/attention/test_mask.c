@@ -81,6 +81,10 @@ Test(mask, lengths)
                 *more = doubles(RAPT_SHAPE(1, 4), (double[]){3, 2.0000001, (double)INFINITY, 1e300});
     expect_table("few", RAPT_MASK(.valid_lengths = lengths), 1, 4, ROWS("000", "110", "000", "000"));
     expect_table("many", RAPT_MASK(.valid_lengths = more), 1, 4, ROWS("111", "111", "111", "111"));
+    const double first[] = {-INFINITY, 0.5, NAN, INFINITY};
+    const char *const seen[] = {"111", "011", "000", "000"};
+    for (int i = 0; i < 4; i++)
+        expect_table("first keys", RAPT_MASK(.first_keys = doubles(RAPT_SHAPE(1), &first[i])), 1, 1, &seen[i]);
 }
 
 /* The definition, with every field, one place at a time. */

@@ -284,3 +284,20 @@ Test(scoring, modules_tell_what_they_are)
     for (int i = 0; i < 5; i++) rapt_module_free(&scorings[i]->module);
     expect_no_error();
 }
+
+/* A width whose square is no float32: all weight goes to the key that is the query, fused and plain. */
+Test(scoring, of_a_tiny_width)
+{
+    for (int plain = 0; plain < 2; plain++) {
+        RAPT_SCOPE;
+        rapt_attention *attention = rapt_attention_new(rapt_gaussian_scoring_new(1e-20, false), 0);
+        attention->plain = plain;
+        rapt_tensor *query = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(1, 1, 1), (float[]){0.5F}),
+                    *keys = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 1), (float[]){1, 0.5F, -0.02F}),
+                    *values = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 1), (float[]){2, 1, 4});
+        expect_values(plain ? "plain" : "fused", rapt_attention_forward(attention, query, keys, values, NULL), 1,
+                      (double[]){1}, 0);
+        rapt_module_free(&attention->module);
+    }
+    expect_no_error();
+}

@@ -4,8 +4,8 @@
 Test(scoring_errors, constructors)
 {
     const int64_t before = live_bytes();
-    const double bad[] = {0, -1, (double)NAN, (double)INFINITY};
-    for (int i = 0; i < 4; i++)
+    const double bad[] = {0, -1, (double)NAN, (double)INFINITY, 1e-300, 1e-39, 1e39};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         for (int learns = 0; learns < 2; learns++) {
             cr_expect_null(rapt_cosine_scoring_new(bad[i], learns));
             expect_error(RAPT_ERROR_VALUE, "Cosine: temperature");

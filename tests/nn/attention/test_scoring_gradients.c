@@ -97,3 +97,74 @@ Test(scoring_gradients, second_order_at_distance_0)
     rapt_module_free(&kernel->module);
     expect_no_error();
 }
+
+/* The gradients of three queries and three keys where query number `at` is `far` and not asked. */
+static void differentiate_beside(float far, int at, bool plain, float *gradients)
+{
+    RAPT_SCOPE;
+    rapt_attention *attention = rapt_attention_new(rapt_gaussian_scoring_new(1, false), 0);
+    attention->plain = plain;
+    float queries[] = {0.3F, 0.5F, 0.25F}, asked[] = {1, 1, 1};
+    queries[at] = far;
+    asked[at] = 0;
+    rapt_tensor *q = rapt_require_gradient(rapt_from(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 1), queries)),
+                *k = rapt_require_gradient(rapt_from(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 1), (float[]){0.1F, 0.3F, 0.8F})),
+                *v = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 1), (float[]){1, 2, -1}),
+                *pooled = rapt_attention_forward(attention, q, k, v, NULL),
+                *g = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 1), asked);
+    cr_assert(rapt_backward_from(1, &pooled, &g, 0), "%s", rapt_error());
+    memcpy(gradients, rapt_data(rapt_gradient(q)), 3 * sizeof *gradients);
+    memcpy(gradients + 3, rapt_data(rapt_gradient(k)), 3 * sizeof *gradients);
+    rapt_module_free(&attention->module);
+}
+
+/* One query far from the others costs their gradients and the keys' no digits, whichever it is. One that is not finite
+ * reaches the keys' alone. */
+Test(scoring_gradients, beside_a_far_query)
+{
+    const float far[] = {1e4F, -1e7F, 1e19F, NAN, INFINITY};
+    for (int plain = 0; plain < 2; plain++)
+        for (int at = 0; at < 3; at++)
+            for (size_t f = 0; f < sizeof far / sizeof *far; f++) {
+                float expected[6], gradients[6];
+                differentiate_beside(0.1F, at, plain, expected);
+                differentiate_beside(far[f], at, plain, gradients);
+                for (int i = 0; i < (isfinite(far[f]) ? 6 : 3); i++)
+                    cr_expect(i == at || fabsf(gradients[i] - expected[i]) <= 1e-6F,
+                              "plain %d, query %d %g: %d is %g, not %g", plain, at, (double)far[f], i,
+                              (double)gradients[i], (double)expected[i]);
+            }
+    expect_no_error();
+}
+
+/* dwidth of float32 is float64's wherever queries and keys stand, also beside one that is far from the others. */
+Test(scoring_gradients, of_a_width_far_from_0)
+{
+    for (int plain = 0; plain < 2; plain++)
+        for (int heads = 0; heads < 2; heads++)
+            for (double from = 0; from < 2e4; from += 1e4) {
+                double slopes[2];
+                for (int dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+                    RAPT_SCOPE;
+                    rapt_seed(1);
+                    rapt_attention *attention = rapt_attention_new(rapt_gaussian_scoring_new(1, true), 0);
+                    attention->plain = plain;
+                    cr_assert(rapt_module_cast(&attention->module, (rapt_dtype)dtype));
+                    rapt_tensor *inputs[4];
+                    for (int i = 0; i < 4; i++) {
+                        rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(2, 6, 1));
+                        if (i < 2) x = rapt_add_scalar(x, from);
+                        if (i == 0) rapt_set_at(x, (int64_t[]){0, 0, 0}, from + 1e6);
+                        inputs[i] = rapt_cast(heads ? rapt_reshape(x, RAPT_SHAPE(2, 2, 3, 1)) : x, (rapt_dtype)dtype);
+                    }
+                    rapt_tensor *pooled = rapt_attention_forward(attention, inputs[0], inputs[1], inputs[2], NULL);
+                    rapt_tensor *loss = rapt_sum(rapt_mul(pooled, inputs[3]), RAPT_ALL_AXES, false);
+                    cr_assert(rapt_backward(loss), "%s", rapt_error());
+                    slopes[dtype] = rapt_item(rapt_gradient(rapt_module_find(&attention->module, "width")));
+                    rapt_module_free(&attention->module);
+                }
+                cr_expect(fabs(slopes[0] - slopes[1]) <= 1e-5 * fabs(slopes[1]),
+                          "plain %d, heads %d, from %g: %.9g, not %.9g", plain, heads, from, slopes[0], slopes[1]);
+            }
+    expect_no_error();
+}

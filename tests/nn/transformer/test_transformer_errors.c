@@ -148,3 +148,35 @@ Test(transformer_errors, a_failed_layer_leaves_its_cache_as_it_was)
     rapt_module_free(&encoder->module);
     expect_no_error();
 }
+
+/* Layers may have been run one by one: each cache is given back its own length. */
+Test(transformer_errors, a_failed_step_leaves_caches_of_different_lengths)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    const config narrow = {.hidden = 8, .heads = 2, .feed_forward = 16, .encoder_layers = 2, .decoder_layers = 2};
+    rapt_transformer_encoder *encoder = rapt_transformer_encoder_new(&narrow);
+    rapt_transformer_decoder *decoder = rapt_transformer_decoder_new(&narrow);
+    rapt_attention_cache of_encoder[2] = {0};
+    rapt_decoder_cache of_decoder[2] = {0};
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1, 3, 8)),
+                *wrong = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1, 1, 7)),
+                *next = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1, 1, 8));
+    cr_assert(rapt_encoder_layer_forward(encoder->layers[0], x, NULL, &of_encoder[0]), "%s", rapt_error());
+    cr_assert(rapt_decoder_layer_forward(decoder->layers[0], x, x, NULL, NULL, &of_decoder[0]), "%s", rapt_error());
+    cr_expect_null(rapt_transformer_encoder_forward(encoder, wrong, NULL, of_encoder));
+    expect_error(RAPT_ERROR_SHAPE, "7");
+    cr_expect_null(rapt_transformer_decoder_forward(decoder, wrong, x, NULL, NULL, of_decoder));
+    expect_error(RAPT_ERROR_SHAPE, "7");
+    const int64_t lengths[] = {of_encoder[0].length,      of_encoder[1].length,        of_decoder[0].self.length,
+                               of_decoder[1].self.length, of_decoder[0].memory.length, of_decoder[1].memory.length};
+    const int64_t expected[] = {3, 0, 3, 0, 3, 0};
+    cr_expect_arr_eq(lengths, expected, sizeof expected);
+    cr_expect(rapt_transformer_encoder_forward(encoder, next, NULL, of_encoder), "%s", rapt_error());
+    cr_expect(rapt_transformer_decoder_forward(decoder, next, x, NULL, NULL, of_decoder), "%s", rapt_error());
+    for (int i = 0; i < 2; i++) rapt_attention_cache_clear(&of_encoder[i]);
+    for (int i = 0; i < 2; i++) rapt_decoder_cache_clear(&of_decoder[i]);
+    rapt_module_free(&encoder->module);
+    rapt_module_free(&decoder->module);
+    expect_no_error();
+}
