@@ -186,6 +186,13 @@ static bool divide_pieces(const rapt_data_parallel *p)
     return true;
 }
 
+bool rapt_check_between_steps(const rapt_data_parallel *p, const char *op)
+{
+    return p->done == 0 || rapt_fail(RAPT_ERROR_VALUE, op,
+                                     "%d of %d own parts went backward; rapt_data_parallel_finish expected before it",
+                                     p->done, p->own_parts);
+}
+
 static void begin_anew(rapt_data_parallel *p)
 {
     for (int i = 0; i < p->parameter_count; i++) p->parameters[i].used = false;

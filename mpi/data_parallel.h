@@ -20,8 +20,9 @@ typedef struct rapt_shared_parameter {
     /* What parcels take from it or give to it, as one axis: a sharded gradient on its way, the parameter, a state of
      * the optimizer. NULL: zeros. */
     rapt_tensor *numbers;
-    bool arrived; /* in the part that is under way */
-    bool used;    /* in any own part of the step */
+    uint64_t version; /* when the sharded optimizer's pieces had its values */
+    bool arrived;     /* in the part that is under way */
+    bool used;        /* in any own part of the step */
 } rapt_shared_parameter;
 
 /* Gradients of one dtype that travel together. Each rank sums one piece of them, and gives the sum to all. */
@@ -135,6 +136,9 @@ void rapt_buckets_free(rapt_data_parallel *parallel, bool keeps_slots);
 bool rapt_check_dtypes(const rapt_data_parallel *parallel, const char *op);
 bool rapt_check_trained(const rapt_data_parallel *parallel, const char *op);
 
+/* An error between the first own part and the end of its step: memory of the buckets is in use. */
+bool rapt_check_between_steps(const rapt_data_parallel *parallel, const char *op);
+
 /* A part begins: all its gradients are awaited. */
 void rapt_buckets_begin_part(rapt_data_parallel *parallel);
 
@@ -145,7 +149,7 @@ bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *grad
 void rapt_buckets_end_part(rapt_data_parallel *parallel);
 
 /* Gives the pieces that the sharded optimizer steps the values of the module. False after an error. */
-bool rapt_take_pieces(const rapt_data_parallel *parallel);
+bool rapt_take_pieces(rapt_data_parallel *parallel);
 
 /* Gives up the sharded gradients of a step that failed. */
 void rapt_buckets_drop(rapt_data_parallel *parallel);

@@ -145,6 +145,18 @@ static bool give_frozen(saving *s)
     return good;
 }
 
+/* The bucket of whose piece it is a state, "optimizer.bucket.N.member", and the member; −1: of none. */
+static int piece_of(const rapt_data_parallel *p, const char *name, const char **member)
+{
+    char begin[sizeof PIECE + 16];
+    for (int i = 0; i < p->bucket_count; i++) {
+        const int length = snprintf(begin, sizeof begin, PIECE "%d.", i);
+        *member = name + length;
+        if (strncmp(name, begin, (size_t)length) == 0 && !strchr(*member, '.')) return i;
+    }
+    return -1;
+}
+
 /* Everything, in the same order on all ranks, and to the end. */
 static bool give_all(saving *s, const rapt_archive *whole, bool is_sharded)
 {
@@ -152,9 +164,9 @@ static bool give_all(saving *s, const rapt_archive *whole, bool is_sharded)
     for (int64_t i = 0; i < rapt_archive_count(whole); i++) {
         const char *name = rapt_archive_name(whole, i);
         rapt_tensor *tensor = rapt_archive_tensor(whole, i);
-        int number = 0, length = 0;
-        const bool is_state = is_sharded && sscanf(name, PIECE "%d.%n", &number, &length) == 1 && length > 0;
-        if (!(is_state ? give_state(s, number, name + length, tensor) : give(s, name, tensor))) good = false;
+        const char *member;
+        const int number = is_sharded ? piece_of(s->parallel, name, &member) : -1;
+        if (!(number >= 0 ? give_state(s, number, member, tensor) : give(s, name, tensor))) good = false;
     }
     return good && (!is_sharded || give_frozen(s));
 }
@@ -227,7 +239,7 @@ bool rapt_data_parallel_save(rapt_data_parallel *p, const char *path, const rapt
     const char *op = "data_parallel_save";
     int mark;
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
-    const bool is_good = check_arguments(p, op, path, checkpoint) &&
+    const bool is_good = check_arguments(p, op, path, checkpoint) && rapt_check_between_steps(p, op) &&
                          check_parameters(p, op, checkpoint->optimizer, p->sharded && checkpoint->optimizer);
     if (!rapt_ranks_agree(p, op, is_good, &mark, 1)) return false;
     uint64_t name_hash = 1; /* folders may have other names */
@@ -248,15 +260,15 @@ bool rapt_data_parallel_save(rapt_data_parallel *p, const char *path, const rapt
 static bool take_states(const rapt_data_parallel *p, int number, const char *member, const rapt_archive *archive)
 {
     const char *op = "data_parallel_load";
-    char name[name_room];
+    char name[name_room], expected[200];
     const rapt_bucket *b = &p->buckets[number];
     for (int i = b->first_parameter; i < b->first_parameter + b->parameters; i++) {
         rapt_shared_parameter *one = &p->parameters[i];
         if (!state_name(name, op, one->name, member)) return false;
         rapt_tensor *state = rapt_archive_find(archive, name);
-        if (!state || rapt_count(state) != rapt_count(one->parameter))
-            return rapt_fail(RAPT_ERROR_FORMAT, op, "the file has no %s of %lld numbers", name,
-                             (long long)rapt_count(one->parameter));
+        if (!state || rapt_get_dtype(state) != b->dtype || !rapt_same_shape(state, one->parameter))
+            return rapt_fail(RAPT_ERROR_FORMAT, op, "the file has no %s of %s", name,
+                             rapt_describe(one->parameter, expected, sizeof expected));
         one->numbers = rapt_retain(rapt_reshape(state, RAPT_SHAPE(-1)));
         if (!one->numbers) return false;
     }
@@ -321,6 +333,7 @@ static bool cut_archive(const rapt_data_parallel *p, const rapt_archive *archive
         rapt_tensor *tensor = rapt_archive_tensor(archive, i);
         const bool is_state = strncmp(stored, PREFIX, strlen(PREFIX)) == 0;
         const int number = is_state ? bucket_of(p, stored, &member) : -1;
+        if (number < 0 && piece_of(p, stored, &member) >= 0) continue; /* one rank's, or of a parameter of that name */
         if (number >= 0) {
             snprintf(name, sizeof name, PIECE "%d.%s", number, member);
             tensor = strcmp(member, "step") == 0 ? common_number(p, number, member, archive)

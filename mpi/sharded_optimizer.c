@@ -1,4 +1,5 @@
 /* An optimizer of which each rank has a share: it steps its pieces of the parameters, and all ranks get the values. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -13,12 +14,28 @@ static rapt_tensor *piece_of(const rapt_data_parallel *p, int number)
     return piece;
 }
 
-bool rapt_take_pieces(const rapt_data_parallel *p)
+/* The pieces have the module's values. */
+static void note_versions(rapt_data_parallel *p)
+{
+    for (int i = 0; i < p->parameter_count; i++) p->parameters[i].version = rapt_version(p->parameters[i].parameter);
+}
+
+bool rapt_take_pieces(rapt_data_parallel *p)
 {
     RAPT_SCOPE;
     for (int i = 0; i < p->bucket_count; i++)
         if (!rapt_copy(p->buckets[i].values, piece_of(p, i))) return false;
+    note_versions(p);
     return true;
+}
+
+/* Where somebody has loaded, filled or clipped parameters since, the step goes from what they are now. */
+static bool take_changes(rapt_data_parallel *p)
+{
+    bool changed = false;
+    for (int i = 0; i < p->parameter_count; i++)
+        changed = changed || p->parameters[i].version != rapt_version(p->parameters[i].parameter);
+    return !changed || rapt_take_pieces(p);
 }
 
 /* This rank's piece of a bucket's parameters becomes one of the optimizer. */
@@ -53,9 +70,11 @@ bool rapt_data_parallel_shard(rapt_data_parallel *p, rapt_optimizer *optimizer)
     if (!p) return rapt_fail(RAPT_ERROR_NULL, op, "parallel is NULL");
     bool good = !p->sharded || rapt_fail(RAPT_ERROR_VALUE, op, "there is a sharded optimizer already");
     good = good && can_shard(op, optimizer);
-    good = rapt_ranks_agree(p, op, good && rapt_check_trained(p, op), &mark, 1); /* before one of them adds anything */
+    good = rapt_ranks_agree(p, op, good && rapt_check_between_steps(p, op) && rapt_check_trained(p, op), &mark,
+                            1); /* before one of them adds anything */
     if (!good) return false;
     for (int i = 0; good && i < p->bucket_count; i++) good = add_piece(p, i, optimizer);
+    note_versions(p);
     good = rapt_ranks_agree(p, op, good, &mark, 1);
     if (good) p->sharded = optimizer;
     return good;
@@ -75,19 +94,23 @@ static bool give_pieces_gradients(const rapt_data_parallel *p)
     return true;
 }
 
-/* √Σ of the squares of all ranks' norms, in the order of the ranks; −1 after an error. */
+/* √Σ of the squares of all ranks' norms, in the order of the ranks; −1 after an error, the same on all. */
 static double norm_of_all(rapt_data_parallel *p, const char *op, double own)
 {
     double sum = 0;
     if (!rapt_check_mpi(op, MPI_Allgather(&own, 1, MPI_DOUBLE, p->norms, 1, MPI_DOUBLE, p->scatter))) return -1;
     for (int rank = 0; rank < p->ranks; rank++) sum += p->norms[rank] * p->norms[rank];
-    return sqrt(sum);
+    if (isfinite(sum)) return sqrt(sum);
+    return rapt_fail(RAPT_ERROR_VALUE, op, "the norm of all ranks' gradients is %g; a finite one expected", sqrt(sum)),
+           -1;
 }
 
 static bool scale_gradients(const rapt_data_parallel *p, double factor)
 {
-    for (int i = 0; i < p->bucket_count; i++)
-        if (!rapt_scale_in_place(rapt_gradient(p->buckets[i].values), factor)) return false;
+    const int times = factor < (double)FLT_MIN ? 2 : 1; /* as a float32 it would have few digits, or none */
+    if (times == 2) factor = sqrt(factor);
+    for (int i = 0; i < times * p->bucket_count; i++)
+        if (!rapt_scale_in_place(rapt_gradient(p->buckets[i / times].values), factor)) return false;
     return true;
 }
 
@@ -102,6 +125,7 @@ static bool spread_values(rapt_data_parallel *p)
         if (!rapt_is_contiguous(s->parameter)) /* then its numbers are a copy */
             good = rapt_copy(s->parameter, rapt_reshape(s->numbers, rapt_rank(s->parameter), rapt_shape(s->parameter)));
     }
+    if (good) note_versions(p);
     return good;
 }
 
@@ -109,8 +133,9 @@ static bool spread_values(rapt_data_parallel *p)
 static bool prepare_step(rapt_data_parallel *p, const char *op, double *norm)
 {
     if (!p->has_sums) return rapt_fail(RAPT_ERROR_VALUE, op, "rapt_data_parallel_finish expected before it");
-    return rapt_check_trained(p, op) && give_pieces_gradients(p) && rapt_optimizer_prepare(p->sharded) &&
-           rapt_clip_gradient_norm(p->sharded, INFINITY, norm) && rapt_numbers_of_parameters(p, 0, p->bucket_count);
+    return rapt_check_trained(p, op) && take_changes(p) && give_pieces_gradients(p) &&
+           rapt_optimizer_prepare(p->sharded) && rapt_clip_gradient_norm(p->sharded, INFINITY, norm) &&
+           rapt_numbers_of_parameters(p, 0, p->bucket_count);
 }
 
 static void end_step(rapt_data_parallel *p)

@@ -1,12 +1,14 @@
 /* Freezing parameters by the pattern of their names. */
 #include <rapt/module.h>
 
+#include "tensor/pointer_set.h"
 #include "tensor/system.h"
 
 typedef struct freezing {
     const char *pattern;
     bool frozen;
     int count;
+    rapt_pointer_set thawed;
 } freezing;
 
 static bool freeze(const char *name, rapt_tensor *parameter, void *context)
@@ -14,7 +16,17 @@ static bool freeze(const char *name, rapt_tensor *parameter, void *context)
     freezing *f = context;
     if (!rapt_system_matches(f->pattern, name)) return true;
     f->count++;
-    return (f->frozen ? rapt_refuse_gradient(parameter) : rapt_require_gradient(parameter)) != NULL;
+    if (f->frozen) return rapt_refuse_gradient(parameter);
+    if (rapt_requires_gradient(parameter)) return true;
+    if (rapt_pointer_set_add(&f->thawed, parameter) == RAPT_SET_NO_MEMORY)
+        return rapt_fail(RAPT_ERROR_MEMORY, "module_freeze", "no memory to remember %s", name);
+    return rapt_require_gradient(parameter);
+}
+
+/* What was trained before stays so. A visit would take memory. */
+static void undo(const freezing *f)
+{
+    for (int64_t i = 0; i < f->thawed.count; i++) rapt_refuse_gradient((rapt_tensor *)f->thawed.pointers[i]);
 }
 
 typedef struct unmatched {
@@ -39,7 +51,10 @@ int rapt_module_freeze(rapt_module *module, const char *pattern, bool frozen)
         rapt_fail(RAPT_ERROR_NULL, op, "%s is NULL", module ? "the pattern" : "the module");
         return 0;
     }
-    if (!rapt_module_visit(module, RAPT_PARAMETERS, freeze, &f)) return 0;
+    const bool good = rapt_module_visit(module, RAPT_PARAMETERS, freeze, &f);
+    if (!good) undo(&f);
+    rapt_pointer_set_free(&f.thawed);
+    if (!good) return 0;
     if (f.count > 0) return f.count;
     unmatched u = {op, module->kind->name, pattern, rapt_module_find(module, pattern)};
     if (rapt_module_visit(module, RAPT_PARAMETERS, is_another, &u))

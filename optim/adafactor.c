@@ -25,12 +25,6 @@ static bool has_state(const rapt_slot *slot, int state, int64_t *shape)
     return true;
 }
 
-/* state + share·(of − state) */
-static rapt_tensor *blend(rapt_tensor *state, rapt_tensor *of, double share)
-{
-    return rapt_add(state, rapt_mul_scalar(rapt_sub(of, state), share));
-}
-
 /* v̂ = R C / mean(R) with R = β₂R + (1 − β₂) mean over columns of g², C likewise over rows; of a vector v̂ = β₂v +
  * (1 − β₂) g² */
 static rapt_tensor *estimate(const rapt_slot *slot, rapt_tensor *g, double share, double least, rapt_prepared *prepared)
@@ -38,12 +32,12 @@ static rapt_tensor *estimate(const rapt_slot *slot, rapt_tensor *g, double share
     RAPT_SCOPE;
     rapt_tensor *squares = rapt_mul(g, g);
     if (!is_factored(slot)) {
-        rapt_tensor *variance = blend(slot->states[variance_state], squares, share);
+        rapt_tensor *variance = rapt_towards(slot->states[variance_state], squares, share);
         prepared->states[variance_state] = rapt_keep(variance);
         return variance;
     }
-    rapt_tensor *rows = blend(slot->states[row_state], rapt_mean(squares, RAPT_AXES(-1), true), share);
-    rapt_tensor *columns = blend(slot->states[column_state], rapt_mean(squares, RAPT_AXES(-2), true), share);
+    rapt_tensor *rows = rapt_towards(slot->states[row_state], rapt_mean(squares, RAPT_AXES(-1), true), share);
+    rapt_tensor *columns = rapt_towards(slot->states[column_state], rapt_mean(squares, RAPT_AXES(-2), true), share);
     prepared->states[row_state] = rapt_keep(rows);
     prepared->states[column_state] = rapt_keep(columns);
     rapt_tensor *mean = rapt_maximum_scalar(rapt_mean(rows, RAPT_AXES(-2), true), least);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "archive.h"
 #include "core.h"
@@ -16,8 +17,8 @@ struct rapt_average {
     rapt_average_config config;
     double decay;
     int64_t updates;
-    rapt_archive *values; /* the averages, or while they are swapped the module's own */
-    bool is_swapped;
+    rapt_archive *values; /* the averages */
+    rapt_archive *own;    /* the module's, while it has the averages; else NULL */
 };
 
 rapt_average *rapt_average_new(rapt_module *module, const rapt_average_config *config)
@@ -29,7 +30,7 @@ rapt_average *rapt_average_new(rapt_module *module, const rapt_average_config *c
     if (!rapt_take_number(op, "decay", c.decay, 0.999, 1, &decay)) return NULL;
     rapt_average *average = malloc(sizeof *average);
     if (!average) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the averages"), NULL;
-    *average = (rapt_average){module, c, decay, 0, rapt_module_snapshot(module), false};
+    *average = (rapt_average){module, c, decay, 0, rapt_module_snapshot(module), NULL};
     if (average->values) return average;
     rapt_average_free(average);
     return NULL;
@@ -39,6 +40,7 @@ void rapt_average_free(rapt_average *average)
 {
     if (!average || rapt_was_freed("average_free", average)) return;
     rapt_archive_free(average->values);
+    rapt_archive_free(average->own);
     rapt_free_object(average, "average");
 }
 
@@ -46,7 +48,7 @@ static bool check(const char *op, const rapt_average *average)
 {
     if (!average) return rapt_fail_null(op, "average");
     if (rapt_was_freed(op, average)) return false;
-    return !average->is_swapped ||
+    return !average->own ||
            rapt_fail(RAPT_ERROR_VALUE, op, "the module has the averages now; rapt_average_swap expected before it");
 }
 
@@ -61,19 +63,50 @@ bool rapt_average_update(rapt_average *average)
     return true;
 }
 
+static bool swap_in(rapt_average *average)
+{
+    rapt_archive *own = rapt_module_snapshot(average->module);
+    if (own && rapt_module_from_archive(average->module, NULL, average->values)) {
+        average->own = own;
+        return true;
+    }
+    rapt_archive_free(own);
+    return false;
+}
+
+/* Has the parameter the very bits of its average still? */
+static bool is_average(const char *name, rapt_tensor *parameter, void *context)
+{
+    RAPT_SCOPE;
+    const rapt_average *average = context;
+    const rapt_tensor *value = rapt_archive_find(average->values, name);
+    const rapt_tensor *now = rapt_contiguous(rapt_detach(parameter));
+    if (!now) return false;
+    return (value && value->dtype == now->dtype && rapt_same_shape(value, now) &&
+            memcmp(value->data, now->data, (size_t)now->count * rapt_dtype_size(now->dtype)) == 0) ||
+           rapt_fail(RAPT_ERROR_VALUE, "average_swap",
+                     "%s was changed since the averages were swapped in, by a step, by loading or by another's swap, "
+                     "which is to be swapped back before",
+                     name);
+}
+
+/* Buffers that were computed anew with the averages belong to them. */
+static bool swap_back(rapt_average *average)
+{
+    if (!rapt_module_visit(average->module, RAPT_PARAMETERS, is_average, average) ||
+        !rapt_module_average(average->module, average->values, 0) ||
+        !rapt_module_from_archive(average->module, NULL, average->own))
+        return false;
+    rapt_archive_free(average->own);
+    average->own = NULL;
+    return true;
+}
+
 bool rapt_average_swap(rapt_average *average)
 {
     if (!average) return rapt_fail_null("average_swap", "average");
     if (rapt_was_freed("average_swap", average)) return false;
-    rapt_archive *present = rapt_module_snapshot(average->module);
-    if (!present || !rapt_module_from_archive(average->module, NULL, average->values)) {
-        rapt_archive_free(present);
-        return false;
-    }
-    rapt_archive_free(average->values);
-    average->values = present;
-    average->is_swapped = !average->is_swapped;
-    return true;
+    return average->own ? swap_back(average) : swap_in(average);
 }
 
 int64_t rapt_average_get_updates(const rapt_average *average)

@@ -131,6 +131,9 @@ bool rapt_scale_gradients(const rapt_optimizer *optimizer, double factor);
 /* *sum += Σx², in double; false after an error. */
 bool rapt_add_squares(const char *op, const rapt_tensor *x, double *sum);
 
+/* m + share·(x − m), which loses neither a small x beside a large m, nor what of m stays. NULL after an error. */
+rapt_tensor *rapt_towards(rapt_tensor *m, rapt_tensor *x, double share);
+
 /* Runs a kernel over a parameter, its gradient, multiplied first where the update says so, and its states. */
 void rapt_update_run(const rapt_update *update, const rapt_loops loops, const void *numbers);
 

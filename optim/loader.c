@@ -160,10 +160,12 @@ void rapt_loader_make(rapt_loader *loader, int64_t epoch, int64_t first, rapt_ma
     snprintf(made->error, sizeof made->error, "%s", message ? message + 2 : "the function that makes batches failed");
 }
 
-/* What the order of an epoch is drawn from where there is a seed. */
+/* What the order of an epoch is drawn from where there is a seed. The offset has room for 2^24 epochs. */
 static rapt_random_state random_state_of(const rapt_loader *loader, int64_t epoch)
 {
-    return (rapt_random_state){loader->config.seed, (uint64_t)epoch << epoch_bits};
+    const rapt_random_state state = {loader->config.seed, (uint64_t)epoch << epoch_bits};
+    const uint64_t beyond = (uint64_t)epoch >> (64 - epoch_bits);
+    return beyond > 0 ? rapt_random_branch(state, beyond) : state;
 }
 
 /* The plan of the epoch; the thread's generator goes on only where it is what orders are drawn from. */

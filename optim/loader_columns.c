@@ -33,6 +33,13 @@ static rapt_tensor *take(rapt_tensor *tensor)
     return rapt_retain(rapt_contiguous(rapt_detach(tensor)));
 }
 
+/* A copy, of which what is checked stays true. */
+static rapt_tensor *take_starts(const rapt_tensor *starts)
+{
+    RAPT_SCOPE;
+    return rapt_retain(rapt_clone(starts));
+}
+
 static bool check_padding(int number, const rapt_column *column)
 {
     RAPT_SCOPE;
@@ -57,7 +64,7 @@ static bool take_column(rapt_loader *loader, int number)
         return rapt_fail(RAPT_ERROR_NULL, op, "column %d is packed, which needs starts of its sequences", number);
     if (given->starts && !given->packed && !check_padding(number, given)) return false;
     column->values = take(given->values);
-    column->starts = given->starts ? take(given->starts) : NULL;
+    column->starts = given->starts ? take_starts(given->starts) : NULL;
     if (!column->values || (given->starts && !column->starts)) return false;
     const int64_t rows = column->values->shape[0];
     if (column->starts && !check_starts(number, column->starts, rows)) return false;

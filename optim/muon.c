@@ -43,14 +43,6 @@ static bool iterate(rapt_tensor *x, bool is_tall)
     return product && rapt_scale_in_place(x, a) && rapt_add_in_place(x, product, 1);
 }
 
-/* m + share·(g − m), which loses neither a small g beside a large m, nor what of m stays. */
-static rapt_tensor *towards(rapt_tensor *m, rapt_tensor *g, double share)
-{
-    RAPT_SCOPE;
-    return rapt_keep(share < 0.5 ? rapt_add(m, rapt_mul_scalar(rapt_sub(g, m), share))
-                                 : rapt_add(rapt_mul_scalar(g, share), rapt_mul_scalar(m, 1 - share)));
-}
-
 /* g + μ(v − g), or v of a heavy ball, with the norm 1 */
 static rapt_tensor *look_ahead(const muon *m, rapt_tensor *g, rapt_tensor *v)
 {
@@ -71,7 +63,7 @@ static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, ra
     const double rows = (double)p->shape[0], columns = (double)p->shape[1];
     const double scale = m->match_rms ? 0.2 * sqrt(fmax(rows, columns)) : sqrt(fmax(1, rows / columns));
     RAPT_SCOPE;
-    rapt_tensor *v = towards(step->slot->states[momentum_state], g, 1 - m->momentum), *x = look_ahead(m, g, v);
+    rapt_tensor *v = rapt_towards(step->slot->states[momentum_state], g, 1 - m->momentum), *x = look_ahead(m, g, v);
     for (int i = 0; i < m->iterations; i++)
         if (!x || !iterate(x, rows > columns)) return false;
     prepared->keep = 1 - step->learning_rate * step->weight_decay;

@@ -66,13 +66,17 @@ bool rapt_optimizer_to_archive(const rapt_optimizer *optimizer, const char *pref
     return collect(optimizer, prefix, archive) || rapt_archive_cut(archive, tensors, texts);
 }
 
-static bool read_slot(const rapt_optimizer *optimizer, const char *prefix, const rapt_archive *archive, rapt_slot *read)
+static bool read_slot(const rapt_optimizer *optimizer, const char *prefix, const rapt_archive *archive, int64_t steps,
+                      rapt_slot *read)
 {
     const char *op = "optimizer_from_archive";
     char name[full_name_size];
     const rapt_tensor *p = read->parameter;
     if (!full_name(name, prefix, read->name, "step") || !rapt_archive_get_integer(op, archive, name, &read->steps))
         return false;
+    if (read->steps > steps)
+        return rapt_fail(RAPT_ERROR_FORMAT, op, "%s is %lld; at most the optimizer's steps, %lld, expected", name,
+                         (long long)read->steps, (long long)steps);
     int64_t shape[RAPT_MAX_RANK];
     for (int k = 0; read->steps > 0 && k < optimizer->state_count; k++) {
         if (!rapt_slot_has_state(optimizer, read, k, shape)) continue;
@@ -119,7 +123,7 @@ bool rapt_optimizer_read(const rapt_optimizer *optimizer, const char *prefix, co
     for (int i = 0; i < optimizer->count; i++) {
         const rapt_slot *slot = &optimizer->slots[i];
         image->slots[i] = (rapt_slot){.name = slot->name, .parameter = slot->parameter, .by_adamw = slot->by_adamw};
-        if (!read_slot(optimizer, prefix, archive, &image->slots[i])) return false;
+        if (!read_slot(optimizer, prefix, archive, image->steps, &image->slots[i])) return false;
     }
     return true;
 }

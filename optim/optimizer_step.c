@@ -1,4 +1,5 @@
 /* The step of all optimizers, around each kind's formula. */
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -225,7 +226,8 @@ bool rapt_optimizer_step(rapt_optimizer *optimizer)
     return !rapt_was_freed(op, optimizer) && step(optimizer, 1);
 }
 
-/* What is made of the gradients by ops reads them often, and so they are multiplied first. */
+/* What is made of the gradients by ops reads them often, and so they are multiplied first; as by a factor that float32
+ * has not with all digits. */
 bool rapt_optimizer_step_clipped(rapt_optimizer *optimizer, double limit, double *norm)
 {
     const char *op = "optimizer_step_clipped";
@@ -234,7 +236,7 @@ bool rapt_optimizer_step_clipped(rapt_optimizer *optimizer, double limit, double
     RAPT_REGION(RAPT_DOING_STEP, op);
     if (!rapt_gradient_norm(op, optimizer, &length)) return false;
     double factor = length > limit ? limit / length : 1;
-    if (factor != 1 && optimizer->kind->prepare) {
+    if (factor < (double)FLT_MIN || (factor != 1 && optimizer->kind->prepare)) {
         if (!rapt_scale_gradients(optimizer, factor)) return false;
         factor = 1;
     }

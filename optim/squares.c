@@ -1,4 +1,4 @@
-/* The sum of a tensor's squares. */
+/* What several kinds of optimizers compute of tensors: the sum of squares, a running mean. */
 #include "core.h"
 #include "tensor/reduce.h"
 
@@ -12,4 +12,11 @@ bool rapt_add_squares(const char *op, const rapt_tensor *x, double *sum)
         return false;
     *sum += squares.number;
     return true;
+}
+
+rapt_tensor *rapt_towards(rapt_tensor *m, rapt_tensor *x, double share)
+{
+    RAPT_SCOPE;
+    return rapt_keep(share < 0.5 ? rapt_add(m, rapt_mul_scalar(rapt_sub(x, m), share))
+                                 : rapt_add(rapt_mul_scalar(x, share), rapt_mul_scalar(m, 1 - share)));
 }

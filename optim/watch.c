@@ -60,7 +60,7 @@ double rapt_plateau_factor(rapt_plateau *plateau, double value)
         plateau->watch.waited = 0;
     }
     if (rapt_watch_is_over(&plateau->watch)) {
-        plateau->cuts++;
+        if (plateau->cuts < INT64_MAX) plateau->cuts++;
         plateau->cooling = plateau->cool_down;
         plateau->watch.waited = 0;
     }

@@ -3,6 +3,8 @@
 
 #include <rapt/optim.h>
 
+#include "tensor/memory.h"
+
 enum { in = 3, out = 400 };
 
 static rapt_tensor *total(rapt_tensor *x)
@@ -197,4 +199,28 @@ Test(module_freeze, files_and_casts_take_frozen_parameters_as_all_others)
     expect_no_error();
     rapt_module_free(&s->module);
     rapt_module_free(&t->module);
+}
+
+/* All or none: what was trained before stays so, and nothing else is. */
+Test(module_freeze, out_of_memory_trains_nothing)
+{
+    RAPT_SCOPE;
+    rapt_sequential *s = two_layers();
+    cr_assert_eq(rapt_module_freeze(&s->module, "*", true), 4);
+    cr_assert_eq(rapt_module_freeze(&s->module, "0.bias", false), 1);
+    int failures = 0;
+    for (bool good = false; !good; failures++) {
+        rapt_memory_trim();
+        rapt_memory_fail_after(failures);
+        good = rapt_module_freeze(&s->module, "*", false) == 4;
+        rapt_memory_fail_after(-1);
+        if (!good) expect_error(RAPT_ERROR_MEMORY, "no memory");
+        cr_expect_eq(requires(s, "0.weight"), good);
+        cr_expect_eq(requires(s, "1.weight"), good);
+        cr_expect_eq(requires(s, "1.bias"), good);
+        cr_expect(requires(s, "0.bias"));
+    }
+    cr_expect_gt(failures, 1);
+    rapt_module_free(&s->module);
+    expect_no_error();
 }

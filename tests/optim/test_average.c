@@ -123,7 +123,52 @@ Test(average, out_of_memory_changes_nothing)
     }
     cr_expect_gt(failures, 0);
     cr_expect_eq(weight(module), 1);
+    for (failures = 0;; failures++) {
+        rapt_memory_fail_after(failures);
+        const bool good = rapt_average_swap(average);
+        rapt_memory_fail_after(-1);
+        if (good) break;
+        expect_error(RAPT_ERROR_MEMORY, "no memory");
+        cr_expect_eq(weight(module), 1);
+    }
+    cr_expect_eq(weight(module), 5);
     rapt_average_free(average);
+    rapt_module_free(module);
+    expect_no_error();
+}
+
+/* Nothing gets lost, and nothing gets into the averages, where the module is not what it was when they came in. */
+Test(average, swapped_back_from_what_was_swapped_in)
+{
+    RAPT_SCOPE;
+    rapt_module *module = model_of(1);
+    rapt_average *a = rapt_average_new(module, NULL);
+    set_weight(module, 2);
+    rapt_average *b = rapt_average_new(module, NULL);
+    set_weight(module, 3);
+    cr_assert(rapt_average_swap(a) && rapt_average_swap(b), "%s", rapt_error());
+    cr_expect_eq(weight(module), 2);
+    cr_expect_not(rapt_average_swap(a));
+    expect_error(RAPT_ERROR_VALUE, "weight was changed since the averages were swapped in");
+    cr_expect_eq(weight(module), 2);
+    cr_assert(rapt_average_swap(b), "%s", rapt_error());
+    cr_expect_eq(weight(module), 1);
+    cr_assert(rapt_average_swap(a), "%s", rapt_error());
+    cr_expect_eq(weight(module), 3);
+
+    cr_assert(rapt_average_swap(a), "%s", rapt_error());
+    set_weight(module, 9);
+    cr_expect_not(rapt_average_swap(a));
+    expect_error(RAPT_ERROR_VALUE, "weight was changed");
+    cr_expect_eq(weight(module), 9);
+    set_weight(module, 1);
+    rapt_fill(rapt_module_find(module, "count"), 5); /* a buffer may change, and is the averages' */
+    cr_assert(rapt_average_swap(a), "%s", rapt_error());
+    cr_expect_eq(rapt_item(rapt_module_find(module, "count")), 0);
+    cr_assert(rapt_average_swap(a), "%s", rapt_error());
+    cr_expect_eq(rapt_item(rapt_module_find(module, "count")), 5);
+    rapt_average_free(a); /* while swapped */
+    rapt_average_free(b);
     rapt_module_free(module);
     expect_no_error();
 }

@@ -301,3 +301,22 @@ Test(clip, out_of_memory_keeps_gradients)
     cr_expect_float_eq(element(rapt_gradient(p), 99999), 1 / sqrt(100000.0), 1e-9);
     rapt_optimizer_free(optimizer);
 }
+
+/* limit / norm is 7e-45, of which float32 has one digit. */
+Test(clip, a_small_limit_of_large_gradients)
+{
+    for (int in_one = 0; in_one < 2; in_one++) {
+        RAPT_SCOPE;
+        rapt_optimizer *sgd = rapt_sgd_new(NULL, &(rapt_sgd_config){.learning_rate = 1});
+        rapt_tensor *p = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2)));
+        cr_assert(rapt_optimizer_add(sgd, "p", p));
+        rapt_backward(rapt_sum(rapt_mul_scalar(p, 1e38), RAPT_ALL_AXES, false));
+        if (in_one)
+            cr_assert(rapt_optimizer_step_clipped(sgd, 1e-6, NULL), "%s", rapt_error());
+        else
+            cr_assert(rapt_clip_gradient_norm(sgd, 1e-6, NULL) && rapt_optimizer_step(sgd), "%s", rapt_error());
+        for (int64_t i = 0; i < 2; i++) cr_expect_float_eq(rapt_at(p, &i) / -1e-6, sqrt(0.5), 1e-6);
+        rapt_optimizer_free(sgd);
+    }
+    expect_no_error();
+}

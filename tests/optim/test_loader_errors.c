@@ -49,6 +49,21 @@ Test(loader_errors, errors_of_the_function_come_through_and_the_batch_is_tried_a
     }
 }
 
+/* They say where memory is read. */
+Test(loader_errors, starts_may_change_behind_the_loader)
+{
+    RAPT_SCOPE;
+    rapt_tensor *values = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(6));
+    rapt_tensor *starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, 2, 6});
+    rapt_column columns[] = {{.values = values, .starts = starts}};
+    rapt_loader *loader = loader_of((rapt_loader_config){.columns = columns, .column_count = 1, .batch_size = 2});
+    cr_assert(rapt_set_at_int64(starts, (int64_t[]){2}, 100000000));
+    rapt_batch batch;
+    cr_assert(rapt_loader_next(loader, &batch), "%s", rapt_error());
+    cr_expect_eq(rapt_shape(batch.tensors[0])[1], 4);
+    rapt_loader_free(loader);
+}
+
 /* An op that fails, of which the function takes no notice. */
 static bool make_in_part(void *context, rapt_batch *batch)
 {

@@ -172,3 +172,29 @@ Test(loader_resume, checkpoint)
     rapt_loader_free(loader), rapt_loader_free(fresh);
     rapt_module_free(module);
 }
+
+/* Also those whose number does not fit beside the place in the seed's random numbers. */
+Test(loader_resume, epochs_far_away_have_orders_of_their_own)
+{
+    RAPT_SCOPE;
+    rapt_column columns[] = {numbers()};
+    rapt_loader *loader = loader_of(
+        (rapt_loader_config){.columns = columns, .column_count = 1, .batch_size = 4, .shuffle = true, .seed = 7});
+    const int64_t epochs[] = {0, 1, INT64_C(1) << 24, (INT64_C(1) << 24) + 1, INT64_C(1) << 25, (INT64_C(1) << 62) - 2};
+    enum { count = sizeof epochs / sizeof *epochs };
+    int64_t orders[count][2 * items];
+    for (int i = 0; i < count; i++) {
+        rapt_batch batch;
+        rapt_loader_state state = {.epoch = epochs[i]};
+        cr_assert(rapt_loader_set_state(loader, state), "%s", rapt_error());
+        const int length = rest_of_epoch(loader, orders[i]);
+        for (int k = 0; k < i; k++) cr_expect(memcmp(orders[i], orders[k], (size_t)length * sizeof **orders) != 0);
+        cr_assert(rapt_loader_set_state(loader, state) && rapt_loader_next(loader, &batch), "%s", rapt_error());
+        cr_assert(rapt_loader_get_state(loader, &state) && rapt_loader_set_state(loader, state), "%s", rapt_error());
+        int64_t rest[2 * items];
+        const int behind = rest_of_epoch(loader, rest);
+        cr_expect_eq(memcmp(rest, orders[i] + length - behind, (size_t)behind * sizeof *rest), 0, "epoch %d", i);
+    }
+    rapt_loader_free(loader);
+    expect_no_error();
+}

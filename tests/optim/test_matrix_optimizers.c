@@ -220,3 +220,40 @@ Test(matrix_optimizers, same_bits_with_any_number_of_threads)
     }
     expect_no_error();
 }
+
+/* With β₂ = 0 the variance is the last gradient's square, of which nothing was lost beside one before of 1e10: each
+ * element's step is its gradient divided by its own size. */
+Test(matrix_optimizers, adafactor_without_memory_keeps_a_small_gradient)
+{
+    RAPT_SCOPE;
+    rapt_optimizer *a = rapt_adafactor_new(NULL, &(rapt_adafactor_config){.beta2_decay = RAPT_ZERO});
+    rapt_tensor *p = add_parameter(a, "p", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(4)));
+    give_gradient_of(p, 1e5);
+    cr_assert(rapt_optimizer_step(a), "%s", rapt_error());
+    cr_expect_float_eq(rapt_at(p, (int64_t[]){0}), 0.99, 1e-6);
+    rapt_tensor *factors = rapt_from(RAPT_FLOAT32, RAPT_SHAPE(4), (float[]){1e-3f, 2e-3f, 3e-3f, 1e-2f});
+    rapt_backward(rapt_sum(rapt_mul(p, factors), RAPT_ALL_AXES, false));
+    cr_assert(rapt_optimizer_step(a), "%s", rapt_error());
+    for (int64_t i = 0; i < 4; i++) cr_expect_float_eq(rapt_at(p, &i), 0.9801, 1e-6, "p[%d]", (int)i);
+    rapt_optimizer_free(a);
+    expect_no_error();
+}
+
+/* Which would let Muon change the kind of a parameter that has a state of the other. */
+Test(matrix_optimizers, a_parameter_has_no_more_steps_than_its_optimizer)
+{
+    RAPT_SCOPE;
+    rapt_optimizer *m = optimizer_of(muon);
+    add_parameter(m, "w", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 2)));
+    rapt_archive *archive = rapt_archive_new();
+    const int64_t none = 0, five = 5;
+    cr_assert(rapt_archive_add_text(archive, "kind", "Muon: momentum_buffer, exp_avg, exp_avg_sq"));
+    cr_assert(rapt_archive_add(archive, "steps", rapt_from(RAPT_INT64, 0, NULL, &none)));
+    cr_assert(rapt_archive_add(archive, "learning_rate", rapt_scalar(RAPT_FLOAT64, 0.1)));
+    cr_assert(rapt_archive_add(archive, "w.step", rapt_from(RAPT_INT64, 0, NULL, &five)));
+    cr_assert(rapt_archive_add(archive, "w.momentum_buffer", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(3, 2))));
+    cr_expect_not(rapt_optimizer_from_archive(m, NULL, archive));
+    expect_error(RAPT_ERROR_FORMAT, "w.step is 5; at most the optimizer's steps, 0, expected");
+    rapt_archive_free(archive);
+    rapt_optimizer_free(m);
+}

@@ -86,6 +86,13 @@ Test(watch, plateau)
                               0.003, 0.003, 0.003});
 }
 
+Test(watch, counts_do_not_overflow)
+{
+    rapt_plateau plateau = {.cuts = INT64_MAX, .watch = {.best = 1, .values = 1, .best_at = 1}};
+    cr_expect_eq(rapt_plateau_factor(&plateau, 2), 0);
+    cr_expect_eq(plateau.cuts, INT64_MAX);
+}
+
 Test(watch, bad_arguments)
 {
     cr_expect_not(rapt_watch_take(NULL, 1));

@@ -65,43 +65,46 @@ RAPT_API rapt_part rapt_data_parallel_part(const rapt_data_parallel *parallel, i
  * for rapt_accumulate: of losses that are means, how many rows or tokens it is the mean of. A part that is empty has
  * weight 0, and no loss (NULL); where attention goes across ranks it has one all the same, whose gradient is 0, since
  * that of the other ranks goes through this one. The gradients of the last own part are sent while backward still goes
- * on. False after an error on this rank, which does not end the step: the other parts, and rapt_data_parallel_finish,
- * follow all the same. */
+ * on. Gradients of leaves that are no parameters of the module are dropped. False after an error on this rank, which
+ * does not end the step: the other parts, and rapt_data_parallel_finish, follow all the same. */
 RAPT_API bool rapt_data_parallel_backward(rapt_data_parallel *parallel, rapt_tensor *loss, double weight);
 
 /* After all own parts: gives each parameter the gradient of the mean loss of the whole batch, with the same bits on all
  * ranks, and the mean to *loss unless that is NULL. Parameters that no part reached have no gradient. Clipping and the
- * optimizer's step follow as on one machine. Buffers that forward changed on any rank, BatchNorm's running statistics,
- * then have on all ranks the values that rank 0's parts gave them, as with PyTorch's DistributedDataParallel. A
- * parameter that was frozen, or is trained again, since rapt_data_parallel_new is an error. After an error, the same on
- * all ranks, there are no gradients, and the next step begins anew. */
+ * optimizer's step follow as on one machine. Gradients that a rapt_backward of one's own has left in the parameters
+ * before are dropped. Buffers that forward changed on any rank, BatchNorm's running statistics, then have on all ranks
+ * the values that rank 0's parts gave them, as with PyTorch's DistributedDataParallel. A parameter that was frozen, or
+ * is trained again, since rapt_data_parallel_new is an error. After an error, the same on all ranks, there are no
+ * gradients, and the next step begins anew. */
 RAPT_API bool rapt_data_parallel_finish(rapt_data_parallel *parallel, double *loss);
 
 /* Shards the optimizer's state: every rank keeps and steps one piece of each bucket, and has 1 / ranks of it. The
  * optimizer is one without parameters, rapt_adamw_new(NULL, …), of a kind that steps each number by itself (not Muon or
  * Adafactor); it gets this rank's pieces, "bucket.0" and so on, and outlives the rapt_data_parallel. Groups go by these
- * names. Before the first step; rapt_data_parallel_finish then gives the parameters no gradients, and
- * rapt_data_parallel_step makes each step. A parameter that no part reached counts as one of gradient 0. False after an
- * error; an optimizer that has got pieces by then is of no more use. */
+ * names. Before the first step, and an error between a step's first part and its finish; rapt_data_parallel_finish then
+ * gives the parameters no gradients, and rapt_data_parallel_step makes each step. A parameter that no part reached
+ * counts as one of gradient 0. False after an error; an optimizer that has got pieces by then is of no more use. */
 RAPT_API bool rapt_data_parallel_shard(rapt_data_parallel *parallel, rapt_optimizer *optimizer);
 
 /* Behind a rapt_data_parallel_finish that went well, once: clips by the norm of all gradients, which goes to *norm
- * unless that is NULL, steps the pieces, and gives all ranks the new values. The limit is above 0; INFINITY does not
- * clip. The norm is √Σ of the squares of the norms of the ranks' pieces, rank by rank: its last digits, and those of
- * all weights once it exceeds the limit, go by the number of ranks. False after an error; where that is of the step
- * itself (no memory, a norm that is not finite), neither a parameter nor what the optimizer keeps was changed on any
- * rank. The gradients are gone then, too. */
+ * unless that is NULL, steps the pieces, and gives all ranks the new values. Parameters that were changed since the
+ * last step, on all ranks alike, are stepped from what they are now. The limit is above 0; INFINITY does not clip. The
+ * norm is √Σ of the squares of the norms of the ranks' pieces, rank by rank: its last digits, and those of all weights
+ * once it exceeds the limit, go by the number of ranks. False after an error; where that is of the step itself (no
+ * memory, a norm that is not finite), neither a parameter nor what the optimizer keeps was changed on any rank. The
+ * gradients are gone then, too. */
 RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit, double *norm);
 
 /* Writes a run as rapt_checkpoint_save does, by all ranks. To a path that ends in ".safetensors.index.json" each rank
  * writes a shard beside it, about 1 / ranks of the bytes (one whose share is nothing writes none), and rank 0 the index
  * when all are there; the older set, which has other names, as rapt_shard_set says, stays until then and goes after it.
- * So at any moment the index leads to one whole set. To any other path rank 0 writes one file. All ranks see the
- * same folder. Of a sharded optimizer the state is put together by parameter: with any number of ranks, sharded or
- * not, and by rapt_checkpoint_load in one process, what was written can be read. What the checkpoint has is to be the
- * same on all ranks; the random state is rank 0's. With the optimizer, parameters that were cast since
- * rapt_data_parallel_new are an error, and where it is sharded also those that were frozen, or are trained again. False
- * after an error, the same on all ranks; an older checkpoint is then as it was. */
+ * So at any moment the index leads to one whole set. To any other path rank 0 writes one file. All ranks see the same
+ * folder. Of a sharded optimizer the state is put together by parameter: with any number of ranks, sharded or not, and
+ * by rapt_checkpoint_load in one process, what was written can be read. What the checkpoint has is to be the same on
+ * all ranks; the random state is rank 0's. With the optimizer, parameters that were cast since rapt_data_parallel_new
+ * are an error, and where it is sharded also those that were frozen, or are trained again. So is a call between a
+ * step's first part and its rapt_data_parallel_finish. False after an error, the same on all ranks; an older checkpoint
+ * is then as it was. */
 RAPT_API bool rapt_data_parallel_save(rapt_data_parallel *parallel, const char *path,
                                       const rapt_checkpoint *checkpoint);
 

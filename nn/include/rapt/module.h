@@ -121,7 +121,8 @@ RAPT_API rapt_module *rapt_module_find_module(rapt_module *module, const char *n
  * pattern (fnmatch's: "encoder.*", "*.bias"), and returns how many match; what has several names goes by the first.
  * Frozen ones are parameters still, for files, casts and counts; no gradient is computed for them, and optimizers pass
  * them over, with the state that they have. A graph from before gives them none, even where they are trained again by
- * then: freeze between backward and forward. 0 after an error, which it is when none matches. */
+ * then: freeze between backward and forward. 0 after an error, which it is when none matches; without memory all stay
+ * as they were. */
 RAPT_API int rapt_module_freeze(rapt_module *module, const char *pattern, bool frozen);
 
 /* The number of elements of all parameters, each counted once; 0 after an error. */

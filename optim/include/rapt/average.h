@@ -26,7 +26,11 @@ RAPT_API void rapt_average_free(rapt_average *average);
 RAPT_API bool rapt_average_update(rapt_average *average);
 
 /* Exchanges the averages and the module's values: before an evaluation with the averages, and once more behind it,
- * before training goes on. False after an error; nothing is changed then. */
+ * before training goes on. Buffers that the evaluation computes anew become the averages'. Parameters must stay: where
+ * a step, loading or another average's swap has changed one, the swap back is an error. Of several averages the last
+ * that came in goes out first; else the values of before are lost, and training goes on from a checkpoint, with a new
+ * average. Takes memory for the module's values until it is swapped back. False after an error; nothing is changed
+ * then. */
 RAPT_API bool rapt_average_swap(rapt_average *average);
 
 /* Updates so far; 0 and an error for NULL. */

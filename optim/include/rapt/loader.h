@@ -43,7 +43,7 @@ typedef bool rapt_batch_function(void *context, rapt_batch *batch);
 
 /* The data, and how batches are made of it. */
 typedef struct rapt_loader_config {
-    const rapt_column *columns; /* column_count of them, of the same number of items; shares are taken, no copies */
+    const rapt_column *columns; /* column_count of them, of as many items; of values shares are taken, no copies */
     int column_count;
     int64_t items;             /* instead of columns: how many there are, */
     rapt_batch_function *make; /* and what makes batches of them */

@@ -157,12 +157,13 @@ RAPT_API bool rapt_optimizer_is_elementwise(const rapt_optimizer *optimizer);
 
 /* Scales all gradients so that their global L2 norm is at most the limit (g · limit / norm only if norm > limit;
  * Pascanu et al. 2013); the norm before, summed in double, goes to *norm unless that is NULL. The limit is above 0;
- * INFINITY only measures. A norm that is not finite is an error that names the parameter; after an error gradients
- * and *norm are as before. */
+ * INFINITY only measures. A norm that is not finite, as its square is not from 1.4e154 on, is an error that names the
+ * parameter; after an error gradients and *norm are as before. */
 RAPT_API bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *norm);
 
 /* rapt_clip_gradient_norm and rapt_optimizer_step in one, with the same bits: clipped gradients, which the step would
- * drop, are not written to memory. After an error no parameter was changed and *norm is as before. */
+ * drop, are not written to memory. After an error no parameter was changed and *norm is as before; but where a step of
+ * Muon or Adafactor has no memory the gradients are clipped already, and their norm is then the limit. */
 RAPT_API bool rapt_optimizer_step_clipped(rapt_optimizer *optimizer, double limit, double *norm);
 
 /* Cuts every element of every gradient to [−limit, limit], limit above 0. NaN stays. After an error the gradients
