@@ -53,7 +53,11 @@ def take(array):
         capsule = array.__dlpack__()
     for name, function in ((_VERSIONED, C.from_dlpack), (_PLAIN, C.from_dlpack_unversioned)):
         if _valid(capsule, name):
-            tensor = call(function, _pointer(capsule, name))
-            _rename(capsule, _USED[name])
-            return tensor
+            struct = _pointer(capsule, name)
+            _rename(capsule, _USED[name])  # first: what Ctrl-C leaves half done must not be given back twice
+            try:
+                return call(function, struct)
+            except Error:  # the struct is the capsule's as before
+                _rename(capsule, name)
+                raise
     raise Error("from_dlpack: the capsule was taken already, or is none of DLPack's")
