@@ -108,6 +108,23 @@ Test(dlpack, both_ways)
     expect_no_error();
 }
 
+Test(dlpack, changes_of_our_own_export_are_counted)
+{
+    const int64_t before = live();
+    for (int i = 0; i < 2; i++) {
+        RAPT_SCOPE;
+        rapt_tensor *weight = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+        rapt_tensor *x = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2), 3);
+        rapt_tensor *same = i ? import(export(x)) : import_plain(export_plain(x));
+        rapt_tensor *loss = rapt_sum(rapt_mul(weight, x), RAPT_ALL_AXES, false);
+        cr_expect(rapt_fill(same, 100));
+        cr_expect_not(rapt_backward(loss));
+        expect_error(RAPT_ERROR_GRAPH, "changed in place");
+        cr_expect_eq(rapt_version(same), rapt_version(x));
+    }
+    cr_expect_eq(live(), before);
+}
+
 Test(dlpack, what_may_only_be_read_is_marked)
 {
     RAPT_SCOPE;
