@@ -151,7 +151,7 @@ b call_wants pi; b call_give pit; b fail izz
 p archive_new; v archive_free p; b archive_add pzt; l archive_count p; z archive_name pl; t archive_tensor pl
 b save_safetensors zp; p load_safetensors z; p map_safetensors z; b save_safetensors_shards zpl
 b save_npz zp; p load_npz z; b save_npy zt; t load_npy z
-p module_retain p; v module_free p; t module_forward pt; v module_train pb; b module_cast py; t module_find pz
+p module_retain p; v module_free p; t module_forward pt; v module_train pb; b module_cast py
 b module_save pz; b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p
 v module_clear_gradients p
 p linear_new lli; p embedding_new ll; p layer_norm_new li; p rms_norm_new l; p batch_norm_new l
