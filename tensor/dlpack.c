@@ -216,3 +216,27 @@ rapt_tensor *rapt_from_dlpack_unversioned(struct DLManagedTensor *managed)
     rapt_fail_null(op, "managed");
     return NULL;
 }
+
+/* --- capsules --- */
+
+static rapt_python python;
+
+void rapt_python_set(const rapt_python *functions)
+{
+    if (functions)
+        python = *functions;
+    else
+        rapt_fail_null("python_set", "functions");
+}
+
+void rapt_python_capsule_destructor(void *capsule)
+{
+    if (!python.capsule_is_valid) return;
+    void *error[3];
+    python.error_fetch(&error[0], &error[1], &error[2]);
+    if (python.capsule_is_valid(capsule, "dltensor_versioned"))
+        release_versioned(python.capsule_get_pointer(capsule, "dltensor_versioned"));
+    else if (python.capsule_is_valid(capsule, "dltensor"))
+        release_plain(python.capsule_get_pointer(capsule, "dltensor"));
+    python.error_restore(error[0], error[1], error[2]);
+}

@@ -141,6 +141,7 @@ l scope_begin; v scope_end l; t retain t; v release t
 i get_dtype t; i rank t; l count t; p shape t; l stride ti; p data t; p data_for_writing t; l version t; z dtype_name y
 t from ysp; t wrap yspppp; t wrap_read_only yspppp; t detach t; t clone t
 p to_dlpack t; p to_dlpack_unversioned t; t from_dlpack p; t from_dlpack_unversioned p
+v python_set p; v python_capsule_destructor p
 t require_gradient t; t refuse_gradient t; b requires_gradient t; t gradient t; v clear_gradient t
 t sort tibp; t topk tilbp; b split tisp; t batch_normalize toodpp
 t cross_entropy ttp; t nll_loss ttp; t linear_cross_entropy ttotp

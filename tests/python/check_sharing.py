@@ -83,6 +83,22 @@ def a_struct_is_given_back_once():
 
 
 @test
+def a_capsule_goes_while_an_exception_is_raised():
+    numbers = numpy.ones(3, "f4") if numpy else rapt.ones((3,))
+    for tensor in (rapt.zeros((1000, 1000)), rapt.wrap(numbers)):  # which numpy's memory calls Python for
+        for version in (None, (1, 0)):
+            fails("has no len()", lambda: len(tensor.__dlpack__(max_version=version)), kind=TypeError)
+    if numpy:
+        import weakref
+        array = numpy.ones(3, "f4")
+        gone = weakref.ref(array)
+        capsules = [rapt.wrap(array).__dlpack__()]
+        del array
+        fails("has no len()", lambda: len(capsules.pop()), kind=TypeError)
+        assert gone() is None
+
+
+@test
 def a_struct_that_was_refused_is_the_capsules():
     if not numpy:
         return

@@ -61,8 +61,9 @@ program xor
     part(lbound(part, 1):) => part(::2)
     y = rapt_array(part)
     spectrum(2) = (3, 4)
-    if (rapt_size(x, 0) /= 5 .or. nint(rapt_at(x, [2_c_int64_t])) /= 4) stop 5
-    if (rapt_size(y, 0) /= 3 .or. nint(rapt_at(y, [1_c_int64_t])) /= 4) stop 5
+    if (any([rapt_size(x, 0), rapt_size(y, 0)] /= [5, 3])) stop 5
+    if (nint(rapt_at(x, [2_c_int64_t])) /= 4) stop 5
+    if (nint(rapt_at(y, [1_c_int64_t])) /= 4) stop 5
 
 contains
 

@@ -47,6 +47,19 @@ RAPT_API struct DLManagedTensor *rapt_to_dlpack_unversioned(const rapt_tensor *t
 RAPT_API rapt_tensor *rapt_from_dlpack(struct DLManagedTensorVersioned *managed);
 RAPT_API rapt_tensor *rapt_from_dlpack_unversioned(struct DLManagedTensor *managed);
 
+/* Functions of Python's, which hands DLPack's structs on in capsules. */
+typedef struct rapt_python {
+    int (*capsule_is_valid)(void *capsule, const char *name);         /* PyCapsule_IsValid */
+    void *(*capsule_get_pointer)(void *capsule, const char *name);    /* PyCapsule_GetPointer */
+    void (*error_fetch)(void **type, void **value, void **traceback); /* PyErr_Fetch */
+    void (*error_restore)(void *type, void *value, void *traceback);  /* PyErr_Restore */
+} rapt_python;
+
+/* Sets them, once, for the destructor below, which PyCapsule_New is given: it gives back the struct of a capsule that
+ * nobody took. An exception that is on its way meanwhile waits, as no function of Python's may run while it is. */
+RAPT_API void rapt_python_set(const rapt_python *functions);
+RAPT_API void rapt_python_capsule_destructor(void *capsule);
+
 RAPT_END_DECLS
 
 #endif
