@@ -125,15 +125,19 @@ def recording_is_on_again_whatever_ctrl_c_breaks_off():
             is_armed = False
             raise Interruption
 
+    def wait(seconds):  # apart: Python 3.13 has places in a loop that its try does not reach
+        nonlocal is_armed
+        is_armed = True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        while is_armed:
+            with rapt.no_gradient():
+                pass
+
     before, off = signal.signal(signal.SIGALRM, interrupt), 0
     try:
         for i in range(3000):
             try:
-                is_armed = True
-                signal.setitimer(signal.ITIMER_REAL, 2e-6 + 1e-8 * i)
-                while is_armed:
-                    with rapt.no_gradient():
-                        pass
+                wait(2e-6 + 1e-8 * i)
             except Interruption:
                 pass
             off += not rapt.C.is_recording()
