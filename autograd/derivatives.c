@@ -159,7 +159,12 @@ rapt_tensor *rapt_jacobian(rapt_tensor *root, rapt_tensor *input, int flags)
     memcpy(shape + root->rank, input->shape, input->rank * sizeof *shape);
     const int rank = root->rank + input->rank;
     RAPT_SCOPE;
-    if (root->count == 0) return rapt_keep(rapt_zeros(input->dtype, rank, shape));
+    if (root->count == 0) { /* no rows, but the errors of one */
+        rapt_tensor *none = rapt_zeros(root->dtype, root->rank, root->shape), *unused;
+        if (!none || !rapt_gradients_for("jacobian", 1, &root, &none, 1, &input, &unused, RAPT_RETAIN_GRAPH))
+            return NULL;
+        return rapt_keep(rapt_zeros(input->dtype, rank, shape));
+    }
     rapt_tensor **rows = rapt_scratch_list("jacobian", root->count, sizeof *rows);
     if (!rows) return NULL;
     for (int64_t i = 0; i < root->count; i++)

@@ -18,6 +18,7 @@ bool rapt_carry(rapt_tensor **state, rapt_tensor *next)
 {
     if (!state) return rapt_fail_null("carry", "state");
     if (!next) return rapt_fail_null("carry", "next");
+    if (!rapt_check_alive("carry", "the state", *state)) return false;
     RAPT_SCOPE;
     rapt_tensor *carried = rapt_retain(rapt_detach(next));
     if (!carried) return false;

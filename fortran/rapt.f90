@@ -24,8 +24,9 @@ module rapt
         logical(c_bool) :: nesterov = .false.
     end type
 
-    ! A tensor in the memory of an array, or of a section of one with steps above 0. It must be a target, and outlive
-    ! the tensor.
+    ! A tensor in the memory of an array, or of a section of one with steps above 0. It must be a target or a pointer, and
+    ! outlive the tensor. Of a component a pointer is taken first (part => z%im, rapt_array(part)): of z%im as the argument
+    ! gfortran, up to 16, hands over z%re.
     interface rapt_array
         module procedure array_1, array_2, array_3, array_1_double, array_2_double, array_3_double
     end interface
@@ -275,80 +276,86 @@ contains
     end function
 
     function array_1(numbers) result(tensor)
-        real(c_float), intent(in), target :: numbers(:)
+        real(c_float), pointer, intent(in) :: numbers(:)
         type(c_ptr) :: tensor
-        integer :: n(1)
-        n = min(2, shape(numbers))
-        if (minval(n) == 0) then
+        integer(c_int64_t) :: l(1), n(1)
+        l = lbound(numbers, kind=c_int64_t)
+        n = min(l + 1, ubound(numbers, kind=c_int64_t))
+        if (size(numbers, kind=c_int64_t) == 0) then
             tensor = rapt_zeros(rapt_float32, 1, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(1)), &
+            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(l(1))), &
                 [c_loc(numbers(n(1)))])
         end if
     end function
 
     function array_2(numbers) result(tensor)
-        real(c_float), intent(in), target :: numbers(:, :)
+        real(c_float), pointer, intent(in) :: numbers(:, :)
         type(c_ptr) :: tensor
-        integer :: n(2)
-        n = min(2, shape(numbers))
-        if (minval(n) == 0) then
+        integer(c_int64_t) :: l(2), n(2)
+        l = lbound(numbers, kind=c_int64_t)
+        n = min(l + 1, ubound(numbers, kind=c_int64_t))
+        if (size(numbers, kind=c_int64_t) == 0) then
             tensor = rapt_zeros(rapt_float32, 2, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(1, 1)), &
-                [c_loc(numbers(n(1), 1)), c_loc(numbers(1, n(2)))])
+            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2))), &
+                [c_loc(numbers(n(1), l(2))), c_loc(numbers(l(1), n(2)))])
         end if
     end function
 
     function array_3(numbers) result(tensor)
-        real(c_float), intent(in), target :: numbers(:, :, :)
+        real(c_float), pointer, intent(in) :: numbers(:, :, :)
         type(c_ptr) :: tensor
-        integer :: n(3)
-        n = min(2, shape(numbers))
-        if (minval(n) == 0) then
+        integer(c_int64_t) :: l(3), n(3)
+        l = lbound(numbers, kind=c_int64_t)
+        n = min(l + 1, ubound(numbers, kind=c_int64_t))
+        if (size(numbers, kind=c_int64_t) == 0) then
             tensor = rapt_zeros(rapt_float32, 3, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(1, 1, 1)), &
-                [c_loc(numbers(n(1), 1, 1)), c_loc(numbers(1, n(2), 1)), c_loc(numbers(1, 1, n(3)))])
+            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2), l(3))), &
+                [c_loc(numbers(n(1), l(2), l(3))), c_loc(numbers(l(1), n(2), l(3))), c_loc(numbers(l(1), l(2), n(3)))])
         end if
     end function
 
     function array_1_double(numbers) result(tensor)
-        real(c_double), intent(in), target :: numbers(:)
+        real(c_double), pointer, intent(in) :: numbers(:)
         type(c_ptr) :: tensor
-        integer :: n(1)
-        n = min(2, shape(numbers))
-        if (minval(n) == 0) then
+        integer(c_int64_t) :: l(1), n(1)
+        l = lbound(numbers, kind=c_int64_t)
+        n = min(l + 1, ubound(numbers, kind=c_int64_t))
+        if (size(numbers, kind=c_int64_t) == 0) then
             tensor = rapt_zeros(rapt_float64, 1, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(1)), &
+            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(l(1))), &
                 [c_loc(numbers(n(1)))])
         end if
     end function
 
     function array_2_double(numbers) result(tensor)
-        real(c_double), intent(in), target :: numbers(:, :)
+        real(c_double), pointer, intent(in) :: numbers(:, :)
         type(c_ptr) :: tensor
-        integer :: n(2)
-        n = min(2, shape(numbers))
-        if (minval(n) == 0) then
+        integer(c_int64_t) :: l(2), n(2)
+        l = lbound(numbers, kind=c_int64_t)
+        n = min(l + 1, ubound(numbers, kind=c_int64_t))
+        if (size(numbers, kind=c_int64_t) == 0) then
             tensor = rapt_zeros(rapt_float64, 2, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(1, 1)), &
-                [c_loc(numbers(n(1), 1)), c_loc(numbers(1, n(2)))])
+            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2))), &
+                [c_loc(numbers(n(1), l(2))), c_loc(numbers(l(1), n(2)))])
         end if
     end function
 
     function array_3_double(numbers) result(tensor)
-        real(c_double), intent(in), target :: numbers(:, :, :)
+        real(c_double), pointer, intent(in) :: numbers(:, :, :)
         type(c_ptr) :: tensor
-        integer :: n(3)
-        n = min(2, shape(numbers))
-        if (minval(n) == 0) then
+        integer(c_int64_t) :: l(3), n(3)
+        l = lbound(numbers, kind=c_int64_t)
+        n = min(l + 1, ubound(numbers, kind=c_int64_t))
+        if (size(numbers, kind=c_int64_t) == 0) then
             tensor = rapt_zeros(rapt_float64, 3, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(1, 1, 1)), &
-                [c_loc(numbers(n(1), 1, 1)), c_loc(numbers(1, n(2), 1)), c_loc(numbers(1, 1, n(3)))])
+            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2), l(3))), &
+                [c_loc(numbers(n(1), l(2), l(3))), c_loc(numbers(l(1), n(2), l(3))), c_loc(numbers(l(1), l(2), n(3)))])
         end if
     end function
 

@@ -1,6 +1,5 @@
-// rapt for C++11 and later, optional: a thin layer over rapt.h in which handles own shares, operators compute, and
-// errors are exceptions. Everything of rapt.h works beside it: call(rapt_softmax, x, -1) runs any function that gives
-// a tensor.
+// rapt for C++11 and later, optional: handles own shares, operators compute, and errors are exceptions. All of rapt.h
+// works beside it: call(rapt_softmax, x, -1) runs any function that gives a tensor.
 #ifndef RAPT_HPP
 #define RAPT_HPP
 
@@ -159,6 +158,12 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
     // A copy of numbers in row-major order, as many as the shape says; and a number, which the dtype has.
     tensor(std::initializer_list<float> numbers, shape sizes);
     explicit tensor(double value, rapt_dtype dtype = RAPT_FLOAT32);
+    template <typename T, typename std::enable_if<std::is_integral<T>::value && sizeof(T) <= 8, int>::type = 0>
+    explicit tensor(T value, rapt_dtype dtype = RAPT_FLOAT32) // int64 gets what a double has not, too
+        : tensor(dtype == RAPT_INT64 && std::is_signed<T>::value ? 0.0 : static_cast<double>(value), dtype)
+    {
+        if (dtype == RAPT_INT64) *static_cast<int64_t *>(rapt_data_for_writing(get())) = static_cast<int64_t>(value);
+    }
 
     rapt_dtype dtype() const
     {
@@ -316,11 +321,13 @@ RAPT_OF_TWO_(matmul)
     {                                                                                                                  \
         return call(rapt_##name, a, b);                                                                                \
     }                                                                                                                  \
-    inline tensor operator sign(const tensor &a, double b)                                                             \
+    template <typename N, typename = typename std::enable_if<std::is_convertible<N, double>::value>::type>             \
+    inline tensor operator sign(const tensor &a, N b)                                                                  \
     {                                                                                                                  \
         return a sign tensor(b, a.dtype());                                                                            \
     }                                                                                                                  \
-    inline tensor operator sign(double a, const tensor &b)                                                             \
+    template <typename N, typename = typename std::enable_if<std::is_convertible<N, double>::value>::type>             \
+    inline tensor operator sign(N a, const tensor &b)                                                                  \
     {                                                                                                                  \
         return tensor(a, b.dtype()) sign b;                                                                            \
     }

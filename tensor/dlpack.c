@@ -185,6 +185,14 @@ static void release_versioned(void *owner)
     if (managed->deleter) managed->deleter(managed);
 }
 
+/* Of an export of our own that may be written: changes are counted for both. */
+static rapt_tensor *import_own(exported *e)
+{
+    rapt_tensor *tensor = rapt_new_alias(e->tensor, false);
+    if (tensor) free_exported(e);
+    return tensor;
+}
+
 rapt_tensor *rapt_from_dlpack(struct DLManagedTensorVersioned *managed)
 {
     const char *op = "from_dlpack";
@@ -193,6 +201,8 @@ rapt_tensor *rapt_from_dlpack(struct DLManagedTensorVersioned *managed)
     else if (managed->version.major != major_version)
         rapt_fail(RAPT_ERROR_UNSUPPORTED, op, "DLPack of version %u.%u; %d expected", managed->version.major,
                   managed->version.minor, major_version);
+    else if (managed->deleter == delete_versioned && !(managed->flags & read_only_flag))
+        return import_own(managed->context);
     else
         return import(op, &managed->tensor, managed->flags & read_only_flag, release_versioned, managed);
     return NULL;
@@ -201,7 +211,32 @@ rapt_tensor *rapt_from_dlpack(struct DLManagedTensorVersioned *managed)
 rapt_tensor *rapt_from_dlpack_unversioned(struct DLManagedTensor *managed)
 {
     const char *op = "from_dlpack_unversioned";
+    if (managed && managed->deleter == delete_plain) return import_own(managed->context);
     if (managed) return import(op, &managed->tensor, false, release_plain, managed);
     rapt_fail_null(op, "managed");
     return NULL;
+}
+
+/* --- capsules --- */
+
+static rapt_python python;
+
+void rapt_python_set(const rapt_python *functions)
+{
+    if (functions)
+        python = *functions;
+    else
+        rapt_fail_null("python_set", "functions");
+}
+
+void rapt_python_capsule_destructor(void *capsule)
+{
+    if (!python.capsule_is_valid) return;
+    void *error[3];
+    python.error_fetch(&error[0], &error[1], &error[2]);
+    if (python.capsule_is_valid(capsule, "dltensor_versioned"))
+        release_versioned(python.capsule_get_pointer(capsule, "dltensor_versioned"));
+    else if (python.capsule_is_valid(capsule, "dltensor"))
+        release_plain(python.capsule_get_pointer(capsule, "dltensor"));
+    python.error_restore(error[0], error[1], error[2]);
 }

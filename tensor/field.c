@@ -23,10 +23,13 @@ bool rapt_field_set(rapt_tensor **field, rapt_tensor *tensor)
     if (!field) return rapt_fail_null("field_set", "field");
     if (!rapt_check_alive("field_set", "the tensor", tensor)) return false;
     rapt_retain(tensor);
+    rapt_error_hold(); /* an error handler must not be called under the lock */
     fields_lock_take();
     rapt_tensor *before = *field;
-    *field = tensor;
+    const bool good = rapt_check_alive("field_set", "what the field holds", before);
+    if (good) *field = tensor;
     fields_lock_give();
-    rapt_release(before);
-    return true;
+    rapt_release(good ? before : tensor);
+    rapt_error_release();
+    return good;
 }

@@ -239,10 +239,12 @@ static rapt_tensor *backward_forward(rapt_call *call)
                       *weight = rapt_call_input(call, 2), *result_of = o->of_weight ? weight : x;
     convolution c;
     if (!g || !read(&c, "conv_backward", o->axes, &o->how, x, weight, NULL)) return NULL;
-    rapt_tensor *result = c.is_dense && !o->of_weight ? rapt_new_shaped(c.op, c.dtype, result_of)
-                                                      : rapt_zeros(c.dtype, result_of->rank, result_of->shape);
+    rapt_tensor *result = c.is_dense && !o->of_weight && g->count > 0
+                              ? rapt_new_shaped(c.op, c.dtype, result_of)
+                              : rapt_zeros(c.dtype, result_of->rank, result_of->shape);
     const rapt_tensor *other = rapt_as_contiguous(o->of_weight ? x : weight);
     if (!result || !other) return NULL;
+    if (result->count == 0 || g->count == 0) return rapt_keep(result);
     enum { chunks = 4 }; /* of a group's channels */
     work w = {.c = &c, .g = g->data, .x = other->data, .weight = other->data, .out = result->data};
     w.chunk = c.in > chunks ? rapt_divide_up(c.in, chunks) : 1;

@@ -97,7 +97,7 @@ static rapt_tensor *multinomial_forward(rapt_call *call)
     if (!sums) return NULL;
     int64_t rows = 1;
     for (int i = 0; i < rank - 1; i++) rows *= shape[i];
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows && (n > 0 || o->count > 0); i++)
         if (!sum_row((double *)(void *)sums->data + i * n, n, i, o)) return NULL;
     return o->replace ? draw_with_replacement(sums, rank, shape) : draw_without_replacement(weights, o->count);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "elementwise.h"
 #include "tensor/packing.h"
 #include "tensor/parallel.h"
 
@@ -151,6 +152,7 @@ static const rapt_op unpack = {.name = "unpack",
 rapt_tensor *rapt_unpack(rapt_tensor *rows, rapt_tensor *starts, int64_t length, double value)
 {
     const unpack_options options = {length, value};
+    if (rows && !rapt_check_number("unpack", rows, value)) return NULL;
     if (isfinite(value) || !rows || !rapt_is_floating(rows)) return RAPT_APPLY(&unpack, &options, rows, starts);
     return RAPT_APPLY(&unpack, &options, rows, starts, rapt_scalar(rows->dtype, value)); /* for the hunt to see */
 }

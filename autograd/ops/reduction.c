@@ -40,8 +40,11 @@ rapt_accumulator *rapt_folding_run(rapt_folding *r, const rapt_fold *fold, const
     int set = r->folds++;
     r->results[set] = r->local[set];
     r->capacity[set] = 0;
-    if (r->shape.count > rapt_local_accumulators)
-        r->results[set] = rapt_block_take(r->op, (size_t)r->shape.count * sizeof(rapt_accumulator), &r->capacity[set]);
+    if (r->shape.count > rapt_local_accumulators) {
+        size_t bytes;
+        if (__builtin_mul_overflow((size_t)r->shape.count, sizeof(rapt_accumulator), &bytes)) bytes = PTRDIFF_MAX;
+        r->results[set] = rapt_block_take(r->op, bytes, &r->capacity[set]);
+    }
     if (!r->results[set] || !rapt_reduce(r->op, fold, combine, r->x, &r->shape, centers, r->results[set])) {
         r->failed = true;
         return NULL;

@@ -1,34 +1,21 @@
 """DLPack's capsules: a pointer to a struct, and a name that says whether it was taken."""
 import ctypes
 
-from ._library import C, Error, keep_for_ever
+from ._library import C, Error
 from ._tensor import call
 
 _VERSIONED, _PLAIN = b"dltensor_versioned", b"dltensor"
 _USED = {_VERSIONED: b"used_dltensor_versioned", _PLAIN: b"used_dltensor"}
-# Where the struct has the address of its deleter.
-_DELETER = {_VERSIONED: 16, _PLAIN: 56}
 
 _api = ctypes.pythonapi
-_destructor_type = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _destructor_type)(("PyCapsule_New", _api))
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", _api))
 _valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", _api))
-# The same for a capsule that is going: an address, to which no share may be taken.
-_valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
-_pointer_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
-
-
-@keep_for_ever
-@_destructor_type
-def _destroy(capsule, places=tuple(_DELETER.items()), valid=_valid_at, pointer=_pointer_at,
-             address=ctypes.c_void_p.from_address, function=ctypes.CFUNCTYPE(None, ctypes.c_void_p)):
-    """A capsule that nobody took gives its struct back."""
-    for name, place in places:
-        if valid(capsule, name):
-            struct = pointer(capsule, name)
-            function(address(struct + place).value)(struct)
+# rapt_python, for the destructor, which is the library's: no function of Python's may run while an exception is raised.
+_FUNCTIONS = ("PyCapsule_IsValid", "PyCapsule_GetPointer", "PyErr_Fetch", "PyErr_Restore")
+C.python_set((ctypes.c_void_p * 4)(*[ctypes.cast(_api[name], ctypes.c_void_p).value for name in _FUNCTIONS]))
+_destroy = ctypes.cast(C.python_capsule_destructor, ctypes.c_void_p)
 
 
 def give(tensor, max_version):
@@ -53,7 +40,11 @@ def take(array):
         capsule = array.__dlpack__()
     for name, function in ((_VERSIONED, C.from_dlpack), (_PLAIN, C.from_dlpack_unversioned)):
         if _valid(capsule, name):
-            tensor = call(function, _pointer(capsule, name))
-            _rename(capsule, _USED[name])
-            return tensor
+            struct = _pointer(capsule, name)
+            _rename(capsule, _USED[name])  # first: what Ctrl-C leaves half done must not be given back twice
+            try:
+                return call(function, struct)
+            except Error:  # the struct is the capsule's as before
+                _rename(capsule, name)
+                raise
     raise Error("from_dlpack: the capsule was taken already, or is none of DLPack's")

@@ -1,8 +1,10 @@
 """What walks through the graph, and what is not recorded in one."""
 import contextlib
 import ctypes
+import functools
+import operator
 
-from ._library import C, check
+from ._library import C, check, library
 from ._ops import handles_of
 from ._tensor import Tensor, borrowed
 
@@ -44,11 +46,26 @@ def gradients(root, inputs, gradient=None, retain_graph=False, create_graph=Fals
 Tensor.backward = backward
 
 
-@contextlib.contextmanager
-def no_gradient():
+# Called with what an __exit__ is called with, too, which C passes over.
+_restore = ctypes.CFUNCTYPE(None, ctypes.c_bool, *[ctypes.py_object] * 3)(("rapt_set_recording", library))
+
+
+class no_gradient(contextlib.ContextDecorator):
     """`with rapt.no_gradient():` nothing is recorded."""
-    before = C.set_recording(False)
-    try:
-        yield
-    finally:
-        C.set_recording(before)
+    # Python looks for Ctrl-C where it enters a function of its own; on the way out there is none.
+    __exit__ = property(operator.attrgetter("_leave"))
+
+    def __init__(self):
+        self._before = ctypes.c_bool(True)
+        self._leave = functools.partial(_restore, self._before)
+
+    def __enter__(self):
+        self._before.value = C.is_recording()
+        try:
+            C.set_recording(False)
+        except BaseException:
+            self._leave(None, None, None)
+            raise
+
+    def _recreate_cm(self):  # for each call of a function that it decorates
+        return no_gradient()

@@ -141,6 +141,7 @@ l scope_begin; v scope_end l; t retain t; v release t
 i get_dtype t; i rank t; l count t; p shape t; l stride ti; p data t; p data_for_writing t; l version t; z dtype_name y
 t from ysp; t wrap yspppp; t wrap_read_only yspppp; t detach t; t clone t
 p to_dlpack t; p to_dlpack_unversioned t; t from_dlpack p; t from_dlpack_unversioned p
+v python_set p; v python_capsule_destructor p
 t require_gradient t; t refuse_gradient t; b requires_gradient t; t gradient t; v clear_gradient t
 t sort tibp; t topk tilbp; b split tisp; t batch_normalize toodpp
 t cross_entropy ttp; t nll_loss ttp; t linear_cross_entropy ttotp
@@ -151,7 +152,7 @@ b call_wants pi; b call_give pit; b fail izz
 p archive_new; v archive_free p; b archive_add pzt; l archive_count p; z archive_name pl; t archive_tensor pl
 b save_safetensors zp; p load_safetensors z; p map_safetensors z; b save_safetensors_shards zpl
 b save_npz zp; p load_npz z; b save_npy zt; t load_npy z
-p module_retain p; v module_free p; t module_forward pt; v module_train pb; b module_cast py; t module_find pz
+p module_retain p; v module_free p; t module_forward pt; v module_train pb; b module_cast py
 b module_save pz; b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p
 v module_clear_gradients p
 p linear_new lli; p embedding_new ll; p layer_norm_new li; p rms_norm_new l; p batch_norm_new l

@@ -110,7 +110,8 @@ class Op:
 def _keep_escaped(told, callbacks=(Op._run_forward, Op._run_vjp), kept=raised, before=sys.unraisablehook):
     """Keeps what leaves a callback before its first line, or while it keeps another exception: Ctrl-C, most likely,
     which Python looks for as it enters a function."""
-    if getattr(told.object, "__func__", None) in callbacks:
+    named = told.object is None and "<bound method Op._run_" in (told.err_msg or "")  # from Python 3.13 on
+    if named or getattr(told.object, "__func__", None) in callbacks:
         kept.exception = told.exc_value
     else:
         before(told)

@@ -99,22 +99,19 @@ class Tensor(Owner):
 
     # --- the elements ---
 
-    def _interface(self, data, is_read_only):
-        size = int(_CODES[self.dtype][1])
-        return {"version": 3, "shape": self.shape, "strides": tuple(stride * size for stride in self.strides),
-                "typestr": ("|" if size == 1 else _ORDER) + _CODES[self.dtype], "data": (data, is_read_only)}
-
-    @property
-    def __array_interface__(self):
-        return self._interface(self.data, True)
+    def __array__(self, dtype=None, copy=None):
+        import numpy
+        array = self.numpy()
+        if copy is False and dtype not in (None, array.dtype):
+            raise ValueError(f"rapt: an array of {dtype} is a copy of this tensor, which is of {self.dtype.name}")
+        return numpy.array(array, dtype) if copy else numpy.asarray(array, dtype)
 
     def numpy(self, writable=False):
         """A numpy array of the same memory. A writable one counts as one change in place, and is an error where the
         old values may be needed: for the result of a recorded op."""
         import numpy
-        if not writable:
-            return numpy.asarray(self)
-        return numpy.asarray(_Writable(self))
+        data = check(C.data_for_writing(self._handle)) if writable else self.data
+        return numpy.asarray(_Shared(self, data, not writable))
 
     def __dlpack_device__(self):
         return 1, 0
@@ -232,12 +229,15 @@ def _short(x):
     return text(ends.tolist(), 0)
 
 
-class _Writable:
-    """What numpy holds of an array that it may write: the tensor, whose memory it is."""
+class _Shared:
+    """What numpy holds of an array: a tensor of its own, since Module.cast gives a parameter other memory."""
 
-    def __init__(self, tensor):
-        self.tensor = tensor
-        self.__array_interface__ = tensor._interface(check(C.data_for_writing(tensor._handle)), False)
+    def __init__(self, tensor, data, is_read_only):
+        size = int(_CODES[tensor.dtype][1])
+        self.tensor = tensor.detach()
+        self.__array_interface__ = {
+            "version": 3, "shape": tensor.shape, "strides": tuple(stride * size for stride in tensor.strides),
+            "typestr": ("|" if size == 1 else _ORDER) + _CODES[tensor.dtype], "data": (data, is_read_only)}
 
 
 # --- from others ---
@@ -345,7 +345,9 @@ def wrap(array):
     """A tensor in the memory of an array (of anything with __array_interface__ or __dlpack__): no copy. The array
     lives as long as the tensor, its views or a graph reads it. What the array may only read is only read here too.
     Who writes to the array after an op has read the tensor, and before backward, gets wrong gradients without an error:
-    only what rapt changes is counted."""
+    only what rapt changes is counted. Of a Tensor it is detach."""
+    if isinstance(array, Tensor):
+        return array.detach()
     if not hasattr(array, "__array_interface__"):
         return from_dlpack(array)
     interface = array.__array_interface__

@@ -313,6 +313,16 @@ Test(autograd_ops, rows_of_nothing_take_no_time)
     cr_expect(none && rapt_count(none) == 0, "%s", rapt_error());
 }
 
+Test(autograd_ops, sums_beyond_all_memory_are_errors)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_zeros(RAPT_BOOL, RAPT_SHAPE((int64_t)1 << 61, 0));
+    cr_expect_null(rapt_sum(x, RAPT_AXES(1), false));
+    expect_error(RAPT_ERROR_MEMORY, "sum: no memory for");
+    cr_expect_null(rapt_prod(x, RAPT_AXES(1), false));
+    expect_error(RAPT_ERROR_MEMORY, "prod: no memory for");
+}
+
 /* As PyTorch takes a share of the mean first. */
 Test(autograd_ops, a_large_error_has_the_gradient_of_its_share)
 {

@@ -191,6 +191,8 @@ Test(derivatives, what_is_wrong_is_named)
     expect_error(RAPT_ERROR_NULL, "hvp: root is NULL"); /* and not that t requires no gradient */
     cr_expect_not(rapt_hvp(total(y), 1, &x, &wrong, &result, 0));
     expect_error(RAPT_ERROR_SHAPE, "hvp: vectors 0");
+    cr_expect_null(rapt_jacobian(rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(0)), x, 0));
+    expect_error(RAPT_ERROR_GRAPH, "jacobian: the root (shape [0]) does not depend");
     cr_expect_null(rapt_jacobian(NULL, x, 0));
     expect_error(RAPT_ERROR_NULL, "jacobian: root");
     cr_expect_null(rapt_jacobian(y, NULL, 0));

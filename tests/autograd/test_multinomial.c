@@ -91,6 +91,16 @@ Test(multinomial, extreme_weights)
     EXPECT(rapt_multinomial(ROW(0, 0, 7), 1, false), 2);
 }
 
+Test(multinomial, rows_of_nothing_take_no_time)
+{
+    RAPT_SCOPE;
+    rapt_tensor *nothing = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE((int64_t)1 << 59, 0));
+    for (int replace = 0; replace < 2; replace++) cr_expect_eq(rapt_count(rapt_multinomial(nothing, 0, replace)), 0);
+    expect_no_error();
+    cr_expect_null(rapt_multinomial(nothing, 1, true));
+    expect_error(RAPT_ERROR_VALUE, "row 0 has 0 weights above 0; 1 or more");
+}
+
 Test(multinomial, errors_leave_the_generator_alone)
 {
     RAPT_SCOPE;

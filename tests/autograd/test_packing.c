@@ -83,6 +83,21 @@ Test(packing, starts_that_are_none_are_errors)
     expect_error(RAPT_ERROR_VALUE, "length 1");
 }
 
+Test(packing, the_value_beside_the_rows_is_of_their_dtype)
+{
+    RAPT_SCOPE;
+    rapt_tensor *starts = NUMBERS(0, 1, 3), *rows = NUMBERS(5, 6, 7);
+    cr_expect_eq(rapt_at(rapt_unpack(rows, starts, 0, -2), (int64_t[]){0, 1}), -2);
+    static const double values[] = {2.5, NAN, 0x1p63};
+    for (int i = 0; i < 3; i++) {
+        cr_expect_null(rapt_unpack(rows, starts, 0, values[i]));
+        expect_error(RAPT_ERROR_VALUE, "is not a number of type int64, which the tensor has");
+    }
+    cr_expect_null(rapt_unpack(rapt_cast(rows, RAPT_UINT8), starts, 0, 256));
+    expect_error(RAPT_ERROR_VALUE, "unpack: 256 is not a number of type uint8");
+    expect_no_error();
+}
+
 Test(packing, places_that_are_not_packed_may_hold_nan)
 {
     RAPT_SCOPE;

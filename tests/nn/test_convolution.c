@@ -102,6 +102,19 @@ Test(convolution, errors)
     rapt_module_free(&layer->module);
 }
 
+Test(convolution, images_and_channels_of_nothing_take_no_time)
+{
+    RAPT_SCOPE;
+    rapt_tensor *images = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE((int64_t)1 << 40, 0, 1)));
+    rapt_tensor *none = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0, 0, 1)));
+    cr_expect(rapt_backward(rapt_sum(rapt_conv1d(images, none, NULL, NULL), RAPT_ALL_AXES, false)));
+    rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4)));
+    rapt_tensor *no_outputs = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0, 3, 1)));
+    cr_expect(rapt_backward(rapt_sum(rapt_conv1d(x, no_outputs, NULL, NULL), RAPT_ALL_AXES, false)));
+    cr_expect_eq(rapt_item(rapt_max(rapt_abs(rapt_gradient(x)), RAPT_ALL_AXES, false)), 0);
+    expect_no_error();
+}
+
 Test(convolution, pools_without_a_description_are_errors)
 {
     RAPT_SCOPE;

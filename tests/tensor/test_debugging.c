@@ -259,4 +259,15 @@ Test(scopes, a_state_is_carried_from_round_to_round)
     cr_expect_not(rapt_carry(NULL, state));
     expect_error(RAPT_ERROR_NULL, "carry: state is NULL");
     rapt_release(state);
+    RAPT_SCOPE;
+    rapt_debugging = true;
+    rapt_tensor *gone = state, *next = rapt_scalar(RAPT_FLOAT64, 1);
+    {
+        RAPT_SCOPE;
+        gone = rapt_scalar(RAPT_FLOAT64, 1);
+    }
+    state = gone;
+    cr_expect_not(rapt_carry(&state, next));
+    expect_error(RAPT_ERROR_GONE, "carry: the state is gone");
+    cr_expect_eq(state, gone);
 }

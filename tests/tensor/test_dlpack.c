@@ -1,6 +1,7 @@
 /* DLPack: the struct that another library sees, and its memory seen by us. The layouts are written down here once
  * more. */
 #include <stdlib.h>
+#include <string.h>
 
 #include <rapt.h>
 
@@ -108,6 +109,23 @@ Test(dlpack, both_ways)
     expect_no_error();
 }
 
+Test(dlpack, changes_of_our_own_export_are_counted)
+{
+    const int64_t before = live();
+    for (int i = 0; i < 2; i++) {
+        RAPT_SCOPE;
+        rapt_tensor *weight = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2)));
+        rapt_tensor *x = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2), 3);
+        rapt_tensor *same = i ? import(export(x)) : import_plain(export_plain(x));
+        rapt_tensor *loss = rapt_sum(rapt_mul(weight, x), RAPT_ALL_AXES, false);
+        cr_expect(rapt_fill(same, 100));
+        cr_expect_not(rapt_backward(loss));
+        expect_error(RAPT_ERROR_GRAPH, "changed in place");
+        cr_expect_eq(rapt_version(same), rapt_version(x));
+    }
+    cr_expect_eq(live(), before);
+}
+
 Test(dlpack, what_may_only_be_read_is_marked)
 {
     RAPT_SCOPE;
@@ -212,4 +230,63 @@ Test(dlpack, what_cannot_be_taken_stays_the_givers)
     rapt_memory_fail_after(-1);
     expect_error(RAPT_ERROR_MEMORY, "no memory");
     cr_expect_eq(deleted, 0);
+}
+
+/* Python's capsule, and the exception that is on its way. */
+static struct capsule {
+    const char *name;
+    void *pointer;
+} capsule;
+static int raised, was_raised;
+
+static int is_valid(void *of, const char *name)
+{
+    return of == &capsule && strcmp(capsule.name, name) == 0;
+}
+
+static void *get_pointer(void *of, const char *name)
+{
+    return is_valid(of, name) ? capsule.pointer : NULL;
+}
+
+static void fetch(void **type, void **value, void **traceback)
+{
+    *type = raised ? &raised : NULL;
+    *value = *traceback = NULL;
+    raised = 0;
+}
+
+static void restore(void *type, void *value, void *traceback)
+{
+    raised = type == &raised && !value && !traceback;
+}
+
+static void look_at_the_exception(void *owner)
+{
+    (void)owner;
+    deleted++;
+    was_raised |= raised;
+}
+
+Test(dlpack, a_capsule_that_nobody_took_gives_its_struct_back)
+{
+    rapt_python_set(NULL);
+    expect_error(RAPT_ERROR_NULL, "python_set: functions is NULL");
+    rapt_python_set(&(rapt_python){is_valid, get_pointer, fetch, restore});
+    static const char *const names[] = {"dltensor", "dltensor_versioned", "used_dltensor"};
+    float number = 1;
+    for (int i = 0; i < 3; i++) {
+        {
+            RAPT_SCOPE;
+            rapt_tensor *x = rapt_wrap(RAPT_FLOAT32, 0, NULL, NULL, &number, look_at_the_exception, NULL);
+            capsule = (struct capsule){names[i], i == 1 ? (void *)export(x) : (void *)export_plain(x)};
+            if (i == 2) cr_expect_not_null(import_plain(capsule.pointer));
+        }
+        raised = 1;
+        rapt_python_capsule_destructor(&capsule);
+        cr_expect(raised, "and the exception is raised as before");
+        raised = 0;
+    }
+    cr_expect(deleted == 3 && !was_raised);
+    expect_no_error();
 }

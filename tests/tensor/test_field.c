@@ -48,6 +48,16 @@ Test(field, what_is_missing_or_gone_is_an_error)
     rapt_tensor *wrong = gone;
     cr_expect_null(rapt_field_get(&wrong));
     expect_error(RAPT_ERROR_GONE, "field_get: the tensor is gone");
+    rapt_tensor *next;
+    {
+        RAPT_SCOPE;
+        next = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2));
+        cr_expect_not(rapt_field_set(&wrong, next));
+        expect_error(RAPT_ERROR_GONE, "field_set: what the field holds is gone: float32 [3], made by ones");
+        cr_expect_eq(wrong, gone);
+    }
+    cr_expect_null(rapt_field_get(&next));
+    expect_error(RAPT_ERROR_GONE, "field_get: the tensor is gone: float32 [2]");
 }
 
 enum { threads = 4, rounds = 100000, elements = 8 };

@@ -92,6 +92,18 @@ static void check_numbers()
     const rapt::tensor two(2, RAPT_INT64);
     expect(rapt::tensor(0).item() == 0 && rapt::tensor(0L, RAPT_UINT8).item() == 0 && rapt::tensor(1.5f).item() == 1.5,
            "a number of any type, and 0, is a number");
+    const int64_t beyond_doubles = ((int64_t)1 << 53) + 1, largest = std::numeric_limits<int64_t>::max();
+    const rapt::scope here;
+    const rapt::tensor none(0, RAPT_INT64);
+    expect(rapt_item_int64((none + beyond_doubles).get()) == beyond_doubles &&
+               rapt_item_int64((beyond_doubles - none).get()) == beyond_doubles &&
+               rapt_item_int64((none + static_cast<uint64_t>(beyond_doubles)).get()) == beyond_doubles &&
+               rapt_item_int64(rapt::tensor(largest, RAPT_INT64).get()) == largest &&
+               rapt_item_int64(rapt::tensor(-largest - 1, RAPT_INT64).get()) == -largest - 1,
+           "a whole number reaches int64 as it is");
+    expect(refuses([&] { none + (static_cast<uint64_t>(largest) + 1); }) &&
+               refuses([&] { rapt::tensor(beyond_doubles, RAPT_INT32); }) && rapt::tensor(true, RAPT_BOOL).item() == 1,
+           "or is refused");
     expect(complains([&] { two * 1e-7; }, {"1e-07 is not", "int64"}) &&
                complains([&] { 2.000000000000001 - two; }, {"2.000000000000001 is not"}) &&
                complains([&] { two / 0.3; }, {"rapt: 0.3 is not"}),

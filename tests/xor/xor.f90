@@ -5,6 +5,8 @@ program xor
     real(c_float), target :: inputs(4, 2) = reshape([0., 0., 1., 1., 0., 1., 0., 1.], [4, 2])
     real(c_float), target :: targets(4, 1) = reshape([0., 1., 1., 0.], [4, 1])
     real(c_double), target :: table(3, 4) = 0
+    complex(c_double_complex), target :: spectrum(0:4) = 0
+    real(c_double), pointer :: part(:)
     type(c_ptr) :: x, y, target_, loss, model, adam
     integer(c_int64_t) :: scope, i
     integer :: step
@@ -51,6 +53,17 @@ program xor
     y = rapt_array(table(3:1:-1, 1))
     message = rapt_error()
     if (c_associated(y) .or. index(message, 'stride -1') == 0) stop 4
+    call rapt_clear_error()
+
+    ! So is a component of each element.
+    part => spectrum%im
+    x = rapt_array(part)
+    part(lbound(part, 1):) => part(::2)
+    y = rapt_array(part)
+    spectrum(2) = (3, 4)
+    if (any([rapt_size(x, 0), rapt_size(y, 0)] /= [5, 3])) stop 5
+    if (nint(rapt_at(x, [2_c_int64_t])) /= 4) stop 5
+    if (nint(rapt_at(y, [1_c_int64_t])) /= 4) stop 5
 
 contains
 

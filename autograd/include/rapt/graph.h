@@ -76,7 +76,7 @@ RAPT_API bool rapt_is_recording(void);
 RAPT_API bool rapt_set_recording(bool recording);
 RAPT_API void rapt_restore_recording(const bool *before);
 
-/* `RAPT_NO_GRADIENT;` at the top of a block: nothing is recorded until the block is left. */
+/* `RAPT_NO_GRADIENT;` at the top of a block: nothing is recorded in this thread until the block is left. */
 #define RAPT_NO_GRADIENT                                                                                               \
     bool RAPT_JOIN(rapt_recording_, __COUNTER__) __attribute__((cleanup(rapt_restore_recording), unused)) =            \
         rapt_set_recording(false)

@@ -20,7 +20,8 @@ RAPT_BEGIN_DECLS
  *
  * Changes made through rapt are counted as always (rapt_version). Whoever changes the memory otherwise says so with
  * rapt_data_for_writing, so that backward notices; no thread may read the tensor meanwhile. Ops never write their
- * results into it. */
+ * results into it. Two tensors that were wrapped at one address count their changes apart: wrap once, and share by
+ * rapt_detach. */
 RAPT_API rapt_tensor *rapt_wrap(rapt_dtype dtype, int rank, const int64_t *shape, const int64_t *strides, void *data,
                                 void (*release)(void *owner), void *owner);
 
@@ -39,11 +40,25 @@ struct DLManagedTensorVersioned;
 RAPT_API struct DLManagedTensorVersioned *rapt_to_dlpack(const rapt_tensor *tensor);
 RAPT_API struct DLManagedTensor *rapt_to_dlpack_unversioned(const rapt_tensor *tensor);
 
-/* A tensor in another library's memory, as from rapt_wrap; its deleter is called when the last reader lets go. After an
- * error (another device than the processor, an element type that is no dtype, strides that rapt_wrap refuses) NULL,
- * and the struct is the caller's as before. */
+/* A tensor in another library's memory, as from rapt_wrap; its deleter is called when the last reader lets go. What
+ * rapt exported itself, and may be written, becomes what rapt_detach gives: changes of either are counted for both.
+ * After an error (another device than the processor, an element type that is no dtype, strides that rapt_wrap refuses)
+ * NULL, and the struct is the caller's as before. */
 RAPT_API rapt_tensor *rapt_from_dlpack(struct DLManagedTensorVersioned *managed);
 RAPT_API rapt_tensor *rapt_from_dlpack_unversioned(struct DLManagedTensor *managed);
+
+/* Functions of Python's, which hands DLPack's structs on in capsules. */
+typedef struct rapt_python {
+    int (*capsule_is_valid)(void *capsule, const char *name);         /* PyCapsule_IsValid */
+    void *(*capsule_get_pointer)(void *capsule, const char *name);    /* PyCapsule_GetPointer */
+    void (*error_fetch)(void **type, void **value, void **traceback); /* PyErr_Fetch */
+    void (*error_restore)(void *type, void *value, void *traceback);  /* PyErr_Restore */
+} rapt_python;
+
+/* Sets them, once, for the destructor below, which PyCapsule_New is given: it gives back the struct of a capsule that
+ * nobody took. An exception that is on its way meanwhile waits, as no function of Python's may run while it is. */
+RAPT_API void rapt_python_set(const rapt_python *functions);
+RAPT_API void rapt_python_capsule_destructor(void *capsule);
 
 RAPT_END_DECLS
 
