@@ -253,6 +253,14 @@ Test(products, an_empty_sum_is_zero_and_adds_nothing)
     give(&c);
 }
 
+enum kind { IS_FINITE, IS_INFINITE, IS_NAN };
+
+/* A function that stays one: gcc 14 draws wrong conclusions from isnan and isinf where both are asked of one number. */
+static __attribute__((noinline)) enum kind kind_of(double x)
+{
+    return isnan(x) ? IS_NAN : isinf(x) ? IS_INFINITE : IS_FINITE;
+}
+
 /* 0 · ∞ is NaN: nothing is left out because a factor is 0. */
 Test(products, infinities_and_nan_are_multiplied_like_other_numbers)
 {
@@ -268,9 +276,8 @@ Test(products, infinities_and_nan_are_multiplied_like_other_numbers)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
                 const double value = number_at(&c, i, j);
-                const bool is_nan = i == 4 || (j == 2 && i == 1), is_infinite = j == 2 && !is_nan;
-                cr_assert((bool)isnan(value) == is_nan && (bool)isinf(value) == is_infinite, "(%lld, %lld): %g",
-                          (long long)i, (long long)j, value);
+                const enum kind expected = i == 4 || (j == 2 && i == 1) ? IS_NAN : j == 2 ? IS_INFINITE : IS_FINITE;
+                cr_assert_eq(kind_of(value), expected, "(%lld, %lld): %g", (long long)i, (long long)j, value);
             }
         give(&a), give(&b), give(&c);
     }
