@@ -82,7 +82,7 @@ static inline rapt_tensor *by_numbers(rapt_tensor *table, rapt_tensor *numbers)
 #define FOR_OWN_TILE                                                                                                   \
     for (int64_t r = 0; r < tile->rows; r++)                                                                           \
         for (int64_t c = 0, i = tile->queries[r], j = tile->first_key, at = r * tile->stride; c < tile->columns;       \
-             c++, j++, at++)
+             c++, j++, at++, (void)i, (void)j)
 
 #define OWN_FUNCTIONS(T, dtype)                                                                                        \
     /* wave: s + a · sin((i − j) / 5), a by head */                                                                 \
@@ -103,7 +103,7 @@ static inline rapt_tensor *by_numbers(rapt_tensor *table, rapt_tensor *numbers)
     {                                                                                                                  \
         OWN_TILE(T);                                                                                                   \
         const T p = *(const T *)tile->captured[0];                                                                     \
-        FOR_OWN_TILE s[at] = p * s[at] / (1 + (T)fabs((double)s[at])), (void)i;                                        \
+        FOR_OWN_TILE s[at] = p * s[at] / (1 + (T)fabs((double)s[at]));                                                 \
     }                                                                                                                  \
     static void differentiate_bend_##dtype(const rapt_score_tile *tile)                                                \
     {                                                                                                                  \
@@ -115,7 +115,6 @@ static inline rapt_tensor *by_numbers(rapt_tensor *table, rapt_tensor *numbers)
             const T slope = p / ((1 + (T)fabs((double)old[at])) * (1 + (T)fabs((double)old[at])));                     \
             if (dp) *dp += (double)(g[at] * changed[at] / p);                                                          \
             g[at] *= slope;                                                                                            \
-            (void)i;                                                                                                   \
         }                                                                                                              \
     }                                                                                                                  \
     /* gate: s · u + v[(i + j) mod 3], u by item and head, v by item */                                               \

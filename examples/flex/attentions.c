@@ -44,14 +44,14 @@ static const float cap = CAP;
 static void soft_cap(const rapt_score_tile *tile)
 {
     float *scores = tile->scores;
-    FOR_TILE(tile) scores[at] = cap * tanhf(scores[at] / cap), (void)i;
+    FOR_TILE(tile) scores[at] = cap * tanhf(scores[at] / cap), (void)i, (void)j;
 }
 
 static void differentiate_soft_cap(const rapt_score_tile *tile)
 {
     const float *changed = tile->new_scores;
     float *gradient = tile->gradient;
-    FOR_TILE(tile) gradient[at] *= 1 - changed[at] / cap * (changed[at] / cap), (void)i;
+    FOR_TILE(tile) gradient[at] *= 1 - changed[at] / cap * (changed[at] / cap), (void)i, (void)j;
 }
 
 /* score + numbers[number_of(j − i)] */

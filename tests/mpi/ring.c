@@ -249,8 +249,8 @@ static void try_case(const ring_case *c, rapt_dtype dtype)
                 bound);
     rapt_tensor_list *parameters = rapt_module_list(&across->module, RAPT_PARAMETERS),
                      *others = rapt_module_list(&alone->module, RAPT_PARAMETERS);
-    /* They are sums over all queries, which may cancel, and whose rounding grows like the root of their number (Higham and
-     * Mary 2019). */
+    /* They are sums over all queries, which may cancel, and whose rounding grows like the root of their number (Higham
+     * and Mary 2019). */
     const double of_sums = bound * fmax(1, sqrt((double)c->length) / 16);
     for (int i = 0; i < parameters->count; i++)
         compare_by(c, "gradient of a parameter", sum_over_ranks(rapt_gradient(parameters->tensors[i])),

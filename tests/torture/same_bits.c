@@ -190,8 +190,7 @@ int main(int count, char **arguments)
     } else if (strcmp(what, "forks") == 0) {
         fork_one("behind the first op", false);
 #pragma omp parallel num_threads(threads)
-#pragma omp master
-        fork_one("from inside a region", false);
+        if (omp_get_thread_num() == 0) fork_one("from inside a region", false);
         fork_twice();
         train_all("in the parent of children");
     } else {

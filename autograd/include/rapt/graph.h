@@ -65,9 +65,10 @@ RAPT_API bool rapt_backward_to(int count, rapt_tensor *const *roots, rapt_tensor
 
 /* Computes d roots / d inputs into results (tensors of the innermost scope; NULL where the roots do not depend on the
  * input) and leaves the gradients of the leaves alone. Inputs are leaves or results of recorded ops. What was recorded
- * before all of the inputs is not walked through, nor freed; so a vjp may ask for derivatives by one tensor that it
- * saved, where the others are leaves or were made before it. False after an error, and the results are NULL: an input
- * that requires no gradient (rapt_requires_gradient), say, since what was computed from it is not known. */
+ * before all of the inputs, which one thread made as well, is not walked through, nor freed; so a vjp may ask for
+ * derivatives by one tensor that it saved, where the others are leaves or were made before it. False after an error,
+ * and the results are NULL: an input that requires no gradient (rapt_requires_gradient), say, since what was computed
+ * from it is not known. */
 RAPT_API bool rapt_gradients(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int input_count,
                              rapt_tensor *const *inputs, rapt_tensor **results, int flags);
 
