@@ -172,7 +172,7 @@ static int64_t draw_from_few(const row *r, int64_t count, double p)
 
 static void fill_buckets(const row *r)
 {
-    const double max = r->max, scale = steps_a_unit * r->scale;
+    const double max = r->max, scale = (double)steps_a_unit * r->scale;
     for (int i = 0; i < buckets; i++) r->masses[i] = 0;
     for (int64_t i = 0; i < r->classes; i++) {
         const double steps = (max - r->x[i]) * scale;

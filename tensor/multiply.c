@@ -99,7 +99,7 @@ static void choose_tiles(rapt_multiplication *w, int64_t count)
     const rapt_product *p = &w->all.first;
     const int64_t panels = rapt_divide_up(p->n, w->kernels->columns);
     double wanted = (double)p->m * (double)p->n * (double)p->k * (double)count / tile_work;
-    wanted = (wanted > tiles ? tiles : wanted) / (double)count;
+    wanted = (wanted > (double)tiles ? (double)tiles : wanted) / (double)count;
     w->row_tiles = rapt_divide_up(p->m, largest_side);
     w->column_tiles = rapt_divide_up(p->n, largest_side);
     while ((double)(w->row_tiles * w->column_tiles) < wanted) {
@@ -119,8 +119,9 @@ static void multiply_directly(rapt_multiplication *w, int64_t count)
 {
     enum { smallest_side = 64, tiles = 64, smallest_work = 1 << 16 };
     const rapt_product *p = &w->all.first;
-    const double worth = (double)p->m * (double)p->n * (double)p->k / smallest_work;
-    const int64_t most = rapt_smaller_of(rapt_divide_up(tiles, count), worth < tiles ? 1 + (int64_t)worth : tiles);
+    const double worth = (double)p->m * (double)p->n * (double)p->k / (double)smallest_work;
+    const int64_t most =
+        rapt_smaller_of(rapt_divide_up(tiles, count), worth < (double)tiles ? 1 + (int64_t)worth : tiles);
     const int64_t lowest = p->b_column == 1 ? 1 : 32; /* rows that are worth a copy of b's columns as rows */
     if (p->k <= RAPT_THIN_TERMS && p->c_column == 1 && p->m >= lowest * most)
         w->row_tiles = rapt_smaller_of(rapt_divide_up(p->m, w->kernels->rows), most); /* none without a panel */

@@ -259,7 +259,7 @@ static double time_of(int64_t m, int64_t n, int64_t k, int64_t a_column, int64_t
     const double dense_columns = m <= column_rows && a_column == 1 ? turn_at_once : turn,
                  dense_rows = is_copied(m, b_row, 1) ? copy : 0;
     const double load = b_column == 1 || n == 1 ? dense_rows : b_row == 1 ? dense_columns : gather;
-    const double turned = (double)lanes * store_turned + (m > lanes ? lane_width * store_lanes : 0);
+    const double turned = (double)lanes * store_turned + (m > lanes ? (double)lane_width * store_lanes : 0);
     return sums * depth + vectors * depth * load +
            (c_column == 1 ? tiles * store : vectors * turned) * (double)rapt_block_count(k);
 }
