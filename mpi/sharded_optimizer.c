@@ -1,5 +1,4 @@
 /* An optimizer of which each rank has a share: it steps its pieces of the parameters, and all ranks get the values. */
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -107,10 +106,8 @@ static double norm_of_all(rapt_data_parallel *p, const char *op, double own)
 
 static bool scale_gradients(const rapt_data_parallel *p, double factor)
 {
-    const int times = factor < (double)FLT_MIN ? 2 : 1; /* as a float32 it would have few digits, or none */
-    if (times == 2) factor = sqrt(factor);
-    for (int i = 0; i < times * p->bucket_count; i++)
-        if (!rapt_scale_in_place(rapt_gradient(p->buckets[i / times].values), factor)) return false;
+    for (int i = 0; i < p->bucket_count; i++)
+        if (!rapt_scale_in_place(rapt_gradient(p->buckets[i].values), factor)) return false;
     return true;
 }
 

@@ -1,5 +1,4 @@
 /* Clipping: gradients that are too long, or have elements too large, are cut before the step. */
-#include <float.h>
 #include <math.h>
 
 #include "autograd/observe.h"
@@ -42,13 +41,10 @@ bool rapt_gradient_norm(const char *op, const rapt_optimizer *optimizer, double 
 
 bool rapt_scale_gradients(const rapt_optimizer *optimizer, double factor)
 {
-    const int times = factor < (double)FLT_MIN ? 2 : 1; /* as a float32 it would have few digits, or none */
-    if (times == 2) factor = sqrt(factor);
     if (!rapt_own_gradients(optimizer)) return false;
     for (int i = 0; i < optimizer->count; i++) {
         rapt_tensor *gradient = rapt_gradient(optimizer->slots[i].parameter);
-        for (int k = 0; gradient && k < times; k++)
-            if (!rapt_scale_in_place(gradient, factor)) return false;
+        if (gradient && !rapt_scale_in_place(gradient, factor)) return false;
     }
     return true;
 }

@@ -1,4 +1,5 @@
 /* Tensors from nothing, from numbers and from each other; and changes in place. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -262,6 +263,11 @@ bool rapt_scale_in_place(rapt_tensor *target, double factor)
         return rapt_fail(RAPT_ERROR_DTYPE, "scale_in_place", "target is %s; floating expected",
                          rapt_dtype_name(target->dtype));
     if (!rapt_begin_writing("scale_in_place", target)) return false;
-    rapt_map(rapt_kernel.elementwise.scale[target->dtype], &factor, 1, 2, (const rapt_tensor *[]){target, target});
+    /* A float32 below its least normal number has few digits, or none: then in two steps. */
+    const bool is_small = target->dtype == RAPT_FLOAT32 && factor != 0 && fabs(factor) < (double)FLT_MIN;
+    const double first = is_small ? sqrt(fabs(factor)) : factor, factors[] = {first, factor / first};
+    for (int step = 0; step <= is_small; step++)
+        rapt_map(rapt_kernel.elementwise.scale[target->dtype], &factors[step], 1, 2,
+                 (const rapt_tensor *[]){target, target});
     return true;
 }

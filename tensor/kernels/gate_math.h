@@ -13,12 +13,6 @@
 #if defined __FMA__ || defined __aarch64__
 #define RAPT_MATH_FUSED
 
-/* a b + c, rounded once */
-RAPT_MATH_INLINE float rapt_math_fused(float a, float b, float c)
-{
-    return __builtin_fmaf(a, b, c);
-}
-
 /* The number high + low. */
 struct rapt_math_pair {
     float high, low;
@@ -28,7 +22,7 @@ RAPT_MATH_INLINE struct rapt_math_pair rapt_math_square(float a)
 {
     struct rapt_math_pair square;
     square.high = a * a;
-    square.low = rapt_math_fused(a, a, -square.high);
+    square.low = RAPT_MULTIPLY_ADD(a, a, -square.high);
     return square;
 }
 
@@ -42,7 +36,7 @@ RAPT_MATH_INLINE struct rapt_math_exponent rapt_math_exponent_of(float a, float 
 {
     struct rapt_math_exponent v;
     v.shifted = a * b + RAPT_MATH_ROUNDER;
-    v.r = rapt_math_fused(a, b, RAPT_MATH_ROUNDER - v.shifted) + rest;
+    v.r = RAPT_MULTIPLY_ADD(a, b, RAPT_MATH_ROUNDER - v.shifted) + rest;
     return v;
 }
 
@@ -67,15 +61,15 @@ RAPT_MATH_INLINE float rapt_math_exp2m1(float r)
     p = p * r + 0x1.3b2508p-7f;
     p = p * r + 0x1.c6ad6ep-5f;
     p = p * r + 0x1.ebfbe6p-3f;
-    return rapt_math_fused(r, 0x1.62e432p-1f, r * r * p);
+    return RAPT_MULTIPLY_ADD(r, 0x1.62e432p-1f, r * r * p);
 }
 
 /* p u + constant, a polynomial's last step */
 RAPT_MATH_INLINE struct rapt_math_pair rapt_math_last_step(float p, float u, float constant)
 {
     struct rapt_math_pair sum;
-    sum.high = rapt_math_fused(p, u, constant);
-    sum.low = rapt_math_fused(p, u, constant - sum.high);
+    sum.high = RAPT_MULTIPLY_ADD(p, u, constant);
+    sum.low = RAPT_MULTIPLY_ADD(p, u, constant - sum.high);
     return sum;
 }
 
@@ -96,7 +90,7 @@ RAPT_MATH_INLINE float rapt_math_beyond(float a, float distance, struct rapt_mat
 /* (a − zero) p */
 RAPT_MATH_INLINE float rapt_math_from_zero(float a, float distance, struct rapt_math_pair zero, float p)
 {
-    return rapt_math_fused(distance, p, rapt_math_beyond(a, distance, zero) * p);
+    return RAPT_MULTIPLY_ADD(distance, p, rapt_math_beyond(a, distance, zero) * p);
 }
 
 /* x g(x), of a g(−a): −lost at x = −a, x − lost at a. NaN at −∞, as −∞ · 0 is. */
@@ -120,17 +114,17 @@ RAPT_MATH_INLINE float rapt_math_slope_of(float x, float lost, float scale)
 RAPT_MATH_INLINE struct rapt_math_pair rapt_math_gate(struct rapt_math_exponent v)
 {
     const float scale = rapt_math_scale_up(v);
-    const float more = rapt_math_fused(scale, rapt_math_exp2m1(v.r), RAPT_MATH_LESS);
+    const float more = RAPT_MULTIPLY_ADD(scale, rapt_math_exp2m1(v.r), RAPT_MATH_LESS);
     const float below = scale + more, below_rest = more - (below - scale);
     struct rapt_math_pair gate;
     gate.high = 1.0f / below;
-    gate.low = rapt_math_fused(-gate.high, below, 1.0f) - gate.high * below_rest;
+    gate.low = RAPT_MULTIPLY_ADD(-gate.high, below, 1.0f) - gate.high * below_rest;
     return gate;
 }
 
 RAPT_MATH_INLINE float rapt_math_gated(float x, float a, struct rapt_math_pair gate)
 {
-    return rapt_math_value_of(x, rapt_math_fused(a, gate.high, a * gate.high * gate.low), RAPT_MATH_LESS);
+    return rapt_math_value_of(x, RAPT_MULTIPLY_ADD(a, gate.high, a * gate.high * gate.low), RAPT_MATH_LESS);
 }
 
 /* With t = σ(−v) minus the slope is t (w (1 − t) − 1), w = a v'; `less` is w − 1. Where it is near its zero, which is
@@ -140,10 +134,10 @@ RAPT_MATH_INLINE float rapt_math_gated_slope(float x, float a, struct rapt_math_
 {
     const float t = gate.high * RAPT_MATH_LESS;
     struct rapt_math_pair factor;
-    factor.high = rapt_math_fused(-t, less.high + 1.0f, less.high);
-    factor.low = rapt_math_fused(-t, less.high + 1.0f, less.high - factor.high) + (less.low - t * less.low);
-    const float rest = rapt_math_fused(gate.high, factor.low, gate.high * factor.high * gate.low);
-    const float far = rapt_math_fused(gate.high, factor.high, rest);
+    factor.high = RAPT_MULTIPLY_ADD(-t, less.high + 1.0f, less.high);
+    factor.low = RAPT_MULTIPLY_ADD(-t, less.high + 1.0f, less.high - factor.high) + (less.low - t * less.low);
+    const float rest = RAPT_MULTIPLY_ADD(gate.high, factor.low, gate.high * factor.high * gate.low);
+    const float far = RAPT_MULTIPLY_ADD(gate.high, factor.high, rest);
     return rapt_math_slope_of(x, a < end ? near : far, RAPT_MATH_LESS);
 }
 
@@ -192,8 +186,8 @@ RAPT_MATH_INLINE struct rapt_math_pair rapt_math_line(struct rapt_math_pair cons
                                                       struct rapt_math_pair s)
 {
     struct rapt_math_pair line;
-    line.high = rapt_math_fused(cubic.high, s.high, constant.high);
-    line.low = rapt_math_fused(cubic.high, s.high, constant.high - line.high) +
+    line.high = RAPT_MULTIPLY_ADD(cubic.high, s.high, constant.high);
+    line.low = RAPT_MULTIPLY_ADD(cubic.high, s.high, constant.high - line.high) +
                (cubic.high * s.low + (cubic.low * s.high + constant.low));
     return line;
 }
@@ -219,7 +213,7 @@ RAPT_MATH_INLINE float rapt_math_gelu_tanh_slopef(float x)
     /* v' = 2 √(2/π) (1 + 3 · 0.044715 a²) */
     const struct rapt_math_pair constant = {0x1.9884p+0f, 0x1.4cf50ep-18f}, cubic = {0x1.b6676cp-3f, -0x1.175e2p-32f};
     const struct rapt_math_pair slope = rapt_math_line(constant, cubic, square);
-    const struct rapt_math_pair less = {rapt_math_fused(a, slope.high, -1.0f), a * slope.low};
+    const struct rapt_math_pair less = {RAPT_MULTIPLY_ADD(a, slope.high, -1.0f), a * slope.low};
     /* 2⁶⁴ times minus the slope at −a, by a − zero, in a − zero for a ≤ 1.25; fit 2^-28.5 */
     const float d = a - zero.high;
     float p = -0x1.52869ap+52f;
@@ -246,7 +240,7 @@ RAPT_MATH_INLINE struct rapt_math_pair rapt_math_tail_place(float a)
     const float below = 3.5f + a, below_rest = a - (below - 3.5f);
     struct rapt_math_pair t;
     t.high = 1.0f / below;
-    t.low = rapt_math_fused(-t.high, below, 1.0f) - t.high * below_rest;
+    t.low = RAPT_MULTIPLY_ADD(-t.high, below, 1.0f) - t.high * below_rest;
     return t;
 }
 
@@ -261,16 +255,16 @@ RAPT_MATH_INLINE struct rapt_math_decay rapt_math_half_square(float a)
     const struct rapt_math_pair square = rapt_math_square(a);
     struct rapt_math_decay decay;
     decay.v = rapt_math_exponent_of(square.high, 0x1.715476p-1f, 0.0f);
-    decay.rest = rapt_math_fused(square.low, 0.5f, square.high * 0x1.cab1b6p-28f);
+    decay.rest = RAPT_MULTIPLY_ADD(square.low, 0.5f, square.high * 0x1.cab1b6p-28f);
     return decay;
 }
 
 /* e^(−a²/2) (b c + rest) before it is scaled by 2^−k */
 RAPT_MATH_INLINE float rapt_math_decayed(struct rapt_math_decay decay, float b, float c, float rest)
 {
-    const float y = b * c, y_rest = rapt_math_fused(b, c, -y), low = rest - y * decay.rest;
+    const float y = b * c, y_rest = RAPT_MULTIPLY_ADD(b, c, -y), low = rest - y * decay.rest;
     const float e = rapt_math_exp2m1(-decay.v.r);
-    return rapt_math_fused(b, c, y * e + ((y_rest + low) * e + low));
+    return RAPT_MULTIPLY_ADD(b, c, y * e + ((y_rest + low) * e + low));
 }
 
 RAPT_MATH_INLINE float rapt_math_geluf(float x)
@@ -292,8 +286,8 @@ RAPT_MATH_INLINE float rapt_math_geluf(float x)
     const struct rapt_math_pair quotient = rapt_math_last_step(p, u, 0x1.940bcep-1f);
     /* 2³² a / (3.5 + a), so that nothing is lost where x is as small as a denormal */
     const float grown = 0x1p32f * a, share = grown * t.high;
-    const float share_rest = rapt_math_fused(grown, t.high, -share) + share * t.low;
-    const float rest = rapt_math_fused(share, quotient.low, share_rest * quotient.high);
+    const float share_rest = RAPT_MULTIPLY_ADD(grown, t.high, -share) + share * t.low;
+    const float rest = RAPT_MULTIPLY_ADD(share, quotient.low, share_rest * quotient.high);
     const float lost = rapt_math_decayed(decay, share, quotient.high, rest) * rapt_math_scale_down(decay.v);
     return rapt_math_value_of(x, lost, 0x1p-32f * RAPT_MATH_LESS);
 }
@@ -315,7 +309,7 @@ RAPT_MATH_INLINE float rapt_math_gelu_slopef(float x)
     p = p * u + 0x1.eb177cp-1f;
     const float distance = a - zero.high;
     const struct rapt_math_pair quotient = rapt_math_last_step(p, u, 0x1.f99e34p-2f);
-    const float rest = rapt_math_fused(distance, quotient.low, rapt_math_beyond(a, distance, zero) * quotient.high);
+    const float rest = RAPT_MULTIPLY_ADD(distance, quotient.low, rapt_math_beyond(a, distance, zero) * quotient.high);
     const float lost = rapt_math_decayed(decay, distance, quotient.high, rest) * rapt_math_scale_down(decay.v);
     return rapt_math_slope_of(x, lost, RAPT_MATH_LESS);
 }
