@@ -234,6 +234,18 @@ module rapt
             import
             type(c_ptr), value :: module
         end subroutine
+        function rapt_module_save(module, path) result(good) bind(c)
+            import
+            type(c_ptr), value :: module
+            character(c_char), intent(in) :: path(*)
+            logical(c_bool) :: good
+        end function
+        function rapt_module_load(module, path) result(good) bind(c)
+            import
+            type(c_ptr), value :: module
+            character(c_char), intent(in) :: path(*)
+            logical(c_bool) :: good
+        end function
         function rapt_adam_new(module, config) result(optimizer) bind(c)
             import
             type(c_ptr), value :: module
@@ -249,6 +261,13 @@ module rapt
         function rapt_optimizer_step(optimizer) result(good) bind(c)
             import
             type(c_ptr), value :: optimizer
+            logical(c_bool) :: good
+        end function
+        function rapt_optimizer_step_clipped(optimizer, limit, norm) result(good) bind(c)
+            import
+            type(c_ptr), value :: optimizer
+            real(c_double), value :: limit
+            real(c_double), intent(out), optional :: norm
             logical(c_bool) :: good
         end function
         subroutine rapt_optimizer_free(optimizer) bind(c)

@@ -4,7 +4,7 @@ set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 case ${1:-} in
 c) compiler=${2:-${CC:-cc}} standard=c11 more='' ;;
-c++) compiler=${2:-${CXX:-c++}} standard=c++17 more=$root/include/rapt.hpp ;;
+c++) compiler=${2:-${CXX:-c++}} standard=c++17 more="$root/include/rapt.hpp $root/include/rapt/handles.hpp $root/include/rapt/tensor.hpp" ;;
 *) echo "usage: check_headers.sh c|c++ [COMPILER]" >&2 && exit 2 ;;
 esac
 if ! command -v "${compiler%% *}" >/dev/null; then

@@ -14,7 +14,9 @@ includes them all but <code>rapt/mpi.h</code>, that of a library of its own. Wha
 fails gives <code>NULL</code> or <code>false</code> and keeps the first error (<a href="error.html">error.h</a>), and
 <code>NULL</code> goes in and comes out; a tensor belongs to the innermost scope (<a href="../scopes.html">Thinking in
 scopes</a>).</p>"""
-OTHER_LANGUAGES = [("include/rapt.hpp", "C++: handles, operators and exceptions"),
+OTHER_LANGUAGES = [("include/rapt.hpp", "C++: layers and optimizers"),
+                   ("include/rapt/tensor.hpp", "C++: tensors and operators"),
+                   ("include/rapt/handles.hpp", "C++: handles and exceptions"),
                    ("fortran/rapt.f90", "Fortran: a module"),
                    ("python/rapt/__init__.py", "Python: a package by ctypes")]
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""mutants.py DIRECTORY COUNT SEED [GROUP...]: plants that many bugs, one after the other, in a copy of the sources that
-lies with its build in the directory, and runs the tests until one fails, crashes or takes ten times as long as it
-should. What the compiler refuses or warns of, or makes the same code of, is no bug and does not count. The library is
-built for one instruction-set level, small rather than fast, and only the test programs that are run are linked with it:
-those of tests that are one, or a script with some; the suites docs and mpi are left out.
+"""mutants.py [--since REVISION] DIRECTORY COUNT SEED [GROUP...]: plants that many bugs, one after the other, in a copy
+of the sources that lies with its build in the directory, and runs the tests until one fails, crashes or takes ten
+times as long as it should. What the compiler refuses or warns of, or makes the same code of, is no bug and does not
+count. The library is built for one instruction-set level, small rather than fast, and only the test programs that
+are run are linked with it: those of tests that are one, or a script with some; the suites docs and mpi are left out.
 
 A bug that no test catches must be among those of mutants_survivors, with the reason why it changes nothing that can be
 observed but time. DIRECTORY/results has a line of JSON for each; those in it are not tried again, unless they survived
 and sources or tests have changed since. With groups of files only their share of the bugs is planted: so several
-directories do it side by side, and one that is given all their results reports of all."""
+directories do it side by side, and one that is given all their results reports of all. --since plants in lines alone
+that differ from a revision: what is new is tested least."""
+import argparse
 import collections
 import hashlib
 import json
@@ -41,6 +43,21 @@ MEMORY, FILE_SIZE = 8 << 30, 1 << 30  # of a test, so that a bug does not take t
 
 def say(*words):
     print("mutants:", *words, file=sys.stderr, flush=True)
+
+
+def changed_lines(revision):
+    """For each file the numbers of the lines that differ from a revision of git."""
+    lines, file = collections.defaultdict(set), None
+    difference = subprocess.run(["git", "diff", "--unified=0", revision], cwd=ROOT, capture_output=True, text=True,
+                                check=True).stdout
+    for line in difference.splitlines():
+        if line.startswith("+++ b/"):
+            file = line[len("+++ b/"):]
+        found = re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line)
+        if found:
+            first, count = int(found[1]), int(found[2] or 1)
+            lines[file].update(range(first, first + count))
+    return lines
 
 
 class Results:
@@ -123,8 +140,8 @@ class Test:
 
 
 class Mutants:
-    def __init__(self, directory, count, seed, groups):
-        self.directory, self.seed = os.path.abspath(directory), seed
+    def __init__(self, directory, count, seed, groups, since):
+        self.directory, self.seed, self.since = os.path.abspath(directory), seed, since
         shares = {group: share for group, (share, _) in mutants_places.SHARES.items() if not groups or group in groups}
         self.shares, self.count = shares, count * sum(shares.values()) // 300
         self.tree, self.build = os.path.join(self.directory, "tree"), os.path.join(self.directory, "build")
@@ -286,13 +303,22 @@ class Mutants:
             say(f"{len(self.results.counted())}. {bug.file}:{bug.line}: {result}", f"by {test}" if test else
                 f"\n    {bug.before}\n    {bug.after}")
 
-    def run(self):
+    def drawn(self):
+        """For each group all that can be planted, in the order in which they are."""
         bugs = mutants_places.all_bugs(self.tree, self.files, self.seed)
-        left = {group: iter([bug for bug in bugs[group] if bug[:1] + bug[-2:] not in self.results.of])
+        if not self.since:
+            return bugs
+        changed = changed_lines(self.since)
+        return {group: [bug for bug in bugs[group] if bug.line in changed[bug.file]] for group in bugs}
+
+    def run(self):
+        bugs = self.drawn()
+        left = {group: [bug for bug in reversed(bugs[group]) if bug[:1] + bug[-2:] not in self.results.of]
                 for group in self.shares}
-        while sum(len(self.results.counted(group)) for group in left) < self.count:
-            group = min(left, key=lambda g: (len(self.results.counted(g)) + 1) / self.shares[g])
-            bug = next(left[group])
+        while sum(len(self.results.counted(group)) for group in left) < self.count and any(left.values()):
+            group = min((group for group in left if left[group]),
+                        key=lambda g: (len(self.results.counted(g)) + 1) / self.shares[g])
+            bug = left[group].pop()
             self.try_one(bug, self.likeliest(bug), "left over")
         for bug in [bug for group in self.shares for bug in bugs[group]]:
             one = self.results.of.get(bug[:1] + bug[-2:])
@@ -318,11 +344,20 @@ class Mutants:
 
 
 def main():
-    if len(sys.argv) < 4 or not set(sys.argv[4:]) <= set(mutants_places.SHARES):
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.split(": ", 1)[1],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--since", metavar="REVISION")
+    parser.add_argument("directory")
+    parser.add_argument("count", type=int)
+    parser.add_argument("seed")
+    parser.add_argument("groups", nargs="*", help="of " + ", ".join(mutants_places.SHARES))
+    arguments = parser.parse_args()
+    unknown = set(arguments.groups) - set(mutants_places.SHARES)
+    if unknown:
+        parser.error(f"there is no group {', '.join(sorted(unknown))}; {', '.join(mutants_places.SHARES)} expected")
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit("mutants: stopped; the same command goes on"))
-    mutants = Mutants(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:])
+    mutants = Mutants(**vars(arguments))
     mutants.prepare()
     mutants.run()
     sys.exit(not mutants.report())

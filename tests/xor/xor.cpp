@@ -7,6 +7,8 @@
 #include <limits>
 #include <type_traits>
 
+#include <unistd.h>
+
 #include <rapt.hpp>
 
 static void print_bits(double number)
@@ -119,6 +121,53 @@ static void check_numbers()
     const int64_t large = std::numeric_limits<int64_t>::max();
     expect(complains([=] { rapt::tensor({1, 2}, {large, large, 4}); }, {"2 numbers"}), "a shape of very many");
     expect(!rapt_error(), "without an error of the library's");
+}
+
+// Vectors go in and come out, of each type that an element can have, by shapes that are made at run time.
+static void check_values()
+{
+    rapt::shape sizes;
+    for (int64_t axis = 0; axis < 3; axis++) sizes.push_back(axis + 1);
+    const std::vector<double> numbers = {1, 2, 3, 4, 5, 6};
+    const rapt::tensor x(numbers, sizes);
+    expect(x.dtype() == RAPT_FLOAT64 && x.sizes() == sizes && x.values<double>() == numbers, "a vector and back");
+    expect(rapt::tensor(std::vector<int32_t>{7}, {}).at({}) == 7 && rapt::tensor({}, {0, 2}).values<float>().empty(),
+           "of one number, and of none");
+    const std::vector<uint8_t> seen = rapt::call(rapt_greater_scalar, x, 3.0).values<uint8_t>();
+    expect(seen == (std::vector<uint8_t>{0, 0, 0, 1, 1, 1}), "truth values");
+    rapt::tensor leaf = rapt::tensor(numbers, {2, 3}).require_gradient();
+    const rapt::tensor turned = rapt::call(rapt_transpose, leaf, 0, 1);
+    expect(turned.values<double>() == (std::vector<double>{1, 4, 2, 5, 3, 6}), "in the order of the axes");
+    expect(leaf[1].values<double>() == (std::vector<double>{4, 5, 6}) && leaf[-1][0].item() == 4, "a row, an element");
+    rapt::sum(leaf[1]).backward();
+    expect(leaf.gradient().values<double>() == (std::vector<double>{0, 0, 0, 1, 1, 1}), "and its gradient");
+    expect(rapt::sum(turned, std::vector<int>(1, 0)).values<double>() == (std::vector<double>{6, 15}), "axes");
+    expect(complains([&] { rapt::tensor(numbers, {4}); }, {"6 numbers", "shape of 4"}) &&
+               complains([&] { x.values<float>(); }, {"float32", "float64"}) &&
+               complains([&] { leaf[2]; }, {"select", "index 2"}) && complains([] { rapt::tensor()[0]; }, {"select"}) &&
+               complains([&] { rapt::tensor().values<float>(); }, {"the tensor is empty"}),
+           "what does not fit is refused");
+    expect(!rapt_error(), "without an error of the library's");
+}
+
+static void check_files()
+{
+    rapt::layer model = rapt::sequential({rapt::linear(2, 2), rapt::layer(rapt_dropout_new(0.5))});
+    model.train(false);
+    const rapt::tensor x = rapt::ones({1, 2}), y = model(x);
+    expect(model(x).values<float>() == y.values<float>(), "evaluation drops nothing");
+    const std::string name = "handles." + std::to_string(getpid()) + ".safetensors"; // others run beside it
+    const char *path = name.c_str();
+    model.save(path);
+    rapt::layer other = rapt::sequential({rapt::linear(2, 2), rapt::layer(rapt_dropout_new(0.5))});
+    other.train(false);
+    expect(other(x).values<float>() != y.values<float>(), "another start");
+    other.load(path);
+    std::remove(path);
+    expect(other(x).values<float>() == y.values<float>(), "weights from a file");
+    expect(complains([&] { other.load(path); }, {path}) && complains([&] { other.save("/no/such/x"); }, {"/no/such"}),
+           "which is not there");
+    expect(!rapt_error(), "without an error left");
 }
 
 // An error that the program has dealt with, and that stands because nobody cleared it.
@@ -273,6 +322,8 @@ int main()
     check_handles();
     check_refusals();
     check_numbers();
+    check_values();
+    check_files();
     check_standing_error();
     check_moves();
     check_empty_handles();

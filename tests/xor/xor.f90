@@ -31,6 +31,7 @@ program xor
     do i = 0, 3
         print '(z16.16)', rapt_at(y, [i, 0_c_int64_t])
     end do
+    call check_files()
     call rapt_optimizer_free(adam)
     call rapt_module_free(model)
 
@@ -66,6 +67,28 @@ program xor
     if (nint(rapt_at(y, [1_c_int64_t])) /= 4) stop 5
 
 contains
+
+    ! A clipped step changes what the model says, and its weights before that come back from a file.
+    subroutine check_files()
+        character(len=*), parameter :: path = 'xor_fortran.safetensors'
+        real(c_double) :: before, norm
+        integer :: unit
+
+        before = said()
+        if (.not. rapt_module_save(model, path // c_null_char)) call fail()
+        if (.not. rapt_backward(rapt_mse_loss(rapt_module_forward(model, x), target_, rapt_reduce_mean))) call fail()
+        if (.not. rapt_optimizer_step_clipped(adam, 1d-3, norm)) call fail()
+        if (.not. norm > 0) stop 6
+        if (.not. abs(said() - before) > 0) stop 6
+        if (.not. rapt_module_load(model, path // c_null_char)) call fail()
+        if (abs(said() - before) > 0) stop 6
+        open(newunit=unit, file=path)
+        close(unit, status='delete')
+    end subroutine
+
+    real(c_double) function said()
+        said = rapt_item(rapt_sum(rapt_module_forward(model, x), 0, [0], .false._c_bool))
+    end function
 
     subroutine fail()
         write (*, '(2a)') 'xor: ', rapt_error()
