@@ -108,12 +108,24 @@ static bool is_new(const rapt_call *call, int index)
     return atomic_load_explicit(&output->references, memory_order_relaxed) == shares;
 }
 
-/* Replaces what is not new by a view of it, so that linking it changes nothing for its other holders. */
+/* Replaces what is not new by a view of it, so that linking it changes nothing for its other holders. What of it was
+ * saved is the output, unless it is an input. */
 static bool make_new(rapt_call *call, int output)
 {
     if (is_new(call, output)) return true;
-    call->outputs[output] = rapt_new_alias(call->outputs[output], false);
+    const rapt_tensor *tensor = call->outputs[output];
+    for (int k = 0; k < call->saved_count; k++)
+        if (call->saved[k] == tensor && !is_input(call, tensor)) call->saved_output[k] = output;
+    call->outputs[output] = rapt_new_alias(tensor, false);
     return call->outputs[output] != NULL;
+}
+
+/* Where nothing is recorded: replaces an input that is an output by a view of it, which the innermost scope owns; but
+ * not the spare gradient, whose place an output may take. */
+static inline bool disown_input(rapt_call *call, int output, const rapt_tensor *spare)
+{
+    const rapt_tensor *tensor = call->outputs[output];
+    return !is_input(call, tensor) || tensor == spare || (call->outputs[output] = rapt_new_alias(tensor, false));
 }
 
 /* A definition reads the inputs. */
@@ -161,6 +173,7 @@ static inline __attribute__((always_inline)) bool run(const rapt_op *op, rapt_ca
     const rapt_random_state random = rapt_generator;
     const bool off_before = rapt_recording_is_off;
     const char *op_before = rapt_running_op;
+    const rapt_tensor *spare = rapt_spare_gradient;
     call->recording = linked && !off_before;
     rapt_recording_is_off = true;
     rapt_running_op = op->name;
@@ -174,7 +187,10 @@ static inline __attribute__((always_inline)) bool run(const rapt_op *op, rapt_ca
     for (int k = 1; k < outputs && good; k++)
         good = call->outputs[k] || rapt_fail(RAPT_ERROR_NULL, op->name, "its forward set no output %d", k);
     if (rapt_debugging) good = good && check_alive(op, "output", outputs, call->outputs);
-    good = good && (!call->recording || !any_floating(call, outputs) || record(call));
+    if (good && call->recording && any_floating(call, outputs))
+        good = record(call);
+    else
+        for (int k = 0; k < outputs && good; k++) good = disown_input(call, k, spare);
     for (int k = 0; k < call->saved_count; k++)
         if (call->saved[k]) rapt_release(call->saved[k]);
     if (!good) rapt_generator = random;

@@ -81,7 +81,8 @@ static void *next_others(const rapt_walk *walk)
     return NULL;
 }
 
-static void *others_of_roots(const rapt_walk *walk, int count, rapt_tensor *const *roots)
+/* Found before the walk, in which the last share of a root may go. */
+static void *find_others(const rapt_walk *walk, int count, rapt_tensor *const *roots)
 {
     for (int i = 0; roots && i < count; i++) {
         const rapt_tensor *root = roots[i];
@@ -91,25 +92,24 @@ static void *others_of_roots(const rapt_walk *walk, int count, rapt_tensor *cons
     return NULL;
 }
 
-bool rapt_walk_agree(const rapt_walk *walk, int64_t failed_meetings, int count, rapt_tensor *const *roots, bool good)
+bool rapt_walk_agree(const rapt_walk *walk, int64_t failed_meetings, void *others_of_roots, bool good)
 {
     if (failed_meetings < rapt_failed_meetings) return good; /* all know */
     void *others = good ? NULL : next_others(walk);
-    if (!others && !rapt_walk_is_under_way()) others = others_of_roots(walk, count, roots);
+    if (!others && !rapt_walk_is_under_way()) others = others_of_roots;
     return others ? atomic_load_explicit(&others_agree, memory_order_relaxed)(others, walk->op, good) : good;
 }
 
 typedef struct ending {
     const rapt_walk *walk;
-    int count;
-    rapt_tensor *const *roots;
+    void *others_of_roots;
     int64_t failed_meetings; /* before it began */
 } ending;
 
 static bool agree(void *context, bool good)
 {
     const ending *e = context;
-    return rapt_walk_agree(e->walk, e->failed_meetings, e->count, e->roots, good);
+    return rapt_walk_agree(e->walk, e->failed_meetings, e->others_of_roots, good);
 }
 
 /* --- the calls --- */
@@ -133,7 +133,7 @@ static bool go_backward(rapt_walk *walk, int flags, int count, rapt_tensor *cons
 {
     RAPT_REGION(RAPT_DOING_WALK, walk->op);
     RAPT_SCOPE;
-    ending e = {walk, count, roots, rapt_failed_meetings};
+    ending e = {walk, find_others(walk, count, roots), rapt_failed_meetings};
     bool good = rapt_check_walk_flags(walk->op, flags) && reach(walk, count, roots, gradients) &&
                 start(walk, count, roots, gradients) && rapt_walk_run(walk);
     good = good ? rapt_leaves_add(&walk->places, walk->create_graph, agree, &e) : agree(&e, false);
@@ -196,20 +196,17 @@ static bool request(rapt_walk *walk, int count, rapt_tensor *const *inputs)
     return true;
 }
 
-/* Hands the gradients to the caller; an input named twice gets the same tensor twice. False after an error (no
- * memory). */
+/* Hands the gradients to the caller, whose list may be another of its lists; an input named twice gets the same tensor
+ * twice. False after an error (no memory). */
 static bool take_requested(rapt_walk *walk, int count, rapt_tensor *const *inputs, rapt_tensor **results)
 {
     for (int i = 0; i < count; i++) {
         const int64_t index = rapt_places_find(&walk->places, rapt_node_of(inputs[i]), inputs[i]->output);
         rapt_place *place = &walk->places.list[index];
-        if (place->input != i || !place->gradient) {
-            results[i] = results[place->input];
-            continue;
-        }
-        results[i] = rapt_scope_own(place->gradient);
+        rapt_tensor *gradient = place->gradient;
         place->gradient = NULL;
-        if (!results[i]) return false;
+        results[i] = place->input != i ? results[place->input] : gradient ? rapt_scope_own(gradient) : NULL;
+        if (gradient && !results[i]) return false;
     }
     return true;
 }
@@ -219,15 +216,14 @@ bool rapt_gradients_for(const char *op, int count, rapt_tensor *const *roots, ra
 {
     RAPT_REGION(RAPT_DOING_WALK, op);
     rapt_walk walk = walk_with(op, flags);
-    for (int i = 0; results && i < input_count; i++) results[i] = NULL;
-    if (input_count > 0 && (!inputs || !results)) return rapt_fail_null(walk.op, inputs ? "results" : "inputs");
-    ending e = {&walk, count, roots, rapt_failed_meetings};
+    ending e = {&walk, find_others(&walk, count, roots), rapt_failed_meetings};
     rapt_scope scope = rapt_scope_begin();
-    bool good = rapt_check_walk_flags(op, flags) && request(&walk, input_count, inputs) &&
-                reach(&walk, count, roots, gradients) && start(&walk, count, roots, gradients) && rapt_walk_run(&walk);
+    bool good = input_count <= 0 || (inputs && results) || rapt_fail_null(op, inputs ? "results" : "inputs");
+    good = good && rapt_check_walk_flags(op, flags) && request(&walk, input_count, inputs) &&
+           reach(&walk, count, roots, gradients) && start(&walk, count, roots, gradients) && rapt_walk_run(&walk);
     rapt_scope_end(scope);
     good = agree(&e, good && take_requested(&walk, input_count, inputs, results));
-    for (int i = 0; i < input_count && !good; i++) results[i] = NULL;
+    for (int i = 0; results && i < input_count && !good; i++) results[i] = NULL;
     rapt_walk_end(&walk);
     return good;
 }

@@ -148,17 +148,23 @@ rapt_tensor *rapt_node_share(rapt_tensor *tensor)
     return tensor->link && tensor->link->kind->is_leaf ? rapt_alias_share(tensor, true) : rapt_retain(tensor);
 }
 
+static inline bool check_version(const rapt_node *node, const rapt_saved_tensor *saved)
+{
+    const uint64_t version = rapt_version_of(saved->tensor);
+    return version == saved->version ||
+           rapt_fail(RAPT_ERROR_GRAPH, node->op->name,
+                     "a tensor that its gradient needs was changed in place after the op ran (version %llu, "
+                     "now %llu); change a clone, or do it after backward",
+                     (unsigned long long)saved->version, (unsigned long long)version);
+}
+
 bool rapt_node_check_saved(const rapt_node *node, bool create_graph)
 {
     for (int k = 0; k < node->saved_count; k++) {
         const rapt_saved_tensor *saved = &node->saved[k];
         char text[128];
         if (!saved->tensor) continue;
-        if (rapt_version_of(saved->tensor) != saved->version)
-            return rapt_fail(RAPT_ERROR_GRAPH, node->op->name,
-                             "a tensor that its gradient needs was changed in place after the op ran (version %llu, "
-                             "now %llu); change a clone, or do it after backward",
-                             (unsigned long long)saved->version, (unsigned long long)rapt_version_of(saved->tensor));
+        if (!check_version(node, saved)) return false;
         if (create_graph && saved->is_lost)
             return rapt_fail(
                 RAPT_ERROR_GRAPH, node->op->name,
@@ -175,7 +181,9 @@ bool rapt_node_get_saved(rapt_node *node, rapt_tensor *tensors[RAPT_MAX_SAVED])
     for (int k = 0; k < node->saved_count; k++) {
         const rapt_saved_tensor *saved = &node->saved[k];
         tensors[k] = saved->tensor;
-        if (!saved->tensor || saved->output < 0 || rapt_recording_is_off) continue;
+        if (!saved->tensor) continue;
+        if (!check_version(node, saved)) return false;
+        if (saved->output < 0 || rapt_recording_is_off) continue;
         rapt_tensor *linked = tensors[k] = rapt_new_alias(saved->tensor, false);
         if (!linked) return false;
         linked->link = &rapt_node_retain(node)->link;

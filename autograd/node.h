@@ -115,7 +115,8 @@ void rapt_node_drop_saved(rapt_node *node);
  * itself, when a derivative would be lost. */
 bool rapt_node_check_saved(const rapt_node *node, bool create_graph);
 
-/* What was saved, as a vjp sees it: part of the graph where that is recorded. False after an error. */
+/* What was saved, as a vjp sees it: part of the graph where that is recorded. False after an error: no memory, or an
+ * earlier vjp changed it in place. */
 bool rapt_node_get_saved(rapt_node *node, rapt_tensor *saved[RAPT_MAX_SAVED]);
 
 /* A share of a tensor for the graph to hold: of another header where it is a leaf, which goes when its owner lets go of

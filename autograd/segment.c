@@ -188,7 +188,7 @@ static bool differentiate(rapt_call *call, const rapt_edge *roots, int64_t faile
     exchange_sums(around, &walk, node);
     bool good = deliver(&walk, node, roots) && rapt_walk_run(&walk);
     exchange_sums(around, &walk, node);
-    good = rapt_walk_agree(&walk, failed_meetings, 0, NULL, good);
+    good = rapt_walk_agree(&walk, failed_meetings, NULL, good);
     *reached = true;
     rapt_walk_end(&walk);
     return good;

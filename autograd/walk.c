@@ -226,7 +226,9 @@ static bool hand_over(const rapt_walk *walk, rapt_place *place)
     if (!place->gradient || !leaf) return true;
     rapt_tensor *gradient = place->gradient;
     place->gradient = NULL;
+    const bool off_before = rapt_recording_is_off;
     const bool good = walk->take(walk->take_context, leaf, gradient);
+    rapt_recording_is_off = off_before;
     rapt_release(gradient);
     return good || rapt_fail(RAPT_ERROR_VALUE, walk->op, "the function that takes gradients failed without a reason");
 }

@@ -62,10 +62,10 @@ bool rapt_walk_visit(rapt_walk *walk, rapt_node *node);
 /* Visits the nodes in order. Gradients of leaves and of requested outputs are then in their places. */
 bool rapt_walk_run(rapt_walk *walk);
 
-/* At the end of a walk from these roots, of a graph that goes across processes: whether it went well on all of them. A
- * walk that failed goes to whom it would have met next; one inside another goes to nobody else, and ends with that.
- * failed_meetings: rapt_failed_meetings when it began. */
-bool rapt_walk_agree(const rapt_walk *walk, int64_t failed_meetings, int count, rapt_tensor *const *roots, bool good);
+/* At the end of a walk of a graph that goes across processes: whether it went well on all of them. A walk that failed
+ * goes to whom it would have met next; one inside another goes to nobody else, and ends with that. failed_meetings:
+ * rapt_failed_meetings when it began. others_of_roots: who wait for the nodes that it began with, or NULL. */
+bool rapt_walk_agree(const rapt_walk *walk, int64_t failed_meetings, void *others_of_roots, bool good);
 
 /* Does this thread visit a node at this moment? */
 bool rapt_walk_is_under_way(void);

@@ -129,7 +129,9 @@ static inline bool call_vjp(rapt_walk *walk, rapt_node *node, rapt_tensor **give
     call.scopes = rapt_open_scopes;
     call.failed = false;
     if (!rapt_node_get_saved(node, call.saved)) return false;
+    const bool off_before = rapt_recording_is_off;
     const bool good = op->vjp(&call);
+    rapt_recording_is_off = off_before;
     rapt_spare_gradient = NULL;
     return (good && !call.failed) || rapt_fail(RAPT_ERROR_GRAPH, op->name, "its vjp failed without a reason");
 }

@@ -62,7 +62,7 @@ rapt_draws rapt_draws_begin(void)
 
 void rapt_draws_end(const rapt_draws *draws)
 {
-    if (rapt_count_failures() != draws->failures) rapt_generator = draws->before;
+    if (rapt_count_failures() != draws->failures && rapt_error_get_code() != RAPT_OK) rapt_generator = draws->before;
 }
 
 /* One fill or dropout of dense elements, cut into groups of four of them. */

@@ -161,3 +161,33 @@ Test(draws, bad_input)
     expect_error(RAPT_ERROR_VALUE, "failing: its forward failed without a reason");
     cr_expect(same_state(rapt_random_get_state(), before));
 }
+
+static rapt_tensor *tries_and_does_without(rapt_tensor *const *inputs, void *context)
+{
+    (void)context;
+    if (!rapt_reshape(inputs[0], RAPT_SHAPE(7, -1))) rapt_clear_error();
+    return rapt_drop(inputs[0], 0.5);
+}
+
+static rapt_tensor *trying_forward(rapt_module *module, rapt_tensor *x)
+{
+    return tries_and_does_without(&x, module);
+}
+
+/* What meets an error, clears it and succeeds has drawn, and draws other numbers the next time. */
+Test(draws, an_error_that_was_cleared_undoes_nothing)
+{
+    static const rapt_module_class trying = {.name = "Trying", .forward = trying_forward};
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(16)));
+    rapt_module *module = rapt_module_finish(rapt_module_new(sizeof *module, &trying));
+    for (int way = 0; way < 2; way++) {
+        rapt_seed(9);
+        const rapt_random_state before = rapt_random_get_state();
+        cr_assert(way ? rapt_module_forward(module, x) : rapt_recompute(tries_and_does_without, 1, &x, NULL, NULL),
+                  "%s", rapt_error());
+        expect_no_error();
+        cr_expect_not(same_state(rapt_random_get_state(), before), "way %d", way);
+    }
+    rapt_module_free(module);
+}

@@ -82,6 +82,13 @@ double rapt_mean_share(const rapt_tensor *checked)
     return counted ? 1 / (double)counted : 0;
 }
 
+rapt_tensor *rapt_read_counting(rapt_tensor *x, rapt_tensor *checked)
+{
+    if (!x || !checked || rapt_count_targets(checked) == checked->count) return x;
+    rapt_tensor *counts = rapt_greater_equal(checked, rapt_scalar(RAPT_INT64, 0));
+    return rapt_where(rapt_unsqueeze(counts, -1), x, rapt_scalar(x->dtype, 0));
+}
+
 rapt_tensor *rapt_reduce_losses(rapt_tensor *losses, rapt_reduction reduction, double share)
 {
     if (reduction == RAPT_REDUCE_NONE) return losses;

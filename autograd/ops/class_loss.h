@@ -22,6 +22,10 @@ rapt_tensor *rapt_checked_targets(const char *op, const rapt_cross_entropy_optio
 int64_t rapt_count_targets(const rapt_tensor *checked);
 double rapt_mean_share(const rapt_tensor *checked);
 
+/* x, of rows of the last axis, with zeros in the rows that are left out, whatever they hold. By recorded ops. NULL in
+ * gives NULL. */
+rapt_tensor *rapt_read_counting(rapt_tensor *x, rapt_tensor *checked);
+
 /* The losses themselves, their sum, or that times the share. Made of recorded ops. */
 rapt_tensor *rapt_reduce_losses(rapt_tensor *losses, rapt_reduction reduction, double share);
 

@@ -87,11 +87,13 @@ static const rapt_op backward = {.name = "cross_entropy_backward",
                                  .vjp = backward_vjp,
                                  .options_size = sizeof(double)};
 
-/* Σ u dx, with y = softmax(x): dg = Σ u (y − q) over each row, dx = g y (u − Σ u y) */
+/* Σ u dx, with y = softmax(x): dg = Σ u (y − q) over each row, dx = g y (u − Σ u y); 0 in rows left out */
 static bool backward_vjp(rapt_call *call)
 {
-    rapt_tensor *u = rapt_call_gradient(call, 0), *g = rapt_call_saved(call, 0), *x = rapt_call_saved(call, 1);
-    rapt_tensor *targets = rapt_call_saved(call, 2), *statistics = rapt_call_saved(call, 3);
+    rapt_tensor *g = rapt_call_saved(call, 0), *targets = rapt_call_saved(call, 2),
+                *statistics = rapt_call_saved(call, 3);
+    rapt_tensor *u = rapt_read_counting(rapt_call_gradient(call, 0), targets);
+    rapt_tensor *x = rapt_read_counting(rapt_call_saved(call, 1), targets);
     if (!g || !x || !targets || !statistics) return false;
     rapt_dtype dtype = x->dtype;
     if (rapt_call_wants(call, 0)) {
@@ -100,10 +102,9 @@ static bool backward_vjp(rapt_call *call)
         if (!rapt_call_give(call, 0, rapt_sum(rapt_mul(u, unit), RAPT_AXES(-1), false))) return false;
     }
     if (!rapt_call_wants(call, 1)) return true;
-    rapt_tensor *counts = rapt_cast(rapt_greater_equal(targets, rapt_scalar(RAPT_INT64, 0)), dtype);
-    rapt_tensor *factor = rapt_unsqueeze(rapt_mul(g, counts), -1), *y = rapt_softmax(x, -1);
+    rapt_tensor *y = rapt_softmax(x, -1);
     rapt_tensor *slope = rapt_mul(y, rapt_sub(u, rapt_sum(rapt_mul(u, y), RAPT_AXES(-1), true)));
-    return rapt_call_give(call, 1, rapt_mul(factor, slope));
+    return rapt_call_give(call, 1, rapt_mul(g->rank > 0 ? rapt_unsqueeze(g, -1) : g, slope));
 }
 
 rapt_tensor *rapt_cross_entropy_gradient(const rapt_cross_entropy_options *o, rapt_tensor *g, rapt_tensor *logits,

@@ -232,18 +232,11 @@ static rapt_tensor *forward(rapt_call *call)
     return rapt_keep(rapt_reduce_losses(r.losses, o->reduction, share));
 }
 
-/* x with zeros in the rows that are left out, whatever they hold. */
-static rapt_tensor *read_counting(rapt_tensor *x, rapt_tensor *targets)
-{
-    if (!x || !targets || rapt_count_targets(targets) == targets->count) return x;
-    rapt_tensor *counts = rapt_greater_equal(targets, rapt_scalar(RAPT_INT64, 0));
-    return rapt_where(rapt_unsqueeze(counts, -1), x, rapt_scalar(x->dtype, 0));
-}
-
 /* dz as cross_entropy's; dx = dz W, dW = dzᵀ x, db = dz, which the engine sums: all by ops */
 static bool give_recorded(rapt_call *call, rapt_tensor *const *inputs, rapt_tensor *targets)
 {
-    rapt_tensor *x = read_counting(inputs[0], targets), *weight = inputs[1], *z = rapt_affine(x, weight, inputs[2]);
+    rapt_tensor *x = rapt_read_counting(inputs[0], targets), *weight = inputs[1],
+                *z = rapt_affine(x, weight, inputs[2]);
     rapt_tensor *dz =
         rapt_cross_entropy_gradient(rapt_call_options(call), rapt_call_gradient(call, 0), z, targets, NULL);
     rapt_tensor *rows = rapt_reshape(dz, 2, (int64_t[]){targets->count, weight->shape[0]});

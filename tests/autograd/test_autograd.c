@@ -152,6 +152,25 @@ Test(autograd, gradients_of_interior_tensors)
     expect_no_error();
 }
 
+/* A list may be what the roots begin with, the inputs, and where the results go. */
+Test(autograd, gradients_may_take_the_place_of_what_was_given)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(3), *y = rapt_mul(x, x), *list[] = {constant(10)}, *inputs[] = {x};
+    cr_assert(rapt_gradients(1, &y, list, 1, &x, list, RAPT_RETAIN_GRAPH), "%s", rapt_error());
+    expect_all(list[0], 60);
+    list[0] = constant(10);
+    cr_assert(rapt_gradients(1, &y, list, 1, inputs, inputs, RAPT_RETAIN_GRAPH), "%s", rapt_error());
+    expect_all(inputs[0], 60);
+    cr_expect_not(rapt_gradients(1, &y, (rapt_tensor *[]){rapt_scalar(RAPT_FLOAT64, 1)}, 1, &x, list, 0));
+    expect_error(RAPT_ERROR_SHAPE, "gradients: the gradient is float64 []");
+    cr_expect_null(list[0]);
+    list[0] = x;
+    cr_expect_not(rapt_gradients(1, &y, NULL, 1, NULL, list, 0));
+    expect_error(RAPT_ERROR_NULL, "gradients: inputs is NULL");
+    cr_expect_null(list[0]);
+}
+
 Test(autograd, roots_are_checked)
 {
     RAPT_SCOPE;

@@ -116,6 +116,30 @@ Test(backward_to, a_function_that_fails_ends_the_walk)
     expect_error(RAPT_ERROR_NULL, "the function that takes gradients");
 }
 
+static rapt_tensor *last_root;
+
+static bool give_back_the_root(void *context, rapt_tensor *leaf, rapt_tensor *gradient)
+{
+    (void)context, (void)leaf, (void)gradient;
+    rapt_release(last_root);
+    rapt_memory_trim();
+    return rapt_fail(RAPT_ERROR_VALUE, "take", "no");
+}
+
+/* The sanitizer sees who reads it then. */
+Test(backward_to, a_function_that_fails_may_give_the_root_back)
+{
+    RAPT_SCOPE;
+    rapt_tensor *a = leaf(2);
+    {
+        RAPT_SCOPE;
+        last_root = rapt_retain(total(rapt_mul(a, a)));
+    }
+    rapt_tensor *roots[] = {last_root};
+    cr_expect_not(rapt_backward_to(1, roots, NULL, 0, give_back_the_root, NULL));
+    expect_error(RAPT_ERROR_VALUE, "take: no");
+}
+
 /* A whole model, ties and all: the same bits as those of rapt_backward, each parameter once. */
 typedef struct sums {
     rapt_tensor_list *parameters;

@@ -123,6 +123,31 @@ Test(linear_cross_entropy, second_derivatives_do_not_read_rows_that_are_left_out
     for (int i = 0; i < 2; i++) cr_expect_leq(relative_difference(got[i], expected[i]), 1e-14, "input %d", i);
 }
 
+/* The gradient of Σ (factor dx)², whatever stands in the row that is left out, of the logits and of the factor. */
+Test(cross_entropy, second_derivatives_do_not_read_rows_that_are_left_out)
+{
+    for (int reduction = RAPT_REDUCE_MEAN; reduction <= RAPT_REDUCE_NONE; reduction++) {
+        RAPT_SCOPE;
+        const rapt_cross_entropy_options o = {.has_ignore_index = true,
+                                              .ignore_index = -100,
+                                              .label_smoothing = 0.1,
+                                              .reduction = (rapt_reduction)reduction};
+        rapt_tensor *targets = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, -100, 1}), *second[2];
+        for (int k = 0; k < 2; k++) {
+            const double hidden = k ? NAN : 1;
+            rapt_tensor *x = rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3, 2), (double[]){1, 2, hidden, hidden, 0.5, -1});
+            rapt_tensor *factor = rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3, 1), (double[]){1, hidden, 2}), *first;
+            rapt_require_gradient(x);
+            rapt_tensor *y = rapt_sum(rapt_cross_entropy(x, targets, &o), RAPT_ALL_AXES, false);
+            cr_assert(rapt_gradients(1, &y, NULL, 1, &x, &first, RAPT_CREATE_GRAPH), "%s", rapt_error());
+            first = rapt_mul(first, factor);
+            y = rapt_sum(rapt_mul(first, first), RAPT_ALL_AXES, false);
+            cr_assert(rapt_gradients(1, &y, NULL, 1, &x, &second[k], 0), "%s", rapt_error());
+        }
+        cr_expect(rapt_at(second[0], (int64_t[]){0, 1}) != 0 && same_bits(second[1], second[0]), "way %d", reduction);
+    }
+}
+
 Test(linear_cross_entropy, scales_by_the_gradient_that_comes_in)
 {
     RAPT_SCOPE;

@@ -6,7 +6,8 @@
 
 RAPT_BEGIN_DECLS
 
-/* All of them take a graph as rapt_gradients does, and are exact. Inputs are leaves or results of recorded ops. Neither
+/* All of them take a graph as rapt_gradients does, and are exact. Inputs are leaves or results of recorded ops, none
+ * computed from another (of such ones, second derivatives depend on what the op between them saved). Neither
  * the graph of the roots nor the gradients of leaves change. flags: 0, or RAPT_CREATE_GRAPH for results that can be
  * differentiated themselves, by the vectors too. Results are tensors of the innermost scope, and their list may be that
  * of the vectors. False or NULL after an error, and NULL in each place of the results: a root that depends on no leaf,

@@ -46,14 +46,16 @@ enum rapt_backward_flags {
 };
 
 /* Adds d root / d leaf to the gradient of every leaf that the root, a tensor of one element, was computed from, and
- * frees the graph. False after an error. */
+ * frees the graph. False after an error: no leaf's gradient has changed, but what was walked by then is freed, so that
+ * forward is run again where memory was short (RAPT_RETAIN_GRAPH keeps the graph). */
 RAPT_API bool rapt_backward(rapt_tensor *root);
 
 /* The same for several roots, with the gradient of each (NULL, or a NULL entry for a root of one element: 1) and
  * flags. */
 RAPT_API bool rapt_backward_from(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int flags);
 
-/* What takes the gradient of a leaf; it may keep a share (rapt_retain), or copy. False after rapt_fail. */
+/* What takes the gradient of a leaf, to read: several leaves may be handed one tensor, so that who changes it changes a
+ * copy. It may keep a share (rapt_retain). False after rapt_fail. */
 typedef bool rapt_gradient_function(void *context, rapt_tensor *leaf, rapt_tensor *gradient);
 
 /* rapt_backward_from, which hands the gradient of each leaf to the function instead of adding it to the leaf's: as soon

@@ -35,7 +35,9 @@ typedef struct rapt_op {
     rapt_tensor *(*definition)(rapt_call *call);
 
     /* Without a definition: why there is no second derivative, and what has one. Under RAPT_CREATE_GRAPH that is then
-     * an error. NULL: the vjp is made of recorded ops, which rapt_gradcheck checks. */
+     * an error. NULL: the vjp is made of recorded ops, which rapt_gradcheck checks. A backward notices that it is not
+     * only where the gradients of the outputs are part of a graph: behind a sum alone, second derivatives would be
+     * wrong. */
     const char *no_second_gradient;
 } rapt_op;
 
@@ -104,7 +106,7 @@ RAPT_API void rapt_call_save_output(rapt_call *call, int output);
  * vjp hands it to an op whose own vjp accounts for what it depends on. */
 RAPT_API void rapt_call_save_constant(rapt_call *call, rapt_tensor *tensor);
 
-/* In vjp. What was saved (never changed in place since: that is an error before any vjp runs), the gradient of an
+/* In vjp. What was saved (never changed in place since: that is an error before the vjp runs), the gradient of an
  * output (NULL if nothing depends on that output), and the shape that an input had (NULL if it wants no gradient). The
  * strides of both tensors may be anything, 0 too, as from a sum: to read their numbers, take rapt_contiguous first. */
 RAPT_API rapt_tensor *rapt_call_saved(rapt_call *call, int index);

@@ -21,8 +21,8 @@ rapt_random_state rapt_random_reserve_pairs(int64_t elements);
  * block of the state's own sequence is used. */
 rapt_random_state rapt_random_branch(rapt_random_state state, uint64_t number);
 
-/* `RAPT_UNDO_DRAWS;` at the top of a block: if something fails before it is left, the thread's generator is as it
- * was. */
+/* `RAPT_UNDO_DRAWS;` at the top of a block: if something fails before it is left, and nobody has cleared the error, the
+ * thread's generator is as it was. */
 typedef struct rapt_draws {
     rapt_random_state before;
     uint64_t failures;
