@@ -6,7 +6,7 @@
 
 #include "gradcheck_function.h"
 #include "gradcheck_graph.h"
-#include "gradcheck_layout.h"
+#include "gradcheck_walks.h"
 #include "node.h"
 
 static double *element(const rapt_tensor *tensor, int64_t index)
@@ -225,7 +225,7 @@ static bool check(rapt_checker *c)
     /* where the result is not finite, differences say so */
     if (!c->options.second_order && rapt_checker_is_finite(c->outputs[0]) &&
         !(rapt_gradcheck_graph(c->name, c->outputs[0], c->variable_count, c->variables, c->gradients, &c->options) &&
-          rapt_gradcheck_layout(c->name, c->outputs[0], c->variable_count, c->variables, &c->options)))
+          rapt_gradcheck_walks(c)))
         return false;
     c->width = total(c->variable_count, c->variables);
     c->height = total(c->output_count, c->outputs);

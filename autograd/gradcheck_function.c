@@ -26,13 +26,15 @@ static bool fail(rapt_error_code code, const rapt_checker *c, const char *what, 
 static bool make_room(rapt_checker *c)
 {
     const size_t room = (size_t)c->count + 1;
-    c->variables = calloc(3 * room, sizeof(rapt_tensor *));
+    c->variables = calloc(4 * room, sizeof(rapt_tensor *));
     c->which = calloc(room, sizeof *c->which);
-    c->versions = calloc(room, sizeof *c->versions);
+    c->versions = calloc(2 * room, sizeof *c->versions);
     if (!c->variables || !c->which || !c->versions)
         return rapt_fail(RAPT_ERROR_MEMORY, "gradcheck", "%s: no memory for %d inputs", c->name, c->count);
     c->outputs = c->variables + room;
     c->gradients = c->outputs + room;
+    c->others = c->gradients + room;
+    c->sequences = c->versions + room;
     return true;
 }
 
@@ -107,7 +109,7 @@ void rapt_checker_end(rapt_checker *c)
  * dropout drops the same. */
 static const uint64_t offset_of_function = UINT64_C(1) << 62;
 
-static rapt_tensor *call_function(const rapt_checker *c)
+rapt_tensor *rapt_checker_call(const rapt_checker *c)
 {
     const rapt_random_state before = rapt_random_get_state();
     rapt_random_set_state((rapt_random_state){.seed = c->options.seed, .offset = offset_of_function});
@@ -125,7 +127,7 @@ static rapt_tensor *call_function(const rapt_checker *c)
 
 bool rapt_checker_evaluate(rapt_checker *c)
 {
-    rapt_tensor *output = call_function(c);
+    rapt_tensor *output = rapt_checker_call(c);
     if (!output) return false;
     if (!c->options.second_order) {
         c->outputs[0] = output;
@@ -146,7 +148,7 @@ bool rapt_checker_evaluate(rapt_checker *c)
 
 bool rapt_checker_add_cotangent(rapt_checker *c)
 {
-    rapt_tensor *output = call_function(c);
+    rapt_tensor *output = rapt_checker_call(c);
     if (!output) return false;
     rapt_tensor *cotangent = rapt_randn(RAPT_FLOAT64, output->rank, output->shape);
     if (!cotangent || !rapt_require_gradient(cotangent)) return false;

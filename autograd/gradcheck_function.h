@@ -15,11 +15,13 @@ typedef struct rapt_checker {
     rapt_tensor **variables; /* what is perturbed */
     int *which;              /* its number among the inputs */
     uint64_t *versions;      /* before it was changed */
+    uint64_t *sequences;     /* of its node, while a walk is to take it for younger */
     int variable_count;
     int differentiated; /* of the variables, those that second order takes the gradient of: all but the cotangent */
     rapt_tensor **outputs;
     int output_count;
-    rapt_tensor **gradients; /* of the variables, in one walk */
+    rapt_tensor **gradients; /* of the variables, in one walk, */
+    rapt_tensor **others;    /* and in another */
     int64_t width, height;   /* elements of all variables and of all outputs */
     rapt_gradcheck_result *result;
     int worst;    /* the variable where the result's worst error is */
@@ -33,6 +35,9 @@ void rapt_checker_end(rapt_checker *c);
 
 /* Second order starts from a random gradient, which is a variable too: backward is linear in it. */
 bool rapt_checker_add_cotangent(rapt_checker *c);
+
+/* Calls the function of the user at the present values of the variables; NULL after an error. */
+rapt_tensor *rapt_checker_call(const rapt_checker *c);
 
 /* Computes c->outputs at the present values of the variables. */
 bool rapt_checker_evaluate(rapt_checker *c);

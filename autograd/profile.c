@@ -271,7 +271,9 @@ static pid_t process; /* which reports; its forked children do not */
 static void report_at_exit(void)
 {
     if (getpid() != process) return;
+    const rapt_standing_error standing = rapt_error_put_aside(); /* none of the profile's */
     if (!rapt_profile_stop() || !rapt_profile_report(stderr)) rapt_warn("profile", "%s", rapt_error());
+    rapt_error_put_back(standing);
 }
 
 static __attribute__((constructor(300))) void start_by_environment(void)

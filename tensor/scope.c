@@ -107,13 +107,14 @@ rapt_scope rapt_scope_begin(void)
     return scope;
 }
 
-/* Drops the innermost scope's tensors, but for the kept ones, which become the enclosing scope's. */
+/* Drops the innermost scope's tensors, but for the kept ones, which become the enclosing scope's. What is freed with
+ * them may call a function that makes more. */
 static void end_innermost(void)
 {
-    const int64_t start = first_of_innermost(), end = scopes.owned_count;
+    const int64_t start = first_of_innermost();
     int64_t kept = start;
     rapt_open_scopes--;
-    for (int64_t i = start; i < end; i++) {
+    for (int64_t i = start; i < scopes.owned_count; i++) {
         uintptr_t entry = scopes.owned[i];
         if (entry & kept_bit)
             scopes.owned[kept++] = entry & ~kept_bit;

@@ -39,6 +39,25 @@ static rapt_gradcheck_result check(const rapt_op *op)
     return rapt_gradcheck("sine", call_op, 1, &x, &(rapt_gradcheck_options){.context = (void *)(uintptr_t)op});
 }
 
+static int told;
+
+static void count_told(rapt_error_code code, const char *message)
+{
+    (void)code, (void)message;
+    told++;
+}
+
+Test(gradcheck_graph, a_handler_hears_of_no_error_that_is_forgiven)
+{
+    RAPT_SCOPE;
+    rapt_on_error(count_told);
+    cr_expect(check(&sine_that_says_so).passed, "%s", rapt_error());
+    cr_expect_eq(told, 0);
+    cr_expect_not(check(&silent_sine).passed);
+    cr_expect_eq(told, 1);
+    expect_error(RAPT_ERROR_GRAPH, "sine: its vjp did not make the gradient");
+}
+
 /* The error is that of before, as the first one always is. */
 Test(gradcheck_graph, an_error_that_stands_changes_nothing)
 {

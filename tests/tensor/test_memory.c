@@ -182,6 +182,33 @@ Test(memory, foreign_memory_is_given_back_once)
     cr_expect_eq(released, 1);
 }
 
+static void make_tensors(void *owner)
+{
+    (void)owner;
+    for (int i = 0; i < 200; i++) rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(100));
+    released++;
+}
+
+Test(memory, what_is_made_while_a_scope_ends_goes_with_it)
+{
+    float number = 1;
+    released = 0;
+    for (int round = 0; round < 3; round++) {
+        RAPT_SCOPE;
+        rapt_tensor *kept;
+        const int64_t before = rapt_memory_get_statistics().live_bytes;
+        {
+            RAPT_SCOPE;
+            rapt_new_foreign("test", RAPT_FLOAT32, RAPT_SHAPE(1), &number, make_tensors, NULL);
+            kept = rapt_keep(rapt_full(RAPT_FLOAT32, RAPT_SHAPE(1), 2));
+            rapt_new_foreign("test", RAPT_FLOAT32, RAPT_SHAPE(1), &number, make_tensors, NULL);
+        }
+        cr_expect_eq(released, 2 * round + 2);
+        cr_expect_eq(rapt_item(kept), 2);
+        cr_expect_lt(rapt_memory_get_statistics().live_bytes - before, 100 * 4);
+    }
+}
+
 /* What a training step does with memory, in small. */
 static void step(void)
 {

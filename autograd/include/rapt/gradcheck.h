@@ -43,10 +43,11 @@ typedef struct rapt_gradcheck_result {
  * too, of which it must be a linear function (not counted among the derivatives checked). First order looks whether the
  * gradient that backward starts from is part of the graph too: a vjp that is not made of recorded ops, or saves what
  * has lost its own derivative, makes the check fail, unless its op says no_second_gradient; so does a definition of
- * another function than forward's, and a vjp that gives something else where the gradient has other strides. The inputs
- * are changed while it runs and are as before when it returns. options may be NULL. An error inside the function makes
- * the check fail and stands as rapt_error(), unless one stood before, which changes nothing else. name appears in the
- * message. */
+ * another function than forward's, and a vjp that gives something else where the gradient has other strides, or where
+ * it may work in place (rapt_call_last_gradient and its like): in a graph of the function that is given up, with
+ * gradients that nobody else holds. The inputs are changed while it runs and are as before when it returns. options may
+ * be NULL. An error inside the function makes the check fail and stands as rapt_error(), unless one stood before, which
+ * changes nothing else. name appears in the message. */
 RAPT_API rapt_gradcheck_result rapt_gradcheck(const char *name, rapt_gradcheck_function *function, int count,
                                               rapt_tensor *const *inputs, const rapt_gradcheck_options *options);
 

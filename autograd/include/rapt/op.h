@@ -108,7 +108,8 @@ RAPT_API void rapt_call_save_constant(rapt_call *call, rapt_tensor *tensor);
 
 /* In vjp. What was saved (never changed in place since: that is an error before the vjp runs), the gradient of an
  * output (NULL if nothing depends on that output), and the shape that an input had (NULL if it wants no gradient). The
- * strides of both tensors may be anything, 0 too, as from a sum: to read their numbers, take rapt_contiguous first. */
+ * strides of both tensors may be anything, 0 too, as from a sum: to read their numbers, take rapt_contiguous first.
+ * Both are only read: others may hold them. */
 RAPT_API rapt_tensor *rapt_call_saved(rapt_call *call, int index);
 RAPT_API rapt_tensor *rapt_call_gradient(rapt_call *call, int output);
 RAPT_API const int64_t *rapt_call_input_shape(const rapt_call *call, int input, int *rank);
