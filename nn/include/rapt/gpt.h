@@ -78,8 +78,8 @@ RAPT_API int64_t rapt_gpt_cache_length(const rapt_gpt_cache *cache);
 RAPT_API bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows);
 
 /* The cache and its model, for rapt_generate: goes on from what the cache holds. Text may grow beyond the context:
- * then the latter half of a context is read again as if it were the beginning. Switch the model to evaluation
- * before. */
+ * then the latter half of a context is read again as if it were the beginning. A step that fails leaves the cache
+ * as it was before that step. Switch the model to evaluation before. */
 RAPT_API rapt_token_model rapt_gpt_token_model(rapt_gpt_cache *cache);
 
 RAPT_END_DECLS
