@@ -103,12 +103,18 @@ static bool check_exist(const rapt_gpt *gpt, const rapt_tensor *tokens)
     return (gpt && tokens) || rapt_fail(RAPT_ERROR_NULL, kind.name, gpt ? "the tokens are NULL" : "the model is NULL");
 }
 
-static bool check_tokens(const rapt_gpt *gpt, const rapt_tensor *tokens, int64_t before)
+bool rapt_gpt_check_tokens(const rapt_tensor *tokens)
 {
     char text[128];
     if (rapt_rank(tokens) != 2 || rapt_size(tokens, 1) < 1)
         return rapt_fail(RAPT_ERROR_SHAPE, kind.name, "tokens (B, T) with a T of 1 or more expected, not %s%s",
                          rapt_describe(tokens, text, sizeof text), rapt_batch_cure(tokens, 2));
+    return rapt_is_integer(tokens) || rapt_fail(RAPT_ERROR_DTYPE, kind.name, "tokens of %s; int64 or int32 expected",
+                                                rapt_dtype_name(rapt_get_dtype(tokens)));
+}
+
+static bool check_context(const rapt_gpt *gpt, const rapt_tensor *tokens, int64_t before)
+{
     return rapt_size(tokens, 1) <= gpt->config.context - before ||
            rapt_fail(RAPT_ERROR_VALUE, kind.name, "%lld tokens after %lld in the cache; the context is %lld",
                      (long long)rapt_size(tokens, 1), (long long)before, (long long)gpt->config.context);
@@ -184,7 +190,7 @@ rapt_tensor *rapt_gpt_states(rapt_gpt *gpt, rapt_tensor *tokens, int64_t before,
     if (!check_exist(gpt, tokens)) return NULL;
     const rapt_ring *ring = rapt_gpt_begin(gpt).ring;
     if (ring) return own_states(gpt, tokens, ring, caches != NULL);
-    if (!check_tokens(gpt, tokens, before)) return NULL;
+    if (!rapt_gpt_check_tokens(tokens) || !check_context(gpt, tokens, before)) return NULL;
     RAPT_SCOPE;
     const int64_t length = rapt_size(tokens, 1);
     rapt_tensor *missing = before > 0 && caches ? caches[0].missing : NULL, *places = NULL;

@@ -6,6 +6,9 @@
 
 #include "attention/ring/ring.h"
 
+/* Are the tokens integers (B, T), T ≥ 1? False and an error when not. */
+bool rapt_gpt_check_tokens(const rapt_tensor *tokens);
+
 /* Tokens (B, T) that follow `before` others, which the caches (one for each block, or NULL) hold → (B, T, hidden). */
 rapt_tensor *rapt_gpt_states(rapt_gpt *gpt, rapt_tensor *tokens, int64_t before, rapt_attention_cache *caches);
 

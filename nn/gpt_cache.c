@@ -15,7 +15,7 @@ struct rapt_gpt_cache {
     int64_t length;
     /* int64 (B, capacity), the first `length` of each row filled, but for those that an item misses; NULL when empty */
     rapt_tensor *tokens;
-    rapt_attention_cache blocks[]; /* one for each, and as many empty ones, where a selection is put together */
+    rapt_attention_cache blocks[]; /* one for each, and as many spare ones, empty between calls */
 };
 
 rapt_gpt_cache *rapt_gpt_cache_new(rapt_gpt *gpt)
@@ -33,10 +33,32 @@ rapt_gpt_cache *rapt_gpt_cache_new(rapt_gpt *gpt)
     return cache;
 }
 
+static rapt_attention_cache *spare_blocks(rapt_gpt_cache *cache)
+{
+    return cache->blocks + cache->gpt->config.layers;
+}
+
+/* The blocks become spare, and the spare ones the blocks. */
+static void exchange_blocks(rapt_gpt_cache *cache)
+{
+    rapt_attention_cache *spare = spare_blocks(cache);
+    for (int i = 0; i < cache->gpt->config.layers; i++) {
+        const rapt_attention_cache block = cache->blocks[i];
+        cache->blocks[i] = spare[i];
+        spare[i] = block;
+    }
+}
+
+/* All blocks, or all spare ones. */
+static void clear_all(const rapt_gpt_cache *cache, rapt_attention_cache *blocks)
+{
+    for (int i = 0; i < cache->gpt->config.layers; i++) rapt_attention_cache_clear(&blocks[i]);
+}
+
 void rapt_gpt_cache_clear(rapt_gpt_cache *cache)
 {
     if (!cache || rapt_was_freed("gpt_cache_clear", cache)) return;
-    for (int i = 0; i < cache->gpt->config.layers; i++) rapt_attention_cache_clear(&cache->blocks[i]);
+    clear_all(cache, cache->blocks);
     rapt_release(cache->tokens);
     cache->tokens = NULL;
     cache->length = 0;
@@ -62,20 +84,15 @@ bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows)
     if (!cache->tokens) return true;
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
-    const int layers = cache->gpt->config.layers;
-    rapt_attention_cache *selected = cache->blocks + layers;
+    rapt_attention_cache *selected = spare_blocks(cache);
     rapt_tensor *tokens = rapt_index_select(cache->tokens, 0, rows);
     bool good = tokens != NULL;
-    for (int i = 0; i < layers && good; i++) {
+    for (int i = 0; i < cache->gpt->config.layers && good; i++) {
         selected[i] = rapt_attention_cache_share(&cache->blocks[i]);
         good = rapt_attention_cache_select(&selected[i], rows);
     }
-    for (int i = 0; i < layers; i++) {
-        rapt_attention_cache old = good ? cache->blocks[i] : selected[i];
-        if (good) cache->blocks[i] = selected[i];
-        selected[i] = (rapt_attention_cache){0};
-        rapt_attention_cache_clear(&old);
-    }
+    if (good) exchange_blocks(cache);
+    clear_all(cache, selected);
     if (!good) return false;
     rapt_release(cache->tokens);
     cache->tokens = rapt_retain(tokens);
@@ -198,6 +215,7 @@ static bool check_begin(const rapt_gpt_cache *cache, const rapt_tensor *tokens, 
 /* What is too long for a context goes on with its latter half. */
 static rapt_tensor *begin_packed(void *context, rapt_tensor *tokens, rapt_tensor *starts)
 {
+    RAPT_UNDO_DRAWS;
     rapt_gpt_cache *cache = context;
     rapt_raw_packing p;
     if (rapt_was_freed(op, cache)) return NULL;
@@ -218,6 +236,27 @@ static rapt_tensor *begin_packed(void *context, rapt_tensor *tokens, rapt_tensor
     return rapt_keep(read_packed(cache, rapt_slice(kept, 0, 0, rows, 1), rapt_packing_starts(lengths)));
 }
 
+/* Reads tokens (B, T), or packed ones with starts, in the place of all that was read, which stays if that fails. */
+static rapt_tensor *read_instead(rapt_gpt_cache *cache, rapt_tensor *tokens, rapt_tensor *starts)
+{
+    rapt_tensor *tokens_before = cache->tokens;
+    const int64_t length_before = cache->length;
+    exchange_blocks(cache);
+    cache->tokens = NULL;
+    cache->length = 0;
+    rapt_tensor *logits = starts ? begin_packed(cache, tokens, starts) : read_tokens(cache, tokens, true);
+    if (logits) {
+        rapt_release(tokens_before);
+    } else {
+        exchange_blocks(cache);
+        rapt_release(cache->tokens);
+        cache->tokens = tokens_before;
+        cache->length = length_before;
+    }
+    clear_all(cache, spare_blocks(cache));
+    return logits;
+}
+
 /* Begins anew with what each item keeps. */
 static rapt_tensor *read_anew(rapt_gpt_cache *cache, rapt_tensor *tokens)
 {
@@ -226,8 +265,7 @@ static rapt_tensor *read_anew(rapt_gpt_cache *cache, rapt_tensor *tokens)
     const int64_t batch = rapt_size(all, 0), length = rapt_size(all, 1);
     if (!missing) {
         const int64_t kept = kept_of(cache->gpt, length);
-        rapt_gpt_cache_clear(cache);
-        return read_tokens(cache, rapt_slice(all, 1, length - kept, length, 1), true);
+        return read_instead(cache, rapt_slice(all, 1, length - kept, length, 1), NULL);
     }
     rapt_tensor *lengths = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch)),
                 *sequences = rapt_empty(RAPT_INT64, RAPT_SHAPE(batch * length));
@@ -239,15 +277,26 @@ static rapt_tensor *read_anew(rapt_gpt_cache *cache, rapt_tensor *tokens)
         grown[b] = length - missed[b];
         memcpy(to + rows, from + b * length + missed[b], (size_t)grown[b] * sizeof *to);
     }
-    rapt_gpt_cache_clear(cache);
-    return begin_packed(cache, rapt_slice(sequences, 0, 0, rows, 1), rapt_packing_starts(lengths));
+    rapt_tensor *starts = rapt_packing_starts(lengths);
+    return starts ? read_instead(cache, rapt_slice(sequences, 0, 0, rows, 1), starts) : NULL;
+}
+
+static bool check_next(const rapt_gpt_cache *cache, const rapt_tensor *tokens)
+{
+    if (!tokens) return rapt_fail_null(op, "tokens");
+    if (!rapt_gpt_check_tokens(tokens)) return false;
+    const int64_t batch = rapt_size(tokens, 0), held = cache->length > 0 ? rapt_size(cache->tokens, 0) : batch;
+    return batch == held || rapt_fail(RAPT_ERROR_SHAPE, op, "tokens of %lld sequences after those of %lld in the cache",
+                                      (long long)batch, (long long)held);
 }
 
 static rapt_tensor *next(void *context, rapt_tensor *tokens)
 {
+    RAPT_UNDO_DRAWS;
     rapt_gpt_cache *cache = context;
     if (rapt_was_freed(op, cache)) return NULL;
     RAPT_ENTER((rapt_module *)cache->gpt);
+    if (!check_next(cache, tokens)) return NULL;
     RAPT_SCOPE;
     const bool overflows = cache->length + rapt_size(tokens, 1) > cache->gpt->config.context;
     return rapt_keep(overflows ? read_anew(cache, tokens) : read_tokens(cache, tokens, true));

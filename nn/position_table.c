@@ -5,8 +5,13 @@
 
 #include "tensor/core.h"
 
-/* Positions that a table may hold; those past it are computed for each call, so that a wild offset costs no memory. */
-enum { most_kept = 1 << 17 };
+/* Positions that a table may hold; those past it are computed for each call, so that a wild offset costs little memory,
+ * whatever the size. */
+static int64_t most_kept(const rapt_position_angles *a)
+{
+    enum { most_rows = 1 << 17, most_elements = 1 << 24 };
+    return a->size <= most_elements / most_rows ? most_rows : most_elements / a->size;
+}
 
 static bool check(const rapt_position_angles *a, rapt_dtype dtype, int64_t offset, int64_t length)
 {
@@ -73,15 +78,15 @@ rapt_tensor *rapt_position_rows(const rapt_position_angles *a, rapt_dtype dtype,
                                 rapt_tensor **table)
 {
     if (!check(a, dtype, offset, length)) return NULL;
-    const int64_t end = offset + length;
-    if (offset < 0 || end > most_kept) return rapt_position_table(a, dtype, offset, length);
+    const int64_t end = offset + length, most = most_kept(a);
+    if (offset < 0 || end > most) return rapt_position_table(a, dtype, offset, length);
     RAPT_SCOPE;
     rapt_tensor *held = rapt_field_get(table);
     const int64_t rows = rows_of(a, dtype, held);
     if (!held || rows < end) {
         /* Doubled, so that a sequence that grows step by step fills few tables. */
         const int64_t wanted = 2 * rows > end ? 2 * rows : end;
-        held = table_with_base(a, dtype, wanted < most_kept ? wanted : most_kept);
+        held = table_with_base(a, dtype, wanted < most ? wanted : most);
         if (!held) return NULL;
         rapt_field_set(table, held);
     }
@@ -101,7 +106,7 @@ rapt_tensor *rapt_position_rows_at(const rapt_position_angles *a, rapt_dtype dty
         if (place[i] < first) first = place[i];
         if (place[i] > last) last = place[i];
     }
-    if (first == 0 && last < most_kept)
+    if (first == 0 && last < most_kept(a))
         return rapt_keep(rapt_embed(rapt_position_rows(a, dtype, 0, last + 1, table), places));
     int64_t shape[RAPT_MAX_RANK]; /* those far away are computed one by one; places have an axis less than x */
     for (int axis = 0; axis < places->rank; axis++) shape[axis] = places->shape[axis];

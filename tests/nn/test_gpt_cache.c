@@ -144,6 +144,111 @@ Test(gpt_cache, a_failed_step_or_selection_leaves_the_cache_as_it_was)
     rapt_module_free(&gpt->module);
 }
 
+/* It holds a whole context of two sequences, which may have begun with different lengths. */
+static rapt_gpt_cache *filled_cache(rapt_gpt *gpt, bool packed)
+{
+    rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
+    const rapt_token_model model = rapt_gpt_token_model(cache);
+    rapt_seed(8);
+    rapt_tensor *tokens = rapt_randint(0, tiny.vocabulary, RAPT_SHAPE(2 * tiny.context));
+    rapt_tensor *starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, 3, 3 + tiny.context});
+    rapt_tensor *logits = packed ? model.begin_packed(cache, rapt_slice(tokens, 0, 0, 3 + tiny.context, 1), starts)
+                                 : model.next(cache, rapt_reshape(tokens, RAPT_SHAPE(2, tiny.context)));
+    cr_assert(logits, "%s", rapt_error());
+    return cache;
+}
+
+Test(gpt_cache, a_failed_step_beyond_the_context_leaves_the_cache_as_it_was)
+{
+    RAPT_SCOPE;
+    rapt_gpt *gpt = drawn_gpt(&tiny);
+    rapt_tensor *token = rapt_ones(RAPT_INT64, RAPT_SHAPE(2, 1)),
+                *unknown = rapt_full(RAPT_INT64, RAPT_SHAPE(2, 1), 99);
+    for (int packed = 0; packed < 2; packed++) {
+        RAPT_NO_GRADIENT;
+        rapt_gpt_cache *untried = filled_cache(gpt, packed), *cache = filled_cache(gpt, packed);
+        const rapt_token_model model = rapt_gpt_token_model(cache);
+        rapt_tensor *expected = rapt_gpt_token_model(untried).next(untried, token), *logits = NULL;
+        cr_expect_null(model.next(cache, unknown));
+        expect_error(RAPT_ERROR_VALUE, "99");
+        cr_expect_eq(rapt_gpt_cache_length(cache), tiny.context);
+        int failures = 0;
+        for (; !logits; failures += !logits) {
+            rapt_memory_fail_after(failures);
+            logits = model.next(cache, token);
+            rapt_memory_fail_after(-1);
+            if (!logits) {
+                expect_error(RAPT_ERROR_MEMORY, "no memory");
+                cr_assert_eq(rapt_gpt_cache_length(cache), tiny.context);
+            }
+            cr_assert_lt(failures, 1000);
+        }
+        cr_expect_gt(failures, 20);
+        cr_expect(expected && same_bits(logits, expected));
+        cr_expect_eq(rapt_gpt_cache_length(cache), rapt_gpt_cache_length(untried));
+        rapt_gpt_cache_free(untried);
+        rapt_gpt_cache_free(cache);
+    }
+    rapt_module_free(&gpt->module);
+    expect_no_error();
+}
+
+static void expect_refused(const rapt_token_model *model, rapt_tensor *tokens, rapt_error_code code, const char *text)
+{
+    cr_expect_null(model->next(model->context, tokens));
+    expect_error(code, text);
+}
+
+/* Within the context and beyond it. */
+Test(gpt_cache, a_step_takes_integers_of_its_batch)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_gpt *gpt = drawn_gpt(&tiny);
+    rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
+    const rapt_token_model model = rapt_gpt_token_model(cache);
+    for (int64_t held = 0; held <= 4; held += 4) {
+        if (held > 0) cr_assert(model.next(cache, random_tokens(2, held)), "%s", rapt_error());
+        for (int64_t length = 3; length <= 9; length += 6) {
+            expect_refused(&model, NULL, RAPT_ERROR_NULL, "tokens is NULL");
+            expect_refused(&model, random_tokens(2, 0), RAPT_ERROR_SHAPE, "tokens (B, T)");
+            expect_refused(&model, rapt_zeros(RAPT_INT64, RAPT_SHAPE(length)), RAPT_ERROR_SHAPE, "tokens (B, T)");
+            expect_refused(&model, rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2, length), 1.7), RAPT_ERROR_DTYPE,
+                           "tokens of float32; int64 or int32 expected");
+            if (held > 0)
+                expect_refused(&model, random_tokens(3, length), RAPT_ERROR_SHAPE,
+                               "tokens of 3 sequences after those of 2 in the cache");
+            cr_expect_eq(rapt_gpt_cache_length(cache), held);
+        }
+    }
+    rapt_gpt_cache_free(cache);
+    rapt_module_free(&gpt->module);
+    expect_no_error();
+}
+
+/* Nothing may be recorded beside a cache, which is found out behind the first dropout. */
+Test(gpt_cache, a_failed_step_draws_nothing)
+{
+    RAPT_SCOPE;
+    rapt_gpt_config dropping = tiny;
+    dropping.dropout = 0.3;
+    rapt_gpt *gpt = rapt_gpt_new(&dropping);
+    rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
+    const rapt_token_model model = rapt_gpt_token_model(cache);
+    const rapt_random_state before = rapt_random_get_state();
+    rapt_tensor *row = rapt_ones(RAPT_INT64, RAPT_SHAPE(3)),
+                *starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, 1, 3});
+    for (int way = 0; way < 3; way++) {
+        cr_expect_null(way == 0 ? model.begin_packed(cache, row, starts)
+                                : model.next(cache, rapt_ones(RAPT_INT64, RAPT_SHAPE(2, way == 1 ? 3 : 9))));
+        expect_error(RAPT_ERROR_UNSUPPORTED, "NO_GRADIENT");
+        const rapt_random_state after = rapt_random_get_state();
+        cr_expect(after.seed == before.seed && after.offset == before.offset, "way %d", way);
+    }
+    rapt_gpt_cache_free(cache);
+    rapt_module_free(&gpt->module);
+}
+
 /* A context may be raised while a cache is filled. */
 Test(gpt_cache, grows_with_the_context)
 {

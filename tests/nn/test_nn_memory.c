@@ -111,6 +111,7 @@ static bool generates(const rapt_generation *how, bool packed)
 }
 
 static const rapt_generation greedy = {.length = 3, .stops = true, .end_token = 1, .padding = -1},
+                             beyond_the_context = {.length = 12},
                              sampled = {.length = 3, .temperature = 0.8, .top_k = 5, .top_p = 0.9},
                              beams = {.length = 3, .beams = 3, .length_penalty = 0.6, .stops = true, .end_token = 2};
 
@@ -120,6 +121,8 @@ static const rapt_generation greedy = {.length = 3, .stops = true, .end_token = 
         return generates(&how, packed);                                                                                \
     }
 GENERATES(generates_greedily, greedy, false)
+GENERATES(generates_beyond_the_context, beyond_the_context, false)
+GENERATES(goes_on_beyond_the_context, beyond_the_context, true)
 GENERATES(generates_at_random, sampled, false)
 GENERATES(generates_by_beams, beams, false)
 GENERATES(goes_on_greedily, greedy, true)
@@ -128,6 +131,8 @@ GENERATES(goes_on_by_beams, beams, true)
 Test(nn_memory, of_generation)
 {
     try_all_failures("greedy", generates_greedily);
+    try_all_failures("beyond the context", generates_beyond_the_context);
+    try_all_failures("beyond the context, of packed prompts", goes_on_beyond_the_context);
     try_all_failures("sampled", generates_at_random);
     try_all_failures("beams", generates_by_beams);
     try_all_failures("greedy, of packed prompts", goes_on_greedily);

@@ -340,3 +340,20 @@ Test(positions, places_far_away_cost_no_memory)
     rapt_module_free(&rotary->module);
     expect_no_error();
 }
+
+/* Of wide rows few are kept: those of a table beyond that are made for the call, with the same bits. */
+Test(positions, wide_rows_far_away_cost_no_memory)
+{
+    RAPT_SCOPE;
+    enum { wide = 1024, far = 131000 };
+    rapt_sinusoidal_positions *layer = rapt_sinusoidal_positions_new(wide, 0);
+    rapt_tensor *x = rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(1, wide)), *places = int64_of(1, (int64_t[]){far});
+    rapt_memory_reset_peak();
+    const int64_t before = live_bytes();
+    rapt_tensor *rows[] = {rapt_sinusoidal_positions_forward(layer, x, far),
+                           rapt_sinusoidal_positions_forward_at(layer, x, places)};
+    cr_expect_lt(rapt_memory_get_statistics().peak_bytes - before, 1 << 20);
+    for (int i = 0; i < 2; i++) cr_expect(same_bits(rows[i], rapt_sinusoidal(RAPT_FLOAT64, far, 1, wide)));
+    rapt_module_free(&layer->module);
+    expect_no_error();
+}

@@ -36,7 +36,7 @@ typedef struct rapt_generation {
 /* Prompt (B, T) of integers, T ≥ 1 → int64 (B, n), n ≤ length, without the prompt; ends early when every sequence is
  * finished (the end token is part of a sequence). Finished sequences are taken out of the batch, so the model runs
  * for the others only. Random numbers come from the thread's generator. Runs without gradients, and gives back the
- * memory of each step. NULL after an error. */
+ * memory of each step. NULL after an error: the model then holds what it has read so far, so clear its cache. */
 RAPT_API rapt_tensor *rapt_generate(const rapt_token_model *model, rapt_tensor *prompt, const rapt_generation *how);
 
 /* The same for prompts of different lengths, packed: integers (rows) with starts (rapt_packing_starts), each of 1 token

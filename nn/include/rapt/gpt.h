@@ -72,14 +72,15 @@ RAPT_API rapt_gpt_cache *rapt_gpt_cache_new(rapt_gpt *gpt);
 RAPT_API void rapt_gpt_cache_free(rapt_gpt_cache *cache);
 /* Forgets all tokens: an empty cache again. */
 RAPT_API void rapt_gpt_cache_clear(rapt_gpt_cache *cache);
-/* How many tokens of each sequence it holds; of the longest, where they began with prompts of different lengths. */
+/* How many tokens of each sequence it holds; of the longest, where they began with prompts of different lengths, also
+ * after a selection without that one. */
 RAPT_API int64_t rapt_gpt_cache_length(const rapt_gpt_cache *cache);
 /* Item b becomes what item rows[b] was (int64 (B), B may change). False after an error; the cache is then as it was. */
 RAPT_API bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows);
 
 /* The cache and its model, for rapt_generate: goes on from what the cache holds. Text may grow beyond the context:
- * then the latter half of a context is read again as if it were the beginning. Switch the model to evaluation
- * before. */
+ * then the latter half of a context is read again as if it were the beginning. A step that fails leaves the cache
+ * as it was before that step. Switch the model to evaluation before. */
 RAPT_API rapt_token_model rapt_gpt_token_model(rapt_gpt_cache *cache);
 
 RAPT_END_DECLS

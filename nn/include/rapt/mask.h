@@ -12,10 +12,11 @@ RAPT_BEGIN_DECLS
  * some, `see` is asked for each place, and where it says all (without a dilation) or none, it is not, whatever it would
  * say. As attention begins, each place of a tile of 16 queries and 64 keys of which some is seen is asked about once at
  * most. Where every query sees all keys between its first and its last one, and those of all heads alike, that is all,
- * and the rest costs no more than under the built-in rules. Else `see` is asked about a place up to 5 times in forward
- * in all, 6 where weights are kept, 7 in multi-head attention, which looks for what is not read itself, twice in
- * backward, and again for derivatives of second order. All of it is copied when attention is called; captured tensors
- * are shared until backward is done, and may not be changed before. No gradient goes to them. */
+ * and the rest costs no more than under the built-in rules. Else `see` is asked about a place up to 5 times in forward,
+ * and twice more for each of these: in multi-head attention, which looks for what is not read itself; where weights are
+ * kept; where keys or values are NaN or infinite. That makes 11 at most. It is asked twice in backward, and again for
+ * derivatives of second order. All of it is copied when attention is called; captured tensors are shared until backward
+ * is done, and may not be changed before. No gradient goes to them. */
 typedef struct rapt_mask_rule {
     rapt_mask_judge *judge; /* NULL: `see` is asked everywhere */
     rapt_mask_see *see;     /* NULL: there is no such rule */

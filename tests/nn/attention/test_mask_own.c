@@ -81,7 +81,9 @@ static rapt_attention *of_family(int family)
     rapt_seed(2);
     return family == 0   ? rapt_dot_product_attention_new(0.2)
            : family == 1 ? rapt_additive_attention_new(8, 8, 6, 0.2)
-                         : rapt_attention_new(rapt_gaussian_scoring_new(1.5, false), 0.2);
+           : family == 2 ? rapt_attention_new(rapt_gaussian_scoring_new(1.5, false), 0.2)
+           : family == 3 ? rapt_attention_new(rapt_gaussian_scoring_new(1.5, true), 0.2)
+                         : rapt_attention_new(rapt_cosine_scoring_new(1, true), 0.2);
 }
 
 /* --- how often each place is asked about --- */
@@ -136,27 +138,37 @@ static rapt_tensor *draw_leaf(bool has_heads, int64_t length)
 }
 
 enum { by_itself, in_layer, in_layer_of_itself, uses };
+enum { with_weights = 1, with_nan = 2, beside_a_matrix = 4, same_for_heads = 8, kinds = 16 };
 
-static void expect_seldom_asked(int family, int use, const rapt_mask *mask, const char *name)
+/* How often a place may be asked about in forward where not every query sees a range. */
+static int most_in_forward(int use, int with)
+{
+    return 5 + (use == by_itself ? 0 : 2) + (with & with_weights ? 2 : 0) + (with & with_nan ? 2 : 0);
+}
+
+static void expect_seldom_asked(int family, int use, int with, const rapt_mask *mask, const char *name)
 {
     RAPT_SCOPE;
     rapt_attention *attention = of_family(family);
     rapt_module *module = &attention->module;
     const bool is_whole = mask->rule.numbers[0] >= nothing;
+    attention->keep_weights = with & with_weights;
     rapt_tensor *q = draw_leaf(use == by_itself, queries), *k = draw_leaf(use == by_itself, keys), *y;
+    if (use == in_layer_of_itself) k = q;
+    rapt_tensor *v = with & with_nan ? rapt_clone(k) : k;
+    if (with & with_nan) rapt_fill(rapt_slice(v, -2, -1, INT64_MAX, 1), NAN);
     if (use == by_itself) {
-        y = rapt_attention_forward(attention, q, k, k, mask);
+        y = rapt_attention_forward(attention, q, k, v, mask);
     } else {
         rapt_multi_head_attention_config config = {.hidden = size * heads, .heads = heads, .pooling = attention};
         rapt_multi_head_attention *layer = rapt_multi_head_attention_new(&config);
-        if (use == in_layer_of_itself) k = q;
-        y = rapt_multi_head_attention_forward(layer, q, k, k, mask, NULL);
+        y = rapt_multi_head_attention_forward(layer, q, k, v, mask, NULL);
         module = &layer->module;
     }
     cr_assert_not_null(y, "%s", rapt_error());
     const int forward = take_most_asked();
     cr_assert(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)), "%s", rapt_error());
-    const int backward = take_most_asked(), most = is_whole ? 1 : use == by_itself ? 5 : 7;
+    const int backward = take_most_asked(), most = is_whole ? 1 : most_in_forward(use, with);
     cr_expect(forward > 0 && forward <= most, "%s: %d times in forward", name, forward);
     cr_expect_leq(backward, is_whole ? 0 : 2, "%s: %d times in backward", name, backward);
     rapt_module_free(module);
@@ -166,15 +178,17 @@ static void expect_seldom_asked(int family, int use, const rapt_mask *mask, cons
 Test(mask_own, no_place_is_asked_about_too_often)
 {
     RAPT_SCOPE;
+    enum { families = 5 };
     rapt_tensor *numbers = rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(batch, heads, queries, 1)),
                 *bytes = rapt_less(numbers, rapt_scalar(RAPT_FLOAT32, 0.6));
-    for (int n = 0; n < ways * uses * 3 * 2 * 2; n++) {
+    for (int n = 0; n < ways * uses * families * kinds; n++) {
         char name[80];
-        const int way = n % ways, use = n / ways % uses, family = n / ways / uses % 3, other = n / ways / uses / 3;
-        rapt_mask mask = {.rule = {.see = see_by_way, .numbers = {way}, .same_for_heads = other % 2}};
-        if (other / 2) mask.seen = bytes;
-        snprintf(name, sizeof name, "way %d, use %d, attention %d, other %d", way, use, family, other);
-        expect_seldom_asked(family, use, &mask, name);
+        const int way = n % ways, use = n / ways % uses, family = n / ways / uses % families,
+                  with = n / ways / uses / families;
+        rapt_mask mask = {.rule = {.see = see_by_way, .numbers = {way}, .same_for_heads = with & same_for_heads}};
+        if (with & beside_a_matrix) mask.seen = bytes;
+        snprintf(name, sizeof name, "way %d, use %d, attention %d, with %d", way, use, family, with);
+        expect_seldom_asked(family, use, with, &mask, name);
     }
     expect_no_error();
 }
