@@ -267,7 +267,7 @@ module rapt
             import
             type(c_ptr), value :: optimizer
             real(c_double), value :: limit
-            real(c_double), intent(out), optional :: norm
+            real(c_double), intent(out) :: norm
             logical(c_bool) :: good
         end function
         subroutine rapt_optimizer_free(optimizer) bind(c)
@@ -291,7 +291,7 @@ contains
         do axis = 1, size(shape)
             strides(axis) = (transfer(next(axis), 0_c_int64_t) - transfer(first, 0_c_int64_t)) / bytes
         end do
-        tensor = rapt_wrap(dtype, size(shape), shape, strides, first, c_null_funptr, c_null_ptr)
+        tensor = rapt_wrap(dtype, int(size(shape), c_int), shape, strides, first, c_null_funptr, c_null_ptr)
     end function
 
     function array_1(numbers) result(tensor)
@@ -301,9 +301,9 @@ contains
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float32, 1, shape(numbers, c_int64_t))
+            tensor = rapt_zeros(rapt_float32, 1_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(l(1))), &
+            tensor = wrap(rapt_float32, 4_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1))), &
                 [c_loc(numbers(n(1)))])
         end if
     end function
@@ -315,9 +315,9 @@ contains
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float32, 2, shape(numbers, c_int64_t))
+            tensor = rapt_zeros(rapt_float32, 2_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2))), &
+            tensor = wrap(rapt_float32, 4_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2))), &
                 [c_loc(numbers(n(1), l(2))), c_loc(numbers(l(1), n(2)))])
         end if
     end function
@@ -329,9 +329,9 @@ contains
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float32, 3, shape(numbers, c_int64_t))
+            tensor = rapt_zeros(rapt_float32, 3_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float32, 4, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2), l(3))), &
+            tensor = wrap(rapt_float32, 4_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2), l(3))), &
                 [c_loc(numbers(n(1), l(2), l(3))), c_loc(numbers(l(1), n(2), l(3))), c_loc(numbers(l(1), l(2), n(3)))])
         end if
     end function
@@ -343,9 +343,9 @@ contains
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float64, 1, shape(numbers, c_int64_t))
+            tensor = rapt_zeros(rapt_float64, 1_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(l(1))), &
+            tensor = wrap(rapt_float64, 8_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1))), &
                 [c_loc(numbers(n(1)))])
         end if
     end function
@@ -357,9 +357,9 @@ contains
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float64, 2, shape(numbers, c_int64_t))
+            tensor = rapt_zeros(rapt_float64, 2_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2))), &
+            tensor = wrap(rapt_float64, 8_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2))), &
                 [c_loc(numbers(n(1), l(2))), c_loc(numbers(l(1), n(2)))])
         end if
     end function
@@ -371,9 +371,9 @@ contains
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float64, 3, shape(numbers, c_int64_t))
+            tensor = rapt_zeros(rapt_float64, 3_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float64, 8, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2), l(3))), &
+            tensor = wrap(rapt_float64, 8_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2), l(3))), &
                 [c_loc(numbers(n(1), l(2), l(3))), c_loc(numbers(l(1), n(2), l(3))), c_loc(numbers(l(1), l(2), n(3)))])
         end if
     end function

@@ -46,6 +46,10 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
     tensor(std::initializer_list<float> numbers, const shape &sizes) : tensor(numbers.begin(), numbers.size(), sizes)
     {
     }
+    tensor(std::initializer_list<float> numbers, std::initializer_list<int64_t> sizes) // {} is no dtype
+        : tensor(numbers, shape(sizes))
+    {
+    }
     template <typename T>
     tensor(const std::vector<T> &numbers, const shape &sizes) : tensor(numbers.data(), numbers.size(), sizes)
     {

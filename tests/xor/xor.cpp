@@ -131,7 +131,8 @@ static void check_values()
     const std::vector<double> numbers = {1, 2, 3, 4, 5, 6};
     const rapt::tensor x(numbers, sizes);
     expect(x.dtype() == RAPT_FLOAT64 && x.sizes() == sizes && x.values<double>() == numbers, "a vector and back");
-    expect(rapt::tensor(std::vector<int32_t>{7}, {}).at({}) == 7 && rapt::tensor({}, {0, 2}).values<float>().empty(),
+    expect(rapt::tensor(std::vector<int32_t>{7}, {}).at({}) == 7 && rapt::tensor({5}, {}).item() == 5 &&
+               rapt::tensor({}, {0, 2}).values<float>().empty(),
            "of one number, and of none");
     const std::vector<uint8_t> seen = rapt::call(rapt_greater_scalar, x, 3.0).values<uint8_t>();
     expect(seen == (std::vector<uint8_t>{0, 0, 0, 1, 1, 1}), "truth values");
