@@ -5,6 +5,7 @@
 #include <rapt.h>
 
 #include "expect.h"
+#include "fenced.h"
 
 static rapt_tensor *leaf(double value)
 {
@@ -321,6 +322,20 @@ Test(autograd_ops, sums_beyond_all_memory_are_errors)
     expect_error(RAPT_ERROR_MEMORY, "sum: no memory for");
     cr_expect_null(rapt_prod(x, RAPT_AXES(1), false));
     expect_error(RAPT_ERROR_MEMORY, "prod: no memory for");
+}
+
+Test(autograd_ops, nothing_is_read_behind_the_last_truth_value)
+{
+    RAPT_SCOPE;
+    enum { count = 5 };
+    uint8_t *seen = fenced_take(count);
+    seen[1] = seen[count - 1] = 1;
+    const int64_t step = 1;
+    rapt_tensor *places = rapt_flatnonzero(rapt_wrap(RAPT_BOOL, RAPT_SHAPE(count), &step, seen, NULL, NULL));
+    cr_assert_eq(rapt_count(places), 2);
+    cr_expect_eq(rapt_at(places, (int64_t[]){0}), 1);
+    cr_expect_eq(rapt_at(places, (int64_t[]){1}), count - 1);
+    fenced_give(seen, count);
 }
 
 /* As PyTorch takes a share of the mean first. */
