@@ -181,9 +181,11 @@ END
             'rapt_print(rapt_log(rapt_full(RAPT_FLOAT32, RAPT_SHAPE(40), -1)));' '}' >fetch/nan.c
         printf 'add_executable(nan nan.c)\ntarget_link_libraries(nan rapt::rapt)\n' >>fetch/CMakeLists.txt
         { cmake -S fetch -B "$work/fetch" -DBUILD_SHARED_LIBS=ON -DRAPT_LEVELS=baseline -DCMAKE_UNITY_BUILD=ON \
-            -DCMAKE_C_FLAGS='-ffast-math -ffinite-math-only -Wall -Wextra -Wpedantic -Werror' &&
+            -DCMAKE_C_FLAGS='-ffast-math -ffinite-math-only -Wall -Wextra -Wpedantic -Werror' \
+            -DCMAKE_C_STANDARD=11 -DCMAKE_C_EXTENSIONS=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON &&
             cmake --build "$work/fetch" -j "$(nproc)"; } >"$work/log.txt" 2>&1 ||
             { cat "$work/log.txt" && fail 'CMake does not fetch and build'; }
+        if grep 'kernels.*-std=c11' "$work/fetch/compile_commands.json"; then fail 'kernels are compiled by the standard of the project around'; fi
         "$work/fetch/loop" >fetch.txt
         grep -q '^step 1000   loss 0.000' fetch.txt || fail "the program that CMake fetched does not learn: $(cat fetch.txt)"
         [ "$("$work/fetch/nan" | grep -o nan | wc -l)" -eq 40 ] || fail "fetched with -ffast-math, log(-1) is $("$work/fetch/nan")"
