@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_page.sh TRANSLATE: the page of a run needs no network, has what happened, goes on with a run that is resumed, also
-# behind a torn line, and leaves no trace in the weights. Where node is, the scripts of the page are run.
+# behind a torn line, but not with another run's page, and leaves no trace in the weights. Where node is, the scripts of the page are run.
 set -eu
 translate=$1
 folder=$(mktemp -d)
@@ -25,6 +25,9 @@ run resumed --page --resume
 run torn --page --steps 5
 printf '<script>attention(6, "one' >>"$folder/torn/training.html" # where a kill left it
 run torn --page --resume
+run others --page --epochs 1 --learning-rate 0.0173
+run others --steps 5
+run others --page --resume
 [ ! -e "$folder/plain/training.html" ] || complain 'a page that nobody asked for'
 for name in page resumed torn; do
     page="$folder/$name/training.html"
@@ -36,6 +39,8 @@ for name in page resumed torn; do
     grep -q '^<script>attention(0, ' "$page" || complain 'no attention before the first step'
     grep -q '^<script>attention(10, ' "$page" || complain 'no attention after the last step'
 done
+grep -q '"learning rate": 0.0173' "$folder/others/training.html" && complain "another run's page goes on"
+grep -q '^<script>point(10, {"training"' "$folder/others/training.html" || complain "no page in the place of another run's"
 for name in resumed torn; do
     page="$folder/$name/training.html"
     [ "$(grep -c '<!DOCTYPE' "$page")" -eq 1 ] || complain 'two heads'

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char head[] =
@@ -98,19 +97,39 @@ static bool go_on(struct web_page *page, int64_t step)
     return arrive(page);
 }
 
+/* Does the page at the path begin as this one, which has just been begun? Another run's, or anything else, does not. */
+static bool is_of_this_run(struct web_page *page, const char *path)
+{
+    FILE *there = fopen(path, "rb");
+    if (!there || fseek(page->stream, 0, SEEK_SET) != 0) {
+        if (there) fclose(there);
+        return false;
+    }
+    int64_t at = 0;
+    while (at < page->whole && getc(there) == getc(page->stream)) at++;
+    fclose(there);
+    return at == page->whole && fseek(page->stream, (long)page->whole, SEEK_SET) == 0;
+}
+
 bool web_page_open(struct web_page *page, const char *path, const char *title, const char *note, int64_t step,
                    char *error, size_t error_size)
 {
-    struct stat status;
     char beside[PATH_MAX + 32];
-    const bool goes_on = step > 0 && stat(path, &status) == 0 && status.st_size > 0;
     snprintf(beside, sizeof beside, "%.*s.%ld.tmp", PATH_MAX, path, (long)getpid());
-    *page = (struct web_page){.stream = fopen(goes_on ? path : beside, goes_on ? "r+b" : "w")};
+    *page = (struct web_page){.stream = fopen(beside, "w+b")};
     if (!page->stream) return fail(path, error, error_size);
-    if (goes_on ? go_on(page, step) : begin(page, title, note) && rename(beside, path) == 0) return true;
+    bool good = begin(page, title, note);
+    if (good && step > 0 && is_of_this_run(page, path)) {
+        fclose(page->stream);
+        remove(beside);
+        *page = (struct web_page){.stream = fopen(path, "r+b")};
+        good = page->stream && go_on(page, step);
+    } else
+        good = good && rename(beside, path) == 0;
+    if (good) return true;
     fail(path, error, error_size);
-    fclose(page->stream);
-    if (!goes_on) remove(beside);
+    if (page->stream) fclose(page->stream);
+    remove(beside);
     page->stream = NULL;
     return false;
 }
