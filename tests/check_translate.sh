@@ -80,6 +80,7 @@ printf 'one\nfoo one\n' >"$folder/lines"
 "$translate" --translate --out "$folder/out" <"$folder/lines" >"$folder/said" 2>"$folder/complaint" || { echo 'FAILED: unknown words' && failed=1; }
 [ "$(wc -l <"$folder/said")" -eq 2 ] || { echo 'FAILED: two lines, one with an unknown word' && failed=1; }
 grep -qx 'line 2: the model does not know: foo' "$folder/complaint" || { echo 'FAILED: an unknown word of line 2' && failed=1; }
+printf '\357\273\277one\n' | "$translate" --translate --out "$folder/out" 2>&1 >/dev/null | grep . && { echo 'FAILED: a byte order mark' && failed=1; }
 "$translate" --translate --out "$folder/out" <"$folder" >"$folder/said" 2>&1 && { echo 'FAILED: a folder as input' && failed=1; }
 expect 1 'words' --translate 'one two three four five six seven eight nine ten one two three' --out "$folder/out"
 head -c 2000 "$folder/out/model.safetensors" >"$folder/cut.safetensors"

@@ -82,10 +82,15 @@ static bool add_line(struct sentences *sentences, const struct line *line, int64
     return true;
 }
 
+const char *sentences_skip_mark(const char *text)
+{
+    static const char byte_order_mark[] = "\xEF\xBB\xBF";
+    return strncmp(text, byte_order_mark, 3) == 0 ? text + 3 : text;
+}
+
 static bool add_lines(struct sentences *sentences, const char *path, const char *bytes, size_t size, int64_t max_pairs,
                       int64_t max_tokens, struct translate_error *error)
 {
-    static const char byte_order_mark[] = "\xEF\xBB\xBF";
     struct line line = {.path = path, .start = bytes};
     char *end = sentences->text;
     while (line.start < bytes + size && sentences->count < max_pairs) {
@@ -94,7 +99,7 @@ static bool add_lines(struct sentences *sentences, const char *path, const char 
         if (line.end == NULL) line.end = bytes + size;
         const char *next = line.end + 1;
         line.text = line.start;
-        if (line.number == 1 && strncmp(line.text, byte_order_mark, 3) == 0) line.text += 3;
+        if (line.number == 1) line.text = sentences_skip_mark(line.text);
         if (line.end > line.text && line.end[-1] == '\r') line.end--;
         if (!add_line(sentences, &line, max_tokens, &end, error)) return false;
         line.start = next;

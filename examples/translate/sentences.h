@@ -28,6 +28,9 @@ bool sentences_read(struct sentences *sentences, const char *path, int64_t max_p
 bool sentences_from_numbers(struct sentences *sentences, int64_t num_pairs, int64_t max_tokens, uint64_t seed,
                             struct translate_error *error);
 
+/* Behind a byte order mark, with which other programs begin UTF-8. */
+const char *sentences_skip_mark(const char *text);
+
 void sentences_free(struct sentences *sentences);
 
 #endif

@@ -7,6 +7,7 @@
 #include "drawn.h"
 #include "evaluate.h"
 #include "saved_model.h"
+#include "sentences.h"
 
 /* Says on stderr which words the model reads as <unk>. */
 static bool name_unknown(const struct saved_model *saved, const char *sentence, const char *place)
@@ -42,7 +43,8 @@ static bool print_translations(struct saved_model *saved, int beams)
         while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r')) line[--length] = '\0';
         bool is_text = strlen(line) == (size_t)length;
         snprintf(place, sizeof place, "line %lld", (long long)number);
-        if (is_text && print_translation(saved, line, place, beams)) continue;
+        const char *text = number == 1 ? sentences_skip_mark(line) : line;
+        if (is_text && print_translation(saved, text, place, beams)) continue;
         fprintf(stderr, "%s: %s\n", place, is_text ? rapt_error() : "it has a NUL byte");
         rapt_clear_error();
         good = false;
