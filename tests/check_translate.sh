@@ -36,6 +36,8 @@ expect 2 '--seed' --seed
 expect 2 'book' --preset book
 expect 2 'sentences of 3 tokens in the end, not of 2$' --preset book --data pairs --longest 2
 expect 2 'only goes with' --fix
+expect 2 'only goes with' --preset book --fix --data README.md
+expect 2 'epochs' --epochs 1000001
 expect 2 'recurrent' --model other
 expect 1 'nowhere.tsv' --data "$folder/nowhere.tsv"
 expect 1 'nowhere' --translate one --weights "$folder/nowhere.safetensors"

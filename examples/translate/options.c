@@ -20,6 +20,8 @@ static const char *const loss_names[] = {[MASKED_LOSS] = "masked", [PLAIN_LOSS] 
 /* "i'm home .", which evaluate.c translates. */
 enum { longest_of_the_book = 3 };
 
+enum { most_epochs = 1000000 }; /* the losses of each are kept */
+
 /* An option that was not given takes the preset's number. */
 enum { not_given = -1 };
 
@@ -177,7 +179,7 @@ int options_parse(int argc, char **argv, struct options *o)
          .real_range = {0, 1}},
         {.help = "Training"},
         {"--epochs", .among = &g.training, .metavar = "N", .help = "passes over the training pairs (preset)",
-         .integer = &o->epochs, .integer_range = {1, INT32_MAX}},
+         .integer = &o->epochs, .integer_range = {1, most_epochs}},
         {"--steps", .among = &g.training, .metavar = "N", .help = "stop after N steps, or when the epochs are done",
          .integer = &o->steps, .integer_range = {1, INT32_MAX}},
         {"--batch-size", .among = &g.training, .metavar = "N", .help = "pairs in a step (preset)",
@@ -213,8 +215,9 @@ int options_parse(int argc, char **argv, struct options *o)
     if (result != COMMAND_LINE_RUN) return result;
     if (g.preset == BOOK_PRESET && !o->data)
         return command_line_wrong("translate", "--preset book needs --data FILE: it is made for sentence pairs");
-    if (o->is_fixed && g.preset != BOOK_PRESET)
-        return command_line_wrong("translate", "--fix only goes with --preset book: nothing else is broken");
+    if (o->is_fixed && (g.preset != BOOK_PRESET || o->architecture != TRANSFORMER))
+        return command_line_wrong("translate",
+                                  "--fix only goes with --preset book --model transformer: nothing else is broken");
     if (g.preset == BOOK_PRESET && g.longest != not_given && g.longest < longest_of_the_book)
         return command_line_wrong("translate",
                                   "--preset book translates sentences of %d tokens in the end, not of %lld",
