@@ -186,3 +186,16 @@ Test(elements, none_are_copied_from_nowhere)
     cr_expect_null(rapt_from(RAPT_FLOAT32, RAPT_SHAPE(2, 1), NULL));
     expect_error(RAPT_ERROR_NULL, "from: data is NULL");
 }
+
+Test(elements, scaled_by_nothing_and_by_next_to_nothing)
+{
+    RAPT_SCOPE;
+    const rapt_dtype dtypes[] = {RAPT_FLOAT32, RAPT_FLOAT64};
+    for (int i = 0; i < 2; i++) {
+        rapt_tensor *x = rapt_full(dtypes[i], RAPT_SHAPE(3), 1e30);
+        cr_expect(rapt_scale_in_place(x, -1e-42), "%s", rapt_error());
+        cr_expect_float_eq(rapt_at(x, (int64_t[]){1}), -1e-12, 1e-18);
+        cr_expect(rapt_scale_in_place(x, 0), "%s", rapt_error());
+        cr_expect_eq(rapt_at(x, (int64_t[]){1}), 0);
+    }
+}
