@@ -80,12 +80,13 @@ int ranks_signal(void)
 /* Shards lie beside their index, where a file without that ending can be written as well as they. */
 bool ranks_can_save(const char *program, const char *path)
 {
-    const size_t size = strlen(path), ending = strlen(".index.json");
-    if (!have_joined || size <= ending || strcmp(path + size - ending, ".index.json") != 0)
+    static const char index[] = ".safetensors.index.json", file[] = ".safetensors";
+    const size_t size = strlen(path), ending = strlen(index);
+    if (!have_joined || size <= ending || strcmp(path + size - ending, index) != 0)
         return file_can_be_saved(program, path);
     char *beside = strdup(path);
     if (!beside) return perror(program), false;
-    beside[size - ending] = '\0';
+    beside[size - ending + strlen(file)] = '\0';
     const bool good = file_can_be_saved(program, beside);
     free(beside);
     return good;
