@@ -86,8 +86,12 @@ grep '^export ' "$work/said.txt" >"$work/exports.sh"
 ) || fail "what ./run install says of a folder with a space does not hold: $(cat "$work/said.txt")"
 if grep "^$root/run: " "$work/said.txt"; then fail 'the shell complains of ./run install'; fi
 
+# What a package for developers takes has CMake's files.
+DESTDIR=$work/devel meson install -C "$build" --no-rebuild --tags devel >"$work/log.txt"
+[ -n "$(find "$work/devel" -name rapt-config.cmake)" ] || fail "the tag devel leaves out CMake's files"
+
 # With the static library, from a staged installation, which differs from a real one in its prefix alone.
-DESTDIR=$work/stage install "$work/prefix"
+(cd "$work" && DESTDIR=stage install "$work/prefix")
 if grep -q '^export ' "$work/said.txt"; then fail 'a staged installation speaks of variables'; fi
 description=$(find "$work/stage" -name rapt.pc)
 [ -n "$description" ] || fail 'no rapt.pc was installed'
@@ -156,7 +160,7 @@ if git -C "$root" ls-files >/dev/null 2>&1; then
 project('loop', 'c', default_options: ['buildtype=release', 'optimization=s'])
 executable('loop', 'loop.c', dependencies: dependency('rapt'))
 END
-    { meson setup "$work/tree" tree --force-fallback-for=rapt -Drapt:levels=baseline -Drapt:openblas=disabled \
+    { meson setup "$work/tree" tree --unity=on --force-fallback-for=rapt -Drapt:levels=baseline -Drapt:openblas=disabled \
         -Drapt:openmp=disabled && meson compile -C "$work/tree"; } >"$work/log.txt" 2>&1 ||
         { cat "$work/log.txt" && fail 'rapt does not build as a subproject of meson'; }
     for flag in -ffast-math -Ofast -ffinite-math-only; do

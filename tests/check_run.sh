@@ -55,6 +55,16 @@ refuse '-j needs a number' build -j 0
 refuse '-j needs a number' test -j -1 error
 refuse 'no test is called so: eror;' test eror
 refuse 'no test is called so: --suite nothing;' test --suite nothing
+refuse 'no test is called so: --benchmark nothing;' bench nothing
+# A build without tests: success would say that they hold.
+mkdir "$work/none"
+printf "project('none')\n" >"$work/none/meson.build"
+meson setup "$work/none/build" "$work/none" >"$work/log"
+for words in test 'test error' bench; do
+    # shellcheck disable=SC2086 # a list of words
+    if RAPT_BUILD=$work/none/build "$root/run" $words >"$work/log" 2>&1; then complain "./run $words succeeds without tests"; fi
+    grep -q '^run: there are none in ' "$work/log" || { complain "./run $words without tests says:" && cat "$work/log"; }
+done
 expect_catalogue success '^| op relu |' relu gru
 expect_catalogue success '^| layer gru |' relu gru
 expect_catalogue failure "no op or layer 'relo'; near it: relu" relo
@@ -79,6 +89,8 @@ refuse 'install takes a folder, not an empty word' install '' -j 1
 refuse 'install takes a folder without ' install "$work/it's"
 refuse 'install takes a folder without ' install "$work/a:b"
 refuse 'install takes a folder without ' install "$work/a#b"
+refuse 'install takes a folder without ' install "$work/a;b"
+refuse 'install takes a folder without ' install "$work/$(printf 'a\tb')"
 refuse "format takes no arguments, not 'x'" format x
 refuse "check takes no arguments, not 'x'" check x
 refuse "help takes no arguments, not 'x'" help x

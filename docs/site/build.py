@@ -62,7 +62,6 @@ def write_file(path, text):
 def write(pages, out):
     with open(f"{HERE}/page.html", encoding="utf-8") as file:
         frame = file.read()
-    write_file(f"{out}/{MARK}", "Made by docs/site/build.py, which replaces this folder.\n")
     for address, (title, body, _) in pages.bodies.items():
         pages.here = address
         values = {"title": html.escape(plain(title)), "body": body + neighbours(pages), "contents": contents(pages),
@@ -111,15 +110,25 @@ def check_names(pages, path):
         pages.fault(f"{name} is {'exported, not described' if name in exported else 'described, not exported'}")
 
 
-def main(out, names=None):
-    out = os.path.abspath(out)
-    if os.path.isdir(out) and os.listdir(out) and not os.path.isfile(f"{out}/{MARK}"):
+def empty(out):
+    """Makes the folder, or empties one that holds a site: who works in it, or comes by a link, still has it."""
+    os.makedirs(out, exist_ok=True)
+    if os.listdir(out) and not os.path.isfile(f"{out}/{MARK}"):
         sys.exit(f"build.py: {out} holds something else than a site: name a new folder")
-    shutil.rmtree(out, ignore_errors=True)
+    write_file(f"{out}/{MARK}", "Made by docs/site/build.py, which replaces this folder.\n")
+    for old in list(os.scandir(out)):
+        if old.is_dir(follow_symlinks=False):
+            shutil.rmtree(old.path)
+        elif old.name != MARK:
+            os.remove(old.path)
+
+
+def main(out, names=None):
+    out = os.path.realpath(out)
     try:
-        os.makedirs(out, exist_ok=True)
+        empty(out)
     except OSError as error:
-        sys.exit(f"build.py: there can be no folder {out}: {error.strerror}")
+        sys.exit(f"build.py: there can be no site in {out}: {error.strerror}")
     pages = Pages()
     reference.read(pages)
     guides.make(pages)

@@ -10,7 +10,7 @@ if ! "$python" -c 'import markdown, pygments' 2>/dev/null; then
 fi
 touch "$folder.file"
 "$python" "$root/docs/site/build.py" "$folder.file" 2>"$folder.said" && exit 1
-if [ "$(wc -l <"$folder.said")" -ne 1 ] || ! grep -q 'there can be no folder' "$folder.said"; then
+if [ "$(wc -l <"$folder.said")" -ne 1 ] || ! grep -q 'there can be no site in' "$folder.said"; then
     echo "check_site: a file where the folder is to be: $(cat "$folder.said")"
     exit 1
 fi
@@ -20,6 +20,10 @@ if [ -n "$library" ]; then
     set -- --names "$folder.names"
 fi
 "$python" "$root/docs/site/build.py" "$folder" "$@"
+# Anew from within, and by a link: the folder stays.
+(cd "$folder" && touch left.html && "$python" "$root/docs/site/build.py" . >"$folder.said" && [ -e index.html ] && [ ! -e left.html ])
+ln -sfn "$folder" "$folder.link"
+"$python" "$root/docs/site/build.py" "$folder.link" >"$folder.said"
 if grep -rlE '(src|href)="(https?:)?//[^"]*\.(js|css|png|svg)"' "$folder"; then
     echo 'check_site: these pages want a network'
     exit 1
