@@ -8,6 +8,7 @@
 #include <rapt/ops.h>
 
 #include "node.h"
+#include "segment.h"
 
 /* Random numbers, axes in the opposite order and every other element of the last one in memory. */
 static rapt_tensor *strided(const rapt_tensor *like)
@@ -80,14 +81,13 @@ static bool check_start(rapt_checker *c, rapt_tensor *start)
 }
 
 /* The function once more, in whose graph a gradient that nobody else holds comes to it when zeros have come to all
- * variables already, and no scope holds what it saved: all that a vjp may do in place is then done. */
+ * variables already. */
 static rapt_tensor *call_behind_others(rapt_checker *c)
 {
-    RAPT_SCOPE;
     rapt_tensor *root = rapt_mul_scalar(rapt_checker_call(c), 1);
     for (int i = 0; i < c->variable_count; i++)
         root = rapt_add(root, rapt_sum(rapt_mul_scalar(c->variables[i], 0), RAPT_ALL_AXES, false));
-    return rapt_keep(root);
+    return root;
 }
 
 /* Gives the graph up as far as it was recorded since: to this walk the variables are as old as that, so that what the
@@ -103,15 +103,24 @@ static bool walk_once(rapt_checker *c, rapt_tensor *root, rapt_tensor *start, ui
     return good;
 }
 
-/* From the same gradient twice: a vjp that changes it changes the second walk. */
+/* From the same gradient twice: a vjp that changes it changes the second walk. In that no scope holds what was saved,
+ * so that it may be taken, unless functions of rapt_recompute may read what was made before them. */
 static bool check_in_place(rapt_checker *c)
 {
     rapt_tensor *start = rapt_randn(RAPT_FLOAT64, c->outputs[0]->rank, c->outputs[0]->shape);
-    const uint64_t since = rapt_nodes_last();
-    return start && walk(c, start, c->gradients) && walk_once(c, call_behind_others(c), start, since) &&
-           are_same(c, "the graph is given up and other gradients came before, as in training: a vjp changes "
-                       "rapt_call_gradient, reads what rapt_call_last_gradient or rapt_call_take_saved gave after it "
-                       "was changed, or adds something else to rapt_call_gradient_so_far");
+    if (!start || !walk(c, start, c->gradients)) return false;
+    const uint64_t since = rapt_nodes_last(), segments = rapt_count_segments();
+    const rapt_scope scope = rapt_scope_begin();
+    rapt_tensor *root = rapt_keep(call_behind_others(c));
+    const bool is_read_again = rapt_count_segments() != segments;
+    if (!is_read_again) rapt_scope_end(scope);
+    const bool good =
+        root && walk_once(c, root, start, since) &&
+        are_same(c, "the graph is given up and other gradients came before, as in training: a vjp changes "
+                    "rapt_call_gradient, reads what rapt_call_last_gradient or rapt_call_take_saved gave "
+                    "after it was changed, or adds something else to rapt_call_gradient_so_far");
+    if (is_read_again) rapt_scope_end(scope);
+    return good;
 }
 
 bool rapt_gradcheck_walks(rapt_checker *c)

@@ -225,6 +225,13 @@ static bool run_unrecorded(const rapt_segment *s, rapt_tensor *const *inputs, ra
     return good;
 }
 
+static _Thread_local uint64_t segment_count;
+
+uint64_t rapt_count_segments(void)
+{
+    return segment_count;
+}
+
 static bool recompute(rapt_segment *s, rapt_tensor *const *inputs, rapt_tensor **outputs)
 {
     RAPT_UNDO_DRAWS;
@@ -235,6 +242,7 @@ static bool recompute(rapt_segment *s, rapt_tensor *const *inputs, rapt_tensor *
         return false;
     }
     if (rapt_recording_is_off) return run_unrecorded(s, inputs, outputs);
+    segment_count++;
     s->random = rapt_generator;
     s->place = rapt_running_place;
     rapt_scope scope = rapt_scope_begin();

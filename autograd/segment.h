@@ -30,6 +30,9 @@ typedef struct rapt_segment {
     size_t kept_bytes, capacity; /* the allocator's */
 } rapt_segment;
 
+/* How many the thread has recorded. */
+uint64_t rapt_count_segments(void);
+
 /* Calls the function. False after an error, and where an output is missing. */
 bool rapt_segment_run(const rapt_segment *segment, rapt_tensor *const *inputs, rapt_tensor **outputs);
 
