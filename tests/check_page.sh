@@ -1,6 +1,7 @@
 #!/bin/sh
 # check_page.sh TRANSLATE: the page of a run needs no network, has what happened, goes on with a run that is resumed, also
-# behind a torn line, but not with another run's page, and leaves no trace in the weights. Where node is, the scripts of the page are run.
+# behind a torn line, but not with another run's page, and leaves no trace in the weights. Where node is, the scripts of
+# the page are run.
 set -eu
 translate=$1
 folder=$(mktemp -d)

@@ -48,9 +48,11 @@ def say(*words):
 def changed_lines(revision):
     """For each file the numbers of the lines that differ from a revision of git."""
     lines, file = collections.defaultdict(set), None
-    difference = subprocess.run(["git", "diff", "--unified=0", revision], cwd=ROOT, capture_output=True, text=True,
-                                check=True).stdout
-    for line in difference.splitlines():
+    done = subprocess.run(["git", "diff", "--unified=0", revision, "--"], cwd=ROOT, capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        sys.exit(f"mutants: git knows no revision {revision}: {done.stderr.strip()}")
+    for line in done.stdout.splitlines():
         if line.startswith("+++ b/"):
             file = line[len("+++ b/"):]
         found = re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line)
@@ -141,7 +143,8 @@ class Test:
 
 class Mutants:
     def __init__(self, directory, count, seed, groups, since):
-        self.directory, self.seed, self.since = os.path.abspath(directory), seed, since
+        self.directory, self.seed = os.path.abspath(directory), seed
+        self.changed = changed_lines(since) if since else None
         shares = {group: share for group, (share, _) in mutants_places.SHARES.items() if not groups or group in groups}
         self.shares, self.count = shares, count * sum(shares.values()) // 300
         self.tree, self.build = os.path.join(self.directory, "tree"), os.path.join(self.directory, "build")
@@ -306,10 +309,9 @@ class Mutants:
     def drawn(self):
         """For each group all that can be planted, in the order in which they are."""
         bugs = mutants_places.all_bugs(self.tree, self.files, self.seed)
-        if not self.since:
+        if self.changed is None:
             return bugs
-        changed = changed_lines(self.since)
-        return {group: [bug for bug in bugs[group] if bug.line in changed[bug.file]] for group in bugs}
+        return {group: [bug for bug in bugs[group] if bug.line in self.changed[bug.file]] for group in bugs}
 
     def run(self):
         bugs = self.drawn()
