@@ -3,6 +3,7 @@
 #define RAPT_ATTENTION_NORMALIZER_H
 
 #include "tensor/raw_normalizer.h"
+#include "vector_math.h"
 
 static inline T head_term_of(const rapt_raw_normalizer *normalizer, int64_t head)
 {

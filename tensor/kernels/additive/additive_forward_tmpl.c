@@ -21,7 +21,7 @@ static void drop(const rapt_raw_mask *mask, rapt_score_row row, rapt_key_range k
 {
     uint8_t kept[rapt_additive_tile];
     const T scale = (T)(1 / mask->keep);
-    rapt_rows_dropout(mask, row, 1, keys, kept, 0);
+    RAPT_AT_LEVEL(rapt_rows_dropout)(mask, row, 1, keys, kept, 0);
     RAPT_SIMD for (int64_t j = 0; j < keys.last - keys.first; j++) weights[j] = kept[j] ? weights[j] * scale : 0;
 }
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention_mask.h"
+#include "attention_dropout.h"
 #include "attention_normalizer.h"
 #include "row.h"
 #include "vector_math.h"

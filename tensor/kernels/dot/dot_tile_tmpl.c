@@ -143,7 +143,7 @@ static void find_kept(const rapt_dot_attention *call, const rapt_attention_piece
     for (int64_t i = 0; i < rows;) {
         const rapt_score_row row = row_at(call, piece, first_row + i);
         const int64_t of_head = smaller_of(rows - i, call->mask.queries - row.query);
-        rapt_rows_dropout(&call->mask, row, of_head, keys, kept + i * stride, stride);
+        RAPT_AT_LEVEL(rapt_rows_dropout)(&call->mask, row, of_head, keys, kept + i * stride, stride);
         i += of_head;
     }
     for (int64_t i = 0; i < rows && count < columns; i++)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention_mask.h"
+#include "attention_dropout.h"
 #include "attention_normalizer.h"
 #include "vector_width.h"
 
