@@ -47,13 +47,19 @@ static const rapt_field transformer[] = {
     TRANSFORMER(rotary),
     TRANSFORMER(names),
     TRANSFORMER(recompute),
+    TRANSFORMER(rms_norm),
+    TRANSFORMER(rotary_halves),
+    TRANSFORMER(rotary_base),
+    TRANSFORMER(norm_epsilon),
     {NULL, 0, 0},
 };
 
 #define GPT(field) FIELD(rapt_gpt_config, field)
 static const rapt_field gpt[] = {
-    GPT(vocabulary), GPT(context),   GPT(hidden), GPT(layers), GPT(heads),     GPT(groups),  GPT(dropout),
-    GPT(bias),       GPT(positions), GPT(kind),   GPT(sinks),  GPT(recompute), {NULL, 0, 0},
+    GPT(vocabulary),  GPT(context),      GPT(hidden),       GPT(layers),    GPT(heads),
+    GPT(groups),      GPT(dropout),      GPT(bias),         GPT(positions), GPT(kind),
+    GPT(sinks),       GPT(recompute),    GPT(untied),       GPT(rms_norm),  GPT(rotary_halves),
+    GPT(rotary_base), GPT(norm_epsilon), GPT(feed_forward), GPT(window),    {NULL, 0, 0},
 };
 
 #define GENERATION(field) FIELD(rapt_generation, field)

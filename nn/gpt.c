@@ -22,6 +22,8 @@ static bool check_config(const rapt_gpt_config *c)
 {
     if (!c) return rapt_fail(RAPT_ERROR_NULL, kind.name, "the configuration is NULL");
     const int64_t sizes[] = {c->vocabulary, c->context, c->hidden}, largest = INT64_MAX / 8;
+    if (c->window < 0)
+        return rapt_fail(RAPT_ERROR_VALUE, kind.name, "a window of %lld; 0 or more expected", (long long)c->window);
     static const char *const names[] = {"vocabulary", "context", "hidden size"};
     for (int i = 0; i < 3; i++)
         if (sizes[i] < 1 || sizes[i] > largest)
@@ -50,8 +52,9 @@ static void add_blocks(rapt_gpt *gpt, rapt_module *body)
     const rapt_transformer_config config = {.hidden = c->hidden,
                                             .heads = c->heads,
                                             .groups = c->groups,
-                                            .feed_forward =
-                                                c->kind == RAPT_FEED_FORWARD_SWIGLU ? 8 * c->hidden / 3 : 4 * c->hidden,
+                                            .feed_forward = c->feed_forward != 0                  ? c->feed_forward
+                                                            : c->kind == RAPT_FEED_FORWARD_SWIGLU ? 8 * c->hidden / 3
+                                                                                                  : 4 * c->hidden,
                                             .kind = c->kind,
                                             .encoder_layers = c->layers,
                                             .norm_first = true,
@@ -63,7 +66,11 @@ static void add_blocks(rapt_gpt *gpt, rapt_module *body)
                                             .sinks = c->sinks,
                                             .rotary = c->positions == RAPT_POSITIONS_ROTARY,
                                             .names = RAPT_NAMES_GPT2,
-                                            .recompute = c->recompute};
+                                            .recompute = c->recompute,
+                                            .rms_norm = c->rms_norm,
+                                            .rotary_halves = c->rotary_halves,
+                                            .rotary_base = c->rotary_base,
+                                            .norm_epsilon = c->norm_epsilon};
     gpt->blocks = rapt_module_add_child(body, "", (rapt_module *)rapt_transformer_encoder_new(&config));
 }
 
@@ -93,6 +100,10 @@ rapt_gpt *rapt_gpt_new(const rapt_gpt_config *config)
             rapt_module_add_child(body, "wte", (rapt_module *)rapt_embedding_new(config->vocabulary, config->hidden));
         if (!body->failed) add_positions(gpt, body);
         if (!body->failed) add_blocks(gpt, body);
+        if (config->untied && !body->failed)
+            gpt->lm_head =
+                rapt_module_add_child(module, "lm_head",
+                                      (rapt_module *)rapt_linear_new(config->hidden, config->vocabulary, RAPT_NO_BIAS));
         if (body->failed || !rapt_module_visit(module, RAPT_PARAMETERS, init_parameter, gpt)) module->failed = true;
     }
     return rapt_module_finish(module);
@@ -140,6 +151,7 @@ static rapt_tensor *run_blocks(rapt_gpt *gpt, rapt_tensor *x, rapt_mask mask, in
                                rapt_attention_cache *caches)
 {
     mask.causal = true;
+    mask.window = gpt->config.window;
     if (gpt->alibi && x) {
         mask.relative_bias = rapt_alibi_forward(gpt->alibi, rapt_get_dtype(x), length > 0 ? length - 1 : 0);
         if (!mask.relative_bias) return NULL;
@@ -225,6 +237,17 @@ rapt_tensor *rapt_gpt_packed_states(rapt_gpt *gpt, rapt_tensor *tokens, rapt_ten
     return rapt_keep(run_blocks(gpt, embed(gpt, tokens, 0, places), (rapt_mask){.starts = starts}, p.longest, caches));
 }
 
+rapt_tensor *rapt_gpt_hidden(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts)
+{
+    RAPT_UNDO_DRAWS;
+    RAPT_ENTER((rapt_module *)gpt);
+    RAPT_SCOPE;
+    const rapt_ring_call across = rapt_gpt_begin(gpt);
+    rapt_tensor *states =
+        starts ? rapt_gpt_packed_states(gpt, tokens, starts, NULL) : rapt_gpt_states(gpt, tokens, 0, NULL);
+    return rapt_keep(rapt_gpt_end(&across, states));
+}
+
 rapt_tensor *rapt_gpt_forward_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts)
 {
     RAPT_UNDO_DRAWS;
@@ -235,16 +258,21 @@ rapt_tensor *rapt_gpt_forward_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_te
     return rapt_keep(rapt_gpt_end(&across, logits));
 }
 
+static rapt_tensor *head_of(const rapt_gpt *gpt)
+{
+    return gpt->lm_head ? gpt->lm_head->weight : gpt->wte->weight;
+}
+
 rapt_tensor *rapt_gpt_logits(rapt_gpt *gpt, rapt_tensor *states)
 {
-    return states ? rapt_affine(states, gpt->wte->weight, NULL) : NULL;
+    return states ? rapt_affine(states, head_of(gpt), NULL) : NULL;
 }
 
 /* The loss of the next tokens, whose logits are never stored. */
 static rapt_tensor *loss_of(rapt_gpt *gpt, rapt_tensor *states, rapt_tensor *targets,
                             const rapt_cross_entropy_options *options)
 {
-    return states ? rapt_linear_cross_entropy(states, gpt->wte->weight, NULL, targets, options) : NULL;
+    return states ? rapt_linear_cross_entropy(states, head_of(gpt), NULL, targets, options) : NULL;
 }
 
 rapt_tensor *rapt_gpt_loss(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *targets,

@@ -19,14 +19,30 @@ static inline rapt_tensor *random_tokens(int64_t batch, int64_t length)
     return rapt_randint(0, tiny.vocabulary, RAPT_SHAPE(batch, length));
 }
 
-/* All kinds of positions, with and without groups. */
+/* All kinds of positions, with and without groups; LLaMA's kind; and a window, beside GELU by tanh. */
 static inline rapt_gpt_config variant(int number)
 {
     rapt_gpt_config c = tiny;
+    if (number == 8) {
+        c.bias = false;
+        c.positions = RAPT_POSITIONS_ROTARY;
+        c.kind = RAPT_FEED_FORWARD_SWIGLU;
+        c.untied = c.rms_norm = c.rotary_halves = true;
+        c.rotary_base = 100;
+        c.norm_epsilon = 1e-3;
+        c.feed_forward = 12;
+        c.groups = 2;
+        return c;
+    }
+    if (number == 9) {
+        c.kind = RAPT_FEED_FORWARD_GELU_TANH;
+        c.window = 3;
+        return c;
+    }
     c.positions = (rapt_gpt_positions)(number % 4);
     c.groups = number < 4 ? 0 : 2;
     return c;
 }
-enum { variants = 8 };
+enum { variants = 10 };
 
 #endif

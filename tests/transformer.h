@@ -49,6 +49,21 @@ static inline rapt_tensor *defined_norm(const rapt_layer_norm *norm, rapt_tensor
     return y;
 }
 
+/* x over √(mean of squares + epsilon), times weight, for each row of the last axis. */
+static inline rapt_tensor *defined_rms_norm(const rapt_rms_norm *norm, double epsilon, rapt_tensor *x)
+{
+    rapt_tensor *y = rapt_clone(x);
+    const int64_t n = rapt_size(x, -1), rows = rapt_count(x) / n;
+    const double *weight = values_of(norm->weight);
+    double *row = rapt_data_for_writing(y);
+    for (int64_t r = 0; r < rows; r++, row += n) {
+        double squares = 0;
+        for (int64_t i = 0; i < n; i++) squares += row[i] * row[i] / (double)n;
+        for (int64_t i = 0; i < n; i++) row[i] = row[i] / sqrt(squares + epsilon) * weight[i];
+    }
+    return y;
+}
+
 /* One output of a linear layer for one vector. */
 static inline double defined_linear(const rapt_linear *linear, int64_t out, const double *x)
 {
@@ -67,6 +82,8 @@ static inline double defined_activation(rapt_feed_forward_kind kind, double x)
         return x * 0.5 * (1 + erf(x / sqrt(2)));
     case RAPT_FEED_FORWARD_SWIGLU:
         return x / (1 + exp(-x));
+    case RAPT_FEED_FORWARD_GELU_TANH:
+        return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
     }
     return NAN;
 }

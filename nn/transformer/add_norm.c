@@ -1,12 +1,11 @@
 /* Add and norm: what stands around every sublayer of a Transformer. */
 #include <stdio.h>
 
-#include <rapt/transformer.h>
-
 #include "nn/entry.h"
 #include "nn/options.h"
 #include "tensor/core.h"
 #include "tensor/random.h"
+#include "transformer.h"
 
 static void describe(const rapt_module *module, char *text, size_t size)
 {
@@ -16,15 +15,21 @@ static void describe(const rapt_module *module, char *text, size_t size)
 
 static const rapt_module_class kind = {.name = "AddNorm", .describe = describe};
 
+static bool check_flags(int flags)
+{
+    return flags == RAPT_NO_BIAS || flags == RAPT_BIAS || flags == RAPT_RMS_NORM ||
+           rapt_fail(RAPT_ERROR_VALUE, kind.name, "flags %d; RAPT_NO_BIAS, RAPT_BIAS or RAPT_RMS_NORM expected", flags);
+}
+
 rapt_add_norm *rapt_add_norm_new(int64_t size, int flags, double dropout)
 {
-    if (!rapt_check_size(kind.name, "size", size) || !rapt_check_flags(kind.name, flags) ||
+    if (!rapt_check_size(kind.name, "size", size) || !check_flags(flags) ||
         !rapt_check_probability(kind.name, "dropout", dropout))
         return NULL;
     rapt_add_norm *a = rapt_module_new(sizeof *a, &kind);
     if (!a) return NULL;
     a->dropout = dropout;
-    a->norm = rapt_module_add_child(&a->module, "", (rapt_module *)rapt_layer_norm_new(size, flags));
+    rapt_norm_add(&a->module, "", size, flags, &a->norm, &a->rms_norm);
     return rapt_module_finish(&a->module);
 }
 
@@ -34,7 +39,7 @@ rapt_tensor *rapt_add_norm_input(rapt_add_norm *a, rapt_tensor *x)
         rapt_fail(RAPT_ERROR_NULL, kind.name, "%s is NULL", a ? "the input" : "the layer");
         return NULL;
     }
-    return a->norm_first ? rapt_layer_norm_forward(a->norm, x) : x;
+    return a->norm_first ? rapt_norm_forward(a->norm, a->rms_norm, x) : x;
 }
 
 rapt_tensor *rapt_add_norm_forward(rapt_add_norm *a, rapt_tensor *x, rapt_tensor *y)
@@ -54,5 +59,5 @@ rapt_tensor *rapt_add_norm_forward(rapt_add_norm *a, rapt_tensor *x, rapt_tensor
     RAPT_SCOPE;
     if (a->module.training && a->dropout != 0) y = rapt_drop(y, a->dropout);
     rapt_tensor *sum = rapt_add(x, y);
-    return rapt_keep(a->norm_first ? sum : rapt_layer_norm_forward(a->norm, sum));
+    return rapt_keep(a->norm_first ? sum : rapt_norm_forward(a->norm, a->rms_norm, sum));
 }

@@ -37,7 +37,7 @@ rapt_transformer_decoder *rapt_transformer_decoder_new(const rapt_transformer_co
         good = rapt_layer_list_add(list, i, (rapt_module *)decoder->layers[i]);
     }
     rapt_module_add_child(&decoder->module, "layers", rapt_module_finish(list));
-    decoder->norm = rapt_transformer_add_final_norm(&decoder->module, config);
+    rapt_transformer_add_final_norm(&decoder->module, config, &decoder->norm, &decoder->rms_norm);
     if (!good) decoder->module.failed = true;
     return rapt_module_finish(&decoder->module);
 }
@@ -70,7 +70,7 @@ rapt_tensor *rapt_transformer_decoder_forward(rapt_transformer_decoder *decoder,
     }
     for (int i = 0; i < decoder->count && x; i++)
         x = rapt_decoder_layer_forward(decoder->layers[i], x, memory, mask, memory_mask, caches ? &caches[i] : NULL);
-    if (x && decoder->norm) x = rapt_layer_norm_forward(decoder->norm, x);
+    if (x) x = rapt_norm_forward(decoder->norm, decoder->rms_norm, x);
     for (int i = 0; i < decoder->count && lengths && !x; i++) {
         rapt_attention_cache_return(&caches[i].self, lengths[i][0]);
         rapt_attention_cache_return(&caches[i].memory, lengths[i][1]);

@@ -38,7 +38,7 @@ rapt_transformer_encoder *rapt_transformer_encoder_new(const rapt_transformer_co
     }
     rapt_module_add_child(&encoder->module, config->names == RAPT_NAMES_GPT2 ? "h" : "layers",
                           rapt_module_finish(list));
-    encoder->norm = rapt_transformer_add_final_norm(&encoder->module, config);
+    rapt_transformer_add_final_norm(&encoder->module, config, &encoder->norm, &encoder->rms_norm);
     if (!good) encoder->module.failed = true;
     return rapt_module_finish(&encoder->module);
 }
@@ -64,7 +64,7 @@ rapt_tensor *rapt_transformer_encoder_forward(rapt_transformer_encoder *encoder,
     for (int i = 0; i < encoder->count && lengths; i++) lengths[i] = caches[i].length;
     for (int i = 0; i < encoder->count && x; i++)
         x = rapt_encoder_layer_forward(encoder->layers[i], x, mask, caches ? &caches[i] : NULL);
-    if (x && encoder->norm) x = rapt_layer_norm_forward(encoder->norm, x);
+    if (x) x = rapt_norm_forward(encoder->norm, encoder->rms_norm, x);
     for (int i = 0; i < encoder->count && lengths && !x; i++) rapt_attention_cache_return(&caches[i], lengths[i]);
     return rapt_keep(rapt_ring_end(&across, kind.name, x));
 }

@@ -15,6 +15,7 @@ static const struct {
     [RAPT_FEED_FORWARD_RELU] = {"ReLU", RAPT_ACTIVATION_RELU, .is_gated = false},
     [RAPT_FEED_FORWARD_GELU] = {"GELU", RAPT_ACTIVATION_GELU, .is_gated = false},
     [RAPT_FEED_FORWARD_SWIGLU] = {"SwiGLU", RAPT_ACTIVATION_SILU, .is_gated = true},
+    [RAPT_FEED_FORWARD_GELU_TANH] = {"GELU by tanh", RAPT_ACTIVATION_GELU_TANH, .is_gated = false},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 

@@ -1,10 +1,17 @@
 /* The parts that encoder and decoder have in common, made from one configuration. */
 #include "transformer.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "nn/options.h"
 #include "tensor/core.h"
+
+static bool check_number(const char *op, const char *name, double number)
+{
+    return (number >= 0 && !isinf(number)) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "a %s of %g; a finite number of at least 0 expected", name, number);
+}
 
 bool rapt_transformer_check(const char *op, const rapt_transformer_config *c, int layers)
 {
@@ -17,7 +24,8 @@ bool rapt_transformer_check(const char *op, const rapt_transformer_config *c, in
     if (c->feed_forward < 1)
         return rapt_fail(RAPT_ERROR_VALUE, op, "a feed-forward size of %lld; 1 or more expected",
                          (long long)c->feed_forward);
-    return rapt_check_names(op, c->names) && rapt_check_probability(op, "dropout", c->dropout) &&
+    return rapt_check_names(op, c->names) && check_number(op, "rotary_base", c->rotary_base) &&
+           check_number(op, "norm_epsilon", c->norm_epsilon) && rapt_check_probability(op, "dropout", c->dropout) &&
            rapt_check_probability(op, "attention_dropout", c->attention_dropout) &&
            rapt_check_probability(op, "feed_forward_dropout", c->feed_forward_dropout);
 }
@@ -42,6 +50,8 @@ rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer
             rapt_module_add_child(NULL, NULL, (rapt_module *)config.pooling);
             return NULL;
         }
+        config.rotary->halves = c->rotary_halves;
+        if (c->rotary_base > 0) config.rotary->base = c->rotary_base;
     }
     return rapt_multi_head_attention_new(&config);
 }
@@ -57,18 +67,49 @@ rapt_feed_forward *rapt_transformer_feed_forward_new(const rapt_transformer_conf
                                                              .names = c->names});
 }
 
+/* --- norms --- */
+
+void rapt_norm_add(rapt_module *module, const char *name, int64_t size, int flags, rapt_layer_norm **norm,
+                   rapt_rms_norm **rms_norm)
+{
+    if (flags == RAPT_RMS_NORM)
+        *rms_norm = rapt_module_add_child(module, name, (rapt_module *)rapt_rms_norm_new(size));
+    else
+        *norm = rapt_module_add_child(module, name, (rapt_module *)rapt_layer_norm_new(size, flags));
+}
+
+rapt_tensor *rapt_norm_forward(rapt_layer_norm *norm, rapt_rms_norm *rms_norm, rapt_tensor *x)
+{
+    if (rms_norm) return rapt_rms_norm_forward(rms_norm, x);
+    return norm ? rapt_layer_norm_forward(norm, x) : x;
+}
+
+static int norm_flags(const rapt_transformer_config *c)
+{
+    return c->rms_norm ? RAPT_RMS_NORM : c->no_bias ? RAPT_NO_BIAS : RAPT_BIAS;
+}
+
+static void set_epsilon(double epsilon, rapt_layer_norm *norm, rapt_rms_norm *rms_norm)
+{
+    if (epsilon > 0 && norm) norm->epsilon = epsilon;
+    if (epsilon > 0 && rms_norm) rms_norm->epsilon = epsilon;
+}
+
 rapt_add_norm *rapt_transformer_add_norm_new(const rapt_transformer_config *c)
 {
-    rapt_add_norm *add_norm = rapt_add_norm_new(c->hidden, c->no_bias ? RAPT_NO_BIAS : RAPT_BIAS, c->dropout);
-    if (add_norm) add_norm->norm_first = c->norm_first;
+    rapt_add_norm *add_norm = rapt_add_norm_new(c->hidden, norm_flags(c), c->dropout);
+    if (!add_norm) return NULL;
+    add_norm->norm_first = c->norm_first;
+    set_epsilon(c->norm_epsilon, add_norm->norm, add_norm->rms_norm);
     return add_norm;
 }
 
-rapt_layer_norm *rapt_transformer_add_final_norm(rapt_module *module, const rapt_transformer_config *c)
+void rapt_transformer_add_final_norm(rapt_module *module, const rapt_transformer_config *c, rapt_layer_norm **norm,
+                                     rapt_rms_norm **rms_norm)
 {
-    if (!c->final_norm) return NULL;
-    rapt_layer_norm *norm = rapt_layer_norm_new(c->hidden, c->no_bias ? RAPT_NO_BIAS : RAPT_BIAS);
-    return rapt_module_add_child(module, c->names == RAPT_NAMES_GPT2 ? "ln_f" : "norm", (rapt_module *)norm);
+    if (!c->final_norm) return;
+    rapt_norm_add(module, c->names == RAPT_NAMES_GPT2 ? "ln_f" : "norm", c->hidden, norm_flags(c), norm, rms_norm);
+    set_epsilon(c->norm_epsilon, *norm, *rms_norm);
 }
 
 rapt_module *rapt_layer_list_new(void)

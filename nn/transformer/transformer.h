@@ -15,8 +15,16 @@ rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer
 rapt_feed_forward *rapt_transformer_feed_forward_new(const rapt_transformer_config *config);
 rapt_add_norm *rapt_transformer_add_norm_new(const rapt_transformer_config *config);
 
-/* Adds the norm after the last layer, if the configuration has one, and returns it. */
-rapt_layer_norm *rapt_transformer_add_final_norm(rapt_module *module, const rapt_transformer_config *config);
+/* Adds the norm after the last layer, if the configuration has one, of whichever kind. */
+void rapt_transformer_add_final_norm(rapt_module *module, const rapt_transformer_config *config, rapt_layer_norm **norm,
+                                     rapt_rms_norm **rms_norm);
+
+/* Adds a norm: RMSNorm where the flags say so, else a layer norm. */
+void rapt_norm_add(rapt_module *module, const char *name, int64_t size, int flags, rapt_layer_norm **norm,
+                   rapt_rms_norm **rms_norm);
+
+/* Through the one that there is; without any x itself. */
+rapt_tensor *rapt_norm_forward(rapt_layer_norm *norm, rapt_rms_norm *rms_norm, rapt_tensor *x);
 
 /* What a layer is called with, beside tensors. */
 typedef struct rapt_layer_call {

@@ -52,7 +52,7 @@ class _OfTransformer(Module):
     _new = None
 
     def __init__(self, hidden, heads, **config):
-        """config: the other fields of rapt_transformer_config; kind is "relu", "gelu" or "swiglu"."""
+        """config: the other fields of rapt_transformer_config; kind is "relu", "gelu", "swiglu" or "gelu_tanh"."""
         struct, _ = TRANSFORMER.fill({"hidden": hidden, "heads": heads, **config})
         super().__init__(type(self)._new(ctypes.addressof(struct)))
 

@@ -10,7 +10,7 @@ _KINDS = {b"b": ctypes.c_bool, b"i": ctypes.c_int, b"l": ctypes.c_int64, b"d": c
 
 # Fields with one of these words in C's enumeration, by the type's name in the headers.
 WORDS = {
-    "rapt_feed_forward_kind": ("kind", ("relu", "gelu", "swiglu")),
+    "rapt_feed_forward_kind": ("kind", ("relu", "gelu", "swiglu", "gelu_tanh")),
     "rapt_gpt_positions": ("positions", ("learned", "sinusoidal", "rotary", "alibi")),
     "rapt_parameter_names": ("names", ("pytorch", "gpt2")),
 }

@@ -1,7 +1,8 @@
 /* Rows: the Transformer and its parts, under masks, with lengths and packed, against the plain way. */
 #include "masks.h"
 
-/* axis: 0 post-norm, ReLU; 1 pre-norm, SwiGLU, rotary positions, fewer heads of keys; 2 GELU, sinks, recomputed */
+/* axis: 0 post-norm, ReLU; 1 pre-norm by RMSNorm, SwiGLU, rotary positions, fewer heads of keys; 2 GELU, sinks,
+ * recomputed; 3 GELU by tanh, of an add and norm RMSNorm behind the sum */
 static rapt_transformer_config config_of(const op_sample *s)
 {
     rapt_transformer_config config = {.hidden = 4,
@@ -9,12 +10,15 @@ static rapt_transformer_config config_of(const op_sample *s)
                                       .feed_forward = 3,
                                       .kind =
                                           (rapt_feed_forward_kind[]){RAPT_FEED_FORWARD_RELU, RAPT_FEED_FORWARD_SWIGLU,
-                                                                     RAPT_FEED_FORWARD_GELU}[s->axis],
+                                                                     RAPT_FEED_FORWARD_GELU,
+                                                                     RAPT_FEED_FORWARD_GELU_TANH}[s->axis],
                                       .encoder_layers = 1,
                                       .decoder_layers = 1,
                                       .attention_bias = true,
                                       .dropout = 0.125};
-    config.norm_first = config.rotary = config.final_norm = s->axis == 1;
+    config.norm_first = config.rotary = config.final_norm = config.rms_norm = config.rotary_halves = s->axis == 1;
+    config.rotary_base = s->axis == 1 ? 100 : 0;
+    config.norm_epsilon = s->axis == 1 ? 1e-3 : 0;
     config.groups = s->axis == 1 ? 1 : 2;
     config.sinks = config.recompute = s->axis == 2;
     return config;
@@ -29,7 +33,7 @@ static void *make_feed_forward(const op_sample *s)
 
 static void *make_add_norm(const op_sample *s)
 {
-    rapt_add_norm *add_norm = rapt_add_norm_new(4, RAPT_BIAS, 0.25);
+    rapt_add_norm *add_norm = rapt_add_norm_new(4, s->axis % 2 == 1 ? RAPT_RMS_NORM : RAPT_BIAS, 0.25);
     add_norm->norm_first = s->axis == 1;
     return add_norm;
 }
@@ -55,6 +59,8 @@ static rapt_tensor *feed_forward_by_ops(void *m, rapt_tensor *const *in, const o
     rapt_tensor *inner = rapt_linear_forward(f->linear1, in[0]);
     if (f->kind == RAPT_FEED_FORWARD_SWIGLU)
         inner = rapt_mul(rapt_silu(inner), rapt_linear_forward(f->linear3, in[0]));
+    else if (f->kind == RAPT_FEED_FORWARD_GELU_TANH)
+        inner = rapt_gelu_tanh(inner);
     else
         inner = f->kind == RAPT_FEED_FORWARD_RELU ? rapt_relu(inner) : rapt_gelu(inner);
     return rapt_linear_forward(f->linear2, f->module.training ? rapt_drop(inner, f->dropout) : inner);
@@ -63,13 +69,19 @@ static rapt_tensor *feed_forward_by_ops(void *m, rapt_tensor *const *in, const o
 /* norm(x + dropout f(x)), or x + dropout f(norm x), with tanh as f */
 LAYER_FUNCTION(call_add_norm, rapt_add_norm_forward(m, in[0], rapt_tanh(rapt_add_norm_input(m, in[0]))))
 
+static rapt_tensor *norm_by_ops(const rapt_add_norm *a, rapt_tensor *x)
+{
+    if (a->norm) return rapt_layer_normalize(x, a->norm->weight, a->norm->bias, 1e-5);
+    return rapt_rms_normalize(x, a->rms_norm->weight, 1e-6);
+}
+
 static rapt_tensor *add_norm_by_ops(void *m, rapt_tensor *const *in, const op_sample *s)
 {
     const rapt_add_norm *a = m;
     (void)s;
-    rapt_tensor *f = rapt_tanh(a->norm_first ? rapt_layer_norm_forward(a->norm, in[0]) : in[0]);
+    rapt_tensor *f = rapt_tanh(a->norm_first ? norm_by_ops(a, in[0]) : in[0]);
     rapt_tensor *sum = rapt_add(in[0], a->module.training ? rapt_drop(f, a->dropout) : f);
-    return a->norm_first ? sum : rapt_layer_norm_forward(a->norm, sum);
+    return a->norm_first ? sum : norm_by_ops(a, sum);
 }
 
 /* in: x; lengths or NULL */
@@ -161,7 +173,8 @@ static const op_sample vectors[] = {{.in = {SHAPE(2, 4)}},
                                     {.in = {SHAPE(4)}, .axis = 1},
                                     {.in = {SHAPE(2, 3, 4)}, .axis = 2},
                                     {.in = {SHAPE(0, 4)}},
-                                    {.in = {SHAPE(3, 1, 4)}, .axis = 1}};
+                                    {.in = {SHAPE(3, 1, 4)}, .axis = 1},
+                                    {.in = {SHAPE(3, 4)}, .axis = 3}};
 static const op_sample sequences[] = {
     {.in = {SHAPE(2, 3, 4), ABSENT}},
     {.in = {SHAPE(1, 4, 4), ABSENT}, .variant = causal, .axis = 1},

@@ -16,6 +16,7 @@ from random_masks import draw_mask
 from random_ops import op
 
 warnings.filterwarnings("ignore", message="enable_nested_tensor")
+KINDS = ("relu", "gelu", "swiglu", "gelu_tanh")
 
 
 def without_values(make):
@@ -45,7 +46,7 @@ def draw_x(p):
 
 @op
 def feed_forward(p):
-    x, kind, bias = p.some(1, domain=moderate), p.one(["relu", "gelu", "swiglu"]), p.chance(0.7)
+    x, kind, bias = p.some(1, domain=moderate), p.one(KINDS), p.chance(0.7)
     size, inner, out = p.values[x].shape[-1], p.size(), p.size()
     names = ("linear1", "linear2", "linear3") if kind == "swiglu" else ("linear1", "linear2")
     shapes = {}
@@ -55,7 +56,8 @@ def feed_forward(p):
         if bias:
             shapes[name + ".bias"] = (rows,)
     words, weights = weights_of(p, shapes)
-    activation = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}[kind]
+    activation = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu,
+                  "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}[kind]
 
     def function(x, *weights):
         given = dict(zip(shapes, weights))
@@ -194,6 +196,12 @@ def transformer(p):
 POSITIONS = ("learned", "sinusoidal", "rotary", "alibi")
 
 
+def newer(p):
+    """What later models have and GPT-2 has not."""
+    return {"rms": p.chance(0.4), "inner": p.one([0, 0, 3]), "window": p.one([0, 0, 1, 2]), "halves": p.chance(0.5),
+            "base": p.one([10000, 100]), "untied": p.chance(0.4)}
+
+
 @op
 def gpt(p):
     heads = p.between(1, 3)
@@ -201,7 +209,7 @@ def gpt(p):
     positions = p.one(POSITIONS)
     config = {"vocabulary": p.between(2, 6), "context": p.between(1, 6), "heads": heads,
               "size": heads * (p.one([2, 4]) if heads > 1 else 4), "layers": p.between(1, 2), "groups": groups,
-              "bias": p.chance(0.7), "positions": positions, "kind": p.one(["relu", "gelu", "swiglu"])}
+              "bias": p.chance(0.7), "positions": positions, "kind": p.one(KINDS), **newer(p)}
     module = without_values(lambda: written.GPT(**config))
     tokens = p.indices(config["vocabulary"], [p.between(1, 3), p.between(1, config["context"])])
     config["positions"] = POSITIONS.index(positions)
@@ -213,8 +221,8 @@ def gpt_in_pieces(p):
     """Tokens in pieces, with a cache: what was read together gives the same."""
     size, heads, length = 4 * p.between(1, 2), p.one([1, 2]), p.between(1, 6)
     config = {"vocabulary": p.between(2, 6), "context": length, "heads": heads, "size": size, "layers": p.between(1, 2),
-              "groups": p.one([1, heads]), "bias": p.chance(0.7), "kind": p.one(["relu", "gelu", "swiglu"]),
-              "positions": p.one(POSITIONS)}
+              "groups": p.one([1, heads]), "bias": p.chance(0.7), "kind": p.one(KINDS),
+              "positions": p.one(POSITIONS), **newer(p)}
     module = without_values(lambda: written.GPT(**config))
     tokens = p.indices(config["vocabulary"], [p.between(1, 3), length])
     config["positions"] = POSITIONS.index(config["positions"])

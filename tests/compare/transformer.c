@@ -4,6 +4,7 @@
 static rapt_feed_forward_kind kind_of(const run *r)
 {
     if (record_says(r->step, "kind", "gelu")) return RAPT_FEED_FORWARD_GELU;
+    if (record_says(r->step, "kind", "gelu_tanh")) return RAPT_FEED_FORWARD_GELU_TANH;
     return record_says(r->step, "kind", "swiglu") ? RAPT_FEED_FORWARD_SWIGLU : RAPT_FEED_FORWARD_RELU;
 }
 
@@ -134,7 +135,13 @@ static rapt_gpt *gpt_of(run *r)
                                     .groups = step_integer(r, "groups"),
                                     .bias = step_integer(r, "bias"),
                                     .positions = (rapt_gpt_positions)step_integer(r, "positions"),
-                                    .kind = kind_of(r)};
+                                    .kind = kind_of(r),
+                                    .rms_norm = step_integer(r, "rms"),
+                                    .feed_forward = step_integer(r, "inner"),
+                                    .window = step_integer(r, "window"),
+                                    .rotary_halves = step_integer(r, "halves"),
+                                    .rotary_base = (double)step_integer(r, "base"),
+                                    .untied = step_integer(r, "untied")};
     return step_module(r, rapt_gpt_new(&config));
 }
 

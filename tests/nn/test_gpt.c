@@ -34,6 +34,17 @@ Test(gpt, names_are_nanogpts)
     expect_parameter(gpt, "transformer.h.0.attn.c_attn.weight", RAPT_SHAPE(8 + 2 * 4, 8));
     expect_parameter(gpt, "transformer.h.0.mlp.c_gated.weight", RAPT_SHAPE(21, 8));
     rapt_module_free(&gpt->module);
+
+    c.untied = c.rms_norm = c.bias = true;
+    c.feed_forward = 12;
+    gpt = rapt_gpt_new(&c);
+    expect_parameter(gpt, "lm_head.weight", RAPT_SHAPE(11, 8));
+    expect_parameter(gpt, "transformer.ln_f.weight", RAPT_SHAPE(8));
+    cr_expect_null(rapt_module_find(&gpt->module, "transformer.ln_f.bias"));
+    cr_expect_null(rapt_module_find(&gpt->module, "transformer.h.0.ln_1.bias"));
+    expect_parameter(gpt, "transformer.h.0.mlp.c_gated.weight", RAPT_SHAPE(12, 8));
+    expect_parameter(gpt, "transformer.h.0.mlp.c_fc.bias", RAPT_SHAPE(12));
+    rapt_module_free(&gpt->module);
     expect_no_error();
 }
 
@@ -94,7 +105,7 @@ Test(gpt, is_its_formula)
         const rapt_gpt_config c = variant(number);
         rapt_gpt *gpt = drawn_gpt(&c);
         rapt_tensor *tokens = random_tokens(2, 6), *x = rapt_embed(gpt->wte->weight, tokens);
-        rapt_mask mask = {.causal = true};
+        rapt_mask mask = {.causal = true, .window_left = c.window};
         if (c.positions == RAPT_POSITIONS_LEARNED)
             x = rapt_add(x, rapt_slice(rapt_module_find(&gpt->module, "transformer.wpe.weight"), 0, 0, 6, 1));
         if (c.positions == RAPT_POSITIONS_SINUSOIDAL)
@@ -107,9 +118,17 @@ Test(gpt, is_its_formula)
             mask.bias = doubles(RAPT_SHAPE(1, 4, 6, 6), &bias[0][0][0]);
         }
         for (int i = 0; i < 2; i++) x = rapt_encoder_layer_forward(gpt->blocks->layers[i], x, &mask, NULL);
-        cr_expect_eq(gpt->blocks->layers[0]->self_attn->rotary != NULL, c.positions == RAPT_POSITIONS_ROTARY);
+        const rapt_encoder_layer *first = gpt->blocks->layers[0];
+        cr_expect_eq(first->self_attn->rotary != NULL, c.positions == RAPT_POSITIONS_ROTARY);
+        if (c.rotary_halves) cr_expect(first->self_attn->rotary->halves && first->self_attn->rotary->base == 100);
+        cr_expect_eq(first->norm2->rms_norm != NULL, c.rms_norm);
+        if (c.rms_norm) cr_expect(first->norm2->rms_norm->epsilon == 1e-3 && !first->norm2->norm);
         cr_assert_not_null(x, "%s", rapt_error());
-        x = rapt_matmul(defined_norm(gpt->blocks->norm, x), rapt_transpose(gpt->wte->weight, 0, 1));
+        x = c.rms_norm ? defined_rms_norm(gpt->blocks->rms_norm, 1e-3, x) : defined_norm(gpt->blocks->norm, x);
+        expect_equal("hidden", rapt_gpt_hidden(gpt, tokens, NULL), x);
+        cr_expect_eq(gpt->lm_head != NULL, c.untied);
+        rapt_tensor *head = rapt_module_find(&gpt->module, c.untied ? "lm_head.weight" : "transformer.wte.weight");
+        x = rapt_matmul(x, rapt_transpose(head, 0, 1));
         expect_equal("logits", rapt_gpt_forward(gpt, tokens, NULL), x);
         rapt_module_free(&gpt->module);
     }
@@ -136,8 +155,10 @@ Test(gpt, a_later_token_changes_no_bit_before_it)
 
 Test(gpt, learns_a_pattern)
 {
+    static const int numbers[] = {0, 1, 2, 3, 8, 9};
     rapt_seed(7);
-    for (int number = 0; number < 4; number++) {
+    for (int k = 0; k < 6; k++) {
+        const int number = numbers[k];
         rapt_gpt_config c = variant(number);
         c.dropout = 0.02;
         c.hidden = 16;
@@ -155,14 +176,14 @@ Test(gpt, learns_a_pattern)
             cr_assert(rapt_backward(y) && rapt_optimizer_step(adam), "%s", rapt_error());
             loss = rapt_item(y);
         }
-        cr_expect_lt(loss, 0.2, "positions %d: loss %g", number, loss);
+        cr_expect_lt(loss, 0.2, "variant %d: loss %g", number, loss);
         rapt_module_train(&gpt->module, false);
         rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
         const rapt_token_model model = rapt_gpt_token_model(cache);
         RAPT_SCOPE;
         rapt_tensor *text =
             rapt_generate(&model, rapt_from(RAPT_INT64, RAPT_SHAPE(1, 3), pattern), &(rapt_generation){.length = 3});
-        cr_expect(memcmp(rapt_data(text), pattern + 3, 3 * sizeof *pattern) == 0, "positions %d", number);
+        cr_expect(memcmp(rapt_data(text), pattern + 3, 3 * sizeof *pattern) == 0, "variant %d", number);
         rapt_gpt_cache_free(cache);
         rapt_optimizer_free(adam);
         rapt_module_free(&gpt->module);

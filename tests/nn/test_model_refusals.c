@@ -28,12 +28,28 @@ Test(model_refusals, models_of_tokens)
     rapt_tensor *row = rapt_zeros(RAPT_INT64, RAPT_SHAPE(3)),
                 *starts = rapt_from(RAPT_INT64, RAPT_SHAPE(3), (int64_t[]){0, 1, 3});
     NULL_IN(rapt_gpt_new(NULL), "GPT: the configuration is NULL");
+    rapt_gpt_config bad = config;
+    bad.window = -1;
+    BAD_VALUE(rapt_gpt_new(&bad), "GPT: a window of -1; 0 or more expected");
+    bad = config;
+    bad.norm_epsilon = -1;
+    BAD_VALUE(rapt_gpt_new(&bad), "a norm_epsilon of -1; a finite number of at least 0 expected");
+    bad = config;
+    bad.rotary_base = (double)NAN;
+    BAD_VALUE(rapt_gpt_new(&bad), "a rotary_base of nan; a finite number of at least 0 expected");
+    bad = config;
+    bad.feed_forward = -1;
+    BAD_VALUE(rapt_gpt_new(&bad), "a feed-forward size of -1; 1 or more expected");
+    BAD_VALUE(rapt_add_norm_new(4, RAPT_RMS_NORM | RAPT_BIAS, 0),
+              "flags 3; RAPT_NO_BIAS, RAPT_BIAS or RAPT_RMS_NORM expected");
     NULL_IN(rapt_gpt_forward(NULL, tokens, NULL), "GPT: the model is NULL");
     NULL_IN(rapt_gpt_forward(gpt, NULL, NULL), "GPT: the tokens are NULL");
     NULL_IN(rapt_gpt_loss(NULL, tokens, tokens, NULL), "GPT: the model is NULL");
     NULL_IN(rapt_gpt_loss(gpt, NULL, tokens, NULL), "GPT: the tokens are NULL");
     NULL_IN(rapt_gpt_loss(gpt, tokens, NULL, NULL), "linear_cross_entropy: input 3 is NULL");
     NULL_IN(rapt_gpt_forward_packed(NULL, row, starts), "GPT: the model is NULL");
+    NULL_IN(rapt_gpt_hidden(NULL, row, starts), "GPT: the model is NULL");
+    NULL_IN(rapt_gpt_hidden(gpt, NULL, NULL), "GPT: the tokens are NULL");
     NULL_IN(rapt_gpt_forward_packed(gpt, NULL, starts), "GPT: the tokens are NULL");
     NULL_IN(rapt_gpt_forward_packed(gpt, row, NULL), "GPT: starts is NULL");
     BAD_SHAPE(rapt_gpt_forward_packed(gpt, tokens, starts), "GPT: tokens (3) expected by the starts, not int64 [2, 3]");

@@ -134,7 +134,11 @@ Test(packed_layers, gpt)
                                         .layers = 2,
                                         .heads = 2,
                                         .bias = true,
-                                        .positions = (rapt_gpt_positions)positions};
+                                        .positions = (rapt_gpt_positions)positions,
+                                        .rms_norm = positions == RAPT_POSITIONS_ROTARY,
+                                        .rotary_halves = positions == RAPT_POSITIONS_ROTARY,
+                                        .untied = positions == RAPT_POSITIONS_ROTARY,
+                                        .window = positions == RAPT_POSITIONS_LEARNED ? 3 : 0};
         rapt_gpt *gpt = rapt_gpt_new(&config);
         cr_assert(gpt && rapt_module_cast(&gpt->module, RAPT_FLOAT64), "%s", rapt_error());
         rapt_tensor *tokens = rapt_randint(0, 20, RAPT_SHAPE(all_rows)), *starts = starts_of(lengths);
@@ -149,6 +153,8 @@ Test(packed_layers, gpt)
                           positions);
         }
         expect_same_gradients(&gpt->module, y, count, alone);
+        rapt_tensor *head = gpt->lm_head ? gpt->lm_head->weight : gpt->wte->weight;
+        cr_expect(same_bits(rapt_affine(rapt_gpt_hidden(gpt, tokens, starts), head, NULL), y));
         rapt_tensor *targets = rapt_randint(0, 20, RAPT_SHAPE(all_rows));
         cr_expect_leq(relative_difference(rapt_gpt_loss_packed(gpt, tokens, starts, targets, NULL),
                                           rapt_cross_entropy(y, targets, NULL)),

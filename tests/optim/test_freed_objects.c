@@ -127,6 +127,7 @@ Test(freed_objects, layers_and_models)
     GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_forward(gone, tokens, NULL));
     GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_loss(gone, tokens, tokens, NULL));
     GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_forward_packed(gone, tokens, tokens));
+    GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_hidden(gone, tokens, NULL));
     GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_loss_packed(gone, tokens, tokens, tokens, NULL));
     GONE_LAYER(gpt, rapt_gpt_new(&gpt_config), rapt_gpt_cache_new(gone));
     GONE_LAYER(rotary, rapt_rotary_new(), rapt_rotary_forward(gone, x, 0));

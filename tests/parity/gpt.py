@@ -9,23 +9,27 @@ from heads import alibi, rotate, sinusoidal
 
 add = family("gpt")
 VOCABULARY, CONTEXT, SIZE, LAYERS, HEADS = 11, 6, 8, 2, 2
+RMS_EPSILON = 1e-6
 
 
 class Norm(nn.Module):
-    """Layer norm whose bias may be missing."""
-    def __init__(self, size, bias):
+    """Layer norm whose bias may be missing, or RMSNorm."""
+    def __init__(self, size, bias, rms=False):
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(size))
-        self.bias = nn.Parameter(torch.empty(size)) if bias else None
+        self.weight, self.rms = nn.Parameter(torch.empty(size)), rms
+        self.bias = nn.Parameter(torch.empty(size)) if bias and not rms else None
 
     def forward(self, x):
+        if self.rms:
+            return x * (x.pow(2).mean(-1, keepdim=True) + RMS_EPSILON).rsqrt() * self.weight
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias)
 
 
 class Attention(nn.Module):
-    def __init__(self, size, heads, bias, groups, positions):
+    def __init__(self, size, heads, bias, groups, positions, window, **rotary):
         super().__init__()
         self.size, self.heads, self.groups, self.positions = size, heads, groups, positions
+        self.mask, self.rotary = {"window": window} if window else {}, rotary
         self.parts = [size, size // heads * groups, size // heads * groups]
         self.c_attn, self.c_proj = nn.Linear(size, sum(self.parts), bias), nn.Linear(size, size, bias)
 
@@ -35,20 +39,21 @@ class Attention(nn.Module):
         q, k, v = split(q, self.heads), split(k, self.groups), split(v, self.groups)
         bias = None
         if self.positions == "rotary":
-            q, k = rotate(q), rotate(k)
+            q, k = rotate(q, **self.rotary), rotate(k, **self.rotary)
         elif self.positions == "alibi":
             bias = alibi(self.heads, x.shape[1], x.dtype)
-        y = attend(q, k, v, causal=True, relative_bias=bias)["y"]
+        y = attend(q, k, v, causal=True, relative_bias=bias, **self.mask)["y"]
         return self.c_proj(y.transpose(1, 2).flatten(2))
 
 
 class FeedForward(nn.Module):
-    def __init__(self, size, bias, kind):
+    def __init__(self, size, bias, kind, inner):
         super().__init__()
-        inner = 8 * size // 3 if kind == "swiglu" else 4 * size
+        inner = inner or (8 * size // 3 if kind == "swiglu" else 4 * size)
         self.c_fc, self.c_proj = nn.Linear(size, inner, bias), nn.Linear(inner, size, bias)
         self.c_gated = nn.Linear(size, inner, bias) if kind == "swiglu" else None
-        self.activation = {"swiglu": F.silu, "gelu": F.gelu, "relu": F.relu}[kind]
+        self.activation = {"swiglu": F.silu, "gelu": F.gelu, "relu": F.relu,
+                           "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}[kind]
 
     def forward(self, x):
         y = self.activation(self.c_fc(x))
@@ -56,10 +61,10 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, size, heads, bias, groups, positions, kind):
+    def __init__(self, size, heads, bias, groups, positions, kind, rms, inner, **attention):
         super().__init__()
-        self.ln_1, self.attn = Norm(size, bias), Attention(size, heads, bias, groups, positions)
-        self.ln_2, self.mlp = Norm(size, bias), FeedForward(size, bias, kind)
+        self.ln_1, self.attn = Norm(size, bias, rms), Attention(size, heads, bias, groups, positions, **attention)
+        self.ln_2, self.mlp = Norm(size, bias, rms), FeedForward(size, bias, kind, inner)
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))
@@ -68,14 +73,17 @@ class Block(nn.Module):
 
 class GPT(nn.Module):
     def __init__(self, vocabulary=VOCABULARY, context=CONTEXT, size=SIZE, layers=LAYERS, heads=HEADS, bias=True,
-                 groups=HEADS, positions="learned", kind="gelu"):
+                 groups=HEADS, positions="learned", kind="gelu", rms=False, inner=0, window=0, halves=False,
+                 base=10000, untied=False):
         super().__init__()
         parts = {"wte": nn.Embedding(vocabulary, size)}
         if positions == "learned":
             parts["wpe"] = nn.Embedding(context, size)
-        parts["h"] = nn.ModuleList(Block(size, heads, bias, groups, positions, kind) for _ in range(layers))
-        parts["ln_f"] = Norm(size, bias)
+        parts["h"] = nn.ModuleList(Block(size, heads, bias, groups, positions, kind, rms, inner, window=window,
+                                         halves=halves, base=base) for _ in range(layers))
+        parts["ln_f"] = Norm(size, bias, rms)
         self.transformer, self.size, self.positions = nn.ModuleDict(parts), size, positions
+        self.lm_head = nn.Linear(size, vocabulary, False) if untied else None
 
     def forward(self, tokens):
         parts = self.transformer
@@ -86,7 +94,8 @@ class GPT(nn.Module):
             x = x * self.size ** 0.5 + sinusoidal(0, tokens.shape[1], self.size, x.dtype)
         for block in parts["h"]:
             x = block(x)
-        return F.linear(parts["ln_f"](x), parts["wte"].weight)  # the head's weights are the embedding's
+        head = self.lm_head or parts["wte"]  # whose weights are the embedding's, or its own
+        return F.linear(parts["ln_f"](x), head.weight)
 
 
 tokens = {"tokens": integers(0, VOCABULARY, 2, CONTEXT - 1)}
@@ -94,5 +103,8 @@ add("gpt", GPT(), **tokens)
 add("gpt_no_bias", GPT(bias=False), **tokens)
 add("gpt_grouped", GPT(groups=1), **tokens)
 add("gpt_swiglu", GPT(kind="swiglu"), **tokens)
+add("gpt_gelu_tanh", GPT(kind="gelu_tanh", window=3), **tokens)
+add("gpt_llama", GPT(bias=False, kind="swiglu", groups=1, positions="rotary", rms=True, inner=12, halves=True, base=100,
+                     untied=True), **tokens)
 for positions in ("sinusoidal", "rotary", "alibi"):
     add(f"gpt_{positions}", GPT(positions=positions), **tokens)

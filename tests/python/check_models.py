@@ -235,8 +235,8 @@ def transformers_and_gpt():
     transformer = rapt.Transformer(**config, norm_first=True)
     transformer(source, target, target_mask=causal).sum().backward()
     assert transformer.parameters()["encoder.layers.0.linear1.weight"].gradient.shape == (16, 8)
-    fails("kind is 'tanh'; one of relu, gelu, swiglu expected", lambda: rapt.Transformer(**config, kind="tanh"),
-          kind=ValueError)
+    fails("kind is 'tanh'; one of relu, gelu, swiglu, gelu_tanh expected",
+          lambda: rapt.Transformer(**config, kind="tanh"), kind=ValueError)
     rapt.seed(1)
     gpt = rapt.GPT(vocabulary=7, context=12, hidden=16, layers=1, heads=2, positions="rotary", kind="swiglu")
     tokens = rapt.tensor([[0, 1, 2, 3, 4, 5, 6, 0]])

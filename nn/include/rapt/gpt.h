@@ -23,16 +23,23 @@ typedef struct rapt_gpt_config {
     double dropout; /* of the embeddings, of the attention weights, and of what each sublayer adds */
     bool bias;      /* of linear layers and norms; GPT-2: true */
     rapt_gpt_positions positions;
-    /* GPT-2: GELU (here the exact one, as in nanoGPT; its first release approximated it by tanh). Inner size 4 ·
-     * hidden; SwiGLU: 8/3 · hidden, rounded down */
+    /* GPT-2: GELU_TANH (its release; nanoGPT has the exact one). LLaMA: SWIGLU */
     rapt_feed_forward_kind kind;
     bool sinks;     /* softmax learns one for each head of each layer: attn.attention.sinks */
     bool recompute; /* backward computes each block once more (rapt_recompute), so that the graph does not keep it */
+    bool untied;    /* the head has weights of its own, lm_head.weight (vocabulary, hidden), not the embedding's */
+    bool rms_norm;  /* RMSNorm in place of layer norm */
+    bool rotary_halves;   /* rapt_rotary's field; LLaMA's weights as Hugging Face has them: true */
+    double rotary_base;   /* likewise; 0: 10000 */
+    double norm_epsilon;  /* 0: that of the norm: 1e-5, and 1e-6 of RMSNorm */
+    int64_t feed_forward; /* the inner size; 0: 4 · hidden, of SwiGLU 8/3 · hidden, rounded down */
+    int64_t window;       /* a token sees so many at most, itself among them (Mistral); 0: all before it */
 } rapt_gpt_config;
 
-/* Pre-norm blocks. Parameters transformer.wte.weight (also the head's), transformer.wpe.weight (learned positions),
- * transformer.h.N.{attn.c_attn, attn.c_proj, mlp.c_fc, mlp.c_proj, ln_1, ln_2}, transformer.ln_f. Initial values as
- * GPT-2: N(0, 0.02), the projections that are added to the stream N(0, 0.02 / √(2 layers)), biases 0. */
+/* Pre-norm blocks. Parameters transformer.wte.weight (also the head's unless `untied`), transformer.wpe.weight (learned
+ * positions), transformer.h.N.{attn.c_attn, attn.c_proj, mlp.c_fc, mlp.c_proj, ln_1, ln_2}, of SwiGLU mlp.c_gated too,
+ * transformer.ln_f. Initial values as GPT-2: N(0, 0.02), the projections that are added to the stream N(0, 0.02 / √(2
+ * layers)), biases 0. */
 typedef struct rapt_gpt {
     rapt_module module;
     rapt_gpt_config config;
@@ -41,6 +48,7 @@ typedef struct rapt_gpt {
     rapt_sinusoidal_positions *sinusoidal; /* or NULL */
     rapt_alibi *alibi;                     /* or NULL */
     rapt_transformer_encoder *blocks;      /* h and ln_f */
+    rapt_linear *lm_head;                  /* or NULL */
 } rapt_gpt;
 
 /* NULL after an error: a size below 1, heads that do not divide hidden, no memory. */
@@ -65,6 +73,10 @@ RAPT_API rapt_tensor *rapt_gpt_forward_packed(rapt_gpt *gpt, rapt_tensor *tokens
 /* And the loss of them, with targets (rows). */
 RAPT_API rapt_tensor *rapt_gpt_loss_packed(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts,
                                            rapt_tensor *targets, const rapt_cross_entropy_options *options);
+
+/* What the head gets, for a head of one's own: tokens (B, T) → (B, T, hidden), or, with starts, packed ones (rows) →
+ * (rows, hidden). starts may be NULL. */
+RAPT_API rapt_tensor *rapt_gpt_hidden(rapt_gpt *gpt, rapt_tensor *tokens, rapt_tensor *starts);
 
 /* An empty cache. The model must outlive it. */
 RAPT_API rapt_gpt_cache *rapt_gpt_cache_new(rapt_gpt *gpt);

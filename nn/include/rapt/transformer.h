@@ -10,7 +10,8 @@ RAPT_BEGIN_DECLS
 typedef enum rapt_feed_forward_kind {
     RAPT_FEED_FORWARD_RELU,
     RAPT_FEED_FORWARD_GELU,
-    RAPT_FEED_FORWARD_SWIGLU
+    RAPT_FEED_FORWARD_SWIGLU,
+    RAPT_FEED_FORWARD_GELU_TANH /* rapt_gelu_tanh */
 } rapt_feed_forward_kind;
 
 /* What the layers of a Transformer share. */
@@ -35,6 +36,10 @@ typedef struct rapt_transformer_config {
     bool rotary;                /* positions turn queries and keys of self-attention */
     rapt_parameter_names names; /* GPT-2's: of an encoder only */
     bool recompute;             /* the layers' field */
+    bool rms_norm;              /* RMSNorm in place of layer norm; it has no bias */
+    bool rotary_halves;         /* rapt_rotary's field */
+    double rotary_base;         /* likewise; 0: 10000 */
+    double norm_epsilon;        /* 0: that of the norm: 1e-5, and 1e-6 of RMSNorm */
 } rapt_transformer_config;
 
 /* The sizes of a feed-forward network. */
@@ -64,12 +69,16 @@ RAPT_API rapt_tensor *rapt_feed_forward_forward(rapt_feed_forward *feed_forward,
  * x + dropout f(norm x). Parameters weight and bias of the norm. */
 typedef struct rapt_add_norm {
     rapt_module module;
-    rapt_layer_norm *norm;
+    rapt_layer_norm *norm; /* NULL: rms_norm */
     double dropout;
-    bool norm_first; /* pre-norm; false at first */
+    bool norm_first;         /* pre-norm; false at first */
+    rapt_rms_norm *rms_norm; /* NULL: norm */
 } rapt_add_norm;
 
-/* flags: RAPT_BIAS or RAPT_NO_BIAS, of the norm. */
+/* In place of RAPT_BIAS or RAPT_NO_BIAS: RMSNorm (Zhang & Sennrich 2019), which has no bias, for layer norm. */
+enum rapt_add_norm_flags { RAPT_RMS_NORM = 2 };
+
+/* flags: RAPT_BIAS or RAPT_NO_BIAS, of a layer norm, or RAPT_RMS_NORM. */
 RAPT_API rapt_add_norm *rapt_add_norm_new(int64_t size, int flags, double dropout);
 /* What the sublayer sees of x: post-norm, x itself; pre-norm, norm x. */
 RAPT_API rapt_tensor *rapt_add_norm_input(rapt_add_norm *add_norm, rapt_tensor *x);
@@ -128,8 +137,9 @@ RAPT_API rapt_tensor *rapt_decoder_layer_forward(rapt_decoder_layer *layer, rapt
 typedef struct rapt_transformer_encoder {
     rapt_module module;
     rapt_encoder_layer **layers;
-    rapt_layer_norm *norm;
+    rapt_layer_norm *norm; /* or NULL */
     int count;
+    rapt_rms_norm *rms_norm; /* or NULL */
 } rapt_transformer_encoder;
 
 /* Of encoder_layers layers, 1 or more; NULL after an error. */
@@ -142,8 +152,9 @@ RAPT_API rapt_tensor *rapt_transformer_encoder_forward(rapt_transformer_encoder 
 typedef struct rapt_transformer_decoder {
     rapt_module module;
     rapt_decoder_layer **layers;
-    rapt_layer_norm *norm;
+    rapt_layer_norm *norm; /* or NULL */
     int count;
+    rapt_rms_norm *rms_norm; /* or NULL */
 } rapt_transformer_decoder;
 
 /* Of decoder_layers layers, 1 or more; NULL after an error. */

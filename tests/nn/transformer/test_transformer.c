@@ -22,7 +22,7 @@ Test(transformer, feed_forward_is_its_formula)
 {
     RAPT_SCOPE;
     rapt_seed(1);
-    for (int kind = RAPT_FEED_FORWARD_RELU; kind <= RAPT_FEED_FORWARD_SWIGLU; kind++)
+    for (int kind = RAPT_FEED_FORWARD_RELU; kind <= RAPT_FEED_FORWARD_GELU_TANH; kind++)
         for (int bias = 0; bias < 2; bias++) {
             rapt_feed_forward *f = feed_forward(&(rapt_feed_forward_config){.in = 3,
                                                                             .inner = 5,
