@@ -124,6 +124,7 @@ with_number("elu", lambda x, alpha: torch.relu(x) + alpha * torch.expm1(x.clamp(
             jumps=True)  # PyTorch's own loses digits near 0, and has another second derivative there
 unary("logical_not", torch.logical_not, dtypes=("bool",))
 unary("isfinite", torch.isfinite, dtypes=ALL, chooses=True)
+unary("flatnonzero", lambda x: torch.nonzero(x.flatten()).flatten(), dtypes=ALL, chooses=True)
 unary("contiguous", lambda x: x.contiguous(), dtypes=ALL, chooses=True)
 
 

@@ -103,11 +103,10 @@ static void decoder_in_pieces(run *r)
     rapt_transformer_decoder *layer = step_module(r, rapt_transformer_decoder_new(&config));
     rapt_tensor *x = step_input(r, 0), *memory = step_input(r, 1), *results[16];
     rapt_decoder_cache caches[4] = {0};
-    const int64_t first = step_integer(r, "first"), keys = rapt_size(memory, 1), before = memory_mask.offset;
+    const int64_t first = step_integer(r, "first"), keys = rapt_size(memory, 1);
     int count = 0;
     for (int64_t start = 0, end; start < rapt_size(x, 1); start = end) {
         end = start < first ? first : start + 1;
-        memory_mask.offset = before + start;
         rapt_mask own = mask_of_piece(mask, start, end, end), other = mask_of_piece(memory_mask, start, end, keys);
         results[count++] = rapt_transformer_decoder_forward(layer, rapt_slice(x, 1, start, end, 1),
                                                             start == 0 ? memory : NULL, &own, &other, caches);
