@@ -2,9 +2,9 @@
 """The C of a guide as programs: programs.py GUIDE.md NUMBER prints the program of that number.
 
 A fenced block of C that has a main is a program of its own: 1, 2, … All other blocks of C are one program, 0: what
-begins with static, typedef, enum or # stands before its main, the rest in it, in the order of the guide; what belongs
-to one section (##) shares a scope. A block that is fenced as `output` is what its program has printed since the last
-such block."""
+begins with static, typedef or # stands before its main, the rest in it, in the order of the guide; what belongs to one
+section (##) shares a scope. A block that is fenced as `output` is what its program has printed since the last such
+block."""
 import re
 import sys
 
@@ -50,7 +50,7 @@ def split(path):
         last_whole = bool(has_main(code))
         if last_whole:
             whole.append((text, []))
-        elif re.match(r"static|typedef|enum|#", re.sub(r"^(/\*.*?\*/\s*)+", "", code, flags=re.S)):
+        elif re.match(r"static|typedef|#", re.sub(r"^(/\*.*?\*/\s*)+", "", code, flags=re.S)):
             before.append(text)
         else:
             if number != section:

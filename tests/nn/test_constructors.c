@@ -141,7 +141,7 @@ Test(constructors, options_that_there_are_not)
     BAD_VALUE(rapt_transformer_decoder_new(&config), "TransformerDecoder: names 77 are none of rapt_parameter_names");
     BAD_VALUE(rapt_linear_new(2, 2, 77), "Linear: flags 77; RAPT_NO_BIAS or RAPT_BIAS expected");
     BAD_VALUE(rapt_layer_norm_new(2, 77), "LayerNorm: flags 77; RAPT_NO_BIAS or RAPT_BIAS expected");
-    BAD_VALUE(rapt_add_norm_new(2, -1, 0), "AddNorm: flags -1; RAPT_NO_BIAS or RAPT_BIAS expected");
+    BAD_VALUE(rapt_add_norm_new(2, -1, 0), "AddNorm: flags -1; RAPT_NO_BIAS, RAPT_BIAS or RAPT_RMS_NORM expected");
     BAD_VALUE(rapt_conv1d_layer_new(2, 2, 3, NULL, 2), "Conv1d: flags 2; RAPT_NO_BIAS or RAPT_BIAS expected");
     BAD_VALUE(rapt_conv2d_layer_new(2, 2, window, NULL, 2), "Conv2d: flags 2; RAPT_NO_BIAS or RAPT_BIAS expected");
     cr_expect_eq(live_bytes(), before);
