@@ -117,11 +117,31 @@ class Activation(Module):
         super().__init__(C.activation_new(name.encode(), ctypes.cast(function, ctypes.c_void_p)))
 
 
+def refuse_own_call(module, caller):
+    """For a caller in C, which would run the library's forward in the place of a user's __call__."""
+    kind = type(module)
+    if kind.__call__.__module__.rpartition(".")[0] != __package__:
+        raise TypeError(f"{kind.__name__} has a __call__ of its own, which rapt.{caller} does not run: it runs the "
+                        "library's; call such layers yourself")
+
+
 class Sequential(Module):
+    """Layers one after another. An optimizer, save() and load() take it also where its layers are called otherwise."""
+
     def __init__(self, *layers):
-        layers = [module_of(layer) for layer in layers]  # all of them, before the first is adopted
+        layers = self._layers = [module_of(layer) for layer in layers]  # all of them, before the first is adopted
         handles = (ctypes.c_void_p * max(1, len(layers)))(*[layer._adopt() for layer in layers])
         super().__init__(C.sequential_new(len(layers), ctypes.cast(handles, ctypes.c_void_p)))
+
+    def __call__(self, x):
+        self._refuse_own_calls()
+        return super().__call__(x)
+
+    def _refuse_own_calls(self):
+        for layer in self._layers:
+            refuse_own_call(layer, "Sequential")
+            if isinstance(layer, Sequential):
+                layer._refuse_own_calls()
 
 
 # --- files ---

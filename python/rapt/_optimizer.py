@@ -40,7 +40,8 @@ def _fill(struct, owner, named):
     if not hasattr(named, "keys"):
         raise TypeError(f"a dictionary of {', '.join(types)} expected, not {named!r}")
     if not named.keys() <= types.keys():
-        raise TypeError(f"{owner} has no {', '.join(sorted(named.keys() - types.keys()))}")
+        raise TypeError(f"{owner} has no {', '.join(sorted(named.keys() - types.keys()))}; there are "
+                        f"{', '.join(types)}")
     filled = {}
     for name, value in named.items():
         try:

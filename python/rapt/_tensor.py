@@ -155,6 +155,9 @@ class Tensor(Owner):
             return f"rapt.tensor({self.tolist()}, dtype={self.dtype.name})"
         return f"rapt.tensor({_short(self)}, shape={self.shape}, dtype={self.dtype.name})"
 
+    def __format__(self, specification):
+        return format(self.item(), specification) if specification else str(self)
+
     def __len__(self):
         if not self.shape:
             raise TypeError("a tensor of rank 0 has no length")
@@ -356,6 +359,9 @@ def wrap(array):
     if dtype is None or interface.get("mask") is not None:
         raise Error(f"wrap: an array of numpy's type {code!r}; one of {', '.join(_CODES.values())} in this machine's "
                     "order of bytes expected (convert with astype)")
+    hidden = getattr(array, "mask", None)  # of which numpy.ma's interface says nothing
+    if hasattr(hidden, "any") and hidden.any():
+        raise Error(f"wrap: {type(array).__name__} hides elements, which no tensor does; filled() puts numbers there")
     if not isinstance(interface.get("data"), tuple):
         raise Error(f"wrap: {type(array).__name__} says no address of its elements; numpy.asarray makes an array of it")
     data, is_read_only = interface["data"]
