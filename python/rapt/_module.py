@@ -75,31 +75,43 @@ def module_of(value, kind=Module):
 
 
 class Linear(Module):
+    """x (..., inputs) to x weight^T + bias (..., outputs)."""
+
     def __init__(self, inputs, outputs, bias=True):
         super().__init__(C.linear_new(inputs, outputs, flag(bias, "bias")))
 
 
 class Embedding(Module):
+    """Whole numbers below count (...) to rows of the weight (..., size)."""
+
     def __init__(self, count, size):
         super().__init__(C.embedding_new(count, size))
 
 
 class LayerNorm(Module):
+    """x (..., size) with mean 0 and variance 1 along the last axis, times weight plus bias."""
+
     def __init__(self, size, bias=True):
         super().__init__(C.layer_norm_new(size, flag(bias, "bias")))
 
 
 class RMSNorm(Module):
+    """x (..., size) with mean square 1 along the last axis, times weight."""
+
     def __init__(self, size):
         super().__init__(C.rms_norm_new(size))
 
 
 class BatchNorm(Module):
+    """x (B, size, ...) with mean 0 and variance 1 in each channel; after train(False) by the running statistics."""
+
     def __init__(self, size):
         super().__init__(C.batch_norm_new(size))
 
 
 class Dropout(Module):
+    """Zeros with that probability, and what is left divided by the rest of it; x itself after train(False)."""
+
     def __init__(self, probability):
         super().__init__(C.dropout_new(probability))
 

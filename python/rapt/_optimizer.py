@@ -173,9 +173,16 @@ class Adafactor(Optimizer):
     _new, _config_type = C.adafactor_new, _ADAFACTOR
 
 
+for _kind in Optimizer.__subclasses__():
+    _fields = ", ".join(name for name, _ in _kind._config_type._fields_)
+    _kind.__doc__ = f"{Optimizer.__doc__} config: {_fields}. {_kind.__doc__ or ''}".rstrip()
+
+
 class Schedule:
-    """The factor of a learning rate at each step: Schedule("cosine", warm_up=100, total=1000)(step). The other fields
-    are those of rapt_schedule in rapt/schedule.h."""
+    __doc__ = f"""The factor of a learning rate at each step: Schedule("cosine", warm_up=100, total=1000)(step).
+
+    kind: {", ".join(SCHEDULES)}; curve: {", ".join(CURVES)}. The other fields are those of rapt_schedule in
+    rapt/schedule.h."""
 
     def __init__(self, kind, curve="default", **fields):
         self._made_of = {"kind": kind, "curve": curve, **fields}

@@ -370,15 +370,19 @@ def wrap(array):
     if strides is not None and any(stride % size for stride in strides):
         raise Error(f"wrap: strides {strides} are not multiples of an element's {size} bytes; copy the array first")
     steps = None if strides is None else shape_of(stride // size for stride in strides)[1]
+    steps = ctypes.cast(steps, ctypes.c_void_p) if steps is not None else None
     owner = next(_owners)
     _held[owner] = array, interface  # of a numpy scalar the interface alone holds the memory
     try:
-        return call(C.wrap_read_only if is_read_only else C.wrap, dtype, rank, shape,
-                    ctypes.cast(steps, ctypes.c_void_p) if steps is not None else None, data,
-                    ctypes.cast(_let_go, ctypes.c_void_p), owner)
+        tensor = call(C.wrap_read_only if is_read_only else C.wrap, dtype, rank, shape, steps, data,
+                      ctypes.cast(_let_go, ctypes.c_void_p), owner)
     except BaseException:
         _held.pop(owner, None)
         raise
+    if dtype is DType.bool and C.count(tensor._handle):  # numpy's views may have other bytes, which C would count
+        if call(C.wrap_read_only, DType.uint8, rank, shape, steps, data, None, None).max().item() > 1:
+            raise Error("wrap: elements of bool that are neither 0 nor 1; `array != 0` makes an array of them")
+    return tensor
 
 
 def from_dlpack(array):

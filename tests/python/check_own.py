@@ -84,4 +84,24 @@ def what_a_mask_hides_is_no_number():
     assert rapt.tensor(open_).tolist() == rapt.tensor(hidden.filled(2)).tolist() == [1, 2]
 
 
+@test
+def bytes_that_are_no_truth_values_are_told():
+    """As those of a picture's mask of 0 and 255, whose view numpy makes without a look: their sum was 257."""
+    if not numpy:
+        return
+    mask = numpy.array([[2, 0], [255, 1]], "u1")
+    for array in (mask.view("?"), mask.view("?").T, mask.view("?")[:, 0]):
+        for make in (rapt.wrap, rapt.tensor):
+            fails("elements of bool that are neither 0 nor 1; `array != 0` makes an array of them", make, array)
+    for array in (mask != 0, mask.view("?")[:, 1], mask.view("?")[:0], (mask > 1)[::-1]):
+        assert rapt.tensor(array).tolist() == array.tolist()
+    assert rapt.wrap(mask.view("?")[:, 1]).sum().item() == 1
+
+
+@test
+def help_says_what_there_is():
+    assert all("learning_rate" in kind.__doc__ for kind in (rapt.Adam, rapt.SGD, rapt.Muon)), rapt.Adam.__doc__
+    assert "warm_up_stable_decay" in rapt.Schedule.__doc__ and "inputs" in rapt.Linear.__doc__
+
+
 print(f"{len(passed)} tests passed")
