@@ -67,10 +67,10 @@ class Module(FixedOwner):
         return self
 
 
-def module_of(value, kind=Module):
+def module_of(value, kind=Module, cure=""):
     """The value, which has to be a module of that class."""
     if not isinstance(value, kind):
-        raise TypeError(f"a rapt.{kind.__name__} expected, not {type(value).__name__}")
+        raise TypeError(f"a rapt.{kind.__name__} expected, not {type(value).__name__}{cure}")
     return value
 
 
@@ -141,7 +141,8 @@ class Sequential(Module):
     """Layers one after another. An optimizer, save() and load() take it also where its layers are called otherwise."""
 
     def __init__(self, *layers):
-        layers = self._layers = [module_of(layer) for layer in layers]  # all of them, before the first is adopted
+        cure = "; rapt.Activation makes one of an op, and of a class of your own the layers that it keeps are given"
+        layers = self._layers = [module_of(layer, cure=cure) for layer in layers]  # all, before the first is adopted
         handles = (ctypes.c_void_p * max(1, len(layers)))(*[layer._adopt() for layer in layers])
         super().__init__(C.sequential_new(len(layers), ctypes.cast(handles, ctypes.c_void_p)))
 

@@ -69,7 +69,8 @@ class Optimizer(FixedOwner):
             raise TypeError("rapt.Optimizer is the base of the library's optimizers, not of one's own; "
                             "rapt.Adam(module) makes one, and so do the others")
         struct = _fill(self._config_type, type(self).__name__, config)
-        self._handle = check(type(self)._new(module_of(module)._handle, ctypes.addressof(struct)))
+        module = module_of(module, cure="; it is the module that is given, not its parameters")
+        self._handle = check(type(self)._new(module._handle, ctypes.addressof(struct)))
 
     def __del__(self, free=C.optimizer_free):
         handle, self._handle = getattr(self, "_handle", None), None

@@ -99,6 +99,21 @@ def bytes_that_are_no_truth_values_are_told():
 
 
 @test
+def what_is_no_module_is_told_with_the_cure():
+    layer = rapt.Linear(2, 2)
+
+    class Own:
+        def __init__(self):
+            self.layer = layer
+
+    for value, name in ((Own(), "Own"), (rapt.relu, "function"), ([layer], "list")):
+        fails(f"a rapt.Module expected, not {name}; rapt.Activation makes one of an op, and of a class of your own the "
+              "layers that it keeps are given", rapt.Sequential, layer, value, kind=TypeError)
+    fails("a rapt.Module expected, not dict; it is the module that is given, not its parameters", rapt.Adam,
+          layer.parameters(), kind=TypeError)
+
+
+@test
 def help_says_what_there_is():
     assert all("learning_rate" in kind.__doc__ for kind in (rapt.Adam, rapt.SGD, rapt.Muon)), rapt.Adam.__doc__
     assert "warm_up_stable_decay" in rapt.Schedule.__doc__ and "inputs" in rapt.Linear.__doc__
