@@ -17,4 +17,8 @@ from ._tensor import Tensor, from_dlpack, tensor, wrap
 
 float32, float64, int64, int32, uint8, bool = DType
 globals().update(_ops.NAMES)
-seed = C.seed
+
+
+def seed(value):
+    """Starts the random generator of the calling thread anew: the same seed, the same numbers."""
+    C.seed(value)

@@ -2,7 +2,7 @@
 import ctypes
 
 from ._library import C
-from ._module import Module
+from ._module import Module, refuse_own_call
 from ._structs import Struct
 from ._tensor import call, handle_of
 
@@ -55,6 +55,7 @@ class MultiHeadAttention(Module):
                                   rotary=Rotary)
         for part in ("pooling", "rotary"):
             if config.get(part) is not None:
+                refuse_own_call(config[part], "MultiHeadAttention")
                 config[part]._adopt()
         super().__init__(C.multi_head_attention_new(ctypes.addressof(struct)))
         del held

@@ -2,7 +2,7 @@
 import contextlib
 import ctypes
 import functools
-import operator
+import inspect
 
 from ._library import C, check, library
 from ._ops import handles_of
@@ -50,21 +50,36 @@ Tensor.backward = backward
 _restore = ctypes.CFUNCTYPE(None, ctypes.c_bool, *[ctypes.py_object] * 3)(("rapt_set_recording", library))
 
 
+class _Exit:
+    """What `with` looks up before it enters: on the way out there is no function of Python's own, where it would look
+    for Ctrl-C. contextlib.ExitStack asks the class instead."""
+
+    def __get__(self, manager, kind=None):
+        if manager is None:
+            return lambda manager, *details: _restore(manager._before, *details)
+        manager._before = ctypes.c_bool(True)
+        return functools.partial(_restore, manager._before)
+
+
 class no_gradient(contextlib.ContextDecorator):
-    """`with rapt.no_gradient():` nothing is recorded."""
-    # Python looks for Ctrl-C where it enters a function of its own; on the way out there is none.
-    __exit__ = property(operator.attrgetter("_leave"))
+    """`with rapt.no_gradient():` nothing is recorded; `@rapt.no_gradient()` says it of a function."""
+    __exit__ = _Exit()
 
     def __init__(self):
         self._before = ctypes.c_bool(True)
-        self._leave = functools.partial(_restore, self._before)
+
+    def __call__(self, function):
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise TypeError(f"no_gradient: {function.__name__} runs when the call is over; write "
+                            "`with rapt.no_gradient():` in it")
+        return super().__call__(function)
 
     def __enter__(self):
         self._before.value = C.is_recording()
         try:
             C.set_recording(False)
         except BaseException:
-            self._leave(None, None, None)
+            _restore(self._before, None, None, None)
             raise
 
     def _recreate_cm(self):  # for each call of a function that it decorates

@@ -67,39 +67,51 @@ class Module(FixedOwner):
         return self
 
 
-def module_of(value, kind=Module):
+def module_of(value, kind=Module, cure=""):
     """The value, which has to be a module of that class."""
     if not isinstance(value, kind):
-        raise TypeError(f"a rapt.{kind.__name__} expected, not {type(value).__name__}")
+        raise TypeError(f"a rapt.{kind.__name__} expected, not {type(value).__name__}{cure}")
     return value
 
 
 class Linear(Module):
+    """x (..., inputs) to x weight^T + bias (..., outputs)."""
+
     def __init__(self, inputs, outputs, bias=True):
         super().__init__(C.linear_new(inputs, outputs, flag(bias, "bias")))
 
 
 class Embedding(Module):
+    """Whole numbers below count (...) to rows of the weight (..., size)."""
+
     def __init__(self, count, size):
         super().__init__(C.embedding_new(count, size))
 
 
 class LayerNorm(Module):
+    """x (..., size) with mean 0 and variance 1 along the last axis, times weight plus bias."""
+
     def __init__(self, size, bias=True):
         super().__init__(C.layer_norm_new(size, flag(bias, "bias")))
 
 
 class RMSNorm(Module):
+    """x (..., size) with mean square 1 along the last axis, times weight."""
+
     def __init__(self, size):
         super().__init__(C.rms_norm_new(size))
 
 
 class BatchNorm(Module):
+    """x (B, size, ...) with mean 0 and variance 1 in each channel; after train(False) by the running statistics."""
+
     def __init__(self, size):
         super().__init__(C.batch_norm_new(size))
 
 
 class Dropout(Module):
+    """Zeros with that probability, and what is left divided by the rest of it; x itself after train(False)."""
+
     def __init__(self, probability):
         super().__init__(C.dropout_new(probability))
 
@@ -117,11 +129,32 @@ class Activation(Module):
         super().__init__(C.activation_new(name.encode(), ctypes.cast(function, ctypes.c_void_p)))
 
 
+def refuse_own_call(module, caller):
+    """For a caller in C, which would run the library's forward in the place of a user's __call__."""
+    kind = type(module)
+    if kind.__call__.__module__.rpartition(".")[0] != __package__:
+        raise TypeError(f"{kind.__name__} has a __call__ of its own, which rapt.{caller} does not run: it runs the "
+                        "library's; call such layers yourself")
+
+
 class Sequential(Module):
+    """Layers one after another. An optimizer, save() and load() take it also where its layers are called otherwise."""
+
     def __init__(self, *layers):
-        layers = [module_of(layer) for layer in layers]  # all of them, before the first is adopted
+        cure = "; rapt.Activation makes one of an op, and of a class of your own the layers that it keeps are given"
+        layers = self._layers = [module_of(layer, cure=cure) for layer in layers]  # all, before the first is adopted
         handles = (ctypes.c_void_p * max(1, len(layers)))(*[layer._adopt() for layer in layers])
         super().__init__(C.sequential_new(len(layers), ctypes.cast(handles, ctypes.c_void_p)))
+
+    def __call__(self, x):
+        self._refuse_own_calls()
+        return super().__call__(x)
+
+    def _refuse_own_calls(self):
+        for layer in self._layers:
+            refuse_own_call(layer, "Sequential")
+            if isinstance(layer, Sequential):
+                layer._refuse_own_calls()
 
 
 # --- files ---

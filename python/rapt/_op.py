@@ -94,7 +94,11 @@ class Op:
     def _run_vjp(self, handle, is_good):
         try:
             gradients = Call(handle)._run(self._vjp, borrowed(C.call_gradient(handle, 0)))
-            for i, gradient in enumerate(gradients if isinstance(gradients, tuple) else (gradients,)):
+            gradients, count = gradients if isinstance(gradients, tuple) else (gradients,), C.call_count(handle)
+            if len(gradients) < count:
+                raise TypeError(f"{self.name}: its vjp gave {len(gradients)} of the gradients of {count} inputs; None "
+                                "where there is none")
+            for i, gradient in enumerate(gradients):
                 if gradient is not None and C.call_wants(handle, i):
                     view = C.reshape(handle_of(gradient), *shape_of(gradient.shape))  # of the engine's scope
                     if not C.call_give(handle, i, view):

@@ -40,7 +40,8 @@ def _fill(struct, owner, named):
     if not hasattr(named, "keys"):
         raise TypeError(f"a dictionary of {', '.join(types)} expected, not {named!r}")
     if not named.keys() <= types.keys():
-        raise TypeError(f"{owner} has no {', '.join(sorted(named.keys() - types.keys()))}")
+        raise TypeError(f"{owner} has no {', '.join(sorted(named.keys() - types.keys()))}; there are "
+                        f"{', '.join(types)}")
     filled = {}
     for name, value in named.items():
         try:
@@ -68,7 +69,8 @@ class Optimizer(FixedOwner):
             raise TypeError("rapt.Optimizer is the base of the library's optimizers, not of one's own; "
                             "rapt.Adam(module) makes one, and so do the others")
         struct = _fill(self._config_type, type(self).__name__, config)
-        self._handle = check(type(self)._new(module_of(module)._handle, ctypes.addressof(struct)))
+        module = module_of(module, cure="; it is the module that is given, not its parameters")
+        self._handle = check(type(self)._new(module._handle, ctypes.addressof(struct)))
 
     def __del__(self, free=C.optimizer_free):
         handle, self._handle = getattr(self, "_handle", None), None
@@ -172,9 +174,16 @@ class Adafactor(Optimizer):
     _new, _config_type = C.adafactor_new, _ADAFACTOR
 
 
+for _kind in Optimizer.__subclasses__():
+    _fields = ", ".join(name for name, _ in _kind._config_type._fields_)
+    _kind.__doc__ = f"{Optimizer.__doc__} config: {_fields}. {_kind.__doc__ or ''}".rstrip()
+
+
 class Schedule:
-    """The factor of a learning rate at each step: Schedule("cosine", warm_up=100, total=1000)(step). The other fields
-    are those of rapt_schedule in rapt/schedule.h."""
+    __doc__ = f"""The factor of a learning rate at each step: Schedule("cosine", warm_up=100, total=1000)(step).
+
+    kind: {", ".join(SCHEDULES)}; curve: {", ".join(CURVES)}. The other fields are those of rapt_schedule in
+    rapt/schedule.h."""
 
     def __init__(self, kind, curve="default", **fields):
         self._made_of = {"kind": kind, "curve": curve, **fields}

@@ -155,6 +155,9 @@ class Tensor(Owner):
             return f"rapt.tensor({self.tolist()}, dtype={self.dtype.name})"
         return f"rapt.tensor({_short(self)}, shape={self.shape}, dtype={self.dtype.name})"
 
+    def __format__(self, specification):
+        return format(self.item(), specification) if specification else str(self)
+
     def __len__(self):
         if not self.shape:
             raise TypeError("a tensor of rank 0 has no length")
@@ -356,6 +359,9 @@ def wrap(array):
     if dtype is None or interface.get("mask") is not None:
         raise Error(f"wrap: an array of numpy's type {code!r}; one of {', '.join(_CODES.values())} in this machine's "
                     "order of bytes expected (convert with astype)")
+    hidden = getattr(array, "mask", None)  # of which numpy.ma's interface says nothing
+    if hasattr(hidden, "any") and hidden.any():
+        raise Error(f"wrap: {type(array).__name__} hides elements, which no tensor does; filled() puts numbers there")
     if not isinstance(interface.get("data"), tuple):
         raise Error(f"wrap: {type(array).__name__} says no address of its elements; numpy.asarray makes an array of it")
     data, is_read_only = interface["data"]
@@ -364,15 +370,19 @@ def wrap(array):
     if strides is not None and any(stride % size for stride in strides):
         raise Error(f"wrap: strides {strides} are not multiples of an element's {size} bytes; copy the array first")
     steps = None if strides is None else shape_of(stride // size for stride in strides)[1]
+    steps = ctypes.cast(steps, ctypes.c_void_p) if steps is not None else None
     owner = next(_owners)
     _held[owner] = array, interface  # of a numpy scalar the interface alone holds the memory
     try:
-        return call(C.wrap_read_only if is_read_only else C.wrap, dtype, rank, shape,
-                    ctypes.cast(steps, ctypes.c_void_p) if steps is not None else None, data,
-                    ctypes.cast(_let_go, ctypes.c_void_p), owner)
+        tensor = call(C.wrap_read_only if is_read_only else C.wrap, dtype, rank, shape, steps, data,
+                      ctypes.cast(_let_go, ctypes.c_void_p), owner)
     except BaseException:
         _held.pop(owner, None)
         raise
+    if dtype is DType.bool and C.count(tensor._handle):  # numpy's views may have other bytes, which C would count
+        if call(C.wrap_read_only, DType.uint8, rank, shape, steps, data, None, None).max().item() > 1:
+            raise Error("wrap: elements of bool that are neither 0 nor 1; `array != 0` makes an array of them")
+    return tensor
 
 
 def from_dlpack(array):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What the Python package shares memory with outlives it, and what Ctrl-C breaks off leaves nothing half done."""
+import contextlib
 import signal
 import sys
 
@@ -157,6 +158,30 @@ def functions_may_record_nothing():
     assert depth_without_recording(3) == 3 and rapt.C.is_recording()
     with rapt.no_gradient():
         assert depth_without_recording(1) == 1 and not rapt.C.is_recording()
+    assert rapt.C.is_recording()
+
+    def numbers():
+        yield 1
+
+    async def later():
+        pass
+
+    for function in (numbers, later):
+        fails("runs when the call is over; write `with rapt.no_gradient():` in it", rapt.no_gradient(), function,
+              kind=TypeError)
+
+
+@test
+def recording_goes_on_behind_a_stack_and_behind_one_in_itself():
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(rapt.no_gradient())
+        assert not rapt.C.is_recording()
+    assert rapt.C.is_recording()
+    twice = rapt.no_gradient()
+    with twice:
+        with twice:
+            pass
+        assert not rapt.C.is_recording()
     assert rapt.C.is_recording()
 
 

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Layers and ops of one's own in the Python package, and what somebody who knows PyTorch or numpy writes first."""
+from harness import fails, passed, rapt, test
+
+try:
+    import numpy
+except ImportError as missing:
+    numpy = print(f"left out: numpy's part ({missing})")
+
+
+class Scaled(rapt.Linear):
+    def __call__(self, x):
+        return super().__call__(x) * 100
+
+
+class Doubled(rapt.AdditiveAttention):
+    def __call__(self, queries, keys, values, **mask):
+        return super().__call__(queries, keys, values, **mask) * 2
+
+
+@test
+def a_call_of_ones_own_is_not_passed_over():
+    """C runs the layers of a Sequential, and knows nothing of what Python makes of them."""
+    x, expected = rapt.ones((1, 2)), "Scaled has a __call__ of its own, which rapt.Sequential does not run"
+    for layers in ([Scaled(2, 2)], [rapt.Linear(2, 2), rapt.Sequential(Scaled(2, 2))]):
+        model = rapt.Sequential(*layers)
+        fails(expected, model, x, kind=TypeError)
+        assert rapt.SGD(model).steps == 0 and len(model.parameters()) == 2 * len(layers)
+    fails("Doubled has a __call__ of its own, which rapt.MultiHeadAttention does not run", rapt.MultiHeadAttention, 8,
+          2, pooling=Doubled(4, 4, 6), kind=TypeError)
+
+    class Named(rapt.Linear):
+        def size(self):
+            return len(self.parameters())
+
+    assert rapt.Sequential(Named(2, 3))(x).shape == (1, 3)
+
+
+@test
+def a_vjp_says_something_of_each_input():
+    def loss(x, y, vjp):
+        return rapt.Op("product", lambda call, x, y: x * y, vjp)(x, y).sum()
+
+    x = rapt.ones(2).require_gradient()
+    for count, vjp in ((1, lambda call, g: g), (1, lambda call, g: (g,)), (0, lambda call, g: ())):
+        fails(f"product: its vjp gave {count} of the gradients of 2 inputs; None where there is none",
+              loss(x, x, vjp).backward, kind=TypeError)
+    loss(x, x, lambda call, g: (None, None)).backward()
+    assert x.gradient is None
+    loss(x, rapt.ones(2), lambda call, g: (3 * g, None)).backward()
+    assert x.gradient.tolist() == [3, 3]
+
+
+@test
+def a_seed_is_one_number():
+    assert "generator" in rapt.seed.__doc__
+    for arguments in ((), (1, 2)):
+        fails("seed()", rapt.seed, *arguments, kind=TypeError)
+    drawn = [(rapt.seed(3), rapt.rand(2).tolist())[1] for _ in range(2)]
+    assert drawn[0] == drawn[1]
+
+
+@test
+def options_that_are_not_there_are_told_with_those_that_are():
+    fails("Adam has no lr; there are learning_rate, beta1, beta2, epsilon, weight_decay", rapt.Adam, rapt.Linear(1, 1),
+          lr=0.1, kind=TypeError)
+    fails("Schedule has no warmup; there are kind, warm_up", rapt.Schedule, "cosine", warmup=2, kind=TypeError)
+
+
+@test
+def a_number_is_printed_as_one():
+    loss = rapt.tensor(0.25)
+    assert f"{loss:.3f}" == "0.250" and f"{rapt.tensor([[7]]):3d}" == "  7" and f"{loss}" == str(loss)
+    fails("one element expected", format, rapt.ones(2), ".3f")
+
+
+@test
+def what_a_mask_hides_is_no_number():
+    if not numpy:
+        return
+    hidden, open_ = (numpy.ma.array([1.0, 2.0], mask=mask) for mask in ([False, True], [False, False]))
+    for make in (rapt.wrap, rapt.tensor, rapt.ones(2, rapt.float64).__add__):
+        fails("MaskedArray hides elements", make, hidden)
+    assert rapt.tensor(open_).tolist() == rapt.tensor(hidden.filled(2)).tolist() == [1, 2]
+
+
+@test
+def bytes_that_are_no_truth_values_are_told():
+    """As those of a picture's mask of 0 and 255, whose view numpy makes without a look: their sum was 257."""
+    if not numpy:
+        return
+    mask = numpy.array([[2, 0], [255, 1]], "u1")
+    for array in (mask.view("?"), mask.view("?").T, mask.view("?")[:, 0]):
+        for make in (rapt.wrap, rapt.tensor):
+            fails("elements of bool that are neither 0 nor 1; `array != 0` makes an array of them", make, array)
+    for array in (mask != 0, mask.view("?")[:, 1], mask.view("?")[:0], (mask > 1)[::-1]):
+        assert rapt.tensor(array).tolist() == array.tolist()
+    assert rapt.wrap(mask.view("?")[:, 1]).sum().item() == 1
+
+
+@test
+def what_is_no_module_is_told_with_the_cure():
+    layer = rapt.Linear(2, 2)
+
+    class Own:
+        def __init__(self):
+            self.layer = layer
+
+    for value, name in ((Own(), "Own"), (rapt.relu, "function"), ([layer], "list")):
+        fails(f"a rapt.Module expected, not {name}; rapt.Activation makes one of an op, and of a class of your own the "
+              "layers that it keeps are given", rapt.Sequential, layer, value, kind=TypeError)
+    fails("a rapt.Module expected, not dict; it is the module that is given, not its parameters", rapt.Adam,
+          layer.parameters(), kind=TypeError)
+
+
+@test
+def help_says_what_there_is():
+    assert all("learning_rate" in kind.__doc__ for kind in (rapt.Adam, rapt.SGD, rapt.Muon)), rapt.Adam.__doc__
+    assert "warm_up_stable_decay" in rapt.Schedule.__doc__ and "inputs" in rapt.Linear.__doc__
+
+
+print(f"{len(passed)} tests passed")
