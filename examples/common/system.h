@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* Opens something in the place of standard streams that are closed, so that no file gets what is printed; to read from
+ * them and to write to them fails as before. */
+void system_fill_streams(void);
+
 /* Makes a folder; false: errno says why. */
 bool system_make_folder(const char *path);
 

@@ -1,6 +1,7 @@
 /* What examples ask of the operating system. */
 #include "system.h"
 
+#include <fcntl.h>
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
@@ -9,6 +10,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+void system_fill_streams(void)
+{
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 bool system_make_folder(const char *path)
 {
