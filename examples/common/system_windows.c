@@ -27,6 +27,13 @@ bool system_is_one_file(const char *a, const char *b)
     return is_one;
 }
 
+char *system_file_behind(const char *path, mode_t *mode, const char **why)
+{
+    *mode = 0;
+    *why = "no memory";
+    return strdup(path);
+}
+
 bool system_is_utf8(void)
 {
     return GetConsoleOutputCP() == CP_UTF8;
