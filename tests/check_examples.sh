@@ -211,6 +211,9 @@ for file in logged logged.run; do [ -s $file ] || complain "gpt without room for
 refuse 1 'nowhere: No such file' gpt --data nowhere
 refuse 1 'taken: Is a directory' gpt --data taken
 refuse 1 'file is empty' gpt --data file
+head -c 2000 /dev/zero >zeros
+refuse 1 '^gpt: zeros has only NUL bytes, of which a prompt can have none$' gpt --data zeros
+refuse 1 '^gpt: zeros has only NUL bytes, of which a prompt can have none$' gpt --data zeros --prompt a
 refuse 1 "'nowhere'" gpt --weights nowhere
 refuse 1 'nowhere/train-images' classify --data nowhere
 # Pictures of 1 x 2, as IDX files have them.
