@@ -131,6 +131,12 @@ expect 0 '^this data has neither test nor validation pairs: nothing is scored$' 
 if grep -q 'stand in\|BLEU\|exact match\|translations of' "$folder/said"; then
     echo 'FAILED: a score of no pairs:' && cat "$folder/said" && failed=1
 fi
+# Nor is there a loss of them.
+# shellcheck disable=SC2086
+expect 0 '^epoch 1/1: training loss [0-9.]*$' $small --epochs 1 --validation 0 --log "$folder/unvalidated.csv"
+[ "$(head -n 1 "$folder/unvalidated.csv")" = step,training_loss,learning_rate ] ||
+    { echo 'FAILED: a column for the loss of no validation pairs' && failed=1; }
+if grep -i nan "$folder/complaint" "$folder/unvalidated.csv"; then echo 'FAILED: a loss of no pairs' && failed=1; fi
 
 # A log that finds no room is one sentence, and costs nothing else.
 ln -s /dev/full "$folder/full.csv"

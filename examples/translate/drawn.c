@@ -270,7 +270,7 @@ bool draw_losses(const struct run *run)
     const struct chart_series series[] = {{"training", epoch, training, epochs, false},
                                           {"validation", epoch, validation, epochs, false}};
     const struct chart chart = {.series = series,
-                                .num_series = 2,
+                                .num_series = run->validation ? 2 : 1,
                                 .x_label = "epoch",
                                 .y_label = "loss",
                                 .logarithmic_y = true};
