@@ -85,6 +85,7 @@ refuse 1 "the directory 'missing'" gpt --save missing/file --steps 2
 refuse 1 "'taken' is not a regular file" gpt --save taken --steps 2
 refuse 1 "'/dev/full' is not a regular file" gpt --save /dev/full --steps 2
 refuse 1 "the directory 'missing'" gpt --checkpoint missing/file --steps 2
+refuse 1 "'foo.index.json' ends in .json" gpt --save foo.index.json --steps 2
 refuse 1 "'nowhere'" gpt --checkpoint nowhere --resume --steps 2
 refuse 2 '^gpt: --resume needs --checkpoint FILE$' gpt --resume
 refuse 2 '^gpt: --checkpoint-every needs --checkpoint FILE$' gpt --checkpoint-every 5
