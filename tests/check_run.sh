@@ -55,7 +55,7 @@ refuse '-j needs a number' build -j 0
 refuse '-j needs a number' test -j -1 error
 refuse 'no test is called so: eror;' test eror
 refuse 'no test is called so: --suite nothing;' test --suite nothing
-refuse 'no test is called so: --benchmark nothing;' bench nothing
+refuse 'no benchmark is called so: nothing; all names: meson test -C .* --benchmark --list$' bench nothing
 # A build without tests: success would say that they hold.
 mkdir "$work/none"
 printf "project('none')\n" >"$work/none/meson.build"
