@@ -85,6 +85,7 @@ refuse 1 "the directory 'missing'" gpt --save missing/file --steps 2
 refuse 1 "'taken' is not a regular file" gpt --save taken --steps 2
 refuse 1 "'/dev/full' is not a regular file" gpt --save /dev/full --steps 2
 refuse 1 "the directory 'missing'" gpt --checkpoint missing/file --steps 2
+refuse 1 "'foo.index.json' ends in .json" gpt --save foo.index.json --steps 2
 refuse 1 "'nowhere'" gpt --checkpoint nowhere --resume --steps 2
 refuse 2 '^gpt: --resume needs --checkpoint FILE$' gpt --resume
 refuse 2 '^gpt: --checkpoint-every needs --checkpoint FILE$' gpt --checkpoint-every 5
@@ -211,6 +212,9 @@ for file in logged logged.run; do [ -s $file ] || complain "gpt without room for
 refuse 1 'nowhere: No such file' gpt --data nowhere
 refuse 1 'taken: Is a directory' gpt --data taken
 refuse 1 'file is empty' gpt --data file
+head -c 2000 /dev/zero >zeros
+refuse 1 '^gpt: zeros has only NUL bytes, of which a prompt can have none$' gpt --data zeros
+refuse 1 '^gpt: zeros has only NUL bytes, of which a prompt can have none$' gpt --data zeros --prompt a
 refuse 1 "'nowhere'" gpt --weights nowhere
 refuse 1 'nowhere/train-images' classify --data nowhere
 # Pictures of 1 x 2, as IDX files have them.

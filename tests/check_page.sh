@@ -7,11 +7,15 @@ translate=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-run() { # folder, more options...
+train() { # folder, more options...
     out=$1
     shift
     "$translate" --model transformer --seed 3 --train 640 --validation 64 --test 20 --epochs 2 --hidden 16 --heads 2 \
-        --dropout 0.1 --out "$folder/$out" "$@" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+        --dropout 0.1 --out "$folder/$out" "$@"
+}
+
+run() { # the same, which succeeds
+    train "$@" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 }
 
 complain() {
@@ -29,6 +33,30 @@ run torn --page --resume
 run others --page --epochs 1 --learning-rate 0.0173
 run others --steps 5
 run others --page --resume
+# What the page's name leads to gets it, and keeps its permissions; but nothing that is no file.
+mkdir "$folder/linked" "$folder/dangling" "$folder/fifo"
+(umask 077 && : >"$folder/kept.html")
+ln -s ../kept.html "$folder/linked/training.html"
+run linked --page --steps 5
+run linked --page --resume
+[ -L "$folder/linked/training.html" ] || complain 'the page takes the place of a link'
+[ "$(find "$folder/kept.html" -perm 600)" ] || complain "the page's permissions are others than before"
+run other --page --steps 5
+run other --page --resume
+cmp "$folder/other/training.html" "$folder/kept.html" || complain 'the page is not where the link leads to'
+ln -s nowhere "$folder/dangling/training.html"
+mkfifo "$folder/fifo/training.html"
+for name in dangling fifo; do
+    if train $name --page >"$folder/log" 2>&1; then complain "a page goes to what is no file: $name"; fi
+    if grep -q '^step' "$folder/log"; then complain "a page that cannot be written is told late: $name"; fi
+done
+grep -q "training.html' is not a regular file" "$folder/log" || complain 'a fifo is not named'
+
+# What goes to closed streams is in no file.
+train quiet --page >"$folder/log" 2>&- || complain 'a closed standard error ends the run'
+cmp "$folder/page/training.html" "$folder/quiet/training.html" || complain 'what was printed is in the page'
+if train silent --page <&- >&- 2>&-; then complain 'nobody got what was printed, and the run succeeds'; fi
+if grep '^data:' "$folder/silent/training.html"; then complain 'what was printed is in the page'; fi
 [ ! -e "$folder/plain/training.html" ] || complain 'a page that nobody asked for'
 for name in page resumed torn; do
     page="$folder/$name/training.html"

@@ -55,7 +55,7 @@ refuse '-j needs a number' build -j 0
 refuse '-j needs a number' test -j -1 error
 refuse 'no test is called so: eror;' test eror
 refuse 'no test is called so: --suite nothing;' test --suite nothing
-refuse 'no test is called so: --benchmark nothing;' bench nothing
+refuse 'no benchmark is called so: nothing; all names: meson test -C .* --benchmark --list$' bench nothing
 # A build without tests: success would say that they hold.
 mkdir "$work/none"
 printf "project('none')\n" >"$work/none/meson.build"
@@ -94,6 +94,7 @@ refuse 'install takes a folder without ' install "$work/$(printf 'a\tb')"
 refuse "format takes no arguments, not 'x'" format x
 refuse "check takes no arguments, not 'x'" check x
 refuse "help takes no arguments, not 'x'" help x
+refuse "port needs arm, i686, musl, s390x, web or windows, not 'vax'" port vax
 refuse "port takes one system, not also 'web'" port arm web
 [ $failed -eq 0 ] && echo 'check_run: -j reaches ninja, wrong arguments are refused, and gradcheck prints what is named'
 exit $failed

@@ -131,6 +131,12 @@ expect 0 '^this data has neither test nor validation pairs: nothing is scored$' 
 if grep -q 'stand in\|BLEU\|exact match\|translations of' "$folder/said"; then
     echo 'FAILED: a score of no pairs:' && cat "$folder/said" && failed=1
 fi
+# Nor is there a loss of them.
+# shellcheck disable=SC2086
+expect 0 '^epoch 1/1: training loss [0-9.]*$' $small --epochs 1 --validation 0 --log "$folder/unvalidated.csv"
+[ "$(head -n 1 "$folder/unvalidated.csv")" = step,training_loss,learning_rate ] ||
+    { echo 'FAILED: a column for the loss of no validation pairs' && failed=1; }
+if grep -i nan "$folder/complaint" "$folder/unvalidated.csv"; then echo 'FAILED: a loss of no pairs' && failed=1; fi
 
 # A log that finds no room is one sentence, and costs nothing else.
 ln -s /dev/full "$folder/full.csv"
@@ -186,6 +192,15 @@ if ! grep -q 'draws no files' "$folder/said"; then
     # shellcheck disable=SC2086
     expect 0 "^drawn: losses of each epoch: $folder/odd.out/loss.png" $odd --out "$folder/odd.out"
     drawn "$folder/odd.out" attention loss '' ''
+    # Of sentences that are too long for a picture the beginning; and where heads are too many none.
+    awk 'BEGIN { for (i = 0; i < 60; i++) { for (j = 0; j < 300; j++) printf "say %d ", i % 20; printf "\tdis %d\n", i } }' >"$folder/long"
+    long="--epochs 1 --hidden 100 --batch-size 64 --steps 1"
+    # shellcheck disable=SC2086
+    expect 0 "^drawn: beginning of the attention of the translation to the source: $folder/long.out/attention.png" \
+        --data "$folder/long" --longest 999 $long --out "$folder/long.out"
+    drawn "$folder/long.out" attention '' '' ''
+    # shellcheck disable=SC2086
+    expect 0 '^not drawn: attention of the translation to the source: so many layers or heads' $sizes $long --model transformer --heads 100 --out "$folder/heads"
     mkdir "$folder/link.out"
     ln -s nowhere "$folder/link.out/attention.svg"
     # shellcheck disable=SC2086

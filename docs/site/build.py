@@ -134,7 +134,10 @@ def main(out, names=None):
     guides.make(pages)
     reference.make(pages)
     guides.make_sources(pages)
-    write(pages, out)
+    try:
+        write(pages, out)
+    except OSError as error:
+        sys.exit(f"build.py: the site in {out} is not whole: {error.strerror or error}")
     check_links(pages, out)
     if names:
         check_names(pages, names)

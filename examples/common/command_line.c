@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "system.h"
+
 /* The first row of the table; that of a program without options has only its end. */
 static const struct command_option *rows(const struct command_line *line)
 {
@@ -245,6 +247,7 @@ static void close_output(void)
 
 enum command_line_result command_line_parse(const struct command_line *line, int argc, char **argv)
 {
+    system_fill_streams();
     if (!program_name) atexit(close_output);
     program_name = line->program;
     for (int i = 1; i < argc; i++) {

@@ -48,7 +48,8 @@ int command_line_wrong(const char *program, const char *format, ...) __attribute
 /* Sets what the options point to, from "--name value" and "--name=value". A value that is an argument of its own and
    starts with '-' counts only for numbers; the others need "--name=-value". HELP: --help or -h was given and printed
    on stdout, or is by the first process, and nothing is set. WRONG: as above. From here on the program ends with
-   EXIT_FAILURE and a sentence when what it printed on stdout could not be written. */
+   EXIT_FAILURE and a sentence when what it printed on stdout could not be written, and no file gets the number of a
+   standard stream that is closed. */
 enum command_line_result command_line_parse(const struct command_line *line, int argc, char **argv);
 
 /* --help: options in aligned columns with the defaults that their pointers hold. */

@@ -13,9 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "system.h"
+
 const bool picture_has_files = true;
 
-enum { MARGIN = 6, PNG_SCALE = 2, MAX_SIDE = 8000, SECONDS_OF_A_PICTURE = 60 };
+enum { MARGIN = 6, PNG_SCALE = 2, SECONDS_OF_A_PICTURE = 60 };
 
 static const char FONT[] = "DejaVu Sans";
 
@@ -112,23 +114,6 @@ static cairo_status_t render(FILE *file, bool svg, drawing_function *draw, const
     if (!status) status = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
     return status;
-}
-
-/* What the path leads to, so that a symbolic link stays one, and the mode of the file there, 0 when there is none. The
-   caller frees it; NULL, and why, when a picture cannot go there. */
-static char *find_place(const char *path, mode_t *mode, const char **why)
-{
-    struct stat there;
-    *mode = 0;
-    if (stat(path, &there) == 0) {
-        *mode = there.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
-        *why = "it is not a regular file";
-        return S_ISREG(there.st_mode) ? realpath(path, NULL) : NULL;
-    }
-    *why = strerror(errno);
-    if (errno != ENOENT) return NULL;
-    *why = "it is a link that leads to nothing";
-    return lstat(path, &there) == 0 ? NULL : strdup(path);
 }
 
 /* Renders into the file beside the path and renames it; why says what went wrong. */
@@ -240,7 +225,7 @@ bool drawing_write(const char *path, drawing_function *draw, const void *what, c
         return figure_fail(error, error_size, "the picture '%s' must end in .svg or .png", path);
     const char *why;
     struct picture picture = {.path = path, .draw = draw, .what = what};
-    char *place = find_place(path, &picture.mode, &why), *beside = NULL;
+    char *place = system_file_behind(path, &picture.mode, &why), *beside = NULL;
     if (place && asprintf(&beside, "%s.%ld.tmp", place, (long)getpid()) < 0) beside = NULL, why = "out of memory";
     picture.place = place;
     picture.beside = beside;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <rapt/mpi.h>
 
@@ -77,19 +78,31 @@ int ranks_signal(void)
     return number;
 }
 
+static const char index_ending[] = ".safetensors.index.json", file_ending[] = ".safetensors";
+
 /* Shards lie beside their index, where a file without that ending can be written as well as they. */
-bool ranks_can_save(const char *program, const char *path)
+static bool shards_can_be_saved(const char *program, const char *path)
 {
-    static const char index[] = ".safetensors.index.json", file[] = ".safetensors";
-    const size_t size = strlen(path), ending = strlen(index);
-    if (!have_joined || size <= ending || strcmp(path + size - ending, index) != 0)
-        return file_can_be_saved(program, path);
+    struct stat there;
     char *beside = strdup(path);
     if (!beside) return perror(program), false;
-    beside[size - ending + strlen(file)] = '\0';
-    const bool good = file_can_be_saved(program, beside);
+    beside[strlen(path) - strlen(index_ending) + strlen(file_ending)] = '\0';
+    bool good = file_can_be_saved(program, beside);
     free(beside);
+    if (good && stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        fprintf(stderr, "%s: '%s' is not a regular file\n", program, path);
+        good = false;
+    }
     return good;
+}
+
+bool ranks_can_save(const char *program, const char *path)
+{
+    const size_t size = strlen(path), ending = strlen(index_ending);
+    if (size <= ending || strcmp(path + size - ending, index_ending) != 0) return file_can_be_saved(program, path);
+    if (have_joined) return shards_can_be_saved(program, path);
+    fprintf(stderr, "%s: '%s' is an index of ranks' shards: mpirun -n 1 reads and writes them\n", program, path);
+    return false;
 }
 
 bool ranks_save(const char *path, const rapt_checkpoint *checkpoint)

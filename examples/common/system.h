@@ -5,12 +5,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
+
+/* Opens something in the place of standard streams that are closed, so that no file gets what is printed; to read from
+ * them and to write to them fails as before. */
+void system_fill_streams(void);
 
 /* Makes a folder; false: errno says why. */
 bool system_make_folder(const char *path);
 
 /* Do both paths lead to one file, or will they when it is made? Posix: by other names and links, too. */
 bool system_is_one_file(const char *a, const char *b);
+
+/* Where a file goes that is written beside and renamed: what the path leads to, so that a symbolic link stays one, and
+ * the permissions of the file there, 0 when there is none. The caller frees it; NULL, and why, when no file can go
+ * there. */
+char *system_file_behind(const char *path, mode_t *mode, const char **why);
 
 /* Are the characters of the terminal UTF-8? Posix: those of the locale that the environment names. */
 bool system_is_utf8(void);

@@ -1,6 +1,8 @@
 /* What examples ask of the operating system. */
 #include "system.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
@@ -9,6 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+void system_fill_streams(void)
+{
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 bool system_make_folder(const char *path)
 {
@@ -55,6 +63,22 @@ bool system_is_one_file(const char *a, const char *b)
     if (stat(a, &first) == 0 && stat(b, &second) == 0) return is_one(&first, &second);
     const char *name = find_place(a, texts[0], &first), *other = find_place(b, texts[1], &second);
     return name && other && strcmp(name, other) == 0 && is_one(&first, &second);
+}
+
+char *system_file_behind(const char *path, mode_t *mode, const char **why)
+{
+    struct stat there;
+    *mode = 0;
+    if (stat(path, &there) == 0) {
+        *mode = there.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+        char *place = S_ISREG(there.st_mode) ? realpath(path, NULL) : NULL;
+        *why = S_ISREG(there.st_mode) ? strerror(errno) : "it is not a regular file";
+        return place;
+    }
+    *why = strerror(errno);
+    if (errno != ENOENT) return NULL;
+    *why = "it is a link that leads to nothing";
+    return lstat(path, &there) == 0 ? NULL : strdup(path);
 }
 
 bool system_is_utf8(void)

@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "system.h"
 
 static const char head[] =
 #include "web_page_html.h"
@@ -33,12 +37,6 @@ static void put_labels(FILE *stream, const char *name, int64_t count, const char
         put_text(stream, labels[i]);
     }
     fputc(']', stream);
-}
-
-static bool fail(const char *path, char *error, size_t error_size)
-{
-    snprintf(error, error_size, "'%s' cannot be written: %s", path, strerror(errno));
-    return false;
 }
 
 /* All that was written arrives, or what did not arrive whole is cut off again, and nothing more is written. */
@@ -111,27 +109,41 @@ static bool is_of_this_run(struct web_page *page, const char *path)
     return at == page->whole && fseek(page->stream, (long)page->whole, SEEK_SET) == 0;
 }
 
-bool web_page_open(struct web_page *page, const char *path, const char *title, const char *note, int64_t step,
-                   char *error, size_t error_size)
+/* Replaces the page at the place, or goes on with it. False: errno says why. */
+static bool open_at(struct web_page *page, const char *place, mode_t mode, const char *title, const char *note,
+                    int64_t step)
 {
     char beside[PATH_MAX + 32];
-    snprintf(beside, sizeof beside, "%.*s.%ld.tmp", PATH_MAX, path, (long)getpid());
+    snprintf(beside, sizeof beside, "%.*s.%ld.tmp", PATH_MAX, place, (long)getpid());
     *page = (struct web_page){.stream = fopen(beside, "w+b")};
-    if (!page->stream) return fail(path, error, error_size);
+    if (!page->stream) return false;
     bool good = begin(page, title, note);
-    if (good && step > 0 && is_of_this_run(page, path)) {
+    if (good && step > 0 && is_of_this_run(page, place)) {
         fclose(page->stream);
         remove(beside);
-        *page = (struct web_page){.stream = fopen(path, "r+b")};
+        *page = (struct web_page){.stream = fopen(place, "r+b")};
         good = page->stream && go_on(page, step);
     } else
-        good = good && rename(beside, path) == 0;
+        good = good && (mode == 0 || chmod(beside, mode) == 0) && rename(beside, place) == 0;
     if (good) return true;
-    fail(path, error, error_size);
+    const int reason = errno;
     if (page->stream) fclose(page->stream);
     remove(beside);
     page->stream = NULL;
+    errno = reason;
     return false;
+}
+
+bool web_page_open(struct web_page *page, const char *path, const char *title, const char *note, int64_t step,
+                   char *error, size_t error_size)
+{
+    const char *why;
+    mode_t mode;
+    char *place = system_file_behind(path, &mode, &why);
+    bool good = place && open_at(page, place, mode, title, note, step);
+    if (!good) snprintf(error, error_size, "'%s' cannot be written: %s", path, place ? strerror(errno) : why);
+    free(place);
+    return good;
 }
 
 void web_page_point(struct web_page *page, int64_t step, const char *curve, double value)

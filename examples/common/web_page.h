@@ -15,7 +15,8 @@ struct web_page {
 
 /* Begins a page, with a note under its title. One that is there already is replaced, or, where the run goes on from a
    step (0: it does not) and the page is its own, by title and note, gets what comes, and forgets what it has of later
-   steps. False with one sentence in error; the old page is then what it was. */
+   steps; of a symbolic link, the page that it leads to. False with one sentence in error; the old page is then what it
+   was. */
 bool web_page_open(struct web_page *page, const char *path, const char *title, const char *note, int64_t step,
                    char *error, size_t error_size);
 

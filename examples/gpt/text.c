@@ -40,14 +40,25 @@ bool text_make_up(struct text *text)
     return text->bytes != NULL;
 }
 
+static bool has_only_zeros(const struct text *text)
+{
+    int64_t zeros = 0;
+    while (zeros < text->count && text->bytes[zeros] == 0) zeros++;
+    return zeros == text->count;
+}
+
 bool text_read(const char *path, struct text *text)
 {
     size_t size;
     text->bytes = (unsigned char *)file_read(path, &size);
     text->count = (int64_t)size;
-    if (!text->bytes) fprintf(stderr, "gpt: cannot read %s: %s\n", path, strerror(errno));
-    if (text->bytes && size == 0) fprintf(stderr, "gpt: %s is empty\n", path);
-    return text->bytes && size > 0;
+    const bool is_usable = text->bytes && !has_only_zeros(text);
+    if (!text->bytes)
+        fprintf(stderr, "gpt: cannot read %s: %s\n", path, strerror(errno));
+    else if (!is_usable)
+        fprintf(stderr, "gpt: %s %s\n", path,
+                size > 0 ? "has only NUL bytes, of which a prompt can have none" : "is empty");
+    return is_usable;
 }
 
 bool text_index(struct text *text, int64_t context)
@@ -60,7 +71,7 @@ bool text_index(struct text *text, int64_t context)
         if (occurs[b]) text->byte_of[text->vocabulary++] = (unsigned char)b;
     }
     int64_t first = 0;
-    while (first + 1 < text->count && text->bytes[first] == 0) first++;
+    while (text->bytes[first] == 0) first++; /* there is one that is not */
     text->beginning[0] = occurs['\n'] ? '\n' : (char)text->bytes[first];
     bool good = text->count - text->training > context && text->training > context;
     if (!good)
@@ -76,8 +87,7 @@ bool text_check_prompt(const struct text *text, const char *prompt)
             fprintf(stderr, "gpt: the prompt has the byte 0x%02x, which the text does not have\n", (unsigned char)*p);
             return false;
         }
-    if (*prompt == '\0') fprintf(stderr, "gpt: the prompt is empty\n");
-    return *prompt != '\0';
+    return true;
 }
 
 void text_windows(const struct text *text, int64_t count, const int64_t *starts, int64_t context, rapt_tensor **inputs,

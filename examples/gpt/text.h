@@ -20,7 +20,7 @@ struct text {
     char beginning[2]; /* a prompt where none is given: a new line, or of a text without one its first byte but 0 */
 };
 
-/* The bytes of a file; false after a sentence on stderr. The caller frees them. */
+/* The bytes of a file, of which one at least is not 0; false after a sentence on stderr. The caller frees them. */
 bool text_read(const char *path, struct text *text);
 
 /* Ten thousand made-up sentences; false without memory. */
@@ -29,7 +29,7 @@ bool text_make_up(struct text *text);
 /* Numbers the bytes that occur; false, after a sentence on stderr, when there is too little text for one window. */
 bool text_index(struct text *text, int64_t context);
 
-/* Has the text all bytes of the prompt, and the prompt some? False after a sentence on stderr. */
+/* Has the text all bytes of the prompt? False after a sentence on stderr. */
 bool text_check_prompt(const struct text *text, const char *prompt);
 
 /* A random sentence; *asked is the length of its first half, after which the rest is certain. Returns its length. */

@@ -114,6 +114,7 @@ bool sentences_read(struct sentences *sentences, const char *path, int64_t max_p
     *sentences = (struct sentences){0};
     char *bytes = file_read(path, &size);
     if (bytes == NULL) return translate_fail(error, "%s: cannot be read: %s", path, strerror(errno));
+    while (size > 0 && memchr(" \r\n", bytes[size - 1], 3) != NULL) size--; /* blank lines at the end */
     for (size_t i = 0; i < size; i++) num_lines += bytes[i] == '\n';
     /* A line's tab and line break, or the last line's tab alone, make the room for its two NULs. */
     bool is_read = size == 0 ? translate_fail(error, "%s: the file is empty", path)

@@ -15,10 +15,10 @@ struct sentences {
     int64_t num_left_out; /* pairs that were too long */
 };
 
-/* Reads "source<TAB>target[<TAB>anything]" lines of UTF-8; a byte order mark at the start and \r\n are fine. Stops
-   after max_pairs pairs. Leaves out pairs of which a side has more than max_tokens tokens. False, with file and line
-   named, for a file that cannot be read or is empty and for a line without tab or with an empty side, broken UTF-8 or a
-   NUL. */
+/* Reads "source<TAB>target[<TAB>anything]" lines of UTF-8; a byte order mark at the start, \r\n and blank lines at
+   the end are fine. Stops after max_pairs pairs. Leaves out pairs of which a side has more than max_tokens tokens.
+   False, with file and line named, for a file that cannot be read or is empty and for a line without tab or with an
+   empty side, broken UTF-8 or a NUL. */
 bool sentences_read(struct sentences *sentences, const char *path, int64_t max_pairs, int64_t max_tokens,
                     struct translate_error *error);
 

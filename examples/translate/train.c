@@ -79,19 +79,29 @@ static double training_loss(const struct run *run)
     return two ? (run->recent_loss + run->last_loss) / 2 : run->epoch_loss / (double)run->steps_per_epoch;
 }
 
+static void tell_losses(struct run *run, rapt_progress *progress, const double losses[2])
+{
+    const rapt_metric training = {"training_loss", losses[0]}, validation = {"validation_loss", losses[1]},
+                      rate = {"learning_rate", rapt_optimizer_get_learning_rate(run->optimizer)};
+    const long long epoch = run->step / run->steps_per_epoch, epochs = run->options->epochs;
+    if (run->validation) {
+        rapt_progress_print(progress, "epoch %lld/%lld: training loss %.4f, validation loss %.4f", epoch, epochs,
+                            losses[0], losses[1]);
+        run_log_row(&run->log, progress, run->step, RAPT_METRIC_ROW(training, validation, rate));
+    } else {
+        rapt_progress_print(progress, "epoch %lld/%lld: training loss %.4f", epoch, epochs, losses[0]);
+        run_log_row(&run->log, progress, run->step, RAPT_METRIC_ROW(training, rate));
+    }
+}
+
 static bool end_epoch(struct run *run, rapt_progress *progress)
 {
-    int64_t epoch = run->step / run->steps_per_epoch;
-    double *losses = (double *)rapt_data_for_writing(run->curves) + 2 * (epoch - 1);
+    double *losses = (double *)rapt_data_for_writing(run->curves) + 2 * (run->step / run->steps_per_epoch - 1);
     losses[0] = training_loss(run);
     losses[1] = run_validate(run);
     run->epoch_loss = 0;
     training_page_epoch(run, losses[1]);
-    rapt_progress_print(progress, "epoch %lld/%lld: training loss %.4f, validation loss %.4f", (long long)epoch,
-                        (long long)run->options->epochs, losses[0], losses[1]);
-    run_log_row(&run->log, progress, run->step,
-                RAPT_METRIC_ROW({"training_loss", losses[0]}, {"validation_loss", losses[1]},
-                                {"learning_rate", rapt_optimizer_get_learning_rate(run->optimizer)}));
+    tell_losses(run, progress, losses);
     return !rapt_error();
 }
 

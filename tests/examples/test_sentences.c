@@ -37,6 +37,23 @@ Test(sentences, refuses_malformed_files)
     EXPECT_REFUSED("\xEF\xBB\xBF\xFF\tb\n", ": line 1: byte 4 (0xFF) is not valid UTF-8");
     EXPECT_REFUSED("a\tb\nx\0y\tb\n", ": line 2: byte 2 is a NUL");
     EXPECT_REFUSED("\xEF\xBB\xBF", ": line 1: no tab");
+    EXPECT_REFUSED("\n \r\n", "the file is empty");
+    EXPECT_REFUSED("a\tb\n\t\n", ": line 2: nothing before the tab");
+}
+
+Test(sentences, blank_lines_at_the_end_are_passed_over)
+{
+    const char *const files[] = {"a\tb\n\n", "a\tb\r\n\r\n\r\n", "a\tb\n \n\n  "};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct translate_error error = {""};
+        struct sentences sentences;
+        char path[32];
+        write_temporary_file(path, files[i], strlen(files[i]));
+        cr_expect(sentences_read(&sentences, path, INT64_MAX, INT64_MAX, &error), "%s", error.message);
+        unlink(path);
+        cr_expect_eq(sentences.count, 1);
+        sentences_free(&sentences);
+    }
 }
 
 Test(sentences, refuses_what_is_no_file)

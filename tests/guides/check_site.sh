@@ -14,6 +14,12 @@ if [ "$(wc -l <"$folder.said")" -ne 1 ] || ! grep -q 'there can be no site in' "
     echo "check_site: a file where the folder is to be: $(cat "$folder.said")"
     exit 1
 fi
+# Python ignores the signal that a file is too large.
+if (ulimit -f 20 && "$python" "$root/docs/site/build.py" "$folder.full") 2>"$folder.said"; then exit 1; fi
+if [ "$(wc -l <"$folder.said")" -ne 1 ] || ! grep -q 'full is not whole: File too large$' "$folder.said"; then
+    echo "check_site: a disk without room: $(cat "$folder.said")"
+    exit 1
+fi
 set --
 if [ -n "$library" ]; then
     nm -D --defined-only "$library" | awk '$3 ~ /^rapt_/ { print $3 }' >"$folder.names"

@@ -56,7 +56,22 @@ same() {
         train "$ranks" "parts$ranks" --parts 4 --dropout 0.1 || fail "it failed" "parts$ranks"
         compare parts1 "parts$ranks"
     done
+    [ "$example" = gpt ] && index
     echo "$example: losses of one process on 2 ranks, and one set of bits on 1, 2 and 4"
+}
+
+# The index of gpt's shards, where it cannot be, and where nothing reads it; mpirun does, on one rank too.
+index() {
+    mkdir -p "$work/folder/index.safetensors.index.json"
+    ! train 1 folder --checkpoint "$work/folder/index.safetensors.index.json" || fail "an index that is a folder" folder
+    grep -q "^gpt: '.*index.json' is not a regular file$" "$work/folder/complaint" || fail "nothing is said of it" folder
+    ! grep -q '^step' "$work/folder/complaint" || fail "it is said late" folder
+    shards=$work/shards/run.safetensors.index.json
+    train 2 shards --checkpoint "$shards" || fail "no shards" shards
+    ! train 0 shards --checkpoint "$shards" --resume || fail "shards are read without mpirun" shards
+    grep -q "^gpt: '.*index.json' is an index of ranks' shards: mpirun -n 1 reads and writes them$" "$work/shards/complaint" ||
+        fail "nothing is said of what reads them" shards
+    train 1 shards --checkpoint "$shards" --resume || fail "one rank does not go on" shards
 }
 
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
