@@ -168,7 +168,7 @@ t max_pool1d tp; t max_pool2d tp; t avg_pool1d tp; t avg_pool2d tp
 p transformer_encoder_new p; t transformer_encoder_forward ptpp
 p transformer_decoder_new p; t transformer_decoder_forward pttppp
 p transformer_new p; t transformer_forward pttppp
-p gpt_new p; t gpt_forward ptp; t gpt_loss pttp; p gpt_cache_new p; v gpt_cache_free p; t generate ptp
+p gpt_new p; t gpt_forward ptp; t gpt_hidden ptt; t gpt_loss pttp; p gpt_cache_new p; v gpt_cache_free p; t generate ptp
 p fields_of zp; p multi_head_attention_new p; p rotary_new; t multi_head_attention_forward ptttpp
 d optimizer_get_learning_rate p; b optimizer_set_learning_rate pd; l optimizer_get_steps p; b clip_gradient_norm pdp
 b optimizer_step_clipped pdp; b optimizer_prepare p; b optimizer_add pzt

@@ -116,6 +116,10 @@ class GPT(Module):
     def __call__(self, tokens):
         return call(C.gpt_forward, self._handle, handle_of(tokens), None)
 
+    def hidden(self, tokens):
+        """What the head gets, (B, T, hidden): for a head of one's own."""
+        return call(C.gpt_hidden, self._handle, handle_of(tokens), None)
+
     def loss(self, tokens, targets):
         """Cross-entropy of the tokens that come next, without all logits in memory."""
         return call(C.gpt_loss, self._handle, handle_of(tokens), handle_of(targets), None)

@@ -246,6 +246,13 @@ def transformers_and_gpt():
         loss.backward()
         adam.step()
     gpt.train(False)
+    head = gpt.parameters()["transformer.wte.weight"]
+    assert gpt.hidden(tokens).affine(head).tolist() == gpt(tokens).tolist()
+    llama = rapt.GPT(7, 12, 16, 1, 2, positions="rotary", kind="swiglu", rms_norm=True, rotary_halves=True,
+                     rotary_base=5e5, norm_epsilon=1e-5, untied=True, feed_forward=24, window=4)
+    assert llama.parameters()["lm_head.weight"].shape == (7, 16)
+    assert llama.parameters()["transformer.h.0.mlp.c_fc.weight"].shape == (24, 16)
+    assert llama.hidden(tokens).affine(llama.parameters()["lm_head.weight"]).tolist() == llama(tokens).tolist()
     assert gpt.generate([[2, 3]], 3).tolist() == [[4, 5, 6]] == gpt.generate([[2, 3]], 3, beams=2).tolist()
     assert gpt(tokens)[0].argmax(-1).tolist()[:6] == [1, 2, 3, 4, 5, 6]
     fails("no such field: topk", gpt.generate, [[1]], 2, topk=1, kind=TypeError)
