@@ -24,6 +24,8 @@ bool rapt_transformer_check(const char *op, const rapt_transformer_config *c, in
     if (c->feed_forward < 1)
         return rapt_fail(RAPT_ERROR_VALUE, op, "a feed-forward size of %lld; 1 or more expected",
                          (long long)c->feed_forward);
+    if (!c->rotary && (c->rotary_halves || c->rotary_base > 0))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "rotary_halves or a rotary_base, but positions are not rotary");
     return rapt_check_names(op, c->names) && check_number(op, "rotary_base", c->rotary_base) &&
            check_number(op, "norm_epsilon", c->norm_epsilon) && rapt_check_probability(op, "dropout", c->dropout) &&
            rapt_check_probability(op, "attention_dropout", c->attention_dropout) &&

@@ -196,23 +196,24 @@ def transformer(p):
 POSITIONS = ("learned", "sinusoidal", "rotary", "alibi")
 
 
-def newer(p):
+def newer(p, positions):
     """What later models have and GPT-2 has not."""
-    return {"rms": p.chance(0.4), "inner": p.one([0, 0, 3]), "window": p.one([0, 0, 1, 2]), "halves": p.chance(0.5),
-            "base": p.one([10000, 100]), "untied": p.chance(0.4)}
+    is_rotary = positions == "rotary"
+    return {"positions": positions, "rms": p.chance(0.4), "inner": p.one([0, 0, 3]), "window": p.one([0, 0, 1, 2]),
+            "untied": p.chance(0.4), "halves": is_rotary and p.chance(0.5),
+            "base": p.one([10000, 100]) if is_rotary else 0}
 
 
 @op
 def gpt(p):
     heads = p.between(1, 3)
     groups = p.one([n for n in range(1, heads + 1) if heads % n == 0])
-    positions = p.one(POSITIONS)
     config = {"vocabulary": p.between(2, 6), "context": p.between(1, 6), "heads": heads,
               "size": heads * (p.one([2, 4]) if heads > 1 else 4), "layers": p.between(1, 2), "groups": groups,
-              "bias": p.chance(0.7), "positions": positions, "kind": p.one(KINDS), **newer(p)}
+              "bias": p.chance(0.7), "kind": p.one(KINDS), **newer(p, p.one(POSITIONS))}
     module = without_values(lambda: written.GPT(**config))
     tokens = p.indices(config["vocabulary"], [p.between(1, 3), p.between(1, config["context"])])
-    config["positions"] = POSITIONS.index(positions)
+    config["positions"] = POSITIONS.index(config["positions"])
     add_module(p, "gpt", module, [tokens], lambda call, tokens: call(tokens.long()), plain=p.chance(0.3), **config)
 
 
@@ -222,7 +223,7 @@ def gpt_in_pieces(p):
     size, heads, length = 4 * p.between(1, 2), p.one([1, 2]), p.between(1, 6)
     config = {"vocabulary": p.between(2, 6), "context": length, "heads": heads, "size": size, "layers": p.between(1, 2),
               "groups": p.one([1, heads]), "bias": p.chance(0.7), "kind": p.one(KINDS),
-              "positions": p.one(POSITIONS), **newer(p)}
+              **newer(p, p.one(POSITIONS))}
     module = without_values(lambda: written.GPT(**config))
     tokens = p.indices(config["vocabulary"], [p.between(1, 3), length])
     config["positions"] = POSITIONS.index(config["positions"])

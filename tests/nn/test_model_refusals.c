@@ -37,6 +37,11 @@ Test(model_refusals, models_of_tokens)
     bad = config;
     bad.rotary_base = (double)NAN;
     BAD_VALUE(rapt_gpt_new(&bad), "a rotary_base of nan; a finite number of at least 0 expected");
+    bad.rotary_base = 100;
+    BAD_VALUE(rapt_gpt_new(&bad), "rotary_halves or a rotary_base, but positions are not rotary");
+    bad = config;
+    bad.rotary_halves = true;
+    BAD_VALUE(rapt_gpt_new(&bad), "rotary_halves or a rotary_base, but positions are not rotary");
     bad = config;
     bad.feed_forward = -1;
     BAD_VALUE(rapt_gpt_new(&bad), "a feed-forward size of -1; 1 or more expected");

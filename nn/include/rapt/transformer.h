@@ -37,7 +37,7 @@ typedef struct rapt_transformer_config {
     rapt_parameter_names names; /* GPT-2's: of an encoder only */
     bool recompute;             /* the layers' field */
     bool rms_norm;              /* RMSNorm in place of layer norm; it has no bias */
-    bool rotary_halves;         /* rapt_rotary's field */
+    bool rotary_halves;         /* rapt_rotary's field, an error without rotary positions */
     double rotary_base;         /* likewise; 0: 10000 */
     double norm_epsilon;        /* 0: that of the norm: 1e-5, and 1e-6 of RMSNorm */
 } rapt_transformer_config;
