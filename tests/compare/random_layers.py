@@ -125,6 +125,7 @@ def batch_norm(p):
     words, weights = weights_of(p, {"weight": (size,), "bias": (size,)})
 
     def run(x, weight, bias):
+        x = x.contiguous()  # channels last of rank 5: the gradient of PyTorch 2.6's bias is not the sum of y's
         mean, variance = torch.zeros(size, dtype=x.dtype), torch.ones(size, dtype=x.dtype)
         y = F.batch_norm(x, mean, variance, weight, bias, True, momentum, epsilon)
         return [y, F.batch_norm(x, mean.clone(), variance.clone(), weight, bias, False, momentum, epsilon)]
@@ -138,7 +139,7 @@ def batch_normalize(p):
     weight, bias = (p.shaped([size]) if p.chance(0.6) else None for _ in range(2))
 
     def run(x, weight, bias):
-        y = x if not x.numel() else F.batch_norm(x, None, None, None, None, True, 0, epsilon)
+        y = x if not x.numel() else F.batch_norm(x.contiguous(), None, None, None, None, True, 0, epsilon)
         each = [-1 if axis == 1 else 1 for axis in range(x.dim())]
         y = y if weight is None else y * weight.reshape(each)
         return y if bias is None else y + bias.reshape(each)
