@@ -178,7 +178,7 @@ bool rapt_module_add_storages(const char *op, const rapt_module *module, rapt_po
 }
 
 /* Where the archive shares elements with the module, but not those of the same tensor, copies are taken before they
- * change. */
+ * change. Memory of others may be the module's, seen through another storage. */
 static bool detach_stored(match *m)
 {
     rapt_pointer_set storages = {0};
@@ -186,7 +186,8 @@ static bool detach_stored(match *m)
     for (int i = 0; i < m->list->count && good; i++) {
         rapt_tensor *stored = m->stored[i];
         if (!stored || stored == m->list->tensors[i]) continue;
-        if (rapt_pointer_set_find(&storages, stored->storage) >= 0) m->stored[i] = rapt_clone(stored);
+        const bool may_be_own = stored->storage->is_foreign && !stored->storage->is_read_only;
+        if (may_be_own || rapt_pointer_set_find(&storages, stored->storage) >= 0) m->stored[i] = rapt_clone(stored);
         good = m->stored[i] && rapt_check_writable(m->op, m->list->tensors[i]);
     }
     rapt_pointer_set_free(&storages);

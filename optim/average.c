@@ -28,6 +28,8 @@ rapt_average *rapt_average_new(rapt_module *module, const rapt_average_config *c
     double decay;
     if (!module) return rapt_fail_null(op, "module"), NULL;
     if (!rapt_take_number(op, "decay", c.decay, 0.999, 1, &decay)) return NULL;
+    if (c.equal && c.warms_up)
+        return rapt_fail(RAPT_ERROR_VALUE, op, "equal beside warms_up, by which the beginning counts less"), NULL;
     rapt_average *average = malloc(sizeof *average);
     if (!average) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the averages"), NULL;
     *average = (rapt_average){module, c, decay, 0, rapt_module_snapshot(module), NULL};

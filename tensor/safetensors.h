@@ -52,6 +52,10 @@ void rapt_stored_header_free(rapt_stored_header *header);
 /* Adds what a file holds, read or mapped, to an archive without tensors. */
 bool rapt_read_safetensors(const char *path, bool maps, rapt_archive *archive);
 
+/* Calls the visitor for each tensor of a file, of which only the header is read, until it gives false. */
+typedef bool rapt_stored_visitor(const rapt_stored_tensor *stored, void *context);
+bool rapt_visit_safetensors(const char *path, rapt_stored_visitor *visitor, void *context);
+
 /* A file in memory, for as long as somebody has a share of it. */
 typedef struct rapt_mapping rapt_mapping;
 rapt_mapping *rapt_mapping_new(const rapt_reading *reading);

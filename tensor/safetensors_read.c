@@ -65,23 +65,41 @@ static int64_t read_header_size(const rapt_reading *r)
     return (int64_t)size;
 }
 
+/* A header and its text, to be freed by free_header, also after an error. */
+typedef struct header_text {
+    char *text;
+    int64_t size;
+    rapt_stored_header header;
+} header_text;
+
+static bool read_header(const rapt_reading *r, rapt_archive *archive, header_text *h)
+{
+    *h = (header_text){.size = read_header_size(r)};
+    if (h->size < 0) return false;
+    h->text = malloc((size_t)h->size + 1);
+    if (!h->text)
+        return rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.200s': no memory for a header of %lld bytes", r->path,
+                         (long long)h->size);
+    return rapt_reading_take(r, h->text, (size_t)h->size) &&
+           rapt_stored_header_parse(r->path, h->text, (size_t)h->size, r->size - size_bytes - h->size, archive,
+                                    &h->header);
+}
+
+static void free_header(header_text *h)
+{
+    free(h->text);
+    rapt_stored_header_free(&h->header);
+}
+
 /* Reads, or with a mapping maps, all of a file. */
 static bool read_archive(const rapt_reading *r, rapt_mapping *mapping, rapt_archive *archive)
 {
-    const int64_t size = read_header_size(r);
-    if (size < 0) return false;
-    char *text = malloc((size_t)size + 1);
-    if (!text)
-        return rapt_fail(RAPT_ERROR_MEMORY, OP, "'%.200s': no memory for a header of %lld bytes", r->path,
-                         (long long)size);
-    rapt_stored_header header = {0};
-    bool done = rapt_reading_take(r, text, (size_t)size) &&
-                rapt_stored_header_parse(r->path, text, (size_t)size, r->size - size_bytes - size, archive, &header);
-    for (int64_t i = 0; done && i < header.count; i++)
-        done = mapping ? rapt_mapping_add(mapping, r, size_bytes + size, &header.tensors[i], archive)
-                       : read_tensor(r, &header.tensors[i], archive);
-    free(text);
-    rapt_stored_header_free(&header);
+    header_text h;
+    bool done = read_header(r, archive, &h);
+    for (int64_t i = 0; done && i < h.header.count; i++)
+        done = mapping ? rapt_mapping_add(mapping, r, size_bytes + h.size, &h.header.tensors[i], archive)
+                       : read_tensor(r, &h.header.tensors[i], archive);
+    free_header(&h);
     return done;
 }
 
@@ -92,6 +110,20 @@ bool rapt_read_safetensors(const char *path, bool maps, rapt_archive *archive)
     if (!rapt_reading_begin(&r, OP, path)) return false;
     const bool done = (!maps || (mapping = rapt_mapping_new(&r))) && read_archive(&r, mapping, archive);
     rapt_mapping_release(mapping);
+    rapt_reading_end(&r);
+    return done;
+}
+
+bool rapt_visit_safetensors(const char *path, rapt_stored_visitor *visitor, void *context)
+{
+    rapt_reading r;
+    header_text h = {0};
+    if (!rapt_reading_begin(&r, OP, path)) return false;
+    rapt_archive *texts = rapt_archive_new();
+    bool done = texts && read_header(&r, texts, &h);
+    for (int64_t i = 0; done && i < h.header.count; i++) done = visitor(&h.header.tensors[i], context);
+    free_header(&h);
+    rapt_archive_free(texts);
     rapt_reading_end(&r);
     return done;
 }

@@ -20,9 +20,9 @@ static int64_t bytes_of(const rapt_named *entry)
     return tensor->count * rapt_element_bytes[tensor->dtype];
 }
 
-static bool add_bytes(const char *op, const rapt_named *entry, int64_t *total)
+static bool add_bytes(const char *op, int64_t bytes, int64_t *total)
 {
-    return !__builtin_add_overflow(*total, bytes_of(entry), total) ||
+    return !__builtin_add_overflow(*total, bytes, total) ||
            rapt_fail(RAPT_ERROR_VALUE, op, "the tensors have more bytes than 64 bits can count");
 }
 
@@ -32,20 +32,18 @@ typedef struct index_of {
     const char *path;
     rapt_names places; /* the shard of each tensor */
     int64_t total;     /* bytes of all tensors */
+    const char *shard; /* that is being added */
 } index_of;
 
-static bool add_entries(index_of *x, const rapt_archive *part, const char *shard)
+static bool add_entry(const rapt_stored_tensor *stored, void *context)
 {
-    for (int64_t i = 0; i < part->tensors.count; i++) {
-        const rapt_named *entry = &part->tensors.entries[i];
-        if (rapt_names_find(&x->places, entry->name))
-            return rapt_fail(RAPT_ERROR_FORMAT, INDEX, "'%.150s': %.100s has tensor '%.100s', which another shard has",
-                             x->path, shard, entry->name);
-        if (!rapt_names_add(&x->places, entry->name, (char *)shard))
-            return rapt_fail(RAPT_ERROR_MEMORY, INDEX, "'%.200s': no memory for a name", x->path);
-        if (!add_bytes(INDEX, entry, &x->total)) return false;
-    }
-    return true;
+    index_of *x = context;
+    if (rapt_names_find(&x->places, stored->name))
+        return rapt_fail(RAPT_ERROR_FORMAT, INDEX, "'%.150s': %.100s has tensor '%.100s', which another shard has",
+                         x->path, x->shard, stored->name);
+    if (!rapt_names_add(&x->places, stored->name, (char *)x->shard))
+        return rapt_fail(RAPT_ERROR_MEMORY, INDEX, "'%.200s': no memory for a name", x->path);
+    return add_bytes(INDEX, stored->end - stored->begin, &x->total);
 }
 
 /* Adds what a shard holds, of which only the header is read. */
@@ -58,10 +56,8 @@ static bool add_shard(index_of *x, const char *shard)
                          shard);
     if (!rapt_shard_path(x->path, shard, path))
         return rapt_fail(RAPT_ERROR_VALUE, INDEX, "the path '%.100s...' is too long", x->path);
-    rapt_archive *part = rapt_archive_new();
-    const bool done = part && rapt_read_safetensors(path, true, part) && add_entries(x, part, shard);
-    rapt_archive_free(part);
-    return done;
+    x->shard = shard;
+    return rapt_visit_safetensors(path, add_entry, x);
 }
 
 /* shard: that of all tensors; NULL: the values are their shards. */
@@ -169,7 +165,7 @@ static bool check(shards *s, int *count)
             return rapt_fail(RAPT_ERROR_VALUE, SAVE, "more than %d shards of %lld bytes", most_shards,
                              (long long)s->most_bytes);
     for (int64_t i = 0; i < s->archive->tensors.count; i++)
-        if (!add_bytes(SAVE, &s->archive->tensors.entries[i], &s->total)) return false;
+        if (!add_bytes(SAVE, bytes_of(&s->archive->tensors.entries[i]), &s->total)) return false;
     return true;
 }
 

@@ -233,6 +233,25 @@ Test(module_file, values_are_exchanged_through_an_archive)
     rapt_module_free(node);
 }
 
+/* So may one that wraps the module's memory once more. */
+Test(module_file, values_are_exchanged_through_memory_of_others)
+{
+    RAPT_SCOPE;
+    float memory[2][2] = {{1, 1}, {2, 2}};
+    rapt_module *node = (rapt_module *)RAPT_SEQUENTIAL(rapt_activation_new("ReLU", rapt_relu));
+    rapt_archive *archive = rapt_archive_new();
+    for (int i = 0; i < 2; i++) {
+        const char *name = i == 0 ? "a" : "b";
+        rapt_module_add_parameter(node, name, rapt_wrap(RAPT_FLOAT32, RAPT_SHAPE(2), NULL, memory[i], NULL, NULL));
+        rapt_archive_add(archive, name, rapt_wrap(RAPT_FLOAT32, RAPT_SHAPE(2), NULL, memory[1 - i], NULL, NULL));
+    }
+    cr_expect(rapt_module_from_archive(node, NULL, archive), "%s", rapt_error());
+    cr_expect(memory[0][0] == 2 && memory[1][0] == 1, "%g, %g", (double)memory[0][0], (double)memory[1][0]);
+    rapt_archive_free(archive);
+    rapt_module_free(node);
+    expect_no_error();
+}
+
 Test(module_file, without_memory_nothing_is_loaded)
 {
     RAPT_SCOPE;

@@ -59,6 +59,8 @@ Test(average, equal_and_warming_up)
 {
     RAPT_SCOPE;
     rapt_module *module = model_of(0);
+    cr_expect_null(rapt_average_new(module, &(rapt_average_config){.equal = true, .warms_up = true}));
+    expect_error(RAPT_ERROR_VALUE, "equal beside warms_up");
     rapt_average *equal = rapt_average_new(module, &(rapt_average_config){.equal = true});
     rapt_average *warm = rapt_average_new(module, &(rapt_average_config){.warms_up = true});
     double expected = 0;

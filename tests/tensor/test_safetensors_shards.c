@@ -204,6 +204,29 @@ Test(safetensors_shards, an_index_that_nobody_could_read_is_not_written)
     expect_no_error();
 }
 
+/* Neither what is no bool nor tensors that would have to be copied are looked at. */
+Test(safetensors_shards, of_the_shards_of_an_index_only_headers_are_read)
+{
+    RAPT_SCOPE;
+    const char *const name = "one.safetensors";
+    char text[128], byte = 2;
+    rapt_archive *archive = rapt_archive_new();
+    cr_assert(rapt_archive_add(archive, "bool", rapt_full(RAPT_BOOL, RAPT_SHAPE(3), 1)) &&
+              rapt_archive_add(archive, "large", rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(1 << 20))));
+    snprintf(text, sizeof text, "%s/%s", directory, name);
+    cr_assert(rapt_save_safetensors(text, archive));
+    rapt_archive_free(archive);
+    FILE *file = fopen(text, "r+b");
+    cr_assert(file && fseek(file, -4 * (1L << 20) - 3, SEEK_END) == 0 && fwrite(&byte, 1, 1, file) == 1);
+    cr_assert_eq(fclose(file), 0);
+    rapt_memory_reset_peak();
+    const int64_t live = rapt_memory_get_statistics().live_bytes;
+    cr_assert(rapt_save_safetensors_index(index_path, &name, 1), "%s", rapt_error());
+    cr_expect_lt(rapt_memory_get_statistics().peak_bytes - live, 1 << 20);
+    cr_expect_null(rapt_load_safetensors(index_path));
+    expect_error(RAPT_ERROR_FORMAT, "bool");
+}
+
 /* Shards that a program writes by itself, each rank of a training for example. */
 Test(safetensors_shards, an_index_of_shards_that_are_there)
 {

@@ -13,7 +13,8 @@ typedef struct rapt_average rapt_average;
 typedef struct rapt_average_config {
     double decay;  /* 0.999; averages += (1 − decay) · (values − averages) (Polyak & Juditsky 1992) */
     bool equal;    /* all updates count the same instead: stochastic weight averaging (Izmailov et al. 2018) */
-    bool warms_up; /* the decay is at most (1 + n) / (10 + n) after n updates: the beginning is soon forgotten */
+    bool warms_up; /* the decay is at most (1 + n) / (10 + n) after n updates: the beginning is soon forgotten. An error
+                    * beside equal */
 } rapt_average_config;
 
 /* Shares the module, which must outlive it; NULL is all defaults. The averages are the present values; the first update

@@ -6,8 +6,8 @@
 
 RAPT_BEGIN_DECLS
 
-/* Writes a tensor as an npy file of version 1.0, row-major, in this machine's byte order. The file takes its place as
- * those of rapt_save_safetensors do. False after an error; what was there is then as it was. */
+/* Writes a tensor as an npy file of version 1.0, row-major, the lowest byte first. The file takes its place as those
+ * of rapt_save_safetensors do. False after an error; what was there is then as it was. */
 RAPT_API bool rapt_save_npy(const char *path, const rapt_tensor *tensor);
 
 /* Reads an npy file (versions 1.0 to 3.0; f4, f8, i8, i4, u1 and b1 in either byte order). An array in Fortran's order
