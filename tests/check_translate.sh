@@ -192,6 +192,15 @@ if ! grep -q 'draws no files' "$folder/said"; then
     # shellcheck disable=SC2086
     expect 0 "^drawn: losses of each epoch: $folder/odd.out/loss.png" $odd --out "$folder/odd.out"
     drawn "$folder/odd.out" attention loss '' ''
+    # Of sentences that are too long for a picture the beginning; and where heads are too many none.
+    awk 'BEGIN { for (i = 0; i < 60; i++) { for (j = 0; j < 300; j++) printf "say %d ", i % 20; printf "\tdis %d\n", i } }' >"$folder/long"
+    long="--epochs 1 --hidden 100 --batch-size 64 --steps 1"
+    # shellcheck disable=SC2086
+    expect 0 "^drawn: beginning of the attention of the translation to the source: $folder/long.out/attention.png" \
+        --data "$folder/long" --longest 999 $long --out "$folder/long.out"
+    drawn "$folder/long.out" attention '' '' ''
+    # shellcheck disable=SC2086
+    expect 0 '^not drawn: attention of the translation to the source: so many layers or heads' $sizes $long --model transformer --heads 100 --out "$folder/heads"
     mkdir "$folder/link.out"
     ln -s nowhere "$folder/link.out/attention.svg"
     # shellcheck disable=SC2086

@@ -17,7 +17,7 @@
 
 const bool picture_has_files = true;
 
-enum { MARGIN = 6, PNG_SCALE = 2, MAX_SIDE = 8000, SECONDS_OF_A_PICTURE = 60 };
+enum { MARGIN = 6, PNG_SCALE = 2, SECONDS_OF_A_PICTURE = 60 };
 
 static const char FONT[] = "DejaVu Sans";
 

@@ -7,7 +7,7 @@
 
 #include "figure.h"
 
-enum { LABEL_SIZE = 10, TITLE_SIZE = 12, MAX_LABEL_WIDTH = 150, LABEL_ROOM = 256 };
+enum { LABEL_SIZE = 10, TITLE_SIZE = 12, MAX_LABEL_WIDTH = 150, LABEL_ROOM = 256, MAX_SIDE = 8000 };
 
 /* Draws at any coordinates; must draw the same each time that it is called. */
 typedef void drawing_function(cairo_t *cairo, const void *what);

@@ -14,7 +14,9 @@ enum {
     GAP = 14,           /* between matrices */
     TICK = 3,
     BAR_WIDTH = 10,
-    SMALLEST_BAR = 80
+    SMALLEST_BAR = 80,
+    AROUND = 280, /* more than labels, titles and bar take beside or below the matrices */
+    NARROWEST = 3 /* cells that are as wide as a title or the name of an axis */
 };
 
 struct layout {
@@ -181,4 +183,11 @@ bool picture_heatmaps(const char *path, const struct heatmap *heatmap, char *err
     if (!path) return figure_fail(error, error_size, "a heatmap needs a path to be written to, not NULL");
     return figure_check_heatmap(path, heatmap, error, error_size) &&
            drawing_write(path, draw_heatmaps, heatmap, error, error_size);
+}
+
+int64_t picture_room(int64_t matrices)
+{
+    const int64_t side = (MAX_SIDE - AROUND + GAP) / matrices - GAP;
+    const int64_t tokens = side / (side < MATRIX_SIDE ? LARGEST_CELL : LABELLED_CELL);
+    return tokens < NARROWEST ? 0 : tokens;
 }

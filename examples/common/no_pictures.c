@@ -15,6 +15,12 @@ bool picture_heatmaps(const char *path, const struct heatmap *heatmap, char *err
     return fail(path, error, error_size);
 }
 
+int64_t picture_room(int64_t matrices)
+{
+    (void)matrices;
+    return 0;
+}
+
 bool picture_chart(const char *path, const struct chart *chart, char *error, size_t error_size)
 {
     (void)chart;

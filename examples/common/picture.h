@@ -30,6 +30,10 @@ extern const bool picture_has_files;
    values get a scale that reaches to 0. */
 bool picture_heatmaps(const char *path, const struct heatmap *heatmap, char *error, size_t error_size);
 
+/* How many tokens, with their labels, always have room in the file of a picture with so many matrices beside or below
+   each other; 0: as many matrices as that may have none. */
+int64_t picture_room(int64_t matrices);
+
 struct chart_series {
     const char *name;    /* in the legend; NULL: not there */
     const double *x, *y; /* (count); the line has a gap where one is NaN or infinite */

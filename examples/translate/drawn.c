@@ -108,12 +108,15 @@ static bool draw_files(const struct run *run, const char *name, const char *what
     return true;
 }
 
-/* The map in its files, or on the terminal. */
+/* The map, or the beginning of one that is too large, in its files, or on the terminal. */
 static bool show_map(const struct run *run, const struct attention_map *map, const struct heatmap *heatmap,
-                     bool in_files)
+                     bool in_files, bool is_whole)
 {
-    char what[64], error[600];
-    snprintf(what, sizeof what, "attention of the %s to the %s", map->query_axis, map->key_axis);
+    char what[96], error[600];
+    const bool has_room = heatmap->queries > 0 && heatmap->keys > 0;
+    snprintf(what, sizeof what, "%sattention of the %s to the %s", is_whole || !has_room ? "" : "beginning of the ",
+             map->query_axis, map->key_axis);
+    if (!has_room) return printf("not drawn: %s: so many layers or heads have no room in a picture\n", what), true;
     if (in_files) return draw_files(run, map->name, what, heatmap, NULL);
     return picture_print_heatmaps(stdout, heatmap, error, sizeof error) ||
            rapt_fail(RAPT_ERROR_FILE, "translate", "%s", error);
@@ -149,28 +152,37 @@ static const struct tokens *words_on(const char *axis, const struct words *w)
     return strcmp(axis, "source") == 0 ? &w->source : strcmp(axis, "input") == 0 ? &w->inputs : &w->translation;
 }
 
+/* True: there were more. */
+static bool keep_first(struct tokens *tokens, int64_t count)
+{
+    const bool cuts = tokens->count > count;
+    if (cuts) tokens->count = count;
+    return cuts;
+}
+
 static bool draw_map(const struct run *run, const struct attention_map *map, const struct words *words, bool in_files)
 {
-    const struct tokens *queries = words_on(map->query_axis, words);
-    const struct tokens *keys = words_on(map->key_axis, words);
+    struct tokens queries = *words_on(map->query_axis, words), keys = *words_on(map->key_axis, words);
     int64_t rows = rapt_size(map->weights, 0), columns = rapt_size(map->weights, 1);
+    const bool cuts_queries = in_files && keep_first(&queries, picture_room(rows)),
+               cuts_keys = in_files && keep_first(&keys, picture_room(columns));
     bool is_grid = rows > 1 || columns > 1; /* of layers and heads */
-    float *values = cut(map->weights, queries->count, keys->count);
+    float *values = cut(map->weights, queries.count, keys.count);
     const char **layers = number_titles("Layer", rows), **heads = number_titles("Head", columns);
     const struct heatmap heatmap = {.values = values,
                                     .rows = rows,
                                     .columns = columns,
-                                    .queries = queries->count,
-                                    .keys = keys->count,
+                                    .queries = queries.count,
+                                    .keys = keys.count,
                                     .titles = is_grid ? heads : NULL,
                                     .row_titles = is_grid ? layers : NULL,
-                                    .query_labels = queries->labels,
-                                    .key_labels = keys->labels,
+                                    .query_labels = queries.labels,
+                                    .key_labels = keys.labels,
                                     .x_label = map->key_axis,
                                     .y_label = map->query_axis};
     bool good = values && layers && heads;
     if (!good) rapt_fail(RAPT_ERROR_MEMORY, "translate", "no memory for a picture");
-    good = good && show_map(run, map, &heatmap, in_files);
+    good = good && show_map(run, map, &heatmap, in_files, !cuts_queries && !cuts_keys);
     free(values);
     free(layers);
     free(heads);

@@ -17,8 +17,8 @@ bool translate_sentence(struct model *model, const struct vocabulary *source, co
 void translation_free(struct translation *translation);
 
 /* The attention in the longest of ten sentences, on stdout and in attention.svg and attention.png; a Transformer's
-   three kinds each get their own files. loss.svg and loss.png: both losses over the epochs. What is drawn is named
-   on stdout; a build without cairo draws no files. */
+   three kinds each get their own files, of what has no room in a picture the beginning or none. loss.svg and loss.png:
+   both losses over the epochs. What is drawn is named on stdout; a build without cairo draws no files. */
 bool draw_attention(struct run *run);
 bool draw_losses(const struct run *run);
 

@@ -20,6 +20,43 @@ Test(picture_files, files_that_cannot_be_written)
     cr_assert_eq(rmdir(path), 0);
 }
 
+/* A row or a column of so many matrices, each of so many keys or queries, whose labels, titles and axes are wide. */
+static void expect_room(int64_t matrices, int64_t tokens, bool is_row)
+{
+    enum { most = 1000 };
+    static const float values[most];
+    static const char *labels[most], *titles[most];
+    for (int i = 0; i < most; i++) {
+        labels[i] = "Wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww";
+        titles[i] = "Layer 100";
+    }
+    cr_assert(matrices * tokens <= most);
+    const struct heatmap heatmap = {.values = values,
+                                    .rows = is_row ? 1 : matrices,
+                                    .columns = is_row ? matrices : 1,
+                                    .queries = is_row ? 1 : tokens,
+                                    .keys = is_row ? tokens : 1,
+                                    .titles = titles,
+                                    .row_titles = titles,
+                                    .query_labels = labels,
+                                    .key_labels = labels,
+                                    .x_label = "translation",
+                                    .y_label = "translation"};
+    cr_expect(picture_heatmaps(path, &heatmap, error, sizeof error), "%s", error);
+}
+
+Test(picture_files, what_has_room_is_drawn)
+{
+    const int64_t matrices[] = {1, 2, 3, 7, 20, 38, 39, 40, 41, 60, 70, 78};
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
+        const int64_t tokens = picture_room(matrices[i]);
+        cr_expect_gt(tokens, 0, "%lld matrices", (long long)matrices[i]);
+        expect_room(matrices[i], tokens, true);
+        expect_room(matrices[i], tokens, false);
+    }
+    cr_expect_eq(picture_room(1000), 0);
+}
+
 Test(picture_files, a_full_disk_leaves_the_old_file)
 {
     struct heatmap heatmap = eye();
