@@ -20,7 +20,7 @@ Test(picture_files, files_that_cannot_be_written)
     cr_assert_eq(rmdir(path), 0);
 }
 
-/* A row or a column of so many matrices, each of so many keys or queries, with wide labels, titles and axes. */
+/* A row or a column of so many matrices, each of so many keys or queries, whose labels, titles and axes are wide. */
 static void expect_room(int64_t matrices, int64_t tokens, bool is_row)
 {
     enum { most = 1000 };
