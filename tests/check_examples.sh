@@ -66,6 +66,8 @@ check_program flex/flex --steps 1
 check_program symmetric
 check_program gradient_penalty
 check_program gpt --steps 2 --sample 4
+run gpt --steps 2 --sample 4 --blocks llama --positions rotary
+[ $status -eq 0 ] || complain "gpt with LLaMA's blocks ended with $status"
 check_program classify --epochs 1 --hidden 16 --layers 1 --batch-size 500
 # shellcheck disable=SC2086 # a list of words
 check_program translate/translate $small --out trained
@@ -110,6 +112,7 @@ weigh() { # pattern, options of the model
 weigh '^gpt: the weights of shaped are of a model with layers 3, not 2$' shaped --positions rotary
 weigh '^gpt: the weights of shaped are of a model with heads 4, not 2$' shaped --positions rotary --layers 3 --heads 2
 weigh '^gpt: the weights of shaped are of a model with positions rotary, not alibi$' shaped --positions alibi --layers 3
+weigh '^gpt: the weights of shaped are of a model with blocks gpt2, not llama$' shaped --positions rotary --layers 3 --blocks llama
 weigh '^gpt: the weights of shaped are of a model with context 64, not 32$' shaped --positions rotary --layers 3 --context 32
 weigh '^gpt: the weights of shaped are of a model with hidden 64, not 32$' shaped --positions rotary --layers 3 --hidden 32
 LC_ALL=C sed 's/"positions":/"noisitops":/; s/"layers":/"sreyal":/; s/"heads":/"sdaeh":/' shaped >silent

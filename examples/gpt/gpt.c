@@ -31,6 +31,7 @@ static int present(rapt_gpt *gpt, const struct text *text, const struct options 
 
 static int run(const struct options *o, const struct text *text)
 {
+    const bool is_llama = o->blocks == llama_blocks;
     const rapt_gpt_config config = {.vocabulary = text->vocabulary,
                                     .context = o->context,
                                     .hidden = o->hidden,
@@ -38,7 +39,9 @@ static int run(const struct options *o, const struct text *text)
                                     .heads = o->heads,
                                     .dropout = o->dropout,
                                     .positions = (rapt_gpt_positions)o->positions,
-                                    .kind = RAPT_FEED_FORWARD_GELU};
+                                    .kind = is_llama ? RAPT_FEED_FORWARD_SWIGLU : RAPT_FEED_FORWARD_GELU,
+                                    .rms_norm = is_llama,
+                                    .rotary_halves = is_llama && o->positions == RAPT_POSITIONS_ROTARY};
     rapt_gpt *gpt = rapt_gpt_new(&config);
     if (o->weights && !weights_load(gpt, text, o->weights)) {
         rapt_module_free(&gpt->module);

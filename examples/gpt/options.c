@@ -14,6 +14,7 @@ const char *const position_names[] = {[RAPT_POSITIONS_LEARNED] = "learned",
                                       [RAPT_POSITIONS_ROTARY] = "rotary",
                                       [RAPT_POSITIONS_ALIBI] = "alibi",
                                       NULL};
+const char *const block_names[] = {[gpt2_blocks] = "gpt2", [llama_blocks] = "llama", NULL};
 
 int options_parse(int argc, char **argv, struct options *o)
 {
@@ -42,6 +43,8 @@ int options_parse(int argc, char **argv, struct options *o)
         {"--heads", .metavar = "N", .help = "attention heads", .integer = &o->heads, .integer_range = {1, 1024}},
         {"--positions", .help = "how the model knows where a byte stands", .choice = &o->positions,
          .choices = position_names},
+        {"--blocks", .help = "gpt2: layer norm and GELU; llama: RMSNorm and SwiGLU, and rotary positions in halves",
+         .choice = &o->blocks, .choices = block_names},
         {"--dropout", .metavar = "X", .help = "probability", .real = &o->dropout, .real_range = {0, 1}},
         {.help = "Training"},
         {"--steps", .metavar = "N", .help = "training steps (preset)", .integer = &o->steps,
@@ -101,10 +104,10 @@ void options_note(const struct options *o, const struct text *text, char *note, 
     char data[resume_path_size], weights[resume_path_size];
     snprintf(note, size,
              "%lld bytes of %lld kinds, seed %lld, steps %lld, batch %lld, context %lld, hidden %lld, layers %lld, "
-             "heads %lld, positions %s, dropout %.17g, learning rate %.17g, data %s, weights %s",
+             "heads %lld, positions %s, blocks %s, dropout %.17g, learning rate %.17g, data %s, weights %s",
              (long long)text->count, (long long)text->vocabulary, (long long)o->seed, (long long)o->steps,
              (long long)o->batch, (long long)o->context, (long long)o->hidden, (long long)o->layers,
-             (long long)o->heads, position_names[o->positions], o->dropout, o->learning_rate,
+             (long long)o->heads, position_names[o->positions], block_names[o->blocks], o->dropout, o->learning_rate,
              o->data ? resume_path(o->data, data) : "sentences",
              o->weights ? resume_path(o->weights, weights) : "random");
     resume_end_note(note, size, o->data ? hash_bytes(HASH_BEGIN, text->bytes, (size_t)text->count) : 0, o->parts);

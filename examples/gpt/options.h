@@ -9,12 +9,16 @@ enum { default_steps = 400 };
 /* Of each rapt_gpt_positions; closed by NULL. */
 extern const char *const position_names[];
 
+/* What blocks are made of: layer norm and GELU, or RMSNorm and SwiGLU. */
+enum blocks { gpt2_blocks, llama_blocks };
+extern const char *const block_names[];
+
 struct options {
     const char *data;   /* NULL: sentences are made up */
     const char *prompt; /* NULL: the text's beginning */
     const char *weights, *save, *log, *checkpoint;
     bool resumes;
-    int preset, positions;
+    int preset, positions, blocks;
     int64_t steps, batch, context, hidden, layers, heads, sample, top_k, seed, threads, parts, checkpoint_every;
     double learning_rate, dropout, temperature, top_p;
 };

@@ -16,14 +16,15 @@ static void spell_bytes(const struct text *text, char spelled[2 * 256 + 1])
 }
 
 /* What makes another model of the same tensors, or of some of them. */
-enum { num_parts = 5 };
-static const char *const shape_keys[num_parts] = {"positions", "layers", "heads", "context", "hidden"};
+enum { num_parts = 6 };
+static const char *const shape_keys[num_parts] = {"positions", "blocks", "layers", "heads", "context", "hidden"};
 
 static void spell_shape(const rapt_gpt_config *config, char spelled[num_parts][32])
 {
-    const int64_t numbers[num_parts] = {0, config->layers, config->heads, config->context, config->hidden};
+    const int64_t numbers[num_parts] = {0, 0, config->layers, config->heads, config->context, config->hidden};
     snprintf(spelled[0], sizeof spelled[0], "%s", position_names[config->positions]);
-    for (int i = 1; i < num_parts; i++) snprintf(spelled[i], sizeof spelled[i], "%" PRId64, numbers[i]);
+    snprintf(spelled[1], sizeof spelled[1], "%s", block_names[config->rms_norm ? llama_blocks : gpt2_blocks]);
+    for (int i = 2; i < num_parts; i++) snprintf(spelled[i], sizeof spelled[i], "%" PRId64, numbers[i]);
 }
 
 static bool add_shape(const rapt_gpt_config *config, rapt_archive *archive)
