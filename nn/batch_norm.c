@@ -1,4 +1,5 @@
 /* BatchNorm: each channel brought to mean 0 and variance 1, by the batch's statistics or by running ones. */
+#include <math.h>
 #include <stdio.h>
 
 #include <rapt/layers.h>
@@ -51,7 +52,9 @@ static rapt_tensor *forward_training(rapt_batch_norm *b, rapt_tensor *x)
     RAPT_SCOPE;
     rapt_tensor *mean, *variance, *y = rapt_batch_normalize(x, b->weight, b->bias, b->epsilon, &mean, &variance);
     if (!y) return NULL;
-    const int64_t channels = rapt_size(x, 1), n = channels > 0 ? rapt_count(x) / channels : 0;
+    int64_t n = 1;
+    for (int axis = 0; axis < rapt_rank(x); axis++)
+        if (axis != 1) n *= rapt_size(x, axis);
     if (n < 2) {
         rapt_fail(RAPT_ERROR_VALUE, b->module.kind->name,
                   "%lld numbers in each channel; 2 or more expected in training (rapt_module_train)", (long long)n);
@@ -69,6 +72,11 @@ static rapt_tensor *forward_evaluation(rapt_batch_norm *b, rapt_tensor *x)
         char text[128];
         rapt_fail(RAPT_ERROR_SHAPE, b->module.kind->name, "x (B, %lld, ...) expected, not %s", (long long)size,
                   rapt_describe(x, text, sizeof text));
+        return NULL;
+    }
+    if (!(b->epsilon >= 0) || isinf(b->epsilon)) {
+        rapt_fail(RAPT_ERROR_VALUE, b->module.kind->name, "epsilon %g; a finite number of at least 0 expected",
+                  b->epsilon);
         return NULL;
     }
     rapt_tensor *scale = rapt_mul(b->weight, rapt_rsqrt(rapt_add_scalar(b->running_var, b->epsilon)));

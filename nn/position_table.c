@@ -59,18 +59,28 @@ rapt_tensor *rapt_position_table(const rapt_position_angles *a, rapt_dtype dtype
     return make_table(a, dtype, NULL, offset, length);
 }
 
+/* What its last row says of the base: it, and behind that what float32 has not of it. */
+static double part_of_base(const rapt_position_angles *a, rapt_dtype dtype, bool is_rest)
+{
+    const double rounded = dtype == RAPT_FLOAT32 ? (double)(float)a->base : a->base;
+    return is_rest ? (double)(float)(a->base - rounded) : rounded;
+}
+
 /* How many rows of angles a table has that holds for these; 0 where it holds for others. */
 static int64_t rows_of(const rapt_position_angles *a, rapt_dtype dtype, const rapt_tensor *table)
 {
     if (!table || table->dtype != dtype || table->shape[1] != a->size) return 0;
     const int64_t rows = table->shape[0] - 1;
-    const double base = rapt_at(table, (int64_t[]){rows, 0});
-    return base == (dtype == RAPT_FLOAT32 ? (double)(float)a->base : a->base) ? rows : 0;
+    for (int64_t i = 0; i < 2 && i < a->size; i++)
+        if (rapt_at(table, (int64_t[]){rows, i}) != part_of_base(a, dtype, i > 0)) return 0;
+    return rows;
 }
 
 static rapt_tensor *table_with_base(const rapt_position_angles *a, rapt_dtype dtype, int64_t rows)
 {
-    rapt_tensor *parts[] = {rapt_position_table(a, dtype, 0, rows), rapt_full(dtype, RAPT_SHAPE(1, a->size), a->base)};
+    rapt_tensor *parts[] = {rapt_position_table(a, dtype, 0, rows), rapt_zeros(dtype, RAPT_SHAPE(1, a->size))};
+    for (int64_t i = 0; i < 2 && i < a->size; i++)
+        if (!rapt_set_at(parts[1], (int64_t[]){0, i}, part_of_base(a, dtype, i > 0))) return NULL;
     return rapt_concat(2, parts, 0);
 }
 

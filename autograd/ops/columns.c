@@ -50,8 +50,8 @@ bool rapt_windows_place(const char *op, rapt_windows *w, bool ceil)
         }
         const int64_t room = padded - reach - 1;
         w->out[k] = room / w->stride[k] + 1;
-        const bool begins_inside = w->out[k] * w->stride[k] < w->in[k] + w->padding[k];
-        if (ceil && room % w->stride[k] > 0 && begins_inside) w->out[k]++;
+        const bool has_more = ceil && room % w->stride[k] > 0;
+        if (has_more && w->out[k] * w->stride[k] < w->in[k] + w->padding[k]) w->out[k]++; /* it begins inside */
     }
     int64_t count;
     return !__builtin_mul_overflow(w->out[0], w->out[1], &count) ||

@@ -205,6 +205,9 @@ Test(convolution, of_any_padding)
     expect_values("convolution", y, 2, (double[]){0, 9}, 0);
     cr_expect(rapt_backward(rapt_sum(y, RAPT_ALL_AXES, false)));
     expect_values("gradient", rapt_gradient(x), 5, (double[]){0, 0, 0, 1, 1}, 0);
+    const rapt_convolution farther = {.padding = {(INT64_C(1) << 62) - 1}, .stride = {(INT64_C(1) << 62) + 1}};
+    rapt_tensor *one = rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1, 1, 1));
+    expect_values("padding alone", rapt_conv1d(one, one, NULL, &farther), 2, (double[]){0, 0}, 0);
     expect_no_error();
 }
 

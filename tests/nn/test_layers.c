@@ -234,6 +234,8 @@ Test(layers, sequential)
     rapt_tensor *x = doubles(RAPT_SHAPE(2, 2), (double[]){1, 2, 3, -1});
     expect_values("net", rapt_sequential_forward(net, x), 2, (double[]){250, 10}, 0);
     expect_values("as a module", rapt_module_forward(&net->module, x), 2, (double[]){250, 10}, 0);
+    rapt_module_add_buffer(&net->module, "more", rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1)));
+    expect_values("beside a buffer", rapt_sequential_forward(net, x), 2, (double[]){250, 10}, 0);
     expect_no_error();
     cr_expect_null(rapt_sequential_forward(net, doubles(RAPT_SHAPE(1, 1), (double[]){1})));
     expect_error(RAPT_ERROR_SHAPE, "[1, 1]");

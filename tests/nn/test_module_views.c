@@ -45,6 +45,29 @@ Test(module_views, a_summary_has_shapes_and_changes_nothing)
     expect_no_error();
 }
 
+static rapt_tensor *run_gpt(rapt_tensor *const *inputs, void *gpt)
+{
+    return rapt_gpt_forward(gpt, inputs[0], NULL);
+}
+
+Test(module_views, a_summary_says_which_positions_ran)
+{
+    RAPT_SCOPE;
+    rapt_tensor *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(1, 4));
+    for (rapt_gpt_positions positions = RAPT_POSITIONS_ROTARY; positions <= RAPT_POSITIONS_ALIBI; positions++) {
+        const rapt_gpt_config c =
+            {.vocabulary = 5, .context = 4, .hidden = 8, .layers = 1, .heads = 2, .positions = positions};
+        rapt_gpt *gpt = rapt_gpt_new(&c);
+        char *text = summary(&gpt->module, run_gpt, 1, &tokens, gpt);
+        const char *name = positions == RAPT_POSITIONS_ROTARY ? "Rotary(" : "ALiBi(", *line = strstr(text, name);
+        cr_assert(line, "%s", text);
+        cr_expect(strncmp(strstr(line, " -> "), " -> float32 [", 13) == 0, "%s", line);
+        free(text);
+        rapt_module_free(&gpt->module);
+    }
+    expect_no_error();
+}
+
 Test(module_views, a_summary_of_many_modules)
 {
     enum { many = 200 };

@@ -184,6 +184,10 @@ Test(rotary, table_is_kept)
         table = rotary->table;
     }
     cr_expect_eq(tables, 11, "%lld tables", (long long)tables);
+    cr_assert_not_null(rapt_rotary_forward(rotary, x, 100000));
+    rotary->base = 10000.0004; /* which float32 cannot tell from the one before */
+    cr_expect(same_bits(rapt_rotary_forward(rotary, x, 100000), rapt_rotate(x, 100000, 10000.0004, false)));
+    cr_expect_not(same_bits(rapt_rotary_forward(rotary, x, 100000), rapt_rotate(x, 100000, 10000, false)));
     rapt_module_free(&rotary->module);
     expect_no_error();
 }

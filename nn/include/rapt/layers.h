@@ -99,7 +99,8 @@ RAPT_API rapt_tensor *rapt_dropout_forward(rapt_dropout *dropout, rapt_tensor *x
 typedef rapt_tensor *rapt_activation_function(rapt_tensor *x);
 RAPT_API rapt_module *rapt_activation_new(const char *name, rapt_activation_function *function);
 
-/* Layers one after the other, named "0", "1", …: its children. One may stand in several places of the list. */
+/* Layers one after the other, named "0", "1", …: its children; what else is added to it takes no part. One may stand in
+ * several places of the list. */
 typedef struct rapt_sequential {
     rapt_module module;
 } rapt_sequential;
