@@ -1,7 +1,10 @@
 /* Values of a module copied: into another module, into a snapshot, into averages. */
+#include <stdlib.h>
+
 #include <rapt/module_values.h>
 
 #include "nn/entry.h"
+#include "tensor/core.h"
 #include "tensor/map.h"
 
 bool rapt_module_copy(rapt_module *target, const rapt_module *source)
@@ -30,12 +33,57 @@ rapt_archive *rapt_module_snapshot(const rapt_module *module)
     return NULL;
 }
 
+/* --- what shares memory with a module --- */
+
+typedef struct rapt_span {
+    const char *begin, *end;
+} rapt_span;
+
+static bool add_memory(const char *name, rapt_tensor *tensor, void *context)
+{
+    rapt_module_memory *memory = context;
+    if (memory->count == memory->capacity) {
+        const int64_t capacity = 2 * memory->capacity + 16;
+        rapt_span *grown = realloc(memory->spans, (size_t)capacity * sizeof *grown);
+        if (!grown) return rapt_fail(RAPT_ERROR_MEMORY, memory->op, "no memory to remember %s", name);
+        memory->spans = grown;
+        memory->capacity = capacity;
+    }
+    memory->spans[memory->count++] = (rapt_span){tensor->data, rapt_end_of(tensor)};
+    memory->is_foreign |= tensor->storage->is_foreign;
+    return rapt_pointer_set_add(&memory->storages, tensor->storage) != RAPT_SET_NO_MEMORY ||
+           rapt_fail(RAPT_ERROR_MEMORY, memory->op, "no memory to remember %s", name);
+}
+
+bool rapt_module_memory_find(rapt_module_memory *memory, const char *op, const rapt_module *module)
+{
+    *memory = (rapt_module_memory){.op = op};
+    return rapt_module_visit(module, rapt_all_tensors, add_memory, memory);
+}
+
+/* Memory of others may be seen through several storages. */
+bool rapt_module_memory_has(const rapt_module_memory *memory, const rapt_tensor *tensor)
+{
+    bool has = rapt_pointer_set_find(&memory->storages, tensor->storage) >= 0;
+    if (!memory->is_foreign && !tensor->storage->is_foreign) return has;
+    const char *begin = tensor->data, *end = rapt_end_of(tensor);
+    for (int64_t i = 0; i < memory->count && !has; i++)
+        has = begin < memory->spans[i].end && memory->spans[i].begin < end;
+    return has;
+}
+
+void rapt_module_memory_free(rapt_module_memory *memory)
+{
+    free(memory->spans);
+    rapt_pointer_set_free(&memory->storages);
+}
+
 /* --- averages --- */
 
 typedef struct averaging {
     const char *op;
     rapt_archive *archive;
-    rapt_pointer_set storages;          /* of the module's tensors */
+    rapt_module_memory memory;          /* of the module's tensors */
     rapt_pointer_set tensors, averages; /* pairs by their numbers */
 } averaging;
 
@@ -44,7 +92,7 @@ static bool match(const char *name, rapt_tensor *tensor, void *context)
     averaging *a = context;
     rapt_tensor *average = rapt_archive_find(a->archive, name);
     if (!rapt_module_check_stored(a->op, name, tensor, average) || !rapt_check_writable(a->op, average)) return false;
-    if (rapt_pointer_set_find(&a->storages, average->storage) >= 0 || rapt_pointer_set_find(&a->averages, average) >= 0)
+    if (rapt_module_memory_has(&a->memory, average) || rapt_pointer_set_find(&a->averages, average) >= 0)
         return rapt_fail(RAPT_ERROR_VALUE, a->op,
                          "%s is a tensor of something else too; a rapt_module_snapshot expected", name);
     return (rapt_pointer_set_add(&a->tensors, tensor) == RAPT_SET_NEW &&
@@ -73,10 +121,10 @@ bool rapt_module_average(const rapt_module *module, rapt_archive *averages, doub
     if (!module || !averages) return rapt_fail(RAPT_ERROR_NULL, a.op, "%s is NULL", module ? "averages" : "module");
     if (!(decay >= 0 && decay <= 1)) return rapt_fail(RAPT_ERROR_VALUE, a.op, "decay %g; 0 to 1 expected", decay);
     bool good =
-        rapt_module_add_storages(a.op, module, &a.storages) && rapt_module_visit(module, rapt_all_tensors, match, &a);
+        rapt_module_memory_find(&a.memory, a.op, module) && rapt_module_visit(module, rapt_all_tensors, match, &a);
     for (int64_t i = 0; good && i < a.tensors.count; i++)
         add_to_average((rapt_tensor *)a.averages.pointers[i], a.tensors.pointers[i], decay);
-    rapt_pointer_set_free(&a.storages);
+    rapt_module_memory_free(&a.memory);
     rapt_pointer_set_free(&a.tensors);
     rapt_pointer_set_free(&a.averages);
     return good;

@@ -160,37 +160,19 @@ static bool check_unused(const match *m)
                      (long long)m->unused, m->first_unused);
 }
 
-typedef struct storage_walk {
-    const char *op;
-    rapt_pointer_set *storages;
-} storage_walk;
-
-static bool add_storage(const char *name, rapt_tensor *tensor, void *context)
-{
-    const storage_walk *w = context;
-    return rapt_pointer_set_add(w->storages, tensor->storage) != RAPT_SET_NO_MEMORY ||
-           rapt_fail(RAPT_ERROR_MEMORY, w->op, "no memory to remember %s", name);
-}
-
-bool rapt_module_add_storages(const char *op, const rapt_module *module, rapt_pointer_set *storages)
-{
-    return rapt_module_visit(module, rapt_all_tensors, add_storage, &(storage_walk){op, storages});
-}
-
 /* Where the archive shares elements with the module, but not those of the same tensor, copies are taken before they
- * change. Memory of others may be the module's, seen through another storage. */
+ * change. */
 static bool detach_stored(match *m)
 {
-    rapt_pointer_set storages = {0};
-    bool good = rapt_module_add_storages(m->op, m->module, &storages);
+    rapt_module_memory memory;
+    bool good = rapt_module_memory_find(&memory, m->op, m->module);
     for (int i = 0; i < m->list->count && good; i++) {
         rapt_tensor *stored = m->stored[i];
         if (!stored || stored == m->list->tensors[i]) continue;
-        const bool may_be_own = stored->storage->is_foreign && !stored->storage->is_read_only;
-        if (may_be_own || rapt_pointer_set_find(&storages, stored->storage) >= 0) m->stored[i] = rapt_clone(stored);
+        if (rapt_module_memory_has(&memory, stored)) m->stored[i] = rapt_clone(stored);
         good = m->stored[i] && rapt_check_writable(m->op, m->list->tensors[i]);
     }
-    rapt_pointer_set_free(&storages);
+    rapt_module_memory_free(&memory);
     return good;
 }
 

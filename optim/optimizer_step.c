@@ -227,7 +227,7 @@ bool rapt_optimizer_step(rapt_optimizer *optimizer)
 }
 
 /* What is made of the gradients by ops reads them often, and so they are multiplied first; as by a factor that float32
- * has not with all digits. */
+ * has not with all digits. All that can fail before the ops has then been done. */
 bool rapt_optimizer_step_clipped(rapt_optimizer *optimizer, double limit, double *norm)
 {
     const char *op = "optimizer_step_clipped";
@@ -237,7 +237,7 @@ bool rapt_optimizer_step_clipped(rapt_optimizer *optimizer, double limit, double
     if (!rapt_gradient_norm(op, optimizer, &length)) return false;
     double factor = length > limit ? limit / length : 1;
     if (factor < (double)FLT_MIN || (factor != 1 && optimizer->kind->prepare)) {
-        if (!rapt_scale_gradients(optimizer, factor)) return false;
+        if (!rapt_optimizer_prepare(optimizer) || !rapt_scale_gradients(optimizer, factor)) return false;
         factor = 1;
     }
     if (!step(optimizer, factor)) return false;

@@ -199,8 +199,7 @@ static bool check_source(const char *op, rapt_tensor *target, const rapt_tensor 
     return rapt_check_writable(op, target);
 }
 
-/* Behind the last element. */
-static const char *end_of(const rapt_tensor *tensor)
+const char *rapt_end_of(const rapt_tensor *tensor)
 {
     int64_t elements = tensor->count > 0;
     for (int axis = 0; axis < tensor->rank && elements > 0; axis++)
@@ -208,10 +207,10 @@ static const char *end_of(const rapt_tensor *tensor)
     return tensor->data + elements * rapt_element_bytes[tensor->dtype];
 }
 
-/* True when a byte of the one may be a byte of the other; no stride is negative. */
+/* True when a byte of the one may be a byte of the other. */
 static bool share_memory(const rapt_tensor *a, const rapt_tensor *b)
 {
-    return a->data < end_of(b) && b->data < end_of(a);
+    return a->data < rapt_end_of(b) && b->data < rapt_end_of(a);
 }
 
 /* True when writing the target element by element could overwrite elements of the source before they are read. Memory

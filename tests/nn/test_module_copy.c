@@ -185,3 +185,23 @@ Test(module_copy, bad_averages_stay_as_they_were)
     rapt_archive_free(none);
     rapt_module_free(a);
 }
+
+/* Whichever of the two wraps the other's. */
+Test(module_copy, averages_in_the_module_s_memory_are_an_error)
+{
+    for (int way = 0; way < 2; way++) {
+        RAPT_SCOPE;
+        rapt_module *node = (rapt_module *)RAPT_SEQUENTIAL(rapt_activation_new("ReLU", rapt_relu));
+        rapt_archive *averages = rapt_archive_new();
+        rapt_tensor *memory = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(3), 5);
+        float *data = rapt_data_for_writing(memory);
+        rapt_tensor *view = rapt_wrap(RAPT_FLOAT32, RAPT_SHAPE(2), NULL, data, NULL, NULL);
+        rapt_tensor *end = rapt_detach(rapt_slice(memory, 0, 1, 3, 1));
+        rapt_module_add_parameter(node, "a", way == 0 ? end : view);
+        rapt_archive_add(averages, "a", way == 0 ? view : end);
+        cr_expect_not(rapt_module_average(node, averages, 0.5));
+        expect_error(RAPT_ERROR_VALUE, "a is a tensor of something else too");
+        rapt_archive_free(averages);
+        rapt_module_free(node);
+    }
+}

@@ -233,22 +233,33 @@ Test(module_file, values_are_exchanged_through_an_archive)
     rapt_module_free(node);
 }
 
-/* So may one that wraps the module's memory once more. */
+/* So may tensors in the module's memory, whichever of the two wraps the other's. */
 Test(module_file, values_are_exchanged_through_memory_of_others)
 {
-    RAPT_SCOPE;
-    float memory[2][2] = {{1, 1}, {2, 2}};
-    rapt_module *node = (rapt_module *)RAPT_SEQUENTIAL(rapt_activation_new("ReLU", rapt_relu));
-    rapt_archive *archive = rapt_archive_new();
-    for (int i = 0; i < 2; i++) {
-        const char *name = i == 0 ? "a" : "b";
-        rapt_module_add_parameter(node, name, rapt_wrap(RAPT_FLOAT32, RAPT_SHAPE(2), NULL, memory[i], NULL, NULL));
-        rapt_archive_add(archive, name, rapt_wrap(RAPT_FLOAT32, RAPT_SHAPE(2), NULL, memory[1 - i], NULL, NULL));
+    enum { both_wrap, module_wraps, archive_looks, ways };
+    for (int way = 0; way < ways; way++) {
+        RAPT_SCOPE;
+        rapt_module *node = (rapt_module *)RAPT_SEQUENTIAL(rapt_activation_new("ReLU", rapt_relu));
+        rapt_archive *archive = rapt_archive_new();
+        rapt_tensor *memory[2], *looks[2];
+        for (int i = 0; i < 2; i++) memory[i] = rapt_full(RAPT_FLOAT32, RAPT_SHAPE(2), i + 1);
+        for (int i = 0; i < 2; i++) {
+            const char *name = i == 0 ? "a" : "b";
+            void *own = rapt_data_for_writing(memory[i]), *other = rapt_data_for_writing(memory[1 - i]);
+            looks[i] = way == archive_looks ? memory[i] : rapt_wrap(RAPT_FLOAT32, RAPT_SHAPE(2), NULL, own, NULL, NULL);
+            rapt_tensor *stored = memory[1 - i];
+            if (way == both_wrap) stored = rapt_wrap(RAPT_FLOAT32, RAPT_SHAPE(2), NULL, other, NULL, NULL);
+            if (way == archive_looks)
+                stored = rapt_wrap_read_only(RAPT_FLOAT32, RAPT_SHAPE(2), NULL, other, NULL, NULL);
+            rapt_module_add_parameter(node, name, looks[i]);
+            rapt_archive_add(archive, name, stored);
+        }
+        cr_expect(rapt_module_from_archive(node, NULL, archive), "%s", rapt_error());
+        expect_values("a", looks[0], 2, (double[]){2, 2}, 0);
+        expect_values("b", looks[1], 2, (double[]){1, 1}, 0);
+        rapt_archive_free(archive);
+        rapt_module_free(node);
     }
-    cr_expect(rapt_module_from_archive(node, NULL, archive), "%s", rapt_error());
-    cr_expect(memory[0][0] == 2 && memory[1][0] == 1, "%g, %g", (double)memory[0][0], (double)memory[1][0]);
-    rapt_archive_free(archive);
-    rapt_module_free(node);
     expect_no_error();
 }
 

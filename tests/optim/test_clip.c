@@ -302,6 +302,28 @@ Test(clip, out_of_memory_keeps_gradients)
     rapt_optimizer_free(optimizer);
 }
 
+/* Of an optimizer that reads gradients often, and of a factor below the least normal float32: those that are multiplied
+ * before the step. */
+Test(clip, clipped_step_of_what_was_cast_keeps_gradients)
+{
+    for (int way = 0; way < 2; way++) {
+        RAPT_SCOPE;
+        const double size = way == 0 ? 3 : 3e38, limit = way == 0 ? 1 : 1e-6;
+        rapt_module *linear = (rapt_module *)rapt_linear_new(1, 1, 0);
+        rapt_optimizer *optimizer = way == 0 ? rapt_muon_new(linear, NULL) : rapt_adam_new(linear, NULL);
+        rapt_tensor *weight = rapt_module_find(linear, "weight");
+        give_gradient(weight, rapt_ones_like(weight));
+        cr_assert(rapt_optimizer_step(optimizer));
+        cr_assert(rapt_module_cast(linear, RAPT_FLOAT64));
+        give_gradient(weight, rapt_mul_scalar(rapt_ones_like(weight), size));
+        cr_expect_not(rapt_optimizer_step_clipped(optimizer, limit, NULL));
+        expect_error(RAPT_ERROR_DTYPE, "'weight' is float64 now");
+        cr_expect_float_eq(rapt_item(rapt_gradient(weight)), size, size * 1e-7);
+        rapt_optimizer_free(optimizer);
+        rapt_module_free(linear);
+    }
+}
+
 /* limit / norm is 7e-45, of which float32 has one digit. */
 Test(clip, a_small_limit_of_large_gradients)
 {

@@ -204,7 +204,7 @@ Test(safetensors_shards, an_index_that_nobody_could_read_is_not_written)
     expect_no_error();
 }
 
-/* Neither what is no bool nor tensors that would have to be copied are looked at. */
+/* Neither what is no bool nor tensors that would have to be copied are looked at; but how long the file is. */
 Test(safetensors_shards, of_the_shards_of_an_index_only_headers_are_read)
 {
     RAPT_SCOPE;
@@ -225,6 +225,9 @@ Test(safetensors_shards, of_the_shards_of_an_index_only_headers_are_read)
     cr_expect_lt(rapt_memory_get_statistics().peak_bytes - live, 1 << 20);
     cr_expect_null(rapt_load_safetensors(index_path));
     expect_error(RAPT_ERROR_FORMAT, "bool");
+    cr_assert_eq(truncate(text, 4 * (1 << 20)), 0);
+    cr_expect_not(rapt_save_safetensors_index(index_path, &name, 1));
+    expect_error(RAPT_ERROR_FORMAT, "the file is cut short: tensor 'large'");
 }
 
 /* Shards that a program writes by itself, each rank of a training for example. */

@@ -112,8 +112,21 @@ bool rapt_module_take(const char *op, rapt_module *module, const rapt_load_part 
 /* A float32 tensor for a parameter, uniform within ±bound; NULL after an error. */
 rapt_tensor *rapt_new_uniform(int rank, const int64_t *shape, double bound);
 
-/* Adds the storage of every parameter and buffer to the set; false after an error. */
-bool rapt_module_add_storages(const char *op, const rapt_module *module, rapt_pointer_set *storages);
+/* Where the parameters and buffers of a module are. */
+typedef struct rapt_module_memory {
+    const char *op;
+    rapt_pointer_set storages;
+    struct rapt_span *spans; /* of each tensor */
+    int64_t count, capacity;
+    bool is_foreign; /* some of it */
+} rapt_module_memory;
+
+/* False after an error; it is to be freed then, too. */
+bool rapt_module_memory_find(rapt_module_memory *memory, const char *op, const rapt_module *module);
+
+/* Is the tensor, or may it be, in the same memory? */
+bool rapt_module_memory_has(const rapt_module_memory *memory, const rapt_tensor *tensor);
+void rapt_module_memory_free(rapt_module_memory *memory);
 
 /* The number of trained elements; false after an error. */
 bool rapt_module_count(const rapt_module *module, int64_t *count);

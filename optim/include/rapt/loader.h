@@ -73,9 +73,9 @@ RAPT_API void rapt_loader_free(rapt_loader *loader);
  * (rapt_error is set), from where it tries once more. */
 RAPT_API bool rapt_loader_next(rapt_loader *loader, rapt_batch *batch);
 
-/* Batches of a whole epoch; of one that is under way, of that one. With most_tokens it begins an epoch that is not, as
- * rapt_loader_next would, which without a seed draws from the thread's generator. −1 and an error for NULL, no memory,
- * or a state at an item where no batch begins. */
+/* Batches of a whole epoch; of one that is under way, of that one. With most_tokens it begins the epoch, where none is
+ * under way, as rapt_loader_next would, which without a seed draws from the thread's generator. −1 and an error for
+ * NULL, no memory, or a state at an item where no batch begins. */
 RAPT_API int64_t rapt_loader_count_batches(rapt_loader *loader);
 
 /* Where a loader stands: to be kept (checkpoints do) and set again, in a loader of the same data and options. Then the

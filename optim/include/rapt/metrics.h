@@ -18,12 +18,12 @@ typedef enum rapt_metrics_format {
 typedef struct rapt_metrics rapt_metrics;
 
 /* Begins a file; with `append` one that is there goes on (its last line, when it is not whole, goes; what is no file of
- * metrics is an error, and left as it is; of JSON lines others may stand there), else it is replaced. For TensorBoard
- * the path is a folder, made if there is none, and each call begins a file of its own in it, events.out.tfevents.…,
- * which TensorBoard shows as one run with those that are there. NULL after an error, as for a file that is being
- * written by other metrics, here or in another program, where the file system has locks: from here on until the process
- * that opened it closes it, or all that have it end. A pipe with a name (FIFO) waits here for who reads it. Free it
- * with rapt_metrics_close. */
+ * metrics is an error, and left as it is, but among JSON lines whole ones of others may stand), else it is replaced.
+ * For TensorBoard the path is a folder, made if there is none, and each call begins a file of its own in it,
+ * events.out.tfevents.…, which TensorBoard shows as one run with those that are there. NULL after an error, as for a
+ * file that is being written by other metrics, here or in another program, where the file system has locks: from here
+ * on until the process that opened it closes it, or all that have it end. A pipe with a name (FIFO) waits here for who
+ * reads it. Free it with rapt_metrics_close. */
 RAPT_API rapt_metrics *rapt_metrics_open(const char *path, rapt_metrics_format format, bool append);
 
 /* Takes back the rows from the first one of this step or a later one on: a run that goes on from a checkpoint says so

@@ -162,8 +162,8 @@ RAPT_API bool rapt_optimizer_is_elementwise(const rapt_optimizer *optimizer);
 RAPT_API bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *norm);
 
 /* rapt_clip_gradient_norm and rapt_optimizer_step in one, with the same bits: clipped gradients, which the step would
- * drop, are not written to memory. After an error no parameter was changed and *norm is as before; but of Muon, of
- * Adafactor, and where limit / norm is below 1.2e-38, they may be clipped already, and their norm is then the limit. */
+ * drop, are not written to memory. After an error no parameter was changed and *norm is as before; but where an op in
+ * the step of Muon or Adafactor fails (no memory, say) the gradients are clipped already: their norm is the limit. */
 RAPT_API bool rapt_optimizer_step_clipped(rapt_optimizer *optimizer, double limit, double *norm);
 
 /* Cuts every element of every gradient to [−limit, limit], limit above 0. NaN stays. After an error the gradients

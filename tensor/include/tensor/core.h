@@ -185,6 +185,9 @@ bool rapt_check_writable(const char *op, const rapt_tensor *tensor);
 /* The same, and counts a change in place. */
 bool rapt_begin_writing(const char *op, rapt_tensor *tensor);
 
+/* Behind the last byte of its elements; no stride is negative. */
+const char *rapt_end_of(const rapt_tensor *tensor);
+
 /* True when nobody else can see the elements: one header, one view. */
 static inline bool rapt_is_unique(const rapt_tensor *tensor)
 {
