@@ -219,3 +219,18 @@ Test(rotary, places_below_0)
     rapt_module_free(&m->module);
     expect_no_error();
 }
+
+/* Bases that are one number in float32, and past it: each has its own angles. */
+Test(rotary, bases_that_differ_little)
+{
+    RAPT_SCOPE;
+    rapt_rotary *rotary = rapt_rotary_new();
+    const double bases[] = {10000, 10000.0004, nextafter(10000, 0), 1e39, 1e45, 1e-60, 1e-50};
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(1 << 12, 8));
+    for (int i = 0; i < 7; i++) {
+        rotary->base = bases[i];
+        cr_expect(same_bits(rapt_rotary_forward(rotary, x, 0), rapt_rotate(x, 0, bases[i], false)), "%.17g", bases[i]);
+    }
+    rapt_module_free(&rotary->module);
+    expect_no_error();
+}
