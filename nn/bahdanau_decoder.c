@@ -121,7 +121,7 @@ static rapt_tensor *run_by_step(rapt_bahdanau_decoder *decoder, rapt_tensor *emb
             step_starts ? rapt_slice(state->hidden, 1, rapt_step_rows_left(&rows, t + 1, 0, rows.batch), left, 1)
                         : NULL;
     }
-    if (weights) *weights = rapt_concat(count, each, 1);
+    if (weights && !(*weights = rapt_concat(count, each, 1))) return NULL;
     if (!step_starts) return rapt_concat(count, outputs, 0);
     state->hidden = rapt_concat(count, ended, 1);
     return state->hidden ? rapt_squeeze(rapt_concat(count, outputs, 1), 0) : NULL;
@@ -144,7 +144,7 @@ static rapt_tensor *read_tokens(rapt_bahdanau_decoder *decoder, rapt_tensor *tok
     tokens = rapt_transpose(tokens, 0, 1);
     if (tokens && rapt_bahdanau_steps_fit(decoder, &now, rapt_size(tokens, 1))) {
         sequence = rapt_bahdanau_steps(decoder, tokens, NULL, &now, weights);
-        if (sequence && weights) *weights = rapt_contiguous(rapt_transpose(*weights, 0, 1));
+        if (sequence && weights && !(*weights = rapt_contiguous(rapt_transpose(*weights, 0, 1)))) return NULL;
     } else {
         embedded = rapt_embedding_forward(decoder->embedding, tokens); /* (T, B, embedding) */
         sequence = embedded ? run_by_step(decoder, embedded, NULL, &now, weights) : NULL;

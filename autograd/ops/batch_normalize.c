@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "autograd/checks.h"
 #include "normalize.h"
 #include "reduction.h"
 #include "tensor/kernels.h"
@@ -293,7 +294,8 @@ rapt_tensor *rapt_batch_normalize(rapt_tensor *x, rapt_tensor *weight, rapt_tens
     rapt_tensor *const inputs[] = {x, weight, bias};
     rapt_tensor *outputs[3];
     const bool good = rapt_apply_many(&batch_normalize, &options, 3, inputs, outputs);
-    if (mean) *mean = good ? rapt_detach(outputs[1]) : NULL;
-    if (variance) *variance = good ? rapt_detach(outputs[2]) : NULL;
-    return good ? outputs[0] : NULL;
+    rapt_tensor *average = good ? rapt_detach(outputs[1]) : NULL, *spread = average ? rapt_detach(outputs[2]) : NULL;
+    if (mean) *mean = spread ? average : NULL;
+    if (variance) *variance = spread;
+    return spread ? outputs[0] : NULL;
 }
