@@ -210,3 +210,44 @@ Test(batch_norm, batches_are_counted_in_integers)
     rapt_module_free(&layer->module);
     expect_no_error();
 }
+
+/* Each block alone fails in turn: result, mean and variance come together, or none of them. */
+Test(batch_norm, outputs_without_memory)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(5, 3)), *mean, *variance;
+    for (int64_t block = 0, failed = 1; failed; block++) {
+        RAPT_SCOPE;
+        rapt_memory_fail_once(block);
+        rapt_tensor *y = rapt_batch_normalize(x, NULL, NULL, 1e-5, &mean, &variance);
+        failed = rapt_memory_fail_after(-1) < 0;
+        cr_expect(!y == !mean && !y == !variance && !y == (rapt_error() != NULL), "without block %lld",
+                  (long long)block);
+        rapt_clear_error();
+    }
+}
+
+/* Of no channel a batch still has its numbers. */
+Test(batch_norm, of_no_channel)
+{
+    RAPT_SCOPE;
+    rapt_batch_norm *layer = rapt_batch_norm_new(0);
+    expect_shape(rapt_batch_norm_forward(layer, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 0, 4))), RAPT_SHAPE(2, 0, 4));
+    expect_no_error();
+    cr_expect_null(rapt_batch_norm_forward(layer, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 0))));
+    expect_error(RAPT_ERROR_VALUE, "1 numbers in each channel");
+    rapt_module_free(&layer->module);
+}
+
+Test(batch_norm, epsilon_is_checked_in_evaluation_too)
+{
+    RAPT_SCOPE;
+    rapt_batch_norm *layer = rapt_batch_norm_new(2);
+    layer->epsilon = -2;
+    for (int training = 0; training < 2; training++) {
+        rapt_module_train(&layer->module, training);
+        cr_expect_null(rapt_batch_norm_forward(layer, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 2))));
+        expect_error(RAPT_ERROR_VALUE, "epsilon -2; a finite number of at least 0 expected");
+    }
+    rapt_module_free(&layer->module);
+}
