@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "nn/alibi.h"
+#include "nn/entry.h"
 #include "tensor/core.h"
 #include "tensor/debug.h"
 
@@ -62,6 +63,7 @@ rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t rea
         return NULL;
     }
     if (!check(op, alibi->heads, reach)) return NULL;
+    RAPT_ENTER(&alibi->module);
     RAPT_SCOPE;
     rapt_tensor *biases = rapt_new(op, RAPT_FLOAT64, RAPT_SHAPE(alibi->heads, 1, 2 * reach + 1));
     if (!biases) return NULL;
@@ -97,7 +99,10 @@ rapt_relative_bias *rapt_relative_bias_new(int64_t heads, int64_t reach)
 
 rapt_tensor *rapt_relative_bias_forward(rapt_relative_bias *bias)
 {
-    if (bias) return rapt_unsqueeze(bias->weight, 1);
-    rapt_fail(RAPT_ERROR_NULL, learned_kind.name, "the layer is NULL");
-    return NULL;
+    if (!bias) {
+        rapt_fail(RAPT_ERROR_NULL, learned_kind.name, "the layer is NULL");
+        return NULL;
+    }
+    RAPT_ENTER(&bias->module);
+    return rapt_unsqueeze(bias->weight, 1);
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "nn/entry.h"
 #include "position_table.h"
 #include "tensor/debug.h"
 #include "tensor/map.h"
@@ -108,6 +109,7 @@ rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t of
 {
     const char *op = kind.name;
     if (!check_call(op, rotary, x)) return NULL;
+    RAPT_ENTER(&rotary->module);
     RAPT_SCOPE;
     const rapt_position_angles angles = angles_of(op, x, rotary->base);
     rapt_tensor *rows = rapt_position_rows(&angles, x->dtype, offset, x->shape[x->rank - 2], &rotary->table);
@@ -118,6 +120,7 @@ rapt_tensor *rapt_rotary_forward_at(rapt_rotary *rotary, rapt_tensor *x, rapt_te
 {
     const char *op = kind.name;
     if (!check_call(op, rotary, x) || !rapt_check_places(op, places, x)) return NULL;
+    RAPT_ENTER(&rotary->module);
     RAPT_SCOPE;
     const rapt_position_angles angles = angles_of(op, x, rotary->base);
     rapt_tensor *rows = rapt_position_rows_at(&angles, x->dtype, places, &rotary->table);

@@ -275,3 +275,28 @@ Test(module_views, bad_arguments)
     expect_error(RAPT_ERROR_NULL, "module_print_graph: tensor is NULL");
     rapt_module_free(m);
 }
+
+/* Positions are modules without weights, whose calls count too. */
+static rapt_tensor *all_positions(rapt_tensor *const *inputs, void *positions)
+{
+    rapt_module *const *p = positions;
+    rapt_tensor *x = rapt_rotary_forward((rapt_rotary *)p[0], inputs[0], 0);
+    x = rapt_rotary_forward_at((rapt_rotary *)p[0], x, rapt_arange(RAPT_INT64, 0, 3, 1));
+    return rapt_add(rapt_relative_bias_forward((rapt_relative_bias *)p[2]),
+                    rapt_alibi_forward((rapt_alibi *)p[1], RAPT_FLOAT32, 3));
+}
+
+Test(module_views, a_summary_of_positions)
+{
+    RAPT_SCOPE;
+    rapt_module *p[] = {(rapt_module *)rapt_rotary_new(), (rapt_module *)rapt_alibi_new(2),
+                        (rapt_module *)rapt_relative_bias_new(2, 3)};
+    rapt_sequential *model = rapt_sequential_new(3, p);
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 4));
+    char *text = summary(&model->module, all_positions, 1, &x, p);
+    const char *const lines[] = {"-> float32 [3, 4], 2 times", "-> float32 [2, 1, 7]\n  2", "-> float32 [2, 1, 7]\n"};
+    for (int i = 0; i < 3; i++) cr_expect(strstr(text, lines[i]), "%s", text);
+    free(text);
+    rapt_module_free(&model->module);
+    expect_no_error();
+}
