@@ -7,6 +7,7 @@
 #include "nn/alibi.h"
 #include "nn/entry.h"
 #include "tensor/core.h"
+#include "tensor/debug.h"
 
 bool rapt_check_reach(const char *op, int64_t reach)
 {
@@ -52,16 +53,17 @@ rapt_alibi *rapt_alibi_new(int64_t heads)
 rapt_tensor *rapt_alibi_forward(rapt_alibi *alibi, rapt_dtype dtype, int64_t reach)
 {
     const char *op = alibi_kind.name;
-    RAPT_ENTER((rapt_module *)alibi);
     if (!alibi) {
         rapt_fail(RAPT_ERROR_NULL, op, "the layer is NULL");
         return NULL;
     }
+    if (rapt_was_freed(op, alibi)) return NULL;
     if (!rapt_dtype_is_floating(dtype)) {
         rapt_fail(RAPT_ERROR_DTYPE, op, "biases in %s; float32 or float64 expected", rapt_dtype_name(dtype));
         return NULL;
     }
     if (!check(op, alibi->heads, reach)) return NULL;
+    RAPT_ENTER(&alibi->module);
     RAPT_SCOPE;
     rapt_tensor *biases = rapt_new(op, RAPT_FLOAT64, RAPT_SHAPE(alibi->heads, 1, 2 * reach + 1));
     if (!biases) return NULL;
@@ -97,8 +99,10 @@ rapt_relative_bias *rapt_relative_bias_new(int64_t heads, int64_t reach)
 
 rapt_tensor *rapt_relative_bias_forward(rapt_relative_bias *bias)
 {
-    RAPT_ENTER((rapt_module *)bias);
-    if (bias) return rapt_unsqueeze(bias->weight, 1);
-    rapt_fail(RAPT_ERROR_NULL, learned_kind.name, "the layer is NULL");
-    return NULL;
+    if (!bias) {
+        rapt_fail(RAPT_ERROR_NULL, learned_kind.name, "the layer is NULL");
+        return NULL;
+    }
+    RAPT_ENTER(&bias->module);
+    return rapt_unsqueeze(bias->weight, 1);
 }

@@ -144,7 +144,7 @@ static rapt_tensor *read_tokens(rapt_bahdanau_decoder *decoder, rapt_tensor *tok
     tokens = rapt_transpose(tokens, 0, 1);
     if (tokens && rapt_bahdanau_steps_fit(decoder, &now, rapt_size(tokens, 1))) {
         sequence = rapt_bahdanau_steps(decoder, tokens, NULL, &now, weights);
-        if (sequence && weights && !(*weights = rapt_contiguous(rapt_transpose(*weights, 0, 1)))) sequence = NULL;
+        if (sequence && weights && !(*weights = rapt_contiguous(rapt_transpose(*weights, 0, 1)))) return NULL;
     } else {
         embedded = rapt_embedding_forward(decoder->embedding, tokens); /* (T, B, embedding) */
         sequence = embedded ? run_by_step(decoder, embedded, NULL, &now, weights) : NULL;

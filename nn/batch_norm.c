@@ -1,10 +1,10 @@
 /* BatchNorm: each channel brought to mean 0 and variance 1, by the batch's statistics or by running ones. */
-#include <math.h>
 #include <stdio.h>
 
 #include <rapt/layers.h>
 #include <rapt/recompute.h>
 
+#include "autograd/checks.h"
 #include "nn/entry.h"
 #include "nn/options.h"
 #include "tensor/core.h"
@@ -30,9 +30,9 @@ static rapt_tensor *moved(const rapt_tensor *running, double momentum, const rap
 }
 
 /* The running statistics follow the mean and the unbiased variance of n numbers: all, or after an error none. */
-static bool follow(rapt_batch_norm *b, rapt_tensor *mean, rapt_tensor *variance, int64_t n)
+static bool follow(rapt_batch_norm *b, rapt_tensor *mean, rapt_tensor *variance, double n)
 {
-    const double unbiased = (double)n / (double)(n - 1);
+    const double unbiased = n / (n - 1);
     RAPT_NO_GRADIENT;
     rapt_error_hold(); /* its handler may ask for the lock */
     statistics_lock_take();
@@ -52,12 +52,11 @@ static rapt_tensor *forward_training(rapt_batch_norm *b, rapt_tensor *x)
     RAPT_SCOPE;
     rapt_tensor *mean, *variance, *y = rapt_batch_normalize(x, b->weight, b->bias, b->epsilon, &mean, &variance);
     if (!y) return NULL;
-    int64_t n = 1;
-    for (int axis = 0; axis < rapt_rank(x); axis++)
-        if (axis != 1) n *= rapt_size(x, axis);
+    double n = 1; /* of the other axes: there may be no channel */
+    for (int axis = 0; axis < rapt_rank(x); axis++) n *= axis == 1 ? 1 : (double)rapt_size(x, axis);
     if (n < 2) {
         rapt_fail(RAPT_ERROR_VALUE, b->module.kind->name,
-                  "%lld numbers in each channel; 2 or more expected in training (rapt_module_train)", (long long)n);
+                  "%.0f numbers in each channel; 2 or more expected in training (rapt_module_train)", n);
         return NULL;
     }
     return rapt_is_recomputing() || follow(b, mean, variance, n) ? rapt_keep(y) : NULL;
@@ -66,17 +65,13 @@ static rapt_tensor *forward_training(rapt_batch_norm *b, rapt_tensor *x)
 /* The difference first, so that numbers far from 0 keep their digits. */
 static rapt_tensor *forward_evaluation(rapt_batch_norm *b, rapt_tensor *x)
 {
+    if (!rapt_check_epsilon(b->module.kind->name, b->epsilon)) return NULL;
     RAPT_SCOPE;
     const int64_t size = rapt_count(b->weight);
     if (rapt_rank(x) < 2 || rapt_size(x, 1) != size) {
         char text[128];
         rapt_fail(RAPT_ERROR_SHAPE, b->module.kind->name, "x (B, %lld, ...) expected, not %s", (long long)size,
                   rapt_describe(x, text, sizeof text));
-        return NULL;
-    }
-    if (!(b->epsilon >= 0) || isinf(b->epsilon)) {
-        rapt_fail(RAPT_ERROR_VALUE, b->module.kind->name, "epsilon %g; a finite number of at least 0 expected",
-                  b->epsilon);
         return NULL;
     }
     rapt_tensor *scale = rapt_mul(b->weight, rapt_rsqrt(rapt_add_scalar(b->running_var, b->epsilon)));

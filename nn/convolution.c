@@ -4,6 +4,7 @@
 
 #include <rapt/layers.h>
 
+#include "autograd/checks.h"
 #include "nn/entry.h"
 #include "nn/options.h"
 
@@ -32,20 +33,28 @@ static void describe(const rapt_module *module, char *text, size_t size)
 static const rapt_module_class kind_1d = {.name = "Conv1d", .forward = forward_1d, .describe = describe};
 static const rapt_module_class kind_2d = {.name = "Conv2d", .forward = forward_2d, .describe = describe};
 
+static int64_t or_one(int64_t number)
+{
+    return number ? number : 1;
+}
+
 /* shape: of the weight, with all input channels. */
 static rapt_convolution_layer *layer_new(const rapt_module_class *kind, int rank, int64_t *shape,
                                          const rapt_convolution *options, int flags)
 {
-    static const char *const sizes[] = {"output channels", "input channels", "window", "window"};
-    for (int axis = 0; axis < rank; axis++)
+    static const char *const sizes[] = {"output channels", "input channels"};
+    const rapt_convolution o = options ? *options : (rapt_convolution){0};
+    for (int axis = 0; axis < 2; axis++)
         if (!rapt_check_size(kind->name, sizes[axis], shape[axis])) return NULL;
+    for (int k = 0; k < rank - 2; k++)
+        if (!rapt_check_window(kind->name, shape[k + 2], or_one(o.stride[k]), o.padding[k], or_one(o.dilation[k])))
+            return NULL;
     if (!rapt_check_flags(kind->name, flags)) return NULL;
     RAPT_SCOPE;
     rapt_convolution_layer *c = rapt_module_new(sizeof *c, kind);
     if (!c) return NULL;
-    if (options) c->options = *options;
-    if (c->options.groups == 0) c->options.groups = 1;
-    const int64_t groups = c->options.groups;
+    c->options = o;
+    const int64_t groups = c->options.groups = or_one(o.groups);
     if (groups < 1 || shape[0] % groups || shape[1] % groups)
         c->module.failed =
             !rapt_fail(RAPT_ERROR_VALUE, kind->name, "%lld to %lld channels in %lld groups; multiples of it expected",

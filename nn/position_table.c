@@ -2,6 +2,7 @@
 #include "position_table.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "tensor/core.h"
 
@@ -59,11 +60,16 @@ rapt_tensor *rapt_position_table(const rapt_position_angles *a, rapt_dtype dtype
     return make_table(a, dtype, NULL, offset, length);
 }
 
-/* What its last row says of the base: it, and behind that what float32 has not of it. */
-static double part_of_base(const rapt_position_angles *a, rapt_dtype dtype, bool is_rest)
+/* A table's last row holds the base that its angles are of: so many bytes of it. A row of one float32 has half of them,
+ * but its angles are the same for every base. */
+static size_t base_size(const rapt_position_angles *a, rapt_dtype dtype)
 {
-    const double rounded = dtype == RAPT_FLOAT32 ? (double)(float)a->base : a->base;
-    return is_rest ? (double)(float)(a->base - rounded) : rounded;
+    return a->size > 1 ? sizeof a->base : rapt_dtype_size(dtype);
+}
+
+static char *base_of(const rapt_position_angles *a, const rapt_tensor *table, int64_t rows)
+{
+    return table->data + rows * a->size * (int64_t)rapt_dtype_size(table->dtype);
 }
 
 /* How many rows of angles a table has that holds for these; 0 where it holds for others. */
@@ -71,17 +77,14 @@ static int64_t rows_of(const rapt_position_angles *a, rapt_dtype dtype, const ra
 {
     if (!table || table->dtype != dtype || table->shape[1] != a->size) return 0;
     const int64_t rows = table->shape[0] - 1;
-    for (int64_t i = 0; i < 2 && i < a->size; i++)
-        if (rapt_at(table, (int64_t[]){rows, i}) != part_of_base(a, dtype, i > 0)) return 0;
-    return rows;
+    return memcmp(base_of(a, table, rows), &a->base, base_size(a, dtype)) == 0 ? rows : 0;
 }
 
 static rapt_tensor *table_with_base(const rapt_position_angles *a, rapt_dtype dtype, int64_t rows)
 {
-    rapt_tensor *parts[] = {rapt_position_table(a, dtype, 0, rows), rapt_zeros(dtype, RAPT_SHAPE(1, a->size))};
-    for (int64_t i = 0; i < 2 && i < a->size; i++)
-        if (!rapt_set_at(parts[1], (int64_t[]){0, i}, part_of_base(a, dtype, i > 0))) return NULL;
-    return rapt_concat(2, parts, 0);
+    rapt_tensor *table = rapt_position_table(a, dtype, 0, rows + 1);
+    if (table) memcpy(base_of(a, table, rows), &a->base, base_size(a, dtype));
+    return table;
 }
 
 rapt_tensor *rapt_position_rows(const rapt_position_angles *a, rapt_dtype dtype, int64_t offset, int64_t length,

@@ -5,6 +5,7 @@
 
 #include "nn/entry.h"
 #include "position_table.h"
+#include "tensor/debug.h"
 #include "tensor/map.h"
 
 static bool check(const char *op, const rapt_tensor *x)
@@ -101,14 +102,14 @@ rapt_rotary *rapt_rotary_new(void)
 static bool check_call(const char *op, const rapt_rotary *rotary, const rapt_tensor *x)
 {
     if (!rotary || !x) return rapt_fail(RAPT_ERROR_NULL, op, "the %s is NULL", rotary ? "input" : "layer");
-    return check(op, x);
+    return !rapt_was_freed(op, rotary) && check(op, x);
 }
 
 rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t offset)
 {
     const char *op = kind.name;
-    RAPT_ENTER((rapt_module *)rotary);
     if (!check_call(op, rotary, x)) return NULL;
+    RAPT_ENTER(&rotary->module);
     RAPT_SCOPE;
     const rapt_position_angles angles = angles_of(op, x, rotary->base);
     rapt_tensor *rows = rapt_position_rows(&angles, x->dtype, offset, x->shape[x->rank - 2], &rotary->table);
@@ -118,8 +119,8 @@ rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t of
 rapt_tensor *rapt_rotary_forward_at(rapt_rotary *rotary, rapt_tensor *x, rapt_tensor *places)
 {
     const char *op = kind.name;
-    RAPT_ENTER((rapt_module *)rotary);
     if (!check_call(op, rotary, x) || !rapt_check_places(op, places, x)) return NULL;
+    RAPT_ENTER(&rotary->module);
     RAPT_SCOPE;
     const rapt_position_angles angles = angles_of(op, x, rotary->base);
     rapt_tensor *rows = rapt_position_rows_at(&angles, x->dtype, places, &rotary->table);

@@ -50,7 +50,7 @@ rapt_module *rapt_activation_new(const char *name, rapt_activation_function *fun
 
 static rapt_tensor *forward(rapt_module *module, rapt_tensor *x)
 {
-    for (int i = 0; i < module->count && x; i++)
+    for (int i = 0; i < module->count && x; i++) /* it may have been given tensors, too */
         if (module->entries[i].child) x = rapt_module_forward(module->entries[i].child, x);
     return x;
 }

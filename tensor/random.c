@@ -171,7 +171,8 @@ static bool fill_normal(const char *op, rapt_tensor *tensor, double mean, double
     if (!check_dtype(op, dtype)) return false;
     if (!(deviation >= 0) || !fits(mean, dtype) || !fits(deviation, dtype))
         return rapt_fail(RAPT_ERROR_VALUE, op,
-                         "mean %g and deviation %g; finite ones expected, the deviation not below 0", mean, deviation);
+                         "mean %g and deviation %g; finite %s numbers expected, the deviation not below 0", mean,
+                         deviation, rapt_dtype_name(dtype));
     return fill_in_scope(op, tensor, rapt_kernel.random.normal[dtype], dtype, dtype == RAPT_FLOAT32 ? 4 : 2, mean,
                          deviation);
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "autograd/checks.h"
 #include "normalize.h"
 #include "reduction.h"
 #include "tensor/kernels.h"
@@ -292,9 +293,9 @@ rapt_tensor *rapt_batch_normalize(rapt_tensor *x, rapt_tensor *weight, rapt_tens
     normalize_options options = {epsilon};
     rapt_tensor *const inputs[] = {x, weight, bias};
     rapt_tensor *outputs[3];
-    bool good = rapt_apply_many(&batch_normalize, &options, 3, inputs, outputs);
-    for (int i = 1; i < 3 && good; i++) good = (outputs[i] = rapt_detach(outputs[i])) != NULL;
-    if (mean) *mean = good ? outputs[1] : NULL;
-    if (variance) *variance = good ? outputs[2] : NULL;
-    return good ? outputs[0] : NULL;
+    const bool good = rapt_apply_many(&batch_normalize, &options, 3, inputs, outputs);
+    rapt_tensor *average = good ? rapt_detach(outputs[1]) : NULL, *spread = average ? rapt_detach(outputs[2]) : NULL;
+    if (mean) *mean = spread ? average : NULL;
+    if (variance) *variance = spread;
+    return spread ? outputs[0] : NULL;
 }

@@ -132,6 +132,7 @@ rapt_tensor *rapt_nll_loss(rapt_tensor *log_probabilities, rapt_tensor *targets,
     rapt_tensor *zero = rapt_scalar(log_probabilities->dtype, 0), *first = rapt_scalar(RAPT_INT64, 0);
     rapt_tensor *counts = rapt_greater_equal(checked, first);
     rapt_tensor *indices = rapt_unsqueeze(rapt_maximum(checked, first), -1);
-    rapt_tensor *picked = rapt_squeeze(rapt_gather(log_probabilities, -1, indices), -1);
+    rapt_tensor *picked = classes > 0 ? rapt_squeeze(rapt_gather(log_probabilities, -1, indices), -1)
+                                      : rapt_sum(log_probabilities, RAPT_AXES(-1), false); /* every row is left out */
     return rapt_reduce_losses(rapt_where(counts, rapt_neg(picked), zero), o->reduction, rapt_mean_share(checked));
 }

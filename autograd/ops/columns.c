@@ -3,6 +3,7 @@
 
 #include <rapt/op.h>
 
+#include "autograd/checks.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
 
@@ -26,15 +27,19 @@ rapt_windows rapt_windows_of(int axes, const int64_t *in, const int64_t *size, c
     return w;
 }
 
+bool rapt_check_window(const char *op, int64_t size, int64_t stride, int64_t padding, int64_t dilation)
+{
+    return (size >= 1 && stride >= 1 && padding >= 0 && dilation >= 1) ||
+           rapt_fail(RAPT_ERROR_VALUE, op,
+                     "size %lld, stride %lld, padding %lld and dilation %lld; 1 or more expected, of padding 0",
+                     (long long)size, (long long)stride, (long long)padding, (long long)dilation);
+}
+
 bool rapt_windows_place(const char *op, rapt_windows *w, bool ceil)
 {
     for (int k = 0; k < 2; k++) {
         int64_t reach, padded;
-        if (w->size[k] < 1 || w->stride[k] < 1 || w->padding[k] < 0 || w->dilation[k] < 1)
-            return rapt_fail(RAPT_ERROR_VALUE, op,
-                             "size %lld, stride %lld, padding %lld and dilation %lld; 1 or more expected, of padding 0",
-                             (long long)w->size[k], (long long)w->stride[k], (long long)w->padding[k],
-                             (long long)w->dilation[k]);
+        if (!rapt_check_window(op, w->size[k], w->stride[k], w->padding[k], w->dilation[k])) return false;
         if (__builtin_mul_overflow(w->size[k] - 1, w->dilation[k], &reach) ||
             __builtin_mul_overflow(w->padding[k], 2, &padded) || __builtin_add_overflow(padded, w->in[k], &padded) ||
             (padded <= reach && !(ceil && reach - padded < w->stride[k] - 1)))
@@ -50,8 +55,10 @@ bool rapt_windows_place(const char *op, rapt_windows *w, bool ceil)
         }
         const int64_t room = padded - reach - 1;
         w->out[k] = room / w->stride[k] + 1;
-        const bool has_more = ceil && room % w->stride[k] > 0;
-        if (has_more && w->out[k] * w->stride[k] < w->in[k] + w->padding[k]) w->out[k]++; /* it begins inside */
+        const int64_t rest = room % w->stride[k];
+        const bool next_begins_inside =
+            room - rest < w->in[k] + w->padding[k] - w->stride[k]; /* room − rest: the last */
+        if (ceil && rest > 0 && next_begins_inside) w->out[k]++;
     }
     int64_t count;
     return !__builtin_mul_overflow(w->out[0], w->out[1], &count) ||

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "autograd/checks.h"
 #include "normalize.h"
 #include "reduction.h"
 #include "tensor/kernels.h"

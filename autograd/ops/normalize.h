@@ -8,7 +8,4 @@
 bool rapt_check_normalize_parameter(const char *op, const char *name, const rapt_tensor *x,
                                     const rapt_tensor *parameter, int number, const char *axis);
 
-/* A finite number of at least 0. */
-bool rapt_check_epsilon(const char *op, double epsilon);
-
 #endif

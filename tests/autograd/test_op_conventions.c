@@ -306,6 +306,11 @@ Test(op_conventions, nothing_to_average)
     backward(loss);
     EXPECT(rapt_reshape(rapt_gradient(logits), RAPT_SHAPE(6)), 0, 0, 0, 0, 0, 0);
     cr_expect_eq(rapt_item(rapt_nll_loss(logits, targets, &ignoring)), 0);
+    rapt_tensor *no_classes = rapt_require_gradient(rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(2, 0)));
+    cr_expect_eq(rapt_item(rapt_cross_entropy(no_classes, targets, &ignoring)), 0);
+    loss = rapt_nll_loss(no_classes, targets, &ignoring);
+    cr_expect_eq(rapt_item(loss), 0);
+    backward(loss);
     cr_expect_null(rapt_cross_entropy(logits, targets, &half));
     cr_expect(rapt_error() && strstr(rapt_error(), "ignore_index is 3, and has_ignore_index is false"));
     rapt_clear_error();

@@ -285,34 +285,6 @@ Test(bahdanau_steps, without_memory)
 
 /* Where words are few, the encoder projects each once: outputs and gradients are those of the embeddings' way, whatever
  * stands in the row of a word that does not occur. */
-/* One request fails, and those behind it do not: logits, weights and a state that moved, or none of them. */
-Test(bahdanau_steps, all_results_or_none)
-{
-    RAPT_SCOPE;
-    const rapt_bahdanau_config config = {.vocabulary = 7, .embedding = 3, .hidden = 4, .layers = 2};
-    rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
-    rapt_tensor *memory = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 9, 4)),
-                *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(9, 3)),
-                *hidden = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(2, 9, 4));
-    for (int plain = 0; plain < 2; plain++) {
-        decoder->attention->plain = plain;
-        bool done = false;
-        for (int64_t blocks = 0; !done && blocks < 1000; blocks++) {
-            RAPT_SCOPE;
-            rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, hidden, NULL);
-            rapt_tensor *weights;
-            rapt_memory_fail_once(blocks);
-            const rapt_tensor *y = rapt_bahdanau_decoder_forward(decoder, tokens, &state, &weights);
-            done = rapt_memory_fail_after(-1) >= 0;
-            cr_expect(!y == !weights && !y == (state.hidden == hidden) && !y == (rapt_error() != NULL),
-                      "plain %d, without block %lld", plain, (long long)blocks);
-            rapt_clear_error();
-        }
-        cr_expect(done);
-    }
-    rapt_module_free(&decoder->module);
-}
-
 Test(bahdanau_steps, encoder_of_few_words)
 {
     RAPT_SCOPE;

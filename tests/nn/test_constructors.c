@@ -99,7 +99,7 @@ Test(constructors, sizes_below_0)
     BAD_VALUE(rapt_batch_norm_new(-1), "BatchNorm: size -1; 0 or more expected");
     BAD_VALUE(rapt_conv1d_layer_new(-1, 2, 3, NULL, 0), "Conv1d: input channels -1; 0 or more expected");
     BAD_VALUE(rapt_conv1d_layer_new(1, -2, 3, NULL, 0), "Conv1d: output channels -2; 0 or more expected");
-    BAD_VALUE(rapt_conv2d_layer_new(1, 2, window, NULL, 0), "Conv2d: window -3; 0 or more expected");
+    BAD_VALUE(rapt_conv2d_layer_new(1, 2, window, NULL, 0), "Conv2d: size -3, stride 1, padding 0");
     BAD_VALUE(rapt_learned_positions_new(-1, 2, 0), "LearnedPositions: count -1; 0 or more expected");
     BAD_VALUE(rapt_learned_positions_new(1, -2, 0), "LearnedPositions: size -2; 0 or more expected");
     BAD_VALUE(rapt_add_norm_new(-1, RAPT_BIAS, 0), "AddNorm: size -1; 0 or more expected");

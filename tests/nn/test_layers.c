@@ -234,8 +234,6 @@ Test(layers, sequential)
     rapt_tensor *x = doubles(RAPT_SHAPE(2, 2), (double[]){1, 2, 3, -1});
     expect_values("net", rapt_sequential_forward(net, x), 2, (double[]){250, 10}, 0);
     expect_values("as a module", rapt_module_forward(&net->module, x), 2, (double[]){250, 10}, 0);
-    rapt_module_add_buffer(&net->module, "more", rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1)));
-    expect_values("beside a buffer", rapt_sequential_forward(net, x), 2, (double[]){250, 10}, 0);
     expect_no_error();
     cr_expect_null(rapt_sequential_forward(net, doubles(RAPT_SHAPE(1, 1), (double[]){1})));
     expect_error(RAPT_ERROR_SHAPE, "[1, 1]");
@@ -324,8 +322,24 @@ Test(layers, initialiser_errors)
         }
         cr_expect(with_gain[i](rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 3)), 0));
     }
+    cr_expect_not(rapt_init_kaiming_normal(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 3)), 1e300));
+    expect_error(RAPT_ERROR_VALUE, "finite float32 numbers expected");
     cr_expect_not(rapt_fill_uniform(NULL, 0, 1));
     expect_error(RAPT_ERROR_NULL, "NULL");
     cr_expect_not(rapt_fill_normal(rapt_ones(RAPT_BOOL, RAPT_SHAPE(3)), 0, 1));
     expect_error(RAPT_ERROR_DTYPE, "bool");
+}
+
+/* A Sequential that was given tensors runs its layers alone. */
+Test(layers, sequential_with_tensors_of_its_own)
+{
+    RAPT_SCOPE;
+    rapt_sequential *s = RAPT_SEQUENTIAL(rapt_activation_new("Neg", rapt_neg));
+    rapt_module_add_parameter(&s->module, "weight", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3)));
+    rapt_module_add_buffer(&s->module, "seen", rapt_zeros(RAPT_INT64, 0, NULL));
+    rapt_module_add_child(&s->module, "last", rapt_activation_new("Exp", rapt_exp));
+    expect_values("layers", rapt_sequential_forward(s, rapt_zeros(RAPT_FLOAT64, RAPT_SHAPE(2))), 2, (double[]){1, 1},
+                  0);
+    rapt_module_free(&s->module);
+    expect_no_error();
 }

@@ -45,29 +45,6 @@ Test(module_views, a_summary_has_shapes_and_changes_nothing)
     expect_no_error();
 }
 
-static rapt_tensor *run_gpt(rapt_tensor *const *inputs, void *gpt)
-{
-    return rapt_gpt_forward(gpt, inputs[0], NULL);
-}
-
-Test(module_views, a_summary_says_which_positions_ran)
-{
-    RAPT_SCOPE;
-    rapt_tensor *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(1, 4));
-    for (rapt_gpt_positions positions = RAPT_POSITIONS_ROTARY; positions <= RAPT_POSITIONS_ALIBI; positions++) {
-        const rapt_gpt_config c =
-            {.vocabulary = 5, .context = 4, .hidden = 8, .layers = 1, .heads = 2, .positions = positions};
-        rapt_gpt *gpt = rapt_gpt_new(&c);
-        char *text = summary(&gpt->module, run_gpt, 1, &tokens, gpt);
-        const char *name = positions == RAPT_POSITIONS_ROTARY ? "Rotary(" : "ALiBi(", *line = strstr(text, name);
-        cr_assert(line, "%s", text);
-        cr_expect(strncmp(strstr(line, " -> "), " -> float32 [", 13) == 0, "%s", line);
-        free(text);
-        rapt_module_free(&gpt->module);
-    }
-    expect_no_error();
-}
-
 Test(module_views, a_summary_of_many_modules)
 {
     enum { many = 200 };
@@ -297,4 +274,29 @@ Test(module_views, bad_arguments)
     cr_expect_not(rapt_module_print_graph(m, stdout, NULL, false));
     expect_error(RAPT_ERROR_NULL, "module_print_graph: tensor is NULL");
     rapt_module_free(m);
+}
+
+/* Positions are modules without weights, whose calls count too. */
+static rapt_tensor *all_positions(rapt_tensor *const *inputs, void *positions)
+{
+    rapt_module *const *p = positions;
+    rapt_tensor *x = rapt_rotary_forward((rapt_rotary *)p[0], inputs[0], 0);
+    x = rapt_rotary_forward_at((rapt_rotary *)p[0], x, rapt_arange(RAPT_INT64, 0, 3, 1));
+    return rapt_add(rapt_relative_bias_forward((rapt_relative_bias *)p[2]),
+                    rapt_alibi_forward((rapt_alibi *)p[1], RAPT_FLOAT32, 3));
+}
+
+Test(module_views, a_summary_of_positions)
+{
+    RAPT_SCOPE;
+    rapt_module *p[] = {(rapt_module *)rapt_rotary_new(), (rapt_module *)rapt_alibi_new(2),
+                        (rapt_module *)rapt_relative_bias_new(2, 3)};
+    rapt_sequential *model = rapt_sequential_new(3, p);
+    rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 4));
+    char *text = summary(&model->module, all_positions, 1, &x, p);
+    const char *const lines[] = {"-> float32 [3, 4], 2 times", "-> float32 [2, 1, 7]\n  2", "-> float32 [2, 1, 7]\n"};
+    for (int i = 0; i < 3; i++) cr_expect(strstr(text, lines[i]), "%s", text);
+    free(text);
+    rapt_module_free(&model->module);
+    expect_no_error();
 }

@@ -305,3 +305,31 @@ Test(seq2seq, learns_to_copy)
     rapt_module_free(both);
     expect_no_error();
 }
+
+/* Each block alone, and all from one on, fail in turn: logits, weights and the next state come together, or none. */
+Test(seq2seq, without_memory_the_state_stays)
+{
+    RAPT_SCOPE;
+    rapt_bahdanau_decoder *decoder = rapt_bahdanau_decoder_new(&config);
+    rapt_tensor *memory = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, batch, hidden)),
+                *last = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(layers, batch, hidden)),
+                *tokens = rapt_zeros(RAPT_INT64, RAPT_SHAPE(batch, length)), *weights;
+    for (int way = 0; way < 4; way++) {
+        decoder->attention->plain = way % 2;
+        for (int64_t block = 0, failed = 1; failed; block++) {
+            RAPT_SCOPE;
+            rapt_bahdanau_state state = rapt_bahdanau_decoder_start(decoder, memory, last, NULL);
+            cr_assert(state.keys && block < 10000);
+            if (way < 2)
+                rapt_memory_fail_once(block);
+            else
+                rapt_memory_fail_after(block);
+            rapt_tensor *logits = rapt_bahdanau_decoder_forward(decoder, tokens, &state, &weights);
+            failed = rapt_memory_fail_after(-1) <= 0;
+            cr_expect(!logits == !weights && !logits == (state.hidden == last) && !logits == (rapt_error() != NULL),
+                      "way %d, block %lld", way, (long long)block);
+            rapt_clear_error();
+        }
+    }
+    rapt_module_free(&decoder->module);
+}

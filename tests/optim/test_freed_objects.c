@@ -133,6 +133,7 @@ Test(freed_objects, layers_and_models)
     GONE_LAYER(rotary, rapt_rotary_new(), rapt_rotary_forward(gone, x, 0));
     GONE_LAYER(rotary, rapt_rotary_new(), rapt_rotary_forward_at(gone, x, tokens));
     GONE_LAYER(alibi, rapt_alibi_new(2), rapt_alibi_forward(gone, RAPT_FLOAT32, 1));
+    GONE_LAYER(relative_bias, rapt_relative_bias_new(2, 1), rapt_relative_bias_forward(gone));
     GONE_LAYER(scoring, rapt_dot_product_scoring_new(), rapt_score(gone, x, x));
     GONE_LAYER(score_modification, rapt_soft_cap_new(1), rapt_modify_scores(gone, x, 0));
     GONE_LAYER(multi_head_attention, rapt_multi_head_attention_new(&heads),

@@ -6,7 +6,9 @@
  * NaN, infinities and the largest numbers give what they give in PyTorch 2.6, in values and first derivatives, but:
  * - what overflows there on the way to a result that does not, such as the square of a number to be normalised, here
  *   gives that result; only the sums that var, std and norm need overflow in float64, and give ∞;
- * - logsumexp of −∞ only has gradient 0, not NaN;
+ * - logsumexp of −∞ only has gradient 0, not NaN; several equal numbers so large that adding log(count) changes nothing
+ *   share the gradient, where there each gets 1;
+ * - a row left out of a smoothed cross_entropy has gradient 0 where it is NaN too, not NaN;
  * - gradients of prod and cumprod are products of the other elements also where some are NaN or infinite: of prod at
  *   (2, ∞) they are ∞ and 2. PyTorch divides the product by the element, which gives NaN, and has 0 where there are two
  *   zeros and more; second derivatives of prod, cumprod and norm are others where elements are NaN, infinite or the

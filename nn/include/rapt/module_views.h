@@ -11,7 +11,8 @@ typedef rapt_tensor *rapt_summary_function(rapt_tensor *const *inputs, void *con
 
 /* Runs the function once (NULL: rapt_module_forward of one input), without a graph, and prints the tree of modules:
  * kind and sizes, parameters, bytes of parameters and buffers, and what came out: what rapt_module_forward returned; of
- * a forward that was called by itself, what the last op gave until it was over; "its input" where none had run.
+ * a forward that was called by itself, what the last op gave until it was over; "its input" where none had run; "it did
+ * not run" where no forward was called, as of layers whose weights an op of the module above takes (c_attn, c_fc).
  *     Sequential()  337 parameters, 1348 bytes -> float32 [4, 1]
  *       0: Linear(2 -> 16, bias)  48 parameters, 192 bytes -> float32 [4, 16]
  * The module's buffers (running statistics), the modes of all its modules and the random generator are afterwards as

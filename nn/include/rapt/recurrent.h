@@ -35,10 +35,10 @@ RAPT_API rapt_gru *rapt_gru_new(int64_t in, int64_t hidden, int layers, double d
  * forward. */
 RAPT_API rapt_gru *rapt_bidirectional_gru_new(int64_t in, int64_t hidden, int layers, double dropout);
 
-/* x (T, B, in), state (layers·directions, B, hidden) or NULL for zeros → outputs of the last layer
+/* x (T, B, in), T of 1 or more, state (layers·directions, B, hidden) or NULL for zeros → outputs of the last layer
  * (T, B, directions·hidden). The last state of each layer and direction (of a reverse one: that after the first step)
  * goes to *final_state (layers·directions, B, hidden) unless that is NULL; after an error NULL goes there, and comes
- * out. T is 1 or more. */
+ * out. */
 RAPT_API rapt_tensor *rapt_gru_forward(rapt_gru *gru, rapt_tensor *x, rapt_tensor *state, rapt_tensor **final_state);
 
 /* The same of sequences with padding behind them: x (T, B, in), of which sequence b has its first lengths[b] steps;
