@@ -33,11 +33,6 @@ static void describe(const rapt_module *module, char *text, size_t size)
 static const rapt_module_class kind_1d = {.name = "Conv1d", .forward = forward_1d, .describe = describe};
 static const rapt_module_class kind_2d = {.name = "Conv2d", .forward = forward_2d, .describe = describe};
 
-static int64_t or_one(int64_t number)
-{
-    return number ? number : 1;
-}
-
 /* shape: of the weight, with all input channels. */
 static rapt_convolution_layer *layer_new(const rapt_module_class *kind, int rank, int64_t *shape,
                                          const rapt_convolution *options, int flags)
@@ -47,14 +42,15 @@ static rapt_convolution_layer *layer_new(const rapt_module_class *kind, int rank
     for (int axis = 0; axis < 2; axis++)
         if (!rapt_check_size(kind->name, sizes[axis], shape[axis])) return NULL;
     for (int k = 0; k < rank - 2; k++)
-        if (!rapt_check_window(kind->name, shape[k + 2], or_one(o.stride[k]), o.padding[k], or_one(o.dilation[k])))
+        if (!rapt_check_window(kind->name, shape[k + 2], rapt_or_one(o.stride[k]), o.padding[k],
+                               rapt_or_one(o.dilation[k])))
             return NULL;
     if (!rapt_check_flags(kind->name, flags)) return NULL;
     RAPT_SCOPE;
     rapt_convolution_layer *c = rapt_module_new(sizeof *c, kind);
     if (!c) return NULL;
     c->options = o;
-    const int64_t groups = c->options.groups = or_one(o.groups);
+    const int64_t groups = c->options.groups = rapt_or_one(o.groups);
     if (groups < 1 || shape[0] % groups || shape[1] % groups)
         c->module.failed =
             !rapt_fail(RAPT_ERROR_VALUE, kind->name, "%lld to %lld channels in %lld groups; multiples of it expected",

@@ -25,7 +25,7 @@ install() { # folder: ./run install, whose last lines go to said.txt
 
 mkdir "$work/empty"
 cd "$work/empty"
-awk '/^```c$/ { sample++; next } /^```$/ { if (sample) exit } sample { print }' "$root/README.md" >loop.c
+"$root/tests/readme_block.sh" c >loop.c
 [ -s loop.c ] || fail 'the README has no program'
 
 # By the two variables that the installation prints.
@@ -142,8 +142,7 @@ fi
 
 # Fetched, by the README's lines, from a repository of what is here.
 readme_block() { # language: the README's first block in it, which fetches from here
-    awk -v fence="^\`\`\`$1\$" '$0 ~ fence { sample++; next } /^```$/ { if (sample) exit } sample { print }' "$root/README.md" |
-        sed "s|https://[^ ]*|file://$work/repository|"
+    "$root/tests/readme_block.sh" "$1" | sed "s|https://[^ ]*|file://$work/repository|"
 }
 exports() {
     nm -D --defined-only "$1" | awk '{ print $3 }' | sort

@@ -40,7 +40,7 @@ as_user meson setup "$work/build" "$work/source" -Dtests=disabled -Dexamples=fal
 
 install "$PATH" "$run" install "$work/own" || fail 'no installation in a folder of its own'
 grep '^export ' "$work/said" >exports.sh || fail 'no variables for a folder of its own'
-awk '/^```c$/ { sample++; next } /^```$/ { if (sample) exit } sample { print }' "$root/README.md" >loop.c
+"$root/tests/readme_block.sh" c >loop.c
 # shellcheck disable=SC2016 # for the inner shell
 as_user sh -c '. ./exports.sh && ${CC:-cc} loop.c $(pkg-config --cflags --libs rapt) && ./a.out' >said 2>&1 || fail 'no program'
 grep -q '^step 1000   loss 0.000' said || fail 'the program does not learn'

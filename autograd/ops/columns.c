@@ -7,11 +7,6 @@
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
 
-static int64_t or_one(int64_t number)
-{
-    return number ? number : 1;
-}
-
 rapt_windows rapt_windows_of(int axes, const int64_t *in, const int64_t *size, const int64_t *stride,
                              const int64_t *padding, const int64_t *dilation)
 {
@@ -20,9 +15,9 @@ rapt_windows rapt_windows_of(int axes, const int64_t *in, const int64_t *size, c
         const int k = axis + 2 - axes;
         w.in[k] = in[axis];
         w.size[k] = size[axis];
-        w.stride[k] = or_one(stride[axis]);
+        w.stride[k] = rapt_or_one(stride[axis]);
         w.padding[k] = padding[axis];
-        w.dilation[k] = or_one(dilation[axis]);
+        w.dilation[k] = rapt_or_one(dilation[axis]);
     }
     return w;
 }

@@ -1,6 +1,7 @@
 /* conv1d and conv2d: products of the weight with windows as columns, some columns at a time. */
 #include <rapt/ops.h>
 
+#include "autograd/checks.h"
 #include "columns.h"
 #include "tensor/flops.h"
 #include "tensor/map.h"
@@ -55,7 +56,7 @@ static bool check_shapes(const char *op, int axes, const rapt_tensor *x, const r
 static bool read(convolution *c, const char *op, int axes, const rapt_convolution *o, const rapt_tensor *x,
                  const rapt_tensor *weight, const rapt_tensor *bias)
 {
-    const int64_t groups = o->groups ? o->groups : 1;
+    const int64_t groups = rapt_or_one(o->groups);
     if (!check_shapes(op, axes, x, weight, bias, groups)) return false;
     *c = (convolution){.op = op, .dtype = x->dtype, .items = x->shape[0], .groups = groups};
     rapt_windows *w = &c->windows;

@@ -30,6 +30,29 @@ static rapt_tensor *total(rapt_tensor *x)
 
 /* --- shapes and dtypes of ops --- */
 
+Test(autograd_refusals, joining_nothing)
+{
+    RAPT_SCOPE;
+    rapt_tensor *one[] = {rapt_require_gradient(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(1)))}, *pieces[1];
+    cr_expect_null(rapt_concat(0, one, 0));
+    expect_error(RAPT_ERROR_VALUE, "concat: ");
+    cr_expect_null(rapt_concat(1, NULL, 0));
+    expect_error(RAPT_ERROR_NULL, "concat: ");
+    cr_expect_null(rapt_stack(0, one, 0));
+    expect_error(RAPT_ERROR_VALUE, "stack: ");
+    cr_expect_not(rapt_split(one[0], 0, 1, NULL, pieces));
+    expect_error(RAPT_ERROR_NULL, "split: ");
+    cr_expect_not(rapt_split(one[0], 0, 1, (const int64_t[]){1}, NULL));
+    expect_error(RAPT_ERROR_NULL, "split: ");
+    cr_expect_null(rapt_sum(one[0], 1, NULL, false));
+    expect_error(RAPT_ERROR_NULL, "sum: ");
+    cr_expect_null(rapt_permute(one[0], 1, NULL));
+    expect_error(RAPT_ERROR_NULL, "permute: ");
+    cr_expect(rapt_permute(rapt_scalar(RAPT_FLOAT32, 1), 0, NULL), "a scalar has no axes to name");
+    cr_expect_null(rapt_flip(one[0], 1, NULL));
+    expect_error(RAPT_ERROR_NULL, "flip: ");
+}
+
 Test(autograd_refusals, shapes_of_views)
 {
     RAPT_SCOPE;

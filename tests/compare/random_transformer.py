@@ -16,7 +16,7 @@ from random_masks import draw_mask
 from random_ops import op
 
 warnings.filterwarnings("ignore", message="enable_nested_tensor")
-KINDS = ("relu", "gelu", "swiglu", "gelu_tanh")
+KINDS = tuple(written.ACTIVATIONS)
 
 
 def without_values(make):
@@ -56,8 +56,7 @@ def feed_forward(p):
         if bias:
             shapes[name + ".bias"] = (rows,)
     words, weights = weights_of(p, shapes)
-    activation = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu,
-                  "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}[kind]
+    activation = written.ACTIVATIONS[kind]
 
     def function(x, *weights):
         given = dict(zip(shapes, weights))

@@ -10,6 +10,8 @@ from heads import alibi, rotate, sinusoidal
 add = family("gpt")
 VOCABULARY, CONTEXT, SIZE, LAYERS, HEADS = 11, 6, 8, 2, 2
 RMS_EPSILON = 1e-6
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu,
+               "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
 
 
 class Norm(nn.Module):
@@ -52,8 +54,7 @@ class FeedForward(nn.Module):
         inner = inner or (8 * size // 3 if kind == "swiglu" else 4 * size)
         self.c_fc, self.c_proj = nn.Linear(size, inner, bias), nn.Linear(inner, size, bias)
         self.c_gated = nn.Linear(size, inner, bias) if kind == "swiglu" else None
-        self.activation = {"swiglu": F.silu, "gelu": F.gelu, "relu": F.relu,
-                           "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}[kind]
+        self.activation = ACTIVATIONS[kind]
 
     def forward(self, x):
         y = self.activation(self.c_fc(x))

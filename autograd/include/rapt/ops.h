@@ -19,8 +19,6 @@
  * - bce_with_logits of −∞ is ∞ for a target above 0, not NaN; gelu of ∞ is ∞ in float32 too, log1p of the largest a
  *   number in float64 too, elu of −0 is −0;
  * - of several NaN in a window of max_pool the first gets the gradient, not the last;
- * - of several equal numbers that are too large to differ by their logarithm, logsumexp shares the gradient, in PyTorch
- *   2.6 each has all of it; NaN in a row that a smoothed cross_entropy leaves out has gradient 0, there NaN;
  * - in kl_div a target of 0 counts for nothing: loss and gradients are 0, also where the input is NaN or infinite;
  * - pow_scalar is C's pow for the exponents ½, −½ and 1½ too, where PyTorch takes roots: at ½ it is ∞ at −∞ and 0 at
  *   −0, and the others differ in value or gradient at these two. */
