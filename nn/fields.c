@@ -12,6 +12,15 @@
         .name = #field, .kind = KIND(((type *)NULL)->field), .offset = offsetof(type, field)                           \
     }
 
+/* Those of rotary_scaling, which languages without structs in structs fill in one by one. */
+#define SCALING(type)                                                                                                  \
+    {"rotary_scaling_factor", 'd', offsetof(type, rotary_scaling.factor)},                                             \
+        {"rotary_scaling_low_turns", 'd', offsetof(type, rotary_scaling.low_turns)},                                   \
+        {"rotary_scaling_high_turns", 'd', offsetof(type, rotary_scaling.high_turns)},                                 \
+    {                                                                                                                  \
+        "rotary_scaling_context", 'l', offsetof(type, rotary_scaling.context)                                          \
+    }
+
 #define MASK(field) FIELD(rapt_mask, field)
 static const rapt_field mask[] = {
     MASK(valid_lengths), MASK(first_keys),   MASK(causal),       MASK(dilation),      MASK(prefix_lengths),
@@ -22,9 +31,9 @@ static const rapt_field mask[] = {
 
 #define HEADS(field) FIELD(rapt_multi_head_attention_config, field)
 static const rapt_field heads[] = {
-    HEADS(hidden),     HEADS(heads),        HEADS(groups),      HEADS(query_size), HEADS(key_size),
-    HEADS(value_size), HEADS(value_hidden), HEADS(output_size), HEADS(bias),       HEADS(dropout),
-    HEADS(pooling),    HEADS(sinks),        HEADS(rotary),      HEADS(names),      {NULL, 0, 0},
+    HEADS(hidden),       HEADS(heads),       HEADS(groups),     HEADS(query_size), HEADS(key_size), HEADS(value_size),
+    HEADS(value_hidden), HEADS(output_size), HEADS(bias),       HEADS(dropout),    HEADS(pooling),  HEADS(sinks),
+    HEADS(rotary),       HEADS(names),       HEADS(norm_heads), {NULL, 0, 0},
 };
 
 #define TRANSFORMER(field) FIELD(rapt_transformer_config, field)
@@ -51,15 +60,26 @@ static const rapt_field transformer[] = {
     TRANSFORMER(rotary_halves),
     TRANSFORMER(rotary_base),
     TRANSFORMER(norm_epsilon),
+    TRANSFORMER(head_size),
+    TRANSFORMER(norm_heads),
+    SCALING(rapt_transformer_config),
     {NULL, 0, 0},
 };
 
 #define GPT(field) FIELD(rapt_gpt_config, field)
 static const rapt_field gpt[] = {
-    GPT(vocabulary),  GPT(context),      GPT(hidden),       GPT(layers),    GPT(heads),
-    GPT(groups),      GPT(dropout),      GPT(bias),         GPT(positions), GPT(kind),
-    GPT(sinks),       GPT(recompute),    GPT(untied),       GPT(rms_norm),  GPT(rotary_halves),
-    GPT(rotary_base), GPT(norm_epsilon), GPT(feed_forward), GPT(window),    {NULL, 0, 0},
+    GPT(vocabulary),    GPT(context),
+    GPT(hidden),        GPT(layers),
+    GPT(heads),         GPT(groups),
+    GPT(dropout),       GPT(bias),
+    GPT(positions),     GPT(kind),
+    GPT(sinks),         GPT(recompute),
+    GPT(untied),        GPT(rms_norm),
+    GPT(rotary_halves), GPT(rotary_base),
+    GPT(norm_epsilon),  GPT(feed_forward),
+    GPT(window),        GPT(head_size),
+    GPT(norm_heads),    SCALING(rapt_gpt_config),
+    {NULL, 0, 0},
 };
 
 #define GENERATION(field) FIELD(rapt_generation, field)

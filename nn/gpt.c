@@ -70,7 +70,10 @@ static void add_blocks(rapt_gpt *gpt, rapt_module *body)
                                             .rms_norm = c->rms_norm,
                                             .rotary_halves = c->rotary_halves,
                                             .rotary_base = c->rotary_base,
-                                            .norm_epsilon = c->norm_epsilon};
+                                            .norm_epsilon = c->norm_epsilon,
+                                            .head_size = c->head_size,
+                                            .norm_heads = c->norm_heads,
+                                            .rotary_scaling = c->rotary_scaling};
     gpt->blocks = rapt_module_add_child(body, "", (rapt_module *)rapt_transformer_encoder_new(&config));
 }
 

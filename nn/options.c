@@ -1,5 +1,6 @@
 /* What constructors check of their sizes and options. */
 #include <float.h>
+#include <math.h>
 
 #include "nn/options.h"
 
@@ -24,4 +25,18 @@ bool rapt_check_names(const char *layer, rapt_parameter_names names)
 {
     return (unsigned)names <= RAPT_NAMES_GPT2 ||
            rapt_fail(RAPT_ERROR_VALUE, layer, "names %d are none of rapt_parameter_names", (int)names);
+}
+
+bool rapt_check_rotary_scaling(const char *layer, const rapt_rotary_scaling *s)
+{
+    const bool has_turns = s->low_turns != 0 || s->high_turns != 0, is_none = !has_turns && s->context == 0;
+    if (s->factor == 0 && is_none) return true;
+    const bool fits =
+        is_none || (s->low_turns >= 0 && s->low_turns < s->high_turns && !isinf(s->high_turns) && s->context > 0);
+    if (!fits)
+        return rapt_fail(RAPT_ERROR_VALUE, layer,
+                         "rotary scaling with low_turns %g and high_turns %g in a context of %lld; 0 ≤ low_turns < "
+                         "high_turns in 1 or more expected, or zeros",
+                         s->low_turns, s->high_turns, (long long)s->context);
+    return rapt_check_above_0(layer, "the factor of rotary scaling", s->factor);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "nn/options.h"
 #include "tensor/core.h"
 
 /* Positions that a table may hold; those past it are computed for each call, so that a wild offset costs little memory,
@@ -30,7 +31,17 @@ static bool check(const rapt_position_angles *a, rapt_dtype dtype, int64_t offse
                          (long long)offset);
     if (!(a->base > 0) || isinf(a->base))
         return rapt_fail(RAPT_ERROR_VALUE, a->op, "base %g; a positive number expected", a->base);
-    return true;
+    return rapt_check_rotary_scaling(a->op, &a->scaling);
+}
+
+/* What the angles of a pair with this wavelength, in positions for one radian, are multiplied with. */
+static double scale_of(const rapt_rotary_scaling *scaling, double wavelength)
+{
+    if (scaling->factor == 0) return 1;
+    if (scaling->context == 0) return 1 / scaling->factor;
+    const double turns = (double)scaling->context / (6.28318530717958647692 * wavelength); /* 2π */
+    const double kept = (turns - scaling->low_turns) / (scaling->high_turns - scaling->low_turns);
+    return kept <= 0 ? 1 / scaling->factor : kept >= 1 ? 1 : (1 - kept) / scaling->factor + kept;
 }
 
 /* places: of the rows; NULL: offset + i */
@@ -45,8 +56,9 @@ static rapt_tensor *make_table(const rapt_position_angles *a, rapt_dtype dtype, 
     const int64_t step = a->apart ? 1 : 2, sine = a->apart ? a->size / 2 : 0, cosine = a->apart ? 0 : 1;
     for (int64_t j = 0; length > 0 && j < (a->size + 1) / 2; j++) {
         const double wavelength = pow(a->base, 2 * (double)j / (double)a->size);
+        const double scale = scale_of(&a->scaling, wavelength);
         for (int64_t i = 0; i < length; i++) {
-            const double angle = (double)(places ? places[i] : offset + i) / wavelength;
+            const double angle = (double)(places ? places[i] : offset + i) / wavelength * scale;
             double *row = rows + i * a->size + step * j;
             row[sine] = sin(angle);
             if (step * j + cosine < a->size) row[cosine] = cos(angle);
@@ -60,30 +72,44 @@ rapt_tensor *rapt_position_table(const rapt_position_angles *a, rapt_dtype dtype
     return make_table(a, dtype, NULL, offset, length);
 }
 
-/* A table's last row holds the base that its angles are of: so many bytes of it. A row of one float32 has half of them,
- * but its angles are the same for every base. */
-static size_t base_size(const rapt_position_angles *a, rapt_dtype dtype)
+/* What a table's angles are of, which its last rows hold. */
+typedef struct table_key {
+    double base, factor, low_turns, high_turns;
+    int64_t context;
+} table_key;
+
+static table_key key_of(const rapt_position_angles *a)
 {
-    return a->size > 1 ? sizeof a->base : rapt_dtype_size(dtype);
+    const rapt_rotary_scaling *s = &a->scaling;
+    return (table_key){a->base, s->factor, s->low_turns, s->high_turns, s->context};
 }
 
-static char *base_of(const rapt_position_angles *a, const rapt_tensor *table, int64_t rows)
+/* So many rows hold it. */
+static int64_t key_rows(const rapt_position_angles *a, rapt_dtype dtype)
 {
-    return table->data + rows * a->size * (int64_t)rapt_dtype_size(table->dtype);
+    const int64_t size = a->size * (int64_t)rapt_dtype_size(dtype);
+    return ((int64_t)sizeof(table_key) + size - 1) / size;
+}
+
+static char *key_in(const rapt_tensor *table, int64_t rows)
+{
+    return table->data + rows * table->shape[1] * (int64_t)rapt_dtype_size(table->dtype);
 }
 
 /* How many rows of angles a table has that holds for these; 0 where it holds for others. */
 static int64_t rows_of(const rapt_position_angles *a, rapt_dtype dtype, const rapt_tensor *table)
 {
     if (!table || table->dtype != dtype || table->shape[1] != a->size) return 0;
-    const int64_t rows = table->shape[0] - 1;
-    return memcmp(base_of(a, table, rows), &a->base, base_size(a, dtype)) == 0 ? rows : 0;
+    const table_key key = key_of(a);
+    const int64_t rows = table->shape[0] - key_rows(a, dtype);
+    return memcmp(key_in(table, rows), &key, sizeof key) == 0 ? rows : 0;
 }
 
-static rapt_tensor *table_with_base(const rapt_position_angles *a, rapt_dtype dtype, int64_t rows)
+static rapt_tensor *table_with_key(const rapt_position_angles *a, rapt_dtype dtype, int64_t rows)
 {
-    rapt_tensor *table = rapt_position_table(a, dtype, 0, rows + 1);
-    if (table) memcpy(base_of(a, table, rows), &a->base, base_size(a, dtype));
+    const table_key key = key_of(a);
+    rapt_tensor *table = rapt_position_table(a, dtype, 0, rows + key_rows(a, dtype));
+    if (table) memcpy(key_in(table, rows), &key, sizeof key);
     return table;
 }
 
@@ -99,7 +125,7 @@ rapt_tensor *rapt_position_rows(const rapt_position_angles *a, rapt_dtype dtype,
     if (!held || rows < end) {
         /* Doubled, so that a sequence that grows step by step fills few tables. */
         const int64_t wanted = 2 * rows > end ? 2 * rows : end;
-        held = table_with_base(a, dtype, wanted < most ? wanted : most);
+        held = table_with_key(a, dtype, wanted < most ? wanted : most);
         if (!held) return NULL;
         rapt_field_set(table, held);
     }

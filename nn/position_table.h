@@ -2,12 +2,13 @@
 #ifndef RAPT_NN_POSITION_TABLE_H
 #define RAPT_NN_POSITION_TABLE_H
 
-#include <rapt/autograd.h>
+#include <rapt/positions.h>
 
-/* A row holds sines and cosines of the angles position / base^(2j/size), j = 0, 1, … */
+/* A row holds sines and cosines of the angles position / base^(2j/size), j = 0, 1, …, which the scaling may change. */
 typedef struct rapt_position_angles {
     const char *op; /* for errors */
     double base;
+    rapt_rotary_scaling scaling;
     int64_t size; /* numbers in a row; if it is odd, the last cosine is left out */
     bool apart;   /* all cosines, then all sines (size is even), instead of sine and cosine in turn */
 } rapt_position_angles;
@@ -16,7 +17,7 @@ typedef struct rapt_position_angles {
 rapt_tensor *rapt_position_table(const rapt_position_angles *angles, rapt_dtype dtype, int64_t offset, int64_t length);
 
 /* The same as a view of *table, which is made or grows where it has to (NULL at first; the owner releases it). A
- * table holds for one base: it ends with a row of that number. Threads may share it. */
+ * table holds for one base and scaling: it ends with rows of these. Threads may share it. */
 rapt_tensor *rapt_position_rows(const rapt_position_angles *angles, rapt_dtype dtype, int64_t offset, int64_t length,
                                 rapt_tensor **table);
 

@@ -55,9 +55,10 @@ static rapt_tensor *turn(rapt_tensor *x, rapt_tensor *table, bool halves)
     return RAPT_APPLY(&rotate, &options, x, table);
 }
 
-static rapt_position_angles angles_of(const char *op, const rapt_tensor *x, double base)
+static rapt_position_angles angles_of(const char *op, const rapt_tensor *x, double base, rapt_rotary_scaling scaling)
 {
-    return (rapt_position_angles){.op = op, .base = base, .size = x->shape[x->rank - 1], .apart = true};
+    return (
+        rapt_position_angles){.op = op, .base = base, .scaling = scaling, .size = x->shape[x->rank - 1], .apart = true};
 }
 
 rapt_tensor *rapt_rotate(rapt_tensor *x, int64_t offset, double base, bool halves)
@@ -65,7 +66,7 @@ rapt_tensor *rapt_rotate(rapt_tensor *x, int64_t offset, double base, bool halve
     if (!x) rapt_fail_null("rotate", "x");
     if (!x || !check("rotate", x)) return NULL;
     RAPT_SCOPE;
-    const rapt_position_angles angles = angles_of("rotate", x, base);
+    const rapt_position_angles angles = angles_of("rotate", x, base, (rapt_rotary_scaling){0});
     rapt_tensor *table = rapt_position_table(&angles, x->dtype, offset, x->shape[x->rank - 2]);
     return rapt_keep(turn(x, table, halves));
 }
@@ -83,7 +84,9 @@ static void destroy(rapt_module *module)
 static void describe(const rapt_module *module, char *text, size_t size)
 {
     const rapt_rotary *rotary = (const rapt_rotary *)module;
-    snprintf(text, size, "base %g, %s", rotary->base, rotary->halves ? "halves" : "neighbours");
+    const int used = snprintf(text, size, "base %g, %s", rotary->base, rotary->halves ? "halves" : "neighbours");
+    if (rotary->scaling.factor != 0 && used > 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, ", scaled by 1/%g", rotary->scaling.factor);
 }
 
 static const rapt_module_class kind = {.name = "Rotary",
@@ -111,7 +114,7 @@ rapt_tensor *rapt_rotary_forward(rapt_rotary *rotary, rapt_tensor *x, int64_t of
     if (!check_call(op, rotary, x)) return NULL;
     RAPT_ENTER(&rotary->module);
     RAPT_SCOPE;
-    const rapt_position_angles angles = angles_of(op, x, rotary->base);
+    const rapt_position_angles angles = angles_of(op, x, rotary->base, rotary->scaling);
     rapt_tensor *rows = rapt_position_rows(&angles, x->dtype, offset, x->shape[x->rank - 2], &rotary->table);
     return rapt_keep(turn(x, rows, rotary->halves));
 }
@@ -122,7 +125,7 @@ rapt_tensor *rapt_rotary_forward_at(rapt_rotary *rotary, rapt_tensor *x, rapt_te
     if (!check_call(op, rotary, x) || !rapt_check_places(op, places, x)) return NULL;
     RAPT_ENTER(&rotary->module);
     RAPT_SCOPE;
-    const rapt_position_angles angles = angles_of(op, x, rotary->base);
+    const rapt_position_angles angles = angles_of(op, x, rotary->base, rotary->scaling);
     rapt_tensor *rows = rapt_position_rows_at(&angles, x->dtype, places, &rotary->table);
     return rapt_keep(turn(x, rows, rotary->halves));
 }

@@ -19,11 +19,12 @@ static inline rapt_tensor *random_tokens(int64_t batch, int64_t length)
     return rapt_randint(0, tiny.vocabulary, RAPT_SHAPE(batch, length));
 }
 
-/* All kinds of positions, with and without groups; LLaMA's kind; and a window, beside GELU by tanh. */
+/* All kinds of positions, with and without groups; LLaMA's kind; a window, beside GELU by tanh; and LLaMA's kind with
+ * heads of another size, normed, whose angles are scaled. */
 static inline rapt_gpt_config variant(int number)
 {
     rapt_gpt_config c = tiny;
-    if (number == 8) {
+    if (number == 8 || number == 10) {
         c.bias = false;
         c.positions = RAPT_POSITIONS_ROTARY;
         c.kind = RAPT_FEED_FORWARD_SWIGLU;
@@ -32,6 +33,11 @@ static inline rapt_gpt_config variant(int number)
         c.norm_epsilon = 1e-3;
         c.feed_forward = 12;
         c.groups = 2;
+        if (number == 10) {
+            c.head_size = 6;
+            c.norm_heads = true;
+            c.rotary_scaling = (rapt_rotary_scaling){8, 1, 4, 64};
+        }
         return c;
     }
     if (number == 9) {
@@ -43,6 +49,6 @@ static inline rapt_gpt_config variant(int number)
     c.groups = number < 4 ? 0 : 2;
     return c;
 }
-enum { variants = 10 };
+enum { variants = 11 };
 
 #endif

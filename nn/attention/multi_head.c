@@ -122,6 +122,10 @@ rapt_multi_head_attention *rapt_multi_head_attention_new(const rapt_multi_head_a
     m->pooling = rapt_module_add_child(&m->module, "attention", (rapt_module *)pooling);
     if (c->sinks && m->pooling && !m->pooling->sinks && !rapt_attention_learn_sinks(m->pooling, m->heads))
         m->module.failed = true;
+    if (c->norm_heads) {
+        m->q_norm = rapt_module_add_child(&m->module, "q_norm", (rapt_module *)rapt_rms_norm_new(m->head_size));
+        m->k_norm = rapt_module_add_child(&m->module, "k_norm", (rapt_module *)rapt_rms_norm_new(m->head_size));
+    }
     if (c->rotary) m->rotary = rapt_module_add_child(&m->module, "rotary", (rapt_module *)c->rotary);
     return rapt_module_finish(&m->module);
 }

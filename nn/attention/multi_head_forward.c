@@ -145,11 +145,13 @@ static bool project(const rapt_multi_head_attention *m, rapt_tensor *const input
     return true;
 }
 
-/* (B, T, heads·size) → (B, heads, T, size), a view */
-static rapt_tensor *split_heads(rapt_tensor *x, int64_t heads, int64_t size)
+/* (B, T, heads·size) → (B, heads, T, size), a view; with a norm, of each head */
+static rapt_tensor *split_heads(rapt_tensor *x, int64_t heads, int64_t size, rapt_rms_norm *norm)
 {
     if (!x) return NULL;
-    return rapt_permute(rapt_reshape(x, RAPT_SHAPE(x->shape[0], x->shape[1], heads, size)), RAPT_AXES(0, 2, 1, 3));
+    x = rapt_reshape(x, RAPT_SHAPE(x->shape[0], x->shape[1], heads, size));
+    if (x && norm) x = rapt_rms_norm_forward(norm, x);
+    return rapt_permute(x, RAPT_AXES(0, 2, 1, 3));
 }
 
 /* The inverse of split_heads. */
@@ -186,9 +188,9 @@ static bool prepare_heads(rapt_multi_head_attention *m, rapt_tensor *const input
                           rapt_tensor *heads[RAPT_ATTENTION_PARTS])
 {
     if (!project(m, inputs, heads)) return false;
-    heads[0] = split_heads(heads[0], m->heads, m->head_size);
-    heads[1] = split_heads(heads[1], m->groups, m->head_size);
-    heads[2] = split_heads(heads[2], m->groups, m->value_size);
+    heads[0] = split_heads(heads[0], m->heads, m->head_size, m->q_norm);
+    heads[1] = split_heads(heads[1], m->groups, m->head_size, m->k_norm);
+    heads[2] = split_heads(heads[2], m->groups, m->value_size, NULL);
     if (m->rotary && heads[0])
         heads[0] = mask->query_places ? turn_at(m->rotary, heads[0], mask->query_places, missing)
                                       : turn(m->rotary, heads[0], mask->starts, mask->offset, missing);

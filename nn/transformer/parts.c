@@ -17,32 +17,50 @@ bool rapt_transformer_check(const char *op, const rapt_transformer_config *c, in
 {
     if (!c) return rapt_fail(RAPT_ERROR_NULL, op, "the configuration is NULL");
     if (layers < 1) return rapt_fail(RAPT_ERROR_VALUE, op, "%d layers; 1 or more expected", layers);
-    if (c->hidden < 1 || c->heads < 1 || c->hidden % c->heads != 0)
+    int64_t all_heads;
+    if (c->hidden < 1 || c->heads < 1 || (c->head_size == 0 && c->hidden % c->heads != 0))
         return rapt_fail(RAPT_ERROR_VALUE, op,
-                         "hidden size %lld and %lld heads; a multiple of 1 or more heads expected",
+                         "hidden size %lld and %lld heads; a multiple of 1 or more heads expected, or a head_size",
                          (long long)c->hidden, (long long)c->heads);
+    if (c->head_size < 0 || __builtin_mul_overflow(c->head_size, c->heads, &all_heads))
+        return rapt_fail(RAPT_ERROR_VALUE, op, "%lld heads with a head_size of %lld; 0 or more expected, of 64 bits",
+                         (long long)c->heads, (long long)c->head_size);
     if (c->feed_forward < 1)
         return rapt_fail(RAPT_ERROR_VALUE, op, "a feed-forward size of %lld; 1 or more expected",
                          (long long)c->feed_forward);
-    if (!c->rotary && (c->rotary_halves || c->rotary_base > 0))
-        return rapt_fail(RAPT_ERROR_VALUE, op, "rotary_halves or a rotary_base, but positions are not rotary");
-    return rapt_check_names(op, c->names) && check_number(op, "rotary_base", c->rotary_base) &&
-           check_number(op, "norm_epsilon", c->norm_epsilon) && rapt_check_probability(op, "dropout", c->dropout) &&
+    if (!c->rotary && (c->rotary_halves || c->rotary_base > 0 || c->rotary_scaling.factor != 0))
+        return rapt_fail(RAPT_ERROR_VALUE, op,
+                         "rotary_halves, a rotary_base or rotary_scaling, but positions are not rotary");
+    return rapt_check_rotary_scaling(op, &c->rotary_scaling) && rapt_check_names(op, c->names) &&
+           check_number(op, "rotary_base", c->rotary_base) && check_number(op, "norm_epsilon", c->norm_epsilon) &&
+           rapt_check_probability(op, "dropout", c->dropout) &&
            rapt_check_probability(op, "attention_dropout", c->attention_dropout) &&
            rapt_check_probability(op, "feed_forward_dropout", c->feed_forward_dropout);
 }
 
+static void set_epsilon(double epsilon, rapt_layer_norm *norm, rapt_rms_norm *rms_norm)
+{
+    if (epsilon > 0 && norm) norm->epsilon = epsilon;
+    if (epsilon > 0 && rms_norm) rms_norm->epsilon = epsilon;
+}
+
 rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer_config *c, bool is_self)
 {
-    rapt_multi_head_attention_config config = {.hidden = c->hidden,
+    const int64_t head_size = c->head_size > 0 ? c->head_size : c->hidden / c->heads;
+    rapt_multi_head_attention_config config = {.hidden = head_size * c->heads,
                                                .heads = c->heads,
+                                               .query_size = c->hidden,
+                                               .key_size = c->hidden,
+                                               .value_size = c->hidden,
+                                               .output_size = c->hidden,
+                                               .norm_heads = c->norm_heads,
                                                .groups = c->groups,
                                                .bias = c->attention_bias,
                                                .dropout = c->attention_dropout,
                                                .sinks = c->sinks,
                                                .names = c->names};
     if (c->scoring) {
-        config.pooling = rapt_attention_new(c->scoring(c->hidden / c->heads, c->context), c->attention_dropout);
+        config.pooling = rapt_attention_new(c->scoring(head_size, c->context), c->attention_dropout);
         if (!config.pooling) return NULL;
         config.dropout = 0; /* the pooling has it */
     }
@@ -53,9 +71,15 @@ rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer
             return NULL;
         }
         config.rotary->halves = c->rotary_halves;
+        config.rotary->scaling = c->rotary_scaling;
         if (c->rotary_base > 0) config.rotary->base = c->rotary_base;
     }
-    return rapt_multi_head_attention_new(&config);
+    rapt_multi_head_attention *attention = rapt_multi_head_attention_new(&config);
+    if (attention && c->norm_heads) {
+        set_epsilon(c->norm_epsilon, NULL, attention->q_norm);
+        set_epsilon(c->norm_epsilon, NULL, attention->k_norm);
+    }
+    return attention;
 }
 
 rapt_feed_forward *rapt_transformer_feed_forward_new(const rapt_transformer_config *c)
@@ -89,12 +113,6 @@ rapt_tensor *rapt_norm_forward(rapt_layer_norm *norm, rapt_rms_norm *rms_norm, r
 static int norm_flags(const rapt_transformer_config *c)
 {
     return c->rms_norm ? RAPT_RMS_NORM : c->no_bias ? RAPT_NO_BIAS : RAPT_BIAS;
-}
-
-static void set_epsilon(double epsilon, rapt_layer_norm *norm, rapt_rms_norm *rms_norm)
-{
-    if (epsilon > 0 && norm) norm->epsilon = epsilon;
-    if (epsilon > 0 && rms_norm) rms_norm->epsilon = epsilon;
 }
 
 rapt_add_norm *rapt_transformer_add_norm_new(const rapt_transformer_config *c)

@@ -17,6 +17,7 @@ static void *make_multi_head_attention(const op_sample *s)
                                                .sinks = s->axis == 2};
     if (apart) {
         config.groups = 1;
+        config.norm_heads = true;
         config.rotary = rapt_rotary_new();
     }
     return rapt_multi_head_attention_new(&config);
@@ -74,7 +75,7 @@ static rapt_tensor *multi_head_by_definition(void *m, rapt_tensor *const *in, co
 SAMPLES_OF(of_one_size, 3, 3)
 SAMPLES_OF(of_two_sizes, 3, 2)
 
-/* axis: 1: fewer keys' heads and rotary positions; 2: sinks */
+/* axis: 1: fewer keys' heads, norms of them and rotary positions; 2: sinks */
 static const op_sample with_heads[] = {
     {.in = {SHAPE(2, 2, 4), SHAPE(2, 3, 4), SHAPE(2, 3, 4), ABSENT}},
     {.in = {SHAPE(1, 3, 4), SHAPE(1, 4, 4), SHAPE(1, 4, 4), ABSENT}, .variant = causal, .axis = 1},

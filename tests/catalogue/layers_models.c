@@ -19,6 +19,7 @@ static rapt_transformer_config config_of(const op_sample *s)
     config.norm_first = config.rotary = config.final_norm = config.rms_norm = config.rotary_halves = s->axis == 1;
     config.rotary_base = s->axis == 1 ? 100 : 0;
     config.norm_epsilon = s->axis == 1 ? 1e-3 : 0;
+    config.head_size = s->axis == 1 ? 4 : 0;
     config.groups = s->axis == 1 ? 1 : 2;
     config.sinks = config.recompute = s->axis == 2;
     return config;

@@ -200,7 +200,17 @@ def newer(p, positions):
     is_rotary = positions == "rotary"
     return {"positions": positions, "rms": p.chance(0.4), "inner": p.one([0, 0, 3]), "window": p.one([0, 0, 1, 2]),
             "untied": p.chance(0.4), "halves": is_rotary and p.chance(0.5),
-            "base": p.one([10000, 100]) if is_rotary else 0}
+            "base": p.one([10000, 100]) if is_rotary else 0, "head_size": p.one([0, 0, 2, 4, 6]),
+            "norm_heads": p.chance(0.3),
+            "scaling": p.one([None, (4,), (8, 1, 4, 64), (8, 0, 2, 9)]) if is_rotary else None}
+
+
+def words_of(config):
+    """The configuration in whole numbers: its positions, and the parts of its scaling."""
+    scaling = config.pop("scaling") or ()
+    names = "factor", "low", "high", "stretched"
+    return {**config, "positions": POSITIONS.index(config["positions"]),
+            **dict(zip(names, (*scaling, *[0] * (4 - len(scaling)))))}
 
 
 @op
@@ -212,7 +222,7 @@ def gpt(p):
               "bias": p.chance(0.7), "kind": p.one(KINDS), **newer(p, p.one(POSITIONS))}
     module = without_values(lambda: written.GPT(**config))
     tokens = p.indices(config["vocabulary"], [p.between(1, 3), p.between(1, config["context"])])
-    config["positions"] = POSITIONS.index(config["positions"])
+    config = words_of(config)
     add_module(p, "gpt", module, [tokens], lambda call, tokens: call(tokens.long()), plain=p.chance(0.3), **config)
 
 
@@ -225,7 +235,7 @@ def gpt_in_pieces(p):
               **newer(p, p.one(POSITIONS))}
     module = without_values(lambda: written.GPT(**config))
     tokens = p.indices(config["vocabulary"], [p.between(1, 3), length])
-    config["positions"] = POSITIONS.index(config["positions"])
+    config = words_of(config)
     add_module(p, "gpt_in_pieces", module, [tokens], lambda call, tokens: call(tokens.long()).detach(),
                first=p.between(0, length), **config)
 

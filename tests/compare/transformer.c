@@ -140,7 +140,12 @@ static rapt_gpt *gpt_of(run *r)
                                     .window = step_integer(r, "window"),
                                     .rotary_halves = step_integer(r, "halves"),
                                     .rotary_base = (double)step_integer(r, "base"),
-                                    .untied = step_integer(r, "untied")};
+                                    .untied = step_integer(r, "untied"),
+                                    .head_size = step_integer(r, "head_size"),
+                                    .norm_heads = step_integer(r, "norm_heads"),
+                                    .rotary_scaling = {(double)step_integer(r, "factor"),
+                                                       (double)step_integer(r, "low"), (double)step_integer(r, "high"),
+                                                       step_integer(r, "stretched")}};
     return step_module(r, rapt_gpt_new(&config));
 }
 

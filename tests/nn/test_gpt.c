@@ -122,6 +122,10 @@ Test(gpt, is_its_formula)
         cr_expect_eq(first->self_attn->rotary != NULL, c.positions == RAPT_POSITIONS_ROTARY);
         if (c.rotary_halves) cr_expect(first->self_attn->rotary->halves && first->self_attn->rotary->base == 100);
         cr_expect_eq(first->norm2->rms_norm != NULL, c.rms_norm);
+        cr_expect_eq(first->self_attn->head_size, c.head_size ? c.head_size : 2);
+        cr_expect_eq(first->self_attn->q_norm != NULL, c.norm_heads);
+        if (c.norm_heads)
+            cr_expect(first->self_attn->q_norm->epsilon == 1e-3 && first->self_attn->k_norm->epsilon == 1e-3);
         if (c.rms_norm) cr_expect(first->norm2->rms_norm->epsilon == 1e-3 && !first->norm2->norm);
         cr_assert_not_null(x, "%s", rapt_error());
         x = c.rms_norm ? defined_rms_norm(gpt->blocks->rms_norm, 1e-3, x) : defined_norm(gpt->blocks->norm, x);

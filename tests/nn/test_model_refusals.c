@@ -38,10 +38,41 @@ Test(model_refusals, models_of_tokens)
     bad.rotary_base = (double)NAN;
     BAD_VALUE(rapt_gpt_new(&bad), "a rotary_base of nan; a finite number of at least 0 expected");
     bad.rotary_base = 100;
-    BAD_VALUE(rapt_gpt_new(&bad), "rotary_halves or a rotary_base, but positions are not rotary");
+    BAD_VALUE(rapt_gpt_new(&bad), "rotary_halves, a rotary_base or rotary_scaling, but positions are not rotary");
     bad = config;
     bad.rotary_halves = true;
-    BAD_VALUE(rapt_gpt_new(&bad), "rotary_halves or a rotary_base, but positions are not rotary");
+    BAD_VALUE(rapt_gpt_new(&bad), "rotary_halves, a rotary_base or rotary_scaling, but positions are not rotary");
+    bad = config;
+    bad.rotary_scaling.factor = 8;
+    BAD_VALUE(rapt_gpt_new(&bad), "or rotary_scaling, but positions are not rotary");
+    bad.positions = RAPT_POSITIONS_ROTARY;
+    const rapt_rotary_scaling scalings[] = {{8, 4, 1, 64},
+                                            {8, 4, 4, 64},
+                                            {8, -1, 4, 64},
+                                            {8, 1, 4, 0},
+                                            {8, 1, 4, -64},
+                                            {8, 0, 0, 64},
+                                            {8, 1, (double)NAN, 64},
+                                            {0, 1, 4, 64},
+                                            {-8, 1, 4, 64},
+                                            {(double)NAN, 0, 0, 0},
+                                            {(double)INFINITY, 0, 0, 0}};
+    for (int i = 0; i < 11; i++) {
+        bad.rotary_scaling = scalings[i];
+        BAD_VALUE(rapt_gpt_new(&bad), i < 7 ? "0 ≤ low_turns < high_turns in 1 or more expected, or zeros"
+                                            : "the factor of rotary scaling");
+    }
+    bad = config;
+    bad.head_size = -1;
+    BAD_VALUE(rapt_gpt_new(&bad), "2 heads with a head_size of -1; 0 or more expected, of 64 bits");
+    bad.head_size = INT64_MAX / 2 + 1;
+    BAD_VALUE(rapt_gpt_new(&bad), "0 or more expected, of 64 bits");
+    bad.head_size = 3;
+    bad.positions = RAPT_POSITIONS_ROTARY;
+    BAD_VALUE(rapt_gpt_new(&bad), "heads of size 3; rotary positions need an even size");
+    bad = config;
+    bad.hidden = 5;
+    BAD_VALUE(rapt_gpt_new(&bad), "a multiple of 1 or more heads expected, or a head_size");
     bad = config;
     bad.feed_forward = -1;
     BAD_VALUE(rapt_gpt_new(&bad), "a feed-forward size of -1; 1 or more expected");

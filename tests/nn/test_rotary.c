@@ -234,3 +234,53 @@ Test(rotary, bases_that_differ_little)
     rapt_module_free(&rotary->module);
     expect_no_error();
 }
+
+/* By the wavelengths in positions, as LLaMA 3.1's program has it. */
+static double defined_frequency(const rapt_rotary_scaling *s, double frequency)
+{
+    const double wavelength = 2 * acos(-1) / frequency, context = (double)s->context;
+    if (s->factor == 0) return frequency;
+    if (s->context == 0 || (s->low_turns > 0 && wavelength > context / s->low_turns)) return frequency / s->factor;
+    if (wavelength < context / s->high_turns) return frequency;
+    const double smooth = (context / wavelength - s->low_turns) / (s->high_turns - s->low_turns);
+    return (1 - smooth) * frequency / s->factor + smooth * frequency;
+}
+
+/* Each scaling has its own angles, whatever the layer's table held before; that table's rows may be shorter than what
+ * tells scalings apart. */
+Test(rotary, scaled)
+{
+    RAPT_SCOPE;
+    rapt_rotary *rotary = rapt_rotary_new();
+    /* each field alone changes */
+    static const rapt_rotary_scaling scalings[] =
+        {{0},         {8, 1, 4, 64}, {8, 1, 4, 65}, {8, 1, 4.5, 65}, {8, 2, 4.5, 65}, {9, 2, 4.5, 65}, {9, 0, 4.5, 65},
+         {9, 0, 0, 0}};
+    const int64_t sizes[] = {2, 4, 64}, places[] = {0, 7, 1, 300};
+    for (int i = 0; i < 3 * 8 * 2; i++) {
+        RAPT_SCOPE;
+        const int64_t size = sizes[i / 16], half = size / 2;
+        const rapt_dtype dtype = i / 8 % 2 ? RAPT_FLOAT64 : RAPT_FLOAT32;
+        rotary->scaling = scalings[i % 8];
+        rapt_tensor *x = rapt_zeros(dtype, RAPT_SHAPE(4, size));
+        rapt_fill(rapt_slice(x, 1, 0, size, 2), 1); /* each pair (1, 0) */
+        rapt_tensor *turned = rapt_rotary_forward_at(rotary, x, rapt_from(RAPT_INT64, RAPT_SHAPE(4), places));
+        for (int64_t k = 0; k < 4 * half; k++) {
+            const int64_t row = k / half, j = k % half;
+            const double frequency = pow(10000, -2 * (double)j / (double)size);
+            const double angle = (double)places[row] * defined_frequency(&rotary->scaling, frequency);
+            const double cosine = rapt_at(turned, (int64_t[]){row, 2 * j}),
+                         sine = rapt_at(turned, (int64_t[]){row, 2 * j + 1});
+            const double bound = i / 8 % 2 ? 1e-12 : 1e-7;
+            cr_assert(fabs(cosine - cos(angle)) < bound && fabs(sine - sin(angle)) < bound, "scaling %d, size %d, %d",
+                      i % 8, (int)size, (int)k);
+        }
+    }
+    char text[64];
+    rotary->module.kind->describe(&rotary->module, text, sizeof text);
+    cr_expect_str_eq(text, "base 10000, neighbours, scaled by 1/9");
+    rotary->scaling = (rapt_rotary_scaling){.factor = -1};
+    cr_expect_null(rapt_rotary_forward(rotary, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 4)), 0));
+    expect_error(RAPT_ERROR_VALUE, "the factor of rotary scaling -1; a finite number above 0 expected");
+    rapt_module_free(&rotary->module);
+}

@@ -16,11 +16,28 @@ GPT(gpt_swiglu, .bias = true, .kind = RAPT_FEED_FORWARD_SWIGLU)
 GPT(gpt_gelu_tanh, .bias = true, .kind = RAPT_FEED_FORWARD_GELU_TANH, .window = 3)
 GPT(gpt_llama, .kind = RAPT_FEED_FORWARD_SWIGLU, .groups = 1, .positions = RAPT_POSITIONS_ROTARY, .rms_norm = true,
     .feed_forward = 12, .rotary_halves = true, .rotary_base = 100, .untied = true)
+GPT(gpt_qwen, .kind = RAPT_FEED_FORWARD_SWIGLU, .groups = 1, .positions = RAPT_POSITIONS_ROTARY, .rms_norm = true,
+    .feed_forward = 12, .rotary_halves = true, .rotary_base = 100, .head_size = 6, .norm_heads = true)
+GPT(gpt_scaled, .bias = true, .kind = RAPT_FEED_FORWARD_GELU, .positions = RAPT_POSITIONS_ROTARY, .rotary_halves = true,
+    .rotary_base = 1000, .head_size = 10, .rotary_scaling = {8, 1, 4, 64})
+GPT(gpt_interpolated, .bias = true, .kind = RAPT_FEED_FORWARD_GELU, .positions = RAPT_POSITIONS_ROTARY,
+    .rotary_scaling = {.factor = 4})
 GPT(gpt_sinusoidal, .bias = true, .kind = RAPT_FEED_FORWARD_GELU, .positions = RAPT_POSITIONS_SINUSOIDAL)
 GPT(gpt_rotary, .bias = true, .kind = RAPT_FEED_FORWARD_GELU, .positions = RAPT_POSITIONS_ROTARY)
 GPT(gpt_alibi, .bias = true, .kind = RAPT_FEED_FORWARD_GELU, .positions = RAPT_POSITIONS_ALIBI)
 
 const parity_case parity_gpt[] = {
-    PARITY(gpt),       PARITY(gpt_no_bias),    PARITY(gpt_grouped), PARITY(gpt_swiglu), PARITY(gpt_gelu_tanh),
-    PARITY(gpt_llama), PARITY(gpt_sinusoidal), PARITY(gpt_rotary),  PARITY(gpt_alibi),  {0},
+    PARITY(gpt),
+    PARITY(gpt_no_bias),
+    PARITY(gpt_grouped),
+    PARITY(gpt_swiglu),
+    PARITY(gpt_gelu_tanh),
+    PARITY(gpt_llama),
+    PARITY(gpt_qwen),
+    PARITY(gpt_scaled),
+    PARITY(gpt_interpolated),
+    PARITY(gpt_sinusoidal),
+    PARITY(gpt_rotary),
+    PARITY(gpt_alibi),
+    {0},
 };

@@ -28,17 +28,22 @@ class Norm(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, size, heads, bias, groups, positions, window, **rotary):
+    def __init__(self, size, heads, bias, groups, positions, window, head_size, norm_heads, **rotary):
         super().__init__()
-        self.size, self.heads, self.groups, self.positions = size, heads, groups, positions
+        self.size, self.heads, self.groups, self.positions = head_size or size // heads, heads, groups, positions
         self.mask, self.rotary = {"window": window} if window else {}, rotary
-        self.parts = [size, size // heads * groups, size // heads * groups]
-        self.c_attn, self.c_proj = nn.Linear(size, sum(self.parts), bias), nn.Linear(size, size, bias)
+        self.parts = [self.size * heads, self.size * groups, self.size * groups]
+        self.c_attn, self.c_proj = nn.Linear(size, sum(self.parts), bias), nn.Linear(self.parts[0], size, bias)
+        if norm_heads:
+            self.q_norm, self.k_norm = Norm(self.size, False, rms=True), Norm(self.size, False, rms=True)
+        self.norm_heads = norm_heads
 
     def forward(self, x):
-        split = lambda part, count: part.unflatten(-1, (count, self.size // self.heads)).transpose(1, 2)
+        split = lambda part, count: part.unflatten(-1, (count, self.size)).transpose(1, 2)
         q, k, v = self.c_attn(x).split(self.parts, -1)
         q, k, v = split(q, self.heads), split(k, self.groups), split(v, self.groups)
+        if self.norm_heads:
+            q, k = self.q_norm(q), self.k_norm(k)
         bias = None
         if self.positions == "rotary":
             q, k = rotate(q, **self.rotary), rotate(k, **self.rotary)
@@ -75,13 +80,14 @@ class Block(nn.Module):
 class GPT(nn.Module):
     def __init__(self, vocabulary=VOCABULARY, context=CONTEXT, size=SIZE, layers=LAYERS, heads=HEADS, bias=True,
                  groups=HEADS, positions="learned", kind="gelu", rms=False, inner=0, window=0, halves=False,
-                 base=10000, untied=False):
+                 base=10000, untied=False, head_size=0, norm_heads=False, scaling=None):
         super().__init__()
         parts = {"wte": nn.Embedding(vocabulary, size)}
         if positions == "learned":
             parts["wpe"] = nn.Embedding(context, size)
         parts["h"] = nn.ModuleList(Block(size, heads, bias, groups, positions, kind, rms, inner, window=window,
-                                         halves=halves, base=base) for _ in range(layers))
+                                         halves=halves, base=base, head_size=head_size, norm_heads=norm_heads,
+                                         scaling=scaling) for _ in range(layers))
         parts["ln_f"] = Norm(size, bias, rms)
         self.transformer, self.size, self.positions = nn.ModuleDict(parts), size, positions
         self.lm_head = nn.Linear(size, vocabulary, False) if untied else None
@@ -107,5 +113,9 @@ add("gpt_swiglu", GPT(kind="swiglu"), **tokens)
 add("gpt_gelu_tanh", GPT(kind="gelu_tanh", window=3), **tokens)
 add("gpt_llama", GPT(bias=False, kind="swiglu", groups=1, positions="rotary", rms=True, inner=12, halves=True, base=100,
                      untied=True), **tokens)
+add("gpt_qwen", GPT(bias=False, kind="swiglu", groups=1, positions="rotary", rms=True, inner=12, halves=True, base=100,
+                    head_size=6, norm_heads=True), **tokens)
+add("gpt_scaled", GPT(positions="rotary", halves=True, base=1000, head_size=10, scaling=(8, 1, 4, 64)), **tokens)
+add("gpt_interpolated", GPT(positions="rotary", scaling=(4,)), **tokens)
 for positions in ("sinusoidal", "rotary", "alibi"):
     add(f"gpt_{positions}", GPT(positions=positions), **tokens)

@@ -54,11 +54,23 @@ add("bias", heads(), lambda module, x, bias: self_attention(module, x, attn_mask
     bias=normal(5, 5))
 
 
-def rotate(x, offset=0, halves=False, base=10000):
+def scaled(frequencies, factor, low=0, high=0, context=0):
+    """LLaMA 3.1's frequencies, by their wavelengths in positions; without a context all are divided."""
+    if not context:
+        return frequencies / factor
+    wavelength = 2 * torch.pi / frequencies
+    smooth = (context / wavelength - low) / (high - low)
+    between = (1 - smooth) * frequencies / factor + smooth * frequencies
+    return torch.where(wavelength > context / low if low else torch.zeros_like(wavelength, dtype=torch.bool),
+                       frequencies / factor, torch.where(wavelength < context / high, frequencies, between))
+
+
+def rotate(x, offset=0, halves=False, base=10000, scaling=None):
     """Rotary positions: the pairs (2j, 2j + 1), or (j, j + size / 2), turned by position / base^(2j / size)."""
     size = x.shape[-1]
     position = torch.arange(offset, offset + x.shape[-2], dtype=torch.float64)
-    angles = position[:, None] * base ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    frequencies = base ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    angles = position[:, None] * (scaled(frequencies, *scaling) if scaling else frequencies)
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     a, b = x.chunk(2, -1) if halves else (x[..., 0::2], x[..., 1::2])
     turned = [a * cos - b * sin, a * sin + b * cos]

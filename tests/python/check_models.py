@@ -252,6 +252,13 @@ def transformers_and_gpt():
                      rotary_base=5e5, norm_epsilon=1e-5, untied=True, feed_forward=24, window=4)
     assert llama.parameters()["lm_head.weight"].shape == (7, 16)
     assert llama.parameters()["transformer.h.0.mlp.c_fc.weight"].shape == (24, 16)
+    qwen = rapt.GPT(7, 12, 16, 1, 2, positions="rotary", kind="swiglu", rms_norm=True, head_size=6, norm_heads=True,
+                    rotary_scaling_factor=8, rotary_scaling_low_turns=1, rotary_scaling_high_turns=4,
+                    rotary_scaling_context=64)
+    assert qwen.parameters()["transformer.h.0.attn.q_norm.weight"].shape == (6,)
+    assert qwen.parameters()["transformer.h.0.attn.c_attn.weight"].shape == (36, 16)
+    fails("low_turns 4 and high_turns 1 in a context of 64", rapt.GPT, 7, 12, 16, 1, 2, positions="rotary",
+          rotary_scaling_factor=8, rotary_scaling_low_turns=4, rotary_scaling_high_turns=1, rotary_scaling_context=64)
     assert llama.hidden(tokens).affine(llama.parameters()["lm_head.weight"]).tolist() == llama(tokens).tolist()
     assert gpt.generate([[2, 3]], 3).tolist() == [[4, 5, 6]] == gpt.generate([[2, 3]], 3, beams=2).tolist()
     assert gpt(tokens)[0].argmax(-1).tolist()[:6] == [1, 2, 3, 4, 5, 6]

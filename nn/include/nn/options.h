@@ -2,7 +2,7 @@
 #ifndef RAPT_NN_OPTIONS_H
 #define RAPT_NN_OPTIONS_H
 
-#include <rapt/multi_head.h>
+#include <rapt/transformer.h>
 
 /* 0 or more? */
 bool rapt_check_size(const char *layer, const char *what, int64_t size);
@@ -14,5 +14,8 @@ bool rapt_check_flags(const char *layer, int flags);
 bool rapt_check_above_0(const char *layer, const char *what, double number);
 
 bool rapt_check_names(const char *layer, rapt_parameter_names names);
+
+/* A factor alone, or with 0 ≤ low_turns < high_turns in a context; or all 0? */
+bool rapt_check_rotary_scaling(const char *layer, const rapt_rotary_scaling *scaling);
 
 #endif

@@ -34,6 +34,9 @@ typedef struct rapt_gpt_config {
     double norm_epsilon;  /* 0: that of the norm: 1e-5, and 1e-6 of RMSNorm */
     int64_t feed_forward; /* the inner size; 0: 4 · hidden, of SwiGLU 8/3 · hidden, rounded down */
     int64_t window;       /* a token sees so many at most, itself among them (Mistral); 0: all before it */
+    int64_t head_size;    /* of queries, keys and values; 0: hidden / heads */
+    bool norm_heads;      /* as in rapt_multi_head_attention_config (Qwen 3): attn.q_norm and attn.k_norm */
+    rapt_rotary_scaling rotary_scaling; /* rapt_rotary's field (LLaMA 3.1) */
 } rapt_gpt_config;
 
 /* Pre-norm blocks. Parameters transformer.wte.weight (also the head's unless `untied`), transformer.wpe.weight (learned

@@ -45,7 +45,8 @@ typedef struct rapt_multi_head_attention {
      * rapt_multi_head_attention_set_head_mask */
     rapt_tensor *head_mask;
     int64_t heads, groups;
-    int64_t head_size, value_size; /* of one head */
+    int64_t head_size, value_size;  /* of one head */
+    rapt_rms_norm *q_norm, *k_norm; /* or NULL */
 } rapt_multi_head_attention;
 
 /* Whose names the parameters have. GPT-2's are c_attn.weight and c_attn.bias for in_proj_weight and in_proj_bias,
@@ -68,6 +69,9 @@ typedef struct rapt_multi_head_attention_config {
     bool sinks;                 /* the pooling learns one for each head: rapt_attention_learn_sinks */
     rapt_rotary *rotary;        /* turns queries and keys by their positions. NULL: none */
     rapt_parameter_names names; /* GPT-2's: queries, keys and values must have one size */
+    /* RMSNorm of each head's queries and keys, before rotary positions, with the weights q_norm and k_norm (head size)
+     * for all heads: QK-Norm (Henry et al. 2020), as Qwen 3 has it */
+    bool norm_heads;
 } rapt_multi_head_attention_config;
 
 /* NULL after an error, such as sizes that the heads do not divide. */

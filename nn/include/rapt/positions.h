@@ -48,12 +48,23 @@ RAPT_API rapt_tensor *rapt_learned_positions_forward_at(rapt_learned_positions *
  * gradient is the turn back. rapt_rotary keeps the sines and cosines between calls. */
 RAPT_API rapt_tensor *rapt_rotate(rapt_tensor *x, int64_t offset, double base, bool halves);
 
+/* Angles for longer contexts than a model was trained with, as LLaMA 3.1's report and weights have them: a pair that
+ * turns less often than `low_turns` times in `context` positions is turned by 1 / factor of its angle, one that turns
+ * more often than `high_turns` times as it was, and one between by 1 − s + s / factor of it, where s falls from 1 to 0.
+ * With a context of 0 all angles are divided by the factor (position interpolation, Chen et al. 2023). All 0: they are
+ * as they were. */
+typedef struct rapt_rotary_scaling {
+    double factor, low_turns, high_turns;
+    int64_t context;
+} rapt_rotary_scaling;
+
 /* Turns as rapt_rotate does, with a table of the angles met so far. No parameters. */
 typedef struct rapt_rotary {
     rapt_module module;
     double base;        /* 10000 */
     bool halves;        /* the pairing of GPT-NeoX and LLaMA's weights as Hugging Face has them; false: the paper's */
     rapt_tensor *table; /* sines and cosines of the positions seen so far */
+    rapt_rotary_scaling scaling; /* none */
 } rapt_rotary;
 
 /* With base 10000 and the paper's pairs, until the fields are set otherwise; row 0 of x stands at the offset. */
