@@ -23,6 +23,11 @@ class Module(FixedOwner):
                             "of them")
         self._handle, self._adopted = check(*handle), False
 
+    def __getattr__(self, name):
+        if name in ("_handle", "_adopted"):
+            raise AttributeError(f"{type(self).__name__}.__init__ has to call super().__init__(...)")
+        return object.__getattribute__(self, name)  # raises, as it did
+
     def __del__(self, free=C.module_free):
         handle, self._handle = getattr(self, "_handle", None), None
         if handle:

@@ -114,6 +114,19 @@ def what_is_no_module_is_told_with_the_cure():
 
 
 @test
+def a_base_that_was_forgotten_is_named():
+    class Forgetful(rapt.Linear):
+        def __init__(self):
+            self.scale = 2
+
+    layer, expected = Forgetful(), "Forgetful.__init__ has to call super().__init__(...)"
+    for use in (lambda: layer(rapt.ones((1, 2))), layer.train, layer.parameters, lambda: rapt.Sequential(layer),
+                lambda: rapt.Adam(layer, learning_rate=0.1)):
+        fails(expected, use, kind=AttributeError)
+    fails("'Forgetful' object has no attribute 'bias'", lambda: layer.bias, kind=AttributeError)
+
+
+@test
 def help_says_what_there_is():
     assert all("learning_rate" in kind.__doc__ for kind in (rapt.Adam, rapt.SGD, rapt.Muon)), rapt.Adam.__doc__
     assert "warm_up_stable_decay" in rapt.Schedule.__doc__ and "inputs" in rapt.Linear.__doc__
