@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The C of a guide as programs: programs.py GUIDE.md NUMBER prints the program of that number.
+"""The C or C++ of a guide as programs: programs.py GUIDE.md NUMBER prints the program of that number.
 
-A fenced block of C that has a main is a program of its own: 1, 2, … All other blocks of C are one program, 0: what
-begins with static, typedef or # stands before its main, the rest in it, in the order of the guide; what belongs to one
-section (##) shares a scope. A block that is fenced as `output` is what its program has printed since the last such
-block."""
+A fenced block that has a main is a program of its own: 1, 2, … All others are one program, 0: what begins with static,
+typedef, class or # stands before its main, the rest in it, in the order of the guide; in C what belongs to one section
+(##) shares a scope. A guide with blocks of C++ has no C. A block that is fenced as `output` is what its program has
+printed since the last such block."""
 import re
 import sys
 
@@ -36,7 +36,9 @@ def has_main(code):
 def split(path):
     """Programs as (source, list of (line, text) of the outputs that the guide shows), number 0 first."""
     before, inside, shown, whole, section, last_whole = [], [], [], [], None, False
-    for language, line, number, code in read_blocks(path):
+    blocks = read_blocks(path)
+    source, header = ("cpp", "rapt.hpp") if any(block[0] == "cpp" for block in blocks) else ("c", "rapt.h")
+    for language, line, number, code in blocks:
         if language == "output":
             if last_whole:
                 whole[-1][1].append((line, code))
@@ -44,23 +46,24 @@ def split(path):
                 shown.append((line, code))
                 inside.append(f"putchar({ord(MARK)});")
             continue
-        if language != "c":
+        if language != source:
             continue
         text = f'#line {line} "{path}"\n{code}\n'
         last_whole = bool(has_main(code))
         if last_whole:
             whole.append((text, []))
-        elif re.match(r"static|typedef|#", re.sub(r"^(/\*.*?\*/\s*)+", "", code, flags=re.S)):
+        elif re.match(r"static|typedef|class|#", re.sub(r"^(/\*.*?\*/\s*|//.*?\n)+", "", code, flags=re.S)):
             before.append(text)
         else:
-            if number != section:
+            if number != section and source == "c":
                 inside += ["    }"] if section is not None else []
                 inside.append("    {")
                 section = number
             inside.append(text)
     inside += ["    }"] if section is not None else []
-    start = ["#include <math.h>\n#include <stdio.h>\n#include <string.h>\n\n#include <rapt.h>\n"]
-    first = "\n".join(start + before + ["int main(void)\n{"] + inside + ["    return 0;\n}\n"])
+    start = [f"#include <math.h>\n#include <stdio.h>\n#include <string.h>\n\n#include <{header}>\n"]
+    main = "int main()\n{" if source == "cpp" else "int main(void)\n{"
+    first = "\n".join(start + before + [main] + inside + ["    return 0;\n}\n"])
     return [(first, shown)] + whole
 
 
