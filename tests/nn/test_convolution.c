@@ -111,7 +111,7 @@ Test(convolution, errors)
 Test(convolution, images_and_channels_of_nothing_take_no_time)
 {
     RAPT_SCOPE;
-    rapt_tensor *images = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE((int64_t)1 << 40, 0, 1)));
+    rapt_tensor *images = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(SIZE_MAX / 32, 0, 1)));
     rapt_tensor *none = rapt_require_gradient(rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(0, 0, 1)));
     cr_expect(rapt_backward(rapt_sum(rapt_conv1d(images, none, NULL, NULL), RAPT_ALL_AXES, false)));
     rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3, 4)));
