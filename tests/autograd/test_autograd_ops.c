@@ -298,7 +298,7 @@ Test(autograd_ops, rows_of_nothing_take_no_time)
 {
     RAPT_SCOPE;
     const bool is_64 = sizeof(void *) == 8;
-    const int64_t many = (int64_t)1 << (is_64 ? 40 : 28), copies = is_64 ? many >> 4 : 64;
+    const int64_t many = (int64_t)1 << (is_64 ? 40 : 26), copies = is_64 ? many >> 4 : 64;
     rapt_tensor *x = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(many, 0));
     rapt_tensor *(*const ops[])(rapt_tensor *, int) = {rapt_softmax, rapt_log_softmax, rapt_sparsemax, rapt_entmax15};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
