@@ -52,15 +52,13 @@ module rapt
             import
             integer(c_int64_t), value :: scope
         end subroutine
-        function rapt_keep(tensor) result(kept) bind(c)
+        type(c_ptr) function rapt_keep(tensor) bind(c)
             import
             type(c_ptr), value :: tensor
-            type(c_ptr) :: kept
         end function
-        function rapt_retain(tensor) result(held) bind(c)
+        type(c_ptr) function rapt_retain(tensor) bind(c)
             import
             type(c_ptr), value :: tensor
-            type(c_ptr) :: held
         end function
         subroutine rapt_release(tensor) bind(c)
             import
@@ -68,25 +66,22 @@ module rapt
         end subroutine
 
         ! --- tensors; dtype, rank, shape ---
-        function rapt_zeros(dtype, rank, shape) result(tensor) bind(c)
+        type(c_ptr) function rapt_zeros(dtype, rank, shape) bind(c)
             import
             integer(c_int), value :: dtype, rank
             integer(c_int64_t), intent(in) :: shape(*)
-            type(c_ptr) :: tensor
         end function
-        function rapt_randn(dtype, rank, shape) result(tensor) bind(c)
+        type(c_ptr) function rapt_randn(dtype, rank, shape) bind(c)
             import
             integer(c_int), value :: dtype, rank
             integer(c_int64_t), intent(in) :: shape(*)
-            type(c_ptr) :: tensor
         end function
-        function rapt_wrap(dtype, rank, shape, strides, data, release, owner) result(tensor) bind(c)
+        type(c_ptr) function rapt_wrap(dtype, rank, shape, strides, data, release, owner) bind(c)
             import
             integer(c_int), value :: dtype, rank
             integer(c_int64_t), intent(in) :: shape(*), strides(*)
             type(c_ptr), value :: data, owner
             type(c_funptr), value :: release
-            type(c_ptr) :: tensor
         end function
         function rapt_rank(tensor) result(rank) bind(c)
             import
@@ -99,10 +94,15 @@ module rapt
             integer(c_int), value :: axis
             integer(c_int64_t) :: size
         end function
-        function rapt_data(tensor) result(data) bind(c)
+        ! The elements as C has them, of a dense tensor with the last axis together. Into an array of Fortran's they come
+        ! by rapt_copy(rapt_array(numbers), tensor).
+        type(c_ptr) function rapt_data(tensor) bind(c)
             import
             type(c_ptr), value :: tensor
-            type(c_ptr) :: data
+        end function
+        logical(c_bool) function rapt_copy(target, source) bind(c)
+            import
+            type(c_ptr), value :: target, source
         end function
         function rapt_item(tensor) result(value) bind(c)
             import
@@ -122,15 +122,13 @@ module rapt
         end subroutine
 
         ! --- gradients ---
-        function rapt_require_gradient(tensor) result(leaf) bind(c)
+        type(c_ptr) function rapt_require_gradient(tensor) bind(c)
             import
             type(c_ptr), value :: tensor
-            type(c_ptr) :: leaf
         end function
-        function rapt_gradient(leaf) result(gradient) bind(c)
+        type(c_ptr) function rapt_gradient(leaf) bind(c)
             import
             type(c_ptr), value :: leaf
-            type(c_ptr) :: gradient
         end function
         function rapt_backward(root) result(good) bind(c)
             import
@@ -139,124 +137,104 @@ module rapt
         end function
 
         ! --- ops ---
-        function rapt_add(a, b) result(y) bind(c)
+        type(c_ptr) function rapt_add(a, b) bind(c)
             import
             type(c_ptr), value :: a, b
-            type(c_ptr) :: y
         end function
-        function rapt_sub(a, b) result(y) bind(c)
+        type(c_ptr) function rapt_sub(a, b) bind(c)
             import
             type(c_ptr), value :: a, b
-            type(c_ptr) :: y
         end function
-        function rapt_mul(a, b) result(y) bind(c)
+        type(c_ptr) function rapt_mul(a, b) bind(c)
             import
             type(c_ptr), value :: a, b
-            type(c_ptr) :: y
         end function
-        function rapt_div(a, b) result(y) bind(c)
+        type(c_ptr) function rapt_div(a, b) bind(c)
             import
             type(c_ptr), value :: a, b
-            type(c_ptr) :: y
         end function
-        function rapt_matmul(a, b) result(y) bind(c)
+        type(c_ptr) function rapt_matmul(a, b) bind(c)
             import
             type(c_ptr), value :: a, b
-            type(c_ptr) :: y
         end function
-        function rapt_mul_scalar(x, value) result(y) bind(c)
+        type(c_ptr) function rapt_mul_scalar(x, value) bind(c)
             import
             type(c_ptr), value :: x
             real(c_double), value :: value
-            type(c_ptr) :: y
         end function
-        function rapt_sum(x, axis_count, axes, keep) result(y) bind(c)
+        type(c_ptr) function rapt_sum(x, axis_count, axes, keep) bind(c)
             import
             type(c_ptr), value :: x
             integer(c_int), value :: axis_count
             integer(c_int), intent(in) :: axes(*)
             logical(c_bool), value :: keep
-            type(c_ptr) :: y
         end function
-        function rapt_exp(x) result(y) bind(c)
+        type(c_ptr) function rapt_exp(x) bind(c)
             import
             type(c_ptr), value :: x
-            type(c_ptr) :: y
         end function
-        function rapt_tanh(x) result(y) bind(c)
+        type(c_ptr) function rapt_tanh(x) bind(c)
             import
             type(c_ptr), value :: x
-            type(c_ptr) :: y
         end function
-        function rapt_relu(x) result(y) bind(c)
+        type(c_ptr) function rapt_relu(x) bind(c)
             import
             type(c_ptr), value :: x
-            type(c_ptr) :: y
         end function
-        function rapt_softmax(x, axis) result(y) bind(c)
+        type(c_ptr) function rapt_softmax(x, axis) bind(c)
             import
             type(c_ptr), value :: x
             integer(c_int), value :: axis
-            type(c_ptr) :: y
         end function
-        function rapt_mse_loss(input, target, reduction) result(loss) bind(c)
+        type(c_ptr) function rapt_mse_loss(input, target, reduction) bind(c)
             import
             type(c_ptr), value :: input, target
             integer(c_int), value :: reduction
-            type(c_ptr) :: loss
         end function
 
         ! --- layers and optimizers ---
-        function rapt_linear_new(in, out, flags) result(layer) bind(c)
+        type(c_ptr) function rapt_linear_new(in, out, flags) bind(c)
             import
             integer(c_int64_t), value :: in, out
             integer(c_int), value :: flags
-            type(c_ptr) :: layer
         end function
-        function rapt_activation_new(name, function) result(layer) bind(c)
+        type(c_ptr) function rapt_activation_new_c(name, function) bind(c, name='rapt_activation_new')
             import
-            character(kind=c_char), intent(in) :: name(*) ! ends with c_null_char
+            character(kind=c_char), intent(in) :: name(*)
             type(c_funptr), value :: function
-            type(c_ptr) :: layer
         end function
-        function rapt_sequential_new(count, layers) result(layer) bind(c)
+        type(c_ptr) function rapt_sequential_new(count, layers) bind(c)
             import
             integer(c_int), value :: count
             type(c_ptr), intent(in) :: layers(*)
-            type(c_ptr) :: layer
         end function
-        function rapt_module_forward(module, x) result(y) bind(c)
+        type(c_ptr) function rapt_module_forward(module, x) bind(c)
             import
             type(c_ptr), value :: module, x
-            type(c_ptr) :: y
         end function
         subroutine rapt_module_free(module) bind(c)
             import
             type(c_ptr), value :: module
         end subroutine
-        function rapt_module_save(module, path) result(good) bind(c)
+        logical(c_bool) function rapt_module_save_c(module, path) bind(c, name='rapt_module_save')
             import
             type(c_ptr), value :: module
-            character(c_char), intent(in) :: path(*)
-            logical(c_bool) :: good
+            character(kind=c_char), intent(in) :: path(*)
         end function
-        function rapt_module_load(module, path) result(good) bind(c)
+        logical(c_bool) function rapt_module_load_c(module, path) bind(c, name='rapt_module_load')
             import
             type(c_ptr), value :: module
-            character(c_char), intent(in) :: path(*)
-            logical(c_bool) :: good
+            character(kind=c_char), intent(in) :: path(*)
         end function
-        function rapt_adam_new(module, config) result(optimizer) bind(c)
+        type(c_ptr) function rapt_adam_new(module, config) bind(c)
             import
             type(c_ptr), value :: module
             type(rapt_adam_config), intent(in) :: config
-            type(c_ptr) :: optimizer
         end function
-        function rapt_sgd_new(module, config) result(optimizer) bind(c)
+        type(c_ptr) function rapt_sgd_new(module, config) bind(c)
             import
             type(c_ptr), value :: module
             type(rapt_sgd_config), intent(in) :: config
-            type(c_ptr) :: optimizer
         end function
         function rapt_optimizer_step(optimizer) result(good) bind(c)
             import
@@ -276,104 +254,125 @@ module rapt
         end subroutine
     end interface
 
-    private :: array_1, array_2, array_3, array_1_double, array_2_double, array_3_double, wrap
+    private :: array_1, array_2, array_3, array_1_double, array_2_double, array_3_double, wrap, text_of
 
 contains
 
-    ! Strides are distances in memory: `next` has, for each axis, the place behind the first one along it.
-    function wrap(dtype, bytes, shape, first, next) result(tensor)
+    ! Strides are distances in memory: `next` has, for each axis, the place behind the first one along it. A component of
+    ! elements whose size is no multiple of its own has none that are whole numbers, and gives no place to wrap.
+    type(c_ptr) function wrap(dtype, bytes, shape, first, next)
         integer(c_int), intent(in) :: dtype, bytes
         integer(c_int64_t), intent(in) :: shape(:)
         type(c_ptr), intent(in) :: first, next(:)
-        type(c_ptr) :: tensor
-        integer(c_int64_t) :: strides(size(shape))
+        integer(c_intptr_t) :: distances(size(shape))
         integer :: axis
         do axis = 1, size(shape)
-            strides(axis) = (transfer(next(axis), 0_c_int64_t) - transfer(first, 0_c_int64_t)) / bytes
+            distances(axis) = transfer(next(axis), 0_c_intptr_t) - transfer(first, 0_c_intptr_t)
         end do
-        tensor = rapt_wrap(dtype, int(size(shape), c_int), shape, strides, first, c_null_funptr, c_null_ptr)
+        wrap = merge(first, c_null_ptr, all(mod(distances, int(bytes, c_intptr_t)) == 0))
+        wrap = rapt_wrap(dtype, int(size(shape), c_int), shape, int(distances / bytes, c_int64_t), wrap, &
+            c_null_funptr, c_null_ptr)
     end function
 
-    function array_1(numbers) result(tensor)
+    ! A text as C has it: without blanks at its end, and with c_null_char, which it may end with already.
+    function text_of(text) result(ended)
+        character(len=*), intent(in) :: text
+        character(len=:), allocatable :: ended
+        ended = trim(text(:index(text // c_null_char, c_null_char) - 1)) // c_null_char
+    end function
+
+    logical(c_bool) function rapt_module_save(module, path)
+        type(c_ptr), value :: module
+        character(len=*), intent(in) :: path
+        rapt_module_save = rapt_module_save_c(module, text_of(path))
+    end function
+
+    logical(c_bool) function rapt_module_load(module, path)
+        type(c_ptr), value :: module
+        character(len=*), intent(in) :: path
+        rapt_module_load = rapt_module_load_c(module, text_of(path))
+    end function
+
+    type(c_ptr) function rapt_activation_new(name, function)
+        character(len=*), intent(in) :: name
+        type(c_funptr), value :: function
+        rapt_activation_new = rapt_activation_new_c(text_of(name), function)
+    end function
+
+    type(c_ptr) function array_1(numbers)
         real(c_float), pointer, intent(in) :: numbers(:)
-        type(c_ptr) :: tensor
         integer(c_int64_t) :: l(1), n(1)
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float32, 1_c_int, shape(numbers, c_int64_t))
+            array_1 = rapt_zeros(rapt_float32, 1_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float32, 4_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1))), &
+            array_1 = wrap(rapt_float32, 4_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1))), &
                 [c_loc(numbers(n(1)))])
         end if
     end function
 
-    function array_2(numbers) result(tensor)
+    type(c_ptr) function array_2(numbers)
         real(c_float), pointer, intent(in) :: numbers(:, :)
-        type(c_ptr) :: tensor
         integer(c_int64_t) :: l(2), n(2)
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float32, 2_c_int, shape(numbers, c_int64_t))
+            array_2 = rapt_zeros(rapt_float32, 2_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float32, 4_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2))), &
+            array_2 = wrap(rapt_float32, 4_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2))), &
                 [c_loc(numbers(n(1), l(2))), c_loc(numbers(l(1), n(2)))])
         end if
     end function
 
-    function array_3(numbers) result(tensor)
+    type(c_ptr) function array_3(numbers)
         real(c_float), pointer, intent(in) :: numbers(:, :, :)
-        type(c_ptr) :: tensor
         integer(c_int64_t) :: l(3), n(3)
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float32, 3_c_int, shape(numbers, c_int64_t))
+            array_3 = rapt_zeros(rapt_float32, 3_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float32, 4_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2), l(3))), &
+            array_3 = wrap(rapt_float32, 4_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2), l(3))), &
                 [c_loc(numbers(n(1), l(2), l(3))), c_loc(numbers(l(1), n(2), l(3))), c_loc(numbers(l(1), l(2), n(3)))])
         end if
     end function
 
-    function array_1_double(numbers) result(tensor)
+    type(c_ptr) function array_1_double(numbers)
         real(c_double), pointer, intent(in) :: numbers(:)
-        type(c_ptr) :: tensor
         integer(c_int64_t) :: l(1), n(1)
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float64, 1_c_int, shape(numbers, c_int64_t))
+            array_1_double = rapt_zeros(rapt_float64, 1_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float64, 8_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1))), &
+            array_1_double = wrap(rapt_float64, 8_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1))), &
                 [c_loc(numbers(n(1)))])
         end if
     end function
 
-    function array_2_double(numbers) result(tensor)
+    type(c_ptr) function array_2_double(numbers)
         real(c_double), pointer, intent(in) :: numbers(:, :)
-        type(c_ptr) :: tensor
         integer(c_int64_t) :: l(2), n(2)
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float64, 2_c_int, shape(numbers, c_int64_t))
+            array_2_double = rapt_zeros(rapt_float64, 2_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float64, 8_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2))), &
+            array_2_double = wrap(rapt_float64, 8_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2))), &
                 [c_loc(numbers(n(1), l(2))), c_loc(numbers(l(1), n(2)))])
         end if
     end function
 
-    function array_3_double(numbers) result(tensor)
+    type(c_ptr) function array_3_double(numbers)
         real(c_double), pointer, intent(in) :: numbers(:, :, :)
-        type(c_ptr) :: tensor
         integer(c_int64_t) :: l(3), n(3)
         l = lbound(numbers, kind=c_int64_t)
         n = min(l + 1, ubound(numbers, kind=c_int64_t))
         if (size(numbers, kind=c_int64_t) == 0) then
-            tensor = rapt_zeros(rapt_float64, 3_c_int, shape(numbers, c_int64_t))
+            array_3_double = rapt_zeros(rapt_float64, 3_c_int, shape(numbers, c_int64_t))
         else
-            tensor = wrap(rapt_float64, 8_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2), l(3))), &
+            array_3_double = wrap(rapt_float64, 8_c_int, shape(numbers, c_int64_t), c_loc(numbers(l(1), l(2), l(3))), &
                 [c_loc(numbers(n(1), l(2), l(3))), c_loc(numbers(l(1), n(2), l(3))), c_loc(numbers(l(1), l(2), n(3)))])
         end if
     end function

@@ -1,6 +1,7 @@
 // rapt for C++11 and later, optional: handles own shares, operators compute, and errors are exceptions. All of rapt.h
 // works beside it: call(rapt_softmax, x, -1) runs any function that gives a tensor, and check(…) throws what one that
-// gives NULL or false has to say.
+// gives NULL or false has to say. No exception may leave a function of yours that rapt.h calls: an op's, a layer's, a
+// handler of errors or warnings, what makes batches, what frees memory.
 #ifndef RAPT_HPP
 #define RAPT_HPP
 
@@ -15,14 +16,25 @@
 
 namespace rapt
 {
-// A share of a module. Copies share the parameters.
+namespace inside
+{
+// A path as C has it, where a NUL would end it.
+inline const char *whole(const std::string &path)
+{
+    if (path.find('\0') != std::string::npos) throw std::invalid_argument("rapt: a path with a NUL in it");
+    return path.c_str();
+}
+} // namespace inside
+
+// A share of a module, or none. Copies share the parameters.
 class layer : public inside::share<rapt_module, void, rapt_module_retain, rapt_module_free>
 {
   public:
-    // Takes over the share of a new module; NULL is an error.
+    // Takes over the share of a new module, and of no other; NULL is an error.
     explicit layer(rapt_module *handle) : share(check(handle, "layer"))
     {
     }
+    layer() noexcept = default;
     template <typename Struct> explicit layer(Struct *layer_struct) : layer(&check(layer_struct, "layer")->module)
     {
     }
@@ -37,11 +49,21 @@ class layer : public inside::share<rapt_module, void, rapt_module_retain, rapt_m
     // All weights, to a safetensors file and back.
     void save(const std::string &path) const
     {
-        check(rapt_module_save(inside::held("layer", get()), path.c_str()));
+        check(rapt_module_save(inside::held("layer", get()), inside::whole(path)));
     }
     void load(const std::string &path)
     {
-        check(rapt_module_load(inside::held("layer", get()), path.c_str()));
+        check(rapt_module_load(inside::held("layer", get()), inside::whole(path)));
+    }
+    // The module of that name within this one, "0.linear1" say; without a handle when there is none.
+    layer child(const char *name) const
+    {
+        if (!name) throw std::invalid_argument("rapt: the name of a child is NULL; its full name expected");
+        rapt_module *found = rapt_module_find_module(inside::held("layer", get()), name);
+        rapt_module_retain(found);
+        layer result;
+        if (found) result = layer(found);
+        return result;
     }
     // The parameter of that full name; without a handle when there is none.
     tensor parameter(const char *name) const

@@ -131,8 +131,11 @@ END
     rm "$libraries"/librapt.so*
     cmake_loop -Dversion= -Dtarget=rapt::rapt
     if ldd "$work/cmake/loop" | grep librapt; then fail 'a shared library, where there is the static one alone'; fi
-    for version in 0.1 0.3 1.0; do
-        if cmake -S . -B "$work/cmake" -Dversion=$version >"$work/log.txt" 2>&1; then fail "CMake takes this for $version"; fi
+    for version in 0.1...0.3 '0.2.0...<0.2.1'; do cmake_loop -Dversion="$version" -Dtarget=rapt::rapt; done
+    if cmake -S . -B "$work/cmake" -Dversion='0.2;COMPONENTS;mpi' >"$work/log.txt" 2>&1; then fail 'CMake finds a component'; fi
+    grep -q 'rapt has no component mpi' "$work/log.txt" || { cat "$work/log.txt" && fail 'CMake does not say which component is not there'; }
+    for version in 0.1 0.3 1.0 '0.1...<0.2.0' 0.3...0.4; do
+        if cmake -S . -B "$work/cmake" -Dversion="$version" >"$work/log.txt" 2>&1; then fail "CMake takes this for $version"; fi
         grep -q 'rapt-config.cmake, version: 0.2' "$work/log.txt" || { cat "$work/log.txt" && fail "CMake did not see which version it refuses"; }
     done
     echo 'check_install: built and ran by CMake, from where the installation was moved to'

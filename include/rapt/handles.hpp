@@ -20,7 +20,7 @@ inline std::string empty_message(const char *what)
 }
 
 // What a handle holds, which has to be something: it is empty at first, and when it was moved from.
-template <typename T> T *held(const char *what, T *handle)
+template <typename Handle> Handle *held(const char *what, Handle *handle)
 {
     if (!handle) throw std::invalid_argument(empty_message(what));
     return handle;
@@ -38,13 +38,13 @@ inline std::string digits_of(double value)
 }
 
 // A share of something of rapt.h, or none.
-template <typename T, typename Kept, Kept *keep(T *), void give_back(T *)> class share
+template <typename Handle, typename Kept, Kept *keep(Handle *), void give_back(Handle *)> class share
 {
   public:
-    explicit share(T *handle = nullptr) noexcept : handle_(handle)
+    explicit share(Handle *handle = nullptr) noexcept : handle_(handle)
     {
     }
-    share(const share &other) noexcept : handle_(static_cast<T *>(keep(other.handle_)))
+    share(const share &other) noexcept : handle_(static_cast<Handle *>(keep(other.handle_)))
     {
     }
     share(share &&other) noexcept : handle_(other.handle_)
@@ -60,8 +60,8 @@ template <typename T, typename Kept, Kept *keep(T *), void give_back(T *)> class
     {
         give_back(handle_);
     }
-    // For functions of rapt.h; the share stays here.
-    T *get() const noexcept
+    // For functions of rapt.h; the share stays here, and goes with this handle.
+    Handle *get() const noexcept
     {
         return handle_;
     }
@@ -71,17 +71,19 @@ template <typename T, typename Kept, Kept *keep(T *), void give_back(T *)> class
     }
 
   private:
-    T *handle_;
+    Handle *handle_;
 };
 } // namespace inside
 
 // What rapt_error said, the first error since the last rapt_clear_error; the library's error is cleared. Where it said
-// nothing, a NULL came from the program, as get() gives it of a handle that is empty.
+// nothing, the NULL or false was no error, or came from the program, as get() gives it of a handle that is empty.
 class error : public std::runtime_error
 {
   public:
-    explicit error(const char *what = "result (NULL or false)")
-        : std::runtime_error(rapt_error() ? rapt_error() : inside::empty_message(what)),
+    explicit error(const char *what = nullptr)
+        : std::runtime_error(rapt_error() ? rapt_error()
+                             : what       ? inside::empty_message(what)
+                                          : "rapt: NULL or false, which no error of the library explains"),
           code_(rapt_error() ? rapt_error_get_code() : RAPT_ERROR_NULL)
     {
         rapt_clear_error();
@@ -95,7 +97,7 @@ class error : public std::runtime_error
     rapt_error_code code_;
 };
 
-template <typename T> T check(T result, const char *what = "result (NULL or false)")
+template <typename Result> Result check(Result result, const char *what = nullptr)
 {
     if (!result) throw error(what);
     return result;

@@ -19,16 +19,22 @@ using shape = std::vector<int64_t>; // {2, 3}, or made at run time
 namespace inside
 {
 // The dtype whose elements these are; bool is uint8_t to vectors.
-template <typename T> constexpr rapt_dtype dtype_of()
+template <typename Element> constexpr rapt_dtype dtype_of()
 {
-    static_assert(std::is_same<T, float>::value || std::is_same<T, double>::value || std::is_same<T, int64_t>::value ||
-                      std::is_same<T, int32_t>::value || std::is_same<T, uint8_t>::value,
+    static_assert(std::is_same<Element, float>::value || std::is_same<Element, double>::value ||
+                      std::is_same<Element, int64_t>::value || std::is_same<Element, int32_t>::value ||
+                      std::is_same<Element, uint8_t>::value,
                   "a tensor's elements are float, double, int64_t, int32_t or uint8_t");
-    return std::is_same<T, float>::value     ? RAPT_FLOAT32
-           : std::is_same<T, double>::value  ? RAPT_FLOAT64
-           : std::is_same<T, int64_t>::value ? RAPT_INT64
-           : std::is_same<T, int32_t>::value ? RAPT_INT32
-                                             : RAPT_UINT8;
+    return std::is_same<Element, float>::value     ? RAPT_FLOAT32
+           : std::is_same<Element, double>::value  ? RAPT_FLOAT64
+           : std::is_same<Element, int64_t>::value ? RAPT_INT64
+           : std::is_same<Element, int32_t>::value ? RAPT_INT32
+                                                   : RAPT_UINT8;
+}
+
+template <typename Whole> bool is_int64(Whole value)
+{
+    return std::is_signed<Whole>::value || static_cast<uint64_t>(value) <= static_cast<uint64_t>(INT64_MAX);
 }
 } // namespace inside
 
@@ -37,28 +43,38 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
 {
   public:
     tensor() noexcept = default;
-    // Takes a share in a tensor of rapt.h; NULL is an error. A template, since 0 is a number and no handle.
-    template <typename T, typename = typename std::enable_if<std::is_convertible<T, rapt_tensor *>::value>::type>
-    explicit tensor(T handle) : share(rapt_retain(check<rapt_tensor *>(handle, "tensor")))
+    tensor(const tensor &) = default;
+    tensor(tensor &&) noexcept = default;
+    // Handles are assigned, not elements: a[0] = b would be lost, and does not compile.
+    tensor &operator=(const tensor &) & = default;
+    tensor &operator=(tensor &&) &noexcept = default;
+    // Takes a share in a tensor of rapt.h; nullptr, or a pointer that is NULL, is an error. A template, since 0 is a
+    // number and no handle.
+    template <typename Handle,
+              typename = typename std::enable_if<std::is_convertible<Handle, rapt_tensor *>::value>::type>
+    explicit tensor(Handle handle) : share(rapt_retain(check<rapt_tensor *>(handle, "tensor")))
     {
     }
     // A copy of numbers in row-major order, as many as the shape says; and a number, which the dtype has.
-    tensor(std::initializer_list<float> numbers, const shape &sizes) : tensor(numbers.begin(), numbers.size(), sizes)
+    explicit tensor(std::initializer_list<float> numbers, const shape &sizes)
+        : tensor(numbers.begin(), numbers.size(), sizes)
     {
     }
-    tensor(std::initializer_list<float> numbers, std::initializer_list<int64_t> sizes) // {} is no dtype
+    explicit tensor(std::initializer_list<float> numbers, std::initializer_list<int64_t> sizes) // {} is no dtype
         : tensor(numbers, shape(sizes))
     {
     }
-    template <typename T>
-    tensor(const std::vector<T> &numbers, const shape &sizes) : tensor(numbers.data(), numbers.size(), sizes)
+    template <typename Element>
+    tensor(const std::vector<Element> &numbers, const shape &sizes) : tensor(numbers.data(), numbers.size(), sizes)
     {
     }
     explicit tensor(double value, rapt_dtype dtype = RAPT_FLOAT32);
-    template <typename T, typename std::enable_if<std::is_integral<T>::value && sizeof(T) <= 8, int>::type = 0>
-    explicit tensor(T value, rapt_dtype dtype = RAPT_FLOAT32) // int64 gets what a double has not, too
-        : tensor(dtype == RAPT_INT64 && std::is_signed<T>::value ? 0.0 : static_cast<double>(value), dtype)
+    explicit tensor(long double value, rapt_dtype dtype = RAPT_FLOAT32) = delete; // a double is meant
+    template <typename Whole, typename std::enable_if<std::is_integral<Whole>::value, int>::type = 0>
+    explicit tensor(Whole value, rapt_dtype dtype = RAPT_FLOAT32) // int64 gets what a double has not, too
+        : tensor(dtype == RAPT_INT64 && inside::is_int64(value) ? 0.0 : static_cast<double>(value), dtype)
     {
+        static_assert(sizeof(Whole) <= 8, "a number of at most 64 bits");
         if (dtype == RAPT_INT64) *static_cast<int64_t *>(rapt_data_for_writing(get())) = static_cast<int64_t>(value);
     }
 
@@ -72,7 +88,7 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
         return shape(first, first + rapt_rank(get()));
     }
     // A copy of all elements in row-major order, of the dtype's own type; uint8_t reads bool, too.
-    template <typename T> std::vector<T> values() const;
+    template <typename Element> std::vector<Element> values() const;
     // Neither NaN nor rapt_error tell whether reading failed: the one may be the element, the other older.
     double item() const
     {
@@ -114,9 +130,16 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
     {
         check(rapt_backward(inside::held("tensor", get())));
     }
+    // For what rapt.h calls and takes a tensor from, such as an op's forward or a layer's: the innermost scope gets a
+    // share, so that the tensor is there when this handle has gone.
+    rapt_tensor *hand_out() const
+    {
+        rapt_tensor *handle = inside::held("tensor", get());
+        return check(rapt_field_get(&handle));
+    }
 
   private:
-    template <typename T> tensor(const T *numbers, std::size_t count, const shape &sizes);
+    template <typename Element> tensor(const Element *numbers, std::size_t count, const shape &sizes);
     // For functions whose result is not NULL, or may be, when the tensor is gone.
     rapt_tensor *alive() const
     {
@@ -131,40 +154,41 @@ inline rapt_tensor *plain(const tensor &value)
 {
     return value.get();
 }
-template <typename T> T plain(T value)
+template <typename Other> Other plain(Other value)
 {
     return value;
 }
 } // namespace inside
 
 // A function of rapt.h that gives a tensor, with tensors for its rapt_tensor pointers.
-template <typename... P, typename... A> tensor call(rapt_tensor *(*function)(P...), const A &...arguments)
+template <typename... Parameters, typename... Arguments>
+tensor call(rapt_tensor *(*function)(Parameters...), const Arguments &...arguments)
 {
     scope inner;
     return tensor(function(inside::plain(arguments)...));
 }
 
-template <typename T> tensor::tensor(const T *numbers, std::size_t count, const shape &sizes)
+template <typename Element> tensor::tensor(const Element *numbers, std::size_t count, const shape &sizes)
 {
     double expected = 1; // which does not overflow
     for (int64_t size : sizes) expected *= static_cast<double>(size);
     if (expected != static_cast<double>(count))
         throw std::invalid_argument("rapt::tensor: " + std::to_string(count) + " numbers for a shape of " +
                                     inside::digits_of(expected));
-    *this = call(rapt_from, inside::dtype_of<T>(), static_cast<int>(sizes.size()), sizes.data(),
+    *this = call(rapt_from, inside::dtype_of<Element>(), static_cast<int>(sizes.size()), sizes.data(),
                  static_cast<const void *>(numbers));
 }
 
-template <typename T> std::vector<T> tensor::values() const
+template <typename Element> std::vector<Element> tensor::values() const
 {
-    const rapt_dtype wanted = inside::dtype_of<T>();
+    const rapt_dtype wanted = inside::dtype_of<Element>();
     if (dtype() != wanted && !(wanted == RAPT_UINT8 && dtype() == RAPT_BOOL))
         throw std::invalid_argument(std::string("rapt::tensor: values() of type ") + rapt_dtype_name(wanted) +
                                     " of a tensor of type " + rapt_dtype_name(dtype()));
     const no_gradient guard;
     const tensor dense = call(rapt_contiguous, *this);
-    const T *first = static_cast<const T *>(rapt_data(dense.get()));
-    return std::vector<T>(first, first + rapt_count(dense.get()));
+    const Element *first = static_cast<const Element *>(rapt_data(dense.get()));
+    return std::vector<Element>(first, first + rapt_count(dense.get()));
 }
 
 inline tensor tensor::operator[](int64_t index) const
@@ -242,13 +266,13 @@ RAPT_OF_TWO_(matmul)
     {                                                                                                                  \
         return call(rapt_##name, a, b);                                                                                \
     }                                                                                                                  \
-    template <typename N, typename = typename std::enable_if<std::is_convertible<N, double>::value>::type>             \
-    inline tensor operator sign(const tensor &a, N b)                                                                  \
+    template <typename Number, typename = typename std::enable_if<std::is_convertible<Number, double>::value>::type>   \
+    inline tensor operator sign(const tensor &a, Number b)                                                             \
     {                                                                                                                  \
         return a sign tensor(b, a.dtype());                                                                            \
     }                                                                                                                  \
-    template <typename N, typename = typename std::enable_if<std::is_convertible<N, double>::value>::type>             \
-    inline tensor operator sign(N a, const tensor &b)                                                                  \
+    template <typename Number, typename = typename std::enable_if<std::is_convertible<Number, double>::value>::type>   \
+    inline tensor operator sign(Number a, const tensor &b)                                                             \
     {                                                                                                                  \
         return tensor(a, b.dtype()) sign b;                                                                            \
     }

@@ -100,6 +100,7 @@ static void check_numbers()
     expect(rapt_item_int64((none + beyond_doubles).get()) == beyond_doubles &&
                rapt_item_int64((beyond_doubles - none).get()) == beyond_doubles &&
                rapt_item_int64((none + static_cast<uint64_t>(beyond_doubles)).get()) == beyond_doubles &&
+               rapt_item_int64((none + static_cast<uint64_t>(largest)).get()) == largest &&
                rapt_item_int64(rapt::tensor(largest, RAPT_INT64).get()) == largest &&
                rapt_item_int64(rapt::tensor(-largest - 1, RAPT_INT64).get()) == -largest - 1,
            "a whole number reaches int64 as it is");
@@ -118,6 +119,7 @@ static void check_numbers()
     expect(rapt::tensor(-std::ldexp(1, 63), RAPT_INT64).item() == -std::ldexp(1, 63) &&
                std::isnan(rapt::tensor(NAN).item()),
            "and takes what it has");
+    static_assert(!std::is_constructible<rapt::tensor, long double>::value, "which a double would round");
     const int64_t large = std::numeric_limits<int64_t>::max();
     expect(complains([=] { rapt::tensor({1, 2}, {large, large, 4}); }, {"2 numbers"}), "a shape of very many");
     expect(!rapt_error(), "without an error of the library's");
@@ -166,6 +168,8 @@ static void check_files()
     other.load(path);
     std::remove(path);
     expect(other(x).values<float>() == y.values<float>(), "weights from a file");
+    const std::string cut = name + std::string(1, '\0') + "tail";
+    expect(refuses([&] { other.save(cut); }) && refuses([&] { other.load(cut); }), "a path with a NUL in it");
     expect(complains([&] { other.load(path); }, {path}) && complains([&] { other.save("/no/such/x"); }, {"/no/such"}),
            "which is not there");
     expect(!rapt_error(), "without an error left");
@@ -232,6 +236,9 @@ static void check_moves()
                       std::is_nothrow_move_constructible<rapt::optimizer>::value &&
                       std::is_nothrow_move_assignable<rapt::optimizer>::value,
                   "moves of handles");
+    static_assert(!std::is_assignable<rapt::tensor, const rapt::tensor &>::value &&
+                      !std::is_assignable<rapt::tensor, rapt::tensor>::value,
+                  "x[0] = y would change nothing");
     static_assert(!std::is_reference<decltype(rapt::ones({2}).require_gradient())>::value,
                   "a reference to a tensor that ends with the line");
     const rapt::tensor &leaf = rapt::ones({2}).require_gradient();
@@ -284,6 +291,60 @@ static void check_empty_handles()
     expect(!moved.parameter("nobody") && !rapt_error(), "and one that is not there");
 }
 
+// Ops and layers made of handles hand their results out.
+static rapt_tensor *product_forward(rapt_call *call)
+{
+    const rapt::tensor a(rapt_call_input(call, 0)), b(rapt_call_input(call, 1));
+    rapt_call_save(call, a.get());
+    rapt_call_save(call, b.get());
+    return (a * b).hand_out();
+}
+
+static bool product_vjp(rapt_call *call)
+{
+    const rapt::tensor g(rapt_call_gradient(call, 0)), a(rapt_call_saved(call, 0)), b(rapt_call_saved(call, 1));
+    return rapt_call_give(call, 0, (g * b).hand_out()) && rapt_call_give(call, 1, (g * a).hand_out());
+}
+
+static rapt_tensor *product(rapt_tensor *const *inputs, void *)
+{
+    static rapt_op op = rapt_op();
+    op.name = "product";
+    op.forward = product_forward;
+    op.vjp = product_vjp;
+    return RAPT_APPLY(&op, nullptr, inputs[0], inputs[1]);
+}
+
+static void check_handing_out()
+{
+    const rapt::scope here;
+    const rapt::tensor a = rapt::randn({3}, RAPT_FLOAT64).require_gradient(),
+                       b = rapt::randn({3}, RAPT_FLOAT64).require_gradient();
+    rapt_tensor *inputs[] = {a.get(), b.get()};
+    rapt_gradcheck_options options = rapt_gradcheck_options();
+    for (int order = 1; order <= 2; order++) {
+        options.second_order = order == 2;
+        const rapt_gradcheck_result result = rapt_gradcheck("product", product, 2, inputs, &options);
+        expect(result.passed && result.checked > 0, result.message);
+    }
+    const auto twice = [](rapt_tensor *x) { return (rapt::tensor(x) * 2).hand_out(); };
+    expect(rapt::activation("Twice", twice)(rapt::tensor(3)).item() == 6, "a layer of an op made of handles");
+    expect(complains([] { rapt::tensor().hand_out(); }, {"the tensor is empty"}), "an empty one has nothing to give");
+}
+
+static void check_children()
+{
+    rapt::layer child;
+    {
+        const rapt::layer model = rapt::sequential({rapt::linear(2, 3), rapt::sequential({rapt::linear(3, 1)})});
+        child = model.child("0");
+        expect(model.child("1.0").parameter("weight").sizes() == (rapt::shape{1, 3}), "a child of a child");
+        expect(!model.child("2") && refuses([&] { model.child(nullptr); }), "one that is not there");
+    }
+    expect(child(rapt::ones({1, 2})).sizes() == (rapt::shape{1, 3}), "a child outlives its parent");
+    expect(complains([] { rapt::check(false); }, {"no error of the library"}), "a false that is no error");
+}
+
 // Each in a scope of its own, so that the library's count of live bytes shows what handles hold.
 static void check_handles()
 {
@@ -328,6 +389,8 @@ int main()
     check_standing_error();
     check_moves();
     check_empty_handles();
+    check_handing_out();
+    check_children();
     expect(rapt_is_recording(), "no_gradient ends");
     expect(rapt_memory_get_statistics().live_bytes == before, "handles give everything back");
     return failures > 0;

@@ -16,13 +16,15 @@
 
 #else
 
+extern "C++" { /* whoever includes rapt.h within extern "C" */
 #include <initializer_list>
 
-template <typename T> using rapt_array_of = T[];
+template <typename Element> using rapt_array_of = Element[];
 
-template <typename T> inline const T *rapt_address_of(const T &object)
+template <typename Object> inline const Object *rapt_address_of(const Object &object)
 {
     return &object;
+}
 }
 
 #define RAPT_LENGTH_OF(type, ...) (static_cast<int>(sizeof(rapt_array_of<type>{__VA_ARGS__}) / sizeof(type)))
