@@ -85,6 +85,9 @@ def structs_have_the_fields_of_the_headers():
     left_out = {"rapt_mask": {"rule"}, "rapt_transformer_config": {"scoring", "context"}}
     for struct in (_attention.MASK, _attention.HEADS, _models.TRANSFORMER, _models.GPT_CONFIG, _models.GENERATION):
         declared = re.sub(r"\(\*(\w+)\)\([^()]*\)", r"\1", inside(struct.name))
+        for kind, name in re.findall(r"(rapt_rotary_scaling) (\w+);", declared):  # its fields stand for it
+            fields = re.sub(r"\b(?=\w+[,;])", f"{name}_", inside(kind))
+            declared = declared.replace(f"{kind} {name};", fields)
         named = {name for line in declared.split(";") for name in re.findall(r"\w+", line)[1:]}
         assert named - struct.fields.keys() == left_out.get(struct.name, set()), named
     enumerations = {name: words for name, (_, words) in _structs.WORDS.items()}
