@@ -85,7 +85,7 @@ bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows)
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
     rapt_attention_cache *selected = spare_blocks(cache);
-    rapt_tensor *tokens = rapt_index_select(cache->tokens, 0, rows);
+    rapt_tensor *tokens = rapt_index_select(rapt_slice(cache->tokens, 1, 0, cache->length, 1), 0, rows);
     bool good = tokens != NULL;
     for (int i = 0; i < cache->gpt->config.layers && good; i++) {
         selected[i] = rapt_attention_cache_share(&cache->blocks[i]);
@@ -103,8 +103,10 @@ bool rapt_gpt_cache_select(rapt_gpt_cache *cache, rapt_tensor *rows)
 static bool add_tokens(rapt_gpt_cache *cache, const rapt_tensor *tokens)
 {
     const int64_t end = cache->length + rapt_size(tokens, 1);
-    if (cache->length == 0 || end > rapt_size(cache->tokens, 1)) { /* the context may have been raised */
-        rapt_tensor *larger = rapt_empty(RAPT_INT64, RAPT_SHAPE(rapt_size(tokens, 0), cache->gpt->config.context));
+    const int64_t capacity = cache->length > 0 ? rapt_size(cache->tokens, 1) : 0;
+    if (end > capacity) { /* which doubles, and may pass the context, which a program may raise */
+        rapt_tensor *larger =
+            rapt_empty(RAPT_INT64, RAPT_SHAPE(rapt_size(tokens, 0), 2 * capacity > end ? 2 * capacity : end));
         if (!larger || (cache->length > 0 && !rapt_copy(rapt_slice(larger, 1, 0, cache->length, 1),
                                                         rapt_slice(cache->tokens, 1, 0, cache->length, 1))))
             return false;

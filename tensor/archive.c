@@ -43,8 +43,8 @@ void rapt_archive_free(rapt_archive *archive)
 
 bool rapt_archive_add(rapt_archive *archive, const char *name, rapt_tensor *tensor)
 {
-    if (!archive || !name || !tensor)
-        return rapt_fail_null("archive_add", !archive ? "archive" : !name ? "name" : "tensor");
+    if (!archive || !name) return rapt_fail_null("archive_add", archive ? "name" : "archive");
+    if (!tensor) return rapt_fail(RAPT_ERROR_NULL, "archive_add", "the tensor for '%s' is NULL", name);
     if (rapt_was_freed("archive_add", archive)) return false;
     if (!rapt_check_alive("archive_add", "the tensor", tensor)) return false;
     if (strcmp(name, RAPT_METADATA_KEY) == 0)

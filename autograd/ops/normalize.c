@@ -1,6 +1,7 @@
 /* Layer normalisation and root-mean-square normalisation over the last axis. */
 #include <rapt/ops.h>
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -31,8 +32,9 @@ bool rapt_check_normalize_parameter(const char *op, const char *name, const rapt
 
 bool rapt_check_epsilon(const char *op, double epsilon)
 {
-    return (epsilon >= 0 && !isinf(epsilon)) ||
-           rapt_fail(RAPT_ERROR_VALUE, op, "epsilon %g; a finite number of at least 0 expected", epsilon);
+    return (epsilon >= 0 && epsilon <= (double)FLT_MAX) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "epsilon %g; a finite number of at least 0 expected, also as float32",
+                     epsilon);
 }
 
 static bool check_parameter(const char *op, const char *name, const rapt_tensor *x, const rapt_tensor *parameter)

@@ -33,7 +33,7 @@ rapt_transformer_decoder *rapt_transformer_decoder_new(const rapt_transformer_co
     decoder->count = count;
     bool good = list && (decoder->layers || rapt_fail(RAPT_ERROR_MEMORY, kind.name, "no memory for %d layers", count));
     for (int i = 0; i < count && good; i++) {
-        decoder->layers[i] = rapt_decoder_layer_new(config);
+        decoder->layers[i] = rapt_decoder_layer_with(config, i > 0 ? decoder->layers[0]->self_attn->rotary : NULL);
         good = rapt_layer_list_add(list, i, (rapt_module *)decoder->layers[i]);
     }
     rapt_module_add_child(&decoder->module, "layers", rapt_module_finish(list));

@@ -7,7 +7,7 @@
 
 static const rapt_module_class kind = {.name = "DecoderLayer"};
 
-rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config)
+rapt_decoder_layer *rapt_decoder_layer_with(const rapt_transformer_config *config, rapt_rotary *rotary)
 {
     if (!rapt_transformer_check(kind.name, config, 1)) return NULL;
     if (config->names == RAPT_NAMES_GPT2) {
@@ -18,9 +18,9 @@ rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config
     if (!layer) return NULL;
     rapt_module *module = &layer->module;
     layer->self_attn =
-        rapt_module_add_child(module, "self_attn", (rapt_module *)rapt_transformer_attention_new(config, true));
-    layer->multihead_attn =
-        rapt_module_add_child(module, "multihead_attn", (rapt_module *)rapt_transformer_attention_new(config, false));
+        rapt_module_add_child(module, "self_attn", (rapt_module *)rapt_transformer_attention_new(config, true, rotary));
+    layer->multihead_attn = rapt_module_add_child(module, "multihead_attn",
+                                                  (rapt_module *)rapt_transformer_attention_new(config, false, NULL));
     layer->feed_forward = rapt_module_add_child(module, "", (rapt_module *)rapt_transformer_feed_forward_new(config));
     rapt_add_norm **const norms[] = {&layer->norm1, &layer->norm2, &layer->norm3};
     static const char *const names[] = {"norm1", "norm2", "norm3"};
@@ -28,6 +28,11 @@ rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config
         *norms[i] = rapt_module_add_child(module, names[i], (rapt_module *)rapt_transformer_add_norm_new(config));
     layer->recompute = config->recompute;
     return rapt_module_finish(module);
+}
+
+rapt_decoder_layer *rapt_decoder_layer_new(const rapt_transformer_config *config)
+{
+    return rapt_decoder_layer_with(config, NULL);
 }
 
 void rapt_decoder_cache_clear(rapt_decoder_cache *cache)

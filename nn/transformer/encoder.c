@@ -33,7 +33,7 @@ rapt_transformer_encoder *rapt_transformer_encoder_new(const rapt_transformer_co
     encoder->count = count;
     bool good = list && (encoder->layers || rapt_fail(RAPT_ERROR_MEMORY, kind.name, "no memory for %d layers", count));
     for (int i = 0; i < count && good; i++) {
-        encoder->layers[i] = rapt_encoder_layer_new(config);
+        encoder->layers[i] = rapt_encoder_layer_with(config, i > 0 ? encoder->layers[0]->self_attn->rotary : NULL);
         good = rapt_layer_list_add(list, i, (rapt_module *)encoder->layers[i]);
     }
     rapt_module_add_child(&encoder->module, config->names == RAPT_NAMES_GPT2 ? "h" : "layers",

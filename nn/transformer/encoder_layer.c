@@ -7,7 +7,7 @@
 
 static const rapt_module_class kind = {.name = "EncoderLayer"};
 
-rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config)
+rapt_encoder_layer *rapt_encoder_layer_with(const rapt_transformer_config *config, rapt_rotary *rotary)
 {
     if (!rapt_transformer_check(kind.name, config, 1)) return NULL;
     rapt_encoder_layer *layer = rapt_module_new(sizeof *layer, &kind);
@@ -15,7 +15,7 @@ rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config
     rapt_module *module = &layer->module;
     const bool is_gpt = config->names == RAPT_NAMES_GPT2;
     layer->self_attn = rapt_module_add_child(module, is_gpt ? "attn" : "self_attn",
-                                             (rapt_module *)rapt_transformer_attention_new(config, true));
+                                             (rapt_module *)rapt_transformer_attention_new(config, true, rotary));
     layer->feed_forward =
         rapt_module_add_child(module, is_gpt ? "mlp" : "", (rapt_module *)rapt_transformer_feed_forward_new(config));
     layer->norm1 =
@@ -24,6 +24,11 @@ rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config
         rapt_module_add_child(module, is_gpt ? "ln_2" : "norm2", (rapt_module *)rapt_transformer_add_norm_new(config));
     layer->recompute = config->recompute;
     return rapt_module_finish(module);
+}
+
+rapt_encoder_layer *rapt_encoder_layer_new(const rapt_transformer_config *config)
+{
+    return rapt_encoder_layer_with(config, NULL);
 }
 
 static rapt_tensor *forward(rapt_encoder_layer *layer, rapt_tensor *x, const rapt_mask *mask,

@@ -1,7 +1,7 @@
 /* The parts that encoder and decoder have in common, made from one configuration. */
 #include "transformer.h"
 
-#include <math.h>
+#include <float.h>
 #include <stdio.h>
 
 #include "nn/options.h"
@@ -9,8 +9,9 @@
 
 static bool check_number(const char *op, const char *name, double number)
 {
-    return (number >= 0 && !isinf(number)) ||
-           rapt_fail(RAPT_ERROR_VALUE, op, "a %s of %g; a finite number of at least 0 expected", name, number);
+    return (number >= 0 && number <= (double)FLT_MAX) ||
+           rapt_fail(RAPT_ERROR_VALUE, op, "a %s of %g; a finite number of at least 0 expected, also as float32", name,
+                     number);
 }
 
 bool rapt_transformer_check(const char *op, const rapt_transformer_config *c, int layers)
@@ -44,7 +45,8 @@ static void set_epsilon(double epsilon, rapt_layer_norm *norm, rapt_rms_norm *rm
     if (epsilon > 0 && rms_norm) rms_norm->epsilon = epsilon;
 }
 
-rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer_config *c, bool is_self)
+rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer_config *c, bool is_self,
+                                                          rapt_rotary *rotary)
 {
     const int64_t head_size = c->head_size > 0 ? c->head_size : c->hidden / c->heads;
     rapt_multi_head_attention_config config = {.hidden = head_size * c->heads,
@@ -64,7 +66,9 @@ rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer
         if (!config.pooling) return NULL;
         config.dropout = 0; /* the pooling has it */
     }
-    if (c->rotary && is_self) {
+    if (c->rotary && is_self && rotary) {
+        config.rotary = rotary;
+    } else if (c->rotary && is_self) {
         config.rotary = rapt_rotary_new();
         if (!config.rotary) {
             rapt_module_add_child(NULL, NULL, (rapt_module *)config.pooling);

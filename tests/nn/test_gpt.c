@@ -120,6 +120,7 @@ Test(gpt, is_its_formula)
         for (int i = 0; i < 2; i++) x = rapt_encoder_layer_forward(gpt->blocks->layers[i], x, &mask, NULL);
         const rapt_encoder_layer *first = gpt->blocks->layers[0];
         cr_expect_eq(first->self_attn->rotary != NULL, c.positions == RAPT_POSITIONS_ROTARY);
+        cr_expect_eq(first->self_attn->rotary, gpt->blocks->layers[1]->self_attn->rotary, "one table for all layers");
         if (c.rotary_halves) cr_expect(first->self_attn->rotary->halves && first->self_attn->rotary->base == 100);
         cr_expect_eq(first->norm2->rms_norm != NULL, c.rms_norm);
         cr_expect_eq(first->self_attn->head_size, c.head_size ? c.head_size : 2);

@@ -31,6 +31,30 @@ Test(gpt_cache, cached_steps_are_the_whole)
     expect_no_error();
 }
 
+/* Tokens are kept as they come: a context that nobody fills costs nothing. */
+Test(gpt_cache, takes_memory_for_what_it_has_read)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    rapt_seed(4);
+    rapt_gpt_config c = variant(10);
+    c.context = INT64_MAX / 8;
+    rapt_gpt *gpt = drawn_gpt(&c);
+    rapt_gpt_cache *cache = rapt_gpt_cache_new(gpt);
+    rapt_tensor *tokens = random_tokens(2, 40), *whole = rapt_gpt_forward(gpt, tokens, NULL);
+    rapt_tensor *rows = rapt_from(RAPT_INT64, RAPT_SHAPE(2), (int64_t[]){0, 1});
+    for (int64_t i = 0; i < 40; i++) {
+        RAPT_SCOPE;
+        rapt_tensor *step = rapt_gpt_forward(gpt, rapt_slice(tokens, 1, i, i + 1, 1), cache);
+        cr_assert(step, "%s", rapt_error());
+        expect_equal("step", step, rapt_slice(whole, 1, i, i + 1, 1));
+        if (i % 3 == 0) cr_assert(rapt_gpt_cache_select(cache, rows), "%s", rapt_error());
+    }
+    rapt_gpt_cache_free(cache);
+    rapt_module_free(&gpt->module);
+    expect_no_error();
+}
+
 /* Generation without a cache: all logits anew at each step, greedy. */
 static rapt_tensor *generate_slowly(rapt_gpt *gpt, rapt_tensor *tokens, int64_t length)
 {

@@ -34,6 +34,8 @@ Test(model_refusals, models_of_tokens)
     bad = config;
     bad.norm_epsilon = -1;
     BAD_VALUE(rapt_gpt_new(&bad), "a norm_epsilon of -1; a finite number of at least 0 expected");
+    bad.norm_epsilon = 1e39;
+    BAD_VALUE(rapt_gpt_new(&bad), "a norm_epsilon of 1e+39; a finite number of at least 0 expected, also as float32");
     bad = config;
     bad.rotary_base = (double)NAN;
     BAD_VALUE(rapt_gpt_new(&bad), "a rotary_base of nan; a finite number of at least 0 expected");

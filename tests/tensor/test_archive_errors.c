@@ -32,6 +32,8 @@ Test(archive_errors, names_in_npz)
 {
     RAPT_SCOPE;
     rapt_archive *archive = rapt_archive_new();
+    cr_expect_not(rapt_archive_add(archive, "nothing", NULL));
+    expect_error(RAPT_ERROR_NULL, "archive_add: the tensor for 'nothing' is NULL");
     cr_assert(rapt_archive_add(archive, "first_name", byte()) && rapt_archive_add(archive, "other_name", byte()));
     cr_assert(rapt_save_npz(path, archive), "%s", rapt_error());
     size_t size;

@@ -54,7 +54,7 @@ typedef struct rapt_gpt {
     rapt_linear *lm_head;                  /* or NULL */
 } rapt_gpt;
 
-/* NULL after an error: a size below 1, heads that do not divide hidden, no memory. */
+/* NULL after an error: a size below 1, heads that do not divide hidden where there is no head_size, no memory. */
 RAPT_API rapt_gpt *rapt_gpt_new(const rapt_gpt_config *config);
 
 /* What a model has read of B sequences so far: the tokens, and their projected keys and values. For inference: where

@@ -32,16 +32,16 @@ typedef struct rapt_transformer_config {
      * for all, in which the program holds a share (rapt_module_retain) until the Transformer is made. */
     rapt_scoring *(*scoring)(int64_t head_size, void *context);
     void *context;
-    bool sinks;                         /* softmax learns one for each head of each attention */
-    bool rotary;                        /* positions turn queries and keys of self-attention */
-    rapt_parameter_names names;         /* GPT-2's: of an encoder only */
-    bool recompute;                     /* the layers' field */
-    bool rms_norm;                      /* RMSNorm in place of layer norm; it has no bias */
-    bool rotary_halves;                 /* rapt_rotary's field, an error without rotary positions */
-    double rotary_base;                 /* likewise; 0: 10000 */
-    double norm_epsilon;                /* 0: that of the norm: 1e-5, and 1e-6 of RMSNorm */
-    int64_t head_size;                  /* of queries, keys and values; 0: hidden / heads */
-    bool norm_heads;                    /* as in rapt_multi_head_attention_config */
+    bool sinks;                 /* softmax learns one for each head of each attention */
+    bool rotary;                /* positions turn queries and keys of self-attention; one table for all layers */
+    rapt_parameter_names names; /* GPT-2's: of an encoder only */
+    bool recompute;             /* the layers' field */
+    bool rms_norm;              /* RMSNorm in place of layer norm; it has no bias */
+    bool rotary_halves;         /* rapt_rotary's field, an error without rotary positions */
+    double rotary_base;         /* likewise; 0: 10000 */
+    double norm_epsilon;        /* 0: that of the norm: 1e-5, and 1e-6 of RMSNorm */
+    int64_t head_size;          /* of queries, keys and values; 0: hidden / heads */
+    bool norm_heads;            /* as in rapt_multi_head_attention_config */
     rapt_rotary_scaling rotary_scaling; /* rapt_rotary's field, an error without rotary positions */
 } rapt_transformer_config;
 
