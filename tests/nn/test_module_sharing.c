@@ -213,6 +213,22 @@ static void *make_shared_pooling(void)
     return rapt_module_finish(node);
 }
 
+Test(module_sharing, one_table_of_angles_in_all_layers)
+{
+    const int64_t before = live_bytes();
+    const rapt_transformer_config config =
+        {.hidden = 8, .heads = 2, .feed_forward = 4, .encoder_layers = 3, .decoder_layers = 3, .rotary = true};
+    rapt_transformer *t = rapt_transformer_new(&config);
+    cr_assert_not_null(t, "%s", rapt_error());
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(t->encoder->layers[i]->self_attn->rotary, t->encoder->layers[0]->self_attn->rotary);
+        cr_expect_eq(t->decoder->layers[i]->self_attn->rotary, t->decoder->layers[0]->self_attn->rotary);
+        cr_expect(t->decoder->layers[i]->self_attn->rotary && !t->decoder->layers[i]->multihead_attn->rotary);
+    }
+    rapt_module_free(&t->module);
+    cr_expect_eq(live_bytes(), before);
+}
+
 Test(module_sharing, without_memory_nothing_leaks)
 {
     cr_expect_geq(expect_clean_failures("a list", make_shared), 2);
