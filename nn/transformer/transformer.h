@@ -13,7 +13,7 @@ bool rapt_transformer_check(const char *op, const rapt_transformer_config *confi
 rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer_config *config, bool is_self,
                                                           rapt_rotary *rotary);
 
-/* Layers of a Transformer, which turn by one table of angles: rotary is another layer's, or NULL for one of their own. */
+/* Layers of a Transformer that turn by one table of angles: rotary is another layer's, or NULL for one of their own. */
 rapt_encoder_layer *rapt_encoder_layer_with(const rapt_transformer_config *config, rapt_rotary *rotary);
 rapt_decoder_layer *rapt_decoder_layer_with(const rapt_transformer_config *config, rapt_rotary *rotary);
 
