@@ -212,7 +212,7 @@ Test(safetensors, archives)
         cr_expect_not(rapt_archive_add(archive, NULL, rapt_scalar(RAPT_INT64, 0)));
         expect_error(RAPT_ERROR_NULL, "name is NULL");
         cr_expect_not(rapt_archive_add(archive, "x", NULL));
-        expect_error(RAPT_ERROR_NULL, "tensor is NULL");
+        expect_error(RAPT_ERROR_NULL, "the tensor for 'x' is NULL");
     }
     cr_expect_eq(rapt_archive_count(archive), 1000);
     cr_expect_eq(rapt_item(rapt_archive_find(archive, "777")), 777);
