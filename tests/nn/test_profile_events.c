@@ -142,15 +142,24 @@ Test(profile_events, times_have_a_point_in_any_locale)
     cr_expect_eq(found, 1);
 }
 
+/* A view of its first input; the second is read. */
+static rapt_tensor *first_row(rapt_call *call)
+{
+    return rapt_select(rapt_call_input(call, 0), 0, 0);
+}
+
 /* What is read and written; a view is neither. */
 Test(profile_events, bytes_of_ops)
 {
     RAPT_SCOPE;
+    static const rapt_op first_row_op = {.name = "first_row", .forward = first_row};
     rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 3));
     char path[32], line[4096];
     write_temporary_file(path, "", 0);
     cr_assert(rapt_profile_start(path), "%s", rapt_error());
-    rapt_sum(rapt_mul(rapt_transpose(x, 0, 1), rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2))), RAPT_ALL_AXES, false);
+    rapt_tensor *two = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2));
+    rapt_sum(rapt_mul(rapt_transpose(x, 0, 1), two), RAPT_ALL_AXES, false);
+    RAPT_APPLY(&first_row_op, NULL, x, two);
     cr_assert(rapt_profile_stop(), "%s", rapt_error());
     FILE *file = fopen(path, "r");
     char found[500] = "";
@@ -165,7 +174,7 @@ Test(profile_events, bytes_of_ops)
     cr_assert(file);
     fclose(file);
     remove(path);
-    cr_expect_str_eq(found, "transpose forward 0, mul forward 56, sum forward 28, ", "%s", found);
+    cr_expect_str_eq(found, "transpose forward 0, mul forward 56, sum forward 28, first_row forward 8, ", "%s", found);
 }
 
 static char path_within[32];
