@@ -60,10 +60,7 @@ class layer : public inside::share<rapt_module, void, rapt_module_retain, rapt_m
     {
         if (!name) throw std::invalid_argument("rapt: the name of a child is NULL; its full name expected");
         rapt_module *found = rapt_module_find_module(inside::held("layer", get()), name);
-        rapt_module_retain(found);
-        layer result;
-        if (found) result = layer(found);
-        return result;
+        return found ? layer(static_cast<rapt_module *>(rapt_module_retain(found))) : layer();
     }
     // The parameter of that full name; without a handle when there is none.
     tensor parameter(const char *name) const

@@ -29,10 +29,10 @@ bool rapt_check_names(const char *layer, rapt_parameter_names names)
 
 bool rapt_check_rotary_scaling(const char *layer, const rapt_rotary_scaling *s)
 {
-    const bool has_turns = s->low_turns != 0 || s->high_turns != 0, is_none = !has_turns && s->context == 0;
-    if (s->factor == 0 && is_none) return true;
+    const bool is_alone = s->low_turns == 0 && s->high_turns == 0 && s->context == 0;
+    if (s->factor == 0 && is_alone) return true;
     const bool fits =
-        is_none || (s->low_turns >= 0 && s->low_turns < s->high_turns && !isinf(s->high_turns) && s->context > 0);
+        is_alone || (s->low_turns >= 0 && s->low_turns < s->high_turns && !isinf(s->high_turns) && s->context > 0);
     if (!fits)
         return rapt_fail(RAPT_ERROR_VALUE, layer,
                          "rotary scaling with low_turns %g and high_turns %g in a context of %lld; 0 ≤ low_turns < "

@@ -74,14 +74,13 @@ rapt_tensor *rapt_position_table(const rapt_position_angles *a, rapt_dtype dtype
 
 /* What a table's angles are of, which its last rows hold. */
 typedef struct table_key {
-    double base, factor, low_turns, high_turns;
-    int64_t context;
+    double base;
+    rapt_rotary_scaling scaling; /* has no padding, so that bytes can be compared */
 } table_key;
 
 static table_key key_of(const rapt_position_angles *a)
 {
-    const rapt_rotary_scaling *s = &a->scaling;
-    return (table_key){a->base, s->factor, s->low_turns, s->high_turns, s->context};
+    return (table_key){a->base, a->scaling};
 }
 
 /* So many rows hold it. */

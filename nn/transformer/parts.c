@@ -45,6 +45,16 @@ static void set_epsilon(double epsilon, rapt_layer_norm *norm, rapt_rms_norm *rm
     if (epsilon > 0 && rms_norm) rms_norm->epsilon = epsilon;
 }
 
+static rapt_rotary *rotary_new(const rapt_transformer_config *c)
+{
+    rapt_rotary *rotary = rapt_rotary_new();
+    if (!rotary) return NULL;
+    rotary->halves = c->rotary_halves;
+    rotary->scaling = c->rotary_scaling;
+    if (c->rotary_base > 0) rotary->base = c->rotary_base;
+    return rotary;
+}
+
 rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer_config *c, bool is_self,
                                                           rapt_rotary *rotary)
 {
@@ -66,20 +76,15 @@ rapt_multi_head_attention *rapt_transformer_attention_new(const rapt_transformer
         if (!config.pooling) return NULL;
         config.dropout = 0; /* the pooling has it */
     }
-    if (c->rotary && is_self && rotary) {
-        config.rotary = rotary;
-    } else if (c->rotary && is_self) {
-        config.rotary = rapt_rotary_new();
+    if (c->rotary && is_self) {
+        config.rotary = rotary ? rotary : rotary_new(c);
         if (!config.rotary) {
             rapt_module_add_child(NULL, NULL, (rapt_module *)config.pooling);
             return NULL;
         }
-        config.rotary->halves = c->rotary_halves;
-        config.rotary->scaling = c->rotary_scaling;
-        if (c->rotary_base > 0) config.rotary->base = c->rotary_base;
     }
     rapt_multi_head_attention *attention = rapt_multi_head_attention_new(&config);
-    if (attention && c->norm_heads) {
+    if (attention) {
         set_epsilon(c->norm_epsilon, NULL, attention->q_norm);
         set_epsilon(c->norm_epsilon, NULL, attention->k_norm);
     }

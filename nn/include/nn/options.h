@@ -2,7 +2,7 @@
 #ifndef RAPT_NN_OPTIONS_H
 #define RAPT_NN_OPTIONS_H
 
-#include <rapt/transformer.h>
+#include <rapt/multi_head.h>
 
 /* 0 or more? */
 bool rapt_check_size(const char *layer, const char *what, int64_t size);
