@@ -113,12 +113,13 @@ disturb() { # ranks, seconds, which rank
     took=$(($(milliseconds) - moment))
     [ "$took" -le "$longest" ] || longest=$took
     [ $status -ne 0 ] || return 1
-    # OpenMPI names the rank, MPICH one of the processes that ended, on standard output. OpenMPI 4.1's mpirun may crash
-    # itself while it takes leave of its ranks, in a thread of its PMIx, and then it names none.
+    # OpenMPI names the rank, MPICH one of the processes that ended, on standard output; Ubuntu 26.04's OpenMPI 5 has
+    # lost its sentence and tells which one is lost. OpenMPI 4.1's mpirun may crash itself while it takes leave of its
+    # ranks, in a thread of its PMIx, and then it names none.
     if grep -q ":0*$(cat "$work/killed/process")\] \*\*\* Process received signal" "$work/killed/complaint"; then
         crashed=$((crashed + 1))
     else
-        grep -qi 'rank [0-9]' "$work/killed/complaint" || grep -q 'PID [0-9]* RUNNING AT' "$work/killed/said" ||
+        grep -qi 'rank [0-9]\|^ *prun:proc-aborted' "$work/killed/complaint" || grep -q 'PID [0-9]* RUNNING AT' "$work/killed/said" ||
             fail "nobody says which rank it was" killed
     fi
     patience=100
