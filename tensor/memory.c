@@ -11,7 +11,7 @@
 #include "tensor/lock.h"
 #include "tensor/thread.h"
 
-/* A thread keeps blocks of the small classes to itself, so many bytes of each, and exchanges batches with the
+/* A thread keeps blocks of the small classes to itself, so many bytes of each at most, and exchanges batches with the
  * others. */
 enum { private_classes = 64, private_bytes = 1 << 20, batch_bytes = 1 << 14 };
 
@@ -27,6 +27,7 @@ typedef struct block_cache {
     struct {
         free_block *head;
         size_t bytes;
+        size_t taken; /* from elsewhere so far, up to private_bytes */
     } of[private_classes];
     int64_t uncounted, uncounted_peak; /* live bytes that live_bytes does not know of yet, and the most they were */
 } block_cache;
@@ -104,6 +105,19 @@ static free_block *pop(free_block **head)
     return block;
 }
 
+static void count_taken(block_cache *cache, int class, size_t bytes)
+{
+    if (!cache || class >= private_classes) return;
+    const size_t taken = cache->of[class].taken + bytes;
+    cache->of[class].taken = taken < private_bytes ? taken : private_bytes;
+}
+
+/* A thread keeps about as much of a class as it took of it: what others made and it gives back goes on to them. */
+static inline size_t most_kept(const block_cache *cache, int class)
+{
+    return cache->of[class].taken + batch_bytes;
+}
+
 /* A block that others gave back; further ones of a small class move to the thread's cache. */
 static free_block *take_shared(block_cache *cache, int class)
 {
@@ -115,6 +129,7 @@ static free_block *take_shared(block_cache *cache, int class)
         cache->of[class].bytes += size;
     }
     shared_lock_give();
+    if (block) count_taken(cache, class, size + (class < private_classes && cache ? cache->of[class].bytes : 0));
     return block;
 }
 
@@ -123,7 +138,8 @@ static void share_half(block_cache *cache, int class)
 {
     size_t size = rapt_class_size(class);
     shared_lock_take();
-    while (cache->of[class].bytes > private_bytes / 2) {
+    const size_t half = most_kept(cache, class) / 2;
+    while (cache->of[class].bytes > half) {
         push(&shared_head[class], pop(&cache->of[class].head));
         cache->of[class].bytes -= size;
     }
@@ -209,7 +225,7 @@ static void *take_any(size_t bytes, size_t *capacity)
     block_cache *cache = thread_cache();
     void *block = take_kept(cache, class);
     if (!block) block = take_roomier(cache, class, &more);
-    if (!block) block = take_from_system(class);
+    if (!block && (block = take_from_system(class))) count_taken(this_cache, class, rapt_class_size(class));
     if (!block) return NULL;
     const size_t size = rapt_class_size(class);
     count_any(this_cache, (int64_t)size);
@@ -261,7 +277,7 @@ static void keep(block_cache *cache, void *block, int class)
     if (cache && class < private_classes && size <= private_bytes / 2) {
         push(&cache->of[class].head, block);
         cache->of[class].bytes += size;
-        if (cache->of[class].bytes > private_bytes) share_half(cache, class);
+        if (cache->of[class].bytes > most_kept(cache, class)) share_half(cache, class);
         return;
     }
     shared_lock_take();
@@ -287,7 +303,7 @@ void rapt_block_give_as_it_is(void *block, size_t capacity)
 {
     block_cache *cache = this_cache;
     const size_t class = (capacity - 1) / alignment, size = (class + 1) * alignment;
-    if (!block || class >= small_classes || !cache || cache->of[class].bytes >= private_bytes ||
+    if (!block || class >= small_classes || !cache || cache->of[class].bytes >= most_kept(cache, (int)class) ||
         cache->uncounted - (int64_t)size < -uncounted_bytes ||
         atomic_load_explicit(&is_watched, memory_order_relaxed)) {
         give_any(block, capacity);

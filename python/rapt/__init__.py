@@ -22,3 +22,13 @@ globals().update(_ops.NAMES)
 def seed(value):
     """Starts the random generator of the calling thread anew: the same seed, the same numbers."""
     C.seed(value)
+
+
+def set_threads(count):
+    """The number of threads that ops use, 1 to 4096; results do not depend on it."""
+    check(C.set_threads(count))
+
+
+def get_threads():
+    """The number of threads that ops use: 1 where the library was built without OpenMP."""
+    return C.get_threads()

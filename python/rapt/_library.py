@@ -146,6 +146,7 @@ t require_gradient t; t refuse_gradient t; b requires_gradient t; t gradient t; 
 t sort tibp; t topk tilbp; b split tisp; t batch_normalize toodpp
 t cross_entropy ttp; t nll_loss ttp; t linear_cross_entropy ttotp
 b backward_from Tpi; b gradients TpTpi; b is_recording; b set_recording b; v seed u
+b set_threads i; i get_threads
 b fill td; b copy tt; b add_in_place ttd; b scale_in_place td
 t apply ppT; i call_count p; t call_input pi; v call_save pt; v call_save_output pi; t call_saved pi; t call_gradient pi
 b call_wants pi; b call_give pit; b fail izz

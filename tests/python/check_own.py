@@ -52,6 +52,18 @@ def a_vjp_says_something_of_each_input():
 
 
 @test
+def threads_are_a_number():
+    number = rapt.get_threads()
+    rapt.set_threads(1)
+    assert rapt.get_threads() == 1
+    fails("set_threads: 0 threads", rapt.set_threads, 0)
+    fails("a whole number expected, not 1.5", rapt.set_threads, 1.5, kind=TypeError)
+    assert rapt.get_threads() == 1
+    rapt.set_threads(number)
+    assert rapt.get_threads() == number
+
+
+@test
 def a_seed_is_one_number():
     assert "generator" in rapt.seed.__doc__
     for arguments in ((), (1, 2)):

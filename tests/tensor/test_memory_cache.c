@@ -2,6 +2,7 @@
 #include "address_sanitizer.h"
 #include "expect.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -71,4 +72,50 @@ Test(memory_cache, large_blocks_that_are_kept_are_no_more_than_those_in_use_at_m
     const int64_t asked = rapt_memory_get_statistics().system_allocations;
     for (int i = 0; i < 20; i++) run_chain(longest), run_chain(longest / 4);
     cr_expect_leq(rapt_memory_get_statistics().system_allocations - asked, 6);
+}
+
+enum { passed_on = 4000, rounds = 20 };
+
+typedef struct passing_on {
+    rapt_tensor *tensor[passed_on];
+    pthread_barrier_t made, released;
+} passing_on;
+
+static void make(passing_on *passing)
+{
+    RAPT_SCOPE;
+    for (int i = 0; i < passed_on; i++) {
+        passing->tensor[i] = rapt_retain(rapt_empty(RAPT_UINT8, RAPT_SHAPE(20)));
+        cr_assert(passing->tensor[i]);
+    }
+}
+
+static void *release_what_is_made(void *argument)
+{
+    passing_on *passing = argument;
+    for (int round = 0; round < rounds; round++) {
+        pthread_barrier_wait(&passing->made);
+        for (int i = 0; i < passed_on; i++) rapt_release(passing->tensor[i]);
+        pthread_barrier_wait(&passing->released);
+    }
+    return NULL;
+}
+
+Test(memory_cache, what_one_thread_makes_and_another_releases_goes_round)
+{
+    static passing_on passing;
+    pthread_t releasing;
+    int64_t first = 0, last = 0;
+    pthread_barrier_init(&passing.made, NULL, 2);
+    pthread_barrier_init(&passing.released, NULL, 2);
+    cr_assert_eq(pthread_create(&releasing, NULL, release_what_is_made, &passing), 0);
+    for (int round = 0; round < rounds; round++) {
+        make(&passing);
+        last = taken_of_the_system();
+        if (round == 0) first = last;
+        pthread_barrier_wait(&passing.made);
+        pthread_barrier_wait(&passing.released);
+    }
+    cr_expect_eq(pthread_join(releasing, NULL), 0);
+    cr_expect_leq(last - first, 100 << 10, "%lld KiB more than in the first round", (long long)(last - first) >> 10);
 }
