@@ -80,75 +80,100 @@ static column_row row_of(const rapt_windows *w, int64_t k)
 
 typedef struct column_work {
     const rapt_windows *windows;
-    int64_t first, last;
+    int64_t first, last; /* outputs */
+    int64_t top;         /* row of the columns that lies first */
     char *image, *columns;
 } column_work;
 
-/* Outputs side by side, [first, last) of one row of windows; [from, to) of them have their place in the image, where
- * that of output j is `start` + j · stride. */
+/* Outputs side by side, [first, last) of one line of them; [from, to) have their place in the image, where that of
+ * output j is `start` + j · stride. */
 typedef struct column_piece {
     int64_t first, last, from, to, start;
 } column_piece;
 
-/* The piece that begins with output `at` of all. */
-static column_piece piece_at(const column_work *work, column_row row, int64_t at)
+/* On its way through one row of the columns, piece by piece. */
+typedef struct column_walk {
+    const rapt_windows *windows;
+    column_row row;
+    int64_t from, to;   /* of a whole line, where the image has it */
+    int64_t line, left; /* of outputs */
+    column_piece piece;
+} column_walk;
+
+/* The next piece, if there is one, begins at output `first` of its line. */
+static inline bool walk_on(column_walk *walk, int64_t first)
+{
+    const rapt_windows *w = walk->windows;
+    if (walk->left == 0) return false;
+    const int64_t y = walk->row.place[0] + walk->line * w->stride[0];
+    column_piece p = {.first = first, .last = rapt_smaller_of(w->out[1], first + walk->left)};
+    p.from = p.to = p.last;
+    if (y >= 0 && y < w->in[0]) {
+        p.from = walk->from < first ? first : rapt_smaller_of(walk->from, p.last);
+        p.to = walk->to < p.from ? p.from : rapt_smaller_of(walk->to, p.last);
+        if (p.from < p.to) p.start = y * w->in[1] + walk->row.place[1];
+    }
+    walk->piece = p;
+    walk->left -= p.last - first;
+    walk->line++;
+    return true;
+}
+
+/* With the first piece, of which there is one. */
+static column_walk walk_along(const column_work *work, column_row row)
 {
     const rapt_windows *w = work->windows;
     const int64_t stride = w->stride[1], place = row.place[1], past = w->in[1] - place;
-    const int64_t y = row.place[0] + at / w->out[1] * w->stride[0], rest = work->last - at;
-    column_piece p = {.first = at % w->out[1]};
-    p.last = rapt_smaller_of(w->out[1], p.first + rest);
-    p.from = p.to = p.last;
-    if (y < 0 || y >= w->in[0]) return p;
+    column_walk walk = {.windows = w, .row = row, .line = work->first / w->out[1], .left = work->last - work->first};
     /* inside: −place ≤ j · stride < past */
-    const int64_t from = place >= 0 ? 0 : rapt_divide_up(-place, stride),
-                  to = past > 0 ? rapt_divide_up(past, stride) : 0;
-    p.from = from < p.first ? p.first : rapt_smaller_of(from, p.last);
-    p.to = to < p.from ? p.from : rapt_smaller_of(to, p.last);
-    if (p.from < p.to) p.start = y * w->in[1] + place;
-    return p;
+    walk.from = place >= 0 ? 0 : rapt_divide_up(-place, stride);
+    walk.to = past > 0 ? rapt_divide_up(past, stride) : 0;
+    walk_on(&walk, work->first % w->out[1]);
+    return walk;
 }
 
 #define COLUMN_LOOPS(T, dtype)                                                                                         \
     static void fill_row_##dtype(const column_work *work, const T *image, column_row row, T *columns)                  \
     {                                                                                                                  \
         const int64_t stride = work->windows->stride[1];                                                               \
-        for (int64_t at = work->first; at < work->last;) {                                                             \
-            const column_piece p = piece_at(work, row, at);                                                            \
+        column_walk walk = walk_along(work, row);                                                                      \
+        do {                                                                                                           \
+            const column_piece p = walk.piece;                                                                         \
             const T *line = image + p.start;                                                                           \
-            T *out = columns + (at - work->first) - p.first;                                                           \
+            T *out = columns - p.first;                                                                                \
             for (int64_t j = p.first; j < p.from; j++) out[j] = 0;                                                     \
             if (stride == 1 && p.from < p.to)                                                                          \
                 memcpy(out + p.from, line + p.from, (size_t)(p.to - p.from) * sizeof(T));                              \
             else                                                                                                       \
                 for (int64_t j = p.from; j < p.to; j++) out[j] = line[j * stride];                                     \
             for (int64_t j = p.to; j < p.last; j++) out[j] = 0;                                                        \
-            at += p.last - p.first;                                                                                    \
-        }                                                                                                              \
+            columns += p.last - p.first;                                                                               \
+        } while (walk_on(&walk, 0));                                                                                   \
     }                                                                                                                  \
                                                                                                                        \
     static void add_row_##dtype(const column_work *work, const T *columns, column_row row, T *image)                   \
     {                                                                                                                  \
         const int64_t stride = work->windows->stride[1];                                                               \
-        for (int64_t at = work->first; at < work->last;) {                                                             \
-            const column_piece p = piece_at(work, row, at);                                                            \
-            T *line = image + p.start;                                                                                 \
-            const T *in = columns + (at - work->first) - p.first;                                                      \
+        column_walk walk = walk_along(work, row);                                                                      \
+        do {                                                                                                           \
+            const column_piece p = walk.piece;                                                                         \
+            T *restrict line = image + p.start;                                                                        \
+            const T *restrict in = columns - p.first;                                                                  \
             if (stride == 1)                                                                                           \
                 for (int64_t j = p.from; j < p.to; j++) line[j] += in[j];                                              \
             else                                                                                                       \
                 for (int64_t j = p.from; j < p.to; j++) line[j * stride] += in[j];                                     \
-            at += p.last - p.first;                                                                                    \
-        }                                                                                                              \
+            columns += p.last - p.first;                                                                               \
+        } while (walk_on(&walk, 0));                                                                                   \
     }                                                                                                                  \
                                                                                                                        \
     static void fill_##dtype(void *context, int64_t first, int64_t last)                                               \
     {                                                                                                                  \
         const column_work *work = context;                                                                             \
         const rapt_windows *w = work->windows;                                                                         \
-        for (int64_t k = first; k < last; k++)                                                                         \
+        for (int64_t k = work->top + first; k < work->top + last; k++)                                                 \
             fill_row_##dtype(work, (const T *)(void *)work->image + channel_of(w, k) * w->in[0] * w->in[1],            \
-                             row_of(w, k), (T *)(void *)work->columns + k * (work->last - work->first));               \
+                             row_of(w, k), (T *)(void *)work->columns + (k - work->top) * (work->last - work->first)); \
     }                                                                                                                  \
                                                                                                                        \
     /* Channels apart, so that no two tasks write to one place. */                                                     \
@@ -165,18 +190,17 @@ static column_piece piece_at(const column_work *work, column_row row, int64_t at
 COLUMN_LOOPS(float, float32)
 COLUMN_LOOPS(double, float64)
 
-void rapt_columns_fill(const rapt_windows *w, rapt_dtype dtype, int64_t channels, const char *image, int64_t first,
-                       int64_t last, char *columns)
+void rapt_columns_fill(const rapt_windows *w, rapt_dtype dtype, const char *image, int64_t top, int64_t bottom,
+                       int64_t first, int64_t last, char *columns)
 {
-    column_work work = {w, first, last, (char *)(uintptr_t)image, columns};
-    rapt_parallel(channels * w->size[0] * w->size[1], rapt_grain(last - first),
-                  dtype == RAPT_FLOAT32 ? fill_float32 : fill_float64, &work);
+    column_work work = {w, first, last, top, (char *)(uintptr_t)image, columns};
+    rapt_parallel(bottom - top, rapt_grain(last - first), dtype == RAPT_FLOAT32 ? fill_float32 : fill_float64, &work);
 }
 
 void rapt_columns_add(const rapt_windows *w, rapt_dtype dtype, int64_t channels, const char *columns, int64_t first,
                       int64_t last, char *image)
 {
-    column_work work = {w, first, last, image, (char *)(uintptr_t)columns};
+    column_work work = {w, first, last, 0, image, (char *)(uintptr_t)columns};
     rapt_parallel(channels, rapt_grain((last - first) * w->size[0] * w->size[1]),
                   dtype == RAPT_FLOAT32 ? add_float32 : add_float64, &work);
 }
@@ -193,7 +217,7 @@ static rapt_tensor *unfold_forward(rapt_call *call)
     const int64_t rows = channels * w->size[0] * w->size[1], windows = rapt_windows_count(w);
     rapt_tensor *out = rapt_new("unfold", images->dtype, RAPT_SHAPE(images->shape[0], rows, windows));
     for (int64_t b = 0; out && b < images->shape[0]; b++)
-        rapt_columns_fill(w, images->dtype, channels, images->data + b * channels * w->in[0] * w->in[1] * size, 0,
+        rapt_columns_fill(w, images->dtype, images->data + b * channels * w->in[0] * w->in[1] * size, 0, rows, 0,
                           windows, out->data + b * rows * windows * size);
     return out;
 }

@@ -24,11 +24,12 @@ static inline int64_t rapt_windows_count(const rapt_windows *w)
     return w->out[0] * w->out[1];
 }
 
-/* The numbers of channels' windows [first, last) to columns (channels·size, last − first), dense; 0 for padding. */
-void rapt_columns_fill(const rapt_windows *w, rapt_dtype dtype, int64_t channels, const char *image, int64_t first,
-                       int64_t last, char *columns);
+/* The numbers of windows [first, last) of an image, rows [top, bottom) of all (channels·size), to columns (bottom − top,
+ * last − first), dense; 0 for padding. */
+void rapt_columns_fill(const rapt_windows *w, rapt_dtype dtype, const char *image, int64_t top, int64_t bottom,
+                       int64_t first, int64_t last, char *columns);
 
-/* The opposite: each number of the columns is added to where it came from. */
+/* The opposite, of all rows of so many channels: each number of the columns is added to where it came from. */
 void rapt_columns_add(const rapt_windows *w, rapt_dtype dtype, int64_t channels, const char *columns, int64_t first,
                       int64_t last, char *image);
 
