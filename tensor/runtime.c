@@ -142,10 +142,11 @@ static void fill_table(void)
         _exit(1);
     }
     if (!found)
-        fprintf(stderr,
-                "rapt: RAPT_LEVEL=%s is not a level of this library and this processor (baseline, v3, v4, amx); "
-                "using %s\n",
-                wanted, rapt_kernel.level);
+        fprintf(
+            stderr,
+            "rapt: RAPT_LEVEL=%s is none of the levels (baseline, v3, v4, amx), or not of this library or processor; "
+            "using %s\n",
+            wanted, rapt_kernel.level);
 }
 
 static __attribute__((constructor(RAPT_START_ORDER))) void start(void)

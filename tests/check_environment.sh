@@ -41,7 +41,7 @@ expect out "kernels for \(x86-64-\)\?$lowest," RAPT_LEVEL="$lowest"
 level=$(sed -n 's/.*kernels for \([^,]*\),.*/\1/p' out)
 expect out "kernels for $level," RAPT_LEVEL="$level"
 [ ! -s err ] || fail "RAPT_LEVEL=$level: it says something"
-expect err 'RAPT_LEVEL=v0 is not a level of this library and this processor' RAPT_LEVEL=v0
+expect err 'RAPT_LEVEL=v0 is none of the levels (baseline, v3, v4, amx), or not of this library' RAPT_LEVEL=v0
 expect err 'RAPT_MATMUL=abacus' RAPT_MATMUL=abacus
 
 # One report, though a child ends as the program does.

@@ -3,12 +3,7 @@
 #define RAPT_OPS_COLUMNS_H
 
 #include "tensor/core.h"
-
-/* How windows lie on images (…, C, height, width), by [0] rows and [1] columns of an image. */
-typedef struct rapt_windows {
-    int64_t size[2], stride[2], padding[2], dilation[2];
-    int64_t in[2], out[2]; /* of the image, and how many windows there are */
-} rapt_windows;
+#include "tensor/kernel_columns.h"
 
 /* Windows of one axis, the columns of images of one row, or of two. stride and dilation: 0 is 1. */
 rapt_windows rapt_windows_of(int axes, const int64_t *in, const int64_t *size, const int64_t *stride,

@@ -63,9 +63,9 @@ static int64_t find_above(const double *sums, int64_t n, double share)
 static rapt_tensor *draw_with_replacement(const rapt_tensor *sums, int rank, const int64_t *shape)
 {
     const int64_t n = sums->shape[rank - 1], count = shape[rank - 1];
-    const rapt_tensor *uniform = rapt_rand(RAPT_FLOAT64, rank, shape);
     rapt_tensor *indices = rapt_new("multinomial", RAPT_INT64, rank, shape);
-    if (!uniform || !indices) return NULL;
+    const rapt_tensor *uniform = indices ? rapt_rand(RAPT_FLOAT64, rank, shape) : NULL;
+    if (!uniform) return NULL;
     const double *sum = (const double *)(const void *)sums->data, *u = (const double *)(const void *)uniform->data;
     int64_t *index = (int64_t *)(void *)indices->data;
     for (int64_t i = 0; i < indices->count; i++) index[i] = find_above(sum + i / count * n, n, u[i]);

@@ -11,7 +11,7 @@ typedef struct short_item {
 
 static inline uint32_t key_of_float32(float a)
 {
-    const float number = a + 0; /* −0 becomes 0 */
+    const float number = a == 0 ? 0 : a; /* −0 becomes 0, whatever rounding is */
     uint32_t bits;
     memcpy(&bits, &number, sizeof bits);
     return a != a ? UINT32_MAX : bits ^ ((uint32_t)((int32_t)bits >> 31) | UINT32_C(1) << 31);
@@ -19,7 +19,7 @@ static inline uint32_t key_of_float32(float a)
 
 static inline uint64_t key_of_float64(double a)
 {
-    const double number = a + 0;
+    const double number = a == 0 ? 0 : a;
     uint64_t bits;
     memcpy(&bits, &number, sizeof bits);
     return a != a ? UINT64_MAX : bits ^ ((uint64_t)((int64_t)bits >> 63) | UINT64_C(1) << 63);

@@ -117,6 +117,8 @@ Test(multinomial, errors_leave_the_generator_alone)
     expect_error(RAPT_ERROR_VALUE, "row 0 has 2 weights above 0; 3 or more expected to draw 3 without replacement");
     cr_expect_null(rapt_multinomial(rapt_ones(RAPT_FLOAT64, RAPT_SHAPE(0, 3)), 4, false));
     expect_error(RAPT_ERROR_VALUE, "multinomial: 4 draws without replacement; at most 3 expected");
+    cr_expect_null(rapt_multinomial(ROW(1, 1), INT64_MAX, true));
+    expect_error(RAPT_ERROR_MEMORY, "multinomial: a tensor of shape [9223372036854775807]");
     cr_expect_null(rapt_multinomial(ROW(1e308, 1e308), 1, true));
     expect_error(RAPT_ERROR_VALUE, "the weights of row 0 sum to infinity");
     cr_expect_null(rapt_multinomial(rapt_ones(RAPT_INT64, RAPT_SHAPE(2)), 1, true));

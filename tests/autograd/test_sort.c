@@ -1,5 +1,6 @@
 /* sort, argsort and topk where the order is a choice: equal numbers, NaN, zeros of both signs; and at random. */
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <math.h>
 
 #include <rapt.h>
@@ -23,6 +24,19 @@ Test(sort, order_of_special_numbers)
         EXPECT(rapt_topk(x, 0, 4, false, &places), -INFINITY, -3, 0, 0);
         EXPECT(places, 3, 8, 2, 4);
         cr_expect(signbit(rapt_at(rapt_sort(x, 0, false, NULL), (int64_t[]){3})), "-0 stays -0");
+    }
+}
+
+/* −0 + 0 is −0 where sums are rounded down. */
+Test(sort, zeros_of_both_signs_stay_in_order_however_the_caller_rounds)
+{
+    RAPT_SCOPE;
+    for (rapt_dtype dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        rapt_tensor *x = rapt_cast(ROW(0.0, -0.0, 0.0), dtype), *places = NULL;
+        cr_assert_eq(fesetround(FE_DOWNWARD), 0);
+        rapt_sort(x, 0, false, &places);
+        fesetround(FE_TONEAREST);
+        EXPECT(places, 0, 1, 2);
     }
 }
 

@@ -11,7 +11,7 @@ struct operands;
 typedef struct op_row {
     const char *name;
     int64_t rows, columns; /* of the input, for a product its other matrix is (columns, others) */
-    int64_t others;        /* classes, words: below it are the indices */
+    int64_t others;        /* classes, words: below it are the indices; an image's side */
     void (*draw)(struct operands *o);
     rapt_tensor *(*apply)(const struct operands *o);
 } op_row;
@@ -138,6 +138,32 @@ static rapt_tensor *apply_affine(const struct operands *o)
     return rapt_affine(o->x, o->weight, NULL);
 }
 
+/* Items of so many channels, and as many come out, of windows of 3 × 3. */
+static void draw_images(struct operands *o)
+{
+    const op_row *row = o->row;
+    o->x = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(row->rows, row->columns, row->others, row->others));
+    o->weight = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(row->columns, row->columns, 3, 3));
+    o->bias = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(row->columns));
+}
+
+static rapt_tensor *apply_convolution(const struct operands *o)
+{
+    return rapt_conv2d(o->x, o->weight, o->bias, &(rapt_convolution){.padding = {1, 1}});
+}
+
+static double convolution_cost(const void *made, int phase)
+{
+    const op_row *row = ((const struct operands *)made)->row;
+    const double places = (double)(row->rows * row->others * row->others), channels = (double)row->columns;
+    return 2 * 9 * places * channels * channels * (phase == 0 ? 1 : 3);
+}
+
+static const op_row convolutions[] = {
+    {"convolution_64", 16, 64, 32, draw_images, apply_convolution},
+    {"convolution_256", 16, 256, 8, draw_images, apply_convolution},
+};
+
 static const op_row products[] = {
     {"product_1024", 1024, 1024, 1024, draw_product, apply_product},
     {"product_2048", 2048, 2048, 2048, draw_product, apply_product},
@@ -207,11 +233,13 @@ static double product_cost(const void *made, int phase)
 
 int main(int count, char **arguments)
 {
-    row_family families[] = {{ROWS_OF(products), .cost = product_cost}, {ROWS_OF(ops)}};
-    for (int i = 0; i < 2; i++) {
+    row_family families[] = {{ROWS_OF(products), .cost = product_cost},
+                             {ROWS_OF(ops)},
+                             {ROWS_OF(convolutions), .cost = convolution_cost}};
+    for (int i = 0; i < 3; i++) {
         families[i].phases[0] = "fwd", families[i].work[0] = forward;
         families[i].phases[1] = "fwd_bwd", families[i].work[1] = forward_and_backward;
         families[i].make = make, families[i].end = end;
     }
-    return rows_main(count, arguments, families, 2);
+    return rows_main(count, arguments, families, 3);
 }

@@ -58,6 +58,11 @@ def cross_entropy():
     return lambda x: F.cross_entropy(x, targets), torch.randn(LINES, CLASSES), []
 
 
+def convolution(items, channels, side):
+    weight, bias = torch.randn(channels, channels, 3, 3), torch.randn(channels)
+    return lambda x: F.conv2d(x, weight, bias, padding=1), torch.randn(items, channels, side, side), [weight, bias]
+
+
 def chain():
     a, c = torch.randn(16), torch.full((16,), 1.01)
 
@@ -73,7 +78,8 @@ OPS = {"product_1024": lambda: product(1024, 1024, 1024), "product_2048": lambda
        "product_1024_768_3072": lambda: affine(1024, 768, 3072), "product_256_768_2304": lambda: affine(256, 768, 2304),
        "add": add, "tanh": function_of("tanh"), "exp": function_of("exp"), "gelu": gelu, "softmax": softmax,
        "masked_softmax": masked_softmax, "layer_norm": layer_norm, "dropout": dropout, "embedding": embedding,
-       "cross_entropy": cross_entropy, "chain_1002": chain}
+       "cross_entropy": cross_entropy, "convolution_64": lambda: convolution(16, 64, 32),
+       "convolution_256": lambda: convolution(16, 256, 8), "chain_1002": chain}
 ROWS = OPS.keys() | {"xor_2_8_1"}
 
 

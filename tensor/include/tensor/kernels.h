@@ -5,6 +5,7 @@
 #include <rapt/random.h>
 
 #include "tensor/kernel_additive.h"
+#include "tensor/kernel_columns.h"
 #include "tensor/kernel_dot.h"
 #include "tensor/kernel_matmul.h"
 #include "tensor/kernel_modification.h"
@@ -310,6 +311,7 @@ typedef struct rapt_kernels {
     rapt_recurrent_kernels recurrent;
     rapt_optimizer_kernels optimizer;
     rapt_rotate_kernels rotate;
+    rapt_columns_kernels columns;
     rapt_distance_kernels distance;
     rapt_additive_kernels additive[2]; /* float32, float64 */
     rapt_dot_kernels dot[2];
@@ -335,6 +337,7 @@ extern rapt_kernels rapt_kernel;
     X(recurrent)                                                                                                       \
     X(optimizer)                                                                                                       \
     X(rotate)                                                                                                          \
+    X(columns)                                                                                                         \
     X(additive_float32)                                                                                                \
     X(additive_float64)                                                                                                \
     X(dot_float32)                                                                                                     \
