@@ -19,8 +19,8 @@ static inline int64_t rapt_windows_count(const rapt_windows *w)
     return w->out[0] * w->out[1];
 }
 
-/* The numbers of windows [first, last) of an image, rows [top, bottom) of all (channels·size), to columns (bottom − top,
- * last − first), dense; 0 for padding. */
+/* The numbers of windows [first, last) of an image, rows [top, bottom) of all (channels·size), to dense columns
+ * (bottom − top, last − first); 0 for padding. */
 void rapt_columns_fill(const rapt_windows *w, rapt_dtype dtype, const char *image, int64_t top, int64_t bottom,
                        int64_t first, int64_t last, char *columns);
 
