@@ -32,6 +32,8 @@ def call(function, *arguments):
     scope = C.scope_begin()
     try:
         return borrowed(check(function(*arguments)))
+    except ctypes.ArgumentError as error:  # which has the name of what came up, and nothing else of it
+        raise RecursionError(str(error)) if "RecursionError" in str(error) else error
     finally:
         C.scope_end(scope)
 

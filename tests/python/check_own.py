@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """Layers and ops of one's own in the Python package, and what somebody who knows PyTorch or numpy writes first."""
-from harness import fails, passed, rapt, test
+import os
+import subprocess
+import sys
+
+from harness import fails, passed, rapt, root, test
 
 try:
     import numpy
@@ -142,6 +146,45 @@ def a_base_that_was_forgotten_is_named():
 def help_says_what_there_is():
     assert all("learning_rate" in kind.__doc__ for kind in (rapt.Adam, rapt.SGD, rapt.Muon)), rapt.Adam.__doc__
     assert "warm_up_stable_decay" in rapt.Schedule.__doc__ and "inputs" in rapt.Linear.__doc__
+
+
+@test
+def what_the_end_of_the_stack_interrupts_leaves_no_scope_open():
+    """And as a scope that stays open nevertheless ends before Python does, with arrays that its tensors are in."""
+    program = f"""import array, ctypes, sys; sys.path.insert(0, {os.path.join(root, 'python')!r}); import rapt
+class Array:
+    numbers = (ctypes.c_float * 4).from_buffer(array.array("f", [1, 2, 3, 4]))
+    __array_interface__ = {{"version": 3, "shape": (4,), "typestr": rapt._tensor._ORDER + "f4",
+                           "data": (ctypes.addressof(numbers), False)}}
+weight, x, y = rapt.ones((4,)).require_gradient(), rapt.wrap(Array()), rapt.ones((2, 4))
+def tree(depth):
+    product = x * weight
+    return tree(depth + 1) + product
+def deep(depth, function):
+    return deep(depth - 1, function) if depth else function()
+def mark():
+    ended = rapt.C.scope_begin()
+    rapt.C.scope_end(ended)
+    return getattr(ended, "value", ended)
+sys.unraisablehook = lambda told: None  # of what is let go there
+before = mark()
+kinds = RecursionError
+for function in (lambda: tree(0), lambda: y.sort(), lambda: y.split(0, (1, 1)), lambda: y.T.tolist(),
+                 lambda: (y * weight).sum().backward(), lambda: rapt.gradients((y * weight).sum(), [weight])):
+    sys.setrecursionlimit(120)
+    for depth in range(60, 120):
+        try:
+            deep(depth, function)
+        except kinds:
+            pass
+    sys.setrecursionlimit(1000)
+    assert mark() == before, mark()
+    kinds = RecursionError, ctypes.ArgumentError
+rapt.C.scope_begin()  # and nobody ends it
+x = rapt.C.mul(x._handle, weight._handle)  # which alone has the array now
+"""
+    ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    assert ended.returncode == 0 and not ended.stderr, ended
 
 
 print(f"{len(passed)} tests passed")
