@@ -162,7 +162,7 @@ b save_safetensors zp; p load_safetensors z; p map_safetensors z; b save_safeten
 b save_npz zp; p load_npz z; b save_npy zt; t load_npy z
 p module_retain p; v module_free p; t module_forward pt; v module_train pb; b module_cast py
 b module_save pz; b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p
-v module_clear_gradients p
+v module_clear_gradients p; i module_freeze pzb
 p linear_new lli; p embedding_new ll; p layer_norm_new li; p rms_norm_new l; p batch_norm_new l
 p dropout_new d; p activation_new zp; p sequential_new ip
 p sgd_new pp; p adam_new pp; p adamw_new pp; p rmsprop_new pp; p adagrad_new pp; p lion_new pp; p muon_new pp
@@ -286,7 +286,10 @@ atexit.register(C.scope_end, _outermost)
 # What messages advise in C's words; an op has its name in Python too.
 _IN_PYTHON = {"RAPT_RETAIN_GRAPH": "retain_graph=True", "RAPT_NO_GRADIENT": "rapt.no_gradient",
               "rapt_require_gradient": "Tensor.require_gradient", "rapt_detach": "Tensor.detach",
-              "rapt_module_cast": "Module.cast", "RAPT_PARAMETERS": "1 (parameters)", "RAPT_BUFFERS": "2 (buffers)",
+              "rapt_from": "rapt.tensor", "rapt_generate": "GPT.generate",
+              "rapt_module_cast": "Module.cast", "rapt_module_train": "Module.train",
+              "rapt_optimizer_clear_gradients": "Optimizer.clear_gradients",
+              "rapt_optimizer_set_learning_rate": "Optimizer.learning_rate", "RAPT_PARAMETERS": "1 (parameters)", "RAPT_BUFFERS": "2 (buffers)",
               **{"rapt_" + name: "rapt." + name for name, *_ in entries(OPS)}}
 raised = threading.local()  # the exception of a callback, until the call that led to it has returned
 

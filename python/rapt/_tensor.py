@@ -88,6 +88,12 @@ class Tensor(Owner):
         check(C.require_gradient(self._handle))
         return self
 
+    def refuse_gradient(self):
+        """A leaf becomes a constant, whose gradient is dropped: frozen. Freeze between backward and the next forward:
+        what was recorded before gives it no gradient, also where it is a leaf again by then."""
+        check(C.refuse_gradient(self._handle))
+        return self
+
     def clear_gradient(self):
         C.clear_gradient(self._handle)
 

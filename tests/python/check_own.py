@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Layers and ops of one's own in the Python package, and what somebody who knows PyTorch or numpy writes first."""
+import ctypes
 import os
 import subprocess
 import sys
@@ -185,6 +186,46 @@ x = rapt.C.mul(x._handle, weight._handle)  # which alone has the array now
 """
     ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE)
     assert ended.returncode == 0 and not ended.stderr, ended
+
+
+@test
+def what_is_frozen_gets_no_gradient_and_is_passed_over():
+    rapt.seed(1)
+    gpt = rapt.GPT(5, 4, 8, 2, 2)
+    optimizer, tokens = rapt.SGD(gpt, learning_rate=0.1), rapt.tensor([[0, 1, 2, 3]])
+    everything = gpt.parameters()
+    assert gpt.freeze("*") == len(everything)
+    thawed = {name for name in everything if name.startswith("transformer.h.1.")}
+    assert gpt.freeze("transformer.h.1.*", False) == len(thawed) > 0
+    before = {name: tensor.tolist() for name, tensor in everything.items()}
+    gpt.loss(tokens, tokens).backward()
+    assert {name for name, tensor in everything.items() if tensor.gradient is not None} == thawed
+    optimizer.step()
+    assert {name for name, tensor in everything.items() if tensor.tolist() != before[name]} == thawed
+    fails("no name of the parameters of GPT matches 'h.1.*'", gpt.freeze, "h.1.*")
+    fails("freeze: pattern: a text expected, not 1", gpt.freeze, 1, kind=TypeError)
+    fails("freeze: frozen: True or False expected, not 'no'", gpt.freeze, "*", "no", kind=TypeError)
+
+
+@test
+def a_leaf_becomes_a_constant():
+    x = rapt.ones((2,)).require_gradient()
+    (x * x).sum().backward()
+    assert x.gradient.tolist() == [2, 2] and x.refuse_gradient() is x
+    assert x.gradient is None and not x.requires_gradient and not (x * x).requires_gradient
+    assert (x.require_gradient() * 2).requires_gradient
+    fails("refuse_gradient: the tensor is the result of a recorded op", (x * 2).refuse_gradient)
+
+
+@test
+def a_message_names_what_python_has():
+    class Odd:  # amid bytes
+        numbers = (ctypes.c_char * 9)()
+        __array_interface__ = {"version": 3, "shape": (2,), "typestr": rapt._tensor._ORDER + "f4",
+                               "data": (ctypes.addressof(numbers) | 1, False)}
+
+    fails("copy it with rapt.tensor", rapt.wrap, Odd())
+    fails("(Module.train)", rapt.BatchNorm(2), rapt.ones((1, 2)))
 
 
 print(f"{len(passed)} tests passed")
