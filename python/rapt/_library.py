@@ -289,7 +289,8 @@ _IN_PYTHON = {"RAPT_RETAIN_GRAPH": "retain_graph=True", "RAPT_NO_GRADIENT": "rap
               "rapt_from": "rapt.tensor", "rapt_generate": "GPT.generate",
               "rapt_module_cast": "Module.cast", "rapt_module_train": "Module.train",
               "rapt_optimizer_clear_gradients": "Optimizer.clear_gradients",
-              "rapt_optimizer_set_learning_rate": "Optimizer.learning_rate", "RAPT_PARAMETERS": "1 (parameters)", "RAPT_BUFFERS": "2 (buffers)",
+              "rapt_optimizer_set_learning_rate": "Optimizer.learning_rate",
+              "RAPT_PARAMETERS": "1 (parameters)", "RAPT_BUFFERS": "2 (buffers)",
               **{"rapt_" + name: "rapt." + name for name, *_ in entries(OPS)}}
 raised = threading.local()  # the exception of a callback, until the call that led to it has returned
 
