@@ -1,4 +1,5 @@
 """The shared library and its functions: found, declared, and called so that an error is an exception."""
+import atexit
 import ctypes
 import enum
 import glob
@@ -124,20 +125,26 @@ def text(value, what=None):
 # What becomes of values before ctypes has them: what comes up while it converts one, Ctrl-C too, is its ArgumentError.
 CONVERT = {"d": real, "l": int64, "u": seed_of, "i": integer, "y": integer, "r": integer, "b": flag, "z": text}
 
+
+class Mark(ctypes.c_int64):
+    """rapt_scope; of a class of its own, so that ctypes makes no int of it and takes it as it is: between `finally` and
+    the end of a scope there is no function of Python's, where Ctrl-C or the end of the stack would leave it open."""
+
+
 # Kinds of parameters, a letter each: t tensor, o tensor or None, T list of tensors, d double, l int64, u seed, i int,
-# b bool, s shape, a axes (None: all), y dtype, r reduction, f activation, p pointer, z text.
+# b bool, s shape, a axes (None: all), y dtype, r reduction, f activation, p pointer, z text, m mark of a scope.
 POINTER, SHAPE, AXES = ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_int)
 C_TYPES = {"t": [POINTER], "o": [POINTER], "T": [ctypes.c_int, ctypes.POINTER(POINTER)], "d": [ctypes.c_double],
            "l": [ctypes.c_int64], "u": [ctypes.c_uint64], "i": [ctypes.c_int], "b": [ctypes.c_bool],
            "s": [ctypes.c_int, SHAPE], "a": [ctypes.c_int, AXES], "y": [ctypes.c_int], "r": [ctypes.c_int],
-           "f": [ctypes.c_int], "p": [POINTER], "z": [ctypes.c_char_p]}
+           "f": [ctypes.c_int], "p": [POINTER], "z": [ctypes.c_char_p], "m": []}
 RESULTS = {"t": POINTER, "p": POINTER, "d": ctypes.c_double, "l": ctypes.c_int64, "i": ctypes.c_int,
-           "b": ctypes.c_bool, "z": ctypes.c_char_p, "v": None}
+           "b": ctypes.c_bool, "z": ctypes.c_char_p, "m": Mark, "v": None}
 
 # What is called from this package beside the ops: the kind of its result, its name, its parameters.
 FUNCTIONS = """
 z error; i error_get_code; v clear_error
-l scope_begin; v scope_end l; t retain t; v release t
+m scope_begin; v scope_end m; t retain t; v release t
 i get_dtype t; i rank t; l count t; p shape t; l stride ti; p data t; p data_for_writing t; l version t; z dtype_name y
 t from ysp; t wrap yspppp; t wrap_read_only yspppp; t detach t; t clone t
 p to_dlpack t; p to_dlpack_unversioned t; t from_dlpack p; t from_dlpack_unversioned p
@@ -155,7 +162,7 @@ b save_safetensors zp; p load_safetensors z; p map_safetensors z; b save_safeten
 b save_npz zp; p load_npz z; b save_npy zt; t load_npy z
 p module_retain p; v module_free p; t module_forward pt; v module_train pb; b module_cast py
 b module_save pz; b module_load pz; l module_parameter_count p; p module_list pi; v tensor_list_free p
-v module_clear_gradients p
+v module_clear_gradients p; i module_freeze pzb
 p linear_new lli; p embedding_new ll; p layer_norm_new li; p rms_norm_new l; p batch_norm_new l
 p dropout_new d; p activation_new zp; p sequential_new ip
 p sgd_new pp; p adam_new pp; p adamw_new pp; p rmsprop_new pp; p adagrad_new pp; p lion_new pp; p muon_new pp
@@ -271,10 +278,19 @@ for _name, *_parameters in entries(OPS):
         _kinds.insert(0, _kinds.pop())
     setattr(C, _name, _declare(_name, "t", _kinds))
 
+# A scope that something left open nevertheless ends while Python can be called: its tensors may be those of arrays.
+_outermost = C.scope_begin()
+C.scope_end(_outermost)
+atexit.register(C.scope_end, _outermost)
+
 # What messages advise in C's words; an op has its name in Python too.
 _IN_PYTHON = {"RAPT_RETAIN_GRAPH": "retain_graph=True", "RAPT_NO_GRADIENT": "rapt.no_gradient",
               "rapt_require_gradient": "Tensor.require_gradient", "rapt_detach": "Tensor.detach",
-              "rapt_module_cast": "Module.cast", "RAPT_PARAMETERS": "1 (parameters)", "RAPT_BUFFERS": "2 (buffers)",
+              "rapt_from": "rapt.tensor", "rapt_generate": "GPT.generate",
+              "rapt_module_cast": "Module.cast", "rapt_module_train": "Module.train",
+              "rapt_optimizer_clear_gradients": "Optimizer.clear_gradients",
+              "rapt_optimizer_set_learning_rate": "Optimizer.learning_rate",
+              "RAPT_PARAMETERS": "1 (parameters)", "RAPT_BUFFERS": "2 (buffers)",
               **{"rapt_" + name: "rapt." + name for name, *_ in entries(OPS)}}
 raised = threading.local()  # the exception of a callback, until the call that led to it has returned
 

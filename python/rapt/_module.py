@@ -2,7 +2,7 @@
 import ctypes
 import os
 
-from ._library import OPS, C, FixedOwner, check, entries, flag, library
+from ._library import OPS, C, FixedOwner, check, entries, flag, library, text
 from ._tensor import Tensor, as_tensor, borrowed, call, dtype_of, handle_of
 
 
@@ -59,6 +59,13 @@ class Module(FixedOwner):
         result = {found.names[i].decode(): borrowed(found.tensors[i]) for i in range(found.count)}
         C.tensor_list_free(pointer)
         return result
+
+    def freeze(self, pattern, frozen=True):
+        """Freezes the parameters whose full names match the pattern ("*.bias", as in a shell), or trains them again,
+        and says how many match: Tensor.refuse_gradient and require_gradient of each. No gradient is computed for frozen
+        ones, and optimizers pass them over."""
+        frozen = flag(frozen, "freeze: frozen")
+        return check(C.module_freeze(self._handle, text(pattern, "freeze: pattern"), frozen) or None)
 
     def clear_gradients(self):
         C.module_clear_gradients(self._handle)

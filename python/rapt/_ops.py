@@ -75,8 +75,9 @@ for _name, *_parameters in entries(OPS):
 
 def call_for(count, function, *arguments):
     """The tensor that a function of the library gives, and `count` more that it writes behind its last argument."""
-    made, scope = (ctypes.c_void_p * count)(), C.scope_begin()
+    made = (ctypes.c_void_p * count)()
     places = [ctypes.addressof(made) + i * ctypes.sizeof(ctypes.c_void_p) for i in range(count)]
+    scope = C.scope_begin()
     try:
         return borrowed(check(function(*arguments, *places))), tuple(borrowed(place) for place in made)
     finally:

@@ -32,6 +32,8 @@ def call(function, *arguments):
     scope = C.scope_begin()
     try:
         return borrowed(check(function(*arguments)))
+    except ctypes.ArgumentError as error:  # which has the name of what came up, and nothing else of it
+        raise RecursionError(str(error)) if "RecursionError" in str(error) else error
     finally:
         C.scope_end(scope)
 
@@ -84,6 +86,12 @@ class Tensor(Owner):
 
     def require_gradient(self):
         check(C.require_gradient(self._handle))
+        return self
+
+    def refuse_gradient(self):
+        """A leaf becomes a constant, whose gradient is dropped: frozen. Freeze between backward and the next forward:
+        what was recorded before gives it no gradient, also where it is a leaf again by then."""
+        check(C.refuse_gradient(self._handle))
         return self
 
     def clear_gradient(self):

@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
 """Layers and ops of one's own in the Python package, and what somebody who knows PyTorch or numpy writes first."""
-from harness import fails, passed, rapt, test
+import ctypes
+import os
+import subprocess
+import sys
+
+from harness import fails, passed, rapt, root, test
 
 try:
     import numpy
@@ -142,6 +147,85 @@ def a_base_that_was_forgotten_is_named():
 def help_says_what_there_is():
     assert all("learning_rate" in kind.__doc__ for kind in (rapt.Adam, rapt.SGD, rapt.Muon)), rapt.Adam.__doc__
     assert "warm_up_stable_decay" in rapt.Schedule.__doc__ and "inputs" in rapt.Linear.__doc__
+
+
+@test
+def what_the_end_of_the_stack_interrupts_leaves_no_scope_open():
+    """And as a scope that stays open nevertheless ends before Python does, with arrays that its tensors are in."""
+    program = f"""import array, ctypes, sys; sys.path.insert(0, {os.path.join(root, 'python')!r}); import rapt
+class Array:
+    numbers = (ctypes.c_float * 4).from_buffer(array.array("f", [1, 2, 3, 4]))
+    __array_interface__ = {{"version": 3, "shape": (4,), "typestr": rapt._tensor._ORDER + "f4",
+                           "data": (ctypes.addressof(numbers), False)}}
+weight, x, y = rapt.ones((4,)).require_gradient(), rapt.wrap(Array()), rapt.ones((2, 4))
+def tree(depth):
+    product = x * weight
+    return tree(depth + 1) + product
+def deep(depth, function):
+    return deep(depth - 1, function) if depth else function()
+def mark():
+    ended = rapt.C.scope_begin()
+    rapt.C.scope_end(ended)
+    return getattr(ended, "value", ended)
+sys.unraisablehook = lambda told: None  # of what is let go there
+before = mark()
+kinds = RecursionError
+for function in (lambda: tree(0), lambda: y.sort(), lambda: y.split(0, (1, 1)), lambda: y.T.tolist(),
+                 lambda: (y * weight).sum().backward(), lambda: rapt.gradients((y * weight).sum(), [weight])):
+    sys.setrecursionlimit(120)
+    for depth in range(60, 120):
+        try:
+            deep(depth, function)
+        except kinds:
+            pass
+    sys.setrecursionlimit(1000)
+    assert mark() == before, mark()
+    kinds = RecursionError, ctypes.ArgumentError
+rapt.C.scope_begin()  # and nobody ends it
+x = rapt.C.mul(x._handle, weight._handle)  # which alone has the array now
+"""
+    ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    assert ended.returncode == 0 and not ended.stderr, ended
+
+
+@test
+def what_is_frozen_gets_no_gradient_and_is_passed_over():
+    rapt.seed(1)
+    gpt = rapt.GPT(5, 4, 8, 2, 2)
+    optimizer, tokens = rapt.SGD(gpt, learning_rate=0.1), rapt.tensor([[0, 1, 2, 3]])
+    everything = gpt.parameters()
+    assert gpt.freeze("*") == len(everything)
+    thawed = {name for name in everything if name.startswith("transformer.h.1.")}
+    assert gpt.freeze("transformer.h.1.*", False) == len(thawed) > 0
+    before = {name: tensor.tolist() for name, tensor in everything.items()}
+    gpt.loss(tokens, tokens).backward()
+    assert {name for name, tensor in everything.items() if tensor.gradient is not None} == thawed
+    optimizer.step()
+    assert {name for name, tensor in everything.items() if tensor.tolist() != before[name]} == thawed
+    fails("no name of the parameters of GPT matches 'h.1.*'", gpt.freeze, "h.1.*")
+    fails("freeze: pattern: a text expected, not 1", gpt.freeze, 1, kind=TypeError)
+    fails("freeze: frozen: True or False expected, not 'no'", gpt.freeze, "*", "no", kind=TypeError)
+
+
+@test
+def a_leaf_becomes_a_constant():
+    x = rapt.ones((2,)).require_gradient()
+    (x * x).sum().backward()
+    assert x.gradient.tolist() == [2, 2] and x.refuse_gradient() is x
+    assert x.gradient is None and not x.requires_gradient and not (x * x).requires_gradient
+    assert (x.require_gradient() * 2).requires_gradient
+    fails("refuse_gradient: the tensor is the result of a recorded op", (x * 2).refuse_gradient)
+
+
+@test
+def a_message_names_what_python_has():
+    class Odd:  # amid bytes
+        numbers = (ctypes.c_char * 9)()
+        __array_interface__ = {"version": 3, "shape": (2,), "typestr": rapt._tensor._ORDER + "f4",
+                               "data": (ctypes.addressof(numbers) | 1, False)}
+
+    fails("copy it with rapt.tensor", rapt.wrap, Odd())
+    fails("(Module.train)", rapt.BatchNorm(2), rapt.ones((1, 2)))
 
 
 print(f"{len(passed)} tests passed")

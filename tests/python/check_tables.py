@@ -27,7 +27,8 @@ def the_table_of_functions_is_that_of_the_headers():
         for pattern, kinds in ((r"rapt_tensor \*\w*$", "to"),
                                (r"rapt_tensor \*\*\w+$|rapt_tensor \*const \*\w+$", "Tp"),
                                (r"double( \w+)?$", "d"), (r"bool( \w+)?$", "b"),
-                               (r"uint64_t( \w+)?$", "lu"), (r"int64_t( \w+)?$|rapt_scope( \w+)?$|size_t$", "l"),
+                               (r"uint64_t( \w+)?$", "lu"), (r"int64_t( \w+)?$|size_t$", "l"),
+                               (r"rapt_scope( \w+)?$", "m"),
                                (r"rapt_dtype( \w+)?$", "yi"), (r"rapt_(reduction|error_code)( \w+)?$", "ri"),
                                (r"rapt_activation( \w+)?$", "f"),
                                (r"int( \w+)?$|rapt_error_code$", "i"), (r"char \*\w*$", "z"), (r"void$", "v")):

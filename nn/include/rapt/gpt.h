@@ -23,7 +23,7 @@ typedef struct rapt_gpt_config {
     double dropout; /* of the embeddings, of the attention weights, and of what each sublayer adds */
     bool bias;      /* of linear layers and norms; GPT-2: true */
     rapt_gpt_positions positions;
-    /* GPT-2: GELU_TANH (its release; nanoGPT has the exact one). LLaMA: SWIGLU */
+    /* 0 is RELU. GPT-2: GELU_TANH (its release; nanoGPT has the exact one). LLaMA: SWIGLU */
     rapt_feed_forward_kind kind;
     bool sinks;     /* softmax learns one for each head of each layer: attn.attention.sinks */
     bool recompute; /* backward computes each block once more (rapt_recompute), so that the graph does not keep it */

@@ -66,7 +66,8 @@ RAPT_API void *rapt_module_retain(rapt_module *module);
 
 /* Registers and returns the tensor, NULL when it is NULL or on error. A parameter becomes a leaf that requires a
  * gradient; a buffer is saved and loaded but not trained, and is no result of a recorded op. The module takes a share.
- * Names follow PyTorch's. One tensor may be registered in several modules, which ties their weights. */
+ * Names follow PyTorch's, and have 1 to 100 bytes and no dot. One tensor may be registered in several modules, which
+ * ties their weights. */
 RAPT_API rapt_tensor *rapt_module_add_parameter(rapt_module *module, const char *name, rapt_tensor *tensor);
 RAPT_API rapt_tensor *rapt_module_add_buffer(rapt_module *module, const char *name, rapt_tensor *tensor);
 

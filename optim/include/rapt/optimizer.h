@@ -157,7 +157,8 @@ RAPT_API bool rapt_optimizer_is_elementwise(const rapt_optimizer *optimizer);
 
 /* Scales all gradients so that their global L2 norm is at most the limit (g · limit / norm only if norm > limit;
  * Pascanu et al. 2013); the norm before, summed in double, goes to *norm unless that is NULL. The limit is above 0;
- * INFINITY only measures. A norm that is not finite, as its square is not from 1.4e154 on, is an error that names the
+ * INFINITY only measures. What a group's rate of RAPT_ZERO leaves as it is counts in the norm; what is frozen has no
+ * gradient, and does not. A norm that is not finite, as its square is not from 1.4e154 on, is an error that names the
  * parameter; after an error gradients and *norm are as before. */
 RAPT_API bool rapt_clip_gradient_norm(rapt_optimizer *optimizer, double limit, double *norm);
 
