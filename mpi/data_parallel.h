@@ -82,8 +82,10 @@ struct rapt_data_parallel {
     double *norms;    /* of each rank's gradients */
     /* Of the step that is under way. */
     int done;                            /* own parts */
+    double weight;                       /* of the part that is under way */
     int scattered, summed;               /* parcels whose numbers are on their way, and are there */
     bool failed, broken;                 /* on this rank; MPI itself */
+    rapt_ring *ring;                     /* whose ranks backward meets on its way; NULL: none */
     char reason[RAPT_REASON_ROOM];       /* why it failed, should its error be cleared before the others hear of it */
     bool has_sums;                       /* of a finish that went well, and whose step was not made yet */
     rapt_totals levels[RAPT_MAX_LEVELS]; /* of 1, 2, 4, … own parts, added up as gradients are */
@@ -102,7 +104,7 @@ bool rapt_check_mpi(const char *op, int code);
 typedef struct rapt_ranks {
     MPI_Comm communicator;
     int rank, ranks;
-    const char *reason; /* what this one tells where no error stands; NULL or "": nothing */
+    const char *reason; /* what this one tells; NULL or "": the error that stands */
 } rapt_ranks;
 
 /* Those of a communicator. False and an error unless MPI is running and it is one. */

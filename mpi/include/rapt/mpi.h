@@ -32,7 +32,8 @@ typedef struct rapt_data_parallel_config {
      * the first part. What backward has computed goes as soon as its bucket has gone out; beside it at most 4 buckets
      * are under way, of bucket_bytes each, twice. The bits are those without it, but with more than one part on each
      * of ranks whose number is no power of two. Costs: every part travels, not only the sum of a rank's, and backward
-     * waits for the network where that is slower. */
+     * waits for the network where that is slower; but where attention goes across ranks it does not, and keeps what has
+     * not gone out. */
     bool shards_gradients;
     const char *note; /* must be the same on all ranks, such as the options and the data's checksum; may be NULL */
 } rapt_data_parallel_config;
@@ -63,8 +64,11 @@ RAPT_API rapt_part rapt_data_parallel_part(const rapt_data_parallel *parallel, i
 
 /* Goes backward from the loss of the next own part, in place of rapt_backward. The weight is what the part counts, as
  * for rapt_accumulate: of losses that are means, how many rows or tokens it is the mean of. A part that is empty has
- * weight 0, and no loss (NULL); where attention goes across ranks it has one all the same, whose gradient is 0, since
- * that of the other ranks goes through this one. The gradients of the last own part are sent while backward still goes
+ * weight 0, and no loss (NULL) or one whose gradients are 0: what is no number times 0, as that of a mean that is 0 / 0,
+ * is an error. Where attention goes across ranks (the module has a ring) there is a loss all the same, since the
+ * gradient of the other ranks' goes through this one, and NULL is an error. There what is refused of one rank is told
+ * the ranks of the last ring that the module has, and each fails in its rapt_data_parallel_backward; a loss that does
+ * not come from that attention, on one rank alone, is not noticed, and the others wait for ever. The gradients of the last own part are sent while backward still goes
  * on. Gradients of leaves that are no parameters of the module are dropped. False after an error on this rank, which
  * does not end the step: the other parts, and rapt_data_parallel_finish, follow all the same. */
 RAPT_API bool rapt_data_parallel_backward(rapt_data_parallel *parallel, rapt_tensor *loss, double weight);
