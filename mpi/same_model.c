@@ -52,7 +52,7 @@ bool rapt_ranks_tell(const rapt_ranks *r, const char *op, bool good, int *marks,
     if (!rapt_check_mpi(op, MPI_Allreduce(MPI_IN_PLACE, marks, count, MPI_INT, MPI_MAX, r->communicator))) return false;
     if (marks[0] == 0) return true;
     const int first = r->ranks - marks[0];
-    const char *reason = rapt_error() ? rapt_error() : r->reason;
+    const char *reason = r->reason && *r->reason ? r->reason : rapt_error();
     if (r->rank == first)
         snprintf(message, sizeof message, "%s", reason && *reason ? reason : "failed without a reason");
     if (!rapt_check_mpi(op, MPI_Bcast(message, sizeof message, MPI_CHAR, first, r->communicator))) return false;

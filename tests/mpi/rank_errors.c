@@ -171,6 +171,15 @@ static void the_reason_is_told_when_its_error_was_cleared(void)
     expect(!rapt_data_parallel_finish(p, NULL), "no error");
     expect_of_last(RAPT_ERROR_RANK, "data_parallel_backward: loss is NULL", "data_parallel_backward: loss is NULL");
     expect_good_step(p, model);
+    expect(rapt_data_parallel_backward(p, rank == ranks - 1 ? NULL : loss_of(model, rank), 2) == (rank < ranks - 1),
+           "no error");
+    rapt_clear_error();
+    if (rank == ranks - 1) rapt_item(NULL); /* what fails behind it */
+    expect(!rapt_data_parallel_finish(p, NULL), "no error");
+    if (rank == ranks - 1)
+        rapt_clear_error();
+    else
+        expect_error(RAPT_ERROR_RANK, "data_parallel_backward: loss is NULL");
     rapt_data_parallel_free(p);
     p = parallel_of(model, 2 * ranks, NULL); /* of two reasons the first */
     for (int own = 0; own < 2; own++) {
