@@ -1,5 +1,5 @@
-/* Parts of a batch that are refused: what is wrong with one rank's is an error on all, and nobody waits, on a ring either,
- * where one rank may reach parameters that others do not. For two ranks or more. */
+/* Parts of a batch that are refused: what is wrong with one rank's is an error on all, and nobody waits, not on a ring
+ * either, where one rank may reach parameters that others do not. For two ranks or more. */
 #include <math.h>
 
 #include "ranks.h"

@@ -64,13 +64,13 @@ RAPT_API rapt_part rapt_data_parallel_part(const rapt_data_parallel *parallel, i
 
 /* Goes backward from the loss of the next own part, in place of rapt_backward. The weight is what the part counts, as
  * for rapt_accumulate: of losses that are means, how many rows or tokens it is the mean of. A part that is empty has
- * weight 0, and no loss (NULL) or one whose gradients are 0: what is no number times 0, as that of a mean that is 0 / 0,
- * is an error. Where attention goes across ranks (the module has a ring) there is a loss all the same, since the
- * gradient of the other ranks' goes through this one, and NULL is an error. There what is refused of one rank is told
- * the ranks of the last ring that the module has, and each fails in its rapt_data_parallel_backward; a loss that does
- * not come from that attention, on one rank alone, is not noticed, and the others wait for ever. The gradients of the last own part are sent while backward still goes
- * on. Gradients of leaves that are no parameters of the module are dropped. False after an error on this rank, which
- * does not end the step: the other parts, and rapt_data_parallel_finish, follow all the same. */
+ * weight 0, and no loss (NULL) or one whose gradients are 0: 0 times what is no number, as in a mean that is 0 / 0, is
+ * an error. Where attention goes across ranks (the module has a ring) there is a loss all the same, through which the
+ * gradient of the others goes, and NULL is an error. What is refused of one rank there the ranks of the last ring that
+ * the module has are told, and each fails in its rapt_data_parallel_backward; not noticed is a loss, on one rank alone,
+ * that does not come from that attention: the others wait for ever. The gradients of the last own part are sent while
+ * backward still goes on. Gradients of leaves that are no parameters of the module are dropped. False after an error on
+ * this rank, which does not end the step: the other parts, and rapt_data_parallel_finish, follow all the same. */
 RAPT_API bool rapt_data_parallel_backward(rapt_data_parallel *parallel, rapt_tensor *loss, double weight);
 
 /* After all own parts: gives each parameter the gradient of the mean loss of the whole batch, with the same bits on all
