@@ -129,6 +129,20 @@ bool rapt_take_first_values(rapt_data_parallel *parallel);
 void rapt_mark_changed_buffers(const rapt_data_parallel *parallel, int *marks);
 bool rapt_take_changed_buffers(rapt_data_parallel *parallel, const int *marks);
 
+/* Adds a text and a number to a hash (FNV-1a), which begins with 1. */
+void rapt_hash_add(uint64_t *hash, const char *text, int64_t number);
+
+/* An error on all ranks unless each has rank 0's hash: `difference` is what it then says. */
+bool rapt_check_same_hash(const rapt_data_parallel *parallel, const char *op, uint64_t hash, const char *difference);
+
+/* The same of the first numbers of what is to be saved and is alike on ranks whose models did not go apart. */
+bool rapt_check_same_numbers(const rapt_data_parallel *parallel, const char *op, const rapt_archive *whole,
+                             bool is_sharded);
+
+/* Of texts, of the names and sizes of tensors, and of the first numbers of each, but the random state's: ranks may have
+ * seeded by themselves. */
+uint64_t rapt_hash_of_archive(const rapt_archive *archive);
+
 /* Lists the parameters and makes the buckets; false after an error. */
 bool rapt_buckets_new(rapt_data_parallel *parallel, int64_t bytes);
 void rapt_buckets_free(rapt_data_parallel *parallel, bool keeps_slots);

@@ -78,8 +78,9 @@ RAPT_API bool rapt_data_parallel_backward(rapt_data_parallel *parallel, rapt_ten
  * optimizer's step follow as on one machine. Gradients that a rapt_backward of one's own has left in the parameters
  * before are dropped. Buffers that forward changed on any rank, BatchNorm's running statistics, then have on all ranks
  * the values that rank 0's parts gave them, as with PyTorch's DistributedDataParallel. A parameter that was frozen, or
- * is trained again, since rapt_data_parallel_new is an error. After an error, the same on all ranks, there are no
- * gradients, and the next step begins anew. */
+ * is trained again, since rapt_data_parallel_new is an error. That all ranks have the same weights is not looked at: a
+ * rank whose optimizer's step fails, or has another learning rate, goes its own way, and rapt_data_parallel_save alone
+ * notices. After an error, the same on all ranks, there are no gradients, and the next step begins anew. */
 RAPT_API bool rapt_data_parallel_finish(rapt_data_parallel *parallel, double *loss);
 
 /* Shards the optimizer's state: every rank keeps and steps one piece of each bucket, and has 1 / ranks of it. The
@@ -105,10 +106,12 @@ RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit
  * So at any moment the index leads to one whole set. To any other path rank 0 writes one file. All ranks see the same
  * folder. Of a sharded optimizer the state is put together by parameter: with any number of ranks, sharded or not, and
  * by rapt_checkpoint_load in one process, what was written can be read. What the checkpoint has is to be the same on
- * all ranks; the random state is rank 0's. With the optimizer, parameters that were cast since rapt_data_parallel_new
- * are an error, and where it is sharded also those that were frozen, or are trained again. So is a call between a
- * step's first part and its rapt_data_parallel_finish. False after an error, the same on all ranks; an older checkpoint
- * is then as it was. */
+ * all ranks; the random state is rank 0's. Compared with rank 0's are step, note, names, sizes, and the first 16
+ * numbers of each weight, average and state of an optimizer that is not sharded: ranks that went apart, which
+ * rapt_data_parallel_finish does not notice, are told here, and write nothing. With the optimizer, parameters that were
+ * cast since rapt_data_parallel_new are an error, and where it is sharded also those that were frozen, or are trained
+ * again. So is a call between a step's first part and its rapt_data_parallel_finish. False after an error, the same on
+ * all ranks; an older checkpoint is then as it was. */
 RAPT_API bool rapt_data_parallel_save(rapt_data_parallel *parallel, const char *path,
                                       const rapt_checkpoint *checkpoint);
 
