@@ -99,13 +99,32 @@ static char *text_of(const rapt_data_parallel *p, const rapt_data_parallel_confi
     return NULL;
 }
 
+enum { excerpt_room = 240, excerpt_begin = 20 };
+
+/* The line; of a long one its first characters, and some from the difference on. */
+static const char *excerpt(char text[excerpt_room], const char *line, int length, int difference)
+{
+    const bool is_cut = length >= excerpt_room && difference > excerpt_begin;
+    while (is_cut && difference > excerpt_begin && ((unsigned char)line[difference] & 0xC0) == 0x80) difference--;
+    if (is_cut)
+        snprintf(text, excerpt_room, "%.*s ... %.*s", excerpt_begin, line, length - difference, line + difference);
+    else
+        snprintf(text, excerpt_room, "%.*s", length, line);
+    return text;
+}
+
 /* An error that shows the first line that is not that of rank 0. */
 static bool compare_lines(const char *text, const char *first)
 {
     while (*text || *first) {
         const int here = (int)strcspn(text, "\n"), there = (int)strcspn(first, "\n");
-        if (here != there || memcmp(text, first, (size_t)here) != 0)
-            return rapt_fail(RAPT_ERROR_RANK, name, "'%.*s' here is '%.*s' on rank 0", here, text, there, first);
+        int same = 0;
+        while (same < here && same < there && text[same] == first[same]) same++;
+        if (same < here || same < there) {
+            char own[excerpt_room], other[excerpt_room];
+            return rapt_fail(RAPT_ERROR_RANK, name, "'%s' here is '%s' on rank 0", excerpt(own, text, here, same),
+                             excerpt(other, first, there, same));
+        }
         text += here + (text[here] != 0);
         first += there + (first[there] != 0);
     }

@@ -41,7 +41,7 @@ static rapt_data_parallel *parallel_of(rapt_linear *model, int parts, const char
 /* The error text that a rank which is all right itself sees. */
 static void expect_of_last(rapt_error_code code, const char *own, const char *text)
 {
-    char expected[100];
+    char expected[200];
     if (rank == ranks - 1) {
         expect_error(code, own);
         return;
@@ -61,6 +61,11 @@ static void models_that_differ_are_told_apart(void)
     model = linear(4);
     expect(!parallel_of(model, 0, rank == ranks - 1 ? "other data" : "data"), "no error");
     expect_of_last(RAPT_ERROR_RANK, "'note: other data' here is 'note: data' on rank 0", "data_parallel: 'note: other");
+    char options[900];
+    snprintf(options, sizeof options, "%0800d, a rate of %d", 0, rank == ranks - 1 ? 2 : 1);
+    expect(!parallel_of(model, 0, options), "no error");
+    expect_of_last(RAPT_ERROR_RANK, "'note: 00000000000000 ... 2' here is 'note: 00000000000000 ... 1' on rank 0",
+                   "data_parallel: 'note: 00000000000000 ... 2' here is 'note: 00000000000000 ... 1' on rank 0");
     if (rank == ranks - 1) rapt_module_freeze(&model->module, "bias", true);
     expect(!parallel_of(model, 0, NULL), "no error");
     expect_of_last(RAPT_ERROR_RANK, "'fixed bias: float32 [3]' here", "data_parallel: 'fixed bias");
