@@ -88,8 +88,9 @@ static char *text_of(const rapt_data_parallel *p, const rapt_data_parallel_confi
     size_t size;
     FILE *stream = open_memstream(&text, &size);
     bool good =
-        stream && fprintf(stream, "rapt " RAPT_VERSION "\nparts: %d\nbucket_bytes: %lld\nshards_gradients: %d\n",
-                          p->parts, (long long)config->bucket_bytes, config->shards_gradients) > 0;
+        stream &&
+        fprintf(stream, "rapt " RAPT_VERSION "\nlevel: %s\nparts: %d\nbucket_bytes: %lld\nshards_gradients: %d\n",
+                rapt_get_level(), p->parts, (long long)config->bucket_bytes, config->shards_gradients) > 0;
     good = good && rapt_module_visit(p->module, RAPT_PARAMETERS | RAPT_BUFFERS, write_line, stream) &&
            fprintf(stream, "note: %s\n", config->note ? config->note : "") > 0;
     if (stream && fclose(stream) != 0) good = false;

@@ -38,9 +38,9 @@ typedef struct rapt_data_parallel_config {
     const char *note; /* must be the same on all ranks, such as the options and the data's checksum; may be NULL */
 } rapt_data_parallel_config;
 
-/* Shares the module, which is to be the same on all ranks: names, shapes, dtypes and what is frozen are compared, and
- * a difference is an error that names it. Parameters and buffers then take the values of rank 0. The communicator is
- * copied. NULL after an error. Behind rapt_module_cast it is to be made anew. */
+/* Shares the module, which is to be the same on all ranks: names, shapes, dtypes, what is frozen, the configuration and
+ * rapt_get_level are compared, and a difference is an error that names it. Parameters and buffers then take the values
+ * of rank 0. The communicator is copied. NULL after an error. Behind rapt_module_cast it is to be made anew. */
 RAPT_API rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *module,
                                                     const rapt_data_parallel_config *config);
 
