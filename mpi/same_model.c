@@ -100,7 +100,7 @@ static char *text_of(const rapt_data_parallel *p, const rapt_data_parallel_confi
     return NULL;
 }
 
-enum { excerpt_room = 240, excerpt_begin = 20 };
+enum { excerpt_room = 200, excerpt_begin = 20 };
 
 /* The line; of a long one its first characters, and some from the difference on. */
 static const char *excerpt(char text[excerpt_room], const char *line, int length, int difference)
