@@ -1,5 +1,5 @@
-/* Ranks of other instruction-set levels round otherwise: an error that names both. For two ranks, of which the last runs
- * with RAPT_LEVEL=baseline. */
+/* Ranks of other instruction-set levels round otherwise: an error that names both. For two ranks, of which the last has
+ * RAPT_LEVEL=baseline. */
 #include "ranks.h"
 
 int rank, ranks, failures;

@@ -54,7 +54,17 @@ static void a_part_that_counts_nothing(void)
 /* What one rank hands over to its backward is refused there, and meets the others in theirs. */
 static void parts_that_are_refused(rapt_ring *ring)
 {
-    enum { not_a_number, tiny, no_loss, no_loss_of_weight_0, two_losses, without_a_graph, no_part, ways };
+    enum {
+        not_a_number,
+        tiny,
+        no_loss,
+        no_loss_of_weight_0,
+        two_losses,
+        without_a_graph,
+        no_number_times_0,
+        no_part,
+        ways
+    };
     static const struct {
         const char *text;
         rapt_error_code code;
@@ -64,6 +74,7 @@ static void parts_that_are_refused(rapt_ring *ring)
                       [no_loss_of_weight_0] = {"no loss of weight 0, where attention goes", RAPT_ERROR_NULL},
                       [two_losses] = {"the loss is float32 [2]; one number expected", RAPT_ERROR_SHAPE},
                       [without_a_graph] = {"does not depend on a tensor that requires", RAPT_ERROR_GRAPH},
+                      [no_number_times_0] = {"from a loss of weight 0", RAPT_ERROR_VALUE},
                       [no_part] = {"0 of 1 own parts went backward", RAPT_ERROR_VALUE}};
     rapt_gpt *gpt =
         rapt_gpt_new(&(rapt_gpt_config){.vocabulary = 7, .context = length, .hidden = size, .heads = 1, .layers = 2});
@@ -76,9 +87,10 @@ static void parts_that_are_refused(rapt_ring *ring)
         double weight = 1;
         if (fails && way == not_a_number) weight = NAN;
         if (fails && way == tiny) weight = 1e-320;
-        if (fails && way == no_loss_of_weight_0) weight = 0;
+        if (fails && (way == no_loss_of_weight_0 || way == no_number_times_0)) weight = 0;
         if (fails && (way == no_loss || way == no_loss_of_weight_0)) loss = NULL;
         if (fails && way == two_losses) loss = rapt_expand(loss, RAPT_SHAPE(2));
+        if (fails && way == no_number_times_0) loss = rapt_mul_scalar(loss, NAN);
         if (fails && way == without_a_graph) loss = rapt_detach(loss);
         if (!fails || way < no_part)
             expect(rapt_data_parallel_backward(parallel, loss, weight) == (way == ways), "way %d", way);
@@ -87,6 +99,33 @@ static void parts_that_are_refused(rapt_ring *ring)
     }
     rapt_data_parallel_free(parallel);
     rapt_module_free(&gpt->module);
+}
+
+/* The ring of the module's last attention is the one that backward comes to first. */
+static void parts_that_are_refused_on_two_rings(rapt_ring *ring)
+{
+    rapt_ring *second = rapt_mpi_ring_new(MPI_COMM_WORLD, length);
+    rapt_multi_head_attention *layers[2];
+    for (int i = 0; i < 2; i++) {
+        layers[i] = rapt_multi_head_attention_new(&(rapt_multi_head_attention_config){.hidden = size, .heads = 1});
+        rapt_attention_set_ring(&layers[i]->module, i ? second : ring);
+    }
+    rapt_sequential *both = RAPT_SEQUENTIAL((rapt_module *)layers[0], (rapt_module *)layers[1]);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &both->module, NULL);
+    for (int fails = 1; fails >= 0; fails--) {
+        RAPT_SCOPE;
+        rapt_tensor *x = rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, rapt_ring_count(ring), size));
+        for (int i = 0; i < 2; i++)
+            x = rapt_multi_head_attention_forward(layers[i], x, x, x, RAPT_MASK(.causal = true), NULL);
+        rapt_tensor *loss = rapt_sum(x, RAPT_ALL_AXES, false);
+        const double weight = fails && rank == ranks - 1 ? -1 : 1;
+        expect(rapt_data_parallel_backward(parallel, loss, weight) == !fails, "no error");
+        expect(rapt_data_parallel_finish(parallel, NULL) == !fails, "%s", rapt_error());
+        if (fails) expect_of_last(RAPT_ERROR_VALUE, "the weight is -1");
+    }
+    rapt_data_parallel_free(parallel);
+    rapt_module_free(&both->module);
+    rapt_mpi_ring_free(second);
 }
 
 /* A layer that the first rank alone reaches: the others begin its parcels at the end of their part. */
@@ -128,6 +167,7 @@ int main(int argc, char **argv)
     a_part_that_counts_nothing();
     rapt_ring *ring = rapt_mpi_ring_new(MPI_COMM_WORLD, length);
     parts_that_are_refused(ring);
+    parts_that_are_refused_on_two_rings(ring);
     layers_that_one_rank_reaches(ring);
     rapt_mpi_ring_free(ring);
     expect(!rapt_error(), "%s", rapt_error());
