@@ -115,13 +115,16 @@ rapt_part rapt_data_parallel_part(const rapt_data_parallel *p, int own, int64_t 
 
 /* --- a step --- */
 
-static bool check_part(rapt_tensor *loss, double weight)
+static bool check_part(const rapt_data_parallel *p, rapt_tensor *loss, double weight)
 {
     const char *op = "data_parallel_backward";
     char found[200];
     if (!(weight >= 0 && isfinite(weight)))
         return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g; a finite number of 0 or more expected", weight);
-    if (weight == 0 && !loss) return true;
+    if (weight == 0 && !loss)
+        return !p->ring || rapt_fail(RAPT_ERROR_NULL, op,
+                                     "no loss of weight 0, where attention goes across ranks; one whose gradient is 0 "
+                                     "expected, through which that of the others goes");
     if (!loss) return rapt_fail(RAPT_ERROR_NULL, op, "loss is NULL");
     const double least = rapt_get_dtype(loss) == RAPT_FLOAT64 ? DBL_MIN : (double)FLT_MIN, most = 1 / least;
     if (weight > 0 && (weight < least || weight > most))
@@ -135,15 +138,20 @@ static bool check_part(rapt_tensor *loss, double weight)
 static bool run_part(rapt_data_parallel *p, rapt_tensor *loss, double weight, bool good)
 {
     RAPT_SCOPE;
-    good = good && check_part(loss, weight);
+    p->ring = rapt_attention_get_ring(p->module);
+    good = good && check_part(p, loss, weight);
     if (!good) weight = 0;
+    p->weight = weight;
     const double value = weight > 0 ? rapt_item(loss) : 0;
     rapt_buckets_begin_part(p);
     rapt_totals_begin(p, (rapt_totals){weight, weight * value});
+    bool walks = false; /* and meets the others on its way, or where that ends early */
     if (good && loss) { /* of weight 0 too: gradients of other ranks go through this one */
         rapt_tensor *seed = rapt_full(rapt_get_dtype(loss), rapt_rank(loss), rapt_shape(loss), weight);
+        walks = seed && rapt_requires_gradient(loss);
         good = seed && rapt_backward_to(1, &loss, &seed, 0, rapt_buckets_take, p);
     }
+    if (!good && !walks && p->ring) p->ring->agree(p->ring, "data_parallel_backward", false, NULL);
     if (!good) rapt_note_failure(p);
     rapt_buckets_end_part(p);
     return good;

@@ -82,8 +82,10 @@ struct rapt_data_parallel {
     double *norms;    /* of each rank's gradients */
     /* Of the step that is under way. */
     int done;                            /* own parts */
+    double weight;                       /* of the part that is under way */
     int scattered, summed;               /* parcels whose numbers are on their way, and are there */
     bool failed, broken;                 /* on this rank; MPI itself */
+    rapt_ring *ring;                     /* whose ranks backward meets on its way; NULL: none */
     char reason[RAPT_REASON_ROOM];       /* why it failed, should its error be cleared before the others hear of it */
     bool has_sums;                       /* of a finish that went well, and whose step was not made yet */
     rapt_totals levels[RAPT_MAX_LEVELS]; /* of 1, 2, 4, … own parts, added up as gradients are */
@@ -102,7 +104,7 @@ bool rapt_check_mpi(const char *op, int code);
 typedef struct rapt_ranks {
     MPI_Comm communicator;
     int rank, ranks;
-    const char *reason; /* what this one tells where no error stands; NULL or "": nothing */
+    const char *reason; /* what this one tells; NULL or "": the error that stands */
 } rapt_ranks;
 
 /* Those of a communicator. False and an error unless MPI is running and it is one. */
@@ -126,6 +128,20 @@ bool rapt_take_first_values(rapt_data_parallel *parallel);
  * gives them rank 0's values. */
 void rapt_mark_changed_buffers(const rapt_data_parallel *parallel, int *marks);
 bool rapt_take_changed_buffers(rapt_data_parallel *parallel, const int *marks);
+
+/* Adds a text and a number to a hash (FNV-1a), which begins with 1. */
+void rapt_hash_add(uint64_t *hash, const char *text, int64_t number);
+
+/* An error on all ranks unless each has rank 0's hash: `difference` is what it then says. */
+bool rapt_check_same_hash(const rapt_data_parallel *parallel, const char *op, uint64_t hash, const char *difference);
+
+/* The same of the first numbers of what is to be saved and is alike on ranks whose models did not go apart. */
+bool rapt_check_same_numbers(const rapt_data_parallel *parallel, const char *op, const rapt_archive *whole,
+                             bool is_sharded);
+
+/* Of texts, of the names and sizes of tensors, and of the first numbers of each, but the random state's: ranks may have
+ * seeded by themselves. */
+uint64_t rapt_hash_of_archive(const rapt_archive *archive);
 
 /* Lists the parameters and makes the buckets; false after an error. */
 bool rapt_buckets_new(rapt_data_parallel *parallel, int64_t bytes);

@@ -276,12 +276,26 @@ static bool keep(rapt_shared_parameter *s, rapt_tensor *gradient)
     return s->numbers != NULL;
 }
 
+/* Of a loss of weight 0 it is 0, or 0 times what is not finite. */
+static bool check_gradient(const rapt_data_parallel *p, const rapt_shared_parameter *s, rapt_tensor *gradient)
+{
+    RAPT_SCOPE;
+    RAPT_NO_GRADIENT;
+    if (p->weight > 0) return true;
+    const double sum = rapt_item(rapt_sum(gradient, RAPT_ALL_AXES, false));
+    return sum == 0 || rapt_fail(RAPT_ERROR_VALUE, "data_parallel_backward",
+                                 "%s has a gradient of %g from a loss of weight 0, which would be all ranks'; 0 "
+                                 "expected, of a loss that is not 0 / 0",
+                                 s->name, sum);
+}
+
 bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *gradient)
 {
     rapt_data_parallel *p = parallel;
     rapt_shared_parameter *s = find_listed(p, parameter);
     if (!s) return true; /* no parameter of the module */
     s->used = true;
+    if (!check_gradient(p, s, gradient)) return false;
     const bool good = (p->shards_gradients ? keep(s, gradient) : rapt_copy(s->view, gradient)) && arrive(p, s);
     rapt_parcels_exchange(p, false);
     return good;

@@ -252,8 +252,9 @@ void rapt_parcels_exchange(rapt_data_parallel *p, bool wait)
         if (!p->has_totals && (p->scattered > 0 || wait) && is_over(p, &p->totals_request, wait)) sum_totals(p);
         if (p->summed == p->scattered || !(p->shards_gradients || p->has_totals)) break;
         rapt_parcel *a = &p->parcels[p->summed];
-        /* A parcel that is ready needs a slot. */
-        if (!is_over(p, &a->request, wait || is_ready(p))) break;
+        /* A parcel that is ready needs a slot. On a ring others may begin this one at their part's end alone, and
+         * backward meets them before. */
+        if (!is_over(p, &a->request, wait || (is_ready(p) && !p->ring))) break;
         if (!sum_parcel(p, a)) rapt_note_failure(p);
         if (!p->sharded) gather(p, a, rapt_data(a->slot->mine));
         p->summed++;

@@ -52,7 +52,7 @@ bool rapt_ranks_tell(const rapt_ranks *r, const char *op, bool good, int *marks,
     if (!rapt_check_mpi(op, MPI_Allreduce(MPI_IN_PLACE, marks, count, MPI_INT, MPI_MAX, r->communicator))) return false;
     if (marks[0] == 0) return true;
     const int first = r->ranks - marks[0];
-    const char *reason = rapt_error() ? rapt_error() : r->reason;
+    const char *reason = r->reason && *r->reason ? r->reason : rapt_error();
     if (r->rank == first)
         snprintf(message, sizeof message, "%s", reason && *reason ? reason : "failed without a reason");
     if (!rapt_check_mpi(op, MPI_Bcast(message, sizeof message, MPI_CHAR, first, r->communicator))) return false;
@@ -88,8 +88,9 @@ static char *text_of(const rapt_data_parallel *p, const rapt_data_parallel_confi
     size_t size;
     FILE *stream = open_memstream(&text, &size);
     bool good =
-        stream && fprintf(stream, "rapt " RAPT_VERSION "\nparts: %d\nbucket_bytes: %lld\nshards_gradients: %d\n",
-                          p->parts, (long long)config->bucket_bytes, config->shards_gradients) > 0;
+        stream &&
+        fprintf(stream, "rapt " RAPT_VERSION "\nlevel: %s\nparts: %d\nbucket_bytes: %lld\nshards_gradients: %d\n",
+                rapt_get_level(), p->parts, (long long)config->bucket_bytes, config->shards_gradients) > 0;
     good = good && rapt_module_visit(p->module, RAPT_PARAMETERS | RAPT_BUFFERS, write_line, stream) &&
            fprintf(stream, "note: %s\n", config->note ? config->note : "") > 0;
     if (stream && fclose(stream) != 0) good = false;
@@ -99,13 +100,32 @@ static char *text_of(const rapt_data_parallel *p, const rapt_data_parallel_confi
     return NULL;
 }
 
+enum { excerpt_room = 200, excerpt_begin = 20 };
+
+/* The line; of a long one its first characters, and some from the difference on. */
+static const char *excerpt(char text[excerpt_room], const char *line, int length, int difference)
+{
+    const bool is_cut = length >= excerpt_room && difference > excerpt_begin;
+    while (is_cut && difference > excerpt_begin && ((unsigned char)line[difference] & 0xC0) == 0x80) difference--;
+    if (is_cut)
+        snprintf(text, excerpt_room, "%.*s ... %.*s", excerpt_begin, line, length - difference, line + difference);
+    else
+        snprintf(text, excerpt_room, "%.*s", length, line);
+    return text;
+}
+
 /* An error that shows the first line that is not that of rank 0. */
 static bool compare_lines(const char *text, const char *first)
 {
     while (*text || *first) {
         const int here = (int)strcspn(text, "\n"), there = (int)strcspn(first, "\n");
-        if (here != there || memcmp(text, first, (size_t)here) != 0)
-            return rapt_fail(RAPT_ERROR_RANK, name, "'%.*s' here is '%.*s' on rank 0", here, text, there, first);
+        int same = 0;
+        while (same < here && same < there && text[same] == first[same]) same++;
+        if (same < here || same < there) {
+            char own[excerpt_room], other[excerpt_room];
+            return rapt_fail(RAPT_ERROR_RANK, name, "'%s' here is '%s' on rank 0", excerpt(own, text, here, same),
+                             excerpt(other, first, there, same));
+        }
         text += here + (text[here] != 0);
         first += there + (first[there] != 0);
     }

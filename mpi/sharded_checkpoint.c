@@ -56,23 +56,6 @@ static bool check_arguments(const rapt_data_parallel *p, const char *op, const c
 
 /* --- saving --- */
 
-/* FNV-1a of a text and a number. */
-static void add_to_hash(uint64_t *hash, const char *text, int64_t number)
-{
-    for (; *text; text++) *hash = (*hash ^ (unsigned char)*text) * UINT64_C(0x100000001B3);
-    *hash = (*hash ^ (uint64_t)number) * UINT64_C(0x100000001B3);
-}
-
-/* An error on all ranks unless each has rank 0's hash: `difference` is what it then says. */
-static bool check_hash(const rapt_data_parallel *p, const char *op, uint64_t hash, const char *difference)
-{
-    uint64_t first = hash;
-    int mark;
-    const bool good = rapt_check_mpi(op, MPI_Bcast(&first, 1, MPI_UINT64_T, 0, p->scatter)) &&
-                      (first == hash || rapt_fail(RAPT_ERROR_RANK, op, "%s here than on rank 0", difference));
-    return rapt_ranks_agree(p, op, good, &mark, 1);
-}
-
 typedef struct saving {
     rapt_data_parallel *parallel;
     const char *op;
@@ -87,7 +70,7 @@ static bool give(saving *s, const char *name, rapt_tensor *tensor)
 {
     const int64_t bytes = rapt_count(tensor) * (int64_t)rapt_dtype_size(rapt_get_dtype(tensor));
     if (!s->share) {
-        add_to_hash(&s->hash, name, bytes);
+        rapt_hash_add(&s->hash, name, bytes);
         s->total += bytes;
         return true;
     }
@@ -224,8 +207,10 @@ static bool save(saving *s, const char *path, const rapt_checkpoint *checkpoint,
     int mark;
     bool good = whole && rapt_checkpoint_to_archive(checkpoint, whole) && give_all(s, whole, is_sharded);
     if (!rapt_ranks_agree(p, s->op, good, &mark, 1)) return false;
-    add_to_hash(&s->hash, checkpoint->note ? checkpoint->note : "", checkpoint->step);
-    if (!check_hash(p, s->op, s->hash, "there is something else to be saved")) return false;
+    rapt_hash_add(&s->hash, checkpoint->note ? checkpoint->note : "", checkpoint->step);
+    if (!rapt_check_same_hash(p, s->op, s->hash, "there is something else to be saved") ||
+        !rapt_check_same_numbers(p, s->op, whole, is_sharded))
+        return false;
     s->share = rapt_archive_new();
     if (!rapt_ranks_agree(p, s->op, s->share && copy_texts(s->share, whole), &mark, 1) ||
         !rapt_ranks_agree(p, s->op, give_all(s, whole, is_sharded), &mark, 1))
@@ -244,8 +229,8 @@ bool rapt_data_parallel_save(rapt_data_parallel *p, const char *path, const rapt
     if (!rapt_ranks_agree(p, op, is_good, &mark, 1)) return false;
     uint64_t name_hash = 1; /* folders may have other names */
     const char *last = strrchr(path, '/');
-    add_to_hash(&name_hash, last ? last + 1 : path, 0);
-    if (!check_hash(p, op, name_hash, "the path ends in another name")) return false;
+    rapt_hash_add(&name_hash, last ? last + 1 : path, 0);
+    if (!rapt_check_same_hash(p, op, name_hash, "the path ends in another name")) return false;
     saving s = {.parallel = p, .op = op, .writers = is_index(path) ? p->ranks : 1, .hash = 1};
     rapt_archive *whole = rapt_archive_new();
     const bool good = save(&s, path, checkpoint, whole);
@@ -344,31 +329,6 @@ static bool cut_archive(const rapt_data_parallel *p, const rapt_archive *archive
     return true;
 }
 
-/* Of texts, of the names and sizes of tensors, and of the first numbers of each, but the random state's: ranks may have
- * seeded by themselves. */
-static uint64_t hash_of(const rapt_archive *archive)
-{
-    enum { few = 16 };
-    uint64_t hash = 1;
-    const char *key;
-    for (int64_t i = 0; (key = rapt_archive_key(archive, i)); i++) {
-        add_to_hash(&hash, key, 0);
-        add_to_hash(&hash, rapt_archive_find_text(archive, key), 0);
-    }
-    for (int64_t i = 0; i < rapt_archive_count(archive); i++) {
-        RAPT_SCOPE; /* of half-sized numbers the tensor is a copy */
-        const char *stored = rapt_archive_name(archive, i);
-        const rapt_tensor *tensor = rapt_archive_tensor(archive, i);
-        const int64_t count = tensor ? rapt_count(tensor) : 0, first = count < few ? count : few;
-        add_to_hash(&hash, stored, count);
-        if (strcmp(stored, "random_state") == 0) continue;
-        const unsigned char *bytes = rapt_data(tensor);
-        for (size_t k = 0; bytes && k < (size_t)first * rapt_dtype_size(rapt_get_dtype(tensor)); k++)
-            add_to_hash(&hash, "", bytes[k]);
-    }
-    return hash;
-}
-
 bool rapt_data_parallel_load(rapt_data_parallel *p, const char *path, rapt_checkpoint *checkpoint)
 {
     const char *op = "data_parallel_load";
@@ -379,8 +339,9 @@ bool rapt_data_parallel_load(rapt_data_parallel *p, const char *path, rapt_check
     if (!rapt_ranks_agree(p, op, is_good, &mark, 1)) return false;
     rapt_archive *archive = rapt_map_safetensors(path), *own = rapt_archive_new();
     const bool is_sharded = p->sharded && checkpoint->optimizer;
-    const bool alike = rapt_ranks_agree(p, op, archive && own, &mark, 1) &&
-                       check_hash(p, op, hash_of(archive), "there is something else to be loaded");
+    const bool alike =
+        rapt_ranks_agree(p, op, archive && own, &mark, 1) &&
+        rapt_check_same_hash(p, op, rapt_hash_of_archive(archive), "there is something else to be loaded");
     const bool good = alike && (!is_sharded || cut_archive(p, archive, own)) &&
                       rapt_checkpoint_from_archive(checkpoint, is_sharded ? own : archive) &&
                       (!p->sharded || rapt_take_pieces(p));

@@ -300,3 +300,17 @@ void rapt_attention_set_ring(rapt_module *module, rapt_ring *ring)
 {
     if (module && !rapt_was_freed("attention_set_ring", module)) rapt_module_each(module, set_ring, ring);
 }
+
+static bool find_ring(rapt_module *module, void *ring)
+{
+    rapt_ring *own = module->kind == &kind ? ((rapt_attention *)module)->ring : NULL;
+    if (own) *(rapt_ring **)ring = own;
+    return true;
+}
+
+rapt_ring *rapt_attention_get_ring(rapt_module *module)
+{
+    rapt_ring *ring = NULL;
+    if (module && !rapt_was_freed("attention_get_ring", module)) rapt_module_each(module, find_ring, &ring);
+    return ring;
+}

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs programs on several ranks of this machine: check_ranks.sh same TRAIN_ON_RANKS, for the bits of 1, 2 and 4 ranks;
 # check_ranks.sh alike N TRAIN_ON_RANKS, for N ranks with 1 and 2 threads each; check_ranks.sh errors N RANK_ERRORS;
-# check_ranks.sh files N CHECKPOINTS, with a folder that is removed; check_ranks.sh options PROGRAM [ARGUMENT...], of which
-# one rank alone complains, as it alone says what there is; check_ranks.sh aborts ABORTS, for what rapt_abort_on_error says.
+# check_ranks.sh levels OTHER_LEVELS, for two ranks of different levels; check_ranks.sh files N CHECKPOINTS, with a folder
+# that is removed; check_ranks.sh options PROGRAM [ARGUMENT...], of which one rank alone complains, as it alone says what
+# there is; check_ranks.sh aborts ABORTS, for what rapt_abort_on_error says.
 set -eu
 what=$1
 work=$(mktemp -d)
@@ -39,6 +40,7 @@ files)
     run "$2" 1 "$3" "$work/files"
     ;;
 errors) run "$2" 1 "$3" ;;
+levels) OMP_NUM_THREADS=1 mpirun -n 1 "$2" : -n 1 env RAPT_LEVEL=baseline "$2" ;;
 aborts)
     for trial in 'before mpi_ring: MPI is not running' 'within rank 1: mpi_ring: the communicator is MPI_COMM_NULL' \
         'behind mpi_ring: MPI is not running'; do

@@ -212,6 +212,31 @@ static void other_weights_are_another_checkpoint(const char *folder)
     rapt_module_free(&model->module);
 }
 
+/* Of ranks whose models went apart nothing is written, and what was there stays. */
+static void models_that_went_apart_are_not_saved(const char *folder, bool shards)
+{
+    rapt_linear *model = matrix_of(1);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &model->module, NULL);
+    rapt_optimizer *adam = rapt_adam_new(shards ? NULL : &model->module, NULL);
+    if (shards) expect(rapt_data_parallel_shard(parallel, adam), "%s", rapt_error());
+    rapt_checkpoint run = {.module = &model->module, .optimizer = adam};
+    for (int whole = 0; whole < 2; whole++) {
+        char all[4096 + 64];
+        snprintf(all, sizeof all, "%s/apart.safetensors%s", folder, whole ? "" : ".index.json");
+        rapt_fill(model->weight, 1);
+        expect(rapt_data_parallel_save(parallel, all, &run), "%s", rapt_error());
+        rapt_fill(model->weight, rank == ranks - 1 ? 2 : 3);
+        expect(rapt_data_parallel_save(parallel, all, &run) == (ranks == 1), "no error");
+        if (ranks == 1) continue;
+        expect_error(RAPT_ERROR_RANK, "module.weight has other numbers here than on rank 0");
+        expect(rapt_data_parallel_load(parallel, all, &run), "%s", rapt_error());
+        expect(rapt_at(model->weight, (int64_t[]){3, 4}) == 1, "another checkpoint");
+    }
+    rapt_data_parallel_free(parallel);
+    rapt_optimizer_free(adam);
+    rapt_module_free(&model->module);
+}
+
 static bool random_state_is(rapt_random_state state)
 {
     const rapt_random_state now = rapt_random_get_state();
@@ -306,6 +331,7 @@ int main(int argc, char **argv)
     what_is_wrong_is_an_error();
     all_have_one_file(argv[1]);
     other_weights_are_another_checkpoint(argv[1]);
+    for (int shards = 0; shards < 2; shards++) models_that_went_apart_are_not_saved(argv[1], shards);
     random_states_may_differ(argv[1]);
     for (int way = 0; way < 4; way++) a_cast_run_is_an_error(argv[1], way & 1, way & 2);
     a_sharded_run_that_is_frozen_is_an_error(argv[1]);

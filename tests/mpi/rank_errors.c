@@ -41,7 +41,7 @@ static rapt_data_parallel *parallel_of(rapt_linear *model, int parts, const char
 /* The error text that a rank which is all right itself sees. */
 static void expect_of_last(rapt_error_code code, const char *own, const char *text)
 {
-    char expected[100];
+    char expected[200];
     if (rank == ranks - 1) {
         expect_error(code, own);
         return;
@@ -61,6 +61,11 @@ static void models_that_differ_are_told_apart(void)
     model = linear(4);
     expect(!parallel_of(model, 0, rank == ranks - 1 ? "other data" : "data"), "no error");
     expect_of_last(RAPT_ERROR_RANK, "'note: other data' here is 'note: data' on rank 0", "data_parallel: 'note: other");
+    char options[900];
+    snprintf(options, sizeof options, "%0800d, a rate of %d", 0, rank == ranks - 1 ? 2 : 1);
+    expect(!parallel_of(model, 0, options), "no error");
+    expect_of_last(RAPT_ERROR_RANK, "'note: 00000000000000 ... 2' here is 'note: 00000000000000 ... 1' on rank 0",
+                   "data_parallel: 'note: 00000000000000 ... 2' here is 'note: 00000000000000 ... 1' on rank 0");
     if (rank == ranks - 1) rapt_module_freeze(&model->module, "bias", true);
     expect(!parallel_of(model, 0, NULL), "no error");
     expect_of_last(RAPT_ERROR_RANK, "'fixed bias: float32 [3]' here", "data_parallel: 'fixed bias");
@@ -171,6 +176,15 @@ static void the_reason_is_told_when_its_error_was_cleared(void)
     expect(!rapt_data_parallel_finish(p, NULL), "no error");
     expect_of_last(RAPT_ERROR_RANK, "data_parallel_backward: loss is NULL", "data_parallel_backward: loss is NULL");
     expect_good_step(p, model);
+    expect(rapt_data_parallel_backward(p, rank == ranks - 1 ? NULL : loss_of(model, rank), 2) == (rank < ranks - 1),
+           "no error");
+    rapt_clear_error();
+    if (rank == ranks - 1) rapt_item(NULL); /* what fails behind it */
+    expect(!rapt_data_parallel_finish(p, NULL), "no error");
+    if (rank == ranks - 1)
+        rapt_clear_error();
+    else
+        expect_error(RAPT_ERROR_RANK, "data_parallel_backward: loss is NULL");
     rapt_data_parallel_free(p);
     p = parallel_of(model, 2 * ranks, NULL); /* of two reasons the first */
     for (int own = 0; own < 2; own++) {

@@ -32,14 +32,15 @@ typedef struct rapt_data_parallel_config {
      * the first part. What backward has computed goes as soon as its bucket has gone out; beside it at most 4 buckets
      * are under way, of bucket_bytes each, twice. The bits are those without it, but with more than one part on each
      * of ranks whose number is no power of two. Costs: every part travels, not only the sum of a rank's, and backward
-     * waits for the network where that is slower. */
+     * waits for the network where that is slower; but where attention goes across ranks it does not, and keeps what has
+     * not gone out. */
     bool shards_gradients;
     const char *note; /* must be the same on all ranks, such as the options and the data's checksum; may be NULL */
 } rapt_data_parallel_config;
 
-/* Shares the module, which is to be the same on all ranks: names, shapes, dtypes and what is frozen are compared, and
- * a difference is an error that names it. Parameters and buffers then take the values of rank 0. The communicator is
- * copied. NULL after an error. Behind rapt_module_cast it is to be made anew. */
+/* Shares the module, which is to be the same on all ranks: names, shapes, dtypes, what is frozen, the configuration and
+ * rapt_get_level are compared, and a difference is an error that names it. Parameters and buffers then take the values
+ * of rank 0. The communicator is copied. NULL after an error. Behind rapt_module_cast it is to be made anew. */
 RAPT_API rapt_data_parallel *rapt_data_parallel_new(MPI_Comm communicator, rapt_module *module,
                                                     const rapt_data_parallel_config *config);
 
@@ -63,10 +64,13 @@ RAPT_API rapt_part rapt_data_parallel_part(const rapt_data_parallel *parallel, i
 
 /* Goes backward from the loss of the next own part, in place of rapt_backward. The weight is what the part counts, as
  * for rapt_accumulate: of losses that are means, how many rows or tokens it is the mean of. A part that is empty has
- * weight 0, and no loss (NULL); where attention goes across ranks it has one all the same, whose gradient is 0, since
- * that of the other ranks goes through this one. The gradients of the last own part are sent while backward still goes
- * on. Gradients of leaves that are no parameters of the module are dropped. False after an error on this rank, which
- * does not end the step: the other parts, and rapt_data_parallel_finish, follow all the same. */
+ * weight 0, and no loss (NULL) or one whose gradients are 0: 0 times what is no number, as in a mean that is 0 / 0, is
+ * an error. Where attention goes across ranks (the module has a ring) there is a loss all the same, through which the
+ * gradient of the others goes, and NULL is an error. What is refused of one rank there the ranks of the last ring that
+ * the module has are told, and each fails in its rapt_data_parallel_backward; not noticed is a loss, on one rank alone,
+ * that does not come from that attention: the others wait for ever. The gradients of the last own part are sent while
+ * backward still goes on. Gradients of leaves that are no parameters of the module are dropped. False after an error on
+ * this rank, which does not end the step: the other parts, and rapt_data_parallel_finish, follow all the same. */
 RAPT_API bool rapt_data_parallel_backward(rapt_data_parallel *parallel, rapt_tensor *loss, double weight);
 
 /* After all own parts: gives each parameter the gradient of the mean loss of the whole batch, with the same bits on all
@@ -74,8 +78,9 @@ RAPT_API bool rapt_data_parallel_backward(rapt_data_parallel *parallel, rapt_ten
  * optimizer's step follow as on one machine. Gradients that a rapt_backward of one's own has left in the parameters
  * before are dropped. Buffers that forward changed on any rank, BatchNorm's running statistics, then have on all ranks
  * the values that rank 0's parts gave them, as with PyTorch's DistributedDataParallel. A parameter that was frozen, or
- * is trained again, since rapt_data_parallel_new is an error. After an error, the same on all ranks, there are no
- * gradients, and the next step begins anew. */
+ * is trained again, since rapt_data_parallel_new is an error. That all ranks have the same weights is not looked at: a
+ * rank whose optimizer's step fails, or has another learning rate, goes its own way, and rapt_data_parallel_save alone
+ * notices. After an error, the same on all ranks, there are no gradients, and the next step begins anew. */
 RAPT_API bool rapt_data_parallel_finish(rapt_data_parallel *parallel, double *loss);
 
 /* Shards the optimizer's state: every rank keeps and steps one piece of each bucket, and has 1 / ranks of it. The
@@ -101,10 +106,12 @@ RAPT_API bool rapt_data_parallel_step(rapt_data_parallel *parallel, double limit
  * So at any moment the index leads to one whole set. To any other path rank 0 writes one file. All ranks see the same
  * folder. Of a sharded optimizer the state is put together by parameter: with any number of ranks, sharded or not, and
  * by rapt_checkpoint_load in one process, what was written can be read. What the checkpoint has is to be the same on
- * all ranks; the random state is rank 0's. With the optimizer, parameters that were cast since rapt_data_parallel_new
- * are an error, and where it is sharded also those that were frozen, or are trained again. So is a call between a
- * step's first part and its rapt_data_parallel_finish. False after an error, the same on all ranks; an older checkpoint
- * is then as it was. */
+ * all ranks; the random state is rank 0's. Compared with rank 0's are step, note, names, sizes, and the first 16
+ * numbers of each weight, average and state of an optimizer that is not sharded: ranks that went apart, which
+ * rapt_data_parallel_finish does not notice, are told here, and write nothing. With the optimizer, parameters that were
+ * cast since rapt_data_parallel_new are an error, and where it is sharded also those that were frozen, or are trained
+ * again. So is a call between a step's first part and its rapt_data_parallel_finish. False after an error, the same on
+ * all ranks; an older checkpoint is then as it was. */
 RAPT_API bool rapt_data_parallel_save(rapt_data_parallel *parallel, const char *path,
                                       const rapt_checkpoint *checkpoint);
 

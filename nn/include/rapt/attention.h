@@ -93,9 +93,12 @@ RAPT_API void rapt_attention_keep_weights(rapt_module *module, bool keep);
  * a table of values, and dropout of additive ones; and second derivatives. What dropout drops each rank draws by
  * itself, from a seed of its own. The ring outlives the graph. What fails on one rank, before keys go round or
  * meanwhile, is an error on all. So it is on their way through a rapt_gpt, a rapt_transformer_encoder or
- * rapt_transformer_decoder, forward; a rank whose backward fails elsewhere must end the program, for which
- * rapt_abort_on_error is made. A rapt_gpt then takes this rank's tokens. */
+ * rapt_transformer_decoder, forward, and in a backward pass that comes through attention; a rank that gives up
+ * elsewhere must end the program, for which rapt_abort_on_error is made. A rapt_gpt then takes this rank's tokens. */
 RAPT_API void rapt_attention_set_ring(rapt_module *module, rapt_ring *ring);
+
+/* The ring of the last attention below the module, or the module itself, that has one; NULL: none has. */
+RAPT_API rapt_ring *rapt_attention_get_ring(rapt_module *module);
 
 RAPT_END_DECLS
 
