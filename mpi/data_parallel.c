@@ -142,6 +142,7 @@ static bool run_part(rapt_data_parallel *p, rapt_tensor *loss, double weight, bo
     good = good && check_part(p, loss, weight);
     if (!good) weight = 0;
     p->weight = weight;
+    p->is_finite = good && loss && weight == 0 && isfinite(rapt_item(loss));
     const double value = weight > 0 ? rapt_item(loss) : 0;
     rapt_buckets_begin_part(p);
     rapt_totals_begin(p, (rapt_totals){weight, weight * value});

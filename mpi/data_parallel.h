@@ -83,6 +83,7 @@ struct rapt_data_parallel {
     /* Of the step that is under way. */
     int done;                            /* own parts */
     double weight;                       /* of the part that is under way */
+    bool is_finite;                      /* its loss, of weight 0 */
     int scattered, summed;               /* parcels whose numbers are on their way, and are there */
     bool failed, broken;                 /* on this rank; MPI itself */
     rapt_ring *ring;                     /* whose ranks backward meets on its way; NULL: none */

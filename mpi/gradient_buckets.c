@@ -1,5 +1,6 @@
 /* Gradients in buckets: what arrives is put together, and parts of a rank are added up. */
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,17 +277,18 @@ static bool keep(rapt_shared_parameter *s, rapt_tensor *gradient)
     return s->numbers != NULL;
 }
 
-/* Of a loss of weight 0 it is 0, or 0 times what is not finite. */
+/* Of a loss of weight 0 it is 0, or 0 times what is not finite; on a ring there is that of the others beside it. */
 static bool check_gradient(const rapt_data_parallel *p, const rapt_shared_parameter *s, rapt_tensor *gradient)
 {
     RAPT_SCOPE;
     RAPT_NO_GRADIENT;
     if (p->weight > 0) return true;
     const double sum = rapt_item(rapt_sum(gradient, RAPT_ALL_AXES, false));
-    return sum == 0 || rapt_fail(RAPT_ERROR_VALUE, "data_parallel_backward",
-                                 "%s has a gradient of %g from a loss of weight 0, which would be all ranks'; 0 "
-                                 "expected, of a loss that is not 0 / 0",
-                                 s->name, sum);
+    const bool fits = p->ring ? !isnan(sum) || p->is_finite : sum == 0;
+    return fits || rapt_fail(RAPT_ERROR_VALUE, "data_parallel_backward",
+                             "%s has a gradient of %g from a loss of weight 0, which would be all ranks'; 0 "
+                             "expected, of a loss that is not 0 / 0",
+                             s->name, sum);
 }
 
 bool rapt_buckets_take(void *parallel, rapt_tensor *parameter, rapt_tensor *gradient)

@@ -101,6 +101,21 @@ static void parts_that_are_refused(rapt_ring *ring)
     rapt_module_free(&gpt->module);
 }
 
+/* A beginning that counts nothing, whose keys the others see: their gradient goes through this rank. */
+static void a_part_that_only_others_see(rapt_ring *ring)
+{
+    rapt_gpt *gpt =
+        rapt_gpt_new(&(rapt_gpt_config){.vocabulary = 7, .context = length, .hidden = size, .heads = 1, .layers = 2});
+    rapt_attention_set_ring(&gpt->module, ring);
+    rapt_data_parallel *parallel = rapt_data_parallel_new(MPI_COMM_WORLD, &gpt->module, NULL);
+    RAPT_SCOPE;
+    rapt_tensor *read = tokens(rapt_ring_count(ring), 3), *loss = rapt_gpt_loss(gpt, read, read, NULL);
+    expect(rapt_data_parallel_backward(parallel, loss, rank > 0), "%s", rapt_error());
+    expect(rapt_data_parallel_finish(parallel, NULL), "%s", rapt_error());
+    rapt_data_parallel_free(parallel);
+    rapt_module_free(&gpt->module);
+}
+
 /* The ring of the module's last attention is the one that backward comes to first. */
 static void parts_that_are_refused_on_two_rings(rapt_ring *ring)
 {
@@ -167,6 +182,7 @@ int main(int argc, char **argv)
     a_part_that_counts_nothing();
     rapt_ring *ring = rapt_mpi_ring_new(MPI_COMM_WORLD, length);
     parts_that_are_refused(ring);
+    a_part_that_only_others_see(ring);
     parts_that_are_refused_on_two_rings(ring);
     layers_that_one_rank_reaches(ring);
     rapt_mpi_ring_free(ring);
