@@ -18,6 +18,10 @@
 
 typedef rapt_convolution_sizes convolution;
 
+/* Columns that are copied and then packed at once; bytes of one of the things that are in the second-level cache
+ * together; parts that keep threads busy, without which a product shares its work among threads itself. */
+enum { strip_columns = 128, near_bytes = 1 << 18, fewest_tasks = 16 };
+
 typedef struct work {
     const convolution *c;
     const rapt_matmul_kernels *kernels;
@@ -46,11 +50,10 @@ static int64_t bytes_of(const convolution *c, int64_t count)
     return count * (int64_t)rapt_dtype_size(c->dtype);
 }
 
-/* So many results at once that columns of `rows` rows fit into half of the second-level cache, in whole panels. */
-static int64_t most_results(const work *w, int64_t rows)
+/* So many results at once, in whole panels, that columns of `rows` rows have up to so many bytes. */
+static int64_t most_results(const work *w, int64_t rows, int64_t bytes)
 {
-    enum { near = 1 << 18 };
-    const int64_t panel = w->kernels->columns, fitting = near / bytes_of(w->c, rows > 0 ? rows : 1) / panel * panel;
+    const int64_t panel = w->kernels->columns, fitting = bytes / bytes_of(w->c, rows > 0 ? rows : 1) / panel * panel;
     return fitting < panel ? panel : fitting;
 }
 
@@ -144,9 +147,8 @@ static void fill_bias(const work *w, int64_t group, char *y, int64_t count)
 static void pack_strips(const work *w, const char *image, int64_t top, int64_t bottom, int64_t first, int64_t last,
                         char *room)
 {
-    enum { strip = 128 };
     const convolution *c = w->c;
-    const int64_t k = bottom - top, step = c->is_dense ? last - first : strip;
+    const int64_t k = bottom - top, step = c->is_dense ? last - first : strip_columns;
     rapt_product p = {.k = k, .b_column = 1};
     char *to = room + w->panels;
     for (int64_t from = first; from < last; from += step) {
@@ -340,39 +342,36 @@ static int64_t channels_of(const convolution *c, int64_t rows)
     return channels < 1 ? 1 : rapt_smaller_of(channels, c->in);
 }
 
-static int64_t larger_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 bool rapt_convolution_forward(const convolution *c, const char *x, const char *weight, const char *bias, char *y)
 {
-    enum { strip = 128, fewest_tasks = 16 };
     work w = work_of(c);
     w.x = x, w.weight = weight, w.bias = bias, w.out = y;
     const int64_t panel = w.kernels->columns, k = rapt_smaller_of(c->depth, RAPT_BLOCK_DEPTH);
     w.packs = packs(&w, c->out, c->results, c->depth) &&
               c->items * c->groups * rapt_divide_up(c->results, panel) >= fewest_tasks;
-    w.most = c->is_dense && !w.packs ? c->results : most_results(&w, w.packs ? k / 2 : c->depth);
+    if (w.packs)
+        w.most = most_results(&w, k, 2 * near_bytes);
+    else
+        w.most = c->is_dense ? c->results : most_results(&w, c->depth, near_bytes);
     w.blocks = rapt_divide_up(c->results, w.most);
     const int64_t columns = end_of_part(&w, 0);
-    const int64_t room = c->is_dense ? 0 : w.packs ? k * strip : c->depth * columns;
+    const int64_t room = c->is_dense ? 0 : w.packs ? k * strip_columns : c->depth * columns;
     return pack_once(&w, c->groups, w.kernels->rows_bytes(c->out, c->depth), pack_weights) &&
            run(&w, c->items * c->groups * w.blocks, bytes_of(c, room),
                w.packs ? w.kernels->columns_bytes(columns, k) : 0, forward_parts);
 }
 
+/* What is added at once, and so each bit of dx, depends on the sizes of one image alone. */
 bool rapt_convolution_of_x(const convolution *c, const char *g, const char *weight, char *dx)
 {
-    enum { rows_at_once = 288, fewest_tasks = 16 };
+    enum { rows_at_once = 288 };
     work w = work_of(c);
     w.g = g, w.weight = weight, w.out = dx;
     const int64_t k = rapt_smaller_of(c->out, RAPT_BLOCK_DEPTH), channels = channels_of(c, rows_at_once);
-    w.packs = packs(&w, channels * window_size(c), c->results, c->out) &&
-              c->items * c->groups * rapt_divide_up(c->in, channels) >= fewest_tasks;
+    w.packs = packs(&w, channels * window_size(c), c->results, c->out);
     w.chunk = w.packs ? channels : c->in;
     const int64_t rows = w.chunk * window_size(c);
-    w.most = c->is_dense && !w.packs ? c->results : most_results(&w, larger_of(rows, w.packs ? k : 0));
+    w.most = c->is_dense && !w.packs ? c->results : most_results(&w, w.packs && k > rows ? k : rows, near_bytes);
     const int64_t columns = end_of_part(&w, 0), chunks = chunk_count(&w);
     return pack_once(&w, c->groups * chunks, w.kernels->rows_bytes(rows, c->out), pack_turned_weights) &&
            run(&w, c->items * c->groups * chunks, c->is_dense ? 0 : bytes_of(c, rows * columns),
@@ -389,7 +388,9 @@ bool rapt_convolution_of_weight(const convolution *c, const char *g, const char 
     const int64_t rows = w.chunk * window_size(c), k = rapt_smaller_of(c->results, RAPT_BLOCK_DEPTH);
     w.packs = packs(&w, c->out, rows, k);
     if (!w.packs) w.chunk = fourth;
-    w.most = w.packs ? RAPT_BLOCK_DEPTH : c->is_dense ? c->results : most_results(&w, w.chunk * window_size(c));
+    w.most = w.packs       ? RAPT_BLOCK_DEPTH
+             : c->is_dense ? c->results
+                           : most_results(&w, w.chunk * window_size(c), near_bytes);
     const int64_t columns = end_of_part(&w, 0);
     return run(&w, c->groups * chunk_count(&w), c->is_dense ? 0 : bytes_of(c, w.chunk * window_size(c) * columns),
                w.packs ? w.kernels->columns_bytes(rows, k) + w.kernels->rows_bytes(c->out, k) : 0,

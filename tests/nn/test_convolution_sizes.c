@@ -108,3 +108,35 @@ Test(convolution_sizes, sums_are_those_of_all_windows)
         check(i, RAPT_FLOAT64);
     }
 }
+
+/* y and dx of one item of a batch, by itself. */
+static rapt_tensor *alone(rapt_tensor *batch, int64_t item)
+{
+    return rapt_contiguous(rapt_slice(batch, 0, item, item + 1, 1));
+}
+
+static void expect_bits(const char *what, rapt_tensor *a, rapt_tensor *b)
+{
+    const size_t bytes = (size_t)rapt_count(b) * rapt_dtype_size(rapt_get_dtype(b));
+    cr_expect(rapt_count(a) == rapt_count(b) && memcmp(rapt_data(a), rapt_data(b), bytes) == 0, "%s", what);
+}
+
+Test(convolution_sizes, an_item_has_the_bits_that_it_has_alone)
+{
+    RAPT_SCOPE;
+    const rapt_convolution padded = {.padding = {1, 1}};
+    rapt_seed(5);
+    rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(20, 70, 24, 25))),
+                *weight = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(36, 70, 3, 3)),
+                *y = rapt_conv2d(x, weight, NULL, &padded);
+    rapt_tensor *g = rapt_randn_like(y);
+    cr_assert(rapt_backward_from(1, &y, &g, 0), "%s", rapt_error());
+    for (int64_t item = 0; item < 20; item += 19) {
+        rapt_tensor *one = rapt_require_gradient(rapt_detach(alone(x, item))), *its_g = alone(g, item);
+        rapt_tensor *its_y = rapt_conv2d(one, weight, NULL, &padded);
+        cr_assert(rapt_backward_from(1, &its_y, &its_g, 0), "%s", rapt_error());
+        expect_bits("y", its_y, alone(y, item));
+        expect_bits("dx", rapt_gradient(one), alone(rapt_gradient(x), item));
+    }
+    expect_no_error();
+}
