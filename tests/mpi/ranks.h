@@ -31,6 +31,19 @@ extern int failures; /* on this rank */
         rapt_clear_error();                                                                                            \
     } while (0)
 
+/* The same of an error of the last rank, of which the others are told. */
+static inline void expect_error_of_last(rapt_error_code code, const char *text)
+{
+    char expected[200];
+    if (rank == ranks - 1) {
+        expect_error(code, text);
+        return;
+    }
+    snprintf(expected, sizeof expected, "rank %d: ", ranks - 1);
+    expect(rapt_error() && strstr(rapt_error(), expected), "%s", rapt_error() ? rapt_error() : "no error");
+    expect_error(RAPT_ERROR_RANK, text);
+}
+
 /* A model that learns a row of tokens, what the tests train. */
 typedef struct learner learner;
 struct learner {

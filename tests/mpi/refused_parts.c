@@ -8,19 +8,6 @@ int rank, ranks, failures;
 
 enum { length = 23, size = 4 };
 
-/* The error text that a rank which is all right itself sees. */
-static void expect_of_last(rapt_error_code code, const char *text)
-{
-    char expected[200];
-    if (rank == ranks - 1) {
-        expect_error(code, text);
-        return;
-    }
-    snprintf(expected, sizeof expected, "rank %d: ", ranks - 1);
-    expect(rapt_error() && strstr(rapt_error(), expected), "%s", rapt_error() ? rapt_error() : "no error");
-    expect_error(RAPT_ERROR_RANK, text);
-}
-
 static rapt_tensor *tokens(int64_t count, double token)
 {
     return rapt_full(RAPT_INT64, RAPT_SHAPE(1, count), token);
@@ -43,7 +30,7 @@ static void a_part_that_counts_nothing(void)
         expect(!fails || isnan(rapt_item(loss)), "a loss of %g", rapt_item(loss));
         expect(rapt_data_parallel_backward(p, loss, fails ? 0 : 6) == !(fails && masked), "masked %d", masked);
         expect(rapt_data_parallel_finish(p, &mean) == !masked, "masked %d: %s", masked, rapt_error());
-        if (masked) expect_of_last(RAPT_ERROR_VALUE, "from a loss of weight 0");
+        if (masked) expect_error_of_last(RAPT_ERROR_VALUE, "from a loss of weight 0");
         expect(masked || (isfinite(mean) && rapt_at(rapt_gradient(model->bias), (int64_t[]){1}) > 0.333), "no number");
         rapt_module_clear_gradients(&model->module);
     }
@@ -95,7 +82,7 @@ static void parts_that_are_refused(rapt_ring *ring)
         if (!fails || way < no_part)
             expect(rapt_data_parallel_backward(parallel, loss, weight) == (way == ways), "way %d", way);
         expect(rapt_data_parallel_finish(parallel, NULL) == (way == ways), "way %d", way);
-        if (way < ways) expect_of_last(errors[way].code, errors[way].text);
+        if (way < ways) expect_error_of_last(errors[way].code, errors[way].text);
     }
     rapt_data_parallel_free(parallel);
     rapt_module_free(&gpt->module);
@@ -136,7 +123,7 @@ static void parts_that_are_refused_on_two_rings(rapt_ring *ring)
         const double weight = fails && rank == ranks - 1 ? -1 : 1;
         expect(rapt_data_parallel_backward(parallel, loss, weight) == !fails, "no error");
         expect(rapt_data_parallel_finish(parallel, NULL) == !fails, "%s", rapt_error());
-        if (fails) expect_of_last(RAPT_ERROR_VALUE, "the weight is -1");
+        if (fails) expect_error_of_last(RAPT_ERROR_VALUE, "the weight is -1");
     }
     rapt_data_parallel_free(parallel);
     rapt_module_free(&both->module);

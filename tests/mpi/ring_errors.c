@@ -6,19 +6,6 @@ int rank, ranks, failures;
 
 enum { length = 23, size = 4 };
 
-/* The error text that a rank which is all right itself sees. */
-static void expect_of_last(rapt_error_code code, const char *text)
-{
-    char expected[200];
-    if (rank == ranks - 1) {
-        expect_error(code, text);
-        return;
-    }
-    snprintf(expected, sizeof expected, "rank %d: ", ranks - 1);
-    expect(rapt_error() && strstr(rapt_error(), expected), "%s", rapt_error() ? rapt_error() : "no error");
-    expect_error(RAPT_ERROR_RANK, text);
-}
-
 static rapt_attention *attention_across(rapt_ring *ring)
 {
     rapt_attention *attention = rapt_dot_product_attention_new(0);
@@ -46,9 +33,9 @@ static void rings_that_are_wrong(void)
     expect(!rapt_mpi_ring_new(MPI_COMM_NULL, 5), "no error");
     expect_error(RAPT_ERROR_NULL, "MPI_COMM_NULL");
     expect(!rapt_mpi_ring_new(MPI_COMM_WORLD, rank == ranks - 1 ? -1 : 5), "no error");
-    expect_of_last(RAPT_ERROR_VALUE, "a sequence of -1; a length of 0 or more expected");
+    expect_error_of_last(RAPT_ERROR_VALUE, "a sequence of -1; a length of 0 or more expected");
     expect(!rapt_mpi_ring_new(MPI_COMM_WORLD, rank == ranks - 1 ? 6 : 5), "no error");
-    expect_of_last(RAPT_ERROR_RANK, "'a sequence of 6' here is 'a sequence of 5' on rank 0");
+    expect_error_of_last(RAPT_ERROR_RANK, "'a sequence of 6' here is 'a sequence of 5' on rank 0");
     expect(rapt_ring_count(NULL) == 0, "no error");
     expect_error(RAPT_ERROR_NULL, "ring is NULL");
     expect(!rapt_ring_places(NULL), "no error");
@@ -98,7 +85,7 @@ static void inputs_that_are_wrong(rapt_attention *attention)
         RAPT_SCOPE;
         rapt_tensor *x = rows(attention->ring);
         expect(!rapt_attention_pool(attention, rank == ranks - 1 ? NULL : x, x, x, NULL), "no error");
-        expect_of_last(ways[0].code, ways[0].text);
+        expect_error_of_last(ways[0].code, ways[0].text);
     }
     for (int way = 0; way < (int)(sizeof ways / sizeof *ways); way++) {
         RAPT_SCOPE;
@@ -119,7 +106,7 @@ static void inputs_that_are_wrong(rapt_attention *attention)
         }
         if (way == 6 && rank == ranks - 1) queries = keys = values = rapt_select(x, 0, 0);
         expect(!rapt_attention_forward(attention, queries, keys, values, &mask), "way %d: no error", way);
-        expect_of_last(ways[way].code, ways[way].text);
+        expect_error_of_last(ways[way].code, ways[way].text);
         attention->plain = attention->keep_weights = false;
         expect_good_call(attention);
     }
@@ -152,7 +139,7 @@ static void what_goes_to_no_other_rank(rapt_ring *ring)
         RAPT_NO_GRADIENT;
         expect(!rapt_multi_head_attention_forward(layer, x, x, x, NULL, rank == ranks - 1 ? &cache : NULL), "no error");
     }
-    expect_of_last(RAPT_ERROR_UNSUPPORTED, "a cache beside attention across ranks");
+    expect_error_of_last(RAPT_ERROR_UNSUPPORTED, "a cache beside attention across ranks");
     rapt_module_free(&layer->module);
 }
 
@@ -191,7 +178,7 @@ static void models_that_fail_on_their_way(rapt_ring *ring)
         }
         expect(!rapt_gpt_loss(gpt, read, targets, NULL), "way %d: no error", way);
         *layer = kept;
-        expect_of_last(errors[way].code, errors[way].text);
+        expect_error_of_last(errors[way].code, errors[way].text);
         rapt_tensor *loss = rapt_gpt_loss(gpt, good, good, NULL);
         expect(loss && rapt_backward(loss), "%s", rapt_error());
     }
@@ -270,9 +257,9 @@ static void backward_that_fails_on_its_way(rapt_attention *attention, rapt_atten
             expect(!go_backward(loss, x, to_inputs), "way %d, place %d: no error", way, place_of_failure);
             expect(!rapt_gradient(x), "way %d, place %d: a gradient", way, place_of_failure);
             if (place_of_failure == wrong_root)
-                expect_of_last(RAPT_ERROR_SHAPE, "the gradient is float32 [2], its root float32 []");
+                expect_error_of_last(RAPT_ERROR_SHAPE, "the gradient is float32 [2], its root float32 []");
             else
-                expect_of_last(RAPT_ERROR_MEMORY, "pass: no memory in op");
+                expect_error_of_last(RAPT_ERROR_MEMORY, "pass: no memory in op");
             expect_good_call(attention);
             expect_good_call(second);
         }
@@ -297,7 +284,7 @@ static void steps_that_fail_on_their_way(rapt_ring *ring)
         place_of_failure = step % 2 ? -1 : last;
         rapt_data_parallel_backward(parallel, RAPT_APPLY(&pass, &last, loss), 1);
         expect(rapt_data_parallel_finish(parallel, NULL) == (step % 2 == 1), "step %d", step);
-        if (step % 2 == 0) expect_of_last(RAPT_ERROR_MEMORY, "pass: no memory in op 0");
+        if (step % 2 == 0) expect_error_of_last(RAPT_ERROR_MEMORY, "pass: no memory in op 0");
     }
     rapt_data_parallel_free(parallel);
     rapt_module_free(&gpt->module);
