@@ -5,35 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "size_class.h"
+#include "free_blocks.h"
 #include "system_memory.h"
 #include "tensor/debug.h"
-#include "tensor/lock.h"
+#include "tensor/system.h"
 #include "tensor/thread.h"
-
-/* A thread keeps blocks of the small classes to itself, so many bytes of each at most, and exchanges batches with the
- * others. */
-enum { private_classes = 64, private_bytes = 1 << 20, batch_bytes = 1 << 14 };
 
 /* The statistics hear of what a thread takes and gives when so many bytes have come together, or when it asks. */
 enum { uncounted_bytes = 1 << 16 };
 
-/* What stands at the beginning of a free block. */
-typedef struct free_block {
-    struct free_block *next;
-} free_block;
-
 typedef struct block_cache {
-    struct {
-        free_block *head;
-        size_t bytes;
-        size_t taken; /* from elsewhere so far, up to private_bytes */
-    } of[private_classes];
+    free_blocks own;
     int64_t uncounted, uncounted_peak; /* live bytes that live_bytes does not know of yet, and the most they were */
 } block_cache;
-
-RAPT_LOCK(shared_lock, MEMORY)
-static free_block *shared_head[class_count];
 
 static _Atomic int64_t live_bytes, peak_bytes;
 static _Atomic int64_t forgotten_peak; /* the highest one before rapt_memory_reset_peak */
@@ -91,59 +75,9 @@ static inline block_cache *thread_cache(void)
     return this_cache ? this_cache : make_thread_cache();
 }
 
-static void push(free_block **head, free_block *block)
+static free_blocks *own_blocks(block_cache *cache)
 {
-    rapt_allow(block, sizeof *block);
-    block->next = *head;
-    *head = block;
-}
-
-static free_block *pop(free_block **head)
-{
-    free_block *block = *head;
-    if (block) *head = block->next;
-    return block;
-}
-
-static void count_taken(block_cache *cache, int class, size_t bytes)
-{
-    if (!cache || class >= private_classes) return;
-    const size_t taken = cache->of[class].taken + bytes;
-    cache->of[class].taken = taken < private_bytes ? taken : private_bytes;
-}
-
-/* A thread keeps about as much of a class as it took of it: what others made and it gives back goes on to them. */
-static inline size_t most_kept(const block_cache *cache, int class)
-{
-    return cache->of[class].taken + batch_bytes;
-}
-
-/* A block that others gave back; further ones of a small class move to the thread's cache. */
-static free_block *take_shared(block_cache *cache, int class)
-{
-    size_t size = rapt_class_size(class);
-    shared_lock_take();
-    free_block *block = pop(&shared_head[class]);
-    while (cache && class < private_classes && shared_head[class] && cache->of[class].bytes + size <= batch_bytes) {
-        push(&cache->of[class].head, pop(&shared_head[class]));
-        cache->of[class].bytes += size;
-    }
-    shared_lock_give();
-    if (block) count_taken(cache, class, size + (class < private_classes && cache ? cache->of[class].bytes : 0));
-    return block;
-}
-
-/* Half of what the thread holds of a full class. */
-static void share_half(block_cache *cache, int class)
-{
-    size_t size = rapt_class_size(class);
-    shared_lock_take();
-    const size_t half = most_kept(cache, class) / 2;
-    while (cache->of[class].bytes > half) {
-        push(&shared_head[class], pop(&cache->of[class].head));
-        cache->of[class].bytes -= size;
-    }
-    shared_lock_give();
+    return cache ? &cache->own : NULL;
 }
 
 static bool injected_failure(void)
@@ -153,21 +87,13 @@ static bool injected_failure(void)
     return left == 0;
 }
 
-/* A block of the class that was given back, by this thread or another one. */
-static void *take_kept(block_cache *cache, int class)
-{
-    if (!cache || class >= private_classes || !cache->of[class].head) return take_shared(cache, class);
-    cache->of[class].bytes -= rapt_class_size(class);
-    return pop(&cache->of[class].head);
-}
-
 /* Rather a block up to twice as large than more memory: where sizes differ from batch to batch, those of a rare one are
  * found among those of the others. How many classes larger it is goes to *more. */
-static void *take_roomier(block_cache *cache, int class, int *more)
+static void *take_roomier(free_blocks *own, int class, int *more)
 {
     const int most = class < small_classes ? 0 : steps_per_doubling;
     for (int larger = 1; larger <= most && class + larger < class_count; larger++) {
-        void *block = take_kept(cache, class + larger);
+        void *block = rapt_free_blocks_take(own, class + larger);
         if (!block) continue;
         *more = larger;
         return block;
@@ -190,25 +116,11 @@ static int64_t excess_with(size_t size)
 }
 
 /* Where sizes grow or differ from step to step, blocks of all of them would come together. So before one of a class
- * that no thread keeps is asked for, as many kept ones go as are too many, the largest first. */
-static void make_way(size_t size)
-{
-    const int largest_private = rapt_class_of(private_bytes / 2);
-    if (size <= private_bytes / 2 || excess_with(size) <= 0) return;
-    shared_lock_take();
-    for (int class = class_count - 1; class > largest_private; class --)
-        while (shared_head[class] && excess_with(size) > 0) {
-            free_block *block = pop(&shared_head[class]);
-            rapt_allow(block, rapt_class_size(class));
-            rapt_system_give(block, rapt_class_size(class));
-        }
-    shared_lock_give();
-}
-
+ * that no thread keeps is asked for, as many kept ones go as are too many. */
 static void *take_from_system(int class)
 {
     const size_t size = rapt_class_size(class);
-    make_way(size);
+    if (class >= private_classes) rapt_free_blocks_release_shared(private_classes, excess_with(size));
     void *block = rapt_system_take(size);
     if (block) return block;
     rapt_memory_trim(); /* the thread's cache is gone, too */
@@ -222,12 +134,12 @@ static void *take_any(size_t bytes, size_t *capacity)
     if (bytes > SIZE_MAX / 4 || injected_failure()) return NULL;
     const int class = rapt_class_of(bytes);
     int more = 0;
-    block_cache *cache = thread_cache();
-    void *block = take_kept(cache, class);
-    if (!block) block = take_roomier(cache, class, &more);
-    if (!block && (block = take_from_system(class))) count_taken(this_cache, class, rapt_class_size(class));
-    if (!block) return NULL;
+    free_blocks *own = own_blocks(thread_cache());
     const size_t size = rapt_class_size(class);
+    void *block = rapt_free_blocks_take(own, class);
+    if (!block) block = take_roomier(own, class, &more);
+    if (!block && (block = take_from_system(class))) rapt_free_blocks_count(own_blocks(this_cache), class, size);
+    if (!block) return NULL;
     count_any(this_cache, (int64_t)size);
     *capacity = size + (size_t)more;
     rapt_allow(block, *capacity);
@@ -253,7 +165,7 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
 {
     block_cache *cache = this_cache;
     const size_t class = (bytes - 1) / alignment, size = (class + 1) * alignment;
-    if (class >= small_classes || !cache || !cache->of[class].head ||
+    if (class >= small_classes || !cache || !cache->own.of[class].head ||
         atomic_load_explicit(&is_watched, memory_order_relaxed))
         return take_or_fail(op, bytes, capacity);
     const int64_t uncounted = cache->uncounted + (int64_t)size;
@@ -261,28 +173,12 @@ void *rapt_block_take(const char *op, size_t bytes, size_t *capacity)
         if (uncounted > uncounted_bytes) return take_or_fail(op, bytes, capacity);
         cache->uncounted_peak = uncounted;
     }
-    free_block *block = cache->of[class].head;
-    cache->of[class].head = block->next;
-    cache->of[class].bytes -= size;
+    free_block *block = cache->own.of[class].head;
+    cache->own.of[class].head = block->next;
+    cache->own.of[class].bytes -= size;
     cache->uncounted = uncounted;
     *capacity = size;
     return block;
-}
-
-/* Keeps a block for reuse. */
-static void keep(block_cache *cache, void *block, int class)
-{
-    const size_t size = rapt_class_size(class);
-    rapt_forbid((char *)block + sizeof(free_block), size - sizeof(free_block));
-    if (cache && class < private_classes && size <= private_bytes / 2) {
-        push(&cache->of[class].head, block);
-        cache->of[class].bytes += size;
-        if (cache->of[class].bytes > most_kept(cache, class)) share_half(cache, class);
-        return;
-    }
-    shared_lock_take();
-    push(&shared_head[class], block);
-    shared_lock_give();
 }
 
 static __attribute__((noinline)) void give_any(void *block, size_t capacity)
@@ -291,11 +187,12 @@ static __attribute__((noinline)) void give_any(void *block, size_t capacity)
     block_cache *cache = thread_cache();
     count_any(cache, -(int64_t)rapt_class_size(rapt_class_asked(capacity)));
     if (!rapt_debugging) {
-        keep(cache, block, rapt_class_had(capacity));
+        rapt_free_blocks_keep(own_blocks(cache), block, rapt_class_had(capacity));
         return;
     }
     rapt_quarantine_add(block, capacity);
-    for (void *old; (old = rapt_quarantine_take(false, &capacity));) keep(cache, old, rapt_class_had(capacity));
+    for (void *old; (old = rapt_quarantine_take(false, &capacity));)
+        rapt_free_blocks_keep(own_blocks(cache), old, rapt_class_had(capacity));
 }
 
 /* Likewise back to the thread's own. Of a small block a caller may say what it asked for instead of the capacity. */
@@ -303,16 +200,17 @@ void rapt_block_give_as_it_is(void *block, size_t capacity)
 {
     block_cache *cache = this_cache;
     const size_t class = (capacity - 1) / alignment, size = (class + 1) * alignment;
-    if (!block || class >= small_classes || !cache || cache->of[class].bytes >= most_kept(cache, (int)class) ||
+    if (!block || class >= small_classes || !cache ||
+        cache->own.of[class].bytes >= most_kept(&cache->own, (int)class) ||
         cache->uncounted - (int64_t)size < -uncounted_bytes ||
         atomic_load_explicit(&is_watched, memory_order_relaxed)) {
         give_any(block, capacity);
         return;
     }
     free_block *freed = block;
-    freed->next = cache->of[class].head;
-    cache->of[class].head = freed;
-    cache->of[class].bytes += size;
+    freed->next = cache->own.of[class].head;
+    cache->own.of[class].head = freed;
+    cache->own.of[class].bytes += size;
     cache->uncounted -= (int64_t)size;
 }
 
@@ -343,19 +241,11 @@ void *rapt_block_grow(const char *op, void *block, size_t *capacity, size_t used
     return grown;
 }
 
-static void free_list(free_block **head, int class)
-{
-    for (free_block *block = pop(head); block; block = pop(head)) {
-        rapt_allow(block, rapt_class_size(class));
-        rapt_system_give(block, rapt_class_size(class));
-    }
-}
-
 static void free_thread_cache(void)
 {
     if (!this_cache) return;
     count_cache(this_cache);
-    for (int class = 0; class < private_classes; class ++) free_list(&this_cache->of[class].head, class);
+    rapt_free_blocks_release(&this_cache->own);
     free(this_cache);
     this_cache = NULL;
 }
@@ -364,11 +254,10 @@ static void free_thread_cache(void)
 static __attribute__((destructor(200))) void give_all_back(void)
 {
     size_t capacity;
-    for (void *block; (block = rapt_quarantine_take(true, &capacity));) keep(NULL, block, rapt_class_had(capacity));
+    for (void *block; (block = rapt_quarantine_take(true, &capacity));)
+        rapt_free_blocks_keep(NULL, block, rapt_class_had(capacity));
     free_thread_cache();
-    shared_lock_take();
-    for (int class = 0; class < class_count; class ++) free_list(&shared_head[class], class);
-    shared_lock_give();
+    rapt_free_blocks_release_shared(0, INT64_MAX);
 }
 
 void rapt_memory_trim(void)

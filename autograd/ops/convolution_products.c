@@ -30,7 +30,8 @@ typedef struct work {
     int64_t most;                      /* results at once */
     int64_t blocks, chunk;             /* of an image's results; channels of a task */
     bool packs;
-    char *packed; /* the weight, for each group and chunk */
+    rapt_product (*part)(const struct work *, int64_t); /* of the weight: of a group, or a chunk of its channels */
+    char *packed;                                       /* the weight's parts */
     size_t packed_bytes, capacity;
     size_t panels; /* where they begin in a thread's memory */
     rapt_scratch scratch;
@@ -94,17 +95,35 @@ static void pack_all_columns(const work *w, const rapt_product *p, int64_t block
     w->kernels->pack_block(p, block, 0, rapt_divide_up(p->n, w->kernels->columns), to);
 }
 
-/* Each of the product's blocks of k behind the one before. */
+/* Where a block of k begins among packed rows. */
+static int64_t rows_before(const work *w, const rapt_product *p, int64_t block)
+{
+    return w->kernels->rows_bytes(p->m, rapt_block_start(p->k, block));
+}
+
 static void pack_all_rows(const work *w, const rapt_product *p, char *to)
 {
     for (int64_t block = 0; block < rapt_block_count(p->k); block++)
-        w->kernels->pack_rows(p, block, 0, rapt_divide_up(p->m, w->kernels->rows),
-                              to + w->kernels->rows_bytes(p->m, rapt_block_start(p->k, block)));
+        w->kernels->pack_rows(p, block, 0, rapt_divide_up(p->m, w->kernels->rows), to + rows_before(w, p, block));
 }
 
-static const char *packed_block(const work *w, const rapt_product *p, const char *rows, int64_t block)
+static void multiply_block(const work *w, const rapt_product *p, int64_t block, const char *rows, const char *panels)
 {
-    return rows + w->kernels->rows_bytes(p->m, rapt_block_start(p->k, block));
+    w->kernels->multiply_packed(p, block, rows + rows_before(w, p, block), panels, p->n, (rapt_ahead){0});
+}
+
+static char *packed_part(const work *w, int64_t part)
+{
+    return w->packed + (size_t)part * w->packed_bytes;
+}
+
+static void pack_parts(void *context, int64_t first, int64_t last)
+{
+    const work *w = context;
+    for (int64_t i = first; i < last; i++) {
+        const rapt_product p = w->part(w, i);
+        pack_all_rows(w, &p, packed_part(w, i));
+    }
 }
 
 /* --- forward --- */
@@ -121,15 +140,6 @@ static rapt_product of_weight_and_columns(const work *w, int64_t group)
                           .c_row = c->results,
                           .c_column = 1,
                           .accumulate = w->bias != NULL};
-}
-
-static void pack_weights(void *context, int64_t first, int64_t last)
-{
-    const work *w = context;
-    for (int64_t group = first; group < last; group++) {
-        const rapt_product p = of_weight_and_columns(w, group);
-        pack_all_rows(w, &p, w->packed + (size_t)group * w->packed_bytes);
-    }
 }
 
 static void fill_bias(const work *w, int64_t group, char *y, int64_t count)
@@ -177,12 +187,10 @@ static void forward_parts(void *context, int64_t first, int64_t last)
             multiply(w, &p);
             continue;
         }
-        const char *rows = w->packed + (size_t)group * w->packed_bytes;
         for (int64_t block = 0; block < rapt_block_count(p.k); block++) {
             const int64_t top = rapt_block_start(p.k, block), bottom = rapt_block_start(p.k, block + 1);
             pack_strips(w, x, top, bottom, from, from + p.n, room);
-            w->kernels->multiply_packed(&p, block, packed_block(w, &p, rows, block), room + w->panels, p.n,
-                                        (rapt_ahead){0});
+            multiply_block(w, &p, block, packed_part(w, group), room + w->panels);
         }
     }
     rapt_scratch_return(&w->scratch, room);
@@ -195,11 +203,11 @@ static int64_t chunk_count(const work *w)
     return rapt_divide_up(w->c->in, w->chunk);
 }
 
-/* Of the channels of a chunk; all but g and where it goes. */
-static rapt_product of_weight_and_g(const work *w, int64_t group, int64_t chunk)
+/* Of the channels of a group's chunk; all but g and where it goes. */
+static rapt_product of_weight_and_g(const work *w, int64_t part)
 {
     const convolution *c = w->c;
-    const int64_t size = window_size(c), channel = chunk * w->chunk;
+    const int64_t group = part / chunk_count(w), size = window_size(c), channel = part % chunk_count(w) * w->chunk;
     return (rapt_product){.m = rapt_smaller_of(c->in - channel, w->chunk) * size,
                           .k = c->out,
                           .a = w->weight + bytes_of(c, group * c->out * c->depth + channel * size),
@@ -210,16 +218,6 @@ static rapt_product of_weight_and_g(const work *w, int64_t group, int64_t chunk)
                           .c_column = 1};
 }
 
-static void pack_turned_weights(void *context, int64_t first, int64_t last)
-{
-    const work *w = context;
-    const int64_t chunks = chunk_count(w);
-    for (int64_t i = first; i < last; i++) {
-        const rapt_product p = of_weight_and_g(w, i / chunks, i % chunks);
-        pack_all_rows(w, &p, w->packed + (size_t)i * w->packed_bytes);
-    }
-}
-
 /* columns = weightᵀ g, of some channels of an image, each number added where it came from */
 static void backward_channels_of_x(void *context, int64_t first, int64_t last)
 {
@@ -228,9 +226,8 @@ static void backward_channels_of_x(void *context, int64_t first, int64_t last)
     const int64_t chunks = chunk_count(w);
     char *room = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
-        const int64_t image = i / chunks, chunk = i % chunks, group = image % c->groups;
-        rapt_product p = of_weight_and_g(w, group, chunk);
-        const char *rows = w->packed + (size_t)(group * chunks + chunk) * w->packed_bytes;
+        const int64_t image = i / chunks, chunk = i % chunks, part = image % c->groups * chunks + chunk;
+        rapt_product p = of_weight_and_g(w, part);
         char *dx = w->out + bytes_of(c, (image * c->in + chunk * w->chunk) * c->pixels);
         for (int64_t from = 0, to; from < c->results; from = to) {
             to = end_of_part(w, from);
@@ -241,8 +238,7 @@ static void backward_channels_of_x(void *context, int64_t first, int64_t last)
             if (!w->packs) multiply(w, &p);
             for (int64_t block = 0; w->packs && block < rapt_block_count(p.k); block++) {
                 pack_all_columns(w, &p, block, room + w->panels);
-                w->kernels->multiply_packed(&p, block, packed_block(w, &p, rows, block), room + w->panels, p.n,
-                                            (rapt_ahead){0});
+                multiply_block(w, &p, block, packed_part(w, part), room + w->panels);
             }
             if (!c->is_dense) rapt_columns_add(&c->windows, c->dtype, p.m / window_size(c), room, from, to, dx);
         }
@@ -284,7 +280,7 @@ static void backward_channels_of_weight(void *context, int64_t first, int64_t la
                 char *panels = room + w->panels, *rows = panels + w->kernels->columns_bytes(p.n, p.k);
                 pack_all_columns(w, &p, 0, panels);
                 pack_all_rows(w, &p, rows);
-                w->kernels->multiply_packed(&p, 0, rows, panels, p.n, (rapt_ahead){0});
+                multiply_block(w, &p, 0, rows, panels);
             }
     }
     rapt_scratch_return(&w->scratch, room);
@@ -292,19 +288,14 @@ static void backward_channels_of_weight(void *context, int64_t first, int64_t la
 
 /* --- all of them --- */
 
-static bool no_memory(const convolution *c)
-{
-    return rapt_fail(RAPT_ERROR_MEMORY, c->op, "no memory for a product of %lld rows", (long long)c->out);
-}
-
 /* Packs the weight once for all tasks, `count` parts of `bytes` each. */
-static bool pack_once(work *w, int64_t count, int64_t bytes, rapt_task *task)
+static bool pack_once(work *w, int64_t count, int64_t bytes)
 {
     if (!w->packs) return true;
     w->packed_bytes = (size_t)bytes;
     w->packed = rapt_block_take(w->c->op, (size_t)(count * bytes), &w->capacity);
     if (!w->packed) return false;
-    rapt_parallel(count, rapt_grain(w->c->out * w->c->depth), task, w);
+    rapt_parallel(count, rapt_grain(w->c->out * w->c->depth), pack_parts, w);
     return true;
 }
 
@@ -324,7 +315,8 @@ static bool run(work *w, int64_t tasks, int64_t room, int64_t panels, rapt_task 
         rapt_parallel(tasks, rapt_grain(c->depth * w->most), task, w);
         rapt_flops = flops;
         rapt_scratch_give(&w->scratch);
-        good = !w->failed || no_memory(c);
+        if (w->failed)
+            good = rapt_fail(RAPT_ERROR_MEMORY, c->op, "no memory for a product of %lld rows", (long long)c->out);
     }
     rapt_block_give(w->packed, w->capacity);
     return good;
@@ -345,7 +337,7 @@ static int64_t channels_of(const convolution *c, int64_t rows)
 bool rapt_convolution_forward(const convolution *c, const char *x, const char *weight, const char *bias, char *y)
 {
     work w = work_of(c);
-    w.x = x, w.weight = weight, w.bias = bias, w.out = y;
+    w.x = x, w.weight = weight, w.bias = bias, w.out = y, w.part = of_weight_and_columns;
     const int64_t panel = w.kernels->columns, k = rapt_smaller_of(c->depth, RAPT_BLOCK_DEPTH);
     w.packs = packs(&w, c->out, c->results, c->depth) &&
               c->items * c->groups * rapt_divide_up(c->results, panel) >= fewest_tasks;
@@ -356,7 +348,7 @@ bool rapt_convolution_forward(const convolution *c, const char *x, const char *w
     w.blocks = rapt_divide_up(c->results, w.most);
     const int64_t columns = end_of_part(&w, 0);
     const int64_t room = c->is_dense ? 0 : w.packs ? k * strip_columns : c->depth * columns;
-    return pack_once(&w, c->groups, w.kernels->rows_bytes(c->out, c->depth), pack_weights) &&
+    return pack_once(&w, c->groups, w.kernels->rows_bytes(c->out, c->depth)) &&
            run(&w, c->items * c->groups * w.blocks, bytes_of(c, room),
                w.packs ? w.kernels->columns_bytes(columns, k) : 0, forward_parts);
 }
@@ -366,14 +358,14 @@ bool rapt_convolution_of_x(const convolution *c, const char *g, const char *weig
 {
     enum { rows_at_once = 288 };
     work w = work_of(c);
-    w.g = g, w.weight = weight, w.out = dx;
+    w.g = g, w.weight = weight, w.out = dx, w.part = of_weight_and_g;
     const int64_t k = rapt_smaller_of(c->out, RAPT_BLOCK_DEPTH), channels = channels_of(c, rows_at_once);
     w.packs = packs(&w, channels * window_size(c), c->results, c->out);
     w.chunk = w.packs ? channels : c->in;
     const int64_t rows = w.chunk * window_size(c);
     w.most = c->is_dense && !w.packs ? c->results : most_results(&w, w.packs && k > rows ? k : rows, near_bytes);
     const int64_t columns = end_of_part(&w, 0), chunks = chunk_count(&w);
-    return pack_once(&w, c->groups * chunks, w.kernels->rows_bytes(rows, c->out), pack_turned_weights) &&
+    return pack_once(&w, c->groups * chunks, w.kernels->rows_bytes(rows, c->out)) &&
            run(&w, c->items * c->groups * chunks, c->is_dense ? 0 : bytes_of(c, rows * columns),
                w.packs ? w.kernels->columns_bytes(columns, k) : 0, backward_channels_of_x);
 }
