@@ -105,7 +105,7 @@ INTEGER_CASTS(uint8_t, uint8)
         const T value = *(const T *)options;                                                                           \
         T *out = (T *)(void *)data[0];                                                                                 \
         if (strides[0] == sizeof(T)) {                                                                                 \
-            RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] = value;                                              \
+            RAPT_SIMD_OF(T) for (int64_t i = 0; i < count; i++) out[i] = value;                                        \
             return;                                                                                                    \
         }                                                                                                              \
         for (int64_t i = 0; i < count; i++) *(T *)(void *)(data[0] + i * strides[0]) = value;                          \

@@ -34,7 +34,7 @@ GATHER(uint8_t, uint8)
         if (strides[2] == 0 && strides[0] == sizeof(T) && strides[1] == sizeof(T)) {                                   \
             T *out = (T *)(void *)(data[0] + *(const int64_t *)(void *)data[2] * step);                                \
             const T *in = (const T *)(void *)data[1];                                                                  \
-            RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] operator in[i];                                       \
+            RAPT_SIMD_OF(T) for (int64_t i = 0; i < count; i++) out[i] operator in[i];                                 \
             return;                                                                                                    \
         }                                                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                                          \

@@ -8,7 +8,15 @@
 #include "multiply_add.h"
 #include "tensor/kernels.h"
 
-#define RAPT_SIMD _Pragma("omp simd")
+#define RAPT_PRAGMA(text) _Pragma(#text)
+#define RAPT_SIMD RAPT_PRAGMA(omp simd)
+
+/* Over elements of the type: a small library has vectors of floating types alone. */
+#ifdef __OPTIMIZE_SIZE__
+#define RAPT_SIMD_OF(T) RAPT_PRAGMA(omp simd if ((T)0.5 != 0))
+#else
+#define RAPT_SIMD_OF(T) RAPT_SIMD
+#endif
 
 static inline int64_t smaller_of(int64_t a, int64_t b)
 {
@@ -34,7 +42,7 @@ static inline int64_t divide_up(int64_t a, int64_t b)
         OUT *out = (OUT *)(void *)data[0];                                                                             \
         const IN *in = (const IN *)(void *)data[1];                                                                    \
         if (strides[0] == sizeof(OUT) && strides[1] == sizeof(IN)) {                                                   \
-            RAPT_SIMD for (int64_t i = 0; i < count; i++)                                                              \
+            RAPT_SIMD_OF(IN) for (int64_t i = 0; i < count; i++)                                                       \
             {                                                                                                          \
                 const IN a = in[i];                                                                                    \
                 out[i] = (OUT)(formula);                                                                               \
@@ -62,7 +70,7 @@ static inline int64_t divide_up(int64_t a, int64_t b)
         const IN *in_a = (const IN *)(void *)data[1], *in_b = (const IN *)(void *)data[2];                             \
         const IN first_a = *in_a, first_b = *in_b;                                                                     \
         (void)first_a, (void)first_b, (void)in_a, (void)in_b;                                                          \
-        RAPT_SIMD for (int64_t i = 0; i < count; i++)                                                                  \
+        RAPT_SIMD_OF(IN) for (int64_t i = 0; i < count; i++)                                                           \
         {                                                                                                              \
             const IN a = read_a, b = read_b;                                                                           \
             out[i] = (OUT)(formula);                                                                                   \
@@ -100,7 +108,7 @@ static inline int64_t divide_up(int64_t a, int64_t b)
         const T *in_a = (const T *)(void *)data[2], *in_b = (const T *)(void *)data[3];                                \
         const T first_a = *in_a, first_b = *in_b;                                                                      \
         (void)first_a, (void)first_b;                                                                                  \
-        RAPT_SIMD for (int64_t i = 0; i < count; i++)                                                                  \
+        RAPT_SIMD_OF(T) for (int64_t i = 0; i < count; i++)                                                            \
         {                                                                                                              \
             const T a = read_a, b = read_b;                                                                            \
             out[i] = condition[i] ? a : b;                                                                             \
@@ -119,11 +127,11 @@ static inline int64_t divide_up(int64_t a, int64_t b)
             const T *in = (const T *)(void *)data[chosen], number = *in;                                               \
             T *out = (T *)(void *)data[0];                                                                             \
             if (strides[chosen] == 0) {                                                                                \
-                RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] = number;                                         \
+                RAPT_SIMD_OF(T) for (int64_t i = 0; i < count; i++) out[i] = number;                                   \
                 return;                                                                                                \
             }                                                                                                          \
             if (strides[chosen] == sizeof(T)) {                                                                        \
-                RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] = in[i];                                          \
+                RAPT_SIMD_OF(T) for (int64_t i = 0; i < count; i++) out[i] = in[i];                                    \
                 return;                                                                                                \
             }                                                                                                          \
         }                                                                                                              \

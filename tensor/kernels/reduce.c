@@ -32,7 +32,7 @@ enum { elements_ahead = 16 };
 /* All outputs at once, four elements of each in a pass over the accumulators. What a later pass reads is prefetched: a
  * pass is too short, and the elements are too far apart, for the processor to see it come. Not of integers, of which
  * nobody has so many that it would be worth the code. */
-#define FOLD_COLUMNS(function, T, A, step, simd)                                                                       \
+#define FOLD_COLUMNS(function, T, A, step)                                                                             \
     static inline A function##_step(A m, T a, A c)                                                                     \
     {                                                                                                                  \
         (void)c;                                                                                                       \
@@ -44,7 +44,7 @@ enum { elements_ahead = 16 };
     {                                                                                                                  \
         const T *a = (const T *)(const void *)in, *b = (const T *)(const void *)(in + stride);                         \
         const T *d = (const T *)(const void *)(in + 2 * stride), *e = (const T *)(const void *)(in + 3 * stride);      \
-        simd for (int64_t j = 0; j < outputs; j++)                                                                     \
+        RAPT_SIMD_OF(T) for (int64_t j = 0; j < outputs; j++)                                                          \
         {                                                                                                              \
             const A c = center[j], first = function##_step(result[j], a[j], c);                                        \
             const A third = function##_step(function##_step(first, b[j], c), d[j], c);                                 \
@@ -73,8 +73,8 @@ enum { elements_ahead = 16 };
             }                                                                                                          \
             for (; i < count; i++, in += stride) {                                                                     \
                 const T *a = (const T *)(const void *)in;                                                              \
-                RAPT_SIMD for (int64_t j = 0; j < outputs; j++) result[j] =                                            \
-                    function##_step(result[j], a[j], center[j]);                                                       \
+                RAPT_SIMD_OF(T)                                                                                        \
+                for (int64_t j = 0; j < outputs; j++) result[j] = function##_step(result[j], a[j], center[j]);         \
             }                                                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
@@ -86,7 +86,7 @@ enum { elements_ahead = 16 };
 #define FOLD(function, T, A, start, step, merge)                                                                       \
     RAPT_ROW_FOLD(function##_dense, T, A, start, step, merge)                                                          \
     FOLD_ROWS(function, T, A, step, merge)                                                                             \
-    FOLD_COLUMNS(function, T, A, step, RAPT_SIMD)
+    FOLD_COLUMNS(function, T, A, step)
 
 /* m is the accumulator, a the element, c the center. A NaN among the elements is the largest and the smallest. */
 #define SUM (m + (double)a)
@@ -113,17 +113,14 @@ enum { elements_ahead = 16 };
         return sum_of_exponentials_##dtype(count, in, (T)c, NULL);                                                     \
     }                                                                                                                  \
     FOLD_ROWS(exponentials_##dtype, T, double, EXPONENTIALS(T, EXP), SUM)                                              \
-    FOLD_COLUMNS(exponentials_##dtype, T, double, EXPONENTIALS(T, EXP), RAPT_SIMD)
+    FOLD_COLUMNS(exponentials_##dtype, T, double, EXPONENTIALS(T, EXP))
 
 FLOATING_FOLDS(float, float32, rapt_math_expf, exponential_lanes)
 FLOATING_FOLDS(double, float64, exp, 1)
 
-/* Of products of 64 bits few processors have vectors. */
 #define INTEGER_FOLDS(T, dtype)                                                                                        \
     FOLD(sum_##dtype, T, int64_t, 0, WRAPPING_SUM, WRAPPING_SUM)                                                       \
-    RAPT_ROW_FOLD(product_##dtype##_dense, T, int64_t, 1, WRAPPING_PRODUCT, WRAPPING_PRODUCT)                          \
-    FOLD_ROWS(product_##dtype, T, int64_t, WRAPPING_PRODUCT, WRAPPING_PRODUCT)                                         \
-    FOLD_COLUMNS(product_##dtype, T, int64_t, WRAPPING_PRODUCT, )                                                      \
+    FOLD(product_##dtype, T, int64_t, 1, WRAPPING_PRODUCT, WRAPPING_PRODUCT)                                           \
     FOLD(max_##dtype, T, int64_t, INT64_MIN, GREATER_INTEGER, GREATER_INTEGER)                                         \
     FOLD(min_##dtype, T, int64_t, INT64_MAX, LESSER_INTEGER, LESSER_INTEGER)
 

@@ -17,7 +17,7 @@ enum { lane_count = 32, exponential_lanes = 16, exponentials_a_block = 256 };
         if (count >= lane_count) {                                                                                     \
             for (int lane = 0; lane < lane_count; lane++) lanes[lane] = start;                                         \
             for (; i + lane_count <= count; i += lane_count) {                                                         \
-                RAPT_SIMD for (int lane = 0; lane < lane_count; lane++)                                                \
+                RAPT_SIMD_OF(T) for (int lane = 0; lane < lane_count; lane++)                                          \
                 {                                                                                                      \
                     const A m = lanes[lane];                                                                           \
                     const T a = in[i + lane];                                                                          \
