@@ -1,5 +1,5 @@
-/* Blocks of the allocator that nobody uses: those of the small classes that a thread has to itself, and those that threads
- * share. */
+/* Blocks of the allocator that nobody uses: those of the small classes that a thread has to itself, and those that
+ * threads share. */
 #ifndef RAPT_TENSOR_FREE_BLOCKS_H
 #define RAPT_TENSOR_FREE_BLOCKS_H
 
