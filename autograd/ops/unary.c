@@ -11,17 +11,17 @@ static rapt_tensor *one_plus(double factor, rapt_tensor *x)
     return rapt_add_scalar(rapt_mul_scalar(x, factor), 1);
 }
 
-/* Of x σ(v): σ' (2 v' + x v'' + x (1 − 2σ) v'²) with σ' = σ (1 − σ) */
+/* Of x σ(v): σ' (2 v' + x v'' + x (1 − 2σ) v'²) with σ' = σ(v) σ(−v), where 1 − σ would have no digits left */
 static rapt_tensor *gelu_tanh_curve(rapt_tensor *x)
 {
     const double slope = 2 * M_SQRT2 * M_2_SQRTPI * 0.5, cubic = 0.044715;
     rapt_tensor *square = rapt_pow_scalar(x, 2);
-    rapt_tensor *s = rapt_sigmoid(rapt_mul_scalar(rapt_mul(x, one_plus(cubic, square)), slope));
+    rapt_tensor *v = rapt_mul_scalar(rapt_mul(x, one_plus(cubic, square)), slope), *s = rapt_sigmoid(v);
     rapt_tensor *v1 = rapt_mul_scalar(one_plus(3 * cubic, square), slope);
     rapt_tensor *x_v2 = rapt_mul_scalar(square, 6 * cubic * slope);
     rapt_tensor *bend = rapt_mul(rapt_mul(x, one_plus(-2, s)), rapt_pow_scalar(v1, 2));
     rapt_tensor *sum = rapt_add(rapt_add(rapt_mul_scalar(v1, 2), x_v2), bend);
-    return rapt_mul(rapt_mul(s, one_plus(-1, s)), sum);
+    return rapt_mul(rapt_mul(s, rapt_sigmoid(rapt_neg(v))), sum);
 }
 
 /* σ (1 − t²) (2 + x (1 − σ (1 + 2t))) */

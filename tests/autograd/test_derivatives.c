@@ -291,6 +291,25 @@ Test(derivatives, of_what_is_recomputed)
     expect_no_error();
 }
 
+/* ½ x (1 + t) with t = tanh u, u = √(2/π) (x + 0.044715 x³), has (1 − t²) (u' + ½ x u'' − x t u'²), which has digits as
+ * long as it is a number: 1 − t² = 1 / cosh² u. */
+Test(derivatives, gelu_tanh_has_digits_far_out)
+{
+    static const double places[] = {-9, -5.9, -2, 0, 2, 5.9, 9};
+    enum { count = sizeof places / sizeof *places };
+    RAPT_SCOPE;
+    rapt_tensor *x = rapt_require_gradient(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(count), places)), *curve;
+    rapt_tensor *y = total(rapt_gelu_tanh(x)), *ones = rapt_ones_like(x);
+    cr_assert(rapt_hvp(y, 1, &x, &ones, &curve, 0), "%s", rapt_error());
+    for (int i = 0; i < count; i++) {
+        const double a = places[i], c = sqrt(2 / acos(-1)), u = c * (a + 0.044715 * a * a * a);
+        const double first = c * (1 + 3 * 0.044715 * a * a), second = 6 * c * 0.044715 * a;
+        const double expected = (first + a * second / 2 - a * tanh(u) * first * first) / (cosh(u) * cosh(u));
+        cr_assert_float_eq(values_of(curve)[i], expected, 1e-13 * fabs(expected), "at %g: %g, not %g", a,
+                           values_of(curve)[i], expected);
+    }
+}
+
 /* What a single one gives. */
 Test(derivatives, of_many_inputs_and_roots)
 {
