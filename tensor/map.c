@@ -4,8 +4,9 @@
 
 #include "tensor/parallel.h"
 
-/* Elements of a row in one item where some operand is transposed, and rows of a block that is copied transposed. */
-enum { tile = 16, copied_tile = 64 };
+/* Elements of a row in one item where some operand is transposed, and rows of a block that is copied transposed. Rows
+ * of fewer elements than short_row are columns of the axis outside, where that is longer. */
+enum { tile = 16, copied_tile = 64, short_row = 8 };
 
 typedef struct walk {
     rapt_loop *loop;
@@ -104,15 +105,22 @@ static bool all_dense(const rapt_tensor *const *tensors, int count)
     return true;
 }
 
+static int64_t magnitude(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
 /* True when some operand is dense along the last outer axis instead of the inner one, as a transposed matrix is. */
 static bool is_transposed(const walk *w)
 {
-    for (int k = 0; k < w->operands && w->rank > 0; k++)
-        if (w->strides[w->rank - 1][k] != 0 && w->strides[w->rank - 1][k] < w->inner_strides[k]) return true;
+    for (int k = 0; k < w->operands && w->rank > 0; k++) {
+        const int64_t stride = magnitude(w->strides[w->rank - 1][k]);
+        if (stride != 0 && stride < magnitude(w->inner_strides[k])) return true;
+    }
     return false;
 }
 
-static void exchange_outer_axes(walk *w, int a, int b)
+static void exchange_axes(walk *w, int a, int b)
 {
     const int64_t size = w->shape[a];
     w->shape[a] = w->shape[b];
@@ -134,10 +142,16 @@ static rapt_transpose_loop *find_transposed(walk *w, int64_t size, const rapt_te
         return NULL;
     for (int axis = w->rank - 1; axis >= 0; axis--) {
         if (w->strides[axis][1] != size) continue;
-        exchange_outer_axes(w, axis, w->rank - 1);
+        exchange_axes(w, axis, w->rank - 1);
         return rapt_kernel.transpose[size == 8];
     }
     return NULL;
+}
+
+/* Few rows have longer pieces in a tile. */
+static int64_t tile_of(int64_t rows)
+{
+    return rows < tile ? tile * tile / rows : tile;
 }
 
 /* So many elements are a piece: few enough pieces that handing them out costs nothing beside the work, and of dense
@@ -169,6 +183,8 @@ static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *op
     } else {
         collect_axes(&w, tensors);
         if (w.rank > 0) {
+            if (w.rank > 1 && w.shape[w.rank - 1] < short_row && w.shape[w.rank - 2] > w.shape[w.rank - 1])
+                exchange_axes(&w, w.rank - 1, w.rank - 2);
             w.inner = w.shape[--w.rank];
             for (int k = 0; k < count; k++) w.inner_strides[k] = w.strides[w.rank][k];
         }
@@ -177,7 +193,7 @@ static __attribute__((noinline)) void run_pieces(rapt_loop *loop, const void *op
     for (int axis = 0; axis < w.rank; axis++) outer *= w.shape[axis];
     w.transpose = find_transposed(&w, (int64_t)rapt_dtype_size(tensors[0]->dtype), tensors);
     bool tiled = w.transpose || is_transposed(&w); /* what one row brings to the cache serves the next rows */
-    int64_t longest = w.transpose ? copied_tile : tiled ? tile : grain;
+    int64_t longest = w.transpose ? copied_tile : tiled ? tile_of(w.shape[w.rank - 1]) : grain;
     w.piece = w.inner < longest ? w.inner : longest;
     w.pieces = (w.inner + w.piece - 1) / w.piece;
     w.rows = w.rank > 0 && (tiled || w.pieces == 1) ? w.shape[w.rank - 1] : 1;

@@ -1,4 +1,5 @@
-/* Elements of tensors whose axes lie in any order, and of tensors of many pieces. */
+/* Elements of tensors whose axes lie in any order, reversed, with gaps or repeated, and are short or long, and of tensors
+ * of many pieces. */
 #include "expect.h"
 
 #include <string.h>
@@ -76,4 +77,87 @@ Test(map, reaches_every_element_of_a_large_tensor)
     const double *data = rapt_data(y);
     for (int64_t i = 0; i < count; i++) cr_assert_eq(data[i], (double)(i + 1), "%d", (int)i);
     expect_no_error();
+}
+
+/* --- any views --- */
+
+enum { cases = 400, most_elements = 6000 };
+
+static uint32_t state;
+
+static int64_t below(int64_t bound)
+{
+    state = state * 1664525 + 1013904223;
+    return (int64_t)(state >> 8) % bound;
+}
+
+static int64_t any_size(void)
+{
+    static const int64_t sizes[] = {1, 2, 3, 7, 8, 9, 16, 17, 63, 65, 130};
+    return sizes[below(sizeof sizes / sizeof *sizes)];
+}
+
+/* A view of that shape of numbers that are all different. */
+static rapt_tensor *any_view(rapt_dtype dtype, int rank, const int64_t *shape)
+{
+    int order[RAPT_MAX_RANK], back[RAPT_MAX_RANK];
+    int64_t sizes[RAPT_MAX_RANK], starts[RAPT_MAX_RANK], steps[RAPT_MAX_RANK], count = 1;
+    for (int i = 0; i < rank; i++) order[i] = i;
+    for (int i = rank - 1; i > 0; i--) {
+        const int64_t other = below(i + 1);
+        const int axis = order[i];
+        order[i] = order[other];
+        order[other] = axis;
+    }
+    for (int i = 0; i < rank; i++) {
+        const int axis = order[i];
+        back[axis] = i;
+        starts[axis] = below(2);
+        steps[axis] = below(3) == 0 ? 2 : 1;
+        sizes[i] = below(5) == 0 ? 1 : starts[axis] + shape[axis] * steps[axis];
+        count *= sizes[i];
+    }
+    rapt_tensor *x = rapt_reshape(rapt_arange(dtype, 0, (double)count, 1), rank, sizes);
+    x = rapt_permute(x, rank, back);
+    for (int axis = 0; axis < rank; axis++)
+        if (sizes[back[axis]] > 1)
+            x = rapt_slice(x, axis, starts[axis], starts[axis] + shape[axis] * steps[axis], steps[axis]);
+    return rapt_expand(x, rank, shape);
+}
+
+static void next_place(int rank, const int64_t *shape, int64_t *place)
+{
+    for (int axis = rank - 1; axis >= 0; axis--) {
+        if (++place[axis] < shape[axis]) return;
+        place[axis] = 0;
+    }
+}
+
+Test(map, reaches_every_element_of_any_views)
+{
+    for (int i = 0; i < cases; i++) {
+        RAPT_SCOPE;
+        state = (uint32_t)i;
+        const rapt_dtype dtype = below(2) ? RAPT_FLOAT32 : RAPT_FLOAT64;
+        int64_t shape[RAPT_MAX_RANK], place[RAPT_MAX_RANK] = {0}, count = 1;
+        const int rank = (int)below(4) + 1;
+        for (int axis = 0; axis < rank; axis++) {
+            do shape[axis] = any_size();
+            while (count * shape[axis] > most_elements);
+            count *= shape[axis];
+        }
+        const int flipped = (int)below(rank);
+        rapt_tensor *a = any_view(dtype, rank, shape), *b = any_view(dtype, rank, shape);
+        rapt_tensor *copy = rapt_contiguous(a), *sum = rapt_add(a, b), *flip = rapt_flip(a, 1, &flipped);
+        cr_assert(copy && sum && flip, "case %d: %s", i, rapt_error());
+        for (int64_t k = 0; k < count; k++) {
+            const double at_a = rapt_at(a, place), at_b = rapt_at(b, place);
+            cr_assert_eq(rapt_at(copy, place), at_a, "case %d: copy at %lld", i, (long long)k);
+            cr_assert_eq(rapt_at(sum, place), at_a + at_b, "case %d: sum at %lld", i, (long long)k);
+            place[flipped] = shape[flipped] - 1 - place[flipped];
+            cr_assert_eq(rapt_at(flip, place), at_a, "case %d: flip at %lld", i, (long long)k);
+            place[flipped] = shape[flipped] - 1 - place[flipped];
+            next_place(rank, shape, place);
+        }
+    }
 }
