@@ -13,8 +13,9 @@
 #include <string.h>
 
 #include "../tensor/kernels/vector_math.h"
+#include "math_level.h"
 
-enum { BLOCK = 4096, SKIPPED = 77 };
+enum { BLOCK = 4096 };
 static const double LIMIT = 2.0;
 
 #define UNARY(name)                                                                                                    \
@@ -148,14 +149,6 @@ static struct outcome try_block(const struct function *function, const float *x,
     return outcome;
 }
 
-static uint64_t mix(uint64_t z)
-{ // splitmix64's finaliser
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 // An exponent to try with x: any bits, a small one, a half or an integer, or one whose result is of any finite size.
 static float sample_exponent(uint64_t i, float x)
 {
@@ -216,57 +209,6 @@ static bool report(const struct function *function, struct outcome outcome)
     return good;
 }
 
-// The exponential for weights in double, at random places and at its ends, against long double.
-static bool check_double_weights(void)
-{
-    enum { count = 4000000 };
-    static const double ends[] = {0.0, -0.0, -1e-300, -708.0, -708.0000001, -1e5, -INFINITY, 708.0};
-    double worst = 0, at = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const double uniform = (double)(mix((uint64_t)i) >> 11) * 0x1p-53;
-        const double x = i < (int64_t)(sizeof ends / sizeof *ends) ? ends[i]
-                         : i % 3 == 0                              ? -708.0 * uniform
-                         : i % 3 == 1                              ? -20.0 * uniform
-                                                                   : 2.0 * uniform - 1.0;
-        const long double exact = x < -708.0 ? 0.0L : expl((long double)x);
-        const double found = rapt_math_exp_weight(x);
-        const double error = exact == 0.0L
-                                 ? (found == 0.0 ? 0.0 : INFINITY)
-                                 : (double)(fabsl((long double)found - exact) / ldexpl(1.0L, ilogbl(exact) - 52));
-        if (!(error <= worst)) {
-            worst = error;
-            at = x;
-        }
-    }
-    const bool good = worst <= LIMIT && isnan(rapt_math_exp_weight(NAN));
-    printf("%-10s %6.3f ulp at %a in double%s\n", "exp_weight", worst, at, good ? "" : "   FAILED");
-    return good;
-}
-
-static const char *level(void)
-{
-#if defined(__AVX512F__)
-    return "x86-64-v4";
-#elif defined(__AVX2__)
-    return "x86-64-v3";
-#else
-    return "baseline";
-#endif
-}
-
-static bool processor_has_level(void)
-{
-#if defined(__AVX512F__)
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-#elif defined(__AVX2__)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-#else
-    return true;
-#endif
-}
-
 static bool parse_stride(const char *text, uint64_t *stride)
 {
     char *end;
@@ -304,6 +246,5 @@ int main(int argc, char **argv)
     for (int f = 0; f < FUNCTION_COUNT; f++) {
         if (!any || wanted[f]) good &= report(&FUNCTIONS[f], try_function(&FUNCTIONS[f], stride));
     }
-    if (!any) good &= check_double_weights();
     return good ? 0 : 1;
 }

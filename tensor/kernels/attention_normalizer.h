@@ -2,8 +2,8 @@
 #ifndef RAPT_ATTENTION_NORMALIZER_H
 #define RAPT_ATTENTION_NORMALIZER_H
 
+#include "double_math.h"
 #include "tensor/raw_normalizer.h"
-#include "vector_math.h"
 
 static inline T head_term_of(const rapt_raw_normalizer *normalizer, int64_t head)
 {

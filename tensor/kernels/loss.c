@@ -3,17 +3,17 @@
 #include <stddef.h>
 
 #include "apart.h"
+#include "double_math.h"
 #include "row.h"
 #include "stream.h"
-#include "vector_math.h"
 
 /* loss = s − (1 − ε) x[target] − ε / classes Σ x, with s = log Σ exp x = m + log Σ exp(x − m), m the largest x, or,
  * all relative to m: log Σ exp(x − m) + (1 − ε) (m − x[target]) + ε / classes Σ (m − x). Backward gets m and the sum
  * as they are: s itself, rounded, would lose the digits of the differences where m is large. */
-#define CROSS_ENTROPY(T, dtype, EXP, width)                                                                            \
+#define CROSS_ENTROPY(T, dtype, EXP)                                                                                   \
     RAPT_ROW_FOLD(distances_##dtype, T, double, 0, m + (c - (double)a), m + a)                                         \
     RAPT_ROW_LARGEST(largest_##dtype, T)                                                                               \
-    RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
+    RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP)                                                                \
                                                                                                                        \
     static double loss_##dtype(int64_t classes, double smoothing, const T *x, int64_t target, T *m, double *sum,       \
                                T *exponentials)                                                                        \
@@ -105,19 +105,20 @@
         }                                                                                                              \
     }
 
-CROSS_ENTROPY(float, float32, rapt_math_expf, exponential_lanes)
-CROSS_ENTROPY(double, float64, exp, 1)
+CROSS_ENTROPY(float, float32, rapt_math_expf)
+CROSS_ENTROPY(double, float64, rapt_math_exp)
 CROSS_ENTROPY_BACKWARD(float, float32, rapt_math_expf)
-CROSS_ENTROPY_BACKWARD(double, float64, exp)
+CROSS_ENTROPY_BACKWARD(double, float64, rapt_math_exp)
 
 /* −b log σ(a) − (1 − b) log(1 − σ(a)) = max(a, 0) − a b + log(1 + exp(−|a|)), the first two terms as one product */
 RAPT_BINARY_FUNCTION(bce_with_logits_float32, float,
                      RAPT_MULTIPLY_ADD(a, (a > 0) - b, rapt_math_log1pf(rapt_math_expf(-fabsf(a)))))
-RAPT_BINARY_FUNCTION(bce_with_logits_float64, double, RAPT_MULTIPLY_ADD(a, (a > 0) - b, log1p(exp(-fabs(a)))))
+RAPT_BINARY_FUNCTION(bce_with_logits_float64, double,
+                     RAPT_MULTIPLY_ADD(a, (a > 0) - b, rapt_math_log1p(rapt_math_exp(-fabs(a)))))
 
 /* b (log b − a), 0 where b is 0 */
 RAPT_BINARY_FUNCTION(kl_div_float32, float, b == 0 ? 0 : b * (rapt_math_logf(b) - a))
-RAPT_BINARY_FUNCTION(kl_div_float64, double, b == 0 ? 0 : b * (log(b) - a))
+RAPT_BINARY_FUNCTION(kl_div_float64, double, b == 0 ? 0 : b * (rapt_math_log(b) - a))
 
 void RAPT_AT_LEVEL(rapt_fill_loss)(rapt_kernels *kernels)
 {

@@ -1,8 +1,8 @@
 /* The gates of recurrent cells: what lies between the matrix products of a step, for some rows of a batch. */
 #include <math.h>
 
+#include "double_math.h"
 #include "loop.h"
-#include "vector_math.h"
 
 #define IN(T, part, width) ((const T *)(void *)data->part + row * (width)*hidden)
 #define OUT(T, part, width) ((T *)(void *)data->part + row * (width)*hidden)
@@ -51,7 +51,7 @@
     }
 
 GRU(float, float32, rapt_math_sigmoidf, rapt_math_tanhf)
-GRU(double, float64, rapt_math_sigmoid, tanh)
+GRU(double, float64, rapt_math_sigmoid, rapt_math_tanh)
 
 #define LSTM(T, dtype, SIGMOID, TANH)                                                                                  \
     /* i, f, o = σ, g = tanh of the sums; c' = f·c + i·g, h' = o·tanh(c'); kept: i, f, g, o */                     \
@@ -100,7 +100,7 @@ GRU(double, float64, rapt_math_sigmoid, tanh)
     }
 
 LSTM(float, float32, rapt_math_sigmoidf, rapt_math_tanhf)
-LSTM(double, float64, rapt_math_sigmoid, tanh)
+LSTM(double, float64, rapt_math_sigmoid, rapt_math_tanh)
 
 void RAPT_AT_LEVEL(rapt_fill_recurrent)(rapt_kernels *kernels)
 {

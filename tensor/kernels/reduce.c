@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "double_math.h"
 #include "row.h"
-#include "vector_math.h"
 
 /* Output by output; function##_dense folds a dense row. */
 #define FOLD_ROWS(function, T, A, step, merge)                                                                         \
@@ -101,13 +101,13 @@ enum { elements_ahead = 16 };
 
 #define EXPONENTIALS(T, EXP) (m + (double)EXP((T)((double)a - c)))
 
-#define FLOATING_FOLDS(T, dtype, EXP, width)                                                                           \
+#define FLOATING_FOLDS(T, dtype, EXP)                                                                                  \
     FOLD(sum_##dtype, T, double, 0, SUM, SUM)                                                                          \
     FOLD(product_##dtype, T, double, 1, PRODUCT, PRODUCT)                                                              \
     FOLD(max_##dtype, T, double, (double)-INFINITY, GREATER, GREATER)                                                  \
     FOLD(min_##dtype, T, double, (double)INFINITY, LESSER, LESSER)                                                     \
     FOLD(squares_##dtype, T, double, 0, SQUARES, SUM)                                                                  \
-    RAPT_ROW_EXPONENTIALS(sum_of_exponentials_##dtype, T, EXP, width)                                                  \
+    RAPT_ROW_EXPONENTIALS(sum_of_exponentials_##dtype, T, EXP)                                                         \
     static double exponentials_##dtype##_dense(int64_t count, const T *in, double c)                                   \
     {                                                                                                                  \
         return sum_of_exponentials_##dtype(count, in, (T)c, NULL);                                                     \
@@ -115,8 +115,8 @@ enum { elements_ahead = 16 };
     FOLD_ROWS(exponentials_##dtype, T, double, EXPONENTIALS(T, EXP), SUM)                                              \
     FOLD_COLUMNS(exponentials_##dtype, T, double, EXPONENTIALS(T, EXP))
 
-FLOATING_FOLDS(float, float32, rapt_math_expf, exponential_lanes)
-FLOATING_FOLDS(double, float64, exp, 1)
+FLOATING_FOLDS(float, float32, rapt_math_expf)
+FLOATING_FOLDS(double, float64, rapt_math_exp)
 
 #define INTEGER_FOLDS(T, dtype)                                                                                        \
     FOLD(sum_##dtype, T, int64_t, 0, WRAPPING_SUM, WRAPPING_SUM)                                                       \

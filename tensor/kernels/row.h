@@ -93,9 +93,8 @@ enum { lane_count = 32, exponential_lanes = 16, exponentials_a_block = 256 };
     }
 
 /* A function (n, x, m, out) that gives Σ exp(x − m) over a row and stores the exponentials, perhaps over x, unless
- * out is NULL. Blocks are summed in T, in `width` lanes; their sums in double. Lanes as above. */
-#define RAPT_ROW_EXPONENTIALS(function, T, EXP, width) RAPT_ROW_EXPONENTIALS_(function, T, EXP, width)
-#define RAPT_ROW_EXPONENTIALS_(function, T, EXP, width)                                                                \
+ * out is NULL. Blocks are summed in lanes of T, their sums in double. Lanes as above. */
+#define RAPT_ROW_EXPONENTIALS(function, T, EXP)                                                                        \
     RAPT_LANE_FOLD(function##_of_lanes, T, a + b)                                                                      \
     static double function(int64_t n, const T *x, T m, T *out)                                                         \
     {                                                                                                                  \
@@ -104,15 +103,15 @@ enum { lane_count = 32, exponential_lanes = 16, exponentials_a_block = 256 };
             const int64_t end = n - start < exponentials_a_block ? n : start + exponentials_a_block;                   \
             T lanes[exponential_lanes] = {0};                                                                          \
             int64_t i = start;                                                                                         \
-            for (; i + width <= end; i += width) {                                                                     \
-                RAPT_SIMD for (int lane = 0; lane < width; lane++)                                                     \
+            for (; i + exponential_lanes <= end; i += exponential_lanes) {                                             \
+                RAPT_SIMD for (int lane = 0; lane < exponential_lanes; lane++)                                         \
                 {                                                                                                      \
                     const T e = EXP(x[i + lane] - m);                                                                  \
                     if (out) out[i + lane] = e;                                                                        \
                     lanes[lane] += e;                                                                                  \
                 }                                                                                                      \
             }                                                                                                          \
-            RAPT_SIMD for (int lane = 0; lane < (i < end ? width : 0); lane++)                                         \
+            RAPT_SIMD for (int lane = 0; lane < (i < end ? exponential_lanes : 0); lane++)                             \
             {                                                                                                          \
                 const bool inside = i + lane < end;                                                                    \
                 const T e = inside ? EXP(x[i + lane] - m) : 0;                                                         \

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "double_math.h"
 #include "row.h"
-#include "vector_math.h"
 
 #define OUT_ROW(T) ((T *)(void *)(data[0] + j * strides[0]))
 #define IN_ROW(T, k) ((const T *)(const void *)(data[k] + j * strides[k]))
@@ -34,9 +34,9 @@ static part find_part(const rapt_masked_row *options, char *const *data, const i
 /* out = exp(x − m) / Σ exp(x − m), with m the largest x. A row of −∞ only, or of nothing, gives NaN, or 0 where
  * `masked`. Rows of the first loop are whole; those of the second are what the options leave of them, and 0
  * elsewhere. */
-#define SOFTMAX(T, dtype, EXP, width)                                                                                  \
+#define SOFTMAX(T, dtype, EXP)                                                                                         \
     RAPT_ROW_LARGEST(largest_##dtype, T)                                                                               \
-    RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP, width)                                                         \
+    RAPT_ROW_EXPONENTIALS(exponentials_##dtype, T, EXP)                                                                \
                                                                                                                        \
     static inline __attribute__((always_inline)) void softmax_row_##dtype(int64_t n, const T *x, T *out, bool masked)  \
     {                                                                                                                  \
@@ -131,15 +131,15 @@ static part find_part(const rapt_masked_row *options, char *const *data, const i
         }                                                                                                              \
     }
 
-#define FAMILY(T, dtype, EXP, width)                                                                                   \
-    SOFTMAX(T, dtype, EXP, width)                                                                                      \
+#define FAMILY(T, dtype, EXP)                                                                                          \
+    SOFTMAX(T, dtype, EXP)                                                                                             \
     LOG_SOFTMAX(T, dtype)                                                                                              \
     BACKWARD(softmax_backward_##dtype, T, g *y, y *(g - total))                                                        \
     BACKWARD(log_softmax_backward_##dtype, T, g, g - EXP(y) * total)                                                   \
     MASKED_BACKWARD(T, dtype)
 
-FAMILY(float, float32, rapt_math_expf, exponential_lanes)
-FAMILY(double, float64, exp, 1)
+FAMILY(float, float32, rapt_math_expf)
+FAMILY(double, float64, rapt_math_exp)
 
 void RAPT_AT_LEVEL(rapt_fill_softmax)(rapt_kernels *kernels)
 {

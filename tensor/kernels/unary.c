@@ -9,24 +9,24 @@
 #define BY_TYPE(x, of_float, of_double) _Generic((x), float : of_float, double : of_double)(x)
 #define FABS(x) BY_TYPE(x, fabsf, fabs)
 #define SQRT(x) BY_TYPE(x, sqrtf, sqrt)
-#define EXP(x) BY_TYPE(x, rapt_math_expf, exp)
-#define LOG(x) BY_TYPE(x, rapt_math_logf, log)
-#define EXPM1(x) BY_TYPE(x, rapt_math_expm1f, expm1)
-#define LOG1P(x) BY_TYPE(x, rapt_math_log1pf, log1p)
+#define EXP(x) BY_TYPE(x, rapt_math_expf, rapt_math_exp)
+#define LOG(x) BY_TYPE(x, rapt_math_logf, rapt_math_log)
+#define EXPM1(x) BY_TYPE(x, rapt_math_expm1f, rapt_math_expm1)
+#define LOG1P(x) BY_TYPE(x, rapt_math_log1pf, rapt_math_log1p)
 #define FLOOR(x) BY_TYPE(x, floorf, floor)
 #define CEIL(x) BY_TYPE(x, ceilf, ceil)
 #define ROUND(x) BY_TYPE(x, rintf, rint)
 #define SIN(x) BY_TYPE(x, rapt_math_sinf, sin)
 #define COS(x) BY_TYPE(x, rapt_math_cosf, cos)
 #define ERF(x) BY_TYPE(x, rapt_math_erff, erf)
-#define TANH(x) BY_TYPE(x, rapt_math_tanhf, tanh)
+#define TANH(x) BY_TYPE(x, rapt_math_tanhf, rapt_math_tanh)
 #define SIGMOID(x) BY_TYPE(x, rapt_math_sigmoidf, rapt_math_sigmoid)
 
-/* In double whatever T is: of a float the functions that vectorise, of a double the C library's. SHORT_EXP has the
- * digits of a float, and some more. */
+/* In double whatever T is: of a float those that are exact enough for one. SHORT_EXP has the digits of a float, and
+ * some more. */
 #define WIDE(x, of_float, of_double) _Generic((T)0, float : of_float, double : of_double)((double)(x))
-#define WIDE_EXP(x) WIDE(x, rapt_math_exp, exp)
-#define SHORT_EXP(x) WIDE(x, rapt_math_exp_short, exp)
+#define WIDE_EXP(x) WIDE(x, rapt_math_exp_normal_double, rapt_math_exp)
+#define SHORT_EXP(x) WIDE(x, rapt_math_exp_short, rapt_math_exp)
 
 /* Of a float, where products are fused with sums, `of_float` in float lanes; else the formula */
 #ifdef RAPT_MATH_FUSED
@@ -45,7 +45,7 @@ static inline double normal(double x)
 
 static inline double gelu_slope(double x)
 {
-    return RAPT_MULTIPLY_ADD(x * ROOT_2_PI, exp(-0.5 * x * x), normal(x));
+    return RAPT_MULTIPLY_ADD(x * ROOT_2_PI, rapt_math_exp(-0.5 * x * x), normal(x));
 }
 
 #define NORMAL(x) WIDE(x, rapt_math_normal, normal)

@@ -156,12 +156,6 @@ RAPT_MATH_INLINE float rapt_math_sigmoidf(float x)
     return whole - whole * q;
 }
 
-/* In double, at the C library's accuracy. */
-RAPT_MATH_INLINE double rapt_math_sigmoid(double x)
-{
-    return 1 / (1 + exp(-x));
-}
-
 // exponent * ln 2 + log(1 + f) for |f| <= 1/3.
 RAPT_MATH_INLINE float rapt_math_log_sum(float exponent, float f)
 {
@@ -284,36 +278,6 @@ RAPT_MATH_INLINE float rapt_math_cosf(float x)
     uint32_t quadrant;
     float r = rapt_math_reduce_angle(x, &quadrant);
     return rapt_math_sin_quadrant(r, quadrant + 1u);
-}
-
-// 1 + expm1(r) for x = k ln 2 + r, |r| <= ln 2 / 2, and k in the low bits of *k.
-RAPT_MATH_INLINE double rapt_math_exp_mantissa_double(double x, uint64_t *k)
-{
-    double shifted = x * 0x1.71547652b82fep+0 + RAPT_MATH_ROUNDER_DOUBLE;
-    double whole = shifted - RAPT_MATH_ROUNDER_DOUBLE;
-    double r = (x - whole * 0x1.62e42fefp-1) - whole * 0x1.473de6af278edp-34; // the first product is exact
-    // (exp(r) - 1 - r) / r^2; fit 2^-57.9 of exp
-    double p = 0x1.ad7f78551a131p-26;
-    p = p * r + 0x1.28ad68b8d2320p-22;
-    p = p * r + 0x1.71df253bd7005p-19;
-    p = p * r + 0x1.a0199a16cd2c5p-16;
-    p = p * r + 0x1.a01a012a68f96p-13;
-    p = p * r + 0x1.6c16c1842672cp-10;
-    p = p * r + 0x1.1111111127b9ep-7;
-    p = p * r + 0x1.555555555088cp-5;
-    p = p * r + 0x1.55555555554fap-3;
-    p = p * r + 0x1.000000000000ap-1;
-    *k = rapt_math_bits_double(shifted) - rapt_math_bits_double(RAPT_MATH_ROUNDER_DOUBLE);
-    return 1.0 + (r + r * r * p);
-}
-
-// exp(x) for x <= 708, as rapt_math_exp_weightf: below -708 it is 0
-RAPT_MATH_INLINE double rapt_math_exp_weight(double x)
-{
-    uint64_t k;
-    double mantissa = rapt_math_exp_mantissa_double(-708.0 > x ? -708.0 : x, &k);
-    double y = mantissa * rapt_math_double_from_bits((k << 52) + (1023ull << 52));
-    return x < -708.0 ? 0.0 : y;
 }
 
 // log2 of x >= 0 in double

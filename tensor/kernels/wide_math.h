@@ -3,16 +3,7 @@
 #ifndef RAPT_TENSOR_KERNELS_WIDE_MATH_H
 #define RAPT_TENSOR_KERNELS_WIDE_MATH_H
 
-#include "vector_math.h"
-
-/* eˣ; 0 below −709, infinite above 709.5: there the power of two has the bits of 0 and of infinity */
-RAPT_MATH_INLINE double rapt_math_exp(double x)
-{
-    uint64_t k;
-    x = -709.2 > x ? -709.2 : x;
-    const double mantissa = rapt_math_exp_mantissa_double(709.7 < x ? 709.7 : x, &k);
-    return mantissa * rapt_math_double_from_bits((k << 52) + (1023ull << 52));
-}
+#include "double_math.h"
 
 /* eˣ within 2^-34, to be rounded to float */
 RAPT_MATH_INLINE double rapt_math_exp_short(double x)

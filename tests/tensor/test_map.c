@@ -1,5 +1,5 @@
-/* Elements of tensors whose axes lie in any order, reversed, with gaps or repeated, and are short or long, and of tensors
- * of many pieces. */
+/* Elements of tensors whose axes lie in any order, reversed, with gaps or repeated, and are short or long, and of
+ * tensors of many pieces. */
 #include "expect.h"
 
 #include <string.h>

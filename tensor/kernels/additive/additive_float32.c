@@ -3,7 +3,6 @@
 #define SIZE 4
 #define DTYPE RAPT_FLOAT32
 #define EXP rapt_math_expf
-#define EXPONENTIAL_LANES 16
 #define TANH rapt_math_tanhf
 #define FABS fabsf
 #define COPYSIGN copysignf

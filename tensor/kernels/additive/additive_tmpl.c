@@ -1,13 +1,13 @@
 /* Fused additive attention for one element type, w tanh(a + b) and all that follows, without a (queries × keys ×
- * hidden) tensor. T is the type, SIZE its bytes, EXP, TANH, FABS and COPYSIGN the functions for it, EXPONENTIAL_LANES
- * how many exponentials are taken side by side, and OF_TYPE(name) the name of another file's function for it. */
+ * hidden) tensor. T is the type, SIZE its bytes, EXP, TANH, FABS and COPYSIGN the functions for it, and OF_TYPE(name)
+ * the name of another file's function for it. */
 #include <math.h>
 #include <string.h>
 
 #include "attention_dropout.h"
 #include "attention_normalizer.h"
+#include "double_math.h"
 #include "row.h"
-#include "vector_math.h"
 
 /* Queries and keys whose scores are summed side by side, and vectors of columns of a product: what registers hold. */
 #if defined __AVX512F__

@@ -2,8 +2,8 @@
  * function, and OF_TYPE(name) the name for it. Each is written with what any modification gets. */
 #include <math.h>
 
+#include "double_math.h"
 #include "loop.h"
-#include "vector_math.h"
 
 static inline T *scores_of(const rapt_score_tile *tile, int64_t row)
 {

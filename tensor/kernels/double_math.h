@@ -1,0 +1,185 @@
+// Elementary functions of float64, branch-free so that plain loops over them vectorise; within 2 ulp everywhere.
+#ifndef RAPT_TENSOR_KERNELS_DOUBLE_MATH_H
+#define RAPT_TENSOR_KERNELS_DOUBLE_MATH_H
+
+#include "vector_math.h"
+
+// As for float in vector_math.h, whose notes hold here too. tests/math_accuracy_double.c measures every function.
+
+// A small library calls them.
+#ifdef __OPTIMIZE_SIZE__
+#define RAPT_MATH_DOUBLE static __attribute__((noinline, unused))
+#else
+#define RAPT_MATH_DOUBLE RAPT_MATH_INLINE
+#endif
+
+#define RAPT_MATH_LN2_HIGH_DOUBLE 0x1.62e42fefp-1 // 33 bits: exact times any exponent
+#define RAPT_MATH_LN2_LOW_DOUBLE 0x1.473de6af278edp-34
+
+// 2^k for -1022 <= k <= 1023
+RAPT_MATH_INLINE double rapt_math_power_of_two_double(uint64_t k)
+{
+    return rapt_math_double_from_bits((k << 52) + (1023ull << 52));
+}
+
+RAPT_MATH_INLINE double rapt_math_clamp(double x, double low, double high)
+{
+    double from_low = low > x ? low : x;
+    return high < from_low ? high : from_low;
+}
+
+// x = k ln 2 + r + error with |r| <= ln 2 / 2, and tail = exp(r) - 1 - r.
+struct rapt_math_exp_parts_double {
+    double r, error, tail;
+    uint64_t k;
+};
+
+RAPT_MATH_INLINE struct rapt_math_exp_parts_double rapt_math_exp_split_double(double x)
+{
+    struct rapt_math_exp_parts_double parts;
+    double shifted = x * 0x1.71547652b82fep+0 + RAPT_MATH_ROUNDER_DOUBLE;
+    double k = shifted - RAPT_MATH_ROUNDER_DOUBLE;
+    double high = x - k * RAPT_MATH_LN2_HIGH_DOUBLE;
+    double r = high - k * RAPT_MATH_LN2_LOW_DOUBLE;
+    // (exp(r) - 1 - r) / r^2; fit 2^-57.9 of exp
+    double p = 0x1.ad7f78551a131p-26;
+    p = p * r + 0x1.28ad68b8d2320p-22;
+    p = p * r + 0x1.71df253bd7005p-19;
+    p = p * r + 0x1.a0199a16cd2c5p-16;
+    p = p * r + 0x1.a01a012a68f96p-13;
+    p = p * r + 0x1.6c16c1842672cp-10;
+    p = p * r + 0x1.1111111127b9ep-7;
+    p = p * r + 0x1.555555555088cp-5;
+    p = p * r + 0x1.55555555554fap-3;
+    p = p * r + 0x1.000000000000ap-1;
+    parts.r = r;
+    parts.error = (high - r) - k * RAPT_MATH_LN2_LOW_DOUBLE;
+    parts.tail = r * r * p;
+    parts.k = rapt_math_bits_double(shifted) - rapt_math_bits_double(RAPT_MATH_ROUNDER_DOUBLE);
+    return parts;
+}
+
+RAPT_MATH_DOUBLE double rapt_math_exp(double x)
+{
+    struct rapt_math_exp_parts_double parts = rapt_math_exp_split_double(rapt_math_clamp(x, -746.0, 710.0));
+    // 2^k in two factors, as for float; few processors shift 64 bits of both signs
+    uint64_t half = ((parts.k + 2048u) >> 1) - 1024u;
+    double mantissa = 1.0 + (parts.r + parts.tail);
+    return mantissa * rapt_math_power_of_two_double(half) * rapt_math_power_of_two_double(parts.k - half);
+}
+
+// exp(x); 0 below -709, infinite above 709.5: there the power of two has the bits of 0 and of infinity
+RAPT_MATH_INLINE double rapt_math_exp_normal_double(double x)
+{
+    struct rapt_math_exp_parts_double parts = rapt_math_exp_split_double(rapt_math_clamp(x, -709.2, 709.7));
+    return (1.0 + (parts.r + parts.tail)) * rapt_math_power_of_two_double(parts.k);
+}
+
+// exp(x) for x <= 708, as rapt_math_exp_weightf: below -708 it is 0
+RAPT_MATH_INLINE double rapt_math_exp_weight(double x)
+{
+    struct rapt_math_exp_parts_double parts = rapt_math_exp_split_double(-708.0 > x ? -708.0 : x);
+    double y = (1.0 + (parts.r + parts.tail)) * rapt_math_power_of_two_double(parts.k);
+    return x < -708.0 ? 0.0 : y;
+}
+
+// (exp(x) - 1) / 2 for -40 <= x <= 710, and what its rounding left out
+RAPT_MATH_INLINE double rapt_math_half_expm1(double x, double *error)
+{
+    struct rapt_math_exp_parts_double parts = rapt_math_exp_split_double(x);
+    double scale = rapt_math_power_of_two_double(parts.k - 1u);
+    double large = scale * parts.r + (scale - 0.5), small = scale * (parts.tail + parts.error);
+    double half = large + small;
+    *error = small - (half - large);
+    return half;
+}
+
+RAPT_MATH_DOUBLE double rapt_math_expm1(double x)
+{
+    double error, half = rapt_math_half_expm1(rapt_math_clamp(x, -40.0, 710.0), &error);
+    return fabs(x) < 0x1p-54 ? x : 2.0 * half;
+}
+
+// With h = (exp(2 |x|) - 1) / 2: y = h / (h + 1), and 1 / (h + 1) = 1 - y turns the errors of h and of h + 1 into y's
+RAPT_MATH_DOUBLE double rapt_math_tanh(double x)
+{
+    double magnitude = fabs(x);
+    double error, half = rapt_math_half_expm1(2.0 * (magnitude > 20.0 ? 20.0 : magnitude), &error);
+    double sum = half + 1.0, added = sum - half;
+    double sum_error = (half - (sum - added)) + (1.0 - added) + error; // Knuth's TwoSum
+    double y = half / sum;
+    return copysign(y + (error - y * sum_error) * (1.0 - y), x);
+}
+
+// As for float
+RAPT_MATH_DOUBLE double rapt_math_sigmoid(double x)
+{
+    double e = rapt_math_exp(-fabs(x));
+    double q = e / (1.0 + e);
+    uint64_t negative = 0u - (rapt_math_bits_double(x) >> 63);
+    double whole =
+        rapt_math_double_from_bits((rapt_math_bits_double(e) & negative) | (rapt_math_bits_double(1.0) & ~negative));
+    return whole - whole * q;
+}
+
+// exponent * ln 2 + log(1 + f) for sqrt(1/2) <= 1 + f < sqrt(2)
+RAPT_MATH_INLINE double rapt_math_log_sum_double(double exponent, double f)
+{
+    // log(1 + f) = 2 artanh s = 2 s (1 + z / 3 + z^2 / 5 + ...) with s = f / (2 + f), z = s^2; and 2 s = f - s f
+    double s = f / (2.0 + f);
+    double z = s * s;
+    double p = 2.0 / 21.0; // what is left out is below 2^-60 of f
+    p = p * z + 2.0 / 19.0;
+    p = p * z + 2.0 / 17.0;
+    p = p * z + 2.0 / 15.0;
+    p = p * z + 2.0 / 13.0;
+    p = p * z + 2.0 / 11.0;
+    p = p * z + 2.0 / 9.0;
+    p = p * z + 2.0 / 7.0;
+    p = p * z + 2.0 / 5.0;
+    p = p * z + 2.0 / 3.0;
+    // s f = f^2 / 2 - s f^2 / 2, of which the first product is the most exact
+    double half_square = 0.5 * f * f;
+    double tail = RAPT_MULTIPLY_ADD(s, half_square + z * p, exponent * RAPT_MATH_LN2_LOW_DOUBLE);
+    return exponent * RAPT_MATH_LN2_HIGH_DOUBLE - ((half_square - tail) - f);
+}
+
+// The exponent, plus 1023, of the power of two to divide x > 0 by so that the quotient lies between the square roots of
+// 1/2 and 2.
+RAPT_MATH_INLINE uint64_t rapt_math_exponent_double(double x)
+{
+    return (rapt_math_bits_double(x) - 0x3fe6a09e667f3bcdull + (1023ull << 52)) >> 52;
+}
+
+// The exponent without the 1023
+RAPT_MATH_INLINE double rapt_math_unbiased(uint64_t exponent)
+{
+    uint64_t shifted = exponent - 1023u + rapt_math_bits_double(RAPT_MATH_ROUNDER_DOUBLE);
+    return rapt_math_double_from_bits(shifted) - RAPT_MATH_ROUNDER_DOUBLE;
+}
+
+RAPT_MATH_DOUBLE double rapt_math_log(double x)
+{
+    int denormal = x < 0x1p-1022;
+    double normal = denormal ? x * 0x1p54 : x;
+    uint64_t exponent = rapt_math_exponent_double(normal);
+    double mantissa = rapt_math_double_from_bits(rapt_math_bits_double(normal) - ((exponent - 1023u) << 52));
+    double y = rapt_math_log_sum_double(rapt_math_unbiased(exponent - (denormal ? 54u : 0u)), mantissa - 1.0);
+    y = x < INFINITY ? y : x;
+    y = x < 0.0 ? (double)NAN : y;
+    return x == 0.0 ? (double)-INFINITY : y;
+}
+
+RAPT_MATH_DOUBLE double rapt_math_log1p(double x)
+{
+    uint64_t exponent = rapt_math_exponent_double(1.0 + x);
+    // 2^-exponent by way of its fourfold, which is never denormal
+    double scale = 0.25 * rapt_math_power_of_two_double(1025u - exponent);
+    double y = rapt_math_log_sum_double(rapt_math_unbiased(exponent), x * scale + (scale - 1.0));
+    y = fabs(x) < 0x1p-54 ? x : y;
+    y = x < INFINITY ? y : x;
+    y = x < -1.0 ? (double)NAN : y;
+    return x == -1.0 ? (double)-INFINITY : y;
+}
+
+#endif
