@@ -3,6 +3,8 @@
 #ifndef RAPT_OPTIM_CORE_H
 #define RAPT_OPTIM_CORE_H
 
+#include <float.h>
+
 #include <rapt/optimizer.h>
 
 #include "tensor/kernels.h"
@@ -105,6 +107,12 @@ bool rapt_slot_has_state(const rapt_optimizer *optimizer, const rapt_slot *slot,
 
 /* An error where that state, which is there, has not the parameter's dtype any more. */
 bool rapt_check_state(const rapt_optimizer *optimizer, const rapt_slot *slot, int state);
+
+/* The least positive number of the dtype that has all its digits. */
+static inline double rapt_least_normal(rapt_dtype dtype)
+{
+    return dtype == RAPT_FLOAT64 ? DBL_MIN : (double)FLT_MIN;
+}
 
 /* What Adam's formula needs: decay goes into the gradient, keep is what stays of p before the step. */
 typedef struct rapt_adam_terms {

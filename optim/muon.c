@@ -50,7 +50,8 @@ static rapt_tensor *look_ahead(const muon *m, rapt_tensor *g, rapt_tensor *v)
     rapt_tensor *ahead = m->heavy_ball ? v : rapt_add(g, rapt_mul_scalar(rapt_sub(v, g), m->momentum));
     double squares = 0;
     if (!ahead || !rapt_add_squares("Muon", ahead, &squares)) return NULL;
-    return rapt_keep(rapt_mul_scalar(ahead, 1 / fmax(sqrt(squares), m->epsilon)));
+    const double least = rapt_least_normal(g->dtype); /* whose reciprocal is finite */
+    return rapt_keep(rapt_mul_scalar(ahead, 1 / fmax(sqrt(squares), fmax(m->epsilon, least))));
 }
 
 /* v = μv + (1 − μ)g; direction = orthogonal(g + μ(v − g)), or orthogonal(v) of a heavy ball: with its singular values

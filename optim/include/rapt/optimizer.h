@@ -82,7 +82,7 @@ RAPT_API rapt_optimizer *rapt_lion_new(rapt_module *module, const rapt_lion_conf
 typedef struct rapt_muon_config {
     double learning_rate; /* 0.001 */
     double momentum;      /* 0.95 */
-    double epsilon;       /* 1e-7; the least norm that the matrix is divided by */
+    double epsilon;       /* 1e-7; the least norm that the matrix is divided by, 1.2e-38 or more in float32 */
     double weight_decay;  /* 0.1 */
     int iterations;       /* 5 */
     bool heavy_ball;      /* O of v itself, without Nesterov's look ahead */
@@ -95,13 +95,14 @@ RAPT_API rapt_optimizer *rapt_muon_new(rapt_module *module, const rapt_muon_conf
  * advises. Before the first step and before state is loaded; false after an error, which it is when none matches. */
 RAPT_API bool rapt_muon_by_adamw(rapt_optimizer *optimizer, const char *pattern);
 
-/* u = g / √max(v, ε₁²); p = (1 − learning_rate·weight_decay)·p − max(ε₂, rms p) · min(learning_rate, 1/√t) /
+/* u = g / max(√v, ε₁); p = (1 − learning_rate·weight_decay)·p − max(ε₂, rms p) · min(learning_rate, 1/√t) /
  * max(1, rms(u) / clip) · u, where v is a running mean of g² with β₂ = 1 − t^−beta2_decay, of which a parameter of rank
- * 2 or more keeps the means of rows and columns only (Shazeer & Stern 2018). */
+ * 2 or more keeps the means of rows and columns only (Shazeer & Stern 2018, who add to g² what is ε₁² here: for their
+ * 1e-30 give 1e-15). A parameter or u that is not finite is an error of the step. */
 typedef struct rapt_adafactor_config {
     double learning_rate; /* 0.01, relative to the size of the parameter */
     double beta2_decay;   /* 0.8 */
-    double epsilon1;      /* the dtype's precision */
+    double epsilon1;      /* the dtype's precision; 1.1e-19 or more in float32, where v has nothing below its square */
     double epsilon2;      /* 0.001 */
     double clip;          /* 1 */
     double weight_decay;  /* none */
