@@ -80,8 +80,15 @@ static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, ra
     return true;
 }
 
+static bool check(const rapt_optimizer *optimizer, const rapt_update *step)
+{
+    const double epsilon1 = rapt_or_default(((const adafactor *)optimizer)->epsilon1, 0);
+    return rapt_check_step_number(optimizer, step, "epsilon1", epsilon1, true);
+}
+
 static const rapt_optimizer_class adafactor_class = {
     .name = "Adafactor",
+    .check = check,
     .prepare = prepare,
     .has_state = has_state,
 };

@@ -9,11 +9,13 @@ RAPT_BEGIN_DECLS
 /* What changes parameters, and what it keeps of each. */
 typedef struct rapt_optimizer rapt_optimizer;
 
-/* In all configurations 0 means the default named beside it; RAPT_ZERO is a true zero; NULL is all defaults. The
- * module may be NULL: parameters are then added by rapt_optimizer_add. A tensor that a module has under several
- * names is one parameter, of the first. Constructors give NULL after an error (a number out of its range, no
- * memory). The optimizer takes shares in the parameters; free it with rapt_optimizer_free, before or after the
- * module. Formulas and names of the state are PyTorch's; t counts the steps of each parameter, from 1. */
+/* In all configurations 0 means the default named beside it; RAPT_ZERO is a true zero; NULL is all defaults. The module
+ * may be NULL: parameters are then added by rapt_optimizer_add. A tensor that a module has under several names is one
+ * parameter, of the first. Constructors give NULL after an error (a number out of its range, no memory). The optimizer
+ * takes shares in the parameters; free it with rapt_optimizer_free, before or after the module. Formulas and names of
+ * the state are PyTorch's; t counts the steps of each parameter, from 1. Steps are computed in the parameter's dtype: a
+ * learning rate that is infinite there, as 1e39 in float32, or an epsilon that is infinite or turns to 0, as 1e-50, is
+ * an error of the step. */
 
 /* g += weight_decay·p; v = momentum·v + (1 − dampening)·g; p −= learning_rate·v (Nesterov: g + momentum·v instead of v,
  * which needs momentum and no dampening). The first v is g. */
@@ -128,8 +130,9 @@ typedef struct rapt_group_config {
 RAPT_API bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config);
 
 /* One step: changes every parameter that has a gradient and is not frozen, and then drops all gradients. False after
- * an error (no memory for the state at a parameter's first step, a parameter cast since); then no parameter was
- * changed. The first step of all warns (rapt_on_warning) of parameters that have no gradient, and names them. */
+ * an error (no memory for the state at a parameter's first step, a parameter cast since, a number that its dtype has
+ * not); then no parameter was changed. The first step of all warns (rapt_on_warning) of parameters that have no
+ * gradient, and names them. */
 RAPT_API bool rapt_optimizer_step(rapt_optimizer *optimizer);
 
 /* Makes what the next step keeps of the parameters that have a gradient, so that the step, of any kind but Muon and
