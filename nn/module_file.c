@@ -52,8 +52,9 @@ bool rapt_module_check_stored(const char *op, const char *name, const rapt_tenso
     if (!stored) return rapt_fail(RAPT_ERROR_FORMAT, op, "no tensor %s (%s expected)", name, expected);
     const bool same = rapt_same_shape(stored, tensor);
     if (same && stored->dtype == tensor->dtype) return true;
+    const bool can_cast = same && rapt_is_floating(stored) && rapt_is_floating(tensor);
     return rapt_fail(RAPT_ERROR_SHAPE, op, "%s is %s; %s expected%s", name, rapt_describe(stored, found, sizeof found),
-                     expected, same ? " (rapt_module_cast gives the module that dtype)" : "");
+                     expected, can_cast ? " (rapt_module_cast gives the module that dtype)" : "");
 }
 
 /* The tensors of a module, and for each the one of the archive that goes there. */

@@ -1,5 +1,4 @@
 /* Gradients added over the parts of a batch. */
-#include <float.h>
 #include <math.h>
 
 #include <rapt/average.h>
@@ -20,7 +19,7 @@ bool rapt_accumulate(rapt_accumulation *accumulation, rapt_tensor *loss, double 
                          rapt_describe(loss, found, sizeof found));
     }
     /* the sum's reciprocal has to have all its digits, too */
-    const double least = loss->dtype == RAPT_FLOAT64 ? DBL_MIN : (double)FLT_MIN, most = 1 / least;
+    const double least = rapt_least_normal(loss->dtype), most = 1 / least;
     if (weight < least || weight > most)
         return rapt_fail(RAPT_ERROR_VALUE, op, "the weight is %g; %g to %g expected for a loss of %s", weight, least,
                          most, rapt_dtype_name(loss->dtype));

@@ -53,7 +53,7 @@ static bool root_mean_square(const rapt_tensor *x, double *result)
     return true;
 }
 
-/* 1 − β₂ = t^−κ; u = g / √max(v̂, ε₁²); p = (1 − ηλ)p − max(ε₂, rms p) · min(η, 1/√t) / max(1, rms(u)/d) · u */
+/* 1 − β₂ = t^−κ; u = g / max(√v̂, ε₁); p = (1 − ηλ)p − max(ε₂, rms p) · min(η, 1/√t) / max(1, rms(u)/d) · u */
 static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, rapt_prepared *prepared)
 {
     const adafactor *a = (const adafactor *)optimizer;
@@ -62,11 +62,17 @@ static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, ra
     const double t = (double)step->step, share = pow(t, -a->decay_exponent);
     const double precision = p->dtype == RAPT_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
     const double epsilon1 = rapt_or_default(a->epsilon1, precision);
+    const double least = rapt_least_normal(p->dtype); /* where v̂ is below, it may be 0 though g is not */
     double size, length;
     RAPT_SCOPE;
-    rapt_tensor *variance = estimate(step->slot, g, share, epsilon1, prepared);
-    rapt_tensor *u = rapt_mul(g, rapt_rsqrt(rapt_maximum_scalar(variance, epsilon1 * epsilon1)));
+    rapt_tensor *variance = estimate(step->slot, g, share, fmax(epsilon1, least), prepared);
+    rapt_tensor *u = rapt_div(g, rapt_maximum_scalar(rapt_sqrt(variance), fmax(epsilon1, sqrt(least))));
     if (!u || !root_mean_square(p, &size) || !root_mean_square(u, &length)) return false;
+    if (!isfinite(size) || !isfinite(length))
+        return rapt_fail(RAPT_ERROR_VALUE, optimizer->kind->name,
+                         "the root mean square of '%s' is %g, that of its step %g; finite ones expected "
+                         "(rapt_hunt_not_finite finds the op, rapt_optimizer_clear_gradients skips the batch)",
+                         step->slot->name, size, length);
     for (int k = 0; k < RAPT_MAX_STATES; k++) rapt_keep(prepared->states[k]);
     prepared->keep = 1 - step->learning_rate * step->weight_decay;
     prepared->rate = fmax(a->epsilon2, size) * fmin(step->learning_rate, 1 / sqrt(t)) / fmax(1, length / a->clip);
@@ -74,8 +80,15 @@ static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, ra
     return true;
 }
 
+static bool check(const rapt_optimizer *optimizer, const rapt_update *step)
+{
+    const double epsilon1 = rapt_or_default(((const adafactor *)optimizer)->epsilon1, 0);
+    return rapt_check_step_number(optimizer, step, "epsilon1", epsilon1, true);
+}
+
 static const rapt_optimizer_class adafactor_class = {
     .name = "Adafactor",
+    .check = check,
     .prepare = prepare,
     .has_state = has_state,
 };

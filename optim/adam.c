@@ -8,18 +8,28 @@ typedef struct adam {
     rapt_adam_terms terms;
 } adam;
 
+static double rate_of(const rapt_adam_terms *terms, const rapt_update *update)
+{
+    return terms->learning_rate / (1 - pow(terms->beta1, (double)update->step));
+}
+
+bool rapt_adam_check(const rapt_adam_terms *terms, const rapt_optimizer *optimizer, const rapt_update *update)
+{
+    return rapt_check_step_number(optimizer, update, "learning rate / (1 - beta1^t)", rate_of(terms, update), true) &&
+           rapt_check_step_number(optimizer, update, "epsilon", terms->epsilon, false);
+}
+
 /* m = β₁m + (1 − β₁)g, v = β₂v + (1 − β₂)g², p = p − η · m/(1 − β₁ᵗ) / (√v/√(1 − β₂ᵗ) + ε) */
 void rapt_adam_run(const rapt_adam_terms *terms, double decay, double keep, const rapt_update *update)
 {
-    const double t = (double)update->step;
     const rapt_adam_numbers numbers = {
         .decay = decay,
         .keep = keep,
         .share1 = 1 - terms->beta1,
         .beta2 = terms->beta2,
         .share2 = 1 - terms->beta2,
-        .rate = terms->learning_rate / (1 - pow(terms->beta1, t)),
-        .correction = 1 / sqrt(1 - pow(terms->beta2, t)),
+        .rate = rate_of(terms, update),
+        .correction = 1 / sqrt(1 - pow(terms->beta2, (double)update->step)),
         .epsilon = terms->epsilon,
     };
     rapt_update_run(update, rapt_kernel.optimizer.adam, &numbers);
@@ -30,6 +40,12 @@ static rapt_adam_terms terms_of(const rapt_optimizer *optimizer, const rapt_upda
     rapt_adam_terms terms = ((const adam *)optimizer)->terms;
     terms.learning_rate = step->learning_rate;
     return terms;
+}
+
+static bool check(const rapt_optimizer *optimizer, const rapt_update *step)
+{
+    const rapt_adam_terms terms = terms_of(optimizer, step);
+    return rapt_adam_check(&terms, optimizer, step);
 }
 
 /* g = g + λp first */
@@ -46,8 +62,8 @@ static void update_adamw(const rapt_optimizer *optimizer, const rapt_update *ste
     rapt_adam_run(&terms, 0, 1 - step->learning_rate * step->weight_decay, step);
 }
 
-static const rapt_optimizer_class adam_class = {.name = "Adam", .update = update_adam},
-                                  adamw_class = {.name = "AdamW", .update = update_adamw};
+static const rapt_optimizer_class adam_class = {.name = "Adam", .check = check, .update = update_adam},
+                                  adamw_class = {.name = "AdamW", .check = check, .update = update_adamw};
 
 bool rapt_adam_take_config(const char *op, const rapt_adam_config *config, double default_decay, rapt_adam_terms *terms)
 {

@@ -3,6 +3,8 @@
 #ifndef RAPT_OPTIM_CORE_H
 #define RAPT_OPTIM_CORE_H
 
+#include <float.h>
+
 #include <rapt/optimizer.h>
 
 #include "tensor/kernels.h"
@@ -54,6 +56,9 @@ typedef struct rapt_update {
 /* What all optimizers of one kind share. */
 typedef struct rapt_optimizer_class {
     const char *name; /* "Adam" */
+    /* An error where the parameter's dtype has not a number of the step, by rapt_check_step_number. NULL: of the
+     * optimizer's own numbers. */
+    bool (*check)(const rapt_optimizer *optimizer, const rapt_update *update);
     /* NULL: every parameter that has elements is stepped by `prepare`. */
     void (*update)(const rapt_optimizer *optimizer, const rapt_update *update);
     /* Computes a step that takes memory, where this kind has one for the parameter; NULL: it never has, and steps each
@@ -67,6 +72,7 @@ typedef struct rapt_optimizer_class {
 struct rapt_optimizer {
     const rapt_optimizer_class *kind;
     double learning_rate, weight_decay;
+    double epsilon;             /* what its kernel adds to a root; 0: nothing */
     double first_learning_rate; /* the constructor's, to which those of groups relate */
     int64_t steps;
     int state_count;
@@ -106,12 +112,26 @@ bool rapt_slot_has_state(const rapt_optimizer *optimizer, const rapt_slot *slot,
 /* An error where that state, which is there, has not the parameter's dtype any more. */
 bool rapt_check_state(const rapt_optimizer *optimizer, const rapt_slot *slot, int state);
 
+/* An error that names the parameter, where its dtype has not that number of its step: where it is infinite there, or 0,
+ * unless that is as good. */
+bool rapt_check_step_number(const rapt_optimizer *optimizer, const rapt_update *update, const char *name, double number,
+                            bool may_vanish);
+
+/* The least positive number of the dtype that has all its digits. */
+static inline double rapt_least_normal(rapt_dtype dtype)
+{
+    return dtype == RAPT_FLOAT64 ? DBL_MIN : (double)FLT_MIN;
+}
+
 /* What Adam's formula needs: decay goes into the gradient, keep is what stays of p before the step. */
 typedef struct rapt_adam_terms {
     double learning_rate, beta1, beta2, epsilon, weight_decay;
 } rapt_adam_terms;
 bool rapt_adam_take_config(const char *op, const rapt_adam_config *config, double default_decay,
                            rapt_adam_terms *terms);
+
+/* rapt_check_step_number of the terms. */
+bool rapt_adam_check(const rapt_adam_terms *terms, const rapt_optimizer *optimizer, const rapt_update *update);
 
 /* Operands of the update: parameter, gradient, both moments. */
 void rapt_adam_run(const rapt_adam_terms *terms, double decay, double keep, const rapt_update *update);

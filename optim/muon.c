@@ -50,7 +50,14 @@ static rapt_tensor *look_ahead(const muon *m, rapt_tensor *g, rapt_tensor *v)
     rapt_tensor *ahead = m->heavy_ball ? v : rapt_add(g, rapt_mul_scalar(rapt_sub(v, g), m->momentum));
     double squares = 0;
     if (!ahead || !rapt_add_squares("Muon", ahead, &squares)) return NULL;
-    return rapt_keep(rapt_mul_scalar(ahead, 1 / fmax(sqrt(squares), m->epsilon)));
+    const double least = rapt_least_normal(g->dtype); /* whose reciprocal is finite */
+    return rapt_keep(rapt_mul_scalar(ahead, 1 / fmax(sqrt(squares), fmax(m->epsilon, least))));
+}
+
+static double rate_of(const muon *m, const rapt_update *step)
+{
+    const double rows = (double)step->slot->parameter->shape[0], columns = (double)step->slot->parameter->shape[1];
+    return step->learning_rate * (m->match_rms ? 0.2 * sqrt(fmax(rows, columns)) : sqrt(fmax(1, rows / columns)));
 }
 
 /* v = μv + (1 − μ)g; direction = orthogonal(g + μ(v − g)), or orthogonal(v) of a heavy ball: with its singular values
@@ -60,28 +67,40 @@ static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, ra
     const muon *m = (const muon *)optimizer;
     rapt_tensor *p = step->slot->parameter, *g = rapt_gradient(p);
     if (!is_orthogonalized(step->slot) || p->count == 0) return true;
-    const double rows = (double)p->shape[0], columns = (double)p->shape[1];
-    const double scale = m->match_rms ? 0.2 * sqrt(fmax(rows, columns)) : sqrt(fmax(1, rows / columns));
     RAPT_SCOPE;
     rapt_tensor *v = rapt_towards(step->slot->states[momentum_state], g, 1 - m->momentum), *x = look_ahead(m, g, v);
     for (int i = 0; i < m->iterations; i++)
-        if (!x || !iterate(x, rows > columns)) return false;
+        if (!x || !iterate(x, p->shape[0] > p->shape[1])) return false;
     prepared->keep = 1 - step->learning_rate * step->weight_decay;
-    prepared->rate = step->learning_rate * scale;
+    prepared->rate = rate_of(m, step);
     prepared->states[momentum_state] = rapt_keep(v);
     prepared->direction = rapt_keep(x);
     return true;
 }
 
-/* What Muon does not step: AdamW's formula, with its own rates where the group has none. */
-static void update(const rapt_optimizer *optimizer, const rapt_update *step)
+/* AdamW's own rates where the group has none. */
+static rapt_adam_terms terms_of(const rapt_optimizer *optimizer, const rapt_update *step)
 {
-    const muon *m = (const muon *)optimizer;
-    if (is_orthogonalized(step->slot)) return; /* an empty matrix */
     const rapt_group_config group = step->group ? *step->group : (rapt_group_config){0};
-    rapt_adam_terms terms = m->adamw;
+    rapt_adam_terms terms = ((const muon *)optimizer)->adamw;
     terms.learning_rate = group.learning_rate > 0 ? step->learning_rate : terms.learning_rate * step->ratio;
     terms.weight_decay = rapt_or_default(group.weight_decay, terms.weight_decay);
+    return terms;
+}
+
+static bool check(const rapt_optimizer *optimizer, const rapt_update *step)
+{
+    const rapt_adam_terms terms = terms_of(optimizer, step);
+    return is_orthogonalized(step->slot)
+               ? rapt_check_step_number(optimizer, step, "learning rate", rate_of((const muon *)optimizer, step), true)
+               : rapt_adam_check(&terms, optimizer, step);
+}
+
+/* What Muon does not step: AdamW's formula. */
+static void update(const rapt_optimizer *optimizer, const rapt_update *step)
+{
+    if (is_orthogonalized(step->slot)) return; /* an empty matrix */
+    const rapt_adam_terms terms = terms_of(optimizer, step);
     rapt_update by_adamw = *step;
     by_adamw.operand_count = 4;
     for (int k = 0; k < 2; k++) by_adamw.operands[2 + k] = step->operands[2 + adam_states + k];
@@ -90,6 +109,7 @@ static void update(const rapt_optimizer *optimizer, const rapt_update *step)
 
 static const rapt_optimizer_class muon_class = {
     .name = "Muon",
+    .check = check,
     .update = update,
     .prepare = prepare,
     .has_state = has_state,

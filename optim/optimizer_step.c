@@ -74,6 +74,29 @@ static rapt_update update_of(const rapt_optimizer *optimizer, const rapt_slot *s
     return update;
 }
 
+bool rapt_check_step_number(const rapt_optimizer *optimizer, const rapt_update *update, const char *name, double number,
+                            bool may_vanish)
+{
+    const rapt_dtype dtype = update->slot->parameter->dtype;
+    const bool is_double = dtype == RAPT_FLOAT64;
+    const double most = is_double ? DBL_MAX : (double)FLT_MAX;
+    const double least = number == 0 || may_vanish ? 0 : is_double ? DBL_TRUE_MIN : (double)FLT_TRUE_MIN;
+    return (number >= least && number <= most) ||
+           rapt_fail(RAPT_ERROR_VALUE, optimizer->kind->name, "the %s of '%s' is %g; %g to %g expected in %s", name,
+                     update->slot->name, number, least, most, rapt_dtype_name(dtype));
+}
+
+/* Kernels compute in the dtype of the parameter. */
+static bool check_numbers(const rapt_optimizer *optimizer, const rapt_slot *slot)
+{
+    const rapt_update update = update_of(optimizer, slot, 1);
+    if (slot->parameter->count == 0) return true;
+    if (optimizer->kind->check) return optimizer->kind->check(optimizer, &update);
+    return rapt_check_step_number(optimizer, &update, "learning rate", update.learning_rate, true) &&
+           rapt_check_step_number(optimizer, &update, "epsilon", optimizer->epsilon, false) &&
+           rapt_check_step_number(optimizer, &update, "initial_accumulator", optimizer->first_state, true);
+}
+
 /* An optimizer's loop whose gradient is multiplied first. */
 typedef struct scaled_loop {
     rapt_loop *loop, *scale;
@@ -151,11 +174,12 @@ static void warn_of_missing(const rapt_optimizer *optimizer)
                   missing, trained, used, names, named < missing ? " and others" : "");
 }
 
-/* What does not depend on the step's numbers. */
+/* What does not depend on the gradient's numbers. */
 static bool make_ready(const rapt_optimizer *optimizer, rapt_slot *slot)
 {
-    return !takes_part(optimizer, slot) || (make_states(optimizer, slot) && rapt_own_gradient(slot->parameter) &&
-                                            rapt_check_writable(optimizer->kind->name, slot->parameter));
+    return !takes_part(optimizer, slot) ||
+           (check_numbers(optimizer, slot) && make_states(optimizer, slot) && rapt_own_gradient(slot->parameter) &&
+            rapt_check_writable(optimizer->kind->name, slot->parameter));
 }
 
 bool rapt_optimizer_prepare(rapt_optimizer *optimizer)

@@ -5,7 +5,7 @@
 
 typedef struct rmsprop {
     rapt_optimizer base;
-    double alpha, epsilon, momentum;
+    double alpha, momentum;
     bool centered;
 } rmsprop;
 
@@ -19,7 +19,7 @@ static void update(const rapt_optimizer *optimizer, const rapt_update *step)
         .decay = step->weight_decay,
         .alpha = r->alpha,
         .share = 1 - r->alpha,
-        .epsilon = r->epsilon,
+        .epsilon = r->base.epsilon,
         .momentum = r->momentum,
     };
     rapt_update_run(step, rapt_kernel.optimizer.rmsprop[r->centered][r->momentum > 0], &numbers);
@@ -35,7 +35,7 @@ rapt_optimizer *rapt_rmsprop_new(rapt_module *module, const rapt_rmsprop_config 
     if (!r) return NULL;
     bool good = rapt_take_number(op, "learning_rate", c.learning_rate, 0.01, INFINITY, &r->base.learning_rate) &&
                 rapt_take_number(op, "alpha", c.alpha, 0.99, 1, &r->alpha) &&
-                rapt_take_number(op, "epsilon", c.epsilon, 1e-8, INFINITY, &r->epsilon) &&
+                rapt_take_number(op, "epsilon", c.epsilon, 1e-8, INFINITY, &r->base.epsilon) &&
                 rapt_take_number(op, "momentum", c.momentum, 0, INFINITY, &r->momentum) &&
                 rapt_take_number(op, "weight_decay", c.weight_decay, 0, INFINITY, &r->base.weight_decay);
     r->centered = c.centered;

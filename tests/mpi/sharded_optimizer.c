@@ -118,6 +118,22 @@ static void a_norm_that_overflows_is_an_error(double limit)
     end(r);
 }
 
+/* The rate of one rank is no float32: no rank steps. */
+static void a_rate_that_float32_has_not_is_an_error(void)
+{
+    run r = begin(sgd(0.5));
+    expect(rapt_optimizer_set_learning_rate(r.optimizer, rank == ranks - 1 ? 1e39 : 0.5), "%s", rapt_error());
+    go_backward(r.parallel, r.model, 1);
+    expect(rapt_data_parallel_finish(r.parallel, NULL), "%s", rapt_error());
+    expect(!rapt_data_parallel_step(r.parallel, INFINITY, NULL), "no error");
+    expect_error_of_last(RAPT_ERROR_VALUE, "the learning rate of 'bucket.0' is 1e+39; 0 to 3.40282e+38 expected");
+    expect_weights(r.model, 1);
+    expect(rapt_optimizer_set_learning_rate(r.optimizer, 0.5), "%s", rapt_error());
+    step(r.parallel, r.model);
+    expect_weights(r.model, 0.5);
+    end(r);
+}
+
 static void expect_under_way(void)
 {
     expect_error(RAPT_ERROR_VALUE, "1 of 1 own parts went backward; rapt_data_parallel_finish expected before it");
@@ -264,6 +280,7 @@ int main(int argc, char **argv)
     two_optimizers_step_one_module();
     a_norm_that_overflows_is_an_error(1);
     a_norm_that_overflows_is_an_error(INFINITY);
+    a_rate_that_float32_has_not_is_an_error();
     nothing_else_in_the_middle_of_a_step();
     pieces_of_one_rank_are_no_checkpoint_of_all();
     parameters_may_have_the_names_of_pieces();

@@ -167,6 +167,28 @@ Test(error_cures, files_of_others)
     rapt_module_free(&linear->module);
 }
 
+static const rapt_module_class counter_class = {.name = "Counter"};
+
+/* A cast gives floats to floats alone. */
+Test(error_cures, files_of_whole_numbers)
+{
+    static const rapt_dtype dtypes[][2] = {{RAPT_FLOAT32, RAPT_INT64},
+                                           {RAPT_FLOAT32, RAPT_BOOL},
+                                           {RAPT_INT64, RAPT_INT32},
+                                           {RAPT_INT64, RAPT_FLOAT32}};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        RAPT_SCOPE;
+        rapt_module *module = rapt_module_new(sizeof *module, &counter_class);
+        rapt_module_add_buffer(module, "count", rapt_zeros(dtypes[i][0], RAPT_SHAPE(2)));
+        rapt_archive *archive = rapt_archive_new();
+        rapt_archive_add(archive, "count", rapt_zeros(dtypes[i][1], RAPT_SHAPE(2)));
+        cr_expect_not(rapt_module_from_archive(module, NULL, archive));
+        expect_end(RAPT_ERROR_SHAPE, "[2] expected");
+        rapt_archive_free(archive);
+        rapt_module_free(module);
+    }
+}
+
 Test(error_cures, memory_that_is_in_use)
 {
     RAPT_SCOPE;

@@ -125,10 +125,12 @@ Test(matrix_optimizers, zero_and_empty_gradients)
         rapt_optimizer *optimizer = optimizer_of(kind);
         rapt_tensor *zero = add_parameter(optimizer, "zero", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(3, 2)));
         rapt_tensor *no_rows = add_parameter(optimizer, "no_rows", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(0, 2)));
+        rapt_tensor *no_columns = add_parameter(optimizer, "no_columns", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 0)));
         rapt_tensor *nothing = add_parameter(optimizer, "nothing", rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(0)));
         for (int step = 0; step < 3; step++) {
             give_gradient_of(zero, 0);
             give_gradient_of(no_rows, 0);
+            give_gradient_of(no_columns, 0);
             give_gradient_of(nothing, 0);
             cr_assert(rapt_optimizer_step(optimizer), "%s", rapt_error());
         }
@@ -137,6 +139,75 @@ Test(matrix_optimizers, zero_and_empty_gradients)
         rapt_optimizer_free(optimizer);
         expect_no_error();
     }
+}
+
+/* Rows of a table that no index reaches stay as they are, whatever ε is: float32 may have neither it nor its square. */
+Test(matrix_optimizers, no_gradient_no_step_with_a_small_epsilon)
+{
+    static const double epsilons[] = {0, 1e-19, 1e-30, 1e-40, 1e-50, 1e-200, RAPT_ZERO};
+    static const double gradient[] = {3, -4, 0, 0, 1, 2};
+    for (int dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++)
+        for (int kind = 0; kind < kinds; kind++)
+            for (size_t k = 0; k < sizeof epsilons / sizeof *epsilons; k++) {
+                RAPT_SCOPE;
+                rapt_optimizer *optimizer =
+                    kind == muon
+                        ? rapt_muon_new(NULL, &(rapt_muon_config){.epsilon = epsilons[k], .weight_decay = RAPT_ZERO})
+                        : rapt_adafactor_new(NULL, &(rapt_adafactor_config){.epsilon1 = epsilons[k]});
+                rapt_tensor *table = rapt_ones((rapt_dtype)dtype, RAPT_SHAPE(3, 2));
+                rapt_tensor *unused = rapt_ones((rapt_dtype)dtype, RAPT_SHAPE(2, 2));
+                add_parameter(optimizer, "table", table);
+                add_parameter(optimizer, "unused", unused);
+                for (int step = 0; step < 2; step++) {
+                    give_gradient(table,
+                                  rapt_cast(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(3, 2), gradient), (rapt_dtype)dtype));
+                    give_gradient_of(unused, 0);
+                    cr_assert(rapt_optimizer_step(optimizer), "%s", rapt_error());
+                }
+                const double moved = rapt_at(table, (int64_t[]){0, 0}), kept = rapt_at(table, (int64_t[]){1, 1});
+                cr_expect(moved > 0 && moved < 1, "kind %d, epsilon %g: %g", kind, epsilons[k], moved);
+                cr_expect_eq(kept, 1, "kind %d, epsilon %g: %g", kind, epsilons[k], kept);
+                cr_expect_eq(rapt_at(unused, (int64_t[]){1, 0}), 1);
+                rapt_optimizer_free(optimizer);
+            }
+    expect_no_error();
+}
+
+/* Where g² is no float32 any more, g is small beside the others, and so is its step; the others step by the learning
+ * rate times 1, their size. */
+Test(matrix_optimizers, adafactor_of_gradients_without_squares)
+{
+    RAPT_SCOPE;
+    const double values[] = {1, 1}, gradient[] = {1, 1e-25};
+    rapt_tensor *p = parameter_from(RAPT_FLOAT32, 2, values);
+    rapt_optimizer *optimizer = rapt_adafactor_new(NULL, &(rapt_adafactor_config){.epsilon1 = 1e-30});
+    rapt_optimizer_add(optimizer, "p", p);
+    give_gradient(p, rapt_cast(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(2), gradient), RAPT_FLOAT32));
+    cr_assert(rapt_optimizer_step(optimizer), "%s", rapt_error());
+    cr_expect_float_eq(element(p, 0), 0.99, 1e-6);
+    cr_expect_eq(element(p, 1), 1);
+    rapt_optimizer_free(optimizer);
+}
+
+/* The step's length is what it is clipped by, the parameter's what it is multiplied by. */
+Test(matrix_optimizers, adafactor_refuses_what_has_no_length)
+{
+    const double values[][2] = {{1, 2}, {(double)NAN, 2}, {1, 2}}, gradients[][2] = {{1, (double)NAN}, {1, 1}, {1, 1}};
+    for (int i = 0; i < 3; i++) {
+        RAPT_SCOPE;
+        rapt_optimizer *optimizer = optimizer_of(adafactor);
+        rapt_tensor *good = add_number(optimizer, "good", 1), *p = parameter_from(RAPT_FLOAT32, 2, values[i]);
+        rapt_optimizer_add(optimizer, "p", p);
+        give_gradient_of(good, 1);
+        give_gradient(p, rapt_cast(rapt_from(RAPT_FLOAT64, RAPT_SHAPE(2), gradients[i]), RAPT_FLOAT32));
+        const bool is_good = i == 2;
+        cr_expect_eq(rapt_optimizer_step(optimizer), is_good);
+        if (!is_good) expect_error(RAPT_ERROR_VALUE, "Adafactor: the root mean square of 'p' is ");
+        cr_expect_eq(element(good, 0) == 1, !is_good);
+        cr_expect_eq(element(p, 1) == 2, !is_good);
+        rapt_optimizer_free(optimizer);
+    }
+    expect_no_error();
 }
 
 /* What a step of Muon needs, in copies of the matrix: five, and room for panels of products; it was sixteen or more. */

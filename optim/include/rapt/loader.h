@@ -58,7 +58,7 @@ typedef struct rapt_loader_config {
     bool shuffle;           /* items, and the batches of sorted ones; an epoch's order has nothing of another's */
     bool drop_last;         /* leaves out a last batch of fewer items than batch_size */
     /* Of the orders, and of random numbers that make draws; 0: they come from the calling thread's generator as epochs
-     * begin */
+     * begin. Epoch 0 draws what follows rapt_seed of the same seed: choose another. */
     uint64_t seed;
     /* So many batches are made ahead, on a thread of the loader's. The batches are the same; in a forked child, too,
      * where they are made when they are asked for. */

@@ -9,11 +9,13 @@ RAPT_BEGIN_DECLS
 /* What changes parameters, and what it keeps of each. */
 typedef struct rapt_optimizer rapt_optimizer;
 
-/* In all configurations 0 means the default named beside it; RAPT_ZERO is a true zero; NULL is all defaults. The
- * module may be NULL: parameters are then added by rapt_optimizer_add. A tensor that a module has under several
- * names is one parameter, of the first. Constructors give NULL after an error (a number out of its range, no
- * memory). The optimizer takes shares in the parameters; free it with rapt_optimizer_free, before or after the
- * module. Formulas and names of the state are PyTorch's; t counts the steps of each parameter, from 1. */
+/* In all configurations 0 means the default named beside it; RAPT_ZERO is a true zero; NULL is all defaults. The module
+ * may be NULL: parameters are then added by rapt_optimizer_add. A tensor that a module has under several names is one
+ * parameter, of the first. Constructors give NULL after an error (a number out of its range, no memory). The optimizer
+ * takes shares in the parameters; free it with rapt_optimizer_free, before or after the module. Formulas and names of
+ * the state are PyTorch's; t counts the steps of each parameter, from 1. Steps are computed in the parameter's dtype: a
+ * learning rate that is infinite there, as 1e39 in float32, or an epsilon that is infinite or turns to 0, as 1e-50, is
+ * an error of the step. */
 
 /* g += weight_decay·p; v = momentum·v + (1 − dampening)·g; p −= learning_rate·v (Nesterov: g + momentum·v instead of v,
  * which needs momentum and no dampening). The first v is g. */
@@ -82,7 +84,7 @@ RAPT_API rapt_optimizer *rapt_lion_new(rapt_module *module, const rapt_lion_conf
 typedef struct rapt_muon_config {
     double learning_rate; /* 0.001 */
     double momentum;      /* 0.95 */
-    double epsilon;       /* 1e-7; the least norm that the matrix is divided by */
+    double epsilon;       /* 1e-7; the least norm that the matrix is divided by, 1.2e-38 or more in float32 */
     double weight_decay;  /* 0.1 */
     int iterations;       /* 5 */
     bool heavy_ball;      /* O of v itself, without Nesterov's look ahead */
@@ -95,13 +97,14 @@ RAPT_API rapt_optimizer *rapt_muon_new(rapt_module *module, const rapt_muon_conf
  * advises. Before the first step and before state is loaded; false after an error, which it is when none matches. */
 RAPT_API bool rapt_muon_by_adamw(rapt_optimizer *optimizer, const char *pattern);
 
-/* u = g / √max(v, ε₁²); p = (1 − learning_rate·weight_decay)·p − max(ε₂, rms p) · min(learning_rate, 1/√t) /
+/* u = g / max(√v, ε₁); p = (1 − learning_rate·weight_decay)·p − max(ε₂, rms p) · min(learning_rate, 1/√t) /
  * max(1, rms(u) / clip) · u, where v is a running mean of g² with β₂ = 1 − t^−beta2_decay, of which a parameter of rank
- * 2 or more keeps the means of rows and columns only (Shazeer & Stern 2018). */
+ * 2 or more keeps the means of rows and columns only (Shazeer & Stern 2018, who add to g² what is ε₁² here: for their
+ * 1e-30 give 1e-15). A parameter or u that is not finite is an error of the step. */
 typedef struct rapt_adafactor_config {
     double learning_rate; /* 0.01, relative to the size of the parameter */
     double beta2_decay;   /* 0.8 */
-    double epsilon1;      /* the dtype's precision */
+    double epsilon1;      /* the dtype's precision; 1.1e-19 or more in float32, where v has nothing below its square */
     double epsilon2;      /* 0.001 */
     double clip;          /* 1 */
     double weight_decay;  /* none */
@@ -127,8 +130,9 @@ typedef struct rapt_group_config {
 RAPT_API bool rapt_optimizer_group(rapt_optimizer *optimizer, const char *pattern, const rapt_group_config *config);
 
 /* One step: changes every parameter that has a gradient and is not frozen, and then drops all gradients. False after
- * an error (no memory for the state at a parameter's first step, a parameter cast since); then no parameter was
- * changed. The first step of all warns (rapt_on_warning) of parameters that have no gradient, and names them. */
+ * an error (no memory for the state at a parameter's first step, a parameter cast since, a number that its dtype has
+ * not); then no parameter was changed. The first step of all warns (rapt_on_warning) of parameters that have no
+ * gradient, and names them. */
 RAPT_API bool rapt_optimizer_step(rapt_optimizer *optimizer);
 
 /* Makes what the next step keeps of the parameters that have a gradient, so that the step, of any kind but Muon and
