@@ -22,6 +22,19 @@ static const double LIMIT = 2.0;
         return rapt_math_##name(x);                                                                                    \
     }
 
+// For large angles loops ask the C library.
+RAPT_MATH_INLINE double rapt_math_sin(double x)
+{
+    return rapt_math_sin_quadrants(x, 0);
+}
+
+RAPT_MATH_INLINE double rapt_math_cos(double x)
+{
+    return rapt_math_sin_quadrants(x, 1);
+}
+
+UNARY(sin)
+UNARY(cos)
 UNARY(exp)
 UNARY(exp_weight)
 UNARY(expm1)
@@ -40,23 +53,25 @@ static long double sigmoid(long double x)
     return 1.0L / (1.0L + expl(-x));
 }
 
-// Arguments up to `largest` are tried, of which most results are ordinary up to `usual`.
+// Arguments from `least` to `largest` are tried, of which most results are ordinary up to `usual`.
 struct function {
     const char *name;
     void (*many)(const double *x, double *y);
     double (*one)(double x);
     long double (*reference)(long double x);
-    double usual, largest;
+    double usual, least, largest;
 };
 
 static const struct function FUNCTIONS[] = {
-    {"exp", many_exp, one_exp, expl, 746.0, INFINITY},
-    {"exp_weight", many_exp_weight, one_exp_weight, exp_weight, 708.0, 708.0},
-    {"expm1", many_expm1, one_expm1, expm1l, 710.0, INFINITY},
-    {"tanh", many_tanh, one_tanh, tanhl, 20.0, INFINITY},
-    {"sigmoid", many_sigmoid, one_sigmoid, sigmoid, 740.0, INFINITY},
-    {"log", many_log, one_log, logl, 4.0, INFINITY},
-    {"log1p", many_log1p, one_log1p, log1pl, 4.0, INFINITY},
+    {"sin", many_sin, one_sin, sinl, 1e3, -RAPT_MATH_LARGEST_ANGLE, RAPT_MATH_LARGEST_ANGLE},
+    {"cos", many_cos, one_cos, cosl, 1e3, -RAPT_MATH_LARGEST_ANGLE, RAPT_MATH_LARGEST_ANGLE},
+    {"exp", many_exp, one_exp, expl, 746.0, -INFINITY, INFINITY},
+    {"exp_weight", many_exp_weight, one_exp_weight, exp_weight, 708.0, -INFINITY, 708.0},
+    {"expm1", many_expm1, one_expm1, expm1l, 710.0, -INFINITY, INFINITY},
+    {"tanh", many_tanh, one_tanh, tanhl, 20.0, -INFINITY, INFINITY},
+    {"sigmoid", many_sigmoid, one_sigmoid, sigmoid, 740.0, -INFINITY, INFINITY},
+    {"log", many_log, one_log, logl, 4.0, -INFINITY, INFINITY},
+    {"log1p", many_log1p, one_log1p, log1pl, 4.0, -INFINITY, INFINITY},
 };
 enum { FUNCTION_COUNT = sizeof FUNCTIONS / sizeof FUNCTIONS[0] };
 
@@ -111,7 +126,7 @@ static double argument(const struct function *function, int64_t i)
                : i % 5 == 3 ? ldexp(uniform, -(int)(random & 63u))
                             : 1.0 + 0.5 * uniform;
     if (i < SPECIAL_COUNT) x = i % 2 ? -SPECIALS[i / 2] : SPECIALS[i / 2];
-    return x > function->largest ? function->largest : x;
+    return x > function->largest ? function->largest : x < function->least ? function->least : x;
 }
 
 static bool try_function(const struct function *function)

@@ -182,4 +182,41 @@ RAPT_MATH_DOUBLE double rapt_math_log1p(double x)
     return x == -1.0 ? (double)-INFINITY : y;
 }
 
+// sin and cos of larger angles need more digits of pi than these.
+#define RAPT_MATH_LARGEST_ANGLE 0x1p20
+
+// sin(x + quadrants * pi/2) for |x| <= RAPT_MATH_LARGEST_ANGLE
+RAPT_MATH_INLINE double rapt_math_sin_quadrants(double x, uint64_t quadrants)
+{
+    double shifted = x * 0x1.45f306dc9c883p-1 + RAPT_MATH_ROUNDER_DOUBLE;
+    double n = shifted - RAPT_MATH_ROUNDER_DOUBLE;
+    uint64_t quadrant = rapt_math_bits_double(shifted) + quadrants;
+    // x - n pi/2 = r + error, after Cody and Waite (1980): pi/2 in parts, of which three have 33 bits, exact times n
+    double second = n * 0x1.0b4611a6p-34, third = n * 0x1.3198a2ep-69, last = n * 0x1.b839a252049c1p-104;
+    double a = x - n * 0x1.921fb544p+0, b = a - second, c = b - third, r = c - last;
+    double error = ((c - r) - last) + (((b - c) - third) + ((a - b) - second));
+    double square = r * r;
+    double p = 0x1.952c77030ad4ap-49; // (sin(r) / r - 1) / r^2 in r^2, the series up to 1 / 17!
+    p = p * square - 0x1.ae7f3e733b81fp-41;
+    p = p * square + 0x1.6124613a86d09p-33;
+    p = p * square - 0x1.ae64567f544e4p-26;
+    p = p * square + 0x1.71de3a556c734p-19;
+    p = p * square - 0x1.a01a01a01a01ap-13;
+    p = p * square + 0x1.1111111111111p-7;
+    p = p * square - 0x1.5555555555555p-3;
+    double sine = copysign(r + (r * square * p + error * (1.0 - 0.5 * square)), r);
+    double q = 0x1.ae7f3e733b81fp-45; // (cos(r) - 1 + r^2 / 2) / r^4 in r^2, up to 1 / 16!
+    q = q * square - 0x1.93974a8c07c9dp-37;
+    q = q * square + 0x1.1eed8eff8d898p-29;
+    q = q * square - 0x1.27e4fb7789f5cp-22;
+    q = q * square + 0x1.a01a01a01a01ap-16;
+    q = q * square - 0x1.6c16c16c16c17p-10;
+    q = q * square + 0x1.5555555555555p-5;
+    double half = 0.5 * square, most = 1.0 - half;
+    double cosine = most + ((((1.0 - most) - half) - r * error) + square * square * q);
+    uint64_t odd = 0u - (quadrant & 1u);
+    uint64_t bits = (rapt_math_bits_double(cosine) & odd) | (rapt_math_bits_double(sine) & ~odd);
+    return rapt_math_double_from_bits(bits ^ ((quadrant & 2u) << 62));
+}
+
 #endif
