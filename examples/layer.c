@@ -14,6 +14,10 @@ static rapt_tensor *snake_forward(rapt_call *call)
     rapt_tensor *x = rapt_contiguous(rapt_call_input(call, 0)), *alpha = rapt_call_input(call, 1);
     rapt_tensor *y = rapt_empty_like(x);
     if (!y) return NULL;
+    if (!rapt_dtype_is_floating(rapt_get_dtype(x))) {
+        rapt_fail(RAPT_ERROR_DTYPE, "snake", "a floating x expected, not %s", rapt_dtype_name(rapt_get_dtype(x)));
+        return NULL;
+    }
     if (rapt_get_dtype(x) != rapt_get_dtype(alpha) || rapt_count(alpha) != 1) {
         rapt_fail(RAPT_ERROR_VALUE, "snake", "x and one alpha of the same dtype expected");
         return NULL;
