@@ -123,6 +123,8 @@ run gpt --steps 1 --sample 4 --checkpoint run --save weights
 refuse 1 "'weights' is of another run\$" gpt --checkpoint weights --resume --steps 1
 refuse 1 "'run' is of another run: steps 1, not steps 2; heads 4, not heads 2\$" \
     gpt --checkpoint run --resume --heads 2 --steps 2
+run gpt --steps 1 --sample 4 --checkpoint run
+[ $status -eq 0 ] || complain "gpt does not begin a run anew that had ended, but ends with $status"
 
 # A checkpoint says which text it is of, whatever its name, and what comes behind a long one.
 yes 'The quick brown fox jumps over the lazy dog.' | head -40 >"$(printf 'caf\351, 5 %%')"
@@ -205,8 +207,19 @@ status=$( (
 [ "$status" -eq 1 ] || complain "gpt without room for its weights ended with $status, not 1"
 grep -q 'File too large' complaint || complain 'gpt without room for its weights does not say so'
 grep -q '(4 bytes in' said || complain 'gpt without room for its weights lost its text'
+# A checkpoint that finds no room takes neither the text nor the weights with it.
+status=$( (
+    trap '' XFSZ
+    ulimit -f 1200
+    "$examples/gpt" --steps 2 --sample 4 --checkpoint large --save kept >said 2>complaint </dev/null
+    echo $?
+) )
+[ "$status" -eq 1 ] || complain "gpt without room for its checkpoint ended with $status, not 1"
+[ "$(grep -c 'File too large' complaint)" -eq 1 ] || complain 'gpt without room for its checkpoint does not say so once'
+grep -q '(4 bytes in' said || complain 'gpt without room for its checkpoint lost its text'
+[ -s kept ] || complain 'gpt without room for its checkpoint lost its weights'
 
-# Nor does a log that finds no room: it is said once, and the rest is written.
+# Nor does a log: it is said once, and the rest is written.
 ln -s /dev/full full.csv
 run gpt --steps 3 --sample 4 --log full.csv --save logged --checkpoint logged.run
 [ $status -eq 1 ] || complain "gpt without room for its log ended with $status, not 1"
