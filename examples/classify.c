@@ -71,9 +71,10 @@ static bool draw_all(struct pictures *p, int64_t count)
     if (!p->pixels || !p->labels) fprintf(stderr, "classify: no memory for %lld pictures\n", (long long)count);
     for (int64_t i = 0; p->pixels && p->labels && i < count; i++) {
         RAPT_SCOPE;
+        rapt_tensor *random = rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(4)),
+                    *noise = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(side, side));
         p->labels[i] = (unsigned char)(i % num_shapes);
-        draw(p->pixels + i * side * side, p->labels[i], rapt_data(rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(4))),
-             rapt_data(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(side, side))));
+        draw(p->pixels + i * side * side, p->labels[i], rapt_data(random), rapt_data(noise));
     }
     return p->pixels && p->labels;
 }
