@@ -47,6 +47,10 @@ check_program() { # its path, and the options of a short run
     head -1 said | grep -q "^usage: $name" || complain "$name --help does not begin with its usage"
     if grep -qv "$printable" said || grep -q '^[^A-Za-z0-9 ]' said; then complain "$name --help has odd characters"; fi
     [ -s complaint ] && complain "$name --help complains"
+    grep -q '.\{81\}' said && complain "$name --help has a line of more than 80 columns"
+    cp said help
+    run "$1" -h
+    cmp -s said help || complain "$name -h is not --help"
     refuse 2 "'--nonsense'" "$1" --nonsense
     refuse 2 "'stray'" "$1" stray
     lose "$1" --help
@@ -68,6 +72,9 @@ check_program gradient_penalty
 check_program gpt --steps 2 --sample 4
 run gpt --steps 2 --sample 4 --blocks llama --positions rotary
 [ $status -eq 0 ] || complain "gpt with LLaMA's blocks ended with $status"
+run gpt --hidden 1 --layers 1 --heads 1 --sample 0 # too small to learn its sentences
+[ $status -eq 1 ] || complain "gpt that learned nothing ended with $status, not 1"
+grep -q '^gpt: 90 or more of 100 sentences expected .*, not [0-9]*$' complaint || complain 'gpt that learned nothing does not say so'
 check_program classify --epochs 1 --hidden 16 --layers 1 --batch-size 500
 # shellcheck disable=SC2086 # a list of words
 check_program translate/translate $small --out trained
