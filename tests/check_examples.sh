@@ -107,6 +107,10 @@ run gpt --data unbroken --context 8 --steps 1 --sample 4 --save known
 [ $status -eq 0 ] || complain "gpt with a text without a new line ended with $status"
 run gpt --data unbroken --context 8 --steps 0 --sample 4 --weights known
 [ $status -eq 0 ] || complain "gpt with the weights of the same text ended with $status"
+run gpt --data unbroken --context 8 --steps 0 --sample 4 --save preset --preset default
+grep -aq '"layers":"2"' preset || complain "gpt --data with --preset default takes another one"
+run gpt --data unbroken --context 8 --steps 0 --sample 4 --save preset
+grep -aq '"layers":"4"' preset || complain "gpt --data does not take small by itself"
 refuse 1 '^gpt: the weights of known are of a text with other bytes: 20' gpt --data other --context 8 --weights known
 # And of which model, which others of the same tensors, or of some of them, would not be.
 run gpt --steps 1 --sample 4 --layers 3 --positions rotary --save shaped

@@ -9,8 +9,8 @@
 /* Room for a path in a note, and for a note with two paths. */
 enum { resume_path_size = 3 * 4096, resume_note_size = 2 * resume_path_size + 1024 };
 
-/* A path, which a file was opened by, as it stands in a note: commas, and what is no printable ASCII, by their numbers,
- * "caf%E9". Returns the text. */
+/* A path as it stands in a note, or a file's text for a terminal: commas, and what is no printable ASCII, by their
+ * numbers, "caf%E9". Returns the text. */
 const char *resume_path(const char *path, char text[resume_path_size]);
 
 /* Ends a note: with the hash of the data, where they are of a file (else 0), and the number of parts (0: not given). */
