@@ -11,9 +11,23 @@ enum { batch = 32, length = 6, size = 8, steps = 300 };
 
 /* Reads a set of vectors (B, length, size) and gives one number for each. */
 typedef struct critic {
+    rapt_module module;
     rapt_linear *input, *output;
     rapt_multi_head_attention *attention;
 } critic;
+
+static critic *critic_new(int64_t hidden)
+{
+    static const rapt_module_class kind = {.name = "Critic"};
+    const rapt_multi_head_attention_config config = {.hidden = hidden, .heads = 2, .bias = true};
+    critic *c = rapt_module_new(sizeof *c, &kind);
+    if (!c) return NULL;
+    c->input = rapt_module_add_child(&c->module, "input", (rapt_module *)rapt_linear_new(size, hidden, RAPT_BIAS));
+    c->output = rapt_module_add_child(&c->module, "output", (rapt_module *)rapt_linear_new(hidden, 1, RAPT_BIAS));
+    c->attention =
+        rapt_module_add_child(&c->module, "attention", (rapt_module *)rapt_multi_head_attention_new(&config));
+    return rapt_module_finish(&c->module);
+}
 
 static rapt_tensor *criticise(const critic *c, rapt_tensor *sets)
 {
@@ -34,8 +48,8 @@ static rapt_tensor *draw(bool corners)
 /* ‖d critic / d set‖ of each set between a real and a false one; with a graph it is part of a loss. */
 static rapt_tensor *slopes(const critic *c, rapt_tensor *real, rapt_tensor *fake, int flags)
 {
-    rapt_tensor *share = rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(batch, 1, 1)), *gradient;
-    rapt_tensor *between = rapt_require_gradient(rapt_add(fake, rapt_mul(share, rapt_sub(real, fake))));
+    rapt_tensor *at = rapt_rand(RAPT_FLOAT32, RAPT_SHAPE(batch, 1, 1)), *gradient;
+    rapt_tensor *between = rapt_require_gradient(rapt_add(fake, rapt_mul(at, rapt_sub(real, fake))));
     rapt_tensor *root = rapt_sum(criticise(c, between), RAPT_ALL_AXES, false);
     rapt_gradients(1, &root, NULL, 1, &between, &gradient, flags);
     return rapt_sqrt(rapt_add_scalar(rapt_sum(rapt_mul(gradient, gradient), RAPT_AXES(1, 2), false), 1e-12));
@@ -49,29 +63,25 @@ static outcome train(double penalty)
 {
     outcome last = {0, 0};
     rapt_seed(1);
-    const rapt_multi_head_attention_config config = {.hidden = 16, .heads = 2, .bias = true};
-    critic c = {.input = rapt_linear_new(size, 16, RAPT_BIAS),
-                .output = rapt_linear_new(16, 1, RAPT_BIAS),
-                .attention = rapt_multi_head_attention_new(&config)};
-    rapt_module *parts[] = {&c.input->module, &c.attention->module, &c.output->module};
-    rapt_optimizer *adam[3];
-    for (int i = 0; i < 3; i++) adam[i] = rapt_adam_new(parts[i], &(rapt_adam_config){.learning_rate = 5e-3});
+    critic *c = critic_new(16);
+    rapt_optimizer *adam = rapt_adam_new(&c->module, &(rapt_adam_config){.learning_rate = 5e-3});
     for (int step = 0; step < steps; step++) {
         RAPT_SCOPE;
         rapt_tensor *real = draw(true), *fake = draw(false);
-        rapt_tensor *distance = rapt_sub(rapt_mean(criticise(&c, real), RAPT_ALL_AXES, false),
-                                         rapt_mean(criticise(&c, fake), RAPT_ALL_AXES, false));
-        rapt_tensor *norms = slopes(&c, real, fake, penalty > 0 ? RAPT_CREATE_GRAPH : 0);
+        rapt_tensor *distance = rapt_sub(rapt_mean(criticise(c, real), RAPT_ALL_AXES, false),
+                                         rapt_mean(criticise(c, fake), RAPT_ALL_AXES, false));
+        rapt_tensor *norms = slopes(c, real, fake, penalty > 0 ? RAPT_CREATE_GRAPH : 0);
         rapt_tensor *excess = rapt_add_scalar(norms, -1), *loss = rapt_neg(distance);
         if (penalty > 0)
             loss = rapt_add(loss, rapt_mul_scalar(rapt_mean(rapt_mul(excess, excess), RAPT_ALL_AXES, false), penalty));
         rapt_backward(loss);
-        for (int i = 0; i < 3; i++) rapt_optimizer_step(adam[i]);
+        rapt_optimizer_step(adam);
         last = (outcome){rapt_item(distance), rapt_item(rapt_max(norms, RAPT_ALL_AXES, false))};
     }
     printf("penalty %4g: the critic tells them apart by %7.3f, with slopes up to %7.3f\n", penalty, last.distance,
            last.steepest);
-    for (int i = 0; i < 3; i++) rapt_optimizer_free(adam[i]), rapt_module_free(parts[i]);
+    rapt_optimizer_free(adam);
+    rapt_module_free(&c->module);
     return last;
 }
 

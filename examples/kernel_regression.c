@@ -246,20 +246,21 @@ static double loss_at(double width, bool leaves_one_out)
     return loss;
 }
 
-/* The width, from 1 on, after so many steps of Adam. */
+/* The width, from 1 on, after so many steps of Adam, or when it is so narrow that the next one may overshoot 0. */
 static double learn(bool leaves_one_out, int steps, double *loss)
 {
+    double width = 1;
     rapt_attention *attention = rapt_attention_new(rapt_gaussian_scoring_new(1, true), 0);
     rapt_module_cast(&attention->module, RAPT_FLOAT64);
     rapt_optimizer *adam = rapt_adam_new(&attention->module, &(rapt_adam_config){.learning_rate = 0.01});
-    for (int step = 0; step < steps; step++) {
+    for (int step = 0; step < steps && width > 0.05; step++) {
         RAPT_SCOPE;
         rapt_tensor *now = loss_of(attention, leaves_one_out);
         rapt_backward(now);
         rapt_optimizer_step(adam);
         *loss = rapt_item(now);
+        width = rapt_item(rapt_module_find(&attention->module, "width"));
     }
-    double width = fabs(rapt_item(rapt_module_find(&attention->module, "width"))); /* only its square counts */
     rapt_optimizer_free(adam);
     rapt_module_free(&attention->module);
     return width;

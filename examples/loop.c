@@ -16,7 +16,8 @@ static int end(int status)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--help") == 0) return end(puts("usage: loop (it has no options)") < 0);
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return end(puts("usage: loop (it has no options)") < 0);
     if (argc > 1) return fprintf(stderr, "loop: there is no option '%s'\n", argv[1]), 2;
     rapt_on_error(rapt_exit_on_error);
     rapt_seed(1);
@@ -41,5 +42,7 @@ int main(int argc, char **argv)
     printf("at the end: loss %.6f\n", error);
     rapt_optimizer_free(adam);
     rapt_module_free(&model->module);
-    return end(error < 1e-3 ? EXIT_SUCCESS : EXIT_FAILURE);
+    if (error < 1e-3) return end(EXIT_SUCCESS);
+    fprintf(stderr, "loop: a loss below 0.001 expected at the end, not %g\n", error);
+    return end(EXIT_FAILURE);
 }

@@ -53,6 +53,21 @@ struct model {
 
 static const rapt_module_class model_class = {.name = "Model"};
 
+/* The model owns the scoring function. */
+static struct model *model_new(rapt_scoring *scoring, rapt_normalizer *normalizer, enum before before)
+{
+    struct model *model = rapt_module_new(sizeof *model, &model_class);
+    if (!model) return NULL;
+    model->before = before;
+    if (before == PROJECTED)
+        model->projection = rapt_module_add_child(&model->module, "projection",
+                                                  (rapt_module *)rapt_linear_new(QUERY, KEY, RAPT_NO_BIAS));
+    model->attention =
+        rapt_module_add_child(&model->module, "attention", (rapt_module *)rapt_attention_new(scoring, 0));
+    if (model->attention) model->attention->normalizer = normalizer;
+    return rapt_module_finish(&model->module);
+}
+
 /* What the table says of a trained model. */
 struct result {
     int64_t parameters;
@@ -94,14 +109,7 @@ static void test(struct model *model, enum relation relation, struct result *res
 static struct result train_and_test(rapt_scoring *scoring, rapt_normalizer *normalizer, enum before before,
                                     enum relation relation, bool learns)
 {
-    struct model *model = rapt_module_new(sizeof *model, &model_class);
-    model->before = before;
-    if (before == PROJECTED)
-        model->projection = rapt_module_add_child(&model->module, "projection",
-                                                  (rapt_module *)rapt_linear_new(QUERY, KEY, RAPT_NO_BIAS));
-    model->attention =
-        rapt_module_add_child(&model->module, "attention", (rapt_module *)rapt_attention_new(scoring, 0));
-    model->attention->normalizer = normalizer;
+    struct model *model = model_new(scoring, normalizer, before);
     struct result result = {.parameters = rapt_module_parameter_count(&model->module)};
     rapt_seed((uint64_t)seed + 1);
     if (learns) {

@@ -99,8 +99,9 @@ static void show_hull(void)
         printf("  %-30s", formulas[scale]);
         for (int s = 0; s < SIZES; s++) {
             RAPT_SCOPE;
+            rapt_tensor *queries = normal(TOKENS, sizes[s]), *keys = normal(TOKENS, sizes[s]);
             rapt_tensor *values = rapt_add_scalar(rapt_mul_scalar(normal(TOKENS, 2), 0.5), 3);
-            rapt_tensor *output = attend(scale, normal(TOKENS, sizes[s]), normal(TOKENS, sizes[s]), values).output;
+            rapt_tensor *output = attend(scale, queries, keys, values).output;
             outside[scale][s] = count_outside(output, values);
             means[scale][s] = mean(rapt_select(output, 1, 0));
             printf(" %3d, %4.2f", outside[scale][s], means[scale][s]);
@@ -220,8 +221,9 @@ static void show_fourth_matrix(void)
     enum { LENGTH = 10, SIZE = 12, HEADS = 3, PART = SIZE / HEADS };
     RAPT_SCOPE;
     puts("\n  a fourth matrix");
-    rapt_tensor *weights = attend(INSIDE, normal(TOKENS, 8), normal(TOKENS, 8), normal(TOKENS, 2)).weights;
-    rapt_tensor *values = rapt_add_scalar(rapt_mul_scalar(normal(TOKENS, 2), 0.5), 3),
+    rapt_tensor *queries = normal(TOKENS, 8), *keys = normal(TOKENS, 8),
+                *values = rapt_add_scalar(rapt_mul_scalar(normal(TOKENS, 2), 0.5), 3);
+    rapt_tensor *weights = attend(INSIDE, queries, keys, values).weights,
                 *w = rapt_from(RAPT_FLOAT64, RAPT_SHAPE(2, 2), (const double[]){0, 1, -1, 0});
     rapt_tensor *first = rapt_matmul(weights, rapt_affine(values, w, NULL)),
                 *then = rapt_affine(rapt_matmul(weights, values), w, NULL);

@@ -102,6 +102,8 @@ static void compose(const char *op, const char *text)
     if (path && strcmp(path, first_text->op) == 0) path = NULL;
     snprintf(first_text->message, sizeof first_text->message, "%.*s: %s%s%s", OP_SIZE - 1, first_text->op, text,
              path ? "; in " : "", path ? path : "");
+    for (unsigned char *c = (unsigned char *)first_text->message; *c; c++) /* a name in a file may have them */
+        if ((*c < ' ' && *c != '\n') || *c == 0x7f) *c = '?';
 }
 
 /* Ends a text that was cut with a whole character. */

@@ -47,6 +47,10 @@ check_program() { # its path, and the options of a short run
     head -1 said | grep -q "^usage: $name" || complain "$name --help does not begin with its usage"
     if grep -qv "$printable" said || grep -q '^[^A-Za-z0-9 ]' said; then complain "$name --help has odd characters"; fi
     [ -s complaint ] && complain "$name --help complains"
+    grep -q '.\{81\}' said && complain "$name --help has a line of more than 80 columns"
+    cp said help
+    run "$1" -h
+    cmp -s said help || complain "$name -h is not --help"
     refuse 2 "'--nonsense'" "$1" --nonsense
     refuse 2 "'stray'" "$1" stray
     lose "$1" --help
@@ -68,6 +72,9 @@ check_program gradient_penalty
 check_program gpt --steps 2 --sample 4
 run gpt --steps 2 --sample 4 --blocks llama --positions rotary
 [ $status -eq 0 ] || complain "gpt with LLaMA's blocks ended with $status"
+run gpt --hidden 1 --layers 1 --heads 1 --sample 0 # too small to learn its sentences
+[ $status -eq 1 ] || complain "gpt that learned nothing ended with $status, not 1"
+grep -q '^gpt: 90 or more of 100 sentences expected .*, not [0-9]*$' complaint || complain 'gpt that learned nothing does not say so'
 check_program classify --epochs 1 --hidden 16 --layers 1 --batch-size 500
 # shellcheck disable=SC2086 # a list of words
 check_program translate/translate $small --out trained
@@ -100,6 +107,10 @@ run gpt --data unbroken --context 8 --steps 1 --sample 4 --save known
 [ $status -eq 0 ] || complain "gpt with a text without a new line ended with $status"
 run gpt --data unbroken --context 8 --steps 0 --sample 4 --weights known
 [ $status -eq 0 ] || complain "gpt with the weights of the same text ended with $status"
+run gpt --data unbroken --context 8 --steps 0 --sample 4 --save preset --preset default
+grep -aq '"layers":"2"' preset || complain "gpt --data with --preset default takes another one"
+run gpt --data unbroken --context 8 --steps 0 --sample 4 --save preset
+grep -aq '"layers":"4"' preset || complain "gpt --data does not take small by itself"
 refuse 1 '^gpt: the weights of known are of a text with other bytes: 20' gpt --data other --context 8 --weights known
 # And of which model, which others of the same tensors, or of some of them, would not be.
 run gpt --steps 1 --sample 4 --layers 3 --positions rotary --save shaped
@@ -123,6 +134,8 @@ run gpt --steps 1 --sample 4 --checkpoint run --save weights
 refuse 1 "'weights' is of another run\$" gpt --checkpoint weights --resume --steps 1
 refuse 1 "'run' is of another run: steps 1, not steps 2; heads 4, not heads 2\$" \
     gpt --checkpoint run --resume --heads 2 --steps 2
+run gpt --steps 1 --sample 4 --checkpoint run
+[ $status -eq 0 ] || complain "gpt does not begin a run anew that had ended, but ends with $status"
 
 # A checkpoint says which text it is of, whatever its name, and what comes behind a long one.
 yes 'The quick brown fox jumps over the lazy dog.' | head -40 >"$(printf 'caf\351, 5 %%')"
@@ -205,8 +218,19 @@ status=$( (
 [ "$status" -eq 1 ] || complain "gpt without room for its weights ended with $status, not 1"
 grep -q 'File too large' complaint || complain 'gpt without room for its weights does not say so'
 grep -q '(4 bytes in' said || complain 'gpt without room for its weights lost its text'
+# A checkpoint that finds no room takes neither the text nor the weights with it.
+status=$( (
+    trap '' XFSZ
+    ulimit -f 1200
+    "$examples/gpt" --steps 2 --sample 4 --checkpoint large --save kept >said 2>complaint </dev/null
+    echo $?
+) )
+[ "$status" -eq 1 ] || complain "gpt without room for its checkpoint ended with $status, not 1"
+[ "$(grep -c 'File too large' complaint)" -eq 1 ] || complain 'gpt without room for its checkpoint does not say so once'
+grep -q '(4 bytes in' said || complain 'gpt without room for its checkpoint lost its text'
+[ -s kept ] || complain 'gpt without room for its checkpoint lost its weights'
 
-# Nor does a log that finds no room: it is said once, and the rest is written.
+# Nor does a log: it is said once, and the rest is written.
 ln -s /dev/full full.csv
 run gpt --steps 3 --sample 4 --log full.csv --save logged --checkpoint logged.run
 [ $status -eq 1 ] || complain "gpt without room for its log ended with $status, not 1"

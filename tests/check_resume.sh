@@ -69,6 +69,17 @@ stop_politely() {
     exit 1
 }
 
+# What the run that was stopped has reached is not written over by the same command without --resume.
+begin_anew() {
+    cp "$folder/killed/checkpoint.safetensors" "$folder/reached"
+    status=0
+    run 0 killed || status=$?
+    if [ $status -ne 1 ] || ! grep -q "checkpoint.safetensors' has step .* of this run: --resume goes on from there" "$folder/killed/log"; then
+        echo "a run that writes over its checkpoint ends with $status:" && cat "$folder/killed/log" && exit 1
+    fi
+    cmp "$folder/reached" "$folder/killed/checkpoint.safetensors" || exit 1
+}
+
 started=$(milliseconds)
 run 0 whole || { cat "$folder/whole/log" && exit 1; }
 milliseconds=$(($(milliseconds) - started))
@@ -78,6 +89,7 @@ awk -v seed="$seed" -v kills="$kills" -v longest="$milliseconds" \
 
 killed=0 runs=0 halves=0 first=0 writing=0
 stop_politely
+begin_anew
 while [ "$killed" -lt "$kills" ] && read -r moment; do
     if go_on "$moment"; then
         compare

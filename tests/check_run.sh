@@ -1,6 +1,7 @@
 #!/bin/sh
 # ./run hands the number of jobs on, and says what is wrong with one and with other arguments; it prints the catalogue of
-# what is named, a user's file included; and it cleans up what meson made, and nothing else: check_run.sh BUILD_DIRECTORY
+# what is named, a user's file included; it cleans up what meson made, and nothing else; and it works in its own folder,
+# whatever link it is called by: check_run.sh BUILD_DIRECTORY
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 RAPT_BUILD=$(CDPATH='' cd -- "${1:?usage: check_run.sh BUILD_DIRECTORY}" && pwd)
@@ -49,7 +50,9 @@ expect_jobs build -j1
 expect_jobs build -Dexamples=true -j 1
 expect_jobs test -j 1 error
 grep -q '^Ok: *1 *$' "$work/log" || complain "./run test -j 1 error did not run one test: $(cat "$work/log")"
-refuse '-j needs a number' build -j
+refuse '-j needs a number from 1 on$' build -j
+refuse '-j needs a number from 1 on$' build -Dexamples=true -j
+refuse '-j needs a number from 1 on$' build -j ''
 refuse '-j needs a number' build -j many
 refuse '-j needs a number' build -j 0
 refuse '-j needs a number' test -j -1 error
@@ -77,6 +80,26 @@ for directory in "$work/made" "$work/made-debug"; do
     [ ! -e "$directory" ] || complain "./run clean left $directory"
 done
 [ -d "$work/made-of-mine/meson" ] || complain './run clean removed what meson had not made'
+# Called by links, one to another, or found by PATH, it works in the folder of the file, not in a link's.
+tree="$work/a tree" other="$work/an other"
+mkdir -p "$tree" "$other/far"
+cp "$root/run" "$root/meson.build" "$tree"
+ln -s '../a tree/run' "$other/run"
+ln -s "$other/run" "$other/far/rapt"
+for words in "$other/run" "$other/far/rapt" "$tree/run" rapt run; do
+    mkdir -p "$tree/build/meson-private" "$other/build/meson-private" "$other/far/build/meson-private"
+    (unset RAPT_BUILD && cd "$other" && PATH=$other/far:$tree:$PATH && "$words" clean) || complain "$words clean failed"
+    [ ! -e "$tree/build" ] || complain "$words clean left the build directory of its tree"
+    for directory in "$other" "$other/far"; do
+        [ -d "$directory/build" ] || complain "$words clean removed the build directory of a link's folder"
+    done
+done
+# And a copy in a folder of something else does nothing there.
+cp "$root/run" "$work/none"
+if (unset RAPT_BUILD && "$work/none/run" clean >"$work/log" 2>&1); then complain 'a copy of run works in a foreign folder'; fi
+grep -q 'none is not the folder of rapt' "$work/log" || { complain 'a copy of run in a foreign folder says:' && cat "$work/log"; }
+[ -d "$work/none/build" ] || complain 'a copy of run cleaned a foreign folder'
+refuse 'need takes packages' need
 refuse "clean takes no arguments, not '--help'" clean --help
 refuse "install takes a folder, not '--help'" install --help
 refuse "install takes one folder, not also 'b'" install "$work/a" b

@@ -147,6 +147,21 @@ for file in model.safetensors checkpoint.safetensors; do
     [ -s "$folder/logged/$file" ] || { echo "FAILED: a full log costs $file" && failed=1; }
 done
 
+# A checkpoint that finds no room does not take the model with it.
+(
+    trap '' XFSZ
+    ulimit -f 160
+    # shellcheck disable=SC2086
+    expect 1 "unsaved/checkpoint.safetensors': File too large\$" $sizes --epochs 1 --embedding 16 --out "$folder/unsaved"
+    exit $failed
+) || failed=1
+expect 0 . --translate 'seven hundred four' --out "$folder/unsaved"
+[ ! -e "$folder/unsaved/checkpoint.safetensors" ] || { echo 'FAILED: a checkpoint that had no room' && failed=1; }
+# Nothing is trained for somebody whom nothing reaches.
+# shellcheck disable=SC2086
+"$translate" $small --epochs 1 >/dev/full 2>"$folder/complaint" && { echo 'FAILED: success for nobody' && failed=1; }
+grep -v '^translate: cannot write to standard output' "$folder/complaint" && { echo 'FAILED: more is said to nobody' && failed=1; }
+
 # Where the loss does not count padding, no model reads any: more of it changes nothing. It does as the book has it.
 losses() {
     # shellcheck disable=SC2086
@@ -173,7 +188,9 @@ drawn() { # folder, then names
     done
 }
 # shellcheck disable=SC2086
-expect 0 '^attention in "[a-z -]*" -> "' $small
+expect 0 . $small
+# shellcheck disable=SC2086
+expect 0 '^attention in "[a-z -]*" -> "' $small # a run that has ended may be begun anew
 said '^translation v$' # the heatmap, in the ASCII of this locale
 if ! grep -q 'draws no files' "$folder/said"; then
     said "^drawn: attention of the translation to the source: $folder/out/attention.png and attention.svg\$"

@@ -317,7 +317,9 @@ void command_line_help(const struct command_line *line, FILE *stream)
         if (width > indent && width <= WIDEST_NAMES) indent = width;
     }
     indent += 2;
-    fprintf(stream, "usage: %s%s\n\n%s\n\n", line->program, line->options ? " [OPTION]..." : "", line->summary);
+    fprintf(stream, "usage: %s%s\n\n", line->program, line->options ? " [OPTION]..." : "");
+    print_wrapped(stream, line->summary, 0, 0);
+    fputs("\n\n", stream);
     for (const struct command_option *option = rows(line); option->name || option->help; option++) {
         if (!option->name) {
             fprintf(stream, "%s%s\n", option == rows(line) ? "" : "\n", option->help);

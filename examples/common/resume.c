@@ -81,6 +81,31 @@ bool resume_check_note(const char *path, const char *ours)
     return same;
 }
 
+/* Of the run with this note; 0 where the file is none of its checkpoints. */
+static int64_t count_steps(const char *path, const char *ours)
+{
+    RAPT_SCOPE;
+    rapt_error_handler *handler = rapt_on_error(NULL);
+    rapt_archive *archive = rapt_map_safetensors(path);
+    const char *theirs = archive ? rapt_archive_find_text(archive, "note") : NULL;
+    rapt_tensor *step = theirs && strcmp(theirs, ours) == 0 ? rapt_archive_find(archive, "step") : NULL;
+    const int64_t steps = step && rapt_count(step) == 1 ? (int64_t)rapt_item(step) : 0;
+    rapt_archive_free(archive);
+    rapt_clear_error();
+    rapt_on_error(handler);
+    return steps;
+}
+
+bool resume_check_new(const char *path, const char *note, int64_t total)
+{
+    const int64_t steps = count_steps(path, note);
+    return steps <= 0 || steps >= total ||
+           rapt_fail(
+               RAPT_ERROR_VALUE, "resume",
+               "'%.150s' has step %lld of %lld of this run: --resume goes on from there; to begin anew, remove it",
+               path, (long long)steps, (long long)total);
+}
+
 int resume_announce(int64_t step, int64_t total, int signal)
 {
     fprintf(stderr, "stopped after step %lld of %lld; the same command with --resume goes on from there\n",

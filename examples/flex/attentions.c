@@ -22,6 +22,7 @@ static change *change_new(rapt_score_function *forward, rapt_score_function *bac
 {
     static const rapt_module_class kind = {.name = "Change"};
     change *c = rapt_module_new(sizeof *c, &kind);
+    if (!c) return NULL;
     c->modification.float32 = (rapt_score_functions){forward, backward};
     if (count > 0) {
         c->modification.captured_count = 1;
@@ -76,6 +77,7 @@ static void differentiate_numbers(const rapt_score_tile *tile)
 static void modify_by_numbers(rapt_attention *attention, number_of_position *const *number_of, int64_t count)
 {
     change *c = change_new(add_numbers, differentiate_numbers, count);
+    if (!c) return;
     c->modification.options = number_of;
     c->modification.options_size = sizeof *number_of;
     rapt_attention_modify(attention, "change", &c->modification);
@@ -87,6 +89,7 @@ void use_soft_cap(rapt_attention *attention, rapt_mask *mask)
 {
     (void)mask;
     change *c = change_new(soft_cap, differentiate_soft_cap, 0);
+    if (!c) return;
     c->modification.reads_new = true;
     rapt_attention_modify(attention, "change", &c->modification);
 }

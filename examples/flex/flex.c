@@ -193,7 +193,10 @@ int main(int argc, char **argv)
     int64_t seed = 1, steps = 300;
     const char *directory = NULL;
     const struct command_option options[] =
-        {{.name = "--steps", .help = "that each of them learns", .integer = &steps, .integer_range = {1, 100000}},
+        {{.name = "--steps",
+          .help = "that each of them learns; the claims are about 300 or more",
+          .integer = &steps,
+          .integer_range = {1, 100000}},
          {.name = "--out",
           .metavar = "DIR",
           .help = "folder for the picture, made if it is not there; without it only the terminal has it",

@@ -26,7 +26,10 @@ static int present(rapt_gpt *gpt, const struct text *text, const struct options 
     if (o->data) return EXIT_SUCCESS;
     const int right = sample_count_right_ends(gpt, text);
     printf("sentences ended as they must end: %d of 100\n", right);
-    return right >= 90 || o->steps < default_steps ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (right >= 90 || o->steps < default_steps) return EXIT_SUCCESS;
+    fprintf(stderr, "gpt: 90 or more of 100 sentences expected to end as they must after %d steps or more, not %d\n",
+            default_steps, right);
+    return EXIT_FAILURE;
 }
 
 static int run(const struct options *o, const struct text *text)
@@ -50,17 +53,16 @@ static int run(const struct options *o, const struct text *text)
     printf("%lld bytes of text, %lld different; %lld parameters\n", (long long)text->count, (long long)text->vocabulary,
            (long long)rapt_module_parameter_count(&gpt->module));
     if (o->checkpoint) interrupt_watch();
-    bool logged;
-    const int64_t steps = train(gpt, text, o, &logged);
+    const struct trained trained = train(gpt, text, o);
     const int signal = ranks_signal();
     interrupt_release();
     const bool speaks = ranks_is_first(), saved = !o->save || !speaks || weights_save(gpt, text, o->save);
-    const int status = !speaks  ? EXIT_SUCCESS
-                       : signal ? resume_announce(steps, o->steps, signal)
-                                : present(gpt, text, o);
+    int status = EXIT_SUCCESS;
+    if (speaks && !signal) status = present(gpt, text, o);
+    if (speaks && signal && trained.is_kept) status = resume_announce(trained.steps, o->steps, signal);
     ranks_end();
     rapt_module_free(&gpt->module);
-    return saved && logged ? status : EXIT_FAILURE;
+    return saved && trained.is_logged && trained.is_kept ? status : EXIT_FAILURE;
 }
 
 /* No file that one option writes is one that another reads or writes; but weights may be saved where they were. */

@@ -18,7 +18,8 @@ const char *const block_names[] = {[gpt2_blocks] = "gpt2", [llama_blocks] = "lla
 
 int options_parse(int argc, char **argv, struct options *o)
 {
-    *o = (struct options){.steps = -1,
+    *o = (struct options){.preset = -1,
+                          .steps = -1,
                           .batch = -1,
                           .context = 64,
                           .hidden = -1,
@@ -34,7 +35,9 @@ int options_parse(int argc, char **argv, struct options *o)
         {"--data", .metavar = "FILE", .help = "the text to learn, any bytes; without it sentences are made up",
          .string = &o->data},
         {.help = "Model"},
-        {"--preset", .help = "small: nanoGPT's settings for a processor (4 layers, 128 wide, 2000 steps)",
+        {"--preset",
+         .help = "small: nanoGPT's settings for a processor (4 layers, 128 wide, 2000 steps), which --data takes by "
+                 "itself",
          .choice = &o->preset, .choices = preset_names},
         {"--context", .metavar = "N", .help = "bytes that the model sees at once", .integer = &o->context,
          .integer_range = {2, 65536}},
@@ -90,7 +93,8 @@ int options_parse(int argc, char **argv, struct options *o)
         return command_line_wrong("gpt", "%s chooses at random, which --temperature 0 does not",
                                   o->top_k > 0 ? "--top-k" : "--top-p");
     if (o->checkpoint_every < 0) o->checkpoint_every = 100;
-    bool small = o->preset == SMALL_PRESET || o->data;
+    if (o->preset < 0) o->preset = o->data ? SMALL_PRESET : DEFAULT_PRESET;
+    const bool small = o->preset == SMALL_PRESET;
     if (o->steps < 0) o->steps = small ? 2000 : default_steps;
     if (o->batch < 0) o->batch = small ? 12 : 8;
     if (o->hidden < 0) o->hidden = small ? 128 : 64;

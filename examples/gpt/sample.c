@@ -26,7 +26,10 @@ static void continue_text(rapt_gpt *gpt, const struct text *text, const char *pr
 void sample_print(rapt_gpt *gpt, const struct text *text, const struct options *o)
 {
     char *written = malloc((size_t)o->sample + 1);
-    if (!written) exit(EXIT_FAILURE);
+    if (!written) {
+        fprintf(stderr, "gpt: no memory for %lld bytes of text\n", (long long)o->sample);
+        exit(EXIT_FAILURE);
+    }
     const double start = rapt_seconds();
     continue_text(gpt, text, o->prompt,
                   &(rapt_generation){.length = o->sample,

@@ -1,6 +1,8 @@
 /* The training loop. */
 #include "train.h"
 
+#include <stdio.h>
+
 #include "ranks.h"
 #include "resume.h"
 #include "run_log.h"
@@ -76,7 +78,18 @@ static double learning_rate(const struct options *o, int64_t step)
     return o->learning_rate * rapt_schedule_factor(&schedule, step);
 }
 
-int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *o, bool *logged)
+/* Without the handler, which would end the program before its weights are saved. */
+static bool save(const char *path, const rapt_checkpoint *run)
+{
+    rapt_error_handler *handler = rapt_on_error(NULL);
+    const bool good = ranks_save(path, run);
+    if (!good && ranks_is_first()) fprintf(stderr, "%s\n", rapt_error());
+    rapt_clear_error();
+    rapt_on_error(handler);
+    return good;
+}
+
+struct trained train(rapt_gpt *gpt, const struct text *text, const struct options *o)
 {
     char note[resume_note_size];
     options_note(o, text, note, sizeof note);
@@ -84,22 +97,23 @@ int64_t train(rapt_gpt *gpt, const struct text *text, const struct options *o, b
     ranks_share(&gpt->module, note);
     rapt_checkpoint run = {.module = &gpt->module, .optimizer = adamw, .note = note};
     if (o->resumes && resume_check_note(o->checkpoint, note)) ranks_load(o->checkpoint, &run);
+    if (o->checkpoint && !o->resumes) resume_check_new(o->checkpoint, note, o->steps);
     struct run_log log;
     run_log_open(&log, ranks_is_first() ? o->log : NULL, run.step);
     rapt_progress progress = rapt_progress_start(ranks_is_first() ? stderr : NULL, run.step, o->steps);
-    while (run.step < o->steps && !ranks_signal()) {
+    bool is_kept = true;
+    while (is_kept && run.step < o->steps && !ranks_signal()) {
         const double rate = learning_rate(o, run.step);
         rapt_optimizer_set_learning_rate(adamw, rate);
         const double loss = train_step(gpt, adamw, text, o, run.step);
         rapt_progress_step(&progress, loss, o->batch * o->context);
         run_log_row(&log, &progress, run.step, RAPT_METRIC_ROW({"loss", loss}, {"learning_rate", rate}));
         run.step++;
-        if (o->checkpoint && run.step % o->checkpoint_every == 0) ranks_save(o->checkpoint, &run);
+        if (o->checkpoint && run.step % o->checkpoint_every == 0) is_kept = save(o->checkpoint, &run);
     }
     rapt_progress_end(&progress);
     run_log_close(&log, &progress);
-    *logged = !log.failed;
-    if (o->checkpoint) ranks_save(o->checkpoint, &run);
+    if (o->checkpoint && is_kept) is_kept = save(o->checkpoint, &run);
     rapt_optimizer_free(adamw);
-    return run.step;
+    return (struct trained){run.step, !log.failed, is_kept};
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "resume.h"
 
 /* The bytes in the order of their tokens, two digits each. */
 static void spell_bytes(const struct text *text, char spelled[2 * 256 + 1])
@@ -43,8 +44,9 @@ static bool check_shape(const rapt_gpt_config *config, const rapt_archive *archi
     for (int i = 0; i < num_parts; i++) {
         const char *theirs = rapt_archive_find_text(archive, shape_keys[i]);
         if (!theirs || strcmp(theirs, spelled[i]) == 0) continue;
-        fprintf(stderr, "gpt: the weights of %s are of a model with %s %s, not %s\n", path, shape_keys[i], theirs,
-                spelled[i]);
+        char clean[resume_path_size];
+        fprintf(stderr, "gpt: the weights of %s are of a model with %s %s, not %s\n", path, shape_keys[i],
+                resume_path(theirs, clean), spelled[i]);
         return false;
     }
     return true;
@@ -56,8 +58,9 @@ static bool check_bytes(const struct text *text, const rapt_archive *archive, co
     spell_bytes(text, bytes);
     const char *theirs = rapt_archive_find_text(archive, "bytes");
     if (!theirs || strcmp(theirs, bytes) == 0) return true;
+    char clean[resume_path_size];
     fprintf(stderr, "gpt: the weights of %s are of a text with other bytes: %s there, %s here (hexadecimal)\n", path,
-            theirs, bytes);
+            resume_path(theirs, clean), bytes);
     return false;
 }
 

@@ -87,12 +87,13 @@ static int check_effects(const struct options *o, const struct given *g)
     return COMMAND_LINE_RUN;
 }
 
-static const char epilogue[] =
-    "Files in the --out folder: model.safetensors (weights and vocabularies), checkpoint.safetensors (the whole\n"
-    "run), attention and loss (.svg and .png); of a Transformer also attention-encoder and attention-decoder; with\n"
-    "the option --page also training.html, which a browser shows without a network.\n"
-    "What is marked (preset) comes from --preset book, the numbers of Dive into Deep Learning, 11.4 (recurrent) and\n"
-    "11.7 (Transformer); without it number names get a small model, and sentence pairs a larger one.";
+static const char epilogue[] = "Files in the --out folder: model.safetensors (weights and vocabularies),\n"
+                               "checkpoint.safetensors (the whole run), attention and loss (.svg and .png); of a\n"
+                               "Transformer also attention-encoder and attention-decoder; with the option --page\n"
+                               "also training.html, which a browser shows without a network.\n"
+                               "What is marked (preset) comes from --preset book, the numbers of Dive into Deep\n"
+                               "Learning, 11.4 (recurrent) and 11.7 (Transformer); without it number names get a\n"
+                               "small model, and sentence pairs a larger one.";
 
 /* Rows that other programs have too. */
 static struct command_option among(struct command_option option, const char **name)

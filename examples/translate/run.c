@@ -108,3 +108,10 @@ bool run_resume(struct run *run)
         rapt_reshape(rapt_slice(read.records, 0, present, rapt_count(read.records), 1), RAPT_SHAPE(-1, 2));
     return rapt_copy(run->curves, curves);
 }
+
+bool run_check_new(const struct run *run)
+{
+    char path[4096];
+    return resume_check_new(run_path(run->options, "checkpoint.safetensors", path, sizeof path), run->note,
+                            run->total_steps);
+}

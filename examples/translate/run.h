@@ -23,6 +23,7 @@ struct run {
     double epoch_loss;             /* summed over the steps of the current epoch */
     double recent_loss, last_loss; /* of the last step and of the one before */
     char note[resume_note_size];
+    bool checkpoint_failed; /* one could not be written */
     struct web_page page;
     bool page_failed; /* it lacks something */
     double page_loss; /* summed over the steps since the last point of the page */
@@ -33,12 +34,14 @@ struct run {
 bool run_begin(struct run *run, const struct options *options, const struct pairs *pairs);
 void run_end(struct run *run);
 
-/* Writes checkpoint.safetensors into the --out folder; reads it. */
+/* Writes checkpoint.safetensors into the --out folder; reads it; and whether it may be written over. */
 bool run_save(const struct run *run);
 bool run_resume(struct run *run);
+bool run_check_new(const struct run *run);
 
-/* Trains until the epochs are done, --steps are, or Ctrl-C. False after an error; of the log and the page it is told at
- * once, and the training goes on without them. */
+/* Trains until the epochs are done, --steps are, Ctrl-C, or a checkpoint cannot be written, which is an error, too, but
+ * none of the model. False after any other error; of the log and the page it is told at once, and the training goes on
+ * without them. */
 bool run_train(struct run *run);
 
 /* The mean loss over the validation pairs. */

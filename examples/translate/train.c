@@ -119,14 +119,15 @@ bool run_train(struct run *run)
     bool good = run_log_open(&run->log, ranks_is_first() ? run->options->log : NULL,
                              run->step > 0 ? run->step + 1 : 0) && /* rows follow their step */
                 training_page_begin(run);
-    while (good && run->step < end && !ranks_signal()) {
+    while (good && !run->checkpoint_failed && run->step < end && !ranks_signal()) {
         good = step(run, &progress) && training_page_step(run, &progress);
         bool epoch_ended = good && run->step % run->steps_per_epoch == 0;
         if (epoch_ended) good = end_epoch(run, &progress);
-        if (good && is_checkpoint_due(run, epoch_ended)) good = run_save(run);
+        if (good && is_checkpoint_due(run, epoch_ended)) run->checkpoint_failed = !run_save(run);
     }
     rapt_progress_end(&progress);
     run_log_close(&run->log, &progress);
     training_page_end(run, &progress);
-    return good && run_save(run);
+    if (good && !run->checkpoint_failed) run->checkpoint_failed = !run_save(run);
+    return good;
 }

@@ -20,11 +20,12 @@ static int complain(const char *message)
 /* The first error, which begins with the name of what failed. */
 static int complain_of_library(void)
 {
-    fprintf(stderr, "%s\n", rapt_error());
+    if (rapt_error()) fprintf(stderr, "%s\n", rapt_error());
     return EXIT_FAILURE;
 }
 
-static void introduce(const struct run *run)
+/* False where this cannot be printed; the end of the program tells of standard output. */
+static bool introduce(const struct run *run)
 {
     const struct pairs *p = run->pairs;
     printf("data: %lld training, %lld validation, %lld test pairs; vocabularies of %lld and %lld words\n",
@@ -33,8 +34,9 @@ static void introduce(const struct run *run)
     if (p->num_left_out > 0)
         printf("left out: %lld pairs with a sentence of more than %lld tokens\n", (long long)p->num_left_out,
                (long long)p->num_steps - 1);
-    rapt_module_print(&run->model->module, stdout);
-    fflush(stdout);
+    const bool good = rapt_module_print(&run->model->module, stdout);
+    if (ferror(stdout)) rapt_clear_error();
+    return good;
 }
 
 static int train(const struct options *options, const struct pairs *pairs)
@@ -43,9 +45,8 @@ static int train(const struct options *options, const struct pairs *pairs)
     char path[4096];
     int status = EXIT_SUCCESS;
     interrupt_watch();
-    bool good = run_begin(&run, options, pairs) && (!options->resumes || run_resume(&run));
-    if (good) introduce(&run);
-    good = good && run_train(&run);
+    bool good = run_begin(&run, options, pairs) && (options->resumes ? run_resume(&run) : run_check_new(&run));
+    good = good && introduce(&run) && run_train(&run);
     const int signal = good ? ranks_signal() : interrupt_signal();
     interrupt_release();
     if (good && !ranks_is_first()) {
@@ -53,7 +54,9 @@ static int train(const struct options *options, const struct pairs *pairs)
         run_end(&run);
         return EXIT_SUCCESS;
     }
-    if (good) good = saved_model_write(run_path(options, "model.safetensors", path, sizeof path), run.model, pairs);
+    if (good) /* also where its checkpoint found no room */
+        good = saved_model_write(run_path(options, "model.safetensors", path, sizeof path), run.model, pairs) &&
+               !run.checkpoint_failed;
     if (good && signal)
         status = resume_announce(run.step, run.total_steps, signal);
     else if (!good || !evaluate(&run))

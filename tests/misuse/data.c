@@ -158,6 +158,16 @@ static bool doubles_as_floats(void)
     return x && (rapt_at(x, (int64_t[]){0}) != 1 || rapt_at(x, (int64_t[]){1}) != 2);
 }
 
+/* The first less the second, or the second less the first. */
+static bool drawn_in_arguments(void)
+{
+    rapt_seed(1);
+    rapt_tensor *x = rapt_sub(rapt_randint(0, 1000, RAPT_SHAPE(8)), rapt_randint(0, 1000, RAPT_SHAPE(8)));
+    rapt_seed(1);
+    rapt_tensor *first = rapt_randint(0, 1000, RAPT_SHAPE(8)), *second = rapt_randint(0, 1000, RAPT_SHAPE(8));
+    return is_all(rapt_sub(x, rapt_sub(first, second)), 0) || is_all(rapt_sub(x, rapt_sub(second, first)), 0);
+}
+
 const mistake data_mistakes[] = {
     {"A loader of no items", no_items, FAILS, RAPT_ERROR_VALUE, "loader: 0 items; 1 to 2^48 expected",
      "Look whether the data was read."},
@@ -209,5 +219,9 @@ const mistake data_mistakes[] = {
      "A difference the wrong way round."},
     {"`rapt_from(RAPT_FLOAT32, …)` of an array of doubles", doubles_as_floats, WORKS, RAPT_OK,
      "but the numbers are others: C hides of what type the array is", "`(float[]){1, 2}`, or RAPT_FLOAT64."},
+    {"Random tensors, or new layers, are two arguments of one call", drawn_in_arguments, WORKS, RAPT_OK,
+     "but C leaves open which is drawn first, and gcc and clang differ",
+     "Name them first, one declaration each. The layers of `RAPT_SEQUENTIAL`, whose order C leaves open too, both make "
+     "from left to right."},
     {0},
 };

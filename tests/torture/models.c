@@ -33,7 +33,8 @@ static rapt_tensor *translator_loss(const struct model *m)
 {
     rapt_tensor *state, *outputs = rapt_bahdanau_encoder_forward(m->part[0], words(length), &state);
     rapt_bahdanau_state start = rapt_bahdanau_decoder_start(m->part[1], outputs, state, lengths());
-    return rapt_bahdanau_decoder_loss(m->part[1], words(length), &start, words(length), NULL);
+    rapt_tensor *inputs = words(length), *labels = words(length);
+    return rapt_bahdanau_decoder_loss(m->part[1], inputs, &start, labels, NULL);
 }
 
 static rapt_tensor *transformer_loss(const struct model *m)
@@ -48,7 +49,8 @@ static rapt_tensor *transformer_loss(const struct model *m)
 
 static rapt_tensor *gpt_loss(const struct model *m)
 {
-    return rapt_gpt_loss(m->part[0], words(length), words(length), NULL);
+    rapt_tensor *inputs = words(length), *targets = words(length);
+    return rapt_gpt_loss(m->part[0], inputs, targets, NULL);
 }
 
 static rapt_tensor *classifier_loss(const struct model *m)

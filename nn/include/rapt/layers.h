@@ -110,7 +110,7 @@ RAPT_API rapt_sequential *rapt_sequential_new(int count, rapt_module *const *lay
 RAPT_API rapt_tensor *rapt_sequential_forward(rapt_sequential *sequential, rapt_tensor *x);
 
 /* rapt_sequential_new with the layers written out, as modules: (rapt_module *)rapt_linear_new(2, 16, RAPT_BIAS), where
- * -> would ask a NULL for its member. */
+ * -> would ask a NULL for its member. C leaves open which is made first; gcc and clang go from left to right. */
 #define RAPT_SEQUENTIAL(...)                                                                                           \
     rapt_sequential_new(RAPT_LENGTH_OF(rapt_module *, __VA_ARGS__), RAPT_ARRAY_OF(rapt_module *, __VA_ARGS__))
 

@@ -8,7 +8,7 @@
 
 RAPT_BEGIN_DECLS
 
-/* What every layer begins with. Its fields are the library's; `training` and `kind` may be read. */
+/* What every layer begins with. Its fields are the library's: `training` and `kind` may be read, `failed` be set. */
 typedef struct rapt_module rapt_module;
 
 /* What all layers of one kind share. Every function may be NULL, the name not. A forward that gives NULL has called
@@ -26,7 +26,7 @@ typedef struct rapt_module_class {
 struct rapt_module {
     const rapt_module_class *kind;
     bool training; /* true at first; dropout looks at it */
-    bool failed;   /* something could not be added; rapt_module_finish then gives NULL */
+    bool failed;   /* in the constructor, which may say so, too: rapt_module_finish then gives NULL */
     struct rapt_module_entry *entries;
     int count, capacity;
     /* The library's own: all shares in the module, those that the program and that graphs hold, and whether a parent

@@ -50,7 +50,7 @@ RAPT_API void rapt_exit_on_error(rapt_error_code code, const char *message);
 
 /* Records an error of your own op or layer and returns false; an error that already stands is kept. The format is
  * printf's; the message becomes "op: text", with the module's path behind it, of at most 447 bytes of text, of which
- * more is cut off. A code that is none of an error, RAPT_OK above all, counts as RAPT_ERROR_VALUE. */
+ * more is cut off; control characters but '\n' become ?. A code of no error, RAPT_OK say, is RAPT_ERROR_VALUE. */
 RAPT_API bool rapt_fail(rapt_error_code code, const char *op, const char *format, ...)
     __attribute__((cold, format(RAPT_PRINTF, 3, 4)));
 
