@@ -198,12 +198,17 @@ Test(loops, functions)
     X(name)                                                                                                            \
     BACKWARD(name)
 #define STEPS(name, ...) X(name)
+#define WAVE FUNCTION
 #include "tensor/functions.def"
     X(square)
     X(cube)
     X(reciprocal)
     X(power)
     X(clamp)
+    X(leaky_relu)
+    X(elu)
+    BACKWARD(leaky_relu)
+    BACKWARD(elu)
     X(weight)
     BACKWARD(clamp)
     BACKWARD(scaled_relu)
