@@ -220,6 +220,9 @@ Test(loops, losses)
 {
     try_loops("bce_with_logits", &rapt_kernel.loss.bce_with_logits, 3, RAPT_DTYPE_COUNT);
     try_loops("kl_div", &rapt_kernel.loss.kl_div, 3, RAPT_DTYPE_COUNT);
+    try_loops("mse", &rapt_kernel.loss.mse, 3, RAPT_DTYPE_COUNT);
+    try_loops("huber", &rapt_kernel.loss.huber, 3, RAPT_DTYPE_COUNT);
+    try_loops("square_slope", &rapt_kernel.loss.square_slope, 4, RAPT_DTYPE_COUNT);
 }
 
 Test(loops, choices_and_fills)

@@ -233,6 +233,8 @@ typedef struct rapt_loss_kernels {
     rapt_cross_entropy_gradient_loop *cross_entropy_gradient[2];
     rapt_cross_entropy_backward_loop *cross_entropy_backward[2];
     rapt_loops bce_with_logits, kl_div; /* out, input, target */
+    rapt_loops mse, huber;              /* the same; options of huber: delta */
+    rapt_loops square_slope;            /* out, g, input, target; options: delta, or ∞ for mse, and a factor */
 } rapt_loss_kernels;
 
 /* The numbers in an optimizer's formula, for one step of one parameter. share is what the new gradient counts. */
