@@ -61,6 +61,15 @@ UNARY(tanh)
 UNARY(sigmoid)
 UNARY(erf)
 #ifndef _WIN32 // in double, MinGW's of large numbers have no digits to compare with
+
+static inline float turned(float x, uint32_t quadrants)
+{
+    const int64_t row = rapt_math_turn_row(x);
+    return rapt_math_sin_turned(x, rapt_math_turn_high[row], rapt_math_turn_low[row], quadrants);
+}
+
+#define rapt_math_sinf(x) turned(x, 0)
+#define rapt_math_cosf(x) turned(x, 1)
 UNARY(sin)
 UNARY(cos)
 #endif

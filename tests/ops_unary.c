@@ -123,8 +123,8 @@ static const op_row rows[] = {
     {ROW(floor), SAMPLES(shapes)},
     {ROW(ceil), SAMPLES(shapes)},
     {ROW(round), SAMPLES(shapes)},
-    {ROW(leaky_relu), .is_combined = true, SAMPLES(slopes)},
-    {ROW(elu), .is_combined = true, SAMPLES(slopes)},
+    {ROW(leaky_relu), SAMPLES(slopes)},
+    {ROW(elu), SAMPLES(slopes)},
     {ROW(clamp), SAMPLES(bounds), FAILURES(crossed_bounds)},
 };
 

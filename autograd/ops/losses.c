@@ -1,6 +1,7 @@
 /* The losses that are made of other ops, or of one elementwise formula. */
 #include <rapt/ops.h>
 
+#include <math.h>
 #include <stdatomic.h>
 
 #include "elementwise.h"
@@ -40,79 +41,109 @@ static rapt_tensor *reduce(const char *op, rapt_tensor *losses, const rapt_tenso
     return reduction == RAPT_REDUCE_SUM ? rapt_sum(losses, RAPT_ALL_AXES, false) : losses;
 }
 
-/* input − target, or NULL and an error in the name of the loss */
-static rapt_tensor *difference(const char *op, rapt_tensor *input, rapt_tensor *target)
+/* False after an error in the name of the loss */
+static bool check_pair(const char *op, const rapt_tensor *input, const rapt_tensor *target)
 {
-    if (!input || !target) {
-        rapt_fail_null(op, input ? "target" : "input");
-        return NULL;
-    }
-    if (!rapt_check_alive(op, "the input", input) || !rapt_check_alive(op, "the target", target)) return NULL;
-    if (!rapt_is_floating(input) || input->dtype != target->dtype) {
-        rapt_fail(RAPT_ERROR_DTYPE, op, "input is %s, target is %s; one floating dtype expected (rapt_cast converts)",
-                  rapt_dtype_name(input->dtype), rapt_dtype_name(target->dtype));
-        return NULL;
-    }
+    if (!input || !target) return rapt_fail_null(op, input ? "target" : "input");
+    if (!rapt_check_alive(op, "the input", input) || !rapt_check_alive(op, "the target", target)) return false;
+    if (!rapt_is_floating(input) || input->dtype != target->dtype)
+        return rapt_fail(RAPT_ERROR_DTYPE, op,
+                         "input is %s, target is %s; one floating dtype expected (rapt_cast converts)",
+                         rapt_dtype_name(input->dtype), rapt_dtype_name(target->dtype));
     int64_t shape[RAPT_MAX_RANK];
-    return rapt_broadcast(op, input, target, shape) < 0 ? NULL : rapt_sub(input, target);
+    return rapt_broadcast(op, input, target, shape) >= 0;
 }
 
-/* d², d = input − target */
+/* Of the losses that grow with the square of d = input − target: c is d cut to ±limit, and dy = factor c dd. */
+typedef struct square_options {
+    double limit, factor;
+} square_options;
+
+static rapt_tensor *square_slope_forward(rapt_call *call)
+{
+    for (int i = 0; i < 3; i++) rapt_call_save(call, rapt_call_input(call, i));
+    return rapt_elementwise_call(call, rapt_kernel.loss.square_slope, 3);
+}
+
+static bool square_slope_vjp(rapt_call *call);
+
+/* y = factor c g: dg = factor c dy, dd = factor g dy where |d| < limit, else 0 */
+static const rapt_op square_slope = {.name = "square_slope",
+                                     .forward = square_slope_forward,
+                                     .vjp = square_slope_vjp,
+                                     .options_size = sizeof(square_options)};
+
+/* Gives the gradient of d to input `first`, and minus that to the next. */
+static bool give_difference(rapt_call *call, int first, rapt_tensor *dd)
+{
+    if (rapt_call_wants(call, first) && !rapt_call_give(call, first, dd)) return false;
+    return !rapt_call_wants(call, first + 1) || rapt_call_give(call, first + 1, rapt_neg(dd));
+}
+
+static bool square_slope_vjp(rapt_call *call)
+{
+    const square_options *o = rapt_call_options(call);
+    rapt_tensor *dy = rapt_call_gradient(call, 0), *g = rapt_call_saved(call, 0);
+    rapt_tensor *input = rapt_call_saved(call, 1), *target = rapt_call_saved(call, 2);
+    if (rapt_call_wants(call, 0) && !rapt_call_give(call, 0, RAPT_APPLY(&square_slope, o, dy, input, target)))
+        return false;
+    if (!rapt_call_wants(call, 1) && !rapt_call_wants(call, 2)) return true;
+    rapt_tensor *dd = rapt_mul_scalar(rapt_mul(dy, g), o->factor);
+    if (o->limit < (double)INFINITY) {
+        rapt_tensor *inside = rapt_less(rapt_abs(rapt_sub(input, target)), rapt_scalar(g->dtype, o->limit));
+        dd = rapt_mul(dd, rapt_cast(inside, g->dtype));
+    }
+    return give_difference(call, 1, dd);
+}
+
+static rapt_tensor *square_forward(rapt_call *call, const rapt_loops loops)
+{
+    for (int i = 0; i < 2; i++) rapt_call_save(call, rapt_call_input(call, i));
+    return rapt_elementwise_call(call, loops, 3);
+}
+
+static bool square_vjp(rapt_call *call)
+{
+    return give_difference(call, 0,
+                           RAPT_APPLY(&square_slope, rapt_call_options(call), rapt_call_gradient(call, 0),
+                                      rapt_call_saved(call, 0), rapt_call_saved(call, 1)));
+}
+
+/* y = d² */
+static rapt_tensor *mse_forward(rapt_call *call)
+{
+    return square_forward(call, rapt_kernel.loss.mse);
+}
+
+static const rapt_op mse = {.name = "mse_loss",
+                            .forward = mse_forward,
+                            .vjp = square_vjp,
+                            .options_size = sizeof(square_options)};
+
 rapt_tensor *rapt_mse_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction)
 {
-    rapt_tensor *d = difference("mse_loss", input, target);
-    return d ? reduce("mse_loss", rapt_pow_scalar(d, 2), input, target, reduction) : NULL;
+    if (!check_pair("mse_loss", input, target)) return NULL;
+    const square_options options = {INFINITY, 2};
+    return reduce("mse_loss", RAPT_APPLY(&mse, &options, input, target), input, target, reduction);
 }
 
 /* |d| */
 rapt_tensor *rapt_l1_loss(rapt_tensor *input, rapt_tensor *target, rapt_reduction reduction)
 {
-    rapt_tensor *d = difference("l1_loss", input, target);
-    return d ? reduce("l1_loss", rapt_abs(d), input, target, reduction) : NULL;
+    if (!check_pair("l1_loss", input, target)) return NULL;
+    return reduce("l1_loss", rapt_abs(rapt_sub(input, target)), input, target, reduction);
 }
 
-/* The slope of Huber's loss, c = d cut to ±delta: dc = dd where |d| < delta, else 0 */
-typedef struct huber_options {
-    double low, high; /* ±delta */
-} huber_options;
-
-static rapt_tensor *huber_slope_forward(rapt_call *call)
-{
-    rapt_call_save(call, rapt_call_input(call, 0));
-    return rapt_elementwise_call(call, rapt_kernel.unary.clamp, 1);
-}
-
-static bool huber_slope_vjp(rapt_call *call)
-{
-    const huber_options *o = rapt_call_options(call);
-    rapt_tensor *g = rapt_call_gradient(call, 0), *d = rapt_call_saved(call, 0);
-    rapt_tensor *inside = rapt_less(rapt_abs(d), rapt_scalar(g->dtype, o->high));
-    return rapt_call_give(call, 0, rapt_mul(g, rapt_cast(inside, g->dtype)));
-}
-
-static const rapt_op huber_slope = {.name = "huber_slope",
-                                    .forward = huber_slope_forward,
-                                    .vjp = huber_slope_vjp,
-                                    .options_size = sizeof(huber_options)};
-
-/* y = d² / 2 where |d| ≤ delta, else delta (|d| − delta / 2); both are c (d − c / 2): dy = c dd */
+/* y = d² / 2 where |d| ≤ delta, else delta (|d| − delta / 2); both are c (d − c / 2) */
 static rapt_tensor *huber_forward(rapt_call *call)
 {
-    rapt_tensor *d = rapt_call_input(call, 0), *c = RAPT_APPLY(&huber_slope, rapt_call_options(call), d);
-    rapt_call_save(call, d);
-    return rapt_mul(c, rapt_sub(d, rapt_mul_scalar(c, 0.5)));
-}
-
-static bool huber_vjp(rapt_call *call)
-{
-    rapt_tensor *c = RAPT_APPLY(&huber_slope, rapt_call_options(call), rapt_call_saved(call, 0));
-    return rapt_call_give(call, 0, rapt_mul(rapt_call_gradient(call, 0), c));
+    return square_forward(call, rapt_kernel.loss.huber);
 }
 
 static const rapt_op huber = {.name = "huber_loss",
                               .forward = huber_forward,
-                              .vjp = huber_vjp,
-                              .options_size = sizeof(huber_options)};
+                              .vjp = square_vjp,
+                              .options_size = sizeof(square_options)};
 
 rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double delta, rapt_reduction reduction)
 {
@@ -120,9 +151,9 @@ rapt_tensor *rapt_huber_loss(rapt_tensor *input, rapt_tensor *target, double del
         rapt_fail(RAPT_ERROR_VALUE, "huber_loss", "delta %g; a number above 0 expected", delta);
         return NULL;
     }
-    rapt_tensor *d = difference("huber_loss", input, target);
-    return d ? reduce("huber_loss", RAPT_APPLY(&huber, &((huber_options){-delta, delta}), d), input, target, reduction)
-             : NULL;
+    if (!check_pair("huber_loss", input, target)) return NULL;
+    const square_options options = {delta, 1};
+    return reduce("huber_loss", RAPT_APPLY(&huber, &options, input, target), input, target, reduction);
 }
 
 /* y = max(x, 0) − x t + log(1 + exp(−|x|)): dx = (σ(x) − t) dy, dt = −x dy */

@@ -1,5 +1,5 @@
-/* Functions of one tensor: those of functions.def, which one engine runs and differentiates; clamp, and what is made of
- * them: leaky_relu and elu. */
+/* Functions of one tensor: those of functions.def, which one engine runs and differentiates, and those that numbers
+ * belong to: clamp, leaky_relu and elu. */
 #include <math.h>
 
 #include "activation.h"
@@ -143,6 +143,7 @@ static bool fused_vjp(rapt_call *call)
                                               .cost = cost_};                                                          \
     PUBLIC(name_)
 
+#define WAVE FUNCTION
 #include "tensor/functions.def"
 
 /* --- those that follow a linear layer --- */
@@ -174,76 +175,93 @@ rapt_tensor *rapt_activation_gradient(rapt_activation activation, rapt_tensor *g
     return activations[activation]->gradient(g, saved);
 }
 
-/* --- clamp --- */
+/* --- those with numbers: clamp, leaky_relu, elu --- */
 
-typedef struct clamp_options {
-    double low, high;
-} clamp_options;
+/* An op with options, or its gradient, the op g f'(x) of the inputs g and x with the same options. Begins with the op,
+ * as above. */
+typedef struct bent_function {
+    rapt_op op;
+    rapt_loop *const *loops;
+    int64_t cost;
+    const rapt_op *gradient;                                      /* a gradient's own in g is the same again */
+    rapt_tensor *(*curve)(rapt_tensor *x, const double *options); /* of a gradient: f''(x); NULL: 0 */
+} bent_function;
 
-/* The gradient of clamp, g where low ≤ x ≤ high, else 0; its own in g is the same again, in x it is 0. */
-static rapt_tensor *clamp_backward_forward(rapt_call *call)
+static bool bent_vjp(rapt_call *call)
 {
-    rapt_call_save(call, rapt_call_input(call, 1));
-    return rapt_elementwise_call(call, rapt_kernel.unary.clamp_backward, 1);
+    const bent_function *f = (const bent_function *)rapt_call_op(call);
+    const double *options = rapt_call_options(call);
+    rapt_tensor *x = rapt_call_saved(call, 0), *g_before = rapt_call_saved(call, 1);
+    if (!f->curve) {
+        if (!rapt_call_wants(call, 0)) return true;
+        return rapt_call_give(call, 0, RAPT_APPLY(f->gradient, options, rapt_call_last_gradient(call, 0), x));
+    }
+    rapt_tensor *h = rapt_call_gradient(call, 0);
+    bool good = true;
+    if (rapt_call_wants(call, 0)) good = rapt_call_give(call, 0, RAPT_APPLY(f->gradient, options, h, x));
+    if (rapt_call_wants(call, 1))
+        good = good && rapt_call_give(call, 1, rapt_mul(rapt_mul(h, g_before), f->curve(x, options)));
+    return good;
 }
 
-static bool clamp_backward_vjp(rapt_call *call);
-
-static const rapt_op clamp_backward = {.name = "clamp_backward",
-                                       .forward = clamp_backward_forward,
-                                       .vjp = clamp_backward_vjp,
-                                       .options_size = sizeof(clamp_options)};
-
-static bool clamp_backward_vjp(rapt_call *call)
+static rapt_tensor *bent_forward(rapt_call *call)
 {
-    if (!rapt_call_wants(call, 0)) return true;
-    rapt_tensor *g = rapt_call_gradient(call, 0), *x = rapt_call_saved(call, 0);
-    return rapt_call_give(call, 0, RAPT_APPLY(&clamp_backward, rapt_call_options(call), g, x));
+    const bent_function *f = (const bent_function *)rapt_call_op(call);
+    const int last = rapt_call_count(call) - 1;
+    rapt_call_save(call, rapt_call_input(call, last));
+    rapt_call_save(call, f->curve && rapt_call_wants(call, last) ? rapt_call_input(call, 0) : NULL);
+    return rapt_elementwise_call(call, f->loops, f->cost);
 }
+
+#define BENT(name_, forward_, numbers, cost_, curve_)                                                                  \
+    static const bent_function name_##_backward = {.op = {.name = #name_ "_backward",                                  \
+                                                          .forward = bent_forward,                                     \
+                                                          .vjp = bent_vjp,                                             \
+                                                          .options_size = (numbers) * sizeof(double)},                 \
+                                                   .loops = rapt_kernel.unary.name_##_backward,                        \
+                                                   .cost = cost_,                                                      \
+                                                   .gradient = &name_##_backward.op,                                   \
+                                                   .curve = curve_};                                                   \
+    static const bent_function name_##_function =                                                                      \
+        {.op = {.name = #name_, .forward = forward_, .vjp = bent_vjp, .options_size = (numbers) * sizeof(double)},     \
+         .loops = rapt_kernel.unary.name_,                                                                             \
+         .cost = cost_,                                                                                                \
+         .gradient = &name_##_backward.op};
 
 /* y = min(max(x, low), high), dy = dx where low ≤ x ≤ high, else 0 */
 static rapt_tensor *clamp_forward(rapt_call *call)
 {
-    const clamp_options *options = rapt_call_options(call);
-    if (!(options->low <= options->high)) {
-        rapt_fail(RAPT_ERROR_VALUE, "clamp", "low %g and high %g; low ≤ high expected", options->low, options->high);
-        return NULL;
-    }
-    rapt_call_save(call, rapt_call_input(call, 0));
-    return rapt_elementwise_call(call, rapt_kernel.unary.clamp, 1);
+    const double *low_and_high = rapt_call_options(call);
+    if (low_and_high[0] <= low_and_high[1]) return bent_forward(call);
+    rapt_fail(RAPT_ERROR_VALUE, "clamp", "low %g and high %g; low ≤ high expected", low_and_high[0], low_and_high[1]);
+    return NULL;
 }
 
-static const rapt_op clamp = {.name = "clamp",
-                              .forward = clamp_forward,
-                              .vjp = clamp_backward_vjp,
-                              .options_size = sizeof(clamp_options)};
+BENT(clamp, clamp_forward, 2, 1, NULL)
 
 rapt_tensor *rapt_clamp(rapt_tensor *x, double low, double high)
 {
-    return RAPT_APPLY(&clamp, &((clamp_options){low, high}), x);
+    return RAPT_APPLY(&clamp_function.op, ((double[]){low, high}), x);
 }
 
-/* --- made of these --- */
+/* y = x where x > 0, else slope · x: dx = dy or slope · dy */
+BENT(leaky_relu, bent_forward, 1, 1, NULL)
 
-static bool check_input(const char *op, const rapt_tensor *x)
-{
-    return x ? rapt_check_floating(op, x) : rapt_fail_null(op, "x");
-}
-
-/* y = x where x > 0, else slope · x */
 rapt_tensor *rapt_leaky_relu(rapt_tensor *x, double slope)
 {
-    if (!check_input("leaky_relu", x)) return NULL;
-    rapt_tensor *is_positive = rapt_greater_scalar(x, 0), *rest = x;
-    if (!isfinite(slope)) rest = rapt_masked_fill(x, is_positive, 0); /* 0 · ∞ is the gradient of what is not taken */
-    return rapt_where(is_positive, x, rapt_mul_scalar(rest, slope));
+    return RAPT_APPLY(&leaky_relu_function.op, &slope, x);
 }
 
-/* y = x where x > 0, else alpha (e^x − 1) */
+/* y = x where x > 0, else alpha (e^x − 1): dx = dy or alpha e^x dy, whose derivative is alpha e^x dy or 0 */
+static rapt_tensor *elu_curve(rapt_tensor *x, const double *alpha)
+{
+    rapt_tensor *slope = rapt_mul_scalar(rapt_exp(rapt_clamp(x, -(double)INFINITY, 0)), *alpha);
+    return RAPT_APPLY(&clamp_backward.op, ((double[]){-(double)INFINITY, 0}), slope, x);
+}
+
+BENT(elu, bent_forward, 1, 6, elu_curve)
+
 rapt_tensor *rapt_elu(rapt_tensor *x, double alpha)
 {
-    if (!check_input("elu", x)) return NULL;
-    rapt_tensor *rest = rapt_mul_scalar(rapt_expm1(rapt_clamp(x, -(double)INFINITY, 0)), alpha);
-    if (!isfinite(alpha)) rest = rapt_masked_fill(rest, rapt_greater_scalar(x, 0), 0); /* 0 · ∞ */
-    return rapt_add(rapt_relu(x), rest);
+    return RAPT_APPLY(&elu_function.op, &alpha, x);
 }

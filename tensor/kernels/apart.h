@@ -43,7 +43,7 @@ static __attribute__((noinline)) void run_apart(rapt_loop *loop, int operands, i
                                                 int64_t element, int64_t count, char *const *data,
                                                 const int64_t *strides, const void *options)
 {
-    enum { at_once = 128 };
+    enum { at_once = 256 };
     _Alignas(64) union {
         float floats[at_once];
         double doubles[at_once];
@@ -84,25 +84,13 @@ static __attribute__((noinline)) void run_apart(rapt_loop *loop, int operands, i
         }                                                                                                              \
     }
 
-#define RAPT_PAIRED_(function, T, formula, more_cases)                                                                 \
+/* The same of a and b. */
+#define RAPT_BINARY_FUNCTION(function, T, formula)                                                                     \
     static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
     {                                                                                                                  \
         RAPT_OPTION(T);                                                                                                \
-        const bool dense_a = strides[1] == sizeof(T), dense_b = strides[2] == sizeof(T);                               \
-        if (strides[0] == sizeof(T) && count > 0) {                                                                    \
-            if (dense_a && dense_b) RAPT_BINARY_CASE_(T, T, formula, in_a[i], in_b[i])                                 \
-            if (strides[1] == 0 && dense_b) RAPT_BINARY_CASE_(T, T, formula, first_a, in_b[i])                         \
-            more_cases                                                                                                 \
-        }                                                                                                              \
+        if (are_dense(3, strides, sizeof(T)) && count > 0) RAPT_BINARY_CASE_(T, T, formula, in_a[i], in_b[i])          \
         run_apart(function, 3, 1, 1, sizeof(T), count, data, strides, options);                                        \
     }
-
-/* The same of a and b, of which a may be repeated, as the gradient of a sum is. */
-#define RAPT_GRADIENT_FUNCTION(function, T, formula) RAPT_PAIRED_(function, T, formula, )
-
-/* The same, where b may be repeated, too, as a target of many predictions is. */
-#define RAPT_BINARY_FUNCTION(function, T, formula)                                                                     \
-    RAPT_PAIRED_(function, T, formula,                                                                                 \
-                 if (dense_a && strides[2] == 0) RAPT_BINARY_CASE_(T, T, formula, in_a[i], first_b))
 
 #endif

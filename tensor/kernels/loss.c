@@ -120,6 +120,35 @@ RAPT_BINARY_FUNCTION(bce_with_logits_float64, double,
 RAPT_BINARY_FUNCTION(kl_div_float32, float, b == 0 ? 0 : b * (rapt_math_logf(b) - a))
 RAPT_BINARY_FUNCTION(kl_div_float64, double, b == 0 ? 0 : b * (rapt_math_log(b) - a))
 
+/* Of d = a − b: d², and c (d − c / 2) with c = d cut to ±option; and the slopes of both, factor c g, with two options:
+ * limit and factor. */
+#define SQUARES(T, dtype)                                                                                              \
+    static inline T cut_##dtype(T d, T limit)                                                                          \
+    {                                                                                                                  \
+        return d < -limit ? -limit : d > limit ? limit : d;                                                            \
+    }                                                                                                                  \
+    static inline T huber_of_##dtype(T d, T limit)                                                                     \
+    {                                                                                                                  \
+        const T c = cut_##dtype(d, limit);                                                                             \
+        return c * (d - (T)0.5 * c);                                                                                   \
+    }                                                                                                                  \
+    RAPT_BINARY_FUNCTION(mse_##dtype, T, (a - b) * (a - b))                                                            \
+    RAPT_BINARY_FUNCTION(huber_##dtype, T, huber_of_##dtype(a - b, option))                                            \
+    static void square_slope_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)    \
+    {                                                                                                                  \
+        if (!are_dense(4, strides, sizeof(T))) {                                                                       \
+            run_apart(square_slope_##dtype, 4, 1, 1, sizeof(T), count, data, strides, options);                        \
+            return;                                                                                                    \
+        }                                                                                                              \
+        const T limit = (T)((const double *)options)[0], factor = (T)((const double *)options)[1];                     \
+        T *out = (T *)(void *)data[0];                                                                                 \
+        const T *g = (const T *)(void *)data[1], *a = (const T *)(void *)data[2], *b = (const T *)(void *)data[3];     \
+        RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] = g[i] * cut_##dtype(a[i] - b[i], limit) * factor;        \
+    }
+
+SQUARES(float, float32)
+SQUARES(double, float64)
+
 void RAPT_AT_LEVEL(rapt_fill_loss)(rapt_kernels *kernels)
 {
     kernels->loss = (rapt_loss_kernels){
@@ -128,5 +157,8 @@ void RAPT_AT_LEVEL(rapt_fill_loss)(rapt_kernels *kernels)
         .cross_entropy_backward = {cross_entropy_backward_float32, cross_entropy_backward_float64},
         .bce_with_logits = {RAPT_FLOATING_ROW(bce_with_logits)},
         .kl_div = {RAPT_FLOATING_ROW(kl_div)},
+        .mse = {RAPT_FLOATING_ROW(mse)},
+        .huber = {RAPT_FLOATING_ROW(huber)},
+        .square_slope = {RAPT_FLOATING_ROW(square_slope)},
     };
 }

@@ -29,10 +29,11 @@
 
 enum { elements_ahead = 16 };
 
-/* All outputs at once, four elements of each in a pass over the accumulators. What a later pass reads is prefetched: a
- * pass is too short, and the elements are too far apart, for the processor to see it come. Not of integers, of which
- * nobody has so many that it would be worth the code. */
-#define FOLD_COLUMNS(function, T, A, step)                                                                             \
+/* All outputs at once, four elements of each in a pass over the accumulators: `four` gives the new m from m and the
+ * elements j of a, b, d and e. What a later pass reads is prefetched: a pass is too short, and the elements are too far
+ * apart, for the processor to see it come. Not of integers, of which nobody has so many that it would be worth the
+ * code. */
+#define FOLD_COLUMNS_(function, T, A, step, four)                                                                      \
     static inline A function##_step(A m, T a, A c)                                                                     \
     {                                                                                                                  \
         (void)c;                                                                                                       \
@@ -46,9 +47,9 @@ enum { elements_ahead = 16 };
         const T *d = (const T *)(const void *)(in + 2 * stride), *e = (const T *)(const void *)(in + 3 * stride);      \
         RAPT_SIMD_OF(T) for (int64_t j = 0; j < outputs; j++)                                                          \
         {                                                                                                              \
-            const A c = center[j], first = function##_step(result[j], a[j], c);                                        \
-            const A third = function##_step(function##_step(first, b[j], c), d[j], c);                                 \
-            result[j] = function##_step(third, e[j], c);                                                               \
+            const A c = center[j], m = result[j];                                                                      \
+            (void)c;                                                                                                   \
+            result[j] = four;                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
@@ -83,29 +84,50 @@ enum { elements_ahead = 16 };
                 result[j] = function##_step(result[j], *(const T *)(const void *)(in + j * output_stride), center[j]); \
     }
 
+/* The elements one after the other. */
+#define FOLD_COLUMNS(function, T, A, step)                                                                             \
+    FOLD_COLUMNS_(function, T, A, step,                                                                                \
+                  function##_step(function##_step(function##_step(function##_step(m, a[j], c), b[j], c), d[j], c),     \
+                                  e[j], c))
+
 #define FOLD(function, T, A, start, step, merge)                                                                       \
     RAPT_ROW_FOLD(function##_dense, T, A, start, step, merge)                                                          \
     FOLD_ROWS(function, T, A, step, merge)                                                                             \
     FOLD_COLUMNS(function, T, A, step)
 
-/* m is the accumulator, a the element, c the center. A NaN among the elements is the largest and the smallest. */
+/* m is the accumulator, a the element, c the center. */
 #define SUM (m + (double)a)
 #define WRAPPING_SUM (int64_t)((uint64_t)m + (uint64_t)a)
 #define PRODUCT (m * (double)a)
 #define WRAPPING_PRODUCT (int64_t)((uint64_t)m * (uint64_t)a)
-#define GREATER RAPT_GREATER((double)a, m)
-#define LESSER ((double)a < m || a != a ? (double)a : m)
 #define GREATER_INTEGER (a > m ? a : m)
 #define LESSER_INTEGER (a < m ? a : m)
 #define SQUARES (m + ((double)a - c) * ((double)a - c))
+
+/* A NaN among the elements is the largest and the smallest; of equal ones the first is taken. */
+#define EXTREME(m, a, at_least) ((((m) != (m)) | ((m)at_least(a))) ? (m) : (a))
+
+/* Of four elements of a column, one is converted. Conditions are joined by | and chosen by a product, which compilers
+ * make the best vectors of. */
+#define EXTREME_FOLD(function, T, start, beyond, at_least)                                                             \
+    RAPT_ROW_EXTREME(function##_dense, T, start, a beyond m)                                                           \
+    FOLD_ROWS(function, T, double, EXTREME(m, (double)a, at_least), EXTREME(m, (double)a, at_least))                   \
+    static inline T function##_of_four(T a, T b, T d, T e)                                                             \
+    {                                                                                                                  \
+        const T first = b beyond a ? b : a, second = e beyond d ? e : d;                                               \
+        const T one_or_nan = ((a != a) | (b != b) | (d != d) | (e != e)) ? (T)NAN : 1;                                 \
+        return one_or_nan * (second beyond first ? second : first);                                                    \
+    }                                                                                                                  \
+    FOLD_COLUMNS_(function, T, double, EXTREME(m, (double)a, at_least),                                                \
+                  EXTREME(m, (double)function##_of_four(a[j], b[j], d[j], e[j]), at_least))
 
 #define EXPONENTIALS(T, EXP) (m + (double)EXP((T)((double)a - c)))
 
 #define FLOATING_FOLDS(T, dtype, EXP)                                                                                  \
     FOLD(sum_##dtype, T, double, 0, SUM, SUM)                                                                          \
     FOLD(product_##dtype, T, double, 1, PRODUCT, PRODUCT)                                                              \
-    FOLD(max_##dtype, T, double, (double)-INFINITY, GREATER, GREATER)                                                  \
-    FOLD(min_##dtype, T, double, (double)INFINITY, LESSER, LESSER)                                                     \
+    EXTREME_FOLD(max_##dtype, T, -(T)INFINITY, >, >=)                                                                  \
+    EXTREME_FOLD(min_##dtype, T, (T)INFINITY, <, <=)                                                                   \
     FOLD(squares_##dtype, T, double, 0, SQUARES, SUM)                                                                  \
     RAPT_ROW_EXPONENTIALS(sum_of_exponentials_##dtype, T, EXP)                                                         \
     static double exponentials_##dtype##_dense(int64_t count, const T *in, double c)                                   \

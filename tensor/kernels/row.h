@@ -6,30 +6,37 @@
 
 enum { lane_count = 32, exponential_lanes = 16, exponentials_a_block = 256 };
 
-/* A function (count, in, c) that folds a row: `step` gives the new accumulator from the old one m, the element a and
- * the number c; `merge` from two accumulators m and a. */
-#define RAPT_ROW_FOLD(function, T, A, start, step, merge)                                                              \
-    static A function(int64_t count, const T *in, A c)                                                                 \
+/* A pass of the pairwise fold of the lanes. */
+#define RAPT_FOLD_LANES_(A, half, merge)                                                                               \
+    RAPT_SIMD for (int lane = 0; lane < half; lane++)                                                                  \
+    {                                                                                                                  \
+        const A m = lanes[lane], a = lanes[lane + half];                                                               \
+        lanes[lane] = merge;                                                                                           \
+    }
+
+#define RAPT_ROW_FOLD_(function, T, A, C, start, step, merge, begin, each_lane, end)                                   \
+    static A function(int64_t count, const T *in, C c)                                                                 \
     {                                                                                                                  \
         (void)c;                                                                                                       \
         A lanes[lane_count], rest = start;                                                                             \
         int64_t i = 0;                                                                                                 \
         if (count >= lane_count) {                                                                                     \
             for (int lane = 0; lane < lane_count; lane++) lanes[lane] = start;                                         \
+            begin;                                                                                                     \
             for (; i + lane_count <= count; i += lane_count) {                                                         \
                 RAPT_SIMD_OF(T) for (int lane = 0; lane < lane_count; lane++)                                          \
                 {                                                                                                      \
                     const A m = lanes[lane];                                                                           \
                     const T a = in[i + lane];                                                                          \
-                    lanes[lane] = step;                                                                                \
+                    each_lane;                                                                                         \
                 }                                                                                                      \
             }                                                                                                          \
-            for (int half = lane_count / 2; half > 0; half /= 2) {                                                     \
-                for (int lane = 0; lane < half; lane++) {                                                              \
-                    const A m = lanes[lane], a = lanes[lane + half];                                                   \
-                    lanes[lane] = merge;                                                                               \
-                }                                                                                                      \
-            }                                                                                                          \
+            end;                                                                                                       \
+            RAPT_FOLD_LANES_(A, 16, merge)                                                                             \
+            RAPT_FOLD_LANES_(A, 8, merge)                                                                              \
+            RAPT_FOLD_LANES_(A, 4, merge)                                                                              \
+            RAPT_FOLD_LANES_(A, 2, merge)                                                                              \
+            RAPT_FOLD_LANES_(A, 1, merge)                                                                              \
             rest = lanes[0];                                                                                           \
         }                                                                                                              \
         for (; i < count; i++) {                                                                                       \
@@ -40,8 +47,22 @@ enum { lane_count = 32, exponential_lanes = 16, exponentials_a_block = 256 };
         return rest;                                                                                                   \
     }
 
+/* A function (count, in, c) that folds a row: `step` gives the new accumulator from the old one m, the element a and
+ * the number c; `merge` from two accumulators m and a. */
+#define RAPT_ROW_FOLD(function, T, A, start, step, merge)                                                              \
+    RAPT_ROW_FOLD_(function, T, A, A, start, step, merge, (void)0, lanes[lane] = step, (void)0)
+
 /* The larger of two; a NaN is the largest. */
 #define RAPT_GREATER(a, m) ((a) > (m) || (a) != (a) ? (a) : (m))
+
+/* A function (count, in, c) that gives the extreme element of a row: the one that is `beyond`, a condition of a and m,
+ * all others, or NaN if there is one. Lanes compare numbers alone, which takes one instruction; NaN is kept apart. */
+#define RAPT_ROW_EXTREME(function, T, start, beyond)                                                                   \
+    RAPT_ROW_FOLD_(function, T, T, double, start, ((beyond) || a != a ? a : m), ((beyond) || a != a ? a : m),          \
+                   T nans[lane_count] = {0}, nans[lane] = a != a ? a : nans[lane];                                     \
+                   lanes[lane] = (beyond) ? a : m,                                                                     \
+                   for (int lane = 0; lane < lane_count; lane++) if (nans[lane] != nans[lane]) lanes[lane] =           \
+                       nans[lane])
 
 /* A function that folds the lanes in pairs: halves first, which stay in registers; `merge` is of a and b. */
 #define RAPT_LANE_FOLD(function, T, merge)                                                                             \

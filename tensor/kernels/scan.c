@@ -4,9 +4,7 @@
 #include "row.h"
 
 /* better: whether a is to replace the best so far, m. A dense row is searched for its extreme element. */
-#define ARG_EXTREME(name, T, dtype, start, extreme, better, equal)                                                     \
-    RAPT_ROW_FOLD(extreme_of_##name##_##dtype, T, T, start, extreme, extreme)                                          \
-                                                                                                                       \
+#define ARG_EXTREME(name, T, dtype, better, equal)                                                                     \
     static int64_t dense_##name##_##dtype(int64_t count, const T *in)                                                  \
     {                                                                                                                  \
         const T m = extreme_of_##name##_##dtype(count, in, 0);                                                         \
@@ -39,12 +37,18 @@
     }
 
 /* The first NaN wins and stays. */
+#define FLOATING_EXTREME(name, T, dtype, start, beyond, better)                                                        \
+    RAPT_ROW_EXTREME(extreme_of_##name##_##dtype, T, start, beyond)                                                    \
+    ARG_EXTREME(name, T, dtype, better, a == m || a != a)
 #define FLOATING_EXTREMES(T, dtype)                                                                                    \
-    ARG_EXTREME(argmax, T, dtype, -(T)INFINITY, RAPT_GREATER(a, m), !(a <= m) && m == m, a == m || a != a)             \
-    ARG_EXTREME(argmin, T, dtype, (T)INFINITY, (a < m || a != a ? a : m), !(a >= m) && m == m, a == m || a != a)
+    FLOATING_EXTREME(argmax, T, dtype, -(T)INFINITY, a > m, !(a <= m) && m == m)                                       \
+    FLOATING_EXTREME(argmin, T, dtype, (T)INFINITY, a < m, !(a >= m) && m == m)
+#define INTEGER_EXTREME(name, T, dtype, start, better)                                                                 \
+    RAPT_ROW_FOLD(extreme_of_##name##_##dtype, T, T, start, ((better) ? a : m), ((better) ? a : m))                    \
+    ARG_EXTREME(name, T, dtype, better, a == m)
 #define INTEGER_EXTREMES(T, dtype, smallest, largest)                                                                  \
-    ARG_EXTREME(argmax, T, dtype, smallest, (a > m ? a : m), a > m, a == m)                                            \
-    ARG_EXTREME(argmin, T, dtype, largest, (a < m ? a : m), a < m, a == m)
+    INTEGER_EXTREME(argmax, T, dtype, smallest, a > m)                                                                 \
+    INTEGER_EXTREME(argmin, T, dtype, largest, a < m)
 
 FLOATING_EXTREMES(float, float32)
 FLOATING_EXTREMES(double, float64)

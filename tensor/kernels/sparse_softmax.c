@@ -79,7 +79,7 @@ static bool step_entmax15(const above *a, double *threshold)
     }
 
 #define FAMILY(T, dtype)                                                                                               \
-    RAPT_ROW_FOLD(greatest_##dtype, T, T, -(T)INFINITY, RAPT_GREATER(a, m), RAPT_GREATER(a, m))                        \
+    RAPT_ROW_EXTREME(greatest_##dtype, T, -(T)INFINITY, a > m)                                                         \
     SPARSE_SOFTMAX(sparsemax, T, dtype, 1, d)                                                                          \
     SPARSE_SOFTMAX(entmax15, T, dtype, 0.5, d *d)
 

@@ -16,8 +16,6 @@
 #define FLOOR(x) BY_TYPE(x, floorf, floor)
 #define CEIL(x) BY_TYPE(x, ceilf, ceil)
 #define ROUND(x) BY_TYPE(x, rintf, rint)
-#define SIN(x) BY_TYPE(x, rapt_math_sinf, sin)
-#define COS(x) BY_TYPE(x, rapt_math_cosf, cos)
 #define ERF(x) BY_TYPE(x, rapt_math_erff, erf)
 #define TANH(x) BY_TYPE(x, rapt_math_tanhf, rapt_math_tanh)
 #define SIGMOID(x) BY_TYPE(x, rapt_math_sigmoidf, rapt_math_sigmoid)
@@ -67,6 +65,38 @@ static inline double gelu_slope(double x)
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* sin(x + quadrants · π/2). Which row of the table reduces an angle is asked some angles at a time: it is one for all
+ * but huge ones, and gathering it takes longer than all else. */
+static void wave(int64_t count, float *out, const float *in, uint32_t quadrants)
+{
+    enum { at_once = 64 };
+    double high[at_once], low[at_once];
+    bool are_first = false; /* rows */
+    for (int64_t first = 0; first < count; first += at_once, in += at_once, out += at_once) {
+        const int64_t n = smaller_of(count - first, at_once);
+        int64_t last_row = 0;
+        for (int64_t i = 0; i < n; i++) last_row = larger_of(last_row, rapt_math_turn_row(in[i]));
+        for (int64_t i = 0; i < at_once && !(are_first && last_row == 0); i++) {
+            const int64_t row = i < n ? rapt_math_turn_row(in[i]) : 0;
+            high[i] = rapt_math_turn_high[row], low[i] = rapt_math_turn_low[row];
+        }
+        are_first = last_row == 0;
+        RAPT_SIMD for (int64_t i = 0; i < n; i++) out[i] = rapt_math_sin_turned(in[i], high[i], low[i], quadrants);
+    }
+}
+
+#define WAVE_LOOP(function, quadrants)                                                                                 \
+    static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
+    {                                                                                                                  \
+        if (are_dense(2, strides, sizeof(float)))                                                                      \
+            wave(count, (float *)(void *)data[0], (const float *)(void *)data[1], quadrants);                          \
+        else                                                                                                           \
+            run_apart(function, 2, 1, 1, sizeof(float), count, data, strides, options);                                \
+    }
+
+WAVE_LOOP(sin_float32, 0)
+WAVE_LOOP(cos_float32, 1)
+
 #define VALUE_LOOP(name, type, dtype, value)                                                                           \
     INLINE type name##_of_##dtype(type x)                                                                              \
     {                                                                                                                  \
@@ -81,7 +111,7 @@ static inline double gelu_slope(double x)
         typedef type T __attribute__((unused));                                                                        \
         return (T)(gradient);                                                                                          \
     }                                                                                                                  \
-    RAPT_GRADIENT_FUNCTION(name##_backward_##dtype, type, name##_gradient_of_##dtype(a, b))
+    RAPT_BINARY_FUNCTION(name##_backward_##dtype, type, name##_gradient_of_##dtype(a, b))
 
 #define FUNCTION(name, saved, cost, value, gradient)                                                                   \
     VALUE_LOOP(name, float, float32, value)                                                                            \
@@ -93,6 +123,7 @@ static inline double gelu_slope(double x)
 #define FUSED(name, saved, cost, gradient_cost, value, gradient, curve)                                                \
     FUSED_STEPS(name, saved, cost, gradient_cost, value, gradient)
 #define STEPS(name, cost, value) FUNCTION(name, nothing, cost, value, )
+#define WAVE(name, saved, cost, value, gradient) VALUE_LOOP(name, double, float64, value)
 #include "tensor/functions.def"
 
 #define INTEGER_LOOPS(T, dtype)                                                                                        \
@@ -106,7 +137,7 @@ RAPT_UNARY_LOOP(abs_uint8, uint8_t, uint8_t, a)
 
 #define BOUNDS(T) const T low = (T)((const double *)options)[0], high = (T)((const double *)options)[1]
 
-/* In clamp_backward a is the gradient and b the operand, in scaled_relu_backward relu's output. */
+/* In gradients a is that of the output and b the operand, in scaled_relu_backward relu's output. */
 #define FLOATING_LOOPS(T, dtype, POW)                                                                                  \
     RAPT_UNARY_LOOP(square_##dtype, T, T, a *a)                                                                        \
     RAPT_UNARY_LOOP(cube_##dtype, T, T, a *a *a)                                                                       \
@@ -114,7 +145,11 @@ RAPT_UNARY_LOOP(abs_uint8, uint8_t, uint8_t, a)
     RAPT_UNARY_FUNCTION(power_##dtype, T, POW(a, option))                                                              \
     RAPT_UNARY_LOOP_WITH(clamp_##dtype, T, T, BOUNDS(T), a<low ? low : a> high ? high : a)                             \
     RAPT_BINARY_LOOP_WITH(clamp_backward_##dtype, T, T, BOUNDS(T), ((b >= low) & (b <= high)) ? a : 0)                 \
-    RAPT_BINARY_LOOP(scaled_relu_backward_##dtype, T, T, b <= 0 ? 0 : a * option)
+    RAPT_BINARY_LOOP(scaled_relu_backward_##dtype, T, T, b <= 0 ? 0 : a * option)                                      \
+    RAPT_UNARY_FUNCTION(leaky_relu_##dtype, T, a > 0 ? a : option * a)                                                 \
+    RAPT_BINARY_FUNCTION(leaky_relu_backward_##dtype, T, b > 0 ? a : a * option)                                       \
+    RAPT_UNARY_FUNCTION(elu_##dtype, T, a < 0 ? option * EXPM1(a) : a)                                                 \
+    RAPT_BINARY_FUNCTION(elu_backward_##dtype, T, b <= 0 ? a * option * EXP(b) : a)
 
 FLOATING_LOOPS(float, float32, rapt_math_powf)
 FLOATING_LOOPS(double, float64, pow)
@@ -131,6 +166,7 @@ void RAPT_AT_LEVEL(rapt_fill_unary)(rapt_kernels *kernels)
 #define FUSED(name, ...) .name = {RAPT_FLOATING_ROW(name)}, .name##_backward = {RAPT_FLOATING_ROW(name##_backward)},
 #define FUSED_STEPS FUSED
 #define STEPS FUNCTION
+#define WAVE FUNCTION
 #include "tensor/functions.def"
 #define X(name) .name = {RAPT_FLOATING_ROW(name)},
         RAPT_OTHER_UNARY_KERNELS(X)

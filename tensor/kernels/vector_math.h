@@ -253,31 +253,22 @@ RAPT_MATH_INLINE float rapt_math_sin_quadrant(float r, uint32_t quadrant)
     return rapt_math_from_bits(rapt_math_bits(y) ^ ((quadrant & 2u) << 30));
 }
 
-// r and the quadrant with x = r + quadrant * pi/2 (modulo 2 pi), for every finite x, after Payne and Hanek (1983).
-RAPT_MATH_INLINE float rapt_math_reduce_angle(float x, uint32_t *quadrant)
+// The row of the table of turns for x
+RAPT_MATH_INLINE int32_t rapt_math_turn_row(float x)
 {
     int32_t exponent = (int32_t)(rapt_math_bits(fabsf(x)) >> 23) - RAPT_MATH_TURN_FIRST_EXPONENT;
-    int64_t row = exponent < 0 ? 0 : exponent; // as wide as the table's double: gcc 12 gathers only so
-    double high = rapt_math_turn_high[row];    // its product is exact
-    double low = (double)x * rapt_math_turn_low[row];
-    double shifted = RAPT_MULTIPLY_ADD((double)x, high, low) + RAPT_MATH_ROUNDER_DOUBLE;
-    double turn = RAPT_MULTIPLY_ADD((double)x, high, -(shifted - RAPT_MATH_ROUNDER_DOUBLE)) + low; // of -0: -0
-    *quadrant = (uint32_t)rapt_math_bits_double(shifted);
-    return (float)(turn * 0x1.921fb54442d18p+0);
+    return exponent < 0 ? 0 : exponent;
 }
 
-RAPT_MATH_INLINE float rapt_math_sinf(float x)
+// sin(x + quadrants * pi/2) for every finite x, which is r + quadrant * pi/2 (modulo 2 pi), by the numbers of its row.
+// After Payne and Hanek (1983).
+RAPT_MATH_INLINE float rapt_math_sin_turned(float x, double high, double low, uint32_t quadrants)
 {
-    uint32_t quadrant;
-    float r = rapt_math_reduce_angle(x, &quadrant);
-    return rapt_math_sin_quadrant(r, quadrant);
-}
-
-RAPT_MATH_INLINE float rapt_math_cosf(float x)
-{
-    uint32_t quadrant;
-    float r = rapt_math_reduce_angle(x, &quadrant);
-    return rapt_math_sin_quadrant(r, quadrant + 1u);
+    double rest = (double)x * low; // high's product is exact
+    double shifted = RAPT_MULTIPLY_ADD((double)x, high, rest) + RAPT_MATH_ROUNDER_DOUBLE;
+    double turn = RAPT_MULTIPLY_ADD((double)x, high, -(shifted - RAPT_MATH_ROUNDER_DOUBLE)) + rest; // of -0: -0
+    uint32_t quadrant = (uint32_t)rapt_math_bits_double(shifted) + quadrants;
+    return rapt_math_sin_quadrant((float)(turn * 0x1.921fb54442d18p+0), quadrant);
 }
 
 // log2 of x >= 0 in double

@@ -198,12 +198,17 @@ Test(loops, functions)
     X(name)                                                                                                            \
     BACKWARD(name)
 #define STEPS(name, ...) X(name)
+#define WAVE FUNCTION
 #include "tensor/functions.def"
     X(square)
     X(cube)
     X(reciprocal)
     X(power)
     X(clamp)
+    X(leaky_relu)
+    X(elu)
+    BACKWARD(leaky_relu)
+    BACKWARD(elu)
     X(weight)
     BACKWARD(clamp)
     BACKWARD(scaled_relu)
@@ -215,6 +220,9 @@ Test(loops, losses)
 {
     try_loops("bce_with_logits", &rapt_kernel.loss.bce_with_logits, 3, RAPT_DTYPE_COUNT);
     try_loops("kl_div", &rapt_kernel.loss.kl_div, 3, RAPT_DTYPE_COUNT);
+    try_loops("mse", &rapt_kernel.loss.mse, 3, RAPT_DTYPE_COUNT);
+    try_loops("huber", &rapt_kernel.loss.huber, 3, RAPT_DTYPE_COUNT);
+    try_loops("square_slope", &rapt_kernel.loss.square_slope, 4, RAPT_DTYPE_COUNT);
 }
 
 Test(loops, choices_and_fills)
@@ -288,4 +296,35 @@ Test(loops, updates)
     try_updates("lion", &all->lion, rates, 3);
     try_updates("move", &all->move, rates, 2);
     try_updates("average", &all->average, rates, 2);
+}
+
+/* Folds so many rows of so many elements, with one number at one place that no other is beyond, or NaN. */
+static bool finds_extreme(const rapt_fold *fold, rapt_dtype dtype, int rows, int columns, int place, double number)
+{
+    const int64_t bytes = (int64_t)rapt_dtype_size(dtype);
+    _Alignas(64) static char data[room];
+    double of_rows[longest], of_columns[longest];
+    for (int i = 0; i < rows * columns; i++) put(data + i * bytes, dtype, i == place ? number : i % 7 - 3);
+    for (int i = 0; i < longest; i++) of_rows[i] = of_columns[i] = fold->number;
+    fold->rows[dtype](rows, columns * bytes, columns, bytes, data, of_rows, NULL);
+    fold->columns[dtype](columns, bytes, rows, columns * bytes, data, of_columns, NULL);
+    const double row = of_rows[place / columns], column = of_columns[place % columns];
+    return isnan(number) ? isnan(row) && isnan(column) : row == number && column == number;
+}
+
+Test(loops, extremes)
+{
+    const rapt_fold *folds[] = {&rapt_kernel.reduce.max, &rapt_kernel.reduce.min};
+    for (int k = 0; k < 4; k++) {
+        const rapt_dtype dtype = k % 2 ? RAPT_FLOAT64 : RAPT_FLOAT32;
+        for (int columns = 1; columns < longest; columns += columns < 40 ? 1 : 11) {
+            for (int rows = 1; rows < 10 && rows * columns * 8 <= room; rows += 2) {
+                for (int place = 0; place < rows * columns; place++) {
+                    const bool found = finds_extreme(folds[k / 2], dtype, rows, columns, place, k / 2 ? -5 : 5) &&
+                                       finds_extreme(folds[k / 2], dtype, rows, columns, place, (double)NAN);
+                    cr_assert(found, "dtype %d, fold %d: %d × %d, place %d", dtype, k / 2, rows, columns, place);
+                }
+            }
+        }
+    }
 }

@@ -96,7 +96,7 @@ typedef struct rapt_random_kernels {
 } rapt_random_kernels;
 
 /* The loops of functions.def (name_backward, the fused gradient, takes the gradient and what is saved), and those
- * that a power, clamp and relu before dropout are made of. */
+ * of powers, of relu before dropout, and of clamp, leaky_relu and elu. */
 #define RAPT_OTHER_UNARY_KERNELS(X)                                                                                    \
     X(square)                                                                                                          \
     X(cube)                                                                                                            \
@@ -104,13 +104,18 @@ typedef struct rapt_random_kernels {
     X(power)                                                                                                           \
     X(clamp)                                                                                                           \
     X(clamp_backward)                                                                                                  \
-    X(scaled_relu_backward)
+    X(scaled_relu_backward)                                                                                            \
+    X(leaky_relu)                                                                                                      \
+    X(leaky_relu_backward)                                                                                             \
+    X(elu)                                                                                                             \
+    X(elu_backward)
 
 typedef struct rapt_unary_kernels {
 #define FUNCTION(name, ...) rapt_loops name;
 #define FUSED(name, ...) rapt_loops name, name##_backward;
 #define FUSED_STEPS(name, ...) rapt_loops name, name##_backward;
 #define STEPS(name, ...) rapt_loops name;
+#define WAVE FUNCTION
 #include "tensor/functions.def"
 #define X(name) rapt_loops name;
     RAPT_OTHER_UNARY_KERNELS(X) /* options: a double; of clamp two, low and high */
@@ -228,6 +233,8 @@ typedef struct rapt_loss_kernels {
     rapt_cross_entropy_gradient_loop *cross_entropy_gradient[2];
     rapt_cross_entropy_backward_loop *cross_entropy_backward[2];
     rapt_loops bce_with_logits, kl_div; /* out, input, target */
+    rapt_loops mse, huber;              /* the same; options of huber: delta */
+    rapt_loops square_slope;            /* out, g, input, target; options: delta, or ∞ for mse, and a factor */
 } rapt_loss_kernels;
 
 /* The numbers in an optimizer's formula, for one step of one parameter. share is what the new gradient counts. */

@@ -1,6 +1,6 @@
 /* Softmax of tiles of scores as they come, and pooling of values. Part of additive_tmpl.c. */
 
-RAPT_ROW_FOLD(largest_of, T, T, -(T)INFINITY, RAPT_GREATER(a, m), RAPT_GREATER(a, m))
+RAPT_ROW_EXTREME(largest_of, T, -(T)INFINITY, a > m)
 RAPT_ROW_EXPONENTIALS(exponentials, T, EXP)
 
 /* out = exp(s − m) · share with m = statistics[0] and share = statistics[1], which is 0 where nothing is seen; of
