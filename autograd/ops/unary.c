@@ -143,7 +143,7 @@ static bool fused_vjp(rapt_call *call)
                                               .cost = cost_};                                                          \
     PUBLIC(name_)
 
-#define WAVE FUNCTION
+#define WAVE(name, saved, cost, gradient) FUNCTION(name, saved, cost, , gradient)
 #include "tensor/functions.def"
 
 /* --- those that follow a linear layer --- */

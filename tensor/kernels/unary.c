@@ -67,7 +67,7 @@ static inline double gelu_slope(double x)
 
 /* sin(x + quadrants · π/2). Which row of the table reduces an angle is asked some angles at a time: it is one for all
  * but huge ones, and gathering it takes longer than all else. */
-static void wave(int64_t count, float *out, const float *in, uint32_t quadrants)
+static void wave_float32(int64_t count, float *out, const float *in, uint32_t quadrants)
 {
     enum { at_once = 64 };
     double high[at_once], low[at_once];
@@ -85,17 +85,27 @@ static void wave(int64_t count, float *out, const float *in, uint32_t quadrants)
     }
 }
 
-#define WAVE_LOOP(function, quadrants)                                                                                 \
-    static void function(int64_t count, char *const *data, const int64_t *strides, const void *options)                \
+/* The same; large angles have the C library's. */
+static void wave_float64(int64_t count, double *out, const double *in, uint32_t quadrants)
+{
+    RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] = rapt_math_sin_quadrants(in[i], quadrants);
+    for (int64_t i = 0; i < count; i++)
+        if (fabs(in[i]) > RAPT_MATH_LARGEST_ANGLE) out[i] = quadrants ? cos(in[i]) : sin(in[i]);
+}
+
+#define WAVE_LOOP(function, T, dtype, quadrants)                                                                       \
+    static void function##_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)      \
     {                                                                                                                  \
-        if (are_dense(2, strides, sizeof(float)))                                                                      \
-            wave(count, (float *)(void *)data[0], (const float *)(void *)data[1], quadrants);                          \
+        if (are_dense(2, strides, sizeof(T)))                                                                          \
+            wave_##dtype(count, (T *)(void *)data[0], (const T *)(void *)data[1], quadrants);                          \
         else                                                                                                           \
-            run_apart(function, 2, 1, 1, sizeof(float), count, data, strides, options);                                \
+            run_apart(function##_##dtype, 2, 1, 1, sizeof(T), count, data, strides, options);                          \
     }
 
-WAVE_LOOP(sin_float32, 0)
-WAVE_LOOP(cos_float32, 1)
+WAVE_LOOP(sin, float, float32, 0)
+WAVE_LOOP(cos, float, float32, 1)
+WAVE_LOOP(sin, double, float64, 0)
+WAVE_LOOP(cos, double, float64, 1)
 
 #define VALUE_LOOP(name, type, dtype, value)                                                                           \
     INLINE type name##_of_##dtype(type x)                                                                              \
@@ -123,7 +133,7 @@ WAVE_LOOP(cos_float32, 1)
 #define FUSED(name, saved, cost, gradient_cost, value, gradient, curve)                                                \
     FUSED_STEPS(name, saved, cost, gradient_cost, value, gradient)
 #define STEPS(name, cost, value) FUNCTION(name, nothing, cost, value, )
-#define WAVE(name, saved, cost, value, gradient) VALUE_LOOP(name, double, float64, value)
+#define WAVE(name, saved, cost, gradient)
 #include "tensor/functions.def"
 
 #define INTEGER_LOOPS(T, dtype)                                                                                        \
