@@ -13,9 +13,9 @@ enum { ITEMS = 32, PAIRS = 12, QUERY = 6, KEY = 10, TESTS = 20 };
 
 static int64_t steps = 400, seed = 1;
 
-/* A key is A q + noise, or A |q| + noise, with a hidden A (QUERY, KEY). */
+/* A key is A q + noise, or A |q| + noise, with an A (QUERY, KEY) that nobody is told. */
 enum relation { LINEAR, EVEN };
-static rapt_tensor *hidden;
+static rapt_tensor *relating; /* A */
 
 /* Queries in another order than their keys. The value of a pair is its one-hot name, so that attention gives the
    share of each pair in what a query retrieves. */
@@ -28,7 +28,7 @@ static struct batch draw_batch(enum relation relation)
 {
     struct batch batch = {.queries = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(ITEMS, PAIRS, QUERY))};
     rapt_tensor *order = rapt_randperm(PAIRS), *noise = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(ITEMS, PAIRS, KEY));
-    rapt_tensor *means = rapt_matmul(relation == EVEN ? rapt_abs(batch.queries) : batch.queries, hidden);
+    rapt_tensor *means = rapt_matmul(relation == EVEN ? rapt_abs(batch.queries) : batch.queries, relating);
     batch.keys = rapt_add(means, rapt_mul_scalar(noise, 0.3));
     batch.queries = rapt_index_select(batch.queries, 1, order);
     batch.values = rapt_expand(rapt_eye(RAPT_FLOAT32, PAIRS), RAPT_SHAPE(ITEMS, PAIRS, PAIRS));
@@ -330,7 +330,7 @@ int main(int argc, char **argv)
     if (result != COMMAND_LINE_RUN) return result;
     rapt_on_error(rapt_exit_on_error);
     rapt_seed((uint64_t)seed);
-    hidden = rapt_mul_scalar(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(QUERY, KEY)), 1 / sqrt(QUERY));
+    relating = rapt_mul_scalar(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(QUERY, KEY)), 1 / sqrt(QUERY));
     compare_all();
     ask_padding();
     ask_spaces();

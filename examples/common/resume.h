@@ -20,8 +20,8 @@ void resume_end_note(char *note, size_t size, uint64_t data, int64_t parts);
  * names the parts that differ. */
 bool resume_check_note(const char *path, const char *note);
 
-/* May a run with these options begin from the start? False after an error where the checkpoint is of the same run, stopped
- * before its last step: it would be written over. */
+/* May a run with these options begin from the start? False after an error where the checkpoint is of the same run,
+ * stopped before its last step: it would be written over. */
 bool resume_check_new(const char *path, const char *note, int64_t total);
 
 /* Says on stderr where the signal stopped the run and how it goes on. Returns what the program exits with. */

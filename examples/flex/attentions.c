@@ -33,7 +33,8 @@ static change *change_new(rapt_score_function *forward, rapt_score_function *bac
     return rapt_module_finish(&c->modification.module);
 }
 
-/* For each score of a tile: its query i, its key j, and its place in the tile. */
+/* For each score of a tile: its query i, its key j, and its place in the tile. A change that does not ask for i and j
+ * says so, (void)i, to compilers that warn of what is not used. */
 #define FOR_TILE(tile)                                                                                                 \
     for (int64_t row = 0; row < (tile)->rows; row++)                                                                   \
         for (int64_t c = 0, i = (tile)->queries[row], j = (tile)->first_key, at = row * (tile)->stride;                \

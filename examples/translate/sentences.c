@@ -126,7 +126,7 @@ bool sentences_read(struct sentences *sentences, const char *path, int64_t max_p
 }
 
 /* The numbers of one count of digits that were not drawn yet: a shuffled list, taken from its end. */
-struct bucket {
+struct deck {
     int32_t *values;
     uint64_t count;
 };
@@ -143,16 +143,16 @@ static void shuffle(int32_t *values, uint64_t count, struct splitmix *generator)
 
 enum { MAX_DIGITS = 6 };
 
-/* Takes a number from a bucket chosen uniformly among those that are not empty; -1 if all are. */
-static int32_t draw_number(struct bucket buckets[MAX_DIGITS], struct splitmix *generator)
+/* Takes a number from a deck chosen uniformly among those that are not empty; -1 if all are. */
+static int32_t draw_number(struct deck decks[MAX_DIGITS], struct splitmix *generator)
 {
     uint64_t num_open = 0;
-    for (int i = 0; i < MAX_DIGITS; i++) num_open += buckets[i].count > 0;
+    for (int i = 0; i < MAX_DIGITS; i++) num_open += decks[i].count > 0;
     if (num_open == 0) return -1;
     uint64_t chosen = splitmix_below(generator, num_open);
-    struct bucket *bucket = buckets;
-    while (bucket->count == 0 || chosen-- > 0) bucket++;
-    return bucket->values[--bucket->count];
+    struct deck *deck = decks;
+    while (deck->count == 0 || chosen-- > 0) deck++;
+    return deck->values[--deck->count];
 }
 
 static size_t num_name_tokens(int32_t value)
@@ -169,16 +169,16 @@ static int64_t draw_numbers(int32_t *drawn, int32_t *all, int64_t num_pairs, int
                             int64_t *num_left_out)
 {
     struct splitmix generator = {seed};
-    struct bucket buckets[MAX_DIGITS];
+    struct deck decks[MAX_DIGITS];
     int32_t first = 0, limit = 10;
     for (int32_t value = 0; value < NUMBER_LIMIT; value++) all[value] = value;
     for (int i = 0; i < MAX_DIGITS; i++, first = limit, limit *= 10) {
-        buckets[i] = (struct bucket){all + first, (uint64_t)(limit - first)};
-        shuffle(buckets[i].values, buckets[i].count, &generator);
+        decks[i] = (struct deck){all + first, (uint64_t)(limit - first)};
+        shuffle(decks[i].values, decks[i].count, &generator);
     }
     int64_t count = 0;
     int32_t value;
-    while (count < num_pairs && (value = draw_number(buckets, &generator)) >= 0) {
+    while (count < num_pairs && (value = draw_number(decks, &generator)) >= 0) {
         if (num_name_tokens(value) <= (size_t)max_tokens)
             drawn[count++] = value;
         else

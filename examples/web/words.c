@@ -19,8 +19,8 @@ static void print_word(const char *what, const int32_t *word)
 
 static void show(const struct learner_view *view, const int32_t *word)
 {
-    static const char *const titles[learner_heads] = {"head 0", "head 1"};
-    static const char *const row_titles[learner_layers] = {"layer 0", "layer 1"};
+    static const char *const titles[learner_heads] = {"head 1", "head 2"};
+    static const char *const row_titles[learner_layers] = {"layer 1", "layer 2"};
     char letters[2 * learner_length][2];
     const char *labels[2 * learner_length]; /* of the word, of the answer */
     for (int i = 0; i < 2 * learner_length; i++) {
