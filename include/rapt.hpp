@@ -5,7 +5,6 @@
 #ifndef RAPT_HPP
 #define RAPT_HPP
 
-#include <algorithm>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
@@ -26,16 +25,17 @@ inline const char *whole(const std::string &path)
 }
 } // namespace inside
 
-// A share of a module, or none. Copies share the parameters.
+// A share of a module, or none, beside those of its parents. Copies share the parameters.
 class layer : public inside::share<rapt_module, void, rapt_module_retain, rapt_module_free>
 {
   public:
-    // Takes over the share of a new module, and of no other; NULL is an error.
-    explicit layer(rapt_module *handle) : share(check(handle, "layer"))
+    // As a parent does, takes over the share of a new module, and takes one of its own in any other; NULL is an error.
+    explicit layer(rapt_module *handle) : share(own(handle))
     {
     }
     layer() noexcept = default;
-    template <typename Struct> explicit layer(Struct *layer_struct) : layer(&check(layer_struct, "layer")->module)
+    template <typename Struct>
+    explicit layer(Struct *layer_struct) : layer(&inside::checked(layer_struct, "layer")->module)
     {
     }
     tensor operator()(const tensor &x) const
@@ -49,18 +49,18 @@ class layer : public inside::share<rapt_module, void, rapt_module_retain, rapt_m
     // All weights, to a safetensors file and back.
     void save(const std::string &path) const
     {
-        check(rapt_module_save(inside::held("layer", get()), inside::whole(path)));
+        inside::checked(rapt_module_save(inside::held("layer", get()), inside::whole(path)));
     }
     void load(const std::string &path)
     {
-        check(rapt_module_load(inside::held("layer", get()), inside::whole(path)));
+        inside::checked(rapt_module_load(inside::held("layer", get()), inside::whole(path)));
     }
     // The module of that name within this one, "0.linear1" say; without a handle when there is none.
     layer child(const char *name) const
     {
         if (!name) throw std::invalid_argument("rapt: the name of a child is NULL; its full name expected");
         rapt_module *found = rapt_module_find_module(inside::held("layer", get()), name);
-        return found ? layer(static_cast<rapt_module *>(rapt_module_retain(found))) : layer();
+        return found ? layer(found) : layer();
     }
     // The parameter of that full name; without a handle when there is none.
     tensor parameter(const char *name) const
@@ -68,6 +68,14 @@ class layer : public inside::share<rapt_module, void, rapt_module_retain, rapt_m
         if (!name) throw std::invalid_argument("rapt: the name of a parameter is NULL; its full name expected");
         rapt_tensor *found = rapt_module_find(inside::held("layer", get()), name);
         return found ? tensor(found) : tensor();
+    }
+
+  private:
+    static rapt_module *own(rapt_module *module)
+    {
+        inside::checked(module, "layer");
+        const bool is_new = !__atomic_exchange_n(&module->adopted, true, __ATOMIC_RELAXED);
+        return is_new ? module : static_cast<rapt_module *>(inside::checked(rapt_module_retain(module)));
     }
 };
 
@@ -80,13 +88,10 @@ inline layer activation(const char *name, rapt_activation_function *function)
     return layer(rapt_activation_new(name, function));
 }
 
-// A parent takes the share of a new module, so that each handle needs one beside it.
 inline layer sequential(std::initializer_list<layer> layers)
 {
     std::vector<rapt_module *> handles;
     for (const layer &one : layers) handles.push_back(inside::held("layer", one.get()));
-    for (auto one = handles.begin(); one != handles.end(); ++one)
-        if (!(*one)->adopted && std::find(handles.begin(), one, *one) == one) rapt_module_retain(*one);
     return layer(rapt_sequential_new(static_cast<int>(handles.size()), handles.data()));
 }
 
@@ -94,14 +99,14 @@ inline layer sequential(std::initializer_list<layer> layers)
 class optimizer : public inside::share<rapt_optimizer, void, nullptr, rapt_optimizer_free>
 {
   public:
-    explicit optimizer(rapt_optimizer *handle) : share(check(handle, "optimizer"))
+    explicit optimizer(rapt_optimizer *handle) : share(inside::checked(handle, "optimizer"))
     {
     }
     optimizer(optimizer &&) noexcept = default; // and no copies: there is one share
     optimizer &operator=(optimizer &&) noexcept = default;
     void step()
     {
-        check(rapt_optimizer_step(inside::held("optimizer", get())));
+        inside::checked(rapt_optimizer_step(inside::held("optimizer", get())));
     }
 };
 

@@ -94,12 +94,22 @@ void rapt_error_put_back(rapt_standing_error standing)
     first_text = standing.text;
 }
 
+/* Does the text end with "; in the module", or one below it, as another error's does that it quotes? */
+static bool names_module(const char *text, const char *path)
+{
+    const size_t length = strlen(path);
+    const char *last = text;
+    for (const char *next = text; (next = strstr(next, "; in ")) != NULL;) last = next += strlen("; in ");
+    return strncmp(last, path, length) == 0 &&
+           strchr(" .", last[length]) != NULL; /* or the end: strchr finds that, too */
+}
+
 /* "op: text; in the module", which is named once where it is the op. */
 static void compose(const char *op, const char *text)
 {
     const char *path = rapt_running_place.path;
     snprintf(first_text->op, sizeof first_text->op, "%s", op ? op : "rapt");
-    if (path && strcmp(path, first_text->op) == 0) path = NULL;
+    if (path && (strcmp(path, first_text->op) == 0 || names_module(text, path))) path = NULL;
     snprintf(first_text->message, sizeof first_text->message, "%.*s: %s%s%s", OP_SIZE - 1, first_text->op, text,
              path ? "; in " : "", path ? path : "");
     for (unsigned char *c = (unsigned char *)first_text->message; *c; c++) /* a name in a file may have them */

@@ -35,8 +35,10 @@ bool rapt_windows_place(const char *op, rapt_windows *w, bool ceil)
     for (int k = 0; k < 2; k++) {
         int64_t reach, padded;
         if (!rapt_check_window(op, w->size[k], w->stride[k], w->padding[k], w->dilation[k])) return false;
+        if (__builtin_mul_overflow(w->padding[k], 2, &padded) || __builtin_add_overflow(padded, w->in[k], &padded))
+            return rapt_fail(RAPT_ERROR_SHAPE, op, "%lld with padding %lld on each side is more than 64 bits can count",
+                             (long long)w->in[k], (long long)w->padding[k]);
         if (__builtin_mul_overflow(w->size[k] - 1, w->dilation[k], &reach) ||
-            __builtin_mul_overflow(w->padding[k], 2, &padded) || __builtin_add_overflow(padded, w->in[k], &padded) ||
             (padded <= reach && !(ceil && reach - padded < w->stride[k] - 1)))
             return rapt_fail(
                 RAPT_ERROR_SHAPE, op,

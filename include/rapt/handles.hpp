@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -97,10 +98,36 @@ class error : public std::runtime_error
     rapt_error_code code_;
 };
 
-template <typename Result> Result check(Result result, const char *what = nullptr)
+namespace inside
+{
+template <typename Result> Result checked(Result result, const char *what = nullptr)
 {
     if (!result) throw error(what);
     return result;
+}
+} // namespace inside
+
+// In parentheses, since some have a macro of that name.
+template <typename Result> Result(check)(Result result, const char *what = nullptr)
+{
+    return inside::checked(result, what);
+}
+
+// For the catch of a function that rapt.h calls: rapt_fail with what was thrown, and false. An op's forward is
+// try { … } catch (...) { rapt::tell("op"); } return nullptr;
+inline bool tell(const char *op) noexcept
+{
+    try {
+        throw;
+    } catch (const error &caught) {
+        return rapt_fail(caught.code(), op, "%s", caught.what());
+    } catch (const std::bad_alloc &caught) {
+        return rapt_fail(RAPT_ERROR_MEMORY, op, "%s", caught.what());
+    } catch (const std::exception &caught) {
+        return rapt_fail(RAPT_ERROR_VALUE, op, "%s", caught.what());
+    } catch (...) {
+        return rapt_fail(RAPT_ERROR_VALUE, op, "an exception that is no std::exception");
+    }
 }
 
 // Drops at its end what functions of rapt.h gave meanwhile.

@@ -32,6 +32,18 @@ template <typename Element> constexpr rapt_dtype dtype_of()
                                                    : RAPT_UINT8;
 }
 
+// The number that an enumerator is, or an object: a std::atomic, an element of std::vector<bool>.
+template <typename Other>
+auto number_of(const Other &value, int) ->
+    typename std::enable_if<std::is_arithmetic<decltype(+value)>::value, decltype(+value)>::type
+{
+    return +value;
+}
+template <typename Other> double number_of(const Other &value, long) // which has another +, or becomes several types
+{
+    return value;
+}
+
 template <typename Whole> bool is_int64(Whole value)
 {
     return std::is_signed<Whole>::value || static_cast<uint64_t>(value) <= static_cast<uint64_t>(INT64_MAX);
@@ -52,7 +64,7 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
     // number and no handle.
     template <typename Handle,
               typename = typename std::enable_if<std::is_convertible<Handle, rapt_tensor *>::value>::type>
-    explicit tensor(Handle handle) : share(rapt_retain(check<rapt_tensor *>(handle, "tensor")))
+    explicit tensor(Handle handle) : share(rapt_retain(inside::checked<rapt_tensor *>(handle, "tensor")))
     {
     }
     // A copy of numbers in row-major order, as many as the shape says; and a number, which the dtype has.
@@ -76,6 +88,11 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
     {
         static_assert(sizeof(Whole) <= 8, "a number of at most 64 bits");
         if (dtype == RAPT_INT64) *static_cast<int64_t *>(rapt_data_for_writing(get())) = static_cast<int64_t>(value);
+    }
+    template <typename Other, typename = typename std::enable_if<std::is_convertible<Other, double>::value>::type,
+              typename std::enable_if<!std::is_arithmetic<Other>::value, int>::type = 0>
+    explicit tensor(const Other &value, rapt_dtype dtype = RAPT_FLOAT32) : tensor(inside::number_of(value, 0), dtype)
+    {
     }
 
     rapt_dtype dtype() const
@@ -113,7 +130,7 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
     tensor operator[](int64_t index) const;
     tensor &require_gradient() &
     {
-        check(rapt_require_gradient(inside::held("tensor", get())));
+        inside::checked(rapt_require_gradient(inside::held("tensor", get())));
         return *this;
     }
     tensor require_gradient() &&
@@ -128,14 +145,14 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
     }
     void backward() const
     {
-        check(rapt_backward(inside::held("tensor", get())));
+        inside::checked(rapt_backward(inside::held("tensor", get())));
     }
     // For what rapt.h calls and takes a tensor from, such as an op's forward or a layer's: the innermost scope gets a
     // share, so that the tensor is there when this handle has gone.
     rapt_tensor *hand_out() const
     {
         rapt_tensor *handle = inside::held("tensor", get());
-        return check(rapt_field_get(&handle));
+        return inside::checked(rapt_field_get(&handle));
     }
 
   private:
@@ -143,7 +160,7 @@ class tensor : public inside::share<rapt_tensor, rapt_tensor, rapt_retain, rapt_
     // For functions whose result is not NULL, or may be, when the tensor is gone.
     rapt_tensor *alive() const
     {
-        check(rapt_shape(inside::held("tensor", get())));
+        inside::checked(rapt_shape(inside::held("tensor", get())));
         return get();
     }
 };
@@ -152,7 +169,7 @@ namespace inside
 {
 inline rapt_tensor *plain(const tensor &value)
 {
-    return value.get();
+    return held("tensor", value.get());
 }
 template <typename Other> Other plain(Other value)
 {
@@ -160,7 +177,7 @@ template <typename Other> Other plain(Other value)
 }
 } // namespace inside
 
-// A function of rapt.h that gives a tensor, with tensors for its rapt_tensor pointers.
+// A function of rapt.h that gives a tensor, with tensors for its rapt_tensor pointers; nullptr for an absent one.
 template <typename... Parameters, typename... Arguments>
 tensor call(rapt_tensor *(*function)(Parameters...), const Arguments &...arguments)
 {
@@ -266,13 +283,19 @@ RAPT_OF_TWO_(matmul)
     {                                                                                                                  \
         return call(rapt_##name, a, b);                                                                                \
     }                                                                                                                  \
-    template <typename Number, typename = typename std::enable_if<std::is_convertible<Number, double>::value>::type>   \
-    inline tensor operator sign(const tensor &a, Number b)                                                             \
+    RAPT_BESIDE_NUMBER_(sign, !std::is_class<Number>::value, Number)                                                   \
+    RAPT_BESIDE_NUMBER_(sign, std::is_class<Number>::value, const Number &)
+// A member that is a constant has perhaps no place for a reference; an object may have no copies.
+#define RAPT_BESIDE_NUMBER_(sign, condition, argument)                                                                 \
+    template <typename Number, typename = typename std::enable_if<std::is_convertible<Number, double>::value>::type,   \
+              typename std::enable_if<condition, int>::type = 0>                                                       \
+    inline tensor operator sign(const tensor &a, argument b)                                                           \
     {                                                                                                                  \
         return a sign tensor(b, a.dtype());                                                                            \
     }                                                                                                                  \
-    template <typename Number, typename = typename std::enable_if<std::is_convertible<Number, double>::value>::type>   \
-    inline tensor operator sign(Number a, const tensor &b)                                                             \
+    template <typename Number, typename = typename std::enable_if<std::is_convertible<Number, double>::value>::type,   \
+              typename std::enable_if<condition, int>::type = 0>                                                       \
+    inline tensor operator sign(argument a, const tensor &b)                                                           \
     {                                                                                                                  \
         return tensor(a, b.dtype()) sign b;                                                                            \
     }
@@ -281,6 +304,7 @@ RAPT_OPERATOR_(-, sub)
 RAPT_OPERATOR_(*, mul)
 RAPT_OPERATOR_(/, div)
 #undef RAPT_OPERATOR_
+#undef RAPT_BESIDE_NUMBER_
 
 inline tensor operator-(const tensor &x)
 {

@@ -84,8 +84,9 @@ Test(autograd_refusals, convolutions)
     BAD_DTYPE(rapt_conv1d(x, ones(RAPT_FLOAT64, 3), NULL, NULL), "weight is float64, bias is NULL");
     BAD_DTYPE(rapt_conv1d(x, weight, ones(RAPT_FLOAT64, 1), NULL), "bias is float64");
     const int64_t half = (int64_t)1 << 62;
-    BAD_SHAPE(rapt_conv1d(x, weight, bias, &(rapt_convolution){.padding = {half}}), "does not fit into 2");
-    BAD_SHAPE(rapt_conv1d(x, weight, bias, &(rapt_convolution){.padding = {half - 1}}), "does not fit into 2");
+    BAD_SHAPE(rapt_conv1d(x, weight, bias, &(rapt_convolution){.padding = {half}}),
+              "2 with padding 4611686018427387904 on each side is more");
+    BAD_SHAPE(rapt_conv1d(x, weight, bias, &(rapt_convolution){.padding = {half - 1}}), "64 bits can count");
     BAD_SHAPE(rapt_conv1d(x, rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 2, 4)), bias,
                           &(rapt_convolution){.dilation = {half}}),
               "a window of 4 with dilation");

@@ -52,6 +52,35 @@ Test(error_paths, forward_names_the_module_that_runs)
     rapt_module_free(&s->module);
 }
 
+static bool is_one_level_up; /* where the error is quoted */
+
+/* Deals with an error and reports it in words of its own, as a catch does in C++. */
+static rapt_tensor *quoting(rapt_tensor *x)
+{
+    rapt_tensor *y = rapt_add(x, input(3));
+    if (y) return y;
+    char told[512];
+    snprintf(told, sizeof told, "%s%s", rapt_error(), is_one_level_up ? ".inner" : "");
+    rapt_clear_error();
+    rapt_fail(RAPT_ERROR_SHAPE, "own", "%s", told);
+    return NULL;
+}
+
+Test(error_paths, an_error_that_quotes_another_names_the_module_once)
+{
+    RAPT_SCOPE;
+    rapt_sequential *s = RAPT_SEQUENTIAL(rapt_activation_new("Quoting", quoting));
+    for (int times = 0; times < 2; times++) {
+        is_one_level_up = times == 1;
+        cr_expect_null(rapt_sequential_forward(s, input(2)));
+        const char *first = strstr(rapt_error(), "; in ");
+        cr_expect(first && strcmp(first, is_one_level_up ? "; in Sequential 0.inner" : "; in Sequential 0") == 0, "%s",
+                  rapt_error());
+        rapt_clear_error();
+    }
+    rapt_module_free(&s->module);
+}
+
 Test(error_paths, a_module_that_tells_itself_is_named_once)
 {
     RAPT_SCOPE;

@@ -23,6 +23,10 @@
 #define RAPT_PRINTF __printf__
 #endif
 
+/* A name that ends in the value of a macro. */
+#define RAPT_JOIN_(a, b) a##b
+#define RAPT_JOIN(a, b) RAPT_JOIN_(a, b)
+
 /* Stand around declarations, which have C names in C++ too. */
 #ifdef __cplusplus
 #define RAPT_BEGIN_DECLS extern "C" {

@@ -31,43 +31,44 @@ template <typename Object> inline const Object *rapt_address_of(const Object &ob
 #define RAPT_ARRAY_OF(type, ...) (std::initializer_list<type>{__VA_ARGS__}.begin())
 
 /* Designated initialisers would be C++20's, in the order of the members only; so each .field = value is an
- * assignment. */
-#define RAPT_STRUCT_OF(type, ...)                                                                                      \
+ * assignment, to a variable of a name of its own, for one may stand in another. */
+#define RAPT_STRUCT_OF(type, ...) RAPT_STRUCT_(type, RAPT_JOIN(rapt_struct_, __COUNTER__), __VA_ARGS__)
+#define RAPT_STRUCT_(type, name, ...)                                                                                  \
     rapt_address_of(__extension__({                                                                                    \
-        type rapt_struct = type();                                                                                     \
+        type name = type();                                                                                            \
         RAPT_SET_CHOICE_(__VA_ARGS__, RAPT_SET_24_, RAPT_SET_23_, RAPT_SET_22_, RAPT_SET_21_, RAPT_SET_20_,            \
                          RAPT_SET_19_, RAPT_SET_18_, RAPT_SET_17_, RAPT_SET_16_, RAPT_SET_15_, RAPT_SET_14_,           \
                          RAPT_SET_13_, RAPT_SET_12_, RAPT_SET_11_, RAPT_SET_10_, RAPT_SET_9_, RAPT_SET_8_,             \
                          RAPT_SET_7_, RAPT_SET_6_, RAPT_SET_5_, RAPT_SET_4_, RAPT_SET_3_, RAPT_SET_2_, RAPT_SET_1_, 0) \
-        (__VA_ARGS__) rapt_struct;                                                                                     \
+        (name, __VA_ARGS__) name;                                                                                      \
     }))
 #define RAPT_SET_CHOICE_(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20,    \
                          f21, f22, f23, f24, set, ...)                                                                 \
     set
-#define RAPT_SET_1_(field) rapt_struct field;
-#define RAPT_SET_2_(field, ...) rapt_struct field, RAPT_SET_1_(__VA_ARGS__)
-#define RAPT_SET_3_(field, ...) rapt_struct field, RAPT_SET_2_(__VA_ARGS__)
-#define RAPT_SET_4_(field, ...) rapt_struct field, RAPT_SET_3_(__VA_ARGS__)
-#define RAPT_SET_5_(field, ...) rapt_struct field, RAPT_SET_4_(__VA_ARGS__)
-#define RAPT_SET_6_(field, ...) rapt_struct field, RAPT_SET_5_(__VA_ARGS__)
-#define RAPT_SET_7_(field, ...) rapt_struct field, RAPT_SET_6_(__VA_ARGS__)
-#define RAPT_SET_8_(field, ...) rapt_struct field, RAPT_SET_7_(__VA_ARGS__)
-#define RAPT_SET_9_(field, ...) rapt_struct field, RAPT_SET_8_(__VA_ARGS__)
-#define RAPT_SET_10_(field, ...) rapt_struct field, RAPT_SET_9_(__VA_ARGS__)
-#define RAPT_SET_11_(field, ...) rapt_struct field, RAPT_SET_10_(__VA_ARGS__)
-#define RAPT_SET_12_(field, ...) rapt_struct field, RAPT_SET_11_(__VA_ARGS__)
-#define RAPT_SET_13_(field, ...) rapt_struct field, RAPT_SET_12_(__VA_ARGS__)
-#define RAPT_SET_14_(field, ...) rapt_struct field, RAPT_SET_13_(__VA_ARGS__)
-#define RAPT_SET_15_(field, ...) rapt_struct field, RAPT_SET_14_(__VA_ARGS__)
-#define RAPT_SET_16_(field, ...) rapt_struct field, RAPT_SET_15_(__VA_ARGS__)
-#define RAPT_SET_17_(field, ...) rapt_struct field, RAPT_SET_16_(__VA_ARGS__)
-#define RAPT_SET_18_(field, ...) rapt_struct field, RAPT_SET_17_(__VA_ARGS__)
-#define RAPT_SET_19_(field, ...) rapt_struct field, RAPT_SET_18_(__VA_ARGS__)
-#define RAPT_SET_20_(field, ...) rapt_struct field, RAPT_SET_19_(__VA_ARGS__)
-#define RAPT_SET_21_(field, ...) rapt_struct field, RAPT_SET_20_(__VA_ARGS__)
-#define RAPT_SET_22_(field, ...) rapt_struct field, RAPT_SET_21_(__VA_ARGS__)
-#define RAPT_SET_23_(field, ...) rapt_struct field, RAPT_SET_22_(__VA_ARGS__)
-#define RAPT_SET_24_(field, ...) rapt_struct field, RAPT_SET_23_(__VA_ARGS__)
+#define RAPT_SET_1_(name, field) name field;
+#define RAPT_SET_2_(name, field, ...) name field, RAPT_SET_1_(name, __VA_ARGS__)
+#define RAPT_SET_3_(name, field, ...) name field, RAPT_SET_2_(name, __VA_ARGS__)
+#define RAPT_SET_4_(name, field, ...) name field, RAPT_SET_3_(name, __VA_ARGS__)
+#define RAPT_SET_5_(name, field, ...) name field, RAPT_SET_4_(name, __VA_ARGS__)
+#define RAPT_SET_6_(name, field, ...) name field, RAPT_SET_5_(name, __VA_ARGS__)
+#define RAPT_SET_7_(name, field, ...) name field, RAPT_SET_6_(name, __VA_ARGS__)
+#define RAPT_SET_8_(name, field, ...) name field, RAPT_SET_7_(name, __VA_ARGS__)
+#define RAPT_SET_9_(name, field, ...) name field, RAPT_SET_8_(name, __VA_ARGS__)
+#define RAPT_SET_10_(name, field, ...) name field, RAPT_SET_9_(name, __VA_ARGS__)
+#define RAPT_SET_11_(name, field, ...) name field, RAPT_SET_10_(name, __VA_ARGS__)
+#define RAPT_SET_12_(name, field, ...) name field, RAPT_SET_11_(name, __VA_ARGS__)
+#define RAPT_SET_13_(name, field, ...) name field, RAPT_SET_12_(name, __VA_ARGS__)
+#define RAPT_SET_14_(name, field, ...) name field, RAPT_SET_13_(name, __VA_ARGS__)
+#define RAPT_SET_15_(name, field, ...) name field, RAPT_SET_14_(name, __VA_ARGS__)
+#define RAPT_SET_16_(name, field, ...) name field, RAPT_SET_15_(name, __VA_ARGS__)
+#define RAPT_SET_17_(name, field, ...) name field, RAPT_SET_16_(name, __VA_ARGS__)
+#define RAPT_SET_18_(name, field, ...) name field, RAPT_SET_17_(name, __VA_ARGS__)
+#define RAPT_SET_19_(name, field, ...) name field, RAPT_SET_18_(name, __VA_ARGS__)
+#define RAPT_SET_20_(name, field, ...) name field, RAPT_SET_19_(name, __VA_ARGS__)
+#define RAPT_SET_21_(name, field, ...) name field, RAPT_SET_20_(name, __VA_ARGS__)
+#define RAPT_SET_22_(name, field, ...) name field, RAPT_SET_21_(name, __VA_ARGS__)
+#define RAPT_SET_23_(name, field, ...) name field, RAPT_SET_22_(name, __VA_ARGS__)
+#define RAPT_SET_24_(name, field, ...) name field, RAPT_SET_23_(name, __VA_ARGS__)
 
 #endif
 

@@ -23,10 +23,6 @@ RAPT_API void rapt_scope_end(rapt_scope scope);
 /* The function behind RAPT_SCOPE; it ends *scope. */
 RAPT_API void rapt_scope_cleanup(rapt_scope *scope);
 
-/* A name that ends in the value of a macro. */
-#define RAPT_JOIN_(a, b) a##b
-#define RAPT_JOIN(a, b) RAPT_JOIN_(a, b)
-
 /* `RAPT_SCOPE;` at the top of a block opens a scope that ends with the block, however it is left: break, continue and
  * return keep the meaning they have in C. */
 #define RAPT_SCOPE                                                                                                     \
