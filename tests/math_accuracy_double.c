@@ -1,6 +1,6 @@
 // Compares every elementary function of tensor/kernels/double_math.h with the C library's of long double: beyond 2 ulp
-// it fails, and where an element has other bits alone than in a loop. Where long double is no wider it is skipped (status
-// 77), as on a processor without the instruction-set level it is compiled for.
+// it fails, and where an element has other bits alone than in a loop. Where long double is no wider it is skipped
+// (status 77), as on a processor without the instruction-set level it is compiled for.
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
