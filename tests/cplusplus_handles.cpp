@@ -1,5 +1,5 @@
-// What handles of rapt.hpp promise where they meet functions of rapt.h: who owns a layer that a parent has as well, what
-// numbers stand beside tensors, what an empty handle is refused for, and what ops that throw tell. A macro that is called
+// What handles of rapt.hpp promise where they meet functions of rapt.h: who owns a layer that a parent has as well,
+// what numbers stand beside tensors, what an empty handle is refused for, and what ops that throw tell. A macro called
 // like one of its functions breaks nothing.
 #define check(condition) 0
 #include <rapt.hpp>
