@@ -239,6 +239,9 @@ static const op_sample along[] = {
     {.in = {SHAPE(3, 0)}, .axis = 1},
     {.in = {SHAPE(0, 3)}, .axis = 0},
     {.in = {SHAPE(2, 19)}, .axis = 1},
+    {.in = {SHAPE(2, 3, 4, 5)}, .axis = 1},
+    {.in = {SHAPE(3, 65)}, .axis = 0},
+    {.in = {SHAPE(0, 17)}, .axis = 0},
     {.in = {SHAPE(97, 307)}, .axis = 1, .large = true},
     {.in = {SHAPE(307, 97)}, .axis = 0, .large = true},
 };
