@@ -211,6 +211,8 @@ static const op_sample lines[] = {
     {.in = {SHAPE(1, 2, 3)}, .number = {4, 2, 0}, .variant = ceil_bit},
     {.in = {SHAPE(1, 2, 3)}, .number = {6, 3, 1}, .variant = ceil_bit | padding_out_bit},
     {.in = {SHAPE(0, 2, 5)}, .number = {2}},
+    {.in = {SHAPE(1, 1, 66)}, .number = {3, 1, 1}}, /* more windows than are worked on at once */
+    {.in = {SHAPE(1, 1, 131)}, .number = {3, 2, 1}},
     {.in = {SHAPE(31, 41, 97)}, .number = {4, 3, 2}, .large = true},
 };
 static const op_sample bad_lines[] = {

@@ -45,4 +45,21 @@ typedef struct rapt_columns_kernels {
     rapt_taps_back_loop *taps_back[2];
 } rapt_columns_kernels;
 
+/* Pools of dense images: tasks for rapt_parallel over images, whose context is this. */
+typedef struct rapt_pool_images {
+    rapt_windows windows;
+    bool leaves_padding_out, back;
+    char *in, *out;
+    _Atomic bool failed; /* a window has no number */
+} rapt_pool_images;
+
+typedef void rapt_pool_loop(void *part, int64_t first, int64_t last);
+
+typedef struct rapt_pool_kernels {
+    rapt_pool_loop *largest[2]; /* float32, float64: the place of each window's largest number in its image, as int64:
+                                   the first of equals, and NaN before all */
+    rapt_pool_loop
+        *mean[2]; /* y = Σ x / count over each window; back: dx = Σ g / count, added, over those that see x */
+} rapt_pool_kernels;
+
 #endif
