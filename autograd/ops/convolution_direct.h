@@ -7,7 +7,7 @@
 /* True where this way is the faster one; sizes of one image decide. */
 bool rapt_convolution_is_direct(const rapt_convolution_sizes *sizes);
 
-/* The same as rapt_convolution_…; of x only for weights that are finite, for they are multiplied with zeros around g. */
+/* The same as rapt_convolution_…; of x only for weights that are finite: they are multiplied with zeros around g. */
 bool rapt_convolution_direct_forward(const rapt_convolution_sizes *sizes, const char *x, const char *weight,
                                      const char *bias, char *y);
 bool rapt_convolution_direct_of_x(const rapt_convolution_sizes *sizes, const char *g, const char *weight, char *dx);
