@@ -187,6 +187,12 @@ static const op_sample images[] = {
     {.in = {SHAPE(2, 2, 3, 3), SHAPE(2, 2, 1, 1), SHAPE(2)}, .number = {2}, .axes = {2}},
     {.in = {SHAPE(1, 2, 2, 3), SHAPE(2, 1, 3, 3), SHAPE(2)}, .number = {1, 1, 1}, .axes = {2, 2, 1}, .axis = 2},
     {.in = {SHAPE(0, 2, 3, 3), SHAPE(2, 2, 2, 2), SHAPE(2)}},
+    {.in = {SHAPE(2, 4, 5, 7), SHAPE(4, 1, 3, 3), SHAPE(4)}, .number = {2, 1}, .axes = {1, 1}, .axis = 4},
+    {.in = {SHAPE(40, 24, 30, 37), SHAPE(24, 1, 3, 3), SHAPE(24)},
+     .number = {1, 1},
+     .axes = {1, 1},
+     .axis = 24,
+     .large = true},
     {.in = {SHAPE(2, 20, 40, 37), SHAPE(30, 20, 3, 3), SHAPE(30)}, .number = {1, 1}, .axes = {1, 1}, .large = true},
 };
 static const op_sample bad_images[] = {
@@ -205,6 +211,8 @@ static const op_sample lines[] = {
     {.in = {SHAPE(1, 2, 3)}, .number = {4, 2, 0}, .variant = ceil_bit},
     {.in = {SHAPE(1, 2, 3)}, .number = {6, 3, 1}, .variant = ceil_bit | padding_out_bit},
     {.in = {SHAPE(0, 2, 5)}, .number = {2}},
+    {.in = {SHAPE(1, 1, 66)}, .number = {3, 1, 1}}, /* more windows than are worked on at once */
+    {.in = {SHAPE(1, 1, 131)}, .number = {3, 2, 1}},
     {.in = {SHAPE(31, 41, 97)}, .number = {4, 3, 2}, .large = true},
 };
 static const op_sample bad_lines[] = {

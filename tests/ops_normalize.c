@@ -239,6 +239,9 @@ static const op_sample along[] = {
     {.in = {SHAPE(3, 0)}, .axis = 1},
     {.in = {SHAPE(0, 3)}, .axis = 0},
     {.in = {SHAPE(2, 19)}, .axis = 1},
+    {.in = {SHAPE(2, 3, 4, 5)}, .axis = 1},
+    {.in = {SHAPE(3, 65)}, .axis = 0},
+    {.in = {SHAPE(0, 17)}, .axis = 0},
     {.in = {SHAPE(97, 307)}, .axis = 1, .large = true},
     {.in = {SHAPE(307, 97)}, .axis = 0, .large = true},
 };
@@ -283,6 +286,8 @@ static const op_sample batches[] = {
     {.in = {SHAPE(2, 3, 0), SHAPE(3), SHAPE(3)}, .real = {1e-5}},
     {.in = {SHAPE(2, 0, 3), SHAPE(0), SHAPE(0)}, .real = {1e-5}},
     {.in = {SHAPE(5, 31, 17, 19), SHAPE(31), SHAPE(31)}, .real = {1e-5}, .large = true},
+    {.in = {SHAPE(7, 1, 1), SHAPE(1), ABSENT}, .real = {1e-5}},
+    {.in = {SHAPE(3, 600), SHAPE(600), SHAPE(600)}, .real = {1e-5}, .large = true},
     {.in = {SHAPE(1031, 41), SHAPE(41), SHAPE(41)}, .real = {1e-5}, .large = true},
 };
 static const op_sample bad_batches[] = {{.in = {SHAPE(3, 4), SHAPE(3), SHAPE(4)}, FAIL},

@@ -4,31 +4,20 @@
 #include <math.h>
 
 #include "autograd/checks.h"
+#include "batch_channels.h"
 #include "normalize.h"
 #include "reduction.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
+#include "tensor/scratch.h"
+
+typedef rapt_channels channels;
+typedef rapt_channels_work work;
+typedef rapt_channels_steps steps;
 
 typedef struct normalize_options {
     double epsilon;
 } normalize_options;
-
-/* How the numbers of a channel lie: in lines, each dense. Where these would be short, channels are put first. */
-typedef struct channels {
-    int64_t count, lines, n;     /* n numbers a line */
-    int64_t stride, line_stride; /* of channels and of a channel's lines, in elements */
-    bool come_first;
-} channels;
-
-static channels channels_of(const rapt_tensor *x)
-{
-    enum { short_line = 16 };
-    const int64_t items = x->shape[0], count = x->shape[1];
-    const int64_t n = x->count > 0 ? x->count / (items * count) : 0;
-    if (n < short_line && items > 1)
-        return (channels){.count = count, .lines = 1, .n = items * n, .stride = items * n, .come_first = true};
-    return (channels){.count = count, .lines = items, .n = n, .stride = n, .line_stride = count * n};
-}
 
 static const rapt_tensor *lay_out(const channels *c, const rapt_tensor *x)
 {
@@ -53,17 +42,6 @@ static rapt_tensor *result_end(const channels *c, rapt_tensor *y)
     return c->come_first ? rapt_contiguous(rapt_transpose(y, 0, 1)) : y;
 }
 
-typedef struct work {
-    channels channels;
-    double epsilon;
-    const rapt_tensor *g, *x;
-    const double *weight, *bias; /* of each channel; NULL: there are none */
-    double *mean, *scale;
-    rapt_tensor *variance, *average; /* of x's dtype, as the caller gets them */
-    rapt_tensor *y;                  /* or dx */
-    rapt_tensor *dweight, *dbias;
-} work;
-
 static char *at(const rapt_tensor *tensor, int64_t element)
 {
     return tensor->data + element * (int64_t)rapt_dtype_size(tensor->dtype);
@@ -76,36 +54,6 @@ static bool read_parameter(rapt_tensor *parameter, const double **numbers)
     const rapt_tensor *wide = rapt_as_contiguous(rapt_cast(parameter, RAPT_FLOAT64));
     if (wide) *numbers = (const double *)(const void *)wide->data;
     return wide != NULL;
-}
-
-static int64_t first_of(const work *w, int64_t channel, int64_t line)
-{
-    return channel * w->channels.stride + line * w->channels.line_stride;
-}
-
-/* Adds to *sum what the fold makes of each number of a line. */
-static void fold_line(const work *w, const rapt_fold *fold, const char *line, const double *center, double *sum)
-{
-    const rapt_dtype dtype = w->x->dtype;
-    fold->rows[dtype](1, 0, w->channels.n, (int64_t)rapt_dtype_size(dtype), line, sum, center);
-}
-
-/* Σ over a channel of x. */
-static double fold_channel(const work *w, const rapt_fold *fold, const rapt_tensor *x, int64_t channel, double center)
-{
-    double sum = 0;
-    for (int64_t line = 0; line < w->channels.lines; line++)
-        fold_line(w, fold, at(x, first_of(w, channel, line)), &center, &sum);
-    return sum;
-}
-
-/* out = what an elementwise loop makes of a, perhaps b, and perhaps a number. */
-static void run_line(const work *w, rapt_loop *const *loops, char *out, const char *a, const char *b,
-                     const double *number)
-{
-    const int64_t size = (int64_t)rapt_dtype_size(w->x->dtype), strides[] = {size, size, size};
-    char *data[] = {out, (char *)(uintptr_t)a, (char *)(uintptr_t)b};
-    loops[w->x->dtype](w->channels.n, data, strides, number);
 }
 
 /* A channel's mean as a number of x's dtype: what is left of it, the second part, is taken away after that, for one
@@ -122,28 +70,50 @@ static double count_of(const work *w)
     return numbers > 0 ? (double)numbers : 1;
 }
 
+/* y = (x − center) · slope + rest */
+static void find_forward(const work *w, int64_t i, double *numbers)
+{
+    const double center = center_of(w, i), slope = w->scale[i] * (w->weight ? w->weight[i] : 1);
+    numbers[0] = center;
+    numbers[1] = slope;
+    numbers[2] = (w->bias ? w->bias[i] : 0) - (w->mean[i] - center) * slope;
+}
+
+static const steps forward_steps = {find_forward,
+                                    3,
+                                    3,
+                                    {rapt_kernel.elementwise.sub, rapt_kernel.elementwise.mul,
+                                     rapt_kernel.elementwise.add},
+                                    {0, 1, 2}};
+
+static void set_statistics(const work *w, int64_t i, double mean, double squares)
+{
+    const double variance = squares / count_of(w);
+    w->mean[i] = mean;
+    w->scale[i] = 1 / sqrt(variance + w->epsilon);
+    rapt_write_element(w->average->dtype, mean, at(w->average, i));
+    rapt_write_element(w->variance->dtype, variance, at(w->variance, i));
+}
+
 static void forward_channels(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
-    const rapt_elementwise_kernels *k = &rapt_kernel.elementwise;
-    const double count = count_of(w);
     for (int64_t i = first; i < last; i++) {
-        const double mean = fold_channel(w, &rapt_kernel.reduce.sum, w->x, i, 0) / count;
-        const double variance = fold_channel(w, &rapt_kernel.reduce.squares, w->x, i, mean) / count;
-        w->mean[i] = mean;
-        w->scale[i] = 1 / sqrt(variance + w->epsilon);
-        rapt_write_element(w->average->dtype, mean, at(w->average, i));
-        rapt_write_element(w->variance->dtype, variance, at(w->variance, i));
-        const double center = -center_of(w, i), slope = w->scale[i] * (w->weight ? w->weight[i] : 1);
-        const double rest = (w->bias ? w->bias[i] : 0) - (mean + center) * slope;
-        for (int64_t line = 0; line < w->channels.lines; line++) {
-            const char *x = at(w->x, first_of(w, i, line));
-            char *y = at(w->y, first_of(w, i, line));
-            run_line(w, k->shift, y, x, NULL, &center);
-            run_line(w, k->scale, y, y, NULL, &slope);
-            run_line(w, k->shift, y, y, NULL, &rest);
-        }
+        const double mean = rapt_channels_fold(w, &rapt_kernel.reduce.sum, w->x, i, 0) / count_of(w);
+        set_statistics(w, i, mean, rapt_channels_fold(w, &rapt_kernel.reduce.squares, w->x, i, mean));
+        rapt_channels_run(w, &forward_steps, i);
     }
+}
+
+static bool forward_side_by_side(work *w, const char *op)
+{
+    const int64_t count = w->channels.count;
+    rapt_accumulator *means = rapt_scratch_list(op, 2 * count, sizeof *means), *squares = means + count;
+    if (!means || !rapt_channels_fold_side_by_side(w, op, &rapt_kernel.reduce.sum, w->x, NULL, means)) return false;
+    for (int64_t i = 0; i < count; i++) means[i].number /= count_of(w);
+    if (!rapt_channels_fold_side_by_side(w, op, &rapt_kernel.reduce.squares, w->x, means, squares)) return false;
+    for (int64_t i = 0; i < count; i++) set_statistics(w, i, means[i].number, squares[i].number);
+    return rapt_channels_run_side_by_side(w, op, &forward_steps);
 }
 
 static bool check_parameter(const char *name, const rapt_tensor *x, const rapt_tensor *parameter)
@@ -169,7 +139,7 @@ static rapt_tensor *forward(rapt_call *call)
     rapt_tensor *x = rapt_call_input(call, 0), *weight = rapt_call_input(call, 1), *bias = rapt_call_input(call, 2);
     const double epsilon = ((const normalize_options *)rapt_call_options(call))->epsilon;
     if (!check(x, weight, bias, epsilon)) return NULL;
-    work w = {.channels = channels_of(x), .epsilon = epsilon};
+    work w = {.channels = rapt_channels_of(x), .epsilon = epsilon};
     const int64_t count = w.channels.count;
     rapt_tensor *statistics[2];
     for (int k = 0; k < 2; k++) statistics[k] = rapt_new(op, RAPT_FLOAT64, 1, &count);
@@ -181,7 +151,9 @@ static rapt_tensor *forward(rapt_call *call)
         return NULL;
     w.mean = (double *)(void *)statistics[0]->data;
     w.scale = (double *)(void *)statistics[1]->data;
-    rapt_parallel_evenly(count, rapt_grain(4 * w.channels.lines * w.channels.n), forward_channels, &w);
+    if (w.channels.side_by_side && !forward_side_by_side(&w, op)) return NULL;
+    if (!w.channels.side_by_side)
+        rapt_parallel_evenly(count, rapt_grain(4 * w.channels.lines * w.channels.n), forward_channels, &w);
     rapt_tensor *y = rapt_keep(result_end(&w.channels, w.y));
     if (!y) return NULL;
     rapt_call_save(call, x);
@@ -193,35 +165,59 @@ static rapt_tensor *forward(rapt_call *call)
     return y;
 }
 
-/* With y = (x − mean) · scale: dx = (g − mean g − y · mean(g y)) · scale · weight, dweight = Σ g y, dbias = Σ g. dx is
- * the room for what lies between. */
+/* dx is the room for (x − center) · g. */
+static void find_center(const work *w, int64_t i, double *numbers)
+{
+    numbers[0] = center_of(w, i);
+}
+
+static const steps product_steps = {find_center,
+                                    1,
+                                    2,
+                                    {rapt_kernel.elementwise.sub, rapt_kernel.elementwise.mul},
+                                    {0, rapt_of_g}};
+
+/* With y = (x − mean) · scale: dx = (g − mean g − y · mean(g y)) · scale · weight, dweight = Σ g y, dbias = Σ g.
+ * dx = ((x − center) · slope + g + shift) · outer */
+static void find_backward(const work *w, int64_t i, double *numbers)
+{
+    const double center = center_of(w, i), rest = w->mean[i] - center, scale = w->scale[i], count = count_of(w);
+    const double sum = w->sums[i].number, product = w->sums[w->channels.count + i].number;
+    const double dweight = (product - rest * sum) * scale, slope = -scale * dweight / count;
+    numbers[0] = center;
+    numbers[1] = slope;
+    numbers[2] = -sum / count - rest * slope;
+    numbers[3] = scale * (w->weight ? w->weight[i] : 1);
+    rapt_write_element(w->dweight->dtype, dweight, at(w->dweight, i));
+    rapt_write_element(w->dbias->dtype, sum, at(w->dbias, i));
+}
+
+static const steps backward_steps = {find_backward,
+                                     4,
+                                     5,
+                                     {rapt_kernel.elementwise.sub, rapt_kernel.elementwise.mul,
+                                      rapt_kernel.elementwise.add, rapt_kernel.elementwise.add,
+                                      rapt_kernel.elementwise.mul},
+                                     {0, 1, rapt_of_g, 2, 3}};
+
 static void backward_channels(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
-    const rapt_elementwise_kernels *k = &rapt_kernel.elementwise;
-    const double count = count_of(w);
     for (int64_t i = first; i < last; i++) {
-        const double center = -center_of(w, i), rest = w->mean[i] + center, scale = w->scale[i];
-        const double sum = fold_channel(w, &rapt_kernel.reduce.sum, w->g, i, 0);
-        double product = 0;
-        for (int64_t line = 0; line < w->channels.lines; line++) {
-            char *dx = at(w->y, first_of(w, i, line));
-            run_line(w, k->shift, dx, at(w->x, first_of(w, i, line)), NULL, &center);
-            run_line(w, k->mul, dx, dx, at(w->g, first_of(w, i, line)), NULL);
-            fold_line(w, &rapt_kernel.reduce.sum, dx, NULL, &product);
-        }
-        const double dweight = (product - rest * sum) * scale, slope = -scale * dweight / count;
-        const double shift = -sum / count - rest * slope, outer = scale * (w->weight ? w->weight[i] : 1);
-        for (int64_t line = 0; line < w->channels.lines; line++) {
-            char *dx = at(w->y, first_of(w, i, line));
-            run_line(w, k->shift, dx, at(w->x, first_of(w, i, line)), NULL, &center);
-            run_line(w, k->add_scaled, dx, at(w->g, first_of(w, i, line)), dx, &slope);
-            run_line(w, k->shift, dx, dx, NULL, &shift);
-            run_line(w, k->scale, dx, dx, NULL, &outer);
-        }
-        rapt_write_element(w->dweight->dtype, dweight, at(w->dweight, i));
-        rapt_write_element(w->dbias->dtype, sum, at(w->dbias, i));
+        rapt_channels_run(w, &product_steps, i);
+        w->sums[i].number = rapt_channels_fold(w, &rapt_kernel.reduce.sum, w->g, i, 0);
+        w->sums[w->channels.count + i].number = rapt_channels_fold(w, &rapt_kernel.reduce.sum, w->y, i, 0);
+        rapt_channels_run(w, &backward_steps, i);
     }
+}
+
+static bool backward_side_by_side(work *w, const char *op)
+{
+    const rapt_fold *sum = &rapt_kernel.reduce.sum;
+    return rapt_channels_run_side_by_side(w, op, &product_steps) &&
+           rapt_channels_fold_side_by_side(w, op, sum, w->g, NULL, w->sums) &&
+           rapt_channels_fold_side_by_side(w, op, sum, w->y, NULL, w->sums + w->channels.count) &&
+           rapt_channels_run_side_by_side(w, op, &backward_steps);
 }
 
 /* Inputs g, x, weight, mean, scale; outputs dx, dweight and dbias. */
@@ -230,7 +226,7 @@ static rapt_tensor *backward_forward(rapt_call *call)
     RAPT_SCOPE;
     const char *op = "batch_normalize_backward";
     const rapt_tensor *x = rapt_call_input(call, 1);
-    work w = {.channels = channels_of(x),
+    work w = {.channels = rapt_channels_of(x),
               .mean = (double *)(void *)rapt_call_input(call, 3)->data,
               .scale = (double *)(void *)rapt_call_input(call, 4)->data};
     const int64_t count = w.channels.count;
@@ -240,7 +236,11 @@ static rapt_tensor *backward_forward(rapt_call *call)
     if (!w.dweight || !w.dbias || !w.y || !(w.x = lay_out(&w.channels, x)) ||
         !(w.g = lay_out(&w.channels, rapt_call_input(call, 0))) || !read_parameter(rapt_call_input(call, 2), &w.weight))
         return NULL;
-    rapt_parallel_evenly(count, rapt_grain(6 * w.channels.lines * w.channels.n), backward_channels, &w);
+    if (!(w.sums = rapt_scratch_list(op, 2 * count, sizeof *w.sums)) ||
+        (w.channels.side_by_side && !backward_side_by_side(&w, op)))
+        return NULL;
+    if (!w.channels.side_by_side)
+        rapt_parallel_evenly(count, rapt_grain(6 * w.channels.lines * w.channels.n), backward_channels, &w);
     rapt_tensor *dx = rapt_keep(result_end(&w.channels, w.y));
     rapt_call_set_output(call, 1, rapt_keep(w.dweight));
     rapt_call_set_output(call, 2, rapt_keep(w.dbias));

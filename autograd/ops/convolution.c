@@ -2,7 +2,7 @@
 #include <rapt/ops.h>
 
 #include "autograd/checks.h"
-#include "convolution_products.h"
+#include "convolution_direct.h"
 
 static bool check_shapes(const char *op, int axes, const rapt_tensor *x, const rapt_tensor *weight,
                          const rapt_tensor *bias, int64_t groups)
@@ -65,7 +65,9 @@ static rapt_tensor *forward(rapt_call *call)
     const rapt_tensor *dense_bias = bias ? rapt_as_contiguous(bias) : NULL;
     if (bias && !dense_bias) return NULL;
     if (y->count > 0 &&
-        !rapt_convolution_forward(&c, dense_x->data, dense_weight->data, bias ? dense_bias->data : NULL, y->data))
+        !(rapt_convolution_is_direct(&c) ? rapt_convolution_direct_forward
+                                         : rapt_convolution_forward)(&c, dense_x->data, dense_weight->data,
+                                                                     bias ? dense_bias->data : NULL, y->data))
         return NULL;
     for (int i = 0; i < 3; i++) rapt_call_save(call, rapt_call_input(call, i));
     return rapt_keep(y);
@@ -92,8 +94,12 @@ static rapt_tensor *backward_forward(rapt_call *call)
     const rapt_tensor *other = rapt_as_contiguous(o->of_weight ? x : weight);
     if (!result || !other) return NULL;
     if (result->count == 0 || g->count == 0) return rapt_keep(result);
-    const bool good = o->of_weight ? rapt_convolution_of_weight(&c, g->data, other->data, result->data)
-                                   : rapt_convolution_of_x(&c, g->data, other->data, result->data);
+    const bool direct = rapt_convolution_is_direct(&c) && (o->of_weight || rapt_convolution_finite(&c, other->data));
+    bool (*const run)(const rapt_convolution_sizes *, const char *, const char *, char *) =
+        o->of_weight ? direct ? rapt_convolution_direct_of_weight : rapt_convolution_of_weight
+        : direct     ? rapt_convolution_direct_of_x
+                     : rapt_convolution_of_x;
+    const bool good = run(&c, g->data, other->data, result->data);
     return good ? rapt_keep(result) : NULL;
 }
 

@@ -1,8 +1,6 @@
 /* max_pool and avg_pool: the largest number or the mean of each window of an image or a sequence. */
 #include <rapt/ops.h>
 
-#include <stdatomic.h>
-
 #include "columns.h"
 #include "tensor/kernels.h"
 #include "tensor/parallel.h"
@@ -14,12 +12,10 @@ typedef struct pool_options {
 
 /* Sizes of one call. */
 typedef struct pool_work {
-    rapt_windows windows;
+    rapt_pool_images part;
     int64_t images; /* items times channels */
-    bool leaves_padding_out, back;
     const rapt_tensor *x;
     rapt_tensor *out;
-    _Atomic bool failed; /* a window has no number */
 } pool_work;
 
 static bool read(pool_work *p, const char *op, const pool_options *o, const rapt_tensor *x, const int64_t *shape)
@@ -30,8 +26,8 @@ static bool read(pool_work *p, const char *op, const pool_options *o, const rapt
                          o->axes == 1 ? "length" : "height, width");
     }
     if (!rapt_check_floating(op, x)) return false;
-    *p = (pool_work){.images = shape[0] * shape[1], .leaves_padding_out = o->pool.leaves_padding_out};
-    rapt_windows *w = &p->windows;
+    *p = (pool_work){.images = shape[0] * shape[1], .part.leaves_padding_out = o->pool.leaves_padding_out};
+    rapt_windows *w = &p->part.windows;
     *w = rapt_windows_of(o->axes, shape + 2, o->pool.size, o->pool.stride, o->pool.padding, o->pool.dilation);
     for (int axis = 0; axis < o->axes; axis++) {
         const int k = axis + 2 - o->axes;
@@ -51,74 +47,34 @@ static bool begin(pool_work *p, rapt_call *call, rapt_dtype dtype)
     const pool_options *o = rapt_call_options(call);
     const rapt_tensor *x = rapt_call_input(call, 0);
     if (!read(p, op, o, x, x->shape)) return false;
-    const int64_t *out = p->windows.out + 2 - o->axes;
+    const int64_t *out = p->part.windows.out + 2 - o->axes;
     const int64_t shape[] = {x->shape[0], x->shape[1], out[0], out[o->axes - 1]};
     p->out = rapt_new(op, dtype, o->axes + 2, shape);
     p->x = rapt_as_contiguous(x);
     return p->out && p->x;
 }
 
-/* Of images. What costs as much is a piece by itself. */
-static int64_t grain_of(const pool_work *p)
+/* Runs the loop over all images. What costs as much is a piece by itself. */
+static void run(pool_work *p, rapt_pool_loop *const *loops)
 {
     enum { most = 1 << 20 };
-    int64_t cost = rapt_smaller_of(rapt_windows_count(&p->windows), most);
-    for (int k = 0; k < 2; k++) cost *= rapt_smaller_of(p->windows.size[k], most);
-    return rapt_grain(cost);
+    const rapt_windows *w = &p->part.windows;
+    int64_t cost = rapt_smaller_of(rapt_windows_count(w), most);
+    for (int k = 0; k < 2; k++) cost *= rapt_smaller_of(w->size[k], most);
+    p->part.in = p->x->data;
+    p->part.out = p->out->data;
+    rapt_parallel(p->images, rapt_grain(cost), loops[p->x->dtype], &p->part);
 }
 
 /* --- max --- */
-
-/* The first place in the window, along an axis, that lies in the image, and the first past both. */
-static int64_t first_inside(const rapt_windows *w, int k, int64_t start)
-{
-    return start >= 0 ? start : start + (-start + w->dilation[k] - 1) / w->dilation[k] * w->dilation[k];
-}
-
-static int64_t end_inside(const rapt_windows *w, int k, int64_t start)
-{
-    const int64_t end = start + (w->size[k] - 1) * w->dilation[k] + 1;
-    return end < w->in[k] ? end : w->in[k];
-}
-
-/* For each window the place of its largest number in its image: the first of equals, and NaN before all. */
-#define LARGEST(T, dtype)                                                                                              \
-    static void find_largest_##dtype(void *context, int64_t first, int64_t last)                                       \
-    {                                                                                                                  \
-        pool_work *p = context;                                                                                        \
-        const rapt_windows *w = &p->windows;                                                                           \
-        for (int64_t image = first; image < last; image++) {                                                           \
-            const T *x = (const T *)(const void *)p->x->data + image * w->in[0] * w->in[1];                            \
-            int64_t *out = (int64_t *)(void *)p->out->data + image * rapt_windows_count(w);                            \
-            for (int64_t i = 0; i < rapt_windows_count(w); i++) {                                                      \
-                const int64_t top = i / w->out[1] * w->stride[0] - w->padding[0];                                      \
-                const int64_t left = i % w->out[1] * w->stride[1] - w->padding[1];                                     \
-                const int64_t low = first_inside(w, 1, left), high = end_inside(w, 1, left);                           \
-                const int64_t bottom = end_inside(w, 0, top);                                                          \
-                int64_t place = -1;                                                                                    \
-                T largest = 0;                                                                                         \
-                for (int64_t y = first_inside(w, 0, top); y < bottom; y += w->dilation[0])                             \
-                    for (int64_t at = y * w->in[1] + low; at < y * w->in[1] + high; at += w->dilation[1])              \
-                        if (place < 0 || x[at] > largest || (x[at] != x[at] && largest == largest)) {                  \
-                            place = at;                                                                                \
-                            largest = x[at];                                                                           \
-                        }                                                                                              \
-                out[i] = place;                                                                                        \
-                if (place < 0) atomic_store_explicit(&p->failed, true, memory_order_relaxed);                          \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-
-LARGEST(float, float32)
-LARGEST(double, float64)
 
 static rapt_tensor *largest_forward(rapt_call *call)
 {
     RAPT_SCOPE;
     pool_work p;
     if (!begin(&p, call, RAPT_INT64)) return NULL;
-    rapt_parallel(p.images, grain_of(&p), p.x->dtype == RAPT_FLOAT32 ? find_largest_float32 : find_largest_float64, &p);
-    if (!p.failed) return rapt_keep(p.out);
+    run(&p, rapt_kernel.pool.largest);
+    if (!p.part.failed) return rapt_keep(p.out);
     rapt_fail(RAPT_ERROR_VALUE, rapt_call_op(call)->name, "a window with dilation sees nothing but padding");
     return NULL;
 }
@@ -157,54 +113,9 @@ MAX_POOL(max_pool2d, 2)
 
 /* --- mean --- */
 
-/* The part [*low, *high) of a window that lies in the image; returns its size with the padding that it sees. */
-static int64_t part_inside(const rapt_windows *w, int k, int64_t i, int64_t *low, int64_t *high)
-{
-    const int64_t start = i * w->stride[k] - w->padding[k], past = w->in[k] + w->padding[k];
-    const int64_t end = start + w->size[k] < past ? start + w->size[k] : past;
-    *low = start > 0 ? start : 0;
-    *high = end < w->in[k] ? end : w->in[k];
-    return end - start;
-}
-
-/* y = Σ x / count over each window; back: dx = Σ g / count over the windows that see x. x is g then. */
-#define MEANS(T, dtype)                                                                                                \
-    static void average_##dtype(const pool_work *p, const T *x, T *out)                                                \
-    {                                                                                                                  \
-        const rapt_windows *w = &p->windows;                                                                           \
-        for (int64_t i = 0; i < rapt_windows_count(w); i++) {                                                          \
-            int64_t top, bottom, left, right;                                                                          \
-            double count = (double)part_inside(w, 0, i / w->out[1], &top, &bottom);                                    \
-            count *= (double)part_inside(w, 1, i % w->out[1], &left, &right);                                          \
-            if (p->leaves_padding_out) count = (double)((bottom - top) * (right - left));                              \
-            double sum = 0;                                                                                            \
-            const T share = p->back ? x[i] / (T)count : 0;                                                             \
-            for (int64_t y = top; y < bottom; y++)                                                                     \
-                for (int64_t at = y * w->in[1] + left; at < y * w->in[1] + right; at++)                                \
-                    if (p->back)                                                                                       \
-                        out[at] += share;                                                                              \
-                    else                                                                                               \
-                        sum += (double)x[at];                                                                          \
-            if (!p->back) out[i] = (T)(sum / count);                                                                   \
-        }                                                                                                              \
-    }                                                                                                                  \
-                                                                                                                       \
-    static void averages_##dtype(void *context, int64_t first, int64_t last)                                           \
-    {                                                                                                                  \
-        const pool_work *p = context;                                                                                  \
-        const int64_t pixels = p->windows.in[0] * p->windows.in[1], results = rapt_windows_count(&p->windows);         \
-        const int64_t in = p->back ? results : pixels, out = p->back ? pixels : results;                               \
-        for (int64_t image = first; image < last; image++)                                                             \
-            average_##dtype(p, (const T *)(const void *)p->x->data + image * in,                                       \
-                            (T *)(void *)p->out->data + image * out);                                                  \
-    }
-
-MEANS(float, float32)
-MEANS(double, float64)
-
 static rapt_tensor *run_averages(pool_work *p)
 {
-    rapt_parallel(p->images, grain_of(p), p->x->dtype == RAPT_FLOAT32 ? averages_float32 : averages_float64, p);
+    run(p, rapt_kernel.pool.mean);
     return rapt_keep(p->out);
 }
 
@@ -231,7 +142,7 @@ static rapt_tensor *back_forward(rapt_call *call)
     if (!read(&p, o->of->name, &o->options, g, o->shape)) return NULL;
     p.out = rapt_zeros(g->dtype, o->options.axes + 2, o->shape);
     p.x = rapt_as_contiguous(g);
-    p.back = true;
+    p.part.back = true;
     return p.out && p.x ? run_averages(&p) : NULL;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "loop.h"
+#include "vector_width.h"
 
 /* One place of the window, of one channel: a row of the columns. */
 typedef struct column_row {
@@ -73,6 +74,15 @@ static column_walk walk_along(const rapt_columns_part *part, column_row row)
     return walk;
 }
 
+/* A call of memcpy costs as much as a short line. */
+static inline void copy_line(void *to, const void *from, int64_t bytes)
+{
+    enum { piece = 64, long_line = 16 * piece };
+    int64_t i = 0;
+    for (; bytes < long_line && i + piece <= bytes; i += piece) memcpy((char *)to + i, (const char *)from + i, piece);
+    if (i < bytes) memcpy((char *)to + i, (const char *)from + i, (size_t)(bytes - i));
+}
+
 #define COLUMN_LOOPS(T, dtype)                                                                                         \
     static void fill_row_##dtype(const rapt_columns_part *part, const T *image, column_row row, T *columns)            \
     {                                                                                                                  \
@@ -84,7 +94,7 @@ static column_walk walk_along(const rapt_columns_part *part, column_row row)
             T *out = columns - p.first;                                                                                \
             for (int64_t j = p.first; j < p.from; j++) out[j] = 0;                                                     \
             if (stride == 1)                                                                                           \
-                memcpy(out + p.from, line + p.from, (size_t)(p.to - p.from) * sizeof(T));                              \
+                copy_line(out + p.from, line + p.from, (p.to - p.from) * (int64_t)sizeof(T));                          \
             else if (stride == 2)                                                                                      \
                 RAPT_SIMD for (int64_t j = p.from; j < p.to; j++) out[j] = line[2 * j];                                \
             else                                                                                                       \
@@ -130,10 +140,60 @@ static column_walk walk_along(const rapt_columns_part *part, column_row row)
                             (T *)(void *)part->image + channel_of(w, k) * w->in[0] * w->in[1]);                        \
     }
 
+/* Sums of products with the windows' numbers, a block of windows at once; back, four taps at once. */
+#define TAP_LOOPS(T, dtype, integer)                                                                                   \
+    typedef T vector_##dtype __attribute__((vector_size(RAPT_VECTOR_BYTES), aligned(sizeof(T)), may_alias));           \
+    typedef integer integers_##dtype __attribute__((vector_size(RAPT_VECTOR_BYTES)));                                  \
+                                                                                                                       \
+    static void taps_##dtype(int64_t count, int64_t taps, const rapt_tap *tap, double start, const void *in,           \
+                             void *out)                                                                                \
+    {                                                                                                                  \
+        enum { lanes = RAPT_VECTOR_BYTES / sizeof(T), at_once = 4, block = at_once * lanes };                          \
+        for (int64_t p = 0; p < count; p += block) {                                                                   \
+            vector_##dtype sums[at_once];                                                                              \
+            for (int k = 0; k < at_once; k++) sums[k] = (vector_##dtype){0} + (T)start;                                \
+            for (int64_t i = 0; i < taps; i++) {                                                                       \
+                const vector_##dtype *at = (const vector_##dtype *)(const void *)((const T *)in + p + tap[i].offset);  \
+                const T weight = (T)tap[i].weight;                                                                     \
+                _Pragma("GCC unroll 4") for (int k = 0; k < at_once; k++) sums[k] += at[k] * weight;                   \
+            }                                                                                                          \
+            vector_##dtype *to = (vector_##dtype *)(void *)((T *)out + p);                                             \
+            for (int k = 0; k < at_once; k++) to[k] = sums[k];                                                         \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void taps_back_##dtype(int64_t count, int64_t taps, rapt_tap *tap, const void *g, const void *seen,         \
+                                  const void *in)                                                                      \
+    {                                                                                                                  \
+        enum { lanes = RAPT_VECTOR_BYTES / sizeof(T), at_once = 4 };                                                   \
+        for (int64_t i = 0; i < taps; i += at_once) {                                                                  \
+            const T *from[at_once];                                                                                    \
+            vector_##dtype sums[at_once] = {{0}};                                                                      \
+            for (int k = 0; k < at_once; k++) from[k] = (const T *)in + tap[smaller_of(i + k, taps - 1)].offset;       \
+            for (int64_t p = 0; p < count; p += lanes) {                                                               \
+                const vector_##dtype gs = *(const vector_##dtype *)(const void *)((const T *)g + p);                   \
+                const vector_##dtype sees = *(const vector_##dtype *)(const void *)((const T *)seen + p);              \
+                const integers_##dtype mask = (integers_##dtype)(sees != 0);                                           \
+                _Pragma("GCC unroll 4") for (int k = 0; k < at_once; k++)                                              \
+                {                                                                                                      \
+                    const vector_##dtype x = *(const vector_##dtype *)(const void *)(from[k] + p);                     \
+                    sums[k] += gs * (vector_##dtype)((integers_##dtype)x & mask);                                      \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (int k = 0; k < at_once && i + k < taps; k++)                                                          \
+                for (int lane = 0; lane < lanes; lane++) tap[i + k].weight += (double)sums[k][lane];                   \
+        }                                                                                                              \
+    }
+
 COLUMN_LOOPS(float, float32)
 COLUMN_LOOPS(double, float64)
+TAP_LOOPS(float, float32, int32_t)
+TAP_LOOPS(double, float64, int64_t)
 
 void RAPT_AT_LEVEL(rapt_fill_columns)(rapt_kernels *kernels)
 {
-    kernels->columns = (rapt_columns_kernels){.fill = {RAPT_FLOATING_ROW(fill)}, .add = {RAPT_FLOATING_ROW(add)}};
+    kernels->columns = (rapt_columns_kernels){.fill = {RAPT_FLOATING_ROW(fill)},
+                                              .add = {RAPT_FLOATING_ROW(add)},
+                                              .taps = {RAPT_FLOATING_ROW(taps)},
+                                              .taps_back = {RAPT_FLOATING_ROW(taps_back)}};
 }

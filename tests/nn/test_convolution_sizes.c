@@ -4,6 +4,8 @@
 
 #include <rapt/autograd.h>
 
+#include <math.h>
+
 typedef struct size_case {
     int64_t items, channels, height, width, out, size[2];
     rapt_convolution how;
@@ -20,6 +22,15 @@ static const size_case cases[] = {
     {1, 64, 6, 6, 64, {3, 3}, {.padding = {1, 1}}}, /* too few parts */
     {5, 3, 28, 28, 6, {5, 5}, {.padding = {2, 2}}}, /* too few channels */
     {2, 512, 3, 12, 32, {3, 1}, {.padding = {1, 0}}},
+    /* few channels a group, without columns */
+    {3, 8, 17, 21, 8, {3, 3}, {.padding = {1, 1}, .groups = 8}},
+    {2, 6, 16, 15, 12, {3, 5}, {.stride = {2, 2}, .padding = {1, 2}, .groups = 6}},
+    {2, 4, 14, 19, 8, {2, 3}, {.stride = {3, 1}, .padding = {1, 1}, .dilation = {2, 3}, .groups = 2}},
+    {20, 1, 12, 13, 4, {5, 5}, {.stride = {1, 2}, .padding = {4, 0}, .dilation = {1, 2}}},
+    {2, 3, 9, 33, 3, {1, 2}, {.stride = {2, 3}, .groups = 3}}, /* planes that no window sees */
+    {3, 4, 1, 70, 4, {1, 7}, {.padding = {0, 3}, .groups = 2}},
+    {1, 2, 1, 1, 2, {3, 3}, {.padding = {1, 1}, .groups = 2}},
+    {2, 2, 8, 8, 2, {3, 3}, {.padding = {30, 30}, .groups = 2}}, /* more padding than image */
 };
 
 static rapt_tensor *numbers(rapt_dtype dtype, int rank, const int64_t *shape)
@@ -121,22 +132,48 @@ static void expect_bits(const char *what, rapt_tensor *a, rapt_tensor *b)
     cr_expect(rapt_count(a) == rapt_count(b) && memcmp(rapt_data(a), rapt_data(b), bytes) == 0, "%s", what);
 }
 
-Test(convolution_sizes, an_item_has_the_bits_that_it_has_alone)
+static void expect_bits_alone(const rapt_convolution *how)
 {
     RAPT_SCOPE;
-    const rapt_convolution padded = {.padding = {1, 1}};
+    const int64_t out = how->groups ? 70 : 36, in = how->groups ? 1 : 70;
     rapt_seed(5);
     rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(20, 70, 24, 25))),
-                *weight = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(36, 70, 3, 3)),
-                *y = rapt_conv2d(x, weight, NULL, &padded);
+                *weight = rapt_randn(RAPT_FLOAT32, RAPT_SHAPE(out, in, 3, 3)), *y = rapt_conv2d(x, weight, NULL, how);
     rapt_tensor *g = rapt_randn_like(y);
     cr_assert(rapt_backward_from(1, &y, &g, 0), "%s", rapt_error());
     for (int64_t item = 0; item < 20; item += 19) {
         rapt_tensor *one = rapt_require_gradient(rapt_detach(alone(x, item))), *its_g = alone(g, item);
-        rapt_tensor *its_y = rapt_conv2d(one, weight, NULL, &padded);
+        rapt_tensor *its_y = rapt_conv2d(one, weight, NULL, how);
         cr_assert(rapt_backward_from(1, &its_y, &its_g, 0), "%s", rapt_error());
         expect_bits("y", its_y, alone(y, item));
         expect_bits("dx", rapt_gradient(one), alone(rapt_gradient(x), item));
+    }
+    expect_no_error();
+}
+
+Test(convolution_sizes, an_item_has_the_bits_that_it_has_alone)
+{
+    expect_bits_alone(&(const rapt_convolution){.padding = {1, 1}});
+    expect_bits_alone(&(const rapt_convolution){.padding = {1, 1}, .groups = 70});
+}
+
+/* What no window sees of x and of the weight together does not reach dx or dweight, whatever it is. */
+Test(convolution_sizes, an_infinity_reaches_what_it_is_multiplied_with)
+{
+    RAPT_SCOPE;
+    const rapt_convolution padded = {.padding = {1, 1}, .groups = 2};
+    rapt_tensor *x = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(1, 2, 4, 4))),
+                *weight = rapt_require_gradient(rapt_ones(RAPT_FLOAT32, RAPT_SHAPE(2, 1, 3, 3)));
+    ((float *)rapt_data_for_writing(x))[3] = INFINITY;      /* at the right: not seen by taps at the left */
+    ((float *)rapt_data_for_writing(weight))[2] = INFINITY; /* at the top and right: never sees the lowest row */
+    rapt_tensor *y = rapt_conv2d(x, weight, NULL, &padded), *g = rapt_ones_like(y);
+    cr_assert(rapt_backward_from(1, &y, &g, 0), "%s", rapt_error());
+    const float *dx = rapt_data(rapt_gradient(x)), *dweight = rapt_data(rapt_gradient(weight));
+    for (int i = 0; i < 32; i++)
+        cr_expect(!isnan(dx[i]) && (isinf(dx[i]) != 0) == (i < 12 && i % 4 > 0), "dx[%d] is %g", i, (double)dx[i]);
+    for (int i = 0; i < 18; i++) {
+        const bool meets = i < 6 && i % 3 > 0;
+        cr_expect(!isnan(dweight[i]) && (isinf(dweight[i]) != 0) == meets, "dweight[%d] is %g", i, (double)dweight[i]);
     }
     expect_no_error();
 }

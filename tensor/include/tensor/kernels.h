@@ -319,6 +319,7 @@ typedef struct rapt_kernels {
     rapt_optimizer_kernels optimizer;
     rapt_rotate_kernels rotate;
     rapt_columns_kernels columns;
+    rapt_pool_kernels pool;
     rapt_distance_kernels distance;
     rapt_additive_kernels additive[2]; /* float32, float64 */
     rapt_dot_kernels dot[2];
@@ -345,6 +346,7 @@ extern rapt_kernels rapt_kernel;
     X(optimizer)                                                                                                       \
     X(rotate)                                                                                                          \
     X(columns)                                                                                                         \
+    X(pool)                                                                                                            \
     X(additive_float32)                                                                                                \
     X(additive_float64)                                                                                                \
     X(dot_float32)                                                                                                     \
