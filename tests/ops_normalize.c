@@ -286,7 +286,7 @@ static const op_sample batches[] = {
     {.in = {SHAPE(2, 3, 0), SHAPE(3), SHAPE(3)}, .real = {1e-5}},
     {.in = {SHAPE(2, 0, 3), SHAPE(0), SHAPE(0)}, .real = {1e-5}},
     {.in = {SHAPE(5, 31, 17, 19), SHAPE(31), SHAPE(31)}, .real = {1e-5}, .large = true},
-    {.in = {SHAPE(7, 1, 1), SHAPE(1), ABSENT}, .real = {1e-5}},
+    {.in = {SHAPE(7, 1, 1), SHAPE(1), ABSENT}, .real = {1e-2}}, /* all equal where expanded */
     {.in = {SHAPE(3, 600), SHAPE(600), SHAPE(600)}, .real = {1e-5}, .large = true},
     {.in = {SHAPE(1031, 41), SHAPE(41), SHAPE(41)}, .real = {1e-5}, .large = true},
 };
