@@ -4,8 +4,8 @@
 
 #include "tensor/reduce.h"
 
-/* How the numbers of a channel lie: in lines, each dense. Where each would be one number, channels lie side by side, and
- * rows of them are worked on; where lines would be short, channels are put first. */
+/* How the numbers of a channel lie: in lines, each dense. Where each would be one number, channels lie side by side,
+ * and rows of them are worked on; where lines would be short, channels are put first. */
 typedef struct rapt_channels {
     int64_t count, lines, n;     /* n numbers a line */
     int64_t stride, line_stride; /* of channels and of a channel's lines, in elements */
@@ -14,7 +14,7 @@ typedef struct rapt_channels {
 
 typedef struct rapt_channels_work rapt_channels_work;
 
-/* y or dx in steps: x, then what each elementwise loop makes of the result so far and of a channel's number, or of g. */
+/* y or dx in steps: x, then what each elementwise loop makes of the result so far and of a channel's number, or g. */
 enum { rapt_most_numbers = 4, rapt_most_steps = 5, rapt_of_g = -1 };
 
 typedef struct rapt_channels_steps {

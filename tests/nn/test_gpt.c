@@ -170,7 +170,7 @@ Test(gpt, learns_a_pattern)
         rapt_gpt *gpt = rapt_gpt_new(&c);
         rapt_optimizer *adam = rapt_adam_new(&gpt->module, &(rapt_adam_config){.learning_rate = 1e-2});
         static const int64_t pattern[] = {1, 1, 2, 3, 5, 8}; /* what follows a 1 depends on what was before */
-        double loss = 0; /* mean of the last ones, which dropout lets jump */
+        double loss = 0;
         enum { steps = 300, last_steps = 50 };
         for (int step = 0; step < steps; step++) {
             RAPT_SCOPE;
@@ -180,6 +180,7 @@ Test(gpt, learns_a_pattern)
             rapt_tensor *all = rapt_from(RAPT_INT64, RAPT_SHAPE(4, 9), tokens);
             rapt_tensor *y = rapt_gpt_loss(gpt, rapt_slice(all, 1, 0, 8, 1), rapt_slice(all, 1, 1, 9, 1), NULL);
             cr_assert(rapt_backward(y) && rapt_optimizer_step(adam), "%s", rapt_error());
+            /* the mean of the last ones, which dropout lets jump */
             if (step >= steps - last_steps) loss += rapt_item(y) / last_steps;
         }
         cr_expect_lt(loss, 0.2, "variant %d: loss %g", number, loss);
