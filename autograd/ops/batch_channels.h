@@ -14,7 +14,7 @@ typedef struct rapt_channels {
 
 typedef struct rapt_channels_work rapt_channels_work;
 
-/* y or dx in steps: x, then what each elementwise loop makes of the result so far and of a channel's number, or of g. */
+/* y or dx in steps: x, then what each elementwise loop makes of the result so far and of a channel's number, or g. */
 enum { rapt_most_numbers = 4, rapt_most_steps = 5, rapt_of_g = -1 };
 
 typedef struct rapt_channels_steps {
