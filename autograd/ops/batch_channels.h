@@ -4,8 +4,8 @@
 
 #include "tensor/reduce.h"
 
-/* How the numbers of a channel lie: in lines, each dense. Where each would be one number, channels lie side by side, and
- * rows of them are worked on; where lines would be short, channels are put first. */
+/* How the numbers of a channel lie: in lines, each dense. Where each would be one number, channels lie side by side,
+ * and rows of them are worked on; where lines would be short, channels are put first. */
 typedef struct rapt_channels {
     int64_t count, lines, n;     /* n numbers a line */
     int64_t stride, line_stride; /* of channels and of a channel's lines, in elements */
