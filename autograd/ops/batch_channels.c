@@ -52,8 +52,8 @@ bool rapt_channels_fold_side_by_side(const work *w, const char *op, const rapt_f
            rapt_reduce(op, fold, &rapt_kernel.reduce.sum, rows, &shape, centers, sums);
 }
 
-/* Of so many elements, as many at once as stay in the first-level cache. Numbers are one for all or one for `each`; those
- * of one kind stand `apart` bytes behind those of the other one. */
+/* Of so many elements, as many at once as stay in the first-level cache. Numbers are one for all, or one for `each`;
+ * those of one kind stand `apart` bytes behind those of the other one. */
 static void run_steps(const work *w, const steps *s, int64_t first, int64_t count, char *numbers, int64_t apart,
                       bool each)
 {
