@@ -7,10 +7,8 @@
 #include "tensor/map.h"
 
 /* Runs the loop, whose options are the length of a row, over the rows of up to two floating inputs of one shape, which
- * become dense; cost: additions that an element is worth. Rows go along the axis, counted from the last one, which is
- * −1. NULL after an error. */
-rapt_tensor *rapt_map_rows(const char *op, const rapt_loops loops, int64_t cost, int axis, int count,
-                           rapt_tensor *const *inputs);
+ * become dense; cost: additions that an element is worth. NULL after an error. */
+rapt_tensor *rapt_map_rows(const char *op, const rapt_loops loops, int64_t cost, int count, rapt_tensor *const *inputs);
 
 /* Σ of each row, as an axis of size 1. NULL after an error. */
 rapt_tensor *rapt_row_sums(rapt_tensor *x);

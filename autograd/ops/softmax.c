@@ -2,8 +2,10 @@
 #include <rapt/ops.h>
 
 #include "row_op.h"
+#include "tensor/kernels.h"
+#include "tensor/parallel.h"
 
-/* Of rows that are not copied to where the last axis is, the axis that they go along, counted from the last one. */
+/* The axis, counted from the last one: −1 for rows, and for rows side by side the one that they go along. */
 typedef struct softmax_options {
     int axis;
 } softmax_options;
@@ -13,17 +15,71 @@ static int axis_of(const rapt_call *call)
     return ((const softmax_options *)rapt_call_options(call))->axis;
 }
 
+/* Rows side by side: dense tensors of one shape, whose axis has `inner` elements behind each place. */
+typedef struct work {
+    rapt_side_by_side_loop *loop;
+    int64_t n, inner, tiles; /* tiles of neighbouring rows */
+    const rapt_tensor *a, *b;
+    rapt_tensor *out;
+} work;
+
+static char *at(const rapt_tensor *tensor, int64_t element)
+{
+    return tensor->data + element * (int64_t)rapt_dtype_size(tensor->dtype);
+}
+
+static void run_tiles(void *context, int64_t first, int64_t last)
+{
+    const work *w = context;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t column = i % w->tiles * rapt_rows_side_by_side, from = i / w->tiles * w->n * w->inner + column;
+        w->loop(w->n, rapt_smaller_of(w->inner - column, rapt_rows_side_by_side), w->inner, at(w->a, from),
+                w->b ? at(w->b, from) : NULL, at(w->out, from));
+    }
+}
+
+static int64_t size_behind(const rapt_tensor *x, int axis)
+{
+    int64_t size = 1;
+    for (int i = x->rank + axis + 1; i < x->rank; i++) size *= x->shape[i];
+    return size;
+}
+
+/* Runs the loop of rows, or of rows side by side, of a and perhaps b. NULL after an error. */
+static rapt_tensor *run(rapt_call *call, const rapt_loops rows, rapt_side_by_side_loop *const *side_by_side,
+                        int64_t cost, rapt_tensor *a, rapt_tensor *b)
+{
+    const char *op = rapt_call_op(call)->name;
+    const int axis = axis_of(call);
+    if (axis == -1) return rapt_map_rows(op, rows, cost, b ? 2 : 1, (rapt_tensor *[]){a, b});
+    if (!rapt_check_floating(op, a)) return NULL;
+    RAPT_SCOPE;
+    work w = {.loop = side_by_side[a->dtype], .n = a->shape[a->rank + axis], .inner = size_behind(a, axis)};
+    w.tiles = rapt_divide_up(w.inner, rapt_rows_side_by_side);
+    w.a = rapt_as_contiguous(a);
+    w.b = b ? rapt_as_contiguous(b) : NULL;
+    w.out = rapt_new(op, a->dtype, a->rank, a->shape);
+    if (!w.a || (b && !w.b) || !w.out) return NULL;
+    if (a->count > 0)
+        rapt_parallel(a->count / (w.n * w.inner) * w.tiles, rapt_grain(cost * w.n * rapt_rows_side_by_side), run_tiles,
+                      &w);
+    return rapt_keep(w.out);
+}
+
 static rapt_tensor *sums(rapt_call *call, rapt_tensor *x)
 {
     return rapt_sum(x, RAPT_AXES(axis_of(call)), true);
 }
 
+/* Rows too few to lie side by side are brought to where the last axis is. */
 static rapt_tensor *apply(const rapt_op *op, rapt_tensor *x, int axis)
 {
-    enum { most_in_tiles = 8192 };
+    enum { enough_rows = 16 };
+    softmax_options o = {-1};
     if (x && (axis = rapt_check_axis(op->name, axis, x->rank, 0)) < 0) return NULL;
-    softmax_options o = {x ? axis - x->rank : -1};
-    if (!x || x->shape[axis] <= most_in_tiles || o.axis == -1) return RAPT_APPLY(op, &o, x);
+    if (!x || axis == x->rank - 1) return RAPT_APPLY(op, &o, x);
+    o.axis = axis - x->rank;
+    if (size_behind(x, o.axis) >= enough_rows) return RAPT_APPLY(op, &o, x);
     o.axis = -1;
     return rapt_transpose(RAPT_APPLY(op, &o, rapt_transpose(x, axis, -1)), axis, -1);
 }
@@ -34,8 +90,7 @@ static rapt_tensor *softmax_backward_forward(rapt_call *call)
     rapt_tensor *g = rapt_call_input(call, 0), *y = rapt_call_input(call, 1);
     rapt_call_save(call, g);
     rapt_call_save(call, y);
-    return rapt_map_rows("softmax_backward", rapt_kernel.softmax.softmax_backward, 2, axis_of(call), 2,
-                         (rapt_tensor *[]){g, y});
+    return run(call, rapt_kernel.softmax.softmax_backward, rapt_kernel.softmax.softmax_backward_side_by_side, 2, g, y);
 }
 
 static bool softmax_backward_vjp(rapt_call *call);
@@ -61,7 +116,7 @@ static bool softmax_backward_vjp(rapt_call *call)
 static rapt_tensor *softmax_forward(rapt_call *call)
 {
     rapt_tensor *x = rapt_call_input(call, 0);
-    rapt_tensor *y = rapt_map_rows("softmax", rapt_kernel.softmax.softmax, 8, axis_of(call), 1, &x);
+    rapt_tensor *y = run(call, rapt_kernel.softmax.softmax, rapt_kernel.softmax.softmax_side_by_side, 8, x, NULL);
     rapt_call_save(call, y);
     return y;
 }
@@ -88,8 +143,8 @@ static rapt_tensor *log_softmax_backward_forward(rapt_call *call)
     rapt_tensor *g = rapt_call_input(call, 0), *y = rapt_call_input(call, 1);
     rapt_call_save(call, rapt_call_wants(call, 1) ? g : NULL);
     rapt_call_save(call, y);
-    return rapt_map_rows("log_softmax_backward", rapt_kernel.softmax.log_softmax_backward, 8, axis_of(call), 2,
-                         (rapt_tensor *[]){g, y});
+    return run(call, rapt_kernel.softmax.log_softmax_backward, rapt_kernel.softmax.log_softmax_backward_side_by_side, 8,
+               g, y);
 }
 
 /* Σ u dx: dg = u − Σ u exp(y), dy = −u exp(y) Σ g */
@@ -111,7 +166,8 @@ static const rapt_op log_softmax_backward = {.name = "log_softmax_backward",
 static rapt_tensor *log_softmax_forward(rapt_call *call)
 {
     rapt_tensor *x = rapt_call_input(call, 0);
-    rapt_tensor *y = rapt_map_rows("log_softmax", rapt_kernel.softmax.log_softmax, 8, axis_of(call), 1, &x);
+    rapt_tensor *y =
+        run(call, rapt_kernel.softmax.log_softmax, rapt_kernel.softmax.log_softmax_side_by_side, 8, x, NULL);
     rapt_call_save(call, y);
     return y;
 }

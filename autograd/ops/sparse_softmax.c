@@ -10,7 +10,7 @@ static rapt_tensor *number_like(const rapt_tensor *x, double number)
 
 static rapt_tensor *forward(rapt_call *call, const rapt_loops loops)
 {
-    rapt_tensor *x = rapt_call_input(call, 0), *y = rapt_map_rows(rapt_call_op(call)->name, loops, 16, -1, 1, &x);
+    rapt_tensor *x = rapt_call_input(call, 0), *y = rapt_map_rows(rapt_call_op(call)->name, loops, 16, 1, &x);
     rapt_call_save(call, y);
     return y;
 }

@@ -1,5 +1,5 @@
-/* Softmax and its logarithm along dense rows, whole or what a mask leaves of them, forward and backward. Sums are
- * kept in double. */
+/* Softmax and its logarithm along dense rows, or rows side by side, whole or what a mask leaves of them, forward and
+ * backward. Sums are kept in double. */
 #include <math.h>
 #include <stddef.h>
 
@@ -82,6 +82,51 @@ static part find_part(const rapt_masked_row *options, char *const *data, const i
         }                                                                                                              \
     }
 
+/* The same of rows side by side: plain loops, which a build for speed vectorises and one for size keeps small. */
+#define SIDE_BY_SIDE(T, dtype, EXP)                                                                                    \
+    static void side_by_side_##dtype(int64_t n, int64_t width, int64_t stride, const T *a, bool logarithm, T *to)      \
+    {                                                                                                                  \
+        T largest[rapt_rows_side_by_side], numbers[rapt_rows_side_by_side];                                            \
+        double totals[rapt_rows_side_by_side] = {0};                                                                   \
+        for (int64_t j = 0; j < width; j++) largest[j] = -(T)INFINITY;                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const T *restrict x = a + i * stride;                                                                      \
+            for (int64_t j = 0; j < width; j++) largest[j] = x[j] > largest[j] ? x[j] : largest[j];                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const T *restrict x = a + i * stride;                                                                      \
+            T *restrict out = to + i * stride;                                                                         \
+            for (int64_t j = 0; j < width; j++) {                                                                      \
+                const T e = EXP(x[j] - largest[j]);                                                                    \
+                totals[j] += (double)e;                                                                                \
+                out[j] = e;                                                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t j = 0; j < width; j++) numbers[j] = (T)(logarithm ? log(totals[j]) : 1 / totals[j]);              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const T *restrict x = a + i * stride;                                                                      \
+            T *restrict out = to + i * stride;                                                                         \
+            if (logarithm)                                                                                             \
+                for (int64_t j = 0; j < width; j++) out[j] = x[j] - largest[j] - numbers[j];                           \
+            else                                                                                                       \
+                for (int64_t j = 0; j < width; j++) out[j] *= numbers[j];                                              \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void softmax_side_by_side_##dtype(int64_t n, int64_t width, int64_t stride, const void *a, const void *b,   \
+                                             void *out)                                                                \
+    {                                                                                                                  \
+        (void)b;                                                                                                       \
+        side_by_side_##dtype(n, width, stride, a, false, out);                                                         \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void log_softmax_side_by_side_##dtype(int64_t n, int64_t width, int64_t stride, const void *a,              \
+                                                 const void *b, void *out)                                             \
+    {                                                                                                                  \
+        (void)b;                                                                                                       \
+        side_by_side_##dtype(n, width, stride, a, true, out);                                                          \
+    }
+
 /* out = formula of g, y and total, the sum of term over the row */
 #define BACKWARD_ROW(function, T, read_g, term, formula)                                                               \
     static void function(int64_t n, const T *restrict gs, const T *restrict ys, const uint8_t *restrict seen,          \
@@ -111,6 +156,28 @@ static part find_part(const rapt_masked_row *options, char *const *data, const i
         for (int64_t j = 0; j < count; j++) function##_row(n, IN_ROW(T, 1), IN_ROW(T, 2), NULL, OUT_ROW(T));           \
     }
 
+#define BACKWARD_SIDE_BY_SIDE(function, T, term, formula)                                                              \
+    static void function(int64_t n, int64_t width, int64_t stride, const void *a, const void *b, void *to)             \
+    {                                                                                                                  \
+        double sums[rapt_rows_side_by_side] = {0};                                                                     \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const T *restrict gs = (const T *)a + i * stride, *restrict ys = (const T *)b + i * stride;                \
+            for (int64_t j = 0; j < width; j++) {                                                                      \
+                const T g = gs[j], y = ys[j];                                                                          \
+                (void)y;                                                                                               \
+                sums[j] += (double)(term);                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const T *restrict gs = (const T *)a + i * stride, *restrict ys = (const T *)b + i * stride;                \
+            T *restrict out = (T *)to + i * stride;                                                                    \
+            for (int64_t j = 0; j < width; j++) {                                                                      \
+                const T g = gs[j], y = ys[j], total = (T)sums[j];                                                      \
+                out[j] = formula;                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
 /* y (g − Σ g y) over what is seen, and 0 elsewhere; g is not read there */
 #define MASKED_BACKWARD(T, dtype)                                                                                      \
     BACKWARD_ROW(seen_backward_##dtype, T, seen[i] ? gs[i] : 0, g *y, seen[i] ? y *(g - total) : 0)                    \
@@ -136,6 +203,9 @@ static part find_part(const rapt_masked_row *options, char *const *data, const i
     LOG_SOFTMAX(T, dtype)                                                                                              \
     BACKWARD(softmax_backward_##dtype, T, g *y, y *(g - total))                                                        \
     BACKWARD(log_softmax_backward_##dtype, T, g, g - EXP(y) * total)                                                   \
+    SIDE_BY_SIDE(T, dtype, EXP)                                                                                        \
+    BACKWARD_SIDE_BY_SIDE(softmax_backward_side_by_side_##dtype, T, g *y, y *(g - total))                              \
+    BACKWARD_SIDE_BY_SIDE(log_softmax_backward_side_by_side_##dtype, T, g, g - EXP(y) * total)                         \
     MASKED_BACKWARD(T, dtype)
 
 FAMILY(float, float32, rapt_math_expf)
@@ -150,5 +220,9 @@ void RAPT_AT_LEVEL(rapt_fill_softmax)(rapt_kernels *kernels)
         .log_softmax_backward = {RAPT_FLOATING_ROW(log_softmax_backward)},
         .masked_softmax = {RAPT_FLOATING_ROW(masked_softmax)},
         .masked_softmax_backward = {RAPT_FLOATING_ROW(masked_softmax_backward)},
+        .softmax_side_by_side = {RAPT_FLOATING_ROW(softmax_side_by_side)},
+        .log_softmax_side_by_side = {RAPT_FLOATING_ROW(log_softmax_side_by_side)},
+        .softmax_backward_side_by_side = {RAPT_FLOATING_ROW(softmax_backward_side_by_side)},
+        .log_softmax_backward_side_by_side = {RAPT_FLOATING_ROW(log_softmax_backward_side_by_side)},
     };
 }

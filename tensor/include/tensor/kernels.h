@@ -184,12 +184,18 @@ typedef struct rapt_masked_row {
     bool seen_repeats; /* seen is one byte for the whole row */
 } rapt_masked_row;
 
+/* `width` rows side by side, up to so many: their elements, n of each, lie `stride` elements apart in all three. */
+enum { rapt_rows_side_by_side = 64 };
+typedef void rapt_side_by_side_loop(int64_t n, int64_t width, int64_t stride, const void *a, const void *b, void *out);
+
 /* Row by row, dense rows; options: an int64, the length of a row. y is the function's value, g the gradient. */
 typedef struct rapt_softmax_kernels {
     rapt_loops softmax, log_softmax;                   /* out, x */
     rapt_loops softmax_backward, log_softmax_backward; /* out, g, y */
     rapt_loops masked_softmax;                         /* out, x, ranges, seen; options: a rapt_masked_row */
     rapt_loops masked_softmax_backward;                /* out, g, y, ranges, seen */
+    rapt_side_by_side_loop *softmax_side_by_side[2], *log_softmax_side_by_side[2]; /* float32, float64: x, NULL */
+    rapt_side_by_side_loop *softmax_backward_side_by_side[2], *log_softmax_backward_side_by_side[2]; /* g, y */
 } rapt_softmax_kernels;
 
 /* The same of weights that may be 0: out, x. */
