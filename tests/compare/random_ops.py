@@ -253,8 +253,10 @@ def affine(p):
 
 
 def gelu_tanh(x):
-    """PyTorch's own loses digits of second derivatives."""
-    return x * torch.sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x ** 3))
+    """PyTorch's own loses digits of second derivatives, and so does its sigmoid, of whose result 1 is nearly all."""
+    v = math.sqrt(8 / math.pi) * (x + 0.044715 * x ** 3)
+    e = torch.exp(-torch.where(v > 0, v, -v))
+    return x * torch.where(v > 0, torch.ones_like(e), e) / (1 + e)
 
 
 ACTIVATIONS = (F.relu, F.gelu, gelu_tanh, F.silu)
