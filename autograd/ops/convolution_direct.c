@@ -99,15 +99,10 @@ static double element_of(const convolution *c, const char *numbers, int64_t i)
                                     : ((const double *)(const void *)numbers)[i];
 }
 
-static int64_t window_size(const convolution *c)
-{
-    return c->windows.size[0] * c->windows.size[1];
-}
-
 /* Copies rows [0, rows) of columns that windows see of an image, with what kernels may read behind them. */
 static void lay_out(const work *w, const rapt_windows *windows, const char *image, int64_t rows, char *to)
 {
-    const int64_t count = windows->out[0] * windows->out[1];
+    const int64_t count = rapt_windows_count(windows);
     rapt_columns_part part = {*windows, 0, count, 0, (char *)(uintptr_t)image, to};
     rapt_kernel.columns.fill[w->c->dtype](&part, 0, rows);
     memset(to + rows * count * size_of(w->c), 0, rapt_taps_bytes);
@@ -118,7 +113,7 @@ static void forward_images(void *context, int64_t first, int64_t last)
     const work *w = context;
     const convolution *c = w->c;
     const layout *l = &w->l;
-    const int64_t size = size_of(c), window = window_size(c);
+    const int64_t size = size_of(c), window = rapt_window_size(c);
     rapt_tap *taps = rapt_scratch_borrow(&w->scratch);
     char *planes = (char *)(taps + c->depth), *y = planes + (c->in * l->planes * l->plane + l->spare) * size;
     for (int64_t i = first; i < last; i++) {
@@ -143,7 +138,7 @@ static void images_of_x(void *context, int64_t first, int64_t last)
     const work *w = context;
     const convolution *c = w->c;
     const layout *l = &w->l;
-    const int64_t size = size_of(c), window = window_size(c), each = l->around_count;
+    const int64_t size = size_of(c), window = rapt_window_size(c), each = l->around_count;
     rapt_tap *taps = rapt_scratch_borrow(&w->scratch);
     char *g = (char *)(taps + c->out * window), *dx = g + (c->out * each + l->spare) * size;
     for (int64_t i = first; i < last; i++) {
@@ -176,7 +171,7 @@ static void channels_of_weight(void *context, int64_t first, int64_t last)
     const work *w = context;
     const convolution *c = w->c;
     const layout *l = &w->l;
-    const int64_t size = size_of(c), window = window_size(c), channels = c->groups * c->in;
+    const int64_t size = size_of(c), window = rapt_window_size(c), channels = c->groups * c->in;
     rapt_tap *taps = rapt_scratch_borrow(&w->scratch);
     char *planes = (char *)(taps + c->out * window), *g = planes + (l->planes * l->plane + l->spare) * size;
     char *seen = g + (l->behind_count + l->spare) * size;
@@ -207,9 +202,9 @@ static bool run(work *w, int64_t tasks, int64_t images, int64_t taps, int64_t el
     const convolution *c = w->c;
     const rapt_windows *v = &c->windows;
     const size_t bytes = (size_t)(taps * (int64_t)sizeof(rapt_tap) + (elements + 4 * w->l.spare) * size_of(c));
-    w->distances = rapt_scratch_list(c->op, window_size(c), sizeof *w->distances);
+    w->distances = rapt_scratch_list(c->op, rapt_window_size(c), sizeof *w->distances);
     if (!w->distances || !rapt_scratch_take(c->op, &w->scratch, tasks, bytes)) return false;
-    for (int64_t k = 0; k < window_size(c); k++) {
+    for (int64_t k = 0; k < rapt_window_size(c); k++) {
         const int64_t y = k / v->size[1] * v->dilation[0], x = k % v->size[1] * v->dilation[1];
         w->distances[k] = (y % v->stride[0] * v->stride[1] + x % v->stride[1]) * w->l.plane +
                           y / v->stride[0] * w->l.pitch + x / v->stride[1];
@@ -230,15 +225,15 @@ bool rapt_convolution_direct_forward(const convolution *c, const char *x, const 
 bool rapt_convolution_direct_of_x(const convolution *c, const char *g, const char *weight, char *dx)
 {
     work w = {.c = c, .l = layout_of(c), .g = g, .weight = weight, .out = dx};
-    return run(&w, c->items * c->groups, 1, c->out * window_size(c), c->out * w.l.around_count + w.l.planes * w.l.plane,
-               images_of_x);
+    return run(&w, c->items * c->groups, 1, c->out * rapt_window_size(c),
+               c->out * w.l.around_count + w.l.planes * w.l.plane, images_of_x);
 }
 
 bool rapt_convolution_direct_of_weight(const convolution *c, const char *g, const char *x, char *dweight)
 {
     work w = {.c = c, .l = layout_of(c), .g = g, .x = x, .out = dweight};
-    return run(&w, c->groups * c->in, c->items, c->out * window_size(c), w.l.planes * w.l.plane + 2 * w.l.behind_count,
-               channels_of_weight);
+    return run(&w, c->groups * c->in, c->items, c->out * rapt_window_size(c),
+               w.l.planes * w.l.plane + 2 * w.l.behind_count, channels_of_weight);
 }
 
 bool rapt_convolution_finite(const convolution *c, const char *weight)

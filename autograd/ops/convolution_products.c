@@ -63,11 +63,6 @@ static int64_t end_of_part(const work *w, int64_t first)
     return rapt_smaller_of(first + w->most, w->c->results);
 }
 
-static int64_t window_size(const convolution *c)
-{
-    return c->windows.size[0] * c->windows.size[1];
-}
-
 /* The columns of results [first, last): their rows [top, bottom), which begin in that image. */
 static const char *columns_of(const convolution *c, const char *image, int64_t top, int64_t bottom, int64_t first,
                               int64_t last, char *room, int64_t *row)
@@ -207,7 +202,7 @@ static int64_t chunk_count(const work *w)
 static rapt_product of_weight_and_g(const work *w, int64_t part)
 {
     const convolution *c = w->c;
-    const int64_t group = part / chunk_count(w), size = window_size(c), channel = part % chunk_count(w) * w->chunk;
+    const int64_t group = part / chunk_count(w), size = rapt_window_size(c), channel = part % chunk_count(w) * w->chunk;
     return (rapt_product){.m = rapt_smaller_of(c->in - channel, w->chunk) * size,
                           .k = c->out,
                           .a = w->weight + bytes_of(c, group * c->out * c->depth + channel * size),
@@ -240,7 +235,7 @@ static void backward_channels_of_x(void *context, int64_t first, int64_t last)
                 pack_all_columns(w, &p, block, room + w->panels);
                 multiply_block(w, &p, block, packed_part(w, part), room + w->panels);
             }
-            if (!c->is_dense) rapt_columns_add(&c->windows, c->dtype, p.m / window_size(c), room, from, to, dx);
+            if (!c->is_dense) rapt_columns_add(&c->windows, c->dtype, p.m / rapt_window_size(c), room, from, to, dx);
         }
     }
     rapt_scratch_return(&w->scratch, room);
@@ -253,7 +248,7 @@ static void backward_channels_of_weight(void *context, int64_t first, int64_t la
 {
     work *w = context;
     const convolution *c = w->c;
-    const int64_t chunks = chunk_count(w), size = window_size(c);
+    const int64_t chunks = chunk_count(w), size = rapt_window_size(c);
     char *room = rapt_scratch_borrow(&w->scratch);
     for (int64_t i = first; i < last; i++) {
         const int64_t group = i / chunks, channel = i % chunks * w->chunk;
@@ -330,7 +325,7 @@ static work work_of(const convolution *c)
 /* So many channels that their rows of the columns are about so many. */
 static int64_t channels_of(const convolution *c, int64_t rows)
 {
-    const int64_t channels = rows / window_size(c);
+    const int64_t channels = rows / rapt_window_size(c);
     return channels < 1 ? 1 : rapt_smaller_of(channels, c->in);
 }
 
@@ -360,9 +355,9 @@ bool rapt_convolution_of_x(const convolution *c, const char *g, const char *weig
     work w = work_of(c);
     w.g = g, w.weight = weight, w.out = dx, w.part = of_weight_and_g;
     const int64_t k = rapt_smaller_of(c->out, RAPT_BLOCK_DEPTH), channels = channels_of(c, rows_at_once);
-    w.packs = packs(&w, channels * window_size(c), c->results, c->out);
+    w.packs = packs(&w, channels * rapt_window_size(c), c->results, c->out);
     w.chunk = w.packs ? channels : c->in;
-    const int64_t rows = w.chunk * window_size(c);
+    const int64_t rows = w.chunk * rapt_window_size(c);
     w.most = c->is_dense && !w.packs ? c->results : most_results(&w, w.packs && k > rows ? k : rows, near_bytes);
     const int64_t columns = end_of_part(&w, 0), chunks = chunk_count(&w);
     return pack_once(&w, c->groups * chunks, w.kernels->rows_bytes(rows, c->out)) &&
@@ -377,14 +372,14 @@ bool rapt_convolution_of_weight(const convolution *c, const char *g, const char 
     w.g = g, w.x = x, w.out = dweight;
     const int64_t fourth = c->in > chunks ? rapt_divide_up(c->in, chunks) : 1;
     w.chunk = rapt_smaller_of(fourth, channels_of(c, rows_at_once));
-    const int64_t rows = w.chunk * window_size(c), k = rapt_smaller_of(c->results, RAPT_BLOCK_DEPTH);
+    const int64_t rows = w.chunk * rapt_window_size(c), k = rapt_smaller_of(c->results, RAPT_BLOCK_DEPTH);
     w.packs = packs(&w, c->out, rows, k);
     if (!w.packs) w.chunk = fourth;
     w.most = w.packs       ? RAPT_BLOCK_DEPTH
              : c->is_dense ? c->results
-                           : most_results(&w, w.chunk * window_size(c), near_bytes);
+                           : most_results(&w, w.chunk * rapt_window_size(c), near_bytes);
     const int64_t columns = end_of_part(&w, 0);
-    return run(&w, c->groups * chunk_count(&w), c->is_dense ? 0 : bytes_of(c, w.chunk * window_size(c) * columns),
+    return run(&w, c->groups * chunk_count(&w), c->is_dense ? 0 : bytes_of(c, w.chunk * rapt_window_size(c) * columns),
                w.packs ? w.kernels->columns_bytes(rows, k) + w.kernels->rows_bytes(c->out, k) : 0,
                backward_channels_of_weight);
 }

@@ -16,6 +16,12 @@ typedef struct rapt_convolution_sizes {
     bool is_dense;           /* the columns are the image itself */
 } rapt_convolution_sizes;
 
+/* The numbers of a window of one channel. */
+static inline int64_t rapt_window_size(const rapt_convolution_sizes *sizes)
+{
+    return sizes->windows.size[0] * sizes->windows.size[1];
+}
+
 /* y[b, o] = bias[o] + Σ weight[o, c] over the windows of the channels c of o's group; bias may be NULL. All dense;
  * false after an error (no memory). */
 bool rapt_convolution_forward(const rapt_convolution_sizes *sizes, const char *x, const char *weight, const char *bias,

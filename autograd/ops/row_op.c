@@ -24,9 +24,9 @@ rapt_tensor *rapt_row_sums(rapt_tensor *x)
     return rapt_sum(x, RAPT_AXES(-1), true);
 }
 
-rapt_tensor *rapt_apply_along(const rapt_op *op, rapt_tensor *x, int axis)
+rapt_tensor *rapt_apply_along(const rapt_op *op, const void *options, rapt_tensor *x, int axis)
 {
     if (x && (axis = rapt_check_axis(op->name, axis, x->rank, 0)) < 0) return NULL;
-    if (!x || axis == x->rank - 1) return RAPT_APPLY(op, NULL, x);
-    return rapt_transpose(RAPT_APPLY(op, NULL, rapt_transpose(x, axis, -1)), axis, -1);
+    if (!x || axis == x->rank - 1) return RAPT_APPLY(op, options, x);
+    return rapt_transpose(RAPT_APPLY(op, options, rapt_transpose(x, axis, -1)), axis, -1);
 }

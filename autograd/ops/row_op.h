@@ -13,7 +13,7 @@ rapt_tensor *rapt_map_rows(const char *op, const rapt_loops loops, int64_t cost,
 /* Σ of each row, as an axis of size 1. NULL after an error. */
 rapt_tensor *rapt_row_sums(rapt_tensor *x);
 
-/* Applies an op of the last axis along any. */
-rapt_tensor *rapt_apply_along(const rapt_op *op, rapt_tensor *x, int axis);
+/* Applies an op of the last axis, with its options or NULL, along any. */
+rapt_tensor *rapt_apply_along(const rapt_op *op, const void *options, rapt_tensor *x, int axis);
 
 #endif

@@ -75,13 +75,11 @@ static rapt_tensor *sums(rapt_call *call, rapt_tensor *x)
 static rapt_tensor *apply(const rapt_op *op, rapt_tensor *x, int axis)
 {
     enum { enough_rows = 16 };
-    softmax_options o = {-1};
     if (x && (axis = rapt_check_axis(op->name, axis, x->rank, 0)) < 0) return NULL;
-    if (!x || axis == x->rank - 1) return RAPT_APPLY(op, &o, x);
-    o.axis = axis - x->rank;
-    if (size_behind(x, o.axis) >= enough_rows) return RAPT_APPLY(op, &o, x);
-    o.axis = -1;
-    return rapt_transpose(RAPT_APPLY(op, &o, rapt_transpose(x, axis, -1)), axis, -1);
+    const int from_last = x ? axis - x->rank : -1;
+    if (from_last < -1 && size_behind(x, from_last) >= enough_rows)
+        return RAPT_APPLY(op, (&(softmax_options){from_last}), x);
+    return rapt_apply_along(op, &(softmax_options){-1}, x, axis);
 }
 
 /* dx = y (g − Σ g y) */

@@ -35,7 +35,7 @@ static const rapt_op sparsemax = {.name = "sparsemax", .forward = sparsemax_forw
 
 rapt_tensor *rapt_sparsemax(rapt_tensor *x, int axis)
 {
-    return rapt_apply_along(&sparsemax, x, axis);
+    return rapt_apply_along(&sparsemax, NULL, x, axis);
 }
 
 static rapt_tensor *entmax15_forward(rapt_call *call)
@@ -59,5 +59,5 @@ static const rapt_op entmax15 = {.name = "entmax15", .forward = entmax15_forward
 
 rapt_tensor *rapt_entmax15(rapt_tensor *x, int axis)
 {
-    return rapt_apply_along(&entmax15, x, axis);
+    return rapt_apply_along(&entmax15, NULL, x, axis);
 }
