@@ -92,7 +92,7 @@ static int64_t key_rows(const rapt_position_angles *a, rapt_dtype dtype)
 
 static char *key_in(const rapt_tensor *table, int64_t rows)
 {
-    return table->data + rows * table->shape[1] * (int64_t)rapt_dtype_size(table->dtype);
+    return rapt_data_at(table, rows * table->shape[1]);
 }
 
 /* How many rows of angles a table has that holds for these; 0 where it holds for others. */

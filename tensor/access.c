@@ -125,7 +125,7 @@ static char *element_at(const char *op, const rapt_tensor *tensor, const int64_t
         }
         offset += index * tensor->strides[axis];
     }
-    return tensor->data + offset * (int64_t)rapt_dtype_size(tensor->dtype);
+    return rapt_data_at(tensor, offset);
 }
 
 double rapt_item(const rapt_tensor *tensor)

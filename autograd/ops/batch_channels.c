@@ -21,11 +21,6 @@ rapt_channels rapt_channels_of(const rapt_tensor *x)
     return (channels){.count = count, .lines = items, .n = n, .stride = n, .line_stride = count * n};
 }
 
-static char *at(const rapt_tensor *tensor, int64_t element)
-{
-    return tensor->data + element * rapt_element_bytes[tensor->dtype];
-}
-
 static int64_t first_of(const work *w, int64_t channel, int64_t line)
 {
     return channel * w->channels.stride + line * w->channels.line_stride;
@@ -37,8 +32,8 @@ double rapt_channels_fold(const work *w, const rapt_fold *fold, const rapt_tenso
     const rapt_dtype dtype = tensor->dtype;
     double sum = 0;
     for (int64_t line = 0; line < w->channels.lines; line++)
-        fold->rows[dtype](1, 0, w->channels.n, rapt_element_bytes[dtype], at(tensor, first_of(w, channel, line)), &sum,
-                          &center);
+        fold->rows[dtype](1, 0, w->channels.n, rapt_element_bytes[dtype],
+                          rapt_data_at(tensor, first_of(w, channel, line)), &sum, &center);
     return sum;
 }
 
@@ -60,11 +55,11 @@ static void run_steps(const work *w, const steps *s, int64_t first, int64_t coun
     enum { at_once = 2048 };
     const int64_t size = rapt_element_bytes[w->x->dtype];
     for (int64_t i = 0; i < count; i += at_once) {
-        char *const out = at(w->y, first + i), *so_far = at(w->x, first + i);
+        char *const out = rapt_data_at(w->y, first + i), *so_far = rapt_data_at(w->x, first + i);
         for (int k = 0; k < s->count; k++) {
             const bool dense = each || s->operands[k] == rapt_of_g;
             char *const operand = s->operands[k] == rapt_of_g
-                                      ? at(w->g, first + i)
+                                      ? rapt_data_at(w->g, first + i)
                                       : numbers + s->operands[k] * apart + (each ? i * size : 0);
             s->loops[k][w->x->dtype](rapt_smaller_of(count - i, at_once), (char *const[]){out, so_far, operand},
                                      (const int64_t[]){size, size, dense ? size : 0}, NULL);

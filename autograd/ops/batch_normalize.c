@@ -42,11 +42,6 @@ static rapt_tensor *result_end(const channels *c, rapt_tensor *y)
     return c->come_first ? rapt_contiguous(rapt_transpose(y, 0, 1)) : y;
 }
 
-static char *at(const rapt_tensor *tensor, int64_t element)
-{
-    return tensor->data + element * (int64_t)rapt_dtype_size(tensor->dtype);
-}
-
 /* A parameter as dense doubles in *numbers, which stays NULL where there is none; false after an error. */
 static bool read_parameter(rapt_tensor *parameter, const double **numbers)
 {
@@ -91,8 +86,8 @@ static void set_statistics(const work *w, int64_t i, double mean, double squares
     const double variance = squares / count_of(w);
     w->mean[i] = mean;
     w->scale[i] = 1 / sqrt(variance + w->epsilon);
-    rapt_write_element(w->average->dtype, mean, at(w->average, i));
-    rapt_write_element(w->variance->dtype, variance, at(w->variance, i));
+    rapt_write_element(w->average->dtype, mean, rapt_data_at(w->average, i));
+    rapt_write_element(w->variance->dtype, variance, rapt_data_at(w->variance, i));
 }
 
 static void forward_channels(void *context, int64_t first, int64_t last)
@@ -188,8 +183,8 @@ static void find_backward(const work *w, int64_t i, double *numbers)
     numbers[1] = slope;
     numbers[2] = -sum / count - rest * slope;
     numbers[3] = scale * (w->weight ? w->weight[i] : 1);
-    rapt_write_element(w->dweight->dtype, dweight, at(w->dweight, i));
-    rapt_write_element(w->dbias->dtype, sum, at(w->dbias, i));
+    rapt_write_element(w->dweight->dtype, dweight, rapt_data_at(w->dweight, i));
+    rapt_write_element(w->dbias->dtype, sum, rapt_data_at(w->dbias, i));
 }
 
 static const steps backward_steps = {find_backward,

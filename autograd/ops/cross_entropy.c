@@ -14,19 +14,14 @@ typedef struct work {
     rapt_scratch scratch;                  /* for rows of exponentials where dx is large */
 } work;
 
-static char *at(const rapt_tensor *tensor, int64_t index)
-{
-    return tensor->data + index * (int64_t)rapt_dtype_size(tensor->dtype);
-}
-
 static void forward_rows(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
     rapt_kernel.loss.cross_entropy[w->logits->dtype](last - first, w->classes, w->smoothing,
-                                                     at(w->logits, first * w->classes),
-                                                     (const int64_t *)(void *)at(w->targets, first),
-                                                     at(w->losses, first),
-                                                     w->statistics ? at(w->statistics, 2 * first) : NULL);
+                                                     rapt_data_at(w->logits, first * w->classes),
+                                                     (const int64_t *)(void *)rapt_data_at(w->targets, first),
+                                                     rapt_data_at(w->losses, first),
+                                                     w->statistics ? rapt_data_at(w->statistics, 2 * first) : NULL);
 }
 
 static void gradient_rows(void *context, int64_t first, int64_t last)
@@ -34,10 +29,10 @@ static void gradient_rows(void *context, int64_t first, int64_t last)
     const work *w = context;
     void *exponentials = w->scratch.block ? rapt_scratch_borrow(&w->scratch) : NULL;
     rapt_kernel.loss.cross_entropy_gradient[w->logits->dtype](last - first, w->classes, w->smoothing,
-                                                              at(w->logits, first * w->classes),
-                                                              (const int64_t *)(void *)at(w->targets, first),
-                                                              w->g->data, 0, at(w->losses, first), exponentials,
-                                                              at(w->dx, first * w->classes));
+                                                              rapt_data_at(w->logits, first * w->classes),
+                                                              (const int64_t *)(void *)rapt_data_at(w->targets, first),
+                                                              w->g->data, 0, rapt_data_at(w->losses, first),
+                                                              exponentials, rapt_data_at(w->dx, first * w->classes));
     if (exponentials) rapt_scratch_return(&w->scratch, exponentials);
 }
 
@@ -58,10 +53,11 @@ static void backward_rows(void *context, int64_t first, int64_t last)
     const work *w = context;
     int64_t step = w->g->rank > 0;
     rapt_kernel.loss.cross_entropy_backward[w->logits->dtype](last - first, w->classes, w->smoothing,
-                                                              at(w->logits, first * w->classes),
-                                                              (const int64_t *)(void *)at(w->targets, first),
-                                                              at(w->statistics, 2 * first), at(w->g, step * first),
-                                                              step, at(w->dx, first * w->classes));
+                                                              rapt_data_at(w->logits, first * w->classes),
+                                                              (const int64_t *)(void *)rapt_data_at(w->targets, first),
+                                                              rapt_data_at(w->statistics, 2 * first),
+                                                              rapt_data_at(w->g, step * first), step,
+                                                              rapt_data_at(w->dx, first * w->classes));
 }
 
 /* dx = g (softmax(x) − q), g a scalar or one for each row; q = (1 − ε) one-hot + ε / classes; 0 in rows left out */

@@ -21,22 +21,17 @@ typedef struct work {
     int64_t first;
 } work;
 
-static char *at(const rapt_tensor *tensor, int64_t index)
-{
-    return tensor->data + index * (int64_t)rapt_dtype_size(tensor->dtype);
-}
-
 /* Where gradients are wanted, they take the place of the logits. */
 static void lose(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
     const rapt_dtype dtype = w->losses->dtype;
     const int64_t row = w->first + first, step = w->g && w->g->rank > 0;
-    const int64_t *targets = (const int64_t *)(void *)at(w->targets, row);
-    char *logits = at(w->logits, first * w->classes), *losses = at(w->losses, row);
+    const int64_t *targets = (const int64_t *)(void *)rapt_data_at(w->targets, row);
+    char *logits = rapt_data_at(w->logits, first * w->classes), *losses = rapt_data_at(w->losses, row);
     if (w->g)
         rapt_kernel.loss.cross_entropy_gradient[dtype](last - first, w->classes, w->smoothing, logits, targets,
-                                                       at(w->g, step * row), step, losses, NULL, logits);
+                                                       rapt_data_at(w->g, step * row), step, losses, NULL, logits);
     else
         rapt_kernel.loss.cross_entropy[dtype](last - first, w->classes, w->smoothing, logits, targets, losses, NULL);
 }

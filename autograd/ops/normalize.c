@@ -52,7 +52,7 @@ static bool check_input(const char *op, const rapt_tensor *x, double epsilon)
 /* A row of what is NULL is NULL. */
 static char *row_of(const rapt_tensor *tensor, int64_t row, int64_t length)
 {
-    return tensor ? tensor->data + row * length * (int64_t)rapt_dtype_size(tensor->dtype) : NULL;
+    return tensor ? rapt_data_at(tensor, row * length) : NULL;
 }
 
 /* The row's mean or scale. */

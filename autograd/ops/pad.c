@@ -96,7 +96,7 @@ static rapt_tensor *flip_forward(rapt_call *call)
     reversed.contiguous = false;
     for (int axis = 0; axis < x->rank; axis++) {
         if (!(flipped >> axis & 1) || x->count == 0) continue;
-        reversed.data += (x->shape[axis] - 1) * x->strides[axis] * (int64_t)rapt_dtype_size(x->dtype);
+        reversed.data = rapt_data_at(&reversed, (x->shape[axis] - 1) * x->strides[axis]);
         reversed.strides[axis] = -x->strides[axis];
     }
     rapt_write_part(output, &reversed);

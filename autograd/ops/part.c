@@ -6,7 +6,7 @@
 rapt_tensor rapt_part(const rapt_tensor *whole, int axis, int64_t start, int64_t size, int64_t step)
 {
     rapt_tensor part = rapt_header_of(whole);
-    part.data += start * whole->strides[axis] * (int64_t)rapt_dtype_size(whole->dtype);
+    part.data = rapt_data_at(whole, start * whole->strides[axis]);
     part.shape[axis] = size;
     part.strides[axis] *= step;
     part.contiguous = false;

@@ -23,18 +23,13 @@ typedef struct work {
     rapt_tensor *out;
 } work;
 
-static char *at(const rapt_tensor *tensor, int64_t element)
-{
-    return tensor->data + element * (int64_t)rapt_dtype_size(tensor->dtype);
-}
-
 static void run_tiles(void *context, int64_t first, int64_t last)
 {
     const work *w = context;
     for (int64_t i = first; i < last; i++) {
         const int64_t column = i % w->tiles * rapt_rows_side_by_side, from = i / w->tiles * w->n * w->inner + column;
-        w->loop(w->n, rapt_smaller_of(w->inner - column, rapt_rows_side_by_side), w->inner, at(w->a, from),
-                w->b ? at(w->b, from) : NULL, at(w->out, from));
+        w->loop(w->n, rapt_smaller_of(w->inner - column, rapt_rows_side_by_side), w->inner, rapt_data_at(w->a, from),
+                w->b ? rapt_data_at(w->b, from) : NULL, rapt_data_at(w->out, from));
     }
 }
 

@@ -72,6 +72,12 @@ static inline uint64_t rapt_version_of(const rapt_tensor *tensor)
 /* Bytes of one element. */
 extern const uint8_t rapt_element_bytes[RAPT_DTYPE_COUNT];
 
+/* Where the element is that stands so many behind the tensor's first one in memory. */
+static inline char *rapt_data_at(const rapt_tensor *tensor, int64_t element)
+{
+    return tensor->data + element * rapt_element_bytes[tensor->dtype];
+}
+
 /* The error of a NULL argument, unless an error stands already (then NULL is only its trace). Returns false. */
 bool rapt_fail_null(const char *op, const char *argument) __attribute__((cold));
 
