@@ -58,10 +58,8 @@ static const char *clean_name(const char *name, char text[LONGEST_NAME * CHARACT
 {
     char *to = text;
     for (int i = 0; *name && i < LONGEST_NAME; i++) {
-        const unsigned char first = (unsigned char)*name, second = (unsigned char)name[1];
         const size_t length = rapt_utf8_length(name, strnlen(name, CHARACTER_BYTES));
-        const bool is_control = first < ' ' || first == 0x7f || (first == 0xc2 && second < 0xa0);
-        const bool is_shown = length > 0 && !is_control;
+        const bool is_shown = length > 0 && rapt_control_length(name) == 0;
         memcpy(to, is_shown ? name : "?", is_shown ? length : 1);
         to += is_shown ? length : 1;
         name += length > 0 ? length : 1;

@@ -112,8 +112,8 @@ static void compose(const char *op, const char *text)
     if (path && (strcmp(path, first_text->op) == 0 || names_module(text, path))) path = NULL;
     snprintf(first_text->message, sizeof first_text->message, "%.*s: %s%s%s", OP_SIZE - 1, first_text->op, text,
              path ? "; in " : "", path ? path : "");
-    for (unsigned char *c = (unsigned char *)first_text->message; *c; c++) /* a name in a file may have them */
-        if ((*c < ' ' && *c != '\n') || *c == 0x7f) *c = '?';
+    for (char *c = first_text->message; *c; c++) /* a name in a file may have them */
+        if (*c != '\n') memset(c, '?', rapt_control_length(c));
 }
 
 /* Ends a text that was cut with a whole character. */

@@ -18,6 +18,14 @@ size_t rapt_utf8_length(const char *text, size_t size)
     return bad ? 0 : length;
 }
 
+size_t rapt_control_length(const char *text)
+{
+    const unsigned char first = (unsigned char)text[0];
+    if (first == '\0') return 0;
+    if (first < ' ' || first == 0x7f) return 1;
+    return first == 0xc2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0 ? 2 : 0;
+}
+
 bool rapt_is_utf8(const char *text)
 {
     for (size_t size = strlen(text), length; size > 0; text += length, size -= length)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # soak.sh BUILD: trains each example's model in turn, under random numbers of threads and beside programs that come and
 # go, for RAPT_SOAK_HOURS (6) after the runs that nothing disturbs. Losses and weights must be those of the undisturbed
-# run. From its first minute, and its first 20 s of the processor, to the end of training a run's resident memory must
+# run. From its first minute, and its first of the processor's time, to the end of training a run's resident memory must
 # not grow by more than RAPT_SOAK_KIB (1024) beyond what undisturbed runs, on one thread and on eight, grow by. That is
 # for batches which are larger than all before them, so it grows in a few of its seconds, RAPT_SOAK_RISES (30) at most:
 # what leaks grows steadily. RAPT_SOAK_MINUTES (5) is how long the one takes; RAPT_SOAK_EXAMPLES names some of the
@@ -111,7 +111,7 @@ stop_disturbing() {
 # --- runs ---
 
 ticks_a_second=$(getconf CLK_TCK)
-warm=$((20 * ticks_a_second))
+warm=$((60 * ticks_a_second))
 
 # Waits for a run; $growth is that of its memory from when it is warm to the end of training, or empty, which happened in
 # $rises of its seconds. A busy machine may not get through the first steps in a minute. $ticks is what it took of the
