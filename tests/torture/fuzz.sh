@@ -12,7 +12,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 bad=0
 
-for name in ${RAPT_FUZZERS:-gpt idx metrics npy safetensors saved text}; do
+for name in ${RAPT_FUZZERS:-gpt gpt2 idx metrics npy safetensors saved text}; do
     seeds=''
     [ "$name" != safetensors ] || seeds=$fuzz_build/tests/fuzz/seeds_of_headers
     ninja -C "$fuzz_build" "tests/fuzz/fuzz_$name" ${seeds:+tests/fuzz/seeds_of_headers} >&2

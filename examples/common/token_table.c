@@ -1,4 +1,4 @@
-/* The hash table under vocabularies. */
+/* The hash table of tokens. */
 #include "token_table.h"
 
 #include <stdlib.h>

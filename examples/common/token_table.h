@@ -1,6 +1,6 @@
 /* A hash table from tokens to whole numbers: open addressing, linear probing. */
-#ifndef TRANSLATE_TOKEN_TABLE_H
-#define TRANSLATE_TOKEN_TABLE_H
+#ifndef EXAMPLES_TOKEN_TABLE_H
+#define EXAMPLES_TOKEN_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>
