@@ -5,6 +5,7 @@
 
 #include "folder.h"
 #include "model.h"
+#include "token_table.h"
 
 static const char op[] = "gpt2", name[] = "config.json";
 
@@ -13,6 +14,7 @@ struct said {
     const char *folder;
     rapt_gpt_config *config;
     int64_t layers, positions, context; /* n_ctx is the older name of n_positions */
+    struct token_table keys;
 };
 
 static bool fail_setting(const struct said *said, const char *key, const char *value, const char *expected)
@@ -100,6 +102,13 @@ static bool take_other(const struct said *said, rapt_json *json, const char *key
     return !json->error;
 }
 
+static bool is_new(struct said *said, const char *key)
+{
+    struct token_slot *slot = token_table_insert(&said->keys, key, strlen(key));
+    if (!slot) return rapt_fail(RAPT_ERROR_MEMORY, op, "no memory for the keys of %s/%s", said->folder, name);
+    return slot->value++ == 0 || rapt_fail(RAPT_ERROR_FORMAT, op, "%s/%s says %s twice", said->folder, name, key);
+}
+
 static bool take_setting(struct said *said, rapt_json *json)
 {
     const struct {
@@ -113,7 +122,7 @@ static bool take_setting(struct said *said, rapt_json *json)
                  {"n_ctx", &said->context},
                  {"n_inner", &said->config->feed_forward}};
     const char *key = rapt_json_key(json);
-    if (!key) return false;
+    if (!key || !is_new(said, key)) return false;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (strcmp(key, sizes[i].key) == 0) return take_size(said, json, key, sizes[i].size);
     if (strcmp(key, "layer_norm_epsilon") == 0) return take_epsilon(said, json, key);
@@ -155,6 +164,7 @@ bool config_read(const char *folder, rapt_gpt_config *config)
     for (bool first = true; good && rapt_json_more(&json, '}', &first);) good = take_setting(&said, &json);
     if (good || json.error) good = rapt_json_end(&json) || folder_fail(folder, name, &json);
     good = good && check(&said);
+    token_table_free(&said.keys);
     free(text);
     return good;
 }

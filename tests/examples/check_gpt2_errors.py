@@ -56,6 +56,7 @@ def check_bad_configs(work, config):
                           (b"[]", "byte 0: '{' expected"),
                           (b'{"n_layer": 2', "byte 13: ',' or '}' expected"),
                           (b'{"a": tru}', "byte 6: a value expected"),
+                          (b'{"n_head": 2, "n_head": 2}', "config.json says n_head twice"),
                           (json.dumps(config).encode() + b"x", "the end expected")]:
         spoil(work, pattern, "config.json", text)
 
