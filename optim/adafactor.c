@@ -83,7 +83,8 @@ static bool prepare(const rapt_optimizer *optimizer, const rapt_update *step, ra
 static bool check(const rapt_optimizer *optimizer, const rapt_update *step)
 {
     const double epsilon1 = rapt_or_default(((const adafactor *)optimizer)->epsilon1, 0);
-    return rapt_check_step_number(optimizer, step, "epsilon1", epsilon1, true);
+    return rapt_check_step_number(optimizer, step, "epsilon1", epsilon1, true) &&
+           rapt_check_decay(optimizer, step, step->learning_rate, step->weight_decay);
 }
 
 static const rapt_optimizer_class adafactor_class = {

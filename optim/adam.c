@@ -16,7 +16,8 @@ static double rate_of(const rapt_adam_terms *terms, const rapt_update *update)
 bool rapt_adam_check(const rapt_adam_terms *terms, const rapt_optimizer *optimizer, const rapt_update *update)
 {
     return rapt_check_step_number(optimizer, update, "learning rate / (1 - beta1^t)", rate_of(terms, update), true) &&
-           rapt_check_step_number(optimizer, update, "epsilon", terms->epsilon, false);
+           rapt_check_step_number(optimizer, update, "epsilon", terms->epsilon, false) &&
+           rapt_check_decay(optimizer, update, terms->learning_rate, terms->weight_decay);
 }
 
 /* m = β₁m + (1 − β₁)g, v = β₂v + (1 − β₂)g², p = p − η · m/(1 − β₁ᵗ) / (√v/√(1 − β₂ᵗ) + ε) */
@@ -39,6 +40,7 @@ static rapt_adam_terms terms_of(const rapt_optimizer *optimizer, const rapt_upda
 {
     rapt_adam_terms terms = ((const adam *)optimizer)->terms;
     terms.learning_rate = step->learning_rate;
+    terms.weight_decay = step->weight_decay;
     return terms;
 }
 

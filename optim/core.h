@@ -117,6 +117,10 @@ bool rapt_check_state(const rapt_optimizer *optimizer, const rapt_slot *slot, in
 bool rapt_check_step_number(const rapt_optimizer *optimizer, const rapt_update *update, const char *name, double number,
                             bool may_vanish);
 
+/* rapt_check_step_number of a decay, and of what it takes away in a step of that rate. */
+bool rapt_check_decay(const rapt_optimizer *optimizer, const rapt_update *update, double learning_rate,
+                      double weight_decay);
+
 /* The least positive number of the dtype that has all its digits. */
 static inline double rapt_least_normal(rapt_dtype dtype)
 {

@@ -91,9 +91,9 @@ static rapt_adam_terms terms_of(const rapt_optimizer *optimizer, const rapt_upda
 static bool check(const rapt_optimizer *optimizer, const rapt_update *step)
 {
     const rapt_adam_terms terms = terms_of(optimizer, step);
-    return is_orthogonalized(step->slot)
-               ? rapt_check_step_number(optimizer, step, "learning rate", rate_of((const muon *)optimizer, step), true)
-               : rapt_adam_check(&terms, optimizer, step);
+    if (!is_orthogonalized(step->slot)) return rapt_adam_check(&terms, optimizer, step);
+    return rapt_check_step_number(optimizer, step, "learning rate", rate_of((const muon *)optimizer, step), true) &&
+           rapt_check_decay(optimizer, step, step->learning_rate, step->weight_decay);
 }
 
 /* What Muon does not step: AdamW's formula. */

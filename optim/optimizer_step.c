@@ -86,6 +86,14 @@ bool rapt_check_step_number(const rapt_optimizer *optimizer, const rapt_update *
                      update->slot->name, number, least, most, rapt_dtype_name(dtype));
 }
 
+bool rapt_check_decay(const rapt_optimizer *optimizer, const rapt_update *update, double learning_rate,
+                      double weight_decay)
+{
+    return rapt_check_step_number(optimizer, update, "weight decay", weight_decay, true) &&
+           rapt_check_step_number(optimizer, update, "learning rate * weight decay", learning_rate * weight_decay,
+                                  true);
+}
+
 /* Kernels compute in the dtype of the parameter. */
 static bool check_numbers(const rapt_optimizer *optimizer, const rapt_slot *slot)
 {
@@ -94,7 +102,8 @@ static bool check_numbers(const rapt_optimizer *optimizer, const rapt_slot *slot
     if (optimizer->kind->check) return optimizer->kind->check(optimizer, &update);
     return rapt_check_step_number(optimizer, &update, "learning rate", update.learning_rate, true) &&
            rapt_check_step_number(optimizer, &update, "epsilon", optimizer->epsilon, false) &&
-           rapt_check_step_number(optimizer, &update, "initial_accumulator", optimizer->first_state, true);
+           rapt_check_step_number(optimizer, &update, "initial_accumulator", optimizer->first_state, true) &&
+           rapt_check_decay(optimizer, &update, update.learning_rate, update.weight_decay);
 }
 
 /* An optimizer's loop whose gradient is multiplied first. */

@@ -98,9 +98,9 @@ void rapt_error_put_back(rapt_standing_error standing)
 static bool names_module(const char *text, const char *path)
 {
     const size_t length = strlen(path);
-    const char *last = text;
+    const char *last = NULL;
     for (const char *next = text; (next = strstr(next, "; in ")) != NULL;) last = next += strlen("; in ");
-    return strncmp(last, path, length) == 0 &&
+    return last && strncmp(last, path, length) == 0 &&
            strchr(" .", last[length]) != NULL; /* or the end: strchr finds that, too */
 }
 

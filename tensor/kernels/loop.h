@@ -30,7 +30,7 @@ static inline int64_t larger_of(int64_t a, int64_t b)
 
 static inline int64_t divide_up(int64_t a, int64_t b)
 {
-    return (a + b - 1) / b;
+    return a / b + (a % b > 0);
 }
 
 /* out = formula of a, where `prepare` may declare constants for the formula from the options. */

@@ -1,5 +1,6 @@
 /* Functions of one number: the loops of functions.def, powers and clamp. */
 #include <math.h>
+#include <string.h>
 
 #include "apart.h"
 #include "gate_math.h"
@@ -88,9 +89,15 @@ static void wave_float32(int64_t count, float *out, const float *in, uint32_t qu
 /* The same; large angles have the C library's. */
 static void wave_float64(int64_t count, double *out, const double *in, uint32_t quadrants)
 {
-    RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] = rapt_math_sin_quadrants(in[i], quadrants);
-    for (int64_t i = 0; i < count; i++)
-        if (fabs(in[i]) > RAPT_MATH_LARGEST_ANGLE) out[i] = quadrants ? cos(in[i]) : sin(in[i]);
+    enum { at_once = 64 };
+    double angles[at_once]; /* for out may be in */
+    for (int64_t n; count > 0; count -= n, out += n, in += n) {
+        n = smaller_of(count, at_once);
+        memcpy(angles, in, (size_t)n * sizeof *angles);
+        RAPT_SIMD for (int64_t i = 0; i < n; i++) out[i] = rapt_math_sin_quadrants(angles[i], quadrants);
+        for (int64_t i = 0; i < n; i++)
+            if (fabs(angles[i]) > RAPT_MATH_LARGEST_ANGLE) out[i] = quadrants ? cos(angles[i]) : sin(angles[i]);
+    }
 }
 
 #define WAVE_LOOP(function, T, dtype, quadrants)                                                                       \

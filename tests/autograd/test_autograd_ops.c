@@ -360,3 +360,13 @@ Test(autograd_ops, a_small_error_has_the_gradient_that_a_large_one_brings)
     cr_assert(rapt_gradients(1, &squares, &large, 1, &x, &gradient, 0), "%s", rapt_error());
     cr_expect_lt(fabs(rapt_at(gradient, (int64_t[]){1}) - 6e35), 1e29, "%g", rapt_at(gradient, (int64_t[]){1}));
 }
+
+Test(autograd_ops, elu_of_0_is_0_with_any_alpha)
+{
+    RAPT_SCOPE;
+    for (int dtype = RAPT_FLOAT32; dtype <= RAPT_FLOAT64; dtype++) {
+        rapt_tensor *y = rapt_elu(rapt_zeros((rapt_dtype)dtype, RAPT_SHAPE(40)), INFINITY);
+        cr_expect_eq(rapt_item(rapt_sum(y, RAPT_ALL_AXES, false)), 0);
+    }
+    expect_no_error();
+}

@@ -251,3 +251,36 @@ Test(batch_norm, epsilon_is_checked_in_evaluation_too)
     }
     rapt_module_free(&layer->module);
 }
+
+static rapt_tensor *by_definition(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias, double epsilon)
+{
+    const int64_t channels = rapt_size(x, 1);
+    rapt_tensor *mean = rapt_mean(x, RAPT_AXES(0, 2), true), *centered = rapt_sub(x, mean);
+    rapt_tensor *variance = rapt_mean(rapt_pow_scalar(centered, 2), RAPT_AXES(0, 2), true);
+    rapt_tensor *y = rapt_mul(centered, rapt_rsqrt(rapt_add_scalar(variance, epsilon)));
+    return rapt_add(rapt_mul(y, rapt_reshape(weight, RAPT_SHAPE(channels, 1))),
+                    rapt_reshape(bias, RAPT_SHAPE(channels, 1)));
+}
+
+Test(batch_norm, of_more_numbers_than_are_worked_on_at_once)
+{
+    static const int64_t shapes[][3] = {{2, 3, 5000}, {3, 4099, 1}, {700, 2, 7}, {1, 2, 2049}};
+    for (int i = 0; i < 4; i++) {
+        RAPT_SCOPE;
+        rapt_seed(11);
+        const int64_t *shape = shapes[i];
+        rapt_tensor *x = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, 3, shape)),
+                    *weight = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, 1, shape + 1)),
+                    *bias = rapt_require_gradient(rapt_randn(RAPT_FLOAT64, 1, shape + 1));
+        rapt_tensor *inputs[] = {x, weight, bias}, *got[3], *expected[3], *g = rapt_randn(RAPT_FLOAT64, 3, shape);
+        rapt_tensor *y = rapt_batch_normalize(x, weight, bias, 1e-3, NULL, NULL),
+                    *defined = by_definition(x, weight, bias, 1e-3);
+        expect_values("y", y, rapt_count(y), rapt_data(rapt_contiguous(defined)), 1e-9);
+        cr_assert(rapt_gradients(1, &y, &g, 3, inputs, got, 0) &&
+                      rapt_gradients(1, &defined, &g, 3, inputs, expected, 0),
+                  "%s", rapt_error());
+        for (int k = 0; k < 3; k++)
+            expect_values("gradient", got[k], rapt_count(got[k]), rapt_data(rapt_contiguous(expected[k])), 1e-9);
+        expect_no_error();
+    }
+}

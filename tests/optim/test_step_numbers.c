@@ -92,6 +92,31 @@ Test(step_numbers, learning_rates)
     check(rapt_adafactor_new(NULL, &(rapt_adafactor_config){.learning_rate = 1e300}), RAPT_FLOAT32, NULL);
 }
 
+/* In float32 an infinite decay would make NaN of a parameter that is 0. */
+Test(step_numbers, weight_decays)
+{
+    const char *const decay = "the weight decay of 'p' is 1e+39; 0 to 3.40282e+38 expected in float32";
+    const char *const share = "the learning rate * weight decay of 'p' is 1e+40; 0 to 3.40282e+38 expected in float32";
+    check(rapt_sgd_new(NULL, &(rapt_sgd_config){.learning_rate = 1e-3, .weight_decay = 1e39}), RAPT_FLOAT32, decay);
+    check(rapt_adam_new(NULL, &(rapt_adam_config){.weight_decay = 1e39}), RAPT_FLOAT32, decay);
+    check(rapt_adamw_new(NULL, &(rapt_adam_config){.weight_decay = 1e39}), RAPT_FLOAT32, decay);
+    check(rapt_rmsprop_new(NULL, &(rapt_rmsprop_config){.weight_decay = 1e39}), RAPT_FLOAT32, decay);
+    check(rapt_adagrad_new(NULL, &(rapt_adagrad_config){.weight_decay = 1e39}), RAPT_FLOAT32, decay);
+    check(rapt_lion_new(NULL, &(rapt_lion_config){.weight_decay = 1e39}), RAPT_FLOAT32, decay);
+    check(rapt_adafactor_new(NULL, &(rapt_adafactor_config){.weight_decay = 1e39}), RAPT_FLOAT32, decay);
+    check(rapt_muon_new(NULL, &(rapt_muon_config){.adamw.weight_decay = 1e39}), RAPT_FLOAT32, decay);
+    check(rapt_adamw_new(NULL, &(rapt_adam_config){.learning_rate = 1e30, .weight_decay = 1e10}), RAPT_FLOAT32, share);
+    check(rapt_lion_new(NULL, &(rapt_lion_config){.learning_rate = 1e30, .weight_decay = 1e10}), RAPT_FLOAT32, share);
+    check(rapt_adafactor_new(NULL, &(rapt_adafactor_config){.learning_rate = 1e30, .weight_decay = 1e10}), RAPT_FLOAT32,
+          share);
+    rapt_optimizer *in_double = rapt_sgd_new(NULL, &(rapt_sgd_config){.learning_rate = 1e-3, .weight_decay = 1e39});
+    rapt_tensor *p = add_ones(in_double, "p", RAPT_FLOAT64);
+    give_half(p);
+    cr_expect(rapt_optimizer_step(in_double), "%s", rapt_error());
+    cr_expect_float_eq(element(p, 0) / -1e36, 1, 1e-12);
+    rapt_optimizer_free(in_double);
+}
+
 /* What a group or a schedule makes of a rate counts, and only where a parameter is stepped by it. */
 Test(step_numbers, rates_of_groups_and_schedules)
 {
@@ -136,6 +161,11 @@ Test(step_numbers, of_matrices)
     cr_expect_not(rapt_optimizer_step_clipped(optimizer, 0.5, NULL));
     expect_error(RAPT_ERROR_VALUE, "Muon: the learning rate of 'p' is 1e+39");
     cr_expect_eq(rapt_at(rapt_gradient(p), (int64_t[]){0, 0}), 1);
+    cr_assert(rapt_optimizer_set_learning_rate(optimizer, 0.5) &&
+              rapt_optimizer_group(optimizer, "p", &(rapt_group_config){.weight_decay = 1e39}));
+    cr_expect_not(rapt_optimizer_step(optimizer));
+    expect_error(RAPT_ERROR_VALUE, "Muon: the weight decay of 'p' is 1e+39");
+    cr_assert(rapt_optimizer_group(optimizer, "p", &(rapt_group_config){.weight_decay = RAPT_ZERO}));
     cr_assert(rapt_optimizer_set_learning_rate(optimizer, 0.5));
     cr_expect(rapt_optimizer_step(optimizer), "%s", rapt_error());
     cr_expect_lt(rapt_at(p, (int64_t[]){0, 0}), 1);
