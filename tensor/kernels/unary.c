@@ -1,6 +1,5 @@
 /* Functions of one number: the loops of functions.def, powers and clamp. */
 #include <math.h>
-#include <string.h>
 
 #include "apart.h"
 #include "gate_math.h"
@@ -89,14 +88,16 @@ static void wave_float32(int64_t count, float *out, const float *in, uint32_t qu
 /* The same; large angles have the C library's. */
 static void wave_float64(int64_t count, double *out, const double *in, uint32_t quadrants)
 {
-    enum { at_once = 64 };
-    double angles[at_once]; /* for out may be in */
+    enum { at_once = 256 };
     for (int64_t n; count > 0; count -= n, out += n, in += n) {
+        int64_t large = 0; /* is known before anything is written, for out may be in */
         n = smaller_of(count, at_once);
-        memcpy(angles, in, (size_t)n * sizeof *angles);
-        RAPT_SIMD for (int64_t i = 0; i < n; i++) out[i] = rapt_math_sin_quadrants(angles[i], quadrants);
-        for (int64_t i = 0; i < n; i++)
-            if (fabs(angles[i]) > RAPT_MATH_LARGEST_ANGLE) out[i] = quadrants ? cos(angles[i]) : sin(angles[i]);
+        for (int64_t i = 0; i < n; i++) large += fabs(in[i]) > RAPT_MATH_LARGEST_ANGLE;
+        RAPT_SIMD for (int64_t i = 0; i < (large ? 0 : n); i++) out[i] = rapt_math_sin_quadrants(in[i], quadrants);
+        for (int64_t i = 0; i < (large ? n : 0); i++) {
+            const bool is_large = fabs(in[i]) > RAPT_MATH_LARGEST_ANGLE;
+            out[i] = !is_large ? rapt_math_sin_quadrants(in[i], quadrants) : quadrants ? cos(in[i]) : sin(in[i]);
+        }
     }
 }
 
