@@ -156,6 +156,7 @@ static bool join(rapt_place *place, bool create_graph)
     rapt_tensor *before = place->node->gradient, *arrived = place->gradient;
     if (!(before && create_graph) && is_own(arrived, create_graph))
         return !before || rapt_add_in_place(arrived, before, 1);
+    if ((place->grows = before && rapt_grows_in_place(before, create_graph))) return true;
     rapt_tensor *sum = rapt_retain(before ? rapt_add(before, arrived) : copy_of(arrived, create_graph));
     if (!sum) return false;
     place->replaced = arrived;
@@ -177,6 +178,10 @@ bool rapt_leaves_add(rapt_places *places, bool create_graph, bool (*agree)(void 
     for (int64_t i = 0; i < places->count && good; i++) {
         rapt_place *place = &places->list[i];
         if (!place->gradient || !place->node->leaf_header) continue;
+        if (place->grows) {
+            rapt_add_in_place(place->node->gradient, place->gradient, 1);
+            continue;
+        }
         rapt_tensor *old = place->node->gradient;
         place->node->gradient = place->gradient;
         place->gradient = old;

@@ -13,6 +13,7 @@ typedef struct rapt_place {
     int64_t awaited;       /* rapt_backward_to: edges to it whose nodes are still to be visited */
     rapt_tensor *gradient; /* of a leaf the sum so far; of an op's output what arrived, once it was visited */
     rapt_tensor *replaced; /* what the gradient of a leaf was before it was joined to an older one, NULL: the same */
+    bool grows;            /* the older one does, by the gradient, once nothing can fail any more */
 } rapt_place;
 
 typedef struct rapt_places {

@@ -214,6 +214,28 @@ bool rapt_reduce(const char *op, const rapt_fold *fold, const rapt_fold *combine
     return true;
 }
 
+typedef struct change {
+    rapt_loop *loop;
+    rapt_accumulator *results;
+    const double *other;
+    int64_t stride;
+} change;
+
+static void run_change(void *context, int64_t first, int64_t last)
+{
+    const change *c = context;
+    const int64_t size = sizeof *c->results, strides[] = {size, size, c->stride};
+    char *results = (char *)(c->results + first), *other = (char *)(uintptr_t)c->other;
+    c->loop(last - first, (char *[]){results, results, other ? other + first * c->stride : NULL}, strides, NULL);
+}
+
+void rapt_change_accumulators(rapt_loop *loop, int64_t count, rapt_accumulator *results, const double *other,
+                              int64_t stride)
+{
+    change c = {loop, results, other, stride};
+    if (results) rapt_parallel(count, rapt_grain(2), run_change, &c);
+}
+
 typedef struct conversion {
     rapt_loop *loop;
     rapt_tensor *output;

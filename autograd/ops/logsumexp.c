@@ -16,7 +16,11 @@ static rapt_tensor *logsumexp_forward(rapt_call *call)
     for (int64_t i = 0; center && i < r.shape.count; i++)
         if (isinf(center[i].number)) center[i].number = 0;
     if (center) sums = rapt_folding_run(&r, &folds->exponentials, &folds->sum, center);
-    for (int64_t i = 0; sums && i < r.shape.count; i++) sums[i].number = center[i].number + log(sums[i].number);
+    if (sums) {
+        const double *centers = &center->number;
+        rapt_change_accumulators(rapt_kernel.unary.log[RAPT_FLOAT64], r.shape.count, sums, NULL, 0);
+        rapt_change_accumulators(rapt_kernel.elementwise.add[RAPT_FLOAT64], r.shape.count, sums, centers, sizeof *sums);
+    }
     rapt_tensor *y = rapt_folding_end(&r, r.x->dtype, sums);
     rapt_call_save(call, rapt_call_input(call, 0));
     rapt_call_save(call, y);

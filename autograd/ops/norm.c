@@ -12,7 +12,7 @@ static rapt_tensor *euclidean(rapt_folding *r)
     const rapt_accumulator *zeros = rapt_scratch_list("norm", r->shape.count + 1, sizeof *zeros);
     if (!zeros) return NULL;
     rapt_accumulator *norm = rapt_folding_run(r, &rapt_kernel.reduce.squares, &rapt_kernel.reduce.sum, zeros);
-    for (int64_t i = 0; norm && i < r->shape.count; i++) norm[i].number = sqrt(norm[i].number);
+    rapt_change_accumulators(rapt_kernel.unary.sqrt[RAPT_FLOAT64], r->shape.count, norm, NULL, 0);
     return rapt_folding_end(r, r->x->dtype, norm);
 }
 

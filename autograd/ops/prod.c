@@ -15,11 +15,13 @@ static rapt_tensor *prod_forward(rapt_call *call)
     return rapt_folding_end(&r, rapt_is_floating(r.x) ? r.x->dtype : RAPT_INT64, results);
 }
 
-/* For each element of x the product of all others that went into its result: in rows of the folded axes. */
+/* For each element of x the product of all others that went into its result: in rows of the folded axes,
+ * where these are several. */
 static rapt_tensor *others(rapt_tensor *x, const rapt_reduction_options *o)
 {
     rapt_reduction_shape shape;
     if (!x || !rapt_check_axes("prod", x, o->axis_count, o->axes, &shape)) return NULL;
+    if (o->axis_count == 1) return rapt_product_of_others(x, o->axes[0]);
     int order[RAPT_MAX_RANK + 1], back[RAPT_MAX_RANK + 1], count = 0;
     for (int folded = 0; folded < 2; folded++)
         for (int axis = 0; axis < x->rank; axis++)

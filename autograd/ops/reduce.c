@@ -37,7 +37,7 @@ rapt_tensor *rapt_sum(rapt_tensor *x, int axis_count, const int *axes, bool keep
 
 static void divide(rapt_accumulator *results, int64_t count, double divisor)
 {
-    for (int64_t i = 0; results && i < count; i++) results[i].number /= divisor;
+    rapt_change_accumulators(rapt_kernel.elementwise.div[RAPT_FLOAT64], count, results, &divisor, 0);
 }
 
 /* y = Σ x / n: dx = dy / n */
@@ -139,7 +139,7 @@ static rapt_tensor *std_forward(rapt_call *call)
     rapt_call_save(call, rapt_call_input(call, 0));
     rapt_call_save_output(call, 0);
     rapt_accumulator *deviation = variance(&r);
-    for (int64_t i = 0; deviation && i < r.shape.count; i++) deviation[i].number = sqrt(deviation[i].number);
+    rapt_change_accumulators(rapt_kernel.unary.sqrt[RAPT_FLOAT64], r.shape.count, deviation, NULL, 0);
     return rapt_folding_end(&r, r.x->dtype, deviation);
 }
 

@@ -1,4 +1,5 @@
-// Elementary functions of float64, branch-free so that plain loops over them vectorise; within 2 ulp everywhere.
+// Elementary functions of float64, branch-free so that plain loops over them vectorise; within 2 ulp everywhere,
+// the normal distribution within 4.
 #ifndef RAPT_TENSOR_KERNELS_DOUBLE_MATH_H
 #define RAPT_TENSOR_KERNELS_DOUBLE_MATH_H
 
@@ -28,19 +29,20 @@ RAPT_MATH_INLINE double rapt_math_clamp(double x, double low, double high)
     return high < from_low ? high : from_low;
 }
 
-// x = k ln 2 + r + error with |r| <= ln 2 / 2, and tail = exp(r) - 1 - r.
+// x + rest = k ln 2 + r + error with |r| <= ln 2 / 2, and tail = exp(r) - 1 - r.
 struct rapt_math_exp_parts_double {
     double r, error, tail;
     uint64_t k;
 };
 
-RAPT_MATH_INLINE struct rapt_math_exp_parts_double rapt_math_exp_split_double(double x)
+RAPT_MATH_INLINE struct rapt_math_exp_parts_double rapt_math_exp_split_sum(double x, double rest)
 {
     struct rapt_math_exp_parts_double parts;
     double shifted = x * 0x1.71547652b82fep+0 + RAPT_MATH_ROUNDER_DOUBLE;
     double k = shifted - RAPT_MATH_ROUNDER_DOUBLE;
     double high = x - k * RAPT_MATH_LN2_HIGH_DOUBLE;
-    double r = high - k * RAPT_MATH_LN2_LOW_DOUBLE;
+    double low = k * RAPT_MATH_LN2_LOW_DOUBLE - rest; // rest is no product, which could be fused instead
+    double r = high - low;
     // (exp(r) - 1 - r) / r^2; fit 2^-57.9 of exp
     double p = 0x1.ad7f78551a131p-26;
     p = p * r + 0x1.28ad68b8d2320p-22;
@@ -53,19 +55,28 @@ RAPT_MATH_INLINE struct rapt_math_exp_parts_double rapt_math_exp_split_double(do
     p = p * r + 0x1.55555555554fap-3;
     p = p * r + 0x1.000000000000ap-1;
     parts.r = r;
-    parts.error = (high - r) - k * RAPT_MATH_LN2_LOW_DOUBLE;
+    parts.error = (high - r) - low;
     parts.tail = r * r * p;
     parts.k = rapt_math_bits_double(shifted) - rapt_math_bits_double(RAPT_MATH_ROUNDER_DOUBLE);
     return parts;
 }
 
+RAPT_MATH_INLINE struct rapt_math_exp_parts_double rapt_math_exp_split_double(double x)
+{
+    return rapt_math_exp_split_sum(x, 0.0);
+}
+
+// 2^k in two factors, as for float; few processors shift 64 bits of both signs
+RAPT_MATH_INLINE double rapt_math_scaled(double mantissa, uint64_t k)
+{
+    uint64_t half = ((k + 2048u) >> 1) - 1024u;
+    return mantissa * rapt_math_power_of_two_double(half) * rapt_math_power_of_two_double(k - half);
+}
+
 RAPT_MATH_DOUBLE double rapt_math_exp(double x)
 {
     struct rapt_math_exp_parts_double parts = rapt_math_exp_split_double(rapt_math_clamp(x, -746.0, 710.0));
-    // 2^k in two factors, as for float; few processors shift 64 bits of both signs
-    uint64_t half = ((parts.k + 2048u) >> 1) - 1024u;
-    double mantissa = 1.0 + (parts.r + parts.tail);
-    return mantissa * rapt_math_power_of_two_double(half) * rapt_math_power_of_two_double(parts.k - half);
+    return rapt_math_scaled(1.0 + (parts.r + parts.tail), parts.k);
 }
 
 // exp(x); 0 below -709, infinite above 709.5: there the power of two has the bits of 0 and of infinity
@@ -180,6 +191,78 @@ RAPT_MATH_DOUBLE double rapt_math_log1p(double x)
     y = x < INFINITY ? y : x;
     y = x < -1.0 ? (double)NAN : y;
     return x == -1.0 ? (double)-INFINITY : y;
+}
+
+// erf(x) for |x| <= 0.84
+RAPT_MATH_DOUBLE double rapt_math_erf_near(double x)
+{
+    double square = x * x;
+    double p = 0x1.712d50c009b06p-27; // erf(x) / x - 1 in x^2; fit 2^-56.6 of erf
+    p = p * square - 0x1.519719f579c0ap-23;
+    p = p * square + 0x1.b84c9a1dcddf9p-20;
+    p = p * square - 0x1.f4b48f474e933p-17;
+    p = p * square + 0x1.f9a1c095a269fp-14;
+    p = p * square - 0x1.c02da9249b16cp-11;
+    p = p * square + 0x1.565bccd9bff5bp-8;
+    p = p * square - 0x1.b82ce3115ddabp-6;
+    p = p * square + 0x1.ce2f21a03f561p-4;
+    p = p * square - 0x1.812746b0379a9p-2;
+    p = p * square + 0x1.06eba8214db68p-3;
+    return x + x * p;
+}
+
+// The normal distribution at -(a + rest) for 0.5 <= a <= 39, where half_square + half_rest is half of the square.
+RAPT_MATH_DOUBLE double rapt_math_normal_tail(double a, double rest, double half_square, double half_rest)
+{
+    struct rapt_math_exp_parts_double parts = rapt_math_exp_split_sum(-half_square, -half_rest);
+    double t = 1.0 / (4.0 + a);
+    double u = (1.0 - a) * t + 0.390625;
+    double p = 0x1.902dd97407974p-15; // exp(a^2 / 2) (4 + a) of the distribution at -a, in u; fit 2^-56.3
+    p = p * u + 0x1.0008c93ff3822p-13;
+    p = p * u - 0x1.c0cbe381fca7ep-13;
+    p = p * u - 0x1.313f38a31f53fp-12;
+    p = p * u + 0x1.30671482d37f7p-11;
+    p = p * u + 0x1.6682b05e72f77p-12;
+    p = p * u - 0x1.52491c79cadc3p-10;
+    p = p * u - 0x1.4e8c2969e0173p-13;
+    p = p * u + 0x1.66778f4e79806p-9;
+    p = p * u - 0x1.6d612eaedf982p-12;
+    p = p * u - 0x1.944fbccde5e36p-8;
+    p = p * u + 0x1.bf53c29fadeffp-11;
+    p = p * u + 0x1.035da9bdf5bd7p-6;
+    p = p * u + 0x1.ca27fd381f4d5p-9;
+    p = p * u - 0x1.6b5794e8d1caep-5;
+    p = p * u - 0x1.b6bdfa35e9171p-5;
+    p = p * u + 0x1.5957b1f1e4325p-4;
+    p = p * u + 0x1.8ec6c6a334b84p-2;
+    p = p * u + 0x1.7a99841a98a26p-1;
+    p = p * u + 0x1.e9635fc21fa6bp-1;
+    p = p * u + 0x1.e26a4a75b8fbep-1;
+    p = p * u + 0x1.7b0c1cbe527d9p-1;
+    // y = exp(a^2 / 2) times the distribution has the slope a y - 1 / sqrt(2 pi), and that one a slope + y
+    double y = t * p, slope = a * y - 0x1.9884533d43651p-2;
+    double more = rest * (slope + 0.5 * rest * (a * slope + y));
+    more = RAPT_MULTIPLY_ADD(y + more, parts.r + (parts.tail + parts.error), more);
+    return rapt_math_scaled(y + more, parts.k);
+}
+
+RAPT_MATH_DOUBLE double rapt_math_erf(double x)
+{
+    double magnitude = fabs(x), most = magnitude > 6.0 ? 6.0 : magnitude;
+    double upper = 1.0 - 2.0 * rapt_math_normal_tail(M_SQRT2 * most, 0.0, most * most, 0.0);
+    return magnitude < 0.84 ? rapt_math_erf_near(x) : copysign(upper, x);
+}
+
+// The normal distribution
+RAPT_MATH_DOUBLE double rapt_math_normal_double(double x)
+{
+    double a = fabs(x);
+    a = a > 39.0 ? 39.0 : a;
+    double high = rapt_math_double_from_bits(rapt_math_bits_double(a) & ~0x7ffffffull), rest = a - high; // 26 bits
+    double half_rest = RAPT_MULTIPLY_ADD(0.5 * rest, a + high, 0.0);
+    double tail = rapt_math_normal_tail(high, rest, 0.5 * high * high, half_rest);
+    double below = a < 0.5 ? 0.5 - 0.5 * rapt_math_erf_near(M_SQRT1_2 * a) : tail;
+    return x < 0.0 ? below : 1.0 - below;
 }
 
 // sin and cos of larger angles need more digits of pi than these.

@@ -99,6 +99,22 @@ INTEGER_CASTS(int64_t, int64)
 INTEGER_CASTS(int32_t, int32)
 INTEGER_CASTS(uint8_t, uint8)
 
+/* Copies, of rows read backwards too. */
+#define COPY(T, dtype)                                                                                                 \
+    static void copy_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)            \
+    {                                                                                                                  \
+        if (strides[0] != sizeof(T) || strides[1] != -(int64_t)sizeof(T)) {                                            \
+            cast_##dtype##_##dtype(count, data, strides, options);                                                     \
+            return;                                                                                                    \
+        }                                                                                                              \
+        T *out = (T *)(void *)data[0];                                                                                 \
+        const T *in = (const T *)(void *)data[1];                                                                      \
+        RAPT_SIMD for (int64_t i = 0; i < count; i++) out[i] = in[-i];                                                 \
+    }
+
+COPY(float, float32)
+COPY(double, float64)
+
 #define FILL(T, dtype)                                                                                                 \
     static void fill_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)            \
     {                                                                                                                  \
@@ -161,4 +177,6 @@ void RAPT_AT_LEVEL(rapt_fill_elementwise)(rapt_kernels *kernels)
         .shift = RAPT_NUMBER_ROW(shift),
         .add_scaled = {RAPT_FLOATING_ROW(add_scaled)},
     };
+    kernels->elementwise.cast[RAPT_FLOAT32][RAPT_FLOAT32] = copy_float32;
+    kernels->elementwise.cast[RAPT_FLOAT64][RAPT_FLOAT64] = copy_float64;
 }

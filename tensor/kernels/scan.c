@@ -56,7 +56,7 @@ INTEGER_EXTREMES(int64_t, int64, INT64_MIN, INT64_MAX)
 INTEGER_EXTREMES(int32_t, int32, INT32_MIN, INT32_MAX)
 INTEGER_EXTREMES(uint8_t, uint8, 0, UINT8_MAX)
 
-enum { columns_at_once = 64 };
+enum { columns_at_once = 64, rows_at_once = 2 };
 
 #define AT(T, pointer) *(T *)(void *)(pointer)
 #define READ_AT(T, pointer) *(const T *)(const void *)(pointer)
@@ -92,7 +92,7 @@ enum { columns_at_once = 64 };
     static void name##_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)          \
     {                                                                                                                  \
         const rapt_scan_options *o = options;                                                                          \
-        const bool by_columns = strides[1] < o->in_stride;                                                             \
+        const bool by_columns = count > 1 && strides[1] < o->in_stride;                                                \
         int64_t columns = 1;                                                                                           \
         for (int64_t first = 0; first < count; first += columns) {                                                     \
             char *rest[] = {data[0] + first * strides[0], data[1] + first * strides[1]};                               \
@@ -115,21 +115,46 @@ RUNNING_BOTH(int64_t, int64_t, uint64_t, int64)
 RUNNING_BOTH(int64_t, int32_t, uint64_t, int32)
 RUNNING_BOTH(int64_t, uint8_t, uint64_t, uint8)
 
-/* y = in + factor · the y before; the first y is the first of in. data: y, in, factor. */
+/* Of one line or of some rows the numbers stay in registers; a small library does without that. */
+#ifdef __OPTIMIZE_SIZE__
+#define OF_LINES static __attribute__((noinline))
+#else
+#define OF_LINES static inline __attribute__((always_inline))
+#endif
+
+/* y = in + factor · the y before; the first y is the first of in. data: y, in, factor. Lines advance together: columns
+ * as above, and rows so that their sums do not wait for one another. */
 #define RECURRENCE(T, dtype)                                                                                           \
+    OF_LINES void recurrence_lines_##dtype(const rapt_scan_options *o, int64_t lines, char *const *data,               \
+                                           const int64_t *strides)                                                     \
+    {                                                                                                                  \
+        double y[columns_at_once] = {0};                                                                               \
+        for (int64_t k = 0; k < o->count; k++) {                                                                       \
+            const int64_t i = o->reverse ? o->count - 1 - k : k;                                                       \
+            char *out = data[0] + i * o->out_stride;                                                                   \
+            const char *in = data[1] + i * o->in_stride, *factor = data[2] + i * o->factor_stride;                     \
+            for (int64_t j = 0; j < lines; j++) {                                                                      \
+                const double a = (double)READ_AT(T, in + j * strides[1]);                                              \
+                y[j] = k == 0 ? a : a + (double)READ_AT(T, factor + j * strides[2]) * y[j];                            \
+                AT(T, out + j * strides[0]) = (T)y[j];                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
     static void recurrence_##dtype(int64_t count, char *const *data, const int64_t *strides, const void *options)      \
     {                                                                                                                  \
         const rapt_scan_options *o = options;                                                                          \
-        for (int64_t j = 0; j < count; j++) {                                                                          \
-            char *out = data[0] + j * strides[0];                                                                      \
-            const char *in = data[1] + j * strides[1], *factor = data[2] + j * strides[2];                             \
-            double y = 0;                                                                                              \
-            for (int64_t k = 0; k < o->count; k++) {                                                                   \
-                const int64_t i = o->reverse ? o->count - 1 - k : k;                                                   \
-                const double a = (double)READ_AT(T, in + i * o->in_stride);                                            \
-                y = k == 0 ? a : a + (double)READ_AT(T, factor + i * o->factor_stride) * y;                            \
-                AT(T, out + i * o->out_stride) = (T)y;                                                                 \
-            }                                                                                                          \
+        const int64_t together = strides[1] < o->in_stride ? columns_at_once : rows_at_once;                           \
+        for (int64_t first = 0; first < count; first += together) {                                                    \
+            const int64_t lines = smaller_of(count - first, together);                                                 \
+            char *rest[3];                                                                                             \
+            for (int k = 0; k < 3; k++) rest[k] = data[k] + first * strides[k];                                        \
+            if (lines == 1)                                                                                            \
+                recurrence_lines_##dtype(o, 1, rest, strides);                                                         \
+            else if (lines == rows_at_once)                                                                            \
+                recurrence_lines_##dtype(o, rows_at_once, rest, strides);                                              \
+            else                                                                                                       \
+                recurrence_lines_##dtype(o, lines, rest, strides);                                                     \
         }                                                                                                              \
     }
 

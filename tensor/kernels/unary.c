@@ -16,7 +16,7 @@
 #define FLOOR(x) BY_TYPE(x, floorf, floor)
 #define CEIL(x) BY_TYPE(x, ceilf, ceil)
 #define ROUND(x) BY_TYPE(x, rintf, rint)
-#define ERF(x) BY_TYPE(x, rapt_math_erff, erf)
+#define ERF(x) BY_TYPE(x, rapt_math_erff, rapt_math_erf)
 #define TANH(x) BY_TYPE(x, rapt_math_tanhf, rapt_math_tanh)
 #define SIGMOID(x) BY_TYPE(x, rapt_math_sigmoidf, rapt_math_sigmoid)
 
@@ -33,20 +33,14 @@
 #define IN_LANES(x, of_float, formula) (formula)
 #endif
 
-#define ROOT_HALF 0.70710678118654752440 /* 1 / √2 */
 #define ROOT_2_PI 0.39894228040143267794 /* 1 / √(2π) */
-
-static inline double normal(double x)
-{
-    return 0.5 * erfc(-x * ROOT_HALF);
-}
 
 static inline double gelu_slope(double x)
 {
-    return RAPT_MULTIPLY_ADD(x * ROOT_2_PI, rapt_math_exp(-0.5 * x * x), normal(x));
+    return RAPT_MULTIPLY_ADD(x * ROOT_2_PI, rapt_math_exp(-0.5 * x * x), rapt_math_normal_double(x));
 }
 
-#define NORMAL(x) WIDE(x, rapt_math_normal, normal)
+#define NORMAL(x) WIDE(x, rapt_math_normal, rapt_math_normal_double)
 #define GELU_SLOPE(x) WIDE(x, rapt_math_gelu_slope, gelu_slope)
 /* log(1 + e^x) without an exponential that overflows */
 #define SOFTPLUS(x) (((x) > 0 ? (x) : 0) + LOG1P(EXP(-FABS(x))))

@@ -325,6 +325,20 @@ Test(autograd_ops, sums_beyond_all_memory_are_errors)
     expect_error(RAPT_ERROR_MEMORY, "prod: no memory for");
 }
 
+Test(autograd_ops, of_many_indices_the_first_that_is_out_of_range_is_named)
+{
+    RAPT_SCOPE;
+    enum { count = 70000, bad = 40000 };
+    static int64_t indices[count];
+    rapt_tensor *x = rapt_zeros(RAPT_FLOAT32, RAPT_SHAPE(5));
+    indices[count - 1] = INT64_MIN;
+    cr_expect_null(rapt_index_select(x, 0, rapt_from(RAPT_INT64, RAPT_SHAPE(count), indices)));
+    expect_error(RAPT_ERROR_VALUE, "index_select: index -9223372036854775808 at position [69999]");
+    indices[bad] = 5;
+    cr_expect_null(rapt_index_select(x, 0, rapt_from(RAPT_INT64, RAPT_SHAPE(count), indices)));
+    expect_error(RAPT_ERROR_VALUE, "index_select: index 5 at position [40000]");
+}
+
 Test(autograd_ops, nothing_is_read_behind_the_last_truth_value)
 {
     RAPT_SCOPE;

@@ -62,6 +62,21 @@ Test(leaf, a_gradient_that_is_changed_changes_no_other)
 }
 
 /* The gradient is part of the start's graph, and is not changed with it. */
+Test(leaf, a_gradient_that_somebody_keeps_is_not_added_to)
+{
+    RAPT_SCOPE;
+    rapt_tensor *x = leaf(1), *start = rapt_full(RAPT_FLOAT64, RAPT_SHAPE(2, 2), 3), *kept = NULL;
+    for (int i = 0; i < 4; i++) {
+        rapt_tensor *y = rapt_add(x, start);
+        cr_assert(rapt_backward_from(1, &y, &start, 0), "%s", rapt_error());
+        if (i == 1) kept = rapt_retain(rapt_gradient(x));
+    }
+    expect_gradient(x, 12);
+    cr_expect_eq(at(kept, 3), 6);
+    cr_expect_eq(at(start, 3), 3);
+    rapt_release(kept);
+}
+
 Test(leaf, a_start_that_is_a_leaf_itself)
 {
     for (int view = 0; view < 2; view++) {

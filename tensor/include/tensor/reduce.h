@@ -34,4 +34,9 @@ bool rapt_reduce(const char *op, const rapt_fold *fold, const rapt_fold *combine
 /* results[0 … count − 1], converted, into a contiguous tensor of that many elements. from: float64 or int64. */
 void rapt_store_accumulators(rapt_tensor *output, rapt_dtype from, const rapt_accumulator *results);
 
+/* Changes floating results, unless they are NULL, by a loop of float64 over them and perhaps others, which lie `stride`
+ * bytes apart, 0 where it is one number for all. */
+void rapt_change_accumulators(rapt_loop *loop, int64_t count, rapt_accumulator *results, const double *other,
+                              int64_t stride);
+
 #endif
