@@ -156,7 +156,8 @@ static bool join(rapt_place *place, bool create_graph)
     rapt_tensor *before = place->node->gradient, *arrived = place->gradient;
     if (!(before && create_graph) && is_own(arrived, create_graph))
         return !before || rapt_add_in_place(arrived, before, 1);
-    if ((place->grows = before && rapt_grows_in_place(before, create_graph))) return true;
+    place->grows = before && before->dtype == arrived->dtype && rapt_grows_in_place(before, create_graph);
+    if (place->grows) return true;
     rapt_tensor *sum = rapt_retain(before ? rapt_add(before, arrived) : copy_of(arrived, create_graph));
     if (!sum) return false;
     place->replaced = arrived;
