@@ -125,7 +125,8 @@ static bool make_new(rapt_call *call, int output)
 static inline bool disown_input(rapt_call *call, int output, const rapt_tensor *spare)
 {
     const rapt_tensor *tensor = call->outputs[output];
-    return !is_input(call, tensor) || tensor == spare || (call->outputs[output] = rapt_new_alias(tensor, false));
+    const bool took_its_place = tensor == spare && rapt_spare_gradient != spare;
+    return !is_input(call, tensor) || took_its_place || (call->outputs[output] = rapt_new_alias(tensor, false));
 }
 
 /* A definition reads the inputs. */
@@ -173,6 +174,7 @@ static inline __attribute__((always_inline)) bool run(const rapt_op *op, rapt_ca
     const rapt_random_state random = rapt_generator;
     const bool off_before = rapt_recording_is_off;
     const char *op_before = rapt_running_op;
+    if (op_before) rapt_spare_gradient = NULL; /* the forward around may read its input again */
     const rapt_tensor *spare = rapt_spare_gradient;
     call->recording = linked && !off_before;
     rapt_recording_is_off = true;

@@ -205,6 +205,11 @@ static bool take_requested(rapt_walk *walk, int count, rapt_tensor *const *input
         rapt_place *place = &walk->places.list[index];
         rapt_tensor *gradient = place->gradient;
         place->gradient = NULL;
+        if (gradient && !walk->create_graph && !rapt_is_unique(gradient)) { /* a leaf, say, or another input's */
+            rapt_tensor *copy = rapt_retain(rapt_clone(gradient));
+            rapt_release(gradient);
+            if (!(gradient = copy)) return false;
+        }
         results[i] = place->input != i ? results[place->input] : gradient ? rapt_scope_own(gradient) : NULL;
         if (gradient && !results[i]) return false;
     }

@@ -157,10 +157,18 @@ rapt_tensor *rapt_call_gradient(rapt_call *call, int output)
     return good ? call->node->outputs[output].gradient : NULL;
 }
 
+static bool was_given(const rapt_call *call, const rapt_tensor *gradient)
+{
+    for (int i = 0; i < call->count; i++)
+        if (call->given[i] == gradient) return true;
+    return false;
+}
+
 rapt_tensor *rapt_call_last_gradient(rapt_call *call, int output)
 {
     rapt_tensor *gradient = rapt_call_gradient(call, output);
-    if (gradient && rapt_recording_is_off && rapt_grows_in_place(gradient, call->walk->create_graph))
+    if (gradient && rapt_recording_is_off && rapt_grows_in_place(gradient, call->walk->create_graph) &&
+        !was_given(call, gradient))
         rapt_spare_gradient = gradient;
     return gradient;
 }
@@ -222,6 +230,7 @@ bool rapt_call_give(rapt_call *call, int input, rapt_tensor *gradient)
         return fail_given(call, input, gradient);
     if (!rapt_walk_wants(call->walk, &call->node->edges[input])) return true;
     hand_out(call, gradient);
+    if (gradient == rapt_spare_gradient) rapt_spare_gradient = NULL; /* it is still to be read */
     call->given[input] = gradient;
     return true;
 }

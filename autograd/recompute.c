@@ -219,6 +219,7 @@ static bool check(const rapt_segment *s, rapt_tensor *const *inputs, rapt_tensor
 static bool run_unrecorded(const rapt_segment *s, rapt_tensor *const *inputs, rapt_tensor **outputs)
 {
     RAPT_SCOPE;
+    rapt_spare_gradient = NULL; /* the function may read its input again */
     const bool good = rapt_segment_run(s, inputs, outputs);
     for (int k = 0; k < s->output_count; k++) outputs[k] = good ? rapt_keep(outputs[k]) : NULL;
     end_context(s);

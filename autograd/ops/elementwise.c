@@ -62,7 +62,8 @@ static int common_shape(const char *op, int count, rapt_tensor *const *inputs, i
 /* A new tensor like the first input, or that one itself where its elements are read here for the last time. */
 static inline rapt_tensor *output_like(const char *op, rapt_dtype dtype, rapt_tensor *input)
 {
-    if (input != rapt_spare_gradient || input->dtype != dtype) return rapt_new_shaped(op, dtype, input);
+    if (input != rapt_spare_gradient || input->dtype != dtype || !rapt_is_unique(input))
+        return rapt_new_shaped(op, dtype, input);
     rapt_spare_gradient = NULL;
     return input;
 }

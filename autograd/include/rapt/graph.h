@@ -68,7 +68,9 @@ RAPT_API bool rapt_backward_to(int count, rapt_tensor *const *roots, rapt_tensor
 /* Computes d roots / d inputs into results (tensors of the innermost scope; NULL where the roots do not depend on the
  * input) and leaves the gradients of the leaves alone. Inputs are leaves or results of recorded ops. What was recorded
  * before all of the inputs, which one thread made as well, is not walked through, nor freed; so a vjp may ask for
- * derivatives by one tensor that it saved, where the others are leaves or were made before it. False after an error,
+ * derivatives by one tensor that it saved, where the others are leaves or were made before it. Without
+ * RAPT_CREATE_GRAPH who changes a result changes nothing else, but that of an input which is named twice; with it
+ * results are to be read: several may be one tensor, or a gradient that was given, or a leaf. False after an error,
  * and the results are NULL: an input that requires no gradient (rapt_requires_gradient), say, since what was computed
  * from it is not known. */
 RAPT_API bool rapt_gradients(int count, rapt_tensor *const *roots, rapt_tensor *const *gradients, int input_count,

@@ -120,7 +120,8 @@ RAPT_API const int64_t *rapt_call_input_shape(const rapt_call *call, int input, 
 RAPT_API rapt_tensor *rapt_call_take_saved(rapt_call *call, int index);
 
 /* In vjp: the gradient of an output for the last op that reads it, once: where nobody else holds it and nothing is
- * recorded, an elementwise op whose first input it is writes its result in its place, so that it costs no memory. */
+ * recorded, an elementwise op whose first input it is writes its result in its place, so that it costs no memory. It
+ * does not where somebody keeps a share or a view, where it was given to an input, or within another op. */
 RAPT_API rapt_tensor *rapt_call_last_gradient(rapt_call *call, int output);
 
 /* In vjp: the gradient of an output, zeros where nothing depends on it: for an op of several outputs that needs all

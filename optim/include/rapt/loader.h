@@ -38,7 +38,8 @@ typedef struct rapt_batch {
  * was given. What else it changes of the batch is put back. Its random numbers begin anew for each batch: the seed,
  * epoch and first item decide them, with and without prefetch and after resuming, and the caller's generator stays
  * where it was. With prefetch it runs on another thread, where ops record whatever the caller's RAPT_NO_GRADIENT says:
- * what it reads must not change, and an error handler hears of its error from rapt_loader_next. */
+ * what it reads must not change, and an error handler hears of its error from rapt_loader_next; and as several batches
+ * are there at once, each has tensors of its own, not one that is filled again and again. */
 typedef bool rapt_batch_function(void *context, rapt_batch *batch);
 
 /* The data, and how batches are made of it. */
